@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void tl_buf_fini(struct tl_buf *b)
+{
+    free(b->p);
+    *b = (struct tl_buf){0};
+}
+
+int tl_grow(void *p, size_t *cap, size_t need, size_t size)
+{
+    if (need <= *cap)
+        return TL_OK;
+    size_t want = *cap ? *cap : 16;
+    while (want < need) {
+        if (want > SIZE_MAX / 2)
+            return TL_NOMEM;
+        want *= 2;
+    }
+    if (want > SIZE_MAX / size)
+        return TL_NOMEM;
+    void *old;
+    memcpy(&old, p, sizeof old);
+    void *const grown = realloc(old, want * size);
+    if (!grown)
+        return TL_NOMEM;
+    memcpy(p, &grown, sizeof grown);
+    *cap = want;
+    return TL_OK;
+}
+
+int tl_buf_reserve(struct tl_buf *b, size_t more)
+{
+    if (more > SIZE_MAX - b->n)
+        return TL_NOMEM;
+    return tl_grow(&b->p, &b->cap, b->n + more, 1);
+}
+
+int tl_buf_add(struct tl_buf *b, const void *p, size_t n)
+{
+    if (n == 0)
+        return TL_OK;
+    const int rc = tl_buf_reserve(b, n);
+    if (rc < 0)
+        return rc;
+    memcpy(b->p + b->n, p, n);
+    b->n += n;
+    return TL_OK;
+}
+
+int tl_buf_printf(struct tl_buf *b, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    va_list again;
+    va_copy(again, args);
+    const int len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    int rc = len < 0 ? TL_BAD : tl_buf_reserve(b, (size_t)len + 1);
+    if (rc == TL_OK) {
+        vsnprintf((char *)b->p + b->n, (size_t)len + 1, format, again);
+        b->n += (size_t)len;
+    }
+    va_end(again);
+    return rc;
+}
+
+void tl_buf_drop(struct tl_buf *b, size_t n)
+{
+    b->n -= n;
+    if (b->n)
+        memmove(b->p, b->p + n, b->n);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* CRC32C (Castagnoli), as in RFC 3720 appendix B.4. Thread-safe. */
+#ifndef TL_BASE_CRC32C_H
+#define TL_BASE_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The checksum of `n` bytes behind those that gave `crc` (0 to begin). */
+uint32_t tl_crc32c(uint32_t crc, const void *p, size_t n);
+
+#endif

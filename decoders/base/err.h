@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Results and failures, the same everywhere.
+ *
+ * A function that can fail returns int: >= 0 is its result, < 0 is one of enum tl_err.
+ * What went wrong is told once, where it is detected, in a struct tl_fail that the caller
+ * may pass (NULL is always allowed). TL_EOF and TL_AGAIN are ordinary results, not failures.
+ */
+#ifndef TL_BASE_ERR_H
+#define TL_BASE_ERR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TL_MUST_USE     __attribute__((warn_unused_result))
+#define TL_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+enum tl_err {
+    TL_OK = 0,
+    TL_BAD = -1,         /* the input is malformed */
+    TL_NOMEM = -2,       /* out of memory */
+    TL_IO = -3,          /* the system refused; tl_fail.sys_errno says why */
+    TL_EOF = -4,         /* orderly end */
+    TL_AGAIN = -5,       /* nothing now, call again later */
+    TL_NOTFOUND = -6,    /* no such object */
+    TL_EXISTS = -7,      /* there already, and different */
+    TL_UNSUPPORTED = -8, /* well-formed, but not something we handle */
+    TL_LIMIT = -9,       /* larger than a documented limit */
+    TL_USAGE = -10,      /* the caller's arguments make no sense */
+    TL_NOSPACE = -11,    /* the disk is full or nearly so */
+    TL_DENIED = -12,     /* not allowed */
+    TL_CANCELLED = -13,  /* the caller asked to stop */
+    TL_UNREACHABLE = -14 /* the peer cannot be reached, or went away */
+};
+
+#define TL_NO_OFFSET UINT64_MAX
+
+/* What went wrong: filled where it is detected, borrowed by nobody. */
+struct tl_fail {
+    enum tl_err code;
+    int sys_errno;   /* errno at the time, 0 if it has no part in it */
+    uint64_t offset; /* byte offset in the input, TL_NO_OFFSET if it has none */
+    char text[224];  /* what is wrong; what to do. One line, no newline at its end */
+};
+
+/*
+ * Fill `fail` (may be NULL) and return `code`, so that a caller can write
+ * `return tl_fail_at(fail, TL_BAD, offset, "…");`.
+ */
+int tl_fail_at(struct tl_fail *fail, enum tl_err code, uint64_t offset, const char *format, ...)
+    TL_PRINTF(4, 5);
+
+/* The same without an offset; errno is kept in sys_errno when code is TL_IO or TL_NOSPACE. */
+int tl_fail_set(struct tl_fail *fail, enum tl_err code, const char *format, ...) TL_PRINTF(3, 4);
+
+/* A short lower-case name of a code, e.g. "bad input". Static storage. */
+const char *tl_err_name(int code);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A whole decode: raw bytes of one capture in, flow items per stream out. This is the one
+ * entry to the decoders, used by the server, the command line, tests, fuzzers and benchmarks.
+ *
+ * Same bytes give the same items, whatever the chunking. Not thread-safe; objects are
+ * independent of each other. No I/O, no threads, no global state.
+ */
+#ifndef TL_DECODE_DECODE_H
+#define TL_DECODE_DECODE_H
+
+#include "flow/item.h"
+#include "setup/setup.h"
+
+struct tl_decode;
+
+/* One stream, announced before its first item. Owned by the decode. */
+struct tl_decode_stream {
+    uint32_t index; /* 0, 1, … in order of appearance */
+    const char *name;
+    enum tl_protocol protocol;
+    const struct tl_source *source; /* NULL where the setup does not know it */
+};
+
+/* Bytes that could not be used, of one stream or (stream NULL) of the container. */
+struct tl_decode_loss {
+    const struct tl_decode_stream *stream;
+    const char *reason; /* static storage, e.g. "bad packet header" */
+    uint64_t offset;    /* file offset of the first byte */
+    uint64_t bytes;     /* how many, 0 if not known */
+};
+
+struct tl_decode_sink {
+    void *context;
+    /* NULL members are not called. A result < 0 stops the decode and is returned by it. */
+    int (*stream)(void *context, const struct tl_decode_stream *stream);
+    int (*items)(void *context, const struct tl_decode_stream *stream, const struct tl_item *items,
+                 size_t n);
+    /* One line (no line end) per packet, in the form of `--packets`. Costs speed: set it only
+     * to list packets. */
+    int (*packet)(void *context, const struct tl_decode_stream *stream, const char *line);
+    int (*loss)(void *context, const struct tl_decode_loss *loss);
+};
+
+/*
+ * `setup` and `image` (frozen, may be NULL) are borrowed for the object's life; `sink` is
+ * copied. Errors: TL_UNSUPPORTED and TL_USAGE with a text that says what to do, TL_NOMEM.
+ */
+TL_MUST_USE int tl_decode_new(struct tl_decode **out, const struct tl_setup *setup,
+                              const struct tl_image *image, const struct tl_decode_sink *sink,
+                              struct tl_fail *fail);
+void tl_decode_free(struct tl_decode *decode);
+
+/* Take the next bytes, all of them. Bad input is reported through the sink, never an error. */
+TL_MUST_USE int tl_decode_push(struct tl_decode *decode, const uint8_t *p, size_t n);
+
+/* No more bytes: deliver what is pending. Call once. */
+TL_MUST_USE int tl_decode_finish(struct tl_decode *decode);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a container decoder and a stream decoder implement. decode/registry.c is the only list
+ * of them.
+ */
+#ifndef TL_DECODE_OPS_H
+#define TL_DECODE_OPS_H
+
+#include "decode/decode.h"
+#include "frame/run.h"
+
+/*
+ * A container: de-multiplexes a capture and drives stream decoders. Implementations embed
+ * struct tl_decode as their first member and set `ops`; contracts as in decode/decode.h.
+ */
+struct tl_decode_ops {
+    const char *name; /* as in FMT: "tpiu", "di", … */
+    int (*create)(struct tl_decode **out, const struct tl_setup *setup,
+                  const struct tl_image *image, const struct tl_decode_sink *sink,
+                  struct tl_fail *fail);
+    int (*push)(struct tl_decode *decode, const uint8_t *p, size_t n);
+    int (*finish)(struct tl_decode *decode);
+    void (*destroy)(struct tl_decode *decode); /* NULL is fine */
+};
+
+struct tl_decode {
+    const struct tl_decode_ops *ops;
+};
+
+/* Where a stream decoder delivers. As struct tl_decode_sink, but of one stream. */
+struct tl_stream_sink {
+    void *context;
+    tl_item_sink *items;                              /* never NULL */
+    int (*packet)(void *context, const char *line);   /* NULL: do not list packets */
+    int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes); /* not NULL */
+};
+
+/*
+ * A stream decoder: the bytes of one trace source to flow items. Implementations embed struct
+ * tl_stream_decoder as their first member.
+ */
+struct tl_stream_decoder {
+    const struct tl_stream_ops *ops;
+};
+
+struct tl_stream_ops {
+    const char *name; /* "etm4", "itm", … */
+    const char *spec; /* the document it implements */
+    /* `source` and `image` (may be NULL) are borrowed for the object's life, `sink` is copied.
+     * TL_UNSUPPORTED, with what to do, where the configuration cannot be decoded. */
+    int (*create)(struct tl_stream_decoder **out, const struct tl_source *source,
+                  const struct tl_image *image, const struct tl_stream_sink *sink,
+                  struct tl_fail *fail);
+    /* Take the whole run. Bad bytes are told through the sink; < 0 only from the sink, NOMEM. */
+    int (*push)(struct tl_stream_decoder *decoder, const struct tl_run *run);
+    int (*finish)(struct tl_stream_decoder *decoder);
+    void (*destroy)(struct tl_stream_decoder *decoder); /* NULL is fine */
+};
+
+extern const struct tl_decode_ops tl_coresight_ops; /* tpiu and single-source containers */
+extern const struct tl_decode_ops tl_osd_ops;       /* di */
+
+extern const struct tl_stream_ops tl_etm4_ops; /* ETMv4 and ETE */
+extern const struct tl_stream_ops tl_itm_ops;
+extern const struct tl_stream_ops tl_stm_ops;
+
+#endif

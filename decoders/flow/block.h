@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The block cache: each basic block of the image is decoded once.
+ *
+ * A block runs from its entry to the first instruction that can change the flow (a waypoint),
+ * to the end of the mapped region, or to TL_BLOCK_MAX instructions. A cache belongs to one
+ * decoder thread; blocks live as long as their cache.
+ */
+#ifndef TL_FLOW_BLOCK_H
+#define TL_FLOW_BLOCK_H
+
+#include "image/image.h"
+#include "isa/isa.h"
+
+#define TL_BLOCK_MAX 4096 /* instructions */
+#define TL_NO_FUNCTION UINT32_MAX
+
+enum tl_block_end {
+    TL_BLOCK_WAYPOINT, /* `last` can change the flow */
+    TL_BLOCK_UNMAPPED, /* the image ends behind the last instruction */
+    TL_BLOCK_FULL      /* TL_BLOCK_MAX: goes on in the next block */
+};
+
+struct tl_block {
+    uint64_t pc;
+    uint64_t target;     /* of `last`, if it is a direct branch */
+    uint32_t n;          /* instructions, 0 if nothing is mapped at pc */
+    uint32_t size;       /* bytes */
+    uint8_t isa;         /* enum tl_isa */
+    uint8_t end;         /* enum tl_block_end */
+    uint8_t last_kind;   /* enum tl_insn_kind of the last instruction */
+    uint8_t last_size;   /* bytes of the last instruction */
+    bool conditional;    /* the last instruction may not take its branch */
+    bool link;           /* the last instruction is a call */
+    bool is_return;      /* the last instruction returns from a call */
+    uint8_t target_isa;  /* enum tl_isa at target */
+    uint32_t function;   /* index of its symbol in the image, or TL_NO_FUNCTION */
+    const uint8_t *code; /* the instructions' bytes in memory order; borrowed from the image */
+    /*
+     * The instructions' closing STF records (INST_16, INST_32, and INST_MICROOP in front of
+     * them for other lengths), one after another, ready to be copied.
+     */
+    const uint8_t *stf;
+    uint32_t stf_size;
+    struct tl_block *taken; /* where the flow went last time behind a taken direct branch */
+    struct tl_block *next;  /* … and behind a branch that was not taken */
+};
+
+struct tl_block_cache;
+
+/* `image` is borrowed and must be frozen. `options` is copied. */
+TL_MUST_USE int tl_block_cache_new(struct tl_block_cache **out, const struct tl_image *image,
+                                   const struct tl_isa_options *options);
+void tl_block_cache_free(struct tl_block_cache *cache);
+
+/*
+ * The block that begins at `pc`, decoded on first use. `space` is one tl_space bit or
+ * TL_SPACE_ANY. A block with n == 0 says that nothing is mapped. NULL: out of memory.
+ */
+struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
+                              uint64_t pc);
+
+/*
+ * Walk a block's instructions: decode the one at byte `at` of the block. For text, tools and
+ * statistics; not for the hot path.
+ */
+void tl_block_insn(const struct tl_block *block, uint32_t at, struct tl_insn *out);
+
+#endif

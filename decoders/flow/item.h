@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Flow items: what every decoder says happened, in order, whatever the trace format.
+ *
+ * Decoders deliver them in batches; text, STF, index and statistics are made from them.
+ * Pointers in an item are borrowed and valid only during the call that delivers it.
+ */
+#ifndef TL_FLOW_ITEM_H
+#define TL_FLOW_ITEM_H
+
+#include "base/buf.h"
+#include "flow/block.h"
+
+enum tl_item_kind {
+    TL_ITEM_BLOCK,     /* `n` instructions of `block` executed, from its start */
+    TL_ITEM_UNKNOWN,   /* one instruction at pc executed, encoding not known */
+    TL_ITEM_BRANCH,    /* taken change of flow from pc (if TL_ITEM_HAS_PC) to `value` */
+    TL_ITEM_EXCEPTION, /* `sub` = number, pc = preferred return (if HAS_PC), text = its name */
+    TL_ITEM_ERET,      /* exception return */
+    TL_ITEM_MODE,      /* `value` = tl_mode now in force */
+    TL_ITEM_CONTEXT,   /* pc = context id (if HAS_PC), value = VMID (if HAS_VALUE) */
+    TL_ITEM_TIME,      /* `value` = timestamp in the source's ticks */
+    TL_ITEM_CYCLES,    /* `value` = cycles since the last count */
+    TL_ITEM_EVENT,     /* `value` = hardware event bits */
+    TL_ITEM_SOFTWARE,  /* text = source, pc = channel (if HAS_PC), data[n] = payload */
+    TL_ITEM_GAP,       /* `sub` = tl_gap, value = how many were lost (if HAS_VALUE) */
+    TL_ITEM_TRACE_ON,  /* tracing begins, or begins again */
+    TL_ITEM_NOTE,      /* text = annotation, without line ends */
+    TL_ITEM_KINDS
+};
+
+enum tl_item_flag {
+    TL_ITEM_TAKEN = 1,     /* BLOCK: its last executed instruction changed the flow */
+    TL_ITEM_HAS_PC = 2,    /* pc is known */
+    TL_ITEM_HAS_VALUE = 4, /* value is known */
+    TL_ITEM_AT_LEAST = 8,  /* GAP: the count saturated */
+    TL_ITEM_CALL = 16,     /* BRANCH: the source says it is a call */
+    TL_ITEM_RETURN = 32    /* BRANCH: the source says it is a return */
+};
+
+enum tl_gap {
+    TL_GAP_OVERFLOW,   /* the trace unit lost data */
+    TL_GAP_SYNC,       /* not synchronised yet */
+    TL_GAP_BAD_PACKET, /* malformed trace bytes */
+    TL_GAP_NO_IMAGE,   /* flow cannot be followed: nothing mapped there */
+    TL_GAP_NO_PATH,    /* instructions executed, path not known */
+    TL_GAP_DISCARD,    /* the trace unit dropped what it had not committed */
+    TL_GAP_OFF,        /* tracing was switched off */
+    TL_GAP_TRANSPORT,  /* bytes were lost before they reached us */
+    TL_GAP_KINDS
+};
+
+struct tl_item {
+    uint8_t kind;  /* enum tl_item_kind */
+    uint8_t flags; /* enum tl_item_flag */
+    uint16_t sub;
+    uint32_t n;
+    uint64_t pc;
+    uint64_t value;
+    uint64_t offset; /* raw byte offset of the packet that said so */
+    union {
+        const struct tl_block *block;
+        const uint8_t *data;
+        const char *text;
+    };
+    const char *name; /* SOFTWARE: source ("itm", "stm", "osd-stm", "uart", "ite") */
+};
+
+/* A batch of one stream's items, in order. A result < 0 stops the decoder, which returns it. */
+typedef int tl_item_sink(void *context, const struct tl_item *items, size_t n);
+
+/* ---- mode words ------------------------------------------------------------------------ */
+
+enum tl_security { TL_SEC_NS, TL_SEC_S, TL_SEC_REALM, TL_SEC_ROOT, TL_SEC_NONE };
+enum tl_arch { TL_ARCH_ARM, TL_ARCH_RISCV, TL_ARCH_X86, TL_ARCH_OR1K };
+
+/* privilege: Arm exception level 0..3, RISC-V 0 U 1 S 2 H 3 M, x86 ring 0..3; 15 not known */
+static inline uint64_t tl_mode(enum tl_arch arch, unsigned privilege, enum tl_security security,
+                               enum tl_isa isa)
+{
+    return (uint64_t)isa | (uint64_t)(privilege & 15) << 8 | (uint64_t)security << 12 |
+           (uint64_t)arch << 16;
+}
+
+static inline enum tl_isa tl_mode_isa(uint64_t mode)
+{
+    return (enum tl_isa)(mode & 255);
+}
+
+static inline unsigned tl_mode_privilege(uint64_t mode)
+{
+    return (unsigned)(mode >> 8 & 15);
+}
+
+static inline enum tl_security tl_mode_security(uint64_t mode)
+{
+    return (enum tl_security)(mode >> 12 & 15);
+}
+
+static inline enum tl_arch tl_mode_arch(uint64_t mode)
+{
+    return (enum tl_arch)(mode >> 16 & 15);
+}
+
+/* "el1.ns.a64", "u.rv64", "ring3.x64" into `out`; returns it. */
+char *tl_mode_text(uint64_t mode, char out[static 32]);
+
+/* "overflow", "sync", … static storage. */
+const char *tl_gap_name(enum tl_gap gap);
+
+/* ---- flow text -------------------------------------------------------------------------- */
+
+/*
+ * Append the flow text of a batch, one element per line (the contract of docs/flow-text.md).
+ * TL_NOMEM.
+ */
+TL_MUST_USE int tl_item_text(struct tl_buf *out, const struct tl_item *items, size_t n);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program image: what memory held while the trace was captured, by address, address
+ * space and (optionally) context, with symbols where an ELF file brought them.
+ *
+ * Built by one thread, then frozen: from tl_image_freeze() on it never changes and may be
+ * read by any number of threads.
+ */
+#ifndef TL_IMAGE_IMAGE_H
+#define TL_IMAGE_IMAGE_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+struct tl_image;
+
+/* Memory spaces a region can be limited to, a bit set. Names as in snapshot .ini files. */
+enum tl_space {
+    TL_SPACE_EL1S = 1 << 0, /* EL1 and EL0, secure */
+    TL_SPACE_EL1N = 1 << 1, /* EL1 and EL0, non-secure */
+    TL_SPACE_EL2 = 1 << 2,  /* EL2, non-secure */
+    TL_SPACE_EL3 = 1 << 3,
+    TL_SPACE_EL2S = 1 << 4,
+    TL_SPACE_EL1R = 1 << 5, /* Realm */
+    TL_SPACE_EL2R = 1 << 6,
+    TL_SPACE_ROOT = 1 << 7,
+    TL_SPACE_S = TL_SPACE_EL1S | TL_SPACE_EL3 | TL_SPACE_EL2S,
+    TL_SPACE_N = TL_SPACE_EL1N | TL_SPACE_EL2,
+    TL_SPACE_R = TL_SPACE_EL1R | TL_SPACE_EL2R,
+    TL_SPACE_ANY = 0xff
+};
+
+/* The bit set a snapshot's `space=` names (any letter case), or TL_BAD. */
+int tl_space_parse(const char *name);
+/* The name that tl_space_parse() gives back as `space`; static storage. */
+const char *tl_space_name(unsigned space);
+
+struct tl_symbol {
+    uint64_t address;
+    uint64_t size;    /* bytes, made up to the next symbol where the file says 0 */
+    const char *name; /* owned by the image; C++ and Rust names as in the file */
+};
+
+TL_MUST_USE int tl_image_new(struct tl_image **out);
+void tl_image_free(struct tl_image *image);
+
+/*
+ * Map `bytes` (copied) at `address`. `space` is a set of tl_space bits. `name` (copied, may be
+ * NULL) is for messages. A region given again is dropped; where regions overlap in a space,
+ * the one given last wins. Errors: TL_NOMEM, TL_USAGE (it would wrap the address space).
+ */
+TL_MUST_USE int tl_image_add_bytes(struct tl_image *image, uint64_t address, struct tl_bytes bytes,
+                                   unsigned space, const char *name, struct tl_fail *fail);
+
+/*
+ * Map `length` bytes (UINT64_MAX: all) of a file from `offset` on. The file is read at once.
+ * Errors: TL_IO, TL_BAD (offset or length outside the file), TL_NOMEM.
+ */
+TL_MUST_USE int tl_image_add_file(struct tl_image *image, const char *path, uint64_t address,
+                                  uint64_t offset, uint64_t length, unsigned space,
+                                  struct tl_fail *fail);
+
+/*
+ * Map the executable segments of an ELF file in memory (copied), moved by `bias` bytes, and
+ * take its function symbols. `bytes` that do not begin with the ELF magic are TL_BAD.
+ */
+TL_MUST_USE int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bias,
+                                 unsigned space, const char *name, struct tl_fail *fail);
+
+/* Sort, resolve overlaps, index. Nothing can be added any more. */
+TL_MUST_USE int tl_image_freeze(struct tl_image *image);
+
+/*
+ * Bytes mapped at `address` for `space` (one bit, or any set: the first that matches), up to
+ * the end of the contiguous region. n == 0: nothing is there. Borrowed from the image.
+ */
+struct tl_bytes tl_image_at(const struct tl_image *image, unsigned space, uint64_t address);
+
+/* The symbol that covers `address`, or NULL. */
+const struct tl_symbol *tl_image_symbol_at(const struct tl_image *image, uint64_t address);
+/* All symbols in order of address. */
+const struct tl_symbol *tl_image_symbols(const struct tl_image *image, size_t *n);
+/* Index into tl_image_symbols() of the one that covers `address`, or -1. */
+int64_t tl_image_symbol_index(const struct tl_image *image, uint64_t address);
+
+#endif

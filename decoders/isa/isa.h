@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What trace decoding needs to know of one instruction: its length and how it can change the
+ * flow. Pure functions, thread-safe.
+ */
+#ifndef TL_ISA_ISA_H
+#define TL_ISA_ISA_H
+
+#include "base/bytes.h"
+
+#include <stdbool.h>
+
+enum tl_isa {
+    TL_ISA_NONE, /* not known */
+    TL_ISA_A64,
+    TL_ISA_A32,
+    TL_ISA_T32,
+    TL_ISA_RV32,
+    TL_ISA_RV64,
+    TL_ISA_X16,
+    TL_ISA_X32,
+    TL_ISA_X64,
+    TL_ISA_OR1K,
+    TL_ISA_COUNT
+};
+
+/* How an instruction can end a basic block. */
+enum tl_insn_kind {
+    TL_INSN_PLAIN,     /* falls through */
+    TL_INSN_BRANCH,    /* direct branch */
+    TL_INSN_INDIRECT,  /* indirect branch */
+    TL_INSN_RETURN_EX, /* exception return (ERET, IRET, MRET …) */
+    TL_INSN_SYNC,      /* ISB, DSB or the like that a trace unit reports as a waypoint */
+    TL_INSN_WAIT,      /* WFI, WFE: a waypoint where the trace unit says so */
+    TL_INSN_TRAP,      /* SVC, HVC, SMC, ECALL, SYSCALL, UDF, BRK: the flow goes on by an exception */
+    TL_INSN_TRANSACT   /* TSTART */
+};
+
+struct tl_insn {
+    uint32_t encoding; /* the value; a 32-bit T32 encoding has its first halfword on top */
+    uint8_t size;      /* bytes */
+    uint8_t kind;      /* enum tl_insn_kind */
+    bool conditional;  /* may not take its branch */
+    bool link;         /* a call */
+    bool is_return;    /* returns from a call */
+    uint8_t it_length; /* T32 IT: how many of the following instructions it makes conditional */
+    uint8_t next_isa;  /* enum tl_isa behind a taken direct branch (BLX) */
+    uint64_t target;   /* of a direct branch */
+};
+
+/* Lower-case name, e.g. "a64". Static storage. */
+const char *tl_isa_name(enum tl_isa isa);
+
+/* How strict or new the Arm architecture is; see isa/arm.c for what each bit admits. */
+struct tl_isa_options {
+    uint8_t arch_major; /* Armv7, 8, 9 */
+    uint8_t arch_minor;
+    char profile;    /* 'A', 'R', 'M' */
+    bool wfx_branch; /* WFI and WFE are waypoints (TRCIDR2.WFXMODE) */
+};
+
+/*
+ * Decode the instruction at `pc`. `code` holds at least as many bytes as are mapped there, up
+ * to 15. Returns the size in bytes, or TL_AGAIN if it goes on behind the bytes given, or
+ * TL_BAD if no instruction begins like this (`out` then has the size of the smallest one).
+ */
+int tl_insn_decode(enum tl_isa isa, const struct tl_isa_options *options, uint64_t pc,
+                   struct tl_bytes code, struct tl_insn *out);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A setup: all that a decoder must be told about a capture, beside its bytes: the container,
+ * the trace sources with their registers, and which image lies where.
+ *
+ * One representation everywhere. It is read from `--format` and `--config FILE`, or made from
+ * an Arm trace snapshot; it travels to the server and rests in its catalog as the same INI text
+ * (docs/setup.md). Not thread-safe while being built; read-only afterwards.
+ */
+#ifndef TL_SETUP_SETUP_H
+#define TL_SETUP_SETUP_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stddef.h>
+
+enum tl_container {
+    TL_CONTAINER_TPIU,   /* 16-byte CoreSight formatter frames */
+    TL_CONTAINER_SINGLE, /* one unformatted source */
+    TL_CONTAINER_DI,     /* length-prefixed OSD debug interconnect datagrams */
+    TL_CONTAINER_PT,     /* Intel Processor Trace of one CPU */
+    TL_CONTAINER_STF     /* STF or .zstf */
+};
+
+enum tl_frame_sync {
+    TL_SYNC_NONE,   /* 16-byte aligned frames, nothing between them */
+    TL_SYNC_FSYNC,  /* full-word synchronisation between frames */
+    TL_SYNC_HSYNC,  /* … and half-word synchronisation anywhere */
+    TL_SYNC_DSTREAM /* FSYNC, and an 8-byte footer in each 512 bytes */
+};
+
+enum tl_protocol {
+    TL_PROTO_NONE, /* not known, or not supported (PTM, ETMv3): reported, its bytes counted */
+    TL_PROTO_ETM4,
+    TL_PROTO_ETE,
+    TL_PROTO_ITM,
+    TL_PROTO_STM,
+    TL_PROTO_OSD_CTM,
+    TL_PROTO_OSD_STM,
+    TL_PROTO_OSD_UART,
+    TL_PROTO_PT,
+    TL_PROTO_STF,
+    TL_PROTO_OSD_OTHER /* register access, CDM, MAM: listed, no flow */
+};
+
+#define TL_SETUP_REGS 64
+
+struct tl_register {
+    char name[24]; /* upper case, as in the architecture: TRCCONFIGR */
+    uint64_t value;
+};
+
+struct tl_source {
+    char name[32];     /* the stream's name: "cs.10", "di.0.1", "pt.0" */
+    uint16_t id;       /* CoreSight trace ID, DI address, CPU number */
+    uint8_t protocol;  /* enum tl_protocol */
+    char type[24];     /* as the configuration named it, e.g. "ETM4.2", "PTM1.1" */
+    char core[40];     /* e.g. "Cortex-A53", "ARM-AA64", "" if not told */
+    struct tl_register regs[TL_SETUP_REGS];
+    size_t n_regs;
+};
+
+struct tl_setup_image {
+    char *file;       /* path or "sha256:<64 hex digits>" of content known to the server */
+    uint64_t address; /* where its first mapped byte lies; for ELF a bias that is added */
+    uint64_t offset;  /* of the first mapped byte in the file */
+    uint64_t length;  /* UINT64_MAX: to the end */
+    unsigned space;   /* tl_space bits */
+};
+
+struct tl_setup {
+    uint8_t container; /* enum tl_container */
+    uint8_t sync;      /* enum tl_frame_sync */
+    char format[64];   /* FMT as it was given, e.g. "tpiu,sync=fsync" */
+    uint64_t clock_hz; /* rate of the timestamps, 0 not known */
+    struct tl_source *sources;
+    size_t n_sources;
+    size_t cap_sources;
+    struct tl_setup_image *images;
+    size_t n_images;
+    size_t cap_images;
+};
+
+void tl_setup_init(struct tl_setup *setup);
+void tl_setup_fini(struct tl_setup *setup);
+
+/*
+ * Take a `--format` value: a name with options behind commas. TL_USAGE says which names there
+ * are. For one-source formats (etm4, ete, itm, stm, pt) it adds the source.
+ */
+TL_MUST_USE int tl_setup_format(struct tl_setup *setup, const char *format, struct tl_fail *fail);
+
+/* Parse INI text (docs/setup.md) into an initialised setup. TL_BAD with line number in the text. */
+TL_MUST_USE int tl_setup_parse(struct tl_setup *setup, const char *text, size_t n,
+                               struct tl_fail *fail);
+/* Read a `--config` file. Relative image paths become relative to that file. */
+TL_MUST_USE int tl_setup_read(struct tl_setup *setup, const char *path, struct tl_fail *fail);
+
+/* The setup as INI text that tl_setup_parse() takes back. */
+TL_MUST_USE int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out);
+
+/* `--image FILE[@ADDR]`. Errors: TL_USAGE, TL_NOMEM. */
+TL_MUST_USE int tl_setup_add_image(struct tl_setup *setup, const char *argument,
+                                   struct tl_fail *fail);
+
+/* The source with this id (or the only source of a single container), or NULL. */
+const struct tl_source *tl_setup_source(const struct tl_setup *setup, unsigned id);
+/* A new source, zeroed; NULL: out of memory. Pointers to earlier ones become invalid. */
+struct tl_source *tl_setup_add_source(struct tl_setup *setup);
+
+/* A register's value, or `otherwise` where the configuration has none. */
+uint64_t tl_source_reg(const struct tl_source *source, const char *name, uint64_t otherwise);
+bool tl_source_has_reg(const struct tl_source *source, const char *name);
+TL_MUST_USE int tl_source_set_reg(struct tl_source *source, const char *name, uint64_t value);
+
+const char *tl_protocol_name(enum tl_protocol protocol);
+
+/* ---- Arm trace snapshots ---------------------------------------------------------------- */
+
+struct tl_snapshot_buffer {
+    char name[64];
+    char *path;            /* the trace bytes */
+    struct tl_setup setup; /* complete, images by path */
+};
+
+struct tl_snapshot {
+    struct tl_snapshot_buffer *buffers;
+    size_t n_buffers;
+};
+
+/*
+ * Read DIR/snapshot.ini and all that it names. Source: "Arm Trace and Debug Snapshot file
+ * format 0v2". A missing memory dump is not an error: `warn` (may be NULL) is told, the region
+ * stays unmapped. TL_BAD or TL_IO with the file's name and line.
+ */
+TL_MUST_USE int tl_snapshot_read(struct tl_snapshot *out, const char *dir,
+                                 void (*warn)(void *context, const char *text), void *context,
+                                 struct tl_fail *fail);
+void tl_snapshot_fini(struct tl_snapshot *snapshot);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lake: everything the server keeps and can do, behind one interface that knows no network.
+ * RPC and HTTP handlers call this; nothing else reaches the store.
+ *
+ * Thread-safe throughout ("internally locked"). Calls may block on disk: call them from a
+ * worker thread, never from an event loop, except where a comment says otherwise.
+ */
+#ifndef TL_LAKE_H
+#define TL_LAKE_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "setup/setup.h"
+
+struct tl_lake;
+
+struct tl_lake_options {
+    const char *dir;         /* data folder, made if absent */
+    uint64_t shard_insns;    /* instructions per shard, 0: 1,000,000 */
+    uint64_t min_free_bytes; /* refuse ingest below this much free disk, 0: 256 MiB */
+    unsigned decode_threads; /* 0: one per processor */
+};
+
+TL_MUST_USE int tl_lake_open(struct tl_lake **out, const struct tl_lake_options *options,
+                             struct tl_fail *fail);
+/* Stop decoding at a safe point, flush, free. Ingest sessions must be closed before. */
+void tl_lake_close(struct tl_lake *lake);
+
+/* ---- catalog ---------------------------------------------------------------------------- */
+
+enum tl_trace_state {
+    TL_TRACE_LIVE,     /* a rig is pushing, or may resume */
+    TL_TRACE_DECODING, /* the capture is complete, decoding is not */
+    TL_TRACE_SEALED,   /* all done */
+    TL_TRACE_FAILED    /* decoding stopped; `message` says why. The raw bytes are kept */
+};
+
+struct tl_stream_row {
+    char name[32];
+    char protocol[16];
+    uint64_t insns;         /* decoded so far (live edge included) */
+    uint64_t sealed_insns;  /* of which in sealed shards */
+    uint64_t shards;
+    uint64_t time_first;    /* ns since the trace's epoch, or ticks: see time_unit_ns */
+    uint64_t time_last;
+    uint64_t events;        /* exceptions, hardware events, software trace */
+    uint64_t gaps;
+    uint64_t lost_bytes;
+    uint64_t stored_bytes;  /* of its shards */
+    bool has_time;
+    bool time_unit_ns;      /* else ticks of the source's clock */
+};
+
+struct tl_trace_row {
+    char id[64];        /* [A-Za-z0-9._-]+, unique */
+    char rig[64];
+    uint8_t state;      /* enum tl_trace_state */
+    char format[64];
+    int64_t created_ns; /* Unix time */
+    int64_t updated_ns;
+    uint64_t raw_bytes;     /* durable */
+    uint64_t decoded_bytes; /* of which decoded */
+    uint64_t generation;    /* changes when it is decoded anew (`gen` of tile URLs) */
+    uint64_t revision;      /* grows with every visible change */
+    char message[256];      /* last trouble, "" if none */
+    char *labels;           /* "key=value\n"…, owned */
+    struct tl_stream_row *streams;
+    size_t n_streams;
+};
+
+struct tl_trace_list {
+    struct tl_trace_row *rows;
+    size_t n;
+    uint64_t revision; /* of the catalog as a whole */
+};
+
+/* Newest first. Free with tl_trace_list_free(). */
+TL_MUST_USE int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out);
+/* One row in a list of one. TL_NOTFOUND. */
+TL_MUST_USE int tl_lake_trace(struct tl_lake *lake, const char *trace, struct tl_trace_list *out);
+void tl_trace_list_free(struct tl_trace_list *list);
+
+/* Merge "key=value\n"… into the labels; an empty value removes the key. TL_NOTFOUND. */
+TL_MUST_USE int tl_lake_set_labels(struct tl_lake *lake, const char *trace, const char *labels,
+                                   struct tl_fail *fail);
+/* Remove a trace and free its space. TL_NOTFOUND, TL_DENIED while a rig is pushing it. */
+TL_MUST_USE int tl_lake_delete(struct tl_lake *lake, const char *trace, struct tl_fail *fail);
+/* Decode the raw bytes again (new image, new setup text, or NULL to keep it). The old shards
+ * serve until the new ones replace them in one step. TL_NOTFOUND. */
+TL_MUST_USE int tl_lake_redecode(struct tl_lake *lake, const char *trace, const char *setup,
+                                 struct tl_fail *fail);
+/* Check every stored byte. Appends a line per finding; returns the number of findings. */
+TL_MUST_USE int tl_lake_verify(struct tl_lake *lake, const char *trace, bool repair,
+                               struct tl_buf *report, struct tl_fail *fail);
+
+/*
+ * Be told that something changed: `notify(context)` is called from any thread, must not block
+ * and must not call back into the lake. Used to wake live followers. Returns a handle for
+ * tl_lake_unwatch(), after which notify is not called any more.
+ */
+TL_MUST_USE int tl_lake_watch(struct tl_lake *lake, void (*notify)(void *context), void *context);
+void tl_lake_unwatch(struct tl_lake *lake, int handle);
+
+/* ---- ingest ----------------------------------------------------------------------------- */
+
+struct tl_ingest;
+
+struct tl_ingest_request {
+    const char *rig;
+    const char *trace; /* wanted id, or "" / NULL for a new one made from rig and date */
+    const char *setup; /* setup as INI text; must be equal on resume */
+    bool resume;       /* the trace may exist; go on behind its durable offset */
+};
+
+/*
+ * Open or resume a capture. `trace_id` gets its id, `*durable` the offset from which the rig
+ * must go on. `on_durable(context, offset)` is called from the spool's thread whenever more has
+ * become durable; it must not block nor call the lake. Errors: TL_EXISTS (not resume, but it
+ * exists; or another rig holds it), TL_BAD (setup), TL_NOSPACE, TL_IO.
+ */
+TL_MUST_USE int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request,
+                               void (*on_durable)(void *context, uint64_t offset), void *context,
+                               struct tl_ingest **out, char trace_id[static 64], uint64_t *durable,
+                               struct tl_fail *fail);
+/*
+ * Append bytes at `offset` (checked: TL_BAD where it leaves a hole; bytes that are there already
+ * are skipped). Copies, then returns; blocks while more than a bounded amount waits for the
+ * disk. TL_NOSPACE, TL_IO: nothing of this call is kept.
+ */
+TL_MUST_USE int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
+                                 struct tl_fail *fail);
+/* The capture is complete: waits until all is durable; `*durable` is the total. */
+TL_MUST_USE int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *durable,
+                                 struct tl_fail *fail);
+/* Detach (also after finish). What was appended becomes durable; the trace can be resumed. */
+void tl_ingest_close(struct tl_ingest *ingest);
+/* Durable offset of a trace. TL_NOTFOUND. */
+TL_MUST_USE int tl_lake_offset(struct tl_lake *lake, const char *trace, uint64_t *durable,
+                               bool *complete);
+
+/* ---- images ----------------------------------------------------------------------------- */
+
+struct tl_image_row {
+    char hash[72]; /* "sha256:<64 hex>" */
+    char name[128];
+    char build_id[64]; /* of ELF, hex, "" if none */
+    uint64_t size;
+};
+
+/* Is content with this hash stored? */
+bool tl_lake_has_image(struct tl_lake *lake, const char *hash);
+/* Store content; `row` gets its hash. Storing it again is fine. TL_NOSPACE, TL_IO. */
+TL_MUST_USE int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes content,
+                                  struct tl_image_row *row, struct tl_fail *fail);
+/* Free `*rows` with free(). */
+TL_MUST_USE int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n);
+/* Add an image to a trace's setup and decode it again. TL_NOTFOUND. */
+TL_MUST_USE int tl_lake_bind_image(struct tl_lake *lake, const char *trace, const char *hash,
+                                   uint64_t address, uint64_t offset, uint64_t length,
+                                   const char *space, struct tl_fail *fail);
+
+/* ---- ranges ----------------------------------------------------------------------------- */
+
+enum tl_range_unit { TL_UNIT_INSN, TL_UNIT_TIME, TL_UNIT_BYTE };
+enum tl_range_format { TL_FORMAT_ZSTF, TL_FORMAT_STF, TL_FORMAT_TEXT, TL_FORMAT_JSON };
+
+struct tl_range_request {
+    const char *trace;
+    const char *stream;
+    enum tl_range_unit unit;
+    uint64_t from; /* first, in units */
+    uint64_t to;   /* behind the last; UINT64_MAX: to the end */
+    enum tl_range_format format;
+};
+
+struct tl_range;
+
+/* Errors: TL_NOTFOUND (trace or stream), TL_USAGE (from > to; time asked of a stream without). */
+TL_MUST_USE int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
+                              struct tl_range **out, struct tl_fail *fail);
+/* First instruction and count that the range covers as resolved at open. */
+void tl_range_extent(const struct tl_range *range, uint64_t *first, uint64_t *count);
+/* Append the next piece (some 64 KiB to 1 MiB) to `out`. TL_EOF behind the last. The pieces,
+ * one behind another, are one complete file of the format. */
+TL_MUST_USE int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail);
+void tl_range_close(struct tl_range *range);
+
+/* A position in all units. */
+struct tl_position {
+    uint64_t insn;
+    uint64_t time;
+    uint64_t byte;
+    bool has_time;
+};
+TL_MUST_USE int tl_lake_locate(struct tl_lake *lake, const char *trace, const char *stream,
+                               enum tl_range_unit unit, uint64_t at, struct tl_position *out,
+                               struct tl_fail *fail);
+
+enum tl_find_kind { TL_FIND_PC, TL_FIND_SYMBOL, TL_FIND_EVENT };
+struct tl_find_request {
+    const char *trace;
+    const char *stream;
+    enum tl_find_kind kind;
+    uint64_t pc_from, pc_to; /* PC: [from, to) */
+    const char *text;        /* symbol name, or event kind: exception, gap, event, software … */
+    uint64_t from, to;       /* instruction range to search */
+    uint64_t limit;          /* at most so many hits, 0: 100 */
+};
+struct tl_hit {
+    struct tl_position at;
+    uint64_t pc;
+    char text[96]; /* what it is, e.g. "exception irq 14" */
+};
+/* Hits in order; free `*hits` with free(). `*more`: the limit cut the list. */
+TL_MUST_USE int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request,
+                             struct tl_hit **hits, size_t *n, bool *more, struct tl_fail *fail);
+
+/* Exact statistics of a range, as JSON text (docs/http.md). */
+TL_MUST_USE int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream,
+                              uint64_t from, uint64_t to, struct tl_buf *json,
+                              struct tl_fail *fail);
+
+/* Rows of the disassembly list: `count` (<= 4096) instructions from `from` on, as JSON text. */
+TL_MUST_USE int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream,
+                              uint64_t from, uint32_t count, struct tl_buf *json,
+                              struct tl_fail *fail);
+
+/* Call-stack slices that overlap a range, at most 4096, as JSON text. `axis`: insn or time. */
+TL_MUST_USE int tl_lake_slices(struct tl_lake *lake, const char *trace, const char *stream,
+                               enum tl_range_unit axis, uint64_t from, uint64_t to,
+                               struct tl_buf *json, struct tl_fail *fail);
+
+/* The function table of a trace (ids in tiles index it), as JSON text: [{"id","name","pc"}…]. */
+TL_MUST_USE int tl_lake_functions(struct tl_lake *lake, const char *trace, struct tl_buf *json,
+                                  struct tl_fail *fail);
+
+/* ---- tiles ------------------------------------------------------------------------------- */
+
+struct tl_tile_meta {
+    bool sealed;       /* will never change within this generation */
+    uint64_t revision; /* for the ETag of an open tile */
+};
+
+/*
+ * A stripe: 512 buckets of lanes [lane_from, lane_to] at a level, as an encoded
+ * tracelake.v1.Tile message appended to `out`. A bucket is 2^base * 4^level units wide, base as
+ * told by the trace's JSON. TL_NOTFOUND: no such trace, or gen is not its generation.
+ */
+TL_MUST_USE int tl_lake_tile(struct tl_lake *lake, const char *trace, enum tl_range_unit axis,
+                             unsigned level, uint64_t index, unsigned lane_from, unsigned lane_to,
+                             uint64_t gen, struct tl_buf *out, struct tl_tile_meta *meta,
+                             struct tl_fail *fail);
+
+/* ---- counters ----------------------------------------------------------------------------- */
+
+/* Prometheus text of everything the lake counts. */
+TL_MUST_USE int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out);
+
+#endif
