@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// Makes the page: messages from proto/, type check, bundle, fonts, gzip, and assets.c.
+//
+//   node build.mjs --out DIR --proto DIR [--protoc PROGRAM] [--dev]
+//
+// DIR holds node_modules already. --dev leaves out the type check and assets.c.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import zlib from "node:zlib";
+
+const { values: args } = parseArgs({
+  options: {
+    out: { type: "string" },
+    proto: { type: "string" },
+    protoc: { type: "string", default: "protoc" },
+    dev: { type: "boolean", default: false },
+  },
+});
+const src = path.dirname(fileURLToPath(import.meta.url));
+const out = path.resolve(args.out);
+const dist = path.join(out, "dist");
+const require = createRequire(path.join(out, "package.json"));
+const esbuild = require("esbuild");
+const GZIP_BUDGET = 150 * 1024;
+
+/** Show a source folder in the build folder, where node_modules is. */
+function link(name) {
+  const to = path.join(out, name);
+  fs.rmSync(to, { recursive: true, force: true });
+  fs.symlinkSync(path.join(src, name), to);
+}
+
+function generateMessages() {
+  const gen = path.join(out, "gen");
+  fs.rmSync(gen, { recursive: true, force: true });
+  fs.mkdirSync(gen, { recursive: true });
+  const proto = path.resolve(args.proto);
+  execFileSync(args.protoc, [
+    `--plugin=protoc-gen-es=${path.join(out, "node_modules/.bin/protoc-gen-es")}`,
+    `--es_out=${gen}`, "--es_opt=target=ts", "-I", proto,
+    path.join(proto, "tracelake/v1/ranges.proto"),
+  ], { stdio: "inherit" });
+}
+
+function typeCheck() {
+  execFileSync(path.join(out, "node_modules/.bin/tsc"), ["-p", path.join(out, "tsconfig.json")],
+    { stdio: "inherit" });
+}
+
+const common = {
+  bundle: true,
+  format: "esm",
+  target: ["es2022"],
+  preserveSymlinks: true,
+  absWorkingDir: out,
+  logLevel: "warning",
+};
+
+function bundle() {
+  esbuild.buildSync({
+    ...common,
+    entryPoints: { app: "src/main.ts", style: "src/style.css" },
+    outdir: "dist",
+    minify: true,
+    legalComments: "none",
+    external: ["*.woff2"],
+  });
+  const tests = fs.readdirSync(path.join(src, "test")).filter((n) => n.endsWith(".test.ts"));
+  fs.rmSync(path.join(out, "test-bundle"), { recursive: true, force: true });
+  if (tests.length === 0) return;
+  esbuild.buildSync({
+    ...common,
+    entryPoints: tests.map((n) => `test/${n}`),
+    platform: "node",
+    outdir: "test-bundle",
+    outExtension: { ".js": ".mjs" },
+  });
+}
+
+function copyStatic() {
+  const modules = path.join(out, "node_modules");
+  fs.copyFileSync(path.join(modules,
+    "@fontsource-variable/inter/files/inter-latin-wght-normal.woff2"),
+  path.join(dist, "sans.woff2"));
+  fs.copyFileSync(path.join(modules,
+    "@fontsource/jetbrains-mono/files/jetbrains-mono-latin-400-normal.woff2"),
+  path.join(dist, "mono.woff2"));
+  for (const name of ["index.html", "favicon.svg"]) {
+    fs.copyFileSync(path.join(src, "src", name), path.join(dist, name));
+  }
+  // The licences of what the page carries go with it.
+  const shipped = ["lit-html", "@bufbuild/protobuf", "@fontsource-variable/inter",
+    "@fontsource/jetbrains-mono"];
+  const notices = shipped.map((name) => {
+    const dir = path.join(modules, name);
+    const info = JSON.parse(fs.readFileSync(path.join(dir, "package.json"), "utf8"));
+    const file = fs.readdirSync(dir).find((n) => /^licen[cs]e/i.test(n));
+    const text = file ? fs.readFileSync(path.join(dir, file), "utf8") : "";
+    return `${name} ${info.version} (${info.license})\n\n${text.trim()}\n`;
+  });
+  fs.writeFileSync(path.join(dist, "licenses.txt"), notices.join(`\n${"-".repeat(72)}\n\n`));
+}
+
+const TYPES = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".txt": "text/plain; charset=utf-8",
+  ".woff2": "font/woff2",
+};
+
+function cArray(name, bytes) {
+  const lines = [];
+  for (let i = 0; i < bytes.length; i += 64) {
+    lines.push(`${bytes.subarray(i, i + 64).join(",")},`);
+  }
+  return `static const unsigned char ${name}[] = {\n${lines.join("\n")}\n};\n`;
+}
+
+function writeAssets() {
+  const arrays = [];
+  const rows = [];
+  let total = 0;
+  for (const [i, name] of fs.readdirSync(dist).sort().entries()) {
+    const data = fs.readFileSync(path.join(dist, name));
+    const packed = zlib.gzipSync(data, { level: 9 });
+    const smaller = packed.length < data.length;
+    total += name === "licenses.txt" ? 0 : Math.min(packed.length, data.length);
+    arrays.push(cArray(`data_${i}`, data));
+    if (smaller) arrays.push(cArray(`gzip_${i}`, packed));
+    const etag = createHash("sha256").update(data).digest("hex").slice(0, 20);
+    const rest = `"${TYPES[path.extname(name)]}", data_${i}, sizeof data_${i}, ${
+      smaller ? `gzip_${i}, sizeof gzip_${i}` : "NULL, 0"}, "\\"${etag}\\""},`;
+    if (name === "index.html") rows.push(`    {"/", ${rest}`);
+    rows.push(`    {"/${name}", ${rest}`);
+  }
+  if (total > GZIP_BUDGET) {
+    throw new Error(`the page is ${total} bytes gzip'd, more than ${GZIP_BUDGET}`);
+  }
+  fs.writeFileSync(path.join(out, "assets.c"), `/* Made by web/build.mjs. */
+#include "web/assets.h"
+
+${arrays.join("\n")}
+const struct tl_asset tl_assets[] = {
+${rows.join("\n")}
+};
+const size_t tl_assets_n = sizeof tl_assets / sizeof tl_assets[0];
+`);
+  console.log(`page: ${(total / 1024).toFixed(1)} KiB gzip'd`);
+}
+
+fs.rmSync(dist, { recursive: true, force: true });
+fs.mkdirSync(dist, { recursive: true });
+link("src");
+link("test");
+fs.copyFileSync(path.join(src, "tsconfig.json"), path.join(out, "tsconfig.json"));
+generateMessages();
+if (!args.dev) typeCheck();
+bundle();
+copyStatic();
+if (!args.dev) writeAssets();
