@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +68,32 @@ int tl_buf_printf(struct tl_buf *b, const char *format, ...)
         b->n += (size_t)len;
     }
     va_end(again);
+    return rc;
+}
+
+int tl_buf_read_file(struct tl_buf *b, const char *path, size_t limit, struct tl_fail *fail)
+{
+    FILE *const f = fopen(path, "rb");
+    if (!f)
+        return tl_fail_set(fail, TL_IO, "%.160s: %s", path, strerror(errno));
+    int rc = TL_OK;
+    for (size_t total = 0; rc == TL_OK;) {
+        rc = tl_buf_reserve(b, 65536);
+        if (rc < 0) {
+            rc = tl_fail_set(fail, TL_NOMEM, "%.160s: out of memory", path);
+            break;
+        }
+        const size_t got = fread(b->p + b->n, 1, 65536, f);
+        b->n += got;
+        total += got;
+        if (total > limit)
+            rc = tl_fail_set(fail, TL_LIMIT, "%.160s: larger than %zu bytes", path, limit);
+        else if (ferror(f))
+            rc = tl_fail_set(fail, TL_IO, "%.160s: %s", path, strerror(errno));
+        else if (got == 0)
+            break;
+    }
+    fclose(f);
     return rc;
 }
 

@@ -32,6 +32,10 @@ TL_MUST_USE int tl_buf_add(struct tl_buf *b, const void *p, size_t n);
 /* Append text as printf writes it, without its NUL. */
 TL_MUST_USE int tl_buf_printf(struct tl_buf *b, const char *format, ...) TL_PRINTF(2, 3);
 
+/* Append a whole file of at most `limit` bytes. TL_IO, TL_LIMIT, TL_NOMEM; `fail` names it. */
+TL_MUST_USE int tl_buf_read_file(struct tl_buf *b, const char *path, size_t limit,
+                                 struct tl_fail *fail);
+
 /* Drop the first `n` bytes (n <= b->n). */
 void tl_buf_drop(struct tl_buf *b, size_t n);
 

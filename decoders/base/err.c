@@ -40,9 +40,9 @@ int tl_fail_set(struct tl_fail *fail, enum tl_err code, const char *format, ...)
 const char *tl_err_name(int code)
 {
     static const char *const names[] = {
-        "ok",          "bad input",     "out of memory", "i/o error",      "end",
-        "again",       "not found",     "exists",        "not supported",  "limit exceeded",
-        "bad request", "no space left", "not allowed",   "cancelled",      "unreachable",
+        "ok",          "bad input",     "out of memory", "i/o error",     "end",
+        "again",       "not found",     "exists",        "not supported", "limit exceeded",
+        "bad request", "no space left", "not allowed",   "cancelled",     "unreachable",
     };
     const unsigned i = code > 0 ? 0 : (unsigned)-code;
     return i < sizeof names / sizeof names[0] ? names[i] : "unknown error";

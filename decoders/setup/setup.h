@@ -52,11 +52,11 @@ struct tl_register {
 };
 
 struct tl_source {
-    char name[32];     /* the stream's name: "cs.10", "di.0.1", "pt.0" */
-    uint16_t id;       /* CoreSight trace ID, DI address, CPU number */
-    uint8_t protocol;  /* enum tl_protocol */
-    char type[24];     /* as the configuration named it, e.g. "ETM4.2", "PTM1.1" */
-    char core[40];     /* e.g. "Cortex-A53", "ARM-AA64", "" if not told */
+    char name[32];    /* the stream's name: "cs.10", "di.0.1", "pt.0" */
+    uint16_t id;      /* CoreSight trace ID, DI address, CPU number */
+    uint8_t protocol; /* enum tl_protocol */
+    char type[24];    /* as the configuration named it, e.g. "ETM4.2", "PTM1.1" */
+    char core[40];    /* e.g. "Cortex-A53", "ARM-AA64", "" if not told */
     struct tl_register regs[TL_SETUP_REGS];
     size_t n_regs;
 };
@@ -103,6 +103,23 @@ TL_MUST_USE int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
 /* `--image FILE[@ADDR]`. Errors: TL_USAGE, TL_NOMEM. */
 TL_MUST_USE int tl_setup_add_image(struct tl_setup *setup, const char *argument,
                                    struct tl_fail *fail);
+
+/* The same with everything told: see struct tl_setup_image. `file` is copied. TL_NOMEM. */
+TL_MUST_USE int tl_setup_add_image_at(struct tl_setup *setup, const char *file, uint64_t address,
+                                      uint64_t offset, uint64_t length, unsigned space);
+
+/*
+ * Map every image of the setup into `image` (not frozen here): raw files at their address, ELF
+ * files (known by their magic) by their headers. `resolve(context, file, &bytes, fail)` finds a
+ * file's content, borrowed until the next call; NULL: files are read from the file system.
+ */
+struct tl_image;
+struct tl_bytes;
+typedef int tl_setup_resolver(void *context, const char *file, struct tl_bytes *bytes,
+                              struct tl_fail *fail);
+TL_MUST_USE int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
+                                     tl_setup_resolver *resolve, void *context,
+                                     struct tl_fail *fail);
 
 /* The source with this id (or the only source of a single container), or NULL. */
 const struct tl_source *tl_setup_source(const struct tl_setup *setup, unsigned id);

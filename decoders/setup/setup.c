@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT */
+#include "setup/setup.h"
+
+#include "image/image.h"
+#include "setup/ini_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const protocol_names[] = {
+    [TL_PROTO_NONE] = "none",       [TL_PROTO_ETM4] = "etm4",
+    [TL_PROTO_ETE] = "ete",         [TL_PROTO_ITM] = "itm",
+    [TL_PROTO_STM] = "stm",         [TL_PROTO_OSD_CTM] = "osd-ctm",
+    [TL_PROTO_OSD_STM] = "osd-stm", [TL_PROTO_OSD_UART] = "osd-uart",
+    [TL_PROTO_PT] = "pt",           [TL_PROTO_STF] = "stf",
+    [TL_PROTO_OSD_OTHER] = "osd",
+};
+
+const char *tl_protocol_name(enum tl_protocol protocol)
+{
+    const size_t i = (size_t)protocol;
+    return i < sizeof protocol_names / sizeof protocol_names[0] ? protocol_names[i] : "none";
+}
+
+void tl_setup_init(struct tl_setup *setup)
+{
+    *setup = (struct tl_setup){0};
+}
+
+void tl_setup_fini(struct tl_setup *setup)
+{
+    for (size_t i = 0; i < setup->n_images; i++)
+        free(setup->images[i].file);
+    free(setup->images);
+    free(setup->sources);
+    tl_setup_init(setup);
+}
+
+struct tl_source *tl_setup_add_source(struct tl_setup *setup)
+{
+    if (tl_grow(&setup->sources, &setup->cap_sources, setup->n_sources + 1,
+                sizeof *setup->sources) < 0)
+        return NULL;
+    struct tl_source *const source = &setup->sources[setup->n_sources++];
+    *source = (struct tl_source){0};
+    return source;
+}
+
+const struct tl_source *tl_setup_source(const struct tl_setup *setup, unsigned id)
+{
+    for (size_t i = 0; i < setup->n_sources; i++)
+        if (setup->sources[i].id == id)
+            return &setup->sources[i];
+    if (setup->container == TL_CONTAINER_SINGLE && setup->n_sources)
+        return &setup->sources[0];
+    return NULL;
+}
+
+static const struct tl_register *find_register(const struct tl_source *source, const char *name)
+{
+    for (size_t i = 0; i < source->n_regs; i++)
+        if (!strcasecmp(source->regs[i].name, name))
+            return &source->regs[i];
+    return NULL;
+}
+
+uint64_t tl_source_reg(const struct tl_source *source, const char *name, uint64_t otherwise)
+{
+    const struct tl_register *const reg = find_register(source, name);
+    return reg ? reg->value : otherwise;
+}
+
+bool tl_source_has_reg(const struct tl_source *source, const char *name)
+{
+    return find_register(source, name) != NULL;
+}
+
+int tl_source_set_reg(struct tl_source *source, const char *name, uint64_t value)
+{
+    struct tl_register *reg = (struct tl_register *)find_register(source, name);
+    if (!reg) {
+        if (source->n_regs == TL_SETUP_REGS || strlen(name) >= sizeof reg->name)
+            return TL_LIMIT;
+        reg = &source->regs[source->n_regs++];
+        snprintf(reg->name, sizeof reg->name, "%s", name);
+    }
+    reg->value = value;
+    return TL_OK;
+}
+
+/* ---- --format ---------------------------------------------------------------------------- */
+
+static const struct format {
+    const char *name;
+    enum tl_container container;
+    enum tl_protocol protocol; /* of the one source, TL_PROTO_NONE where there are many */
+} formats[] = {
+    {"tpiu", TL_CONTAINER_TPIU, TL_PROTO_NONE}, {"etm4", TL_CONTAINER_SINGLE, TL_PROTO_ETM4},
+    {"ete", TL_CONTAINER_SINGLE, TL_PROTO_ETE}, {"itm", TL_CONTAINER_SINGLE, TL_PROTO_ITM},
+    {"stm", TL_CONTAINER_SINGLE, TL_PROTO_STM}, {"di", TL_CONTAINER_DI, TL_PROTO_NONE},
+    {"pt", TL_CONTAINER_PT, TL_PROTO_PT},       {"stf", TL_CONTAINER_STF, TL_PROTO_STF},
+};
+
+static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
+                       struct tl_fail *fail)
+{
+    static const char *const syncs[] = {"none", "fsync", "hsync", "dstream"};
+    uint64_t number;
+    if (!strncmp(option, "sync=", 5) && setup->container == TL_CONTAINER_TPIU) {
+        for (uint8_t i = 0; i < 4; i++) {
+            if (!strcmp(option + 5, syncs[i])) {
+                setup->sync = i;
+                return TL_OK;
+            }
+        }
+        return tl_fail_set(fail, TL_USAGE, "sync=%s: use none, fsync, hsync or dstream",
+                           option + 5);
+    }
+    if (!strncmp(option, "id=", 3) && tl_ini_number(option + 3, &number) == TL_OK &&
+        number <= 0xffff) {
+        *id = (unsigned)number;
+        return TL_OK;
+    }
+    if (!strncmp(option, "clock=", 6) && tl_ini_number(option + 6, &number) == TL_OK) {
+        setup->clock_hz = number;
+        return TL_OK;
+    }
+    return tl_fail_set(
+        fail, TL_USAGE,
+        "format option '%.60s' is not known; there are sync=none|fsync|hsync|dstream "
+        "(tpiu), id=NUMBER, clock=HZ",
+        option);
+}
+
+int tl_setup_format(struct tl_setup *setup, const char *text, struct tl_fail *fail)
+{
+    if (strlen(text) >= sizeof setup->format)
+        return tl_fail_set(fail, TL_USAGE, "the format is too long");
+    char copy[sizeof setup->format];
+    snprintf(copy, sizeof copy, "%s", text);
+    snprintf(setup->format, sizeof setup->format, "%s", text);
+    char *rest = copy;
+    const char *const name = strsep(&rest, ",");
+    const struct format *format = NULL;
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (!strcmp(formats[i].name, name))
+            format = &formats[i];
+    if (!format)
+        return tl_fail_set(
+            fail, TL_USAGE,
+            "format '%.40s' is not known; use tpiu, etm4, ete, itm, stm, di, pt or stf", name);
+    setup->container = (uint8_t)format->container;
+    unsigned id = 0;
+    for (const char *option; (option = strsep(&rest, ","));) {
+        const int rc = take_option(setup, option, &id, fail);
+        if (rc < 0)
+            return rc;
+    }
+    if (format->protocol == TL_PROTO_NONE)
+        return TL_OK;
+    struct tl_source *const source = tl_setup_add_source(setup);
+    if (!source)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    source->protocol = (uint8_t)format->protocol;
+    source->id = (uint16_t)id;
+    if (format->container == TL_CONTAINER_SINGLE)
+        snprintf(source->name, sizeof source->name, "cs.%02x", id);
+    else
+        snprintf(source->name, sizeof source->name, "%s.%u", format->name, id);
+    return TL_OK;
+}
+
+/* ---- images ------------------------------------------------------------------------------- */
+
+static struct tl_setup_image *add_image(struct tl_setup *setup, const char *file)
+{
+    if (tl_grow(&setup->images, &setup->cap_images, setup->n_images + 1, sizeof *setup->images) < 0)
+        return NULL;
+    char *const copy = strdup(file);
+    if (!copy)
+        return NULL;
+    struct tl_setup_image *const image = &setup->images[setup->n_images++];
+    *image = (struct tl_setup_image){.file = copy, .length = UINT64_MAX, .space = TL_SPACE_ANY};
+    return image;
+}
+
+int tl_setup_add_image_at(struct tl_setup *setup, const char *file, uint64_t address,
+                          uint64_t offset, uint64_t length, unsigned space)
+{
+    struct tl_setup_image *const image = add_image(setup, file);
+    if (!image)
+        return TL_NOMEM;
+    image->address = address;
+    image->offset = offset;
+    image->length = length;
+    image->space = space;
+    return TL_OK;
+}
+
+static int map_image(struct tl_image *image, const struct tl_setup_image *m, struct tl_bytes bytes,
+                     struct tl_fail *fail)
+{
+    if (bytes.n >= 4 && !memcmp(bytes.p, "\177ELF", 4) && m->offset == 0 && m->length == UINT64_MAX)
+        return tl_image_add_elf(image, bytes, m->address, m->space, m->file, fail);
+    if (m->offset > bytes.n || (m->length != UINT64_MAX && m->length > bytes.n - m->offset))
+        return tl_fail_set(fail, TL_BAD, "%.120s: has %zu bytes, offset and length ask for more",
+                           m->file, bytes.n);
+    const struct tl_bytes part = {
+        bytes.p + m->offset,
+        m->length == UINT64_MAX ? bytes.n - (size_t)m->offset : (size_t)m->length,
+    };
+    return tl_image_add_bytes(image, m->address, part, m->space, m->file, fail);
+}
+
+int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
+                         tl_setup_resolver *resolve, void *context, struct tl_fail *fail)
+{
+    struct tl_buf file = {0};
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < setup->n_images; i++) {
+        struct tl_bytes bytes = {0};
+        if (resolve) {
+            rc = resolve(context, setup->images[i].file, &bytes, fail);
+        } else {
+            tl_buf_reset(&file);
+            rc = tl_buf_read_file(&file, setup->images[i].file, SIZE_MAX, fail);
+            bytes = (struct tl_bytes){file.p, file.n};
+        }
+        if (rc == TL_OK)
+            rc = map_image(image, &setup->images[i], bytes, fail);
+    }
+    tl_buf_fini(&file);
+    return rc;
+}
+
+int tl_setup_add_image(struct tl_setup *setup, const char *argument, struct tl_fail *fail)
+{
+    const char *const at = strrchr(argument, '@');
+    uint64_t address = 0;
+    char *const file = at ? strndup(argument, (size_t)(at - argument)) : strdup(argument);
+    if (!file)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    int rc = TL_OK;
+    if (at && tl_ini_number(at + 1, &address) < 0)
+        rc = tl_fail_set(fail, TL_USAGE,
+                         "image '%.100s': behind '@' comes an address such as 0x8000", argument);
+    if (rc == TL_OK) {
+        struct tl_setup_image *const image = add_image(setup, file);
+        if (image)
+            image->address = address;
+        else
+            rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
+    }
+    free(file);
+    return rc;
+}
+
+/* ---- INI text ------------------------------------------------------------------------------ */
+
+struct reading {
+    struct tl_setup *setup;
+    const char *base; /* folder of relative image paths, or NULL */
+    char section[64];
+    size_t source; /* index of the source being read, SIZE_MAX none */
+    size_t image;
+};
+
+static int bad_value(struct tl_fail *fail, const char *key, const char *value)
+{
+    return tl_fail_set(fail, TL_BAD, "%.40s=%.60s: the value makes no sense here", key, value);
+}
+
+static int take_trace_key(struct reading *r, const char *key, const char *value,
+                          struct tl_fail *fail)
+{
+    if (!strcasecmp(key, "format")) {
+        if (r->setup->format[0])
+            return TL_OK; /* told by --format already, which wins */
+        return tl_setup_format(r->setup, value, fail);
+    }
+    if (!strcasecmp(key, "clock"))
+        return tl_ini_number(value, &r->setup->clock_hz) < 0 ? bad_value(fail, key, value) : TL_OK;
+    if (!strcasecmp(key, "description"))
+        return TL_OK;
+    return tl_fail_set(fail, TL_BAD, "key '%.40s' is not known in [trace]; format and clock are",
+                       key);
+}
+
+static int begin_source(struct reading *r, const char *name, struct tl_fail *fail)
+{
+    struct tl_setup *const s = r->setup;
+    struct tl_source *source = NULL;
+    for (size_t i = 0; i < s->n_sources; i++)
+        if (!strcmp(s->sources[i].name, name))
+            source = &s->sources[i];
+    /* The one source that --format implied takes on what the file says of it. */
+    if (!source && s->container == TL_CONTAINER_SINGLE && s->n_sources == 1 &&
+        s->sources[0].n_regs == 0 && !s->sources[0].type[0])
+        source = &s->sources[0];
+    if (!source)
+        source = tl_setup_add_source(s);
+    if (!source)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    snprintf(source->name, sizeof source->name, "%.31s", name);
+    unsigned a;
+    unsigned b;
+    if (sscanf(name, "cs.%x", &a) == 1)
+        source->id = (uint16_t)a;
+    else if (sscanf(name, "di.%u.%u", &a, &b) == 2)
+        source->id = (uint16_t)(a << 10 | (b & 0x3ff));
+    else if (sscanf(name, "pt.%u", &a) == 1)
+        source->id = (uint16_t)a;
+    r->source = (size_t)(source - s->sources);
+    return TL_OK;
+}
+
+static int take_source_key(struct reading *r, const char *key, const char *value,
+                           struct tl_fail *fail)
+{
+    struct tl_source *const source = &r->setup->sources[r->source];
+    uint64_t number;
+    if (!strcasecmp(key, "protocol")) {
+        for (size_t i = 0; i < sizeof protocol_names / sizeof protocol_names[0]; i++) {
+            if (!strcmp(protocol_names[i], value)) {
+                source->protocol = (uint8_t)i;
+                return TL_OK;
+            }
+        }
+        return bad_value(fail, key, value);
+    }
+    if (!strcasecmp(key, "id")) {
+        if (tl_ini_number(value, &number) < 0 || number > 0xffff)
+            return bad_value(fail, key, value);
+        source->id = (uint16_t)number;
+        return TL_OK;
+    }
+    if (!strcasecmp(key, "type") || !strcasecmp(key, "core")) {
+        char *const to = !strcasecmp(key, "type") ? source->type : source->core;
+        const size_t room = to == source->type ? sizeof source->type : sizeof source->core;
+        if (strlen(value) >= room)
+            return bad_value(fail, key, value);
+        memcpy(to, value, strlen(value) + 1);
+        return TL_OK;
+    }
+    if (tl_ini_number(value, &number) < 0)
+        return bad_value(fail, key, value);
+    if (tl_source_set_reg(source, key, number) < 0)
+        return tl_fail_set(fail, TL_BAD, "too many registers, or name '%.40s' too long", key);
+    return TL_OK;
+}
+
+static int take_image_key(struct reading *r, const char *key, const char *value,
+                          struct tl_fail *fail)
+{
+    if (!strcasecmp(key, "file")) {
+        char *path = NULL;
+        if (r->base && value[0] != '/' && strncmp(value, "sha256:", 7))
+            path = asprintf(&path, "%s/%s", r->base, value) < 0 ? NULL : path;
+        else
+            path = strdup(value);
+        struct tl_setup_image *const image = path ? add_image(r->setup, path) : NULL;
+        free(path);
+        if (!image)
+            return tl_fail_set(fail, TL_NOMEM, "out of memory");
+        r->image = r->setup->n_images - 1;
+        return TL_OK;
+    }
+    if (r->image == SIZE_MAX)
+        return tl_fail_set(fail, TL_BAD, "file= must come first in an [image] section");
+    struct tl_setup_image *const image = &r->setup->images[r->image];
+    if (!strcasecmp(key, "space")) {
+        const int space = tl_space_parse(value);
+        if (space < 0)
+            return bad_value(fail, key, value);
+        image->space = (unsigned)space;
+        return TL_OK;
+    }
+    uint64_t *const number = !strcasecmp(key, "address")  ? &image->address
+                             : !strcasecmp(key, "offset") ? &image->offset
+                             : !strcasecmp(key, "length") ? &image->length
+                                                          : NULL;
+    if (!number)
+        return tl_fail_set(fail, TL_BAD,
+                           "key '%.40s' is not known in [image]; file, address, offset, length "
+                           "and space are",
+                           key);
+    return tl_ini_number(value, number) < 0 ? bad_value(fail, key, value) : TL_OK;
+}
+
+static int take_entry(void *context, const char *section, const char *key, const char *value,
+                      struct tl_fail *fail)
+{
+    struct reading *const r = context;
+    if (strcmp(r->section, section)) {
+        snprintf(r->section, sizeof r->section, "%.63s", section);
+        r->source = SIZE_MAX;
+        r->image = SIZE_MAX;
+        if (!strncasecmp(section, "source ", 7)) {
+            const int rc = begin_source(r, section + 7, fail);
+            if (rc < 0)
+                return rc;
+        }
+    }
+    if (r->source != SIZE_MAX)
+        return take_source_key(r, key, value, fail);
+    if (!strncasecmp(section, "image", 5))
+        return take_image_key(r, key, value, fail);
+    if (!strcasecmp(section, "trace"))
+        return take_trace_key(r, key, value, fail);
+    return tl_fail_set(fail, TL_BAD,
+                       "section [%.40s] is not known; use [trace], [source NAME] or [image NAME]",
+                       section);
+}
+
+static int parse(struct tl_setup *setup, const char *text, size_t n, const char *base,
+                 struct tl_fail *fail)
+{
+    struct reading r = {.setup = setup, .base = base, .source = SIZE_MAX, .image = SIZE_MAX};
+    return tl_ini_parse(text, n, take_entry, &r, fail);
+}
+
+int tl_setup_parse(struct tl_setup *setup, const char *text, size_t n, struct tl_fail *fail)
+{
+    return parse(setup, text, n, NULL, fail);
+}
+
+int tl_setup_read(struct tl_setup *setup, const char *path, struct tl_fail *fail)
+{
+    struct tl_buf text = {0};
+    int rc = tl_buf_read_file(&text, path, 1 << 20, fail);
+    if (rc == TL_OK) {
+        const char *const slash = strrchr(path, '/');
+        char *const base = slash ? strndup(path, (size_t)(slash - path)) : NULL;
+        rc = parse(setup, (const char *)text.p, text.n, base, fail);
+        free(base);
+    }
+    tl_buf_fini(&text);
+    return rc;
+}
+
+int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
+{
+    int rc = tl_buf_printf(out, "[trace]\nformat=%s\n", setup->format);
+    if (rc == TL_OK && setup->clock_hz)
+        rc = tl_buf_printf(out, "clock=%llu\n", (unsigned long long)setup->clock_hz);
+    for (size_t i = 0; rc == TL_OK && i < setup->n_sources; i++) {
+        const struct tl_source *const s = &setup->sources[i];
+        rc = tl_buf_printf(out, "\n[source %s]\nprotocol=%s\nid=0x%x\n", s->name,
+                           tl_protocol_name((enum tl_protocol)s->protocol), s->id);
+        if (rc == TL_OK && s->type[0])
+            rc = tl_buf_printf(out, "type=%s\n", s->type);
+        if (rc == TL_OK && s->core[0])
+            rc = tl_buf_printf(out, "core=%s\n", s->core);
+        for (size_t k = 0; rc == TL_OK && k < s->n_regs; k++)
+            rc = tl_buf_printf(out, "%s=0x%llx\n", s->regs[k].name,
+                               (unsigned long long)s->regs[k].value);
+    }
+    for (size_t i = 0; rc == TL_OK && i < setup->n_images; i++) {
+        const struct tl_setup_image *const m = &setup->images[i];
+        rc = tl_buf_printf(out, "\n[image %zu]\nfile=%s\naddress=0x%llx\n", i, m->file,
+                           (unsigned long long)m->address);
+        if (rc == TL_OK && m->offset)
+            rc = tl_buf_printf(out, "offset=0x%llx\n", (unsigned long long)m->offset);
+        if (rc == TL_OK && m->length != UINT64_MAX)
+            rc = tl_buf_printf(out, "length=0x%llx\n", (unsigned long long)m->length);
+        if (rc == TL_OK && m->space != TL_SPACE_ANY)
+            rc = tl_buf_printf(out, "space=%s\n", tl_space_name(m->space));
+    }
+    return rc;
+}
