@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CoreSight formatter frames: takes the bytes of each trace source out of 16-byte frames.
+ *
+ * A push decoder: any chunking gives the same bytes per source, each with its true file
+ * offset. What a push completes is delivered before it returns. Constant memory, no allocation,
+ * no I/O; not thread-safe.
+ *
+ * With synchronisation words in the stream (FSYNC ff ff ff 7f, HSYNC ff 7f) frames are found
+ * again after any damage: no legal frame has ff in an even byte, so that neither word can be
+ * mistaken for data. An FSYNC inside a frame ends the frame, unless what follows shows that the
+ * frame goes on behind it. Without them (TL_TPIU_ALIGNED) frames are taken as they come.
+ *
+ * Source: Arm IHI0029E (CoreSight architecture 3.0), chapter D4 "Trace Formatter".
+ */
+#ifndef TL_FRAME_TPIU_H
+#define TL_FRAME_TPIU_H
+
+#include "base/err.h"
+#include "frame/run.h"
+
+/* Values as in enum tl_frame_sync of a setup. */
+enum tl_tpiu_sync {
+    TL_TPIU_ALIGNED, /* frames back to back from the first byte on, nothing between them */
+    TL_TPIU_FSYNC,   /* full-word synchronisation between frames; HSYNC is understood, too */
+    TL_TPIU_HSYNC,   /* half-word synchronisation anywhere, and FSYNC */
+    TL_TPIU_DSTREAM  /* blocks of 504 bytes with FSYNC and an 8-byte footer, from byte 0 on */
+};
+
+#define TL_TPIU_NO_ID          0xff /* not known which source is speaking */
+#define TL_TPIU_NULL_ID        0x00 /* filling */
+#define TL_TPIU_FIRST_RESERVED 0x70
+
+struct tl_tpiu_sink {
+    void *context;
+    /*
+     * Bytes of source `id`, 0x01..0x6f; see frame/run.h for their offsets. Runs of one source
+     * come in the order of their offsets. A result < 0 stops the push, which returns it.
+     */
+    int (*run)(void *context, uint8_t id, const struct tl_run *run);
+    /*
+     * `bytes` capture bytes from `offset` on could not be used; `reason` is static storage. May
+     * be NULL.
+     */
+    int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes);
+    /*
+     * Four FSYNC words in an aligned frame, as perf puts between buffers: what comes is not
+     * what came continued, for no source. May be NULL.
+     */
+    int (*reset)(void *context, uint64_t offset);
+};
+
+#define TL_TPIU_BUFFER 16384 /* longest run in bytes */
+#define TL_TPIU_HOLD   4096 /* bytes kept back at most to tell a cut frame from an inserted FSYNC */
+
+/* The members are private. */
+struct tl_tpiu {
+    struct tl_tpiu_sink sink;
+    enum tl_tpiu_sync sync;
+    uint64_t start;    /* file offset of the first byte given */
+    uint64_t position; /* bytes given so far, without footers: the next byte's place */
+    uint64_t raw;      /* bytes given so far */
+
+    uint8_t id; /* in force at the fill point */
+    uint8_t state;
+    uint8_t fill;    /* bytes of `frame` */
+    uint8_t pair;    /* bytes of a half-word under inspection */
+    uint32_t window; /* last four bytes while hunting for FSYNC */
+    uint64_t at[16]; /* place of each byte of `frame` */
+    uint8_t frame[16];
+
+    const char *lost_reason;
+    uint64_t lost_at; /* place of the first byte of a loss not yet reported */
+    uint64_t lost;    /* its bytes */
+
+    uint64_t ids_sure[2]; /* sources seen in stretches that ended with a proper FSYNC */
+    uint64_t ids_new[2];  /* … and since then */
+
+    uint8_t run_id;
+    uint8_t run_slot;
+    uint64_t run_at; /* place of the run's first byte */
+    size_t run_from; /* its bytes in `buffer` */
+    size_t used;
+    uint8_t buffer[TL_TPIU_BUFFER + 128];
+
+    size_t held;
+    uint64_t held_at;
+    uint8_t hold[TL_TPIU_HOLD];
+};
+
+/* Begin at file offset `offset` with `sync`. `sink` is copied. */
+void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
+                  const struct tl_tpiu_sink *sink);
+
+/* Take the next `n` bytes, all of them. < 0 only from the sink. */
+TL_MUST_USE int tl_tpiu_push(struct tl_tpiu *t, const uint8_t *p, size_t n);
+
+/* No more bytes: report what is left of an unfinished frame as lost. */
+TL_MUST_USE int tl_tpiu_finish(struct tl_tpiu *t);
+
+#endif
