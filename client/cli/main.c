@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* The `tracelake` executable: finds the command and tells what there is. */
+#include "cli/cli.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONNECTION                                                                                 \
+    "\nserver:\n"                                                                                  \
+    "  --server URL        http://HOST:PORT or https://HOST:PORT (default: $TRACELAKE_SERVER, "    \
+    "or\n"                                                                                         \
+    "                      http://127.0.0.1:7070)\n"                                               \
+    "  --token FILE        file with the access token (default: $TRACELAKE_TOKEN)\n"               \
+    "  --cafile FILE       certificates to trust with https\n"                                     \
+    "  --fingerprint HEX   SHA-256 of the server's certificate, instead of --cafile\n"             \
+    "  --insecure          accept any certificate\n"                                               \
+    "  --timeout SECONDS   give up after so long without progress (default 60)\n"
+
+#define RANGE                                                                                      \
+    "  --insn A:B          instructions A to B-1 (A: to the end, :B from the start)\n"             \
+    "  --time A:B          the same by time (ns, or ticks where the clock is not known)\n"         \
+    "  --byte A:B          the same by raw byte offset\n"
+
+#define FORMATS                                                                                    \
+    "  --format FMT        tpiu[,sync=none|fsync|hsync] etm4 ete itm stm [,id=0x10] di pt stf\n"   \
+    "  --config F          what a decoder must know of the source (INI)\n"                         \
+    "  --image FILE[@ADDR] program image; may be given more than once\n"
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+    const char *help;
+};
+
+static const struct command commands[] = {
+#ifdef TL_HAVE_SERVE
+    {"serve", tl_cmd_serve, "run the server",
+     "usage: tracelake serve --data DIR [options]\n"
+     "  --data DIR             where everything is kept\n"
+     "  --listen ADDR:PORT     plain HTTP/1.1 and HTTP/2 (default 127.0.0.1:7070)\n"
+     "  --listen-tls ADDR:PORT the same with TLS (default 127.0.0.1:7443)\n"
+     "  --tls-cert F --tls-key F   PEM; default: a self-signed one made in the data folder\n"
+     "  --tokens FILE          access tokens, one a line\n"
+     "  --raw ADDR:PORT,format=FMT,rig=NAME[,config=F]   take raw trace bytes by TCP\n"
+     "  --source tcp://HOST:PORT,format=FMT,rig=NAME[,config=F]   fetch raw trace bytes by TCP\n"
+     "  --store URL --config FILE --insecure\n"},
+#endif
+#ifdef TL_HAVE_PUSH
+    {"push", tl_cmd_push, "send a capture to a server",
+     "usage: tracelake push [options] --format FMT INPUT|-\n"
+     "       tracelake push [options] --snapshot DIR\n"
+     "Sends raw trace. A trace that exists and is incomplete is gone on with where its durable\n"
+     "bytes end.\n" FORMATS
+     "  --snapshot DIR      every buffer of an Arm trace snapshot as a trace of its own\n"
+     "  --buffer NAME       of a snapshot, only this one\n"
+     "  --rig NAME          who sends (default: the host's name)\n"
+     "  --trace ID          id of the trace (default: the server makes one)\n"
+     "  --no-resume         fail where the trace exists\n"
+     "  --rate BYTES        at most so many bytes a second (K, M, G)\n"
+     "  --chunk BYTES       bytes per message (default 256K)\n"
+     "  --retry SECONDS     how long to try to reconnect (default 30)\n"
+     "  --no-wait           return when the bytes are durable, do not wait for the decode\n"
+     "  --quiet             print nothing but errors\n" CONNECTION},
+#endif
+#ifdef TL_HAVE_DECODE
+    {"decode", tl_cmd_decode, "decode a capture without a server",
+     "usage: tracelake decode --format FMT [options] (--text | --packets | --out DIR) INPUT|-\n"
+     "       tracelake decode --snapshot DIR [--buffer NAME] (--text | --packets | --out "
+     "DIR)\n" FORMATS
+     "  --text              flow text: executed instructions and events, one a line\n"
+     "  --packets           trace packets, one a line\n"
+     "  --out DIR           a .zstf per stream\n"
+     "  --like TOOL         print as ptdump, ptxed, osd-sw-ctm, osd-sw-stm or osd-sw-print do\n"},
+#endif
+#ifdef TL_HAVE_LS
+    {"ls", tl_cmd_ls, "list traces", "usage: tracelake ls [--json] [TRACE…]\n" CONNECTION},
+    {"show", tl_cmd_show, "show all about a trace",
+     "usage: tracelake show [--json] TRACE…\n" CONNECTION},
+    {"rm", tl_cmd_rm, "remove traces", "usage: tracelake rm TRACE…\n" CONNECTION},
+    {"label", tl_cmd_label, "set or remove labels",
+     "usage: tracelake label TRACE KEY=VALUE…\nAn empty value removes the label.\n" CONNECTION},
+    {"redecode", tl_cmd_redecode, "decode the raw bytes again",
+     "usage: tracelake redecode TRACE… [--config F] [--image FILE[@ADDR]]…\n"
+     "  --config F          decode with this setup instead of the present one\n"
+     "  --image FILE[@ADDR] add a program image to the setup\n"
+     "  --no-wait           do not wait for the end\n" CONNECTION},
+    {"verify", tl_cmd_verify, "check every stored byte",
+     "usage: tracelake verify [--repair] TRACE…\n"
+     "Prints a line per finding; exit status 1 if there are any.\n" CONNECTION},
+#endif
+#ifdef TL_HAVE_GET
+    {"get", tl_cmd_get, "fetch a range of a stream",
+     "usage: tracelake get TRACE[/STREAM] [range] (-o F.zstf | -o F.stf | --text | --json)\n"
+     "Without STREAM: all streams, one after another (--text and --json only).\n" RANGE
+     "  -o FILE             write STF, compressed where the name ends in .zstf; - is stdout\n"
+     "  --text              flow text\n"
+     "  --json              one JSON object a line\n" CONNECTION},
+#endif
+#ifdef TL_HAVE_FIND
+    {"find", tl_cmd_find, "find instructions, symbols, events",
+     "usage: tracelake find TRACE/STREAM (--pc ADDR[:ADDR] | --symbol S | --event KIND)\n"
+     "  --pc ADDR[:ADDR]    executions of an address, or of a range (end excluded)\n"
+     "  --symbol S          executions of a function\n"
+     "  --event KIND        exception, gap, event, software, mode or context\n"
+     "  --insn A:B          search only there\n"
+     "  --limit N           most hits printed (default 100)\n"
+     "  --json              as JSON\n" CONNECTION},
+#endif
+#ifdef TL_HAVE_STATS
+    {"stats", tl_cmd_stats, "instruction mix, hottest functions, events",
+     "usage: tracelake stats TRACE/STREAM [--insn A:B] [--json]\n" CONNECTION},
+#endif
+#ifdef TL_HAVE_TAIL
+    {"tail", tl_cmd_tail, "follow a live stream",
+     "usage: tracelake tail TRACE[/STREAM] [--from N] [--json]\n"
+     "  --from N            begin at instruction N (default: at what is there now)\n"
+     "  --json              one JSON object a line instead of flow text\n" CONNECTION},
+#endif
+#ifdef TL_HAVE_DUMP
+    {"dump", tl_cmd_dump, "STF records as text",
+     "usage: tracelake dump FILE.stf|FILE.zstf [--from N --to M]\n"},
+#endif
+#ifdef TL_HAVE_CHECK
+    {"check", tl_cmd_check, "check STF files", "usage: tracelake check FILE.stf|FILE.zstf…\n"},
+#endif
+#ifdef TL_HAVE_SLICE
+    {"slice", tl_cmd_slice, "cut a range out of an STF file",
+     "usage: tracelake slice FILE --from N --to M -o OUT.stf|OUT.zstf\n"},
+#endif
+};
+
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+void tl_cli_help(const char *command)
+{
+    const struct command *c = find_command(command);
+    if (c)
+        fputs(c->help, stdout);
+}
+
+int tl_cli_usage(const char *command, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "tracelake: %s: ", command);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "; see 'tracelake %s --help'\n", command);
+    va_end(args);
+    return TL_CLI_USAGE;
+}
+
+void tl_cli_warn(const char *where, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("tracelake: ", stderr);
+    if (where)
+        fprintf(stderr, "%s: ", where);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+int tl_cli_fail(const char *where, const struct tl_fail *fail)
+{
+    fputs("tracelake: ", stderr);
+    if (where)
+        fprintf(stderr, "%s: ", where);
+    if (fail->offset != TL_NO_OFFSET && fail->offset != 0)
+        fprintf(stderr, "offset 0x%llx: ", (unsigned long long)fail->offset);
+    fprintf(stderr, "%s\n", fail->text[0] ? fail->text : tl_err_name(fail->code));
+    switch (fail->code) {
+    case TL_USAGE:
+        return TL_CLI_USAGE;
+    case TL_UNREACHABLE:
+    case TL_DENIED:
+        return TL_CLI_REFUSED;
+    default:
+        return TL_CLI_BAD;
+    }
+}
+
+static int usage(FILE *out)
+{
+    fputs("usage: tracelake COMMAND …\n\n", out);
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fputs("\n'tracelake COMMAND --help' tells more. Exit status: 0 done, 1 the input was bad,\n"
+          "2 usage, 3 the server cannot be reached or refused.\n",
+          out);
+    return out == stdout ? TL_CLI_DONE : TL_CLI_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return usage(stderr);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return usage(stdout);
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("tracelake " TL_VERSION);
+        return TL_CLI_DONE;
+    }
+    if (strcmp(argv[1], "help") == 0) {
+        if (argc > 2 && find_command(argv[2])) {
+            tl_cli_help(argv[2]);
+            return TL_CLI_DONE;
+        }
+        return usage(stdout);
+    }
+    const struct command *command = find_command(argv[1]);
+    if (!command) {
+        fprintf(stderr, "tracelake: unknown command '%s'; see 'tracelake --help'\n", argv[1]);
+        return TL_CLI_USAGE;
+    }
+    int status = command->run(argc - 1, argv + 1);
+    /* Output that did not reach its file is a failure, however late it shows. */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (status == TL_CLI_DONE) {
+            perror("tracelake: standard output");
+            status = TL_CLI_BAD;
+        }
+    }
+    return status;
+}

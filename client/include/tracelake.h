@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libtracelake: push hardware traces to a tracelake server and fetch ranges of decoded
+ * instructions from it. This header is all that a program needs:
+ *
+ *     cc prog.c $(pkg-config --cflags --libs tracelake)
+ *
+ * In short:
+ *
+ *     struct tracelake *lake;
+ *     struct tracelake_error error;
+ *     if (tracelake_connect(&lake, "http://127.0.0.1:7070", NULL, &error) < 0)
+ *         … error.text says what is wrong and what to do …
+ *
+ *     struct tracelake_range range = {"board-7", "cs.10", TRACELAKE_INSN, 1000, 2000};
+ *     struct tracelake_insns *it;
+ *     struct tracelake_insn insn;
+ *     tracelake_insns_open(&it, lake, &range, &error);
+ *     while ((result = tracelake_insns_next(it, &insn, &error)) == TRACELAKE_OK)
+ *         printf("%" PRIx64 "\n", insn.pc);
+ *     tracelake_insns_close(it);
+ *     tracelake_close(lake);
+ *
+ * Results: functions return int, TRACELAKE_OK or a negative enum tracelake_result. The error
+ * argument may always be NULL. Strings and structs given to a function are borrowed for the call
+ * only, unless a comment says otherwise; what a function hands out is freed with the function
+ * named beside it, and freeing NULL is fine.
+ *
+ * Threads: all calls block. A connection and what was opened on it belong to one thread at a
+ * time; different connections are independent. tracelake_interrupt() alone may be called from
+ * anywhere. Writing to a closed connection raises no signal.
+ *
+ * Wire: gRPC over HTTP/2, one TCP connection for all calls. A connection that broke is made
+ * again by the next call that needs it.
+ */
+#ifndef TRACELAKE_H
+#define TRACELAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifdef __GNUC__
+#define TRACELAKE_API      __attribute__((visibility("default")))
+#define TRACELAKE_MUST_USE __attribute__((warn_unused_result))
+#else
+#define TRACELAKE_API
+#define TRACELAKE_MUST_USE
+#endif
+
+enum tracelake_result {
+    TRACELAKE_OK = 0,
+    TRACELAKE_BAD = -1,          /* the data is malformed */
+    TRACELAKE_NOMEM = -2,        /* out of memory */
+    TRACELAKE_IO = -3,           /* the system or the server failed */
+    TRACELAKE_EOF = -4,          /* orderly end: no more of them */
+    TRACELAKE_AGAIN = -5,        /* nothing yet */
+    TRACELAKE_NOTFOUND = -6,     /* the server has no such trace, stream or image */
+    TRACELAKE_EXISTS = -7,       /* there already, or held by another rig */
+    TRACELAKE_UNSUPPORTED = -8,  /* the server does not know this call or format */
+    TRACELAKE_LIMIT = -9,        /* larger than a limit */
+    TRACELAKE_USAGE = -10,       /* arguments that make no sense */
+    TRACELAKE_NOSPACE = -11,     /* the server's disk is full */
+    TRACELAKE_DENIED = -12,      /* not allowed: token, certificate, or state of the trace */
+    TRACELAKE_CANCELLED = -13,   /* tracelake_interrupt() */
+    TRACELAKE_UNREACHABLE = -14, /* the server cannot be reached, or went away */
+    TRACELAKE_TIMEOUT = -15      /* no answer within the time limit */
+};
+
+/* What went wrong. Filled where a function returns a negative result other than TRACELAKE_EOF. */
+struct tracelake_error {
+    int code;        /* enum tracelake_result */
+    int grpc_status; /* what the server answered, 0 if the error arose on this side */
+    char text[512];  /* one line: what is wrong; what to do */
+};
+
+/* Short lower-case name of a result, e.g. "unreachable". Static storage. */
+TRACELAKE_API const char *tracelake_result_name(int result);
+/* Version of the library, "0.1.0". Static storage. */
+TRACELAKE_API const char *tracelake_version(void);
+
+#define TRACELAKE_END UINT64_MAX /* as the end of a range: to the end of the stream */
+
+/* ---- connection --------------------------------------------------------------------------- */
+
+struct tracelake;
+
+/* Zero-initialise, then set what is wanted; NULL strings and 0 mean the default. */
+struct tracelake_options {
+    const char *token;       /* sent as `authorization: Bearer TOKEN` */
+    const char *cafile;      /* https: PEM file of trusted certificates; default: the system's */
+    const char *fingerprint; /* https: SHA-256 of the server's certificate, 64 hex digits, colons
+                                and an optional "sha256:" allowed. Replaces all other checks */
+    bool insecure;           /* https: accept any certificate. Tests only */
+    int connect_ms;          /* time limit to connect, 0: 10,000 */
+    int timeout_ms;          /* time limit without any progress, for each call, 0: 60,000;
+                                -1: none */
+};
+
+/*
+ * Connect to `url`: http://HOST[:PORT] (HTTP/2 without TLS, default port 7070) or
+ * https://HOST[:PORT] (default port 7443). IPv6 addresses stand in brackets. The options are
+ * copied. Errors: UNREACHABLE, DENIED (certificate), TIMEOUT, USAGE (URL), NOMEM.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_connect(struct tracelake **out, const char *url,
+                                                       const struct tracelake_options *options,
+                                                       struct tracelake_error *error);
+
+/* Close and free. All that was opened on it must be closed before. */
+TRACELAKE_API void tracelake_close(struct tracelake *lake);
+
+/*
+ * Make the call that blocks now, and all later ones, return TRACELAKE_CANCELLED. May be called
+ * from any thread and from a signal handler.
+ */
+TRACELAKE_API void tracelake_interrupt(struct tracelake *lake);
+/* Undo tracelake_interrupt(), so that e.g. a push can still be finished. */
+TRACELAKE_API void tracelake_resume(struct tracelake *lake);
+
+/* ---- push --------------------------------------------------------------------------------- */
+
+struct tracelake_push;
+
+/* Zero-initialise, then set what is wanted. */
+struct tracelake_push_options {
+    const char *rig;     /* who sends, [A-Za-z0-9._-]+; required */
+    const char *trace;   /* wanted id, same letters; NULL: the server makes one */
+    const char *setup;   /* what a decoder must know, INI text; equal on resume; required */
+    bool resume;         /* the trace may exist already: go on behind its durable offset */
+    size_t window_bytes; /* unacknowledged bytes kept for a reconnect, 0: 16 MiB */
+    size_t chunk_bytes;  /* most bytes per message, 0: 256 KiB, at most 4 MiB - 64 KiB */
+    int retry_ms;        /* how long to try to reconnect after a failure, 0: 30,000; -1: for ever,
+                            -2: not at all */
+    void (*notice)(void *context, const char *text); /* told of a loss of connection and of its
+                                                        return; may be NULL */
+    void *context;
+};
+
+/*
+ * Begin or resume a capture. A capture is a sequence of bytes numbered from 0; the server says
+ * from which offset on it wants them (tracelake_push_offset()): 0 for a new one, else what it has
+ * stored durably. Errors: EXISTS (it exists and `resume` is not set, or another rig holds it),
+ * BAD (setup), DENIED, NOSPACE, UNREACHABLE.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_open(struct tracelake_push **out,
+                                                         struct tracelake *lake,
+                                                         const struct tracelake_push_options *opt,
+                                                         struct tracelake_error *error);
+
+/* The trace's id. Valid until tracelake_push_close(). */
+TRACELAKE_API const char *tracelake_push_trace(const struct tracelake_push *push);
+/* Offset of the next byte to be written: after opening, where to go on. */
+TRACELAKE_API uint64_t tracelake_push_offset(const struct tracelake_push *push);
+/* Everything before this offset is durable on the server: it would survive a power cut. */
+TRACELAKE_API uint64_t tracelake_push_acked(const struct tracelake_push *push);
+
+/*
+ * Append bytes to the capture. They are copied into the window and sent as soon as the
+ * connection takes them; blocks while the window is full. Where the connection breaks, it is made
+ * again and the unacknowledged bytes are sent again from the server's durable offset on: nothing
+ * is lost, nothing is doubled. Errors: as for open, and IO where the server has lost bytes that it
+ * had acknowledged. After an error the session can only be closed (and the trace resumed).
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_write(struct tracelake_push *push,
+                                                          const void *data, size_t n,
+                                                          struct tracelake_error *error);
+/* Serve the connection for up to `ms` (e.g. between bursts of a live rig): send what waits, take
+ * acknowledgements. Returns early when all is acknowledged. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_serve(struct tracelake_push *push, int ms,
+                                                          struct tracelake_error *error);
+/* Wait until every byte written is durable. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_flush(struct tracelake_push *push,
+                                                          struct tracelake_error *error);
+/* The capture is complete: wait until all is durable and tell the server so. Close it then. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_finish(struct tracelake_push *push,
+                                                           struct tracelake_error *error);
+/* Free. Not finished before: the trace stays open on the server and can be resumed. */
+TRACELAKE_API void tracelake_push_close(struct tracelake_push *push);
+
+/* Durable offset of a trace, and whether its capture is complete. `complete` may be NULL. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_offset(struct tracelake *lake, const char *trace,
+                                                      uint64_t *durable, bool *complete,
+                                                      struct tracelake_error *error);
+
+/* ---- program images ----------------------------------------------------------------------- */
+
+struct tracelake_image {
+    char sha256[72]; /* "sha256:" and 64 hex digits: how setups and bindings name it */
+    char name[128];
+    char build_id[64];
+    uint64_t size;
+};
+
+/* Store content (once; what the server has already is not sent). `image` may be NULL. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_image(struct tracelake *lake, const char *name,
+                                                         const void *data, size_t n,
+                                                         struct tracelake_image *image,
+                                                         struct tracelake_error *error);
+/* The same from a file. Errors also: IO with the system's words. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_image_file(struct tracelake *lake,
+                                                              const char *path,
+                                                              struct tracelake_image *image,
+                                                              struct tracelake_error *error);
+/* All images; free `*images` with free(). */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_list_images(struct tracelake *lake,
+                                                           struct tracelake_image **images,
+                                                           size_t *n,
+                                                           struct tracelake_error *error);
+
+struct tracelake_binding {
+    const char *sha256;
+    uint64_t address;  /* where it lies; for an ELF file a bias that is added */
+    uint64_t offset;   /* of the first mapped byte in the image */
+    uint64_t length;   /* 0: to the end */
+    const char *space; /* NULL: any; else el1n, el3, … */
+};
+
+/* Add an image to a trace's setup; the server decodes the trace again. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_bind_image(struct tracelake *lake, const char *trace,
+                                                          const struct tracelake_binding *binding,
+                                                          struct tracelake_error *error);
+
+/* ---- catalog ------------------------------------------------------------------------------ */
+
+enum tracelake_state {
+    TRACELAKE_STATE_UNKNOWN,
+    TRACELAKE_LIVE,     /* a rig is pushing it, or may resume */
+    TRACELAKE_DECODING, /* the capture is complete, its decoding is not */
+    TRACELAKE_SEALED,   /* all is done */
+    TRACELAKE_FAILED    /* decoding stopped, `message` says why; the raw bytes are kept */
+};
+
+struct tracelake_stream {
+    char *name;     /* "cs.10", "di.0.1", "pt.0" */
+    char *protocol; /* "etm4", … */
+    uint64_t insns;
+    uint64_t sealed_insns;
+    uint64_t shards;
+    uint64_t time_first;
+    uint64_t time_last;
+    uint64_t events;
+    uint64_t gaps;
+    uint64_t lost_bytes;
+    uint64_t stored_bytes;
+    bool has_time;
+    bool time_unit_ns; /* else ticks of the source's clock */
+};
+
+struct tracelake_label {
+    char *key;
+    char *value;
+};
+
+struct tracelake_trace {
+    char *id;
+    char *rig;
+    enum tracelake_state state;
+    char *format;
+    int64_t created_ns; /* Unix time */
+    int64_t updated_ns;
+    uint64_t raw_bytes;     /* durable */
+    uint64_t decoded_bytes; /* of which decoded */
+    uint64_t generation;
+    uint64_t revision;
+    char *message; /* last trouble, "" if none */
+    struct tracelake_label *labels;
+    size_t n_labels;
+    struct tracelake_stream *streams;
+    size_t n_streams;
+};
+
+struct tracelake_list {
+    struct tracelake_trace *traces; /* newest first */
+    size_t n;
+    uint64_t revision; /* of the catalog */
+};
+
+/* "live", "decoding", "sealed", "failed", "unknown". Static storage. */
+TRACELAKE_API const char *tracelake_state_name(enum tracelake_state state);
+
+/* All traces. Free with tracelake_list_free(). */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_list_traces(struct tracelake *lake,
+                                                           struct tracelake_list **out,
+                                                           struct tracelake_error *error);
+TRACELAKE_API void tracelake_list_free(struct tracelake_list *list);
+
+/* One trace. Free with tracelake_trace_free(). NOTFOUND. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_get_trace(struct tracelake *lake, const char *trace,
+                                                         struct tracelake_trace **out,
+                                                         struct tracelake_error *error);
+TRACELAKE_API void tracelake_trace_free(struct tracelake_trace *trace);
+
+/* Wait until a complete capture is decoded too: SEALED or FAILED (or until it is LIVE again).
+ * `out` as tracelake_get_trace(). A server that is away is waited for like a push does. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_wait_sealed(struct tracelake *lake,
+                                                           const char *trace,
+                                                           struct tracelake_trace **out,
+                                                           struct tracelake_error *error);
+
+/* Remove a trace. NOTFOUND, DENIED while a rig is pushing it. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_delete(struct tracelake *lake, const char *trace,
+                                                      struct tracelake_error *error);
+/* Merge labels into a trace's; an empty value removes the key. `out` may be NULL. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_set_labels(struct tracelake *lake, const char *trace,
+                                                          const struct tracelake_label *labels,
+                                                          size_t n, struct tracelake_trace **out,
+                                                          struct tracelake_error *error);
+/* Decode the raw bytes again, with another setup or (NULL) as it is. `out` may be NULL. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_redecode(struct tracelake *lake, const char *trace,
+                                                        const char *setup,
+                                                        struct tracelake_trace **out,
+                                                        struct tracelake_error *error);
+/* Check every stored byte of a trace. `*report` gets a line per finding; free() it. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_verify(struct tracelake *lake, const char *trace,
+                                                      bool repair, uint32_t *findings,
+                                                      char **report, struct tracelake_error *error);
+
+/* ---- ranges ------------------------------------------------------------------------------- */
+
+enum tracelake_unit {
+    TRACELAKE_INSN, /* instruction index within the stream, from 0 */
+    TRACELAKE_TIME, /* ns since the trace's epoch, or ticks: see tracelake_stream */
+    TRACELAKE_BYTE  /* raw byte offset */
+};
+
+enum tracelake_format { TRACELAKE_ZSTF, TRACELAKE_STF, TRACELAKE_TEXT, TRACELAKE_JSON };
+
+struct tracelake_range {
+    const char *trace;
+    const char *stream;
+    enum tracelake_unit unit;
+    uint64_t from; /* first, in units */
+    uint64_t to;   /* behind the last, or TRACELAKE_END */
+};
+
+/* Instructions, one after another. */
+
+struct tracelake_insns;
+
+struct tracelake_insn {
+    uint64_t index; /* within the stream, from 0 */
+    uint64_t pc;
+    uint32_t opcode; /* the value of a 2- or 4-byte encoding (T32: first halfword first), else 0 */
+    uint8_t size;    /* bytes, 0: the encoding is not known */
+    uint8_t bytes[15]; /* the encoding in memory order; T32 halfwords are little-endian each */
+};
+
+/* Errors: NOTFOUND, USAGE. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_insns_open(struct tracelake_insns **out,
+                                                          struct tracelake *lake,
+                                                          const struct tracelake_range *range,
+                                                          struct tracelake_error *error);
+/* The next instruction, or TRACELAKE_EOF. BAD: the server sent what is not STF. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_insns_next(struct tracelake_insns *insns,
+                                                          struct tracelake_insn *out,
+                                                          struct tracelake_error *error);
+/* Index of the first instruction of the range and how many there are, as the server found them. */
+TRACELAKE_API void tracelake_insns_extent(const struct tracelake_insns *insns, uint64_t *first,
+                                          uint64_t *count);
+TRACELAKE_API void tracelake_insns_close(struct tracelake_insns *insns);
+
+/* A range as a file: the pieces, one behind another, are one complete file of the format. */
+
+struct tracelake_fetch;
+
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_fetch_open(struct tracelake_fetch **out,
+                                                          struct tracelake *lake,
+                                                          const struct tracelake_range *range,
+                                                          enum tracelake_format format,
+                                                          struct tracelake_error *error);
+/*
+ * What a live stream holds from instruction `from` on, then more as it comes, until the trace is
+ * sealed. `format`: TRACELAKE_TEXT or TRACELAKE_JSON. Has no time limit.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int
+tracelake_follow_open(struct tracelake_fetch **out, struct tracelake *lake, const char *trace,
+                      const char *stream, uint64_t from, enum tracelake_format format,
+                      struct tracelake_error *error);
+/* The next piece, valid until the next call, or TRACELAKE_EOF. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_fetch_next(struct tracelake_fetch *fetch,
+                                                          const void **data, size_t *n,
+                                                          struct tracelake_error *error);
+/* As for instructions; known behind the first piece. */
+TRACELAKE_API void tracelake_fetch_extent(const struct tracelake_fetch *fetch, uint64_t *first,
+                                          uint64_t *count);
+/* Free; what was not yet fetched is cancelled. */
+TRACELAKE_API void tracelake_fetch_close(struct tracelake_fetch *fetch);
+
+/* Look-ups. */
+
+struct tracelake_position {
+    uint64_t insn;
+    uint64_t time;
+    uint64_t byte;
+    bool has_time;
+};
+
+/* A position given in one unit, in all units. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_locate(struct tracelake *lake, const char *trace,
+                                                      const char *stream, enum tracelake_unit unit,
+                                                      uint64_t at, struct tracelake_position *out,
+                                                      struct tracelake_error *error);
+
+enum tracelake_find_kind { TRACELAKE_FIND_PC, TRACELAKE_FIND_SYMBOL, TRACELAKE_FIND_EVENT };
+
+struct tracelake_query {
+    const char *trace;
+    const char *stream;
+    enum tracelake_find_kind kind;
+    uint64_t pc_from; /* PC: [pc_from, pc_to) */
+    uint64_t pc_to;
+    const char *text; /* symbol, or kind of event: exception gap event software mode context */
+    uint64_t from;    /* instructions to search: [from, to) */
+    uint64_t to;      /* TRACELAKE_END: to the end */
+    uint64_t limit;   /* most hits wanted, 0: 100 */
+};
+
+struct tracelake_hit {
+    struct tracelake_position at;
+    uint64_t pc;
+    char text[160];
+};
+
+/* Hits in order; free `*hits` with free(). `*more`: the limit cut the list. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_find(struct tracelake *lake,
+                                                    const struct tracelake_query *query,
+                                                    struct tracelake_hit **hits, size_t *n,
+                                                    bool *more, struct tracelake_error *error);
+
+/* Statistics of instructions [from, to) as JSON text; free `*json` with free(). */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_stats(struct tracelake *lake, const char *trace,
+                                                     const char *stream, uint64_t from, uint64_t to,
+                                                     char **json, struct tracelake_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
