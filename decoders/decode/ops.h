@@ -30,8 +30,8 @@ struct tl_decode {
 /* Where a stream decoder delivers. As struct tl_decode_sink, but of one stream. */
 struct tl_stream_sink {
     void *context;
-    tl_item_sink *items;                              /* never NULL */
-    int (*packet)(void *context, const char *line);   /* NULL: do not list packets */
+    tl_item_sink *items;                            /* never NULL */
+    int (*packet)(void *context, const char *line); /* NULL: do not list packets */
     int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes); /* not NULL */
 };
 

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* `tracelake decode`: a capture to flow text, packet listing or STF files, without a server. */
+#include "cli/cli.h"
+#include "cli/decode_out.h"
+#include "decode/decode.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK = 1 << 20, LOSSES_SHOWN = 20 };
+
+struct options {
+    const char *format;
+    const char *config;
+    const char *snapshot;
+    const char *buffer;
+    const char *like;
+    const char *out_dir;
+    const char *input;
+    char **images;
+    int n_images;
+    bool text;
+    bool packets;
+    size_t chunk; /* bytes per push: results must not depend on it, tests vary it */
+};
+
+/* What one decode leaves behind for the exit status. */
+struct run {
+    const char *name; /* of the input, for messages */
+    struct tl_decode_out *out;
+    uint64_t items; /* that tell of execution or software, over all streams */
+    unsigned losses;
+};
+
+static int on_stream(void *context, const struct tl_decode_stream *stream)
+{
+    struct run *const r = context;
+    return tl_decode_out_stream(r->out, stream);
+}
+
+static int on_items(void *context, const struct tl_decode_stream *stream,
+                    const struct tl_item *items, size_t n)
+{
+    struct run *const r = context;
+    for (size_t i = 0; i < n; i++)
+        r->items += items[i].kind != TL_ITEM_GAP;
+    return tl_decode_out_items(r->out, stream, items, n);
+}
+
+static int on_packet(void *context, const struct tl_decode_stream *stream, const char *line)
+{
+    struct run *const r = context;
+    r->items++;
+    return puts(line) < 0 ? TL_IO : TL_OK;
+}
+
+static int on_loss(void *context, const struct tl_decode_loss *loss)
+{
+    struct run *const r = context;
+    if (r->losses++ < LOSSES_SHOWN)
+        tl_cli_warn(r->name, "offset 0x%llx: %s%s%s, %llu bytes not decoded",
+                    (unsigned long long)loss->offset, loss->stream ? loss->stream->name : "",
+                    loss->stream ? ": " : "", loss->reason, (unsigned long long)loss->bytes);
+    return TL_OK;
+}
+
+static int push_file(struct tl_decode *decode, const char *path, size_t chunk, uint64_t *total,
+                     struct tl_fail *fail)
+{
+    const int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (fd < 0)
+        return tl_fail_set(fail, TL_IO, "%s", strerror(errno));
+    uint8_t *const bytes = malloc(CHUNK);
+    int rc = bytes ? TL_OK : tl_fail_set(fail, TL_NOMEM, "out of memory");
+    while (rc == TL_OK) {
+        const ssize_t got = read(fd, bytes, CHUNK);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            rc = tl_fail_at(fail, TL_IO, *total, "cannot read: %s", strerror(errno));
+        if (got <= 0)
+            break;
+        for (size_t at = 0; rc == TL_OK && at < (size_t)got; at += chunk) {
+            const size_t n = (size_t)got - at < chunk ? (size_t)got - at : chunk;
+            rc = tl_decode_push(decode, bytes + at, n);
+        }
+        if (rc < 0)
+            tl_fail_at(fail, (enum tl_err)rc, *total, "%s", tl_err_name(rc));
+        *total += (uint64_t)got;
+    }
+    free(bytes);
+    if (fd != STDIN_FILENO)
+        close(fd);
+    return rc;
+}
+
+static int decode_input(const struct tl_setup *setup, const char *path, const struct options *o)
+{
+    struct tl_fail fail = {0};
+    struct run run = {.name = path};
+    struct tl_image *image = NULL;
+    struct tl_decode *decode = NULL;
+    const char *where = path;
+    uint64_t total = 0;
+    int rc = tl_image_new(&image);
+    if (rc == TL_OK) {
+        where = NULL;
+        rc = tl_setup_load_images(setup, image, NULL, NULL, &fail);
+    }
+    if (rc == TL_OK)
+        rc = tl_image_freeze(image);
+    if (rc == TL_OK)
+        rc = tl_decode_out_new(&run.out,
+                               o->text      ? TL_OUT_TEXT
+                               : o->out_dir ? TL_OUT_STF
+                                            : TL_OUT_NONE,
+                               o->out_dir, o->like, setup, &fail);
+    const struct tl_decode_sink sink = {
+        .context = &run,
+        .stream = on_stream,
+        .items = on_items,
+        .packet = o->packets ? on_packet : NULL,
+        .loss = on_loss,
+    };
+    if (rc == TL_OK)
+        rc = tl_decode_new(&decode, setup, image, &sink, &fail);
+    if (rc == TL_OK) {
+        where = path;
+        rc = push_file(decode, path, o->chunk, &total, &fail);
+    }
+    if (rc == TL_OK)
+        rc = tl_decode_finish(decode);
+    if (run.out) {
+        const int end = tl_decode_out_finish(run.out, &fail);
+        rc = rc < 0 ? rc : end;
+    }
+    int status = rc < 0 ? tl_cli_fail(where, &fail) : TL_CLI_DONE;
+    if (rc == TL_OK && run.losses) {
+        tl_cli_warn(path, "%u faults in the input; everything else is decoded", run.losses);
+        status = TL_CLI_BAD;
+    } else if (rc == TL_OK && !run.items) {
+        tl_cli_warn(path,
+                    total
+                        ? "offset 0x0: nothing in %llu bytes could be decoded; is --format right, "
+                          "and does --config name the trace IDs?"
+                        : "the file is empty (%llu bytes)",
+                    (unsigned long long)total);
+        status = TL_CLI_BAD;
+    }
+    tl_decode_free(decode);
+    tl_decode_out_free(run.out);
+    tl_image_free(image);
+    return status;
+}
+
+static void warn_snapshot(void *context, const char *text)
+{
+    tl_cli_warn(context, "%s", text);
+}
+
+static int decode_snapshot(const struct options *o)
+{
+    struct tl_snapshot snapshot;
+    struct tl_fail fail = {0};
+    if (tl_snapshot_read(&snapshot, o->snapshot, warn_snapshot, (void *)(uintptr_t)o->snapshot,
+                         &fail) < 0)
+        return tl_cli_fail(o->snapshot, &fail);
+    int status = TL_CLI_DONE;
+    bool found = false;
+    for (size_t i = 0; i < snapshot.n_buffers; i++) {
+        const struct tl_snapshot_buffer *const b = &snapshot.buffers[i];
+        if (o->buffer && strcmp(o->buffer, b->name))
+            continue;
+        found = true;
+        if (!o->buffer && snapshot.n_buffers > 1 && (o->text || o->packets)) {
+            printf("# buffer %s\n", b->name);
+            fflush(stdout);
+        }
+        const int one = decode_input(&b->setup, b->path, o);
+        status = one > status ? one : status;
+    }
+    if (!found) {
+        tl_cli_warn(o->snapshot, "there is no buffer '%s'", o->buffer);
+        for (size_t i = 0; i < snapshot.n_buffers; i++)
+            tl_cli_warn(o->snapshot, "it has buffer %s", snapshot.buffers[i].name);
+        status = TL_CLI_USAGE;
+    }
+    tl_snapshot_fini(&snapshot);
+    return status;
+}
+
+static int decode_file(const struct options *o)
+{
+    struct tl_setup setup;
+    struct tl_fail fail = {0};
+    tl_setup_init(&setup);
+    int rc = tl_setup_format(&setup, o->format, &fail);
+    const char *where = NULL;
+    if (rc == TL_OK && o->config) {
+        where = o->config;
+        rc = tl_setup_read(&setup, o->config, &fail);
+    }
+    for (int i = 0; rc == TL_OK && i < o->n_images; i++)
+        rc = tl_setup_add_image(&setup, o->images[i], &fail);
+    const int status = rc < 0 ? tl_cli_fail(where, &fail) : decode_input(&setup, o->input, o);
+    tl_setup_fini(&setup);
+    return status;
+}
+
+static int parse_options(int argc, char **argv, struct options *o)
+{
+    enum {
+        FORMAT = 1,
+        CONFIG,
+        IMAGE,
+        SNAPSHOT,
+        BUFFER,
+        TEXT,
+        PACKETS,
+        OUT,
+        LIKE,
+        CHUNK_SIZE,
+        HELP
+    };
+    static const struct option longs[] = {
+        {"format", required_argument, NULL, FORMAT},
+        {"config", required_argument, NULL, CONFIG},
+        {"image", required_argument, NULL, IMAGE},
+        {"snapshot", required_argument, NULL, SNAPSHOT},
+        {"buffer", required_argument, NULL, BUFFER},
+        {"text", no_argument, NULL, TEXT},
+        {"packets", no_argument, NULL, PACKETS},
+        {"out", required_argument, NULL, OUT},
+        {"like", required_argument, NULL, LIKE},
+        {"chunk", required_argument, NULL, CHUNK_SIZE},
+        {"help", no_argument, NULL, HELP},
+        {0},
+    };
+    optind = 1;
+    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        switch (c) {
+        case FORMAT:
+            o->format = optarg;
+            break;
+        case CONFIG:
+            o->config = optarg;
+            break;
+        case IMAGE:
+            o->images[o->n_images++] = optarg;
+            break;
+        case SNAPSHOT:
+            o->snapshot = optarg;
+            break;
+        case BUFFER:
+            o->buffer = optarg;
+            break;
+        case TEXT:
+            o->text = true;
+            break;
+        case PACKETS:
+            o->packets = true;
+            break;
+        case OUT:
+            o->out_dir = optarg;
+            break;
+        case LIKE:
+            o->like = optarg;
+            break;
+        case CHUNK_SIZE:
+            o->chunk = strtoull(optarg, NULL, 0);
+            if (!o->chunk)
+                return tl_cli_usage("decode", "--chunk %s: give a number of bytes", optarg);
+            break;
+        case HELP:
+            tl_cli_help("decode");
+            return -1;
+        default:
+            return tl_cli_usage("decode", "unknown or incomplete option");
+        }
+    }
+    o->input = optind < argc ? argv[optind++] : NULL;
+    if (optind < argc)
+        return tl_cli_usage("decode", "more than one input: '%s'", argv[optind]);
+    if (o->like)
+        o->text = true;
+    if (o->text + o->packets + (o->out_dir != NULL) != 1)
+        return tl_cli_usage("decode", "say one of --text, --packets, --out DIR");
+    if (!o->snapshot == !o->input)
+        return tl_cli_usage("decode", "give an INPUT ('-' is standard input) or --snapshot DIR");
+    if (o->input && !o->format)
+        return tl_cli_usage("decode",
+                            "say what INPUT holds: --format tpiu, etm4, ete, itm, stm, di");
+    if (o->buffer && !o->snapshot)
+        return tl_cli_usage("decode", "--buffer goes with --snapshot");
+    return TL_CLI_DONE;
+}
+
+int tl_cmd_decode(int argc, char **argv)
+{
+    struct options o = {.chunk = CHUNK};
+    o.images = calloc((size_t)argc + 1, sizeof *o.images);
+    if (!o.images)
+        return TL_CLI_BAD;
+    int status = parse_options(argc, argv, &o);
+    if (status == TL_CLI_DONE)
+        status = o.snapshot ? decode_snapshot(&o) : decode_file(&o);
+    free(o.images);
+    return status < 0 ? TL_CLI_DONE : status;
+}

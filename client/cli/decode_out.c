@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/decode_out.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { FLUSH_AT = 1 << 16 };
+
+/* One stream's output. Text of several streams is held back in unnamed temporary files. */
+struct lane {
+    char name[32];
+    FILE *file;
+    struct tl_buf text;
+};
+
+struct tl_decode_out {
+    enum tl_decode_out_kind kind;
+    const char *dir;
+    const struct tl_setup *setup;
+    struct lane **lanes; /* by stream index */
+    size_t n;
+    size_t cap;
+};
+
+int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind, const char *dir,
+                      const char *like, const struct tl_setup *setup, struct tl_fail *fail)
+{
+    *out = NULL;
+    if (like)
+        return tl_fail_set(fail, TL_USAGE, "--like %.40s is not known", like);
+    if (kind == TL_OUT_STF && mkdir(dir, 0777) != 0 && errno != EEXIST)
+        return tl_fail_set(fail, TL_IO, "%.150s: %s", dir, strerror(errno));
+    struct tl_decode_out *const o = calloc(1, sizeof *o);
+    if (!o)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    o->kind = kind;
+    o->dir = dir;
+    o->setup = setup;
+    *out = o;
+    return TL_OK;
+}
+
+int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_stream *stream)
+{
+    if (tl_grow(&out->lanes, &out->cap, out->n + 1, sizeof *out->lanes) < 0)
+        return TL_NOMEM;
+    struct lane *const lane = calloc(1, sizeof *lane);
+    if (!lane)
+        return TL_NOMEM;
+    out->lanes[out->n++] = lane;
+    snprintf(lane->name, sizeof lane->name, "%s", stream->name);
+    if (out->kind == TL_OUT_TEXT && !(lane->file = tmpfile()))
+        return TL_IO;
+    return TL_OK;
+}
+
+static int flush(struct lane *lane)
+{
+    const size_t n = lane->text.n;
+    const bool ok = fwrite(lane->text.p, 1, n, lane->file) == n;
+    tl_buf_reset(&lane->text);
+    return ok ? TL_OK : TL_IO;
+}
+
+int tl_decode_out_items(struct tl_decode_out *out, const struct tl_decode_stream *stream,
+                        const struct tl_item *items, size_t n)
+{
+    if (out->kind != TL_OUT_TEXT)
+        return TL_OK;
+    struct lane *const lane = out->lanes[stream->index];
+    const int rc = tl_item_text(&lane->text, items, n);
+    if (rc < 0)
+        return rc;
+    return lane->text.n >= FLUSH_AT ? flush(lane) : TL_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(struct lane *const *)a)->name, (*(struct lane *const *)b)->name);
+}
+
+static int print_lane(struct lane *lane)
+{
+    if (flush(lane) < 0 || fseek(lane->file, 0, SEEK_SET) != 0)
+        return TL_IO;
+    char piece[FLUSH_AT];
+    size_t got = fread(piece, 1, sizeof piece, lane->file);
+    if (got == 0)
+        return TL_OK;
+    if (printf("# stream %s\n", lane->name) < 0)
+        return TL_IO;
+    for (; got; got = fread(piece, 1, sizeof piece, lane->file))
+        if (fwrite(piece, 1, got, stdout) != got)
+            return TL_IO;
+    return ferror(lane->file) ? TL_IO : TL_OK;
+}
+
+int tl_decode_out_finish(struct tl_decode_out *out, struct tl_fail *fail)
+{
+    if (out->kind != TL_OUT_TEXT)
+        return TL_OK;
+    qsort(out->lanes, out->n, sizeof *out->lanes, by_name);
+    for (size_t i = 0; i < out->n; i++)
+        if (print_lane(out->lanes[i]) < 0)
+            return tl_fail_set(fail, TL_IO, "cannot write: %s", strerror(errno));
+    if (fflush(stdout) != 0)
+        return tl_fail_set(fail, TL_IO, "cannot write: %s", strerror(errno));
+    return TL_OK;
+}
+
+void tl_decode_out_free(struct tl_decode_out *out)
+{
+    if (!out)
+        return;
+    for (size_t i = 0; i < out->n; i++) {
+        if (out->lanes[i]->file)
+            fclose(out->lanes[i]->file);
+        tl_buf_fini(&out->lanes[i]->text);
+        free(out->lanes[i]);
+    }
+    free(out->lanes);
+    free(out);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Where `tracelake decode` puts what it decodes: text of each stream in turn, or STF files. */
+#ifndef TL_CLI_DECODE_OUT_H
+#define TL_CLI_DECODE_OUT_H
+
+#include "decode/decode.h"
+
+enum tl_decode_out_kind { TL_OUT_NONE, TL_OUT_TEXT, TL_OUT_STF };
+
+struct tl_decode_out;
+
+/*
+ * `dir` is the folder of the STF files (made if absent), `like` the tool whose text is wanted
+ * (osd-sw-ctm, osd-sw-stm, osd-sw-print) or NULL. `setup` is borrowed. TL_USAGE, TL_IO.
+ */
+TL_MUST_USE int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind,
+                                  const char *dir, const char *like, const struct tl_setup *setup,
+                                  struct tl_fail *fail);
+/* A new stream begins. */
+TL_MUST_USE int tl_decode_out_stream(struct tl_decode_out *out,
+                                     const struct tl_decode_stream *stream);
+TL_MUST_USE int tl_decode_out_items(struct tl_decode_out *out,
+                                    const struct tl_decode_stream *stream,
+                                    const struct tl_item *items, size_t n);
+/* Write all that is held back, streams in order of their names. */
+TL_MUST_USE int tl_decode_out_finish(struct tl_decode_out *out, struct tl_fail *fail);
+void tl_decode_out_free(struct tl_decode_out *out);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The CoreSight container: formatter frames, or one unformatted source, to a stream decoder per
+ * trace ID. A fault in one stream never touches another.
+ */
+#include "decode/registry.h"
+#include "frame/tpiu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { IDS = 128 };
+
+struct coresight;
+
+/* One trace ID. */
+struct lane {
+    struct coresight *owner;
+    struct tl_decode_stream stream;
+    struct tl_stream_decoder *decoder; /* NULL: not supported, bytes are only counted */
+    const char *refused;               /* why there is no decoder, static */
+    uint64_t refused_at;
+    uint64_t refused_bytes;
+    char name[32];
+};
+
+struct coresight {
+    struct tl_decode base;
+    const struct tl_setup *setup;
+    const struct tl_image *image;
+    struct tl_decode_sink sink;
+    struct lane *lanes[IDS];
+    uint32_t n_streams;
+    uint64_t position; /* of a single source */
+    bool framed;
+    struct tl_tpiu tpiu;
+};
+
+/* ---- what stream decoders deliver, with the stream's name on it ------------------------------ */
+
+static int lane_items(void *context, const struct tl_item *items, size_t n)
+{
+    const struct lane *const lane = context;
+    const struct tl_decode_sink *const sink = &lane->owner->sink;
+    return sink->items ? sink->items(sink->context, &lane->stream, items, n) : TL_OK;
+}
+
+static int lane_packet(void *context, const char *line)
+{
+    const struct lane *const lane = context;
+    const struct tl_decode_sink *const sink = &lane->owner->sink;
+    return sink->packet(sink->context, &lane->stream, line);
+}
+
+static int lane_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    const struct lane *const lane = context;
+    const struct tl_decode_sink *const sink = &lane->owner->sink;
+    const struct tl_decode_loss loss = {&lane->stream, reason, offset, bytes};
+    return sink->loss ? sink->loss(sink->context, &loss) : TL_OK;
+}
+
+/* ---- lanes --------------------------------------------------------------------------------------
+ */
+
+static int make_decoder(struct lane *lane, uint64_t offset)
+{
+    struct coresight *const cs = lane->owner;
+    const struct tl_source *const source = lane->stream.source;
+    const struct tl_stream_ops *const ops =
+        source ? tl_stream_ops_of((enum tl_protocol)source->protocol) : NULL;
+    int rc = TL_UNSUPPORTED;
+    if (ops) {
+        const struct tl_stream_sink sink = {
+            .context = lane,
+            .items = lane_items,
+            .packet = cs->sink.packet ? lane_packet : NULL,
+            .loss = lane_loss,
+        };
+        struct tl_fail fail;
+        rc = ops->create(&lane->decoder, source, cs->image, &sink, &fail);
+        if (rc == TL_NOMEM)
+            return rc;
+    }
+    if (rc < 0) {
+        lane->decoder = NULL;
+        lane->refused = !source ? "no configuration for this trace ID (give --config or a snapshot)"
+                        : !ops  ? "trace source type not supported"
+                                : "the trace unit's configuration cannot be decoded";
+        lane->refused_at = offset;
+    }
+    return TL_OK;
+}
+
+static int lane_of(struct coresight *cs, unsigned id, uint64_t offset, struct lane **out)
+{
+    struct lane *lane = cs->lanes[id];
+    if (!lane) {
+        lane = calloc(1, sizeof *lane);
+        if (!lane)
+            return TL_NOMEM;
+        cs->lanes[id] = lane;
+        lane->owner = cs;
+        const struct tl_source *const source = tl_setup_source(cs->setup, id);
+        if (source && source->name[0])
+            snprintf(lane->name, sizeof lane->name, "%s", source->name);
+        else
+            snprintf(lane->name, sizeof lane->name, "cs.%02x", id);
+        lane->stream = (struct tl_decode_stream){
+            .index = cs->n_streams++,
+            .name = lane->name,
+            .protocol = source ? (enum tl_protocol)source->protocol : TL_PROTO_NONE,
+            .source = source,
+        };
+        int rc = make_decoder(lane, offset);
+        if (rc == TL_OK && cs->sink.stream)
+            rc = cs->sink.stream(cs->sink.context, &lane->stream);
+        if (rc < 0)
+            return rc;
+    }
+    *out = lane;
+    return TL_OK;
+}
+
+static int on_run(void *context, uint8_t id, const struct tl_run *run)
+{
+    struct coresight *const cs = context;
+    struct lane *lane;
+    const int rc = lane_of(cs, id & (IDS - 1), run->offset, &lane);
+    if (rc < 0)
+        return rc;
+    if (lane->decoder)
+        return lane->decoder->ops->push(lane->decoder, run);
+    lane->refused_bytes += run->n;
+    return TL_OK;
+}
+
+static int on_frame_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    const struct coresight *const cs = context;
+    const struct tl_decode_loss loss = {NULL, reason, offset, bytes};
+    return cs->sink.loss ? cs->sink.loss(cs->sink.context, &loss) : TL_OK;
+}
+
+/* Between two captures put into one file no stream goes on: end each and begin anew. */
+static int on_reset(void *context, uint64_t offset)
+{
+    struct coresight *const cs = context;
+    int rc = TL_OK;
+    for (unsigned id = 0; rc == TL_OK && id < IDS; id++) {
+        struct lane *const lane = cs->lanes[id];
+        if (!lane || !lane->decoder)
+            continue;
+        rc = lane->decoder->ops->finish(lane->decoder);
+        lane->decoder->ops->destroy(lane->decoder);
+        lane->decoder = NULL;
+        if (rc == TL_OK)
+            rc = make_decoder(lane, offset);
+    }
+    return rc;
+}
+
+/* ---- tl_decode_ops
+ * -------------------------------------------------------------------------------- */
+
+static void destroy(struct tl_decode *decode)
+{
+    struct coresight *const cs = (struct coresight *)decode;
+    if (!cs)
+        return;
+    for (unsigned id = 0; id < IDS; id++) {
+        if (cs->lanes[id] && cs->lanes[id]->decoder)
+            cs->lanes[id]->decoder->ops->destroy(cs->lanes[id]->decoder);
+        free(cs->lanes[id]);
+    }
+    free(cs);
+}
+
+static int create(struct tl_decode **out, const struct tl_setup *setup,
+                  const struct tl_image *image, const struct tl_decode_sink *sink,
+                  struct tl_fail *fail)
+{
+    struct coresight *const cs = calloc(1, sizeof *cs);
+    if (!cs)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    cs->base.ops = &tl_coresight_ops;
+    cs->setup = setup;
+    cs->image = image;
+    cs->sink = *sink;
+    cs->framed = setup->container == TL_CONTAINER_TPIU;
+    const struct tl_tpiu_sink frames = {cs, on_run, on_frame_loss, on_reset};
+    tl_tpiu_init(&cs->tpiu, (enum tl_tpiu_sync)setup->sync, 0, &frames);
+    *out = &cs->base;
+    return TL_OK;
+}
+
+static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
+{
+    struct coresight *const cs = (struct coresight *)decode;
+    if (cs->framed)
+        return tl_tpiu_push(&cs->tpiu, p, n);
+    const struct tl_run run = {p, n, cs->position, TL_RUN_LINEAR};
+    cs->position += n;
+    const unsigned id = cs->setup->n_sources ? cs->setup->sources[0].id : 0;
+    return on_run(cs, (uint8_t)id, &run);
+}
+
+static int finish(struct tl_decode *decode)
+{
+    struct coresight *const cs = (struct coresight *)decode;
+    int rc = cs->framed ? tl_tpiu_finish(&cs->tpiu) : TL_OK;
+    for (unsigned id = 0; rc == TL_OK && id < IDS; id++) {
+        struct lane *const lane = cs->lanes[id];
+        if (lane && lane->decoder)
+            rc = lane->decoder->ops->finish(lane->decoder);
+        else if (lane && lane->refused_bytes)
+            rc = lane_loss(lane, lane->refused, lane->refused_at, lane->refused_bytes);
+    }
+    return rc;
+}
+
+const struct tl_decode_ops tl_coresight_ops = {"coresight", create, push, finish, destroy};

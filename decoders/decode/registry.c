@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* The only list of what can be decoded. */
+#include "decode/registry.h"
+#include "decode/ops.h"
+
+static const struct tl_decode_ops *const containers[] = {
+    [TL_CONTAINER_TPIU] = &tl_coresight_ops,
+    [TL_CONTAINER_SINGLE] = &tl_coresight_ops,
+    [TL_CONTAINER_DI] = &tl_osd_ops,
+};
+
+static const struct tl_stream_ops *const protocols[] = {
+    [TL_PROTO_ETM4] = &tl_etm4_ops,
+    [TL_PROTO_ETE] = &tl_etm4_ops,
+    [TL_PROTO_ITM] = &tl_itm_ops,
+    [TL_PROTO_STM] = &tl_stm_ops,
+};
+
+const struct tl_stream_ops *tl_stream_ops_of(enum tl_protocol protocol)
+{
+    const size_t i = (size_t)protocol;
+    return i < sizeof protocols / sizeof protocols[0] ? protocols[i] : NULL;
+}
+
+int tl_decode_new(struct tl_decode **out, const struct tl_setup *setup,
+                  const struct tl_image *image, const struct tl_decode_sink *sink,
+                  struct tl_fail *fail)
+{
+    *out = NULL;
+    const size_t i = setup->container;
+    const struct tl_decode_ops *const ops =
+        i < sizeof containers / sizeof containers[0] ? containers[i] : NULL;
+    if (!ops)
+        return tl_fail_set(fail, TL_UNSUPPORTED, "format '%.40s' cannot be decoded yet",
+                           setup->format);
+    return ops->create(out, setup, image, sink, fail);
+}
+
+void tl_decode_free(struct tl_decode *decode)
+{
+    if (decode)
+        decode->ops->destroy(decode);
+}
+
+int tl_decode_push(struct tl_decode *decode, const uint8_t *p, size_t n)
+{
+    return n ? decode->ops->push(decode, p, n) : TL_OK;
+}
+
+int tl_decode_finish(struct tl_decode *decode)
+{
+    return decode->ops->finish(decode);
+}
