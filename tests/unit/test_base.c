@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "frame/run.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void crc_of_known_bytes(void **state)
+{
+    /* RFC 3720, B.4 */
+    uint8_t zeros[32] = {0};
+    uint8_t ones[32];
+    uint8_t up[32];
+    memset(ones, 0xff, sizeof ones);
+    for (uint8_t i = 0; i < 32; i++)
+        up[i] = i;
+    assert_int_equal(tl_crc32c(0, zeros, 32), 0x8a9136aa);
+    assert_int_equal(tl_crc32c(0, ones, 32), 0x62a8ab43);
+    assert_int_equal(tl_crc32c(0, up, 32), 0x46dd794e);
+    assert_int_equal(tl_crc32c(0, "123456789", 9), 0xe3069283);
+    assert_int_equal(tl_crc32c(tl_crc32c(0, "1234", 4), "56789", 5), 0xe3069283);
+}
+
+static void buffer_grows_and_drops(void **state)
+{
+    struct tl_buf b = {0};
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(tl_buf_printf(&b, "%d,", i), TL_OK);
+    assert_int_equal(b.n, 10 * 2 + 90 * 3 + 900 * 4);
+    tl_buf_drop(&b, 2);
+    assert_memory_equal(b.p, "1,2,3", 5);
+    tl_buf_drop(&b, b.n);
+    assert_int_equal(b.n, 0);
+    assert_int_equal(tl_buf_reserve(&b, SIZE_MAX), TL_NOMEM);
+    tl_buf_fini(&b);
+}
+
+static void failures_keep_the_first_cause(void **state)
+{
+    struct tl_fail fail;
+    errno = ENOSPC;
+    assert_int_equal(tl_fail_set(&fail, TL_IO, "%s", "no"), TL_IO);
+    assert_int_equal(fail.sys_errno, ENOSPC);
+    assert_true(fail.offset == TL_NO_OFFSET);
+    assert_int_equal(tl_fail_at(NULL, TL_BAD, 3, "ignored"), TL_BAD);
+    struct tl_buf b = {0};
+    assert_int_equal(tl_buf_read_file(&b, "/nonexistent/file", 10, &fail), TL_IO);
+    assert_non_null(strstr(fail.text, "/nonexistent/file"));
+    assert_int_equal(tl_buf_read_file(&b, "/proc/self/status", 10, &fail), TL_LIMIT);
+    tl_buf_fini(&b);
+}
+
+static void offsets_inside_frames(void **state)
+{
+    uint8_t bytes[64] = {0};
+    const struct tl_run linear = {bytes, 64, 100, TL_RUN_LINEAR};
+    assert_int_equal(tl_run_offset(&linear, 7), 107);
+    /* Slot 13 of the frame at 0x20: bytes lie at 0x2d, 0x2e, then 0x30 … 0x3e, 0x40. */
+    const struct tl_run framed = {bytes, 64, 0x2d, 13};
+    assert_int_equal(tl_run_offset(&framed, 1), 0x2e);
+    assert_int_equal(tl_run_offset(&framed, 2), 0x30);
+    assert_int_equal(tl_run_offset(&framed, 16), 0x3e);
+    assert_int_equal(tl_run_offset(&framed, 17), 0x40);
+    for (size_t cut = 0; cut < 64; cut++) {
+        const struct tl_run tail = tl_run_from(&framed, cut);
+        assert_int_equal(tail.n, 64 - cut);
+        for (size_t i = 0; i < tail.n; i++)
+            assert_int_equal(tl_run_offset(&tail, i), tl_run_offset(&framed, cut + i));
+    }
+}
+
+static void integers_in_stated_order(void **state)
+{
+    uint8_t b[8];
+    tl_put_le64(b, 0x0102030405060708u);
+    assert_int_equal(b[0], 8);
+    assert_true(tl_le64(b) == 0x0102030405060708u);
+    assert_int_equal(tl_le32(b), 0x05060708);
+    assert_int_equal(tl_le16(b), 0x0708);
+    tl_put_be16(b, 0x1234);
+    assert_int_equal(b[0], 0x12);
+    assert_int_equal(tl_be16(b), 0x1234);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(crc_of_known_bytes),
+        cmocka_unit_test(buffer_grows_and_drops),
+        cmocka_unit_test(failures_keep_the_first_cause),
+        cmocka_unit_test(offsets_inside_frames),
+        cmocka_unit_test(integers_in_stated_order),
+    };
+    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}
