@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Run the benchmark programs and print one table; ./dev bench calls this.
+
+usage: run.py --build DIR --json FILE [NAME…]     NAME: part of a program's or a stage's name
+"""
+import argparse, glob, json, os, platform, subprocess, sys, time
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument('--build', required=True)
+    ap.add_argument('--json', required=True)
+    ap.add_argument('names', nargs='*')
+    args = ap.parse_args()
+    programs = sorted(p for p in glob.glob(os.path.join(args.build, 'tests/bench/bench_*'))
+                      if os.access(p, os.X_OK) and os.path.isfile(p))
+    if args.names:
+        programs = [p for p in programs if any(n in os.path.basename(p) for n in args.names)] or programs
+    rows, failed = [], 0
+    for program in programs:
+        run = subprocess.run([program], stdout=subprocess.PIPE, text=True, cwd=args.build)
+        failed += run.returncode != 0
+        for line in run.stdout.splitlines():
+            f = line.split('\t')
+            if f[0] != '@bench' or len(f) < 5:
+                if line.strip():
+                    print(line)
+                continue
+            row = dict(stage=f[1], input=f[2], value=float(f[3]), unit=f[4])
+            if len(f) >= 7:
+                row.update(peer=f[5], peer_value=float(f[6]))
+                row['ratio'] = row['value'] / row['peer_value'] if row['peer_value'] else None
+            rows.append(row)
+    if args.names:
+        rows = [r for r in rows if any(n in r['stage'] or n in r['input'] for n in args.names)] or rows
+    head = ('stage', 'input', 'value', 'unit', 'peer', 'peer value', 'ratio')
+    table = [head] + [(r['stage'], r['input'], '%.1f' % r['value'], r['unit'], r.get('peer', ''),
+                       '%.1f' % r['peer_value'] if 'peer' in r else '',
+                       '%.1f' % r['ratio'] if r.get('ratio') else '') for r in rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(head))]
+    for i, row in enumerate(table):
+        print('  '.join(c.rjust(w) if k in (2, 5, 6) else c.ljust(w)
+                        for k, (c, w) in enumerate(zip(row, widths))).rstrip())
+        if i == 0:
+            print('  '.join('-' * w for w in widths))
+    with open(args.json, 'w') as out:
+        json.dump(dict(time=time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()), machine=platform.processor() or platform.machine(),
+                       cores=os.cpu_count(), results=rows), out, indent=1)
+        out.write('\n')
+    return 1 if failed else 0
+
+
+sys.exit(main())
