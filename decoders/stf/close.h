@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The records that close one instruction's group, for every instruction length. Header only, so
+ * that the block cache can prepare them without linking the STF library. Pure, thread-safe.
+ *
+ * 4 bytes: INST_32. 2 bytes: INST_16. Any other length (x86, long RISC-V encodings) has no
+ * closing record of its own in STF:
+ *
+ *     INST_PC_TARGET  the address behind the instruction, because readers add 2 or 4 only
+ *     INST_MICROOP…   all its bytes in memory order, 1 to 4 in each: size = how many, the rest 0
+ *     INST_32         its first four bytes in memory order (INST_16: the first two, if it is
+ *                     shorter than four bytes; a single byte is followed by 0)
+ *
+ * The writer replaces the INST_PC_TARGET where the last instruction of a block goes elsewhere.
+ */
+#ifndef TL_STF_CLOSE_H
+#define TL_STF_CLOSE_H
+
+#include "base/bytes.h"
+#include "stf/record.h"
+
+#define TL_STF_INSN_MAX  16              /* bytes of an instruction */
+#define TL_STF_CLOSE_MAX (9 + 6 * 4 + 5) /* bytes of its closing records */
+
+/* Bytes that tl_stf_close_insn() writes for an instruction of `size` bytes (1..16). */
+static inline uint32_t tl_stf_close_size(uint32_t size)
+{
+    if (size == 4)
+        return 5;
+    if (size == 2)
+        return 3;
+    return 9 + (size + 3) / 4 * 6 + (size < 4 ? 3 : 5);
+}
+
+/*
+ * Write the closing records of the instruction of `size` (1..16) bytes `code` at `pc`.
+ * `encoding` is its value (of 2- and 4-byte instructions). Returns the number of bytes.
+ */
+static inline uint32_t tl_stf_close_insn(uint8_t out[static TL_STF_CLOSE_MAX], uint64_t pc,
+                                         const uint8_t *code, uint32_t size, uint32_t encoding)
+{
+    uint8_t *p = out;
+    if (size != 2 && size != 4) {
+        *p++ = TL_STF_INST_PC_TARGET;
+        tl_put_le64(p, pc + size);
+        p += 8;
+        for (uint32_t i = 0; i < size; i += 4) {
+            const uint32_t n = size - i < 4 ? size - i : 4;
+            p[0] = TL_STF_INST_MICROOP;
+            p[1] = (uint8_t)n;
+            tl_put_le32(p + 2, 0);
+            memcpy(p + 2, code + i, n);
+            p += 6;
+        }
+        encoding = 0;
+        for (uint32_t i = 0; i < 4 && i < size; i++)
+            encoding |= (uint32_t)code[i] << 8 * i;
+    }
+    if (size < 4) {
+        *p++ = TL_STF_INST_16;
+        tl_put_le16(p, (uint16_t)encoding);
+        p += 2;
+    } else {
+        *p++ = TL_STF_INST_32;
+        tl_put_le32(p, encoding);
+        p += 4;
+    }
+    return (uint32_t)(p - out);
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An STF stream back to flow items: the inverse of flow_writer.h, and the way in for STF traces
+ * that others made. No I/O, not thread-safe.
+ *
+ * Runs of instructions come as TL_ITEM_BLOCK with a block of their own that lives only during
+ * the call. Their `offset` is the byte offset in the plain STF stream.
+ */
+#ifndef TL_STF_FLOW_READER_H
+#define TL_STF_FLOW_READER_H
+
+#include "flow/item.h"
+#include "stf/reader.h"
+
+struct tl_stf_flow_reader;
+
+/* Items go to `sink` with `context`. TL_NOMEM. */
+TL_MUST_USE int tl_stf_flow_reader_new(struct tl_stf_flow_reader **out, tl_item_sink *sink,
+                                       void *context);
+void tl_stf_flow_reader_free(struct tl_stf_flow_reader *reader);
+
+/*
+ * Deliver at most `limit` more instructions, and skip `skip` first (items between them are
+ * skipped too, but mode and context in force are delivered in front of the first one).
+ * Without this call: everything.
+ */
+void tl_stf_flow_reader_range(struct tl_stf_flow_reader *reader, uint64_t skip, uint64_t limit);
+
+/* Take one record, in order. The sink's errors; TL_NOMEM; TL_EOF once the limit is reached. */
+TL_MUST_USE int tl_stf_flow_reader_add(struct tl_stf_flow_reader *reader,
+                                       const struct tl_stf_record *record);
+/* Deliver what is pending. */
+TL_MUST_USE int tl_stf_flow_reader_finish(struct tl_stf_flow_reader *reader);
+
+/* All of a source, to the sink: tl_stf_reader and this in one. */
+TL_MUST_USE int tl_stf_flow_read(const struct tl_stf_source *source, tl_item_sink *sink,
+                                 void *context, struct tl_fail *fail);
+
+#endif

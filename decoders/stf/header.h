@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The header of an STF stream: what its records told, and what is wrong with it. Not
+ * thread-safe; no allocation.
+ *
+ * Faults do not stop a reader: most traces with a faulty header can still be read. Who wants to
+ * be strict looks at `faults`.
+ */
+#ifndef TL_STF_HEADER_H
+#define TL_STF_HEADER_H
+
+#include "stf/record.h"
+
+/* What is wrong with a header, a bit set. Those marked [R] stop today's stf_lib readers. */
+enum tl_stf_header_fault {
+    TL_STF_NO_VERSION = 1 << 0,    /* [R] the second record is not VERSION */
+    TL_STF_NO_ISA = 1 << 1,        /* [R] */
+    TL_STF_NO_IEM = 1 << 2,        /* [R] */
+    TL_STF_NO_FORCE_PC = 1 << 3,   /* [R] */
+    TL_STF_NO_FEATURE = 1 << 4,    /* [R] */
+    TL_STF_NO_TRACE_INFO = 1 << 5, /* [R] */
+    TL_STF_NO_COMMENT = 1 << 6,    /* mandatory in 1.3 only */
+    TL_STF_NO_PROCESS_ID = 1 << 7, /* mandatory in 1.3 only */
+    TL_STF_REPEATED = 1 << 8,      /* [R] a record that may be there once is there again */
+    TL_STF_FOREIGN = 1 << 9,       /* [R] a record that does not belong into a header */
+    TL_STF_NO_END = 1 << 10,       /* [R] END_HEADER is missing */
+    TL_STF_ORDER = 1 << 11,        /* ISA behind INST_IEM */
+    TL_STF_MIXED = 1 << 12         /* [R] instruction records in a transaction trace's header */
+};
+/* The faults that stop stf_lib. */
+#define TL_STF_FAULTS_HARD                                                                         \
+    (TL_STF_NO_VERSION | TL_STF_NO_ISA | TL_STF_NO_IEM | TL_STF_NO_FORCE_PC | TL_STF_NO_FEATURE |  \
+     TL_STF_NO_TRACE_INFO | TL_STF_REPEATED | TL_STF_FOREIGN | TL_STF_NO_END | TL_STF_MIXED)
+
+struct tl_stf_header {
+    uint32_t major, minor;
+    uint16_t isa;
+    uint16_t iem;
+    uint64_t features;
+    uint64_t pc; /* FORCE_PC */
+    uint32_t tgid, tid, asid;
+    uint32_t vlen;
+    uint8_t generator, gen_major, gen_minor, gen_patch; /* of the last TRACE_INFO */
+    uint8_t protocol;
+    bool has_version, has_isa, has_iem, has_features, has_pc, has_process, has_vlen, has_comment,
+        has_trace_info, has_isa_extended, has_protocol, has_clock;
+    bool transactions; /* the FEATURE bit, or a PROTOCOL_ID, says that it is no instruction trace */
+    bool complete;     /* END_HEADER was seen, or a record that ends the header without it */
+    uint32_t records;  /* seen so far */
+    uint32_t size;     /* bytes up to and including END_HEADER */
+    unsigned faults;   /* tl_stf_header_fault bits; the NO_ ones are set when it is complete */
+    uint64_t fault_offset; /* of the first fault */
+};
+
+/* A zeroed header is ready. Returns TL_BAD if the first record is no IDENTIFIER, else TL_OK. */
+TL_MUST_USE int tl_stf_header_add(struct tl_stf_header *header, const struct tl_stf_record *record);
+
+/* The words for one fault bit, e.g. "TRACE_INFO_FEATURE is missing". Static storage. */
+const char *tl_stf_header_fault_text(unsigned fault);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * STF written record by record, with the rules checked that a reader (ours or stf_lib) relies
+ * on: header complete and unique, group order, an end on a marker. No I/O.
+ *
+ * tl_stf_writer makes the plain stream; tl_stf_out is it plus the container: give records, take
+ * the bytes of a .stf or .zstf file. Neither is thread-safe.
+ *
+ * Group order (stf_lib's writer checks the same): descriptors do not decrease, except that
+ * COMMENT, PROCESS_ID_EXT and FORCE_PC may stand anywhere but between INST_MEM_ACCESS and its
+ * INST_MEM_CONTENT; INST_MEM_CONTENT directly follows INST_MEM_ACCESS or another
+ * INST_MEM_CONTENT; accesses repeat; INST_REG may follow INST_MEM_CONTENT or PAGE_TABLE_WALK;
+ * INST_PC_TARGET may follow INST_REG or PAGE_TABLE_WALK; EVENT may follow EVENT_PC_TARGET.
+ */
+#ifndef TL_STF_WRITER_H
+#define TL_STF_WRITER_H
+
+#include "stf/reader.h"
+#include "stf/zstf.h"
+
+/* ---- headers ----------------------------------------------------------------------------- */
+
+#define TL_STF_VERSION_MAJOR 1
+#define TL_STF_VERSION_MINOR 3
+/* Generator code of our TRACE_INFO ("example": tools print it, unlisted ones make some throw). */
+#define TL_STF_GENERATOR 0x40
+
+/* What to write; a zeroed one plus isa, iem and pc gives a header that every reader takes. */
+struct tl_stf_header_spec {
+    const char *const *comments; /* NUL-terminated texts; may be NULL */
+    size_t n_comments;
+    uint16_t isa;
+    uint16_t iem;
+    const char *generator; /* TRACE_INFO's text, NULL: "tracelake" and its version */
+    uint64_t features;     /* EVENT64 selects 64-bit events */
+    uint64_t pc;
+    uint32_t tgid, tid, asid;
+    uint32_t vlen;            /* 0: no VLEN_CONFIG (which 1.3 does not have) */
+    const char *isa_extended; /* NULL: no ISA_EXTENDED (which 1.3 does not have) */
+    uint32_t version_minor;   /* 0: 3, or what vlen, isa_extended and features ask for */
+};
+
+/*
+ * Append a whole header in the order of stf_lib: IDENTIFIER, VERSION, COMMENT…, ISA, INST_IEM,
+ * TRACE_INFO, TRACE_INFO_FEATURE, PROCESS_ID_EXT, FORCE_PC, VLEN_CONFIG?, ISA_EXTENDED?,
+ * END_HEADER. Without any comment it writes the generator's text as one, since 1.3 wants one.
+ * `layout` (may be NULL) gets what it means for later records. TL_NOMEM, TL_USAGE.
+ */
+TL_MUST_USE int tl_stf_header_write(const struct tl_stf_header_spec *spec, struct tl_buf *out,
+                                    struct tl_stf_layout *layout);
+
+/* ---- records ------------------------------------------------------------------------------ */
+
+/* Checks the order of records; used by the writer and by `tracelake check`. Zeroed is ready. */
+struct tl_stf_order {
+    struct tl_stf_header header;
+    uint8_t last; /* highest descriptor of the group so far that counts, 0 at its begin */
+    uint8_t prev; /* the record before this one, 0 at a group's begin */
+};
+/* TL_OK, or TL_BAD with the rule that `record` breaks in `*rule` (static storage). */
+int tl_stf_order_add(struct tl_stf_order *order, const struct tl_stf_record *record,
+                     const char **rule);
+
+struct tl_stf_writer {
+    struct tl_buf out; /* encoded and not yet taken; the caller may drop it */
+    struct tl_stf_order order;
+    struct tl_stf_layout layout;
+    struct tl_stf_pc pc;
+    uint64_t records;
+    uint64_t markers;
+    bool unchecked; /* write whatever comes, as a copying tool must */
+};
+
+/* Zeroed is ready. */
+void tl_stf_writer_fini(struct tl_stf_writer *writer);
+
+/*
+ * Append a record to writer->out. TL_USAGE with the rule in `fail` if it must not stand here
+ * (nothing is written then), or does not fit its layout. TL_NOMEM.
+ */
+TL_MUST_USE int tl_stf_writer_put(struct tl_stf_writer *writer, const struct tl_stf_record *record,
+                                  struct tl_fail *fail);
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+enum tl_stf_format { TL_STF_FILE_PLAIN, TL_STF_FILE_ZSTF };
+
+struct tl_stf_out_options {
+    uint8_t format;   /* enum tl_stf_format */
+    uint64_t markers; /* per chunk, 0: default */
+    int level;        /* zstd level, 0: default */
+    bool reserve_end; /* end a plain file with descriptor 255, as 1.3 wants and stf_lib cannot read
+                       */
+    bool unchecked;   /* as tl_stf_writer.unchecked */
+};
+
+/* Where the bytes of the file go. */
+struct tl_stf_sink {
+    void *context;
+    int (*write)(void *context, const uint8_t *p, size_t n);
+    /* Overwrite from the file's first byte on, at the very end. Not called for plain files. */
+    int (*rewrite)(void *context, const uint8_t *p, size_t n);
+};
+
+struct tl_stf_out;
+TL_MUST_USE int tl_stf_out_new(struct tl_stf_out **out, const struct tl_stf_out_options *options,
+                               const struct tl_stf_sink *sink);
+void tl_stf_out_free(struct tl_stf_out *out);
+TL_MUST_USE int tl_stf_out_put(struct tl_stf_out *out, const struct tl_stf_record *record,
+                               struct tl_fail *fail);
+/*
+ * End the file. A .zstf wants at least a header; records behind the last marker go into its last
+ * chunk. The sink's errors, TL_USAGE, TL_NOMEM.
+ */
+TL_MUST_USE int tl_stf_out_finish(struct tl_stf_out *out, struct tl_fail *fail);
+const struct tl_stf_writer *tl_stf_out_writer(const struct tl_stf_out *out);
+
+/* Into a file: .zstf or .stf by its name (anything else: .stf). `file` is for tl_stf_sink. */
+struct tl_stf_save;
+TL_MUST_USE int tl_stf_save_new(struct tl_stf_save **out, const char *path,
+                                const struct tl_stf_out_options *options, struct tl_fail *fail);
+/* The writer's bytes. NULL options choose by the name. */
+struct tl_stf_out *tl_stf_save_out(struct tl_stf_save *save);
+/* End and close; the file is there under its name only if this returns TL_OK. */
+TL_MUST_USE int tl_stf_save_finish(struct tl_stf_save *save, struct tl_fail *fail);
+/* Free; without a finish before, nothing is left of the file. */
+void tl_stf_save_free(struct tl_stf_save *save);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The .zstf container: an STF stream cut into chunks of a fixed number of markers (instructions),
+ * each one zstd frame, with an index for random access.
+ *
+ *     0      "ZSTF", u64 markers per chunk C, i64 offset E of the index (0 until complete)
+ *     20     chunk 0 (begins with the STF header), chunk 1, …, back to back
+ *     E      u64 number of chunks N, N times { i64 offset, u64 start PC, u64 plain size }
+ *     E+8+24N  bytes that other readers ignore: a private index may ride there
+ *
+ * Every chunk but the last holds exactly C markers and ends with one. No I/O here, no threads:
+ * compressing chunks in parallel is the caller's business (tl_zstf_compress()).
+ */
+#ifndef TL_STF_ZSTF_H
+#define TL_STF_ZSTF_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/err.h"
+
+#define TL_ZSTF_HEAD      20
+#define TL_ZSTF_MARKERS   100000              /* default markers per chunk, as stf_lib's */
+#define TL_ZSTF_LEVEL     1                   /* default zstd level */
+#define TL_ZSTF_CHUNK_MAX (UINT64_C(1) << 30) /* plain bytes of a chunk that we read */
+
+struct tl_zstf_entry {
+    uint64_t offset;   /* in the file */
+    uint64_t start_pc; /* of its first instruction; 0 for chunk 0 (the header tells) */
+    uint64_t size;     /* plain bytes */
+};
+
+/* ---- writing ---------------------------------------------------------------------------- */
+
+struct tl_zstf_writer;
+
+/* `markers` per chunk (0: default), zstd `level` (0: default; negative ones are allowed). */
+TL_MUST_USE int tl_zstf_writer_new(struct tl_zstf_writer **out, uint64_t markers, int level);
+void tl_zstf_writer_free(struct tl_zstf_writer *writer);
+
+/* Begin a file: appends its first 20 bytes, with E still 0. Reusable after a finish. */
+TL_MUST_USE int tl_zstf_writer_begin(struct tl_zstf_writer *writer, struct tl_buf *out);
+
+/*
+ * Append a chunk of `markers` markers (counted by the caller). Chunks must be full, the last one
+ * may be short: a chunk behind a short one is TL_USAGE. `start_pc`: address of its first
+ * instruction. TL_NOMEM.
+ */
+TL_MUST_USE int tl_zstf_writer_chunk(struct tl_zstf_writer *writer, struct tl_bytes stf,
+                                     uint64_t markers, uint64_t start_pc, struct tl_buf *out);
+/* The same of a chunk that tl_zstf_compress() made. */
+TL_MUST_USE int tl_zstf_writer_frame(struct tl_zstf_writer *writer, struct tl_bytes frame,
+                                     uint64_t size, uint64_t markers, uint64_t start_pc,
+                                     struct tl_buf *out);
+/*
+ * Append the index and, behind it, `private` bytes. The caller must then overwrite the file's
+ * first 20 bytes with `head`. TL_USAGE: there is no chunk.
+ */
+TL_MUST_USE int tl_zstf_writer_finish(struct tl_zstf_writer *writer, struct tl_bytes private,
+                                      struct tl_buf *out, uint8_t head[static TL_ZSTF_HEAD]);
+
+/* The head with these values. */
+void tl_zstf_head(uint8_t head[static TL_ZSTF_HEAD], uint64_t markers, uint64_t index);
+
+/* One chunk as one zstd frame, appended. Thread-safe. TL_NOMEM. */
+TL_MUST_USE int tl_zstf_compress(struct tl_bytes stf, int level, struct tl_buf *out);
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+/* Random access to a file's bytes. */
+struct tl_zstf_input {
+    void *context;
+    /* Copy `n` bytes from `offset`; a short file is TL_BAD. */
+    int (*read)(void *context, uint64_t offset, uint8_t *p, size_t n, struct tl_fail *fail);
+    uint64_t size; /* of the file */
+};
+
+struct tl_zstf;
+
+/*
+ * Open by the index. `input` is copied. TL_BAD: no .zstf, or the index lies outside the file or
+ * contradicts itself; TL_EOF: it was never completed (E is 0): tl_stf_unpack can still
+ * read it from the front. TL_NOMEM, and the input's errors.
+ */
+TL_MUST_USE int tl_zstf_open(struct tl_zstf **out, const struct tl_zstf_input *input,
+                             struct tl_fail *fail);
+/* The same of a file in memory, borrowed for the object's life. */
+TL_MUST_USE int tl_zstf_open_bytes(struct tl_zstf **out, struct tl_bytes file,
+                                   struct tl_fail *fail);
+void tl_zstf_close(struct tl_zstf *zstf);
+
+uint64_t tl_zstf_markers(const struct tl_zstf *zstf); /* per chunk */
+uint64_t tl_zstf_chunks(const struct tl_zstf *zstf);  /* at least 1 */
+const struct tl_zstf_entry *tl_zstf_chunk(const struct tl_zstf *zstf, uint64_t i);
+/* The private bytes behind the index: offset in the file, and how many. */
+uint64_t tl_zstf_private(const struct tl_zstf *zstf, uint64_t *size);
+
+/*
+ * Append chunk `i`, unpacked. Tolerates what stf_lib does not: several or skippable frames, bytes
+ * behind the frame, a wrong plain size (`*odd`, may be NULL, then gets true). TL_BAD: it cannot
+ * be unpacked; what could be is appended.
+ */
+TL_MUST_USE int tl_zstf_read(struct tl_zstf *zstf, uint64_t i, struct tl_buf *out, bool *odd,
+                             struct tl_fail *fail);
+
+#endif
