@@ -15,22 +15,22 @@
 #include <stdint.h>
 
 struct tl_etm4_config {
-    uint8_t version;         /* ETMv4.n: 0x4n; ETE 1.n: 0x5n */
-    uint8_t trace_id;        /* formatter ID, 0 if the stream is not formatted */
+    uint8_t version;  /* ETMv4.n: 0x4n; ETE 1.n: 0x5n */
+    uint8_t trace_id; /* formatter ID, 0 if the stream is not formatted */
     bool ete;
     bool m_profile;
-    bool v8;                 /* Armv8 or later */
-    bool aarch64;            /* the core can execute A64 */
+    bool v8;      /* Armv8 or later */
+    bool aarch64; /* the core can execute A64 */
 
     /* Which packets there are, and how long their fields. */
-    uint8_t vmid_bytes;      /* 0, 1, 2, 4 */
-    uint8_t context_bytes;   /* 0, 4 */
-    uint8_t address_bits;    /* 32, 64 */
-    uint8_t cycle_bits;      /* width of the cycle counter */
-    bool commit_opt1;        /* no commit count in cycle count packets */
-    bool conditional;        /* conditional instruction trace is on */
-    bool data_trace;         /* data trace is on */
-    bool q_elements;         /* Q packets are possible */
+    uint8_t vmid_bytes;    /* 0, 1, 2, 4 */
+    uint8_t context_bytes; /* 0, 4 */
+    uint8_t address_bits;  /* 32, 64 */
+    uint8_t cycle_bits;    /* width of the cycle counter */
+    bool commit_opt1;      /* no commit count in cycle count packets */
+    bool conditional;      /* conditional instruction trace is on */
+    bool data_trace;       /* data trace is on */
+    bool q_elements;       /* Q packets are possible */
 
     /* How elements are made of packets. */
     bool return_stack;

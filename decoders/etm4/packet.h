@@ -14,9 +14,10 @@
 
 enum tl_etm4_type {
     TL_ETM4_NOT_SYNC,     /* value = bytes skipped while looking for A-Sync */
-    TL_ETM4_ASYNC,        /* also sets the address registers and the timestamp to zero */
-    TL_ETM4_TRACE_INFO,   /* value = commit window | speculation depth << 32; value2 = cycle
-                             count threshold; n = INFO bits */
+    TL_ETM4_ASYNC,
+    TL_ETM4_TRACE_INFO,   /* sets the address registers and the timestamp to zero; value = commit
+                             window | speculation depth << 32; value2 = cycle count threshold;
+                             n = INFO bits */
     TL_ETM4_TRACE_ON,
     TL_ETM4_DISCARD,
     TL_ETM4_OVERFLOW,
@@ -65,7 +66,8 @@ enum tl_etm4_flag {
     TL_ETM4_M_TAIL_CHAIN = 1 << 11,  /* EXCEPTION, M profile: fault pending, tail-chained */
     TL_ETM4_EL_SHIFT = 12,           /* bits 13:12: exception level */
     TL_ETM4_64BIT = 1 << 14,         /* ADDRESS: 64-bit form (else 32-bit, upper half kept) */
-    TL_ETM4_EXACT = 1 << 15          /* ADDRESS, Q: exact match; n = register 0..2 */
+    TL_ETM4_EXACT = 1 << 15,         /* ADDRESS, Q: exact match; n = register 0..2 */
+    TL_ETM4_TRANSACTION_FAILED = 1 << 16 /* EXCEPTION of ETE, without an address behind it */
 };
 
 struct tl_etm4_packet {

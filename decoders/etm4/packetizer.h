@@ -10,6 +10,10 @@
  * Behind a BAD packet parsing goes on at the next byte as if in step, and so every byte is
  * listed; a consumer that wants flow must drop packets until the next ASYNC.
  *
+ * Trace info resets the address registers, the timestamp and the threshold. An ETE transaction
+ * failure is an EXCEPTION of type 0x18 with TRANSACTION_FAILED; as behind PE_RESET, no address
+ * packet belongs to it.
+ *
  * Source: Arm IHI0064H chapter 6; Arm DDI0487 chapter D6.
  */
 #ifndef TL_ETM4_PACKETIZER_H
@@ -30,9 +34,9 @@ typedef int tl_etm4_packet_sink(void *context, const struct tl_etm4_packet *pack
 struct tl_etm4_registers {
     uint64_t address[3]; /* most recent first */
     uint8_t is[3];       /* 1: IS1 form */
-    uint8_t sf;          /* the last context was AArch64, or there was none */
+    uint8_t sf;          /* 0: the last context was AArch32 */
     uint64_t timestamp;
-    uint64_t threshold;  /* cycle count threshold */
+    uint64_t threshold; /* cycle count threshold */
 };
 
 /* Members are private, but the object is the caller's. About 9 KiB. */
@@ -41,18 +45,16 @@ struct tl_etm4_packetizer {
     tl_etm4_packet_sink *sink;
     void *context;
     struct tl_etm4_registers regs;
-    uint8_t state;        /* enum in packetizer.c */
     bool merge_atoms;
-    bool need_timestamp;  /* the next one is absolute */
-    uint8_t length;       /* bytes of the packet in `bytes` */
-    uint8_t bytes[64];    /* a packet that goes on in the next push */
-    uint64_t start;       /* its offset */
-    uint64_t zeros;       /* length of the run of zero bytes that the stream ends with */
-    uint64_t zero_at[16]; /* offsets of its last ones, as a ring */
-    uint64_t skipped;     /* bytes since synchronisation was lost, not yet told */
-    uint64_t skipped_at;
-    uint64_t bytes_in;    /* all bytes ever pushed */
-    uint8_t class_of[256]; /* header byte to enum in headers.h */
+    bool in_sync;
+    int failed;            /* what the sink returned, if that was < 0 */
+    uint8_t length;        /* bytes in `bytes` */
+    uint8_t bytes[64];     /* a packet that goes on in the next push */
+    uint64_t start;        /* its offset, or that of the run of zeros, or of the bytes skipped */
+    uint64_t zeros;        /* length of the run of zero bytes that the stream ends with */
+    uint64_t zero_at[16];  /* offsets of its last ones, as a ring */
+    uint64_t skipped;      /* bytes not in sync before that run */
+    uint8_t class_of[256]; /* header byte to enum tl_etm4_class */
     size_t n;
     struct tl_etm4_packet batch[TL_ETM4_BATCH];
 };
@@ -67,7 +69,8 @@ void tl_etm4_packetizer_init(struct tl_etm4_packetizer *p, const struct tl_etm4_
 /*
  * Take the whole run. Every packet that ends in it has been delivered on return; a packet that
  * has not ended waits for the next run. Bytes before the first A-Sync become one NOT_SYNC
- * packet, delivered with the A-Sync. Returns 0, or what the sink returned.
+ * packet, delivered with the A-Sync. Returns 0, or what the sink returned; the object is of no
+ * use then.
  */
 TL_MUST_USE int tl_etm4_packetizer_push(struct tl_etm4_packetizer *p, const struct tl_run *run);
 

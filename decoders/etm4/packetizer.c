@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "etm4/packetizer.h"
+
+#include "etm4/headers.h"
+#include "etm4/parse.h"
+
+#include <string.h>
+
+#define ASYNC_ZEROS  11
+#define ASYNC_LAST   0x80
+#define BAD_SEQUENCE 2
+#define RING         15 /* mask of zero_at */
+
+void tl_etm4_packetizer_init(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config,
+                             bool merge_atoms, tl_etm4_packet_sink *sink, void *context)
+{
+    memset(p, 0, sizeof *p);
+    p->config = *config;
+    p->sink = sink;
+    p->context = context;
+    p->merge_atoms = merge_atoms;
+    p->regs.sf = 1; /* upper address bits are kept until a context says AArch32 */
+    tl_etm4_classify(p->class_of, config);
+}
+
+static void flush(struct tl_etm4_packetizer *p)
+{
+    if (p->n > 0 && p->failed >= 0)
+        p->failed = p->sink(p->context, p->batch, p->n);
+    p->n = 0;
+}
+
+/* Where the next packet goes. */
+static struct tl_etm4_packet *slot(struct tl_etm4_packetizer *p)
+{
+    if (p->n == TL_ETM4_BATCH)
+        flush(p);
+    return &p->batch[p->n];
+}
+
+/* Keep the packet in slot(), joined to atoms before it where that is wanted. */
+static void keep(struct tl_etm4_packetizer *p)
+{
+    const struct tl_etm4_packet *packet = &p->batch[p->n];
+    if (p->merge_atoms && packet->type == TL_ETM4_ATOM && p->n > 0) {
+        struct tl_etm4_packet *last = packet[-1].type == TL_ETM4_ATOM ? &p->batch[p->n - 1] : NULL;
+        if (last != NULL && last->n + packet->n <= 64) {
+            last->value |= packet->value << last->n;
+            last->n = (uint8_t)(last->n + packet->n);
+            return;
+        }
+    }
+    p->n++;
+}
+
+static void emit(struct tl_etm4_packetizer *p, enum tl_etm4_type type, uint64_t offset,
+                 uint64_t value, uint8_t header)
+{
+    *slot(p) = (struct tl_etm4_packet){
+        .type = (uint8_t)type, .header = header, .offset = offset, .value = value};
+    p->n++;
+}
+
+/* A-Sync has ended behind `zeros` zeros, of which those before the last 11 are not part of it. */
+static uint64_t async_offset(const struct tl_etm4_packetizer *p)
+{
+    return p->zero_at[(p->zeros - ASYNC_ZEROS) & RING];
+}
+
+static void count_zero(struct tl_etm4_packetizer *p, uint64_t offset)
+{
+    p->zero_at[p->zeros++ & RING] = offset;
+}
+
+/* Not in sync: skip up to and including A-Sync. Returns the first byte not taken. */
+static size_t hunt(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
+{
+    if (p->skipped == 0 && p->zeros == 0)
+        p->start = tl_run_offset(run, i);
+    for (; i < run->n; i++) {
+        const uint8_t byte = run->p[i];
+        if (byte == 0) {
+            count_zero(p, tl_run_offset(run, i));
+            continue;
+        }
+        if (byte == ASYNC_LAST && p->zeros >= ASYNC_ZEROS) {
+            const uint64_t skipped = p->skipped + p->zeros - ASYNC_ZEROS;
+            if (skipped > 0)
+                emit(p, TL_ETM4_NOT_SYNC, p->start, skipped, 0);
+            emit(p, TL_ETM4_ASYNC, async_offset(p), 0, 0);
+            p->skipped = 0;
+            p->zeros = 0;
+            p->in_sync = true;
+            return i + 1;
+        }
+        p->skipped += p->zeros + 1;
+        p->zeros = 0;
+    }
+    return i;
+}
+
+/* In sync behind a 0x00 header: A-Sync, discard, overflow, or nothing good. */
+static size_t extension(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
+{
+    if (p->zeros == 0)
+        p->start = tl_run_offset(run, i);
+    while (i < run->n && run->p[i] == 0)
+        count_zero(p, tl_run_offset(run, i++));
+    if (i == run->n)
+        return i;
+
+    const uint8_t byte = run->p[i];
+    if (byte == ASYNC_LAST && p->zeros >= ASYNC_ZEROS) {
+        if (p->zeros > ASYNC_ZEROS)
+            emit(p, TL_ETM4_BAD, p->start, BAD_SEQUENCE, 0);
+        emit(p, TL_ETM4_ASYNC, async_offset(p), 0, 0);
+    } else if (p->zeros == 1 && byte == 0x03) {
+        emit(p, TL_ETM4_DISCARD, p->start, 0, 0);
+    } else if (p->zeros == 1 && byte == 0x05) {
+        emit(p, TL_ETM4_OVERFLOW, p->start, 0, 0);
+    } else {
+        emit(p, TL_ETM4_BAD, p->start, BAD_SEQUENCE, 0);
+    }
+    p->zeros = 0;
+    return i + 1;
+}
+
+/* Go on with the packet that the last run ended in. */
+static size_t resume(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
+{
+    const size_t had = p->length;
+    size_t more = run->n - i;
+
+    if (more > sizeof p->bytes - had)
+        more = sizeof p->bytes - had;
+    memcpy(p->bytes + had, run->p + i, more);
+    const size_t length =
+        tl_etm4_parse(p->class_of, &p->config, &p->regs, p->bytes, had + more, slot(p));
+    if (length == 0) {
+        p->length = (uint8_t)(had + more);
+        return i + more;
+    }
+    p->batch[p->n].offset = p->start;
+    keep(p);
+    p->length = 0;
+    return i + length - had;
+}
+
+static size_t packets(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
+{
+    const uint8_t *const b = run->p;
+    const size_t n = run->n;
+
+    while (i < n && p->failed >= 0) {
+        if (b[i] == 0)
+            return i;
+        struct tl_etm4_packet *out = slot(p);
+        const size_t length = tl_etm4_parse(p->class_of, &p->config, &p->regs, b + i, n - i, out);
+        if (length == 0) {
+            p->start = tl_run_offset(run, i);
+            p->length = (uint8_t)(n - i);
+            memcpy(p->bytes, b + i, n - i);
+            return n;
+        }
+        out->offset = tl_run_offset(run, i);
+        keep(p);
+        i += length;
+    }
+    return i;
+}
+
+int tl_etm4_packetizer_push(struct tl_etm4_packetizer *p, const struct tl_run *run)
+{
+    size_t i = 0;
+    while (i < run->n && p->failed >= 0) {
+        if (!p->in_sync)
+            i = hunt(p, run, i);
+        else if (p->length > 0)
+            i = resume(p, run, i);
+        else if (p->zeros > 0 || run->p[i] == 0)
+            i = extension(p, run, i);
+        else
+            i = packets(p, run, i);
+    }
+    flush(p);
+    return p->failed < 0 ? p->failed : 0;
+}
+
+int tl_etm4_packetizer_finish(struct tl_etm4_packetizer *p)
+{
+    if (!p->in_sync && p->skipped + p->zeros > 0)
+        emit(p, TL_ETM4_NOT_SYNC, p->start, p->skipped + p->zeros, 0);
+    else if (p->in_sync && (p->length > 0 || p->zeros > 0))
+        emit(p, TL_ETM4_INCOMPLETE, p->start, 0, p->length > 0 ? p->bytes[0] : 0);
+    p->skipped = 0;
+    p->zeros = 0;
+    p->length = 0;
+    p->in_sync = false;
+    flush(p);
+    return p->failed < 0 ? p->failed : 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One packet out of bytes: shared by the scalar and the unrolled packetizer. Everything but
+ * the extension header 0x00, whose packets (A-Sync) may be of any length.
+ */
+#ifndef TL_ETM4_PARSE_H
+#define TL_ETM4_PARSE_H
+
+#include "etm4/config.h"
+#include "etm4/packet.h"
+#include "etm4/packetizer.h"
+
+#include <stddef.h>
+
+/* No packet is longer: trace info with its six sections of at most five bytes. */
+#define TL_ETM4_PACKET_MAX 32
+
+/*
+ * Parse the packet that begins at `b` (n >= 1, b[0] != 0) and bring `regs` up to date. Fills
+ * all of `out` but its offset. Returns its length, or 0 if it goes on behind the `n` bytes
+ * (never with n >= TL_ETM4_PACKET_MAX): nothing is changed then.
+ */
+size_t tl_etm4_parse(const uint8_t class_of[static 256], const struct tl_etm4_config *config,
+                     struct tl_etm4_registers *regs, const uint8_t *b, size_t n,
+                     struct tl_etm4_packet *out);
+
+#endif
