@@ -18,7 +18,7 @@ struct lane {
     struct coresight *owner;
     struct tl_decode_stream stream;
     struct tl_stream_decoder *decoder; /* NULL: not supported, bytes are only counted */
-    const char *refused;               /* why there is no decoder, static */
+    char refused[160];                 /* why there is no decoder */
     uint64_t refused_at;
     uint64_t refused_bytes;
     char name[32];
@@ -77,16 +77,21 @@ static int make_decoder(struct lane *lane, uint64_t offset)
             .packet = cs->sink.packet ? lane_packet : NULL,
             .loss = lane_loss,
         };
-        struct tl_fail fail;
+        struct tl_fail fail = {.text = "cannot be decoded"};
         rc = ops->create(&lane->decoder, source, cs->image, &sink, &fail);
         if (rc == TL_NOMEM)
             return rc;
+        if (rc < 0)
+            snprintf(lane->refused, sizeof lane->refused, "%.150s", fail.text);
+    } else if (source) {
+        snprintf(lane->refused, sizeof lane->refused, "trace source type '%s' is not supported",
+                 source->type[0] ? source->type : "none");
+    } else {
+        snprintf(lane->refused, sizeof lane->refused,
+                 "no configuration for this trace ID; give --config or a snapshot");
     }
     if (rc < 0) {
         lane->decoder = NULL;
-        lane->refused = !source ? "no configuration for this trace ID (give --config or a snapshot)"
-                        : !ops  ? "trace source type not supported"
-                                : "the trace unit's configuration cannot be decoded";
         lane->refused_at = offset;
     }
     return TL_OK;

@@ -25,7 +25,7 @@ struct tl_decode_stream {
 /* Bytes that could not be used, of one stream or (stream NULL) of the container. */
 struct tl_decode_loss {
     const struct tl_decode_stream *stream;
-    const char *reason; /* static storage, e.g. "bad packet header" */
+    const char *reason; /* borrowed for the call, e.g. "bad packet header" */
     uint64_t offset;    /* file offset of the first byte */
     uint64_t bytes;     /* how many, 0 if not known */
 };

@@ -422,14 +422,12 @@ static int make_buffer(const struct reading *r, const struct buffer *buffer,
     if (rc == TL_OK && setup->container == TL_CONTAINER_SINGLE) {
         if (!setup->n_sources)
             return tl_fail_set(fail, TL_BAD, "trace.ini: no source feeds buffer %s", buffer->name);
-        snprintf(setup->format, sizeof setup->format, "%s,id=0x%02x",
-                 tl_protocol_name((enum tl_protocol)setup->sources[0].protocol),
-                 setup->sources[0].id);
-        if (setup->sources[0].protocol == TL_PROTO_NONE)
-            return tl_fail_set(fail, TL_UNSUPPORTED,
-                               "buffer %s: trace source type '%.20s' is not supported; ETM4, ETE, "
-                               "ITM and STM are",
-                               buffer->name, setup->sources[0].type);
+        /* A source that is not supported is decoded all the same: to a message and a count. */
+        const struct tl_source *const source = &setup->sources[0];
+        const enum tl_protocol protocol =
+            source->protocol ? (enum tl_protocol)source->protocol : TL_PROTO_ETM4;
+        snprintf(setup->format, sizeof setup->format, "%s,id=0x%02x", tl_protocol_name(protocol),
+                 source->id);
     }
     return rc == TL_OK ? add_dumps(r, setup, fail) : rc;
 }
