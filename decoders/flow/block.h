@@ -4,7 +4,7 @@
  *
  * A block runs from its entry to the first instruction that can change the flow (a waypoint),
  * to the end of the mapped region, or to TL_BLOCK_MAX instructions. A cache belongs to one
- * decoder thread; blocks live as long as their cache.
+ * decoder thread; blocks live until their cache is freed or reset.
  */
 #ifndef TL_FLOW_BLOCK_H
 #define TL_FLOW_BLOCK_H
@@ -39,9 +39,16 @@ struct tl_block {
     /*
      * The instructions' closing STF records (INST_16, INST_32, and INST_MICROOP in front of
      * them for other lengths), one after another, ready to be copied.
+     *
+     * For lengths other than 2 and 4 the micro-operations hold all bytes of the instruction in
+     * memory order, up to 4 in each, and the closing record repeats the first ones; an
+     * INST_PC_TARGET to the next instruction comes first, but not for the last instruction:
+     * where that one leads only the flow knows, and its record must be put `last_stf` bytes
+     * before the end.
      */
     const uint8_t *stf;
     uint32_t stf_size;
+    uint32_t last_stf; /* bytes of the last instruction's records */
     struct tl_block *taken; /* where the flow went last time behind a taken direct branch */
     struct tl_block *next;  /* … and behind a branch that was not taken */
 };
@@ -52,6 +59,14 @@ struct tl_block_cache;
 TL_MUST_USE int tl_block_cache_new(struct tl_block_cache **out, const struct tl_image *image,
                                    const struct tl_isa_options *options);
 void tl_block_cache_free(struct tl_block_cache *cache);
+
+/*
+ * Memory in use, in bytes, and how to give it back. Each entry point into mapped code makes a
+ * block, so damaged trace can make very many: the owner looks at the size between items, and
+ * resets the cache (all its blocks are gone then) where it is more than it likes.
+ */
+size_t tl_block_cache_bytes(const struct tl_block_cache *cache);
+void tl_block_cache_reset(struct tl_block_cache *cache);
 
 /*
  * The block that begins at `pc`, decoded on first use. `space` is one tl_space bit or
@@ -65,5 +80,10 @@ struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum
  * statistics; not for the hot path.
  */
 void tl_block_insn(const struct tl_block *block, uint32_t at, struct tl_insn *out);
+
+/* Bytes of the block's first `n` instructions. */
+uint32_t tl_block_bytes(const struct tl_block *block, uint32_t n);
+/* Instructions from the block's start up to `pc`, or -1 if none begins or ends there. */
+int64_t tl_block_count_to(const struct tl_block *block, uint64_t pc);
 
 #endif

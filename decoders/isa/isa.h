@@ -51,7 +51,7 @@ struct tl_insn {
 /* Lower-case name, e.g. "a64". Static storage. */
 const char *tl_isa_name(enum tl_isa isa);
 
-/* How strict or new the Arm architecture is; see isa/arm.c for what each bit admits. */
+/* What is told of an Arm core. All zero is fine: every encoding is admitted as its newest. */
 struct tl_isa_options {
     uint8_t arch_major; /* Armv7, 8, 9 */
     uint8_t arch_minor;

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An open-addressing hash of (pc, instruction set, space) in front of blocks in arena memory.
+ *
+ * Traces run the same few thousand blocks over and over, and mostly from one to the next by the
+ * taken and next links; the hash serves indirect branches and returns. What is not mapped is
+ * not kept, so an input full of invented addresses cannot fill the memory; what invented entry
+ * points into mapped code cost is bounded by the owner, see tl_block_cache_bytes().
+ */
+#include "flow/block.h"
+
+#include "base/buf.h"
+
+#include <stdlib.h>
+
+#define ARENA_CHUNK ((size_t)256 << 10)
+#define FIRST_SLOTS 1024u /* a power of two */
+
+/* STF descriptors, docs/stf.md */
+enum { STF_PC_TARGET = 31, STF_MICROOP = 230, STF_INST_32 = 240, STF_INST_16 = 241 };
+
+struct entry {
+    struct tl_block block;
+    uint8_t space;
+};
+
+struct slot {
+    uint64_t pc;
+    struct entry *entry; /* NULL: free */
+};
+
+struct chunk {
+    struct chunk *next;
+    size_t size;
+    _Alignas(16) uint8_t bytes[];
+};
+
+struct tl_block_cache {
+    const struct tl_image *image;
+    struct tl_isa_options options;
+    struct slot *slots;
+    uint32_t mask;
+    uint32_t used;
+    struct chunk *chunks; /* the newest first; allocation goes on in it */
+    size_t chunk_used;
+    size_t bytes;
+    struct tl_buf scratch; /* records of the block being decoded */
+    struct entry nothing;  /* what tl_block_get() returns for unmapped memory */
+};
+
+int tl_block_cache_new(struct tl_block_cache **out, const struct tl_image *image,
+                       const struct tl_isa_options *options)
+{
+    struct tl_block_cache *cache = calloc(1, sizeof *cache);
+    struct slot *slots = calloc(FIRST_SLOTS, sizeof *slots);
+    if (!cache || !slots) {
+        free(cache);
+        free(slots);
+        return TL_NOMEM;
+    }
+    cache->image = image;
+    cache->options = *options;
+    cache->slots = slots;
+    cache->mask = FIRST_SLOTS - 1;
+    cache->bytes = FIRST_SLOTS * sizeof *slots;
+    *out = cache;
+    return TL_OK;
+}
+
+static void free_chunks(struct tl_block_cache *cache)
+{
+    while (cache->chunks) {
+        struct chunk *chunk = cache->chunks;
+        cache->chunks = chunk->next;
+        free(chunk);
+    }
+}
+
+void tl_block_cache_free(struct tl_block_cache *cache)
+{
+    if (!cache)
+        return;
+    free_chunks(cache);
+    tl_buf_fini(&cache->scratch);
+    free(cache->slots);
+    free(cache);
+}
+
+size_t tl_block_cache_bytes(const struct tl_block_cache *cache)
+{
+    return cache->bytes;
+}
+
+void tl_block_cache_reset(struct tl_block_cache *cache)
+{
+    free_chunks(cache);
+    cache->chunk_used = 0;
+    memset(cache->slots, 0, ((size_t)cache->mask + 1) * sizeof *cache->slots);
+    cache->used = 0;
+    cache->bytes = ((size_t)cache->mask + 1) * sizeof *cache->slots;
+}
+
+static void *allocate(struct tl_block_cache *cache, size_t n)
+{
+    n = (n + 15) & ~(size_t)15;
+    if (!cache->chunks || n > cache->chunks->size - cache->chunk_used) {
+        const size_t size = n > ARENA_CHUNK ? n : ARENA_CHUNK;
+        struct chunk *chunk = malloc(sizeof *chunk + size);
+        if (!chunk)
+            return NULL;
+        chunk->next = cache->chunks;
+        chunk->size = size;
+        cache->chunks = chunk;
+        cache->chunk_used = 0;
+        cache->bytes += sizeof *chunk + size;
+    }
+    void *p = cache->chunks->bytes + cache->chunk_used;
+    cache->chunk_used += n;
+    return p;
+}
+
+/* ---- hash -------------------------------------------------------------------------------- */
+
+static uint32_t hash(uint64_t pc, unsigned isa, unsigned space)
+{
+    const uint64_t h = (pc ^ (uint64_t)isa << 56 ^ (uint64_t)space << 48) * 0x9e3779b97f4a7c15ULL;
+    return (uint32_t)(h >> 32);
+}
+
+static struct slot *find_slot(struct slot *slots, uint32_t mask, unsigned space, unsigned isa,
+                              uint64_t pc)
+{
+    uint32_t i = hash(pc, isa, space) & mask;
+    for (;; i = (i + 1) & mask) {
+        const struct entry *e = slots[i].entry;
+        if (!e || (slots[i].pc == pc && e->block.isa == isa && e->space == space))
+            return &slots[i];
+    }
+}
+
+static int grow_slots(struct tl_block_cache *cache)
+{
+    const uint32_t mask = cache->mask * 2 + 1;
+    struct slot *slots = calloc((size_t)mask + 1, sizeof *slots);
+    if (!slots)
+        return TL_NOMEM;
+    for (uint32_t i = 0; i <= cache->mask; i++) {
+        const struct slot *s = &cache->slots[i];
+        if (s->entry)
+            *find_slot(slots, mask, s->entry->space, s->entry->block.isa, s->pc) = *s;
+    }
+    free(cache->slots);
+    cache->slots = slots;
+    cache->bytes += ((size_t)mask - cache->mask) * sizeof *slots;
+    cache->mask = mask;
+    return TL_OK;
+}
+
+/* ---- decoding ---------------------------------------------------------------------------- */
+
+/* Does the trace or the flow turn at this instruction? */
+static bool ends_block(enum tl_isa isa, const struct tl_insn *insn)
+{
+    switch (insn->kind) {
+    case TL_INSN_PLAIN:
+        return false;
+    case TL_INSN_TRAP: /* ETM reports an exception, and only if it was taken */
+        return isa != TL_ISA_A64 && isa != TL_ISA_A32 && isa != TL_ISA_T32;
+    default:
+        return true;
+    }
+}
+
+static int put_record(struct tl_buf *out, uint8_t descriptor, uint64_t value, size_t size)
+{
+    uint8_t bytes[9] = {descriptor};
+    tl_put_le64(bytes + 1, value);
+    return tl_buf_add(out, bytes, 1 + size);
+}
+
+/* Lengths other than 2 and 4: all bytes in micro-operations, then a closing record. */
+static int put_odd(struct tl_buf *out, const uint8_t *code, unsigned size)
+{
+    int rc = TL_OK;
+    for (unsigned at = 0; at < size && rc == TL_OK; at += 4) {
+        uint8_t bytes[6] = {STF_MICROOP, (uint8_t)(size - at < 4 ? size - at : 4)};
+        memcpy(bytes + 2, code + at, bytes[1]);
+        rc = tl_buf_add(out, bytes, sizeof bytes);
+    }
+    if (rc < 0)
+        return rc;
+    uint8_t head[4] = {0};
+    memcpy(head, code, size < 4 ? size : 4);
+    return size < 4 ? put_record(out, STF_INST_16, tl_le16(head), 2)
+                    : put_record(out, STF_INST_32, tl_le32(head), 4);
+}
+
+static int put_insn(struct tl_buf *out, const struct tl_insn *insn, const uint8_t *code)
+{
+    if (insn->size == 4)
+        return put_record(out, STF_INST_32, insn->encoding, 4);
+    if (insn->size == 2)
+        return put_record(out, STF_INST_16, insn->encoding, 2);
+    return put_odd(out, code, insn->size);
+}
+
+static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_it)
+{
+    b->target = last->target;
+    b->last_kind = last->kind;
+    b->last_size = last->size;
+    b->conditional = last->conditional || in_it;
+    b->link = last->link;
+    b->is_return = last->is_return;
+    b->target_isa = last->next_isa;
+}
+
+/* Decode from b->pc to the block's end; records go to cache->scratch. */
+static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_bytes code)
+{
+    struct tl_insn insn = {0};
+    unsigned it_left = 0; /* instructions of a T32 IT block still to come */
+    bool in_it = false;
+    const enum tl_isa isa = b->isa;
+    b->end = TL_BLOCK_FULL;
+    tl_buf_reset(&cache->scratch);
+    while (b->n < TL_BLOCK_MAX) {
+        const struct tl_bytes rest = {code.p + b->size, code.n - b->size};
+        struct tl_insn one;
+        const int rc = tl_insn_decode(isa, &cache->options, b->pc + b->size, rest, &one);
+        if (rc == TL_AGAIN || rc == TL_UNSUPPORTED || (rc < 0 && rest.n < one.size)) {
+            b->end = TL_BLOCK_UNMAPPED;
+            break;
+        }
+        if (rc < 0)
+            one.kind = TL_INSN_TRAP; /* undefined: if it ran, it trapped */
+        const size_t before = cache->scratch.n;
+        if (b->n > 0 && insn.size != 2 && insn.size != 4 &&
+            put_record(&cache->scratch, STF_PC_TARGET, b->pc + b->size, 8) < 0)
+            return TL_NOMEM;
+        insn = one;
+        if (put_insn(&cache->scratch, &insn, rest.p) < 0)
+            return TL_NOMEM;
+        b->last_stf = (uint32_t)(cache->scratch.n - before);
+        b->size += insn.size;
+        b->n++;
+        in_it = it_left > 0;
+        it_left = insn.it_length ? insn.it_length : it_left - in_it;
+        if (ends_block(isa, &insn)) {
+            b->end = TL_BLOCK_WAYPOINT;
+            break;
+        }
+    }
+    if (b->n > 0)
+        close_block(b, &insn, in_it);
+    return TL_OK;
+}
+
+static struct tl_block *decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
+                                   uint64_t pc)
+{
+    struct tl_block b = {.pc = pc, .isa = (uint8_t)isa, .end = TL_BLOCK_UNMAPPED};
+    const struct tl_bytes code = tl_image_at(cache->image, space, pc);
+    b.code = code.p;
+    b.function = TL_NO_FUNCTION;
+    b.target_isa = (uint8_t)isa;
+    if (code.n > 0 && decode(cache, &b, code) < 0)
+        return NULL;
+    if (b.n == 0) {
+        cache->nothing.block = b;
+        return &cache->nothing.block;
+    }
+    const int64_t function = tl_image_symbol_index(cache->image, pc);
+    if (function >= 0)
+        b.function = (uint32_t)function;
+
+    if (cache->used >= cache->mask / 4 * 3 && grow_slots(cache) < 0)
+        return NULL;
+    struct entry *entry = allocate(cache, sizeof *entry);
+    uint8_t *stf = allocate(cache, cache->scratch.n);
+    if (!entry || !stf)
+        return NULL;
+    memcpy(stf, cache->scratch.p, cache->scratch.n);
+    b.stf = stf;
+    b.stf_size = (uint32_t)cache->scratch.n;
+    *entry = (struct entry){.block = b, .space = (uint8_t)space};
+    *find_slot(cache->slots, cache->mask, space, isa, pc) = (struct slot){pc, entry};
+    cache->used++;
+    return &entry->block;
+}
+
+struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
+                              uint64_t pc)
+{
+    const struct slot *slot =
+        find_slot(cache->slots, cache->mask, (uint8_t)space, (uint8_t)isa, pc);
+    if (slot->entry)
+        return &slot->entry->block;
+    return decode_new(cache, (uint8_t)space, isa, pc);
+}
+
+void tl_block_insn(const struct tl_block *block, uint32_t at, struct tl_insn *out)
+{
+    static const struct tl_isa_options options = {.wfx_branch = true};
+    const struct tl_bytes rest = {block->code + at, block->size - at};
+    tl_insn_decode(block->isa, &options, block->pc + at, rest, out);
+}
+
+uint32_t tl_block_bytes(const struct tl_block *block, uint32_t n)
+{
+    if (n >= block->n)
+        return block->size;
+    if (block->isa == TL_ISA_A64 || block->isa == TL_ISA_A32)
+        return n * 4;
+    uint32_t at = 0;
+    while (n-- > 0) {
+        struct tl_insn insn;
+        tl_block_insn(block, at, &insn);
+        at += insn.size;
+    }
+    return at;
+}
+
+int64_t tl_block_count_to(const struct tl_block *block, uint64_t pc)
+{
+    const uint64_t bytes = pc - block->pc;
+    if (bytes > block->size)
+        return -1;
+    if (block->isa == TL_ISA_A64 || block->isa == TL_ISA_A32)
+        return bytes % 4 ? -1 : (int64_t)(bytes / 4);
+    int64_t n = 0;
+    uint32_t at = 0;
+    for (; at < bytes; n++) {
+        struct tl_insn insn;
+        tl_block_insn(block, at, &insn);
+        at += insn.size;
+    }
+    return at == bytes ? n : -1;
+}

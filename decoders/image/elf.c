@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Executable segments and function symbols of an ELF file.
+ *
+ * The file can be hostile: everything that libelf hands out is checked against the file's size
+ * before it is used, and what the segments map together is bounded by the file's size, because
+ * many headers may name the same bytes.
+ */
+#include "image/image_parts.h"
+
+#include <gelf.h>
+#include <stdlib.h>
+
+#define MAPPED_PER_BYTE 4 /* segments may share pages, not more */
+
+struct elf_load {
+    struct tl_image *image;
+    struct tl_bytes bytes;
+    uint64_t bias;
+    unsigned space;
+    const char *name;
+    struct tl_fail *fail;
+};
+
+static int map_segments(const struct elf_load *load, Elf *elf)
+{
+    size_t n = 0, mapped = 0, executable = 0;
+    if (elf_getphdrnum(elf, &n) != 0)
+        n = 0;
+    for (size_t i = 0; i < n; i++) {
+        GElf_Phdr ph;
+        if (!gelf_getphdr(elf, (int)i, &ph))
+            return tl_fail_set(load->fail, TL_BAD, "%s: its program headers are cut off",
+                               load->name);
+        if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X) || ph.p_filesz == 0)
+            continue;
+        if (ph.p_offset > load->bytes.n || ph.p_filesz > load->bytes.n - ph.p_offset)
+            return tl_fail_at(load->fail, TL_BAD, ph.p_offset,
+                              "%s: a segment ends behind the end of the file", load->name);
+        if (ph.p_filesz > load->bytes.n * MAPPED_PER_BYTE - mapped)
+            return tl_fail_set(load->fail, TL_BAD, "%s: its segments overlap each other",
+                               load->name);
+        mapped += ph.p_filesz;
+        executable++;
+        const struct tl_bytes piece = {load->bytes.p + ph.p_offset, ph.p_filesz};
+        const int rc = tl_image_add_bytes(load->image, ph.p_vaddr + load->bias, piece, load->space,
+                                          load->name, load->fail);
+        if (rc < 0)
+            return rc;
+    }
+    if (executable == 0)
+        return tl_fail_set(load->fail, TL_UNSUPPORTED,
+                           "%s: has no executable segment; give the linked program", load->name);
+    return TL_OK;
+}
+
+/* The bytes of a section, if they lie within the file and are not compressed. */
+static struct tl_bytes section_bytes(const struct elf_load *load, const GElf_Shdr *sh)
+{
+    if (sh->sh_type == SHT_NOBITS || (sh->sh_flags & SHF_COMPRESSED) ||
+        sh->sh_offset > load->bytes.n || sh->sh_size > load->bytes.n - sh->sh_offset)
+        return (struct tl_bytes){NULL, 0};
+    return (struct tl_bytes){load->bytes.p + sh->sh_offset, sh->sh_size};
+}
+
+static bool is_code_symbol(Elf *elf, const GElf_Sym *sym, const char *name)
+{
+    if (name[0] == '\0' || name[0] == '$' || sym->st_shndx == SHN_UNDEF)
+        return false;
+    const unsigned type = GELF_ST_TYPE(sym->st_info);
+    if (type == STT_FUNC || type == STT_GNU_IFUNC)
+        return true;
+    if (type != STT_NOTYPE || (name[0] == '.' && name[1] == 'L') || sym->st_shndx >= SHN_LORESERVE)
+        return false;
+    GElf_Shdr sh; /* a label of assembly code */
+    Elf_Scn *section = elf_getscn(elf, sym->st_shndx);
+    return section && gelf_getshdr(section, &sh) && (sh.sh_flags & SHF_EXECINSTR);
+}
+
+/* Fields of Elf32_Sym and Elf64_Sym, little-endian, by hand: no alignment is promised. */
+static void read_symbol(const uint8_t *p, int class, GElf_Sym *out)
+{
+    if (class == ELFCLASS64) {
+        *out = (GElf_Sym){.st_name = tl_le32(p),
+                          .st_info = p[4],
+                          .st_shndx = tl_le16(p + 6),
+                          .st_value = tl_le64(p + 8),
+                          .st_size = tl_le64(p + 16)};
+    } else {
+        *out = (GElf_Sym){.st_name = tl_le32(p),
+                          .st_info = p[12],
+                          .st_shndx = tl_le16(p + 14),
+                          .st_value = tl_le32(p + 4),
+                          .st_size = tl_le32(p + 8)};
+    }
+}
+
+static int take_table(const struct elf_load *load, Elf *elf, const GElf_Shdr *table)
+{
+    GElf_Shdr sh;
+    Elf_Scn *section = elf_getscn(elf, table->sh_link);
+    if (!section || !gelf_getshdr(section, &sh))
+        return TL_OK;
+    const struct tl_bytes text = section_bytes(load, &sh);
+    const struct tl_bytes symbols = section_bytes(load, table);
+    if (text.n == 0 || symbols.n == 0)
+        return TL_OK;
+    char *names = malloc(text.n + 1); /* one copy for all names, closed with a NUL */
+    if (!names || tl_image_own(load->image, names) < 0)
+        return tl_fail_set(load->fail, TL_NOMEM, "%s: out of memory for symbols", load->name);
+    memcpy(names, text.p, text.n);
+    names[text.n] = '\0';
+
+    GElf_Ehdr eh;
+    const int class = gelf_getclass(elf);
+    const size_t size = class == ELFCLASS64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+    const bool arm = gelf_getehdr(elf, &eh) && eh.e_machine == EM_ARM;
+    for (size_t at = 0; symbols.n - at >= size; at += size) {
+        GElf_Sym sym;
+        read_symbol(symbols.p + at, class, &sym);
+        if (sym.st_name >= text.n || !is_code_symbol(elf, &sym, names + sym.st_name))
+            continue;
+        const uint64_t address = arm ? sym.st_value & ~1ULL : sym.st_value; /* bit 0: Thumb */
+        if (tl_symbols_add(&load->image->symbols, address + load->bias, sym.st_size,
+                           names + sym.st_name) < 0)
+            return tl_fail_set(load->fail, TL_NOMEM, "%s: out of memory for symbols", load->name);
+    }
+    return TL_OK;
+}
+
+/* The full symbol table, or what a stripped file has left for the dynamic linker. */
+static int take_symbols(const struct elf_load *load, Elf *elf)
+{
+    GElf_Shdr found = {0};
+    Elf_Scn *section = NULL;
+    while ((section = elf_nextscn(elf, section))) {
+        GElf_Shdr sh;
+        if (!gelf_getshdr(section, &sh))
+            continue;
+        if (sh.sh_type == SHT_SYMTAB || (sh.sh_type == SHT_DYNSYM && found.sh_type == 0))
+            found = sh;
+        if (sh.sh_type == SHT_SYMTAB)
+            break;
+    }
+    return found.sh_type ? take_table(load, elf, &found) : TL_OK;
+}
+
+int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bias, unsigned space,
+                     const char *name, struct tl_fail *fail)
+{
+    if (!name)
+        name = "image";
+    if (bytes.n < EI_NIDENT || memcmp(bytes.p, ELFMAG, SELFMAG) != 0)
+        return tl_fail_set(fail, TL_BAD, "%s: is no ELF file", name);
+    if (bytes.p[EI_DATA] != ELFDATA2LSB)
+        return tl_fail_set(fail, TL_UNSUPPORTED, "%s: is big-endian, which is not supported", name);
+    if (image->frozen)
+        return tl_fail_set(fail, TL_USAGE, "%s: the image takes no more", name);
+
+    int rc;
+    Elf *elf = NULL;
+    char *copy = malloc(bytes.n); /* libelf wants memory that it may write */
+    if (!copy) {
+        rc = tl_fail_set(fail, TL_NOMEM, "%s: out of memory for %zu bytes", name, bytes.n);
+        goto done;
+    }
+    memcpy(copy, bytes.p, bytes.n);
+    if (elf_version(EV_CURRENT) == EV_NONE || !(elf = elf_memory(copy, bytes.n)) ||
+        elf_kind(elf) != ELF_K_ELF) {
+        rc = tl_fail_set(fail, TL_BAD, "%s: is damaged: %s", name, elf_errmsg(-1));
+        goto done;
+    }
+    const struct elf_load load = {image, bytes, bias, space, name, fail};
+    rc = map_segments(&load, elf);
+    if (rc == TL_OK)
+        rc = take_symbols(&load, elf);
+done:
+    if (elf)
+        elf_end(elf);
+    free(copy);
+    return rc;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the regions as given to a sorted list of extents per address space.
+ *
+ * Each space is painted in the order given, so a later region covers an earlier one. Extents
+ * that touch are then joined into one piece of memory, because code runs across the border of
+ * two dumps and an instruction may straddle it. Images have tens to hundreds of regions, are
+ * frozen once and read for hours, so painting may be quadratic; look-up is a binary search.
+ */
+#include "base/buf.h"
+#include "image/image_parts.h"
+
+#include <stdlib.h>
+
+/* Index of the first extent that ends at or behind `address`. */
+static size_t lower_bound(const struct tl_extents *list, uint64_t address)
+{
+    size_t lo = 0, hi = list->n;
+    while (lo < hi) {
+        const size_t mid = lo + (hi - lo) / 2;
+        if (list->v[mid].last < address)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Replace the extents from..to (exclusive) by the n new ones. */
+static int splice(struct tl_extents *list, size_t from, size_t to, const struct tl_extent *with,
+                  size_t n)
+{
+    const size_t count = list->n - (to - from) + n;
+    if (tl_grow(&list->v, &list->cap, count, sizeof *list->v) < 0)
+        return TL_NOMEM;
+    memmove(list->v + from + n, list->v + to, (list->n - to) * sizeof *list->v);
+    memcpy(list->v + from, with, n * sizeof *with);
+    list->n = count;
+    return TL_OK;
+}
+
+static int paint(struct tl_extents *list, const struct tl_region *region)
+{
+    struct tl_extent with[3];
+    size_t n = 0;
+    const size_t from = lower_bound(list, region->first);
+    size_t to = from;
+    while (to < list->n && list->v[to].first <= region->last)
+        to++;
+
+    if (to > from && list->v[from].first < region->first) { /* keep its head */
+        with[n] = list->v[from];
+        with[n++].last = region->first - 1;
+    }
+    with[n++] = (struct tl_extent){region->first, region->last, region->bytes};
+    if (to > from && list->v[to - 1].last > region->last) { /* keep its tail */
+        const struct tl_extent *e = &list->v[to - 1];
+        with[n++] =
+            (struct tl_extent){region->last + 1, e->last, e->bytes + (region->last + 1 - e->first)};
+    }
+    return splice(list, from, to, with, n);
+}
+
+static bool touch(const struct tl_extent *a, const struct tl_extent *b)
+{
+    return a->last + 1 == b->first && b->first != 0;
+}
+
+static size_t extent_size(const struct tl_extent *e)
+{
+    return (size_t)(e->last - e->first) + 1;
+}
+
+/* Have any of the earlier spaces joined exactly this run of extents already? */
+static const uint8_t *joined_before(const struct tl_extents *before, size_t n_before,
+                                    const struct tl_extent *run, size_t n, uint64_t last)
+{
+    for (size_t s = 0; s < n_before; s++) {
+        const size_t i = lower_bound(&before[s], run[0].first);
+        if (i == before[s].n || before[s].v[i].first != run[0].first || before[s].v[i].last != last)
+            continue;
+        const uint8_t *p = before[s].v[i].bytes;
+        size_t at = 0, k = 0;
+        while (k < n && memcmp(p + at, run[k].bytes, extent_size(&run[k])) == 0)
+            at += extent_size(&run[k++]);
+        if (k == n)
+            return p;
+    }
+    return NULL;
+}
+
+static const uint8_t *join(struct tl_image *image, size_t space, const struct tl_extent *run,
+                           size_t n)
+{
+    const uint64_t last = run[n - 1].last;
+    const uint8_t *p = joined_before(image->extents, space, run, n, last);
+    if (p)
+        return p;
+    const size_t size = (size_t)(last - run[0].first) + 1;
+    uint8_t *memory = malloc(size);
+    if (!memory || tl_image_own(image, memory) < 0)
+        return NULL;
+    size_t at = 0;
+    for (size_t k = 0; k < n; k++) {
+        memcpy(memory + at, run[k].bytes, extent_size(&run[k]));
+        at += extent_size(&run[k]);
+    }
+    return memory;
+}
+
+static int join_touching(struct tl_image *image, size_t space)
+{
+    struct tl_extents *list = &image->extents[space];
+    size_t kept = 0;
+    for (size_t i = 0, end; i < list->n; i = end) {
+        struct tl_extent whole = list->v[i];
+        for (end = i + 1; end < list->n && touch(&list->v[end - 1], &list->v[end]); end++)
+            ;
+        if (end > i + 1) {
+            whole.last = list->v[end - 1].last;
+            whole.bytes = join(image, space, &list->v[i], end - i);
+            if (!whole.bytes)
+                return TL_NOMEM;
+        }
+        list->v[kept++] = whole;
+    }
+    list->n = kept;
+    return TL_OK;
+}
+
+int tl_image_resolve(struct tl_image *image)
+{
+    for (size_t space = 0; space < TL_SPACE_BITS; space++) {
+        for (size_t i = 0; i < image->n_regions; i++) {
+            if (!(image->regions[i].space >> space & 1))
+                continue;
+            if (paint(&image->extents[space], &image->regions[i]) < 0)
+                return TL_NOMEM;
+        }
+        if (join_touching(image, space) < 0)
+            return TL_NOMEM;
+    }
+    return TL_OK;
+}
+
+struct tl_bytes tl_image_at(const struct tl_image *image, unsigned space, uint64_t address)
+{
+    for (size_t bit = 0; bit < TL_SPACE_BITS; bit++) {
+        if (!(space >> bit & 1))
+            continue;
+        const struct tl_extents *list = &image->extents[bit];
+        const size_t i = lower_bound(list, address);
+        if (i < list->n && list->v[i].first <= address) {
+            const struct tl_extent *e = &list->v[i];
+            return (struct tl_bytes){e->bytes + (address - e->first),
+                                     (size_t)(e->last - address) + 1};
+        }
+    }
+    return (struct tl_bytes){NULL, 0};
+}

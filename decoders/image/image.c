@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#include "image/image.h"
+
+#include "base/buf.h"
+#include "image/image_parts.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name;
+    unsigned space;
+} spaces[] = {
+    {"EL1S", TL_SPACE_EL1S},
+    {"EL1N", TL_SPACE_EL1N},
+    {"EL1R", TL_SPACE_EL1R},
+    {"EL2", TL_SPACE_EL2},
+    {"EL2N", TL_SPACE_EL2},
+    {"EL2S", TL_SPACE_EL2S},
+    {"EL2R", TL_SPACE_EL2R},
+    {"EL3", TL_SPACE_EL3},
+    {"ROOT", TL_SPACE_ROOT},
+    {"S", TL_SPACE_S},
+    {"N", TL_SPACE_N},
+    {"R", TL_SPACE_R},
+    {"ANY", TL_SPACE_ANY},
+    /* names of earlier snapshot versions: hypervisor, physical, and physical by security */
+    {"H", TL_SPACE_EL2},
+    {"P", TL_SPACE_ANY},
+    {"NP", TL_SPACE_N},
+    {"SP", TL_SPACE_S},
+};
+
+int tl_space_parse(const char *name)
+{
+    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
+        if (strcasecmp(name, spaces[i].name) == 0)
+            return (int)spaces[i].space;
+    return TL_BAD;
+}
+
+const char *tl_space_name(unsigned space)
+{
+    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
+        if (spaces[i].space == space)
+            return spaces[i].name;
+    return "ANY";
+}
+
+int tl_image_new(struct tl_image **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? TL_OK : TL_NOMEM;
+}
+
+void tl_image_free(struct tl_image *image)
+{
+    if (!image)
+        return;
+    for (size_t i = 0; i < image->n_regions; i++)
+        free(image->regions[i].bytes);
+    free(image->regions);
+    for (size_t i = 0; i < TL_SPACE_BITS; i++)
+        free(image->extents[i].v);
+    for (size_t i = 0; i < image->n_owned; i++)
+        free(image->owned[i]);
+    free(image->owned);
+    free(image->symbols.v);
+    free(image);
+}
+
+int tl_image_own(struct tl_image *image, void *memory)
+{
+    if (tl_grow(&image->owned, &image->cap_owned, image->n_owned + 1, sizeof *image->owned) < 0) {
+        free(memory);
+        return TL_NOMEM;
+    }
+    image->owned[image->n_owned++] = memory;
+    return TL_OK;
+}
+
+/* Snapshots repeat the same dumps for every core. */
+static bool is_known(const struct tl_image *image, uint64_t first, struct tl_bytes bytes,
+                     unsigned space)
+{
+    for (size_t i = 0; i < image->n_regions; i++) {
+        const struct tl_region *r = &image->regions[i];
+        if (r->first == first && r->last == first + (bytes.n - 1) && r->space == space &&
+            memcmp(r->bytes, bytes.p, bytes.n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* As tl_image_add_bytes(), but takes the memory (freed where it is not kept). */
+static int add_taken(struct tl_image *image, uint64_t address, uint8_t *p, size_t n, unsigned space,
+                     const char *name, struct tl_fail *fail)
+{
+    int rc = TL_OK;
+    if (image->frozen || !(space & TL_SPACE_ANY)) {
+        rc = tl_fail_set(fail, TL_USAGE, "%s: the image takes no more", name ? name : "region");
+    } else if (n == 0 || is_known(image, address, (struct tl_bytes){p, n}, space)) {
+        rc = TL_OK;
+    } else if (n - 1 > UINT64_MAX - address) {
+        rc = tl_fail_set(fail, TL_USAGE, "%s: does not fit behind address 0x%llx; lower it",
+                         name ? name : "region", (unsigned long long)address);
+    } else if (tl_grow(&image->regions, &image->cap_regions, image->n_regions + 1,
+                       sizeof *image->regions) < 0) {
+        rc = tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", n);
+    } else {
+        image->regions[image->n_regions++] = (struct tl_region){
+            .first = address, .last = address + (n - 1), .bytes = p, .space = space};
+        return TL_OK;
+    }
+    free(p);
+    return rc;
+}
+
+int tl_image_add_bytes(struct tl_image *image, uint64_t address, struct tl_bytes bytes,
+                       unsigned space, const char *name, struct tl_fail *fail)
+{
+    if (bytes.n == 0)
+        return TL_OK;
+    uint8_t *copy = malloc(bytes.n);
+    if (!copy)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
+    memcpy(copy, bytes.p, bytes.n);
+    return add_taken(image, address, copy, bytes.n, space, name, fail);
+}
+
+static int read_all(int fd, uint8_t *p, size_t n, uint64_t offset)
+{
+    for (size_t at = 0; at < n;) {
+        const ssize_t got = pread(fd, p + at, n - at, (off_t)(offset + at));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            if (got == 0)
+                errno = EIO; /* it became shorter under our hands */
+            return TL_IO;
+        }
+        at += (size_t)got;
+    }
+    return TL_OK;
+}
+
+int tl_image_add_file(struct tl_image *image, const char *path, uint64_t address, uint64_t offset,
+                      uint64_t length, unsigned space, struct tl_fail *fail)
+{
+    uint8_t *p = NULL;
+    struct stat st;
+    int rc = TL_OK;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        rc = tl_fail_set(fail, TL_IO, "%s: cannot be opened; check the image's path", path);
+        goto done;
+    }
+    const uint64_t size = (uint64_t)st.st_size;
+    if (offset > size || (length != UINT64_MAX && length > size - offset)) {
+        rc = tl_fail_at(fail, TL_BAD, offset, "%s: has only %llu bytes; check offset and length",
+                        path, (unsigned long long)size);
+        goto done;
+    }
+    const size_t n = (size_t)(length == UINT64_MAX ? size - offset : length);
+    if (n == 0)
+        goto done;
+    p = malloc(n);
+    if (!p) {
+        rc = tl_fail_set(fail, TL_NOMEM, "%s: out of memory for %zu bytes", path, n);
+        goto done;
+    }
+    if (read_all(fd, p, n, offset) < 0) {
+        rc = tl_fail_set(fail, TL_IO, "%s: cannot be read", path);
+        free(p);
+        goto done;
+    }
+    rc = add_taken(image, address, p, n, space, path, fail);
+done:
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+int tl_image_freeze(struct tl_image *image)
+{
+    if (image->frozen)
+        return TL_OK;
+    const int rc = tl_image_resolve(image);
+    if (rc < 0)
+        return rc;
+    tl_symbols_sort(&image->symbols);
+    image->frozen = true;
+    return TL_OK;
+}

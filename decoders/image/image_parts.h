@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the image module share; not for others. */
+#ifndef TL_IMAGE_IMAGE_PARTS_H
+#define TL_IMAGE_IMAGE_PARTS_H
+
+#include "image/image.h"
+
+#include <stddef.h>
+
+#define TL_SPACE_BITS 8
+
+/* A mapped piece as it was given. */
+struct tl_region {
+    uint64_t first;
+    uint64_t last; /* inclusive, so that the address space's end needs no care */
+    uint8_t *bytes;
+    unsigned space;
+};
+
+/* A piece of one space after overlaps are resolved; bytes are owned by the image. */
+struct tl_extent {
+    uint64_t first;
+    uint64_t last;
+    const uint8_t *bytes; /* of `first` */
+};
+
+struct tl_extents {
+    struct tl_extent *v; /* ascending, not overlapping */
+    size_t n;
+    size_t cap;
+};
+
+struct tl_symbols {
+    struct tl_symbol *v; /* ascending by address once sorted */
+    size_t n;
+    size_t cap;
+};
+
+struct tl_image {
+    struct tl_region *regions; /* in the order given */
+    size_t n_regions;
+    size_t cap_regions;
+    struct tl_extents extents[TL_SPACE_BITS]; /* by space bit, filled by freeze */
+    struct tl_symbols symbols;
+    void **owned; /* memory freed with the image: string tables, joined extents */
+    size_t n_owned;
+    size_t cap_owned;
+    bool frozen;
+};
+
+/* Hand `memory` over to the image. On TL_NOMEM it is freed at once. */
+TL_MUST_USE int tl_image_own(struct tl_image *image, void *memory);
+
+/* Fill image->extents from image->regions. TL_NOMEM. */
+TL_MUST_USE int tl_image_resolve(struct tl_image *image);
+
+/* Add one symbol; `name` must live as long as the image. TL_NOMEM. */
+TL_MUST_USE int tl_symbols_add(struct tl_symbols *symbols, uint64_t address, uint64_t size,
+                               const char *name);
+
+/* Sort by address, keep one per address, make up missing sizes. */
+void tl_symbols_sort(struct tl_symbols *symbols);
+
+#endif

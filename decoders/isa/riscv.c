@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * RISC-V, with the C extension: lengths and changes of flow.
+ *
+ * Source: RISC-V Unprivileged ISA 20191213 chapters 1.5, 2.5, 16; Privileged ISA 20211203 3.3.2.
+ */
+#include "base/err.h"
+#include "isa/isa_parts.h"
+
+#define RA 1u
+#define T0 5u
+
+static bool is_link(uint32_t reg)
+{
+    return reg == RA || reg == T0;
+}
+
+static uint64_t wrap(unsigned xlen, uint64_t address)
+{
+    return xlen == 32 ? (uint32_t)address : address;
+}
+
+/* Indirect jump: hints of the calling convention as in table 2.1 of the unprivileged ISA. */
+static void indirect(struct tl_insn *out, uint32_t rd, uint32_t rs1)
+{
+    out->kind = TL_INSN_INDIRECT;
+    out->link = is_link(rd);
+    out->is_return = is_link(rs1) && !(is_link(rd) && rd == rs1) && rd != rs1;
+}
+
+static void direct(struct tl_insn *out, uint64_t target, bool conditional)
+{
+    out->kind = TL_INSN_BRANCH;
+    out->target = target;
+    out->conditional = conditional;
+}
+
+static void compressed(unsigned xlen, uint64_t pc, uint32_t op, struct tl_insn *out)
+{
+    const uint32_t funct3 = tl_bits(op, 15, 13);
+    if ((op & 3) == 1 && (funct3 == 5 || (funct3 == 1 && xlen == 32))) { /* C.J, C.JAL */
+        const uint32_t imm = tl_bits(op, 12, 12) << 11 | tl_bits(op, 8, 8) << 10 |
+                             tl_bits(op, 10, 9) << 8 | tl_bits(op, 6, 6) << 7 |
+                             tl_bits(op, 7, 7) << 6 | tl_bits(op, 2, 2) << 5 |
+                             tl_bits(op, 11, 11) << 4 | tl_bits(op, 5, 3) << 1;
+        direct(out, wrap(xlen, pc + (uint64_t)tl_signed(imm, 12)), false);
+        out->link = funct3 == 1;
+    } else if ((op & 3) == 1 && funct3 >= 6) { /* C.BEQZ, C.BNEZ */
+        const uint32_t imm = tl_bits(op, 12, 12) << 8 | tl_bits(op, 6, 5) << 6 |
+                             tl_bits(op, 2, 2) << 5 | tl_bits(op, 11, 10) << 3 |
+                             tl_bits(op, 4, 3) << 1;
+        direct(out, wrap(xlen, pc + (uint64_t)tl_signed(imm, 9)), true);
+    } else if ((op & 0xe07f) == 0x8002) { /* C.JR, C.JALR, C.EBREAK */
+        const uint32_t rs1 = tl_bits(op, 11, 7);
+        if (rs1)
+            indirect(out, op >> 12 & 1 ? RA : 0, rs1);
+        else if (op >> 12 & 1)
+            out->kind = TL_INSN_TRAP;
+    }
+}
+
+static void full(unsigned xlen, uint64_t pc, uint32_t op, struct tl_insn *out)
+{
+    const uint32_t rd = tl_bits(op, 11, 7);
+    switch (op & 0x7f) {
+    case 0x6f: { /* JAL */
+        const uint32_t imm = tl_bits(op, 31, 31) << 20 | tl_bits(op, 19, 12) << 12 |
+                             tl_bits(op, 20, 20) << 11 | tl_bits(op, 30, 21) << 1;
+        direct(out, wrap(xlen, pc + (uint64_t)tl_signed(imm, 21)), false);
+        out->link = is_link(rd);
+        break;
+    }
+    case 0x67: /* JALR */
+        if (tl_bits(op, 14, 12) == 0)
+            indirect(out, rd, tl_bits(op, 19, 15));
+        break;
+    case 0x63: { /* conditional branches; funct3 2 and 3 are reserved */
+        const uint32_t imm = tl_bits(op, 31, 31) << 12 | tl_bits(op, 7, 7) << 11 |
+                             tl_bits(op, 30, 25) << 5 | tl_bits(op, 11, 8) << 1;
+        if ((tl_bits(op, 14, 12) & 6) != 2)
+            direct(out, wrap(xlen, pc + (uint64_t)tl_signed(imm, 13)), true);
+        break;
+    }
+    case 0x73: /* SYSTEM */
+        if (op == 0x00000073 || op == 0x00100073)
+            out->kind = TL_INSN_TRAP; /* ECALL, EBREAK */
+        else if (op == 0x30200073 || op == 0x10200073 || op == 0x00200073 || op == 0x7b200073 ||
+                 op == 0x70200073)
+            out->kind = TL_INSN_RETURN_EX; /* MRET, SRET, URET, DRET, MNRET */
+        break;
+    default:
+        break;
+    }
+}
+
+/* Bytes of the instruction whose first 16 bits are `parcel`; 0: reserved. */
+static unsigned length(uint32_t parcel)
+{
+    if ((parcel & 3) != 3)
+        return 2;
+    if ((parcel & 0x1c) != 0x1c)
+        return 4;
+    if ((parcel & 0x3f) == 0x1f)
+        return 6;
+    if ((parcel & 0x7f) == 0x3f)
+        return 8;
+    const unsigned n = tl_bits(parcel, 14, 12);
+    return n < 3 ? 10 + 2 * n : 0; /* longer ones exceed what we are given */
+}
+
+int tl_riscv_decode(unsigned xlen, uint64_t pc, struct tl_bytes code, struct tl_insn *out)
+{
+    out->size = 2;
+    if (code.n < 2)
+        return TL_AGAIN;
+    const uint32_t parcel = tl_le16(code.p);
+    out->encoding = parcel;
+    const unsigned size = length(parcel);
+    if (size == 0 || parcel == 0)
+        return TL_BAD;
+    out->size = (uint8_t)size;
+    if (code.n < size)
+        return TL_AGAIN;
+    if (size == 2) {
+        compressed(xlen, pc, parcel, out);
+    } else {
+        out->encoding = tl_le32(code.p);
+        if (size == 4)
+            full(xlen, pc, out->encoding, out);
+    }
+    return (int)size;
+}
