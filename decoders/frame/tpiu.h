@@ -17,6 +17,7 @@
 #define TL_FRAME_TPIU_H
 
 #include "base/err.h"
+#include "frame/gather.h"
 #include "frame/run.h"
 
 /* Values as in enum tl_frame_sync of a setup. */
@@ -51,40 +52,39 @@ struct tl_tpiu_sink {
 };
 
 #define TL_TPIU_BUFFER 16384 /* longest run in bytes */
-#define TL_TPIU_HOLD   4096 /* bytes kept back at most to tell a cut frame from an inserted FSYNC */
+#define TL_TPIU_HOLD   16384 /* bytes kept back at most to tell a cut frame from an inserted FSYNC \
+                              */
 
-/* The members are private. */
+/* The members are private. A place counts capture bytes from the first one given, footers left out.
+ */
 struct tl_tpiu {
     struct tl_tpiu_sink sink;
+    tl_gather *gather;
     enum tl_tpiu_sync sync;
-    uint64_t start;    /* file offset of the first byte given */
-    uint64_t position; /* bytes given so far, without footers: the next byte's place */
-    uint64_t raw;      /* bytes given so far */
+    uint64_t start; /* file offset of the first byte given */
+    uint64_t raw;   /* bytes given so far, footers included */
 
-    uint8_t id; /* in force at the fill point */
     uint8_t state;
-    uint8_t fill;    /* bytes of `frame` */
-    uint8_t pair;    /* bytes of a half-word under inspection */
-    uint32_t window; /* last four bytes while hunting for FSYNC */
-    uint64_t at[16]; /* place of each byte of `frame` */
+    uint8_t id;      /* in force behind the frames done */
+    bool half_fsync; /* the last half-word was ff ff and is not in `frame` */
+    uint64_t window; /* the last eight bytes, newest lowest */
+    size_t fill;     /* bytes of `frame` */
     uint8_t frame[16];
+    uint64_t at[16]; /* file offset of each byte of `frame` */
 
     const char *lost_reason;
-    uint64_t lost_at; /* place of the first byte of a loss not yet reported */
-    uint64_t lost;    /* its bytes */
+    uint64_t lost_at; /* file offset of the first byte of a loss not yet reported */
+    uint64_t lost;    /* its bytes, 0: none */
 
     uint64_t ids_sure[2]; /* sources seen in stretches that ended with a proper FSYNC */
     uint64_t ids_new[2];  /* … and since then */
 
-    uint8_t run_id;
-    uint8_t run_slot;
-    uint64_t run_at; /* place of the run's first byte */
-    size_t run_from; /* its bytes in `buffer` */
-    size_t used;
-    uint8_t buffer[TL_TPIU_BUFFER + 128];
+    struct tl_run run;  /* not yet delivered, of source `id`; run.n == 0: none */
+    uint64_t run_joins; /* offset of the frame that may lengthen it */
+    uint8_t buffer[TL_TPIU_BUFFER + TL_GATHER_SLACK];
 
-    size_t held;
-    uint64_t held_at;
+    size_t held;        /* bytes of `hold` */
+    uint64_t held_from; /* place of hold[0] */
     uint8_t hold[TL_TPIU_HOLD];
 };
 

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whole frames go from the input straight through gather() into the run buffer; everything else
+ * (frames cut by the end of a push, synchronisation words, damage) goes byte by byte through
+ * `frame`. Both end in take_mixed(), so that there is one place that knows about IDs.
+ */
+#include "frame/tpiu.h"
+
+#include "base/bytes.h"
+
+#include <string.h>
+
+#define AUX        15
+#define FRAME      16
+#define BLOCK      512 /* DSTREAM */
+#define BLOCK_USE  504
+#define FSYNC      0xffffff7fu         /* its bytes, the first one on top */
+#define FSYNC_LE   0x7fffffffu         /* … as a little-endian number */
+#define FSYNC_PAIR 0x7fffffff7fffffffu /* two FSYNC words as a little-endian number */
+
+enum state {
+    HUNT,   /* for an FSYNC */
+    FRAMES, /* frame bytes, perhaps with synchronisation between half-words */
+    HOLD    /* keeping bytes back until it shows whether an FSYNC had cut the frame */
+};
+
+static const char NO_SYNC[] = "no frame synchronisation";
+static const char NO_ID[] = "no trace ID yet";
+static const char CUT_FRAME[] = "frame cut short";
+static const char UNFINISHED[] = "unfinished frame";
+
+void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
+                  const struct tl_tpiu_sink *sink)
+{
+    memset(t, 0, offsetof(struct tl_tpiu, buffer));
+    t->held = 0;
+    t->sink = *sink;
+    t->gather = tl_gather_variant(tl_cpu_level());
+    t->sync = sync;
+    t->start = offset;
+    t->state = sync == TL_TPIU_ALIGNED ? FRAMES : HUNT;
+    t->id = TL_TPIU_NO_ID;
+}
+
+static bool is_source(unsigned id)
+{
+    return id > TL_TPIU_NULL_ID && id < TL_TPIU_FIRST_RESERVED;
+}
+
+static uint64_t offset_of(const struct tl_tpiu *t, uint64_t place)
+{
+    if (t->sync == TL_TPIU_DSTREAM)
+        place = place / BLOCK_USE * BLOCK + place % BLOCK_USE;
+    return t->start + place;
+}
+
+/* ---- what goes out ---------------------------------------------------------------------- */
+
+static int report_loss(struct tl_tpiu *t)
+{
+    const uint64_t bytes = t->lost;
+    t->lost = 0;
+    if (bytes && t->sink.loss)
+        return t->sink.loss(t->sink.context, t->lost_reason, t->lost_at, bytes);
+    return TL_OK;
+}
+
+/* Losses of one kind without any success between them are told as one. */
+static int lose(struct tl_tpiu *t, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    int rc = TL_OK;
+    if (!bytes)
+        return TL_OK;
+    if (t->lost && t->lost_reason != reason)
+        rc = report_loss(t);
+    if (!t->lost) {
+        t->lost_reason = reason;
+        t->lost_at = offset;
+    }
+    t->lost += bytes;
+    return rc;
+}
+
+static int deliver(struct tl_tpiu *t, const struct tl_run *run)
+{
+    if (t->id == TL_TPIU_NO_ID)
+        return lose(t, NO_ID, run->offset, run->n);
+    if (!is_source(t->id))
+        return TL_OK;
+    if (t->lost) {
+        const int rc = report_loss(t);
+        if (rc < 0)
+            return rc;
+    }
+    return t->sink.run(t->sink.context, t->id, run);
+}
+
+static int flush_run(struct tl_tpiu *t)
+{
+    const struct tl_run run = t->run;
+    t->run.n = 0;
+    t->run_joins = TL_NO_OFFSET;
+    return run.n ? deliver(t, &run) : TL_OK;
+}
+
+/* ---- frames ----------------------------------------------------------------------------- */
+
+/* Make the run buffer ready for `n` bytes at `slot` of the frame at `offset`. */
+static int open_run(struct tl_tpiu *t, uint64_t offset, uint8_t slot, size_t n)
+{
+    if (t->run.n && t->run_joins == offset && slot == 0 &&
+        t->run.p + t->run.n + n <= t->buffer + TL_TPIU_BUFFER)
+        return TL_OK;
+    const int rc = flush_run(t);
+    t->run = (struct tl_run){t->buffer, 0, offset + slot, slot};
+    return rc;
+}
+
+static uint8_t *run_end(struct tl_tpiu *t)
+{
+    return t->buffer + (t->run.p - t->buffer) + t->run.n;
+}
+
+/* Take frames without an ID byte. Returns how many, or < 0. */
+static int64_t take_plain(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset)
+{
+    size_t done = 0;
+    while (done < frames) {
+        const uint64_t at = offset + done * FRAME;
+        const int rc = open_run(t, at, 0, AUX);
+        if (rc < 0)
+            return rc;
+        const size_t room = (size_t)(t->buffer + TL_TPIU_BUFFER - run_end(t)) / AUX;
+        const size_t want = frames - done < room ? frames - done : room;
+        const size_t got = t->gather(run_end(t), p + done * FRAME, want);
+        if (got) {
+            t->run.n += got * AUX;
+            t->run_joins = at + got * FRAME;
+            done += got;
+        }
+        if (got < want)
+            break;
+    }
+    return (int64_t)done;
+}
+
+/* Bytes `from` … `to` of a frame that are not the last ones, or belong to a source that ends. */
+static int take_part(struct tl_tpiu *t, const uint8_t *data, uint64_t offset, unsigned from,
+                     unsigned to)
+{
+    if (from >= to)
+        return TL_OK;
+    if (from > 0) { /* behind an ID byte: joins nothing */
+        const struct tl_run run = {data + from, to - from, offset + from, (uint8_t)from};
+        return deliver(t, &run);
+    }
+    const int rc = open_run(t, offset, 0, to);
+    if (rc < 0)
+        return rc;
+    memcpy(run_end(t), data, FRAME);
+    t->run.n += to;
+    return flush_run(t);
+}
+
+static void change_id(struct tl_tpiu *t, uint8_t id)
+{
+    t->id = id;
+    if (is_source(id))
+        t->ids_new[id / 64] |= (uint64_t)1 << id % 64;
+}
+
+/* The eight even bytes that are IDs, as bits. */
+static unsigned id_mask(uint64_t low, uint64_t high)
+{
+    const uint64_t pack = 0x0001000200040008u; /* bits 0, 16, 32, 48 to 48 … 51 */
+    return (unsigned)((low & TL_GATHER_ID_BITS) * pack >> 48 & 15) |
+           (unsigned)((high & TL_GATHER_ID_BITS) * pack >> 48 & 15) << 4;
+}
+
+/*
+ * Take one frame, whose bytes are adjacent in the capture from `offset` on. A set flag in byte 15
+ * delays an ID by one byte; it has no meaning for the ID in byte 14, behind which comes none.
+ */
+static int take_mixed(struct tl_tpiu *t, const uint8_t *p, uint64_t offset)
+{
+    uint8_t data[2 * FRAME];
+    const uint64_t low = tl_le64(p), high = tl_le64(p + 8);
+    tl_put_le64(data, low | tl_gather_bits(p[AUX], 0));
+    tl_put_le64(data + 8, high | tl_gather_bits(p[AUX], 1));
+    unsigned from = 0;
+    for (unsigned ids = id_mask(low, high); ids; ids &= ids - 1) {
+        const unsigned i = (unsigned)__builtin_ctz(ids);
+        int rc = take_part(t, data, offset, from, 2 * i);
+        if (rc == TL_OK && from == 0 && i == 0)
+            rc = flush_run(t);
+        from = 2 * i + 1;
+        if (rc == TL_OK && i < 7 && p[AUX] >> i & 1) {
+            rc = take_part(t, data, offset, from, from + 1);
+            from++;
+        }
+        if (rc < 0)
+            return rc;
+        change_id(t, p[2 * i] >> 1);
+    }
+    if (from >= AUX)
+        return TL_OK;
+    const int rc = open_run(t, offset, (uint8_t)from, AUX - from);
+    if (rc < 0)
+        return rc;
+    memcpy(run_end(t), data + from, FRAME);
+    t->run.n += AUX - from;
+    t->run_joins = offset + FRAME;
+    return TL_OK;
+}
+
+/* Deliver bytes `from` … `to` of the buffered frame as linear runs. */
+static int take_pieces(struct tl_tpiu *t, const uint8_t *data, unsigned from, unsigned to)
+{
+    while (from < to) {
+        unsigned end = from + 1;
+        while (end < to && t->at[end] == t->at[end - 1] + 1)
+            end++;
+        const struct tl_run run = {data + from, end - from, t->at[from], TL_RUN_LINEAR};
+        const int rc = deliver(t, &run);
+        if (rc < 0)
+            return rc;
+        from = end;
+    }
+    return TL_OK;
+}
+
+/* Take the buffered frame, whose bytes have synchronisation words or a footer between them. */
+static int take_scattered(struct tl_tpiu *t)
+{
+    uint8_t data[FRAME];
+    const uint8_t aux = t->frame[AUX];
+    tl_put_le64(data, tl_le64(t->frame) | tl_gather_bits(aux, 0));
+    tl_put_le64(data + 8, tl_le64(t->frame + 8) | tl_gather_bits(aux, 1));
+    int rc = flush_run(t);
+    unsigned from = 0;
+    for (unsigned i = 0; i < 8 && rc == TL_OK; i++) {
+        if (!(t->frame[2 * i] & 1))
+            continue;
+        rc = take_pieces(t, data, from, 2 * i);
+        from = 2 * i + 1;
+        if (rc == TL_OK && i < 7 && aux >> i & 1) {
+            rc = take_pieces(t, data, from, from + 1);
+            from++;
+        }
+        change_id(t, t->frame[2 * i] >> 1);
+    }
+    return rc < 0 ? rc : take_pieces(t, data, from, AUX);
+}
+
+static int reset_all(struct tl_tpiu *t, uint64_t offset)
+{
+    const int rc = flush_run(t);
+    t->id = TL_TPIU_NO_ID;
+    if (rc < 0 || !t->sink.reset)
+        return rc;
+    return t->sink.reset(t->sink.context, offset);
+}
+
+static bool is_reset(const uint8_t *p)
+{
+    return tl_le64(p) == FSYNC_PAIR && tl_le64(p + 8) == FSYNC_PAIR;
+}
+
+/* Is any even byte of a frame ff, which no frame has? */
+static bool has_sync(const uint8_t *p)
+{
+    const uint64_t even = 0x00ff00ff00ff00ffu, ones = TL_GATHER_ID_BITS;
+    const uint64_t low = ~tl_le64(p) & even, high = ~tl_le64(p + 8) & even;
+    return (((low - ones) | (high - ones)) & 0x8000800080008000u) != 0;
+}
+
+/* Take frames while they need no closer look. Returns how many, or < 0. */
+static int64_t take_frames(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset)
+{
+    size_t done = 0;
+    while (done < frames) {
+        const uint8_t *frame = p + done * FRAME;
+        if (!((tl_le64(frame) | tl_le64(frame + 8)) & TL_GATHER_ID_BITS)) {
+            const int64_t plain = take_plain(t, frame, frames - done, offset + done * FRAME);
+            if (plain < 0)
+                return plain;
+            done += (size_t)plain;
+            continue;
+        }
+        int rc;
+        if (t->sync != TL_TPIU_ALIGNED && has_sync(frame))
+            break;
+        if (t->sync == TL_TPIU_ALIGNED && is_reset(frame))
+            rc = reset_all(t, offset + done * FRAME);
+        else
+            rc = take_mixed(t, frame, offset + done * FRAME);
+        if (rc < 0)
+            return rc;
+        done++;
+    }
+    return (int64_t)done;
+}
+
+static int take_buffered(struct tl_tpiu *t)
+{
+    t->fill = 0;
+    if (t->at[AUX] - t->at[0] != AUX)
+        return take_scattered(t);
+    const int64_t done = take_frames(t, t->frame, 1, t->at[0]);
+    return done < 0 ? (int)done : TL_OK;
+}
+
+/* ---- synchronisation -------------------------------------------------------------------- */
+
+/*
+ * The ID behind lost bytes is not known, unless there is only one source: then it is better to go
+ * on with it than to lose all until it says its ID again, which it may never do.
+ */
+static void forget_id(struct tl_tpiu *t)
+{
+    const uint64_t low = t->ids_sure[0], high = t->ids_sure[1];
+    t->id = TL_TPIU_NO_ID;
+    t->ids_new[0] = t->ids_new[1] = 0;
+    if (__builtin_popcountll(low) + __builtin_popcountll(high) == 1)
+        t->id = (uint8_t)(low ? __builtin_ctzll(low) : 64 + __builtin_ctzll(high));
+}
+
+static int lose_frame(struct tl_tpiu *t, const char *reason)
+{
+    const size_t fill = t->fill;
+    int rc = flush_run(t);
+    t->fill = 0;
+    t->half_fsync = false;
+    forget_id(t);
+    for (size_t i = 0; i < fill && rc == TL_OK; i++)
+        rc = lose(t, reason, t->at[i], 1);
+    return rc;
+}
+
+/* Damage at the last half-word: it and what there is of its frame are lost. */
+static int start_hunt(struct tl_tpiu *t)
+{
+    const uint64_t offset = t->at[t->fill];
+    const unsigned bytes = t->half_fsync ? 4 : 2;
+    int rc = lose_frame(t, NO_SYNC);
+    if (rc == TL_OK)
+        rc = lose(t, NO_SYNC, offset, bytes);
+    t->state = HUNT;
+    return rc;
+}
+
+static void begin_frame(struct tl_tpiu *t)
+{
+    t->state = FRAMES;
+    t->fill = 0;
+    t->half_fsync = false;
+}
+
+/* An aligned FSYNC has come, with `fill` bytes of a frame in front of it. */
+static void take_fsync(struct tl_tpiu *t)
+{
+    t->half_fsync = false;
+    if (t->fill) {
+        t->state = HOLD;
+        t->held = 0;
+        return;
+    }
+    t->ids_sure[0] |= t->ids_new[0];
+    t->ids_sure[1] |= t->ids_new[1];
+    t->ids_new[0] = t->ids_new[1] = 0;
+}
+
+/* An FSYNC that does not begin at a half-word: bytes were lost, a frame begins behind it. */
+static int take_odd_fsync(struct tl_tpiu *t, uint8_t byte, uint64_t offset)
+{
+    const int rc = lose_frame(t, CUT_FRAME);
+    begin_frame(t);
+    t->frame[0] = byte;
+    t->at[0] = offset;
+    t->fill = 1;
+    return rc;
+}
+
+/*
+ * A half-word that is not data: HSYNC, half of an FSYNC, or damage. Of an FSYNC at an odd place,
+ * ff ff comes first, and then its 7f in the next half-word's even byte.
+ */
+static int take_sync(struct tl_tpiu *t)
+{
+    t->fill -= 2;
+    const uint8_t even = t->frame[t->fill], odd = t->frame[t->fill + 1];
+    if (even == 0xff && odd == 0x7f) {
+        if (t->half_fsync)
+            take_fsync(t);
+        return TL_OK;
+    }
+    if ((uint32_t)(t->window >> 8) == FSYNC)
+        return take_odd_fsync(t, odd, t->at[t->fill + 1]);
+    if (even != 0xff || odd != 0xff || t->half_fsync)
+        return start_hunt(t);
+    t->half_fsync = true;
+    return TL_OK;
+}
+
+static int take_byte(struct tl_tpiu *t, uint8_t byte, uint64_t offset)
+{
+    t->at[t->fill] = offset;
+    t->frame[t->fill++] = byte;
+    if (t->sync != TL_TPIU_ALIGNED && t->fill % 2 == 0 &&
+        (t->half_fsync || t->frame[t->fill - 2] == 0xff))
+        return take_sync(t);
+    return t->fill == FRAME ? take_buffered(t) : TL_OK;
+}
+
+static int hunt(struct tl_tpiu *t, uint64_t offset)
+{
+    if ((uint32_t)t->window != FSYNC)
+        return lose(t, NO_SYNC, offset, 1);
+    t->lost -= t->lost < 3 ? t->lost : 3;
+    begin_frame(t);
+    return report_loss(t);
+}
+
+static int feed(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t place);
+
+/* Feed bytes that may lie around footers. */
+static int feed_held(struct tl_tpiu *t)
+{
+    const size_t held = t->held;
+    size_t done = 0;
+    t->held = 0;
+    t->window = FSYNC;
+    while (done < held) {
+        const uint64_t place = t->held_from + done;
+        size_t n = held - done;
+        if (t->sync == TL_TPIU_DSTREAM && n > BLOCK_USE - place % BLOCK_USE)
+            n = (size_t)(BLOCK_USE - place % BLOCK_USE);
+        const int rc = feed(t, t->hold + done, n, place);
+        if (rc < 0)
+            return rc;
+        done += n;
+    }
+    return TL_OK;
+}
+
+/*
+ * What was kept back ends with an FSYNC, which stands where a frame ends: does that fit the frame
+ * that was going on when the first FSYNC came, rather than one that began behind it?
+ */
+static bool is_inserted(const struct tl_tpiu *t)
+{
+    size_t n = t->held - 4;
+    for (size_t i = 0; i + 2 <= t->held - 4; i += 2)
+        if (t->hold[i] == 0xff && t->hold[i + 1] == 0x7f)
+            n -= 2;
+    return n % FRAME != 0 && (t->fill + n) % FRAME == 0;
+}
+
+/* Decide whether the last FSYNC had cut the frame or only stood in it, and go on. */
+static int release_held(struct tl_tpiu *t, bool by_fsync)
+{
+    int rc = TL_OK;
+    if (!by_fsync || !is_inserted(t)) {
+        rc = lose_frame(t, CUT_FRAME);
+        t->fill = 0;
+    }
+    t->state = FRAMES;
+    return rc < 0 ? rc : feed_held(t);
+}
+
+static int hold(struct tl_tpiu *t, uint8_t byte, uint64_t place)
+{
+    if (!t->held)
+        t->held_from = place;
+    t->hold[t->held++] = byte;
+    const bool by_fsync = (uint32_t)t->window == FSYNC && t->held >= 4;
+    return by_fsync || t->held == sizeof t->hold ? release_held(t, by_fsync) : TL_OK;
+}
+
+/* ---- input ------------------------------------------------------------------------------ */
+
+static uint64_t last_bytes(const uint8_t *end)
+{
+    return __builtin_bswap64(tl_le64(end - 8));
+}
+
+/* Take what goes fast at a frame's beginning. Returns the bytes taken, or < 0. */
+static int64_t feed_frames(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t offset)
+{
+    size_t done = 0;
+    while (n - done >= FRAME) {
+        if (t->sync != TL_TPIU_ALIGNED && tl_le32(p + done) == FSYNC_LE) {
+            take_fsync(t);
+            t->window = FSYNC;
+            done += 4;
+            continue;
+        }
+        const int64_t frames = take_frames(t, p + done, (n - done) / FRAME, offset + done);
+        if (frames < 0)
+            return frames;
+        if (frames == 0)
+            break;
+        done += (size_t)frames * FRAME;
+        t->window = last_bytes(p + done);
+    }
+    return (int64_t)done;
+}
+
+/* Take bytes that are adjacent in the capture. */
+static int feed(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t place)
+{
+    const uint64_t offset = offset_of(t, place);
+    for (size_t i = 0; i < n;) {
+        if (t->state == FRAMES && t->fill == 0 && !t->half_fsync) {
+            const int64_t done = feed_frames(t, p + i, n - i, offset + i);
+            if (done < 0)
+                return (int)done;
+            i += (size_t)done;
+            if (i == n)
+                break;
+        }
+        t->window = t->window << 8 | p[i];
+        int rc;
+        if (t->state == HUNT)
+            rc = hunt(t, offset + i);
+        else if (t->state == HOLD)
+            rc = hold(t, p[i], place + i);
+        else
+            rc = take_byte(t, p[i], offset + i);
+        if (rc < 0)
+            return rc;
+        i++;
+    }
+    return TL_OK;
+}
+
+static int feed_blocks(struct tl_tpiu *t, const uint8_t *p, size_t n)
+{
+    while (n) {
+        const size_t in_block = (size_t)(t->raw % BLOCK);
+        const bool footer = in_block >= BLOCK_USE;
+        const size_t left = (footer ? BLOCK : BLOCK_USE) - in_block;
+        const size_t part = n < left ? n : left;
+        const int rc = footer ? TL_OK : feed(t, p, part, t->raw / BLOCK * BLOCK_USE + in_block);
+        if (rc < 0)
+            return rc;
+        t->raw += part;
+        p += part;
+        n -= part;
+    }
+    return TL_OK;
+}
+
+int tl_tpiu_push(struct tl_tpiu *t, const uint8_t *p, size_t n)
+{
+    int rc;
+    if (t->sync == TL_TPIU_DSTREAM) {
+        rc = feed_blocks(t, p, n);
+    } else {
+        rc = feed(t, p, n, t->raw);
+        t->raw += n;
+    }
+    return rc < 0 ? rc : flush_run(t);
+}
+
+int tl_tpiu_finish(struct tl_tpiu *t)
+{
+    int rc = t->state == HOLD ? release_held(t, false) : TL_OK;
+    if (rc == TL_OK)
+        rc = lose_frame(t, UNFINISHED);
+    return rc < 0 ? rc : report_loss(t);
+}

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: MIT */
+/* The de-framer against the frame encoder, hand-made frames, damage and real captures. */
+#include "frame/tpiu.h"
+#include "setup/setup.h"
+#include "sim/tpiu_encoder.h"
+#include "unit/data.h"
+
+#include <assert.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+static_assert((int)TL_TPIU_ALIGNED == TL_SYNC_NONE && (int)TL_TPIU_FSYNC == TL_SYNC_FSYNC &&
+                  (int)TL_TPIU_HSYNC == TL_SYNC_HSYNC && (int)TL_TPIU_DSTREAM == TL_SYNC_DSTREAM,
+              "a setup's values are passed on as they are");
+
+/* Bytes of each source with their offsets. */
+struct sources {
+    struct tl_buf bytes[128];
+    struct tl_buf offsets[128]; /* uint64_t each */
+    uint64_t lost;
+    unsigned losses;
+    unsigned resets;
+    unsigned runs;
+};
+
+static void sources_fini(struct sources *s)
+{
+    for (int i = 0; i < 128; i++) {
+        tl_buf_fini(&s->bytes[i]);
+        tl_buf_fini(&s->offsets[i]);
+    }
+}
+
+static void placed(void *context, uint8_t id, uint8_t byte, uint64_t offset)
+{
+    struct sources *const s = context;
+    assert_int_equal(tl_buf_add(&s->bytes[id], &byte, 1), TL_OK);
+    assert_int_equal(tl_buf_add(&s->offsets[id], &offset, sizeof offset), TL_OK);
+}
+
+static int on_run(void *context, uint8_t id, const struct tl_run *run)
+{
+    assert_true(run->n > 0);
+    assert_true(id > 0 && id < 0x70);
+    for (size_t i = 0; i < run->n; i++)
+        placed(context, id, run->p[i], tl_run_offset(run, i));
+    ((struct sources *)context)->runs++;
+    return TL_OK;
+}
+
+static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    struct sources *const s = context;
+    assert_non_null(reason);
+    assert_true(bytes > 0);
+    s->lost += bytes;
+    s->losses++;
+    return TL_OK;
+}
+
+static int on_reset(void *context, uint64_t offset)
+{
+    ((struct sources *)context)->resets++;
+    return TL_OK;
+}
+
+static void decode(struct sources *s, enum tl_tpiu_sync sync, const uint8_t *p, size_t n,
+                   uint64_t start, unsigned chunk)
+{
+    static struct tl_tpiu t;
+    const struct tl_tpiu_sink sink = {s, on_run, on_loss, on_reset};
+    tl_tpiu_init(&t, sync, start, &sink);
+    uint64_t random = chunk;
+    while (n) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        size_t part = chunk ? 1 + (size_t)(random >> 33) % chunk : n;
+        part = part < n ? part : n;
+        assert_int_equal(tl_tpiu_push(&t, p, part), TL_OK);
+        p += part;
+        n -= part;
+    }
+    assert_int_equal(tl_tpiu_finish(&t), TL_OK);
+}
+
+static void assert_same(const struct sources *a, const struct sources *b)
+{
+    for (int id = 1; id < 0x70; id++) {
+        assert_int_equal(a->bytes[id].n, b->bytes[id].n);
+        if (!a->bytes[id].n)
+            continue;
+        assert_memory_equal(a->bytes[id].p, b->bytes[id].p, a->bytes[id].n);
+        assert_memory_equal(a->offsets[id].p, b->offsets[id].p, a->offsets[id].n);
+    }
+}
+
+static uint64_t seed;
+
+static uint32_t next(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (uint32_t)(seed >> 16);
+}
+
+static const uint8_t some_ids[] = {0x01, 0x10, 0x11, 0x3f, 0x40, 0x55, 0x6f};
+
+/* Bytes of `ids` sources in turns of up to `longest` bytes. */
+static void encode(struct tl_tpiu_encoder *e, size_t total, unsigned ids, unsigned longest)
+{
+    uint8_t data[4096];
+    for (size_t done = 0; done < total;) {
+        const size_t n = 1 + next() % longest;
+        /* many ff, 7f and 00: what synchronisation is made of */
+        for (size_t i = 0; i < n; i++)
+            data[i] = next() % 3 ? (uint8_t)next() : (uint8_t[]){0xff, 0x7f, 0, 0xfe}[next() % 4];
+        assert_int_equal(tl_tpiu_encoder_add(e, some_ids[next() % ids], data, n), TL_OK);
+        done += n;
+    }
+    assert_int_equal(tl_tpiu_encoder_flush(e), TL_OK);
+}
+
+static void test_round_trip(void **state)
+{
+    for (unsigned round = 0; round < 240; round++) {
+        const enum tl_tpiu_sync sync = round % 4;
+        struct tl_tpiu_encoder e;
+        struct sources said = {0}, whole = {0}, parts = {0};
+        tl_tpiu_encoder_init(&e, sync, next());
+        e.placed = placed;
+        e.context = &said;
+        e.repeat_percent = next() % 20;
+        e.hsync_percent = next() % 40;
+        e.fsync_every = 1 + next() % 40;
+        encode(&e, 1 + next() % 20000, 1 + next() % 7, 1u << next() % 12);
+
+        decode(&whole, sync, e.out.p, e.out.n, 0, 0);
+        assert_same(&said, &whole);
+        assert_int_equal(whole.lost, 0);
+        decode(&parts, sync, e.out.p, e.out.n, 0, (unsigned[]){1, 2, 3, 7, 16, 33, 999}[round % 7]);
+        assert_same(&said, &parts);
+        assert_int_equal(parts.lost, 0);
+        sources_fini(&said);
+        sources_fini(&whole);
+        sources_fini(&parts);
+        tl_tpiu_encoder_fini(&e);
+    }
+}
+
+/* Offsets beyond 32 bits, and runs that are as long as the interface promises. */
+static void test_long_runs(void **state)
+{
+    const uint64_t start = 0x7fffffff0;
+    struct tl_tpiu_encoder e;
+    struct sources said = {0}, got = {0};
+    tl_tpiu_encoder_init(&e, TL_TPIU_ALIGNED, next());
+    e.placed = placed;
+    e.context = &said;
+    e.repeat_percent = 0;
+    encode(&e, 1 << 20, 1, 4096);
+    decode(&got, TL_TPIU_ALIGNED, e.out.p, e.out.n, start, 0);
+    assert_int_equal(got.bytes[1].n, said.bytes[1].n);
+    assert_memory_equal(got.bytes[1].p, said.bytes[1].p, said.bytes[1].n);
+    const uint64_t *const ours = (const void *)got.offsets[1].p;
+    const uint64_t *const theirs = (const void *)said.offsets[1].p;
+    for (size_t i = 0; i < said.bytes[1].n; i++)
+        assert_int_equal(ours[i], theirs[i] + start);
+    assert_true(got.runs <= said.bytes[1].n / (TL_TPIU_BUFFER - 30) + 2);
+    sources_fini(&said);
+    sources_fini(&got);
+    tl_tpiu_encoder_fini(&e);
+}
+
+static void expect(const uint8_t *capture, size_t n, enum tl_tpiu_sync sync, uint8_t id,
+                   const char *bytes, size_t length)
+{
+    struct sources s = {0};
+    decode(&s, sync, capture, n, 0, 0);
+    assert_int_equal(s.bytes[id].n, length);
+    if (length)
+        assert_memory_equal(s.bytes[id].p, bytes, length);
+    sources_fini(&s);
+}
+
+static void test_id_rules(void **state)
+{
+    /* An ID delayed at byte 12 and another one in byte 14: the first has no data, legally. */
+    const uint8_t empty[32] = {0x21, 'a', 'b', 'c', 'd',  'e', 'f',  'g',
+                               'h',  'i', 'j', 'k', 0x23, 'm', 0x25, 0x40 | 0x20 | 0x08,
+                               'x',  'y'};
+    expect(empty, 16, TL_TPIU_ALIGNED, 0x11, "", 0);
+    expect(empty, 16, TL_TPIU_ALIGNED, 0x10, "abcdegghikkm", 12);
+    expect(empty, 32, TL_TPIU_ALIGNED, 0x12, "xy\0\0\0\0\0\0\0\0\0\0\0\0\0", 15);
+
+    /* The flag of an ID in byte 14 means nothing. */
+    const uint8_t last[32] = {0x21, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0x23, 0x80, 2, 3};
+    expect(last, 32, TL_TPIU_ALIGNED, 0x10, "\1\2\3\4\5\6\7\10\11\12\13\14\15", 13);
+    expect(last, 32, TL_TPIU_ALIGNED, 0x11, "\2\3\0\0\0\0\0\0\0\0\0\0\0\0\0", 15);
+
+    /* Before the first ID nobody knows whose bytes these are. */
+    const uint8_t nobody[16] = {2, 2, 2, 2, 0x21, 'a', 'b', 'c', 0x01};
+    struct sources s = {0};
+    decode(&s, TL_TPIU_ALIGNED, nobody, 16, 0, 0);
+    assert_int_equal(s.lost, 4);
+    assert_int_equal(s.bytes[0x10].n, 3);
+    sources_fini(&s);
+
+    /* Reserved IDs (the trigger 0x7d among them) carry no trace data. */
+    const uint8_t trigger[16] = {0x21, 'a', 0xfb, 'T', 0x21, 'c', 0xe1, 'T', 0x21, 'e', 0x01};
+    expect(trigger, 16, TL_TPIU_ALIGNED, 0x10, "ace", 3);
+}
+
+static void test_reset_marker(void **state)
+{
+    uint8_t capture[48] = {0x21, 'a', 'b', 'a'};
+    for (int i = 0; i < 16; i++)
+        capture[16 + i] = i % 4 == 3 ? 0x7f : 0xff;
+    struct sources s = {0};
+    decode(&s, TL_TPIU_ALIGNED, capture, sizeof capture, 0, 5);
+    assert_int_equal(s.resets, 1);
+    assert_int_equal(s.bytes[0x10].n, 14);
+    assert_int_equal(s.lost, 15); /* the last frame: no ID since the marker */
+    sources_fini(&s);
+}
+
+/* The index of the byte of `s` that lies at the first offset >= `offset`. */
+static size_t index_at(const struct sources *s, uint8_t id, uint64_t offset)
+{
+    const uint64_t *const at = (const void *)s->offsets[id].p;
+    size_t i = 0;
+    while (i < s->bytes[id].n && at[i] < offset)
+        i++;
+    return i;
+}
+
+/* From `from` (in what was said) and `from - shift` (in what was found) on, all must be alike. */
+static void assert_tail(const struct sources *said, const struct sources *got, uint8_t id,
+                        uint64_t from, int64_t shift)
+{
+    const size_t a = index_at(said, id, from);
+    const size_t b = index_at(got, id, from + (uint64_t)shift);
+    assert_int_equal(said->bytes[id].n - a, got->bytes[id].n - b);
+    assert_memory_equal(said->bytes[id].p + a, got->bytes[id].p + b, said->bytes[id].n - a);
+}
+
+static uint64_t fsync_behind(const struct tl_buf *b, uint64_t from)
+{
+    while (from + 4 <= b->n && memcmp(b->p + from, "\xff\xff\xff\x7f", 4) != 0)
+        from++;
+    return from;
+}
+
+/* Whatever happens to a few bytes: all is well again behind the FSYNC after the next one. */
+static void test_damage(void **state)
+{
+    for (unsigned round = 0; round < 600; round++) {
+        struct tl_tpiu_encoder e;
+        struct sources said = {0}, got = {0}, parts = {0};
+        tl_tpiu_encoder_init(&e, round % 2 ? TL_TPIU_FSYNC : TL_TPIU_HSYNC, next());
+        e.placed = placed;
+        e.context = &said;
+        e.fsync_every = 4 + next() % 20;
+        e.hsync_percent = 5;
+        e.repeat_percent = 20;
+        encode(&e, 6000, 1 + next() % 4, 30);
+        struct tl_buf bad = {0};
+        assert_int_equal(tl_buf_add(&bad, e.out.p, e.out.n), TL_OK);
+        const size_t at = 600 + next() % 1000;
+        size_t touched = 1;
+        int64_t shift = 0;
+        switch (round % 5) {
+        case 0: /* flip */
+            bad.p[at] ^= (uint8_t)(1u << next() % 8);
+            break;
+        case 1: /* drop */
+            touched = 1 + next() % 40;
+            memmove(bad.p + at, bad.p + at + touched, bad.n - at - touched);
+            bad.n -= touched;
+            shift = -(int64_t)touched;
+            break;
+        case 2: /* insert */
+            assert_int_equal(tl_buf_add(&bad, "", 1), TL_OK);
+            memmove(bad.p + at + 1, bad.p + at, bad.n - 1 - at);
+            bad.p[at] = (uint8_t)next();
+            shift = 1;
+            break;
+        case 3: /* double a half-word */
+            assert_int_equal(tl_buf_add(&bad, "aa", 2), TL_OK);
+            memmove(bad.p + at + 2, bad.p + at, bad.n - 2 - at);
+            shift = 2;
+            break;
+        default: /* overwrite */
+            touched = 1 + next() % 40;
+            for (size_t i = 0; i < touched; i++)
+                bad.p[at + i] = (uint8_t)next();
+        }
+        decode(&got, e.sync, bad.p, bad.n, 0, 0);
+        decode(&parts, e.sync, bad.p, bad.n, 0, 1 + next() % 50);
+        assert_same(&got, &parts);
+        assert_int_equal(got.lost, parts.lost);
+        const uint64_t sync = fsync_behind(&e.out, at + touched);
+        const uint64_t second = fsync_behind(&e.out, sync + 4);
+        /* Behind an FSYNC the source is not known before its next ID; 600 bytes have many. */
+        for (size_t i = 0; i < sizeof some_ids; i++) {
+            assert_tail(&said, &got, some_ids[i], second + 700, shift);
+            const size_t before = index_at(&said, some_ids[i], at - 600);
+            assert_true(got.bytes[some_ids[i]].n >= before);
+            if (before)
+                assert_memory_equal(got.bytes[some_ids[i]].p, said.bytes[some_ids[i]].p, before);
+        }
+        tl_buf_fini(&bad);
+        sources_fini(&said);
+        sources_fini(&got);
+        sources_fini(&parts);
+        tl_tpiu_encoder_fini(&e);
+    }
+}
+
+/* An FSYNC put into the middle of a frame costs nothing. */
+static void test_inserted_fsync(void **state)
+{
+    for (unsigned round = 0; round < 200; round++) {
+        struct tl_tpiu_encoder e;
+        struct sources said = {0}, got = {0}, parts = {0};
+        tl_tpiu_encoder_init(&e, TL_TPIU_FSYNC, next());
+        e.placed = placed;
+        e.context = &said;
+        e.fsync_every = 1 + next() % 100;
+        encode(&e, 9000, 1 + next() % 4, 40);
+        struct tl_buf bad = {0};
+        const size_t at = (1000 + next() % 1000) & ~(size_t)1;
+        if (memchr(e.out.p + at - 4, 0xff, 8)) { /* not into another FSYNC */
+            sources_fini(&said);
+            tl_tpiu_encoder_fini(&e);
+            continue;
+        }
+        assert_int_equal(tl_buf_add(&bad, e.out.p, at), TL_OK);
+        assert_int_equal(tl_buf_add(&bad, "\xff\xff\xff\x7f", 4), TL_OK);
+        assert_int_equal(tl_buf_add(&bad, e.out.p + at, e.out.n - at), TL_OK);
+        decode(&got, e.sync, bad.p, bad.n, 0, 0);
+        decode(&parts, e.sync, bad.p, bad.n, 0, 20);
+        assert_same(&got, &parts);
+        assert_int_equal(got.lost, 0);
+        for (size_t i = 0; i < sizeof some_ids; i++)
+            assert_int_equal(got.bytes[some_ids[i]].n, said.bytes[some_ids[i]].n);
+        tl_buf_fini(&bad);
+        sources_fini(&said);
+        sources_fini(&got);
+        sources_fini(&parts);
+        tl_tpiu_encoder_fini(&e);
+    }
+}
+
+/* Garbage before the first FSYNC, and a single source that never says its ID again. */
+static void test_single_source_damage(void **state)
+{
+    struct tl_tpiu_encoder e;
+    struct sources said = {0}, got = {0};
+    tl_tpiu_encoder_init(&e, TL_TPIU_FSYNC, next());
+    e.placed = placed;
+    e.context = &said;
+    e.fsync_every = 8;
+    e.repeat_percent = 0;
+    encode(&e, 5000, 1, 40);
+    struct tl_buf bad = {0};
+    assert_int_equal(tl_buf_add(&bad, "garbage", 7), TL_OK);
+    assert_int_equal(tl_buf_add(&bad, e.out.p, 1000), TL_OK);
+    assert_int_equal(tl_buf_add(&bad, e.out.p + 1003, e.out.n - 1003), TL_OK);
+    decode(&got, e.sync, bad.p, bad.n, 0, 0);
+    assert_tail(&said, &got, 1, fsync_behind(&e.out, 1003), 4);
+    assert_true(got.lost >= 7 && got.lost < 7 + 8 * 20);
+    tl_buf_fini(&bad);
+    sources_fini(&said);
+    sources_fini(&got);
+    tl_tpiu_encoder_fini(&e);
+}
+
+static void test_variants_alike(void **state)
+{
+    enum { FRAMES = 37 };
+    uint8_t in[FRAMES * 16], ref[FRAMES * 15 + TL_GATHER_SLACK], out[sizeof ref];
+    for (int round = 0; round < 3000; round++) {
+        for (size_t i = 0; i < sizeof in; i++)
+            in[i] = (uint8_t)(next() & (i % 2 ? 0xff : 0xfe));
+        if (round % 3)
+            in[next() % sizeof in & ~1u] |= 1;
+        const size_t frames = next() % (FRAMES + 1);
+        const size_t n = tl_gather_variant(TL_CPU_SCALAR)(ref, in, frames);
+        for (int level = TL_CPU_SSE42; level <= (int)tl_cpu_supported(); level++) {
+            assert_int_equal(tl_gather_variant((enum tl_cpu)level)(out, in, frames), n);
+            assert_memory_equal(ref, out, n * 15);
+        }
+        for (size_t i = 0; i < n * 15; i++) {
+            const size_t f = i / 15 * 16, s = i % 15;
+            const uint8_t low = s % 2 ? 0 : in[f + 15] >> s / 2 & 1;
+            assert_int_equal(ref[i], in[f + s] | low);
+        }
+    }
+}
+
+/* ---- real captures ---------------------------------------------------------------------- */
+
+static bool read_all(struct tl_buf *b, FILE *f)
+{
+    size_t n;
+    do {
+        assert_int_equal(tl_buf_reserve(b, 1 << 16), TL_OK);
+        n = fread(b->p + b->n, 1, 1 << 16, f);
+        b->n += n;
+    } while (n);
+    return b->n > 0;
+}
+
+/* Per-source bytes as the golden listing has them. */
+static void read_golden(struct sources *s, const char *path)
+{
+    char command[4200];
+    snprintf(command, sizeof command, "gzip -dc '%s'", path);
+    FILE *const f = popen(command, "r");
+    assert_non_null(f);
+    char *line = NULL;
+    size_t cap = 0;
+    int id = -1;
+    while (getline(&line, &cap, f) > 0) {
+        const char *const run = strstr(line, "ID_DATA[0x");
+        const char *p = line;
+        if (run) {
+            id = (int)strtol(run + 8, NULL, 16);
+            p = strchr(run, ';') + 1;
+        } else if (strncmp(line, "Frame Data", 10) == 0) {
+            id = -1;
+        }
+        if (id < 0 || (!run && line[2] != ' '))
+            continue;
+        for (char *end; strlen(p) > 2; p = end) {
+            const long byte = strtol(p, &end, 16);
+            if (end == p)
+                break;
+            placed(s, (uint8_t)id, (uint8_t)byte, 0);
+        }
+    }
+    free(line);
+    pclose(f);
+}
+
+static void check_capture(const char *golden, const char *capture, enum tl_tpiu_sync sync)
+{
+    char golden_path[4096], path[4096], name[256];
+    snprintf(name, sizeof name, "coresight/golden/%s.frames.ppl.gz", golden);
+    const bool have = test_data(golden_path, sizeof golden_path, name);
+    snprintf(name, sizeof name, "coresight/snapshots/%s", capture);
+    if (!have || !test_data(path, sizeof path, name)) {
+        print_message("skipped: %s is not here\n", name);
+        return;
+    }
+    struct tl_buf bytes = {0};
+    FILE *const f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_true(read_all(&bytes, f));
+    fclose(f);
+    struct sources theirs = {0}, ours = {0}, parts = {0};
+    read_golden(&theirs, golden_path);
+    decode(&ours, sync, bytes.p, bytes.n, 0, 0);
+    decode(&parts, sync, bytes.p, bytes.n, 0, 100);
+    assert_same(&ours, &parts);
+    unsigned sources = 0;
+    for (int id = 1; id < 0x70; id++) {
+        const size_t n = theirs.bytes[id].n; /* the reference may have given up before the end */
+        if (ours.bytes[id].n < n)
+            fail_msg("source 0x%02x: %zu bytes, %zu in the reference", (unsigned)id,
+                     ours.bytes[id].n, n);
+        if (n)
+            assert_memory_equal(ours.bytes[id].p, theirs.bytes[id].p, n);
+        sources += n > 0;
+    }
+    assert_true(sources > 0);
+    sources_fini(&theirs);
+    sources_fini(&ours);
+    sources_fini(&parts);
+    tl_buf_fini(&bytes);
+}
+
+static void test_captures(void **state)
+{
+    check_capture("a55-test-tpiu", "a55-test-tpiu/DSTREAM_0.bin", TL_TPIU_DSTREAM);
+    check_capture("a57_single_step", "a57_single_step/CSTMC_TRACE_FIFO.bin", TL_TPIU_ALIGNED);
+    check_capture("itm_only_csformat", "itm_only_csformat/itm_testdata_ID_0x14.bin",
+                  TL_TPIU_ALIGNED);
+    check_capture("juno-uname-002", "juno-uname-002/trace.bin", TL_TPIU_ALIGNED);
+    check_capture("juno_r1_1.ETB_0", "juno_r1_1/cstrace.bin", TL_TPIU_ALIGNED);
+    check_capture("juno_r1_1.ETB_1", "juno_r1_1/cstraceitm.bin", TL_TPIU_ALIGNED);
+    check_capture("stm_only", "stm_only/cstraceitm.bin", TL_TPIU_ALIGNED);
+    check_capture("stm_only-juno", "stm_only-juno/cstraceitm.bin", TL_TPIU_ALIGNED);
+}
+
+int main(void)
+{
+    const char *const given = getenv("TL_SEED");
+    seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u | 1;
+    print_message("seed: TL_SEED=0x%llx\n", (unsigned long long)seed);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_variants_alike), cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_long_runs),      cmocka_unit_test(test_id_rules),
+        cmocka_unit_test(test_reset_marker),   cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_inserted_fsync), cmocka_unit_test(test_single_source_damage),
+        cmocka_unit_test(test_captures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
