@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A core that executes a made-up program (sim/program.h) with a seeded random generator, timer
+ * interrupts, system calls, task switches and idle times, traced by sim/etm4_encoder.h.
+ *
+ * Deterministic, not thread-safe. Endless: it can be stepped for ever, in constant memory.
+ */
+#ifndef TL_SIM_PROGRAM_CORE_H
+#define TL_SIM_PROGRAM_CORE_H
+
+#include "sim/etm4_encoder.h"
+#include "sim/program.h"
+
+struct tl_sim_core_options {
+    uint64_t seed;
+    uint64_t clock_hz;       /* cycles a second, 0: 1 GHz; one tick of the timestamp is 10 cycles */
+    uint32_t irq_every;      /* cycles between timer interrupts, 0: 200000 */
+    uint32_t fault_every;    /* instructions between data faults, 0: none */
+    uint32_t event_every;    /* instructions between hardware events, 0: none */
+    uint32_t off_every;      /* instructions between stretches not traced, 0: none */
+    uint32_t overflow_every; /* instructions between overflows, 0: none */
+    struct tl_sim_etm4_options etm;
+};
+
+struct tl_sim_core;
+
+/*
+ * `program` is borrowed for the core's life. Trace bytes are appended to `trace`, the truth is
+ * told to `truth` (may be NULL). TL_NOMEM.
+ */
+TL_MUST_USE int tl_sim_core_new(struct tl_sim_core **core, const struct tl_sim_program *program,
+                                const struct tl_sim_core_options *options, struct tl_buf *trace,
+                                tl_sim_truth_sink *truth, void *context);
+void tl_sim_core_free(struct tl_sim_core *core);
+
+/* Execute `n` instructions. TL_NOMEM, or what the truth sink returned. */
+TL_MUST_USE int tl_sim_core_step(struct tl_sim_core *core, uint64_t n);
+
+/* Write out what the trace unit still holds; stepping may go on. */
+TL_MUST_USE int tl_sim_core_flush(struct tl_sim_core *core);
+
+/* Cycles and instructions so far. */
+uint64_t tl_sim_core_cycles(const struct tl_sim_core *core);
+uint64_t tl_sim_core_insns(const struct tl_sim_core *core);
+
+#endif
