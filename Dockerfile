@@ -12,7 +12,7 @@ RUN cmake -S . -B build -G Ninja && ninja -C build tracelake
 FROM debian:12-slim
 RUN apt-get update && apt-get install -y --no-install-recommends \
     curl libmicrohttpd12 libprotobuf-c1 libnghttp2-14 libzstd1 libssl3 libuv1 libsqlite3-0 \
-    libelf1 libcjson1 libinih1 zlib1g && rm -rf /var/lib/apt/lists/* \
+    libelf1 libcjson1 libinih1 libllvm14 zlib1g && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /data --create-home tracelake
 COPY --from=build /src/build/tracelake /usr/local/bin/tracelake
 USER tracelake
