@@ -47,6 +47,8 @@ void tl_stf_file_close(struct tl_stf_file *file);
 struct tl_stf_source tl_stf_file_source(struct tl_stf_file *file);
 /* enum tl_stf_wrap */
 int tl_stf_file_wrap(const struct tl_stf_file *file);
+/* What is odd about the container though it can be read so far, or NULL. Owned by the file. */
+const char *tl_stf_file_warning(const struct tl_stf_file *file);
 /* The .zstf reader below it, or NULL. */
 struct tl_zstf *tl_stf_file_zstf(struct tl_stf_file *file);
 

@@ -92,8 +92,9 @@ enum { TL_STF_READ = 1, TL_STF_WRITE = 2 };
 
 /* What decides the layout of the records that follow. Zeroed is right for the first record. */
 struct tl_stf_layout {
-    bool event64;  /* EVENT numbers have 64 bits */
-    uint32_t vlen; /* bits in a vector register, 0: not told, one 64-bit word as in 1.3 */
+    bool event64;     /* EVENT numbers have 64 bits */
+    uint32_t vlen;    /* bits in a vector register, 0: not told, one 64-bit word as in 1.3 */
+    uint8_t protocol; /* of transactions; 0 (not told) and 1 are TileLink, others unreadable */
 };
 
 struct tl_stf_record {

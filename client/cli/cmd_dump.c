@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* `tracelake dump`: the records of an STF file as text, one a line. */
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "stf/file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define FLUSH (256u << 10)
+
+struct dump {
+    struct tl_stf_reader *reader;
+    uint64_t from, to; /* record numbers, `to` behind the last */
+    uint64_t index;    /* of the next record */
+    uint64_t insn;     /* instructions so far */
+    struct tl_stf_pc pc;
+    struct tl_buf out;
+};
+
+static int flush(struct dump *d, struct tl_fail *fail)
+{
+    if (fwrite(d->out.p, 1, d->out.n, stdout) != d->out.n)
+        return tl_fail_set(fail, TL_IO, "cannot write to standard output");
+    tl_buf_reset(&d->out);
+    return TL_OK;
+}
+
+static int add(struct dump *d, const struct tl_stf_record *record, uint64_t pc)
+{
+    if (tl_buf_printf(&d->out, "%" PRIu64 " ", d->index) < 0 ||
+        tl_stf_record_text(record, &d->out) < 0)
+        return TL_NOMEM;
+    if ((record->type == TL_STF_INST_32 || record->type == TL_STF_INST_16) &&
+        tl_buf_printf(&d->out, " ; pc=0x%" PRIx64 " inst=%" PRIu64, pc, d->insn) < 0)
+        return TL_NOMEM;
+    return tl_buf_add(&d->out, "\n", 1);
+}
+
+static int dump(struct dump *d, struct tl_fail *fail)
+{
+    struct tl_stf_record record;
+    int result;
+    while ((result = tl_stf_reader_next(d->reader, &record, fail)) == TL_OK) {
+        const uint64_t pc = tl_stf_pc_add(&d->pc, &record);
+        if (record.type == TL_STF_INST_32 || record.type == TL_STF_INST_16)
+            d->insn++;
+        if (d->index >= d->to)
+            return TL_EOF;
+        if (d->index >= d->from && add(d, &record, pc) < 0)
+            return tl_fail_set(fail, TL_NOMEM, "out of memory");
+        d->index++;
+        if (d->out.n >= FLUSH && flush(d, fail) < 0)
+            return TL_IO;
+    }
+    return result;
+}
+
+static int report(const char *path, struct tl_stf_file *file, const struct tl_stf_header *header,
+                  int result, const struct tl_fail *fail)
+{
+    int status = TL_CLI_DONE;
+    const unsigned hard = header->faults & TL_STF_FAULTS_HARD;
+    for (unsigned bit = 1; bit && bit <= hard; bit <<= 1) {
+        if (!(hard & bit))
+            continue;
+        struct tl_fail fault;
+        tl_fail_at(&fault, TL_BAD, header->fault_offset, "%s", tl_stf_header_fault_text(bit));
+        status = tl_cli_fail(path, &fault);
+    }
+    const char *const warning = tl_stf_file_warning(file);
+    if (warning) {
+        tl_cli_warn(path, "%s", warning);
+        status = TL_CLI_BAD;
+    }
+    return result == TL_EOF ? status : tl_cli_fail(path, fail);
+}
+
+static int dump_file(const char *path, uint64_t from, uint64_t to)
+{
+    struct tl_fail fail = {0};
+    struct tl_stf_file *file;
+    if (tl_stf_file_open(&file, path, &fail) < 0)
+        return tl_cli_fail(path, &fail);
+    struct dump d = {.from = from, .to = to};
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    int status = TL_CLI_BAD;
+    if (tl_stf_reader_open(&d.reader, &source) == TL_OK) {
+        const int result = dump(&d, &fail);
+        struct tl_fail written = {0};
+        if (flush(&d, &written) < 0 || fflush(stdout) != 0)
+            status = tl_cli_fail(NULL, &written);
+        else
+            status = report(path, file, tl_stf_reader_header(d.reader), result, &fail);
+    }
+    tl_stf_reader_free(d.reader);
+    tl_stf_file_close(file);
+    tl_buf_fini(&d.out);
+    return status;
+}
+
+int tl_cmd_dump(int argc, char **argv)
+{
+    uint64_t from = 0;
+    uint64_t to = UINT64_MAX;
+    const struct tl_arg args[] = {
+        {"from", 0, TL_ARG_U64, &from}, {"to", 0, TL_ARG_U64, &to}, {NULL, 0, TL_ARG_FLAG, NULL}};
+    int first;
+    const int status = tl_args_parse(argc, argv, args, &first);
+    if (status != TL_ARGS_GO)
+        return status;
+    if (argc - first != 1)
+        return tl_cli_usage("dump", "one file is wanted");
+    if (from > to)
+        return tl_cli_usage("dump", "--from lies behind --to");
+    return dump_file(argv[first], from, to);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "stf/header.h"
+
+static void fault(struct tl_stf_header *header, unsigned bit, uint64_t offset)
+{
+    if (header->faults == 0)
+        header->fault_offset = offset;
+    header->faults |= bit;
+}
+
+/* Note that a once-only record was seen. */
+static void once(struct tl_stf_header *header, bool *has, uint64_t offset)
+{
+    if (*has)
+        fault(header, TL_STF_REPEATED, offset);
+    *has = true;
+}
+
+static void check_missing(struct tl_stf_header *header, uint64_t offset)
+{
+    const bool insns = !header->transactions;
+    if (!header->has_features)
+        fault(header, TL_STF_NO_FEATURE, offset);
+    if (!header->has_trace_info)
+        fault(header, TL_STF_NO_TRACE_INFO, offset);
+    if (!header->has_comment)
+        fault(header, TL_STF_NO_COMMENT, offset);
+    if (insns && !header->has_isa)
+        fault(header, TL_STF_NO_ISA, offset);
+    if (insns && !header->has_iem)
+        fault(header, TL_STF_NO_IEM, offset);
+    if (insns && !header->has_pc)
+        fault(header, TL_STF_NO_FORCE_PC, offset);
+    if (insns && !header->has_process)
+        fault(header, TL_STF_NO_PROCESS_ID, offset);
+    if (!insns && (header->has_isa || header->has_iem || header->has_pc || header->has_process ||
+                   header->has_vlen || header->has_isa_extended))
+        fault(header, TL_STF_MIXED, offset);
+}
+
+static void end(struct tl_stf_header *header, const struct tl_stf_record *record)
+{
+    header->complete = true;
+    check_missing(header, record->offset);
+}
+
+/* Records that describe the machine and the trace's begin. */
+static bool add_state(struct tl_stf_header *header, const struct tl_stf_record *record)
+{
+    switch (record->type) {
+    case TL_STF_ISA:
+        if (header->has_iem)
+            fault(header, TL_STF_ORDER, record->offset);
+        once(header, &header->has_isa, record->offset);
+        header->isa = record->isa;
+        return true;
+    case TL_STF_INST_IEM:
+        once(header, &header->has_iem, record->offset);
+        header->iem = record->iem;
+        return true;
+    case TL_STF_PROCESS_ID_EXT:
+        once(header, &header->has_process, record->offset);
+        header->tgid = record->process.tgid;
+        header->tid = record->process.tid;
+        header->asid = record->process.asid;
+        return true;
+    case TL_STF_FORCE_PC:
+        once(header, &header->has_pc, record->offset);
+        header->pc = record->pc;
+        return true;
+    case TL_STF_VLEN_CONFIG:
+        once(header, &header->has_vlen, record->offset);
+        header->vlen = record->vlen;
+        return true;
+    case TL_STF_ISA_EXTENDED:
+        once(header, &header->has_isa_extended, record->offset);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool add_about(struct tl_stf_header *header, const struct tl_stf_record *record)
+{
+    switch (record->type) {
+    case TL_STF_COMMENT:
+        header->has_comment = true;
+        return true;
+    case TL_STF_TRACE_INFO:
+        header->has_trace_info = true;
+        header->generator = record->info.generator;
+        header->gen_major = record->info.major;
+        header->gen_minor = record->info.minor;
+        header->gen_patch = record->info.patch;
+        return true;
+    case TL_STF_TRACE_INFO_FEATURE:
+        once(header, &header->has_features, record->offset);
+        header->features = record->features;
+        header->transactions |= (record->features & TL_STF_FEATURE_TRANSACTIONS) != 0;
+        return true;
+    case TL_STF_PROTOCOL_ID:
+        once(header, &header->has_protocol, record->offset);
+        header->protocol = record->protocol;
+        header->transactions = true;
+        return true;
+    case TL_STF_CLOCK_ID:
+        header->has_clock = true;
+        header->transactions = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Records of instructions: they end a header whose END_HEADER is missing. */
+static bool ends_header(uint8_t type)
+{
+    return tl_stf_is_marker(type) || type == TL_STF_RESERVE_END;
+}
+
+int tl_stf_header_add(struct tl_stf_header *header, const struct tl_stf_record *record)
+{
+    if (header->complete)
+        return TL_OK;
+    const uint32_t index = header->records++;
+    if (index == 0)
+        return record->type == TL_STF_IDENTIFIER ? TL_OK : TL_BAD;
+    header->size = (uint32_t)(record->offset + record->size);
+    if (record->type == TL_STF_VERSION) {
+        if (index != 1)
+            fault(header, header->has_version ? TL_STF_REPEATED : TL_STF_NO_VERSION,
+                  record->offset);
+        header->has_version = true;
+        header->major = record->version.major;
+        header->minor = record->version.minor;
+        return TL_OK;
+    }
+    if (index == 1)
+        fault(header, TL_STF_NO_VERSION, record->offset);
+    if (record->type == TL_STF_END_HEADER) {
+        end(header, record);
+        return TL_OK;
+    }
+    if (add_state(header, record) || add_about(header, record))
+        return TL_OK;
+    if (ends_header(record->type)) {
+        header->size = (uint32_t)record->offset;
+        fault(header, TL_STF_NO_END, record->offset);
+        end(header, record);
+        return TL_OK;
+    }
+    fault(header, TL_STF_FOREIGN, record->offset);
+    return TL_OK;
+}
+
+const char *tl_stf_header_fault_text(unsigned bit)
+{
+    switch (bit) {
+    case TL_STF_NO_VERSION:
+        return "the second record is not VERSION";
+    case TL_STF_NO_ISA:
+        return "ISA is missing from the header";
+    case TL_STF_NO_IEM:
+        return "INST_IEM is missing from the header";
+    case TL_STF_NO_FORCE_PC:
+        return "FORCE_PC is missing from the header";
+    case TL_STF_NO_FEATURE:
+        return "TRACE_INFO_FEATURE is missing from the header";
+    case TL_STF_NO_TRACE_INFO:
+        return "TRACE_INFO is missing from the header";
+    case TL_STF_NO_COMMENT:
+        return "COMMENT is missing from the header";
+    case TL_STF_NO_PROCESS_ID:
+        return "PROCESS_ID_EXT is missing from the header";
+    case TL_STF_REPEATED:
+        return "a record that may stand in the header once is there again";
+    case TL_STF_FOREIGN:
+        return "a record that does not belong into the header";
+    case TL_STF_NO_END:
+        return "END_HEADER is missing";
+    case TL_STF_ORDER:
+        return "ISA does not precede INST_IEM";
+    case TL_STF_MIXED:
+        return "instruction records in the header of a transaction trace";
+    default:
+        return "?";
+    }
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Records out of pushed or pulled pieces. A record that a piece cuts is put together in `carry`;
+ * all others are decoded in place.
+ */
+#include "stf/reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct tl_stf_reader {
+    struct tl_stf_source source;
+    struct tl_bytes in;  /* borrowed, not yet used */
+    struct tl_buf carry; /* the beginning of a record that the last piece cut */
+    struct tl_stf_layout layout;
+    struct tl_stf_header header;
+    uint64_t offset; /* of the next record */
+    bool finished;   /* nothing comes behind `in` */
+    int result;      /* < 0: final */
+    struct tl_fail fail;
+};
+
+int tl_stf_reader_open(struct tl_stf_reader **out, const struct tl_stf_source *source)
+{
+    struct tl_stf_reader *const reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return TL_NOMEM;
+    reader->source = *source;
+    *out = reader;
+    return TL_OK;
+}
+
+int tl_stf_reader_new(struct tl_stf_reader **out)
+{
+    const struct tl_stf_source none = {0};
+    return tl_stf_reader_open(out, &none);
+}
+
+void tl_stf_reader_free(struct tl_stf_reader *reader)
+{
+    if (!reader)
+        return;
+    tl_buf_fini(&reader->carry);
+    free(reader);
+}
+
+void tl_stf_reader_push(struct tl_stf_reader *reader, struct tl_bytes bytes)
+{
+    reader->in = bytes;
+}
+
+void tl_stf_reader_finish(struct tl_stf_reader *reader)
+{
+    reader->finished = true;
+}
+
+const struct tl_stf_header *tl_stf_reader_header(const struct tl_stf_reader *reader)
+{
+    return &reader->header;
+}
+
+/* Keep a failure: it is final. */
+static int stop(struct tl_stf_reader *reader, int code, const char *what)
+{
+    reader->result = code;
+    tl_fail_at(&reader->fail, (enum tl_err)code, reader->offset, "%s", what);
+    return code;
+}
+
+static int stop_bad(struct tl_stf_reader *reader, int code, uint8_t descriptor)
+{
+    char text[96];
+    if (code == TL_LIMIT)
+        snprintf(text, sizeof text, "a %s record claims to be longer than 16 MiB",
+                 tl_stf_type_name(descriptor));
+    else if (reader->header.records == 0)
+        snprintf(text, sizeof text, "no STF trace: it does not begin with an IDENTIFIER record");
+    else if (!tl_stf_type_known(descriptor))
+        snprintf(text, sizeof text, "no record has descriptor %u; the rest cannot be read",
+                 descriptor);
+    else
+        snprintf(text, sizeof text, "malformed %s record", tl_stf_type_name(descriptor));
+    return stop(reader, code, text);
+}
+
+/* The next piece into `in`. TL_OK, TL_AGAIN, TL_EOF, or the source's error. */
+static int more(struct tl_stf_reader *reader)
+{
+    if (reader->finished)
+        return TL_EOF;
+    if (!reader->source.next)
+        return TL_AGAIN;
+    const int result = reader->source.next(reader->source.context, &reader->in, &reader->fail);
+    if (result == TL_EOF)
+        reader->finished = true;
+    else if (result < 0)
+        reader->result = result;
+    return result;
+}
+
+/* The end of the bytes: on a record's border, or not. */
+static int at_end(struct tl_stf_reader *reader, const struct tl_bytes *left)
+{
+    if (left->n) {
+        char text[96];
+        const char *const name =
+            tl_stf_type_known(left->p[0]) ? tl_stf_type_name(left->p[0]) : "unknown";
+        snprintf(text, sizeof text,
+                 "the trace ends in the middle of a record (%s, %zu bytes of it)", name, left->n);
+        return stop(reader, TL_BAD, text);
+    }
+    if (reader->header.records == 0)
+        return stop(reader, TL_BAD, "no STF trace: it is empty");
+    if (!reader->header.complete)
+        return stop(reader, TL_BAD, "the trace ends within its header");
+    return reader->result = TL_EOF;
+}
+
+static int accept(struct tl_stf_reader *reader, struct tl_stf_record *record)
+{
+    record->offset = reader->offset;
+    if (!reader->header.complete && tl_stf_header_add(&reader->header, record) < 0) {
+        reader->header.records = 0;
+        return stop_bad(reader, TL_BAD, record->type);
+    }
+    tl_stf_layout_apply(&reader->layout, record);
+    reader->offset += record->size;
+    if (record->type == TL_STF_RESERVE_END)
+        reader->result = TL_EOF; /* behind this one */
+    return TL_OK;
+}
+
+/*
+ * A record that pieces cut: add to `carry` until it is whole. At most one record is ever in
+ * `carry`, because only what is missing is added.
+ */
+static int next_carried(struct tl_stf_reader *reader, struct tl_stf_record *record)
+{
+    for (;;) {
+        const struct tl_bytes have = {reader->carry.p, reader->carry.n};
+        const int size = tl_stf_record_size(&reader->layout, have);
+        if (size < 0 && size != TL_AGAIN)
+            return stop_bad(reader, size, have.p[0]);
+        if (size > 0 && (size_t)size <= have.n) {
+            if (tl_stf_record_decode(&reader->layout, have, record) < 0)
+                return stop_bad(reader, TL_BAD, have.p[0]);
+            reader->carry.n = 0;
+            return accept(reader, record);
+        }
+        if (reader->in.n == 0) {
+            const int result = more(reader);
+            if (result == TL_EOF)
+                return at_end(reader, &have);
+            if (result < 0)
+                return result;
+            continue;
+        }
+        size_t n = size > 0 ? (size_t)size - have.n : 1;
+        if (n > reader->in.n)
+            n = reader->in.n;
+        if (tl_buf_add(&reader->carry, reader->in.p, n) < 0)
+            return stop(reader, TL_NOMEM, "out of memory");
+        reader->in.p += n;
+        reader->in.n -= n;
+    }
+}
+
+static int next(struct tl_stf_reader *reader, struct tl_stf_record *record)
+{
+    if (reader->carry.n)
+        return next_carried(reader, record);
+    while (reader->in.n == 0) {
+        const int result = more(reader);
+        if (result == TL_EOF)
+            return at_end(reader, &reader->in);
+        if (result < 0)
+            return result;
+    }
+    const int size = tl_stf_record_decode(&reader->layout, reader->in, record);
+    if (size > 0) {
+        const int result = accept(reader, record);
+        reader->in.p += size;
+        reader->in.n -= (size_t)size;
+        return result;
+    }
+    if (size != TL_AGAIN)
+        return stop_bad(reader, size, reader->in.p[0]);
+    if (tl_buf_add(&reader->carry, reader->in.p, reader->in.n) < 0)
+        return stop(reader, TL_NOMEM, "out of memory");
+    reader->in.n = 0;
+    return next_carried(reader, record);
+}
+
+int tl_stf_reader_next(struct tl_stf_reader *reader, struct tl_stf_record *record,
+                       struct tl_fail *fail)
+{
+    const int result = reader->result < 0 ? reader->result : next(reader, record);
+    if (result < 0 && fail)
+        *fail = reader->fail;
+    return result;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/* Wrapped bytes to plain STF bytes, as they come. */
+#include "stf/file.h"
+
+#include <lzma.h>
+#include <stdlib.h>
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#define PIECE      (256u << 10) /* plain bytes per call */
+#define XZ_MEMORY  (UINT64_C(256) << 20)
+#define HEAD_BYTES TL_ZSTF_HEAD
+
+struct tl_stf_unpack {
+    int wrap; /* enum tl_stf_wrap, or -1 while `head` fills */
+    uint8_t head[HEAD_BYTES];
+    size_t n_head, need; /* bytes of head; how many decide */
+    size_t head_used;    /* how many of them went through the decompressor */
+    uint64_t offset;     /* of the wrapped stream, bytes taken */
+    uint64_t index;      /* .zstf: E, 0 not known */
+    bool between;        /* at the end of a frame, a member, a stream */
+    bool done;           /* what still comes is not looked at */
+    ZSTD_DCtx *zstd;
+    z_stream gzip;
+    lzma_stream xz;
+};
+
+int tl_stf_sniff(struct tl_bytes head)
+{
+    static const struct {
+        const char *magic;
+        uint8_t n, wrap;
+    } known[] = {
+        {"\1STF", 4, TL_STF_PLAIN},
+        {"ZSTF", 4, TL_STF_ZSTF},
+        {"\x1f\x8b", 2, TL_STF_GZIP},
+        {"\xfd"
+         "7zXZ\0",
+         6, TL_STF_XZ},
+        {"\x28\xb5\x2f\xfd", 4, TL_STF_ZSTD},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (head.n >= known[i].n && memcmp(head.p, known[i].magic, known[i].n) == 0)
+            return known[i].wrap;
+    }
+    return TL_BAD;
+}
+
+int tl_stf_unpack_new(struct tl_stf_unpack **out)
+{
+    struct tl_stf_unpack *const u = calloc(1, sizeof *u);
+    if (!u)
+        return TL_NOMEM;
+    u->wrap = -1;
+    u->need = 6;
+    *out = u;
+    return TL_OK;
+}
+
+void tl_stf_unpack_free(struct tl_stf_unpack *unpack)
+{
+    if (!unpack)
+        return;
+    ZSTD_freeDCtx(unpack->zstd);
+    if (unpack->wrap == TL_STF_GZIP)
+        inflateEnd(&unpack->gzip);
+    if (unpack->wrap == TL_STF_XZ)
+        lzma_end(&unpack->xz);
+    free(unpack);
+}
+
+static int bad(const struct tl_stf_unpack *u, struct tl_fail *fail, const char *text)
+{
+    return tl_fail_at(fail, TL_BAD, u->offset, "%s", text);
+}
+
+static int begin_zstd(struct tl_stf_unpack *u)
+{
+    u->between = true;
+    u->zstd = ZSTD_createDCtx();
+    return u->zstd ? TL_OK : TL_NOMEM;
+}
+
+static int begin_gzip(struct tl_stf_unpack *u)
+{
+    u->wrap = inflateInit2(&u->gzip, 15 + 16) == Z_OK ? TL_STF_GZIP : -1;
+    return u->wrap < 0 ? TL_NOMEM : TL_OK;
+}
+
+static int begin_xz(struct tl_stf_unpack *u)
+{
+    u->xz = (lzma_stream)LZMA_STREAM_INIT;
+    const lzma_ret ret = lzma_stream_decoder(&u->xz, XZ_MEMORY, LZMA_CONCATENATED);
+    u->wrap = ret == LZMA_OK ? TL_STF_XZ : -1;
+    return u->wrap < 0 ? TL_NOMEM : TL_OK;
+}
+
+static int zstf_head(struct tl_stf_unpack *u, struct tl_fail *fail)
+{
+    u->index = tl_le64(u->head + 12);
+    u->head_used = TL_ZSTF_HEAD;
+    if (u->index && u->index <= TL_ZSTF_HEAD)
+        return tl_fail_at(fail, TL_BAD, 12, "the chunk index lies within the head");
+    return begin_zstd(u);
+}
+
+/* Enough of the head is there: what is it? */
+static int decide(struct tl_stf_unpack *u, struct tl_fail *fail)
+{
+    const int wrap = tl_stf_sniff((struct tl_bytes){u->head, u->n_head});
+    if (wrap < 0)
+        return tl_fail_at(fail, TL_BAD, 0,
+                          "neither STF nor .zstf, nor gzip, xz or zstd of STF: wrong file?");
+    if (wrap == TL_STF_ZSTF && u->n_head < TL_ZSTF_HEAD) {
+        u->need = TL_ZSTF_HEAD;
+        return TL_AGAIN;
+    }
+    int result = TL_OK;
+    if (wrap == TL_STF_ZSTF)
+        result = zstf_head(u, fail);
+    else if (wrap == TL_STF_ZSTD)
+        result = begin_zstd(u);
+    else if (wrap == TL_STF_GZIP)
+        result = begin_gzip(u);
+    else if (wrap == TL_STF_XZ)
+        result = begin_xz(u);
+    if (result == TL_NOMEM)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    u->wrap = result < 0 ? -1 : wrap;
+    return result;
+}
+
+static int push_zstd(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out,
+                     struct tl_fail *fail)
+{
+    size_t n = in->n;
+    if (u->index && n > u->index - u->offset)
+        n = (size_t)(u->index - u->offset);
+    ZSTD_inBuffer i = {in->p, n, 0};
+    ZSTD_outBuffer o = {out->p + out->n, PIECE, 0};
+    const size_t result = ZSTD_decompressStream(u->zstd, &o, &i);
+    if (ZSTD_isError(result)) {
+        /* Behind a whole chunk, something else than a chunk: the index of a file whose head
+         * was not completed. */
+        if (u->wrap == TL_STF_ZSTF && u->between && u->offset > TL_ZSTF_HEAD && !u->index &&
+            ZSTD_getErrorCode(result) == ZSTD_error_prefix_unknown) {
+            u->done = true;
+            return TL_OK;
+        }
+        return bad(u, fail, "a chunk cannot be decompressed: damaged");
+    }
+    if (i.pos)
+        u->between = result == 0;
+    out->n += o.pos;
+    in->p += i.pos;
+    in->n -= i.pos;
+    u->offset += i.pos;
+    if (u->index && u->offset == u->index && u->between)
+        u->done = true;
+    else if (u->index && u->offset == u->index && i.pos == 0 && o.pos == 0)
+        return bad(u, fail, "the last chunk is cut by the chunk index");
+    return TL_OK;
+}
+
+static int push_gzip(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out,
+                     struct tl_fail *fail)
+{
+    const uInt n = in->n > PIECE ? PIECE : (uInt)in->n;
+    if (u->between && n) {
+        inflateReset(&u->gzip);
+        u->between = false;
+    }
+    u->gzip.next_in = (Bytef *)(uintptr_t)in->p;
+    u->gzip.avail_in = n;
+    u->gzip.next_out = out->p + out->n;
+    u->gzip.avail_out = PIECE;
+    const int result = inflate(&u->gzip, Z_NO_FLUSH);
+    const size_t used = n - u->gzip.avail_in;
+    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
+        return bad(u, fail, "the gzip stream is damaged");
+    u->between = result == Z_STREAM_END;
+    out->n += PIECE - u->gzip.avail_out;
+    in->p += used;
+    in->n -= used;
+    u->offset += used;
+    return TL_OK;
+}
+
+static int push_xz(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out,
+                   struct tl_fail *fail, lzma_action action)
+{
+    u->xz.next_in = in->p;
+    u->xz.avail_in = in->n;
+    u->xz.next_out = out->p + out->n;
+    u->xz.avail_out = PIECE;
+    const lzma_ret result = lzma_code(&u->xz, action);
+    const size_t used = in->n - u->xz.avail_in;
+    if (result != LZMA_OK && result != LZMA_STREAM_END && result != LZMA_BUF_ERROR)
+        return bad(u, fail,
+                   result == LZMA_MEMLIMIT_ERROR ? "the xz stream wants more than 256 MiB of memory"
+                                                 : "the xz stream is damaged");
+    u->between = result == LZMA_STREAM_END;
+    out->n += PIECE - u->xz.avail_out;
+    in->p += used;
+    in->n -= used;
+    u->offset += used;
+    return TL_OK;
+}
+
+static int push_plain(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out)
+{
+    const size_t n = in->n < PIECE ? in->n : PIECE;
+    memcpy(out->p + out->n, in->p, n);
+    out->n += n;
+    in->p += n;
+    in->n -= n;
+    u->offset += n;
+    return TL_OK;
+}
+
+/* Put bytes through the decompressor. `out` has room for PIECE bytes. */
+static int push(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out,
+                struct tl_fail *fail)
+{
+    switch (u->wrap) {
+    case TL_STF_ZSTF:
+    case TL_STF_ZSTD:
+        return push_zstd(u, in, out, fail);
+    case TL_STF_GZIP:
+        return push_gzip(u, in, out, fail);
+    case TL_STF_XZ:
+        return push_xz(u, in, out, fail, LZMA_RUN);
+    default:
+        return push_plain(u, in, out);
+    }
+}
+
+static int fill_head(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_fail *fail)
+{
+    while (u->wrap < 0) {
+        while (u->n_head < u->need && in->n) {
+            u->head[u->n_head++] = *in->p++;
+            in->n--;
+        }
+        if (u->n_head < u->need)
+            return TL_AGAIN;
+        const int result = decide(u, fail);
+        if (result < 0 && result != TL_AGAIN)
+            return result;
+    }
+    u->offset = u->head_used;
+    return TL_OK;
+}
+
+int tl_stf_unpack_push(struct tl_stf_unpack *unpack, struct tl_bytes *in, struct tl_buf *out,
+                       struct tl_fail *fail)
+{
+    if (unpack->wrap < 0) {
+        const int result = fill_head(unpack, in, fail);
+        if (result < 0)
+            return result == TL_AGAIN ? TL_OK : result;
+    }
+    if (unpack->done) {
+        in->p += in->n;
+        in->n = 0;
+        return TL_OK;
+    }
+    if (tl_buf_reserve(out, PIECE) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    if (unpack->head_used == unpack->n_head)
+        return push(unpack, in, out, fail);
+    struct tl_bytes head = {unpack->head + unpack->head_used, unpack->n_head - unpack->head_used};
+    const int result = push(unpack, &head, out, fail);
+    unpack->head_used = unpack->n_head - head.n;
+    return result;
+}
+
+int tl_stf_unpack_finish(struct tl_stf_unpack *unpack, struct tl_fail *fail)
+{
+    if (unpack->wrap < 0)
+        return tl_fail_at(fail, TL_BAD, 0, "no STF: only %zu bytes of it", unpack->n_head);
+    if (unpack->done || unpack->wrap == TL_STF_PLAIN)
+        return TL_OK;
+    if (unpack->index && unpack->offset < unpack->index)
+        return bad(unpack, fail, "the .zstf is cut in front of its chunk index");
+    if (unpack->wrap == TL_STF_XZ) {
+        uint8_t none[64];
+        struct tl_buf room = {.p = none, .cap = sizeof none};
+        struct tl_bytes in = {none, 0};
+        unpack->xz.next_in = in.p;
+        unpack->xz.avail_in = 0;
+        unpack->xz.next_out = room.p;
+        unpack->xz.avail_out = sizeof none;
+        unpack->between = lzma_code(&unpack->xz, LZMA_FINISH) == LZMA_STREAM_END;
+    }
+    return unpack->between ? TL_OK : bad(unpack, fail, "the compressed stream is cut");
+}
