@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "etm4/element.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void tl_etm4_queue_fini(struct tl_etm4_queue *queue)
+{
+    free(queue->ring);
+    *queue = (struct tl_etm4_queue){0};
+}
+
+static int grow(struct tl_etm4_queue *queue)
+{
+    if (queue->n >= TL_ETM4_QUEUE_MAX)
+        return TL_LIMIT;
+    const size_t cap = queue->cap ? queue->cap * 2 : 64;
+    struct tl_etm4_element *ring = malloc(cap * sizeof *ring);
+    if (!ring)
+        return TL_NOMEM;
+    for (size_t i = 0; i < queue->n; i++)
+        ring[i] = *tl_etm4_queue_at(queue, i);
+    free(queue->ring);
+    queue->ring = ring;
+    queue->cap = cap;
+    queue->head = 0;
+    return TL_OK;
+}
+
+int tl_etm4_queue_push(struct tl_etm4_queue *queue, const struct tl_etm4_packet *packet,
+                       uint32_t p0, struct tl_etm4_element **out)
+{
+    if (queue->n == queue->cap) {
+        const int rc = grow(queue);
+        if (rc < 0)
+            return rc;
+    }
+    struct tl_etm4_element *e = tl_etm4_queue_at(queue, queue->n++);
+    e->packet = *packet;
+    e->address = (struct tl_etm4_packet){0};
+    e->p0 = p0;
+    *out = e;
+    return TL_OK;
+}
+
+bool tl_etm4_stays(uint8_t type)
+{
+    switch (type) {
+    case TL_ETM4_EVENT:
+    case TL_ETM4_TIMESTAMP:
+    case TL_ETM4_CYCLE_COUNT:
+    case TL_ETM4_TS_MARKER:
+    case TL_ETM4_ITE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Close up over element `i`, which goes. */
+static void remove_at(struct tl_etm4_queue *queue, size_t i)
+{
+    for (; i + 1 < queue->n; i++)
+        *tl_etm4_queue_at(queue, i) = *tl_etm4_queue_at(queue, i + 1);
+    queue->n--;
+}
+
+/*
+ * The elements that stay among those looked at are gathered at the end and moved down once, so
+ * that a cancel of k elements costs k steps.
+ */
+uint64_t tl_etm4_queue_cancel(struct tl_etm4_queue *queue, uint64_t count)
+{
+    uint64_t left = count;
+    size_t i = queue->n;    /* elements 0..i-1 have not been looked at */
+    size_t kept = queue->n; /* elements kept..n-1 stay */
+    while (left > 0 && i > 0) {
+        struct tl_etm4_element *e = tl_etm4_queue_at(queue, i - 1);
+        if (e->p0 > left) { /* the newest of several atoms, or of unseen elements */
+            e->p0 -= (uint32_t)left;
+            if (e->packet.type == TL_ETM4_ATOM)
+                e->packet.n = (uint8_t)e->p0;
+            left = 0;
+            break;
+        }
+        left -= e->p0;
+        i--;
+        if (tl_etm4_stays(e->packet.type))
+            *tl_etm4_queue_at(queue, --kept) = *e;
+    }
+    for (size_t from = kept; from < queue->n; from++)
+        *tl_etm4_queue_at(queue, i + (from - kept)) = *tl_etm4_queue_at(queue, from);
+    queue->n = i + (queue->n - kept);
+    return count - left;
+}
+
+bool tl_etm4_queue_mispredict(struct tl_etm4_queue *queue)
+{
+    for (size_t i = queue->n; i-- > 0;) {
+        struct tl_etm4_element *e = tl_etm4_queue_at(queue, i);
+        switch (e->packet.type) {
+        case TL_ETM4_ATOM:
+            e->packet.value ^= 1ULL << (e->packet.n - 1);
+            return true;
+        case TL_ETM4_UNSEEN:
+            return true;
+        case TL_ETM4_ADDRESS: /* of the path that was not taken */
+            remove_at(queue, i);
+            break;
+        default:
+            break;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The queue of trace elements that wait for their commit.
+ *
+ * P0 elements (atoms, exceptions, Q, source addresses …) are speculative until the trace unit
+ * commits or cancels them; everything else keeps its place among them. Not thread-safe.
+ *
+ * Source: Arm IHI0064H chapter 5, "Speculation resolution elements".
+ */
+#ifndef TL_ETM4_ELEMENT_H
+#define TL_ETM4_ELEMENT_H
+
+#include "base/err.h"
+#include "etm4/packet.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define TL_ETM4_QUEUE_MAX 65536 /* elements; no trace unit speculates nearly as far */
+
+/* A type beside those of packets: `value` P0 elements that came before tracing was in step. */
+#define TL_ETM4_UNSEEN TL_ETM4_TYPES
+
+/* An element is its packet, and for exceptions and Q the address packet that completes it. */
+struct tl_etm4_element {
+    struct tl_etm4_packet packet;
+    struct tl_etm4_packet address; /* ADDRESS or CONTEXT merged, type 0 (NOT_SYNC): none yet */
+    uint32_t p0;                   /* P0 elements in it; fewer once some are committed */
+};
+
+struct tl_etm4_queue {
+    struct tl_etm4_element *ring;
+    size_t cap; /* a power of two, or 0 */
+    size_t head;
+    size_t n;
+};
+
+void tl_etm4_queue_fini(struct tl_etm4_queue *queue);
+
+static inline void tl_etm4_queue_clear(struct tl_etm4_queue *queue)
+{
+    queue->n = 0;
+}
+
+/* Element `i` from the oldest on, i < n. */
+static inline struct tl_etm4_element *tl_etm4_queue_at(const struct tl_etm4_queue *queue, size_t i)
+{
+    return &queue->ring[(queue->head + i) & (queue->cap - 1)];
+}
+
+static inline void tl_etm4_queue_pop(struct tl_etm4_queue *queue)
+{
+    queue->head = (queue->head + 1) & (queue->cap - 1);
+    queue->n--;
+}
+
+/* Append; `out` is valid until the next call. TL_NOMEM, TL_LIMIT (TL_ETM4_QUEUE_MAX reached). */
+TL_MUST_USE int tl_etm4_queue_push(struct tl_etm4_queue *queue, const struct tl_etm4_packet *packet,
+                                   uint32_t p0, struct tl_etm4_element **out);
+
+/*
+ * Take back the `count` newest P0 elements, and what depends on them; events, counts and times
+ * stay. Returns how many could be taken back.
+ */
+uint64_t tl_etm4_queue_cancel(struct tl_etm4_queue *queue, uint64_t count);
+
+/*
+ * Turn the newest atom over, and drop addresses behind it. False: there is none (a mispredicted
+ * atom among the unseen ones counts as found).
+ */
+bool tl_etm4_queue_mispredict(struct tl_etm4_queue *queue);
+
+/* Does an element of this type stay when the P0 elements around it are cancelled? */
+bool tl_etm4_stays(uint8_t type);
+
+#endif

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Packets become elements; elements are applied in order once they are committed. Without
+ * speculation (TRCIDR8 = 0: every trace unit so far in common use) each P0 element is committed
+ * as it comes, the queue stays empty, and packets are applied directly.
+ */
+#include "etm4/flow.h"
+
+#include "etm4/element.h"
+#include "etm4/flow_walk.h"
+
+#include <stdlib.h>
+
+enum sync_state {
+    WAIT_ASYNC, /* nothing is usable before the next alignment synchronisation */
+    WAIT_INFO,  /* aligned: the next trace info tells where we are */
+    IN_SYNC
+};
+
+struct tl_etm4_flow {
+    struct tl_etm4_config config;
+    tl_etm4_loss *loss;
+    void *context;
+    uint8_t state; /* enum sync_state */
+    bool marked;   /* a timestamp marker was seen */
+    bool lost;     /* `lost_at` and `lost_why` tell of bytes being skipped */
+    uint64_t lost_at;
+    const char *lost_why;
+    uint64_t depth;                 /* complete P0 elements in the queue */
+    struct tl_etm4_element pending; /* an exception or Q, waiting for its address */
+    bool has_pending;
+    struct tl_etm4_queue queue;
+    struct tl_etm4_walk walk;
+    struct tl_etm4_out out;
+};
+
+int tl_etm4_flow_new(struct tl_etm4_flow **out, const struct tl_etm4_config *config,
+                     const struct tl_image *image, tl_item_sink *items, tl_etm4_loss *loss,
+                     void *context)
+{
+    struct tl_etm4_flow *flow = calloc(1, sizeof *flow);
+    if (!flow)
+        return TL_NOMEM;
+    flow->config = *config;
+    flow->loss = loss;
+    flow->context = context;
+    flow->out.sink = items;
+    flow->out.context = context;
+    const int rc = tl_etm4_walk_init(&flow->walk, config, image, &flow->out);
+    if (rc < 0) {
+        free(flow);
+        return rc;
+    }
+    *out = flow;
+    return TL_OK;
+}
+
+void tl_etm4_flow_free(struct tl_etm4_flow *flow)
+{
+    if (!flow)
+        return;
+    tl_etm4_walk_fini(&flow->walk);
+    tl_etm4_queue_fini(&flow->queue);
+    free(flow);
+}
+
+/* ---- elements ---------------------------------------------------------------------------- */
+
+static void apply_ite(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    struct tl_item *item = tl_etm4_out_add(&f->out, TL_ITEM_SOFTWARE, p->offset);
+    uint8_t *payload = f->out.payload[item - f->out.items];
+    tl_put_le64(payload, p->value);
+    item->flags = TL_ITEM_HAS_PC;
+    item->pc = p->n;
+    item->name = "ite";
+    item->data = payload;
+    item->n = 8;
+}
+
+static void apply_timestamp(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    if (!f->config.ts_marker || f->marked)
+        tl_etm4_out_value(&f->out, TL_ITEM_TIME, p->value, p->offset);
+}
+
+/* What is no P0 element and has nothing to do with where the core is. */
+static void apply_aside(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    switch (p->type) {
+    case TL_ETM4_TIMESTAMP:
+        apply_timestamp(f, p);
+        break;
+    case TL_ETM4_CYCLE_COUNT: /* an unknown count is told as 0 */
+        tl_etm4_out_value(&f->out, TL_ITEM_CYCLES, p->flags & TL_ETM4_HAS_COUNT ? p->value : 0,
+                          p->offset);
+        break;
+    case TL_ETM4_EVENT:
+        tl_etm4_out_value(&f->out, TL_ITEM_EVENT, p->value, p->offset);
+        break;
+    case TL_ETM4_TS_MARKER:
+        f->marked = true;
+        tl_etm4_out_note(&f->out, "timestamp marker", p->offset);
+        break;
+    case TL_ETM4_ITE:
+        apply_ite(f, p);
+        break;
+    default:
+        break;
+    }
+}
+
+static void apply(struct tl_etm4_flow *f, const struct tl_etm4_packet *p,
+                  const struct tl_etm4_packet *address)
+{
+    switch (p->type) {
+    case TL_ETM4_ATOM:
+        tl_etm4_walk_atoms(&f->walk, p->value, p->n, p->offset);
+        break;
+    case TL_ETM4_ADDRESS:
+        tl_etm4_walk_address(&f->walk, p);
+        break;
+    case TL_ETM4_CONTEXT:
+        tl_etm4_walk_context(&f->walk, p);
+        break;
+    case TL_ETM4_EXCEPTION:
+    case TL_ETM4_PE_RESET:
+        if (p->flags & TL_ETM4_TRANSACTION_FAILED)
+            tl_etm4_out_note(&f->out, "transaction fail", p->offset);
+        else
+            tl_etm4_walk_exception(&f->walk, p, address);
+        break;
+    case TL_ETM4_EXCEPTION_RETURN:
+        tl_etm4_out_add(&f->out, TL_ITEM_ERET, p->offset);
+        break;
+    case TL_ETM4_Q:
+        tl_etm4_walk_q(&f->walk, p, address);
+        break;
+    case TL_ETM4_SOURCE_ADDRESS:
+        tl_etm4_walk_source(&f->walk, p);
+        break;
+    case TL_ETM4_TRACE_ON:
+        tl_etm4_walk_trace_on(&f->walk, p->offset);
+        break;
+    case TL_ETM4_TRACE_INFO:
+        tl_etm4_walk_trace_info(&f->walk);
+        break;
+    case TL_ETM4_TRANSACTION_START:
+        tl_etm4_out_note(&f->out, "transaction start", p->offset);
+        break;
+    case TL_ETM4_TRANSACTION_COMMIT:
+        tl_etm4_out_note(&f->out, "transaction commit", p->offset);
+        break;
+    default:
+        apply_aside(f, p);
+        break;
+    }
+}
+
+/* P0 elements that a packet is, once it is complete. */
+static uint32_t p0_of(const struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    switch (p->type) {
+    case TL_ETM4_ATOM:
+        return p->n;
+    case TL_ETM4_EXCEPTION:
+        return !(p->flags & TL_ETM4_TRANSACTION_FAILED);
+    case TL_ETM4_PE_RESET:
+    case TL_ETM4_Q:
+    case TL_ETM4_SOURCE_ADDRESS:
+        return 1;
+    case TL_ETM4_TRANSACTION_START:
+        return f->config.trans_p0;
+    case TL_ETM4_EXCEPTION_RETURN: /* Armv7-M */
+        return f->config.m_profile && !f->config.v8;
+    case TL_ETM4_FUNCTION_RETURN: /* Armv8-M */
+        return f->config.m_profile && f->config.v8;
+    default:
+        return 0;
+    }
+}
+
+static bool needs_address(const struct tl_etm4_packet *p)
+{
+    if (p->type == TL_ETM4_EXCEPTION)
+        return !(p->flags & TL_ETM4_TRANSACTION_FAILED);
+    return p->type == TL_ETM4_Q && !(p->flags & TL_ETM4_HAS_ADDRESS);
+}
+
+/* ---- losing and finding synchronisation ---------------------------------------------------- */
+
+static int tell_loss(struct tl_etm4_flow *f, uint64_t end)
+{
+    if (!f->lost)
+        return TL_OK;
+    f->lost = false;
+    if (!f->loss || end <= f->lost_at)
+        return TL_OK;
+    return f->loss(f->context, f->lost_why, f->lost_at, end - f->lost_at);
+}
+
+static void unsync(struct tl_etm4_flow *f, const char *why, uint64_t offset)
+{
+    f->state = WAIT_ASYNC;
+    f->depth = 0;
+    f->has_pending = false;
+    f->lost = true;
+    f->lost_at = offset;
+    f->lost_why = why;
+    tl_etm4_queue_clear(&f->queue);
+    tl_etm4_walk_reset(&f->walk);
+}
+
+static void bad(struct tl_etm4_flow *f, const char *why, uint64_t offset)
+{
+    tl_etm4_out_gap(&f->out, TL_GAP_BAD_PACKET, offset);
+    unsync(f, why, offset);
+    f->marked = false;
+}
+
+/* Overflow or discard: what was not committed is gone, what is no P0 element happened. */
+static void discard(struct tl_etm4_flow *f, enum tl_gap gap, uint64_t offset)
+{
+    for (size_t i = 0; i < f->queue.n; i++)
+        apply_aside(f, &tl_etm4_queue_at(&f->queue, i)->packet);
+    tl_etm4_out_gap(&f->out, gap, offset);
+    unsync(f, gap == TL_GAP_OVERFLOW ? "trace unit overflow" : "trace unit discard", offset);
+}
+
+/* ---- queue ------------------------------------------------------------------------------- */
+
+static int enqueue(struct tl_etm4_flow *f, const struct tl_etm4_packet *p,
+                   const struct tl_etm4_packet *address, uint32_t p0)
+{
+    struct tl_etm4_element *e;
+    const int rc = tl_etm4_queue_push(&f->queue, p, p0, &e);
+    if (rc == TL_LIMIT) {
+        bad(f, "too many uncommitted elements", p->offset);
+        return TL_OK;
+    }
+    if (rc < 0)
+        return rc;
+    if (address)
+        e->address = *address;
+    f->depth += p0;
+    return TL_OK;
+}
+
+/* Apply elements from the oldest on: `count` P0 elements, and others up to the next P0 element. */
+static void commit(struct tl_etm4_flow *f, uint64_t count, uint64_t offset)
+{
+    while (f->queue.n > 0) {
+        struct tl_etm4_element *e = tl_etm4_queue_at(&f->queue, 0);
+        if (e->p0 == 0) {
+            apply(f, &e->packet, &e->address);
+        } else if (count == 0) {
+            return;
+        } else if (e->p0 > count) { /* some of several atoms, or of unseen elements */
+            if (e->packet.type == TL_ETM4_ATOM) {
+                tl_etm4_walk_atoms(&f->walk, e->packet.value, (unsigned)count, e->packet.offset);
+                e->packet.value >>= count;
+                e->packet.n = (uint8_t)(e->packet.n - count);
+            }
+            e->p0 -= (uint32_t)count;
+            f->depth -= count;
+            return;
+        } else {
+            count -= e->p0;
+            f->depth -= e->p0;
+            apply(f, &e->packet, &e->address);
+        }
+        tl_etm4_queue_pop(&f->queue);
+    }
+    if (count > 0)
+        bad(f, "commit of more elements than there are", offset);
+}
+
+/* A complete element: applied at once if nothing waits, else in line. */
+static int element(struct tl_etm4_flow *f, const struct tl_etm4_packet *p,
+                   const struct tl_etm4_packet *address)
+{
+    static const struct tl_etm4_packet none = {0};
+    const uint32_t p0 = p0_of(f, p);
+    if (f->queue.n == 0 && (p0 == 0 || f->config.max_spec_depth == 0)) {
+        apply(f, p, address ? address : &none);
+        return TL_OK;
+    }
+    const int rc = enqueue(f, p, address, p0);
+    if (rc < 0)
+        return rc;
+    if (f->depth > f->config.max_spec_depth)
+        commit(f, f->depth - f->config.max_spec_depth, p->offset);
+    return TL_OK;
+}
+
+/* ---- packets ----------------------------------------------------------------------------- */
+
+static int atoms_before(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    if (p->n == 0)
+        return TL_OK;
+    struct tl_etm4_packet atoms = *p;
+    atoms.type = TL_ETM4_ATOM;
+    atoms.value = p->value2;
+    return element(f, &atoms, NULL);
+}
+
+static void mispredict(struct tl_etm4_flow *f, uint64_t offset)
+{
+    if (!tl_etm4_queue_mispredict(&f->queue))
+        bad(f, "mispredict without an atom", offset);
+}
+
+static int cancel(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    const int rc = atoms_before(f, p);
+    if (rc < 0 || f->state != IN_SYNC)
+        return rc;
+    const uint64_t done = tl_etm4_queue_cancel(&f->queue, p->value);
+    f->depth -= done;
+    if (done < p->value)
+        bad(f, "cancel of more elements than there are", p->offset);
+    else if (p->flags & TL_ETM4_IS_MISPREDICT)
+        mispredict(f, p->offset);
+    commit(f, 0, p->offset); /* what stayed may have nothing in front of it now */
+    return TL_OK;
+}
+
+static int cycle_count(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    const int rc = element(f, p, NULL);
+    if (rc >= 0 && f->state == IN_SYNC && p->flags & TL_ETM4_HAS_COMMIT && p->value2 > 0)
+        commit(f, p->value2, p->offset);
+    return rc;
+}
+
+/* Context and address behind an exception or Q belong to it. */
+static int complete_pending(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    struct tl_etm4_packet *address = &f->pending.address;
+    const uint32_t context = TL_ETM4_HAS_CONTEXT | TL_ETM4_HAS_CTXID | TL_ETM4_HAS_VMID |
+                             TL_ETM4_SF | TL_ETM4_NS | TL_ETM4_NSE | 3u << TL_ETM4_EL_SHIFT;
+    if (p->type == TL_ETM4_CONTEXT) {
+        *address = *p;
+        return TL_OK;
+    }
+    if (p->type == TL_ETM4_ADDRESS) {
+        const struct tl_etm4_packet before = *address;
+        *address = *p;
+        if (!(p->flags & TL_ETM4_HAS_CONTEXT) && before.flags & TL_ETM4_HAS_CONTEXT) {
+            address->flags |= before.flags & context;
+            address->value2 = before.value2;
+        }
+    }
+    f->has_pending = false;
+    return element(f, &f->pending.packet, address);
+}
+
+static int take(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    if (f->has_pending) {
+        if (p->type == TL_ETM4_CONTEXT || p->type == TL_ETM4_ADDRESS)
+            return complete_pending(f, p);
+        if (p0_of(f, p) > 0 || p->type == TL_ETM4_TRACE_ON) { /* its address is missing */
+            const int rc = complete_pending(f, p);
+            if (rc < 0 || f->state != IN_SYNC)
+                return rc;
+        }
+    }
+    switch (p->type) {
+    case TL_ETM4_COMMIT:
+        commit(f, p->value, p->offset);
+        return TL_OK;
+    case TL_ETM4_CANCEL:
+        return cancel(f, p);
+    case TL_ETM4_MISPREDICT: {
+        const int rc = atoms_before(f, p);
+        if (rc >= 0 && f->state == IN_SYNC)
+            mispredict(f, p->offset);
+        return rc;
+    }
+    case TL_ETM4_CYCLE_COUNT:
+        return cycle_count(f, p);
+    case TL_ETM4_OVERFLOW:
+        discard(f, TL_GAP_OVERFLOW, p->offset);
+        return TL_OK;
+    case TL_ETM4_DISCARD:
+        discard(f, TL_GAP_DISCARD, p->offset);
+        return TL_OK;
+    case TL_ETM4_BAD:
+    case TL_ETM4_NOT_SYNC:
+        bad(f, "bad packet", p->offset);
+        return TL_OK;
+    case TL_ETM4_ASYNC:
+    case TL_ETM4_IGNORE:
+    case TL_ETM4_CONDITIONAL:
+    case TL_ETM4_DATA_MARKER:
+    case TL_ETM4_INCOMPLETE:
+        return TL_OK;
+    default:
+        break;
+    }
+    if (needs_address(p)) {
+        f->pending = (struct tl_etm4_element){.packet = *p};
+        f->has_pending = true;
+        return TL_OK;
+    }
+    return element(f, p, NULL);
+}
+
+static int start(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    f->state = IN_SYNC;
+    int rc = tell_loss(f, p->offset);
+    const uint64_t depth = p->value >> 32;
+    if (rc >= 0 && depth > 0) {
+        const struct tl_etm4_packet unseen = {
+            .type = TL_ETM4_UNSEEN, .offset = p->offset, .value = depth};
+        rc = enqueue(f, &unseen, NULL, (uint32_t)depth);
+    }
+    if (rc >= 0)
+        rc = element(f, p, NULL);
+    if (rc >= 0 && f->config.ete && p->n & 2) {
+        struct tl_etm4_packet note = *p;
+        note.type = TL_ETM4_TRANSACTION_START;
+        if (f->queue.n == 0)
+            apply(f, &note, NULL);
+    }
+    return rc;
+}
+
+static int take_unsynced(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    switch (p->type) {
+    case TL_ETM4_ASYNC:
+        f->state = WAIT_INFO;
+        return TL_OK;
+    case TL_ETM4_NOT_SYNC: {
+        struct tl_item *item = tl_etm4_out_add(&f->out, TL_ITEM_GAP, p->offset);
+        item->sub = TL_GAP_SYNC;
+        item->value = p->value;
+        item->flags = TL_ITEM_HAS_VALUE;
+        return f->loss ? f->loss(f->context, "not synchronised", p->offset, p->value) : TL_OK;
+    }
+    case TL_ETM4_TRACE_INFO:
+        return f->state == WAIT_INFO ? start(f, p) : TL_OK;
+    case TL_ETM4_EVENT: /* ETE may send it before the first trace info */
+        if (f->state == WAIT_INFO && f->config.ete)
+            apply(f, p, NULL);
+        return TL_OK;
+    case TL_ETM4_BAD:
+        f->state = WAIT_ASYNC;
+        return TL_OK;
+    default:
+        return TL_OK;
+    }
+}
+
+int tl_etm4_flow_push(struct tl_etm4_flow *f, const struct tl_etm4_packet *packets, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct tl_etm4_packet *p = &packets[i];
+        int rc = TL_OK;
+        if (f->state != IN_SYNC)
+            rc = take_unsynced(f, p);
+        else if (p->type == TL_ETM4_ATOM && f->config.max_spec_depth == 0 && !f->has_pending)
+            tl_etm4_walk_atoms(&f->walk, p->value, p->n, p->offset);
+        else
+            rc = take(f, p);
+        if (rc < 0)
+            return rc;
+        if (f->out.rc < 0)
+            return f->out.rc;
+        if (f->walk.failed)
+            return TL_NOMEM;
+    }
+    tl_etm4_walk_trim(&f->walk);
+    return f->out.rc;
+}
+
+int tl_etm4_flow_flush(struct tl_etm4_flow *f)
+{
+    return tl_etm4_out_flush(&f->out);
+}
+
+int tl_etm4_flow_finish(struct tl_etm4_flow *f, uint64_t end)
+{
+    const int rc = tl_etm4_out_flush(&f->out);
+    if (rc < 0)
+        return rc;
+    return tell_loss(f, end);
+}

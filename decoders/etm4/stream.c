@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* ETMv4 and ETE as a stream decoder: packets, their listing, flow. */
+#include "decode/ops.h"
+#include "etm4/flow.h"
+#include "etm4/packet_text.h"
+#include "etm4/packetizer.h"
+
+#include <stdlib.h>
+
+struct etm4_stream {
+    struct tl_stream_decoder base;
+    struct tl_stream_sink sink;
+    struct tl_etm4_config config;
+    uint64_t end; /* offset behind the last byte */
+    struct tl_etm4_flow *flow;
+    struct tl_etm4_packetizer packetizer;
+};
+
+static int on_packets(void *context, const struct tl_etm4_packet *packets, size_t n)
+{
+    struct etm4_stream *s = context;
+    for (size_t i = 0; s->sink.packet && i < n; i++) {
+        char line[TL_ETM4_TEXT_MAX];
+        tl_etm4_packet_text(line, &packets[i], s->config.trace_id);
+        const int rc = s->sink.packet(s->sink.context, line);
+        if (rc < 0)
+            return rc;
+    }
+    return tl_etm4_flow_push(s->flow, packets, n);
+}
+
+static void destroy(struct tl_stream_decoder *decoder)
+{
+    struct etm4_stream *s = (struct etm4_stream *)decoder;
+    if (!s)
+        return;
+    tl_etm4_flow_free(s->flow);
+    free(s);
+}
+
+static int create(struct tl_stream_decoder **out, const struct tl_source *source,
+                  const struct tl_image *image, const struct tl_stream_sink *sink,
+                  struct tl_fail *fail)
+{
+    struct tl_etm4_config config;
+    tl_etm4_config_init(&config, source);
+    int rc = tl_etm4_config_check(&config, fail);
+    if (rc < 0)
+        return rc;
+    struct etm4_stream *s = calloc(1, sizeof *s);
+    if (!s)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
+    s->base.ops = &tl_etm4_ops;
+    s->sink = *sink;
+    s->config = config;
+    rc = tl_etm4_flow_new(&s->flow, &config, image, sink->items, sink->loss, sink->context);
+    if (rc < 0) {
+        destroy(&s->base);
+        return tl_fail_set(fail, rc, "out of memory for a decoder");
+    }
+    tl_etm4_packetizer_init(&s->packetizer, &config, sink->packet == NULL, on_packets, s);
+    *out = &s->base;
+    return TL_OK;
+}
+
+static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
+{
+    struct etm4_stream *s = (struct etm4_stream *)decoder;
+    const int rc = tl_etm4_packetizer_push(&s->packetizer, run);
+    if (rc < 0)
+        return rc;
+    s->end = tl_run_offset(run, run->n);
+    return tl_etm4_flow_flush(s->flow);
+}
+
+static int finish(struct tl_stream_decoder *decoder)
+{
+    struct etm4_stream *s = (struct etm4_stream *)decoder;
+    const int rc = tl_etm4_packetizer_finish(&s->packetizer);
+    return rc < 0 ? rc : tl_etm4_flow_finish(s->flow, s->end);
+}
+
+const struct tl_stream_ops tl_etm4_ops = {
+    .name = "etm4",
+    .spec = "Arm IHI0064H (ETMv4.0 to 4.6), Arm DDI0487 D5 and D6 (ETE)",
+    .create = create,
+    .push = push,
+    .finish = finish,
+    .destroy = destroy,
+};
