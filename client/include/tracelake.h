@@ -163,7 +163,8 @@ TRACELAKE_API uint64_t tracelake_push_acked(const struct tracelake_push *push);
  * connection takes them; blocks while the window is full. Where the connection breaks, it is made
  * again and the unacknowledged bytes are sent again from the server's durable offset on: nothing
  * is lost, nothing is doubled. Errors: as for open, and IO where the server has lost bytes that it
- * had acknowledged. After an error the session can only be closed (and the trace resumed).
+ * had acknowledged; CANCELLED: not all was taken, tracelake_push_offset() tells. After any other
+ * error the session can only be closed (and the trace resumed).
  */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_write(struct tracelake_push *push,
                                                           const void *data, size_t n,

@@ -73,10 +73,10 @@ int tl_client_fail_from(struct tracelake_error *error, int code, const struct tl
 const char *tracelake_result_name(int result)
 {
     static const char *const names[] = {
-        "ok",           "bad data",  "out of memory", "input/output error", "end",
-        "nothing yet",  "not found", "exists",        "unsupported",        "over a limit",
-        "bad argument", "disk full", "denied",        "cancelled",          "unreachable",
-        "timed out",
+        "ok",          "bad data",     "out of memory", "input/output error",
+        "end",         "nothing yet",  "not found",     "exists",
+        "unsupported", "over a limit", "bad argument",  "disk full",
+        "denied",      "cancelled",    "unreachable",   "timed out",
     };
     const int n = (int)(sizeof names / sizeof names[0]);
     return result <= 0 && result > -n ? names[-result] : "unknown result";

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+#include "ask.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PREFIX = 5, COMPACT = 1 << 20 };
+
+static nghttp2_nv header(const char *name, const char *value)
+{
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name),
+                        strlen(value), NGHTTP2_NV_FLAG_NONE};
+}
+
+/* Source: gRPC, PROTOCOL-HTTP2, "Requests". */
+static int submit(struct tl_ask *ask, struct tracelake_error *error)
+{
+    nghttp2_nv headers[] = {
+        header(":method", "POST"),
+        header(":scheme", ask->lake->url.tls ? "https" : "http"),
+        header(":path", ask->method),
+        header(":authority", ask->lake->url.authority),
+        header("te", "trailers"),
+        header("content-type", "application/grpc+proto"),
+        header("user-agent", "tracelake/" TL_VERSION),
+        header("authorization", ask->lake->authorization ? ask->lake->authorization : ""),
+    };
+    size_t n = sizeof headers / sizeof headers[0];
+    if (!ask->lake->authorization)
+        n--;
+    else
+        headers[n - 1].flags = NGHTTP2_NV_FLAG_NO_INDEX;
+    return tl_mux_submit(ask->mux, headers, n, &ask->io, error);
+}
+
+int tl_ask_open(struct tl_ask **out, struct tracelake *lake, const char *method, int timeout_ms,
+                struct tracelake_error *error)
+{
+    const int connected = tl_client_connect(lake, error);
+    if (connected < 0)
+        return connected;
+    struct tl_ask *ask = calloc(1, sizeof *ask);
+    if (!ask)
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    ask->lake = lake;
+    ask->mux = tl_mux_get(lake->mux);
+    ask->method = method;
+    ask->timeout_ms = timeout_ms ? timeout_ms : lake->timeout_ms;
+    ask->io.grpc_status = -1;
+    const int submitted = submit(ask, error);
+    if (submitted < 0) {
+        tl_ask_close(ask);
+        return submitted;
+    }
+    *out = ask;
+    return TRACELAKE_OK;
+}
+
+void tl_ask_close(struct tl_ask *ask)
+{
+    if (!ask)
+        return;
+    tl_mux_forget(ask->mux, &ask->io);
+    tl_mux_put(ask->mux);
+    tl_buf_fini(&ask->io.in);
+    tl_buf_fini(&ask->io.out);
+    free(ask);
+}
+
+int tl_ask_send(struct tl_ask *ask, const ProtobufCMessage *message, struct tracelake_error *error)
+{
+    const size_t n = protobuf_c_message_get_packed_size(message);
+    if (n > UINT32_MAX)
+        return tl_client_fail(error, TRACELAKE_LIMIT, "message too large");
+    struct tl_buf *out = &ask->io.out;
+    if (ask->io.out_at >= COMPACT) {
+        tl_buf_drop(out, ask->io.out_at);
+        ask->io.out_at = 0;
+    }
+    if (tl_buf_reserve(out, n + PREFIX) < 0)
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    uint8_t *p = out->p + out->n;
+    p[0] = 0; /* not compressed */
+    for (int i = 0; i < 4; i++)
+        p[1 + i] = (uint8_t)(n >> (24 - 8 * i));
+    protobuf_c_message_pack(message, p + PREFIX);
+    out->n += n + PREFIX;
+    tl_mux_wake(ask->mux, &ask->io);
+    return TRACELAKE_OK;
+}
+
+void tl_ask_end(struct tl_ask *ask)
+{
+    ask->io.out_end = true;
+    tl_mux_wake(ask->mux, &ask->io);
+}
+
+size_t tl_ask_unsent(const struct tl_ask *ask)
+{
+    return ask->io.out.n - ask->io.out_at;
+}
+
+/* ---- the end of a call -------------------------------------------------------------------- */
+
+/* Source: gRPC, "HTTP to gRPC Status Code Mapping". */
+static int status_of_http(int http)
+{
+    switch (http) {
+    case 400:
+        return 13;
+    case 401:
+        return 16;
+    case 403:
+        return 7;
+    case 404:
+        return 12;
+    case 429:
+    case 502:
+    case 503:
+    case 504:
+        return 14;
+    default:
+        return 2;
+    }
+}
+
+/* Source: gRPC, PROTOCOL-HTTP2, "HTTP2 Transport Mapping", "Errors". */
+static int status_of_reset(uint32_t code)
+{
+    switch (code) {
+    case NGHTTP2_REFUSED_STREAM:
+        return 14;
+    case NGHTTP2_CANCEL:
+        return 1;
+    case NGHTTP2_ENHANCE_YOUR_CALM:
+        return 8;
+    case NGHTTP2_INADEQUATE_SECURITY:
+        return 7;
+    default:
+        return 13;
+    }
+}
+
+/* How a closed call ended: EOF for status OK. */
+static int ending(const struct tl_ask *ask, struct tracelake_error *error)
+{
+    const struct tl_ask_io *io = &ask->io;
+    if (io->overflow)
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    if (io->grpc_status == 0)
+        return TRACELAKE_EOF;
+    if (io->grpc_status > 0)
+        return tl_client_refused(error, io->grpc_status, io->message, ask->method);
+    char text[384] = "";
+    int status = status_of_reset(io->reset);
+    if (io->http_status && (io->http_status != 200 || !io->grpc)) {
+        status = status_of_http(io->http_status);
+        snprintf(text, sizeof text, "%s answered HTTP %d; is it a tracelake server?",
+                 ask->lake->url.authority, io->http_status);
+    } else if (io->reset == NGHTTP2_NO_ERROR) {
+        status = 13;
+        snprintf(text, sizeof text, "%s ended a call without a status", ask->lake->url.authority);
+    }
+    return tl_client_refused(error, status, text, ask->method);
+}
+
+/* ---- receiving ---------------------------------------------------------------------------- */
+
+int tl_ask_take(struct tl_ask *ask, struct tl_bytes *out, struct tracelake_error *error)
+{
+    struct tl_ask_io *io = &ask->io;
+    if (ask->in_at == io->in.n) {
+        tl_buf_reset(&io->in);
+        ask->in_at = 0;
+    } else if (ask->in_at >= COMPACT) {
+        tl_buf_drop(&io->in, ask->in_at);
+        ask->in_at = 0;
+    }
+    const uint8_t *p = io->in.p + ask->in_at;
+    const size_t have = io->in.n - ask->in_at;
+    if (have >= PREFIX) {
+        const size_t n = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
+        if (p[0] != 0)
+            return tl_client_fail(error, TRACELAKE_BAD,
+                                  "the server sent a compressed message "
+                                  "that was not asked for");
+        if (n > TL_ASK_MESSAGE_MAX)
+            return tl_client_fail(error, TRACELAKE_LIMIT, "the server sent a message of %zu bytes",
+                                  n);
+        if (have - PREFIX >= n) {
+            *out = (struct tl_bytes){p + PREFIX, n};
+            ask->in_at += PREFIX + n;
+            return TRACELAKE_OK;
+        }
+    }
+    if (!io->ended)
+        return TRACELAKE_AGAIN;
+    const int end = ending(ask, error);
+    if (end == TRACELAKE_EOF && have)
+        return tl_client_fail(error, TRACELAKE_BAD, "the server ended %s inside a message",
+                              ask->method);
+    return end;
+}
+
+/* One step; TIMEOUT when nothing moved since *since for too long. */
+static int step(struct tl_ask *ask, int64_t *since, struct tracelake_error *error)
+{
+    /* What was handed out, and what an unfinished message needs, makes room for more. */
+    tl_mux_consume(ask->mux, &ask->io);
+    int ms = -1;
+    if (ask->timeout_ms >= 0) {
+        const int64_t left = *since + ask->timeout_ms - tl_wire_now();
+        ms = left > 0 ? (int)left : 0;
+    }
+    const int result = tl_mux_step(ask->mux, ms, error);
+    if (result == TRACELAKE_OK)
+        *since = tl_wire_now();
+    if (result != TRACELAKE_AGAIN)
+        return result;
+    return tl_client_fail(error, TRACELAKE_TIMEOUT, "no answer from %s for %d s",
+                          ask->lake->url.authority, ask->timeout_ms / 1000);
+}
+
+int tl_ask_recv(struct tl_ask *ask, struct tl_bytes *out, struct tracelake_error *error)
+{
+    int64_t since = tl_wire_now();
+    for (;;) {
+        int result = tl_ask_take(ask, out, error);
+        if (result != TRACELAKE_AGAIN)
+            return result;
+        result = step(ask, &since, error);
+        if (result < 0 && !ask->io.ended)
+            return result;
+    }
+}
+
+int tl_ask_drain(struct tl_ask *ask, size_t most, struct tracelake_error *error)
+{
+    int64_t since = tl_wire_now();
+    while (tl_ask_unsent(ask) > most && !ask->io.ended) {
+        const int result = step(ask, &since, error);
+        if (result < 0 && !ask->io.ended)
+            return result;
+    }
+    return TRACELAKE_OK;
+}
+
+int tl_ask_unpack(const struct tl_ask *ask, const ProtobufCMessageDescriptor *kind,
+                  struct tl_bytes bytes, void *out, struct tracelake_error *error)
+{
+    ProtobufCMessage *message = protobuf_c_message_unpack(kind, NULL, bytes.n, bytes.p);
+    if (!message)
+        return tl_client_fail(error, TRACELAKE_BAD, "the answer to %s is not a %s", ask->method,
+                              kind->short_name);
+    *(ProtobufCMessage **)out = message;
+    return TRACELAKE_OK;
+}
+
+int tl_ask_once(struct tracelake *lake, const char *method, int timeout_ms,
+                const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
+                void *reply, struct tracelake_error *error)
+{
+    struct tl_ask *ask;
+    int result = tl_ask_open(&ask, lake, method, timeout_ms, error);
+    if (result < 0)
+        return result;
+    struct tl_bytes bytes = {0};
+    ProtobufCMessage *message = NULL;
+    result = tl_ask_send(ask, request, error);
+    if (result == TRACELAKE_OK) {
+        tl_ask_end(ask);
+        result = tl_ask_recv(ask, &bytes, error);
+    }
+    if (result == TRACELAKE_EOF)
+        result = tl_client_fail(error, TRACELAKE_BAD, "the server gave no answer to %s", method);
+    if (result == TRACELAKE_OK)
+        result = tl_ask_unpack(ask, kind, bytes, &message, error);
+    /* A reply counts only when the status behind it is OK. */
+    if (result == TRACELAKE_OK) {
+        result = tl_ask_recv(ask, &bytes, error);
+        if (result == TRACELAKE_EOF)
+            result = TRACELAKE_OK;
+        else if (result == TRACELAKE_OK)
+            result =
+                tl_client_fail(error, TRACELAKE_BAD, "the server gave two answers to %s", method);
+    }
+    tl_ask_close(ask);
+    if (result < 0 && message)
+        protobuf_c_message_free_unpacked(message, NULL);
+    else if (result == TRACELAKE_OK)
+        *(ProtobufCMessage **)reply = message;
+    return result;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One gRPC call from this side: messages out, messages in, a status at the end; and the
+ * connection object that calls are made on.
+ */
+#ifndef TL_CLIENT_ASK_H
+#define TL_CLIENT_ASK_H
+
+#include "mux.h"
+
+#include <protobuf-c/protobuf-c.h>
+
+struct tracelake {
+    struct tl_url url;
+    char *authorization; /* "Bearer …" or NULL */
+    char *cafile;
+    uint8_t pin[32];
+    struct tl_wire_options wire;
+    int timeout_ms; /* -1: none */
+    int wake_fd;
+    atomic_bool interrupted;
+    struct tl_mux *mux; /* NULL, or perhaps dead: see tl_client_connect() */
+};
+
+/* Have a usable connection, making a new one if need be. */
+TL_MUST_USE int tl_client_connect(struct tracelake *lake, struct tracelake_error *error);
+
+struct tl_ask {
+    struct tracelake *lake;
+    struct tl_mux *mux;
+    const char *method; /* "/tracelake.v1.Ingest/Push"; static storage */
+    int timeout_ms;     /* without progress; -1: none */
+    size_t in_at;       /* of io.in, already handed out */
+    struct tl_ask_io io;
+};
+
+/* Begin a call. `timeout_ms`: longest time without progress, 0: the connection's, -1: none. */
+TL_MUST_USE int tl_ask_open(struct tl_ask **out, struct tracelake *lake, const char *method,
+                            int timeout_ms, struct tracelake_error *error);
+/* Free; a call that is not over is cancelled. */
+void tl_ask_close(struct tl_ask *ask);
+
+/* Queue a message; it is sent by the steps that follow. LIMIT, NOMEM. */
+TL_MUST_USE int tl_ask_send(struct tl_ask *ask, const ProtobufCMessage *message,
+                            struct tracelake_error *error);
+/* No more messages from this side. */
+void tl_ask_end(struct tl_ask *ask);
+/* Queued bytes that have not left yet. */
+size_t tl_ask_unsent(const struct tl_ask *ask);
+
+/* A complete message that has arrived, without waiting: OK, AGAIN, or the end as tl_ask_recv().
+ * `out` is valid until the next receive. */
+TL_MUST_USE int tl_ask_take(struct tl_ask *ask, struct tl_bytes *out,
+                            struct tracelake_error *error);
+/* Wait for a message. EOF: the call ended with status OK; else what the server answered. */
+TL_MUST_USE int tl_ask_recv(struct tl_ask *ask, struct tl_bytes *out,
+                            struct tracelake_error *error);
+/* Wait until at most `most` bytes are queued. Ends early when the call does. */
+TL_MUST_USE int tl_ask_drain(struct tl_ask *ask, size_t most, struct tracelake_error *error);
+
+/* A message of the given kind from bytes; BAD if they are none. */
+TL_MUST_USE int tl_ask_unpack(const struct tl_ask *ask, const ProtobufCMessageDescriptor *kind,
+                              struct tl_bytes bytes, void *out, struct tracelake_error *error);
+
+/* A whole call: one message out, one in. Free `*reply` (a pointer to a message struct) with
+ * protobuf_c_message_free_unpacked(). */
+TL_MUST_USE int tl_ask_once(struct tracelake *lake, const char *method, int timeout_ms,
+                            const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
+                            void *reply, struct tracelake_error *error);
+
+#endif

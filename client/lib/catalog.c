@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* The catalog: what traces there are, and what can be done with them. */
+#include "ask.h"
+#include "rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WAIT_FIRST_MS = 10, WAIT_MAX_MS = 500, WAIT_AWAY_MS = 30000 };
+
+/* protobuf-c takes strings to send as char *, and leaves them alone. */
+static char *text(const char *s)
+{
+    return (char *)(uintptr_t)(s ? s : "");
+}
+
+void tracelake_trace_free(struct tracelake_trace *trace)
+{
+    if (!trace)
+        return;
+    tl_client_trace_fini(trace);
+    free(trace);
+}
+
+void tracelake_list_free(struct tracelake_list *list)
+{
+    if (!list)
+        return;
+    for (size_t i = 0; i < list->n; i++)
+        tl_client_trace_fini(&list->traces[i]);
+    free(list->traces);
+    free(list);
+}
+
+static int nomem(struct tracelake_error *error)
+{
+    return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+}
+
+static int copy_list(struct tracelake_list **out, const Tracelake__V1__ListTracesReply *reply)
+{
+    struct tracelake_list *list = calloc(1, sizeof *list);
+    if (!list)
+        return TRACELAKE_NOMEM;
+    list->revision = reply->revision;
+    if (reply->n_traces)
+        list->traces = calloc(reply->n_traces, sizeof *list->traces);
+    int result = reply->n_traces && !list->traces ? TRACELAKE_NOMEM : TRACELAKE_OK;
+    for (; result == TRACELAKE_OK && list->n < reply->n_traces; list->n++)
+        result = tl_client_trace(&list->traces[list->n], reply->traces[list->n]);
+    if (result < 0)
+        tracelake_list_free(list);
+    else
+        *out = list;
+    return result;
+}
+
+int tracelake_list_traces(struct tracelake *lake, struct tracelake_list **out,
+                          struct tracelake_error *error)
+{
+    Tracelake__V1__ListTracesRequest request = TRACELAKE__V1__LIST_TRACES_REQUEST__INIT;
+    Tracelake__V1__ListTracesReply *reply;
+    int result = tl_ask_once(lake, "/tracelake.v1.Catalog/ListTraces", 0, &request.base,
+                             &tracelake__v1__list_traces_reply__descriptor, &reply, error);
+    if (result < 0)
+        return result;
+    result = copy_list(out, reply);
+    tracelake__v1__list_traces_reply__free_unpacked(reply, NULL);
+    return result < 0 ? nomem(error) : result;
+}
+
+/* A call whose answer is a Trace. `out` may be NULL. */
+static int ask_trace(struct tracelake *lake, const char *method, const ProtobufCMessage *request,
+                     struct tracelake_trace **out, struct tracelake_error *error)
+{
+    Tracelake__V1__Trace *reply;
+    int result =
+        tl_ask_once(lake, method, 0, request, &tracelake__v1__trace__descriptor, &reply, error);
+    if (result < 0)
+        return result;
+    if (out) {
+        struct tracelake_trace *trace = calloc(1, sizeof *trace);
+        result = trace ? tl_client_trace(trace, reply) : TRACELAKE_NOMEM;
+        if (result < 0)
+            free(trace);
+        else
+            *out = trace;
+    }
+    tracelake__v1__trace__free_unpacked(reply, NULL);
+    return result < 0 ? nomem(error) : TRACELAKE_OK;
+}
+
+int tracelake_get_trace(struct tracelake *lake, const char *trace, struct tracelake_trace **out,
+                        struct tracelake_error *error)
+{
+    Tracelake__V1__GetTraceRequest request = TRACELAKE__V1__GET_TRACE_REQUEST__INIT;
+    request.trace = text(trace);
+    return ask_trace(lake, "/tracelake.v1.Catalog/GetTrace", &request.base, out, error);
+}
+
+int tracelake_wait_sealed(struct tracelake *lake, const char *trace, struct tracelake_trace **out,
+                          struct tracelake_error *error)
+{
+    int ms = WAIT_FIRST_MS;
+    int64_t seen = tl_wire_now();
+    for (;;) {
+        struct tracelake_trace *now;
+        int result = tracelake_get_trace(lake, trace, &now, error);
+        if (result == TRACELAKE_OK) {
+            seen = tl_wire_now();
+            if (now->state != TRACELAKE_DECODING) {
+                *out = now;
+                return TRACELAKE_OK;
+            }
+            tracelake_trace_free(now);
+        } else if (result != TRACELAKE_UNREACHABLE || tl_wire_now() - seen > WAIT_AWAY_MS) {
+            return result;
+        }
+        result = tl_wire_sleep(ms, lake->wake_fd, error);
+        if (result < 0)
+            return result;
+        ms = ms * 2 < WAIT_MAX_MS ? ms * 2 : WAIT_MAX_MS;
+    }
+}
+
+int tracelake_delete(struct tracelake *lake, const char *trace, struct tracelake_error *error)
+{
+    Tracelake__V1__DeleteTraceRequest request = TRACELAKE__V1__DELETE_TRACE_REQUEST__INIT;
+    Tracelake__V1__DeleteTraceReply *reply;
+    request.trace = text(trace);
+    const int result = tl_ask_once(lake, "/tracelake.v1.Catalog/DeleteTrace", 0, &request.base,
+                                   &tracelake__v1__delete_trace_reply__descriptor, &reply, error);
+    if (result == TRACELAKE_OK)
+        tracelake__v1__delete_trace_reply__free_unpacked(reply, NULL);
+    return result;
+}
+
+int tracelake_set_labels(struct tracelake *lake, const char *trace,
+                         const struct tracelake_label *labels, size_t n,
+                         struct tracelake_trace **out, struct tracelake_error *error)
+{
+    Tracelake__V1__SetLabelsRequest request = TRACELAKE__V1__SET_LABELS_REQUEST__INIT;
+    Tracelake__V1__SetLabelsRequest__LabelsEntry *entries = calloc(n + 1, sizeof *entries);
+    Tracelake__V1__SetLabelsRequest__LabelsEntry **list = calloc(n + 1, sizeof *list);
+    int result = TRACELAKE_NOMEM;
+    if (entries && list) {
+        for (size_t i = 0; i < n; i++) {
+            tracelake__v1__set_labels_request__labels_entry__init(&entries[i]);
+            entries[i].key = text(labels[i].key);
+            entries[i].value = text(labels[i].value);
+            list[i] = &entries[i];
+        }
+        request.trace = text(trace);
+        request.n_labels = n;
+        request.labels = list;
+        result = ask_trace(lake, "/tracelake.v1.Catalog/SetLabels", &request.base, out, error);
+    } else {
+        nomem(error);
+    }
+    free(entries);
+    free(list);
+    return result;
+}
+
+int tracelake_redecode(struct tracelake *lake, const char *trace, const char *setup,
+                       struct tracelake_trace **out, struct tracelake_error *error)
+{
+    Tracelake__V1__RedecodeRequest request = TRACELAKE__V1__REDECODE_REQUEST__INIT;
+    request.trace = text(trace);
+    request.setup = text(setup);
+    return ask_trace(lake, "/tracelake.v1.Catalog/Redecode", &request.base, out, error);
+}
+
+int tracelake_verify(struct tracelake *lake, const char *trace, bool repair, uint32_t *findings,
+                     char **report, struct tracelake_error *error)
+{
+    Tracelake__V1__VerifyRequest request = TRACELAKE__V1__VERIFY_REQUEST__INIT;
+    Tracelake__V1__VerifyReply *reply;
+    request.trace = text(trace);
+    request.repair = repair;
+    /* It reads every byte of the trace before it answers: no time limit. */
+    const int result = tl_ask_once(lake, "/tracelake.v1.Catalog/Verify", -1, &request.base,
+                                   &tracelake__v1__verify_reply__descriptor, &reply, error);
+    if (result < 0)
+        return result;
+    *findings = reply->findings;
+    *report = strdup(reply->report);
+    tracelake__v1__verify_reply__free_unpacked(reply, NULL);
+    return *report ? TRACELAKE_OK : nomem(error);
+}

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A push session: a ring of bytes that the server has not acknowledged, and the call that
+ * carries them.
+ *
+ *     acked ≤ sent ≤ head, all offsets in the capture; [acked, head) is in the ring
+ *
+ * When the connection breaks, a new call is opened with resume; the server says what it has,
+ * `sent` goes back there, and everything behind is sent again.
+ */
+#include "ask.h"
+#include "base/crc32c.h"
+#include "tracelake/v1/ingest.pb-c.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char method[] = "/tracelake.v1.Ingest/Push";
+
+enum {
+    WINDOW = 16 << 20,
+    CHUNK = 256 << 10,
+    CHUNK_MAX = (4 << 20) - (64 << 10), /* proto/tracelake/v1/ingest.proto */
+    QUEUE = 512 << 10,                  /* framed bytes that may wait for the connection */
+    RETRY_MS = 30000,
+    HELD_MS = 3000,
+    BACKOFF_FIRST_MS = 10,
+    BACKOFF_MAX_MS = 3000
+};
+
+struct tracelake_push {
+    struct tracelake *lake;
+    struct tl_ask *ask; /* NULL: not connected */
+    char *rig, *setup, *trace;
+    size_t chunk;
+    int retry_ms; /* -1: for ever, 0: not at all */
+    void (*notice)(void *context, const char *text);
+    void *context;
+    uint8_t *ring;
+    size_t cap;
+    uint64_t acked, sent, head;
+    int64_t since;  /* when anything was acknowledged last, or connected: ms */
+    bool finishing; /* Finish was queued in this call */
+    bool finished;
+    bool failed;
+    struct tracelake_error why;
+};
+
+/* ---- one call ----------------------------------------------------------------------------- */
+
+static int bad_answer(struct tracelake_error *error)
+{
+    return tl_client_fail(error, TRACELAKE_BAD,
+                          "the server answered a push with what is no "
+                          "answer to it");
+}
+
+/* Take the next reply. Kinds: Opened, Ack, Finished. */
+static int take_reply(struct tracelake_push *push, struct tl_bytes bytes,
+                      Tracelake__V1__PushReply **out, struct tracelake_error *error)
+{
+    return tl_ask_unpack(push->ask, &tracelake__v1__push_reply__descriptor, bytes, out, error);
+}
+
+static int send_open(struct tracelake_push *push, bool resume, struct tracelake_error *error)
+{
+    Tracelake__V1__Open open = TRACELAKE__V1__OPEN__INIT;
+    Tracelake__V1__PushRequest request = TRACELAKE__V1__PUSH_REQUEST__INIT;
+    open.rig = push->rig;
+    open.trace = push->trace;
+    open.setup = push->setup;
+    open.resume = resume;
+    request.step_case = TRACELAKE__V1__PUSH_REQUEST__STEP_OPEN;
+    request.open = &open;
+    return tl_ask_send(push->ask, &request.base, error);
+}
+
+/* An answer that ends the call with OK where more was due. */
+static int early_end(int result, struct tracelake_error *error)
+{
+    if (result != TRACELAKE_EOF)
+        return result;
+    return tl_client_fail(error, TRACELAKE_UNREACHABLE, "the server ended the push");
+}
+
+/* Open the call; `*durable` is where the server wants to go on. */
+static int begin(struct tracelake_push *push, bool resume, uint64_t *durable,
+                 struct tracelake_error *error)
+{
+    struct tl_bytes bytes;
+    Tracelake__V1__PushReply *reply = NULL;
+    int result = tl_ask_open(&push->ask, push->lake, method, 0, error);
+    if (result == TRACELAKE_OK)
+        result = send_open(push, resume, error);
+    if (result == TRACELAKE_OK)
+        result = early_end(tl_ask_recv(push->ask, &bytes, error), error);
+    if (result == TRACELAKE_OK)
+        result = take_reply(push, bytes, &reply, error);
+    if (result == TRACELAKE_OK && reply->step_case != TRACELAKE__V1__PUSH_REPLY__STEP_OPENED)
+        result = bad_answer(error);
+    if (result == TRACELAKE_OK && !push->trace[0]) {
+        char *id = strdup(reply->opened->trace);
+        result = id ? TRACELAKE_OK : tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+        if (id) {
+            free(push->trace);
+            push->trace = id;
+        }
+    }
+    if (result == TRACELAKE_OK)
+        *durable = reply->opened->durable;
+    if (reply)
+        tracelake__v1__push_reply__free_unpacked(reply, NULL);
+    if (result < 0) {
+        tl_ask_close(push->ask);
+        push->ask = NULL;
+    }
+    push->since = tl_wire_now();
+    push->finishing = false;
+    return result;
+}
+
+/* Queue the next chunk, taken from the ring where it does not wrap. */
+static int send_chunk(struct tracelake_push *push, struct tracelake_error *error)
+{
+    const size_t at = (size_t)(push->sent % push->cap);
+    size_t n = push->cap - at;
+    if (n > push->head - push->sent)
+        n = (size_t)(push->head - push->sent);
+    if (n > push->chunk)
+        n = push->chunk;
+    Tracelake__V1__Chunk chunk = TRACELAKE__V1__CHUNK__INIT;
+    Tracelake__V1__PushRequest request = TRACELAKE__V1__PUSH_REQUEST__INIT;
+    chunk.offset = push->sent;
+    chunk.data.data = push->ring + at;
+    chunk.data.len = n;
+    chunk.crc32c = tl_crc32c(0, push->ring + at, n);
+    request.step_case = TRACELAKE__V1__PUSH_REQUEST__STEP_CHUNK;
+    request.chunk = &chunk;
+    const int result = tl_ask_send(push->ask, &request.base, error);
+    if (result == TRACELAKE_OK)
+        push->sent += n;
+    return result;
+}
+
+static int send_finish(struct tracelake_push *push, struct tracelake_error *error)
+{
+    Tracelake__V1__Finish finish = TRACELAKE__V1__FINISH__INIT;
+    Tracelake__V1__PushRequest request = TRACELAKE__V1__PUSH_REQUEST__INIT;
+    finish.length = push->head;
+    request.step_case = TRACELAKE__V1__PUSH_REQUEST__STEP_FINISH;
+    request.finish = &finish;
+    const int result = tl_ask_send(push->ask, &request.base, error);
+    if (result == TRACELAKE_OK) {
+        push->finishing = true;
+        tl_ask_end(push->ask);
+    }
+    return result;
+}
+
+static int take_durable(struct tracelake_push *push, uint64_t durable,
+                        struct tracelake_error *error)
+{
+    if (durable > push->head)
+        return tl_client_fail(error, TRACELAKE_BAD,
+                              "the server acknowledged bytes that were never sent");
+    if (durable > push->acked) {
+        push->acked = durable;
+        push->since = tl_wire_now();
+    }
+    /* The server may have got them from a call before this one. */
+    if (durable > push->sent)
+        push->sent = durable;
+    return TRACELAKE_OK;
+}
+
+/* Take every reply that is there. */
+static int take_replies(struct tracelake_push *push, struct tracelake_error *error)
+{
+    for (;;) {
+        struct tl_bytes bytes;
+        Tracelake__V1__PushReply *reply;
+        int result = tl_ask_take(push->ask, &bytes, error);
+        if (result == TRACELAKE_AGAIN)
+            return TRACELAKE_OK;
+        if (result == TRACELAKE_EOF && push->finished)
+            return TRACELAKE_OK;
+        if (result < 0)
+            return early_end(result, error);
+        result = take_reply(push, bytes, &reply, error);
+        if (result < 0)
+            return result;
+        switch (reply->step_case) {
+        case TRACELAKE__V1__PUSH_REPLY__STEP_ACK:
+            result = take_durable(push, reply->ack->durable, error);
+            break;
+        case TRACELAKE__V1__PUSH_REPLY__STEP_FINISHED:
+            result = take_durable(push, reply->finished->durable, error);
+            if (result == TRACELAKE_OK && push->finishing && push->acked == push->head)
+                push->finished = true;
+            else if (result == TRACELAKE_OK)
+                result = bad_answer(error);
+            break;
+        default:
+            result = bad_answer(error);
+        }
+        tracelake__v1__push_reply__free_unpacked(reply, NULL);
+        if (result < 0)
+            return result;
+    }
+}
+
+/* Queue what the connection can take, move bytes for up to `ms`, take the replies. AGAIN:
+ * nothing moved. */
+static int serve_once(struct tracelake_push *push, int ms, struct tracelake_error *error)
+{
+    int result = TRACELAKE_OK;
+    while (result == TRACELAKE_OK && push->sent < push->head && tl_ask_unsent(push->ask) < QUEUE)
+        result = send_chunk(push, error);
+    if (result < 0)
+        return result;
+    tl_mux_consume(push->ask->mux, &push->ask->io);
+    const int moved = tl_mux_step(push->ask->mux, ms, error);
+    /* Words that came before the connection broke count: they say why. */
+    struct tracelake_error words;
+    result = take_replies(push, &words);
+    if (result < 0) {
+        if (error)
+            *error = words;
+        return result;
+    }
+    return moved;
+}
+
+/* ---- reconnecting ------------------------------------------------------------------------- */
+
+static void tell(const struct tracelake_push *push, const char *text)
+{
+    if (push->notice)
+        push->notice(push->context, text);
+}
+
+/* May trying again help? A trace that seems to be held by another rig is most likely held by our
+ * own dead connection, which the server has not noticed yet. */
+static bool passes(const struct tracelake_push *push, int result)
+{
+    switch (result) {
+    case TRACELAKE_UNREACHABLE:
+    case TRACELAKE_TIMEOUT:
+    case TRACELAKE_EXISTS:
+        return true;
+    case TRACELAKE_NOSPACE:
+    case TRACELAKE_IO:
+        return push->retry_ms < 0;
+    default:
+        return false;
+    }
+}
+
+static int rewind_to(struct tracelake_push *push, uint64_t durable, struct tracelake_error *error)
+{
+    if (durable < push->acked)
+        return tl_client_fail(error, TRACELAKE_IO,
+                              "the server has lost bytes that it had acknowledged (it has %llu, "
+                              "had %llu); push the capture again under another name",
+                              (unsigned long long)durable, (unsigned long long)push->acked);
+    const int result = take_durable(push, durable, error);
+    push->sent = durable;
+    return result;
+}
+
+/* The finish was under way when the connection broke: did it arrive? */
+static int check_finished(struct tracelake_push *push, struct tracelake_error *error)
+{
+    uint64_t durable;
+    bool complete;
+    const int result = tracelake_offset(push->lake, push->trace, &durable, &complete, error);
+    if (result == TRACELAKE_OK && complete && durable == push->head) {
+        push->acked = push->sent = push->head;
+        push->finished = true;
+    }
+    return result;
+}
+
+/* Wait, but end with an interrupt. */
+static int pause_for(struct tracelake_push *push, int ms, struct tracelake_error *error)
+{
+    const int64_t until = tl_wire_now() + ms;
+    for (int64_t left = ms; left > 0; left = until - tl_wire_now()) {
+        const int slept = tl_wire_sleep((int)left, push->lake->wake_fd, error);
+        if (slept < 0)
+            return slept;
+    }
+    return TRACELAKE_OK;
+}
+
+static int try_again(struct tracelake_push *push, bool was_finishing, struct tracelake_error *error)
+{
+    uint64_t durable;
+    if (was_finishing) {
+        const int result = check_finished(push, error);
+        if (result < 0 || push->finished)
+            return result;
+    }
+    const int result = begin(push, true, &durable, error);
+    return result < 0 ? result : rewind_to(push, durable, error);
+}
+
+/* The call failed with `result`: connect again, within the time that was allowed for it. */
+static int reconnect(struct tracelake_push *push, int result, struct tracelake_error *error)
+{
+    const bool was_finishing = push->finishing;
+    const int64_t begun = tl_wire_now();
+    int backoff = BACKOFF_FIRST_MS;
+    bool told = false;
+    tl_ask_close(push->ask);
+    push->ask = NULL;
+    while (result < 0 && passes(push, result)) {
+        const int64_t left = push->retry_ms < 0 ? backoff : begun + push->retry_ms - tl_wire_now();
+        if (left <= 0)
+            break;
+        if (!told)
+            tell(push, push->why.text);
+        told = true;
+        const int paused = pause_for(push, left < backoff ? (int)left : backoff, error);
+        if (paused < 0)
+            return paused;
+        backoff = backoff * 2 < BACKOFF_MAX_MS ? backoff * 2 : BACKOFF_MAX_MS;
+        result = try_again(push, was_finishing, &push->why);
+    }
+    if (result < 0 && error)
+        *error = push->why;
+    if (result == TRACELAKE_OK && told)
+        tell(push, "connected again");
+    return result;
+}
+
+/* Serve for up to `ms`; a broken connection is made again. AGAIN: nothing moved. */
+static int serve(struct tracelake_push *push, int ms, struct tracelake_error *error)
+{
+    if (push->failed) {
+        if (error)
+            *error = push->why;
+        return push->why.code;
+    }
+    const int patience = push->lake->timeout_ms;
+    /* Without a call: a reconnect was interrupted, and is taken up again here. */
+    int result = push->ask ? serve_once(push, ms, &push->why) : TRACELAKE_UNREACHABLE;
+    if (result == TRACELAKE_AGAIN && (push->acked < push->head || push->finishing) &&
+        patience >= 0 && tl_wire_now() - push->since > patience)
+        result = tl_client_fail(&push->why, TRACELAKE_TIMEOUT,
+                                "the server has acknowledged nothing for %d s", patience / 1000);
+    if (result == TRACELAKE_OK || result == TRACELAKE_AGAIN || push->finished)
+        return result == TRACELAKE_AGAIN ? result : TRACELAKE_OK;
+    if (result == TRACELAKE_CANCELLED) {
+        if (error)
+            *error = push->why;
+        return result;
+    }
+    result = reconnect(push, result, error);
+    if (result < 0 && result != TRACELAKE_CANCELLED)
+        push->failed = true;
+    return result;
+}
+
+/* ---- the session -------------------------------------------------------------------------- */
+
+static int take_options(struct tracelake_push *push, const struct tracelake_push_options *options,
+                        struct tracelake_error *error)
+{
+    if (!options->rig || !*options->rig || !options->setup)
+        return tl_client_fail(error, TRACELAKE_USAGE, "a push needs a rig's name and a setup");
+    if (options->chunk_bytes > CHUNK_MAX)
+        return tl_client_fail(error, TRACELAKE_USAGE, "chunks have at most %d bytes", CHUNK_MAX);
+    push->chunk = options->chunk_bytes ? options->chunk_bytes : CHUNK;
+    push->cap = options->window_bytes ? options->window_bytes : WINDOW;
+    push->retry_ms = options->retry_ms == 0    ? RETRY_MS
+                     : options->retry_ms == -1 ? -1
+                     : options->retry_ms < 0   ? 0
+                                               : options->retry_ms;
+    push->notice = options->notice;
+    push->context = options->context;
+    push->rig = strdup(options->rig);
+    push->setup = strdup(options->setup);
+    push->trace = strdup(options->trace ? options->trace : "");
+    push->ring = malloc(push->cap);
+    if (!push->rig || !push->setup || !push->trace || !push->ring)
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    return TRACELAKE_OK;
+}
+
+/* A trace that is to be resumed may still be held by the connection that just broke: give the
+ * server a moment to notice. */
+static int begin_first(struct tracelake_push *push, bool resume, uint64_t *durable,
+                       struct tracelake_error *error)
+{
+    const int64_t until =
+        tl_wire_now() +
+        (push->retry_ms < HELD_MS && push->retry_ms >= 0 ? push->retry_ms : HELD_MS);
+    for (;;) {
+        int result = begin(push, resume, durable, error);
+        if (result != TRACELAKE_EXISTS || !resume || tl_wire_now() > until)
+            return result;
+        result = pause_for(push, BACKOFF_FIRST_MS, error);
+        if (result < 0)
+            return result;
+    }
+}
+
+int tracelake_push_open(struct tracelake_push **out, struct tracelake *lake,
+                        const struct tracelake_push_options *options, struct tracelake_error *error)
+{
+    struct tracelake_push *push = calloc(1, sizeof *push);
+    if (!push)
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    push->lake = lake;
+    uint64_t durable = 0;
+    int result = take_options(push, options, error);
+    if (result == TRACELAKE_OK)
+        result = begin_first(push, options->resume, &durable, error);
+    if (result < 0) {
+        tracelake_push_close(push);
+        return result;
+    }
+    push->acked = push->sent = push->head = durable;
+    *out = push;
+    return TRACELAKE_OK;
+}
+
+const char *tracelake_push_trace(const struct tracelake_push *push)
+{
+    return push->trace;
+}
+
+uint64_t tracelake_push_offset(const struct tracelake_push *push)
+{
+    return push->head;
+}
+
+uint64_t tracelake_push_acked(const struct tracelake_push *push)
+{
+    return push->acked;
+}
+
+int tracelake_push_write(struct tracelake_push *push, const void *data, size_t n,
+                         struct tracelake_error *error)
+{
+    const uint8_t *p = data;
+    if (push->acked == push->head)
+        push->since = tl_wire_now();
+    while (n > 0) {
+        const size_t room = push->cap - (size_t)(push->head - push->acked);
+        const size_t at = (size_t)(push->head % push->cap);
+        size_t now = push->cap - at;
+        if (now > room)
+            now = room;
+        if (now > n)
+            now = n;
+        if (now)
+            memcpy(push->ring + at, p, now);
+        push->head += now;
+        p += now;
+        n -= now;
+        /* Wait only for room; else send what the connection takes now. */
+        int result;
+        do
+            result = serve(push, now ? 0 : 1000, error);
+        while (result == TRACELAKE_OK && push->sent < push->head && now);
+        if (result < 0 && result != TRACELAKE_AGAIN)
+            return result;
+    }
+    return TRACELAKE_OK;
+}
+
+int tracelake_push_serve(struct tracelake_push *push, int ms, struct tracelake_error *error)
+{
+    const int64_t until = tl_wire_now() + ms;
+    for (;;) {
+        const int64_t left = until - tl_wire_now();
+        const int result = serve(push, left > 0 ? (int)left : 0, error);
+        if (result < 0 && result != TRACELAKE_AGAIN)
+            return result;
+        if (left <= 0 || push->acked == push->head)
+            return TRACELAKE_OK;
+    }
+}
+
+int tracelake_push_flush(struct tracelake_push *push, struct tracelake_error *error)
+{
+    while (push->acked < push->head) {
+        const int result = serve(push, 1000, error);
+        if (result < 0 && result != TRACELAKE_AGAIN)
+            return result;
+    }
+    return TRACELAKE_OK;
+}
+
+int tracelake_push_finish(struct tracelake_push *push, struct tracelake_error *error)
+{
+    while (!push->finished) {
+        int result = serve(push, push->sent < push->head || push->finishing ? 1000 : 0, error);
+        if (result < 0 && result != TRACELAKE_AGAIN)
+            return result;
+        /* A call that was made again has not been told yet. */
+        if (push->sent == push->head && !push->finishing && !push->finished) {
+            result = send_finish(push, error);
+            if (result < 0)
+                return result;
+        }
+    }
+    return TRACELAKE_OK;
+}
+
+void tracelake_push_close(struct tracelake_push *push)
+{
+    if (!push)
+        return;
+    tl_ask_close(push->ask);
+    free(push->rig);
+    free(push->setup);
+    free(push->trace);
+    free(push->ring);
+    free(push);
+}
+
+int tracelake_offset(struct tracelake *lake, const char *trace, uint64_t *durable, bool *complete,
+                     struct tracelake_error *error)
+{
+    Tracelake__V1__GetOffsetRequest request = TRACELAKE__V1__GET_OFFSET_REQUEST__INIT;
+    Tracelake__V1__GetOffsetReply *reply;
+    request.trace = (char *)(uintptr_t)trace;
+    const int result = tl_ask_once(lake, "/tracelake.v1.Ingest/GetOffset", 0, &request.base,
+                                   &tracelake__v1__get_offset_reply__descriptor, &reply, error);
+    if (result < 0)
+        return result;
+    *durable = reply->durable;
+    if (complete)
+        *complete = reply->complete;
+    tracelake__v1__get_offset_reply__free_unpacked(reply, NULL);
+    return TRACELAKE_OK;
+}

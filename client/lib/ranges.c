@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranges as files, and look-ups. */
+#include "ask.h"
+#include "tracelake/v1/ranges.pb-c.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tracelake_fetch {
+    struct tl_ask *ask;
+    Tracelake__V1__FetchReply *reply; /* whose data was handed out last */
+    uint64_t first, count;
+    bool begun;
+};
+
+static char *text(const char *s)
+{
+    return (char *)(uintptr_t)(s ? s : "");
+}
+
+/* On the wire 0 stands for the end. */
+static uint64_t end_of(uint64_t to)
+{
+    return to == TRACELAKE_END ? 0 : to;
+}
+
+static int open_fetch(struct tracelake_fetch **out, struct tracelake *lake, const char *method,
+                      int timeout_ms, const ProtobufCMessage *request,
+                      struct tracelake_error *error)
+{
+    struct tracelake_fetch *fetch = calloc(1, sizeof *fetch);
+    if (!fetch)
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    int result = tl_ask_open(&fetch->ask, lake, method, timeout_ms, error);
+    if (result == TRACELAKE_OK)
+        result = tl_ask_send(fetch->ask, request, error);
+    if (result < 0) {
+        tracelake_fetch_close(fetch);
+        return result;
+    }
+    tl_ask_end(fetch->ask);
+    *out = fetch;
+    return TRACELAKE_OK;
+}
+
+int tracelake_fetch_open(struct tracelake_fetch **out, struct tracelake *lake,
+                         const struct tracelake_range *range, enum tracelake_format format,
+                         struct tracelake_error *error)
+{
+    Tracelake__V1__FetchRequest request = TRACELAKE__V1__FETCH_REQUEST__INIT;
+    if (range->from > range->to)
+        return tl_client_fail(error, TRACELAKE_USAGE, "the range ends before it begins");
+    request.trace = text(range->trace);
+    request.stream = text(range->stream);
+    request.unit = (Tracelake__V1__Unit)range->unit;
+    request.from = range->from;
+    request.to = end_of(range->to);
+    /* [0, 0) cannot be said on the wire; [1, 1) is as empty. */
+    if (range->to == 0)
+        request.from = request.to = 1;
+    request.format = (Tracelake__V1__Format)format;
+    return open_fetch(out, lake, "/tracelake.v1.Ranges/Fetch", 0, &request.base, error);
+}
+
+int tracelake_follow_open(struct tracelake_fetch **out, struct tracelake *lake, const char *trace,
+                          const char *stream, uint64_t from, enum tracelake_format format,
+                          struct tracelake_error *error)
+{
+    Tracelake__V1__FollowRequest request = TRACELAKE__V1__FOLLOW_REQUEST__INIT;
+    request.trace = text(trace);
+    request.stream = text(stream);
+    request.from = from;
+    request.format = (Tracelake__V1__Format)format;
+    return open_fetch(out, lake, "/tracelake.v1.Ranges/Follow", -1, &request.base, error);
+}
+
+static void drop_reply(struct tracelake_fetch *fetch)
+{
+    if (fetch->reply)
+        tracelake__v1__fetch_reply__free_unpacked(fetch->reply, NULL);
+    fetch->reply = NULL;
+}
+
+int tracelake_fetch_next(struct tracelake_fetch *fetch, const void **data, size_t *n,
+                         struct tracelake_error *error)
+{
+    do {
+        struct tl_bytes bytes;
+        drop_reply(fetch);
+        int result = tl_ask_recv(fetch->ask, &bytes, error);
+        if (result == TRACELAKE_OK)
+            result = tl_ask_unpack(fetch->ask, &tracelake__v1__fetch_reply__descriptor, bytes,
+                                   &fetch->reply, error);
+        if (result < 0)
+            return result;
+        if (!fetch->begun) {
+            fetch->first = fetch->reply->first;
+            fetch->count = fetch->reply->count;
+            fetch->begun = true;
+        }
+    } while (fetch->reply->data.len == 0);
+    *data = fetch->reply->data.data;
+    *n = fetch->reply->data.len;
+    return TRACELAKE_OK;
+}
+
+void tracelake_fetch_extent(const struct tracelake_fetch *fetch, uint64_t *first, uint64_t *count)
+{
+    *first = fetch->first;
+    *count = fetch->count;
+}
+
+void tracelake_fetch_close(struct tracelake_fetch *fetch)
+{
+    if (!fetch)
+        return;
+    drop_reply(fetch);
+    tl_ask_close(fetch->ask);
+    free(fetch);
+}
+
+/* ---- look-ups ----------------------------------------------------------------------------- */
+
+static void copy_position(struct tracelake_position *out, const Tracelake__V1__Position *from)
+{
+    if (from)
+        *out = (struct tracelake_position){from->insn, from->time, from->byte, from->has_time};
+    else /* all zero is not sent */
+        *out = (struct tracelake_position){0};
+}
+
+int tracelake_locate(struct tracelake *lake, const char *trace, const char *stream,
+                     enum tracelake_unit unit, uint64_t at, struct tracelake_position *out,
+                     struct tracelake_error *error)
+{
+    Tracelake__V1__LocateRequest request = TRACELAKE__V1__LOCATE_REQUEST__INIT;
+    Tracelake__V1__Position *reply;
+    request.trace = text(trace);
+    request.stream = text(stream);
+    request.unit = (Tracelake__V1__Unit)unit;
+    request.at = at;
+    const int result = tl_ask_once(lake, "/tracelake.v1.Ranges/Locate", 0, &request.base,
+                                   &tracelake__v1__position__descriptor, &reply, error);
+    if (result < 0)
+        return result;
+    copy_position(out, reply);
+    tracelake__v1__position__free_unpacked(reply, NULL);
+    return TRACELAKE_OK;
+}
+
+static int copy_hits(const Tracelake__V1__FindReply *reply, struct tracelake_hit **hits, size_t *n)
+{
+    struct tracelake_hit *list = calloc(reply->n_hits + 1, sizeof *list);
+    if (!list)
+        return TRACELAKE_NOMEM;
+    for (size_t i = 0; i < reply->n_hits; i++) {
+        copy_position(&list[i].at, reply->hits[i]->at);
+        list[i].pc = reply->hits[i]->pc;
+        snprintf(list[i].text, sizeof list[i].text, "%s", reply->hits[i]->text);
+    }
+    *hits = list;
+    *n = reply->n_hits;
+    return TRACELAKE_OK;
+}
+
+int tracelake_find(struct tracelake *lake, const struct tracelake_query *query,
+                   struct tracelake_hit **hits, size_t *n, bool *more,
+                   struct tracelake_error *error)
+{
+    Tracelake__V1__FindRequest request = TRACELAKE__V1__FIND_REQUEST__INIT;
+    Tracelake__V1__PcRange pc = TRACELAKE__V1__PC_RANGE__INIT;
+    Tracelake__V1__FindReply *reply;
+    request.trace = text(query->trace);
+    request.stream = text(query->stream);
+    request.from = query->from;
+    request.to = end_of(query->to);
+    request.limit = query->limit;
+    switch (query->kind) {
+    case TRACELAKE_FIND_PC:
+        pc.from = query->pc_from;
+        pc.to = query->pc_to;
+        request.what_case = TRACELAKE__V1__FIND_REQUEST__WHAT_PC;
+        request.pc = &pc;
+        break;
+    case TRACELAKE_FIND_SYMBOL:
+        request.what_case = TRACELAKE__V1__FIND_REQUEST__WHAT_SYMBOL;
+        request.symbol = text(query->text);
+        break;
+    case TRACELAKE_FIND_EVENT:
+        request.what_case = TRACELAKE__V1__FIND_REQUEST__WHAT_EVENT;
+        request.event = text(query->text);
+        break;
+    }
+    int result = tl_ask_once(lake, "/tracelake.v1.Ranges/Find", 0, &request.base,
+                             &tracelake__v1__find_reply__descriptor, &reply, error);
+    if (result < 0)
+        return result;
+    *more = reply->more;
+    result = copy_hits(reply, hits, n);
+    tracelake__v1__find_reply__free_unpacked(reply, NULL);
+    return result < 0 ? tl_client_fail(error, result, "out of memory") : result;
+}
+
+int tracelake_stats(struct tracelake *lake, const char *trace, const char *stream, uint64_t from,
+                    uint64_t to, char **json, struct tracelake_error *error)
+{
+    Tracelake__V1__StatsRequest request = TRACELAKE__V1__STATS_REQUEST__INIT;
+    Tracelake__V1__StatsReply *reply;
+    request.trace = text(trace);
+    request.stream = text(stream);
+    request.from = from;
+    request.to = end_of(to);
+    const int result = tl_ask_once(lake, "/tracelake.v1.Ranges/Stats", 0, &request.base,
+                                   &tracelake__v1__stats_reply__descriptor, &reply, error);
+    if (result < 0)
+        return result;
+    *json = strdup(reply->json);
+    tracelake__v1__stats_reply__free_unpacked(reply, NULL);
+    return *json ? TRACELAKE_OK : tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void stream_fini(struct tracelake_stream *stream)
+{
+    free(stream->name);
+    free(stream->protocol);
+}
+
+void tl_client_trace_fini(struct tracelake_trace *trace)
+{
+    free(trace->id);
+    free(trace->rig);
+    free(trace->format);
+    free(trace->message);
+    for (size_t i = 0; i < trace->n_labels; i++) {
+        free(trace->labels[i].key);
+        free(trace->labels[i].value);
+    }
+    free(trace->labels);
+    for (size_t i = 0; i < trace->n_streams; i++)
+        stream_fini(&trace->streams[i]);
+    free(trace->streams);
+    *trace = (struct tracelake_trace){0};
+}
+
+static int copy_text(char **out, const char *from)
+{
+    *out = strdup(from ? from : "");
+    return *out ? TRACELAKE_OK : TRACELAKE_NOMEM;
+}
+
+static int copy_stream(struct tracelake_stream *out, const Tracelake__V1__Stream *from)
+{
+    out->insns = from->insns;
+    out->sealed_insns = from->sealed_insns;
+    out->shards = from->shards;
+    out->time_first = from->time_first;
+    out->time_last = from->time_last;
+    out->events = from->events;
+    out->gaps = from->gaps;
+    out->lost_bytes = from->lost_bytes;
+    out->stored_bytes = from->stored_bytes;
+    out->has_time = from->has_time;
+    out->time_unit_ns = from->time_unit_ns;
+    const int named = copy_text(&out->name, from->name);
+    return named < 0 ? named : copy_text(&out->protocol, from->protocol);
+}
+
+static int copy_labels(struct tracelake_trace *out, const Tracelake__V1__Trace *from)
+{
+    if (!from->n_labels)
+        return TRACELAKE_OK;
+    out->labels = calloc(from->n_labels, sizeof *out->labels);
+    if (!out->labels)
+        return TRACELAKE_NOMEM;
+    for (size_t i = 0; i < from->n_labels; i++) {
+        out->n_labels++;
+        if (copy_text(&out->labels[i].key, from->labels[i]->key) < 0 ||
+            copy_text(&out->labels[i].value, from->labels[i]->value) < 0)
+            return TRACELAKE_NOMEM;
+    }
+    return TRACELAKE_OK;
+}
+
+static int copy_streams(struct tracelake_trace *out, const Tracelake__V1__Trace *from)
+{
+    if (!from->n_streams)
+        return TRACELAKE_OK;
+    out->streams = calloc(from->n_streams, sizeof *out->streams);
+    if (!out->streams)
+        return TRACELAKE_NOMEM;
+    for (size_t i = 0; i < from->n_streams; i++) {
+        out->n_streams++;
+        if (copy_stream(&out->streams[i], from->streams[i]) < 0)
+            return TRACELAKE_NOMEM;
+    }
+    return TRACELAKE_OK;
+}
+
+static enum tracelake_state state_of(Tracelake__V1__TraceState state)
+{
+    switch (state) {
+    case TRACELAKE__V1__TRACE_STATE__TRACE_STATE_LIVE:
+        return TRACELAKE_LIVE;
+    case TRACELAKE__V1__TRACE_STATE__TRACE_STATE_DECODING:
+        return TRACELAKE_DECODING;
+    case TRACELAKE__V1__TRACE_STATE__TRACE_STATE_SEALED:
+        return TRACELAKE_SEALED;
+    case TRACELAKE__V1__TRACE_STATE__TRACE_STATE_FAILED:
+        return TRACELAKE_FAILED;
+    default:
+        return TRACELAKE_STATE_UNKNOWN;
+    }
+}
+
+int tl_client_trace(struct tracelake_trace *out, const Tracelake__V1__Trace *from)
+{
+    *out = (struct tracelake_trace){
+        .state = state_of(from->state),
+        .created_ns = from->created_ns,
+        .updated_ns = from->updated_ns,
+        .raw_bytes = from->raw_bytes,
+        .decoded_bytes = from->decoded_bytes,
+        .generation = from->generation,
+        .revision = from->revision,
+    };
+    if (copy_text(&out->id, from->id) < 0 || copy_text(&out->rig, from->rig) < 0 ||
+        copy_text(&out->format, from->format) < 0 || copy_text(&out->message, from->message) < 0 ||
+        copy_labels(out, from) < 0 || copy_streams(out, from) < 0) {
+        tl_client_trace_fini(out);
+        return TRACELAKE_NOMEM;
+    }
+    return TRACELAKE_OK;
+}

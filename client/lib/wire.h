@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bytes' way to the server: a non-blocking TCP connection, with or without TLS. One thread.
+ * It is watched together with a wake descriptor, so that another thread can end a wait.
+ */
+#ifndef TL_CLIENT_WIRE_H
+#define TL_CLIENT_WIRE_H
+
+#include "url.h"
+
+struct tl_wire;
+
+struct tl_wire_options {
+    const char *cafile; /* NULL: the system's */
+    const uint8_t *pin; /* SHA-256 of the certificate, 32 bytes, or NULL */
+    bool insecure;
+    int connect_ms;
+    int wake_fd; /* readable: interrupted */
+};
+
+/* Connect, and shake hands for TLS with ALPN h2. UNREACHABLE, DENIED, TIMEOUT, CANCELLED. */
+TL_MUST_USE int tl_wire_open(struct tl_wire **out, const struct tl_url *url,
+                             const struct tl_wire_options *options, struct tracelake_error *error);
+void tl_wire_close(struct tl_wire *wire);
+
+/* Bytes moved (> 0), AGAIN, or UNREACHABLE (also at the orderly end). */
+TL_MUST_USE long tl_wire_read(struct tl_wire *wire, void *p, size_t n,
+                              struct tracelake_error *error);
+TL_MUST_USE long tl_wire_write(struct tl_wire *wire, const void *p, size_t n,
+                               struct tracelake_error *error);
+
+/* Wait until it can be read, or (if `writing`) written, for up to `ms` (< 0: for ever). OK,
+ * AGAIN when the time is over, CANCELLED. */
+TL_MUST_USE int tl_wire_wait(struct tl_wire *wire, bool writing, int ms,
+                             struct tracelake_error *error);
+
+/* Sleep for `ms`, or until a signal, or CANCELLED. */
+TL_MUST_USE int tl_wire_sleep(int ms, int wake_fd, struct tracelake_error *error);
+
+/* Monotonic milliseconds. */
+int64_t tl_wire_now(void);
+
+#endif
