@@ -62,6 +62,8 @@ static int on_packet(void *context, const struct tl_decode_stream *stream, const
 static int on_loss(void *context, const struct tl_decode_loss *loss)
 {
     struct run *const r = context;
+    if (!loss->fault)
+        return TL_OK;
     if (r->losses++ < LOSSES_SHOWN)
         tl_cli_warn(r->name, "offset 0x%llx: %s%s%s, %llu bytes not decoded",
                     (unsigned long long)loss->offset, loss->stream ? loss->stream->name : "",

@@ -56,7 +56,9 @@ static int lane_loss(void *context, const char *reason, uint64_t offset, uint64_
 {
     const struct lane *const lane = context;
     const struct tl_decode_sink *const sink = &lane->owner->sink;
-    const struct tl_decode_loss loss = {&lane->stream, reason, offset, bytes};
+    const struct tl_decode_loss loss = {
+        &lane->stream, reason, offset, bytes, tl_loss_is_fault(reason),
+    };
     return sink->loss ? sink->loss(sink->context, &loss) : TL_OK;
 }
 
@@ -143,7 +145,7 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
 static int on_frame_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
 {
     const struct coresight *const cs = context;
-    const struct tl_decode_loss loss = {NULL, reason, offset, bytes};
+    const struct tl_decode_loss loss = {NULL, reason, offset, bytes, tl_loss_is_fault(reason)};
     return cs->sink.loss ? cs->sink.loss(cs->sink.context, &loss) : TL_OK;
 }
 

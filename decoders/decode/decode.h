@@ -28,7 +28,11 @@ struct tl_decode_loss {
     const char *reason; /* borrowed for the call, e.g. "bad packet header" */
     uint64_t offset;    /* file offset of the first byte */
     uint64_t bytes;     /* how many, 0 if not known */
+    bool fault;         /* the input is damaged; else a capture's normal beginning or overflow */
 };
+
+/* Is this reason of a loss a fault of the input? For those who implement decode/ops.h. */
+bool tl_loss_is_fault(const char *reason);
 
 struct tl_decode_sink {
     void *context;

@@ -27,6 +27,15 @@ struct tl_decode {
     const struct tl_decode_ops *ops;
 };
 
+/*
+ * Reasons of a loss that are no fault of the input: every capture may begin in the middle, and a
+ * trace unit says itself when it lost something. All other reasons are faults.
+ */
+#define TL_LOSS_NOT_SYNC "not synchronised"
+#define TL_LOSS_OVERFLOW "trace unit overflow"
+#define TL_LOSS_DISCARD  "trace unit discard"
+#define TL_LOSS_NO_ID    "no trace ID yet"
+
 /* Where a stream decoder delivers. As struct tl_decode_sink, but of one stream. */
 struct tl_stream_sink {
     void *context;

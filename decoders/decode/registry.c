@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The only list of what can be decoded. */
 #include "decode/registry.h"
+
 #include "decode/ops.h"
+#include <string.h>
 
 static const struct tl_decode_ops *const containers[] = {
     [TL_CONTAINER_TPIU] = &tl_coresight_ops,
@@ -20,6 +22,12 @@ const struct tl_stream_ops *tl_stream_ops_of(enum tl_protocol protocol)
 {
     const size_t i = (size_t)protocol;
     return i < sizeof protocols / sizeof protocols[0] ? protocols[i] : NULL;
+}
+
+bool tl_loss_is_fault(const char *reason)
+{
+    return strcmp(reason, TL_LOSS_NOT_SYNC) && strcmp(reason, TL_LOSS_OVERFLOW) &&
+           strcmp(reason, TL_LOSS_DISCARD) && strcmp(reason, TL_LOSS_NO_ID);
 }
 
 int tl_decode_new(struct tl_decode **out, const struct tl_setup *setup,
