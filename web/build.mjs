@@ -4,7 +4,7 @@
 //   node build.mjs --out DIR --proto DIR [--protoc PROGRAM] [--dev]
 //
 // DIR holds node_modules already. --dev leaves out the type check and assets.c.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { createRequire } from "node:module";
@@ -48,8 +48,9 @@ function generateMessages() {
 }
 
 function typeCheck() {
-  execFileSync(path.join(out, "node_modules/.bin/tsc"), ["-p", path.join(out, "tsconfig.json")],
-    { stdio: "inherit" });
+  const tsc = path.join(out, "node_modules/.bin/tsc");
+  const { status } = spawnSync(tsc, ["-p", path.join(out, "tsconfig.json")], { stdio: "inherit" });
+  if (status !== 0) process.exit(1); // tsc has said why
 }
 
 const common = {

@@ -1,7 +1,124 @@
 // SPDX-License-Identifier: MIT
-import { fromBinary } from "@bufbuild/protobuf";
-import { html, render } from "lit-html";
-import { TileSchema } from "../gen/tracelake/v1/ranges_pb";
+// Puts the page together: panels by lit-html, the timeline beside them, one paint per frame.
+import { html, nothing, render, type TemplateResult } from "lit-html";
+import { App, type Session } from "./app.ts";
+import { describe } from "./describe.ts";
+import { duration, short } from "./format.ts";
+import { match } from "./keys.ts";
+import { timeIsNs } from "./model.ts";
+import type { Theme } from "./palette.ts";
+import { Header } from "./panels/header.ts";
+import { helpDialog } from "./panels/help.ts";
+import { laneTable } from "./panels/lanes.ts";
+import { traceList } from "./panels/list.ts";
+import { Side } from "./panels/side.ts";
+import { span } from "./scale.ts";
+import { Timeline } from "./timeline/timeline.ts";
 
-const tile = fromBinary(TileSchema, new Uint8Array());
-render(html`<h1>tracelake</h1><p>${tile.lanes.length}</p>`, document.getElementById("app")!);
+const root = document.getElementById("app")!;
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const app = new App(paint);
+const timeline = new Timeline(app);
+const header = new Header(app, toggleTheme, () => timeline.focus());
+const side = new Side(app);
+
+function chosenTheme(): Theme {
+  const stored = localStorage.getItem("theme");
+  return stored === "light" || stored === "dark" ? stored : dark.matches ? "dark" : "light";
+}
+
+function applyTheme(): void {
+  app.theme = chosenTheme();
+  document.documentElement.dataset.theme = app.theme;
+  app.changed();
+}
+
+function toggleTheme(): void {
+  const other: Theme = app.theme === "dark" ? "light" : "dark";
+  // Back at what the system says, the system leads again.
+  if ((other === "dark") === dark.matches) localStorage.removeItem("theme");
+  else localStorage.setItem("theme", other);
+  applyTheme();
+}
+
+function status(s: Session): TemplateResult {
+  const hover = timeline.hover ?? (s.cursor !== undefined ? timeline.inspect(s, s.lane, s.cursor) : undefined);
+  const d = hover && describe(s, hover);
+  const wide = span(s.view);
+  const size = s.view.axis === "insn" ? `${short(wide)} insns`
+    : timeIsNs(s.trace) ? duration(wide) : `${short(wide)} ticks`;
+  const cell = (name: string, text: string, cls = ""): TemplateResult | typeof nothing =>
+    text === "" ? nothing : html`<span class=${`cell ${cls}`} title=${name}>${text}</span>`;
+  return html`<footer>
+    ${d ? html`${cell("Lane", d.lane, "lane")}${cell("Function", d.what, "strong")}${cell("Its share", d.share)}
+      ${cell("Position", d.where, "num")}${cell("Width of what is under the pointer", d.width && `± ${d.width}`, "num muted")}
+      ${cell("Mode", d.mode)}${cell("Events", d.events)}${cell("Lost", d.lost, "bad")}` : nothing}
+    <span class="grow"></span>
+    <span class="cell num muted" title="Width of the view">${size} in view</span>
+    <span class="busy ${s.tiles.busy ? "on" : ""}" aria-hidden="true"></span>
+  </footer>`;
+}
+
+function tracePage(s: Session): TemplateResult {
+  return html`<main class="trace ${app.panel === "none" ? "wide" : ""}">
+    ${timeline.element}${side.view(s)}
+    ${app.table ? laneTable(app, s, timeline) : nothing}
+    </main>${status(s)}`;
+}
+
+function paint(): void {
+  const s = app.session;
+  document.title = s ? `${s.trace.id} – tracelake` : "tracelake";
+  render(html`${header.view()}
+    ${s ? tracePage(s) : traceList(app)}
+    ${app.help ? helpDialog(() => { app.help = false; app.changed(); }) : nothing}
+    <p id="timeline-help" class="hidden">W and S zoom, A and D move, comma and full stop step through
+      the trace, square brackets go to events, question mark shows all keys.</p>
+    <div class="hidden" role="status" aria-live="polite">${app.announced}</div>`, root);
+  if (s) timeline.draw();
+}
+
+function command(e: KeyboardEvent): void {
+  const target = e.target as HTMLElement;
+  const typing = target.closest("input, select, textarea") !== null;
+  const binding = match(e);
+  if (!binding || e.defaultPrevented) return;
+  if (typing && !(e.ctrlKey || e.metaKey)) return;
+  const s = app.session;
+  switch (binding.command) {
+    case "help": app.help = !app.help; break;
+    case "theme": toggleTheme(); break;
+    case "escape":
+      if (app.help) app.help = false;
+      else if (app.table) app.table = false;
+      else app.select(undefined);
+      break;
+    default:
+      if (!s || app.help) return;
+      switch (binding.command) {
+        case "search": header.focusSearch(); break;
+        case "follow":
+          if (s.trace.state !== "live" && s.trace.state !== "decoding") return;
+          app.follow(app.following === undefined ? 0 : undefined);
+          break;
+        case "axis": void app.setAxis(s.view.axis === "insn" ? "time" : "insn"); break;
+        case "panel": app.setPanel(app.panel === "none" ? "insns" : "none"); break;
+        case "table": app.table = !app.table; break;
+        case "hitForward": app.nextHit(1); break;
+        case "hitBack": app.nextHit(-1); break;
+        default:
+          // The rest belongs to the timeline, wherever the focus is, unless it means something there.
+          if (target.closest("button, a, [role=listbox], [role=tablist], [role=region], ol")
+            && /Arrow|Enter|Home|End/.test(e.code)) return;
+          if (target.id !== "timeline") timeline.key(e);
+          return;
+      }
+  }
+  e.preventDefault();
+  app.changed();
+}
+
+dark.addEventListener("change", applyTheme);
+window.addEventListener("keydown", command);
+applyTheme();
+app.start();

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// The server's HTTP interface. All of it is GET and idempotent: a request that fails in transport is
+// tried once more, since a server that drains its connection may drop those under way.
+import {
+  readFunctions, readHits, readInsns, readPosition, readSlices, readStats, readTrace, readTraces,
+  type FunctionRow, type Hit, type InsnRow, type Position, type Slice, type Stats, type Trace,
+} from "./model.ts";
+import type { Axis } from "./scale.ts";
+import type { TileId } from "./tile.ts";
+import { STRIPE_LANES } from "./tile.ts";
+
+export class ApiError extends Error {
+  constructor(readonly status: number, message: string) {
+    super(message);
+  }
+}
+
+/** GET, tried again once if the transport failed. Aborts are passed on. */
+export async function get(path: string, init: RequestInit = {}): Promise<Response> {
+  try {
+    return await fetch(path, init);
+  } catch (error) {
+    if (init.signal?.aborted || (error as Error).name === "AbortError") throw error;
+    return fetch(path, init);
+  }
+}
+
+async function json(path: string, signal?: AbortSignal): Promise<unknown> {
+  const reply = await get(path, { headers: { accept: "application/json" }, ...(signal ? { signal } : {}) });
+  if (!reply.ok) throw new ApiError(reply.status, await reason(reply));
+  return reply.json();
+}
+
+/** The server's own words for an error, as far as it has any. */
+async function reason(reply: Response): Promise<string> {
+  const body = (await reply.text().catch(() => "")).trim();
+  try {
+    const told = JSON.parse(body) as { error?: unknown; message?: unknown };
+    const words = told.message ?? told.error;
+    if (typeof words === "string") return words;
+    if (typeof words === "object" && words !== null && "message" in words) {
+      return String((words as { message: unknown }).message);
+    }
+  } catch {
+    // Not JSON.
+  }
+  return body !== "" && body.length < 200 && !body.startsWith("<") ? body
+    : `${reply.status} ${reply.statusText}`.trim();
+}
+
+const ROOT = "api/v1";
+
+function tracePath(trace: string): string {
+  return `${ROOT}/traces/${encodeURIComponent(trace)}`;
+}
+
+function streamPath(trace: string, stream: string): string {
+  return `${tracePath(trace)}/streams/${encodeURIComponent(stream)}`;
+}
+
+export async function traces(signal?: AbortSignal): Promise<Trace[]> {
+  return readTraces(await json(`${ROOT}/traces`, signal));
+}
+
+export async function trace(id: string, signal?: AbortSignal): Promise<Trace> {
+  return readTrace(await json(tracePath(id), signal));
+}
+
+export async function functions(id: string, signal?: AbortSignal): Promise<FunctionRow[]> {
+  return readFunctions(await json(`${tracePath(id)}/functions`, signal));
+}
+
+export async function locate(
+  id: string, stream: string, unit: Axis, at: number, signal?: AbortSignal,
+): Promise<Position> {
+  const where = `unit=${unit}&at=${Math.max(0, Math.floor(at))}`;
+  return readPosition(await json(`${streamPath(id, stream)}/locate?${where}`, signal));
+}
+
+export interface Query {
+  readonly symbol?: string;
+  readonly pc?: string;
+  readonly event?: string;
+}
+
+export async function find(
+  id: string, stream: string, query: Query, from: number, limit: number, signal?: AbortSignal,
+): Promise<{ hits: Hit[]; more: boolean }> {
+  const params = new URLSearchParams({ ...query, from: String(from), limit: String(limit) });
+  return readHits(await json(`${streamPath(id, stream)}/find?${params}`, signal));
+}
+
+export async function insns(
+  id: string, stream: string, from: number, count: number, signal?: AbortSignal,
+): Promise<InsnRow[]> {
+  return readInsns(
+    await json(`${streamPath(id, stream)}/insns?from=${from}&count=${count}`, signal));
+}
+
+export async function slices(
+  id: string, stream: string, axis: Axis, from: number, to: number, signal?: AbortSignal,
+): Promise<{ slices: Slice[]; truncated: boolean }> {
+  const where = `axis=${axis}&from=${Math.floor(from)}&to=${Math.ceil(to)}`;
+  return readSlices(await json(`${streamPath(id, stream)}/slices?${where}`, signal));
+}
+
+export async function stats(
+  id: string, stream: string, from: number, to: number, signal?: AbortSignal,
+): Promise<Stats> {
+  return readStats(await json(`${streamPath(id, stream)}/stats?from=${from}&to=${to}`, signal));
+}
+
+export function rangeUrl(
+  id: string, stream: string, unit: Axis, from: number, to: number, format: string,
+): string {
+  return `${streamPath(id, stream)}/range?unit=${unit}&from=${from}&to=${to}&format=${format}`;
+}
+
+export function tileUrl(id: string, generation: number, tile: TileId): string {
+  const lane = tile.stripe * STRIPE_LANES;
+  return `${tracePath(id)}/tiles/${tile.axis}/${tile.level}/${tile.index}`
+    + `?lanes=${lane}-${lane + STRIPE_LANES - 1}&gen=${generation}`;
+}

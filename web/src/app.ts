@@ -1,0 +1,595 @@
+// SPDX-License-Identifier: MIT
+// The state of the page and everything that changes it. Drawing reads it; it knows no DOM beyond
+// the location and the scheduling of frames.
+import * as api from "./api.ts";
+import { follow, settled } from "./follow.ts";
+import { InsnCache } from "./insns.ts";
+import { Live, type Connection } from "./live.ts";
+import {
+  extentOf, hasTime, type Hit, type Position, type Stats, type Stream, type Trace,
+} from "./model.ts";
+import type { Theme } from "./palette.ts";
+import {
+  centre, clamp, pan, span, whole, zoom, type Axis, type Extent, type View,
+} from "./scale.ts";
+import { parseSearch } from "./search.ts";
+import { SliceCache } from "./slices.ts";
+import { TileClient } from "./tiles.ts";
+import { decodePlace, emptyPlace, encodePlace, type Panel, type Place } from "./url.ts";
+
+const HITS = 1000;
+const URL_MS = 200;
+const ZOOM_REST_MS = 80;
+
+export interface Found {
+  readonly text: string;
+  readonly lane: number;
+  hits: readonly Hit[];
+  more: boolean;
+  running: boolean;
+  error: string;
+  index: number; // of the present hit, -1 before the first
+}
+
+export interface Measured {
+  readonly lane: number;
+  readonly from: number; // instructions
+  readonly to: number;
+  stats: Stats | undefined;
+  error: string;
+}
+
+/** Everything that belongs to the trace that is open. */
+export class Session {
+  readonly tiles: TileClient;
+  readonly slices: SliceCache;
+  private readonly insnCaches = new Map<string, InsnCache>();
+  names: string[] = []; // of functions by id
+  addresses: string[] = [];
+  view: View;
+  lane = 0;
+  cursor: number | undefined; // in units of the view's axis
+  position: Position | undefined; // of the cursor, once the server has said it
+  selection: readonly [number, number] | undefined; // in units of the axis
+  found: Found | undefined;
+  measured: Measured | undefined;
+  readonly open = new Set<number>(); // lanes whose call stack is shown
+  zoomedAt = -Infinity; // ms: when a zoom gesture last changed the level of detail
+
+  constructor(public trace: Trace, axis: Axis, private readonly app: App) {
+    this.tiles = new TileClient(trace.id, () => app.draw());
+    this.slices = new SliceCache(trace.id, () => app.draw());
+    this.view = whole(axis, extentOf(trace, axis));
+    if (trace.streams.length <= 6) trace.streams.forEach((_, i) => this.open.add(i));
+  }
+
+  get extent(): Extent {
+    return extentOf(this.trace, this.view.axis);
+  }
+
+  get stream(): Stream | undefined {
+    return this.trace.streams[this.lane];
+  }
+
+  insns(lane: number): InsnCache | undefined {
+    const stream = this.trace.streams[lane];
+    if (!stream) return undefined;
+    let cache = this.insnCaches.get(stream.name);
+    if (!cache) {
+      cache = new InsnCache(this.trace.id, stream.name, () => this.app.changed());
+      this.insnCaches.set(stream.name, cache);
+    }
+    return cache;
+  }
+
+  /** The cursor as an instruction of its lane, as far as that is known. */
+  get cursorInsn(): number | undefined {
+    if (this.cursor === undefined) return undefined;
+    return this.view.axis === "insn" ? Math.floor(this.cursor) : this.position?.insn;
+  }
+
+  nameOf = (id: number): string => this.names[id] ?? `function ${id}`;
+
+  dropDecoded(): void {
+    for (const cache of this.insnCaches.values()) cache.clear();
+    this.slices.clear();
+  }
+}
+
+export class App {
+  traces: Trace[] | undefined;
+  connection: Connection = "connecting";
+  session: Session | undefined;
+  trouble = ""; // why the trace in the URL cannot be shown
+  panel: Panel = "insns";
+  following: number | undefined;
+  help = false;
+  table = false;
+  filter = "";
+  searchText = "";
+  theme: Theme = "light";
+  announced = ""; // for the live region
+
+  private frame = 0;
+  private urlTimer: ReturnType<typeof setTimeout> | undefined;
+  private locating: AbortController | undefined;
+  private searching: AbortController | undefined;
+  private measuring: AbortController | undefined;
+  private opening: AbortController | undefined;
+  private readonly reduced = matchMedia("(prefers-reduced-motion: reduce)");
+  private functionsAt = -Infinity;
+
+  /** `paint` is called once a frame when something changed. */
+  constructor(private readonly paint: () => void) {}
+
+  start(): void {
+    new Live({
+      traces: (traces) => this.heard(traces),
+      connection: (state) => {
+        if (state === this.connection) return;
+        this.connection = state;
+        this.changed();
+      },
+    });
+    window.addEventListener("hashchange", () => this.fromUrl());
+    this.fromUrl();
+  }
+
+  changed(): void {
+    if (this.frame !== 0) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.step();
+      this.paint();
+    });
+  }
+
+  draw(): void {
+    this.changed();
+  }
+
+  say(text: string): void {
+    this.announced = text;
+    this.changed();
+  }
+
+  // ---- the URL ---------------------------------------------------------------------------
+
+  private place(): Place {
+    const s = this.session;
+    if (!s) return emptyPlace();
+    const all = whole(s.view.axis, s.extent);
+    const full = Math.abs(s.view.from - all.from) + Math.abs(s.view.to - all.to) < span(all) / 1000;
+    const bare = full || (this.following ?? 0) > 0;
+    return {
+      trace: s.trace.id, axis: s.view.axis, from: bare ? undefined : s.view.from,
+      to: bare ? undefined : s.view.to, lane: s.lane > 0 ? s.stream?.name : undefined,
+      at: s.cursor, select: s.selection, find: s.found?.text ?? "", panel: this.panel,
+      follow: this.following,
+    };
+  }
+
+  private toUrl(): void {
+    clearTimeout(this.urlTimer);
+    this.urlTimer = setTimeout(() => {
+      if (!this.session) return;
+      const hash = encodePlace(this.place());
+      if (hash !== location.hash) history.replaceState(null, "", hash);
+    }, URL_MS);
+  }
+
+  private fromUrl(): void {
+    clearTimeout(this.urlTimer);
+    const place = decodePlace(location.hash);
+    if (place.trace === undefined) {
+      this.close();
+    } else if (this.session?.trace.id === place.trace) {
+      this.apply(place);
+    } else {
+      void this.open(place);
+    }
+    this.changed();
+  }
+
+  private apply(place: Place): void {
+    const s = this.session;
+    if (!s) return;
+    const axis = place.axis === "time" && !hasTime(s.trace) ? "insn" : place.axis;
+    const lane = s.trace.streams.findIndex((stream) => stream.name === place.lane);
+    s.lane = Math.max(0, lane);
+    const extent = extentOf(s.trace, axis);
+    s.view = place.from !== undefined && place.to !== undefined
+      ? clamp({ axis, from: place.from, to: place.to }, extent) : whole(axis, extent);
+    this.panel = place.panel;
+    this.following = s.trace.state === "live" || s.trace.state === "decoding" ? place.follow
+      : undefined;
+    s.selection = place.select;
+    this.moveCursor(place.at, false);
+    if (place.find !== "" && place.find !== s.found?.text) {
+      this.searchText = place.find;
+      void this.search(place.find, false);
+    }
+    if (place.panel === "stats" && place.select) this.measure();
+    this.changed();
+  }
+
+  // ---- traces ----------------------------------------------------------------------------
+
+  private heard(traces: Trace[]): void {
+    this.traces = traces;
+    const s = this.session;
+    const now = s && traces.find((t) => t.id === s.trace.id);
+    if (s && now && now.revision !== s.trace.revision) this.grown(s, now);
+    this.changed();
+  }
+
+  private grown(s: Session, trace: Trace): void {
+    const anew = trace.generation !== s.trace.generation;
+    const before = s.trace;
+    const atEnd = span(s.view) >= (s.extent.last - s.extent.first) * 0.999
+      && this.following === undefined;
+    // The list may leave out what only the trace itself tells.
+    s.trace = before.streams.length > 0 && trace.streams.length === 0
+      ? { ...trace, streams: before.streams } : trace;
+    if (s.open.size === 0 && before.streams.length === 0 && trace.streams.length <= 6) {
+      trace.streams.forEach((_, i) => s.open.add(i));
+    }
+    s.tiles.update(trace.generation, trace.revision);
+    if (anew) s.dropDecoded();
+    if (atEnd && trace.state === "live") s.view = whole(s.view.axis, s.extent);
+    if (anew || before.streams.length === 0) void this.loadFunctions(s);
+    if (this.following !== undefined && trace.state !== "live" && trace.state !== "decoding") {
+      this.say("The capture is complete.");
+      this.following = undefined;
+    }
+  }
+
+  private async open(place: Place): Promise<void> {
+    this.close();
+    const id = place.trace!;
+    const controller = new AbortController();
+    this.opening = controller;
+    try {
+      const trace = await api.trace(id, controller.signal);
+      if (controller.signal.aborted) return;
+      this.session = new Session(trace, place.axis, this);
+      this.session.tiles.update(trace.generation, trace.revision);
+      this.apply(place);
+      void this.loadFunctions(this.session);
+    } catch (error) {
+      if (controller.signal.aborted) return;
+      this.trouble = error instanceof api.ApiError && error.status === 404
+        ? `There is no trace “${id}” on this server.`
+        : `The trace “${id}” could not be read: ${(error as Error).message}`;
+    }
+    this.changed();
+  }
+
+  private close(): void {
+    this.opening?.abort();
+    this.locating?.abort();
+    this.searching?.abort();
+    this.measuring?.abort();
+    this.session?.tiles.abortAll();
+    this.session?.dropDecoded();
+    this.session = undefined;
+    this.trouble = "";
+    this.following = undefined;
+    this.searchText = "";
+    this.table = false;
+  }
+
+  /** Names come apart from tiles; a live trace makes new ones as it meets them. */
+  async loadFunctions(s: Session): Promise<void> {
+    if (performance.now() - this.functionsAt < 1000 && s.names.length > 0) return;
+    this.functionsAt = performance.now();
+    try {
+      const rows = await api.functions(s.trace.id);
+      const names: string[] = [];
+      const addresses: string[] = [];
+      for (const row of rows) {
+        names[row.id] = row.name;
+        addresses[row.id] = row.pc;
+      }
+      s.names = names;
+      s.addresses = addresses;
+      this.changed();
+    } catch {
+      // Numbers stand for the names until the next try.
+    }
+  }
+
+  // ---- the view --------------------------------------------------------------------------
+
+  /** One frame of what moves by itself. */
+  private step(): void {
+    const s = this.session;
+    if (!s || this.following === undefined) return;
+    const next = follow(s.view, s.extent, this.following, !this.reduced.matches);
+    if (settled(s.view, next)) return;
+    s.view = next;
+    this.changed();
+  }
+
+  setView(view: View, byHand = true): void {
+    const s = this.session;
+    if (!s) return;
+    if (byHand && this.following !== undefined && Math.abs(view.to - s.view.to) > 0) {
+      this.following = undefined;
+    }
+    s.view = clamp(view, s.extent);
+    this.toUrl();
+    this.changed();
+  }
+
+  zoomBy(factor: number, anchor?: number): void {
+    const s = this.session;
+    if (!s) return;
+    const at = anchor ?? this.anchor(s);
+    const next = zoom(s.view, factor, at, s.extent);
+    s.zoomedAt = performance.now();
+    if (this.following !== undefined) {
+      // Zooming while following keeps following, with the new zoom.
+      this.following = 0;
+      s.view = { axis: next.axis, from: s.view.to - span(next), to: s.view.to };
+      this.toUrl();
+      this.changed();
+    } else {
+      this.setView(next);
+    }
+    setTimeout(() => this.changed(), ZOOM_REST_MS + 5);
+  }
+
+  /** Is a zoom gesture under way? Then finer tiles are not asked for yet. */
+  zooming(s: Session): boolean {
+    return performance.now() - s.zoomedAt < ZOOM_REST_MS;
+  }
+
+  private anchor(s: Session): number {
+    const c = s.cursor;
+    return c !== undefined && c >= s.view.from && c <= s.view.to ? c : (s.view.from + s.view.to) / 2;
+  }
+
+  panBy(share: number): void {
+    const s = this.session;
+    if (s) this.setView(pan(s.view, share, s.extent));
+  }
+
+  showWhole(): void {
+    const s = this.session;
+    if (s) this.setView(whole(s.view.axis, s.extent));
+  }
+
+  goHome(): void {
+    const s = this.session;
+    if (!s) return;
+    const wide = span(s.view);
+    this.setView({ axis: s.view.axis, from: s.extent.first, to: s.extent.first + wide });
+  }
+
+  goEnd(): void {
+    const s = this.session;
+    if (!s) return;
+    const to = s.extent.last + span(s.view) * 0.02;
+    this.setView({ axis: s.view.axis, from: to - span(s.view), to });
+  }
+
+  zoomSelection(): void {
+    const s = this.session;
+    if (!s?.selection) return;
+    const air = (s.selection[1] - s.selection[0]) * 0.05;
+    this.setView({ axis: s.view.axis, from: s.selection[0] - air, to: s.selection[1] + air });
+  }
+
+  follow(newest: number | undefined): void {
+    const s = this.session;
+    if (!s) return;
+    this.following = newest;
+    this.say(newest === undefined ? "No longer following." : "Following the live edge.");
+    this.toUrl();
+  }
+
+  /** The same part of the trace on the other axis, told by the selected lane. */
+  async setAxis(axis: Axis): Promise<void> {
+    const s = this.session;
+    if (!s || s.view.axis === axis || (axis === "time" && !hasTime(s.trace))) return;
+    const old = s.view;
+    const name = s.stream?.name;
+    const extent = extentOf(s.trace, axis);
+    const everything = span(old) >= (s.extent.last - s.extent.first) * 0.999;
+    let next = whole(axis, extent);
+    let cursor: number | undefined;
+    if (name !== undefined && (!everything || s.cursor !== undefined)) {
+      const at = async (where: number): Promise<number> => {
+        const p = await api.locate(s.trace.id, name, old.axis, where);
+        return axis === "insn" ? p.insn : p.time ?? extent.first;
+      };
+      try {
+        const limit = s.extent.last - 1;
+        const [a, b] = await Promise.all([at(Math.max(0, old.from)), at(Math.min(limit, old.to))]);
+        if (!everything && b > a) next = clamp({ axis, from: a, to: b }, extent);
+        if (s.cursor !== undefined) cursor = await at(s.cursor);
+      } catch {
+        // Then the whole trace is shown.
+      }
+    }
+    if (this.session !== s || s.view.axis === axis) return;
+    s.view = next;
+    s.selection = undefined;
+    s.measured = undefined;
+    s.cursor = undefined;
+    this.moveCursor(cursor, false);
+    this.toUrl();
+    this.say(axis === "insn" ? "Axis: instructions." : "Axis: time.");
+  }
+
+  // ---- cursor and selection ----------------------------------------------------------------
+
+  selectLane(lane: number): void {
+    const s = this.session;
+    if (!s || lane < 0 || lane >= s.trace.streams.length) return;
+    s.lane = lane;
+    this.say(`Lane ${s.stream!.name}.`);
+    if (s.cursor !== undefined) this.moveCursor(s.cursor, false);
+    this.toUrl();
+  }
+
+  moveCursor(at: number | undefined, reveal = true): void {
+    const s = this.session;
+    if (!s) return;
+    this.locating?.abort();
+    s.position = undefined;
+    s.cursor = at === undefined ? undefined : Math.max(0, Math.floor(at));
+    if (s.cursor !== undefined) {
+      if (reveal && (s.cursor < s.view.from || s.cursor >= s.view.to)) {
+        this.setView(centre(s.view, s.cursor, s.extent));
+      }
+      void this.locate(s, s.cursor);
+    }
+    this.toUrl();
+    this.changed();
+  }
+
+  private async locate(s: Session, at: number): Promise<void> {
+    const stream = s.stream;
+    if (!stream) return;
+    const controller = new AbortController();
+    this.locating = controller;
+    try {
+      // Stepping quickly asks once, at the end.
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      if (controller.signal.aborted) return;
+      const position = await api.locate(s.trace.id, stream.name, s.view.axis, at, controller.signal);
+      if (controller.signal.aborted) return;
+      s.position = position;
+      this.changed();
+    } catch {
+      // Details stay as they are without.
+    }
+  }
+
+  select(range: readonly [number, number] | undefined): void {
+    const s = this.session;
+    if (!s) return;
+    s.selection = range;
+    this.toUrl();
+    this.changed();
+  }
+
+  /** Exact statistics of the selection, or of what is in view, in the selected lane. */
+  measure(): void {
+    const s = this.session;
+    const stream = s?.stream;
+    if (!s || !stream) return;
+    this.measuring?.abort();
+    const controller = new AbortController();
+    this.measuring = controller;
+    this.panel = "stats";
+    this.toUrl();
+    const range = s.selection ?? [Math.floor(s.view.from), Math.ceil(s.view.to)];
+    const run = async (): Promise<void> => {
+      let [from, to] = range;
+      if (s.view.axis === "time") {
+        const [a, b] = await Promise.all([from, to].map((t) =>
+          api.locate(s.trace.id, stream.name, "time", t, controller.signal)));
+        [from, to] = [a!.insn, b!.insn];
+      }
+      from = Math.max(0, from);
+      to = Math.min(stream.insns, Math.max(to, from + 1));
+      const measured: Measured = { lane: s.lane, from, to, stats: undefined, error: "" };
+      s.measured = measured;
+      this.changed();
+      try {
+        measured.stats = await api.stats(s.trace.id, stream.name, from, to, controller.signal);
+      } catch (error) {
+        if (controller.signal.aborted) return;
+        measured.error = (error as Error).message;
+      }
+      this.changed();
+    };
+    run().catch(() => this.changed());
+  }
+
+  // ---- search ------------------------------------------------------------------------------
+
+  async search(text: string, go = true): Promise<void> {
+    const s = this.session;
+    const stream = s?.stream;
+    if (!s || !stream) return;
+    this.searching?.abort();
+    const parsed = parseSearch(text);
+    if (parsed.kind === "none") {
+      s.found = undefined;
+      this.toUrl();
+      this.changed();
+      return;
+    }
+    if (parsed.kind === "goto") {
+      await this.goTo(Math.min(parsed.insn, Math.max(0, stream.insns - 1)));
+      return;
+    }
+    const found: Found = {
+      text, lane: s.lane, hits: [], more: false, running: parsed.kind === "query",
+      error: parsed.kind === "error" ? parsed.text : "", index: -1,
+    };
+    s.found = found;
+    this.panel = "find";
+    this.toUrl();
+    this.changed();
+    if (parsed.kind !== "query") return;
+    const controller = new AbortController();
+    this.searching = controller;
+    try {
+      const got = await api.find(
+        s.trace.id, stream.name, parsed.query, 0, HITS, controller.signal);
+      found.hits = got.hits;
+      found.more = got.more;
+    } catch (error) {
+      if (controller.signal.aborted) return;
+      found.error = (error as Error).message;
+    }
+    found.running = false;
+    if (found.hits.length > 0 && go) {
+      const at = s.cursorInsn ?? 0;
+      const next = found.hits.findIndex((h) => h.insn >= at);
+      this.goToHit(Math.max(0, next));
+    }
+    this.say(found.error !== "" ? found.error
+      : `${found.hits.length}${found.more ? " or more" : ""} hits for ${text}.`);
+  }
+
+  goToHit(index: number): void {
+    const s = this.session;
+    const found = s?.found;
+    const hit = found?.hits[index];
+    if (!s || !found || !hit) return;
+    found.index = index;
+    s.lane = found.lane;
+    void this.goTo(hit.insn, hit.time);
+  }
+
+  nextHit(by: 1 | -1): void {
+    const found = this.session?.found;
+    if (!found || found.hits.length === 0) return;
+    const n = found.hits.length;
+    this.goToHit((found.index + by + n) % n);
+  }
+
+  /** Put the cursor on an instruction of the selected lane, whatever the axis. */
+  async goTo(insn: number, time?: number): Promise<void> {
+    const s = this.session;
+    const name = s?.stream?.name;
+    if (!s || name === undefined) return;
+    let at = insn;
+    if (s.view.axis === "time") {
+      at = time ?? (await api.locate(s.trace.id, name, "insn", insn)).time ?? 0;
+    }
+    this.moveCursor(at);
+  }
+
+  setPanel(panel: Panel): void {
+    this.panel = panel;
+    this.toUrl();
+    this.changed();
+  }
+}

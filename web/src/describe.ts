@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// What lies at a place, in words: for the line under the timeline, the tip and the live region.
+import type { Session } from "./app.ts";
+import { duration, exactTime, grouped, short } from "./format.ts";
+import { privilegeName, timeIsNs } from "./model.ts";
+import { EVENT, FLAG } from "./tile.ts";
+import type { Hover } from "./timeline/timeline.ts";
+
+export interface Description {
+  readonly lane: string;
+  readonly what: string; // function, page or state
+  readonly share: string; // how much of the bucket that is, "" for all
+  readonly where: string; // position
+  readonly width: string; // of the bucket, "" for a single unit
+  readonly mode: string;
+  readonly events: string;
+  readonly lost: string;
+}
+
+const EVENT_NAMES: readonly (readonly [number, string])[] = [
+  [EVENT.exception, "exception"], [EVENT.exceptionReturn, "return from exception"],
+  [EVENT.hardware, "hardware event"], [EVENT.software, "software trace"],
+  [EVENT.mode, "mode change"], [EVENT.context, "context change"], [EVENT.traceOn, "trace on"],
+  [EVENT.note, "note"],
+];
+const FLAG_NAMES: readonly (readonly [number, string])[] = [
+  [FLAG.overflow, "overflow"], [FLAG.gap, "gap"], [FLAG.bad, "bad packet"],
+  [FLAG.noImage, "no image"], [FLAG.off, "trace off"], [FLAG.unsynced, "not synchronised"],
+];
+
+function names(table: readonly (readonly [number, string])[], bits: number): string {
+  return table.filter(([bit]) => (bits & bit) !== 0).map(([, name]) => name).join(", ");
+}
+
+export function positionText(session: Session, at: number): string {
+  if (session.view.axis === "insn") return `insn ${grouped(at)}`;
+  return timeIsNs(session.trace) ? exactTime(at) : `${grouped(at)} ticks`;
+}
+
+function widthText(session: Session, units: number): string {
+  if (units <= 1) return "";
+  if (session.view.axis === "insn") return `${short(units)} insns`;
+  return timeIsNs(session.trace) ? duration(units) : `${short(units)} ticks`;
+}
+
+function mode(protocol: string, shares: Uint8Array, bucket: number): string {
+  const part = shares.subarray(4 * bucket, 4 * bucket + 4);
+  const total = part.reduce((a, b) => a + b, 0);
+  if (total === 0) return "";
+  const seen = [...part].map((share, level) => ({ share: share / total, level }))
+    .filter((p) => p.share > 0).sort((a, b) => b.share - a.share);
+  return seen.map(({ share, level }) => {
+    const name = privilegeName(protocol, level);
+    return seen.length === 1 ? name : `${name} ${Math.max(1, Math.round(share * 100))} %`;
+  }).join(", ");
+}
+
+export function describe(session: Session, hover: Hover): Description {
+  const stream = session.trace.streams[hover.lane];
+  const out = {
+    lane: stream?.name ?? "", what: "", share: "", where: positionText(session, Math.max(0, Math.floor(hover.at))),
+    width: widthText(session, hover.width), mode: "", events: "", lost: "",
+  };
+  const c = hover.columns;
+  const b = hover.bucket;
+  if (!c || !stream || b < 0 || b >= c.insns.length) return out;
+  out.lost = names(FLAG_NAMES, c.flags[b]!);
+  out.events = names(EVENT_NAMES, c.events[b]!);
+  if (c.eventCount[b]! > 1) out.events += ` (${grouped(c.eventCount[b]!)})`;
+  if (c.insns[b]! === 0) {
+    out.what = out.lost === "" ? "no trace" : "trace lost";
+    return out;
+  }
+  out.mode = mode(stream.protocol, c.privilege, b);
+  const row = session.view.axis === "insn" && hover.width === 1
+    ? session.insns(hover.lane)?.get(Math.floor(hover.at)) : undefined;
+  if (c.fn[b]! > 0) out.what = session.nameOf(c.fn[b]! - 1);
+  else if (c.page[b]! > 0) out.what = `page 0x${(c.page[b]! * 4096).toString(16)}`;
+  else out.what = "code without a name";
+  if (row) out.what = `${row.fn || out.what}  ${row.text || row.pc}`;
+  const share = c.share[b]!;
+  if (share > 0 && share < 250) out.share = `~${Math.round(share / 2.55)} %`;
+  return out;
+}
+
+/** One sentence for the live region. */
+export function spoken(d: Description): string {
+  return [d.lane, d.where, d.what, d.share, d.mode, d.events, d.lost].filter((t) => t !== "")
+    .join(", ");
+}

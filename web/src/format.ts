@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// Numbers as people read them.
+
+/** 1234567 as "1,234,567". Below 2^53. */
+export function grouped(n: number): string {
+  const digits = String(Math.trunc(n));
+  return digits.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+}
+
+const SI = ["", " k", " M", " G", " T", " P"];
+
+/** Three significant digits: "812", "1.23 M", "45.6 G". */
+export function short(n: number): string {
+  let value = Math.abs(n);
+  let unit = 0;
+  while (value >= 999.5 && unit < SI.length - 1) {
+    value /= 1000;
+    unit++;
+  }
+  const digits = unit === 0 ? 0 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return `${n < 0 ? "−" : ""}${value.toFixed(digits)}${SI[unit]}`;
+}
+
+/** Bytes in binary units: "1.5 MiB". */
+export function bytes(n: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let value = n;
+  let unit = 0;
+  while (value >= 1023.5 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${value.toFixed(unit === 0 || value >= 99.95 ? 0 : 1)} ${units[unit]}`;
+}
+
+/** A length of time in ns: "812 ns", "1.23 ms", "45.6 s", "3 min 20 s". */
+export function duration(ns: number): string {
+  if (ns >= 119.5e9) {
+    const s = Math.round(ns / 1e9);
+    if (s < 7200) return `${Math.floor(s / 60)} min ${s % 60} s`;
+    return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+  }
+  for (const [scale, unit] of [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]] as const) {
+    if (ns >= scale * 0.9995) return `${significant(ns / scale)} ${unit}`;
+  }
+  return `${Math.round(ns)} ns`;
+}
+
+/** A position in ns, exact: "1.234 567 890 s". */
+export function exactTime(ns: number): string {
+  const seconds = Math.floor(ns / 1e9);
+  const rest = String(Math.floor(ns - seconds * 1e9)).padStart(9, "0");
+  return `${grouped(seconds)}.${rest.slice(0, 3)} ${rest.slice(3, 6)} ${rest.slice(6)} s`;
+}
+
+function significant(value: number): string {
+  return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+}
+
+/** "3 s ago", "5 min ago", then the date. Both in ms since 1970. */
+export function ago(then: number, now: number): string {
+  const s = Math.max(0, Math.round((now - then) / 1000));
+  if (s < 2) return "now";
+  if (s < 60) return `${s} s ago`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ago`;
+  return new Date(then).toISOString().slice(0, 10);
+}
+
+export function percent(part: number, whole: number): string {
+  if (whole <= 0) return "–";
+  const p = (100 * part) / whole;
+  return p > 0 && p < 0.1 ? "< 0.1 %" : `${p.toFixed(p >= 99.95 ? 0 : 1)} %`;
+}
+
+/** "0xffff000008081234" without what every address of a machine begins with, for narrow places. */
+export function shortAddress(pc: string): string {
+  const digits = pc.replace(/^0x/, "");
+  return digits.length > 8 ? `…${digits.slice(-8)}` : `0x${digits}`;
+}

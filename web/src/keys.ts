@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// The one table of keys: dispatch and the help page are made from it. `code` is
+// KeyboardEvent.code, so that WASD is where the fingers are on any layout; punctuation that moves
+// between layouts is matched by `key`.
+
+export type Command =
+  | "zoomIn" | "zoomOut" | "panLeft" | "panRight" | "home" | "end" | "whole" | "zoomSelection"
+  | "laneUp" | "laneDown" | "toggleLane" | "stepBack" | "stepForward" | "eventBack" | "eventForward"
+  | "hitBack" | "hitForward" | "search" | "follow" | "axis" | "panel" | "table" | "theme" | "help"
+  | "escape";
+
+export interface Binding {
+  readonly command: Command;
+  readonly code?: string;
+  readonly key?: string;
+  readonly shift?: boolean; // undefined: either
+  readonly ctrl?: boolean;
+  /** Acts as long as it is held, once a frame. */
+  readonly held?: boolean;
+  /** As it is called on the help page. */
+  readonly shown: string;
+}
+
+export interface Group {
+  readonly title: string;
+  readonly commands: readonly { readonly command: Command; readonly text: string }[];
+}
+
+export const BINDINGS: readonly Binding[] = [
+  { command: "zoomIn", code: "KeyW", held: true, shown: "W" },
+  { command: "zoomIn", key: "+", shown: "+" },
+  { command: "zoomIn", key: "=", shown: "=" },
+  { command: "zoomOut", code: "KeyS", held: true, shown: "S" },
+  { command: "zoomOut", key: "-", shown: "−" },
+  { command: "panLeft", code: "KeyA", held: true, shown: "A" },
+  { command: "panLeft", code: "ArrowLeft", held: true, shown: "←" },
+  { command: "panRight", code: "KeyD", held: true, shown: "D" },
+  { command: "panRight", code: "ArrowRight", held: true, shown: "→" },
+  { command: "home", code: "Home", shown: "Home" },
+  { command: "end", code: "End", shown: "End" },
+  { command: "whole", code: "Digit0", shown: "0" },
+  { command: "zoomSelection", code: "KeyZ", shown: "Z" },
+  { command: "laneUp", code: "ArrowUp", shown: "↑" },
+  { command: "laneDown", code: "ArrowDown", shown: "↓" },
+  { command: "toggleLane", code: "Enter", shown: "Enter" },
+  { command: "stepBack", key: ",", shown: "," },
+  { command: "stepForward", key: ".", shown: "." },
+  { command: "eventBack", key: "[", shown: "[" },
+  { command: "eventForward", key: "]", shown: "]" },
+  { command: "hitForward", code: "KeyN", shift: false, shown: "N" },
+  { command: "hitBack", code: "KeyN", shift: true, shown: "Shift N" },
+  { command: "search", key: "/", shown: "/" },
+  { command: "search", code: "KeyF", ctrl: true, shown: "Ctrl F" },
+  { command: "follow", code: "KeyF", ctrl: false, shown: "F" },
+  { command: "axis", code: "KeyT", shown: "T" },
+  { command: "panel", code: "KeyI", shown: "I" },
+  { command: "table", code: "KeyL", shown: "L" },
+  { command: "theme", code: "KeyK", shown: "K" },
+  { command: "help", key: "?", shown: "?" },
+  { command: "escape", code: "Escape", shown: "Esc" },
+];
+
+export const GROUPS: readonly Group[] = [
+  {
+    title: "Move",
+    commands: [
+      { command: "zoomIn", text: "Zoom in" },
+      { command: "zoomOut", text: "Zoom out" },
+      { command: "panLeft", text: "Go left (Shift: faster)" },
+      { command: "panRight", text: "Go right (Shift: faster)" },
+      { command: "home", text: "To the beginning" },
+      { command: "end", text: "To the end" },
+      { command: "whole", text: "The whole trace" },
+      { command: "zoomSelection", text: "Zoom to the selection" },
+      { command: "follow", text: "Follow the live edge" },
+    ],
+  },
+  {
+    title: "Cursor",
+    commands: [
+      { command: "stepBack", text: "One instruction or bucket back" },
+      { command: "stepForward", text: "One instruction or bucket on" },
+      { command: "eventBack", text: "Previous event or gap" },
+      { command: "eventForward", text: "Next event or gap" },
+      { command: "laneUp", text: "Lane above" },
+      { command: "laneDown", text: "Lane below" },
+      { command: "toggleLane", text: "Open or close the lane's call stack" },
+    ],
+  },
+  {
+    title: "Find",
+    commands: [
+      { command: "search", text: "Search" },
+      { command: "hitForward", text: "Next hit" },
+      { command: "hitBack", text: "Previous hit" },
+    ],
+  },
+  {
+    title: "Show",
+    commands: [
+      { command: "axis", text: "Instructions or time" },
+      { command: "panel", text: "Side panel" },
+      { command: "table", text: "Lanes as a table" },
+      { command: "theme", text: "Light or dark" },
+      { command: "help", text: "This help" },
+      { command: "escape", text: "Close, or clear the selection" },
+    ],
+  },
+];
+
+export interface KeyLike {
+  readonly code: string;
+  readonly key: string;
+  readonly shiftKey: boolean;
+  readonly ctrlKey: boolean;
+  readonly metaKey: boolean;
+  readonly altKey: boolean;
+}
+
+/** The binding that a key press means, if any. */
+export function match(event: KeyLike): Binding | undefined {
+  if (event.altKey) return undefined;
+  const ctrl = event.ctrlKey || event.metaKey;
+  return BINDINGS.find((b) => (b.code !== undefined ? b.code === event.code : b.key === event.key)
+    && (b.ctrl ?? false) === ctrl && (b.shift === undefined || b.shift === event.shiftKey));
+}
+
+/** The keys of a command as shown to people. */
+export function shownKeys(command: Command): string[] {
+  return BINDINGS.filter((b) => b.command === command).map((b) => b.shown);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// A map that holds at most `capacity` entries and forgets the one not used for longest.
+
+export class Lru<K, V> {
+  private readonly map = new Map<K, V>();
+
+  constructor(
+    readonly capacity: number,
+    private readonly onDrop: (key: K, value: V) => void = () => {},
+  ) {}
+
+  get size(): number {
+    return this.map.size;
+  }
+
+  /** The value, which counts as a use. */
+  get(key: K): V | undefined {
+    const value = this.map.get(key);
+    if (value !== undefined) {
+      this.map.delete(key);
+      this.map.set(key, value);
+    }
+    return value;
+  }
+
+  /** The value, without counting as a use. */
+  peek(key: K): V | undefined {
+    return this.map.get(key);
+  }
+
+  has(key: K): boolean {
+    return this.map.has(key);
+  }
+
+  set(key: K, value: V): void {
+    this.map.delete(key);
+    this.map.set(key, value);
+    while (this.map.size > this.capacity) {
+      const [oldest, dropped] = this.map.entries().next().value as [K, V];
+      this.map.delete(oldest);
+      this.onDrop(oldest, dropped);
+    }
+  }
+
+  delete(key: K): boolean {
+    return this.map.delete(key);
+  }
+
+  clear(): void {
+    this.map.clear();
+  }
+
+  values(): IterableIterator<V> {
+    return this.map.values();
+  }
+
+  keys(): IterableIterator<K> {
+    return this.map.keys();
+  }
+}

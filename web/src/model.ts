@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+// What the server tells, as the page keeps it. Readers are lenient: a field that is not there reads
+// as zero or empty, and a 64-bit integer may come as a number or as a decimal string.
+import type { Axis, Extent } from "./scale.ts";
+
+export type TraceState = "live" | "decoding" | "sealed" | "failed";
+
+export interface Stream {
+  readonly name: string;
+  readonly protocol: string;
+  readonly insns: number;
+  readonly timeFirst: number;
+  readonly timeLast: number;
+  readonly hasTime: boolean;
+  readonly timeIsNs: boolean;
+  readonly events: number;
+  readonly gaps: number;
+  readonly lostBytes: number;
+  readonly storedBytes: number;
+}
+
+export interface Trace {
+  readonly id: string;
+  readonly rig: string;
+  readonly state: TraceState;
+  readonly format: string;
+  readonly createdMs: number;
+  readonly updatedMs: number;
+  readonly rawBytes: number;
+  readonly decodedBytes: number;
+  readonly generation: number;
+  readonly revision: number;
+  readonly message: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly tileBase: Readonly<Record<Axis, number>>;
+  readonly streams: readonly Stream[];
+}
+
+export interface FunctionRow {
+  readonly id: number;
+  readonly name: string;
+  readonly pc: string;
+}
+
+export interface Position {
+  readonly insn: number;
+  readonly time: number | undefined;
+  readonly byte: number;
+}
+
+export interface Hit extends Position {
+  readonly pc: string;
+  readonly text: string;
+}
+
+export interface InsnRow {
+  readonly insn: number;
+  readonly pc: string;
+  readonly encoding: string;
+  readonly text: string;
+  readonly fn: string;
+  readonly mode: string;
+  readonly time: number | undefined;
+  readonly events: readonly string[];
+}
+
+export interface Slice {
+  readonly depth: number;
+  readonly from: number;
+  readonly to: number;
+  readonly name: string;
+}
+
+export interface Count {
+  readonly name: string;
+  readonly count: number;
+}
+
+export interface Stats {
+  readonly insns: number;
+  readonly functions: readonly { name: string; pc: string; insns: number; calls: number }[];
+  readonly groups: readonly { title: string; rows: readonly Count[] }[];
+}
+
+type Json = Record<string, unknown>;
+
+function object(value: unknown): Json {
+  return typeof value === "object" && value !== null ? (value as Json) : {};
+}
+
+function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : typeof value === "number" ? String(value) : "";
+}
+
+function number(value: unknown): number {
+  const n = Number(value ?? 0);
+  return Number.isFinite(n) ? n : 0;
+}
+
+/** An address as "0x…", from a string or a number. */
+function address(value: unknown): string {
+  return typeof value === "number" ? `0x${value.toString(16)}` : text(value);
+}
+
+export function readStream(value: unknown): Stream {
+  const o = object(value);
+  return {
+    name: text(o.name),
+    protocol: text(o.protocol),
+    insns: number(o.insns),
+    timeFirst: number(o.time_first),
+    timeLast: number(o.time_last),
+    hasTime: o.has_time === true,
+    timeIsNs: o.time_unit_ns === true,
+    events: number(o.events),
+    gaps: number(o.gaps),
+    lostBytes: number(o.lost_bytes),
+    storedBytes: number(o.stored_bytes),
+  };
+}
+
+const STATES = ["live", "decoding", "sealed", "failed"];
+
+export function readTrace(value: unknown): Trace {
+  const o = object(value);
+  const base = object(o.tile_base);
+  const state = text(o.state).toLowerCase();
+  return {
+    id: text(o.id),
+    rig: text(o.rig),
+    state: (STATES.includes(state) ? state : "sealed") as TraceState,
+    format: text(o.format),
+    createdMs: number(o.created_ns) / 1e6,
+    updatedMs: number(o.updated_ns) / 1e6,
+    rawBytes: number(o.raw_bytes),
+    decodedBytes: number(o.decoded_bytes),
+    generation: number(o.generation),
+    revision: number(o.revision),
+    message: text(o.message),
+    labels: Object.fromEntries(Object.entries(object(o.labels)).map(([k, v]) => [k, text(v)])),
+    tileBase: { insn: number(base.insn), time: number(base.time) },
+    streams: list(o.streams).map(readStream),
+  };
+}
+
+export function readTraces(value: unknown): Trace[] {
+  return list(Array.isArray(value) ? value : object(value).traces).map(readTrace);
+}
+
+export function readFunctions(value: unknown): FunctionRow[] {
+  return list(Array.isArray(value) ? value : object(value).functions).map((row) => {
+    const o = object(row);
+    return { id: number(o.id), name: text(o.name), pc: address(o.pc) };
+  });
+}
+
+export function readPosition(value: unknown): Position {
+  const o = object(value);
+  return {
+    insn: number(o.insn), byte: number(o.byte),
+    time: o.has_time === true || (o.has_time === undefined && o.time !== undefined && o.time !== null)
+      ? number(o.time) : undefined,
+  };
+}
+
+export function readHits(value: unknown): { hits: Hit[]; more: boolean } {
+  const o = object(value);
+  return {
+    hits: list(o.hits).map((row) => {
+      const h = object(row);
+      const at = h.at !== undefined ? object(h.at) : h;
+      return { ...readPosition(at), pc: address(h.pc), text: text(h.text) };
+    }),
+    more: o.more === true,
+  };
+}
+
+export function readInsns(value: unknown): InsnRow[] {
+  const rows = Array.isArray(value) ? value : list(object(value).rows ?? object(value).insns);
+  return rows.map((row) => {
+    const o = object(row);
+    return {
+      insn: number(o.insn),
+      pc: address(o.pc),
+      encoding: text(o.encoding),
+      text: text(o.text),
+      fn: text(o.function),
+      mode: text(o.mode),
+      time: o.time === undefined || o.time === null ? undefined : number(o.time),
+      events: list(o.events).map(text),
+    };
+  });
+}
+
+export function readSlices(value: unknown): { slices: Slice[]; truncated: boolean } {
+  const o = object(value);
+  return {
+    slices: list(Array.isArray(value) ? value : o.slices).map((row) => {
+      const s = object(row);
+      return {
+        depth: number(s.depth), from: number(s.from), to: number(s.to), name: text(s.name),
+      };
+    }),
+    truncated: o.truncated === true,
+  };
+}
+
+const NOT_COUNTS = new Set(["functions", "insns", "from", "to"]);
+
+export function readStats(value: unknown): Stats {
+  const o = object(value);
+  const groups: { title: string; rows: Count[] }[] = [];
+  const loose: Count[] = [];
+  for (const [key, part] of Object.entries(o)) {
+    if (NOT_COUNTS.has(key)) continue;
+    if (typeof part === "object" && part !== null) {
+      const rows = Array.isArray(part)
+        ? part.map((row) => ({ name: text(object(row).name), count: number(object(row).count) }))
+        : Object.entries(part).map(([name, count]) => ({ name, count: number(count) }));
+      groups.push({ title: key, rows: rows.filter((r) => r.count > 0) });
+    } else if (typeof part === "number") {
+      loose.push({ name: key, count: part });
+    }
+  }
+  if (loose.length > 0) groups.push({ title: "other", rows: loose });
+  return {
+    insns: number(o.insns),
+    functions: list(o.functions).map((row) => {
+      const f = object(row);
+      return {
+        name: text(f.name), pc: address(f.pc), insns: number(f.insns ?? f.count),
+        calls: number(f.calls),
+      };
+    }),
+    groups: groups.filter((g) => g.rows.length > 0),
+  };
+}
+
+/** What all lanes cover on an axis. */
+export function extentOf(trace: Trace, axis: Axis): Extent {
+  if (axis === "insn") {
+    return { first: 0, last: Math.max(1, ...trace.streams.map((s) => s.insns)) };
+  }
+  const timed = trace.streams.filter((s) => s.hasTime);
+  if (timed.length === 0) return { first: 0, last: 1 };
+  const first = Math.min(...timed.map((s) => s.timeFirst));
+  return { first, last: Math.max(first + 1, ...timed.map((s) => s.timeLast + 1)) };
+}
+
+export function streamExtent(stream: Stream, axis: Axis): Extent {
+  return axis === "insn" ? { first: 0, last: stream.insns }
+    : { first: stream.timeFirst, last: stream.hasTime ? stream.timeLast + 1 : stream.timeFirst };
+}
+
+export function hasTime(trace: Trace): boolean {
+  return trace.streams.some((s) => s.hasTime);
+}
+
+export function timeIsNs(trace: Trace): boolean {
+  return trace.streams.every((s) => s.timeIsNs || !s.hasTime);
+}
+
+/** Trace of Arm cores has exception levels, of x86 rings, else U S H M. */
+export function privilegeName(protocol: string, level: number): string {
+  if (/etm|ete|ptm|cs|tpiu/i.test(protocol)) return `EL${level}`;
+  if (/^(pt|intel)/i.test(protocol)) return `ring ${level}`;
+  return ["U", "S", "H", "M"][level] ?? String(level);
+}

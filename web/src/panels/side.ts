@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// The panel at the right: instructions around the cursor, statistics of a range, hits of a search.
+import { html, nothing, type TemplateResult } from "lit-html";
+import { rangeUrl } from "../api.ts";
+import type { App, Found, Session } from "../app.ts";
+import { exactTime, grouped, percent, short } from "../format.ts";
+import { functionColour } from "../palette.ts";
+import type { Panel } from "../url.ts";
+import { InsnList } from "./insnlist.ts";
+
+const TABS: readonly (readonly [Panel, string])[] = [
+  ["insns", "Instructions"], ["stats", "Statistics"], ["find", "Search"],
+];
+
+export class Side {
+  private readonly list: InsnList;
+
+  constructor(private readonly app: App) {
+    this.list = new InsnList(app);
+  }
+
+  view(s: Session): TemplateResult | typeof nothing {
+    const { app } = this;
+    if (app.panel === "none") return nothing;
+    const index = TABS.findIndex(([id]) => id === app.panel);
+    const key = (e: KeyboardEvent): void => {
+      const by = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0;
+      if (by === 0) return;
+      e.preventDefault();
+      const next = TABS[(index + by + TABS.length) % TABS.length]!;
+      app.setPanel(next[0]);
+      document.getElementById(`tab-${next[0]}`)?.focus();
+    };
+    const body = app.panel === "stats" ? this.stats(s) : app.panel === "find" ? this.find(s)
+      : this.insns(s);
+    return html`<aside class="side" aria-label="Details">
+      <div class="tabs" role="tablist" @keydown=${key}>
+        ${TABS.map(([id, text]) => html`<button role="tab" id=${`tab-${id}`} aria-selected=${id === app.panel}
+          aria-controls="tabpanel" tabindex=${id === app.panel ? 0 : -1}
+          @click=${() => app.setPanel(id)}>${text}</button>`)}
+        <button class="close" aria-label="Close the panel" @click=${() => app.setPanel("none")}>×</button>
+      </div>
+      <div class="tabpanel" id="tabpanel" role="tabpanel" aria-labelledby=${`tab-${app.panel}`}>${body}</div>
+    </aside>`;
+  }
+
+  // ---- instructions ------------------------------------------------------------------------
+
+  private insns(s: Session): TemplateResult {
+    const stream = s.stream;
+    if (!stream) return html`<p class="muted hint">This trace has no stream yet.</p>`;
+    return html`${this.details(s)}${this.list.view(s)}`;
+  }
+
+  private details(s: Session): TemplateResult {
+    const at = s.cursorInsn;
+    if (s.cursor === undefined || at === undefined) {
+      return html`<p class="muted hint">Click in the timeline to see what was executed there.</p>`;
+    }
+    const row = s.insns(s.lane)?.get(at);
+    const time = s.position?.time ?? row?.time;
+    const ns = s.stream?.timeIsNs ?? true;
+    const fields: (readonly [string, unknown])[] = [
+      ["Function", row === undefined ? "…" : row.fn === "" ? "–" : html`<span class="swatch"
+        .style=${`background:${functionColour(row.fn, this.app.theme).css}`}></span>${row.fn}`],
+      ["PC", html`<code>${row?.pc ?? "…"}</code>`],
+      ["Instruction", grouped(at)],
+      ["Time", time === undefined ? "–" : ns ? exactTime(time) : `${grouped(time)} ticks`],
+      ["Mode", row?.mode || "–"],
+      ["Trace byte", s.position ? grouped(s.position.byte) : "…"],
+    ];
+    if (row && row.events.length > 0) fields.push(["Before it", row.events.join(", ")]);
+    return html`<dl class="details">${fields.map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>`;
+  }
+
+  // ---- statistics --------------------------------------------------------------------------
+
+  private stats(s: Session): TemplateResult {
+    const m = s.measured;
+    const what = s.selection ? "the selection" : "what is in view";
+    const again = html`<button class="action" @click=${() => this.app.measure()}>Measure ${what}</button>`;
+    if (!m) {
+      return html`<p class="muted hint">Drag on the ruler, or with Shift in a lane, to select a range.</p>
+        <p class="hint">${again}</p>`;
+    }
+    const stream = s.trace.streams[m.lane];
+    if (!stream) return html``;
+    const link = (format: string): TemplateResult => html`<a class="action" download
+      href=${rangeUrl(s.trace.id, stream.name, "insn", m.from, m.to, format)}>${format}</a>`;
+    return html`<div class="scroll" tabindex="0" role="region" aria-label="Statistics">
+      <dl class="details">
+        <div><dt>Stream</dt><dd>${stream.name}</dd></div>
+        <div><dt>From</dt><dd>${grouped(m.from)}</dd></div>
+        <div><dt>To</dt><dd>${grouped(m.to)}</dd></div>
+        <div><dt>Instructions</dt><dd>${grouped(m.to - m.from)}</dd></div>
+        <div><dt>Download</dt><dd class="links">${link("zstf")}${link("stf")}${link("text")}</dd></div>
+      </dl>
+      ${m.error !== "" ? html`<p class="trouble" role="alert">${m.error}</p>`
+    : m.stats ? this.tables(m.stats) : html`<p class="muted hint">Counting…</p>`}
+      <p class="hint">${again}</p>
+    </div>`;
+  }
+
+  private tables(stats: NonNullable<NonNullable<Session["measured"]>["stats"]>): TemplateResult {
+    const most = Math.max(1, ...stats.functions.map((f) => f.insns));
+    return html`<table class="figures hot"><caption>Functions, hottest first</caption>
+      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th>
+        <th scope="col" class="n">Instructions</th><th scope="col" class="n">Share</th></tr></thead>
+      <tbody>${stats.functions.slice(0, 100).map((f) => html`<tr>
+        <th scope="row"><button class="plain" title=${f.name} @click=${() => { this.app.searchText = f.name; void this.app.search(f.name); }}>
+          <svg class="bar" aria-hidden="true" preserveAspectRatio="none" viewBox="0 0 100 1"><rect height="1"
+            width=${(100 * f.insns) / most} fill=${functionColour(f.name, this.app.theme).css}></rect></svg>
+          <span>${f.name || f.pc}</span></button></th>
+        <td class="n">${f.calls > 0 ? short(f.calls) : "–"}</td>
+        <td class="n" title=${grouped(f.insns)}>${short(f.insns)}</td>
+        <td class="n">${percent(f.insns, stats.insns)}</td></tr>`)}</tbody></table>
+      ${stats.groups.map((g) => html`<table class="figures"><caption>${g.title.replaceAll("_", " ")}</caption>
+        <tbody>${g.rows.map((r) => html`<tr><th scope="row">${r.name.replaceAll("_", " ")}</th>
+          <td class="n">${grouped(r.count)}</td></tr>`)}</tbody></table>`)}`;
+  }
+
+  // ---- search ------------------------------------------------------------------------------
+
+  private find(s: Session): TemplateResult {
+    const found = s.found;
+    if (!found) {
+      return html`<p class="muted hint">Search for a function by name, an address or a range
+        (<code>0x8000-0x9000</code>), an event (<code>event:exception</code>, <code>event:gap</code>),
+        or go to an instruction (<code>#1000000</code>).</p>`;
+    }
+    if (found.error !== "") return html`<p class="trouble" role="alert">${found.error}</p>`;
+    if (found.running) return html`<p class="muted hint">Searching…</p>`;
+    return html`<p class="muted hint">${found.hits.length === 0 ? html`Nothing found for “${found.text}” in
+      ${s.trace.streams[found.lane]?.name}.` : html`${grouped(found.hits.length)}${found.more ? " first" : ""}
+      hits of “${found.text}” in ${s.trace.streams[found.lane]?.name}`}</p>
+      <ol class="hits" tabindex="0">${this.hits(found)}</ol>`;
+  }
+
+  private hits(found: Found): TemplateResult[] {
+    return found.hits.map((hit, i) => html`<li><button class=${i === found.index ? "here" : ""}
+      aria-current=${i === found.index} @click=${() => this.app.goToHit(i)}>
+      <span class="i">${grouped(hit.insn)}</span><span class="pc">${hit.pc.replace(/^0x/, "")}</span>
+      <span class="t">${hit.text}</span></button></li>`);
+  }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// The visible range of an axis, and the ruler. Positions are units of the axis (instructions or
+// time) as doubles: exact to a unit below 2^53.
+import { grouped } from "./format.ts";
+
+export type Axis = "insn" | "time";
+
+/** What is seen: [from, to) over `width` CSS pixels. */
+export interface View {
+  readonly axis: Axis;
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Extent {
+  readonly first: number;
+  readonly last: number; // behind the last
+}
+
+/** The narrowest view: so many units over the whole width. */
+export const MIN_SPAN = 8;
+/** How much emptiness a view may show beside the trace, as a share of its span. */
+const MARGIN = 0.5;
+
+export function span(view: View): number {
+  return view.to - view.from;
+}
+
+/** Units per pixel. */
+export function unitsPerPixel(view: View, width: number): number {
+  return span(view) / Math.max(1, width);
+}
+
+export function toPixel(view: View, width: number, at: number): number {
+  return ((at - view.from) / span(view)) * width;
+}
+
+export function toUnit(view: View, width: number, pixel: number): number {
+  return view.from + (pixel / Math.max(1, width)) * span(view);
+}
+
+/** Keep the span legal, and at least a part of the trace in sight. */
+export function clamp(view: View, extent: Extent): View {
+  const whole = Math.max(extent.last - extent.first, MIN_SPAN);
+  const wide = Math.min(Math.max(span(view), MIN_SPAN), whole * (1 + MARGIN));
+  const margin = wide * MARGIN;
+  let from = span(view) === wide ? view.from : (view.from + view.to - wide) / 2;
+  from = Math.min(Math.max(from, extent.first - margin), Math.max(extent.first, extent.last) - wide + margin);
+  if (whole <= wide) {
+    from = Math.min(Math.max(from, extent.last - wide - margin), extent.first + margin);
+  }
+  return { axis: view.axis, from, to: from + wide };
+}
+
+/** Everything, with a little air at the right. */
+export function whole(axis: Axis, extent: Extent): View {
+  const wide = Math.max(extent.last - extent.first, MIN_SPAN);
+  return { axis, from: extent.first, to: extent.first + wide * 1.01 };
+}
+
+/** `factor` < 1 zooms in; `anchor` (in units) stays where it is. */
+export function zoom(view: View, factor: number, anchor: number, extent: Extent): View {
+  const most = Math.max(extent.last - extent.first, MIN_SPAN) * (1 + MARGIN);
+  const wide = Math.min(Math.max(span(view) * factor, MIN_SPAN), most);
+  const ratio = wide / span(view);
+  const from = anchor - (anchor - view.from) * ratio;
+  return clamp({ axis: view.axis, from, to: from + wide }, extent);
+}
+
+/** By `share` of the view's width; > 0 goes right. */
+export function pan(view: View, share: number, extent: Extent): View {
+  const by = span(view) * share;
+  return clamp({ axis: view.axis, from: view.from + by, to: view.to + by }, extent);
+}
+
+/** The same span around `at`. */
+export function centre(view: View, at: number, extent: Extent): View {
+  const half = span(view) / 2;
+  return clamp({ axis: view.axis, from: at - half, to: at + half }, extent);
+}
+
+export interface Tick {
+  readonly at: number;
+  readonly label: string; // "" for a minor one
+}
+
+/** The smallest of 1, 2, 5 × 10^n that is not below `least`. */
+export function niceStep(least: number): number {
+  const power = 10 ** Math.floor(Math.log10(least));
+  for (const m of [1, 2, 5, 10]) {
+    if (m * power >= least * (1 - 1e-9)) return m * power;
+  }
+  return 10 * power;
+}
+
+/** Ticks of the ruler, labels at least `spacing` pixels apart. `ns`: the time axis is in ns. */
+export function ticks(view: View, width: number, spacing: number, ns: boolean): Tick[] {
+  const step = Math.max(1, niceStep(unitsPerPixel(view, width) * spacing));
+  const minor = step >= 5 ? step / 5 : step;
+  const out: Tick[] = [];
+  const first = Math.floor(view.from / minor);
+  const last = Math.ceil(view.to / minor);
+  for (let i = first; i <= last && out.length < 1000; i++) {
+    const at = i * minor;
+    if (at < 0) continue;
+    const major = Math.abs(at / step - Math.round(at / step)) < 1e-6;
+    out.push({ at, label: major ? tickLabel(at, step, view.axis === "time" && ns) : "" });
+  }
+  return out;
+}
+
+const INSN_UNITS = [[1e9, " G"], [1e6, " M"], [1e3, " k"], [1, ""]] as const;
+const TIME_UNITS = [[1e9, " s"], [1e6, " ms"], [1e3, " µs"], [1, " ns"]] as const;
+
+/** As many digits as tell neighbours apart, in the unit that keeps the number short. */
+export function tickLabel(at: number, step: number, ns: boolean): string {
+  if (at === 0) return ns ? "0 s" : "0";
+  const units = ns ? TIME_UNITS : INSN_UNITS;
+  for (const [scale, unit] of units) {
+    if (at < scale && scale > 1) continue;
+    const decimals = Math.max(0, Math.ceil(Math.log10(scale / step) - 1e-9));
+    // Long fractions are harder to read than grouped integers.
+    if (decimals > 3 && scale > 1) continue;
+    const value = at / scale;
+    return decimals === 0 ? `${grouped(Math.round(value))}${unit}`
+      : `${grouped(Math.floor(value + 1e-9))}.${fraction(value, decimals)}${unit}`;
+  }
+  return grouped(at);
+}
+
+function fraction(value: number, decimals: number): string {
+  const text = value.toFixed(decimals);
+  return text.slice(text.indexOf(".") + 1);
+}

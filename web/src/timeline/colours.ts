@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// The colours that the canvases use: those of the style sheet, and those of functions.
+import {
+  functionColour, INK, pageColour, parseHex, PRIVILEGE, type Colour, type Theme,
+} from "../palette.ts";
+
+const NAMES = [
+  "ground", "stripe", "ink", "muted", "line", "accent", "lost", "warn", "exception", "event", "software",
+  "mixed", "density", "depth", "hit",
+] as const;
+
+export type Named = Record<(typeof NAMES)[number], Colour>;
+
+export class Colours {
+  readonly theme: Theme;
+  readonly named: Named;
+  readonly label: string; // text upon a function's colour
+  private readonly functions: Colour[] = [];
+  private readonly pages = new Map<number, Colour>();
+
+  constructor(theme: Theme, private readonly nameOf: (id: number) => string) {
+    this.theme = theme;
+    this.label = INK[theme];
+    const style = getComputedStyle(document.documentElement);
+    this.named = Object.fromEntries(
+      NAMES.map((n) => [n, parseHex(style.getPropertyValue(`--${n}`))])) as Named;
+  }
+
+  get privilege(): readonly Colour[] {
+    return PRIVILEGE[this.theme];
+  }
+
+  /** `fn` as in a tile: id + 1, 0 for none, then by page. */
+  code(fn: number, page: number): Colour {
+    if (fn > 0) {
+      return (this.functions[fn] ??= functionColour(this.nameOf(fn - 1), this.theme));
+    }
+    if (page === 0) return this.named.mixed;
+    let colour = this.pages.get(page);
+    if (!colour) {
+      colour = pageColour(page, this.theme);
+      this.pages.set(page, colour);
+    }
+    return colour;
+  }
+
+  named_(name: string): Colour {
+    return functionColour(name, this.theme);
+  }
+}

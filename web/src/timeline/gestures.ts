@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+// Wheel, drag, click and keys on the timeline.
+import type { App } from "../app.ts";
+import { match, type Command } from "../keys.ts";
+import { centre, span, toUnit } from "../scale.ts";
+import { FLAG_LOST, TILE_BUCKETS } from "../tile.ts";
+import { overview } from "./minimap.ts";
+import { RULER_HEIGHT } from "./ruler.ts";
+import type { Timeline } from "./timeline.ts";
+
+const CLICK_PX = 4;
+/** Per frame while a key is held: share of the view, and zoom. At 60 frames a second. */
+const PAN_STEP = 0.025;
+const ZOOM_STEP = 1.045;
+const FRAME_MS = 1000 / 60;
+
+interface Drag {
+  readonly kind: "pan" | "select" | "window";
+  readonly x: number;
+  readonly from: number; // of the view, or the anchor of the selection
+  readonly pointer: number;
+  moved: boolean;
+}
+
+export class Gestures {
+  private drag: Drag | undefined;
+  private readonly held = new Map<string, { command: Command; fast: boolean }>();
+  private last = 0;
+
+  constructor(
+    private readonly app: App, private readonly timeline: Timeline,
+    private readonly plot: HTMLCanvasElement, private readonly map: HTMLCanvasElement,
+  ) {
+    plot.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
+    map.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
+    plot.addEventListener("pointerdown", (e) => this.down(e));
+    plot.addEventListener("pointermove", (e) => this.move(e));
+    plot.addEventListener("pointerup", (e) => this.up(e));
+    plot.addEventListener("pointercancel", () => { this.drag = undefined; });
+    plot.addEventListener("pointerleave", () => timeline.setPointer(undefined, 0));
+    plot.addEventListener("dblclick", (e) => this.app.zoomBy(0.25, timeline.unitAt(e.offsetX)));
+    map.addEventListener("pointerdown", (e) => this.mapDown(e));
+    map.addEventListener("pointermove", (e) => this.mapMove(e));
+    map.addEventListener("pointerup", () => { this.drag = undefined; });
+    map.addEventListener("dblclick", () => this.app.showWhole());
+    plot.addEventListener("keydown", (e) => this.keyDown(e));
+    window.addEventListener("keyup", (e) => { this.held.delete(e.code); });
+    window.addEventListener("blur", () => this.held.clear());
+  }
+
+  // ---- wheel -------------------------------------------------------------------------------
+
+  private wheel(e: WheelEvent): void {
+    if (!this.app.session) return;
+    e.preventDefault();
+    const unit = e.deltaMode === WheelEvent.DOM_DELTA_LINE ? 18
+      : e.deltaMode === WheelEvent.DOM_DELTA_PAGE ? 400 : 1;
+    const dx = e.deltaX * unit;
+    const dy = e.deltaY * unit;
+    const onMap = e.currentTarget === this.map;
+    if (e.ctrlKey || e.metaKey) {
+      const s = this.app.session;
+      const anchor = onMap ? (s.view.from + s.view.to) / 2 : this.timeline.unitAt(e.offsetX);
+      this.app.zoomBy(Math.exp(Math.max(-1, Math.min(1, dy * 0.0045))), anchor);
+      return;
+    }
+    const width = Math.max(1, this.timeline.plotWidth);
+    if (dx !== 0) this.app.panBy(dx / width);
+    if (dy === 0) return;
+    // Up and down scrolls lanes that do not all fit; else it goes along the axis.
+    if (!e.shiftKey && !onMap && this.timeline.scrollBy(dy)) return;
+    this.app.panBy(dy / width);
+  }
+
+  // ---- pointer -----------------------------------------------------------------------------
+
+  private down(e: PointerEvent): void {
+    const s = this.app.session;
+    if (!s || e.button !== 0) return;
+    this.plot.focus({ preventScroll: true });
+    this.plot.setPointerCapture(e.pointerId);
+    const select = e.shiftKey || e.offsetY < RULER_HEIGHT;
+    this.drag = {
+      kind: select ? "select" : "pan", x: e.offsetX, pointer: e.pointerId, moved: false,
+      from: select ? this.timeline.unitAt(e.offsetX) : s.view.from,
+    };
+  }
+
+  private move(e: PointerEvent): void {
+    const s = this.app.session;
+    if (!s) return;
+    this.timeline.setPointer(e.offsetX, e.offsetY);
+    const d = this.drag;
+    if (!d || d.pointer !== e.pointerId) return;
+    if (!d.moved && Math.abs(e.offsetX - d.x) < CLICK_PX) return;
+    d.moved = true;
+    if (d.kind === "pan") {
+      const from = d.from - ((e.offsetX - d.x) / this.timeline.plotWidth) * span(s.view);
+      this.app.setView({ axis: s.view.axis, from, to: from + span(s.view) });
+      this.plot.classList.add("dragging");
+    } else if (d.kind === "select") {
+      const at = this.timeline.unitAt(e.offsetX);
+      this.app.select(this.range(d.from, at));
+    }
+  }
+
+  private range(a: number, b: number): readonly [number, number] {
+    const extent = this.app.session!.extent;
+    const clip = (v: number): number => Math.min(Math.max(v, extent.first), extent.last);
+    const from = Math.floor(clip(Math.min(a, b)));
+    return [from, Math.max(from + 1, Math.ceil(clip(Math.max(a, b))))];
+  }
+
+  private up(e: PointerEvent): void {
+    const d = this.drag;
+    this.drag = undefined;
+    this.plot.classList.remove("dragging");
+    const s = this.app.session;
+    if (!d || !s) return;
+    if (d.moved) {
+      if (d.kind === "select") this.app.measure();
+      return;
+    }
+    const lane = this.timeline.laneAtY(e.offsetY);
+    if (lane !== undefined && lane !== s.lane) this.app.selectLane(lane);
+    if (e.offsetY >= RULER_HEIGHT && !e.shiftKey) this.app.select(undefined);
+    const at = this.timeline.unitAt(e.offsetX);
+    const extent = s.extent;
+    if (at >= extent.first && at < extent.last) this.app.moveCursor(at);
+  }
+
+  private mapDown(e: PointerEvent): void {
+    const s = this.app.session;
+    if (!s || e.button !== 0) return;
+    this.map.setPointerCapture(e.pointerId);
+    const at = toUnit(overview(s), this.timeline.plotWidth, e.offsetX);
+    if (at < s.view.from || at > s.view.to) this.app.setView(centre(s.view, at, s.extent));
+    this.drag = {
+      kind: "window", x: e.offsetX, from: this.app.session!.view.from, pointer: e.pointerId,
+      moved: false,
+    };
+  }
+
+  private mapMove(e: PointerEvent): void {
+    const s = this.app.session;
+    const d = this.drag;
+    if (!s || !d || d.kind !== "window" || d.pointer !== e.pointerId) return;
+    const all = overview(s);
+    const by = ((e.offsetX - d.x) / this.timeline.plotWidth) * span(all);
+    const from = d.from + by;
+    this.app.setView({ axis: s.view.axis, from, to: from + span(s.view) });
+  }
+
+  // ---- keys --------------------------------------------------------------------------------
+
+  keyDown(e: KeyboardEvent): void {
+    const binding = match(e);
+    if (!binding) return;
+    if (binding.held) {
+      e.preventDefault();
+      if (!this.held.has(e.code)) {
+        this.held.set(e.code, { command: binding.command, fast: e.shiftKey });
+        this.last = performance.now() - FRAME_MS;
+        // At least one step for however short a press, larger than a frame's.
+        this.act(binding.command, 3, e.shiftKey);
+      }
+      return;
+    }
+    if (this.run(binding.command, e.shiftKey)) {
+      e.preventDefault();
+      e.stopPropagation();
+    }
+  }
+
+  /** Called once a frame: keys that are held go on. */
+  frame(): void {
+    if (this.held.size === 0) return;
+    const now = performance.now();
+    const steps = Math.min(4, (now - this.last) / FRAME_MS);
+    this.last = now;
+    for (const { command, fast } of this.held.values()) this.act(command, steps, fast);
+    this.app.draw();
+  }
+
+  private act(command: Command, steps: number, fast: boolean): void {
+    const n = steps * (fast ? 3 : 1);
+    const pointer = this.timeline.hover?.at;
+    if (command === "panLeft") this.app.panBy(-PAN_STEP * n);
+    else if (command === "panRight") this.app.panBy(PAN_STEP * n);
+    else if (command === "zoomIn") this.app.zoomBy(ZOOM_STEP ** -n, pointer);
+    else if (command === "zoomOut") this.app.zoomBy(ZOOM_STEP ** n, pointer);
+    this.app.draw();
+  }
+
+  /** Commands that belong to the timeline; false for those of the page. */
+  private run(command: Command, shift: boolean): boolean {
+    const s = this.app.session;
+    if (!s) return false;
+    switch (command) {
+      case "zoomIn": this.app.zoomBy(1 / 1.5); return true;
+      case "zoomOut": this.app.zoomBy(1.5); return true;
+      case "home": this.app.goHome(); return true;
+      case "end": this.app.goEnd(); return true;
+      case "whole": this.app.showWhole(); return true;
+      case "zoomSelection": this.app.zoomSelection(); return true;
+      case "laneUp": this.lane(s.lane - 1); return true;
+      case "laneDown": this.lane(s.lane + 1); return true;
+      case "toggleLane": this.timeline.toggle(s.lane); return true;
+      case "stepBack": this.step(-1, shift); return true;
+      case "stepForward": this.step(1, shift); return true;
+      case "eventBack": this.event(-1); return true;
+      case "eventForward": this.event(1); return true;
+      default: return false;
+    }
+  }
+
+  private lane(lane: number): void {
+    this.app.selectLane(lane);
+    this.timeline.reveal(this.app.session!.lane);
+  }
+
+  /** By an instruction, or where those cannot be told apart by a bucket. */
+  private step(by: 1 | -1, extend: boolean): void {
+    const s = this.app.session!;
+    const at = s.cursor ?? Math.floor((s.view.from + s.view.to) / 2);
+    const here = this.timeline.inspect(s, s.lane, at);
+    const to = by > 0 ? here.from + here.width : here.from - here.width;
+    this.toCursor(to);
+    if (extend) {
+      const anchor = s.selection && (s.selection[0] === at || s.selection[1] === at)
+        ? (s.selection[0] === at ? s.selection[1] : s.selection[0]) : at;
+      this.app.select(this.range(anchor, s.cursor ?? to));
+    }
+  }
+
+  private toCursor(at: number): void {
+    const s = this.app.session!;
+    const clipped = Math.min(Math.max(at, s.extent.first), s.extent.last - 1);
+    this.app.moveCursor(clipped);
+    this.timeline.announce(clipped);
+  }
+
+  /** To the next bucket in view with an event or a gap; beyond the view it moves on and stops. */
+  private event(by: 1 | -1): void {
+    const s = this.app.session!;
+    const from = s.cursor ?? (by > 0 ? Math.floor(s.view.from) - 1 : Math.ceil(s.view.to));
+    let here = this.timeline.inspect(s, s.lane, Math.max(from, 0));
+    for (let i = 0; i < 16 * TILE_BUCKETS; i++) {
+      const next = by > 0 ? here.from + here.width : here.from - 1;
+      if (next < s.extent.first || next >= s.extent.last) break;
+      here = this.timeline.inspect(s, s.lane, next);
+      if (!here.columns) break;
+      if (here.columns.eventCount[here.bucket]! > 0 || here.columns.events[here.bucket]! !== 0
+        || (here.columns.flags[here.bucket]! & FLAG_LOST) !== 0) {
+        this.toCursor(here.from);
+        return;
+      }
+    }
+    this.toCursor(here.from);
+    this.app.say("No further event in view.");
+  }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// Text and exact rectangles over the painted lanes, in CSS pixels.
+import { shortAddress } from "../format.ts";
+import type { InsnCache } from "../insns.ts";
+import type { Slice } from "../model.ts";
+import type { View } from "../scale.ts";
+import { TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
+import type { Colours } from "./colours.ts";
+import { STACK_ROW, type LaneBox } from "./layout.ts";
+
+export const SANS = '"Inter", system-ui, sans-serif';
+export const MONO = '"JetBrains Mono", ui-monospace, monospace';
+
+/** Shorter than this a label says nothing. */
+const LEAST_LABEL = 28;
+/** A run may have so much of other functions in it (of 255) and keep its name. */
+const PURE = 190;
+
+const widths = new Map<string, number>();
+
+function measured(ctx: CanvasRenderingContext2D, text: string): number {
+  const key = ctx.font + text;
+  let width = widths.get(key);
+  if (width === undefined) {
+    if (widths.size > 4000) widths.clear();
+    width = ctx.measureText(text).width;
+    widths.set(key, width);
+  }
+  return width;
+}
+
+/** `text` cut to `room` pixels; "" where not even three letters fit. */
+export function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): string {
+  const width = measured(ctx, text);
+  if (width <= room) return text;
+  const letters = Math.floor((room / width) * text.length) - 1;
+  return letters >= 3 ? `${text.slice(0, letters)}…` : "";
+}
+
+export interface Run {
+  readonly x0: number;
+  readonly x1: number;
+  readonly fn: number; // id + 1
+}
+
+/** Neighbouring buckets of a stripe that belong to one function, as pixels. */
+export function runs(
+  stripe: Stripe, columns: Columns, view: View, width: number, end: number,
+): Run[] {
+  const scale = width / (view.to - view.from);
+  const wide = stripe.bucket * scale;
+  const left = (stripe.first - view.from) * scale;
+  const b0 = Math.max(0, Math.floor(-left / wide));
+  const b1 = Math.min(TILE_BUCKETS, Math.ceil((Math.min(width, end) - left) / wide));
+  const out: Run[] = [];
+  let start = b0;
+  for (let b = b0; b <= b1; b++) {
+    const same = b < b1 && b > start && columns.fn[b] === columns.fn[start] && pure(columns, b);
+    if (same) continue;
+    if (b > start && columns.fn[start]! > 0 && pure(columns, start)) {
+      out.push({
+        x0: left + start * wide, x1: Math.min(end, left + b * wide), fn: columns.fn[start]!,
+      });
+    }
+    start = b;
+  }
+  return out;
+}
+
+function pure(columns: Columns, b: number): boolean {
+  return columns.insns[b]! > 0 && columns.share[b]! >= PURE && columns.coverage[b]! >= PURE;
+}
+
+/** Join runs that touch across the edge of a tile. */
+export function joined(all: readonly Run[]): Run[] {
+  const out: Run[] = [];
+  for (const run of all) {
+    const last = out[out.length - 1];
+    if (last && last.fn === run.fn && run.x0 - last.x1 < 1) {
+      out[out.length - 1] = { ...last, x1: run.x1 };
+    } else {
+      out.push(run);
+    }
+  }
+  return out;
+}
+
+export function drawRuns(
+  ctx: CanvasRenderingContext2D, all: readonly Run[], top: number, box: LaneBox, colours: Colours,
+  nameOf: (id: number) => string, width: number, borders: boolean,
+): void {
+  if (box.fn.h < 12) return;
+  ctx.font = `500 11px ${SANS}`;
+  ctx.textBaseline = "middle";
+  const y = top + box.fn.y + box.fn.h / 2 + 0.5;
+  for (const run of joined(all)) {
+    const x0 = Math.max(0, run.x0);
+    const x1 = Math.min(width, run.x1);
+    if (borders && run.x0 > 0) {
+      ctx.fillStyle = colours.named.ground.css;
+      ctx.fillRect(Math.round(run.x0), top + box.fn.y, 1, box.fn.h);
+    }
+    if (x1 - x0 < LEAST_LABEL) continue;
+    const text = fitted(ctx, nameOf(run.fn - 1), x1 - x0 - 10);
+    if (text === "") continue;
+    ctx.fillStyle = colours.label;
+    ctx.fillText(text, x0 + 5, y);
+  }
+}
+
+/** Call-stack slices, outermost on top. */
+export function drawSlices(
+  ctx: CanvasRenderingContext2D, slices: readonly Slice[], view: View, top: number, box: LaneBox,
+  colours: Colours, width: number,
+): void {
+  const scale = width / (view.to - view.from);
+  const rows = Math.floor(box.stack.h / STACK_ROW);
+  ctx.font = `400 10.5px ${SANS}`;
+  ctx.textBaseline = "middle";
+  for (const slice of slices) {
+    if (slice.depth >= rows || slice.to <= view.from || slice.from >= view.to) continue;
+    const x0 = Math.max(-2, (slice.from - view.from) * scale);
+    const x1 = Math.min(width + 2, (slice.to - view.from) * scale);
+    const y = top + box.stack.y + slice.depth * STACK_ROW;
+    ctx.fillStyle = slice.name === "" ? colours.named.mixed.css : colours.named_(slice.name).css;
+    ctx.fillRect(x0, y, Math.max(1, x1 - x0 - (x1 - x0 > 3 ? 1 : 0)), STACK_ROW - 1);
+    const room = Math.min(x1, width) - Math.max(0, x0);
+    if (room < LEAST_LABEL) continue;
+    const text = fitted(ctx, slice.name, room - 9);
+    if (text === "") continue;
+    ctx.fillStyle = colours.label;
+    ctx.fillText(text, Math.max(0, x0) + 4, y + (STACK_ROW - 1) / 2 + 0.5);
+  }
+}
+
+/** Single instructions: borders, and where there is room what each of them is. */
+export function drawInsns(
+  ctx: CanvasRenderingContext2D, cache: InsnCache, view: View, top: number, box: LaneBox,
+  colours: Colours, width: number, end: number,
+): void {
+  const wide = width / (view.to - view.from);
+  const first = Math.max(0, Math.floor(view.from));
+  const last = Math.min(end, Math.ceil(view.to));
+  const y = top + box.fn.y;
+  ctx.fillStyle = colours.named.ground.css;
+  ctx.globalAlpha = 0.45;
+  for (let i = first + 1; i < last; i++) {
+    ctx.fillRect(Math.round((i - view.from) * wide), y, 1, box.fn.h);
+  }
+  ctx.globalAlpha = 1;
+  if (wide < 44 || box.density.h < 10) return;
+  ctx.font = `400 10px ${MONO}`;
+  ctx.textBaseline = "middle";
+  const textY = top + box.density.y + box.density.h / 2 + 0.5;
+  for (let i = first; i < last; i++) {
+    const row = cache.get(i);
+    if (!row) continue;
+    const x = Math.max(0, (i - view.from) * wide);
+    const room = (i + 1 - view.from) * wide - x - 8;
+    ctx.fillStyle = colours.named.ground.css;
+    ctx.fillRect(x + 1, top + box.density.y, room + 6, box.density.h);
+    const text = fitted(ctx, row.text || shortAddress(row.pc), room);
+    if (text === "") continue;
+    ctx.fillStyle = colours.named.ink.css;
+    ctx.fillText(text, x + 5, textY);
+  }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+// The whole trace in a strip: every lane a few pixels high, the view as a window in it, hits of the
+// search as ticks.
+import type { Found, Session } from "../app.ts";
+import { streamExtent } from "../model.ts";
+import { toPixel, type View } from "../scale.ts";
+import { FLAG_LOST, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
+import type { Colours } from "./colours.ts";
+import { fill, type Target } from "./paint.ts";
+
+export const MINIMAP_HEIGHT = 44;
+const MARKS = 5; // at the bottom, for hits
+
+/** The view of the minimap itself. */
+export function overview(session: Session): View {
+  const { first, last } = session.extent;
+  return { axis: session.view.axis, from: first, to: Math.max(last, first + 1) };
+}
+
+export interface Strip {
+  readonly lane: number;
+  readonly stripe: Stripe;
+  readonly columns: Columns;
+}
+
+/** Every lane's dominant function a column, lost trace across the lane's strip. */
+export function paintOverview(
+  target: Target, session: Session, strips: readonly Strip[], colours: Colours, dpr: number,
+): void {
+  const view = overview(session);
+  const lanes = Math.max(1, session.trace.streams.length);
+  const room = target.height - (MARKS + 3) * dpr;
+  const scale = target.width / (view.to - view.from);
+  for (const { lane, stripe, columns } of strips) {
+    const y0 = Math.round(2 * dpr + (lane * room) / lanes);
+    const gap = room / lanes > 4 * dpr ? Math.round(dpr) : 0;
+    const y1 = Math.max(y0 + 1, Math.round(2 * dpr + ((lane + 1) * room) / lanes) - gap);
+    const end = streamExtent(session.trace.streams[lane]!, view.axis).last;
+    for (let b = 0; b < TILE_BUCKETS; b++) {
+      const at = stripe.first + b * stripe.bucket;
+      if (at >= end) break;
+      const x0 = Math.max(0, Math.round((at - view.from) * scale));
+      const x1 = Math.min(target.width,
+        Math.max(x0 + 1, Math.round((Math.min(at + stripe.bucket, end) - view.from) * scale)));
+      if (x1 <= 0 || x0 >= target.width) continue;
+      const lost = (columns.flags[b]! & FLAG_LOST) !== 0;
+      if (columns.insns[b]! > 0) {
+        const share = Math.max(0.25, columns.coverage[b]! / 255);
+        fill(target, x0, x1, y1 - Math.max(1, Math.round((y1 - y0) * share)), y1,
+          colours.code(columns.fn[b]!, columns.page[b]!).rgba);
+        if (lost) fill(target, x0, x0 + 1, y0, y0 + Math.max(1, (y1 - y0) >> 2), colours.named.lost.rgba);
+      } else if (lost) {
+        fill(target, x0, x1, y0, y1, colours.named.lost.rgba);
+      }
+    }
+  }
+}
+
+/** The window of the view, the cursor, the hits. In CSS pixels. */
+export function drawOverview(
+  ctx: CanvasRenderingContext2D, session: Session, width: number, colours: Colours,
+): void {
+  const view = overview(session);
+  const { named } = colours;
+  const x0 = Math.max(0, toPixel(view, width, session.view.from));
+  const x1 = Math.min(width, toPixel(view, width, session.view.to));
+  const h = MINIMAP_HEIGHT;
+  ctx.fillStyle = named.ground.css;
+  ctx.globalAlpha = 0.62;
+  ctx.fillRect(0, 0, x0, h);
+  ctx.fillRect(x1, 0, width - x1, h);
+  ctx.globalAlpha = 1;
+  const left = Math.min(x0, width - 3);
+  const wide = Math.max(3, x1 - left);
+  ctx.strokeStyle = named.accent.css;
+  ctx.lineWidth = 1;
+  ctx.strokeRect(Math.round(left) + 0.5, 0.5, Math.round(wide) - 1, h - 1);
+  if (session.selection) {
+    const s0 = toPixel(view, width, session.selection[0]);
+    const s1 = toPixel(view, width, session.selection[1]);
+    ctx.fillStyle = named.accent.css;
+    ctx.globalAlpha = 0.25;
+    ctx.fillRect(s0, 0, Math.max(1, s1 - s0), h);
+    ctx.globalAlpha = 1;
+  }
+  if (session.found) drawHits(ctx, session.found, view, width, h - MARKS, MARKS, named.hit.css);
+  if (session.cursor !== undefined) {
+    ctx.fillStyle = named.accent.css;
+    ctx.fillRect(Math.round(toPixel(view, width, session.cursor)), 0, 1, h);
+  }
+}
+
+export function drawHits(
+  ctx: CanvasRenderingContext2D, found: Found, view: View, width: number, y: number, h: number,
+  css: string,
+): void {
+  ctx.fillStyle = css;
+  let last = -10;
+  for (const hit of found.hits) {
+    const at = view.axis === "insn" ? hit.insn : hit.time;
+    if (at === undefined) continue;
+    const x = Math.round(toPixel(view, width, at));
+    if (x < 0 || x > width || x === last) continue;
+    ctx.fillRect(x, y, 2, h);
+    last = x;
+  }
+}

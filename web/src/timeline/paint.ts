@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+// Lanes from tiles into pixels: one pass over the buckets in view, columns written straight into
+// a Uint32 view of ImageData. The cost depends on the pixels, not on the trace.
+import type { Extent, View } from "../scale.ts";
+import { EVENT, FLAG_LOST, FLAG, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
+import type { Colours } from "./colours.ts";
+import type { LaneBox } from "./layout.ts";
+import { STACK_ROW } from "./layout.ts";
+
+export interface Target {
+  readonly pixels: Uint32Array;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** What one call paints: a lane's columns within [x0, x1). `top`: of the lane, may be < 0. */
+export interface Job {
+  readonly view: View;
+  readonly box: LaneBox;
+  readonly top: number;
+  readonly extent: Extent; // of the lane
+  readonly stripe: Stripe;
+  readonly columns: Columns;
+  readonly x0: number;
+  readonly x1: number;
+  readonly silhouette: boolean; // depth as an outline: no exact slices are drawn over it
+}
+
+/** Branches are seldom more than a third of the instructions: that fills the plot. */
+const DENSITY_FULL = 96;
+
+export function paint(target: Target, job: Job, colours: Colours): void {
+  const { view, stripe, columns } = job;
+  const scale = target.width / (view.to - view.from);
+  const wide = stripe.bucket * scale;
+  const left = (stripe.first - view.from) * scale;
+  const end = (job.extent.last - view.from) * scale;
+  const b0 = Math.max(0, Math.floor((job.x0 - left) / wide) - 1);
+  const b1 = Math.min(TILE_BUCKETS, Math.ceil((job.x1 - left) / wide) + 1);
+  let flags = 0;
+  let events = 0;
+  for (let b = b0; b < b1; b++) {
+    const from = left + b * wide;
+    if (from >= end) break;
+    // Buckets narrower than a pixel leave their marks to the next one that has a pixel.
+    flags |= columns.flags[b]!;
+    events |= columns.events[b]!;
+    const x0 = Math.max(job.x0, Math.round(from));
+    const x1 = Math.min(job.x1, Math.round(Math.min(from + wide, end)));
+    if (x1 <= x0) continue;
+    column(target, job, colours, b, x0, x1, flags, events, wide);
+    flags = 0;
+    events = 0;
+  }
+}
+
+function column(
+  target: Target, job: Job, colours: Colours, b: number, x0: number, x1: number, flags: number,
+  events: number, wide: number,
+): void {
+  const { columns: c, box, top } = job;
+  const insns = c.insns[b]!;
+  const lost = (flags & FLAG_LOST) !== 0;
+  if (insns > 0) {
+    functions(target, job, colours, b, x0, x1);
+    privilege(target, job, colours, b, x0, x1);
+    if (box.density.h > 0) {
+      const h = Math.round(Math.min(1, c.branches[b]! / DENSITY_FULL) * box.density.h);
+      const y = top + box.density.y + box.density.h - h;
+      fill(target, x0, x1, y, y + h, colours.named.density.rgba);
+    }
+    if (job.silhouette && box.stack.h > 0) depth(target, job, colours, b, x0, x1);
+  } else if (lost) {
+    const y = top + box.fn.y;
+    hatch(target, x0, x1, y, top + box.h - 4, lostColour(flags, colours));
+  }
+  const y = top + box.marks.y;
+  if (lost) {
+    // Never hidden by what else is in the bucket: a block over the whole marks band.
+    const x = Math.max(x0 + 1, Math.min(x1, x0 + Math.max(2, Math.round(wide))));
+    fill(target, x0, x, y, y + box.marks.h, lostColour(flags, colours));
+    if (insns > 0 && wide >= 8) {
+      fill(target, x0, x0 + 2, y, top + box.density.y + box.density.h, lostColour(flags, colours));
+    }
+  } else if ((events & ~EVENT.exceptionReturn) !== 0) {
+    marks(target, job, colours, x0, events, wide);
+  }
+}
+
+function lostColour(flags: number, colours: Colours): number {
+  if (flags & (FLAG.gap | FLAG.overflow | FLAG.bad)) return colours.named.lost.rgba;
+  return flags & FLAG.noImage ? colours.named.warn.rgba : colours.named.muted.rgba;
+}
+
+/** The two functions with most instructions and the rest, stacked by share; lower ids lower. */
+function functions(
+  target: Target, job: Job, colours: Colours, b: number, x0: number, x1: number,
+): void {
+  const { columns: c, box, top } = job;
+  const h = Math.max(3, Math.round((c.coverage[b]! / 255) * box.fn.h));
+  const page = c.page[b]!;
+  const [f1, f2] = [c.fn[b]!, c.fn2[b]!];
+  // Without any share told, the one function is all there is.
+  const share1 = c.share[b]! === 0 && c.share2[b]! === 0 ? 255 : c.share[b]!;
+  let h1 = Math.round((share1 / 255) * h);
+  let h2 = Math.min(h - h1, Math.round((c.share2[b]! / 255) * h));
+  if (h - h1 - h2 <= 1) h1 = h - h2;
+  if (h1 === 0 && h2 === 0) h1 = h;
+  if (f2 === 0 && f1 === 0) {
+    h1 += h2;
+    h2 = 0;
+  }
+  const first = colours.code(f1, page).rgba;
+  const second = colours.code(f2, 0).rgba;
+  const bottom = top + box.fn.y + box.fn.h;
+  const firstBelow = f2 === 0 || f1 <= f2;
+  const low = firstBelow ? h1 : h2;
+  fill(target, x0, x1, bottom - low, bottom, firstBelow ? first : second);
+  fill(target, x0, x1, bottom - h1 - h2, bottom - low, firstBelow ? second : first);
+  if (h > h1 + h2) {
+    fill(target, x0, x1, bottom - h, bottom - h1 - h2, colours.named.mixed.rgba);
+  }
+}
+
+function privilege(
+  target: Target, job: Job, colours: Colours, b: number, x0: number, x1: number,
+): void {
+  const { columns: c, box, top } = job;
+  const shares = c.privilege;
+  const total = shares[4 * b]! + shares[4 * b + 1]! + shares[4 * b + 2]! + shares[4 * b + 3]!;
+  if (total === 0) return;
+  // Higher privilege on top, each at least a pixel: short visits to the kernel stay visible.
+  let y = top + box.privilege.y + box.privilege.h;
+  const least = top + box.privilege.y;
+  for (let p = 0; p < 4 && y > least; p++) {
+    const share = shares[4 * b + p]!;
+    if (share === 0) continue;
+    const h = Math.max(1, Math.round((share / total) * box.privilege.h));
+    let rest = 0;
+    for (let q = p + 1; q < 4; q++) rest += shares[4 * b + q]! > 0 ? 1 : 0;
+    const up = rest === 0 ? least : Math.max(y - h, least + Math.min(rest, y - least - 1));
+    fill(target, x0, x1, up, y, colours.privilege[p]!.rgba);
+    y = up;
+  }
+}
+
+function depth(
+  target: Target, job: Job, colours: Colours, b: number, x0: number, x1: number,
+): void {
+  const { columns: c, box, top } = job;
+  const from = top + box.stack.y;
+  const solid = Math.min(box.stack.h, c.depthMin[b]! * STACK_ROW);
+  const most = Math.min(box.stack.h, c.depthMax[b]! * STACK_ROW);
+  fill(target, x0, x1, from, from + solid, colours.named.depth.rgba);
+  // Where the depth varies within the bucket: every other row of pixels.
+  for (let y = solid; y < most; y += 2) {
+    fill(target, x0, x1, from + y, from + y + 1, colours.named.depth.rgba);
+  }
+}
+
+function marks(
+  target: Target, job: Job, colours: Colours, x: number, events: number, wide: number,
+): void {
+  const { box, top } = job;
+  const bottom = top + box.marks.y + box.marks.h;
+  const thick = wide >= 3 ? 2 : 1;
+  let share = 0.5;
+  let colour = colours.named.muted.rgba;
+  if (events & EVENT.exception) {
+    share = 1;
+    colour = colours.named.exception.rgba;
+  } else if (events & EVENT.hardware) {
+    share = 0.8;
+    colour = colours.named.event.rgba;
+  } else if (events & (EVENT.software | EVENT.note)) {
+    share = 0.8;
+    colour = colours.named.software.rgba;
+  }
+  fill(target, x, Math.min(x + thick, job.x1), bottom - Math.ceil(share * box.marks.h), bottom, colour);
+}
+
+/** Pixels [x0, x1) × [y0, y1), as far as they lie within the target. */
+export function fill(
+  t: Target, x0: number, x1: number, y0: number, y1: number, rgba: number,
+): void {
+  const bottom = Math.min(y1, t.height);
+  for (let y = Math.max(0, y0); y < bottom; y++) {
+    t.pixels.fill(rgba, y * t.width + x0, y * t.width + x1);
+  }
+}
+
+/** Diagonal lines two pixels thick, in step with their neighbours'. */
+export function hatch(
+  t: Target, x0: number, x1: number, y0: number, y1: number, rgba: number,
+): void {
+  const bottom = Math.min(y1, t.height);
+  for (let y = Math.max(0, y0); y < bottom; y++) {
+    const row = y * t.width;
+    for (let x = x0; x < x1; x++) {
+      if ((x + y) % 7 < 2) t.pixels[row + x] = rgba;
+    }
+  }
+}

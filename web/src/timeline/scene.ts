@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// Which tiles a picture needs, and what stands in for those not here yet: the nearest ancestor,
+// and over it whatever descendants are in the cache.
+import type { Extent, View } from "../scale.ts";
+import {
+  children, levelFor, MAX_LEVEL, parent, STRIPE_LANES, tileRange, tileWidth, type Stripe,
+  type TileId,
+} from "../tile.ts";
+
+export interface Source {
+  peek(id: TileId): Stripe | undefined;
+}
+
+export interface Need {
+  readonly level: number;
+  /** Most needed first: from the middle outwards. */
+  readonly tiles: readonly TileId[];
+}
+
+export function needed(
+  view: View, width: number, extent: Extent, base: number, stripes: readonly number[],
+): Need {
+  const level = levelFor((view.to - view.from) / Math.max(1, width), base);
+  const [first, last] = tileRange(view, extent, base, level);
+  const tiles: TileId[] = [];
+  const middle = (view.from + view.to) / 2 / tileWidth(base, level);
+  const indices: number[] = [];
+  for (let i = first; i <= last; i++) indices.push(i);
+  indices.sort((a, b) => Math.abs(a + 0.5 - middle) - Math.abs(b + 0.5 - middle));
+  for (const index of indices) {
+    for (const stripe of stripes) tiles.push({ axis: view.axis, level, index, stripe });
+  }
+  return { level, tiles };
+}
+
+/** Stripes of the lanes [first, last]. */
+export function stripesOf(first: number, last: number): number[] {
+  const out: number[] = [];
+  for (let s = Math.floor(first / STRIPE_LANES); s <= Math.floor(last / STRIPE_LANES); s++) {
+    out.push(s);
+  }
+  return out;
+}
+
+export interface Piece {
+  readonly stripe: Stripe;
+  readonly from: number; // units
+  readonly to: number;
+  readonly exact: boolean; // of the level asked for
+}
+
+/** What to paint for a tile, in the order of painting. Empty: nothing is known of it yet. */
+export function pieces(source: Source, id: TileId, base: number): Piece[] {
+  const width = tileWidth(base, id.level);
+  const from = id.index * width;
+  const exact = source.peek(id);
+  if (exact) return [{ stripe: exact, from, to: from + width, exact: true }];
+  const out: Piece[] = [];
+  for (let up = 1; id.level + up <= MAX_LEVEL; up++) {
+    const stripe = source.peek(parent(id, up));
+    if (!stripe) continue;
+    out.push({ stripe, from, to: from + width, exact: false });
+    break;
+  }
+  if (id.level > 0) descend(source, id, base, 2, out);
+  return out;
+}
+
+function descend(source: Source, id: TileId, base: number, levels: number, out: Piece[]): void {
+  for (const child of children(id)) {
+    const stripe = source.peek(child);
+    if (stripe) {
+      const width = tileWidth(base, child.level);
+      const from = child.index * width;
+      out.push({ stripe, from, to: from + width, exact: false });
+    } else if (levels > 1 && child.level > 0) {
+      descend(source, child, base, levels - 1, out);
+    }
+  }
+}

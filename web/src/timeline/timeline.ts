@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: MIT
+// The timeline: minimap, ruler and lanes on three canvases, with lane heads beside them.
+import { html, render } from "lit-html";
+import type { App, Session } from "../app.ts";
+import { describe, spoken } from "../describe.ts";
+import { short } from "../format.ts";
+import { streamExtent } from "../model.ts";
+import { toPixel, toUnit, type View } from "../scale.ts";
+import { type Columns, type Stripe, type TileId } from "../tile.ts";
+import { Colours } from "./colours.ts";
+import { Gestures } from "./gestures.ts";
+import { drawInsns, drawRuns, drawSlices, runs, type Run } from "./labels.ts";
+import { laneAt, layoutLanes, type LaneBox } from "./layout.ts";
+import {
+  drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
+} from "./minimap.ts";
+import { drawOverlay } from "./overlay.ts";
+import { paint, type Target } from "./paint.ts";
+import { drawRuler, RULER_HEIGHT } from "./ruler.ts";
+import { needed, pieces, stripesOf } from "./scene.ts";
+
+/** From this many pixels an instruction on, they are told apart. */
+const CELL = 5;
+
+/** What the pointer is over. */
+export interface Hover {
+  readonly lane: number;
+  readonly at: number; // units
+  readonly columns: Columns | undefined;
+  readonly bucket: number; // index in the columns
+  readonly from: number; // units of the bucket
+  readonly width: number;
+  readonly x: number;
+  readonly y: number;
+}
+
+interface Surface {
+  readonly canvas: HTMLCanvasElement;
+  readonly ctx: CanvasRenderingContext2D;
+}
+
+function surface(label: string): Surface {
+  const canvas = document.createElement("canvas");
+  canvas.className = label;
+  const ctx = canvas.getContext("2d");
+  if (!ctx) throw new Error("This browser has no 2D canvas.");
+  return { canvas, ctx };
+}
+
+export class Timeline {
+  readonly element = document.createElement("div");
+  readonly plot = document.createElement("div");
+  hover: Hover | undefined;
+  /** ms of the last frame's drawing, for tests. */
+  drawMs = 0;
+
+  private readonly heads = document.createElement("div");
+  private readonly corner = document.createElement("div");
+  private readonly map = surface("minimap");
+  private readonly base = surface("base");
+  private readonly over = surface("over");
+  private readonly scratch = surface("scratch");
+  private image: ImageData | undefined;
+  private mapImage: ImageData | undefined;
+  private width = 0;
+  private height = 0;
+  private colours: Colours | undefined;
+  private coloursKey: unknown;
+  private boxes: LaneBox[] = [];
+  private lanesHeight = 0;
+  private scroll = 0;
+  private depths: number[] = [];
+  private readonly gestures: Gestures;
+
+  constructor(private readonly app: App) {
+    this.element.className = "timeline";
+    this.corner.className = "corner";
+    this.heads.className = "heads";
+    this.plot.className = "plot";
+    const { canvas } = this.over;
+    canvas.tabIndex = 0;
+    canvas.id = "timeline";
+    canvas.setAttribute("role", "application");
+    canvas.setAttribute("aria-roledescription", "timeline");
+    canvas.setAttribute("aria-label", "Timeline of the trace");
+    canvas.setAttribute("aria-describedby", "timeline-help");
+    this.base.canvas.setAttribute("aria-hidden", "true");
+    this.map.canvas.setAttribute("aria-hidden", "true");
+    this.plot.append(this.base.canvas, canvas);
+    this.element.append(this.corner, this.map.canvas, this.heads, this.plot);
+    this.gestures = new Gestures(app, this, canvas, this.map.canvas);
+    new ResizeObserver(() => this.app.draw()).observe(this.plot);
+    document.fonts.addEventListener("loadingdone", () => this.app.draw());
+  }
+
+  /** A key press that was meant for the timeline though the focus is elsewhere. */
+  key(e: KeyboardEvent): void {
+    this.gestures.keyDown(e);
+  }
+
+  announce(at: number): void {
+    const s = this.app.session;
+    if (s) this.app.say(spoken(describe(s, this.inspect(s, s.lane, at))));
+  }
+
+  focus(): void {
+    this.over.canvas.focus({ preventScroll: true });
+  }
+
+  get plotWidth(): number {
+    return this.width;
+  }
+
+  /** Fix the sizes of the canvases to those of the page. True when something is to be seen. */
+  private measure(): boolean {
+    const rect = this.plot.getBoundingClientRect();
+    this.width = Math.floor(rect.width);
+    this.height = Math.floor(rect.height);
+    if (this.width < 10 || this.height < 10) return false;
+    const dpr = window.devicePixelRatio || 1;
+    for (const [s, w, h] of [[this.base, this.width, this.height],
+      [this.over, this.width, this.height], [this.map, this.width, MINIMAP_HEIGHT]] as const) {
+      const [pw, ph] = [Math.round(w * dpr), Math.round(h * dpr)];
+      if (s.canvas.width !== pw || s.canvas.height !== ph) {
+        s.canvas.width = pw;
+        s.canvas.height = ph;
+        s.canvas.style.width = `${w}px`;
+        s.canvas.style.height = `${h}px`;
+      }
+      s.ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
+    }
+    return true;
+  }
+
+  draw(): void {
+    const s = this.app.session;
+    if (!s || !this.measure()) return;
+    const began = performance.now();
+    const key = s.names;
+    if (!this.colours || this.colours.theme !== this.app.theme || this.coloursKey !== key) {
+      this.colours = new Colours(this.app.theme, s.nameOf);
+      this.coloursKey = key;
+    }
+    this.layout(s);
+    this.fetch(s);
+    this.drawLanes(s, this.colours);
+    this.drawMap(s, this.colours);
+    this.drawOver(s);
+    this.drawHeads(s);
+    this.drawMs = performance.now() - began;
+    this.gestures.frame();
+  }
+
+  private drawOver(s: Session): void {
+    const { ctx } = this.over;
+    ctx.clearRect(0, 0, this.width, this.height);
+    this.refreshHover(s);
+    drawOverlay(ctx, s, {
+      hoverX: this.hover?.x, scroll: this.scroll, boxes: this.boxes,
+    }, this.width, this.height, this.colours!);
+  }
+
+  private layout(s: Session): void {
+    const shapes = s.trace.streams.map((_, i) => ({
+      open: s.open.has(i), depth: this.depths[i] ?? 0,
+    }));
+    const { boxes, height } = layoutLanes(shapes);
+    this.boxes = boxes;
+    this.lanesHeight = height;
+    this.scroll = Math.max(0, Math.min(this.scroll, height - (this.height - RULER_HEIGHT)));
+  }
+
+  private lanesInView(): [number, number] {
+    const bottom = this.scroll + this.height - RULER_HEIGHT;
+    const seen = this.boxes.filter((b) => b.y + b.h > this.scroll && b.y < bottom);
+    return seen.length > 0 ? [seen[0]!.lane, seen[seen.length - 1]!.lane] : [0, 0];
+  }
+
+  // ---- tiles -------------------------------------------------------------------------------
+
+  private fetch(s: Session): void {
+    const base = s.trace.tileBase[s.view.axis];
+    const stripes = stripesOf(...this.lanesInView());
+    const need = needed(s.view, this.width, s.extent, base, stripes);
+    let wanted: TileId[] = [...need.tiles];
+    // During a zoom gesture only what has no stand-in at all.
+    if (this.app.zooming(s)) {
+      wanted = wanted.filter((id) => s.tiles.peek(id) !== undefined
+        || pieces(s.tiles, id, base).length === 0);
+    }
+    const all = stripesOf(0, Math.max(0, s.trace.streams.length - 1));
+    const map = needed(overview(s), this.width / 2, s.extent, base, all);
+    s.tiles.want([...wanted, ...map.tiles]);
+    if (s.tiles.waiting) setTimeout(() => this.app.draw(), 100);
+    const [first, last] = this.lanesInView();
+    const open = s.trace.streams.filter((_, i) => i >= first && i <= last && s.open.has(i)
+      && (this.depths[i] ?? 0) > 0);
+    const edge = s.trace.state !== "sealed" && s.view.to > s.extent.last;
+    s.slices.want(open.map((o) => o.name), s.view, s.trace.revision, edge);
+  }
+
+  /** Visit what there is to paint of a lane, in the order of painting. */
+  private visit(
+    s: Session, lane: number,
+    each: (stripe: Stripe, columns: Columns, from: number, to: number, exact: boolean) => void,
+  ): void {
+    const base = s.trace.tileBase[s.view.axis];
+    const need = needed(s.view, this.width, s.extent, base, stripesOf(lane, lane));
+    for (const id of [...need.tiles].sort((a, b) => a.index - b.index)) {
+      for (const piece of pieces(s.tiles, id, base)) {
+        const columns = piece.stripe.lanes.get(lane);
+        if (columns) each(piece.stripe, columns, piece.from, piece.to, piece.exact);
+      }
+    }
+  }
+
+  // ---- pictures ----------------------------------------------------------------------------
+
+  private drawLanes(s: Session, colours: Colours): void {
+    const { ctx } = this.base;
+    const height = this.height - RULER_HEIGHT;
+    if (!this.image || this.image.width !== this.width || this.image.height !== height) {
+      this.image = new ImageData(this.width, Math.max(1, height));
+      this.scratch.canvas.width = this.width;
+      this.scratch.canvas.height = Math.max(1, height);
+    }
+    const target: Target = {
+      pixels: new Uint32Array(this.image.data.buffer), width: this.width, height,
+    };
+    target.pixels.fill(0);
+    ctx.clearRect(0, 0, this.width, this.height);
+    ctx.fillStyle = colours.named.ground.css;
+    ctx.fillRect(0, 0, this.width, this.height);
+    const visible = this.boxes.filter((b) => b.y + b.h > this.scroll
+      && b.y < this.scroll + height);
+    for (const box of visible) {
+      if (box.lane === s.lane && this.boxes.length > 1) {
+        ctx.fillStyle = colours.named.stripe.css;
+        ctx.fillRect(0, RULER_HEIGHT + box.y - this.scroll, this.width, box.h);
+      }
+    }
+    drawRuler(ctx, s.view, this.width, this.height, colours,
+      s.trace.streams[s.lane]?.timeIsNs ?? true);
+    for (const box of visible) this.paintLane(s, box, target, colours);
+    this.scratch.ctx.putImageData(this.image, 0, 0);
+    ctx.imageSmoothingEnabled = false;
+    ctx.drawImage(this.scratch.canvas, 0, RULER_HEIGHT, this.width, height);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(0, RULER_HEIGHT, this.width, height);
+    ctx.clip();
+    for (const box of visible) this.letterLane(s, box, colours);
+    ctx.restore();
+  }
+
+  private paintLane(s: Session, box: LaneBox, target: Target, colours: Colours): void {
+    const stream = s.trace.streams[box.lane]!;
+    const extent = streamExtent(stream, s.view.axis);
+    const silhouette = box.stack.h > 0 && s.slices.get(stream.name, s.view) === undefined;
+    let deepest = 0;
+    this.visit(s, box.lane, (stripe, columns, from, to) => {
+      const x0 = Math.max(0, Math.round(toPixel(s.view, this.width, from)));
+      const x1 = Math.min(this.width, Math.round(toPixel(s.view, this.width, to)));
+      paint(target, {
+        view: s.view, box, top: box.y - this.scroll, extent, stripe, columns, x0, x1, silhouette,
+      }, colours);
+      for (const d of columns.depthMax) deepest = Math.max(deepest, d);
+    });
+    // A lane's height may grow while looking around, never shrink under the pointer.
+    if (deepest > (this.depths[box.lane] ?? 0)) {
+      this.depths[box.lane] = deepest;
+      this.app.draw();
+    }
+  }
+
+  private letterLane(s: Session, box: LaneBox, colours: Colours): void {
+    const { ctx } = this.base;
+    const stream = s.trace.streams[box.lane]!;
+    const top = RULER_HEIGHT + box.y - this.scroll;
+    const end = toPixel(s.view, this.width, streamExtent(stream, s.view.axis).last);
+    const all: Run[] = [];
+    this.visit(s, box.lane, (stripe, columns, _from, _to, exact) => {
+      if (exact) all.push(...runs(stripe, columns, s.view, this.width, end));
+    });
+    const perUnit = this.width / (s.view.to - s.view.from);
+    const cells = s.view.axis === "insn" && perUnit >= CELL;
+    drawRuns(ctx, all, top, box, colours, s.nameOf, this.width, perUnit >= 0.05 && !cells);
+    if (cells) {
+      const cache = s.insns(box.lane);
+      if (cache && perUnit >= 40) {
+        cache.want(Math.max(0, s.view.from), s.view.to, stream.insns);
+        drawInsns(ctx, cache, s.view, top, box, colours, this.width, stream.insns);
+      }
+    }
+    const slices = box.stack.h > 0 ? s.slices.get(stream.name, s.view) : undefined;
+    if (slices) drawSlices(ctx, slices, s.view, top, box, colours, this.width);
+  }
+
+  private drawMap(s: Session, colours: Colours): void {
+    const { ctx, canvas } = this.map;
+    if (!this.mapImage || this.mapImage.width !== canvas.width
+      || this.mapImage.height !== canvas.height) {
+      this.mapImage = new ImageData(canvas.width, canvas.height);
+    }
+    const target: Target = {
+      pixels: new Uint32Array(this.mapImage.data.buffer), width: canvas.width,
+      height: canvas.height,
+    };
+    target.pixels.fill(colours.named.ground.rgba);
+    const base = s.trace.tileBase[s.view.axis];
+    const view: View = overview(s);
+    const strips: Strip[] = [];
+    const all = stripesOf(0, Math.max(0, s.trace.streams.length - 1));
+    for (const id of needed(view, this.width / 2, s.extent, base, all).tiles) {
+      for (const { stripe } of pieces(s.tiles, id, base)) {
+        for (const [lane, columns] of stripe.lanes) {
+          if (lane < s.trace.streams.length) strips.push({ lane, stripe, columns });
+        }
+      }
+    }
+    paintOverview(target, s, strips, colours, window.devicePixelRatio || 1);
+    ctx.putImageData(this.mapImage, 0, 0);
+    drawOverview(ctx, s, this.width, colours);
+  }
+
+  private drawHeads(s: Session): void {
+    const heads = this.boxes.map((box) => {
+      const stream = s.trace.streams[box.lane]!;
+      const y = RULER_HEIGHT + box.y - this.scroll;
+      const open = s.open.has(box.lane);
+      const deep = (this.depths[box.lane] ?? 0) > 0;
+      return html`<div class="head ${box.lane === s.lane ? "selected" : ""} ${box.h < 40 ? "small" : ""}"
+          .style=${`top:${y}px;height:${box.h}px`} @click=${() => this.app.selectLane(box.lane)}>
+        <button class="fold" ?hidden=${!deep} aria-expanded=${open} tabindex="-1"
+          aria-label=${`Call stack of ${stream.name}`} @click=${() => this.toggle(box.lane)}
+          >${open ? "▾" : "▸"}</button>
+        <div class="name">${stream.name}</div>
+        <div class="what">${stream.protocol}</div>
+        <div class="count">${short(stream.insns)} insns</div>
+        ${stream.gaps > 0 ? html`<div class="gaps">${short(stream.gaps)} ${stream.gaps === 1 ? "gap" : "gaps"}</div>` : ""}
+      </div>`;
+    });
+    render(heads, this.heads);
+    const label = (axis: "insn" | "time", text: string): unknown => html`<button
+      class=${s.view.axis === axis ? "on" : ""} aria-pressed=${s.view.axis === axis}
+      ?disabled=${axis === "time" && !s.trace.streams.some((st) => st.hasTime)}
+      @click=${() => void this.app.setAxis(axis)}>${text}</button>`;
+    render(html`<div class="segmented" role="group" aria-label="Axis">
+      ${label("insn", "Instructions")}${label("time", "Time")}</div>`, this.corner);
+  }
+
+  toggle(lane: number): void {
+    const s = this.app.session;
+    if (!s) return;
+    if (!s.open.delete(lane)) s.open.add(lane);
+    this.app.draw();
+  }
+
+  // ---- what is where -----------------------------------------------------------------------
+
+  /** A wheel turn over the lanes; false if there is nothing to scroll. */
+  scrollBy(pixels: number): boolean {
+    const most = this.lanesHeight - (this.height - RULER_HEIGHT);
+    if (most <= 0) return false;
+    this.scroll = Math.max(0, Math.min(most, this.scroll + pixels));
+    this.app.draw();
+    return true;
+  }
+
+  reveal(lane: number): void {
+    const box = this.boxes[lane];
+    if (!box) return;
+    const room = this.height - RULER_HEIGHT;
+    if (box.y < this.scroll) this.scroll = box.y;
+    else if (box.y + box.h > this.scroll + room) this.scroll = box.y + box.h - room;
+    this.app.draw();
+  }
+
+  laneAtY(y: number): number | undefined {
+    return y < RULER_HEIGHT ? undefined : laneAt(this.boxes, y - RULER_HEIGHT + this.scroll)?.lane;
+  }
+
+  unitAt(x: number): number {
+    const s = this.app.session;
+    return s ? toUnit(s.view, this.width, x) : 0;
+  }
+
+  setPointer(x: number | undefined, y: number): void {
+    const s = this.app.session;
+    if (!s) return;
+    this.hover = x === undefined ? undefined : this.look(s, x, y);
+    this.app.draw();
+  }
+
+  private refreshHover(s: Session): void {
+    if (this.hover) this.hover = this.look(s, this.hover.x, this.hover.y);
+  }
+
+  private look(s: Session, x: number, y: number): Hover | undefined {
+    const at = toUnit(s.view, this.width, x);
+    return this.inspect(s, this.laneAtY(y) ?? s.lane, at, x, y);
+  }
+
+  /** The finest that is known of a place. */
+  inspect(s: Session, lane: number, at: number, x = 0, y = 0): Hover {
+    let best: Hover = { lane, at, columns: undefined, bucket: 0, from: at, width: 1, x, y };
+    this.visit(s, lane, (stripe, columns, from, to) => {
+      if (at < from || at >= to) return;
+      const bucket = Math.floor((at - stripe.first) / stripe.bucket);
+      best = {
+        lane, at, columns, bucket, from: stripe.first + bucket * stripe.bucket,
+        width: stripe.bucket, x, y,
+      };
+    });
+    return best;
+  }
+}
