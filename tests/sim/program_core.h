@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A core that executes a made-up program (sim/program.h) with a seeded random generator, timer
- * interrupts, system calls, task switches and idle times, traced by sim/etm4_encoder.h.
+ * interrupts, system calls, task switches and idle times, traced by sim/etm4_encoder.h. A tick of
+ * the timestamps is 10 cycles.
  *
  * Deterministic, not thread-safe. Endless: it can be stepped for ever, in constant memory.
  */
@@ -13,7 +14,6 @@
 
 struct tl_sim_core_options {
     uint64_t seed;
-    uint64_t clock_hz;       /* cycles a second, 0: 1 GHz; one tick of the timestamp is 10 cycles */
     uint32_t irq_every;      /* cycles between timer interrupts, 0: 200000 */
     uint32_t fault_every;    /* instructions between data faults, 0: none */
     uint32_t event_every;    /* instructions between hardware events, 0: none */
