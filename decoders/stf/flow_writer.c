@@ -1,0 +1,734 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Flow items to STF records.
+ *
+ * A group is made of these parts, in the order that every writer's rules allow:
+ *
+ *     lead    INST_IEM, PROCESS_ID_EXT, COMMENT
+ *     target  INST_PC_TARGET
+ *     pre     EVENT of what happened before the instruction, then FORCE_PC: that is how
+ *             a reader tells them from
+ *     post    EVENT (EVENT_PC_TARGET) of what happened at or behind the instruction
+ *     close   INST_MICROOP…, INST_32 or INST_16
+ *
+ * Almost all instructions have only the last part: those are copied from their block. The last
+ * instruction of each block is held back, because target and post are known with the next item.
+ */
+#include "stf/flow_writer.h"
+
+#include "stf/flow_map.h"
+#include "stf/writer.h"
+
+#include <stdlib.h>
+
+/* Records that stand in front of an instruction's own. */
+struct front {
+    struct tl_buf lead;
+    struct tl_buf pre;
+    bool force;  /* FORCE_PC: the instruction does not follow from the one before */
+    bool target; /* an INST_PC_TARGET of a branch item stands in this group */
+    bool any;    /* one of the above */
+};
+
+struct held {
+    bool is;
+    bool taken;
+    bool has_target; /* of a direct branch, or told by an exception's return address */
+    bool open;       /* post ends … with an EVENT_PC_TARGET at post_target to be filled */
+    bool odd;        /* neither 2 nor 4 bytes: readers cannot compute the next address */
+    uint8_t close_n;
+    uint8_t close[TL_STF_CLOSE_MAX];
+    uint64_t pc;
+    uint64_t next; /* the address behind it */
+    uint64_t target;
+    size_t post_target;
+    struct tl_buf post;
+    struct front front;
+};
+
+struct tl_stf_flow {
+    struct tl_stf_flow_options options;
+    struct tl_stf_flow_state state;
+    enum tl_isa read_isa; /* what a reader takes the instructions for */
+    bool header;          /* is written */
+    bool later;           /* not the stream's first shard */
+    struct tl_buf out;
+    struct tl_buf scratch;
+    struct held held;
+    struct front front; /* of the next instruction */
+    uint64_t markers;
+    uint64_t points;
+    uint64_t taken_bytes;
+    uint64_t track; /* the next address as a reader follows it */
+    uint64_t chunk_pc;
+};
+
+int tl_stf_flow_new(struct tl_stf_flow **out, const struct tl_stf_flow_options *options,
+                    const struct tl_stf_flow_state *initial)
+{
+    struct tl_stf_flow *const flow = calloc(1, sizeof *flow);
+    if (!flow)
+        return TL_NOMEM;
+    flow->options = *options;
+    if (initial)
+        flow->state = *initial;
+    else
+        flow->state.isa = (uint8_t)options->isa;
+    *out = flow;
+    return TL_OK;
+}
+
+static void front_fini(struct front *front)
+{
+    tl_buf_fini(&front->lead);
+    tl_buf_fini(&front->pre);
+}
+
+void tl_stf_flow_free(struct tl_stf_flow *flow)
+{
+    if (!flow)
+        return;
+    tl_buf_fini(&flow->out);
+    tl_buf_fini(&flow->scratch);
+    tl_buf_fini(&flow->held.post);
+    front_fini(&flow->held.front);
+    front_fini(&flow->front);
+    free(flow);
+}
+
+/* ---- single records ----------------------------------------------------------------------- */
+
+static int put_address(struct tl_buf *out, uint8_t type, uint64_t address)
+{
+    uint8_t bytes[9] = {type};
+    tl_put_le64(bytes + 1, address);
+    return tl_buf_add(out, bytes, sizeof bytes);
+}
+
+static int put_event(struct tl_buf *out, uint64_t number, const uint64_t *fields, size_t n)
+{
+    uint8_t words[8 * (TL_STF_X_FIELDS + TL_STF_X_NAME / 8)];
+    for (size_t i = 0; i < n; i++)
+        tl_put_le64(words + 8 * i, fields[i]);
+    const struct tl_stf_layout layout = {0};
+    const struct tl_stf_record record = {.type = TL_STF_EVENT,
+                                         .event = {.number = number, .fields = {words, 8 * n}}};
+    return tl_stf_record_encode(&layout, &record, out);
+}
+
+static int put_mode(struct tl_buf *out, uint64_t mode, uint64_t flags)
+{
+    const uint64_t fields[TL_STF_MODE_FIELDS] = {tl_stf_map_level(mode), mode | flags};
+    return put_event(out, TL_STF_EVENT_MODE_CHANGE, fields, TL_STF_MODE_FIELDS);
+}
+
+static int put_comment(struct tl_buf *out, struct tl_bytes text)
+{
+    const struct tl_stf_layout layout = {0};
+    const struct tl_stf_record record = {.type = TL_STF_COMMENT, .text = text};
+    return tl_stf_record_encode(&layout, &record, out);
+}
+
+static void context_record(const struct tl_stf_flow_state *state, struct tl_stf_record *record)
+{
+    *record = (struct tl_stf_record){.type = TL_STF_PROCESS_ID_EXT};
+    record->process.tgid = state->has_context ? (uint32_t)state->context : TL_STF_ABSENT;
+    record->process.tid = state->has_context ? (uint32_t)(state->context >> 32) : TL_STF_ABSENT;
+    record->process.asid = state->has_vmid ? (uint32_t)state->vmid : TL_STF_ABSENT;
+}
+
+/* ---- header ------------------------------------------------------------------------------- */
+
+/* Begin the shard, now that the first address is known. */
+static int put_header(struct tl_stf_flow *flow, uint64_t pc)
+{
+    const struct tl_stf_flow_state *const s = &flow->state;
+    const enum tl_isa isa = (enum tl_isa)s->isa;
+    struct tl_stf_record context;
+    context_record(s, &context);
+    if (!s->has_context && !s->has_vmid)
+        context.process.tgid = context.process.tid = context.process.asid = 0;
+    const struct tl_stf_header_spec spec = {
+        .comments = flow->options.header_comments,
+        .n_comments = flow->options.n_header_comments,
+        .isa = tl_stf_map_isa(isa),
+        .iem = tl_stf_map_iem(isa),
+        .generator = flow->options.generator,
+        .features = TL_STF_FEATURE_EVENT | (isa == TL_ISA_RV64 ? TL_STF_FEATURE_RV64 : 0) |
+                    (tl_stf_map_isa(isa) == TL_STF_ISA_X86 ? TL_STF_FEATURE_MICROOP : 0) |
+                    (s->has_context || s->has_vmid ? TL_STF_FEATURE_PROCESS_ID : 0),
+        .pc = pc,
+        .tgid = context.process.tgid,
+        .tid = context.process.tid,
+        .asid = context.process.asid,
+    };
+    const int result = tl_stf_header_write(&spec, &flow->out, NULL);
+    if (result < 0)
+        return result;
+    flow->header = true;
+    flow->track = pc;
+    flow->chunk_pc = 0;
+    flow->read_isa = tl_stf_unmap_isa(spec.isa, spec.iem);
+    /* The mode in force goes in front of whatever waits. */
+    if (!s->has_mode)
+        return TL_OK;
+    struct tl_buf first = {0};
+    int rc = put_mode(&first, s->mode, flow->later ? TL_STF_MODE_STATE : 0);
+    if (rc == TL_OK)
+        rc = tl_buf_add(&first, flow->front.pre.p, flow->front.pre.n);
+    if (rc < 0) {
+        tl_buf_fini(&first);
+        return rc;
+    }
+    tl_buf_fini(&flow->front.pre);
+    flow->front.pre = first;
+    flow->front.any = true;
+    if (tl_mode_isa(s->mode) != TL_ISA_NONE)
+        flow->read_isa = tl_mode_isa(s->mode);
+    return TL_OK;
+}
+
+/* ---- groups ------------------------------------------------------------------------------- */
+
+/*
+ * Append a whole group: `front` (emptied), a target if `target` is not NULL, `post`, `close`.
+ * `close` has no INST_PC_TARGET of its own.
+ */
+static int put_group(struct tl_stf_flow *flow, struct front *front, uint64_t pc,
+                     const uint64_t *target, struct tl_bytes post, struct tl_bytes close)
+{
+    struct tl_buf *const out = &flow->out;
+    const int result = tl_buf_reserve(out, front->lead.n + front->pre.n + post.n + close.n + 2 * 9);
+    if (result < 0)
+        return result;
+    int rc = tl_buf_add(out, front->lead.p, front->lead.n);
+    if (rc == TL_OK && front->force && !front->pre.n)
+        rc = put_address(out, TL_STF_FORCE_PC, pc);
+    if (rc == TL_OK && target)
+        rc = put_address(out, TL_STF_INST_PC_TARGET, *target);
+    if (rc == TL_OK && front->pre.n) {
+        rc = tl_buf_add(out, front->pre.p, front->pre.n);
+        if (rc == TL_OK)
+            rc = put_address(out, TL_STF_FORCE_PC, pc);
+    }
+    if (rc == TL_OK)
+        rc = tl_buf_add(out, post.p, post.n);
+    if (rc == TL_OK)
+        rc = tl_buf_add(out, close.p, close.n);
+    tl_buf_reset(&front->lead);
+    tl_buf_reset(&front->pre);
+    front->force = front->target = front->any = false;
+    flow->markers++;
+    return rc;
+}
+
+/* Fill in, or take out, where the flow went at the exception that the held group ends with. */
+static void close_event(struct held *held, const uint64_t *target)
+{
+    if (!held->open)
+        return;
+    held->open = false;
+    uint8_t *const at = held->post.p + held->post_target;
+    if (target) {
+        at[0] = TL_STF_EVENT_PC_TARGET;
+        tl_put_le64(at + 1, *target);
+        return;
+    }
+    memmove(at, at + 9, held->post.n - held->post_target - 9);
+    held->post.n -= 9;
+}
+
+/* The held instruction's group, which has at most a target in front of its closing records. */
+static int put_closing(struct tl_stf_flow *flow, bool write, uint64_t target)
+{
+    struct tl_buf *const out = &flow->out;
+    if (out->cap - out->n < 9 + TL_STF_CLOSE_MAX) {
+        const int result = tl_buf_reserve(out, 9 + TL_STF_CLOSE_MAX);
+        if (result < 0)
+            return result;
+    }
+    uint8_t *p = out->p + out->n;
+    if (write) {
+        *p = TL_STF_INST_PC_TARGET;
+        tl_put_le64(p + 1, target);
+        p += 9;
+    }
+    memcpy(p, flow->held.close, TL_STF_CLOSE_MAX); /* of a fixed size: no call */
+    out->n = (size_t)(p - out->p) + flow->held.close_n;
+    flow->markers++;
+    return TL_OK;
+}
+
+/*
+ * The held instruction comes out, now that the flow is known to go on at `*next` (NULL: it is
+ * not known).
+ */
+static int release(struct tl_stf_flow *flow, const uint64_t *next)
+{
+    struct held *const held = &flow->held;
+    if (!held->is)
+        return TL_OK;
+    held->is = false;
+    const bool event = held->open && next;
+    close_event(held, next);
+    bool write = held->has_target;
+    uint64_t target = held->target;
+    if (held->taken && !event && next) {
+        write = true;
+        target = *next;
+    }
+    if (!write && (held->odd || (held->front.target && !event))) {
+        write = true;
+        target = held->next;
+    }
+    flow->track = event ? *next : write ? target : held->next;
+    if (next && flow->track != *next)
+        flow->front.force = flow->front.any = true;
+    if (!held->front.any && held->post.n == 0)
+        return put_closing(flow, write, target);
+    const struct tl_bytes post = {held->post.p, held->post.n};
+    const struct tl_bytes close = {held->close, held->close_n};
+    const int result = put_group(flow, &held->front, held->pc, write ? &target : NULL, post, close);
+    tl_buf_reset(&held->post);
+    return result;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------- */
+
+/* Bytes of the closing records and of the code of `n` instructions that begin at `stf`. */
+static uint32_t measure(const uint8_t *stf, uint32_t n, uint32_t *code)
+{
+    const uint8_t *p = stf;
+    uint32_t odd = 0;
+    *code = 0;
+    while (n) {
+        switch (*p) {
+        case TL_STF_INST_32:
+        case TL_STF_INST_16:
+            *code += odd ? odd : *p == TL_STF_INST_32 ? 4 : 2;
+            odd = 0;
+            p += *p == TL_STF_INST_32 ? 5 : 3;
+            n--;
+            break;
+        case TL_STF_INST_MICROOP:
+            odd += p[1];
+            p += 6;
+            break;
+        default: /* INST_PC_TARGET */
+            p += 9;
+            break;
+        }
+    }
+    return (uint32_t)(p - stf);
+}
+
+/* The same, from the block's start; by multiplication where all instructions are alike. */
+static uint32_t offset_of(const struct tl_block *block, uint32_t n, uint32_t *code)
+{
+    if (n == block->n) {
+        *code = block->size;
+        return block->stf_size;
+    }
+    if (block->stf_size == 5 * block->n && block->size == 4 * block->n) {
+        *code = 4 * n;
+        return 5 * n;
+    }
+    if (block->stf_size == 3 * block->n && block->size == 2 * block->n) {
+        *code = 2 * n;
+        return 3 * n;
+    }
+    return measure(block->stf, n, code);
+}
+
+/* Hold back instruction `i` of `block`: at `stf`, `n` bytes of records; `code` bytes from pc. */
+static void hold(struct tl_stf_flow *flow, const struct tl_block *block, bool whole, bool taken,
+                 const uint8_t *stf, uint32_t n, uint32_t code, uint32_t size)
+{
+    struct held *const held = &flow->held;
+    if (*stf == TL_STF_INST_PC_TARGET) {
+        stf += 9;
+        n -= 9;
+    }
+    if (n > sizeof held->close)
+        n = sizeof held->close; /* never: no instruction is that long */
+    flow->state.has_pc = false;
+    held->is = true;
+    held->taken = taken;
+    held->open = false;
+    held->odd = size != 2 && size != 4;
+    held->has_target = taken && whole && block->last_kind == TL_INSN_BRANCH;
+    held->target = block->target;
+    held->pc = block->pc + code;
+    held->next = held->pc + size;
+    held->close_n = (uint8_t)n;
+    memcpy(held->close, stf, n);
+    if (flow->front.any) {
+        const struct front empty = held->front;
+        held->front = flow->front;
+        flow->front = empty;
+    }
+}
+
+/* Tell readers of the instruction set, where the records so far do not. */
+static int change_isa(struct tl_stf_flow *flow, enum tl_isa isa)
+{
+    struct front *const front = &flow->front;
+    if (tl_stf_map_iem(isa) != tl_stf_map_iem((enum tl_isa)flow->state.isa)) {
+        const struct tl_stf_layout layout = {0};
+        const struct tl_stf_record record = {.type = TL_STF_INST_IEM, .iem = tl_stf_map_iem(isa)};
+        /* First in the group: descriptors must not decrease. */
+        struct tl_buf lead = {0};
+        int rc = tl_stf_record_encode(&layout, &record, &lead);
+        if (rc == TL_OK)
+            rc = tl_buf_add(&lead, front->lead.p, front->lead.n);
+        tl_buf_fini(&front->lead);
+        front->lead = lead;
+        front->any = true;
+        if (rc < 0)
+            return rc;
+        if (tl_stf_map_iem(flow->read_isa) != record.iem)
+            flow->read_isa = tl_stf_unmap_isa(tl_stf_map_isa(isa), record.iem);
+    }
+    flow->state.isa = (uint8_t)isa;
+    if (flow->read_isa == isa)
+        return TL_OK;
+    flow->read_isa = isa;
+    const uint64_t mode = flow->state.has_mode ? (flow->state.mode & ~UINT64_C(255)) | (uint64_t)isa
+                                               : tl_mode(tl_stf_arch(isa), 15, TL_SEC_NONE, isa);
+    front->any = true;
+    return put_mode(&front->pre, mode, TL_STF_MODE_ISA_ONLY);
+}
+
+/* The header if it is not there yet, and the records that an instruction at `pc` needs. */
+static int arrive(struct tl_stf_flow *flow, uint64_t pc, enum tl_isa isa)
+{
+    if (!flow->header) {
+        flow->state.isa = (uint8_t)isa;
+        const int result = put_header(flow, pc);
+        if (result < 0)
+            return result;
+    }
+    if (pc != flow->track)
+        flow->front.force = flow->front.any = true;
+    return flow->read_isa == isa && flow->state.isa == isa ? TL_OK : change_isa(flow, isa);
+}
+
+/* One instruction in the middle of a block whose group has more than its closing records. */
+static int put_fronted(struct tl_stf_flow *flow, uint64_t pc, const uint8_t *stf, uint32_t n,
+                       uint32_t size)
+{
+    uint64_t target = pc + size;
+    const bool write = flow->front.target || *stf == TL_STF_INST_PC_TARGET;
+    if (*stf == TL_STF_INST_PC_TARGET) {
+        stf += 9;
+        n -= 9;
+    }
+    return put_group(flow, &flow->front, pc, write ? &target : NULL, (struct tl_bytes){0},
+                     (struct tl_bytes){stf, n});
+}
+
+static int stopped(struct tl_stf_flow *flow, uint64_t pc)
+{
+    flow->state.pc = pc;
+    flow->state.has_pc = true;
+    return TL_AGAIN;
+}
+
+/* Instructions [at->insn, item->n) of a block. */
+static int add_block(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
+                     uint32_t *done)
+{
+    const struct tl_block *const block = item->block;
+    const uint32_t n = item->n < block->n ? item->n : block->n;
+    if (n == 0)
+        return TL_OK;
+    uint32_t code = 0;
+    uint32_t from = *done ? offset_of(block, *done, &code) : 0;
+    const uint64_t pc = block->pc + code;
+    int result = release(flow, &pc);
+    if (result < 0)
+        return result;
+    if (flow->header && flow->markers >= stop)
+        return stopped(flow, pc);
+    result = arrive(flow, pc, (enum tl_isa)block->isa);
+    if (result < 0)
+        return result;
+    uint32_t end_code, last_code;
+    const uint32_t end = offset_of(block, n, &end_code);
+    const uint32_t last =
+        n == block->n ? end - block->last_stf : offset_of(block, n - 1, &last_code);
+    if (n == block->n)
+        last_code = end_code - block->last_size;
+    if (from < last && flow->front.any) {
+        uint32_t size;
+        const uint32_t bytes = measure(block->stf + from, 1, &size);
+        result = put_fronted(flow, pc, block->stf + from, bytes, size);
+        if (result < 0)
+            return result;
+        from += bytes;
+        code += size;
+        *done += 1;
+        flow->track = pc + size;
+    }
+    const uint64_t plain = n - 1 - *done;
+    if (plain) {
+        uint32_t to = last;
+        uint32_t to_code = last_code;
+        const bool cut = plain > stop - flow->markers;
+        const uint32_t count = cut ? (uint32_t)(stop - flow->markers) : (uint32_t)plain;
+        if (cut)
+            to = offset_of(block, *done + count, &to_code);
+        result = tl_buf_add(&flow->out, block->stf + from, to - from);
+        if (result < 0)
+            return result;
+        flow->markers += count;
+        *done += count;
+        flow->track = block->pc + to_code;
+        if (cut)
+            return stopped(flow, flow->track);
+    }
+    if (flow->markers >= stop && *done)
+        return stopped(flow, block->pc + last_code);
+    hold(flow, block, n == block->n, item->flags & TL_ITEM_TAKEN, block->stf + last, end - last,
+         last_code, end_code - last_code);
+    return TL_OK;
+}
+
+/* ---- other items --------------------------------------------------------------------------- */
+
+/* What STF has no record for: its line of flow text, if wanted. */
+static int add_comment(struct tl_stf_flow *flow, const struct tl_item *item)
+{
+    if (!flow->options.comments)
+        return TL_OK;
+    tl_buf_reset(&flow->scratch);
+    const int result = tl_item_text(&flow->scratch, item, 1);
+    if (result < 0)
+        return result;
+    size_t n = flow->scratch.n;
+    while (n && flow->scratch.p[n - 1] == '\n')
+        n--;
+    flow->front.any = true;
+    return put_comment(&flow->front.lead, (struct tl_bytes){flow->scratch.p, n});
+}
+
+/* Tracing was interrupted: where the held instruction led is not known. */
+static int interrupt(struct tl_stf_flow *flow)
+{
+    const int result = release(flow, NULL);
+    flow->front.force = flow->front.any = true;
+    return result;
+}
+
+/* Events lie behind the held instruction, or in front of the next one. */
+static struct tl_buf *events(struct tl_stf_flow *flow)
+{
+    if (flow->held.is)
+        return &flow->held.post;
+    flow->front.any = true;
+    return &flow->front.pre;
+}
+
+static int add_mode(struct tl_stf_flow *flow, uint64_t mode)
+{
+    flow->state.mode = mode;
+    flow->state.has_mode = true;
+    if (!flow->header)
+        return TL_OK; /* put_header() writes it */
+    if (tl_mode_isa(mode) != TL_ISA_NONE)
+        flow->read_isa = tl_mode_isa(mode);
+    return put_mode(events(flow), mode, 0);
+}
+
+static int add_context(struct tl_stf_flow *flow, const struct tl_item *item)
+{
+    struct tl_stf_flow_state *const s = &flow->state;
+    s->has_context = item->flags & TL_ITEM_HAS_PC;
+    s->has_vmid = item->flags & TL_ITEM_HAS_VALUE;
+    s->context = s->has_context ? item->pc : 0;
+    s->vmid = s->has_vmid ? item->value : 0;
+    if (!flow->header)
+        return TL_OK;
+    struct tl_stf_record record;
+    context_record(s, &record);
+    const struct tl_stf_layout layout = {0};
+    flow->front.any = true;
+    return tl_stf_record_encode(&layout, &record, &flow->front.lead);
+}
+
+static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
+{
+    struct held *const held = &flow->held;
+    const bool known = item->flags & TL_ITEM_HAS_PC;
+    if (held->is && held->open) {
+        close_event(held, known ? &item->pc : NULL);
+    } else if (held->is && held->taken && known) {
+        held->has_target = true;
+        held->target = item->pc;
+    }
+    uint64_t fields[TL_STF_X_FIELDS + TL_STF_X_NAME / 8] = {
+        known ? item->pc : 0, item->sub | (known ? 0 : TL_STF_X_NO_PC)};
+    size_t n = item->text ? strlen(item->text) : 0;
+    if (n > TL_STF_X_NAME)
+        n = TL_STF_X_NAME;
+    uint8_t name[TL_STF_X_NAME] = {0};
+    if (n)
+        memcpy(name, item->text, n);
+    const size_t words = (n + 7) / 8;
+    for (size_t i = 0; i < words; i++)
+        fields[TL_STF_X_FIELDS + i] = tl_le64(name + 8 * i);
+    const uint64_t number = tl_stf_map_exception(tl_stf_arch((enum tl_isa)flow->state.isa),
+                                                 tl_stf_map_level(flow->state.mode), item->sub);
+    const int result = put_event(events(flow), number, fields, TL_STF_X_FIELDS + words);
+    if (result < 0 || !held->is)
+        return result;
+    held->open = true;
+    held->post_target = held->post.n;
+    return put_address(&held->post, TL_STF_EVENT_PC_TARGET, 0);
+}
+
+/*
+ * An instruction whose encoding nobody knows, or a branch of one: addresses alone. There is no
+ * closing record to write, so these stay in front of whatever instruction comes next.
+ */
+static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
+{
+    const bool branch = item->kind == TL_ITEM_BRANCH;
+    const bool from = !branch || (item->flags & TL_ITEM_HAS_PC);
+    const uint64_t pc = from ? item->pc : item->value;
+    int result = release(flow, from ? &pc : NULL);
+    if (result == TL_OK && !flow->header)
+        result = put_header(flow, pc);
+    if (result < 0)
+        return result;
+    if (branch && flow->options.comments && (item->flags & (TL_ITEM_CALL | TL_ITEM_RETURN))) {
+        const char *const text = !(item->flags & TL_ITEM_RETURN) ? "B call"
+                                 : !(item->flags & TL_ITEM_CALL) ? "B return"
+                                                                 : "B call return";
+        result =
+            put_comment(&flow->front.lead, (struct tl_bytes){(const uint8_t *)text, strlen(text)});
+    }
+    struct front *const front = &flow->front;
+    struct tl_buf *const out = &flow->out;
+    if (result == TL_OK)
+        result = tl_buf_add(out, front->lead.p, front->lead.n);
+    if (result == TL_OK)
+        result = tl_buf_add(out, front->pre.p, front->pre.n);
+    tl_buf_reset(&front->lead);
+    tl_buf_reset(&front->pre);
+    if (result == TL_OK && from)
+        result = put_address(out, TL_STF_FORCE_PC, pc);
+    if (result == TL_OK && branch)
+        result = put_address(out, TL_STF_INST_PC_TARGET, item->value);
+    front->force = front->any = true;
+    front->target |= branch;
+    flow->points++;
+    flow->state.pc = branch ? item->value : pc;
+    flow->state.has_pc = branch;
+    return result;
+}
+
+static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
+{
+    int result;
+    switch (item->kind) {
+    case TL_ITEM_UNKNOWN:
+    case TL_ITEM_BRANCH:
+        return add_point(flow, item);
+    case TL_ITEM_EXCEPTION:
+        return add_exception(flow, item);
+    case TL_ITEM_MODE:
+        return add_mode(flow, item->value);
+    case TL_ITEM_CONTEXT:
+        return add_context(flow, item);
+    case TL_ITEM_GAP:
+    case TL_ITEM_TRACE_ON:
+        result = interrupt(flow);
+        return result < 0 ? result : add_comment(flow, item);
+    case TL_ITEM_ERET:
+        return TL_OK; /* the instruction itself says so */
+    default:
+        return add_comment(flow, item);
+    }
+}
+
+int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
+                      uint64_t stop, struct tl_stf_flow_at *at)
+{
+    for (; at->item < n; at->item++, at->insn = 0) {
+        const struct tl_item *const item = &items[at->item];
+        const int result = item->kind == TL_ITEM_BLOCK ? add_block(flow, item, stop, &at->insn)
+                                                       : add_item(flow, item);
+        if (result < 0)
+            return result;
+    }
+    return TL_OK;
+}
+
+/* ---- what comes out ------------------------------------------------------------------------ */
+
+struct tl_bytes tl_stf_flow_bytes(const struct tl_stf_flow *flow)
+{
+    return (struct tl_bytes){flow->out.p, flow->out.n};
+}
+
+void tl_stf_flow_take(struct tl_stf_flow *flow)
+{
+    flow->taken_bytes += flow->out.n;
+    tl_buf_reset(&flow->out);
+    flow->chunk_pc = flow->track;
+}
+
+uint64_t tl_stf_flow_chunk_pc(const struct tl_stf_flow *flow)
+{
+    return flow->chunk_pc;
+}
+
+uint64_t tl_stf_flow_markers(const struct tl_stf_flow *flow)
+{
+    return flow->markers;
+}
+
+uint64_t tl_stf_flow_points(const struct tl_stf_flow *flow)
+{
+    return flow->points;
+}
+
+uint64_t tl_stf_flow_size(const struct tl_stf_flow *flow)
+{
+    return flow->taken_bytes + flow->out.n;
+}
+
+void tl_stf_flow_state(const struct tl_stf_flow *flow, struct tl_stf_flow_state *out)
+{
+    *out = flow->state;
+    if (!out->has_pc && flow->header && !flow->held.is && !flow->front.force) {
+        out->pc = flow->track;
+        out->has_pc = true;
+    }
+}
+
+void tl_stf_flow_restart(struct tl_stf_flow *flow)
+{
+    flow->later |= flow->header;
+    flow->header = false;
+    flow->markers = flow->points = flow->taken_bytes = 0;
+    flow->chunk_pc = 0;
+    flow->front.force = flow->front.target = false;
+    flow->front.any = flow->front.lead.n || flow->front.pre.n;
+}
+
+int tl_stf_flow_finish(struct tl_stf_flow *flow)
+{
+    int result = release(flow, NULL);
+    if (result == TL_OK && !flow->header)
+        result = put_header(flow, flow->state.has_pc ? flow->state.pc : 0);
+    if (result == TL_OK)
+        result = tl_buf_add(&flow->out, flow->front.lead.p, flow->front.lead.n);
+    if (result == TL_OK)
+        result = tl_buf_add(&flow->out, flow->front.pre.p, flow->front.pre.n);
+    tl_buf_reset(&flow->front.lead);
+    tl_buf_reset(&flow->front.pre);
+    flow->front.any = flow->front.force;
+    return result;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* Records into a .stf or .zstf file. */
+#include "stf/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PLAIN_PIECE (256u << 10)
+
+struct tl_stf_out {
+    struct tl_stf_out_options options;
+    struct tl_stf_sink sink;
+    struct tl_stf_writer writer;
+    struct tl_zstf_writer *zstf;
+    struct tl_buf file;
+    uint64_t chunk_end; /* markers at which the chunk is full */
+    uint64_t chunk_pc;
+};
+
+int tl_stf_out_new(struct tl_stf_out **out, const struct tl_stf_out_options *options,
+                   const struct tl_stf_sink *sink)
+{
+    struct tl_stf_out *const o = calloc(1, sizeof *o);
+    if (!o)
+        return TL_NOMEM;
+    o->options = *options;
+    o->sink = *sink;
+    o->writer.unchecked = options->unchecked;
+    if (!o->options.markers)
+        o->options.markers = TL_ZSTF_MARKERS;
+    o->chunk_end = o->options.markers;
+    if (options->format == TL_STF_FILE_ZSTF) {
+        int result = tl_zstf_writer_new(&o->zstf, o->options.markers, options->level);
+        if (result == TL_OK)
+            result = tl_zstf_writer_begin(o->zstf, &o->file);
+        if (result < 0) {
+            tl_stf_out_free(o);
+            return result;
+        }
+    }
+    *out = o;
+    return TL_OK;
+}
+
+void tl_stf_out_free(struct tl_stf_out *out)
+{
+    if (!out)
+        return;
+    tl_zstf_writer_free(out->zstf);
+    tl_stf_writer_fini(&out->writer);
+    tl_buf_fini(&out->file);
+    free(out);
+}
+
+const struct tl_stf_writer *tl_stf_out_writer(const struct tl_stf_out *out)
+{
+    return &out->writer;
+}
+
+static int write_out(struct tl_stf_out *out, struct tl_buf *bytes, struct tl_fail *fail)
+{
+    if (bytes->n == 0)
+        return TL_OK;
+    const int result = out->sink.write(out->sink.context, bytes->p, bytes->n);
+    tl_buf_reset(bytes);
+    return result < 0 ? tl_fail_set(fail, (enum tl_err)result, "cannot write the file") : TL_OK;
+}
+
+static int end_chunk(struct tl_stf_out *out, struct tl_fail *fail)
+{
+    struct tl_stf_writer *const w = &out->writer;
+    const uint64_t markers = w->markers - (out->chunk_end - out->options.markers);
+    const int result = tl_zstf_writer_chunk(out->zstf, (struct tl_bytes){w->out.p, w->out.n},
+                                            markers, out->chunk_pc, &out->file);
+    if (result < 0)
+        return tl_fail_set(fail, (enum tl_err)result, "cannot compress a chunk");
+    tl_buf_reset(&w->out);
+    out->chunk_end += out->options.markers;
+    out->chunk_pc = w->pc.next;
+    return write_out(out, &out->file, fail);
+}
+
+int tl_stf_out_put(struct tl_stf_out *out, const struct tl_stf_record *record, struct tl_fail *fail)
+{
+    const int result = tl_stf_writer_put(&out->writer, record, fail);
+    if (result < 0)
+        return result;
+    if (out->zstf)
+        return out->writer.markers == out->chunk_end ? end_chunk(out, fail) : TL_OK;
+    return out->writer.out.n >= PLAIN_PIECE ? write_out(out, &out->writer.out, fail) : TL_OK;
+}
+
+static int finish_zstf(struct tl_stf_out *out, struct tl_fail *fail)
+{
+    uint8_t head[TL_ZSTF_HEAD];
+    if (out->writer.out.n) {
+        const int result = end_chunk(out, fail);
+        if (result < 0)
+            return result;
+    }
+    int result = tl_zstf_writer_finish(out->zstf, (struct tl_bytes){0}, &out->file, head);
+    if (result < 0)
+        return tl_fail_set(fail, (enum tl_err)result, "a .zstf cannot be empty");
+    result = write_out(out, &out->file, fail);
+    if (result == TL_OK)
+        result = out->sink.rewrite(out->sink.context, head, sizeof head);
+    return result;
+}
+
+int tl_stf_out_finish(struct tl_stf_out *out, struct tl_fail *fail)
+{
+    if (!out->writer.unchecked && !out->writer.order.header.complete)
+        return tl_fail_set(fail, TL_USAGE, "the header has no END_HEADER");
+    if (out->zstf)
+        return finish_zstf(out, fail);
+    if (out->options.reserve_end) {
+        const uint8_t end = TL_STF_RESERVE_END;
+        if (tl_buf_add(&out->writer.out, &end, 1) < 0)
+            return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    }
+    return write_out(out, &out->writer.out, fail);
+}
+
+/* ---- files by path ----------------------------------------------------------------------------
+ */
+
+struct tl_stf_save {
+    struct tl_stf_out *out;
+    int fd;
+    char *path;
+    char *temporary; /* NULL: standard output */
+};
+
+static int write_fd(void *context, const uint8_t *p, size_t n)
+{
+    const struct tl_stf_save *const save = context;
+    while (n) {
+        const ssize_t done = write(save->fd, p, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return errno == ENOSPC ? TL_NOSPACE : TL_IO;
+        p += done;
+        n -= (size_t)done;
+    }
+    return TL_OK;
+}
+
+static int rewrite_fd(void *context, const uint8_t *p, size_t n)
+{
+    const struct tl_stf_save *const save = context;
+    return pwrite(save->fd, p, n, 0) == (ssize_t)n ? TL_OK : TL_IO;
+}
+
+static bool ends_with(const char *path, const char *end)
+{
+    const size_t n = strlen(path);
+    return n >= strlen(end) && strcmp(path + n - strlen(end), end) == 0;
+}
+
+static int open_temporary(struct tl_stf_save *save, const char *path)
+{
+    if (strcmp(path, "-") == 0) {
+        save->fd = dup(STDOUT_FILENO);
+        return save->fd < 0 ? TL_IO : TL_OK;
+    }
+    save->path = strdup(path);
+    if (!save->path || asprintf(&save->temporary, "%s.part", path) < 0) {
+        save->temporary = NULL;
+        return TL_NOMEM;
+    }
+    save->fd = open(save->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return save->fd < 0 ? TL_IO : TL_OK;
+}
+
+int tl_stf_save_new(struct tl_stf_save **out, const char *path,
+                    const struct tl_stf_out_options *options, struct tl_fail *fail)
+{
+    struct tl_stf_save *const save = calloc(1, sizeof *save);
+    if (!save)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    save->fd = -1;
+    struct tl_stf_out_options chosen = {.format = ends_with(path, ".zstf") ? TL_STF_FILE_ZSTF
+                                                                           : TL_STF_FILE_PLAIN};
+    if (options)
+        chosen = *options;
+    int result = open_temporary(save, path);
+    if (result == TL_IO)
+        tl_fail_set(fail, TL_IO, "cannot create: %s", strerror(errno));
+    const struct tl_stf_sink sink = {save, write_fd, rewrite_fd};
+    if (result == TL_OK)
+        result = tl_stf_out_new(&save->out, &chosen, &sink);
+    if (result == TL_NOMEM)
+        tl_fail_set(fail, TL_NOMEM, "out of memory");
+    if (result < 0) {
+        tl_stf_save_free(save);
+        return result;
+    }
+    *out = save;
+    return TL_OK;
+}
+
+struct tl_stf_out *tl_stf_save_out(struct tl_stf_save *save)
+{
+    return save->out;
+}
+
+int tl_stf_save_finish(struct tl_stf_save *save, struct tl_fail *fail)
+{
+    const int result = tl_stf_out_finish(save->out, fail);
+    if (result < 0)
+        return result;
+    const int fd = save->fd;
+    save->fd = -1;
+    if (close(fd) < 0 || (save->temporary && rename(save->temporary, save->path) < 0))
+        return tl_fail_set(fail, TL_IO, "cannot write: %s", strerror(errno));
+    free(save->temporary);
+    save->temporary = NULL;
+    return TL_OK;
+}
+
+void tl_stf_save_free(struct tl_stf_save *save)
+{
+    if (!save)
+        return;
+    if (save->fd >= 0)
+        close(save->fd);
+    if (save->temporary)
+        unlink(save->temporary);
+    tl_stf_out_free(save->out);
+    free(save->temporary);
+    free(save->path);
+    free(save);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* Headers, the order of records, and the plain stream. */
+#include "stf/writer.h"
+
+#include <stdio.h>
+
+#define DEFAULT_GENERATOR "tracelake " TL_VERSION
+
+static struct tl_bytes text_of(const char *text)
+{
+    return (struct tl_bytes){(const uint8_t *)text, strlen(text)};
+}
+
+static uint32_t version_minor(const struct tl_stf_header_spec *spec)
+{
+    if (spec->version_minor)
+        return spec->version_minor;
+    if (spec->isa_extended)
+        return 6;
+    if (spec->features & TL_STF_FEATURE_EVENT64)
+        return 5;
+    return spec->vlen ? 4 : TL_STF_VERSION_MINOR;
+}
+
+static int put_comments(const struct tl_stf_header_spec *spec, const char *generator,
+                        struct tl_buf *out)
+{
+    const struct tl_stf_layout layout = {0};
+    struct tl_stf_record r = {.type = TL_STF_COMMENT, .text = text_of(generator)};
+    if (!spec->n_comments)
+        return tl_stf_record_encode(&layout, &r, out);
+    int result = TL_OK;
+    for (size_t i = 0; i < spec->n_comments && result == TL_OK; i++) {
+        r.text = text_of(spec->comments[i]);
+        result = tl_stf_record_encode(&layout, &r, out);
+    }
+    return result;
+}
+
+/* Numbers at the end of the generator's name, e.g. 0.1.0 of "tracelake 0.1.0". */
+static void generator_version(const char *generator, struct tl_stf_record *r)
+{
+    const char *const space = strrchr(generator, ' ');
+    unsigned v[3] = {0};
+    if (space)
+        (void)sscanf(space + 1, "%u.%u.%u", &v[0], &v[1], &v[2]);
+    r->info.major = (uint8_t)v[0];
+    r->info.minor = (uint8_t)v[1];
+    r->info.patch = (uint8_t)v[2];
+}
+
+int tl_stf_header_write(const struct tl_stf_header_spec *spec, struct tl_buf *out,
+                        struct tl_stf_layout *layout)
+{
+    const char *const generator = spec->generator ? spec->generator : DEFAULT_GENERATOR;
+    struct tl_stf_record records[] = {
+        {.type = TL_STF_IDENTIFIER},
+        {.type = TL_STF_VERSION, .version = {TL_STF_VERSION_MAJOR, version_minor(spec)}},
+        {.type = TL_STF_COMMENT},
+        {.type = TL_STF_ISA, .isa = spec->isa},
+        {.type = TL_STF_INST_IEM, .iem = spec->iem},
+        {.type = TL_STF_TRACE_INFO,
+         .info = {.generator = TL_STF_GENERATOR, .text = text_of(generator)}},
+        {.type = TL_STF_TRACE_INFO_FEATURE, .features = spec->features},
+        {.type = TL_STF_PROCESS_ID_EXT, .process = {spec->tgid, spec->tid, spec->asid}},
+        {.type = TL_STF_FORCE_PC, .pc = spec->pc},
+        {.type = TL_STF_VLEN_CONFIG, .vlen = spec->vlen},
+        {.type = TL_STF_ISA_EXTENDED,
+         .text = text_of(spec->isa_extended ? spec->isa_extended : "")},
+        {.type = TL_STF_END_HEADER},
+    };
+    const struct tl_stf_layout plain = {0};
+    const size_t before = out->n;
+    int result = TL_OK;
+    for (size_t i = 0; i < sizeof records / sizeof *records && result == TL_OK; i++) {
+        struct tl_stf_record *const r = &records[i];
+        if (r->type == TL_STF_TRACE_INFO)
+            generator_version(generator, r);
+        if (r->type == TL_STF_COMMENT)
+            result = put_comments(spec, generator, out);
+        else if ((r->type != TL_STF_VLEN_CONFIG || spec->vlen) &&
+                 (r->type != TL_STF_ISA_EXTENDED || spec->isa_extended))
+            result = tl_stf_record_encode(&plain, r, out);
+    }
+    if (result < 0)
+        out->n = before;
+    if (layout)
+        *layout = (struct tl_stf_layout){.event64 = (spec->features & TL_STF_FEATURE_EVENT64) != 0,
+                                         .vlen = spec->vlen};
+    return result;
+}
+
+/* ---- order --------------------------------------------------------------------------------- */
+
+static int broken(const char **rule, const char *text)
+{
+    *rule = text;
+    return TL_BAD;
+}
+
+static bool anywhere(uint8_t type)
+{
+    return type == TL_STF_COMMENT || type == TL_STF_PROCESS_ID_EXT || type == TL_STF_FORCE_PC;
+}
+
+/* Behind `last` a lower descriptor may follow in these cases only. */
+static bool may_go_back(uint8_t last, uint8_t type)
+{
+    switch (type) {
+    case TL_STF_INST_MEM_ACCESS:
+        return last == TL_STF_INST_MEM_CONTENT;
+    case TL_STF_BUS_MASTER_ACCESS:
+        return last == TL_STF_BUS_MASTER_CONTENT;
+    case TL_STF_INST_REG:
+        return last == TL_STF_INST_MEM_CONTENT || last == TL_STF_PAGE_TABLE_WALK;
+    case TL_STF_INST_PC_TARGET:
+        return last == TL_STF_INST_REG || last == TL_STF_PAGE_TABLE_WALK;
+    case TL_STF_EVENT:
+        return last == TL_STF_EVENT_PC_TARGET;
+    default:
+        return false;
+    }
+}
+
+static int order_in_header(struct tl_stf_order *order, const struct tl_stf_record *record,
+                           const char **rule)
+{
+    const unsigned before = order->header.faults;
+    if (tl_stf_header_add(&order->header, record) < 0)
+        return broken(rule, "the first record is not IDENTIFIER");
+    const unsigned after = order->header.faults & ~before & TL_STF_FAULTS_HARD;
+    if (!after)
+        return TL_OK;
+    return broken(rule, tl_stf_header_fault_text(after & -after));
+}
+
+static bool header_only(uint8_t type)
+{
+    return type < TL_STF_END_HEADER + 1 && !anywhere(type) && type != TL_STF_INST_IEM;
+}
+
+/* A FORCE_PC behind an INST_PC_TARGET or an EVENT begins anew: addresses without instructions
+ * (docs/stf.md) have no record that closes their group. */
+static int order_in_group(struct tl_stf_order *order, const struct tl_stf_record *record,
+                          const char **rule)
+{
+    const uint8_t type = record->type;
+    if (type == TL_STF_INST_MEM_CONTENT)
+        return order->prev == TL_STF_INST_MEM_ACCESS || order->prev == TL_STF_INST_MEM_CONTENT
+                   ? TL_OK
+                   : broken(rule, "INST_MEM_CONTENT does not follow INST_MEM_ACCESS");
+    if (order->prev == TL_STF_INST_MEM_ACCESS)
+        return broken(rule, "INST_MEM_ACCESS without INST_MEM_CONTENT behind it");
+    if (type == TL_STF_BUS_MASTER_CONTENT && order->prev != TL_STF_BUS_MASTER_ACCESS &&
+        order->prev != TL_STF_BUS_MASTER_CONTENT)
+        return broken(rule, "BUS_MASTER_CONTENT does not follow BUS_MASTER_ACCESS");
+    if (type == TL_STF_EVENT_PC_TARGET && order->last != TL_STF_EVENT)
+        return broken(rule, "EVENT_PC_TARGET without EVENT in front of it");
+    if (anywhere(type) || type >= order->last || may_go_back(order->last, type))
+        return TL_OK;
+    return broken(rule, "the records of a group are not in the order of their descriptors");
+}
+
+int tl_stf_order_add(struct tl_stf_order *order, const struct tl_stf_record *record,
+                     const char **rule)
+{
+    if (!order->header.complete) {
+        const int result = order_in_header(order, record, rule);
+        if (!order->header.complete || record->type == TL_STF_END_HEADER || result < 0)
+            return result;
+    } else if (header_only(record->type)) {
+        return broken(rule, "a header record behind END_HEADER");
+    }
+    const int result = order->header.transactions ? TL_OK : order_in_group(order, record, rule);
+    if (tl_stf_is_marker(record->type)) {
+        order->last = order->prev = 0;
+        return result;
+    }
+    order->prev = record->type;
+    if (record->type == TL_STF_FORCE_PC && order->last >= TL_STF_INST_PC_TARGET)
+        order->last = 0;
+    else if (!anywhere(record->type))
+        order->last = record->type;
+    return result;
+}
+
+/* ---- the plain stream ------------------------------------------------------------------------ */
+
+void tl_stf_writer_fini(struct tl_stf_writer *writer)
+{
+    tl_buf_fini(&writer->out);
+}
+
+/* Without touching the state when the record must not stand here. */
+static int check(struct tl_stf_writer *writer, const struct tl_stf_record *record,
+                 struct tl_fail *fail)
+{
+    struct tl_stf_order next = writer->order;
+    const char *rule;
+    struct tl_stf_record here = *record;
+    if (tl_stf_order_add(&next, &here, &rule) < 0)
+        return tl_fail_set(fail, TL_USAGE, "%s: %s", tl_stf_type_name(record->type), rule);
+    writer->order = next;
+    return TL_OK;
+}
+
+/* The common case within a group, in place: nothing of it can break a rule. */
+static bool check_fast(struct tl_stf_writer *writer, uint8_t type)
+{
+    struct tl_stf_order *const order = &writer->order;
+    if (!order->header.complete || type < TL_STF_INST_PC_TARGET || type < order->last ||
+        order->prev == TL_STF_INST_MEM_ACCESS)
+        return type == TL_STF_INST_MEM_CONTENT && order->prev == TL_STF_INST_MEM_ACCESS;
+    return type == TL_STF_INST_32 || type == TL_STF_INST_16 || type == TL_STF_INST_PC_TARGET ||
+           type == TL_STF_INST_REG || type == TL_STF_INST_MEM_ACCESS;
+}
+
+int tl_stf_writer_put(struct tl_stf_writer *writer, const struct tl_stf_record *record,
+                      struct tl_fail *fail)
+{
+    const uint8_t type = record->type;
+    struct tl_stf_order *const order = &writer->order;
+    int result;
+    if (!writer->unchecked && !check_fast(writer, type)) {
+        struct tl_stf_order before = *order;
+        result = check(writer, record, fail);
+        if (result == TL_OK)
+            result = tl_stf_record_encode(&writer->layout, record, &writer->out);
+        if (result < 0) {
+            *order = before;
+            return result;
+        }
+    } else {
+        result = tl_stf_record_encode(&writer->layout, record, &writer->out);
+        if (result < 0)
+            return result == TL_USAGE ? tl_fail_set(fail, TL_USAGE, "%s: fields out of range",
+                                                    tl_stf_type_name(type))
+                                      : result;
+        const bool marker = tl_stf_is_marker(type);
+        order->prev = marker ? 0 : type;
+        order->last = marker ? 0 : type;
+    }
+    tl_stf_layout_apply(&writer->layout, record);
+    tl_stf_pc_add(&writer->pc, record);
+    writer->records++;
+    writer->markers += tl_stf_is_marker(type);
+    return TL_OK;
+}
