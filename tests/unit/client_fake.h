@@ -15,6 +15,8 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <nghttp2/nghttp2.h>
 #include <poll.h>
 #include <pthread.h>
@@ -408,6 +410,8 @@ static void *fake_main(void *context)
         if (poll(&fd, 1, 20) <= 0)
             continue;
         fake->fd = accept(fake->listener, NULL, NULL);
+        const int on = 1;
+        setsockopt(fake->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         fake->connections++;
         fake->left = SIZE_MAX;
         if (fake->budget && fake->breaks) {

@@ -98,7 +98,8 @@ static void push_through_breaks(void **state)
     unsigned broken = 0;
     for (unsigned seed = first; seed < first + 25; seed++) {
         srand(seed);
-        const size_t n = (size_t)(rand() % 400000);
+        const size_t window = 1 + (size_t)(rand() % 100000);
+        const size_t n = (size_t)(rand() % 400000) % (window * 50);
         struct fake fake = {.seed = seed, .budget = 2000 + n / 4, .breaks = 1 + rand() % 6};
         struct tracelake *lake;
         struct tracelake_push *push;

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* `tracelake get`: a range of a stream, to a file or as text. */
+#include "cli/remote.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct options {
+    struct tl_remote remote;
+    struct tl_arg_range insn, time, byte;
+    const char *out;
+    bool text, json;
+    enum tracelake_format format;
+    enum tracelake_unit unit;
+    struct tl_arg_range range;
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static int check_arguments(struct options *o)
+{
+    if (o->text + o->json + (o->out != NULL) != 1)
+        return tl_cli_usage("get", "say one of -o FILE, --text, --json");
+    if (o->insn.given + o->time.given + o->byte.given > 1)
+        return tl_cli_usage("get", "say one of --insn, --time, --byte");
+    o->format = o->text ? TRACELAKE_TEXT : o->json ? TRACELAKE_JSON : TRACELAKE_STF;
+    if (o->out && ends_with(o->out, ".zstf"))
+        o->format = TRACELAKE_ZSTF;
+    else if (o->out && !ends_with(o->out, ".stf") && strcmp(o->out, "-") != 0)
+        return tl_cli_usage("get", "-o %s: its name must end in .zstf or .stf", o->out);
+    o->range = (struct tl_arg_range){0, UINT64_MAX, false};
+    if (o->insn.given)
+        o->range = o->insn;
+    else if (o->time.given)
+        o->range = o->time;
+    else if (o->byte.given)
+        o->range = o->byte;
+    o->unit = o->time.given ? TRACELAKE_TIME : o->byte.given ? TRACELAKE_BYTE : TRACELAKE_INSN;
+    return TL_ARGS_GO;
+}
+
+/* Copy the pieces to a file. What was written stays, whatever comes behind it. */
+static int copy(struct tracelake_fetch *fetch, const char *where, const char *stream, FILE *file,
+                bool text)
+{
+    static const char head[] = "# stream ";
+    struct tracelake_error error;
+    uint64_t total = 0;
+    for (;;) {
+        const void *p;
+        size_t n;
+        const int result = tracelake_fetch_next(fetch, &p, &n, &error);
+        const bool begins = total == 0 && text;
+        if (begins &&
+            (result < 0 || n < sizeof head - 1 || memcmp(p, head, sizeof head - 1) != 0) &&
+            (result >= 0 || result == TRACELAKE_EOF))
+            fprintf(file, "%s%s\n", head, stream);
+        if (result == TRACELAKE_EOF)
+            return TL_CLI_DONE;
+        if (result < 0) {
+            const int status = tl_remote_fail(where, &error);
+            if (total)
+                tl_cli_warn(where, "the first %" PRIu64 " bytes of the result are kept", total);
+            return status;
+        }
+        if (fwrite(p, 1, n, file) != n) {
+            tl_cli_warn(where, "cannot write: %s", strerror(errno));
+            return TL_CLI_BAD;
+        }
+        total += n;
+    }
+}
+
+static int get_stream(const struct options *o, struct tracelake *lake,
+                      const struct tl_remote_name *name, FILE *file)
+{
+    char where[256];
+    struct tracelake_fetch *fetch;
+    struct tracelake_error error;
+    const struct tracelake_range range = {name->trace, name->stream, o->unit, o->range.from,
+                                          o->range.to};
+    snprintf(where, sizeof where, "%s/%s", name->trace, name->stream);
+    if (tracelake_fetch_open(&fetch, lake, &range, o->format, &error) < 0)
+        return tl_remote_fail(where, &error);
+    const int status = copy(fetch, where, name->stream, file, o->text);
+    tracelake_fetch_close(fetch);
+    return status;
+}
+
+static int get_all(const struct options *o, struct tracelake *lake, struct tl_remote_name *name)
+{
+    struct tracelake_trace *trace;
+    struct tracelake_error error;
+    if (tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
+        return tl_remote_fail(name->trace, &error);
+    int status = TL_CLI_DONE;
+    for (size_t i = 0; i < trace->n_streams && status == TL_CLI_DONE; i++) {
+        snprintf(name->stream, sizeof name->stream, "%s", trace->streams[i].name);
+        status = get_stream(o, lake, name, stdout);
+    }
+    tracelake_trace_free(trace);
+    return status;
+}
+
+static int get_file(const struct options *o, struct tracelake *lake, struct tl_remote_name *name)
+{
+    int status = tl_remote_one_stream(lake, name);
+    if (status != TL_ARGS_GO)
+        return status;
+    if (strcmp(o->out, "-") == 0)
+        return get_stream(o, lake, name, stdout);
+    FILE *file = fopen(o->out, "wbe");
+    if (!file) {
+        tl_cli_warn(o->out, "%s", strerror(errno));
+        return TL_CLI_BAD;
+    }
+    status = get_stream(o, lake, name, file);
+    if (fclose(file) != 0 && status == TL_CLI_DONE) {
+        tl_cli_warn(o->out, "cannot write: %s", strerror(errno));
+        status = TL_CLI_BAD;
+    }
+    return status;
+}
+
+int tl_cmd_get(int argc, char **argv)
+{
+    struct options o = {0};
+    const struct tl_arg args[] = {
+        {"insn", 0, TL_ARG_RANGE, &o.insn}, {"time", 0, TL_ARG_RANGE, &o.time},
+        {"byte", 0, TL_ARG_RANGE, &o.byte}, {"output", 'o', TL_ARG_TEXT, &o.out},
+        {"text", 0, TL_ARG_FLAG, &o.text},  {"json", 0, TL_ARG_FLAG, &o.json},
+        TL_REMOTE_ARGS(o.remote),           {0},
+    };
+    int first;
+    struct tl_remote_name name;
+    int status = tl_args_parse(argc, argv, args, &first);
+    if (status == TL_ARGS_GO && argc - first != 1)
+        status = tl_cli_usage("get", "give one TRACE/STREAM");
+    if (status == TL_ARGS_GO)
+        status = tl_remote_name("get", argv[first], &name);
+    if (status == TL_ARGS_GO)
+        status = check_arguments(&o);
+    struct tracelake *lake;
+    if (status == TL_ARGS_GO)
+        status = tl_remote_connect(&lake, &o.remote);
+    if (status != TL_ARGS_GO)
+        return status;
+    if (o.out)
+        status = get_file(&o, lake, &name);
+    else if (name.stream[0])
+        status = get_stream(&o, lake, &name, stdout);
+    else
+        status = get_all(&o, lake, &name);
+    tracelake_close(lake);
+    return status;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* The commands about traces as a whole: ls, show, rm, label, redecode, verify. */
+#include "cli/remote.h"
+#include "cli/rows_out.h"
+#include "cli/upload.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Parse, connect, and require at least `least` positional arguments. */
+static int begin(int argc, char **argv, const struct tl_arg *args, int least,
+                 const struct tl_remote *remote, int *first, struct tracelake **lake)
+{
+    const int status = tl_args_parse(argc, argv, args, first);
+    if (status != TL_ARGS_GO)
+        return status;
+    if (argc - *first < least)
+        return tl_cli_usage(argv[0], "say which trace");
+    return tl_remote_connect(lake, remote);
+}
+
+static int worse(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- ls and show -------------------------------------------------------------------------- */
+
+static int list_all(struct tracelake *lake, bool json)
+{
+    struct tracelake_list *list;
+    struct tracelake_error error;
+    if (tracelake_list_traces(lake, &list, &error) < 0)
+        return tl_remote_fail(NULL, &error);
+    const struct tracelake_trace **rows = calloc(list->n + 1, sizeof *rows);
+    if (rows) {
+        for (size_t i = 0; i < list->n; i++)
+            rows[i] = &list->traces[i];
+        if (json)
+            tl_rows_json(rows, list->n);
+        else
+            tl_rows_table(rows, list->n);
+    }
+    free(rows);
+    tracelake_list_free(list);
+    return rows ? TL_CLI_DONE : TL_CLI_BAD;
+}
+
+static int list_named(struct tracelake *lake, char **names, int n, bool json, bool full)
+{
+    struct tracelake_trace **rows = calloc((size_t)n + 1, sizeof *rows);
+    size_t found = 0;
+    int status = rows ? TL_CLI_DONE : TL_CLI_BAD;
+    for (int i = 0; rows && i < n; i++) {
+        struct tracelake_error error;
+        if (tracelake_get_trace(lake, names[i], &rows[found], &error) < 0)
+            status = worse(status, tl_remote_fail(names[i], &error));
+        else
+            found++;
+    }
+    const struct tracelake_trace *const *view = (const struct tracelake_trace *const *)rows;
+    if (found && json)
+        tl_rows_json(view, found);
+    else if (found && !full)
+        tl_rows_table(view, found);
+    for (size_t i = 0; i < found; i++) {
+        if (full && !json) {
+            fputs(i ? "\n" : "", stdout);
+            tl_rows_full(rows[i]);
+        }
+        tracelake_trace_free(rows[i]);
+    }
+    free(rows);
+    return status;
+}
+
+static int list(int argc, char **argv, int least, bool full)
+{
+    struct tl_remote remote = {0};
+    bool json = false;
+    const struct tl_arg args[] = {{"json", 0, TL_ARG_FLAG, &json}, TL_REMOTE_ARGS(remote), {0}};
+    struct tracelake *lake;
+    int first;
+    int status = begin(argc, argv, args, least, &remote, &first, &lake);
+    if (status != TL_ARGS_GO)
+        return status;
+    status = first == argc ? list_all(lake, json)
+                           : list_named(lake, argv + first, argc - first, json, full);
+    tracelake_close(lake);
+    return status;
+}
+
+int tl_cmd_ls(int argc, char **argv)
+{
+    return list(argc, argv, 0, false);
+}
+
+int tl_cmd_show(int argc, char **argv)
+{
+    return list(argc, argv, 1, true);
+}
+
+/* ---- rm, label ---------------------------------------------------------------------------- */
+
+int tl_cmd_rm(int argc, char **argv)
+{
+    struct tl_remote remote = {0};
+    const struct tl_arg args[] = {TL_REMOTE_ARGS(remote), {0}};
+    struct tracelake *lake;
+    int first;
+    int status = begin(argc, argv, args, 1, &remote, &first, &lake);
+    if (status != TL_ARGS_GO)
+        return status;
+    status = TL_CLI_DONE;
+    for (int i = first; i < argc; i++) {
+        struct tracelake_error error;
+        if (tracelake_delete(lake, argv[i], &error) < 0)
+            status = worse(status, tl_remote_fail(argv[i], &error));
+    }
+    tracelake_close(lake);
+    return status;
+}
+
+int tl_cmd_label(int argc, char **argv)
+{
+    struct tl_remote remote = {0};
+    const struct tl_arg args[] = {TL_REMOTE_ARGS(remote), {0}};
+    int first;
+    int status = tl_args_parse(argc, argv, args, &first);
+    if (status != TL_ARGS_GO)
+        return status;
+    if (argc - first < 2)
+        return tl_cli_usage("label", "give TRACE and at least one KEY=VALUE");
+    const size_t n = (size_t)(argc - first - 1);
+    struct tracelake_label *labels = calloc(n, sizeof *labels);
+    for (size_t i = 0; labels && i < n && status == TL_ARGS_GO; i++) {
+        char *const text = argv[(size_t)first + 1 + i];
+        char *const sign = strchr(text, '=');
+        if (!sign || sign == text) {
+            status = tl_cli_usage("label", "'%s' is not KEY=VALUE", text);
+        } else {
+            *sign = 0;
+            labels[i] = (struct tracelake_label){text, sign + 1};
+        }
+    }
+    struct tracelake *lake;
+    if (status == TL_ARGS_GO)
+        status = labels ? tl_remote_connect(&lake, &remote) : TL_CLI_BAD;
+    if (status == TL_ARGS_GO) {
+        struct tracelake_error error;
+        const int result = tracelake_set_labels(lake, argv[first], labels, n, NULL, &error);
+        status = result < 0 ? tl_remote_fail(argv[first], &error) : TL_CLI_DONE;
+        tracelake_close(lake);
+    }
+    free(labels);
+    return status;
+}
+
+/* ---- redecode ----------------------------------------------------------------------------- */
+
+struct redecode {
+    struct tl_setup setup; /* of --config, or the images alone */
+    bool whole;            /* it replaces the trace's setup */
+    struct tl_buf text;
+    bool no_wait;
+};
+
+static int read_redecode(struct redecode *r, const char *config, const struct tl_arg_list *images)
+{
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    const char *where = config;
+    int result = TL_OK;
+    r->whole = config;
+    if (config)
+        result = tl_setup_read(&r->setup, config, &fail);
+    for (size_t i = 0; result == TL_OK && i < images->n; i++) {
+        where = NULL;
+        result = tl_setup_add_image(&r->setup, images->v[i], &fail);
+    }
+    return result < 0 ? tl_cli_fail(where, &fail) : TL_ARGS_GO;
+}
+
+/* Start it: with a new setup, by binding images, or as it is. */
+static int start_redecode(const struct redecode *r, struct tracelake *lake, const char *trace,
+                          struct tracelake_error *error)
+{
+    if (r->whole)
+        return tracelake_redecode(lake, trace, (const char *)r->text.p, NULL, error);
+    if (r->setup.n_images == 0)
+        return tracelake_redecode(lake, trace, NULL, NULL, error);
+    int result = TRACELAKE_OK;
+    for (size_t i = 0; i < r->setup.n_images && result == TRACELAKE_OK; i++) {
+        const struct tl_setup_image *const image = &r->setup.images[i];
+        const struct tracelake_binding binding = {
+            .sha256 = image->file,
+            .address = image->address,
+            .offset = image->offset,
+            .length = image->length == UINT64_MAX ? 0 : image->length,
+        };
+        result = tracelake_bind_image(lake, trace, &binding, error);
+    }
+    return result;
+}
+
+static int redecode_one(const struct redecode *r, struct tracelake *lake, const char *trace)
+{
+    struct tracelake_error error;
+    struct tracelake_trace *row = NULL;
+    int result = start_redecode(r, lake, trace, &error);
+    if (result == TRACELAKE_OK && !r->no_wait)
+        result = tracelake_wait_sealed(lake, trace, &row, &error);
+    if (result < 0)
+        return tl_remote_fail(trace, &error);
+    int status = TL_CLI_DONE;
+    if (row && row->message[0]) {
+        tl_cli_warn(trace, "%s", row->message);
+        status = TL_CLI_BAD;
+    }
+    tracelake_trace_free(row);
+    return status;
+}
+
+int tl_cmd_redecode(int argc, char **argv)
+{
+    struct tl_remote remote = {0};
+    struct redecode r = {0};
+    const char *config = NULL;
+    struct tl_arg_list images = {0};
+    const struct tl_arg args[] = {
+        {"config", 0, TL_ARG_TEXT, &config},
+        {"image", 0, TL_ARG_LIST, &images},
+        {"no-wait", 0, TL_ARG_FLAG, &r.no_wait},
+        TL_REMOTE_ARGS(remote),
+        {0},
+    };
+    struct tracelake *lake;
+    int first;
+    int status = begin(argc, argv, args, 1, &remote, &first, &lake);
+    if (status != TL_ARGS_GO)
+        return status;
+    tl_setup_init(&r.setup);
+    status = read_redecode(&r, config, &images);
+    if (status == TL_ARGS_GO)
+        status = tl_cli_upload_images(lake, &r.setup);
+    if (status == TL_ARGS_GO && r.whole &&
+        (tl_setup_write(&r.setup, &r.text) < 0 || tl_buf_add(&r.text, "", 1) < 0))
+        status = TL_CLI_BAD;
+    if (status == TL_ARGS_GO) {
+        status = TL_CLI_DONE;
+        for (int i = first; i < argc; i++)
+            status = worse(status, redecode_one(&r, lake, argv[i]));
+    }
+    tl_buf_fini(&r.text);
+    tl_setup_fini(&r.setup);
+    tracelake_close(lake);
+    return status;
+}
+
+/* ---- verify ------------------------------------------------------------------------------- */
+
+int tl_cmd_verify(int argc, char **argv)
+{
+    struct tl_remote remote = {0};
+    bool repair = false;
+    const struct tl_arg args[] = {{"repair", 0, TL_ARG_FLAG, &repair}, TL_REMOTE_ARGS(remote), {0}};
+    struct tracelake *lake;
+    int first;
+    int status = begin(argc, argv, args, 1, &remote, &first, &lake);
+    if (status != TL_ARGS_GO)
+        return status;
+    status = TL_CLI_DONE;
+    for (int i = first; i < argc; i++) {
+        struct tracelake_error error;
+        uint32_t findings = 0;
+        char *report = NULL;
+        if (tracelake_verify(lake, argv[i], repair, &findings, &report, &error) < 0) {
+            status = worse(status, tl_remote_fail(argv[i], &error));
+            continue;
+        }
+        fputs(report, stdout);
+        printf("%s: %u finding%s\n", argv[i], findings, findings == 1 ? "" : "s");
+        if (findings)
+            status = worse(status, TL_CLI_BAD);
+        free(report);
+    }
+    tracelake_close(lake);
+    return status;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* `tracelake push`: captures to a server. */
+#include "cli/remote.h"
+#include "cli/sender.h"
+#include "cli/upload.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct options {
+    struct tl_remote remote;
+    struct tl_sender sender;
+    const char *format;
+    const char *config;
+    const char *snapshot;
+    const char *buffer;
+    const char *rig;
+    const char *trace;
+    struct tl_arg_list images;
+    char host[64];
+};
+
+/* A name that may stand in a trace's id: other characters become '-'. */
+static void clean_name(char *out, size_t cap, const char *from)
+{
+    size_t n = 0;
+    for (; *from && n + 1 < cap; from++)
+        out[n++] = isalnum((unsigned char)*from) || strchr("._-", *from) ? *from : '-';
+    out[n] = 0;
+}
+
+static const char *host_name(struct options *o)
+{
+    char name[64] = "rig";
+    if (gethostname(name, sizeof name - 1) < 0 || !name[0])
+        strcpy(name, "rig");
+    clean_name(o->host, sizeof o->host, name);
+    return o->host;
+}
+
+/* ---- one capture -------------------------------------------------------------------------- */
+
+static int push_one(struct options *o, struct tracelake *lake, struct tl_setup *setup,
+                    const char *input, const char *trace)
+{
+    struct tl_buf text = {0};
+    int status = tl_cli_upload_images(lake, setup);
+    if (status != TL_ARGS_GO)
+        return status;
+    if (tl_setup_write(setup, &text) < 0 || tl_buf_add(&text, "", 1) < 0) {
+        tl_cli_warn(NULL, "out of memory");
+        status = TL_CLI_BAD;
+    } else {
+        o->sender.rig = o->rig ? o->rig : host_name(o);
+        o->sender.trace = trace;
+        o->sender.setup = (const char *)text.p;
+        status = tl_sender_push(&o->sender, lake, input);
+    }
+    tl_buf_fini(&text);
+    return status;
+}
+
+static int push_file(struct options *o, struct tracelake *lake, const char *input)
+{
+    struct tl_setup setup;
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    const char *where = NULL;
+    tl_setup_init(&setup);
+    int result = tl_setup_format(&setup, o->format, &fail);
+    if (result == TL_OK && o->config) {
+        where = o->config;
+        result = tl_setup_read(&setup, o->config, &fail);
+    }
+    for (size_t i = 0; result == TL_OK && i < o->images.n; i++) {
+        where = NULL;
+        result = tl_setup_add_image(&setup, o->images.v[i], &fail);
+    }
+    const int status =
+        result < 0 ? tl_cli_fail(where, &fail) : push_one(o, lake, &setup, input, o->trace);
+    tl_setup_fini(&setup);
+    return status;
+}
+
+/* ---- snapshots ---------------------------------------------------------------------------- */
+
+static void warn(void *context, const char *text)
+{
+    tl_cli_warn(context, "%s", text);
+}
+
+/* "SNAPSHOT.BUFFER": the folder's name, or --trace, and the buffer's. */
+static void name_buffer(const struct options *o, const char *buffer, char *out, size_t cap)
+{
+    char *const real = o->trace ? NULL : realpath(o->snapshot, NULL);
+    const char *base = o->trace ? o->trace : real ? real : o->snapshot;
+    const char *slash = strrchr(base, '/');
+    char whole[256];
+    snprintf(whole, sizeof whole, "%.180s.%.64s", slash && slash[1] ? slash + 1 : base, buffer);
+    clean_name(out, cap, whole);
+    free(real);
+}
+
+static int push_buffers(struct options *o, struct tracelake *lake, struct tl_snapshot *snapshot)
+{
+    int status = TL_CLI_DONE;
+    bool found = false;
+    for (size_t i = 0; i < snapshot->n_buffers; i++) {
+        struct tl_snapshot_buffer *const b = &snapshot->buffers[i];
+        char trace[64];
+        if (o->buffer && strcmp(o->buffer, b->name) != 0)
+            continue;
+        found = true;
+        name_buffer(o, b->name, trace, sizeof trace);
+        const int one = push_one(o, lake, &b->setup, b->path, trace);
+        status = one > status ? one : status;
+        if (one >= TL_CLI_USAGE)
+            break; /* the next one would fare no better */
+    }
+    if (!found) {
+        tl_cli_warn(o->snapshot, "there is no buffer '%s'", o->buffer ? o->buffer : "");
+        for (size_t i = 0; i < snapshot->n_buffers; i++)
+            tl_cli_warn(o->snapshot, "it has buffer %s", snapshot->buffers[i].name);
+        return TL_CLI_USAGE;
+    }
+    return status;
+}
+
+static int push_snapshot(struct options *o, struct tracelake *lake)
+{
+    struct tl_snapshot snapshot;
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    if (tl_snapshot_read(&snapshot, o->snapshot, warn, (void *)(uintptr_t)o->snapshot, &fail) < 0)
+        return tl_cli_fail(o->snapshot, &fail);
+    const int status = push_buffers(o, lake, &snapshot);
+    tl_snapshot_fini(&snapshot);
+    return status;
+}
+
+static int check_arguments(const struct options *o, int n, char **inputs)
+{
+    if (n > 1)
+        return tl_cli_usage("push", "more than one input: '%s'", inputs[1]);
+    if (!o->snapshot == !n)
+        return tl_cli_usage("push", "give an INPUT ('-' is standard input) or --snapshot DIR");
+    if (n && !o->format)
+        return tl_cli_usage("push", "say what INPUT holds: --format tpiu, etm4, ete, itm, stm, di");
+    if (o->snapshot && (o->format || o->config || o->images.n))
+        return tl_cli_usage("push", "a snapshot brings its own format, configuration and images");
+    if (o->buffer && !o->snapshot)
+        return tl_cli_usage("push", "--buffer goes with --snapshot");
+    return TL_ARGS_GO;
+}
+
+int tl_cmd_push(int argc, char **argv)
+{
+    struct options o = {.sender = {.retry_s = 30, .chunk = 0}};
+    bool resume = false;
+    const struct tl_arg args[] = {
+        {"format", 0, TL_ARG_TEXT, &o.format},
+        {"config", 0, TL_ARG_TEXT, &o.config},
+        {"image", 0, TL_ARG_LIST, &o.images},
+        {"snapshot", 0, TL_ARG_TEXT, &o.snapshot},
+        {"buffer", 0, TL_ARG_TEXT, &o.buffer},
+        {"rig", 0, TL_ARG_TEXT, &o.rig},
+        {"trace", 0, TL_ARG_TEXT, &o.trace},
+        {"resume", 0, TL_ARG_FLAG, &resume}, /* what is done anyway */
+        {"no-resume", 0, TL_ARG_FLAG, &o.sender.no_resume},
+        {"rate", 0, TL_ARG_SIZE, &o.sender.rate},
+        {"chunk", 0, TL_ARG_SIZE, &o.sender.chunk},
+        {"retry", 0, TL_ARG_U64, &o.sender.retry_s},
+        {"no-wait", 0, TL_ARG_FLAG, &o.sender.no_wait},
+        {"quiet", 'q', TL_ARG_FLAG, &o.sender.quiet},
+        TL_REMOTE_ARGS(o.remote),
+        {0},
+    };
+    int first;
+    int status = tl_args_parse(argc, argv, args, &first);
+    if (status == TL_ARGS_GO)
+        status = check_arguments(&o, argc - first, argv + first);
+    if (status != TL_ARGS_GO)
+        return status;
+    struct tracelake *lake;
+    status = tl_remote_connect(&lake, &o.remote);
+    if (status != TL_ARGS_GO)
+        return status;
+    tl_remote_on_signal(lake);
+    status = o.snapshot ? push_snapshot(&o, lake) : push_file(&o, lake, argv[first]);
+    tl_remote_on_signal(NULL);
+    tracelake_close(lake);
+    return status;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/remote.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The token is the first line of its file. */
+static int read_token(const char *path, char *out, size_t cap)
+{
+    FILE *file = fopen(path, "re");
+    if (!file) {
+        tl_cli_warn(path, "%s", strerror(errno));
+        return TL_CLI_USAGE;
+    }
+    const bool got = fgets(out, (int)cap, file);
+    fclose(file);
+    if (got)
+        out[strcspn(out, " \t\r\n")] = 0;
+    if (got && out[0])
+        return TL_ARGS_GO;
+    tl_cli_warn(path, "no token in its first line");
+    return TL_CLI_USAGE;
+}
+
+int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote)
+{
+    const char *url = remote->url ? remote->url : getenv("TRACELAKE_SERVER");
+    const char *token = remote->token ? remote->token : getenv("TRACELAKE_TOKEN");
+    char secret[4096];
+    struct tracelake_options options = {
+        .cafile = remote->cafile,
+        .fingerprint = remote->fingerprint,
+        .insecure = remote->insecure,
+        .timeout_ms = remote->timeout > 1000000 ? -1 : (int)remote->timeout * 1000,
+    };
+    if (!url || !*url)
+        url = "http://127.0.0.1:7070";
+    if (token && *token) {
+        const int status = read_token(token, secret, sizeof secret);
+        if (status != TL_ARGS_GO)
+            return status;
+        options.token = secret;
+    }
+    struct tracelake_error error;
+    if (tracelake_connect(out, url, &options, &error) < 0)
+        return tl_remote_fail(NULL, &error);
+    return TL_ARGS_GO;
+}
+
+int tl_remote_fail(const char *where, const struct tracelake_error *error)
+{
+    tl_cli_warn(where, "%s", error->text);
+    switch (error->code) {
+    case TRACELAKE_USAGE:
+        return TL_CLI_USAGE;
+    case TRACELAKE_BAD:
+    case TRACELAKE_NOMEM:
+        return TL_CLI_BAD;
+    case TRACELAKE_IO:
+        return error->grpc_status ? TL_CLI_REFUSED : TL_CLI_BAD;
+    default:
+        return TL_CLI_REFUSED;
+    }
+}
+
+/* ---- signals ------------------------------------------------------------------------------ */
+
+static struct tracelake *_Atomic interrupted_lake;
+static atomic_bool signalled;
+
+static void on_signal(int number)
+{
+    struct tracelake *lake = atomic_load(&interrupted_lake);
+    atomic_store(&signalled, true);
+    if (lake)
+        tracelake_interrupt(lake);
+}
+
+void tl_remote_on_signal(struct tracelake *lake)
+{
+    struct sigaction action = {.sa_handler = lake ? on_signal : SIG_DFL, .sa_flags = SA_RESETHAND};
+    atomic_store(&interrupted_lake, lake);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool tl_remote_signalled(void)
+{
+    return atomic_load(&signalled);
+}
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+int tl_remote_name(const char *command, const char *text, struct tl_remote_name *out)
+{
+    const char *slash = strchr(text, '/');
+    const size_t n = slash ? (size_t)(slash - text) : strlen(text);
+    *out = (struct tl_remote_name){0};
+    if (n == 0 || n >= sizeof out->trace ||
+        (slash && (!slash[1] || strlen(slash + 1) >= sizeof out->stream)))
+        return tl_cli_usage(command, "'%s' is not TRACE/STREAM", text);
+    memcpy(out->trace, text, n);
+    if (slash)
+        strcpy(out->stream, slash + 1);
+    return TL_ARGS_GO;
+}
+
+int tl_remote_one_stream(struct tracelake *lake, struct tl_remote_name *name)
+{
+    struct tracelake_trace *trace;
+    struct tracelake_error error;
+    if (name->stream[0])
+        return TL_ARGS_GO;
+    if (tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
+        return tl_remote_fail(name->trace, &error);
+    int status = TL_ARGS_GO;
+    if (trace->n_streams == 1) {
+        snprintf(name->stream, sizeof name->stream, "%s", trace->streams[0].name);
+    } else if (trace->n_streams == 0) {
+        tl_cli_warn(name->trace, "it has no stream yet");
+        status = TL_CLI_REFUSED;
+    } else {
+        status = TL_CLI_USAGE;
+        for (size_t i = 0; i < trace->n_streams; i++)
+            tl_cli_warn(name->trace, "it has several streams; say %s/%s", name->trace,
+                        trace->streams[i].name);
+    }
+    tracelake_trace_free(trace);
+    return status;
+}
+
+void tl_json_text(const char *text)
+{
+    putchar('"');
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        if (*p == '"' || *p == '\\')
+            printf("\\%c", *p);
+        else if (*p < 0x20 || *p == 0x7f)
+            printf("\\u%04x", *p);
+        else
+            putchar(*p);
+    }
+    putchar('"');
+}

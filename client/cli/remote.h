@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* What the commands that talk to a server share: its address, its errors, names of streams. */
+#ifndef TL_CLI_REMOTE_H
+#define TL_CLI_REMOTE_H
+
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "tracelake.h"
+
+struct tl_remote {
+    const char *url;
+    const char *token; /* file */
+    const char *cafile;
+    const char *fingerprint;
+    bool insecure;
+    uint64_t timeout; /* s, 0: the library's */
+};
+
+/* The options that set them, for a command's table of arguments. */
+#define TL_REMOTE_ARGS(r)                                                                          \
+    {"server", 0, TL_ARG_TEXT, &(r).url}, {"token", 0, TL_ARG_TEXT, &(r).token},                   \
+        {"cafile", 0, TL_ARG_TEXT, &(r).cafile},                                                   \
+        {"fingerprint", 0, TL_ARG_TEXT, &(r).fingerprint},                                         \
+        {"insecure", 0, TL_ARG_FLAG, &(r).insecure},                                               \
+    {                                                                                              \
+        "timeout", 0, TL_ARG_U64, &(r).timeout                                                     \
+    }
+
+/* Connect, or say why not: TL_ARGS_GO, or the exit status to return. */
+int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote);
+
+/*
+ * Print `tracelake: WHERE: TEXT` and return the exit status that fits: USAGE for arguments that
+ * make no sense, BAD where the input or the local system is at fault, else REFUSED. `where` may
+ * be NULL.
+ */
+int tl_remote_fail(const char *where, const struct tracelake_error *error);
+
+/* Let SIGINT and SIGTERM interrupt the calls on this connection (NULL: as before). A second
+ * signal ends the program at once. */
+void tl_remote_on_signal(struct tracelake *lake);
+bool tl_remote_signalled(void);
+
+/* "TRACE" or "TRACE/STREAM" taken apart; `stream` is "" where there is none. USAGE is said. */
+struct tl_remote_name {
+    char trace[128];
+    char stream[64];
+};
+int tl_remote_name(const char *command, const char *text, struct tl_remote_name *out);
+
+/*
+ * Give `name` the trace's only stream where it names none. TL_ARGS_GO, or the exit status where
+ * there are several or none, which is said.
+ */
+int tl_remote_one_stream(struct tracelake *lake, struct tl_remote_name *name);
+
+/* A text as a JSON string, with its quotes. */
+void tl_json_text(const char *text);
+
+#endif

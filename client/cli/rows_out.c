@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/rows_out.h"
+
+#include "cli/remote.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Bytes as people read them: "812", "3.4M". */
+static const char *size_text(uint64_t n, char out[static 16])
+{
+    static const char units[] = "KMGTPE";
+    double value = (double)n;
+    int unit = -1;
+    while (value >= 1000 && unit < 5) {
+        value /= 1024;
+        unit++;
+    }
+    if (unit < 0)
+        snprintf(out, 16, "%" PRIu64, n);
+    else
+        snprintf(out, 16, value < 10 ? "%.1f%c" : "%.0f%c", value, units[unit]);
+    return out;
+}
+
+static const char *time_text(int64_t ns, char out[static 32])
+{
+    const time_t seconds = (time_t)(ns / 1000000000);
+    struct tm t;
+    if (ns <= 0 || !localtime_r(&seconds, &t) || !strftime(out, 32, "%Y-%m-%d %H:%M:%S", &t))
+        strcpy(out, "-");
+    return out;
+}
+
+static uint64_t total_insns(const struct tracelake_trace *trace)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < trace->n_streams; i++)
+        n += trace->streams[i].insns;
+    return n;
+}
+
+static const char *or_dash(const char *text)
+{
+    return text[0] ? text : "-";
+}
+
+void tl_rows_table(const struct tracelake_trace *const *traces, size_t n)
+{
+    int id = 5, rig = 3, format = 6;
+    for (size_t i = 0; i < n; i++) {
+        id = (int)strlen(traces[i]->id) > id ? (int)strlen(traces[i]->id) : id;
+        rig = (int)strlen(traces[i]->rig) > rig ? (int)strlen(traces[i]->rig) : rig;
+        format = (int)strlen(traces[i]->format) > format ? (int)strlen(traces[i]->format) : format;
+    }
+    printf("%-*s  %-8s  %-*s  %-*s  %7s  %14s  %7s  %s\n", id, "TRACE", "STATE", rig, "RIG", format,
+           "FORMAT", "BYTES", "INSTRUCTIONS", "STREAMS", "CREATED");
+    for (size_t i = 0; i < n; i++) {
+        const struct tracelake_trace *t = traces[i];
+        char size[16], created[32];
+        printf("%-*s  %-8s  %-*s  %-*s  %7s  %14" PRIu64 "  %7zu  %s\n", id, t->id,
+               tracelake_state_name(t->state), rig, or_dash(t->rig), format, or_dash(t->format),
+               size_text(t->raw_bytes, size), total_insns(t), t->n_streams,
+               time_text(t->created_ns, created));
+    }
+}
+
+void tl_rows_full(const struct tracelake_trace *trace)
+{
+    char text[32];
+    printf("trace      %s\n", trace->id);
+    printf("state      %s\n", tracelake_state_name(trace->state));
+    if (trace->message[0])
+        printf("message    %s\n", trace->message);
+    printf("rig        %s\n", or_dash(trace->rig));
+    printf("format     %s\n", or_dash(trace->format));
+    printf("created    %s\n", time_text(trace->created_ns, text));
+    printf("updated    %s\n", time_text(trace->updated_ns, text));
+    printf("bytes      %" PRIu64 ", decoded %" PRIu64 "\n", trace->raw_bytes, trace->decoded_bytes);
+    printf("generation %" PRIu64 "\n", trace->generation);
+    for (size_t i = 0; i < trace->n_labels; i++)
+        printf("label      %s=%s\n", trace->labels[i].key, trace->labels[i].value);
+    for (size_t i = 0; i < trace->n_streams; i++) {
+        const struct tracelake_stream *s = &trace->streams[i];
+        printf("stream     %s %s\n", s->name, or_dash(s->protocol));
+        printf("  instructions %" PRIu64 ", of which %" PRIu64 " in %" PRIu64 " shards\n", s->insns,
+               s->sealed_insns, s->shards);
+        if (s->has_time)
+            printf("  time         %" PRIu64 " to %" PRIu64 " %s\n", s->time_first, s->time_last,
+                   s->time_unit_ns ? "ns" : "ticks");
+        printf("  events       %" PRIu64 "\n", s->events);
+        printf("  gaps         %" PRIu64 ", lost bytes %" PRIu64 "\n", s->gaps, s->lost_bytes);
+        printf("  stored       %" PRIu64 " bytes\n", s->stored_bytes);
+    }
+}
+
+static void field_text(const char *name, const char *value)
+{
+    printf(",\"%s\":", name);
+    tl_json_text(value);
+}
+
+static void stream_json(const struct tracelake_stream *s)
+{
+    printf("{\"name\":");
+    tl_json_text(s->name);
+    field_text("protocol", s->protocol);
+    printf(",\"insns\":%" PRIu64 ",\"sealed_insns\":%" PRIu64 ",\"shards\":%" PRIu64, s->insns,
+           s->sealed_insns, s->shards);
+    if (s->has_time)
+        printf(",\"time_first\":%" PRIu64 ",\"time_last\":%" PRIu64 ",\"time_unit\":\"%s\"",
+               s->time_first, s->time_last, s->time_unit_ns ? "ns" : "ticks");
+    printf(",\"events\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"lost_bytes\":%" PRIu64
+           ",\"stored_bytes\":%" PRIu64 "}",
+           s->events, s->gaps, s->lost_bytes, s->stored_bytes);
+}
+
+static void trace_json(const struct tracelake_trace *t)
+{
+    printf("{\"id\":");
+    tl_json_text(t->id);
+    field_text("rig", t->rig);
+    field_text("state", tracelake_state_name(t->state));
+    field_text("format", t->format);
+    field_text("message", t->message);
+    printf(",\"created_ns\":%" PRId64 ",\"updated_ns\":%" PRId64 ",\"raw_bytes\":%" PRIu64
+           ",\"decoded_bytes\":%" PRIu64 ",\"generation\":%" PRIu64 ",\"revision\":%" PRIu64
+           ",\"labels\":{",
+           t->created_ns, t->updated_ns, t->raw_bytes, t->decoded_bytes, t->generation,
+           t->revision);
+    for (size_t i = 0; i < t->n_labels; i++) {
+        fputs(i ? "," : "", stdout);
+        tl_json_text(t->labels[i].key);
+        putchar(':');
+        tl_json_text(t->labels[i].value);
+    }
+    printf("},\"streams\":[");
+    for (size_t i = 0; i < t->n_streams; i++) {
+        fputs(i ? "," : "", stdout);
+        stream_json(&t->streams[i]);
+    }
+    printf("]}");
+}
+
+void tl_rows_json(const struct tracelake_trace *const *traces, size_t n)
+{
+    printf("[");
+    for (size_t i = 0; i < n; i++) {
+        fputs(i ? ",\n " : "", stdout);
+        trace_json(traces[i]);
+    }
+    printf("]\n");
+}

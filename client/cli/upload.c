@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/upload.h"
+
+#include "cli/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_hash(const char *file)
+{
+    return strncmp(file, "sha256:", 7) == 0;
+}
+
+static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i)
+{
+    struct tracelake_image stored;
+    struct tracelake_error error;
+    char *const path = setup->images[i].file;
+    if (tracelake_put_image_file(lake, path, &stored, &error) < 0)
+        return tl_remote_fail(NULL, &error);
+    char *const hash = strdup(stored.sha256);
+    if (!hash)
+        return TL_CLI_BAD;
+    /* The same file is often mapped at several places. */
+    for (size_t k = i + 1; k < setup->n_images; k++) {
+        char *const other = setup->images[k].file;
+        char *const same = strcmp(other, path) == 0 ? strdup(hash) : NULL;
+        if (same) {
+            setup->images[k].file = same;
+            free(other);
+        }
+    }
+    setup->images[i].file = hash;
+    free(path);
+    return TL_ARGS_GO;
+}
+
+int tl_cli_upload_images(struct tracelake *lake, struct tl_setup *setup)
+{
+    for (size_t i = 0; i < setup->n_images; i++) {
+        if (is_hash(setup->images[i].file))
+            continue;
+        const int status = upload_image(lake, setup, i);
+        if (status != TL_ARGS_GO)
+            return status;
+    }
+    return TL_ARGS_GO;
+}
