@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "ingest/segment.h"
+
+#include "base/crc32c.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char segment_magic[8] = "TLSPOOL1";
+static const char block_magic[4] = "TLB1";
+
+char *tl_segment_key(char out[static 128], const char *name, uint64_t first)
+{
+    snprintf(out, 128, "r/%s/%016" PRIx64 ".seg", name, first);
+    return out;
+}
+
+static int take_name(void *context, const char *key, uint64_t size)
+{
+    struct tl_segments *segments = context;
+    (void)size;
+    const char *slash = strrchr(key, '/');
+    char *end;
+    const uint64_t first = slash ? strtoull(slash + 1, &end, 16) : 0;
+    if (!slash || end != slash + 17 || strcmp(end, ".seg") != 0)
+        return TL_OK; /* not one of ours */
+    const int r =
+        tl_grow(&segments->first, &segments->cap, segments->n + 1, sizeof(*segments->first));
+    if (r < 0)
+        return r;
+    segments->first[segments->n++] = first;
+    return TL_OK;
+}
+
+int tl_segments_list(struct tl_segments *out, struct tl_backend *backend, const char *name,
+                     struct tl_fail *fail)
+{
+    char prefix[128];
+    snprintf(prefix, sizeof(prefix), "r/%s", name);
+    out->n = 0;
+    /* Keys come in order, and their hexadecimal digits sort as the numbers do. */
+    return backend->ops->list(backend, prefix, take_name, out, fail);
+}
+
+void tl_segments_fini(struct tl_segments *segments)
+{
+    free(segments->first);
+    *segments = (struct tl_segments){0};
+}
+
+long tl_segments_find(const struct tl_segments *segments, uint64_t offset)
+{
+    size_t low = 0, high = segments->n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (segments->first[middle] <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (long)low - 1;
+}
+
+void tl_segment_head(uint8_t out[static TL_SEGMENT_HEAD], uint64_t first)
+{
+    memcpy(out, segment_magic, 8);
+    tl_put_le64(out + 8, first);
+}
+
+void tl_block_head(uint8_t out[static TL_BLOCK_HEAD], uint64_t offset, struct tl_bytes data)
+{
+    memcpy(out, block_magic, 4);
+    tl_put_le32(out + 4, (uint32_t)data.n);
+    tl_put_le64(out + 8, offset);
+    tl_put_le32(out + 16, tl_crc32c(tl_crc32c(0, out, 16), data.p, data.n));
+}
+
+int tl_block_read_head(struct tl_log *log, uint64_t at, uint64_t offset,
+                       struct tl_spool_block *out, struct tl_fail *fail)
+{
+    struct tl_buf buf = {0};
+    int r = log->ops->log_read(log, at, TL_BLOCK_HEAD, &buf, fail);
+    if (r >= 0 && buf.n == 0) {
+        r = TL_EOF;
+    } else if (r >= 0 && (buf.n < TL_BLOCK_HEAD || memcmp(buf.p, block_magic, 4) != 0 ||
+                          tl_le64(buf.p + 8) != offset)) {
+        r = tl_fail_at(fail, TL_BAD, offset, "no block of the raw capture begins here");
+    } else if (r >= 0) {
+        *out = (struct tl_spool_block){offset, tl_le32(buf.p + 4), tl_le32(buf.p + 16)};
+        if (out->n == 0 || out->n > TL_BLOCK_BYTES)
+            r = tl_fail_at(fail, TL_BAD, offset, "a block of the raw capture has no valid length");
+    }
+    tl_buf_fini(&buf);
+    return r;
+}
+
+int tl_block_read_data(struct tl_log *log, uint64_t at, const struct tl_spool_block *block,
+                       struct tl_buf *out, struct tl_fail *fail)
+{
+    const size_t before = out->n;
+    const int r = log->ops->log_read(log, at + TL_BLOCK_HEAD, block->n, out, fail);
+    if (r < 0)
+        return r;
+    uint8_t head[TL_BLOCK_HEAD];
+    tl_block_head(head, block->offset, (struct tl_bytes){out->p + before, out->n - before});
+    if (out->n - before == block->n && tl_le32(head + 16) == block->crc)
+        return TL_OK;
+    out->n = before;
+    return tl_fail_at(fail, TL_BAD, block->offset, "a block of the raw capture is damaged");
+}
+
+static int scan_blocks(struct tl_log *log, bool check, struct tl_segment_extent *at,
+                       struct tl_buf *data, struct tl_fail *fail)
+{
+    for (;;) {
+        struct tl_spool_block block;
+        int r = tl_block_read_head(log, at->bytes, at->end, &block, fail);
+        if (r == TL_EOF || r == TL_BAD)
+            return TL_OK;
+        if (r < 0)
+            return r;
+        data->n = 0;
+        /* Unchecked, the last byte's presence is enough. */
+        if (check)
+            r = tl_block_read_data(log, at->bytes, &block, data, fail);
+        else
+            r = log->ops->log_read(log, at->bytes + TL_BLOCK_HEAD + block.n - 1, 1, data, fail);
+        if (r == TL_BAD || (r >= 0 && data->n == 0))
+            return TL_OK;
+        if (r < 0)
+            return r;
+        at->bytes += TL_BLOCK_HEAD + block.n;
+        at->end += block.n;
+    }
+}
+
+int tl_segment_scan(struct tl_log *log, uint64_t first, bool check, struct tl_segment_extent *out,
+                    struct tl_fail *fail)
+{
+    struct tl_buf buf = {0};
+    uint8_t head[TL_SEGMENT_HEAD];
+    tl_segment_head(head, first);
+    *out = (struct tl_segment_extent){first, 0};
+    int r = log->ops->log_read(log, 0, TL_SEGMENT_HEAD, &buf, fail);
+    if (r >= 0 && buf.n == TL_SEGMENT_HEAD && memcmp(buf.p, head, TL_SEGMENT_HEAD) == 0) {
+        out->bytes = TL_SEGMENT_HEAD;
+        r = scan_blocks(log, check, out, &buf, fail);
+    }
+    tl_buf_fini(&buf);
+    return r < 0 ? r : TL_OK;
+}

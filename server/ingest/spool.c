@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Group commit. Appenders fill `pending`; the spool's thread swaps it for the empty `writing`,
+ * writes and syncs that without holding the lock, and then moves `durable`.
+ */
+#include "ingest/spool.h"
+
+#include "ingest/segment.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct tl_capture {
+    struct tl_spool *spool;
+    struct tl_capture *next;
+    char name[64];
+    void (*on_durable)(void *context, uint64_t offset);
+    void *context;
+    /* Under the spool's lock: */
+    struct tl_buf pending;
+    uint64_t end;     /* behind the last appended byte */
+    uint64_t durable; /* behind the last durable byte */
+    bool busy;        /* the thread works on it, or is in its callback */
+    struct tl_fail failure; /* code TL_OK: none */
+    /* The thread's own: */
+    struct tl_buf writing;
+    struct tl_log *log;     /* NULL: the next write opens a new segment */
+    uint64_t log_bytes;     /* length of the log */
+    bool dirty;             /* written since the last sync */
+    struct tl_capture *next_busy;
+};
+
+/* A capture whose medium refused: what lies behind `durable` must not be believed, even if it
+ * can be read back from the page cache. */
+struct distrusted {
+    struct distrusted *next;
+    uint64_t durable;
+    char name[64];
+};
+
+struct tl_spool {
+    struct tl_backend *backend;
+    struct tl_spool_options options;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t work;     /* something is pending, or stop */
+    pthread_cond_t progress; /* something became durable, failed, or is no longer busy */
+    bool stop;
+    struct tl_capture *captures;
+    struct distrusted *distrusted;
+    struct tl_spool_counters counters;
+};
+
+/* ---- the thread --------------------------------------------------------------------------- */
+
+static int sync_log(struct tl_capture *c, struct tl_fail *fail)
+{
+    if (!c->dirty)
+        return TL_OK;
+    const int r = c->log->ops->log_sync(c->log, fail);
+    if (r >= 0)
+        c->dirty = false;
+    return r;
+}
+
+static void close_log(struct tl_capture *c)
+{
+    if (c->log)
+        c->log->ops->log_close(c->log);
+    c->log = NULL;
+    c->log_bytes = 0;
+    c->dirty = false;
+}
+
+/* Begin a segment at capture offset `first`, over what a failed attempt left there. */
+static int open_segment(struct tl_capture *c, uint64_t first, struct tl_fail *fail)
+{
+    struct tl_backend *backend = c->spool->backend;
+    char key[128];
+    uint64_t size;
+    int r = backend->ops->log_open(backend, tl_segment_key(key, c->name, first), true, &c->log,
+                                   &size, fail);
+    if (r < 0)
+        return r;
+    if (size > 0)
+        r = c->log->ops->log_truncate(c->log, 0, fail);
+    uint8_t head[TL_SEGMENT_HEAD];
+    tl_segment_head(head, first);
+    const struct tl_bytes part = {head, sizeof(head)};
+    if (r >= 0)
+        r = c->log->ops->log_write(c->log, 0, &part, 1, fail);
+    if (r < 0) {
+        close_log(c);
+        return r;
+    }
+    c->log_bytes = sizeof(head);
+    c->dirty = true;
+    return TL_OK;
+}
+
+static int write_block(struct tl_capture *c, uint64_t offset, struct tl_bytes data,
+                       struct tl_fail *fail)
+{
+    uint8_t head[TL_BLOCK_HEAD];
+    tl_block_head(head, offset, data);
+    const struct tl_bytes parts[] = {{head, sizeof(head)}, data};
+    c->dirty = true;
+    const int r = c->log->ops->log_write(c->log, c->log_bytes, parts, 2, fail);
+    if (r >= 0)
+        c->log_bytes += sizeof(head) + data.n;
+    return r;
+}
+
+static int write_capture(struct tl_capture *c, uint64_t offset, struct tl_fail *fail)
+{
+    for (size_t at = 0; at < c->writing.n;) {
+        int r = TL_OK;
+        if (c->log && c->log_bytes >= c->spool->options.segment_bytes) {
+            r = sync_log(c, fail);
+            if (r < 0)
+                return r;
+            close_log(c);
+        }
+        if (!c->log)
+            r = open_segment(c, offset, fail);
+        if (r < 0)
+            return r;
+        const size_t left = c->writing.n - at;
+        const size_t n = left < TL_BLOCK_BYTES ? left : TL_BLOCK_BYTES;
+        r = write_block(c, offset, (struct tl_bytes){c->writing.p + at, n}, fail);
+        if (r < 0)
+            return r;
+        at += n;
+        offset += n;
+    }
+    return TL_OK;
+}
+
+static void distrust(struct tl_spool *spool, struct tl_capture *c)
+{
+    struct distrusted *d = spool->distrusted;
+    while (d && strcmp(d->name, c->name) != 0)
+        d = d->next;
+    if (!d) {
+        d = calloc(1, sizeof(*d));
+        if (!d)
+            return;
+        snprintf(d->name, sizeof(d->name), "%s", c->name);
+        d->next = spool->distrusted;
+        spool->distrusted = d;
+    }
+    d->durable = c->durable;
+}
+
+static void trust(struct tl_spool *spool, const char *name)
+{
+    for (struct distrusted **p = &spool->distrusted; *p; p = &(*p)->next)
+        if (strcmp((*p)->name, name) == 0) {
+            struct distrusted *gone = *p;
+            *p = gone->next;
+            free(gone);
+            return;
+        }
+}
+
+/* The captures that have something to write, as a list over next_busy. */
+static struct tl_capture *gather_locked(struct tl_spool *spool)
+{
+    struct tl_capture *first = NULL;
+    for (struct tl_capture *c = spool->captures; c; c = c->next) {
+        if (c->pending.n == 0 || c->failure.code != TL_OK)
+            continue;
+        const struct tl_buf empty = c->writing;
+        c->writing = c->pending;
+        c->pending = empty;
+        c->busy = true;
+        c->next_busy = first;
+        first = c;
+    }
+    return first;
+}
+
+static void settle_locked(struct tl_spool *spool, struct tl_capture *c, int result,
+                          const struct tl_fail *fail)
+{
+    if (result >= 0) {
+        c->durable += c->writing.n;
+        spool->counters.bytes += c->writing.n;
+        trust(spool, c->name);
+    } else {
+        c->failure = *fail;
+        c->failure.code = result;
+        c->pending.n = 0;
+        c->end = c->durable;
+        spool->counters.failures++;
+        distrust(spool, c);
+    }
+    c->writing.n = 0;
+}
+
+/* Write everything first and sync it then: the medium works on all of it meanwhile. */
+static void commit(struct tl_spool *spool, struct tl_capture *list)
+{
+    for (struct tl_capture *c = list; c; c = c->next_busy) {
+        struct tl_fail fail = {0};
+        /* durable does not move while the capture is busy. */
+        int r = write_capture(c, c->durable, &fail);
+        if (r >= 0)
+            continue;
+        c->failure = fail; /* only read by others once busy is false */
+        c->failure.code = r;
+    }
+    for (struct tl_capture *c = list; c; c = c->next_busy) {
+        struct tl_fail fail = c->failure;
+        int r = fail.code;
+        c->failure.code = TL_OK;
+        if (r == TL_OK)
+            r = sync_log(c, &fail);
+        if (r < 0)
+            close_log(c);
+        pthread_mutex_lock(&spool->lock);
+        spool->counters.syncs++;
+        settle_locked(spool, c, r, &fail);
+        const uint64_t durable = c->durable;
+        pthread_cond_broadcast(&spool->progress);
+        pthread_mutex_unlock(&spool->lock);
+        if (r >= 0 && c->on_durable)
+            c->on_durable(c->context, durable);
+    }
+    pthread_mutex_lock(&spool->lock);
+    spool->counters.commits++;
+    for (struct tl_capture *c = list, *next; c; c = next) {
+        next = c->next_busy;
+        c->busy = false;
+    }
+    pthread_cond_broadcast(&spool->progress);
+    pthread_mutex_unlock(&spool->lock);
+}
+
+static void *run(void *context)
+{
+    struct tl_spool *spool = context;
+    pthread_mutex_lock(&spool->lock);
+    for (;;) {
+        struct tl_capture *list = gather_locked(spool);
+        if (list) {
+            pthread_mutex_unlock(&spool->lock);
+            commit(spool, list);
+            pthread_mutex_lock(&spool->lock);
+        } else if (spool->stop) {
+            break;
+        } else {
+            pthread_cond_wait(&spool->work, &spool->lock);
+        }
+    }
+    pthread_mutex_unlock(&spool->lock);
+    return NULL;
+}
+
+/* ---- the spool ---------------------------------------------------------------------------- */
+
+int tl_spool_new(struct tl_spool **out, struct tl_backend *backend,
+                 const struct tl_spool_options *options, struct tl_fail *fail)
+{
+    struct tl_spool *spool = calloc(1, sizeof(*spool));
+    if (!spool)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    spool->backend = backend;
+    spool->options = *options;
+    if (spool->options.segment_bytes == 0)
+        spool->options.segment_bytes = 64u << 20;
+    if (spool->options.pending_bytes == 0)
+        spool->options.pending_bytes = 16u << 20;
+    pthread_mutex_init(&spool->lock, NULL);
+    pthread_cond_init(&spool->work, NULL);
+    pthread_cond_init(&spool->progress, NULL);
+    const int e = pthread_create(&spool->thread, NULL, run, spool);
+    if (e != 0) {
+        free(spool);
+        errno = e;
+        return tl_fail_set(fail, TL_IO, "cannot start the spool's thread: %s", strerror(e));
+    }
+    *out = spool;
+    return TL_OK;
+}
+
+void tl_spool_free(struct tl_spool *spool)
+{
+    if (!spool)
+        return;
+    pthread_mutex_lock(&spool->lock);
+    spool->stop = true;
+    pthread_cond_broadcast(&spool->work);
+    pthread_mutex_unlock(&spool->lock);
+    pthread_join(spool->thread, NULL);
+    for (struct distrusted *d = spool->distrusted, *next; d; d = next) {
+        next = d->next;
+        free(d);
+    }
+    pthread_cond_destroy(&spool->work);
+    pthread_cond_destroy(&spool->progress);
+    pthread_mutex_destroy(&spool->lock);
+    free(spool);
+}
+
+void tl_spool_counters(struct tl_spool *spool, struct tl_spool_counters *out)
+{
+    pthread_mutex_lock(&spool->lock);
+    *out = spool->counters;
+    pthread_mutex_unlock(&spool->lock);
+}
+
+/* ---- captures ----------------------------------------------------------------------------- */
+
+/* Take the last segment up again behind its last intact block. */
+static int recover(struct tl_capture *c, uint64_t first, struct tl_fail *fail)
+{
+    struct tl_backend *backend = c->spool->backend;
+    char key[128];
+    uint64_t size;
+    int r = backend->ops->log_open(backend, tl_segment_key(key, c->name, first), true, &c->log,
+                                   &size, fail);
+    if (r < 0)
+        return r;
+    struct tl_segment_extent extent;
+    r = tl_segment_scan(c->log, first, true, &extent, fail);
+    if (r >= 0 && extent.bytes < size)
+        r = c->log->ops->log_truncate(c->log, extent.bytes, fail);
+    /* What was written but not yet synced when the process ended counts from now on. */
+    if (r >= 0)
+        r = c->log->ops->log_sync(c->log, fail);
+    if (r < 0 || extent.bytes == 0) {
+        close_log(c);
+    } else {
+        c->log_bytes = extent.bytes;
+    }
+    c->durable = c->end = extent.end;
+    return r;
+}
+
+static bool find_distrusted(struct tl_spool *spool, const char *name, uint64_t *durable)
+{
+    bool found = false;
+    pthread_mutex_lock(&spool->lock);
+    for (struct distrusted *d = spool->distrusted; d; d = d->next)
+        if (strcmp(d->name, name) == 0) {
+            *durable = d->durable;
+            found = true;
+        }
+    pthread_mutex_unlock(&spool->lock);
+    return found;
+}
+
+int tl_capture_open(struct tl_spool *spool, const char *name,
+                    void (*on_durable)(void *context, uint64_t offset), void *context,
+                    struct tl_capture **out, struct tl_fail *fail)
+{
+    struct tl_capture *c = calloc(1, sizeof(*c));
+    if (!c)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    c->spool = spool;
+    snprintf(c->name, sizeof(c->name), "%s", name);
+    c->on_durable = on_durable;
+    c->context = context;
+    struct tl_segments segments = {0};
+    int r = TL_OK;
+    uint64_t durable;
+    if (find_distrusted(spool, name, &durable))
+        c->durable = c->end = durable;
+    else
+        r = tl_segments_list(&segments, spool->backend, name, fail);
+    if (r >= 0 && segments.n > 0)
+        r = recover(c, segments.first[segments.n - 1], fail);
+    tl_segments_fini(&segments);
+    if (r < 0) {
+        free(c);
+        return r;
+    }
+    pthread_mutex_lock(&spool->lock);
+    c->next = spool->captures;
+    spool->captures = c;
+    pthread_mutex_unlock(&spool->lock);
+    *out = c;
+    return TL_OK;
+}
+
+static int failed_locked(const struct tl_capture *c, struct tl_fail *fail)
+{
+    if (fail)
+        *fail = c->failure;
+    return c->failure.code;
+}
+
+static int append_locked(struct tl_capture *c, struct tl_bytes bytes, struct tl_fail *fail)
+{
+    struct tl_spool *spool = c->spool;
+    const uint64_t bound = spool->options.pending_bytes;
+    while (c->failure.code == TL_OK && c->pending.n > 0 && c->pending.n + bytes.n > bound)
+        pthread_cond_wait(&spool->progress, &spool->lock);
+    if (c->failure.code != TL_OK)
+        return failed_locked(c, fail);
+    if (tl_buf_add(&c->pending, bytes.p, bytes.n) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "no memory for %zu bytes", bytes.n);
+    c->end += bytes.n;
+    pthread_cond_signal(&spool->work);
+    return TL_OK;
+}
+
+int tl_capture_append(struct tl_capture *c, struct tl_bytes bytes, struct tl_fail *fail)
+{
+    struct tl_spool *spool = c->spool;
+    if (bytes.n == 0)
+        return TL_OK;
+    const uint64_t left = spool->backend->ops->free_bytes(spool->backend);
+    if (left < spool->options.min_free || left - spool->options.min_free < bytes.n) {
+        errno = ENOSPC;
+        return tl_fail_set(fail, TL_NOSPACE,
+                           "only %llu MiB are free in the data folder; free some and push again",
+                           (unsigned long long)(left >> 20));
+    }
+    pthread_mutex_lock(&spool->lock);
+    const int r = append_locked(c, bytes, fail);
+    pthread_mutex_unlock(&spool->lock);
+    return r;
+}
+
+int tl_capture_flush(struct tl_capture *c, struct tl_fail *fail)
+{
+    struct tl_spool *spool = c->spool;
+    pthread_mutex_lock(&spool->lock);
+    while (c->failure.code == TL_OK && c->durable < c->end)
+        pthread_cond_wait(&spool->progress, &spool->lock);
+    const int r = c->failure.code == TL_OK ? TL_OK : failed_locked(c, fail);
+    pthread_mutex_unlock(&spool->lock);
+    return r;
+}
+
+uint64_t tl_capture_end(struct tl_capture *c)
+{
+    pthread_mutex_lock(&c->spool->lock);
+    const uint64_t end = c->end;
+    pthread_mutex_unlock(&c->spool->lock);
+    return end;
+}
+
+uint64_t tl_capture_durable(struct tl_capture *c)
+{
+    pthread_mutex_lock(&c->spool->lock);
+    const uint64_t durable = c->durable;
+    pthread_mutex_unlock(&c->spool->lock);
+    return durable;
+}
+
+void tl_capture_close(struct tl_capture *c)
+{
+    if (!c)
+        return;
+    struct tl_spool *spool = c->spool;
+    if (tl_capture_flush(c, NULL) < 0) {
+        /* The failure has been told to the appender, and what was not durable is forgotten. */
+    }
+    pthread_mutex_lock(&spool->lock);
+    while (c->busy)
+        pthread_cond_wait(&spool->progress, &spool->lock);
+    struct tl_capture **p = &spool->captures;
+    while (*p != c)
+        p = &(*p)->next;
+    *p = c->next;
+    pthread_mutex_unlock(&spool->lock);
+    close_log(c);
+    tl_buf_fini(&c->pending);
+    tl_buf_fini(&c->writing);
+    free(c);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The spool: raw capture bytes, stored durably before anything else happens to them.
+ *
+ * A capture's bytes lie in segments, logs of the backend under "r/<capture>/<first offset, 16
+ * hex digits>.seg", of about 64 MiB. A segment is a 16-byte head and blocks, each with its length,
+ * its place in the capture and a checksum:
+ *
+ *     segment  "TLSPOOL1" u64 offset of its first byte in the capture
+ *     block    "TLB1" u32 n  u64 offset  u32 crc32c of the 16 bytes before and the n data bytes
+ *              n data bytes, 1 to 1 MiB
+ *
+ * One thread writes for all captures: it takes whatever has been appended, writes it, syncs
+ * each touched segment once and then tells how far each capture is durable (group commit). A
+ * failed write or sync never tears what was durable: the failed tail is forgotten and the next
+ * append after a successful reopening goes into a new segment at the durable offset. A segment's
+ * blocks at or behind the next segment's first offset are such forgotten tails.
+ *
+ * Internally locked; see server/LOCKING.md.
+ */
+#ifndef TL_INGEST_SPOOL_H
+#define TL_INGEST_SPOOL_H
+
+#include "store/backend.h"
+
+struct tl_spool;   /* all captures */
+struct tl_capture; /* one capture's raw bytes, being written */
+
+struct tl_spool_options {
+    uint64_t segment_bytes; /* 0: 64 MiB */
+    uint64_t pending_bytes; /* that may wait for the disk, of each capture. 0: 16 MiB */
+    uint64_t min_free;      /* refuse appends below this much free space */
+};
+
+struct tl_spool_counters {
+    uint64_t bytes;   /* made durable */
+    uint64_t commits; /* group commits */
+    uint64_t syncs;
+    uint64_t failures;
+};
+
+/* `backend` is borrowed and must outlive the spool. */
+TL_MUST_USE int tl_spool_new(struct tl_spool **out, struct tl_backend *backend,
+                             const struct tl_spool_options *options, struct tl_fail *fail);
+/* All captures must be closed before. NULL is fine. */
+void tl_spool_free(struct tl_spool *spool);
+void tl_spool_counters(struct tl_spool *spool, struct tl_spool_counters *out);
+
+/*
+ * Open a capture for writing, behind what of it is intact: a torn tail is cut off. `on_durable`
+ * (may be NULL) is called from the spool's thread with the capture's durable offset whenever it
+ * has grown; it must not block nor call the spool. TL_IO, TL_NOSPACE, TL_NOMEM.
+ */
+TL_MUST_USE int tl_capture_open(struct tl_spool *spool, const char *name,
+                                void (*on_durable)(void *context, uint64_t offset), void *context,
+                                struct tl_capture **out, struct tl_fail *fail);
+/*
+ * Append (copied). Waits while too much is pending. After a failure of the disk every further
+ * append says so, until the capture is closed and opened again. TL_NOSPACE, TL_IO.
+ */
+TL_MUST_USE int tl_capture_append(struct tl_capture *capture, struct tl_bytes bytes,
+                                  struct tl_fail *fail);
+/* Wait until all that was appended is durable, or say why it will not be. */
+TL_MUST_USE int tl_capture_flush(struct tl_capture *capture, struct tl_fail *fail);
+/* Offset behind the last byte that was appended, and behind the last durable one. */
+uint64_t tl_capture_end(struct tl_capture *capture);
+uint64_t tl_capture_durable(struct tl_capture *capture);
+/* Flush if the disk lets us, then free. After this no callback comes. NULL is fine. */
+void tl_capture_close(struct tl_capture *capture);
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+/* Reads one capture in order, also while it grows. Not thread-safe. */
+struct tl_spool_reader;
+
+TL_MUST_USE int tl_spool_reader_new(struct tl_spool_reader **out, struct tl_backend *backend,
+                                    const char *name);
+/*
+ * Append the next intact block's bytes, from capture offset `offset` on and below `end`, to
+ * `out`; at most 1 MiB. `end` must not lie behind the durable offset. TL_EOF at `end`; TL_BAD
+ * where a block is damaged or missing, with the offset.
+ */
+TL_MUST_USE int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
+                              struct tl_buf *out, struct tl_fail *fail);
+void tl_spool_reader_free(struct tl_spool_reader *reader); /* NULL is fine */
+
+/*
+ * How many bytes of a stored capture are intact from its start, without opening it for writing.
+ * `check` also verifies the checksums of all segments, not only of the last one; then `*bad`
+ * (may be NULL) is the offset of the first damage, TL_NO_OFFSET if there is none.
+ */
+TL_MUST_USE int tl_spool_extent(struct tl_backend *backend, const char *name, bool check,
+                                uint64_t *intact, uint64_t *bad, struct tl_fail *fail);
+
+/* Remove a capture's bytes. */
+TL_MUST_USE int tl_spool_remove(struct tl_backend *backend, const char *name,
+                                struct tl_fail *fail);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where bytes rest: the interface between the lake and a storage system.
+ *
+ * Three things are kept. Immutable objects under a key (shards, images, stored results): put
+ * whole, atomically and durably, then only read or removed. Logs (raw capture segments): grown
+ * at their end, durable up to the last sync. And a place for the catalog's small transactional
+ * metadata. A lease tells which process may write.
+ *
+ * A key is a path of [A-Za-z0-9._-]+ parts joined by '/', no part beginning with a dot.
+ * All functions are thread-safe except that one log has one writer at a time; reading a log
+ * beside its writer is fine. Functions return TL_NOSPACE where the medium is full, TL_IO for
+ * every other refusal, TL_NOTFOUND for a key that is not there.
+ *
+ * Implementations: a folder (tl_backend_folder), memory (tl_backend_memory, for tests: it can
+ * play a power cut). A distributed store fits behind the same table: objects of 1 to 4 MiB,
+ * append, exclusive locks.
+ */
+#ifndef TL_STORE_BACKEND_H
+#define TL_STORE_BACKEND_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/err.h"
+
+struct tl_backend;
+struct tl_log;   /* an open log */
+struct tl_lease; /* a held lease */
+
+/* The lease of the process that alone may write everything. */
+#define TL_LEASE_ALL "lake"
+
+struct tl_backend_ops {
+    const char *name;
+    void (*destroy)(struct tl_backend *backend);
+
+    /* Store `bytes` under `key`: after TL_OK they survive a power cut, otherwise the key is as
+     * it was. A key that is there already is replaced, atomically as well. */
+    int (*put)(struct tl_backend *backend, const char *key, struct tl_bytes bytes,
+               struct tl_fail *fail);
+    /* Append up to `n` bytes from `offset` on to `out`; fewer only at the object's end. Returns
+     * TL_OK. */
+    int (*get)(struct tl_backend *backend, const char *key, uint64_t offset, size_t n,
+               struct tl_buf *out, struct tl_fail *fail);
+    int (*size)(struct tl_backend *backend, const char *key, uint64_t *out, struct tl_fail *fail);
+    /* Remove an object or log; one that is not there is no error. */
+    int (*remove)(struct tl_backend *backend, const char *key, struct tl_fail *fail);
+    /* Call `each` with every key below `prefix` (a whole path, "" for all), in order of key. A
+     * result != 0 ends it and is returned. */
+    int (*list)(struct tl_backend *backend, const char *prefix,
+                int (*each)(void *context, const char *key, uint64_t size), void *context,
+                struct tl_fail *fail);
+
+    /* Open a log, made if `create`. Its name is durable when this returns. */
+    int (*log_open)(struct tl_backend *backend, const char *key, bool create, struct tl_log **out,
+                    uint64_t *size, struct tl_fail *fail);
+    /* Write at `offset`, which is at most the log's size. A failure leaves the bytes behind
+     * `offset` undefined. */
+    int (*log_write)(struct tl_log *log, uint64_t offset, const struct tl_bytes *parts,
+                     size_t n_parts, struct tl_fail *fail);
+    /* Append up to `n` bytes from `offset` on to `out`, fewer at the log's end. */
+    int (*log_read)(struct tl_log *log, uint64_t offset, size_t n, struct tl_buf *out,
+                    struct tl_fail *fail);
+    /* After TL_OK everything written survives a power cut. After a failure nothing is known of
+     * what was written since the last success. */
+    int (*log_sync)(struct tl_log *log, struct tl_fail *fail);
+    int (*log_truncate)(struct tl_log *log, uint64_t size, struct tl_fail *fail);
+    void (*log_close)(struct tl_log *log); /* does not sync; NULL is fine */
+
+    /* Hold the lease `name` until it is released or the process ends. TL_DENIED: another has
+     * it. */
+    int (*lease)(struct tl_backend *backend, const char *name, struct tl_lease **out,
+                 struct tl_fail *fail);
+    void (*lease_release)(struct tl_lease *lease); /* NULL is fine */
+
+    /* A new unnamed file of the calling process' own, gone when closed, for results too large for
+     * memory. Returns its descriptor. */
+    int (*scratch)(struct tl_backend *backend, struct tl_fail *fail);
+
+    /* Bytes that may still be written; UINT64_MAX where that is not known. */
+    uint64_t (*free_bytes)(struct tl_backend *backend);
+    /* The catalog's database, as SQLite's URI. Valid as long as the backend. */
+    const char *(*catalog_uri)(struct tl_backend *backend);
+    /* May a catalog transaction commit now? For tests that cut the power. */
+    bool (*may_commit)(struct tl_backend *backend);
+};
+
+struct tl_backend {
+    const struct tl_backend_ops *ops;
+};
+
+struct tl_log {
+    const struct tl_backend_ops *ops;
+};
+
+struct tl_lease {
+    const struct tl_backend_ops *ops;
+};
+
+/*
+ * A data folder, made if absent. Objects are files: written beside, synced, renamed into place,
+ * their folder synced. `dir` is copied.
+ */
+TL_MUST_USE int tl_backend_folder(struct tl_backend **out, const char *dir, struct tl_fail *fail);
+
+/* Nothing outlives the backend object. */
+TL_MUST_USE int tl_backend_memory(struct tl_backend **out);
+/*
+ * Cut the power of a memory backend: from now on every write, sync and commit is refused with
+ * TL_IO. tl_backend_memory_boot() then drops what was not synced, except that of each log an
+ * unsynced part whose length is drawn from `seed` may have reached the medium, its last bytes
+ * perhaps wrong.
+ */
+void tl_backend_memory_cut(struct tl_backend *backend);
+void tl_backend_memory_boot(struct tl_backend *backend, uint64_t seed);
+/* How many bytes it may hold before it says TL_NOSPACE; UINT64_MAX at first. */
+void tl_backend_memory_limit(struct tl_backend *backend, uint64_t bytes);
+
+void tl_backend_free(struct tl_backend *backend); /* NULL is fine */
+
+/* Is `key` well-formed? Backends refuse others with TL_USAGE. */
+bool tl_key_valid(const char *key);
+
+/* A whole object appended to `out`. */
+TL_MUST_USE int tl_backend_get_all(struct tl_backend *backend, const char *key, struct tl_buf *out,
+                                   struct tl_fail *fail);
+/* Remove every key below `prefix`. */
+TL_MUST_USE int tl_backend_remove_all(struct tl_backend *backend, const char *prefix,
+                                      struct tl_fail *fail);
+
+#endif

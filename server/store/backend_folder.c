@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects and logs as files below DIR/objects, half-written ones in DIR/tmp, the catalog in
+ * DIR/catalog.db, leases as flock()ed files in DIR/leases.
+ *
+ * Durable means: the file is synced before it gets its name, and the folder that holds the name
+ * is synced after. Folders are made on the way and never removed while they may be in use.
+ */
+#include "store/backend.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+struct folder {
+    struct tl_backend base;
+    int dir;     /* DIR */
+    int objects; /* DIR/objects */
+    int tmp;     /* DIR/tmp */
+    int leases;  /* DIR/leases */
+    atomic_ulong serial;
+    char uri[PATH_MAX + 32];
+};
+
+struct folder_log {
+    struct tl_log base;
+    int fd;
+    char key[544];
+};
+
+struct folder_lease {
+    struct tl_lease base;
+    int fd;
+};
+
+static struct folder *folder_of(struct tl_backend *backend)
+{
+    return (struct folder *)backend;
+}
+
+/* The failure of the last system call, as a code and a text. */
+static int refused(struct tl_fail *fail, const char *what, const char *key)
+{
+    const int e = errno;
+    if (e == ENOENT)
+        return tl_fail_set(fail, TL_NOTFOUND, "%s is not in the store", key);
+    const enum tl_err code = e == ENOSPC || e == EDQUOT ? TL_NOSPACE : TL_IO;
+    tl_fail_set(fail, code, "cannot %s %s: %s", what, key, strerror(e));
+    if (fail)
+        fail->sys_errno = e;
+    return code;
+}
+
+static int bad_key(struct tl_fail *fail, const char *key)
+{
+    return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", key);
+}
+
+static int write_all(int fd, uint64_t offset, const uint8_t *p, size_t n)
+{
+    while (n > 0) {
+        const ssize_t done = pwrite(fd, p, n, (off_t)offset);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return -1;
+        p += done;
+        n -= (size_t)done;
+        offset += (uint64_t)done;
+    }
+    return 0;
+}
+
+static int read_some(int fd, uint64_t offset, size_t n, struct tl_buf *out)
+{
+    while (n > 0) {
+        const ssize_t done = pread(fd, out->p + out->n, n, (off_t)offset);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -1;
+        if (done == 0)
+            break;
+        out->n += (size_t)done;
+        offset += (uint64_t)done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+/* `n` cut to what the open file has behind `offset`, so that no caller's wish sizes a buffer. */
+static int limit_to_file(int fd, uint64_t offset, size_t *n)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -1;
+    const uint64_t size = (uint64_t)st.st_size;
+    const uint64_t there = offset < size ? size - offset : 0;
+    if (*n > there)
+        *n = (size_t)there;
+    return 0;
+}
+
+/* Make the folders of `key` below `at`, each one durable in its parent. */
+static int make_parents(int at, const char *key)
+{
+    char path[544];
+    snprintf(path, sizeof(path), "%s", key);
+    for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdirat(at, path, 0777) == 0) {
+            char parent[544];
+            snprintf(parent, sizeof(parent), "%s", path);
+            char *last = strrchr(parent, '/');
+            if (last)
+                *last = '\0';
+            const int fd = openat(at, last ? parent : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            const int r = fd < 0 ? -1 : fsync(fd);
+            if (fd >= 0)
+                close(fd);
+            if (r < 0)
+                return -1;
+        } else if (errno != EEXIST) {
+            return -1;
+        }
+        *slash = '/';
+    }
+    return 0;
+}
+
+/* Make the name `key` itself durable. */
+static int sync_parent(int at, const char *key)
+{
+    char path[544];
+    snprintf(path, sizeof(path), "%s", key);
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = '\0';
+    const int fd = openat(at, slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    const int r = fsync(fd);
+    const int e = errno;
+    close(fd);
+    errno = e;
+    return r;
+}
+
+static int write_temporary(struct folder *f, const char *name, struct tl_bytes bytes)
+{
+    const int fd = openat(f->tmp, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return -1;
+    int r = write_all(fd, 0, bytes.p, bytes.n);
+    if (r == 0)
+        r = fsync(fd);
+    const int e = errno;
+    close(fd);
+    errno = e;
+    return r;
+}
+
+static int folder_put(struct tl_backend *backend, const char *key, struct tl_bytes bytes,
+                      struct tl_fail *fail)
+{
+    struct folder *f = folder_of(backend);
+    if (!tl_key_valid(key))
+        return bad_key(fail, key);
+    char name[32];
+    snprintf(name, sizeof(name), "%lu", atomic_fetch_add(&f->serial, 1));
+    if (write_temporary(f, name, bytes) < 0 || make_parents(f->objects, key) < 0 ||
+        renameat(f->tmp, name, f->objects, key) < 0 || sync_parent(f->objects, key) < 0) {
+        const int code = refused(fail, "store", key);
+        unlinkat(f->tmp, name, 0);
+        return code == TL_NOTFOUND ? TL_IO : code;
+    }
+    return TL_OK;
+}
+
+static int folder_get(struct tl_backend *backend, const char *key, uint64_t offset, size_t n,
+                      struct tl_buf *out, struct tl_fail *fail)
+{
+    struct folder *f = folder_of(backend);
+    if (!tl_key_valid(key))
+        return bad_key(fail, key);
+    const int fd = openat(f->objects, key, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return refused(fail, "open", key);
+    int r = TL_OK;
+    if (limit_to_file(fd, offset, &n) < 0)
+        r = refused(fail, "read", key);
+    else if (tl_buf_reserve(out, n) < 0)
+        r = tl_fail_set(fail, TL_NOMEM, "no memory for %zu bytes of %s", n, key);
+    else if (read_some(fd, offset, n, out) < 0)
+        r = refused(fail, "read", key);
+    close(fd);
+    return r;
+}
+
+static int folder_size(struct tl_backend *backend, const char *key, uint64_t *out,
+                       struct tl_fail *fail)
+{
+    struct stat st;
+    if (!tl_key_valid(key))
+        return bad_key(fail, key);
+    if (fstatat(folder_of(backend)->objects, key, &st, 0) < 0)
+        return refused(fail, "look at", key);
+    *out = (uint64_t)st.st_size;
+    return TL_OK;
+}
+
+static int folder_remove(struct tl_backend *backend, const char *key, struct tl_fail *fail)
+{
+    struct folder *f = folder_of(backend);
+    if (!tl_key_valid(key))
+        return bad_key(fail, key);
+    if (unlinkat(f->objects, key, 0) < 0 && errno != ENOENT)
+        return refused(fail, "remove", key);
+    /* Folders that have become empty go too; a full one refuses, which ends the climb. Those on
+     * top stay: another thread may be about to put something there. */
+    char path[544];
+    snprintf(path, sizeof(path), "%s", key);
+    for (char *slash = strrchr(path, '/'); slash; slash = strrchr(path, '/')) {
+        *slash = '\0';
+        if (!strchr(path, '/') || unlinkat(f->objects, path, AT_REMOVEDIR) < 0)
+            break;
+    }
+    return TL_OK;
+}
+
+struct walk {
+    struct folder *f;
+    int (*each)(void *context, const char *key, uint64_t size);
+    void *context;
+    struct tl_fail *fail;
+};
+
+static int visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static int walk_entry(const struct walk *walk, const char *path, int depth);
+
+static int walk_folder(const struct walk *walk, const char *path, int depth)
+{
+    struct dirent **names;
+    const int n =
+        scandirat(walk->f->objects, *path ? path : ".", &names, visible, alphasort);
+    if (n < 0)
+        return errno == ENOENT ? TL_OK : refused(walk->fail, "list", path);
+    int r = TL_OK;
+    for (int i = 0; i < n; i++) {
+        char below[1024];
+        const int length = snprintf(below, sizeof(below), "%s%s%s", path, *path ? "/" : "",
+                                    names[i]->d_name);
+        if (r == TL_OK && length < (int)sizeof(below))
+            r = walk_entry(walk, below, depth + 1);
+        free(names[i]);
+    }
+    free(names);
+    return r;
+}
+
+static int walk_entry(const struct walk *walk, const char *path, int depth)
+{
+    struct stat st;
+    if (fstatat(walk->f->objects, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return TL_OK; /* removed meanwhile */
+    if (S_ISDIR(st.st_mode))
+        return depth < 16 ? walk_folder(walk, path, depth) : TL_OK;
+    return walk->each(walk->context, path, (uint64_t)st.st_size);
+}
+
+static int folder_list(struct tl_backend *backend, const char *prefix,
+                       int (*each)(void *context, const char *key, uint64_t size), void *context,
+                       struct tl_fail *fail)
+{
+    if (*prefix && !tl_key_valid(prefix))
+        return bad_key(fail, prefix);
+    const struct walk walk = {folder_of(backend), each, context, fail};
+    return walk_folder(&walk, prefix, 0);
+}
+
+/* ---- logs -------------------------------------------------------------------------------- */
+
+static struct folder_log *log_of(struct tl_log *log)
+{
+    return (struct folder_log *)log;
+}
+
+static int folder_log_open(struct tl_backend *backend, const char *key, bool create,
+                           struct tl_log **out, uint64_t *size, struct tl_fail *fail)
+{
+    struct folder *f = folder_of(backend);
+    if (!tl_key_valid(key))
+        return bad_key(fail, key);
+    if (create && make_parents(f->objects, key) < 0)
+        return refused(fail, "make the folders of", key);
+    struct folder_log *log = calloc(1, sizeof(*log));
+    if (!log)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    log->base.ops = backend->ops;
+    snprintf(log->key, sizeof(log->key), "%s", key);
+    log->fd = openat(f->objects, key, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
+    struct stat st;
+    if (log->fd < 0 || fstat(log->fd, &st) < 0 || (create && sync_parent(f->objects, key) < 0)) {
+        const int r = refused(fail, "open", key);
+        if (log->fd >= 0)
+            close(log->fd);
+        free(log);
+        return r;
+    }
+    *size = (uint64_t)st.st_size;
+    *out = &log->base;
+    return TL_OK;
+}
+
+static int folder_log_write(struct tl_log *base, uint64_t offset, const struct tl_bytes *parts,
+                            size_t n_parts, struct tl_fail *fail)
+{
+    struct folder_log *log = log_of(base);
+    for (size_t i = 0; i < n_parts; i++) {
+        if (write_all(log->fd, offset, parts[i].p, parts[i].n) < 0)
+            return refused(fail, "write", log->key);
+        offset += parts[i].n;
+    }
+    return TL_OK;
+}
+
+static int folder_log_read(struct tl_log *base, uint64_t offset, size_t n, struct tl_buf *out,
+                           struct tl_fail *fail)
+{
+    struct folder_log *log = log_of(base);
+    if (limit_to_file(log->fd, offset, &n) < 0)
+        return refused(fail, "read", log->key);
+    if (tl_buf_reserve(out, n) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "no memory for %zu bytes of %s", n, log->key);
+    if (read_some(log->fd, offset, n, out) < 0)
+        return refused(fail, "read", log->key);
+    return TL_OK;
+}
+
+static int folder_log_sync(struct tl_log *base, struct tl_fail *fail)
+{
+    struct folder_log *log = log_of(base);
+    return fdatasync(log->fd) < 0 ? refused(fail, "sync", log->key) : TL_OK;
+}
+
+static int folder_log_truncate(struct tl_log *base, uint64_t size, struct tl_fail *fail)
+{
+    struct folder_log *log = log_of(base);
+    if (ftruncate(log->fd, (off_t)size) < 0)
+        return refused(fail, "truncate", log->key);
+    return TL_OK;
+}
+
+static void folder_log_close(struct tl_log *base)
+{
+    if (!base)
+        return;
+    close(log_of(base)->fd);
+    free(base);
+}
+
+/* ---- leases, space, life ------------------------------------------------------------------ */
+
+/* What a stopped process left half-written is of no use to anyone. */
+static void empty_tmp(struct folder *f)
+{
+    struct dirent **names;
+    const int n = scandirat(f->tmp, ".", &names, visible, alphasort);
+    for (int i = 0; i < n; i++) {
+        unlinkat(f->tmp, names[i]->d_name, 0);
+        free(names[i]);
+    }
+    if (n >= 0)
+        free(names);
+}
+
+static int folder_lease(struct tl_backend *backend, const char *name, struct tl_lease **out,
+                        struct tl_fail *fail)
+{
+    struct folder *f = folder_of(backend);
+    if (!tl_key_valid(name) || strchr(name, '/'))
+        return bad_key(fail, name);
+    struct folder_lease *lease = calloc(1, sizeof(*lease));
+    if (!lease)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    lease->base.ops = backend->ops;
+    lease->fd = openat(f->leases, name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lease->fd < 0) {
+        free(lease);
+        return refused(fail, "open lease", name);
+    }
+    if (flock(lease->fd, LOCK_EX | LOCK_NB) < 0) {
+        close(lease->fd);
+        free(lease);
+        return tl_fail_set(fail, TL_DENIED, "another process holds the data folder's lease \"%s\"",
+                           name);
+    }
+    if (strcmp(name, TL_LEASE_ALL) == 0)
+        empty_tmp(f);
+    *out = &lease->base;
+    return TL_OK;
+}
+
+static void folder_lease_release(struct tl_lease *base)
+{
+    if (!base)
+        return;
+    close(((struct folder_lease *)base)->fd);
+    free(base);
+}
+
+static int folder_scratch(struct tl_backend *backend, struct tl_fail *fail)
+{
+    struct folder *f = folder_of(backend);
+    const int fd = openat(f->tmp, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    /* Not every file system has unnamed files. */
+    char name[40];
+    snprintf(name, sizeof(name), "scratch%lu", atomic_fetch_add(&f->serial, 1));
+    const int named = openat(f->tmp, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (named < 0)
+        return refused(fail, "make", "a scratch file");
+    unlinkat(f->tmp, name, 0);
+    return named;
+}
+
+static uint64_t folder_free_bytes(struct tl_backend *backend)
+{
+    struct statvfs st;
+    if (fstatvfs(folder_of(backend)->dir, &st) < 0)
+        return UINT64_MAX;
+    return (uint64_t)st.f_bavail * st.f_frsize;
+}
+
+static const char *folder_catalog_uri(struct tl_backend *backend)
+{
+    return folder_of(backend)->uri;
+}
+
+static bool folder_may_commit(struct tl_backend *backend)
+{
+    (void)backend;
+    return true;
+}
+
+static void folder_destroy(struct tl_backend *backend)
+{
+    struct folder *f = folder_of(backend);
+    const int fds[] = {f->dir, f->objects, f->tmp, f->leases};
+    for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    free(f);
+}
+
+static const struct tl_backend_ops folder_ops = {
+    .name = "folder",
+    .destroy = folder_destroy,
+    .put = folder_put,
+    .get = folder_get,
+    .size = folder_size,
+    .remove = folder_remove,
+    .list = folder_list,
+    .log_open = folder_log_open,
+    .log_write = folder_log_write,
+    .log_read = folder_log_read,
+    .log_sync = folder_log_sync,
+    .log_truncate = folder_log_truncate,
+    .log_close = folder_log_close,
+    .lease = folder_lease,
+    .lease_release = folder_lease_release,
+    .scratch = folder_scratch,
+    .free_bytes = folder_free_bytes,
+    .catalog_uri = folder_catalog_uri,
+    .may_commit = folder_may_commit,
+};
+
+static int open_below(int dir, const char *name)
+{
+    if (mkdirat(dir, name, 0777) < 0 && errno != EEXIST)
+        return -1;
+    return openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* SQLite's URIs use '%', '?' and '#' for themselves. */
+static int write_uri(struct folder *f, const char *dir)
+{
+    char path[PATH_MAX];
+    if (!realpath(dir, path))
+        return -1;
+    size_t n = (size_t)snprintf(f->uri, sizeof(f->uri), "file:");
+    for (const char *p = path; *p && n + 16 < sizeof(f->uri); p++) {
+        if (*p == '%' || *p == '?' || *p == '#')
+            n += (size_t)snprintf(f->uri + n, sizeof(f->uri) - n, "%%%02x", (unsigned char)*p);
+        else
+            f->uri[n++] = *p;
+    }
+    snprintf(f->uri + n, sizeof(f->uri) - n, "/catalog.db");
+    return 0;
+}
+
+static int make_folders(const char *dir)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s", dir);
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(path, 0777) < 0 && errno != EEXIST)
+            return -1;
+        *slash = '/';
+    }
+    return mkdir(path, 0777) < 0 && errno != EEXIST ? -1 : 0;
+}
+
+int tl_backend_folder(struct tl_backend **out, const char *dir, struct tl_fail *fail)
+{
+    struct folder *f = calloc(1, sizeof(*f));
+    if (!f)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    f->base.ops = &folder_ops;
+    f->dir = f->objects = f->tmp = f->leases = -1;
+    if (make_folders(dir) < 0 || (f->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
+        (f->objects = open_below(f->dir, "objects")) < 0 ||
+        (f->tmp = open_below(f->dir, "tmp")) < 0 ||
+        (f->leases = open_below(f->dir, "leases")) < 0 || fsync(f->dir) < 0 ||
+        write_uri(f, dir) < 0) {
+        const int e = errno;
+        tl_fail_set(fail, TL_IO, "cannot use %s as the data folder: %s", dir, strerror(e));
+        if (fail)
+            fail->sys_errno = e;
+        folder_destroy(&f->base);
+        return TL_IO;
+    }
+    *out = &f->base;
+    return TL_OK;
+}

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A backend for tests: keys and bytes in memory, with a power switch.
+ *
+ * A log knows how much of it has been synced. When the power is cut, writes, syncs and commits
+ * are refused; at the next boot each log keeps what was synced and a random part of the rest.
+ * The catalog lives in SQLite's memory file system, held open here so that it outlives the lake.
+ */
+#include "store/backend.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+struct entry {
+    char *key;
+    struct tl_buf bytes;
+    uint64_t synced; /* logs: durable length; objects: always all */
+    unsigned logs;   /* open on it: it is freed when the last is closed */
+    bool removed;
+    bool leased;
+};
+
+struct memory {
+    struct tl_backend base;
+    pthread_mutex_t lock;
+    struct entry **entries; /* in order of key */
+    size_t n, cap;
+    uint64_t used, limit;
+    struct entry **leases;
+    size_t n_leases, cap_leases;
+    atomic_bool cut;
+    char uri[64];
+    sqlite3 *keep;
+};
+
+struct memory_log {
+    struct tl_log base;
+    struct memory *m;
+    struct entry *entry;
+};
+
+struct memory_lease {
+    struct tl_lease base;
+    struct memory *m;
+    struct entry *entry;
+};
+
+static struct memory *memory_of(struct tl_backend *backend)
+{
+    return (struct memory *)backend;
+}
+
+static int power_is_cut(struct tl_fail *fail)
+{
+    errno = EIO;
+    return tl_fail_set(fail, TL_IO, "the medium does not answer");
+}
+
+/* Where `key` is, or would be. */
+static size_t place(struct entry **entries, size_t n, const char *key, bool *found)
+{
+    size_t low = 0, high = n;
+    *found = false;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int order = strcmp(entries[middle]->key, key);
+        if (order == 0) {
+            *found = true;
+            return middle;
+        }
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct entry *find_in(struct entry ***entries, size_t *n, size_t *cap, const char *key,
+                             bool create)
+{
+    bool found;
+    const size_t at = place(*entries, *n, key, &found);
+    if (found)
+        return (*entries)[at];
+    if (!create || tl_grow(entries, cap, *n + 1, sizeof(**entries)) < 0)
+        return NULL;
+    struct entry *e = calloc(1, sizeof(*e));
+    if (!e || !(e->key = strdup(key))) {
+        free(e);
+        return NULL;
+    }
+    memmove(*entries + at + 1, *entries + at, (*n - at) * sizeof(**entries));
+    (*entries)[at] = e;
+    (*n)++;
+    return e;
+}
+
+static struct entry *find(struct memory *m, const char *key, bool create)
+{
+    return find_in(&m->entries, &m->n, &m->cap, key, create);
+}
+
+static void entry_free(struct entry *e)
+{
+    tl_buf_fini(&e->bytes);
+    free(e->key);
+    free(e);
+}
+
+static int not_there(struct tl_fail *fail, const char *key)
+{
+    return tl_fail_set(fail, TL_NOTFOUND, "%s is not in the store", key);
+}
+
+static int full(struct tl_fail *fail, const char *key)
+{
+    errno = ENOSPC;
+    return tl_fail_set(fail, TL_NOSPACE, "cannot write %s: no space left", key);
+}
+
+static int put_locked(struct memory *m, const char *key, struct tl_bytes bytes,
+                      struct tl_fail *fail)
+{
+    if (atomic_load(&m->cut))
+        return power_is_cut(fail);
+    bool found;
+    const size_t at = place(m->entries, m->n, key, &found);
+    const uint64_t before = found ? m->entries[at]->bytes.n : 0;
+    if (bytes.n > m->limit - (m->used - before < m->limit ? m->used - before : m->limit))
+        return full(fail, key);
+    struct tl_buf copy = {0};
+    if (tl_buf_add(&copy, bytes.p, bytes.n) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    struct entry *e = find(m, key, true);
+    if (!e) {
+        tl_buf_fini(&copy);
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    }
+    m->used += bytes.n - before;
+    tl_buf_fini(&e->bytes);
+    e->bytes = copy;
+    e->synced = bytes.n;
+    return TL_OK;
+}
+
+static int memory_put(struct tl_backend *backend, const char *key, struct tl_bytes bytes,
+                      struct tl_fail *fail)
+{
+    struct memory *m = memory_of(backend);
+    if (!tl_key_valid(key))
+        return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", key);
+    pthread_mutex_lock(&m->lock);
+    const int r = put_locked(m, key, bytes, fail);
+    pthread_mutex_unlock(&m->lock);
+    return r;
+}
+
+static int read_locked(const struct entry *e, uint64_t offset, size_t n, struct tl_buf *out)
+{
+    if (offset >= e->bytes.n)
+        return TL_OK;
+    const size_t there = e->bytes.n - (size_t)offset;
+    return tl_buf_add(out, e->bytes.p + offset, n < there ? n : there);
+}
+
+static int memory_get(struct tl_backend *backend, const char *key, uint64_t offset, size_t n,
+                      struct tl_buf *out, struct tl_fail *fail)
+{
+    struct memory *m = memory_of(backend);
+    pthread_mutex_lock(&m->lock);
+    const struct entry *e = find(m, key, false);
+    const int r = e ? read_locked(e, offset, n, out) : not_there(fail, key);
+    pthread_mutex_unlock(&m->lock);
+    return r;
+}
+
+static int memory_size(struct tl_backend *backend, const char *key, uint64_t *out,
+                       struct tl_fail *fail)
+{
+    struct memory *m = memory_of(backend);
+    pthread_mutex_lock(&m->lock);
+    const struct entry *e = find(m, key, false);
+    if (e)
+        *out = e->bytes.n;
+    pthread_mutex_unlock(&m->lock);
+    return e ? TL_OK : not_there(fail, key);
+}
+
+static int memory_remove(struct tl_backend *backend, const char *key, struct tl_fail *fail)
+{
+    struct memory *m = memory_of(backend);
+    if (atomic_load(&m->cut))
+        return power_is_cut(fail);
+    pthread_mutex_lock(&m->lock);
+    bool found;
+    const size_t at = place(m->entries, m->n, key, &found);
+    if (found) {
+        m->used -= m->entries[at]->bytes.n;
+        if (m->entries[at]->logs > 0)
+            m->entries[at]->removed = true;
+        else
+            entry_free(m->entries[at]);
+        memmove(m->entries + at, m->entries + at + 1, (m->n - at - 1) * sizeof(*m->entries));
+        m->n--;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return TL_OK;
+}
+
+static bool below(const char *key, const char *prefix)
+{
+    const size_t n = strlen(prefix);
+    return n == 0 || (strncmp(key, prefix, n) == 0 && (key[n] == '\0' || key[n] == '/'));
+}
+
+static int memory_list(struct tl_backend *backend, const char *prefix,
+                       int (*each)(void *context, const char *key, uint64_t size), void *context,
+                       struct tl_fail *fail)
+{
+    struct memory *m = memory_of(backend);
+    (void)fail;
+    int r = TL_OK;
+    pthread_mutex_lock(&m->lock);
+    for (size_t i = 0; r == TL_OK && i < m->n; i++)
+        if (below(m->entries[i]->key, prefix))
+            r = each(context, m->entries[i]->key, m->entries[i]->bytes.n);
+    pthread_mutex_unlock(&m->lock);
+    return r;
+}
+
+/* ---- logs -------------------------------------------------------------------------------- */
+
+static int memory_log_open(struct tl_backend *backend, const char *key, bool create,
+                           struct tl_log **out, uint64_t *size, struct tl_fail *fail)
+{
+    struct memory *m = memory_of(backend);
+    if (!tl_key_valid(key))
+        return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", key);
+    if (create && atomic_load(&m->cut))
+        return power_is_cut(fail);
+    struct memory_log *log = calloc(1, sizeof(*log));
+    if (!log)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    log->base.ops = backend->ops;
+    log->m = m;
+    pthread_mutex_lock(&m->lock);
+    log->entry = find(m, key, create);
+    if (log->entry) {
+        *size = log->entry->bytes.n;
+        log->entry->logs++;
+    }
+    pthread_mutex_unlock(&m->lock);
+    if (!log->entry) {
+        free(log);
+        return not_there(fail, key);
+    }
+    *out = &log->base;
+    return TL_OK;
+}
+
+static int write_locked(struct memory_log *log, uint64_t offset, const struct tl_bytes *parts,
+                        size_t n_parts, struct tl_fail *fail)
+{
+    struct memory *m = log->m;
+    struct entry *e = log->entry;
+    for (size_t i = 0; i < n_parts; i++) {
+        if (atomic_load(&m->cut))
+            return power_is_cut(fail);
+        if (offset > e->bytes.n)
+            return tl_fail_set(fail, TL_USAGE, "%s: a write would leave a hole", e->key);
+        const uint64_t end = offset + parts[i].n;
+        const uint64_t more = end > e->bytes.n ? end - e->bytes.n : 0;
+        if (more > m->limit - (m->used < m->limit ? m->used : m->limit))
+            return full(fail, e->key);
+        if (tl_buf_reserve(&e->bytes, more) < 0)
+            return tl_fail_set(fail, TL_NOMEM, "no memory");
+        memcpy(e->bytes.p + offset, parts[i].p, parts[i].n);
+        e->bytes.n += more;
+        m->used += more;
+        if (e->synced > offset)
+            e->synced = offset;
+        offset = end;
+    }
+    return TL_OK;
+}
+
+static int memory_log_write(struct tl_log *base, uint64_t offset, const struct tl_bytes *parts,
+                            size_t n_parts, struct tl_fail *fail)
+{
+    struct memory_log *log = (struct memory_log *)base;
+    pthread_mutex_lock(&log->m->lock);
+    const int r = write_locked(log, offset, parts, n_parts, fail);
+    pthread_mutex_unlock(&log->m->lock);
+    return r;
+}
+
+static int memory_log_read(struct tl_log *base, uint64_t offset, size_t n, struct tl_buf *out,
+                           struct tl_fail *fail)
+{
+    struct memory_log *log = (struct memory_log *)base;
+    (void)fail;
+    pthread_mutex_lock(&log->m->lock);
+    const int r = read_locked(log->entry, offset, n, out);
+    pthread_mutex_unlock(&log->m->lock);
+    return r;
+}
+
+static int memory_log_sync(struct tl_log *base, struct tl_fail *fail)
+{
+    struct memory_log *log = (struct memory_log *)base;
+    pthread_mutex_lock(&log->m->lock);
+    const bool cut = atomic_load(&log->m->cut);
+    if (!cut)
+        log->entry->synced = log->entry->bytes.n;
+    pthread_mutex_unlock(&log->m->lock);
+    return cut ? power_is_cut(fail) : TL_OK;
+}
+
+static int memory_log_truncate(struct tl_log *base, uint64_t size, struct tl_fail *fail)
+{
+    struct memory_log *log = (struct memory_log *)base;
+    if (atomic_load(&log->m->cut))
+        return power_is_cut(fail);
+    pthread_mutex_lock(&log->m->lock);
+    struct entry *e = log->entry;
+    if (size < e->bytes.n) {
+        log->m->used -= e->bytes.n - size;
+        e->bytes.n = size;
+    }
+    if (e->synced > size)
+        e->synced = size;
+    pthread_mutex_unlock(&log->m->lock);
+    return TL_OK;
+}
+
+static void memory_log_close(struct tl_log *base)
+{
+    if (!base)
+        return;
+    struct memory_log *log = (struct memory_log *)base;
+    pthread_mutex_lock(&log->m->lock);
+    if (--log->entry->logs == 0 && log->entry->removed)
+        entry_free(log->entry);
+    pthread_mutex_unlock(&log->m->lock);
+    free(log);
+}
+
+/* ---- power ------------------------------------------------------------------------------- */
+
+void tl_backend_memory_cut(struct tl_backend *backend)
+{
+    atomic_store(&memory_of(backend)->cut, true);
+}
+
+void tl_backend_memory_limit(struct tl_backend *backend, uint64_t bytes)
+{
+    struct memory *m = memory_of(backend);
+    pthread_mutex_lock(&m->lock);
+    m->limit = bytes;
+    pthread_mutex_unlock(&m->lock);
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* A disk writes sectors in any order: what was not synced may be there, cut, or nonsense. */
+static void lose(struct entry *e, uint64_t *random)
+{
+    const uint64_t loose = e->bytes.n - e->synced;
+    if (loose == 0)
+        return;
+    e->bytes.n = e->synced + next_random(random) % (loose + 1);
+    for (uint64_t at = e->synced; at < e->bytes.n; at += 512) {
+        const uint64_t n = e->bytes.n - at < 512 ? e->bytes.n - at : 512;
+        if (next_random(random) % 4 == 0)
+            memset(e->bytes.p + at, 0, n);
+    }
+    e->synced = e->bytes.n;
+}
+
+void tl_backend_memory_boot(struct tl_backend *backend, uint64_t seed)
+{
+    struct memory *m = memory_of(backend);
+    pthread_mutex_lock(&m->lock);
+    m->used = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        lose(m->entries[i], &seed);
+        m->used += m->entries[i]->bytes.n;
+    }
+    for (size_t i = 0; i < m->n_leases; i++)
+        m->leases[i]->leased = false;
+    atomic_store(&m->cut, false);
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- leases, space, life ------------------------------------------------------------------ */
+
+static int memory_lease(struct tl_backend *backend, const char *name, struct tl_lease **out,
+                        struct tl_fail *fail)
+{
+    struct memory *m = memory_of(backend);
+    struct memory_lease *lease = calloc(1, sizeof(*lease));
+    if (!lease)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    lease->base.ops = backend->ops;
+    lease->m = m;
+    pthread_mutex_lock(&m->lock);
+    struct entry *e = find_in(&m->leases, &m->n_leases, &m->cap_leases, name, true);
+    const int r = !e ? TL_NOMEM : e->leased ? TL_DENIED : TL_OK;
+    if (r == TL_OK)
+        e->leased = true;
+    pthread_mutex_unlock(&m->lock);
+    if (r < 0) {
+        free(lease);
+        return tl_fail_set(fail, r, "the lease \"%s\" is held", name);
+    }
+    lease->entry = e;
+    *out = &lease->base;
+    return TL_OK;
+}
+
+static void memory_lease_release(struct tl_lease *base)
+{
+    if (!base)
+        return;
+    struct memory_lease *lease = (struct memory_lease *)base;
+    pthread_mutex_lock(&lease->m->lock);
+    lease->entry->leased = false;
+    pthread_mutex_unlock(&lease->m->lock);
+    free(lease);
+}
+
+static int memory_scratch(struct tl_backend *backend, struct tl_fail *fail)
+{
+    (void)backend;
+    const int fd = memfd_create("scratch", MFD_CLOEXEC);
+    return fd >= 0 ? fd : tl_fail_set(fail, TL_IO, "cannot make a scratch file");
+}
+
+static uint64_t memory_free_bytes(struct tl_backend *backend)
+{
+    struct memory *m = memory_of(backend);
+    pthread_mutex_lock(&m->lock);
+    const uint64_t left = m->used < m->limit ? m->limit - m->used : 0;
+    pthread_mutex_unlock(&m->lock);
+    return left;
+}
+
+static const char *memory_catalog_uri(struct tl_backend *backend)
+{
+    return memory_of(backend)->uri;
+}
+
+static bool memory_may_commit(struct tl_backend *backend)
+{
+    return !atomic_load(&memory_of(backend)->cut);
+}
+
+static void memory_destroy(struct tl_backend *backend)
+{
+    struct memory *m = memory_of(backend);
+    for (size_t i = 0; i < m->n; i++)
+        entry_free(m->entries[i]);
+    for (size_t i = 0; i < m->n_leases; i++)
+        entry_free(m->leases[i]);
+    free(m->entries);
+    free(m->leases);
+    sqlite3_close(m->keep);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+static const struct tl_backend_ops memory_ops = {
+    .name = "memory",
+    .destroy = memory_destroy,
+    .put = memory_put,
+    .get = memory_get,
+    .size = memory_size,
+    .remove = memory_remove,
+    .list = memory_list,
+    .log_open = memory_log_open,
+    .log_write = memory_log_write,
+    .log_read = memory_log_read,
+    .log_sync = memory_log_sync,
+    .log_truncate = memory_log_truncate,
+    .log_close = memory_log_close,
+    .lease = memory_lease,
+    .lease_release = memory_lease_release,
+    .scratch = memory_scratch,
+    .free_bytes = memory_free_bytes,
+    .catalog_uri = memory_catalog_uri,
+    .may_commit = memory_may_commit,
+};
+
+int tl_backend_memory(struct tl_backend **out)
+{
+    static atomic_uint serial;
+    struct memory *m = calloc(1, sizeof(*m));
+    if (!m)
+        return TL_NOMEM;
+    m->base.ops = &memory_ops;
+    m->limit = UINT64_MAX;
+    pthread_mutex_init(&m->lock, NULL);
+    snprintf(m->uri, sizeof(m->uri), "file:/tl-memory-%u?vfs=memdb", atomic_fetch_add(&serial, 1));
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI;
+    if (sqlite3_open_v2(m->uri, &m->keep, flags, NULL) != SQLITE_OK) {
+        memory_destroy(&m->base);
+        return TL_NOMEM;
+    }
+    *out = &m->base;
+    return TL_OK;
+}

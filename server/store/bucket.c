@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/bucket.h"
+
+#include "store/varint.h"
+
+#include <stdlib.h>
+
+/* Space-saving: an unknown id takes over the smallest counter, count and all. Returns whether
+ * the id is new to the table. */
+static bool count(struct tl_top *top, size_t size, uint64_t id, uint64_t n)
+{
+    size_t least = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (top[i].n > 0 && top[i].id == id) {
+            top[i].n += n;
+            return false;
+        }
+        if (top[i].n < top[least].n)
+            least = i;
+    }
+    top[least].id = id;
+    top[least].n += n;
+    return true;
+}
+
+static void widen_depth(struct tl_bucket *b, uint8_t low, uint8_t high)
+{
+    if (b->insns == 0 || low < b->depth_min)
+        b->depth_min = low;
+    if (b->insns == 0 || high > b->depth_max)
+        b->depth_max = high;
+}
+
+void tl_bucket_insns(struct tl_bucket *b, uint64_t n, uint64_t function, uint64_t pc,
+                     unsigned privilege, unsigned depth)
+{
+    const uint8_t d = depth < 255 ? (uint8_t)depth : 255;
+    if (n == 0)
+        return;
+    widen_depth(b, d, d);
+    b->insns += n;
+    if (function != 0 && count(b->functions, TL_BUCKET_FUNCTIONS, function, n) && b->distinct < 255)
+        b->distinct++;
+    count(b->pages, TL_BUCKET_PAGES, pc >> 12, n);
+    if (privilege < 4)
+        b->privilege[privilege] += n;
+}
+
+static uint8_t gap_flags(unsigned gap)
+{
+    switch (gap) {
+    case TL_GAP_OVERFLOW:
+        return TL_FLAG_GAP | TL_FLAG_OVERFLOW;
+    case TL_GAP_SYNC:
+        return TL_FLAG_GAP | TL_FLAG_UNSYNCED;
+    case TL_GAP_BAD_PACKET:
+        return TL_FLAG_GAP | TL_FLAG_BAD_PACKET;
+    case TL_GAP_NO_IMAGE:
+        return TL_FLAG_GAP | TL_FLAG_NO_IMAGE;
+    case TL_GAP_OFF:
+        return TL_FLAG_GAP | TL_FLAG_OFF;
+    default:
+        return TL_FLAG_GAP;
+    }
+}
+
+void tl_bucket_item(struct tl_bucket *b, const struct tl_item *item)
+{
+    static const uint8_t masks[TL_ITEM_KINDS] = {
+        [TL_ITEM_EXCEPTION] = TL_HAS_EXCEPTION, [TL_ITEM_ERET] = TL_HAS_RETURN,
+        [TL_ITEM_EVENT] = TL_HAS_EVENT,         [TL_ITEM_SOFTWARE] = TL_HAS_SOFTWARE,
+        [TL_ITEM_MODE] = TL_HAS_MODE,           [TL_ITEM_CONTEXT] = TL_HAS_CONTEXT,
+        [TL_ITEM_TRACE_ON] = TL_HAS_TRACE_ON,   [TL_ITEM_NOTE] = TL_HAS_NOTE,
+    };
+    if (item->kind >= TL_ITEM_KINDS)
+        return;
+    if (item->kind == TL_ITEM_GAP)
+        b->flags |= gap_flags(item->sub);
+    if (item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_EVENT ||
+        item->kind == TL_ITEM_SOFTWARE)
+        b->events++;
+    b->event_mask |= masks[item->kind];
+}
+
+void tl_bucket_merge(struct tl_bucket *into, const struct tl_bucket *from)
+{
+    if (from->insns > 0)
+        widen_depth(into, from->depth_min, from->depth_max);
+    into->insns += from->insns;
+    into->branches += from->branches;
+    into->events += from->events;
+    for (size_t i = 0; i < TL_BUCKET_FUNCTIONS; i++)
+        if (from->functions[i].n > 0)
+            count(into->functions, TL_BUCKET_FUNCTIONS, from->functions[i].id,
+                  from->functions[i].n);
+    for (size_t i = 0; i < TL_BUCKET_PAGES; i++)
+        if (from->pages[i].n > 0)
+            count(into->pages, TL_BUCKET_PAGES, from->pages[i].id, from->pages[i].n);
+    for (size_t i = 0; i < 4; i++)
+        into->privilege[i] += from->privilege[i];
+    into->event_mask |= from->event_mask;
+    into->flags |= from->flags;
+    if (from->distinct > into->distinct)
+        into->distinct = from->distinct;
+}
+
+static int by_count(const void *a, const void *b)
+{
+    const struct tl_top *x = a, *y = b;
+    if (x->n != y->n)
+        return x->n > y->n ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+void tl_bucket_sort(struct tl_bucket *b)
+{
+    qsort(b->functions, TL_BUCKET_FUNCTIONS, sizeof(*b->functions), by_count);
+    qsort(b->pages, TL_BUCKET_PAGES, sizeof(*b->pages), by_count);
+}
+
+/* ---- a run of buckets --------------------------------------------------------------------- */
+
+void tl_buckets_fini(struct tl_buckets *buckets)
+{
+    free(buckets->p);
+    *buckets = (struct tl_buckets){0};
+}
+
+struct tl_bucket *tl_buckets_at(struct tl_buckets *buckets, uint64_t position)
+{
+    const uint64_t number = position >> 2 * buckets->level;
+    if (buckets->n == 0)
+        buckets->first = number;
+    if (number < buckets->first)
+        return NULL;
+    const uint64_t i = number - buckets->first;
+    if (i >= buckets->n) {
+        if (tl_grow(&buckets->p, &buckets->cap, (size_t)i + 1, sizeof(*buckets->p)) < 0)
+            return NULL;
+        memset(buckets->p + buckets->n, 0, ((size_t)i + 1 - buckets->n) * sizeof(*buckets->p));
+        buckets->n = (size_t)i + 1;
+    }
+    return &buckets->p[i];
+}
+
+int tl_buckets_merge(struct tl_buckets *into, const struct tl_buckets *from)
+{
+    for (size_t i = 0; i < from->n; i++) {
+        struct tl_bucket *b = tl_buckets_at(into, (from->first + i) << 2 * from->level);
+        if (!b)
+            return TL_NOMEM;
+        tl_bucket_merge(b, &from->p[i]);
+    }
+    return TL_OK;
+}
+
+/* A bucket: what is zero in most of them is announced by a bit each. */
+enum { E_EVENTS = 1, E_PRIVILEGE = 2, E_DEPTH = 4, E_FLAGS = 8 };
+
+static size_t put_tops(uint8_t *p, const struct tl_top *top, size_t size)
+{
+    size_t n = 1;
+    p[0] = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (top[i].n == 0)
+            continue;
+        p[0]++;
+        n += tl_varint_put(p + n, top[i].id);
+        n += tl_varint_put(p + n, top[i].n);
+    }
+    return n;
+}
+
+static size_t put_bucket(uint8_t *p, const struct tl_bucket *b)
+{
+    const bool privilege = b->privilege[0] | b->privilege[1] | b->privilege[2] | b->privilege[3];
+    uint8_t head = 0;
+    head |= b->events || b->event_mask ? E_EVENTS : 0;
+    head |= privilege ? E_PRIVILEGE : 0;
+    head |= b->depth_min || b->depth_max ? E_DEPTH : 0;
+    head |= b->flags ? E_FLAGS : 0;
+    size_t n = 0;
+    p[n++] = head;
+    n += tl_varint_put(p + n, b->insns);
+    n += tl_varint_put(p + n, b->branches);
+    p[n++] = b->distinct;
+    n += put_tops(p + n, b->functions, TL_BUCKET_FUNCTIONS);
+    n += put_tops(p + n, b->pages, TL_BUCKET_PAGES);
+    if (head & E_EVENTS) {
+        n += tl_varint_put(p + n, b->events);
+        n += tl_varint_put(p + n, b->event_mask);
+    }
+    for (size_t i = 0; i < 4 && head & E_PRIVILEGE; i++)
+        n += tl_varint_put(p + n, b->privilege[i]);
+    if (head & E_DEPTH) {
+        p[n++] = b->depth_min;
+        p[n++] = b->depth_max;
+    }
+    if (head & E_FLAGS)
+        p[n++] = b->flags;
+    return n;
+}
+
+int tl_buckets_encode(const struct tl_buckets *buckets, struct tl_buf *out)
+{
+    uint8_t bytes[256];
+    size_t n = tl_varint_put(bytes, buckets->level);
+    n += tl_varint_put(bytes + n, buckets->first);
+    n += tl_varint_put(bytes + n, buckets->n);
+    int r = tl_buf_add(out, bytes, n);
+    for (size_t i = 0; r >= 0 && i < buckets->n; i++)
+        r = tl_buf_add(out, bytes, put_bucket(bytes, &buckets->p[i]));
+    return r;
+}
+
+static uint8_t get_byte(struct tl_varint_reader *r)
+{
+    const uint8_t *p = tl_varint_bytes(r, 1);
+    return p ? *p : 0;
+}
+
+static void get_tops(struct tl_varint_reader *r, struct tl_top *top, size_t size)
+{
+    const size_t n = get_byte(r);
+    if (n > size)
+        r->bad = true;
+    for (size_t i = 0; i < n && i < size; i++) {
+        top[i].id = tl_varint_get(r);
+        top[i].n = tl_varint_get(r);
+    }
+}
+
+static void get_bucket(struct tl_varint_reader *r, struct tl_bucket *b)
+{
+    *b = (struct tl_bucket){0};
+    const uint8_t head = get_byte(r);
+    b->insns = tl_varint_get(r);
+    b->branches = tl_varint_get(r);
+    b->distinct = get_byte(r);
+    get_tops(r, b->functions, TL_BUCKET_FUNCTIONS);
+    get_tops(r, b->pages, TL_BUCKET_PAGES);
+    if (head & E_EVENTS) {
+        b->events = tl_varint_get(r);
+        b->event_mask = (uint16_t)tl_varint_get(r);
+    }
+    for (size_t i = 0; i < 4 && head & E_PRIVILEGE; i++)
+        b->privilege[i] = tl_varint_get(r);
+    if (head & E_DEPTH) {
+        b->depth_min = get_byte(r);
+        b->depth_max = get_byte(r);
+    }
+    if (head & E_FLAGS)
+        b->flags = get_byte(r);
+}
+
+int tl_buckets_decode(struct tl_buckets *out, struct tl_bytes bytes)
+{
+    struct tl_varint_reader r = {bytes.p, bytes.p + bytes.n, false};
+    *out = (struct tl_buckets){0};
+    out->level = (unsigned)tl_varint_get(&r);
+    out->first = tl_varint_get(&r);
+    const uint64_t n = tl_varint_get(&r);
+    /* A bucket has 6 bytes at least. */
+    if (r.bad || out->level > 31 || n > bytes.n / 6)
+        return TL_BAD;
+    if (n > 0 && tl_grow(&out->p, &out->cap, (size_t)n, sizeof(*out->p)) < 0)
+        return TL_NOMEM;
+    for (; out->n < n; out->n++)
+        get_bucket(&r, &out->p[out->n]);
+    if (r.bad) {
+        tl_buckets_fini(out);
+        return TL_BAD;
+    }
+    return TL_OK;
+}

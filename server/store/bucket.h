@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tile buckets: what a span of a stream's positions sums up to. Merging is associative, so that
+ * any level of the pyramid can be made from the one below.
+ *
+ * Functions and pages are kept as the few most frequent ones by space-saving counters: exact
+ * where a bucket has few of them, approximate (never too small for the winner) elsewhere.
+ * Pure functions, thread-safe.
+ */
+#ifndef TL_STORE_BUCKET_H
+#define TL_STORE_BUCKET_H
+
+#include "base/buf.h"
+#include "flow/item.h"
+
+#define TL_BUCKET_FUNCTIONS 4
+#define TL_BUCKET_PAGES     2
+/* Levels of the pyramid: a bucket of level L spans 4^L positions. */
+#define TL_LEVEL_STORED  5 /* finest one that shards hold; finer ones are made on demand */
+#define TL_LEVEL_SUMMARY 8 /* … that the catalog holds */
+#define TL_TILE_BUCKETS  512
+
+enum tl_bucket_event {
+    TL_HAS_EXCEPTION = 1,
+    TL_HAS_RETURN = 2,
+    TL_HAS_EVENT = 4,
+    TL_HAS_SOFTWARE = 8,
+    TL_HAS_MODE = 16,
+    TL_HAS_CONTEXT = 32,
+    TL_HAS_TRACE_ON = 64,
+    TL_HAS_NOTE = 128
+};
+
+enum tl_bucket_flag {
+    TL_FLAG_GAP = 1,
+    TL_FLAG_OVERFLOW = 2,
+    TL_FLAG_BAD_PACKET = 4,
+    TL_FLAG_NO_IMAGE = 8,
+    TL_FLAG_OFF = 16,
+    TL_FLAG_OPEN = 32,
+    TL_FLAG_UNSYNCED = 64
+};
+
+/* A counter of id 0 and count 0 is free. */
+struct tl_top {
+    uint64_t id;
+    uint64_t n;
+};
+
+struct tl_bucket {
+    uint64_t insns;    /* positions: instructions, branches or messages */
+    uint64_t branches; /* that were taken */
+    uint64_t events;
+    struct tl_top functions[TL_BUCKET_FUNCTIONS]; /* id = symbol index + 1 */
+    struct tl_top pages[TL_BUCKET_PAGES];         /* id = pc >> 12 */
+    uint64_t privilege[4];                        /* instructions at each level */
+    uint16_t event_mask;                          /* enum tl_bucket_event */
+    uint8_t flags;                                /* enum tl_bucket_flag */
+    uint8_t distinct;                             /* functions seen, at most 255 */
+    uint8_t depth_min, depth_max;                 /* of the call stack; valid if insns > 0 */
+};
+
+/* Count `n` instructions of `function` (0: none) from `pc` on. `privilege` > 3: not known. */
+void tl_bucket_insns(struct tl_bucket *bucket, uint64_t n, uint64_t function, uint64_t pc,
+                     unsigned privilege, unsigned depth);
+/* Count an item that is no instruction. */
+void tl_bucket_item(struct tl_bucket *bucket, const struct tl_item *item);
+/* Add all of `from`. */
+void tl_bucket_merge(struct tl_bucket *into, const struct tl_bucket *from);
+/* Most frequent first. */
+void tl_bucket_sort(struct tl_bucket *bucket);
+
+/* ---- a run of buckets --------------------------------------------------------------------- */
+
+struct tl_buckets {
+    unsigned level;
+    uint64_t first; /* number of the first: it begins at position first << 2 * level */
+    struct tl_bucket *p;
+    size_t n, cap;
+};
+
+void tl_buckets_fini(struct tl_buckets *buckets);
+/* The bucket that holds `position`, made (empty ones before it too) if it lies behind the last.
+ * NULL: no memory, or `position` lies before the first. */
+struct tl_bucket *tl_buckets_at(struct tl_buckets *buckets, uint64_t position);
+/* Add all of `from`, whose level is the same or finer. TL_NOMEM. */
+TL_MUST_USE int tl_buckets_merge(struct tl_buckets *into, const struct tl_buckets *from);
+
+/* Append the encoded buckets; tl_buckets_decode() makes them again. TL_NOMEM. */
+TL_MUST_USE int tl_buckets_encode(const struct tl_buckets *buckets, struct tl_buf *out);
+TL_MUST_USE int tl_buckets_decode(struct tl_buckets *out, struct tl_bytes bytes);
+
+#endif

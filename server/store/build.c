@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two things happen to every item, at two paces: it is logged (counted, indexed) at once, and it
+ * goes through the STF flow writer, which holds an instruction back until it knows where the
+ * flow goes on. A cut (of a .zstf chunk or a shard) is therefore first reached by the log, and
+ * stays pending until the writer has reached it too; until then items are taken one by one and
+ * go to the writer first. Only items without an instruction can come in between.
+ */
+#include "store/build.h"
+
+#include "stf/flow_writer.h"
+#include "store/part.h"
+#include "store/varint.h"
+
+#include <stdlib.h>
+
+/* Limits for items without positions, so that they cannot grow a chunk or shard without end. */
+#define CHUNK_LOG_BYTES (256u << 10)
+#define CHUNK_POSITIONS 65536u
+#define SHARD_LOG_BYTES (8u << 20)
+
+enum cut {
+    CUT_NONE,
+    CUT_FRAME, /* of a chunk of the .zstf */
+    CUT_SHARD, /* of a shard, behind an instruction */
+    CUT_HERE   /* of a shard, behind any item: the writer need not know what follows */
+};
+
+struct tl_build {
+    struct tl_build_options options;
+    struct tl_stf_flow *flow;
+    struct tl_part *part;    /* what the log is in */
+    struct tl_part *closing; /* with CUT_SHARD: the shard that waits for the writer */
+    enum cut cut;
+    uint64_t stop;         /* marker at which the cut is */
+    uint64_t frame_marker; /* markers of the shard in front of the open frame */
+    uint32_t frame;        /* its number */
+    uint64_t cut_items;    /* items since the pending cut that the writer has taken in */
+    uint64_t position;     /* in the stream */
+    uint64_t items_here;   /* items at that position, of which … */
+    uint64_t items_before; /* … belong to shards before this one */
+    uint64_t flow_skip;    /* items that the writer is not to see again */
+    bool skipping;         /* before the resume position */
+    struct tl_flow_now now;
+    struct tl_build_totals totals;
+};
+
+/* ---- the writer's state, as bytes ----------------------------------------------------------- */
+
+static uint8_t encode_state(const struct tl_stf_flow_state *s, uint8_t out[static 64])
+{
+    size_t n = 2;
+    out[0] = s->isa;
+    out[1] = (uint8_t)(s->has_pc | s->has_mode << 1 | s->has_context << 2 | s->has_vmid << 3);
+    const uint64_t values[] = {s->pc, s->mode, s->context, s->vmid};
+    for (size_t i = 0; i < 4; i++)
+        n += tl_varint_put(out + n, values[i]);
+    return (uint8_t)n;
+}
+
+static int decode_state(struct tl_stf_flow_state *s, const uint8_t *p, size_t n)
+{
+    if (n < 2)
+        return TL_BAD;
+    struct tl_varint_reader r = {p + 2, p + n, false};
+    *s = (struct tl_stf_flow_state){.isa = p[0],
+                                    .has_pc = p[1] & 1,
+                                    .has_mode = p[1] & 2,
+                                    .has_context = p[1] & 4,
+                                    .has_vmid = p[1] & 8};
+    s->pc = tl_varint_get(&r);
+    s->mode = tl_varint_get(&r);
+    s->context = tl_varint_get(&r);
+    s->vmid = tl_varint_get(&r);
+    return r.bad ? TL_BAD : TL_OK;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static int make_flow(struct tl_build *b)
+{
+    const struct tl_build_resume *resume = &b->options.resume;
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_NONE};
+    struct tl_stf_flow_state state;
+    if (resume->n_state == 0)
+        return tl_stf_flow_new(&b->flow, &options, NULL);
+    const int r = decode_state(&state, resume->state, resume->n_state);
+    return r < 0 ? r : tl_stf_flow_new(&b->flow, &options, &state);
+}
+
+int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
+{
+    struct tl_build *b = calloc(1, sizeof(*b));
+    if (!b)
+        return TL_NOMEM;
+    b->options = *options;
+    if (b->options.chunk_markers == 0)
+        b->options.chunk_markers = TL_CHUNK_MARKERS;
+    b->skipping = options->resume.n_state > 0;
+    int r = make_flow(b);
+    if (r >= 0 && !b->skipping)
+        r = (b->part = tl_part_new(0, 0, &b->now)) ? TL_OK : TL_NOMEM;
+    if (r < 0) {
+        tl_build_free(b);
+        return r;
+    }
+    *out = b;
+    return TL_OK;
+}
+
+void tl_build_free(struct tl_build *b)
+{
+    if (!b)
+        return;
+    tl_part_free(b->part);
+    tl_part_free(b->closing);
+    tl_stf_flow_free(b->flow);
+    free(b);
+}
+
+/* ---- cuts ---------------------------------------------------------------------------------- */
+
+static int seal(struct tl_build *b, struct tl_part *part, const struct tl_build_resume *next)
+{
+    struct tl_view *view;
+    const int r = tl_part_complete(part, &view);
+    tl_part_free(part);
+    return r < 0 ? r : b->options.seal(b->options.context, view, next);
+}
+
+/* The writer's records become a frame of `part`. Records alone, behind full frames, stay out:
+ * other tools expect an instruction in every chunk, and the index has what they say. */
+static int take_frame(struct tl_build *b, struct tl_part *part)
+{
+    const struct tl_bytes stf = tl_stf_flow_bytes(b->flow);
+    const uint64_t markers = tl_stf_flow_markers(b->flow);
+    int r = TL_OK;
+    if (markers > b->frame_marker || part->view->index.n_frames == 0)
+        r = tl_part_frame(part, stf, b->frame_marker,
+                          part->view->index.n_frames > 0 ? tl_stf_flow_chunk_pc(b->flow) : 0);
+    tl_stf_flow_take(b->flow);
+    b->frame_marker = markers;
+    return r;
+}
+
+static void next_resume(const struct tl_build *b, uint64_t number, uint64_t items,
+                        uint64_t flow_items, struct tl_build_resume *out)
+{
+    struct tl_stf_flow_state state;
+    tl_stf_flow_state(b->flow, &state);
+    *out = (struct tl_build_resume){
+        .number = number, .position = b->position, .items = items, .flow_items = flow_items};
+    out->n_state = encode_state(&state, out->state);
+}
+
+/* The writer has reached the pending cut. */
+static int carry_out_cut(struct tl_build *b)
+{
+    const enum cut cut = b->cut;
+    b->cut = CUT_NONE;
+    if (cut == CUT_FRAME)
+        return take_frame(b, b->part);
+    struct tl_part *part = b->closing;
+    b->closing = NULL;
+    int r = take_frame(b, part);
+    if (r < 0) {
+        tl_part_free(part);
+        return r;
+    }
+    struct tl_build_resume next;
+    next_resume(b, part->view->index.row.number + 1, part->view->index.row.items,
+                part->view->index.row.items + b->cut_items, &next);
+    tl_stf_flow_restart(b->flow);
+    b->frame_marker = 0;
+    return seal(b, part, &next);
+}
+
+/* The log has reached the end of a shard: go on in a new one. */
+static int begin_cut_shard(struct tl_build *b, enum cut cut)
+{
+    struct tl_shard_row *row = &b->part->view->index.row;
+    struct tl_part *next = tl_part_new(row->number + 1, b->position, &b->now);
+    if (!next)
+        return TL_NOMEM;
+    row->items = b->items_here;
+    b->items_before = b->items_here;
+    b->closing = b->part;
+    b->part = next;
+    b->cut = cut;
+    b->stop = row->markers;
+    b->cut_items = 0;
+    b->frame = 0;
+    return TL_OK;
+}
+
+static int begin_cut_frame(struct tl_build *b)
+{
+    b->cut = CUT_FRAME;
+    b->stop = b->part->view->index.row.markers;
+    b->cut_items = 0;
+    return tl_part_next_chunk(b->part, ++b->frame, &b->now);
+}
+
+/* Is it time for a cut, now that something was logged? `marker`: it was an instruction. */
+static int check_cut(struct tl_build *b, bool marker)
+{
+    const struct tl_part *part = b->part;
+    const struct tl_shard_row *row = &part->view->index.row;
+    const bool pending = b->cut != CUT_NONE;
+    if (!pending && row->n >= b->options.shard_insns)
+        return begin_cut_shard(b, marker ? CUT_SHARD : CUT_HERE);
+    if (!pending && marker && row->markers % b->options.chunk_markers == 0)
+        return begin_cut_frame(b);
+    if (!pending && part->log_bytes + part->log.bytes.n >= SHARD_LOG_BYTES)
+        return begin_cut_shard(b, CUT_HERE);
+    if (part->log.bytes.n >= CHUNK_LOG_BYTES || part->open.n >= CHUNK_POSITIONS)
+        return tl_part_next_chunk(b->part, b->frame, &b->now);
+    return TL_OK;
+}
+
+/* ---- logging ------------------------------------------------------------------------------- */
+
+/* Address of a block's instruction `index`. */
+static uint32_t insn_at(const struct tl_block *block, uint32_t index)
+{
+    if (block->isa == TL_ISA_A64 || block->isa == TL_ISA_A32)
+        return index * 4;
+    if (index == block->n)
+        return block->size;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < index && at < block->size; i++) {
+        struct tl_insn insn;
+        tl_block_insn(block, at, &insn);
+        at += insn.size;
+    }
+    return at;
+}
+
+static void track_calls(struct tl_flow_now *now, const struct tl_block *block)
+{
+    if (block->link && now->depth < UINT32_MAX)
+        now->depth++;
+    else if (block->is_return && now->depth > 0)
+        now->depth--;
+}
+
+/* Log instructions [*insn, …) of a block, up to the next cut. */
+static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *insn)
+{
+    const struct tl_block *block = item->block;
+    struct tl_shard_row *row = &b->part->view->index.row;
+    const uint64_t per_frame = b->options.chunk_markers;
+    uint64_t n = item->n - *insn;
+    if (n > per_frame - row->markers % per_frame)
+        n = per_frame - row->markers % per_frame;
+    if (n > b->options.shard_insns - row->n)
+        n = b->options.shard_insns - row->n;
+    int r = TL_OK;
+    if (block->isa != b->now.isa) {
+        r = tl_part_isa(b->part, (enum tl_isa)block->isa);
+        b->now.isa = block->isa;
+    }
+    if (r >= 0)
+        r = tl_part_offset(b->part, item->offset);
+    const uint32_t from = *insn == 0 ? 0 : insn_at(block, *insn);
+    const uint32_t to = insn_at(block, *insn + (uint32_t)n);
+    if (r >= 0)
+        r = tl_part_insns(b->part, &b->now, n, block->pc + from, to - from, block->function);
+    if (r < 0)
+        return r;
+    b->part->last_position = b->position + n - 1;
+    b->position += n;
+    b->items_here = 0;
+    row->markers += n;
+    row->byte_last = b->now.offset = item->offset;
+    *insn += (uint32_t)n;
+    if (*insn == item->n && item->flags & TL_ITEM_TAKEN) {
+        tl_part_taken(b->part);
+        track_calls(&b->now, block);
+    }
+    return check_cut(b, true);
+}
+
+static uint32_t function_at(const struct tl_build *b, uint64_t pc)
+{
+    const int64_t i = b->options.image ? tl_image_symbol_index(b->options.image, pc) : -1;
+    return i < 0 ? TL_NO_FUNCTION : (uint32_t)i;
+}
+
+static void count_item(struct tl_build *b, const struct tl_item *item)
+{
+    struct tl_build_totals *t = &b->totals;
+    if (item->kind == TL_ITEM_GAP)
+        t->gaps++;
+    else if (item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_EVENT ||
+             item->kind == TL_ITEM_SOFTWARE)
+        t->events++;
+    if (item->kind != TL_ITEM_TIME)
+        return;
+    t->anchor_last = (struct tl_anchor){b->position, b->now.time};
+    if (t->anchors++ == 0)
+        t->anchor_first = t->anchor_last;
+}
+
+static int log_item(struct tl_build *b, const struct tl_item *item)
+{
+    const bool point = tl_item_is_point(b->options.protocol, item->kind);
+    uint64_t pc = item->pc;
+    uint32_t function = TL_NO_FUNCTION;
+    tl_flow_now_item(&b->now, item);
+    if (item->kind == TL_ITEM_EXCEPTION)
+        b->now.depth++;
+    else if (item->kind == TL_ITEM_ERET && b->now.depth > 0)
+        b->now.depth--;
+    if (item->kind == TL_ITEM_BRANCH)
+        pc = item->value;
+    if (point && item->kind != TL_ITEM_SOFTWARE)
+        function = function_at(b, pc);
+    count_item(b, item);
+    const int r = tl_part_item(b->part, &b->now, item, point, pc, function);
+    if (r < 0)
+        return r;
+    if (point) {
+        b->position++;
+        b->items_here = 0;
+    } else {
+        b->items_here++;
+    }
+    return check_cut(b, false);
+}
+
+/* Log from `at` on until all items are logged or a cut is reached. */
+static int log_until_cut(struct tl_build *b, const struct tl_item *items, size_t n,
+                         struct tl_stf_flow_at *at)
+{
+    int r = TL_OK;
+    while (r >= 0 && at->item < n && b->cut == CUT_NONE) {
+        const struct tl_item *item = &items[at->item];
+        if (item->kind == TL_ITEM_BLOCK) {
+            if (item->n > 0)
+                r = log_block(b, item, &at->insn);
+            if (at->insn < item->n)
+                continue;
+        } else {
+            r = log_item(b, item);
+        }
+        at->item++;
+        at->insn = 0;
+    }
+    return r;
+}
+
+/* ---- resuming ------------------------------------------------------------------------------ */
+
+static int end_skipping(struct tl_build *b)
+{
+    const struct tl_build_resume *resume = &b->options.resume;
+    b->skipping = false;
+    b->flow_skip = resume->flow_items - resume->items;
+    b->part = tl_part_new(resume->number, resume->position, &b->now);
+    return b->part ? TL_OK : TL_NOMEM;
+}
+
+/* Follow items without keeping them, up to the resume position. */
+static int skip(struct tl_build *b, const struct tl_item *items, size_t n,
+                struct tl_stf_flow_at *at)
+{
+    const struct tl_build_resume *resume = &b->options.resume;
+    while (at->item < n) {
+        const struct tl_item *item = &items[at->item];
+        if (b->position == resume->position && b->items_here == resume->items)
+            return end_skipping(b);
+        if (b->position > resume->position)
+            return TL_BAD;
+        if (item->kind == TL_ITEM_BLOCK) {
+            const uint64_t room = resume->position - b->position;
+            const uint64_t take = item->n < room ? item->n : room;
+            b->now.isa = item->block->isa;
+            b->now.offset = item->offset;
+            b->position += take;
+            b->items_here = 0;
+            at->insn = (uint32_t)take;
+            if (take < item->n)
+                continue;
+            if (item->flags & TL_ITEM_TAKEN)
+                track_calls(&b->now, item->block);
+        } else {
+            tl_flow_now_item(&b->now, item);
+            b->now.depth += item->kind == TL_ITEM_EXCEPTION;
+            b->now.depth -= item->kind == TL_ITEM_ERET && b->now.depth > 0;
+            count_item(b, item);
+            const bool point = tl_item_is_point(b->options.protocol, item->kind);
+            b->position += point;
+            b->items_here = point ? 0 : b->items_here + 1;
+        }
+        at->item++;
+        at->insn = 0;
+    }
+    return TL_OK;
+}
+
+/* ---- items --------------------------------------------------------------------------------- */
+
+/* A cut is pending: give the writer one more item. */
+static int resolve(struct tl_build *b, const struct tl_item *items, struct tl_stf_flow_at *at)
+{
+    const size_t item = at->item;
+    const int fed = tl_stf_flow_items(b->flow, items, item + 1, b->stop, at);
+    if (fed < 0 && fed != TL_AGAIN)
+        return fed;
+    if (at->item > item) {
+        b->cut_items++;
+        /* Of the shard after the cut; the log is there already. */
+        const int r = log_item(b, &items[item]);
+        if (r < 0)
+            return r;
+    }
+    return fed == TL_AGAIN ? carry_out_cut(b) : TL_OK;
+}
+
+/* No cut is pending: log up to the next one, and let the writer follow. */
+static int advance(struct tl_build *b, const struct tl_item *items, size_t n,
+                   struct tl_stf_flow_at *at)
+{
+    struct tl_stf_flow_at end = *at;
+    int r = log_until_cut(b, items, n, &end);
+    if (r < 0)
+        return r;
+    const size_t upto = end.insn > 0 ? end.item + 1 : end.item;
+    const bool stops = b->cut == CUT_FRAME || b->cut == CUT_SHARD;
+    r = tl_stf_flow_items(b->flow, items, upto, stops ? b->stop : UINT64_MAX, at);
+    if (r == TL_AGAIN)
+        return carry_out_cut(b);
+    if (r >= 0 && b->cut == CUT_HERE) {
+        r = tl_stf_flow_finish(b->flow);
+        if (r >= 0)
+            r = carry_out_cut(b);
+    }
+    return r;
+}
+
+int tl_build_items(struct tl_build *b, const struct tl_item *items, size_t n)
+{
+    struct tl_stf_flow_at at = {0};
+    int r = b->skipping ? skip(b, items, n, &at) : TL_OK;
+    while (r >= 0 && at.item < n && !b->skipping) {
+        if (b->flow_skip > 0) {
+            b->flow_skip--;
+            r = log_item(b, &items[at.item++]);
+        } else if (b->cut != CUT_NONE) {
+            r = resolve(b, items, &at);
+        } else {
+            r = advance(b, items, n, &at);
+        }
+    }
+    return r;
+}
+
+int tl_build_finish(struct tl_build *b)
+{
+    if (b->skipping)
+        return b->position == b->options.resume.position ? TL_OK : TL_BAD;
+    int r = tl_stf_flow_finish(b->flow);
+    if (r >= 0 && b->cut != CUT_NONE) {
+        const bool shard = b->cut != CUT_FRAME;
+        r = carry_out_cut(b);
+        if (r >= 0 && shard)
+            r = tl_stf_flow_finish(b->flow);
+    }
+    const struct tl_shard_row *row = &b->part->view->index.row;
+    const bool empty = row->n == 0 && b->part->log.bytes.n == 0 && b->part->view->index.n_chunks == 0;
+    if (r < 0 || empty)
+        return r;
+    b->part->view->index.row.items = b->items_here;
+    r = take_frame(b, b->part);
+    if (r < 0)
+        return r;
+    struct tl_build_resume next;
+    next_resume(b, row->number + 1, b->items_here, b->items_here, &next);
+    struct tl_part *part = b->part;
+    b->part = tl_part_new(next.number, b->position, &b->now);
+    if (!b->part) {
+        tl_part_free(part);
+        return TL_NOMEM;
+    }
+    tl_stf_flow_restart(b->flow);
+    b->frame_marker = 0;
+    b->frame = 0;
+    return seal(b, part, &next);
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/* Positions of `part` whose instructions the writer has let out. */
+static uint64_t readable(const struct tl_build *b, const struct tl_part *part)
+{
+    const struct tl_shard_row *row = &part->view->index.row;
+    return tl_stf_flow_markers(b->flow) < row->markers ? part->last_position - row->first : row->n;
+}
+
+int tl_build_view(struct tl_build *b, struct tl_view **out)
+{
+    const struct tl_part *part = b->closing ? b->closing : b->part;
+    *out = NULL;
+    if (!part)
+        return TL_OK;
+    struct tl_bytes stf = {0};
+    if (tl_stf_flow_markers(b->flow) > b->frame_marker)
+        stf = tl_stf_flow_bytes(b->flow);
+    return tl_part_snapshot(part, stf, b->frame_marker, tl_stf_flow_chunk_pc(b->flow),
+                            readable(b, part), out);
+}
+
+void tl_build_totals(const struct tl_build *b, struct tl_build_totals *out)
+{
+    *out = b->totals;
+    out->offset = b->now.offset;
+    const struct tl_part *part = b->closing ? b->closing : b->part;
+    out->position = part ? part->view->index.row.first + readable(b, part) : b->position;
+    if (b->skipping)
+        out->position = b->options.resume.position;
+}

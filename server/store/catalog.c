@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/catalog.h"
+
+#include "store/catalog_sql.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Each entry brings the schema from version i to i + 1. Entries are never changed, only added. */
+static const char *const migrations[] = {
+    "CREATE TABLE traces("
+    " id TEXT PRIMARY KEY, rig TEXT NOT NULL, format TEXT NOT NULL, setup TEXT NOT NULL,"
+    " state INTEGER NOT NULL, complete INTEGER NOT NULL, created_ns INTEGER NOT NULL,"
+    " updated_ns INTEGER NOT NULL, raw_bytes INTEGER NOT NULL, decoded_bytes INTEGER NOT NULL,"
+    " generation INTEGER NOT NULL, wanted INTEGER NOT NULL, message TEXT NOT NULL);"
+    "CREATE TABLE labels("
+    " trace TEXT NOT NULL REFERENCES traces(id) ON DELETE CASCADE,"
+    " key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY(trace, key)) WITHOUT ROWID;"
+    "CREATE TABLE streams("
+    " trace TEXT NOT NULL REFERENCES traces(id) ON DELETE CASCADE,"
+    " generation INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL,"
+    " protocol INTEGER NOT NULL, lost_bytes INTEGER NOT NULL,"
+    " PRIMARY KEY(trace, generation, number)) WITHOUT ROWID;"
+    "CREATE TABLE shards("
+    " trace TEXT NOT NULL REFERENCES traces(id) ON DELETE CASCADE,"
+    " generation INTEGER NOT NULL, stream INTEGER NOT NULL, number INTEGER NOT NULL,"
+    " first INTEGER NOT NULL, n INTEGER NOT NULL, items INTEGER NOT NULL,"
+    " markers INTEGER NOT NULL, byte_first INTEGER NOT NULL, byte_last INTEGER NOT NULL,"
+    " events INTEGER NOT NULL, gaps INTEGER NOT NULL, anchors INTEGER NOT NULL,"
+    " position_first INTEGER NOT NULL, time_first INTEGER NOT NULL,"
+    " position_last INTEGER NOT NULL, time_last INTEGER NOT NULL, size INTEGER NOT NULL,"
+    " begin BLOB NOT NULL, flow_items INTEGER NOT NULL, state BLOB NOT NULL,"
+    " summary BLOB NOT NULL,"
+    " PRIMARY KEY(trace, generation, stream, number)) WITHOUT ROWID;"
+    "CREATE TABLE images("
+    " hash TEXT PRIMARY KEY, name TEXT NOT NULL, build_id TEXT NOT NULL, size INTEGER NOT NULL,"
+    " created_ns INTEGER NOT NULL);",
+};
+#define SCHEMA ((int)(sizeof(migrations) / sizeof(*migrations)))
+
+/* ---- SQLite, wrapped ------------------------------------------------------------------------ */
+
+int tl_sql_failed(struct tl_catalog *c, struct tl_fail *fail)
+{
+    const int code = sqlite3_extended_errcode(c->db);
+    const enum tl_err mapped = (code & 255) == SQLITE_FULL    ? TL_NOSPACE
+                               : (code & 255) == SQLITE_NOMEM ? TL_NOMEM
+                                                              : TL_IO;
+    errno = sqlite3_system_errno(c->db);
+    return tl_fail_set(fail, mapped, "the catalog refused: %s", sqlite3_errmsg(c->db));
+}
+
+static int bind_all(sqlite3_stmt *s, const char *types, va_list args)
+{
+    int r = SQLITE_OK;
+    for (int i = 0; types[i] && r == SQLITE_OK; i++) {
+        if (types[i] == 's') {
+            const char *text = va_arg(args, const char *);
+            r = sqlite3_bind_text(s, i + 1, text ? text : "", -1, SQLITE_TRANSIENT);
+        } else if (types[i] == 'b') {
+            const struct tl_bytes *bytes = va_arg(args, const struct tl_bytes *);
+            r = sqlite3_bind_blob64(s, i + 1, bytes->n ? (const void *)bytes->p : "", bytes->n,
+                                    SQLITE_TRANSIENT);
+        } else {
+            r = sqlite3_bind_int64(s, i + 1, (sqlite3_int64)va_arg(args, uint64_t));
+        }
+    }
+    return r;
+}
+
+static int prepare(struct tl_catalog *c, sqlite3_stmt **out, struct tl_fail *fail, const char *sql,
+                   const char *types, va_list args)
+{
+    *out = NULL;
+    if (sqlite3_prepare_v2(c->db, sql, -1, out, NULL) != SQLITE_OK ||
+        bind_all(*out, types, args) != SQLITE_OK) {
+        const int r = tl_sql_failed(c, fail);
+        sqlite3_finalize(*out);
+        *out = NULL;
+        return r;
+    }
+    return TL_OK;
+}
+
+int tl_sql_prepare(struct tl_catalog *c, sqlite3_stmt **out, struct tl_fail *fail, const char *sql,
+                   const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    const int r = prepare(c, out, fail, sql, types, args);
+    va_end(args);
+    return r;
+}
+
+int tl_sql_step(struct tl_catalog *c, sqlite3_stmt *s, struct tl_fail *fail)
+{
+    const int r = sqlite3_step(s);
+    if (r == SQLITE_ROW)
+        return 1;
+    return r == SQLITE_DONE ? 0 : tl_sql_failed(c, fail);
+}
+
+int tl_sql_run(struct tl_catalog *c, struct tl_fail *fail, const char *sql, const char *types, ...)
+{
+    sqlite3_stmt *s;
+    va_list args;
+    va_start(args, types);
+    pthread_mutex_lock(&c->lock);
+    int r = prepare(c, &s, fail, sql, types, args);
+    if (r >= 0) {
+        r = tl_sql_step(c, s, fail);
+        if (r >= 0)
+            r = sqlite3_changes(c->db);
+        sqlite3_finalize(s);
+    }
+    pthread_mutex_unlock(&c->lock);
+    va_end(args);
+    return r;
+}
+
+const char *tl_sql_text(sqlite3_stmt *s, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(s, column);
+    return text ? text : "";
+}
+
+uint64_t tl_sql_u64(sqlite3_stmt *s, int column)
+{
+    return (uint64_t)sqlite3_column_int64(s, column);
+}
+
+struct tl_bytes tl_sql_bytes(sqlite3_stmt *s, int column)
+{
+    const uint8_t *p = sqlite3_column_blob(s, column);
+    return (struct tl_bytes){p, p ? (size_t)sqlite3_column_bytes(s, column) : 0};
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static int execute(struct tl_catalog *c, const char *sql, struct tl_fail *fail)
+{
+    return sqlite3_exec(c->db, sql, NULL, NULL, NULL) == SQLITE_OK ? TL_OK : tl_sql_failed(c, fail);
+}
+
+static int migrate(struct tl_catalog *c, struct tl_fail *fail)
+{
+    sqlite3_stmt *s;
+    int r = tl_sql_prepare(c, &s, fail, "PRAGMA user_version", "");
+    if (r < 0)
+        return r;
+    r = tl_sql_step(c, s, fail);
+    const int version = r == 1 ? sqlite3_column_int(s, 0) : 0;
+    sqlite3_finalize(s);
+    if (r < 0)
+        return r;
+    if (version > SCHEMA)
+        return tl_fail_set(fail, TL_UNSUPPORTED,
+                           "the data folder was made by a newer tracelake (catalog version %d, this "
+                           "one knows %d)",
+                           version, SCHEMA);
+    for (int i = version; i < SCHEMA; i++) {
+        char end[64];
+        snprintf(end, sizeof(end), "PRAGMA user_version=%d; COMMIT", i + 1);
+        r = execute(c, "BEGIN IMMEDIATE", fail);
+        if (r >= 0)
+            r = execute(c, migrations[i], fail);
+        if (r >= 0)
+            r = execute(c, end, fail);
+        if (r < 0) {
+            sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL);
+            return r;
+        }
+    }
+    return TL_OK;
+}
+
+/* A result != 0 turns the commit into a rollback. */
+static int on_commit(void *context)
+{
+    const struct tl_catalog *c = context;
+    return !c->backend->ops->may_commit(c->backend);
+}
+
+int tl_catalog_open(struct tl_catalog **out, struct tl_backend *backend, struct tl_fail *fail)
+{
+    struct tl_catalog *c = calloc(1, sizeof(*c));
+    if (!c)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    pthread_mutex_init(&c->lock, NULL);
+    c->backend = backend;
+    const int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    int r = TL_OK;
+    if (sqlite3_open_v2(backend->ops->catalog_uri(backend), &c->db, flags, NULL) != SQLITE_OK)
+        r = tl_sql_failed(c, fail);
+    if (r >= 0) {
+        sqlite3_busy_timeout(c->db, 5000);
+        sqlite3_commit_hook(c->db, on_commit, c);
+        r = execute(c,
+                    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
+                    "PRAGMA temp_store=MEMORY",
+                    fail);
+    }
+    if (r >= 0)
+        r = migrate(c, fail);
+    if (r < 0) {
+        tl_catalog_close(c);
+        return r;
+    }
+    *out = c;
+    return TL_OK;
+}
+
+void tl_catalog_close(struct tl_catalog *c)
+{
+    if (!c)
+        return;
+    sqlite3_close(c->db);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}

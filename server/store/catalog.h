@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The catalog: small transactional metadata of everything in the store, in SQLite (WAL,
+ * synchronous=FULL: a committed change survives a power cut). Each function is one transaction.
+ *
+ * Internally locked. TL_NOSPACE, TL_IO where the database refuses.
+ */
+#ifndef TL_STORE_CATALOG_H
+#define TL_STORE_CATALOG_H
+
+#include "store/backend.h"
+#include "store/build.h"
+
+struct tl_catalog;
+
+/* Open the backend's catalog, made or brought up to date. `backend` is borrowed. TL_UNSUPPORTED:
+ * a newer program made it. */
+TL_MUST_USE int tl_catalog_open(struct tl_catalog **out, struct tl_backend *backend,
+                                struct tl_fail *fail);
+void tl_catalog_close(struct tl_catalog *catalog); /* NULL is fine */
+
+/* ---- traces -------------------------------------------------------------------------------- */
+
+struct tl_catalog_trace {
+    const char *id, *rig, *format, *setup, *message;
+    const char *labels; /* "key=value\n"…, reading only */
+    int state;          /* enum tl_trace_state of lake.h */
+    bool complete;      /* the rig said that it is all */
+    int64_t created_ns, updated_ns;
+    uint64_t raw_bytes;     /* total, once complete */
+    uint64_t decoded_bytes; /* when it was sealed */
+    uint64_t generation;    /* that serves */
+    uint64_t wanted;        /* that decoding is to make; equal when all is done */
+};
+
+/* TL_EXISTS. */
+TL_MUST_USE int tl_catalog_add_trace(struct tl_catalog *catalog,
+                                     const struct tl_catalog_trace *trace, struct tl_fail *fail);
+/* Write everything of it but labels, rig and creation time. TL_NOTFOUND. */
+TL_MUST_USE int tl_catalog_update_trace(struct tl_catalog *catalog,
+                                        const struct tl_catalog_trace *trace,
+                                        struct tl_fail *fail);
+/* With its streams, shards and labels. */
+TL_MUST_USE int tl_catalog_remove_trace(struct tl_catalog *catalog, const char *id,
+                                        struct tl_fail *fail);
+/* `each` with every trace, oldest first; texts are borrowed for the call. */
+TL_MUST_USE int tl_catalog_traces(struct tl_catalog *catalog,
+                                  int (*each)(void *context, const struct tl_catalog_trace *trace),
+                                  void *context, struct tl_fail *fail);
+/* An empty value removes the key. */
+TL_MUST_USE int tl_catalog_set_label(struct tl_catalog *catalog, const char *trace,
+                                     const char *key, const char *value, struct tl_fail *fail);
+/* Append "key=value\n"… in order of key. */
+TL_MUST_USE int tl_catalog_labels(struct tl_catalog *catalog, const char *trace,
+                                  struct tl_buf *out, struct tl_fail *fail);
+
+/* ---- streams and shards -------------------------------------------------------------------- */
+
+struct tl_catalog_stream {
+    uint64_t index; /* in order of appearance */
+    const char *name;
+    int protocol; /* enum tl_protocol */
+    uint64_t lost_bytes;
+};
+
+TL_MUST_USE int tl_catalog_put_stream(struct tl_catalog *catalog, const char *trace,
+                                      uint64_t generation, const struct tl_catalog_stream *stream,
+                                      struct tl_fail *fail);
+TL_MUST_USE int tl_catalog_streams(
+    struct tl_catalog *catalog, const char *trace, uint64_t generation,
+    int (*each)(void *context, const struct tl_catalog_stream *stream), void *context,
+    struct tl_fail *fail);
+
+/* A sealed shard. `summary`: its encoded buckets of TL_LEVEL_SUMMARY. */
+TL_MUST_USE int tl_catalog_add_shard(struct tl_catalog *catalog, const char *trace,
+                                     uint64_t generation, uint64_t stream,
+                                     const struct tl_shard_row *row,
+                                     const struct tl_build_resume *resume,
+                                     struct tl_bytes summary, struct tl_fail *fail);
+/* `each` with every shard of a stream, in order. */
+TL_MUST_USE int tl_catalog_shards(struct tl_catalog *catalog, const char *trace,
+                                  uint64_t generation, uint64_t stream,
+                                  int (*each)(void *context, const struct tl_shard_row *row,
+                                              const struct tl_build_resume *resume),
+                                  void *context, struct tl_fail *fail);
+/* `each` with the summaries of shards from number `from` on. */
+TL_MUST_USE int tl_catalog_summaries(struct tl_catalog *catalog, const char *trace,
+                                     uint64_t generation, uint64_t stream, uint64_t from,
+                                     int (*each)(void *context, struct tl_bytes summary),
+                                     void *context, struct tl_fail *fail);
+/* Forget the shards of a stream from number `from` on, or (stream UINT64_MAX) streams and
+ * shards of a whole generation. */
+TL_MUST_USE int tl_catalog_drop_shards(struct tl_catalog *catalog, const char *trace,
+                                       uint64_t generation, uint64_t stream, uint64_t from,
+                                       struct tl_fail *fail);
+
+/* ---- images -------------------------------------------------------------------------------- */
+
+struct tl_catalog_image {
+    const char *hash, *name, *build_id;
+    uint64_t size;
+};
+/* One that is there already stays as it is. */
+TL_MUST_USE int tl_catalog_add_image(struct tl_catalog *catalog,
+                                     const struct tl_catalog_image *image, struct tl_fail *fail);
+TL_MUST_USE int tl_catalog_images(struct tl_catalog *catalog,
+                                  int (*each)(void *context, const struct tl_catalog_image *image),
+                                  void *context, struct tl_fail *fail);
+
+#endif

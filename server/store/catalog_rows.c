@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/* The catalog's tables, one function per transaction. */
+#include "store/catalog_sql.h"
+
+#include <time.h>
+
+/* Call `row` for every row of a prepared statement, then finalize it. The lock is held. */
+static int each_row(struct tl_catalog *c, sqlite3_stmt *s, int (*row)(void *context, sqlite3_stmt *),
+                    void *context, struct tl_fail *fail)
+{
+    int r;
+    while ((r = tl_sql_step(c, s, fail)) == 1) {
+        r = row(context, s);
+        if (r < 0)
+            break;
+    }
+    sqlite3_finalize(s);
+    return r;
+}
+
+/* ---- traces -------------------------------------------------------------------------------- */
+
+int tl_catalog_add_trace(struct tl_catalog *c, const struct tl_catalog_trace *t,
+                         struct tl_fail *fail)
+{
+    const int r = tl_sql_run(
+        c, fail,
+        "INSERT INTO traces(id, rig, format, setup, state, complete, created_ns, updated_ns,"
+        " raw_bytes, decoded_bytes, generation, wanted, message)"
+        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+        "ssssiiiiiiiis", t->id, t->rig, t->format, t->setup, (uint64_t)t->state,
+        (uint64_t)t->complete, t->created_ns, t->updated_ns, t->raw_bytes, t->decoded_bytes,
+        t->generation, t->wanted, t->message);
+    return r == 0 ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", t->id) : r < 0 ? r : TL_OK;
+}
+
+int tl_catalog_update_trace(struct tl_catalog *c, const struct tl_catalog_trace *t,
+                            struct tl_fail *fail)
+{
+    const int r = tl_sql_run(
+        c, fail,
+        "UPDATE traces SET format=?2, setup=?3, state=?4, complete=?5, updated_ns=?6, raw_bytes=?7,"
+        " decoded_bytes=?8, generation=?9, wanted=?10, message=?11 WHERE id=?1",
+        "sssiiiiiiis", t->id, t->format, t->setup, (uint64_t)t->state, (uint64_t)t->complete,
+        t->updated_ns, t->raw_bytes, t->decoded_bytes, t->generation, t->wanted, t->message);
+    return r == 0 ? tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", t->id)
+                  : r < 0 ? r : TL_OK;
+}
+
+int tl_catalog_remove_trace(struct tl_catalog *c, const char *id, struct tl_fail *fail)
+{
+    const int r = tl_sql_run(c, fail, "DELETE FROM traces WHERE id=?", "s", id);
+    return r < 0 ? r : TL_OK;
+}
+
+struct trace_call {
+    int (*each)(void *context, const struct tl_catalog_trace *trace);
+    void *context;
+};
+
+static int trace_row(void *context, sqlite3_stmt *s)
+{
+    const struct trace_call *call = context;
+    const struct tl_catalog_trace t = {
+        .id = tl_sql_text(s, 0),
+        .rig = tl_sql_text(s, 1),
+        .format = tl_sql_text(s, 2),
+        .setup = tl_sql_text(s, 3),
+        .state = sqlite3_column_int(s, 4),
+        .complete = sqlite3_column_int(s, 5) != 0,
+        .created_ns = sqlite3_column_int64(s, 6),
+        .updated_ns = sqlite3_column_int64(s, 7),
+        .raw_bytes = tl_sql_u64(s, 8),
+        .decoded_bytes = tl_sql_u64(s, 9),
+        .generation = tl_sql_u64(s, 10),
+        .wanted = tl_sql_u64(s, 11),
+        .message = tl_sql_text(s, 12),
+        .labels = tl_sql_text(s, 13),
+    };
+    return call->each(call->context, &t);
+}
+
+int tl_catalog_traces(struct tl_catalog *c,
+                      int (*each)(void *context, const struct tl_catalog_trace *trace),
+                      void *context, struct tl_fail *fail)
+{
+    sqlite3_stmt *s;
+    struct trace_call call = {each, context};
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_prepare(
+        c, &s, fail,
+        "SELECT id, rig, format, setup, state, complete, created_ns, updated_ns, raw_bytes,"
+        " decoded_bytes, generation, wanted, message,"
+        " (SELECT group_concat(line, '') FROM (SELECT key || '=' || value || char(10) AS line"
+        "  FROM labels WHERE trace = traces.id ORDER BY key))"
+        " FROM traces ORDER BY created_ns, id",
+        "");
+    if (r >= 0)
+        r = each_row(c, s, trace_row, &call, fail);
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
+int tl_catalog_set_label(struct tl_catalog *c, const char *trace, const char *key,
+                         const char *value, struct tl_fail *fail)
+{
+    int r;
+    if (*value)
+        r = tl_sql_run(c, fail,
+                       "INSERT INTO labels(trace, key, value) VALUES(?,?,?)"
+                       " ON CONFLICT DO UPDATE SET value=excluded.value",
+                       "sss", trace, key, value);
+    else
+        r = tl_sql_run(c, fail, "DELETE FROM labels WHERE trace=? AND key=?", "ss", trace, key);
+    return r < 0 ? r : TL_OK;
+}
+
+static int label_row(void *context, sqlite3_stmt *s)
+{
+    return tl_buf_printf(context, "%s=%s\n", tl_sql_text(s, 0), tl_sql_text(s, 1));
+}
+
+int tl_catalog_labels(struct tl_catalog *c, const char *trace, struct tl_buf *out,
+                      struct tl_fail *fail)
+{
+    sqlite3_stmt *s;
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_prepare(c, &s, fail, "SELECT key, value FROM labels WHERE trace=? ORDER BY key",
+                           "s", trace);
+    if (r >= 0)
+        r = each_row(c, s, label_row, out, fail);
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
+/* ---- streams ------------------------------------------------------------------------------- */
+
+int tl_catalog_put_stream(struct tl_catalog *c, const char *trace, uint64_t generation,
+                          const struct tl_catalog_stream *stream, struct tl_fail *fail)
+{
+    const int r =
+        tl_sql_run(c, fail,
+                   "INSERT INTO streams(trace, generation, number, name, protocol, lost_bytes)"
+                   " VALUES(?,?,?,?,?,?) ON CONFLICT DO UPDATE SET name=excluded.name,"
+                   " protocol=excluded.protocol, lost_bytes=excluded.lost_bytes",
+                   "siisii", trace, generation, stream->index, stream->name,
+                   (uint64_t)stream->protocol, stream->lost_bytes);
+    return r < 0 ? r : TL_OK;
+}
+
+struct stream_call {
+    int (*each)(void *context, const struct tl_catalog_stream *stream);
+    void *context;
+};
+
+static int stream_row(void *context, sqlite3_stmt *s)
+{
+    const struct stream_call *call = context;
+    const struct tl_catalog_stream stream = {.index = tl_sql_u64(s, 0),
+                                             .name = tl_sql_text(s, 1),
+                                             .protocol = sqlite3_column_int(s, 2),
+                                             .lost_bytes = tl_sql_u64(s, 3)};
+    return call->each(call->context, &stream);
+}
+
+int tl_catalog_streams(struct tl_catalog *c, const char *trace, uint64_t generation,
+                       int (*each)(void *context, const struct tl_catalog_stream *stream),
+                       void *context, struct tl_fail *fail)
+{
+    sqlite3_stmt *s;
+    struct stream_call call = {each, context};
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_prepare(c, &s, fail,
+                           "SELECT number, name, protocol, lost_bytes FROM streams"
+                           " WHERE trace=? AND generation=? ORDER BY number",
+                           "si", trace, generation);
+    if (r >= 0)
+        r = each_row(c, s, stream_row, &call, fail);
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
+/* ---- shards -------------------------------------------------------------------------------- */
+
+int tl_catalog_add_shard(struct tl_catalog *c, const char *trace, uint64_t generation,
+                         uint64_t stream, const struct tl_shard_row *row,
+                         const struct tl_build_resume *resume, struct tl_bytes summary,
+                         struct tl_fail *fail)
+{
+    struct tl_buf begin = {0};
+    const struct tl_bytes state = {resume->state, resume->n_state};
+    int r = tl_flow_now_encode(&row->at, &begin);
+    if (r < 0)
+        return tl_fail_set(fail, r, "no memory");
+    const struct tl_bytes begin_bytes = {begin.p, begin.n};
+    r = tl_sql_run(
+        c, fail,
+        "INSERT OR REPLACE INTO shards(trace, generation, stream, number, first, n, items, markers,"
+        " byte_first, byte_last, events, gaps, anchors, position_first, time_first, position_last,"
+        " time_last, size, begin, flow_items, state, summary)"
+        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "siiiiiiiiiiiiiiiiibibb", trace, generation, stream, row->number, row->first, row->n,
+        row->items, row->markers, row->byte_first, row->byte_last, row->events, row->gaps,
+        (uint64_t)row->anchors, row->anchor_first.position, row->anchor_first.time,
+        row->anchor_last.position, row->anchor_last.time, row->size, &begin_bytes,
+        resume->flow_items, &state, &summary);
+    tl_buf_fini(&begin);
+    return r < 0 ? r : TL_OK;
+}
+
+struct shard_call {
+    int (*each)(void *context, const struct tl_shard_row *row,
+                const struct tl_build_resume *resume);
+    void *context;
+};
+
+static int shard_row(void *context, sqlite3_stmt *s)
+{
+    const struct shard_call *call = context;
+    struct tl_shard_row row = {
+        .number = tl_sql_u64(s, 0),
+        .first = tl_sql_u64(s, 1),
+        .n = tl_sql_u64(s, 2),
+        .items = tl_sql_u64(s, 3),
+        .markers = tl_sql_u64(s, 4),
+        .byte_first = tl_sql_u64(s, 5),
+        .byte_last = tl_sql_u64(s, 6),
+        .events = tl_sql_u64(s, 7),
+        .gaps = tl_sql_u64(s, 8),
+        .anchors = (uint32_t)tl_sql_u64(s, 9),
+        .anchor_first = {tl_sql_u64(s, 10), tl_sql_u64(s, 11)},
+        .anchor_last = {tl_sql_u64(s, 12), tl_sql_u64(s, 13)},
+        .size = tl_sql_u64(s, 14),
+    };
+    struct tl_build_resume resume = {.number = row.number + 1,
+                                     .position = row.first + row.n,
+                                     .items = row.items,
+                                     .flow_items = tl_sql_u64(s, 16)};
+    const struct tl_bytes state = tl_sql_bytes(s, 17);
+    if (tl_flow_now_decode(&row.at, tl_sql_bytes(s, 15)) < 0 || state.n > sizeof(resume.state))
+        return TL_BAD;
+    if (state.n > 0)
+        memcpy(resume.state, state.p, state.n);
+    resume.n_state = (uint8_t)state.n;
+    return call->each(call->context, &row, &resume);
+}
+
+int tl_catalog_shards(struct tl_catalog *c, const char *trace, uint64_t generation, uint64_t stream,
+                      int (*each)(void *context, const struct tl_shard_row *row,
+                                  const struct tl_build_resume *resume),
+                      void *context, struct tl_fail *fail)
+{
+    sqlite3_stmt *s;
+    struct shard_call call = {each, context};
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_prepare(
+        c, &s, fail,
+        "SELECT number, first, n, items, markers, byte_first, byte_last, events, gaps, anchors,"
+        " position_first, time_first, position_last, time_last, size, begin, flow_items, state"
+        " FROM shards WHERE trace=? AND generation=? AND stream=? ORDER BY number",
+        "sii", trace, generation, stream);
+    if (r >= 0)
+        r = each_row(c, s, shard_row, &call, fail);
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
+struct summary_call {
+    int (*each)(void *context, struct tl_bytes summary);
+    void *context;
+};
+
+static int summary_row(void *context, sqlite3_stmt *s)
+{
+    const struct summary_call *call = context;
+    return call->each(call->context, tl_sql_bytes(s, 0));
+}
+
+int tl_catalog_summaries(struct tl_catalog *c, const char *trace, uint64_t generation,
+                         uint64_t stream, uint64_t from,
+                         int (*each)(void *context, struct tl_bytes summary), void *context,
+                         struct tl_fail *fail)
+{
+    sqlite3_stmt *s;
+    struct summary_call call = {each, context};
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_prepare(c, &s, fail,
+                           "SELECT summary FROM shards WHERE trace=? AND generation=? AND stream=?"
+                           " AND number>=? ORDER BY number",
+                           "siii", trace, generation, stream, from);
+    if (r >= 0)
+        r = each_row(c, s, summary_row, &call, fail);
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
+int tl_catalog_drop_shards(struct tl_catalog *c, const char *trace, uint64_t generation,
+                           uint64_t stream, uint64_t from, struct tl_fail *fail)
+{
+    int r;
+    if (stream != UINT64_MAX) {
+        r = tl_sql_run(c, fail,
+                       "DELETE FROM shards WHERE trace=? AND generation=? AND stream=?"
+                       " AND number>=?",
+                       "siii", trace, generation, stream, from);
+        return r < 0 ? r : TL_OK;
+    }
+    r = tl_sql_run(c, fail, "DELETE FROM shards WHERE trace=? AND generation=?", "si", trace,
+                   generation);
+    if (r >= 0)
+        r = tl_sql_run(c, fail, "DELETE FROM streams WHERE trace=? AND generation=?", "si", trace,
+                       generation);
+    return r < 0 ? r : TL_OK;
+}
+
+/* ---- images -------------------------------------------------------------------------------- */
+
+int tl_catalog_add_image(struct tl_catalog *c, const struct tl_catalog_image *image,
+                         struct tl_fail *fail)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const uint64_t created = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    const int r = tl_sql_run(c, fail,
+                             "INSERT INTO images(hash, name, build_id, size, created_ns)"
+                             " VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING",
+                             "sssii", image->hash, image->name, image->build_id, image->size,
+                             created);
+    return r < 0 ? r : TL_OK;
+}
+
+struct image_call {
+    int (*each)(void *context, const struct tl_catalog_image *image);
+    void *context;
+};
+
+static int image_row(void *context, sqlite3_stmt *s)
+{
+    const struct image_call *call = context;
+    const struct tl_catalog_image image = {.hash = tl_sql_text(s, 0),
+                                           .name = tl_sql_text(s, 1),
+                                           .build_id = tl_sql_text(s, 2),
+                                           .size = tl_sql_u64(s, 3)};
+    return call->each(call->context, &image);
+}
+
+int tl_catalog_images(struct tl_catalog *c,
+                      int (*each)(void *context, const struct tl_catalog_image *image),
+                      void *context, struct tl_fail *fail)
+{
+    sqlite3_stmt *s;
+    struct image_call call = {each, context};
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_prepare(c, &s, fail,
+                           "SELECT hash, name, build_id, size FROM images ORDER BY created_ns, hash",
+                           "");
+    if (r >= 0)
+        r = each_row(c, s, image_row, &call, fail);
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}

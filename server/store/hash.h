@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Content hashes as the lake writes them. Thread-safe. */
+#ifndef TL_STORE_HASH_H
+#define TL_STORE_HASH_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+#define TL_HASH_TEXT 72 /* "sha256:", 64 hex digits and NUL */
+
+/* "sha256:<64 hex digits>" of `bytes` into `out`. TL_NOMEM. */
+TL_MUST_USE int tl_hash_text(struct tl_bytes bytes, char out[static TL_HASH_TEXT]);
+
+/* Does `text` have that form, in lower case? */
+bool tl_hash_valid(const char *text);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/itemlog.h"
+
+#include "store/varint.h"
+
+enum {
+    HAS_POSITION = 0x20,
+    HAS_FLAGS = 0x40,
+    HAS_OFFSET = 0x80,
+    HEAD_MAX = 64 /* everything of an item but its texts */
+};
+
+/* What an item of each kind holds beside its flags. */
+enum field { F_SUB = 1, F_PC = 2, F_VALUE = 4, F_TIME = 8, F_TEXT = 16, F_DATA = 32 };
+static const uint8_t fields[32] = {
+    [TL_ITEM_UNKNOWN] = F_PC,
+    [TL_ITEM_BRANCH] = F_PC | F_VALUE,
+    [TL_ITEM_EXCEPTION] = F_SUB | F_PC | F_VALUE | F_TEXT,
+    [TL_ITEM_ERET] = F_PC,
+    [TL_ITEM_MODE] = F_VALUE,
+    [TL_ITEM_CONTEXT] = F_PC | F_VALUE,
+    [TL_ITEM_TIME] = F_TIME,
+    [TL_ITEM_CYCLES] = F_VALUE,
+    [TL_ITEM_EVENT] = F_VALUE,
+    [TL_ITEM_SOFTWARE] = F_SUB | F_PC | F_VALUE | F_DATA,
+    [TL_ITEM_GAP] = F_SUB | F_PC | F_VALUE,
+    [TL_ITEM_TRACE_ON] = F_PC,
+    [TL_ITEM_NOTE] = F_SUB | F_PC | F_VALUE | F_TEXT,
+    [TL_ITEM_ISA] = F_SUB,
+};
+
+/* Kinds whose pc says nothing unless the flag is set, and need not be kept then. */
+static bool keeps_pc(const struct tl_item *item)
+{
+    if (!(fields[item->kind] & F_PC))
+        return false;
+    return item->kind == TL_ITEM_UNKNOWN || item->flags & TL_ITEM_HAS_PC;
+}
+
+void tl_itemlog_fini(struct tl_itemlog *log)
+{
+    tl_buf_fini(&log->bytes);
+}
+
+void tl_itemlog_reset(struct tl_itemlog *log, uint64_t offset, uint64_t time)
+{
+    tl_buf_reset(&log->bytes);
+    log->base = (struct tl_itemlog_base){.offset = offset, .time = time};
+    log->n = 0;
+}
+
+static size_t put_signed(uint8_t *p, uint64_t *base, uint64_t value)
+{
+    const size_t n = tl_varint_put(p, tl_zigzag((int64_t)(value - *base)));
+    *base = value;
+    return n;
+}
+
+static size_t put_head(struct tl_itemlog_base *base, uint8_t *out, uint64_t position,
+                       const struct tl_item *item)
+{
+    size_t n = 1;
+    out[0] = item->kind;
+    if (position != base->position) {
+        out[0] |= HAS_POSITION;
+        n += tl_varint_put(out + n, position - base->position);
+        base->position = position;
+    }
+    if (item->flags) {
+        out[0] |= HAS_FLAGS;
+        out[n++] = item->flags;
+    }
+    if (item->offset != base->offset) {
+        out[0] |= HAS_OFFSET;
+        n += put_signed(out + n, &base->offset, item->offset);
+    }
+    return n;
+}
+
+/* Length + 1 and the text with its NUL; 0 alone for none. */
+static int add_text(struct tl_buf *out, const char *text)
+{
+    const size_t n = text ? strlen(text) + 1 : 0;
+    const int r = tl_varint_add(out, n);
+    return r < 0 || n == 0 ? r : tl_buf_add(out, text, n);
+}
+
+int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
+{
+    uint8_t head[HEAD_MAX];
+    struct tl_itemlog_base base = log->base;
+    const uint8_t f = fields[item->kind];
+    size_t n = put_head(&base, head, position, item);
+    if (f & F_SUB)
+        n += tl_varint_put(head + n, item->sub);
+    if (keeps_pc(item))
+        n += put_signed(head + n, &base.pc, item->pc);
+    if (f & F_VALUE)
+        n += tl_varint_put(head + n, item->value);
+    if (f & F_TIME)
+        n += put_signed(head + n, &base.time, item->value);
+    if (f & F_DATA)
+        n += tl_varint_put(head + n, item->n);
+    const size_t before = log->bytes.n;
+    int r = tl_buf_add(&log->bytes, head, n);
+    if (r >= 0 && f & F_DATA && item->n > 0)
+        r = tl_buf_add(&log->bytes, item->data, item->n);
+    if (r >= 0 && f & F_DATA)
+        r = add_text(&log->bytes, item->name);
+    if (r >= 0 && f & F_TEXT)
+        r = add_text(&log->bytes, item->text);
+    if (r < 0) {
+        log->bytes.n = before;
+        return r;
+    }
+    log->base = base;
+    log->n++;
+    return TL_OK;
+}
+
+int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa isa)
+{
+    const struct tl_item item = {
+        .kind = TL_ITEM_ISA, .sub = (uint16_t)isa, .offset = log->base.offset};
+    return tl_itemlog_add(log, position, &item);
+}
+
+int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset)
+{
+    const struct tl_item item = {.kind = TL_ITEM_OFFSET, .offset = offset};
+    return tl_itemlog_add(log, position, &item);
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+void tl_itemlog_read(struct tl_itemlog_reader *reader, struct tl_bytes bytes, uint64_t offset,
+                     uint64_t time)
+{
+    reader->p = bytes.p;
+    reader->end = bytes.p + bytes.n;
+    reader->base = (struct tl_itemlog_base){.offset = offset, .time = time};
+}
+
+static const char *get_text(struct tl_varint_reader *r)
+{
+    const uint64_t n = tl_varint_get(r);
+    const uint8_t *text = n > 0 ? tl_varint_bytes(r, n) : NULL;
+    if (text && text[n - 1] != '\0')
+        r->bad = true;
+    return (const char *)text;
+}
+
+static void get_fields(struct tl_varint_reader *r, struct tl_itemlog_base *base,
+                       struct tl_item *item)
+{
+    const uint8_t f = fields[item->kind];
+    if (f & F_SUB)
+        item->sub = (uint16_t)tl_varint_get(r);
+    if (keeps_pc(item))
+        item->pc = base->pc += (uint64_t)tl_varint_get_signed(r);
+    if (f & F_VALUE)
+        item->value = tl_varint_get(r);
+    if (f & F_TIME)
+        item->value = base->time += (uint64_t)tl_varint_get_signed(r);
+    if (f & F_DATA) {
+        item->n = (uint32_t)tl_varint_get(r);
+        item->data = tl_varint_bytes(r, item->n);
+        item->name = get_text(r);
+    }
+    if (f & F_TEXT)
+        item->text = get_text(r);
+}
+
+int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint64_t *position)
+{
+    if (reader->p == reader->end)
+        return TL_EOF;
+    struct tl_varint_reader r = {reader->p, reader->end, false};
+    const uint8_t head = *r.p++;
+    *item = (struct tl_item){.kind = head & 31};
+    if (item->kind == TL_ITEM_BLOCK ||
+        (item->kind >= TL_ITEM_KINDS && item->kind < TL_ITEM_OFFSET))
+        return TL_BAD;
+    if (head & HAS_POSITION)
+        reader->base.position += tl_varint_get(&r);
+    if (head & HAS_FLAGS && r.p < r.end)
+        item->flags = *r.p++;
+    if (head & HAS_OFFSET)
+        reader->base.offset += (uint64_t)tl_varint_get_signed(&r);
+    item->offset = reader->base.offset;
+    get_fields(&r, &reader->base, item);
+    if (r.bad)
+        return TL_BAD;
+    *position = reader->base.position;
+    reader->p = r.p;
+    return TL_OK;
+}

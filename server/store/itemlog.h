@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The item log: everything of a stream that is not an instruction with known encoding, kept
+ * losslessly and in order, each item with the position (instruction index) at which it sits: in
+ * front of the instruction of that index.
+ *
+ * A log is self-contained bytes, one per index chunk; inside, positions, times and offsets are
+ * differences to the item before. Beside flow items it holds a mark wherever the instruction
+ * set of the following instructions changes, and the raw byte offset of every thousandth or so.
+ *
+ * Not thread-safe. An item is
+ *
+ *     u8 kind (low 5 bits) | 0x20 position follows | 0x40 flags follow | 0x80 offset follows
+ *     varint position difference, u8 flags, signed varint offset difference, as announced
+ *     then by kind: sub, pc (signed difference), value (TIME: signed difference), data or text
+ */
+#ifndef TL_STORE_ITEMLOG_H
+#define TL_STORE_ITEMLOG_H
+
+#include "flow/item.h"
+
+/* Kinds of marks: the enum tl_isa in `sub`; the raw byte offset of what follows. */
+#define TL_ITEM_ISA    31
+#define TL_ITEM_OFFSET 30
+
+/* What the next item is a difference to. */
+struct tl_itemlog_base {
+    uint64_t position; /* within the chunk */
+    uint64_t offset;
+    uint64_t pc;
+    uint64_t time;
+};
+
+struct tl_itemlog {
+    struct tl_buf bytes;
+    struct tl_itemlog_base base;
+    uint64_t n; /* items */
+};
+
+void tl_itemlog_fini(struct tl_itemlog *log);
+/* Begin a new log; its offsets are differences to `offset`, its times to `time`. */
+void tl_itemlog_reset(struct tl_itemlog *log, uint64_t offset, uint64_t time);
+
+/* Add an item at `position` (rising, within the chunk). Never a BLOCK. TL_NOMEM. */
+TL_MUST_USE int tl_itemlog_add(struct tl_itemlog *log, uint64_t position,
+                               const struct tl_item *item);
+TL_MUST_USE int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa isa);
+TL_MUST_USE int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset);
+
+struct tl_itemlog_reader {
+    const uint8_t *p, *end;
+    struct tl_itemlog_base base;
+};
+
+/* `bytes` are borrowed; `offset` and `time` as they were given to tl_itemlog_reset(). */
+void tl_itemlog_read(struct tl_itemlog_reader *reader, struct tl_bytes bytes, uint64_t offset,
+                     uint64_t time);
+/*
+ * The next item and its position; texts and data point into the bytes. TL_EOF at the end,
+ * TL_BAD where the bytes make no sense.
+ */
+TL_MUST_USE int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item,
+                                uint64_t *position);
+
+#endif

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/part.h"
+
+#include "stf/zstf.h"
+
+#include <stdlib.h>
+
+/* ---- page sets ----------------------------------------------------------------------------- */
+
+void tl_page_set_reset(struct tl_page_set *set)
+{
+    memset(set, 0, sizeof(*set));
+    set->last = UINT64_MAX;
+}
+
+static void add_page(struct tl_page_set *set, uint64_t page)
+{
+    const uint32_t mask = 2 * TL_PART_PAGES - 1;
+    uint32_t i = (uint32_t)(page * 0x9e3779b97f4a7c15u >> 40) & mask;
+    while (set->slots[i] != 0) {
+        if (set->slots[i] == page + 1)
+            return;
+        i = (i + 1) & mask;
+    }
+    if (set->n == TL_PART_PAGES) {
+        set->full = true;
+        return;
+    }
+    set->slots[i] = page + 1;
+    set->n++;
+}
+
+void tl_page_set_add(struct tl_page_set *set, uint64_t pc, uint64_t size)
+{
+    const uint64_t first = pc >> 12, last = size > 0 ? (pc + size - 1) >> 12 : first;
+    if (set->full || (first == set->last && last == first))
+        return;
+    set->last = last;
+    for (uint64_t page = first; page - first <= 16; page++) {
+        add_page(set, page);
+        if (page == last)
+            return;
+    }
+    set->full = true; /* no block is as long as this */
+}
+
+static int compare_pages(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Append the set to the index's table, sorted, and tell the chunk where it is. */
+static int store_pages(const struct tl_page_set *set, struct tl_shard_index *index,
+                       struct tl_chunk *chunk)
+{
+    chunk->pages = (uint32_t)index->n_pages;
+    chunk->n_pages = set->full ? UINT32_MAX : set->n;
+    if (set->full || set->n == 0)
+        return TL_OK;
+    if (tl_grow(&index->pages, &index->cap_pages, index->n_pages + set->n, sizeof(uint64_t)) < 0)
+        return TL_NOMEM;
+    uint64_t *pages = index->pages + index->n_pages;
+    size_t n = 0;
+    for (size_t i = 0; i < 2 * TL_PART_PAGES; i++)
+        if (set->slots[i] != 0)
+            pages[n++] = set->slots[i] - 1;
+    qsort(pages, n, sizeof(*pages), compare_pages);
+    index->n_pages += n;
+    return TL_OK;
+}
+
+/* ---- chunks -------------------------------------------------------------------------------- */
+
+static void open_chunk(struct tl_part *part, uint32_t stf, const struct tl_flow_now *now)
+{
+    const struct tl_shard_row *row = &part->view->index.row;
+    part->open = (struct tl_chunk){
+        .first = row->first + row->n, .marker = row->markers, .stf = stf, .at = *now};
+    tl_itemlog_reset(&part->log, now->offset, now->has_time ? now->time : 0);
+    tl_page_set_reset(&part->pages);
+    part->offset_noted = part->open.first >> TL_PART_OFFSETS;
+}
+
+struct tl_part *tl_part_new(uint64_t number, uint64_t position, const struct tl_flow_now *now)
+{
+    struct tl_part *part = calloc(1, sizeof(*part));
+    if (!part || !(part->view = tl_view_new())) {
+        free(part);
+        return NULL;
+    }
+    struct tl_shard_index *index = &part->view->index;
+    index->row.number = number;
+    index->row.first = position;
+    index->row.at = *now;
+    index->row.byte_first = index->row.byte_last = now->offset;
+    index->buckets.level = TL_LEVEL_STORED;
+    open_chunk(part, 0, now);
+    return part;
+}
+
+void tl_part_free(struct tl_part *part)
+{
+    if (!part)
+        return;
+    tl_view_put(part->view);
+    tl_itemlog_fini(&part->log);
+    free(part);
+}
+
+static int add_chunk(struct tl_view *view, const struct tl_chunk *chunk, struct tl_blob *items)
+{
+    struct tl_shard_index *index = &view->index;
+    if (tl_grow(&index->chunks, &index->cap_chunks, index->n_chunks + 1, sizeof(*chunk)) < 0 ||
+        tl_grow(&view->items, &view->cap_items, index->n_chunks + 1, sizeof(*view->items)) < 0) {
+        tl_blob_put(items);
+        return TL_NOMEM;
+    }
+    view->items[index->n_chunks] = items;
+    index->chunks[index->n_chunks++] = *chunk;
+    return TL_OK;
+}
+
+static int add_frame(struct tl_view *view, const struct tl_frame *frame, struct tl_blob *stf)
+{
+    struct tl_shard_index *index = &view->index;
+    if (!stf ||
+        tl_grow(&index->frames, &index->cap_frames, index->n_frames + 1, sizeof(*frame)) < 0 ||
+        tl_grow(&view->frames, &view->cap_frames, index->n_frames + 1, sizeof(*view->frames)) < 0) {
+        tl_blob_put(stf);
+        return TL_NOMEM;
+    }
+    view->frames[index->n_frames] = stf;
+    index->frames[index->n_frames++] = *frame;
+    return TL_OK;
+}
+
+static int pack_log(const struct tl_itemlog *log, struct tl_blob **out)
+{
+    *out = NULL;
+    if (log->bytes.n == 0)
+        return TL_OK;
+    struct tl_buf packed = {0};
+    int r = tl_pack((struct tl_bytes){log->bytes.p, log->bytes.n}, 1, &packed);
+    if (r >= 0) {
+        *out = tl_blob_new((struct tl_bytes){packed.p, packed.n}, true);
+        r = *out ? TL_OK : TL_NOMEM;
+    }
+    tl_buf_fini(&packed);
+    return r;
+}
+
+static int close_chunk(struct tl_part *part)
+{
+    struct tl_chunk *c = &part->open;
+    struct tl_blob *items;
+    c->items_plain = (uint32_t)part->log.bytes.n;
+    int r = pack_log(&part->log, &items);
+    if (r < 0)
+        return r;
+    c->items_size = items ? (uint32_t)items->n : 0;
+    part->log_bytes += part->log.bytes.n;
+    r = store_pages(&part->pages, &part->view->index, c);
+    if (r < 0) {
+        tl_blob_put(items);
+        return r;
+    }
+    return add_chunk(part->view, c, items);
+}
+
+int tl_part_next_chunk(struct tl_part *part, uint32_t stf, const struct tl_flow_now *now)
+{
+    const int r = close_chunk(part);
+    if (r >= 0)
+        open_chunk(part, stf, now);
+    return r;
+}
+
+int tl_part_frame(struct tl_part *part, struct tl_bytes stf, uint64_t marker, uint64_t pc)
+{
+    struct tl_buf packed = {0};
+    int r = tl_zstf_compress(stf, 0, &packed);
+    if (r >= 0) {
+        const struct tl_frame frame = {.size = (uint32_t)packed.n,
+                                       .plain = (uint32_t)stf.n,
+                                       .marker = marker,
+                                       .pc = pc};
+        r = add_frame(part->view, &frame,
+                      tl_blob_new((struct tl_bytes){packed.p, packed.n}, true));
+    }
+    tl_buf_fini(&packed);
+    return r;
+}
+
+/* ---- what happens -------------------------------------------------------------------------- */
+
+int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t n, uint64_t pc,
+                  uint64_t size, uint32_t function)
+{
+    struct tl_shard_row *row = &part->view->index.row;
+    const uint64_t id = function == TL_NO_FUNCTION ? 0 : (uint64_t)function + 1;
+    const unsigned privilege = now->has_mode ? tl_mode_privilege(now->mode) : 15;
+    uint64_t position = row->first + row->n;
+    tl_page_set_add(&part->pages, pc, size);
+    for (uint64_t left = n; left > 0;) {
+        struct tl_bucket *b = tl_buckets_at(&part->view->index.buckets, position);
+        if (!b)
+            return TL_NOMEM;
+        const uint64_t width = UINT64_C(1) << 2 * TL_LEVEL_STORED;
+        const uint64_t room = width - position % width;
+        const uint64_t take = left < room ? left : room;
+        tl_bucket_insns(b, take, id, pc, privilege, now->depth);
+        position += take;
+        left -= take;
+    }
+    row->n += n;
+    part->open.n += n;
+    return TL_OK;
+}
+
+void tl_part_taken(struct tl_part *part)
+{
+    struct tl_shard_index *index = &part->view->index;
+    struct tl_bucket *b = tl_buckets_at(&index->buckets, index->row.first + index->row.n - 1);
+    if (b)
+        b->branches++;
+}
+
+static void note_anchor(uint32_t *n, struct tl_anchor *first, struct tl_anchor *last,
+                        const struct tl_anchor *anchor)
+{
+    if ((*n)++ == 0)
+        *first = *anchor;
+    *last = *anchor;
+}
+
+static void note_item(struct tl_part *part, const struct tl_flow_now *now,
+                      const struct tl_item *item)
+{
+    struct tl_shard_row *row = &part->view->index.row;
+    struct tl_chunk *c = &part->open;
+    c->kinds |= 1u << item->kind;
+    if (item->kind == TL_ITEM_GAP) {
+        c->gaps++;
+        row->gaps++;
+    } else if (item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_EVENT ||
+               item->kind == TL_ITEM_SOFTWARE) {
+        c->events++;
+        row->events++;
+    } else if (item->kind == TL_ITEM_TIME) {
+        const struct tl_anchor anchor = {row->first + row->n, now->time};
+        note_anchor(&c->anchors, &c->anchor_first, &c->anchor_last, &anchor);
+        note_anchor(&row->anchors, &row->anchor_first, &row->anchor_last, &anchor);
+    }
+    row->byte_last = item->offset;
+}
+
+int tl_part_item(struct tl_part *part, const struct tl_flow_now *now, const struct tl_item *item,
+                 bool point, uint64_t pc, uint32_t function)
+{
+    struct tl_shard_index *index = &part->view->index;
+    const uint64_t position = index->row.first + index->row.n;
+    const int r = tl_itemlog_add(&part->log, position - part->open.first, item);
+    if (r < 0)
+        return r;
+    note_item(part, now, item);
+    struct tl_bucket *b = tl_buckets_at(&index->buckets, position);
+    if (!b)
+        return TL_NOMEM;
+    tl_bucket_item(b, item);
+    if (item->kind == TL_ITEM_BRANCH)
+        b->branches++;
+    return point ? tl_part_insns(part, now, 1, pc, 1, function) : TL_OK;
+}
+
+int tl_part_isa(struct tl_part *part, enum tl_isa isa)
+{
+    const struct tl_shard_row *row = &part->view->index.row;
+    return tl_itemlog_add_isa(&part->log, row->first + row->n - part->open.first, isa);
+}
+
+int tl_part_offset(struct tl_part *part, uint64_t offset)
+{
+    const struct tl_shard_row *row = &part->view->index.row;
+    const uint64_t position = row->first + row->n;
+    if (position >> TL_PART_OFFSETS == part->offset_noted)
+        return TL_OK;
+    part->offset_noted = position >> TL_PART_OFFSETS;
+    return tl_itemlog_add_offset(&part->log, position - part->open.first, offset);
+}
+
+/* ---- views --------------------------------------------------------------------------------- */
+
+int tl_part_complete(struct tl_part *part, struct tl_view **out)
+{
+    struct tl_shard_index *index = &part->view->index;
+    const bool needed = part->open.n > 0 || part->log.bytes.n > 0 || index->n_chunks == 0;
+    const int r = needed ? close_chunk(part) : TL_OK;
+    if (r < 0)
+        return r;
+    /* Items behind the last frame's last marker belong to no frame: give them the last. */
+    for (size_t i = index->n_chunks; i-- > 0 && index->chunks[i].stf >= index->n_frames;)
+        index->chunks[i].stf = (uint32_t)index->n_frames - 1;
+    *out = part->view;
+    part->view = NULL;
+    return TL_OK;
+}
+
+static int copy_array(void *to, size_t *cap, const void *from, size_t n, size_t size)
+{
+    if (n == 0)
+        return TL_OK;
+    const int r = tl_grow(to, cap, n, size);
+    if (r >= 0)
+        memcpy(*(void **)to, from, n * size);
+    return r;
+}
+
+static int copy_closed(const struct tl_view *from, struct tl_view *to)
+{
+    const struct tl_shard_index *a = &from->index;
+    struct tl_shard_index *b = &to->index;
+    b->row = a->row;
+    b->buckets.level = a->buckets.level;
+    b->buckets.first = a->buckets.first;
+    if (copy_array(&b->pages, &b->cap_pages, a->pages, a->n_pages, sizeof(*a->pages)) < 0 ||
+        copy_array(&b->buckets.p, &b->buckets.cap, a->buckets.p, a->buckets.n,
+                   sizeof(*a->buckets.p)) < 0)
+        return TL_NOMEM;
+    b->n_pages = a->n_pages;
+    b->buckets.n = a->buckets.n;
+    int r = TL_OK;
+    for (size_t i = 0; r >= 0 && i < a->n_chunks; i++)
+        r = add_chunk(to, &a->chunks[i], tl_blob_get(from->items[i]));
+    for (size_t i = 0; r >= 0 && i < a->n_frames; i++)
+        r = add_frame(to, &a->frames[i], tl_blob_get(from->frames[i]));
+    return r;
+}
+
+static int copy_open(const struct tl_part *part, struct tl_bytes stf, uint64_t marker, uint64_t pc,
+                     struct tl_view *view)
+{
+    struct tl_chunk chunk = part->open;
+    struct tl_blob *items = NULL;
+    if (part->log.bytes.n > 0) {
+        items = tl_blob_new((struct tl_bytes){part->log.bytes.p, part->log.bytes.n}, false);
+        if (!items)
+            return TL_NOMEM;
+        chunk.items_size = chunk.items_plain = (uint32_t)part->log.bytes.n;
+    }
+    chunk.n_pages = UINT32_MAX;
+    int r = add_chunk(view, &chunk, items);
+    const struct tl_frame frame = {
+        .size = (uint32_t)stf.n, .plain = (uint32_t)stf.n, .marker = marker, .pc = pc};
+    if (r >= 0 && stf.n > 0)
+        r = add_frame(view, &frame, tl_blob_new(stf, false));
+    return r;
+}
+
+/* Cut what lies behind the positions that can be read. */
+static void clip(struct tl_view *view, uint64_t positions)
+{
+    struct tl_shard_index *index = &view->index;
+    index->row.n = positions;
+    const uint64_t end = index->row.first + positions;
+    for (size_t i = 0; i < index->n_chunks; i++) {
+        struct tl_chunk *c = &index->chunks[i];
+        if (c->first > end) {
+            c->first = end;
+            tl_blob_put(view->items[i]);
+            view->items[i] = NULL;
+        }
+        if (c->n > end - c->first)
+            c->n = end - c->first;
+    }
+}
+
+int tl_part_snapshot(const struct tl_part *part, struct tl_bytes stf, uint64_t marker, uint64_t pc,
+                     uint64_t positions, struct tl_view **out)
+{
+    struct tl_view *view = tl_view_new();
+    int r = view ? copy_closed(part->view, view) : TL_NOMEM;
+    if (r >= 0)
+        r = copy_open(part, stf, marker, pc, view);
+    if (r < 0) {
+        tl_view_put(view);
+        return r;
+    }
+    clip(view, positions);
+    view->open = true;
+    *out = view;
+    return TL_OK;
+}

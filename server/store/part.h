@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* The shard that is being built: its index, its closed chunks and the open one. For build.c. */
+#ifndef TL_STORE_PART_H
+#define TL_STORE_PART_H
+
+#include "store/itemlog.h"
+#include "store/view.h"
+
+#define TL_PART_PAGES   256 /* of a chunk that are listed */
+#define TL_PART_OFFSETS 10  /* a raw byte offset is noted every 2^10 positions */
+
+struct tl_page_set {
+    uint64_t slots[2 * TL_PART_PAGES]; /* page + 1, 0 free */
+    uint32_t n;
+    bool full; /* more than TL_PART_PAGES */
+    uint64_t last;
+};
+
+void tl_page_set_reset(struct tl_page_set *set);
+/* Add the pages of `size` bytes from `pc` on. */
+void tl_page_set_add(struct tl_page_set *set, uint64_t pc, uint64_t size);
+
+struct tl_part {
+    struct tl_view *view; /* closed chunks and frames */
+    struct tl_chunk open; /* pages and items not filled in before it is closed */
+    struct tl_itemlog log;
+    struct tl_page_set pages;
+    uint64_t log_bytes;     /* of all chunks, plain */
+    uint64_t offset_noted;  /* position >> TL_PART_OFFSETS of the last note of an offset */
+    uint64_t last_position; /* of the last marker, if row.markers > 0 */
+};
+
+/* Begin a shard. NULL: no memory. */
+struct tl_part *tl_part_new(uint64_t number, uint64_t position, const struct tl_flow_now *now);
+void tl_part_free(struct tl_part *part); /* NULL is fine */
+
+/* Count `n` instructions as read from `pc` on, `size` bytes. */
+TL_MUST_USE int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t n,
+                              uint64_t pc, uint64_t size, uint32_t function);
+/* Keep an item; a `point` takes a position of its own, at `pc`. */
+TL_MUST_USE int tl_part_item(struct tl_part *part, const struct tl_flow_now *now,
+                             const struct tl_item *item, bool point, uint64_t pc,
+                             uint32_t function);
+/* Note that the instructions that follow are of this instruction set. */
+TL_MUST_USE int tl_part_isa(struct tl_part *part, enum tl_isa isa);
+/* Instructions of the packet at raw byte `offset` follow: noted now and then. */
+TL_MUST_USE int tl_part_offset(struct tl_part *part, uint64_t offset);
+/* The last instruction changed the flow. */
+void tl_part_taken(struct tl_part *part);
+
+/* End the open chunk and begin the next, whose markers lie in frame `stf`. */
+TL_MUST_USE int tl_part_next_chunk(struct tl_part *part, uint32_t stf,
+                                   const struct tl_flow_now *now);
+/* Add a frame of plain `stf` records, with `marker` markers in front of it. */
+TL_MUST_USE int tl_part_frame(struct tl_part *part, struct tl_bytes stf, uint64_t marker,
+                              uint64_t pc);
+/* End the last chunk and give the view away: it is complete. The part is then only freed. */
+TL_MUST_USE int tl_part_complete(struct tl_part *part, struct tl_view **out);
+/*
+ * A copy as a view of its own. `stf`: the records of the open frame so far (n == 0: leave it
+ * out), `positions`: how many of the shard's can be read.
+ */
+TL_MUST_USE int tl_part_snapshot(const struct tl_part *part, struct tl_bytes stf, uint64_t marker,
+                                 uint64_t pc, uint64_t positions, struct tl_view **out);
+
+#endif

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/shard.h"
+
+#include "base/crc32c.h"
+#include "store/varint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+#define BODY_MAX (64u << 20)
+
+static const char footer_magic[8] = "TLSHARD1";
+
+bool tl_item_is_point(enum tl_protocol protocol, unsigned kind)
+{
+    switch (kind) {
+    case TL_ITEM_UNKNOWN:
+        return true;
+    case TL_ITEM_BRANCH:
+        return protocol == TL_PROTO_OSD_CTM;
+    case TL_ITEM_SOFTWARE:
+        return protocol == TL_PROTO_ITM || protocol == TL_PROTO_STM ||
+               protocol == TL_PROTO_OSD_STM || protocol == TL_PROTO_OSD_UART;
+    default:
+        return false;
+    }
+}
+
+void tl_flow_now_item(struct tl_flow_now *now, const struct tl_item *item)
+{
+    switch (item->kind) {
+    case TL_ITEM_MODE:
+        now->mode = item->value;
+        now->has_mode = true;
+        break;
+    case TL_ITEM_CONTEXT:
+        now->has_context = item->flags & TL_ITEM_HAS_PC;
+        now->has_vmid = item->flags & TL_ITEM_HAS_VALUE;
+        now->context = now->has_context ? item->pc : 0;
+        now->vmid = now->has_vmid ? item->value : 0;
+        break;
+    case TL_ITEM_TIME:
+        if (!now->has_time || item->value > now->time)
+            now->time = item->value;
+        now->has_time = true;
+        break;
+    case TL_ITEM_ISA:
+        now->isa = (uint8_t)item->sub;
+        break;
+    default:
+        break;
+    }
+    now->offset = item->offset;
+}
+
+void tl_shard_index_fini(struct tl_shard_index *index)
+{
+    free(index->chunks);
+    free(index->frames);
+    free(index->pages);
+    tl_buckets_fini(&index->buckets);
+    *index = (struct tl_shard_index){0};
+}
+
+/* ---- packing ------------------------------------------------------------------------------- */
+
+int tl_pack(struct tl_bytes plain, int level, struct tl_buf *out)
+{
+    const size_t bound = ZSTD_compressBound(plain.n);
+    if (tl_buf_reserve(out, bound) < 0)
+        return TL_NOMEM;
+    const size_t n = ZSTD_compress(out->p + out->n, bound, plain.p, plain.n, level);
+    if (ZSTD_isError(n))
+        return TL_NOMEM;
+    out->n += n;
+    return TL_OK;
+}
+
+int tl_unpack(struct tl_bytes packed, size_t limit, struct tl_buf *out)
+{
+    const unsigned long long size = ZSTD_getFrameContentSize(packed.p, packed.n);
+    if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN)
+        return TL_BAD;
+    if (size > limit)
+        return TL_LIMIT;
+    if (tl_buf_reserve(out, (size_t)size) < 0)
+        return TL_NOMEM;
+    const size_t n = ZSTD_decompress(out->p + out->n, (size_t)size, packed.p, packed.n);
+    if (ZSTD_isError(n) || n != size)
+        return TL_BAD;
+    out->n += n;
+    return TL_OK;
+}
+
+/* ---- encoding ------------------------------------------------------------------------------ */
+
+/* A list of numbers, written and read by the same function each: the two cannot drift apart. */
+struct codec {
+    struct tl_buf *out;          /* writing */
+    struct tl_varint_reader *in; /* reading, if out is NULL */
+    int result;
+};
+
+static void number(struct codec *c, uint64_t *v)
+{
+    if (!c->out)
+        *v = tl_varint_get(c->in);
+    else if (c->result >= 0)
+        c->result = tl_varint_add(c->out, *v);
+}
+
+static void number32(struct codec *c, uint32_t *v)
+{
+    uint64_t wide = *v;
+    number(c, &wide);
+    *v = (uint32_t)wide;
+}
+
+static void code_now(struct codec *c, struct tl_flow_now *now)
+{
+    uint64_t bits = (uint64_t)now->isa << 4 | now->has_mode | now->has_context << 1 |
+                    now->has_vmid << 2 | now->has_time << 3;
+    number(c, &bits);
+    now->isa = (uint8_t)(bits >> 4);
+    now->has_mode = bits & 1;
+    now->has_context = bits & 2;
+    now->has_vmid = bits & 4;
+    now->has_time = bits & 8;
+    number(c, &now->mode);
+    number(c, &now->context);
+    number(c, &now->vmid);
+    number(c, &now->time);
+    number(c, &now->offset);
+    number32(c, &now->depth);
+}
+
+static void code_anchors(struct codec *c, uint32_t *n, struct tl_anchor *first,
+                         struct tl_anchor *last)
+{
+    number32(c, n);
+    if (*n == 0)
+        return;
+    number(c, &first->position);
+    number(c, &first->time);
+    number(c, &last->position);
+    number(c, &last->time);
+}
+
+static void code_row(struct codec *c, struct tl_shard_row *row)
+{
+    number(c, &row->number);
+    number(c, &row->first);
+    number(c, &row->n);
+    number(c, &row->items);
+    number(c, &row->markers);
+    number(c, &row->byte_first);
+    number(c, &row->byte_last);
+    number(c, &row->events);
+    number(c, &row->gaps);
+    code_anchors(c, &row->anchors, &row->anchor_first, &row->anchor_last);
+    code_now(c, &row->at);
+}
+
+static void code_chunk(struct codec *c, struct tl_chunk *chunk)
+{
+    number(c, &chunk->first);
+    number(c, &chunk->n);
+    number(c, &chunk->marker);
+    number32(c, &chunk->stf);
+    number32(c, &chunk->events);
+    number32(c, &chunk->gaps);
+    number32(c, &chunk->kinds);
+    code_now(c, &chunk->at);
+    code_anchors(c, &chunk->anchors, &chunk->anchor_first, &chunk->anchor_last);
+    number(c, &chunk->items_offset);
+    number32(c, &chunk->items_size);
+    number32(c, &chunk->items_plain);
+    number32(c, &chunk->items_crc);
+    number32(c, &chunk->pages);
+    number32(c, &chunk->n_pages);
+}
+
+static void code_frame(struct codec *c, struct tl_frame *frame)
+{
+    number(c, &frame->offset);
+    number32(c, &frame->size);
+    number32(c, &frame->plain);
+    number32(c, &frame->crc);
+    number(c, &frame->marker);
+    number(c, &frame->pc);
+}
+
+static void code_pages(struct codec *c, uint64_t *pages, size_t n)
+{
+    uint64_t last = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t step = pages[i] - last; /* wraps where the next chunk's pages begin */
+        number(c, &step);
+        pages[i] = last += step;
+    }
+}
+
+int tl_flow_now_encode(const struct tl_flow_now *now, struct tl_buf *out)
+{
+    struct tl_flow_now copy = *now;
+    struct codec c = {.out = out};
+    code_now(&c, &copy);
+    return c.result;
+}
+
+int tl_flow_now_decode(struct tl_flow_now *now, struct tl_bytes bytes)
+{
+    struct tl_varint_reader r = {bytes.p, bytes.p + bytes.n, false};
+    struct codec c = {.in = &r};
+    *now = (struct tl_flow_now){0};
+    code_now(&c, now);
+    return r.bad ? TL_BAD : TL_OK;
+}
+
+static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
+{
+    struct codec c = {.out = out};
+    struct tl_shard_row row = index->row;
+    uint64_t counts[] = {index->n_chunks, index->n_frames, index->n_pages};
+    code_row(&c, &row);
+    for (size_t i = 0; i < 3; i++)
+        number(&c, &counts[i]);
+    for (size_t i = 0; i < index->n_chunks; i++)
+        code_chunk(&c, &index->chunks[i]);
+    for (size_t i = 0; i < index->n_frames; i++)
+        code_frame(&c, &index->frames[i]);
+    code_pages(&c, index->pages, index->n_pages);
+    return c.result < 0 ? c.result : tl_buckets_encode(&index->buckets, out);
+}
+
+static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint64_t items, uint64_t body,
+                         struct tl_bytes frame)
+{
+    memset(footer, 0, TL_SHARD_FOOTER);
+    memcpy(footer, footer_magic, 8);
+    tl_put_le32(footer + 8, TL_SHARD_VERSION);
+    tl_put_le32(footer + 12, tl_crc32c(0, frame.p, frame.n));
+    tl_put_le64(footer + 16, items);
+    tl_put_le64(footer + 24, body);
+    tl_put_le64(footer + 32, frame.n);
+    tl_put_le32(footer + 44, tl_crc32c(0, footer, 44));
+}
+
+int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t base, struct tl_buf *out)
+{
+    struct tl_buf body = {0};
+    const size_t begin = out->n;
+    int r = encode_body(index, &body);
+    if (r >= 0)
+        r = tl_pack((struct tl_bytes){body.p, body.n}, 3, out);
+    tl_buf_fini(&body);
+    if (r < 0)
+        return r;
+    uint8_t footer[TL_SHARD_FOOTER];
+    write_footer(footer, base, base + begin, (struct tl_bytes){out->p + begin, out->n - begin});
+    return tl_buf_add(out, footer, sizeof(footer));
+}
+
+/* ---- decoding ------------------------------------------------------------------------------ */
+
+int tl_shard_footer_read(const uint8_t bytes[static TL_SHARD_FOOTER], uint64_t size,
+                         struct tl_shard_footer *out)
+{
+    if (memcmp(bytes, footer_magic, 8) != 0 || tl_le32(bytes + 8) != TL_SHARD_VERSION ||
+        tl_le32(bytes + 44) != tl_crc32c(0, bytes, 44))
+        return TL_BAD;
+    out->body_crc = tl_le32(bytes + 12);
+    out->items = tl_le64(bytes + 16);
+    out->body = tl_le64(bytes + 24);
+    out->body_size = tl_le64(bytes + 32);
+    const uint64_t end = size - TL_SHARD_FOOTER;
+    if (out->items > out->body || out->body > end || out->body_size != end - out->body)
+        return TL_BAD;
+    return TL_OK;
+}
+
+/* Does everything that the index says lie where it can? */
+static bool plausible(const struct tl_shard_index *index, const struct tl_shard_footer *footer)
+{
+    uint64_t position = index->row.first;
+    for (size_t i = 0; i < index->n_chunks; i++) {
+        const struct tl_chunk *c = &index->chunks[i];
+        if (c->first != position || c->stf >= index->n_frames || c->n > index->row.n)
+            return false;
+        if (c->items_size > 0 && (c->items_offset < footer->items ||
+                                  c->items_offset > footer->body ||
+                                  c->items_size > footer->body - c->items_offset))
+            return false;
+        if (c->n_pages != UINT32_MAX &&
+            (c->pages > index->n_pages || c->n_pages > index->n_pages - c->pages))
+            return false;
+        position += c->n;
+    }
+    for (size_t i = 0; i < index->n_frames; i++)
+        if (index->frames[i].offset > footer->items ||
+            index->frames[i].size > footer->items - index->frames[i].offset)
+            return false;
+    return position == index->row.first + index->row.n && index->n_chunks > 0;
+}
+
+static int decode_body(struct tl_shard_index *out, struct tl_bytes body)
+{
+    struct tl_varint_reader r = {body.p, body.p + body.n, false};
+    struct codec c = {.in = &r};
+    code_row(&c, &out->row);
+    const uint64_t n_chunks = tl_varint_get(&r), n_frames = tl_varint_get(&r),
+                   n_pages = tl_varint_get(&r);
+    if (r.bad || n_chunks > body.n || n_frames > body.n || n_pages > body.n)
+        return TL_BAD;
+    if (tl_grow(&out->chunks, &out->cap_chunks, n_chunks + 1, sizeof(*out->chunks)) < 0 ||
+        tl_grow(&out->frames, &out->cap_frames, n_frames + 1, sizeof(*out->frames)) < 0 ||
+        tl_grow(&out->pages, &out->cap_pages, n_pages + 1, sizeof(*out->pages)) < 0)
+        return TL_NOMEM;
+    memset(out->chunks, 0, n_chunks * sizeof(*out->chunks));
+    memset(out->frames, 0, n_frames * sizeof(*out->frames));
+    for (; out->n_chunks < n_chunks; out->n_chunks++)
+        code_chunk(&c, &out->chunks[out->n_chunks]);
+    for (; out->n_frames < n_frames; out->n_frames++)
+        code_frame(&c, &out->frames[out->n_frames]);
+    out->n_pages = n_pages;
+    code_pages(&c, out->pages, n_pages);
+    if (r.bad)
+        return TL_BAD;
+    return tl_buckets_decode(&out->buckets, (struct tl_bytes){r.p, (size_t)(r.end - r.p)});
+}
+
+int tl_shard_index_decode(struct tl_shard_index *out, struct tl_bytes body,
+                          const struct tl_shard_footer *footer)
+{
+    struct tl_buf plain = {0};
+    *out = (struct tl_shard_index){0};
+    if (body.n != footer->body_size || tl_crc32c(0, body.p, body.n) != footer->body_crc)
+        return TL_BAD;
+    int r = tl_unpack(body, BODY_MAX, &plain);
+    if (r >= 0)
+        r = decode_body(out, (struct tl_bytes){plain.p, plain.n});
+    tl_buf_fini(&plain);
+    if (r >= 0 && !plausible(out, footer))
+        r = TL_BAD;
+    if (r < 0)
+        tl_shard_index_fini(out);
+    out->row.size = footer->body + footer->body_size + TL_SHARD_FOOTER;
+    return r;
+}
+
+/* ---- looking things up --------------------------------------------------------------------- */
+
+size_t tl_shard_chunk_at(const struct tl_shard_index *index, uint64_t position)
+{
+    size_t low = 0, high = index->n_chunks;
+    while (low + 1 < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (index->chunks[middle].first <= position)
+            low = middle;
+        else
+            high = middle;
+    }
+    /* Chunks of items alone share their position with the next: begin with the first of them. */
+    while (low > 0 && index->chunks[low - 1].first == position)
+        low--;
+    return low;
+}
+
+bool tl_shard_has_page(const struct tl_shard_index *index, const struct tl_chunk *chunk,
+                       uint64_t from, uint64_t to)
+{
+    if (chunk->n_pages == UINT32_MAX)
+        return true;
+    const uint64_t *pages = index->pages + chunk->pages;
+    size_t low = 0, high = chunk->n_pages;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (pages[middle] < from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < chunk->n_pages && pages[low] <= to;
+}
+
+char *tl_shard_key(char out[static 192], const char *trace, uint64_t generation,
+                   const char *stream, uint64_t number)
+{
+    snprintf(out, 192, "t/%s/%" PRIu64 "/%s/%06" PRIu64 ".zstf", trace, generation, stream, number);
+    return out;
+}

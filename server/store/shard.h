@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shards: a run of consecutive positions of a stream as one object, a complete .zstf of its own
+ * with a private index behind the chunk index, where other STF tools do not look.
+ *
+ * A position is an executed instruction with known encoding (a marker of the STF) or unknown one
+ * (UNKNOWN), in streams of branches alone (OSD CTM) a BRANCH, in software trace a SOFTWARE item.
+ *
+ * The private index divides the shard's positions into index chunks. An index chunk never
+ * crosses a chunk of the .zstf, but a .zstf chunk may have several, where there are many items
+ * and few instructions. Layout, from the end of the .zstf's own index on:
+ *
+ *     item blocks   of each index chunk: its item log (itemlog.h) as a zstd frame
+ *     body          a zstd frame of: shard values, index chunks, checksums of the .zstf's
+ *                   frames, page sets, tile buckets of TL_LEVEL_STORED
+ *     footer        48 bytes: "TLSHARD1", u32 version 1, u32 crc32c of the body frame,
+ *                   u64 offset of the first item block in the file, u64 offset of the body frame,
+ *                   u64 its size, u32 0, u32 crc32c of the 44 footer bytes before
+ *
+ * Everything in it can be rebuilt from the raw bytes; nothing of the .zstf depends on it.
+ */
+#ifndef TL_STORE_SHARD_H
+#define TL_STORE_SHARD_H
+
+#include "setup/setup.h"
+#include "store/bucket.h"
+
+#define TL_SHARD_FOOTER  48
+#define TL_SHARD_VERSION 1
+
+/* Is every item of this kind a position of a stream of this protocol? */
+bool tl_item_is_point(enum tl_protocol protocol, unsigned kind);
+
+/* What is in force where a chunk begins. */
+struct tl_flow_now {
+    uint64_t mode;    /* if has_mode */
+    uint64_t context; /* if has_context */
+    uint64_t vmid;    /* if has_vmid */
+    uint64_t time;    /* largest timestamp so far, if has_time */
+    uint64_t offset;  /* raw byte offset of the last item */
+    uint32_t depth;   /* of the call stack */
+    uint8_t isa;      /* enum tl_isa of the next instruction */
+    bool has_mode, has_context, has_vmid, has_time;
+};
+
+/* Apply an item that is no BLOCK. */
+void tl_flow_now_item(struct tl_flow_now *now, const struct tl_item *item);
+
+/* A timestamp and the position in front of which it stands. */
+struct tl_anchor {
+    uint64_t position;
+    uint64_t time; /* ticks, made monotone: never less than an earlier one of the stream */
+};
+
+struct tl_chunk {
+    uint64_t first;  /* position, in the stream */
+    uint64_t n;      /* positions */
+    uint64_t marker; /* markers of the shard in front of it */
+    uint32_t stf;    /* chunk of the .zstf that holds its markers */
+    uint32_t events; /* exceptions, hardware events, software trace */
+    uint32_t gaps;
+    uint32_t kinds;        /* bit set of enum tl_item_kind, of its items */
+    struct tl_flow_now at; /* where it begins */
+    uint32_t anchors;      /* timestamps in it */
+    struct tl_anchor anchor_first, anchor_last; /* if anchors > 0 */
+    uint64_t items_offset; /* in the file; of a live shard unused */
+    uint32_t items_size;   /* packed; 0: it has no items */
+    uint32_t items_plain;
+    uint32_t items_crc; /* of the packed bytes */
+    uint32_t pages;     /* first of its page numbers in the shard's table */
+    uint32_t n_pages;   /* UINT32_MAX: too many, not listed */
+};
+
+/* A chunk of the .zstf. */
+struct tl_frame {
+    uint64_t offset; /* in the file */
+    uint32_t size;   /* packed */
+    uint32_t plain;
+    uint32_t crc;    /* of the packed bytes */
+    uint64_t marker; /* markers of the shard in front of it */
+    uint64_t pc;     /* of its first instruction; 0 in the first one, whose header tells */
+};
+
+/* What the catalog knows of a shard, and the body repeats. */
+struct tl_shard_row {
+    uint64_t number; /* 0, 1, … in the stream */
+    uint64_t first;  /* position */
+    uint64_t n;      /* positions */
+    uint64_t items;  /* items at position first + n that are in this shard already */
+    uint64_t markers;
+    uint64_t byte_first, byte_last; /* raw offsets of its first and last item */
+    uint64_t events, gaps;
+    uint32_t anchors;
+    struct tl_anchor anchor_first, anchor_last;
+    struct tl_flow_now at; /* where it begins */
+    uint64_t size;         /* bytes of the object */
+};
+
+struct tl_shard_index {
+    struct tl_shard_row row;
+    struct tl_chunk *chunks;
+    size_t n_chunks, cap_chunks;
+    struct tl_frame *frames;
+    size_t n_frames, cap_frames;
+    uint64_t *pages; /* page numbers (pc >> 12) of all chunks, rising within each */
+    size_t n_pages, cap_pages;
+    struct tl_buckets buckets;
+};
+
+void tl_shard_index_fini(struct tl_shard_index *index);
+
+/*
+ * Append the private index's body and footer to `out`, which holds a private index that begins
+ * at file offset `base` and already has the item blocks. TL_NOMEM.
+ */
+TL_MUST_USE int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t base,
+                                      struct tl_buf *out);
+
+struct tl_shard_footer {
+    uint64_t items;     /* offset of the first item block */
+    uint64_t body;      /* offset of the body frame */
+    uint64_t body_size;
+    uint32_t body_crc;
+};
+/* Read the footer, the last TL_SHARD_FOOTER bytes of a file of `size` bytes. TL_BAD. */
+TL_MUST_USE int tl_shard_footer_read(const uint8_t bytes[static TL_SHARD_FOOTER], uint64_t size,
+                                     struct tl_shard_footer *out);
+/* Decode a body frame; checks that everything lies inside the file. TL_BAD, TL_NOMEM. */
+TL_MUST_USE int tl_shard_index_decode(struct tl_shard_index *out, struct tl_bytes body,
+                                      const struct tl_shard_footer *footer);
+
+/* Index of the chunk that holds `position` (the last that begins at or before it). */
+size_t tl_shard_chunk_at(const struct tl_shard_index *index, uint64_t position);
+/* May the chunk hold an instruction whose page lies in [from, to]? */
+bool tl_shard_has_page(const struct tl_shard_index *index, const struct tl_chunk *chunk,
+                       uint64_t from, uint64_t to);
+
+/* Catalog blobs of a row's parts that are no columns. */
+TL_MUST_USE int tl_flow_now_encode(const struct tl_flow_now *now, struct tl_buf *out);
+TL_MUST_USE int tl_flow_now_decode(struct tl_flow_now *now, struct tl_bytes bytes);
+
+/* "t/<trace>/<generation>/<stream>/<number>.zstf" into `out`; returns it. */
+char *tl_shard_key(char out[static 192], const char *trace, uint64_t generation,
+                   const char *stream, uint64_t number);
+
+/* zstd helpers for what is not STF. TL_NOMEM; TL_BAD, TL_LIMIT (more than `limit` bytes). */
+TL_MUST_USE int tl_pack(struct tl_bytes plain, int level, struct tl_buf *out);
+TL_MUST_USE int tl_unpack(struct tl_bytes packed, size_t limit, struct tl_buf *out);
+
+#endif

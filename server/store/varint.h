@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Variable-length integers as in protobuf: 7 bits a byte, lowest first. Writing grows a buffer;
+ * reading has a sticky error, so that a whole structure is read and checked once.
+ */
+#ifndef TL_STORE_VARINT_H
+#define TL_STORE_VARINT_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+
+static inline size_t tl_varint_put(uint8_t out[static 10], uint64_t v)
+{
+    size_t n = 0;
+    while (v >= 0x80) {
+        out[n++] = (uint8_t)(v | 0x80);
+        v >>= 7;
+    }
+    out[n++] = (uint8_t)v;
+    return n;
+}
+
+static inline uint64_t tl_zigzag(int64_t v)
+{
+    return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+}
+
+static inline int64_t tl_unzigzag(uint64_t v)
+{
+    return (int64_t)(v >> 1 ^ -(v & 1));
+}
+
+TL_MUST_USE static inline int tl_varint_add(struct tl_buf *out, uint64_t v)
+{
+    uint8_t bytes[10];
+    return tl_buf_add(out, bytes, tl_varint_put(bytes, v));
+}
+
+struct tl_varint_reader {
+    const uint8_t *p, *end;
+    bool bad; /* a number was cut or too long: all later ones are 0 */
+};
+
+static inline uint64_t tl_varint_get(struct tl_varint_reader *r)
+{
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        if (r->p == r->end)
+            break;
+        const uint8_t byte = *r->p++;
+        v |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return v;
+    }
+    r->bad = true;
+    r->p = r->end;
+    return 0;
+}
+
+static inline int64_t tl_varint_get_signed(struct tl_varint_reader *r)
+{
+    return tl_unzigzag(tl_varint_get(r));
+}
+
+/* `n` bytes, or NULL and `bad`. */
+static inline const uint8_t *tl_varint_bytes(struct tl_varint_reader *r, uint64_t n)
+{
+    if ((uint64_t)(r->end - r->p) < n) {
+        r->bad = true;
+        r->p = r->end;
+        return NULL;
+    }
+    const uint8_t *p = r->p;
+    r->p += n;
+    return p;
+}
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/view.h"
+
+#include "base/crc32c.h"
+#include "stf/zstf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Read with the footer, so that most shards take one read to open. */
+#define TAIL_READ  (96u << 10)
+#define FRAME_MAX  (256u << 20) /* plain bytes of a frame or item block */
+
+struct tl_blob *tl_blob_new(struct tl_bytes bytes, bool packed)
+{
+    struct tl_blob *blob = malloc(sizeof(*blob) + bytes.n);
+    if (!blob)
+        return NULL;
+    atomic_init(&blob->refs, 1);
+    blob->packed = packed;
+    blob->n = bytes.n;
+    if (bytes.n > 0)
+        memcpy(blob->p, bytes.p, bytes.n);
+    return blob;
+}
+
+struct tl_blob *tl_blob_get(struct tl_blob *blob)
+{
+    if (blob)
+        atomic_fetch_add_explicit(&blob->refs, 1, memory_order_relaxed);
+    return blob;
+}
+
+void tl_blob_put(struct tl_blob *blob)
+{
+    if (blob && atomic_fetch_sub_explicit(&blob->refs, 1, memory_order_acq_rel) == 1)
+        free(blob);
+}
+
+struct tl_view *tl_view_new(void)
+{
+    struct tl_view *view = calloc(1, sizeof(*view));
+    if (view)
+        atomic_init(&view->refs, 1);
+    return view;
+}
+
+struct tl_view *tl_view_get(struct tl_view *view)
+{
+    atomic_fetch_add_explicit(&view->refs, 1, memory_order_relaxed);
+    return view;
+}
+
+void tl_view_put(struct tl_view *view)
+{
+    if (!view || atomic_fetch_sub_explicit(&view->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; view->frames && i < view->index.n_frames; i++)
+        tl_blob_put(view->frames[i]);
+    for (size_t i = 0; view->items && i < view->index.n_chunks; i++)
+        tl_blob_put(view->items[i]);
+    free(view->frames);
+    free(view->items);
+    tl_shard_index_fini(&view->index);
+    free(view);
+}
+
+/* ---- stored shards ------------------------------------------------------------------------- */
+
+static int damaged(struct tl_fail *fail, uint64_t offset, const char *key, const char *what)
+{
+    return tl_fail_at(fail, TL_BAD, offset, "%s: %s is damaged; decode the trace again", key, what);
+}
+
+/* The body frame into `body`, read again from the store only where `tail` does not hold it. */
+static int read_body(struct tl_backend *backend, const char *key, uint64_t size,
+                     const struct tl_buf *tail, const struct tl_shard_footer *footer,
+                     struct tl_buf *body, struct tl_fail *fail)
+{
+    const uint64_t tail_at = size - tail->n;
+    if (footer->body >= tail_at)
+        return tl_buf_add(body, tail->p + (footer->body - tail_at), footer->body_size);
+    return backend->ops->get(backend, key, footer->body, footer->body_size, body, fail);
+}
+
+static int read_index(struct tl_shard_index *index, struct tl_backend *backend, const char *key,
+                      struct tl_fail *fail)
+{
+    struct tl_buf tail = {0}, body = {0};
+    struct tl_shard_footer footer;
+    uint64_t size;
+    int r = backend->ops->size(backend, key, &size, fail);
+    if (r >= 0 && size < TL_SHARD_FOOTER + TL_ZSTF_HEAD)
+        r = damaged(fail, 0, key, "the shard");
+    if (r >= 0) {
+        const uint64_t n = size < TAIL_READ ? size : TAIL_READ;
+        r = backend->ops->get(backend, key, size - n, n, &tail, fail);
+        if (r >= 0 && tail.n != n)
+            r = damaged(fail, size, key, "the shard");
+    }
+    if (r >= 0 && tl_shard_footer_read(tail.p + tail.n - TL_SHARD_FOOTER, size, &footer) < 0)
+        r = damaged(fail, size - TL_SHARD_FOOTER, key, "the index's footer");
+    if (r >= 0)
+        r = read_body(backend, key, size, &tail, &footer, &body, fail);
+    if (r >= 0) {
+        r = tl_shard_index_decode(index, (struct tl_bytes){body.p, body.n}, &footer);
+        if (r == TL_BAD)
+            damaged(fail, footer.body, key, "the index");
+    }
+    tl_buf_fini(&tail);
+    tl_buf_fini(&body);
+    return r;
+}
+
+int tl_view_open(struct tl_view **out, struct tl_backend *backend, const char *key,
+                 struct tl_fail *fail)
+{
+    struct tl_view *view = tl_view_new();
+    if (!view)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    view->backend = backend;
+    snprintf(view->key, sizeof(view->key), "%s", key);
+    const int r = read_index(&view->index, backend, key, fail);
+    if (r < 0) {
+        tl_view_put(view);
+        return r;
+    }
+    *out = view;
+    return TL_OK;
+}
+
+/* `size` packed bytes at `offset` with checksum `crc`, unpacked to `out`. */
+static int stored_bytes(const struct tl_view *view, uint64_t offset, uint32_t size, uint32_t crc,
+                        uint32_t plain, struct tl_buf *out, struct tl_fail *fail)
+{
+    struct tl_buf packed = {0};
+    const size_t before = out->n;
+    int r = view->backend->ops->get(view->backend, view->key, offset, size, &packed, fail);
+    if (r >= 0 && (packed.n != size || tl_crc32c(0, packed.p, packed.n) != crc))
+        r = damaged(fail, offset, view->key, "a block");
+    if (r >= 0) {
+        r = tl_unpack((struct tl_bytes){packed.p, packed.n}, FRAME_MAX, out);
+        if (r == TL_BAD || r == TL_LIMIT || (r >= 0 && out->n - before != plain))
+            r = damaged(fail, offset, view->key, "a block");
+    }
+    tl_buf_fini(&packed);
+    return r;
+}
+
+static int blob_bytes(const struct tl_blob *blob, struct tl_buf *out)
+{
+    if (!blob)
+        return TL_OK;
+    const struct tl_bytes bytes = {blob->p, blob->n};
+    return blob->packed ? tl_unpack(bytes, FRAME_MAX, out) : tl_buf_add(out, bytes.p, bytes.n);
+}
+
+int tl_view_items(const struct tl_view *view, size_t i, struct tl_buf *out, struct tl_fail *fail)
+{
+    const struct tl_chunk *c = &view->index.chunks[i];
+    if (!view->backend)
+        return blob_bytes(view->items[i], out);
+    if (c->items_size == 0)
+        return TL_OK;
+    return stored_bytes(view, c->items_offset, c->items_size, c->items_crc, c->items_plain, out,
+                        fail);
+}
+
+int tl_view_frame(const struct tl_view *view, size_t i, struct tl_buf *out, struct tl_fail *fail)
+{
+    const struct tl_frame *f = &view->index.frames[i];
+    if (!view->backend)
+        return blob_bytes(view->frames[i], out);
+    return stored_bytes(view, f->offset, f->size, f->crc, f->plain, out, fail);
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+static int write_frames(const struct tl_view *view, struct tl_zstf_writer *writer,
+                        uint64_t per_chunk, struct tl_shard_index *index, struct tl_buf *out)
+{
+    int r = tl_zstf_writer_begin(writer, out);
+    for (size_t i = 0; r >= 0 && i < index->n_frames; i++) {
+        struct tl_frame *f = &index->frames[i];
+        const struct tl_bytes bytes = {view->frames[i]->p, view->frames[i]->n};
+        const uint64_t left = index->row.markers - f->marker;
+        f->offset = out->n;
+        f->size = (uint32_t)bytes.n;
+        f->crc = tl_crc32c(0, bytes.p, bytes.n);
+        r = tl_zstf_writer_frame(writer, bytes, f->plain, left < per_chunk ? left : per_chunk,
+                                 f->pc, out);
+    }
+    return r;
+}
+
+static int write_items(const struct tl_view *view, uint64_t base, struct tl_shard_index *index,
+                       struct tl_buf *private)
+{
+    for (size_t i = 0; i < index->n_chunks; i++) {
+        const struct tl_blob *blob = view->items[i];
+        struct tl_chunk *c = &index->chunks[i];
+        c->items_offset = base + private->n;
+        c->items_size = blob ? (uint32_t)blob->n : 0;
+        c->items_crc = blob ? tl_crc32c(0, blob->p, blob->n) : 0;
+        const int r = blob ? tl_buf_add(private, blob->p, blob->n) : TL_OK;
+        if (r < 0)
+            return r;
+    }
+    return TL_OK;
+}
+
+/* Copies of the parts of the index that get offsets, the rest borrowed. */
+static int borrow_index(const struct tl_shard_index *from, struct tl_shard_index *to)
+{
+    *to = *from;
+    to->chunks = malloc((from->n_chunks + 1) * sizeof(*to->chunks));
+    to->frames = malloc((from->n_frames + 1) * sizeof(*to->frames));
+    if (!to->chunks || !to->frames) {
+        free(to->chunks);
+        free(to->frames);
+        return TL_NOMEM;
+    }
+    memcpy(to->chunks, from->chunks, from->n_chunks * sizeof(*to->chunks));
+    memcpy(to->frames, from->frames, from->n_frames * sizeof(*to->frames));
+    return TL_OK;
+}
+
+int tl_view_encode(const struct tl_view *view, uint64_t markers_per_chunk, struct tl_buf *out,
+                   struct tl_fail *fail)
+{
+    struct tl_shard_index index;
+    struct tl_zstf_writer *writer = NULL;
+    struct tl_buf private = {0};
+    uint8_t head[TL_ZSTF_HEAD];
+    int r = borrow_index(&view->index, &index);
+    if (r < 0)
+        return tl_fail_set(fail, r, "no memory");
+    r = tl_zstf_writer_new(&writer, markers_per_chunk, 0);
+    if (r >= 0)
+        r = write_frames(view, writer, markers_per_chunk, &index, out);
+    if (r >= 0) {
+        const uint64_t base = out->n + 8 + 24 * index.n_frames;
+        r = write_items(view, base, &index, &private);
+        if (r >= 0)
+            r = tl_shard_index_encode(&index, base, &private);
+    }
+    if (r >= 0)
+        r = tl_zstf_writer_finish(writer, (struct tl_bytes){private.p, private.n}, out, head);
+    if (r >= 0)
+        memcpy(out->p, head, sizeof(head));
+    tl_zstf_writer_free(writer);
+    tl_buf_fini(&private);
+    free(index.chunks);
+    free(index.frames);
+    return r < 0 ? tl_fail_set(fail, r, "cannot make a shard: %s", tl_err_name(r)) : TL_OK;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A view: one shard as it can be read, whether it is sealed in the store or still growing in
+ * memory. Immutable and shared by reference count: a growing shard's view is a snapshot.
+ */
+#ifndef TL_STORE_VIEW_H
+#define TL_STORE_VIEW_H
+
+#include "store/backend.h"
+#include "store/shard.h"
+
+#include <stdatomic.h>
+
+/* Immutable bytes, shared. */
+struct tl_blob {
+    atomic_uint refs;
+    bool packed; /* a zstd frame, else plain */
+    size_t n;
+    uint8_t p[];
+};
+
+/* A copy of `bytes`; NULL: no memory. */
+struct tl_blob *tl_blob_new(struct tl_bytes bytes, bool packed);
+struct tl_blob *tl_blob_get(struct tl_blob *blob);
+void tl_blob_put(struct tl_blob *blob); /* NULL is fine */
+
+struct tl_view {
+    atomic_uint refs;
+    struct tl_shard_index index; /* row.size == 0: it is not stored */
+    bool open;                   /* it may still grow */
+    /* In memory: */
+    struct tl_blob **frames; /* one per index.frames */
+    struct tl_blob **items;  /* one per index.chunks, NULL where there are none */
+    size_t cap_frames, cap_items;
+    /* In the store: */
+    struct tl_backend *backend;
+    char key[192];
+};
+
+/* A view of nothing, to be filled in; NULL: no memory. */
+struct tl_view *tl_view_new(void);
+struct tl_view *tl_view_get(struct tl_view *view);
+void tl_view_put(struct tl_view *view); /* NULL is fine */
+
+/*
+ * Open a stored shard by its index. `backend` is borrowed for the view's life. TL_BAD: damaged;
+ * TL_NOTFOUND, TL_IO, TL_NOMEM.
+ */
+TL_MUST_USE int tl_view_open(struct tl_view **out, struct tl_backend *backend, const char *key,
+                             struct tl_fail *fail);
+
+/* Append chunk i's item log, plain, to `out`. TL_BAD, TL_IO, TL_NOMEM. */
+TL_MUST_USE int tl_view_items(const struct tl_view *view, size_t i, struct tl_buf *out,
+                              struct tl_fail *fail);
+/* Append the plain STF records of frame i to `out`. */
+TL_MUST_USE int tl_view_frame(const struct tl_view *view, size_t i, struct tl_buf *out,
+                              struct tl_fail *fail);
+
+/* Append the shard's file, made of a view in memory that will not grow. TL_NOMEM. */
+TL_MUST_USE int tl_view_encode(const struct tl_view *view, uint64_t markers_per_chunk,
+                               struct tl_buf *out, struct tl_fail *fail);
+
+/*
+ * Check every byte of a stored shard: container, checksums, and that each frame holds the
+ * markers that the index says. Returns the number of findings; a line for each goes to `report`.
+ */
+TL_MUST_USE int tl_view_verify(struct tl_backend *backend, const char *key, struct tl_buf *report,
+                               struct tl_fail *fail);
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/walk.h"
+
+#include "stf/close.h"
+#include "store/itemlog.h"
+
+#include <stdlib.h>
+
+void tl_walk_fini(struct tl_walk *walk)
+{
+    free(walk->items);
+    free(walk->positions);
+    free(walk->blocks);
+    tl_buf_fini(&walk->code);
+    tl_buf_fini(&walk->stf);
+    tl_buf_fini(&walk->log);
+    tl_buf_fini(&walk->frame);
+    tl_view_put(walk->view);
+    *walk = (struct tl_walk){0};
+}
+
+/* ---- STF records to instructions ------------------------------------------------------------ */
+
+struct insn {
+    uint64_t pc;
+    uint64_t next;    /* where the flow goes */
+    uint32_t opcode;
+    uint8_t size;     /* bytes of the instruction */
+    uint8_t code[TL_STF_INSN_MAX]; /* if size is not 2 or 4 */
+};
+
+/* The other records of a group. Returns the record's size, or < 0. */
+static int other_record(struct tl_bytes rest, struct insn *insn, uint64_t *pc, bool *has_next)
+{
+    static const struct tl_stf_layout layout; /* our shards have the 32-bit layout */
+    const int size = tl_stf_record_size(&layout, rest);
+    if (size < 0 || (size_t)size > rest.n)
+        return TL_BAD;
+    switch (rest.p[0]) {
+    case TL_STF_FORCE_PC:
+        *pc = tl_le64(rest.p + 1);
+        break;
+    case TL_STF_INST_PC_TARGET:
+    case TL_STF_EVENT_PC_TARGET:
+        insn->next = tl_le64(rest.p + 1);
+        *has_next = true;
+        break;
+    case TL_STF_INST_MICROOP:
+        for (uint8_t i = 0; i < rest.p[1] && i < 4 && insn->size < TL_STF_INSN_MAX; i++)
+            insn->code[insn->size++] = rest.p[2 + i];
+        break;
+    default:
+        break;
+    }
+    return size;
+}
+
+/* The next instruction of the frame, and the walk's place behind it. */
+static int next_insn(struct tl_walk *w, struct insn *insn)
+{
+    bool has_next = false;
+    insn->size = 0;
+    for (;;) {
+        const struct tl_bytes rest = {w->frame.p + w->at, w->frame.n - w->at};
+        if (rest.n == 0)
+            return TL_BAD;
+        const uint8_t type = rest.p[0];
+        const bool wide = type == TL_STF_INST_32;
+        if (wide || type == TL_STF_INST_16) {
+            if (rest.n < (wide ? 5 : 3))
+                return TL_BAD;
+            insn->opcode = wide ? tl_le32(rest.p + 1) : tl_le16(rest.p + 1);
+            if (insn->size == 0)
+                insn->size = wide ? 4 : 2;
+            insn->pc = w->pc;
+            if (!has_next)
+                insn->next = w->pc + insn->size;
+            w->pc = insn->next;
+            w->at += wide ? 5 : 3;
+            w->marker++;
+            return TL_OK;
+        }
+        const int size = other_record(rest, insn, &w->pc, &has_next);
+        if (size < 0)
+            return size;
+        w->at += (size_t)size;
+    }
+}
+
+/* Stand in front of marker `marker` of the chunk's frame. */
+static int seek_marker(struct tl_walk *w, struct tl_view *view, const struct tl_chunk *chunk,
+                       uint64_t marker, struct tl_fail *fail)
+{
+    const bool here = w->view == view && w->frame_number == chunk->stf && w->marker <= marker;
+    if (!here) {
+        if (chunk->stf >= view->index.n_frames)
+            return TL_BAD;
+        tl_buf_reset(&w->frame);
+        const int r = tl_view_frame(view, chunk->stf, &w->frame, fail);
+        tl_view_put(w->view);
+        w->view = NULL;
+        if (r < 0)
+            return r;
+        w->view = tl_view_get(view);
+        w->frame_number = chunk->stf;
+        w->at = 0;
+        w->marker = view->index.frames[chunk->stf].marker;
+        w->pc = view->index.frames[chunk->stf].pc;
+    }
+    struct insn insn;
+    while (w->marker < marker)
+        if (next_insn(w, &insn) < 0)
+            return TL_BAD;
+    return TL_OK;
+}
+
+/* ---- results ------------------------------------------------------------------------------- */
+
+static int add_item(struct tl_walk *w, const struct tl_item *item, uint64_t position)
+{
+    if (tl_grow(&w->items, &w->cap_items, w->n + 1, sizeof(*w->items)) < 0 ||
+        tl_grow(&w->positions, &w->cap_positions, w->n + 1, sizeof(*w->positions)) < 0)
+        return TL_NOMEM;
+    w->items[w->n] = *item;
+    w->positions[w->n++] = position;
+    return TL_OK;
+}
+
+/* Begin a block; its code and stf are offsets until fix_blocks(). */
+static struct tl_block *new_block(struct tl_walk *w, const struct insn *insn,
+                                  const struct tl_flow_now *now, uint64_t position)
+{
+    if (tl_grow(&w->blocks, &w->cap_blocks, w->n_blocks + 1, sizeof(*w->blocks)) < 0)
+        return NULL;
+    const struct tl_item item = {.kind = TL_ITEM_BLOCK, .offset = now->offset};
+    if (add_item(w, &item, position) < 0)
+        return NULL;
+    struct tl_block *b = &w->blocks[w->n_blocks++];
+    *b = (struct tl_block){.pc = insn->pc,
+                           .isa = now->isa,
+                           .end = TL_BLOCK_FULL,
+                           .function = TL_NO_FUNCTION,
+                           .code = (const uint8_t *)(uintptr_t)w->code.n,
+                           .stf = (const uint8_t *)(uintptr_t)w->stf.n};
+    return b;
+}
+
+static int add_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
+{
+    if (insn->size == 4 && b->isa == TL_ISA_T32) {
+        tl_put_le16(insn->code, (uint16_t)(insn->opcode >> 16));
+        tl_put_le16(insn->code + 2, (uint16_t)insn->opcode);
+    } else if (insn->size == 4) {
+        tl_put_le32(insn->code, insn->opcode);
+    } else if (insn->size == 2) {
+        tl_put_le16(insn->code, (uint16_t)insn->opcode);
+    }
+    if (tl_buf_reserve(&w->stf, TL_STF_CLOSE_MAX) < 0 ||
+        tl_buf_add(&w->code, insn->code, insn->size) < 0)
+        return TL_NOMEM;
+    const uint32_t n =
+        tl_stf_close_insn(w->stf.p + w->stf.n, insn->pc, insn->code, insn->size, insn->opcode);
+    w->stf.n += n;
+    b->stf_size += n;
+    b->n++;
+    b->size += insn->size;
+    b->last_size = insn->size;
+    return TL_OK;
+}
+
+/* `n` instructions from the frame, the first at `position`. */
+static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
+                     const struct tl_flow_now *now)
+{
+    struct tl_block *b = NULL;
+    for (uint64_t i = 0; i < n; i++) {
+        struct insn insn;
+        if (next_insn(w, &insn) < 0)
+            return TL_BAD;
+        if (!b || insn.pc != b->pc + b->size || b->n == TL_BLOCK_MAX)
+            b = new_block(w, &insn, now, position + i);
+        if (!b || add_insn(w, b, &insn) < 0)
+            return TL_NOMEM;
+        if (insn.next != insn.pc + insn.size) {
+            w->items[w->n - 1].flags |= TL_ITEM_TAKEN;
+            b->end = TL_BLOCK_WAYPOINT;
+            b = NULL;
+        }
+    }
+    return TL_OK;
+}
+
+/* Buffers no longer move: make pointers of the blocks' offsets. */
+static void fix_blocks(struct tl_walk *w)
+{
+    struct tl_block *b = w->blocks;
+    for (size_t i = 0; i < w->n; i++) {
+        struct tl_item *item = &w->items[i];
+        if (item->kind != TL_ITEM_BLOCK)
+            continue;
+        b->code = w->code.p + (uintptr_t)b->code;
+        b->stf = w->stf.p + (uintptr_t)b->stf;
+        item->n = b->n;
+        item->block = b++;
+    }
+}
+
+/* What the last instruction of a block is, for whoever follows calls. */
+static void classify(const struct tl_walk *w)
+{
+    static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
+    for (size_t i = 0; i < w->n_blocks; i++) {
+        struct tl_block *b = &w->blocks[i];
+        const struct tl_bytes code = {b->code + b->size - b->last_size, b->last_size};
+        struct tl_insn insn;
+        if (tl_insn_decode((enum tl_isa)b->isa, &options, b->pc + b->size - b->last_size, code,
+                           &insn) < 0)
+            continue;
+        b->last_kind = insn.kind;
+        b->conditional = insn.conditional;
+        b->link = insn.link;
+        b->is_return = insn.is_return;
+        b->target = insn.target;
+    }
+}
+
+/* ---- chunks -------------------------------------------------------------------------------- */
+
+/* Where a walk through a chunk stands. */
+struct place {
+    const struct tl_chunk *chunk;
+    struct tl_view *view;
+    const struct tl_walk_range *range;
+    uint64_t position;
+    uint64_t marker; /* of the shard, of the instruction at `position` */
+    struct tl_flow_now now;
+};
+
+/* Instructions up to position `to`. */
+static int pass_insns(struct tl_walk *w, struct place *at, uint64_t to, struct tl_fail *fail)
+{
+    const struct tl_walk_range *range = at->range;
+    uint64_t begin = at->position > range->from ? at->position : range->from;
+    uint64_t end = to < range->to ? to : range->to;
+    if (begin < end) {
+        int r = seek_marker(w, at->view, at->chunk, at->marker + (begin - at->position), fail);
+        if (r >= 0) {
+            r = add_insns(w, end - begin, begin, &at->now);
+        }
+        if (r < 0)
+            return r;
+    }
+    at->marker += to - at->position;
+    at->position = to;
+    return TL_OK;
+}
+
+static bool wanted(const struct place *at)
+{
+    const struct tl_walk_range *range = at->range;
+    if (at->position < range->from)
+        return false;
+    return at->position < range->to || range->tail;
+}
+
+static int pass_item(struct tl_walk *w, struct place *at, const struct tl_item *item)
+{
+    const bool before = at->position < at->range->from;
+    int r = TL_OK;
+    if (wanted(at) && item->kind < TL_ITEM_KINDS)
+        r = add_item(w, item, at->position);
+    tl_flow_now_item(&at->now, item);
+    if (before)
+        w->now = at->now;
+    return r;
+}
+
+static int pass_chunk(struct tl_walk *w, struct place *at, struct tl_fail *fail)
+{
+    const struct tl_chunk *c = at->chunk;
+    const uint64_t end = c->first + c->n;
+    struct tl_itemlog_reader reader;
+    tl_itemlog_read(&reader, (struct tl_bytes){w->log.p, w->log.n}, c->at.offset,
+                    c->at.has_time ? c->at.time : 0);
+    for (;;) {
+        struct tl_item item;
+        uint64_t position;
+        int r = tl_itemlog_next(&reader, &item, &position);
+        if (r == TL_EOF)
+            return pass_insns(w, at, end, fail);
+        if (r < 0)
+            return r;
+        position += c->first;
+        if (position < at->position)
+            return TL_BAD;
+        /* A snapshot's log may be ahead of the instructions that can be read. */
+        if (position > end)
+            return pass_insns(w, at, end, fail);
+        r = pass_insns(w, at, position, fail);
+        const bool point = tl_item_is_point(at->range->protocol, item.kind);
+        if (r >= 0 && point && position == end)
+            return TL_OK;
+        if (r >= 0)
+            r = pass_item(w, at, &item);
+        if (r < 0)
+            return r;
+        at->position += point;
+        if (at->position > at->range->to && !at->range->tail)
+            return TL_OK;
+    }
+}
+
+int tl_walk_chunk(struct tl_walk *w, struct tl_view *view, size_t chunk,
+                  const struct tl_walk_range *range, struct tl_fail *fail)
+{
+    const struct tl_chunk *c = &view->index.chunks[chunk];
+    struct place at = {.chunk = c,
+                       .view = view,
+                       .range = range,
+                       .position = c->first,
+                       .marker = c->marker,
+                       .now = c->at};
+    w->n = w->n_blocks = 0;
+    w->now = c->at;
+    tl_buf_reset(&w->code);
+    tl_buf_reset(&w->stf);
+    tl_buf_reset(&w->log);
+    int r = tl_view_items(view, chunk, &w->log, fail);
+    if (r < 0)
+        return r;
+    r = pass_chunk(w, &at, fail);
+    if (r == TL_BAD)
+        return tl_fail_set(fail, TL_BAD, "%s: chunk %zu contradicts its index; decode again",
+                           view->key[0] ? view->key : "the live shard", chunk);
+    if (r < 0)
+        return r;
+    fix_blocks(w);
+    classify(w);
+    return TL_OK;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads shards back into flow items: the inverse of build.h, chunk by chunk. Not thread-safe.
+ *
+ * Instructions come as TL_ITEM_BLOCK items of consecutive addresses, with a block made for the
+ * purpose (pc, n, size, isa, code, stf and what is known of its last instruction); everything
+ * else as it was delivered when the shard was built. An item's offset is that of its packet,
+ * of a BLOCK that of the nearest mark before it.
+ */
+#ifndef TL_STORE_WALK_H
+#define TL_STORE_WALK_H
+
+#include "setup/setup.h"
+#include "store/view.h"
+
+struct tl_walk {
+    /* The result, until the next call: */
+    struct tl_item *items;
+    uint64_t *positions; /* of each item; a BLOCK's is that of its first instruction */
+    size_t n;
+    struct tl_flow_now now; /* what is in force in front of the first item */
+    /* Its own: */
+    size_t cap_items, cap_positions;
+    struct tl_block *blocks;
+    size_t n_blocks, cap_blocks;
+    struct tl_buf code, stf; /* of all blocks */
+    struct tl_buf log, frame;
+    struct tl_view *view; /* whose frame it is; referenced */
+    size_t frame_number;
+    size_t at;       /* byte in the frame of the next marker's group … */
+    uint64_t marker; /* … its number in the shard … */
+    uint64_t pc;     /* … and address */
+};
+
+/* A zeroed walk is ready. */
+void tl_walk_fini(struct tl_walk *walk);
+
+/* What to read of a chunk. */
+struct tl_walk_range {
+    uint64_t from, to; /* positions [from, to) */
+    bool tail;         /* items behind the last position too */
+    enum tl_protocol protocol;
+};
+
+/*
+ * Items of chunk `chunk` of `view` at the positions asked for. TL_BAD: the shard is damaged;
+ * TL_IO, TL_NOMEM.
+ */
+TL_MUST_USE int tl_walk_chunk(struct tl_walk *walk, struct tl_view *view, size_t chunk,
+                              const struct tl_walk_range *range, struct tl_fail *fail);
+
+#endif
