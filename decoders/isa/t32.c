@@ -150,6 +150,8 @@ static void loads(uint32_t op, struct tl_insn *out)
         out->kind = TL_INSN_INDIRECT;
     } else if ((op & 0xffd00000) == 0xe8100000 || (op & 0xffd00000) == 0xe9900000) { /* RFE */
         out->kind = TL_INSN_RETURN_EX;
+    } else if ((op & 0xffff0000) == 0xe89f0000) {
+        /* CLRM of Armv8.1-M, an LDM from the PC else: bit 15 stands for the APSR */
     } else if ((op & 0xfe508000) == 0xe8108000) { /* LDM {…, PC} */
         out->kind = TL_INSN_INDIRECT;
         out->is_return = (op & 0xffff0000) == 0xe8bd0000; /* POP.W */

@@ -179,6 +179,7 @@ static const struct example t32[] = {
     {"le lr, #-100", 0x100, 0xa0, 0xf00fc033, 4, BRANCH, COND},
     {"le #-6", 0x100, 0xfe, 0xf02fc803, 4, BRANCH, 0},
     {"letp lr, #-102", 0x100, 0x9e, 0xf01fc833, 4, BRANCH, COND},
+    {"clrm {r0, apsr}", 0, 0, 0xe89f8001, 4, PLAIN, 0},
     {"bf 8, #64", 0, 0, 0xf240e021, 4, PLAIN, 0},
     {"bfx 8, r3", 0, 0, 0xf263e001, 4, PLAIN, 0},
     {"bfl 8, #64", 0, 0, 0xf200c021, 4, PLAIN, 0},

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+#include "image/image.h"
+
+#include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void add(struct tl_image *image, uint64_t address, const char *text, unsigned space)
+{
+    const struct tl_bytes bytes = {(const uint8_t *)text, strlen(text)};
+    assert_int_equal(tl_image_add_bytes(image, address, bytes, space, "test", NULL), TL_OK);
+}
+
+static void expect(const struct tl_image *image, unsigned space, uint64_t address, const char *text)
+{
+    const struct tl_bytes got = tl_image_at(image, space, address);
+    assert_int_equal(got.n, strlen(text));
+    if (got.n)
+        assert_memory_equal(got.p, text, got.n);
+}
+
+static void looks_up_by_space(void **state)
+{
+    struct tl_image *image;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    add(image, 0x1000, "secure", TL_SPACE_EL1S);
+    add(image, 0x1000, "normal", TL_SPACE_N);
+    add(image, 0x2000, "any", TL_SPACE_ANY);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    expect(image, TL_SPACE_EL1S, 0x1000, "secure");
+    expect(image, TL_SPACE_EL1N, 0x1002, "rmal");
+    expect(image, TL_SPACE_EL2, 0x1005, "l");
+    expect(image, TL_SPACE_EL3, 0x1000, "");
+    expect(image, TL_SPACE_ANY, 0x1000, "secure");
+    expect(image, TL_SPACE_ROOT, 0x2001, "ny");
+    expect(image, TL_SPACE_EL1N, 0xfff, "");
+    expect(image, TL_SPACE_EL1N, 0x1006, "");
+    tl_image_free(image);
+}
+
+static void later_regions_win(void **state)
+{
+    struct tl_image *image;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    add(image, 100, "aaaaaaaaaa", TL_SPACE_ANY);
+    add(image, 103, "bbb", TL_SPACE_ANY);
+    add(image, 104, "c", TL_SPACE_EL1N);
+    add(image, 108, "dddd", TL_SPACE_ANY);
+    add(image, 108, "dddd", TL_SPACE_ANY);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    expect(image, TL_SPACE_EL1N, 100, "aaabcbaadddd"); /* joined where they touch */
+    expect(image, TL_SPACE_EL1S, 100, "aaabbbaadddd");
+    expect(image, TL_SPACE_EL1S, 111, "d");
+    expect(image, TL_SPACE_EL1S, 112, "");
+    tl_image_free(image);
+}
+
+static void reaches_the_end_of_the_address_space(void **state)
+{
+    struct tl_image *image;
+    struct tl_fail fail;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    add(image, UINT64_MAX - 3, "last", TL_SPACE_ANY);
+    const struct tl_bytes five = {(const uint8_t *)"wraps", 5};
+    assert_int_equal(tl_image_add_bytes(image, UINT64_MAX - 3, five, TL_SPACE_ANY, "x", &fail),
+                     TL_USAGE);
+    add(image, 0, "zero", TL_SPACE_ANY);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    expect(image, TL_SPACE_EL2, UINT64_MAX, "t");
+    expect(image, TL_SPACE_EL2, 0, "zero");
+    tl_image_free(image);
+}
+
+/* Random regions against an array of bytes. */
+static void agrees_with_a_plain_array(void **state)
+{
+    enum { SIZE = 600 };
+    const unsigned seed = 20240611;
+    print_message("seed %u\n", seed);
+    srandom(seed);
+    for (int round = 0; round < 200; round++) {
+        struct tl_image *image;
+        uint8_t plain[2][SIZE] = {{0}};
+        assert_int_equal(tl_image_new(&image), TL_OK);
+        for (int i = random() % 20; i >= 0; i--) {
+            uint8_t bytes[64];
+            const size_t n = 1 + (size_t)random() % sizeof bytes;
+            const size_t at = (size_t)random() % (SIZE - n);
+            const unsigned which = 1 + random() % 3; /* one of two spaces, or both */
+            for (size_t k = 0; k < n; k++)
+                bytes[k] = (uint8_t)(1 + random() % 255);
+            for (unsigned s = 0; s < 2; s++)
+                if (which >> s & 1)
+                    memcpy(plain[s] + at, bytes, n);
+            assert_int_equal(tl_image_add_bytes(image, 1000 + at, (struct tl_bytes){bytes, n},
+                                                which, NULL, NULL),
+                             TL_OK);
+        }
+        assert_int_equal(tl_image_freeze(image), TL_OK);
+        for (unsigned s = 0; s < 2; s++) {
+            for (size_t at = 0; at < SIZE; at++) {
+                size_t n = 0;
+                while (at + n < SIZE && plain[s][at + n])
+                    n++;
+                const struct tl_bytes got = tl_image_at(image, 1u << s, 1000 + at);
+                assert_int_equal(got.n, n);
+                if (n)
+                    assert_memory_equal(got.p, plain[s] + at, n);
+            }
+        }
+        tl_image_free(image);
+    }
+}
+
+static void reads_files(void **state)
+{
+    char path[] = "/tmp/tl_image_XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "0123456789", 10), 10);
+    close(fd);
+    struct tl_image *image;
+    struct tl_fail fail;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(tl_image_add_file(image, path, 0x100, 2, 3, TL_SPACE_ANY, &fail), TL_OK);
+    assert_int_equal(tl_image_add_file(image, path, 0x200, 7, UINT64_MAX, TL_SPACE_ANY, &fail),
+                     TL_OK);
+    assert_int_equal(tl_image_add_file(image, path, 0x300, 10, 0, TL_SPACE_ANY, &fail), TL_OK);
+    assert_int_equal(tl_image_add_file(image, path, 0x300, 11, 0, TL_SPACE_ANY, &fail), TL_BAD);
+    assert_int_equal(tl_image_add_file(image, path, 0x300, 5, 6, TL_SPACE_ANY, &fail), TL_BAD);
+    assert_int_equal(fail.offset, 5);
+    unlink(path);
+    assert_int_equal(tl_image_add_file(image, path, 0x300, 0, 1, TL_SPACE_ANY, &fail), TL_IO);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    expect(image, TL_SPACE_ANY, 0x100, "234");
+    expect(image, TL_SPACE_ANY, 0x200, "789");
+    tl_image_free(image);
+}
+
+static void names_spaces(void **state)
+{
+    static const char *const names[] = {"EL1S", "EL1N", "EL1R", "EL2", "EL2S", "EL2R",
+                                        "EL3",  "ROOT", "S",    "N",   "R",    "ANY"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        assert_true(tl_space_parse(names[i]) > 0);
+        assert_string_equal(tl_space_name((unsigned)tl_space_parse(names[i])), names[i]);
+    }
+    assert_int_equal(tl_space_parse("el2n"), TL_SPACE_EL2);
+    assert_int_equal(tl_space_parse("EL4"), TL_BAD);
+}
+
+/* ---- ELF --------------------------------------------------------------------------------- */
+
+static const char strings[] = "\0main\0helper\0$a\0label\0data";
+enum { MAIN = 1, HELPER = 6, MAPPING = 13, LABEL = 16, DATA = 22 };
+
+struct elf64 {
+    Elf64_Ehdr eh;
+    Elf64_Phdr ph[2];
+    char text[16];
+    Elf64_Sym sym[6];
+    char str[sizeof strings];
+    Elf64_Shdr sh[4];
+};
+
+static void make_elf64(struct elf64 *e)
+{
+    *e = (struct elf64){
+        .eh = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+               .e_type = ET_EXEC,
+               .e_machine = EM_AARCH64,
+               .e_version = EV_CURRENT,
+               .e_phoff = offsetof(struct elf64, ph),
+               .e_shoff = offsetof(struct elf64, sh),
+               .e_ehsize = sizeof(Elf64_Ehdr),
+               .e_phentsize = sizeof(Elf64_Phdr),
+               .e_phnum = 2,
+               .e_shentsize = sizeof(Elf64_Shdr),
+               .e_shnum = 4},
+        .ph = {{.p_type = PT_LOAD,
+                .p_flags = PF_R | PF_X,
+                .p_offset = offsetof(struct elf64, text),
+                .p_vaddr = 0x400000,
+                .p_filesz = 16,
+                .p_memsz = 32},
+               {.p_type = PT_LOAD,
+                .p_flags = PF_R | PF_W,
+                .p_offset = offsetof(struct elf64, str),
+                .p_vaddr = 0x500000,
+                .p_filesz = 4,
+                .p_memsz = 4}},
+        .text = "code of the elf",
+        .sym = {{0},
+                {MAIN, STB_GLOBAL << 4 | STT_FUNC, 0, 1, 0x400004, 8},
+                {HELPER, STB_LOCAL << 4 | STT_FUNC, 0, 1, 0x400000, 0},
+                {MAPPING, STB_LOCAL << 4 | STT_NOTYPE, 0, 1, 0x400000, 0},
+                {LABEL, STB_LOCAL << 4 | STT_NOTYPE, 0, 1, 0x40000c, 0},
+                {DATA, STB_GLOBAL << 4 | STT_OBJECT, 0, 1, 0x400008, 4}},
+        .sh = {{0},
+               {.sh_type = SHT_PROGBITS,
+                .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+                .sh_addr = 0x400000,
+                .sh_offset = offsetof(struct elf64, text),
+                .sh_size = 16},
+               {.sh_type = SHT_SYMTAB,
+                .sh_offset = offsetof(struct elf64, sym),
+                .sh_size = sizeof e->sym,
+                .sh_link = 3,
+                .sh_entsize = sizeof(Elf64_Sym)},
+               {.sh_type = SHT_STRTAB,
+                .sh_offset = offsetof(struct elf64, str),
+                .sh_size = sizeof strings}},
+    };
+    memcpy(e->str, strings, sizeof strings);
+}
+
+static void reads_elf(void **state)
+{
+    struct elf64 e;
+    struct tl_image *image;
+    struct tl_fail fail = {.text = ""};
+    make_elf64(&e);
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    const struct tl_bytes bytes = {(const uint8_t *)&e, sizeof e};
+    assert_int_equal(tl_image_add_elf(image, bytes, 0x1000, TL_SPACE_ANY, "e", &fail), TL_OK);
+    memset(&e, 0, sizeof e); /* copied */
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    assert_memory_equal(tl_image_at(image, TL_SPACE_EL1N, 0x401000).p, "code of the elf", 16);
+    assert_int_equal(tl_image_at(image, TL_SPACE_EL1N, 0x401000).n, 16);
+    assert_int_equal(tl_image_at(image, TL_SPACE_EL1N, 0x501000).n, 0); /* data */
+    size_t n;
+    const struct tl_symbol *s = tl_image_symbols(image, &n);
+    assert_int_equal(n, 3);
+    assert_string_equal(s[0].name, "helper");
+    assert_int_equal(s[0].size, 4); /* up to main */
+    assert_string_equal(s[1].name, "main");
+    assert_string_equal(s[2].name, "label");
+    assert_string_equal(tl_image_symbol_at(image, 0x40100b)->name, "main");
+    assert_int_equal(tl_image_symbol_index(image, 0x401003), 0);
+    assert_null(tl_image_symbol_at(image, 0x400fff));
+    tl_image_free(image);
+}
+
+static void refuses_what_is_no_elf(void **state)
+{
+    struct elf64 e;
+    struct tl_image *image;
+    struct tl_fail fail = {.text = ""};
+    make_elf64(&e);
+    const struct tl_bytes bytes = {(const uint8_t *)&e, sizeof e};
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    e.eh.e_ident[EI_DATA] = ELFDATA2MSB;
+    assert_int_equal(tl_image_add_elf(image, bytes, 0, TL_SPACE_ANY, "e", &fail), TL_UNSUPPORTED);
+    make_elf64(&e);
+    e.ph[0].p_filesz = sizeof e;
+    assert_int_equal(tl_image_add_elf(image, bytes, 0, TL_SPACE_ANY, "e", &fail), TL_BAD);
+    e.ph[0].p_flags = PF_R;
+    assert_int_equal(tl_image_add_elf(image, bytes, 0, TL_SPACE_ANY, "e", &fail), TL_UNSUPPORTED);
+    e.eh.e_ident[0] = 'x';
+    assert_int_equal(tl_image_add_elf(image, bytes, 0, TL_SPACE_ANY, "e", &fail), TL_BAD);
+    tl_image_free(image);
+}
+
+/* Damaged anywhere: a result, whichever, and no trouble afterwards. */
+static void survives_damaged_elf(void **state)
+{
+    struct elf64 good, e;
+    const unsigned seed = 7;
+    print_message("seed %u\n", seed);
+    srandom(seed);
+    make_elf64(&good);
+    for (int round = 0; round < 20000; round++) {
+        struct tl_image *image;
+        struct tl_fail fail;
+        e = good;
+        for (int i = random() % 4; i >= 0; i--)
+            ((uint8_t *)&e)[(size_t)random() % sizeof e] = (uint8_t)(random() % 4 ? random() : 255);
+        const size_t n = random() % 4 ? sizeof e : (size_t)random() % sizeof e;
+        uint8_t *exact = malloc(n ? n : 1);
+        memcpy(exact, &e, n);
+        assert_int_equal(tl_image_new(&image), TL_OK);
+        if (tl_image_add_elf(image, (struct tl_bytes){exact, n}, 0, TL_SPACE_ANY, "e", &fail) ==
+            TL_OK) {
+            size_t count;
+            assert_int_equal(tl_image_freeze(image), TL_OK);
+            const struct tl_symbol *s = tl_image_symbols(image, &count);
+            for (size_t i = 0; i < count; i++)
+                assert_true(strlen(s[i].name) > 0 && s[i].size > 0);
+        }
+        free(exact);
+        tl_image_free(image);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(looks_up_by_space),
+        cmocka_unit_test(later_regions_win),
+        cmocka_unit_test(reaches_the_end_of_the_address_space),
+        cmocka_unit_test(agrees_with_a_plain_array),
+        cmocka_unit_test(reads_files),
+        cmocka_unit_test(names_spaces),
+        cmocka_unit_test(reads_elf),
+        cmocka_unit_test(refuses_what_is_no_elf),
+        cmocka_unit_test(survives_damaged_elf),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
