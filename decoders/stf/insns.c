@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Instructions out of pieces of STF. scan() runs over whole records in place; only what decides
+ * the address, the mode and the group's border is looked at. Groups that a piece cuts are put
+ * together in `carry`.
+ *
+ * Assumption about workload: INST_32, INST_16, INST_PC_TARGET and memory records make up nearly
+ * all records of a trace, some two of them per instruction.
+ */
+#include "stf/insns.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MARGIN 32 /* bytes behind a record's begin with which the fast path needs no checks */
+
+struct tl_stf_insns {
+    struct tl_stf_source source;
+    struct tl_bytes in;  /* borrowed; in.p[0] is behind the last whole group */
+    size_t scanned;      /* bytes of `in` (or of carry, if it is in use) that were looked at */
+    struct tl_buf carry; /* a group's beginning, from earlier pieces */
+    uint64_t offset;     /* of in.p[0] in the stream, TL_NO_OFFSET behind a seek */
+    struct tl_stf_layout layout;
+    struct tl_stf_header header;
+    struct tl_stf_state state;
+    uint64_t pc;     /* of the next instruction */
+    uint64_t target; /* of the current group */
+    uint64_t at;
+    uint8_t flags; /* of the current group */
+    uint8_t mode, next_mode;
+    bool has_pc;
+    bool first; /* no instruction was seen: a mode holds from the first one on */
+    bool finished;
+    int result; /* < 0: final */
+    struct tl_fail fail;
+};
+
+int tl_stf_insns_open(struct tl_stf_insns **out, const struct tl_stf_source *source)
+{
+    struct tl_stf_insns *const s = calloc(1, sizeof *s);
+    if (!s)
+        return TL_NOMEM;
+    s->source = *source;
+    s->mode = s->next_mode = TL_STF_MODE_UNKNOWN;
+    s->first = true;
+    *out = s;
+    return TL_OK;
+}
+
+int tl_stf_insns_new(struct tl_stf_insns **out)
+{
+    const struct tl_stf_source none = {0};
+    return tl_stf_insns_open(out, &none);
+}
+
+void tl_stf_insns_free(struct tl_stf_insns *insns)
+{
+    if (!insns)
+        return;
+    tl_buf_fini(&insns->carry);
+    free(insns);
+}
+
+void tl_stf_insns_push(struct tl_stf_insns *insns, struct tl_bytes bytes)
+{
+    insns->in = bytes;
+}
+
+void tl_stf_insns_finish(struct tl_stf_insns *insns)
+{
+    insns->finished = true;
+}
+
+uint64_t tl_stf_insns_at(const struct tl_stf_insns *insns)
+{
+    return insns->at;
+}
+
+const struct tl_stf_state *tl_stf_insns_state(const struct tl_stf_insns *insns)
+{
+    return &insns->state;
+}
+
+const struct tl_stf_header *tl_stf_insns_header(const struct tl_stf_insns *insns)
+{
+    return &insns->header;
+}
+
+/* ---- failures ------------------------------------------------------------------------------ */
+
+static int stop(struct tl_stf_insns *s, int code, size_t behind, const char *what)
+{
+    s->result = code;
+    const uint64_t offset = s->offset == TL_NO_OFFSET ? TL_NO_OFFSET : s->offset + behind;
+    tl_fail_at(&s->fail, (enum tl_err)code, offset, "%s", what);
+    return code;
+}
+
+static int stop_bad(struct tl_stf_insns *s, int code, size_t behind, uint8_t descriptor)
+{
+    char text[96];
+    const char *const name = tl_stf_type_name(descriptor);
+    if (s->header.records == 0)
+        snprintf(text, sizeof text, "no STF trace: it does not begin with an IDENTIFIER record");
+    else if (code == TL_LIMIT)
+        snprintf(text, sizeof text, "a %s record claims to be longer than 16 MiB", name);
+    else if (!tl_stf_type_known(descriptor))
+        snprintf(text, sizeof text, "no record has descriptor %u; the rest cannot be read",
+                 descriptor);
+    else
+        snprintf(text, sizeof text, "malformed %s record", name);
+    return stop(s, code, behind, text);
+}
+
+/* ---- one record, whatever it is ---------------------------------------------------------------
+ */
+
+enum step {
+    STEP_ON,     /* taken */
+    STEP_SPLIT,  /* not taken: it changes what holds for the batch */
+    STEP_MARKER, /* not taken: it closes the group */
+    STEP_END     /* RESERVE_END */
+};
+
+static int step_header(struct tl_stf_insns *s, const struct tl_stf_record *record)
+{
+    struct tl_stf_header *const h = &s->header;
+    if (tl_stf_header_add(h, record) < 0) {
+        h->records = 0;
+        return stop_bad(s, TL_BAD, (size_t)(record->offset - s->offset), record->type);
+    }
+    if (!h->complete)
+        return STEP_ON;
+    if (h->transactions)
+        return stop(s, TL_UNSUPPORTED, 0, "a transaction trace has no instructions");
+    s->state = (struct tl_stf_state){h->tgid, h->tid, h->asid, h->has_process, h->iem};
+    s->pc = h->pc;
+    s->has_pc = h->has_pc;
+    s->flags = 0;
+    return record->type == TL_STF_END_HEADER ? STEP_ON : STEP_MARKER;
+}
+
+static void step_event(struct tl_stf_insns *s, const struct tl_stf_record *record)
+{
+    s->flags |= TL_STF_EVENTS;
+    if (record->event.number != TL_STF_EVENT_MODE_CHANGE || record->event.fields.n < 8)
+        return;
+    const uint64_t mode = tl_stf_word(record->event.fields, 0);
+    s->next_mode = mode > 3 ? TL_STF_MODE_UNKNOWN : (uint8_t)mode;
+    if (s->first)
+        s->mode = s->next_mode;
+}
+
+static int step_group(struct tl_stf_insns *s, const struct tl_stf_record *record, bool batch)
+{
+    switch (record->type) {
+    case TL_STF_INST_32:
+    case TL_STF_INST_16:
+        return STEP_MARKER;
+    case TL_STF_RESERVE_END:
+        return STEP_END;
+    case TL_STF_INST_PC_TARGET:
+        s->target = record->target;
+        s->flags |= TL_STF_TAKEN;
+        return STEP_ON;
+    case TL_STF_EVENT_PC_TARGET:
+        s->target = record->target;
+        s->flags |= TL_STF_TAKEN | TL_STF_EVENTS;
+        return STEP_ON;
+    case TL_STF_FORCE_PC:
+        s->pc = record->pc;
+        s->has_pc = true;
+        s->flags |= TL_STF_FORCED;
+        s->mode = s->next_mode;
+        return STEP_ON;
+    case TL_STF_INST_MEM_ACCESS:
+    case TL_STF_INST_MEM_CONTENT:
+    case TL_STF_BUS_MASTER_ACCESS:
+    case TL_STF_BUS_MASTER_CONTENT:
+        s->flags |= TL_STF_MEMORY;
+        return STEP_ON;
+    case TL_STF_EVENT:
+        step_event(s, record);
+        return STEP_ON;
+    case TL_STF_PROCESS_ID_EXT:
+        if (batch)
+            return STEP_SPLIT;
+        s->state.tgid = record->process.tgid;
+        s->state.tid = record->process.tid;
+        s->state.asid = record->process.asid;
+        s->state.has_process = true;
+        break;
+    case TL_STF_INST_IEM:
+        if (batch)
+            return STEP_SPLIT;
+        s->state.iem = record->iem;
+        break;
+    default:
+        tl_stf_layout_apply(&s->layout, record);
+        break;
+    }
+    s->flags |= TL_STF_OTHERS;
+    return STEP_ON;
+}
+
+/* Look at the record `at` bytes behind `in` (which holds `n`). Its size in *size. */
+static int step(struct tl_stf_insns *s, struct tl_bytes in, size_t at, bool batch, size_t *size)
+{
+    struct tl_stf_record record;
+    const struct tl_bytes rest = {in.p + at, in.n - at};
+    const int n = tl_stf_record_decode(&s->layout, rest, &record);
+    if (n == TL_AGAIN)
+        return TL_AGAIN;
+    if (n < 0)
+        return stop_bad(s, n, at, rest.p[0]);
+    *size = (size_t)n;
+    if (s->header.complete)
+        return step_group(s, &record, batch);
+    record.offset = s->offset + at;
+    const int result = step_header(s, &record);
+    tl_stf_layout_apply(&s->layout, &record);
+    return result;
+}
+
+/* ---- the scan ---------------------------------------------------------------------------------
+ */
+
+struct scan {
+    const uint8_t *p;     /* the next record */
+    const uint8_t *group; /* the current group's first */
+    const uint8_t *end;
+    struct tl_stf_insn *out;
+    size_t n, cap;
+};
+
+/*
+ * The records that most groups consist of, as long as they are surely whole. Stops in front of
+ * the first other one.
+ */
+static void scan_fast(struct tl_stf_insns *s, struct scan *c)
+{
+    if ((size_t)(c->end - c->p) <= MARGIN)
+        return;
+    const uint8_t *const safe = c->end - MARGIN;
+    const uint8_t *p = c->p;
+    const uint8_t *group = c->group;
+    struct tl_stf_insn *out = c->out + c->n;
+    struct tl_stf_insn *const out_end = c->out + c->cap;
+    uint64_t pc = s->pc;
+    uint64_t target = s->target;
+    unsigned flags = s->flags;
+    unsigned mode = s->mode;
+    while (p < safe && out < out_end) {
+        const uint8_t type = *p;
+        if (type == TL_STF_INST_32 || type == TL_STF_INST_16) {
+            const uint32_t size = type == TL_STF_INST_32 ? 4 : 2;
+            const uint32_t opcode = tl_le32(p + 1);
+            p += 1 + size;
+            out->pc = pc;
+            out->group = group;
+            out->group_size = (uint32_t)(p - group);
+            out->opcode = size == 4 ? opcode : opcode & 0xffff;
+            out->size = (uint8_t)size;
+            out->flags = (uint8_t)flags;
+            out->mode = (uint8_t)mode;
+            out++;
+            pc = flags & TL_STF_TAKEN ? target : pc + size;
+            flags = 0;
+            mode = s->next_mode;
+            group = p;
+        } else if (type == TL_STF_INST_MEM_ACCESS) {
+            flags |= TL_STF_MEMORY;
+            p += p[14] == TL_STF_INST_MEM_CONTENT ? 14 + 9 : 14;
+        } else if (type == TL_STF_INST_PC_TARGET) {
+            target = tl_le64(p + 1);
+            flags |= TL_STF_TAKEN;
+            p += 9;
+        } else if (type == TL_STF_INST_REG && (p[3] & 15) != TL_STF_REG_VECTOR) {
+            flags |= TL_STF_OTHERS;
+            p += 12;
+        } else {
+            break;
+        }
+    }
+    c->n = (size_t)(out - c->out);
+    c->p = p;
+    c->group = group;
+    s->pc = pc;
+    s->target = target;
+    s->flags = (uint8_t)flags;
+    s->mode = (uint8_t)mode;
+}
+
+/* The group is whole: c->p is its closing record. */
+static int close_group(struct tl_stf_insns *s, struct scan *c)
+{
+    if (!s->has_pc)
+        return stop(s, TL_BAD, (size_t)(c->p - c->group),
+                    "an instruction before any FORCE_PC: its address is not known");
+    if (c->p - c->group > TL_STF_GROUP_MAX) {
+        c->group = c->p;
+        s->flags |= TL_STF_HEADLESS;
+    }
+    const uint32_t size = *c->p == TL_STF_INST_32 ? 4 : 2;
+    c->out[c->n++] = (struct tl_stf_insn){
+        .pc = s->pc,
+        .group = c->group,
+        .group_size = (uint32_t)(c->p - c->group) + 1 + size,
+        .opcode = size == 4 ? tl_le32(c->p + 1) : tl_le16(c->p + 1),
+        .size = (uint8_t)size,
+        .flags = s->flags,
+        .mode = s->mode,
+    };
+    s->pc = s->flags & TL_STF_TAKEN ? s->target : s->pc + size;
+    s->flags = 0;
+    s->mode = s->next_mode;
+    c->p += 1 + size;
+    c->group = c->p;
+    return STEP_ON;
+}
+
+/* One record of any kind. */
+static int scan_one(struct tl_stf_insns *s, struct scan *c, const uint8_t *begin)
+{
+    if (c->p == c->end)
+        return TL_AGAIN;
+    if (c->n)
+        s->first = false;
+    const bool in_header = !s->header.complete;
+    size_t size = 0;
+    const struct tl_bytes in = {begin, (size_t)(c->end - begin)};
+    const int result = step(s, in, (size_t)(c->p - begin), c->n > 0, &size);
+    if (in_header && result >= 0)
+        c->group = result == STEP_MARKER ? c->p : c->p + size;
+    if (result == STEP_MARKER)
+        return close_group(s, c);
+    if (result == STEP_ON)
+        c->p += size;
+    if (result == STEP_END)
+        s->result = TL_EOF;
+    return result;
+}
+
+/*
+ * Instructions of `in`, whose current group begins at in.p and was looked at up to s->scanned;
+ * c->out[c->n…cap]. Returns the bytes of whole groups, and sets s->scanned anew. What cannot be
+ * decoded is in s->result.
+ */
+static size_t scan(struct tl_stf_insns *s, struct tl_bytes in, struct scan *c)
+{
+    c->group = in.p;
+    c->p = in.p + s->scanned;
+    c->end = in.p + in.n;
+    int result = STEP_ON;
+    while (c->n < c->cap && result == STEP_ON) {
+        if (s->header.complete && s->has_pc)
+            scan_fast(s, c);
+        if (c->n < c->cap)
+            result = scan_one(s, c, in.p);
+    }
+    if (c->n)
+        s->first = false;
+    s->scanned = (size_t)(c->p - c->group);
+    return (size_t)(c->group - in.p);
+}
+
+/* ---- pieces ------------------------------------------------------------------------------------
+ */
+
+static void advance(struct tl_stf_insns *s, size_t n)
+{
+    s->in.p += n;
+    s->in.n -= n;
+}
+
+static void moved(struct tl_stf_insns *s, size_t n)
+{
+    if (s->offset != TL_NO_OFFSET)
+        s->offset += n;
+}
+
+/* A group that does not end: forget the records of it that were looked at. */
+static void shorten(struct tl_stf_insns *s)
+{
+    if (s->carry.n <= TL_STF_GROUP_MAX)
+        return;
+    tl_buf_drop(&s->carry, s->scanned);
+    moved(s, s->scanned);
+    s->scanned = 0;
+    s->flags |= TL_STF_HEADLESS;
+}
+
+/* Go on with the group in `carry`, with bytes of `in`. */
+static int read_carry(struct tl_stf_insns *s, struct scan *c)
+{
+    const size_t cap = c->cap;
+    c->cap = c->n + 1;
+    while (s->in.n && s->carry.n && c->n < c->cap && s->result == 0) {
+        const size_t before = s->carry.n;
+        const size_t n = s->in.n < 4096 ? s->in.n : 4096;
+        if (tl_buf_add(&s->carry, s->in.p, n) < 0)
+            return stop(s, TL_NOMEM, 0, "out of memory");
+        const size_t used = scan(s, (struct tl_bytes){s->carry.p, s->carry.n}, c);
+        moved(s, used);
+        if (used >= before) { /* the rest is a group of its own, in place */
+            advance(s, used - before);
+            s->carry.n = 0;
+            break;
+        }
+        tl_buf_drop(&s->carry, used);
+        advance(s, n);
+        shorten(s);
+    }
+    c->cap = cap;
+    return TL_OK;
+}
+
+/* The next piece. What is left of the last one is the beginning of a group. */
+static int more(struct tl_stf_insns *s)
+{
+    if (s->in.n && tl_buf_add(&s->carry, s->in.p, s->in.n) < 0)
+        return stop(s, TL_NOMEM, 0, "out of memory");
+    s->in.n = 0;
+    if (s->finished)
+        return TL_EOF;
+    if (!s->source.next)
+        return TL_AGAIN;
+    const int result = s->source.next(s->source.context, &s->in, &s->fail);
+    if (result == TL_EOF)
+        s->finished = true;
+    else if (result < 0)
+        s->result = result;
+    return result;
+}
+
+static int at_end(struct tl_stf_insns *s)
+{
+    const size_t left = s->carry.n - s->scanned;
+    if (s->carry.n && left) {
+        char text[96];
+        const uint8_t type = s->carry.p[s->scanned];
+        snprintf(text, sizeof text,
+                 "the trace ends in the middle of a record (%s, %zu bytes of it)",
+                 tl_stf_type_name(type), left);
+        return stop(s, TL_BAD, s->scanned, text);
+    }
+    if (s->header.records == 0)
+        return stop(s, TL_BAD, 0, "no STF trace: it is empty");
+    if (!s->header.complete)
+        return stop(s, TL_BAD, 0, "the trace ends within its header");
+    return s->result = TL_EOF;
+}
+
+static int read_insns(struct tl_stf_insns *s, struct tl_stf_insn *out, size_t cap)
+{
+    struct scan c = {.out = out, .cap = cap};
+    while (s->result == 0) {
+        if (s->carry.n && s->in.n) {
+            const int result = read_carry(s, &c);
+            if (result < 0)
+                break;
+        }
+        if (!s->carry.n && s->in.n && c.n < cap && s->result == 0) {
+            const size_t used = scan(s, s->in, &c);
+            advance(s, used);
+            moved(s, used);
+        }
+        if (c.n || s->result < 0)
+            break; /* pieces are valid until the next is asked for */
+        const int result = more(s);
+        if (result == TL_EOF)
+            return at_end(s);
+        if (result < 0)
+            return result;
+    }
+    if (c.n == 0)
+        return s->result;
+    s->at += c.n;
+    return (int)c.n;
+}
+
+int tl_stf_insns_read(struct tl_stf_insns *insns, struct tl_stf_insn *out, size_t cap,
+                      struct tl_fail *fail)
+{
+    if (cap == 0)
+        return tl_fail_set(fail, TL_USAGE, "no room for instructions");
+    if (cap > INT32_MAX)
+        cap = INT32_MAX;
+    const int result = insns->result < 0 ? insns->result : read_insns(insns, out, cap);
+    if (result < 0 && fail)
+        *fail = insns->fail;
+    return result;
+}
+
+/* ---- seeking --------------------------------------------------------------------------------- */
+
+/* Read on until the next instruction is number `at`. */
+static int skip_to(struct tl_stf_insns *s, uint64_t at, struct tl_fail *fail)
+{
+    struct tl_stf_insn batch[256];
+    while (s->at < at) {
+        const uint64_t left = at - s->at;
+        const int n = tl_stf_insns_read(s, batch, left < 256 ? (size_t)left : 256, fail);
+        if (n == TL_EOF)
+            return tl_fail_set(fail, TL_NOTFOUND, "the trace has only %llu instructions",
+                               (unsigned long long)s->at);
+        if (n < 0)
+            return n;
+    }
+    return TL_OK;
+}
+
+/* The header decides how later chunks are read: have it before jumping over it. */
+static int need_header(struct tl_stf_insns *s, struct tl_fail *fail)
+{
+    if (s->header.complete)
+        return TL_OK;
+    struct tl_stf_insn one;
+    const int n = tl_stf_insns_read(s, &one, 1, fail);
+    return n < 0 && n != TL_EOF ? n : TL_OK;
+}
+
+static void restart(struct tl_stf_insns *s, uint64_t first, uint64_t pc)
+{
+    s->in.n = 0;
+    s->carry.n = 0;
+    s->scanned = 0;
+    s->flags = 0;
+    s->finished = false;
+    s->result = 0;
+    s->mode = s->next_mode = TL_STF_MODE_UNKNOWN;
+    s->at = first;
+    s->first = first == 0;
+    s->offset = first ? TL_NO_OFFSET : 0;
+    if (first == 0) { /* reads the header again */
+        s->header = (struct tl_stf_header){0};
+        s->layout = (struct tl_stf_layout){0};
+        s->has_pc = false;
+        return;
+    }
+    s->pc = pc;
+    s->has_pc = true;
+    s->state = (struct tl_stf_state){s->header.tgid, s->header.tid, s->header.asid,
+                                     s->header.has_process, s->header.iem};
+}
+
+int tl_stf_insns_seek(struct tl_stf_insns *insns, uint64_t at, struct tl_fail *fail)
+{
+    if (!insns->source.seek) {
+        if (at < insns->at)
+            return tl_fail_set(fail, TL_UNSUPPORTED,
+                               "cannot go back in a trace that has no chunk index");
+        return skip_to(insns, at, fail);
+    }
+    int result = need_header(insns, fail);
+    if (result < 0)
+        return result;
+    uint64_t first, pc;
+    result = insns->source.seek(insns->source.context, at, &first, &pc, fail);
+    if (result < 0)
+        return result;
+    restart(insns, first, pc);
+    return skip_to(insns, at, fail);
+}
+
+/* ---- groups ------------------------------------------------------------------------------------
+ */
+
+struct tl_stf_group tl_stf_insn_group(const struct tl_stf_insns *insns,
+                                      const struct tl_stf_insn *insn)
+{
+    return (struct tl_stf_group){{insn->group, insn->group_size}, insns->layout};
+}
+
+int tl_stf_group_next(struct tl_stf_group *group, struct tl_stf_record *record)
+{
+    if (group->rest.n == 0)
+        return TL_EOF;
+    const int size = tl_stf_record_decode(&group->layout, group->rest, record);
+    if (size < 0)
+        return size;
+    group->rest.p += size;
+    group->rest.n -= (size_t)size;
+    return TL_OK;
+}
+
+uint64_t tl_stf_insn_next(const struct tl_stf_insns *insns, const struct tl_stf_insn *insn)
+{
+    uint64_t next = insn->pc + insn->size;
+    if (!(insn->flags & TL_STF_TAKEN))
+        return next;
+    struct tl_stf_group group = tl_stf_insn_group(insns, insn);
+    struct tl_stf_record record;
+    while (tl_stf_group_next(&group, &record) == TL_OK) {
+        if (record.type == TL_STF_INST_PC_TARGET || record.type == TL_STF_EVENT_PC_TARGET)
+            next = record.target;
+    }
+    return next;
+}
+
+uint32_t tl_stf_insn_bytes(const struct tl_stf_insns *insns, const struct tl_stf_insn *insn,
+                           uint8_t out[static 16])
+{
+    tl_put_le32(out, insn->opcode);
+    if (!(insn->flags & TL_STF_OTHERS) || insns->header.isa == TL_STF_ISA_ARM)
+        return insn->size;
+    const bool x86 = insns->header.isa == TL_STF_ISA_X86;
+    if (!x86 && (insn->opcode & 31) != 31) /* RISC-V: 48 bits and more end in 11111 */
+        return insn->size;
+    uint32_t n = 0;
+    struct tl_stf_group group = tl_stf_insn_group(insns, insn);
+    struct tl_stf_record record;
+    while (tl_stf_group_next(&group, &record) == TL_OK) {
+        if (record.type != TL_STF_INST_MICROOP)
+            continue;
+        for (uint32_t i = 0; i < record.microop.size && i < 4 && n < 16; i++)
+            out[n++] = (uint8_t)(record.microop.op >> 8 * i);
+    }
+    return n ? n : insn->size;
+}

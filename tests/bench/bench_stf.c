@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * STF: reading .zstf to instructions and to records, writing .zstf, and what levels cost. On the
+ * real traces of the data folder where it is there, else on one made here. One thread.
+ */
+#include "bench/report.h"
+#include "stf/file.h"
+#include "stf/insns.h"
+#include "stf/writer.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ROUNDS 5
+
+struct trace {
+    struct tl_bytes file; /* .zstf */
+    struct tl_buf plain;  /* its STF */
+    struct tl_stf_record *records;
+    size_t n;
+    uint64_t insns;
+    uint64_t sum; /* of what was read: keeps the work from being optimised away */
+    int level;
+    size_t written;
+};
+
+static void die(const char *what)
+{
+    fprintf(stderr, "bench_stf: %s\n", what);
+    exit(1);
+}
+
+static void read_insns(void *context)
+{
+    struct trace *const t = context;
+    struct tl_stf_file *file;
+    struct tl_stf_insns *insns;
+    static struct tl_stf_insn batch[512];
+    if (tl_stf_file_bytes(&file, t->file, NULL) < 0)
+        die("cannot open");
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    if (tl_stf_insns_open(&insns, &source) < 0)
+        die("out of memory");
+    uint64_t count = 0, sum = 0;
+    int n;
+    while ((n = tl_stf_insns_read(insns, batch, 512, NULL)) > 0) {
+        for (int i = 0; i < n; i++)
+            sum += batch[i].pc ^ batch[i].opcode;
+        count += (uint64_t)n;
+    }
+    if (n != TL_EOF)
+        die("damaged trace");
+    t->insns = count;
+    t->sum += sum;
+    tl_stf_insns_free(insns);
+    tl_stf_file_close(file);
+}
+
+/* Already unpacked: the parsing alone. */
+static void parse_insns(void *context)
+{
+    struct trace *const t = context;
+    struct tl_stf_insns *insns;
+    static struct tl_stf_insn batch[512];
+    if (tl_stf_insns_new(&insns) < 0)
+        die("out of memory");
+    tl_stf_insns_push(insns, (struct tl_bytes){t->plain.p, t->plain.n});
+    tl_stf_insns_finish(insns);
+    int n;
+    while ((n = tl_stf_insns_read(insns, batch, 512, NULL)) > 0)
+        t->sum += batch[n - 1].pc;
+    tl_stf_insns_free(insns);
+}
+
+static void unpack(void *context)
+{
+    struct trace *const t = context;
+    struct tl_stf_file *file;
+    if (tl_stf_file_bytes(&file, t->file, NULL) < 0)
+        die("cannot open");
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    struct tl_bytes piece;
+    while (source.next(source.context, &piece, NULL) == TL_OK)
+        t->sum += piece.p[piece.n / 2];
+    tl_stf_file_close(file);
+}
+
+static void read_records(void *context)
+{
+    struct trace *const t = context;
+    struct tl_stf_file *file;
+    struct tl_stf_reader *reader;
+    struct tl_stf_record record;
+    if (tl_stf_file_bytes(&file, t->file, NULL) < 0)
+        die("cannot open");
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    if (tl_stf_reader_open(&reader, &source) < 0)
+        die("out of memory");
+    while (tl_stf_reader_next(reader, &record, NULL) == TL_OK)
+        t->sum += record.size;
+    tl_stf_reader_free(reader);
+    tl_stf_file_close(file);
+}
+
+static int count_bytes(void *context, const uint8_t *p, size_t n)
+{
+    struct trace *const t = context;
+    (void)p;
+    t->written += n;
+    return TL_OK;
+}
+
+static int no_rewrite(void *context, const uint8_t *p, size_t n)
+{
+    (void)context;
+    (void)p;
+    (void)n;
+    return TL_OK;
+}
+
+static void write_records(void *context)
+{
+    struct trace *const t = context;
+    const struct tl_stf_out_options options = {.format = TL_STF_FILE_ZSTF, .level = t->level};
+    const struct tl_stf_sink sink = {t, count_bytes, no_rewrite};
+    struct tl_stf_out *out;
+    if (tl_stf_out_new(&out, &options, &sink) < 0)
+        die("out of memory");
+    t->written = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        if (tl_stf_out_put(out, &t->records[i], NULL) < 0)
+            die("cannot write");
+    }
+    if (tl_stf_out_finish(out, NULL) < 0)
+        die("cannot write");
+    tl_stf_out_free(out);
+}
+
+/* ---- input -------------------------------------------------------------------------------------
+ */
+
+static bool load_file(const char *name, struct tl_bytes *out)
+{
+    char path[512];
+    const char *const data = getenv("TL_DATA");
+    if (data)
+        snprintf(path, sizeof path, "%s/stf/%s", data, name);
+    else
+        snprintf(path, sizeof path, "%s/../shared/data/stf/%s", TL_SOURCE_DIR, name);
+    FILE *const f = fopen(path, "rb");
+    if (!f)
+        return false;
+    fseek(f, 0, SEEK_END);
+    const long size = ftell(f);
+    rewind(f);
+    uint8_t *const p = malloc(size > 0 ? (size_t)size : 1);
+    out->n = p && size > 0 ? fread(p, 1, (size_t)size, f) : 0;
+    out->p = p;
+    fclose(f);
+    return out->n > 0;
+}
+
+static int append(void *context, const uint8_t *p, size_t n)
+{
+    return tl_buf_add(context, p, n);
+}
+
+static int patch(void *context, const uint8_t *p, size_t n)
+{
+    struct tl_buf *const b = context;
+    memcpy(b->p, p, n);
+    return TL_OK;
+}
+
+static void must_put(struct tl_stf_out *out, const struct tl_stf_record *record)
+{
+    if (tl_stf_out_put(out, record, NULL) < 0)
+        die("cannot write");
+}
+
+/* Functions of some fifty instructions, called in an irregular order, one access in three. */
+static void make_trace(struct tl_buf *file)
+{
+    const struct tl_stf_out_options options = {.format = TL_STF_FILE_ZSTF};
+    const struct tl_stf_sink sink = {file, append, patch};
+    struct tl_stf_out *out;
+    struct tl_buf header = {0};
+    const struct tl_stf_header_spec spec = {.isa = TL_STF_ISA_RISCV, .iem = 2, .pc = 0x10000};
+    struct tl_stf_reader *reader;
+    struct tl_stf_record r;
+    if (tl_stf_out_new(&out, &options, &sink) < 0 || tl_stf_reader_new(&reader) < 0 ||
+        tl_stf_header_write(&spec, &header, NULL) < 0)
+        die("out of memory");
+    tl_stf_reader_push(reader, (struct tl_bytes){header.p, header.n});
+    while (tl_stf_reader_next(reader, &r, NULL) == TL_OK)
+        must_put(out, &r);
+    tl_stf_reader_free(reader);
+    tl_buf_fini(&header);
+    uint64_t seed = 88172645463325252u;
+    for (uint64_t pc = 0x10000, i = 0; i < 2000000; i++) {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        const uint32_t opcode = (uint32_t)(pc * 2654435761u);
+        const bool wide = opcode >> 31;
+        const bool jump = pc % 256 > 240;
+        const uint64_t target = 0x10000 + (seed & 0xff) * 256;
+        if (jump)
+            must_put(out, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = target});
+        else if (opcode >> 8 & 1) {
+            must_put(out, &(struct tl_stf_record){
+                              .type = TL_STF_INST_MEM_ACCESS,
+                              .access = {0x3fff0000 + (seed >> 40) % 4096 * 8, 8, 0, TL_STF_READ}});
+            must_put(out,
+                     &(struct tl_stf_record){.type = TL_STF_INST_MEM_CONTENT, .data = seed >> 56});
+        }
+        if (wide)
+            must_put(out, &(struct tl_stf_record){.type = TL_STF_INST_32, .opcode = opcode});
+        else
+            must_put(out,
+                     &(struct tl_stf_record){.type = TL_STF_INST_16, .opcode = opcode & 0xffff});
+        pc = jump ? target : pc + (wide ? 4 : 2);
+    }
+    if (tl_stf_out_finish(out, NULL) < 0)
+        die("cannot write");
+    tl_stf_out_free(out);
+}
+
+/* The plain bytes, and all records with their texts pointing into them. */
+static void prepare(struct trace *t)
+{
+    struct tl_stf_file *file;
+    struct tl_stf_reader *reader;
+    if (tl_stf_file_bytes(&file, t->file, NULL) < 0)
+        die("cannot open");
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    struct tl_bytes piece;
+    while (source.next(source.context, &piece, NULL) == TL_OK) {
+        if (tl_buf_add(&t->plain, piece.p, piece.n) < 0)
+            die("out of memory");
+    }
+    tl_stf_file_close(file);
+    if (tl_stf_reader_new(&reader) < 0)
+        die("out of memory");
+    tl_stf_reader_push(reader, (struct tl_bytes){t->plain.p, t->plain.n});
+    tl_stf_reader_finish(reader);
+    size_t cap = 0;
+    for (;;) {
+        if (tl_grow(&t->records, &cap, t->n + 1, sizeof *t->records) < 0)
+            die("out of memory");
+        if (tl_stf_reader_next(reader, &t->records[t->n], NULL) != TL_OK)
+            break;
+        t->n++;
+    }
+    tl_stf_reader_free(reader);
+}
+
+static void measure(const char *name, struct trace *t)
+{
+    char input[128];
+    prepare(t);
+    const double insns_time = bench_best(ROUNDS, read_insns, t);
+    const double parse_time = bench_best(ROUNDS, parse_insns, t);
+    const double unpack_time = bench_best(ROUNDS, unpack, t);
+    const double records_time = bench_best(ROUNDS, read_records, t);
+    const double insns = (double)t->insns / 1e6;
+    const double records = (double)t->n / 1e6;
+    snprintf(input, sizeof input, "%s: read .zstf to instructions", name);
+    bench_report("stf", input, insns / insns_time, "Minsn/s", NULL, 0);
+    snprintf(input, sizeof input, "%s: … of it parsing alone", name);
+    bench_report("stf", input, insns / parse_time, "Minsn/s", NULL, 0);
+    snprintf(input, sizeof input, "%s: … of it unpacking alone", name);
+    bench_report("stf", input, (double)t->plain.n / 1e6 / unpack_time, "MB/s", NULL, 0);
+    snprintf(input, sizeof input, "%s: read .zstf to records", name);
+    bench_report("stf", input, records / records_time, "Mrec/s", NULL, 0);
+    for (t->level = 1; t->level <= 3; t->level++) {
+        const double time = bench_best(ROUNDS, write_records, t);
+        snprintf(input, sizeof input, "%s: write .zstf, zstd level %d, %.3f bits/insn", name,
+                 t->level, 8.0 * (double)t->written / (double)t->insns);
+        bench_report("stf", input, records / time, "Mrec/s", NULL, 0);
+    }
+    free(t->records);
+    tl_buf_fini(&t->plain);
+}
+
+int main(void)
+{
+    static const char *const names[] = {"dhry_riscv.zstf", "dhrystone_opt1.zstf"};
+    for (size_t i = 0; i < 2; i++) {
+        struct trace t = {0};
+        if (load_file(names[i], &t.file))
+            measure(names[i], &t);
+        free((void *)(uintptr_t)t.file.p);
+    }
+    struct tl_buf made = {0};
+    make_trace(&made);
+    struct trace t = {.file = {made.p, made.n}};
+    measure("irregular", &t);
+    tl_buf_fini(&made);
+    return 0;
+}
