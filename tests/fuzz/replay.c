@@ -59,14 +59,14 @@ static size_t mutate(uint8_t *p, size_t n, size_t cap)
     return n;
 }
 
-enum { MAX_INPUT = 1 << 20 };
+enum { LARGEST_INPUT = 1 << 20 };
 
 int main(int argc, char **argv)
 {
     const int rounds = argc > 2 ? atoi(argv[2]) : 50;
     seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 0x9e3779b97f4a7c15u;
-    static uint8_t original[MAX_INPUT];
-    static uint8_t changed[MAX_INPUT];
+    static uint8_t original[LARGEST_INPUT];
+    static uint8_t changed[LARGEST_INPUT];
     unsigned inputs = 0;
     DIR *const dir = argc > 1 ? opendir(argv[1]) : NULL;
     for (struct dirent *e; dir && (e = readdir(dir));) {
