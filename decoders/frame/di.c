@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Headers are weighed: how much of one fits what the stream has shown so far. In step, little is
+ * asked, so that a new module is heard; out of step, everything must fit, twice in a row.
+ */
+#include "frame/di.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HEADER_BYTES (2 * (1 + TL_DI_HEADER))
+#define GULP         4096 /* bytes taken into `pending` at once */
+
+/*
+ * What evidence there can be for a header. There are few destinations (hosts), so a known one says
+ * most; but 0 is a common payload word.
+ */
+enum {
+    FLAGS_DEFINED = 1,
+    RESERVED_ZERO = 1,
+    KNOWN_SRC = 2,
+    KNOWN_DEST = 3,                        /* one less for address 0 */
+    FRESH = FLAGS_DEFINED + RESERVED_ZERO, /* the best there is before anything is known */
+    ENOUGH = FRESH + KNOWN_SRC,            /* in step */
+    GOOD = FRESH + KNOWN_DEST,
+    BEST = FRESH + KNOWN_DEST - 1 + KNOWN_SRC
+};
+
+enum answer {
+    NO,
+    YES,
+    MORE /* bytes are needed to tell */
+};
+
+/* Bytes under inspection: those not yet delivered. */
+struct view {
+    const uint8_t *p;
+    size_t n;
+    bool final; /* nothing will follow */
+};
+
+static const char OUT_OF_STEP[] = "no DI packet header";
+static const char UNFINISHED[] = "unfinished DI packet";
+
+void tl_di_init(struct tl_di *d, uint64_t offset, unsigned max_words, const struct tl_di_sink *sink)
+{
+    *d = (struct tl_di){.sink = *sink, .offset = offset, .limit = TL_DI_MAX_WORDS};
+    tl_di_set_max_words(d, max_words);
+}
+
+void tl_di_fini(struct tl_di *d)
+{
+    tl_buf_fini(&d->pending);
+    free(d->words);
+    d->words = NULL;
+}
+
+void tl_di_set_max_words(struct tl_di *d, unsigned max_words)
+{
+    if (max_words > d->limit && max_words <= UINT16_MAX)
+        d->limit = max_words;
+}
+
+static inline uint16_t word(const struct tl_di *d, const uint8_t *p)
+{
+    return d->little_endian ? tl_le16(p) : tl_be16(p);
+}
+
+static inline bool known(const uint64_t *set, uint16_t address)
+{
+    return set[address / 64] >> address % 64 & 1;
+}
+
+/* REG: all but one sub-type; EVENT: last, continued, overflow. The other types are reserved. */
+static inline bool flags_defined(uint16_t flags)
+{
+    const unsigned sub = 1u << TL_DI_TYPE_SUB(flags);
+    if (TL_DI_TYPE(flags) == TL_DI_TYPE_REG)
+        return sub != 1u << 13;
+    return TL_DI_TYPE(flags) == TL_DI_TYPE_EVENT && (sub & 0x23);
+}
+
+/* How much speaks for a header at `p` (HEADER_BYTES are there). 0: it cannot be one. */
+static inline unsigned evidence(const struct tl_di *d, const uint8_t *p)
+{
+    const unsigned words = word(d, p);
+    if (words < TL_DI_HEADER || words > d->limit)
+        return 0;
+    const uint16_t dest = word(d, p + 2), flags = word(d, p + 6);
+    return (KNOWN_DEST - !dest) * known(d->dests, dest) +
+           KNOWN_SRC * known(d->srcs, word(d, p + 4)) + RESERVED_ZERO * ((flags & 0x3ff) == 0) +
+           FLAGS_DEFINED * flags_defined(flags);
+}
+
+static size_t packet_bytes(const struct tl_di *d, const uint8_t *p)
+{
+    return 2 * (1 + (size_t)word(d, p));
+}
+
+static uint64_t shape_of(const struct tl_di *d, const uint8_t *p, unsigned *slot)
+{
+    const uint64_t words = word(d, p), src = word(d, p + 4), flags = word(d, p + 6);
+    *slot = (unsigned)(words + 7 * src + 11 * (flags >> 10)) % 256;
+    return words << 32 | src << 16 | flags;
+}
+
+/*
+ * A damaged length may happen to end where a packet ends. Then the packets that it swallowed can
+ * be made out inside: a row of headers that ends at the same place.
+ */
+static bool swallows_others(const struct tl_di *d, const uint8_t *p)
+{
+    unsigned slot;
+    if (shape_of(d, p, &slot) == d->shapes[slot])
+        return false;
+    const size_t bytes = packet_bytes(d, p);
+    for (size_t i = 2; i + HEADER_BYTES <= bytes; i += 2) {
+        size_t at = i;
+        unsigned row = 0;
+        for (; at + HEADER_BYTES <= bytes && evidence(d, p + at) >= (row ? ENOUGH : GOOD); row++)
+            at += packet_bytes(d, p + at);
+        if (at == bytes || row >= 3)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The capture ends at byte `i`, or amid a header there: is that how it may end behind the packet at
+ * `before`? If words are left, either they or that packet's length are wrong, unless both are
+ * usual.
+ */
+static bool is_end(const struct tl_di *d, const struct view *v, size_t before, size_t i)
+{
+    const size_t left = v->n - i;
+    unsigned slot;
+    if (left == 0)
+        return true;
+    if (left <=
+        2) /* a length alone is no better than the last word of a packet that has one too many */
+        return false;
+    if (shape_of(d, v->p + before, &slot) != d->shapes[slot])
+        return false;
+    if ((left >= 4 && !known(d->dests, word(d, v->p + i + 2))) ||
+        (left >= 6 && !known(d->srcs, word(d, v->p + i + 4))))
+        return false;
+    for (slot = 0; slot < 256; slot++)
+        if (d->shapes[slot] >> 32 == word(d, v->p + i))
+            return true;
+    return false;
+}
+
+/* Are there `count` headers in a row, the first with `first` evidence, the others with `rest`? */
+static enum answer is_chain(const struct tl_di *d, const struct view *v, size_t i, unsigned count,
+                            unsigned first, unsigned rest)
+{
+    size_t before = i;
+    for (unsigned k = 0; k < count; k++) {
+        if (v->n - i < HEADER_BYTES) {
+            if (v->final)
+                return k > 0 && is_end(d, v, before, i) ? YES : NO;
+            return MORE;
+        }
+        if (evidence(d, v->p + i) < (k ? rest : first))
+            return NO;
+        const size_t bytes = packet_bytes(d, v->p + i);
+        if (bytes > v->n - i) {
+            if (k + 1 == count)
+                return YES;
+            return v->final ? NO : MORE;
+        }
+        if (swallows_others(d, v->p + i))
+            return NO;
+        before = i;
+        i += bytes;
+    }
+    return YES;
+}
+
+/* Does byte `i` look like the place where the packet behind the one at `before` begins? */
+static inline enum answer is_next(const struct tl_di *d, const struct view *v, size_t before,
+                                  size_t i)
+{
+    if (v->n - i < HEADER_BYTES) {
+        if (!v->final)
+            return MORE;
+        return is_end(d, v, before, i) ? YES : NO;
+    }
+    const unsigned weight = evidence(d, v->p + i);
+    if (weight >= ENOUGH)
+        return YES;
+    if (weight < FRESH)
+        return NO;
+    if (d->packets == 0)
+        return YES;
+    /* Both addresses are new, or only the flags are odd: let its successor decide. */
+    const size_t bytes = packet_bytes(d, v->p + i);
+    if (v->n - i < bytes + HEADER_BYTES)
+        return v->final ? NO : MORE;
+    return evidence(d, v->p + i + bytes) >= ENOUGH && !swallows_others(d, v->p + i) ? YES : NO;
+}
+
+/*
+ * May the search end at byte `i`? An odd distance is less likely, so more is asked of it.
+ */
+static enum answer is_resync(const struct tl_di *d, const struct view *v, size_t i, bool odd)
+{
+    const enum answer answer = is_chain(d, v, i, odd ? 4 : 2, BEST, GOOD);
+    return answer != NO ? answer : is_chain(d, v, i, 4, GOOD, GOOD);
+}
+
+static int report(struct tl_di *d, const char *reason, uint64_t from, uint64_t to)
+{
+    if (to <= from || !d->sink.loss)
+        return TL_OK;
+    return d->sink.loss(d->sink.context, reason, from, to - from);
+}
+
+static int make_room(struct tl_di *d, size_t words)
+{
+    if (words + 4 <= d->cap_words)
+        return TL_OK;
+    return tl_grow(&d->words, &d->cap_words, words + 4, sizeof *d->words);
+}
+
+/* Four words at a time where they are all there, for this is the hot loop. */
+static void copy_words(struct tl_di *d, const uint8_t *p, size_t n, const uint8_t *end)
+{
+    const uint64_t low = 0x00ff00ff00ff00ffu;
+    uint16_t *out = d->words;
+    size_t i = 0;
+    if (!d->little_endian) {
+        for (; i < n && end - (p + 2 * i) >= 8; i += 4) {
+            const uint64_t x = tl_le64(p + 2 * i);
+            const uint64_t swapped = (x >> 8 & low) | (x & low) << 8;
+            for (unsigned k = 0; k < 4; k++)
+                out[i + k] = (uint16_t)(swapped >> 16 * k);
+        }
+    }
+    for (; i < n; i++)
+        out[i] = word(d, p + 2 * i);
+}
+
+static int deliver(struct tl_di *d, const struct view *v, size_t i)
+{
+    const uint8_t *p = v->p + i;
+    const unsigned n = word(d, p);
+    const int rc = make_room(d, n);
+    if (rc < 0)
+        return rc;
+    copy_words(d, p + 2, n, v->p + v->n);
+    d->packets++;
+    d->dests[d->words[0] / 64] |= (uint64_t)1 << d->words[0] % 64;
+    d->srcs[d->words[1] / 64] |= (uint64_t)1 << d->words[1] % 64;
+    unsigned slot;
+    const uint64_t shape = shape_of(d, p, &slot);
+    d->shapes[slot] = shape;
+    const struct tl_di_packet packet = {d->offset + i, d->words, n};
+    return d->sink.packet(d->sink.context, &packet);
+}
+
+/*
+ * The packet at `i` has no header behind it, but there is one at `found`. Was only its
+ * successor's header damaged? Then that lies between them, and part of it can be made out. A
+ * smaller distance says that the packet itself has a word too much.
+ */
+static bool is_intact(const struct tl_di *d, const struct view *v, size_t i, size_t found)
+{
+    const size_t end = i + packet_bytes(d, v->p + i);
+    if (found < end + 2 * TL_DI_HEADER)
+        return false;
+    const uint8_t *p = v->p + end;
+    const uint16_t w[4] = {word(d, p), word(d, p + 2), word(d, p + 4),
+                           found - end >= HEADER_BYTES ? word(d, p + 6) : 1};
+    for (unsigned k = 0; k < 2; k++) { /* 1: a word of the header is missing */
+        const uint16_t dest = w[1 - k], src = w[2 - k], flags = w[3 - k];
+        const bool good_flags = flags && !(flags & 0x3ff) && flags_defined(flags);
+        const bool good_dest = dest && known(d->dests, dest);
+        const bool good_src = known(d->srcs, src);
+        if ((good_dest && (good_src || good_flags)) || (src && good_src && good_flags))
+            return true;
+    }
+    /* DEST or SRC is missing */
+    const bool good_flags = w[2] && !(w[2] & 0x3ff) && flags_defined(w[2]);
+    return good_flags && ((w[1] && known(d->dests, w[1])) || (w[1] && known(d->srcs, w[1])));
+}
+
+static void start_search(struct tl_di *d, size_t i, bool suspect)
+{
+    d->searching = true;
+    d->suspect = suspect;
+    d->order_known = d->packets > 0;
+    d->scanned = 0;
+    d->lost_at = d->offset + i;
+}
+
+/* The search that began at `i` ends at `found`. */
+static int end_search(struct tl_di *d, const struct view *v, size_t i, size_t found,
+                      const char *reason)
+{
+    uint64_t from = d->lost_at;
+    d->searching = false;
+    if (d->suspect && is_intact(d, v, i, found)) {
+        const int rc = deliver(d, v, i);
+        if (rc < 0)
+            return rc;
+        from = d->offset + i + packet_bytes(d, v->p + i);
+    }
+    return report(d, reason, from, d->offset + found);
+}
+
+/* Four headers in a row that speak of the same hosts and modules. */
+static enum answer is_start(struct tl_di *d, const struct view *v, size_t at, bool little_endian)
+{
+    d->little_endian = little_endian;
+    const enum answer answer = is_chain(d, v, at, 4, FRESH, FRESH);
+    if (answer != YES)
+        return answer;
+    const uint16_t dest = word(d, v->p + at + 2), src = word(d, v->p + at + 4);
+    for (unsigned k = 1; k < 4; k++) {
+        at += packet_bytes(d, v->p + at);
+        if (at + HEADER_BYTES > v->n)
+            break;
+        const uint16_t to = word(d, v->p + at + 2), from = word(d, v->p + at + 4);
+        if (to != dest && from != src && (to != src || from != dest))
+            return NO;
+    }
+    return YES;
+}
+
+/*
+ * May the first packet be at byte `at`? A row of similar packets looks like one a byte earlier,
+ * too, in the other byte order. So an odd distance is taken only where no even one follows.
+ */
+static enum answer find_start(struct tl_di *d, const struct view *v, size_t at, bool little_endian)
+{
+    enum answer answer = is_start(d, v, at, little_endian);
+    if (answer != YES || (d->offset + at - d->lost_at) % 2 == 0)
+        return answer;
+    for (size_t even = at + 1; even < at + 64 && answer == YES; even += 2) {
+        if (even >= v->n)
+            return v->final ? YES : MORE;
+        for (int order = 0; order < 2 && answer == YES; order++) {
+            const enum answer other = is_start(d, v, even, order);
+            if (other != NO)
+                answer = other == YES ? NO : MORE;
+        }
+    }
+    d->little_endian = little_endian;
+    return answer;
+}
+
+static enum answer try_resync(struct tl_di *d, const struct view *v, size_t at)
+{
+    if (d->packets)
+        return is_resync(d, v, at, (d->offset + at - d->lost_at) % 2);
+    const enum answer big = find_start(d, v, at, false);
+    return big != NO ? big : find_start(d, v, at, true);
+}
+
+/*
+ * Nothing that fits has come for long: what we think to know of the system may be wrong (or it is
+ * another one now), so begin anew.
+ */
+static void forget(struct tl_di *d)
+{
+    d->suspect = false;
+    d->order_known = false;
+    d->packets = 0;
+    memset(d->dests, 0, sizeof d->dests);
+    memset(d->srcs, 0, sizeof d->srcs);
+    memset(d->shapes, 0, sizeof d->shapes);
+}
+
+/*
+ * Go on searching for the damage at `i`. Returns the bytes done with: the place found, or where to
+ * go on (not before `i` as long as the packet there may turn out to be whole).
+ */
+static int64_t search(struct tl_di *d, const struct view *v, size_t i)
+{
+    const size_t far = 4 * 2 * (1 + (size_t)d->limit);
+    size_t at = i + d->scanned;
+    enum answer answer = NO;
+    while (answer == NO && ++at < v->n) {
+        if (at - i > far) {
+            forget(d);
+            i = at - 1;
+        }
+        answer = try_resync(d, v, at);
+    }
+    if (answer == YES || v->final) {
+        d->order_known = d->order_known || answer == YES;
+        const int rc = end_search(d, v, i, at, answer == YES ? OUT_OF_STEP : UNFINISHED);
+        return rc < 0 ? rc : (int64_t)at;
+    }
+    d->scanned = at - 1 - i;
+    return (int64_t)i;
+}
+
+/* The first header tells the byte order. */
+static bool find_order(struct tl_di *d, const uint8_t *p)
+{
+    for (int little = 0; little < 2 && !d->order_known; little++) {
+        d->little_endian = little;
+        d->order_known = evidence(d, p) == FRESH;
+    }
+    return d->order_known;
+}
+
+/* Deliver the packet at `i` if it can be told to be one. Returns the bytes done with. */
+static int64_t step(struct tl_di *d, const struct view *v, size_t i)
+{
+    if (!d->order_known && !find_order(d, v->p + i)) {
+        start_search(d, i, false);
+        return 0;
+    }
+    const size_t bytes = packet_bytes(d, v->p + i);
+    if (bytes > v->n - i) {
+        if (v->final)
+            start_search(d, i, false);
+        return 0;
+    }
+    switch (is_next(d, v, i, i + bytes)) {
+    case YES:
+        break;
+    case NO:
+        start_search(d, i, true);
+        return 0;
+    case MORE:
+        return 0;
+    }
+    if (swallows_others(d, v->p + i)) {
+        start_search(d, i, true);
+        return 0;
+    }
+    const int rc = deliver(d, v, i);
+    return rc < 0 ? rc : (int64_t)bytes;
+}
+
+/* Returns how many bytes of the view are done with, or < 0. */
+static int64_t inspect(struct tl_di *d, const struct view *v)
+{
+    size_t i = 0;
+    while (i < v->n) {
+        int64_t done;
+        if (d->searching) {
+            done = search(d, v, i);
+            if (done < 0)
+                return done;
+            i = (size_t)done;
+            if (d->searching)
+                break;
+            continue;
+        }
+        if (v->n - i < HEADER_BYTES)
+            break;
+        done = step(d, v, i);
+        if (done < 0)
+            return done;
+        if (done == 0 && !d->searching)
+            break;
+        i += (size_t)done;
+    }
+    return (int64_t)i;
+}
+
+/* Take input behind pending bytes until those are done with. Returns the input bytes taken. */
+static int64_t join(struct tl_di *d, const uint8_t *p, size_t n)
+{
+    size_t taken = 0;
+    while (taken < n) {
+        const size_t old = d->pending.n;
+        const size_t part = n - taken < GULP ? n - taken : GULP;
+        int rc = tl_buf_add(&d->pending, p + taken, part);
+        if (rc < 0)
+            return rc;
+        const struct view v = {d->pending.p, d->pending.n, false};
+        const int64_t done = inspect(d, &v);
+        if (done < 0)
+            return done;
+        d->offset += (uint64_t)done;
+        if ((size_t)done >= old) {
+            tl_buf_reset(&d->pending);
+            return (int64_t)(taken + (size_t)done - old);
+        }
+        tl_buf_drop(&d->pending, (size_t)done);
+        taken += part;
+    }
+    return (int64_t)taken;
+}
+
+int tl_di_push(struct tl_di *d, const uint8_t *p, size_t n)
+{
+    if (d->pending.n) {
+        const int64_t taken = join(d, p, n);
+        if (taken < 0)
+            return (int)taken;
+        p += taken;
+        n -= (size_t)taken;
+    }
+    if (n == 0)
+        return TL_OK;
+    const struct view v = {p, n, false};
+    const int64_t done = inspect(d, &v);
+    if (done < 0)
+        return (int)done;
+    d->offset += (uint64_t)done;
+    return tl_buf_add(&d->pending, p + done, n - (size_t)done);
+}
+
+int tl_di_finish(struct tl_di *d)
+{
+    const struct view v = {d->pending.p, d->pending.n, true};
+    const int64_t done = inspect(d, &v);
+    if (done < 0)
+        return (int)done;
+    const int rc = report(d, UNFINISHED, d->offset + (uint64_t)done, d->offset + v.n);
+    tl_buf_reset(&d->pending);
+    return rc;
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/* The DI framer against the datagram encoder, under every one-word fault, and on real vectors. */
+#include "frame/di.h"
+#include "sim/osd_encoder.h"
+#include "unit/data.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+static uint64_t seed;
+
+static uint32_t next(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (uint32_t)(seed >> 16);
+}
+
+struct got {
+    struct tl_buf packets; /* <offset u64> <n u16> <words> each */
+    size_t n;
+    unsigned losses;
+    uint64_t lost;
+};
+
+static int on_packet(void *context, const struct tl_di_packet *packet)
+{
+    struct got *const g = context;
+    const uint16_t n = (uint16_t)packet->n;
+    assert_true(n >= TL_DI_HEADER);
+    assert_int_equal(tl_buf_add(&g->packets, &packet->offset, 8), TL_OK);
+    assert_int_equal(tl_buf_add(&g->packets, &n, 2), TL_OK);
+    assert_int_equal(tl_buf_add(&g->packets, packet->words, 2 * packet->n), TL_OK);
+    g->n++;
+    return TL_OK;
+}
+
+static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    struct got *const g = context;
+    assert_non_null(reason);
+    assert_true(bytes > 0);
+    g->losses++;
+    g->lost += bytes;
+    return TL_OK;
+}
+
+static void frame(struct got *g, const uint8_t *p, size_t n, unsigned chunk)
+{
+    static struct tl_di d;
+    const struct tl_di_sink sink = {g, on_packet, on_loss};
+    tl_di_init(&d, 0, 0, &sink);
+    while (n) {
+        size_t part = chunk ? 1 + next() % chunk : n;
+        part = part < n ? part : n;
+        assert_int_equal(tl_di_push(&d, p, part), TL_OK);
+        assert_true(d.pending.n < 16 * 1024);
+        p += part;
+        n -= part;
+    }
+    assert_int_equal(tl_di_finish(&d), TL_OK);
+    tl_di_fini(&d);
+}
+
+static void assert_same(const struct got *a, const struct got *b)
+{
+    assert_int_equal(a->n, b->n);
+    assert_int_equal(a->lost, b->lost);
+    assert_int_equal(a->losses, b->losses);
+    assert_int_equal(a->packets.n, b->packets.n);
+    if (a->packets.n)
+        assert_memory_equal(a->packets.p, b->packets.p, a->packets.n);
+}
+
+static void drop(struct got *g)
+{
+    tl_buf_fini(&g->packets);
+    *g = (struct got){0};
+}
+
+static const struct tl_sim_osd_module modules[] = {
+    {0, TL_SIM_OSD_SCM, 0},
+    {1, TL_SIM_OSD_CTM, 32},
+    {2, TL_SIM_OSD_STM, 32},
+    {3, TL_SIM_OSD_UART, 0},
+};
+
+static void fill(struct tl_sim_osd *e, size_t events, unsigned width)
+{
+    struct tl_sim_osd_module m[4];
+    memcpy(m, modules, sizeof m);
+    m[1].width = m[2].width = (uint8_t)width;
+    assert_int_equal(tl_sim_osd_enumerate(e, m, 4), TL_OK);
+    uint32_t time = next();
+    for (size_t i = 0; i < events; i++, time += next() % 100) {
+        const struct tl_sim_osd_truth event = {
+            .time = time, .pc = next(), .npc = next(), .call = i % 2, .ret = !(i % 2)};
+        int rc;
+        switch (next() % 16) {
+        case 0:
+            rc = tl_sim_osd_uart(e, 3, (uint8_t)next());
+            break;
+        case 1:
+            rc = tl_sim_osd_overflow(e, 1, (uint16_t)(next() % 50), TL_SIM_OSD_CTM);
+            break;
+        case 2:
+        case 3:
+        case 4:
+            rc = tl_sim_osd_stm(e, 2, width, time, (uint16_t)(next() % 9), next() % 256);
+            break;
+        case 5:
+            rc = tl_sim_osd_read_reply(e, (uint16_t)(next() % 4), (uint16_t)(next() % 3));
+            break;
+        default:
+            rc = tl_sim_osd_ctm(e, 1, width, &event);
+        }
+        assert_int_equal(rc, TL_OK);
+    }
+}
+
+static void test_round_trip(void **state)
+{
+    for (unsigned round = 0; round < 60; round++) {
+        struct tl_sim_osd e;
+        tl_sim_osd_init(&e);
+        e.little_endian = round % 2;
+        e.max_pkt_len = (uint16_t)(12 + next() % 10);
+        fill(&e, 300, 16u << round % 3);
+        struct got whole = {0}, parts = {0};
+        frame(&whole, e.out.p, e.out.n, 0);
+        assert_int_equal(whole.n, e.packets);
+        assert_int_equal(whole.lost, 0);
+        const uint8_t *p = whole.packets.p;
+        for (uint64_t at = 0; at < e.out.n;) { /* every packet where it should be, word by word */
+            uint64_t offset;
+            uint16_t n;
+            memcpy(&offset, p, 8);
+            memcpy(&n, p + 8, 2);
+            p += 10;
+            assert_int_equal(offset, at);
+            for (unsigned i = 0; i <= n; i++) {
+                const uint8_t *const q = e.out.p + at + 2 * i;
+                uint16_t w = n;
+                if (i)
+                    memcpy(&w, p + 2 * (i - 1), 2);
+                assert_int_equal(w, e.little_endian ? tl_le16(q) : tl_be16(q));
+            }
+            p += 2 * n;
+            at += 2 * (1u + n);
+        }
+        frame(&parts, e.out.p, e.out.n, 1 + next() % 60);
+        assert_same(&whole, &parts);
+        drop(&whole);
+        drop(&parts);
+        tl_sim_osd_fini(&e);
+    }
+}
+
+/* ---- faults ----------------------------------------------------------------------------- */
+
+static uint64_t hash_packet(const uint8_t *p, size_t n)
+{
+    uint64_t h = 1469598103934665603u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ p[i]) * 1099511628211u;
+    return h;
+}
+
+/* The packets' hashes in order, without their offsets. Returns how many. */
+static size_t hashes(const struct got *g, uint64_t *out, size_t cap)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < g->packets.n && count < cap;) {
+        uint16_t n;
+        memcpy(&n, g->packets.p + i + 8, 2);
+        out[count++] = hash_packet(g->packets.p + i + 8, 2 + 2 * (size_t)n);
+        i += 10 + 2 * (size_t)n;
+    }
+    return count;
+}
+
+struct verdict {
+    size_t lost;
+    size_t invented;
+};
+
+/*
+ * What is missing of `a` and what of `b` is new: all between the common beginning and the common
+ * end, since there is one fault.
+ */
+static struct verdict compare(const uint64_t *a, size_t na, const uint64_t *b, size_t nb)
+{
+    size_t head = 0, tail = 0;
+    while (head < na && head < nb && a[head] == b[head])
+        head++;
+    while (tail < na - head && tail < nb - head && a[na - 1 - tail] == b[nb - 1 - tail])
+        tail++;
+    return (struct verdict){na - head - tail, nb - head - tail};
+}
+
+enum fault { LOSE, DOUBLE, FLIP };
+
+static void spoil(struct tl_buf *out, const uint8_t *p, size_t n, size_t word, enum fault fault)
+{
+    const size_t at = 2 * word;
+    tl_buf_reset(out);
+    assert_int_equal(tl_buf_add(out, p, at), TL_OK);
+    if (fault == DOUBLE)
+        assert_int_equal(tl_buf_add(out, p + at, 2), TL_OK);
+    if (fault == FLIP) {
+        const uint16_t flipped = (uint16_t)((p[at] | p[at + 1] << 8) ^ (1u << next() % 16));
+        assert_int_equal(tl_buf_add(out, &flipped, 2), TL_OK);
+    }
+    const size_t rest = fault == DOUBLE ? at : at + 2;
+    assert_int_equal(tl_buf_add(out, p + rest, n - rest), TL_OK);
+}
+
+struct tally {
+    size_t faults;
+    size_t worst_lost;
+    size_t total_lost;
+    size_t invented;
+    size_t unreported;
+};
+
+static void tally_fault(struct tally *t, const struct got *clean, const struct tl_buf *bad,
+                        enum fault fault)
+{
+    static uint64_t a[8192], b[8192];
+    struct got got = {0}, parts = {0};
+    frame(&got, bad->p, bad->n, 0);
+    if (next() % 16 == 0) {
+        frame(&parts, bad->p, bad->n, 30);
+        assert_same(&got, &parts);
+        drop(&parts);
+    }
+    const struct verdict v = compare(a, hashes(clean, a, 8192), b, hashes(&got, b, 8192));
+    t->faults++;
+    t->total_lost += v.lost;
+    if (v.lost > t->worst_lost)
+        t->worst_lost = v.lost;
+    /* A changed payload word cannot be told; the packet counts as lost and comes changed. */
+    if (v.invented > (fault == FLIP))
+        t->invented++;
+    if (v.lost > v.invented && got.lost == 0)
+        t->unreported++;
+    drop(&got);
+}
+
+static void fault_all_words(const char *name, const uint8_t *p, size_t n)
+{
+    struct got clean = {0};
+    struct tl_buf bad = {0};
+    frame(&clean, p, n, 0);
+    for (enum fault fault = LOSE; fault <= FLIP; fault++) {
+        struct tally t = {0};
+        for (size_t word = 0; word < n / 2; word++)
+            for (unsigned again = 0; again < (fault == FLIP ? 3 : 1); again++) {
+                spoil(&bad, p, n, word, fault);
+                tally_fault(&t, &clean, &bad, fault);
+            }
+        print_message("%s: %zu words %s: worst %zu of %zu packets lost, mean %.2f; %zu bogus, "
+                      "%zu unreported\n",
+                      name, t.faults,
+                      fault == LOSE     ? "lost"
+                      : fault == DOUBLE ? "doubled"
+                                        : "flipped",
+                      t.worst_lost, clean.n, (double)t.total_lost / (double)t.faults, t.invented,
+                      t.unreported);
+        assert_true(t.worst_lost <= 2);
+        assert_int_equal(t.invented, 0);
+        assert_int_equal(t.unreported, 0);
+    }
+    tl_buf_fini(&bad);
+    drop(&clean);
+}
+
+static void test_faults(void **state)
+{
+    for (unsigned width = 16; width <= 64; width *= 2) {
+        struct tl_sim_osd e;
+        tl_sim_osd_init(&e);
+        e.little_endian = next() % 2;
+        fill(&e, 120, width);
+        char name[32];
+        snprintf(name, sizeof name, "made, %u bit", width);
+        fault_all_words(name, e.out.p, e.out.n);
+        tl_sim_osd_fini(&e);
+    }
+}
+
+static bool read_file(struct tl_buf *out, const char *path)
+{
+    FILE *const f = fopen(path, "rb");
+    if (!f)
+        return false;
+    size_t n;
+    do {
+        assert_int_equal(tl_buf_reserve(out, 65536), TL_OK);
+        n = fread(out->p + out->n, 1, 65536, f);
+        out->n += n;
+    } while (n);
+    fclose(f);
+    return true;
+}
+
+static void test_vectors(void **state)
+{
+    static const char *const names[] = {"di/ctm16_mpl12.dtd.bin", "di/ctm32_mpl12.dtd.bin",
+                                        "di/ctm64_mpl12.dtd.bin", "di/ctm64_mpl16.dtd.bin",
+                                        "di/check_cl_mam_write_burst.pkgdump"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[4096];
+        struct tl_buf bytes = {0};
+        if (!test_data(path, sizeof path, names[i])) {
+            print_message("skipped: %s is not here\n", names[i]);
+            continue;
+        }
+        assert_true(read_file(&bytes, path));
+        struct got got = {0};
+        frame(&got, bytes.p, bytes.n, 0);
+        assert_int_equal(got.lost, 0);
+        assert_true(got.n > 100);
+        drop(&got);
+        fault_all_words(names[i], bytes.p, bytes.n);
+        tl_buf_fini(&bytes);
+    }
+}
+
+/* Nothing but noise: no packet, no growth, everything reported. */
+static void test_garbage(void **state)
+{
+    for (unsigned round = 0; round < 20; round++) {
+        uint8_t noise[8192];
+        for (size_t i = 0; i < sizeof noise; i++)
+            noise[i] = (uint8_t)(round % 2 ? next() : next() & 0x81);
+        struct got whole = {0}, parts = {0};
+        frame(&whole, noise, sizeof noise, 0);
+        frame(&parts, noise, sizeof noise, 100);
+        assert_same(&whole, &parts);
+        if (round % 2)
+            assert_int_equal(whole.lost, sizeof noise);
+        drop(&whole);
+        drop(&parts);
+    }
+}
+
+/* A capture that begins in the middle of something, at an odd distance. */
+static void test_late_start(void **state)
+{
+    for (unsigned round = 0; round < 50; round++) {
+        struct tl_sim_osd e;
+        tl_sim_osd_init(&e);
+        e.little_endian = round % 2;
+        fill(&e, 400, 32);
+        const size_t cut = 1 + next() % 100;
+        struct got got = {0};
+        frame(&got, e.out.p + cut, e.out.n - cut, 0);
+        /* in the worst case it believes in something else for a while */
+        assert_true(got.lost < 4096);
+        drop(&got);
+        tl_sim_osd_fini(&e);
+    }
+}
+
+int main(void)
+{
+    const char *const given = getenv("TL_SEED");
+    seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u | 1;
+    print_message("seed: TL_SEED=0x%llx\n", (unsigned long long)seed);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_vectors),    cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_late_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
