@@ -18,6 +18,7 @@ struct tl_mux {
     const atomic_bool *interrupted;
     bool dead;
     bool draining;              /* GOAWAY: no new calls */
+    bool greeted;               /* it speaks HTTP/2: its SETTINGS have come */
     struct tracelake_error why; /* it is dead */
     uint64_t activity;
     uint8_t *in;
@@ -116,6 +117,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     struct tl_mux *mux = context;
     if (frame->hd.type == NGHTTP2_GOAWAY)
         mux->draining = true;
+    if (frame->hd.type == NGHTTP2_SETTINGS)
+        mux->greeted = true;
     const bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
                       (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA);
     struct tl_ask_io *io = ends ? io_of(session, frame->hd.stream_id) : NULL;
@@ -402,6 +405,9 @@ int tl_mux_step(struct tl_mux *mux, int ms, struct tracelake_error *error)
         if (ready == TRACELAKE_CANCELLED)
             return ready;
     }
+    if (!mux->greeted && mux->why.code == TRACELAKE_UNREACHABLE)
+        tl_client_fail(&mux->why, TRACELAKE_UNREACHABLE,
+                       "what answers there does not speak HTTP/2; is it a tracelake server?");
     if (error)
         *error = mux->why;
     return mux->why.code < 0 ? mux->why.code : TRACELAKE_UNREACHABLE;

@@ -32,7 +32,8 @@ struct fake {
     char url[64];
     pthread_t thread;
     atomic_bool stop;
-    unsigned seed; /* of the connections' budgets */
+    atomic_bool kick; /* set: break the present connection */
+    unsigned seed;    /* of the connections' budgets */
 
     /* what it keeps */
     struct tl_buf received;
@@ -375,7 +376,7 @@ static void fake_serve(struct fake *fake)
     nghttp2_session_callbacks_del(callbacks);
     nghttp2_submit_settings(fake->session, 0, NULL, 0);
     static uint8_t in[65536];
-    while (!fake->stop) {
+    while (!fake->stop && !fake->kick) {
         if (nghttp2_session_send(fake->session) < 0)
             break;
         struct pollfd fd = {fake->fd, POLLIN, 0};
@@ -398,6 +399,7 @@ static void fake_serve(struct fake *fake)
         if (fake->left == 0) /* break it here */
             break;
     }
+    fake->kick = false;
     nghttp2_session_del(fake->session);
     fake_free_streams(fake);
 }

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A simulated rig: something that makes trace bytes without end, and knows what they mean.
+ * Deterministic by seed. Not thread-safe.
+ */
+#ifndef RIG_H
+#define RIG_H
+
+#include "base/buf.h"
+#include "setup/setup.h"
+
+#include <stdio.h>
+
+struct rig;
+
+struct rig_kind {
+    const char *name;
+    const char *about;
+    /* TL_NOMEM. `truth`: what was traced is written down as flow text, in memory that grows. */
+    int (*start)(struct rig **out, uint64_t seed, bool truth);
+    void (*stop)(struct rig *rig);
+    /* Describe the capture. `elf` gets the program image, empty if there is none. */
+    int (*describe)(struct rig *rig, struct tl_setup *setup, struct tl_buf *elf);
+    /* Append at least `n` more bytes, ending so that all that was traced is out. */
+    int (*more)(struct rig *rig, size_t n, struct tl_buf *out);
+    /* What a decoder must find in the bytes so far, each stream behind its "# stream" line. */
+    int (*truth)(struct rig *rig, FILE *file);
+};
+
+extern const struct rig_kind rig_etm;
+extern const struct rig_kind rig_di;
+
+#endif
