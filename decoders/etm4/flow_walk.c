@@ -401,23 +401,18 @@ void tl_etm4_walk_exception(struct tl_etm4_walk *w, const struct tl_etm4_packet 
 {
     const bool has_address = address->type == TL_ETM4_ADDRESS;
     const bool at_target = p->n == 2; /* E1:E0: the address is that of a branch target, too */
+    const bool tail_chained = w->m_profile && has_address && address->value == M_TAIL_CHAIN;
     pop_pending(w);
-    if (has_address) {
-        const bool tail_chained = w->m_profile && address->value == M_TAIL_CHAIN;
-        if (!at_target && !tail_chained && w->cache && !w->need_context && !w->need_address &&
-            w->pc < address->value)
-            walk_to(w, address->value, p->offset);
+    if (has_address && !at_target && !tail_chained && is_known(w, p->offset) &&
+        w->pc < address->value)
+        walk_to(w, address->value, p->offset);
+    if (has_address)
         tl_etm4_walk_context(w, address);
-        struct tl_item *item = tl_etm4_out_add(w->out, TL_ITEM_EXCEPTION, p->offset);
-        item->pc = address->value;
-        item->flags = tail_chained ? 0 : TL_ITEM_HAS_PC;
-        item->sub = (uint16_t)p->value;
-        item->text = tl_etm4_exception_name((unsigned)p->value, w->m_profile);
-    } else {
-        struct tl_item *item = tl_etm4_out_add(w->out, TL_ITEM_EXCEPTION, p->offset);
-        item->sub = (uint16_t)p->value;
-        item->text = tl_etm4_exception_name((unsigned)p->value, w->m_profile);
-    }
+    struct tl_item *item = tl_etm4_out_add(w->out, TL_ITEM_EXCEPTION, p->offset);
+    item->pc = address->value;
+    item->flags = has_address && !tail_chained ? TL_ITEM_HAS_PC : 0;
+    item->sub = (uint16_t)p->value;
+    item->text = tl_etm4_exception_name((unsigned)p->value, w->m_profile);
     w->need_address = true; /* the handler's comes next */
     w->told = false;
     forget_place(w);
@@ -479,24 +474,27 @@ void tl_etm4_walk_source(struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
     pop_pending(w);
     if (!w->cache || w->need_context)
         return;
-    if (w->need_address || w->pc > p->value || !walk_to(w, p->value, p->offset)) {
-        w->is1 = p->flags & TL_ETM4_IS1;
-        forget_place(w);
-        jump(w, p->value, isa_of(w));
-        tell_isa(w, p->offset);
-    }
-    /* A block of its own from the source on; its first instruction was executed and branched. */
-    struct tl_block *const b = here(w);
-    if (!b)
+    w->is1 = p->flags & TL_ETM4_IS1;
+    const enum tl_isa isa = w->need_address ? isa_of(w) : (enum tl_isa)w->isa;
+    /* Its own block: the first instruction was executed, and it branched. */
+    struct tl_block *const b = tl_block_get(w->cache, w->space, isa, p->value);
+    if (!b) {
+        w->failed = true;
         return;
+    }
     if (b->n == 0) {
         lose(w, TL_GAP_NO_IMAGE, p->offset);
-    } else if (b->n == 1 && b->end == TL_BLOCK_WAYPOINT) {
-        tl_etm4_out_block(w->out, b, 1, turns(b), p->offset);
-        leave(w, b, true, p->offset);
-    } else { /* the image is another one than was executed */
-        tl_etm4_out_block(w->out, b, 1, false, p->offset);
-        w->pc = wrap(w, b->pc + tl_block_bytes(b, 1));
-        forget_place(w);
+        return;
     }
+    if (!w->need_address && w->pc <= p->value)
+        walk_to(w, p->value, p->offset);
+    forget_place(w);
+    jump(w, p->value, isa);
+    tell_isa(w, p->offset);
+    const bool branched = b->n == 1 && b->end == TL_BLOCK_WAYPOINT;
+    tl_etm4_out_block(w->out, b, 1, branched && turns(b), p->offset);
+    if (branched)
+        leave(w, b, true, p->offset);
+    else /* the image is another one than was executed */
+        w->pc = wrap(w, b->pc + tl_block_bytes(b, 1));
 }

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+#include "flow/block.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static const uint32_t a64_code[] = {
+    0xd503201f, /* 1000 nop */
+    0xd4000001, /* 1004 svc: no waypoint */
+    0x94000002, /* 1008 bl 1010 */
+    0xd65f03c0, /* 100c ret */
+    0x54ffff80, /* 1010 b.eq 1000 */
+    0xd5033fdf, /* 1014 isb */
+    0xd503207f, /* 1018 wfi */
+    0xd503201f, /* 101c nop, then the image ends */
+};
+
+static const uint8_t t32_code[] = {
+    0x08, 0xbf,             /* 2000 it eq */
+    0x70, 0x47,             /* 2002 bxeq lr */
+    0x00, 0xf0, 0x00, 0xf8, /* 2004 bl 2008 */
+    0x04, 0xbf,             /* 2008 itt eq */
+    0x08, 0x46,             /* 200a moveq r0, r1 */
+    0x00, 0xe0,             /* 200c b(eq) 2010: the last of its IT block */
+    0x00, 0xf0,             /* 200e the first half of something */
+};
+
+static const uint8_t rv_code[] = {
+    0x01, 0x00,                   /* 3000 c.nop */
+    0x73, 0x00, 0x00, 0x00,       /* 3002 ecall: ends the block */
+    0x1f, 0x00, 1,    2,    3, 4, /* 3006 48 bits */
+    0x82, 0x80,                   /* 300c ret */
+};
+
+struct fixture {
+    struct tl_image *image;
+    struct tl_block_cache *cache;
+};
+
+static int setup(void **state)
+{
+    static struct fixture f;
+    const struct tl_isa_options options = {0};
+    uint8_t bytes[sizeof a64_code];
+    for (size_t i = 0; i < sizeof a64_code / 4; i++)
+        tl_put_le32(bytes + 4 * i, a64_code[i]);
+    assert_int_equal(tl_image_new(&f.image), TL_OK);
+    const struct tl_bytes pieces[] = {
+        {bytes, sizeof bytes}, {t32_code, sizeof t32_code}, {rv_code, sizeof rv_code}};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(
+            tl_image_add_bytes(f.image, 0x1000 * (i + 1), pieces[i], TL_SPACE_EL1N, NULL, NULL),
+            TL_OK);
+    assert_int_equal(tl_image_freeze(f.image), TL_OK);
+    assert_int_equal(tl_block_cache_new(&f.cache, f.image, &options), TL_OK);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    tl_block_cache_free(f->cache);
+    tl_image_free(f->image);
+    return 0;
+}
+
+static void splits_at_waypoints(void **state)
+{
+    struct fixture *f = *state;
+    struct tl_block *b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x1000);
+    assert_int_equal(b->n, 3);
+    assert_int_equal(b->size, 12);
+    assert_int_equal(b->end, TL_BLOCK_WAYPOINT);
+    assert_int_equal(b->last_kind, TL_INSN_BRANCH);
+    assert_int_equal(b->target, 0x1010);
+    assert_true(b->link && !b->conditional && !b->is_return);
+    assert_int_equal(b->function, TL_NO_FUNCTION);
+    assert_ptr_equal(tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x1000), b);
+
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x1008);
+    assert_int_equal(b->n, 1);
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x100c);
+    assert_true(b->n == 1 && b->is_return && b->last_kind == TL_INSN_INDIRECT);
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x1010);
+    assert_true(b->n == 1 && b->conditional && b->target == 0x1000);
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x1014);
+    assert_true(b->n == 1 && b->last_kind == TL_INSN_SYNC);
+}
+
+static void ends_where_the_image_does(void **state)
+{
+    struct fixture *f = *state;
+    struct tl_block *b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x1018);
+    assert_int_equal(b->n, 2); /* WFI is no waypoint without the option */
+    assert_int_equal(b->end, TL_BLOCK_UNMAPPED);
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x1020);
+    assert_true(b->n == 0 && b->size == 0 && b->pc == 0x1020 && b->end == TL_BLOCK_UNMAPPED);
+    b = tl_block_get(f->cache, TL_SPACE_EL1S, TL_ISA_A64, 0x1000);
+    assert_int_equal(b->n, 0);
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x101e); /* half an instruction */
+    assert_int_equal(b->n, 0);
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_NONE, 0x1000);
+    assert_int_equal(b->n, 0);
+}
+
+static void keeps_instruction_sets_apart(void **state)
+{
+    struct fixture *f = *state;
+    struct tl_block *a64 = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x2000);
+    struct tl_block *t32 = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_T32, 0x2000);
+    struct tl_block *any = tl_block_get(f->cache, TL_SPACE_ANY, TL_ISA_T32, 0x2000);
+    assert_true(a64->isa == TL_ISA_A64 && t32->isa == TL_ISA_T32);
+    assert_ptr_not_equal(a64, t32);
+    assert_ptr_not_equal(any, t32);
+    assert_int_equal(any->n, t32->n);
+}
+
+static void follows_it_blocks(void **state)
+{
+    struct fixture *f = *state;
+    struct tl_block *b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_T32, 0x2000);
+    assert_true(b->n == 2 && b->size == 4 && b->conditional && b->is_return);
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_T32, 0x2004);
+    assert_true(b->n == 1 && b->size == 4 && !b->conditional && b->target == 0x2008);
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_T32, 0x2008);
+    assert_true(b->n == 3 && b->conditional && b->target == 0x2010);
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_T32, 0x200e);
+    assert_true(b->n == 0 && b->end == TL_BLOCK_UNMAPPED);
+}
+
+static void prepares_records(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t a64[] = {0xf0, 0x1f, 0x20, 0x03, 0xd5, 0xf0, 0x01, 0x00,
+                                  0x00, 0xd4, 0xf0, 0x02, 0x00, 0x00, 0x94};
+    struct tl_block *b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x1000);
+    assert_int_equal(b->stf_size, sizeof a64);
+    assert_memory_equal(b->stf, a64, sizeof a64);
+    assert_int_equal(b->last_stf, 5);
+
+    static const uint8_t t32[] = {0xf1, 0x08, 0xbf, 0xf1, 0x70, 0x47};
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_T32, 0x2000);
+    assert_int_equal(b->stf_size, sizeof t32);
+    assert_memory_equal(b->stf, t32, sizeof t32);
+    static const uint8_t wide[] = {0xf0, 0x00, 0xf8, 0x00, 0xf0}; /* first halfword on top */
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_T32, 0x2004);
+    assert_memory_equal(b->stf, wide, sizeof wide);
+
+    static const uint8_t odd[] = {0xe6, 4, 0x1f, 0x00, 1,    2, 0xe6, 2,    3,    4,
+                                  0,    0, 0xf0, 0x1f, 0x00, 1, 2,    0x1f, 0x0c, 0x30,
+                                  0,    0, 0,    0,    0,    0, 0xf1, 0x82, 0x80};
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_RV64, 0x3006);
+    assert_int_equal(b->n, 2);
+    assert_int_equal(b->stf_size, sizeof odd);
+    assert_memory_equal(b->stf, odd, sizeof odd);
+}
+
+static void ends_riscv_blocks_at_traps(void **state)
+{
+    struct fixture *f = *state;
+    struct tl_block *b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_RV64, 0x3000);
+    assert_true(b->n == 2 && b->last_kind == TL_INSN_TRAP && b->end == TL_BLOCK_WAYPOINT);
+}
+
+static void counts_instructions(void **state)
+{
+    struct fixture *f = *state;
+    struct tl_block *b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_RV64, 0x3000);
+    assert_int_equal(tl_block_bytes(b, 0), 0);
+    assert_int_equal(tl_block_bytes(b, 1), 2);
+    assert_int_equal(tl_block_bytes(b, 2), 6);
+    assert_int_equal(tl_block_count_to(b, 0x3000), 0);
+    assert_int_equal(tl_block_count_to(b, 0x3002), 1);
+    assert_int_equal(tl_block_count_to(b, 0x3004), -1);
+    assert_int_equal(tl_block_count_to(b, 0x3006), 2);
+    assert_int_equal(tl_block_count_to(b, 0x3007), -1);
+    b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x1000);
+    assert_int_equal(tl_block_count_to(b, 0x1008), 2);
+    assert_int_equal(tl_block_count_to(b, 0x1009), -1);
+}
+
+/* Many blocks: the hash grows, nothing moves, and a reset gives the memory back. */
+static void grows_and_resets(void **state)
+{
+    enum { N = 20000 };
+    static struct tl_block *blocks[N];
+    const struct tl_isa_options options = {0};
+    struct tl_image *image;
+    struct tl_block_cache *cache;
+    uint8_t *code = calloc(N, 4);
+    for (size_t i = 0; i < N; i++)
+        tl_put_le32(code + 4 * i, i % 9 ? 0xd503201f : 0xd65f03c0);
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(
+        tl_image_add_bytes(image, 0, (struct tl_bytes){code, N * 4}, TL_SPACE_ANY, NULL, NULL),
+        TL_OK);
+    free(code);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    assert_int_equal(tl_block_cache_new(&cache, image, &options), TL_OK);
+    const size_t empty = tl_block_cache_bytes(cache);
+    for (size_t i = 0; i < N; i++)
+        blocks[i] = tl_block_get(cache, TL_SPACE_EL1N, TL_ISA_A64, i * 4);
+    for (size_t i = 0; i < N; i++) {
+        assert_ptr_equal(tl_block_get(cache, TL_SPACE_EL1N, TL_ISA_A64, i * 4), blocks[i]);
+        assert_int_equal(blocks[i]->pc, i * 4);
+        assert_int_equal(blocks[i]->n, i + 9 < N ? (9 - i % 9) % 9 + 1 : blocks[i]->n);
+    }
+    const size_t full = tl_block_cache_bytes(cache);
+    assert_true(full > empty + N * sizeof(struct tl_block));
+    for (uint64_t pc = 1 << 20; pc < 3 << 20; pc += 4) /* what is unmapped costs nothing */
+        assert_int_equal(tl_block_get(cache, TL_SPACE_EL1N, TL_ISA_A64, pc)->n, 0);
+    assert_int_equal(tl_block_cache_bytes(cache), full);
+    tl_block_cache_reset(cache);
+    assert_true(tl_block_cache_bytes(cache) < full / 2);
+    assert_int_equal(tl_block_get(cache, TL_SPACE_EL1N, TL_ISA_A64, 4)->n, 9);
+    tl_block_cache_free(cache);
+    tl_image_free(image);
+}
+
+static void limits_block_length(void **state)
+{
+    const struct tl_isa_options options = {0};
+    struct tl_image *image;
+    struct tl_block_cache *cache;
+    const size_t n = TL_BLOCK_MAX + 10;
+    uint8_t *code = malloc(n * 4);
+    for (size_t i = 0; i < n; i++)
+        tl_put_le32(code + 4 * i, 0xd503201f);
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(
+        tl_image_add_bytes(image, 0, (struct tl_bytes){code, n * 4}, TL_SPACE_ANY, NULL, NULL),
+        TL_OK);
+    free(code);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    assert_int_equal(tl_block_cache_new(&cache, image, &options), TL_OK);
+    const struct tl_block *b = tl_block_get(cache, TL_SPACE_ANY, TL_ISA_A64, 0);
+    assert_true(b->n == TL_BLOCK_MAX && b->end == TL_BLOCK_FULL);
+    b = tl_block_get(cache, TL_SPACE_ANY, TL_ISA_A64, b->size);
+    assert_true(b->n == 10 && b->end == TL_BLOCK_UNMAPPED);
+    tl_block_cache_free(cache);
+    tl_image_free(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(splits_at_waypoints),
+        cmocka_unit_test(ends_where_the_image_does),
+        cmocka_unit_test(keeps_instruction_sets_apart),
+        cmocka_unit_test(follows_it_blocks),
+        cmocka_unit_test(prepares_records),
+        cmocka_unit_test(ends_riscv_blocks_at_traps),
+        cmocka_unit_test(counts_instructions),
+        cmocka_unit_test(grows_and_resets),
+        cmocka_unit_test(limits_block_length),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

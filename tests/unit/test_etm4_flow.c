@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: MIT */
+/* Packets made by hand over a small A64 program: what flow text they become. */
+#include "etm4/flow.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static const uint32_t program[] = {
+    0xd503201f, /* 1000 nop */
+    0x94000004, /* 1004 bl 1014 */
+    0x54ffffc0, /* 1008 b.eq 1000 */
+    0xd69f03e0, /* 100c eret */
+    0xd61f0000, /* 1010 br x0 */
+    0xd503201f, /* 1014 nop */
+    0xd65f03c0, /* 1018 ret */
+    0xd5033fdf, /* 101c isb */
+    0xd4000001, /* 1020 svc */
+    0xd503201f, /* 1024 nop, then the image ends */
+};
+
+struct out {
+    struct tl_buf text;
+    size_t losses;
+    char loss[128]; /* the last one */
+};
+
+static int on_items(void *context, const struct tl_item *items, size_t n)
+{
+    struct out *out = context;
+    assert_true(n > 0 && n <= 256);
+    return tl_item_text(&out->text, items, n);
+}
+
+static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    struct out *out = context;
+    out->losses++;
+    snprintf(out->loss, sizeof out->loss, "%s %llu %llu", reason, (unsigned long long)offset,
+             (unsigned long long)bytes);
+    return TL_OK;
+}
+
+static struct tl_image *image;
+
+static int setup(void **state)
+{
+    uint8_t bytes[sizeof program];
+    for (size_t i = 0; i < sizeof program / 4; i++)
+        tl_put_le32(bytes + 4 * i, program[i]);
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(tl_image_add_bytes(image, 0x1000, (struct tl_bytes){bytes, sizeof bytes},
+                                        TL_SPACE_N, NULL, NULL),
+                     TL_OK);
+    return tl_image_freeze(image);
+}
+
+static int teardown(void **state)
+{
+    tl_image_free(image);
+    return 0;
+}
+
+/* ---- packets ----------------------------------------------------------------------------- */
+
+#define EL1 (1u << TL_ETM4_EL_SHIFT | TL_ETM4_HAS_CONTEXT | TL_ETM4_SF | TL_ETM4_NS)
+
+#define ASYNC                                                                                      \
+    {                                                                                              \
+        .type = TL_ETM4_ASYNC                                                                      \
+    }
+#define INFO                                                                                       \
+    {                                                                                              \
+        .type = TL_ETM4_TRACE_INFO                                                                 \
+    }
+#define INFO_D(d)                                                                                  \
+    {                                                                                              \
+        .type = TL_ETM4_TRACE_INFO, .value = (uint64_t)(d) << 32                                   \
+    }
+#define ON                                                                                         \
+    {                                                                                              \
+        .type = TL_ETM4_TRACE_ON                                                                   \
+    }
+#define AT(a)                                                                                      \
+    {                                                                                              \
+        .type = TL_ETM4_ADDRESS, .value = (a)                                                      \
+    }
+#define AT_EL1(a)                                                                                  \
+    {                                                                                              \
+        .type = TL_ETM4_ADDRESS, .value = (a), .flags = EL1                                        \
+    }
+#define ATOMS(c, v)                                                                                \
+    {                                                                                              \
+        .type = TL_ETM4_ATOM, .n = (c), .value = (v)                                               \
+    }
+#define E ATOMS(1, 1)
+#define N ATOMS(1, 0)
+#define EXC(t, e)                                                                                  \
+    {                                                                                              \
+        .type = TL_ETM4_EXCEPTION, .value = (t), .n = (e)                                          \
+    }
+#define TIME(t)                                                                                    \
+    {                                                                                              \
+        .type = TL_ETM4_TIMESTAMP, .value = (t)                                                    \
+    }
+#define COMMIT(c)                                                                                  \
+    {                                                                                              \
+        .type = TL_ETM4_COMMIT, .value = (c)                                                       \
+    }
+#define CANCEL(c)                                                                                  \
+    {                                                                                              \
+        .type = TL_ETM4_CANCEL, .value = (c)                                                       \
+    }
+#define MISPREDICT                                                                                 \
+    {                                                                                              \
+        .type = TL_ETM4_MISPREDICT                                                                 \
+    }
+#define BEGIN ASYNC, INFO, ON, AT_EL1(0x1000)
+#define BEGUN "O\nM el1.ns.a64\n"
+
+static const struct tl_etm4_config plain = {.version = 0x40, .v8 = true, .aarch64 = true};
+
+static struct tl_buf run(const struct tl_etm4_config *config, const struct tl_image *with,
+                         const struct tl_etm4_packet *packets, size_t n, size_t batch,
+                         struct out *out)
+{
+    struct tl_etm4_flow *flow;
+    struct tl_etm4_packet *copy = malloc(n * sizeof *copy);
+    assert_int_equal(tl_etm4_flow_new(&flow, config, with, on_items, on_loss, out), TL_OK);
+    memcpy(copy, packets, n * sizeof *copy);
+    for (size_t i = 0; i < n; i++)
+        copy[i].offset = i; /* one byte each, for losses */
+    for (size_t i = 0; i < n; i += batch) {
+        assert_int_equal(tl_etm4_flow_push(flow, copy + i, n - i < batch ? n - i : batch), TL_OK);
+        assert_int_equal(tl_etm4_flow_flush(flow), TL_OK);
+    }
+    assert_int_equal(tl_etm4_flow_finish(flow, n), TL_OK);
+    tl_etm4_flow_free(flow);
+    free(copy);
+    assert_int_equal(tl_buf_add(&out->text, "", 1), TL_OK);
+    return out->text;
+}
+
+static void expect_with(const struct tl_etm4_config *config, const struct tl_image *with,
+                        const struct tl_etm4_packet *packets, size_t n, const char *text,
+                        const char *loss)
+{
+    for (size_t batch = 1; batch <= n; batch += n > 1 ? n - 1 : 1) {
+        struct out out = {.loss = ""};
+        const struct tl_buf got = run(config, with, packets, n, batch, &out);
+        assert_string_equal((const char *)got.p, text);
+        assert_string_equal(out.loss, loss);
+        tl_buf_fini(&out.text);
+    }
+}
+
+#define EXPECT(config, text, ...)                                                                  \
+    do {                                                                                           \
+        const struct tl_etm4_packet packets[] = {__VA_ARGS__};                                     \
+        expect_with(config, image, packets, sizeof packets / sizeof packets[0], text, "");         \
+    } while (0)
+
+#define EXPECT_LOSS(config, text, loss, ...)                                                       \
+    do {                                                                                           \
+        const struct tl_etm4_packet packets[] = {__VA_ARGS__};                                     \
+        expect_with(config, image, packets, sizeof packets / sizeof packets[0], text, loss);       \
+    } while (0)
+
+/* The program's instructions as text. */
+#define I1000 "I 0000000000001000 d503201f\n"
+#define I1004 "I 0000000000001004 94000004\n"
+#define I1008 "I 0000000000001008 54ffffc0\n"
+#define I100C "I 000000000000100c d69f03e0\n"
+#define I1010 "I 0000000000001010 d61f0000\n"
+#define I1014 "I 0000000000001014 d503201f\n"
+#define I1018 "I 0000000000001018 d65f03c0\n"
+#define I101C "I 000000000000101c d5033fdf\n"
+#define I1020 "I 0000000000001020 d4000001\n"
+#define I1024 "I 0000000000001024 d503201f\n"
+
+/* ---- flow -------------------------------------------------------------------------------- */
+
+static void follows_branches(void **state)
+{
+    EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 I1008 I1000 I1004, BEGIN, ATOMS(2, 3), AT(0x1008),
+           E, E);
+    EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 I1008 I100C, BEGIN, ATOMS(2, 3), AT(0x1008),
+           ATOMS(2, 2));
+    EXPECT(&plain, BEGUN I101C "G no-path\nX debug-halt 1 0000000002000000\nO\n", BEGIN, AT(0x1010),
+           AT(0x101c), N, EXC(1, 1), AT(0x2000000), ON); /* far beyond what runs straight on */
+}
+
+static void waits_for_sync(void **state)
+{
+    EXPECT(&plain, "", E, ON, AT_EL1(0x1000), INFO, E);
+    EXPECT(&plain, "", ASYNC, E, ON, AT_EL1(0x1000), E);
+    EXPECT(&plain, "O\n", ASYNC, INFO, ON, AT(0x1000), E); /* no context yet */
+    EXPECT_LOSS(&plain, "G sync 7\n" BEGUN, "not synchronised 0 7",
+                {.type = TL_ETM4_NOT_SYNC, .value = 7}, BEGIN);
+}
+
+static void tells_missing_addresses(void **state)
+{
+    /* RET without return stack: nothing until the next address, and that is told once */
+    EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 "G no-path\n" I1008 I1000 I1004, BEGIN,
+           ATOMS(5, 31), AT(0x1008), ATOMS(2, 3));
+    EXPECT(&plain, BEGUN "G no-image\n" I101C "X irq 14 0000000000001020\nG no-path\n", BEGIN,
+           AT(0x5000), E, E, AT(0x101c), E, EXC(14, 1), AT(0x1020), E);
+    EXPECT(&plain, BEGUN I1020 I1024 "G no-image\n", BEGIN, AT(0x1020), E, E);
+}
+
+static void uses_the_return_stack(void **state)
+{
+    struct tl_etm4_config c = plain;
+    c.return_stack = true;
+    EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 I1008 I1000 I1004, BEGIN, ATOMS(3, 7), E);
+    /* an address overrides, and does not pop */
+    EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 I1014 I1018 I1008, BEGIN, ATOMS(2, 3), AT(0x1014),
+           ATOMS(2, 1));
+    /* nothing on it */
+    EXPECT(&c, BEGUN I1014 I1018 "G no-path\n" I1008, BEGIN, AT(0x1014), ATOMS(2, 3), AT(0x1008),
+           N);
+    /* Trace On empties it; after trace info nothing is pushed before an address */
+    EXPECT(&c, BEGUN I1000 I1004 "O\n" I1014 I1018 "G no-path\n", BEGIN, E, ON, AT(0x1014), E, E);
+    EXPECT(&c, BEGUN I1008 I1000 I1004 I1014 I1018 "G no-path\n", BEGIN, AT(0x1008), INFO,
+           ATOMS(4, 15));
+    /* an exception right behind a predicted return */
+    EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 "X irq 14 0000000000001008\n", BEGIN, ATOMS(2, 3),
+           EXC(14, 1), AT(0x1008));
+}
+
+static void keeps_the_newest_returns(void **state)
+{
+    /* 20 calls, 16 places: 1008 is `b.eq 1000`, N goes on to ERET; each BL pushes 1008 */
+    struct tl_etm4_config c = plain;
+    c.return_stack = true;
+    struct tl_etm4_packet packets[128] = {BEGIN};
+    struct tl_buf want = {0};
+    size_t n = 4;
+    assert_int_equal(tl_buf_printf(&want, "%s", BEGUN), TL_OK);
+    for (int i = 0; i < 20; i++) {
+        packets[n++] = (struct tl_etm4_packet)AT(0x1004);
+        packets[n++] = (struct tl_etm4_packet)E;
+        assert_int_equal(tl_buf_printf(&want, "%s", I1004), TL_OK);
+    }
+    for (int i = 0; i < 18; i++) {
+        packets[n++] = (struct tl_etm4_packet)AT(0x1018);
+        packets[n++] = (struct tl_etm4_packet)ATOMS(2, 1); /* RET, then B.EQ not taken */
+        assert_int_equal(tl_buf_printf(&want, "%s%s", I1018, i < 16 ? I1008 : "G no-path\n"),
+                         TL_OK);
+    }
+    assert_int_equal(tl_buf_add(&want, "", 1), TL_OK);
+    expect_with(&c, image, packets, n, (const char *)want.p, "");
+    tl_buf_fini(&want);
+}
+
+static void takes_exceptions(void **state)
+{
+    /* SVC is no waypoint: the exception tells that it was reached */
+    EXPECT(&plain, BEGUN I101C I1020 "X call 2 0000000000001024\n" I1014 I1018, BEGIN, AT(0x101c),
+           E, EXC(2, 1), AT(0x1024), AT(0x1014), E);
+    /* at the target of a branch: nothing was executed there */
+    EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 "X irq 14 0000000000001008\n" I1008, BEGIN,
+           ATOMS(2, 3), EXC(14, 2), AT(0x1008), AT(0x1008), N);
+    /* context before the address, or with it; both for what comes behind */
+    EXPECT(&plain, BEGUN I1000 I1004 "M el2.ns.a64\nX trap 3 0000000000001014\n" I1014 I1018, BEGIN,
+           E, EXC(3, 1), {.type = TL_ETM4_CONTEXT, .flags = EL1 + (1 << TL_ETM4_EL_SHIFT)},
+           AT(0x1014), AT(0x1014), E);
+    /* no address follows */
+    EXPECT(&plain, BEGUN I1000 I1004 "X irq 14 -\nG no-path\n" I1008, BEGIN, E, EXC(14, 1), E,
+           AT(0x1008), N);
+    EXPECT(&plain, BEGUN "X irq 14 -\nO\n", BEGIN, EXC(14, 1), ON);
+    /* the program does not reach the address */
+    EXPECT(&plain, BEGUN I1000 I1004 "G no-path\nX irq 14 0000000000001016\n", BEGIN, E, EXC(14, 1),
+           AT(0x1016));
+    EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 "X irq 14 0000000000001000\n", BEGIN, E, E,
+           AT(0x1008), EXC(14, 1), AT(0x1000));
+    EXPECT(&plain, BEGUN "R\n", BEGIN, {.type = TL_ETM4_EXCEPTION_RETURN});
+    EXPECT(&plain, BEGUN I100C, BEGIN, AT(0x100c), E);
+}
+
+static void knows_the_m_profile(void **state)
+{
+    struct tl_etm4_config c = plain;
+    c.m_profile = true;
+    EXPECT(&c, BEGUN "X systick 15 -\n", BEGIN, EXC(15, 1), AT(0xfffffffe));
+    EXPECT(&c, BEGUN "X irq 520 0000000000001000\n", BEGIN, EXC(0x208, 1), AT(0x1000));
+}
+
+static void knows_ete(void **state)
+{
+    struct tl_etm4_config c = plain;
+    c.version = 0x50;
+    c.ete = true;
+    EXPECT(&c, BEGUN I100C "R\n" I1014 I1018, BEGIN, AT(0x100c), E, AT(0x1014), E);
+    EXPECT(&c, BEGUN "X pe-reset 0 -\n" I1008, BEGIN, {.type = TL_ETM4_PE_RESET}, AT(0x1008), N);
+    EXPECT(&c, "V 5\n", ASYNC, {.type = TL_ETM4_EVENT, .value = 5});
+    EXPECT(&plain, "", ASYNC, {.type = TL_ETM4_EVENT, .value = 5});
+    EXPECT(&c, BEGUN "A transaction start\nA transaction commit\nA transaction fail\n", BEGIN,
+           {.type = TL_ETM4_TRANSACTION_START}, {.type = TL_ETM4_TRANSACTION_COMMIT},
+           {.type = TL_ETM4_EXCEPTION, .value = 24, .flags = TL_ETM4_TRANSACTION_FAILED});
+    EXPECT(&c, BEGUN "S ite 1 00000000deadbeef\n", BEGIN,
+           {.type = TL_ETM4_ITE, .n = 1, .value = 0xdeadbeef});
+    c.ts_marker = true;
+    EXPECT(&c, BEGUN "A timestamp marker\nT 2\n", BEGIN, TIME(1), {.type = TL_ETM4_TS_MARKER},
+           TIME(2));
+}
+
+static void takes_source_addresses(void **state)
+{
+#define SOURCE(a)                                                                                  \
+    {                                                                                              \
+        .type = TL_ETM4_SOURCE_ADDRESS, .value = (a)                                               \
+    }
+    struct tl_etm4_config c = plain;
+    c.ete = true;
+    /* everything up to the source was executed, and the source branched */
+    EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 "G no-path\n", BEGIN, SOURCE(0x1004), SOURCE(0x1018),
+           E);
+    EXPECT(&c, BEGUN I1000 I1004 I1008 I100C "R\n" I1008 I1000 I1004, BEGIN, SOURCE(0x100c),
+           SOURCE(0x1008), E);
+    /* behind us: only the source itself is known */
+    EXPECT(&c, BEGUN I1008 I1000 I1004, BEGIN, AT(0x101c), SOURCE(0x1008), E);
+    EXPECT(&c, BEGUN "G no-image\n", BEGIN, SOURCE(0x1028 + 0x1000), E);
+    EXPECT(&c, BEGUN "G no-image\n", BEGIN, AT(0x101c), SOURCE(0x1030), E);
+}
+
+static void takes_q_elements(void **state)
+{
+#define Q(count, a)                                                                                \
+    {.type = TL_ETM4_Q,                                                                            \
+     .flags = TL_ETM4_HAS_COUNT | TL_ETM4_HAS_ADDRESS,                                             \
+     .value2 = (count),                                                                            \
+     .value = (a)}
+    EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018, BEGIN, Q(2, 0x1014), E);
+    EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018, BEGIN, Q(1, 0x1004), ATOMS(2, 3));
+    EXPECT(&plain, BEGUN I101C I1020 I1014 I1018, BEGIN, AT(0x101c), Q(2, 0x1024), AT(0x1014), E);
+    EXPECT(&plain, BEGUN "G no-path 3\n" I1014 I1018, BEGIN, Q(3, 0x1014), E);
+    EXPECT(&plain, BEGUN "G no-path 1\n" I1014 I1018, BEGIN, Q(1, 0x1014), E);
+    EXPECT(&plain, BEGUN "G no-path\n" I1014 I1018, BEGIN, {.type = TL_ETM4_Q}, AT(0x1014), E);
+    EXPECT(&plain, BEGUN "G no-path 4294967295\n" I1014 I1018, BEGIN, Q(0xffffffff, 0x1014), E);
+}
+
+/* ---- speculation ------------------------------------------------------------------------- */
+
+static void commits_and_cancels(void **state)
+{
+    struct tl_etm4_config c = plain;
+    c.max_spec_depth = 3;
+    EXPECT(&c, BEGUN, BEGIN, E); /* not committed */
+    EXPECT(&c, BEGUN I1000 I1004, BEGIN, E, COMMIT(1));
+    EXPECT(&c, BEGUN I1000 I1004 I1014 I1018, BEGIN, ATOMS(2, 3), AT(0x1008), ATOMS(1, 0),
+           COMMIT(2));
+    EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 I1008, BEGIN, ATOMS(2, 3), AT(0x1008), ATOMS(1, 0),
+           COMMIT(1), COMMIT(2));
+    /* beyond the depth the oldest are committed */
+    EXPECT(&c, BEGUN I1000 I1004, BEGIN, ATOMS(2, 3), AT(0x1008), ATOMS(2, 0));
+    /* cancelled atoms and what depends on them; times stay, in their place */
+    EXPECT(&c, BEGUN I1000 I1004 "T 1\nT 2\n" I1014 I1018, BEGIN, E, TIME(1), E, AT(0x1008),
+           TIME(2), CANCEL(1), COMMIT(1), E, COMMIT(1));
+    EXPECT(&c, BEGUN I1000 I1004, BEGIN, ATOMS(3, 1), CANCEL(2), COMMIT(1));
+    /* mispredicted: the other way, and the address of the wrong way goes */
+    EXPECT(&c, BEGUN I1008 I100C, BEGIN, AT(0x1008), E, MISPREDICT, E, COMMIT(2));
+    EXPECT(&c, BEGUN I1008 I1000 I1004, BEGIN, AT(0x1008), N, AT(0x1014), MISPREDICT, E, COMMIT(2));
+    EXPECT(
+        &c, BEGUN I1000 I1004 I1014 I1018 I1008 I100C, BEGIN, E, E, AT(0x1008),
+        {.type = TL_ETM4_CANCEL, .value = 1, .n = 2, .value2 = 1, .flags = TL_ETM4_IS_MISPREDICT},
+        COMMIT(2), E, COMMIT(1));
+    /* exceptions count with their address */
+    EXPECT(&c, BEGUN I1000 I1004 "X irq 14 0000000000001014\n", BEGIN, E, EXC(14, 1), AT(0x1014),
+           COMMIT(2));
+    /* cycle counts commit, too, and keep their place */
+    EXPECT(&c, BEGUN I1000 I1004 "Y 7\n", BEGIN, E,
+           {.type = TL_ETM4_CYCLE_COUNT,
+            .value = 7,
+            .value2 = 1,
+            .flags = TL_ETM4_HAS_COUNT | TL_ETM4_HAS_COMMIT});
+}
+
+static void starts_amid_speculation(void **state)
+{
+    struct tl_etm4_config c = plain;
+    c.max_spec_depth = 4;
+    EXPECT(&c, "", ASYNC, INFO_D(2), ON, AT_EL1(0x1000), E);
+    EXPECT(&c, BEGUN I1000 I1004, ASYNC, INFO_D(2), ON, AT_EL1(0x1000), E, COMMIT(3));
+    EXPECT(&c, BEGUN I1000 I1004, ASYNC, INFO_D(2), COMMIT(1), ON, AT_EL1(0x1000), E, COMMIT(2));
+    EXPECT(&c, "O\n", ASYNC, INFO_D(3), CANCEL(2), ON, MISPREDICT, COMMIT(1));
+}
+
+static void rejects_impossible_resolution(void **state)
+{
+    struct tl_etm4_config c = plain;
+    c.max_spec_depth = 2;
+    EXPECT_LOSS(&c, BEGUN I1000 I1004 "G bad-packet\n",
+                "commit of more elements than there are 5 3", BEGIN, E, COMMIT(2), E, COMMIT(1));
+    EXPECT_LOSS(&c, BEGUN "G bad-packet\n", "cancel of more elements than there are 5 1", BEGIN, E,
+                CANCEL(2));
+    EXPECT_LOSS(&c, BEGUN "G bad-packet\n", "mispredict without an atom 4 1", BEGIN, MISPREDICT);
+}
+
+/* ---- losing the thread ------------------------------------------------------------------- */
+
+static void waits_after_loss(void **state)
+{
+    struct tl_etm4_config c = plain;
+    c.max_spec_depth = 4;
+    EXPECT_LOSS(&plain, BEGUN "G overflow\n" BEGUN I1000 I1004, "trace unit overflow 4 4", BEGIN,
+                {.type = TL_ETM4_OVERFLOW}, E, AT(0x1000), ASYNC, INFO, ON, AT_EL1(0x1000), E);
+    EXPECT_LOSS(&plain, BEGUN "G bad-packet\n" BEGUN I1000 I1004, "bad packet 4 3", BEGIN,
+                {.type = TL_ETM4_BAD}, {.type = TL_ETM4_BAD}, BEGIN, E);
+    /* what was not committed is gone; what is no P0 element is not */
+    EXPECT_LOSS(&c, BEGUN "T 9\nV 3\nA timestamp marker\nS ite 0 0000000000000001\nG discard\n",
+                "trace unit discard 9 1", BEGIN, E, TIME(9), {.type = TL_ETM4_EVENT, .value = 3},
+                {.type = TL_ETM4_TS_MARKER}, {.type = TL_ETM4_ITE, .value = 1},
+                {.type = TL_ETM4_DISCARD});
+}
+
+static void gives_branches_without_image(void **state)
+{
+    const struct tl_etm4_packet packets[] = {BEGIN,      E,          AT(0x5000), ATOMS(3, 0),
+                                             EXC(14, 1), AT(0x5008), AT(0x80)};
+    expect_with(&plain, NULL, packets, sizeof packets / sizeof packets[0],
+                BEGUN "B - 0000000000001000\nB - 0000000000005000\nX irq 14 0000000000005008\n"
+                      "B - 0000000000000080\n",
+                "");
+}
+
+static void tells_modes_and_contexts(void **state)
+{
+#define CONTEXT(el, more)                                                                          \
+    {.type = TL_ETM4_CONTEXT,                                                                      \
+     .flags = TL_ETM4_HAS_CONTEXT | (uint32_t)(el) << TL_ETM4_EL_SHIFT | (more)}
+    EXPECT(&plain, "M el0.ns.a64\nM el3.s.a64\nM el2.realm.a64\nM el3.root.a64\nM el0.ns.a32\n",
+           ASYNC, INFO, CONTEXT(0, TL_ETM4_SF | TL_ETM4_NS), CONTEXT(3, TL_ETM4_SF),
+           CONTEXT(3, TL_ETM4_SF), CONTEXT(2, TL_ETM4_SF | TL_ETM4_NS | TL_ETM4_NSE),
+           {.type = TL_ETM4_CONTEXT}, CONTEXT(3, TL_ETM4_SF | TL_ETM4_NSE), CONTEXT(0, TL_ETM4_NS));
+    EXPECT(&plain, "M el0.ns.t32\nM el0.ns.a32\n", ASYNC, INFO,
+           {.type = TL_ETM4_ADDRESS,
+            .value = 0x1000,
+            .flags = TL_ETM4_HAS_CONTEXT | TL_ETM4_NS | TL_ETM4_IS1},
+           AT(0x1000));
+    EXPECT(&plain, "M el0.ns.a64\nC 5 -\nC 5 7\nC 6 7\n", ASYNC, INFO,
+           {.type = TL_ETM4_CONTEXT,
+            .context_id = 5,
+            .flags = TL_ETM4_HAS_CONTEXT | TL_ETM4_SF | TL_ETM4_NS | TL_ETM4_HAS_CTXID},
+           {.type = TL_ETM4_CONTEXT,
+            .context_id = 5,
+            .vmid = 7,
+            .flags = TL_ETM4_HAS_CONTEXT | TL_ETM4_SF | TL_ETM4_NS | TL_ETM4_HAS_CTXID |
+                     TL_ETM4_HAS_VMID},
+           {.type = TL_ETM4_CONTEXT,
+            .context_id = 6,
+            .flags = TL_ETM4_HAS_CONTEXT | TL_ETM4_SF | TL_ETM4_NS | TL_ETM4_HAS_CTXID});
+    /* the image is only mapped for non-secure EL1, EL0 and EL2 */
+    EXPECT(&plain, "M el1.s.a64\nG no-image\nM el2.ns.a64\n" I1000 I1004, ASYNC, INFO,
+           {.type = TL_ETM4_ADDRESS, .value = 0x1000, .flags = EL1 & ~(uint32_t)TL_ETM4_NS}, E,
+           {.type = TL_ETM4_ADDRESS, .value = 0x1000, .flags = EL1 + (1 << TL_ETM4_EL_SHIFT)}, E);
+}
+
+/* Any packets: a result, the same for any batching. */
+static void survives_any_packets(void **state)
+{
+    enum { PACKETS = 400 };
+    static struct tl_etm4_packet p[PACKETS];
+    const unsigned seed = 4711;
+    print_message("seed %u\n", seed);
+    srandom(seed);
+    for (int round = 0; round < 1500; round++) {
+        struct tl_etm4_config c = plain;
+        c.ete = random() & 1;
+        c.m_profile = random() % 4 == 0;
+        c.return_stack = random() & 1;
+        c.trans_p0 = random() & 1;
+        c.max_spec_depth = random() % 3 ? 0 : (uint32_t)random() % 6;
+        p[0] = (struct tl_etm4_packet)ASYNC;
+        p[1] = (struct tl_etm4_packet)INFO;
+        p[2] = (struct tl_etm4_packet)AT_EL1(0x1000);
+        for (size_t i = 3; i < PACKETS; i++) {
+            static const uint8_t often[] = {TL_ETM4_ATOM, TL_ETM4_ADDRESS, TL_ETM4_EXCEPTION,
+                                            TL_ETM4_COMMIT, TL_ETM4_CANCEL};
+            p[i] = (struct tl_etm4_packet){0};
+            p[i].type = random() % 3 ? often[random() % 5] : (uint8_t)(random() % TL_ETM4_TYPES);
+            if ((p[i].type == TL_ETM4_BAD || p[i].type == TL_ETM4_OVERFLOW ||
+                 p[i].type == TL_ETM4_DISCARD) &&
+                random() % 8)
+                p[i].type = TL_ETM4_ASYNC;
+            p[i].flags = (uint32_t)random() & 0x1ffff;
+            p[i].n =
+                p[i].type == TL_ETM4_ATOM ? (uint8_t)(1 + random() % 64) : (uint8_t)(random() % 3);
+            p[i].value = p[i].type == TL_ETM4_ADDRESS || p[i].type == TL_ETM4_SOURCE_ADDRESS ||
+                                 p[i].type == TL_ETM4_Q
+                             ? 0x1000 + (uint64_t)(random() % 12) * 4
+                         : p[i].type == TL_ETM4_ATOM ? (uint64_t)random() << 32 | (uint64_t)random()
+                                                     : (uint64_t)random() % 4;
+            p[i].value2 = (uint64_t)random() % 5;
+        }
+        struct out a = {.losses = 0}, b = {.losses = 0};
+        run(&c, image, p, PACKETS, 1, &a);
+        run(&c, image, p, PACKETS, PACKETS, &b);
+        assert_int_equal(a.text.n, b.text.n);
+        assert_memory_equal(a.text.p, b.text.p, a.text.n);
+        assert_int_equal(a.losses, b.losses);
+        tl_buf_fini(&a.text);
+        tl_buf_fini(&b.text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(follows_branches),
+        cmocka_unit_test(waits_for_sync),
+        cmocka_unit_test(tells_missing_addresses),
+        cmocka_unit_test(uses_the_return_stack),
+        cmocka_unit_test(keeps_the_newest_returns),
+        cmocka_unit_test(takes_exceptions),
+        cmocka_unit_test(knows_the_m_profile),
+        cmocka_unit_test(knows_ete),
+        cmocka_unit_test(takes_source_addresses),
+        cmocka_unit_test(takes_q_elements),
+        cmocka_unit_test(commits_and_cancels),
+        cmocka_unit_test(starts_amid_speculation),
+        cmocka_unit_test(rejects_impossible_resolution),
+        cmocka_unit_test(waits_after_loss),
+        cmocka_unit_test(gives_branches_without_image),
+        cmocka_unit_test(tells_modes_and_contexts),
+        cmocka_unit_test(survives_any_packets),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
