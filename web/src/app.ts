@@ -54,6 +54,9 @@ export class Session {
   found: Found | undefined;
   measured: Measured | undefined;
   readonly open = new Set<number>(); // lanes whose call stack is shown
+  /** How far the lanes can be drawn by now: the edge to follow. */
+  drawnTo = Infinity;
+  private readonly ends = new Map<number, number>(); // where the axis ended at a revision
   zoomedAt = -Infinity; // ms: when a zoom gesture last changed the level of detail
 
   constructor(public trace: Trace, axis: Axis, private readonly app: App) {
@@ -86,6 +89,21 @@ export class Session {
   get cursorInsn(): number | undefined {
     if (this.cursor === undefined) return undefined;
     return this.view.axis === "insn" ? Math.floor(this.cursor) : this.position?.insn;
+  }
+
+  /** The trace at its present revision ends here; remembered for tiles asked for now. */
+  noteEnd(): void {
+    this.ends.set(this.trace.revision, this.extent.last);
+    if (this.ends.size > 100) this.ends.delete(this.ends.keys().next().value!);
+  }
+
+  forgetEnds(): void {
+    this.ends.clear();
+    this.drawnTo = Infinity;
+  }
+
+  endAt(revision: number): number | undefined {
+    return this.ends.get(revision);
   }
 
   nameOf = (id: number): string => this.names[id] ?? `function ${id}`;
@@ -305,7 +323,9 @@ export class App {
   private step(): void {
     const s = this.session;
     if (!s || this.following === undefined) return;
-    const next = follow(s.view, s.extent, this.following, !this.reduced.matches);
+    const { first, last } = s.extent;
+    const edge = { first, last: Math.max(first + 1, Math.min(last, s.drawnTo)) };
+    const next = follow(s.view, edge, this.following, !this.reduced.matches);
     if (settled(s.view, next)) return;
     s.view = next;
     this.changed();
@@ -415,6 +435,7 @@ export class App {
     }
     if (this.session !== s || s.view.axis === axis) return;
     s.view = next;
+    s.forgetEnds();
     s.selection = undefined;
     s.measured = undefined;
     s.cursor = undefined;

@@ -37,7 +37,7 @@ export function positionText(session: Session, at: number): string {
   return timeIsNs(session.trace) ? exactTime(at) : `${grouped(at)} ticks`;
 }
 
-function widthText(session: Session, units: number): string {
+export function widthText(session: Session, units: number): string {
   if (units <= 1) return "";
   if (session.view.axis === "insn") return `${short(units)} insns`;
   return timeIsNs(session.trace) ? duration(units) : `${short(units)} ticks`;

@@ -2,11 +2,11 @@
 // Puts the page together: panels by lit-html, the timeline beside them, one paint per frame.
 import { html, nothing, render, type TemplateResult } from "lit-html";
 import { App, type Session } from "./app.ts";
-import { describe } from "./describe.ts";
+import { describe, widthText } from "./describe.ts";
 import { duration, short } from "./format.ts";
 import { match } from "./keys.ts";
 import { timeIsNs } from "./model.ts";
-import type { Theme } from "./palette.ts";
+import { PRIVILEGE, type Theme } from "./palette.ts";
 import { Header } from "./panels/header.ts";
 import { helpDialog } from "./panels/help.ts";
 import { laneTable } from "./panels/lanes.ts";
@@ -29,7 +29,9 @@ function chosenTheme(): Theme {
 
 function applyTheme(): void {
   app.theme = chosenTheme();
-  document.documentElement.dataset.theme = app.theme;
+  const { dataset, style } = document.documentElement;
+  dataset.theme = app.theme;
+  PRIVILEGE[app.theme].forEach((colour, level) => style.setProperty(`--p${level}`, colour.css));
   app.changed();
 }
 
@@ -51,12 +53,29 @@ function status(s: Session): TemplateResult {
     text === "" ? nothing : html`<span class=${`cell ${cls}`} title=${name}>${text}</span>`;
   return html`<footer>
     ${d ? html`${cell("Lane", d.lane, "lane")}${cell("Function", d.what, "strong")}${cell("Its share", d.share)}
-      ${cell("Position", d.where, "num")}${cell("Width of what is under the pointer", d.width && `± ${d.width}`, "num muted")}
+      ${cell("Position", d.where, "num")}${cell("Width of what is under the pointer", d.width && `in ${d.width}`, "num muted")}
       ${cell("Mode", d.mode)}${cell("Events", d.events)}${cell("Lost", d.lost, "bad")}` : nothing}
     <span class="grow"></span>
     <span class="cell num muted" title="Width of the view">${size} in view</span>
     <span class="busy ${s.tiles.busy ? "on" : ""}" aria-hidden="true"></span>
   </footer>`;
+}
+
+/** What is under the pointer, beside it. The line at the bottom has the rest. */
+function tip(s: Session): TemplateResult | typeof nothing {
+  const hover = timeline.hover;
+  if (!hover || timeline.dragging || hover.y < 24) return nothing;
+  const hit = timeline.sliceAt(hover.x, hover.y);
+  const d = describe(s, hover);
+  const [title, detail] = hit
+    ? [hit.slice.name || "code without a name", widthText(s, hit.slice.to - hit.slice.from) || "1 insn"]
+    : [d.what, [d.share, d.mode].filter(Boolean).join(" · ")];
+  if (title === "") return nothing;
+  const right = hover.x > timeline.plotWidth - 260;
+  const style = `top:${Math.round(hover.y + 16)}px;${right ? `right:${Math.round(timeline.plotWidth - hover.x + 12)}px`
+    : `left:${Math.round(hover.x + 12)}px`}`;
+  return html`<div class="tip" aria-hidden="true" .style=${style}><b>${title}</b>${detail ? html`<span>${detail}</span>` : nothing}
+    ${hit ? nothing : [d.lost, d.events].filter(Boolean).map((t) => html`<span class=${t === d.lost ? "bad" : ""}>${t}</span>`)}</div>`;
 }
 
 function tracePage(s: Session): TemplateResult {
@@ -75,7 +94,9 @@ function paint(): void {
     <p id="timeline-help" class="hidden">W and S zoom, A and D move, comma and full stop step through
       the trace, square brackets go to events, question mark shows all keys.</p>
     <div class="hidden" role="status" aria-live="polite">${app.announced}</div>`, root);
-  if (s) timeline.draw();
+  if (!s) return;
+  timeline.draw();
+  render(tip(s), timeline.tips);
 }
 
 function command(e: KeyboardEvent): void {

@@ -15,7 +15,7 @@ export const PALETTE_SIZE = 24;
 /** What the colours are drawn upon. */
 export const GROUND: Record<Theme, string> = { light: "#ffffff", dark: "#101418" };
 /** Text upon a colour of the palette. */
-export const INK: Record<Theme, string> = { light: "#ffffff", dark: "#0b0e11" };
+export const INK: Record<Theme, string> = { light: "#070b10", dark: "#0b0e11" };
 
 /** FNV-1a, 32 bits, over UTF-16 code units. */
 export function hash(text: string): number {
@@ -83,7 +83,7 @@ function make(theme: Theme): Colour[] {
   for (let i = 0; i < PALETTE_SIZE; i++) {
     const hue = (i * 360) / PALETTE_SIZE + 10;
     const step = i % 3;
-    out.push(theme === "light" ? oklch([0.54, 0.44, 0.49][step]!, [0.105, 0.085, 0.11][step]!, hue)
+    out.push(theme === "light" ? oklch([0.65, 0.595, 0.62][step]!, [0.105, 0.1, 0.115][step]!, hue)
       : oklch([0.76, 0.66, 0.84][step]!, [0.095, 0.105, 0.075][step]!, hue));
   }
   return out;

@@ -54,6 +54,12 @@ export class TileClient {
     return this.cache.get(tileKey(id))?.stripe;
   }
 
+  /** The trace's revision when the stripe was last asked for; undefined if it is not here. */
+  revisionOf(id: TileId): number | undefined {
+    const entry = this.cache.peek(tileKey(id));
+    return entry?.stripe && entry.revision;
+  }
+
   /** What this frame needs, the most needed first. Replaces what was wanted before. */
   want(ids: readonly TileId[]): void {
     this.wanted = ids.filter((id) => !this.fresh(id));

@@ -3,7 +3,8 @@
 import { html, nothing, type TemplateResult } from "lit-html";
 import { rangeUrl } from "../api.ts";
 import type { App, Found, Session } from "../app.ts";
-import { exactTime, grouped, percent, short } from "../format.ts";
+import { bytes, exactTime, grouped, percent, short } from "../format.ts";
+import { privilegeName } from "../model.ts";
 import { functionColour } from "../palette.ts";
 import type { Panel } from "../url.ts";
 import { InsnList } from "./insnlist.ts";
@@ -49,14 +50,40 @@ export class Side {
   private insns(s: Session): TemplateResult {
     const stream = s.stream;
     if (!stream) return html`<p class="muted hint">This trace has no stream yet.</p>`;
+    if (s.cursorInsn === undefined) return this.about(s);
     return html`${this.details(s)}${this.list.view(s)}`;
+  }
+
+  /** Before there is a cursor: what the trace is, and how to read the picture. */
+  private about(s: Session): TemplateResult {
+    const t = s.trace;
+    const facts: (readonly [string, unknown])[] = [
+      ["Trace", t.id], ["Rig", t.rig || "–"], ["Format", html`<code>${t.format}</code>`],
+      ["Begun", t.createdMs > 0 ? new Date(t.createdMs).toISOString().replace("T", " ").slice(0, 19) : "–"],
+      ["Raw", bytes(t.rawBytes)],
+      ["Stored", bytes(t.streams.reduce((n, x) => n + x.storedBytes, 0))],
+      ...Object.entries(t.labels),
+    ];
+    if (t.message !== "") facts.push(["Trouble", t.message]);
+    const key = (cls: string, text: string): TemplateResult => html`<li><span class=${`key ${cls}`}></span>${text}</li>`;
+    const protocol = s.stream?.protocol ?? "";
+    return html`<div class="scroll" tabindex="0" role="region" aria-label="About the trace">
+      <p class="muted hint">Click in a lane to see what was executed there.</p>
+      <dl class="details">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
+      <h2 class="legend">How to read a lane</h2>
+      <ul class="legend">
+        ${key("exception", "exception or interrupt")}${key("event", "hardware event")}
+        ${key("software", "software trace")}${key("lost", "trace lost: gap, overflow, bad packet")}
+        ${key("noimage", "no program image")}${key("fn", "functions, stacked by share of instructions")}
+        ${key("mixed", "many functions")}
+        ${[0, 1, 2, 3].map((p) => key(`p${p}`, `running at ${privilegeName(protocol, p)}`))}
+        ${key("density", "branches per instruction")}${key("depth", "depth of the call stack")}
+      </ul></div>`;
   }
 
   private details(s: Session): TemplateResult {
     const at = s.cursorInsn;
-    if (s.cursor === undefined || at === undefined) {
-      return html`<p class="muted hint">Click in the timeline to see what was executed there.</p>`;
-    }
+    if (at === undefined) return html``;
     const row = s.insns(s.lane)?.get(at);
     const time = s.position?.time ?? row?.time;
     const ns = s.stream?.timeIsNs ?? true;

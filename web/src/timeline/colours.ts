@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The colours that the canvases use: those of the style sheet, and those of functions.
 import {
-  functionColour, INK, pageColour, parseHex, PRIVILEGE, type Colour, type Theme,
+  functionColour, INK, pageColour, parseHex, PRIVILEGE, rgb, type Colour, type Theme,
 } from "../palette.ts";
 
 const NAMES = [
   "ground", "stripe", "ink", "muted", "line", "accent", "lost", "warn", "exception", "event", "software",
-  "mixed", "density", "depth", "hit",
+  "mixed", "density", "depth", "depth2", "hit",
 ] as const;
 
 export type Named = Record<(typeof NAMES)[number], Colour>;
@@ -16,6 +16,7 @@ export class Colours {
   readonly named: Named;
   readonly label: string; // text upon a function's colour
   private readonly functions: Colour[] = [];
+  private readonly faints = new Map<number, Colour>();
   private readonly pages = new Map<number, Colour>();
 
   constructor(theme: Theme, private readonly nameOf: (id: number) => string) {
@@ -46,5 +47,18 @@ export class Colours {
 
   named_(name: string): Colour {
     return functionColour(name, this.theme);
+  }
+
+  /** A colour let through to the ground by half: for what is everywhere. */
+  faint(colour: Colour): Colour {
+    let faint = this.faints.get(colour.rgba);
+    if (!faint) {
+      const g = this.named.ground.rgba;
+      const half = (shift: number): number =>
+        Math.round((((colour.rgba >> shift) & 255) + ((g >> shift) & 255)) / 2);
+      faint = rgb(half(0), half(8), half(16));
+      this.faints.set(colour.rgba, faint);
+    }
+    return faint;
   }
 }

@@ -38,7 +38,7 @@ export class Gestures {
     plot.addEventListener("pointerup", (e) => this.up(e));
     plot.addEventListener("pointercancel", () => { this.drag = undefined; });
     plot.addEventListener("pointerleave", () => timeline.setPointer(undefined, 0));
-    plot.addEventListener("dblclick", (e) => this.app.zoomBy(0.25, timeline.unitAt(e.offsetX)));
+    plot.addEventListener("dblclick", (e) => this.twice(e));
     map.addEventListener("pointerdown", (e) => this.mapDown(e));
     map.addEventListener("pointermove", (e) => this.mapMove(e));
     map.addEventListener("pointerup", () => { this.drag = undefined; });
@@ -127,6 +127,22 @@ export class Gestures {
     const at = this.timeline.unitAt(e.offsetX);
     const extent = s.extent;
     if (at >= extent.first && at < extent.last) this.app.moveCursor(at);
+  }
+
+  /** Zoom to a slice, else in on the place. */
+  private twice(e: MouseEvent): void {
+    const s = this.app.session;
+    const hit = this.timeline.sliceAt(e.offsetX, e.offsetY);
+    if (!s || !hit) {
+      this.app.zoomBy(0.25, this.timeline.unitAt(e.offsetX));
+      return;
+    }
+    const air = (hit.slice.to - hit.slice.from) * 0.05;
+    this.app.setView({ axis: s.view.axis, from: hit.slice.from - air, to: hit.slice.to + air });
+  }
+
+  get dragging(): boolean {
+    return this.drag?.moved ?? false;
   }
 
   private mapDown(e: PointerEvent): void {

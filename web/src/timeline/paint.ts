@@ -83,7 +83,7 @@ function column(
       fill(target, x0, x0 + 2, y, top + box.density.y + box.density.h, lostColour(flags, colours));
     }
   } else if ((events & ~EVENT.exceptionReturn) !== 0) {
-    marks(target, job, colours, x0, events, wide);
+    marks(target, job, colours, b, x0, events, wide);
   }
 }
 
@@ -152,31 +152,31 @@ function depth(
   const solid = Math.min(box.stack.h, c.depthMin[b]! * STACK_ROW);
   const most = Math.min(box.stack.h, c.depthMax[b]! * STACK_ROW);
   fill(target, x0, x1, from, from + solid, colours.named.depth.rgba);
-  // Where the depth varies within the bucket: every other row of pixels.
-  for (let y = solid; y < most; y += 2) {
-    fill(target, x0, x1, from + y, from + y + 1, colours.named.depth.rgba);
-  }
+  // Where the depth varies within the bucket.
+  fill(target, x0, x1, from + solid, from + most, colours.named.depth2.rgba);
 }
 
 function marks(
-  target: Target, job: Job, colours: Colours, x: number, events: number, wide: number,
+  target: Target, job: Job, colours: Colours, b: number, x: number, events: number, wide: number,
 ): void {
   const { box, top } = job;
   const bottom = top + box.marks.y + box.marks.h;
-  const thick = wide >= 3 ? 2 : 1;
-  let share = 0.5;
-  let colour = colours.named.muted.rgba;
+  let share = 0.4;
+  let colour = colours.named.muted;
   if (events & EVENT.exception) {
-    share = 1;
-    colour = colours.named.exception.rgba;
+    share = 0.6 + Math.min(0.4, Math.log2(Math.max(1, job.columns.eventCount[b]!)) / 15);
+    colour = colours.named.exception;
   } else if (events & EVENT.hardware) {
-    share = 0.8;
-    colour = colours.named.event.rgba;
+    share = 0.7;
+    colour = colours.named.event;
   } else if (events & (EVENT.software | EVENT.note)) {
-    share = 0.8;
-    colour = colours.named.software.rgba;
+    share = 0.7;
+    colour = colours.named.software;
   }
-  fill(target, x, Math.min(x + thick, job.x1), bottom - Math.ceil(share * box.marks.h), bottom, colour);
+  // Where buckets are narrow, events are often in every one of them: then they are a texture.
+  const thick = wide >= 6 ? 2 : 1;
+  const css = wide >= 6 ? colour : colours.faint(colour);
+  fill(target, x, Math.min(x + thick, job.x1), bottom - Math.ceil(share * box.marks.h), bottom, css.rgba);
 }
 
 /** Pixels [x0, x1) × [y0, y1), as far as they lie within the target. */

@@ -4,13 +4,13 @@ import { html, render } from "lit-html";
 import type { App, Session } from "../app.ts";
 import { describe, spoken } from "../describe.ts";
 import { short } from "../format.ts";
-import { streamExtent } from "../model.ts";
+import { streamExtent, type Slice } from "../model.ts";
 import { toPixel, toUnit, type View } from "../scale.ts";
-import { type Columns, type Stripe, type TileId } from "../tile.ts";
+import { tileWidth, type Columns, type Stripe, type TileId } from "../tile.ts";
 import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
 import { drawInsns, drawRuns, drawSlices, runs, type Run } from "./labels.ts";
-import { laneAt, layoutLanes, type LaneBox } from "./layout.ts";
+import { laneAt, layoutLanes, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
 } from "./minimap.ts";
@@ -21,6 +21,8 @@ import { needed, pieces, stripesOf } from "./scene.ts";
 
 /** From this many pixels an instruction on, they are told apart. */
 const CELL = 5;
+/** From here on their text is shown. */
+const TEXT_CELL = 44;
 
 /** What the pointer is over. */
 export interface Hover {
@@ -50,6 +52,7 @@ function surface(label: string): Surface {
 export class Timeline {
   readonly element = document.createElement("div");
   readonly plot = document.createElement("div");
+  readonly tips = document.createElement("div");
   hover: Hover | undefined;
   /** ms of the last frame's drawing, for tests. */
   drawMs = 0;
@@ -69,7 +72,9 @@ export class Timeline {
   private boxes: LaneBox[] = [];
   private lanesHeight = 0;
   private scroll = 0;
-  private depths: number[] = [];
+  private depths: number[] = []; // deepest call stack seen, by lane
+  private sounded = new WeakSet<Columns>();
+  private shown: Session | undefined;
   private readonly gestures: Gestures;
 
   constructor(private readonly app: App) {
@@ -86,7 +91,7 @@ export class Timeline {
     canvas.setAttribute("aria-describedby", "timeline-help");
     this.base.canvas.setAttribute("aria-hidden", "true");
     this.map.canvas.setAttribute("aria-hidden", "true");
-    this.plot.append(this.base.canvas, canvas);
+    this.plot.append(this.base.canvas, canvas, this.tips);
     this.element.append(this.corner, this.map.canvas, this.heads, this.plot);
     this.gestures = new Gestures(app, this, canvas, this.map.canvas);
     new ResizeObserver(() => this.app.draw()).observe(this.plot);
@@ -105,6 +110,10 @@ export class Timeline {
 
   focus(): void {
     this.over.canvas.focus({ preventScroll: true });
+  }
+
+  get dragging(): boolean {
+    return this.gestures.dragging;
   }
 
   get plotWidth(): number {
@@ -136,6 +145,13 @@ export class Timeline {
     const s = this.app.session;
     if (!s || !this.measure()) return;
     const began = performance.now();
+    if (this.shown !== s) {
+      this.shown = s;
+      this.depths = [];
+      this.sounded = new WeakSet();
+      this.scroll = 0;
+      this.hover = undefined;
+    }
     const key = s.names;
     if (!this.colours || this.colours.theme !== this.app.theme || this.coloursKey !== key) {
       this.colours = new Colours(this.app.theme, s.nameOf);
@@ -190,13 +206,31 @@ export class Timeline {
     }
     const all = stripesOf(0, Math.max(0, s.trace.streams.length - 1));
     const map = needed(overview(s), this.width / 2, s.extent, base, all);
+    s.noteEnd();
     s.tiles.want([...wanted, ...map.tiles]);
+    this.noteDrawn(s, need.tiles, base);
     if (s.tiles.waiting) setTimeout(() => this.app.draw(), 100);
     const [first, last] = this.lanesInView();
     const open = s.trace.streams.filter((_, i) => i >= first && i <= last && s.open.has(i)
       && (this.depths[i] ?? 0) > 0);
     const edge = s.trace.state !== "sealed" && s.view.to > s.extent.last;
     s.slices.want(open.map((o) => o.name), s.view, s.trace.revision, edge);
+  }
+
+  /** The newest of what is drawn: known when its tile was asked for, not what grew since. */
+  private noteDrawn(s: Session, tiles: readonly TileId[], base: number): void {
+    let newest: TileId | undefined;
+    let revision: number | undefined;
+    for (const id of tiles) {
+      if (newest && id.index <= newest.index) continue;
+      const known = s.tiles.revisionOf(id);
+      if (known === undefined) continue;
+      newest = id;
+      revision = known;
+    }
+    if (!newest || revision === undefined) return;
+    const edge = (newest.index + 1) * tileWidth(base, newest.level);
+    s.drawnTo = Math.min(edge, s.endAt(revision) ?? Infinity);
   }
 
   /** Visit what there is to paint of a lane, in the order of painting. */
@@ -257,20 +291,24 @@ export class Timeline {
     const stream = s.trace.streams[box.lane]!;
     const extent = streamExtent(stream, s.view.axis);
     const silhouette = box.stack.h > 0 && s.slices.get(stream.name, s.view) === undefined;
-    let deepest = 0;
     this.visit(s, box.lane, (stripe, columns, from, to) => {
       const x0 = Math.max(0, Math.round(toPixel(s.view, this.width, from)));
       const x1 = Math.min(this.width, Math.round(toPixel(s.view, this.width, to)));
       paint(target, {
         view: s.view, box, top: box.y - this.scroll, extent, stripe, columns, x0, x1, silhouette,
       }, colours);
-      for (const d of columns.depthMax) deepest = Math.max(deepest, d);
+      this.sound(box.lane, columns);
     });
-    // A lane's height may grow while looking around, never shrink under the pointer.
-    if (deepest > (this.depths[box.lane] ?? 0)) {
-      this.depths[box.lane] = deepest;
-      this.app.draw();
-    }
+  }
+
+  /** A lane's height may grow while looking around, never shrink under the pointer. */
+  private sound(lane: number, columns: Columns): void {
+    if (this.sounded.has(columns)) return;
+    this.sounded.add(columns);
+    const deepest = columns.depthMax.reduce((a, b) => Math.max(a, b), 0);
+    if (deepest <= (this.depths[lane] ?? 0)) return;
+    this.depths[lane] = deepest;
+    this.app.draw();
   }
 
   private letterLane(s: Session, box: LaneBox, colours: Colours): void {
@@ -287,8 +325,8 @@ export class Timeline {
     drawRuns(ctx, all, top, box, colours, s.nameOf, this.width, perUnit >= 0.05 && !cells);
     if (cells) {
       const cache = s.insns(box.lane);
-      if (cache && perUnit >= 40) {
-        cache.want(Math.max(0, s.view.from), s.view.to, stream.insns);
+      if (cache && perUnit >= 8) {
+        if (perUnit >= TEXT_CELL) cache.want(Math.max(0, s.view.from), s.view.to, stream.insns);
         drawInsns(ctx, cache, s.view, top, box, colours, this.width, stream.insns);
       }
     }
@@ -314,7 +352,9 @@ export class Timeline {
     for (const id of needed(view, this.width / 2, s.extent, base, all).tiles) {
       for (const { stripe } of pieces(s.tiles, id, base)) {
         for (const [lane, columns] of stripe.lanes) {
-          if (lane < s.trace.streams.length) strips.push({ lane, stripe, columns });
+          if (lane >= s.trace.streams.length) continue;
+          strips.push({ lane, stripe, columns });
+          this.sound(lane, columns);
         }
       }
     }
@@ -383,6 +423,21 @@ export class Timeline {
   unitAt(x: number): number {
     const s = this.app.session;
     return s ? toUnit(s.view, this.width, x) : 0;
+  }
+
+  /** The slice of the call stack at a place of the plot. */
+  sliceAt(x: number, y: number): { lane: number; slice: Slice } | undefined {
+    const s = this.app.session;
+    const lane = this.laneAtY(y);
+    const box = lane === undefined ? undefined : this.boxes[lane];
+    if (!s || !box || lane === undefined) return undefined;
+    const depth = Math.floor((y - RULER_HEIGHT + this.scroll - box.y - box.stack.y) / STACK_ROW);
+    if (depth < 0 || depth * STACK_ROW >= box.stack.h) return undefined;
+    const at = toUnit(s.view, this.width, x);
+    const slack = (s.view.to - s.view.from) / this.width;
+    const slice = s.slices.get(s.trace.streams[lane]!.name, s.view)?.find((c) =>
+      c.depth === depth && c.from <= at && Math.max(c.to, c.from + slack) > at);
+    return slice && { lane, slice };
   }
 
   setPointer(x: number | undefined, y: number): void {

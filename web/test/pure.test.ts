@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// The small modules: LRU, keys, numbers, colours, search text, following.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { follow } from "../src/follow.ts";
+import { bytes, duration, exactTime, grouped, percent, short } from "../src/format.ts";
+import { BINDINGS, GROUPS, match, shownKeys } from "../src/keys.ts";
+import { Lru } from "../src/lru.ts";
+import { extentOf, privilegeName, readFunctions, readHits, readInsns, readStats, readTrace } from "../src/model.ts";
+import {
+  contrast, functionColour, GROUND, hash, INK, pageColour, palette, PALETTE_SIZE, PRIVILEGE,
+} from "../src/palette.ts";
+import type { View } from "../src/scale.ts";
+import { parseSearch, suggestions } from "../src/search.ts";
+
+test("LRU forgets what was not used for longest", () => {
+  const dropped: string[] = [];
+  const lru = new Lru<string, number>(2, (key) => dropped.push(key));
+  lru.set("a", 1);
+  lru.set("b", 2);
+  lru.get("a");
+  lru.set("c", 3);
+  assert.deepEqual(dropped, ["b"]);
+  assert.deepEqual([...lru.keys()], ["a", "c"]);
+  lru.peek("a");
+  lru.set("d", 4);
+  assert.equal(lru.has("a"), false);
+  lru.set("c", 5);
+  assert.equal(lru.size, 2);
+  assert.equal(lru.get("c"), 5);
+});
+
+const press = (code: string, key: string, more = {}): Parameters<typeof match>[0] =>
+  ({ code, key, shiftKey: false, ctrlKey: false, metaKey: false, altKey: false, ...more });
+
+test("letters go by place: W on an AZERTY keyboard is Z there", () => {
+  assert.equal(match(press("KeyW", "z"))?.command, "zoomIn");
+  assert.equal(match(press("KeyA", "q"))?.command, "panLeft");
+});
+
+test("modifiers tell keys apart, and leave the browser's own alone", () => {
+  assert.equal(match(press("KeyF", "f"))?.command, "follow");
+  assert.equal(match(press("KeyF", "f", { ctrlKey: true }))?.command, "search");
+  assert.equal(match(press("KeyN", "N", { shiftKey: true }))?.command, "hitBack");
+  assert.equal(match(press("KeyN", "n"))?.command, "hitForward");
+  assert.equal(match(press("Slash", "?", { shiftKey: true }))?.command, "help");
+  assert.equal(match(press("KeyS", "s", { ctrlKey: true })), undefined);
+  assert.equal(match(press("KeyD", "d", { altKey: true })), undefined);
+  assert.equal(match(press("KeyQ", "x")), undefined);
+});
+
+test("every command is on the help page, once, with its keys", () => {
+  const helped = GROUPS.flatMap((g) => g.commands.map((c) => c.command));
+  assert.equal(new Set(helped).size, helped.length);
+  assert.deepEqual(new Set(helped), new Set(BINDINGS.map((b) => b.command)));
+  for (const command of helped) assert.ok(shownKeys(command).length > 0);
+});
+
+test("numbers", () => {
+  assert.equal(grouped(1234567), "1,234,567");
+  assert.equal(grouped(123), "123");
+  assert.deepEqual([0, 999, 1000, 12345, 999999, 1e9, 2.5e12].map(short),
+    ["0", "999", "1.00 k", "12.3 k", "1.00 M", "1.00 G", "2.50 T"]);
+  assert.deepEqual([0, 1023, 1024, 1536, 5e9].map(bytes), ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "4.7 GiB"]);
+  assert.deepEqual([5, 1500, 2.5e6, 61e9, 200e9, 8000e9].map(duration),
+    ["5 ns", "1.50 µs", "2.50 ms", "61.0 s", "3 min 20 s", "2 h 13 min"]);
+  assert.equal(exactTime(1234567890), "1.234 567 890 s");
+  assert.deepEqual([percent(1, 3), percent(1, 1), percent(1, 1e6), percent(0, 0)], ["33.3 %", "100 %", "< 0.1 %", "–"]);
+});
+
+test("colours keep 3:1 to the ground and carry text at 4.5:1", () => {
+  for (const theme of ["light", "dark"] as const) {
+    assert.equal(palette(theme).length, PALETTE_SIZE);
+    for (const { css } of [...palette(theme), ...[1, 2, 3, 99].map((p) => pageColour(p, theme))]) {
+      assert.ok(contrast(css, GROUND[theme]) >= 3, `${theme} ${css} on the ground: ${contrast(css, GROUND[theme])}`);
+      assert.ok(contrast(css, INK[theme]) >= 4.5, `${theme} text on ${css}: ${contrast(css, INK[theme])}`);
+    }
+    for (const { css } of PRIVILEGE[theme]) assert.ok(contrast(css, GROUND[theme]) >= 3, `${theme} ${css}`);
+  }
+});
+
+test("a name has one colour, and similar names spread over the palette", () => {
+  assert.equal(functionColour("memcpy", "dark"), functionColour("memcpy", "dark"));
+  const used = new Set(Array.from({ length: 200 }, (_, i) => hash(`func_${i}`) % PALETTE_SIZE));
+  assert.equal(used.size, PALETTE_SIZE);
+});
+
+test("pixels are the colour's bytes in memory order", () => {
+  const { css, rgba } = functionColour("main", "light");
+  const memory = new Uint8Array(Uint32Array.of(rgba).buffer);
+  assert.equal(css, `#${[...memory.subarray(0, 3)].map((b) => b.toString(16).padStart(2, "0")).join("")}`);
+  assert.equal(memory[3], 255);
+});
+
+test("what is typed into the search box", () => {
+  assert.deepEqual(parseSearch("  "), { kind: "none" });
+  assert.deepEqual(parseSearch("#1,234"), { kind: "goto", insn: 1234 });
+  assert.deepEqual(parseSearch("0xFFFF0000"), { kind: "query", query: { pc: "0xffff0000" } });
+  assert.deepEqual(parseSearch("0x1000-0x2000"), { kind: "query", query: { pc: "0x1000:0x2000" } });
+  assert.deepEqual(parseSearch("event:exception"), { kind: "query", query: { event: "exception" } });
+  assert.deepEqual(parseSearch(" memcpy "), { kind: "query", query: { symbol: "memcpy" } });
+  for (const wrong of ["#", "#x", "event:nothing", "0xzz", "0x11112222333344445"]) {
+    assert.equal(parseSearch(wrong).kind, "error", wrong);
+  }
+});
+
+test("suggestions: what begins with it before what contains it", () => {
+  const names = ["do_memcpy", "memcpy", "memset", "main"];
+  assert.deepEqual(suggestions("mem", names, 9), ["memcpy", "memset", "do_memcpy"]);
+  assert.deepEqual(suggestions("event:e", names, 9), ["event:exception", "event:event"]);
+  assert.deepEqual(suggestions("0x1", names, 9), []);
+});
+
+test("following ends with the edge in view, keeping the zoom or showing the newest", () => {
+  const extent = { first: 0, last: 1e6 };
+  let view: View = { axis: "insn", from: 899000, to: 901000 };
+  assert.equal(follow(view, extent, 0, true).to - 1e6 < 2000, true);
+  view = { axis: "insn", from: 998500, to: 999500 };
+  for (let i = 0; i < 200; i++) view = follow(view, extent, 0, true);
+  assert.ok(view.to > 1e6 && view.to < 1e6 + 60, String(view.to));
+  assert.ok(Math.abs(view.to - view.from - 1000) < 1);
+  const newest = follow(view, extent, 5000, false);
+  assert.ok(newest.from < 995001 && newest.to > 1e6);
+});
+
+test("what the server tells is read leniently", () => {
+  const t = readTrace({
+    id: "a", state: "LIVE", created_ns: "1767225600000000000", tile_base: { time: 12 },
+    streams: [{ name: "cs.10", insns: "5000", has_time: true, time_first: 100, time_last: 900 }, null],
+  });
+  assert.equal(t.state, "live");
+  assert.equal(t.createdMs, 1767225600000);
+  assert.deepEqual(t.tileBase, { insn: 0, time: 12 });
+  assert.deepEqual(extentOf(t, "insn"), { first: 0, last: 5000 });
+  assert.deepEqual(extentOf(t, "time"), { first: 100, last: 901 });
+  for (const nonsense of [undefined, null, 7, "x", [], {}]) {
+    assert.deepEqual(readTrace(nonsense).streams, []);
+    assert.deepEqual(readFunctions(nonsense), []);
+    assert.deepEqual(readHits(nonsense).hits, []);
+    assert.deepEqual(readInsns(nonsense), []);
+    assert.deepEqual(readStats(nonsense).functions, []);
+  }
+});
+
+test("privilege is called what the architecture calls it", () => {
+  assert.deepEqual([privilegeName("etm4", 1), privilegeName("pt", 3), privilegeName("osd-ctm", 0)], ["EL1", "ring 3", "U"]);
+});
