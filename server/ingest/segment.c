@@ -76,8 +76,8 @@ void tl_block_head(uint8_t out[static TL_BLOCK_HEAD], uint64_t offset, struct tl
     tl_put_le32(out + 16, tl_crc32c(tl_crc32c(0, out, 16), data.p, data.n));
 }
 
-int tl_block_read_head(struct tl_log *log, uint64_t at, uint64_t offset,
-                       struct tl_spool_block *out, struct tl_fail *fail)
+int tl_block_read_head(struct tl_log *log, uint64_t at, uint64_t offset, struct tl_spool_block *out,
+                       struct tl_fail *fail)
 {
     struct tl_buf buf = {0};
     int r = log->ops->log_read(log, at, TL_BLOCK_HEAD, &buf, fail);

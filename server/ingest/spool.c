@@ -20,15 +20,15 @@ struct tl_capture {
     void *context;
     /* Under the spool's lock: */
     struct tl_buf pending;
-    uint64_t end;     /* behind the last appended byte */
-    uint64_t durable; /* behind the last durable byte */
-    bool busy;        /* the thread works on it, or is in its callback */
+    uint64_t end;           /* behind the last appended byte */
+    uint64_t durable;       /* behind the last durable byte */
+    bool busy;              /* the thread works on it, or is in its callback */
     struct tl_fail failure; /* code TL_OK: none */
     /* The thread's own: */
     struct tl_buf writing;
-    struct tl_log *log;     /* NULL: the next write opens a new segment */
-    uint64_t log_bytes;     /* length of the log */
-    bool dirty;             /* written since the last sync */
+    struct tl_log *log; /* NULL: the next write opens a new segment */
+    uint64_t log_bytes; /* length of the log */
+    bool dirty;         /* written since the last sync */
     struct tl_capture *next_busy;
 };
 
@@ -366,7 +366,7 @@ int tl_capture_open(struct tl_spool *spool, const char *name,
     c->context = context;
     struct tl_segments segments = {0};
     int r = TL_OK;
-    uint64_t durable;
+    uint64_t durable = 0;
     if (find_distrusted(spool, name, &durable))
         c->durable = c->end = durable;
     else

@@ -93,7 +93,6 @@ TL_MUST_USE int tl_spool_extent(struct tl_backend *backend, const char *name, bo
                                 uint64_t *intact, uint64_t *bad, struct tl_fail *fail);
 
 /* Remove a capture's bytes. */
-TL_MUST_USE int tl_spool_remove(struct tl_backend *backend, const char *name,
-                                struct tl_fail *fail);
+TL_MUST_USE int tl_spool_remove(struct tl_backend *backend, const char *name, struct tl_fail *fail);
 
 #endif

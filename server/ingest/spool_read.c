@@ -9,10 +9,10 @@ struct tl_spool_reader {
     struct tl_backend *backend;
     char name[64];
     struct tl_segments segments;
-    size_t at_segment;    /* index of the open one */
-    struct tl_log *log;   /* NULL: none is open */
-    uint64_t log_at;      /* place of the next block */
-    uint64_t offset;      /* … and its capture offset */
+    size_t at_segment;  /* index of the open one */
+    struct tl_log *log; /* NULL: none is open */
+    uint64_t log_at;    /* place of the next block */
+    uint64_t offset;    /* … and its capture offset */
 };
 
 int tl_spool_reader_new(struct tl_spool_reader **out, struct tl_backend *backend, const char *name)
@@ -72,8 +72,8 @@ static bool at_next_segment(const struct tl_spool_reader *reader)
 }
 
 /* Step over blocks until the one that holds `offset`; its head goes to `block`. */
-static int seek_block(struct tl_spool_reader *reader, uint64_t offset,
-                      struct tl_spool_block *block, struct tl_fail *fail)
+static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl_spool_block *block,
+                      struct tl_fail *fail)
 {
     bool fresh = false;
     for (;;) {
@@ -100,8 +100,8 @@ static int seek_block(struct tl_spool_reader *reader, uint64_t offset,
     }
 }
 
-int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
-                  struct tl_buf *out, struct tl_fail *fail)
+int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, uint64_t end, struct tl_buf *out,
+                  struct tl_fail *fail)
 {
     if (offset >= end)
         return TL_EOF;

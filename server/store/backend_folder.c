@@ -254,15 +254,14 @@ static int walk_entry(const struct walk *walk, const char *path, int depth);
 static int walk_folder(const struct walk *walk, const char *path, int depth)
 {
     struct dirent **names;
-    const int n =
-        scandirat(walk->f->objects, *path ? path : ".", &names, visible, alphasort);
+    const int n = scandirat(walk->f->objects, *path ? path : ".", &names, visible, alphasort);
     if (n < 0)
         return errno == ENOENT ? TL_OK : refused(walk->fail, "list", path);
     int r = TL_OK;
     for (int i = 0; i < n; i++) {
         char below[1024];
-        const int length = snprintf(below, sizeof(below), "%s%s%s", path, *path ? "/" : "",
-                                    names[i]->d_name);
+        const int length =
+            snprintf(below, sizeof(below), "%s%s%s", path, *path ? "/" : "", names[i]->d_name);
         if (r == TL_OK && length < (int)sizeof(below))
             r = walk_entry(walk, below, depth + 1);
         free(names[i]);

@@ -10,7 +10,6 @@
 
 #include "stf/flow_writer.h"
 #include "store/part.h"
-#include "store/varint.h"
 
 #include <stdlib.h>
 
@@ -35,58 +34,22 @@ struct tl_build {
     uint64_t stop;         /* marker at which the cut is */
     uint64_t frame_marker; /* markers of the shard in front of the open frame */
     uint32_t frame;        /* its number */
-    uint64_t cut_items;    /* items since the pending cut that the writer has taken in */
     uint64_t position;     /* in the stream */
-    uint64_t items_here;   /* items at that position, of which … */
-    uint64_t items_before; /* … belong to shards before this one */
-    uint64_t flow_skip;    /* items that the writer is not to see again */
-    bool skipping;         /* before the resume position */
     struct tl_flow_now now;
     struct tl_build_totals totals;
 };
 
-/* ---- the writer's state, as bytes ----------------------------------------------------------- */
-
-static uint8_t encode_state(const struct tl_stf_flow_state *s, uint8_t out[static 64])
+/* Begin shard `number`: a ghost, of which nothing is kept, if it is in the store already. */
+static int new_part(struct tl_build *b, uint64_t number)
 {
-    size_t n = 2;
-    out[0] = s->isa;
-    out[1] = (uint8_t)(s->has_pc | s->has_mode << 1 | s->has_context << 2 | s->has_vmid << 3);
-    const uint64_t values[] = {s->pc, s->mode, s->context, s->vmid};
-    for (size_t i = 0; i < 4; i++)
-        n += tl_varint_put(out + n, values[i]);
-    return (uint8_t)n;
-}
-
-static int decode_state(struct tl_stf_flow_state *s, const uint8_t *p, size_t n)
-{
-    if (n < 2)
-        return TL_BAD;
-    struct tl_varint_reader r = {p + 2, p + n, false};
-    *s = (struct tl_stf_flow_state){.isa = p[0],
-                                    .has_pc = p[1] & 1,
-                                    .has_mode = p[1] & 2,
-                                    .has_context = p[1] & 4,
-                                    .has_vmid = p[1] & 8};
-    s->pc = tl_varint_get(&r);
-    s->mode = tl_varint_get(&r);
-    s->context = tl_varint_get(&r);
-    s->vmid = tl_varint_get(&r);
-    return r.bad ? TL_BAD : TL_OK;
+    b->part = tl_part_new(number, b->position, &b->now);
+    if (!b->part)
+        return TL_NOMEM;
+    b->part->ghost = number < b->options.sealed;
+    return TL_OK;
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
-
-static int make_flow(struct tl_build *b)
-{
-    const struct tl_build_resume *resume = &b->options.resume;
-    const struct tl_stf_flow_options options = {.isa = TL_ISA_NONE};
-    struct tl_stf_flow_state state;
-    if (resume->n_state == 0)
-        return tl_stf_flow_new(&b->flow, &options, NULL);
-    const int r = decode_state(&state, resume->state, resume->n_state);
-    return r < 0 ? r : tl_stf_flow_new(&b->flow, &options, &state);
-}
 
 int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
 {
@@ -96,10 +59,10 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
     b->options = *options;
     if (b->options.chunk_markers == 0)
         b->options.chunk_markers = TL_CHUNK_MARKERS;
-    b->skipping = options->resume.n_state > 0;
-    int r = make_flow(b);
-    if (r >= 0 && !b->skipping)
-        r = (b->part = tl_part_new(0, 0, &b->now)) ? TL_OK : TL_NOMEM;
+    const struct tl_stf_flow_options flow = {.isa = TL_ISA_NONE};
+    int r = tl_stf_flow_new(&b->flow, &flow, NULL);
+    if (r >= 0)
+        r = new_part(b, 0);
     if (r < 0) {
         tl_build_free(b);
         return r;
@@ -120,12 +83,21 @@ void tl_build_free(struct tl_build *b)
 
 /* ---- cuts ---------------------------------------------------------------------------------- */
 
-static int seal(struct tl_build *b, struct tl_part *part, const struct tl_build_resume *next)
+/* Where the shards that are there end is known: these must end there too. */
+static int check_ghost(const struct tl_build *b, const struct tl_shard_row *row)
+{
+    const bool last = row->number + 1 == b->options.sealed;
+    return last && row->first + row->n != b->options.sealed_position ? TL_BAD : TL_OK;
+}
+
+static int seal(struct tl_build *b, struct tl_part *part)
 {
     struct tl_view *view;
-    const int r = tl_part_complete(part, &view);
+    int r = part->ghost ? check_ghost(b, &part->view->index.row) : tl_part_complete(part, &view);
+    if (r >= 0 && !part->ghost)
+        r = b->options.seal(b->options.context, view);
     tl_part_free(part);
-    return r < 0 ? r : b->options.seal(b->options.context, view, next);
+    return r;
 }
 
 /* The writer's records become a frame of `part`. Records alone, behind full frames, stay out:
@@ -143,16 +115,6 @@ static int take_frame(struct tl_build *b, struct tl_part *part)
     return r;
 }
 
-static void next_resume(const struct tl_build *b, uint64_t number, uint64_t items,
-                        uint64_t flow_items, struct tl_build_resume *out)
-{
-    struct tl_stf_flow_state state;
-    tl_stf_flow_state(b->flow, &state);
-    *out = (struct tl_build_resume){
-        .number = number, .position = b->position, .items = items, .flow_items = flow_items};
-    out->n_state = encode_state(&state, out->state);
-}
-
 /* The writer has reached the pending cut. */
 static int carry_out_cut(struct tl_build *b)
 {
@@ -167,37 +129,26 @@ static int carry_out_cut(struct tl_build *b)
         tl_part_free(part);
         return r;
     }
-    struct tl_build_resume next;
-    next_resume(b, part->view->index.row.number + 1, part->view->index.row.items,
-                part->view->index.row.items + b->cut_items, &next);
     tl_stf_flow_restart(b->flow);
     b->frame_marker = 0;
-    return seal(b, part, &next);
+    return seal(b, part);
 }
 
 /* The log has reached the end of a shard: go on in a new one. */
 static int begin_cut_shard(struct tl_build *b, enum cut cut)
 {
-    struct tl_shard_row *row = &b->part->view->index.row;
-    struct tl_part *next = tl_part_new(row->number + 1, b->position, &b->now);
-    if (!next)
-        return TL_NOMEM;
-    row->items = b->items_here;
-    b->items_before = b->items_here;
+    const struct tl_shard_row *row = &b->part->view->index.row;
     b->closing = b->part;
-    b->part = next;
     b->cut = cut;
     b->stop = row->markers;
-    b->cut_items = 0;
     b->frame = 0;
-    return TL_OK;
+    return new_part(b, row->number + 1);
 }
 
 static int begin_cut_frame(struct tl_build *b)
 {
     b->cut = CUT_FRAME;
     b->stop = b->part->view->index.row.markers;
-    b->cut_items = 0;
     return tl_part_next_chunk(b->part, ++b->frame, &b->now);
 }
 
@@ -220,7 +171,7 @@ static int check_cut(struct tl_build *b, bool marker)
 
 /* ---- logging ------------------------------------------------------------------------------- */
 
-/* Address of a block's instruction `index`. */
+/* Byte of a block's instruction `index`. */
 static uint32_t insn_at(const struct tl_block *block, uint32_t index)
 {
     if (block->isa == TL_ISA_A64 || block->isa == TL_ISA_A32)
@@ -270,7 +221,6 @@ static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *i
         return r;
     b->part->last_position = b->position + n - 1;
     b->position += n;
-    b->items_here = 0;
     row->markers += n;
     row->byte_last = b->now.offset = item->offset;
     *insn += (uint32_t)n;
@@ -320,12 +270,7 @@ static int log_item(struct tl_build *b, const struct tl_item *item)
     const int r = tl_part_item(b->part, &b->now, item, point, pc, function);
     if (r < 0)
         return r;
-    if (point) {
-        b->position++;
-        b->items_here = 0;
-    } else {
-        b->items_here++;
-    }
+    b->position += point;
     return check_cut(b, false);
 }
 
@@ -350,55 +295,6 @@ static int log_until_cut(struct tl_build *b, const struct tl_item *items, size_t
     return r;
 }
 
-/* ---- resuming ------------------------------------------------------------------------------ */
-
-static int end_skipping(struct tl_build *b)
-{
-    const struct tl_build_resume *resume = &b->options.resume;
-    b->skipping = false;
-    b->flow_skip = resume->flow_items - resume->items;
-    b->part = tl_part_new(resume->number, resume->position, &b->now);
-    return b->part ? TL_OK : TL_NOMEM;
-}
-
-/* Follow items without keeping them, up to the resume position. */
-static int skip(struct tl_build *b, const struct tl_item *items, size_t n,
-                struct tl_stf_flow_at *at)
-{
-    const struct tl_build_resume *resume = &b->options.resume;
-    while (at->item < n) {
-        const struct tl_item *item = &items[at->item];
-        if (b->position == resume->position && b->items_here == resume->items)
-            return end_skipping(b);
-        if (b->position > resume->position)
-            return TL_BAD;
-        if (item->kind == TL_ITEM_BLOCK) {
-            const uint64_t room = resume->position - b->position;
-            const uint64_t take = item->n < room ? item->n : room;
-            b->now.isa = item->block->isa;
-            b->now.offset = item->offset;
-            b->position += take;
-            b->items_here = 0;
-            at->insn = (uint32_t)take;
-            if (take < item->n)
-                continue;
-            if (item->flags & TL_ITEM_TAKEN)
-                track_calls(&b->now, item->block);
-        } else {
-            tl_flow_now_item(&b->now, item);
-            b->now.depth += item->kind == TL_ITEM_EXCEPTION;
-            b->now.depth -= item->kind == TL_ITEM_ERET && b->now.depth > 0;
-            count_item(b, item);
-            const bool point = tl_item_is_point(b->options.protocol, item->kind);
-            b->position += point;
-            b->items_here = point ? 0 : b->items_here + 1;
-        }
-        at->item++;
-        at->insn = 0;
-    }
-    return TL_OK;
-}
-
 /* ---- items --------------------------------------------------------------------------------- */
 
 /* A cut is pending: give the writer one more item. */
@@ -408,14 +304,11 @@ static int resolve(struct tl_build *b, const struct tl_item *items, struct tl_st
     const int fed = tl_stf_flow_items(b->flow, items, item + 1, b->stop, at);
     if (fed < 0 && fed != TL_AGAIN)
         return fed;
-    if (at->item > item) {
-        b->cut_items++;
-        /* Of the shard after the cut; the log is there already. */
-        const int r = log_item(b, &items[item]);
-        if (r < 0)
-            return r;
-    }
-    return fed == TL_AGAIN ? carry_out_cut(b) : TL_OK;
+    const bool there = fed == TL_AGAIN || tl_stf_flow_markers(b->flow) >= b->stop;
+    int r = there ? carry_out_cut(b) : TL_OK;
+    if (r >= 0 && at->item > item)
+        r = log_item(b, &items[item]);
+    return r;
 }
 
 /* No cut is pending: log up to the next one, and let the writer follow. */
@@ -442,24 +335,14 @@ static int advance(struct tl_build *b, const struct tl_item *items, size_t n,
 int tl_build_items(struct tl_build *b, const struct tl_item *items, size_t n)
 {
     struct tl_stf_flow_at at = {0};
-    int r = b->skipping ? skip(b, items, n, &at) : TL_OK;
-    while (r >= 0 && at.item < n && !b->skipping) {
-        if (b->flow_skip > 0) {
-            b->flow_skip--;
-            r = log_item(b, &items[at.item++]);
-        } else if (b->cut != CUT_NONE) {
-            r = resolve(b, items, &at);
-        } else {
-            r = advance(b, items, n, &at);
-        }
-    }
+    int r = TL_OK;
+    while (r >= 0 && at.item < n)
+        r = b->cut != CUT_NONE ? resolve(b, items, &at) : advance(b, items, n, &at);
     return r;
 }
 
 int tl_build_finish(struct tl_build *b)
 {
-    if (b->skipping)
-        return b->position == b->options.resume.position ? TL_OK : TL_BAD;
     int r = tl_stf_flow_finish(b->flow);
     if (r >= 0 && b->cut != CUT_NONE) {
         const bool shard = b->cut != CUT_FRAME;
@@ -467,26 +350,22 @@ int tl_build_finish(struct tl_build *b)
         if (r >= 0 && shard)
             r = tl_stf_flow_finish(b->flow);
     }
-    const struct tl_shard_row *row = &b->part->view->index.row;
-    const bool empty = row->n == 0 && b->part->log.bytes.n == 0 && b->part->view->index.n_chunks == 0;
-    if (r < 0 || empty)
+    if (r < 0 || tl_part_is_empty(b->part))
         return r;
-    b->part->view->index.row.items = b->items_here;
     r = take_frame(b, b->part);
     if (r < 0)
         return r;
-    struct tl_build_resume next;
-    next_resume(b, row->number + 1, b->items_here, b->items_here, &next);
     struct tl_part *part = b->part;
-    b->part = tl_part_new(next.number, b->position, &b->now);
-    if (!b->part) {
+    b->part = NULL;
+    r = new_part(b, part->view->index.row.number + 1);
+    if (r < 0) {
         tl_part_free(part);
-        return TL_NOMEM;
+        return r;
     }
     tl_stf_flow_restart(b->flow);
     b->frame_marker = 0;
     b->frame = 0;
-    return seal(b, part, &next);
+    return seal(b, part);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -502,7 +381,7 @@ int tl_build_view(struct tl_build *b, struct tl_view **out)
 {
     const struct tl_part *part = b->closing ? b->closing : b->part;
     *out = NULL;
-    if (!part)
+    if (part->ghost)
         return TL_OK;
     struct tl_bytes stf = {0};
     if (tl_stf_flow_markers(b->flow) > b->frame_marker)
@@ -516,7 +395,7 @@ void tl_build_totals(const struct tl_build *b, struct tl_build_totals *out)
     *out = b->totals;
     out->offset = b->now.offset;
     const struct tl_part *part = b->closing ? b->closing : b->part;
-    out->position = part ? part->view->index.row.first + readable(b, part) : b->position;
-    if (b->skipping)
-        out->position = b->options.resume.position;
+    out->position = part->view->index.row.first + readable(b, part);
+    if (part->ghost)
+        out->position = b->options.sealed_position;
 }

@@ -4,7 +4,7 @@
  * lock around every call, and readers take tl_build_view() under it.
  *
  * Where shards and chunks end depends on the items alone, never on how they were batched, so a
- * capture gives the same shards again, also when building resumes in the middle.
+ * capture gives the same shards again, byte for byte.
  */
 #ifndef TL_STORE_BUILD_H
 #define TL_STORE_BUILD_H
@@ -13,16 +13,6 @@
 
 #define TL_CHUNK_MARKERS 16384 /* instructions in a chunk of the .zstf */
 
-/* Where building goes on behind the sealed shards of an earlier run. */
-struct tl_build_resume {
-    uint64_t number;     /* of the next shard */
-    uint64_t position;   /* its first */
-    uint64_t items;      /* items at that position that are in the shard before */
-    uint64_t flow_items; /* … that its STF has taken in as well */
-    uint8_t state[64];   /* struct tl_stf_flow_state, encoded */
-    uint8_t n_state;     /* 0: the stream has no shard yet */
-};
-
 struct tl_build_options {
     enum tl_protocol protocol;
     uint64_t shard_insns;         /* positions in a shard */
@@ -30,11 +20,16 @@ struct tl_build_options {
     const struct tl_image *image; /* for the functions of addresses outside blocks; may be NULL */
     /*
      * A shard is complete: called from tl_build_items() and tl_build_finish(). The view is the
-     * callee's; `next` says where building would resume behind it. A result < 0 ends building.
+     * callee's. A result < 0 ends building.
      */
-    int (*seal)(void *context, struct tl_view *view, const struct tl_build_resume *next);
+    int (*seal)(void *context, struct tl_view *view);
     void *context;
-    struct tl_build_resume resume; /* zeroed: from the start */
+    /*
+     * So many shards are in the store already, and end at this position: they are followed in
+     * silence. An earlier run may have ended at any point.
+     */
+    uint64_t sealed;
+    uint64_t sealed_position;
 };
 
 struct tl_build;
@@ -43,9 +38,8 @@ TL_MUST_USE int tl_build_new(struct tl_build **out, const struct tl_build_option
 void tl_build_free(struct tl_build *build); /* NULL is fine */
 
 /*
- * Take items, in order, from the stream's very first on: those before the resume position are
- * skipped in silence. TL_NOMEM, what `seal` returned, TL_BAD: the items contradict the shards
- * that are there (another image or decoder made those).
+ * Take items, in order, from the stream's very first on. TL_NOMEM, what `seal` returned, TL_BAD:
+ * the items contradict the shards that are there (another image or decoder made those).
  */
 TL_MUST_USE int tl_build_items(struct tl_build *build, const struct tl_item *items, size_t n);
 /* The stream has ended: seal what is left. */
@@ -54,9 +48,9 @@ TL_MUST_USE int tl_build_finish(struct tl_build *build);
 /* A snapshot of the growing shard; NULL in `*out` where it has nothing yet. TL_NOMEM. */
 TL_MUST_USE int tl_build_view(struct tl_build *build, struct tl_view **out);
 
-/* Totals of the stream so far, sealed shards included only where they were built here. */
+/* Totals of the stream so far. */
 struct tl_build_totals {
-    uint64_t position;       /* behind the last that can be read */
+    uint64_t position; /* behind the last that can be read */
     uint64_t events, gaps;
     uint32_t anchors;
     struct tl_anchor anchor_first, anchor_last;

@@ -26,13 +26,12 @@ static const char *const migrations[] = {
     "CREATE TABLE shards("
     " trace TEXT NOT NULL REFERENCES traces(id) ON DELETE CASCADE,"
     " generation INTEGER NOT NULL, stream INTEGER NOT NULL, number INTEGER NOT NULL,"
-    " first INTEGER NOT NULL, n INTEGER NOT NULL, items INTEGER NOT NULL,"
+    " first INTEGER NOT NULL, n INTEGER NOT NULL,"
     " markers INTEGER NOT NULL, byte_first INTEGER NOT NULL, byte_last INTEGER NOT NULL,"
     " events INTEGER NOT NULL, gaps INTEGER NOT NULL, anchors INTEGER NOT NULL,"
     " position_first INTEGER NOT NULL, time_first INTEGER NOT NULL,"
     " position_last INTEGER NOT NULL, time_last INTEGER NOT NULL, size INTEGER NOT NULL,"
-    " begin BLOB NOT NULL, flow_items INTEGER NOT NULL, state BLOB NOT NULL,"
-    " summary BLOB NOT NULL,"
+    " begin BLOB NOT NULL, summary BLOB NOT NULL,"
     " PRIMARY KEY(trace, generation, stream, number)) WITHOUT ROWID;"
     "CREATE TABLE images("
     " hash TEXT PRIMARY KEY, name TEXT NOT NULL, build_id TEXT NOT NULL, size INTEGER NOT NULL,"
@@ -156,10 +155,11 @@ static int migrate(struct tl_catalog *c, struct tl_fail *fail)
     if (r < 0)
         return r;
     if (version > SCHEMA)
-        return tl_fail_set(fail, TL_UNSUPPORTED,
-                           "the data folder was made by a newer tracelake (catalog version %d, this "
-                           "one knows %d)",
-                           version, SCHEMA);
+        return tl_fail_set(
+            fail, TL_UNSUPPORTED,
+            "the data folder was made by a newer tracelake (catalog version %d, this "
+            "one knows %d)",
+            version, SCHEMA);
     for (int i = version; i < SCHEMA; i++) {
         char end[64];
         snprintf(end, sizeof(end), "PRAGMA user_version=%d; COMMIT", i + 1);

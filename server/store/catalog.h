@@ -9,7 +9,7 @@
 #define TL_STORE_CATALOG_H
 
 #include "store/backend.h"
-#include "store/build.h"
+#include "store/shard.h"
 
 struct tl_catalog;
 
@@ -38,8 +38,7 @@ TL_MUST_USE int tl_catalog_add_trace(struct tl_catalog *catalog,
                                      const struct tl_catalog_trace *trace, struct tl_fail *fail);
 /* Write everything of it but labels, rig and creation time. TL_NOTFOUND. */
 TL_MUST_USE int tl_catalog_update_trace(struct tl_catalog *catalog,
-                                        const struct tl_catalog_trace *trace,
-                                        struct tl_fail *fail);
+                                        const struct tl_catalog_trace *trace, struct tl_fail *fail);
 /* With its streams, shards and labels. */
 TL_MUST_USE int tl_catalog_remove_trace(struct tl_catalog *catalog, const char *id,
                                         struct tl_fail *fail);
@@ -48,11 +47,11 @@ TL_MUST_USE int tl_catalog_traces(struct tl_catalog *catalog,
                                   int (*each)(void *context, const struct tl_catalog_trace *trace),
                                   void *context, struct tl_fail *fail);
 /* An empty value removes the key. */
-TL_MUST_USE int tl_catalog_set_label(struct tl_catalog *catalog, const char *trace,
-                                     const char *key, const char *value, struct tl_fail *fail);
+TL_MUST_USE int tl_catalog_set_label(struct tl_catalog *catalog, const char *trace, const char *key,
+                                     const char *value, struct tl_fail *fail);
 /* Append "key=value\n"… in order of key. */
-TL_MUST_USE int tl_catalog_labels(struct tl_catalog *catalog, const char *trace,
-                                  struct tl_buf *out, struct tl_fail *fail);
+TL_MUST_USE int tl_catalog_labels(struct tl_catalog *catalog, const char *trace, struct tl_buf *out,
+                                  struct tl_fail *fail);
 
 /* ---- streams and shards -------------------------------------------------------------------- */
 
@@ -66,22 +65,20 @@ struct tl_catalog_stream {
 TL_MUST_USE int tl_catalog_put_stream(struct tl_catalog *catalog, const char *trace,
                                       uint64_t generation, const struct tl_catalog_stream *stream,
                                       struct tl_fail *fail);
-TL_MUST_USE int tl_catalog_streams(
-    struct tl_catalog *catalog, const char *trace, uint64_t generation,
-    int (*each)(void *context, const struct tl_catalog_stream *stream), void *context,
-    struct tl_fail *fail);
+TL_MUST_USE int
+tl_catalog_streams(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                   int (*each)(void *context, const struct tl_catalog_stream *stream),
+                   void *context, struct tl_fail *fail);
 
 /* A sealed shard. `summary`: its encoded buckets of TL_LEVEL_SUMMARY. */
 TL_MUST_USE int tl_catalog_add_shard(struct tl_catalog *catalog, const char *trace,
                                      uint64_t generation, uint64_t stream,
-                                     const struct tl_shard_row *row,
-                                     const struct tl_build_resume *resume,
-                                     struct tl_bytes summary, struct tl_fail *fail);
+                                     const struct tl_shard_row *row, struct tl_bytes summary,
+                                     struct tl_fail *fail);
 /* `each` with every shard of a stream, in order. */
 TL_MUST_USE int tl_catalog_shards(struct tl_catalog *catalog, const char *trace,
                                   uint64_t generation, uint64_t stream,
-                                  int (*each)(void *context, const struct tl_shard_row *row,
-                                              const struct tl_build_resume *resume),
+                                  int (*each)(void *context, const struct tl_shard_row *row),
                                   void *context, struct tl_fail *fail);
 /* `each` with the summaries of shards from number `from` on. */
 TL_MUST_USE int tl_catalog_summaries(struct tl_catalog *catalog, const char *trace,

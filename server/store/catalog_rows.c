@@ -5,8 +5,8 @@
 #include <time.h>
 
 /* Call `row` for every row of a prepared statement, then finalize it. The lock is held. */
-static int each_row(struct tl_catalog *c, sqlite3_stmt *s, int (*row)(void *context, sqlite3_stmt *),
-                    void *context, struct tl_fail *fail)
+static int each_row(struct tl_catalog *c, sqlite3_stmt *s,
+                    int (*row)(void *context, sqlite3_stmt *), void *context, struct tl_fail *fail)
 {
     int r;
     while ((r = tl_sql_step(c, s, fail)) == 1) {
@@ -43,8 +43,9 @@ int tl_catalog_update_trace(struct tl_catalog *c, const struct tl_catalog_trace 
         " decoded_bytes=?8, generation=?9, wanted=?10, message=?11 WHERE id=?1",
         "sssiiiiiiis", t->id, t->format, t->setup, (uint64_t)t->state, (uint64_t)t->complete,
         t->updated_ns, t->raw_bytes, t->decoded_bytes, t->generation, t->wanted, t->message);
-    return r == 0 ? tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", t->id)
-                  : r < 0 ? r : TL_OK;
+    return r == 0  ? tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", t->id)
+           : r < 0 ? r
+                   : TL_OK;
 }
 
 int tl_catalog_remove_trace(struct tl_catalog *c, const char *id, struct tl_fail *fail)
@@ -183,34 +184,30 @@ int tl_catalog_streams(struct tl_catalog *c, const char *trace, uint64_t generat
 /* ---- shards -------------------------------------------------------------------------------- */
 
 int tl_catalog_add_shard(struct tl_catalog *c, const char *trace, uint64_t generation,
-                         uint64_t stream, const struct tl_shard_row *row,
-                         const struct tl_build_resume *resume, struct tl_bytes summary,
+                         uint64_t stream, const struct tl_shard_row *row, struct tl_bytes summary,
                          struct tl_fail *fail)
 {
     struct tl_buf begin = {0};
-    const struct tl_bytes state = {resume->state, resume->n_state};
     int r = tl_flow_now_encode(&row->at, &begin);
     if (r < 0)
         return tl_fail_set(fail, r, "no memory");
     const struct tl_bytes begin_bytes = {begin.p, begin.n};
     r = tl_sql_run(
         c, fail,
-        "INSERT OR REPLACE INTO shards(trace, generation, stream, number, first, n, items, markers,"
+        "INSERT OR REPLACE INTO shards(trace, generation, stream, number, first, n, markers,"
         " byte_first, byte_last, events, gaps, anchors, position_first, time_first, position_last,"
-        " time_last, size, begin, flow_items, state, summary)"
-        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        "siiiiiiiiiiiiiiiiibibb", trace, generation, stream, row->number, row->first, row->n,
-        row->items, row->markers, row->byte_first, row->byte_last, row->events, row->gaps,
+        " time_last, size, begin, summary)"
+        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "siiiiiiiiiiiiiiiibb", trace, generation, stream, row->number, row->first, row->n,
+        row->markers, row->byte_first, row->byte_last, row->events, row->gaps,
         (uint64_t)row->anchors, row->anchor_first.position, row->anchor_first.time,
-        row->anchor_last.position, row->anchor_last.time, row->size, &begin_bytes,
-        resume->flow_items, &state, &summary);
+        row->anchor_last.position, row->anchor_last.time, row->size, &begin_bytes, &summary);
     tl_buf_fini(&begin);
     return r < 0 ? r : TL_OK;
 }
 
 struct shard_call {
-    int (*each)(void *context, const struct tl_shard_row *row,
-                const struct tl_build_resume *resume);
+    int (*each)(void *context, const struct tl_shard_row *row);
     void *context;
 };
 
@@ -221,42 +218,32 @@ static int shard_row(void *context, sqlite3_stmt *s)
         .number = tl_sql_u64(s, 0),
         .first = tl_sql_u64(s, 1),
         .n = tl_sql_u64(s, 2),
-        .items = tl_sql_u64(s, 3),
-        .markers = tl_sql_u64(s, 4),
-        .byte_first = tl_sql_u64(s, 5),
-        .byte_last = tl_sql_u64(s, 6),
-        .events = tl_sql_u64(s, 7),
-        .gaps = tl_sql_u64(s, 8),
-        .anchors = (uint32_t)tl_sql_u64(s, 9),
-        .anchor_first = {tl_sql_u64(s, 10), tl_sql_u64(s, 11)},
-        .anchor_last = {tl_sql_u64(s, 12), tl_sql_u64(s, 13)},
-        .size = tl_sql_u64(s, 14),
+        .markers = tl_sql_u64(s, 3),
+        .byte_first = tl_sql_u64(s, 4),
+        .byte_last = tl_sql_u64(s, 5),
+        .events = tl_sql_u64(s, 6),
+        .gaps = tl_sql_u64(s, 7),
+        .anchors = (uint32_t)tl_sql_u64(s, 8),
+        .anchor_first = {tl_sql_u64(s, 9), tl_sql_u64(s, 10)},
+        .anchor_last = {tl_sql_u64(s, 11), tl_sql_u64(s, 12)},
+        .size = tl_sql_u64(s, 13),
     };
-    struct tl_build_resume resume = {.number = row.number + 1,
-                                     .position = row.first + row.n,
-                                     .items = row.items,
-                                     .flow_items = tl_sql_u64(s, 16)};
-    const struct tl_bytes state = tl_sql_bytes(s, 17);
-    if (tl_flow_now_decode(&row.at, tl_sql_bytes(s, 15)) < 0 || state.n > sizeof(resume.state))
+    if (tl_flow_now_decode(&row.at, tl_sql_bytes(s, 14)) < 0)
         return TL_BAD;
-    if (state.n > 0)
-        memcpy(resume.state, state.p, state.n);
-    resume.n_state = (uint8_t)state.n;
-    return call->each(call->context, &row, &resume);
+    return call->each(call->context, &row);
 }
 
 int tl_catalog_shards(struct tl_catalog *c, const char *trace, uint64_t generation, uint64_t stream,
-                      int (*each)(void *context, const struct tl_shard_row *row,
-                                  const struct tl_build_resume *resume),
-                      void *context, struct tl_fail *fail)
+                      int (*each)(void *context, const struct tl_shard_row *row), void *context,
+                      struct tl_fail *fail)
 {
     sqlite3_stmt *s;
     struct shard_call call = {each, context};
     pthread_mutex_lock(&c->lock);
     int r = tl_sql_prepare(
         c, &s, fail,
-        "SELECT number, first, n, items, markers, byte_first, byte_last, events, gaps, anchors,"
-        " position_first, time_first, position_last, time_last, size, begin, flow_items, state"
+        "SELECT number, first, n, markers, byte_first, byte_last, events, gaps, anchors,"
+        " position_first, time_first, position_last, time_last, size, begin"
         " FROM shards WHERE trace=? AND generation=? AND stream=? ORDER BY number",
         "sii", trace, generation, stream);
     if (r >= 0)
@@ -321,11 +308,11 @@ int tl_catalog_add_image(struct tl_catalog *c, const struct tl_catalog_image *im
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     const uint64_t created = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    const int r = tl_sql_run(c, fail,
-                             "INSERT INTO images(hash, name, build_id, size, created_ns)"
-                             " VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING",
-                             "sssii", image->hash, image->name, image->build_id, image->size,
-                             created);
+    const int r =
+        tl_sql_run(c, fail,
+                   "INSERT INTO images(hash, name, build_id, size, created_ns)"
+                   " VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING",
+                   "sssii", image->hash, image->name, image->build_id, image->size, created);
     return r < 0 ? r : TL_OK;
 }
 
@@ -351,9 +338,8 @@ int tl_catalog_images(struct tl_catalog *c,
     sqlite3_stmt *s;
     struct image_call call = {each, context};
     pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(c, &s, fail,
-                           "SELECT hash, name, build_id, size FROM images ORDER BY created_ns, hash",
-                           "");
+    int r = tl_sql_prepare(
+        c, &s, fail, "SELECT hash, name, build_id, size FROM images ORDER BY created_ns, hash", "");
     if (r >= 0)
         r = each_row(c, s, image_row, &call, fail);
     pthread_mutex_unlock(&c->lock);

@@ -21,8 +21,8 @@ int tl_sql_failed(struct tl_catalog *catalog, struct tl_fail *fail);
  * Prepare `sql` and bind `types`: 's' const char *, 'i' int64_t or uint64_t, 'b' struct
  * tl_bytes *. The lock must be held.
  */
-TL_MUST_USE int tl_sql_prepare(struct tl_catalog *catalog, sqlite3_stmt **out,
-                               struct tl_fail *fail, const char *sql, const char *types, ...);
+TL_MUST_USE int tl_sql_prepare(struct tl_catalog *catalog, sqlite3_stmt **out, struct tl_fail *fail,
+                               const char *sql, const char *types, ...);
 /* Run a statement without rows, under the lock. Returns the number of changed rows. */
 TL_MUST_USE int tl_sql_run(struct tl_catalog *catalog, struct tl_fail *fail, const char *sql,
                            const char *types, ...);

@@ -178,8 +178,7 @@ int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint
     struct tl_varint_reader r = {reader->p, reader->end, false};
     const uint8_t head = *r.p++;
     *item = (struct tl_item){.kind = head & 31};
-    if (item->kind == TL_ITEM_BLOCK ||
-        (item->kind >= TL_ITEM_KINDS && item->kind < TL_ITEM_OFFSET))
+    if (item->kind == TL_ITEM_BLOCK || (item->kind >= TL_ITEM_KINDS && item->kind < TL_ITEM_OFFSET))
         return TL_BAD;
     if (head & HAS_POSITION)
         reader->base.position += tl_varint_get(&r);

@@ -108,6 +108,12 @@ void tl_part_free(struct tl_part *part)
     free(part);
 }
 
+bool tl_part_is_empty(const struct tl_part *part)
+{
+    const struct tl_shard_row *row = &part->view->index.row;
+    return row->n == 0 && part->log_bytes == 0 && part->log.bytes.n == 0;
+}
+
 static int add_chunk(struct tl_view *view, const struct tl_chunk *chunk, struct tl_blob *items)
 {
     struct tl_shard_index *index = &view->index;
@@ -155,11 +161,13 @@ static int close_chunk(struct tl_part *part)
     struct tl_chunk *c = &part->open;
     struct tl_blob *items;
     c->items_plain = (uint32_t)part->log.bytes.n;
+    part->log_bytes += part->log.bytes.n;
+    if (part->ghost)
+        return TL_OK;
     int r = pack_log(&part->log, &items);
     if (r < 0)
         return r;
     c->items_size = items ? (uint32_t)items->n : 0;
-    part->log_bytes += part->log.bytes.n;
     r = store_pages(&part->pages, &part->view->index, c);
     if (r < 0) {
         tl_blob_put(items);
@@ -179,14 +187,15 @@ int tl_part_next_chunk(struct tl_part *part, uint32_t stf, const struct tl_flow_
 int tl_part_frame(struct tl_part *part, struct tl_bytes stf, uint64_t marker, uint64_t pc)
 {
     struct tl_buf packed = {0};
+    if (part->ghost) {
+        part->view->index.n_frames = 1; /* it matters only whether there is one */
+        return TL_OK;
+    }
     int r = tl_zstf_compress(stf, 0, &packed);
     if (r >= 0) {
-        const struct tl_frame frame = {.size = (uint32_t)packed.n,
-                                       .plain = (uint32_t)stf.n,
-                                       .marker = marker,
-                                       .pc = pc};
-        r = add_frame(part->view, &frame,
-                      tl_blob_new((struct tl_bytes){packed.p, packed.n}, true));
+        const struct tl_frame frame = {
+            .size = (uint32_t)packed.n, .plain = (uint32_t)stf.n, .marker = marker, .pc = pc};
+        r = add_frame(part->view, &frame, tl_blob_new((struct tl_bytes){packed.p, packed.n}, true));
     }
     tl_buf_fini(&packed);
     return r;

@@ -25,6 +25,7 @@ struct tl_part {
     struct tl_chunk open; /* pages and items not filled in before it is closed */
     struct tl_itemlog log;
     struct tl_page_set pages;
+    bool ghost;             /* nothing is packed or kept: the shard is in the store already */
     uint64_t log_bytes;     /* of all chunks, plain */
     uint64_t offset_noted;  /* position >> TL_PART_OFFSETS of the last note of an offset */
     uint64_t last_position; /* of the last marker, if row.markers > 0 */
@@ -33,6 +34,7 @@ struct tl_part {
 /* Begin a shard. NULL: no memory. */
 struct tl_part *tl_part_new(uint64_t number, uint64_t position, const struct tl_flow_now *now);
 void tl_part_free(struct tl_part *part); /* NULL is fine */
+bool tl_part_is_empty(const struct tl_part *part);
 
 /* Count `n` instructions as read from `pc` on, `size` bytes. */
 TL_MUST_USE int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t n,

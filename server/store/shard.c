@@ -2,6 +2,7 @@
 #include "store/shard.h"
 
 #include "base/crc32c.h"
+#include "store/itemlog.h"
 #include "store/varint.h"
 
 #include <inttypes.h>
@@ -153,7 +154,6 @@ static void code_row(struct codec *c, struct tl_shard_row *row)
     number(c, &row->number);
     number(c, &row->first);
     number(c, &row->n);
-    number(c, &row->items);
     number(c, &row->markers);
     number(c, &row->byte_first);
     number(c, &row->byte_last);
@@ -289,9 +289,9 @@ static bool plausible(const struct tl_shard_index *index, const struct tl_shard_
         const struct tl_chunk *c = &index->chunks[i];
         if (c->first != position || c->stf >= index->n_frames || c->n > index->row.n)
             return false;
-        if (c->items_size > 0 && (c->items_offset < footer->items ||
-                                  c->items_offset > footer->body ||
-                                  c->items_size > footer->body - c->items_offset))
+        if (c->items_size > 0 &&
+            (c->items_offset < footer->items || c->items_offset > footer->body ||
+             c->items_size > footer->body - c->items_offset))
             return false;
         if (c->n_pages != UINT32_MAX &&
             (c->pages > index->n_pages || c->n_pages > index->n_pages - c->pages))
@@ -385,8 +385,8 @@ bool tl_shard_has_page(const struct tl_shard_index *index, const struct tl_chunk
     return low < chunk->n_pages && pages[low] <= to;
 }
 
-char *tl_shard_key(char out[static 192], const char *trace, uint64_t generation,
-                   const char *stream, uint64_t number)
+char *tl_shard_key(char out[static 192], const char *trace, uint64_t generation, const char *stream,
+                   uint64_t number)
 {
     snprintf(out, 192, "t/%s/%" PRIu64 "/%s/%06" PRIu64 ".zstf", trace, generation, stream, number);
     return out;

@@ -59,12 +59,12 @@ struct tl_chunk {
     uint32_t stf;    /* chunk of the .zstf that holds its markers */
     uint32_t events; /* exceptions, hardware events, software trace */
     uint32_t gaps;
-    uint32_t kinds;        /* bit set of enum tl_item_kind, of its items */
-    struct tl_flow_now at; /* where it begins */
-    uint32_t anchors;      /* timestamps in it */
+    uint32_t kinds;                             /* bit set of enum tl_item_kind, of its items */
+    struct tl_flow_now at;                      /* where it begins */
+    uint32_t anchors;                           /* timestamps in it */
     struct tl_anchor anchor_first, anchor_last; /* if anchors > 0 */
-    uint64_t items_offset; /* in the file; of a live shard unused */
-    uint32_t items_size;   /* packed; 0: it has no items */
+    uint64_t items_offset;                      /* in the file; of a live shard unused */
+    uint32_t items_size;                        /* packed; 0: it has no items */
     uint32_t items_plain;
     uint32_t items_crc; /* of the packed bytes */
     uint32_t pages;     /* first of its page numbers in the shard's table */
@@ -86,7 +86,6 @@ struct tl_shard_row {
     uint64_t number; /* 0, 1, … in the stream */
     uint64_t first;  /* position */
     uint64_t n;      /* positions */
-    uint64_t items;  /* items at position first + n that are in this shard already */
     uint64_t markers;
     uint64_t byte_first, byte_last; /* raw offsets of its first and last item */
     uint64_t events, gaps;
@@ -117,8 +116,8 @@ TL_MUST_USE int tl_shard_index_encode(const struct tl_shard_index *index, uint64
                                       struct tl_buf *out);
 
 struct tl_shard_footer {
-    uint64_t items;     /* offset of the first item block */
-    uint64_t body;      /* offset of the body frame */
+    uint64_t items; /* offset of the first item block */
+    uint64_t body;  /* offset of the body frame */
     uint64_t body_size;
     uint32_t body_crc;
 };
@@ -140,8 +139,8 @@ TL_MUST_USE int tl_flow_now_encode(const struct tl_flow_now *now, struct tl_buf 
 TL_MUST_USE int tl_flow_now_decode(struct tl_flow_now *now, struct tl_bytes bytes);
 
 /* "t/<trace>/<generation>/<stream>/<number>.zstf" into `out`; returns it. */
-char *tl_shard_key(char out[static 192], const char *trace, uint64_t generation,
-                   const char *stream, uint64_t number);
+char *tl_shard_key(char out[static 192], const char *trace, uint64_t generation, const char *stream,
+                   uint64_t number);
 
 /* zstd helpers for what is not STF. TL_NOMEM; TL_BAD, TL_LIMIT (more than `limit` bytes). */
 TL_MUST_USE int tl_pack(struct tl_bytes plain, int level, struct tl_buf *out);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 /* Read with the footer, so that most shards take one read to open. */
-#define TAIL_READ  (96u << 10)
-#define FRAME_MAX  (256u << 20) /* plain bytes of a frame or item block */
+#define TAIL_READ (96u << 10)
+#define FRAME_MAX (256u << 20) /* plain bytes of a frame or item block */
 
 struct tl_blob *tl_blob_new(struct tl_bytes bytes, bool packed)
 {

@@ -23,9 +23,9 @@ void tl_walk_fini(struct tl_walk *walk)
 
 struct insn {
     uint64_t pc;
-    uint64_t next;    /* where the flow goes */
+    uint64_t next; /* where the flow goes */
     uint32_t opcode;
-    uint8_t size;     /* bytes of the instruction */
+    uint8_t size;                  /* bytes of the instruction */
     uint8_t code[TL_STF_INSN_MAX]; /* if size is not 2 or 4 */
 };
 
@@ -145,6 +145,24 @@ static struct tl_block *new_block(struct tl_walk *w, const struct insn *insn,
     return b;
 }
 
+/* In a block every instruction of odd length but the last says where the next one is. */
+enum { TARGET_BYTES = 9 };
+
+static bool needs_target(uint32_t size)
+{
+    return size != 2 && size != 4;
+}
+
+static void put_target(struct tl_walk *w, struct tl_block *b)
+{
+    uint8_t *last = w->stf.p + w->stf.n - b->last_stf;
+    memmove(last + TARGET_BYTES, last, b->last_stf);
+    last[0] = TL_STF_INST_PC_TARGET;
+    tl_put_le64(last + 1, b->pc + b->size);
+    w->stf.n += TARGET_BYTES;
+    b->stf_size += TARGET_BYTES;
+}
+
 static int add_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
 {
     if (insn->size == 4 && b->isa == TL_ISA_T32) {
@@ -155,16 +173,22 @@ static int add_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
     } else if (insn->size == 2) {
         tl_put_le16(insn->code, (uint16_t)insn->opcode);
     }
-    if (tl_buf_reserve(&w->stf, TL_STF_CLOSE_MAX) < 0 ||
+    if (tl_buf_reserve(&w->stf, TL_STF_CLOSE_MAX + TARGET_BYTES) < 0 ||
         tl_buf_add(&w->code, insn->code, insn->size) < 0)
         return TL_NOMEM;
-    const uint32_t n =
-        tl_stf_close_insn(w->stf.p + w->stf.n, insn->pc, insn->code, insn->size, insn->opcode);
+    if (b->n > 0 && needs_target(b->last_size))
+        put_target(w, b);
+    uint8_t stf[TL_STF_CLOSE_MAX];
+    uint32_t n = tl_stf_close_insn(stf, insn->pc, insn->code, insn->size, insn->opcode);
+    const uint32_t skip = needs_target(insn->size) ? TARGET_BYTES : 0;
+    n -= skip;
+    memcpy(w->stf.p + w->stf.n, stf + skip, n);
     w->stf.n += n;
     b->stf_size += n;
     b->n++;
     b->size += insn->size;
     b->last_size = insn->size;
+    b->last_stf = n;
     return TL_OK;
 }
 
