@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define LINE_MAX_ROOM 64 /* of a line without a text of its own */
 
@@ -113,7 +114,10 @@ static int block_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
 static int software_text(struct tl_buf *out, const struct tl_item *item)
 {
     char channel[24] = "-";
-    if (item->flags & TL_ITEM_HAS_PC)
+    if (item->name && !strcmp(item->name, "stm"))
+        snprintf(channel, sizeof channel, "%" PRIx64 ".%" PRIx64, item->pc >> 32,
+                 item->pc & UINT32_MAX);
+    else if (item->flags & TL_ITEM_HAS_PC)
         snprintf(channel, sizeof channel, "%" PRIx64, item->pc);
     int rc = tl_buf_printf(out, "S %s %s ", item->name ? item->name : "-", channel);
     if (rc < 0 || tl_buf_reserve(out, (size_t)item->n * 2 + 2) < 0)
@@ -179,7 +183,8 @@ static int item_text(struct tl_buf *out, const struct tl_item *item)
     case TL_ITEM_CONTEXT:
         return context_text(out, item);
     case TL_ITEM_TIME:
-        return tl_buf_printf(out, "T %" PRIu64 "\n", item->value);
+        return tl_buf_printf(out, "%s %" PRIu64 "\n", item->sub == TL_TIME_SOURCE ? "A time" : "T",
+                             item->value);
     case TL_ITEM_CYCLES:
         return tl_buf_printf(out, "Y %" PRIu64 "\n", item->value);
     case TL_ITEM_EVENT:

@@ -19,10 +19,11 @@ enum tl_item_kind {
     TL_ITEM_ERET,      /* exception return */
     TL_ITEM_MODE,      /* `value` = tl_mode now in force */
     TL_ITEM_CONTEXT,   /* pc = context id (if HAS_PC), value = VMID (if HAS_VALUE) */
-    TL_ITEM_TIME,      /* `value` = timestamp in the source's ticks */
+    TL_ITEM_TIME,      /* `value` = timestamp in the source's ticks; `sub` = tl_time */
     TL_ITEM_CYCLES,    /* `value` = cycles since the last count */
     TL_ITEM_EVENT,     /* `value` = hardware event bits */
-    TL_ITEM_SOFTWARE,  /* text = source, pc = channel (if HAS_PC), data[n] = payload */
+    TL_ITEM_SOFTWARE,  /* name = source, pc = channel (if HAS_PC; STM: master << 32 | channel),
+                          data[n] = payload: up to 8 bytes as one little-endian value */
     TL_ITEM_GAP,       /* `sub` = tl_gap, value = how many were lost (if HAS_VALUE) */
     TL_ITEM_TRACE_ON,  /* tracing begins, or begins again */
     TL_ITEM_NOTE,      /* text = annotation, without line ends */
@@ -36,6 +37,12 @@ enum tl_item_flag {
     TL_ITEM_AT_LEAST = 8,  /* GAP: the count saturated */
     TL_ITEM_CALL = 16,     /* BRANCH: the source says it is a call */
     TL_ITEM_RETURN = 32    /* BRANCH: the source says it is a return */
+};
+
+/* What a TIME item's ticks are. */
+enum tl_time {
+    TL_TIME_TRACE, /* the trace unit's timestamp: flow text T */
+    TL_TIME_SOURCE /* a software trace source's own counter: flow text A time */
 };
 
 enum tl_gap {

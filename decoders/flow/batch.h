@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* A batch of flow items on its way to the sink. Header only; not thread-safe. */
+#ifndef TL_FLOW_BATCH_H
+#define TL_FLOW_BATCH_H
+
+#include "flow/item.h"
+
+#define TL_BATCH_ITEMS 128 /* delivered at once, at most */
+
+struct tl_item_batch {
+    tl_item_sink *sink;
+    void *context;
+    int rc; /* the sink's first failure; nothing is delivered any more */
+    size_t n;
+    struct tl_item items[TL_BATCH_ITEMS];
+    union {
+        uint8_t payload[8];
+        char text[48];
+    } store[TL_BATCH_ITEMS]; /* what an item's pointer may point to */
+};
+
+/* Deliver what is pending. Returns the sink's first failure, or 0. */
+static inline int tl_item_batch_flush(struct tl_item_batch *b)
+{
+    if (b->n > 0 && b->rc >= 0) {
+        const int rc = b->sink(b->context, b->items, b->n);
+        if (rc < 0)
+            b->rc = rc;
+    }
+    b->n = 0;
+    return b->rc;
+}
+
+/* Append an item; the one returned may be filled further until the next call. */
+static inline struct tl_item *tl_item_batch_add(struct tl_item_batch *b, enum tl_item_kind kind,
+                                                uint64_t offset)
+{
+    if (b->n == TL_BATCH_ITEMS)
+        tl_item_batch_flush(b);
+    struct tl_item *const item = &b->items[b->n++];
+    *item = (struct tl_item){.kind = (uint8_t)kind, .offset = offset};
+    return item;
+}
+
+/* Software trace: `size` (0..8) bytes of `value` on `channel` of `source` (static storage). */
+static inline void tl_item_batch_software(struct tl_item_batch *b, const char *source,
+                                          uint64_t channel, uint64_t value, unsigned size,
+                                          uint64_t offset)
+{
+    struct tl_item *const item = tl_item_batch_add(b, TL_ITEM_SOFTWARE, offset);
+    uint8_t *const payload = b->store[b->n - 1].payload;
+    tl_put_le64(payload, value);
+    item->flags = TL_ITEM_HAS_PC;
+    item->name = source;
+    item->pc = channel;
+    item->data = payload;
+    item->n = size;
+}
+
+#endif

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ITM: software stimulus and DWT hardware packets of Armv7-M and Armv8-M cores.
+ *
+ * Source: Arm DDI0403E (Armv7-M), appendix D4 "Debug ITM and DWT packet protocol"; DDI0553
+ * (Armv8-M), chapter F1. A reserved header is loss of synchronisation up to the next
+ * synchronisation packet (at least 47 zero bits and a one).
+ */
+#include "decode/ops.h"
+#include "flow/batch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SYNC_ZEROS = 5, MAX_PACKET = 8 };
+
+enum state {
+    HUNT,   /* for a synchronisation packet */
+    HEADER, /* the next byte begins a packet */
+    FIXED,  /* `need` more payload bytes */
+    SERIES, /* payload bytes up to one without its top bit, at most `need` */
+    ZEROS   /* inside a synchronisation packet */
+};
+
+struct itm {
+    struct tl_stream_decoder base;
+    struct tl_stream_sink sink;
+    char id[8];
+    enum state state;
+    uint8_t bytes[MAX_PACKET];
+    uint8_t n;
+    uint8_t need;
+    uint64_t start;
+    uint64_t zeros;               /* of a synchronisation packet, while hunting also */
+    uint64_t zero_at[SYNC_ZEROS]; /* offsets of the last zero bytes, as a ring */
+    uint64_t lost;                /* bytes since synchronisation was lost */
+    uint64_t lost_at;
+    const char *lost_why;
+    uint8_t page;         /* of stimulus ports */
+    uint64_t local_time;  /* sum of local timestamps since the last overflow */
+    uint64_t global_time; /* bits of global timestamps as far as known */
+    int rc;               /* of a listing or loss callback */
+    struct tl_item_batch out;
+};
+
+static void list(struct itm *d, uint64_t offset, const char *name, const char *fields)
+{
+    if (!d->sink.packet || d->rc < 0)
+        return;
+    char line[160];
+    snprintf(line, sizeof line, "%" PRIu64 " %s %s%s%s", offset, d->id, name, *fields ? " " : "",
+             fields);
+    d->rc = d->sink.packet(d->sink.context, line);
+}
+
+static void lose_sync(struct itm *d, const char *why, uint64_t at, uint64_t bytes)
+{
+    d->state = HUNT;
+    d->lost_why = why;
+    d->lost_at = at;
+    d->lost = bytes;
+    d->zeros = 0;
+}
+
+static void report_loss(struct itm *d, uint64_t bytes)
+{
+    if (!bytes)
+        return;
+    char fields[48];
+    snprintf(fields, sizeof fields, "bytes=%" PRIu64, bytes);
+    list(d, d->lost_at, "ITM_NOTSYNC", fields);
+    if (d->rc >= 0)
+        d->rc = d->sink.loss(d->sink.context, d->lost_why, d->lost_at, bytes);
+    struct tl_item *const gap = tl_item_batch_add(&d->out, TL_ITEM_GAP, d->lost_at);
+    gap->sub = strcmp(d->lost_why, TL_LOSS_NOT_SYNC) ? TL_GAP_BAD_PACKET : TL_GAP_SYNC;
+}
+
+static void bad(struct itm *d, const char *why)
+{
+    char fields[48];
+    snprintf(fields, sizeof fields, "header=0x%02x", d->bytes[0]);
+    list(d, d->start, "ITM_RESERVED", fields);
+    lose_sync(d, why, d->start, d->n);
+}
+
+/* ---- packets that are complete ------------------------------------------------------------------
+ */
+
+static void on_source(struct itm *d)
+{
+    const uint8_t h = d->bytes[0];
+    const unsigned size = (unsigned)d->n - 1;
+    uint64_t value = 0;
+    for (unsigned i = 0; i < size; i++)
+        value |= (uint64_t)d->bytes[1 + i] << 8 * i;
+    const bool hardware = h & 4;
+    char fields[64];
+    snprintf(fields, sizeof fields, "%s=0x%02x data=0x%0*" PRIx64, hardware ? "desc" : "src",
+             h >> 3, (int)size * 2, value);
+    list(d, d->start, hardware ? "ITM_DWT" : "ITM_SWIT", fields);
+    const uint64_t channel = hardware ? h >> 3 : (uint64_t)d->page << 5 | h >> 3;
+    tl_item_batch_software(&d->out, hardware ? "dwt" : "itm", channel, value, size, d->start);
+}
+
+static void on_local_time(struct itm *d)
+{
+    static const char *const relations[] = {"sync", "ts-delayed", "packet-delayed", "both-delayed"};
+    const uint8_t h = d->bytes[0];
+    uint64_t delta = 0;
+    unsigned relation = 0;
+    if (h & 0x80) {
+        for (unsigned i = 1; i < d->n; i++)
+            delta |= (uint64_t)(d->bytes[i] & 0x7f) << 7 * (i - 1);
+        relation = h >> 4 & 3;
+    } else {
+        delta = h >> 4 & 7;
+    }
+    d->local_time += delta;
+    char fields[64];
+    snprintf(fields, sizeof fields, "ts=0x%" PRIx64 " relation=%s", delta, relations[relation]);
+    list(d, d->start, "ITM_TS_LOCAL", fields);
+    struct tl_item *const item = tl_item_batch_add(&d->out, TL_ITEM_TIME, d->start);
+    item->sub = TL_TIME_SOURCE;
+    item->value = d->local_time;
+    item->flags = TL_ITEM_HAS_VALUE;
+}
+
+static void on_global_time(struct itm *d, const char *name, uint64_t value, const char *flags)
+{
+    char fields[64];
+    snprintf(fields, sizeof fields, "ts=0x%" PRIx64 "%s", value, flags);
+    list(d, d->start, name, fields);
+    struct tl_item *const item = tl_item_batch_add(&d->out, TL_ITEM_NOTE, d->start);
+    char *const text = d->out.store[d->out.n - 1].text;
+    snprintf(text, sizeof d->out.store[0].text, "global-time %" PRIu64, d->global_time);
+    item->text = text;
+}
+
+/* Low 26 bits: only those sent are replaced. The fourth byte has five of them and two flags. */
+static void on_global_low(struct itm *d)
+{
+    uint64_t value = 0;
+    unsigned bits = 0;
+    const char *flags = "";
+    for (unsigned i = 1; i < d->n; i++) {
+        const uint8_t b = d->bytes[i];
+        const unsigned width = i == 4 ? 5 : 7;
+        value |= (uint64_t)(b & ((1u << width) - 1)) << bits;
+        bits += width;
+        if (i == 4)
+            flags = (b & 0x60) == 0x60 ? " clk-change wrap"
+                    : b & 0x20         ? " clk-change"
+                    : b & 0x40         ? " wrap"
+                                       : "";
+    }
+    d->global_time = (d->global_time & ~((UINT64_C(1) << bits) - 1)) | value;
+    on_global_time(d, "ITM_GTS_1", value, flags);
+}
+
+/* Bits 26 and up: four bytes carry them to 47, six to 63. */
+static void on_global_high(struct itm *d)
+{
+    uint64_t value = 0;
+    for (unsigned i = 1; i < d->n; i++)
+        value |= (uint64_t)(d->bytes[i] & 0x7f) << 7 * (i - 1);
+    const unsigned width = d->n == 5 ? 22 : 38;
+    value &= (UINT64_C(1) << width) - 1;
+    d->global_time = (d->global_time & 0x3ffffff) | value << 26;
+    on_global_time(d, "ITM_GTS_2", value, "");
+}
+
+static void on_extension(struct itm *d)
+{
+    const uint8_t h = d->bytes[0];
+    uint64_t value = h >> 4 & 7;
+    for (unsigned i = 1; i < d->n; i++)
+        value |= (uint64_t)(d->bytes[i] & (i == 4 ? 0xff : 0x7f)) << (3 + 7 * (i - 1));
+    char fields[48];
+    snprintf(fields, sizeof fields, "%s=0x%" PRIx64, h & 4 ? "dwt" : "page", value);
+    list(d, d->start, "ITM_EXTENSION", fields);
+    if (!(h & 4) && d->n == 1)
+        d->page = (uint8_t)value;
+}
+
+static void on_overflow(struct itm *d)
+{
+    list(d, d->start, "ITM_OVERFLOW", "");
+    d->local_time = 0;
+    tl_item_batch_add(&d->out, TL_ITEM_GAP, d->start)->sub = TL_GAP_OVERFLOW;
+}
+
+static void complete(struct itm *d)
+{
+    const uint8_t h = d->bytes[0];
+    d->state = HEADER;
+    if (h & 3)
+        on_source(d);
+    else if (h == 0x94)
+        on_global_low(d);
+    else if (h == 0xb4)
+        on_global_high(d);
+    else if ((h & 0x0b) == 8)
+        on_extension(d);
+    else if (h == 0x70)
+        on_overflow(d);
+    else
+        on_local_time(d);
+}
+
+/* ---- bytes
+ * ---------------------------------------------------------------------------------------- */
+
+static void on_header(struct itm *d, uint8_t b)
+{
+    static const uint8_t sizes[] = {0, 1, 2, 4};
+    d->bytes[0] = b;
+    d->n = 1;
+    if (b & 3) {
+        d->state = FIXED;
+        d->need = sizes[b & 3];
+    } else if (b == 0) {
+        d->state = ZEROS;
+        d->zeros = 1;
+    } else if (b == 0x94 || ((b & 0xcf) == 0xc0) || ((b & 0x8b) == 0x88)) {
+        d->state = SERIES;
+        d->need = 4;
+    } else if (b == 0xb4) {
+        d->state = SERIES;
+        d->need = 6;
+    } else if (b == 0x70 || (b & 0x8f) == 0 || (b & 0x8b) == 8) {
+        complete(d);
+    } else {
+        bad(d, "reserved ITM header");
+    }
+}
+
+static void on_payload(struct itm *d, uint8_t b)
+{
+    d->bytes[d->n++] = b;
+    d->need--;
+    if (d->state == SERIES) {
+        if (!(b & 0x80) || !d->need) {
+            /* A high half is whole with four or six bytes, nothing between. */
+            if (d->bytes[0] == 0xb4 && d->n != 5 && d->n != 7)
+                bad(d, "malformed ITM global timestamp");
+            else
+                complete(d);
+        }
+    } else if (!d->need) {
+        complete(d);
+    }
+}
+
+/* A zero byte in step can only begin a synchronisation packet. */
+static void on_zeros(struct itm *d, uint8_t b, uint64_t offset)
+{
+    if (b == 0) {
+        d->zero_at[d->zeros++ % SYNC_ZEROS] = offset;
+        return;
+    }
+    const uint64_t zeros = d->zeros;
+    d->zeros = 0;
+    if (b == 0x80 && zeros >= SYNC_ZEROS) {
+        list(d, d->start, "ITM_ASYNC", "");
+        d->page = 0;
+        d->state = HEADER;
+        return;
+    }
+    d->n = 1;
+    d->bytes[0] = 0;
+    bad(d, "malformed ITM synchronisation");
+    d->lost = zeros + 1;
+}
+
+static void on_hunt(struct itm *d, uint8_t b, uint64_t offset)
+{
+    if (!d->lost++)
+        d->lost_at = offset;
+    if (b == 0) {
+        d->zero_at[d->zeros++ % SYNC_ZEROS] = offset;
+        return;
+    }
+    if (b == 0x80 && d->zeros >= SYNC_ZEROS) {
+        /* The packet's own bytes: of a longer run of zeros the last five belong to it. */
+        const uint64_t begin = d->zero_at[d->zeros % SYNC_ZEROS];
+        report_loss(d, d->lost - SYNC_ZEROS - 1);
+        list(d, begin, "ITM_ASYNC", "");
+        d->lost = 0;
+        d->state = HEADER;
+        d->page = 0;
+    }
+    d->zeros = 0;
+}
+
+static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
+{
+    struct itm *const d = (struct itm *)decoder;
+    for (size_t i = 0; i < run->n && d->rc >= 0; i++) {
+        const uint8_t b = run->p[i];
+        const uint64_t offset = tl_run_offset(run, i);
+        switch (d->state) {
+        case HUNT:
+            on_hunt(d, b, offset);
+            break;
+        case HEADER:
+            d->start = offset;
+            on_header(d, b);
+            break;
+        case ZEROS:
+            on_zeros(d, b, offset);
+            break;
+        default:
+            on_payload(d, b);
+        }
+    }
+    const int rc = tl_item_batch_flush(&d->out);
+    return rc < 0 ? rc : d->rc;
+}
+
+static int finish(struct tl_stream_decoder *decoder)
+{
+    struct itm *const d = (struct itm *)decoder;
+    if (d->state == HUNT) {
+        report_loss(d, d->lost);
+    } else if (d->state != HEADER) {
+        list(d, d->start, "ITM_INCOMPLETE_EOT", "");
+    }
+    const int rc = tl_item_batch_flush(&d->out);
+    return rc < 0 ? rc : d->rc;
+}
+
+static void destroy(struct tl_stream_decoder *decoder)
+{
+    free(decoder);
+}
+
+static int create(struct tl_stream_decoder **out, const struct tl_source *source,
+                  const struct tl_image *image, const struct tl_stream_sink *sink,
+                  struct tl_fail *fail)
+{
+    struct itm *const d = calloc(1, sizeof *d);
+    if (!d)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    d->base.ops = &tl_itm_ops;
+    d->sink = *sink;
+    d->out.sink = sink->items;
+    d->out.context = sink->context;
+    snprintf(d->id, sizeof d->id, "%02x", source->id & 0x7f);
+    lose_sync(d, TL_LOSS_NOT_SYNC, 0, 0);
+    *out = &d->base;
+    return TL_OK;
+}
+
+const struct tl_stream_ops tl_itm_ops = {
+    "itm", "Arm DDI0403E appendix D4", create, push, finish, destroy,
+};
