@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * STM: the System Trace Protocol version 2, a stream of nibbles, low half of a byte first.
+ *
+ * Source: MIPI STPv2; Arm IHI0054 (STM architecture). A reserved header is loss of
+ * synchronisation up to the next ASYNC (21 nibbles of F and one of 0).
+ */
+#include "decode/ops.h"
+#include "flow/batch.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ASYNC_ONES = 21 };
+
+enum packet {
+    RESERVED,
+    EXTEND, /* more header nibbles follow */
+    NULL_,
+    M8,
+    MERR,
+    C8,
+    C16,
+    GERR,
+    DATA,
+    FLAG,
+    VERSION,
+    TRIG,
+    FREQ,
+    ASYNC
+};
+
+/* What a header says: kind, payload nibbles, and whether marker and timestamp come with it. */
+struct header {
+    uint8_t packet;
+    uint8_t payload;
+    bool marker;
+    bool timestamp;
+    const char *name;
+};
+
+/* Source: STPv2, table of packet encodings. First, second (behind F) and third (behind F0) nibble.
+ */
+static const struct header headers[3][16] = {
+    {
+        {NULL_, 0, false, false, "NULL"},
+        {M8, 2, false, false, "M8"},
+        {MERR, 2, false, false, "MERR"},
+        {C8, 2, false, false, "C8"},
+        {DATA, 2, false, false, "D8"},
+        {DATA, 4, false, false, "D16"},
+        {DATA, 8, false, false, "D32"},
+        {DATA, 16, false, false, "D64"},
+        {DATA, 2, true, true, "D8MTS"},
+        {DATA, 4, true, true, "D16MTS"},
+        {DATA, 8, true, true, "D32MTS"},
+        {DATA, 16, true, true, "D64MTS"},
+        {DATA, 1, false, false, "D4"},
+        {DATA, 1, true, true, "D4MTS"},
+        {FLAG, 0, false, true, "FLAG_TS"},
+        {EXTEND, 0, false, false, NULL},
+    },
+    {
+        {EXTEND, 0, false, false, NULL},
+        {RESERVED, 0, false, false, NULL},
+        {GERR, 2, false, false, "GERR"},
+        {C16, 4, false, false, "C16"},
+        {DATA, 2, false, true, "D8TS"},
+        {DATA, 4, false, true, "D16TS"},
+        {DATA, 8, false, true, "D32TS"},
+        {DATA, 16, false, true, "D64TS"},
+        {DATA, 2, true, false, "D8M"},
+        {DATA, 4, true, false, "D16M"},
+        {DATA, 8, true, false, "D32M"},
+        {DATA, 16, true, false, "D64M"},
+        {DATA, 1, false, true, "D4TS"},
+        {DATA, 1, true, false, "D4M"},
+        {FLAG, 0, false, false, "FLAG"},
+        {ASYNC, 0, false, false, "ASYNC"},
+    },
+    {
+        [0] = {VERSION, 1, false, false, "VERSION"},
+        [1] = {NULL_, 0, false, true, "NULL_TS"},
+        [6] = {TRIG, 2, false, false, "TRIG"},
+        [7] = {TRIG, 2, false, true, "TRIG_TS"},
+        [8] = {FREQ, 8, false, false, "FREQ"},
+    },
+};
+
+enum state { HUNT, HEADER, PAYLOAD, STAMP_SIZE, STAMP, ONES };
+
+struct stm {
+    struct tl_stream_decoder base;
+    struct tl_stream_sink sink;
+    char id[8];
+    enum state state;
+    uint8_t level; /* of `headers` */
+    const struct header *header;
+    uint8_t need; /* nibbles of payload or timestamp to come */
+    uint8_t stamp_nibbles;
+    uint64_t value;
+    uint64_t stamp;
+    uint64_t start; /* offset of the byte that the packet begins in */
+
+    uint64_t ones;               /* F nibbles in a row, while hunting or in ASYNC */
+    uint64_t one_at[ASYNC_ONES]; /* offsets of the last ones, as a ring */
+    uint64_t lost_nibbles;
+    uint64_t lost_at;
+    const char *lost_why;
+
+    uint8_t master;
+    uint16_t channel;
+    bool gray;     /* timestamps are Gray coded: VERSION 4 */
+    uint64_t time; /* as transmitted: low nibbles of it are replaced by each timestamp */
+    int rc;
+    struct tl_item_batch out;
+};
+
+static void list(struct stm *d, uint64_t offset, const char *name, const char *fields)
+{
+    if (!d->sink.packet || d->rc < 0)
+        return;
+    char line[160];
+    snprintf(line, sizeof line, "%" PRIu64 " %s %s%s%s", offset, d->id, name, *fields ? " " : "",
+             fields);
+    d->rc = d->sink.packet(d->sink.context, line);
+}
+
+static void lose_sync(struct stm *d, const char *why, uint64_t at, uint64_t nibbles)
+{
+    d->state = HUNT;
+    d->lost_why = why;
+    d->lost_at = at;
+    d->lost_nibbles = nibbles;
+    d->ones = 0;
+}
+
+static void report_loss(struct stm *d, uint64_t nibbles)
+{
+    const uint64_t bytes = (nibbles + 1) / 2;
+    if (!bytes)
+        return;
+    char fields[48];
+    snprintf(fields, sizeof fields, "bytes=%" PRIu64, bytes);
+    list(d, d->lost_at, "NOTSYNC", fields);
+    if (d->rc >= 0)
+        d->rc = d->sink.loss(d->sink.context, d->lost_why, d->lost_at, bytes);
+    struct tl_item *const gap = tl_item_batch_add(&d->out, TL_ITEM_GAP, d->lost_at);
+    gap->sub = strcmp(d->lost_why, TL_LOSS_NOT_SYNC) ? TL_GAP_BAD_PACKET : TL_GAP_SYNC;
+}
+
+static void bad(struct stm *d, const char *why, uint64_t nibbles)
+{
+    list(d, d->start, "RESERVED", "");
+    lose_sync(d, why, d->start, nibbles);
+}
+
+/* ---- packets that are complete ------------------------------------------------------------------
+ */
+
+static uint64_t from_gray(uint64_t gray)
+{
+    for (unsigned shift = 32; shift; shift >>= 1)
+        gray ^= gray >> shift;
+    return gray;
+}
+
+static uint64_t to_gray(uint64_t binary)
+{
+    return binary ^ binary >> 1;
+}
+
+/* A timestamp replaces the low nibbles of the one before it. */
+static uint64_t take_stamp(struct stm *d)
+{
+    if (d->stamp_nibbles) {
+        const uint64_t mask =
+            d->stamp_nibbles == 16 ? UINT64_MAX : (UINT64_C(1) << 4 * d->stamp_nibbles) - 1;
+        d->time = (d->time & ~mask) | d->stamp;
+    }
+    return d->gray ? from_gray(d->time) : d->time;
+}
+
+static void note(struct stm *d, const char *format, ...) TL_PRINTF(2, 3);
+
+static void note(struct stm *d, const char *format, ...)
+{
+    struct tl_item *const item = tl_item_batch_add(&d->out, TL_ITEM_NOTE, d->start);
+    char *const text = d->out.store[d->out.n - 1].text;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof d->out.store[0].text, format, args);
+    va_end(args);
+    item->text = text;
+}
+
+static void on_data(struct stm *d)
+{
+    const uint64_t channel = (uint64_t)d->master << 32 | d->channel;
+    tl_item_batch_software(&d->out, "stm", channel, d->value, (d->header->payload + 1u) / 2,
+                           d->start);
+    if (d->header->marker)
+        note(d, "stm marker %x.%x", d->master, d->channel);
+}
+
+/* What a synchronisation resets. Source: STPv2, ASYNC and VERSION packets. */
+static void on_version(struct stm *d)
+{
+    const bool gray = d->value == 4;
+    if (gray != d->gray)
+        d->time = gray ? to_gray(d->time) : from_gray(d->time);
+    d->gray = gray;
+    d->master = 0;
+    d->channel = 0;
+}
+
+static void act(struct stm *d)
+{
+    switch ((enum packet)d->header->packet) {
+    case M8:
+        d->master = (uint8_t)d->value;
+        d->channel = 0;
+        break;
+    case C8:
+        d->channel = (uint16_t)((d->channel & 0xff00) | d->value);
+        break;
+    case C16:
+        d->channel = (uint16_t)d->value;
+        break;
+    case DATA:
+        on_data(d);
+        break;
+    case VERSION:
+        on_version(d);
+        break;
+    case FLAG:
+        note(d, "stm flag %x.%x", d->master, d->channel);
+        break;
+    case TRIG:
+        note(d, "stm trigger %" PRIu64, d->value);
+        break;
+    case FREQ:
+        note(d, "stm frequency %" PRIu64, d->value);
+        break;
+    case MERR:
+        note(d, "stm master-error %x %" PRIu64, d->master, d->value);
+        break;
+    case GERR:
+        note(d, "stm global-error %" PRIu64, d->value);
+        break;
+    default:
+        break;
+    }
+}
+
+static void list_packet(struct stm *d, uint64_t time)
+{
+    if (!d->sink.packet)
+        return;
+    const struct header *const h = d->header;
+    char fields[96];
+    int n = 0;
+    switch ((enum packet)h->packet) {
+    case M8:
+        n = snprintf(fields, sizeof fields, "master=0x%02x", d->master);
+        break;
+    case C8:
+    case C16:
+        n = snprintf(fields, sizeof fields, "chan=0x%04x", d->channel);
+        break;
+    case VERSION:
+        n = snprintf(fields, sizeof fields, "ver=%" PRIu64, d->value);
+        break;
+    case NULL_:
+    case FLAG:
+        break;
+    default:
+        n = snprintf(fields, sizeof fields, "data=0x%0*" PRIx64, h->payload, d->value);
+    }
+    fields[n] = '\0';
+    if (h->timestamp)
+        snprintf(fields + n, sizeof fields - (size_t)n, "%sts=0x%" PRIx64, n ? " " : "", time);
+    list(d, d->start, h->name, fields);
+}
+
+static void complete(struct stm *d)
+{
+    const uint64_t time = d->header->timestamp ? take_stamp(d) : 0;
+    d->state = HEADER;
+    d->level = 0;
+    if (d->header->timestamp) {
+        struct tl_item *const item = tl_item_batch_add(&d->out, TL_ITEM_TIME, d->start);
+        item->sub = TL_TIME_SOURCE;
+        item->value = time;
+        item->flags = TL_ITEM_HAS_VALUE;
+    }
+    act(d);
+    list_packet(d, time);
+}
+
+/* ---- nibbles
+ * ---------------------------------------------------------------------------------------- */
+
+static void payload_or_stamp(struct stm *d)
+{
+    if (d->header->timestamp)
+        d->state = STAMP_SIZE;
+    else
+        complete(d);
+}
+
+static void on_header(struct stm *d, uint8_t nibble)
+{
+    const struct header *const h = &headers[d->level][nibble];
+    d->header = h;
+    d->value = 0;
+    d->stamp = 0;
+    d->stamp_nibbles = 0;
+    if (h->packet == EXTEND) {
+        d->level++;
+        d->state = HEADER;
+    } else if (h->packet == RESERVED) {
+        bad(d, "reserved STM header", d->level + 1u);
+    } else if (h->packet == ASYNC) {
+        d->state = ONES;
+        d->ones = 2;
+    } else if (h->payload) {
+        d->need = h->payload;
+        d->state = PAYLOAD;
+    } else {
+        payload_or_stamp(d);
+    }
+}
+
+/* Sizes: 0 to 12 nibbles as they are, then 14 and 16. Source: STPv2, timestamps. */
+static void on_stamp_size(struct stm *d, uint8_t nibble)
+{
+    if (nibble == 15) {
+        bad(d, "reserved STM timestamp size", 4);
+        return;
+    }
+    d->stamp_nibbles = nibble < 13 ? nibble : nibble == 13 ? 14 : 16;
+    d->need = d->stamp_nibbles;
+    d->state = STAMP;
+    if (!d->need)
+        complete(d);
+}
+
+static void on_ones(struct stm *d, uint8_t nibble)
+{
+    if (nibble == 15) {
+        d->ones++;
+        return;
+    }
+    if (nibble == 0 && d->ones >= ASYNC_ONES) {
+        list(d, d->start, "ASYNC", "");
+        d->state = HEADER;
+        d->level = 0;
+        return;
+    }
+    bad(d, "malformed STM synchronisation", d->ones + 1);
+}
+
+static void on_hunt(struct stm *d, uint8_t nibble, uint64_t offset)
+{
+    if (!d->lost_nibbles++)
+        d->lost_at = offset;
+    if (nibble == 15) {
+        d->one_at[d->ones++ % ASYNC_ONES] = offset;
+        return;
+    }
+    if (nibble == 0 && d->ones >= ASYNC_ONES) {
+        const uint64_t begin = d->one_at[d->ones % ASYNC_ONES];
+        report_loss(d, d->lost_nibbles - ASYNC_ONES - 1);
+        list(d, begin, "ASYNC", "");
+        d->lost_nibbles = 0;
+        d->state = HEADER;
+        d->level = 0;
+    }
+    d->ones = 0;
+}
+
+static void take(struct stm *d, uint8_t nibble, uint64_t offset)
+{
+    switch (d->state) {
+    case HUNT:
+        on_hunt(d, nibble, offset);
+        break;
+    case HEADER:
+        if (d->level == 0)
+            d->start = offset;
+        on_header(d, nibble);
+        break;
+    case PAYLOAD:
+        d->value = d->value << 4 | nibble;
+        if (!--d->need)
+            payload_or_stamp(d);
+        break;
+    case STAMP_SIZE:
+        on_stamp_size(d, nibble);
+        break;
+    case STAMP:
+        d->stamp = d->stamp << 4 | nibble;
+        if (!--d->need)
+            complete(d);
+        break;
+    case ONES:
+        on_ones(d, nibble);
+        break;
+    }
+}
+
+static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
+{
+    struct stm *const d = (struct stm *)decoder;
+    for (size_t i = 0; i < run->n && d->rc >= 0; i++) {
+        const uint64_t offset = tl_run_offset(run, i);
+        take(d, run->p[i] & 15, offset);
+        take(d, run->p[i] >> 4, offset);
+    }
+    const int rc = tl_item_batch_flush(&d->out);
+    return rc < 0 ? rc : d->rc;
+}
+
+static int finish(struct tl_stream_decoder *decoder)
+{
+    struct stm *const d = (struct stm *)decoder;
+    if (d->state == HUNT)
+        report_loss(d, d->lost_nibbles);
+    else if (d->state != HEADER || d->level)
+        list(d, d->start, "INCOMPLETE_EOT", "");
+    const int rc = tl_item_batch_flush(&d->out);
+    return rc < 0 ? rc : d->rc;
+}
+
+static void destroy(struct tl_stream_decoder *decoder)
+{
+    free(decoder);
+}
+
+static int create(struct tl_stream_decoder **out, const struct tl_source *source,
+                  const struct tl_image *image, const struct tl_stream_sink *sink,
+                  struct tl_fail *fail)
+{
+    struct stm *const d = calloc(1, sizeof *d);
+    if (!d)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    d->base.ops = &tl_stm_ops;
+    d->sink = *sink;
+    d->out.sink = sink->items;
+    d->out.context = sink->context;
+    snprintf(d->id, sizeof d->id, "%02x", source->id & 0x7f);
+    lose_sync(d, TL_LOSS_NOT_SYNC, 0, 0);
+    *out = &d->base;
+    return TL_OK;
+}
+
+const struct tl_stream_ops tl_stm_ops = {
+    "stm", "MIPI STPv2, Arm IHI0054", create, push, finish, destroy,
+};
