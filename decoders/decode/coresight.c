@@ -88,9 +88,6 @@ static int make_decoder(struct lane *lane, uint64_t offset)
     } else if (source) {
         snprintf(lane->refused, sizeof lane->refused, "trace source type '%s' is not supported",
                  source->type[0] ? source->type : "none");
-    } else {
-        snprintf(lane->refused, sizeof lane->refused,
-                 "no configuration for this trace ID; give --config or a snapshot");
     }
     if (rc < 0) {
         lane->decoder = NULL;
@@ -113,14 +110,16 @@ static int lane_of(struct coresight *cs, unsigned id, uint64_t offset, struct la
             snprintf(lane->name, sizeof lane->name, "%s", source->name);
         else
             snprintf(lane->name, sizeof lane->name, "cs.%02x", id);
+        /* IDs that the configuration does not name, such as those of a buffer's stale end, are
+         * no streams: their bytes are counted and told at the end. */
         lane->stream = (struct tl_decode_stream){
-            .index = cs->n_streams++,
+            .index = source ? cs->n_streams++ : UINT32_MAX,
             .name = lane->name,
             .protocol = source ? (enum tl_protocol)source->protocol : TL_PROTO_NONE,
             .source = source,
         };
         int rc = make_decoder(lane, offset);
-        if (rc == TL_OK && cs->sink.stream)
+        if (rc == TL_OK && source && cs->sink.stream)
             rc = cs->sink.stream(cs->sink.context, &lane->stream);
         if (rc < 0)
             return rc;
@@ -212,6 +211,34 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
     return on_run(cs, (uint8_t)id, &run);
 }
 
+static int report_unnamed(struct coresight *cs)
+{
+    uint64_t bytes = 0;
+    uint64_t first = UINT64_MAX;
+    unsigned n = 0;
+    unsigned an_id = 0;
+    for (unsigned id = 0; id < IDS; id++) {
+        const struct lane *const lane = cs->lanes[id];
+        if (!lane || lane->stream.source)
+            continue;
+        n++;
+        bytes += lane->refused_bytes;
+        if (lane->refused_at < first) {
+            first = lane->refused_at;
+            an_id = id;
+        }
+    }
+    if (!n || !cs->sink.loss)
+        return TL_OK;
+    char text[160];
+    snprintf(text, sizeof text,
+             "%u trace ID%s not in the configuration (first 0x%02x); give --config or a snapshot",
+             n, n > 1 ? "s are" : " is", an_id);
+    /* Where other streams were decoded it is remarkable, but no damage. */
+    const struct tl_decode_loss loss = {NULL, text, first, bytes, cs->n_streams == 0};
+    return cs->sink.loss(cs->sink.context, &loss);
+}
+
 static int finish(struct tl_decode *decode)
 {
     struct coresight *const cs = (struct coresight *)decode;
@@ -220,9 +247,11 @@ static int finish(struct tl_decode *decode)
         struct lane *const lane = cs->lanes[id];
         if (lane && lane->decoder)
             rc = lane->decoder->ops->finish(lane->decoder);
-        else if (lane && lane->refused_bytes)
+        else if (lane && lane->stream.source && lane->refused_bytes)
             rc = lane_loss(lane, lane->refused, lane->refused_at, lane->refused_bytes);
     }
+    if (rc == TL_OK)
+        rc = report_unnamed(cs);
     return rc;
 }
 
