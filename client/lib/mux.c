@@ -193,6 +193,25 @@ static int new_session(struct tl_mux *mux)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
+/* Wait for the server's first words: what answers with others is no tracelake server. */
+static int greet(struct tl_mux *mux, const struct tl_url *url, int ms,
+                 struct tracelake_error *error)
+{
+    const int64_t until = tl_wire_now() + ms;
+    while (!mux->greeted) {
+        const int64_t left = until - tl_wire_now();
+        const int result = left > 0 ? tl_mux_step(mux, (int)left, error) : TRACELAKE_AGAIN;
+        if (result == TRACELAKE_AGAIN)
+            return tl_client_fail(error, TRACELAKE_TIMEOUT,
+                                  "no word of HTTP/2 from %s within the time limit; is it a "
+                                  "tracelake server?",
+                                  url->authority);
+        if (result < 0)
+            return result;
+    }
+    return TRACELAKE_OK;
+}
+
 int tl_mux_open(struct tl_mux **out, const struct tl_url *url,
                 const struct tl_wire_options *options, const atomic_bool *interrupted,
                 struct tracelake_error *error)
@@ -209,6 +228,8 @@ int tl_mux_open(struct tl_mux **out, const struct tl_url *url,
         tl_client_fail(error, result, "out of memory");
     else
         result = tl_wire_open(&mux->wire, url, options, error);
+    if (result == TRACELAKE_OK)
+        result = greet(mux, url, options->connect_ms, error);
     if (result < 0) {
         tl_mux_put(mux);
         return result;
@@ -393,11 +414,11 @@ int tl_mux_step(struct tl_mux *mux, int ms, struct tracelake_error *error)
             return TRACELAKE_OK;
         if (mux->dead)
             break;
-        if (!nghttp2_session_want_read(mux->session) && !nghttp2_session_want_write(mux->session))
-            return die(
-                mux,
-                tl_client_fail(&mux->why, TRACELAKE_UNREACHABLE, "the server ended the connection"),
-                NULL);
+        if (!nghttp2_session_want_read(mux->session) && !nghttp2_session_want_write(mux->session)) {
+            tl_client_fail(&mux->why, TRACELAKE_UNREACHABLE, "the server ended the connection");
+            mux->dead = true;
+            break;
+        }
         const int64_t left = ms < 0 ? -1 : deadline - tl_wire_now();
         if (ms >= 0 && left <= 0)
             return TRACELAKE_AGAIN;

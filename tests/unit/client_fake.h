@@ -48,7 +48,7 @@ struct fake {
     unsigned breaks;   /* at most so many times */
     int refuse_status; /* > 0: answer every call with this status */
     const char *refuse_message;
-    bool silent;         /* accept, then say nothing */
+    bool silent;         /* answer no call */
     bool lose_finished;  /* once: take the finish, then break the connection */
     bool forget;         /* lose all durable bytes with the second connection */
     struct tl_buf fetch; /* what Fetch answers, in messages of fetch_piece bytes */
@@ -226,7 +226,9 @@ static void fake_offset(struct fake *fake, struct fake_stream *stream)
 
 static void fake_message(struct fake *fake, struct fake_stream *stream, const uint8_t *p, size_t n)
 {
-    if (fake->refuse_status) {
+    if (fake->silent) {
+        return;
+    } else if (fake->refuse_status) {
         stream->status = fake->refuse_status;
         stream->finished = true;
     } else if (strcmp(stream->path, "/tracelake.v1.Ingest/Push") == 0) {
@@ -424,12 +426,7 @@ static void *fake_main(void *context)
             fake->durable = 0;
         /* Only what was durable outlived the connection. */
         fake->received.n = fake->durable;
-        if (fake->silent) {
-            while (!fake->stop)
-                poll(NULL, 0, 5);
-        } else {
-            fake_serve(fake);
-        }
+        fake_serve(fake);
         if (fake->left == 0 && fake_random(fake) % 2) {
             const struct linger now = {1, 0}; /* a reset instead of an orderly end */
             setsockopt(fake->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));

@@ -304,7 +304,6 @@ static void tells_of_another_server(void **state)
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
     socklen_t n = sizeof address;
     struct tracelake *lake;
-    struct tracelake_list *list;
     struct tracelake_error error = {0};
     pthread_t thread;
     char url[64];
@@ -314,10 +313,8 @@ static void tells_of_another_server(void **state)
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &n), 0);
     snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(address.sin_port));
     assert_int_equal(pthread_create(&thread, NULL, answer_http1, &fd), 0);
-    expect(tracelake_connect(&lake, url, NULL, &error), 0, &error);
-    expect(tracelake_list_traces(lake, &list, &error), TRACELAKE_UNREACHABLE, &error);
+    expect(tracelake_connect(&lake, url, NULL, &error), TRACELAKE_UNREACHABLE, &error);
     assert_non_null(strstr(error.text, "is it a tracelake server?"));
-    tracelake_close(lake);
     pthread_join(thread, NULL);
     close(fd);
 }
