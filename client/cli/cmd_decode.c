@@ -2,7 +2,7 @@
 /* `tracelake decode`: a capture to flow text, packet listing or STF files, without a server. */
 #include "cli/cli.h"
 #include "cli/decode_out.h"
-#include "decode/decode.h"
+#include "decode/ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,8 +62,14 @@ static int on_packet(void *context, const struct tl_decode_stream *stream, const
 static int on_loss(void *context, const struct tl_decode_loss *loss)
 {
     struct run *const r = context;
-    if (!loss->fault)
+    if (!loss->fault && loss->stream)
+        return TL_OK; /* the text says so where it happened */
+    if (!loss->fault) {
+        if (strcmp(loss->reason, TL_LOSS_NO_ID))
+            tl_cli_warn(r->name, "%s: %llu bytes not decoded", loss->reason,
+                        (unsigned long long)loss->bytes);
         return TL_OK;
+    }
     if (r->losses++ < LOSSES_SHOWN)
         tl_cli_warn(r->name, "offset 0x%llx: %s%s%s, %llu bytes not decoded",
                     (unsigned long long)loss->offset, loss->stream ? loss->stream->name : "",
@@ -143,7 +149,8 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
     }
     int status = rc < 0 ? tl_cli_fail(where, &fail) : TL_CLI_DONE;
     if (rc == TL_OK && run.losses) {
-        tl_cli_warn(path, "%u faults in the input; everything else is decoded", run.losses);
+        tl_cli_warn(path, "%u fault%s in the input; %s", run.losses, run.losses > 1 ? "s" : "",
+                    run.items ? "everything else is decoded" : "nothing was decoded");
         status = TL_CLI_BAD;
     } else if (rc == TL_OK && !run.items) {
         tl_cli_warn(path,

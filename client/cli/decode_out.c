@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/decode_out.h"
 
+#include "cli/stf_out.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,7 @@ struct lane {
     char name[32];
     FILE *file;
     struct tl_buf text;
+    struct tl_stf_out *stf;
 };
 
 struct tl_decode_out {
@@ -23,6 +26,7 @@ struct tl_decode_out {
     struct lane **lanes; /* by stream index */
     size_t n;
     size_t cap;
+    struct tl_fail fail; /* what went wrong between new and finish */
 };
 
 int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind, const char *dir,
@@ -54,7 +58,14 @@ int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_strea
     snprintf(lane->name, sizeof lane->name, "%s", stream->name);
     if (out->kind == TL_OUT_TEXT && !(lane->file = tmpfile()))
         return TL_IO;
-    return TL_OK;
+    if (out->kind != TL_OUT_STF)
+        return TL_OK;
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s.zstf", out->dir, lane->name) < 0)
+        return TL_NOMEM;
+    const int rc = tl_stf_out_new(&lane->stf, path, &out->fail);
+    free(path);
+    return rc;
 }
 
 static int flush(struct lane *lane)
@@ -68,6 +79,8 @@ static int flush(struct lane *lane)
 int tl_decode_out_items(struct tl_decode_out *out, const struct tl_decode_stream *stream,
                         const struct tl_item *items, size_t n)
 {
+    if (out->kind == TL_OUT_STF)
+        return tl_stf_out_items(out->lanes[stream->index]->stf, items, n);
     if (out->kind != TL_OUT_TEXT)
         return TL_OK;
     struct lane *const lane = out->lanes[stream->index];
@@ -98,8 +111,27 @@ static int print_lane(struct lane *lane)
     return ferror(lane->file) ? TL_IO : TL_OK;
 }
 
+static int finish_stf(struct tl_decode_out *out, struct tl_fail *fail)
+{
+    if (out->fail.code != TL_OK) {
+        *fail = out->fail;
+        return out->fail.code;
+    }
+    for (size_t i = 0; i < out->n; i++) {
+        uint64_t insns;
+        const int rc = tl_stf_out_finish(out->lanes[i]->stf, &insns, fail);
+        if (rc < 0)
+            return rc;
+        printf("%s/%s.zstf: %llu instructions\n", out->dir, out->lanes[i]->name,
+               (unsigned long long)insns);
+    }
+    return TL_OK;
+}
+
 int tl_decode_out_finish(struct tl_decode_out *out, struct tl_fail *fail)
 {
+    if (out->kind == TL_OUT_STF)
+        return finish_stf(out, fail);
     if (out->kind != TL_OUT_TEXT)
         return TL_OK;
     qsort(out->lanes, out->n, sizeof *out->lanes, by_name);
@@ -118,6 +150,7 @@ void tl_decode_out_free(struct tl_decode_out *out)
     for (size_t i = 0; i < out->n; i++) {
         if (out->lanes[i]->file)
             fclose(out->lanes[i]->file);
+        tl_stf_out_free(out->lanes[i]->stf);
         tl_buf_fini(&out->lanes[i]->text);
         free(out->lanes[i]);
     }

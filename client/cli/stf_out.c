@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/stf_out.h"
+
+#include "stf/flow_writer.h"
+#include "stf/zstf.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tl_stf_out {
+    FILE *file;
+    char *path;
+    struct tl_stf_flow *flow;
+    struct tl_zstf_writer *writer;
+    struct tl_buf bytes;
+    uint64_t done; /* markers in chunks that are written */
+};
+
+void tl_stf_out_free(struct tl_stf_out *out)
+{
+    if (!out)
+        return;
+    if (out->file)
+        fclose(out->file);
+    tl_stf_flow_free(out->flow);
+    tl_zstf_writer_free(out->writer);
+    tl_buf_fini(&out->bytes);
+    free(out->path);
+    free(out);
+}
+
+static int put(struct tl_stf_out *out)
+{
+    const size_t n = out->bytes.n;
+    const bool ok = fwrite(out->bytes.p, 1, n, out->file) == n;
+    tl_buf_reset(&out->bytes);
+    return ok ? TL_OK : TL_IO;
+}
+
+int tl_stf_out_new(struct tl_stf_out **result, const char *path, struct tl_fail *fail)
+{
+    *result = NULL;
+    struct tl_stf_out *const out = calloc(1, sizeof *out);
+    if (!out)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    const struct tl_stf_flow_options options = {.comments = true};
+    int rc = tl_stf_flow_new(&out->flow, &options, NULL);
+    if (rc == TL_OK)
+        rc = tl_zstf_writer_new(&out->writer, 0, 0);
+    if (rc == TL_OK)
+        rc = tl_zstf_writer_begin(out->writer, &out->bytes);
+    if (rc < 0)
+        tl_fail_set(fail, (enum tl_err)rc, "out of memory");
+    if (rc == TL_OK && !(out->file = fopen(path, "wb")))
+        rc = tl_fail_set(fail, TL_IO, "%.180s: %s", path, strerror(errno));
+    if (rc == TL_OK)
+        rc = put(out);
+    if (rc < 0)
+        tl_stf_out_free(out);
+    else
+        *result = out;
+    return rc;
+}
+
+static int write_chunk(struct tl_stf_out *out)
+{
+    const uint64_t markers = tl_stf_flow_markers(out->flow);
+    int rc = tl_zstf_writer_chunk(out->writer, tl_stf_flow_bytes(out->flow), markers - out->done,
+                                  tl_stf_flow_chunk_pc(out->flow), &out->bytes);
+    if (rc == TL_OK)
+        rc = put(out);
+    tl_stf_flow_take(out->flow);
+    out->done = markers;
+    return rc;
+}
+
+int tl_stf_out_items(struct tl_stf_out *out, const struct tl_item *items, size_t n)
+{
+    struct tl_stf_flow_at at = {0};
+    int rc;
+    while ((rc = tl_stf_flow_items(out->flow, items, n, out->done + TL_ZSTF_MARKERS, &at)) ==
+           TL_AGAIN) {
+        rc = write_chunk(out);
+        if (rc < 0)
+            return rc;
+    }
+    return rc;
+}
+
+int tl_stf_out_finish(struct tl_stf_out *out, uint64_t *insns, struct tl_fail *fail)
+{
+    uint8_t head[TL_ZSTF_HEAD];
+    int rc = tl_stf_flow_finish(out->flow);
+    if (rc == TL_OK && (tl_stf_flow_bytes(out->flow).n || out->done == 0))
+        rc = write_chunk(out);
+    if (rc == TL_OK)
+        rc = tl_zstf_writer_finish(out->writer, (struct tl_bytes){0}, &out->bytes, head);
+    if (rc == TL_OK)
+        rc = put(out);
+    if (rc == TL_OK &&
+        (fseek(out->file, 0, SEEK_SET) != 0 ||
+         fwrite(head, 1, sizeof head, out->file) != sizeof head || fflush(out->file) != 0))
+        rc = TL_IO;
+    *insns = out->done;
+    return rc < 0 ? tl_fail_set(fail, (enum tl_err)rc, "cannot write: %s",
+                                rc == TL_IO ? strerror(errno) : tl_err_name(rc))
+                  : TL_OK;
+}

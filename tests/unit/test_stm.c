@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "stream_harness.h"
+
+#include <time.h>
+
+static const struct tl_source source = {.id = 0x20, .protocol = TL_PROTO_STM};
+
+#define ASYNC "fffffffffffffffffffff0"
+
+/* Nibbles as hex digits, spaces between, to bytes with the first nibble in the low half. */
+static size_t nibbles(const char *text, uint8_t *out)
+{
+    size_t n = 0;
+    for (; *text; text++) {
+        if (*text == ' ')
+            continue;
+        const unsigned v = (unsigned)(*text <= '9' ? *text - '0' : *text - 'a' + 10);
+        if (n % 2)
+            out[n / 2] |= (uint8_t)(v << 4);
+        else
+            out[n / 2] = (uint8_t)v;
+        n++;
+    }
+    return (n + 1) / 2;
+}
+
+static void assert_text(const char *stream, const char *expected)
+{
+    uint8_t bytes[512];
+    struct stream_result r;
+    run_stream(&tl_stm_ops, &source, bytes, nibbles(stream, bytes), 0, &r);
+    assert_string_equal((char *)r.text.p, expected);
+    free_stream(&r);
+}
+
+static void data_of_every_size(void **state)
+{
+    assert_text(ASYNC "f003 141 301 4ab", "S stm 41.1 ab\n");
+    assert_text(ASYNC "f003 c5 4ab 51234 612345678 7123456789abcdef0",
+                "S stm 0.0 05\nS stm 0.0 ab\nS stm 0.0 1234\nS stm 0.0 12345678\n"
+                "S stm 0.0 123456789abcdef0\n");
+    assert_text(ASYNC "f003 fd7 f8ab f91234 fa12345678 fb1111111122222222",
+                "S stm 0.0 07\nA stm marker 0.0\nS stm 0.0 ab\nA stm marker 0.0\n"
+                "S stm 0.0 1234\nA stm marker 0.0\nS stm 0.0 12345678\nA stm marker 0.0\n"
+                "S stm 0.0 1111111122222222\nA stm marker 0.0\n");
+    assert_text(ASYNC "f003 f4ab11 8ab12", "A time 1\nS stm 0.0 ab\n"
+                                           "A time 2\nS stm 0.0 ab\nA stm marker 0.0\n");
+}
+
+static void masters_and_channels(void **state)
+{
+    assert_text(ASYNC "f003 141 f31234 4aa 356 4bb 142 4cc",
+                "S stm 41.1234 aa\nS stm 41.1256 bb\nS stm 42.0 cc\n");
+}
+
+static void timestamps_replace_low_nibbles(void **state)
+{
+    /* 0x123, then low nibble 4, then none (the same), 14 and 16 nibbles. */
+    assert_text(
+        ASYNC "f003 e3123 e14 e0 ed12345678123456 ee1000000000000001",
+        "A time 291\nA stm flag 0.0\nA time 292\nA stm flag 0.0\nA time 292\nA stm flag 0.0\n"
+        "A time 5124095567082582\nA stm flag 0.0\n"
+        "A time 1152921504606846977\nA stm flag 0.0\n");
+    /* Version 4: Gray code; 0b110 is 4. */
+    assert_text(ASYNC "f004 e16 f0110", "A time 4\nA stm flag 0.0\nA time 0\n");
+}
+
+static void the_other_packets(void **state)
+{
+    assert_text(ASYNC "f003 fe f0642 f0800000064 20f f20e 0",
+                "A stm flag 0.0\nA stm trigger 66\nA stm frequency 100\n"
+                "A stm master-error 0 15\nA stm global-error 14\n");
+}
+
+static void a_bad_header_costs_one_sync_period(void **state)
+{
+    assert_text(ASYNC "f003 401 f1 402 403 " ASYNC "f003 404",
+                "S stm 0.0 01\nG bad-packet\nS stm 0.0 04\n");
+    /* An interrupted synchronisation. */
+    assert_text(ASYNC "f003 ffff3 402 " ASYNC " f003 403", "G bad-packet\nS stm 0.0 03\n");
+    assert_text("4ab 0 " ASYNC "f003 404", "G sync\nS stm 0.0 04\n");
+}
+
+static void any_bytes_any_chunking(void **state)
+{
+    const unsigned seed = (unsigned)time(NULL);
+    print_message("seed %u\n", seed);
+    srand(seed);
+    static uint8_t bytes[4000];
+    for (int round = 0; round < 300; round++) {
+        size_t n = 0;
+        while (n < sizeof bytes - 64 && rand() % 50) {
+            if (rand() % 4 == 0)
+                n += nibbles(ASYNC "f003", bytes + n);
+            for (int i = rand() % 30; i > 0; i--)
+                bytes[n++] = (uint8_t)rand();
+        }
+        struct stream_result whole;
+        struct stream_result pieces;
+        run_stream(&tl_stm_ops, &source, bytes, n, 0, &whole);
+        run_stream(&tl_stm_ops, &source, bytes, n, 1 + (size_t)rand() % 9, &pieces);
+        assert_true(same_stream(&whole, &pieces));
+        free_stream(&whole);
+        free_stream(&pieces);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(data_of_every_size),
+        cmocka_unit_test(masters_and_channels),
+        cmocka_unit_test(timestamps_replace_low_nibbles),
+        cmocka_unit_test(the_other_packets),
+        cmocka_unit_test(a_bad_header_costs_one_sync_period),
+        cmocka_unit_test(any_bytes_any_chunking),
+    };
+    return cmocka_run_group_tests_name("stm", tests, NULL, NULL);
+}
