@@ -81,6 +81,8 @@ function tip(s: Session): TemplateResult | typeof nothing {
 function tracePage(s: Session): TemplateResult {
   return html`<main class="trace ${app.panel === "none" ? "wide" : ""}">
     ${timeline.element}${side.view(s)}
+    <p id="timeline-help" class="hidden">W and S zoom, A and D move, comma and full stop step through
+      the trace, square brackets go to events, question mark shows all keys.</p>
     ${app.table ? laneTable(app, s, timeline) : nothing}
     </main>${status(s)}`;
 }
@@ -91,8 +93,6 @@ function paint(): void {
   render(html`${header.view()}
     ${s ? tracePage(s) : traceList(app)}
     ${app.help ? helpDialog(() => { app.help = false; app.changed(); }) : nothing}
-    <p id="timeline-help" class="hidden">W and S zoom, A and D move, comma and full stop step through
-      the trace, square brackets go to events, question mark shows all keys.</p>
     <div class="hidden" role="status" aria-live="polite">${app.announced}</div>`, root);
   if (!s) return;
   timeline.draw();

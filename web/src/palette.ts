@@ -102,7 +102,7 @@ export function functionColour(name: string, theme: Theme): Colour {
 /** Code without a symbol: by its page, greyer, so that the two are not taken for one another. */
 export function pageColour(page: number, theme: Theme): Colour {
   const hue = (hash(page.toString(16)) % 12) * 30;
-  return theme === "light" ? oklch(0.53, 0.035, hue) : oklch(0.7, 0.035, hue);
+  return theme === "light" ? oklch(0.62, 0.035, hue) : oklch(0.7, 0.035, hue);
 }
 
 /** Privilege 0..3: EL0..3, U S H M, ring 0..3. */

@@ -35,10 +35,10 @@ export class Side {
     const body = app.panel === "stats" ? this.stats(s) : app.panel === "find" ? this.find(s)
       : this.insns(s);
     return html`<aside class="side" aria-label="Details">
-      <div class="tabs" role="tablist" @keydown=${key}>
+      <div class="tabs"><div role="tablist" aria-label="Details" @keydown=${key}>
         ${TABS.map(([id, text]) => html`<button role="tab" id=${`tab-${id}`} aria-selected=${id === app.panel}
           aria-controls="tabpanel" tabindex=${id === app.panel ? 0 : -1}
-          @click=${() => app.setPanel(id)}>${text}</button>`)}
+          @click=${() => app.setPanel(id)}>${text}</button>`)}</div>
         <button class="close" aria-label="Close the panel" @click=${() => app.setPanel("none")}>×</button>
       </div>
       <div class="tabpanel" id="tabpanel" role="tabpanel" aria-labelledby=${`tab-${app.panel}`}>${body}</div>

@@ -74,6 +74,7 @@ export class Timeline {
   private scroll = 0;
   private depths: number[] = []; // deepest call stack seen, by lane
   private sounded = new WeakSet<Columns>();
+  private asked = -1; // level of the last frame
   private shown: Session | undefined;
   private readonly gestures: Gestures;
 
@@ -199,8 +200,10 @@ export class Timeline {
     const stripes = stripesOf(...this.lanesInView());
     const need = needed(s.view, this.width, s.extent, base, stripes);
     let wanted: TileId[] = [...need.tiles];
-    // During a zoom gesture only what has no stand-in at all.
-    if (this.app.zooming(s)) {
+    // During a zoom gesture once a level; of the rest only what has no stand-in at all.
+    const again = need.level === this.asked;
+    this.asked = need.level;
+    if (again && this.app.zooming(s)) {
       wanted = wanted.filter((id) => s.tiles.peek(id) !== undefined
         || pieces(s.tiles, id, base).length === 0);
     }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// A small runner: named checks in order on one browser, screenshots beside, a plain total last.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+export const root = path.resolve(here, "../..");
+export const build = process.env.TL_BUILD_DIR ?? path.join(root, "build");
+const require = createRequire(path.join(build, "web/package.json"));
+const { chromium } = require("playwright-core");
+const AXE = require.resolve("axe-core/axe.min.js");
+const SHOTS = path.join(build, "screenshots");
+const LIMIT_MS = 60000;
+
+const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+  "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+export function launch() {
+  return chromium.launch({ executablePath: process.env.TL_CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+}
+
+/** Checks run one after another; a failed one does not stop those behind it. */
+export class Suite {
+  constructor(browser) {
+    this.browser = browser;
+    this.passed = 0;
+    this.failed = [];
+    this.skipped = 0;
+    fs.mkdirSync(SHOTS, { recursive: true });
+  }
+
+  /** `body` gets a fresh page, which must log no error. */
+  async check(name, options, body) {
+    const context = await this.browser.newContext({
+      viewport: { width: 1440, height: 860 }, ignoreHTTPSErrors: true, ...options,
+    });
+    const page = await context.newPage();
+    const troubles = [];
+    page.on("pageerror", (e) => troubles.push(`error: ${e.message}`));
+    page.on("console", (m) => { if (m.type() === "error") troubles.push(`console: ${m.text()}`); });
+    let timer;
+    try {
+      await Promise.race([
+        body(page, troubles),
+        new Promise((_, reject) => { timer = setTimeout(() => reject(new Error("took too long")), LIMIT_MS); }),
+      ]);
+      assert.deepEqual(troubles, []);
+      this.passed++;
+      console.log(`ok    ${name}`);
+    } catch (error) {
+      this.failed.push(name);
+      console.log(`FAIL  ${name}\n      ${String(error.stack ?? error).split("\n").slice(0, 14).join("\n      ")}`);
+      await page.screenshot({ path: path.join(SHOTS, `failed-${this.failed.length}.png`) }).catch(() => {});
+    } finally {
+      clearTimeout(timer);
+      await context.close();
+    }
+  }
+
+  skip(name, why) {
+    this.skipped++;
+    console.log(`skip  ${name}: ${why}`);
+  }
+
+  end() {
+    console.log(`browser: ${this.passed} passed, ${this.failed.length} failed, ${this.skipped} skipped`);
+    return this.failed.length === 0 ? 0 : 1;
+  }
+}
+
+export async function shot(page, name) {
+  await page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
+}
+
+/** Wait until nothing is fetched and two frames are drawn. */
+export async function settle(page) {
+  await page.waitForFunction(() => !document.querySelector(".busy.on"), undefined, { timeout: 20000 });
+  await page.evaluate(() => new Promise((done) => {
+    requestAnimationFrame(() => requestAnimationFrame(done));
+  }));
+  await page.waitForTimeout(150);
+  await page.waitForFunction(() => !document.querySelector(".busy.on"), undefined, { timeout: 20000 });
+}
+
+export async function open(page, base, hash) {
+  await page.goto(`${base}/${hash}`);
+  await page.waitForSelector("#timeline");
+  await settle(page);
+}
+
+/** No violation that axe knows of. */
+export async function accessible(page) {
+  await page.evaluate(fs.readFileSync(AXE, "utf8"));
+  const violations = await page.evaluate(async () => {
+    const result = await window.axe.run(document, { resultTypes: ["violations"] });
+    return result.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120)).join(" | ")}`);
+  });
+  assert.deepEqual(violations, []);
+}
+
+/** Pixels of the lanes' canvas as counts by colour, below the ruler. */
+export function colours(page, selector = "canvas.base") {
+  return page.evaluate((s) => {
+    const canvas = document.querySelector(s);
+    const { data } = canvas.getContext("2d").getImageData(0, 24, canvas.width, canvas.height - 24);
+    const counts = new Map();
+    for (let i = 0; i < data.length; i += 4) {
+      const key = `#${((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]).toString(16).padStart(6, "0")}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    return Object.fromEntries([...counts].sort((a, b) => b[1] - a[1]).slice(0, 64));
+  }, selector);
+}
+
+/** A named colour of the style sheet as "#rrggbb". */
+export function cssColour(page, name) {
+  return page.evaluate((n) => getComputedStyle(document.documentElement).getPropertyValue(`--${n}`).trim(), name);
+}
+
+/** The view as the URL tells it, once it has caught up. */
+export async function place(page) {
+  await page.waitForTimeout(300);
+  const hash = await page.evaluate(() => location.hash);
+  const query = new URLSearchParams(hash.split("?")[1] ?? "");
+  const number = (key) => (query.has(key) ? Number(query.get(key)) : undefined);
+  return { hash, query, from: number("from"), to: number("to"), at: number("at") };
+}
+
+/** Count requests and their bytes from now on. */
+export function traffic(page) {
+  const seen = [];
+  const pending = [];
+  page.on("requestfinished", (request) => {
+    const url = new URL(request.url());
+    const entry = { path: url.pathname, bytes: 0 };
+    seen.push(entry);
+    pending.push(request.sizes().then((s) => { entry.bytes = s.responseBodySize; }, () => {}));
+  });
+  return {
+    seen,
+    tiles: () => seen.filter((r) => r.path.includes("/tiles/")),
+    async bytes() {
+      await Promise.all(pending);
+      return seen.reduce((n, r) => n + r.bytes, 0);
+    },
+    reset() { seen.length = 0; },
+  };
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: MIT
+// The page over the mock server: every state of it, gestures, budgets, accessibility.
+import assert from "node:assert/strict";
+import { accessible, colours, cssColour, open, place, settle, shot, traffic } from "./harness.mjs";
+
+const TRACE = "#/trace/soak-2026-01-02";
+/** Over the first lane's function band. */
+const LANE = [600, 145];
+
+export async function pageChecks(suite, mock) {
+  const { url } = mock;
+  for (const theme of ["light", "dark"]) {
+    await suite.check(`the list of traces, ${theme}`, { colorScheme: theme }, async (page) => {
+      await page.goto(url);
+      await page.waitForSelector("table.traces tbody tr");
+      assert.equal(await page.locator("table.traces tbody tr").count(), 4);
+      assert.match(await page.textContent("tbody"), /soak-2026-01-02[\s\S]*complete[\s\S]*2\.66 G/);
+      assert.match(await page.textContent("tbody"), /no synchronisation packet/);
+      await accessible(page);
+      await shot(page, `list-${theme}`);
+    });
+
+    await suite.check(`a whole trace, ${theme}`, { colorScheme: theme }, async (page) => {
+      await open(page, url, TRACE);
+      assert.equal(await page.locator(".head").count(), 4);
+      const seen = await colours(page);
+      assert.ok(seen[await cssColour(page, "lost")] > 100, "gaps are marked");
+      assert.ok(Object.keys(seen).length > 20, "functions have colours");
+      await accessible(page);
+      await shot(page, `trace-${theme}`);
+    });
+
+    await suite.check(`call stacks, ${theme}`, { colorScheme: theme }, async (page) => {
+      await open(page, url, `${TRACE}?from=100000000&to=100060000&at=100030500`);
+      await page.waitForSelector(".insn.here");
+      await page.mouse.move(520, 395);
+      await page.waitForSelector(".tip");
+      await accessible(page);
+      await shot(page, `stacks-${theme}`);
+    });
+
+    await suite.check(`single instructions, ${theme}`, { colorScheme: theme }, async (page) => {
+      await open(page, url, `${TRACE}?from=100030490&to=100030502&at=100030495`);
+      const text = await page.textContent(".insn.here");
+      assert.match(text, /100,030,495/);
+      assert.match(await page.textContent(".details"), /0xffff[0-9a-f]{12}/);
+      await accessible(page);
+      await shot(page, `instructions-${theme}`);
+    });
+
+    await suite.check(`statistics of a selection, ${theme}`, { colorScheme: theme }, async (page) => {
+      await open(page, url, `${TRACE}?from=100000000&to=100060000`);
+      await page.mouse.move(300, 96);
+      await page.mouse.down();
+      await page.mouse.move(500, 97, { steps: 3 });
+      await page.mouse.up();
+      await page.waitForSelector("table.hot tbody tr");
+      const { query } = await place(page);
+      assert.match(query.get("select"), /^\d+-\d+$/);
+      const [from, to] = query.get("select").split("-");
+      const links = await page.locator(".links a").evaluateAll((all) => all.map((a) => a.getAttribute("href")));
+      assert.deepEqual(links, ["zstf", "stf", "text"].map((f) =>
+        `api/v1/traces/soak-2026-01-02/streams/cs.10/range?unit=insn&from=${from}&to=${to}&format=${f}`));
+      await accessible(page);
+      await shot(page, `statistics-${theme}`);
+      await page.keyboard.press("KeyZ");
+      const zoomed = await place(page);
+      assert.ok(zoomed.from <= Number(from) && zoomed.to >= Number(to) && zoomed.to - zoomed.from < 20000, zoomed.hash);
+      await page.keyboard.press("Escape");
+      assert.equal((await place(page)).query.get("select"), null);
+    });
+
+    await suite.check(`search, ${theme}`, { colorScheme: theme }, async (page) => {
+      await open(page, url, TRACE);
+      await page.keyboard.press("/");
+      await page.keyboard.type("event:ga");
+      await page.waitForSelector("#offers [role=option]");
+      await accessible(page);
+      await page.keyboard.press("ArrowDown");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("ol.hits li");
+      assert.match(await page.textContent(".tabpanel"), /27\s+hits of “event:gap”/);
+      const first = (await place(page)).at;
+      await page.keyboard.press("Enter");
+      const second = (await place(page)).at;
+      assert.ok(second > first);
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("Shift+KeyN");
+      assert.equal((await place(page)).at, first);
+      assert.ok((await colours(page, "canvas.minimap"))[await cssColour(page, "hit")] > 20, "hits on the overview");
+      await accessible(page);
+      await shot(page, `search-${theme}`);
+    });
+
+    await suite.check(`help and the table of lanes, ${theme}`, { colorScheme: theme }, async (page) => {
+      await open(page, url, TRACE);
+      await page.keyboard.press("Shift+?");
+      await page.waitForSelector("dialog[open]");
+      assert.match(await page.textContent("dialog"), /Zoom in[\s\S]*Next hit/);
+      await accessible(page);
+      await shot(page, `help-${theme}`);
+      await page.keyboard.press("Escape");
+      await page.waitForSelector("dialog", { state: "detached" });
+      await page.keyboard.press("KeyL");
+      assert.equal(await page.locator(".lanes tbody tr").count(), 4);
+      await accessible(page);
+      await shot(page, `table-${theme}`);
+    });
+  }
+
+  await suite.check("time as the axis, gaps hatched between", {}, async (page) => {
+    await open(page, url, `${TRACE}?axis=time`);
+    await shot(page, "time-whole");
+    // Trace is lost after the 13th block of this lane.
+    await page.keyboard.press("/");
+    await page.keyboard.type("event:gap\n");
+    await page.waitForSelector("ol.hits li");
+    await page.keyboard.press("Escape");
+    for (let i = 0; i < 8; i++) await page.keyboard.press("+");
+    await settle(page);
+    const seen = await colours(page);
+    assert.ok(seen[await cssColour(page, "lost")] > 300, "the gap is hatched");
+    await shot(page, "time-gap");
+  });
+
+  await suite.check("the axis changes and the place stays", {}, async (page) => {
+    await open(page, url, `${TRACE}?from=100000000&to=100060000&at=100030500`);
+    await page.keyboard.press("KeyT");
+    await page.waitForFunction(() => location.hash.includes("axis=time"));
+    const timed = await place(page);
+    assert.equal(timed.at, 124147748);
+    assert.ok(timed.from < timed.at && timed.to > timed.at && timed.to - timed.from < 1e5);
+    await page.keyboard.press("KeyT");
+    await page.waitForFunction(() => !location.hash.includes("axis=time"));
+    assert.equal((await place(page)).at, 100030500);
+  });
+
+  await suite.check("keys: zoom, move, ends, cursor", {}, async (page) => {
+    await open(page, url, `${TRACE}?from=100000000&to=200000000`);
+    await page.focus("#timeline");
+    const step = async (key) => { await page.keyboard.press(key); return place(page); };
+    let now = await step("KeyW");
+    assert.ok(now.to - now.from < 1e8 && now.from > 1e8);
+    const narrow = now.to - now.from;
+    now = await step("KeyS");
+    assert.ok(now.to - now.from > narrow);
+    const before = now;
+    now = await step("KeyD");
+    assert.ok(now.from > before.from && Math.abs(now.to - now.from - (before.to - before.from)) < 2);
+    const moved = now;
+    now = await step("ArrowLeft");
+    assert.ok(now.from < moved.from);
+    now = await step("Home");
+    assert.equal(now.from, 0);
+    now = await step("End");
+    assert.ok(now.to >= 1e9 && now.to < 1.01e9);
+    now = await step("Digit0");
+    assert.equal(now.from, undefined);
+    await page.mouse.click(...LANE);
+    const at = (await place(page)).at;
+    now = await step(".");
+    assert.ok(now.at > at);
+    await step(",");
+    now = await step("]");
+    assert.ok(now.at >= at);
+    assert.match(await page.textContent("[role=status]"), /cs\.10, insn/);
+    now = await step("ArrowDown");
+    assert.equal(now.query.get("lane"), "cs.12");
+  });
+
+  await suite.check("held keys glide", {}, async (page) => {
+    await open(page, url, `${TRACE}?from=100000000&to=200000000`);
+    await page.focus("#timeline");
+    await page.keyboard.down("KeyW");
+    await page.waitForTimeout(1500);
+    await page.keyboard.up("KeyW");
+    const { from, to } = await place(page);
+    assert.ok(to - from < 3e7, `${to - from}`);
+  });
+
+  await suite.check("wheel zooms at the pointer and goes along; drag moves", {}, async (page) => {
+    await open(page, url, `${TRACE}?from=100000000&to=200000000`);
+    await page.mouse.move(...LANE);
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -300);
+    await page.keyboard.up("Control");
+    const zoomed = await place(page);
+    const width = await page.evaluate(() => document.querySelector(".plot").clientWidth);
+    const left = await page.evaluate(() => document.querySelector(".plot").getBoundingClientRect().left);
+    const under = (p) => p.from + ((LANE[0] - left) / width) * (p.to - p.from);
+    const wanted = 1e8 + ((LANE[0] - left) / width) * 1e8;
+    assert.ok(zoomed.to - zoomed.from < 5e7);
+    assert.ok(Math.abs(under(zoomed) - wanted) < 1e5, "the place under the pointer stays");
+    await page.mouse.wheel(200, 0);
+    const moved = await place(page);
+    assert.ok(moved.from > zoomed.from);
+    await page.mouse.down();
+    await page.mouse.move(LANE[0] + 100, LANE[1], { steps: 4 });
+    await page.mouse.up();
+    const dragged = await place(page);
+    const by = ((moved.to - moved.from) * 100) / width;
+    assert.ok(Math.abs(moved.from - dragged.from - by) < by / 20, "the trace follows the hand");
+  });
+
+  await suite.check("the overview's window can be dragged", {}, async (page) => {
+    await open(page, url, `${TRACE}?from=100000000&to=200000000`);
+    const box = await page.locator("canvas.minimap").boundingBox();
+    await page.mouse.click(box.x + box.width / 2, box.y + 20);
+    const { from, to } = await place(page);
+    assert.ok(Math.abs((from + to) / 2 - 5e8) < 5e6);
+    await page.mouse.dblclick(box.x + box.width / 2, box.y + 20);
+    assert.equal((await place(page)).from, undefined);
+  });
+
+  await suite.check("a link restores what was seen", {}, async (page) => {
+    const hash = `${TRACE}?axis=time&from=124000000&to=124300000&lane=cs.12&at=124147748&select=124100000-124200000&find=event%3Agap&panel=stats`;
+    await open(page, url, hash);
+    await page.waitForSelector("table.hot");
+    assert.equal(await page.inputValue(".search input"), "event:gap");
+    assert.match(await page.textContent(".head.selected"), /cs\.12/);
+    await page.keyboard.press("KeyL");
+    const { query } = await place(page);
+    assert.equal(query.get("select"), "124100000-124200000");
+    await page.goto(`${url}/#/`);
+    await page.waitForSelector("table.traces");
+    await page.goBack();
+    await page.waitForSelector("#timeline");
+    assert.match(await page.textContent(".head.selected"), /cs\.12/);
+  });
+
+  await suite.check("the list of instructions: wheel, keys, click", {}, async (page) => {
+    await open(page, url, `${TRACE}?at=500000000`);
+    await page.waitForSelector(".insn.here");
+    await page.hover(".insns");
+    await page.mouse.wheel(0, 1900);
+    await page.waitForFunction(() => /500,000,09\d/.test(document.querySelector(".insns").textContent));
+    await page.locator(".insn").nth(3).click();
+    const at = (await place(page)).at;
+    assert.ok(at > 500000050);
+    await page.focus(".insns");
+    await page.keyboard.press("ArrowDown");
+    assert.equal((await place(page)).at, at + 1);
+    await page.keyboard.press("PageDown");
+    assert.ok((await place(page)).at > at + 10);
+    assert.ok(await page.locator(".insn").count() < 80, "only what is in sight exists");
+  });
+
+  await suite.check("42 lanes scroll, in stripes of sixteen", {}, async (page) => {
+    const net = traffic(page);
+    await open(page, url, "#/trace/farm-42");
+    const stripes = new Set(net.tiles().map((r) => r.path));
+    assert.ok(stripes.size > 0);
+    await page.mouse.move(...LANE);
+    await page.mouse.wheel(0, 5000);
+    await settle(page);
+    assert.ok(await page.locator(".head").last().isVisible());
+    await accessible(page);
+    await shot(page, "lanes-42");
+  });
+
+  await suite.check("live: lanes grow, following pins the edge, a hand unpins it", {}, async (page) => {
+    await open(page, url, "#/trace/rig-a-live?from=30000000&to=31000000");
+    const insns = () => page.textContent(".head .count");
+    const before = await insns();
+    await page.waitForFunction((text) => document.querySelector(".head .count").textContent !== text, before);
+    await page.keyboard.press("KeyF");
+    await page.waitForFunction(() => document.querySelector(".follow.on"));
+    await page.waitForTimeout(1500);
+    const one = await place(page);
+    assert.equal(one.query.get("follow"), "zoom");
+    assert.ok(Math.abs(one.to - one.from - 1e6) < 2000, "the zoom is kept");
+    const seen = await colours(page);
+    const painted = 1 - seen[await cssColour(page, "ground")] / Object.values(seen).reduce((a, b) => a + b, 0);
+    assert.ok(painted > 0.1, "the edge is drawn");
+    await shot(page, "follow");
+    await page.selectOption(".followbox select", "10000");
+    await page.waitForTimeout(600);
+    assert.match(await page.textContent("footer"), /10\.4 k insns in view/);
+    await page.mouse.move(...LANE);
+    await page.mouse.wheel(0, -300);
+    await page.waitForFunction(() => !document.querySelector(".follow.on"));
+  });
+
+  await suite.check("motion is reduced where asked: following jumps", { reducedMotion: "reduce" }, async (page) => {
+    await open(page, url, "#/trace/rig-a-live?from=1000000&to=2000000");
+    await page.keyboard.press("KeyF");
+    await page.waitForTimeout(1000);
+    assert.equal((await place(page)).query.get("follow"), "zoom");
+  });
+
+  await suite.check("the theme can be chosen and is kept", { colorScheme: "light" }, async (page) => {
+    await page.goto(url);
+    await page.waitForSelector("table.traces");
+    await page.keyboard.press("KeyK");
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+    await page.reload();
+    await page.waitForSelector("table.traces");
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  });
+
+  await suite.check("a trace that is not there, a server that goes away", {}, async (page, troubles) => {
+    await page.goto(`${url}/#/trace/nothing`);
+    await page.waitForSelector(".trouble");
+    assert.match(await page.textContent(".trouble"), /no trace “nothing”/);
+    await page.context().setOffline(true);
+    await page.waitForSelector("header .badge.failed", { timeout: 15000 }).catch(() => {});
+    await page.context().setOffline(false);
+    troubles.length = 0; // the browser logs what it could not load
+  });
+
+  await suite.check("nothing inline, nothing from elsewhere", {}, async (page) => {
+    const net = [];
+    page.on("request", (r) => net.push(r.url()));
+    await open(page, url, `${TRACE}?from=100030490&to=100030502&at=100030495`);
+    assert.deepEqual(net.filter((u) => !u.startsWith(url)), []);
+    const html = await (await page.request.get(`${url}/`)).text();
+    assert.doesNotMatch(html, /<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=/);
+  });
+
+  await budgets(suite, url);
+}
+
+/** Requests and bytes are asserted, times only told. */
+async function budgets(suite, url) {
+  await suite.check("budget: a trace opens with 10 requests and 300 KB, the page included", {}, async (page) => {
+    const net = traffic(page);
+    const began = Date.now();
+    await open(page, url, TRACE);
+    const bytes = await net.bytes();
+    console.log(`      opened: ${net.seen.length} requests, ${(bytes / 1024).toFixed(0)} KiB, ${Date.now() - began} ms to rest`);
+    // The stream of events is still open and does not count as finished.
+    assert.ok(net.seen.filter((r) => !r.path.includes("favicon")).length + 1 <= 10, net.seen.map((r) => r.path).join("\n"));
+    assert.ok(bytes <= 300 * 1024, `${bytes}`);
+  });
+
+  await suite.check("budget: 1920 pixels need 6 stripes and 250 KB", { viewport: { width: 2530, height: 900 } }, async (page) => {
+    const net = traffic(page);
+    await open(page, url, `${TRACE}?from=100000000&to=200000000&panel=none`);
+    const first = net.tiles().filter((r) => !/\/insn\/1[0-9]\//.test(r.path));
+    const bytes = net.tiles().reduce((n, r) => n + r.bytes, 0);
+    assert.ok(first.length <= 6 && first.length > 0, first.map((r) => r.path).join("\n"));
+    assert.ok(bytes <= 250 * 1024, `${bytes}`);
+  });
+
+  await suite.check("budget: panning asks once per 512 pixels, panning back never", { viewport: { width: 1920, height: 900 } }, async (page) => {
+    const net = traffic(page);
+    await open(page, url, `${TRACE}?from=100000000&to=100400000&panel=none`);
+    net.reset();
+    await page.mouse.move(...LANE);
+    let pixels = 0;
+    for (let i = 0; i < 36; i++) {
+      await page.mouse.wheel(100, 0);
+      pixels += 100;
+      await page.waitForTimeout(30);
+    }
+    await settle(page);
+    const tiles = net.tiles().length;
+    assert.ok(tiles > 0 && tiles <= Math.ceil(pixels / 512) + 1, `${tiles} tiles for ${pixels} px`);
+    net.reset();
+    for (let i = 0; i < 36; i++) {
+      await page.mouse.wheel(-100, 0);
+      await page.waitForTimeout(16);
+    }
+    await settle(page);
+    assert.equal(net.tiles().length, 0);
+  });
+
+  await suite.check("budget: zooming from the whole to instructions and back", {}, async (page) => {
+    const net = traffic(page);
+    await open(page, url, `${TRACE}?panel=none`);
+    await page.mouse.move(...LANE);
+    await page.evaluate(() => {
+      window.frames_ = [];
+      let last = performance.now();
+      const tick = (now) => { window.frames_.push(now - last); last = now; requestAnimationFrame(tick); };
+      requestAnimationFrame(tick);
+    });
+    await page.keyboard.down("Control");
+    for (let i = 0; i < 60; i++) { await page.mouse.wheel(0, -70); await page.waitForTimeout(16); }
+    await settle(page);
+    const deep = await place(page);
+    assert.ok(deep.to - deep.from < 1000, deep.hash);
+    await shot(page, "zoomed");
+    for (let i = 0; i < 60; i++) { await page.mouse.wheel(0, 70); await page.waitForTimeout(16); }
+    await page.keyboard.up("Control");
+    await settle(page);
+    const frames = (await page.evaluate(() => window.frames_)).sort((a, b) => a - b);
+    const at = (share) => frames[Math.floor(frames.length * share)].toFixed(1);
+    console.log(`      zoom: ${net.tiles().length} tiles, frames p50 ${at(0.5)} p95 ${at(0.95)} max ${at(0.9999)} ms`);
+    assert.ok(net.tiles().length <= 130, `${net.tiles().length}`);
+  });
+}

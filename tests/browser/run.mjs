@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// Tests of the page in Chromium.
+//
+//   node tests/browser/run.mjs --mock                 the page over a mock server
+//   node tests/browser/run.mjs --server URL [--tls URL] [--trace ID] [--live ID]
+//                                                     a real server with a pushed capture
+//
+// TL_BUILD_DIR is the build folder (default: build): it has the page, the packages, and gets the
+// screenshots. Exit status 0 if all passed.
+import { parseArgs } from "node:util";
+import { launch, Suite } from "./harness.mjs";
+import { listen } from "./mock/server.mjs";
+import { pageChecks } from "./page.mjs";
+import { serverChecks } from "./server.mjs";
+
+const { values: args } = parseArgs({
+  options: {
+    mock: { type: "boolean", default: false },
+    server: { type: "string" },
+    tls: { type: "string" },
+    trace: { type: "string" },
+    live: { type: "string" },
+    only: { type: "string" },
+  },
+});
+if (!args.mock && !args.server) {
+  console.error("run.mjs: say --mock or --server URL");
+  process.exit(2);
+}
+
+const browser = await launch();
+const suite = new Suite(browser);
+if (args.only) {
+  const check = suite.check.bind(suite);
+  suite.check = (name, options, body) => (name.includes(args.only) ? check(name, options, body) : undefined);
+}
+try {
+  if (args.mock) {
+    const mock = await listen();
+    try {
+      await pageChecks(suite, mock);
+    } finally {
+      await mock.close();
+    }
+  }
+  if (args.server) await serverChecks(suite, args);
+} finally {
+  await browser.close();
+}
+process.exit(suite.end());
