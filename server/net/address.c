@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/address.h"
+
+#include "net/net.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Split at the last colon; brackets around the host are taken off. */
+static int split(const char *text, char *host, size_t host_size, const char **port)
+{
+    const char *const colon = strrchr(text, ':');
+    if (!colon || !colon[1])
+        return TL_USAGE;
+    const char *begin = text;
+    const char *end = colon;
+    if (*begin == '[' && end > begin + 1 && end[-1] == ']') {
+        begin++;
+        end--;
+    }
+    const size_t n = (size_t)(end - begin);
+    if (n == 0 || n >= host_size || strspn(colon + 1, "0123456789") != strlen(colon + 1))
+        return TL_USAGE;
+    memcpy(host, begin, n);
+    host[n] = 0;
+    *port = colon + 1;
+    return TL_OK;
+}
+
+int tl_address_parse(struct tl_address *out, const char *text, bool passive, struct tl_fail *fail)
+{
+    char host[256];
+    const char *port;
+    if (split(text, host, sizeof host, &port) < 0)
+        return tl_fail_set(fail, TL_USAGE, "\"%.80s\" is not ADDR:PORT, e.g. 127.0.0.1:7070", text);
+    const bool any = !strcmp(host, "*");
+    const bool local = !strcmp(host, "localhost");
+    const struct addrinfo hints = {
+        .ai_family = any || local ? AF_INET : AF_UNSPEC,
+        .ai_socktype = SOCK_STREAM,
+        .ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0),
+    };
+    struct addrinfo *found;
+    const int rc = getaddrinfo(any ? NULL : local ? "127.0.0.1" : host, port, &hints, &found);
+    if (rc)
+        return tl_fail_set(fail, TL_USAGE, "%.80s: %s", text, gai_strerror(rc));
+    memset(out, 0, sizeof *out);
+    memcpy(&out->at, found->ai_addr, found->ai_addrlen);
+    out->n = found->ai_addrlen;
+    freeaddrinfo(found);
+    return TL_OK;
+}
+
+char *tl_address_text(const struct tl_address *address, char *out, size_t n)
+{
+    char host[INET6_ADDRSTRLEN];
+    char port[8];
+    if (getnameinfo((const struct sockaddr *)&address->at, address->n, host, sizeof host, port,
+                    sizeof port, NI_NUMERICHOST | NI_NUMERICSERV))
+        snprintf(out, n, "?");
+    else
+        snprintf(out, n, address->at.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+    return out;
+}
+
+bool tl_address_loopback(const struct tl_address *address)
+{
+    if (address->at.ss_family == AF_INET) {
+        const struct sockaddr_in *const v4 = (const struct sockaddr_in *)&address->at;
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    }
+    if (address->at.ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&address->at)->sin6_addr);
+    return false;
+}
+
+int tl_address_is_loopback(const char *address, struct tl_fail *fail)
+{
+    struct tl_address parsed;
+    const int rc = tl_address_parse(&parsed, address, true, fail);
+    return rc < 0 ? rc : tl_address_loopback(&parsed);
+}
+
+int tl_address_listen(struct tl_address *address, struct tl_fail *fail)
+{
+    char text[80];
+    const int fd = socket(address->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return tl_fail_set(fail, TL_IO, "socket: %s", strerror(errno));
+    const int on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(fd, (struct sockaddr *)&address->at, address->n) || listen(fd, 1024)) {
+        const int error = errno;
+        close(fd);
+        errno = error;
+        return tl_fail_set(fail, TL_IO, "cannot listen on %s: %s; choose another address",
+                           tl_address_text(address, text, sizeof text), strerror(error));
+    }
+    address->n = sizeof address->at;
+    getsockname(fd, (struct sockaddr *)&address->at, &address->n);
+    return fd;
+}

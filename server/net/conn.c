@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/conn.h"
+
+#include "net/tls.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HELLO_MS  10000 /* for the first bytes, and for the TLS handshake */
+#define LINGER_MS 1000
+#define RETRY_MS  20
+#define RECORD    16384 /* TLS: bytes in a full record */
+#define VECTORS   64
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct tl_conn *const conn = handle->data;
+    if (--conn->handles || conn->again_posted)
+        return;
+    struct tl_net *const net = conn->loop->net;
+    SSL_free(conn->ssl);
+    if (conn->hand_over)
+        tl_h1_add(net->h1, conn->fd, (struct sockaddr *)&conn->peer, conn->peer_n);
+    else
+        close(conn->fd);
+    free(conn->record);
+    free(conn);
+    atomic_fetch_sub(&net->stats.connections_open, 1);
+}
+
+static void on_again(struct tl_task *task);
+static void on_timer(uv_timer_t *timer);
+
+static void close_handles(struct tl_conn *conn)
+{
+    conn->phase = TL_PHASE_CLOSED;
+    *conn->link = conn->next;
+    if (conn->next)
+        conn->next->link = conn->link;
+    uv_close((uv_handle_t *)&conn->poll, on_closed);
+    uv_close((uv_handle_t *)&conn->timer, on_closed);
+}
+
+void tl_conn_close(struct tl_conn *conn)
+{
+    if (conn->phase == TL_PHASE_CLOSED)
+        return;
+    if (conn->h2)
+        tl_h2_free(conn->h2);
+    conn->h2 = NULL;
+    if (conn->bridge)
+        tl_bridge_close(conn->bridge);
+    conn->bridge = NULL;
+    if (conn->ssl && conn->phase != TL_PHASE_LINGER && SSL_is_init_finished(conn->ssl))
+        SSL_shutdown(conn->ssl);
+    ERR_clear_error();
+    close_handles(conn);
+}
+
+/* ---- bytes ------------------------------------------------------------------------------ */
+
+static ssize_t ssl_result(struct tl_conn *conn, int rc)
+{
+    const int error = SSL_get_error(conn->ssl, rc);
+    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {
+        conn->write_blocked |= error == SSL_ERROR_WANT_WRITE;
+        return TL_AGAIN;
+    }
+    ERR_clear_error(); /* the queue belongs to the thread: leave nothing for other sessions */
+    return error == SSL_ERROR_ZERO_RETURN ? TL_EOF : TL_IO;
+}
+
+ssize_t tl_conn_read(struct tl_conn *conn, void *p, size_t n)
+{
+    ssize_t got;
+    if (conn->ssl) {
+        got = SSL_read(conn->ssl, p, n > INT32_MAX ? INT32_MAX : (int)n);
+        if (got <= 0)
+            return ssl_result(conn, (int)got);
+    } else {
+        got = recv(conn->fd, p, n, 0);
+        if (got == 0)
+            return TL_EOF;
+        if (got < 0)
+            return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? TL_AGAIN : TL_IO;
+    }
+    atomic_fetch_add_explicit(&conn->loop->net->stats.bytes_in, (unsigned long long)got,
+                              memory_order_relaxed);
+    return got;
+}
+
+static void count_out(struct tl_conn *conn, ssize_t n)
+{
+    atomic_fetch_add_explicit(&conn->loop->net->stats.bytes_out, (unsigned long long)n,
+                              memory_order_relaxed);
+}
+
+ssize_t tl_conn_write(struct tl_conn *conn, const void *p, size_t n)
+{
+    ssize_t put;
+    if (conn->ssl) {
+        put = SSL_write(conn->ssl, p, n > RECORD ? RECORD : (int)n);
+        if (put <= 0)
+            put = ssl_result(conn, (int)put);
+        if (put == TL_EOF)
+            put = TL_IO;
+    } else {
+        put = send(conn->fd, p, n, MSG_NOSIGNAL);
+        if (put < 0)
+            put = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? TL_AGAIN : TL_IO;
+    }
+    if (put > 0)
+        count_out(conn, put);
+    return put;
+}
+
+static int flush_plain(struct tl_conn *conn, struct tl_outq *q)
+{
+    while (q->count) {
+        struct iovec vectors[VECTORS];
+        const struct msghdr message = {
+            .msg_iov = vectors,
+            .msg_iovlen = (size_t)tl_outq_peek(q, vectors, VECTORS),
+        };
+        const ssize_t n = sendmsg(conn->fd, &message, MSG_NOSIGNAL);
+        if (n < 0) {
+            if (errno == EINTR)
+                continue;
+            return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : TL_IO;
+        }
+        count_out(conn, n);
+        tl_outq_drop(q, (size_t)n);
+    }
+    return 1;
+}
+
+static void fill_record(struct tl_conn *conn, const struct tl_outq *q)
+{
+    struct iovec vectors[VECTORS];
+    const int count = tl_outq_peek(q, vectors, VECTORS);
+    for (int i = 0; i < count && conn->record_n < RECORD; i++) {
+        const size_t room = RECORD - conn->record_n;
+        const size_t n = vectors[i].iov_len < room ? vectors[i].iov_len : room;
+        memcpy(conn->record + conn->record_n, vectors[i].iov_base, n);
+        conn->record_n += n;
+    }
+}
+
+/* Slices are gathered into full records: one record per frame head would double the cost. */
+static int flush_tls(struct tl_conn *conn, struct tl_outq *q)
+{
+    while (q->count) {
+        if (!conn->record_n)
+            fill_record(conn, q);
+        const ssize_t n = tl_conn_write(conn, conn->record, conn->record_n);
+        if (n < 0)
+            return n == TL_AGAIN ? 0 : TL_IO;
+        tl_outq_drop(q, (size_t)n);
+        memmove(conn->record, conn->record + n, conn->record_n - (size_t)n);
+        conn->record_n -= (size_t)n;
+    }
+    return 1;
+}
+
+int tl_conn_flush(struct tl_conn *conn, struct tl_outq *q)
+{
+    conn->write_blocked = false;
+    const int rc = conn->ssl ? flush_tls(conn, q) : flush_plain(conn, q);
+    if (rc == 0)
+        conn->write_blocked = true;
+    return rc;
+}
+
+/* ---- first bytes ------------------------------------------------------------------------ */
+
+static void on_events(uv_poll_t *poll, int status, int events);
+
+void tl_conn_poll(struct tl_conn *conn, int events)
+{
+    if (conn->phase == TL_PHASE_CLOSED || conn->events == events)
+        return;
+    conn->events = events;
+    if (events)
+        uv_poll_start(&conn->poll, events, on_events);
+    else
+        uv_poll_stop(&conn->poll);
+}
+
+static void start_h2(struct tl_conn *conn)
+{
+    conn->phase = TL_PHASE_H2;
+    uv_timer_start(&conn->timer, on_timer, TL_H2_TICK_MS, TL_H2_TICK_MS);
+    if (tl_h2_start(conn) < 0) {
+        tl_conn_close(conn);
+        return;
+    }
+    tl_h2_ready(conn, UV_READABLE);
+}
+
+static void sniff(struct tl_conn *conn)
+{
+    char first[3];
+    const ssize_t n = recv(conn->fd, first, sizeof first, MSG_PEEK);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return;
+    if (n <= 0) {
+        tl_conn_close(conn);
+        return;
+    }
+    if (!memcmp(first, "PRI", (size_t)n)) {
+        if (n == sizeof first) {
+            start_h2(conn);
+            return;
+        }
+        /* Too few to tell. They stay in the socket, so polling would spin: look again soon. */
+        tl_conn_poll(conn, 0);
+        uv_timer_start(&conn->timer, on_timer, RETRY_MS, 0);
+        return;
+    }
+    conn->hand_over = true;
+    close_handles(conn);
+}
+
+static void handshake(struct tl_conn *conn)
+{
+    conn->write_blocked = false;
+    const int rc = SSL_do_handshake(conn->ssl);
+    if (rc == 1) {
+        if (tl_tls_is_h2(conn->ssl)) {
+            start_h2(conn);
+            return;
+        }
+        uv_timer_stop(&conn->timer);
+        conn->phase = TL_PHASE_BRIDGE;
+        if (tl_bridge_start(conn) < 0)
+            tl_conn_close(conn);
+        else
+            tl_bridge_ready(conn, UV_READABLE | UV_WRITABLE);
+        return;
+    }
+    if (ssl_result(conn, rc) != TL_AGAIN)
+        tl_conn_close(conn);
+    else
+        tl_conn_poll(conn, conn->write_blocked ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+}
+
+/*
+ * Closing a socket with unread bytes resets it, and a reset takes back what the peer has not
+ * read yet, such as our GOAWAY. So what still comes is read and dropped for a while.
+ */
+void tl_conn_linger(struct tl_conn *conn)
+{
+    if (conn->phase == TL_PHASE_CLOSED)
+        return;
+    tl_h2_free(conn->h2);
+    conn->h2 = NULL;
+    conn->phase = TL_PHASE_LINGER;
+    if (conn->ssl)
+        SSL_shutdown(conn->ssl);
+    ERR_clear_error();
+    shutdown(conn->fd, SHUT_WR);
+    conn->deadline = uv_now(&conn->loop->loop.uv) + LINGER_MS;
+    uv_timer_start(&conn->timer, on_timer, LINGER_MS, 0);
+    tl_conn_poll(conn, UV_READABLE);
+}
+
+static void linger(struct tl_conn *conn)
+{
+    ssize_t n;
+    for (int i = 0; i < 16; i++) {
+        n = recv(conn->fd, conn->loop->scratch, TL_SCRATCH, 0);
+        if (n <= 0)
+            break;
+    }
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        tl_conn_close(conn);
+}
+
+static void ready(struct tl_conn *conn, int events)
+{
+    switch (conn->phase) {
+    case TL_PHASE_SNIFF:
+        sniff(conn);
+        break;
+    case TL_PHASE_HANDSHAKE:
+        handshake(conn);
+        break;
+    case TL_PHASE_H2:
+        tl_h2_ready(conn, events);
+        break;
+    case TL_PHASE_BRIDGE:
+        tl_bridge_ready(conn, events);
+        break;
+    case TL_PHASE_LINGER:
+        linger(conn);
+        break;
+    case TL_PHASE_CLOSED:
+        break;
+    }
+}
+
+static void on_events(uv_poll_t *poll, int status, int events)
+{
+    ready(poll->data, status < 0 ? UV_READABLE | UV_WRITABLE : events);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct tl_conn *const conn = timer->data;
+    if (conn->phase == TL_PHASE_H2) {
+        tl_h2_tick(conn);
+        return;
+    }
+    const uint64_t now = uv_now(timer->loop);
+    if (conn->phase != TL_PHASE_SNIFF || now >= conn->deadline) {
+        tl_conn_close(conn);
+        return;
+    }
+    uv_timer_start(timer, on_timer, conn->deadline - now, 0);
+    tl_conn_poll(conn, UV_READABLE);
+    sniff(conn);
+}
+
+static void on_again(struct tl_task *task)
+{
+    struct tl_conn *const conn = (struct tl_conn *)((char *)task - offsetof(struct tl_conn, again));
+    conn->again_posted = false;
+    if (!conn->handles) { /* closed meanwhile; on_closed left it to us */
+        conn->handles = 1;
+        on_closed((uv_handle_t *)&conn->timer);
+        return;
+    }
+    ready(conn, UV_READABLE);
+}
+
+void tl_conn_again(struct tl_conn *conn)
+{
+    if (conn->again_posted)
+        return;
+    conn->again_posted = true;
+    tl_loop_post(&conn->loop->loop, &conn->again);
+}
+
+void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct sockaddr_storage *peer,
+                   socklen_t peer_n)
+{
+    struct tl_conn *const conn = calloc(1, sizeof *conn);
+    if (!conn)
+        goto fail;
+    conn->loop = loop;
+    conn->fd = fd;
+    conn->peer = *peer;
+    conn->peer_n = peer_n;
+    conn->again.run = on_again;
+    conn->phase = tls ? TL_PHASE_HANDSHAKE : TL_PHASE_SNIFF;
+    if (tls) {
+        conn->ssl = tl_tls_accept(loop->net->tls, fd);
+        conn->record = malloc(RECORD);
+        if (!conn->ssl || !conn->record)
+            goto fail;
+    }
+    if (uv_poll_init(&loop->loop.uv, &conn->poll, fd))
+        goto fail;
+    uv_timer_init(&loop->loop.uv, &conn->timer);
+    conn->poll.data = conn;
+    conn->timer.data = conn;
+    conn->handles = 2;
+    conn->next = loop->conns;
+    conn->link = &loop->conns;
+    if (conn->next)
+        conn->next->link = &conn->next;
+    loop->conns = conn;
+    conn->deadline = uv_now(&loop->loop.uv) + HELLO_MS;
+    uv_timer_start(&conn->timer, on_timer, HELLO_MS, 0);
+    tl_conn_poll(conn, UV_READABLE);
+    return;
+fail:
+    if (conn) {
+        SSL_free(conn->ssl);
+        free(conn->record);
+        free(conn);
+    }
+    close(fd);
+    atomic_fetch_sub(&loop->net->stats.connections_open, 1);
+}
+
+void tl_conns_drain(struct tl_netloop *loop)
+{
+    for (struct tl_conn *conn = loop->conns, *next; conn; conn = next) {
+        next = conn->next;
+        if (conn->phase == TL_PHASE_H2)
+            tl_h2_drain(conn);
+        else if (conn->phase != TL_PHASE_BRIDGE && conn->phase != TL_PHASE_LINGER)
+            tl_conn_close(conn);
+    }
+}
+
+void tl_conns_close(struct tl_netloop *loop)
+{
+    while (loop->conns)
+        tl_conn_close(loop->conns);
+}

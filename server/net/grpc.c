@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/grpc.h"
+
+#include "net/gzip.h"
+#include "net/stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GZIP_FROM 1024 /* smaller replies are not worth it */
+
+struct tl_call {
+    struct tl_stream *stream;
+    struct tl_fail fail;
+    bool headed; /* the response's head is set */
+};
+
+/* ---- status ----------------------------------------------------------------------------- */
+
+enum tl_grpc_status tl_grpc_status_of(int err)
+{
+    switch (err) {
+    case TL_OK:
+    case TL_EOF:
+        return TL_GRPC_OK;
+    case TL_BAD:
+    case TL_USAGE:
+        return TL_GRPC_INVALID_ARGUMENT;
+    case TL_NOMEM:
+    case TL_LIMIT:
+    case TL_NOSPACE:
+        return TL_GRPC_RESOURCE_EXHAUSTED;
+    case TL_NOTFOUND:
+        return TL_GRPC_NOT_FOUND;
+    case TL_EXISTS:
+        return TL_GRPC_ALREADY_EXISTS;
+    case TL_UNSUPPORTED:
+        return TL_GRPC_UNIMPLEMENTED;
+    case TL_DENIED:
+        return TL_GRPC_PERMISSION_DENIED;
+    case TL_CANCELLED:
+        return TL_GRPC_CANCELLED;
+    case TL_UNREACHABLE:
+    case TL_AGAIN:
+        return TL_GRPC_UNAVAILABLE;
+    case TL_IO:
+        return TL_GRPC_INTERNAL;
+    default:
+        return TL_GRPC_UNKNOWN;
+    }
+}
+
+/* grpc-message is percent-encoded outside of printable ASCII. */
+static void add_message(struct tl_fields *trailers, const char *text)
+{
+    char out[3 * sizeof(struct tl_fail) + 64];
+    size_t n = 0;
+    for (; *text && n + 4 < sizeof out; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if (c >= 0x20 && c <= 0x7e && c != '%')
+            out[n++] = (char)c;
+        else
+            n += (size_t)snprintf(out + n, 4, "%%%02X", c);
+    }
+    (void)!tl_fields_add_n(trailers, "grpc-message", 12, out, n);
+}
+
+static void make_head(const struct tl_stream *stream, struct tl_fields *head)
+{
+    (void)!tl_fields_add(head, ":status", "200");
+    (void)!tl_fields_add(head, "content-type", "application/grpc+proto");
+    (void)!tl_fields_add(head, "grpc-accept-encoding", "identity,gzip");
+    if (stream->gzip_out)
+        (void)!tl_fields_add(head, "grpc-encoding", "gzip");
+}
+
+static void make_trailers(struct tl_stream *stream, enum tl_grpc_status status, const char *text,
+                          struct tl_fields *trailers)
+{
+    (void)!tl_fields_addf(trailers, "grpc-status", "%d", (int)status);
+    if (text && *text)
+        add_message(trailers, text);
+    atomic_fetch_add_explicit(&stream->net->stats.grpc_status[status], 1, memory_order_relaxed);
+}
+
+/* End the call, from a worker or from the loop. */
+static void finish(struct tl_stream *stream, bool headed, enum tl_grpc_status status,
+                   const char *text)
+{
+    struct tl_fields trailers = {0};
+    if (!headed) {
+        struct tl_fields head = {0};
+        make_head(stream, &head);
+        make_trailers(stream, status, text, &trailers);
+        /* Both at once: an error then travels as one HEADERS frame ("trailers-only"). */
+        tl_stream_finish(stream, &head, &trailers);
+        return;
+    }
+    make_trailers(stream, status, text, &trailers);
+    tl_stream_end(stream, &trailers);
+}
+
+void tl_grpc_timed_out(struct tl_stream *stream)
+{
+    struct tl_fields head = {0};
+    struct tl_fields trailers = {0};
+    make_head(stream, &head);
+    make_trailers(stream, TL_GRPC_DEADLINE_EXCEEDED, "the deadline has passed", &trailers);
+    tl_stream_abort(stream, &head, &trailers);
+}
+
+/* ---- a handler's view ------------------------------------------------------------------- */
+
+void *tl_call_context(struct tl_call *call)
+{
+    return call->stream->net->app.context;
+}
+
+struct tl_fail *tl_call_fail(struct tl_call *call)
+{
+    return &call->fail;
+}
+
+bool tl_call_may(struct tl_call *call, enum tl_role role)
+{
+    return (call->stream->roles & role) == role;
+}
+
+void tl_call_free_request(ProtobufCMessage *message)
+{
+    if (message)
+        protobuf_c_message_free_unpacked(message, NULL);
+}
+
+static int unpack(struct tl_call *call, const struct tl_message *message, ProtobufCMessage **out)
+{
+    const ProtobufCMessageDescriptor *const type = call->stream->method->request;
+    struct tl_buf plain = {0};
+    const uint8_t *p = message->p;
+    size_t n = message->n;
+    if (message->compressed) {
+        if (!call->stream->gzip_in)
+            return tl_fail_set(&call->fail, TL_IO,
+                               "a compressed message without a grpc-encoding that says how");
+        const struct tl_bytes in = {p, n};
+        const int rc = tl_gunzip(in, call->stream->net->options.max_message, &plain);
+        if (rc < 0) {
+            tl_buf_fini(&plain);
+            return tl_fail_set(&call->fail, rc == TL_BAD ? TL_IO : rc,
+                               rc == TL_LIMIT ? "message too large when decompressed"
+                                              : "message is not gzip");
+        }
+        p = plain.p;
+        n = plain.n;
+    }
+    *out = protobuf_c_message_unpack(type, NULL, n, p);
+    tl_buf_fini(&plain);
+    if (!*out)
+        return tl_fail_set(&call->fail, TL_BAD, "the message is no %s", type->name);
+    return TL_OK;
+}
+
+int tl_call_recv(struct tl_call *call, ProtobufCMessage **out, int64_t timeout_ms)
+{
+    struct tl_message *message = NULL;
+    *out = NULL;
+    int rc = tl_stream_read(call->stream, &message, timeout_ms);
+    if (rc == TL_LIMIT)
+        return tl_fail_set(&call->fail, rc, "message larger than %zu bytes",
+                           call->stream->net->options.max_message);
+    if (rc == TL_NOMEM)
+        return tl_fail_set(&call->fail, rc, "too many messages wait for their handlers; retry");
+    if (rc == TL_BAD)
+        return tl_fail_set(&call->fail, TL_IO, "the body is no sequence of gRPC messages");
+    if (rc < 0)
+        return rc;
+    rc = unpack(call, message, out);
+    tl_message_free(call->stream->net, message);
+    return rc;
+}
+
+static void send_head(struct tl_call *call)
+{
+    if (call->headed)
+        return;
+    struct tl_fields head = {0};
+    make_head(call->stream, &head);
+    tl_stream_head(call->stream, &head);
+    call->headed = true;
+}
+
+static void put_prefix(uint8_t *p, bool compressed, size_t n)
+{
+    p[0] = compressed;
+    p[1] = (uint8_t)(n >> 24);
+    p[2] = (uint8_t)(n >> 16);
+    p[3] = (uint8_t)(n >> 8);
+    p[4] = (uint8_t)n;
+}
+
+/* Replace a plain message, prefix and all, by its compressed form if that is smaller. */
+static struct tl_chunk *compress(struct tl_chunk *plain)
+{
+    static const uint8_t room[5];
+    struct tl_buf out = {0};
+    const struct tl_bytes in = {plain->p + 5, plain->n - 5};
+    if (tl_buf_add(&out, room, sizeof room) == TL_OK && tl_gzip(in, 1, &out) == TL_OK &&
+        out.n < plain->n) {
+        put_prefix(out.p, true, out.n - 5);
+        struct tl_chunk *const smaller = tl_chunk_of(&out);
+        if (smaller) {
+            tl_chunk_put(plain);
+            return smaller;
+        }
+    }
+    tl_buf_fini(&out);
+    return plain;
+}
+
+static int send_message(struct tl_call *call, const ProtobufCMessage *reply, bool latest)
+{
+    const size_t n = protobuf_c_message_get_packed_size(reply);
+    /* A waiting message may be replaced by one with longer numbers: leave room. */
+    struct tl_chunk *chunk = n <= UINT32_MAX ? tl_chunk_new(n + 5 + (latest ? 64 : 0)) : NULL;
+    if (!chunk)
+        return TL_NOMEM;
+    chunk->n = n + 5;
+    chunk->latest = latest;
+    put_prefix(chunk->p, false, n);
+    protobuf_c_message_pack(reply, chunk->p + 5);
+    if (call->stream->gzip_out && n >= GZIP_FROM)
+        chunk = compress(chunk);
+    send_head(call);
+    return tl_stream_write(call->stream, chunk);
+}
+
+int tl_call_send(struct tl_call *call, const ProtobufCMessage *reply)
+{
+    return send_message(call, reply, false);
+}
+
+int tl_call_send_latest(struct tl_call *call, const ProtobufCMessage *reply)
+{
+    return send_message(call, reply, true);
+}
+
+static size_t put_varint(uint8_t *p, uint64_t v)
+{
+    size_t n = 0;
+    for (; v >= 128; v >>= 7)
+        p[n++] = (uint8_t)(v | 128);
+    p[n++] = (uint8_t)v;
+    return n;
+}
+
+/* Send a message of two parts, the prefix in front of the first; takes both over. */
+static int send_parts(struct tl_call *call, struct tl_chunk *head, struct tl_chunk *body)
+{
+    if (call->stream->gzip_out && body->n >= GZIP_FROM) {
+        struct tl_chunk *const whole = tl_chunk_new(head->n + body->n);
+        if (whole) {
+            memcpy(whole->p, head->p, head->n);
+            memcpy(whole->p + head->n, body->p, body->n);
+            tl_chunk_put(head);
+            tl_chunk_put(body);
+            send_head(call);
+            return tl_stream_write(call->stream, compress(whole));
+        }
+    }
+    send_head(call);
+    head->next = body;
+    return tl_stream_write(call->stream, head);
+}
+
+/* `reply` (may be NULL) and behind it `field` and `data`, as one message. */
+static int send_joined(struct tl_call *call, const ProtobufCMessage *reply, struct tl_bytes field,
+                       struct tl_buf *data)
+{
+    const size_t packed = reply ? protobuf_c_message_get_packed_size(reply) : 0;
+    const size_t total = packed + field.n + data->n;
+    if (total > UINT32_MAX)
+        return TL_LIMIT;
+    struct tl_chunk *const head = tl_chunk_new(5 + packed + field.n);
+    struct tl_chunk *const body = head ? tl_chunk_of(data) : NULL;
+    if (!body) {
+        tl_chunk_put(head);
+        return TL_NOMEM;
+    }
+    put_prefix(head->p, false, total);
+    if (reply)
+        protobuf_c_message_pack(reply, head->p + 5);
+    if (field.n)
+        memcpy(head->p + 5 + packed, field.p, field.n);
+    return send_parts(call, head, body);
+}
+
+int tl_call_send_data(struct tl_call *call, const ProtobufCMessage *reply, uint32_t tag,
+                      struct tl_buf *data)
+{
+    uint8_t field[20];
+    size_t n = 0;
+    if (data->n) {
+        n = put_varint(field, (uint64_t)tag << 3 | 2);
+        n += put_varint(field + n, data->n);
+    }
+    return send_joined(call, reply, (struct tl_bytes){field, n}, data);
+}
+
+int tl_call_send_packed(struct tl_call *call, struct tl_buf *packed)
+{
+    return send_joined(call, NULL, (struct tl_bytes){0}, packed);
+}
+
+void tl_call_poke(struct tl_call *call)
+{
+    tl_waiter_poke(&call->stream->waiter);
+}
+
+int tl_call_wait(struct tl_call *call, int64_t timeout_ms)
+{
+    return tl_waiter_wait(&call->stream->waiter, timeout_ms);
+}
+
+struct tl_waiter *tl_call_waiter(struct tl_call *call)
+{
+    return &call->stream->waiter;
+}
+
+bool tl_call_draining(struct tl_call *call)
+{
+    return tl_net_draining(call->stream->net);
+}
+
+int tl_call_stop(struct tl_call *call)
+{
+    return tl_fail_set(&call->fail, TL_UNREACHABLE, "the server is stopping; connect again later");
+}
+
+/* ---- running ---------------------------------------------------------------------------- */
+
+static int run(struct tl_call *call)
+{
+    const struct tl_method *const method = call->stream->method;
+    if (method->shape == TL_CLIENT_STREAM || method->shape == TL_BIDI)
+        return method->run(call, NULL);
+    ProtobufCMessage *request;
+    int rc = tl_call_recv(call, &request, -1);
+    if (rc == TL_EOF)
+        return tl_fail_set(&call->fail, TL_IO, "the call has no request message");
+    if (rc == TL_AGAIN)
+        return tl_call_stop(call);
+    if (rc < 0)
+        return rc;
+    rc = method->run(call, request);
+    tl_call_free_request(request);
+    return rc;
+}
+
+static void work(void *argument)
+{
+    struct tl_stream *const stream = argument;
+    struct tl_call call = {.stream = stream, .fail.offset = TL_NO_OFFSET};
+    const int rc = run(&call);
+    const char *text = NULL;
+    char located[sizeof call.fail.text + 48];
+    if (rc < 0 && rc != TL_EOF) {
+        text = call.fail.text[0] ? call.fail.text : tl_err_name(rc);
+        if (call.fail.text[0] && call.fail.offset != TL_NO_OFFSET) {
+            snprintf(located, sizeof located, "offset %llu: %s",
+                     (unsigned long long)call.fail.offset, text);
+            text = located;
+        }
+    }
+    finish(stream, call.headed, tl_grpc_status_of(rc), text);
+    tl_stream_put(stream);
+}
+
+static void start(struct tl_stream *stream)
+{
+    const uint8_t shape = stream->method->shape;
+    struct tl_pool *const pool = shape == TL_UNARY ? stream->net->quick : stream->net->slow;
+    if (stream->working)
+        return;
+    stream->working = true;
+    if (tl_pool_run(pool, work, tl_stream_get(stream)) == TL_OK)
+        return;
+    tl_stream_put(stream);
+    finish(stream, false, TL_GRPC_RESOURCE_EXHAUSTED, "too many calls at a time; retry later");
+}
+
+void tl_grpc_received(struct tl_stream *stream)
+{
+    if (stream->method)
+        start(stream);
+}
+
+/* ---- beginning -------------------------------------------------------------------------- */
+
+bool tl_grpc_is(const char *type)
+{
+    if (!type || strncmp(type, "application/grpc", 16))
+        return false;
+    type += strncmp(type + 16, "+proto", 6) ? 16 : 22;
+    return !*type || *type == ';' || *type == ' ';
+}
+
+const struct tl_method *tl_grpc_find(const struct tl_app *app, const char *path)
+{
+    for (size_t i = 0; i < app->n_methods; i++)
+        if (!strcmp(app->methods[i].path, path))
+            return &app->methods[i];
+    return NULL;
+}
+
+/* "1S", "250m": at most 8 digits and a unit. Milliseconds rounded up, or TL_BAD. */
+int64_t tl_grpc_timeout_ms(const char *text)
+{
+    static const char units[] = "HMSmun";
+    static const int64_t us[] = {3600000000, 60000000, 1000000, 1000, 1, 0};
+    int64_t value = 0;
+    size_t digits = 0;
+    for (; text[digits] >= '0' && text[digits] <= '9'; digits++) {
+        if (digits == 8)
+            return TL_BAD;
+        value = value * 10 + (text[digits] - '0');
+    }
+    const char *const unit = text[digits] ? strchr(units, text[digits]) : NULL;
+    if (!digits || !unit || text[digits + 1])
+        return TL_BAD;
+    if (*unit == 'n')
+        return (value + 999999) / 1000000;
+    return (value * us[unit - units] + 999) / 1000;
+}
+
+static const char *header(const struct tl_stream *stream, const char *name)
+{
+    return tl_fields_get(&stream->request, name);
+}
+
+/* Which compression the client uses; false: one that we do not know. */
+static bool read_encoding(struct tl_stream *stream)
+{
+    const char *const encoding = header(stream, "grpc-encoding");
+    stream->gzip_in = encoding && !strcmp(encoding, "gzip");
+    stream->gzip_out =
+        stream->gzip_in && tl_list_has(header(stream, "grpc-accept-encoding"), "gzip");
+    return !encoding || stream->gzip_in || !strcmp(encoding, "identity");
+}
+
+static void refuse(struct tl_stream *stream, enum tl_grpc_status status, const char *text)
+{
+    finish(stream, false, status, text);
+}
+
+void tl_grpc_begin(struct tl_stream *stream)
+{
+    const char *const path = header(stream, ":path");
+    const char *const timeout = header(stream, "grpc-timeout");
+    const char *const verb = header(stream, ":method");
+    const int64_t ms = timeout ? tl_grpc_timeout_ms(timeout) : -1;
+    if (stream->too_large) {
+        refuse(stream, TL_GRPC_RESOURCE_EXHAUSTED, "header fields are larger than 64 KiB");
+        return;
+    }
+    if (!path || !verb || strcmp(verb, "POST")) {
+        refuse(stream, TL_GRPC_INTERNAL, "a gRPC call is a POST");
+        return;
+    }
+    const struct tl_method *const method = tl_grpc_find(&stream->net->app, path);
+    if (!method) {
+        refuse(stream, TL_GRPC_UNIMPLEMENTED, "no such method");
+        return;
+    }
+    if (!read_encoding(stream)) {
+        refuse(stream, TL_GRPC_UNIMPLEMENTED, "messages may be compressed by gzip, nothing else");
+        return;
+    }
+    if (timeout && ms < 0) {
+        refuse(stream, TL_GRPC_INTERNAL, "grpc-timeout is 1 to 8 digits and one of H M S m u n");
+        return;
+    }
+    const char *const authorization = header(stream, "authorization");
+    stream->roles = tl_net_roles(stream->net, authorization);
+    if ((stream->roles & method->role) != method->role) {
+        if (stream->roles)
+            refuse(stream, TL_GRPC_PERMISSION_DENIED, "the token does not allow this");
+        else
+            refuse(stream, TL_GRPC_UNAUTHENTICATED,
+                   authorization ? "the token is not known" : "a bearer token is needed");
+        return;
+    }
+    stream->method = method;
+    stream->framed = true;
+    if (timeout)
+        tl_stream_deadline(stream, (uint64_t)ms);
+    if (method->shape == TL_CLIENT_STREAM || method->shape == TL_BIDI)
+        start(stream);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gRPC calls as a handler sees them. A handler runs on a worker thread of its own and may
+ * block; it reads messages, sends messages, and returns a result that becomes the status.
+ *
+ * Source: gRPC over HTTP2 (PROTOCOL-HTTP2), the compression and status-code documents.
+ */
+#ifndef TL_NET_GRPC_H
+#define TL_NET_GRPC_H
+
+#include "base/bytes.h"
+#include "net/net.h"
+
+#include <protobuf-c/protobuf-c.h>
+
+struct tl_call;
+
+enum tl_shape {
+    TL_UNARY,         /* one request, one reply */
+    TL_CLIENT_STREAM, /* many requests, one reply */
+    TL_SERVER_STREAM, /* one request, many replies */
+    TL_BIDI
+};
+
+/* google.rpc.Code */
+enum tl_grpc_status {
+    TL_GRPC_OK,
+    TL_GRPC_CANCELLED,
+    TL_GRPC_UNKNOWN,
+    TL_GRPC_INVALID_ARGUMENT,
+    TL_GRPC_DEADLINE_EXCEEDED,
+    TL_GRPC_NOT_FOUND,
+    TL_GRPC_ALREADY_EXISTS,
+    TL_GRPC_PERMISSION_DENIED,
+    TL_GRPC_RESOURCE_EXHAUSTED,
+    TL_GRPC_FAILED_PRECONDITION,
+    TL_GRPC_ABORTED,
+    TL_GRPC_OUT_OF_RANGE,
+    TL_GRPC_UNIMPLEMENTED,
+    TL_GRPC_INTERNAL,
+    TL_GRPC_UNAVAILABLE,
+    TL_GRPC_DATA_LOSS,
+    TL_GRPC_UNAUTHENTICATED
+};
+
+struct tl_method {
+    const char *path; /* "/package.Service/Method" */
+    const ProtobufCMessageDescriptor *request;
+    uint8_t shape; /* enum tl_shape */
+    uint8_t role;  /* enum tl_role that a token must have */
+    /*
+     * `request`: the one request of TL_UNARY and TL_SERVER_STREAM, else NULL; borrowed. Returns
+     * TL_OK or an enum tl_err, with details in tl_call_fail().
+     */
+    int (*run)(struct tl_call *call, const void *request);
+};
+
+/* The app's context. */
+void *tl_call_context(struct tl_call *call);
+/* Where a handler writes what went wrong. */
+struct tl_fail *tl_call_fail(struct tl_call *call);
+/* Does the caller's token have this role? For handlers whose need depends on the request. */
+bool tl_call_may(struct tl_call *call, enum tl_role role);
+
+/*
+ * The next request of a client stream; free by tl_call_free_request(). TL_EOF: there are no
+ * more; TL_AGAIN: poked, or `timeout_ms` (negative: none) is over, or the server stops (ask
+ * tl_call_draining()); TL_CANCELLED; TL_BAD, TL_LIMIT: told in tl_call_fail().
+ */
+TL_MUST_USE int tl_call_recv(struct tl_call *call, ProtobufCMessage **out, int64_t timeout_ms);
+void tl_call_free_request(ProtobufCMessage *message);
+
+/* Send a reply. Blocks while the client does not read. TL_CANCELLED, TL_NOMEM. */
+TL_MUST_USE int tl_call_send(struct tl_call *call, const ProtobufCMessage *reply);
+/* The same, but a newer reply sent by this function takes the place of one still waiting. */
+TL_MUST_USE int tl_call_send_latest(struct tl_call *call, const ProtobufCMessage *reply);
+/*
+ * Send a reply whose last field is `tag` (bytes) with the contents of `data`, which is taken
+ * over without being copied (the buffer is empty then).
+ */
+TL_MUST_USE int tl_call_send_data(struct tl_call *call, const ProtobufCMessage *reply, uint32_t tag,
+                                  struct tl_buf *data);
+
+/* Send a reply that is packed already; the buffer is taken over. TL_CANCELLED, TL_NOMEM. */
+TL_MUST_USE int tl_call_send_packed(struct tl_call *call, struct tl_buf *packed);
+
+/* Wake the handler from tl_call_recv() or tl_call_wait(). Any thread, never blocks for long. */
+void tl_call_poke(struct tl_call *call);
+/* Wait for a poke. TL_OK: poked; TL_AGAIN: time is up; TL_CANCELLED. */
+TL_MUST_USE int tl_call_wait(struct tl_call *call, int64_t timeout_ms);
+/* What tl_call_wait() waits on, for those who poke. Lives as long as the handler runs. */
+struct tl_waiter *tl_call_waiter(struct tl_call *call);
+
+/* The server stops: long calls should end now, by returning tl_call_stop(). */
+bool tl_call_draining(struct tl_call *call);
+int tl_call_stop(struct tl_call *call);
+
+enum tl_grpc_status tl_grpc_status_of(int err);
+
+#endif

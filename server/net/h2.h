@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* An HTTP/2 session on a connection. All on the loop's thread. Source: RFC 9113. */
+#ifndef TL_NET_H2_H
+#define TL_NET_H2_H
+
+#include "net/conn.h"
+#include "net/stream.h"
+
+/* What we advertise. */
+#define TL_H2_MAX_STREAMS   128
+#define TL_H2_STREAM_WINDOW (4 << 20)
+#define TL_H2_CONN_WINDOW   (16 << 20)
+/* Of one request's header fields, names and values. */
+#define TL_H2_MAX_HEADER_BYTES 65536
+#define TL_H2_MAX_HEADERS      128
+
+struct tl_h2 {
+    struct tl_conn *conn;
+    nghttp2_session *session;
+    struct tl_outq out;
+    struct tl_stream *streams;
+    struct tl_h2 *flush_next;
+    bool flush_queued;
+    bool draining;
+    bool last_goaway;  /* the second one is sent */
+    bool ping_pending; /* are you there? */
+    uint64_t heard_at; /* loop time of the last bytes */
+    uint64_t busy_at;  /* … when there last was a stream */
+    uint64_t credit_at;
+    double credit; /* frames that cost us work and carry nothing: tokens left */
+};
+
+/* Send soon what the session has to say. */
+void tl_h2_flush_soon(struct tl_h2 *h2);
+
+#endif

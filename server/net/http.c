@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/http.h"
+
+#include "net/gzip.h"
+#include "net/netint.h"
+#include "net/stream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define GZIP_FROM  860 /* smaller bodies fit one packet anyway */
+#define MAX_TARGET 8192
+
+/* The page runs its own script and style alone, and nothing may frame it. */
+static const char content_policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/* ---- what handlers use ------------------------------------------------------------------ */
+
+const char *tl_http_query(const struct tl_http_request *request, const char *name)
+{
+    return tl_fields_get(&request->query, name);
+}
+
+const char *tl_http_header(const struct tl_http_request *request, const char *name)
+{
+    return tl_fields_get(request->headers, name);
+}
+
+int tl_http_parse_number(const char *text, const char *what, uint64_t *out, struct tl_fail *fail)
+{
+    const bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+    const char *const digits = hex ? text + 2 : text;
+    char *end;
+    errno = 0;
+    const unsigned long long value = strtoull(digits, &end, hex ? 16 : 10);
+    /* strtoull would take signs, blanks and a second 0x. */
+    const bool clean =
+        strspn(digits, hex ? "0123456789abcdefABCDEF" : "0123456789") == strlen(digits);
+    if (!*digits || *end || errno || !clean)
+        return tl_fail_set(fail, TL_USAGE,
+                           "%.40s=%.40s is no number; write decimal or 0x… within 64 bits", what,
+                           text);
+    *out = value;
+    return TL_OK;
+}
+
+int tl_http_number(const struct tl_http_request *request, const char *name, uint64_t otherwise,
+                   uint64_t *out, struct tl_fail *fail)
+{
+    const char *const text = tl_http_query(request, name);
+    if (text)
+        return tl_http_parse_number(text, name, out, fail);
+    *out = otherwise;
+    return TL_OK;
+}
+
+bool tl_http_accepts(const struct tl_http_request *request, const char *type)
+{
+    return tl_list_has(tl_http_header(request, "accept"), type);
+}
+
+int tl_http_type(struct tl_http_response *response, const char *type)
+{
+    return tl_fields_add(&response->headers, "content-type", type);
+}
+
+int tl_http_status_of(int err)
+{
+    switch (err) {
+    case TL_OK:
+        return 200;
+    case TL_BAD:
+    case TL_USAGE:
+        return 400;
+    case TL_DENIED:
+        return 403;
+    case TL_NOTFOUND:
+        return 404;
+    case TL_EXISTS:
+        return 409;
+    case TL_LIMIT:
+        return 413;
+    case TL_NOSPACE:
+        return 507;
+    case TL_UNSUPPORTED:
+        return 501;
+    case TL_UNREACHABLE:
+    case TL_AGAIN:
+    case TL_CANCELLED:
+        return 503;
+    default:
+        return 500;
+    }
+}
+
+/* ---- errors ----------------------------------------------------------------------------- */
+
+static void add_json_text(struct tl_buf *out, const char *text)
+{
+    int rc = tl_buf_add(out, "\"", 1);
+    for (; *text && rc == TL_OK; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            rc = tl_buf_printf(out, "\\%c", c);
+        else if (c < 0x20)
+            rc = tl_buf_printf(out, "\\u%04x", c);
+        else
+            rc = tl_buf_add(out, text, 1);
+    }
+    if (rc == TL_OK)
+        rc = tl_buf_add(out, "\"", 1);
+    (void)rc; /* without memory the error goes out without its text */
+}
+
+static void clear(struct tl_http_response *response)
+{
+    if (response->release)
+        response->release(response->producer);
+    response->produce = NULL;
+    response->release = NULL;
+    response->fixed = (struct tl_bytes){0};
+    response->gzipped = false;
+    response->compress = false;
+    tl_buf_reset(&response->body);
+    tl_fields_fini(&response->headers);
+}
+
+static void fail_with(struct tl_http_response *response, int status, const char *code,
+                      const char *text)
+{
+    clear(response);
+    response->status = status;
+    (void)!tl_http_type(response, "application/json");
+    (void)!tl_fields_add(&response->headers, "cache-control", "no-store");
+    (void)!tl_buf_printf(&response->body, "{\"error\":");
+    add_json_text(&response->body, text);
+    (void)!tl_buf_printf(&response->body, ",\"code\":");
+    add_json_text(&response->body, code);
+    (void)!tl_buf_printf(&response->body, "}\n");
+}
+
+static void fail_as(struct tl_http_response *response, int rc)
+{
+    struct tl_fail *const fail = &response->fail;
+    char text[sizeof fail->text + 48];
+    if (!fail->text[0])
+        snprintf(text, sizeof text, "%s", tl_err_name(rc));
+    else if (fail->offset != TL_NO_OFFSET)
+        snprintf(text, sizeof text, "offset %llu: %s", (unsigned long long)fail->offset,
+                 fail->text);
+    else
+        snprintf(text, sizeof text, "%s", fail->text);
+    fail_with(response, tl_http_status_of(rc), tl_err_name(rc), text);
+}
+
+/* ---- routing ---------------------------------------------------------------------------- */
+
+/*
+ * Match the still encoded path `path`; parts are left encoded in `part`, as offset and length.
+ * A slash inside of a part can only be written %2F.
+ */
+struct span {
+    const char *p;
+    size_t n;
+};
+
+static bool match(const char *pattern, struct span path, struct span *part, size_t *n_parts)
+{
+    const char *p = path.p;
+    const char *const end = path.p + path.n;
+    *n_parts = 0;
+    while (*pattern) {
+        if (*pattern != '{') {
+            if (p == end || *p++ != *pattern++)
+                return false;
+            continue;
+        }
+        const bool rest = pattern[1] == '*';
+        const char *const begin = p;
+        while (p < end && (rest || *p != '/'))
+            p++;
+        if (*n_parts == TL_HTTP_PARTS || (p == begin && !rest))
+            return false;
+        part[(*n_parts)++] = (struct span){begin, (size_t)(p - begin)};
+        pattern = strchr(pattern, '}') + 1;
+    }
+    return p == end;
+}
+
+static const struct tl_route *find_route(const struct tl_app *app, struct span path,
+                                         struct span *part, size_t *n_parts)
+{
+    for (size_t i = 0; i < app->n_routes; i++)
+        if (match(app->routes[i].pattern, path, part, n_parts))
+            return &app->routes[i];
+    return NULL;
+}
+
+/* Decoded copies of path and parts, all in one piece of memory that starts with the path. */
+static int keep_path(struct tl_http_request *request, struct span path, const struct span *part,
+                     size_t n_parts)
+{
+    size_t total = path.n + 1;
+    for (size_t i = 0; i < n_parts; i++)
+        total += part[i].n + 1;
+    char *at = request->path = malloc(total);
+    if (!at)
+        return TL_NOMEM;
+    memcpy(at, path.p, path.n);
+    if (tl_percent_decode(at, path.n, false) < 0)
+        return TL_BAD;
+    at += path.n + 1;
+    for (size_t i = 0; i < n_parts; i++) {
+        memcpy(at, part[i].p, part[i].n);
+        if (tl_percent_decode(at, part[i].n, false) < 0)
+            return TL_BAD;
+        request->part[i] = at;
+        at += part[i].n + 1;
+    }
+    request->n_parts = n_parts;
+    return TL_OK;
+}
+
+/* ---- around the handler ----------------------------------------------------------------- */
+
+/* Is `tag` in an If-None-Match list? Weak comparison, as RFC 9110 13.1.2 wants. */
+static bool tag_listed(const char *list, const char *tag)
+{
+    if (!strncmp(tag, "W/", 2))
+        tag += 2;
+    const size_t n = strlen(tag);
+    while (list && *list) {
+        list += strspn(list, " \t,");
+        if (*list == '*')
+            return true;
+        if (!strncmp(list, "W/", 2))
+            list += 2;
+        if (!strncmp(list, tag, n) && strchr(" \t,", list[n]))
+            return true;
+        list += strcspn(list, ",");
+    }
+    return false;
+}
+
+static void not_modified(struct tl_http_response *response)
+{
+    struct tl_fields kept = {0};
+    static const char *const keep[] = {"etag", "cache-control", "vary"};
+    for (size_t i = 0; i < sizeof keep / sizeof *keep; i++) {
+        const char *const value = tl_fields_get(&response->headers, keep[i]);
+        if (value)
+            (void)!tl_fields_add(&kept, keep[i], value);
+    }
+    clear(response);
+    response->headers = kept;
+    response->status = 304;
+}
+
+static void gzip_body(const struct tl_http_request *request, struct tl_http_response *response)
+{
+    const bool wanted = tl_list_has(tl_http_header(request, "accept-encoding"), "gzip");
+    struct tl_buf out = {0};
+    if (response->gzipped) {
+        (void)!tl_fields_add(&response->headers, "vary", "accept-encoding");
+        if (wanted) {
+            (void)!tl_fields_add(&response->headers, "content-encoding", "gzip");
+            return;
+        }
+        const struct tl_bytes in = response->body.n
+                                       ? (struct tl_bytes){response->body.p, response->body.n}
+                                       : response->fixed;
+        if (tl_gunzip(in, 64u << 20, &out) < 0) {
+            tl_buf_fini(&out);
+            fail_with(response, 500, "internal", "the stored gzip is damaged");
+            return;
+        }
+        response->fixed = (struct tl_bytes){0};
+    } else {
+        if (!response->compress || response->body.n < GZIP_FROM)
+            return;
+        (void)!tl_fields_add(&response->headers, "vary", "accept-encoding");
+        const struct tl_bytes in = {response->body.p, response->body.n};
+        if (!wanted || tl_gzip(in, 1, &out) < 0) {
+            tl_buf_fini(&out);
+            return;
+        }
+        (void)!tl_fields_add(&response->headers, "content-encoding", "gzip");
+    }
+    tl_buf_fini(&response->body);
+    response->body = out;
+}
+
+static void run_route(struct tl_net *net, struct tl_http_request *request, const char *target,
+                      struct tl_http_response *response)
+{
+    const size_t path_n = strcspn(target, "?#");
+    const struct span path = {target, path_n};
+    struct span part[TL_HTTP_PARTS];
+    size_t n_parts = 0;
+    if (target[0] != '/' || strlen(target) > MAX_TARGET) {
+        fail_with(response, target[0] == '/' ? 414 : 400, "bad request",
+                  "the request target is no path of at most 8 KiB");
+        return;
+    }
+    const struct tl_route *const route = find_route(&net->app, path, part, &n_parts);
+    if (!route) {
+        fail_with(response, 404, "not found",
+                  "there is nothing here; docs/http.md lists the paths");
+        return;
+    }
+    if (strcmp(request->method, "GET") && strcmp(request->method, "HEAD")) {
+        fail_with(response, 405, "bad request",
+                  "only GET and HEAD are served; to change anything "
+                  "use the RPC interface");
+        (void)!tl_fields_add(&response->headers, "allow", "GET, HEAD");
+        return;
+    }
+    if ((request->roles & route->role) != route->role) {
+        const bool known = request->roles != TL_ROLE_PUBLIC;
+        fail_with(response, known ? 403 : 401, "not allowed",
+                  known
+                      ? "the token does not allow this"
+                      : "a token is needed: Authorization: Bearer …, or the password in a browser");
+        if (!known)
+            (void)!tl_fields_add(&response->headers, "www-authenticate",
+                                 "Basic realm=\"tracelake\", charset=\"UTF-8\"");
+        return;
+    }
+    const char *const query = target[path_n] == '?' ? target + path_n + 1 : "";
+    if (tl_query_parse(&request->query, query, strcspn(query, "#")) < 0 ||
+        keep_path(request, path, part, n_parts) < 0) {
+        fail_with(response, 400, "bad request", "the path or query is not well percent-encoded");
+        return;
+    }
+    response->fail.offset = TL_NO_OFFSET;
+    const int rc = route->run(request, response);
+    if (rc < 0)
+        fail_as(response, rc);
+}
+
+static void count(struct tl_net *net, int status)
+{
+    const int class = status / 100;
+    if (class >= 0 && class < 6)
+        atomic_fetch_add_explicit(&net->stats.http_class[class], 1, memory_order_relaxed);
+}
+
+static bool is_page(const char *type)
+{
+    return type && !strncmp(type, "text/html", 9);
+}
+
+void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char *target,
+                 struct tl_http_response *response)
+{
+    request->net = net;
+    request->context = net->app.context;
+    run_route(net, request, target, response);
+    if (!response->status)
+        response->status = 200;
+    const char *const tag = tl_fields_get(&response->headers, "etag");
+    if (response->status == 200 && tag && !response->produce &&
+        tag_listed(tl_http_header(request, "if-none-match"), tag))
+        not_modified(response);
+    if (!response->produce && response->status != 304)
+        gzip_body(request, response);
+    if (is_page(tl_fields_get(&response->headers, "content-type"))) {
+        (void)!tl_fields_add(&response->headers, "content-security-policy", content_policy);
+        (void)!tl_fields_add(&response->headers, "referrer-policy", "no-referrer");
+        (void)!tl_fields_add(&response->headers, "cross-origin-opener-policy", "same-origin");
+    }
+    (void)!tl_fields_add(&response->headers, "x-content-type-options", "nosniff");
+    (void)!tl_fields_add(&response->headers, "cross-origin-resource-policy", "same-origin");
+    count(net, response->status);
+}
+
+void tl_http_request_fini(struct tl_http_request *request)
+{
+    free(request->path);
+    tl_fields_fini(&request->query);
+}
+
+void tl_http_response_fini(struct tl_http_response *response)
+{
+    if (response->release)
+        response->release(response->producer);
+    response->release = NULL;
+    tl_buf_fini(&response->body);
+    tl_fields_fini(&response->headers);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* HTTP requests over an HTTP/2 stream. */
+#include "net/grpc.h"
+#include "net/http.h"
+#include "net/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct exchange {
+    struct tl_stream *stream;
+    struct tl_http_request request;
+    struct tl_http_response response;
+};
+
+static void free_exchange(struct exchange *x)
+{
+    tl_http_request_fini(&x->request);
+    tl_http_response_fini(&x->response);
+    tl_stream_put(x->stream);
+    free(x);
+}
+
+static void make_head(struct exchange *x, struct tl_fields *head, size_t length, bool known)
+{
+    const struct tl_fields *const from = &x->response.headers;
+    (void)!tl_fields_addf(head, ":status", "%d", x->response.status);
+    if (known && x->response.status != 304)
+        (void)!tl_fields_addf(head, "content-length", "%zu", length);
+    for (size_t i = 0; i < from->n; i++)
+        (void)!tl_fields_add_n(head, tl_fields_name(from, i), from->at[i].name_n,
+                               tl_fields_value(from, i), from->at[i].value_n);
+}
+
+/* Pieces, as fast as the client takes them. */
+static void produce(void *argument)
+{
+    struct exchange *const x = argument;
+    int rc;
+    do {
+        struct tl_buf piece = {0};
+        rc = x->response.produce(x->response.producer, &piece);
+        if ((rc == TL_OK || rc == TL_EOF) && piece.n) {
+            struct tl_chunk *const chunk = tl_chunk_of(&piece);
+            const int written = chunk ? tl_stream_write(x->stream, chunk) : TL_NOMEM;
+            if (written < 0)
+                rc = written;
+        }
+        tl_buf_fini(&piece);
+    } while (rc == TL_OK);
+    if (rc == TL_EOF)
+        tl_stream_end(x->stream, NULL);
+    else
+        tl_stream_reset(x->stream, NGHTTP2_INTERNAL_ERROR);
+    free_exchange(x);
+}
+
+static void send_whole(struct exchange *x, bool body)
+{
+    struct tl_fields head = {0};
+    struct tl_http_response *const r = &x->response;
+    const size_t n = r->body.n ? r->body.n : r->fixed.n;
+    struct tl_chunk *chunk = NULL;
+    make_head(x, &head, n, true);
+    if (body && n) {
+        chunk = r->body.n ? tl_chunk_of(&r->body) : tl_chunk_fixed(r->fixed);
+        if (!chunk) {
+            tl_fields_fini(&head);
+            tl_stream_reset(x->stream, NGHTTP2_INTERNAL_ERROR);
+            return;
+        }
+    }
+    struct tl_fields none = {0};
+    if (!chunk) {
+        tl_stream_finish(x->stream, &head, &none);
+        return;
+    }
+    tl_stream_head(x->stream, &head);
+    if (tl_stream_write(x->stream, chunk) == TL_OK)
+        tl_stream_end(x->stream, NULL);
+}
+
+static void work(void *argument)
+{
+    struct exchange *const x = argument;
+    tl_http_run(x->stream->net, &x->request, tl_fields_get(&x->stream->request, ":path"),
+                &x->response);
+    const bool body = strcmp(x->request.method, "HEAD");
+    if (!x->response.produce || !body) {
+        send_whole(x, body);
+        free_exchange(x);
+        return;
+    }
+    struct tl_fields head = {0};
+    make_head(x, &head, 0, false);
+    tl_stream_head(x->stream, &head);
+    if (tl_pool_run(x->stream->net->slow, produce, x) < 0) {
+        tl_stream_reset(x->stream, NGHTTP2_ENHANCE_YOUR_CALM);
+        free_exchange(x);
+    }
+}
+
+/* An answer without a handler. */
+static void refuse(struct tl_stream *stream, const char *status)
+{
+    struct tl_fields head = {0};
+    struct tl_fields none = {0};
+    (void)!tl_fields_add(&head, ":status", status);
+    (void)!tl_fields_add(&head, "content-length", "0");
+    tl_stream_finish(stream, &head, &none);
+}
+
+void tl_http2_begin(struct tl_stream *stream)
+{
+    const char *const path = tl_fields_get(&stream->request, ":path");
+    const char *const verb = tl_fields_get(&stream->request, ":method");
+    if (stream->too_large || !path || !verb) {
+        refuse(stream, stream->too_large ? "431" : "400");
+        return;
+    }
+    if (!strcmp(verb, "POST") && tl_grpc_find(&stream->net->app, path)) {
+        refuse(stream, "415"); /* a gRPC method, but not a gRPC request */
+        return;
+    }
+    struct exchange *const x = calloc(1, sizeof *x);
+    if (!x) {
+        refuse(stream, "500");
+        return;
+    }
+    x->stream = tl_stream_get(stream);
+    x->request.method = verb;
+    x->request.headers = &stream->request;
+    x->request.waiter = &stream->waiter;
+    x->request.tls = stream->tls;
+    x->request.roles = tl_net_roles(stream->net, tl_fields_get(&stream->request, "authorization"));
+    if (tl_pool_run(stream->net->quick, work, x) < 0) {
+        refuse(stream, "503");
+        free_exchange(x);
+    }
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Listeners live on loop 0 and deal new sockets out to all loops in turn: a few rigs that push
+ * hard then never share a loop while another is idle, as the kernel's hashing
+ * (SO_REUSEPORT) may have it; and an address in use is noticed.
+ */
+#include "net/address.h"
+#include "net/netint.h"
+#include "net/waiter.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ACCEPT_BATCH 64
+#define PAUSE_MS     100
+
+struct arrival {
+    struct tl_task task;
+    struct tl_netloop *loop;
+    int fd;
+    bool tls;
+    struct sockaddr_storage peer;
+    socklen_t peer_n;
+};
+
+static void arrive(struct tl_task *task)
+{
+    struct arrival *const a = (struct arrival *)task;
+    if (tl_net_draining(a->loop->net))
+        close(a->fd);
+    else
+        tl_conn_start(a->loop, a->fd, a->tls, &a->peer, a->peer_n);
+    free(a);
+}
+
+static void deal(struct tl_listener *listener, int fd, const struct sockaddr_storage *peer,
+                 socklen_t peer_n)
+{
+    struct tl_net *const net = listener->net;
+    struct arrival *const a = malloc(sizeof *a);
+    if (!a || atomic_load(&net->stats.connections_open) >= net->options.max_connections) {
+        atomic_fetch_add(&net->stats.refused, 1);
+        free(a);
+        close(fd);
+        return;
+    }
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    const unsigned i = atomic_fetch_add(&net->next_loop, 1) % net->n_loops;
+    *a = (struct arrival){
+        .task.run = arrive,
+        .loop = &net->loops[i],
+        .fd = fd,
+        .tls = listener->tls,
+        .peer = *peer,
+        .peer_n = peer_n,
+    };
+    atomic_fetch_add(&net->stats.connections, 1);
+    atomic_fetch_add(&net->stats.connections_open, 1);
+    tl_loop_post(&net->loops[i].loop, &a->task);
+}
+
+static void on_connection(uv_poll_t *poll, int status, int events);
+
+static void resume(uv_timer_t *timer)
+{
+    struct tl_listener *const listener = timer->data;
+    uv_poll_start(&listener->poll, UV_READABLE, on_connection);
+}
+
+static void on_connection(uv_poll_t *poll, int status, int events)
+{
+    struct tl_listener *const listener = poll->data;
+    for (int i = 0; i < ACCEPT_BATCH; i++) {
+        struct sockaddr_storage peer;
+        socklen_t n = sizeof peer;
+        const int fd =
+            accept4(listener->fd, (struct sockaddr *)&peer, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            deal(listener, fd, &peer, n);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            /* The socket stays readable: polling it now would spin. */
+            uv_poll_stop(poll);
+            uv_timer_start(&listener->pause, resume, PAUSE_MS, 0);
+            return;
+        } else if (errno != ECONNABORTED && errno != EINTR) {
+            return;
+        }
+    }
+}
+
+static void begin(struct tl_task *task)
+{
+    struct tl_listener *const l =
+        (struct tl_listener *)((char *)task - offsetof(struct tl_listener, task));
+    uv_loop_t *const uv = &l->net->loops[0].loop.uv;
+    uv_timer_init(uv, &l->pause);
+    l->pause.data = l;
+    if (uv_poll_init(uv, &l->poll, l->fd)) {
+        uv_close((uv_handle_t *)&l->pause, NULL);
+        return;
+    }
+    l->poll.data = l;
+    l->open = true;
+    uv_poll_start(&l->poll, UV_READABLE, on_connection);
+}
+
+int tl_listeners_open(struct tl_net *net, struct tl_fail *fail)
+{
+    net->listeners = calloc(net->options.n_listen + 1, sizeof *net->listeners);
+    if (!net->listeners)
+        return TL_NOMEM;
+    for (size_t i = 0; i < net->options.n_listen; i++) {
+        struct tl_listener *const l = &net->listeners[i];
+        struct tl_address address;
+        char text[80];
+        int rc = tl_address_parse(&address, net->options.listen[i].address, true, fail);
+        if (rc < 0)
+            return rc;
+        rc = tl_address_listen(&address, fail);
+        if (rc < 0)
+            return rc;
+        *l = (struct tl_listener){
+            .net = net, .task.run = begin, .fd = rc, .tls = net->options.listen[i].tls};
+        net->n_listeners++;
+        snprintf(l->url, sizeof l->url, "%s://%s", l->tls ? "https" : "http",
+                 tl_address_text(&address, text, sizeof text));
+    }
+    for (size_t i = 0; i < net->n_listeners; i++)
+        tl_loop_post(&net->loops[0].loop, &net->listeners[i].task);
+    return TL_OK;
+}
+
+struct stopping {
+    struct tl_task task;
+    struct tl_net *net;
+    struct tl_waiter *done;
+};
+
+static void stop(struct tl_task *task)
+{
+    struct stopping *const s = (struct stopping *)task;
+    for (size_t i = 0; i < s->net->n_listeners; i++) {
+        struct tl_listener *const l = &s->net->listeners[i];
+        if (!l->open)
+            continue;
+        l->open = false;
+        uv_close((uv_handle_t *)&l->poll, NULL);
+        uv_close((uv_handle_t *)&l->pause, NULL);
+    }
+    tl_waiter_poke(s->done);
+}
+
+void tl_listeners_stop(struct tl_net *net)
+{
+    struct tl_waiter done;
+    tl_waiter_init(&done);
+    struct stopping s = {.task.run = stop, .net = net, .done = &done};
+    tl_loop_post(&net->loops[0].loop, &s.task);
+    (void)!tl_waiter_wait(&done, -1);
+    tl_waiter_fini(&done);
+}
+
+void tl_listeners_free(struct tl_net *net)
+{
+    for (size_t i = 0; i < net->n_listeners; i++)
+        close(net->listeners[i].fd);
+    free(net->listeners);
+    net->listeners = NULL;
+    net->n_listeners = 0;
+}

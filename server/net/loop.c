@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/loop.h"
+
+#include <stddef.h>
+
+static void run_tasks(uv_async_t *wake)
+{
+    struct tl_loop *const loop = wake->data;
+    pthread_mutex_lock(&loop->lock);
+    struct tl_task *task = loop->head;
+    loop->head = NULL;
+    loop->tail = &loop->head;
+    pthread_mutex_unlock(&loop->lock);
+    while (task) {
+        struct tl_task *const next = task->next; /* running may free or post it again */
+        task->run(task);
+        task = next;
+    }
+    if (loop->after)
+        loop->after(loop);
+}
+
+static void *loop_main(void *argument)
+{
+    struct tl_loop *const loop = argument;
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+int tl_loop_start(struct tl_loop *loop, const char *name, struct tl_fail *fail)
+{
+    int rc = uv_loop_init(&loop->uv);
+    if (rc)
+        return tl_fail_set(fail, TL_IO, "event loop: %s", uv_strerror(rc));
+    rc = uv_async_init(&loop->uv, &loop->wake, run_tasks);
+    if (rc) {
+        uv_loop_close(&loop->uv);
+        return tl_fail_set(fail, TL_IO, "event loop: %s", uv_strerror(rc));
+    }
+    loop->wake.data = loop;
+    pthread_mutex_init(&loop->lock, NULL);
+    loop->head = NULL;
+    loop->tail = &loop->head;
+    if (pthread_create(&loop->thread, NULL, loop_main, loop)) {
+        uv_close((uv_handle_t *)&loop->wake, NULL);
+        uv_run(&loop->uv, UV_RUN_DEFAULT);
+        uv_loop_close(&loop->uv);
+        pthread_mutex_destroy(&loop->lock);
+        return tl_fail_set(fail, TL_IO, "event loop: cannot start a thread");
+    }
+    pthread_setname_np(loop->thread, name);
+    return TL_OK;
+}
+
+void tl_loop_post(struct tl_loop *loop, struct tl_task *task)
+{
+    task->next = NULL;
+    pthread_mutex_lock(&loop->lock);
+    *loop->tail = task;
+    loop->tail = &task->next;
+    /* Under the lock: the loop cannot be gone before the task is in its list. */
+    uv_async_send(&loop->wake);
+    pthread_mutex_unlock(&loop->lock);
+}
+
+struct stop_task {
+    struct tl_task task;
+    struct tl_loop *loop;
+};
+
+static void stop(struct tl_task *task)
+{
+    struct stop_task *const s = (struct stop_task *)task;
+    uv_close((uv_handle_t *)&s->loop->wake, NULL);
+}
+
+void tl_loop_stop(struct tl_loop *loop)
+{
+    struct stop_task s = {.task.run = stop, .loop = loop};
+    tl_loop_post(loop, &s.task);
+    pthread_join(loop->thread, NULL);
+    uv_loop_close(&loop->uv);
+    pthread_mutex_destroy(&loop->lock);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An event loop with a thread of its own, and a mailbox by which other threads reach it.
+ */
+#ifndef TL_NET_LOOP_H
+#define TL_NET_LOOP_H
+
+#include "base/err.h"
+
+#include <pthread.h>
+#include <uv.h>
+
+struct tl_loop;
+
+/* Work for the loop's thread; embed it. It must not be posted again before it has begun to run. */
+struct tl_task {
+    struct tl_task *next;
+    void (*run)(struct tl_task *task);
+};
+
+struct tl_loop {
+    uv_loop_t uv; /* loop thread only */
+    uv_async_t wake;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards the list */
+    struct tl_task *head;
+    struct tl_task **tail;
+    void (*after)(struct tl_loop *loop); /* set before the start: runs behind each batch */
+};
+
+/* Start the thread. The loop must not move. */
+TL_MUST_USE int tl_loop_start(struct tl_loop *loop, const char *name, struct tl_fail *fail);
+
+/* Let the loop's thread run the task soon, after those posted before. Any thread. */
+void tl_loop_post(struct tl_loop *loop, struct tl_task *task);
+
+/* End the thread once all handles but the mailbox are closed. Not from the loop's thread. */
+void tl_loop_stop(struct tl_loop *loop);
+
+#endif

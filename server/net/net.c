@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/net.h"
+
+#include "net/auth.h"
+#include "net/conn.h"
+#include "net/stream.h"
+#include "net/tls.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define QUICK_THREADS 16
+#define QUICK_QUEUE   4096
+
+/* ---- loops ------------------------------------------------------------------------------ */
+
+static void after_tasks(struct tl_loop *loop)
+{
+    tl_h2_flush_all((struct tl_netloop *)loop);
+}
+
+static int start_loops(struct tl_net *net, struct tl_fail *fail)
+{
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const unsigned n =
+        net->options.loops ? net->options.loops : (unsigned)(processors > 0 ? processors : 1);
+    net->loops = calloc(n, sizeof *net->loops);
+    if (!net->loops)
+        return TL_NOMEM;
+    for (; net->n_loops < n; net->n_loops++) {
+        struct tl_netloop *const l = &net->loops[net->n_loops];
+        char name[16];
+        snprintf(name, sizeof name, "net-%u", net->n_loops);
+        l->net = net;
+        l->scratch = malloc(TL_SCRATCH);
+        l->loop.after = after_tasks;
+        if (!l->scratch)
+            return TL_NOMEM;
+        const int rc = tl_loop_start(&l->loop, name, fail);
+        if (rc < 0) {
+            free(l->scratch);
+            return rc;
+        }
+    }
+    return TL_OK;
+}
+
+struct order {
+    struct tl_task task;
+    struct tl_netloop *loop;
+    void (*act)(struct tl_netloop *loop);
+    struct tl_waiter *done;
+};
+
+static void obey(struct tl_task *task)
+{
+    struct order *const order = (struct order *)task;
+    order->act(order->loop);
+    tl_waiter_poke(order->done);
+}
+
+/* Run `act` on every loop's thread, and wait until all have. */
+static void on_all_loops(struct tl_net *net, void (*act)(struct tl_netloop *loop))
+{
+    for (unsigned i = 0; i < net->n_loops; i++) {
+        struct tl_waiter done;
+        tl_waiter_init(&done);
+        struct order order = {.task.run = obey, .loop = &net->loops[i], .act = act, .done = &done};
+        tl_loop_post(&net->loops[i].loop, &order.task);
+        (void)!tl_waiter_wait(&done, -1);
+        tl_waiter_fini(&done);
+    }
+}
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+static void set_defaults(struct tl_net_options *o)
+{
+    if (!o->max_connections)
+        o->max_connections = 4096;
+    if (!o->max_streaming)
+        o->max_streaming = 512;
+    if (!o->max_message)
+        o->max_message = 4u << 20;
+    if (!o->max_inbound)
+        o->max_inbound = 1u << 30;
+    if (!o->drain_ms)
+        o->drain_ms = 3000;
+}
+
+/* Each connection is a file: let as many be open as the system allows us. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int start(struct tl_net *net, struct tl_fail *fail)
+{
+    const struct tl_net_options *const o = &net->options;
+    const struct tl_pool_options quick = {"quick", QUICK_THREADS, QUICK_QUEUE};
+    const struct tl_pool_options slow = {"slow", o->max_streaming, 0};
+    int rc = TL_OK;
+    if (o->tokens)
+        rc = tl_auth_read(&net->auth, o->tokens, fail);
+    if (rc == TL_OK && o->tls_cert)
+        rc = tl_tls_new(&net->tls, o->tls_cert, o->tls_key, fail);
+    if (rc == TL_OK)
+        rc = tl_pool_new(&net->quick, &quick);
+    if (rc == TL_OK)
+        rc = tl_pool_new(&net->slow, &slow);
+    if (rc == TL_OK)
+        rc = tl_h1_new(&net->h1, net, fail);
+    if (rc == TL_OK)
+        rc = start_loops(net, fail);
+    if (rc == TL_OK)
+        rc = tl_listeners_open(net, fail);
+    return rc;
+}
+
+int tl_net_new(struct tl_net **out, const struct tl_net_options *options, struct tl_fail *fail)
+{
+    for (size_t i = 0; i < options->n_listen; i++)
+        if (options->listen[i].tls && (!options->tls_cert || !options->tls_key))
+            return tl_fail_set(fail, TL_USAGE, "a TLS listener needs a certificate and its key");
+    struct tl_net *const net = calloc(1, sizeof *net);
+    if (!net)
+        return TL_NOMEM;
+    signal(SIGPIPE, SIG_IGN); /* OpenSSL writes without MSG_NOSIGNAL */
+    raise_file_limit();
+    net->options = *options;
+    net->app = *options->app;
+    set_defaults(&net->options);
+    const int rc = start(net, fail);
+    if (rc < 0)
+        tl_net_free(net);
+    else
+        *out = net;
+    return rc;
+}
+
+/* Wait until the handlers are done, or the time is over. */
+static void wait_for_calls(struct tl_net *net)
+{
+    const int64_t until = tl_now_ms() + net->options.drain_ms;
+    while (tl_now_ms() < until && (tl_pool_busy(net->slow) || tl_pool_busy(net->quick) ||
+                                   atomic_load(&net->stats.connections_open)))
+        usleep(10000);
+}
+
+void tl_net_free(struct tl_net *net)
+{
+    if (!net)
+        return;
+    atomic_store(&net->draining, true);
+    if (net->listeners && net->n_loops)
+        tl_listeners_stop(net);
+    if (net->h1)
+        tl_h1_drain(net->h1);
+    on_all_loops(net, tl_conns_drain);
+    if (net->n_loops && net->slow && net->quick)
+        wait_for_calls(net);
+    on_all_loops(net, tl_conns_close);
+    tl_h1_free(net->h1);
+    tl_pool_free(net->quick); /* its jobs may give jobs to the slow one */
+    tl_pool_free(net->slow);
+    for (unsigned i = 0; i < net->n_loops; i++) {
+        tl_loop_stop(&net->loops[i].loop);
+        free(net->loops[i].scratch);
+    }
+    tl_listeners_free(net);
+    tl_tls_free(net->tls);
+    tl_auth_free(net->auth);
+    free(net->loops);
+    free(net);
+}
+
+const char *tl_net_url(const struct tl_net *net, size_t i)
+{
+    return i < net->n_listeners ? net->listeners[i].url : "";
+}
+
+const char *tl_net_fingerprint(const struct tl_net *net)
+{
+    return net->tls ? tl_tls_fingerprint(net->tls) : "";
+}
+
+bool tl_net_draining(const struct tl_net *net)
+{
+    return atomic_load_explicit(&net->draining, memory_order_relaxed);
+}
+
+unsigned tl_net_roles(const struct tl_net *net, const char *authorization)
+{
+    return net->auth ? tl_auth_roles(net->auth, authorization) : TL_ROLE_ALL;
+}
+
+/* ---- metrics ---------------------------------------------------------------------------- */
+
+int tl_net_metrics(const struct tl_net *net, struct tl_buf *out)
+{
+    const struct tl_net_stats *const s = &net->stats;
+    const struct {
+        const char *name;
+        const char *type;
+        const char *help;
+        const atomic_ullong *value;
+    } rows[] = {
+        {"connections_total", "counter", "Connections accepted.", &s->connections},
+        {"connections_open", "gauge", "HTTP/2 and unidentified connections.", &s->connections_open},
+        {"connections_refused_total", "counter", "Connections closed for want of room.",
+         &s->refused},
+        {"network_received_bytes_total", "counter", "Bytes read, HTTP/2 and TLS.", &s->bytes_in},
+        {"network_sent_bytes_total", "counter", "Bytes written, HTTP/2 and TLS.", &s->bytes_out},
+        {"http2_streams_total", "counter", "HTTP/2 requests begun.", &s->streams},
+        {"http2_floods_total", "counter", "Connections closed for a flood of empty frames.",
+         &s->floods},
+        {"grpc_inbound_bytes", "gauge", "Received messages that wait for a handler.", &s->inbound},
+    };
+    int rc = TL_OK;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && rc == TL_OK; i++)
+        rc = tl_buf_printf(out,
+                           "# HELP tracelake_%s %s\n# TYPE tracelake_%s %s\ntracelake_%s %llu\n",
+                           rows[i].name, rows[i].help, rows[i].name, rows[i].type, rows[i].name,
+                           atomic_load(rows[i].value));
+    if (rc == TL_OK)
+        rc = tl_buf_printf(out, "# HELP tracelake_grpc_calls_total Calls ended, by status code.\n"
+                                "# TYPE tracelake_grpc_calls_total counter\n");
+    for (int i = 0; i < 17 && rc == TL_OK; i++)
+        rc = tl_buf_printf(out, "tracelake_grpc_calls_total{code=\"%d\"} %llu\n", i,
+                           atomic_load(&s->grpc_status[i]));
+    if (rc == TL_OK)
+        rc = tl_buf_printf(out, "# HELP tracelake_http_responses_total Responses, by class.\n"
+                                "# TYPE tracelake_http_responses_total counter\n");
+    for (int i = 1; i < 6 && rc == TL_OK; i++)
+        rc = tl_buf_printf(out, "tracelake_http_responses_total{class=\"%dxx\"} %llu\n", i,
+                           atomic_load(&s->http_class[i]));
+    return rc;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The network half of the server: listeners, TLS, HTTP/2 and HTTP/1.1, one set of handlers for
+ * both. It knows nothing of traces: what it serves is a struct tl_app.
+ *
+ * Threads: one event loop per processor owns the sockets and HTTP/2 sessions; handlers run on
+ * worker threads and may block; HTTP/1.1 connections have a thread each.
+ */
+#ifndef TL_NET_NET_H
+#define TL_NET_NET_H
+
+#include "base/buf.h"
+
+#include <stdatomic.h>
+
+struct tl_net;
+struct tl_method; /* net/grpc.h */
+struct tl_route;  /* net/http.h */
+
+/* What a token allows: a set. */
+enum tl_role {
+    TL_ROLE_PUBLIC = 0,
+    TL_ROLE_READ = 1,  /* look */
+    TL_ROLE_PUSH = 2,  /* bring traces and images in */
+    TL_ROLE_ADMIN = 4, /* change and remove */
+    TL_ROLE_ALL = 7
+};
+
+struct tl_app {
+    void *context; /* handed to every handler */
+    const struct tl_method *methods;
+    size_t n_methods;
+    const struct tl_route *routes;
+    size_t n_routes;
+};
+
+struct tl_listen {
+    const char *address; /* "127.0.0.1:7070", "[::1]:0", "*:7070"; port 0: any free one */
+    bool tls;
+};
+
+struct tl_net_options {
+    const struct tl_app *app; /* borrowed until tl_net_free() */
+    const struct tl_listen *listen;
+    size_t n_listen;
+    const char *tls_cert; /* PEM files; needed where a listener has tls */
+    const char *tls_key;
+    const char *tokens;       /* file of "token role" lines; NULL: everyone may do everything */
+    unsigned loops;           /* 0: one per processor */
+    unsigned max_connections; /* 0: 4096 */
+    unsigned max_streaming;   /* long-lived calls at a time, 0: 512 */
+    size_t max_message;       /* bytes of a received message, 0: 4 MiB */
+    size_t max_inbound;       /* bytes of received messages waiting, all together, 0: 1 GiB */
+    unsigned drain_ms;        /* how long calls may go on at shutdown, 0: 3000 */
+};
+
+/* Bind, listen and serve. Errors: TL_USAGE (an address), TL_IO, TL_BAD (certificate, tokens). */
+TL_MUST_USE int tl_net_new(struct tl_net **out, const struct tl_net_options *options,
+                           struct tl_fail *fail);
+
+/* Where listener `i` listens, with its real port, as "http://127.0.0.1:7070". */
+const char *tl_net_url(const struct tl_net *net, size_t i);
+/* SHA-256 of the TLS certificate as "AB:CD:…", "" without TLS. */
+const char *tl_net_fingerprint(const struct tl_net *net);
+
+/* True from the moment that tl_net_free() was called. Any thread. */
+bool tl_net_draining(const struct tl_net *net);
+
+/*
+ * End cleanly: no new connections, GOAWAY in two steps, calls in progress get `drain_ms` to
+ * end, then are cancelled. Returns when no handler runs any more. NULL is fine.
+ */
+void tl_net_free(struct tl_net *net);
+
+/* Append Prometheus text of what the network half counts. Any thread. */
+TL_MUST_USE int tl_net_metrics(const struct tl_net *net, struct tl_buf *out);
+
+/* Which roles an Authorization header's value gives (NULL: none was sent). Any thread. */
+unsigned tl_net_roles(const struct tl_net *net, const char *authorization);
+
+/* The host part of ADDR:PORT is a loopback address or "localhost". TL_USAGE: not ADDR:PORT. */
+TL_MUST_USE int tl_address_is_loopback(const char *address, struct tl_fail *fail);
+
+#endif

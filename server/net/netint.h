@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside of server/net: what its files share. Not for other folders. */
+#ifndef TL_NET_NETINT_H
+#define TL_NET_NETINT_H
+
+#include "net/loop.h"
+#include "net/net.h"
+#include "net/outq.h"
+#include "net/pool.h"
+
+#include <sys/socket.h>
+
+struct tl_conn;
+struct tl_h2;
+struct tl_h1;
+struct tl_auth;
+struct tl_tls;
+struct tl_listener;
+
+struct tl_net_stats {
+    atomic_ullong connections;
+    atomic_ullong connections_open;
+    atomic_ullong refused;
+    atomic_ullong bytes_in;
+    atomic_ullong bytes_out;
+    atomic_ullong streams;
+    atomic_ullong floods;
+    atomic_ullong grpc_status[17];
+    atomic_ullong http_class[6]; /* by the status' first digit */
+    atomic_ullong inbound;       /* bytes of received messages that wait for a handler */
+};
+
+/* A loop with what lives on it. All but `loop` belongs to its thread. */
+struct tl_netloop {
+    struct tl_loop loop;
+    struct tl_net *net;
+    struct tl_conn *conns;
+    struct tl_h2 *flush; /* sessions with something to send */
+    uint8_t *scratch;    /* for reading, TL_SCRATCH bytes */
+};
+
+#define TL_SCRATCH 131072
+
+struct tl_net {
+    struct tl_net_options options;
+    struct tl_app app;
+    struct tl_netloop *loops;
+    unsigned n_loops;
+    atomic_uint next_loop;
+    struct tl_listener *listeners;
+    size_t n_listeners;
+    struct tl_pool *quick; /* calls that end by themselves */
+    struct tl_pool *slow;  /* calls that last as long as their client likes */
+    struct tl_h1 *h1;
+    struct tl_auth *auth;
+    struct tl_tls *tls;
+    struct tl_net_stats stats;
+    atomic_bool draining;
+};
+
+/* ---- listen.c --------------------------------------------------------------------------- */
+
+TL_MUST_USE int tl_listeners_open(struct tl_net *net, struct tl_fail *fail);
+/* Stop accepting, from any thread but the loops'; returns when no accept is under way. */
+void tl_listeners_stop(struct tl_net *net);
+void tl_listeners_free(struct tl_net *net);
+
+struct tl_listener {
+    uv_poll_t poll;
+    uv_timer_t pause; /* out of file descriptors: try again later */
+    struct tl_net *net;
+    struct tl_task task;
+    int fd;
+    bool tls;
+    bool open; /* its handles live */
+    char url[96];
+};
+
+/* ---- conn.c ----------------------------------------------------------------------------- */
+
+/* Serve a new socket on its loop's thread; takes over `fd`. */
+void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct sockaddr_storage *peer,
+                   socklen_t peer_n);
+/* Ask every connection of a loop to end (GOAWAY), or end it now. On the loop's thread. */
+void tl_conns_drain(struct tl_netloop *loop);
+void tl_conns_close(struct tl_netloop *loop);
+
+/* ---- http/1.1 (h1.c) -------------------------------------------------------------------- */
+
+TL_MUST_USE int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail);
+/* Hand over a connected socket, also when it fails. Any thread. */
+void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr *peer, socklen_t peer_n);
+/* Wake and end handlers that wait for news. */
+void tl_h1_drain(struct tl_h1 *h1);
+void tl_h1_free(struct tl_h1 *h1);
+
+#endif

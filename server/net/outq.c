@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/outq.h"
+
+#include <stdlib.h>
+
+#define BLOCK 16384
+
+struct tl_chunk *tl_chunk_new(size_t n)
+{
+    if (n > SIZE_MAX - sizeof(struct tl_chunk))
+        return NULL;
+    struct tl_chunk *const chunk = malloc(sizeof *chunk + n);
+    if (chunk)
+        *chunk = (struct tl_chunk){.refs = 1, .p = (uint8_t *)(chunk + 1), .n = n, .cap = n};
+    return chunk;
+}
+
+struct tl_chunk *tl_chunk_of(struct tl_buf *buf)
+{
+    struct tl_chunk *const chunk = malloc(sizeof *chunk);
+    if (chunk) {
+        *chunk = (struct tl_chunk){
+            .refs = 1, .p = buf->p, .n = buf->n, .cap = buf->cap, .owned = buf->p};
+        *buf = (struct tl_buf){0};
+    }
+    return chunk;
+}
+
+struct tl_chunk *tl_chunk_fixed(struct tl_bytes bytes)
+{
+    struct tl_chunk *const chunk = malloc(sizeof *chunk);
+    if (chunk)
+        *chunk = (struct tl_chunk){
+            .refs = 1, .p = (uint8_t *)(uintptr_t)bytes.p, .n = bytes.n, .cap = bytes.n};
+    return chunk;
+}
+
+void tl_chunk_put(struct tl_chunk *chunk)
+{
+    if (!chunk || --chunk->refs)
+        return;
+    free(chunk->owned);
+    free(chunk);
+}
+
+static struct tl_slice *slice_at(const struct tl_outq *q, size_t i)
+{
+    return &q->at[(q->first + i) & (q->cap - 1)];
+}
+
+void tl_outq_fini(struct tl_outq *q)
+{
+    for (size_t i = 0; i < q->count; i++)
+        tl_chunk_put(slice_at(q, i)->chunk);
+    tl_chunk_put(q->block);
+    free(q->at);
+    *q = (struct tl_outq){0};
+}
+
+static int make_room(struct tl_outq *q)
+{
+    if (q->count < q->cap)
+        return TL_OK;
+    const size_t cap = q->cap ? q->cap * 2 : 32;
+    struct tl_slice *const grown = malloc(cap * sizeof *grown);
+    if (!grown)
+        return TL_NOMEM;
+    for (size_t i = 0; i < q->count; i++)
+        grown[i] = *slice_at(q, i);
+    free(q->at);
+    q->at = grown;
+    q->cap = cap;
+    q->first = 0;
+    return TL_OK;
+}
+
+int tl_outq_slice(struct tl_outq *q, struct tl_chunk *chunk, size_t at, size_t n)
+{
+    const uint8_t *const p = chunk->p + at;
+    if (q->count) {
+        struct tl_slice *const last = slice_at(q, q->count - 1);
+        if (last->chunk == chunk && last->p + last->n == p) {
+            last->n += n;
+            q->bytes += n;
+            return TL_OK;
+        }
+    }
+    const int rc = make_room(q);
+    if (rc < 0)
+        return rc;
+    chunk->refs++;
+    *slice_at(q, q->count++) = (struct tl_slice){p, n, chunk};
+    q->bytes += n;
+    return TL_OK;
+}
+
+int tl_outq_copy(struct tl_outq *q, const void *p, size_t n)
+{
+    if (!q->block || q->block->cap - q->block->n < n) {
+        struct tl_chunk *const fresh = tl_chunk_new(n > BLOCK ? n : BLOCK);
+        if (!fresh)
+            return TL_NOMEM;
+        fresh->n = 0;
+        tl_chunk_put(q->block);
+        q->block = fresh;
+    }
+    struct tl_chunk *const block = q->block;
+    const size_t at = block->n;
+    memcpy(block->p + at, p, n);
+    const int rc = tl_outq_slice(q, block, at, n);
+    if (rc == TL_OK)
+        block->n += n;
+    return rc;
+}
+
+int tl_outq_peek(const struct tl_outq *q, struct iovec *out, int max)
+{
+    int n = 0;
+    for (; n < max && (size_t)n < q->count; n++) {
+        const struct tl_slice *const s = slice_at(q, (size_t)n);
+        out[n] = (struct iovec){(void *)(uintptr_t)s->p, s->n};
+    }
+    return n;
+}
+
+void tl_outq_drop(struct tl_outq *q, size_t n)
+{
+    q->bytes -= n;
+    while (n) {
+        struct tl_slice *const s = slice_at(q, 0);
+        if (n < s->n) {
+            s->p += n;
+            s->n -= n;
+            return;
+        }
+        n -= s->n;
+        tl_chunk_put(s->chunk);
+        q->first = (q->first + 1) & (q->cap - 1);
+        q->count--;
+    }
+    /* All written: begin the block again instead of making a new one. */
+    if (!q->count && q->block && q->block->refs == 1)
+        q->block->n = 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bytes on their way to a socket: a queue of slices, so that a payload of a megabyte goes from
+ * its producer to the kernel without being copied. Not thread-safe: belongs to a loop's thread.
+ */
+#ifndef TL_NET_OUTQ_H
+#define TL_NET_OUTQ_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+
+#include <sys/uio.h>
+
+/* A block of memory with owners. Its count is changed by one thread at a time. */
+struct tl_chunk {
+    struct tl_chunk *next;
+    unsigned refs;
+    bool latest; /* may be replaced by a newer one while it waits */
+    uint8_t *p;
+    size_t n;
+    size_t cap;
+    void *owned; /* freed with it; NULL: `p` lies behind this struct */
+};
+
+/* Room for `n` bytes, n of them used. NULL: out of memory. One reference. */
+struct tl_chunk *tl_chunk_new(size_t n);
+/* Take the buffer's memory (the buffer is empty then). NULL: out of memory. */
+struct tl_chunk *tl_chunk_of(struct tl_buf *buf);
+/* Bytes that outlive everything. NULL: out of memory. */
+struct tl_chunk *tl_chunk_fixed(struct tl_bytes bytes);
+void tl_chunk_put(struct tl_chunk *chunk);
+
+struct tl_slice {
+    const uint8_t *p;
+    size_t n;
+    struct tl_chunk *chunk; /* a reference */
+};
+
+struct tl_outq {
+    struct tl_slice *at; /* ring of `cap`, a power of two */
+    size_t cap;
+    size_t first;
+    size_t count;
+    size_t bytes;
+    struct tl_chunk *block; /* small pieces are copied here */
+};
+
+void tl_outq_fini(struct tl_outq *q);
+/* Append a copy. TL_NOMEM. */
+TL_MUST_USE int tl_outq_copy(struct tl_outq *q, const void *p, size_t n);
+/* Append a slice of the chunk, taking a reference of its own. TL_NOMEM. */
+TL_MUST_USE int tl_outq_slice(struct tl_outq *q, struct tl_chunk *chunk, size_t at, size_t n);
+/* The first slices as up to `max` vectors; returns how many. */
+int tl_outq_peek(const struct tl_outq *q, struct iovec *out, int max);
+/* The first `n` bytes are written. */
+void tl_outq_drop(struct tl_outq *q, size_t n);
+
+#endif

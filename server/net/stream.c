@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+void tl_h2_stream_task(struct tl_task *task);
+
+struct tl_stream *tl_stream_new(struct tl_netloop *loop, int32_t id)
+{
+    struct tl_stream *const stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    stream->task.run = tl_h2_stream_task;
+    atomic_init(&stream->refs, 1);
+    stream->net = loop->net;
+    stream->loop = loop;
+    stream->id = id;
+    stream->out_tail = &stream->out;
+    stream->in_tail = &stream->in;
+    tl_waiter_init(&stream->waiter);
+    return stream;
+}
+
+static void free_chunks(struct tl_chunk *chunk)
+{
+    while (chunk) {
+        struct tl_chunk *const next = chunk->next;
+        tl_chunk_put(chunk);
+        chunk = next;
+    }
+}
+
+void tl_message_free(struct tl_net *net, struct tl_message *message)
+{
+    if (!message)
+        return;
+    atomic_fetch_sub_explicit(&net->stats.inbound, message->held, memory_order_relaxed);
+    free(message);
+}
+
+void tl_stream_put(struct tl_stream *stream)
+{
+    if (atomic_fetch_sub(&stream->refs, 1) != 1)
+        return;
+    tl_fields_fini(&stream->request);
+    tl_fields_fini(&stream->head);
+    tl_fields_fini(&stream->trailers);
+    free_chunks(stream->ready);
+    free_chunks(stream->out);
+    tl_message_free(stream->net, stream->partial);
+    while (stream->in) {
+        struct tl_message *const next = stream->in->next;
+        tl_message_free(stream->net, stream->in);
+        stream->in = next;
+    }
+    tl_waiter_fini(&stream->waiter);
+    free(stream);
+}
+
+/* Let the loop look at the stream. Lock held. */
+static void touch_locked(struct tl_stream *stream)
+{
+    if (stream->dirty)
+        return;
+    stream->dirty = true;
+    tl_stream_get(stream);
+    tl_loop_post(&stream->loop->loop, &stream->task);
+}
+
+/* ---- worker side: out ------------------------------------------------------------------- */
+
+void tl_stream_head(struct tl_stream *stream, struct tl_fields *head)
+{
+    pthread_mutex_lock(&stream->waiter.lock);
+    if (!stream->has_head) {
+        stream->head = *head;
+        *head = (struct tl_fields){0};
+        stream->has_head = true;
+        touch_locked(stream);
+    }
+    pthread_mutex_unlock(&stream->waiter.lock);
+    tl_fields_fini(head);
+}
+
+/* Put the bytes of a `latest` chunk in the place of the last one that waits. */
+static bool replace_locked(struct tl_stream *stream, struct tl_chunk *chunk)
+{
+    struct tl_chunk *const last = stream->out_last;
+    if (!chunk->latest || !last || !last->latest || last->cap < chunk->n)
+        return false;
+    memcpy(last->p, chunk->p, chunk->n);
+    stream->out_bytes += chunk->n;
+    stream->out_bytes -= last->n;
+    last->n = chunk->n;
+    return true;
+}
+
+static void append_locked(struct tl_stream *stream, struct tl_chunk *chunk)
+{
+    while (chunk) {
+        struct tl_chunk *const next = chunk->next;
+        chunk->next = NULL;
+        *stream->out_tail = chunk;
+        stream->out_tail = &chunk->next;
+        stream->out_last = chunk;
+        stream->out_bytes += chunk->n;
+        chunk = next;
+    }
+}
+
+int tl_stream_write(struct tl_stream *stream, struct tl_chunk *chunk)
+{
+    int rc = TL_OK;
+    pthread_mutex_lock(&stream->waiter.lock);
+    if (replace_locked(stream, chunk)) {
+        tl_chunk_put(chunk);
+        chunk = NULL;
+    }
+    while (chunk && stream->out_bytes > TL_STREAM_OUT_MARK && !stream->waiter.closed)
+        tl_waiter_wait_until_locked(&stream->waiter, -1);
+    if (stream->waiter.closed || stream->ended) {
+        rc = TL_CANCELLED;
+        free_chunks(chunk);
+    } else if (chunk) {
+        append_locked(stream, chunk);
+        touch_locked(stream);
+    }
+    pthread_mutex_unlock(&stream->waiter.lock);
+    return rc;
+}
+
+void tl_stream_end(struct tl_stream *stream, struct tl_fields *trailers)
+{
+    pthread_mutex_lock(&stream->waiter.lock);
+    if (!stream->ended) {
+        stream->ended = true;
+        if (trailers) {
+            stream->trailers = *trailers;
+            *trailers = (struct tl_fields){0};
+        }
+        touch_locked(stream);
+    }
+    pthread_mutex_unlock(&stream->waiter.lock);
+    if (trailers)
+        tl_fields_fini(trailers);
+}
+
+static void end_locked(struct tl_stream *stream, struct tl_fields *head, struct tl_fields *trailers)
+{
+    stream->head = *head;
+    stream->trailers = *trailers;
+    *head = (struct tl_fields){0};
+    *trailers = (struct tl_fields){0};
+    stream->has_head = true;
+    stream->ended = true;
+    touch_locked(stream);
+}
+
+void tl_stream_finish(struct tl_stream *stream, struct tl_fields *head, struct tl_fields *trailers)
+{
+    pthread_mutex_lock(&stream->waiter.lock);
+    if (!stream->ended && !stream->has_head)
+        end_locked(stream, head, trailers);
+    pthread_mutex_unlock(&stream->waiter.lock);
+    tl_fields_fini(head);
+    tl_fields_fini(trailers);
+}
+
+void tl_stream_abort(struct tl_stream *stream, struct tl_fields *head, struct tl_fields *trailers)
+{
+    pthread_mutex_lock(&stream->waiter.lock);
+    if (!stream->submitted && !stream->ended) {
+        free_chunks(stream->out);
+        stream->out = NULL;
+        stream->out_tail = &stream->out;
+        stream->out_last = NULL;
+        stream->out_bytes = 0;
+        tl_fields_fini(&stream->head);
+        end_locked(stream, head, trailers);
+    } else if (stream->submitted && !stream->reset) {
+        stream->reset = NGHTTP2_CANCEL + 1;
+        stream->ended = true;
+        touch_locked(stream);
+    }
+    stream->waiter.closed = true;
+    pthread_cond_broadcast(&stream->waiter.cond);
+    pthread_mutex_unlock(&stream->waiter.lock);
+    tl_fields_fini(head);
+    tl_fields_fini(trailers);
+}
+
+void tl_stream_reset(struct tl_stream *stream, uint32_t code)
+{
+    pthread_mutex_lock(&stream->waiter.lock);
+    stream->reset = code + 1;
+    stream->ended = true;
+    touch_locked(stream);
+    pthread_mutex_unlock(&stream->waiter.lock);
+}
+
+/* ---- worker side: in -------------------------------------------------------------------- */
+
+static int take_locked(struct tl_stream *stream, struct tl_message **out)
+{
+    if (stream->waiter.closed)
+        return TL_CANCELLED;
+    struct tl_message *const message = stream->in;
+    if (message) {
+        stream->in = message->next;
+        if (!stream->in)
+            stream->in_tail = &stream->in;
+        const bool was_full = stream->in_bytes > TL_STREAM_IN_MARK;
+        stream->in_bytes -= message->n;
+        if (was_full && stream->in_bytes <= TL_STREAM_IN_MARK)
+            touch_locked(stream); /* the client may send again */
+        *out = message;
+        return TL_OK;
+    }
+    if (stream->in_error)
+        return stream->in_error;
+    return stream->in_ended ? TL_EOF : TL_AGAIN;
+}
+
+int tl_stream_read(struct tl_stream *stream, struct tl_message **out, int64_t timeout_ms)
+{
+    const int64_t until = timeout_ms < 0 ? -1 : tl_now_ms() + timeout_ms;
+    int rc;
+    pthread_mutex_lock(&stream->waiter.lock);
+    for (;;) {
+        rc = take_locked(stream, out);
+        if (rc != TL_AGAIN)
+            break;
+        if (stream->waiter.poked) {
+            stream->waiter.poked = false;
+            break;
+        }
+        if (!tl_waiter_wait_until_locked(&stream->waiter, until))
+            break;
+    }
+    pthread_mutex_unlock(&stream->waiter.lock);
+    return rc;
+}
+
+/* ---- loop side: in ---------------------------------------------------------------------- */
+
+static void stop_receiving(struct tl_stream *stream, int error)
+{
+    tl_message_free(stream->net, stream->partial);
+    stream->partial = NULL;
+    stream->framed = false;
+    pthread_mutex_lock(&stream->waiter.lock);
+    stream->in_error = error;
+    pthread_cond_broadcast(&stream->waiter.cond);
+    pthread_mutex_unlock(&stream->waiter.lock);
+}
+
+/* The 5 bytes in front of a message are complete. */
+static int begin_message(struct tl_stream *stream)
+{
+    struct tl_net *const net = stream->net;
+    const uint8_t *const head = stream->prefix;
+    const size_t n = (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
+    if (head[0] > 1)
+        return TL_BAD;
+    if (n > net->options.max_message)
+        return TL_LIMIT;
+    const size_t held = sizeof(struct tl_message) + n;
+    if (atomic_fetch_add(&net->stats.inbound, held) + held > net->options.max_inbound) {
+        atomic_fetch_sub(&net->stats.inbound, held);
+        return TL_NOMEM;
+    }
+    stream->partial = malloc(held);
+    if (!stream->partial) {
+        atomic_fetch_sub(&net->stats.inbound, held);
+        return TL_NOMEM;
+    }
+    *stream->partial = (struct tl_message){.n = n, .held = held, .compressed = head[0] == 1};
+    stream->partial_n = 0;
+    return TL_OK;
+}
+
+static void finish_message(struct tl_stream *stream)
+{
+    struct tl_message *const message = stream->partial;
+    stream->partial = NULL;
+    stream->prefix_n = 0;
+    pthread_mutex_lock(&stream->waiter.lock);
+    *stream->in_tail = message;
+    stream->in_tail = &message->next;
+    stream->in_bytes += message->n;
+    pthread_cond_broadcast(&stream->waiter.cond);
+    pthread_mutex_unlock(&stream->waiter.lock);
+    tl_grpc_received(stream);
+}
+
+static size_t copy_some(uint8_t *to, size_t have, size_t want, const uint8_t *p, size_t n)
+{
+    const size_t take = n < want - have ? n : want - have;
+    memcpy(to + have, p, take);
+    return take;
+}
+
+static int deframe(struct tl_stream *stream, const uint8_t *p, size_t n)
+{
+    while (n) {
+        size_t took;
+        if (!stream->partial) {
+            took = copy_some(stream->prefix, stream->prefix_n, sizeof stream->prefix, p, n);
+            stream->prefix_n += (unsigned)took;
+            if (stream->prefix_n == sizeof stream->prefix) {
+                const int rc = begin_message(stream);
+                if (rc < 0)
+                    return rc;
+            }
+        } else {
+            took = copy_some(stream->partial->p, stream->partial_n, stream->partial->n, p, n);
+            stream->partial_n += took;
+        }
+        p += took;
+        n -= took;
+        if (stream->partial && stream->partial_n == stream->partial->n)
+            finish_message(stream);
+    }
+    return TL_OK;
+}
+
+ssize_t tl_stream_receive(struct tl_stream *stream, const uint8_t *p, size_t n)
+{
+    if (!stream->framed)
+        return (ssize_t)n;
+    const int rc = deframe(stream, p, n);
+    if (rc < 0) {
+        stop_receiving(stream, rc);
+        tl_grpc_received(stream);
+        return (ssize_t)n;
+    }
+    pthread_mutex_lock(&stream->waiter.lock);
+    const bool full = stream->in_bytes > TL_STREAM_IN_MARK;
+    pthread_mutex_unlock(&stream->waiter.lock);
+    if (!full)
+        return (ssize_t)n;
+    stream->owed += n;
+    return 0;
+}
+
+void tl_stream_receive_end(struct tl_stream *stream)
+{
+    const bool broken = stream->framed && (stream->partial || stream->prefix_n);
+    stream->half_closed = true;
+    pthread_mutex_lock(&stream->waiter.lock);
+    stream->in_ended = true;
+    if (broken && !stream->in_error)
+        stream->in_error = TL_BAD; /* it ends inside of a message */
+    pthread_cond_broadcast(&stream->waiter.cond);
+    pthread_mutex_unlock(&stream->waiter.lock);
+    if (stream->method)
+        tl_grpc_received(stream);
+}
+
+/* ---- loop side: out --------------------------------------------------------------------- */
+
+bool tl_stream_collect(struct tl_stream *stream)
+{
+    pthread_mutex_lock(&stream->waiter.lock);
+    if (stream->out) {
+        struct tl_chunk **tail = &stream->ready;
+        while (*tail)
+            tail = &(*tail)->next;
+        *tail = stream->out;
+        stream->ready_bytes = stream->out_bytes;
+        stream->out = NULL;
+        stream->out_tail = &stream->out;
+        stream->out_last = NULL;
+    }
+    const bool ended = stream->ended;
+    pthread_mutex_unlock(&stream->waiter.lock);
+    return ended;
+}
+
+int tl_stream_emit(struct tl_stream *stream, struct tl_outq *q, size_t n)
+{
+    int rc = TL_OK;
+    size_t done = 0;
+    while (done < n) {
+        struct tl_chunk *const chunk = stream->ready;
+        const size_t left = chunk->n - stream->ready_at;
+        const size_t take = left < n - done ? left : n - done;
+        if (take && (rc = tl_outq_slice(q, chunk, stream->ready_at, take)) < 0)
+            break;
+        done += take;
+        stream->ready_at += take;
+        if (stream->ready_at == chunk->n) {
+            stream->ready = chunk->next;
+            stream->ready_at = 0;
+            tl_chunk_put(chunk);
+        }
+    }
+    stream->ready_bytes -= done;
+    pthread_mutex_lock(&stream->waiter.lock);
+    const bool was_full = stream->out_bytes > TL_STREAM_OUT_MARK;
+    stream->out_bytes -= done;
+    if (was_full && stream->out_bytes <= TL_STREAM_OUT_MARK)
+        pthread_cond_broadcast(&stream->waiter.cond);
+    pthread_mutex_unlock(&stream->waiter.lock);
+    return rc;
+}
+
+/* ---- loop side: end --------------------------------------------------------------------- */
+
+static void on_deadline_closed(uv_handle_t *handle)
+{
+    tl_stream_put(handle->data);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+    tl_grpc_timed_out(timer->data);
+}
+
+void tl_stream_deadline(struct tl_stream *stream, uint64_t ms)
+{
+    uv_timer_init(&stream->loop->loop.uv, &stream->deadline);
+    stream->deadline.data = tl_stream_get(stream);
+    stream->has_deadline = true;
+    uv_update_time(&stream->loop->loop.uv);
+    uv_timer_start(&stream->deadline, on_deadline, ms, 0);
+}
+
+void tl_stream_detach(struct tl_stream *stream)
+{
+    if (stream->has_deadline)
+        uv_close((uv_handle_t *)&stream->deadline, on_deadline_closed);
+    stream->has_deadline = false;
+    stream->h2 = NULL;
+    *stream->link = stream->next;
+    if (stream->next)
+        stream->next->link = stream->link;
+    tl_waiter_close(&stream->waiter);
+    tl_stream_put(stream);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* TLS: one server context, ALPN, and the certificate made on first start. */
+#ifndef TL_NET_TLS_H
+#define TL_NET_TLS_H
+
+#include "base/err.h"
+
+#include <openssl/ssl.h>
+
+struct tl_tls;
+
+/* Load a PEM chain and key. Errors: TL_BAD, TL_IO, with what to do. */
+TL_MUST_USE int tl_tls_new(struct tl_tls **out, const char *cert, const char *key,
+                           struct tl_fail *fail);
+void tl_tls_free(struct tl_tls *tls);
+
+/* SHA-256 of the certificate as "AB:CD:…". */
+const char *tl_tls_fingerprint(const struct tl_tls *tls);
+
+/* A server session over a connected, non-blocking socket. NULL: out of memory. Thread-safe. */
+SSL *tl_tls_accept(struct tl_tls *tls, int fd);
+/* The handshake chose HTTP/2. */
+bool tl_tls_is_h2(const SSL *ssl);
+
+/*
+ * Make a P-256 key and a self-signed certificate for localhost, 127.0.0.1 and ::1, unless both
+ * files exist. The key is readable by its owner alone. Returns 1 if made, 0 if there. TL_IO.
+ */
+TL_MUST_USE int tl_tls_make_certificate(const char *cert, const char *key, struct tl_fail *fail);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* tracelake.v1.Catalog. */
+#include "rpc/convert.h"
+#include "rpc/rpcint.h"
+
+#include <string.h>
+
+static int no_trace(struct tl_call *call, int rc, const char *trace)
+{
+    struct tl_fail *const fail = tl_call_fail(call);
+    return fail->text[0] ? rc
+                         : tl_fail_set(fail, rc, "trace \"%.63s\": %s", trace, tl_err_name(rc));
+}
+
+static int run_list(struct tl_call *call, const void *message)
+{
+    struct tl_trace_list list = {0};
+    Tracelake__V1__ListTracesReply reply;
+    int rc = tl_lake_traces(tl_call_rpc(call)->lake, &list);
+    if (rc < 0)
+        return rc;
+    rc = tl_traces_pb(&list, &reply);
+    if (rc == TL_OK) {
+        rc = tl_call_send(call, &reply.base);
+        tl_traces_pb_free(&reply);
+    }
+    tl_trace_list_free(&list);
+    return rc;
+}
+
+static int send_trace(struct tl_call *call, const char *trace)
+{
+    struct tl_trace_list list = {0};
+    Tracelake__V1__ListTracesReply reply;
+    int rc = tl_lake_trace(tl_call_rpc(call)->lake, trace, &list);
+    if (rc < 0)
+        return no_trace(call, rc, trace);
+    rc = tl_traces_pb(&list, &reply);
+    if (rc == TL_OK) {
+        rc = reply.n_traces ? tl_call_send(call, &reply.traces[0]->base) : TL_NOTFOUND;
+        tl_traces_pb_free(&reply);
+    }
+    tl_trace_list_free(&list);
+    return rc;
+}
+
+static int run_get(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__GetTraceRequest *const request = message;
+    return send_trace(call, request->trace);
+}
+
+/* ---- watching --------------------------------------------------------------------------- */
+
+/* Send the state if it is not the one sent last. */
+static int send_state(struct tl_call *call, const char *trace, uint64_t *sent, bool *first)
+{
+    struct tl_lake *const lake = tl_call_rpc(call)->lake;
+    struct tl_trace_list list = {0};
+    Tracelake__V1__ListTracesReply reply;
+    int rc = *trace ? tl_lake_trace(lake, trace, &list) : tl_lake_traces(lake, &list);
+    if (rc < 0)
+        return no_trace(call, rc, trace);
+    const uint64_t revision = *trace && list.n ? list.rows[0].revision : list.revision;
+    if (*first || revision != *sent) {
+        *first = false;
+        *sent = revision;
+        rc = tl_traces_pb(&list, &reply);
+        if (rc == TL_OK) {
+            rc = tl_call_send(call, &reply.base);
+            tl_traces_pb_free(&reply);
+        }
+    }
+    tl_trace_list_free(&list);
+    return rc;
+}
+
+static int run_watch(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__WatchTracesRequest *const request = message;
+    struct tl_rpc *const rpc = tl_call_rpc(call);
+    struct tl_hub_seat seat;
+    uint64_t sent = 0;
+    bool first = true;
+    int rc;
+    tl_hub_join(&rpc->hub, &seat, tl_call_waiter(call));
+    do {
+        const int64_t now = tl_now_ms();
+        rc = send_state(call, request->trace, &sent, &first);
+        if (rc == TL_OK && tl_call_draining(call))
+            rc = tl_call_stop(call);
+        if (rc == TL_OK)
+            rc = tl_wait_change(tl_call_waiter(call), now, -1);
+    } while (rc == TL_OK);
+    tl_hub_leave(&rpc->hub, &seat);
+    return rc;
+}
+
+/* ---- changing --------------------------------------------------------------------------- */
+
+static int run_delete(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__DeleteTraceRequest *const request = message;
+    const int rc = tl_lake_delete(tl_call_rpc(call)->lake, request->trace, tl_call_fail(call));
+    if (rc < 0)
+        return no_trace(call, rc, request->trace);
+    const Tracelake__V1__DeleteTraceReply reply = TRACELAKE__V1__DELETE_TRACE_REPLY__INIT;
+    return tl_call_send(call, &reply.base);
+}
+
+static int add_label(struct tl_buf *out, const char *key, const char *value, struct tl_fail *fail)
+{
+    if (!*key || strpbrk(key, "=\n") || strchr(value, '\n'))
+        return tl_fail_set(fail, TL_USAGE, "a label is key=value on one line, and has a key");
+    return tl_buf_printf(out, "%s=%s\n", key, value);
+}
+
+static int run_set_labels(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__SetLabelsRequest *const request = message;
+    struct tl_buf text = {0};
+    int rc = TL_OK;
+    for (size_t i = 0; i < request->n_labels && rc == TL_OK; i++)
+        rc = add_label(&text, request->labels[i]->key, request->labels[i]->value,
+                       tl_call_fail(call));
+    if (rc == TL_OK)
+        rc = tl_buf_add(&text, "", 1);
+    if (rc == TL_OK)
+        rc = tl_lake_set_labels(tl_call_rpc(call)->lake, request->trace, (char *)text.p,
+                                tl_call_fail(call));
+    tl_buf_fini(&text);
+    return rc < 0 ? no_trace(call, rc, request->trace) : send_trace(call, request->trace);
+}
+
+static int run_redecode(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__RedecodeRequest *const request = message;
+    const int rc = tl_lake_redecode(tl_call_rpc(call)->lake, request->trace,
+                                    *request->setup ? request->setup : NULL, tl_call_fail(call));
+    return rc < 0 ? no_trace(call, rc, request->trace) : send_trace(call, request->trace);
+}
+
+static int run_verify(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__VerifyRequest *const request = message;
+    Tracelake__V1__VerifyReply reply = TRACELAKE__V1__VERIFY_REPLY__INIT;
+    struct tl_buf report = {0};
+    if (request->repair && !tl_call_may(call, TL_ROLE_ADMIN))
+        return tl_fail_set(tl_call_fail(call), TL_DENIED, "to repair needs the role admin");
+    int rc = tl_lake_verify(tl_call_rpc(call)->lake, request->trace, request->repair, &report,
+                            tl_call_fail(call));
+    if (rc >= 0) {
+        reply.findings = (uint32_t)rc;
+        rc = tl_buf_add(&report, "", 1);
+    } else {
+        rc = no_trace(call, rc, request->trace);
+    }
+    if (rc == TL_OK) {
+        reply.report = (char *)report.p;
+        rc = tl_call_send(call, &reply.base);
+    }
+    tl_buf_fini(&report);
+    return rc;
+}
+
+const struct tl_method tl_catalog_methods[] = {
+    {"/tracelake.v1.Catalog/ListTraces", &tracelake__v1__list_traces_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, run_list},
+    {"/tracelake.v1.Catalog/GetTrace", &tracelake__v1__get_trace_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, run_get},
+    {"/tracelake.v1.Catalog/WatchTraces", &tracelake__v1__watch_traces_request__descriptor,
+     TL_SERVER_STREAM, TL_ROLE_READ, run_watch},
+    {"/tracelake.v1.Catalog/DeleteTrace", &tracelake__v1__delete_trace_request__descriptor,
+     TL_UNARY, TL_ROLE_ADMIN, run_delete},
+    {"/tracelake.v1.Catalog/SetLabels", &tracelake__v1__set_labels_request__descriptor, TL_UNARY,
+     TL_ROLE_PUSH, run_set_labels},
+    {"/tracelake.v1.Catalog/Redecode", &tracelake__v1__redecode_request__descriptor, TL_UNARY,
+     TL_ROLE_PUSH, run_redecode},
+    {"/tracelake.v1.Catalog/Verify", &tracelake__v1__verify_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, run_verify},
+    {NULL, NULL, 0, 0, NULL},
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of the lake as messages. Messages borrow the rows' strings. */
+#ifndef TL_RPC_CONVERT_H
+#define TL_RPC_CONVERT_H
+
+#include "lake.h"
+
+#include "tracelake/v1/catalog.pb-c.h"
+
+/* Free by tl_traces_pb_free() before the list. TL_NOMEM. */
+TL_MUST_USE int tl_traces_pb(const struct tl_trace_list *list, Tracelake__V1__ListTracesReply *out);
+void tl_traces_pb_free(Tracelake__V1__ListTracesReply *reply);
+
+/*
+ * Take labels ("key=value\n"…) apart: calls `each` for every one, with texts that last for the
+ * call. A result < 0 stops and is returned.
+ */
+TL_MUST_USE int tl_labels_each(const char *labels,
+                               int (*each)(void *context, const char *key, const char *value),
+                               void *context);
+
+/* Replace in place every byte that is not part of well-formed UTF-8 by '?'. */
+void tl_utf8_clean(char *text);
+
+#endif

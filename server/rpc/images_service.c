@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* tracelake.v1.Images. */
+#include "rpc/rpcint.h"
+
+#include "tracelake/v1/images.pb-c.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_IMAGE    (256u << 20)
+#define MAX_TOGETHER (1024ull << 20) /* images that are being sent at the same time */
+
+static void fill(const struct tl_image_row *row, Tracelake__V1__Image *out)
+{
+    out->sha256 = (char *)(uintptr_t)row->hash;
+    out->name = (char *)(uintptr_t)row->name;
+    out->build_id = (char *)(uintptr_t)row->build_id;
+    out->size = row->size;
+}
+
+static int send_row(struct tl_call *call, const struct tl_image_row *row)
+{
+    Tracelake__V1__Image reply = TRACELAKE__V1__IMAGE__INIT;
+    fill(row, &reply);
+    return tl_call_send(call, &reply.base);
+}
+
+/* Content that is there need not be sent. TL_NOTFOUND: it must. */
+static int send_stored(struct tl_call *call, const char *hash)
+{
+    struct tl_lake *const lake = tl_call_rpc(call)->lake;
+    struct tl_image_row *rows = NULL;
+    size_t n = 0;
+    if (!*hash || !tl_lake_has_image(lake, hash))
+        return TL_NOTFOUND;
+    int rc = tl_lake_images(lake, &rows, &n);
+    if (rc < 0)
+        return rc;
+    rc = TL_NOTFOUND;
+    for (size_t i = 0; i < n && rc == TL_NOTFOUND; i++)
+        if (!strcmp(rows[i].hash, hash))
+            rc = send_row(call, &rows[i]);
+    free(rows);
+    return rc;
+}
+
+struct upload {
+    struct tl_buf content;
+    char name[128];
+    char hash[72];
+    size_t counted;
+};
+
+static int take(struct tl_call *call, struct upload *u, const Tracelake__V1__PutImageRequest *r)
+{
+    struct tl_rpc *const rpc = tl_call_rpc(call);
+    struct tl_fail *const fail = tl_call_fail(call);
+    const size_t n = r->data.len;
+    if (n > MAX_IMAGE - u->content.n)
+        return tl_fail_set(fail, TL_LIMIT, "an image is larger than %u MiB", MAX_IMAGE >> 20);
+    u->counted += n;
+    if (atomic_fetch_add(&rpc->image_bytes, n) + n > MAX_TOGETHER)
+        return tl_fail_set(fail, TL_NOMEM, "too many images are being sent; retry later");
+    return tl_buf_add(&u->content, r->data.data, n);
+}
+
+static int begin(struct tl_call *call, struct upload *u, const Tracelake__V1__PutImageRequest *r)
+{
+    struct tl_fail *const fail = tl_call_fail(call);
+    if (strlen(r->name) >= sizeof u->name)
+        return tl_fail_set(fail, TL_USAGE, "an image's name has at most %zu bytes",
+                           sizeof u->name - 1);
+    if (*r->sha256 && (strlen(r->sha256) != 71 || strncmp(r->sha256, "sha256:", 7) ||
+                       strspn(r->sha256 + 7, "0123456789abcdef") != 64))
+        return tl_fail_set(fail, TL_USAGE, "sha256 is \"sha256:\" and 64 hex digits");
+    strcpy(u->name, r->name);
+    strcpy(u->hash, r->sha256);
+    return TL_OK;
+}
+
+/* Returns TL_EOF when the client has sent all, TL_OK when the answer is given already. */
+static int receive(struct tl_call *call, struct upload *u)
+{
+    for (bool first = true;;) {
+        ProtobufCMessage *message;
+        int rc = tl_call_recv(call, &message, -1);
+        if (rc == TL_AGAIN && tl_call_draining(call))
+            return tl_call_stop(call);
+        if (rc == TL_AGAIN)
+            continue;
+        if (rc < 0)
+            return rc;
+        const Tracelake__V1__PutImageRequest *const r = (Tracelake__V1__PutImageRequest *)message;
+        if (first) {
+            first = false;
+            rc = begin(call, u, r);
+            if (rc == TL_OK && send_stored(call, u->hash) == TL_OK) {
+                tl_call_free_request(message);
+                return TL_OK;
+            }
+        }
+        if (rc == TL_OK)
+            rc = take(call, u, r);
+        tl_call_free_request(message);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+static int store(struct tl_call *call, const struct upload *u)
+{
+    struct tl_image_row row = {0};
+    const struct tl_bytes content = {u->content.p, u->content.n};
+    if (!content.n)
+        return tl_fail_set(tl_call_fail(call), TL_USAGE, "the image is empty");
+    const int rc =
+        tl_lake_put_image(tl_call_rpc(call)->lake, u->name, content, &row, tl_call_fail(call));
+    if (rc < 0)
+        return rc;
+    if (*u->hash && strcmp(u->hash, row.hash))
+        return tl_fail_set(tl_call_fail(call), TL_BAD, "the content is %s, not %s", row.hash,
+                           u->hash);
+    return send_row(call, &row);
+}
+
+static int run_put(struct tl_call *call, const void *none)
+{
+    struct upload u = {0};
+    int rc = receive(call, &u);
+    if (rc == TL_EOF)
+        rc = store(call, &u);
+    tl_buf_fini(&u.content);
+    atomic_fetch_sub(&tl_call_rpc(call)->image_bytes, u.counted);
+    return rc;
+}
+
+static int run_list(struct tl_call *call, const void *message)
+{
+    Tracelake__V1__ListImagesReply reply = TRACELAKE__V1__LIST_IMAGES_REPLY__INIT;
+    struct tl_image_row *rows = NULL;
+    size_t n = 0;
+    int rc = tl_lake_images(tl_call_rpc(call)->lake, &rows, &n);
+    if (rc < 0)
+        return rc;
+    Tracelake__V1__Image *const images = calloc(n + 1, sizeof *images);
+    reply.images = calloc(n + 1, sizeof *reply.images);
+    rc = images && reply.images ? TL_OK : TL_NOMEM;
+    for (; rc == TL_OK && reply.n_images < n; reply.n_images++) {
+        tracelake__v1__image__init(&images[reply.n_images]);
+        fill(&rows[reply.n_images], &images[reply.n_images]);
+        reply.images[reply.n_images] = &images[reply.n_images];
+    }
+    if (rc == TL_OK)
+        rc = tl_call_send(call, &reply.base);
+    free(reply.images);
+    free(images);
+    free(rows);
+    return rc;
+}
+
+static int run_bind(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__BindImageRequest *const r = message;
+    const int rc =
+        tl_lake_bind_image(tl_call_rpc(call)->lake, r->trace, r->sha256, r->address, r->offset,
+                           r->length ? r->length : UINT64_MAX, r->space, tl_call_fail(call));
+    if (rc < 0)
+        return rc;
+    const Tracelake__V1__BindImageReply reply = TRACELAKE__V1__BIND_IMAGE_REPLY__INIT;
+    return tl_call_send(call, &reply.base);
+}
+
+const struct tl_method tl_images_methods[] = {
+    {"/tracelake.v1.Images/PutImage", &tracelake__v1__put_image_request__descriptor,
+     TL_CLIENT_STREAM, TL_ROLE_PUSH, run_put},
+    {"/tracelake.v1.Images/ListImages", &tracelake__v1__list_images_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, run_list},
+    {"/tracelake.v1.Images/BindImage", &tracelake__v1__bind_image_request__descriptor, TL_UNARY,
+     TL_ROLE_PUSH, run_bind},
+    {NULL, NULL, 0, 0, NULL},
+};

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tracelake.v1.Ingest. A push has a worker thread of its own. It takes a chunk only when the
+ * spool has taken the one before, so a disk that is slower than the rig closes the rig's window
+ * and nothing piles up here.
+ */
+#include "base/crc32c.h"
+#include "rpc/rpcint.h"
+
+#include "tracelake/v1/ingest.pb-c.h"
+
+#include <stdio.h>
+
+struct push {
+    struct tl_call *call;
+    struct tl_rpc *rpc;
+    struct tl_ingest *ingest;
+    char trace[64];
+    atomic_ullong durable; /* as the spool told last */
+    uint64_t acked;        /* as we told last */
+    uint64_t next;         /* offset behind the last appended byte */
+    bool finished;
+};
+
+/* From the spool's thread. */
+static void on_durable(void *context, uint64_t offset)
+{
+    struct push *const push = context;
+    atomic_store(&push->durable, offset);
+    tl_call_poke(push->call);
+}
+
+static int send_ack(struct push *push, uint64_t durable)
+{
+    Tracelake__V1__Ack ack = TRACELAKE__V1__ACK__INIT;
+    Tracelake__V1__PushReply reply = TRACELAKE__V1__PUSH_REPLY__INIT;
+    if (durable <= push->acked)
+        return TL_OK;
+    push->acked = durable;
+    ack.durable = durable;
+    reply.step_case = TRACELAKE__V1__PUSH_REPLY__STEP_ACK;
+    reply.ack = &ack;
+    return tl_call_send_latest(push->call, &reply.base);
+}
+
+static int step_open(struct push *push, const Tracelake__V1__Open *open)
+{
+    struct tl_fail *const fail = tl_call_fail(push->call);
+    const struct tl_ingest_request request = {
+        .rig = open->rig, .trace = open->trace, .setup = open->setup, .resume = open->resume};
+    uint64_t durable = 0;
+    if (push->ingest)
+        return tl_fail_set(fail, TL_USAGE, "a push has one `open`, this is the second");
+    if (!tl_name_ok(open->rig))
+        return tl_fail_set(fail, TL_USAGE, "rig: 1 to 63 of A-Z a-z 0-9 . _ -");
+    if (*open->trace && !tl_name_ok(open->trace))
+        return tl_fail_set(fail, TL_USAGE, "trace: 1 to 63 of A-Z a-z 0-9 . _ -, or nothing");
+    int rc = tl_ingest_open(push->rpc->lake, &request, on_durable, push, &push->ingest, push->trace,
+                            &durable, fail);
+    if (rc < 0)
+        return rc;
+    push->acked = durable;
+    push->next = durable;
+    Tracelake__V1__Opened opened = TRACELAKE__V1__OPENED__INIT;
+    Tracelake__V1__PushReply reply = TRACELAKE__V1__PUSH_REPLY__INIT;
+    opened.trace = push->trace;
+    opened.durable = durable;
+    reply.step_case = TRACELAKE__V1__PUSH_REPLY__STEP_OPENED;
+    reply.opened = &opened;
+    return tl_call_send(push->call, &reply.base);
+}
+
+static int step_chunk(struct push *push, const Tracelake__V1__Chunk *chunk)
+{
+    struct tl_fail *const fail = tl_call_fail(push->call);
+    const struct tl_bytes bytes = {chunk->data.data, chunk->data.len};
+    const uint32_t crc = tl_crc32c(0, bytes.p, bytes.n);
+    if (crc != chunk->crc32c)
+        return tl_fail_at(fail, TL_BAD, chunk->offset,
+                          "a chunk of %zu bytes has CRC32C %08x but says %08x; it was damaged on "
+                          "its way, resume from the durable offset",
+                          bytes.n, crc, chunk->crc32c);
+    if (bytes.n > UINT64_MAX - chunk->offset)
+        return tl_fail_at(fail, TL_USAGE, chunk->offset, "a chunk ends behind 2^64");
+    const int rc = tl_ingest_append(push->ingest, chunk->offset, bytes, fail);
+    if (rc == TL_OK && chunk->offset + bytes.n > push->next)
+        push->next = chunk->offset + bytes.n;
+    return rc;
+}
+
+static int step_finish(struct push *push, const Tracelake__V1__Finish *finish)
+{
+    struct tl_fail *const fail = tl_call_fail(push->call);
+    uint64_t durable = 0;
+    if (finish->length != push->next)
+        return tl_fail_at(fail, TL_BAD, push->next,
+                          "the capture shall be %llu bytes long, but ends here; push the rest",
+                          (unsigned long long)finish->length);
+    const int rc = tl_ingest_finish(push->ingest, &durable, fail);
+    if (rc < 0)
+        return rc;
+    push->finished = true;
+    Tracelake__V1__Finished finished = TRACELAKE__V1__FINISHED__INIT;
+    Tracelake__V1__PushReply reply = TRACELAKE__V1__PUSH_REPLY__INIT;
+    finished.durable = durable;
+    reply.step_case = TRACELAKE__V1__PUSH_REPLY__STEP_FINISHED;
+    reply.finished = &finished;
+    return tl_call_send(push->call, &reply.base);
+}
+
+static int take_step(struct push *push, const Tracelake__V1__PushRequest *request)
+{
+    struct tl_fail *const fail = tl_call_fail(push->call);
+    if (push->finished)
+        return tl_fail_set(fail, TL_USAGE, "nothing may follow `finish`");
+    if (request->step_case == TRACELAKE__V1__PUSH_REQUEST__STEP_OPEN)
+        return step_open(push, request->open);
+    if (!push->ingest)
+        return tl_fail_set(fail, TL_USAGE, "the first request of a push is `open`");
+    if (request->step_case == TRACELAKE__V1__PUSH_REQUEST__STEP_CHUNK)
+        return step_chunk(push, request->chunk);
+    if (request->step_case == TRACELAKE__V1__PUSH_REQUEST__STEP_FINISH)
+        return step_finish(push, request->finish);
+    return tl_fail_set(fail, TL_USAGE, "a request with none of open, chunk, finish");
+}
+
+static int push_loop(struct push *push)
+{
+    for (;;) {
+        ProtobufCMessage *request;
+        int rc = tl_call_recv(push->call, &request, -1);
+        if (rc == TL_EOF)
+            return TL_OK;
+        if (rc == TL_AGAIN && tl_call_draining(push->call))
+            return tl_call_stop(push->call);
+        if (rc < 0 && rc != TL_AGAIN)
+            return rc;
+        if (request) {
+            rc = take_step(push, (Tracelake__V1__PushRequest *)request);
+            tl_call_free_request(request);
+            if (rc < 0)
+                return rc;
+        }
+        if (push->ingest && !push->finished) {
+            rc = send_ack(push, atomic_load(&push->durable));
+            if (rc < 0)
+                return rc;
+        }
+    }
+}
+
+static int run_push(struct tl_call *call, const void *none)
+{
+    struct push push = {.call = call, .rpc = tl_call_rpc(call)};
+    int rc = push_loop(&push);
+    if (!push.ingest)
+        return rc;
+    tl_ingest_close(push.ingest); /* what was appended is durable now, however the call ended */
+    uint64_t durable;
+    bool complete;
+    if (!push.finished && rc != TL_CANCELLED &&
+        tl_lake_offset(push.rpc->lake, push.trace, &durable, &complete) == TL_OK) {
+        const int sent = send_ack(&push, durable);
+        if (rc == TL_OK)
+            rc = sent;
+    }
+    return rc;
+}
+
+static int run_get_offset(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__GetOffsetRequest *const request = message;
+    Tracelake__V1__GetOffsetReply reply = TRACELAKE__V1__GET_OFFSET_REPLY__INIT;
+    bool complete = false;
+    const int rc =
+        tl_lake_offset(tl_call_rpc(call)->lake, request->trace, &reply.durable, &complete);
+    if (rc < 0)
+        return tl_fail_set(tl_call_fail(call), rc, "trace \"%.63s\": %s", request->trace,
+                           tl_err_name(rc));
+    reply.complete = complete;
+    return tl_call_send(call, &reply.base);
+}
+
+const struct tl_method tl_ingest_methods[] = {
+    {"/tracelake.v1.Ingest/Push", &tracelake__v1__push_request__descriptor, TL_BIDI, TL_ROLE_PUSH,
+     run_push},
+    {"/tracelake.v1.Ingest/GetOffset", &tracelake__v1__get_offset_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, run_get_offset},
+    {NULL, NULL, 0, 0, NULL},
+};

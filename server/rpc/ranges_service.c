@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/* tracelake.v1.Ranges. */
+#include "rpc/rpcint.h"
+
+#include "tracelake/v1/ranges.pb-c.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DATA_FIELD 3 /* FetchReply.data */
+
+static uint64_t or_end(uint64_t to)
+{
+    return to ? to : UINT64_MAX;
+}
+
+/* Say which trace and stream where the lake did not. */
+static int explain(struct tl_call *call, int rc, const char *trace, const char *stream)
+{
+    struct tl_fail *const fail = tl_call_fail(call);
+    if (rc >= 0 || fail->text[0])
+        return rc;
+    return tl_fail_set(fail, rc, "%.63s/%.31s: %s", trace, stream, tl_err_name(rc));
+}
+
+/* ---- Fetch ------------------------------------------------------------------------------ */
+
+/* Send all of a range; the first reply says what it is. */
+static int send_range(struct tl_call *call, const struct tl_range_request *request)
+{
+    struct tl_fail *const fail = tl_call_fail(call);
+    Tracelake__V1__FetchReply reply = TRACELAKE__V1__FETCH_REPLY__INIT;
+    struct tl_range *range = NULL;
+    bool first = true;
+    int rc = tl_range_open(tl_call_rpc(call)->lake, request, &range, fail);
+    if (rc < 0)
+        return explain(call, rc, request->trace, request->stream);
+    tl_range_extent(range, &reply.first, &reply.count);
+    while (rc == TL_OK) {
+        struct tl_buf piece = {0};
+        rc = tl_range_next(range, &piece, fail);
+        if (rc == TL_OK || (rc == TL_EOF && (piece.n || first))) {
+            const int sent = tl_call_send_data(call, &reply.base, DATA_FIELD, &piece);
+            if (sent < 0)
+                rc = sent;
+            first = false;
+            reply.first = 0;
+            reply.count = 0;
+        }
+        tl_buf_fini(&piece);
+    }
+    tl_range_close(range);
+    return rc == TL_EOF ? TL_OK : rc;
+}
+
+static int check_enums(struct tl_call *call, unsigned unit, unsigned format)
+{
+    if (unit > TL_UNIT_BYTE)
+        return tl_fail_set(tl_call_fail(call), TL_USAGE, "unit %u is not known", unit);
+    if (format > TL_FORMAT_JSON)
+        return tl_fail_set(tl_call_fail(call), TL_USAGE, "format %u is not known", format);
+    return TL_OK;
+}
+
+static int run_fetch(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__FetchRequest *const r = message;
+    const struct tl_range_request request = {
+        .trace = r->trace,
+        .stream = r->stream,
+        .unit = (enum tl_range_unit)r->unit, /* numbered alike */
+        .from = r->from,
+        .to = or_end(r->to),
+        .format = (enum tl_range_format)r->format,
+    };
+    const int rc = check_enums(call, (unsigned)r->unit, (unsigned)r->format);
+    return rc < 0 ? rc : send_range(call, &request);
+}
+
+/* ---- Follow ----------------------------------------------------------------------------- */
+
+struct follow {
+    struct tl_call *call;
+    const Tracelake__V1__FollowRequest *request;
+    uint64_t at; /* next instruction to send */
+    bool begun;
+};
+
+static const struct tl_stream_row *find_stream(const struct tl_trace_row *row, const char *name)
+{
+    for (size_t i = 0; i < row->n_streams; i++)
+        if (!strcmp(row->streams[i].name, name))
+            return &row->streams[i];
+    return NULL;
+}
+
+/* Each range is a file of its own and names its stream; a followed one is named once. */
+static void drop_heading(struct tl_buf *piece)
+{
+    const uint8_t *const end = piece->n ? memchr(piece->p, '\n', piece->n) : NULL;
+    if (end && piece->n > 9 && !memcmp(piece->p, "# stream ", 9))
+        tl_buf_drop(piece, (size_t)(end + 1 - piece->p));
+}
+
+static int send_news(struct follow *f, uint64_t to)
+{
+    struct tl_fail *const fail = tl_call_fail(f->call);
+    const struct tl_range_request request = {
+        .trace = f->request->trace,
+        .stream = f->request->stream,
+        .unit = TL_UNIT_INSN,
+        .from = f->at,
+        .to = to,
+        .format = (enum tl_range_format)f->request->format,
+    };
+    Tracelake__V1__FetchReply reply = TRACELAKE__V1__FETCH_REPLY__INIT;
+    struct tl_range *range = NULL;
+    int rc = tl_range_open(tl_call_rpc(f->call)->lake, &request, &range, fail);
+    if (rc < 0)
+        return explain(f->call, rc, request.trace, request.stream);
+    tl_range_extent(range, &reply.first, &reply.count);
+    for (bool first = true; rc == TL_OK; first = false) {
+        struct tl_buf piece = {0};
+        rc = tl_range_next(range, &piece, fail);
+        if (first && f->begun && request.format == TL_FORMAT_TEXT)
+            drop_heading(&piece);
+        if ((rc == TL_OK || rc == TL_EOF) && piece.n) {
+            const int sent = tl_call_send_data(f->call, &reply.base, DATA_FIELD, &piece);
+            if (sent < 0)
+                rc = sent;
+            f->begun = true;
+            reply.first = 0;
+            reply.count = 0;
+        }
+        tl_buf_fini(&piece);
+    }
+    tl_range_close(range);
+    if (rc == TL_EOF) {
+        f->at = to;
+        rc = TL_OK;
+    }
+    return rc;
+}
+
+/* Send what is new. TL_EOF: nothing more will come. */
+static int catch_up(struct follow *f)
+{
+    struct tl_trace_list list = {0};
+    const char *const trace = f->request->trace;
+    int rc = tl_lake_trace(tl_call_rpc(f->call)->lake, trace, &list);
+    if (rc < 0)
+        return explain(f->call, rc, trace, f->request->stream);
+    const struct tl_trace_row *const row = &list.rows[0];
+    const struct tl_stream_row *const stream = find_stream(row, f->request->stream);
+    const bool over = row->state == TL_TRACE_SEALED || row->state == TL_TRACE_FAILED;
+    const uint64_t to = stream ? stream->insns : 0;
+    if (!stream && over)
+        rc = tl_fail_set(tl_call_fail(f->call), TL_NOTFOUND, "trace %.63s has no stream \"%.31s\"",
+                         trace, f->request->stream);
+    tl_trace_list_free(&list);
+    if (rc == TL_OK && to > f->at)
+        rc = send_news(f, to);
+    return rc == TL_OK && over ? TL_EOF : rc;
+}
+
+static int run_follow(struct tl_call *call, const void *message)
+{
+    struct follow f = {.call = call, .request = message};
+    struct tl_rpc *const rpc = tl_call_rpc(call);
+    struct tl_hub_seat seat;
+    int rc = check_enums(call, 0, (unsigned)f.request->format);
+    if (rc < 0)
+        return rc;
+    if (f.request->format != TRACELAKE__V1__FORMAT__FORMAT_TEXT &&
+        f.request->format != TRACELAKE__V1__FORMAT__FORMAT_JSON)
+        return tl_fail_set(tl_call_fail(call), TL_USAGE,
+                           "a live stream is followed as text or JSON");
+    f.at = f.request->from;
+    tl_hub_join(&rpc->hub, &seat, tl_call_waiter(call));
+    do {
+        const int64_t now = tl_now_ms();
+        rc = catch_up(&f);
+        if (rc == TL_OK && tl_call_draining(call))
+            rc = tl_call_stop(call);
+        if (rc == TL_OK)
+            rc = tl_wait_change(tl_call_waiter(call), now, -1);
+    } while (rc == TL_OK);
+    tl_hub_leave(&rpc->hub, &seat);
+    return rc == TL_EOF ? TL_OK : rc;
+}
+
+/* ---- look-ups --------------------------------------------------------------------------- */
+
+static void fill_position(const struct tl_position *at, Tracelake__V1__Position *out)
+{
+    out->insn = at->insn;
+    out->time = at->time;
+    out->byte = at->byte;
+    out->has_time = at->has_time;
+}
+
+static int run_locate(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__LocateRequest *const r = message;
+    Tracelake__V1__Position reply = TRACELAKE__V1__POSITION__INIT;
+    struct tl_position at = {0};
+    int rc = check_enums(call, (unsigned)r->unit, 0);
+    if (rc == TL_OK)
+        rc = tl_lake_locate(tl_call_rpc(call)->lake, r->trace, r->stream,
+                            (enum tl_range_unit)r->unit, r->at, &at, tl_call_fail(call));
+    if (rc < 0)
+        return explain(call, rc, r->trace, r->stream);
+    fill_position(&at, &reply);
+    return tl_call_send(call, &reply.base);
+}
+
+struct hit_pb {
+    Tracelake__V1__Hit hit;
+    Tracelake__V1__Position at;
+};
+
+static int send_hits(struct tl_call *call, const struct tl_hit *hits, size_t n, bool more)
+{
+    Tracelake__V1__FindReply reply = TRACELAKE__V1__FIND_REPLY__INIT;
+    struct hit_pb *const rows = calloc(n + 1, sizeof *rows);
+    reply.hits = calloc(n + 1, sizeof *reply.hits);
+    int rc = rows && reply.hits ? TL_OK : TL_NOMEM;
+    for (; rc == TL_OK && reply.n_hits < n; reply.n_hits++) {
+        struct hit_pb *const row = &rows[reply.n_hits];
+        const struct tl_hit *const hit = &hits[reply.n_hits];
+        tracelake__v1__hit__init(&row->hit);
+        tracelake__v1__position__init(&row->at);
+        fill_position(&hit->at, &row->at);
+        row->hit.at = &row->at;
+        row->hit.pc = hit->pc;
+        row->hit.text = (char *)(uintptr_t)hit->text;
+        reply.hits[reply.n_hits] = &row->hit;
+    }
+    reply.more = more;
+    if (rc == TL_OK)
+        rc = tl_call_send(call, &reply.base);
+    free(reply.hits);
+    free(rows);
+    return rc;
+}
+
+static int run_find(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__FindRequest *const r = message;
+    struct tl_find_request request = {.trace = r->trace,
+                                      .stream = r->stream,
+                                      .from = r->from,
+                                      .to = or_end(r->to),
+                                      .limit = r->limit};
+    struct tl_hit *hits = NULL;
+    size_t n = 0;
+    bool more = false;
+    switch ((int)r->what_case) {
+    case TRACELAKE__V1__FIND_REQUEST__WHAT_PC:
+        request.kind = TL_FIND_PC;
+        request.pc_from = r->pc->from;
+        request.pc_to = r->pc->to;
+        break;
+    case TRACELAKE__V1__FIND_REQUEST__WHAT_SYMBOL:
+        request.kind = TL_FIND_SYMBOL;
+        request.text = r->symbol;
+        break;
+    case TRACELAKE__V1__FIND_REQUEST__WHAT_EVENT:
+        request.kind = TL_FIND_EVENT;
+        request.text = r->event;
+        break;
+    default:
+        return tl_fail_set(tl_call_fail(call), TL_USAGE, "find what? Give a pc, symbol or event");
+    }
+    int rc = tl_lake_find(tl_call_rpc(call)->lake, &request, &hits, &n, &more, tl_call_fail(call));
+    if (rc < 0)
+        return explain(call, rc, r->trace, r->stream);
+    rc = send_hits(call, hits, n, more);
+    free(hits);
+    return rc;
+}
+
+static int run_stats(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__StatsRequest *const r = message;
+    Tracelake__V1__StatsReply reply = TRACELAKE__V1__STATS_REPLY__INIT;
+    struct tl_buf json = {0};
+    int rc = tl_lake_stats(tl_call_rpc(call)->lake, r->trace, r->stream, r->from, or_end(r->to),
+                           &json, tl_call_fail(call));
+    if (rc == TL_OK)
+        rc = tl_buf_add(&json, "", 1);
+    if (rc == TL_OK) {
+        reply.json = (char *)json.p;
+        rc = tl_call_send(call, &reply.base);
+    }
+    tl_buf_fini(&json);
+    return explain(call, rc, r->trace, r->stream);
+}
+
+static int run_tiles(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__GetTilesRequest *const r = message;
+    struct tl_lake *const lake = tl_call_rpc(call)->lake;
+    struct tl_tile_meta meta = {0};
+    struct tl_buf tile = {0};
+    uint64_t generation = r->generation;
+    int rc = check_enums(call, (unsigned)r->axis, 0);
+    if (rc == TL_OK && !generation)
+        rc = tl_generation_of(lake, r->trace, &generation);
+    if (rc == TL_OK)
+        rc = tl_lake_tile(lake, r->trace, (enum tl_range_unit)r->axis, r->level, r->index,
+                          r->lane_from, r->lane_to, generation, &tile, &meta, tl_call_fail(call));
+    if (rc == TL_OK)
+        rc = tl_call_send_packed(call, &tile);
+    tl_buf_fini(&tile);
+    return explain(call, rc, r->trace, "");
+}
+
+int tl_generation_of(struct tl_lake *lake, const char *trace, uint64_t *out)
+{
+    struct tl_trace_list list = {0};
+    const int rc = tl_lake_trace(lake, trace, &list);
+    if (rc == TL_OK)
+        *out = list.rows[0].generation;
+    tl_trace_list_free(&list);
+    return rc;
+}
+
+const struct tl_method tl_ranges_methods[] = {
+    {"/tracelake.v1.Ranges/Fetch", &tracelake__v1__fetch_request__descriptor, TL_SERVER_STREAM,
+     TL_ROLE_READ, run_fetch},
+    {"/tracelake.v1.Ranges/Locate", &tracelake__v1__locate_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, run_locate},
+    {"/tracelake.v1.Ranges/Find", &tracelake__v1__find_request__descriptor, TL_UNARY, TL_ROLE_READ,
+     run_find},
+    {"/tracelake.v1.Ranges/Stats", &tracelake__v1__stats_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, run_stats},
+    {"/tracelake.v1.Ranges/GetTiles", &tracelake__v1__get_tiles_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, run_tiles},
+    {"/tracelake.v1.Ranges/Follow", &tracelake__v1__follow_request__descriptor, TL_SERVER_STREAM,
+     TL_ROLE_READ, run_follow},
+    {NULL, NULL, 0, 0, NULL},
+};

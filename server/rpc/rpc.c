@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "rpc/rpc.h"
+
+#include "rpc/reflection.h"
+#include "rpc/rpcint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct tl_method *const tables[] = {
+    tl_ingest_methods, tl_catalog_methods, tl_images_methods,
+    tl_ranges_methods, tl_health_methods,  tl_reflection_methods,
+};
+
+static int join_tables(struct tl_rpc *rpc)
+{
+    size_t n = 0;
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const struct tl_method *m = tables[t]; m->path; m++)
+            n++;
+    rpc->methods = calloc(n, sizeof *rpc->methods);
+    if (!rpc->methods)
+        return TL_NOMEM;
+    n = 0;
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const struct tl_method *m = tables[t]; m->path; m++)
+            rpc->methods[n++] = *m;
+    rpc->app = (struct tl_app){
+        .context = rpc,
+        .methods = rpc->methods,
+        .n_methods = n,
+        .routes = tl_http_routes,
+        .n_routes = tl_http_routes_n,
+    };
+    return TL_OK;
+}
+
+int tl_rpc_new(struct tl_rpc **out, struct tl_lake *lake, struct tl_fail *fail)
+{
+    struct tl_rpc *const rpc = calloc(1, sizeof *rpc);
+    if (!rpc)
+        return TL_NOMEM;
+    rpc->lake = lake;
+    int rc = join_tables(rpc);
+    if (rc == TL_OK)
+        rc = tl_reflection_new(&rpc->reflection, fail);
+    if (rc == TL_OK)
+        rc = tl_hub_init(&rpc->hub, lake);
+    if (rc == TL_OK) {
+        *out = rpc;
+        return TL_OK;
+    }
+    tl_reflection_free(rpc->reflection);
+    free(rpc->methods);
+    free(rpc);
+    return rc;
+}
+
+const struct tl_app *tl_rpc_app(const struct tl_rpc *rpc)
+{
+    return &rpc->app;
+}
+
+void tl_rpc_free(struct tl_rpc *rpc)
+{
+    if (!rpc)
+        return;
+    tl_hub_fini(&rpc->hub);
+    tl_reflection_free(rpc->reflection);
+    free(rpc->methods);
+    free(rpc);
+}
+
+bool tl_name_ok(const char *name)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    const size_t n = strlen(name);
+    return n > 0 && n < 64 && strspn(name, allowed) == n && strspn(name, ".") < n;
+}
+
+int tl_wait_change(struct tl_waiter *waiter, int64_t last_ms, int64_t timeout_ms)
+{
+    int rc = tl_waiter_wait(waiter, timeout_ms);
+    if (rc != TL_OK)
+        return rc;
+    /* Changes in the rest of the period are reported together with this one. */
+    const int64_t rest = last_ms + TL_HUB_PERIOD_MS - tl_now_ms();
+    if (rest > 0)
+        rc = tl_waiter_sleep(waiter, rest);
+    return rc;
+}

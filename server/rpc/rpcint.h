@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside of server/rpc: what its files share. Not for other folders. */
+#ifndef TL_RPC_RPCINT_H
+#define TL_RPC_RPCINT_H
+
+#include "net/grpc.h"
+#include "net/http.h"
+#include "rpc/hub.h"
+#include "rpc/rpc.h"
+
+struct tl_rpc {
+    struct tl_lake *lake;
+    struct tl_hub hub;
+    struct tl_app app;
+    struct tl_method *methods;
+    struct tl_reflection *reflection;
+    atomic_ullong image_bytes; /* of images that are just being sent */
+};
+
+/* The services' methods; tables end with a NULL path. */
+extern const struct tl_method tl_ingest_methods[];
+extern const struct tl_method tl_catalog_methods[];
+extern const struct tl_method tl_images_methods[];
+extern const struct tl_method tl_ranges_methods[];
+extern const struct tl_method tl_health_methods[];
+extern const struct tl_method tl_reflection_methods[];
+
+extern const struct tl_route tl_http_routes[];
+extern const size_t tl_http_routes_n;
+
+static inline struct tl_rpc *tl_call_rpc(struct tl_call *call)
+{
+    return tl_call_context(call);
+}
+
+/* The trace's present generation. TL_NOTFOUND. */
+TL_MUST_USE int tl_generation_of(struct tl_lake *lake, const char *trace, uint64_t *out);
+
+/*
+ * For those who report changes as they come: wait until something changes, but report at most
+ * every TL_HUB_PERIOD_MS; `last_ms` is when it last was reported (tl_now_ms). TL_OK: look again;
+ * TL_AGAIN: `timeout_ms` passed without a change; TL_CANCELLED.
+ */
+TL_MUST_USE int tl_wait_change(struct tl_waiter *waiter, int64_t last_ms, int64_t timeout_ms);
+
+#endif

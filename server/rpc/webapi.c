@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* The HTTP interface to traces: rows, look-ups and ranges. docs/http.md says what they give. */
+#include "rpc/webapi.h"
+
+#include "rpc/convert.h"
+#include "rpc/rpcint.h"
+#include "rpc/webjson.h"
+
+#include "tracelake/v1/ranges.pb-c.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_INSNS 4096
+#define MAX_HITS  10000
+
+static struct tl_lake *lake_of(const struct tl_http_request *request)
+{
+    return ((struct tl_rpc *)request->context)->lake;
+}
+
+/* The trace or stream of the path is not there. */
+static int explain(const struct tl_http_request *request, struct tl_http_response *response, int rc)
+{
+    if (rc >= 0 || response->fail.text[0])
+        return rc;
+    return tl_fail_set(&response->fail, (enum tl_err)rc, "%.63s%s%.31s: %s", request->part[0],
+                       request->n_parts > 1 ? "/" : "",
+                       request->n_parts > 1 ? request->part[1] : "", tl_err_name(rc));
+}
+
+int tl_web_traces(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_trace_list list = {0};
+    const int rc = tl_lake_traces(lake_of(request), &list);
+    if (rc < 0)
+        return rc;
+    cJSON *const json = tl_json_traces(&list);
+    tl_trace_list_free(&list);
+    return tl_json_respond(response, json);
+}
+
+int tl_web_trace(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_trace_list list = {0};
+    const int rc = tl_lake_trace(lake_of(request), request->part[0], &list);
+    if (rc < 0)
+        return explain(request, response, rc);
+    cJSON *const json = tl_json_trace(&list.rows[0]);
+    tl_trace_list_free(&list);
+    return tl_json_respond(response, json);
+}
+
+int tl_web_functions(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_buf json = {0};
+    const int rc = tl_lake_functions(lake_of(request), request->part[0], &json, &response->fail);
+    if (rc == TL_OK)
+        return tl_json_respond_text(response, &json);
+    tl_buf_fini(&json);
+    return explain(request, response, rc);
+}
+
+/* ---- arguments -------------------------------------------------------------------------- */
+
+static int unit_of(const struct tl_http_request *request, const char *name, enum tl_range_unit *out,
+                   struct tl_fail *fail)
+{
+    const char *const text = tl_http_query(request, name);
+    if (tl_unit_parse(text ? text : "insn", out) == TL_OK)
+        return TL_OK;
+    return tl_fail_set(fail, TL_USAGE, "%s=%.20s; it is insn, time or byte", name, text);
+}
+
+int tl_unit_parse(const char *text, enum tl_range_unit *out)
+{
+    static const char *const names[] = {"insn", "time", "byte"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!strcmp(text, names[i])) {
+            *out = (enum tl_range_unit)i;
+            return TL_OK;
+        }
+    }
+    return TL_USAGE;
+}
+
+/* from= and to= */
+static int span_of(const struct tl_http_request *request, uint64_t *from, uint64_t *to,
+                   struct tl_fail *fail)
+{
+    const int rc = tl_http_number(request, "from", 0, from, fail);
+    return rc < 0 ? rc : tl_http_number(request, "to", UINT64_MAX, to, fail);
+}
+
+static bool wants_protobuf(const struct tl_http_request *request)
+{
+    return tl_http_accepts(request, "application/x-protobuf") ||
+           tl_http_accepts(request, "application/protobuf");
+}
+
+static int respond_pb(struct tl_http_response *response, const ProtobufCMessage *message)
+{
+    const size_t n = protobuf_c_message_get_packed_size(message);
+    int rc = tl_buf_reserve(&response->body, n + 1);
+    if (rc < 0)
+        return rc;
+    response->body.n = protobuf_c_message_pack(message, response->body.p);
+    response->compress = true;
+    rc = tl_http_type(response, "application/x-protobuf");
+    return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
+}
+
+/* ---- look-ups --------------------------------------------------------------------------- */
+
+int tl_web_locate(struct tl_http_request *request, struct tl_http_response *response)
+{
+    enum tl_range_unit unit = TL_UNIT_INSN;
+    struct tl_position at = {0};
+    uint64_t where = 0;
+    int rc = unit_of(request, "unit", &unit, &response->fail);
+    if (rc == TL_OK)
+        rc = tl_http_number(request, "at", 0, &where, &response->fail);
+    if (rc == TL_OK)
+        rc = tl_lake_locate(lake_of(request), request->part[0], request->part[1], unit, where, &at,
+                            &response->fail);
+    if (rc < 0)
+        return explain(request, response, rc);
+    if (!wants_protobuf(request))
+        return tl_json_respond(response, tl_json_position(&at));
+    Tracelake__V1__Position message = TRACELAKE__V1__POSITION__INIT;
+    message.insn = at.insn;
+    message.time = at.time;
+    message.byte = at.byte;
+    message.has_time = at.has_time;
+    return respond_pb(response, &message.base);
+}
+
+/* "ADDR" or "FROM:TO" (or "FROM-TO"), the end excluded. */
+static int parse_pc(const char *text, struct tl_find_request *find, struct tl_fail *fail)
+{
+    char copy[64];
+    snprintf(copy, sizeof copy, "%s", text);
+    char *const colon = strpbrk(copy, ":-");
+    if (colon)
+        *colon = 0;
+    int rc = tl_http_parse_number(copy, "pc", &find->pc_from, fail);
+    if (rc == TL_OK && colon)
+        rc = tl_http_parse_number(colon + 1, "pc", &find->pc_to, fail);
+    else
+        find->pc_to = find->pc_from == UINT64_MAX ? UINT64_MAX : find->pc_from + 1;
+    find->kind = TL_FIND_PC;
+    return rc;
+}
+
+static int parse_find(const struct tl_http_request *request, struct tl_find_request *find,
+                      struct tl_fail *fail)
+{
+    const char *const pc = tl_http_query(request, "pc");
+    const char *const symbol = tl_http_query(request, "symbol");
+    const char *const event = tl_http_query(request, "event");
+    *find = (struct tl_find_request){.trace = request->part[0], .stream = request->part[1]};
+    int rc = span_of(request, &find->from, &find->to, fail);
+    if (rc == TL_OK)
+        rc = tl_http_number(request, "limit", 100, &find->limit, fail);
+    if (rc < 0)
+        return rc;
+    if (find->limit > MAX_HITS)
+        find->limit = MAX_HITS;
+    if (pc)
+        return parse_pc(pc, find, fail);
+    find->kind = symbol ? TL_FIND_SYMBOL : TL_FIND_EVENT;
+    find->text = symbol ? symbol : event;
+    if (find->text)
+        return TL_OK;
+    return tl_fail_set(fail, TL_USAGE, "find what? Give pc=ADDR[:ADDR], symbol=NAME or event=KIND");
+}
+
+static cJSON *json_hit(const struct tl_hit *hit)
+{
+    cJSON *const o = tl_json_position(&hit->at);
+    if (o && tl_json_address(o, "pc", hit->pc) && tl_json_text(o, "text", hit->text))
+        return o;
+    cJSON_Delete(o);
+    return NULL;
+}
+
+static cJSON *json_hits(const struct tl_hit *hits, size_t n, bool more)
+{
+    cJSON *const o = cJSON_CreateObject();
+    cJSON *const array = o ? cJSON_AddArrayToObject(o, "hits") : NULL;
+    bool ok = array && cJSON_AddBoolToObject(o, "more", more);
+    for (size_t i = 0; ok && i < n; i++) {
+        cJSON *const item = json_hit(&hits[i]);
+        ok = item && cJSON_AddItemToArray(array, item);
+    }
+    if (ok)
+        return o;
+    cJSON_Delete(o);
+    return NULL;
+}
+
+int tl_web_find(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_find_request find;
+    struct tl_hit *hits = NULL;
+    size_t n = 0;
+    bool more = false;
+    int rc = parse_find(request, &find, &response->fail);
+    if (rc == TL_OK)
+        rc = tl_lake_find(lake_of(request), &find, &hits, &n, &more, &response->fail);
+    if (rc < 0)
+        return explain(request, response, rc);
+    cJSON *const json = json_hits(hits, n, more);
+    free(hits);
+    return tl_json_respond(response, json);
+}
+
+int tl_web_stats(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_buf json = {0};
+    uint64_t from = 0;
+    uint64_t to = 0;
+    int rc = span_of(request, &from, &to, &response->fail);
+    if (rc == TL_OK)
+        rc = tl_lake_stats(lake_of(request), request->part[0], request->part[1], from, to, &json,
+                           &response->fail);
+    if (rc == TL_OK)
+        return tl_json_respond_text(response, &json);
+    tl_buf_fini(&json);
+    return explain(request, response, rc);
+}
+
+int tl_web_slices(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_buf json = {0};
+    enum tl_range_unit axis = TL_UNIT_INSN;
+    uint64_t from = 0;
+    uint64_t to = 0;
+    int rc = unit_of(request, "axis", &axis, &response->fail);
+    if (rc == TL_OK)
+        rc = span_of(request, &from, &to, &response->fail);
+    if (rc == TL_OK)
+        rc = tl_lake_slices(lake_of(request), request->part[0], request->part[1], axis, from, to,
+                            &json, &response->fail);
+    if (rc == TL_OK)
+        return tl_json_respond_text(response, &json);
+    tl_buf_fini(&json);
+    return explain(request, response, rc);
+}
+
+int tl_web_insns(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_buf json = {0};
+    uint64_t from = 0;
+    uint64_t count = 0;
+    int rc = tl_http_number(request, "from", 0, &from, &response->fail);
+    if (rc == TL_OK)
+        rc = tl_http_number(request, "count", 100, &count, &response->fail);
+    if (count > MAX_INSNS)
+        count = MAX_INSNS;
+    if (rc == TL_OK)
+        rc = tl_lake_insns(lake_of(request), request->part[0], request->part[1], from,
+                           (uint32_t)count, &json, &response->fail);
+    if (rc == TL_OK)
+        return tl_json_respond_text(response, &json);
+    tl_buf_fini(&json);
+    return explain(request, response, rc);
+}
+
+/* ---- range ------------------------------------------------------------------------------ */
+
+struct format {
+    const char *name;
+    const char *type;
+    const char *suffix;
+};
+
+/* In the order of enum tl_range_format. */
+static const struct format formats[] = {
+    {"zstf", "application/octet-stream", "zstf"},
+    {"stf", "application/octet-stream", "stf"},
+    {"text", "text/plain; charset=utf-8", "txt"},
+    {"json", "application/x-ndjson", "jsonl"},
+};
+
+struct puller {
+    struct tl_range *range;
+    struct tl_buf first; /* read before the head was sent, so that errors have a status */
+    int rc;
+};
+
+static int pull(void *context, struct tl_buf *out)
+{
+    struct puller *const p = context;
+    if (p->first.n || p->rc != TL_OK) {
+        tl_buf_fini(out);
+        *out = p->first;
+        p->first = (struct tl_buf){0};
+        return p->rc;
+    }
+    return tl_range_next(p->range, out, NULL);
+}
+
+static void release(void *context)
+{
+    struct puller *const p = context;
+    tl_range_close(p->range);
+    tl_buf_fini(&p->first);
+    free(p);
+}
+
+static int parse_range(const struct tl_http_request *request, struct tl_range_request *range,
+                       struct tl_fail *fail)
+{
+    const char *const name = tl_http_query(request, "format");
+    const size_t n = sizeof formats / sizeof *formats;
+    size_t i = 0;
+    *range = (struct tl_range_request){.trace = request->part[0], .stream = request->part[1]};
+    while (name && i < n && strcmp(formats[i].name, name))
+        i++;
+    if (i == n)
+        return tl_fail_set(fail, TL_USAGE, "format=%.20s; it is zstf, stf, text or json", name);
+    range->format = (enum tl_range_format)i;
+    const int rc = unit_of(request, "unit", &range->unit, fail);
+    return rc < 0 ? rc : span_of(request, &range->from, &range->to, fail);
+}
+
+static int range_headers(const struct tl_range_request *range, const struct tl_range *opened,
+                         struct tl_http_response *response)
+{
+    const struct format *const format = &formats[range->format];
+    const bool file = range->format <= TL_FORMAT_STF;
+    uint64_t first;
+    uint64_t count;
+    tl_range_extent(opened, &first, &count);
+    int rc = tl_http_type(response, format->type);
+    if (rc == TL_OK)
+        rc = tl_fields_addf(&response->headers, "content-disposition",
+                            "%s; filename=\"%.63s-%.31s-%llu.%s\"", file ? "attachment" : "inline",
+                            range->trace, range->stream, (unsigned long long)first, format->suffix);
+    if (rc == TL_OK)
+        rc = tl_fields_addf(&response->headers, "tracelake-first", "%llu",
+                            (unsigned long long)first);
+    if (rc == TL_OK)
+        rc = tl_fields_addf(&response->headers, "tracelake-count", "%llu",
+                            (unsigned long long)count);
+    return rc == TL_OK ? tl_fields_add(&response->headers, "cache-control", "no-store") : rc;
+}
+
+int tl_web_range(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_range_request range;
+    int rc = parse_range(request, &range, &response->fail);
+    if (rc < 0)
+        return rc;
+    struct puller *const p = calloc(1, sizeof *p);
+    if (!p)
+        return TL_NOMEM;
+    rc = tl_range_open(lake_of(request), &range, &p->range, &response->fail);
+    if (rc < 0) {
+        free(p);
+        return explain(request, response, rc);
+    }
+    response->producer = p;
+    response->release = release;
+    p->rc = tl_range_next(p->range, &p->first, &response->fail);
+    if (p->rc < 0 && p->rc != TL_EOF)
+        return explain(request, response, p->rc);
+    response->produce = pull;
+    return range_headers(&range, p->range, response);
+}

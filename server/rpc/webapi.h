@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Handlers of the HTTP paths, as struct tl_route wants them (net/http.h). */
+#ifndef TL_RPC_WEBAPI_H
+#define TL_RPC_WEBAPI_H
+
+#include "lake.h"
+#include "net/http.h"
+
+/* webapi.c */
+int tl_web_traces(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_trace(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_functions(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_locate(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_find(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_stats(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_slices(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_insns(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_range(struct tl_http_request *request, struct tl_http_response *response);
+
+/* webtile.c */
+int tl_web_tile(struct tl_http_request *request, struct tl_http_response *response);
+
+/* webevents.c */
+int tl_web_events(struct tl_http_request *request, struct tl_http_response *response);
+
+/* webroutes.c */
+int tl_web_asset(struct tl_http_request *request, struct tl_http_response *response);
+
+/* "insn", "time" or "byte". TL_USAGE. */
+TL_MUST_USE int tl_unit_parse(const char *text, enum tl_range_unit *out);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JSON of the HTTP interface. Integers are numbers below 2^53 and decimal texts from there on,
+ * so that every reader gets them exactly; addresses are texts, "0x…". docs/http.md.
+ */
+#ifndef TL_RPC_WEBJSON_H
+#define TL_RPC_WEBJSON_H
+
+#include "lake.h"
+#include "net/http.h"
+
+#include <cjson/cJSON.h>
+
+/* Functions that add return false when out of memory. */
+bool tl_json_u64(cJSON *object, const char *name, uint64_t value);
+bool tl_json_i64(cJSON *object, const char *name, int64_t value);
+bool tl_json_address(cJSON *object, const char *name, uint64_t value);
+/* `text` may be any bytes; what is no UTF-8 is replaced. */
+bool tl_json_text(cJSON *object, const char *name, const char *text);
+/* The element as tl_json_u64() writes it. NULL: out of memory. */
+cJSON *tl_json_number(uint64_t value);
+
+/* NULL: out of memory. The caller deletes it. */
+cJSON *tl_json_trace(const struct tl_trace_row *row);
+cJSON *tl_json_traces(const struct tl_trace_list *list);
+cJSON *tl_json_position(const struct tl_position *at);
+
+/*
+ * Make it the body (compact) and delete it. NULL is TL_NOMEM. Sets the content type and
+ * Cache-Control: no-store.
+ */
+TL_MUST_USE int tl_json_respond(struct tl_http_response *response, cJSON *json);
+/* The same of JSON text, whose memory is taken over. */
+TL_MUST_USE int tl_json_respond_text(struct tl_http_response *response, struct tl_buf *text);
+
+#endif

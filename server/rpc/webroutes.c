@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* What is served where, the page's files, and the paths for those who watch the server. */
+#include "rpc/rpcint.h"
+#include "rpc/webapi.h"
+
+#include "web/assets.h"
+
+#include <string.h>
+
+int tl_web_asset(struct tl_http_request *request, struct tl_http_response *response)
+{
+    const struct tl_asset *asset = NULL;
+    for (size_t i = 0; i < tl_assets_n && !asset; i++)
+        if (!strcmp(tl_assets[i].path, request->path))
+            asset = &tl_assets[i];
+    if (!asset)
+        return tl_fail_set(&response->fail, TL_NOTFOUND,
+                           "there is nothing at %.80s; docs/http.md lists the paths",
+                           request->path);
+    response->gzipped = asset->gzip != NULL;
+    response->fixed = asset->gzip ? (struct tl_bytes){asset->gzip, asset->gzip_size}
+                                  : (struct tl_bytes){asset->data, asset->size};
+    int rc = tl_http_type(response, asset->content_type);
+    if (rc == TL_OK)
+        rc = tl_fields_add(&response->headers, "etag", asset->etag);
+    return rc == TL_OK ? tl_fields_add(&response->headers, "cache-control", "no-cache") : rc;
+}
+
+static int plain(struct tl_http_response *response, const char *type)
+{
+    const int rc = tl_http_type(response, type);
+    return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
+}
+
+static int metrics(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_rpc *const rpc = request->context;
+    int rc = tl_lake_metrics(rpc->lake, &response->body);
+    if (rc == TL_OK)
+        rc = tl_net_metrics(request->net, &response->body);
+    response->compress = true;
+    return rc < 0 ? rc : plain(response, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+static int healthy(struct tl_http_request *request, struct tl_http_response *response)
+{
+    const int rc = tl_buf_printf(&response->body, "ok\n");
+    return rc < 0 ? rc : plain(response, "text/plain; charset=utf-8");
+}
+
+/* Ready: the catalog answers, and the server does not stop. */
+static int ready(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_rpc *const rpc = request->context;
+    struct tl_trace_list list = {0};
+    if (tl_net_draining(request->net))
+        return tl_fail_set(&response->fail, TL_UNREACHABLE, "the server is stopping");
+    int rc = tl_lake_traces(rpc->lake, &list);
+    tl_trace_list_free(&list);
+    if (rc < 0)
+        return tl_fail_set(&response->fail, TL_UNREACHABLE, "the catalog does not answer: %s",
+                           tl_err_name(rc));
+    rc = tl_buf_printf(&response->body, "ready\n");
+    return rc < 0 ? rc : plain(response, "text/plain; charset=utf-8");
+}
+
+#define TRACE  "/api/v1/traces/{trace}"
+#define STREAM TRACE "/streams/{stream}"
+
+const struct tl_route tl_http_routes[] = {
+    {"/api/v1/traces", TL_ROLE_READ, tl_web_traces},
+    {TRACE, TL_ROLE_READ, tl_web_trace},
+    {TRACE "/functions", TL_ROLE_READ, tl_web_functions},
+    {TRACE "/tiles/{axis}/{level}/{index}", TL_ROLE_READ, tl_web_tile},
+    {STREAM "/range", TL_ROLE_READ, tl_web_range},
+    {STREAM "/locate", TL_ROLE_READ, tl_web_locate},
+    {STREAM "/find", TL_ROLE_READ, tl_web_find},
+    {STREAM "/stats", TL_ROLE_READ, tl_web_stats},
+    {STREAM "/slices", TL_ROLE_READ, tl_web_slices},
+    {STREAM "/insns", TL_ROLE_READ, tl_web_insns},
+    {"/api/v1/events", TL_ROLE_READ, tl_web_events},
+    {"/metrics", TL_ROLE_READ, metrics},
+    {"/healthz", TL_ROLE_PUBLIC, healthy},
+    {"/readyz", TL_ROLE_PUBLIC, ready},
+    {"/{*}", TL_ROLE_READ, tl_web_asset},
+};
+const size_t tl_http_routes_n = sizeof tl_http_routes / sizeof *tl_http_routes;

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "serve.h"
+
+#include "net/tls.h"
+#include "rpc/rpc.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define DEFAULT_PLAIN "127.0.0.1:7070"
+#define DEFAULT_TLS   "127.0.0.1:7443"
+
+struct server {
+    const struct tl_serve_options *options;
+    struct tl_lake *lake;
+    struct tl_rpc *rpc;
+    struct tl_net *net;
+    struct tl_listen *listen;
+    size_t n_listen;
+    char *cert;
+    char *key;
+    sigset_t signals;
+};
+
+/* ---- listeners -------------------------------------------------------------------------- */
+
+static int add_listeners(struct server *s, const struct tl_serve_list *list, bool tls)
+{
+    struct tl_listen *const grown =
+        realloc(s->listen, (s->n_listen + list->n) * sizeof *s->listen + 1);
+    if (!grown)
+        return TL_NOMEM;
+    s->listen = grown;
+    for (size_t i = 0; i < list->n; i++)
+        s->listen[s->n_listen++] = (struct tl_listen){list->at[i], tls};
+    return TL_OK;
+}
+
+/* Who can be reached from elsewhere shall be encrypted and ask for a token. */
+static int check_exposure(const struct server *s, struct tl_fail *fail)
+{
+    for (size_t i = 0; i < s->n_listen; i++) {
+        const struct tl_listen *const l = &s->listen[i];
+        const int local = tl_address_is_loopback(l->address, fail);
+        if (local < 0)
+            return local;
+        if (local || s->options->insecure)
+            continue;
+        if (!l->tls)
+            return tl_fail_set(fail, TL_USAGE,
+                               "--listen %.60s is open to the network without TLS; use "
+                               "--listen-tls, or --insecure if that is meant",
+                               l->address);
+        if (!s->options->tokens)
+            return tl_fail_set(fail, TL_USAGE,
+                               "--listen-tls %.60s is open to the network; give --tokens FILE, or "
+                               "--insecure if everyone may do everything",
+                               l->address);
+    }
+    return TL_OK;
+}
+
+static int choose_listeners(struct server *s, struct tl_fail *fail)
+{
+    static const char *const plain[] = {DEFAULT_PLAIN};
+    static const char *const tls[] = {DEFAULT_TLS};
+    const struct tl_serve_list default_plain = {plain, 1};
+    const struct tl_serve_list default_tls = {tls, 1};
+    const struct tl_serve_options *const o = s->options;
+    const bool none = !o->listen.n && !o->listen_tls.n;
+    int rc = add_listeners(s, none ? &default_plain : &o->listen, false);
+    if (rc == TL_OK)
+        rc = add_listeners(s, none ? &default_tls : &o->listen_tls, true);
+    return rc == TL_OK ? check_exposure(s, fail) : rc;
+}
+
+/* ---- TLS -------------------------------------------------------------------------------- */
+
+static char *in_data(const struct server *s, const char *name)
+{
+    char *path;
+    return asprintf(&path, "%s/%s", s->options->data, name) < 0 ? NULL : path;
+}
+
+static int choose_certificate(struct server *s, struct tl_fail *fail)
+{
+    const struct tl_serve_options *const o = s->options;
+    if (!o->tls_cert != !o->tls_key)
+        return tl_fail_set(fail, TL_USAGE, "--tls-cert and --tls-key belong together");
+    s->cert = o->tls_cert ? strdup(o->tls_cert) : in_data(s, "tls-cert.pem");
+    s->key = o->tls_key ? strdup(o->tls_key) : in_data(s, "tls-key.pem");
+    if (!s->cert || !s->key)
+        return TL_NOMEM;
+    const int rc = o->tls_cert ? 0 : tl_tls_make_certificate(s->cert, s->key, fail);
+    return rc < 0 ? rc : TL_OK;
+}
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+static void block_signals(struct server *s)
+{
+    sigemptyset(&s->signals);
+    sigaddset(&s->signals, SIGINT);
+    sigaddset(&s->signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &s->signals, NULL); /* threads inherit it: only sigwait sees them */
+}
+
+static int open_lake(struct server *s, struct tl_fail *fail)
+{
+    const struct tl_serve_options *const o = s->options;
+    const struct tl_lake_options options = {
+        .dir = o->data,
+        .shard_insns = o->shard_insns,
+        .min_free_bytes = o->min_free_bytes,
+        .decode_threads = o->decode_threads,
+    };
+    if (o->store)
+        return tl_fail_set(fail, TL_UNSUPPORTED,
+                           "--store %.80s: this build keeps everything in --data DIR only",
+                           o->store);
+    if (mkdir(o->data, 0777) && errno != EEXIST)
+        return tl_fail_set(fail, TL_IO, "--data %.100s: %s", o->data, strerror(errno));
+    return tl_lake_open(&s->lake, &options, fail);
+}
+
+static int open_network(struct server *s, struct tl_fail *fail)
+{
+    bool tls = false;
+    for (size_t i = 0; i < s->n_listen; i++)
+        tls |= s->listen[i].tls;
+    const struct tl_net_options options = {
+        .app = tl_rpc_app(s->rpc),
+        .listen = s->listen,
+        .n_listen = s->n_listen,
+        .tls_cert = tls ? s->cert : NULL,
+        .tls_key = tls ? s->key : NULL,
+        .tokens = s->options->tokens,
+    };
+    return tl_net_new(&s->net, &options, fail);
+}
+
+static void announce(const struct server *s)
+{
+    for (size_t i = 0; i < s->n_listen; i++)
+        printf("%s\n", tl_net_url(s->net, i));
+    if (*tl_net_fingerprint(s->net))
+        printf("certificate SHA-256 %s\n", tl_net_fingerprint(s->net));
+    printf("ready\n");
+    fflush(stdout);
+}
+
+int tl_serve(const struct tl_serve_options *options, struct tl_fail *fail)
+{
+    struct server s = {.options = options};
+    int rc = choose_listeners(&s, fail);
+    if (rc < 0)
+        goto done;
+    block_signals(&s);
+    rc = open_lake(&s, fail);
+    if (rc == TL_OK)
+        rc = choose_certificate(&s, fail);
+    if (rc == TL_OK)
+        rc = tl_rpc_new(&s.rpc, s.lake, fail);
+    if (rc == TL_OK)
+        rc = open_network(&s, fail);
+    if (rc == TL_OK) {
+        int number;
+        announce(&s);
+        sigwait(&s.signals, &number);
+        printf("stopping\n");
+        fflush(stdout);
+    }
+    tl_net_free(s.net);
+    tl_rpc_free(s.rpc);
+    if (s.lake)
+        tl_lake_close(s.lake);
+done:
+    free(s.cert);
+    free(s.key);
+    free(s.listen);
+    return rc;
+}

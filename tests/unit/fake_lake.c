@@ -1,0 +1,615 @@
+/* SPDX-License-Identifier: MIT */
+#include "unit/fake_lake.h"
+
+#include "web/assets.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STREAM     "cs.10"
+#define MAX_TRACES 64
+#define PIECE      2048       /* instructions in a piece of a range */
+#define HELD       (8u << 20) /* appends wait while more is not durable */
+
+struct fake_knobs fake;
+
+const struct tl_asset tl_assets[] __attribute__((weak)) = {
+    {"/", "text/html; charset=utf-8", (const unsigned char *)"<!doctype html>", 15, NULL, 0,
+     "\"page-1\""},
+    {"/app.js", "text/javascript; charset=utf-8", (const unsigned char *)"let a = 1;", 10, NULL, 0,
+     "\"app-1\""},
+};
+const size_t tl_assets_n __attribute__((weak)) = 2;
+
+struct trace {
+    bool used;
+    bool busy;
+    struct tl_trace_row row;
+    struct tl_stream_row stream;
+    struct tl_buf raw;
+    uint64_t durable;
+    bool complete;
+    char *labels;
+    struct tl_ingest *ingest;
+};
+
+struct tl_ingest {
+    struct tl_lake *lake;
+    struct trace *trace;
+    void (*on_durable)(void *context, uint64_t offset);
+    void *context;
+};
+
+struct watcher {
+    void (*notify)(void *context);
+    void *context;
+};
+
+struct tl_lake {
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    pthread_t thread;
+    bool stopping;
+    struct trace traces[MAX_TRACES];
+    struct watcher watchers[8];
+    struct tl_image_row images[8];
+    size_t n_images;
+    uint64_t revision;
+};
+
+static void changed_locked(struct tl_lake *lake, struct trace *t)
+{
+    t->row.revision = ++lake->revision;
+    for (size_t i = 0; i < 8; i++)
+        if (lake->watchers[i].notify)
+            lake->watchers[i].notify(lake->watchers[i].context);
+}
+
+static void slow(void)
+{
+    const unsigned ms = atomic_load(&fake.slow_ms);
+    if (ms)
+        usleep(ms * 1000);
+}
+
+/* Makes appended bytes durable, a little later. */
+static void *spool(void *argument)
+{
+    struct tl_lake *const lake = argument;
+    pthread_mutex_lock(&lake->lock);
+    while (!lake->stopping) {
+        for (size_t i = 0; i < MAX_TRACES && !atomic_load(&fake.stall); i++) {
+            struct trace *const t = &lake->traces[i];
+            if (!t->used || t->durable == t->raw.n)
+                continue;
+            t->durable = t->raw.n;
+            t->row.raw_bytes = t->durable;
+            t->row.decoded_bytes = t->durable;
+            t->stream.insns = t->durable / 4;
+            if (t->ingest)
+                t->ingest->on_durable(t->ingest->context, t->durable);
+            changed_locked(lake, t);
+            pthread_cond_broadcast(&lake->cond);
+        }
+        pthread_mutex_unlock(&lake->lock);
+        usleep(1000);
+        pthread_mutex_lock(&lake->lock);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return NULL;
+}
+
+int tl_lake_open(struct tl_lake **out, const struct tl_lake_options *options, struct tl_fail *fail)
+{
+    struct tl_lake *const lake = calloc(1, sizeof *lake);
+    if (!lake)
+        return TL_NOMEM;
+    pthread_mutex_init(&lake->lock, NULL);
+    pthread_cond_init(&lake->cond, NULL);
+    atomic_store(&fake.stall, false);
+    atomic_store(&fake.fail_append, 0);
+    atomic_store(&fake.slow_ms, 0);
+    pthread_create(&lake->thread, NULL, spool, lake);
+    *out = lake;
+    return TL_OK;
+}
+
+static void free_trace(struct trace *t)
+{
+    tl_buf_fini(&t->raw);
+    free(t->labels);
+    memset(t, 0, sizeof *t);
+}
+
+void tl_lake_close(struct tl_lake *lake)
+{
+    pthread_mutex_lock(&lake->lock);
+    lake->stopping = true;
+    pthread_mutex_unlock(&lake->lock);
+    pthread_join(lake->thread, NULL);
+    for (size_t i = 0; i < MAX_TRACES; i++)
+        free_trace(&lake->traces[i]);
+    pthread_cond_destroy(&lake->cond);
+    pthread_mutex_destroy(&lake->lock);
+    free(lake);
+}
+
+/* ---- catalog ------------------------------------------------------------------------------ */
+
+static struct trace *find_locked(struct tl_lake *lake, const char *id)
+{
+    for (size_t i = 0; i < MAX_TRACES; i++)
+        if (lake->traces[i].used && !strcmp(lake->traces[i].row.id, id))
+            return &lake->traces[i];
+    return NULL;
+}
+
+static int copy_row(const struct trace *t, struct tl_trace_list *out)
+{
+    const int rc = tl_grow(&out->rows, &(size_t){out->n}, out->n + 1, sizeof *out->rows);
+    if (rc < 0)
+        return rc;
+    struct tl_trace_row *const row = &out->rows[out->n++];
+    *row = t->row;
+    row->labels = t->labels ? strdup(t->labels) : NULL;
+    row->streams = malloc(sizeof *row->streams);
+    row->streams[0] = t->stream;
+    row->n_streams = 1;
+    return TL_OK;
+}
+
+int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out)
+{
+    int rc = TL_OK;
+    slow();
+    *out = (struct tl_trace_list){0};
+    pthread_mutex_lock(&lake->lock);
+    for (size_t i = MAX_TRACES; i-- && rc == TL_OK;)
+        if (lake->traces[i].used)
+            rc = copy_row(&lake->traces[i], out);
+    out->revision = lake->revision;
+    pthread_mutex_unlock(&lake->lock);
+    return rc;
+}
+
+int tl_lake_trace(struct tl_lake *lake, const char *trace, struct tl_trace_list *out)
+{
+    *out = (struct tl_trace_list){0};
+    pthread_mutex_lock(&lake->lock);
+    const struct trace *const t = find_locked(lake, trace);
+    const int rc = t ? copy_row(t, out) : TL_NOTFOUND;
+    out->revision = lake->revision;
+    pthread_mutex_unlock(&lake->lock);
+    return rc;
+}
+
+void tl_trace_list_free(struct tl_trace_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        free(list->rows[i].labels);
+        free(list->rows[i].streams);
+    }
+    free(list->rows);
+    *list = (struct tl_trace_list){0};
+}
+
+int tl_lake_set_labels(struct tl_lake *lake, const char *trace, const char *labels,
+                       struct tl_fail *fail)
+{
+    pthread_mutex_lock(&lake->lock);
+    struct trace *const t = find_locked(lake, trace);
+    if (t) {
+        free(t->labels);
+        t->labels = strdup(labels);
+        changed_locked(lake, t);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return t ? TL_OK : TL_NOTFOUND;
+}
+
+int tl_lake_delete(struct tl_lake *lake, const char *trace, struct tl_fail *fail)
+{
+    int rc = TL_NOTFOUND;
+    pthread_mutex_lock(&lake->lock);
+    struct trace *const t = find_locked(lake, trace);
+    if (t && t->busy) {
+        rc = tl_fail_set(fail, TL_DENIED, "a rig is pushing it");
+    } else if (t) {
+        changed_locked(lake, t);
+        free_trace(t);
+        rc = TL_OK;
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return rc;
+}
+
+int tl_lake_redecode(struct tl_lake *lake, const char *trace, const char *setup,
+                     struct tl_fail *fail)
+{
+    pthread_mutex_lock(&lake->lock);
+    struct trace *const t = find_locked(lake, trace);
+    if (t) {
+        t->row.generation++;
+        changed_locked(lake, t);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return t ? TL_OK : TL_NOTFOUND;
+}
+
+int tl_lake_verify(struct tl_lake *lake, const char *trace, bool repair, struct tl_buf *report,
+                   struct tl_fail *fail)
+{
+    pthread_mutex_lock(&lake->lock);
+    const bool there = find_locked(lake, trace);
+    pthread_mutex_unlock(&lake->lock);
+    return there ? 0 : TL_NOTFOUND;
+}
+
+int tl_lake_watch(struct tl_lake *lake, void (*notify)(void *context), void *context)
+{
+    int handle = TL_LIMIT;
+    pthread_mutex_lock(&lake->lock);
+    for (int i = 0; i < 8 && handle < 0; i++) {
+        if (lake->watchers[i].notify)
+            continue;
+        lake->watchers[i] = (struct watcher){notify, context};
+        handle = i;
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return handle;
+}
+
+void tl_lake_unwatch(struct tl_lake *lake, int handle)
+{
+    pthread_mutex_lock(&lake->lock);
+    lake->watchers[handle] = (struct watcher){0};
+    pthread_mutex_unlock(&lake->lock);
+}
+
+/* ---- ingest ------------------------------------------------------------------------------- */
+
+static struct trace *create_locked(struct tl_lake *lake, const struct tl_ingest_request *request)
+{
+    for (size_t i = 0; i < MAX_TRACES; i++) {
+        struct trace *const t = &lake->traces[i];
+        if (t->used)
+            continue;
+        t->used = true;
+        snprintf(t->row.rig, sizeof t->row.rig, "%s", request->rig);
+        snprintf(t->row.format, sizeof t->row.format, "tpiu");
+        if (request->trace && *request->trace)
+            snprintf(t->row.id, sizeof t->row.id, "%s", request->trace);
+        else
+            snprintf(t->row.id, sizeof t->row.id, "%.40s-%zu", request->rig, i);
+        t->row.generation = 1;
+        t->row.created_ns = INT64_C(1700000000000000001);
+        t->row.updated_ns = t->row.created_ns;
+        strcpy(t->stream.name, STREAM);
+        strcpy(t->stream.protocol, "etm4");
+        t->stream.has_time = true;
+        return t;
+    }
+    return NULL;
+}
+
+int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request,
+                   void (*on_durable)(void *context, uint64_t offset), void *context,
+                   struct tl_ingest **out, char trace_id[static 64], uint64_t *durable,
+                   struct tl_fail *fail)
+{
+    struct tl_ingest *const ingest = calloc(1, sizeof *ingest);
+    int rc = TL_OK;
+    pthread_mutex_lock(&lake->lock);
+    struct trace *t = request->trace ? find_locked(lake, request->trace) : NULL;
+    if (t && (t->busy || t->complete || !request->resume))
+        rc = tl_fail_set(fail, TL_EXISTS, "trace %s exists", request->trace);
+    else if (!t && !(t = create_locked(lake, request)))
+        rc = tl_fail_set(fail, TL_NOSPACE, "too many traces");
+    if (rc == TL_OK) {
+        *ingest = (struct tl_ingest){lake, t, on_durable, context};
+        t->busy = true;
+        t->ingest = ingest;
+        strcpy(trace_id, t->row.id);
+        *durable = t->durable;
+        *out = ingest;
+        changed_locked(lake, t);
+    } else {
+        free(ingest);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return rc;
+}
+
+int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
+                     struct tl_fail *fail)
+{
+    struct tl_lake *const lake = ingest->lake;
+    struct trace *const t = ingest->trace;
+    const int failing = atomic_load(&fake.fail_append);
+    if (failing)
+        return tl_fail_at(fail, failing, offset, "no room");
+    pthread_mutex_lock(&lake->lock);
+    while (t->raw.n - t->durable > HELD && !lake->stopping)
+        pthread_cond_wait(&lake->cond, &lake->lock);
+    int rc = TL_OK;
+    if (offset > t->raw.n)
+        rc = tl_fail_at(fail, TL_BAD, offset, "a hole: bytes from %zu on are missing", t->raw.n);
+    const uint64_t skip = rc == TL_OK ? t->raw.n - offset : 0;
+    if (rc == TL_OK && skip < bytes.n)
+        rc = tl_buf_add(&t->raw, bytes.p + skip, bytes.n - skip);
+    atomic_fetch_add(&fake.appended, bytes.n);
+    pthread_mutex_unlock(&lake->lock);
+    return rc;
+}
+
+int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *durable, struct tl_fail *fail)
+{
+    struct tl_lake *const lake = ingest->lake;
+    struct trace *const t = ingest->trace;
+    pthread_mutex_lock(&lake->lock);
+    while (t->durable < t->raw.n && !lake->stopping)
+        pthread_cond_wait(&lake->cond, &lake->lock);
+    *durable = t->durable;
+    t->complete = true;
+    t->row.state = TL_TRACE_SEALED;
+    changed_locked(lake, t);
+    pthread_mutex_unlock(&lake->lock);
+    return TL_OK;
+}
+
+void tl_ingest_close(struct tl_ingest *ingest)
+{
+    struct tl_lake *const lake = ingest->lake;
+    pthread_mutex_lock(&lake->lock);
+    ingest->trace->busy = false;
+    ingest->trace->ingest = NULL;
+    ingest->trace->durable = ingest->trace->raw.n;
+    ingest->trace->stream.insns = ingest->trace->raw.n / 4;
+    changed_locked(lake, ingest->trace);
+    pthread_mutex_unlock(&lake->lock);
+    free(ingest);
+}
+
+int tl_lake_offset(struct tl_lake *lake, const char *trace, uint64_t *durable, bool *complete)
+{
+    pthread_mutex_lock(&lake->lock);
+    const struct trace *const t = find_locked(lake, trace);
+    if (t) {
+        *durable = t->durable;
+        *complete = t->complete;
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return t ? TL_OK : TL_NOTFOUND;
+}
+
+struct tl_bytes fake_lake_raw(struct tl_lake *lake, const char *trace)
+{
+    pthread_mutex_lock(&lake->lock);
+    const struct trace *const t = find_locked(lake, trace);
+    const struct tl_bytes bytes = t ? (struct tl_bytes){t->raw.p, t->raw.n} : (struct tl_bytes){0};
+    pthread_mutex_unlock(&lake->lock);
+    return bytes;
+}
+
+/* ---- images ------------------------------------------------------------------------------- */
+
+bool tl_lake_has_image(struct tl_lake *lake, const char *hash)
+{
+    bool there = false;
+    pthread_mutex_lock(&lake->lock);
+    for (size_t i = 0; i < lake->n_images; i++)
+        there |= !strcmp(lake->images[i].hash, hash);
+    pthread_mutex_unlock(&lake->lock);
+    return there;
+}
+
+/* No SHA-256, but different for different contents. */
+static void name_of(struct tl_bytes content, char out[static 72])
+{
+    uint64_t h[4] = {1, 2, 3, 4};
+    for (size_t i = 0; i < content.n; i++)
+        h[i % 4] = (h[i % 4] ^ content.p[i]) * UINT64_C(0x100000001b3);
+    snprintf(out, 72, "sha256:%016" PRIx64 "%016" PRIx64 "%016" PRIx64 "%016" PRIx64, h[0], h[1],
+             h[2], h[3]);
+}
+
+int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes content,
+                      struct tl_image_row *row, struct tl_fail *fail)
+{
+    *row = (struct tl_image_row){.size = content.n};
+    name_of(content, row->hash);
+    snprintf(row->name, sizeof row->name, "%s", name);
+    if (tl_lake_has_image(lake, row->hash))
+        return TL_OK;
+    pthread_mutex_lock(&lake->lock);
+    const bool room = lake->n_images < 8;
+    if (room)
+        lake->images[lake->n_images++] = *row;
+    pthread_mutex_unlock(&lake->lock);
+    return room ? TL_OK : TL_NOSPACE;
+}
+
+int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n)
+{
+    pthread_mutex_lock(&lake->lock);
+    *n = lake->n_images;
+    *rows = malloc(sizeof lake->images);
+    memcpy(*rows, lake->images, sizeof lake->images);
+    pthread_mutex_unlock(&lake->lock);
+    return TL_OK;
+}
+
+int tl_lake_bind_image(struct tl_lake *lake, const char *trace, const char *hash, uint64_t address,
+                       uint64_t offset, uint64_t length, const char *space, struct tl_fail *fail)
+{
+    if (!tl_lake_has_image(lake, hash))
+        return tl_fail_set(fail, TL_NOTFOUND, "no image %s", hash);
+    return tl_lake_redecode(lake, trace, NULL, fail);
+}
+
+/* ---- ranges ------------------------------------------------------------------------------- */
+
+struct tl_range {
+    uint64_t at, first, end;
+    bool begun;
+    uint8_t *raw;
+};
+
+static int check_stream(const struct trace *t, const char *stream, struct tl_fail *fail)
+{
+    if (!t)
+        return TL_NOTFOUND;
+    if (strcmp(stream, STREAM))
+        return tl_fail_set(fail, TL_NOTFOUND, "no stream \"%s\"", stream);
+    return TL_OK;
+}
+
+int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
+                  struct tl_range **out, struct tl_fail *fail)
+{
+    slow();
+    pthread_mutex_lock(&lake->lock);
+    const struct trace *const t = find_locked(lake, request->trace);
+    int rc = check_stream(t, request->stream, fail);
+    if (rc == TL_OK && request->from > request->to)
+        rc = tl_fail_set(fail, TL_USAGE, "from > to");
+    if (rc == TL_OK) {
+        struct tl_range *const range = calloc(1, sizeof *range);
+        const uint64_t insns = t->durable / 4;
+        range->end = request->to < insns ? request->to : insns;
+        range->at = range->first = request->from < range->end ? request->from : range->end;
+        range->raw = malloc(t->durable + 1);
+        if (t->durable)
+            memcpy(range->raw, t->raw.p, t->durable);
+        *out = range;
+        atomic_fetch_add(&fake.ranges, 1);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return rc;
+}
+
+void tl_range_extent(const struct tl_range *range, uint64_t *first, uint64_t *count)
+{
+    *first = range->first;
+    *count = range->end - range->first;
+}
+
+int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
+{
+    int rc = TL_OK;
+    if (!range->begun)
+        rc = tl_buf_printf(out, "# stream " STREAM "\n");
+    else if (range->at == range->end)
+        return TL_EOF;
+    range->begun = true;
+    for (unsigned i = 0; i < PIECE && range->at < range->end && rc == TL_OK; i++, range->at++)
+        rc = tl_buf_printf(out, "I %016" PRIx64 " %08x\n", range->at * 4,
+                           tl_le32(range->raw + range->at * 4));
+    return rc;
+}
+
+void tl_range_close(struct tl_range *range)
+{
+    if (!range)
+        return;
+    atomic_fetch_sub(&fake.ranges, 1);
+    free(range->raw);
+    free(range);
+}
+
+static int check(struct tl_lake *lake, const char *trace, const char *stream, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&lake->lock);
+    const int rc = check_stream(find_locked(lake, trace), stream, fail);
+    pthread_mutex_unlock(&lake->lock);
+    return rc;
+}
+
+int tl_lake_locate(struct tl_lake *lake, const char *trace, const char *stream,
+                   enum tl_range_unit unit, uint64_t at, struct tl_position *out,
+                   struct tl_fail *fail)
+{
+    slow();
+    const uint64_t insn = unit == TL_UNIT_INSN ? at : unit == TL_UNIT_TIME ? at / 10 : at / 4;
+    *out =
+        (struct tl_position){.insn = insn, .time = insn * 10, .byte = insn * 4, .has_time = true};
+    return check(lake, trace, stream, fail);
+}
+
+int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, struct tl_hit **hits,
+                 size_t *n, bool *more, struct tl_fail *fail)
+{
+    const int rc = check(lake, request->trace, request->stream, fail);
+    if (rc < 0)
+        return rc;
+    const uint64_t limit = request->limit ? request->limit : 100;
+    *hits = calloc(limit + 1, sizeof **hits);
+    *n = limit < 3 ? limit : 3;
+    *more = *n < 3;
+    for (size_t i = 0; i < *n; i++) {
+        (*hits)[i].at.insn = request->from + i;
+        (*hits)[i].pc = request->kind == TL_FIND_PC ? request->pc_from : UINT64_MAX;
+        snprintf((*hits)[i].text, sizeof(*hits)[i].text, "%s",
+                 request->text ? request->text : "pc");
+    }
+    return TL_OK;
+}
+
+int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, uint64_t from,
+                  uint64_t to, struct tl_buf *json, struct tl_fail *fail)
+{
+    const int rc = check(lake, trace, stream, fail);
+    return rc < 0 ? rc : tl_buf_printf(json, "{\"from\":%" PRIu64 ",\"insns\":1}", from);
+}
+
+int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, uint64_t from,
+                  uint32_t count, struct tl_buf *json, struct tl_fail *fail)
+{
+    const int rc = check(lake, trace, stream, fail);
+    return rc < 0 ? rc : tl_buf_printf(json, "{\"first\":%" PRIu64 ",\"count\":%u}", from, count);
+}
+
+int tl_lake_slices(struct tl_lake *lake, const char *trace, const char *stream,
+                   enum tl_range_unit axis, uint64_t from, uint64_t to, struct tl_buf *json,
+                   struct tl_fail *fail)
+{
+    const int rc = check(lake, trace, stream, fail);
+    return rc < 0 ? rc : tl_buf_printf(json, "{\"axis\":%d,\"slices\":[]}", (int)axis);
+}
+
+int tl_lake_functions(struct tl_lake *lake, const char *trace, struct tl_buf *json,
+                      struct tl_fail *fail)
+{
+    const int rc = check(lake, trace, STREAM, fail);
+    return rc < 0 ? rc : tl_buf_printf(json, "[]");
+}
+
+/* A Tile message by hand: level, index, sealed, generation. */
+int tl_lake_tile(struct tl_lake *lake, const char *trace, enum tl_range_unit axis, unsigned level,
+                 uint64_t index, unsigned lane_from, unsigned lane_to, uint64_t gen,
+                 struct tl_buf *out, struct tl_tile_meta *meta, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&lake->lock);
+    const struct trace *const t = find_locked(lake, trace);
+    const bool there = t && t->row.generation == gen;
+    if (there)
+        *meta = (struct tl_tile_meta){t->row.state == TL_TRACE_SEALED, t->row.revision};
+    pthread_mutex_unlock(&lake->lock);
+    if (!there)
+        return TL_NOTFOUND;
+    const uint8_t tile[] = {0x10, (uint8_t)level & 127, 0x18, (uint8_t)index & 127,
+                            0x30, meta->sealed,         0x38, (uint8_t)gen & 127};
+    return tl_buf_add(out, tile, sizeof tile);
+}
+
+int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
+{
+    return tl_buf_printf(out,
+                         "# TYPE tracelake_appended_bytes counter\n"
+                         "tracelake_appended_bytes %llu\n",
+                         (unsigned long long)atomic_load(&fake.appended));
+}

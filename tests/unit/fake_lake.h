@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A lake in memory for tests of the network and the services: it keeps what is pushed, makes
+ * one instruction of every four bytes, and can be told to be slow, full or broken.
+ */
+#ifndef TL_TESTS_FAKE_LAKE_H
+#define TL_TESTS_FAKE_LAKE_H
+
+#include "lake.h"
+
+#include <stdatomic.h>
+
+struct fake_knobs {
+    atomic_bool stall;      /* nothing becomes durable any more */
+    atomic_int fail_append; /* enum tl_err that the next appends return, 0: none */
+    atomic_uint slow_ms;    /* each look-up takes so long */
+    atomic_ullong appended; /* bytes taken so far */
+    atomic_uint ranges;     /* open now */
+};
+extern struct fake_knobs fake;
+
+/* The bytes that a trace has got so far. Borrowed; not while it is being pushed. */
+struct tl_bytes fake_lake_raw(struct tl_lake *lake, const char *trace);
+
+#endif
