@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+#include "flow/callstack.h"
+
+#define SEARCH 64 /* frames looked through when a return does not match the innermost one */
+
+/* How the last block was left: what the next instruction executed means for the stack. */
+enum how {
+    STRAIGHT, /* the next instruction, or a branch not taken */
+    JUMP,     /* a direct branch */
+    INDIRECT, /* an indirect branch that is neither call nor return */
+    CALL,
+    RETURN,
+    EXCEPTION,
+    EXCEPTION_RETURN,
+    LOST /* not known */
+};
+
+void tl_callstack_init(struct tl_callstack *cs, const struct tl_image *image, uint64_t first_insn,
+                       tl_frame_sink *sink, void *context)
+{
+    memset(cs, 0, sizeof *cs);
+    cs->image = image;
+    cs->insns = first_insn;
+    cs->sink = sink;
+    cs->context = context;
+    cs->function = TL_NO_FUNCTION;
+    cs->how = LOST;
+}
+
+/* ---- frames ------------------------------------------------------------------------------ */
+
+static struct tl_frame *top(struct tl_callstack *cs)
+{
+    return &cs->frames[cs->depth - 1];
+}
+
+static int push(struct tl_callstack *cs, struct tl_frame frame)
+{
+    cs->function = frame.function;
+    if (cs->depth == TL_CALLSTACK_MAX) {
+        cs->deeper++;
+        return TL_OK;
+    }
+    frame.insn = cs->insns;
+    cs->frames[cs->depth++] = frame;
+    return cs->sink(cs->context, TL_FRAME_PUSH, top(cs), cs->depth - 1, cs->insns);
+}
+
+/* Pop down to `depth` frames. */
+static int pop_to(struct tl_callstack *cs, uint32_t depth)
+{
+    cs->deeper = 0;
+    while (cs->depth > depth) {
+        const struct tl_frame frame = *top(cs);
+        cs->depth--;
+        const int rc = cs->sink(cs->context, TL_FRAME_POP, &frame, cs->depth, cs->insns);
+        if (rc < 0)
+            return rc;
+    }
+    cs->function = cs->depth ? top(cs)->function : TL_NO_FUNCTION;
+    return TL_OK;
+}
+
+static int restart(struct tl_callstack *cs, uint64_t pc, uint32_t function)
+{
+    const int rc = pop_to(cs, 0);
+    return rc < 0
+               ? rc
+               : push(cs, (struct tl_frame){.pc = pc, .function = function, .kind = TL_FRAME_ROOT});
+}
+
+/* The innermost frame takes another's place: same way back, other function. */
+static int replace(struct tl_callstack *cs, uint64_t pc, uint32_t function)
+{
+    if (cs->deeper) { /* not among the frames kept */
+        cs->function = function;
+        return TL_OK;
+    }
+    struct tl_frame next = *top(cs);
+    next.pc = pc;
+    next.function = function;
+    if (next.kind == TL_FRAME_CALL)
+        next.kind = TL_FRAME_TAIL;
+    const int rc = pop_to(cs, cs->depth - 1);
+    return rc < 0 ? rc : push(cs, next);
+}
+
+/* ---- matching ---------------------------------------------------------------------------- */
+
+/* Depth of the frame that returns to `pc`, from the innermost on; 0: none. */
+static uint32_t find_return(const struct tl_callstack *cs, uint64_t pc, bool past_exceptions)
+{
+    for (uint32_t i = cs->depth, looked = 0; i > 0 && looked < SEARCH; i--, looked++) {
+        const struct tl_frame *f = &cs->frames[i - 1];
+        if (f->kind != TL_FRAME_ROOT && f->return_pc == pc)
+            return i;
+        if (f->kind == TL_FRAME_EXCEPTION && !past_exceptions)
+            return 0; /* no return leads out of a handler */
+    }
+    return 0;
+}
+
+static uint32_t find_function(const struct tl_callstack *cs, uint32_t function)
+{
+    for (uint32_t i = cs->depth, looked = 0; i > 0 && looked < SEARCH; i--, looked++)
+        if (cs->frames[i - 1].function == function)
+            return i;
+    return 0;
+}
+
+static uint32_t find_exception(const struct tl_callstack *cs)
+{
+    for (uint32_t i = cs->depth; i > 0; i--)
+        if (cs->frames[i - 1].kind == TL_FRAME_EXCEPTION)
+            return i;
+    return 0;
+}
+
+/* The innermost frame must be of `function` now; make it so. */
+static int settle(struct tl_callstack *cs, uint64_t pc, uint32_t function)
+{
+    if (cs->depth == 0)
+        return restart(cs, pc, function);
+    return cs->function == function ? TL_OK : replace(cs, pc, function);
+}
+
+/* Somewhere, nobody knows how: back to a place that waits for it, or start anew. */
+static int resume(struct tl_callstack *cs, uint64_t pc, uint32_t function)
+{
+    const uint32_t returned = find_return(cs, pc, true);
+    if (returned) {
+        const int rc = pop_to(cs, returned - 1);
+        return rc < 0 ? rc : settle(cs, pc, function);
+    }
+    const uint32_t known = find_function(cs, function);
+    return known ? pop_to(cs, known) : restart(cs, pc, function);
+}
+
+/*
+ * A return that no frame waits for: into a caller from before the trace began. Everything up to
+ * the handler or root that we are in has returned.
+ */
+static int return_unknown(struct tl_callstack *cs, uint64_t pc, uint32_t function)
+{
+    const uint32_t exception = find_exception(cs);
+    if (exception == 0)
+        return restart(cs, pc, function);
+    const int rc = pop_to(cs, exception);
+    return rc < 0 ? rc : settle(cs, pc, function);
+}
+
+static int do_return(struct tl_callstack *cs, uint64_t pc, uint32_t function)
+{
+    if (cs->deeper) { /* one of the frames that are only counted */
+        cs->deeper--;
+        cs->function = cs->deeper ? TL_NO_FUNCTION : top(cs)->function;
+        return TL_OK;
+    }
+    const uint32_t returned = find_return(cs, pc, false);
+    if (!returned)
+        return return_unknown(cs, pc, function);
+    const int rc = pop_to(cs, returned - 1);
+    return rc < 0 ? rc : settle(cs, pc, function);
+}
+
+/* To the interrupted code; with another address (a task switch, a repaired fault) by function. */
+static int do_exception_return(struct tl_callstack *cs, uint64_t pc, uint32_t function)
+{
+    for (uint32_t i = cs->depth; i > 0; i--) {
+        const struct tl_frame *f = &cs->frames[i - 1];
+        if (f->kind != TL_FRAME_EXCEPTION)
+            continue;
+        const bool same_function =
+            i > 1 && function != TL_NO_FUNCTION && f[-1].function == function;
+        if (f->return_pc == pc || same_function) {
+            const int rc = pop_to(cs, i - 1);
+            return rc < 0 ? rc : settle(cs, pc, function);
+        }
+    }
+    return restart(cs, pc, function);
+}
+
+static int do_jump(struct tl_callstack *cs, uint64_t pc, uint32_t function, bool indirect)
+{
+    if (indirect && cs->depth && !cs->deeper && top(cs)->kind != TL_FRAME_ROOT &&
+        top(cs)->return_pc == pc)
+        return do_return(cs, pc, function); /* a return in disguise */
+    return settle(cs, pc, function);
+}
+
+/* Execution goes on at pc, in `function`. */
+static int arrive(struct tl_callstack *cs, uint64_t pc, uint32_t function)
+{
+    const enum how how = cs->how;
+    cs->how = STRAIGHT;
+    switch (how) {
+    case STRAIGHT:
+    case JUMP:
+    case INDIRECT:
+        return do_jump(cs, pc, function, how == INDIRECT);
+    case CALL:
+        return push(cs, (struct tl_frame){.pc = pc,
+                                          .return_pc = cs->next_pc,
+                                          .function = function,
+                                          .kind = TL_FRAME_CALL});
+    case RETURN:
+        return do_return(cs, pc, function);
+    case EXCEPTION:
+        return push(cs, (struct tl_frame){.pc = pc,
+                                          .return_pc = cs->exception_pc,
+                                          .function = function,
+                                          .exception = cs->exception,
+                                          .kind = TL_FRAME_EXCEPTION});
+    case EXCEPTION_RETURN:
+        return do_exception_return(cs, pc, function);
+    default:
+        return resume(cs, pc, function);
+    }
+}
+
+/* ---- items ------------------------------------------------------------------------------- */
+
+static enum how how_left(const struct tl_block *b)
+{
+    switch (b->last_kind) {
+    case TL_INSN_BRANCH:
+        return b->link ? CALL : JUMP;
+    case TL_INSN_INDIRECT:
+        return b->link ? CALL : b->is_return ? RETURN : INDIRECT;
+    case TL_INSN_RETURN_EX:
+        return EXCEPTION_RETURN;
+    default:
+        return STRAIGHT;
+    }
+}
+
+static inline int take_block(struct tl_callstack *cs, const struct tl_item *item)
+{
+    const struct tl_block *b = item->block;
+    /* by far the most blocks follow a jump inside a function */
+    if (cs->how > JUMP || b->function != cs->function || cs->depth == 0) {
+        const int rc = arrive(cs, b->pc, b->function);
+        if (rc < 0)
+            return rc;
+    }
+    cs->insns += item->n;
+    cs->next_pc = b->pc + b->size;
+    cs->how = (uint8_t)(item->flags & TL_ITEM_TAKEN ? how_left(b) : STRAIGHT);
+    return TL_OK;
+}
+
+static uint32_t function_at(const struct tl_callstack *cs, uint64_t pc)
+{
+    const int64_t i = cs->image ? tl_image_symbol_index(cs->image, pc) : -1;
+    return i < 0 ? TL_NO_FUNCTION : (uint32_t)i;
+}
+
+/* Flow without instructions: the source says itself what is a call. */
+static int take_branch(struct tl_callstack *cs, const struct tl_item *item)
+{
+    const uint64_t pc = item->value;
+    if (!(item->flags & (TL_ITEM_CALL | TL_ITEM_RETURN))) {
+        if (cs->how == EXCEPTION || cs->how == EXCEPTION_RETURN)
+            return arrive(cs, pc, function_at(cs, pc));
+        return TL_OK; /* nobody knows whether it is a call, a return, or a jump */
+    }
+    if (item->flags & TL_ITEM_CALL) {
+        cs->how = CALL;
+        cs->next_pc = 0;
+        return arrive(cs, pc, function_at(cs, pc));
+    }
+    cs->how = STRAIGHT;
+    if (cs->deeper) {
+        cs->deeper--;
+        return TL_OK;
+    }
+    return cs->depth ? pop_to(cs, cs->depth - 1) : TL_OK;
+}
+
+static int take(struct tl_callstack *cs, const struct tl_item *item)
+{
+    int rc = TL_OK;
+    switch (item->kind) {
+    case TL_ITEM_UNKNOWN:
+        rc = arrive(cs, item->pc, function_at(cs, item->pc));
+        cs->insns++;
+        cs->how = STRAIGHT;
+        break;
+    case TL_ITEM_BRANCH:
+        rc = take_branch(cs, item);
+        break;
+    case TL_ITEM_EXCEPTION:
+        if (cs->how != STRAIGHT && item->flags & TL_ITEM_HAS_PC) /* got there, and no further */
+            rc = arrive(cs, item->pc, function_at(cs, item->pc));
+        cs->how = EXCEPTION;
+        cs->exception = item->sub;
+        cs->exception_pc = item->pc;
+        break;
+    case TL_ITEM_ERET:
+        cs->how = EXCEPTION_RETURN;
+        break;
+    case TL_ITEM_GAP:
+    case TL_ITEM_TRACE_ON:
+        cs->how = LOST;
+        break;
+    default:
+        break;
+    }
+    return rc;
+}
+
+int tl_callstack_push(struct tl_callstack *cs, const struct tl_item *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const int rc =
+            items[i].kind == TL_ITEM_BLOCK ? take_block(cs, &items[i]) : take(cs, &items[i]);
+        if (rc < 0)
+            return rc;
+    }
+    return TL_OK;
+}
+
+int tl_callstack_finish(struct tl_callstack *cs)
+{
+    cs->how = LOST;
+    return pop_to(cs, 0);
+}

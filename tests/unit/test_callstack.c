@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/* Frames by made-up blocks, and of a simulated core's flow. */
+#include "decode/ops.h"
+#include "flow/callstack.h"
+#include "sim/program_core.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct watch {
+    struct tl_callstack *cs;
+    struct tl_buf text;
+    uint32_t depth;
+    size_t pushes, pops;
+};
+
+/* Checks that changes nest, and writes them down: +function or -function. */
+static int on_change(void *context, enum tl_frame_change change, const struct tl_frame *frame,
+                     uint32_t depth, uint64_t insn)
+{
+    struct watch *w = context;
+    assert_true(frame->insn <= insn);
+    if (change == TL_FRAME_PUSH) {
+        assert_int_equal(depth, w->depth);
+        assert_int_equal(frame->insn, insn);
+        w->depth++;
+        w->pushes++;
+    } else {
+        assert_int_equal(depth + 1, w->depth);
+        w->depth--;
+        w->pops++;
+    }
+    static const char kinds[] = {'r', 'c', 't', 'x'};
+    return tl_buf_printf(&w->text, "%c%c%u@%u ", change == TL_FRAME_PUSH ? '+' : '-',
+                         kinds[frame->kind], frame->function, (unsigned)insn);
+}
+
+/* One made-up block per letter: what it ends in. */
+static struct tl_block make(uint64_t pc, uint32_t function, enum tl_insn_kind kind, bool link,
+                            bool is_return)
+{
+    return (struct tl_block){.pc = pc,
+                             .n = 1,
+                             .size = 4,
+                             .isa = TL_ISA_A64,
+                             .last_kind = (uint8_t)kind,
+                             .last_size = 4,
+                             .link = link,
+                             .is_return = is_return,
+                             .function = function};
+}
+
+#define STEPS 32
+
+struct script {
+    struct tl_block blocks[STEPS];
+    struct tl_item items[STEPS];
+    size_t n;
+};
+
+static void block(struct script *s, uint64_t pc, uint32_t function, enum tl_insn_kind kind,
+                  bool link, bool is_return, bool taken)
+{
+    s->blocks[s->n] = make(pc, function, kind, link, is_return);
+    s->items[s->n] = (struct tl_item){.kind = TL_ITEM_BLOCK,
+                                      .n = 1,
+                                      .flags = taken ? TL_ITEM_TAKEN : 0,
+                                      .block = &s->blocks[s->n]};
+    s->n++;
+}
+
+static void call(struct script *s, uint64_t pc, uint32_t function)
+{
+    block(s, pc, function, TL_INSN_BRANCH, true, false, true);
+}
+
+static void ret(struct script *s, uint64_t pc, uint32_t function)
+{
+    block(s, pc, function, TL_INSN_INDIRECT, false, true, true);
+}
+
+static void jump(struct script *s, uint64_t pc, uint32_t function)
+{
+    block(s, pc, function, TL_INSN_BRANCH, false, false, true);
+}
+
+static void plain(struct script *s, uint64_t pc, uint32_t function)
+{
+    block(s, pc, function, TL_INSN_BRANCH, false, false, false);
+}
+
+static void eret(struct script *s, uint64_t pc, uint32_t function)
+{
+    block(s, pc, function, TL_INSN_RETURN_EX, false, false, true);
+}
+
+static void other(struct script *s, enum tl_item_kind kind, uint64_t pc)
+{
+    s->items[s->n++] =
+        (struct tl_item){.kind = (uint8_t)kind, .flags = TL_ITEM_HAS_PC, .sub = 7, .pc = pc};
+}
+
+static void expect(const struct script *s, const char *text)
+{
+    struct tl_callstack *cs = malloc(sizeof *cs);
+    struct watch w = {.cs = cs};
+    tl_callstack_init(cs, NULL, 0, on_change, &w);
+    assert_int_equal(tl_callstack_push(cs, s->items, s->n), TL_OK);
+    assert_int_equal(tl_callstack_depth(cs), w.depth);
+    assert_int_equal(tl_callstack_finish(cs), TL_OK);
+    assert_int_equal(tl_buf_add(&w.text, "", 1), TL_OK);
+    assert_string_equal((const char *)w.text.p, text);
+    assert_int_equal(w.depth, 0);
+    tl_buf_fini(&w.text);
+    free(cs);
+}
+
+static void calls_and_returns(void **state)
+{
+    struct script s = {.n = 0};
+    call(&s, 0x100, 1);
+    call(&s, 0x200, 2);
+    plain(&s, 0x300, 3);
+    ret(&s, 0x304, 3);
+    ret(&s, 0x204, 2);
+    plain(&s, 0x104, 1);
+    expect(&s, "+r1@0 +c2@1 +c3@2 -c3@4 -c2@5 -r1@6 ");
+}
+
+static void tail_calls(void **state)
+{
+    struct script s = {.n = 0};
+    call(&s, 0x100, 1);
+    jump(&s, 0x200, 2);
+    jump(&s, 0x300, 3); /* a loop: no change */
+    jump(&s, 0x300, 3);
+    ret(&s, 0x300, 3);
+    plain(&s, 0x104, 1);
+    expect(&s, "+r1@0 +c2@1 -c2@2 +t3@2 -t3@5 -r1@6 ");
+}
+
+static void recursion(void **state)
+{
+    struct script s = {.n = 0};
+    call(&s, 0x100, 1);
+    call(&s, 0x100, 1);
+    call(&s, 0x100, 1);
+    ret(&s, 0x100, 1);
+    ret(&s, 0x104, 1);
+    ret(&s, 0x104, 1);
+    plain(&s, 0x104, 1);
+    expect(&s, "+r1@0 +c1@1 +c1@2 +c1@3 -c1@4 -c1@5 -c1@6 -r1@7 ");
+}
+
+static void exceptions(void **state)
+{
+    struct script s = {.n = 0};
+    call(&s, 0x100, 1);
+    plain(&s, 0x200, 2);
+    other(&s, TL_ITEM_EXCEPTION, 0x204);
+    call(&s, 0x900, 9);
+    ret(&s, 0xa00, 10);
+    eret(&s, 0x904, 9);
+    ret(&s, 0x204, 2);
+    plain(&s, 0x104, 1);
+    expect(&s, "+r1@0 +c2@1 +x9@2 +c10@3 -c10@4 -x9@5 -c2@6 -r1@7 ");
+}
+
+static void exception_at_a_call(void **state)
+{
+    struct script s = {.n = 0}; /* nothing of the callee runs before the handler does */
+    call(&s, 0x100, 1);
+    other(&s, TL_ITEM_EXCEPTION, 0x200);
+    eret(&s, 0x900, 9);
+    ret(&s, 0x200, 2);
+    plain(&s, 0x104, 1);
+    expect(&s, "+r1@0 +c4294967295@1 +x9@1 -x9@2 -c4294967295@2 +t2@2 -t2@3 -r1@4 ");
+}
+
+static void returns_to_the_unknown(void **state)
+{
+    struct script s = {.n = 0};
+    ret(&s, 0x300, 3);
+    ret(&s, 0x204, 2); /* its caller's caller, from before the trace */
+    plain(&s, 0x104, 1);
+    expect(&s, "+r3@0 -r3@1 +r2@1 -r2@2 +r1@2 -r1@3 ");
+
+    struct script handler = {.n = 0}; /* … but not out of an exception handler */
+    plain(&handler, 0x100, 1);
+    other(&handler, TL_ITEM_EXCEPTION, 0x104);
+    ret(&handler, 0x900, 9);
+    plain(&handler, 0xa00, 10);
+    expect(&handler, "+r1@0 +x9@1 -x9@2 +x10@2 -x10@3 -r1@3 ");
+}
+
+static void skipped_frames(void **state)
+{
+    struct script s = {.n = 0}; /* longjmp: over frames that never return */
+    call(&s, 0x100, 1);
+    call(&s, 0x200, 2);
+    call(&s, 0x300, 3);
+    ret(&s, 0x400, 4);
+    ret(&s, 0x304, 3);
+    plain(&s, 0x104, 1); /* not to 0x204 */
+    expect(&s, "+r1@0 +c2@1 +c3@2 +c4@3 -c4@4 -c3@5 -c2@5 -r1@6 ");
+}
+
+static void gaps(void **state)
+{
+    struct script s = {.n = 0};
+    call(&s, 0x100, 1);
+    call(&s, 0x200, 2);
+    plain(&s, 0x300, 3);
+    other(&s, TL_ITEM_GAP, 0);
+    plain(&s, 0x208, 2); /* the same function as before */
+    other(&s, TL_ITEM_GAP, 0);
+    plain(&s, 0x104, 1); /* where the innermost but one returns to */
+    other(&s, TL_ITEM_TRACE_ON, 0);
+    plain(&s, 0x500, 5); /* unheard of */
+    expect(&s, "+r1@0 +c2@1 +c3@2 -c3@3 -c2@4 -r1@5 +r5@5 -r5@6 ");
+}
+
+static void task_switch(void **state)
+{
+    struct script s = {.n = 0};
+    call(&s, 0x100, 1);
+    plain(&s, 0x200, 2);
+    other(&s, TL_ITEM_EXCEPTION, 0x204);
+    eret(&s, 0x900, 9);
+    plain(&s, 0x700, 7); /* another task */
+    expect(&s, "+r1@0 +c2@1 +x9@2 -x9@3 -c2@3 -r1@3 +r7@3 -r7@4 ");
+}
+
+static void branches_alone(void **state)
+{
+    const struct tl_item items[] = {
+        {.kind = TL_ITEM_BRANCH, .flags = TL_ITEM_CALL, .value = 0x100},
+        {.kind = TL_ITEM_BRANCH, .flags = TL_ITEM_CALL, .value = 0x200},
+        {.kind = TL_ITEM_BRANCH, .value = 0x208},
+        {.kind = TL_ITEM_BRANCH, .flags = TL_ITEM_RETURN, .value = 0x104},
+        {.kind = TL_ITEM_BRANCH, .flags = TL_ITEM_RETURN, .value = 0x4},
+        {.kind = TL_ITEM_BRANCH, .flags = TL_ITEM_RETURN, .value = 0x4},
+    };
+    struct script s = {.n = sizeof items / sizeof items[0]};
+    memcpy(s.items, items, sizeof items);
+    expect(&s, "+c4294967295@0 +c4294967295@0 -c4294967295@0 -c4294967295@0 ");
+}
+
+/* Deeper than what is kept: counted, and in step again afterwards. */
+static void very_deep(void **state)
+{
+    enum { DEEP = TL_CALLSTACK_MAX + 500 };
+    struct tl_callstack *cs = malloc(sizeof *cs);
+    struct watch w = {.cs = cs};
+    struct tl_block caller = make(0x100, 1, TL_INSN_BRANCH, true, false);
+    struct tl_block back = make(0x104, 1, TL_INSN_INDIRECT, false, true);
+    const struct tl_item down = {
+        .kind = TL_ITEM_BLOCK, .n = 1, .flags = TL_ITEM_TAKEN, .block = &caller};
+    const struct tl_item up = {
+        .kind = TL_ITEM_BLOCK, .n = 1, .flags = TL_ITEM_TAKEN, .block = &back};
+    tl_callstack_init(cs, NULL, 0, on_change, &w);
+    for (int i = 0; i < DEEP; i++)
+        assert_int_equal(tl_callstack_push(cs, &down, 1), TL_OK);
+    assert_int_equal(tl_callstack_depth(cs), DEEP);
+    assert_int_equal(w.depth, TL_CALLSTACK_MAX);
+    for (int i = 0; i < DEEP; i++)
+        assert_int_equal(tl_callstack_push(cs, &up, 1), TL_OK);
+    assert_int_equal(tl_callstack_depth(cs), 2); /* the last call's frame is still to be left */
+    assert_int_equal(tl_callstack_finish(cs), TL_OK);
+    assert_int_equal(w.pushes, w.pops);
+    tl_buf_fini(&w.text);
+    free(cs);
+}
+
+/* ---- a simulated core ---------------------------------------------------------------------- */
+
+struct sim {
+    struct tl_callstack *cs;
+    struct watch watch;
+    uint64_t insns;
+    uint32_t deepest;
+};
+
+static int on_items(void *context, const struct tl_item *items, size_t n)
+{
+    struct sim *sim = context;
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(tl_callstack_push(sim->cs, &items[i], 1), TL_OK);
+        if (items[i].kind != TL_ITEM_BLOCK)
+            continue;
+        sim->insns += items[i].n;
+        assert_int_equal(tl_callstack_top(sim->cs)->function, items[i].block->function);
+        const uint32_t depth = tl_callstack_depth(sim->cs);
+        sim->deepest = depth > sim->deepest ? depth : sim->deepest;
+        assert_true(depth < 64);
+    }
+    return TL_OK;
+}
+
+static int no_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    return TL_OK;
+}
+
+static void follows_a_core(void **state)
+{
+    const struct tl_sim_program_options program_options = {.seed = 11, .extra = 60};
+    const struct tl_sim_core_options options = {
+        .seed = 12, .irq_every = 5000, .overflow_every = 400000, .etm = {.trace_id = 0x10}};
+    struct tl_sim_program program;
+    struct tl_sim_core *core;
+    struct tl_buf trace = {0}, elf = {0};
+    struct tl_image *image;
+    struct tl_source source = {.protocol = TL_PROTO_ETM4};
+    struct tl_stream_decoder *decoder;
+    struct tl_fail fail = {.text = ""};
+    static struct tl_callstack cs;
+    struct sim sim = {.cs = &cs, .watch = {.cs = &cs}};
+    const struct tl_stream_sink sink = {.context = &sim, .items = on_items, .loss = no_loss};
+
+    assert_int_equal(tl_sim_program_init(&program, &program_options), TL_OK);
+    assert_int_equal(tl_sim_program_elf(&program, &elf), TL_OK);
+    assert_int_equal(tl_sim_core_new(&core, &program, &options, &trace, NULL, NULL), TL_OK);
+    assert_int_equal(tl_sim_core_step(core, 2000000), TL_OK);
+    assert_int_equal(tl_sim_core_flush(core), TL_OK);
+    tl_sim_core_free(core);
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(
+        tl_image_add_elf(image, (struct tl_bytes){elf.p, elf.n}, 0, TL_SPACE_ANY, "sim", &fail),
+        TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    assert_int_equal(tl_sim_etm4_source(&options.etm, &source), TL_OK);
+    tl_callstack_init(&cs, image, 0, on_change, &sim.watch);
+    assert_int_equal(tl_etm4_ops.create(&decoder, &source, image, &sink, &fail), TL_OK);
+    const struct tl_run run = {trace.p, trace.n, 0, TL_RUN_LINEAR};
+    assert_int_equal(decoder->ops->push(decoder, &run), TL_OK);
+    assert_int_equal(decoder->ops->finish(decoder), TL_OK);
+    decoder->ops->destroy(decoder);
+    assert_int_equal(tl_callstack_finish(&cs), TL_OK);
+    print_message("%u instructions, %zu frames, %u deep\n", (unsigned)sim.insns, sim.watch.pushes,
+                  sim.deepest);
+    assert_int_equal(sim.watch.pushes, sim.watch.pops);
+    assert_true(sim.insns > 1000000 && sim.watch.pushes > 10000 && sim.deepest > 4);
+    tl_image_free(image);
+    tl_buf_fini(&sim.watch.text);
+    tl_buf_fini(&trace);
+    tl_buf_fini(&elf);
+    tl_sim_program_fini(&program);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_and_returns),   cmocka_unit_test(tail_calls),
+        cmocka_unit_test(recursion),           cmocka_unit_test(exceptions),
+        cmocka_unit_test(exception_at_a_call), cmocka_unit_test(returns_to_the_unknown),
+        cmocka_unit_test(skipped_frames),      cmocka_unit_test(gaps),
+        cmocka_unit_test(task_switch),         cmocka_unit_test(branches_alone),
+        cmocka_unit_test(very_deep),           cmocka_unit_test(follows_a_core),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
