@@ -2,7 +2,7 @@
 // The state of the page and everything that changes it. Drawing reads it; it knows no DOM beyond
 // the location and the scheduling of frames.
 import * as api from "./api.ts";
-import { follow, settled } from "./follow.ts";
+import { follow, hops, settled } from "./follow.ts";
 import { InsnCache } from "./insns.ts";
 import { Live, type Connection } from "./live.ts";
 import {
@@ -20,6 +20,8 @@ import { decodePlace, emptyPlace, encodePlace, type Panel, type Place } from "./
 const HITS = 1000;
 const URL_MS = 200;
 const ZOOM_REST_MS = 80;
+/** Following goes on without its tiles after so long. */
+const HOP_MS = 1500;
 
 export interface Found {
   readonly text: string;
@@ -56,6 +58,8 @@ export class Session {
   readonly open = new Set<number>(); // lanes whose call stack is shown
   /** How far the lanes can be drawn by now: the edge to follow. */
   drawnTo = Infinity;
+  /** Where following goes as soon as the tiles there are `ready`. */
+  hop: { view: View; edge: number; since: number; ready: boolean } | undefined;
   private readonly ends = new Map<number, number>(); // where the axis ended at a revision
   zoomedAt = -Infinity; // ms: when a zoom gesture last changed the level of detail
 
@@ -91,9 +95,15 @@ export class Session {
     return this.view.axis === "insn" ? Math.floor(this.cursor) : this.position?.insn;
   }
 
+  /** The edge to follow. By instructions every lane has its own: that of the selected one. */
+  get liveEnd(): number {
+    const { stream, view } = this;
+    return stream && view.axis === "insn" ? Math.max(1, stream.insns) : this.extent.last;
+  }
+
   /** The trace at its present revision ends here; remembered for tiles asked for now. */
   noteEnd(): void {
-    this.ends.set(this.trace.revision, this.extent.last);
+    this.ends.set(this.trace.revision, this.liveEnd);
     if (this.ends.size > 100) this.ends.delete(this.ends.keys().next().value!);
   }
 
@@ -244,6 +254,7 @@ export class App {
   private grown(s: Session, trace: Trace): void {
     const anew = trace.generation !== s.trace.generation;
     const before = s.trace;
+    // Who looks at everything goes on to see everything.
     const atEnd = span(s.view) >= (s.extent.last - s.extent.first) * 0.999
       && this.following === undefined;
     // The list may leave out what only the trace itself tells.
@@ -322,12 +333,30 @@ export class App {
   /** One frame of what moves by itself. */
   private step(): void {
     const s = this.session;
-    if (!s || this.following === undefined) return;
-    const { first, last } = s.extent;
-    const edge = { first, last: Math.max(first + 1, Math.min(last, s.drawnTo)) };
-    const next = follow(s.view, edge, this.following, !this.reduced.matches);
-    if (settled(s.view, next)) return;
-    s.view = next;
+    if (!s) return;
+    if (this.following === undefined) {
+      s.hop = undefined;
+      return;
+    }
+    const { first } = s.extent;
+    const last = s.liveEnd;
+    const newest = this.following;
+    if (s.hop) {
+      if (!s.hop.ready && performance.now() - s.hop.since < HOP_MS) return;
+      s.view = s.hop.view;
+      s.drawnTo = s.hop.edge;
+      s.hop = undefined;
+    }
+    if (hops(s.view, last, Math.min(last, s.drawnTo)) || s.view.to < s.extent.first) {
+      const view = follow(s.view, { first, last }, newest, false);
+      s.hop = { view, edge: last, since: performance.now(), ready: false };
+      setTimeout(() => this.changed(), HOP_MS);
+    } else {
+      const edge = { first, last: Math.max(first + 1, Math.min(last, s.drawnTo)) };
+      const next = follow(s.view, edge, newest, !this.reduced.matches);
+      if (settled(s.view, next)) return;
+      s.view = next;
+    }
     this.changed();
   }
 
@@ -405,8 +434,15 @@ export class App {
     const s = this.session;
     if (!s) return;
     this.following = newest;
+    s.hop = undefined;
+    s.drawnTo = this.drawnEdge(s);
     this.say(newest === undefined ? "No longer following." : "Following the live edge.");
     this.toUrl();
+  }
+
+  /** Following begins far from the edge, or with it in view. */
+  private drawnEdge(s: Session): number {
+    return Math.min(s.drawnTo, s.view.to);
   }
 
   /** The same part of the trace on the other axis, told by the selected lane. */
@@ -450,6 +486,7 @@ export class App {
     const s = this.session;
     if (!s || lane < 0 || lane >= s.trace.streams.length) return;
     s.lane = lane;
+    s.forgetEnds();
     this.say(`Lane ${s.stream!.name}.`);
     if (s.cursor !== undefined) this.moveCursor(s.cursor, false);
     this.toUrl();

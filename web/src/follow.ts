@@ -22,6 +22,14 @@ export function follow(view: View, extent: Extent, newest: number, glide: boolea
   return { axis: view.axis, from: to - size, to };
 }
 
+/**
+ * Is the edge more than the view away from what is drawn? Then gliding would show emptiness:
+ * the view stays until the tiles of the next one are here, and goes there in one step.
+ */
+export function hops(view: View, last: number, drawnTo: number): boolean {
+  return last - drawnTo > span(view) * 0.9;
+}
+
 /** Does the view already show what follow() leads to? */
 export function settled(view: View, next: View): boolean {
   return view.from === next.from && view.to === next.to;

@@ -3,6 +3,7 @@
 import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 import type { App, Session } from "../app.ts";
+import { widthText } from "../describe.ts";
 import { suggestions } from "../search.ts";
 import { stateBadge } from "./list.ts";
 
@@ -55,6 +56,8 @@ export class Header {
     const unit = s.view.axis === "insn" ? [[1e4, "newest 10 k"], [1e6, "newest 1 M"], [1e8, "newest 100 M"]] as const
       : [[1e6, "newest 1 ms"], [1e9, "newest 1 s"], [1e10, "newest 10 s"]] as const;
     const on = app.following !== undefined;
+    const other = app.following !== undefined && app.following > 0
+      && !unit.some(([n]) => n === app.following) ? app.following : undefined;
     return html`<div class="followbox">
       <button class="follow ${on ? "on" : ""}" aria-pressed=${on} title="Follow the live edge (F)"
         @click=${() => app.follow(on ? undefined : 0)}>${on ? "Following" : "Follow"}</button>
@@ -65,6 +68,7 @@ export class Header {
   }}>
         <option value="off" ?selected=${!on}>off</option>
         <option value="0" ?selected=${app.following === 0}>keep zoom</option>
+        ${other === undefined ? nothing : html`<option value=${other} selected>newest ${widthText(s, other)}</option>`}
         ${unit.map(([n, text]) => html`<option value=${n} ?selected=${app.following === n}>${text}</option>`)}
       </select></div>`;
   }

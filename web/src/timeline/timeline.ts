@@ -54,8 +54,6 @@ export class Timeline {
   readonly plot = document.createElement("div");
   readonly tips = document.createElement("div");
   hover: Hover | undefined;
-  /** ms of the last frame's drawing, for tests. */
-  drawMs = 0;
 
   private readonly heads = document.createElement("div");
   private readonly corner = document.createElement("div");
@@ -145,7 +143,6 @@ export class Timeline {
   draw(): void {
     const s = this.app.session;
     if (!s || !this.measure()) return;
-    const began = performance.now();
     if (this.shown !== s) {
       this.shown = s;
       this.depths = [];
@@ -164,7 +161,6 @@ export class Timeline {
     this.drawMap(s, this.colours);
     this.drawOver(s);
     this.drawHeads(s);
-    this.drawMs = performance.now() - began;
     this.gestures.frame();
   }
 
@@ -207,6 +203,13 @@ export class Timeline {
       wanted = wanted.filter((id) => s.tiles.peek(id) !== undefined
         || pieces(s.tiles, id, base).length === 0);
     }
+    if (s.hop) {
+      const ahead = needed(s.hop.view, this.width, s.extent, base, stripes).tiles;
+      s.hop.ready = ahead.every((id) => this.upTo(s, id) >= Math.min(s.hop!.edge,
+        (id.index + 1) * tileWidth(base, id.level)));
+      wanted = [...ahead, ...wanted];
+      if (s.hop.ready) this.app.draw();
+    }
     const all = stripesOf(0, Math.max(0, s.trace.streams.length - 1));
     const map = needed(overview(s), this.width / 2, s.extent, base, all);
     s.noteEnd();
@@ -218,6 +221,13 @@ export class Timeline {
       && (this.depths[i] ?? 0) > 0);
     const edge = s.trace.state !== "sealed" && s.view.to > s.extent.last;
     s.slices.want(open.map((o) => o.name), s.view, s.trace.revision, edge);
+  }
+
+  /** Where the trace ended when the tile was asked for, as far as it is here. */
+  private upTo(s: Session, id: TileId): number {
+    const stripe = s.tiles.peek(id);
+    if (!stripe) return -Infinity;
+    return stripe.sealed ? Infinity : s.endAt(s.tiles.revisionOf(id)!) ?? -Infinity;
   }
 
   /** The newest of what is drawn: known when its tile was asked for, not what grew since. */
