@@ -78,7 +78,7 @@ static int run(struct tracelake *lake, struct tl_remote_name *name, struct trace
     query->trace = name->trace;
     query->stream = name->stream;
     if (tracelake_find(lake, query, &hits, &n, &more, &error) < 0)
-        return tl_remote_fail(name->trace, &error);
+        return tl_remote_fail_query(name->trace, &error);
     if (json)
         print_json(hits, n, more);
     else

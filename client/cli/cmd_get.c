@@ -64,7 +64,7 @@ static int copy(struct tracelake_fetch *fetch, const char *where, const char *st
         if (result == TRACELAKE_EOF)
             return TL_CLI_DONE;
         if (result < 0) {
-            const int status = tl_remote_fail(where, &error);
+            const int status = tl_remote_fail_query(where, &error);
             if (total)
                 tl_cli_warn(where, "the first %" PRIu64 " bytes of the result are kept", total);
             return status;
@@ -87,7 +87,7 @@ static int get_stream(const struct options *o, struct tracelake *lake,
                                           o->range.to};
     snprintf(where, sizeof where, "%s/%s", name->trace, name->stream);
     if (tracelake_fetch_open(&fetch, lake, &range, o->format, &error) < 0)
-        return tl_remote_fail(where, &error);
+        return tl_remote_fail_query(where, &error);
     const int status = copy(fetch, where, name->stream, file, o->text);
     tracelake_fetch_close(fetch);
     return status;
@@ -98,7 +98,7 @@ static int get_all(const struct options *o, struct tracelake *lake, struct tl_re
     struct tracelake_trace *trace;
     struct tracelake_error error;
     if (tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
-        return tl_remote_fail(name->trace, &error);
+        return tl_remote_fail_query(name->trace, &error);
     int status = TL_CLI_DONE;
     for (size_t i = 0; i < trace->n_streams && status == TL_CLI_DONE; i++) {
         snprintf(name->stream, sizeof name->stream, "%s", trace->streams[i].name);

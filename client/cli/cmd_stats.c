@@ -49,7 +49,7 @@ int tl_cmd_stats(int argc, char **argv)
     if (status == TL_ARGS_GO)
         status =
             tracelake_stats(lake, name.trace, name.stream, insn.from, insn.to, &json, &error) < 0
-                ? tl_remote_fail(argv[first], &error)
+                ? tl_remote_fail_query(argv[first], &error)
                 : print_stats(json, raw);
     free(json);
     tracelake_close(lake);

@@ -32,7 +32,7 @@ static int wait_for_stream(struct tracelake *lake, struct tl_remote_name *name, 
         struct tracelake_trace *trace;
         struct tracelake_error error;
         if (tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
-            return tl_remote_fail(name->trace, &error);
+            return tl_remote_fail_query(name->trace, &error);
         const struct tracelake_stream *stream = find_stream(trace, name->stream);
         const bool more_may_come =
             trace->state == TRACELAKE_LIVE || trace->state == TRACELAKE_DECODING;
@@ -61,7 +61,7 @@ static int follow(const struct options *o, struct tracelake *lake,
     int result = tracelake_follow_open(&fetch, lake, name->trace, name->stream, from,
                                        o->json ? TRACELAKE_JSON : TRACELAKE_TEXT, &error);
     if (result < 0)
-        return tl_remote_fail(where, &error);
+        return tl_remote_fail_query(where, &error);
     const void *p;
     size_t n;
     while ((result = tracelake_fetch_next(fetch, &p, &n, &error)) == TRACELAKE_OK)
@@ -73,8 +73,9 @@ static int follow(const struct options *o, struct tracelake *lake,
         return TL_CLI_BAD;
     }
     /* Ended by the user or by the end of the trace: both are what tail is for. */
-    return result == TRACELAKE_EOF || result == TRACELAKE_CANCELLED ? TL_CLI_DONE
-                                                                    : tl_remote_fail(where, &error);
+    return result == TRACELAKE_EOF || result == TRACELAKE_CANCELLED
+               ? TL_CLI_DONE
+               : tl_remote_fail_query(where, &error);
 }
 
 int tl_cmd_tail(int argc, char **argv)

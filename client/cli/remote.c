@@ -67,6 +67,13 @@ int tl_remote_fail(const char *where, const struct tracelake_error *error)
     }
 }
 
+int tl_remote_fail_query(const char *where, const struct tracelake_error *error)
+{
+    enum { INVALID_ARGUMENT = 3 };
+    const int status = tl_remote_fail(where, error);
+    return error->grpc_status == INVALID_ARGUMENT ? TL_CLI_USAGE : status;
+}
+
 /* ---- signals ------------------------------------------------------------------------------ */
 
 static struct tracelake *_Atomic interrupted_lake;

@@ -35,6 +35,8 @@ int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote);
  * be NULL.
  */
 int tl_remote_fail(const char *where, const struct tracelake_error *error);
+/* The same for a question: what the server calls an invalid argument is USAGE. */
+int tl_remote_fail_query(const char *where, const struct tracelake_error *error);
 
 /* Let SIGINT and SIGTERM interrupt the calls on this connection (NULL: as before). A second
  * signal ends the program at once. */

@@ -162,6 +162,11 @@ static int report(const struct tl_sender *sender, struct tracelake *lake, const 
                                        : tracelake_wait_sealed(lake, trace, &row, &error);
     if (result == TRACELAKE_CANCELLED)
         return TL_CLI_DONE; /* the bytes are stored; nobody wants to wait for more */
+    if (result == TRACELAKE_DENIED) {
+        if (!sender->quiet)
+            printf("%s: stored\n", trace);
+        return TL_CLI_DONE; /* a token that may push and not look */
+    }
     if (result < 0)
         return tl_remote_fail(trace, &error);
     int status = TL_CLI_DONE;
@@ -255,7 +260,8 @@ int tl_sender_push(const struct tl_sender *sender, struct tracelake *lake, const
     if (status == TL_ARGS_GO && sender->trace && !sender->no_resume) {
         struct tracelake_error error;
         const int known = tracelake_offset(lake, sender->trace, &durable, &complete, &error);
-        if (known < 0 && known != TRACELAKE_NOTFOUND)
+        /* A token may allow pushing and nothing else. */
+        if (known < 0 && known != TRACELAKE_NOTFOUND && known != TRACELAKE_DENIED)
             status = tl_remote_fail(input, &error);
     }
     if (status == TL_ARGS_GO)

@@ -23,7 +23,7 @@ static const struct rig_kind *const kinds[] = {&rig_etm, &rig_di};
 
 struct options {
     const struct rig_kind *kind;
-    const char *server, *name, *trace, *truth, *save;
+    const char *server, *name, *trace, *truth, *save, *config, *image;
     uint64_t rate, bytes, seed;
     double seconds;
     bool quiet;
@@ -215,6 +215,29 @@ static int write_truth(const struct run *run)
     return 0;
 }
 
+static int write_file(const char *path, const struct tl_buf *bytes)
+{
+    FILE *file = fopen(path, "wbe");
+    if (!file)
+        return complain(path, strerror(errno));
+    const bool ok = bytes->n == 0 || fwrite(bytes->p, 1, bytes->n, file) == bytes->n;
+    return fclose(file) == 0 && ok ? 0 : complain(path, "cannot write");
+}
+
+/* The setup as it is before the server knows the image, and the image. */
+static int write_setup(const struct run *run)
+{
+    struct tl_buf text = {0};
+    int result = 0;
+    if (run->o->config)
+        result = tl_setup_write(&run->setup, &text) < 0 ? complain("setup", "out of memory")
+                                                        : write_file(run->o->config, &text);
+    if (result == 0 && run->o->image)
+        result = write_file(run->o->image, &run->elf);
+    tl_buf_fini(&text);
+    return result;
+}
+
 static int live(struct run *run)
 {
     struct tracelake_error error = {.text = "out of memory"};
@@ -243,7 +266,7 @@ static int run_rig(const struct options *o)
     else if (o->kind->start(&run.rig, o->seed, o->truth) < 0 ||
              o->kind->describe(run.rig, &run.setup, &run.elf) < 0)
         complain(o->kind->name, "out of memory");
-    else
+    else if (write_setup(&run) == 0)
         status = live(&run);
     if (status == 0 && o->truth && write_truth(&run) < 0)
         status = 1;
@@ -276,6 +299,8 @@ static void help(FILE *out)
           "  --seed N            other trace, same kind (default 1)\n"
           "  --truth FILE        write down what was traced, as flow text (kept in memory)\n"
           "  --save FILE         write down the bytes\n"
+          "  --config FILE       write down the setup\n"
+          "  --image FILE        write down the program image\n"
           "  --quiet\n",
           out);
 }
@@ -336,6 +361,12 @@ static int parse(int argc, char **argv, struct options *o)
             break;
         case 'v':
             o->save = optarg;
+            break;
+        case 'c':
+            o->config = optarg;
+            break;
+        case 'i':
+            o->image = optarg;
             break;
         case 'q':
             o->quiet = true;

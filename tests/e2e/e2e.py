@@ -1,0 +1,503 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""End to end: commands and the client library against the real server. usage: e2e.py BUILD [NAME…]"""
+
+import glob
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lab import DATA, SOURCE, Skip, check, main, only, same_streams, snapshot, streams  # noqa: E402
+
+TESTS = {}
+
+
+def test(function):
+    TESTS[function.__name__] = function
+    return function
+
+
+def golden(name):
+    """The reference's instructions, exceptions and returns of a capture."""
+    path = os.path.join(DATA, 'coresight', 'flow', name + '.flow.gz')
+    with gzip.open(path, 'rt') as f:
+        return streams(f.read())
+
+
+def key(lines):
+    """Instructions, exceptions and returns; an exception's name is ours alone."""
+    return {c: [line if c != 'X' else 'X ' + ' '.join(line.split()[-2:])
+                for line in only(lines, c)] for c in 'IXR'}
+
+
+def compare_golden(ours, name):
+    reference = golden(name)
+    for stream in set(reference) | set(ours):
+        a, b = key(reference.get(stream, [])), key(ours.get(stream, []))
+        for c in 'IXR':
+            check(a[c] == b[c], name, stream, c, 'lines differ from the reference:', len(a[c]),
+                  len(b[c]))
+
+
+BUFFERS = {'juno_r1_1': ['ETB_0', 'ETB_1'], 'juno-uname-002': ['ETB_0']}
+
+
+@test
+def snapshots(lab):
+    """A pushed snapshot holds what decode says, and what the reference says."""
+    lab.start()
+    for name, buffers in BUFFERS.items():
+        folder = snapshot(name)
+        lab.run('push', '--snapshot', folder)
+        ls = json.loads(lab.run('ls', '--json').text())
+        ours = {t['id'] for t in ls}
+        for buffer in buffers:
+            trace = name + '.' + buffer
+            check(trace in ours, trace, 'is not listed in', ours)
+            local = lab.run('decode', '--snapshot', folder, '--buffer', buffer, '--text')
+            stored = lab.run('get', trace, '--text')
+            same_streams(streams(local.text()), streams(stored.text()), trace)
+            for reference in (trace, name):
+                if os.path.exists(os.path.join(DATA, 'coresight', 'flow', reference + '.flow.gz')):
+                    compare_golden(streams(stored.text()), reference)
+                    break
+    # Again: nothing to do, and it says so.
+    again = lab.run('push', '--snapshot', snapshot('juno_r1_1'))
+    check(b'has all of it' in again.err, again)
+    lab.stop()
+
+
+@test
+def bytewise(lab):
+    """One byte a message gives the same as all at once."""
+    lab.start()
+    folder = snapshot('juno_r1_1')
+    lab.run('push', '--snapshot', folder, '--buffer', 'ETB_0')
+    lab.run('push', '--snapshot', folder, '--buffer', 'ETB_0', '--trace', 'bytes', '--chunk', '1')
+    same_streams(streams(lab.run('get', 'juno_r1_1.ETB_0', '--text').text()),
+                 streams(lab.run('get', 'bytes.ETB_0', '--text').text()), 'bytewise')
+    check(lab.raw('juno_r1_1.ETB_0') == lab.raw('bytes.ETB_0'), 'raw bytes differ')
+
+
+def simulated(lab, n, kind='etm', seed=1):
+    """A simulated capture of about n bytes, pushed as `sim`; its bytes and truth in files."""
+    lab.start()
+    done = subprocess.run([lab.rig, '--kind', kind, '--server', lab.url, '--trace', 'sim',
+                           '--rate', '100000000', '--bytes', str(n), '--seed', str(seed),
+                           '--truth', lab.path('truth'), '--save', lab.path('raw'),
+                           '--config', lab.path('sim.ini'), '--image', lab.path('demo.elf')],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=200)
+    check(done.returncode == 0, done.stderr.decode())
+
+
+def wait_sealed(lab, trace):
+    until = time.monotonic() + 120
+    while True:
+        row = json.loads(lab.run('ls', '--json', trace).text())[0]
+        if row['state'] not in ('live', 'decoding'):
+            check(row['state'] == 'sealed', row)
+            return row
+        check(time.monotonic() < until, 'not sealed:', row)
+        time.sleep(0.05)
+
+
+@test
+def simulated_rig(lab):
+    """What a simulated rig traced is what the server says."""
+    simulated(lab, 2000000)
+    wait_sealed(lab, 'sim')
+    with open(lab.path('raw'), 'rb') as f:
+        check(f.read() == lab.raw('sim'), 'raw bytes differ')
+    with open(lab.path('truth')) as f:
+        truth = streams(f.read())
+    stored = streams(lab.run('get', 'sim', '--text').text())
+    check(sorted(truth) == sorted(stored), sorted(truth), sorted(stored))
+    for stream in truth:
+        a, b = key(truth[stream]), key(stored[stream])
+        for c in 'IXR':
+            check(len(a[c]) > 100, 'too little happened:', stream, c, len(a[c]))
+            check(a[c] == b[c], stream, c, 'lines differ from the truth', len(a[c]), len(b[c]))
+
+
+@test
+def simulated_di(lab):
+    """The same for an Open SoC Debug system."""
+    simulated(lab, 300000, 'di')
+    wait_sealed(lab, 'sim')
+    with open(lab.path('truth')) as f:
+        truth = streams(f.read())
+    stored = streams(lab.run('get', 'sim', '--text').text())
+    check('di.0.1' in stored, sorted(stored))
+    a, b = only(truth['di.0.1'], 'B'), only(stored['di.0.1'], 'B')
+    check(len(a) > 1000 and a == b, 'branches differ from the truth', len(a), len(b))
+    check(any(line.startswith('S ') for line in stored.get('di.0.2', [])), 'no software trace')
+
+
+def wait_offset(lab, trace, n):
+    until = time.monotonic() + 60
+    while lab.offset(trace) < n:
+        check(time.monotonic() < until, 'the push does not get on')
+        time.sleep(0.02)
+
+
+def described(lab):
+    """What a push must be told of the simulated capture."""
+    return ['--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'), '--image',
+            lab.path('demo.elf')]
+
+
+def again(lab):
+    return described(lab) + ['--trace', 'again', lab.path('raw')]
+
+
+def kill_while_pushing(lab, retry):
+    """Push a capture slowly, kill the server in the middle. The push that was going on."""
+    simulated(lab, 1500000)
+    wait_sealed(lab, 'sim')
+    push = lab.spawn('push', '--rate', '1M', '--retry', str(retry), *again(lab))
+    wait_offset(lab, 'again', 300000)
+    lab.kill()
+    return push
+
+
+@test
+def killed_and_resumed(lab):
+    """kill -9 in the middle of a push, a new server, push again: as if nothing had been."""
+    push = kill_while_pushing(lab, 0)
+    check(push.wait(60) == 3, push.stderr.read())
+    lab.start()
+    had = lab.offset('again')
+    check(0 < had < 1500000, had)
+    resumed = lab.run('push', *again(lab))
+    check(b'going on at byte' in resumed.err, resumed)
+    compare_again(lab)
+
+
+@test
+def killed_and_reconnected(lab):
+    """The same, but the push waits for the server to come back."""
+    push = kill_while_pushing(lab, 60)
+    time.sleep(0.3)
+    lab.start()
+    out, err = push.communicate(timeout=120)
+    check(push.returncode == 0, out, err)
+    check(b'connected again' in err, err)
+    compare_again(lab)
+
+
+def compare_again(lab):
+    with open(lab.path('raw'), 'rb') as f:
+        raw = f.read()
+    check(lab.raw('again') == raw, 'raw bytes differ')
+    same_streams(streams(lab.run('get', 'sim', '--text').text()),
+                 streams(lab.run('get', 'again', '--text').text()), 'after the kill')
+
+
+@test
+def bad_input(lab):
+    """Bad input gets a clear message and the right status; the server stays, nothing is lost."""
+    lab.start()
+    junk = lab.path('junk')
+    with open(junk, 'wb') as f:
+        f.write(bytes((i * 167 + i // 251 * 91) & 255 for i in range(100000)))
+    lab.fails(1, r'junk|trace|byte', 'push', '--format', 'tpiu', '--trace', 'junk', junk)
+    check(lab.raw('junk') == open(junk, 'rb').read(), 'the garbage was not kept')
+    lab.alive()
+    lab.fails(2, r'nonsense', 'push', '--format', 'nonsense', junk)
+    lab.fails(2, r'nonsense', 'decode', '--format', 'nonsense', '--text', junk)
+    lab.fails(1, r'No such file', 'push', '--format', 'tpiu', lab.path('nothing'))
+    lab.fails(1, r'No such file', 'push', '--format', 'tpiu', '--image', lab.path('no.elf'), junk)
+    lab.fails(1, r'empty', 'push', '--format', 'tpiu', '-', stdin=b'')
+    lab.fails(2, r'--help', 'push', junk)
+    lab.fails(2, r'--help', 'get', 'x', '--nonsense')
+    lab.fails(2, r'ends? in', 'get', 'x/y', '-o', 'file.txt')
+    lab.fails(3, r'nowhere', 'get', 'nowhere/cs.10', '--text')
+    lab.fails(3, r'nowhere', 'show', 'nowhere')
+    lab.fails(3, r'nowhere', 'rm', 'nowhere')
+    lab.fails(3, r'cs\.77', 'get', 'junk/cs.77', '--text')
+    lab.fails(3, r'is the server running', 'ls', '--server', 'http://127.0.0.1:1')
+    lab.fails(2, r'URL', 'ls', '--server', '127.0.0.1:7070')
+    lab.alive()
+    check(lab.raw('junk') == open(junk, 'rb').read(), 'the garbage was not kept')
+
+
+@test
+def wrong_image(lab):
+    """A capture with another program's image: gaps and a message, no invention."""
+    simulated(lab, 300000)
+    wait_sealed(lab, 'sim')
+    wrong = lab.path('wrong.elf')
+    with open(lab.path('demo.elf'), 'rb') as f:
+        elf = bytearray(f.read())
+    elf[200:] = bytes(b ^ 0x5a for b in elf[200:])
+    with open(wrong, 'wb') as f:
+        f.write(elf)
+    args = described(lab)[:-1] + [wrong, '--trace', 'wrong', lab.path('raw')]
+    result = subprocess.run([lab.tracelake, 'push'] + args,
+                            env=lab.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            timeout=100)
+    check(result.returncode in (0, 1), result)
+    lab.alive()
+    check(lab.raw('wrong') == open(lab.path('raw'), 'rb').read(), 'raw bytes differ')
+
+
+@test
+def cut_capture(lab):
+    """A capture cut anywhere decodes up to the cut."""
+    simulated(lab, 300000)
+    wait_sealed(lab, 'sim')
+    with open(lab.path('raw'), 'rb') as f:
+        raw = f.read()
+    with open(lab.path('cut'), 'wb') as f:
+        f.write(raw[:123457])
+    args = described(lab)
+    push = subprocess.run([lab.tracelake, 'push', '--trace', 'cut'] + args + [lab.path('cut')],
+                          env=lab.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=100)
+    check(push.returncode in (0, 1), push)
+    whole = streams(lab.run('get', 'sim', '--text').text())
+    cut = streams(lab.run('get', 'cut', '--text').text())
+    for stream in cut:
+        a, b = only(whole[stream], 'I'), only(cut[stream], 'I')
+        check(100 < len(b) < len(a) and a[:len(b)] == b, stream, len(a), len(b))
+    # A file that is shorter than what is stored already is not the same capture.
+    with open(lab.path('cut'), 'wb') as f:
+        f.write(raw[:1000])
+    lab.fails(3, r'complete', 'push', '--trace', 'cut', *args, lab.path('cut'))
+
+
+def shards(lab):
+    return [p for p in glob.glob(lab.data + '/**/*.zstf', recursive=True) if os.path.isfile(p)]
+
+
+@test
+def shard_is_a_file(lab):
+    """A shard copied out of the data folder is a complete .zstf."""
+    simulated(lab, 1000000)
+    wait_sealed(lab, 'sim')
+    lab.stop()
+    found = shards(lab)
+    check(found, 'no shard in', lab.data)
+    for shard in found[:4]:
+        copy = lab.path('copy.zstf')
+        shutil.copy(shard, copy)
+        dump = lab.run('dump', copy).text().splitlines()
+        check('IDENTIFIER' in dump[0], dump[0])
+        check(any('INST_32' in line for line in dump), 'no instruction in', shard)
+        if subprocess.run([lab.tracelake, 'check', '--help'], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode == 0:
+            lab.run('check', copy)
+
+
+@test
+def ranges(lab):
+    """Any range, in every format, is that part of the whole."""
+    simulated(lab, 600000)
+    wait_sealed(lab, 'sim')
+    name = 'sim/cs.10'
+    whole = only(streams(lab.run('get', name, '--text').text())['cs.10'], 'I')
+    n = len(whole)
+    check(n > 50000, n)
+    for a, b in ((0, 10), (n // 3, n // 3 + 5000), (n - 7, n), (9990, 20010), (n // 2, n // 2)):
+        span = '%d:%d' % (a, b)
+        text = only(streams(lab.run('get', name, '--insn', span, '--text').text())['cs.10'], 'I')
+        check(text == whole[a:b], 'text of', span, len(text))
+        rows = [json.loads(line) for line in
+                lab.run('get', name, '--insn', span, '--json').text().splitlines()]
+        check(len(rows) >= b - a, 'json of', span, len(rows))
+        if a == b:
+            continue
+        for ending in ('zstf', 'stf'):
+            path = lab.path('slice.' + ending)
+            lab.run('get', name, '--insn', span, '-o', path)
+            lab.run('dump', path)
+            decoded = lab.run('decode', '--format', 'stf', '--text', path).text()
+            lines = [line for s in streams(decoded).values() for line in only(s, 'I')]
+            check(lines == whole[a:b], ending, 'of', span, len(lines), b - a)
+    tail = only(streams(lab.run('get', name, '--insn', '%d:' % (n - 5), '--text').text())['cs.10'],
+                'I')
+    check(tail == whole[-5:], tail)
+    by_byte = only(streams(lab.run('get', name, '--byte', '100000:120000', '--text').text())['cs.10'],
+                   'I')
+    text = '\n'.join(whole)
+    check(0 < len(by_byte) < n and '\n'.join(by_byte) in text, len(by_byte))
+
+
+@test
+def questions(lab):
+    """find and stats agree with the text."""
+    simulated(lab, 400000)
+    wait_sealed(lab, 'sim')
+    name = 'sim/cs.10'
+    whole = only(streams(lab.run('get', name, '--text').text())['cs.10'], 'I')
+    pc = whole[len(whole) // 2].split()[1]
+    places = [i for i, line in enumerate(whole) if line.split()[1] == pc]
+    found = json.loads(lab.run('find', name, '--pc', pc, '--limit', '10', '--json').text())
+    check([hit['insn'] for hit in found['hits']] == places[:10], found, places[:10])
+    check(found['more'] == (len(places) > 10), found['more'], len(places))
+    hits = lab.run('find', name, '--event', 'exception', '--limit', '5').text().splitlines()
+    check(len(hits) == 6, hits)
+    stats = json.loads(lab.run('stats', name, '--json').text())
+    check(len(whole) in json_numbers(stats), len(whole), 'is not in', stats)
+    lab.run('stats', name, '--insn', '100:5000')
+
+
+def json_numbers(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return {n for v in value for n in json_numbers(v)}
+    return {value} if isinstance(value, int) else set()
+
+
+@test
+def catalog(lab):
+    """Labels, redecode, verify, rm."""
+    simulated(lab, 200000)
+    wait_sealed(lab, 'sim')
+    before = lab.run('get', 'sim', '--text').text()
+    lab.run('label', 'sim', 'board=7', 'who=me')
+    lab.run('label', 'sim', 'who=')
+    row = json.loads(lab.run('ls', '--json', 'sim').text())[0]
+    check(row['labels'] == {'board': '7'}, row)
+    check('board=7' in lab.run('show', 'sim').text(), 'no label shown')
+    lab.run('redecode', 'sim')
+    check(lab.run('get', 'sim', '--text').text() == before, 'redecode changed the result')
+    check(json.loads(lab.run('ls', '--json', 'sim').text())[0]['generation'] > row['generation'],
+          'the generation is the same')
+    lab.run('verify', 'sim')
+    lab.run('rm', 'sim')
+    check(json.loads(lab.run('ls', '--json').text()) == [], 'still there')
+    lab.stop()
+
+
+@test
+def restart(lab):
+    """A server that was ended and started again has everything."""
+    simulated(lab, 300000)
+    wait_sealed(lab, 'sim')
+    before = lab.run('get', 'sim', '--text').text()
+    lab.stop()
+    lab.start()
+    check(lab.run('get', 'sim', '--text').text() == before, 'the restart changed the result')
+
+
+@test
+def live(lab):
+    """tail follows a rig while it pushes, and ends with it."""
+    lab.start()
+    rig = lab.spawn(lab.rig, '--kind', 'etm', '--server', lab.url, '--trace', 'now', '--rate',
+                    '300000', '--seconds', '3')
+    until = time.monotonic() + 20
+    while lab.offset('now') == 0 and time.monotonic() < until:
+        time.sleep(0.05)
+    tail = lab.spawn('tail', 'now/cs.10', '--from', '0')
+    out, err = rig.communicate(timeout=60)
+    check(rig.returncode == 0, err)
+    wait_sealed(lab, 'now')
+    text, err = tail.communicate(timeout=60)
+    check(tail.returncode == 0, err)
+    same_streams(streams(text.decode()), streams(lab.run('get', 'now/cs.10', '--text').text()),
+                 'tail')
+
+
+@test
+def rig_interrupted(lab):
+    """A rig that is interrupted leaves a complete trace."""
+    lab.start()
+    rig = lab.spawn(lab.rig, '--kind', 'di', '--server', lab.url, '--trace', 'now', '--rate', '50000')
+    wait_offset(lab, 'now', 20000)
+    rig.send_signal(signal.SIGINT)
+    check(rig.wait(30) == 0, rig.stderr.read())
+    wait_sealed(lab, 'now')
+    # And one whose server has gone ends too.
+    rig = lab.spawn(lab.rig, '--kind', 'di', '--server', lab.url, '--trace', 'gone', '--rate',
+                    '50000')
+    wait_offset(lab, 'gone', 20000)
+    lab.kill()
+    rig.send_signal(signal.SIGINT)
+    check(rig.wait(30) == 0, rig.stderr.read())
+
+
+@test
+def tls_and_tokens(lab):
+    """https with a pinned certificate, and tokens."""
+    with open(lab.path('tokens'), 'w') as f:
+        f.write('sesame-0123456789abcdef admin\n')
+    with open(lab.path('mine'), 'w') as f:
+        f.write('sesame-0123456789abcdef\n')
+    with open(lab.path('wrong'), 'w') as f:
+        f.write('thistle-0123456789abcdef\n')
+    lab.start('--tokens', lab.path('tokens'))
+    lab.fails(3, r'token', 'ls')
+    lab.fails(3, r'token', 'ls', '--token', lab.path('wrong'))
+    lab.run('ls', '--token', lab.path('mine'))
+    url = 'https://127.0.0.1:%d' % lab.tls_port
+    found = re.search(r'(?i)\b((?:[0-9a-f]{2}:?){31}[0-9a-f]{2})\b', lab.server_log())
+    check(found, 'no fingerprint in', lab.server_log())
+    token = ['--token', lab.path('mine'), '--server', url]
+    lab.run('ls', '--fingerprint', found.group(1), *token)
+    lab.run('ls', '--insecure', *token)
+    lab.fails(3, r'fingerprint', 'ls', '--fingerprint', '00' * 32, *token)
+    lab.fails(3, r'not trusted', 'ls', *token)
+    # The plain port is not the TLS port.
+    lab.fails(3, r'TLS', 'ls', '--insecure', '--server', 'https://127.0.0.1:%d' % lab.port)
+
+
+@test
+def installed_library(lab):
+    """The example, built against the installed library alone, shared and static."""
+    simulated(lab, 200000)
+    wait_sealed(lab, 'sim')
+    prefix = lab.path('usr')
+    done = subprocess.run(['cmake', '--install', lab.build, '--component', 'client', '--prefix',
+                           prefix], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    check(done.returncode == 0, done.stdout.decode())
+    pc = glob.glob(prefix + '/**/tracelake.pc', recursive=True)
+    check(pc, 'no tracelake.pc in', prefix)
+    with open(pc[0]) as f:
+        text = f.read()
+    with open(pc[0], 'w') as f:
+        f.write(re.sub(r'(?m)^prefix=.*$', 'prefix=' + prefix, text))
+    library = os.path.dirname(os.path.dirname(pc[0]))
+    env = dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(pc[0]), LD_LIBRARY_PATH=library)
+    sanitize = sanitizers(lab)
+    source = os.path.join(SOURCE, 'client', 'examples', 'fetch_range.c')
+    whole = only(streams(lab.run('get', 'sim/cs.10', '--text').text())['cs.10'], 'I')
+    for kind in ('shared', 'static'):
+        flags = subprocess.run(['pkg-config', '--cflags', '--libs', 'tracelake'] +
+                               (['--static'] if kind == 'static' else []),
+                               env=env, stdout=subprocess.PIPE, check=True).stdout.decode().split()
+        if kind == 'static':
+            flags = [os.path.join(library, 'libtracelake.a') if f == '-ltracelake' else f
+                     for f in flags]
+        program = lab.path(kind)
+        done = subprocess.run(['cc', '-std=c11', '-Wall', '-Wextra', '-Werror', '-o', program,
+                               source] + flags + sanitize,
+                              env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        check(done.returncode == 0, kind, done.stdout.decode())
+        ran = subprocess.run([program, lab.url, 'sim', 'cs.10', '1000', '3000'], env=env,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        check(ran.returncode == 0, kind, ran.stderr.decode())
+        rows = ['I ' + line.split(' ', 1)[1] for line in ran.stdout.decode().splitlines()]
+        check(rows == whole[1000:3000], kind, len(rows), rows[:2], whole[1000:1002])
+        bad = subprocess.run([program, lab.url, 'sim', 'cs.77', '0', '1'], env=env,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        check(bad.returncode == 1 and b'cs.77' in bad.stderr, kind, bad)
+
+
+def sanitizers(lab):
+    with open(os.path.join(lab.build, 'CMakeCache.txt')) as f:
+        found = re.search(r'(?m)^TL_SANITIZE:[A-Z]+=(.+)$', f.read())
+    return ['-fsanitize=' + found.group(1)] if found else []
+
+
+if __name__ == '__main__':
+    main(TESTS)

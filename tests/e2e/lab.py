@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""A server in a folder of its own, and the commands against it, for end-to-end tests."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DATA = os.environ.get('TL_DATA') or os.path.join(os.path.dirname(SOURCE), 'shared', 'data')
+TIMEOUT = 240
+
+
+class Skip(Exception):
+    """The test cannot be made here."""
+
+
+def snapshot(name):
+    """The folder of a real capture."""
+    path = os.path.join(DATA, 'coresight', 'snapshots', name)
+    if not os.path.isdir(path):
+        raise Skip('no ' + path)
+    return path
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
+
+
+def check(condition, *what):
+    if not condition:
+        raise AssertionError(' '.join(str(w) for w in what))
+
+
+class Result:
+    def __init__(self, args, process):
+        self.args, self.status = args, process.returncode
+        self.out, self.err = process.stdout, process.stderr
+
+    def text(self):
+        return self.out.decode()
+
+    def __str__(self):
+        return '%s: status %d\n%s%s' % (' '.join(self.args), self.status,
+                                        self.out[-2000:].decode(errors='replace'),
+                                        self.err[-2000:].decode(errors='replace'))
+
+
+class Lab:
+    """One test's folder, server and commands. Everything started is ended by close()."""
+
+    def __init__(self, build):
+        self.build = build
+        self.dir = tempfile.mkdtemp(prefix='tracelake-e2e-')
+        self.tracelake = os.path.join(build, 'tracelake')
+        self.rig = os.path.join(build, 'tracelake-rig')
+        self.data = os.path.join(self.dir, 'data')
+        self.port, self.tls_port = free_port(), free_port()
+        self.url = 'http://127.0.0.1:%d' % self.port
+        self.server = None
+        self.children = []
+        self.log = os.path.join(self.dir, 'server.log')
+
+    def close(self):
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+            child.wait()
+        if self.server:
+            self.server.kill()
+            self.server.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    # ---- server ----
+
+    def start(self, *options):
+        """Start the server and wait until it takes calls."""
+        args = [self.tracelake, 'serve', '--data', self.data, '--listen',
+                '127.0.0.1:%d' % self.port, '--listen-tls', '127.0.0.1:%d' % self.tls_port]
+        with open(self.log, 'ab') as log:
+            self.server = subprocess.Popen(args + list(options), stdout=log, stderr=log)
+        until = time.monotonic() + 60
+        while True:
+            if self.server.poll() is not None:
+                raise AssertionError('the server ended: ' + self.server_log())
+            try:
+                with socket.create_connection(('127.0.0.1', self.port), 1) as s:
+                    s.settimeout(5)
+                    s.sendall(b'GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+                    if b' 200 ' in s.recv(4096).split(b'\r\n')[0]:
+                        return
+            except OSError:
+                pass
+            check(time.monotonic() < until, 'the server is not ready:', self.server_log())
+            time.sleep(0.05)
+
+    def server_log(self):
+        with open(self.log, errors='replace') as f:
+            return f.read()[-4000:]
+
+    def kill(self):
+        """As a power cut would."""
+        self.server.send_signal(signal.SIGKILL)
+        self.server.wait()
+        self.server = None
+
+    def stop(self):
+        """In good order; its exit status must say so."""
+        self.server.send_signal(signal.SIGTERM)
+        status = self.server.wait(60)
+        self.server = None
+        check(status == 0, 'the server ended with', status, self.server_log())
+
+    def alive(self):
+        check(self.server.poll() is None, 'the server ended:', self.server_log())
+        self.run('ls')
+
+    # ---- commands ----
+
+    def environment(self):
+        return dict(os.environ, TRACELAKE_SERVER=self.url)
+
+    def run(self, *args, status=0, stdin=None):
+        """Run a command and check its exit status."""
+        args = [self.tracelake] + list(args)
+        result = Result(args, subprocess.run(args, input=stdin, env=self.environment(),
+                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                             timeout=TIMEOUT))
+        check(result.status == status, 'wanted status', status, 'of', result)
+        return result
+
+    def fails(self, status, pattern, *args, stdin=None):
+        """Run a command that must fail with this status and a message like this."""
+        result = self.run(*args, status=status, stdin=stdin)
+        text = result.err.decode()
+        check(text.startswith('tracelake: '), 'no message:', result)
+        check(re.search(pattern, text), 'wanted', pattern, 'from', result)
+        return result
+
+    def spawn(self, *args, **options):
+        """Start a command or another program in the background."""
+        args = list(args) if os.path.isabs(args[0]) else [self.tracelake] + list(args)
+        child = subprocess.Popen(args, env=self.environment(), stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, **options)
+        self.children.append(child)
+        return child
+
+    # ---- what is in a trace ----
+
+    def offset(self, trace):
+        args = [self.tracelake, 'ls', '--json', trace]
+        process = subprocess.run(args, env=self.environment(), stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, timeout=TIMEOUT)
+        if process.returncode:
+            return 0
+        return json.loads(process.stdout)[0]['raw_bytes']
+
+    def raw(self, trace):
+        """The stored raw bytes of a trace, from the spool's segments as its header describes."""
+        folders = [os.path.join(top, name) for top, dirs, _ in os.walk(self.data)
+                   for name in dirs if name == trace]
+        segments = sorted(os.path.join(top, name) for folder in folders
+                          for top, _, names in os.walk(folder)
+                          for name in names if name.endswith('.seg'))
+        check(segments, 'no segments of', trace, 'in', self.data)
+        out = bytearray()
+        for segment in segments:
+            with open(segment, 'rb') as f:
+                data = f.read()
+            check(data[:8] == b'TLSPOOL1', segment, 'is no segment')
+            del out[struct.unpack_from('<Q', data, 8)[0]:]
+            at = 16
+            while at + 20 <= len(data) and data[at:at + 4] == b'TLB1':
+                n, offset = struct.unpack_from('<IQ', data, at + 4)
+                check(offset == len(out), 'hole at', len(out), 'in', segment)
+                out += data[at + 20:at + 20 + n]
+                at += 20 + n
+        return bytes(out)
+
+
+def streams(text):
+    """Flow text as a list of lines per stream."""
+    out, lines = {}, None
+    for line in text.splitlines():
+        if line.startswith('# stream '):
+            lines = out.setdefault(line.split()[2], [])
+        elif line and not line.startswith('#'):
+            check(lines is not None, 'a line in front of any stream:', line)
+            lines.append(line)
+    return out
+
+
+def only(lines, classes):
+    return [line for line in lines if line[0] in classes]
+
+
+def same_streams(a, b, what):
+    """Compare two flow texts line by line; streams without a line do not count."""
+    a = {k: v for k, v in a.items() if v}
+    b = {k: v for k, v in b.items() if v}
+    check(sorted(a) == sorted(b), what, 'streams differ:', sorted(a), sorted(b))
+    for name in a:
+        if a[name] == b[name]:
+            continue
+        i = next((i for i, (x, y) in enumerate(zip(a[name], b[name])) if x != y),
+                 min(len(a[name]), len(b[name])))
+        raise AssertionError('%s: %s differs at line %d of %d/%d: %r, %r' % (
+            what, name, i, len(a[name]), len(b[name]), a[name][i:i + 2], b[name][i:i + 2]))
+
+
+def main(tests):
+    """usage: test.py BUILD [NAME…]"""
+    build = os.path.abspath(sys.argv[1])
+    failed = skipped = 0
+    names = sys.argv[2:] or sorted(tests)
+    for name in names:
+        lab = Lab(build)
+        begun = time.monotonic()
+        try:
+            tests[name](lab)
+            print('%-24s ok       %.1f s' % (name, time.monotonic() - begun))
+        except Skip as why:
+            skipped += 1
+            print('%-24s skipped  %s' % (name, why))
+        except Exception as why:  # every failure is told, with the server's last words
+            failed += 1
+            print('%-24s FAILED   %s: %s' % (name, type(why).__name__, why))
+            if os.path.exists(lab.log):
+                print(lab.server_log())
+        finally:
+            lab.close()
+    if failed:
+        sys.exit(1)
+    if skipped == len(names):
+        print('skipped')
+        sys.exit(77)
