@@ -8,6 +8,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,7 +25,9 @@ static int split(const char *text, char *host, size_t host_size, const char **po
         end--;
     }
     const size_t n = (size_t)(end - begin);
-    if (n == 0 || n >= host_size || strspn(colon + 1, "0123456789") != strlen(colon + 1))
+    const size_t digits = strlen(colon + 1);
+    if (n == 0 || n >= host_size || digits > 5 || strspn(colon + 1, "0123456789") != digits ||
+        atoi(colon + 1) > UINT16_MAX)
         return TL_USAGE;
     memcpy(host, begin, n);
     host[n] = 0;

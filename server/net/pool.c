@@ -52,21 +52,15 @@ static struct job *take_locked(struct tl_pool *pool)
     return job;
 }
 
-static struct job *next_job(struct tl_pool *pool)
+/* The calling thread counts as idle already. */
+static struct job *next_job_locked(struct tl_pool *pool)
 {
     const int64_t until = tl_now_ms() + IDLE_MS;
-    pthread_mutex_lock(&pool->waiter.lock);
-    pool->idle++;
     struct job *job;
     while (!(job = take_locked(pool)) && !pool->stopping)
         if (!tl_waiter_wait_until_locked(&pool->waiter, until) && !pool->head)
             break;
     pool->idle--;
-    if (!job) {
-        pool->threads--;
-        pthread_cond_broadcast(&pool->waiter.cond);
-    }
-    pthread_mutex_unlock(&pool->waiter.lock);
     return job;
 }
 
@@ -74,10 +68,17 @@ static void *worker(void *argument)
 {
     struct tl_pool *const pool = argument;
     struct job *job;
-    while ((job = next_job(pool))) {
+    pthread_mutex_lock(&pool->waiter.lock);
+    while ((job = next_job_locked(pool))) {
+        pthread_mutex_unlock(&pool->waiter.lock);
         job->run(job->argument);
         free(job);
+        pthread_mutex_lock(&pool->waiter.lock);
+        pool->idle++;
     }
+    pool->threads--;
+    pthread_cond_broadcast(&pool->waiter.cond);
+    pthread_mutex_unlock(&pool->waiter.lock);
     return NULL;
 }
 
@@ -93,6 +94,7 @@ static bool start_thread_locked(struct tl_pool *pool)
     if (ok) {
         pthread_setname_np(thread, pool->options.name);
         pool->threads++;
+        pool->idle++; /* from the start: a job may count on it */
     }
     return ok;
 }
@@ -104,7 +106,7 @@ static bool admit_locked(struct tl_pool *pool)
         return true;
     if (pool->threads < pool->options.max_threads && start_thread_locked(pool))
         return true;
-    return pool->threads > 0 && pool->queued - pool->idle < pool->options.max_queue;
+    return pool->queued - pool->idle < pool->options.max_queue;
 }
 
 int tl_pool_run(struct tl_pool *pool, void (*run)(void *argument), void *argument)

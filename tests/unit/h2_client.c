@@ -149,6 +149,7 @@ struct h2_client *h2_connect(const char *url)
 {
     struct h2_client *const c = calloc(1, sizeof *c);
     nghttp2_session_callbacks *callbacks;
+    nghttp2_option *option;
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1 << 20},
     };
@@ -161,7 +162,10 @@ struct h2_client *h2_connect(const char *url)
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
-    assert_int_equal(nghttp2_session_client_new(&c->session, callbacks, c), 0);
+    nghttp2_option_new(&option);
+    nghttp2_option_set_max_send_header_block_length(option, 1 << 20);
+    assert_int_equal(nghttp2_session_client_new2(&c->session, callbacks, c, option), 0);
+    nghttp2_option_del(option);
     nghttp2_session_callbacks_del(callbacks);
     nghttp2_submit_settings(c->session, 0, settings, 1);
     nghttp2_session_set_local_window_size(c->session, 0, 0, 16 << 20);

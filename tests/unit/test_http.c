@@ -1,0 +1,686 @@
+/* SPDX-License-Identifier: MIT */
+/* The HTTP interface, the same over HTTP/1.1 and HTTP/2, plain and with TLS. */
+#include "net/gzip.h"
+#include "net/tls.h"
+#include "unit/serving.h"
+
+#include "tracelake/v1/ranges.pb-c.h"
+
+#include <cjson/cJSON.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum way { WAY_H1, WAY_H2, WAY_H1_TLS, WAY_H2_TLS, WAYS };
+
+struct fixture {
+    struct serving s;
+    char dir[32], cert[64], key[64];
+};
+
+struct answer {
+    int status;
+    struct tl_fields head;
+    struct tl_buf body;
+};
+
+static void answer_fini(struct answer *a)
+{
+    tl_fields_fini(&a->head);
+    tl_buf_fini(&a->body);
+}
+
+/* ---- HTTP/1.1 by hand --------------------------------------------------------------------- */
+
+struct wire {
+    int fd;
+    SSL_CTX *ctx;
+    SSL *ssl;
+};
+
+static struct wire wire_open(const char *url)
+{
+    struct wire w = {.fd = tcp_connect(url)};
+    if (!strncmp(url, "https", 5)) {
+        w.ctx = SSL_CTX_new(TLS_client_method());
+        w.ssl = SSL_new(w.ctx);
+        SSL_set_fd(w.ssl, w.fd);
+        assert_int_equal(SSL_connect(w.ssl), 1);
+    }
+    return w;
+}
+
+static void wire_close(struct wire *w)
+{
+    SSL_free(w->ssl);
+    SSL_CTX_free(w->ctx);
+    close(w->fd);
+}
+
+static void wire_send(struct wire *w, const char *text)
+{
+    const size_t n = strlen(text);
+    if (w->ssl)
+        assert_int_equal(SSL_write(w->ssl, text, (int)n), (int)n);
+    else
+        assert_int_equal(send(w->fd, text, n, MSG_NOSIGNAL), (ssize_t)n);
+}
+
+static ssize_t wire_read(struct wire *w, void *p, size_t n)
+{
+    return w->ssl ? SSL_read(w->ssl, p, (int)n) : recv(w->fd, p, n, 0);
+}
+
+/* Undo the chunked coding in place. */
+static void dechunk(struct tl_buf *b)
+{
+    size_t in = 0;
+    size_t out = 0;
+    assert_int_equal(tl_buf_add(b, "", 1), TL_OK);
+    for (;;) {
+        char *end;
+        const size_t n = strtoul((char *)b->p + in, &end, 16);
+        in = (size_t)((uint8_t *)end - b->p) + 2;
+        if (!n)
+            break;
+        assert_true(in + n <= b->n);
+        memmove(b->p + out, b->p + in, n);
+        in += n + 2;
+        out += n;
+    }
+    b->n = out;
+}
+
+static void split_head(struct tl_buf *raw, struct answer *a)
+{
+    assert_int_equal(tl_buf_add(raw, "", 1), TL_OK);
+    raw->n--;
+    char *const text = (char *)raw->p;
+    char *const end = strstr(text, "\r\n\r\n");
+    assert_non_null(end);
+    *end = 0;
+    a->status = atoi(text + 9);
+    char *save = NULL;
+    strtok_r(text, "\r\n", &save);
+    for (char *line; (line = strtok_r(NULL, "\r\n", &save));) {
+        char *const colon = strchr(line, ':');
+        assert_non_null(colon);
+        *colon = 0;
+        assert_int_equal(tl_fields_add(&a->head, line, colon + 2), TL_OK);
+    }
+    const size_t skip = (size_t)(end + 4 - text);
+    assert_int_equal(tl_buf_add(&a->body, raw->p + skip, raw->n - skip), TL_OK);
+    if (tl_fields_get(&a->head, "transfer-encoding"))
+        dechunk(&a->body);
+}
+
+static void ask_h1(const char *url, const char *method, const char *path, const char *extra,
+                   struct answer *a)
+{
+    struct wire w = wire_open(url);
+    struct tl_buf out = {0};
+    struct tl_buf in = {0};
+    uint8_t buf[65536];
+    ssize_t n;
+    assert_int_equal(tl_buf_printf(&out,
+                                   "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                                   "%s%s\r\n",
+                                   method, path, extra ? extra : "", extra ? "\r\n" : ""),
+                     TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    wire_send(&w, (char *)out.p);
+    while ((n = wire_read(&w, buf, sizeof buf)) > 0)
+        assert_int_equal(tl_buf_add(&in, buf, (size_t)n), TL_OK);
+    split_head(&in, a);
+    tl_buf_fini(&in);
+    tl_buf_fini(&out);
+    wire_close(&w);
+}
+
+static void ask_h2(const char *url, const char *method, const char *path, const char *extra,
+                   struct answer *a)
+{
+    struct h2_client *const c = h2_connect(url);
+    char name[64] = "";
+    const char *value = extra ? strchr(extra, ':') : NULL;
+    if (value)
+        for (size_t i = 0; extra + i < value; i++)
+            name[i] = (char)(extra[i] | 0x20);
+    struct h2_exchange *const x = h2_request(c, method, path, true, value ? name : (char *)NULL,
+                                             value ? value + 2 : NULL, (char *)NULL);
+    h2_finish(c, x);
+    a->status = h2_status(x);
+    for (size_t i = 0; i < x->head.n; i++)
+        assert_int_equal(
+            tl_fields_add(&a->head, tl_fields_name(&x->head, i), tl_fields_value(&x->head, i)),
+            TL_OK);
+    assert_int_equal(tl_buf_add(&a->body, x->body.p, x->body.n), TL_OK);
+    h2_free(c);
+}
+
+/* One request; `extra` is "Name: value" or NULL. */
+static struct answer ask_as(struct fixture *f, enum way way, const char *method, const char *path,
+                            const char *extra)
+{
+    struct answer a = {0};
+    const char *const url = way == WAY_H1 || way == WAY_H2 ? f->s.url : f->s.tls_url;
+    if (way == WAY_H1 || way == WAY_H1_TLS)
+        ask_h1(url, method, path, extra, &a);
+    else
+        ask_h2(url, method, path, extra, &a);
+    assert_int_equal(tl_buf_add(&a.body, "", 1), TL_OK); /* texts end */
+    a.body.n--;
+    return a;
+}
+
+static struct answer ask(struct fixture *f, enum way way, const char *path, const char *extra)
+{
+    return ask_as(f, way, "GET", path, extra);
+}
+
+static void expect_head(const struct answer *a, const char *name, const char *value)
+{
+    const char *const got = tl_fields_get(&a->head, name);
+    if (!got || strcmp(got, value))
+        fail_msg("%s is \"%s\", not \"%s\"", name, got ? got : "(none)", value);
+}
+
+/* ---- fixture ------------------------------------------------------------------------------ */
+
+static void add_trace(struct tl_lake *lake, const char *name, uint32_t insns, bool finish)
+{
+    const struct tl_ingest_request request = {.rig = "rig", .trace = name, .setup = ""};
+    struct tl_ingest *ingest = NULL;
+    char id[64];
+    uint64_t durable = 0;
+    struct tl_fail fail = {0};
+    atomic_store(&fake.stall, true); /* nobody is told: there is nobody */
+    assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &ingest, id, &durable, &fail),
+                     TL_OK);
+    uint8_t *const bytes = calloc(insns + 1, 4);
+    for (uint32_t i = 0; i < insns; i++)
+        tl_put_le32(bytes + 4 * i, i);
+    assert_int_equal(tl_ingest_append(ingest, 0, (struct tl_bytes){bytes, 4 * insns}, &fail),
+                     TL_OK);
+    free(bytes);
+    tl_ingest_close(ingest);
+    atomic_store(&fake.stall, false);
+    (void)finish;
+}
+
+static int setup(void **state)
+{
+    struct fixture *const f = calloc(1, sizeof *f);
+    struct tl_fail fail = {0};
+    strcpy(f->dir, "/tmp/tl-http-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    snprintf(f->cert, sizeof f->cert, "%s/c.pem", f->dir);
+    snprintf(f->key, sizeof f->key, "%s/k.pem", f->dir);
+    assert_int_equal(tl_tls_make_certificate(f->cert, f->key, &fail), 1);
+    const struct tl_net_options options = {.tls_cert = f->cert, .tls_key = f->key};
+    serve(&f->s, &options);
+    add_trace(f->s.lake, "t", 10000, false);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *const f = *state;
+    stop_serving(&f->s);
+    unlink(f->cert);
+    unlink(f->key);
+    rmdir(f->dir);
+    free(f);
+    return 0;
+}
+
+/* ---- tests -------------------------------------------------------------------------------- */
+
+static void test_page(void **state)
+{
+    struct fixture *const f = *state;
+    for (int way = 0; way < WAYS; way++) {
+        struct answer a = ask(f, way, "/", NULL);
+        assert_int_equal(a.status, 200);
+        assert_string_equal((char *)a.body.p, "<!doctype html>");
+        expect_head(&a, "content-type", "text/html; charset=utf-8");
+        expect_head(&a, "x-content-type-options", "nosniff");
+        expect_head(&a, "content-length", "15");
+        const char *const policy = tl_fields_get(&a.head, "content-security-policy");
+        assert_non_null(policy);
+        assert_non_null(strstr(policy, "default-src 'none'; script-src 'self'"));
+        assert_null(strstr(policy, "unsafe"));
+        answer_fini(&a);
+
+        a = ask(f, way, "/", "If-None-Match: \"other\", W/\"page-1\"");
+        assert_int_equal(a.status, 304);
+        assert_int_equal(a.body.n, 0);
+        expect_head(&a, "etag", "\"page-1\"");
+        answer_fini(&a);
+
+        a = ask_as(f, way, "HEAD", "/", NULL);
+        assert_int_equal(a.status, 200);
+        assert_int_equal(a.body.n, 0);
+        expect_head(&a, "content-length", "15");
+        answer_fini(&a);
+    }
+}
+
+static void expect_error(struct fixture *f, const char *method, const char *path, int status,
+                         const char *words)
+{
+    for (int way = 0; way < WAYS; way++) {
+        struct answer a = ask_as(f, way, method, path, NULL);
+        assert_int_equal(a.status, status);
+        expect_head(&a, "content-type", "application/json");
+        cJSON *const json = cJSON_Parse((char *)a.body.p);
+        assert_non_null(json);
+        const char *const text = cJSON_GetStringValue(cJSON_GetObjectItem(json, "error"));
+        assert_non_null(text);
+        if (!strstr(text, words))
+            fail_msg("%s %s: \"%s\" lacks \"%s\"", method, path, text, words);
+        if (status == 405)
+            expect_head(&a, "allow", "GET, HEAD");
+        cJSON_Delete(json);
+        answer_fini(&a);
+    }
+}
+
+static void test_errors(void **state)
+{
+    struct fixture *const f = *state;
+    expect_error(f, "GET", "/nonsense", 404, "/nonsense");
+    expect_error(f, "GET", "/..%2f..%2fetc/passwd", 404, "nothing");
+    expect_error(f, "GET", "/api/v1/traces/none", 404, "none");
+    expect_error(f, "GET", "/api/v1/traces/t/streams/x/insns", 404, "\"x\"");
+    expect_error(f, "POST", "/api/v1/traces", 405, "only GET");
+    expect_error(f, "DELETE", "/api/v1/traces/t", 405, "only GET");
+    expect_error(f, "GET", "/api/v1/traces/%zz", 400, "percent");
+    expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/insns?from=abc", 400, "from=abc");
+    expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/insns?from=-1", 400, "from=-1");
+    expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/insns?from=99999999999999999999", 400,
+                 "number");
+    expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/locate?unit=mile", 400, "mile");
+    expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/find", 400, "find what");
+    expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/range?format=doc", 400, "doc");
+    expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/range?from=5&to=2&format=text", 400,
+                 "from > to");
+    expect_error(f, "GET", "/api/v1/traces/t/tiles/up/0/0", 400, "axis up");
+    expect_error(f, "GET", "/api/v1/traces/t/tiles/insn/99/0", 400, "level");
+    expect_error(f, "GET", "/api/v1/traces/t/tiles/insn/0/0?lanes=0-16", 400, "lanes");
+    expect_error(f, "GET", "/api/v1/traces/t/tiles/insn/0/0?gen=77", 404, "generation 77");
+}
+
+static void test_traces(void **state)
+{
+    struct fixture *const f = *state;
+    for (int way = 0; way < WAYS; way++) {
+        struct answer a = ask(f, way, "/api/v1/traces", NULL);
+        assert_int_equal(a.status, 200);
+        cJSON *const list = cJSON_Parse((char *)a.body.p);
+        assert_int_equal(cJSON_GetArraySize(list), 1);
+        const cJSON *const t = cJSON_GetArrayItem(list, 0);
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(t, "id")), "t");
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(t, "state")), "live");
+        /* Above 2^53: exact, as text. */
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(t, "created_ns")),
+                            "1700000000000000001");
+        const cJSON *const stream = cJSON_GetArrayItem(cJSON_GetObjectItem(t, "streams"), 0);
+        assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(stream, "insns")), 10000);
+        cJSON_Delete(list);
+        answer_fini(&a);
+        a = ask(f, way, "/api/v1/traces/t", NULL);
+        cJSON *const one = cJSON_Parse((char *)a.body.p);
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(one, "id")), "t");
+        cJSON_Delete(one);
+        answer_fini(&a);
+    }
+}
+
+static void test_find(void **state)
+{
+    struct fixture *const f = *state;
+    for (int way = 0; way < WAYS; way++) {
+        struct answer a =
+            ask(f, way, "/api/v1/traces/t/streams/cs.10/find?pc=0xffff800012345678&limit=2", NULL);
+        assert_int_equal(a.status, 200);
+        cJSON *const o = cJSON_Parse((char *)a.body.p);
+        const cJSON *const hits = cJSON_GetObjectItem(o, "hits");
+        assert_int_equal(cJSON_GetArraySize(hits), 2);
+        assert_string_equal(
+            cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(hits, 0), "pc")),
+            "0xffff800012345678");
+        assert_true(cJSON_IsTrue(cJSON_GetObjectItem(o, "more")));
+        cJSON_Delete(o);
+        answer_fini(&a);
+    }
+}
+
+/* 2^53 + 1 survives both forms. */
+static void test_exact_numbers(void **state)
+{
+    struct fixture *const f = *state;
+    const char *const path = "/api/v1/traces/t/streams/cs.10/locate?unit=insn&at=9007199254740993";
+    struct answer a = ask(f, WAY_H2, path, NULL);
+    assert_non_null(strstr((char *)a.body.p, "\"insn\":\"9007199254740993\""));
+    answer_fini(&a);
+    a = ask(f, WAY_H1, path, "Accept: application/x-protobuf");
+    expect_head(&a, "content-type", "application/x-protobuf");
+    Tracelake__V1__Position *const at = tracelake__v1__position__unpack(NULL, a.body.n, a.body.p);
+    assert_int_equal(at->insn, 9007199254740993);
+    tracelake__v1__position__free_unpacked(at, NULL);
+    answer_fini(&a);
+}
+
+static void test_range(void **state)
+{
+    struct fixture *const f = *state;
+    struct tl_buf want = {0};
+    assert_int_equal(tl_buf_printf(&want, "# stream cs.10\n"), TL_OK);
+    for (unsigned i = 10; i < 9000; i++)
+        assert_int_equal(tl_buf_printf(&want, "I %016x %08x\n", i * 4, i), TL_OK);
+    for (int way = 0; way < WAYS; way++) {
+        struct answer a =
+            ask(f, way, "/api/v1/traces/t/streams/cs%2e10/range?from=10&to=9000&format=text", NULL);
+        assert_int_equal(a.status, 200);
+        expect_head(&a, "content-type", "text/plain; charset=utf-8");
+        expect_head(&a, "content-disposition", "inline; filename=\"t-cs.10-10.txt\"");
+        expect_head(&a, "tracelake-count", "8990");
+        assert_int_equal(a.body.n, want.n);
+        assert_memory_equal(a.body.p, want.p, want.n);
+        answer_fini(&a);
+        a = ask_as(f, way, "HEAD", "/api/v1/traces/t/streams/cs.10/range", NULL);
+        assert_int_equal(a.status, 200);
+        assert_int_equal(a.body.n, 0);
+        expect_head(&a, "content-disposition", "attachment; filename=\"t-cs.10-0.zstf\"");
+        answer_fini(&a);
+    }
+    tl_buf_fini(&want);
+    assert_int_equal(atomic_load(&fake.ranges), 0);
+}
+
+static void test_tiles(void **state)
+{
+    struct fixture *const f = *state;
+    const char *const path = "/api/v1/traces/t/tiles/insn/3/5?lanes=0-15&gen=1";
+    for (int way = 0; way < WAYS; way++) {
+        struct answer a = ask(f, way, path, NULL);
+        assert_int_equal(a.status, 200);
+        expect_head(&a, "content-type", "application/x-protobuf");
+        expect_head(&a, "cache-control", "no-cache"); /* it still grows */
+        Tracelake__V1__Tile *const tile = tracelake__v1__tile__unpack(NULL, a.body.n, a.body.p);
+        assert_int_equal(tile->level, 3);
+        assert_int_equal(tile->index, 5);
+        tracelake__v1__tile__free_unpacked(tile, NULL);
+        char match[100];
+        snprintf(match, sizeof match, "If-None-Match: %s", tl_fields_get(&a.head, "etag"));
+        answer_fini(&a);
+        a = ask(f, way, path, match);
+        assert_int_equal(a.status, 304);
+        answer_fini(&a);
+        a = ask(f, way, path, "Accept: application/json");
+        expect_head(&a, "content-type", "application/json");
+        cJSON *const json = cJSON_Parse((char *)a.body.p);
+        assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(json, "level")), 3);
+        cJSON_Delete(json);
+        answer_fini(&a);
+    }
+}
+
+static void test_sealed_tiles_are_immutable(void **state)
+{
+    struct fixture *const f = *state;
+    const struct tl_ingest_request request = {.rig = "rig", .trace = "done", .setup = ""};
+    struct tl_ingest *ingest = NULL;
+    char id[64];
+    uint64_t durable = 0;
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_ingest_open(f->s.lake, &request, NULL, NULL, &ingest, id, &durable, &fail),
+                     TL_OK);
+    assert_int_equal(tl_ingest_finish(ingest, &durable, &fail), TL_OK);
+    tl_ingest_close(ingest);
+    struct answer a = ask(f, WAY_H2, "/api/v1/traces/done/tiles/time/0/0?gen=1", NULL);
+    expect_head(&a, "cache-control", "public, max-age=31536000, immutable");
+    answer_fini(&a);
+    /* Without a generation the address may come to mean another tile. */
+    a = ask(f, WAY_H1, "/api/v1/traces/done/tiles/time/0/0", NULL);
+    expect_head(&a, "cache-control", "no-cache");
+    answer_fini(&a);
+}
+
+static void test_gzip(void **state)
+{
+    struct fixture *const f = *state;
+    for (int way = 0; way < WAYS; way++) {
+        struct answer plain = ask(f, way, "/metrics", NULL);
+        assert_null(tl_fields_get(&plain.head, "content-encoding"));
+        assert_non_null(strstr((char *)plain.body.p, "tracelake_connections_total"));
+        assert_non_null(strstr((char *)plain.body.p, "tracelake_appended_bytes"));
+        expect_head(&plain, "vary", "accept-encoding");
+        struct answer zip = ask(f, way, "/metrics", "Accept-Encoding: br, gzip");
+        expect_head(&zip, "content-encoding", "gzip");
+        struct tl_buf out = {0};
+        assert_int_equal(tl_gunzip((struct tl_bytes){zip.body.p, zip.body.n}, 1 << 20, &out),
+                         TL_OK);
+        assert_true(zip.body.n < out.n);
+        assert_memory_equal(out.p, "# TYPE tracelake_appended", 25);
+        tl_buf_fini(&out);
+        answer_fini(&plain);
+        answer_fini(&zip);
+        struct answer none = ask(f, way, "/metrics", "Accept-Encoding: gzip;q=0");
+        assert_null(tl_fields_get(&none.head, "content-encoding"));
+        answer_fini(&none);
+    }
+}
+
+static void test_health(void **state)
+{
+    struct fixture *const f = *state;
+    for (int way = 0; way < WAYS; way++) {
+        struct answer a = ask(f, way, "/healthz", NULL);
+        assert_int_equal(a.status, 200);
+        answer_fini(&a);
+        a = ask(f, way, "/readyz", NULL);
+        assert_int_equal(a.status, 200);
+        answer_fini(&a);
+    }
+}
+
+/* ---- events ------------------------------------------------------------------------------- */
+
+/* Read until the text has been seen `times` times. */
+static void read_until(struct wire *w, const char *text, unsigned times)
+{
+    struct tl_buf in = {0};
+    char buf[4096];
+    for (unsigned seen = 0; seen < times;) {
+        const ssize_t n = wire_read(w, buf, sizeof buf);
+        assert_true(n > 0);
+        assert_int_equal(tl_buf_add(&in, buf, (size_t)n), TL_OK);
+        assert_int_equal(tl_buf_add(&in, "", 1), TL_OK);
+        in.n--;
+        seen = 0;
+        for (const char *p = (char *)in.p; (p = strstr(p, text)); p++)
+            seen++;
+    }
+    tl_buf_fini(&in);
+}
+
+static void test_events_h1(void **state)
+{
+    struct fixture *const f = *state;
+    struct wire w = wire_open(f->s.url);
+    wire_send(&w, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    read_until(&w, "event: traces\n", 1);
+    add_trace(f->s.lake, "fresh", 4, true);
+    read_until(&w, "\"id\":\"fresh\"", 1);
+    wire_close(&w);
+}
+
+static void test_events_h2(void **state)
+{
+    struct fixture *const f = *state;
+    struct h2_client *const c = h2_connect(f->s.tls_url);
+    struct h2_exchange *const x = h2_request(c, "GET", "/api/v1/events", true, (char *)NULL);
+    while (!x->body.n)
+        h2_step(c, 10000);
+    expect_head(&(struct answer){.head = x->head}, "content-type", "text/event-stream");
+    add_trace(f->s.lake, "fresh", 4, true);
+    do {
+        assert_true(h2_step(c, 10000));
+        assert_int_equal(tl_buf_add(&x->body, "", 1), TL_OK);
+        x->body.n--;
+    } while (!strstr((char *)x->body.p, "\"id\":\"fresh\""));
+    h2_free(c);
+}
+
+/* An open event stream must not hold up the end of the server. */
+static void test_stop_with_listeners(void **state)
+{
+    struct fixture f = {0};
+    serve(&f.s, NULL);
+    struct wire w = wire_open(f.s.url);
+    wire_send(&w, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    read_until(&w, "event: traces\n", 1);
+    struct h2_client *const c = h2_connect(f.s.url);
+    struct h2_exchange *const x = h2_request(c, "GET", "/api/v1/events", true, (char *)NULL);
+    while (!x->body.n)
+        h2_step(c, 10000);
+    stop_serving(&f.s);
+    h2_finish(c, x);
+    assert_true(x->ended);
+    assert_false(x->reset);
+    char rest[4096];
+    while (wire_read(&w, rest, sizeof rest) > 0)
+        ;
+    wire_close(&w);
+    h2_free(c);
+}
+
+/* ---- first bytes -------------------------------------------------------------------------- */
+
+static void test_slow_first_bytes(void **state)
+{
+    struct fixture *const f = *state;
+    static const char *const pieces[] = {"P", "U", "T / HTTP/1.1\r\nHost: x\r\n",
+                                         "Content-Length: 0\r\nConnection: close\r\n\r\n"};
+    struct wire w = wire_open(f->s.url);
+    char in[4096] = "";
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        wire_send(&w, pieces[i]);
+        usleep(60000);
+    }
+    assert_true(wire_read(&w, in, sizeof in - 1) > 12);
+    assert_memory_equal(in, "HTTP/1.1 405", 12);
+    wire_close(&w);
+
+    w = wire_open(f->s.url);
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    for (size_t i = 0; i < 24; i++) {
+        char one[2] = {preface[i], 0};
+        wire_send(&w, one);
+        usleep(5000);
+    }
+    uint8_t head[9];
+    assert_int_equal(wire_read(&w, head, 9), 9);
+    assert_int_equal(head[3], NGHTTP2_SETTINGS);
+    wire_close(&w);
+}
+
+static void test_keep_alive_and_pipelining(void **state)
+{
+    struct fixture *const f = *state;
+    struct wire w = wire_open(f->s.tls_url);
+    wire_send(&w,
+              "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    read_until(&w, "HTTP/1.1 200", 2);
+    wire_send(&w, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    read_until(&w, "HTTP/1.1 200", 1);
+    wire_close(&w);
+}
+
+/* ---- tokens ------------------------------------------------------------------------------- */
+
+static void test_tokens(void **state)
+{
+    struct fixture f = {0};
+    char path[] = "/tmp/tl-tokens-XXXXXX";
+    const int fd = mkstemp(path);
+    static const char text[] = "reading-0123456789 read\npushing-0123456789 push\n";
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    close(fd);
+    const struct tl_net_options options = {.tokens = path};
+    serve(&f.s, &options);
+    for (int way = 0; way < 2; way++) {
+        struct answer a = ask(&f, way, "/", NULL);
+        assert_int_equal(a.status, 401);
+        expect_head(&a, "www-authenticate", "Basic realm=\"tracelake\", charset=\"UTF-8\"");
+        answer_fini(&a);
+        a = ask(&f, way, "/api/v1/traces", "Authorization: Bearer reading-0123456789");
+        assert_int_equal(a.status, 200);
+        answer_fini(&a);
+        a = ask(&f, way, "/", "Authorization: Basic bWU6cmVhZGluZy0wMTIzNDU2Nzg5");
+        assert_int_equal(a.status, 200);
+        answer_fini(&a);
+        a = ask(&f, way, "/", "Authorization: Bearer wrong-0123456789");
+        assert_int_equal(a.status, 401);
+        answer_fini(&a);
+        a = ask(&f, way, "/healthz", NULL);
+        assert_int_equal(a.status, 200);
+        answer_fini(&a);
+    }
+    static const uint8_t empty[5];
+    struct h2_client *const c = h2_connect(f.s.url);
+    const struct {
+        const char *path, *token;
+        int status;
+    } calls[] = {
+        {"/tracelake.v1.Catalog/ListTraces", NULL, 16},
+        {"/tracelake.v1.Catalog/ListTraces", "Bearer nobody-0123456789", 16},
+        {"/tracelake.v1.Catalog/ListTraces", "Bearer reading-0123456789", 0},
+        {"/tracelake.v1.Ingest/Push", "Bearer reading-0123456789", 7},
+        {"/tracelake.v1.Ingest/Push", "Bearer pushing-0123456789", 0},
+        {"/tracelake.v1.Catalog/DeleteTrace", "Bearer pushing-0123456789", 7},
+        {"/grpc.health.v1.Health/Check", NULL, 0},
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct h2_exchange *const x = h2_request(
+            c, "POST", calls[i].path, false, "content-type", "application/grpc",
+            calls[i].token ? "authorization" : (char *)NULL, calls[i].token, (char *)NULL);
+        h2_send(c, x, empty, strstr(calls[i].path, "Push") ? 0 : 5, true);
+        h2_finish(c, x);
+        assert_int_equal(h2_grpc_status(x), calls[i].status);
+    }
+    h2_free(c);
+    stop_serving(&f.s);
+    unlink(path);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_page),
+        TEST(test_errors),
+        TEST(test_traces),
+        TEST(test_find),
+        TEST(test_exact_numbers),
+        TEST(test_range),
+        TEST(test_tiles),
+        TEST(test_sealed_tiles_are_immutable),
+        TEST(test_gzip),
+        TEST(test_health),
+        TEST(test_events_h1),
+        TEST(test_events_h2),
+        cmocka_unit_test(test_stop_with_listeners),
+        TEST(test_slow_first_bytes),
+        TEST(test_keep_alive_and_pipelining),
+        cmocka_unit_test(test_tokens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

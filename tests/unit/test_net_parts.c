@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of the network half that need no socket. */
+#include "net/address.h"
+#include "net/auth.h"
+#include "net/fields.h"
+#include "net/gzip.h"
+#include "net/outq.h"
+#include "net/pool.h"
+#include "net/stream.h"
+#include "net/tls.h"
+#include "rpc/convert.h"
+#include "rpc/rpc.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void test_fields(void **state)
+{
+    struct tl_fields f = {0};
+    assert_null(tl_fields_get(&f, "a"));
+    assert_int_equal(tl_fields_add(&f, "Accept", "x"), TL_OK);
+    assert_int_equal(tl_fields_addf(&f, "n", "%d", 7), TL_OK);
+    assert_string_equal(tl_fields_get(&f, "accept"), "x");
+    assert_string_equal(tl_fields_get(&f, "N"), "7");
+    tl_fields_fini(&f);
+}
+
+static void test_lists(void **state)
+{
+    assert_true(tl_list_has("gzip", "gzip"));
+    assert_true(tl_list_has("deflate, GZIP ;q=0.5", "gzip"));
+    assert_true(tl_list_has("gzip;q=1.0,identity", "gzip"));
+    assert_false(tl_list_has("gzip;q=0", "gzip"));
+    assert_false(tl_list_has("gzip; q=0.000, br", "gzip"));
+    assert_false(tl_list_has("x-gzip, gzipped", "gzip"));
+    assert_false(tl_list_has("", "gzip"));
+    assert_false(tl_list_has(NULL, "gzip"));
+    assert_true(tl_list_has("text/html,application/json", "application/json"));
+}
+
+static int parse(struct tl_fields *out, const char *text)
+{
+    tl_fields_fini(out);
+    return tl_query_parse(out, text, strlen(text));
+}
+
+static void test_queries(void **state)
+{
+    struct tl_fields q = {0};
+    assert_int_equal(parse(&q, "a=1&b=x%20y+z&c&&=5&d="), TL_OK);
+    assert_string_equal(tl_fields_get(&q, "a"), "1");
+    assert_string_equal(tl_fields_get(&q, "b"), "x y z");
+    assert_string_equal(tl_fields_get(&q, "c"), "");
+    assert_string_equal(tl_fields_get(&q, "d"), "");
+    assert_int_equal(parse(&q, "a=%"), TL_BAD);
+    assert_int_equal(parse(&q, "a=%4"), TL_BAD);
+    assert_int_equal(parse(&q, "a=%zz"), TL_BAD);
+    assert_int_equal(parse(&q, "a=%00"), TL_BAD);
+    char many[400] = "";
+    for (int i = 0; i < 100; i++)
+        strcat(many, "a=&");
+    assert_int_equal(parse(&q, many), TL_LIMIT);
+    tl_fields_fini(&q);
+}
+
+static void test_gzip(void **state)
+{
+    unsigned seed = (unsigned)time(NULL);
+    print_message("seed %u\n", seed);
+    for (size_t n = 0; n < 300000; n = n * 3 + 1) {
+        struct tl_buf plain = {0};
+        struct tl_buf packed = {0};
+        struct tl_buf back = {0};
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(tl_buf_add(&plain, &(uint8_t){(uint8_t)(rand_r(&seed) & 15)}, 1),
+                             TL_OK);
+        const struct tl_bytes in = {plain.p, plain.n};
+        assert_int_equal(tl_gzip(in, 1, &packed), TL_OK);
+        const struct tl_bytes zip = {packed.p, packed.n};
+        assert_int_equal(tl_gunzip(zip, n, &back), TL_OK);
+        assert_int_equal(back.n, n);
+        if (n)
+            assert_memory_equal(back.p, plain.p, n);
+        if (n) {
+            tl_buf_reset(&back);
+            assert_int_equal(tl_gunzip(zip, n - 1, &back), TL_LIMIT);
+            assert_int_equal(back.n, 0);
+        }
+        const struct tl_bytes cut = {packed.p, packed.n - 1};
+        assert_int_equal(tl_gunzip(cut, n, &back), TL_BAD);
+        tl_buf_fini(&plain);
+        tl_buf_fini(&packed);
+        tl_buf_fini(&back);
+    }
+    struct tl_buf out = {0};
+    assert_int_equal(tl_gunzip((struct tl_bytes){(const uint8_t *)"nonsense", 8}, 100, &out),
+                     TL_BAD);
+    tl_buf_fini(&out);
+}
+
+static char *write_file(char path[static 32], const char *text)
+{
+    strcpy(path, "/tmp/tl-net-XXXXXX");
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    return path;
+}
+
+static void test_tokens(void **state)
+{
+    char path[32];
+    struct tl_auth *auth = NULL;
+    struct tl_fail fail = {0};
+    write_file(path, "# who may what\n\nreading-0123456789 read\n"
+                     "  pushing-0123456789\tpush \r\nruling-01234567890 admin\n");
+    assert_int_equal(tl_auth_read(&auth, path, &fail), TL_OK);
+    assert_int_equal(tl_auth_roles(auth, "Bearer reading-0123456789"), TL_ROLE_READ);
+    assert_int_equal(tl_auth_roles(auth, "bearer  pushing-0123456789"),
+                     TL_ROLE_READ | TL_ROLE_PUSH);
+    assert_int_equal(tl_auth_roles(auth, "Bearer ruling-01234567890"), TL_ROLE_ALL);
+    assert_int_equal(tl_auth_roles(auth, "Bearer reading-012345678"), 0);
+    assert_int_equal(tl_auth_roles(auth, "Bearer "), 0);
+    assert_int_equal(tl_auth_roles(auth, "Bearer"), 0);
+    assert_int_equal(tl_auth_roles(auth, ""), 0);
+    assert_int_equal(tl_auth_roles(auth, NULL), 0);
+    assert_int_equal(tl_auth_roles(auth, "Digest x"), 0);
+    /* me:reading-0123456789 */
+    assert_int_equal(tl_auth_roles(auth, "Basic bWU6cmVhZGluZy0wMTIzNDU2Nzg5"), TL_ROLE_READ);
+    assert_int_equal(tl_auth_roles(auth, "Basic bWU6cmVhZGluZy0wMTIzNDU2Nzg"), 0);
+    assert_int_equal(tl_auth_roles(auth, "Basic ===="), 0);
+    assert_int_equal(tl_auth_roles(auth, "Basic !!!!"), 0);
+    tl_auth_free(auth);
+    unlink(path);
+
+    static const char *const bad[] = {"", "one-word-only-here\n", "0123456789abcdef rule\n",
+                                      "short read\n", "0123456789abcdef read twice\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_file(path, bad[i]);
+        assert_int_equal(tl_auth_read(&auth, path, &fail), TL_BAD);
+        unlink(path);
+    }
+    assert_int_equal(tl_auth_read(&auth, "/nowhere/tokens", &fail), TL_IO);
+}
+
+static void test_addresses(void **state)
+{
+    struct tl_address a;
+    char text[80];
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_address_parse(&a, "127.0.0.1:80", true, &fail), TL_OK);
+    assert_true(tl_address_loopback(&a));
+    assert_string_equal(tl_address_text(&a, text, sizeof text), "127.0.0.1:80");
+    assert_int_equal(tl_address_parse(&a, "[::1]:443", true, &fail), TL_OK);
+    assert_true(tl_address_loopback(&a));
+    assert_string_equal(tl_address_text(&a, text, sizeof text), "[::1]:443");
+    assert_int_equal(tl_address_parse(&a, "localhost:1", true, &fail), TL_OK);
+    assert_true(tl_address_loopback(&a));
+    assert_int_equal(tl_address_parse(&a, "*:1", true, &fail), TL_OK);
+    assert_false(tl_address_loopback(&a));
+    static const char *const bad[] = {
+        "", "1", ":", "a:", ":80", "127.0.0.1:http", "[]:1", "1.2.3.4:99999999"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(tl_address_parse(&a, bad[i], true, &fail), TL_USAGE);
+}
+
+static void test_certificate(void **state)
+{
+    char dir[] = "/tmp/tl-cert-XXXXXX";
+    char cert[64];
+    char key[64];
+    struct tl_fail fail = {0};
+    struct tl_tls *tls = NULL;
+    struct stat st;
+    assert_non_null(mkdtemp(dir));
+    snprintf(cert, sizeof cert, "%s/c.pem", dir);
+    snprintf(key, sizeof key, "%s/k.pem", dir);
+    assert_int_equal(tl_tls_make_certificate(cert, key, &fail), 1);
+    assert_int_equal(tl_tls_make_certificate(cert, key, &fail), 0); /* kept */
+    assert_int_equal(stat(key, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(tl_tls_new(&tls, cert, key, &fail), TL_OK);
+    assert_int_equal(strlen(tl_tls_fingerprint(tls)), 32 * 3 - 1);
+    tl_tls_free(tls);
+    assert_int_equal(tl_tls_new(&tls, key, cert, &fail), TL_BAD);
+    assert_int_equal(tl_tls_make_certificate("/nowhere/c", "/nowhere/k", &fail), TL_IO);
+    unlink(cert);
+    unlink(key);
+    rmdir(dir);
+}
+
+/* ---- output queue ------------------------------------------------------------------------- */
+
+/* What goes in comes out, whatever the pieces and however it is taken. */
+static void test_outq(void **state)
+{
+    unsigned seed = (unsigned)time(NULL);
+    struct tl_outq q = {0};
+    uint8_t next_in = 0;
+    uint8_t next_out = 0;
+    print_message("seed %u\n", seed);
+    for (int round = 0; round < 20000; round++) {
+        const size_t n = 1 + (size_t)rand_r(&seed) % 300;
+        struct tl_chunk *const chunk = tl_chunk_new(n);
+        for (size_t i = 0; i < n; i++)
+            chunk->p[i] = next_in++;
+        if (rand_r(&seed) & 1) {
+            assert_int_equal(tl_outq_copy(&q, chunk->p, n), TL_OK);
+        } else {
+            const size_t cut = (size_t)rand_r(&seed) % (n + 1);
+            assert_int_equal(tl_outq_slice(&q, chunk, 0, cut), TL_OK);
+            assert_int_equal(tl_outq_slice(&q, chunk, cut, n - cut), TL_OK);
+        }
+        tl_chunk_put(chunk);
+        if (rand_r(&seed) % 3)
+            continue;
+        struct iovec v[16];
+        const int count = tl_outq_peek(&q, v, 16);
+        size_t take = (size_t)rand_r(&seed) % 2000;
+        size_t took = 0;
+        for (int i = 0; i < count && took < take; i++)
+            for (size_t k = 0; k < v[i].iov_len && took < take; k++, took++)
+                assert_int_equal(((uint8_t *)v[i].iov_base)[k], next_out++);
+        tl_outq_drop(&q, took);
+    }
+    tl_outq_fini(&q);
+}
+
+/* ---- worker pool -------------------------------------------------------------------------- */
+
+struct gate {
+    struct tl_waiter waiter;
+    atomic_uint done;
+};
+
+static void wait_at_gate(void *argument)
+{
+    struct gate *const gate = argument;
+    while (tl_waiter_wait(&gate->waiter, -1) != TL_CANCELLED)
+        ;
+    atomic_fetch_add(&gate->done, 1);
+}
+
+static void test_pool(void **state)
+{
+    const struct tl_pool_options options = {"test", 3, 2};
+    struct tl_pool *pool = NULL;
+    struct gate gate;
+    tl_waiter_init(&gate.waiter);
+    atomic_init(&gate.done, 0);
+    assert_int_equal(tl_pool_new(&pool, &options), TL_OK);
+    unsigned taken = 0;
+    for (int i = 0; i < 10; i++)
+        taken += tl_pool_run(pool, wait_at_gate, &gate) == TL_OK;
+    assert_int_equal(taken, 5); /* three run, two wait */
+    assert_true(tl_pool_busy(pool));
+    tl_waiter_close(&gate.waiter);
+    tl_pool_free(pool);
+    assert_int_equal(atomic_load(&gate.done), taken);
+    tl_waiter_fini(&gate.waiter);
+}
+
+/* ---- texts -------------------------------------------------------------------------------- */
+
+static void test_timeouts(void **state)
+{
+    assert_int_equal(tl_grpc_timeout_ms("2S"), 2000);
+    assert_int_equal(tl_grpc_timeout_ms("1H"), 3600000);
+    assert_int_equal(tl_grpc_timeout_ms("1M"), 60000);
+    assert_int_equal(tl_grpc_timeout_ms("250m"), 250);
+    assert_int_equal(tl_grpc_timeout_ms("1u"), 1);
+    assert_int_equal(tl_grpc_timeout_ms("2000001n"), 3);
+    assert_int_equal(tl_grpc_timeout_ms("0n"), 0);
+    assert_int_equal(tl_grpc_timeout_ms("99999999H"), INT64_C(359999996400000));
+    static const char *const bad[] = {"", "S", "1", "1x", "-1S", "1 S", "123456789S", "1SS"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(tl_grpc_timeout_ms(bad[i]), TL_BAD);
+}
+
+static void test_content_types(void **state)
+{
+    assert_true(tl_grpc_is("application/grpc"));
+    assert_true(tl_grpc_is("application/grpc+proto"));
+    assert_true(tl_grpc_is("application/grpc;charset=utf-8"));
+    assert_false(tl_grpc_is("application/grpc-web"));
+    assert_false(tl_grpc_is("application/grpc+json"));
+    assert_false(tl_grpc_is("application/json"));
+    assert_false(tl_grpc_is(NULL));
+}
+
+static void test_names(void **state)
+{
+    assert_true(tl_name_ok("rig-1_A.b"));
+    assert_false(tl_name_ok(""));
+    assert_false(tl_name_ok(".."));
+    assert_false(tl_name_ok("a/b"));
+    assert_false(tl_name_ok("a b"));
+    assert_false(tl_name_ok("\xc3\xa4"));
+    assert_false(tl_name_ok("0123456789012345678901234567890123456789012345678901234567890123"));
+}
+
+static void test_utf8(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"plain", "plain"},
+        {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x99\x82", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x99\x82"},
+        {"a\xff"
+         "b",
+         "a?b"},
+        {"\xc0\x80", "??"},
+        {"\xed\xa0\x80", "???"},
+        {"\xf4\x90\x80\x80", "????"},
+        {"\xe2\x82", "??"},
+        {"\xc3", "?"},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        char text[16];
+        strcpy(text, pairs[i][0]);
+        tl_utf8_clean(text);
+        assert_string_equal(text, pairs[i][1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fields),        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_queries),       cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_tokens),        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_certificate),   cmocka_unit_test(test_outq),
+        cmocka_unit_test(test_pool),          cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_content_types), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_utf8),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
