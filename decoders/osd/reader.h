@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Open SoC Debug: DI packets to what they mean.
+ *
+ * A packet does not say which kind of module sent it, nor how wide its fields are. The reader
+ * knows from a setup, learns from the register reads of a host that enumerates the system
+ * (exactly where requests are in the stream, by their usual order where only the answers are), or
+ * else takes it from the payload's length and content.
+ *
+ * Not thread-safe. Memory grows with the number of modules heard of (64 K at most).
+ *
+ * Source: Open SoC Debug documentation (2020-03-28); where osd-hw differs, osd-hw, e.g. for the
+ * place of the CTM flags word.
+ */
+#ifndef TL_OSD_READER_H
+#define TL_OSD_READER_H
+
+#include "frame/di.h"
+#include "setup/setup.h"
+
+/* MOD_TYPE of vendor 1 (OSD). */
+enum tl_osd_type {
+    TL_OSD_UNKNOWN = 0,
+    TL_OSD_SCM = 1,
+    TL_OSD_UART = 2,
+    TL_OSD_MAM = 3,
+    TL_OSD_STM = 4,
+    TL_OSD_CTM = 5,
+    TL_OSD_CDM = 6
+};
+
+enum tl_osd_kind {
+    TL_OSD_REGISTER,     /* register access: see the packet */
+    TL_OSD_PART,         /* of an event, not the last one */
+    TL_OSD_CORE_EVENT,   /* CTM */
+    TL_OSD_SYSTEM_EVENT, /* STM */
+    TL_OSD_CHARACTER,    /* DEM-UART; value */
+    TL_OSD_STALL,        /* CDM; value 1: the core has stopped */
+    TL_OSD_MEMORY,       /* MAM: part of a transfer */
+    TL_OSD_OVERFLOW,     /* value events were lost, 65535: at least */
+    TL_OSD_MISFIT,       /* an event that fits no known module, or whose beginning was lost */
+    TL_OSD_RESERVED      /* reserved packet type, to be ignored */
+};
+
+#define TL_OSD_PAYLOAD_MAX 32 /* words of an event, all parts together */
+
+struct tl_osd_event {
+    uint8_t kind;  /* enum tl_osd_kind */
+    uint8_t type;  /* enum tl_osd_type of the module */
+    uint8_t width; /* bits of pc and npc, or of value */
+    uint8_t mode;  /* CTM: privilege 0..3 */
+    bool call;
+    bool ret;
+    bool modechange;
+    uint16_t src;
+    uint16_t id;   /* STM */
+    uint32_t time; /* ticks, as sent: 32 bits */
+    uint64_t pc;
+    uint64_t npc;
+    uint64_t value;
+    uint64_t offset; /* of the last packet of the event */
+};
+
+/* What is known of one module. */
+struct tl_osd_module {
+    uint16_t address;
+    uint8_t type;    /* enum tl_osd_type */
+    uint8_t width;   /* 16, 32, 64; 0: not known */
+    bool declared;   /* type by setup or enumeration, not by guess */
+    bool exact;      /* … and it cannot be wrong */
+    uint8_t misfits; /* events in a row that did not fit */
+    uint8_t n_words; /* of the event under construction */
+    bool too_long;   /* … which is longer than any */
+    uint16_t dest;   /* … and where it goes */
+    uint16_t words[TL_OSD_PAYLOAD_MAX];
+    uint8_t n_replies; /* register values read, up to 2 */
+    uint16_t reply;    /* the last one */
+    uint8_t n_asked;
+    uint16_t asked[8]; /* registers asked for and not yet answered, oldest first */
+    void *user;        /* the owner's, NULL at first */
+};
+
+struct tl_osd_reader {
+    struct tl_osd_module **subnets[64]; /* 1024 pointers each */
+    unsigned max_pkt_len;               /* words, 0: not known */
+    bool any_declared;
+};
+
+/* Zero the reader; take what the setup's sources say (may be NULL). TL_NOMEM. */
+TL_MUST_USE int tl_osd_reader_init(struct tl_osd_reader *r, const struct tl_setup *setup);
+void tl_osd_reader_fini(struct tl_osd_reader *r);
+
+/* The module with this address, made on first use. NULL: out of memory. */
+struct tl_osd_module *tl_osd_module_at(struct tl_osd_reader *r, uint16_t address);
+
+/* Call `fn` for all modules in order of address, until it returns < 0. */
+int tl_osd_each_module(struct tl_osd_reader *r, int (*fn)(void *, struct tl_osd_module *),
+                       void *context);
+
+/* Understand one packet. `module` (may be NULL) is its sender. TL_NOMEM. */
+TL_MUST_USE int tl_osd_read(struct tl_osd_reader *r, const struct tl_di_packet *packet,
+                            struct tl_osd_event *event, struct tl_osd_module **module);
+
+/* Packets were lost: events under construction cannot be completed. */
+void tl_osd_reader_lost(struct tl_osd_reader *r);
+
+/*
+ * One line per packet, without its end: offset, length, addresses, flags and what it means. The
+ * text is cut at `size`.
+ */
+void tl_osd_line(char *out, size_t size, const struct tl_di_packet *packet,
+                 const struct tl_osd_event *event);
+
+#endif
