@@ -175,8 +175,10 @@ void tl_cli_warn(const char *where, const char *format, ...)
 
 int tl_cli_fail(const char *where, const struct tl_fail *fail)
 {
+    const size_t n = where ? strlen(where) : 0;
     fputs("tracelake: ", stderr);
-    if (where)
+    /* A failure to open a file names it already. */
+    if (where && (strncmp(fail->text, where, n) != 0 || fail->text[n] != ':'))
         fprintf(stderr, "%s: ", where);
     if (fail->offset != TL_NO_OFFSET && fail->offset != 0)
         fprintf(stderr, "offset 0x%llx: ", (unsigned long long)fail->offset);

@@ -218,6 +218,14 @@ def bad_input(lab):
     lab.fails(2, r'--help', 'push', junk)
     lab.fails(2, r'--help', 'get', 'x', '--nonsense')
     lab.fails(2, r'ends? in', 'get', 'x/y', '-o', 'file.txt')
+    for span in ('5:3', '5', 'a:b', '1:2:3', '-1:4', '1:99999999999999999999'):
+        lab.fails(2, r'range', 'get', 'x/y', '--text', '--insn', span)
+    for rate in ('3Q', '', '-1', 'K', '99999999999G'):
+        lab.fails(2, r'size', 'push', '--format', 'tpiu', '--rate', rate, junk)
+    for pc in ('', 'xyz', '5:', '9:5', '0x11112222333344445'):
+        lab.fails(2, r'--pc', 'find', 'x/y', '--pc', pc)
+    lab.fails(2, r'one of', 'find', 'x/y', '--pc', '5', '--symbol', 'main')
+    lab.fails(2, r'unknown command', 'nonsense')
     lab.fails(3, r'nowhere', 'get', 'nowhere/cs.10', '--text')
     lab.fails(3, r'nowhere', 'show', 'nowhere')
     lab.fails(3, r'nowhere', 'rm', 'nowhere')

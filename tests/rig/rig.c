@@ -316,19 +316,11 @@ static const struct rig_kind *find_kind(const char *name)
 static int parse(int argc, char **argv, struct options *o)
 {
     static const struct option longs[] = {
-        {"kind", 1, NULL, 'k'},
-        {"server", 1, NULL, 's'},
-        {"rig", 1, NULL, 'g'},
-        {"trace", 1, NULL, 't'},
-        {"rate", 1, NULL, 'r'},
-        {"seconds", 1, NULL, 'n'},
-        {"bytes", 1, NULL, 'b'},
-        {"seed", 1, NULL, 'e'},
-        {"truth", 1, NULL, 'u'},
-        {"save", 1, NULL, 'v'},
-        {"quiet", 0, NULL, 'q'},
-        {"help", 0, NULL, 'h'},
-        {0},
+        {"kind", 1, NULL, 'k'},  {"server", 1, NULL, 's'}, {"rig", 1, NULL, 'g'},
+        {"trace", 1, NULL, 't'}, {"rate", 1, NULL, 'r'},   {"seconds", 1, NULL, 'n'},
+        {"bytes", 1, NULL, 'b'}, {"seed", 1, NULL, 'e'},   {"truth", 1, NULL, 'u'},
+        {"save", 1, NULL, 'v'},  {"config", 1, NULL, 'c'}, {"image", 1, NULL, 'i'},
+        {"quiet", 0, NULL, 'q'}, {"help", 0, NULL, 'h'},   {0},
     };
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
         switch (c) {
