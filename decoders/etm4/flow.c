@@ -460,11 +460,14 @@ int tl_etm4_flow_push(struct tl_etm4_flow *f, const struct tl_etm4_packet *packe
 {
     for (size_t i = 0; i < n; i++) {
         const struct tl_etm4_packet *p = &packets[i];
+        const bool at_once = f->queue.n == 0 && f->config.max_spec_depth == 0 && !f->has_pending;
         int rc = TL_OK;
         if (f->state != IN_SYNC)
             rc = take_unsynced(f, p);
-        else if (p->type == TL_ETM4_ATOM && f->config.max_spec_depth == 0 && !f->has_pending)
+        else if (p->type == TL_ETM4_ATOM && at_once)
             tl_etm4_walk_atoms(&f->walk, p->value, p->n, p->offset);
+        else if (p->type == TL_ETM4_ADDRESS && at_once)
+            tl_etm4_walk_address(&f->walk, p);
         else
             rc = take(f, p);
         if (rc < 0)

@@ -61,11 +61,15 @@ static inline void tl_etm4_out_note(struct tl_etm4_out *out, const char *text, u
 static inline void tl_etm4_out_block(struct tl_etm4_out *out, const struct tl_block *block,
                                      uint32_t n, bool taken, uint64_t offset)
 {
-    struct tl_item *item = tl_etm4_out_add(out, TL_ITEM_BLOCK, offset);
-    item->flags = (uint8_t)(TL_ITEM_HAS_PC | (taken ? TL_ITEM_TAKEN : 0));
-    item->n = n;
-    item->pc = block->pc;
-    item->block = block;
+    if (out->n == TL_ETM4_ITEMS)
+        tl_etm4_out_flush(out);
+    out->items[out->n++] =
+        (struct tl_item){.kind = TL_ITEM_BLOCK,
+                         .flags = (uint8_t)(TL_ITEM_HAS_PC | (taken ? TL_ITEM_TAKEN : 0)),
+                         .n = n,
+                         .pc = block->pc,
+                         .offset = offset,
+                         .block = block};
 }
 
 #endif

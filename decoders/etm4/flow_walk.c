@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "etm4/flow_walk.h"
 
-#define CACHE_LIMIT ((size_t)192 << 20) /* bytes of decoded blocks per stream */
+#define CACHE_LIMIT ((size_t)40 << 20) /* bytes of decoded blocks per stream */
 
 /*
  * Between two waypoints code runs straight on: a longer way than this to a return or source
@@ -68,6 +68,7 @@ void tl_etm4_walk_trim(struct tl_etm4_walk *w)
         return;
     tl_etm4_out_flush(w->out);
     forget_place(w);
+    memset(&w->callers, 0, sizeof w->callers);
     tl_block_cache_reset(w->cache);
 }
 
@@ -108,19 +109,46 @@ static void step(struct tl_etm4_walk *w, uint64_t pc, struct tl_block **link)
     w->link = link;
 }
 
+static inline void note_caller(struct tl_etm4_walk *w, struct tl_block *b)
+{
+    const uint32_t top = ++w->callers.top & (TL_ETM4_CALLERS - 1);
+    w->callers.v[top].block = b;
+    w->callers.v[top].space = w->space;
+}
+
+/* Is this the way back from the last call? Then the link behind the call knows the block. */
+static bool step_back(struct tl_etm4_walk *w, uint64_t pc, enum tl_isa isa)
+{
+    const uint32_t top = w->callers.top & (TL_ETM4_CALLERS - 1);
+    struct tl_block *const caller = w->callers.v[top].block;
+    if (!caller || caller->pc + caller->size != pc || caller->isa != isa ||
+        w->callers.v[top].space != w->space)
+        return false;
+    w->callers.v[top].block = NULL;
+    w->callers.top--;
+    w->isa = (uint8_t)isa;
+    step(w, pc, &caller->next);
+    return true;
+}
+
 /* Go on at an address that the trace gave. */
 static void jump(struct tl_etm4_walk *w, uint64_t pc, enum tl_isa isa)
 {
+    w->need_address = false;
+    w->told = false;
     if (w->block && w->block->pc == pc && w->block->isa == isa)
-        goto known; /* branch broadcasting tells what we know */
+        return; /* branch broadcasting tells what we know */
+    if (w->from && w->from->is_return && step_back(w, pc, isa)) {
+        w->from = NULL;
+        return;
+    }
     struct tl_block *const guess = w->from ? w->from->taken : NULL;
     w->block = guess && guess->pc == pc && guess->isa == isa ? guess : NULL;
+    if (w->block)
+        w->from = NULL;
     w->link = NULL;
     w->pc = pc;
     w->isa = (uint8_t)isa;
-known:
-    w->need_address = false;
-    w->told = false;
 }
 
 static void lose(struct tl_etm4_walk *w, enum tl_gap gap, uint64_t offset)
@@ -286,18 +314,25 @@ void tl_etm4_walk_trace_info(struct tl_etm4_walk *w)
 
 /* ---- instructions ------------------------------------------------------------------------ */
 
+static inline uint64_t next_pc(const struct tl_etm4_walk *w, const struct tl_block *b)
+{
+    return wrap(w, b->pc + b->size);
+}
+
 /* The waypoint that ends `b` was executed. */
 static inline void leave(struct tl_etm4_walk *w, struct tl_block *b, bool taken, uint64_t offset)
 {
-    const uint64_t next = wrap(w, b->pc + b->size);
+    const uint64_t next = next_pc(w, b);
     if (!taken) {
         step(w, next, &b->next);
         return;
     }
     switch (b->last_kind) {
     case TL_INSN_BRANCH:
-        if (b->link)
+        if (b->link) {
             push_return(w, next);
+            note_caller(w, b);
+        }
         if (b->target_isa != w->isa) {
             w->isa = b->target_isa;
             w->is1 = w->isa == TL_ISA_T32;
@@ -309,8 +344,10 @@ static inline void leave(struct tl_etm4_walk *w, struct tl_block *b, bool taken,
         break;
     case TL_INSN_INDIRECT:
     case TL_INSN_RETURN_EX:
-        if (b->link)
+        if (b->link) {
             push_return(w, next);
+            note_caller(w, b);
+        }
         w->stack.pending = w->stack.active;
         w->need_address = true;
         w->told = false;
@@ -332,37 +369,72 @@ static inline bool turns(const struct tl_block *b)
            b->last_kind == TL_INSN_RETURN_EX;
 }
 
-static void atom(struct tl_etm4_walk *w, bool taken, uint64_t offset)
+/* One atom at block `b`, whatever the block is. */
+static void one_atom(struct tl_etm4_walk *w, struct tl_block *b, bool taken, uint64_t offset)
 {
-    if (w->stack.pending)
-        pop_pending(w);
-    if (w->need_address && !is_known(w, offset))
-        return;
-    for (;;) {
-        struct tl_block *const b = here(w);
+    while (b->end == TL_BLOCK_FULL) {
+        tl_etm4_out_block(w->out, b, b->n, false, offset);
+        step(w, next_pc(w, b), &b->next);
+        b = here(w);
         if (!b)
             return;
-        if (b->end == TL_BLOCK_WAYPOINT) {
-            tl_etm4_out_block(w->out, b, b->n, taken && turns(b), offset);
-            leave(w, b, taken, offset);
-            return;
-        }
-        if (b->n > 0)
-            tl_etm4_out_block(w->out, b, b->n, false, offset);
-        if (b->end == TL_BLOCK_UNMAPPED) {
-            lose(w, TL_GAP_NO_IMAGE, offset);
-            return;
-        }
-        step(w, wrap(w, b->pc + b->size), &b->next);
     }
+    if (b->end == TL_BLOCK_WAYPOINT) {
+        tl_etm4_out_block(w->out, b, b->n, taken && turns(b), offset);
+        leave(w, b, taken, offset);
+        return;
+    }
+    if (b->n > 0)
+        tl_etm4_out_block(w->out, b, b->n, false, offset);
+    lose(w, TL_GAP_NO_IMAGE, offset);
+}
+
+/*
+ * As many atoms as lead from block `b` on to blocks that are known; returns how many. The loop
+ * that everything else is there for.
+ */
+static unsigned walk_known(struct tl_etm4_walk *w, struct tl_block *b, uint64_t atoms, unsigned n,
+                           uint64_t offset)
+{
+    unsigned done = 0;
+    for (; done < n && b->turn != TL_TURN_OTHER; done++, atoms >>= 1) {
+        const bool taken = atoms & 1 && b->turn != TL_TURN_STRAIGHT;
+        struct tl_block *const next = taken ? b->taken : b->next;
+        if (!next)
+            break;
+        tl_etm4_out_block(w->out, b, b->n, taken, offset);
+        if (b->turn == TL_TURN_CALL && taken) {
+            push_return(w, next_pc(w, b));
+            note_caller(w, b);
+        }
+        b = next;
+    }
+    w->block = b;
+    w->pc = b->pc;
+    return done;
 }
 
 void tl_etm4_walk_atoms(struct tl_etm4_walk *w, uint64_t atoms, unsigned n, uint64_t offset)
 {
     if (!w->cache || w->need_context)
         return;
-    for (; n > 0 && !w->failed; n--, atoms >>= 1)
-        atom(w, atoms & 1, offset);
+    while (n > 0) {
+        pop_pending(w);
+        if (w->need_address) { /* and none of the atoms can bring it */
+            is_known(w, offset);
+            return;
+        }
+        struct tl_block *const b = here(w);
+        if (!b)
+            return;
+        const unsigned done = b->n > 0 ? walk_known(w, b, atoms, n, offset) : 0;
+        if (done < n) {
+            atoms >>= done;
+            one_atom(w, w->block ? w->block : b, atoms & 1, offset);
+            atoms >>= 1;
+        }
+        n -= done < n ? done + 1 : done;
+    }
 }
 
 /* Straight on to `to`, which is executed later or not at all. False: it cannot be reached. */
@@ -390,7 +462,7 @@ static bool walk_to(struct tl_etm4_walk *w, uint64_t to, uint64_t offset)
             lose(w, TL_GAP_NO_IMAGE, offset);
             return false;
         } else {
-            step(w, wrap(w, b->pc + b->size), &b->next);
+            step(w, next_pc(w, b), &b->next);
         }
     }
     return true;

@@ -29,6 +29,20 @@ struct tl_etm4_return_stack {
     } v[TL_ETM4_RETURN_STACK];
 };
 
+#define TL_ETM4_CALLERS 32 /* a power of two */
+
+/*
+ * Where calls came from, to find the block behind a return without searching the cache. Only a
+ * guess: it is used where the address, known by other means, agrees.
+ */
+struct tl_etm4_callers {
+    uint32_t top;
+    struct {
+        struct tl_block *block; /* that ended in the call, or NULL */
+        uint8_t space;
+    } v[TL_ETM4_CALLERS];
+};
+
 struct tl_etm4_walk {
     struct tl_etm4_out *out;      /* borrowed */
     struct tl_block_cache *cache; /* owned; NULL without an image */
@@ -46,6 +60,7 @@ struct tl_etm4_walk {
     bool need_address;
     bool told; /* the gap until the next address has been reported */
     struct tl_etm4_return_stack stack;
+    struct tl_etm4_callers callers;
     uint64_t mode;                 /* last delivered, ~0: none */
     struct tl_etm4_packet context; /* last delivered identifiers */
     bool failed;                   /* out of memory */

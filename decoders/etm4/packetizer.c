@@ -3,6 +3,8 @@
 
 #include "etm4/headers.h"
 #include "etm4/parse.h"
+#include "etm4/unrolled.h"
+#include "etm4/unrolled_parts.h"
 
 #include <string.h>
 
@@ -21,9 +23,10 @@ void tl_etm4_packetizer_init(struct tl_etm4_packetizer *p, const struct tl_etm4_
     p->merge_atoms = merge_atoms;
     p->regs.sf = 1; /* upper address bits are kept until a context says AArch32 */
     tl_etm4_classify(p->class_of, config);
+    tl_etm4_packetizer_use(p, tl_etm4_kernel_at(tl_cpu_level()));
 }
 
-static void flush(struct tl_etm4_packetizer *p)
+void tl_etm4_batch_flush(struct tl_etm4_packetizer *p)
 {
     if (p->n > 0 && p->failed >= 0)
         p->failed = p->sink(p->context, p->batch, p->n);
@@ -34,7 +37,7 @@ static void flush(struct tl_etm4_packetizer *p)
 static struct tl_etm4_packet *slot(struct tl_etm4_packetizer *p)
 {
     if (p->n == TL_ETM4_BATCH)
-        flush(p);
+        tl_etm4_batch_flush(p);
     return &p->batch[p->n];
 }
 
@@ -146,25 +149,39 @@ static size_t resume(struct tl_etm4_packetizer *p, const struct tl_run *run, siz
     return i + length - had;
 }
 
+size_t tl_etm4_parse_one(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
+{
+    if (run->p[i] == 0)
+        return 0;
+    struct tl_etm4_packet *out = slot(p);
+    const size_t length =
+        tl_etm4_parse(p->class_of, &p->config, &p->regs, run->p + i, run->n - i, out);
+    if (length > 0) {
+        out->offset = tl_run_offset(run, i);
+        keep(p);
+    }
+    return length;
+}
+
 static size_t packets(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
 {
     const uint8_t *const b = run->p;
     const size_t n = run->n;
 
+    if (p->kernel != NULL)
+        i = p->kernel->run(p, run, i);
     while (i < n && p->failed >= 0) {
+        const size_t length = tl_etm4_parse_one(p, run, i);
+        if (length > 0) {
+            i += length;
+            continue;
+        }
         if (b[i] == 0)
             return i;
-        struct tl_etm4_packet *out = slot(p);
-        const size_t length = tl_etm4_parse(p->class_of, &p->config, &p->regs, b + i, n - i, out);
-        if (length == 0) {
-            p->start = tl_run_offset(run, i);
-            p->length = (uint8_t)(n - i);
-            memcpy(p->bytes, b + i, n - i);
-            return n;
-        }
-        out->offset = tl_run_offset(run, i);
-        keep(p);
-        i += length;
+        p->start = tl_run_offset(run, i);
+        p->length = (uint8_t)(n - i);
+        memcpy(p->bytes, b + i, n - i);
+        return n;
     }
     return i;
 }
@@ -182,7 +199,7 @@ int tl_etm4_packetizer_push(struct tl_etm4_packetizer *p, const struct tl_run *r
         else
             i = packets(p, run, i);
     }
-    flush(p);
+    tl_etm4_batch_flush(p);
     return p->failed < 0 ? p->failed : 0;
 }
 
@@ -196,6 +213,6 @@ int tl_etm4_packetizer_finish(struct tl_etm4_packetizer *p)
     p->zeros = 0;
     p->length = 0;
     p->in_sync = false;
-    flush(p);
+    tl_etm4_batch_flush(p);
     return p->failed < 0 ? p->failed : 0;
 }

@@ -39,7 +39,9 @@ struct tl_etm4_registers {
     uint64_t threshold; /* cycle count threshold */
 };
 
-/* Members are private, but the object is the caller's. About 9 KiB. */
+struct tl_etm4_kernel;
+
+/* Members are private, but the object is the caller's. About 12 KiB. */
 struct tl_etm4_packetizer {
     struct tl_etm4_config config;
     tl_etm4_packet_sink *sink;
@@ -55,6 +57,9 @@ struct tl_etm4_packetizer {
     uint64_t zero_at[16];  /* offsets of its last ones, as a ring */
     uint64_t skipped;      /* bytes not in sync before that run */
     uint8_t class_of[256]; /* header byte to enum tl_etm4_class */
+    const struct tl_etm4_kernel *kernel; /* for many bytes at once, see unrolled.h; may be NULL */
+    uint64_t actions[96][4];             /* packets by action code, their offsets 0 */
+    uint64_t actions_threshold;
     size_t n;
     struct tl_etm4_packet batch[TL_ETM4_BATCH];
 };

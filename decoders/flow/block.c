@@ -19,9 +19,12 @@
 /* STF descriptors, docs/stf.md */
 enum { STF_PC_TARGET = 31, STF_MICROOP = 230, STF_INST_32 = 240, STF_INST_16 = 241 };
 
+#define CACHE_LINE 64u
+
 struct entry {
     struct tl_block block;
     uint8_t space;
+    uint8_t stf[]; /* its records */
 };
 
 struct slot {
@@ -32,7 +35,7 @@ struct slot {
 struct chunk {
     struct chunk *next;
     size_t size;
-    _Alignas(16) uint8_t bytes[];
+    _Alignas(CACHE_LINE) uint8_t bytes[];
 };
 
 struct tl_block_cache {
@@ -44,8 +47,8 @@ struct tl_block_cache {
     struct chunk *chunks; /* the newest first; allocation goes on in it */
     size_t chunk_used;
     size_t bytes;
-    struct tl_buf scratch; /* records of the block being decoded */
-    struct entry nothing;  /* what tl_block_get() returns for unmapped memory */
+    struct tl_buf scratch;   /* records of the block being decoded */
+    struct tl_block nothing; /* what tl_block_get() returns for unmapped memory */
 };
 
 int tl_block_cache_new(struct tl_block_cache **out, const struct tl_image *image,
@@ -102,10 +105,10 @@ void tl_block_cache_reset(struct tl_block_cache *cache)
 
 static void *allocate(struct tl_block_cache *cache, size_t n)
 {
-    n = (n + 15) & ~(size_t)15;
+    n = (n + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
     if (!cache->chunks || n > cache->chunks->size - cache->chunk_used) {
         const size_t size = n > ARENA_CHUNK ? n : ARENA_CHUNK;
-        struct chunk *chunk = malloc(sizeof *chunk + size);
+        struct chunk *chunk = aligned_alloc(CACHE_LINE, sizeof *chunk + size);
         if (!chunk)
             return NULL;
         chunk->next = cache->chunks;
@@ -213,6 +216,13 @@ static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_
     b->link = last->link;
     b->is_return = last->is_return;
     b->target_isa = last->next_isa;
+    if (b->end != TL_BLOCK_WAYPOINT)
+        b->turn = TL_TURN_OTHER;
+    else if (last->kind == TL_INSN_BRANCH && last->next_isa == b->isa)
+        b->turn = last->link ? TL_TURN_CALL : TL_TURN_BRANCH;
+    else if (last->kind == TL_INSN_SYNC || last->kind == TL_INSN_WAIT ||
+             last->kind == TL_INSN_TRANSACT)
+        b->turn = TL_TURN_STRAIGHT;
 }
 
 /* Decode from b->pc to the block's end; records go to cache->scratch. */
@@ -267,8 +277,8 @@ static struct tl_block *decode_new(struct tl_block_cache *cache, unsigned space,
     if (code.n > 0 && decode(cache, &b, code) < 0)
         return NULL;
     if (b.n == 0) {
-        cache->nothing.block = b;
-        return &cache->nothing.block;
+        cache->nothing = b;
+        return &cache->nothing;
     }
     const int64_t function = tl_image_symbol_index(cache->image, pc);
     if (function >= 0)
@@ -276,14 +286,14 @@ static struct tl_block *decode_new(struct tl_block_cache *cache, unsigned space,
 
     if (cache->used >= cache->mask / 4 * 3 && grow_slots(cache) < 0)
         return NULL;
-    struct entry *entry = allocate(cache, sizeof *entry);
-    uint8_t *stf = allocate(cache, cache->scratch.n);
-    if (!entry || !stf)
+    struct entry *entry = allocate(cache, sizeof *entry + cache->scratch.n);
+    if (!entry)
         return NULL;
-    memcpy(stf, cache->scratch.p, cache->scratch.n);
-    b.stf = stf;
+    memcpy(entry->stf, cache->scratch.p, cache->scratch.n);
+    b.stf = entry->stf;
     b.stf_size = (uint32_t)cache->scratch.n;
-    *entry = (struct entry){.block = b, .space = (uint8_t)space};
+    entry->block = b;
+    entry->space = (uint8_t)space;
     *find_slot(cache->slots, cache->mask, space, isa, pc) = (struct slot){pc, entry};
     cache->used++;
     return &entry->block;

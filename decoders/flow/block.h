@@ -12,7 +12,7 @@
 #include "image/image.h"
 #include "isa/isa.h"
 
-#define TL_BLOCK_MAX 4096 /* instructions */
+#define TL_BLOCK_MAX   4096 /* instructions */
 #define TL_NO_FUNCTION UINT32_MAX
 
 enum tl_block_end {
@@ -21,21 +21,19 @@ enum tl_block_end {
     TL_BLOCK_FULL      /* TL_BLOCK_MAX: goes on in the next block */
 };
 
+/* How to go on behind a block, in one look. */
+enum tl_block_turn {
+    TL_TURN_OTHER,   /* none of the below: see the other members */
+    TL_TURN_BRANCH,  /* ends in a direct branch within the instruction set, no call */
+    TL_TURN_CALL,    /* ends in a direct call within the instruction set */
+    TL_TURN_STRAIGHT /* ends in a waypoint that goes straight on, however it is reported */
+};
+
+/* What is read at every step comes first, and lies in one cache line. */
 struct tl_block {
     uint64_t pc;
-    uint64_t target;     /* of `last`, if it is a direct branch */
-    uint32_t n;          /* instructions, 0 if nothing is mapped at pc */
-    uint32_t size;       /* bytes */
-    uint8_t isa;         /* enum tl_isa */
-    uint8_t end;         /* enum tl_block_end */
-    uint8_t last_kind;   /* enum tl_insn_kind of the last instruction */
-    uint8_t last_size;   /* bytes of the last instruction */
-    bool conditional;    /* the last instruction may not take its branch */
-    bool link;           /* the last instruction is a call */
-    bool is_return;      /* the last instruction returns from a call */
-    uint8_t target_isa;  /* enum tl_isa at target */
-    uint32_t function;   /* index of its symbol in the image, or TL_NO_FUNCTION */
-    const uint8_t *code; /* the instructions' bytes in memory order; borrowed from the image */
+    struct tl_block *taken; /* where the flow went last time behind a taken branch */
+    struct tl_block *next;  /* … and behind a branch that was not taken */
     /*
      * The instructions' closing STF records (INST_16, INST_32, and INST_MICROOP in front of
      * them for other lengths), one after another, ready to be copied.
@@ -48,9 +46,21 @@ struct tl_block {
      */
     const uint8_t *stf;
     uint32_t stf_size;
-    uint32_t last_stf; /* bytes of the last instruction's records */
-    struct tl_block *taken; /* where the flow went last time behind a taken direct branch */
-    struct tl_block *next;  /* … and behind a branch that was not taken */
+    uint32_t last_stf;   /* bytes of the last instruction's records */
+    uint32_t n;          /* instructions, 0 if nothing is mapped at pc */
+    uint32_t size;       /* bytes */
+    uint32_t function;   /* index of its symbol in the image, or TL_NO_FUNCTION */
+    uint8_t turn;        /* enum tl_block_turn */
+    uint8_t isa;         /* enum tl_isa */
+    uint8_t end;         /* enum tl_block_end */
+    uint8_t last_kind;   /* enum tl_insn_kind of the last instruction */
+    uint8_t last_size;   /* bytes of the last instruction */
+    uint8_t target_isa;  /* enum tl_isa at target */
+    bool conditional;    /* the last instruction may not take its branch */
+    bool link;           /* the last instruction is a call */
+    bool is_return;      /* the last instruction returns from a call */
+    uint64_t target;     /* of the last instruction, if it is a direct branch */
+    const uint8_t *code; /* the instructions' bytes in memory order; borrowed from the image */
 };
 
 struct tl_block_cache;
