@@ -245,7 +245,7 @@ static void count_item(struct tl_build *b, const struct tl_item *item)
     else if (item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_EVENT ||
              item->kind == TL_ITEM_SOFTWARE)
         t->events++;
-    if (item->kind != TL_ITEM_TIME)
+    if (!tl_item_is_anchor(item))
         return;
     t->anchor_last = (struct tl_anchor){b->position, b->now.time};
     if (t->anchors++ == 0)

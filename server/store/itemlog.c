@@ -10,23 +10,22 @@ enum {
     HEAD_MAX = 64 /* everything of an item but its texts */
 };
 
-/* What an item of each kind holds beside its flags. */
-enum field { F_SUB = 1, F_PC = 2, F_VALUE = 4, F_TIME = 8, F_TEXT = 16, F_DATA = 32 };
+/* What an item of each kind holds beside its flags and `sub`. */
+enum field { F_PC = 1, F_VALUE = 2, F_TIME = 4, F_TEXT = 8, F_DATA = 16 };
 static const uint8_t fields[32] = {
     [TL_ITEM_UNKNOWN] = F_PC,
     [TL_ITEM_BRANCH] = F_PC | F_VALUE,
-    [TL_ITEM_EXCEPTION] = F_SUB | F_PC | F_VALUE | F_TEXT,
+    [TL_ITEM_EXCEPTION] = F_PC | F_VALUE | F_TEXT,
     [TL_ITEM_ERET] = F_PC,
     [TL_ITEM_MODE] = F_VALUE,
     [TL_ITEM_CONTEXT] = F_PC | F_VALUE,
     [TL_ITEM_TIME] = F_TIME,
     [TL_ITEM_CYCLES] = F_VALUE,
     [TL_ITEM_EVENT] = F_VALUE,
-    [TL_ITEM_SOFTWARE] = F_SUB | F_PC | F_VALUE | F_DATA,
-    [TL_ITEM_GAP] = F_SUB | F_PC | F_VALUE,
+    [TL_ITEM_SOFTWARE] = F_PC | F_VALUE | F_DATA,
+    [TL_ITEM_GAP] = F_PC | F_VALUE,
     [TL_ITEM_TRACE_ON] = F_PC,
-    [TL_ITEM_NOTE] = F_SUB | F_PC | F_VALUE | F_TEXT,
-    [TL_ITEM_ISA] = F_SUB,
+    [TL_ITEM_NOTE] = F_PC | F_VALUE | F_TEXT,
 };
 
 /* Kinds whose pc says nothing unless the flag is set, and need not be kept then. */
@@ -91,8 +90,7 @@ int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_it
     struct tl_itemlog_base base = log->base;
     const uint8_t f = fields[item->kind];
     size_t n = put_head(&base, head, position, item);
-    if (f & F_SUB)
-        n += tl_varint_put(head + n, item->sub);
+    n += tl_varint_put(head + n, item->sub);
     if (keeps_pc(item))
         n += put_signed(head + n, &base.pc, item->pc);
     if (f & F_VALUE)
@@ -154,8 +152,7 @@ static void get_fields(struct tl_varint_reader *r, struct tl_itemlog_base *base,
                        struct tl_item *item)
 {
     const uint8_t f = fields[item->kind];
-    if (f & F_SUB)
-        item->sub = (uint16_t)tl_varint_get(r);
+    item->sub = (uint16_t)tl_varint_get(r);
     if (keeps_pc(item))
         item->pc = base->pc += (uint64_t)tl_varint_get_signed(r);
     if (f & F_VALUE)

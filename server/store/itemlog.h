@@ -12,7 +12,8 @@
  *
  *     u8 kind (low 5 bits) | 0x20 position follows | 0x40 flags follow | 0x80 offset follows
  *     varint position difference, u8 flags, signed varint offset difference, as announced
- *     then by kind: sub, pc (signed difference), value (TIME: signed difference), data or text
+ *     varint sub, then by kind: pc (signed difference), value (TIME: signed difference), data or
+ * text
  */
 #ifndef TL_STORE_ITEMLOG_H
 #define TL_STORE_ITEMLOG_H

@@ -256,7 +256,7 @@ static void note_item(struct tl_part *part, const struct tl_flow_now *now,
                item->kind == TL_ITEM_SOFTWARE) {
         c->events++;
         row->events++;
-    } else if (item->kind == TL_ITEM_TIME) {
+    } else if (tl_item_is_anchor(item)) {
         const struct tl_anchor anchor = {row->first + row->n, now->time};
         note_anchor(&c->anchors, &c->anchor_first, &c->anchor_last, &anchor);
         note_anchor(&row->anchors, &row->anchor_first, &row->anchor_last, &anchor);

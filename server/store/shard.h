@@ -31,6 +31,12 @@
 /* Is every item of this kind a position of a stream of this protocol? */
 bool tl_item_is_point(enum tl_protocol protocol, unsigned kind);
 
+/* A timestamp of the trace unit: one that places a position on the trace's time axis. */
+static inline bool tl_item_is_anchor(const struct tl_item *item)
+{
+    return item->kind == TL_ITEM_TIME && item->sub == TL_TIME_TRACE;
+}
+
 /* What is in force where a chunk begins. */
 struct tl_flow_now {
     uint64_t mode;    /* if has_mode */

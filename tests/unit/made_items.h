@@ -115,6 +115,7 @@ static inline void made_other(struct made *m)
         item->value = tl_mode(TL_ARCH_ARM, (unsigned)made_below(m, 4), TL_SEC_NS, TL_ISA_A64);
         break;
     case TL_ITEM_TIME:
+        item->sub = (uint16_t)made_below(m, 2);
         m->time += made_below(m, 1000);
         item->value = m->time;
         break;

@@ -4,10 +4,11 @@
 #include "store/build.h"
 #include "store/walk.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <time.h>
+
+#include <cmocka.h>
 
 /* The sealed shards of a stream. */
 struct shards {

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* Consistent looks at a lane, and walking through them. */
+#include "ingest/lakeint.h"
+
+#include <stdlib.h>
+
+static int copy_rows(struct tl_cut *cut, const struct tl_lane *lane, size_t more)
+{
+    cut->rows = malloc((lane->n_rows + more + 1) * sizeof(*cut->rows));
+    cut->tail = calloc(more + 1, sizeof(struct tl_view *));
+    if (!cut->rows || !cut->tail)
+        return TL_NOMEM;
+    if (lane->n_rows > 0)
+        memcpy(cut->rows, lane->rows, lane->n_rows * sizeof(*cut->rows));
+    cut->n_stored = cut->n_rows = lane->n_rows;
+    return TL_OK;
+}
+
+static void add_tail(struct tl_cut *cut, struct tl_view *view)
+{
+    cut->tail[cut->n_rows - cut->n_stored] = view;
+    cut->rows[cut->n_rows++] = view->index.row;
+}
+
+int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane)
+{
+    *out = (struct tl_cut){.gen = tl_gen_get(gen), .lane = lane};
+    pthread_mutex_lock(&lane->lock);
+    int r = copy_rows(out, lane, lane->n_pending + 1);
+    for (size_t i = 0; i < lane->n_pending && r >= 0; i++)
+        add_tail(out, tl_view_get(lane->pending[i]));
+    if (r >= 0 && lane->build) {
+        struct tl_view *view;
+        r = tl_build_view(lane->build, &view);
+        if (r >= 0 && view)
+            add_tail(out, view);
+        out->open = true;
+    }
+    pthread_mutex_unlock(&lane->lock);
+    if (r < 0) {
+        tl_cut_close(out);
+        return r;
+    }
+    if (out->n_rows > 0) {
+        const struct tl_shard_row *last = &out->rows[out->n_rows - 1];
+        out->end = last->first + last->n;
+    }
+    return TL_OK;
+}
+
+int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char *id, const char *stream,
+                struct tl_fail *fail)
+{
+    *out = (struct tl_cut){0};
+    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
+    struct tl_gen *gen = tl_trace_serving(trace);
+    tl_trace_put(trace);
+    struct tl_lane *lane = tl_gen_lane(gen, stream);
+    const int r =
+        lane ? tl_cut_of_lane(out, gen, lane)
+             : tl_fail_set(fail, TL_NOTFOUND, "trace %.64s has no stream %.32s", id, stream);
+    tl_gen_put(gen);
+    return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
+}
+
+void tl_cut_close(struct tl_cut *cut)
+{
+    for (size_t i = 0; cut->tail && i < cut->n_rows - cut->n_stored; i++)
+        tl_view_put(cut->tail[i]);
+    free(cut->tail);
+    free(cut->rows);
+    tl_gen_put(cut->gen);
+    *cut = (struct tl_cut){0};
+}
+
+int tl_cut_view(const struct tl_cut *cut, size_t i, struct tl_view **out, struct tl_fail *fail)
+{
+    if (i >= cut->n_stored) {
+        *out = tl_view_get(cut->tail[i - cut->n_stored]);
+        return TL_OK;
+    }
+    return tl_lake_view(cut->gen->lake, cut->gen, cut->lane->name, cut->rows[i].number, out, fail);
+}
+
+size_t tl_cut_shard_at(const struct tl_cut *cut, uint64_t position)
+{
+    size_t low = 0, high = cut->n_rows;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (cut->rows[middle].first + cut->rows[middle].n <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    /* Shards of items alone, at the very position, come before the one that holds it. */
+    while (low > 0 && cut->rows[low - 1].n == 0 && cut->rows[low - 1].first == position)
+        low--;
+    return low;
+}
+
+/* ---- walking -------------------------------------------------------------------------------- */
+
+void tl_cut_walk_begin(struct tl_cut_walk *walk, const struct tl_cut *cut, uint64_t from,
+                       uint64_t to)
+{
+    *walk = (struct tl_cut_walk){.cut = cut};
+    walk->range = (struct tl_walk_range){
+        .from = from, .to = to, .tail = to >= cut->end, .protocol = cut->lane->protocol};
+    walk->shard = tl_cut_shard_at(cut, from);
+    walk->chunk = SIZE_MAX;
+    /* Items behind the last position lie in the last shards. */
+    if (walk->range.tail && walk->shard > 0 && walk->shard == cut->n_rows)
+        walk->shard--;
+}
+
+int tl_cut_walk_peek(struct tl_cut_walk *walk, const struct tl_chunk **out, struct tl_fail *fail)
+{
+    const struct tl_walk_range *range = &walk->range;
+    for (;;) {
+        *out = NULL;
+        if (walk->shard >= walk->cut->n_rows)
+            return TL_OK;
+        const struct tl_shard_row *row = &walk->cut->rows[walk->shard];
+        if (!range->tail && row->first >= range->to)
+            return TL_OK;
+        if (!walk->view) {
+            const int r = tl_cut_view(walk->cut, walk->shard, &walk->view, fail);
+            if (r < 0)
+                return r;
+            walk->chunk = tl_shard_chunk_at(&walk->view->index, range->from);
+        }
+        if (walk->chunk < walk->view->index.n_chunks) {
+            const struct tl_chunk *c = &walk->view->index.chunks[walk->chunk];
+            if (range->tail || c->first < range->to)
+                *out = c;
+            return TL_OK;
+        }
+        tl_view_put(walk->view);
+        walk->view = NULL;
+        walk->shard++;
+    }
+}
+
+void tl_cut_walk_skip(struct tl_cut_walk *walk)
+{
+    walk->chunk++;
+}
+
+int tl_cut_walk_next(struct tl_cut_walk *walk, struct tl_fail *fail)
+{
+    const struct tl_chunk *chunk;
+    int r = tl_cut_walk_peek(walk, &chunk, fail);
+    if (r < 0)
+        return r;
+    if (!chunk)
+        return TL_EOF;
+    walk->at = chunk;
+    return tl_walk_chunk(&walk->walk, walk->view, walk->chunk++, &walk->range, fail);
+}
+
+void tl_cut_walk_end(struct tl_cut_walk *walk)
+{
+    tl_view_put(walk->view);
+    tl_walk_fini(&walk->walk);
+    walk->view = NULL;
+}

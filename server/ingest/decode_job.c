@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decoding a generation: raw bytes from the spool, through the decoders, to each lane's builder,
+ * and complete shards into the store.
+ *
+ * Shards are stored between two slices of raw bytes, without any lock held. Where the medium
+ * refuses, they stay in memory and readable, and decoding does not go on before they are stored.
+ */
+#include "ingest/lakeint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Raw bytes between two looks at the builders; of a job before others get their turn. */
+#define SLICE_BYTES (64u << 10)
+#define JOB_BYTES   (4u << 20)
+
+/* ---- from the decoder ----------------------------------------------------------------------- */
+
+static int on_seal(void *context, struct tl_view *view)
+{
+    struct tl_lane *lane = context;
+    const int r =
+        tl_grow(&lane->pending, &lane->cap_pending, lane->n_pending + 1, sizeof(struct tl_view *));
+    if (r < 0) {
+        tl_view_put(view);
+        return r;
+    }
+    lane->pending[lane->n_pending++] = view;
+    return TL_OK;
+}
+
+/* A lane that an earlier run has left in the catalog, or a new one. */
+static int lane_of(struct tl_gen *gen, const struct tl_decode_stream *stream, struct tl_lane **out)
+{
+    *out = tl_gen_lane(gen, stream->name);
+    if (*out)
+        return TL_OK;
+    gen->unsaved = true;
+    return tl_gen_add_lane(gen, stream->name, stream->protocol, out);
+}
+
+static int on_stream(void *context, const struct tl_decode_stream *stream)
+{
+    struct tl_gen *gen = context;
+    struct tl_lane *lane;
+    int r = lane_of(gen, stream, &lane);
+    if (r < 0)
+        return r;
+    r = tl_grow(&gen->by_stream, &gen->cap_by_stream, stream->index + 1, sizeof(struct tl_lane *));
+    if (r < 0)
+        return r;
+    while (gen->n_by_stream <= stream->index)
+        gen->by_stream[gen->n_by_stream++] = NULL;
+    gen->by_stream[stream->index] = lane;
+    pthread_mutex_lock(&lane->lock);
+    const struct tl_build_options options = {
+        .protocol = stream->protocol,
+        .shard_insns = gen->lake->options.shard_insns,
+        .image = gen->image,
+        .seal = on_seal,
+        .context = lane,
+        .sealed = lane->n_rows,
+        .sealed_position = tl_lane_sealed_locked(lane),
+    };
+    tl_build_free(lane->build);
+    lane->build = NULL;
+    lane->lost_bytes = 0;
+    r = tl_build_new(&lane->build, &options);
+    pthread_mutex_unlock(&lane->lock);
+    return r;
+}
+
+static int on_items(void *context, const struct tl_decode_stream *stream,
+                    const struct tl_item *items, size_t n)
+{
+    struct tl_gen *gen = context;
+    struct tl_lane *lane = stream->index < gen->n_by_stream ? gen->by_stream[stream->index] : NULL;
+    if (!lane)
+        return TL_BAD;
+    pthread_mutex_lock(&lane->lock);
+    const int r = tl_build_items(lane->build, items, n);
+    pthread_mutex_unlock(&lane->lock);
+    atomic_fetch_add_explicit(&gen->lake->items_decoded, n, memory_order_relaxed);
+    return r;
+}
+
+static int on_loss(void *context, const struct tl_decode_loss *loss)
+{
+    struct tl_gen *gen = context;
+    struct tl_lane *lane = NULL;
+    if (loss->stream && loss->stream->index < gen->n_by_stream)
+        lane = gen->by_stream[loss->stream->index];
+    if (lane) {
+        pthread_mutex_lock(&lane->lock);
+        lane->lost_bytes += loss->bytes;
+        pthread_mutex_unlock(&lane->lock);
+    }
+    tl_gen_say(gen, "%s: offset 0x%llx: %s", loss->stream ? loss->stream->name : "container",
+               (unsigned long long)loss->offset, loss->reason);
+    pthread_mutex_lock(&gen->lock);
+    gen->lost_bytes += lane ? 0 : loss->bytes;
+    pthread_mutex_unlock(&gen->lock);
+    return TL_OK;
+}
+
+static int start(struct tl_gen *gen, struct tl_fail *fail)
+{
+    const struct tl_decode_sink sink = {
+        .context = gen, .stream = on_stream, .items = on_items, .loss = on_loss};
+    int r = tl_spool_reader_new(&gen->reader, gen->lake->backend, gen->trace);
+    if (r < 0)
+        return tl_fail_set(fail, r, "no memory");
+    r = tl_decode_new(&gen->decode, &gen->setup, tl_gen_image(gen), &sink, fail);
+    atomic_store(&gen->decoded, 0);
+    gen->finished = false;
+    return r;
+}
+
+void tl_gen_stop(struct tl_gen *gen)
+{
+    tl_decode_free(gen->decode);
+    gen->decode = NULL;
+    tl_spool_reader_free(gen->reader);
+    gen->reader = NULL;
+    pthread_mutex_lock(&gen->lock);
+    const size_t n = gen->n_lanes;
+    pthread_mutex_unlock(&gen->lock);
+    for (size_t i = 0; i < n; i++) {
+        struct tl_lane *lane = tl_gen_lane_at(gen, i);
+        pthread_mutex_lock(&lane->lock);
+        tl_build_free(lane->build);
+        lane->build = NULL;
+        pthread_mutex_unlock(&lane->lock);
+    }
+    gen->n_by_stream = 0;
+}
+
+/* ---- into the store ------------------------------------------------------------------------- */
+
+static int summary_of(const struct tl_view *view, struct tl_buf *out)
+{
+    struct tl_buckets summary = {.level = TL_LEVEL_SUMMARY};
+    int r = tl_buckets_merge(&summary, &view->index.buckets);
+    if (r >= 0)
+        r = tl_buckets_encode(&summary, out);
+    tl_buckets_fini(&summary);
+    return r;
+}
+
+static int store_shard(struct tl_lane *lane, struct tl_view *view, struct tl_shard_row *row,
+                       struct tl_fail *fail)
+{
+    struct tl_gen *gen = lane->gen;
+    struct tl_backend *backend = gen->lake->backend;
+    struct tl_buf file = {0}, summary = {0};
+    char key[192];
+    *row = view->index.row;
+    tl_shard_key(key, gen->trace, gen->number, lane->name, row->number);
+    int r = tl_view_encode(view, TL_CHUNK_MARKERS, &file, fail);
+    if (r >= 0)
+        r = backend->ops->put(backend, key, (struct tl_bytes){file.p, file.n}, fail);
+    row->size = file.n;
+    if (r >= 0)
+        r = summary_of(view, &summary);
+    if (r >= 0)
+        r = tl_catalog_add_shard(gen->lake->catalog, gen->trace, gen->number, lane->index, row,
+                                 (struct tl_bytes){summary.p, summary.n}, fail);
+    if (r >= 0) {
+        atomic_fetch_add(&gen->lake->shards_sealed, 1);
+        atomic_fetch_add(&gen->lake->bytes_sealed, file.n);
+    }
+    tl_buf_fini(&file);
+    tl_buf_fini(&summary);
+    return r;
+}
+
+/* The lane's complete shards, oldest first. Readers see each in one place or the other. */
+static int store_lane(struct tl_lane *lane, struct tl_fail *fail)
+{
+    for (;;) {
+        struct tl_view *view = NULL;
+        pthread_mutex_lock(&lane->lock);
+        if (lane->n_pending > 0)
+            view = tl_view_get(lane->pending[0]);
+        pthread_mutex_unlock(&lane->lock);
+        if (!view)
+            return TL_OK;
+        struct tl_shard_row row;
+        int r = store_shard(lane, view, &row, fail);
+        tl_view_put(view);
+        if (r < 0)
+            return r;
+        pthread_mutex_lock(&lane->lock);
+        r = tl_grow(&lane->rows, &lane->cap_rows, lane->n_rows + 1, sizeof(row));
+        if (r >= 0) {
+            lane->rows[lane->n_rows++] = row;
+            tl_view_put(lane->pending[0]);
+            lane->n_pending--;
+            memmove(lane->pending, lane->pending + 1, lane->n_pending * sizeof(*lane->pending));
+        }
+        pthread_mutex_unlock(&lane->lock);
+        if (r < 0)
+            return r;
+    }
+}
+
+/* The streams' names and numbers. */
+static int save_streams(struct tl_gen *gen, struct tl_fail *fail)
+{
+    int r = TL_OK;
+    struct tl_lane *lane;
+    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
+        pthread_mutex_lock(&lane->lock);
+        const struct tl_catalog_stream row = {.index = lane->index,
+                                              .name = lane->name,
+                                              .protocol = lane->protocol,
+                                              .lost_bytes = lane->lost_bytes};
+        pthread_mutex_unlock(&lane->lock);
+        r = tl_catalog_put_stream(gen->lake->catalog, gen->trace, gen->number, &row, fail);
+    }
+    if (r >= 0)
+        gen->unsaved = false;
+    return r;
+}
+
+static int store_all(struct tl_gen *gen, struct tl_fail *fail)
+{
+    /* A shard in the catalog wants its stream there first. */
+    int r = gen->unsaved ? save_streams(gen, fail) : TL_OK;
+    struct tl_lane *lane;
+    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++)
+        r = store_lane(lane, fail);
+    if (r < 0)
+        atomic_fetch_add(&gen->lake->seal_failures, 1);
+    return r;
+}
+
+/* ---- the job -------------------------------------------------------------------------------- */
+
+static int finish(struct tl_gen *gen, struct tl_fail *fail)
+{
+    if (!gen->finished) {
+        gen->broken = tl_decode_finish(gen->decode);
+        for (size_t i = 0; gen->broken >= 0 && i < gen->n_by_stream; i++) {
+            struct tl_lane *lane = gen->by_stream[i];
+            pthread_mutex_lock(&lane->lock);
+            gen->broken = tl_build_finish(lane->build);
+            pthread_mutex_unlock(&lane->lock);
+        }
+        gen->finished = true;
+        if (gen->broken < 0)
+            return tl_fail_set(fail, gen->broken, "decoding ended: %s", tl_err_name(gen->broken));
+    }
+    int r = store_all(gen, fail);
+    if (r >= 0)
+        r = save_streams(gen, fail);
+    return r < 0 ? r : TL_EOF;
+}
+
+/* Push bytes slice by slice; complete shards are stored in between. */
+static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *fail)
+{
+    for (size_t at = 0; at < bytes->n;) {
+        const size_t n = bytes->n - at < SLICE_BYTES ? bytes->n - at : SLICE_BYTES;
+        gen->failure = (struct tl_fail){0};
+        gen->broken = tl_decode_push(gen->decode, bytes->p + at, n);
+        if (gen->broken < 0) {
+            if (gen->failure.code == TL_OK)
+                tl_fail_set(&gen->failure, gen->broken, "decoding ended: %s",
+                            tl_err_name(gen->broken));
+            if (fail)
+                *fail = gen->failure;
+            return gen->broken;
+        }
+        at += n;
+        atomic_fetch_add(&gen->decoded, n);
+        const int r = store_all(gen, fail);
+        if (r < 0)
+            return r;
+        if (atomic_load(&gen->abandoned) || atomic_load(&gen->lake->closing))
+            return TL_CANCELLED;
+    }
+    return TL_OK;
+}
+
+int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail)
+{
+    struct tl_buf bytes = {0};
+    int r = gen->broken;
+    if (r < 0) {
+        if (fail)
+            *fail = gen->failure;
+        return r;
+    }
+    if (!gen->decode)
+        r = start(gen, fail);
+    /* Shards that could not be stored the last time come first. */
+    if (r >= 0)
+        r = store_all(gen, fail);
+    const uint64_t begin = atomic_load(&gen->decoded);
+    while (r >= 0 && atomic_load(&gen->decoded) < end &&
+           atomic_load(&gen->decoded) - begin < JOB_BYTES) {
+        tl_buf_reset(&bytes);
+        r = tl_spool_read(gen->reader, atomic_load(&gen->decoded), end, &bytes, fail);
+        if (r >= 0)
+            r = push(gen, &bytes, fail);
+    }
+    tl_buf_fini(&bytes);
+    if (r < 0 || atomic_load(&gen->decoded) < end)
+        return r;
+    return last ? finish(gen, fail) : TL_EOF;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* Generations and their lanes: life, catalog, image. Decoding is in decode_job.c. */
+#include "ingest/lakeint.h"
+
+#include "store/hash.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- lanes --------------------------------------------------------------------------------- */
+
+uint64_t tl_lane_sealed_locked(const struct tl_lane *lane)
+{
+    if (lane->n_rows == 0)
+        return 0;
+    const struct tl_shard_row *last = &lane->rows[lane->n_rows - 1];
+    return last->first + last->n;
+}
+
+static void lane_free(struct tl_lane *lane)
+{
+    tl_build_free(lane->build);
+    for (size_t i = 0; i < lane->n_pending; i++)
+        tl_view_put(lane->pending[i]);
+    free(lane->pending);
+    free(lane->rows);
+    tl_buckets_fini(&lane->summary);
+    pthread_mutex_destroy(&lane->lock);
+    free(lane);
+}
+
+int tl_gen_add_lane(struct tl_gen *gen, const char *name, enum tl_protocol protocol,
+                    struct tl_lane **out)
+{
+    struct tl_lane *lane = calloc(1, sizeof(*lane));
+    if (!lane)
+        return TL_NOMEM;
+    lane->gen = gen;
+    lane->protocol = protocol;
+    lane->summary.level = TL_LEVEL_SUMMARY;
+    snprintf(lane->name, sizeof(lane->name), "%s", name);
+    pthread_mutex_init(&lane->lock, NULL);
+    pthread_mutex_lock(&gen->lock);
+    int r = tl_grow(&gen->lanes, &gen->cap_lanes, gen->n_lanes + 1, sizeof(struct tl_lane *));
+    if (r >= 0) {
+        lane->index = (uint32_t)gen->n_lanes;
+        gen->lanes[gen->n_lanes++] = lane;
+    }
+    pthread_mutex_unlock(&gen->lock);
+    if (r < 0) {
+        lane_free(lane);
+        return r;
+    }
+    *out = lane;
+    return TL_OK;
+}
+
+struct tl_lane *tl_gen_lane(struct tl_gen *gen, const char *name)
+{
+    struct tl_lane *lane = NULL;
+    pthread_mutex_lock(&gen->lock);
+    for (size_t i = 0; i < gen->n_lanes && !lane; i++)
+        if (strcmp(gen->lanes[i]->name, name) == 0)
+            lane = gen->lanes[i];
+    pthread_mutex_unlock(&gen->lock);
+    return lane;
+}
+
+struct tl_lane *tl_gen_lane_at(struct tl_gen *gen, size_t index)
+{
+    pthread_mutex_lock(&gen->lock);
+    struct tl_lane *lane = index < gen->n_lanes ? gen->lanes[index] : NULL;
+    pthread_mutex_unlock(&gen->lock);
+    return lane;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+int tl_gen_new(struct tl_gen **out, struct tl_lake *lake, const char *trace, uint64_t number,
+               const char *setup, struct tl_fail *fail)
+{
+    struct tl_gen *gen = calloc(1, sizeof(*gen));
+    if (!gen)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    atomic_init(&gen->refs, 1);
+    gen->lake = lake;
+    gen->number = number;
+    snprintf(gen->trace, sizeof(gen->trace), "%s", trace);
+    tl_setup_init(&gen->setup);
+    pthread_mutex_init(&gen->lock, NULL);
+    const int r = tl_setup_parse(&gen->setup, setup, strlen(setup), fail);
+    if (r < 0) {
+        tl_gen_put(gen);
+        return r;
+    }
+    *out = gen;
+    return TL_OK;
+}
+
+struct tl_gen *tl_gen_get(struct tl_gen *gen)
+{
+    atomic_fetch_add(&gen->refs, 1);
+    return gen;
+}
+
+/* Nobody reads its shards any more: give their space back. What fails here is found and removed
+ * at the next start. */
+static void remove_shards(struct tl_gen *gen)
+{
+    char prefix[128];
+    snprintf(prefix, sizeof(prefix), "t/%s/%llu", gen->trace, (unsigned long long)gen->number);
+    tl_lake_forget_views(gen->lake, prefix);
+    if (tl_backend_remove_all(gen->lake->backend, prefix, NULL) < 0)
+        return;
+}
+
+void tl_gen_put(struct tl_gen *gen)
+{
+    if (!gen || atomic_fetch_sub(&gen->refs, 1) != 1)
+        return;
+    if (atomic_load(&gen->obsolete))
+        remove_shards(gen);
+    tl_decode_free(gen->decode);
+    tl_spool_reader_free(gen->reader);
+    for (size_t i = 0; i < gen->n_lanes; i++)
+        lane_free(gen->lanes[i]);
+    free(gen->lanes);
+    free(gen->by_stream);
+    tl_image_free(gen->image);
+    tl_setup_fini(&gen->setup);
+    pthread_mutex_destroy(&gen->lock);
+    free(gen);
+}
+
+void tl_gen_say(struct tl_gen *gen, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    pthread_mutex_lock(&gen->lock);
+    vsnprintf(gen->message, sizeof(gen->message), format, args);
+    pthread_mutex_unlock(&gen->lock);
+    va_end(args);
+}
+
+uint64_t tl_gen_time(const struct tl_gen *gen, uint64_t ticks)
+{
+    const uint64_t hz = gen->setup.clock_hz;
+    if (hz == 0)
+        return ticks;
+    const unsigned __int128 ns = (unsigned __int128)ticks * 1000000000u / hz;
+    return ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
+}
+
+/* ---- from the catalog ----------------------------------------------------------------------- */
+
+static int load_stream(void *context, const struct tl_catalog_stream *stream)
+{
+    struct tl_lane *lane;
+    const int r = tl_gen_add_lane(context, stream->name, (enum tl_protocol)stream->protocol, &lane);
+    if (r >= 0)
+        lane->lost_bytes = stream->lost_bytes;
+    return r;
+}
+
+static int load_shard(void *context, const struct tl_shard_row *row)
+{
+    struct tl_lane *lane = context;
+    const int r = tl_grow(&lane->rows, &lane->cap_rows, lane->n_rows + 1, sizeof(*lane->rows));
+    if (r >= 0)
+        lane->rows[lane->n_rows++] = *row;
+    return r;
+}
+
+int tl_gen_load(struct tl_gen *gen, struct tl_fail *fail)
+{
+    struct tl_catalog *catalog = gen->lake->catalog;
+    int r = tl_catalog_streams(catalog, gen->trace, gen->number, load_stream, gen, fail);
+    for (size_t i = 0; r >= 0 && i < gen->n_lanes; i++)
+        r = tl_catalog_shards(catalog, gen->trace, gen->number, i, load_shard, gen->lanes[i], fail);
+    for (size_t i = 0; i < gen->n_lanes; i++)
+        gen->resumed = gen->resumed || gen->lanes[i]->n_rows > 0;
+    return r;
+}
+
+/* ---- the image ------------------------------------------------------------------------------ */
+
+/* One image of the setup. Content is known by its hash alone. */
+static int add_image(struct tl_image *image, struct tl_lake *lake,
+                     const struct tl_setup_image *from, struct tl_fail *fail)
+{
+    if (!tl_hash_valid(from->file))
+        return tl_fail_set(fail, TL_NOTFOUND, "image %.100s was not uploaded", from->file);
+    char key[128];
+    snprintf(key, sizeof(key), "i/%s", from->file + 7);
+    struct tl_buf content = {0};
+    int r = tl_backend_get_all(lake->backend, key, &content, fail);
+    if (r == TL_NOTFOUND) {
+        r = tl_fail_set(fail, TL_NOTFOUND, "image %s is not there; upload it and decode again",
+                        from->file);
+    } else if (r >= 0 && content.n >= 4 && memcmp(content.p, "\177ELF", 4) == 0) {
+        r = tl_image_add_elf(image, (struct tl_bytes){content.p, content.n}, from->address,
+                             from->space, from->file, fail);
+    } else if (r >= 0) {
+        const uint64_t offset = from->offset < content.n ? from->offset : content.n;
+        const uint64_t left = content.n - offset;
+        const struct tl_bytes bytes = {content.p + offset,
+                                       (size_t)(from->length < left ? from->length : left)};
+        r = tl_image_add_bytes(image, from->address, bytes, from->space, from->file, fail);
+    }
+    tl_buf_fini(&content);
+    return r;
+}
+
+static struct tl_image *load_image(struct tl_gen *gen)
+{
+    struct tl_image *image;
+    if (gen->setup.n_images == 0 || tl_image_new(&image) < 0)
+        return NULL;
+    for (size_t i = 0; i < gen->setup.n_images; i++) {
+        struct tl_fail fail = {0};
+        if (add_image(image, gen->lake, &gen->setup.images[i], &fail) < 0)
+            snprintf(gen->message, sizeof(gen->message), "%s", fail.text);
+    }
+    if (tl_image_freeze(image) < 0) {
+        tl_image_free(image);
+        return NULL;
+    }
+    return image;
+}
+
+const struct tl_image *tl_gen_image(struct tl_gen *gen)
+{
+    pthread_mutex_lock(&gen->lock);
+    if (!gen->has_image) {
+        gen->image = load_image(gen);
+        gen->has_image = true;
+    }
+    const struct tl_image *image = gen->image;
+    pthread_mutex_unlock(&gen->lock);
+    return image;
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+/* Labels, deleting, decoding anew, images, verifying: what is done to stored traces. */
+#include "ingest/lakeint.h"
+
+#include "store/hash.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int no_trace(struct tl_fail *fail, const char *id)
+{
+    return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
+}
+
+/* ---- labels --------------------------------------------------------------------------------- */
+
+static int set_line(struct tl_lake *lake, const char *trace, const char *line, size_t n,
+                    struct tl_fail *fail)
+{
+    const char *equals = memchr(line, '=', n);
+    if (n == 0)
+        return TL_OK;
+    if (!equals || equals == line)
+        return tl_fail_set(fail, TL_USAGE, "\"%.*s\" is no label: write key=value",
+                           (int)(n < 60 ? n : 60), line);
+    char *key = strndup(line, (size_t)(equals - line));
+    char *value = strndup(equals + 1, n - (size_t)(equals + 1 - line));
+    const int r = key && value ? tl_catalog_set_label(lake->catalog, trace, key, value, fail)
+                               : tl_fail_set(fail, TL_NOMEM, "no memory");
+    free(key);
+    free(value);
+    return r;
+}
+
+static int reload_labels(struct tl_lake *lake, struct tl_trace *trace, struct tl_fail *fail)
+{
+    struct tl_buf text = {0};
+    int r = tl_catalog_labels(lake->catalog, trace->id, &text, fail);
+    if (r >= 0)
+        r = tl_buf_add(&text, "", 1);
+    if (r >= 0) {
+        pthread_mutex_lock(&trace->lock);
+        char *old = trace->labels;
+        trace->labels = (char *)text.p;
+        pthread_mutex_unlock(&trace->lock);
+        free(old);
+        return TL_OK;
+    }
+    tl_buf_fini(&text);
+    return r;
+}
+
+int tl_lake_set_labels(struct tl_lake *lake, const char *id, const char *labels,
+                       struct tl_fail *fail)
+{
+    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return no_trace(fail, id);
+    int r = TL_OK;
+    for (const char *line = labels; *line && r >= 0;) {
+        const size_t n = strcspn(line, "\n");
+        r = set_line(lake, id, line, n, fail);
+        line += n + (line[n] == '\n');
+    }
+    if (r >= 0)
+        r = reload_labels(lake, trace, fail);
+    tl_trace_changed(trace);
+    tl_trace_put(trace);
+    return r;
+}
+
+/* ---- deleting ------------------------------------------------------------------------------- */
+
+static void unlink_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    struct tl_trace **p = &lake->traces;
+    while (*p && *p != trace)
+        p = &(*p)->next;
+    if (*p)
+        *p = trace->next;
+}
+
+/* No session may hold it, and no new one can come once `deleted` is set. */
+static int mark_deleted(struct tl_trace *trace, struct tl_fail *fail)
+{
+    int r = TL_OK;
+    pthread_mutex_lock(&trace->lock);
+    if (trace->session)
+        r = tl_fail_set(fail, TL_DENIED, "trace %s is being pushed", trace->id);
+    else if (trace->deleted)
+        r = no_trace(fail, trace->id);
+    else
+        trace->deleted = true;
+    if (r >= 0 && trace->making)
+        atomic_store(&trace->making->abandoned, true);
+    pthread_mutex_unlock(&trace->lock);
+    return r;
+}
+
+static void forget_generations(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    atomic_store(&trace->serving->obsolete, true);
+    if (trace->making)
+        atomic_store(&trace->making->obsolete, true);
+    pthread_mutex_unlock(&trace->lock);
+}
+
+int tl_lake_delete(struct tl_lake *lake, const char *id, struct tl_fail *fail)
+{
+    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return no_trace(fail, id);
+    int r = mark_deleted(trace, fail);
+    if (r < 0) {
+        tl_trace_put(trace);
+        return r;
+    }
+    pthread_mutex_lock(&lake->lock);
+    while (trace->running)
+        pthread_cond_wait(&lake->idle, &lake->lock);
+    pthread_mutex_unlock(&lake->lock);
+    r = tl_catalog_remove_trace(lake->catalog, id, fail);
+    if (r >= 0) {
+        pthread_mutex_lock(&lake->lock);
+        unlink_locked(lake, trace);
+        pthread_mutex_unlock(&lake->lock);
+        /* From here on it is gone; space that cannot be freed now is freed at the next start. */
+        forget_generations(trace);
+        if (tl_spool_remove(lake->backend, id, NULL) < 0)
+            r = TL_OK;
+        tl_trace_put(trace); /* the table's */
+    } else {
+        pthread_mutex_lock(&trace->lock);
+        trace->deleted = false;
+        pthread_mutex_unlock(&trace->lock);
+    }
+    tl_trace_put(trace);
+    tl_lake_notify(lake);
+    return r < 0 ? r : TL_OK;
+}
+
+/* ---- decoding anew -------------------------------------------------------------------------- */
+
+int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, struct tl_fail *fail)
+{
+    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return no_trace(fail, id);
+    pthread_mutex_lock(&trace->lock);
+    char *text = strdup(setup ? setup : trace->setup);
+    const uint64_t number = trace->wanted + 1;
+    pthread_mutex_unlock(&trace->lock);
+    struct tl_gen *gen = NULL;
+    int r = text ? tl_gen_new(&gen, lake, id, number, text, fail)
+                 : tl_fail_set(fail, TL_NOMEM, "no memory");
+    if (r < 0) {
+        free(text);
+        tl_trace_put(trace);
+        return r;
+    }
+    pthread_mutex_lock(&trace->lock);
+    struct tl_gen *old = trace->making;
+    char *old_setup = trace->setup;
+    if (trace->wanted + 1 != number) {
+        r = tl_fail_set(fail, TL_AGAIN, "trace %s is being changed by another; try again", id);
+    } else {
+        trace->making = gen;
+        trace->setup = text;
+        trace->wanted = number;
+        trace->message[0] = '\0';
+        trace->state = trace->complete ? TL_TRACE_DECODING : TL_TRACE_LIVE;
+        snprintf(trace->format, sizeof(trace->format), "%s", gen->setup.format);
+        if (old)
+            atomic_store(&old->abandoned, true);
+        if (old && old != trace->serving)
+            atomic_store(&old->obsolete, true);
+    }
+    pthread_mutex_unlock(&trace->lock);
+    if (r < 0) {
+        tl_gen_put(gen);
+        free(text);
+    } else {
+        tl_gen_put(old);
+        free(old_setup);
+        r = tl_trace_save(trace, fail);
+        tl_lake_queue(lake, trace, 0);
+        tl_trace_changed(trace);
+    }
+    tl_trace_put(trace);
+    return r;
+}
+
+/* ---- images --------------------------------------------------------------------------------- */
+
+static void image_key(char out[static 96], const char *hash)
+{
+    snprintf(out, 96, "i/%.64s", hash + 7);
+}
+
+bool tl_lake_has_image(struct tl_lake *lake, const char *hash)
+{
+    char key[96];
+    uint64_t size;
+    if (!tl_hash_valid(hash))
+        return false;
+    image_key(key, hash);
+    return lake->backend->ops->size(lake->backend, key, &size, NULL) >= 0;
+}
+
+/* The build ID note of an ELF file, in hex, by a plain search for its header. */
+static void find_build_id(struct tl_bytes elf, char out[static 64])
+{
+    static const uint8_t note[] = {3, 0, 0, 0, 'G', 'N', 'U', 0};
+    out[0] = '\0';
+    if (elf.n < 24 || memcmp(elf.p, "\177ELF", 4) != 0)
+        return;
+    const uint8_t *p = elf.p + 8;
+    while ((p = memmem(p, (size_t)(elf.p + elf.n - p), note, sizeof(note)))) {
+        const uint32_t name = tl_le32(p - 8), size = tl_le32(p - 4);
+        const size_t left = (size_t)(elf.p + elf.n - p) - sizeof(note);
+        if (name == 4 && size > 0 && size <= 31 && size <= left) {
+            for (uint32_t i = 0; i < size; i++)
+                snprintf(out + 2 * i, 3, "%02x", p[8 + i]);
+            return;
+        }
+        p++;
+    }
+}
+
+/* Traces that were decoded without this image can now do better. */
+static void redecode_users(struct tl_lake *lake, const char *hash)
+{
+    struct tl_trace_list list;
+    if (tl_lake_traces(lake, &list) < 0)
+        return;
+    for (size_t i = 0; i < list.n; i++) {
+        struct tl_trace *trace = tl_lake_find_trace(lake, list.rows[i].id);
+        if (!trace)
+            continue;
+        pthread_mutex_lock(&trace->lock);
+        const bool uses = strstr(trace->setup, hash) != NULL;
+        pthread_mutex_unlock(&trace->lock);
+        tl_trace_put(trace);
+        struct tl_fail fail = {0};
+        if (uses && tl_lake_redecode(lake, list.rows[i].id, NULL, &fail) < 0)
+            continue; /* the trace stays as it is */
+    }
+    tl_trace_list_free(&list);
+}
+
+int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes content,
+                      struct tl_image_row *row, struct tl_fail *fail)
+{
+    char key[96];
+    *row = (struct tl_image_row){.size = content.n};
+    snprintf(row->name, sizeof(row->name), "%s", name ? name : "");
+    find_build_id(content, row->build_id);
+    int r = tl_hash_text(content, row->hash);
+    if (r < 0)
+        return tl_fail_set(fail, r, "cannot hash an image");
+    const bool known = tl_lake_has_image(lake, row->hash);
+    image_key(key, row->hash);
+    if (!known)
+        r = lake->backend->ops->put(lake->backend, key, content, fail);
+    if (r < 0)
+        return r;
+    const struct tl_catalog_image image = {
+        .hash = row->hash, .name = row->name, .build_id = row->build_id, .size = row->size};
+    r = tl_catalog_add_image(lake->catalog, &image, fail);
+    if (r >= 0 && !known)
+        redecode_users(lake, row->hash);
+    return r;
+}
+
+struct image_list {
+    struct tl_image_row *rows;
+    size_t n, cap;
+};
+
+static int add_image_row(void *context, const struct tl_catalog_image *image)
+{
+    struct image_list *list = context;
+    const int r = tl_grow(&list->rows, &list->cap, list->n + 1, sizeof(*list->rows));
+    if (r < 0)
+        return r;
+    struct tl_image_row *row = &list->rows[list->n++];
+    *row = (struct tl_image_row){.size = image->size};
+    snprintf(row->hash, sizeof(row->hash), "%s", image->hash);
+    snprintf(row->name, sizeof(row->name), "%s", image->name);
+    snprintf(row->build_id, sizeof(row->build_id), "%s", image->build_id);
+    return TL_OK;
+}
+
+int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n)
+{
+    struct image_list list = {0};
+    const int r = tl_catalog_images(lake->catalog, add_image_row, &list, NULL);
+    if (r < 0) {
+        free(list.rows);
+        return r;
+    }
+    *rows = list.rows;
+    *n = list.n;
+    return TL_OK;
+}
+
+int tl_lake_bind_image(struct tl_lake *lake, const char *id, const char *hash, uint64_t address,
+                       uint64_t offset, uint64_t length, const char *space, struct tl_fail *fail)
+{
+    if (!tl_lake_has_image(lake, hash))
+        return tl_fail_set(fail, TL_NOTFOUND, "image %.72s is not there; upload it first", hash);
+    const int bits = space && *space ? tl_space_parse(space) : TL_SPACE_ANY;
+    if (bits < 0)
+        return tl_fail_set(fail, TL_USAGE, "\"%.32s\" is no memory space", space);
+    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return no_trace(fail, id);
+    struct tl_setup setup;
+    struct tl_buf text = {0};
+    tl_setup_init(&setup);
+    pthread_mutex_lock(&trace->lock);
+    int r = tl_setup_parse(&setup, trace->setup, strlen(trace->setup), fail);
+    pthread_mutex_unlock(&trace->lock);
+    tl_trace_put(trace);
+    if (r >= 0)
+        r = tl_grow(&setup.images, &setup.cap_images, setup.n_images + 1, sizeof(*setup.images));
+    if (r >= 0) {
+        struct tl_setup_image *image = &setup.images[setup.n_images++];
+        *image = (struct tl_setup_image){.file = strdup(hash),
+                                         .address = address,
+                                         .offset = offset,
+                                         .length = length ? length : UINT64_MAX,
+                                         .space = (unsigned)bits};
+        r = image->file ? tl_setup_write(&setup, &text) : TL_NOMEM;
+    }
+    if (r >= 0)
+        r = tl_buf_add(&text, "", 1);
+    if (r >= 0)
+        r = tl_lake_redecode(lake, id, (const char *)text.p, fail);
+    tl_buf_fini(&text);
+    tl_setup_fini(&setup);
+    return r;
+}
+
+/* ---- verifying ------------------------------------------------------------------------------ */
+
+static int verify_lane(struct tl_gen *gen, struct tl_lane *lane, struct tl_buf *report,
+                       struct tl_fail *fail)
+{
+    struct tl_cut cut;
+    int findings = 0;
+    int r = tl_cut_of_lane(&cut, gen, lane);
+    for (size_t i = 0; r >= 0 && i < cut.n_stored; i++) {
+        char key[192];
+        tl_shard_key(key, gen->trace, gen->number, lane->name, cut.rows[i].number);
+        r = tl_view_verify(gen->lake->backend, key, report, fail);
+        findings += r > 0 ? r : 0;
+    }
+    tl_cut_close(&cut);
+    return r < 0 ? r : findings;
+}
+
+static int verify_raw(struct tl_lake *lake, const char *id, uint64_t expected,
+                      struct tl_buf *report, struct tl_fail *fail)
+{
+    uint64_t intact, bad;
+    int r = tl_spool_extent(lake->backend, id, true, &intact, &bad, fail);
+    if (r < 0 || intact >= expected)
+        return r;
+    r = tl_buf_printf(report, "%s: raw bytes from offset 0x%llx on are damaged or missing\n", id,
+                      (unsigned long long)intact);
+    return r < 0 ? r : 1;
+}
+
+int tl_lake_verify(struct tl_lake *lake, const char *id, bool repair, struct tl_buf *report,
+                   struct tl_fail *fail)
+{
+    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return no_trace(fail, id);
+    pthread_mutex_lock(&trace->lock);
+    struct tl_gen *gen = tl_gen_get(trace->serving);
+    const uint64_t expected = trace->raw_bytes;
+    pthread_mutex_unlock(&trace->lock);
+    const int raw = verify_raw(lake, id, expected, report, fail);
+    int shards = 0, r = raw;
+    struct tl_lane *lane;
+    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
+        r = verify_lane(gen, lane, report, fail);
+        shards += r > 0 ? r : 0;
+    }
+    tl_gen_put(gen);
+    if (r >= 0 && repair && shards > 0) {
+        r = tl_buf_printf(report, "%s: decoding the raw bytes again\n", id);
+        if (r >= 0)
+            r = tl_lake_redecode(lake, id, NULL, fail);
+    }
+    tl_trace_put(trace);
+    return r < 0 ? r : raw + shards;
+}

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening and closing the lake, its table of traces, the decode threads and the watchers. */
+#include "ingest/lakeint.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SHARD_INSNS UINT64_C(1000000)
+#define MIN_FREE    (UINT64_C(256) << 20)
+
+int64_t tl_wall_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int64_t tl_monotonic_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    trace->queued = true;
+    if (trace->running)
+        return; /* its thread looks at `queued` when it is done */
+    trace->next_job = NULL;
+    *lake->last_job = tl_trace_get(trace);
+    lake->last_job = &trace->next_job;
+    pthread_cond_signal(&lake->work);
+}
+
+void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_ns)
+{
+    pthread_mutex_lock(&lake->lock);
+    const int64_t when = delay_ns > 0 ? tl_monotonic_ns() + delay_ns : 0;
+    if (!trace->queued) {
+        trace->not_before_ns = when;
+        enqueue_locked(lake, trace);
+    } else if (when < trace->not_before_ns) {
+        trace->not_before_ns = when;
+        pthread_cond_signal(&lake->work);
+    }
+    pthread_mutex_unlock(&lake->lock);
+}
+
+/* Take a job that is due off the queue; else `*wait` is how long until one is (< 0: none). */
+static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
+{
+    const int64_t now = tl_monotonic_ns();
+    *wait = -1;
+    for (struct tl_trace **p = &lake->jobs; *p; p = &(*p)->next_job) {
+        struct tl_trace *trace = *p;
+        if (trace->not_before_ns > now) {
+            const int64_t left = trace->not_before_ns - now;
+            *wait = *wait < 0 || left < *wait ? left : *wait;
+            continue;
+        }
+        *p = trace->next_job;
+        if (!*p)
+            lake->last_job = p;
+        trace->queued = false;
+        trace->running = true;
+        return trace;
+    }
+    return NULL;
+}
+
+static void wait_locked(struct tl_lake *lake, int64_t ns)
+{
+    if (ns < 0) {
+        pthread_cond_wait(&lake->work, &lake->lock);
+        return;
+    }
+    const int64_t when = tl_wall_ns() + ns;
+    const struct timespec t = {when / 1000000000, when % 1000000000};
+    pthread_cond_timedwait(&lake->work, &lake->lock, &t);
+}
+
+static void *decode_thread(void *context)
+{
+    struct tl_lake *lake = context;
+    pthread_mutex_lock(&lake->lock);
+    while (!atomic_load(&lake->closing)) {
+        int64_t wait;
+        struct tl_trace *trace = take_job_locked(lake, &wait);
+        if (!trace) {
+            wait_locked(lake, wait);
+            continue;
+        }
+        pthread_mutex_unlock(&lake->lock);
+        const int64_t delay = tl_lake_run_job(trace);
+        pthread_mutex_lock(&lake->lock);
+        trace->running = false;
+        if (trace->queued || delay >= 0) {
+            if (!trace->queued)
+                trace->not_before_ns = delay > 0 ? tl_monotonic_ns() + delay : 0;
+            enqueue_locked(lake, trace);
+        }
+        pthread_cond_broadcast(&lake->idle);
+        pthread_mutex_unlock(&lake->lock);
+        tl_trace_put(trace);
+        pthread_mutex_lock(&lake->lock);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return NULL;
+}
+
+/* ---- watchers ------------------------------------------------------------------------------- */
+
+int tl_lake_watch(struct tl_lake *lake, void (*notify)(void *context), void *context)
+{
+    int handle = TL_LIMIT;
+    pthread_mutex_lock(&lake->watch_lock);
+    for (int i = 0; i < TL_WATCHERS && handle < 0; i++)
+        if (!lake->watchers[i].notify) {
+            lake->watchers[i] = (struct tl_watcher){notify, context};
+            handle = i;
+        }
+    pthread_mutex_unlock(&lake->watch_lock);
+    return handle;
+}
+
+void tl_lake_unwatch(struct tl_lake *lake, int handle)
+{
+    if (handle < 0 || handle >= TL_WATCHERS)
+        return;
+    pthread_mutex_lock(&lake->watch_lock);
+    lake->watchers[handle] = (struct tl_watcher){0};
+    pthread_mutex_unlock(&lake->watch_lock);
+}
+
+void tl_lake_notify(struct tl_lake *lake)
+{
+    atomic_fetch_add(&lake->revision, 1);
+    pthread_mutex_lock(&lake->watch_lock);
+    for (int i = 0; i < TL_WATCHERS; i++)
+        if (lake->watchers[i].notify)
+            lake->watchers[i].notify(lake->watchers[i].context);
+    pthread_mutex_unlock(&lake->watch_lock);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id)
+{
+    struct tl_trace *found = NULL;
+    pthread_mutex_lock(&lake->lock);
+    for (struct tl_trace *t = lake->traces; t && !found; t = t->next)
+        if (strcmp(t->id, id) == 0)
+            found = tl_trace_get(t);
+    pthread_mutex_unlock(&lake->lock);
+    return found;
+}
+
+/* A trace object with its first generation, in no table yet. */
+static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
+                      struct tl_trace **out, struct tl_fail *fail)
+{
+    struct tl_trace *t = calloc(1, sizeof(*t));
+    if (!t)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    atomic_init(&t->refs, 1);
+    pthread_mutex_init(&t->lock, NULL);
+    t->lake = lake;
+    snprintf(t->id, sizeof(t->id), "%s", row->id);
+    snprintf(t->rig, sizeof(t->rig), "%s", row->rig);
+    snprintf(t->format, sizeof(t->format), "%s", row->format);
+    snprintf(t->message, sizeof(t->message), "%s", row->message);
+    t->created_ns = row->created_ns;
+    t->updated_ns = row->updated_ns;
+    t->state = (uint8_t)row->state;
+    t->complete = row->complete;
+    t->raw_bytes = row->raw_bytes;
+    t->wanted = row->wanted;
+    t->setup = strdup(row->setup);
+    t->labels = strdup(row->labels);
+    int r = t->setup && t->labels ? TL_OK : tl_fail_set(fail, TL_NOMEM, "no memory");
+    if (r >= 0)
+        r = tl_gen_new(&t->serving, lake, t->id, row->generation, row->setup, fail);
+    if (r < 0) {
+        tl_trace_put(t);
+        return r;
+    }
+    *out = t;
+    return TL_OK;
+}
+
+static void insert_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    trace->next = lake->traces;
+    lake->traces = trace;
+}
+
+int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, const char *setup,
+                      struct tl_trace **out, struct tl_fail *fail)
+{
+    const int64_t now = tl_wall_ns();
+    struct tl_catalog_trace row = {.id = id,
+                                   .rig = rig,
+                                   .format = "",
+                                   .setup = setup,
+                                   .message = "",
+                                   .labels = "",
+                                   .state = TL_TRACE_LIVE,
+                                   .created_ns = now,
+                                   .updated_ns = now,
+                                   .generation = 1,
+                                   .wanted = 1};
+    struct tl_trace *trace;
+    int r = make_trace(lake, &row, &trace, fail);
+    if (r < 0)
+        return r;
+    snprintf(trace->format, sizeof(trace->format), "%s", trace->serving->setup.format);
+    trace->making = tl_gen_get(trace->serving);
+    row.format = trace->format;
+    r = tl_catalog_add_trace(lake->catalog, &row, fail);
+    if (r < 0) {
+        tl_trace_put(trace);
+        return r;
+    }
+    pthread_mutex_lock(&lake->lock);
+    insert_locked(lake, trace);
+    *out = tl_trace_get(trace);
+    pthread_mutex_unlock(&lake->lock);
+    return TL_OK;
+}
+
+/* ---- the view cache ------------------------------------------------------------------------- */
+
+static struct tl_view *cached(struct tl_lake *lake, const char *key)
+{
+    struct tl_view *found = NULL;
+    pthread_mutex_lock(&lake->cache_lock);
+    for (size_t i = 0; i < TL_VIEW_CACHE && lake->cache[i]; i++)
+        if (strcmp(lake->cache[i]->key, key) == 0) {
+            found = lake->cache[i];
+            memmove(lake->cache + 1, lake->cache, i * sizeof(*lake->cache));
+            lake->cache[0] = found;
+            tl_view_get(found);
+            break;
+        }
+    pthread_mutex_unlock(&lake->cache_lock);
+    return found;
+}
+
+static void cache(struct tl_lake *lake, struct tl_view *view)
+{
+    pthread_mutex_lock(&lake->cache_lock);
+    tl_view_put(lake->cache[TL_VIEW_CACHE - 1]);
+    memmove(lake->cache + 1, lake->cache, (TL_VIEW_CACHE - 1) * sizeof(*lake->cache));
+    lake->cache[0] = tl_view_get(view);
+    pthread_mutex_unlock(&lake->cache_lock);
+}
+
+void tl_lake_forget_views(struct tl_lake *lake, const char *prefix)
+{
+    size_t kept = 0;
+    pthread_mutex_lock(&lake->cache_lock);
+    for (size_t i = 0; i < TL_VIEW_CACHE; i++) {
+        struct tl_view *view = lake->cache[i];
+        lake->cache[i] = NULL;
+        if (view && strncmp(view->key, prefix, strlen(prefix)) == 0)
+            tl_view_put(view);
+        else if (view)
+            lake->cache[kept++] = view;
+    }
+    pthread_mutex_unlock(&lake->cache_lock);
+}
+
+int tl_lake_view(struct tl_lake *lake, const struct tl_gen *gen, const char *stream,
+                 uint64_t number, struct tl_view **out, struct tl_fail *fail)
+{
+    char key[192];
+    tl_shard_key(key, gen->trace, gen->number, stream, number);
+    *out = cached(lake, key);
+    if (*out) {
+        atomic_fetch_add(&lake->cache_hits, 1);
+        return TL_OK;
+    }
+    atomic_fetch_add(&lake->cache_misses, 1);
+    const int r = tl_view_open(out, lake->backend, key, fail);
+    if (r >= 0)
+        cache(lake, *out);
+    return r;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* A trace whose setup this program cannot read still has its raw bytes: keep it, as failed. */
+static int load_unreadable(struct tl_lake *lake, const struct tl_catalog_trace *row,
+                           const struct tl_fail *why, struct tl_trace **out, struct tl_fail *fail)
+{
+    struct tl_catalog_trace bare = *row;
+    bare.setup = "";
+    bare.state = TL_TRACE_FAILED;
+    bare.message = why->text;
+    int r = make_trace(lake, &bare, out, fail);
+    if (r < 0)
+        return r;
+    free((*out)->setup);
+    (*out)->setup = strdup(row->setup);
+    return (*out)->setup ? TL_OK : TL_NOMEM;
+}
+
+static int load_trace(void *context, const struct tl_catalog_trace *row)
+{
+    struct tl_lake *lake = context;
+    struct tl_trace *trace;
+    struct tl_fail why = {0};
+    int r = make_trace(lake, row, &trace, &why);
+    if (r == TL_BAD || r == TL_USAGE)
+        r = load_unreadable(lake, row, &why, &trace, NULL);
+    if (r < 0)
+        return r;
+    atomic_store(&trace->serving->decoded, row->decoded_bytes);
+    insert_locked(lake, trace);
+    return TL_OK;
+}
+
+/* Go on where an earlier run was: shards from the catalog, raw bytes from the spool. */
+static int revive(struct tl_lake *lake, struct tl_trace *trace, struct tl_fail *fail)
+{
+    int r = tl_gen_load(trace->serving, fail);
+    if (r >= 0 && !trace->complete)
+        r = tl_spool_extent(lake->backend, trace->id, false, &trace->raw_bytes, NULL, fail);
+    if (r < 0 || trace->state == TL_TRACE_FAILED)
+        return r;
+    if (trace->wanted != trace->serving->number) {
+        r = tl_gen_new(&trace->making, lake, trace->id, trace->wanted, trace->setup, fail);
+        if (r >= 0)
+            r = tl_gen_load(trace->making, fail);
+    } else if (trace->state != TL_TRACE_SEALED) {
+        trace->making = tl_gen_get(trace->serving);
+    }
+    if (r >= 0 && trace->making)
+        tl_lake_queue(lake, trace, 0);
+    return r;
+}
+
+static int remove_orphans(struct tl_lake *lake, struct tl_fail *fail);
+
+static int load_all(struct tl_lake *lake, struct tl_fail *fail)
+{
+    int r = tl_catalog_traces(lake->catalog, load_trace, lake, fail);
+    for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next)
+        r = revive(lake, t, fail);
+    return r < 0 ? r : remove_orphans(lake, fail);
+}
+
+static int start_threads(struct tl_lake *lake, struct tl_fail *fail)
+{
+    unsigned n = lake->options.decode_threads;
+    if (n == 0) {
+        const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+        n = processors > 0 ? (unsigned)processors : 1;
+    }
+    lake->threads = calloc(n, sizeof(*lake->threads));
+    if (!lake->threads)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    for (; lake->n_threads < n; lake->n_threads++) {
+        const int e = pthread_create(&lake->threads[lake->n_threads], NULL, decode_thread, lake);
+        if (e != 0) {
+            errno = e;
+            return tl_fail_set(fail, TL_IO, "cannot start a decode thread: %s", strerror(e));
+        }
+    }
+    return TL_OK;
+}
+
+int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
+                    const struct tl_lake_options *options, struct tl_fail *fail)
+{
+    struct tl_lake *lake = calloc(1, sizeof(*lake));
+    if (!lake)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    lake->backend = backend;
+    lake->options = *options;
+    lake->options.dir = NULL;
+    if (lake->options.shard_insns == 0)
+        lake->options.shard_insns = SHARD_INSNS;
+    if (lake->options.min_free_bytes == 0)
+        lake->options.min_free_bytes = MIN_FREE;
+    lake->last_job = &lake->jobs;
+    pthread_mutex_init(&lake->lock, NULL);
+    pthread_mutex_init(&lake->watch_lock, NULL);
+    pthread_mutex_init(&lake->cache_lock, NULL);
+    pthread_cond_init(&lake->work, NULL);
+    pthread_cond_init(&lake->idle, NULL);
+    const struct tl_spool_options spool = {.min_free = lake->options.min_free_bytes};
+    int r = backend->ops->lease(backend, TL_LEASE_ALL, &lake->lease, fail);
+    if (r >= 0)
+        r = tl_catalog_open(&lake->catalog, backend, fail);
+    if (r >= 0)
+        r = tl_spool_new(&lake->spool, backend, &spool, fail);
+    if (r >= 0)
+        r = load_all(lake, fail);
+    if (r >= 0)
+        r = start_threads(lake, fail);
+    if (r < 0) {
+        tl_lake_close(lake);
+        return r;
+    }
+    *out = lake;
+    return TL_OK;
+}
+
+int tl_lake_open(struct tl_lake **out, const struct tl_lake_options *options, struct tl_fail *fail)
+{
+    struct tl_backend *backend;
+    int r = tl_backend_folder(&backend, options->dir, fail);
+    if (r < 0)
+        return r;
+    r = tl_lake_open_on(out, backend, options, fail);
+    if (r < 0) {
+        tl_backend_free(backend);
+        return r;
+    }
+    (*out)->owns_backend = true;
+    return TL_OK;
+}
+
+static void stop_threads(struct tl_lake *lake)
+{
+    pthread_mutex_lock(&lake->lock);
+    atomic_store(&lake->closing, true);
+    pthread_cond_broadcast(&lake->work);
+    pthread_mutex_unlock(&lake->lock);
+    for (unsigned i = 0; i < lake->n_threads; i++)
+        pthread_join(lake->threads[i], NULL);
+    free(lake->threads);
+}
+
+void tl_lake_close(struct tl_lake *lake)
+{
+    if (!lake)
+        return;
+    stop_threads(lake);
+    for (struct tl_trace *t = lake->jobs, *next; t; t = next) {
+        next = t->next_job;
+        tl_trace_put(t);
+    }
+    for (struct tl_trace *t = lake->traces, *next; t; t = next) {
+        next = t->next;
+        tl_trace_put(t);
+    }
+    tl_spool_free(lake->spool);
+    tl_catalog_close(lake->catalog);
+    for (size_t i = 0; i < TL_VIEW_CACHE; i++)
+        tl_view_put(lake->cache[i]);
+    if (lake->lease)
+        lake->backend->ops->lease_release(lake->lease);
+    if (lake->owns_backend)
+        tl_backend_free(lake->backend);
+    pthread_mutex_destroy(&lake->lock);
+    pthread_mutex_destroy(&lake->watch_lock);
+    pthread_mutex_destroy(&lake->cache_lock);
+    pthread_cond_destroy(&lake->work);
+    pthread_cond_destroy(&lake->idle);
+    free(lake);
+}
+
+/* ---- orphans -------------------------------------------------------------------------------- */
+
+/* Keys of traces and generations that the catalog does not know: what a crash left behind
+ * between two steps of a deletion or a swap. */
+struct orphans {
+    struct tl_lake *lake;
+    struct tl_buf keys; /* NUL-ended, one behind another */
+};
+
+static bool is_orphan(struct tl_lake *lake, const char *key)
+{
+    char trace[64];
+    uint64_t generation = 0;
+    const bool shard = key[0] == 't';
+    if ((key[0] != 't' && key[0] != 'r') || key[1] != '/')
+        return false;
+    const char *end = strchr(key + 2, '/');
+    if (!end || (size_t)(end - key - 2) >= sizeof(trace))
+        return false;
+    snprintf(trace, sizeof(trace), "%.*s", (int)(end - key - 2), key + 2);
+    if (shard)
+        generation = strtoull(end + 1, NULL, 10);
+    struct tl_trace *t = tl_lake_find_trace(lake, trace);
+    const bool orphan =
+        !t || (shard && generation != t->serving->number && generation != t->wanted);
+    tl_trace_put(t);
+    return orphan;
+}
+
+static int collect_orphan(void *context, const char *key, uint64_t size)
+{
+    struct orphans *o = context;
+    (void)size;
+    return is_orphan(o->lake, key) ? tl_buf_add(&o->keys, key, strlen(key) + 1) : TL_OK;
+}
+
+static int remove_orphans(struct tl_lake *lake, struct tl_fail *fail)
+{
+    struct orphans o = {.lake = lake};
+    struct tl_backend *backend = lake->backend;
+    int r = backend->ops->list(backend, "", collect_orphan, &o, fail);
+    for (size_t at = 0; r >= 0 && at < o.keys.n;) {
+        const char *key = (const char *)o.keys.p + at;
+        r = backend->ops->remove(backend, key, fail);
+        at += strlen(key) + 1;
+    }
+    tl_buf_fini(&o.keys);
+    return r;
+}

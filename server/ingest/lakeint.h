@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lake's inside, shared by its files and by nobody else.
+ *
+ *   tl_lake      everything; the table of traces, the queue of decode jobs, watchers
+ *   tl_trace     one trace: its row of the catalog, its session, its generations
+ *   tl_gen       one decoding of a trace: setup, image, streams, and the decoder while it runs
+ *   tl_lane      one stream of a generation: sealed shards, shards on their way, the builder
+ *   tl_cut       what a reader sees of a lane at one moment
+ *
+ * Locks and their order are in server/LOCKING.md. A function whose name ends in _locked wants
+ * the lock of the object it is named after.
+ */
+#ifndef TL_INGEST_LAKEINT_H
+#define TL_INGEST_LAKEINT_H
+
+#include "decode/decode.h"
+#include "ingest/spool.h"
+#include "lake.h"
+#include "store/build.h"
+#include "store/catalog.h"
+#include "store/walk.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct tl_gen;
+
+/* ---- lanes --------------------------------------------------------------------------------- */
+
+struct tl_lane {
+    struct tl_gen *gen; /* that owns it */
+    uint32_t index;
+    char name[32];
+    enum tl_protocol protocol;
+    pthread_mutex_t lock;
+    /* Under the lock: */
+    struct tl_shard_row *rows; /* sealed, in the catalog */
+    size_t n_rows, cap_rows;
+    struct tl_view **pending; /* complete, not yet in the catalog */
+    size_t n_pending, cap_pending;
+    struct tl_build *build; /* NULL: not being decoded */
+    uint64_t lost_bytes;
+    struct tl_buckets
+        summary;             /* of the sealed shards, TL_LEVEL_SUMMARY; made when first asked for */
+    uint64_t summary_shards; /* that are in it */
+    bool has_summary;
+};
+
+/* Positions in sealed shards. */
+uint64_t tl_lane_sealed_locked(const struct tl_lane *lane);
+
+/* ---- generations --------------------------------------------------------------------------- */
+
+struct tl_gen {
+    atomic_uint refs;
+    struct tl_lake *lake;
+    char trace[64];
+    uint64_t number;
+    struct tl_setup setup;
+    atomic_bool obsolete;  /* remove its shards when the last reference goes */
+    atomic_bool abandoned; /* stop decoding it */
+    pthread_mutex_t lock;
+    /* Under the lock: */
+    struct tl_lane **lanes; /* grows; a lane lives as long as the generation */
+    size_t n_lanes, cap_lanes;
+    struct tl_image *image; /* frozen, never changes once set */
+    bool has_image;         /* looked for; `image` may still be NULL */
+    uint64_t lost_bytes;    /* of the container */
+    char message[256];      /* last trouble */
+    /* Of the one decode job that may run: */
+    struct tl_decode *decode;
+    struct tl_spool_reader *reader;
+    struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
+    size_t n_by_stream, cap_by_stream;
+    bool resumed;  /* an earlier run has left shards */
+    bool unsaved;  /* there is a lane that the catalog does not know */
+    bool finished; /* tl_decode_finish() was called */
+    int broken;    /* the error that ended decoding */
+    struct tl_fail failure;
+    atomic_ulong decoded; /* raw bytes */
+};
+
+TL_MUST_USE int tl_gen_new(struct tl_gen **out, struct tl_lake *lake, const char *trace,
+                           uint64_t number, const char *setup, struct tl_fail *fail);
+struct tl_gen *tl_gen_get(struct tl_gen *gen);
+void tl_gen_put(struct tl_gen *gen); /* NULL is fine */
+/* Take its streams and shards from the catalog. */
+TL_MUST_USE int tl_gen_load(struct tl_gen *gen, struct tl_fail *fail);
+/* The lane of this name, or NULL. */
+struct tl_lane *tl_gen_lane(struct tl_gen *gen, const char *name);
+/* The lane at this index, or NULL. */
+struct tl_lane *tl_gen_lane_at(struct tl_gen *gen, size_t index);
+TL_MUST_USE int tl_gen_add_lane(struct tl_gen *gen, const char *name, enum tl_protocol protocol,
+                                struct tl_lane **out);
+/* The program image, loaded on first use; NULL if it has none. Lives as long as the generation. */
+const struct tl_image *tl_gen_image(struct tl_gen *gen);
+void tl_gen_say(struct tl_gen *gen, const char *format, ...) TL_PRINTF(2, 3);
+
+/* Ticks as the unit of times that users see. */
+uint64_t tl_gen_time(const struct tl_gen *gen, uint64_t ticks);
+
+/* ---- decoding ------------------------------------------------------------------------------ */
+
+/*
+ * Decode raw bytes [decoded, end) of a generation, a bounded amount of them; `last`: the capture
+ * ends there. TL_OK: call again; TL_EOF: all of them are decoded (with `last`: finished, and
+ * everything is sealed); TL_NOSPACE or TL_IO: try again later; others end the decoding.
+ */
+TL_MUST_USE int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail);
+/* Forget the decoder and the growing shards. */
+void tl_gen_stop(struct tl_gen *gen);
+
+/* ---- traces -------------------------------------------------------------------------------- */
+
+struct tl_trace {
+    struct tl_trace *next; /* in the lake's table, newest first */
+    struct tl_lake *lake;
+    char id[64];
+    char rig[64];
+    int64_t created_ns;
+    atomic_uint refs;
+    pthread_mutex_t lock;
+    /* Under the lock: */
+    char format[64];
+    char *setup;
+    char *labels;
+    uint8_t state; /* enum tl_trace_state */
+    bool complete;
+    bool deleted;
+    int64_t updated_ns;
+    uint64_t raw_bytes; /* durable */
+    uint64_t revision;
+    uint64_t wanted;   /* number of the generation in `making` or, when all is done, `serving` */
+    char message[256]; /* why it failed */
+    struct tl_ingest *session;
+    struct tl_gen *serving;
+    struct tl_gen *making; /* the same while nothing is decoded anew; NULL: nothing to decode */
+    /* Under the lake's lock: */
+    struct tl_trace *next_job;
+    bool queued, running;
+    int64_t not_before_ns; /* monotonic: the job waits until then */
+};
+
+struct tl_trace *tl_trace_get(struct tl_trace *trace);
+void tl_trace_put(struct tl_trace *trace);
+/* The generation that serves; release with tl_gen_put(). */
+struct tl_gen *tl_trace_serving(struct tl_trace *trace);
+/* Write its row to the catalog, from a copy: no lock may be held. */
+TL_MUST_USE int tl_trace_save(struct tl_trace *trace, struct tl_fail *fail);
+/* One more visible change; tells the watchers. No lock may be held. */
+void tl_trace_changed(struct tl_trace *trace);
+
+/* ---- the lake ------------------------------------------------------------------------------- */
+
+#define TL_VIEW_CACHE 64
+#define TL_WATCHERS   64
+
+struct tl_watcher {
+    void (*notify)(void *context);
+    void *context;
+};
+
+struct tl_lake {
+    struct tl_backend *backend;
+    bool owns_backend;
+    struct tl_lease *lease;
+    struct tl_catalog *catalog;
+    struct tl_spool *spool;
+    struct tl_lake_options options;
+    pthread_t *threads;
+    unsigned n_threads;
+    atomic_bool closing;
+    atomic_ulong revision;
+
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* a job was queued, or closing */
+    pthread_cond_t idle; /* a job has ended */
+    struct tl_trace *traces;
+    struct tl_trace *jobs, **last_job;
+
+    pthread_mutex_t watch_lock;
+    struct tl_watcher watchers[TL_WATCHERS];
+
+    pthread_mutex_t cache_lock;
+    struct tl_view *cache[TL_VIEW_CACHE]; /* most recently used first */
+
+    /* Counters for metrics. */
+    atomic_ulong items_decoded, shards_sealed, bytes_sealed, seal_failures, ranges_served,
+        tiles_served, cache_hits, cache_misses;
+};
+
+/* As tl_lake_open(), over a backend that the caller keeps. */
+TL_MUST_USE int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
+                                const struct tl_lake_options *options, struct tl_fail *fail);
+
+/* The trace of this id with a reference, or NULL. */
+struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id);
+/* A new trace in the table and the catalog. TL_EXISTS. */
+TL_MUST_USE int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig,
+                                  const char *setup, struct tl_trace **out, struct tl_fail *fail);
+/* Let a decode thread look at the trace, not before `delay_ns` have passed. */
+void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_ns);
+/* One decode job; returns how long to wait before the next one, < 0: there is none now. */
+int64_t tl_lake_run_job(struct tl_trace *trace);
+void tl_lake_notify(struct tl_lake *lake);
+/* A stored shard's view, from the cache if it is there. */
+TL_MUST_USE int tl_lake_view(struct tl_lake *lake, const struct tl_gen *gen, const char *stream,
+                             uint64_t number, struct tl_view **out, struct tl_fail *fail);
+/* Forget cached views below a key prefix. */
+void tl_lake_forget_views(struct tl_lake *lake, const char *prefix);
+
+int64_t tl_wall_ns(void);
+int64_t tl_monotonic_ns(void);
+
+/* ---- what a reader sees --------------------------------------------------------------------- */
+
+struct tl_cut {
+    struct tl_gen *gen;
+    struct tl_lane *lane;
+    struct tl_shard_row *rows; /* of all shards, those in memory too, in order */
+    size_t n_rows;
+    size_t n_stored;       /* of which in the store */
+    struct tl_view **tail; /* of the others */
+    uint64_t end;          /* behind the last position */
+    bool open;             /* it may still grow */
+};
+
+/* TL_NOTFOUND: no such trace or stream. */
+TL_MUST_USE int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char *trace,
+                            const char *stream, struct tl_fail *fail);
+TL_MUST_USE int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane);
+void tl_cut_close(struct tl_cut *cut);
+/* Shard i's view with a reference. */
+TL_MUST_USE int tl_cut_view(const struct tl_cut *cut, size_t i, struct tl_view **out,
+                            struct tl_fail *fail);
+/* The first shard that may hold `position`; n_rows if there is none. */
+size_t tl_cut_shard_at(const struct tl_cut *cut, uint64_t position);
+
+/* Walks a cut chunk by chunk. */
+struct tl_cut_walk {
+    const struct tl_cut *cut; /* borrowed */
+    struct tl_walk_range range;
+    size_t shard, chunk; /* next to read */
+    struct tl_view *view;
+    struct tl_walk walk; /* the last chunk's items */
+    const struct tl_chunk *at;
+};
+/* [from, to); items behind the end come along if `to` lies at or behind it. */
+void tl_cut_walk_begin(struct tl_cut_walk *walk, const struct tl_cut *cut, uint64_t from,
+                       uint64_t to);
+/* The next chunk's items are in walk->walk: TL_OK, or TL_EOF. */
+TL_MUST_USE int tl_cut_walk_next(struct tl_cut_walk *walk, struct tl_fail *fail);
+/* Would the next chunk be worth reading? NULL: none is left. Loads its index only. */
+TL_MUST_USE int tl_cut_walk_peek(struct tl_cut_walk *walk, const struct tl_chunk **out,
+                                 struct tl_fail *fail);
+void tl_cut_walk_skip(struct tl_cut_walk *walk);
+void tl_cut_walk_end(struct tl_cut_walk *walk);
+
+#endif

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ranges of a stream, streamed chunk by chunk in constant memory: as flow text and JSON straight
+ * from the items, as STF through the flow writer.
+ *
+ * A .zstf names the place of its index in its first bytes, so it is made in a scratch file
+ * first and then read from there.
+ */
+#include "ingest/lakeint.h"
+#include "ingest/scale.h"
+#include "stf/flow_writer.h"
+#include "stf/zstf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PIECE (256u << 10)
+
+struct tl_range {
+    struct tl_cut cut;
+    struct tl_cut_walk walk;
+    enum tl_range_format format;
+    char trace[64];
+    uint64_t first, count;
+    bool begun, ended;
+    size_t rows; /* JSON: written so far */
+    struct tl_stf_flow *flow;
+    struct tl_zstf_writer *zstf;
+    int scratch; /* the finished .zstf, or -1 */
+    uint64_t scratch_size, scratch_at;
+};
+
+int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
+                  struct tl_range **out, struct tl_fail *fail)
+{
+    struct tl_range *range = calloc(1, sizeof(*range));
+    if (!range)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    range->format = request->format;
+    range->scratch = -1;
+    uint64_t end;
+    int r = tl_cut_open(&range->cut, lake, request->trace, request->stream, fail);
+    if (r < 0) {
+        free(range);
+        return r;
+    }
+    memcpy(range->trace, range->cut.gen->trace, sizeof(range->trace));
+    r = tl_cut_resolve(&range->cut, request->unit, request->from, request->to, &range->first, &end,
+                       fail);
+    if (r < 0) {
+        tl_range_close(range);
+        return r;
+    }
+    range->count = end - range->first;
+    /* What follows the last instruction belongs to a range that is open at its end. */
+    const bool whole = request->to == UINT64_MAX ||
+                       (request->unit == TL_UNIT_INSN && request->to > range->cut.end);
+    tl_cut_walk_begin(&range->walk, &range->cut, range->first, whole ? UINT64_MAX : end);
+    if (!whole)
+        range->walk.range.tail = false;
+    atomic_fetch_add(&lake->ranges_served, 1);
+    *out = range;
+    return TL_OK;
+}
+
+void tl_range_extent(const struct tl_range *range, uint64_t *first, uint64_t *count)
+{
+    *first = range->first;
+    *count = range->count;
+}
+
+void tl_range_close(struct tl_range *range)
+{
+    if (!range)
+        return;
+    tl_cut_walk_end(&range->walk);
+    tl_cut_close(&range->cut);
+    tl_stf_flow_free(range->flow);
+    tl_zstf_writer_free(range->zstf);
+    if (range->scratch >= 0)
+        close(range->scratch);
+    free(range);
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+static int next_text(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
+{
+    const struct tl_walk *walk = &range->walk.walk;
+    const size_t before = out->n;
+    int r = TL_OK;
+    if (!range->begun) {
+        range->begun = true;
+        r = tl_buf_printf(out, "# stream %s\n", range->cut.lane->name);
+    }
+    while (r >= 0 && out->n - before < PIECE) {
+        r = tl_cut_walk_next(&range->walk, fail);
+        if (r == TL_EOF)
+            return out->n > before ? TL_OK : TL_EOF;
+        if (r >= 0)
+            r = tl_item_text(out, walk->items, walk->n);
+    }
+    return r;
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+/* A JSON string of text that may hold anything. */
+static int add_json_text(struct tl_buf *out, const char *text, size_t n)
+{
+    int r = tl_buf_add(out, "\"", 1);
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (c == '"' || c == '\\')
+            r = tl_buf_printf(out, "\\%c", c);
+        else if (c < 0x20 || c >= 0x7f)
+            r = tl_buf_printf(out, "\\u%04x", c);
+        else
+            r = tl_buf_add(out, text + i, 1);
+    }
+    return r < 0 ? r : tl_buf_add(out, "\"", 1);
+}
+
+/* A line of flow text as {"at":position,"kind":"I","text":"…"}. */
+static int add_json_line(struct tl_range *range, struct tl_buf *out, const char *line, size_t n,
+                         uint64_t position)
+{
+    int r = tl_buf_printf(out, "%s{\"at\":%llu,\"kind\":\"%c\"", range->rows++ ? ",\n" : "\n",
+                          (unsigned long long)position, line[0]);
+    if (r >= 0 && n > 2) {
+        r = tl_buf_add(out, ",\"text\":", 8);
+        if (r >= 0)
+            r = add_json_text(out, line + 2, n - 2);
+    }
+    return r < 0 ? r : tl_buf_add(out, "}", 1);
+}
+
+static int add_json_items(struct tl_range *range, struct tl_buf *out)
+{
+    const struct tl_walk *walk = &range->walk.walk;
+    struct tl_buf text = {0};
+    int r = TL_OK;
+    for (size_t i = 0; i < walk->n && r >= 0; i++) {
+        tl_buf_reset(&text);
+        r = tl_item_text(&text, &walk->items[i], 1);
+        uint64_t position = walk->positions[i];
+        const char *line = (const char *)text.p;
+        for (size_t at = 0; r >= 0 && at < text.n;) {
+            const char *end = memchr(line + at, '\n', text.n - at);
+            const size_t n = end ? (size_t)(end - (line + at)) : text.n - at;
+            r = add_json_line(range, out, line + at, n, position++);
+            at += n + 1;
+        }
+    }
+    tl_buf_fini(&text);
+    return r;
+}
+
+static int next_json(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
+{
+    const size_t before = out->n;
+    int r = TL_OK;
+    if (range->ended)
+        return TL_EOF;
+    if (!range->begun) {
+        range->begun = true;
+        r = tl_buf_printf(out,
+                          "{\"trace\":\"%s\",\"stream\":\"%s\",\"first\":%llu,\"count\":%llu,"
+                          "\"items\":[",
+                          range->trace, range->cut.lane->name, (unsigned long long)range->first,
+                          (unsigned long long)range->count);
+    }
+    while (r >= 0 && out->n - before < PIECE) {
+        r = tl_cut_walk_next(&range->walk, fail);
+        if (r == TL_EOF) {
+            range->ended = true;
+            return tl_buf_add(out, "\n]}\n", 4);
+        }
+        if (r >= 0)
+            r = add_json_items(range, out);
+    }
+    return r;
+}
+
+/* ---- STF ------------------------------------------------------------------------------------ */
+
+static int make_flow(struct tl_range *range)
+{
+    const struct tl_flow_now *now = &range->walk.walk.now;
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_NONE};
+    const struct tl_stf_flow_state state = {
+        .mode = now->mode,
+        .context = now->context,
+        .vmid = now->vmid,
+        .isa = now->isa,
+        .has_mode = now->has_mode,
+        .has_context = now->has_context,
+        .has_vmid = now->has_vmid,
+    };
+    return tl_stf_flow_new(&range->flow, &options, &state);
+}
+
+/* The next chunk's items into the flow writer; TL_EOF once everything is in. */
+static int feed_flow(struct tl_range *range, uint64_t stop, struct tl_stf_flow_at *at,
+                     struct tl_fail *fail)
+{
+    const struct tl_walk *walk = &range->walk.walk;
+    if (range->ended)
+        return TL_EOF;
+    if (at->item >= walk->n) {
+        const int r = tl_cut_walk_next(&range->walk, fail);
+        *at = (struct tl_stf_flow_at){0};
+        int made = TL_OK;
+        if (!range->flow && (r >= 0 || r == TL_EOF))
+            made = make_flow(range);
+        if (made < 0)
+            return made;
+        if (r == TL_EOF) {
+            range->ended = true;
+            return tl_stf_flow_finish(range->flow);
+        }
+        if (r < 0)
+            return r;
+    }
+    return tl_stf_flow_items(range->flow, walk->items, walk->n, stop, at);
+}
+
+static int next_stf(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
+{
+    const size_t before = out->n;
+    while (out->n - before < PIECE) {
+        struct tl_stf_flow_at at = {.item = SIZE_MAX};
+        int r = feed_flow(range, UINT64_MAX, &at, fail);
+        if (r == TL_EOF)
+            return out->n > before ? TL_OK : TL_EOF;
+        if (r < 0)
+            return r;
+        const struct tl_bytes bytes = tl_stf_flow_bytes(range->flow);
+        r = tl_buf_add(out, bytes.p, bytes.n);
+        if (r < 0)
+            return r;
+        tl_stf_flow_take(range->flow);
+    }
+    return TL_OK;
+}
+
+/* ---- .zstf ---------------------------------------------------------------------------------- */
+
+static int write_scratch(struct tl_range *range, struct tl_buf *bytes, struct tl_fail *fail)
+{
+    for (size_t at = 0; at < bytes->n;) {
+        const ssize_t n =
+            pwrite(range->scratch, bytes->p + at, bytes->n - at, (off_t)(range->scratch_size + at));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return tl_fail_set(fail, errno == ENOSPC ? TL_NOSPACE : TL_IO,
+                               "cannot write a scratch file: %s", strerror(errno));
+        at += (size_t)n;
+    }
+    range->scratch_size += bytes->n;
+    tl_buf_reset(bytes);
+    return TL_OK;
+}
+
+static int zstf_chunk(struct tl_range *range, uint64_t *begun, struct tl_buf *bytes,
+                      struct tl_fail *fail)
+{
+    const uint64_t markers = tl_stf_flow_markers(range->flow);
+    int r = tl_zstf_writer_chunk(range->zstf, tl_stf_flow_bytes(range->flow), markers - *begun,
+                                 *begun > 0 ? tl_stf_flow_chunk_pc(range->flow) : 0, bytes);
+    tl_stf_flow_take(range->flow);
+    *begun = markers;
+    return r < 0 ? r : write_scratch(range, bytes, fail);
+}
+
+static int zstf_chunks(struct tl_range *range, struct tl_buf *bytes, struct tl_fail *fail)
+{
+    struct tl_stf_flow_at at = {.item = SIZE_MAX};
+    uint64_t begun = 0;
+    for (;;) {
+        int r = feed_flow(range, begun + TL_CHUNK_MARKERS, &at, fail);
+        if (r == TL_AGAIN)
+            r = zstf_chunk(range, &begun, bytes, fail);
+        if (r == TL_EOF)
+            break;
+        if (r < 0)
+            return r;
+    }
+    /* What follows a full last chunk has no instruction, and no place in a .zstf. */
+    if (tl_stf_flow_markers(range->flow) > begun || begun == 0)
+        return zstf_chunk(range, &begun, bytes, fail);
+    return TL_OK;
+}
+
+static int make_zstf(struct tl_range *range, struct tl_fail *fail)
+{
+    struct tl_backend *backend = range->cut.gen->lake->backend;
+    struct tl_buf bytes = {0};
+    uint8_t head[TL_ZSTF_HEAD];
+    range->scratch = backend->ops->scratch(backend, fail);
+    if (range->scratch < 0)
+        return range->scratch;
+    int r = tl_zstf_writer_new(&range->zstf, TL_CHUNK_MARKERS, 0);
+    if (r >= 0)
+        r = tl_zstf_writer_begin(range->zstf, &bytes);
+    if (r >= 0)
+        r = write_scratch(range, &bytes, fail);
+    if (r >= 0)
+        r = zstf_chunks(range, &bytes, fail);
+    if (r >= 0)
+        r = tl_zstf_writer_finish(range->zstf, (struct tl_bytes){0}, &bytes, head);
+    if (r >= 0)
+        r = write_scratch(range, &bytes, fail);
+    if (r >= 0 && pwrite(range->scratch, head, sizeof(head), 0) != (ssize_t)sizeof(head))
+        r = tl_fail_set(fail, TL_IO, "cannot write a scratch file: %s", strerror(errno));
+    tl_buf_fini(&bytes);
+    return r;
+}
+
+static int next_zstf(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
+{
+    if (!range->begun) {
+        range->begun = true;
+        const int r = make_zstf(range, fail);
+        if (r < 0)
+            return r;
+    }
+    if (range->scratch_at >= range->scratch_size)
+        return TL_EOF;
+    if (tl_buf_reserve(out, PIECE) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    const ssize_t n = pread(range->scratch, out->p + out->n, PIECE, (off_t)range->scratch_at);
+    if (n <= 0)
+        return tl_fail_set(fail, TL_IO, "cannot read a scratch file: %s", strerror(errno));
+    out->n += (size_t)n;
+    range->scratch_at += (uint64_t)n;
+    return TL_OK;
+}
+
+int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
+{
+    int r;
+    switch (range->format) {
+    case TL_FORMAT_TEXT:
+        r = next_text(range, out, fail);
+        break;
+    case TL_FORMAT_JSON:
+        r = next_json(range, out, fail);
+        break;
+    case TL_FORMAT_STF:
+        r = next_stf(range, out, fail);
+        break;
+    case TL_FORMAT_ZSTF:
+        r = next_zstf(range, out, fail);
+        break;
+    default:
+        return tl_fail_set(fail, TL_USAGE, "there is no such format");
+    }
+    if (r == TL_NOMEM)
+        return tl_fail_set(fail, r, "no memory");
+    return r;
+}

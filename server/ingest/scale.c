@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+#include "ingest/scale.h"
+
+#include "store/itemlog.h"
+
+#include <stdlib.h>
+
+/* So many shards or chunks are looked into; of more, the ends must do. */
+#define FINE 24
+
+struct maker {
+    struct tl_scale *scale;
+    const struct tl_cut *cut;
+    enum tl_scale_kind kind;
+    bool by_value;
+    uint64_t from, to;
+};
+
+static uint64_t shown(const struct maker *m, uint64_t value)
+{
+    return m->kind == TL_SCALE_TIME ? tl_gen_time(m->cut->gen, value) : value;
+}
+
+static int add(struct maker *m, uint64_t position, uint64_t raw)
+{
+    struct tl_scale *s = m->scale;
+    uint64_t value = shown(m, raw);
+    if (s->n > 0 && value < s->points[s->n - 1].value)
+        value = s->points[s->n - 1].value;
+    if (s->n > 0 && s->points[s->n - 1].position == position && s->points[s->n - 1].value == value)
+        return TL_OK;
+    if (tl_grow(&s->points, &s->cap, s->n + 1, sizeof(*s->points)) < 0)
+        return TL_NOMEM;
+    s->points[s->n++] = (struct tl_scale_point){position, value};
+    return TL_OK;
+}
+
+/* Does a stretch, with the raw values at its ends, touch what is to be fine? */
+static bool touches(const struct maker *m, uint64_t first, uint64_t last, uint64_t low,
+                    uint64_t high)
+{
+    const uint64_t a = m->by_value ? shown(m, low) : first;
+    const uint64_t b = m->by_value ? shown(m, high) : last;
+    return a <= m->to && b >= m->from;
+}
+
+static bool touches_row(const struct maker *m, size_t i)
+{
+    const struct tl_shard_row *row = &m->cut->rows[i];
+    const bool time = m->kind == TL_SCALE_TIME;
+    /* From the last timestamp before it to the first one behind it, the lines cross it. */
+    const uint64_t low = time ? row->at.time : row->at.offset;
+    uint64_t high = time ? row->anchor_last.time : row->byte_last;
+    if (i + 1 < m->cut->n_rows) {
+        const struct tl_shard_row *next = row + 1;
+        high = !time ? next->at.offset : next->anchors > 0 ? next->anchor_first.time : high;
+    }
+    return touches(m, row->first, row->first + row->n, low, high > low ? high : low);
+}
+
+static int add_log(struct maker *m, struct tl_view *view, size_t i, struct tl_fail *fail)
+{
+    const struct tl_chunk *c = &view->index.chunks[i];
+    struct tl_buf log = {0};
+    int r = tl_view_items(view, i, &log, fail);
+    struct tl_itemlog_reader reader;
+    struct tl_flow_now now = c->at;
+    tl_itemlog_read(&reader, (struct tl_bytes){log.p, log.n}, c->at.offset,
+                    c->at.has_time ? c->at.time : 0);
+    if (r >= 0 && m->kind == TL_SCALE_BYTE)
+        r = add(m, c->first, c->at.offset);
+    while (r >= 0) {
+        struct tl_item item;
+        uint64_t position;
+        r = tl_itemlog_next(&reader, &item, &position);
+        if (r == TL_EOF) {
+            r = TL_OK;
+            break;
+        }
+        if (r < 0)
+            break;
+        tl_flow_now_item(&now, &item);
+        if (m->kind == TL_SCALE_BYTE)
+            r = add(m, c->first + position, item.offset);
+        else if (tl_item_is_anchor(&item))
+            r = add(m, c->first + position, now.time);
+    }
+    tl_buf_fini(&log);
+    return r;
+}
+
+static int add_chunk_ends(struct maker *m, const struct tl_chunk *c)
+{
+    if (m->kind == TL_SCALE_BYTE)
+        return add(m, c->first, c->at.offset);
+    int r = TL_OK;
+    if (c->anchors > 0)
+        r = add(m, c->anchor_first.position, c->anchor_first.time);
+    if (c->anchors > 1 && r >= 0)
+        r = add(m, c->anchor_last.position, c->anchor_last.time);
+    return r;
+}
+
+static bool touches_chunk(const struct maker *m, const struct tl_shard_index *index, size_t i)
+{
+    const struct tl_chunk *c = &index->chunks[i];
+    const bool time = m->kind == TL_SCALE_TIME;
+    const uint64_t low = time ? c->at.time : c->at.offset;
+    uint64_t high = time ? c->anchor_last.time : index->row.byte_last;
+    if (i + 1 < index->n_chunks) {
+        const struct tl_chunk *next = c + 1;
+        high = !time ? next->at.offset : next->anchors > 0 ? next->anchor_first.time : high;
+    }
+    return touches(m, c->first, c->first + c->n, low, high > low ? high : low);
+}
+
+static int add_view(struct maker *m, struct tl_view *view, bool fine, struct tl_fail *fail)
+{
+    const struct tl_shard_index *index = &view->index;
+    size_t touched = 0;
+    for (size_t i = 0; i < index->n_chunks; i++)
+        touched += touches_chunk(m, index, i);
+    int r = TL_OK;
+    for (size_t i = 0; i < index->n_chunks && r >= 0; i++) {
+        if (fine && touched <= FINE && touches_chunk(m, index, i))
+            r = add_log(m, view, i, fail);
+        else
+            r = add_chunk_ends(m, &index->chunks[i]);
+    }
+    return r;
+}
+
+static int add_row_ends(struct maker *m, const struct tl_shard_row *row)
+{
+    if (m->kind == TL_SCALE_BYTE)
+        return add(m, row->first, row->at.offset);
+    int r = TL_OK;
+    if (row->anchors > 0)
+        r = add(m, row->anchor_first.position, row->anchor_first.time);
+    if (row->anchors > 1 && r >= 0)
+        r = add(m, row->anchor_last.position, row->anchor_last.time);
+    return r;
+}
+
+static int make(struct maker *m, struct tl_fail *fail)
+{
+    const struct tl_cut *cut = m->cut;
+    size_t touched = 0;
+    int r = TL_OK;
+    for (size_t i = 0; i < cut->n_rows; i++)
+        touched += touches_row(m, i);
+    for (size_t i = 0; i < cut->n_rows && r >= 0; i++) {
+        if (touched > FINE || !touches_row(m, i)) {
+            r = add_row_ends(m, &cut->rows[i]);
+            continue;
+        }
+        struct tl_view *view;
+        r = tl_cut_view(cut, i, &view, fail);
+        if (r < 0)
+            break;
+        r = add_view(m, view, touched <= 3, fail);
+        tl_view_put(view);
+    }
+    /* The end has the last byte that is known. */
+    if (r >= 0 && m->kind == TL_SCALE_BYTE && cut->n_rows > 0)
+        r = add(m, cut->end, cut->rows[cut->n_rows - 1].byte_last);
+    return r;
+}
+
+int tl_scale_open(struct tl_scale *out, const struct tl_cut *cut, enum tl_scale_kind kind,
+                  bool by_value, uint64_t from, uint64_t to, struct tl_fail *fail)
+{
+    *out = (struct tl_scale){.end = cut->end};
+    struct maker m = {out, cut, kind, by_value, from, to};
+    const int r = make(&m, fail);
+    if (r < 0)
+        tl_scale_close(out);
+    return r;
+}
+
+void tl_scale_close(struct tl_scale *scale)
+{
+    free(scale->points);
+    *scale = (struct tl_scale){0};
+}
+
+/* ---- along the lines ------------------------------------------------------------------------ */
+
+static uint64_t scaled(uint64_t a, uint64_t b, uint64_t c, bool up)
+{
+    const unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)((product + (up ? c - 1 : 0)) / c);
+}
+
+bool tl_scale_value(const struct tl_scale *s, uint64_t position, uint64_t *out)
+{
+    if (s->n == 0)
+        return false;
+    size_t low = 0, high = s->n; /* the first point behind the position */
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (s->points[middle].position <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0) {
+        *out = s->points[0].value;
+        return true;
+    }
+    const struct tl_scale_point *a = &s->points[low - 1];
+    *out = a->value;
+    if (low < s->n)
+        *out += scaled(position - a->position, a[1].value - a->value, a[1].position - a->position,
+                       false);
+    return true;
+}
+
+uint64_t tl_scale_position(const struct tl_scale *s, uint64_t value)
+{
+    size_t low = 0, high = s->n; /* the first point that is not less */
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (s->points[middle].value < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == s->n)
+        return s->end;
+    if (low == 0)
+        return 0;
+    const struct tl_scale_point *a = &s->points[low - 1];
+    return a->position +
+           scaled(value - a->value, a[1].position - a->position, a[1].value - a->value, true);
+}
+
+/* ---- positions ------------------------------------------------------------------------------ */
+
+int tl_cut_locate(const struct tl_cut *cut, uint64_t position, struct tl_position *out,
+                  struct tl_fail *fail)
+{
+    struct tl_scale scale;
+    *out = (struct tl_position){.insn = position};
+    int r = tl_scale_open(&scale, cut, TL_SCALE_TIME, false, position, position, fail);
+    if (r < 0)
+        return r;
+    out->has_time = tl_scale_value(&scale, position, &out->time);
+    tl_scale_close(&scale);
+    r = tl_scale_open(&scale, cut, TL_SCALE_BYTE, false, position, position, fail);
+    if (r < 0)
+        return r;
+    if (!tl_scale_value(&scale, position, &out->byte))
+        out->byte = 0;
+    tl_scale_close(&scale);
+    return TL_OK;
+}
+
+static int resolve_one(const struct tl_cut *cut, enum tl_scale_kind kind, uint64_t value,
+                       uint64_t *out, struct tl_fail *fail)
+{
+    struct tl_scale scale;
+    const int r = tl_scale_open(&scale, cut, kind, true, value, value, fail);
+    if (r < 0)
+        return r;
+    const bool any = scale.n > 0;
+    *out = tl_scale_position(&scale, value);
+    tl_scale_close(&scale);
+    if (!any && kind == TL_SCALE_TIME && cut->end > 0)
+        return tl_fail_set(fail, TL_USAGE, "stream %s has no timestamps; ask by instruction",
+                           cut->lane->name);
+    return TL_OK;
+}
+
+int tl_cut_resolve(const struct tl_cut *cut, enum tl_range_unit unit, uint64_t from, uint64_t to,
+                   uint64_t *first, uint64_t *end, struct tl_fail *fail)
+{
+    if (from > to)
+        return tl_fail_set(fail, TL_USAGE, "the range ends before it begins");
+    int r = TL_OK;
+    *first = from;
+    *end = to;
+    if (unit != TL_UNIT_INSN) {
+        const enum tl_scale_kind kind = unit == TL_UNIT_TIME ? TL_SCALE_TIME : TL_SCALE_BYTE;
+        r = resolve_one(cut, kind, from, first, fail);
+        if (r >= 0 && to != UINT64_MAX)
+            r = resolve_one(cut, kind, to, end, fail);
+    }
+    if (*end > cut->end)
+        *end = cut->end;
+    if (*first > *end)
+        *first = *end;
+    return r;
+}
+
+int tl_lake_locate(struct tl_lake *lake, const char *trace, const char *stream,
+                   enum tl_range_unit unit, uint64_t at, struct tl_position *out,
+                   struct tl_fail *fail)
+{
+    struct tl_cut cut;
+    uint64_t first, end;
+    int r = tl_cut_open(&cut, lake, trace, stream, fail);
+    if (r < 0)
+        return r;
+    r = tl_cut_resolve(&cut, unit, at, UINT64_MAX, &first, &end, fail);
+    if (r >= 0)
+        r = tl_cut_locate(&cut, first, out, fail);
+    tl_cut_close(&cut);
+    return r;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A scale: positions of a lane against time or raw byte offsets, as points with straight lines
+ * between them. It is fine where it was asked to be, coarse elsewhere: every timestamp of the
+ * chunks in question, or the first and last of chunks or shards where there are many of those.
+ */
+#ifndef TL_INGEST_SCALE_H
+#define TL_INGEST_SCALE_H
+
+#include "ingest/lakeint.h"
+
+enum tl_scale_kind { TL_SCALE_TIME, TL_SCALE_BYTE };
+
+struct tl_scale_point {
+    uint64_t position;
+    uint64_t value; /* as users see it; never falls */
+};
+
+struct tl_scale {
+    struct tl_scale_point *points;
+    size_t n, cap;
+    uint64_t end; /* behind the last position */
+};
+
+/* A scale that is fine at positions (`by_value`: at values) [from, to]. TL_NOMEM, TL_IO, TL_BAD. */
+TL_MUST_USE int tl_scale_open(struct tl_scale *out, const struct tl_cut *cut,
+                              enum tl_scale_kind kind, bool by_value, uint64_t from, uint64_t to,
+                              struct tl_fail *fail);
+void tl_scale_close(struct tl_scale *scale);
+
+/* The value at a position; false: there is no point at all. */
+bool tl_scale_value(const struct tl_scale *scale, uint64_t position, uint64_t *out);
+/* The first position whose value is at least `value`; the end if there is none. */
+uint64_t tl_scale_position(const struct tl_scale *scale, uint64_t value);
+
+/* A position in all units. */
+TL_MUST_USE int tl_cut_locate(const struct tl_cut *cut, uint64_t position, struct tl_position *out,
+                              struct tl_fail *fail);
+/* Resolve a range of any unit to positions. TL_USAGE: the stream has no times. */
+TL_MUST_USE int tl_cut_resolve(const struct tl_cut *cut, enum tl_range_unit unit, uint64_t from,
+                               uint64_t to, uint64_t *first, uint64_t *end, struct tl_fail *fail);
+
+#endif

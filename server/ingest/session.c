@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* Ingest sessions: a rig's capture into the spool, and the decode job woken behind it. */
+#include "ingest/lakeint.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct tl_ingest {
+    struct tl_lake *lake;
+    struct tl_trace *trace;
+    struct tl_capture *capture;
+    void (*on_durable)(void *context, uint64_t offset);
+    void *context;
+};
+
+/* From the spool's thread. */
+static void durable(void *context, uint64_t offset)
+{
+    struct tl_ingest *ingest = context;
+    struct tl_trace *trace = ingest->trace;
+    pthread_mutex_lock(&trace->lock);
+    trace->raw_bytes = offset;
+    pthread_mutex_unlock(&trace->lock);
+    if (ingest->on_durable)
+        ingest->on_durable(ingest->context, offset);
+    tl_lake_queue(ingest->lake, trace, 0);
+    tl_trace_changed(trace);
+}
+
+static bool id_valid(const char *id)
+{
+    const size_t n = strlen(id);
+    if (n == 0 || n >= 64 || id[0] == '.')
+        return false;
+    for (const char *p = id; *p; p++)
+        if (!isalnum((unsigned char)*p) && *p != '.' && *p != '_' && *p != '-')
+            return false;
+    return true;
+}
+
+/* "rig-20260131-235959", with a number behind it where that exists. */
+static void make_id(struct tl_lake *lake, const char *rig, char out[static 64])
+{
+    const time_t now = time(NULL);
+    struct tm t;
+    char date[20];
+    gmtime_r(&now, &t);
+    strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &t);
+    for (unsigned i = 1;; i++) {
+        if (i == 1)
+            snprintf(out, 64, "%.36s-%s", rig, date);
+        else
+            snprintf(out, 64, "%.36s-%s-%u", rig, date, i);
+        struct tl_trace *trace = tl_lake_find_trace(lake, out);
+        tl_trace_put(trace);
+        if (!trace)
+            return;
+    }
+}
+
+static int create(struct tl_lake *lake, const struct tl_ingest_request *request, const char *id,
+                  struct tl_trace **out, struct tl_fail *fail)
+{
+    const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
+    if (left < lake->options.min_free_bytes)
+        return tl_fail_set(fail, TL_NOSPACE,
+                           "only %llu MiB are free in the data folder; free some and push again",
+                           (unsigned long long)(left >> 20));
+    return tl_lake_add_trace(lake, id, request->rig && *request->rig ? request->rig : "rig",
+                             request->setup ? request->setup : "", out, fail);
+}
+
+static int find_or_create(struct tl_lake *lake, const struct tl_ingest_request *request,
+                          struct tl_trace **out, struct tl_fail *fail)
+{
+    const char *rig = request->rig && *request->rig ? request->rig : "rig";
+    const char *wanted = request->trace ? request->trace : "";
+    char id[64];
+    if (!id_valid(rig))
+        return tl_fail_set(fail, TL_BAD, "\"%.64s\" is no rig name: use [A-Za-z0-9._-]", rig);
+    if (!*wanted) {
+        make_id(lake, rig, id);
+        return create(lake, request, id, out, fail);
+    }
+    if (!id_valid(wanted))
+        return tl_fail_set(fail, TL_BAD, "\"%.64s\" is no trace id: use [A-Za-z0-9._-]", wanted);
+    *out = tl_lake_find_trace(lake, wanted);
+    if (!*out)
+        return create(lake, request, wanted, out, fail);
+    if (request->resume)
+        return TL_OK;
+    tl_trace_put(*out);
+    return tl_fail_set(fail, TL_EXISTS, "trace %s exists; resume it or choose another id", wanted);
+}
+
+/* Make the trace this session's, unless somebody else has it. */
+static int claim(struct tl_ingest *ingest, const char *setup, struct tl_fail *fail)
+{
+    struct tl_trace *trace = ingest->trace;
+    int r = TL_OK;
+    pthread_mutex_lock(&trace->lock);
+    if (trace->deleted)
+        r = tl_fail_set(fail, TL_NOTFOUND, "trace %s was deleted", trace->id);
+    else if (trace->session)
+        r = tl_fail_set(fail, TL_EXISTS, "trace %s is being pushed by another session", trace->id);
+    else if (setup && *setup && strcmp(setup, trace->setup) != 0)
+        r = tl_fail_set(fail, TL_EXISTS, "trace %s was begun with another setup", trace->id);
+    else
+        trace->session = ingest;
+    pthread_mutex_unlock(&trace->lock);
+    return r;
+}
+
+static void release(struct tl_ingest *ingest)
+{
+    struct tl_trace *trace = ingest->trace;
+    pthread_mutex_lock(&trace->lock);
+    if (trace->session == ingest)
+        trace->session = NULL;
+    pthread_mutex_unlock(&trace->lock);
+    tl_trace_put(trace);
+    free(ingest);
+}
+
+int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request,
+                   void (*on_durable)(void *context, uint64_t offset), void *context,
+                   struct tl_ingest **out, char trace_id[static 64], uint64_t *at,
+                   struct tl_fail *fail)
+{
+    struct tl_ingest *ingest = calloc(1, sizeof(*ingest));
+    if (!ingest)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    ingest->lake = lake;
+    ingest->on_durable = on_durable;
+    ingest->context = context;
+    int r = find_or_create(lake, request, &ingest->trace, fail);
+    if (r < 0) {
+        free(ingest);
+        return r;
+    }
+    r = claim(ingest, request->setup, fail);
+    if (r >= 0)
+        r = tl_capture_open(lake->spool, ingest->trace->id, durable, ingest, &ingest->capture,
+                            fail);
+    if (r < 0) {
+        release(ingest);
+        return r;
+    }
+    struct tl_trace *trace = ingest->trace;
+    *at = tl_capture_durable(ingest->capture);
+    pthread_mutex_lock(&trace->lock);
+    trace->raw_bytes = *at;
+    pthread_mutex_unlock(&trace->lock);
+    memcpy(trace_id, trace->id, 64);
+    *out = ingest;
+    tl_lake_queue(lake, trace, 0);
+    tl_trace_changed(trace);
+    return TL_OK;
+}
+
+static bool is_complete(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    const bool complete = trace->complete;
+    pthread_mutex_unlock(&trace->lock);
+    return complete;
+}
+
+int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
+                     struct tl_fail *fail)
+{
+    const uint64_t end = tl_capture_end(ingest->capture);
+    if (offset > end)
+        return tl_fail_at(fail, TL_BAD, offset, "bytes from %llu on are missing; push from there",
+                          (unsigned long long)end);
+    if (bytes.n <= end - offset)
+        return TL_OK;
+    if (is_complete(ingest->trace))
+        return tl_fail_at(fail, TL_DENIED, offset, "the capture was declared complete");
+    const size_t known = (size_t)(end - offset);
+    return tl_capture_append(ingest->capture, (struct tl_bytes){bytes.p + known, bytes.n - known},
+                             fail);
+}
+
+int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *at, struct tl_fail *fail)
+{
+    struct tl_trace *trace = ingest->trace;
+    int r = tl_capture_flush(ingest->capture, fail);
+    if (r < 0)
+        return r;
+    *at = tl_capture_durable(ingest->capture);
+    if (is_complete(trace))
+        return TL_OK;
+    pthread_mutex_lock(&trace->lock);
+    trace->raw_bytes = *at;
+    trace->complete = true;
+    if (trace->state == TL_TRACE_LIVE)
+        trace->state = TL_TRACE_DECODING;
+    pthread_mutex_unlock(&trace->lock);
+    r = tl_trace_save(trace, fail);
+    if (r < 0) {
+        pthread_mutex_lock(&trace->lock);
+        trace->complete = false;
+        if (trace->state == TL_TRACE_DECODING)
+            trace->state = TL_TRACE_LIVE;
+        pthread_mutex_unlock(&trace->lock);
+        return r;
+    }
+    tl_lake_queue(ingest->lake, trace, 0);
+    tl_trace_changed(trace);
+    return TL_OK;
+}
+
+void tl_ingest_close(struct tl_ingest *ingest)
+{
+    if (!ingest)
+        return;
+    struct tl_trace *trace = tl_trace_get(ingest->trace);
+    tl_capture_close(ingest->capture);
+    release(ingest);
+    tl_trace_changed(trace);
+    tl_trace_put(trace);
+}
+
+int tl_lake_offset(struct tl_lake *lake, const char *id, uint64_t *at, bool *complete)
+{
+    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return TL_NOTFOUND;
+    pthread_mutex_lock(&trace->lock);
+    *at = trace->raw_bytes;
+    *complete = trace->complete;
+    pthread_mutex_unlock(&trace->lock);
+    tl_trace_put(trace);
+    return TL_OK;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/* One trace: its references, its row, its decode job, and what the catalog functions do to it. */
+#include "ingest/lakeint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct tl_trace *tl_trace_get(struct tl_trace *trace)
+{
+    atomic_fetch_add(&trace->refs, 1);
+    return trace;
+}
+
+void tl_trace_put(struct tl_trace *trace)
+{
+    if (!trace || atomic_fetch_sub(&trace->refs, 1) != 1)
+        return;
+    tl_gen_put(trace->serving);
+    tl_gen_put(trace->making);
+    free(trace->setup);
+    free(trace->labels);
+    pthread_mutex_destroy(&trace->lock);
+    free(trace);
+}
+
+struct tl_gen *tl_trace_serving(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    struct tl_gen *gen = tl_gen_get(trace->serving);
+    pthread_mutex_unlock(&trace->lock);
+    return gen;
+}
+
+int tl_trace_save(struct tl_trace *trace, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&trace->lock);
+    char format[sizeof(trace->format)], message[sizeof(trace->message)];
+    char *setup = strdup(trace->setup);
+    snprintf(format, sizeof(format), "%s", trace->format);
+    snprintf(message, sizeof(message), "%s", trace->message);
+    trace->updated_ns = tl_wall_ns();
+    const struct tl_catalog_trace row = {
+        .id = trace->id,
+        .rig = trace->rig,
+        .format = format,
+        .setup = setup,
+        .message = message,
+        .state = trace->state,
+        .complete = trace->complete,
+        .created_ns = trace->created_ns,
+        .updated_ns = trace->updated_ns,
+        .raw_bytes = trace->raw_bytes,
+        .decoded_bytes = atomic_load(&trace->serving->decoded),
+        .generation = trace->serving->number,
+        .wanted = trace->wanted,
+    };
+    pthread_mutex_unlock(&trace->lock);
+    const int r = setup ? tl_catalog_update_trace(trace->lake->catalog, &row, fail)
+                        : tl_fail_set(fail, TL_NOMEM, "no memory");
+    free(setup);
+    return r;
+}
+
+void tl_trace_changed(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    trace->revision++;
+    trace->updated_ns = tl_wall_ns();
+    pthread_mutex_unlock(&trace->lock);
+    tl_lake_notify(trace->lake);
+}
+
+/* ---- the decode job ------------------------------------------------------------------------- */
+
+#define RETRY_NS INT64_C(1000000000)
+
+static void set_state(struct tl_trace *trace, enum tl_trace_state state, const char *message)
+{
+    pthread_mutex_lock(&trace->lock);
+    trace->state = (uint8_t)state;
+    snprintf(trace->message, sizeof(trace->message), "%s", message);
+    pthread_mutex_unlock(&trace->lock);
+}
+
+/* The new generation has caught up: from now on it serves. */
+static int swap(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&trace->lock);
+    struct tl_gen *old = trace->serving;
+    trace->serving = tl_gen_get(gen);
+    pthread_mutex_unlock(&trace->lock);
+    int r = tl_trace_save(trace, fail);
+    if (r >= 0)
+        r = tl_catalog_drop_shards(trace->lake->catalog, trace->id, old->number, UINT64_MAX, 0,
+                                   fail);
+    if (r < 0) {
+        pthread_mutex_lock(&trace->lock);
+        trace->serving = old;
+        pthread_mutex_unlock(&trace->lock);
+        tl_gen_put(gen);
+        return r;
+    }
+    atomic_store(&old->obsolete, true);
+    tl_gen_put(old);
+    return TL_OK;
+}
+
+/* All is decoded and sealed. */
+static int seal_trace(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail)
+{
+    set_state(trace, TL_TRACE_SEALED, "");
+    const int r = tl_trace_save(trace, fail);
+    if (r < 0) {
+        set_state(trace, TL_TRACE_DECODING, fail->text);
+        return r;
+    }
+    tl_gen_stop(gen);
+    pthread_mutex_lock(&trace->lock);
+    const bool done = trace->making == gen;
+    if (done)
+        trace->making = NULL;
+    else
+        trace->state = TL_TRACE_DECODING; /* it is to be decoded anew already */
+    pthread_mutex_unlock(&trace->lock);
+    if (done)
+        tl_gen_put(gen);
+    return TL_OK;
+}
+
+static bool is_making(struct tl_trace *trace, const struct tl_gen *gen)
+{
+    pthread_mutex_lock(&trace->lock);
+    const bool is = trace->making == gen;
+    pthread_mutex_unlock(&trace->lock);
+    return is;
+}
+
+/* The shards that are there were made of other items (another decoder version): make all anew. */
+static int64_t start_over(struct tl_trace *trace, struct tl_gen *gen)
+{
+    struct tl_fail fail = {0};
+    tl_gen_stop(gen);
+    if (tl_lake_redecode(trace->lake, trace->id, NULL, &fail) < 0)
+        set_state(trace, TL_TRACE_FAILED, fail.text);
+    return 0;
+}
+
+static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool last,
+                         struct tl_fail *fail)
+{
+    if (!is_making(trace, gen))
+        return 0;
+    if (r == TL_EOF && gen != trace->serving)
+        r = swap(trace, gen, fail) < 0 ? TL_IO : TL_EOF;
+    if (r == TL_EOF && last)
+        r = seal_trace(trace, gen, fail) < 0 ? TL_IO : TL_EOF;
+    if (r == TL_OK || r == TL_CANCELLED)
+        return 0;
+    if (r == TL_EOF)
+        return -1;
+    if (r == TL_NOSPACE || r == TL_IO) {
+        tl_gen_say(gen, "decoding waits: %s", fail->text);
+        return RETRY_NS;
+    }
+    if (r == TL_BAD && gen->broken == TL_BAD && gen->resumed)
+        return start_over(trace, gen);
+    set_state(trace, TL_TRACE_FAILED, fail->text);
+    return tl_trace_save(trace, fail) < 0 ? RETRY_NS : -1;
+}
+
+int64_t tl_lake_run_job(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    struct tl_gen *gen = trace->making && !trace->deleted ? tl_gen_get(trace->making) : NULL;
+    const uint64_t end = trace->raw_bytes;
+    const bool last = trace->complete;
+    const bool failed = trace->state == TL_TRACE_FAILED;
+    pthread_mutex_unlock(&trace->lock);
+    if (!gen || failed) {
+        tl_gen_put(gen);
+        return -1;
+    }
+    struct tl_fail fail = {0};
+    const int r = tl_gen_decode(gen, end, last, &fail);
+    const int64_t delay = after_job(trace, gen, r, last, &fail);
+    tl_gen_put(gen);
+    tl_trace_changed(trace);
+    return delay;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void fill_times(const struct tl_gen *gen, struct tl_stream_row *row, uint32_t anchors,
+                       uint64_t first, uint64_t last)
+{
+    row->has_time = anchors > 0;
+    row->time_unit_ns = gen->setup.clock_hz != 0;
+    row->time_first = anchors > 0 ? tl_gen_time(gen, first) : 0;
+    row->time_last = anchors > 0 ? tl_gen_time(gen, last) : 0;
+}
+
+static void fill_stream(const struct tl_gen *gen, struct tl_lane *lane, struct tl_stream_row *row)
+{
+    struct tl_build_totals totals = {0};
+    uint64_t first = 0, last = 0;
+    uint32_t anchors = 0;
+    pthread_mutex_lock(&lane->lock);
+    snprintf(row->name, sizeof(row->name), "%s", lane->name);
+    snprintf(row->protocol, sizeof(row->protocol), "%s", tl_protocol_name(lane->protocol));
+    row->sealed_insns = tl_lane_sealed_locked(lane);
+    row->shards = lane->n_rows;
+    row->lost_bytes = lane->lost_bytes;
+    for (size_t i = 0; i < lane->n_rows; i++) {
+        const struct tl_shard_row *s = &lane->rows[i];
+        row->events += s->events;
+        row->gaps += s->gaps;
+        row->stored_bytes += s->size;
+        if (s->anchors == 0)
+            continue;
+        if (anchors == 0)
+            first = s->anchor_first.time;
+        last = s->anchor_last.time;
+        anchors += s->anchors;
+    }
+    if (lane->build)
+        tl_build_totals(lane->build, &totals);
+    row->insns = larger(row->sealed_insns, totals.position);
+    pthread_mutex_unlock(&lane->lock);
+    row->events = larger(row->events, totals.events);
+    row->gaps = larger(row->gaps, totals.gaps);
+    if (totals.anchors > 0) {
+        first = totals.anchor_first.time;
+        last = larger(last, totals.anchor_last.time);
+        anchors += totals.anchors;
+    }
+    fill_times(gen, row, anchors, first, last);
+}
+
+static int fill_streams(struct tl_gen *gen, struct tl_trace_row *row)
+{
+    pthread_mutex_lock(&gen->lock);
+    const size_t n = gen->n_lanes;
+    if (row->message[0] == '\0')
+        snprintf(row->message, sizeof(row->message), "%s", gen->message);
+    pthread_mutex_unlock(&gen->lock);
+    row->decoded_bytes = atomic_load(&gen->decoded);
+    row->streams = calloc(n + 1, sizeof(*row->streams));
+    if (!row->streams)
+        return TL_NOMEM;
+    row->n_streams = n;
+    for (size_t i = 0; i < n; i++)
+        fill_stream(gen, tl_gen_lane_at(gen, i), &row->streams[i]);
+    return TL_OK;
+}
+
+static int fill_row(struct tl_trace *trace, struct tl_trace_row *row)
+{
+    *row = (struct tl_trace_row){.created_ns = trace->created_ns};
+    snprintf(row->id, sizeof(row->id), "%s", trace->id);
+    snprintf(row->rig, sizeof(row->rig), "%s", trace->rig);
+    pthread_mutex_lock(&trace->lock);
+    struct tl_gen *gen = tl_gen_get(trace->serving);
+    row->state = trace->state;
+    snprintf(row->format, sizeof(row->format), "%s", trace->format);
+    row->updated_ns = trace->updated_ns;
+    row->raw_bytes = trace->raw_bytes;
+    row->generation = gen->number;
+    row->revision = trace->revision;
+    snprintf(row->message, sizeof(row->message), "%s", trace->message);
+    row->labels = strdup(trace->labels ? trace->labels : "");
+    pthread_mutex_unlock(&trace->lock);
+    const int r = row->labels ? fill_streams(gen, row) : TL_NOMEM;
+    tl_gen_put(gen);
+    return r;
+}
+
+/* References to all traces, newest first. */
+static int all_traces(struct tl_lake *lake, struct tl_trace ***out, size_t *n)
+{
+    size_t cap = 0;
+    int r = TL_OK;
+    *out = NULL;
+    *n = 0;
+    pthread_mutex_lock(&lake->lock);
+    for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next) {
+        r = tl_grow(out, &cap, *n + 1, sizeof(struct tl_trace *));
+        if (r >= 0)
+            (*out)[(*n)++] = tl_trace_get(t);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return r;
+}
+
+int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out)
+{
+    struct tl_trace **traces;
+    size_t n;
+    *out = (struct tl_trace_list){.revision = atomic_load(&lake->revision)};
+    int r = all_traces(lake, &traces, &n);
+    out->rows = calloc(n + 1, sizeof(*out->rows));
+    if (!out->rows)
+        r = TL_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        if (r >= 0) {
+            r = fill_row(traces[i], &out->rows[i]);
+            out->n = i + 1;
+        }
+        tl_trace_put(traces[i]);
+    }
+    free(traces);
+    if (r < 0)
+        tl_trace_list_free(out);
+    return r;
+}
+
+int tl_lake_trace(struct tl_lake *lake, const char *id, struct tl_trace_list *out)
+{
+    *out = (struct tl_trace_list){.revision = atomic_load(&lake->revision)};
+    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return TL_NOTFOUND;
+    out->rows = calloc(1, sizeof(*out->rows));
+    int r = out->rows ? fill_row(trace, out->rows) : TL_NOMEM;
+    out->n = out->rows ? 1 : 0;
+    tl_trace_put(trace);
+    if (r < 0)
+        tl_trace_list_free(out);
+    return r;
+}
+
+void tl_trace_list_free(struct tl_trace_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        free(list->rows[i].labels);
+        free(list->rows[i].streams);
+    }
+    free(list->rows);
+    *list = (struct tl_trace_list){0};
+}
