@@ -2,6 +2,7 @@
 // Tests of the page in Chromium.
 //
 //   node tests/browser/run.mjs --mock                 the page over a mock server
+//   node tests/browser/run.mjs --lab                  a server of its own, with captures pushed to it
 //   node tests/browser/run.mjs --server URL [--tls URL] [--trace ID] [--live ID]
 //                                                     a real server with a pushed capture
 //
@@ -9,6 +10,7 @@
 // screenshots. Exit status 0 if all passed.
 import { parseArgs } from "node:util";
 import { launch, Suite } from "./harness.mjs";
+import { Lab } from "./lab.mjs";
 import { listen } from "./mock/server.mjs";
 import { pageChecks } from "./page.mjs";
 import { serverChecks } from "./server.mjs";
@@ -16,6 +18,7 @@ import { serverChecks } from "./server.mjs";
 const { values: args } = parseArgs({
   options: {
     mock: { type: "boolean", default: false },
+    lab: { type: "boolean", default: false },
     server: { type: "string" },
     tls: { type: "string" },
     trace: { type: "string" },
@@ -23,8 +26,8 @@ const { values: args } = parseArgs({
     only: { type: "string" },
   },
 });
-if (!args.mock && !args.server) {
-  console.error("run.mjs: say --mock or --server URL");
+if (!args.mock && !args.lab && !args.server) {
+  console.error("run.mjs: say --mock, --lab or --server URL");
   process.exit(2);
 }
 
@@ -41,6 +44,19 @@ try {
       await pageChecks(suite, mock);
     } finally {
       await mock.close();
+    }
+  }
+  if (args.lab) {
+    const lab = new Lab();
+    try {
+      await lab.start();
+      const where = { server: lab.url, tls: lab.tls };
+      await serverChecks(suite, { ...where, trace: await lab.finished(), live: await lab.live() });
+      const real = await lab.real("juno_r1_1");
+      if (real) await serverChecks(suite, { ...where, trace: real, title: real });
+      else suite.skip("server: a real capture", "no data");
+    } finally {
+      await lab.close();
     }
   }
   if (args.server) await serverChecks(suite, args);

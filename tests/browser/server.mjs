@@ -38,10 +38,11 @@ async function protocolOf(page) {
       .map((e) => e.nextHopProtocol)].filter((p) => p !== ""));
 }
 
-export async function serverChecks(suite, { server, tls, trace, live }) {
+/** `title`: what the names of checks and screenshots begin with. */
+export async function serverChecks(suite, { server, tls, trace, live, title = "server" }) {
   const base = server.replace(/\/$/, "");
 
-  await suite.check("server: the page and its tiles come over HTTP/1.1 on the plain port", {}, async (page) => {
+  await suite.check(`${title}: the page and its tiles come over HTTP/1.1 on the plain port`, {}, async (page) => {
     const t = await chosen(page, base, trace);
     await open(page, base, `#/trace/${t.id}`);
     const seen = new Set(await protocolOf(page));
@@ -49,19 +50,19 @@ export async function serverChecks(suite, { server, tls, trace, live }) {
   });
 
   if (tls) {
-    await suite.check("server: the page and its tiles come over HTTP/2 by TLS", {}, async (page) => {
+    await suite.check(`${title}: the page and its tiles come over HTTP/2 by TLS`, {}, async (page) => {
       const t = await chosen(page, base, trace);
       await open(page, tls.replace(/\/$/, ""), `#/trace/${t.id}`);
       const seen = new Set(await protocolOf(page));
       assert.deepEqual([...seen], ["h2"]);
       assert.ok(await page.locator(".head").count() > 0);
-      await shot(page, "server-h2");
+      await shot(page, `${title}-h2`);
     });
   } else {
-    suite.skip("server: HTTP/2 by TLS", "no --tls URL");
+    suite.skip(`${title}: HTTP/2 by TLS`, "no --tls URL");
   }
 
-  await suite.check("server: headers of the page", {}, async (page) => {
+  await suite.check(`${title}: headers of the page`, {}, async (page) => {
     const reply = await get(page, base, "");
     const headers = reply.headers();
     assert.match(headers["content-security-policy"] ?? "", /default-src 'none'.*script-src 'self'/);
@@ -71,16 +72,16 @@ export async function serverChecks(suite, { server, tls, trace, live }) {
     assert.equal(again.status(), 304);
   });
 
-  await suite.check("server: the list of traces", {}, async (page) => {
+  await suite.check(`${title}: the list of traces`, {}, async (page) => {
     const t = await chosen(page, base, trace);
     await page.goto(base);
     await page.waitForSelector("table.traces tbody tr");
     assert.ok((await page.textContent("table.traces")).includes(t.id));
     await accessible(page);
-    await shot(page, "server-list");
+    await shot(page, `${title}-list`);
   });
 
-  await suite.check("server: a lane for every stream, drawn", {}, async (page) => {
+  await suite.check(`${title}: a lane for every stream, drawn`, {}, async (page) => {
     const t = await chosen(page, base, trace);
     await open(page, base, `#/trace/${t.id}`);
     const names = await page.locator(".head .name").allTextContents();
@@ -89,10 +90,10 @@ export async function serverChecks(suite, { server, tls, trace, live }) {
     const total = Object.values(seen).reduce((a, b) => a + b, 0);
     assert.ok(1 - (seen[await cssColour(page, "ground")] ?? 0) / total > 0.02, "something is drawn");
     await accessible(page);
-    await shot(page, "server-trace");
+    await shot(page, `${title}-trace`);
   });
 
-  await suite.check("server: tiles are cached as they should be", {}, async (page) => {
+  await suite.check(`${title}: tiles are cached as they should be`, {}, async (page) => {
     const t = await chosen(page, base, trace);
     const path = `api/v1/traces/${t.id}/tiles/insn/0/0?lanes=0-15&gen=${t.generation}`;
     const reply = await get(page, base, path);
@@ -106,7 +107,7 @@ export async function serverChecks(suite, { server, tls, trace, live }) {
     assert.equal(missing.status(), 404);
   });
 
-  await suite.check("server: zoom to single instructions, they are those of the server", {}, async (page) => {
+  await suite.check(`${title}: zoom to single instructions, they are those of the server`, {}, async (page) => {
     const t = await chosen(page, base, trace);
     const stream = fullest(t);
     const at = Math.floor(stream.insns / 2);
@@ -127,17 +128,17 @@ export async function serverChecks(suite, { server, tls, trace, live }) {
     assert.ok(shown.includes(row.pc.replace(/^0x/, "")), `${shown} is not ${JSON.stringify(row)}`);
     assert.ok((await page.textContent(".details")).includes(row.pc));
     await accessible(page);
-    await shot(page, "server-instructions");
+    await shot(page, `${title}-instructions`);
   });
 
-  await suite.check("server: stacks, statistics, download, search", {}, async (page) => {
+  await suite.check(`${title}: stacks, statistics, download, search`, {}, async (page) => {
     const t = await chosen(page, base, trace);
     const stream = fullest(t);
     const to = Math.min(stream.insns, 20000);
     await open(page, base, `#/trace/${t.id}?lane=${stream.name}&from=0&to=${to}&select=0-${to}&panel=stats`);
     await page.waitForSelector("table.figures tbody tr");
     assert.match(await page.textContent(".tabpanel"), new RegExp(to.toLocaleString("en-US")));
-    await shot(page, "server-statistics");
+    await shot(page, `${title}-statistics`);
     const link = await page.locator(".links a").nth(2).getAttribute("href");
     const text = await (await get(page, base, link)).text();
     const counted = text.split("\n").filter((l) => /^[IN] /.test(l)).length;
@@ -147,10 +148,10 @@ export async function serverChecks(suite, { server, tls, trace, live }) {
     await page.press(".search input", "Enter");
     await page.waitForSelector("ol.hits li");
     assert.ok((await page.textContent("ol.hits")).includes(first));
-    await shot(page, "server-search");
+    await shot(page, `${title}-search`);
   });
 
-  await suite.check("server: budget of opening", {}, async (page) => {
+  await suite.check(`${title}: budget of opening`, {}, async (page) => {
     const t = await chosen(page, base, trace);
     const net = traffic(page);
     await open(page, base, `#/trace/${t.id}`);
@@ -160,12 +161,13 @@ export async function serverChecks(suite, { server, tls, trace, live }) {
     assert.ok(bytes <= 300 * 1024, `${bytes}`);
   });
 
+  if (title !== "server") return;
   const started = suite.browser && await probe(suite, base, live);
   if (!started) {
-    suite.skip("server: following a live push", live ? `${live} is not live` : "no trace is live");
+    suite.skip(`${title}: following a live push`, live ? `${live} is not live` : "no trace is live");
     return;
   }
-  await suite.check("server: following a live push", {}, async (page) => {
+  await suite.check(`${title}: following a live push`, {}, async (page) => {
     await open(page, base, `#/trace/${started}`);
     const count = () => page.locator(".head .count").allTextContents();
     const before = (await count()).join();
@@ -182,7 +184,7 @@ export async function serverChecks(suite, { server, tls, trace, live }) {
       return h;
     });
     const one = await signature();
-    await shot(page, "server-follow");
+    await shot(page, `${title}-follow`);
     await page.waitForTimeout(1500);
     assert.notEqual(await signature(), one, "the picture moves");
     assert.ok(await page.locator(".follow.on").count() === 1, "it still follows");

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// A server in a folder of its own with captures in it: a finished one, real ones where the data is
+// at hand, and one that is being pushed.
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import net from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { build, root } from "./harness.mjs";
+
+const DATA = process.env.TL_DATA ?? path.join(root, "../shared/data");
+const READY_MS = 60000;
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const probe = net.createServer();
+    probe.on("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+const sleep = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+
+/** Ends all that it started with close(). */
+export class Lab {
+  constructor() {
+    this.dir = fs.mkdtempSync(path.join(os.tmpdir(), "tracelake-browser-"));
+    this.children = [];
+  }
+
+  spawn(program, args) {
+    const log = path.join(this.dir, `${path.basename(program)}-${this.children.length}.log`);
+    const fd = fs.openSync(log, "w");
+    const child = spawn(path.join(build, program), args, { stdio: ["ignore", fd, fd] });
+    fs.closeSync(fd);
+    const ended = new Promise((resolve) => {
+      child.on("exit", (code, signal) => resolve(code ?? signal));
+      child.on("error", (error) => resolve(String(error)));
+    });
+    const one = { child, ended, log: () => fs.readFileSync(log, "utf8").slice(-3000) };
+    this.children.push(one);
+    return one;
+  }
+
+  /** Run to its end; throws if it fails. */
+  async run(program, args) {
+    const one = this.spawn(program, args);
+    const status = await one.ended;
+    if (status !== 0) throw new Error(`${program} ${args.join(" ")}: ${status}\n${one.log()}`);
+  }
+
+  async start() {
+    const [port, tls] = [await freePort(), await freePort()];
+    this.url = `http://127.0.0.1:${port}`;
+    this.tls = `https://127.0.0.1:${tls}`;
+    const server = this.spawn("tracelake", ["serve", "--data", path.join(this.dir, "data"),
+      "--listen", `127.0.0.1:${port}`, "--listen-tls", `127.0.0.1:${tls}`]);
+    let status;
+    void server.ended.then((s) => { status = s; });
+    for (const until = Date.now() + READY_MS; ;) {
+      if (status !== undefined) throw new Error(`the server ended: ${status}\n${server.log()}`);
+      const ready = await fetch(`${this.url}/readyz`).then((r) => r.ok, () => false);
+      if (ready) return;
+      if (Date.now() > until) throw new Error(`the server is not ready\n${server.log()}`);
+      await sleep(100);
+    }
+  }
+
+  rig(kind, trace, more) {
+    return ["--kind", kind, "--server", this.url, "--rig", `rig-${kind}`, "--trace", trace, "--quiet", ...more];
+  }
+
+  /** A simulated capture, finished; the name of the trace. */
+  async finished() {
+    await this.run("tracelake-rig", this.rig("etm", "finished", ["--rate", "2000000", "--bytes", "3000000", "--seed", "7"]));
+    await this.sealed("finished");
+    return "finished";
+  }
+
+  /** A capture that goes on until close(). */
+  async live() {
+    this.spawn("tracelake-rig", this.rig("etm", "live", ["--rate", "200000", "--seed", "8"]));
+    await this.until("live", (t) => t.streams.some((s) => Number(s.insns) > 0));
+    return "live";
+  }
+
+  /** A real capture of a board, where there is one; undefined else. */
+  async real(name) {
+    const folder = path.join(DATA, "coresight/snapshots", name);
+    if (!fs.existsSync(folder)) return undefined;
+    await this.run("tracelake", ["push", "--server", this.url, "--trace", name, "--snapshot", folder]);
+    await this.sealed(name);
+    return name;
+  }
+
+  sealed(id) {
+    return this.until(id, (t) => t.state === "sealed" || t.state === "failed");
+  }
+
+  async until(id, wanted) {
+    let last;
+    for (const end = Date.now() + READY_MS; Date.now() < end; await sleep(200)) {
+      last = await fetch(`${this.url}/api/v1/traces/${id}`).then((r) => (r.ok ? r.json() : undefined), () => undefined);
+      if (last && wanted(last)) return last;
+    }
+    throw new Error(`${id} did not get ready: ${JSON.stringify(last)}\n${this.children[0].log()}`);
+  }
+
+  async close() {
+    for (const { child } of this.children) child.kill("SIGTERM");
+    const gone = Promise.all(this.children.map((c) => c.ended));
+    await Promise.race([gone, sleep(10000)]);
+    for (const { child } of this.children) child.kill("SIGKILL");
+    fs.rmSync(this.dir, { recursive: true, force: true });
+  }
+}
