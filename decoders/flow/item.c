@@ -114,7 +114,8 @@ static int block_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
 static int software_text(struct tl_buf *out, const struct tl_item *item)
 {
     char channel[24] = "-";
-    if (item->name && !strcmp(item->name, "stm"))
+    const bool has_master = item->name && strcmp(item->name, "stm") == 0;
+    if (item->flags & TL_ITEM_HAS_PC && has_master)
         snprintf(channel, sizeof channel, "%" PRIx64 ".%" PRIx64, item->pc >> 32,
                  item->pc & UINT32_MAX);
     else if (item->flags & TL_ITEM_HAS_PC)

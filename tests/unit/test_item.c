@@ -105,6 +105,13 @@ static void prints_the_rest(void **state)
     expect(&(struct tl_item){.kind = TL_ITEM_SOFTWARE, .name = "uart", .n = 0}, "S uart - -\n");
     expect(&(struct tl_item){.kind = TL_ITEM_SOFTWARE, .name = "stm", .n = 10, .data = ten},
            "S stm - 00010203040506070809\n");
+    expect(&(struct tl_item){.kind = TL_ITEM_SOFTWARE,
+                             .name = "stm",
+                             .flags = TL_ITEM_HAS_PC,
+                             .pc = 0x4100000003,
+                             .n = 1,
+                             .data = ten},
+           "S stm 41.3 00\n");
     expect(&(struct tl_item){.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE}, "G no-image\n");
     expect(
         &(struct tl_item){
