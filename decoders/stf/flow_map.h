@@ -20,17 +20,21 @@ enum tl_isa tl_stf_unmap_isa(uint16_t isa, uint16_t iem);
 #define TL_STF_MODE_ISA_ONLY (UINT64_C(1) << 63)
 /* … : told again at a shard's begin. */
 #define TL_STF_MODE_STATE (UINT64_C(1) << 62)
+/* … : in force from the group's instruction on, not only behind it. */
+#define TL_STF_MODE_BEFORE (UINT64_C(1) << 61)
+#define TL_STF_MODE_FLAGS  (TL_STF_MODE_ISA_ONLY | TL_STF_MODE_STATE | TL_STF_MODE_BEFORE)
 unsigned tl_stf_map_level(uint64_t mode);
 /* A mode word for a trace that has only levels. */
 uint64_t tl_stf_unmap_level(unsigned level, enum tl_isa isa);
 
 /*
  * Exceptions: EVENT number in the 64-bit form, the nearest of STF's list. Fields: 0 preferred
- * return address; 1 the source's number, with TL_STF_X_NO_PC; 2… its name, 8 bytes in each.
+ * return address; 1 the source's number, with the flags; 2… its name, 8 bytes in each.
  */
 #define TL_STF_X_FIELDS 2
 #define TL_STF_X_NO_PC  (UINT64_C(1) << 32)
-#define TL_STF_X_NAME   64 /* bytes of a name that are kept */
+#define TL_STF_X_BEFORE (UINT64_C(1) << 33) /* happened before the group's instruction */
+#define TL_STF_X_NAME   64                  /* bytes of a name that are kept */
 uint64_t tl_stf_map_exception(enum tl_arch arch, unsigned level, unsigned number);
 
 enum tl_arch tl_stf_arch(enum tl_isa isa);

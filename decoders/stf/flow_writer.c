@@ -4,11 +4,10 @@
  *
  * A group is made of these parts, in the order that every writer's rules allow:
  *
- *     lead    INST_IEM, PROCESS_ID_EXT, COMMENT
+ *     lead    INST_IEM, PROCESS_ID_EXT, COMMENT, FORCE_PC
  *     target  INST_PC_TARGET
- *     pre     EVENT of what happened before the instruction, then FORCE_PC: that is how
- *             a reader tells them from
- *     post    EVENT (EVENT_PC_TARGET) of what happened at or behind the instruction
+ *     pre     EVENT of what happened before the instruction (a bit in a field says so)
+ *     post    EVENT (EVENT_PC_TARGET) of what happened at or behind the instruction, COMMENT
  *     close   INST_MICROOP…, INST_32 or INST_16
  *
  * Almost all instructions have only the last part: those are copied from their block. The last
@@ -34,7 +33,8 @@ struct held {
     bool is;
     bool taken;
     bool has_target; /* of a direct branch, or told by an exception's return address */
-    bool open;       /* post ends … with an EVENT_PC_TARGET at post_target to be filled */
+    bool open;       /* an EVENT_PC_TARGET at post_target is to be filled in */
+    bool event;      /* post has an EVENT */
     bool odd;        /* neither 2 nor 4 bytes: readers cannot compute the next address */
     uint8_t close_n;
     uint8_t close[TL_STF_CLOSE_MAX];
@@ -49,9 +49,10 @@ struct held {
 struct tl_stf_flow {
     struct tl_stf_flow_options options;
     struct tl_stf_flow_state state;
-    enum tl_isa read_isa; /* what a reader takes the instructions for */
-    bool header;          /* is written */
-    bool later;           /* not the stream's first shard */
+    struct tl_stf_flow_state told; /* mode and context as far as the records that are out say */
+    enum tl_isa read_isa;          /* what a reader takes the instructions for */
+    bool header;                   /* is written */
+    bool later;                    /* not the stream's first shard */
     struct tl_buf out;
     struct tl_buf scratch;
     struct held held;
@@ -74,6 +75,7 @@ int tl_stf_flow_new(struct tl_stf_flow **out, const struct tl_stf_flow_options *
         flow->state = *initial;
     else
         flow->state.isa = (uint8_t)options->isa;
+    flow->told = flow->state;
     *out = flow;
     return TL_OK;
 }
@@ -142,8 +144,8 @@ static void context_record(const struct tl_stf_flow_state *state, struct tl_stf_
 /* Begin the shard, now that the first address is known. */
 static int put_header(struct tl_stf_flow *flow, uint64_t pc)
 {
-    const struct tl_stf_flow_state *const s = &flow->state;
-    const enum tl_isa isa = (enum tl_isa)s->isa;
+    const struct tl_stf_flow_state *const s = &flow->told;
+    const enum tl_isa isa = (enum tl_isa)flow->state.isa;
     struct tl_stf_record context;
     context_record(s, &context);
     if (!s->has_context && !s->has_vmid)
@@ -173,7 +175,7 @@ static int put_header(struct tl_stf_flow *flow, uint64_t pc)
     if (!s->has_mode)
         return TL_OK;
     struct tl_buf first = {0};
-    int rc = put_mode(&first, s->mode, flow->later ? TL_STF_MODE_STATE : 0);
+    int rc = put_mode(&first, s->mode, TL_STF_MODE_BEFORE | (flow->later ? TL_STF_MODE_STATE : 0));
     if (rc == TL_OK)
         rc = tl_buf_add(&first, flow->front.pre.p, flow->front.pre.n);
     if (rc < 0) {
@@ -202,15 +204,12 @@ static int put_group(struct tl_stf_flow *flow, struct front *front, uint64_t pc,
     if (result < 0)
         return result;
     int rc = tl_buf_add(out, front->lead.p, front->lead.n);
-    if (rc == TL_OK && front->force && !front->pre.n)
+    if (rc == TL_OK && front->force)
         rc = put_address(out, TL_STF_FORCE_PC, pc);
     if (rc == TL_OK && target)
         rc = put_address(out, TL_STF_INST_PC_TARGET, *target);
-    if (rc == TL_OK && front->pre.n) {
+    if (rc == TL_OK)
         rc = tl_buf_add(out, front->pre.p, front->pre.n);
-        if (rc == TL_OK)
-            rc = put_address(out, TL_STF_FORCE_PC, pc);
-    }
     if (rc == TL_OK)
         rc = tl_buf_add(out, post.p, post.n);
     if (rc == TL_OK)
@@ -284,6 +283,15 @@ static int release(struct tl_stf_flow *flow, const uint64_t *next)
     flow->track = event ? *next : write ? target : held->next;
     if (next && flow->track != *next)
         flow->front.force = flow->front.any = true;
+    if (held->post.n && !write && !held->event) {
+        /* Comments that wait here stand behind the instruction only if something of it is in
+         * front of them. */
+        const int result = tl_buf_add(&flow->front.lead, held->post.p, held->post.n);
+        if (result < 0)
+            return result;
+        flow->front.any = true;
+        tl_buf_reset(&held->post);
+    }
     if (!held->front.any && held->post.n == 0)
         return put_closing(flow, write, target);
     const struct tl_bytes post = {held->post.p, held->post.n};
@@ -354,7 +362,7 @@ static void hold(struct tl_stf_flow *flow, const struct tl_block *block, bool wh
     flow->state.has_pc = false;
     held->is = true;
     held->taken = taken;
-    held->open = false;
+    held->open = held->event = false;
     held->odd = size != 2 && size != 4;
     held->has_target = taken && whole && block->last_kind == TL_INSN_BRANCH;
     held->target = block->target;
@@ -363,6 +371,7 @@ static void hold(struct tl_stf_flow *flow, const struct tl_block *block, bool wh
     held->close_n = (uint8_t)n;
     memcpy(held->close, stf, n);
     if (flow->front.any) {
+        flow->told = flow->state;
         const struct front empty = held->front;
         held->front = flow->front;
         flow->front = empty;
@@ -396,7 +405,7 @@ static int change_isa(struct tl_stf_flow *flow, enum tl_isa isa)
     const uint64_t mode = flow->state.has_mode ? (flow->state.mode & ~UINT64_C(255)) | (uint64_t)isa
                                                : tl_mode(tl_stf_arch(isa), 15, TL_SEC_NONE, isa);
     front->any = true;
-    return put_mode(&front->pre, mode, TL_STF_MODE_ISA_ONLY);
+    return put_mode(&front->pre, mode, TL_STF_MODE_ISA_ONLY | TL_STF_MODE_BEFORE);
 }
 
 /* The header if it is not there yet, and the records that an instruction at `pc` needs. */
@@ -423,6 +432,7 @@ static int put_fronted(struct tl_stf_flow *flow, uint64_t pc, const uint8_t *stf
         stf += 9;
         n -= 9;
     }
+    flow->told = flow->state;
     return put_group(flow, &flow->front, pc, write ? &target : NULL, (struct tl_bytes){0},
                      (struct tl_bytes){stf, n});
 }
@@ -496,6 +506,16 @@ static int add_block(struct tl_stf_flow *flow, const struct tl_item *item, uint6
 
 /* ---- other items --------------------------------------------------------------------------- */
 
+/* A line behind the held instruction where a reader can tell that, else before the next one. */
+static int put_line(struct tl_stf_flow *flow, struct tl_bytes text)
+{
+    struct held *const held = &flow->held;
+    if (held->is && !flow->front.lead.n && (held->taken || held->event))
+        return put_comment(&held->post, text);
+    flow->front.any = true;
+    return put_comment(&flow->front.lead, text);
+}
+
 /* What STF has no record for: its line of flow text, if wanted. */
 static int add_comment(struct tl_stf_flow *flow, const struct tl_item *item)
 {
@@ -508,36 +528,27 @@ static int add_comment(struct tl_stf_flow *flow, const struct tl_item *item)
     size_t n = flow->scratch.n;
     while (n && flow->scratch.p[n - 1] == '\n')
         n--;
-    flow->front.any = true;
-    return put_comment(&flow->front.lead, (struct tl_bytes){flow->scratch.p, n});
-}
-
-/* Tracing was interrupted: where the held instruction led is not known. */
-static int interrupt(struct tl_stf_flow *flow)
-{
-    const int result = release(flow, NULL);
-    flow->front.force = flow->front.any = true;
-    return result;
-}
-
-/* Events lie behind the held instruction, or in front of the next one. */
-static struct tl_buf *events(struct tl_stf_flow *flow)
-{
-    if (flow->held.is)
-        return &flow->held.post;
-    flow->front.any = true;
-    return &flow->front.pre;
+    return put_line(flow, (struct tl_bytes){flow->scratch.p, n});
 }
 
 static int add_mode(struct tl_stf_flow *flow, uint64_t mode)
 {
     flow->state.mode = mode;
     flow->state.has_mode = true;
-    if (!flow->header)
+    if (!flow->header && !flow->later) {
+        flow->told = flow->state;
         return TL_OK; /* put_header() writes it */
+    }
     if (tl_mode_isa(mode) != TL_ISA_NONE)
         flow->read_isa = tl_mode_isa(mode);
-    return put_mode(events(flow), mode, 0);
+    /* Behind the held instruction, unless something came between. */
+    if (flow->held.is && !flow->front.any) {
+        flow->held.event = true;
+        flow->told = flow->state;
+        return put_mode(&flow->held.post, mode, 0);
+    }
+    flow->front.any = true;
+    return put_mode(&flow->front.pre, mode, TL_STF_MODE_BEFORE);
 }
 
 static int add_context(struct tl_stf_flow *flow, const struct tl_item *item)
@@ -547,8 +558,10 @@ static int add_context(struct tl_stf_flow *flow, const struct tl_item *item)
     s->has_vmid = item->flags & TL_ITEM_HAS_VALUE;
     s->context = s->has_context ? item->pc : 0;
     s->vmid = s->has_vmid ? item->value : 0;
-    if (!flow->header)
+    if (!flow->header && !flow->later) {
+        flow->told = *s;
         return TL_OK;
+    }
     struct tl_stf_record record;
     context_record(s, &record);
     const struct tl_stf_layout layout = {0};
@@ -567,7 +580,8 @@ static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
         held->target = item->pc;
     }
     uint64_t fields[TL_STF_X_FIELDS + TL_STF_X_NAME / 8] = {
-        known ? item->pc : 0, item->sub | (known ? 0 : TL_STF_X_NO_PC)};
+        known ? item->pc : 0,
+        item->sub | (known ? 0 : TL_STF_X_NO_PC) | (held->is ? 0 : TL_STF_X_BEFORE)};
     size_t n = item->text ? strlen(item->text) : 0;
     if (n > TL_STF_X_NAME)
         n = TL_STF_X_NAME;
@@ -579,10 +593,15 @@ static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
         fields[TL_STF_X_FIELDS + i] = tl_le64(name + 8 * i);
     const uint64_t number = tl_stf_map_exception(tl_stf_arch((enum tl_isa)flow->state.isa),
                                                  tl_stf_map_level(flow->state.mode), item->sub);
-    const int result = put_event(events(flow), number, fields, TL_STF_X_FIELDS + words);
-    if (result < 0 || !held->is)
+    struct tl_buf *const out = held->is ? &held->post : &flow->front.pre;
+    const int result = put_event(out, number, fields, TL_STF_X_FIELDS + words);
+    if (result < 0)
         return result;
-    held->open = true;
+    if (!held->is) {
+        flow->front.any = true;
+        return TL_OK;
+    }
+    held->open = held->event = true;
     held->post_target = held->post.n;
     return put_address(&held->post, TL_STF_EVENT_PC_TARGET, 0);
 }
@@ -596,9 +615,7 @@ static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
     const bool branch = item->kind == TL_ITEM_BRANCH;
     const bool from = !branch || (item->flags & TL_ITEM_HAS_PC);
     const uint64_t pc = from ? item->pc : item->value;
-    int result = release(flow, from ? &pc : NULL);
-    if (result == TL_OK && !flow->header)
-        result = put_header(flow, pc);
+    int result = flow->header ? TL_OK : put_header(flow, pc);
     if (result < 0)
         return result;
     if (branch && flow->options.comments && (item->flags & (TL_ITEM_CALL | TL_ITEM_RETURN))) {
@@ -622,15 +639,31 @@ static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
         result = put_address(out, TL_STF_INST_PC_TARGET, item->value);
     front->force = front->any = true;
     front->target |= branch;
+    flow->told = flow->state;
     flow->points++;
     flow->state.pc = branch ? item->value : pc;
     flow->state.has_pc = branch;
     return result;
 }
 
+/* The held instruction comes out in front of an item that it has nothing to do with. */
+static int release_before(struct tl_stf_flow *flow, const struct tl_item *item)
+{
+    switch (item->kind) {
+    case TL_ITEM_UNKNOWN:
+        return release(flow, &item->pc);
+    case TL_ITEM_BRANCH:
+        return release(flow, item->flags & TL_ITEM_HAS_PC ? &item->pc : NULL);
+    case TL_ITEM_GAP:
+    case TL_ITEM_TRACE_ON: /* where it led is not known */
+        return release(flow, NULL);
+    default:
+        return TL_OK;
+    }
+}
+
 static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
 {
-    int result;
     switch (item->kind) {
     case TL_ITEM_UNKNOWN:
     case TL_ITEM_BRANCH:
@@ -643,10 +676,10 @@ static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
         return add_context(flow, item);
     case TL_ITEM_GAP:
     case TL_ITEM_TRACE_ON:
-        result = interrupt(flow);
-        return result < 0 ? result : add_comment(flow, item);
+        flow->front.force = flow->front.any = true;
+        return add_comment(flow, item);
     case TL_ITEM_ERET:
-        return TL_OK; /* the instruction itself says so */
+        return put_line(flow, (struct tl_bytes){(const uint8_t *)"R", 1});
     default:
         return add_comment(flow, item);
     }
@@ -657,8 +690,16 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
 {
     for (; at->item < n; at->item++, at->insn = 0) {
         const struct tl_item *const item = &items[at->item];
-        const int result = item->kind == TL_ITEM_BLOCK ? add_block(flow, item, stop, &at->insn)
-                                                       : add_item(flow, item);
+        int result;
+        if (item->kind == TL_ITEM_BLOCK) {
+            result = add_block(flow, item, stop, &at->insn);
+        } else {
+            result = release_before(flow, item);
+            if (result == TL_OK && flow->header && flow->markers >= stop)
+                return TL_AGAIN;
+            if (result == TL_OK)
+                result = add_item(flow, item);
+        }
         if (result < 0)
             return result;
     }

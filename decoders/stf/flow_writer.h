@@ -39,7 +39,7 @@ struct tl_stf_flow_options {
 
 /* Where the stream stands: enough to begin a shard, or to note in an index. */
 struct tl_stf_flow_state {
-    uint64_t pc;      /* of the next instruction */
+    uint64_t pc;      /* of the next instruction, where it is known already */
     uint64_t mode;    /* tl_mode word */
     uint64_t context; /* context id */
     uint64_t vmid;

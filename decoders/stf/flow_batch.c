@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include "stf/flow_batch.h"
+
+#include "stf/close.h"
+
+static const struct tl_isa_options newest = {
+    .arch_major = 9, .arch_minor = 5, .profile = 'A', .wfx_branch = false};
+
+void tl_stf_batch_fini(struct tl_stf_batch *batch)
+{
+    tl_buf_fini(&batch->arena);
+    tl_buf_fini(&batch->code);
+    tl_buf_fini(&batch->stf);
+}
+
+static bool has_text(uint8_t kind)
+{
+    return kind == TL_ITEM_EXCEPTION || kind == TL_ITEM_NOTE;
+}
+
+/* Offsets become pointers, now that the arena does not move any more. */
+static void resolve(struct tl_stf_batch *batch)
+{
+    for (size_t i = 0; i < batch->n; i++) {
+        struct tl_item *const item = &batch->items[i];
+        const uint8_t *const at = batch->arena.p + (uintptr_t)item->data;
+        if (item->kind == TL_ITEM_BLOCK) {
+            struct tl_block *const block = &batch->blocks[i];
+            block->code = at;
+            block->stf = at + block->size;
+            item->block = block;
+        } else if (has_text(item->kind) || item->kind == TL_ITEM_SOFTWARE) {
+            item->data = at;
+        }
+    }
+}
+
+static int deliver(struct tl_stf_batch *batch)
+{
+    if (batch->n == 0)
+        return TL_OK;
+    resolve(batch);
+    const size_t n = batch->n;
+    batch->n = 0;
+    const int result = batch->sink(batch->context, batch->items, n);
+    tl_buf_reset(&batch->arena);
+    return result < 0 ? result : TL_OK;
+}
+
+/* Copy into the arena; the offset as a pointer. */
+static int keep(struct tl_stf_batch *batch, const void *p, size_t n, const uint8_t **out)
+{
+    *out = (const uint8_t *)(uintptr_t)batch->arena.n;
+    return tl_buf_add(&batch->arena, p, n);
+}
+
+static int add(struct tl_stf_batch *batch, const struct tl_item *item)
+{
+    batch->items[batch->n++] = *item;
+    return batch->n == TL_STF_BATCH_ITEMS ? deliver(batch) : TL_OK;
+}
+
+int tl_stf_batch_add(struct tl_stf_batch *batch, const struct tl_item *item)
+{
+    int result = tl_stf_batch_end_run(batch, false);
+    if (result < 0)
+        return result;
+    struct tl_item copy = *item;
+    if (has_text(item->kind))
+        result = keep(batch, item->text ? item->text : "-", item->text ? strlen(item->text) + 1 : 2,
+                      &copy.data);
+    else if (item->kind == TL_ITEM_SOFTWARE)
+        result = keep(batch, item->data, item->n, &copy.data);
+    return result < 0 ? result : add(batch, &copy);
+}
+
+int tl_stf_batch_end_run(struct tl_stf_batch *batch, bool taken)
+{
+    if (batch->insns == 0)
+        return TL_OK;
+    const struct tl_insn *const last = &batch->last;
+    struct tl_item item = {.kind = TL_ITEM_BLOCK,
+                           .flags = taken ? TL_ITEM_TAKEN : 0,
+                           .n = batch->insns,
+                           .pc = batch->pc,
+                           .offset = batch->offset};
+    batch->blocks[batch->n] = (struct tl_block){
+        .pc = batch->pc,
+        .target = last->target,
+        .n = batch->insns,
+        .size = (uint32_t)batch->code.n,
+        .isa = batch->isa,
+        .end = last->kind == TL_INSN_PLAIN ? TL_BLOCK_FULL : TL_BLOCK_WAYPOINT,
+        .last_kind = last->kind,
+        .last_size = last->size,
+        .conditional = last->conditional,
+        .link = last->link,
+        .is_return = last->is_return,
+        .target_isa = last->next_isa,
+        .function = TL_NO_FUNCTION,
+        .stf_size = (uint32_t)batch->stf.n,
+        .last_stf = batch->last_stf,
+    };
+    int result = keep(batch, batch->code.p, batch->code.n, &item.data);
+    if (result == TL_OK)
+        result = tl_buf_add(&batch->arena, batch->stf.p, batch->stf.n);
+    tl_buf_reset(&batch->code);
+    tl_buf_reset(&batch->stf);
+    batch->insns = 0;
+    return result < 0 ? result : add(batch, &item);
+}
+
+int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc, const uint8_t *code,
+                      uint32_t size, bool taken, uint64_t offset)
+{
+    int result = TL_OK;
+    if (batch->insns && (batch->isa != isa || batch->pc + batch->code.n != pc))
+        result = tl_stf_batch_end_run(batch, false);
+    if (result < 0)
+        return result;
+    struct tl_insn insn;
+    const int got = tl_insn_decode(isa, &newest, pc, (struct tl_bytes){code, size}, &insn);
+    if (got == TL_NOMEM || got == TL_AGAIN || got == TL_UNSUPPORTED || insn.size != size) {
+        /* An instruction set that we cannot tell apart: its address is all there is to say. */
+        const struct tl_item item = {
+            .kind = TL_ITEM_UNKNOWN, .flags = TL_ITEM_HAS_PC, .pc = pc, .offset = offset};
+        return tl_stf_batch_add(batch, &item);
+    }
+    if (batch->insns == 0) {
+        batch->pc = pc;
+        batch->isa = (uint8_t)isa;
+        batch->offset = offset;
+    }
+    uint8_t close[TL_STF_CLOSE_MAX];
+    const uint32_t n = tl_stf_close_insn(close, pc, code, size, insn.encoding);
+    if (tl_buf_add(&batch->code, code, size) < 0 || tl_buf_add(&batch->stf, close, n) < 0)
+        return TL_NOMEM;
+    batch->last = insn;
+    batch->last_stf = n;
+    batch->insns++;
+    if (taken || insn.kind != TL_INSN_PLAIN || batch->insns == TL_STF_RUN_MAX)
+        return tl_stf_batch_end_run(batch, taken);
+    return TL_OK;
+}
+
+int tl_stf_batch_flush(struct tl_stf_batch *batch)
+{
+    const int result = tl_stf_batch_end_run(batch, false);
+    return result < 0 ? result : deliver(batch);
+}

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * STF records to flow items.
+ *
+ * What stands in a group behind an INST_PC_TARGET or an EVENT happened at or behind the group's
+ * instruction, except where a FORCE_PC follows, or a bit of ours says so: then it happened before.
+ * Such items wait in `waiting`. Addresses that no instruction closes (FORCE_PC, INST_PC_TARGET,
+ * FORCE_PC …) are branches without an encoding; only our own traces are read that way.
+ */
+#include "stf/flow_reader.h"
+
+#include "stf/flow_batch.h"
+#include "stf/flow_comment.h"
+#include "stf/flow_map.h"
+
+#include <stdlib.h>
+
+#define WAITING_MAX 64
+
+struct waiting {
+    struct tl_item item;
+    size_t text;          /* of its text or payload in `texts` */
+    uint8_t branch_flags; /* kind is TL_ITEM_KINDS: flags of the next branch */
+    bool before;          /* the group's instruction, wherever it stands */
+};
+
+/* The current group. */
+struct group {
+    bool forced;     /* a FORCE_PC was seen */
+    bool has_target; /* an INST_PC_TARGET was seen */
+    bool event;      /* an EVENT was seen */
+    bool jumped;     /* an EVENT_PC_TARGET was seen */
+    uint64_t pc;     /* forced */
+    uint64_t target;
+    uint64_t next; /* EVENT_PC_TARGET */
+    uint64_t offset;
+    uint8_t code[16]; /* of micro-operations */
+    uint32_t n_code;
+};
+
+struct tl_stf_flow_reader {
+    struct tl_stf_batch batch;
+    struct tl_stf_header header;
+    bool in_trace; /* a header was read whole before */
+    bool ours;
+    bool first; /* no instruction since the header */
+    enum tl_isa isa;
+    uint64_t pc; /* of the next instruction */
+    uint64_t mode;
+    bool has_mode;
+    struct tl_item context; /* kind 0: none */
+    struct group group;
+    struct waiting waiting[WAITING_MAX];
+    size_t n_waiting;
+    struct tl_buf texts;
+    struct tl_buf scratch;
+    uint8_t branch_flags;
+    uint64_t skip, limit;
+    bool ranged; /* the first instruction of a range is still to come */
+};
+
+int tl_stf_flow_reader_new(struct tl_stf_flow_reader **out, tl_item_sink *sink, void *context)
+{
+    struct tl_stf_flow_reader *const r = calloc(1, sizeof *r);
+    if (!r)
+        return TL_NOMEM;
+    r->batch.sink = sink;
+    r->batch.context = context;
+    r->limit = UINT64_MAX;
+    *out = r;
+    return TL_OK;
+}
+
+void tl_stf_flow_reader_free(struct tl_stf_flow_reader *reader)
+{
+    if (!reader)
+        return;
+    tl_stf_batch_fini(&reader->batch);
+    tl_buf_fini(&reader->texts);
+    tl_buf_fini(&reader->scratch);
+    free(reader);
+}
+
+void tl_stf_flow_reader_range(struct tl_stf_flow_reader *reader, uint64_t skip, uint64_t limit)
+{
+    reader->skip = skip;
+    reader->limit = limit;
+    reader->ranged = skip > 0;
+}
+
+/* ---- delivering ------------------------------------------------------------------------------ */
+
+/* An item happens now. What is in force is remembered even while instructions are skipped. */
+static int happen(struct tl_stf_flow_reader *r, const struct tl_item *item)
+{
+    if (item->kind == TL_ITEM_MODE) {
+        r->mode = item->value;
+        r->has_mode = true;
+    } else if (item->kind == TL_ITEM_CONTEXT) {
+        r->context = *item;
+    }
+    return r->ranged ? TL_OK : tl_stf_batch_add(&r->batch, item);
+}
+
+/* The range begins: what is in force comes first. */
+static int begin_range(struct tl_stf_flow_reader *r, uint64_t offset)
+{
+    r->ranged = false;
+    int result = TL_OK;
+    if (r->has_mode) {
+        const struct tl_item mode = {
+            .kind = TL_ITEM_MODE, .flags = TL_ITEM_HAS_VALUE, .value = r->mode, .offset = offset};
+        result = tl_stf_batch_add(&r->batch, &mode);
+    }
+    if (result == TL_OK && r->context.kind == TL_ITEM_CONTEXT)
+        result = tl_stf_batch_add(&r->batch, &r->context);
+    return result;
+}
+
+/* A branch or an instruction without encoding, if the group so far holds one. */
+static int deliver_point(struct tl_stf_flow_reader *r)
+{
+    struct group *const g = &r->group;
+    if (!r->ours || (!g->has_target && !g->forced))
+        return TL_OK;
+    struct tl_item item = {.kind = g->has_target ? TL_ITEM_BRANCH : TL_ITEM_UNKNOWN,
+                           .flags = g->forced ? TL_ITEM_HAS_PC : 0,
+                           .pc = g->forced ? g->pc : 0,
+                           .value = g->has_target ? g->target : 0,
+                           .offset = g->offset};
+    if (g->has_target) {
+        item.flags |= TL_ITEM_HAS_VALUE | r->branch_flags;
+        r->branch_flags = 0;
+    }
+    g->forced = g->has_target = false;
+    return happen(r, &item);
+}
+
+static int deliver_one(struct tl_stf_flow_reader *r, struct waiting *w)
+{
+    if (w->item.kind == TL_ITEM_KINDS) {
+        r->branch_flags = w->branch_flags;
+        return TL_OK;
+    }
+    if (w->item.kind == TL_ITEM_EXCEPTION || w->item.kind == TL_ITEM_NOTE ||
+        w->item.kind == TL_ITEM_SOFTWARE)
+        w->item.data = r->texts.p + w->text;
+    return happen(r, &w->item);
+}
+
+static int deliver_waiting(struct tl_stf_flow_reader *r)
+{
+    int result = TL_OK;
+    for (size_t i = 0; i < r->n_waiting && result == TL_OK; i++)
+        result = deliver_one(r, &r->waiting[i]);
+    r->n_waiting = 0;
+    tl_buf_reset(&r->texts);
+    return result;
+}
+
+/* Those that happened before the instruction; the others keep waiting. */
+static int deliver_before(struct tl_stf_flow_reader *r)
+{
+    int result = TL_OK;
+    size_t kept = 0;
+    for (size_t i = 0; i < r->n_waiting && result == TL_OK; i++) {
+        if (r->waiting[i].before)
+            result = deliver_one(r, &r->waiting[i]);
+        else
+            r->waiting[kept++] = r->waiting[i];
+    }
+    r->n_waiting = kept;
+    return result;
+}
+
+/*
+ * An item that happened before the group's instruction, or behind it if something of the
+ * instruction was seen already. `n` bytes of text or payload go with it.
+ */
+static int add_item(struct tl_stf_flow_reader *r, const struct tl_item *item, const void *text,
+                    size_t n, uint8_t branch_flags)
+{
+    if (r->n_waiting == WAITING_MAX) {
+        const int result = deliver_waiting(r);
+        if (result < 0)
+            return result;
+    }
+    struct waiting *const w = &r->waiting[r->n_waiting++];
+    w->item = *item;
+    w->text = r->texts.n;
+    w->branch_flags = branch_flags;
+    w->before = false;
+    return tl_buf_add(&r->texts, text, n);
+}
+
+/* Deliver what waits, unless it belongs behind the instruction to come. */
+static int settle(struct tl_stf_flow_reader *r)
+{
+    const struct group *const g = &r->group;
+    return g->has_target || g->event || g->forced ? TL_OK : deliver_waiting(r);
+}
+
+/* ---- events -------------------------------------------------------------------------------------
+ */
+
+static int add_mode(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+{
+    const struct tl_bytes fields = record->event.fields;
+    const unsigned level =
+        fields.n >= 8 && tl_stf_word(fields, 0) < 4 ? (unsigned)tl_stf_word(fields, 0) : 15;
+    uint64_t mode = tl_stf_unmap_level(level, r->isa);
+    bool before = false;
+    if (r->ours && fields.n >= 16) {
+        const uint64_t word = tl_stf_word(fields, 1);
+        mode = word & ~TL_STF_MODE_FLAGS;
+        before = word & TL_STF_MODE_BEFORE;
+        if (tl_mode_isa(mode) != TL_ISA_NONE && tl_mode_isa(mode) < TL_ISA_COUNT)
+            r->isa = tl_mode_isa(mode);
+        if (word & TL_STF_MODE_ISA_ONLY)
+            return TL_OK;
+        if ((word & TL_STF_MODE_STATE) && r->has_mode && r->mode == mode)
+            return TL_OK; /* the shard before left it in force */
+    }
+    const struct tl_item item = {
+        .kind = TL_ITEM_MODE, .flags = TL_ITEM_HAS_VALUE, .value = mode, .offset = record->offset};
+    const int result = add_item(r, &item, NULL, 0, 0);
+    r->waiting[r->n_waiting - 1].before = before;
+    return result;
+}
+
+/* Ours: return address, number, name. */
+static int add_our_exception(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+{
+    const struct tl_bytes fields = record->event.fields;
+    const uint64_t number = tl_stf_word(fields, 1);
+    struct tl_item item = {
+        .kind = TL_ITEM_EXCEPTION, .sub = (uint16_t)number, .offset = record->offset};
+    if (!(number & TL_STF_X_NO_PC)) {
+        item.flags = TL_ITEM_HAS_PC;
+        item.pc = tl_stf_word(fields, 0);
+    }
+    char name[TL_STF_X_NAME + 1] = {0};
+    size_t n = fields.n - 8 * TL_STF_X_FIELDS;
+    if (n > TL_STF_X_NAME)
+        n = TL_STF_X_NAME;
+    if (n)
+        memcpy(name, fields.p + 8 * TL_STF_X_FIELDS, n);
+    for (size_t i = 0; i < n && name[i]; i++) {
+        if (name[i] <= ' ' || name[i] > '~')
+            name[i] = '_';
+    }
+    const int result = add_item(r, &item, name, strlen(name) + 1, 0);
+    r->waiting[r->n_waiting - 1].before = number & TL_STF_X_BEFORE;
+    return result;
+}
+
+/* Others': the number is RISC-V's cause, the address that of the instruction. */
+static int add_exception(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+{
+    if (r->ours && record->event.fields.n >= 8 * TL_STF_X_FIELDS)
+        return add_our_exception(r, record);
+    const uint64_t number = record->event.number;
+    const char *const known = tl_stf_event_name(number);
+    char name[32] = "event";
+    for (size_t i = 0; known && i < sizeof name - 1; i++) {
+        name[i] = known[i] >= 'A' && known[i] <= 'Z' ? (char)(known[i] + 32) : known[i];
+        if (name[i] == '_')
+            name[i] = '-';
+        if (!name[i])
+            break;
+    }
+    name[sizeof name - 1] = 0;
+    const struct tl_item item = {
+        .kind = TL_ITEM_EXCEPTION,
+        .flags = TL_ITEM_HAS_PC,
+        .sub = (uint16_t)((number & 0x7fff) | (number & TL_STF_EVENT_INTERRUPT ? 0x8000 : 0)),
+        .pc = r->group.forced ? r->group.pc : r->pc,
+        .offset = record->offset};
+    return add_item(r, &item, name, strlen(name) + 1, 0);
+}
+
+static int add_event(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+{
+    int result = settle(r);
+    if (result < 0)
+        return result;
+    result = record->event.number == TL_STF_EVENT_MODE_CHANGE ? add_mode(r, record)
+                                                              : add_exception(r, record);
+    r->group.event = true;
+    return result;
+}
+
+static int add_context(struct tl_stf_flow_reader *r, uint32_t tgid, uint32_t tid, uint32_t asid,
+                       uint64_t offset)
+{
+    struct tl_item item = {.kind = TL_ITEM_CONTEXT, .offset = offset};
+    if (!r->ours || tgid != TL_STF_ABSENT || tid != TL_STF_ABSENT) {
+        item.flags |= TL_ITEM_HAS_PC;
+        item.pc = tgid | (uint64_t)tid << 32;
+    }
+    if (!r->ours || asid != TL_STF_ABSENT) {
+        item.flags |= TL_ITEM_HAS_VALUE;
+        item.value = asid;
+    }
+    return add_item(r, &item, NULL, 0, 0);
+}
+
+static int add_comment(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+{
+    struct tl_item item = {0};
+    uint8_t branch_flags = 0;
+    if (r->ours) {
+        if (!tl_stf_comment_parse(record->text, &r->scratch, &item, &branch_flags)) {
+            if (!branch_flags)
+                return TL_OK;
+            item.kind = TL_ITEM_KINDS;
+        }
+    } else if (!tl_stf_comment_note(record->text, &r->scratch, &item)) {
+        return TL_NOMEM;
+    }
+    item.offset = record->offset;
+    const bool data = item.kind == TL_ITEM_NOTE || item.kind == TL_ITEM_SOFTWARE;
+    return add_item(r, &item, r->scratch.p, data ? r->scratch.n : 0, branch_flags);
+}
+
+/* ---- instructions
+ * --------------------------------------------------------------------------------- */
+
+/* The bytes in memory of an instruction that its closing record holds. */
+static void code_of(enum tl_isa isa, uint32_t opcode, uint32_t size, uint8_t out[static 4])
+{
+    if (isa == TL_ISA_T32 && size == 4)
+        opcode = opcode >> 16 | opcode << 16;
+    tl_put_le32(out, opcode);
+    if (isa == TL_ISA_OR1K) {
+        tl_put_be16(out, (uint16_t)(opcode >> 16));
+        tl_put_be16(out + 2, (uint16_t)opcode);
+    }
+}
+
+static bool odd_sized(const struct tl_stf_flow_reader *r, uint32_t opcode)
+{
+    if (r->group.n_code == 0)
+        return false;
+    const enum tl_arch arch = tl_stf_arch(r->isa);
+    return arch == TL_ARCH_X86 || (r->ours && arch == TL_ARCH_RISCV && (opcode & 31) == 31);
+}
+
+static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+{
+    struct group *const g = &r->group;
+    const uint64_t pc = g->forced ? g->pc : r->pc;
+    const bool odd = odd_sized(r, record->opcode);
+    const uint32_t size = odd ? g->n_code : record->type == TL_STF_INST_32 ? 4 : 2;
+    const bool taken = g->has_target && !(odd && g->target == pc + size);
+    r->pc = g->jumped ? g->next : g->has_target ? g->target : pc + size;
+    if (r->skip) {
+        r->skip--;
+        return TL_OK;
+    }
+    int result = r->ranged ? begin_range(r, g->offset) : TL_OK;
+    if (result < 0)
+        return result;
+    if (r->limit == 0)
+        return TL_EOF;
+    r->limit--;
+    if (!odd)
+        code_of(r->isa, record->opcode, size, g->code);
+    result = tl_stf_batch_insn(&r->batch, r->isa, pc, g->code, size, taken, g->offset);
+    if (result < 0)
+        return result;
+    const struct tl_insn *const last = &r->batch.last;
+    if (r->ours || !taken || last->kind != TL_INSN_RETURN_EX)
+        return TL_OK;
+    return tl_stf_batch_add(&r->batch,
+                            &(struct tl_item){.kind = TL_ITEM_ERET, .offset = record->offset});
+}
+
+static int close_group(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+{
+    int result = TL_OK;
+    if (r->first && !r->group.forced && !r->ours) /* the mode at the trace's begin */
+        result = deliver_waiting(r);
+    else
+        result = settle(r);
+    r->first = false;
+    if (result == TL_OK)
+        result = deliver_before(r);
+    if (result == TL_OK)
+        result = add_insn(r, record);
+    if (result == TL_OK)
+        result = deliver_waiting(r);
+    r->group = (struct group){0};
+    return result;
+}
+
+/* ---- records
+ * ---------------------------------------------------------------------------------------- */
+
+static int begin_trace(struct tl_stf_flow_reader *r, uint64_t offset)
+{
+    const struct tl_stf_header *const h = &r->header;
+    r->isa = tl_stf_unmap_isa(h->isa, h->iem);
+    r->first = true;
+    r->group = (struct group){0};
+    r->pc = h->pc;
+    const bool told = r->ours ? (h->features & TL_STF_FEATURE_PROCESS_ID) != 0
+                              : h->has_process && (h->tgid || h->tid || h->asid);
+    if (told) {
+        const struct tl_item before = r->context;
+        int result = add_context(r, h->tgid, h->tid, h->asid, offset);
+        const struct tl_item *const item = &r->waiting[r->n_waiting - 1].item;
+        if (result == TL_OK && r->in_trace && before.kind == TL_ITEM_CONTEXT &&
+            before.pc == item->pc && before.value == item->value && before.flags == item->flags)
+            r->n_waiting--; /* the shard before left it in force */
+        if (result == TL_OK)
+            result = deliver_waiting(r);
+        if (result < 0)
+            return result;
+    }
+    r->in_trace = true;
+    return TL_OK;
+}
+
+static int in_header(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+{
+    if (tl_stf_header_add(&r->header, record) < 0)
+        return TL_BAD;
+    if (record->type == TL_STF_TRACE_INFO) {
+        const size_t n = strlen(TL_STF_GENERATOR_NAME);
+        r->ours =
+            record->info.text.n >= n && memcmp(record->info.text.p, TL_STF_GENERATOR_NAME, n) == 0;
+    }
+    return r->header.complete ? begin_trace(r, record->offset) : TL_OK;
+}
+
+/* A new trace behind the one before: shards of one stream. */
+static int restart(struct tl_stf_flow_reader *r)
+{
+    int result = deliver_point(r);
+    if (result == TL_OK)
+        result = deliver_waiting(r);
+    r->header = (struct tl_stf_header){0};
+    r->group = (struct group){0};
+    return result;
+}
+
+static int add_force(struct tl_stf_flow_reader *r, uint64_t pc)
+{
+    struct group *const g = &r->group;
+    int result = deliver_point(r);
+    if (result == TL_OK)
+        result = deliver_waiting(r);
+    g->forced = true;
+    g->has_target = g->event = g->jumped = false;
+    g->pc = pc;
+    return result;
+}
+
+static int add_target(struct tl_stf_flow_reader *r, uint64_t target)
+{
+    struct group *const g = &r->group;
+    int result = g->has_target ? deliver_point(r) : settle(r);
+    g->has_target = true;
+    g->target = target;
+    return result;
+}
+
+static void add_microop(struct group *g, const struct tl_stf_record *record)
+{
+    for (unsigned i = 0; i < record->microop.size && i < 4 && g->n_code < sizeof g->code; i++)
+        g->code[g->n_code++] = (uint8_t)(record->microop.op >> 8 * i);
+}
+
+static int add_process(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+{
+    const int result = add_context(r, record->process.tgid, record->process.tid,
+                                   record->process.asid, record->offset);
+    /* Holds for this instruction, wherever in its group it stands. */
+    return result < 0 || r->ours ? result : deliver_waiting(r);
+}
+
+static int in_group(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+{
+    struct group *const g = &r->group;
+    if (!g->offset)
+        g->offset = record->offset;
+    switch (record->type) {
+    case TL_STF_INST_32:
+    case TL_STF_INST_16:
+        return close_group(r, record);
+    case TL_STF_INST_PC_TARGET:
+        return add_target(r, record->target);
+    case TL_STF_FORCE_PC:
+        return add_force(r, record->pc);
+    case TL_STF_EVENT:
+        return add_event(r, record);
+    case TL_STF_EVENT_PC_TARGET:
+        g->jumped = true;
+        g->next = record->target;
+        return TL_OK;
+    case TL_STF_PROCESS_ID_EXT:
+        return add_process(r, record);
+    case TL_STF_COMMENT:
+        return add_comment(r, record);
+    case TL_STF_INST_IEM:
+        if (tl_stf_map_iem(r->isa) != record->iem)
+            r->isa = tl_stf_unmap_isa(r->header.isa, record->iem);
+        return TL_OK;
+    case TL_STF_INST_MICROOP:
+        add_microop(g, record);
+        return TL_OK;
+    default:
+        return TL_OK;
+    }
+}
+
+int tl_stf_flow_reader_add(struct tl_stf_flow_reader *reader, const struct tl_stf_record *record)
+{
+    if (reader->header.complete) {
+        if (record->type != TL_STF_IDENTIFIER)
+            return in_group(reader, record);
+        const int result = restart(reader);
+        if (result < 0)
+            return result;
+    }
+    const int result = in_header(reader, record);
+    if (result < 0 || !reader->header.complete || record->type == TL_STF_END_HEADER)
+        return result;
+    return in_group(reader, record); /* it ended the header by itself */
+}
+
+int tl_stf_flow_reader_finish(struct tl_stf_flow_reader *reader)
+{
+    int result = reader->header.complete ? restart(reader) : TL_OK;
+    if (result == TL_OK)
+        result = tl_stf_batch_flush(&reader->batch);
+    return result;
+}
+
+int tl_stf_flow_read(const struct tl_stf_source *source, tl_item_sink *sink, void *context,
+                     struct tl_fail *fail)
+{
+    struct tl_stf_reader *reader = NULL;
+    struct tl_stf_flow_reader *flow = NULL;
+    struct tl_stf_record record;
+    int result = tl_stf_reader_open(&reader, source);
+    if (result == TL_OK)
+        result = tl_stf_flow_reader_new(&flow, sink, context);
+    while (result == TL_OK) {
+        result = tl_stf_reader_next(reader, &record, fail);
+        if (result == TL_OK)
+            result = tl_stf_flow_reader_add(flow, &record);
+    }
+    if (flow) {
+        const int end = tl_stf_flow_reader_finish(flow);
+        if (result == TL_EOF)
+            result = end;
+    }
+    tl_stf_flow_reader_free(flow);
+    tl_stf_reader_free(reader);
+    return result;
+}

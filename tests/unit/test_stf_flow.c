@@ -1,0 +1,778 @@
+/* SPDX-License-Identifier: MIT */
+/* Flow items to STF and back: the same items, however they are cut into chunks and shards. */
+#include "test_stf_util.h"
+
+#include "image/image.h"
+#include "stf/flow_reader.h"
+#include "stf/flow_writer.h"
+
+#define BASE 0x10000u
+
+struct world {
+    struct tl_image *image;
+    struct tl_block_cache *cache;
+    enum tl_isa isa;
+    uint32_t code_size;
+};
+
+/* Mostly plain instructions, some branches of each kind. */
+static const uint32_t a64[] = {
+    0xd503201f, 0x91000400, 0xaa0003e1, 0xf9400020, /* nop, add, mov, ldr */
+    0x14000004, 0x54000080, 0x94000010, 0xd65f03c0, /* b, b.eq, bl, ret */
+    0xd61f0020, 0xd63f0020, 0x91000421, 0xb4000060, /* br, blr, add, cbz */
+    0xd69f03e0, 0x8b010000, 0xcb010000, 0xf9000020, /* eret, add, sub, str */
+};
+/* c.nop, c.li, c.mv and addi, jal, beq, jalr, ret, mret … */
+static const uint32_t rv[] = {0x0001, 0x4501,     0x852e,     0x00a50513, 0x0080006f, 0x00b50463,
+                              0x8082, 0x000500e7, 0x00a58533, 0x9002,     0x30200073, 0x00053503,
+                              0xa001, 0xc111,     0x0001,     0x00100513};
+
+static void world_init(struct world *w, enum tl_isa isa, uint64_t *seed)
+{
+    uint8_t code[4096];
+    uint32_t n = 0;
+    while (n + 4 <= sizeof code) {
+        const uint32_t pick = (uint32_t)(rng_next(seed) % 16);
+        const uint32_t op = isa == TL_ISA_A64 ? a64[pick] : rv[pick];
+        tl_put_le32(code + n, op);
+        n += isa == TL_ISA_A64 || (op & 3) == 3 ? 4 : 2;
+    }
+    w->isa = isa;
+    w->code_size = n;
+    assert_int_equal(tl_image_new(&w->image), TL_OK);
+    assert_int_equal(
+        tl_image_add_bytes(w->image, BASE, (struct tl_bytes){code, n}, TL_SPACE_ANY, "code", NULL),
+        TL_OK);
+    assert_int_equal(tl_image_freeze(w->image), TL_OK);
+    const struct tl_isa_options options = {.arch_major = 8, .profile = 'A'};
+    assert_int_equal(tl_block_cache_new(&w->cache, w->image, &options), TL_OK);
+}
+
+static void world_fini(struct world *w)
+{
+    tl_block_cache_free(w->cache);
+    tl_image_free(w->image);
+}
+
+/* ---- items ------------------------------------------------------------------------------------
+ */
+
+struct script {
+    struct tl_item items[600];
+    size_t n;
+};
+
+static struct tl_item *add(struct script *s, uint8_t kind)
+{
+    struct tl_item *const item = &s->items[s->n++];
+    *item = (struct tl_item){.kind = kind};
+    return item;
+}
+
+/* An address where an instruction begins, reached by walking from the start. */
+static uint64_t some_pc(const struct world *w, uint64_t *seed)
+{
+    const uint32_t want = (uint32_t)(rng_next(seed) % (w->code_size - 64));
+    if (w->isa == TL_ISA_A64)
+        return BASE + want / 4 * 4;
+    uint32_t at = 0;
+    while (at < want) {
+        const uint8_t *const code = tl_image_at(w->image, TL_SPACE_ANY, BASE + at).p;
+        at += (code[0] & 3) == 3 ? 4 : 2;
+    }
+    return BASE + at;
+}
+
+static const char *const names[] = {"irq", "data-fault", "a-name-of-more-than-eight-bytes", "x"};
+
+/* What may stand between two blocks. Returns whether the flow was interrupted. */
+static bool add_between(struct script *s, const struct world *w, uint64_t next, bool comments,
+                        uint64_t *seed)
+{
+    bool broken = false;
+    switch (rng_next(seed) % 24) {
+    case 0: {
+        struct tl_item *const x = add(s, TL_ITEM_EXCEPTION);
+        x->flags = rng_next(seed) % 4 ? TL_ITEM_HAS_PC : 0;
+        x->pc = x->flags ? next : 0;
+        x->sub = (uint16_t)(rng_next(seed) % 1024);
+        x->text = names[rng_next(seed) % 4];
+        break;
+    }
+    case 1:
+        add(s, TL_ITEM_MODE)->value = tl_mode(w->isa == TL_ISA_A64 ? TL_ARCH_ARM : TL_ARCH_RISCV,
+                                              rng_next(seed) % 4, rng_next(seed) % 4, w->isa);
+        break;
+    case 2: {
+        struct tl_item *const c = add(s, TL_ITEM_CONTEXT);
+        c->flags = (uint8_t)(rng_next(seed) & (TL_ITEM_HAS_PC | TL_ITEM_HAS_VALUE));
+        c->pc = c->flags & TL_ITEM_HAS_PC ? rng_next(seed) >> 16 : 0;
+        c->value = c->flags & TL_ITEM_HAS_VALUE ? rng_next(seed) & 0xffff : 0;
+        break;
+    }
+    case 3:
+        add(s, TL_ITEM_GAP)->sub = TL_GAP_OVERFLOW;
+        broken = true;
+        break;
+    case 4:
+        add(s, TL_ITEM_TRACE_ON);
+        broken = true;
+        break;
+    case 5:
+        add(s, TL_ITEM_ERET);
+        break;
+    case 6:
+        if (comments)
+            add(s, TL_ITEM_TIME)->value = rng_next(seed);
+        break;
+    default:
+        break;
+    }
+    return broken;
+}
+
+/* A walk through the program with exceptions, gaps and all. Nothing but what can follow. */
+static void make_script(struct script *s, const struct world *w, bool comments, bool points,
+                        uint64_t *seed)
+{
+    s->n = 0;
+    uint64_t pc = some_pc(w, seed);
+    while (s->n < 500) {
+        if (points && rng_next(seed) % 6 == 0) {
+            struct tl_item *const b = add(s, rng_next(seed) % 4 ? TL_ITEM_BRANCH : TL_ITEM_UNKNOWN);
+            b->flags = TL_ITEM_HAS_PC;
+            b->pc = pc;
+            if (b->kind == TL_ITEM_BRANCH) {
+                b->flags |= TL_ITEM_HAS_VALUE;
+                b->value = pc = some_pc(w, seed);
+                if (comments)
+                    b->flags |= (uint8_t)(rng_next(seed) & (TL_ITEM_CALL | TL_ITEM_RETURN));
+                if (rng_next(seed) % 8 == 0 && s->n > 1 &&
+                    s->items[s->n - 2].kind == TL_ITEM_BLOCK) {
+                    b->flags &= (uint8_t)~TL_ITEM_HAS_PC;
+                    b->pc = 0;
+                }
+            }
+            continue;
+        }
+        const struct tl_block *const block = tl_block_get(w->cache, TL_SPACE_ANY, w->isa, pc);
+        assert_non_null(block);
+        if (block->n == 0) {
+            add(s, TL_ITEM_TRACE_ON);
+            pc = some_pc(w, seed);
+            continue;
+        }
+        struct tl_item *const item = add(s, TL_ITEM_BLOCK);
+        item->block = block;
+        item->pc = pc;
+        const bool part = rng_next(seed) % 8 == 0;
+        item->n = part ? 1 + (uint32_t)(rng_next(seed) % block->n) : block->n;
+        const bool branch = block->last_kind == TL_INSN_BRANCH ||
+                            block->last_kind == TL_INSN_INDIRECT ||
+                            block->last_kind == TL_INSN_RETURN_EX;
+        uint64_t next = pc + tl_block_bytes(block, item->n);
+        if (item->n == block->n && branch && (!block->conditional || rng_next(seed) % 2)) {
+            item->flags = TL_ITEM_TAKEN;
+            next = block->last_kind == TL_INSN_BRANCH ? block->target : some_pc(w, seed);
+        }
+        if (next < BASE || next >= BASE + w->code_size - 64)
+            next = some_pc(w, seed);
+        if (add_between(s, w, next, comments, seed) || rng_next(seed) % 16 == 0)
+            next = some_pc(w, seed);
+        pc = next;
+    }
+}
+
+static void text_of(const struct tl_item *items, size_t n, struct tl_buf *out)
+{
+    assert_int_equal(tl_item_text(out, items, n), TL_OK);
+}
+
+static int sink_text(void *context, const struct tl_item *items, size_t n)
+{
+    return tl_item_text(context, items, n);
+}
+
+/* Lines of the text that begin with one of `kinds`. */
+static void only(const struct tl_buf *text, const char *kinds, struct tl_buf *out)
+{
+    tl_buf_reset(out);
+    for (size_t i = 0; i < text->n;) {
+        size_t end = i;
+        while (end < text->n && text->p[end] != '\n')
+            end++;
+        end += end < text->n;
+        if (strchr(kinds, text->p[i]))
+            assert_int_equal(tl_buf_add(out, text->p + i, end - i), TL_OK);
+        i = end;
+    }
+}
+
+static void assert_same_text(const struct tl_buf *a, const struct tl_buf *b)
+{
+    const size_t n = a->n < b->n ? a->n : b->n;
+    size_t i = 0;
+    while (i < n && a->p[i] == b->p[i])
+        i++;
+    if (a->n == b->n && i == n)
+        return;
+    size_t line = i;
+    while (line > 0 && a->p[line - 1] != '\n')
+        line--;
+    printf("wanted:\n%.400s\ngot:\n%.400s\n", a->p + (line < a->n ? line : 0),
+           b->p + (line < b->n ? line : 0));
+    fail_msg("texts differ at byte %zu of %zu and %zu", i, a->n, b->n);
+}
+
+/* ---- writing as the store does
+ * ------------------------------------------------------------------- */
+
+struct shards {
+    struct tl_buf file[16];
+    size_t n;
+};
+
+/* Chunks and shards of `chunk` markers and `per_shard` chunks; items in random batches. */
+static void write_shards(const struct script *s, const struct tl_stf_flow_options *options,
+                         uint64_t chunk, unsigned per_shard, struct shards *out, uint64_t *seed)
+{
+    struct tl_stf_flow *flow;
+    struct tl_zstf_writer *zstf;
+    assert_int_equal(tl_stf_flow_new(&flow, options, NULL), TL_OK);
+    assert_int_equal(tl_zstf_writer_new(&zstf, chunk, 1), TL_OK);
+    out->n = 0;
+    struct tl_buf *file = &out->file[out->n++];
+    assert_int_equal(tl_zstf_writer_begin(zstf, file), TL_OK);
+    uint64_t stop = chunk;
+    uint8_t head[TL_ZSTF_HEAD];
+    for (size_t i = 0; i < s->n;) {
+        size_t batch = 1 + rng_next(seed) % 40;
+        batch = batch < s->n - i ? batch : s->n - i;
+        struct tl_stf_flow_at at = {0};
+        int result;
+        while ((result = tl_stf_flow_items(flow, s->items + i, batch, stop, &at)) == TL_AGAIN) {
+            assert_int_equal(tl_stf_flow_markers(flow), stop);
+            assert_int_equal(tl_zstf_writer_chunk(zstf, tl_stf_flow_bytes(flow), chunk,
+                                                  tl_stf_flow_chunk_pc(flow), file),
+                             TL_OK);
+            tl_stf_flow_take(flow);
+            stop += chunk;
+            if (per_shard && stop > chunk * per_shard && out->n < 16) {
+                assert_int_equal(tl_zstf_writer_finish(zstf, text_bytes("private"), file, head),
+                                 TL_OK);
+                memcpy(file->p, head, sizeof head);
+                tl_stf_flow_restart(flow);
+                stop = chunk;
+                file = &out->file[out->n++];
+                assert_int_equal(tl_zstf_writer_begin(zstf, file), TL_OK);
+            }
+        }
+        assert_int_equal(result, TL_OK);
+        i += batch;
+    }
+    assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
+    const uint64_t rest = tl_stf_flow_markers(flow) - (stop - chunk);
+    if (tl_stf_flow_bytes(flow).n)
+        assert_int_equal(tl_zstf_writer_chunk(zstf, tl_stf_flow_bytes(flow), rest,
+                                              tl_stf_flow_chunk_pc(flow), file),
+                         TL_OK);
+    assert_int_equal(tl_zstf_writer_finish(zstf, (struct tl_bytes){0}, file, head), TL_OK);
+    memcpy(file->p, head, sizeof head);
+    tl_zstf_writer_free(zstf);
+    tl_stf_flow_free(flow);
+}
+
+static void shards_fini(struct shards *shards)
+{
+    for (size_t i = 0; i < 16; i++)
+        tl_buf_fini(&shards->file[i]);
+}
+
+/* Each shard is a trace of its own: header, order and PCs right; all full chunks full. */
+static uint64_t check_shard(const struct tl_buf *bytes, uint64_t chunk, bool points)
+{
+    struct tl_stf_file *file;
+    struct tl_stf_reader *reader;
+    struct tl_stf_record record;
+    struct tl_stf_order order = {0};
+    const char *rule = "";
+    uint64_t markers = 0;
+    assert_int_equal(tl_stf_file_bytes(&file, bytes_of(bytes), NULL), TL_OK);
+    assert_null(tl_stf_file_warning(file));
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    assert_int_equal(tl_stf_reader_open(&reader, &source), TL_OK);
+    int result;
+    while ((result = tl_stf_reader_next(reader, &record, NULL)) == TL_OK) {
+        markers += tl_stf_is_marker(record.type);
+        if (tl_stf_order_add(&order, &record, &rule) < 0 && !points)
+            fail_msg("record at %llu breaks a rule: %s", (unsigned long long)record.offset, rule);
+    }
+    assert_int_equal(result, TL_EOF);
+    assert_int_equal(tl_stf_reader_header(reader)->faults, 0);
+    tl_stf_reader_free(reader);
+    struct tl_zstf *const zstf = tl_stf_file_zstf(file);
+    assert_non_null(zstf);
+    struct tl_buf plain = {0};
+    struct tl_stf_pc pc = {0};
+    for (uint64_t i = 0; i < tl_zstf_chunks(zstf); i++) {
+        uint64_t in_chunk = 0;
+        tl_buf_reset(&plain);
+        assert_int_equal(tl_zstf_read(zstf, i, &plain, NULL, NULL), TL_OK);
+        assert_int_equal(tl_zstf_chunk(zstf, i)->start_pc, i ? pc.next : 0);
+        assert_int_equal(tl_stf_reader_new(&reader), TL_OK);
+        const struct tl_stf_layout layout = {0};
+        for (struct tl_bytes rest = bytes_of(&plain); rest.n;) {
+            const int size = tl_stf_record_decode(&layout, rest, &record);
+            assert_true(size > 0);
+            tl_stf_pc_add(&pc, &record);
+            in_chunk += tl_stf_is_marker(record.type);
+            rest.p += size;
+            rest.n -= (size_t)size;
+            if (i + 1 < tl_zstf_chunks(zstf) && rest.n == 0)
+                assert_true(tl_stf_is_marker(record.type));
+        }
+        if (i + 1 < tl_zstf_chunks(zstf))
+            assert_int_equal(in_chunk, chunk);
+        tl_stf_reader_free(reader);
+    }
+    tl_buf_fini(&plain);
+    tl_stf_file_close(file);
+    return markers;
+}
+
+static void read_shards(const struct shards *shards, struct tl_buf *text)
+{
+    struct tl_stf_flow_reader *reader;
+    assert_int_equal(tl_stf_flow_reader_new(&reader, sink_text, text), TL_OK);
+    for (size_t i = 0; i < shards->n; i++) {
+        struct tl_stf_file *file;
+        struct tl_stf_reader *records;
+        struct tl_stf_record record;
+        assert_int_equal(tl_stf_file_bytes(&file, bytes_of(&shards->file[i]), NULL), TL_OK);
+        const struct tl_stf_source source = tl_stf_file_source(file);
+        assert_int_equal(tl_stf_reader_open(&records, &source), TL_OK);
+        while (tl_stf_reader_next(records, &record, NULL) == TL_OK)
+            assert_int_equal(tl_stf_flow_reader_add(reader, &record), TL_OK);
+        tl_stf_reader_free(records);
+        tl_stf_file_close(file);
+    }
+    assert_int_equal(tl_stf_flow_reader_finish(reader), TL_OK);
+    tl_stf_flow_reader_free(reader);
+}
+
+static uint64_t count_insns(const struct script *s)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += s->items[i].kind == TL_ITEM_BLOCK ? s->items[i].n : 0;
+    return n;
+}
+
+static void round_trip(enum tl_isa isa, bool comments, bool points, uint64_t *seed)
+{
+    struct world w;
+    static struct script s;
+    struct shards shards = {0};
+    struct tl_buf want = {0}, got = {0}, a = {0}, b = {0};
+    world_init(&w, isa, seed);
+    make_script(&s, &w, comments, points, seed);
+    text_of(s.items, s.n, &want);
+    const struct tl_stf_flow_options options = {.isa = isa, .comments = comments};
+    const uint64_t chunk = 1 + rng_next(seed) % 400;
+    const unsigned per_shard = (unsigned)(rng_next(seed) % 4);
+    write_shards(&s, &options, chunk, per_shard, &shards, seed);
+    uint64_t markers = 0;
+    for (size_t i = 0; i < shards.n; i++)
+        markers += check_shard(&shards.file[i], chunk, points);
+    assert_int_equal(markers, count_insns(&s));
+    read_shards(&shards, &got);
+    /* Instructions, branches and exceptions in exactly this order; the rest is all there. */
+    const char *const kinds[] = {
+        points ? "INB" : "INBX", "X", "M", "C", "R", comments ? "G" : "", comments ? "O" : "",
+        comments ? "T" : ""};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        only(&want, kinds[i], &a);
+        only(&got, kinds[i], &b);
+        assert_same_text(&a, &b);
+    }
+    shards_fini(&shards);
+    tl_buf_fini(&want);
+    tl_buf_fini(&got);
+    tl_buf_fini(&a);
+    tl_buf_fini(&b);
+    world_fini(&w);
+}
+
+static void test_random_items(void **state)
+{
+    (void)state;
+    uint64_t seed = rng_seed("random_items");
+    for (int round = 0; round < 300; round++) {
+        round_trip(round & 1 ? TL_ISA_A64 : TL_ISA_RV64, round & 2, round & 4, &seed);
+    }
+}
+
+/* ---- single cases
+ * ------------------------------------------------------------------------------------ */
+
+/* The listing of what `items` become, without the header. */
+static void listing_of(const struct tl_item *items, size_t n,
+                       const struct tl_stf_flow_options *options, struct tl_buf *out)
+{
+    struct tl_stf_flow *flow;
+    struct tl_stf_flow_at at = {0};
+    struct tl_stf_record record;
+    struct tl_stf_reader *reader;
+    assert_int_equal(tl_stf_flow_new(&flow, options, NULL), TL_OK);
+    assert_int_equal(tl_stf_flow_items(flow, items, n, UINT64_MAX, &at), TL_OK);
+    assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
+    assert_int_equal(tl_stf_reader_new(&reader), TL_OK);
+    tl_stf_reader_push(reader, tl_stf_flow_bytes(flow));
+    tl_stf_reader_finish(reader);
+    bool header = true;
+    while (tl_stf_reader_next(reader, &record, NULL) == TL_OK) {
+        struct tl_buf line = {0};
+        if (!header) {
+            assert_int_equal(tl_stf_record_text(&record, &line), TL_OK);
+            size_t skip = 0; /* offset and size */
+            for (int spaces = 0; spaces < 2; skip++)
+                spaces += line.p[skip] == ' ';
+            assert_int_equal(tl_buf_add(out, line.p + skip, line.n - skip), TL_OK);
+            assert_int_equal(tl_buf_add(out, "\n", 1), TL_OK);
+        }
+        header &= record.type != TL_STF_END_HEADER;
+        tl_buf_fini(&line);
+    }
+    assert_int_equal(tl_buf_add(out, "", 1), TL_OK);
+    tl_stf_reader_free(reader);
+    tl_stf_flow_free(flow);
+}
+
+static void test_branches_without_image(void **state)
+{
+    (void)state;
+    const struct tl_item items[] = {
+        {.kind = TL_ITEM_BRANCH,
+         .flags = TL_ITEM_HAS_PC | TL_ITEM_CALL,
+         .pc = 0x100,
+         .value = 0x200},
+        {.kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_PC, .pc = 0x210, .value = 0x210},
+        {.kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_PC, .pc = 0x210, .value = 0x210},
+        {.kind = TL_ITEM_BRANCH, .value = 0x300},
+        {.kind = TL_ITEM_UNKNOWN, .flags = TL_ITEM_HAS_PC, .pc = 0x304},
+    };
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_OR1K, .comments = true};
+    struct tl_buf out = {0};
+    listing_of(items, 5, &options, &out);
+    assert_string_equal((const char *)out.p, "COMMENT len=6 text=\"B call\"\n"
+                                             "FORCE_PC pc=0x100\n"
+                                             "INST_PC_TARGET target=0x200\n"
+                                             "FORCE_PC pc=0x210\n"
+                                             "INST_PC_TARGET target=0x210\n"
+                                             "FORCE_PC pc=0x210\n"
+                                             "INST_PC_TARGET target=0x210\n"
+                                             "INST_PC_TARGET target=0x300\n"
+                                             "FORCE_PC pc=0x304\n");
+    tl_buf_fini(&out);
+}
+
+static int keep_flags(void *context, const struct tl_item *items, size_t n)
+{
+    struct tl_buf *const out = context;
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t flags = items[i].flags & (TL_ITEM_CALL | TL_ITEM_RETURN);
+        const int result = items[i].kind == TL_ITEM_BRANCH ? tl_buf_add(out, &flags, 1) : TL_OK;
+        if (result < 0)
+            return result;
+    }
+    return TL_OK;
+}
+
+/* A stream of branches alone has no marker: one chunk, and calls and returns come back. */
+static void test_branch_flags_come_back(void **state)
+{
+    (void)state;
+    static struct script s;
+    struct shards shards = {0};
+    struct tl_buf flags = {0};
+    uint64_t seed = 1;
+    s.n = 0;
+    for (unsigned i = 0; i < 100; i++)
+        *add(&s, TL_ITEM_BRANCH) =
+            (struct tl_item){.kind = TL_ITEM_BRANCH,
+                             .flags = (uint8_t)(TL_ITEM_HAS_PC | (i % 4 & 1 ? TL_ITEM_CALL : 0) |
+                                                (i % 4 & 2 ? TL_ITEM_RETURN : 0)),
+                             .pc = 0x1000 + i * 4,
+                             .value = 0x2000 + i * 8};
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_OR1K, .comments = true};
+    write_shards(&s, &options, 10, 2, &shards, &seed);
+    assert_int_equal(shards.n, 1);
+    assert_int_equal(check_shard(&shards.file[0], 10, true), 0);
+    struct tl_stf_file *file;
+    assert_int_equal(tl_stf_file_bytes(&file, bytes_of(&shards.file[0]), NULL), TL_OK);
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    assert_int_equal(tl_stf_flow_read(&source, keep_flags, &flags, NULL), TL_OK);
+    assert_int_equal(flags.n, 100);
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(flags.p[i], s.items[i].flags & (TL_ITEM_CALL | TL_ITEM_RETURN));
+    tl_stf_file_close(file);
+    tl_buf_fini(&flags);
+    shards_fini(&shards);
+}
+
+/* A block made by hand: A64, `n` instructions at `pc`. */
+static struct tl_block hand_block(uint64_t pc, uint32_t n, const uint8_t *code, uint8_t *stf)
+{
+    struct tl_block block = {.pc = pc,
+                             .n = n,
+                             .size = 4 * n,
+                             .isa = TL_ISA_A64,
+                             .last_kind = TL_INSN_INDIRECT,
+                             .last_size = 4,
+                             .code = code,
+                             .stf = stf,
+                             .stf_size = 5 * n,
+                             .last_stf = 5};
+    for (uint32_t i = 0; i < n; i++)
+        tl_stf_close_insn(stf + 5 * i, pc + 4 * i, code + 4 * i, 4, tl_le32(code + 4 * i));
+    return block;
+}
+
+static void test_exception_at_the_held_instruction(void **state)
+{
+    (void)state;
+    static const uint8_t code[8] = {1, 0, 0, 0, 2, 0, 0, 0};
+    uint8_t stf[10];
+    const struct tl_block block = hand_block(0x1000, 2, code, stf);
+    const struct tl_block handler = hand_block(0x9000, 1, code, stf);
+    const struct tl_item items[] = {
+        {.kind = TL_ITEM_BLOCK, .n = 2, .flags = TL_ITEM_TAKEN, .block = &block},
+        {.kind = TL_ITEM_EXCEPTION,
+         .flags = TL_ITEM_HAS_PC,
+         .sub = 14,
+         .pc = 0x1100,
+         .text = "irq"},
+        {.kind = TL_ITEM_MODE, .value = tl_mode(TL_ARCH_ARM, 1, TL_SEC_NS, TL_ISA_A64)},
+        {.kind = TL_ITEM_BLOCK, .n = 1, .block = &handler},
+    };
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_A64};
+    struct tl_buf out = {0};
+    listing_of(items, 4, &options, &out);
+    assert_string_equal(
+        (const char *)out.p,
+        "INST_32 opcode=0x1\n"
+        "INST_PC_TARGET target=0x1100\n"
+        "EVENT event=0x800000000000000b n=3 data=0x1100,0xe,0x717269 ; INT_MACHINE_EXT\n"
+        "EVENT_PC_TARGET target=0x9000\n"
+        "EVENT event=0x4000000000000000 n=2 data=0x1,0x101 ; MODE_CHANGE\n"
+        "INST_32 opcode=0x2\n"
+        "INST_32 opcode=0x1\n");
+    tl_buf_fini(&out);
+}
+
+static void test_gap_forces_the_address(void **state)
+{
+    (void)state;
+    static const uint8_t code[8] = {1, 0, 0, 0, 2, 0, 0, 0};
+    uint8_t stf[10], stf2[10];
+    const struct tl_block block = hand_block(0x1000, 1, code, stf);
+    const struct tl_block behind = hand_block(0x1004, 1, code + 4, stf2);
+    const struct tl_item items[] = {
+        {.kind = TL_ITEM_BLOCK, .n = 1, .block = &block},
+        {.kind = TL_ITEM_GAP, .sub = TL_GAP_OVERFLOW},
+        {.kind = TL_ITEM_BLOCK, .n = 1, .block = &behind},
+    };
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_A64};
+    struct tl_buf out = {0};
+    listing_of(items, 3, &options, &out);
+    assert_string_equal((const char *)out.p, "INST_32 opcode=0x1\n"
+                                             "FORCE_PC pc=0x1004\n"
+                                             "INST_32 opcode=0x2\n");
+    tl_buf_fini(&out);
+}
+
+/* T32 and A32 have one INST_IEM value: an event of ours tells them from. */
+static void test_instruction_sets_within_a_shard(void **state)
+{
+    (void)state;
+    static const uint8_t code[4] = {0x00, 0xbf, 0x00, 0xbf};
+    static const uint8_t wide[4] = {0x4f, 0xf0, 0x01, 0x00}; /* mov.w r0, #1: f04f 0001 */
+    static const uint8_t arm[4] = {0x01, 0x00, 0xa0, 0xe3};
+    uint8_t stf[TL_STF_CLOSE_MAX], stf2[TL_STF_CLOSE_MAX], stf3[10], stf4[10];
+    struct tl_block t32 = hand_block(0x1000, 1, code, stf);
+    t32.isa = TL_ISA_T32;
+    t32.size = t32.last_size = 2;
+    t32.stf_size = t32.last_stf = tl_stf_close_insn(stf, 0x1000, code, 2, 0xbf00);
+    struct tl_block t32w = hand_block(0x1002, 1, wide, stf2);
+    t32w.isa = TL_ISA_T32;
+    tl_stf_close_insn(stf2, 0x1002, wide, 4, 0xf04f0001);
+    struct tl_block a32 = hand_block(0x2000, 1, arm, stf3);
+    a32.isa = TL_ISA_A32;
+    const struct tl_block a64_block =
+        hand_block(0x3000, 1, (const uint8_t *)"\x1f\x20\x03\xd5", stf4);
+    const struct tl_item items[] = {
+        {.kind = TL_ITEM_BLOCK, .n = 1, .block = &t32},
+        {.kind = TL_ITEM_BLOCK, .n = 1, .flags = TL_ITEM_TAKEN, .block = &t32w},
+        {.kind = TL_ITEM_BLOCK, .n = 1, .flags = TL_ITEM_TAKEN, .block = &a32},
+        {.kind = TL_ITEM_BLOCK, .n = 1, .flags = TL_ITEM_TAKEN, .block = &a64_block},
+        {.kind = TL_ITEM_BLOCK, .n = 1, .block = &t32w},
+    };
+    struct tl_stf_flow *flow;
+    struct tl_stf_flow_at at = {0};
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_T32};
+    assert_int_equal(tl_stf_flow_new(&flow, &options, NULL), TL_OK);
+    assert_int_equal(tl_stf_flow_items(flow, items, 5, UINT64_MAX, &at), TL_OK);
+    assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
+    struct tl_stf_file *file;
+    struct tl_buf text = {0};
+    assert_int_equal(tl_stf_file_bytes(&file, tl_stf_flow_bytes(flow), NULL), TL_OK);
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    assert_int_equal(tl_stf_flow_read(&source, sink_text, &text, NULL), TL_OK);
+    assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
+    assert_string_equal((const char *)text.p, "I 0000000000001000 bf00\n"
+                                              "I 0000000000001002 f04f0001\n"
+                                              "I 0000000000002000 e3a00001\n"
+                                              "I 0000000000003000 d503201f\n"
+                                              "I 0000000000001002 f04f0001\n");
+    tl_buf_fini(&text);
+    tl_stf_file_close(file);
+    tl_stf_flow_free(flow);
+}
+
+/* Lengths that STF has no closing record for. */
+static void test_other_lengths(void **state)
+{
+    (void)state;
+    static const uint8_t code[16] = {0x90, 0x48, 0x89, 0xe5, 0xe8, 1, 2, 3, 4, 0xc3};
+    static const uint8_t sizes[] = {1, 3, 5, 1};
+    uint8_t stf[4 * TL_STF_CLOSE_MAX];
+    uint32_t n = 0, at = 0, last = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        last = tl_stf_close_insn(stf + n, 0x1000 + at, code + at, sizes[i], 0);
+        assert_int_equal(last, tl_stf_close_size(sizes[i]));
+        n += last;
+        at += sizes[i];
+    }
+    const struct tl_block block = {.pc = 0x1000,
+                                   .n = 4,
+                                   .size = at,
+                                   .isa = TL_ISA_X64,
+                                   .last_kind = TL_INSN_INDIRECT,
+                                   .last_size = 1,
+                                   .stf = stf,
+                                   .stf_size = n,
+                                   .last_stf = last,
+                                   .code = code};
+    const struct tl_item items[] = {
+        {.kind = TL_ITEM_BLOCK, .n = 4, .flags = TL_ITEM_TAKEN, .block = &block},
+        {.kind = TL_ITEM_BLOCK, .n = 2, .block = &block},
+    };
+    struct tl_stf_flow *flow;
+    struct tl_stf_flow_at where = {0};
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_X64};
+    assert_int_equal(tl_stf_flow_new(&flow, &options, NULL), TL_OK);
+    assert_int_equal(tl_stf_flow_items(flow, items, 2, UINT64_MAX, &where), TL_OK);
+    assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
+    struct tl_stf_insns *insns;
+    struct tl_stf_insn got[8];
+    assert_int_equal(tl_stf_insns_new(&insns), TL_OK);
+    tl_stf_insns_push(insns, tl_stf_flow_bytes(flow));
+    tl_stf_insns_finish(insns);
+    assert_int_equal(tl_stf_insns_read(insns, got, 8, NULL), 6);
+    uint64_t pc = 0x1000;
+    for (unsigned i = 0, offset = 0; i < 6; i++) {
+        uint8_t bytes[16];
+        assert_int_equal(got[i].pc, pc);
+        assert_int_equal(tl_stf_insn_bytes(insns, &got[i], bytes), sizes[i % 4]);
+        assert_memory_equal(bytes, code + offset, sizes[i % 4]);
+        offset += sizes[i % 4];
+        pc += sizes[i % 4];
+        if (i == 3) {
+            pc = 0x1000;
+            offset = 0;
+        }
+    }
+    assert_int_equal(tl_stf_insn_next(insns, &got[3]), 0x1000);
+    tl_stf_insns_free(insns);
+    tl_stf_flow_free(flow);
+}
+
+/* Nothing but a header, for a stream that never told an address. */
+static void test_no_instruction_at_all(void **state)
+{
+    (void)state;
+    const struct tl_item items[] = {{.kind = TL_ITEM_TIME, .value = 5}};
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_A64, .comments = true};
+    struct tl_buf out = {0};
+    listing_of(items, 1, &options, &out);
+    assert_string_equal((const char *)out.p, "COMMENT len=3 text=\"T 5\"\n");
+    tl_buf_fini(&out);
+}
+
+/* A part of a trace begins with the mode and the context in force there. */
+static void test_range(void **state)
+{
+    (void)state;
+    uint64_t seed = rng_seed("range");
+    struct world w;
+    static struct script s;
+    world_init(&w, TL_ISA_A64, &seed);
+    make_script(&s, &w, false, false, &seed);
+    struct shards shards = {0};
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_A64};
+    write_shards(&s, &options, 100, 3, &shards, &seed);
+    struct tl_buf all = {0}, want = {0};
+    read_shards(&shards, &all);
+    only(&all, "I", &want);
+    const size_t line = strlen("I 0000000000001000 d503201f\n");
+    const uint64_t total = want.n / line;
+    for (int round = 0; round < 50; round++) {
+        const uint64_t from = rng_next(&seed) % total;
+        const uint64_t count = rng_next(&seed) % (total - from + 1);
+        struct tl_buf text = {0}, got = {0};
+        struct tl_stf_flow_reader *reader;
+        assert_int_equal(tl_stf_flow_reader_new(&reader, sink_text, &text), TL_OK);
+        tl_stf_flow_reader_range(reader, from, count);
+        int result = TL_OK;
+        for (size_t i = 0; i < shards.n && result == TL_OK; i++) {
+            struct tl_stf_file *file;
+            struct tl_stf_reader *records;
+            struct tl_stf_record record;
+            assert_int_equal(tl_stf_file_bytes(&file, bytes_of(&shards.file[i]), NULL), TL_OK);
+            const struct tl_stf_source source = tl_stf_file_source(file);
+            assert_int_equal(tl_stf_reader_open(&records, &source), TL_OK);
+            while (result == TL_OK && tl_stf_reader_next(records, &record, NULL) == TL_OK)
+                result = tl_stf_flow_reader_add(reader, &record);
+            tl_stf_reader_free(records);
+            tl_stf_file_close(file);
+        }
+        assert_int_equal(result, from + count < total ? TL_EOF : TL_OK);
+        assert_int_equal(tl_stf_flow_reader_finish(reader), TL_OK);
+        only(&text, "I", &got);
+        assert_int_equal(got.n, count * line);
+        assert_memory_equal(got.p, want.p + from * line, got.n);
+        tl_stf_flow_reader_free(reader);
+        tl_buf_fini(&text);
+        tl_buf_fini(&got);
+    }
+    shards_fini(&shards);
+    tl_buf_fini(&all);
+    tl_buf_fini(&want);
+    world_fini(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_branches_without_image),
+        cmocka_unit_test(test_branch_flags_come_back),
+        cmocka_unit_test(test_exception_at_the_held_instruction),
+        cmocka_unit_test(test_gap_forces_the_address),
+        cmocka_unit_test(test_instruction_sets_within_a_shard),
+        cmocka_unit_test(test_other_lengths),
+        cmocka_unit_test(test_no_instruction_at_all),
+        cmocka_unit_test(test_random_items),
+        cmocka_unit_test(test_range),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
