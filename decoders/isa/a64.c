@@ -41,7 +41,7 @@ static const struct {
     {0xffc0001f, 0x5500001f, TL_INSN_INDIRECT, false, true},   /* RETAASPPC, RETABSPPC */
     {0xffffffff, 0xd69f03e0, TL_INSN_RETURN_EX, false, false}, /* ERET */
     {0xfffffbff, 0xd69f0bff, TL_INSN_RETURN_EX, false, false}, /* ERETAA, ERETAB */
-    {0xfffffbff, 0xd6ff03e0, TL_INSN_INDIRECT, false, false},  /* TEXIT */
+    {0xfffffbff, 0xd6ff03e0, TL_INSN_RETURN_EX, false, false}, /* TEXIT: as from an exception */
     {0xfffff0ff, 0xd50330df, TL_INSN_SYNC, false, false},      /* ISB */
     {0xffffffdf, 0xd503205f, TL_INSN_WAIT, false, false},      /* WFE, WFI */
     {0xffffffc0, 0xd5031000, TL_INSN_WAIT, false, false},      /* WFET, WFIT */
