@@ -96,8 +96,9 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
         lane->lost_bytes += loss->bytes;
         pthread_mutex_unlock(&lane->lock);
     }
-    tl_gen_say(gen, "%s: offset 0x%llx: %s", loss->stream ? loss->stream->name : "container",
-               (unsigned long long)loss->offset, loss->reason);
+    if (loss->fault) /* not a capture's normal beginning, nor an overflow */
+        tl_gen_say(gen, "%s: offset 0x%llx: %s", loss->stream ? loss->stream->name : "container",
+                   (unsigned long long)loss->offset, loss->reason);
     pthread_mutex_lock(&gen->lock);
     gen->lost_bytes += lane ? 0 : loss->bytes;
     pthread_mutex_unlock(&gen->lock);
