@@ -33,8 +33,9 @@ struct itm {
     uint8_t n;
     uint8_t need;
     uint64_t start;
-    uint64_t zeros;               /* of a synchronisation packet, while hunting also */
-    uint64_t zero_at[SYNC_ZEROS]; /* offsets of the last zero bytes, as a ring */
+    uint64_t zeros;               /* zero bytes in a row, whatever they belong to */
+    uint64_t zero_at[SYNC_ZEROS]; /* offsets of the last ones, as a ring */
+    uint64_t packet;              /* bytes of the packet under construction */
     uint64_t lost;                /* bytes since synchronisation was lost */
     uint64_t lost_at;
     const char *lost_why;
@@ -61,7 +62,6 @@ static void lose_sync(struct itm *d, const char *why, uint64_t at, uint64_t byte
     d->lost_why = why;
     d->lost_at = at;
     d->lost = bytes;
-    d->zeros = 0;
 }
 
 static void report_loss(struct itm *d, uint64_t bytes)
@@ -222,7 +222,6 @@ static void on_header(struct itm *d, uint8_t b)
         d->need = sizes[b & 3];
     } else if (b == 0) {
         d->state = ZEROS;
-        d->zeros = 1;
     } else if (b == 0x94 || ((b & 0xcf) == 0xc0) || ((b & 0x8b) == 0x88)) {
         d->state = SERIES;
         d->need = 4;
@@ -254,67 +253,85 @@ static void on_payload(struct itm *d, uint8_t b)
 }
 
 /* A zero byte in step can only begin a synchronisation packet. */
-static void on_zeros(struct itm *d, uint8_t b, uint64_t offset)
+static void on_zeros(struct itm *d, uint8_t b)
 {
-    if (b == 0) {
-        d->zero_at[d->zeros++ % SYNC_ZEROS] = offset;
+    if (b == 0)
         return;
-    }
-    const uint64_t zeros = d->zeros;
-    d->zeros = 0;
-    if (b == 0x80 && zeros >= SYNC_ZEROS) {
-        list(d, d->start, "ITM_ASYNC", "");
-        d->page = 0;
-        d->state = HEADER;
-        return;
-    }
     d->n = 1;
     d->bytes[0] = 0;
     bad(d, "malformed ITM synchronisation");
-    d->lost = zeros + 1;
+    d->lost = d->packet;
 }
 
-static void on_hunt(struct itm *d, uint8_t b, uint64_t offset)
+static void on_hunt(struct itm *d, uint64_t offset)
 {
     if (!d->lost++)
         d->lost_at = offset;
-    if (b == 0) {
-        d->zero_at[d->zeros++ % SYNC_ZEROS] = offset;
+}
+
+/* A synchronisation packet came in the middle of the packet under construction. */
+static void cut_short(struct itm *d)
+{
+    d->lost_why = "ITM packet cut short";
+    d->lost_at = d->start;
+}
+
+/*
+ * The end of a synchronisation packet: no other bytes in step have five zeros in front of 80, so
+ * it is one even amid another packet, which then was cut short. Of a longer run of zeros the last
+ * five belong to it.
+ */
+static void on_sync(struct itm *d)
+{
+    const uint64_t begin = d->zero_at[d->zeros % SYNC_ZEROS];
+    uint64_t lost = 0;
+    if (d->state == HUNT) {
+        lost = d->lost - SYNC_ZEROS;
+    } else if (d->state != ZEROS || d->packet < SYNC_ZEROS) {
+        cut_short(d);
+        lost = d->packet > SYNC_ZEROS ? d->packet - SYNC_ZEROS : 1;
+    }
+    report_loss(d, lost);
+    list(d, begin, "ITM_ASYNC", "");
+    d->lost = 0;
+    d->page = 0;
+    d->state = HEADER;
+}
+
+static void take(struct itm *d, uint8_t b, uint64_t offset)
+{
+    if (b == 0x80 && d->zeros >= SYNC_ZEROS) {
+        on_sync(d);
+        d->zeros = 0;
         return;
     }
-    if (b == 0x80 && d->zeros >= SYNC_ZEROS) {
-        /* The packet's own bytes: of a longer run of zeros the last five belong to it. */
-        const uint64_t begin = d->zero_at[d->zeros % SYNC_ZEROS];
-        report_loss(d, d->lost - SYNC_ZEROS - 1);
-        list(d, begin, "ITM_ASYNC", "");
-        d->lost = 0;
-        d->state = HEADER;
-        d->page = 0;
+    if (b == 0)
+        d->zero_at[d->zeros++ % SYNC_ZEROS] = offset;
+    else
+        d->zeros = 0;
+    d->packet++;
+    switch (d->state) {
+    case HUNT:
+        on_hunt(d, offset);
+        break;
+    case HEADER:
+        d->start = offset;
+        d->packet = 1;
+        on_header(d, b);
+        break;
+    case ZEROS:
+        on_zeros(d, b);
+        break;
+    default:
+        on_payload(d, b);
     }
-    d->zeros = 0;
 }
 
 static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
 {
     struct itm *const d = (struct itm *)decoder;
-    for (size_t i = 0; i < run->n && d->rc >= 0; i++) {
-        const uint8_t b = run->p[i];
-        const uint64_t offset = tl_run_offset(run, i);
-        switch (d->state) {
-        case HUNT:
-            on_hunt(d, b, offset);
-            break;
-        case HEADER:
-            d->start = offset;
-            on_header(d, b);
-            break;
-        case ZEROS:
-            on_zeros(d, b, offset);
-            break;
-        default:
-            on_payload(d, b);
-        }
-    }
+    for (size_t i = 0; i < run->n && d->rc >= 0; i++)
+        take(d, run->p[i], tl_run_offset(run, i));
     const int rc = tl_item_batch_flush(&d->out);
     return rc < 0 ? rc : d->rc;
 }

@@ -20,15 +20,17 @@ enum packet {
     RESERVED,
     EXTEND, /* more header nibbles follow */
     NULL_,
-    M8,
+    MASTER, /* M8, M16 */
     MERR,
     C8,
     C16,
     GERR,
+    CERR,
     DATA,
     FLAG,
     VERSION,
     TRIG,
+    XSYNC,
     FREQ,
     ASYNC
 };
@@ -42,12 +44,15 @@ struct header {
     const char *name;
 };
 
-/* Source: STPv2, table of packet encodings. First, second (behind F) and third (behind F0) nibble.
+/*
+ * Source: STPv2, table of packet encodings. First nibble, and those behind F, F0 and F0F. USER,
+ * TIME and DIP (F02 to F05, F0F2) have payloads that only their users know, so they are reserved to
+ * us; no Arm STM sends them.
  */
-static const struct header headers[3][16] = {
+static const struct header headers[4][16] = {
     {
         {NULL_, 0, false, false, "NULL"},
-        {M8, 2, false, false, "M8"},
+        {MASTER, 2, false, false, "M8"},
         {MERR, 2, false, false, "MERR"},
         {C8, 2, false, false, "C8"},
         {DATA, 2, false, false, "D8"},
@@ -65,7 +70,7 @@ static const struct header headers[3][16] = {
     },
     {
         {EXTEND, 0, false, false, NULL},
-        {RESERVED, 0, false, false, NULL},
+        {MASTER, 4, false, false, "M16"},
         {GERR, 2, false, false, "GERR"},
         {C16, 4, false, false, "C16"},
         {DATA, 2, false, true, "D8TS"},
@@ -87,6 +92,15 @@ static const struct header headers[3][16] = {
         [6] = {TRIG, 2, false, false, "TRIG"},
         [7] = {TRIG, 2, false, true, "TRIG_TS"},
         [8] = {FREQ, 8, false, false, "FREQ"},
+        [9] = {FREQ, 8, false, true, "FREQ_TS"},
+        [10] = {XSYNC, 2, false, false, "XSYNC"},
+        [11] = {XSYNC, 2, false, true, "XSYNC_TS"},
+        [15] = {EXTEND, 0, false, false, NULL},
+    },
+    {
+        [0] = {FREQ, 10, false, false, "FREQ_40"},
+        [1] = {FREQ, 10, false, true, "FREQ_40_TS"},
+        [3] = {CERR, 2, false, false, "CERR"},
     },
 };
 
@@ -105,15 +119,17 @@ struct stm {
     uint64_t stamp;
     uint64_t start; /* offset of the byte that the packet begins in */
 
-    uint64_t ones;               /* F nibbles in a row, while hunting or in ASYNC */
+    uint64_t ones;               /* F nibbles in a row, whatever they belong to */
     uint64_t one_at[ASYNC_ONES]; /* offsets of the last ones, as a ring */
+    uint64_t packet;             /* nibbles of the packet under construction */
     uint64_t lost_nibbles;
     uint64_t lost_at;
     const char *lost_why;
 
-    uint8_t master;
+    uint16_t master;
     uint16_t channel;
     bool gray;     /* timestamps are Gray coded: VERSION 4 */
+    bool delta;    /* … are differences: VERSION 2 */
     uint64_t time; /* as transmitted: low nibbles of it are replaced by each timestamp */
     int rc;
     struct tl_item_batch out;
@@ -135,7 +151,6 @@ static void lose_sync(struct stm *d, const char *why, uint64_t at, uint64_t nibb
     d->lost_why = why;
     d->lost_at = at;
     d->lost_nibbles = nibbles;
-    d->ones = 0;
 }
 
 static void report_loss(struct stm *d, uint64_t nibbles)
@@ -152,10 +167,10 @@ static void report_loss(struct stm *d, uint64_t nibbles)
     gap->sub = strcmp(d->lost_why, TL_LOSS_NOT_SYNC) ? TL_GAP_BAD_PACKET : TL_GAP_SYNC;
 }
 
-static void bad(struct stm *d, const char *why, uint64_t nibbles)
+static void bad(struct stm *d, const char *why)
 {
     list(d, d->start, "RESERVED", "");
-    lose_sync(d, why, d->start, nibbles);
+    lose_sync(d, why, d->start, d->packet);
 }
 
 /* ---- packets that are complete ------------------------------------------------------------------
@@ -173,9 +188,11 @@ static uint64_t to_gray(uint64_t binary)
     return binary ^ binary >> 1;
 }
 
-/* A timestamp replaces the low nibbles of the one before it. */
+/* A timestamp replaces the low nibbles of the one before it, or is added to it. */
 static uint64_t take_stamp(struct stm *d)
 {
+    if (d->delta)
+        return d->time += d->stamp;
     if (d->stamp_nibbles) {
         const uint64_t mask =
             d->stamp_nibbles == 16 ? UINT64_MAX : (UINT64_C(1) << 4 * d->stamp_nibbles) - 1;
@@ -213,6 +230,7 @@ static void on_version(struct stm *d)
     if (gray != d->gray)
         d->time = gray ? to_gray(d->time) : from_gray(d->time);
     d->gray = gray;
+    d->delta = d->value == 2;
     d->master = 0;
     d->channel = 0;
 }
@@ -220,8 +238,8 @@ static void on_version(struct stm *d)
 static void act(struct stm *d)
 {
     switch ((enum packet)d->header->packet) {
-    case M8:
-        d->master = (uint8_t)d->value;
+    case MASTER:
+        d->master = (uint16_t)d->value;
         d->channel = 0;
         break;
     case C8:
@@ -242,11 +260,18 @@ static void act(struct stm *d)
     case TRIG:
         note(d, "stm trigger %" PRIu64, d->value);
         break;
+    case XSYNC:
+        note(d, "stm cross-sync %" PRIu64, d->value);
+        break;
     case FREQ:
         note(d, "stm frequency %" PRIu64, d->value);
         break;
     case MERR:
         note(d, "stm master-error %x %" PRIu64, d->master, d->value);
+        d->channel = 0;
+        break;
+    case CERR:
+        note(d, "stm channel-error %x.%x %" PRIu64, d->master, d->channel, d->value);
         break;
     case GERR:
         note(d, "stm global-error %" PRIu64, d->value);
@@ -264,7 +289,7 @@ static void list_packet(struct stm *d, uint64_t time)
     char fields[96];
     int n = 0;
     switch ((enum packet)h->packet) {
-    case M8:
+    case MASTER:
         n = snprintf(fields, sizeof fields, "master=0x%02x", d->master);
         break;
     case C8:
@@ -323,10 +348,9 @@ static void on_header(struct stm *d, uint8_t nibble)
         d->level++;
         d->state = HEADER;
     } else if (h->packet == RESERVED) {
-        bad(d, "reserved STM header", d->level + 1u);
+        bad(d, "reserved STM header");
     } else if (h->packet == ASYNC) {
         d->state = ONES;
-        d->ones = 2;
     } else if (h->payload) {
         d->need = h->payload;
         d->state = PAYLOAD;
@@ -339,7 +363,7 @@ static void on_header(struct stm *d, uint8_t nibble)
 static void on_stamp_size(struct stm *d, uint8_t nibble)
 {
     if (nibble == 15) {
-        bad(d, "reserved STM timestamp size", 4);
+        bad(d, "reserved STM timestamp size");
         return;
     }
     d->stamp_nibbles = nibble < 13 ? nibble : nibble == 13 ? 14 : 16;
@@ -349,49 +373,63 @@ static void on_stamp_size(struct stm *d, uint8_t nibble)
         complete(d);
 }
 
+/* FF begins a synchronisation, and nothing but F goes on with it. */
 static void on_ones(struct stm *d, uint8_t nibble)
 {
-    if (nibble == 15) {
-        d->ones++;
-        return;
-    }
-    if (nibble == 0 && d->ones >= ASYNC_ONES) {
-        list(d, d->start, "ASYNC", "");
-        d->state = HEADER;
-        d->level = 0;
-        return;
-    }
-    bad(d, "malformed STM synchronisation", d->ones + 1);
+    if (nibble != 15)
+        bad(d, "malformed STM synchronisation");
 }
 
-static void on_hunt(struct stm *d, uint8_t nibble, uint64_t offset)
+static void on_hunt(struct stm *d, uint64_t offset)
 {
     if (!d->lost_nibbles++)
         d->lost_at = offset;
-    if (nibble == 15) {
-        d->one_at[d->ones++ % ASYNC_ONES] = offset;
-        return;
+}
+
+/*
+ * The end of a synchronisation: no other nibbles in step have 21 F in a row, so it is one even amid
+ * another packet, which then was cut short. Of more than 21 the last ones belong to it.
+ */
+static void on_sync(struct stm *d)
+{
+    const uint64_t begin = d->one_at[d->ones % ASYNC_ONES];
+    uint64_t lost = 0;
+    if (d->state == HUNT) {
+        lost = d->lost_nibbles - ASYNC_ONES;
+    } else if (d->state != ONES || d->packet < ASYNC_ONES) {
+        d->lost_why = "STM packet cut short";
+        d->lost_at = d->start;
+        lost = d->packet > ASYNC_ONES ? d->packet - ASYNC_ONES : 1;
     }
-    if (nibble == 0 && d->ones >= ASYNC_ONES) {
-        const uint64_t begin = d->one_at[d->ones % ASYNC_ONES];
-        report_loss(d, d->lost_nibbles - ASYNC_ONES - 1);
-        list(d, begin, "ASYNC", "");
-        d->lost_nibbles = 0;
-        d->state = HEADER;
-        d->level = 0;
-    }
-    d->ones = 0;
+    report_loss(d, lost);
+    list(d, begin, "ASYNC", "");
+    d->lost_nibbles = 0;
+    d->state = HEADER;
+    d->level = 0;
 }
 
 static void take(struct stm *d, uint8_t nibble, uint64_t offset)
 {
+    if (nibble == 15) {
+        d->one_at[d->ones++ % ASYNC_ONES] = offset;
+    } else {
+        const bool sync = nibble == 0 && d->ones >= ASYNC_ONES;
+        if (sync)
+            on_sync(d);
+        d->ones = 0;
+        if (sync)
+            return;
+    }
+    d->packet++;
     switch (d->state) {
     case HUNT:
-        on_hunt(d, nibble, offset);
+        on_hunt(d, offset);
         break;
     case HEADER:
-        if (d->level == 0)
+        if (d->level == 0) {
             d->start = offset;
+            d->packet = 1;
+        }
         on_header(d, nibble);
         break;
     case PAYLOAD:

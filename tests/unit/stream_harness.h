@@ -4,7 +4,10 @@
 #define TL_TEST_STREAM_HARNESS_H
 
 #include "decode/ops.h"
+#include "frame/tpiu.h"
+#include "unit/data.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +61,78 @@ static inline void run_stream(const struct tl_stream_ops *ops, const struct tl_s
     ops->destroy(d);
     if (tl_buf_add(&r->text, "", 1) < 0 || tl_buf_add(&r->packets, "", 1) < 0)
         abort();
+}
+
+/* ---- real captures and what the reference said of them ---- */
+
+static inline int harness_run(void *context, uint8_t id, const struct tl_run *run)
+{
+    struct tl_stream_decoder *const d = *(struct tl_stream_decoder **)context;
+    return id == ((uint8_t **)context)[1][0] ? d->ops->push(d, run) : TL_OK;
+}
+
+/* Decode source `id` of a capture of formatter frames. False: the capture is not here. */
+static inline bool run_capture(const struct tl_stream_ops *ops, const char *name, uint8_t id,
+                               bool framed, struct stream_result *r)
+{
+    char path[4096];
+    *r = (struct stream_result){0};
+    FILE *const f = test_data(path, sizeof path, name) ? fopen(path, "rb") : NULL;
+    if (!f)
+        return false;
+    static uint8_t bytes[1 << 20];
+    const size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    const struct tl_source source = {.id = id};
+    const struct tl_stream_sink sink = {r, harness_items, harness_packet, harness_loss};
+    struct tl_stream_decoder *d;
+    if (ops->create(&d, &source, NULL, &sink, NULL) < 0)
+        abort();
+    void *const context[2] = {d, &id};
+    static struct tl_tpiu frames;
+    const struct tl_tpiu_sink runs = {.context = (void *)context, .run = harness_run};
+    tl_tpiu_init(&frames, TL_TPIU_ALIGNED, 0, &runs);
+    const struct tl_run run = {bytes, n, 0, TL_RUN_LINEAR};
+    if ((framed ? tl_tpiu_push(&frames, bytes, n) : ops->push(d, &run)) < 0 || ops->finish(d) < 0)
+        abort();
+    ops->destroy(d);
+    if (tl_buf_add(&r->text, "", 1) < 0 || tl_buf_add(&r->packets, "", 1) < 0)
+        abort();
+    return true;
+}
+
+/* The lines of a golden listing that `convert` makes something of. */
+static inline bool read_golden(const char *name, int (*convert)(struct tl_buf *, const char *),
+                               struct tl_buf *out)
+{
+    char path[4000], command[4200];
+    if (!test_data(path, sizeof path, name))
+        return false;
+    snprintf(command, sizeof command, "gzip -dc '%s'", path);
+    FILE *const f = popen(command, "r");
+    if (!f)
+        return false;
+    char *line = NULL;
+    size_t cap = 0;
+    while (getline(&line, &cap, f) > 0)
+        if (convert(out, line) < 0)
+            abort();
+    free(line);
+    pclose(f);
+    return true;
+}
+
+/* Only the lines of `text` that begin with `prefix`. */
+static inline void filter(const struct tl_buf *text, const char *prefix, struct tl_buf *out)
+{
+    const char *p = (const char *)text->p;
+    while (p && *p) {
+        const char *const end = strchr(p, '\n');
+        const size_t n = end ? (size_t)(end - p) + 1 : strlen(p);
+        if (!strncmp(p, prefix, strlen(prefix)) && tl_buf_add(out, p, n) < 0)
+            abort();
+        p += n;
+    }
 }
 
 static inline void free_stream(struct stream_result *r)

@@ -88,6 +88,105 @@ static void any_bytes_any_chunking(void **state)
     }
 }
 
+/* A byte lost in front of a synchronisation packet: it eats into it, and yet costs only that. */
+static void synchronisation_amid_a_packet(void **state)
+{
+    static const uint8_t bytes[] = {SYNC, 0x09, 1, 0x0b, 2, SYNC, 0x09, 3, 0x0b, SYNC, 0x09, 4};
+    struct stream_result r;
+    run_stream(&tl_itm_ops, &source, bytes, sizeof bytes, 0, &r);
+    assert_string_equal((char *)r.text.p, "S itm 1 01\nS itm 1 00000002\nG bad-packet\nS itm 1 03\n"
+                                          "S itm 1 00000000\nG bad-packet\nS itm 1 04\n");
+    assert_int_equal(r.losses, 2);
+    free_stream(&r);
+}
+
+/* "ITM_SWIT (ch: 0x4a; Data: 0x2345)" to our flow text, and likewise hardware and local time. */
+static int convert_element(struct tl_buf *out, const char *line)
+{
+    const char *p = line;
+    int rc = TL_OK;
+    while (rc >= 0 && (p = strstr(p, "ITM_")) != NULL) {
+        unsigned channel;
+        char data[20];
+        unsigned long long time;
+        if (sscanf(p, "ITM_SWIT (ch: 0x%x; Data: 0x%16[0-9a-f])", &channel, data) == 2)
+            rc = tl_buf_printf(out, "S itm %x %s\n", channel, data);
+        else if (sscanf(p, "ITM_DWT (desc: 0x%x; Data: 0x%16[0-9a-f])", &channel, data) == 2)
+            rc = tl_buf_printf(out, "S dwt %x %s\n", channel, data);
+        else if (strncmp(p, "ITM_TS_LOCAL", 12) == 0 &&
+                 sscanf(strstr(p, "cumulative:"), "cumulative: 0x%llx", &time) == 1)
+            rc = tl_buf_printf(out, "A time %llu\n", time);
+        else if (strncmp(p, "ITM_OVERFLOW", 12) == 0)
+            rc = tl_buf_printf(out, "G overflow\n");
+        p += 4;
+    }
+    return rc;
+}
+
+/* "Idx:22; ID:0; [0x70 ];	ITM_OVERFLOW: …": name and number of bytes. */
+static int convert_packet(struct tl_buf *out, const char *line)
+{
+    char name[32];
+    const char *const p = strstr(line, "];\t");
+    if (!p || sscanf(p + 3, "%31[A-Z_0-9]", name) != 1 || !strcmp(name, "ITM_NOTSYNC"))
+        return TL_OK;
+    return tl_buf_printf(out, "%s\n", name);
+}
+
+static void names_only(const struct tl_buf *packets, struct tl_buf *out)
+{
+    unsigned long long offset;
+    unsigned id;
+    char name[32];
+    for (const char *p = (const char *)packets->p; *p; p = strchr(p, '\n') + 1)
+        if (sscanf(p, "%llu %x %31s", &offset, &id, name) == 3 && strcmp(name, "ITM_NOTSYNC"))
+            assert_true(tl_buf_printf(out, "%s\n", name) >= 0);
+}
+
+static void check_capture(const char *golden, const char *capture, uint8_t id, bool framed)
+{
+    char name[256];
+    struct stream_result r;
+    struct tl_buf theirs = {0}, ours = {0}, their_names = {0}, our_names = {0};
+    snprintf(name, sizeof name, "coresight/golden/%s.decode.ppl.gz", golden);
+    if (!read_golden(name, convert_element, &theirs) ||
+        !run_capture(&tl_itm_ops, capture, id, framed, &r)) {
+        print_message("skipped: %s is not here\n", golden);
+        return;
+    }
+    filter(&r.text, "S ", &ours); /* the reference sees overflows together with what follows */
+    struct tl_buf their_software = {0};
+    assert_true(tl_buf_add(&theirs, "", 1) >= 0);
+    filter(&theirs, "S ", &their_software);
+    assert_true(ours.n > 300);
+    assert_int_equal(ours.n, their_software.n);
+    assert_memory_equal(ours.p, their_software.p, ours.n);
+    tl_buf_reset(&ours);
+    tl_buf_reset(&their_software);
+    filter(&r.text, "A time", &ours);
+    filter(&theirs, "A time", &their_software);
+    assert_int_equal(ours.n, their_software.n);
+    assert_memory_equal(ours.p, their_software.p, ours.n);
+    snprintf(name, sizeof name, "coresight/golden/%s.packets.ppl.gz", golden);
+    assert_true(read_golden(name, convert_packet, &their_names));
+    names_only(&r.packets, &our_names);
+    assert_int_equal(our_names.n, their_names.n);
+    assert_memory_equal(our_names.p, their_names.p, our_names.n);
+    tl_buf_fini(&theirs);
+    tl_buf_fini(&ours);
+    tl_buf_fini(&their_software);
+    tl_buf_fini(&their_names);
+    tl_buf_fini(&our_names);
+    free_stream(&r);
+}
+
+static void real_captures(void **state)
+{
+    check_capture("itm_only_raw", "coresight/snapshots/itm_only_raw/itm_testdata.bin", 0, false);
+    check_capture("itm_only_csformat",
+                  "coresight/snapshots/itm_only_csformat/itm_testdata_ID_0x14.bin", 0x14, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -95,6 +194,8 @@ int main(void)
         cmocka_unit_test(a_bad_header_costs_one_sync_period),
         cmocka_unit_test(not_synchronised_at_the_start),
         cmocka_unit_test(any_bytes_any_chunking),
+        cmocka_unit_test(synchronisation_amid_a_packet),
+        cmocka_unit_test(real_captures),
     };
     return cmocka_run_group_tests_name("itm", tests, NULL, NULL);
 }
