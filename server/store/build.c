@@ -8,6 +8,7 @@
  */
 #include "store/build.h"
 
+#include "flow/callstack.h"
 #include "stf/flow_writer.h"
 #include "store/part.h"
 
@@ -36,6 +37,7 @@ struct tl_build {
     uint32_t frame;        /* its number */
     uint64_t position;     /* in the stream */
     struct tl_flow_now now;
+    struct tl_callstack calls;
     struct tl_build_totals totals;
 };
 
@@ -46,10 +48,17 @@ static int new_part(struct tl_build *b, uint64_t number)
     if (!b->part)
         return TL_NOMEM;
     b->part->ghost = number < b->options.sealed;
-    return TL_OK;
+    return tl_part_stack(b->part, &b->calls);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
+
+/* Only the depth and the frames at chunk boundaries are of interest. */
+static int ignore_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
+                        uint32_t depth, uint64_t insn)
+{
+    return TL_OK;
+}
 
 int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
 {
@@ -59,6 +68,7 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
     b->options = *options;
     if (b->options.chunk_markers == 0)
         b->options.chunk_markers = TL_CHUNK_MARKERS;
+    tl_callstack_init(&b->calls, options->image, 0, ignore_frame, NULL);
     const struct tl_stf_flow_options flow = {.isa = TL_ISA_NONE};
     int r = tl_stf_flow_new(&b->flow, &flow, NULL);
     if (r >= 0)
@@ -145,11 +155,17 @@ static int begin_cut_shard(struct tl_build *b, enum cut cut)
     return new_part(b, row->number + 1);
 }
 
+static int next_chunk(struct tl_build *b, uint32_t frame)
+{
+    const int r = tl_part_next_chunk(b->part, frame, &b->now);
+    return r < 0 ? r : tl_part_stack(b->part, &b->calls);
+}
+
 static int begin_cut_frame(struct tl_build *b)
 {
     b->cut = CUT_FRAME;
     b->stop = b->part->view->index.row.markers;
-    return tl_part_next_chunk(b->part, ++b->frame, &b->now);
+    return next_chunk(b, ++b->frame);
 }
 
 /* Is it time for a cut, now that something was logged? `marker`: it was an instruction. */
@@ -165,7 +181,7 @@ static int check_cut(struct tl_build *b, bool marker)
     if (!pending && part->log_bytes + part->log.bytes.n >= SHARD_LOG_BYTES)
         return begin_cut_shard(b, CUT_HERE);
     if (part->log.bytes.n >= CHUNK_LOG_BYTES || part->open.n >= CHUNK_POSITIONS)
-        return tl_part_next_chunk(b->part, b->frame, &b->now);
+        return next_chunk(b, b->frame);
     return TL_OK;
 }
 
@@ -187,12 +203,13 @@ static uint32_t insn_at(const struct tl_block *block, uint32_t index)
     return at;
 }
 
-static void track_calls(struct tl_flow_now *now, const struct tl_block *block)
+/* Follow calls, so that `now` has the depth at which the item happens. */
+static int track_calls(struct tl_build *b, const struct tl_item *item)
 {
-    if (block->link && now->depth < UINT32_MAX)
-        now->depth++;
-    else if (block->is_return && now->depth > 0)
-        now->depth--;
+    b->calls.insns = b->position;
+    const int r = tl_callstack_push(&b->calls, item, 1);
+    b->now.depth = tl_callstack_depth(&b->calls);
+    return r;
 }
 
 /* Log instructions [*insn, …) of a block, up to the next cut. */
@@ -206,8 +223,12 @@ static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *i
         n = per_frame - row->markers % per_frame;
     if (n > b->options.shard_insns - row->n)
         n = b->options.shard_insns - row->n;
-    int r = TL_OK;
-    if (block->isa != b->now.isa) {
+    /* A part of a block is left straight on, only its end as the item says. */
+    struct tl_item part = *item;
+    if (*insn + n < item->n)
+        part.flags &= (uint8_t)~TL_ITEM_TAKEN;
+    int r = track_calls(b, &part);
+    if (block->isa != b->now.isa && r >= 0) {
         r = tl_part_isa(b->part, (enum tl_isa)block->isa);
         b->now.isa = block->isa;
     }
@@ -226,7 +247,6 @@ static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *i
     *insn += (uint32_t)n;
     if (*insn == item->n && item->flags & TL_ITEM_TAKEN) {
         tl_part_taken(b->part);
-        track_calls(&b->now, block);
     }
     return check_cut(b, true);
 }
@@ -258,10 +278,9 @@ static int log_item(struct tl_build *b, const struct tl_item *item)
     uint64_t pc = item->pc;
     uint32_t function = TL_NO_FUNCTION;
     tl_flow_now_item(&b->now, item);
-    if (item->kind == TL_ITEM_EXCEPTION)
-        b->now.depth++;
-    else if (item->kind == TL_ITEM_ERET && b->now.depth > 0)
-        b->now.depth--;
+    const int tracked = track_calls(b, item);
+    if (tracked < 0)
+        return tracked;
     if (item->kind == TL_ITEM_BRANCH)
         pc = item->value;
     if (point && item->kind != TL_ITEM_SOFTWARE)

@@ -26,6 +26,7 @@ static const uint8_t fields[32] = {
     [TL_ITEM_GAP] = F_PC | F_VALUE,
     [TL_ITEM_TRACE_ON] = F_PC,
     [TL_ITEM_NOTE] = F_PC | F_VALUE | F_TEXT,
+    [TL_ITEM_STACK] = F_DATA,
 };
 
 /* Kinds whose pc says nothing unless the flag is set, and need not be kept then. */
@@ -129,6 +130,15 @@ int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t of
     return tl_itemlog_add(log, position, &item);
 }
 
+int tl_itemlog_add_stack(struct tl_itemlog *log, struct tl_bytes stack)
+{
+    const struct tl_item item = {.kind = TL_ITEM_STACK,
+                                 .n = (uint32_t)stack.n,
+                                 .data = stack.p,
+                                 .offset = log->base.offset};
+    return tl_itemlog_add(log, log->base.position, &item);
+}
+
 /* ---- reading ------------------------------------------------------------------------------- */
 
 void tl_itemlog_read(struct tl_itemlog_reader *reader, struct tl_bytes bytes, uint64_t offset,
@@ -175,7 +185,7 @@ int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint
     struct tl_varint_reader r = {reader->p, reader->end, false};
     const uint8_t head = *r.p++;
     *item = (struct tl_item){.kind = head & 31};
-    if (item->kind == TL_ITEM_BLOCK || (item->kind >= TL_ITEM_KINDS && item->kind < TL_ITEM_OFFSET))
+    if (item->kind == TL_ITEM_BLOCK || (item->kind >= TL_ITEM_KINDS && item->kind < TL_ITEM_STACK))
         return TL_BAD;
     if (head & HAS_POSITION)
         reader->base.position += tl_varint_get(&r);

@@ -6,7 +6,8 @@
  *
  * A log is self-contained bytes, one per index chunk; inside, positions, times and offsets are
  * differences to the item before. Beside flow items it holds a mark wherever the instruction
- * set of the following instructions changes, and the raw byte offset of every thousandth or so.
+ * set of the following instructions changes, the raw byte offset of every thousandth or so, and
+ * first of all the call stack.
  *
  * Not thread-safe. An item is
  *
@@ -20,9 +21,11 @@
 
 #include "flow/item.h"
 
-/* Kinds of marks: the enum tl_isa in `sub`; the raw byte offset of what follows. */
+/* Kinds of marks: the enum tl_isa in `sub`; the raw byte offset of what follows; a call stack
+ * (stackmark.h) as data. */
 #define TL_ITEM_ISA    31
 #define TL_ITEM_OFFSET 30
+#define TL_ITEM_STACK  29
 
 /* What the next item is a difference to. */
 struct tl_itemlog_base {
@@ -47,6 +50,7 @@ TL_MUST_USE int tl_itemlog_add(struct tl_itemlog *log, uint64_t position,
                                const struct tl_item *item);
 TL_MUST_USE int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa isa);
 TL_MUST_USE int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset);
+TL_MUST_USE int tl_itemlog_add_stack(struct tl_itemlog *log, struct tl_bytes stack);
 
 struct tl_itemlog_reader {
     const uint8_t *p, *end;

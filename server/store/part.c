@@ -2,6 +2,7 @@
 #include "store/part.h"
 
 #include "stf/zstf.h"
+#include "store/stackmark.h"
 
 #include <stdlib.h>
 
@@ -82,6 +83,18 @@ static void open_chunk(struct tl_part *part, uint32_t stf, const struct tl_flow_
     part->offset_noted = part->open.first >> TL_PART_OFFSETS;
 }
 
+int tl_part_stack(struct tl_part *part, const struct tl_callstack *calls)
+{
+    struct tl_buf bytes = {0};
+    if (part->ghost || calls->depth == 0)
+        return TL_OK;
+    int r = tl_stackmark_encode(calls, &bytes);
+    if (r >= 0)
+        r = tl_itemlog_add_stack(&part->log, (struct tl_bytes){bytes.p, bytes.n});
+    tl_buf_fini(&bytes);
+    return r;
+}
+
 struct tl_part *tl_part_new(uint64_t number, uint64_t position, const struct tl_flow_now *now)
 {
     struct tl_part *part = calloc(1, sizeof(*part));
@@ -111,7 +124,7 @@ void tl_part_free(struct tl_part *part)
 bool tl_part_is_empty(const struct tl_part *part)
 {
     const struct tl_shard_row *row = &part->view->index.row;
-    return row->n == 0 && part->log_bytes == 0 && part->log.bytes.n == 0;
+    return row->n == 0 && !part->any;
 }
 
 static int add_chunk(struct tl_view *view, const struct tl_chunk *chunk, struct tl_blob *items)
@@ -127,7 +140,7 @@ static int add_chunk(struct tl_view *view, const struct tl_chunk *chunk, struct 
     return TL_OK;
 }
 
-static int add_frame(struct tl_view *view, const struct tl_frame *frame, struct tl_blob *stf)
+static int add_frame(struct tl_view *view, const struct tl_shard_frame *frame, struct tl_blob *stf)
 {
     struct tl_shard_index *index = &view->index;
     if (!stf ||
@@ -193,7 +206,7 @@ int tl_part_frame(struct tl_part *part, struct tl_bytes stf, uint64_t marker, ui
     }
     int r = tl_zstf_compress(stf, 0, &packed);
     if (r >= 0) {
-        const struct tl_frame frame = {
+        const struct tl_shard_frame frame = {
             .size = (uint32_t)packed.n, .plain = (uint32_t)stf.n, .marker = marker, .pc = pc};
         r = add_frame(part->view, &frame, tl_blob_new((struct tl_bytes){packed.p, packed.n}, true));
     }
@@ -248,6 +261,7 @@ static void note_item(struct tl_part *part, const struct tl_flow_now *now,
 {
     struct tl_shard_row *row = &part->view->index.row;
     struct tl_chunk *c = &part->open;
+    part->any = true;
     c->kinds |= 1u << item->kind;
     if (item->kind == TL_ITEM_GAP) {
         c->gaps++;
@@ -303,7 +317,7 @@ int tl_part_offset(struct tl_part *part, uint64_t offset)
 int tl_part_complete(struct tl_part *part, struct tl_view **out)
 {
     struct tl_shard_index *index = &part->view->index;
-    const bool needed = part->open.n > 0 || part->log.bytes.n > 0 || index->n_chunks == 0;
+    const bool needed = part->open.n > 0 || part->open.kinds != 0 || index->n_chunks == 0;
     const int r = needed ? close_chunk(part) : TL_OK;
     if (r < 0)
         return r;
@@ -359,7 +373,7 @@ static int copy_open(const struct tl_part *part, struct tl_bytes stf, uint64_t m
     }
     chunk.n_pages = UINT32_MAX;
     int r = add_chunk(view, &chunk, items);
-    const struct tl_frame frame = {
+    const struct tl_shard_frame frame = {
         .size = (uint32_t)stf.n, .plain = (uint32_t)stf.n, .marker = marker, .pc = pc};
     if (r >= 0 && stf.n > 0)
         r = add_frame(view, &frame, tl_blob_new(stf, false));

@@ -3,6 +3,7 @@
 #ifndef TL_STORE_PART_H
 #define TL_STORE_PART_H
 
+#include "flow/callstack.h"
 #include "store/itemlog.h"
 #include "store/view.h"
 
@@ -26,6 +27,7 @@ struct tl_part {
     struct tl_itemlog log;
     struct tl_page_set pages;
     bool ghost;             /* nothing is packed or kept: the shard is in the store already */
+    bool any;               /* there is an item or an instruction */
     uint64_t log_bytes;     /* of all chunks, plain */
     uint64_t offset_noted;  /* position >> TL_PART_OFFSETS of the last note of an offset */
     uint64_t last_position; /* of the last marker, if row.markers > 0 */
@@ -33,6 +35,8 @@ struct tl_part {
 
 /* Begin a shard. NULL: no memory. */
 struct tl_part *tl_part_new(uint64_t number, uint64_t position, const struct tl_flow_now *now);
+/* The call stack in force where the open chunk begins; before anything else of it. */
+TL_MUST_USE int tl_part_stack(struct tl_part *part, const struct tl_callstack *calls);
 void tl_part_free(struct tl_part *part); /* NULL is fine */
 bool tl_part_is_empty(const struct tl_part *part);
 

@@ -184,7 +184,7 @@ static void code_chunk(struct codec *c, struct tl_chunk *chunk)
     number32(c, &chunk->n_pages);
 }
 
-static void code_frame(struct codec *c, struct tl_frame *frame)
+static void code_frame(struct codec *c, struct tl_shard_frame *frame)
 {
     number(c, &frame->offset);
     number32(c, &frame->size);

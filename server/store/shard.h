@@ -78,7 +78,7 @@ struct tl_chunk {
 };
 
 /* A chunk of the .zstf. */
-struct tl_frame {
+struct tl_shard_frame {
     uint64_t offset; /* in the file */
     uint32_t size;   /* packed */
     uint32_t plain;
@@ -105,7 +105,7 @@ struct tl_shard_index {
     struct tl_shard_row row;
     struct tl_chunk *chunks;
     size_t n_chunks, cap_chunks;
-    struct tl_frame *frames;
+    struct tl_shard_frame *frames;
     size_t n_frames, cap_frames;
     uint64_t *pages; /* page numbers (pc >> 12) of all chunks, rising within each */
     size_t n_pages, cap_pages;

@@ -50,7 +50,7 @@ static void check_container(struct check *c, const struct tl_buf *file,
     const uint8_t *p = file->p + base;
     good = tl_le64(p) == n;
     for (size_t i = 0; i < n; i++) {
-        const struct tl_frame *f = &index->frames[i];
+        const struct tl_shard_frame *f = &index->frames[i];
         const uint8_t *e = p + 8 + 24 * i;
         good = good && tl_le64(e) == f->offset && tl_le64(e + 8) == (i > 0 ? f->pc : 0) &&
                tl_le64(e + 16) == f->plain;

@@ -168,7 +168,7 @@ int tl_view_items(const struct tl_view *view, size_t i, struct tl_buf *out, stru
 
 int tl_view_frame(const struct tl_view *view, size_t i, struct tl_buf *out, struct tl_fail *fail)
 {
-    const struct tl_frame *f = &view->index.frames[i];
+    const struct tl_shard_frame *f = &view->index.frames[i];
     if (!view->backend)
         return blob_bytes(view->frames[i], out);
     return stored_bytes(view, f->offset, f->size, f->crc, f->plain, out, fail);
@@ -181,7 +181,7 @@ static int write_frames(const struct tl_view *view, struct tl_zstf_writer *write
 {
     int r = tl_zstf_writer_begin(writer, out);
     for (size_t i = 0; r >= 0 && i < index->n_frames; i++) {
-        struct tl_frame *f = &index->frames[i];
+        struct tl_shard_frame *f = &index->frames[i];
         const struct tl_bytes bytes = {view->frames[i]->p, view->frames[i]->n};
         const uint64_t left = index->row.markers - f->marker;
         f->offset = out->n;

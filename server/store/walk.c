@@ -291,6 +291,8 @@ static int pass_item(struct tl_walk *w, struct place *at, const struct tl_item *
 {
     const bool before = at->position < at->range->from;
     int r = TL_OK;
+    if (item->kind == TL_ITEM_STACK)
+        w->stack = (struct tl_bytes){item->data, item->n};
     if (wanted(at) && item->kind < TL_ITEM_KINDS)
         r = add_item(w, item, at->position);
     tl_flow_now_item(&at->now, item);
@@ -345,6 +347,7 @@ int tl_walk_chunk(struct tl_walk *w, struct tl_view *view, size_t chunk,
                        .marker = c->marker,
                        .now = c->at};
     w->n = w->n_blocks = 0;
+    w->stack = (struct tl_bytes){0};
     w->now = c->at;
     tl_buf_reset(&w->code);
     tl_buf_reset(&w->stf);
@@ -361,4 +364,14 @@ int tl_walk_chunk(struct tl_walk *w, struct tl_view *view, size_t chunk,
     fix_blocks(w);
     classify(w);
     return TL_OK;
+}
+
+void tl_walk_functions(struct tl_walk *w, const struct tl_image *image)
+{
+    if (!image)
+        return;
+    for (size_t i = 0; i < w->n_blocks; i++) {
+        const int64_t symbol = tl_image_symbol_index(image, w->blocks[i].pc);
+        w->blocks[i].function = symbol < 0 ? TL_NO_FUNCTION : (uint32_t)symbol;
+    }
 }

@@ -18,6 +18,7 @@ struct tl_walk {
     struct tl_item *items;
     uint64_t *positions; /* of each item; a BLOCK's is that of its first instruction */
     size_t n;
+    struct tl_bytes stack;  /* call stack where the chunk begins (stackmark.h); n == 0: none */
     struct tl_flow_now now; /* what is in force in front of the first item */
     /* Its own: */
     size_t cap_items, cap_positions;
@@ -48,5 +49,8 @@ struct tl_walk_range {
  */
 TL_MUST_USE int tl_walk_chunk(struct tl_walk *walk, struct tl_view *view, size_t chunk,
                               const struct tl_walk_range *range, struct tl_fail *fail);
+
+/* Name each block's function: the image's symbol that covers its first instruction. */
+void tl_walk_functions(struct tl_walk *walk, const struct tl_image *image);
 
 #endif
