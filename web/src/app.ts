@@ -19,6 +19,7 @@ import { decodePlace, emptyPlace, encodePlace, type Panel, type Place } from "./
 
 const HITS = 1000;
 const URL_MS = 200;
+const NAMES_MS = 1000;
 const ZOOM_REST_MS = 80;
 /** Following goes on without its tiles after so long. */
 const HOP_MS = 1500;
@@ -48,6 +49,7 @@ export class Session {
   private readonly insnCaches = new Map<string, InsnCache>();
   names: string[] = []; // of functions by id
   addresses: string[] = [];
+  namesRevision = -1; // of the trace when the names were asked for
   view: View;
   lane = 0;
   cursor: number | undefined; // in units of the view's axis
@@ -116,7 +118,12 @@ export class Session {
     return this.ends.get(revision);
   }
 
-  nameOf = (id: number): string => this.names[id] ?? `function ${id}`;
+  nameOf = (id: number): string => {
+    const name = this.names[id];
+    if (name !== undefined) return name;
+    this.app.missName(this);
+    return `function ${id}`;
+  };
 
   dropDecoded(): void {
     for (const cache of this.insnCaches.values()) cache.clear();
@@ -219,10 +226,16 @@ export class App {
     this.changed();
   }
 
+  /** Streams of software trace alone have no instructions to count by. */
+  private axisFor(trace: Trace, wanted: Axis): Axis {
+    if (!hasTime(trace)) return "insn";
+    return trace.streams.every((stream) => stream.insns === 0) ? "time" : wanted;
+  }
+
   private apply(place: Place): void {
     const s = this.session;
     if (!s) return;
-    const axis = place.axis === "time" && !hasTime(s.trace) ? "insn" : place.axis;
+    const axis = this.axisFor(s.trace, place.axis);
     const lane = s.trace.streams.findIndex((stream) => stream.name === place.lane);
     s.lane = Math.max(0, lane);
     const extent = extentOf(s.trace, axis);
@@ -308,10 +321,17 @@ export class App {
     this.table = false;
   }
 
+  /** A tile speaks of a function that was not there when the names were fetched. */
+  missName(s: Session): void {
+    if (s !== this.session || s.namesRevision === s.trace.revision) return;
+    if (performance.now() - this.functionsAt < NAMES_MS) return;
+    void this.loadFunctions(s);
+  }
+
   /** Names come apart from tiles; a live trace makes new ones as it meets them. */
   async loadFunctions(s: Session): Promise<void> {
-    if (performance.now() - this.functionsAt < 1000 && s.names.length > 0) return;
     this.functionsAt = performance.now();
+    s.namesRevision = s.trace.revision;
     try {
       const rows = await api.functions(s.trace.id);
       const names: string[] = [];

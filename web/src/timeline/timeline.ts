@@ -63,6 +63,7 @@ export class Timeline {
   private readonly scratch = surface("scratch");
   private image: ImageData | undefined;
   private mapImage: ImageData | undefined;
+  private mapped: unknown[] = []; // what mapImage shows
   private width = 0;
   private height = 0;
   private colours: Colours | undefined;
@@ -93,7 +94,10 @@ export class Timeline {
     this.plot.append(this.base.canvas, canvas, this.tips);
     this.element.append(this.corner, this.map.canvas, this.heads, this.plot);
     this.gestures = new Gestures(app, this, canvas, this.map.canvas);
-    new ResizeObserver(() => this.app.draw()).observe(this.plot);
+    new ResizeObserver(([entry]) => {
+      if (entry) this.resized(entry.contentRect.width, entry.contentRect.height);
+      this.app.draw();
+    }).observe(this.plot);
     document.fonts.addEventListener("loadingdone", () => this.app.draw());
   }
 
@@ -119,11 +123,14 @@ export class Timeline {
     return this.width;
   }
 
+  private resized(width: number, height: number): void {
+    this.width = Math.floor(width);
+    this.height = Math.floor(height);
+  }
+
   /** Fix the sizes of the canvases to those of the page. True when something is to be seen. */
   private measure(): boolean {
-    const rect = this.plot.getBoundingClientRect();
-    this.width = Math.floor(rect.width);
-    this.height = Math.floor(rect.height);
+    if (this.width === 0) this.resized(this.plot.clientWidth, this.plot.clientHeight);
     if (this.width < 10 || this.height < 10) return false;
     const dpr = window.devicePixelRatio || 1;
     for (const [s, w, h] of [[this.base, this.width, this.height],
@@ -352,26 +359,33 @@ export class Timeline {
     if (!this.mapImage || this.mapImage.width !== canvas.width
       || this.mapImage.height !== canvas.height) {
       this.mapImage = new ImageData(canvas.width, canvas.height);
+      this.mapped = [];
     }
-    const target: Target = {
-      pixels: new Uint32Array(this.mapImage.data.buffer), width: canvas.width,
-      height: canvas.height,
-    };
-    target.pixels.fill(colours.named.ground.rgba);
     const base = s.trace.tileBase[s.view.axis];
     const view: View = overview(s);
     const strips: Strip[] = [];
+    const made: unknown[] = [colours, view.from, view.to];
     const all = stripesOf(0, Math.max(0, s.trace.streams.length - 1));
     for (const id of needed(view, this.width / 2, s.extent, base, all).tiles) {
       for (const { stripe } of pieces(s.tiles, id, base)) {
         for (const [lane, columns] of stripe.lanes) {
           if (lane >= s.trace.streams.length) continue;
           strips.push({ lane, stripe, columns });
+          made.push(columns);
           this.sound(lane, columns);
         }
       }
     }
-    paintOverview(target, s, strips, colours, window.devicePixelRatio || 1);
+    // It seldom changes: it is painted when what it is made of has changed.
+    if (made.length !== this.mapped.length || made.some((m, i) => m !== this.mapped[i])) {
+      this.mapped = made;
+      const target: Target = {
+        pixels: new Uint32Array(this.mapImage.data.buffer), width: canvas.width,
+        height: canvas.height,
+      };
+      target.pixels.fill(colours.named.ground.rgba);
+      paintOverview(target, s, strips, colours, window.devicePixelRatio || 1);
+    }
     ctx.putImageData(this.mapImage, 0, 0);
     drawOverview(ctx, s, this.width, colours);
   }
