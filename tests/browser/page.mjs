@@ -102,6 +102,7 @@ export async function pageChecks(suite, mock) {
       await page.keyboard.press("Escape");
       await page.waitForSelector("dialog", { state: "detached" });
       await page.keyboard.press("KeyL");
+      await page.waitForSelector(".lanes tbody tr");
       assert.equal(await page.locator(".lanes tbody tr").count(), 4);
       await accessible(page);
       await shot(page, `table-${theme}`);

@@ -73,6 +73,12 @@ export function percent(part: number, whole: number): string {
   return p > 0 && p < 0.1 ? "< 0.1 %" : `${p.toFixed(p >= 99.95 ? 0 : 1)} %`;
 }
 
+/** The digits of an address, as many as its neighbours have: 8, or 16. */
+export function addressDigits(pc: string): string {
+  const digits = pc.replace(/^0x0*/, "");
+  return digits.padStart(digits.length > 8 ? 16 : 8, "0");
+}
+
 /** "0xffff000008081234" without what every address of a machine begins with, for narrow places. */
 export function shortAddress(pc: string): string {
   const digits = pc.replace(/^0x/, "");

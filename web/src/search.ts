@@ -8,7 +8,9 @@ export type Search =
   | { readonly kind: "query"; readonly query: Query }
   | { readonly kind: "error"; readonly text: string };
 
-export const EVENT_KINDS = ["exception", "gap", "event", "software", "mode", "context"] as const;
+/** Those offered; the server knows more, and every kind of gap. */
+export const EVENT_KINDS = ["exception", "return", "gap", "overflow", "event", "software", "mode",
+  "context", "trace-on", "note"] as const;
 
 /**
  * "#1234" goes to an instruction; "0x…" or "0x…-0x…" is an address or a range of addresses;
@@ -25,7 +27,7 @@ export function parseSearch(input: string): Search {
   const event = /^event:\s*(\S*)$/i.exec(text);
   if (event) {
     const kind = event[1]!.toLowerCase();
-    return (EVENT_KINDS as readonly string[]).includes(kind) ? { kind: "query", query: { event: kind } }
+    return /^[a-z-]+$/.test(kind) ? { kind: "query", query: { event: kind } }
       : { kind: "error", text: `Events: ${EVENT_KINDS.join(", ")}.` };
   }
   if (/^0x/i.test(text)) {

@@ -4,7 +4,7 @@
 import { html, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 import type { App, Session } from "../app.ts";
-import { grouped } from "../format.ts";
+import { addressDigits, grouped } from "../format.ts";
 import type { InsnRow } from "../model.ts";
 import { functionColour } from "../palette.ts";
 
@@ -100,7 +100,7 @@ export class InsnList {
     return html`<div class="insn ${here ? "here" : ""}" role="option" aria-selected=${here} id=${`insn-${i}`}
       title=${[...row.events, `${row.pc} ${row.encoding}`, row.fn, row.mode].filter(Boolean).join("\n")}
       .style=${`border-left-color:${colour}`} @click=${() => void this.app.goTo(i)}
-      ><span class="i">${grouped(i)}</span><span class="pc">${row.pc.replace(/^0x/, "")}</span
+      ><span class="i">${grouped(i)}</span><span class="pc">${addressDigits(row.pc)}</span
       ><span class="t">${row.text || row.encoding || "–"}</span
       >${row.events.length > 0 ? html`<span class="ev">${row.events.join(", ")}</span>`
     : begins ? html`<span class="f">${row.fn}</span>` : ""}</div>`;

@@ -3,7 +3,7 @@
 import { html, nothing, type TemplateResult } from "lit-html";
 import { rangeUrl } from "../api.ts";
 import type { App, Found, Session } from "../app.ts";
-import { bytes, exactTime, grouped, percent, short } from "../format.ts";
+import { addressDigits, bytes, exactTime, grouped, percent, short } from "../format.ts";
 import { privilegeName } from "../model.ts";
 import { functionColour } from "../palette.ts";
 import type { Panel } from "../url.ts";
@@ -166,7 +166,7 @@ export class Side {
   private hits(found: Found): TemplateResult[] {
     return found.hits.map((hit, i) => html`<li><button class=${i === found.index ? "here" : ""}
       aria-current=${i === found.index} @click=${() => this.app.goToHit(i)}>
-      <span class="i">${grouped(hit.insn)}</span><span class="pc">${hit.pc.replace(/^0x/, "")}</span>
+      <span class="i">${grouped(hit.insn)}</span><span class="pc">${addressDigits(hit.pc)}</span>
       <span class="t">${hit.text}</span></button></li>`);
   }
 }
