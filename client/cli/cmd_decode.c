@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/decode_out.h"
 #include "decode/ops.h"
+#include "osd/osdsw.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,7 +78,15 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
     return TL_OK;
 }
 
-static int push_file(struct tl_decode *decode, const char *path, size_t chunk, uint64_t *total,
+/* Where a file's bytes go: a decode, or the log of another tool. */
+typedef int push_bytes(void *to, const uint8_t *p, size_t n);
+
+static int push_decode(void *to, const uint8_t *p, size_t n)
+{
+    return tl_decode_push(to, p, n);
+}
+
+static int push_file(push_bytes *push, void *to, const char *path, size_t chunk, uint64_t *total,
                      struct tl_fail *fail)
 {
     const int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
@@ -95,7 +104,7 @@ static int push_file(struct tl_decode *decode, const char *path, size_t chunk, u
             break;
         for (size_t at = 0; rc == TL_OK && at < (size_t)got; at += chunk) {
             const size_t n = (size_t)got - at < chunk ? (size_t)got - at : chunk;
-            rc = tl_decode_push(decode, bytes + at, n);
+            rc = push(to, bytes + at, n);
         }
         if (rc < 0)
             tl_fail_at(fail, (enum tl_err)rc, *total, "%s", tl_err_name(rc));
@@ -127,7 +136,7 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
                                o->text      ? TL_OUT_TEXT
                                : o->out_dir ? TL_OUT_STF
                                             : TL_OUT_NONE,
-                               o->out_dir, o->like, setup, &fail);
+                               o->out_dir, &fail);
     const struct tl_decode_sink sink = {
         .context = &run,
         .stream = on_stream,
@@ -139,7 +148,7 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
         rc = tl_decode_new(&decode, setup, image, &sink, &fail);
     if (rc == TL_OK) {
         where = path;
-        rc = push_file(decode, path, o->chunk, &total, &fail);
+        rc = push_file(push_decode, decode, path, o->chunk, &total, &fail);
     }
     if (rc == TL_OK)
         rc = tl_decode_finish(decode);
@@ -203,6 +212,40 @@ static int decode_snapshot(const struct options *o)
     return status;
 }
 
+static int push_osdsw(void *to, const uint8_t *p, size_t n)
+{
+    struct tl_osdsw *const log = to;
+    const int rc = tl_osdsw_push(log, p, n);
+    if (rc < 0)
+        return rc;
+    const bool ok = fwrite(log->out.p, 1, log->out.n, stdout) == log->out.n;
+    tl_buf_reset(&log->out);
+    return ok ? TL_OK : TL_IO;
+}
+
+/* A DI capture as osd-sw's own loggers print it. */
+static int decode_like(const struct tl_setup *setup, const struct options *o)
+{
+    struct tl_osdsw log;
+    struct tl_fail fail = {0};
+    uint64_t total = 0;
+    const int which = tl_osdsw_log_of(o->like);
+    if (which < 0 || setup->container != TL_CONTAINER_DI)
+        return tl_cli_usage("decode",
+                            "--like %s: there are osd-sw-ctm, osd-sw-stm and osd-sw-print, all "
+                            "for --format di",
+                            o->like);
+    int rc = tl_osdsw_init(&log, (enum tl_osdsw_log)which, setup);
+    if (rc == TL_OK)
+        rc = push_file(push_osdsw, &log, o->input, o->chunk, &total, &fail);
+    if (rc == TL_OK)
+        rc = tl_osdsw_finish(&log);
+    if (rc == TL_OK && fwrite(log.out.p, 1, log.out.n, stdout) != log.out.n)
+        rc = tl_fail_set(&fail, TL_IO, "cannot write: %s", strerror(errno));
+    tl_osdsw_fini(&log);
+    return rc < 0 ? tl_cli_fail(o->input, &fail) : TL_CLI_DONE;
+}
+
 static int decode_file(const struct options *o)
 {
     struct tl_setup setup;
@@ -216,7 +259,9 @@ static int decode_file(const struct options *o)
     }
     for (int i = 0; rc == TL_OK && i < o->n_images; i++)
         rc = tl_setup_add_image(&setup, o->images[i], &fail);
-    const int status = rc < 0 ? tl_cli_fail(where, &fail) : decode_input(&setup, o->input, o);
+    const int status = rc < 0    ? tl_cli_fail(where, &fail)
+                       : o->like ? decode_like(&setup, o)
+                                 : decode_input(&setup, o->input, o);
     tl_setup_fini(&setup);
     return status;
 }
@@ -295,10 +340,10 @@ static int parse_options(int argc, char **argv, struct options *o)
     o->input = optind < argc ? argv[optind++] : NULL;
     if (optind < argc)
         return tl_cli_usage("decode", "more than one input: '%s'", argv[optind]);
-    if (o->like)
-        o->text = true;
-    if (o->text + o->packets + (o->out_dir != NULL) != 1)
-        return tl_cli_usage("decode", "say one of --text, --packets, --out DIR");
+    if (o->text + o->packets + (o->out_dir != NULL) + (o->like != NULL) != 1)
+        return tl_cli_usage("decode", "say one of --text, --packets, --out DIR, --like TOOL");
+    if (o->like && o->snapshot)
+        return tl_cli_usage("decode", "--like goes with an INPUT");
     if (!o->snapshot == !o->input)
         return tl_cli_usage("decode", "give an INPUT ('-' is standard input) or --snapshot DIR");
     if (o->input && !o->format)

@@ -22,7 +22,6 @@ struct lane {
 struct tl_decode_out {
     enum tl_decode_out_kind kind;
     const char *dir;
-    const struct tl_setup *setup;
     struct lane **lanes; /* by stream index */
     size_t n;
     size_t cap;
@@ -30,11 +29,9 @@ struct tl_decode_out {
 };
 
 int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind, const char *dir,
-                      const char *like, const struct tl_setup *setup, struct tl_fail *fail)
+                      struct tl_fail *fail)
 {
     *out = NULL;
-    if (like)
-        return tl_fail_set(fail, TL_USAGE, "--like %.40s is not known", like);
     if (kind == TL_OUT_STF && mkdir(dir, 0777) != 0 && errno != EEXIST)
         return tl_fail_set(fail, TL_IO, "%.150s: %s", dir, strerror(errno));
     struct tl_decode_out *const o = calloc(1, sizeof *o);
@@ -42,7 +39,6 @@ int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind, 
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     o->kind = kind;
     o->dir = dir;
-    o->setup = setup;
     *out = o;
     return TL_OK;
 }

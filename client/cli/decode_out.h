@@ -9,13 +9,9 @@ enum tl_decode_out_kind { TL_OUT_NONE, TL_OUT_TEXT, TL_OUT_STF };
 
 struct tl_decode_out;
 
-/*
- * `dir` is the folder of the STF files (made if absent), `like` the tool whose text is wanted
- * (osd-sw-ctm, osd-sw-stm, osd-sw-print) or NULL. `setup` is borrowed. TL_USAGE, TL_IO.
- */
+/* `dir` is the folder of the STF files, made if absent. TL_IO, TL_NOMEM. */
 TL_MUST_USE int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind,
-                                  const char *dir, const char *like, const struct tl_setup *setup,
-                                  struct tl_fail *fail);
+                                  const char *dir, struct tl_fail *fail);
 /* A new stream begins. */
 TL_MUST_USE int tl_decode_out_stream(struct tl_decode_out *out,
                                      const struct tl_decode_stream *stream);
