@@ -6,6 +6,7 @@
  * A .zstf names the place of its index in its first bytes, so it is made in a scratch file
  * first and then read from there.
  */
+#include "ingest/jsontext.h"
 #include "ingest/lakeint.h"
 #include "ingest/scale.h"
 #include "stf/flow_writer.h"
@@ -106,22 +107,6 @@ static int next_text(struct tl_range *range, struct tl_buf *out, struct tl_fail 
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-/* A JSON string of text that may hold anything. */
-static int add_json_text(struct tl_buf *out, const char *text, size_t n)
-{
-    int r = tl_buf_add(out, "\"", 1);
-    for (size_t i = 0; i < n && r >= 0; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\')
-            r = tl_buf_printf(out, "\\%c", c);
-        else if (c < 0x20 || c >= 0x7f)
-            r = tl_buf_printf(out, "\\u%04x", c);
-        else
-            r = tl_buf_add(out, text + i, 1);
-    }
-    return r < 0 ? r : tl_buf_add(out, "\"", 1);
-}
-
 /* A line of flow text as {"at":position,"kind":"I","text":"…"}. */
 static int add_json_line(struct tl_range *range, struct tl_buf *out, const char *line, size_t n,
                          uint64_t position)
@@ -131,7 +116,7 @@ static int add_json_line(struct tl_range *range, struct tl_buf *out, const char 
     if (r >= 0 && n > 2) {
         r = tl_buf_add(out, ",\"text\":", 8);
         if (r >= 0)
-            r = add_json_text(out, line + 2, n - 2);
+            r = tl_json_string(out, line + 2, n - 2);
     }
     return r < 0 ? r : tl_buf_add(out, "}", 1);
 }

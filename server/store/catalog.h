@@ -80,9 +80,10 @@ TL_MUST_USE int tl_catalog_shards(struct tl_catalog *catalog, const char *trace,
                                   uint64_t generation, uint64_t stream,
                                   int (*each)(void *context, const struct tl_shard_row *row),
                                   void *context, struct tl_fail *fail);
-/* `each` with the summaries of shards from number `from` on. */
+/* `each` with the summaries of shards [from, to). */
 TL_MUST_USE int tl_catalog_summaries(struct tl_catalog *catalog, const char *trace,
                                      uint64_t generation, uint64_t stream, uint64_t from,
+                                     uint64_t to,
                                      int (*each)(void *context, struct tl_bytes summary),
                                      void *context, struct tl_fail *fail);
 /* Forget the shards of a stream from number `from` on, or (stream UINT64_MAX) streams and

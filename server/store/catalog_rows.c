@@ -264,7 +264,7 @@ static int summary_row(void *context, sqlite3_stmt *s)
 }
 
 int tl_catalog_summaries(struct tl_catalog *c, const char *trace, uint64_t generation,
-                         uint64_t stream, uint64_t from,
+                         uint64_t stream, uint64_t from, uint64_t to,
                          int (*each)(void *context, struct tl_bytes summary), void *context,
                          struct tl_fail *fail)
 {
@@ -273,8 +273,8 @@ int tl_catalog_summaries(struct tl_catalog *c, const char *trace, uint64_t gener
     pthread_mutex_lock(&c->lock);
     int r = tl_sql_prepare(c, &s, fail,
                            "SELECT summary FROM shards WHERE trace=? AND generation=? AND stream=?"
-                           " AND number>=? ORDER BY number",
-                           "siii", trace, generation, stream, from);
+                           " AND number>=? AND number<? ORDER BY number",
+                           "siiii", trace, generation, stream, from, to);
     if (r >= 0)
         r = each_row(c, s, summary_row, &call, fail);
     pthread_mutex_unlock(&c->lock);

@@ -132,10 +132,8 @@ int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t of
 
 int tl_itemlog_add_stack(struct tl_itemlog *log, struct tl_bytes stack)
 {
-    const struct tl_item item = {.kind = TL_ITEM_STACK,
-                                 .n = (uint32_t)stack.n,
-                                 .data = stack.p,
-                                 .offset = log->base.offset};
+    const struct tl_item item = {
+        .kind = TL_ITEM_STACK, .n = (uint32_t)stack.n, .data = stack.p, .offset = log->base.offset};
     return tl_itemlog_add(log, log->base.position, &item);
 }
 

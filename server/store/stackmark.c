@@ -18,9 +18,9 @@ int tl_stackmark_encode(const struct tl_callstack *cs, struct tl_buf *out)
     uint8_t bytes[80];
     uint64_t insn = cs->insns;
     size_t n = 0;
-    const uint64_t head[] = {cs->insns,     cs->next_pc,      cs->depth,
-                             cs->deeper,    function_code(cs->function),
-                             cs->exception, cs->how,          cs->exception_pc};
+    const uint64_t head[] = {
+        cs->insns,     cs->next_pc, cs->depth,       cs->deeper, function_code(cs->function),
+        cs->exception, cs->how,     cs->exception_pc};
     for (size_t i = 0; i < sizeof(head) / sizeof(*head); i++)
         n += tl_varint_put(bytes + n, head[i]);
     int r = tl_buf_add(out, bytes, n);

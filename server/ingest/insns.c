@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of the disassembly list. */
+#include "disasm/disasm.h"
+#include "ingest/jsontext.h"
+#include "ingest/query.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROWS_MAX 4096
+
+struct rows {
+    const struct tl_cut *cut;
+    const struct tl_image *image;
+    struct tl_disasm *disasm[TL_ISA_COUNT];
+    bool tried[TL_ISA_COUNT];
+    struct tl_scale time;
+    struct tl_buf *out;
+    struct tl_buf events; /* items in front of the next row, as JSON strings */
+    struct tl_buf line;
+    uint64_t mode;
+    bool has_mode;
+    uint64_t n;
+};
+
+/* One disassembler per instruction set and request; none where LLVM is not there. */
+static struct tl_disasm *disasm_of(struct rows *rows, enum tl_isa isa)
+{
+    if (!rows->tried[isa]) {
+        rows->tried[isa] = true;
+        if (tl_disasm_new(&rows->disasm[isa], isa, NULL) < 0)
+            rows->disasm[isa] = NULL;
+    }
+    return rows->disasm[isa];
+}
+
+static const char *kind_text(enum tl_isa isa, uint64_t pc, struct tl_bytes code)
+{
+    static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
+    static const char *const names[] = {
+        [TL_INSN_PLAIN] = "(instruction)",
+        [TL_INSN_BRANCH] = "(branch)",
+        [TL_INSN_INDIRECT] = "(indirect branch)",
+        [TL_INSN_RETURN_EX] = "(exception return)",
+        [TL_INSN_SYNC] = "(barrier)",
+        [TL_INSN_WAIT] = "(wait)",
+        [TL_INSN_TRAP] = "(trap)",
+        [TL_INSN_TRANSACT] = "(transaction start)",
+    };
+    struct tl_insn insn;
+    if (tl_insn_decode(isa, &options, pc, code, &insn) < 0)
+        return "(no instruction)";
+    return names[insn.kind];
+}
+
+static int add_encoding(struct tl_buf *out, enum tl_isa isa, struct tl_bytes code)
+{
+    const size_t n = code.n;
+    if (n == 2)
+        return tl_buf_printf(out, ",\"encoding\":\"%04x\"", tl_le16(code.p));
+    if (n == 4 && isa == TL_ISA_T32)
+        return tl_buf_printf(out, ",\"encoding\":\"%04x%04x\"", tl_le16(code.p),
+                             tl_le16(code.p + 2));
+    if (n == 4)
+        return tl_buf_printf(out, ",\"encoding\":\"%08x\"", tl_le32(code.p));
+    int r = tl_buf_printf(out, ",\"encoding\":\"");
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = tl_buf_printf(out, "%02x", code.p[i]);
+    return r < 0 ? r : tl_buf_add(out, "\"", 1);
+}
+
+static int begin_row(struct rows *rows, uint64_t position, uint64_t pc)
+{
+    char function[256];
+    int r = tl_buf_printf(rows->out, "%s\n{\"insn\":%llu,\"pc\":\"0x%llx\"", rows->n++ ? "," : "",
+                          (unsigned long long)position, (unsigned long long)pc);
+    tl_function_text(rows->image, pc, function, sizeof(function));
+    if (r >= 0 && function[0]) {
+        r = tl_buf_printf(rows->out, ",\"function\":");
+        if (r >= 0)
+            r = tl_json_text(rows->out, function);
+    }
+    if (r >= 0 && rows->has_mode) {
+        char mode[32];
+        r = tl_buf_printf(rows->out, ",\"mode\":\"%s\"", tl_mode_text(rows->mode, mode));
+    }
+    return r;
+}
+
+static int end_row(struct rows *rows, uint64_t position, const char *text)
+{
+    uint64_t time;
+    int r = tl_buf_printf(rows->out, ",\"text\":");
+    if (r >= 0)
+        r = tl_json_text(rows->out, text);
+    if (r >= 0 && tl_scale_value(&rows->time, position, &time))
+        r = tl_buf_printf(rows->out, ",\"time\":%llu", (unsigned long long)time);
+    if (r >= 0 && rows->events.n > 0) {
+        r = tl_buf_printf(rows->out, ",\"events\":[");
+        if (r >= 0)
+            r = tl_buf_add(rows->out, rows->events.p, rows->events.n);
+        if (r >= 0)
+            r = tl_buf_add(rows->out, "]", 1);
+    }
+    tl_buf_reset(&rows->events);
+    return r < 0 ? r : tl_buf_add(rows->out, "}", 1);
+}
+
+static int add_block(struct rows *rows, const struct tl_item *item, uint64_t position)
+{
+    const enum tl_isa isa = (enum tl_isa)item->block->isa;
+    struct tl_disasm *disasm = isa < TL_ISA_COUNT ? disasm_of(rows, isa) : NULL;
+    struct tl_block_walk walk;
+    tl_block_walk_begin(&walk, item);
+    int r = TL_OK;
+    for (; r >= 0 && tl_block_walk_next(&walk); position++) {
+        char text[160];
+        const int known =
+            disasm ? tl_disasm_text(disasm, walk.pc, walk.code, text, sizeof(text)) : TL_BAD;
+        if (known < 0 && !disasm)
+            snprintf(text, sizeof(text), "%s", kind_text(isa, walk.pc, walk.code));
+        r = begin_row(rows, position, walk.pc);
+        if (r >= 0)
+            r = add_encoding(rows->out, isa, walk.code);
+        if (r >= 0)
+            r = end_row(rows, position, text);
+    }
+    return r;
+}
+
+static int add_event(struct rows *rows, const struct tl_item *item)
+{
+    int r = tl_item_words(item, &rows->line);
+    if (r >= 0 && rows->events.n > 0)
+        r = tl_buf_add(&rows->events, ",", 1);
+    if (r >= 0)
+        r = tl_json_text(&rows->events, (const char *)rows->line.p);
+    if (item->kind == TL_ITEM_MODE) {
+        rows->mode = item->value;
+        rows->has_mode = true;
+    }
+    return r;
+}
+
+/* A row of what is a position but no instruction with known encoding. */
+static int add_point(struct rows *rows, const struct tl_item *item, uint64_t position)
+{
+    char text[96];
+    int r = tl_item_words(item, &rows->line);
+    if (r < 0)
+        return r;
+    const uint64_t pc = item->kind == TL_ITEM_SOFTWARE ? 0 : tl_item_address(item);
+    if (item->kind == TL_ITEM_UNKNOWN)
+        snprintf(text, sizeof(text), "(not in the image)");
+    else if (item->kind == TL_ITEM_BRANCH && item->flags & TL_ITEM_HAS_PC)
+        snprintf(text, sizeof(text), "branch from 0x%llx", (unsigned long long)item->pc);
+    else if (item->kind == TL_ITEM_BRANCH)
+        snprintf(text, sizeof(text), "branch");
+    else
+        snprintf(text, sizeof(text), "%s", (const char *)rows->line.p + (rows->line.n > 2 ? 2 : 0));
+    r = begin_row(rows, position, pc);
+    return r < 0 ? r : end_row(rows, position, text);
+}
+
+static int add_items(struct rows *rows, const struct tl_walk *walk)
+{
+    int r = TL_OK;
+    for (size_t i = 0; i < walk->n && r >= 0; i++) {
+        const struct tl_item *item = &walk->items[i];
+        if (item->kind == TL_ITEM_BLOCK)
+            r = add_block(rows, item, walk->positions[i]);
+        else if (tl_item_is_point(rows->cut->lane->protocol, item->kind))
+            r = add_point(rows, item, walk->positions[i]);
+        else
+            r = add_event(rows, item);
+    }
+    return r;
+}
+
+static int add_rows(struct rows *rows, uint64_t from, uint64_t to, struct tl_fail *fail)
+{
+    struct tl_cut_walk walk;
+    tl_cut_walk_begin(&walk, rows->cut, from, to);
+    walk.range.tail = false;
+    bool begun = false;
+    int r = tl_buf_add(rows->out, "[", 1);
+    while (r >= 0 && (r = tl_cut_walk_next(&walk, fail)) >= 0) {
+        if (!begun) {
+            rows->mode = walk.walk.now.mode;
+            rows->has_mode = walk.walk.now.has_mode;
+            begun = true;
+        }
+        r = add_items(rows, &walk.walk);
+    }
+    tl_cut_walk_end(&walk);
+    return r == TL_EOF ? tl_buf_add(rows->out, "]\n", 2) : r;
+}
+
+int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, uint64_t from,
+                  uint32_t count, struct tl_buf *json, struct tl_fail *fail)
+{
+    struct tl_cut cut;
+    if (count > ROWS_MAX)
+        return tl_fail_set(fail, TL_USAGE, "at most %u rows at once", ROWS_MAX);
+    int r = tl_cut_open(&cut, lake, trace, stream, fail);
+    if (r < 0)
+        return r;
+    struct rows rows = {.cut = &cut, .image = tl_gen_image(cut.gen), .out = json};
+    if (from > cut.end)
+        from = cut.end;
+    const uint64_t to = count < cut.end - from ? from + count : cut.end;
+    r = tl_scale_open(&rows.time, &cut, TL_SCALE_TIME, false, from, to, fail);
+    if (r >= 0)
+        r = add_rows(&rows, from, to, fail);
+    tl_scale_close(&rows.time);
+    for (size_t i = 0; i < TL_ISA_COUNT; i++)
+        tl_disasm_free(rows.disasm[i]);
+    tl_buf_fini(&rows.events);
+    tl_buf_fini(&rows.line);
+    tl_cut_close(&cut);
+    return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
+}

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tiles. A tile's 512 buckets are spans of positions: equal ones on the instruction axis, on the
+ * time axis those between two edges in time. Either way they are summed up from
+ *
+ *   the items themselves, where the tile spans few positions (exact),
+ *   the shards' stored buckets (TL_LEVEL_STORED),
+ *   the catalog's summaries (TL_LEVEL_SUMMARY), where it spans many shards.
+ *
+ * On the time axis a stored bucket can lie across an edge; then it is divided in proportion, and
+ * its events go to the side on which it begins.
+ */
+#include "ingest/query.h"
+
+#include "tracelake/v1/ranges.pb-c.h"
+
+#include <stdlib.h>
+
+#define N             TL_TILE_BUCKETS
+#define EXACT_MOST    (UINT64_C(1) << 18) /* positions that are worth decoding for a tile */
+#define STORED_SHARDS 12                  /* shards whose own buckets are read */
+
+struct spans {
+    const struct tl_cut *cut;
+    const struct tl_image *image;
+    uint64_t edges[N + 1]; /* positions */
+    struct tl_bucket buckets[N];
+    uint64_t times[N + 1]; /* time axis */
+    uint64_t time_first, time_last;
+    bool has_time;
+};
+
+/* The last span that begins at or before `position` and is not empty there; N: none. */
+static size_t span_at(const struct spans *s, uint64_t position)
+{
+    size_t low = 0, high = N;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (s->edges[middle + 1] <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < N && s->edges[low] <= position ? low : N;
+}
+
+/* ---- from items ----------------------------------------------------------------------------- */
+
+static void take_block(struct spans *s, const struct tl_item *item, uint64_t position,
+                       unsigned privilege, unsigned depth)
+{
+    const struct tl_block *b = item->block;
+    const uint64_t function = b->function == TL_NO_FUNCTION ? 0 : (uint64_t)b->function + 1;
+    const uint64_t end = position + item->n;
+    size_t i = span_at(s, position);
+    uint64_t at = position;
+    for (; i < N && at < end; i++) {
+        const uint64_t stop = s->edges[i + 1] < end ? s->edges[i + 1] : end;
+        if (stop <= at)
+            continue;
+        /* Instruction addresses inside the block: near enough for its page. */
+        const uint64_t pc = b->pc + (at - position) * b->size / b->n;
+        tl_bucket_insns(&s->buckets[i], stop - at, function, pc, privilege, depth);
+        at = stop;
+    }
+    if (item->flags & TL_ITEM_TAKEN && at == end && i > 0)
+        s->buckets[i - 1].branches++;
+}
+
+static void take_point(struct spans *s, const struct tl_item *item, uint64_t position, size_t i,
+                       unsigned privilege, unsigned depth)
+{
+    const uint64_t pc = tl_item_address(item);
+    int64_t symbol = -1;
+    if (s->image && item->kind != TL_ITEM_SOFTWARE)
+        symbol = tl_image_symbol_index(s->image, pc);
+    tl_bucket_insns(&s->buckets[i], 1, symbol < 0 ? 0 : (uint64_t)symbol + 1, pc, privilege, depth);
+    s->buckets[i].branches += item->kind == TL_ITEM_BRANCH;
+}
+
+static void take_items(struct spans *s, const struct tl_walk *walk, struct tl_flow_now *now)
+{
+    for (size_t k = 0; k < walk->n; k++) {
+        const struct tl_item *item = &walk->items[k];
+        const uint64_t position = walk->positions[k];
+        const unsigned privilege = now->has_mode ? tl_mode_privilege(now->mode) : 15;
+        if (item->kind == TL_ITEM_BLOCK) {
+            take_block(s, item, position, privilege, now->depth);
+            continue;
+        }
+        tl_flow_now_item(now, item);
+        const size_t i = span_at(s, position);
+        if (i == N)
+            continue;
+        tl_bucket_item(&s->buckets[i], item);
+        if (tl_item_is_point(s->cut->lane->protocol, item->kind))
+            take_point(s, item, position, i, privilege, now->depth);
+    }
+}
+
+static int from_items(struct spans *s, struct tl_fail *fail)
+{
+    struct tl_cut_walk walk;
+    tl_cut_walk_begin(&walk, s->cut, s->edges[0], s->edges[N]);
+    walk.range.tail = false;
+    int r;
+    while ((r = tl_cut_walk_next(&walk, fail)) >= 0) {
+        tl_walk_functions(&walk.walk, s->image);
+        struct tl_flow_now now = walk.walk.now;
+        take_items(s, &walk.walk, &now);
+    }
+    tl_cut_walk_end(&walk);
+    return r == TL_EOF ? TL_OK : r;
+}
+
+/* ---- from stored buckets --------------------------------------------------------------------- */
+
+static uint64_t share(uint64_t n, uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? 0 : (uint64_t)((unsigned __int128)n * part / whole);
+}
+
+/* `part` of the `whole` positions of a bucket; `events`: those come along. */
+static void merge_part(struct tl_bucket *into, const struct tl_bucket *from, uint64_t part,
+                       uint64_t whole, bool events)
+{
+    struct tl_bucket piece = *from;
+    if (part < whole) {
+        piece.insns = share(from->insns, part, whole);
+        piece.branches = share(from->branches, part, whole);
+        for (size_t i = 0; i < TL_BUCKET_FUNCTIONS; i++)
+            piece.functions[i].n = share(from->functions[i].n, part, whole);
+        for (size_t i = 0; i < TL_BUCKET_PAGES; i++)
+            piece.pages[i].n = share(from->pages[i].n, part, whole);
+        for (size_t i = 0; i < 4; i++)
+            piece.privilege[i] = share(from->privilege[i], part, whole);
+    }
+    if (!events) {
+        piece.events = 0;
+        piece.event_mask = 0;
+        piece.flags = 0;
+    }
+    tl_bucket_merge(into, &piece);
+}
+
+/* A bucket over [first, end), of which positions [low, high) exist. */
+static void spread(struct spans *s, const struct tl_bucket *from, uint64_t low, uint64_t high)
+{
+    if (low >= s->edges[N] || high < s->edges[0])
+        return;
+    size_t i = span_at(s, low > s->edges[0] ? low : s->edges[0]);
+    const uint64_t whole = high - low;
+    const bool begins = low >= s->edges[0];
+    bool first = true;
+    for (; i < N && s->edges[i] < high; i++) {
+        const uint64_t a = s->edges[i] > low ? s->edges[i] : low;
+        const uint64_t b = s->edges[i + 1] < high ? s->edges[i + 1] : high;
+        if (b <= a)
+            continue;
+        merge_part(&s->buckets[i], from, b - a, whole, first && begins);
+        first = false;
+    }
+    if (first && begins && i < N) /* nothing but items: no positions */
+        merge_part(&s->buckets[i], from, 0, 0, true);
+}
+
+static void spread_all(struct spans *s, const struct tl_buckets *from, uint64_t end)
+{
+    const unsigned shift = 2 * from->level;
+    uint64_t i = s->edges[0] >> shift;
+    i = i > from->first ? i - from->first : 0;
+    for (; i < from->n; i++) {
+        const uint64_t low = (from->first + i) << shift;
+        if (low >= s->edges[N])
+            break;
+        const uint64_t high = low + (UINT64_C(1) << shift);
+        spread(s, &from->p[i], low, high < end ? high : end);
+    }
+}
+
+static int from_shards(struct spans *s, size_t first, size_t last, struct tl_fail *fail)
+{
+    struct tl_buckets all = {.level = TL_LEVEL_STORED};
+    int r = TL_OK;
+    for (size_t i = first; i < last && r >= 0; i++) {
+        struct tl_view *view;
+        r = tl_cut_view(s->cut, i, &view, fail);
+        if (r < 0)
+            break;
+        r = tl_buckets_merge(&all, &view->index.buckets);
+        tl_view_put(view);
+    }
+    if (r >= 0)
+        spread_all(s, &all, s->cut->end);
+    tl_buckets_fini(&all);
+    return r;
+}
+
+static int add_summary(void *context, struct tl_bytes bytes)
+{
+    struct tl_buckets *all = context, part;
+    int r = tl_buckets_decode(&part, bytes);
+    if (r < 0)
+        return r;
+    r = part.level == TL_LEVEL_SUMMARY ? tl_buckets_merge(all, &part) : TL_BAD;
+    tl_buckets_fini(&part);
+    return r;
+}
+
+static int copy_summary(struct tl_lane *lane, struct tl_buckets *out, uint64_t *shards)
+{
+    int r = TL_OK;
+    pthread_mutex_lock(&lane->lock);
+    *shards = lane->summary_shards;
+    *out = (struct tl_buckets){.level = TL_LEVEL_SUMMARY, .first = lane->summary.first};
+    if (lane->summary.n > 0)
+        r = tl_grow(&out->p, &out->cap, lane->summary.n, sizeof(*out->p));
+    if (r >= 0 && lane->summary.n > 0) {
+        memcpy(out->p, lane->summary.p, lane->summary.n * sizeof(*out->p));
+        out->n = lane->summary.n;
+    }
+    pthread_mutex_unlock(&lane->lock);
+    return r;
+}
+
+/* Give the lane a newer summary, unless another thread was faster. */
+static void keep_summary(struct tl_lane *lane, struct tl_buckets *summary, uint64_t shards)
+{
+    pthread_mutex_lock(&lane->lock);
+    if (shards > lane->summary_shards) {
+        tl_buckets_fini(&lane->summary);
+        lane->summary = *summary;
+        lane->summary_shards = shards;
+        *summary = (struct tl_buckets){0};
+    }
+    pthread_mutex_unlock(&lane->lock);
+}
+
+/* Summaries of sealed shards, and the buckets of those that are still in memory. */
+static int from_summary(struct spans *s, struct tl_fail *fail)
+{
+    const struct tl_cut *cut = s->cut;
+    struct tl_lane *lane = cut->lane;
+    struct tl_buckets all, kept;
+    uint64_t shards;
+    int r = copy_summary(lane, &all, &shards);
+    if (r >= 0 && shards < cut->n_stored) {
+        r = tl_catalog_summaries(cut->gen->lake->catalog, cut->gen->trace, cut->gen->number,
+                                 lane->index, shards, cut->n_stored, add_summary, &all, fail);
+        if (r >= 0) {
+            keep_summary(lane, &all, cut->n_stored);
+            tl_buckets_fini(&all);
+            r = copy_summary(lane, &all, &shards);
+        }
+    }
+    kept = all;
+    for (size_t i = shards; i < cut->n_rows && r >= 0; i++) {
+        struct tl_view *view;
+        r = tl_cut_view(cut, i, &view, fail);
+        if (r < 0)
+            break;
+        r = tl_buckets_merge(&kept, &view->index.buckets);
+        tl_view_put(view);
+    }
+    if (r >= 0)
+        spread_all(s, &kept, cut->end);
+    tl_buckets_fini(&kept);
+    return r;
+}
+
+static int fill(struct spans *s, struct tl_fail *fail)
+{
+    const struct tl_cut *cut = s->cut;
+    if (s->edges[N] <= s->edges[0])
+        return TL_OK;
+    if (s->edges[N] - s->edges[0] <= EXACT_MOST)
+        return from_items(s, fail);
+    const size_t first = tl_cut_shard_at(cut, s->edges[0]);
+    size_t last = tl_cut_shard_at(cut, s->edges[N] - 1);
+    if (last < cut->n_rows)
+        last++;
+    return last - first <= STORED_SHARDS ? from_shards(s, first, last, fail)
+                                         : from_summary(s, fail);
+}
+
+/* ---- edges ---------------------------------------------------------------------------------- */
+
+static void insn_edges(struct spans *s, uint64_t first, uint64_t width)
+{
+    for (size_t i = 0; i <= N; i++) {
+        const unsigned __int128 edge = (unsigned __int128)width * i + first;
+        s->edges[i] = edge < s->cut->end ? (uint64_t)edge : s->cut->end;
+    }
+}
+
+static int time_edges(struct spans *s, uint64_t first, uint64_t width, struct tl_fail *fail)
+{
+    struct tl_scale scale;
+    const unsigned __int128 end = (unsigned __int128)width * N + first;
+    const uint64_t last = end < UINT64_MAX ? (uint64_t)end : UINT64_MAX;
+    const int r = tl_scale_open(&scale, s->cut, TL_SCALE_TIME, true, first, last, fail);
+    if (r < 0)
+        return r;
+    s->has_time = scale.n > 0;
+    if (s->has_time) {
+        s->time_first = scale.points[0].value;
+        s->time_last = scale.points[scale.n - 1].value;
+    }
+    for (size_t i = 0; i <= N; i++) {
+        const unsigned __int128 edge = (unsigned __int128)width * i + first;
+        s->times[i] = edge < last ? (uint64_t)edge : last;
+        s->edges[i] = s->has_time ? tl_scale_position(&scale, s->times[i]) : s->cut->end;
+    }
+    tl_scale_close(&scale);
+    return TL_OK;
+}
+
+/* ---- the message ---------------------------------------------------------------------------- */
+
+struct lane_message {
+    Tracelake__V1__Lane lane;
+    uint64_t insns[N], page[N];
+    uint32_t function[N], function2[N], event_mask[N], event_count[N];
+    uint8_t coverage[N], share[N], share2[N], distinct[N], privilege[4 * N], branches[N], flags[N],
+        depth_min[N], depth_max[N];
+};
+
+static uint8_t of_255(uint64_t part, uint64_t whole)
+{
+    if (whole == 0 || part == 0)
+        return 0;
+    const uint64_t n = share(255, part < whole ? part : whole, whole);
+    return n == 0 ? 1 : (uint8_t)n;
+}
+
+static uint8_t log2_of(uint64_t n)
+{
+    uint8_t log = 0;
+    while (n > 1) {
+        n >>= 1;
+        log++;
+    }
+    return log;
+}
+
+static uint8_t time_coverage(const struct spans *s, size_t i)
+{
+    if (!s->has_time || s->times[i] > s->time_last || s->times[i + 1] <= s->time_first)
+        return 0;
+    const uint64_t a = s->times[i] > s->time_first ? s->times[i] : s->time_first;
+    const uint64_t b = s->times[i + 1] < s->time_last ? s->times[i + 1] : s->time_last;
+    return of_255(b > a ? b - a : 1, s->times[i + 1] - s->times[i]);
+}
+
+static void fill_column(struct lane_message *m, size_t i, const struct tl_bucket *bucket)
+{
+    struct tl_bucket b = *bucket;
+    tl_bucket_sort(&b);
+    m->insns[i] = b.insns;
+    m->function[i] = (uint32_t)b.functions[0].id;
+    m->share[i] = of_255(b.functions[0].n, b.insns);
+    m->function2[i] = (uint32_t)b.functions[1].id;
+    m->share2[i] = of_255(b.functions[1].n, b.insns);
+    m->distinct[i] = log2_of(b.distinct);
+    m->page[i] = b.pages[0].id;
+    for (size_t k = 0; k < 4; k++)
+        m->privilege[4 * i + k] = of_255(b.privilege[k], b.insns);
+    m->branches[i] = of_255(b.branches, b.insns);
+    m->event_mask[i] = b.event_mask;
+    m->event_count[i] = b.events < UINT32_MAX ? (uint32_t)b.events : UINT32_MAX;
+    m->flags[i] = b.flags;
+    m->depth_min[i] = b.insns > 0 ? b.depth_min : 0;
+    m->depth_max[i] = b.insns > 0 ? b.depth_max : 0;
+}
+
+static void set_columns(struct lane_message *m)
+{
+    Tracelake__V1__Lane *l = &m->lane;
+    l->n_insns = l->n_function = l->n_function2 = l->n_page = l->n_event_mask = l->n_event_count =
+        N;
+    l->insns = m->insns;
+    l->function = m->function;
+    l->function2 = m->function2;
+    l->page = m->page;
+    l->event_mask = m->event_mask;
+    l->event_count = m->event_count;
+    l->coverage = (ProtobufCBinaryData){N, m->coverage};
+    l->share = (ProtobufCBinaryData){N, m->share};
+    l->share2 = (ProtobufCBinaryData){N, m->share2};
+    l->distinct = (ProtobufCBinaryData){N, m->distinct};
+    l->privilege = (ProtobufCBinaryData){4 * N, m->privilege};
+    l->branches = (ProtobufCBinaryData){N, m->branches};
+    l->flags = (ProtobufCBinaryData){N, m->flags};
+    l->depth_min = (ProtobufCBinaryData){N, m->depth_min};
+    l->depth_max = (ProtobufCBinaryData){N, m->depth_max};
+}
+
+static void fill_message(struct lane_message *m, const struct spans *s, enum tl_range_unit axis,
+                         uint64_t width)
+{
+    tracelake__v1__lane__init(&m->lane);
+    m->lane.lane = s->cut->lane->index;
+    for (size_t i = 0; i < N; i++) {
+        struct tl_bucket b = s->buckets[i];
+        const uint64_t n = s->edges[i + 1] - s->edges[i];
+        /* Counts are exact where a bucket was divided, too. */
+        b.insns = n;
+        const bool edge = s->edges[i + 1] == s->cut->end && n > 0;
+        if (edge && s->cut->open)
+            b.flags |= TL_FLAG_OPEN;
+        fill_column(m, i, &b);
+        m->coverage[i] = axis == TL_UNIT_TIME ? time_coverage(s, i) : of_255(n, width);
+    }
+    set_columns(m);
+}
+
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    for (int i = 0; i < 8; i++)
+        hash = (hash ^ (value >> 8 * i & 255)) * 0x100000001b3u;
+    return hash;
+}
+
+struct maker {
+    struct tl_gen *gen;
+    enum tl_range_unit axis;
+    uint64_t first, width;
+    struct lane_message **lanes;
+    size_t n;
+    uint64_t revision;
+};
+
+/* What the lane's part of the tile depends on while the lane grows. */
+static void note_revision(struct maker *m, const struct spans *s)
+{
+    uint64_t what = s->edges[N];
+    if (m->axis == TL_UNIT_TIME && s->has_time && s->times[N] >= s->time_last)
+        what = mix(s->cut->end, s->time_last);
+    m->revision = mix(mix(m->revision, s->cut->lane->index), what);
+}
+
+static int add_lane(struct maker *m, struct tl_lane *lane, struct tl_fail *fail)
+{
+    struct tl_cut cut;
+    int r = tl_cut_of_lane(&cut, m->gen, lane);
+    if (r < 0)
+        return r;
+    struct spans *s = calloc(1, sizeof(*s));
+    struct lane_message *message = calloc(1, sizeof(*message));
+    r = s && message ? TL_OK : TL_NOMEM;
+    if (r >= 0) {
+        s->cut = &cut;
+        s->image = tl_gen_image(m->gen);
+        if (m->axis == TL_UNIT_TIME)
+            r = time_edges(s, m->first, m->width, fail);
+        else
+            insn_edges(s, m->first, m->width);
+    }
+    if (r >= 0)
+        r = fill(s, fail);
+    if (r >= 0) {
+        note_revision(m, s);
+        fill_message(message, s, m->axis, m->width);
+        m->lanes[m->n++] = message;
+        message = NULL;
+    }
+    free(message);
+    free(s);
+    tl_cut_close(&cut);
+    return r;
+}
+
+static int add_lanes(struct maker *m, unsigned from, unsigned to, struct tl_fail *fail)
+{
+    m->lanes = calloc((size_t)to - from + 1, sizeof(struct lane_message *));
+    if (!m->lanes)
+        return TL_NOMEM;
+    int r = TL_OK;
+    for (unsigned i = from; i <= to && r >= 0; i++) {
+        struct tl_lane *lane = tl_gen_lane_at(m->gen, i);
+        if (!lane)
+            break;
+        r = add_lane(m, lane, fail);
+    }
+    return r;
+}
+
+static int write_tile(const struct maker *m, unsigned level, uint64_t index, bool sealed,
+                      struct tl_buf *out)
+{
+    Tracelake__V1__Tile tile = TRACELAKE__V1__TILE__INIT;
+    tile.axis =
+        m->axis == TL_UNIT_TIME ? TRACELAKE__V1__UNIT__UNIT_TIME : TRACELAKE__V1__UNIT__UNIT_INSN;
+    tile.level = level;
+    tile.index = index;
+    tile.bucket = m->width;
+    tile.first = m->first;
+    tile.sealed = sealed;
+    tile.generation = m->gen->number;
+    tile.n_lanes = m->n;
+    /* Each message begins with its Lane. */
+    tile.lanes = (Tracelake__V1__Lane **)m->lanes;
+    const size_t size = tracelake__v1__tile__get_packed_size(&tile);
+    if (tl_buf_reserve(out, size) < 0)
+        return TL_NOMEM;
+    out->n += tracelake__v1__tile__pack(&tile, out->p + out->n);
+    return TL_OK;
+}
+
+static bool is_sealed(struct tl_trace *trace, const struct tl_gen *gen)
+{
+    pthread_mutex_lock(&trace->lock);
+    const bool sealed = trace->state == TL_TRACE_SEALED && trace->serving == gen && !trace->making;
+    pthread_mutex_unlock(&trace->lock);
+    return sealed;
+}
+
+static int check(enum tl_range_unit axis, unsigned level, uint64_t index, unsigned lane_from,
+                 unsigned lane_to, struct tl_fail *fail)
+{
+    if (axis != TL_UNIT_INSN && axis != TL_UNIT_TIME)
+        return tl_fail_set(fail, TL_USAGE, "a tile's axis is insn or time");
+    if (level > 27 || index > (UINT64_MAX >> 2 * level) / N)
+        return tl_fail_set(fail, TL_USAGE, "there is no such tile");
+    if (lane_from > lane_to || lane_to - lane_from >= 64)
+        return tl_fail_set(fail, TL_USAGE, "ask for 1 to 64 lanes");
+    return TL_OK;
+}
+
+int tl_lake_tile(struct tl_lake *lake, const char *id, enum tl_range_unit axis, unsigned level,
+                 uint64_t index, unsigned lane_from, unsigned lane_to, uint64_t generation,
+                 struct tl_buf *out, struct tl_tile_meta *meta, struct tl_fail *fail)
+{
+    int r = check(axis, level, index, lane_from, lane_to, fail);
+    if (r < 0)
+        return r;
+    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
+    struct maker m = {
+        .gen = tl_trace_serving(trace), .axis = axis, .revision = 0xcbf29ce484222325u};
+    if (generation != 0 && generation != m.gen->number) {
+        r = tl_fail_set(fail, TL_NOTFOUND, "trace %.64s is of generation %llu now", id,
+                        (unsigned long long)m.gen->number);
+    } else {
+        m.width = UINT64_C(1) << 2 * level;
+        m.first = m.width * N * index;
+        m.revision = mix(m.revision, m.gen->number);
+        /* Asked before: a trace that is sealed now was complete when the lanes were read. */
+        meta->sealed = is_sealed(trace, m.gen);
+        r = add_lanes(&m, lane_from, lane_to, fail);
+        meta->revision = m.revision;
+    }
+    if (r >= 0)
+        r = write_tile(&m, level, index, meta->sealed, out);
+    for (size_t i = 0; i < m.n; i++)
+        free(m.lanes[i]);
+    free(m.lanes);
+    tl_gen_put(m.gen);
+    tl_trace_put(trace);
+    atomic_fetch_add(&lake->tiles_served, 1);
+    return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
+}
