@@ -154,7 +154,8 @@ static void print_trace(const struct tracelake_trace *trace)
 }
 
 /* Wait for the decode, say what came out of it. */
-static int report(const struct tl_sender *sender, struct tracelake *lake, const char *trace)
+static int report(const struct tl_sender *sender, struct tracelake *lake, const char *trace,
+                  const char *input)
 {
     struct tracelake_trace *row;
     struct tracelake_error error;
@@ -173,11 +174,11 @@ static int report(const struct tl_sender *sender, struct tracelake *lake, const 
     if (!sender->quiet)
         print_trace(row);
     if (row->state == TRACELAKE_FAILED || row->message[0]) {
-        tl_cli_warn(trace, "%s",
+        tl_cli_warn(input, "%s",
                     row->message[0] ? row->message : "it could not be decoded; the bytes are kept");
         status = TL_CLI_BAD;
     } else if (!sender->no_wait && row->n_streams == 0) {
-        tl_cli_warn(trace,
+        tl_cli_warn(input,
                     row->raw_bytes ? "offset 0x0: nothing in %" PRIu64
                                      " bytes could be decoded; is --format right?"
                                    : "the capture is empty (%" PRIu64 " bytes)",
@@ -202,7 +203,7 @@ static int compare_complete(const struct tl_sender *sender, struct tracelake *la
     }
     if (!sender->quiet)
         fprintf(stderr, "tracelake: %s: the server has all of it already\n", sender->trace);
-    return report(sender, lake, sender->trace);
+    return report(sender, lake, sender->trace, in->name);
 }
 
 static void notice(void *context, const char *text)
@@ -248,7 +249,7 @@ static int send_input(const struct tl_sender *sender, struct tracelake *lake, st
         return interrupted(trace, durable);
     if (result == TRACELAKE_AGAIN)
         return TL_CLI_BAD; /* said by read_input() */
-    return result < 0 ? tl_remote_fail(trace, &error) : report(sender, lake, trace);
+    return result < 0 ? tl_remote_fail(trace, &error) : report(sender, lake, trace, in->name);
 }
 
 int tl_sender_push(const struct tl_sender *sender, struct tracelake *lake, const char *input)
