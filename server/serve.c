@@ -2,7 +2,9 @@
 #include "serve.h"
 
 #include "net/tls.h"
+#include "rpc/raw.h"
 #include "rpc/rpc.h"
+#include "web/assets.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -19,6 +21,7 @@ struct server {
     struct tl_lake *lake;
     struct tl_rpc *rpc;
     struct tl_net *net;
+    struct tl_raw *raw;
     struct tl_listen *listen;
     size_t n_listen;
     char *cert;
@@ -143,6 +146,58 @@ static int open_network(struct server *s, struct tl_fail *fail)
     return tl_net_new(&s->net, &options, fail);
 }
 
+/* ---- raw bytes -------------------------------------------------------------------------- */
+
+static void log_line(const char *line)
+{
+    printf("%s\n", line);
+    fflush(stdout);
+}
+
+static int add_raw(struct server *s, const char *text, struct tl_fail *fail)
+{
+    struct tl_raw_spec spec;
+    char url[96];
+    int rc = tl_raw_parse(&spec, s->lake, text, fail);
+    if (rc == TL_OK && !s->options->insecure) {
+        rc = tl_address_is_loopback(spec.address, fail);
+        if (rc == 0)
+            rc = tl_fail_set(fail, TL_USAGE,
+                             "--raw %.60s is open to the network, and raw TCP knows no tokens; "
+                             "give --insecure if that is meant",
+                             spec.address);
+    }
+    if (rc >= 0)
+        rc = tl_raw_listen(s->raw, &spec, url, fail);
+    if (rc >= 0)
+        printf("%s raw bytes of rig %s\n", url, spec.rig);
+    tl_raw_spec_fini(&spec);
+    return rc;
+}
+
+static int add_source(struct server *s, const char *text, struct tl_fail *fail)
+{
+    struct tl_raw_spec spec;
+    int rc = tl_raw_parse(&spec, s->lake, text, fail);
+    if (rc == TL_OK)
+        rc = tl_raw_dial(s->raw, &spec, fail);
+    tl_raw_spec_fini(&spec);
+    return rc;
+}
+
+static int open_raw(struct server *s, struct tl_fail *fail)
+{
+    const struct tl_serve_options *const o = s->options;
+    if (!o->raw.n && !o->source.n)
+        return TL_OK;
+    int rc = tl_raw_new(&s->raw, s->lake, log_line);
+    for (size_t i = 0; i < o->raw.n && rc >= 0; i++)
+        rc = add_raw(s, o->raw.at[i], fail);
+    for (size_t i = 0; i < o->source.n && rc >= 0; i++)
+        rc = add_source(s, o->source.at[i], fail);
+    return rc < 0 ? rc : TL_OK;
+}
+
 static void announce(const struct server *s)
 {
     for (size_t i = 0; i < s->n_listen; i++)
@@ -164,9 +219,11 @@ int tl_serve(const struct tl_serve_options *options, struct tl_fail *fail)
     if (rc == TL_OK)
         rc = choose_certificate(&s, fail);
     if (rc == TL_OK)
-        rc = tl_rpc_new(&s.rpc, s.lake, fail);
+        rc = tl_rpc_new(&s.rpc, s.lake, tl_assets, tl_assets_n, fail);
     if (rc == TL_OK)
         rc = open_network(&s, fail);
+    if (rc == TL_OK)
+        rc = open_raw(&s, fail);
     if (rc == TL_OK) {
         int number;
         announce(&s);
@@ -174,6 +231,7 @@ int tl_serve(const struct tl_serve_options *options, struct tl_fail *fail)
         printf("stopping\n");
         fflush(stdout);
     }
+    tl_raw_free(s.raw);
     tl_net_free(s.net);
     tl_rpc_free(s.rpc);
     if (s.lake)

@@ -59,7 +59,7 @@ static void print_json(const struct tracelake_hit *hits, size_t n, bool more)
         if (h->at.has_time)
             printf("\"time\":%" PRIu64 ",", h->at.time);
         printf("\"byte\":%" PRIu64 ",\"pc\":\"0x%" PRIx64 "\",\"text\":", h->at.byte, h->pc);
-        tl_json_text(h->text);
+        tl_print_json_text(h->text);
         putchar('}');
     }
     printf("],\"more\":%s}\n", more ? "true" : "false");

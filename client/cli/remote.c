@@ -140,7 +140,7 @@ int tl_remote_one_stream(struct tracelake *lake, struct tl_remote_name *name)
     return status;
 }
 
-void tl_json_text(const char *text)
+void tl_print_json_text(const char *text)
 {
     putchar('"');
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {

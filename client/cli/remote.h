@@ -57,6 +57,6 @@ int tl_remote_name(const char *command, const char *text, struct tl_remote_name 
 int tl_remote_one_stream(struct tracelake *lake, struct tl_remote_name *name);
 
 /* A text as a JSON string, with its quotes. */
-void tl_json_text(const char *text);
+void tl_print_json_text(const char *text);
 
 #endif

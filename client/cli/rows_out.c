@@ -99,13 +99,13 @@ void tl_rows_full(const struct tracelake_trace *trace)
 static void field_text(const char *name, const char *value)
 {
     printf(",\"%s\":", name);
-    tl_json_text(value);
+    tl_print_json_text(value);
 }
 
 static void stream_json(const struct tracelake_stream *s)
 {
     printf("{\"name\":");
-    tl_json_text(s->name);
+    tl_print_json_text(s->name);
     field_text("protocol", s->protocol);
     printf(",\"insns\":%" PRIu64 ",\"sealed_insns\":%" PRIu64 ",\"shards\":%" PRIu64, s->insns,
            s->sealed_insns, s->shards);
@@ -120,7 +120,7 @@ static void stream_json(const struct tracelake_stream *s)
 static void trace_json(const struct tracelake_trace *t)
 {
     printf("{\"id\":");
-    tl_json_text(t->id);
+    tl_print_json_text(t->id);
     field_text("rig", t->rig);
     field_text("state", tracelake_state_name(t->state));
     field_text("format", t->format);
@@ -132,9 +132,9 @@ static void trace_json(const struct tracelake_trace *t)
            t->revision);
     for (size_t i = 0; i < t->n_labels; i++) {
         fputs(i ? "," : "", stdout);
-        tl_json_text(t->labels[i].key);
+        tl_print_json_text(t->labels[i].key);
         putchar(':');
-        tl_json_text(t->labels[i].value);
+        tl_print_json_text(t->labels[i].value);
     }
     printf("},\"streams\":[");
     for (size_t i = 0; i < t->n_streams; i++) {

@@ -35,12 +35,15 @@ static int join_tables(struct tl_rpc *rpc)
     return TL_OK;
 }
 
-int tl_rpc_new(struct tl_rpc **out, struct tl_lake *lake, struct tl_fail *fail)
+int tl_rpc_new(struct tl_rpc **out, struct tl_lake *lake, const struct tl_asset *assets, size_t n,
+               struct tl_fail *fail)
 {
     struct tl_rpc *const rpc = calloc(1, sizeof *rpc);
     if (!rpc)
         return TL_NOMEM;
     rpc->lake = lake;
+    rpc->assets = assets;
+    rpc->n_assets = n;
     int rc = join_tables(rpc);
     if (rc == TL_OK)
         rc = tl_reflection_new(&rpc->reflection, fail);

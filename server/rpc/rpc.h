@@ -9,10 +9,12 @@
 #include "lake.h"
 #include "net/net.h"
 
+struct tl_asset; /* web/assets.h */
 struct tl_rpc;
 
-/* `lake` is borrowed until tl_rpc_free(). */
-TL_MUST_USE int tl_rpc_new(struct tl_rpc **out, struct tl_lake *lake, struct tl_fail *fail);
+/* `lake` and the page's files (`n` of them, may be none) are borrowed until tl_rpc_free(). */
+TL_MUST_USE int tl_rpc_new(struct tl_rpc **out, struct tl_lake *lake, const struct tl_asset *assets,
+                           size_t n, struct tl_fail *fail);
 const struct tl_app *tl_rpc_app(const struct tl_rpc *rpc);
 /* Not while handlers run. NULL is fine. */
 void tl_rpc_free(struct tl_rpc *rpc);

@@ -11,6 +11,8 @@
 struct tl_rpc {
     struct tl_lake *lake;
     struct tl_hub hub;
+    const struct tl_asset *assets;
+    size_t n_assets;
     struct tl_app app;
     struct tl_method *methods;
     struct tl_reflection *reflection;

@@ -36,9 +36,9 @@ int tl_web_traces(struct tl_http_request *request, struct tl_http_response *resp
     const int rc = tl_lake_traces(lake_of(request), &list);
     if (rc < 0)
         return rc;
-    cJSON *const json = tl_json_traces(&list);
+    cJSON *const json = tl_webjson_traces(&list);
     tl_trace_list_free(&list);
-    return tl_json_respond(response, json);
+    return tl_webjson_respond(response, json);
 }
 
 int tl_web_trace(struct tl_http_request *request, struct tl_http_response *response)
@@ -47,9 +47,9 @@ int tl_web_trace(struct tl_http_request *request, struct tl_http_response *respo
     const int rc = tl_lake_trace(lake_of(request), request->part[0], &list);
     if (rc < 0)
         return explain(request, response, rc);
-    cJSON *const json = tl_json_trace(&list.rows[0]);
+    cJSON *const json = tl_webjson_trace(&list.rows[0]);
     tl_trace_list_free(&list);
-    return tl_json_respond(response, json);
+    return tl_webjson_respond(response, json);
 }
 
 int tl_web_functions(struct tl_http_request *request, struct tl_http_response *response)
@@ -57,7 +57,7 @@ int tl_web_functions(struct tl_http_request *request, struct tl_http_response *r
     struct tl_buf json = {0};
     const int rc = tl_lake_functions(lake_of(request), request->part[0], &json, &response->fail);
     if (rc == TL_OK)
-        return tl_json_respond_text(response, &json);
+        return tl_webjson_respond_text(response, &json);
     tl_buf_fini(&json);
     return explain(request, response, rc);
 }
@@ -127,7 +127,7 @@ int tl_web_locate(struct tl_http_request *request, struct tl_http_response *resp
     if (rc < 0)
         return explain(request, response, rc);
     if (!wants_protobuf(request))
-        return tl_json_respond(response, tl_json_position(&at));
+        return tl_webjson_respond(response, tl_webjson_position(&at));
     Tracelake__V1__Position message = TRACELAKE__V1__POSITION__INIT;
     message.insn = at.insn;
     message.time = at.time;
@@ -178,8 +178,8 @@ static int parse_find(const struct tl_http_request *request, struct tl_find_requ
 
 static cJSON *json_hit(const struct tl_hit *hit)
 {
-    cJSON *const o = tl_json_position(&hit->at);
-    if (o && tl_json_address(o, "pc", hit->pc) && tl_json_text(o, "text", hit->text))
+    cJSON *const o = tl_webjson_position(&hit->at);
+    if (o && tl_webjson_address(o, "pc", hit->pc) && tl_webjson_text(o, "text", hit->text))
         return o;
     cJSON_Delete(o);
     return NULL;
@@ -213,7 +213,7 @@ int tl_web_find(struct tl_http_request *request, struct tl_http_response *respon
         return explain(request, response, rc);
     cJSON *const json = json_hits(hits, n, more);
     free(hits);
-    return tl_json_respond(response, json);
+    return tl_webjson_respond(response, json);
 }
 
 int tl_web_stats(struct tl_http_request *request, struct tl_http_response *response)
@@ -226,7 +226,7 @@ int tl_web_stats(struct tl_http_request *request, struct tl_http_response *respo
         rc = tl_lake_stats(lake_of(request), request->part[0], request->part[1], from, to, &json,
                            &response->fail);
     if (rc == TL_OK)
-        return tl_json_respond_text(response, &json);
+        return tl_webjson_respond_text(response, &json);
     tl_buf_fini(&json);
     return explain(request, response, rc);
 }
@@ -244,7 +244,7 @@ int tl_web_slices(struct tl_http_request *request, struct tl_http_response *resp
         rc = tl_lake_slices(lake_of(request), request->part[0], request->part[1], axis, from, to,
                             &json, &response->fail);
     if (rc == TL_OK)
-        return tl_json_respond_text(response, &json);
+        return tl_webjson_respond_text(response, &json);
     tl_buf_fini(&json);
     return explain(request, response, rc);
 }
@@ -263,7 +263,7 @@ int tl_web_insns(struct tl_http_request *request, struct tl_http_response *respo
         rc = tl_lake_insns(lake_of(request), request->part[0], request->part[1], from,
                            (uint32_t)count, &json, &response->fail);
     if (rc == TL_OK)
-        return tl_json_respond_text(response, &json);
+        return tl_webjson_respond_text(response, &json);
     tl_buf_fini(&json);
     return explain(request, response, rc);
 }

@@ -27,7 +27,7 @@ static int tell(struct events *e, struct tl_buf *out)
     if (rc < 0)
         return rc;
     if (!e->begun || list.revision != e->revision) {
-        cJSON *const json = tl_json_traces(&list);
+        cJSON *const json = tl_webjson_traces(&list);
         char *const text = json ? cJSON_PrintUnformatted(json) : NULL;
         cJSON_Delete(json);
         rc = text ? tl_buf_printf(out, "event: traces\nid: %llu\ndata: %s\n\n",

@@ -10,7 +10,7 @@
 
 #define EXACT (UINT64_C(1) << 53) /* below, a double holds every integer */
 
-cJSON *tl_json_number(uint64_t value)
+cJSON *tl_webjson_number(uint64_t value)
 {
     char text[24];
     snprintf(text, sizeof text, "%" PRIu64, value);
@@ -25,29 +25,29 @@ static bool add(cJSON *object, const char *name, cJSON *item)
     return false;
 }
 
-bool tl_json_u64(cJSON *object, const char *name, uint64_t value)
+bool tl_webjson_u64(cJSON *object, const char *name, uint64_t value)
 {
-    return add(object, name, tl_json_number(value));
+    return add(object, name, tl_webjson_number(value));
 }
 
-bool tl_json_i64(cJSON *object, const char *name, int64_t value)
+bool tl_webjson_i64(cJSON *object, const char *name, int64_t value)
 {
     if (value >= 0)
-        return tl_json_u64(object, name, (uint64_t)value);
+        return tl_webjson_u64(object, name, (uint64_t)value);
     char text[24];
     snprintf(text, sizeof text, "%" PRId64, value);
     return add(object, name,
                value > -(int64_t)EXACT ? cJSON_CreateRaw(text) : cJSON_CreateString(text));
 }
 
-bool tl_json_address(cJSON *object, const char *name, uint64_t value)
+bool tl_webjson_address(cJSON *object, const char *name, uint64_t value)
 {
     char text[24];
     snprintf(text, sizeof text, "0x%" PRIx64, value);
     return add(object, name, cJSON_CreateString(text));
 }
 
-bool tl_json_text(cJSON *object, const char *name, const char *text)
+bool tl_webjson_text(cJSON *object, const char *name, const char *text)
 {
     char *const clean = strdup(text);
     if (!clean)
@@ -62,15 +62,17 @@ static cJSON *stream(const struct tl_stream_row *row)
 {
     cJSON *const o = cJSON_CreateObject();
     const bool ok =
-        o && tl_json_text(o, "name", row->name) && tl_json_text(o, "protocol", row->protocol) &&
-        tl_json_u64(o, "insns", row->insns) && tl_json_u64(o, "sealed_insns", row->sealed_insns) &&
-        tl_json_u64(o, "shards", row->shards) && tl_json_u64(o, "time_first", row->time_first) &&
-        tl_json_u64(o, "time_last", row->time_last) &&
+        o && tl_webjson_text(o, "name", row->name) &&
+        tl_webjson_text(o, "protocol", row->protocol) && tl_webjson_u64(o, "insns", row->insns) &&
+        tl_webjson_u64(o, "sealed_insns", row->sealed_insns) &&
+        tl_webjson_u64(o, "shards", row->shards) &&
+        tl_webjson_u64(o, "time_first", row->time_first) &&
+        tl_webjson_u64(o, "time_last", row->time_last) &&
         cJSON_AddBoolToObject(o, "has_time", row->has_time) &&
         cJSON_AddBoolToObject(o, "time_unit_ns", row->time_unit_ns) &&
-        tl_json_u64(o, "events", row->events) && tl_json_u64(o, "gaps", row->gaps) &&
-        tl_json_u64(o, "lost_bytes", row->lost_bytes) &&
-        tl_json_u64(o, "stored_bytes", row->stored_bytes);
+        tl_webjson_u64(o, "events", row->events) && tl_webjson_u64(o, "gaps", row->gaps) &&
+        tl_webjson_u64(o, "lost_bytes", row->lost_bytes) &&
+        tl_webjson_u64(o, "stored_bytes", row->stored_bytes);
     if (ok)
         return o;
     cJSON_Delete(o);
@@ -79,14 +81,14 @@ static cJSON *stream(const struct tl_stream_row *row)
 
 static int add_label(void *context, const char *key, const char *value)
 {
-    return tl_json_text(context, key, value) ? TL_OK : TL_NOMEM;
+    return tl_webjson_text(context, key, value) ? TL_OK : TL_NOMEM;
 }
 
 /* Bucket widths are powers of four from one position on, on both axes. */
 static bool add_tile_base(cJSON *trace)
 {
     cJSON *const o = cJSON_AddObjectToObject(trace, "tile_base");
-    return o && tl_json_u64(o, "insn", 0) && tl_json_u64(o, "time", 0);
+    return o && tl_webjson_u64(o, "insn", 0) && tl_webjson_u64(o, "time", 0);
 }
 
 static const char *state_name(uint8_t state)
@@ -97,15 +99,16 @@ static const char *state_name(uint8_t state)
 
 static bool fill_trace(cJSON *o, const struct tl_trace_row *row)
 {
-    if (!(tl_json_text(o, "id", row->id) && tl_json_text(o, "rig", row->rig) &&
-          tl_json_text(o, "state", state_name(row->state)) &&
-          tl_json_text(o, "format", row->format) && tl_json_i64(o, "created_ns", row->created_ns) &&
-          tl_json_i64(o, "updated_ns", row->updated_ns) &&
-          tl_json_u64(o, "raw_bytes", row->raw_bytes) &&
-          tl_json_u64(o, "decoded_bytes", row->decoded_bytes) &&
-          tl_json_u64(o, "generation", row->generation) &&
-          tl_json_u64(o, "revision", row->revision) && tl_json_text(o, "message", row->message) &&
-          add_tile_base(o)))
+    if (!(tl_webjson_text(o, "id", row->id) && tl_webjson_text(o, "rig", row->rig) &&
+          tl_webjson_text(o, "state", state_name(row->state)) &&
+          tl_webjson_text(o, "format", row->format) &&
+          tl_webjson_i64(o, "created_ns", row->created_ns) &&
+          tl_webjson_i64(o, "updated_ns", row->updated_ns) &&
+          tl_webjson_u64(o, "raw_bytes", row->raw_bytes) &&
+          tl_webjson_u64(o, "decoded_bytes", row->decoded_bytes) &&
+          tl_webjson_u64(o, "generation", row->generation) &&
+          tl_webjson_u64(o, "revision", row->revision) &&
+          tl_webjson_text(o, "message", row->message) && add_tile_base(o)))
         return false;
     cJSON *const labels = cJSON_AddObjectToObject(o, "labels");
     if (!labels || tl_labels_each(row->labels, add_label, labels) < 0)
@@ -119,7 +122,7 @@ static bool fill_trace(cJSON *o, const struct tl_trace_row *row)
     return streams != NULL;
 }
 
-cJSON *tl_json_trace(const struct tl_trace_row *row)
+cJSON *tl_webjson_trace(const struct tl_trace_row *row)
 {
     cJSON *const o = cJSON_CreateObject();
     if (o && fill_trace(o, row))
@@ -128,11 +131,11 @@ cJSON *tl_json_trace(const struct tl_trace_row *row)
     return NULL;
 }
 
-cJSON *tl_json_traces(const struct tl_trace_list *list)
+cJSON *tl_webjson_traces(const struct tl_trace_list *list)
 {
     cJSON *const array = cJSON_CreateArray();
     for (size_t i = 0; array && i < list->n; i++) {
-        cJSON *const item = tl_json_trace(&list->rows[i]);
+        cJSON *const item = tl_webjson_trace(&list->rows[i]);
         if (!item || !cJSON_AddItemToArray(array, item)) {
             cJSON_Delete(array);
             return NULL;
@@ -141,18 +144,18 @@ cJSON *tl_json_traces(const struct tl_trace_list *list)
     return array;
 }
 
-cJSON *tl_json_position(const struct tl_position *at)
+cJSON *tl_webjson_position(const struct tl_position *at)
 {
     cJSON *const o = cJSON_CreateObject();
-    if (o && tl_json_u64(o, "insn", at->insn) && tl_json_u64(o, "byte", at->byte) &&
+    if (o && tl_webjson_u64(o, "insn", at->insn) && tl_webjson_u64(o, "byte", at->byte) &&
         cJSON_AddBoolToObject(o, "has_time", at->has_time) &&
-        (!at->has_time || tl_json_u64(o, "time", at->time)))
+        (!at->has_time || tl_webjson_u64(o, "time", at->time)))
         return o;
     cJSON_Delete(o);
     return NULL;
 }
 
-int tl_json_respond_text(struct tl_http_response *response, struct tl_buf *text)
+int tl_webjson_respond_text(struct tl_http_response *response, struct tl_buf *text)
 {
     tl_buf_fini(&response->body);
     response->body = *text;
@@ -162,7 +165,7 @@ int tl_json_respond_text(struct tl_http_response *response, struct tl_buf *text)
     return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
 }
 
-int tl_json_respond(struct tl_http_response *response, cJSON *json)
+int tl_webjson_respond(struct tl_http_response *response, cJSON *json)
 {
     char *const text = json ? cJSON_PrintUnformatted(json) : NULL;
     cJSON_Delete(json);
@@ -175,5 +178,5 @@ int tl_json_respond(struct tl_http_response *response, cJSON *json)
         tl_buf_fini(&body);
         return rc;
     }
-    return tl_json_respond_text(response, &body);
+    return tl_webjson_respond_text(response, &body);
 }

@@ -12,25 +12,25 @@
 #include <cjson/cJSON.h>
 
 /* Functions that add return false when out of memory. */
-bool tl_json_u64(cJSON *object, const char *name, uint64_t value);
-bool tl_json_i64(cJSON *object, const char *name, int64_t value);
-bool tl_json_address(cJSON *object, const char *name, uint64_t value);
+bool tl_webjson_u64(cJSON *object, const char *name, uint64_t value);
+bool tl_webjson_i64(cJSON *object, const char *name, int64_t value);
+bool tl_webjson_address(cJSON *object, const char *name, uint64_t value);
 /* `text` may be any bytes; what is no UTF-8 is replaced. */
-bool tl_json_text(cJSON *object, const char *name, const char *text);
-/* The element as tl_json_u64() writes it. NULL: out of memory. */
-cJSON *tl_json_number(uint64_t value);
+bool tl_webjson_text(cJSON *object, const char *name, const char *text);
+/* The element as tl_webjson_u64() writes it. NULL: out of memory. */
+cJSON *tl_webjson_number(uint64_t value);
 
 /* NULL: out of memory. The caller deletes it. */
-cJSON *tl_json_trace(const struct tl_trace_row *row);
-cJSON *tl_json_traces(const struct tl_trace_list *list);
-cJSON *tl_json_position(const struct tl_position *at);
+cJSON *tl_webjson_trace(const struct tl_trace_row *row);
+cJSON *tl_webjson_traces(const struct tl_trace_list *list);
+cJSON *tl_webjson_position(const struct tl_position *at);
 
 /*
  * Make it the body (compact) and delete it. NULL is TL_NOMEM. Sets the content type and
  * Cache-Control: no-store.
  */
-TL_MUST_USE int tl_json_respond(struct tl_http_response *response, cJSON *json);
+TL_MUST_USE int tl_webjson_respond(struct tl_http_response *response, cJSON *json);
 /* The same of JSON text, whose memory is taken over. */
-TL_MUST_USE int tl_json_respond_text(struct tl_http_response *response, struct tl_buf *text);
+TL_MUST_USE int tl_webjson_respond_text(struct tl_http_response *response, struct tl_buf *text);
 
 #endif

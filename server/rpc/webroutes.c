@@ -9,10 +9,11 @@
 
 int tl_web_asset(struct tl_http_request *request, struct tl_http_response *response)
 {
+    const struct tl_rpc *const rpc = request->context;
     const struct tl_asset *asset = NULL;
-    for (size_t i = 0; i < tl_assets_n && !asset; i++)
-        if (!strcmp(tl_assets[i].path, request->path))
-            asset = &tl_assets[i];
+    for (size_t i = 0; i < rpc->n_assets && !asset; i++)
+        if (!strcmp(rpc->assets[i].path, request->path))
+            asset = &rpc->assets[i];
     if (!asset)
         return tl_fail_set(&response->fail, TL_NOTFOUND,
                            "there is nothing at %.80s; docs/http.md lists the paths",

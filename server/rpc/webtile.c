@@ -65,7 +65,7 @@ static bool add_bytes(cJSON *o, const char *name, const ProtobufCBinaryData *dat
 {
     cJSON *const array = cJSON_AddArrayToObject(o, name);
     for (size_t i = 0; array && i < data->len; i++) {
-        cJSON *const item = tl_json_number(data->data[i]);
+        cJSON *const item = tl_webjson_number(data->data[i]);
         if (!item || !cJSON_AddItemToArray(array, item))
             return false;
     }
@@ -76,7 +76,7 @@ static bool add_u64s(cJSON *o, const char *name, const uint64_t *values, size_t 
 {
     cJSON *const array = cJSON_AddArrayToObject(o, name);
     for (size_t i = 0; array && i < n; i++) {
-        cJSON *const item = tl_json_number(values[i]);
+        cJSON *const item = tl_webjson_number(values[i]);
         if (!item || !cJSON_AddItemToArray(array, item))
             return false;
     }
@@ -87,7 +87,7 @@ static bool add_u32s(cJSON *o, const char *name, const uint32_t *values, size_t 
 {
     cJSON *const array = cJSON_AddArrayToObject(o, name);
     for (size_t i = 0; array && i < n; i++) {
-        cJSON *const item = tl_json_number(values[i]);
+        cJSON *const item = tl_webjson_number(values[i]);
         if (!item || !cJSON_AddItemToArray(array, item))
             return false;
     }
@@ -96,7 +96,8 @@ static bool add_u32s(cJSON *o, const char *name, const uint32_t *values, size_t 
 
 static bool fill_lane(cJSON *o, const Tracelake__V1__Lane *lane)
 {
-    return tl_json_u64(o, "lane", lane->lane) && add_u64s(o, "insns", lane->insns, lane->n_insns) &&
+    return tl_webjson_u64(o, "lane", lane->lane) &&
+           add_u64s(o, "insns", lane->insns, lane->n_insns) &&
            add_bytes(o, "coverage", &lane->coverage) &&
            add_u32s(o, "function", lane->function, lane->n_function) &&
            add_bytes(o, "share", &lane->share) &&
@@ -116,11 +117,12 @@ static bool fill_tile(cJSON *o, const Tracelake__V1__Tile *tile)
     static const char *const axes[] = {"insn", "time", "byte"};
     const unsigned axis = (unsigned)tile->axis < 3 ? (unsigned)tile->axis : 0;
     cJSON *const lanes = cJSON_AddArrayToObject(o, "lanes");
-    bool ok = lanes && tl_json_text(o, "axis", axes[axis]) &&
-              tl_json_u64(o, "level", tile->level) && tl_json_u64(o, "index", tile->index) &&
-              tl_json_u64(o, "bucket", tile->bucket) && tl_json_u64(o, "first", tile->first) &&
+    bool ok = lanes && tl_webjson_text(o, "axis", axes[axis]) &&
+              tl_webjson_u64(o, "level", tile->level) && tl_webjson_u64(o, "index", tile->index) &&
+              tl_webjson_u64(o, "bucket", tile->bucket) &&
+              tl_webjson_u64(o, "first", tile->first) &&
               cJSON_AddBoolToObject(o, "sealed", tile->sealed) &&
-              tl_json_u64(o, "generation", tile->generation);
+              tl_webjson_u64(o, "generation", tile->generation);
     for (size_t i = 0; ok && i < tile->n_lanes; i++) {
         cJSON *const lane = cJSON_CreateObject();
         ok = lane && fill_lane(lane, tile->lanes[i]) && cJSON_AddItemToArray(lanes, lane);

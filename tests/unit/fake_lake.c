@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "unit/fake_lake.h"
 
-#include "web/assets.h"
-
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,14 +14,6 @@
 #define HELD       (8u << 20) /* appends wait while more is not durable */
 
 struct fake_knobs fake;
-
-const struct tl_asset tl_assets[] __attribute__((weak)) = {
-    {"/", "text/html; charset=utf-8", (const unsigned char *)"<!doctype html>", 15, NULL, 0,
-     "\"page-1\""},
-    {"/app.js", "text/javascript; charset=utf-8", (const unsigned char *)"let a = 1;", 10, NULL, 0,
-     "\"app-1\""},
-};
-const size_t tl_assets_n __attribute__((weak)) = 2;
 
 struct trace {
     bool used;

@@ -114,16 +114,17 @@ static ssize_t on_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_
                        uint32_t *flags, nghttp2_data_source *source, void *user)
 {
     struct h2_exchange *const x = source->ptr;
-    const size_t n = x->out.n < length ? x->out.n : length;
+    const size_t left = x->out.n - x->out_at;
+    const size_t n = left < length ? left : length;
     if (!n && !x->out_ended) {
         x->deferred = true;
         return NGHTTP2_ERR_DEFERRED;
     }
     if (n) {
-        memcpy(buf, x->out.p, n);
-        tl_buf_drop(&x->out, n);
+        memcpy(buf, x->out.p + x->out_at, n);
+        x->out_at += n;
     }
-    if (!x->out.n && x->out_ended)
+    if (n == left && x->out_ended)
         *flags |= NGHTTP2_DATA_FLAG_EOF;
     return (ssize_t)n;
 }

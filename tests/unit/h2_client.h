@@ -25,6 +25,7 @@ struct h2_exchange {
     uint32_t code; /* … with this code */
     size_t at;     /* messages read up to here */
     struct tl_buf out;
+    size_t out_at; /* sent up to here */
     bool out_ended;
     bool deferred;
 };

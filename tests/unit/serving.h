@@ -7,6 +7,7 @@
 #include "rpc/rpc.h"
 #include "unit/fake_lake.h"
 #include "unit/h2_client.h"
+#include "web/assets.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,12 +26,18 @@ struct serving {
 static inline void serve(struct serving *s, const struct tl_net_options *given)
 {
     const struct tl_lake_options lake = {.dir = "unused"};
+    static const struct tl_asset page[] = {
+        {"/", "text/html; charset=utf-8", (const unsigned char *)"<!doctype html>", 15, NULL, 0,
+         "\"page-1\""},
+        {"/app.js", "text/javascript; charset=utf-8", (const unsigned char *)"let a = 1;", 10, NULL,
+         0, "\"app-1\""},
+    };
     const struct tl_listen plain[] = {{"127.0.0.1:0", false}, {"127.0.0.1:0", true}};
     struct tl_net_options options = given ? *given : (struct tl_net_options){0};
     struct tl_fail fail = {0};
     *s = (struct serving){0};
     assert_int_equal(tl_lake_open(&s->lake, &lake, &fail), TL_OK);
-    assert_int_equal(tl_rpc_new(&s->rpc, s->lake, &fail), TL_OK);
+    assert_int_equal(tl_rpc_new(&s->rpc, s->lake, page, 2, &fail), TL_OK);
     options.app = tl_rpc_app(s->rpc);
     options.listen = plain;
     options.n_listen = options.tls_cert ? 2 : 1;

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "rpc/raw.h"
+
+#include "net/address.h"
+#include "net/waiter.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define MAX_CONNECTIONS 64
+#define PIECE           (256u << 10)
+#define DIAL_FIRST_MS   500
+#define DIAL_LAST_MS    10000
+#define QUIET_S         30 /* then the kernel asks whether the rig is still there */
+
+struct tl_raw {
+    struct tl_lake *lake;
+    void (*log)(const char *line);
+    struct tl_waiter waiter; /* its lock guards the list and the counts */
+    struct feed *feeds;
+    unsigned connections;
+    unsigned threads;
+    int stop_fd; /* readable from the moment we stop */
+};
+
+/* A listener, a source, or one connection of a listener. Has a thread. */
+struct feed {
+    struct feed *next; /* of those that own their spec */
+    struct tl_raw *raw;
+    struct tl_raw_spec spec; /* of a connection: its listener's, borrowed */
+    int fd;
+};
+
+static void say(struct tl_raw *raw, const char *format, ...) TL_PRINTF(2, 3);
+
+static void say(struct tl_raw *raw, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    raw->log(line);
+}
+
+/* Wait until `fd` has what is asked for. False: we stop, or `ms` (negative: no limit) is over. */
+static bool wait_for(const struct tl_raw *raw, int fd, short events, int ms)
+{
+    struct pollfd p[2] = {{.fd = raw->stop_fd, .events = POLLIN}, {.fd = fd, .events = events}};
+    int rc;
+    do
+        rc = poll(p, fd < 0 ? 1 : 2, ms);
+    while (rc < 0 && errno == EINTR);
+    return rc > 0 && !p[0].revents;
+}
+
+static bool stopping(const struct tl_raw *raw)
+{
+    struct pollfd p = {.fd = raw->stop_fd, .events = POLLIN};
+    return poll(&p, 1, 0) > 0;
+}
+
+/* ---- one connection ----------------------------------------------------------------------- */
+
+static void on_durable(void *context, uint64_t offset)
+{
+}
+
+struct capture {
+    struct tl_ingest *ingest;
+    char trace[64];
+    uint64_t at;
+};
+
+static int take(const struct feed *feed, struct capture *c, struct tl_bytes bytes,
+                struct tl_fail *fail)
+{
+    if (!c->ingest) {
+        const struct tl_ingest_request request = {.rig = feed->spec.rig, .setup = feed->spec.setup};
+        const int rc = tl_ingest_open(feed->raw->lake, &request, on_durable, NULL, &c->ingest,
+                                      c->trace, &c->at, fail);
+        if (rc < 0)
+            return rc;
+        say(feed->raw, "%s: rig %s begins trace %s", feed->spec.address, feed->spec.rig, c->trace);
+    }
+    const int rc = tl_ingest_append(c->ingest, c->at, bytes, fail);
+    if (rc == TL_OK)
+        c->at += bytes.n;
+    return rc;
+}
+
+/* Read until the connection ends. Returns whether any byte came. */
+static bool read_capture(const struct feed *feed, int fd)
+{
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    struct capture c = {0};
+    uint8_t *const piece = malloc(PIECE);
+    int rc = piece ? TL_OK : TL_NOMEM;
+    const char *why = "ended";
+    while (rc == TL_OK) {
+        if (!wait_for(feed->raw, fd, POLLIN, -1)) {
+            why = "cut, the server stops";
+            break;
+        }
+        const ssize_t n = recv(fd, piece, PIECE, MSG_DONTWAIT);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (n < 0)
+            why = strerror(errno);
+        if (n <= 0)
+            break;
+        rc = take(feed, &c, (struct tl_bytes){piece, (size_t)n}, &fail);
+    }
+    free(piece);
+    if (rc < 0)
+        why = fail.text[0] ? fail.text : tl_err_name(rc);
+    if (c.ingest) {
+        uint64_t durable = c.at;
+        if (rc == TL_OK)
+            rc = tl_ingest_finish(c.ingest, &durable, &fail);
+        tl_ingest_close(c.ingest);
+        say(feed->raw, "%s: trace %s, %llu bytes: %s", feed->spec.address, c.trace,
+            (unsigned long long)durable, rc < 0 && fail.text[0] ? fail.text : why);
+    } else if (rc < 0) {
+        say(feed->raw, "%s: %s", feed->spec.address, why);
+    }
+    return c.ingest != NULL;
+}
+
+static void watch_peer(int fd)
+{
+    const int on = 1;
+    const int quiet = QUIET_S;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &quiet, sizeof quiet);
+}
+
+/* ---- threads ------------------------------------------------------------------------------ */
+
+static void thread_ends(struct tl_raw *raw, bool connection)
+{
+    pthread_mutex_lock(&raw->waiter.lock);
+    raw->threads--;
+    raw->connections -= connection;
+    pthread_cond_broadcast(&raw->waiter.cond);
+    pthread_mutex_unlock(&raw->waiter.lock);
+}
+
+static int start_thread(struct tl_raw *raw, void *(*run)(void *), struct feed *feed,
+                        bool connection)
+{
+    pthread_t thread;
+    pthread_mutex_lock(&raw->waiter.lock);
+    int rc = connection && raw->connections >= MAX_CONNECTIONS ? TL_LIMIT : TL_OK;
+    if (rc == TL_OK && pthread_create(&thread, NULL, run, feed))
+        rc = TL_NOMEM;
+    if (rc == TL_OK) {
+        pthread_setname_np(thread, "raw");
+        pthread_detach(thread);
+        raw->threads++;
+        raw->connections += connection;
+    }
+    pthread_mutex_unlock(&raw->waiter.lock);
+    return rc;
+}
+
+static void *run_connection(void *argument)
+{
+    struct feed *const feed = argument;
+    struct tl_raw *const raw = feed->raw;
+    read_capture(feed, feed->fd);
+    close(feed->fd);
+    free(feed);
+    thread_ends(raw, true);
+    return NULL;
+}
+
+static void accept_one(struct feed *listener)
+{
+    const int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+    struct feed *const feed = fd >= 0 ? malloc(sizeof *feed) : NULL;
+    if (feed) {
+        *feed = *listener;
+        feed->fd = fd;
+        watch_peer(fd);
+        if (start_thread(listener->raw, run_connection, feed, true) == TL_OK)
+            return;
+        free(feed);
+    }
+    if (fd >= 0) {
+        say(listener->raw, "%s: refused, too many connections", listener->spec.address);
+        close(fd);
+    } else if (errno == EMFILE || errno == ENFILE) {
+        (void)wait_for(listener->raw, -1, 0, 100);
+    }
+}
+
+static void *run_listener(void *argument)
+{
+    struct feed *const feed = argument;
+    while (wait_for(feed->raw, feed->fd, POLLIN, -1))
+        accept_one(feed);
+    thread_ends(feed->raw, false);
+    return NULL;
+}
+
+/* A connected socket, or -1 with errno. */
+static int dial(const struct feed *feed)
+{
+    struct tl_address address;
+    if (tl_address_parse(&address, feed->spec.address, false, NULL) < 0) {
+        errno = EHOSTUNREACH;
+        return -1;
+    }
+    const int fd = socket(address.at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    int error = connect(fd, (struct sockaddr *)&address.at, address.n) ? errno : 0;
+    if (error == EINPROGRESS) {
+        socklen_t n = sizeof error;
+        if (!wait_for(feed->raw, fd, POLLOUT, DIAL_LAST_MS))
+            error = ETIMEDOUT;
+        else
+            getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n);
+    }
+    if (!error)
+        return fd;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static void *run_source(void *argument)
+{
+    struct feed *const feed = argument;
+    struct tl_raw *const raw = feed->raw;
+    int pause = DIAL_FIRST_MS;
+    int told = 0; /* the trouble that was logged last */
+    while (!stopping(raw)) {
+        const int fd = dial(feed);
+        if (fd >= 0) {
+            watch_peer(fd);
+            told = 0;
+            if (read_capture(feed, fd))
+                pause = DIAL_FIRST_MS;
+            close(fd);
+        } else if (errno != told && !stopping(raw)) {
+            told = errno;
+            say(raw, "%s: %s; trying again", feed->spec.address, strerror(errno));
+        }
+        (void)wait_for(raw, -1, 0, pause);
+        pause = pause * 2 > DIAL_LAST_MS ? DIAL_LAST_MS : pause * 2;
+    }
+    thread_ends(raw, false);
+    return NULL;
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+int tl_raw_new(struct tl_raw **out, struct tl_lake *lake, void (*log)(const char *line))
+{
+    struct tl_raw *const raw = calloc(1, sizeof *raw);
+    if (!raw)
+        return TL_NOMEM;
+    raw->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (raw->stop_fd < 0) {
+        free(raw);
+        return TL_IO;
+    }
+    raw->lake = lake;
+    raw->log = log;
+    tl_waiter_init(&raw->waiter);
+    *out = raw;
+    return TL_OK;
+}
+
+static int add_feed(struct tl_raw *raw, struct tl_raw_spec *spec, int fd, void *(*run)(void *))
+{
+    struct feed *const feed = calloc(1, sizeof *feed);
+    if (!feed)
+        return TL_NOMEM;
+    *feed = (struct feed){.next = raw->feeds, .raw = raw, .spec = *spec, .fd = fd};
+    const int rc = start_thread(raw, run, feed, false);
+    if (rc < 0) {
+        free(feed);
+        return rc;
+    }
+    raw->feeds = feed;
+    spec->setup = NULL;
+    return TL_OK;
+}
+
+int tl_raw_listen(struct tl_raw *raw, struct tl_raw_spec *spec, char url[static 96],
+                  struct tl_fail *fail)
+{
+    struct tl_address address;
+    char text[80];
+    int rc = tl_address_parse(&address, spec->address, true, fail);
+    if (rc < 0)
+        return rc;
+    const int fd = tl_address_listen(&address, fail);
+    if (fd < 0)
+        return fd;
+    snprintf(url, 96, "tcp://%s", tl_address_text(&address, text, sizeof text));
+    rc = add_feed(raw, spec, fd, run_listener);
+    if (rc < 0)
+        close(fd);
+    return rc;
+}
+
+int tl_raw_dial(struct tl_raw *raw, struct tl_raw_spec *spec, struct tl_fail *fail)
+{
+    struct tl_address address;
+    if (!strchr(spec->address, ':'))
+        return tl_address_parse(&address, spec->address, false, fail);
+    return add_feed(raw, spec, -1, run_source);
+}
+
+void tl_raw_free(struct tl_raw *raw)
+{
+    if (!raw)
+        return;
+    const uint64_t one = 1;
+    (void)!write(raw->stop_fd, &one, sizeof one);
+    pthread_mutex_lock(&raw->waiter.lock);
+    while (raw->threads)
+        tl_waiter_wait_until_locked(&raw->waiter, -1);
+    pthread_mutex_unlock(&raw->waiter.lock);
+    while (raw->feeds) {
+        struct feed *const next = raw->feeds->next;
+        tl_raw_spec_fini(&raw->feeds->spec);
+        if (raw->feeds->fd >= 0)
+            close(raw->feeds->fd);
+        free(raw->feeds);
+        raw->feeds = next;
+    }
+    tl_waiter_fini(&raw->waiter);
+    close(raw->stop_fd);
+    free(raw);
+}

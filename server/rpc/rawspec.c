@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "rpc/raw.h"
+#include "rpc/rpc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void tl_raw_spec_fini(struct tl_raw_spec *spec)
+{
+    free(spec->setup);
+    spec->setup = NULL;
+}
+
+/* ---- images ------------------------------------------------------------------------------- */
+
+static int store_image(struct tl_lake *lake, const char *path, struct tl_image_row *row,
+                       struct tl_fail *fail)
+{
+    struct stat st;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st)) {
+        const int rc = tl_fail_set(fail, TL_IO, "image %.120s: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    int rc;
+    const size_t n = (size_t)st.st_size;
+    void *const p = n ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    close(fd);
+    if (p == MAP_FAILED)
+        return tl_fail_set(fail, TL_BAD, "image %.120s: empty, or no file", path);
+    const char *const slash = strrchr(path, '/');
+    rc = tl_lake_put_image(lake, slash ? slash + 1 : path, (struct tl_bytes){p, n}, row, fail);
+    munmap(p, n);
+    return rc;
+}
+
+/* The lake knows images by content alone. */
+static int store_images(struct tl_lake *lake, struct tl_setup *setup, struct tl_fail *fail)
+{
+    for (size_t i = 0; i < setup->n_images; i++) {
+        struct tl_setup_image *const image = &setup->images[i];
+        struct tl_image_row row;
+        if (!strncmp(image->file, "sha256:", 7))
+            continue;
+        const int rc = store_image(lake, image->file, &row, fail);
+        if (rc < 0)
+            return rc;
+        char *const hash = strdup(row.hash);
+        if (!hash)
+            return TL_NOMEM;
+        free(image->file);
+        image->file = hash;
+    }
+    return TL_OK;
+}
+
+/* ---- text --------------------------------------------------------------------------------- */
+
+struct parts {
+    char format[128];
+    const char *rig;
+    const char *config;
+};
+
+static bool append(char *to, size_t size, const char *text)
+{
+    const size_t n = strlen(to);
+    const bool fits = n + strlen(text) + 2 <= size;
+    if (fits) {
+        strcpy(to + n, n ? "," : "");
+        strcat(to, text);
+    }
+    return fits;
+}
+
+/* What is none of ours belongs to the format: "format=tpiu,sync=fsync,rig=a". */
+static int take_part(struct parts *parts, const char *part, struct tl_fail *fail)
+{
+    if (!strncmp(part, "rig=", 4)) {
+        parts->rig = part + 4;
+        return TL_OK;
+    }
+    if (!strncmp(part, "config=", 7)) {
+        parts->config = part + 7;
+        return TL_OK;
+    }
+    const char *const text = strncmp(part, "format=", 7) ? part : part + 7;
+    if (text == part && !*parts->format)
+        return tl_fail_set(fail, TL_USAGE, "\"%.60s\": write ADDR:PORT,format=FMT,rig=NAME", part);
+    if (!append(parts->format, sizeof parts->format, text))
+        return tl_fail_set(fail, TL_USAGE, "format=…: too long");
+    return TL_OK;
+}
+
+static int make_setup(struct tl_raw_spec *out, struct tl_lake *lake, const struct parts *parts,
+                      struct tl_fail *fail)
+{
+    struct tl_setup setup;
+    struct tl_buf text = {0};
+    tl_setup_init(&setup);
+    int rc = tl_setup_format(&setup, parts->format, fail);
+    if (rc >= 0 && parts->config)
+        rc = tl_setup_read(&setup, parts->config, fail);
+    if (rc >= 0)
+        rc = store_images(lake, &setup, fail);
+    if (rc >= 0)
+        rc = tl_setup_write(&setup, &text);
+    if (rc >= 0)
+        rc = tl_buf_add(&text, "", 1);
+    tl_setup_fini(&setup);
+    if (rc < 0) {
+        tl_buf_fini(&text);
+        return rc;
+    }
+    out->setup = (char *)text.p;
+    return TL_OK;
+}
+
+int tl_raw_parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
+                 struct tl_fail *fail)
+{
+    struct parts parts = {0};
+    char *save = NULL;
+    int rc = TL_OK;
+    *out = (struct tl_raw_spec){0};
+    char *const copy = strdup(strncmp(text, "tcp://", 6) ? text : text + 6);
+    if (!copy)
+        return TL_NOMEM;
+    const char *const address = strtok_r(copy, ",", &save);
+    for (const char *part; rc == TL_OK && (part = strtok_r(NULL, ",", &save));)
+        rc = take_part(&parts, part, fail);
+    if (rc == TL_OK && (!address || strlen(address) >= sizeof out->address))
+        rc = tl_fail_set(fail, TL_USAGE, "\"%.60s\" has no ADDR:PORT", text);
+    if (rc == TL_OK && !*parts.format)
+        rc = tl_fail_set(fail, TL_USAGE, "%.60s: format=FMT is missing", text);
+    if (rc == TL_OK && (!parts.rig || !tl_name_ok(parts.rig)))
+        rc = tl_fail_set(fail, TL_USAGE, "%.60s: rig=NAME: 1 to 63 of A-Z a-z 0-9 . _ -", text);
+    if (rc == TL_OK) {
+        strcpy(out->address, address);
+        strcpy(out->rig, parts.rig);
+        rc = make_setup(out, lake, &parts, fail);
+    }
+    free(copy);
+    return rc;
+}
