@@ -4,7 +4,6 @@
 #include "cli/cli.h"
 #include "stf/file.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #define FLUSH (256u << 10)
@@ -26,17 +25,6 @@ static int flush(struct dump *d, struct tl_fail *fail)
     return TL_OK;
 }
 
-static int add(struct dump *d, const struct tl_stf_record *record, uint64_t pc)
-{
-    if (tl_buf_printf(&d->out, "%" PRIu64 " ", d->index) < 0 ||
-        tl_stf_record_text(record, &d->out) < 0)
-        return TL_NOMEM;
-    if ((record->type == TL_STF_INST_32 || record->type == TL_STF_INST_16) &&
-        tl_buf_printf(&d->out, " ; pc=0x%" PRIx64 " inst=%" PRIu64, pc, d->insn) < 0)
-        return TL_NOMEM;
-    return tl_buf_add(&d->out, "\n", 1);
-}
-
 static int dump(struct dump *d, struct tl_fail *fail)
 {
     struct tl_stf_record record;
@@ -47,7 +35,7 @@ static int dump(struct dump *d, struct tl_fail *fail)
             d->insn++;
         if (d->index >= d->to)
             return TL_EOF;
-        if (d->index >= d->from && add(d, &record, pc) < 0)
+        if (d->index >= d->from && tl_stf_listing_line(d->index, &record, pc, d->insn, &d->out) < 0)
             return tl_fail_set(fail, TL_NOMEM, "out of memory");
         d->index++;
         if (d->out.n >= FLUSH && flush(d, fail) < 0)

@@ -292,10 +292,10 @@ static void scan_fast(struct tl_stf_insns *s, struct scan *c)
 }
 
 /* The group is whole: c->p is its closing record. */
-static int close_group(struct tl_stf_insns *s, struct scan *c)
+static int close_group(struct tl_stf_insns *s, struct scan *c, const uint8_t *begin)
 {
     if (!s->has_pc)
-        return stop(s, TL_BAD, (size_t)(c->p - c->group),
+        return stop(s, TL_BAD, (size_t)(c->p - begin),
                     "an instruction before any FORCE_PC: its address is not known");
     if (c->p - c->group > TL_STF_GROUP_MAX) {
         c->group = c->p;
@@ -333,7 +333,7 @@ static int scan_one(struct tl_stf_insns *s, struct scan *c, const uint8_t *begin
     if (in_header && result >= 0)
         c->group = result == STEP_MARKER ? c->p : c->p + size;
     if (result == STEP_MARKER)
-        return close_group(s, c);
+        return close_group(s, c, begin);
     if (result == STEP_ON)
         c->p += size;
     if (result == STEP_END)

@@ -222,6 +222,13 @@ TL_MUST_USE int tl_stf_record_encode(const struct tl_stf_layout *layout,
  */
 TL_MUST_USE int tl_stf_record_text(const struct tl_stf_record *record, struct tl_buf *out);
 
+/*
+ * The same as a whole line of a listing: record number (from 0) in front; behind INST_32 and
+ * INST_16 their address and instruction number (from 1).
+ */
+TL_MUST_USE int tl_stf_listing_line(uint64_t index, const struct tl_stf_record *record, uint64_t pc,
+                                    uint64_t insn, struct tl_buf *out);
+
 /* The name of a register, e.g. "x5", "f0", "v31", "pc", "csr_0x300", into `out`; returns it. */
 char *tl_stf_reg_name(uint16_t number, uint8_t meta, char out[static 16]);
 

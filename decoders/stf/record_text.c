@@ -114,6 +114,67 @@ char *tl_stf_reg_name(uint16_t number, uint8_t meta, char out[static 16])
     return out;
 }
 
+/* ---- numbers, without printf: a listing has tens of millions of them ------------------------- */
+
+static uint8_t *put_text(uint8_t *p, const char *text)
+{
+    while (*text)
+        *p++ = (uint8_t)*text++;
+    return p;
+}
+
+static uint8_t *put_number(uint8_t *p, uint64_t value)
+{
+    uint8_t digits[20];
+    unsigned n = 0;
+    do {
+        digits[n++] = (uint8_t)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    while (n)
+        *p++ = digits[--n];
+    return p;
+}
+
+static uint8_t *put_hex(uint8_t *p, uint64_t value)
+{
+    unsigned shift = value ? (63 - (unsigned)__builtin_clzll(value)) / 4 * 4 : 0;
+    *p++ = '0';
+    *p++ = 'x';
+    for (;; shift -= 4) {
+        *p++ = (uint8_t) "0123456789abcdef"[value >> shift & 15];
+        if (shift == 0)
+            return p;
+    }
+}
+
+#define LINE_ROOM 192 /* offset, size, type and the fields of a record without arrays */
+
+/* The commonest records. 0: not one of them. */
+static uint8_t *put_common(uint8_t *p, const struct tl_stf_record *r)
+{
+    switch (r->type) {
+    case TL_STF_INST_32:
+    case TL_STF_INST_16:
+        return put_hex(put_text(p, " opcode="), r->opcode);
+    case TL_STF_INST_PC_TARGET:
+    case TL_STF_EVENT_PC_TARGET:
+        return put_hex(put_text(p, " target="), r->target);
+    case TL_STF_FORCE_PC:
+        return put_hex(put_text(p, " pc="), r->pc);
+    case TL_STF_INST_MEM_ACCESS:
+        p = put_hex(put_text(p, " addr="), r->access.address);
+        p = put_number(put_text(p, " size="), r->access.size);
+        p = put_hex(put_text(p, " attr="), r->access.attr);
+        return put_number(put_text(p, " access="), r->access.type);
+    case TL_STF_INST_MEM_CONTENT:
+    case TL_STF_BUS_MASTER_CONTENT:
+        return put_hex(put_text(p, " data="), r->data);
+    default:
+        return NULL;
+    }
+}
+
 /* name="text": what is not printable ASCII as \xHH, quotes and backslashes escaped. */
 static int add_text(struct tl_buf *out, const char *name, struct tl_bytes text)
 {
@@ -239,8 +300,6 @@ static int text_fields(const struct tl_stf_record *r, struct tl_buf *out)
     case TL_STF_PROCESS_ID_EXT:
         return tl_buf_printf(out, " tgid=%u tid=%u asid=%u", r->process.tgid, r->process.tid,
                              r->process.asid);
-    case TL_STF_FORCE_PC:
-        return tl_buf_printf(out, " pc=0x%" PRIx64, r->pc);
     case TL_STF_VLEN_CONFIG:
         return tl_buf_printf(out, " vlen=%u", r->vlen);
     case TL_STF_PROTOCOL_ID:
@@ -249,21 +308,12 @@ static int text_fields(const struct tl_stf_record *r, struct tl_buf *out)
         if (tl_buf_printf(out, " clock=%u len=%zu", r->clock.id, r->clock.name.n) < 0)
             return TL_NOMEM;
         return add_text(out, "name", r->clock.name);
-    case TL_STF_INST_PC_TARGET:
-    case TL_STF_EVENT_PC_TARGET:
-        return tl_buf_printf(out, " target=0x%" PRIx64, r->target);
     case TL_STF_INST_REG:
         return text_reg(r, out);
     case TL_STF_INST_READY_REG:
         return tl_buf_printf(out, " reg=%u", r->ready_reg);
     case TL_STF_PAGE_TABLE_WALK:
         return text_walk(r, out);
-    case TL_STF_INST_MEM_ACCESS:
-        return tl_buf_printf(out, " addr=0x%" PRIx64 " size=%u attr=0x%x access=%u",
-                             r->access.address, r->access.size, r->access.attr, r->access.type);
-    case TL_STF_INST_MEM_CONTENT:
-    case TL_STF_BUS_MASTER_CONTENT:
-        return tl_buf_printf(out, " data=0x%" PRIx64, r->data);
     case TL_STF_BUS_MASTER_ACCESS:
         return tl_buf_printf(
             out, " addr=0x%" PRIx64 " size=%u master=%u index=%u attr=0x%x access=%u",
@@ -272,9 +322,6 @@ static int text_fields(const struct tl_stf_record *r, struct tl_buf *out)
         return text_event(r, out);
     case TL_STF_INST_MICROOP:
         return tl_buf_printf(out, " size=%u uop=0x%x", r->microop.size, r->microop.op);
-    case TL_STF_INST_32:
-    case TL_STF_INST_16:
-        return tl_buf_printf(out, " opcode=0x%x", r->opcode);
     case TL_STF_TRANSACTION:
     case TL_STF_TRANSACTION_DEPENDENCY:
         return text_transaction(r, out);
@@ -285,8 +332,35 @@ static int text_fields(const struct tl_stf_record *r, struct tl_buf *out)
 
 int tl_stf_record_text(const struct tl_stf_record *record, struct tl_buf *out)
 {
-    if (tl_buf_printf(out, "%" PRIu64 " %u %s", record->offset, record->size,
-                      tl_stf_type_name(record->type)) < 0)
+    const int result = tl_buf_reserve(out, LINE_ROOM);
+    if (result < 0)
+        return result;
+    uint8_t *p = put_number(out->p + out->n, record->offset);
+    *p++ = ' ';
+    p = put_number(p, record->size);
+    *p++ = ' ';
+    p = put_text(p, tl_stf_type_name(record->type));
+    uint8_t *const end = put_common(p, record);
+    out->n = (size_t)((end ? end : p) - out->p);
+    return end || text_fields(record, out) >= 0 ? TL_OK : TL_NOMEM;
+}
+
+int tl_stf_listing_line(uint64_t index, const struct tl_stf_record *record, uint64_t pc,
+                        uint64_t insn, struct tl_buf *out)
+{
+    if (tl_buf_reserve(out, LINE_ROOM) < 0)
         return TL_NOMEM;
-    return text_fields(record, out) < 0 ? TL_NOMEM : TL_OK;
+    uint8_t *p = put_number(out->p + out->n, index);
+    *p++ = ' ';
+    out->n = (size_t)(p - out->p);
+    if (tl_stf_record_text(record, out) < 0 || tl_buf_reserve(out, LINE_ROOM) < 0)
+        return TL_NOMEM;
+    p = out->p + out->n;
+    if (record->type == TL_STF_INST_32 || record->type == TL_STF_INST_16) {
+        p = put_hex(put_text(p, " ; pc="), pc);
+        p = put_number(put_text(p, " inst="), insn);
+    }
+    *p++ = '\n';
+    out->n = (size_t)(p - out->p);
+    return TL_OK;
 }

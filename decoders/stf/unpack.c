@@ -146,6 +146,7 @@ static int push_zstd(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf
         if (u->wrap == TL_STF_ZSTF && u->between && u->offset > TL_ZSTF_HEAD && !u->index &&
             ZSTD_getErrorCode(result) == ZSTD_error_prefix_unknown) {
             u->done = true;
+            *in = (struct tl_bytes){in->p + in->n, 0};
             return TL_OK;
         }
         return bad(u, fail, "a chunk cannot be decompressed: damaged");

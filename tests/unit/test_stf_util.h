@@ -84,13 +84,7 @@ static inline void list_source(const struct tl_stf_source *source, struct listin
         const uint64_t at = tl_stf_pc_add(&pc, &record);
         const bool insn = record.type == TL_STF_INST_32 || record.type == TL_STF_INST_16;
         l->insns += insn;
-        assert_int_equal(tl_buf_printf(&l->text, "%llu ", (unsigned long long)l->records++), TL_OK);
-        assert_int_equal(tl_stf_record_text(&record, &l->text), TL_OK);
-        if (insn)
-            assert_int_equal(tl_buf_printf(&l->text, " ; pc=0x%llx inst=%llu",
-                                           (unsigned long long)at, (unsigned long long)l->insns),
-                             TL_OK);
-        assert_int_equal(tl_buf_add(&l->text, "\n", 1), TL_OK);
+        assert_int_equal(tl_stf_listing_line(l->records++, &record, at, l->insns, &l->text), TL_OK);
     }
     l->faults = tl_stf_reader_header(reader)->faults;
     tl_stf_reader_free(reader);
