@@ -10,6 +10,10 @@
 static bool count(struct tl_top *top, size_t size, uint64_t id, uint64_t n)
 {
     size_t least = 0;
+    if (top[0].id == id && top[0].n > 0) {
+        top[0].n += n;
+        return false;
+    }
     for (size_t i = 0; i < size; i++) {
         if (top[i].n > 0 && top[i].id == id) {
             top[i].n += n;
@@ -157,13 +161,12 @@ int tl_buckets_merge(struct tl_buckets *into, const struct tl_buckets *from)
 /* A bucket: what is zero in most of them is announced by a bit each. */
 enum { E_EVENTS = 1, E_PRIVILEGE = 2, E_DEPTH = 4, E_FLAGS = 8 };
 
-static size_t put_tops(uint8_t *p, const struct tl_top *top, size_t size)
+/* The `most` most frequent of `top`, which are sorted. */
+static size_t put_tops(uint8_t *p, const struct tl_top *top, size_t most)
 {
     size_t n = 1;
     p[0] = 0;
-    for (size_t i = 0; i < size; i++) {
-        if (top[i].n == 0)
-            continue;
+    for (size_t i = 0; i < most && top[i].n > 0; i++) {
         p[0]++;
         n += tl_varint_put(p + n, top[i].id);
         n += tl_varint_put(p + n, top[i].n);
@@ -171,8 +174,11 @@ static size_t put_tops(uint8_t *p, const struct tl_top *top, size_t size)
     return n;
 }
 
-static size_t put_bucket(uint8_t *p, const struct tl_bucket *b)
+static size_t put_bucket(uint8_t *p, const struct tl_bucket *bucket)
 {
+    struct tl_bucket sorted = *bucket;
+    const struct tl_bucket *b = &sorted;
+    tl_bucket_sort(&sorted);
     const bool privilege = b->privilege[0] | b->privilege[1] | b->privilege[2] | b->privilege[3];
     uint8_t head = 0;
     head |= b->events || b->event_mask ? E_EVENTS : 0;
@@ -184,8 +190,8 @@ static size_t put_bucket(uint8_t *p, const struct tl_bucket *b)
     n += tl_varint_put(p + n, b->insns);
     n += tl_varint_put(p + n, b->branches);
     p[n++] = b->distinct;
-    n += put_tops(p + n, b->functions, TL_BUCKET_FUNCTIONS);
-    n += put_tops(p + n, b->pages, TL_BUCKET_PAGES);
+    n += put_tops(p + n, b->functions, TL_BUCKET_KEPT);
+    n += put_tops(p + n, b->pages, TL_BUCKET_KEPT / 2);
     if (head & E_EVENTS) {
         n += tl_varint_put(p + n, b->events);
         n += tl_varint_put(p + n, b->event_mask);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* Captures of simulated cores for tests of the lake: ETMv4 in TPIU frames, with the program. */
+#ifndef TL_TESTS_SIM_CAPTURE_H
+#define TL_TESTS_SIM_CAPTURE_H
+
+#include "lake_help.h"
+#include "sim/program_core.h"
+#include "sim/tpiu_encoder.h"
+
+struct sim_options {
+    uint64_t seed;
+    uint64_t insns; /* of each core */
+    unsigned cores; /* 1 or 2 */
+    bool image;     /* with the program's image */
+    bool events;    /* interrupts, faults, overflows, hardware events, timestamps */
+};
+
+static inline struct tl_sim_etm4_options sim_etm(const struct sim_options *o, unsigned core)
+{
+    return (struct tl_sim_etm4_options){.minor = 2,
+                                        .trace_id = (uint8_t)(0x10 + core),
+                                        .return_stack = true,
+                                        .timestamps = o->events,
+                                        .timestamp_every = 300,
+                                        .context_id = true};
+}
+
+/* A program's ELF into the lake; `hash` gets its name there. */
+static inline void sim_put_image(struct tl_lake *lake, const struct tl_buf *elf,
+                                 char hash[static 72])
+{
+    struct tl_image_row row;
+    struct tl_fail fail = {0};
+    if (tl_lake_put_image(lake, "program", (struct tl_bytes){elf->p, elf->n}, &row, &fail) < 0)
+        fail_msg("%s", fail.text);
+    memcpy(hash, row.hash, 72);
+}
+
+static inline void sim_setup(const struct sim_options *o, const struct tl_buf *elf,
+                             const char *hash, struct capture *c)
+{
+    struct tl_setup setup;
+    tl_setup_init(&setup);
+    assert_int_equal(tl_setup_format(&setup, "tpiu,sync=fsync", NULL), TL_OK);
+    setup.clock_hz = 100000000;
+    for (unsigned i = 0; i < o->cores; i++) {
+        const struct tl_sim_etm4_options etm = sim_etm(o, i);
+        struct tl_source *source = tl_setup_add_source(&setup);
+        assert_non_null(source);
+        assert_int_equal(tl_sim_etm4_source(&etm, source), TL_OK);
+        snprintf(source->name, sizeof(source->name), "cs.%02x", 0x10 + i);
+        source->id = (uint16_t)(0x10 + i);
+    }
+    struct tl_image *image;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    if (o->image) {
+        assert_int_equal(tl_image_add_elf(image, (struct tl_bytes){elf->p, elf->n}, 0, TL_SPACE_ANY,
+                                          "program", NULL),
+                         TL_OK);
+        assert_int_equal(tl_grow(&setup.images, &setup.cap_images, 1, sizeof(*setup.images)), TL_OK);
+        setup.images[setup.n_images++] = (struct tl_setup_image){
+            .file = strdup(hash), .length = UINT64_MAX, .space = TL_SPACE_ANY};
+    }
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    decode_text(&setup, image, (struct tl_bytes){c->bytes.p, c->bytes.n}, &c->text);
+    tl_image_free(image);
+    assert_int_equal(tl_setup_write(&setup, &c->setup), TL_OK);
+    assert_int_equal(tl_buf_add(&c->setup, "", 1), TL_OK);
+    tl_setup_fini(&setup);
+}
+
+/* A capture, its setup and its text; the image goes into `lake`. */
+static inline void sim_capture(struct tl_lake *lake, const struct sim_options *o, struct capture *c)
+{
+    struct tl_sim_program program;
+    struct tl_tpiu_encoder tpiu;
+    struct tl_sim_core *cores[2] = {0};
+    struct tl_buf trace[2] = {{0}}, elf = {0};
+    char hash[72] = "";
+    *c = (struct capture){0};
+    assert_int_equal(
+        tl_sim_program_init(&program, &(struct tl_sim_program_options){.seed = o->seed,
+                                                                       .extra = 20,
+                                                                       .short_loops = true}),
+        TL_OK);
+    tl_tpiu_encoder_init(&tpiu, TL_TPIU_FSYNC, o->seed);
+    for (unsigned i = 0; i < o->cores; i++) {
+        const struct tl_sim_core_options options = {
+            .seed = o->seed + i,
+            .irq_every = 3000,
+            .event_every = o->events ? 5000 : 0,
+            .fault_every = o->events ? 4000 : 0,
+            .overflow_every = o->events ? 30000 : 0,
+            .off_every = o->events ? 20000 : 0,
+            .etm = sim_etm(o, i),
+        };
+        assert_int_equal(tl_sim_core_new(&cores[i], &program, &options, &trace[i], NULL, NULL),
+                         TL_OK);
+    }
+    for (uint64_t done = 0; done < o->insns; done += 500)
+        for (unsigned i = 0; i < o->cores; i++) {
+            assert_int_equal(tl_sim_core_step(cores[i], 500), TL_OK);
+            if (done + 500 >= o->insns)
+                assert_int_equal(tl_sim_core_flush(cores[i]), TL_OK);
+            assert_int_equal(
+                tl_tpiu_encoder_add(&tpiu, (uint8_t)(0x10 + i), trace[i].p, trace[i].n), TL_OK);
+            tl_buf_reset(&trace[i]);
+        }
+    assert_int_equal(tl_tpiu_encoder_flush(&tpiu), TL_OK);
+    assert_int_equal(tl_buf_add(&c->bytes, tpiu.out.p, tpiu.out.n), TL_OK);
+    assert_int_equal(tl_sim_program_elf(&program, &elf), TL_OK);
+    sim_put_image(lake, &elf, hash);
+    sim_setup(o, &elf, hash, c);
+    for (unsigned i = 0; i < o->cores; i++) {
+        tl_sim_core_free(cores[i]);
+        tl_buf_fini(&trace[i]);
+    }
+    tl_buf_fini(&elf);
+    tl_tpiu_encoder_fini(&tpiu);
+    tl_sim_program_fini(&program);
+}
+
+#endif

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: MIT */
+/* Look-ups of the lake against the flow text of the same stream, read line by line. */
+#include "sim_capture.h"
+
+#include "ingest/scale.h"
+#include "stf/file.h"
+#include "stf/insns.h"
+#include "tracelake/v1/ranges.pb-c.h"
+
+#define STREAM "cs.10"
+
+/* What the text says, by position. */
+struct truth {
+    struct tl_buf text;
+    uint64_t *pc;     /* of each position */
+    size_t *line;     /* where its line begins in the text */
+    char *kind;       /* letters of all lines … */
+    uint64_t *at;     /* … and the position in front of which they are */
+    uint64_t *time;   /* of T lines */
+    size_t n, cap_pc, cap_line;
+    size_t n_lines, cap_kind, cap_at, cap_time;
+};
+
+static struct tl_backend *backend;
+static struct tl_lake *lake;
+static struct truth truth;
+
+static void read_truth(struct truth *t)
+{
+    char *p = (char *)t->text.p, *end = p + t->text.n;
+    while (p < end) {
+        char *next = memchr(p, '\n', (size_t)(end - p));
+        assert_non_null(next);
+        if (*p != '#') {
+            assert_int_equal(tl_grow(&t->kind, &t->cap_kind, t->n_lines + 1, 1), TL_OK);
+            assert_int_equal(tl_grow(&t->at, &t->cap_at, t->n_lines + 1, 8), TL_OK);
+            assert_int_equal(tl_grow(&t->time, &t->cap_time, t->n_lines + 1, 8), TL_OK);
+            t->kind[t->n_lines] = *p;
+            t->at[t->n_lines] = t->n;
+            t->time[t->n_lines++] = *p == 'T' ? strtoull(p + 2, NULL, 10) : 0;
+        }
+        if (*p == 'I' || *p == 'N') {
+            assert_int_equal(tl_grow(&t->pc, &t->cap_pc, t->n + 1, 8), TL_OK);
+            assert_int_equal(tl_grow(&t->line, &t->cap_line, t->n + 1, sizeof(size_t)), TL_OK);
+            t->line[t->n] = (size_t)(p - (char *)t->text.p);
+            t->pc[t->n++] = strtoull(p + 2, NULL, 16);
+        }
+        p = next + 1;
+    }
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct capture c;
+    const struct sim_options options = {
+        .seed = 7, .insns = 120000, .cores = 2, .image = true, .events = true};
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    lake = open_lake_sized(backend, 25000, 2);
+    sim_capture(lake, &options, &c);
+    push_all(lake, "t", &c, 10000);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    struct tl_buf all = {0};
+    lake_text(lake, "t", &all);
+    assert_texts_equal(&c.text, &all);
+    tl_buf_fini(&all);
+    const struct tl_range_request request = {
+        .trace = "t", .stream = STREAM, .to = UINT64_MAX, .format = TL_FORMAT_TEXT};
+    fetch(lake, &request, &truth.text);
+    read_truth(&truth);
+    capture_free(&c);
+    assert_true(truth.n > 80000);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tl_buf_fini(&truth.text);
+    free(truth.pc);
+    free(truth.line);
+    free(truth.kind);
+    free(truth.at);
+    free(truth.time);
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+    return 0;
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+static void ranges_of_text_join(void **state)
+{
+    (void)state;
+    struct tl_buf got = {0};
+    uint64_t random = 1;
+    for (uint64_t at = 0; at < truth.n;) {
+        uint64_t to = at + 1 + next_random(&random) % 9000;
+        const struct tl_range_request request = {.trace = "t",
+                                                 .stream = STREAM,
+                                                 .from = at,
+                                                 .to = to >= truth.n ? UINT64_MAX : to,
+                                                 .format = TL_FORMAT_TEXT};
+        const size_t before = got.n;
+        fetch(lake, &request, &got);
+        if (before > 0) { /* only the first one's head line */
+            uint8_t *line = memchr(got.p + before, '\n', got.n - before);
+            const size_t n = (size_t)(line + 1 - (got.p + before));
+            memmove(got.p + before, line + 1, got.n - before - n);
+            got.n -= n;
+        }
+        at = to;
+    }
+    assert_texts_equal(&truth.text, &got);
+    tl_buf_fini(&got);
+}
+
+static void check_stf(uint64_t from, uint64_t to, enum tl_range_format format)
+{
+    struct tl_buf bytes = {0};
+    const struct tl_range_request request = {
+        .trace = "t", .stream = STREAM, .from = from, .to = to, .format = format};
+    fetch(lake, &request, &bytes);
+    struct tl_stf_file *file;
+    struct tl_stf_insns *insns;
+    struct tl_fail fail = {0};
+    if (tl_stf_file_bytes(&file, (struct tl_bytes){bytes.p, bytes.n}, &fail) < 0)
+        fail_msg("%s", fail.text);
+    assert_int_equal(tl_stf_file_wrap(file),
+                     format == TL_FORMAT_ZSTF ? TL_STF_ZSTF : TL_STF_PLAIN);
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    assert_int_equal(tl_stf_insns_open(&insns, &source), TL_OK);
+    uint64_t at = from;
+    int r;
+    struct tl_stf_insn rows[512];
+    while ((r = tl_stf_insns_read(insns, rows, 512, &fail)) > 0)
+        for (int i = 0; i < r; i++) {
+            while (truth.text.p[truth.line[at]] == 'N')
+                at++;
+            assert_true(at < truth.n);
+            if (rows[i].pc != truth.pc[at])
+                fail_msg("instruction %llu of [%llu, %llu): %llx, expected %llx",
+                         (unsigned long long)at, (unsigned long long)from,
+                         (unsigned long long)to, (unsigned long long)rows[i].pc,
+                         (unsigned long long)truth.pc[at]);
+            at++;
+        }
+    if (r != TL_EOF)
+        fail_msg("%s", fail.text);
+    const uint64_t end = to < truth.n ? to : truth.n;
+    while (at < end && truth.text.p[truth.line[at]] == 'N')
+        at++;
+    assert_int_equal(at, end);
+    assert_int_equal(tl_stf_insns_header(insns)->faults & TL_STF_FAULTS_HARD, 0);
+    tl_stf_insns_free(insns);
+    tl_stf_file_close(file);
+    tl_buf_fini(&bytes);
+}
+
+static void ranges_are_stf(void **state)
+{
+    (void)state;
+    uint64_t random = 5;
+    check_stf(0, UINT64_MAX, TL_FORMAT_ZSTF);
+    check_stf(0, UINT64_MAX, TL_FORMAT_STF);
+    check_stf(16384, 2 * 16384, TL_FORMAT_ZSTF);
+    for (int i = 0; i < 20; i++) {
+        const uint64_t from = next_random(&random) % truth.n;
+        check_stf(from, from + 1 + next_random(&random) % 40000,
+                  i & 1 ? TL_FORMAT_ZSTF : TL_FORMAT_STF);
+    }
+}
+
+static void json_has_every_position(void **state)
+{
+    (void)state;
+    struct tl_buf bytes = {0};
+    const struct tl_range_request request = {
+        .trace = "t", .stream = STREAM, .from = 100, .to = 5100, .format = TL_FORMAT_JSON};
+    fetch(lake, &request, &bytes);
+    assert_int_equal(tl_buf_add(&bytes, "", 1), TL_OK);
+    size_t n = 0;
+    for (const char *p = (const char *)bytes.p; (p = strstr(p, "\"kind\":\"I\"")); p++)
+        n++;
+    size_t unknown = 0;
+    for (const char *p = (const char *)bytes.p; (p = strstr(p, "\"kind\":\"N\"")); p++)
+        unknown++;
+    assert_int_equal(n + unknown, 5000);
+    tl_buf_fini(&bytes);
+}
+
+static uint64_t ns(uint64_t ticks)
+{
+    return ticks * 10;
+}
+
+static void positions_have_times(void **state)
+{
+    (void)state;
+    struct tl_position at, last = {0};
+    struct tl_fail fail = {0};
+    uint64_t checked = 0;
+    /* Right behind a timestamp an instruction has exactly its time. */
+    for (size_t i = 0; i + 1 < truth.n_lines && checked < 200; i++) {
+        if (truth.kind[i] != 'T')
+            continue;
+        size_t k = i;
+        while (k + 1 < truth.n_lines && truth.kind[k + 1] != 'I' && truth.kind[k + 1] != 'T')
+            k++;
+        if (k + 1 == truth.n_lines || truth.kind[k + 1] != 'I')
+            continue;
+        assert_int_equal(
+            tl_lake_locate(lake, "t", STREAM, TL_UNIT_INSN, truth.at[i], &at, &fail), TL_OK);
+        assert_true(at.has_time);
+        assert_int_equal(at.time, ns(truth.time[i]));
+        checked++;
+    }
+    print_message("%llu timestamps checked\n", (unsigned long long)checked);
+    assert_true(checked > 10);
+    for (uint64_t p = 0; p < truth.n; p += 501) {
+        assert_int_equal(tl_lake_locate(lake, "t", STREAM, TL_UNIT_INSN, p, &at, &fail), TL_OK);
+        assert_true(at.time >= last.time);
+        assert_true(at.byte >= last.byte);
+        last = at;
+        /* And back: the first position of that time, of that byte. */
+        struct tl_position back;
+        assert_int_equal(tl_lake_locate(lake, "t", STREAM, TL_UNIT_TIME, at.time, &back, &fail),
+                         TL_OK);
+        assert_true(back.insn <= p);
+        assert_true(back.time >= at.time || back.insn == 0);
+        assert_int_equal(tl_lake_locate(lake, "t", STREAM, TL_UNIT_BYTE, at.byte, &back, &fail),
+                         TL_OK);
+        assert_true(back.insn <= p);
+    }
+}
+
+static void finds_addresses(void **state)
+{
+    (void)state;
+    uint64_t random = 3;
+    for (int round = 0; round < 30; round++) {
+        const uint64_t pc = truth.pc[next_random(&random) % truth.n];
+        const uint64_t from = next_random(&random) % truth.n;
+        const struct tl_find_request request = {.trace = "t",
+                                                .stream = STREAM,
+                                                .kind = TL_FIND_PC,
+                                                .pc_from = pc,
+                                                .pc_to = pc + 8,
+                                                .from = from,
+                                                .to = UINT64_MAX,
+                                                .limit = 50};
+        struct tl_hit *hits;
+        size_t n, k = 0;
+        bool more;
+        struct tl_fail fail = {0};
+        assert_int_equal(tl_lake_find(lake, &request, &hits, &n, &more, &fail), TL_OK);
+        for (uint64_t i = from; i < truth.n && k < n; i++)
+            if (truth.pc[i] >= pc && truth.pc[i] < pc + 8) {
+                assert_int_equal(hits[k].at.insn, i);
+                assert_int_equal(hits[k].pc, truth.pc[i]);
+                k++;
+            }
+        assert_int_equal(k, n);
+        size_t all = 0;
+        for (uint64_t i = from; i < truth.n; i++)
+            all += truth.pc[i] >= pc && truth.pc[i] < pc + 8;
+        assert_int_equal(more, all > 50);
+        if (all <= 50)
+            assert_int_equal(n, all);
+        free(hits);
+    }
+}
+
+static void finds_events(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        char kind;
+    } kinds[] = {{"exception", 'X'}, {"gap", 'G'}, {"event", 'V'}, {"mode", 'M'}, {"time", 'T'}};
+    for (size_t c = 0; c < sizeof(kinds) / sizeof(*kinds); c++) {
+        const struct tl_find_request request = {.trace = "t",
+                                                .stream = STREAM,
+                                                .kind = TL_FIND_EVENT,
+                                                .text = kinds[c].name,
+                                                .to = UINT64_MAX,
+                                                .limit = 100000};
+        struct tl_hit *hits;
+        size_t n, k = 0;
+        bool more;
+        struct tl_fail fail = {0};
+        assert_int_equal(tl_lake_find(lake, &request, &hits, &n, &more, &fail), TL_OK);
+        for (size_t i = 0; i < truth.n_lines; i++)
+            if (truth.kind[i] == kinds[c].kind) {
+                assert_true(k < n);
+                assert_int_equal(hits[k++].at.insn, truth.at[i]);
+            }
+        assert_int_equal(k, n);
+        assert_true(n > 0);
+        free(hits);
+    }
+}
+
+/* Function of a position as the tiles should say: symbol index + 1. */
+static uint32_t function_of(const struct tl_image *image, uint64_t position)
+{
+    return (uint32_t)(tl_image_symbol_index(image, truth.pc[position]) + 1);
+}
+
+static unsigned event_bit(char kind)
+{
+    switch (kind) {
+    case 'X':
+        return TL_HAS_EXCEPTION;
+    case 'R':
+        return TL_HAS_RETURN;
+    case 'V':
+        return TL_HAS_EVENT;
+    case 'S':
+        return TL_HAS_SOFTWARE;
+    case 'M':
+        return TL_HAS_MODE;
+    case 'C':
+        return TL_HAS_CONTEXT;
+    case 'O':
+        return TL_HAS_TRACE_ON;
+    case 'A':
+        return TL_HAS_NOTE;
+    default:
+        return 0;
+    }
+}
+
+static Tracelake__V1__Tile *get_tile(enum tl_range_unit axis, unsigned level, uint64_t index)
+{
+    struct tl_buf bytes = {0};
+    struct tl_tile_meta meta;
+    struct tl_fail fail = {0};
+    if (tl_lake_tile(lake, "t", axis, level, index, 0, 15, 1, &bytes, &meta, &fail) < 0)
+        fail_msg("%s", fail.text);
+    assert_true(meta.sealed);
+    Tracelake__V1__Tile *tile = tracelake__v1__tile__unpack(NULL, bytes.n, bytes.p);
+    assert_non_null(tile);
+    assert_int_equal(tile->n_lanes, 2);
+    tl_buf_fini(&bytes);
+    return tile;
+}
+
+static void check_insn_tiles(unsigned level, const struct tl_image *image)
+{
+    const uint64_t width = UINT64_C(1) << 2 * level;
+    size_t line = 0;
+    for (uint64_t index = 0; index * 512 * width < truth.n; index++) {
+        Tracelake__V1__Tile *tile = get_tile(TL_UNIT_INSN, level, index);
+        const Tracelake__V1__Lane *lane = tile->lanes[0];
+        assert_int_equal(tile->bucket, width);
+        assert_int_equal(lane->n_insns, 512);
+        for (size_t i = 0; i < 512; i++) {
+            const uint64_t from = tile->first + i * width;
+            const uint64_t to = from + width < truth.n ? from + width : truth.n;
+            assert_int_equal(lane->insns[i], from < to ? to - from : 0);
+            unsigned mask = 0, gaps = 0, events = 0;
+            for (; line < truth.n_lines && truth.at[line] < from + width; line++) {
+                mask |= event_bit(truth.kind[line]);
+                gaps += truth.kind[line] == 'G';
+                events += truth.kind[line] == 'X' || truth.kind[line] == 'V';
+            }
+            if (from < to) {
+                assert_int_equal(lane->event_mask[i], mask);
+                assert_int_equal(lane->event_count[i], events);
+                assert_int_equal(lane->flags.data[i] & TL_FLAG_GAP ? 1 : 0, gaps > 0);
+            }
+            if (level == 0 && from < to) {
+                assert_int_equal(lane->function[i], function_of(image, from));
+                assert_int_equal(lane->page[i], truth.pc[from] >> 12);
+            }
+        }
+        tracelake__v1__tile__free_unpacked(tile, NULL);
+    }
+}
+
+static void tiles_sum_up(void **state)
+{
+    (void)state;
+    struct tl_trace *trace = tl_lake_find_trace(lake, "t");
+    struct tl_gen *gen = tl_trace_serving(trace);
+    for (unsigned level = 0; level < 10; level++)
+        check_insn_tiles(level, tl_gen_image(gen));
+    tl_gen_put(gen);
+    tl_trace_put(trace);
+}
+
+/* The most frequent function of a bucket is that of the text, where buckets are exact. */
+static void tiles_tell_the_function(void **state)
+{
+    (void)state;
+    struct tl_trace *trace = tl_lake_find_trace(lake, "t");
+    struct tl_gen *gen = tl_trace_serving(trace);
+    const struct tl_image *image = tl_gen_image(gen);
+    size_t symbols, all_wrong = 0, all_checked = 0;
+    tl_image_symbols(image, &symbols);
+    uint64_t *counts = calloc(symbols + 1, sizeof(*counts));
+    for (unsigned level = 1; level < 8; level++) {
+        Tracelake__V1__Tile *tile = get_tile(TL_UNIT_INSN, level, 0);
+        const Tracelake__V1__Lane *lane = tile->lanes[0];
+        size_t wrong = 0, checked = 0;
+        for (size_t i = 0; i < 512; i++) {
+            memset(counts, 0, (symbols + 1) * sizeof(*counts));
+            const uint64_t from = i * tile->bucket;
+            uint64_t most = 0;
+            for (uint64_t p = from; p < from + tile->bucket && p < truth.n; p++) {
+                uint64_t *count = &counts[function_of(image, p)];
+                (*count)++;
+                most = *count > most ? *count : most;
+            }
+            if (most == 0)
+                continue;
+            checked++;
+            /* Several may be equally frequent; the approximation may miss a close winner. */
+            wrong += counts[lane->function[i]] * 10 < most * 8;
+        }
+        tracelake__v1__tile__free_unpacked(tile, NULL);
+        print_message("level %u: dominant function clearly wrong in %zu of %zu buckets\n", level,
+                      wrong, checked);
+        all_wrong += wrong;
+        all_checked += checked;
+    }
+    assert_true(all_wrong * 50 < all_checked);
+    free(counts);
+    tl_gen_put(gen);
+    tl_trace_put(trace);
+}
+
+static void time_tiles_cover_everything(void **state)
+{
+    (void)state;
+    struct tl_trace_list list;
+    assert_int_equal(tl_lake_trace(lake, "t", &list), TL_OK);
+    const struct tl_stream_row row = list.rows[0].streams[0];
+    tl_trace_list_free(&list);
+    assert_true(row.has_time && row.time_unit_ns);
+    for (unsigned level = 4; level < 16; level++) {
+        const uint64_t width = UINT64_C(512) << 2 * level;
+        if (row.time_last / width - row.time_first / width > 200)
+            continue;
+        uint64_t sum = 0, events = 0, expected = 0;
+        for (uint64_t i = row.time_first / width; i <= row.time_last / width; i++) {
+            Tracelake__V1__Tile *tile = get_tile(TL_UNIT_TIME, level, i);
+            for (size_t k = 0; k < 512; k++) {
+                sum += tile->lanes[0]->insns[k];
+                events += tile->lanes[0]->event_count[k];
+            }
+            tracelake__v1__tile__free_unpacked(tile, NULL);
+        }
+        assert_int_equal(sum, truth.n);
+        for (size_t i = 0; i < truth.n_lines; i++)
+            expected += (truth.kind[i] == 'X' || truth.kind[i] == 'V') && truth.at[i] < truth.n;
+        assert_int_equal(events, expected);
+    }
+}
+
+static void texts_are_json(void **state)
+{
+    (void)state;
+    struct tl_buf out = {0};
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_lake_insns(lake, "t", STREAM, 1000, 300, &out, &fail), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    size_t n = 0;
+    for (const char *p = (const char *)out.p; (p = strstr(p, "{\"insn\":")); p++)
+        n++;
+    assert_int_equal(n, 300);
+    char first[64];
+    snprintf(first, sizeof(first), "{\"insn\":1000,\"pc\":\"0x%llx\"",
+             (unsigned long long)truth.pc[1000]);
+    assert_non_null(strstr((const char *)out.p, first));
+    tl_buf_reset(&out);
+    assert_int_equal(tl_lake_stats(lake, "t", STREAM, 0, UINT64_MAX, &out, &fail), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    snprintf(first, sizeof(first), "\"insns\":%zu,", truth.n);
+    assert_non_null(strstr((const char *)out.p, first));
+    tl_buf_reset(&out);
+    assert_int_equal(tl_lake_functions(lake, "t", &out, &fail), TL_OK);
+    tl_buf_reset(&out);
+    assert_int_equal(tl_lake_metrics(lake, &out), TL_OK);
+    tl_buf_fini(&out);
+}
+
+/* Slices of a part are the slices of the whole, cut out: whatever chunk one begins in. */
+static void slices_do_not_depend_on_the_window(void **state)
+{
+    (void)state;
+    struct tl_buf whole = {0}, part = {0};
+    struct tl_fail fail = {0};
+    uint64_t random = 11;
+    for (int round = 0; round < 10; round++) {
+        const uint64_t at = 200 + next_random(&random) % (truth.n - 400);
+        tl_buf_reset(&whole);
+        tl_buf_reset(&part);
+        assert_int_equal(
+            tl_lake_slices(lake, "t", STREAM, TL_UNIT_INSN, at - 100, at + 100, &whole, &fail),
+            TL_OK);
+        assert_int_equal(tl_lake_slices(lake, "t", STREAM, TL_UNIT_INSN, at, at + 1, &part, &fail),
+                         TL_OK);
+        assert_int_equal(tl_buf_add(&whole, "", 1), TL_OK);
+        assert_int_equal(tl_buf_add(&part, "", 1), TL_OK);
+        /* Each frame that lives at `at` begins where the wider look says as well. */
+        for (char *p = strstr((char *)part.p, "{\"depth\""); p; p = strstr(p + 1, "{\"depth\"")) {
+            char *comma = strstr(p, ",\"to\"");
+            assert_non_null(comma);
+            *comma = '\0';
+            assert_non_null(strstr((char *)whole.p, p));
+            *comma = ',';
+        }
+    }
+    tl_buf_fini(&whole);
+    tl_buf_fini(&part);
+}
+
+static void wrong_questions_are_refused(void **state)
+{
+    (void)state;
+    struct tl_fail fail = {0};
+    struct tl_range *range;
+    struct tl_buf out = {0};
+    struct tl_tile_meta meta;
+    struct tl_range_request request = {.trace = "x", .stream = STREAM, .to = UINT64_MAX};
+    assert_int_equal(tl_range_open(lake, &request, &range, &fail), TL_NOTFOUND);
+    request.trace = "t";
+    request.stream = "cs.99";
+    assert_int_equal(tl_range_open(lake, &request, &range, &fail), TL_NOTFOUND);
+    request.stream = STREAM;
+    request.from = 10;
+    request.to = 9;
+    assert_int_equal(tl_range_open(lake, &request, &range, &fail), TL_USAGE);
+    assert_int_equal(tl_lake_tile(lake, "t", TL_UNIT_INSN, 3, 0, 0, 15, 2, &out, &meta, &fail),
+                     TL_NOTFOUND);
+    assert_int_equal(
+        tl_lake_tile(lake, "t", TL_UNIT_INSN, 27, UINT64_MAX, 0, 15, 1, &out, &meta, &fail),
+        TL_USAGE);
+    assert_int_equal(tl_lake_insns(lake, "t", STREAM, 0, 100000, &out, &fail), TL_USAGE);
+    tl_buf_fini(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranges_of_text_join),
+        cmocka_unit_test(ranges_are_stf),
+        cmocka_unit_test(json_has_every_position),
+        cmocka_unit_test(positions_have_times),
+        cmocka_unit_test(finds_addresses),
+        cmocka_unit_test(finds_events),
+        cmocka_unit_test(tiles_sum_up),
+        cmocka_unit_test(tiles_tell_the_function),
+        cmocka_unit_test(time_tiles_cover_everything),
+        cmocka_unit_test(texts_are_json),
+        cmocka_unit_test(slices_do_not_depend_on_the_window),
+        cmocka_unit_test(wrong_questions_are_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
