@@ -117,9 +117,12 @@ static bool swallows_others(const struct tl_di *d, const uint8_t *p)
     for (size_t i = 2; i + HEADER_BYTES <= bytes; i += 2) {
         size_t at = i;
         unsigned row = 0;
-        for (; at + HEADER_BYTES <= bytes && evidence(d, p + at) >= (row ? ENOUGH : GOOD); row++)
+        for (; row < 3 && at + HEADER_BYTES <= bytes; row++) {
+            if (evidence(d, p + at) < (row ? ENOUGH : GOOD))
+                break;
             at += packet_bytes(d, p + at);
-        if (at == bytes || row >= 3)
+        }
+        if (at == bytes || row == 3)
             return true;
     }
     return false;
@@ -163,12 +166,11 @@ static enum answer is_chain(const struct tl_di *d, const struct view *v, size_t 
         }
         if (evidence(d, v->p + i) < (k ? rest : first))
             return NO;
+        if (k + 1 == count)
+            return YES; /* whatever there is of it, so that the answer does not depend on that */
         const size_t bytes = packet_bytes(d, v->p + i);
-        if (bytes > v->n - i) {
-            if (k + 1 == count)
-                return YES;
+        if (bytes > v->n - i)
             return v->final ? NO : MORE;
-        }
         if (swallows_others(d, v->p + i))
             return NO;
         before = i;

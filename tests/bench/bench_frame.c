@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* CoreSight frames to runs: one source, several sources, and with synchronisation words. */
+#include "bench/report.h"
+#include "frame/tpiu.h"
+#include "sim/tpiu_encoder.h"
+
+#include <stdlib.h>
+
+struct input {
+    struct tl_buf bytes;
+    enum tl_tpiu_sync sync;
+    uint64_t runs;
+    uint64_t sum;
+};
+
+static struct tl_tpiu decoder;
+
+static int on_run(void *context, uint8_t id, const struct tl_run *run)
+{
+    struct input *const in = context;
+    in->runs++;
+    in->sum += run->n + run->p[0];
+    return TL_OK;
+}
+
+static void decode(void *context)
+{
+    struct input *const in = context;
+    const struct tl_tpiu_sink sink = {.context = in, .run = on_run};
+    in->runs = 0;
+    tl_tpiu_init(&decoder, in->sync, 0, &sink);
+    for (size_t i = 0; i < in->bytes.n; i += 1 << 16)
+        if (tl_tpiu_push(&decoder, in->bytes.p + i,
+                         in->bytes.n - i < 1 << 16 ? in->bytes.n - i : 1 << 16) < 0)
+            abort();
+    if (tl_tpiu_finish(&decoder) < 0)
+        abort();
+}
+
+static void gather(void *context)
+{
+    struct input *const in = context;
+    static uint8_t out[TL_TPIU_BUFFER + TL_GATHER_SLACK];
+    tl_gather *const fn = tl_gather_variant(tl_cpu_level());
+    for (size_t i = 0; i + 16384 <= in->bytes.n; i += 16384)
+        in->sum += fn(out, in->bytes.p + i, 1024) + out[1];
+}
+
+/* Sources take turns of `turn` bytes on average; 0: one source, its ID said once. */
+static void make(struct input *in, enum tl_tpiu_sync sync, unsigned ids, unsigned turn)
+{
+    struct tl_tpiu_encoder e;
+    uint8_t data[256];
+    uint32_t random = 1;
+    tl_tpiu_encoder_init(&e, sync, 1);
+    e.repeat_percent = 0;
+    for (size_t done = 0; done < 16 << 20;) {
+        const size_t n = turn ? 1 + (random >> 8) % (2 * turn) : sizeof data;
+        for (size_t i = 0; i < n; i++)
+            data[i] = (uint8_t)((random = random * 1664525 + 1013904223) >> 24);
+        if (tl_tpiu_encoder_add(&e, (uint8_t)(0x10 + random % ids), data, n) < 0)
+            abort();
+        done += n;
+    }
+    if (tl_tpiu_encoder_flush(&e) < 0)
+        abort();
+    *in = (struct input){.bytes = e.out, .sync = sync};
+}
+
+static void measure(const char *name, enum tl_tpiu_sync sync, unsigned ids, unsigned turn,
+                    void (*fn)(void *))
+{
+    struct input in;
+    make(&in, sync, ids, turn);
+    const double seconds = bench_best(7, fn, &in);
+    bench_report("frame", name, (double)in.bytes.n / seconds / 1e6, "MB/s", NULL, 0);
+    tl_buf_fini(&in.bytes);
+}
+
+int main(void)
+{
+    measure("one source", TL_TPIU_ALIGNED, 1, 0, decode);
+    measure("one source, kernel alone", TL_TPIU_ALIGNED, 1, 0, gather);
+    measure("one source, FSYNC each 64 frames", TL_TPIU_FSYNC, 1, 0, decode);
+    measure("one source, DSTREAM", TL_TPIU_DSTREAM, 1, 0, decode);
+    measure("two sources, turns of 100 bytes", TL_TPIU_ALIGNED, 2, 100, decode);
+    measure("four sources, turns of 20 bytes", TL_TPIU_ALIGNED, 4, 20, decode);
+    measure("four sources, turns of 5 bytes", TL_TPIU_ALIGNED, 4, 5, decode);
+    return 0;
+}
