@@ -12,6 +12,7 @@
 #define IDLE_MS      600000       /* no stream for so long: close */
 #define CREDIT_BURST 2000.0       /* cheap frames (PING, SETTINGS, PRIORITY, empty DATA) */
 #define CREDIT_PER_S 500.0
+#define MAX_DROPPED  (1u << 20) /* of a request body that nobody wants */
 
 /* ---- sending ---------------------------------------------------------------------------- */
 
@@ -250,10 +251,21 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 static void dispatch(struct tl_stream *stream)
 {
     stream->dispatched = true;
-    if (tl_grpc_is(tl_fields_get(&stream->request, "content-type")))
+    stream->is_grpc = tl_grpc_is(tl_fields_get(&stream->request, "content-type"));
+    if (stream->is_grpc)
         tl_grpc_begin(stream);
-    else
-        tl_http2_begin(stream);
+}
+
+/*
+ * Requests that are not gRPC are answered when they are complete, though nobody wants their
+ * body: clients such as curl take an answer that comes before they have sent all for a failure.
+ */
+static void begin_http(struct tl_stream *stream)
+{
+    if (stream->is_grpc || stream->working)
+        return;
+    stream->working = true;
+    tl_http2_begin(stream);
 }
 
 static void on_ping(struct tl_h2 *h2, const nghttp2_frame *frame)
@@ -282,8 +294,10 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         return 0;
     if (frame->hd.type == NGHTTP2_HEADERS && !stream->dispatched)
         dispatch(stream);
-    if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+    if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
         tl_stream_receive_end(stream);
+        begin_http(stream);
+    }
     return 0;
 }
 
@@ -295,6 +309,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
      * holds up no other; the stream's own window, when a worker has taken the bytes. */
     nghttp2_session_consume_connection(session, length);
     const ssize_t free_now = stream ? tl_stream_receive(stream, data, length) : (ssize_t)length;
+    if (stream && !stream->is_grpc && (stream->dropped += length) > MAX_DROPPED)
+        begin_http(stream);
     if (free_now > 0)
         nghttp2_session_consume_stream(session, stream_id, (size_t)free_now);
     return 0;

@@ -36,6 +36,7 @@ struct tl_stream {
     const struct tl_method *method; /* NULL: not a gRPC call */
     unsigned roles;
     bool tls;
+    bool is_grpc;
     bool gzip_in;  /* compressed messages are gzip */
     bool gzip_out; /* the client likes gzip, and uses it itself */
 
@@ -49,6 +50,7 @@ struct tl_stream {
     bool submitted;   /* the response's head */
     bool deferred;    /* nghttp2 waits for data */
     bool half_closed; /* the client has said all */
+    size_t dropped;   /* bytes of the body that nobody wanted */
     bool working;     /* a worker was given the stream */
     size_t owed;      /* received, not yet given back as window */
     uint8_t prefix[5];

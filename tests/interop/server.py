@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""`tracelake serve` in a folder of its own."""
+
+import os
+import shutil
+import signal
+import subprocess
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Skip(Exception):
+    """The test cannot be made here."""
+
+
+def check(condition, *what):
+    if not condition:
+        raise AssertionError(' '.join(str(w) for w in what))
+
+
+def tool(name):
+    if not shutil.which(name):
+        raise Skip(name + ' is not installed')
+
+
+class Server:
+    def __init__(self, build, folder, *options):
+        self.source = SOURCE
+        self.command = os.path.join(build, 'tracelake')
+        self.dir = folder
+        self.data = os.path.join(folder, 'data')
+        self.cert = os.path.join(self.data, 'tls-cert.pem')
+        self.options = options
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [self.command, 'serve', '--data', self.data, '--listen', '127.0.0.1:0',
+             '--listen-tls', '127.0.0.1:0', *self.options], stdout=subprocess.PIPE, text=True)
+        lines = []
+        while not lines or lines[-1] != 'ready':
+            line = self.process.stdout.readline()
+            check(line, 'the server ended early', lines)
+            lines.append(line.strip())
+        self.url, self.tls_url = lines[0], lines[1].replace('127.0.0.1', 'localhost')
+        self.address = self.url.split('//')[1]
+        self.tls_address = self.tls_url.split('//')[1]
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+
+    def stop(self):
+        """End it as a user would; it must end cleanly and by itself."""
+        if self.process.poll() is None:
+            self.terminate()
+        check(self.process.wait(timeout=30) == 0, 'exit status', self.process.returncode)
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+        if self.process:
+            self.process.wait()
+            self.process.stdout.close()
