@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* Raw TCP in and out, over the lake's double. */
+#include "rpc/raw.h"
+#include "unit/serving.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char last_lines[4096];
+
+static void log_line(const char *line)
+{
+    pthread_mutex_lock(&lock);
+    if (strlen(last_lines) + strlen(line) + 2 < sizeof last_lines) {
+        strcat(last_lines, line);
+        strcat(last_lines, "\n");
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+struct raw {
+    struct tl_lake *lake;
+    struct tl_raw *raw;
+};
+
+static int setup(void **state)
+{
+    const struct tl_lake_options options = {.dir = "unused"};
+    struct raw *const r = calloc(1, sizeof *r);
+    struct tl_fail fail = {0};
+    last_lines[0] = 0;
+    assert_int_equal(tl_lake_open(&r->lake, &options, &fail), TL_OK);
+    assert_int_equal(tl_raw_new(&r->raw, r->lake, log_line), TL_OK);
+    *state = r;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct raw *const r = *state;
+    tl_raw_free(r->raw);
+    tl_lake_close(r->lake);
+    free(r);
+    return 0;
+}
+
+/* Wait until a trace is complete; its bytes. */
+static struct tl_bytes wait_sealed(struct tl_lake *lake, const char *trace)
+{
+    for (int i = 0; i < 5000; i++) {
+        struct tl_trace_list list = {0};
+        const bool sealed =
+            tl_lake_trace(lake, trace, &list) == TL_OK && list.rows[0].state == TL_TRACE_SEALED;
+        tl_trace_list_free(&list);
+        if (sealed)
+            return fake_lake_raw(lake, trace);
+        usleep(2000);
+    }
+    fail_msg("%s is not sealed:\n%s", trace, last_lines);
+    return (struct tl_bytes){0};
+}
+
+static void listen_at(struct raw *r, const char *text, char url[static 96])
+{
+    struct tl_raw_spec spec;
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_raw_parse(&spec, r->lake, text, &fail), TL_OK);
+    if (tl_raw_listen(r->raw, &spec, url, &fail) < 0)
+        fail_msg("%s", fail.text);
+    tl_raw_spec_fini(&spec);
+}
+
+static void send_all(int fd, const uint8_t *p, size_t n, unsigned *seed)
+{
+    for (size_t at = 0; at < n;) {
+        size_t step = 1 + (size_t)rand_r(seed) % 5000;
+        step = step < n - at ? step : n - at;
+        const ssize_t put = send(fd, p + at, step, MSG_NOSIGNAL);
+        assert_true(put > 0);
+        at += (size_t)put;
+    }
+}
+
+static void test_each_connection_is_a_capture(void **state)
+{
+    struct raw *const r = *state;
+    unsigned seed = 1;
+    char url[96];
+    uint8_t bytes[100000];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)rand_r(&seed);
+    listen_at(r, "127.0.0.1:0,format=tpiu,sync=fsync,rig=probe", url);
+    for (int i = 0; i < 3; i++) {
+        char trace[32];
+        const int fd = tcp_connect(url);
+        send_all(fd, bytes, sizeof bytes - (size_t)i, &seed);
+        close(fd);
+        snprintf(trace, sizeof trace, "probe-%d", i);
+        const struct tl_bytes raw = wait_sealed(r->lake, trace);
+        assert_int_equal(raw.n, sizeof bytes - (size_t)i);
+        assert_memory_equal(raw.p, bytes, raw.n);
+    }
+    close(tcp_connect(url)); /* without a byte: no capture */
+    usleep(20000);
+    struct tl_trace_list list = {0};
+    assert_int_equal(tl_lake_traces(r->lake, &list), TL_OK);
+    assert_int_equal(list.n, 3);
+    tl_trace_list_free(&list);
+}
+
+/* The server stops while a rig is connected: its capture is complete as far as it came. */
+static void test_stop(void **state)
+{
+    struct raw *const r = *state;
+    char url[96];
+    unsigned seed = 2;
+    listen_at(r, "127.0.0.1:0,format=di,rig=a", url);
+    const int fd = tcp_connect(url);
+    send_all(fd, (const uint8_t *)"12345678", 8, &seed);
+    while (fake_lake_raw(r->lake, "a-0").n < 8)
+        usleep(1000);
+    tl_raw_free(r->raw);
+    assert_int_equal(wait_sealed(r->lake, "a-0").n, 8);
+    assert_non_null(strstr(last_lines, "the server stops"));
+    close(fd);
+    assert_int_equal(tl_raw_new(&r->raw, r->lake, log_line), TL_OK);
+}
+
+/* A disk that is full ends the connection; the rig sees it. */
+static void test_no_room(void **state)
+{
+    struct raw *const r = *state;
+    char url[96];
+    char byte;
+    listen_at(r, "127.0.0.1:0,format=di,rig=a", url);
+    atomic_store(&fake.fail_append, TL_NOSPACE);
+    const int fd = tcp_connect(url);
+    assert_int_equal(send(fd, "1234", 4, MSG_NOSIGNAL), 4);
+    assert_true(recv(fd, &byte, 1, 0) <= 0);
+    close(fd);
+    for (int i = 0; i < 1000 && !strstr(last_lines, "no room"); i++)
+        usleep(2000);
+    assert_non_null(strstr(last_lines, "no room"));
+}
+
+/* We connect to a source, and again when it went away. */
+static void test_source(void **state)
+{
+    struct raw *const r = *state;
+    struct tl_raw_spec spec;
+    struct tl_fail fail = {0};
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t n = sizeof at;
+    char text[96];
+    inet_pton(AF_INET, "127.0.0.1", &at.sin_addr);
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(listener, 4), 0);
+    getsockname(listener, (struct sockaddr *)&at, &n);
+    snprintf(text, sizeof text, "tcp://127.0.0.1:%u,format=itm,id=1,rig=far", ntohs(at.sin_port));
+    assert_int_equal(tl_raw_parse(&spec, r->lake, text, &fail), TL_OK);
+    assert_int_equal(tl_raw_dial(r->raw, &spec, &fail), TL_OK);
+    tl_raw_spec_fini(&spec);
+    for (int i = 0; i < 2; i++) {
+        char trace[16];
+        const int fd = accept(listener, NULL, NULL);
+        assert_true(fd >= 0);
+        assert_int_equal(send(fd, "abcdefgh", 8, MSG_NOSIGNAL), 8);
+        close(fd);
+        snprintf(trace, sizeof trace, "far-%d", i);
+        const struct tl_bytes raw = wait_sealed(r->lake, trace);
+        assert_int_equal(raw.n, 8);
+        assert_memory_equal(raw.p, "abcdefgh", 8);
+    }
+    close(listener);
+}
+
+static void test_specifications(void **state)
+{
+    struct raw *const r = *state;
+    static const char *const bad[] = {
+        "",
+        "127.0.0.1:1",
+        "127.0.0.1:1,rig=a",
+        "127.0.0.1:1,format=tpiu",
+        "127.0.0.1:1,format=nonsense,rig=a",
+        "127.0.0.1:1,format=tpiu,rig=a/b",
+        "127.0.0.1:1,sync=fsync,format=tpiu,rig=a",
+        "127.0.0.1:1,format=tpiu,rig=a,config=/nowhere.ini",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct tl_raw_spec spec = {0};
+        struct tl_fail fail = {0};
+        assert_true(tl_raw_parse(&spec, r->lake, bad[i], &fail) < 0);
+        assert_true(fail.text[0]);
+        tl_raw_spec_fini(&spec);
+    }
+    struct tl_raw_spec spec = {0};
+    struct tl_fail fail = {0};
+    assert_int_equal(
+        tl_raw_parse(&spec, r->lake, "tcp://h:1,format=tpiu,sync=hsync,rig=x.y", &fail), TL_OK);
+    assert_string_equal(spec.address, "h:1");
+    assert_string_equal(spec.rig, "x.y");
+    assert_non_null(strstr(spec.setup, "hsync"));
+    tl_raw_spec_fini(&spec);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_each_connection_is_a_capture),
+        TEST(test_stop),
+        TEST(test_no_room),
+        TEST(test_source),
+        TEST(test_specifications),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
