@@ -6,7 +6,7 @@ import { follow, hops, settled } from "./follow.ts";
 import { InsnCache } from "./insns.ts";
 import { Live, type Connection } from "./live.ts";
 import {
-  extentOf, hasTime, type Hit, type Position, type Stats, type Stream, type Trace,
+  extentOf, hasTime, streamExtent, type Hit, type Position, type Stats, type Stream, type Trace,
 } from "./model.ts";
 import type { Theme } from "./palette.ts";
 import {
@@ -97,10 +97,10 @@ export class Session {
     return this.view.axis === "insn" ? Math.floor(this.cursor) : this.position?.insn;
   }
 
-  /** The edge to follow. By instructions every lane has its own: that of the selected one. */
+  /** The edge to follow is that of the selected lane: others may be ahead or behind. */
   get liveEnd(): number {
-    const { stream, view } = this;
-    return stream && view.axis === "insn" ? Math.max(1, stream.insns) : this.extent.last;
+    const own = this.stream && streamExtent(this.stream, this.view.axis);
+    return own && own.last > own.first ? own.last : this.extent.last;
   }
 
   /** The trace at its present revision ends here; remembered for tiles asked for now. */

@@ -2,8 +2,8 @@
 // What lies at a place, in words: for the line under the timeline, the tip and the live region.
 import type { Session } from "./app.ts";
 import { duration, exactTime, grouped, short } from "./format.ts";
-import { privilegeName, timeIsNs } from "./model.ts";
-import { EVENT, FLAG } from "./tile.ts";
+import { isSoftware, privilegeName, timeIsNs } from "./model.ts";
+import { EVENT, FLAG, FLAG_LOST } from "./tile.ts";
 import type { Hover } from "./timeline/timeline.ts";
 
 export interface Description {
@@ -64,7 +64,8 @@ export function describe(session: Session, hover: Hover): Description {
   const c = hover.columns;
   const b = hover.bucket;
   if (!c || !stream || b < 0 || b >= c.insns.length) return out;
-  out.lost = names(FLAG_NAMES, c.flags[b]!);
+  const reasons = c.flags[b]! & FLAG_LOST & ~FLAG.gap;
+  out.lost = names(FLAG_NAMES, reasons === 0 ? c.flags[b]! : reasons);
   out.events = names(EVENT_NAMES, c.events[b]!);
   if (c.eventCount[b]! > 1) out.events += ` (${grouped(c.eventCount[b]!)})`;
   if (c.insns[b]! === 0) {
@@ -76,8 +77,8 @@ export function describe(session: Session, hover: Hover): Description {
     ? session.insns(hover.lane)?.get(Math.floor(hover.at)) : undefined;
   if (c.fn[b]! > 0) out.what = session.nameOf(c.fn[b]! - 1);
   else if (c.page[b]! > 0) out.what = `page 0x${(c.page[b]! * 4096).toString(16)}`;
-  else out.what = "code without a name";
-  if (row) out.what = `${row.fn || out.what}  ${row.text || row.pc}`;
+  else out.what = isSoftware(stream.protocol) ? "software trace" : "code without a name";
+  if (row) out.what = `${row.fn ? row.fn + row.offset : out.what}  ${row.text || row.pc}`;
   const share = c.share[b]!;
   if (share > 0 && share < 250) out.share = `~${Math.round(share / 2.55)} %`;
   return out;

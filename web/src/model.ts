@@ -58,7 +58,8 @@ export interface InsnRow {
   readonly pc: string;
   readonly encoding: string;
   readonly text: string;
-  readonly fn: string;
+  readonly fn: string; // "" if not known
+  readonly offset: string; // within the function: "+0x10", "" at its first instruction
   readonly mode: string;
   readonly time: number | undefined;
   readonly events: readonly string[];
@@ -179,6 +180,40 @@ export function readHits(value: unknown): { hits: Hit[]; more: boolean } {
   };
 }
 
+function splitOffset(name: string): { fn: string; offset: string } {
+  const at = /\+0x[0-9a-f]+$/.exec(name);
+  return at ? { fn: name.slice(0, at.index), offset: at[0] } : { fn: name, offset: "" };
+}
+
+/** A line of flow text in words; anything else as it is. */
+export function eventText(line: string): string {
+  const [letter, ...rest] = line.split(" ");
+  const all = rest.join(" ");
+  switch (letter) {
+    case "X": return `exception ${rest.slice(0, 2).join(" ")}`;
+    case "R": return rest.length === 0 ? "return from exception" : line;
+    case "M": return `mode ${all}`;
+    case "C": return `context ${all}`;
+    case "G": return rest.length > 1 ? `gap: ${rest[0]} (${rest[1]})` : `gap: ${all}`;
+    case "O": return rest.length === 0 ? "trace on" : line;
+    case "V": return `event ${all}`;
+    case "S": return `${rest.slice(0, 2).join(" ")}: ${rest.slice(2).join(" ")}`;
+    case "A": return all;
+    default: return line;
+  }
+}
+
+/** Neighbours that are the same once, with how often. */
+function collapse(lines: readonly string[]): string[] {
+  const out: { line: string; n: number }[] = [];
+  for (const line of lines) {
+    const last = out[out.length - 1];
+    if (last?.line === line) last.n++;
+    else out.push({ line, n: 1 });
+  }
+  return out.map(({ line, n }) => (n > 1 ? `${line} ×${n}` : line));
+}
+
 export function readInsns(value: unknown): InsnRow[] {
   const rows = Array.isArray(value) ? value : list(object(value).rows ?? object(value).insns);
   return rows.map((row) => {
@@ -188,10 +223,10 @@ export function readInsns(value: unknown): InsnRow[] {
       pc: address(o.pc),
       encoding: text(o.encoding),
       text: text(o.text),
-      fn: text(o.function),
+      ...splitOffset(text(o.function)),
       mode: text(o.mode),
       time: o.time === undefined || o.time === null ? undefined : number(o.time),
-      events: list(o.events).map(text),
+      events: collapse(list(o.events).map((e) => eventText(text(e)))),
     };
   });
 }
@@ -209,6 +244,9 @@ export function readSlices(value: unknown): { slices: Slice[]; truncated: boolea
   };
 }
 
+const TITLES: Record<string, string> = {
+  mix: "Kinds of instructions", modes: "Modes", items: "Events", gaps: "Gaps",
+};
 const NOT_COUNTS = new Set(["functions", "insns", "from", "to"]);
 
 export function readStats(value: unknown): Stats {
@@ -221,12 +259,12 @@ export function readStats(value: unknown): Stats {
       const rows = Array.isArray(part)
         ? part.map((row) => ({ name: text(object(row).name), count: number(object(row).count) }))
         : Object.entries(part).map(([name, count]) => ({ name, count: number(count) }));
-      groups.push({ title: key, rows: rows.filter((r) => r.count > 0) });
+      groups.push({ title: TITLES[key] ?? key.replaceAll("_", " "), rows: rows.filter((r) => r.count > 0) });
     } else if (typeof part === "number") {
       loose.push({ name: key, count: part });
     }
   }
-  if (loose.length > 0) groups.push({ title: "other", rows: loose });
+  if (loose.length > 0) groups.push({ title: "Others", rows: loose });
   return {
     insns: number(o.insns),
     functions: list(o.functions).map((row) => {
@@ -262,6 +300,16 @@ export function hasTime(trace: Trace): boolean {
 
 export function timeIsNs(trace: Trace): boolean {
   return trace.streams.every((s) => s.timeIsNs || !s.hasTime);
+}
+
+/** Streams of software trace: their records are counted, not instructions. */
+export function isSoftware(protocol: string): boolean {
+  return /stm|itm/i.test(protocol);
+}
+
+/** "16.3 M insns", "41 records". */
+export function unitName(protocol: string): string {
+  return isSoftware(protocol) ? "records" : "insns";
 }
 
 /** Trace of Arm cores has exception levels, of x86 rings, else U S H M. */

@@ -120,7 +120,7 @@ export function tickLabel(at: number, step: number, ns: boolean): string {
     if (at < scale && scale > 1) continue;
     const decimals = Math.max(0, Math.ceil(Math.log10(scale / step) - 1e-9));
     // Long fractions are harder to read than grouped integers.
-    if (decimals > 0 && scale > 1 && (decimals > 3 || at >= 1000 * scale)) continue;
+    if (decimals > 0 && scale > 1 && (decimals > 4 || at >= 1000 * scale)) continue;
     const value = at / scale;
     return decimals === 0 ? `${grouped(Math.round(value))}${unit}`
       : `${grouped(Math.floor(value + 1e-9))}.${fraction(value, decimals)}${unit}`;

@@ -6,7 +6,7 @@ import { follow } from "../src/follow.ts";
 import { bytes, duration, exactTime, grouped, percent, short } from "../src/format.ts";
 import { BINDINGS, GROUPS, match, shownKeys } from "../src/keys.ts";
 import { Lru } from "../src/lru.ts";
-import { extentOf, privilegeName, readFunctions, readHits, readInsns, readStats, readTrace } from "../src/model.ts";
+import { extentOf, privilegeName, readFunctions, readHits, readInsns, readStats, readTrace, unitName } from "../src/model.ts";
 import {
   contrast, functionColour, GROUND, hash, INK, pageColour, palette, PALETTE_SIZE, PRIVILEGE,
 } from "../src/palette.ts";
@@ -143,5 +143,17 @@ test("what the server tells is read leniently", () => {
 });
 
 test("privilege is called what the architecture calls it", () => {
+  assert.deepEqual([unitName("etm4"), unitName("osd-stm"), unitName("itm")], ["insns", "records", "records"]);
   assert.deepEqual([privilegeName("etm4", 1), privilegeName("pt", 3), privilegeName("osd-ctm", 0)], ["EL1", "ring 3", "U"]);
+});
+
+test("flow text becomes words, and repeats are counted", () => {
+  const [row] = readInsns([{
+    insn: 4, pc: "0x10", function: "main+0x1c",
+    events: ["G no-image", "G no-image", "G sync 1453", "X irq 14 ffffffc000592b64", "R", "O", "M el1.ns.a64",
+      "C 1 -", "S stm 41.0 1000", "V 3", "A transaction start", "plain words"],
+  }]);
+  assert.deepEqual([row!.fn, row!.offset], ["main", "+0x1c"]);
+  assert.deepEqual(row!.events, ["gap: no-image ×2", "gap: sync (1453)", "exception irq 14", "return from exception",
+    "trace on", "mode el1.ns.a64", "context 1 -", "stm 41.0: 1000", "event 3", "transaction start", "plain words"]);
 });

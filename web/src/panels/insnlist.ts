@@ -96,11 +96,13 @@ export class InsnList {
       return html`<div class="insn" role="option" aria-selected=${here} id=${`insn-${i}`}
         ><span class="i">${grouped(i)}</span><span class="pc muted">…</span></div>`;
     }
+    // Software trace is in the list too, but was not executed anywhere.
+    const software = row.encoding === "" && /^0x0*$/.test(row.pc);
     const colour = row.fn === "" ? "transparent" : functionColour(row.fn, this.app.theme).css;
     return html`<div class="insn ${here ? "here" : ""}" role="option" aria-selected=${here} id=${`insn-${i}`}
-      title=${[...row.events, `${row.pc} ${row.encoding}`, row.fn, row.mode].filter(Boolean).join("\n")}
+      title=${[...row.events, `${row.pc} ${row.encoding}`, row.fn + row.offset, row.mode].filter(Boolean).join("\n")}
       .style=${`border-left-color:${colour}`} @click=${() => void this.app.goTo(i)}
-      ><span class="i">${grouped(i)}</span><span class="pc">${addressDigits(row.pc)}</span
+      ><span class="i">${grouped(i)}</span><span class="pc">${software ? "" : addressDigits(row.pc)}</span
       ><span class="t">${row.text || row.encoding || "–"}</span
       >${row.events.length > 0 ? html`<span class="ev">${row.events.join(", ")}</span>`
     : begins ? html`<span class="f">${row.fn}</span>` : ""}</div>`;

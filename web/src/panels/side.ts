@@ -73,8 +73,8 @@ export class Side {
       <h2 class="legend">How to read a lane</h2>
       <ul class="legend">
         ${key("exception", "exception or interrupt")}${key("event", "hardware event")}
-        ${key("software", "software trace")}${key("lost", "trace lost: gap, overflow, bad packet")}
-        ${key("noimage", "no program image")}${key("fn", "functions, stacked by share of instructions")}
+        ${key("software", "software trace")}${key("lost", "trace lost: overflow, bad packet")}
+        ${key("noimage", "no program image there")}${key("off", "tracing off, or not synchronised yet")}${key("fn", "functions, stacked by share of instructions")}
         ${key("mixed", "many functions")}
         ${[0, 1, 2, 3].map((p) => key(`p${p}`, `running at ${privilegeName(protocol, p)}`))}
         ${key("density", "branches per instruction")}${key("depth", "depth of the call stack")}
@@ -89,7 +89,7 @@ export class Side {
     const ns = s.stream?.timeIsNs ?? true;
     const fields: (readonly [string, unknown])[] = [
       ["Function", row === undefined ? "…" : row.fn === "" ? "–" : html`<span class="swatch"
-        .style=${`background:${functionColour(row.fn, this.app.theme).css}`}></span>${row.fn}`],
+        .style=${`background:${functionColour(row.fn, this.app.theme).css}`}></span>${row.fn}<span class="muted">${row.offset}</span>`],
       ["PC", html`<code>${row?.pc ?? "…"}</code>`],
       ["Instruction", grouped(at)],
       ["Time", time === undefined ? "–" : ns ? exactTime(time) : `${grouped(time)} ticks`],
@@ -141,7 +141,7 @@ export class Side {
         <td class="n">${f.calls > 0 ? short(f.calls) : "–"}</td>
         <td class="n" title=${grouped(f.insns)}>${short(f.insns)}</td>
         <td class="n">${percent(f.insns, stats.insns)}</td></tr>`)}</tbody></table>
-      ${stats.groups.map((g) => html`<table class="figures"><caption>${g.title.replaceAll("_", " ")}</caption>
+      ${stats.groups.map((g) => html`<table class="figures"><caption>${g.title}</caption>
         <tbody>${g.rows.map((r) => html`<tr><th scope="row">${r.name.replaceAll("_", " ")}</th>
           <td class="n">${grouped(r.count)}</td></tr>`)}</tbody></table>`)}`;
   }

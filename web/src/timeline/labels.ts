@@ -96,7 +96,7 @@ export function drawRuns(
   for (const run of joined(all)) {
     const x0 = Math.max(0, run.x0);
     const x1 = Math.min(width, run.x1);
-    if (borders && run.x0 > 0) {
+    if (borders && run.x0 > 0 && run.x1 - run.x0 >= 8) {
       ctx.fillStyle = colours.named.ground.css;
       ctx.fillRect(Math.round(run.x0), top + box.fn.y, 1, box.fn.h);
     }

@@ -45,7 +45,7 @@ export function paintOverview(
       if (x1 <= 0 || x0 >= target.width) continue;
       const lost = (columns.flags[b]! & FLAG_LOST) !== 0;
       if (columns.insns[b]! > 0) {
-        const share = Math.max(0.25, columns.coverage[b]! / 255);
+        const share = view.axis === "insn" ? 1 : Math.max(0.25, columns.coverage[b]! / 255);
         fill(target, x0, x1, y1 - Math.max(1, Math.round((y1 - y0) * share)), y1,
           colours.code(columns.fn[b]!, columns.page[b]!).rgba);
         if (lost) fill(target, x0, x0 + 1, y0, y0 + Math.max(1, (y1 - y0) >> 2), colours.named.lost.rgba);

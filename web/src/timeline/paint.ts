@@ -108,8 +108,10 @@ function column(
 }
 
 function lostColour(flags: number, colours: Colours): number {
-  if (flags & (FLAG.gap | FLAG.overflow | FLAG.bad)) return colours.named.lost.rgba;
-  return flags & FLAG.noImage ? colours.named.warn.rgba : colours.named.muted.rgba;
+  if (flags & (FLAG.overflow | FLAG.bad)) return colours.named.lost.rgba;
+  if (flags & FLAG.noImage) return colours.named.warn.rgba;
+  // FLAG.gap alone: something is missing and the server knows no more than that.
+  return flags & (FLAG.off | FLAG.unsynced) ? colours.named.muted.rgba : colours.named.lost.rgba;
 }
 
 /** The two functions with most instructions and the rest, stacked by share; lower ids lower. */
@@ -117,7 +119,9 @@ function functions(
   target: Target, job: Job, colours: Colours, b: number, x0: number, x1: number,
 ): void {
   const { columns: c, box, top } = job;
-  const h = Math.max(3, Math.round((c.coverage[b]! / 255) * box.fn.h));
+  // By time, the height tells how much of the bucket was traced; by instructions all of it was.
+  const h = job.view.axis === "insn" ? box.fn.h
+    : Math.max(3, Math.round((c.coverage[b]! / 255) * box.fn.h));
   const page = c.page[b]!;
   const [f1, f2] = [c.fn[b]!, c.fn2[b]!];
   // Without any share told, the one function is all there is.

@@ -4,7 +4,7 @@ import { html, render } from "lit-html";
 import type { App, Session } from "../app.ts";
 import { describe, spoken } from "../describe.ts";
 import { short } from "../format.ts";
-import { streamExtent, type Slice } from "../model.ts";
+import { streamExtent, unitName, type Slice } from "../model.ts";
 import { toPixel, toUnit, type View } from "../scale.ts";
 import { tileWidth, type Columns, type Stripe, type TileId } from "../tile.ts";
 import { Colours } from "./colours.ts";
@@ -210,10 +210,16 @@ export class Timeline {
       wanted = wanted.filter((id) => s.tiles.peek(id) !== undefined
         || pieces(s.tiles, id, base).length === 0);
     }
+    const [first, last] = this.lanesInView();
+    const open = s.trace.streams.filter((_, i) => i >= first && i <= last && s.open.has(i)
+      && (this.depths[i] ?? 0) > 0).map((o) => o.name);
+    const edge = s.trace.state !== "sealed" && s.view.to > s.liveEnd;
+    s.slices.want(open, s.hop?.view ?? s.view, s.trace.revision, edge);
     if (s.hop) {
       const ahead = needed(s.hop.view, this.width, s.extent, base, stripes).tiles;
       s.hop.ready = ahead.every((id) => this.upTo(s, id) >= Math.min(s.hop!.edge,
-        (id.index + 1) * tileWidth(base, id.level)));
+        (id.index + 1) * tileWidth(base, id.level)))
+        && open.every((stream) => s.slices.known(stream, s.hop!.view));
       wanted = [...ahead, ...wanted];
       if (s.hop.ready) this.app.draw();
     }
@@ -223,11 +229,6 @@ export class Timeline {
     s.tiles.want([...wanted, ...map.tiles]);
     this.noteDrawn(s, need.tiles, base);
     if (s.tiles.waiting) setTimeout(() => this.app.draw(), 100);
-    const [first, last] = this.lanesInView();
-    const open = s.trace.streams.filter((_, i) => i >= first && i <= last && s.open.has(i)
-      && (this.depths[i] ?? 0) > 0);
-    const edge = s.trace.state !== "sealed" && s.view.to > s.extent.last;
-    s.slices.want(open.map((o) => o.name), s.view, s.trace.revision, edge);
   }
 
   /** Where the trace ended when the tile was asked for, as far as it is here. */
@@ -403,13 +404,14 @@ export class Timeline {
           >${open ? "▾" : "▸"}</button>
         <div class="name">${stream.name}</div>
         <div class="what">${stream.protocol}</div>
-        <div class="count">${short(stream.insns)} insns</div>
+        <div class="count">${short(stream.insns)} ${unitName(stream.protocol)}</div>
         ${stream.gaps > 0 ? html`<div class="gaps">${short(stream.gaps)} ${stream.gaps === 1 ? "gap" : "gaps"}</div>` : ""}
       </div>`;
     });
     render(heads, this.heads);
     const label = (axis: "insn" | "time", text: string): unknown => html`<button
       class=${s.view.axis === axis ? "on" : ""} aria-pressed=${s.view.axis === axis}
+      title=${axis === "time" ? "Time, where the trace has timestamps (T)" : "Number of the instruction (T)"}
       ?disabled=${axis === "time" && !s.trace.streams.some((st) => st.hasTime)}
       @click=${() => void this.app.setAxis(axis)}>${text}</button>`;
     render(html`<div class="segmented" role="group" aria-label="Axis">
