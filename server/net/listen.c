@@ -31,10 +31,12 @@ struct arrival {
 static void arrive(struct tl_task *task)
 {
     struct arrival *const a = (struct arrival *)task;
-    if (tl_net_draining(a->loop->net))
+    if (tl_net_draining(a->loop->net)) {
         close(a->fd);
-    else
+        atomic_fetch_sub(&a->loop->net->stats.connections_open, 1);
+    } else {
         tl_conn_start(a->loop, a->fd, a->tls, &a->peer, a->peer_n);
+    }
     free(a);
 }
 

@@ -75,6 +75,14 @@ static void on_all_loops(struct tl_net *net, void (*act)(struct tl_netloop *loop
     }
 }
 
+/*
+ * What a loop's thread has closed is really gone when the next task runs: from then on nothing
+ * is handed over to HTTP/1.1 any more.
+ */
+static void settle(struct tl_netloop *loop)
+{
+}
+
 /* ---- life ------------------------------------------------------------------------------- */
 
 static void set_defaults(struct tl_net_options *o)
@@ -167,6 +175,7 @@ void tl_net_free(struct tl_net *net)
     if (net->n_loops && net->slow && net->quick)
         wait_for_calls(net);
     on_all_loops(net, tl_conns_close);
+    on_all_loops(net, settle);
     tl_h1_free(net->h1);
     tl_pool_free(net->quick); /* its jobs may give jobs to the slow one */
     tl_pool_free(net->slow);
