@@ -185,43 +185,42 @@ int tl_gen_load(struct tl_gen *gen, struct tl_fail *fail)
 
 /* ---- the image ------------------------------------------------------------------------------ */
 
-/* One image of the setup. Content is known by its hash alone. */
-static int add_image(struct tl_image *image, struct tl_lake *lake,
-                     const struct tl_setup_image *from, struct tl_fail *fail)
+struct resolver {
+    struct tl_lake *lake;
+    struct tl_buf content;
+};
+
+/* Content is known by its hash alone. */
+static int resolve(void *context, const char *file, struct tl_bytes *bytes, struct tl_fail *fail)
 {
-    if (!tl_hash_valid(from->file))
-        return tl_fail_set(fail, TL_NOTFOUND, "image %.100s was not uploaded", from->file);
+    struct resolver *resolver = context;
     char key[128];
-    snprintf(key, sizeof(key), "i/%s", from->file + 7);
-    struct tl_buf content = {0};
-    int r = tl_backend_get_all(lake->backend, key, &content, fail);
-    if (r == TL_NOTFOUND) {
-        r = tl_fail_set(fail, TL_NOTFOUND, "image %s is not there; upload it and decode again",
-                        from->file);
-    } else if (r >= 0 && content.n >= 4 && memcmp(content.p, "\177ELF", 4) == 0) {
-        r = tl_image_add_elf(image, (struct tl_bytes){content.p, content.n}, from->address,
-                             from->space, from->file, fail);
-    } else if (r >= 0) {
-        const uint64_t offset = from->offset < content.n ? from->offset : content.n;
-        const uint64_t left = content.n - offset;
-        const struct tl_bytes bytes = {content.p + offset,
-                                       (size_t)(from->length < left ? from->length : left)};
-        r = tl_image_add_bytes(image, from->address, bytes, from->space, from->file, fail);
-    }
-    tl_buf_fini(&content);
+    if (!tl_hash_valid(file))
+        return tl_fail_set(fail, TL_NOTFOUND, "image %.100s was not uploaded", file);
+    snprintf(key, sizeof(key), "i/%s", file + 7);
+    tl_buf_reset(&resolver->content);
+    const int r = tl_backend_get_all(resolver->lake->backend, key, &resolver->content, fail);
+    if (r == TL_NOTFOUND)
+        return tl_fail_set(fail, r, "image %.80s is not there; upload it and decode again", file);
+    *bytes = (struct tl_bytes){resolver->content.p, resolver->content.n};
     return r;
 }
 
+/* What can be had of the setup's images, each for itself: without one of them the flow has gaps
+ * in it, and the message says why. */
 static struct tl_image *load_image(struct tl_gen *gen)
 {
+    struct resolver resolver = {.lake = gen->lake};
     struct tl_image *image;
-    if (gen->setup.n_images == 0 || tl_image_new(&image) < 0)
+    if (tl_image_new(&image) < 0)
         return NULL;
     for (size_t i = 0; i < gen->setup.n_images; i++) {
+        const struct tl_setup one = {.images = &gen->setup.images[i], .n_images = 1};
         struct tl_fail fail = {0};
-        if (add_image(image, gen->lake, &gen->setup.images[i], &fail) < 0)
+        if (tl_setup_load_images(&one, image, resolve, &resolver, &fail) < 0)
             snprintf(gen->message, sizeof(gen->message), "%s", fail.text);
     }
+    tl_buf_fini(&resolver.content);
     if (tl_image_freeze(image) < 0) {
         tl_image_free(image);
         return NULL;

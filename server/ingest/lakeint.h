@@ -65,7 +65,7 @@ struct tl_gen {
     struct tl_lane **lanes; /* grows; a lane lives as long as the generation */
     size_t n_lanes, cap_lanes;
     struct tl_image *image; /* frozen, never changes once set */
-    bool has_image;         /* looked for; `image` may still be NULL */
+    bool has_image;         /* it was looked for */
     uint64_t lost_bytes;    /* of the container */
     char message[256];      /* last trouble */
     /* Of the one decode job that may run: */
@@ -73,10 +73,11 @@ struct tl_gen {
     struct tl_spool_reader *reader;
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
     size_t n_by_stream, cap_by_stream;
-    bool resumed;  /* an earlier run has left shards */
-    bool unsaved;  /* there is a lane that the catalog does not know */
-    bool finished; /* tl_decode_finish() was called */
-    int broken;    /* the error that ended decoding */
+    bool resumed;     /* an earlier run has left shards */
+    unsigned retries; /* since the medium last took something */
+    bool unsaved;     /* there is a lane that the catalog does not know */
+    bool finished;    /* tl_decode_finish() was called */
+    int broken;       /* the error that ended decoding */
     struct tl_fail failure;
     atomic_ulong decoded; /* raw bytes */
 };
@@ -93,7 +94,8 @@ struct tl_lane *tl_gen_lane(struct tl_gen *gen, const char *name);
 struct tl_lane *tl_gen_lane_at(struct tl_gen *gen, size_t index);
 TL_MUST_USE int tl_gen_add_lane(struct tl_gen *gen, const char *name, enum tl_protocol protocol,
                                 struct tl_lane **out);
-/* The program image, loaded on first use; NULL if it has none. Lives as long as the generation. */
+/* The program image, loaded on first use, perhaps empty; NULL: no memory. Lives as long as the
+ * generation. */
 const struct tl_image *tl_gen_image(struct tl_gen *gen);
 void tl_gen_say(struct tl_gen *gen, const char *format, ...) TL_PRINTF(2, 3);
 

@@ -72,7 +72,15 @@ void tl_trace_changed(struct tl_trace *trace)
 
 /* ---- the decode job ------------------------------------------------------------------------- */
 
-#define RETRY_NS INT64_C(1000000000)
+/* Between attempts to store shards: doubled up to about a second. */
+#define RETRY_FIRST_NS INT64_C(8000000)
+#define RETRY_DOUBLED  7
+
+static int64_t retry_delay(struct tl_gen *gen)
+{
+    const unsigned n = gen->retries < RETRY_DOUBLED ? gen->retries++ : RETRY_DOUBLED;
+    return RETRY_FIRST_NS << n;
+}
 
 static void set_state(struct tl_trace *trace, enum tl_trace_state state, const char *message)
 {
@@ -154,18 +162,18 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
         r = swap(trace, gen, fail) < 0 ? TL_IO : TL_EOF;
     if (r == TL_EOF && last)
         r = seal_trace(trace, gen, fail) < 0 ? TL_IO : TL_EOF;
-    if (r == TL_OK || r == TL_CANCELLED)
-        return 0;
-    if (r == TL_EOF)
-        return -1;
+    if (r == TL_OK || r == TL_CANCELLED || r == TL_EOF) {
+        gen->retries = 0;
+        return r == TL_EOF ? -1 : 0;
+    }
     if (r == TL_NOSPACE || r == TL_IO) {
         tl_gen_say(gen, "decoding waits: %s", fail->text);
-        return RETRY_NS;
+        return retry_delay(gen);
     }
     if (r == TL_BAD && gen->broken == TL_BAD && gen->resumed)
         return start_over(trace, gen);
     set_state(trace, TL_TRACE_FAILED, fail->text);
-    return tl_trace_save(trace, fail) < 0 ? RETRY_NS : -1;
+    return tl_trace_save(trace, fail) < 0 ? retry_delay(gen) : -1;
 }
 
 int64_t tl_lake_run_job(struct tl_trace *trace)

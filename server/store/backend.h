@@ -113,6 +113,15 @@ TL_MUST_USE int tl_backend_memory(struct tl_backend **out);
  */
 void tl_backend_memory_cut(struct tl_backend *backend);
 void tl_backend_memory_boot(struct tl_backend *backend, uint64_t seed);
+/*
+ * Let the next `after` writes, syncs, removals and commits pass, then refuse `count` of them with
+ * `code` (TL_IO or TL_NOSPACE): a refused write may have been done in part. With code TL_OK the
+ * power is cut instead, until the next boot.
+ */
+void tl_backend_memory_refuse(struct tl_backend *backend, uint64_t after, uint64_t count,
+                              enum tl_err code);
+/* How many writes, syncs, removals and commits there were so far. */
+uint64_t tl_backend_memory_changes(struct tl_backend *backend);
 /* How many bytes it may hold before it says TL_NOSPACE; UINT64_MAX at first. */
 void tl_backend_memory_limit(struct tl_backend *backend, uint64_t bytes);
 

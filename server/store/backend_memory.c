@@ -34,6 +34,10 @@ struct memory {
     struct entry **leases;
     size_t n_leases, cap_leases;
     atomic_bool cut;
+    uint64_t changes;
+    bool planned; /* tl_backend_memory_refuse() */
+    uint64_t pass, refuse;
+    enum tl_err code;
     char uri[64];
     sqlite3 *keep;
 };
@@ -59,6 +63,28 @@ static int power_is_cut(struct tl_fail *fail)
 {
     errno = EIO;
     return tl_fail_set(fail, TL_IO, "the medium does not answer");
+}
+
+/* Called for every change: may it happen? */
+static int allowed_locked(struct memory *m, struct tl_fail *fail)
+{
+    m->changes++;
+    if (atomic_load(&m->cut))
+        return power_is_cut(fail);
+    if (!m->planned)
+        return TL_OK;
+    if (m->pass > 0) {
+        m->pass--;
+        return TL_OK;
+    }
+    if (m->code == TL_OK) {
+        m->planned = false;
+        atomic_store(&m->cut, true);
+        return power_is_cut(fail);
+    }
+    m->planned = --m->refuse > 0;
+    errno = m->code == TL_NOSPACE ? ENOSPC : EIO;
+    return tl_fail_set(fail, m->code, "the medium refuses");
 }
 
 /* Where `key` is, or would be. */
@@ -127,8 +153,9 @@ static int full(struct tl_fail *fail, const char *key)
 static int put_locked(struct memory *m, const char *key, struct tl_bytes bytes,
                       struct tl_fail *fail)
 {
-    if (atomic_load(&m->cut))
-        return power_is_cut(fail);
+    const int r = allowed_locked(m, fail);
+    if (r < 0)
+        return r;
     bool found;
     const size_t at = place(m->entries, m->n, key, &found);
     const uint64_t before = found ? m->entries[at]->bytes.n : 0;
@@ -195,11 +222,10 @@ static int memory_size(struct tl_backend *backend, const char *key, uint64_t *ou
 static int memory_remove(struct tl_backend *backend, const char *key, struct tl_fail *fail)
 {
     struct memory *m = memory_of(backend);
-    if (atomic_load(&m->cut))
-        return power_is_cut(fail);
     pthread_mutex_lock(&m->lock);
-    bool found;
-    const size_t at = place(m->entries, m->n, key, &found);
+    const int r = allowed_locked(m, fail);
+    bool found = false;
+    const size_t at = r < 0 ? 0 : place(m->entries, m->n, key, &found);
     if (found) {
         m->used -= m->entries[at]->bytes.n;
         if (m->entries[at]->logs > 0)
@@ -210,7 +236,7 @@ static int memory_remove(struct tl_backend *backend, const char *key, struct tl_
         m->n--;
     }
     pthread_mutex_unlock(&m->lock);
-    return TL_OK;
+    return r;
 }
 
 static bool below(const char *key, const char *prefix)
@@ -242,50 +268,66 @@ static int memory_log_open(struct tl_backend *backend, const char *key, bool cre
     struct memory *m = memory_of(backend);
     if (!tl_key_valid(key))
         return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", key);
-    if (create && atomic_load(&m->cut))
-        return power_is_cut(fail);
     struct memory_log *log = calloc(1, sizeof(*log));
     if (!log)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     log->base.ops = backend->ops;
     log->m = m;
     pthread_mutex_lock(&m->lock);
-    log->entry = find(m, key, create);
+    int r = create ? allowed_locked(m, fail) : TL_OK;
+    log->entry = r < 0 ? NULL : find(m, key, create);
     if (log->entry) {
         *size = log->entry->bytes.n;
         log->entry->logs++;
+    } else if (r >= 0) {
+        r = not_there(fail, key);
     }
     pthread_mutex_unlock(&m->lock);
-    if (!log->entry) {
+    if (r < 0) {
         free(log);
-        return not_there(fail, key);
+        return r;
     }
     *out = &log->base;
+    return TL_OK;
+}
+
+static int write_part_locked(struct memory_log *log, uint64_t offset, struct tl_bytes part,
+                             struct tl_fail *fail)
+{
+    struct memory *m = log->m;
+    struct entry *e = log->entry;
+    if (offset > e->bytes.n)
+        return tl_fail_set(fail, TL_USAGE, "%s: a write would leave a hole", e->key);
+    const uint64_t end = offset + part.n;
+    const uint64_t more = end > e->bytes.n ? end - e->bytes.n : 0;
+    if (more > m->limit - (m->used < m->limit ? m->used : m->limit))
+        return full(fail, e->key);
+    if (tl_buf_reserve(&e->bytes, more) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    memcpy(e->bytes.p + offset, part.p, part.n);
+    e->bytes.n += more;
+    m->used += more;
+    if (e->synced > offset)
+        e->synced = offset;
     return TL_OK;
 }
 
 static int write_locked(struct memory_log *log, uint64_t offset, const struct tl_bytes *parts,
                         size_t n_parts, struct tl_fail *fail)
 {
-    struct memory *m = log->m;
-    struct entry *e = log->entry;
     for (size_t i = 0; i < n_parts; i++) {
-        if (atomic_load(&m->cut))
-            return power_is_cut(fail);
-        if (offset > e->bytes.n)
-            return tl_fail_set(fail, TL_USAGE, "%s: a write would leave a hole", e->key);
-        const uint64_t end = offset + parts[i].n;
-        const uint64_t more = end > e->bytes.n ? end - e->bytes.n : 0;
-        if (more > m->limit - (m->used < m->limit ? m->used : m->limit))
-            return full(fail, e->key);
-        if (tl_buf_reserve(&e->bytes, more) < 0)
-            return tl_fail_set(fail, TL_NOMEM, "no memory");
-        memcpy(e->bytes.p + offset, parts[i].p, parts[i].n);
-        e->bytes.n += more;
-        m->used += more;
-        if (e->synced > offset)
-            e->synced = offset;
-        offset = end;
+        int r = allowed_locked(log->m, fail);
+        if (r < 0 && !atomic_load(&log->m->cut)) {
+            /* A short write. */
+            const struct tl_bytes half = {parts[i].p, parts[i].n / 2};
+            if (write_part_locked(log, offset, half, NULL) < 0)
+                return r;
+        }
+        if (r >= 0)
+            r = write_part_locked(log, offset, parts[i], fail);
+        if (r < 0)
+            return r;
+        offset += parts[i].n;
     }
     return TL_OK;
 }
@@ -315,28 +357,27 @@ static int memory_log_sync(struct tl_log *base, struct tl_fail *fail)
 {
     struct memory_log *log = (struct memory_log *)base;
     pthread_mutex_lock(&log->m->lock);
-    const bool cut = atomic_load(&log->m->cut);
-    if (!cut)
+    const int r = allowed_locked(log->m, fail);
+    if (r >= 0)
         log->entry->synced = log->entry->bytes.n;
     pthread_mutex_unlock(&log->m->lock);
-    return cut ? power_is_cut(fail) : TL_OK;
+    return r;
 }
 
 static int memory_log_truncate(struct tl_log *base, uint64_t size, struct tl_fail *fail)
 {
     struct memory_log *log = (struct memory_log *)base;
-    if (atomic_load(&log->m->cut))
-        return power_is_cut(fail);
     pthread_mutex_lock(&log->m->lock);
     struct entry *e = log->entry;
-    if (size < e->bytes.n) {
+    const int r = allowed_locked(log->m, fail);
+    if (r >= 0 && size < e->bytes.n) {
         log->m->used -= e->bytes.n - size;
         e->bytes.n = size;
     }
-    if (e->synced > size)
+    if (r >= 0 && e->synced > size)
         e->synced = size;
     pthread_mutex_unlock(&log->m->lock);
-    return TL_OK;
+    return r;
 }
 
 static void memory_log_close(struct tl_log *base)
@@ -356,6 +397,27 @@ static void memory_log_close(struct tl_log *base)
 void tl_backend_memory_cut(struct tl_backend *backend)
 {
     atomic_store(&memory_of(backend)->cut, true);
+}
+
+void tl_backend_memory_refuse(struct tl_backend *backend, uint64_t after, uint64_t count,
+                              enum tl_err code)
+{
+    struct memory *m = memory_of(backend);
+    pthread_mutex_lock(&m->lock);
+    m->planned = count > 0;
+    m->pass = after;
+    m->refuse = count;
+    m->code = code;
+    pthread_mutex_unlock(&m->lock);
+}
+
+uint64_t tl_backend_memory_changes(struct tl_backend *backend)
+{
+    struct memory *m = memory_of(backend);
+    pthread_mutex_lock(&m->lock);
+    const uint64_t changes = m->changes;
+    pthread_mutex_unlock(&m->lock);
+    return changes;
 }
 
 void tl_backend_memory_limit(struct tl_backend *backend, uint64_t bytes)
@@ -400,6 +462,7 @@ void tl_backend_memory_boot(struct tl_backend *backend, uint64_t seed)
     }
     for (size_t i = 0; i < m->n_leases; i++)
         m->leases[i]->leased = false;
+    m->planned = false;
     atomic_store(&m->cut, false);
     pthread_mutex_unlock(&m->lock);
 }
@@ -464,7 +527,11 @@ static const char *memory_catalog_uri(struct tl_backend *backend)
 
 static bool memory_may_commit(struct tl_backend *backend)
 {
-    return !atomic_load(&memory_of(backend)->cut);
+    struct memory *m = memory_of(backend);
+    pthread_mutex_lock(&m->lock);
+    const bool may = allowed_locked(m, NULL) >= 0;
+    pthread_mutex_unlock(&m->lock);
+    return may;
 }
 
 static void memory_destroy(struct tl_backend *backend)

@@ -19,6 +19,7 @@ struct capture {
     struct tl_buf bytes;
     struct tl_buf setup; /* INI text, NUL-ended */
     struct tl_buf text;  /* of all streams, as `decode --text` prints it */
+    struct tl_buf elf;   /* the program, where a simulation made it */
 };
 
 static inline void read_file(const char *path, struct tl_buf *out)
@@ -79,6 +80,7 @@ static inline void capture_free(struct capture *c)
     tl_buf_fini(&c->bytes);
     tl_buf_fini(&c->setup);
     tl_buf_fini(&c->text);
+    tl_buf_fini(&c->elf);
 }
 
 static inline struct tl_lake *open_lake_sized(struct tl_backend *backend, uint64_t shard_insns,

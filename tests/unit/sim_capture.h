@@ -36,8 +36,7 @@ static inline void sim_put_image(struct tl_lake *lake, const struct tl_buf *elf,
     memcpy(hash, row.hash, 72);
 }
 
-static inline void sim_setup(const struct sim_options *o, const struct tl_buf *elf,
-                             const char *hash, struct capture *c)
+static inline void sim_setup(const struct sim_options *o, const char *hash, struct capture *c)
 {
     struct tl_setup setup;
     tl_setup_init(&setup);
@@ -54,10 +53,11 @@ static inline void sim_setup(const struct sim_options *o, const struct tl_buf *e
     struct tl_image *image;
     assert_int_equal(tl_image_new(&image), TL_OK);
     if (o->image) {
-        assert_int_equal(tl_image_add_elf(image, (struct tl_bytes){elf->p, elf->n}, 0, TL_SPACE_ANY,
-                                          "program", NULL),
+        assert_int_equal(tl_image_add_elf(image, (struct tl_bytes){c->elf.p, c->elf.n}, 0,
+                                          TL_SPACE_ANY, "program", NULL),
                          TL_OK);
-        assert_int_equal(tl_grow(&setup.images, &setup.cap_images, 1, sizeof(*setup.images)), TL_OK);
+        assert_int_equal(tl_grow(&setup.images, &setup.cap_images, 1, sizeof(*setup.images)),
+                         TL_OK);
         setup.images[setup.n_images++] = (struct tl_setup_image){
             .file = strdup(hash), .length = UINT64_MAX, .space = TL_SPACE_ANY};
     }
@@ -75,14 +75,13 @@ static inline void sim_capture(struct tl_lake *lake, const struct sim_options *o
     struct tl_sim_program program;
     struct tl_tpiu_encoder tpiu;
     struct tl_sim_core *cores[2] = {0};
-    struct tl_buf trace[2] = {{0}}, elf = {0};
+    struct tl_buf trace[2] = {{0}};
     char hash[72] = "";
     *c = (struct capture){0};
-    assert_int_equal(
-        tl_sim_program_init(&program, &(struct tl_sim_program_options){.seed = o->seed,
-                                                                       .extra = 20,
-                                                                       .short_loops = true}),
-        TL_OK);
+    assert_int_equal(tl_sim_program_init(&program,
+                                         &(struct tl_sim_program_options){
+                                             .seed = o->seed, .extra = 20, .short_loops = true}),
+                     TL_OK);
     tl_tpiu_encoder_init(&tpiu, TL_TPIU_FSYNC, o->seed);
     for (unsigned i = 0; i < o->cores; i++) {
         const struct tl_sim_core_options options = {
@@ -108,14 +107,13 @@ static inline void sim_capture(struct tl_lake *lake, const struct sim_options *o
         }
     assert_int_equal(tl_tpiu_encoder_flush(&tpiu), TL_OK);
     assert_int_equal(tl_buf_add(&c->bytes, tpiu.out.p, tpiu.out.n), TL_OK);
-    assert_int_equal(tl_sim_program_elf(&program, &elf), TL_OK);
-    sim_put_image(lake, &elf, hash);
-    sim_setup(o, &elf, hash, c);
+    assert_int_equal(tl_sim_program_elf(&program, &c->elf), TL_OK);
+    sim_put_image(lake, &c->elf, hash);
+    sim_setup(o, hash, c);
     for (unsigned i = 0; i < o->cores; i++) {
         tl_sim_core_free(cores[i]);
         tl_buf_fini(&trace[i]);
     }
-    tl_buf_fini(&elf);
     tl_tpiu_encoder_fini(&tpiu);
     tl_sim_program_fini(&program);
 }

@@ -12,11 +12,11 @@
 /* What the text says, by position. */
 struct truth {
     struct tl_buf text;
-    uint64_t *pc;     /* of each position */
-    size_t *line;     /* where its line begins in the text */
-    char *kind;       /* letters of all lines … */
-    uint64_t *at;     /* … and the position in front of which they are */
-    uint64_t *time;   /* of T lines */
+    uint64_t *pc;   /* of each position */
+    size_t *line;   /* where its line begins in the text */
+    char *kind;     /* letters of all lines … */
+    uint64_t *at;   /* … and the position in front of which they are */
+    uint64_t *time; /* of T lines */
     size_t n, cap_pc, cap_line;
     size_t n_lines, cap_kind, cap_at, cap_time;
 };
@@ -130,8 +130,7 @@ static void check_stf(uint64_t from, uint64_t to, enum tl_range_format format)
     struct tl_fail fail = {0};
     if (tl_stf_file_bytes(&file, (struct tl_bytes){bytes.p, bytes.n}, &fail) < 0)
         fail_msg("%s", fail.text);
-    assert_int_equal(tl_stf_file_wrap(file),
-                     format == TL_FORMAT_ZSTF ? TL_STF_ZSTF : TL_STF_PLAIN);
+    assert_int_equal(tl_stf_file_wrap(file), format == TL_FORMAT_ZSTF ? TL_STF_ZSTF : TL_STF_PLAIN);
     const struct tl_stf_source source = tl_stf_file_source(file);
     assert_int_equal(tl_stf_insns_open(&insns, &source), TL_OK);
     uint64_t at = from;
@@ -144,9 +143,8 @@ static void check_stf(uint64_t from, uint64_t to, enum tl_range_format format)
             assert_true(at < truth.n);
             if (rows[i].pc != truth.pc[at])
                 fail_msg("instruction %llu of [%llu, %llu): %llx, expected %llx",
-                         (unsigned long long)at, (unsigned long long)from,
-                         (unsigned long long)to, (unsigned long long)rows[i].pc,
-                         (unsigned long long)truth.pc[at]);
+                         (unsigned long long)at, (unsigned long long)from, (unsigned long long)to,
+                         (unsigned long long)rows[i].pc, (unsigned long long)truth.pc[at]);
             at++;
         }
     if (r != TL_EOF)
@@ -213,8 +211,8 @@ static void positions_have_times(void **state)
             k++;
         if (k + 1 == truth.n_lines || truth.kind[k + 1] != 'I')
             continue;
-        assert_int_equal(
-            tl_lake_locate(lake, "t", STREAM, TL_UNIT_INSN, truth.at[i], &at, &fail), TL_OK);
+        assert_int_equal(tl_lake_locate(lake, "t", STREAM, TL_UNIT_INSN, truth.at[i], &at, &fail),
+                         TL_OK);
         assert_true(at.has_time);
         assert_int_equal(at.time, ns(truth.time[i]));
         checked++;

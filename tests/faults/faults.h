@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* What the fault tests share: a capture, and what must hold of a trace in the end. */
+#ifndef TL_TESTS_FAULTS_H
+#define TL_TESTS_FAULTS_H
+
+#include "sim_capture.h"
+
+#include "ingest/spool.h"
+
+#define FAULT_SHARD 2500 /* instructions */
+
+static inline uint64_t fault_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* How many rounds: the first argument, else `usual`. */
+static inline unsigned fault_rounds(unsigned usual)
+{
+    const char *rounds = getenv("TL_FAULT_ROUNDS");
+    return rounds ? (unsigned)strtoul(rounds, NULL, 10) : usual;
+}
+
+static inline uint64_t fault_seed(void)
+{
+    const char *given = getenv("TL_FAULT_SEED");
+    const uint64_t seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
+    print_message("seed %llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+static inline void fault_capture(struct capture *c, uint64_t insns)
+{
+    struct tl_backend *backend;
+    const struct sim_options options = {
+        .seed = 3, .insns = insns, .cores = 2, .image = true, .events = true};
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    struct tl_lake *lake = open_lake_sized(backend, FAULT_SHARD, 1);
+    sim_capture(lake, &options, c);
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+}
+
+/* All of the capture is stored and decoded as if nothing had happened. */
+static inline void fault_check(struct tl_lake *lake, const char *id, const struct capture *c)
+{
+    struct tl_buf got = {0};
+    struct tl_fail fail = {0};
+    lake_text(lake, id, &got);
+    assert_texts_equal(&c->text, &got);
+    tl_buf_reset(&got);
+    if (tl_lake_verify(lake, id, false, &got, &fail) != 0)
+        fail_msg("%.*s%s", (int)got.n, (const char *)got.p, fail.text);
+    struct tl_spool_reader *reader;
+    assert_int_equal(tl_spool_reader_new(&reader, lake->backend, id), TL_OK);
+    tl_buf_reset(&got);
+    int r;
+    while ((r = tl_spool_read(reader, got.n, c->bytes.n, &got, &fail)) >= 0)
+        ;
+    assert_int_equal(r, TL_EOF);
+    assert_int_equal(got.n, c->bytes.n);
+    assert_memory_equal(got.p, c->bytes.p, got.n);
+    tl_spool_reader_free(reader);
+    tl_buf_fini(&got);
+}
+
+/* A rig that goes on where it may; returns false once something was refused. */
+static inline bool fault_push(struct tl_lake *lake, const char *id, const struct capture *c,
+                              uint64_t *random, void (*on_durable)(void *, uint64_t), void *context)
+{
+    struct tl_ingest *ingest;
+    struct tl_fail fail = {0};
+    struct tl_image_row row;
+    char trace[64];
+    uint64_t at;
+    /* Now and then the image comes behind the capture: then all is decoded anew. */
+    const bool image_first = fault_random(random) % 4 != 0;
+    const struct tl_bytes elf = {c->elf.p, c->elf.n};
+    if (image_first && tl_lake_put_image(lake, "program", elf, &row, &fail) < 0)
+        return false;
+    const struct tl_ingest_request request = {
+        .rig = "rig", .trace = id, .setup = (const char *)c->setup.p, .resume = true};
+    int r = tl_ingest_open(lake, &request, on_durable, context, &ingest, trace, &at, &fail);
+    if (r < 0)
+        return false;
+    while (r >= 0 && at < c->bytes.n) {
+        size_t n = 1 + (size_t)(fault_random(random) % 3000);
+        if (n > c->bytes.n - at)
+            n = (size_t)(c->bytes.n - at);
+        r = tl_ingest_append(ingest, at, (struct tl_bytes){c->bytes.p + at, n}, &fail);
+        at += n;
+    }
+    if (r >= 0)
+        r = tl_ingest_finish(ingest, &at, &fail);
+    tl_ingest_close(ingest);
+    if (r >= 0 && !image_first)
+        r = tl_lake_put_image(lake, "program", elf, &row, &fail);
+    return r >= 0;
+}
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process that pushes and decodes on a real folder is killed at random moments, and another
+ * goes on behind it. In the end all is as without any kill.
+ */
+#include "faults.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+static struct tl_lake *open_folder(const char *dir)
+{
+    struct tl_lake *lake;
+    struct tl_fail fail = {0};
+    const struct tl_lake_options options = {
+        .dir = dir, .shard_insns = FAULT_SHARD, .decode_threads = 2, .min_free_bytes = 1};
+    /* The lease of a killed process is gone with it, though not at the very moment. */
+    for (int i = 0; i < 500; i++) {
+        const int r = tl_lake_open(&lake, &options, &fail);
+        if (r >= 0)
+            return lake;
+        if (r != TL_DENIED)
+            break;
+        usleep(1000);
+    }
+    fprintf(stderr, "%s\n", fail.text);
+    return NULL;
+}
+
+/* In the child: tell through the pipe what is durable. */
+static void tell(void *context, uint64_t offset)
+{
+    const ssize_t n = write(*(int *)context, &offset, sizeof(offset));
+    if (n < 0)
+        _exit(3);
+}
+
+static void child(const char *dir, const struct capture *c, uint64_t seed, int pipe)
+{
+    struct tl_lake *lake = open_folder(dir);
+    if (!lake || !fault_push(lake, "t", c, &seed, tell, &pipe))
+        _exit(2);
+    for (;;)
+        usleep(1000); /* decoding goes on until the kill */
+}
+
+/* What the child last said. */
+static uint64_t listen_to(int pipe)
+{
+    uint64_t offset = 0, next;
+    while (read(pipe, &next, sizeof(next)) == sizeof(next))
+        offset = next;
+    return offset;
+}
+
+static uint64_t kill_one(const char *dir, const struct capture *c, uint64_t *random)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    const uint64_t seed = fault_random(random);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        close(ends[0]);
+        child(dir, c, seed, ends[1]);
+    }
+    close(ends[1]);
+    usleep((unsigned)(fault_random(random) % 60000));
+    kill(pid, SIGKILL);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status))
+        fail_msg("the child ended by itself with status %d", WEXITSTATUS(status));
+    const uint64_t acked = listen_to(ends[0]);
+    close(ends[0]);
+    return acked;
+}
+
+static void remove_folder(const char *dir)
+{
+    char command[256];
+    snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+    assert_int_equal(system(command), 0);
+}
+
+static void kills_lose_nothing(void **state)
+{
+    (void)state;
+    uint64_t random = fault_seed();
+    struct capture c;
+    fault_capture(&c, 20000);
+    const unsigned rounds = fault_rounds(12);
+    unsigned kills = 0;
+    for (unsigned round = 0; round < rounds; round++) {
+        char dir[] = "/tmp/tl-faults-XXXXXX";
+        assert_non_null(mkdtemp(dir));
+        uint64_t acked = 0;
+        for (unsigned i = 0; i < 1 + fault_random(&random) % 5; i++, kills++) {
+            const uint64_t now = kill_one(dir, &c, &random);
+            acked = now > acked ? now : acked;
+        }
+        struct tl_lake *lake = open_folder(dir);
+        assert_non_null(lake);
+        uint64_t durable;
+        bool complete;
+        if (acked > 0) {
+            assert_int_equal(tl_lake_offset(lake, "t", &durable, &complete), TL_OK);
+            assert_true(durable >= acked);
+        }
+        assert_true(fault_push(lake, "t", &c, &random, NULL, NULL));
+        assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+        fault_check(lake, "t", &c);
+        tl_lake_close(lake);
+        remove_folder(dir);
+    }
+    print_message("%u kills in %u captures\n", kills, rounds);
+    capture_free(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(kills_lose_nothing)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
