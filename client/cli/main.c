@@ -98,7 +98,7 @@ static const struct command commands[] = {
      "Without STREAM: all streams, one after another (--text and --json only).\n" RANGE
      "  -o FILE             write STF, compressed where the name ends in .zstf; - is stdout\n"
      "  --text              flow text\n"
-     "  --json              one JSON object a line\n" CONNECTION},
+     "  --json              a JSON document for each stream\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_FIND
     {"find", tl_cmd_find, "find instructions, symbols, events",
@@ -118,7 +118,7 @@ static const struct command commands[] = {
     {"tail", tl_cmd_tail, "follow a live stream",
      "usage: tracelake tail TRACE[/STREAM] [--from N] [--json]\n"
      "  --from N            begin at instruction N (default: at what is there now)\n"
-     "  --json              one JSON object a line instead of flow text\n" CONNECTION},
+     "  --json              JSON documents instead of flow text\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_DUMP
     {"dump", tl_cmd_dump, "STF records as text",

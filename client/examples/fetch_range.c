@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fetches a range of executed instructions from a tracelake server and prints their index,
- * address and encoding. Build and run:
+ * address and encoding; of streams that hold branches alone, where they went. Build and run:
  *
  *     cc -o fetch_range fetch_range.c $(pkg-config --cflags --libs tracelake)
  *     ./fetch_range http://127.0.0.1:7070 TRACE STREAM 1000 2000
@@ -20,7 +20,11 @@ static int fail(const struct tracelake_error *error)
 static void print(const struct tracelake_insn *insn)
 {
     printf("%" PRIu64 " %016" PRIx64 " ", insn->index, insn->pc);
-    if (insn->size == 2 || insn->size == 4)
+    if (insn->kind == TRACELAKE_BRANCH)
+        printf("%016" PRIx64, insn->target);
+    else if (insn->kind == TRACELAKE_UNKNOWN)
+        printf("?");
+    else if (insn->size == 2 || insn->size == 4)
         printf("%0*" PRIx32, insn->size * 2, insn->opcode);
     else
         for (unsigned i = 0; i < insn->size; i++)

@@ -342,12 +342,20 @@ struct tracelake_range {
 
 struct tracelake_insns;
 
+enum tracelake_insn_kind {
+    TRACELAKE_EXECUTED, /* an instruction */
+    TRACELAKE_UNKNOWN,  /* one whose encoding is not known: there was no image */
+    TRACELAKE_BRANCH    /* a taken branch, in streams that hold nothing else (Open SoC Debug CTM) */
+};
+
 struct tracelake_insn {
-    uint64_t index; /* within the stream, from 0 */
-    uint64_t pc;
+    uint64_t index;  /* within the stream, from 0 */
+    uint64_t pc;     /* BRANCH: where it came from, 0 if not known */
+    uint64_t target; /* BRANCH: where it went, else 0 */
     uint32_t opcode; /* the value of a 2- or 4-byte encoding (T32: first halfword first), else 0 */
-    uint8_t size;    /* bytes, 0: the encoding is not known */
-    uint8_t bytes[15]; /* the encoding in memory order; T32 halfwords are little-endian each */
+    uint8_t kind;    /* enum tracelake_insn_kind */
+    uint8_t size;    /* bytes of the encoding, 0: not known */
+    uint8_t bytes[18]; /* the encoding in memory order */
 };
 
 /* Errors: NOTFOUND, USAGE. */
@@ -355,7 +363,8 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_insns_open(struct tracelake_insns
                                                           struct tracelake *lake,
                                                           const struct tracelake_range *range,
                                                           struct tracelake_error *error);
-/* The next instruction, or TRACELAKE_EOF. BAD: the server sent what is not STF. */
+/* The next instruction, or TRACELAKE_EOF (streams of software trace have none). BAD: the server
+ * sent what is not STF, or less than it had promised. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_insns_next(struct tracelake_insns *insns,
                                                           struct tracelake_insn *out,
                                                           struct tracelake_error *error);

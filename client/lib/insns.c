@@ -1,71 +1,105 @@
 /* SPDX-License-Identifier: MIT */
-/* An iterator over a range's instructions: compressed STF from the server, read as it comes. */
-#include "stf/insns.h"
+/*
+ * An iterator over a range's instructions: compressed STF from the server, unpacked and read back
+ * to flow items as it comes. What is an instruction there gets an index; everything else is left
+ * to those who fetch text.
+ */
 #include "error.h"
 #include "stf/file.h"
+#include "stf/flow_reader.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 256 };
+enum { BATCH = 1024 };
 
 struct tracelake_insns {
     struct tracelake_fetch *fetch;
     struct tl_stf_unpack *unpack;
-    struct tl_stf_insns *reader;
+    struct tl_stf_reader *reader;
+    struct tl_stf_flow_reader *flow;
     struct tl_bytes in;  /* of the fetched piece, not yet unpacked */
     struct tl_buf plain; /* given to the reader */
     bool any;            /* there was a piece */
     bool fetched;        /* there are no more pieces */
+    bool ended;          /* there are no more records */
+    bool branches;       /* the stream's positions are branches */
     uint64_t first;
-    uint64_t index;
     uint64_t count;
-    struct tl_stf_insn batch[BATCH];
-    size_t n, at;
+    uint64_t index;
+    struct tracelake_insn *list; /* read, not yet handed out from `at` on */
+    size_t n, cap, at;
 };
 
-static int more_plain(struct tracelake_insns *insns, struct tracelake_error *error);
+/* ---- items to instructions ---------------------------------------------------------------- */
 
-int tracelake_insns_open(struct tracelake_insns **out, struct tracelake *lake,
-                         const struct tracelake_range *range, struct tracelake_error *error)
+static struct tracelake_insn *add(struct tracelake_insns *insns, enum tracelake_insn_kind kind,
+                                  uint64_t pc)
 {
-    struct tracelake_insns *insns = calloc(1, sizeof *insns);
-    if (!insns)
-        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-    int result = TRACELAKE_NOMEM;
-    if (tl_stf_unpack_new(&insns->unpack) < 0 || tl_stf_insns_new(&insns->reader) < 0)
-        tl_client_fail(error, result, "out of memory");
-    else
-        result = tracelake_fetch_open(&insns->fetch, lake, range, TRACELAKE_ZSTF, error);
-    /* The first piece tells whether the stream is there, and how long the range is. */
-    if (result == TRACELAKE_OK)
-        result = more_plain(insns, error);
-    if (result < 0 && result != TRACELAKE_EOF) {
-        tracelake_insns_close(insns);
-        return result;
+    if (tl_grow(&insns->list, &insns->cap, insns->n + 1, sizeof *insns->list) < 0)
+        return NULL;
+    struct tracelake_insn *insn = &insns->list[insns->n++];
+    *insn = (struct tracelake_insn){.index = insns->index++, .pc = pc, .kind = (uint8_t)kind};
+    return insn;
+}
+
+/*
+ * The records that close one instruction (stf/close.h) say how long it is: its micro-operations
+ * hold its bytes, else the closing record's opcode does. Returns their size.
+ */
+static uint32_t take_closing(const uint8_t *records, const uint8_t *code,
+                             struct tracelake_insn *insn)
+{
+    const uint8_t *p = records;
+    uint32_t size = 0;
+    for (; *p != TL_STF_INST_16 && *p != TL_STF_INST_32; p += *p == TL_STF_INST_MICROOP ? 6 : 9)
+        if (*p == TL_STF_INST_MICROOP)
+            size += p[1];
+    const bool wide = *p == TL_STF_INST_32;
+    if (size == 0) {
+        size = wide ? 4 : 2;
+        insn->opcode = wide ? tl_le32(p + 1) : tl_le16(p + 1);
     }
-    tracelake_fetch_extent(insns->fetch, &insns->first, &insns->count);
-    insns->index = insns->first;
-    *out = insns;
-    return TRACELAKE_OK;
+    insn->size = (uint8_t)(size < sizeof insn->bytes ? size : sizeof insn->bytes);
+    memcpy(insn->bytes, code, insn->size);
+    return (uint32_t)(p - records) + (wide ? 5 : 3);
 }
 
-void tracelake_insns_close(struct tracelake_insns *insns)
+static int add_block(struct tracelake_insns *insns, const struct tl_block *block, uint32_t n)
 {
-    if (!insns)
-        return;
-    tracelake_fetch_close(insns->fetch);
-    tl_stf_unpack_free(insns->unpack);
-    tl_stf_insns_free(insns->reader);
-    tl_buf_fini(&insns->plain);
-    free(insns);
+    uint32_t at = 0, record = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct tracelake_insn *insn = add(insns, TRACELAKE_EXECUTED, block->pc + at);
+        if (!insn)
+            return TL_NOMEM;
+        record += take_closing(block->stf + record, block->code + at, insn);
+        at += insn->size;
+    }
+    return TL_OK;
 }
 
-void tracelake_insns_extent(const struct tracelake_insns *insns, uint64_t *first, uint64_t *count)
+static int on_items(void *context, const struct tl_item *items, size_t n)
 {
-    *first = insns->first;
-    *count = insns->count;
+    struct tracelake_insns *insns = context;
+    int result = TL_OK;
+    for (size_t i = 0; i < n && result == TL_OK; i++) {
+        const struct tl_item *item = &items[i];
+        struct tracelake_insn *insn;
+        if (item->kind == TL_ITEM_BLOCK) {
+            result = add_block(insns, item->block, item->n);
+        } else if (item->kind == TL_ITEM_UNKNOWN) {
+            result = add(insns, TRACELAKE_UNKNOWN, item->pc) ? TL_OK : TL_NOMEM;
+        } else if (item->kind == TL_ITEM_BRANCH && insns->branches) {
+            insn = add(insns, TRACELAKE_BRANCH, item->flags & TL_ITEM_HAS_PC ? item->pc : 0);
+            result = insn ? TL_OK : TL_NOMEM;
+            if (insn)
+                insn->target = item->value;
+        }
+    }
+    return result;
 }
+
+/* ---- bytes -------------------------------------------------------------------------------- */
 
 static int bad(struct tracelake_error *error, int result, const struct tl_fail *fail)
 {
@@ -106,59 +140,109 @@ static int more_plain(struct tracelake_insns *insns, struct tracelake_error *err
     }
 }
 
+/* Give the reader the plain bytes there are, or more of them, or their end. */
+static int feed(struct tracelake_insns *insns, struct tracelake_error *error)
+{
+    const int result = more_plain(insns, error);
+    if (result == TRACELAKE_OK)
+        tl_stf_reader_push(insns->reader, (struct tl_bytes){insns->plain.p, insns->plain.n});
+    else if (result == TRACELAKE_EOF)
+        tl_stf_reader_finish(insns->reader);
+    return result == TRACELAKE_EOF ? TRACELAKE_OK : result;
+}
+
 /* All was read: was it all that was promised? */
 static int end_of_range(const struct tracelake_insns *insns, struct tracelake_error *error)
 {
     const uint64_t got = insns->index - insns->first;
-    if (got == insns->count)
+    /* Positions of software trace are no instructions. */
+    if (got == insns->count || got == 0)
         return TRACELAKE_EOF;
     return tl_client_fail(error, TRACELAKE_BAD,
                           "the server sent %llu instructions where it had promised %llu",
                           (unsigned long long)got, (unsigned long long)insns->count);
 }
 
+/* Read records until there are instructions again. */
 static int next_batch(struct tracelake_insns *insns, struct tracelake_error *error)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    for (;;) {
-        if (insns->plain.n) {
-            tl_stf_insns_push(insns->reader, (struct tl_bytes){insns->plain.p, insns->plain.n});
-            insns->plain.n = 0; /* the bytes stay in place until the reader wants more */
+    insns->n = insns->at = 0;
+    while (insns->n < BATCH && !insns->ended) {
+        struct tl_stf_record record;
+        int result = tl_stf_reader_next(insns->reader, &record, &fail);
+        if (result == TL_OK) {
+            result = tl_stf_flow_reader_add(insns->flow, &record);
+        } else if (result == TL_EOF || (result != TL_AGAIN && insns->fetched && !insns->any)) {
+            insns->ended = true;
+            result = tl_stf_flow_reader_finish(insns->flow);
+        } else if (result == TL_AGAIN) {
+            result = feed(insns, error);
+            if (result < 0)
+                return result;
         }
-        int result = tl_stf_insns_read(insns->reader, insns->batch, BATCH, &fail);
-        if (result > 0) {
-            insns->n = (size_t)result;
-            insns->at = 0;
-            return TRACELAKE_OK;
-        }
-        if (result == TL_EOF || (insns->fetched && !insns->any))
-            return end_of_range(insns, error);
-        if (result != TL_AGAIN)
+        if (result < 0)
             return bad(error, result, &fail);
-        result = more_plain(insns, error);
-        if (result == TRACELAKE_EOF)
-            tl_stf_insns_finish(insns->reader);
-        else if (result < 0)
-            return result;
     }
+    return insns->n ? TRACELAKE_OK : end_of_range(insns, error);
+}
+
+/* ---- the iterator ------------------------------------------------------------------------- */
+
+int tracelake_insns_open(struct tracelake_insns **out, struct tracelake *lake,
+                         const struct tracelake_range *range, struct tracelake_error *error)
+{
+    struct tracelake_insns *insns = calloc(1, sizeof *insns);
+    if (!insns)
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    /* Streams of Open SoC Debug are counted in branches. */
+    insns->branches = strncmp(range->stream, "di.", 3) == 0;
+    int result = TRACELAKE_NOMEM;
+    if (tl_stf_unpack_new(&insns->unpack) < 0 || tl_stf_reader_new(&insns->reader) < 0 ||
+        tl_stf_flow_reader_new(&insns->flow, on_items, insns) < 0)
+        tl_client_fail(error, result, "out of memory");
+    else
+        result = tracelake_fetch_open(&insns->fetch, lake, range, TRACELAKE_ZSTF, error);
+    /* The first piece tells whether the stream is there, and how long the range is. */
+    if (result == TRACELAKE_OK)
+        result = feed(insns, error);
+    if (result < 0) {
+        tracelake_insns_close(insns);
+        return result;
+    }
+    tracelake_fetch_extent(insns->fetch, &insns->first, &insns->count);
+    insns->index = insns->first;
+    *out = insns;
+    return TRACELAKE_OK;
+}
+
+void tracelake_insns_close(struct tracelake_insns *insns)
+{
+    if (!insns)
+        return;
+    tracelake_fetch_close(insns->fetch);
+    tl_stf_unpack_free(insns->unpack);
+    tl_stf_reader_free(insns->reader);
+    tl_stf_flow_reader_free(insns->flow);
+    tl_buf_fini(&insns->plain);
+    free(insns->list);
+    free(insns);
+}
+
+void tracelake_insns_extent(const struct tracelake_insns *insns, uint64_t *first, uint64_t *count)
+{
+    *first = insns->first;
+    *count = insns->count;
 }
 
 int tracelake_insns_next(struct tracelake_insns *insns, struct tracelake_insn *out,
                          struct tracelake_error *error)
 {
     if (insns->at == insns->n) {
-        insns->at = insns->n = 0;
         const int result = next_batch(insns, error);
         if (result < 0)
             return result;
     }
-    const struct tl_stf_insn *from = &insns->batch[insns->at++];
-    uint8_t bytes[16];
-    const uint32_t size = tl_stf_insn_bytes(insns->reader, from, bytes);
-    *out = (struct tracelake_insn){.index = insns->index++, .pc = from->pc};
-    if (size == from->size)
-        out->opcode = from->opcode;
-    out->size = (uint8_t)(size < sizeof out->bytes ? size : sizeof out->bytes);
-    memcpy(out->bytes, bytes, out->size);
+    *out = insns->list[insns->at++];
     return TRACELAKE_OK;
 }
