@@ -68,6 +68,7 @@ struct tl_stream_ops {
 
 extern const struct tl_decode_ops tl_coresight_ops; /* tpiu and single-source containers */
 extern const struct tl_decode_ops tl_osd_ops;       /* di */
+extern const struct tl_decode_ops tl_stf_ops;       /* stf */
 
 extern const struct tl_stream_ops tl_etm4_ops; /* ETMv4 and ETE */
 extern const struct tl_stream_ops tl_itm_ops;

@@ -9,6 +9,7 @@ static const struct tl_decode_ops *const containers[] = {
     [TL_CONTAINER_TPIU] = &tl_coresight_ops,
     [TL_CONTAINER_SINGLE] = &tl_coresight_ops,
     [TL_CONTAINER_DI] = &tl_osd_ops,
+    [TL_CONTAINER_STF] = &tl_stf_ops,
 };
 
 static const struct tl_stream_ops *const protocols[] = {

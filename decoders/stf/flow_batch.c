@@ -35,7 +35,7 @@ static void resolve(struct tl_stf_batch *batch)
     }
 }
 
-static int deliver(struct tl_stf_batch *batch)
+int tl_stf_batch_deliver(struct tl_stf_batch *batch)
 {
     if (batch->n == 0)
         return TL_OK;
@@ -57,7 +57,7 @@ static int keep(struct tl_stf_batch *batch, const void *p, size_t n, const uint8
 static int add(struct tl_stf_batch *batch, const struct tl_item *item)
 {
     batch->items[batch->n++] = *item;
-    return batch->n == TL_STF_BATCH_ITEMS ? deliver(batch) : TL_OK;
+    return batch->n == TL_STF_BATCH_ITEMS ? tl_stf_batch_deliver(batch) : TL_OK;
 }
 
 int tl_stf_batch_add(struct tl_stf_batch *batch, const struct tl_item *item)
@@ -146,5 +146,5 @@ int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc, 
 int tl_stf_batch_flush(struct tl_stf_batch *batch)
 {
     const int result = tl_stf_batch_end_run(batch, false);
-    return result < 0 ? result : deliver(batch);
+    return result < 0 ? result : tl_stf_batch_deliver(batch);
 }

@@ -530,6 +530,11 @@ int tl_stf_flow_reader_add(struct tl_stf_flow_reader *reader, const struct tl_st
     return in_group(reader, record); /* it ended the header by itself */
 }
 
+int tl_stf_flow_reader_deliver(struct tl_stf_flow_reader *reader)
+{
+    return tl_stf_batch_deliver(&reader->batch);
+}
+
 int tl_stf_flow_reader_finish(struct tl_stf_flow_reader *reader)
 {
     int result = reader->header.complete ? restart(reader) : TL_OK;

@@ -29,6 +29,8 @@ void tl_stf_flow_reader_range(struct tl_stf_flow_reader *reader, uint64_t skip, 
 /* Take one record, in order. The sink's errors; TL_NOMEM; TL_EOF once the limit is reached. */
 TL_MUST_USE int tl_stf_flow_reader_add(struct tl_stf_flow_reader *reader,
                                        const struct tl_stf_record *record);
+/* Deliver what is complete already, for those who follow a trace that is still growing. */
+TL_MUST_USE int tl_stf_flow_reader_deliver(struct tl_stf_flow_reader *reader);
 /* Deliver what is pending. */
 TL_MUST_USE int tl_stf_flow_reader_finish(struct tl_stf_flow_reader *reader);
 

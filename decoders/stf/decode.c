@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * STF as a capture format: a simulator or a rig pushes .stf or .zstf itself, wrapped or not. One
+ * stream, "stf.0"; its offsets are those of the plain STF bytes.
+ */
+#include "decode/ops.h"
+#include "stf/file.h"
+#include "stf/flow_reader.h"
+
+#include <stdlib.h>
+
+struct stf_decode {
+    struct tl_decode base;
+    struct tl_decode_sink sink;
+    struct tl_decode_stream stream;
+    struct tl_stf_unpack *unpack;
+    struct tl_stf_reader *reader;
+    struct tl_stf_flow_reader *flow;
+    struct tl_buf plain;
+    struct tl_buf line;
+    struct tl_stf_pc pc; /* for the listing */
+    uint64_t index, insn;
+    uint64_t pushed;
+    bool over; /* what still comes cannot be read, or is behind the end */
+};
+
+static int deliver(void *context, const struct tl_item *items, size_t n)
+{
+    struct stf_decode *const d = context;
+    return d->sink.items ? d->sink.items(d->sink.context, &d->stream, items, n) : TL_OK;
+}
+
+static void destroy(struct tl_decode *decode)
+{
+    struct stf_decode *const d = (struct stf_decode *)decode;
+    if (!d)
+        return;
+    tl_stf_unpack_free(d->unpack);
+    tl_stf_reader_free(d->reader);
+    tl_stf_flow_reader_free(d->flow);
+    tl_buf_fini(&d->plain);
+    tl_buf_fini(&d->line);
+    free(d);
+}
+
+static int create(struct tl_decode **out, const struct tl_setup *setup,
+                  const struct tl_image *image, const struct tl_decode_sink *sink,
+                  struct tl_fail *fail)
+{
+    struct stf_decode *const d = calloc(1, sizeof *d);
+    if (!d)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    d->base.ops = &tl_stf_ops;
+    d->sink = *sink;
+    d->stream = (struct tl_decode_stream){
+        .name = "stf.0", .protocol = TL_PROTO_STF, .source = tl_setup_source(setup, 0)};
+    int result = tl_stf_unpack_new(&d->unpack);
+    if (result == TL_OK)
+        result = tl_stf_reader_new(&d->reader);
+    if (result == TL_OK)
+        result = tl_stf_flow_reader_new(&d->flow, deliver, d);
+    if (result == TL_OK && sink->stream)
+        result = sink->stream(sink->context, &d->stream);
+    if (result < 0) {
+        destroy(&d->base);
+        return result == TL_NOMEM ? tl_fail_set(fail, TL_NOMEM, "out of memory") : result;
+    }
+    *out = &d->base;
+    return TL_OK;
+}
+
+/* Bad input is told, and the rest is not looked at: STF cannot be picked up in the middle. */
+static int lose(struct stf_decode *d, const struct tl_fail *fail)
+{
+    d->over = true;
+    if (!d->sink.loss)
+        return TL_OK;
+    const struct tl_decode_loss loss = {.stream = &d->stream,
+                                        .reason = fail->text,
+                                        .fault = true,
+                                        .offset = fail->offset == TL_NO_OFFSET ? d->pushed
+                                                                               : fail->offset};
+    return d->sink.loss(d->sink.context, &loss);
+}
+
+static int list(struct stf_decode *d, const struct tl_stf_record *record)
+{
+    const uint64_t pc = tl_stf_pc_add(&d->pc, record);
+    d->insn += record->type == TL_STF_INST_32 || record->type == TL_STF_INST_16;
+    tl_buf_reset(&d->line);
+    const int result = tl_stf_listing_line(d->index++, record, pc, d->insn, &d->line);
+    if (result < 0)
+        return result;
+    d->line.p[d->line.n - 1] = 0; /* its line end */
+    return d->sink.packet(d->sink.context, &d->stream, (const char *)d->line.p);
+}
+
+/* All records that are there. */
+static int read_records(struct stf_decode *d)
+{
+    struct tl_stf_record record;
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    int result = TL_OK;
+    while (result == TL_OK) {
+        result = tl_stf_reader_next(d->reader, &record, &fail);
+        if (result == TL_AGAIN)
+            return TL_OK;
+        if (result == TL_EOF) {
+            d->over = true;
+            return TL_OK;
+        }
+        if (result == TL_BAD || result == TL_LIMIT)
+            return lose(d, &fail);
+        if (result == TL_OK && d->sink.packet)
+            result = list(d, &record);
+        if (result == TL_OK)
+            result = tl_stf_flow_reader_add(d->flow, &record);
+    }
+    return result;
+}
+
+static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
+{
+    struct stf_decode *const d = (struct stf_decode *)decode;
+    struct tl_bytes in = {p, n};
+    d->pushed += n;
+    int result = TL_OK;
+    while (result == TL_OK && !d->over) {
+        struct tl_fail fail = {.offset = TL_NO_OFFSET};
+        tl_buf_reset(&d->plain);
+        result = tl_stf_unpack_push(d->unpack, &in, &d->plain, &fail);
+        if (result == TL_BAD)
+            return lose(d, &fail);
+        if (result < 0 || d->plain.n == 0)
+            break; /* all is used up */
+        tl_stf_reader_push(d->reader, (struct tl_bytes){d->plain.p, d->plain.n});
+        result = read_records(d);
+    }
+    return result < 0 ? result : tl_stf_flow_reader_deliver(d->flow);
+}
+
+static int finish(struct tl_decode *decode)
+{
+    struct stf_decode *const d = (struct stf_decode *)decode;
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    int result = TL_OK;
+    if (!d->over) {
+        tl_stf_reader_finish(d->reader);
+        result = tl_stf_unpack_finish(d->unpack, &fail);
+        result = result < 0 ? lose(d, &fail) : read_records(d);
+    }
+    const int end = tl_stf_flow_reader_finish(d->flow);
+    return result < 0 ? result : end;
+}
+
+const struct tl_decode_ops tl_stf_ops = {"stf", create, push, finish, destroy};

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* STF as a capture format: the same items whatever the chunking, faults told with their place. */
+#include "test_stf_util.h"
+
+#include "decode/decode.h"
+
+struct got {
+    struct tl_buf text;
+    struct tl_buf lines;
+    unsigned streams, losses;
+    uint64_t loss_offset;
+};
+
+static int on_stream(void *context, const struct tl_decode_stream *stream)
+{
+    struct got *const got = context;
+    assert_string_equal(stream->name, "stf.0");
+    got->streams++;
+    return TL_OK;
+}
+
+static int on_items(void *context, const struct tl_decode_stream *stream,
+                    const struct tl_item *items, size_t n)
+{
+    struct got *const got = context;
+    (void)stream;
+    return tl_item_text(&got->text, items, n);
+}
+
+static int on_packet(void *context, const struct tl_decode_stream *stream, const char *line)
+{
+    struct got *const got = context;
+    (void)stream;
+    return tl_buf_printf(&got->lines, "%s\n", line);
+}
+
+static int on_loss(void *context, const struct tl_decode_loss *loss)
+{
+    struct got *const got = context;
+    assert_true(loss->fault);
+    assert_string_not_equal(loss->reason, "");
+    got->losses++;
+    got->loss_offset = loss->offset;
+    return TL_OK;
+}
+
+static void decode(struct tl_bytes bytes, size_t step, struct got *got)
+{
+    struct tl_setup setup;
+    struct tl_decode *d;
+    const struct tl_decode_sink sink = {got, on_stream, on_items, on_packet, on_loss};
+    *got = (struct got){0};
+    tl_setup_init(&setup);
+    assert_int_equal(tl_setup_format(&setup, "stf", NULL), TL_OK);
+    assert_int_equal(tl_decode_new(&d, &setup, NULL, &sink, NULL), TL_OK);
+    for (size_t i = 0; i < bytes.n; i += step)
+        assert_int_equal(tl_decode_push(d, bytes.p + i, bytes.n - i < step ? bytes.n - i : step),
+                         TL_OK);
+    assert_int_equal(tl_decode_finish(d), TL_OK);
+    tl_decode_free(d);
+    tl_setup_fini(&setup);
+    assert_int_equal(got->streams, 1);
+}
+
+static void got_fini(struct got *got)
+{
+    tl_buf_fini(&got->text);
+    tl_buf_fini(&got->lines);
+}
+
+static void put_trace(struct tl_buf *out, unsigned n)
+{
+    static const uint8_t mode[8] = {3};
+    put_header(out);
+    for (unsigned i = 0; i < n; i++) {
+        if (i % 9 == 8)
+            put_record(out, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET,
+                                                    .target = 0x2000 + 32 * (uint64_t)i});
+        if (i % 31 == 30)
+            put_record(out,
+                       &(struct tl_stf_record){.type = TL_STF_EVENT,
+                                               .event = {TL_STF_EVENT_MODE_CHANGE, {mode, 8}}});
+        if (i % 43 == 42)
+            put_record(out,
+                       &(struct tl_stf_record){.type = TL_STF_EVENT,
+                                               .event = {TL_STF_EVENT_INTERRUPT | 7, {NULL, 0}}});
+        put_insn(out, i % 9 == 8 ? 0x0000006f : 0x00000013);
+    }
+}
+
+static void pack(const struct tl_buf *plain, struct tl_buf *file)
+{
+    const struct tl_stf_out_options options = {.format = TL_STF_FILE_ZSTF, .markers = 100};
+    const struct tl_stf_sink sink = {file, buf_write, buf_rewrite};
+    struct tl_stf_out *out;
+    struct tl_stf_reader *reader;
+    struct tl_stf_record r;
+    assert_int_equal(tl_stf_out_new(&out, &options, &sink), TL_OK);
+    assert_int_equal(tl_stf_reader_new(&reader), TL_OK);
+    tl_stf_reader_push(reader, bytes_of(plain));
+    tl_stf_reader_finish(reader);
+    while (tl_stf_reader_next(reader, &r, NULL) == TL_OK)
+        assert_int_equal(tl_stf_out_put(out, &r, NULL), TL_OK);
+    assert_int_equal(tl_stf_out_finish(out, NULL), TL_OK);
+    tl_stf_reader_free(reader);
+    tl_stf_out_free(out);
+}
+
+static void test_any_chunking(void **state)
+{
+    (void)state;
+    struct tl_buf plain = {0}, packed = {0};
+    struct got whole;
+    struct listing list;
+    put_trace(&plain, 1000);
+    pack(&plain, &packed);
+    decode(bytes_of(&plain), plain.n, &whole);
+    assert_int_equal(whole.losses, 0);
+    assert_int_equal(strncmp((const char *)whole.text.p, "I 0000000000001000 00000013\n", 28), 0);
+    list_bytes(bytes_of(&plain), &list);
+    assert_int_equal(list.text.n, whole.lines.n);
+    assert_memory_equal(list.text.p, whole.lines.p, list.text.n);
+    static const size_t steps[] = {1, 2, 5, 19, 64, 1000, 1 << 20};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        for (int wrapped = 0; wrapped < 2; wrapped++) {
+            struct got got;
+            decode(bytes_of(wrapped ? &packed : &plain), steps[i], &got);
+            assert_int_equal(got.losses, 0);
+            assert_int_equal(got.text.n, whole.text.n);
+            assert_memory_equal(got.text.p, whole.text.p, whole.text.n);
+            assert_int_equal(got.lines.n, whole.lines.n);
+            got_fini(&got);
+        }
+    }
+    tl_buf_fini(&list.text);
+    got_fini(&whole);
+    tl_buf_fini(&plain);
+    tl_buf_fini(&packed);
+}
+
+/* Others' events: what happened and where. */
+static void test_foreign_events(void **state)
+{
+    (void)state;
+    struct tl_buf plain = {0};
+    struct got got;
+    put_trace(&plain, 44);
+    decode(bytes_of(&plain), plain.n, &got);
+    assert_int_equal(tl_buf_add(&got.text, "", 1), TL_OK);
+    assert_non_null(strstr((const char *)got.text.p, "M m.rv64\n"));
+    assert_non_null(strstr((const char *)got.text.p, "X int-machine-timer 32775 "));
+    got_fini(&got);
+    tl_buf_fini(&plain);
+}
+
+static void test_faults(void **state)
+{
+    (void)state;
+    struct tl_buf plain = {0};
+    struct got got;
+    put_trace(&plain, 10);
+    decode((struct tl_bytes){plain.p, plain.n - 2}, 7, &got);
+    assert_int_equal(got.losses, 1);
+    assert_int_equal(got.loss_offset, plain.n - 5);
+    got_fini(&got);
+    decode(text_bytes("this is not a trace, whatever it is"), 3, &got);
+    assert_int_equal(got.losses, 1);
+    assert_int_equal(got.text.n, 0);
+    got_fini(&got);
+    decode((struct tl_bytes){plain.p, 0}, 1, &got);
+    assert_int_equal(got.losses, 1);
+    got_fini(&got);
+    tl_buf_fini(&plain);
+}
+
+static void test_damage(void **state)
+{
+    (void)state;
+    uint64_t seed = rng_seed("damage");
+    struct tl_buf plain = {0}, packed = {0};
+    put_trace(&plain, 300);
+    pack(&plain, &packed);
+    for (int round = 0; round < 1000; round++) {
+        const struct tl_buf *const from = round & 1 ? &plain : &packed;
+        struct tl_buf copy = {0};
+        struct got got;
+        assert_int_equal(tl_buf_add(&copy, from->p, from->n), TL_OK);
+        for (uint64_t flips = 1 + rng_next(&seed) % 4; flips; flips--)
+            copy.p[rng_next(&seed) % copy.n] ^= (uint8_t)(1 << rng_next(&seed) % 8);
+        decode(bytes_of(&copy), 1 + rng_next(&seed) % 500, &got);
+        got_fini(&got);
+        tl_buf_fini(&copy);
+    }
+    tl_buf_fini(&plain);
+    tl_buf_fini(&packed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_chunking),
+        cmocka_unit_test(test_foreign_events),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_damage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
