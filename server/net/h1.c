@@ -247,3 +247,15 @@ void tl_h1_free(struct tl_h1 *h1)
     pthread_mutex_destroy(&h1->lock);
     free(h1);
 }
+
+#ifdef __SANITIZE_THREAD__
+/*
+ * For ThreadSanitizer: libmicrohttpd is not built with it, so the flag by which its thread learns
+ * that it shall end, and frees what was handed over, is not seen as the order that it is.
+ */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+    return "race:libmicrohttpd.so\n";
+}
+#endif
