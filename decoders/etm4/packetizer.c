@@ -26,11 +26,22 @@ void tl_etm4_packetizer_init(struct tl_etm4_packetizer *p, const struct tl_etm4_
     tl_etm4_packetizer_use(p, tl_etm4_kernel_at(tl_cpu_level()));
 }
 
+static void deliver(struct tl_etm4_packetizer *p, size_t n)
+{
+    if (n > 0 && p->failed >= 0)
+        p->failed = p->sink(p->context, p->batch, n);
+}
+
+/* Atoms that may be joined to others yet stay: batches must not show in what is delivered. */
 void tl_etm4_batch_flush(struct tl_etm4_packetizer *p)
 {
-    if (p->n > 0 && p->failed >= 0)
-        p->failed = p->sink(p->context, p->batch, p->n);
-    p->n = 0;
+    const struct tl_etm4_packet *last = p->n > 0 ? &p->batch[p->n - 1] : NULL;
+    const bool stays = p->merge_atoms && last != NULL && last->type == TL_ETM4_ATOM;
+
+    deliver(p, p->n - stays);
+    if (stays)
+        p->batch[0] = *last;
+    p->n = stays;
 }
 
 /* Where the next packet goes. */
@@ -199,7 +210,8 @@ int tl_etm4_packetizer_push(struct tl_etm4_packetizer *p, const struct tl_run *r
         else
             i = packets(p, run, i);
     }
-    tl_etm4_batch_flush(p);
+    deliver(p, p->n);
+    p->n = 0;
     return p->failed < 0 ? p->failed : 0;
 }
 
@@ -213,6 +225,7 @@ int tl_etm4_packetizer_finish(struct tl_etm4_packetizer *p)
     p->zeros = 0;
     p->length = 0;
     p->in_sync = false;
-    tl_etm4_batch_flush(p);
+    deliver(p, p->n);
+    p->n = 0;
     return p->failed < 0 ? p->failed : 0;
 }

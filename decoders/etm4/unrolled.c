@@ -102,14 +102,10 @@ void tl_etm4_actions_update(struct tl_etm4_packetizer *p)
 #if defined(__x86_64__)
 
 static const struct tl_etm4_kernel kernels[] = {
-    {TL_CPU_AVX2, 8, tl_etm4_unrolled_avx2_8},
-    {TL_CPU_AVX2, 16, tl_etm4_unrolled_avx2_16},
-    {TL_CPU_AVX2, 32, tl_etm4_unrolled_avx2_32},
-    {TL_CPU_AVX2, 64, tl_etm4_unrolled_avx2_64},
-    {TL_CPU_AVX512, 8, tl_etm4_unrolled_avx512_8},
-    {TL_CPU_AVX512, 16, tl_etm4_unrolled_avx512_16},
-    {TL_CPU_AVX512, 32, tl_etm4_unrolled_avx512_32},
-    {TL_CPU_AVX512, 64, tl_etm4_unrolled_avx512_64},
+    {TL_CPU_AVX2, 8, tl_etm4_avx2_8},       {TL_CPU_AVX2, 16, tl_etm4_avx2_16},
+    {TL_CPU_AVX2, 32, tl_etm4_avx2_32},     {TL_CPU_AVX2, 60, tl_etm4_avx2_60},
+    {TL_CPU_AVX512, 8, tl_etm4_avx512_8},   {TL_CPU_AVX512, 16, tl_etm4_avx512_16},
+    {TL_CPU_AVX512, 32, tl_etm4_avx512_32}, {TL_CPU_AVX512, 60, tl_etm4_avx512_60},
 };
 #define N_KERNELS (sizeof kernels / sizeof kernels[0])
 

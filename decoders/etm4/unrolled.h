@@ -14,7 +14,8 @@
  * format 3 go this way; any other packet is parsed on its own, and the block begins anew behind
  * it. The output is that of the scalar packetizer, packet by packet.
  *
- * The unroll factor is the number of bytes that a block may begin packets in.
+ * The unroll factor is the number of bytes of a block in which packets may begin; they may end
+ * behind it.
  */
 #ifndef TL_ETM4_UNROLLED_H
 #define TL_ETM4_UNROLLED_H

@@ -5,6 +5,17 @@
 
 #include "etm4/packetizer.h"
 
+/* From here on, functions may use these instructions: TL_TARGET_BEGIN("avx2,bmi"). */
+#define TL_PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define TL_TARGET_BEGIN(features)                                                                  \
+    TL_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define TL_TARGET_END TL_PRAGMA(clang attribute pop)
+#else
+#define TL_TARGET_BEGIN(features) TL_PRAGMA(GCC push_options) TL_PRAGMA(GCC target(features))
+#define TL_TARGET_END             TL_PRAGMA(GCC pop_options)
+#endif
+
 /*
  * Action codes of the headers that blocks take: 0xc0..0xff give 0..63 (atoms), 0x90..0x9f give
  * 64..79 (addresses; 70 is a short address of two bytes), 0x10..0x1f give 80..95.
@@ -37,17 +48,13 @@ struct tl_etm4_step {
 /* By action - TL_ACTION_ADDRESS. */
 extern const struct tl_etm4_step tl_etm4_steps[TL_ACTION_STEPS];
 
-/* The packets of a block, one after another. */
-struct tl_etm4_list {
-    uint8_t action[64];
-    uint8_t at[64];    /* byte in the block */
-    uint8_t place[64]; /* offset in the file, from the block's */
-};
-
 /* How many bytes behind a block's first one are read at most. */
 #define TL_UNROLLED_REACH 80
 
-/* Deliver the batch. A failure of the sink is in p->failed. */
+/*
+ * Deliver the batch, but for atoms at its end to which others may be joined: at most one packet
+ * stays. A failure of the sink is in p->failed.
+ */
 void tl_etm4_batch_flush(struct tl_etm4_packetizer *p);
 
 /* Parse the packet at byte `i` alone. Returns its length, 0 if it is not the block's business. */
@@ -59,13 +66,13 @@ void tl_etm4_actions_update(struct tl_etm4_packetizer *p);
 /* Place of byte k behind a frame's byte of place r, relative to it: k + (r + k) / 15. */
 extern const uint8_t tl_etm4_frame_places[16][64]; /* [15]: not in frames */
 
-size_t tl_etm4_unrolled_avx2_8(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_unrolled_avx2_16(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_unrolled_avx2_32(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_unrolled_avx2_64(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_unrolled_avx512_8(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_unrolled_avx512_16(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_unrolled_avx512_32(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_unrolled_avx512_64(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
+size_t tl_etm4_avx2_8(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
+size_t tl_etm4_avx2_16(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
+size_t tl_etm4_avx2_32(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
+size_t tl_etm4_avx2_60(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
+size_t tl_etm4_avx512_8(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
+size_t tl_etm4_avx512_16(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
+size_t tl_etm4_avx512_32(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
+size_t tl_etm4_avx512_60(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
 
 #endif

@@ -6,7 +6,7 @@
  */
 #include "decode/ops.h"
 #include "etm4/packet_text.h"
-#include "etm4/packetizer.h"
+#include "etm4/unrolled.h"
 #include "image/image.h"
 #include "sim/etm4_encoder_packets.h"
 #include "sim/program.h"
@@ -46,12 +46,13 @@ static int digest_packets(void *context, const struct tl_etm4_packet *packets, s
 }
 
 static struct digest split(const struct tl_etm4_config *config, const uint8_t *p, size_t n,
-                           size_t chunk)
+                           size_t chunk, const struct tl_etm4_kernel *kernel)
 {
     static struct tl_etm4_packetizer packetizer;
     struct digest digest = {0xcbf29ce484222325u, 0};
 
     tl_etm4_packetizer_init(&packetizer, config, false, digest_packets, &digest);
+    tl_etm4_packetizer_use(&packetizer, kernel);
     for (size_t i = 0; i < n; i += chunk) {
         const struct tl_run run = {p + i, n - i < chunk ? n - i : chunk, i, TL_RUN_LINEAR};
         require(tl_etm4_packetizer_push(&packetizer, &run) == 0);
@@ -131,10 +132,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(trace + sizeof async, data + CHOOSERS, size - CHOOSERS);
     tl_sim_packets_config(&config, &rng);
 
-    const struct digest whole = split(&config, trace, n, n);
-    const struct digest pieces = split(&config, trace, n, 1 + data[4] % 40);
-    require(whole.value == pieces.value && whole.packets == pieces.packets);
-    split(&config, data, size, 1 + data[5]);
+    const struct digest scalar = split(&config, trace, n, n, NULL);
+    const struct digest pieces = split(&config, trace, n, 1 + data[4] % 40, NULL);
+    require(scalar.value == pieces.value && scalar.packets == pieces.packets);
+    for (int level = TL_CPU_AVX2; level <= (int)tl_cpu_supported(); level++) {
+        const struct digest unrolled =
+            split(&config, trace, n, n, tl_etm4_kernel_at((enum tl_cpu)level));
+        require(scalar.value == unrolled.value && scalar.packets == unrolled.packets);
+    }
+    split(&config, data, size, 1 + data[5], NULL);
     follow(data, trace, n);
     free(trace);
     return 0;

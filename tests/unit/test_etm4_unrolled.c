@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* Every kernel of the unrolled packetizer says what the scalar one says, whatever the bytes. */
+#include "etm4/unrolled.h"
+#include "sim/etm4_encoder_packets.h"
+#include "sim/program_core.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct packets {
+    struct tl_etm4_packet *p;
+    size_t n, cap;
+};
+
+static int collect(void *context, const struct tl_etm4_packet *packets, size_t n)
+{
+    struct packets *all = context;
+    assert_true(n >= 1 && n <= TL_ETM4_BATCH);
+    assert_int_equal(tl_grow(&all->p, &all->cap, all->n + n, sizeof *all->p), 0);
+    memcpy(all->p + all->n, packets, n * sizeof *packets);
+    all->n += n;
+    return 0;
+}
+
+struct input {
+    struct tl_etm4_config config;
+    const uint8_t *p;
+    size_t n;
+    bool framed;
+    bool merge;
+    uint32_t most;   /* bytes a push */
+    uint64_t chunks; /* seed */
+};
+
+/* Each run is a copy of exact size, so that a read behind it is noticed. */
+static void split(struct packets *out, const struct input *in, const struct tl_etm4_kernel *kernel)
+{
+    struct tl_etm4_packetizer *p = malloc(sizeof *p);
+    struct tl_sim_rng rng = {in->chunks};
+
+    out->n = 0;
+    tl_etm4_packetizer_init(p, &in->config, in->merge, collect, out);
+    tl_etm4_packetizer_use(p, kernel);
+    for (size_t i = 0; i < in->n;) {
+        size_t n = tl_sim_between(&rng, 1, in->most);
+        if (n > in->n - i)
+            n = in->n - i;
+        uint8_t *copy = malloc(n);
+        memcpy(copy, in->p + i, n);
+        const struct tl_run run = {copy, n, in->framed ? i / 15 * 16 + i % 15 : i,
+                                   in->framed ? (uint8_t)(i % 15) : TL_RUN_LINEAR};
+        assert_int_equal(tl_etm4_packetizer_push(p, &run), 0);
+        free(copy);
+        i += n;
+    }
+    assert_int_equal(tl_etm4_packetizer_finish(p), 0);
+    free(p);
+}
+
+static void all_agree(const struct input *in)
+{
+    struct packets scalar = {0}, ours = {0};
+    size_t n;
+    const struct tl_etm4_kernel *const kernels = tl_etm4_kernels(&n);
+
+    split(&scalar, in, NULL);
+    for (size_t k = 0; k < n; k++) {
+        if (tl_etm4_kernel_at(kernels[k].level) == NULL ||
+            tl_etm4_kernel_at(tl_cpu_supported())->level < kernels[k].level)
+            continue; /* this machine cannot */
+        split(&ours, in, &kernels[k]);
+        for (size_t i = 0; i < ours.n && i < scalar.n; i++)
+            if (memcmp(&ours.p[i], &scalar.p[i], sizeof ours.p[i]) != 0)
+                fail_msg("%s, unrolled %u: packet %zu at %llu (%02x) is not at %llu (%02x)",
+                         tl_cpu_name(kernels[k].level), kernels[k].unroll, i,
+                         (unsigned long long)ours.p[i].offset, ours.p[i].header,
+                         (unsigned long long)scalar.p[i].offset, scalar.p[i].header);
+        assert_int_equal(ours.n, scalar.n);
+    }
+    free(scalar.p);
+    free(ours.p);
+}
+
+static void random_shape(struct input *in, struct tl_sim_rng *rng)
+{
+    in->framed = tl_sim_percent(rng, 50);
+    in->merge = tl_sim_percent(rng, 50);
+    in->most = tl_sim_percent(rng, 70) ? 20000 : 300;
+    in->chunks = tl_sim_rand(rng);
+}
+
+static uint64_t seed_of_now(void)
+{
+    const char *given = getenv("TL_SEED");
+    const uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
+    print_message("seed %llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+static void test_random_packets(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {seed_of_now()};
+    for (unsigned round = 0; round < 60; round++) {
+        struct input in = {0};
+        struct tl_sim_packets s;
+        tl_sim_packets_config(&in.config, &rng);
+        random_shape(&in, &rng);
+        tl_sim_packets_init(&s, &in.config, (enum tl_sim_mix)(round % TL_SIM_MIXES), true,
+                            tl_sim_rand(&rng));
+        assert_int_equal(tl_sim_packets_async(&s), 0);
+        assert_int_equal(tl_sim_packets_add(&s, 4000), 0);
+        in.p = s.bytes.p;
+        in.n = s.bytes.n;
+        all_agree(&in);
+        tl_sim_packets_fini(&s);
+    }
+}
+
+/* Headers in payloads, payloads like headers: bytes out of few, and of all. */
+static void test_hostile(void **state)
+{
+    (void)state;
+    static const uint8_t few[] = {0x95, 0x9a, 0x90, 0x91, 0x92, 0xf7, 0xc0, 0x15, 0x00, 0x85,
+                                  0x96, 0x9d, 0x82, 0x01, 0x0e, 0x80, 0xff, 0x95, 0x95, 0x9a};
+    struct tl_sim_rng rng = {seed_of_now()};
+
+    for (unsigned round = 0; round < 120; round++) {
+        struct input in = {.n = 6000};
+        uint8_t *bytes = malloc(in.n);
+        const unsigned kinds = 1 + tl_sim_below(&rng, sizeof few);
+        tl_sim_packets_config(&in.config, &rng);
+        random_shape(&in, &rng);
+        memset(bytes, 0, 11);
+        bytes[11] = 0x80;
+        for (size_t i = 12; i < in.n; i++)
+            bytes[i] = round % 3 == 0 ? (uint8_t)tl_sim_rand(&rng) : few[tl_sim_below(&rng, kinds)];
+        in.p = bytes;
+        all_agree(&in);
+        free(bytes);
+    }
+}
+
+static void test_simulated_traces(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {seed_of_now()};
+    for (unsigned round = 0; round < 12; round++) {
+        struct tl_sim_core_options options = {.seed = tl_sim_rand(&rng),
+                                              .irq_every = 4000,
+                                              .fault_every = 3000,
+                                              .etm = {.minor = 4,
+                                                      .branch_broadcast = round & 1,
+                                                      .return_stack = round & 2,
+                                                      .cycle_count = round & 4,
+                                                      .threshold = 8,
+                                                      .timestamps = round & 4,
+                                                      .timestamp_every = 50,
+                                                      .sync_every = 3000}};
+        const struct tl_sim_program_options shape = {.seed = 3, .extra = 20};
+        struct tl_sim_program program;
+        struct tl_sim_core *core;
+        struct tl_source source;
+        struct tl_buf trace = {0};
+        struct input in = {0};
+
+        assert_int_equal(tl_sim_program_init(&program, &shape), 0);
+        assert_int_equal(tl_sim_core_new(&core, &program, &options, &trace, NULL, NULL), 0);
+        assert_int_equal(tl_sim_core_step(core, 200000), 0);
+        assert_int_equal(tl_sim_core_flush(core), 0);
+        assert_int_equal(tl_sim_etm4_source(&options.etm, &source), 0);
+        tl_etm4_config_init(&in.config, &source);
+        random_shape(&in, &rng);
+        in.p = trace.p;
+        in.n = trace.n;
+        all_agree(&in);
+        tl_sim_core_free(core);
+        tl_sim_program_fini(&program);
+        tl_buf_fini(&trace);
+    }
+}
+
+/* Real captures as they are: frames and all, which is noise to a packetizer, and raw ones. */
+static void test_real_bytes(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"juno-uname-002/kernel_dump.bin",
+                                        "src_addr/session1.bin",
+                                        "001-ack_test/session1.bin",
+                                        "ts_marker/session1.bin",
+                                        "a55-test-tpiu/DSTREAM_0.bin",
+                                        "juno-uname-002/trace.bin",
+                                        "q_elem/session1.bin"};
+    const char *data = getenv("TL_DATA");
+    struct tl_sim_rng rng = {5};
+    unsigned found = 0;
+
+    for (size_t k = 0; k < sizeof files / sizeof files[0]; k++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/coresight/snapshots/%s",
+                 data != NULL ? data : TL_SOURCE_DIR "/../shared/data", files[k]);
+        FILE *f = fopen(path, "rb");
+        if (f == NULL)
+            continue;
+        uint8_t *bytes = calloc(1, 200012);
+        struct input in = {.p = bytes};
+        bytes[11] = 0x80;
+        in.n = 12 + fread(bytes + 12, 1, 200000, f);
+        fclose(f);
+        for (unsigned round = 0; round < 4; round++) {
+            tl_sim_packets_config(&in.config, &rng);
+            random_shape(&in, &rng);
+            all_agree(&in);
+        }
+        free(bytes);
+        found++;
+    }
+    if (found == 0) {
+        print_message("skipped: no captures there\n");
+        skip();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_packets),
+        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_simulated_traces),
+        cmocka_unit_test(test_real_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
