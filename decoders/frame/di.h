@@ -63,11 +63,12 @@ struct tl_di {
     unsigned longest; /* seen so far */
     bool little_endian;
     bool order_known;
+    bool started; /* a packet was delivered */
     bool searching;
     bool suspect;         /* while searching: `pending` begins with a packet that may be whole */
     uint64_t dests[1024]; /* addresses seen, as bits */
     uint64_t srcs[1024];
-    uint64_t shapes[256]; /* combinations of SRC, FLAGS and length seen lately */
+    uint64_t headers[256]; /* seen lately, by hash; raw, 0: none */
 };
 
 /*

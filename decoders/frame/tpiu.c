@@ -24,6 +24,8 @@ enum state {
     HOLD    /* keeping bytes back until it shows whether an FSYNC had cut the frame */
 };
 
+/* The first and the third are no faults: TL_LOSS_NOT_SYNC and TL_LOSS_NO_ID of decode/ops.h. */
+static const char NOT_YET[] = "not synchronised";
 static const char NO_SYNC[] = "no frame synchronisation";
 static const char NO_ID[] = "no trace ID yet";
 static const char CUT_FRAME[] = "frame cut short";
@@ -415,7 +417,8 @@ static int take_byte(struct tl_tpiu *t, uint8_t byte, uint64_t offset)
 static int hunt(struct tl_tpiu *t, uint64_t offset)
 {
     if ((uint32_t)t->window != FSYNC)
-        return lose(t, NO_SYNC, offset, 1);
+        return lose(t, t->synchronised ? NO_SYNC : NOT_YET, offset, 1);
+    t->synchronised = true;
     t->lost -= t->lost < 3 ? t->lost : 3;
     begin_frame(t);
     return report_loss(t);
@@ -566,6 +569,8 @@ int tl_tpiu_push(struct tl_tpiu *t, const uint8_t *p, size_t n)
 int tl_tpiu_finish(struct tl_tpiu *t)
 {
     int rc = t->state == HOLD ? release_held(t, false) : TL_OK;
+    if (t->lost && t->lost_reason == NOT_YET) /* … and never was */
+        t->lost_reason = NO_SYNC;
     if (rc == TL_OK)
         rc = lose_frame(t, UNFINISHED);
     return rc < 0 ? rc : report_loss(t);

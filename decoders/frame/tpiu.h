@@ -52,8 +52,9 @@ struct tl_tpiu_sink {
 };
 
 #define TL_TPIU_BUFFER 16384 /* longest run in bytes */
-#define TL_TPIU_HOLD   16384 /* bytes kept back at most to tell a cut frame from an inserted FSYNC \
-                              */
+#define TL_TPIU_HOLD                                                                               \
+    16384 /* bytes kept back at most to tell a cut frame from an inserted FSYNC                    \
+           */
 
 /* The members are private. A place counts capture bytes from the first one given, footers left out.
  */
@@ -65,10 +66,11 @@ struct tl_tpiu {
     uint64_t raw;   /* bytes given so far, footers included */
 
     uint8_t state;
-    uint8_t id;      /* in force behind the frames done */
-    bool half_fsync; /* the last half-word was ff ff and is not in `frame` */
-    uint64_t window; /* the last eight bytes, newest lowest */
-    size_t fill;     /* bytes of `frame` */
+    bool synchronised; /* an FSYNC has been found */
+    uint8_t id;        /* in force behind the frames done */
+    bool half_fsync;   /* the last half-word was ff ff and is not in `frame` */
+    uint64_t window;   /* the last eight bytes, newest lowest */
+    size_t fill;       /* bytes of `frame` */
     uint8_t frame[16];
     uint64_t at[16]; /* file offset of each byte of `frame` */
 

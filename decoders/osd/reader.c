@@ -28,7 +28,7 @@ enum {
 
 /* ---- modules ---------------------------------------------------------------------------- */
 
-struct tl_osd_module *tl_osd_module_at(struct tl_osd_reader *r, uint16_t address)
+struct tl_osd_module *tl_osd_make_module(struct tl_osd_reader *r, uint16_t address)
 {
     struct tl_osd_module ***const subnet = &r->subnets[address >> 10];
     if (!*subnet && !(*subnet = calloc(LOCALS, sizeof **subnet)))

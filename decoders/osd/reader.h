@@ -90,8 +90,17 @@ struct tl_osd_reader {
 TL_MUST_USE int tl_osd_reader_init(struct tl_osd_reader *r, const struct tl_setup *setup);
 void tl_osd_reader_fini(struct tl_osd_reader *r);
 
+/* Make the module with this address, if it is not there. NULL: out of memory. */
+struct tl_osd_module *tl_osd_make_module(struct tl_osd_reader *r, uint16_t address);
+
 /* The module with this address, made on first use. NULL: out of memory. */
-struct tl_osd_module *tl_osd_module_at(struct tl_osd_reader *r, uint16_t address);
+static inline struct tl_osd_module *tl_osd_module_at(struct tl_osd_reader *r, uint16_t address)
+{
+    struct tl_osd_module **const subnet = r->subnets[address >> 10];
+    if (subnet && subnet[address & 0x3ff])
+        return subnet[address & 0x3ff];
+    return tl_osd_make_module(r, address);
+}
 
 /* Call `fn` for all modules in order of address, until it returns < 0. */
 int tl_osd_each_module(struct tl_osd_reader *r, int (*fn)(void *, struct tl_osd_module *),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The de-framer against the frame encoder, hand-made frames, damage and real captures. */
+#include "decode/ops.h"
 #include "frame/tpiu.h"
 #include "setup/setup.h"
 #include "sim/tpiu_encoder.h"
@@ -23,6 +24,7 @@ struct sources {
     struct tl_buf bytes[128];
     struct tl_buf offsets[128]; /* uint64_t each */
     uint64_t lost;
+    uint64_t not_yet; /* … of which before the first FSYNC */
     unsigned losses;
     unsigned resets;
     unsigned runs;
@@ -59,6 +61,8 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     assert_non_null(reason);
     assert_true(bytes > 0);
     s->lost += bytes;
+    if (strcmp(reason, TL_LOSS_NOT_SYNC) == 0)
+        s->not_yet += bytes;
     s->losses++;
     return TL_OK;
 }
@@ -374,6 +378,7 @@ static void test_single_source_damage(void **state)
     decode(&got, e.sync, bad.p, bad.n, 0, 0);
     assert_tail(&said, &got, 1, fsync_behind(&e.out, 1003), 4);
     assert_true(got.lost >= 7 && got.lost < 7 + 8 * 20);
+    assert_int_equal(got.not_yet, 7);
     tl_buf_fini(&bad);
     sources_fini(&said);
     sources_fini(&got);
