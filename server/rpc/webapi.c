@@ -281,7 +281,7 @@ static const struct format formats[] = {
     {"zstf", "application/octet-stream", "zstf"},
     {"stf", "application/octet-stream", "stf"},
     {"text", "text/plain; charset=utf-8", "txt"},
-    {"json", "application/x-ndjson", "jsonl"},
+    {"json", "application/json", "json"},
 };
 
 struct puller {
