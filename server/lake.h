@@ -40,23 +40,23 @@ enum tl_trace_state {
 struct tl_stream_row {
     char name[32];
     char protocol[16];
-    uint64_t insns;         /* decoded so far (live edge included) */
-    uint64_t sealed_insns;  /* of which in sealed shards */
+    uint64_t insns;        /* decoded so far (live edge included) */
+    uint64_t sealed_insns; /* of which in sealed shards */
     uint64_t shards;
-    uint64_t time_first;    /* ns since the trace's epoch, or ticks: see time_unit_ns */
+    uint64_t time_first; /* ns since the trace's epoch, or ticks: see time_unit_ns */
     uint64_t time_last;
-    uint64_t events;        /* exceptions, hardware events, software trace */
+    uint64_t events; /* exceptions, hardware events, software trace */
     uint64_t gaps;
     uint64_t lost_bytes;
-    uint64_t stored_bytes;  /* of its shards */
+    uint64_t stored_bytes; /* of its shards */
     bool has_time;
-    bool time_unit_ns;      /* else ticks of the source's clock */
+    bool time_unit_ns; /* else ticks of the source's clock */
 };
 
 struct tl_trace_row {
-    char id[64];        /* [A-Za-z0-9._-]+, unique */
+    char id[64]; /* [A-Za-z0-9._-]+, unique */
     char rig[64];
-    uint8_t state;      /* enum tl_trace_state */
+    uint8_t state; /* enum tl_trace_state */
     char format[64];
     int64_t created_ns; /* Unix time */
     int64_t updated_ns;
@@ -132,8 +132,7 @@ TL_MUST_USE int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_requ
 TL_MUST_USE int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
                                  struct tl_fail *fail);
 /* The capture is complete: waits until all is durable; `*durable` is the total. */
-TL_MUST_USE int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *durable,
-                                 struct tl_fail *fail);
+TL_MUST_USE int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *durable, struct tl_fail *fail);
 /* Detach (also after finish). What was appended becomes durable; the trace can be resumed. */
 void tl_ingest_close(struct tl_ingest *ingest);
 /* Durable offset of a trace. TL_NOTFOUND. */

@@ -13,28 +13,28 @@
 #include <stdint.h>
 
 enum tl_etm4_type {
-    TL_ETM4_NOT_SYNC,     /* value = bytes skipped while looking for A-Sync */
+    TL_ETM4_NOT_SYNC, /* value = bytes skipped while looking for A-Sync */
     TL_ETM4_ASYNC,
-    TL_ETM4_TRACE_INFO,   /* sets the address registers and the timestamp to zero; value = commit
-                             window | speculation depth << 32; value2 = cycle count threshold;
-                             n = INFO bits */
+    TL_ETM4_TRACE_INFO, /* sets the address registers and the timestamp to zero; value = commit
+                           window | speculation depth << 32; value2 = cycle count threshold;
+                           n = INFO bits */
     TL_ETM4_TRACE_ON,
     TL_ETM4_DISCARD,
     TL_ETM4_OVERFLOW,
-    TL_ETM4_TIMESTAMP,    /* value = full timestamp; value2 = cycle count if HAS_COUNT */
+    TL_ETM4_TIMESTAMP, /* value = full timestamp; value2 = cycle count if HAS_COUNT */
     TL_ETM4_TS_MARKER,
-    TL_ETM4_CYCLE_COUNT,  /* value = cycles if HAS_COUNT (else unknown); value2 = commits if
-                             HAS_COMMIT */
-    TL_ETM4_COMMIT,       /* value = P0 elements committed */
-    TL_ETM4_CANCEL,       /* value = P0 elements cancelled; n, value2 = atoms as in ATOM that
-                             come first (F2: then a mispredict, F3: see MISPREDICT flag) */
-    TL_ETM4_MISPREDICT,   /* n, value2 = atoms as in ATOM, that come first */
-    TL_ETM4_ATOM,         /* n = 1..64 atoms in value: bit 0 is the oldest, 1 = E, 0 = N */
-    TL_ETM4_ADDRESS,      /* value = address; IS, HAS_CONTEXT: with a context */
-    TL_ETM4_CONTEXT,      /* HAS_CONTEXT clear: 'no change' (P=0) */
-    TL_ETM4_Q,            /* value2 = instructions if HAS_COUNT; value = address if HAS_ADDRESS */
-    TL_ETM4_EVENT,        /* value = event bits 0..3 */
-    TL_ETM4_EXCEPTION,    /* value = type number; n = E1:E0; see EXCEPTION flags */
+    TL_ETM4_CYCLE_COUNT, /* value = cycles if HAS_COUNT (else unknown); value2 = commits if
+                            HAS_COMMIT */
+    TL_ETM4_COMMIT,      /* value = P0 elements committed */
+    TL_ETM4_CANCEL,      /* value = P0 elements cancelled; n, value2 = atoms as in ATOM that
+                            come first (F2: then a mispredict, F3: see MISPREDICT flag) */
+    TL_ETM4_MISPREDICT,  /* n, value2 = atoms as in ATOM, that come first */
+    TL_ETM4_ATOM,        /* n = 1..64 atoms in value: bit 0 is the oldest, 1 = E, 0 = N */
+    TL_ETM4_ADDRESS,     /* value = address; IS, HAS_CONTEXT: with a context */
+    TL_ETM4_CONTEXT,     /* HAS_CONTEXT clear: 'no change' (P=0) */
+    TL_ETM4_Q,           /* value2 = instructions if HAS_COUNT; value = address if HAS_ADDRESS */
+    TL_ETM4_EVENT,       /* value = event bits 0..3 */
+    TL_ETM4_EXCEPTION,   /* value = type number; n = E1:E0; see EXCEPTION flags */
     TL_ETM4_EXCEPTION_RETURN,
     TL_ETM4_FUNCTION_RETURN,
     TL_ETM4_IGNORE,
@@ -42,12 +42,12 @@ enum tl_etm4_type {
     TL_ETM4_PE_RESET,
     TL_ETM4_TRANSACTION_START,
     TL_ETM4_TRANSACTION_COMMIT,
-    TL_ETM4_ITE,          /* n = exception level, value = payload */
-    TL_ETM4_CONDITIONAL,  /* conditional instruction, flush and result packets: listed only */
-    TL_ETM4_DATA_MARKER,  /* numbered and unnumbered data-synchronisation markers: listed only */
-    TL_ETM4_BAD,          /* reserved header or sequence; value = 0 reserved header, 1 reserved in
-                             this configuration, 2 bad sequence; decoding waits for A-Sync */
-    TL_ETM4_INCOMPLETE,   /* the stream ended inside a packet */
+    TL_ETM4_ITE,         /* n = exception level, value = payload */
+    TL_ETM4_CONDITIONAL, /* conditional instruction, flush and result packets: listed only */
+    TL_ETM4_DATA_MARKER, /* numbered and unnumbered data-synchronisation markers: listed only */
+    TL_ETM4_BAD,         /* reserved header or sequence; value = 0 reserved header, 1 reserved in
+                            this configuration, 2 bad sequence; decoding waits for A-Sync */
+    TL_ETM4_INCOMPLETE,  /* the stream ended inside a packet */
     TL_ETM4_TYPES
 };
 
@@ -62,11 +62,11 @@ enum tl_etm4_flag {
     TL_ETM4_HAS_COUNT = 1 << 7,
     TL_ETM4_HAS_COMMIT = 1 << 8,
     TL_ETM4_HAS_ADDRESS = 1 << 9,
-    TL_ETM4_IS_MISPREDICT = 1 << 10, /* CANCEL F2/F3: a mispredict comes before it */
-    TL_ETM4_M_TAIL_CHAIN = 1 << 11,  /* EXCEPTION, M profile: fault pending, tail-chained */
-    TL_ETM4_EL_SHIFT = 12,           /* bits 13:12: exception level */
-    TL_ETM4_64BIT = 1 << 14,         /* ADDRESS: 64-bit form (else 32-bit, upper half kept) */
-    TL_ETM4_EXACT = 1 << 15,         /* ADDRESS, Q: exact match; n = register 0..2 */
+    TL_ETM4_IS_MISPREDICT = 1 << 10,     /* CANCEL F2/F3: a mispredict comes before it */
+    TL_ETM4_M_TAIL_CHAIN = 1 << 11,      /* EXCEPTION, M profile: fault pending, tail-chained */
+    TL_ETM4_EL_SHIFT = 12,               /* bits 13:12: exception level */
+    TL_ETM4_64BIT = 1 << 14,             /* ADDRESS: 64-bit form (else 32-bit, upper half kept) */
+    TL_ETM4_EXACT = 1 << 15,             /* ADDRESS, Q: exact match; n = register 0..2 */
     TL_ETM4_TRANSACTION_FAILED = 1 << 16 /* EXCEPTION of ETE, without an address behind it */
 };
 
@@ -74,8 +74,8 @@ struct tl_etm4_packet {
     uint8_t type;   /* enum tl_etm4_type */
     uint8_t header; /* the header byte */
     uint8_t n;
-    uint8_t bits;   /* ADDRESS, SOURCE_ADDRESS, Q: address bits the packet carried, for listings */
-    uint32_t flags; /* enum tl_etm4_flag */
+    uint8_t bits;    /* ADDRESS, SOURCE_ADDRESS, Q: address bits the packet carried, for listings */
+    uint32_t flags;  /* enum tl_etm4_flag */
     uint64_t offset; /* file offset of the header byte */
     uint64_t value;
     union {

@@ -32,8 +32,8 @@ enum tl_insn_kind {
     TL_INSN_RETURN_EX, /* exception return (ERET, IRET, MRET …) */
     TL_INSN_SYNC,      /* ISB, DSB or the like that a trace unit reports as a waypoint */
     TL_INSN_WAIT,      /* WFI, WFE: a waypoint where the trace unit says so */
-    TL_INSN_TRAP,      /* SVC, HVC, SMC, ECALL, SYSCALL, UDF, BRK: the flow goes on by an exception */
-    TL_INSN_TRANSACT   /* TSTART */
+    TL_INSN_TRAP,    /* SVC, HVC, SMC, ECALL, SYSCALL, UDF, BRK: the flow goes on by an exception */
+    TL_INSN_TRANSACT /* TSTART */
 };
 
 struct tl_insn {

@@ -25,8 +25,7 @@ static inline void bench_report(const char *stage, const char *input, double val
                                 const char *unit, const char *peer, double peer_value)
 {
     if (peer)
-        printf("@bench\t%s\t%s\t%.3f\t%s\t%s\t%.3f\n", stage, input, value, unit, peer,
-               peer_value);
+        printf("@bench\t%s\t%s\t%.3f\t%s\t%s\t%.3f\n", stage, input, value, unit, peer, peer_value);
     else
         printf("@bench\t%s\t%s\t%.3f\t%s\n", stage, input, value, unit);
     fflush(stdout);
