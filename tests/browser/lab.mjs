@@ -87,13 +87,16 @@ export class Lab {
     return "live";
   }
 
-  /** A real capture of a board, where there is one; undefined else. */
-  async real(name) {
+  /** A buffer of a real capture of a board, where there is one; undefined else. */
+  async real(name, buffer) {
     const folder = path.join(DATA, "coresight/snapshots", name);
     if (!fs.existsSync(folder)) return undefined;
-    await this.run("tracelake", ["push", "--server", this.url, "--trace", name, "--snapshot", folder]);
-    await this.sealed(name);
-    return name;
+    await this.run("tracelake", ["push", "--server", this.url, "--trace", name, "--buffer", buffer, "--snapshot", folder]);
+    // Each buffer becomes a trace of its own.
+    const all = await fetch(`${this.url}/api/v1/traces`).then((r) => r.json());
+    const { id } = all.find((t) => t.id.startsWith(name));
+    await this.sealed(id);
+    return id;
   }
 
   sealed(id) {

@@ -52,8 +52,8 @@ try {
       await lab.start();
       const where = { server: lab.url, tls: lab.tls };
       await serverChecks(suite, { ...where, trace: await lab.finished(), live: await lab.live() });
-      const real = await lab.real("juno_r1_1");
-      if (real) await serverChecks(suite, { ...where, trace: real, title: real });
+      const real = await lab.real("juno_r1_1", "ETB_0");
+      if (real) await serverChecks(suite, { ...where, trace: real, title: "board" });
       else suite.skip("server: a real capture", "no data");
     } finally {
       await lab.close();

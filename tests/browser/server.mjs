@@ -157,7 +157,8 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
     await open(page, base, `#/trace/${t.id}`);
     const bytes = await net.bytes();
     console.log(`      opened: ${net.seen.length} requests, ${(bytes / 1024).toFixed(0)} KiB`);
-    assert.ok(net.seen.filter((r) => !r.path.includes("favicon")).length + 1 <= 10, net.seen.map((r) => r.path).join("\n"));
+    // The exact slices of short traces come after the picture, and the stream of events is not over.
+    assert.ok(net.seen.filter((r) => !/favicon|slices/.test(r.path)).length + 1 <= 10, net.seen.map((r) => r.path).join("\n"));
     assert.ok(bytes <= 300 * 1024, `${bytes}`);
   });
 
@@ -185,8 +186,12 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
     });
     const one = await signature();
     await shot(page, `${title}-follow`);
-    await page.waitForTimeout(1500);
-    assert.notEqual(await signature(), one, "the picture moves");
+    let moved = false;
+    for (let i = 0; i < 40 && !moved; i++) {
+      await page.waitForTimeout(300);
+      moved = await signature() !== one;
+    }
+    assert.ok(moved, "the picture moves");
     assert.ok(await page.locator(".follow.on").count() === 1, "it still follows");
   });
 }

@@ -105,8 +105,8 @@ export function pageColour(page: number, theme: Theme): Colour {
   return theme === "light" ? oklch(0.62, 0.035, hue) : oklch(0.7, 0.035, hue);
 }
 
-/** Privilege 0..3: EL0..3, U S H M, ring 0..3. */
+/** Privilege 0..3: EL0..3, U S H M, ring 0..3. None of them is the red of lost trace. */
 export const PRIVILEGE: Record<Theme, readonly Colour[]> = {
-  light: [oklch(0.62, 0.04, 240), oklch(0.62, 0.14, 55), oklch(0.5, 0.16, 300), oklch(0.5, 0.19, 20)],
-  dark: [oklch(0.62, 0.05, 240), oklch(0.78, 0.13, 70), oklch(0.7, 0.14, 300), oklch(0.66, 0.18, 20)],
+  light: [oklch(0.62, 0.04, 240), oklch(0.64, 0.14, 60), oklch(0.56, 0.11, 175), oklch(0.52, 0.18, 340)],
+  dark: [oklch(0.62, 0.05, 240), oklch(0.78, 0.13, 70), oklch(0.76, 0.12, 175), oklch(0.7, 0.17, 340)],
 };

@@ -104,7 +104,7 @@ export class InsnList {
       .style=${`border-left-color:${colour}`} @click=${() => void this.app.goTo(i)}
       ><span class="i">${grouped(i)}</span><span class="pc">${software ? "" : addressDigits(row.pc)}</span
       ><span class="t">${row.text || row.encoding || "–"}</span
-      >${row.events.length > 0 ? html`<span class="ev">${row.events.join(", ")}</span>`
+      >${row.events.length > 0 ? html`<span class=${row.events.some((e) => e.startsWith("gap")) ? "ev lost" : "ev"}>${row.events.join(", ")}</span>`
     : begins ? html`<span class="f">${row.fn}</span>` : ""}</div>`;
   }
 }

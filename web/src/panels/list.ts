@@ -35,7 +35,7 @@ function row(trace: Trace, now: number): TemplateResult {
       ${trace.message !== "" ? html`<div class="message">${trace.message}</div>` : ""}</th>
     <td>${stateBadge(trace)}</td>
     <td>${trace.rig || "–"}</td>
-    <td class="fmt">${trace.format}</td>
+    <td>${trace.format}</td>
     <td class="n">${trace.streams.length}</td>
     <td class="n" title=${grouped(sum(trace, (s) => s.insns))}>${short(sum(trace, (s) => s.insns))}</td>
     <td class="n">${length(trace)}</td>

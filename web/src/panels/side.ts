@@ -58,7 +58,7 @@ export class Side {
   private about(s: Session): TemplateResult {
     const t = s.trace;
     const facts: (readonly [string, unknown])[] = [
-      ["Trace", t.id], ["Rig", t.rig || "–"], ["Format", html`<code>${t.format}</code>`],
+      ["Trace", t.id], ["Rig", t.rig || "–"], ["Format", t.format],
       ["Begun", t.createdMs > 0 ? new Date(t.createdMs).toISOString().replace("T", " ").slice(0, 19) : "–"],
       ["Raw", bytes(t.rawBytes)],
       ["Stored", bytes(t.streams.reduce((n, x) => n + x.storedBytes, 0))],

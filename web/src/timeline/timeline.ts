@@ -6,7 +6,7 @@ import { describe, spoken } from "../describe.ts";
 import { short } from "../format.ts";
 import { streamExtent, unitName, type Slice } from "../model.ts";
 import { toPixel, toUnit, type View } from "../scale.ts";
-import { tileWidth, type Columns, type Stripe, type TileId } from "../tile.ts";
+import { children, tileKey, tileWidth, type Columns, type Stripe, type TileId } from "../tile.ts";
 import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
 import { drawInsns, drawRuns, drawSlices, runs, type Run } from "./labels.ts";
@@ -226,9 +226,19 @@ export class Timeline {
     const all = stripesOf(0, Math.max(0, s.trace.streams.length - 1));
     const map = needed(overview(s), this.width / 2, s.extent, base, all);
     s.noteEnd();
-    s.tiles.want([...wanted, ...map.tiles]);
+    const asked = new Set(wanted.map(tileKey));
+    s.tiles.want([...wanted, ...map.tiles.filter((id) => !this.madeUp(s, id, base, asked))]);
     this.noteDrawn(s, need.tiles, base);
     if (s.tiles.waiting) setTimeout(() => this.app.draw(), 100);
+  }
+
+  /** Are the tile's children enough? Once sealed, or as long as the view asks for them anyway. */
+  private madeUp(s: Session, id: TileId, base: number, asked: ReadonlySet<string>): boolean {
+    if (id.level === 0) return false;
+    const width = tileWidth(base, id.level - 1);
+    return children(id).every((child) => child.index * width >= s.extent.last
+      || (child.index + 1) * width <= s.extent.first || asked.has(tileKey(child))
+      || s.tiles.peek(child)?.sealed === true);
   }
 
   /** Where the trace ended when the tile was asked for, as far as it is here. */
