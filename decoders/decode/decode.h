@@ -31,9 +31,6 @@ struct tl_decode_loss {
     bool fault;         /* the input is damaged; else a capture's normal beginning or overflow */
 };
 
-/* Is this reason of a loss a fault of the input? For those who implement decode/ops.h. */
-bool tl_loss_is_fault(const char *reason);
-
 struct tl_decode_sink {
     void *context;
     /* NULL members are not called. A result < 0 stops the decode and is returned by it. */

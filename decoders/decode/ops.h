@@ -9,6 +9,8 @@
 #include "decode/decode.h"
 #include "frame/run.h"
 
+#include <string.h>
+
 /*
  * A container: de-multiplexes a capture and drives stream decoders. Implementations embed
  * struct tl_decode as their first member and set `ops`; contracts as in decode/decode.h.
@@ -35,6 +37,13 @@ struct tl_decode {
 #define TL_LOSS_OVERFLOW "trace unit overflow"
 #define TL_LOSS_DISCARD  "trace unit discard"
 #define TL_LOSS_NO_ID    "no trace ID yet"
+
+/* Is this reason of a loss a fault of the input? */
+static inline bool tl_loss_is_fault(const char *reason)
+{
+    return strcmp(reason, TL_LOSS_NOT_SYNC) && strcmp(reason, TL_LOSS_OVERFLOW) &&
+           strcmp(reason, TL_LOSS_DISCARD) && strcmp(reason, TL_LOSS_NO_ID);
+}
 
 /* Where a stream decoder delivers. As struct tl_decode_sink, but of one stream. */
 struct tl_stream_sink {

@@ -3,7 +3,6 @@
 #include "decode/registry.h"
 
 #include "decode/ops.h"
-#include <string.h>
 
 static const struct tl_decode_ops *const containers[] = {
     [TL_CONTAINER_TPIU] = &tl_coresight_ops,
@@ -23,12 +22,6 @@ const struct tl_stream_ops *tl_stream_ops_of(enum tl_protocol protocol)
 {
     const size_t i = (size_t)protocol;
     return i < sizeof protocols / sizeof protocols[0] ? protocols[i] : NULL;
-}
-
-bool tl_loss_is_fault(const char *reason)
-{
-    return strcmp(reason, TL_LOSS_NOT_SYNC) && strcmp(reason, TL_LOSS_OVERFLOW) &&
-           strcmp(reason, TL_LOSS_DISCARD) && strcmp(reason, TL_LOSS_NO_ID);
 }
 
 int tl_decode_new(struct tl_decode **out, const struct tl_setup *setup,

@@ -6,13 +6,9 @@
  * (Armv8-M), chapter F1. A reserved header is loss of synchronisation up to the next
  * synchronisation packet (at least 47 zero bits and a one).
  */
-#include "decode/ops.h"
-#include "flow/batch.h"
+#include "decode/soft.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { SYNC_ZEROS = 5, MAX_PACKET = 8 };
 
@@ -25,9 +21,7 @@ enum state {
 };
 
 struct itm {
-    struct tl_stream_decoder base;
-    struct tl_stream_sink sink;
-    char id[8];
+    struct tl_soft soft;
     enum state state;
     uint8_t bytes[MAX_PACKET];
     uint8_t n;
@@ -37,51 +31,24 @@ struct itm {
     uint64_t zero_at[SYNC_ZEROS]; /* offsets of the last ones, as a ring */
     uint64_t packet;              /* bytes of the packet under construction */
     uint64_t lost;                /* bytes since synchronisation was lost */
-    uint64_t lost_at;
-    const char *lost_why;
-    uint8_t page;         /* of stimulus ports */
-    uint64_t local_time;  /* sum of local timestamps since the last overflow */
-    uint64_t global_time; /* bits of global timestamps as far as known */
-    int rc;               /* of a listing or loss callback */
-    struct tl_item_batch out;
+    uint8_t page;                 /* of stimulus ports */
+    uint64_t local_time;          /* sum of local timestamps since the last overflow */
+    uint64_t global_time;         /* bits of global timestamps as far as known */
 };
-
-static void list(struct itm *d, uint64_t offset, const char *name, const char *fields)
-{
-    if (!d->sink.packet || d->rc < 0)
-        return;
-    char line[160];
-    snprintf(line, sizeof line, "%" PRIu64 " %s %s%s%s", offset, d->id, name, *fields ? " " : "",
-             fields);
-    d->rc = d->sink.packet(d->sink.context, line);
-}
 
 static void lose_sync(struct itm *d, const char *why, uint64_t at, uint64_t bytes)
 {
     d->state = HUNT;
-    d->lost_why = why;
-    d->lost_at = at;
+    d->soft.lost_why = why;
+    d->soft.lost_at = at;
     d->lost = bytes;
-}
-
-static void report_loss(struct itm *d, uint64_t bytes)
-{
-    if (!bytes)
-        return;
-    char fields[48];
-    snprintf(fields, sizeof fields, "bytes=%" PRIu64, bytes);
-    list(d, d->lost_at, "ITM_NOTSYNC", fields);
-    if (d->rc >= 0)
-        d->rc = d->sink.loss(d->sink.context, d->lost_why, d->lost_at, bytes);
-    struct tl_item *const gap = tl_item_batch_add(&d->out, TL_ITEM_GAP, d->lost_at);
-    gap->sub = strcmp(d->lost_why, TL_LOSS_NOT_SYNC) ? TL_GAP_BAD_PACKET : TL_GAP_SYNC;
 }
 
 static void bad(struct itm *d, const char *why)
 {
     char fields[48];
     snprintf(fields, sizeof fields, "header=0x%02x", d->bytes[0]);
-    list(d, d->start, "ITM_RESERVED", fields);
+    tl_soft_list(&d->soft, d->start, "ITM_RESERVED", fields);
     lose_sync(d, why, d->start, d->n);
 }
 
@@ -99,9 +66,9 @@ static void on_source(struct itm *d)
     char fields[64];
     snprintf(fields, sizeof fields, "%s=0x%02x data=0x%0*" PRIx64, hardware ? "desc" : "src",
              h >> 3, (int)size * 2, value);
-    list(d, d->start, hardware ? "ITM_DWT" : "ITM_SWIT", fields);
+    tl_soft_list(&d->soft, d->start, hardware ? "ITM_DWT" : "ITM_SWIT", fields);
     const uint64_t channel = hardware ? h >> 3 : (uint64_t)d->page << 5 | h >> 3;
-    tl_item_batch_software(&d->out, hardware ? "dwt" : "itm", channel, value, size, d->start);
+    tl_item_batch_software(&d->soft.out, hardware ? "dwt" : "itm", channel, value, size, d->start);
 }
 
 static void on_local_time(struct itm *d)
@@ -120,22 +87,16 @@ static void on_local_time(struct itm *d)
     d->local_time += delta;
     char fields[64];
     snprintf(fields, sizeof fields, "ts=0x%" PRIx64 " relation=%s", delta, relations[relation]);
-    list(d, d->start, "ITM_TS_LOCAL", fields);
-    struct tl_item *const item = tl_item_batch_add(&d->out, TL_ITEM_TIME, d->start);
-    item->sub = TL_TIME_SOURCE;
-    item->value = d->local_time;
-    item->flags = TL_ITEM_HAS_VALUE;
+    tl_soft_list(&d->soft, d->start, "ITM_TS_LOCAL", fields);
+    tl_soft_time(&d->soft, d->local_time, d->start);
 }
 
 static void on_global_time(struct itm *d, const char *name, uint64_t value, const char *flags)
 {
     char fields[64];
     snprintf(fields, sizeof fields, "ts=0x%" PRIx64 "%s", value, flags);
-    list(d, d->start, name, fields);
-    struct tl_item *const item = tl_item_batch_add(&d->out, TL_ITEM_NOTE, d->start);
-    char *const text = d->out.store[d->out.n - 1].text;
-    snprintf(text, sizeof d->out.store[0].text, "global-time %" PRIu64, d->global_time);
-    item->text = text;
+    tl_soft_list(&d->soft, d->start, name, fields);
+    tl_soft_note(&d->soft, d->start, "global-time %" PRIu64, d->global_time);
 }
 
 /* Low 26 bits: only those sent are replaced. The fourth byte has five of them and two flags. */
@@ -179,16 +140,16 @@ static void on_extension(struct itm *d)
         value |= (uint64_t)(d->bytes[i] & (i == 4 ? 0xff : 0x7f)) << (3 + 7 * (i - 1));
     char fields[48];
     snprintf(fields, sizeof fields, "%s=0x%" PRIx64, h & 4 ? "dwt" : "page", value);
-    list(d, d->start, "ITM_EXTENSION", fields);
+    tl_soft_list(&d->soft, d->start, "ITM_EXTENSION", fields);
     if (!(h & 4) && d->n == 1)
         d->page = (uint8_t)value;
 }
 
 static void on_overflow(struct itm *d)
 {
-    list(d, d->start, "ITM_OVERFLOW", "");
+    tl_soft_list(&d->soft, d->start, "ITM_OVERFLOW", "");
     d->local_time = 0;
-    tl_item_batch_add(&d->out, TL_ITEM_GAP, d->start)->sub = TL_GAP_OVERFLOW;
+    tl_item_batch_add(&d->soft.out, TL_ITEM_GAP, d->start)->sub = TL_GAP_OVERFLOW;
 }
 
 static void complete(struct itm *d)
@@ -266,14 +227,14 @@ static void on_zeros(struct itm *d, uint8_t b)
 static void on_hunt(struct itm *d, uint64_t offset)
 {
     if (!d->lost++)
-        d->lost_at = offset;
+        d->soft.lost_at = offset;
 }
 
 /* A synchronisation packet came in the middle of the packet under construction. */
 static void cut_short(struct itm *d)
 {
-    d->lost_why = "ITM packet cut short";
-    d->lost_at = d->start;
+    d->soft.lost_why = "ITM packet cut short";
+    d->soft.lost_at = d->start;
 }
 
 /*
@@ -291,8 +252,8 @@ static void on_sync(struct itm *d)
         cut_short(d);
         lost = d->packet > SYNC_ZEROS ? d->packet - SYNC_ZEROS : 1;
     }
-    report_loss(d, lost);
-    list(d, begin, "ITM_ASYNC", "");
+    tl_soft_report_loss(&d->soft, "ITM_NOTSYNC", lost);
+    tl_soft_list(&d->soft, begin, "ITM_ASYNC", "");
     d->lost = 0;
     d->page = 0;
     d->state = HEADER;
@@ -330,22 +291,20 @@ static void take(struct itm *d, uint8_t b, uint64_t offset)
 static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
 {
     struct itm *const d = (struct itm *)decoder;
-    for (size_t i = 0; i < run->n && d->rc >= 0; i++)
+    for (size_t i = 0; i < run->n && d->soft.rc >= 0; i++)
         take(d, run->p[i], tl_run_offset(run, i));
-    const int rc = tl_item_batch_flush(&d->out);
-    return rc < 0 ? rc : d->rc;
+    return tl_soft_flush(&d->soft);
 }
 
 static int finish(struct tl_stream_decoder *decoder)
 {
     struct itm *const d = (struct itm *)decoder;
     if (d->state == HUNT) {
-        report_loss(d, d->lost);
+        tl_soft_report_loss(&d->soft, "ITM_NOTSYNC", d->lost);
     } else if (d->state != HEADER) {
-        list(d, d->start, "ITM_INCOMPLETE_EOT", "");
+        tl_soft_list(&d->soft, d->start, "ITM_INCOMPLETE_EOT", "");
     }
-    const int rc = tl_item_batch_flush(&d->out);
-    return rc < 0 ? rc : d->rc;
+    return tl_soft_flush(&d->soft);
 }
 
 static void destroy(struct tl_stream_decoder *decoder)
@@ -360,13 +319,9 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     struct itm *const d = calloc(1, sizeof *d);
     if (!d)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    d->base.ops = &tl_itm_ops;
-    d->sink = *sink;
-    d->out.sink = sink->items;
-    d->out.context = sink->context;
-    snprintf(d->id, sizeof d->id, "%02x", source->id & 0x7f);
+    tl_soft_init(&d->soft, &tl_itm_ops, source, sink);
     lose_sync(d, TL_LOSS_NOT_SYNC, 0, 0);
-    *out = &d->base;
+    *out = &d->soft.base;
     return TL_OK;
 }
 

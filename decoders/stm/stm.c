@@ -5,14 +5,9 @@
  * Source: MIPI STPv2; Arm IHI0054 (STM architecture). A reserved header is loss of
  * synchronisation up to the next ASYNC (21 nibbles of F and one of 0).
  */
-#include "decode/ops.h"
-#include "flow/batch.h"
+#include "decode/soft.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { ASYNC_ONES = 21 };
 
@@ -107,9 +102,7 @@ static const struct header headers[4][16] = {
 enum state { HUNT, HEADER, PAYLOAD, STAMP_SIZE, STAMP, ONES };
 
 struct stm {
-    struct tl_stream_decoder base;
-    struct tl_stream_sink sink;
-    char id[8];
+    struct tl_soft soft;
     enum state state;
     uint8_t level; /* of `headers` */
     const struct header *header;
@@ -123,53 +116,31 @@ struct stm {
     uint64_t one_at[ASYNC_ONES]; /* offsets of the last ones, as a ring */
     uint64_t packet;             /* nibbles of the packet under construction */
     uint64_t lost_nibbles;
-    uint64_t lost_at;
-    const char *lost_why;
 
     uint16_t master;
     uint16_t channel;
     bool gray;     /* timestamps are Gray coded: VERSION 4 */
     bool delta;    /* … are differences: VERSION 2 */
     uint64_t time; /* as transmitted: low nibbles of it are replaced by each timestamp */
-    int rc;
-    struct tl_item_batch out;
 };
-
-static void list(struct stm *d, uint64_t offset, const char *name, const char *fields)
-{
-    if (!d->sink.packet || d->rc < 0)
-        return;
-    char line[160];
-    snprintf(line, sizeof line, "%" PRIu64 " %s %s%s%s", offset, d->id, name, *fields ? " " : "",
-             fields);
-    d->rc = d->sink.packet(d->sink.context, line);
-}
 
 static void lose_sync(struct stm *d, const char *why, uint64_t at, uint64_t nibbles)
 {
     d->state = HUNT;
-    d->lost_why = why;
-    d->lost_at = at;
+    d->soft.lost_why = why;
+    d->soft.lost_at = at;
     d->lost_nibbles = nibbles;
 }
 
+/* Nibbles are lost, bytes are told. */
 static void report_loss(struct stm *d, uint64_t nibbles)
 {
-    const uint64_t bytes = (nibbles + 1) / 2;
-    if (!bytes)
-        return;
-    char fields[48];
-    snprintf(fields, sizeof fields, "bytes=%" PRIu64, bytes);
-    list(d, d->lost_at, "NOTSYNC", fields);
-    if (d->rc >= 0)
-        d->rc = d->sink.loss(d->sink.context, d->lost_why, d->lost_at, bytes);
-    struct tl_item *const gap = tl_item_batch_add(&d->out, TL_ITEM_GAP, d->lost_at);
-    gap->sub = strcmp(d->lost_why, TL_LOSS_NOT_SYNC) ? TL_GAP_BAD_PACKET : TL_GAP_SYNC;
+    tl_soft_report_loss(&d->soft, "NOTSYNC", (nibbles + 1) / 2);
 }
 
 static void bad(struct stm *d, const char *why)
 {
-    list(d, d->start, "RESERVED", "");
+    tl_soft_list(&d->soft, d->start, "RESERVED", "");
     lose_sync(d, why, d->start, d->packet);
 }
 
@@ -201,26 +172,13 @@ static uint64_t take_stamp(struct stm *d)
     return d->gray ? from_gray(d->time) : d->time;
 }
 
-static void note(struct stm *d, const char *format, ...) TL_PRINTF(2, 3);
-
-static void note(struct stm *d, const char *format, ...)
-{
-    struct tl_item *const item = tl_item_batch_add(&d->out, TL_ITEM_NOTE, d->start);
-    char *const text = d->out.store[d->out.n - 1].text;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof d->out.store[0].text, format, args);
-    va_end(args);
-    item->text = text;
-}
-
 static void on_data(struct stm *d)
 {
     const uint64_t channel = (uint64_t)d->master << 32 | d->channel;
-    tl_item_batch_software(&d->out, "stm", channel, d->value, (d->header->payload + 1u) / 2,
+    tl_item_batch_software(&d->soft.out, "stm", channel, d->value, (d->header->payload + 1u) / 2,
                            d->start);
     if (d->header->marker)
-        note(d, "stm marker %x.%x", d->master, d->channel);
+        tl_soft_note(&d->soft, d->start, "stm marker %x.%x", d->master, d->channel);
 }
 
 /* What a synchronisation resets. Source: STPv2, ASYNC and VERSION packets. */
@@ -255,26 +213,27 @@ static void act(struct stm *d)
         on_version(d);
         break;
     case FLAG:
-        note(d, "stm flag %x.%x", d->master, d->channel);
+        tl_soft_note(&d->soft, d->start, "stm flag %x.%x", d->master, d->channel);
         break;
     case TRIG:
-        note(d, "stm trigger %" PRIu64, d->value);
+        tl_soft_note(&d->soft, d->start, "stm trigger %" PRIu64, d->value);
         break;
     case XSYNC:
-        note(d, "stm cross-sync %" PRIu64, d->value);
+        tl_soft_note(&d->soft, d->start, "stm cross-sync %" PRIu64, d->value);
         break;
     case FREQ:
-        note(d, "stm frequency %" PRIu64, d->value);
+        tl_soft_note(&d->soft, d->start, "stm frequency %" PRIu64, d->value);
         break;
     case MERR:
-        note(d, "stm master-error %x %" PRIu64, d->master, d->value);
+        tl_soft_note(&d->soft, d->start, "stm master-error %x %" PRIu64, d->master, d->value);
         d->channel = 0;
         break;
     case CERR:
-        note(d, "stm channel-error %x.%x %" PRIu64, d->master, d->channel, d->value);
+        tl_soft_note(&d->soft, d->start, "stm channel-error %x.%x %" PRIu64, d->master, d->channel,
+                     d->value);
         break;
     case GERR:
-        note(d, "stm global-error %" PRIu64, d->value);
+        tl_soft_note(&d->soft, d->start, "stm global-error %" PRIu64, d->value);
         break;
     default:
         break;
@@ -283,7 +242,7 @@ static void act(struct stm *d)
 
 static void list_packet(struct stm *d, uint64_t time)
 {
-    if (!d->sink.packet)
+    if (!d->soft.sink.packet)
         return;
     const struct header *const h = d->header;
     char fields[96];
@@ -308,7 +267,7 @@ static void list_packet(struct stm *d, uint64_t time)
     fields[n] = '\0';
     if (h->timestamp)
         snprintf(fields + n, sizeof fields - (size_t)n, "%sts=0x%" PRIx64, n ? " " : "", time);
-    list(d, d->start, h->name, fields);
+    tl_soft_list(&d->soft, d->start, h->name, fields);
 }
 
 static void complete(struct stm *d)
@@ -317,10 +276,7 @@ static void complete(struct stm *d)
     d->state = HEADER;
     d->level = 0;
     if (d->header->timestamp) {
-        struct tl_item *const item = tl_item_batch_add(&d->out, TL_ITEM_TIME, d->start);
-        item->sub = TL_TIME_SOURCE;
-        item->value = time;
-        item->flags = TL_ITEM_HAS_VALUE;
+        tl_soft_time(&d->soft, time, d->start);
     }
     act(d);
     list_packet(d, time);
@@ -383,7 +339,7 @@ static void on_ones(struct stm *d, uint8_t nibble)
 static void on_hunt(struct stm *d, uint64_t offset)
 {
     if (!d->lost_nibbles++)
-        d->lost_at = offset;
+        d->soft.lost_at = offset;
 }
 
 /*
@@ -397,12 +353,12 @@ static void on_sync(struct stm *d)
     if (d->state == HUNT) {
         lost = d->lost_nibbles - ASYNC_ONES;
     } else if (d->state != ONES || d->packet < ASYNC_ONES) {
-        d->lost_why = "STM packet cut short";
-        d->lost_at = d->start;
+        d->soft.lost_why = "STM packet cut short";
+        d->soft.lost_at = d->start;
         lost = d->packet > ASYNC_ONES ? d->packet - ASYNC_ONES : 1;
     }
     report_loss(d, lost);
-    list(d, begin, "ASYNC", "");
+    tl_soft_list(&d->soft, begin, "ASYNC", "");
     d->lost_nibbles = 0;
     d->state = HEADER;
     d->level = 0;
@@ -454,13 +410,12 @@ static void take(struct stm *d, uint8_t nibble, uint64_t offset)
 static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
 {
     struct stm *const d = (struct stm *)decoder;
-    for (size_t i = 0; i < run->n && d->rc >= 0; i++) {
+    for (size_t i = 0; i < run->n && d->soft.rc >= 0; i++) {
         const uint64_t offset = tl_run_offset(run, i);
         take(d, run->p[i] & 15, offset);
         take(d, run->p[i] >> 4, offset);
     }
-    const int rc = tl_item_batch_flush(&d->out);
-    return rc < 0 ? rc : d->rc;
+    return tl_soft_flush(&d->soft);
 }
 
 static int finish(struct tl_stream_decoder *decoder)
@@ -469,9 +424,8 @@ static int finish(struct tl_stream_decoder *decoder)
     if (d->state == HUNT)
         report_loss(d, d->lost_nibbles);
     else if (d->state != HEADER || d->level)
-        list(d, d->start, "INCOMPLETE_EOT", "");
-    const int rc = tl_item_batch_flush(&d->out);
-    return rc < 0 ? rc : d->rc;
+        tl_soft_list(&d->soft, d->start, "INCOMPLETE_EOT", "");
+    return tl_soft_flush(&d->soft);
 }
 
 static void destroy(struct tl_stream_decoder *decoder)
@@ -486,13 +440,9 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     struct stm *const d = calloc(1, sizeof *d);
     if (!d)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    d->base.ops = &tl_stm_ops;
-    d->sink = *sink;
-    d->out.sink = sink->items;
-    d->out.context = sink->context;
-    snprintf(d->id, sizeof d->id, "%02x", source->id & 0x7f);
+    tl_soft_init(&d->soft, &tl_stm_ops, source, sink);
     lose_sync(d, TL_LOSS_NOT_SYNC, 0, 0);
-    *out = &d->base;
+    *out = &d->soft.base;
     return TL_OK;
 }
 

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the decoders of software trace share: packet listing, loss of synchronisation, and the
+ * items on their way out. Header only; not thread-safe.
+ */
+#ifndef TL_DECODE_SOFT_H
+#define TL_DECODE_SOFT_H
+
+#include "decode/ops.h"
+#include "flow/batch.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Embed it as a decoder's first member. */
+struct tl_soft {
+    struct tl_stream_decoder base;
+    struct tl_stream_sink sink;
+    char id[8];           /* trace ID, for listings */
+    int rc;               /* first failure of a listing or loss callback */
+    const char *lost_why; /* why synchronisation was lost */
+    uint64_t lost_at;     /* offset of the first byte that is lost */
+    struct tl_item_batch out;
+};
+
+static inline void tl_soft_init(struct tl_soft *s, const struct tl_stream_ops *ops,
+                                const struct tl_source *source, const struct tl_stream_sink *sink)
+{
+    s->base.ops = ops;
+    s->sink = *sink;
+    s->out.sink = sink->items;
+    s->out.context = sink->context;
+    s->lost_why = TL_LOSS_NOT_SYNC;
+    snprintf(s->id, sizeof s->id, "%02x", source->id & 0x7f);
+}
+
+/* List a packet, where listing is asked for. `fields` may be empty. */
+static inline void tl_soft_list(struct tl_soft *s, uint64_t offset, const char *name,
+                                const char *fields)
+{
+    if (!s->sink.packet || s->rc < 0)
+        return;
+    char line[160];
+    snprintf(line, sizeof line, "%" PRIu64 " %s %s%s%s", offset, s->id, name, *fields ? " " : "",
+             fields);
+    s->rc = s->sink.packet(s->sink.context, line);
+}
+
+/* Synchronisation is there again, or the stream ends: tell of the `bytes` lost since lost_at. */
+static inline void tl_soft_report_loss(struct tl_soft *s, const char *packet, uint64_t bytes)
+{
+    if (!bytes)
+        return;
+    char fields[48];
+    snprintf(fields, sizeof fields, "bytes=%" PRIu64, bytes);
+    tl_soft_list(s, s->lost_at, packet, fields);
+    if (s->rc >= 0)
+        s->rc = s->sink.loss(s->sink.context, s->lost_why, s->lost_at, bytes);
+    struct tl_item *const gap = tl_item_batch_add(&s->out, TL_ITEM_GAP, s->lost_at);
+    gap->sub = tl_loss_is_fault(s->lost_why) ? TL_GAP_BAD_PACKET : TL_GAP_SYNC;
+}
+
+/* A source's own time. */
+static inline void tl_soft_time(struct tl_soft *s, uint64_t time, uint64_t offset)
+{
+    struct tl_item *const item = tl_item_batch_add(&s->out, TL_ITEM_TIME, offset);
+    item->sub = TL_TIME_SOURCE;
+    item->value = time;
+    item->flags = TL_ITEM_HAS_VALUE;
+}
+
+/* An annotation of at most 47 characters. */
+TL_PRINTF(3, 4)
+static inline void tl_soft_note(struct tl_soft *s, uint64_t offset, const char *format, ...)
+{
+    struct tl_item *const item = tl_item_batch_add(&s->out, TL_ITEM_NOTE, offset);
+    char *const text = s->out.store[s->out.n - 1].text;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof s->out.store[0].text, format, args);
+    va_end(args);
+    item->text = text;
+}
+
+/* The end of a push: deliver, and say what failed first. */
+static inline int tl_soft_flush(struct tl_soft *s)
+{
+    const int rc = tl_item_batch_flush(&s->out);
+    return rc < 0 ? rc : s->rc;
+}
+
+#endif
