@@ -174,6 +174,66 @@ size_t tl_etm4_parse_one(struct tl_etm4_packetizer *p, const struct tl_run *run,
     return length;
 }
 
+/* The resolved address of the packet at `b`, which is one that quick() takes. */
+static uint64_t quick_address(const struct tl_etm4_registers *regs, const uint8_t *b,
+                              unsigned action)
+{
+    const uint64_t last = regs->address[0];
+    switch (action) {
+    case TL_ACTION_SHORT1:
+        return (last & ~0x1ffull) | (uint64_t)b[1] << 2;
+    case TL_ACTION_SHORT2:
+        return (last & ~0x1ffffull) | (b[1] & 0x7full) << 2 | (uint64_t)b[2] << 9;
+    case TL_ACTION_LONG32:
+        return (regs->sf ? last & ~0xffffffffull : 0) | (b[1] & 0x7full) << 2 |
+               (b[2] & 0x7full) << 9 | (uint64_t)b[3] << 16 | (uint64_t)b[4] << 24;
+    default:
+        return regs->address[action - TL_ACTION_MATCH];
+    }
+}
+
+/*
+ * The packets that most of a stream is made of, without detours: atoms, exact matches, short
+ * and 32-bit addresses of A64 and A32. Returns the first byte that is not of these.
+ */
+static size_t quick(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
+{
+    const bool t32 = p->regs.is[0] | p->regs.is[1] | p->regs.is[2];
+
+    while (i < run->n && p->failed >= 0) {
+        const uint8_t *const b = run->p + i;
+        const size_t left = run->n - i;
+        unsigned action, length = 1;
+        if (b[0] >= TL_ETM4_ATOM_FIRST) {
+            action = b[0] - TL_ETM4_ATOM_FIRST;
+        } else if (t32) {
+            break;
+        } else if (b[0] >= 0x90 && b[0] <= 0x92) {
+            action = TL_ACTION_MATCH + (b[0] & 3);
+        } else if (b[0] == 0x95 && left >= 3) {
+            action = b[1] & 0x80 ? TL_ACTION_SHORT2 : TL_ACTION_SHORT1;
+            length = b[1] & 0x80 ? 3 : 2;
+        } else if (b[0] == 0x9a && left >= 5) {
+            action = TL_ACTION_LONG32;
+            length = 5;
+        } else {
+            break;
+        }
+        struct tl_etm4_packet *const out = slot(p);
+        memcpy(out, p->actions[action], sizeof *out);
+        out->offset = tl_run_offset(run, i);
+        if (action >= TL_ACTION_ADDRESS) {
+            out->value = quick_address(&p->regs, b, action);
+            p->regs.address[2] = p->regs.address[1];
+            p->regs.address[1] = p->regs.address[0];
+            p->regs.address[0] = out->value;
+        }
+        keep(p);
+        i += length;
+    }
+    return i;
+}
+
 static size_t packets(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
 {
     const uint8_t *const b = run->p;
@@ -181,7 +241,10 @@ static size_t packets(struct tl_etm4_packetizer *p, const struct tl_run *run, si
 
     if (p->kernel != NULL)
         i = p->kernel->run(p, run, i);
-    while (i < n && p->failed >= 0) {
+    while (p->failed >= 0) {
+        i = quick(p, run, i);
+        if (i == n)
+            return n;
         const size_t length = tl_etm4_parse_one(p, run, i);
         if (length > 0) {
             i += length;

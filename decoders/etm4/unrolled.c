@@ -73,7 +73,28 @@ static void set_cycles(struct tl_etm4_packetizer *p)
         }
         set_action(p, TL_ACTION_CYCLES + k, &packet);
     }
+    for (unsigned k = 0; k < 3; k++)
+        set_action(
+            p, TL_ACTION_CYCLES2 + k,
+            &(struct tl_etm4_packet){.type = TL_ETM4_CYCLE_COUNT,
+                                     .header = (uint8_t)(0x0c + k),
+                                     .flags = TL_ETM4_HAS_COUNT | (k < 2 ? TL_ETM4_HAS_COMMIT : 0),
+                                     .value = p->regs.threshold});
     p->actions_threshold = p->regs.threshold;
+}
+
+void tl_etm4_cycles_fill(const struct tl_etm4_packetizer *p, const uint8_t *b,
+                         struct tl_etm4_packet *out)
+{
+    const int64_t base = b[0] & 1 ? (int64_t)p->config.max_spec_depth - 15 : 1;
+    const int64_t commits = base + (b[1] >> 4);
+
+    if (b[0] == 0x0e) {
+        out->value += b[1];
+        return;
+    }
+    out->value += b[1] & 15;
+    out->value2 = commits > 0 ? (uint64_t)commits : 0;
 }
 
 static void set_all(struct tl_etm4_packetizer *p)
@@ -145,6 +166,5 @@ const struct tl_etm4_kernel *tl_etm4_kernels(size_t *n)
 void tl_etm4_packetizer_use(struct tl_etm4_packetizer *p, const struct tl_etm4_kernel *kernel)
 {
     p->kernel = kernel;
-    if (kernel != NULL)
-        set_all(p);
+    set_all(p);
 }

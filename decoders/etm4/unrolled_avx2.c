@@ -18,6 +18,7 @@ struct block {
     uint64_t match;  /* exact matches, of these */
     uint64_t brief;  /* short addresses */
     uint64_t long32; /* long addresses of 32 bits */
+    uint64_t pair;   /* cycle counts of two bytes */
     uint64_t next;   /* bit 7 of the byte behind each */
 };
 
@@ -42,7 +43,12 @@ static ALWAYS_INLINE __m256i is_cycles(__m256i v)
     return EQUAL(_mm256_and_si256(v, _mm256_set1_epi8((char)0xf0)), 0x10);
 }
 
-static ALWAYS_INLINE struct block block_of(const uint8_t *b)
+static ALWAYS_INLINE __m256i is_format2(__m256i v)
+{
+    return EQUAL(_mm256_and_si256(v, _mm256_set1_epi8((char)0xfe)), 0x0c);
+}
+
+static ALWAYS_INLINE struct block block_of(const uint8_t *b, uint64_t short_f1)
 {
     const __m256i low = _mm256_loadu_si256((const __m256i *)b);
     const __m256i high = _mm256_loadu_si256((const __m256i *)(b + 32));
@@ -55,10 +61,12 @@ static ALWAYS_INLINE struct block block_of(const uint8_t *b)
     block.long32 = mask_of(EQUAL(low, 0x9a), EQUAL(high, 0x9a));
     block.next = mask_of(_mm256_loadu_si256((const __m256i *)(b + 1)),
                          _mm256_loadu_si256((const __m256i *)(b + 33)));
+    block.pair = mask_of(is_format2(low), is_format2(high)) |
+                 (mask_of(EQUAL(low, 0x0e), EQUAL(high, 0x0e)) & short_f1 & ~block.next);
     return block;
 }
 
-#include "etm4/unrolled_order.h"
+#include "etm4/unrolled_order_body.h"
 
 static ALWAYS_INLINE void list_of(const uint8_t *b, const struct block *block,
                                   const uint8_t places[64], uint64_t heads, struct list *list)
@@ -67,9 +75,9 @@ static ALWAYS_INLINE void list_of(const uint8_t *b, const struct block *block,
     for (unsigned k = 0; heads != 0; k++) {
         const unsigned at = (unsigned)_tzcnt_u64(heads);
         const uint8_t header = b[at];
-        const unsigned action = header >= 0xc0   ? header & 63u
-                                : header >= 0x90 ? TL_ACTION_ADDRESS | (header & 15u)
-                                                 : TL_ACTION_CYCLES | (header & 15u);
+        const unsigned action = header >= 0xc0            ? header & 63u
+                                : (header & 0xf0) == 0x10 ? TL_ACTION_CYCLES | (header & 15u)
+                                                          : TL_ACTION_ADDRESS | (header & 15u);
         heads &= heads - 1;
         list->action[k] = (uint8_t)(action + (two >> at & 1));
         list->at[k] = (uint8_t)at;
@@ -92,7 +100,7 @@ static ALWAYS_INLINE void emit(struct tl_etm4_packetizer *p, const uint8_t *b,
     emit_in_order(p, b, block, places, heads, offset);
 }
 
-#include "etm4/unrolled_loop.h"
+#include "etm4/unrolled_loop_body.h"
 
 KERNELS(avx2)
 

@@ -28,6 +28,8 @@ struct block {
     uint64_t match;  /* exact matches, of these */
     uint64_t brief;  /* short addresses */
     uint64_t long32; /* long addresses of 32 bits */
+    uint64_t pair;   /* cycle counts of two bytes */
+    uint64_t cycles; /* cycle counts of format 3 */
     uint64_t next;   /* bit 7 of the byte behind each */
 };
 
@@ -36,7 +38,7 @@ static const uint8_t counting[64] = {
     22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
     44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
 
-static ALWAYS_INLINE struct block block_of(const uint8_t *b)
+static ALWAYS_INLINE struct block block_of(const uint8_t *b, uint64_t short_f1)
 {
     const __m512i v = _mm512_loadu_si512(b);
     const __m512i upper = _mm512_and_si512(v, BYTES(0xf0));
@@ -44,10 +46,13 @@ static ALWAYS_INLINE struct block block_of(const uint8_t *b)
 
     block.atom = _mm512_cmpge_epu8_mask(v, BYTES(0xc0));
     block.match = _mm512_cmple_epu8_mask(_mm512_sub_epi8(v, BYTES(0x90)), BYTES(2));
-    block.single = block.atom | _mm512_cmpeq_epi8_mask(upper, BYTES(0x10)) | block.match;
+    block.cycles = _mm512_cmpeq_epi8_mask(upper, BYTES(0x10));
+    block.single = block.atom | block.cycles | block.match;
     block.brief = _mm512_cmpeq_epi8_mask(v, BYTES(0x95));
     block.long32 = _mm512_cmpeq_epi8_mask(v, BYTES(0x9a));
     block.next = _mm512_movepi8_mask(_mm512_loadu_si512(b + 1));
+    block.pair = _mm512_cmpeq_epi8_mask(_mm512_and_si512(v, BYTES(0xfe)), BYTES(0x0c)) |
+                 (_mm512_cmpeq_epi8_mask(v, BYTES(0x0e)) & short_f1 & ~block.next);
     return block;
 }
 
@@ -55,11 +60,10 @@ static ALWAYS_INLINE struct block block_of(const uint8_t *b)
 static ALWAYS_INLINE __m512i actions_of(const struct block *block)
 {
     const __m512i low = _mm512_and_si512(block->bytes, BYTES(15));
-    const uint64_t addresses = block->match | block->brief | block->long32;
-    __m512i actions = _mm512_or_si512(low, BYTES(TL_ACTION_CYCLES));
+    __m512i actions = _mm512_or_si512(low, BYTES(TL_ACTION_ADDRESS));
 
-    actions =
-        _mm512_mask_blend_epi8(addresses, actions, _mm512_or_si512(low, BYTES(TL_ACTION_ADDRESS)));
+    actions = _mm512_mask_add_epi8(actions, block->cycles, actions,
+                                   BYTES(TL_ACTION_CYCLES - TL_ACTION_ADDRESS));
     actions =
         _mm512_mask_blend_epi8(block->atom, actions, _mm512_and_si512(block->bytes, BYTES(63)));
     return _mm512_mask_add_epi8(actions, block->brief & block->next, actions, BYTES(1));
@@ -70,7 +74,7 @@ static ALWAYS_INLINE void compress(uint8_t out[64], uint64_t which, __m512i byte
     _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(which, bytes));
 }
 
-#include "etm4/unrolled_order.h"
+#include "etm4/unrolled_order_body.h"
 
 static ALWAYS_INLINE void list_of(const uint8_t *b, const struct block *block,
                                   const uint8_t places[64], uint64_t heads, struct list *list)
@@ -245,10 +249,11 @@ static ALWAYS_INLINE void emit(struct tl_etm4_packetizer *p, const uint8_t *b,
         value += __builtin_popcount(which & 0xff);
         which >>= 8;
     }
+    fill_pairs(p, b, block->pair & heads, heads, p->batch + p->n, NULL);
     p->n += n;
 }
 
-#include "etm4/unrolled_loop.h"
+#include "etm4/unrolled_loop_body.h"
 
 KERNELS(avx512)
 

@@ -18,7 +18,9 @@
 
 /*
  * Action codes of the headers that blocks take: 0xc0..0xff give 0..63 (atoms), 0x90..0x9f give
- * 64..79 (addresses; 70 is a short address of two bytes), 0x10..0x1f give 80..95.
+ * 64..79 (addresses; 70 is a short address of two bytes), 0x0c..0x0e give 76..78 (cycle counts
+ * of two bytes: formats 2, and 1 if there is no commit count and but one byte of count), and
+ * 0x10..0x1f give 80..95 (cycle counts of format 3).
  */
 #define TL_ACTION_ADDRESS 64
 #define TL_ACTION_CYCLES  80
@@ -27,7 +29,9 @@ enum {
     TL_ACTION_MATCH = TL_ACTION_ADDRESS, /* … + register */
     TL_ACTION_SHORT1 = TL_ACTION_ADDRESS + 5,
     TL_ACTION_SHORT2 = TL_ACTION_ADDRESS + 6,
-    TL_ACTION_LONG32 = TL_ACTION_ADDRESS + 10
+    TL_ACTION_LONG32 = TL_ACTION_ADDRESS + 10,
+    TL_ACTION_CYCLES2 = TL_ACTION_ADDRESS + 12, /* … + bit F */
+    TL_ACTION_CYCLES1 = TL_ACTION_ADDRESS + 14
 };
 
 #define TL_ACTION_STEPS 16
@@ -62,6 +66,10 @@ size_t tl_etm4_parse_one(struct tl_etm4_packetizer *p, const struct tl_run *run,
 
 /* Bring the action table up to date with the trace state. */
 void tl_etm4_actions_update(struct tl_etm4_packetizer *p);
+
+/* Put the count, and the commits, of a cycle count packet of two bytes in: `b` is its header. */
+void tl_etm4_cycles_fill(const struct tl_etm4_packetizer *p, const uint8_t *b,
+                         struct tl_etm4_packet *out);
 
 /* Place of byte k behind a frame's byte of place r, relative to it: k + (r + k) / 15. */
 extern const uint8_t tl_etm4_frame_places[16][64]; /* [15]: not in frames */

@@ -3,7 +3,7 @@
  * Emitting a block's packets in order: a template, included once by each vector level's file,
  * which defines before
  *
- *   struct block                              what was classified, see unrolled_loop.h
+ *   struct block                              what was classified, see unrolled_loop_body.h
  *   list_of(b, block, places, heads, list)    list the packets that begin in `heads`
  *   write_packet(out, action, offset)         write an action's fixed parts and an offset
  */
@@ -99,6 +99,18 @@ static ALWAYS_INLINE uint64_t long32_keep(const struct tl_etm4_packetizer *p)
     return p->regs.sf ? 0xffffffff00000000u : 0;
 }
 
+/* Fill in the cycle counts of two bytes in `pairs`; packets went to `out`, or to its `slots`. */
+static ALWAYS_INLINE void fill_pairs(const struct tl_etm4_packetizer *p, const uint8_t *b,
+                                     uint64_t pairs, uint64_t heads, struct tl_etm4_packet *out,
+                                     const uint8_t *slots)
+{
+    for (; pairs != 0; pairs &= pairs - 1) {
+        const unsigned at = (unsigned)__builtin_ctzll(pairs);
+        const unsigned k = (unsigned)__builtin_popcountll(heads & ((1ull << at) - 1));
+        tl_etm4_cycles_fill(p, b + at, &out[slots != NULL ? slots[k] : k]);
+    }
+}
+
 static ALWAYS_INLINE void emit_in_order(struct tl_etm4_packetizer *p, const uint8_t *b,
                                         const struct block *block, const uint8_t places[64],
                                         uint64_t heads, uint64_t offset)
@@ -122,5 +134,6 @@ static ALWAYS_INLINE void emit_in_order(struct tl_etm4_packetizer *p, const uint
         p->regs.address[1] = newest[-1];
         p->regs.address[2] = newest[-2];
     }
+    fill_pairs(p, b, block->pair & heads, heads, p->batch + p->n, p->merge_atoms ? slots : NULL);
     p->n += added;
 }

@@ -3,7 +3,9 @@
  * The block loop of the unrolled packetizer: a template, included once by each vector level's
  * file, which defines before
  *
- *   block_of(b)                                  classify the 64 bytes at b; reads one more
+ *   block_of(b, short_f1)                        classify the 64 bytes at b; reads one more.
+ *                                                short_f1: all ones if cycle counts of format 1
+ *                                                carry no commits, else 0
  *   emit(p, b, block, places, heads, offset)     add the packets that begin in `heads` to the
  *                                                batch, and bring the trace state up to date
  */
@@ -12,7 +14,7 @@
 static ALWAYS_INLINE bool known_to_blocks(uint8_t header)
 {
     return header >= 0xc0 || (header >= 0x90 && header <= 0x92) || header == 0x95 ||
-           header == 0x9a || (header & 0xf0) == 0x10;
+           header == 0x9a || (header & 0xf0) == 0x10 || (header >= 0x0c && header <= 0x0e);
 }
 
 /*
@@ -24,15 +26,17 @@ static ALWAYS_INLINE uint64_t payload_of(const struct block *block)
 {
     uint64_t brief = block->brief;
     uint64_t long32 = block->long32;
+    uint64_t pair = block->pair;
 
     for (;;) {
         const uint64_t two = long32 << 1 | long32 << 2;
-        const uint64_t payload = brief << 1 | (brief & block->next) << 2 | two | two << 2;
-        const uint64_t wrong = payload & (brief | long32);
+        const uint64_t payload = (brief | pair) << 1 | (brief & block->next) << 2 | two | two << 2;
+        const uint64_t wrong = payload & (brief | pair | long32);
         if (__builtin_expect(wrong == 0, 1))
             return payload;
         brief &= ~(wrong & -wrong);
         long32 &= ~(wrong & -wrong);
+        pair &= ~(wrong & -wrong);
     }
 }
 
@@ -40,7 +44,8 @@ static ALWAYS_INLINE uint64_t payload_of(const struct block *block)
 static ALWAYS_INLINE unsigned length_at(const struct block *block, unsigned k)
 {
     const unsigned brief = block->brief >> k & 1;
-    return 1 + brief + (brief & (unsigned)(block->next >> k)) + 4 * (block->long32 >> k & 1);
+    const unsigned pair = block->pair >> k & 1;
+    return 1 + pair + brief + (brief & (unsigned)(block->next >> k)) + 4 * (block->long32 >> k & 1);
 }
 
 /*
@@ -52,9 +57,9 @@ static ALWAYS_INLINE size_t one_block(struct tl_etm4_packetizer *p, const struct
 {
     const uint8_t *const b = run->p + i;
     const uint64_t within = ~0ull >> (64 - unroll);
-    const struct block block = block_of(b);
+    const struct block block = block_of(b, p->config.commit_opt1 ? ~0ull : 0);
     const uint64_t payload = payload_of(&block);
-    const uint64_t odd = ~(block.single | block.brief | block.long32 | payload);
+    const uint64_t odd = ~(block.single | block.brief | block.long32 | block.pair | payload);
     const uint64_t heads = ~payload & ((odd & -odd) - 1) & within; /* below the first odd one */
 
     *stuck = (odd & within) != 0;
