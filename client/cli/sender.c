@@ -6,17 +6,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PIECE = 256 << 10, SLICE_MS = 20 };
+enum { PIECE = 256 << 10, SLICE_MS = 20, LOOK_MS = 100 };
 
 struct input {
     const char *name;
     int fd;
+    bool live;      /* a pipe or a device: bytes come when they come */
     uint8_t *bytes; /* PIECE of them */
 };
 
@@ -36,6 +39,8 @@ static int open_input(struct input *in, const char *name)
         tl_cli_warn(name, "%s", strerror(errno));
         return TL_CLI_BAD;
     }
+    struct stat st;
+    in->live = fstat(in->fd, &st) < 0 || !S_ISREG(st.st_mode);
     if (!in->bytes) {
         tl_cli_warn(name, "out of memory");
         return TL_CLI_BAD;
@@ -63,6 +68,24 @@ static ssize_t read_input(struct input *in, size_t n)
             tl_cli_warn(in->name, "cannot read: %s", strerror(errno));
         return -1;
     }
+}
+
+/* Wait for a live input's next bytes, and meanwhile send what waits and take acknowledgements. */
+static int await_input(const struct input *in, struct tracelake_push *push,
+                       struct tracelake_error *error)
+{
+    struct pollfd fd = {.fd = in->fd, .events = POLLIN};
+    for (int ms = 0; in->live; ms = LOOK_MS) {
+        if (tl_remote_signalled())
+            return TRACELAKE_CANCELLED;
+        const int ready = poll(&fd, 1, ms);
+        if (ready > 0)
+            break;
+        const int result = ready == 0 ? tracelake_push_serve(push, ms, error) : TRACELAKE_OK;
+        if (result < 0)
+            return result;
+    }
+    return TRACELAKE_OK;
 }
 
 /* Leave out what the server has already. How many bytes there were to leave out. */
@@ -120,6 +143,9 @@ static int send_all(const struct tl_sender *sender, struct tracelake_push *push,
     if (sender->rate)
         piece = sender->rate / 50 + 1 < PIECE ? (size_t)(sender->rate / 50 + 1) : PIECE;
     for (;;) {
+        const int waited = await_input(in, push, error);
+        if (waited < 0)
+            return waited;
         const ssize_t got = read_input(in, piece);
         if (got < 0)
             return tl_remote_signalled() ? TRACELAKE_CANCELLED : TRACELAKE_AGAIN;
