@@ -133,38 +133,24 @@ void tl_call_free_request(ProtobufCMessage *message)
         protobuf_c_message_free_unpacked(message, NULL);
 }
 
-static int unpack(struct tl_call *call, const struct tl_message *message, ProtobufCMessage **out)
+static int decompress(struct tl_call *call, struct tl_call_bytes *bytes)
 {
-    const ProtobufCMessageDescriptor *const type = call->stream->method->request;
-    struct tl_buf plain = {0};
-    const uint8_t *p = message->p;
-    size_t n = message->n;
-    if (message->compressed) {
-        if (!call->stream->gzip_in)
-            return tl_fail_set(&call->fail, TL_IO,
-                               "a compressed message without a grpc-encoding that says how");
-        const struct tl_bytes in = {p, n};
-        const int rc = tl_gunzip(in, call->stream->net->options.max_message, &plain);
-        if (rc < 0) {
-            tl_buf_fini(&plain);
-            return tl_fail_set(&call->fail, rc == TL_BAD ? TL_IO : rc,
-                               rc == TL_LIMIT ? "message too large when decompressed"
-                                              : "message is not gzip");
-        }
-        p = plain.p;
-        n = plain.n;
-    }
-    *out = protobuf_c_message_unpack(type, NULL, n, p);
-    tl_buf_fini(&plain);
-    if (!*out)
-        return tl_fail_set(&call->fail, TL_BAD, "the message is no %s", type->name);
+    if (!call->stream->gzip_in)
+        return tl_fail_set(&call->fail, TL_IO,
+                           "a compressed message without a grpc-encoding that says how");
+    const int rc = tl_gunzip(bytes->bytes, call->stream->net->options.max_message, &bytes->plain);
+    if (rc < 0)
+        return tl_fail_set(&call->fail, rc == TL_BAD ? TL_IO : (enum tl_err)rc,
+                           rc == TL_LIMIT ? "message too large when decompressed"
+                                          : "message is not gzip");
+    bytes->bytes = (struct tl_bytes){bytes->plain.p, bytes->plain.n};
     return TL_OK;
 }
 
-int tl_call_recv(struct tl_call *call, ProtobufCMessage **out, int64_t timeout_ms)
+int tl_call_recv_bytes(struct tl_call *call, struct tl_call_bytes *out, int64_t timeout_ms)
 {
     struct tl_message *message = NULL;
-    *out = NULL;
+    *out = (struct tl_call_bytes){0};
     int rc = tl_stream_read(call->stream, &message, timeout_ms);
     if (rc == TL_LIMIT)
         return tl_fail_set(&call->fail, rc, "message larger than %zu bytes",
@@ -175,8 +161,39 @@ int tl_call_recv(struct tl_call *call, ProtobufCMessage **out, int64_t timeout_m
         return tl_fail_set(&call->fail, TL_IO, "the body is no sequence of gRPC messages");
     if (rc < 0)
         return rc;
-    rc = unpack(call, message, out);
-    tl_message_free(call->stream->net, message);
+    out->held = message;
+    out->bytes = (struct tl_bytes){message->p, message->n};
+    rc = message->compressed ? decompress(call, out) : TL_OK;
+    if (rc < 0)
+        tl_call_free_bytes(call, out);
+    return rc;
+}
+
+void tl_call_free_bytes(struct tl_call *call, struct tl_call_bytes *bytes)
+{
+    tl_buf_fini(&bytes->plain);
+    tl_message_free(call->stream->net, bytes->held);
+    *bytes = (struct tl_call_bytes){0};
+}
+
+int tl_call_unpack(struct tl_call *call, struct tl_bytes bytes, ProtobufCMessage **out)
+{
+    const ProtobufCMessageDescriptor *const type = call->stream->method->request;
+    *out = protobuf_c_message_unpack(type, NULL, bytes.n, bytes.p);
+    if (!*out)
+        return tl_fail_set(&call->fail, TL_BAD, "the message is no %s", type->name);
+    return TL_OK;
+}
+
+int tl_call_recv(struct tl_call *call, ProtobufCMessage **out, int64_t timeout_ms)
+{
+    struct tl_call_bytes bytes;
+    *out = NULL;
+    int rc = tl_call_recv_bytes(call, &bytes, timeout_ms);
+    if (rc == TL_OK) {
+        rc = tl_call_unpack(call, bytes.bytes, out);
+        tl_call_free_bytes(call, &bytes);
+    }
     return rc;
 }
 

@@ -14,6 +14,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 struct tl_call;
+struct tl_message;
 
 enum tl_shape {
     TL_UNARY,         /* one request, one reply */
@@ -69,6 +70,19 @@ bool tl_call_may(struct tl_call *call, enum tl_role role);
  */
 TL_MUST_USE int tl_call_recv(struct tl_call *call, ProtobufCMessage **out, int64_t timeout_ms);
 void tl_call_free_request(ProtobufCMessage *message);
+
+/* A request as its encoded bytes, for a handler that reads them itself. */
+struct tl_call_bytes {
+    struct tl_bytes bytes;
+    struct tl_message *held; /* what owns them: the received message, or … */
+    struct tl_buf plain;     /* … what it was decompressed to */
+};
+/* As tl_call_recv(); free by tl_call_free_bytes(). */
+TL_MUST_USE int tl_call_recv_bytes(struct tl_call *call, struct tl_call_bytes *out,
+                                   int64_t timeout_ms);
+void tl_call_free_bytes(struct tl_call *call, struct tl_call_bytes *bytes);
+/* Decode them as the method's request. Free by tl_call_free_request(). TL_BAD. */
+TL_MUST_USE int tl_call_unpack(struct tl_call *call, struct tl_bytes bytes, ProtobufCMessage **out);
 
 /* Send a reply. Blocks while the client does not read. TL_CANCELLED, TL_NOMEM. */
 TL_MUST_USE int tl_call_send(struct tl_call *call, const ProtobufCMessage *reply);

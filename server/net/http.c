@@ -296,6 +296,18 @@ static void gzip_body(const struct tl_http_request *request, struct tl_http_resp
     response->body = out;
 }
 
+/* "http://host/path" is the same as "/path" to a server. Source: RFC 9112, section 3.2.2. */
+static const char *origin_form(const char *target)
+{
+    const char *const host = !strncasecmp(target, "http://", 7)    ? target + 7
+                             : !strncasecmp(target, "https://", 8) ? target + 8
+                                                                   : NULL;
+    if (!host)
+        return target;
+    const char *const path = host + strcspn(host, "/?#");
+    return *path == '/' ? path : "/";
+}
+
 static void run_route(struct tl_net *net, struct tl_http_request *request, const char *target,
                       struct tl_http_response *response)
 {
@@ -361,7 +373,7 @@ void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char
 {
     request->net = net;
     request->context = net->app.context;
-    run_route(net, request, target, response);
+    run_route(net, request, origin_form(target), response);
     if (!response->status)
         response->status = 200;
     const char *const tag = tl_fields_get(&response->headers, "etag");

@@ -48,6 +48,19 @@ void tl_utf8_clean(char *text)
     }
 }
 
+void tl_traces_clean(struct tl_trace_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        struct tl_trace_row *const row = &list->rows[i];
+        tl_utf8_clean(row->format);
+        tl_utf8_clean(row->message);
+        if (row->labels)
+            tl_utf8_clean(row->labels);
+        for (size_t k = 0; k < row->n_streams; k++)
+            tl_utf8_clean(row->streams[k].name);
+    }
+}
+
 static int add_label(void *context, const char *key, const char *value)
 {
     Tracelake__V1__Trace *const trace = context;
@@ -116,8 +129,9 @@ static int convert_trace(const struct tl_trace_row *row, Tracelake__V1__Trace *t
     return convert_labels(row->labels, t);
 }
 
-int tl_traces_pb(const struct tl_trace_list *list, Tracelake__V1__ListTracesReply *out)
+int tl_traces_pb(struct tl_trace_list *list, Tracelake__V1__ListTracesReply *out)
 {
+    tl_traces_clean(list);
     tracelake__v1__list_traces_reply__init(out);
     out->revision = list->revision;
     out->traces = calloc(list->n + 1, sizeof *out->traces);

@@ -7,8 +7,8 @@
 
 #include "tracelake/v1/catalog.pb-c.h"
 
-/* Free by tl_traces_pb_free() before the list. TL_NOMEM. */
-TL_MUST_USE int tl_traces_pb(const struct tl_trace_list *list, Tracelake__V1__ListTracesReply *out);
+/* `list` is made UTF-8. Free by tl_traces_pb_free() before the list. TL_NOMEM. */
+TL_MUST_USE int tl_traces_pb(struct tl_trace_list *list, Tracelake__V1__ListTracesReply *out);
 void tl_traces_pb_free(Tracelake__V1__ListTracesReply *reply);
 
 /*
@@ -18,6 +18,12 @@ void tl_traces_pb_free(Tracelake__V1__ListTracesReply *reply);
 TL_MUST_USE int tl_labels_each(const char *labels,
                                int (*each)(void *context, const char *key, const char *value),
                                void *context);
+
+/*
+ * Make the texts of rows UTF-8, in place: messages must have nothing else, and a text may quote
+ * what a rig sent, or be cut in the middle of a character.
+ */
+void tl_traces_clean(struct tl_trace_list *list);
 
 /* Replace in place every byte that is not part of well-formed UTF-8 by '?'. */
 void tl_utf8_clean(char *text);

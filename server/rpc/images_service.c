@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tracelake.v1.Images. */
+#include "rpc/convert.h"
 #include "rpc/rpcint.h"
 
 #include "tracelake/v1/images.pb-c.h"
@@ -10,15 +11,16 @@
 #define MAX_IMAGE    (256u << 20)
 #define MAX_TOGETHER (1024ull << 20) /* images that are being sent at the same time */
 
-static void fill(const struct tl_image_row *row, Tracelake__V1__Image *out)
+static void fill(struct tl_image_row *row, Tracelake__V1__Image *out)
 {
-    out->sha256 = (char *)(uintptr_t)row->hash;
-    out->name = (char *)(uintptr_t)row->name;
-    out->build_id = (char *)(uintptr_t)row->build_id;
+    tl_utf8_clean(row->name);
+    out->sha256 = row->hash;
+    out->name = row->name;
+    out->build_id = row->build_id;
     out->size = row->size;
 }
 
-static int send_row(struct tl_call *call, const struct tl_image_row *row)
+static int send_row(struct tl_call *call, struct tl_image_row *row)
 {
     Tracelake__V1__Image reply = TRACELAKE__V1__IMAGE__INIT;
     fill(row, &reply);

@@ -5,6 +5,7 @@
  * and nothing piles up here.
  */
 #include "base/crc32c.h"
+#include "rpc/pushchunk.h"
 #include "rpc/rpcint.h"
 
 #include "tracelake/v1/ingest.pb-c.h"
@@ -70,10 +71,10 @@ static int step_open(struct push *push, const Tracelake__V1__Open *open)
     return tl_call_send(push->call, &reply.base);
 }
 
-static int step_chunk(struct push *push, const Tracelake__V1__Chunk *chunk)
+static int step_chunk(struct push *push, const struct tl_push_chunk *chunk)
 {
     struct tl_fail *const fail = tl_call_fail(push->call);
-    const struct tl_bytes bytes = {chunk->data.data, chunk->data.len};
+    const struct tl_bytes bytes = chunk->data;
     const uint32_t crc = tl_crc32c(0, bytes.p, bytes.n);
     if (crc != chunk->crc32c)
         return tl_fail_at(fail, TL_BAD, chunk->offset,
@@ -117,27 +118,44 @@ static int take_step(struct push *push, const Tracelake__V1__PushRequest *reques
         return step_open(push, request->open);
     if (!push->ingest)
         return tl_fail_set(fail, TL_USAGE, "the first request of a push is `open`");
-    if (request->step_case == TRACELAKE__V1__PUSH_REQUEST__STEP_CHUNK)
-        return step_chunk(push, request->chunk);
+    if (request->step_case == TRACELAKE__V1__PUSH_REQUEST__STEP_CHUNK) {
+        const Tracelake__V1__Chunk *const c = request->chunk;
+        return step_chunk(
+            push, &(struct tl_push_chunk){c->offset, {c->data.data, c->data.len}, c->crc32c});
+    }
     if (request->step_case == TRACELAKE__V1__PUSH_REQUEST__STEP_FINISH)
         return step_finish(push, request->finish);
     return tl_fail_set(fail, TL_USAGE, "a request with none of open, chunk, finish");
 }
 
+static int take_message(struct push *push, struct tl_bytes message)
+{
+    struct tl_push_chunk chunk;
+    ProtobufCMessage *request;
+    if (push->ingest && !push->finished && tl_push_chunk_parse(message, &chunk))
+        return step_chunk(push, &chunk);
+    int rc = tl_call_unpack(push->call, message, &request);
+    if (rc == TL_OK) {
+        rc = take_step(push, (Tracelake__V1__PushRequest *)request);
+        tl_call_free_request(request);
+    }
+    return rc;
+}
+
 static int push_loop(struct push *push)
 {
     for (;;) {
-        ProtobufCMessage *request;
-        int rc = tl_call_recv(push->call, &request, -1);
+        struct tl_call_bytes message;
+        int rc = tl_call_recv_bytes(push->call, &message, -1);
         if (rc == TL_EOF)
             return TL_OK;
         if (rc == TL_AGAIN && tl_call_draining(push->call))
             return tl_call_stop(push->call);
         if (rc < 0 && rc != TL_AGAIN)
             return rc;
-        if (request) {
-            rc = take_step(push, (Tracelake__V1__PushRequest *)request);
-            tl_call_free_request(request);
+        if (rc == TL_OK) {
+            rc = take_message(push, message.bytes);
+            tl_call_free_bytes(push->call, &message);
             if (rc < 0)
                 return rc;
         }

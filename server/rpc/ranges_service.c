@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tracelake.v1.Ranges. */
+#include "rpc/convert.h"
 #include "rpc/rpcint.h"
 
 #include "tracelake/v1/ranges.pb-c.h"
@@ -219,7 +220,7 @@ struct hit_pb {
     Tracelake__V1__Position at;
 };
 
-static int send_hits(struct tl_call *call, const struct tl_hit *hits, size_t n, bool more)
+static int send_hits(struct tl_call *call, struct tl_hit *hits, size_t n, bool more)
 {
     Tracelake__V1__FindReply reply = TRACELAKE__V1__FIND_REPLY__INIT;
     struct hit_pb *const rows = calloc(n + 1, sizeof *rows);
@@ -227,13 +228,14 @@ static int send_hits(struct tl_call *call, const struct tl_hit *hits, size_t n, 
     int rc = rows && reply.hits ? TL_OK : TL_NOMEM;
     for (; rc == TL_OK && reply.n_hits < n; reply.n_hits++) {
         struct hit_pb *const row = &rows[reply.n_hits];
-        const struct tl_hit *const hit = &hits[reply.n_hits];
+        struct tl_hit *const hit = &hits[reply.n_hits];
+        tl_utf8_clean(hit->text);
         tracelake__v1__hit__init(&row->hit);
         tracelake__v1__position__init(&row->at);
         fill_position(&hit->at, &row->at);
         row->hit.at = &row->at;
         row->hit.pc = hit->pc;
-        row->hit.text = (char *)(uintptr_t)hit->text;
+        row->hit.text = hit->text;
         reply.hits[reply.n_hits] = &row->hit;
     }
     reply.more = more;

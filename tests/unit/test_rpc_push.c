@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The way of raw bytes: Ingest.Push over HTTP/2 into a lake, and back by Ranges.Fetch. */
 #include "base/crc32c.h"
+#include "rpc/pushchunk.h"
 #include "unit/serving.h"
 
 #include "tracelake/v1/catalog.pb-c.h"
@@ -354,6 +355,51 @@ static void test_fetch(void **state)
     stop_serving(&s);
 }
 
+/* Read in place and by protobuf-c is the same, for every message and for damaged ones. */
+static void test_chunk_in_place(void **state)
+{
+    unsigned seed = (unsigned)time(NULL);
+    unsigned taken = 0;
+    print_message("seed %u\n", seed);
+    for (int round = 0; round < 20000; round++) {
+        Tracelake__V1__Chunk chunk = TRACELAKE__V1__CHUNK__INIT;
+        Tracelake__V1__PushRequest request = TRACELAKE__V1__PUSH_REQUEST__INIT;
+        uint8_t data[40];
+        uint8_t packed[128];
+        chunk.offset = (uint64_t)rand_r(&seed) << (rand_r(&seed) % 34);
+        chunk.data.data = data;
+        chunk.data.len = (size_t)rand_r(&seed) % sizeof data;
+        for (size_t i = 0; i < sizeof data; i++)
+            data[i] = (uint8_t)rand_r(&seed);
+        chunk.crc32c = (uint32_t)rand_r(&seed) * (uint32_t)(rand_r(&seed) % 3);
+        request.step_case = TRACELAKE__V1__PUSH_REQUEST__STEP_CHUNK;
+        request.chunk = &chunk;
+        size_t n = protobuf_c_message_pack(&request.base, packed);
+        const bool damaged = round % 2;
+        if (damaged)
+            packed[(size_t)rand_r(&seed) % n] ^= (uint8_t)(1 << rand_r(&seed) % 8);
+        if (damaged && rand_r(&seed) % 4 == 0)
+            n = (size_t)rand_r(&seed) % (n + 1);
+        struct tl_push_chunk got;
+        const bool ok = tl_push_chunk_parse((struct tl_bytes){packed, n}, &got);
+        assert_true(ok || damaged);
+        if (!ok)
+            continue;
+        taken++;
+        Tracelake__V1__PushRequest *const want =
+            tracelake__v1__push_request__unpack(NULL, n, packed);
+        assert_non_null(want);
+        assert_int_equal(want->step_case, TRACELAKE__V1__PUSH_REQUEST__STEP_CHUNK);
+        assert_int_equal(got.offset, want->chunk->offset);
+        assert_int_equal(got.crc32c, want->chunk->crc32c);
+        assert_int_equal(got.data.n, want->chunk->data.len);
+        if (got.data.n)
+            assert_memory_equal(got.data.p, want->chunk->data.data, got.data.n);
+        tracelake__v1__push_request__free_unpacked(want, NULL);
+    }
+    assert_true(taken >= 10000);
+}
+
 /* The server stops in the middle of a push: the rig is told, what it sent is kept. */
 static void test_stop_while_pushing(void **state)
 {
@@ -389,6 +435,7 @@ int main(void)
         cmocka_unit_test(test_back_pressure),
         cmocka_unit_test(test_fetch),
         cmocka_unit_test(test_stop_while_pushing),
+        cmocka_unit_test(test_chunk_in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
