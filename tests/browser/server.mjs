@@ -131,6 +131,31 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
     await shot(page, `${title}-instructions`);
   });
 
+  await suite.check(`${title}: by time, where there is time`, {}, async (page) => {
+    const t = await chosen(page, base, trace);
+    const stream = fullest(t);
+    await open(page, base, `#/trace/${t.id}?lane=${stream.name}&at=${Math.floor(stream.insns / 3)}`);
+    await page.focus("#timeline");
+    await page.keyboard.press("KeyT");
+    if (!t.streams.some((s) => s.has_time)) {
+      assert.equal((await place(page)).query.get("axis"), null, "there is no time to show");
+      return;
+    }
+    await page.waitForFunction(() => location.hash.includes("axis=time"));
+    await settle(page);
+    const { at } = await place(page);
+    const wanted = await (await get(page, base,
+      `api/v1/traces/${t.id}/streams/${stream.name}/locate?unit=insn&at=${Math.floor(stream.insns / 3)}`)).json();
+    assert.equal(at, Number(wanted.time));
+    for (let i = 0; i < 24; i++) await page.keyboard.press("+");
+    await settle(page);
+    await shot(page, `${title}-time`);
+    const now = await place(page);
+    assert.ok(now.from <= at && now.to > at, now.hash);
+    const seen = await colours(page);
+    assert.ok(Object.keys(seen).length > 8, "lanes are drawn");
+  });
+
   await suite.check(`${title}: stacks, statistics, download, search`, {}, async (page) => {
     const t = await chosen(page, base, trace);
     const stream = fullest(t);

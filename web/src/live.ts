@@ -5,6 +5,7 @@ import { readTraces, type Trace } from "./model.ts";
 
 const POLL_MS = 2000;
 const RETRY_MS = 5000;
+const HIDDEN_MS = 10000;
 
 export type Connection = "connecting" | "live" | "polling" | "lost";
 
@@ -13,21 +14,35 @@ export interface Listener {
   connection(state: Connection): void;
 }
 
-/** Listens until close() is called. */
+/** Listens as long as the page is in sight. */
 export class Live {
   private source: EventSource | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private closed = false;
+  private hiding: ReturnType<typeof setTimeout> | undefined;
+  private closed = false; // nobody looks
   private heard = false;
 
   constructor(private readonly listener: Listener) {
     this.listen();
+    // Over HTTP/1.1 a browser has six connections to a server, for all its tabs together: tabs
+    // that nobody sees leave theirs to the others.
+    document.addEventListener("visibilitychange", () => {
+      clearTimeout(this.hiding);
+      if (document.hidden) this.hiding = setTimeout(() => this.pause(), HIDDEN_MS);
+      else if (this.closed) this.resume();
+    });
   }
 
-  close(): void {
+  private pause(): void {
     this.closed = true;
     this.source?.close();
+    this.source = undefined;
     clearTimeout(this.timer);
+  }
+
+  private resume(): void {
+    this.closed = false;
+    this.listen();
   }
 
   private listen(): void {
