@@ -16,7 +16,7 @@ struct lane {
     char name[32];
     FILE *file;
     struct tl_buf text;
-    struct tl_stf_out *stf;
+    struct tl_cli_stf *stf;
 };
 
 struct tl_decode_out {
@@ -59,7 +59,7 @@ int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_strea
     char *path = NULL;
     if (asprintf(&path, "%s/%s.zstf", out->dir, lane->name) < 0)
         return TL_NOMEM;
-    const int rc = tl_stf_out_new(&lane->stf, path, &out->fail);
+    const int rc = tl_cli_stf_new(&lane->stf, path, &out->fail);
     free(path);
     return rc;
 }
@@ -76,7 +76,7 @@ int tl_decode_out_items(struct tl_decode_out *out, const struct tl_decode_stream
                         const struct tl_item *items, size_t n)
 {
     if (out->kind == TL_OUT_STF)
-        return tl_stf_out_items(out->lanes[stream->index]->stf, items, n);
+        return tl_cli_stf_items(out->lanes[stream->index]->stf, items, n);
     if (out->kind != TL_OUT_TEXT)
         return TL_OK;
     struct lane *const lane = out->lanes[stream->index];
@@ -115,7 +115,7 @@ static int finish_stf(struct tl_decode_out *out, struct tl_fail *fail)
     }
     for (size_t i = 0; i < out->n; i++) {
         uint64_t insns;
-        const int rc = tl_stf_out_finish(out->lanes[i]->stf, &insns, fail);
+        const int rc = tl_cli_stf_finish(out->lanes[i]->stf, &insns, fail);
         if (rc < 0)
             return rc;
         printf("%s/%s.zstf: %llu instructions\n", out->dir, out->lanes[i]->name,
@@ -146,7 +146,7 @@ void tl_decode_out_free(struct tl_decode_out *out)
     for (size_t i = 0; i < out->n; i++) {
         if (out->lanes[i]->file)
             fclose(out->lanes[i]->file);
-        tl_stf_out_free(out->lanes[i]->stf);
+        tl_cli_stf_free(out->lanes[i]->stf);
         tl_buf_fini(&out->lanes[i]->text);
         free(out->lanes[i]);
     }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct tl_stf_out {
+struct tl_cli_stf {
     FILE *file;
     char *path;
     struct tl_stf_flow *flow;
@@ -18,7 +18,7 @@ struct tl_stf_out {
     uint64_t done; /* markers in chunks that are written */
 };
 
-void tl_stf_out_free(struct tl_stf_out *out)
+void tl_cli_stf_free(struct tl_cli_stf *out)
 {
     if (!out)
         return;
@@ -31,7 +31,7 @@ void tl_stf_out_free(struct tl_stf_out *out)
     free(out);
 }
 
-static int put(struct tl_stf_out *out)
+static int put(struct tl_cli_stf *out)
 {
     const size_t n = out->bytes.n;
     const bool ok = fwrite(out->bytes.p, 1, n, out->file) == n;
@@ -39,10 +39,10 @@ static int put(struct tl_stf_out *out)
     return ok ? TL_OK : TL_IO;
 }
 
-int tl_stf_out_new(struct tl_stf_out **result, const char *path, struct tl_fail *fail)
+int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, struct tl_fail *fail)
 {
     *result = NULL;
-    struct tl_stf_out *const out = calloc(1, sizeof *out);
+    struct tl_cli_stf *const out = calloc(1, sizeof *out);
     if (!out)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     const struct tl_stf_flow_options options = {.comments = true};
@@ -58,13 +58,13 @@ int tl_stf_out_new(struct tl_stf_out **result, const char *path, struct tl_fail 
     if (rc == TL_OK)
         rc = put(out);
     if (rc < 0)
-        tl_stf_out_free(out);
+        tl_cli_stf_free(out);
     else
         *result = out;
     return rc;
 }
 
-static int write_chunk(struct tl_stf_out *out)
+static int write_chunk(struct tl_cli_stf *out)
 {
     const uint64_t markers = tl_stf_flow_markers(out->flow);
     int rc = tl_zstf_writer_chunk(out->writer, tl_stf_flow_bytes(out->flow), markers - out->done,
@@ -76,7 +76,7 @@ static int write_chunk(struct tl_stf_out *out)
     return rc;
 }
 
-int tl_stf_out_items(struct tl_stf_out *out, const struct tl_item *items, size_t n)
+int tl_cli_stf_items(struct tl_cli_stf *out, const struct tl_item *items, size_t n)
 {
     struct tl_stf_flow_at at = {0};
     int rc;
@@ -89,7 +89,7 @@ int tl_stf_out_items(struct tl_stf_out *out, const struct tl_item *items, size_t
     return rc;
 }
 
-int tl_stf_out_finish(struct tl_stf_out *out, uint64_t *insns, struct tl_fail *fail)
+int tl_cli_stf_finish(struct tl_cli_stf *out, uint64_t *insns, struct tl_fail *fail)
 {
     uint8_t head[TL_ZSTF_HEAD];
     int rc = tl_stf_flow_finish(out->flow);

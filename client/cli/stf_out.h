@@ -5,13 +5,13 @@
 
 #include "flow/item.h"
 
-struct tl_stf_out;
+struct tl_cli_stf;
 
 /* Make (or replace) the file. What STF has no record for is kept as comments. TL_IO, TL_NOMEM. */
-TL_MUST_USE int tl_stf_out_new(struct tl_stf_out **out, const char *path, struct tl_fail *fail);
-TL_MUST_USE int tl_stf_out_items(struct tl_stf_out *out, const struct tl_item *items, size_t n);
+TL_MUST_USE int tl_cli_stf_new(struct tl_cli_stf **out, const char *path, struct tl_fail *fail);
+TL_MUST_USE int tl_cli_stf_items(struct tl_cli_stf *out, const struct tl_item *items, size_t n);
 /* Write the index; the file is complete. `*insns`: how many instructions it holds. */
-TL_MUST_USE int tl_stf_out_finish(struct tl_stf_out *out, uint64_t *insns, struct tl_fail *fail);
-void tl_stf_out_free(struct tl_stf_out *out);
+TL_MUST_USE int tl_cli_stf_finish(struct tl_cli_stf *out, uint64_t *insns, struct tl_fail *fail);
+void tl_cli_stf_free(struct tl_cli_stf *out);
 
 #endif
