@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PIECE = 256 << 10, SLICE_MS = 20, LOOK_MS = 100 };
+enum { PIECE = 256 << 10, SLICE_MS = 20, LOOK_MS = 100, FAREWELL_MS = 2000 };
 
 struct input {
     const char *name;
@@ -269,6 +269,12 @@ static int send_input(const struct tl_sender *sender, struct tracelake *lake, st
     if (from > 0 && !sender->quiet)
         fprintf(stderr, "tracelake: %s: going on at byte %" PRIu64 "\n", trace, from);
     const int result = send_all(sender, push, in, &error);
+    if (result == TRACELAKE_CANCELLED) {
+        /* What was read shall not be lost; a second signal does not wait for it. */
+        tracelake_resume(lake);
+        if (tracelake_push_serve(push, FAREWELL_MS, &error) < 0)
+            tl_cli_warn(trace, "%s", error.text);
+    }
     const uint64_t durable = tracelake_push_acked(push);
     tracelake_push_close(push);
     if (result == TRACELAKE_CANCELLED)

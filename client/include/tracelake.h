@@ -170,7 +170,8 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_write(struct tracelake_push 
                                                           const void *data, size_t n,
                                                           struct tracelake_error *error);
 /* Serve the connection for up to `ms` (e.g. between bursts of a live rig): send what waits, take
- * acknowledgements. Returns early when all is acknowledged. */
+ * acknowledgements. Returns early when all is acknowledged, and late where the connection had to
+ * be made again. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_serve(struct tracelake_push *push, int ms,
                                                           struct tracelake_error *error);
 /* Wait until every byte written is durable. */
