@@ -142,6 +142,7 @@ static int open_network(struct server *s, struct tl_fail *fail)
         .tls_cert = tls ? s->cert : NULL,
         .tls_key = tls ? s->key : NULL,
         .tokens = s->options->tokens,
+        .any_host = s->options->insecure,
     };
     return tl_net_new(&s->net, &options, fail);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 /* Split at the last colon; brackets around the host are taken off. */
@@ -80,6 +81,24 @@ bool tl_address_loopback(const struct tl_address *address)
     if (address->at.ss_family == AF_INET6)
         return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&address->at)->sin6_addr);
     return false;
+}
+
+bool tl_host_is_local(const char *host)
+{
+    char name[64];
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (!host)
+        return true;
+    const bool bracketed = *host == '[';
+    const size_t n = bracketed ? strcspn(++host, "]") : strcspn(host, ":");
+    if (n >= sizeof name)
+        return false;
+    memcpy(name, host, n);
+    name[n] = 0;
+    if (bracketed)
+        return inet_pton(AF_INET6, name, &v6) == 1;
+    return inet_pton(AF_INET, name, &v4) == 1 || !strcasecmp(name, "localhost");
 }
 
 int tl_address_is_loopback(const char *address, struct tl_fail *fail)

@@ -20,6 +20,8 @@ TL_MUST_USE int tl_address_parse(struct tl_address *out, const char *text, bool 
                                  struct tl_fail *fail);
 /* As "127.0.0.1:7070" or "[::1]:7070" into `out`; returns it. "*" becomes "0.0.0.0". */
 char *tl_address_text(const struct tl_address *address, char *out, size_t n);
+/* Is "name[:port]" an address or localhost? NULL, too: no browser leaves it out. */
+bool tl_host_is_local(const char *host);
 bool tl_address_loopback(const struct tl_address *address);
 
 /* A listening, non-blocking socket at the address; `address` gets the true port. TL_IO. */

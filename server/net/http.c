@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/http.h"
 
+#include "net/address.h"
 #include "net/gzip.h"
 #include "net/netint.h"
 #include "net/stream.h"
@@ -318,6 +319,13 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
     if (target[0] != '/' || strlen(target) > MAX_TARGET) {
         fail_with(response, target[0] == '/' ? 414 : 400, "bad request",
                   "the request target is no path of at most 8 KiB");
+        return;
+    }
+    const char *const host = tl_http_header(request, ":authority");
+    if (net->guard_host && !tl_host_is_local(host ? host : tl_http_header(request, "host"))) {
+        fail_with(response, 421, "bad request",
+                  "this server is for its own machine and knows no names; use its address or "
+                  "localhost, or start it with --tokens or --insecure");
         return;
     }
     const struct tl_route *const route = find_route(&net->app, path, part, &n_parts);

@@ -118,6 +118,7 @@ int tl_listeners_open(struct tl_net *net, struct tl_fail *fail)
     net->listeners = calloc(net->options.n_listen + 1, sizeof *net->listeners);
     if (!net->listeners)
         return TL_NOMEM;
+    net->guard_host = !net->auth && !net->options.any_host;
     for (size_t i = 0; i < net->options.n_listen; i++) {
         struct tl_listener *const l = &net->listeners[i];
         struct tl_address address;
@@ -128,6 +129,7 @@ int tl_listeners_open(struct tl_net *net, struct tl_fail *fail)
         rc = tl_address_listen(&address, fail);
         if (rc < 0)
             return rc;
+        net->guard_host = net->guard_host && tl_address_loopback(&address);
         *l = (struct tl_listener){
             .net = net, .task.run = begin, .fd = rc, .tls = net->options.listen[i].tls};
         net->n_listeners++;

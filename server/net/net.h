@@ -45,7 +45,13 @@ struct tl_net_options {
     size_t n_listen;
     const char *tls_cert; /* PEM files; needed where a listener has tls */
     const char *tls_key;
-    const char *tokens;       /* file of "token role" lines; NULL: everyone may do everything */
+    const char *tokens; /* file of "token role" lines; NULL: everyone may do everything */
+    /*
+     * Whatever name a request calls us by is fine. Else, without tokens and on loopback addresses
+     * alone, it must be an address or localhost: a page from elsewhere could point a name of its
+     * own at this machine, and read everything through the user's browser.
+     */
+    bool any_host;
     unsigned loops;           /* 0: one per processor */
     unsigned max_connections; /* 0: 4096 */
     unsigned max_streaming;   /* long-lived calls at a time, 0: 512 */

@@ -54,6 +54,7 @@ struct tl_net {
     struct tl_h1 *h1;
     struct tl_auth *auth;
     struct tl_tls *tls;
+    bool guard_host; /* see tl_net_options.any_host */
     struct tl_net_stats stats;
     atomic_bool draining;
 };

@@ -566,7 +566,7 @@ static void test_stop_with_listeners(void **state)
 static void test_slow_first_bytes(void **state)
 {
     struct fixture *const f = *state;
-    static const char *const pieces[] = {"P", "U", "T / HTTP/1.1\r\nHost: x\r\n",
+    static const char *const pieces[] = {"P", "U", "T / HTTP/1.1\r\nHost: localhost\r\n",
                                          "Content-Length: 0\r\nConnection: close\r\n\r\n"};
     struct wire w = wire_open(f->s.url);
     char in[4096] = "";
@@ -595,12 +595,40 @@ static void test_keep_alive_and_pipelining(void **state)
 {
     struct fixture *const f = *state;
     struct wire w = wire_open(f->s.tls_url);
-    wire_send(&w,
-              "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    wire_send(&w, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nHost: "
+                  "localhost\r\n\r\n");
     read_until(&w, "HTTP/1.1 200", 2);
-    wire_send(&w, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    wire_send(&w, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
     read_until(&w, "HTTP/1.1 200", 1);
     wire_close(&w);
+}
+
+static void test_foreign_names(void **state)
+{
+    struct fixture *const f = *state;
+    static const struct {
+        const char *host;
+        int status;
+    } hosts[] = {
+        {"127.0.0.1:7070", 200}, {"localhost", 200},      {"LOCALHOST:1", 200}, {"[::1]:80", 200},
+        {"evil.example", 421},   {"127.0.0.1.evil", 421}, {"[evil]", 421},      {"", 421},
+    };
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        char text[200];
+        char in[512] = "";
+        struct wire w = wire_open(f->s.url);
+        snprintf(text, sizeof text,
+                 "GET /healthz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", hosts[i].host);
+        wire_send(&w, text);
+        assert_true(wire_read(&w, in, sizeof in - 1) > 12);
+        assert_int_equal(atoi(in + 9), hosts[i].status);
+        wire_close(&w);
+    }
+    /* The whole address in the request line is the same as its path. */
+    struct answer a = {0};
+    ask_h1(f->s.url, "GET", "http://localhost/healthz", NULL, &a);
+    assert_int_equal(a.status, 200);
+    answer_fini(&a);
 }
 
 /* ---- tokens ------------------------------------------------------------------------------- */
@@ -680,6 +708,7 @@ int main(void)
         cmocka_unit_test(test_stop_with_listeners),
         TEST(test_slow_first_bytes),
         TEST(test_keep_alive_and_pipelining),
+        TEST(test_foreign_names),
         cmocka_unit_test(test_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
