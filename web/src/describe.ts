@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What lies at a place, in words: for the line under the timeline, the tip and the live region.
-import type { Session } from "./app.ts";
+import type { Session } from "./session.ts";
 import { duration, exactTime, grouped, short } from "./format.ts";
 import { isSoftware, privilegeName, timeIsNs } from "./model.ts";
 import { EVENT, FLAG, FLAG_LOST } from "./tile.ts";

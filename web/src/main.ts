@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Puts the page together: panels by lit-html, the timeline beside them, one paint per frame.
 import { html, nothing, render, type TemplateResult } from "lit-html";
-import { App, type Session } from "./app.ts";
+import { App } from "./app.ts";
 import { describe, widthText } from "./describe.ts";
 import { duration, short } from "./format.ts";
 import { match } from "./keys.ts";
@@ -13,6 +13,7 @@ import { laneTable } from "./panels/lanes.ts";
 import { traceList } from "./panels/list.ts";
 import { Side } from "./panels/side.ts";
 import { span } from "./scale.ts";
+import type { Session } from "./session.ts";
 import { Timeline } from "./timeline/timeline.ts";
 
 const root = document.getElementById("app")!;

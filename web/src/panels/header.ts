@@ -2,7 +2,8 @@
 // The bar on top: where we are, search, follow, theme, help.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
-import type { App, Session } from "../app.ts";
+import type { App } from "../app.ts";
+import type { Session } from "../session.ts";
 import { widthText } from "../describe.ts";
 import { suggestions } from "../search.ts";
 import { stateBadge } from "./list.ts";

@@ -3,7 +3,8 @@
 // no scroll height (a billion rows would pass what browsers can lay out); wheel and keys move it.
 import { html, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
-import type { App, Session } from "../app.ts";
+import type { App } from "../app.ts";
+import type { Session } from "../session.ts";
 import { addressDigits, grouped } from "../format.ts";
 import type { InsnRow } from "../model.ts";
 import { functionColour } from "../palette.ts";

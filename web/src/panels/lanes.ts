@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The lanes as a table: what the timeline shows as a picture, for those who read.
 import { html, type TemplateResult } from "lit-html";
-import type { App, Session } from "../app.ts";
+import type { App } from "../app.ts";
+import type { Session } from "../session.ts";
 import { describe } from "../describe.ts";
 import { bytes, duration, grouped } from "../format.ts";
 import type { Timeline } from "../timeline/timeline.ts";

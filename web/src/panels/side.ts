@@ -2,7 +2,8 @@
 // The panel at the right: instructions around the cursor, statistics of a range, hits of a search.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { rangeUrl } from "../api.ts";
-import type { App, Found, Session } from "../app.ts";
+import type { App } from "../app.ts";
+import type { Found, Session } from "../session.ts";
 import { addressDigits, bytes, exactTime, grouped, percent, short } from "../format.ts";
 import { privilegeName } from "../model.ts";
 import { functionColour } from "../palette.ts";

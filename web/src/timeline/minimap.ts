@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The whole trace in a strip: every lane a few pixels high, the view as a window in it, hits of the
 // search as ticks.
-import type { Found, Session } from "../app.ts";
+import type { Found, Session } from "../session.ts";
 import { streamExtent } from "../model.ts";
 import { toPixel, type View } from "../scale.ts";
 import { FLAG_LOST, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";

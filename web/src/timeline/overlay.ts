@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What lies over the lanes and moves with the pointer: hairline, cursor, selection, hits.
-import type { Session } from "../app.ts";
+import type { Session } from "../session.ts";
 import { duration, grouped, short } from "../format.ts";
 import { timeIsNs } from "../model.ts";
 import { toPixel } from "../scale.ts";

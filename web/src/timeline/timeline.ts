@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The timeline: minimap, ruler and lanes on three canvases, with lane heads beside them.
 import { html, render } from "lit-html";
-import type { App, Session } from "../app.ts";
+import type { App } from "../app.ts";
+import type { Session } from "../session.ts";
 import { describe, spoken } from "../describe.ts";
 import { short } from "../format.ts";
 import { streamExtent, unitName, type Slice } from "../model.ts";

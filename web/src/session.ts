@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// Everything that belongs to the trace that is open: what is in view, selected and found, and what was
+// fetched of it.
+import { InsnCache } from "./insns.ts";
+import { extentOf, streamExtent, type Hit, type Position, type Stats, type Stream, type Trace } from "./model.ts";
+import { whole, type Axis, type Extent, type View } from "./scale.ts";
+import { SliceCache } from "./slices.ts";
+import { TileClient } from "./tiles.ts";
+
+/** What a session asks of the page. */
+export interface Host {
+  changed(): void;
+  missName(session: Session): void;
+}
+
+export interface Found {
+  readonly text: string;
+  readonly lane: number;
+  hits: readonly Hit[];
+  more: boolean;
+  running: boolean;
+  error: string;
+  index: number; // of the present hit, -1 before the first
+}
+
+export interface Measured {
+  readonly lane: number;
+  readonly from: number; // instructions
+  readonly to: number;
+  stats: Stats | undefined;
+  error: string;
+}
+
+export class Session {
+  readonly tiles: TileClient;
+  readonly slices: SliceCache;
+  private readonly insnCaches = new Map<string, InsnCache>();
+  names: string[] = []; // of functions by id
+  addresses: string[] = [];
+  namesRevision = -1; // of the trace when the names were asked for
+  view: View;
+  lane = 0;
+  cursor: number | undefined; // in units of the view's axis
+  position: Position | undefined; // of the cursor, once the server has said it
+  selection: readonly [number, number] | undefined; // in units of the axis
+  found: Found | undefined;
+  measured: Measured | undefined;
+  readonly open = new Set<number>(); // lanes whose call stack is shown
+  /** How far the lanes can be drawn by now: the edge to follow. */
+  drawnTo = Infinity;
+  /** Where following goes as soon as the tiles there are `ready`. */
+  hop: { view: View; edge: number; since: number; ready: boolean } | undefined;
+  private readonly ends = new Map<number, number>(); // where the axis ended at a revision
+  zoomedAt = -Infinity; // ms: when a zoom gesture last changed the level of detail
+
+  constructor(public trace: Trace, axis: Axis, private readonly app: Host) {
+    this.tiles = new TileClient(trace.id, () => app.changed());
+    this.slices = new SliceCache(trace.id, () => app.changed());
+    this.view = whole(axis, extentOf(trace, axis));
+    if (trace.streams.length <= 6) trace.streams.forEach((_, i) => this.open.add(i));
+  }
+
+  get extent(): Extent {
+    return extentOf(this.trace, this.view.axis);
+  }
+
+  get stream(): Stream | undefined {
+    return this.trace.streams[this.lane];
+  }
+
+  insns(lane: number): InsnCache | undefined {
+    const stream = this.trace.streams[lane];
+    if (!stream) return undefined;
+    let cache = this.insnCaches.get(stream.name);
+    if (!cache) {
+      cache = new InsnCache(this.trace.id, stream.name, () => this.app.changed());
+      this.insnCaches.set(stream.name, cache);
+    }
+    return cache;
+  }
+
+  /** The cursor as an instruction of its lane, as far as that is known. */
+  get cursorInsn(): number | undefined {
+    if (this.cursor === undefined) return undefined;
+    return this.view.axis === "insn" ? Math.floor(this.cursor) : this.position?.insn;
+  }
+
+  /** The edge to follow is that of the selected lane: others may be ahead or behind. */
+  get liveEnd(): number {
+    const own = this.stream && streamExtent(this.stream, this.view.axis);
+    return own && own.last > own.first ? own.last : this.extent.last;
+  }
+
+  /** The trace at its present revision ends here; remembered for tiles asked for now. */
+  noteEnd(): void {
+    this.ends.set(this.trace.revision, this.liveEnd);
+    if (this.ends.size > 100) this.ends.delete(this.ends.keys().next().value!);
+  }
+
+  forgetEnds(): void {
+    this.ends.clear();
+    this.drawnTo = Infinity;
+  }
+
+  endAt(revision: number): number | undefined {
+    return this.ends.get(revision);
+  }
+
+  nameOf = (id: number): string => {
+    const name = this.names[id];
+    if (name !== undefined) return name;
+    this.app.missName(this);
+    return `function ${id}`;
+  };
+
+  dropDecoded(): void {
+    for (const cache of this.insnCaches.values()) cache.clear();
+    this.slices.clear();
+  }
+}
