@@ -321,17 +321,18 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
                   "the request target is no path of at most 8 KiB");
         return;
     }
-    const char *const host = tl_http_header(request, ":authority");
-    if (net->guard_host && !tl_host_is_local(host ? host : tl_http_header(request, "host"))) {
-        fail_with(response, 421, "bad request",
-                  "this server is for its own machine and knows no names; use its address or "
-                  "localhost, or start it with --tokens or --insecure");
-        return;
-    }
     const struct tl_route *const route = find_route(&net->app, path, part, &n_parts);
     if (!route) {
         fail_with(response, 404, "not found",
                   "there is nothing here; docs/http.md lists the paths");
+        return;
+    }
+    const char *const host = tl_http_header(request, ":authority");
+    if (net->guard_host && route->role != TL_ROLE_PUBLIC &&
+        !tl_host_is_local(host ? host : tl_http_header(request, "host"))) {
+        fail_with(response, 421, "bad request",
+                  "this server is for its own machine and knows no names; use its address or "
+                  "localhost, or start it with --tokens or --insecure");
         return;
     }
     if (strcmp(request->method, "GET") && strcmp(request->method, "HEAD")) {

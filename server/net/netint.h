@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of server/net: what its files share. Not for other folders. */
+/*
+ * Inside of server/net: what its files share. Not for other folders.
+ *
+ * Locks, outermost first; a thread that holds one may only take those below it:
+ *   tl_hub.lock (server/rpc), tl_h1.lock    lists of waiters
+ *   tl_waiter.lock                          a stream's queues and flags, a pool's jobs
+ *   tl_loop.lock                            a loop's mailbox
+ * The lake is never called with one of them held; its callbacks take the first two.
+ */
 #ifndef TL_NET_NETINT_H
 #define TL_NET_NETINT_H
 

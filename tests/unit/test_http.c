@@ -618,12 +618,16 @@ static void test_foreign_names(void **state)
         char in[512] = "";
         struct wire w = wire_open(f->s.url);
         snprintf(text, sizeof text,
-                 "GET /healthz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", hosts[i].host);
+                 "GET /metrics HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", hosts[i].host);
         wire_send(&w, text);
         assert_true(wire_read(&w, in, sizeof in - 1) > 12);
         assert_int_equal(atoi(in + 9), hosts[i].status);
         wire_close(&w);
     }
+    struct wire probe = wire_open(f->s.url); /* probes may use any name */
+    wire_send(&probe, "GET /readyz HTTP/1.1\r\nHost: pod-7\r\n\r\n");
+    read_until(&probe, "HTTP/1.1 200", 1);
+    wire_close(&probe);
     /* The whole address in the request line is the same as its path. */
     struct answer a = {0};
     ask_h1(f->s.url, "GET", "http://localhost/healthz", NULL, &a);
