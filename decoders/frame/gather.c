@@ -3,20 +3,6 @@
 
 #include "base/bytes.h"
 
-/*
- * Four bits to the lowest bits of bytes 0, 2, 4 and 6: the multiplication puts bit i to bit
- * 16 * i (its other products fall between those places).
- */
-static inline uint64_t spread(uint64_t bits)
-{
-    return (bits & 15) * 0x0000200040008001u & TL_GATHER_ID_BITS;
-}
-
-uint64_t tl_gather_bits(uint8_t aux, unsigned half)
-{
-    return spread(half ? aux >> 4 : aux);
-}
-
 static size_t gather_scalar(uint8_t *out, const uint8_t *in, size_t frames)
 {
     size_t i = 0;
@@ -25,8 +11,8 @@ static size_t gather_scalar(uint8_t *out, const uint8_t *in, size_t frames)
         const uint64_t high = tl_le64(in + 8);
         if ((low | high) & TL_GATHER_ID_BITS)
             break;
-        tl_put_le64(out, low | spread(in[15]));
-        tl_put_le64(out + 8, high | spread(in[15] >> 4));
+        tl_put_le64(out, low | tl_gather_bits(in[15], 0));
+        tl_put_le64(out + 8, high | tl_gather_bits(in[15], 1));
     }
     return i;
 }

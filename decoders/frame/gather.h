@@ -25,12 +25,18 @@ typedef size_t tl_gather(uint8_t *out, const uint8_t *in, size_t frames);
 /* The best variant for `level`; all give the same result. Never NULL. */
 tl_gather *tl_gather_variant(enum tl_cpu level);
 
+#define TL_GATHER_ID_BITS 0x0001000100010001u /* of eight bytes: where an ID says so */
+
 /*
  * The lowest bits of a frame's even bytes, spread to their places: OR it to the frame's first
  * (half 0) or last (half 1) eight bytes, read as little-endian numbers. `aux` is byte 15.
+ *
+ * The multiplication puts bit i to bit 16 * i; its other products fall between those places.
  */
-uint64_t tl_gather_bits(uint8_t aux, unsigned half);
-
-#define TL_GATHER_ID_BITS 0x0001000100010001u /* of eight bytes: where an ID says so */
+static inline uint64_t tl_gather_bits(uint8_t aux, unsigned half)
+{
+    const uint64_t bits = (half ? aux >> 4 : aux) & 15;
+    return bits * 0x0000200040008001u & TL_GATHER_ID_BITS;
+}
 
 #endif

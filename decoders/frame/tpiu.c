@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 
+#include <endian.h>
 #include <string.h>
 
 #define AUX        15
@@ -99,10 +100,10 @@ static int deliver(struct tl_tpiu *t, const struct tl_run *run)
 
 static int flush_run(struct tl_tpiu *t)
 {
-    const struct tl_run run = t->run;
+    const int rc = t->run.n ? deliver(t, &t->run) : TL_OK;
     t->run.n = 0;
     t->run_joins = TL_NO_OFFSET;
-    return run.n ? deliver(t, &run) : TL_OK;
+    return rc;
 }
 
 /* ---- frames ----------------------------------------------------------------------------- */
@@ -110,17 +111,16 @@ static int flush_run(struct tl_tpiu *t)
 /* Make the run buffer ready for `n` bytes at `slot` of the frame at `offset`. */
 static int open_run(struct tl_tpiu *t, uint64_t offset, uint8_t slot, size_t n)
 {
-    if (t->run.n && t->run_joins == offset && slot == 0 &&
-        t->run.p + t->run.n + n <= t->buffer + TL_TPIU_BUFFER)
+    if (t->run.n && t->run_joins == offset && slot == 0 && t->run.n + n <= TL_TPIU_BUFFER)
         return TL_OK;
     const int rc = flush_run(t);
-    t->run = (struct tl_run){t->buffer, 0, offset + slot, slot};
+    t->run = (struct tl_run){t->buffer + FRAME, 0, offset + slot, slot};
     return rc;
 }
 
 static uint8_t *run_end(struct tl_tpiu *t)
 {
-    return t->buffer + (t->run.p - t->buffer) + t->run.n;
+    return t->buffer + FRAME + t->run.n;
 }
 
 /* Take frames without an ID byte. Returns how many, or < 0. */
@@ -132,7 +132,7 @@ static int64_t take_plain(struct tl_tpiu *t, const uint8_t *p, size_t frames, ui
         const int rc = open_run(t, at, 0, AUX);
         if (rc < 0)
             return rc;
-        const size_t room = (size_t)(t->buffer + TL_TPIU_BUFFER - run_end(t)) / AUX;
+        const size_t room = (TL_TPIU_BUFFER - t->run.n) / AUX;
         const size_t want = frames - done < room ? frames - done : room;
         const size_t got = t->gather(run_end(t), p + done * FRAME, want);
         if (got) {
@@ -146,21 +146,45 @@ static int64_t take_plain(struct tl_tpiu *t, const uint8_t *p, size_t frames, ui
     return (int64_t)done;
 }
 
-/* Bytes `from` … `to` of a frame that are not the last ones, or belong to a source that ends. */
-static int take_part(struct tl_tpiu *t, const uint8_t *data, uint64_t offset, unsigned from,
+/*
+ * A frame's data bytes, ID bytes among them, the lowest bits in place. A vector, since it must be
+ * stored as a whole: a load that spans several stores just made would have to wait for them.
+ */
+typedef uint64_t patched __attribute__((vector_size(FRAME)));
+
+static inline patched patch(const uint8_t *p)
+{
+    patched frame;
+    memcpy(&frame, p, sizeof frame);
+    const uint8_t aux = p[AUX];
+    return frame | (patched){htole64(tl_gather_bits(aux, 0)), htole64(tl_gather_bits(aux, 1))};
+}
+
+/*
+ * Append bytes `from` … `to` to the open run. If `from` is not 0, the run is empty and there is
+ * room for the bytes in front of it.
+ */
+static inline void append(struct tl_tpiu *t, const patched *data, unsigned from, unsigned to)
+{
+    memcpy(run_end(t) - from, data, sizeof *data);
+    t->run.n += to - from;
+}
+
+/* Bytes `from` … `to` of a frame, behind which comes an ID byte. */
+static int take_part(struct tl_tpiu *t, const patched *data, uint64_t offset, unsigned from,
                      unsigned to)
 {
     if (from >= to)
         return TL_OK;
-    if (from > 0) { /* behind an ID byte: joins nothing */
-        const struct tl_run run = {data + from, to - from, offset + from, (uint8_t)from};
+    if (from > 0) { /* behind an ID byte, too: joins nothing */
+        const uint8_t *const bytes = (const uint8_t *)data;
+        const struct tl_run run = {bytes + from, to - from, offset + from, (uint8_t)from};
         return deliver(t, &run);
     }
     const int rc = open_run(t, offset, 0, to);
     if (rc < 0)
         return rc;
-    memcpy(run_end(t), data, FRAME);
-    t->run.n += to;
+    append(t, data, 0, to);
     return flush_run(t);
 }
 
@@ -185,19 +209,16 @@ static unsigned id_mask(uint64_t low, uint64_t high)
  */
 static int take_mixed(struct tl_tpiu *t, const uint8_t *p, uint64_t offset)
 {
-    uint8_t data[2 * FRAME];
-    const uint64_t low = tl_le64(p), high = tl_le64(p + 8);
-    tl_put_le64(data, low | tl_gather_bits(p[AUX], 0));
-    tl_put_le64(data + 8, high | tl_gather_bits(p[AUX], 1));
+    const patched data = patch(p);
     unsigned from = 0;
-    for (unsigned ids = id_mask(low, high); ids; ids &= ids - 1) {
+    for (unsigned ids = id_mask(tl_le64(p), tl_le64(p + 8)); ids; ids &= ids - 1) {
         const unsigned i = (unsigned)__builtin_ctz(ids);
-        int rc = take_part(t, data, offset, from, 2 * i);
+        int rc = take_part(t, &data, offset, from, 2 * i);
         if (rc == TL_OK && from == 0 && i == 0)
             rc = flush_run(t);
         from = 2 * i + 1;
         if (rc == TL_OK && i < 7 && p[AUX] >> i & 1) {
-            rc = take_part(t, data, offset, from, from + 1);
+            rc = take_part(t, &data, offset, from, from + 1);
             from++;
         }
         if (rc < 0)
@@ -209,8 +230,7 @@ static int take_mixed(struct tl_tpiu *t, const uint8_t *p, uint64_t offset)
     const int rc = open_run(t, offset, (uint8_t)from, AUX - from);
     if (rc < 0)
         return rc;
-    memcpy(run_end(t), data + from, FRAME);
-    t->run.n += AUX - from;
+    append(t, &data, from, AUX);
     t->run_joins = offset + FRAME;
     return TL_OK;
 }
@@ -234,24 +254,23 @@ static int take_pieces(struct tl_tpiu *t, const uint8_t *data, unsigned from, un
 /* Take the buffered frame, whose bytes have synchronisation words or a footer between them. */
 static int take_scattered(struct tl_tpiu *t)
 {
-    uint8_t data[FRAME];
+    const patched data = patch(t->frame);
+    const uint8_t *const bytes = (const uint8_t *)&data;
     const uint8_t aux = t->frame[AUX];
-    tl_put_le64(data, tl_le64(t->frame) | tl_gather_bits(aux, 0));
-    tl_put_le64(data + 8, tl_le64(t->frame + 8) | tl_gather_bits(aux, 1));
     int rc = flush_run(t);
     unsigned from = 0;
     for (unsigned i = 0; i < 8 && rc == TL_OK; i++) {
         if (!(t->frame[2 * i] & 1))
             continue;
-        rc = take_pieces(t, data, from, 2 * i);
+        rc = take_pieces(t, bytes, from, 2 * i);
         from = 2 * i + 1;
         if (rc == TL_OK && i < 7 && aux >> i & 1) {
-            rc = take_pieces(t, data, from, from + 1);
+            rc = take_pieces(t, bytes, from, from + 1);
             from++;
         }
         change_id(t, t->frame[2 * i] >> 1);
     }
-    return rc < 0 ? rc : take_pieces(t, data, from, AUX);
+    return rc < 0 ? rc : take_pieces(t, bytes, from, AUX);
 }
 
 static int reset_all(struct tl_tpiu *t, uint64_t offset)

@@ -83,7 +83,7 @@ struct tl_tpiu {
 
     struct tl_run run;  /* not yet delivered, of source `id`; run.n == 0: none */
     uint64_t run_joins; /* offset of the frame that may lengthen it */
-    uint8_t buffer[TL_TPIU_BUFFER + TL_GATHER_SLACK];
+    uint8_t buffer[16 + TL_TPIU_BUFFER + TL_GATHER_SLACK];
 
     size_t held;        /* bytes of `hold` */
     uint64_t held_from; /* place of hold[0] */
