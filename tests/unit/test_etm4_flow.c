@@ -399,6 +399,8 @@ static void rejects_impossible_resolution(void **state)
     EXPECT_LOSS(&c, BEGUN "G bad-packet\n", "cancel of more elements than there are 5 1", BEGIN, E,
                 CANCEL(2));
     EXPECT_LOSS(&c, BEGUN "G bad-packet\n", "mispredict without an atom 4 1", BEGIN, MISPREDICT);
+    /* a unit that never speculates may still count commits */
+    EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018, BEGIN, E, COMMIT(1), E);
 }
 
 /* ---- losing the thread ------------------------------------------------------------------- */
