@@ -122,14 +122,24 @@ static const struct command commands[] = {
 #endif
 #ifdef TL_HAVE_DUMP
     {"dump", tl_cmd_dump, "STF records as text",
-     "usage: tracelake dump FILE.stf|FILE.zstf [--from N --to M]\n"},
+     "usage: tracelake dump FILE|- [--from N --to M]\n"
+     "FILE is STF, plain or as .zstf, gzip, xz or zstd; its content decides, not its name.\n"
+     "  --from N --to M     records N to M-1 (default: all)\n"},
 #endif
 #ifdef TL_HAVE_CHECK
-    {"check", tl_cmd_check, "check STF files", "usage: tracelake check FILE.stf|FILE.zstf…\n"},
+    {"check", tl_cmd_check, "check STF files against the specification",
+     "usage: tracelake check [--limit N] FILE…\n"
+     "Prints each violation with its offset. Exit status 1 where there is an error.\n"
+     "  --limit N           print so many of each rule (default 100, 0: all)\n"},
 #endif
 #ifdef TL_HAVE_SLICE
     {"slice", tl_cmd_slice, "cut a range out of an STF file",
-     "usage: tracelake slice FILE --from N --to M -o OUT.stf|OUT.zstf\n"},
+     "usage: tracelake slice FILE --insn A:B -o OUT.stf|OUT.zstf\n"
+     "  --insn A:B          instructions A to B-1, from 0 (A: to the end, :B from the start)\n"
+     "  -o FILE             compressed in chunks where the name ends in .zstf, else plain\n"
+     "  --chunk N           instructions per chunk (default 100000)\n"
+     "  --level N           zstd level, 1 to 19 (default 1)\n"
+     "  --reserve-end       end a plain file with record 255, as STF 1.3 wants it\n"},
 #endif
 };
 

@@ -122,24 +122,6 @@ enum step {
     STEP_END     /* RESERVE_END */
 };
 
-static int step_header(struct tl_stf_insns *s, const struct tl_stf_record *record)
-{
-    struct tl_stf_header *const h = &s->header;
-    if (tl_stf_header_add(h, record) < 0) {
-        h->records = 0;
-        return stop_bad(s, TL_BAD, (size_t)(record->offset - s->offset), record->type);
-    }
-    if (!h->complete)
-        return STEP_ON;
-    if (h->transactions)
-        return stop(s, TL_UNSUPPORTED, 0, "a transaction trace has no instructions");
-    s->state = (struct tl_stf_state){h->tgid, h->tid, h->asid, h->has_process, h->iem};
-    s->pc = h->pc;
-    s->has_pc = h->has_pc;
-    s->flags = 0;
-    return record->type == TL_STF_END_HEADER ? STEP_ON : STEP_MARKER;
-}
-
 static void step_event(struct tl_stf_insns *s, const struct tl_stf_record *record)
 {
     s->flags |= TL_STF_EVENTS;
@@ -201,6 +183,25 @@ static int step_group(struct tl_stf_insns *s, const struct tl_stf_record *record
     }
     s->flags |= TL_STF_OTHERS;
     return STEP_ON;
+}
+
+static int step_header(struct tl_stf_insns *s, const struct tl_stf_record *record)
+{
+    struct tl_stf_header *const h = &s->header;
+    if (tl_stf_header_add(h, record) < 0) {
+        h->records = 0;
+        return stop_bad(s, TL_BAD, (size_t)(record->offset - s->offset), record->type);
+    }
+    if (!h->complete)
+        return STEP_ON;
+    if (h->transactions)
+        return stop(s, TL_UNSUPPORTED, 0, "a transaction trace has no instructions");
+    s->state = (struct tl_stf_state){h->tgid, h->tid, h->asid, h->has_process, h->iem};
+    s->pc = h->pc;
+    s->has_pc = h->has_pc;
+    s->flags = 0;
+    /* A closing record or the end mark may end a header that has no END_HEADER. */
+    return record->type == TL_STF_END_HEADER ? STEP_ON : step_group(s, record, false);
 }
 
 /* Look at the record `at` bytes behind `in` (which holds `n`). Its size in *size. */
@@ -331,7 +332,7 @@ static int scan_one(struct tl_stf_insns *s, struct scan *c, const uint8_t *begin
     const struct tl_bytes in = {begin, (size_t)(c->end - begin)};
     const int result = step(s, in, (size_t)(c->p - begin), c->n > 0, &size);
     if (in_header && result >= 0)
-        c->group = result == STEP_MARKER ? c->p : c->p + size;
+        c->group = result == STEP_ON ? c->p + size : c->p;
     if (result == STEP_MARKER)
         return close_group(s, c, begin);
     if (result == STEP_ON)

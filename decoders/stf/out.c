@@ -161,6 +161,11 @@ static bool ends_with(const char *path, const char *end)
     return n >= strlen(end) && strcmp(path + n - strlen(end), end) == 0;
 }
 
+uint8_t tl_stf_format_of(const char *path)
+{
+    return ends_with(path, ".zstf") ? TL_STF_FILE_ZSTF : TL_STF_FILE_PLAIN;
+}
+
 static int open_temporary(struct tl_stf_save *save, const char *path)
 {
     if (strcmp(path, "-") == 0) {

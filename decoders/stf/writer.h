@@ -115,7 +115,10 @@ TL_MUST_USE int tl_stf_out_put(struct tl_stf_out *out, const struct tl_stf_recor
 TL_MUST_USE int tl_stf_out_finish(struct tl_stf_out *out, struct tl_fail *fail);
 const struct tl_stf_writer *tl_stf_out_writer(const struct tl_stf_out *out);
 
-/* Into a file: .zstf or .stf by its name (anything else: .stf). `file` is for tl_stf_sink. */
+/* The enum tl_stf_format that a file's name asks for: .zstf, or plain. */
+uint8_t tl_stf_format_of(const char *path);
+
+/* Into a file; options NULL: by its name. "-" is standard output (for .zstf a file only). */
 struct tl_stf_save;
 TL_MUST_USE int tl_stf_save_new(struct tl_stf_save **out, const char *path,
                                 const struct tl_stf_out_options *options, struct tl_fail *fail);

@@ -354,6 +354,28 @@ static void test_no_address(void **state)
     tl_buf_fini(&bytes);
 }
 
+/* A header without END_HEADER that the end mark or a transaction ends: no instruction. */
+static void test_header_ended_by_no_instruction(void **state)
+{
+    (void)state;
+    static const uint8_t channel_e[9] = {5};
+    const struct tl_stf_record ends[] = {
+        {.type = TL_STF_RESERVE_END},
+        {.type = TL_STF_TRANSACTION, .transaction.data = {channel_e, 9}}};
+    for (size_t i = 0; i < 2; i++) {
+        struct tl_buf bytes = {0};
+        struct tl_fail fail;
+        uint64_t count;
+        put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_IDENTIFIER});
+        put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_VERSION});
+        put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = 0x10});
+        put_record(&bytes, &ends[i]);
+        assert_int_equal(read_all(bytes_of(&bytes), &fail, &count), TL_EOF);
+        assert_int_equal(count, 0);
+        tl_buf_fini(&bytes);
+    }
+}
+
 static void test_transactions_are_refused(void **state)
 {
     (void)state;
@@ -426,6 +448,7 @@ int main(void)
         cmocka_unit_test(test_seek),
         cmocka_unit_test(test_seek_plain),
         cmocka_unit_test(test_no_address),
+        cmocka_unit_test(test_header_ended_by_no_instruction),
         cmocka_unit_test(test_transactions_are_refused),
         cmocka_unit_test(test_end_mark_and_trailing_records),
         cmocka_unit_test(test_endless_group),

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* `tracelake check`: does an STF file obey the specification? */
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "stf/check.h"
+#include "stf/file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RULES_MAX 64
+
+struct report {
+    const char *path;
+    uint64_t limit; /* findings printed of each rule, 0: all */
+    uint64_t total[3];
+    struct {
+        const char *rule;
+        uint64_t n;
+    } rules[RULES_MAX];
+    size_t n_rules;
+};
+
+/* How many of this rule there are with this one. */
+static uint64_t count_rule(struct report *r, const char *rule)
+{
+    for (size_t i = 0; i < r->n_rules; i++) {
+        if (strcmp(r->rules[i].rule, rule) == 0)
+            return ++r->rules[i].n;
+    }
+    if (r->n_rules == RULES_MAX)
+        return 1;
+    r->rules[r->n_rules].rule = rule;
+    return r->rules[r->n_rules++].n = 1;
+}
+
+static int print_finding(void *context, const struct tl_stf_finding *finding)
+{
+    struct report *const r = context;
+    r->total[finding->severity]++;
+    const uint64_t n = count_rule(r, finding->rule);
+    if (r->limit && n > r->limit)
+        return TL_OK;
+    printf("%s: offset 0x%" PRIx64 ": ", r->path, finding->offset);
+    if (finding->record != UINT64_MAX)
+        printf("record %" PRIu64 ": ", finding->record);
+    printf("%s: %s: %s\n", tl_stf_severity_name((enum tl_stf_severity)finding->severity),
+           finding->rule, finding->text);
+    return ferror(stdout) ? TL_IO : TL_OK;
+}
+
+static void print_total(const struct report *r, const struct tl_stf_checker *checker)
+{
+    for (size_t i = 0; i < r->n_rules; i++) {
+        if (r->limit && r->rules[i].n > r->limit)
+            printf("%s: %s: %" PRIu64 " more (--limit 0 prints all)\n", r->path, r->rules[i].rule,
+                   r->rules[i].n - r->limit);
+    }
+    printf("%s: %" PRIu64 " errors, %" PRIu64 " warnings, %" PRIu64 " notes; %" PRIu64
+           " records, %" PRIu64 " instructions\n",
+           r->path, r->total[TL_STF_ERROR], r->total[TL_STF_WARNING], r->total[TL_STF_NOTE],
+           tl_stf_checker_records(checker), tl_stf_checker_insns(checker));
+}
+
+/* All records; TL_EOF at an orderly end. */
+static int check_records(struct tl_stf_file *file, struct tl_stf_checker *checker,
+                         struct tl_fail *fail)
+{
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    struct tl_stf_reader *reader;
+    struct tl_stf_record record;
+    int result = tl_stf_reader_open(&reader, &source);
+    if (result < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    while ((result = tl_stf_reader_next(reader, &record, fail)) == TL_OK) {
+        result = tl_stf_checker_add(checker, &record);
+        if (result < 0)
+            break;
+    }
+    const int end = tl_stf_checker_finish(checker);
+    tl_stf_reader_free(reader);
+    return result == TL_EOF && end < 0 ? end : result;
+}
+
+static int check_file(const char *path, uint64_t limit)
+{
+    struct report report = {.path = path, .limit = limit};
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    struct tl_stf_file *file;
+    struct tl_stf_checker *checker;
+    if (tl_stf_file_open(&file, path, &fail) < 0)
+        return tl_cli_fail(path, &fail);
+    if (tl_stf_checker_new(&checker, print_finding, &report) < 0) {
+        tl_stf_file_close(file);
+        tl_fail_set(&fail, TL_NOMEM, "out of memory");
+        return tl_cli_fail(path, &fail);
+    }
+    int status = TL_CLI_DONE;
+    int result = check_records(file, checker, &fail);
+    if (result != TL_EOF)
+        status = tl_cli_fail(path, &fail);
+    struct tl_zstf *const zstf = tl_stf_file_zstf(file);
+    if (zstf && result == TL_EOF && tl_stf_check_container(zstf, print_finding, &report, &fail) < 0)
+        status = tl_cli_fail(path, &fail);
+    if (!zstf && tl_stf_file_warning(file)) {
+        tl_cli_warn(path, "%s", tl_stf_file_warning(file));
+        status = TL_CLI_BAD;
+    }
+    print_total(&report, checker);
+    if (report.total[TL_STF_ERROR])
+        status = TL_CLI_BAD;
+    tl_stf_checker_free(checker);
+    tl_stf_file_close(file);
+    return status;
+}
+
+int tl_cmd_check(int argc, char **argv)
+{
+    uint64_t limit = 100;
+    const struct tl_arg args[] = {{"limit", 0, TL_ARG_U64, &limit}, {NULL, 0, TL_ARG_FLAG, NULL}};
+    int first;
+    const int parsed = tl_args_parse(argc, argv, args, &first);
+    if (parsed != TL_ARGS_GO)
+        return parsed;
+    if (first == argc)
+        return tl_cli_usage("check", "a file is wanted");
+    int status = TL_CLI_DONE;
+    for (int i = first; i < argc; i++) {
+        const int one = check_file(argv[i], limit);
+        status = one > status ? one : status;
+    }
+    return status;
+}

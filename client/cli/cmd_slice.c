@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* `tracelake slice`: a range of an STF file's instructions as an STF file of its own. */
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "stf/file.h"
+#include "stf/slice.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Records of `file` until the slice is complete. */
+static int feed(struct tl_stf_file *file, struct tl_stf_slicer *slicer, struct tl_fail *fail)
+{
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    struct tl_stf_reader *reader;
+    struct tl_stf_record record;
+    if (tl_stf_reader_open(&reader, &source) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    int result;
+    while ((result = tl_stf_reader_next(reader, &record, fail)) == TL_OK) {
+        result = tl_stf_slicer_add(slicer, &record, fail);
+        if (result < 0)
+            break;
+    }
+    tl_stf_reader_free(reader);
+    return result == TL_EOF ? TL_OK : result;
+}
+
+/* Keep what there is of a damaged trace, and say so. */
+static int finish(const char *path, struct tl_stf_slicer *slicer, struct tl_stf_save *save,
+                  const struct tl_arg_range *range, int result, struct tl_fail *fail)
+{
+    if (tl_stf_slicer_written(slicer) == 0 && result == TL_OK)
+        result = tl_fail_set(fail, TL_NOTFOUND, "the trace has only %" PRIu64 " instructions",
+                             tl_stf_slicer_seen(slicer));
+    if (tl_stf_slicer_written(slicer) == 0)
+        return tl_cli_fail(path, fail);
+    int status = result < 0 ? tl_cli_fail(path, fail) : TL_CLI_DONE;
+    if (result == TL_OK && range->to != UINT64_MAX && tl_stf_slicer_seen(slicer) < range->to)
+        tl_cli_warn(path, "the trace ends at instruction %" PRIu64, tl_stf_slicer_seen(slicer));
+    if (tl_stf_save_finish(save, fail) < 0)
+        status = tl_cli_fail(NULL, fail);
+    return status;
+}
+
+static int slice(const char *path, const char *out_path, const struct tl_arg_range *range,
+                 const struct tl_stf_out_options *options)
+{
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    struct tl_stf_file *file = NULL;
+    struct tl_stf_save *save = NULL;
+    struct tl_stf_slicer *slicer = NULL;
+    char comment[160];
+    if (range->to == UINT64_MAX)
+        snprintf(comment, sizeof comment, "instructions %" PRIu64 " to the end", range->from);
+    else
+        snprintf(comment, sizeof comment, "instructions %" PRIu64 " to %" PRIu64, range->from,
+                 range->to - 1);
+    if (tl_stf_file_open(&file, path, &fail) < 0)
+        return tl_cli_fail(path, &fail);
+    int status = TL_CLI_BAD;
+    if (tl_stf_save_new(&save, out_path, options, &fail) < 0) {
+        status = tl_cli_fail(out_path, &fail);
+    } else if (tl_stf_slicer_new(&slicer, range->from, range->to, comment, tl_stf_save_out(save)) ==
+               TL_OK) {
+        const int result = feed(file, slicer, &fail);
+        status = finish(path, slicer, save, range, result, &fail);
+    }
+    tl_stf_slicer_free(slicer);
+    tl_stf_save_free(save);
+    tl_stf_file_close(file);
+    return status;
+}
+
+int tl_cmd_slice(int argc, char **argv)
+{
+    struct tl_arg_range range = {0, UINT64_MAX, false};
+    uint64_t from = 0, to = UINT64_MAX, markers = 0, level = 0;
+    const char *out = NULL;
+    bool reserve_end = false;
+    const struct tl_arg args[] = {{"insn", 0, TL_ARG_RANGE, &range},
+                                  {"from", 0, TL_ARG_U64, &from},
+                                  {"to", 0, TL_ARG_U64, &to},
+                                  {"out", 'o', TL_ARG_TEXT, &out},
+                                  {"chunk", 0, TL_ARG_U64, &markers},
+                                  {"level", 0, TL_ARG_U64, &level},
+                                  {"reserve-end", 0, TL_ARG_FLAG, &reserve_end},
+                                  {NULL, 0, TL_ARG_FLAG, NULL}};
+    int first;
+    const int status = tl_args_parse(argc, argv, args, &first);
+    if (status != TL_ARGS_GO)
+        return status;
+    if (!range.given) {
+        range.from = from;
+        range.to = to;
+    }
+    if (argc - first != 1)
+        return tl_cli_usage("slice", "one file is wanted");
+    if (!out)
+        return tl_cli_usage("slice", "where to? -o OUT.zstf or -o OUT.stf");
+    if (range.from >= range.to)
+        return tl_cli_usage("slice", "the range is empty");
+    if (level > 19)
+        return tl_cli_usage("slice", "--level is 1 to 19");
+    const struct tl_stf_out_options options = {.format = tl_stf_format_of(out),
+                                               .markers = markers,
+                                               .level = (int)level,
+                                               .reserve_end = reserve_end,
+                                               .unchecked = true};
+    return slice(argv[first], out, &range, &options);
+}

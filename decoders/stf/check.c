@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rules of the specification, record by record. Source of each: STF 1.3, "Specification of
+ * Records" and "STF Exception Event and Event Meta-Data"; where today's stf_lib is stricter, that
+ * is checked too.
+ */
+#include "stf/check.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct tl_stf_checker {
+    tl_stf_finding_sink *sink;
+    void *context;
+    struct tl_stf_order order;
+    struct tl_stf_layout layout;
+    struct tl_stf_pc pc;
+    uint64_t records, insns;
+    uint64_t behind_marker; /* records since the last marker */
+    uint64_t first_behind;  /* offset of the first of them */
+    uint64_t at;            /* offset of the record in hand */
+    uint64_t end;           /* behind it */
+    unsigned told_faults;
+    uint32_t contents; /* INST_MEM_CONTENTs of the last access */
+    struct tl_stf_record access;
+    uint64_t access_at;
+    bool ended;  /* RESERVE_END */
+    bool memory; /* the group has an access */
+    bool mode_told, has_events, has_walks, has_microops, has_memory, has_trap;
+    uint64_t without_memory; /* loads and stores without a record */
+    uint64_t first_without;
+    int result;
+};
+
+int tl_stf_checker_new(struct tl_stf_checker **out, tl_stf_finding_sink *sink, void *context)
+{
+    struct tl_stf_checker *const c = calloc(1, sizeof *c);
+    if (!c)
+        return TL_NOMEM;
+    c->sink = sink;
+    c->context = context;
+    *out = c;
+    return TL_OK;
+}
+
+void tl_stf_checker_free(struct tl_stf_checker *checker)
+{
+    free(checker);
+}
+
+uint64_t tl_stf_checker_records(const struct tl_stf_checker *checker)
+{
+    return checker->records;
+}
+
+uint64_t tl_stf_checker_insns(const struct tl_stf_checker *checker)
+{
+    return checker->insns;
+}
+
+const char *tl_stf_severity_name(enum tl_stf_severity severity)
+{
+    static const char *const names[] = {"note", "warning", "error"};
+    return severity <= TL_STF_ERROR ? names[severity] : "?";
+}
+
+static void TL_PRINTF(5, 6) find(struct tl_stf_checker *c, enum tl_stf_severity severity,
+                                 const char *rule, uint64_t offset, const char *format, ...)
+{
+    if (c->result < 0)
+        return;
+    struct tl_stf_finding f = {
+        .severity = (uint8_t)severity, .rule = rule, .offset = offset, .record = c->records};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(f.text, sizeof f.text, format, args);
+    va_end(args);
+    const int result = c->sink(c->context, &f);
+    if (result < 0)
+        c->result = result;
+}
+
+#define ERROR(rule, ...)   find(c, TL_STF_ERROR, rule, c->at, __VA_ARGS__)
+#define WARNING(rule, ...) find(c, TL_STF_WARNING, rule, c->at, __VA_ARGS__)
+
+/* ---- header -------------------------------------------------------------------------------- */
+
+/* Which version a record type came with, its minor number; 0: before 1.4. */
+static unsigned since(uint8_t type)
+{
+    switch (type) {
+    case TL_STF_VLEN_CONFIG:
+        return 4;
+    case TL_STF_PROTOCOL_ID:
+    case TL_STF_CLOCK_ID:
+    case TL_STF_TRANSACTION:
+    case TL_STF_TRANSACTION_DEPENDENCY:
+        return 5;
+    case TL_STF_ISA_EXTENDED:
+        return 6;
+    default:
+        return 0;
+    }
+}
+
+static void check_version_record(struct tl_stf_checker *c, const struct tl_stf_record *r)
+{
+    const uint32_t major = r->version.major, minor = r->version.minor;
+    if (major != 1 || minor < 1 || minor > 6)
+        WARNING("version", "version %u.%u is none of 1.1 to 1.6", major, minor);
+    if (major > 1 || minor < 2)
+        WARNING("version-tools", "stf_dump and stf_record_dump refuse version %u.%u", major, minor);
+}
+
+static void check_header_fields(struct tl_stf_checker *c, const struct tl_stf_record *r)
+{
+    const struct tl_stf_header *const h = &c->order.header;
+    switch (r->type) {
+    case TL_STF_VERSION:
+        check_version_record(c, r);
+        break;
+    case TL_STF_COMMENT:
+        if (r->text.n && memchr(r->text.p, 0, r->text.n))
+            WARNING("comment-nul", "the comment has a NUL in it");
+        break;
+    case TL_STF_ISA:
+        if (r->isa == 0 || r->isa > TL_STF_ISA_POWER)
+            WARNING("isa-value", "ISA %u is %s", r->isa, r->isa ? "not defined" : "reserved");
+        break;
+    case TL_STF_INST_IEM:
+        if (r->iem == 0 || r->iem > TL_STF_IEM_64)
+            ERROR("iem-value", "INST_IEM %u is %s", r->iem, r->iem ? "not defined" : "reserved");
+        break;
+    case TL_STF_TRACE_INFO:
+        if (r->info.generator == 0 || r->info.generator == 255)
+            WARNING("generator", "generator %u is reserved", r->info.generator);
+        break;
+    case TL_STF_TRACE_INFO_FEATURE:
+        if (r->features >> 21)
+            WARNING("feature-bits", "features 0x%" PRIx64 " has bits that are not defined",
+                    r->features);
+        if ((r->features & TL_STF_FEATURE_EVENT64) && h->has_version && h->minor < 5)
+            WARNING("newer", "64-bit events are of version 1.5, the trace says 1.%u", h->minor);
+        break;
+    case TL_STF_VLEN_CONFIG:
+        if (r->vlen == 64)
+            WARNING("vlen-64", "stf_lib can neither read nor write vectors of 64 bits");
+        break;
+    case TL_STF_CLOCK_ID:
+        if (r->clock.id == 0)
+            ERROR("clock-id", "clock 0 is reserved");
+        break;
+    default:
+        break;
+    }
+    if (since(r->type) > h->minor && h->has_version)
+        WARNING("newer", "%s is of version 1.%u, the trace says 1.%u", tl_stf_type_name(r->type),
+                since(r->type), h->minor);
+}
+
+/* What tl_stf_order_add() did not say: mandatory in 1.3, but not for readers. */
+static void check_header_end(struct tl_stf_checker *c)
+{
+    const unsigned soft = TL_STF_NO_COMMENT | TL_STF_NO_PROCESS_ID | TL_STF_ORDER;
+    const unsigned fresh = c->order.header.faults & ~c->told_faults;
+    c->told_faults |= fresh;
+    for (unsigned bit = 1; bit <= TL_STF_MIXED; bit <<= 1) {
+        if (fresh & bit & soft)
+            WARNING("header", "%s", tl_stf_header_fault_text(bit));
+    }
+}
+
+/* ---- records of a group ---------------------------------------------------------------------- */
+
+static void check_pc(struct tl_stf_checker *c, const char *what, uint64_t pc)
+{
+    if (c->order.header.isa == TL_STF_ISA_RISCV && (pc & 1))
+        ERROR("pc-odd", "%s 0x%" PRIx64 " is odd", what, pc);
+    if (c->order.header.isa == TL_STF_ISA_RISCV && c->order.header.iem == TL_STF_IEM_32 && pc >> 32)
+        WARNING("pc-wide", "%s 0x%" PRIx64 " has more than 32 bits", what, pc);
+}
+
+static void check_reg(struct tl_stf_checker *c, const struct tl_stf_record *r)
+{
+    const unsigned type = r->reg.meta & 15, operand = r->reg.meta >> 4 & 3;
+    const unsigned number = r->reg.number;
+    if (type == 0 || type > TL_STF_REG_CSR)
+        ERROR("reg-type", "register type %u is reserved", type);
+    if (operand == 0)
+        ERROR("reg-operand", "register operand type 0 is reserved");
+    if (r->reg.meta >> 6)
+        ERROR("reg-reserved", "meta 0x%x has its reserved bits set", r->reg.meta);
+    const unsigned most = type == TL_STF_REG_CSR ? 0xfff : type == TL_STF_REG_INT ? 32 : 31;
+    if (type && type <= TL_STF_REG_CSR && number > most)
+        WARNING("reg-number", "there is no register %u of type %u", number, type);
+    if (type == TL_STF_REG_VECTOR && !c->layout.vlen)
+        WARNING("vlen-missing", "a vector register without VLEN_CONFIG: stf_lib cannot read it");
+}
+
+static void check_walk(struct tl_stf_checker *c, const struct tl_stf_record *r)
+{
+    const uint32_t page = r->walk.page_size;
+    if (r->walk.entries.n == 0)
+        WARNING("walk-empty", "a page table walk without an entry");
+    if (page == 0 || (page & (page - 1)))
+        WARNING("walk-page", "page size %u is no power of two", page);
+    if (r->walk.first_access > c->insns)
+        WARNING("walk-index", "first access at instruction %" PRIu64 ", which is still to come",
+                r->walk.first_access);
+    c->has_walks = true;
+}
+
+/* The data of the last access are complete: as many words as its size wants. Producers write
+ * the size in bytes or in bits, so either will do. */
+static void check_access_end(struct tl_stf_checker *c)
+{
+    if (c->contents == 0)
+        return;
+    const uint32_t size = c->access.access.size;
+    const uint32_t bytes = size > 8 ? (size + 7) / 8 : 1;
+    const uint32_t bits = size > 64 ? (size + 63) / 64 : 1;
+    if (c->contents != bytes && c->contents != bits)
+        find(c, TL_STF_WARNING, "content-count", c->access_at,
+             "%u INST_MEM_CONTENT for an access of size %u", c->contents, size);
+    c->contents = 0;
+}
+
+static void check_access(struct tl_stf_checker *c, const struct tl_stf_record *r)
+{
+    if (r->access.type != TL_STF_READ && r->access.type != TL_STF_WRITE)
+        ERROR("access-type", "access type %u is reserved", r->access.type);
+    if (r->access.size == 0)
+        WARNING("access-size", "an access of size 0");
+    c->access = *r;
+    c->access_at = r->offset;
+    c->memory = c->has_memory = true;
+}
+
+static void check_content(struct tl_stf_checker *c, const struct tl_stf_record *r)
+{
+    c->contents++;
+    const uint32_t size = c->access.access.size;
+    /* 1, 2 and 4 can only be bytes. */
+    if ((size == 1 || size == 2 || size == 4) && r->data >> 8 * size)
+        WARNING("content-width", "data 0x%" PRIx64 " of an access of %u bytes", r->data, size);
+}
+
+static void check_bus(struct tl_stf_checker *c, const struct tl_stf_record *r)
+{
+    if (r->bus.type != TL_STF_READ && r->bus.type != TL_STF_WRITE)
+        ERROR("access-type", "access type %u is reserved", r->bus.type);
+    if (r->bus.master > 6)
+        WARNING("bus-master", "bus master type %u is not defined", r->bus.master);
+}
+
+/* Fields that the table of events wants. */
+static unsigned event_fields(uint64_t number)
+{
+    if (number & TL_STF_EVENT_INTERRUPT)
+        return 1;
+    switch (number) {
+    case 2:
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+    case 13:
+    case 15:
+        return 3;
+    case 12:
+        return 2;
+    default:
+        return 1;
+    }
+}
+
+static void check_event(struct tl_stf_checker *c, const struct tl_stf_record *r)
+{
+    const uint64_t number = r->event.number;
+    const size_t fields = r->event.fields.n / 8;
+    c->has_events = true;
+    if (number == TL_STF_EVENT_MODE_CHANGE) {
+        if (fields == 0)
+            ERROR("mode-field", "MODE_CHANGE without the mode");
+        else if (tl_stf_word(r->event.fields, 0) > 3)
+            ERROR("mode-field", "MODE_CHANGE to mode %" PRIu64 ", there are 0 to 3",
+                  tl_stf_word(r->event.fields, 0));
+        c->mode_told |= c->insns == 0;
+        return;
+    }
+    c->has_trap = true;
+    if (!tl_stf_event_name(number))
+        WARNING("event-number", "event 0x%" PRIx64 " is not defined", number);
+    else if (fields < event_fields(number))
+        WARNING("event-fields", "%s has %zu fields, the table wants %u", tl_stf_event_name(number),
+                fields, event_fields(number));
+}
+
+/* RISC-V loads, stores and atomics. */
+static bool touches_memory(const struct tl_stf_record *r)
+{
+    if (r->type == TL_STF_INST_32) {
+        const uint32_t major = r->opcode & 0x7f;
+        return major == 0x03 || major == 0x23 || major == 0x2f;
+    }
+    const uint32_t quadrant = r->opcode & 3, funct3 = r->opcode >> 13 & 7;
+    return (quadrant == 0 && funct3 != 0 && funct3 != 4) ||
+           (quadrant == 2 && funct3 != 0 && funct3 != 4);
+}
+
+static void check_insn(struct tl_stf_checker *c, const struct tl_stf_record *r)
+{
+    const bool riscv = c->order.header.isa == TL_STF_ISA_RISCV;
+    if (riscv && r->type == TL_STF_INST_32 && (r->opcode & 3) != 3)
+        WARNING("opcode-length", "opcode 0x%x in INST_32 is a 16-bit encoding", r->opcode);
+    if (riscv && r->type == TL_STF_INST_16 && (r->opcode & 3) == 3)
+        WARNING("opcode-length", "opcode 0x%x in INST_16 begins a longer encoding", r->opcode);
+    if (riscv && !c->memory && touches_memory(r)) {
+        if (c->without_memory++ == 0)
+            c->first_without = r->offset;
+    }
+    c->memory = false;
+    c->insns++;
+}
+
+static void check_microop(struct tl_stf_checker *c, const struct tl_stf_record *r)
+{
+    if (r->microop.size == 0 || r->microop.size > 4)
+        WARNING("microop-size", "a micro-operation of %u bytes", r->microop.size);
+    c->has_microops = true;
+}
+
+static void check_transaction(struct tl_stf_checker *c, const struct tl_stf_record *r)
+{
+    if (!c->order.header.transactions)
+        ERROR("transaction", "%s in an instruction trace", tl_stf_type_name(r->type));
+    if (r->transaction.clock == 0)
+        ERROR("clock-id", "clock 0 is reserved");
+}
+
+static void check_fields(struct tl_stf_checker *c, const struct tl_stf_record *r)
+{
+    switch (r->type) {
+    case TL_STF_FORCE_PC:
+        check_pc(c, "FORCE_PC", r->pc);
+        break;
+    case TL_STF_INST_PC_TARGET:
+    case TL_STF_EVENT_PC_TARGET:
+        check_pc(c, "target", r->target);
+        break;
+    case TL_STF_INST_REG:
+        check_reg(c, r);
+        break;
+    case TL_STF_PAGE_TABLE_WALK:
+        check_walk(c, r);
+        break;
+    case TL_STF_INST_MEM_ACCESS:
+        check_access(c, r);
+        break;
+    case TL_STF_INST_MEM_CONTENT:
+        check_content(c, r);
+        break;
+    case TL_STF_BUS_MASTER_ACCESS:
+        check_bus(c, r);
+        break;
+    case TL_STF_EVENT:
+        check_event(c, r);
+        break;
+    case TL_STF_INST_MICROOP:
+        check_microop(c, r);
+        break;
+    case TL_STF_INST_32:
+    case TL_STF_INST_16:
+        check_insn(c, r);
+        break;
+    case TL_STF_TRANSACTION:
+    case TL_STF_TRANSACTION_DEPENDENCY:
+        check_transaction(c, r);
+        break;
+    default:
+        check_header_fields(c, r);
+        break;
+    }
+}
+
+int tl_stf_checker_add(struct tl_stf_checker *checker, const struct tl_stf_record *record)
+{
+    struct tl_stf_checker *const c = checker;
+    const char *rule;
+    const bool in_header = !c->order.header.complete;
+    c->at = record->offset;
+    c->end = record->offset + record->size;
+    if (c->ended)
+        ERROR("behind-end", "%s behind RESERVE_END", tl_stf_type_name(record->type));
+    if (record->type != TL_STF_INST_MEM_CONTENT)
+        check_access_end(c);
+    if (record->type == TL_STF_RESERVE_END) {
+        c->ended = true;
+        find(c, TL_STF_NOTE, "reserve-end", c->at,
+             "RESERVE_END, as 1.3 wants it; stf_lib stops with an exception here");
+    } else if (tl_stf_order_add(&c->order, record, &rule) < 0) {
+        ERROR(in_header ? "header" : "group-order", "%s: %s", tl_stf_type_name(record->type), rule);
+    }
+    /* Missing records are found all at once: one message each. */
+    if (in_header && c->order.header.complete) {
+        const unsigned hard = c->order.header.faults & TL_STF_FAULTS_HARD & ~c->told_faults;
+        unsigned more = hard & ~(TL_STF_REPEATED | TL_STF_FOREIGN | TL_STF_NO_VERSION);
+        more &= more - 1; /* tl_stf_order_add() told the first */
+        for (; more; more &= more - 1)
+            ERROR("header", "%s", tl_stf_header_fault_text(more & -more));
+        check_header_end(c);
+    }
+    check_fields(c, record);
+    tl_stf_layout_apply(&c->layout, record);
+    tl_stf_pc_add(&c->pc, record);
+    if (tl_stf_is_marker(record->type)) {
+        c->behind_marker = 0;
+    } else if (!in_header && c->behind_marker++ == 0) {
+        c->first_behind = record->offset;
+    }
+    c->records++;
+    return c->result;
+}
+
+int tl_stf_checker_finish(struct tl_stf_checker *checker)
+{
+    struct tl_stf_checker *const c = checker;
+    const struct tl_stf_header *const h = &c->order.header;
+    c->at = c->end;
+    check_access_end(c);
+    if (h->complete && !h->transactions) {
+        if (c->insns == 0)
+            WARNING("no-instruction", "the trace has no instruction");
+        if (c->insns && c->behind_marker && !c->ended)
+            find(c, TL_STF_NOTE, "trailing", c->first_behind,
+                 "%" PRIu64 " records behind the last instruction: stf_lib's writer loses such",
+                 c->behind_marker);
+        if (!c->mode_told)
+            find(c, TL_STF_NOTE, "starting-mode", h->size,
+                 "no MODE_CHANGE tells the privilege mode at the start");
+    }
+    if (h->complete && !c->ended && h->minor <= 3)
+        find(c, TL_STF_NOTE, "reserve-end", c->at,
+             "1.3 wants RESERVE_END as the last record; stf_lib cannot read it");
+    const struct {
+        uint64_t bit;
+        bool seen;
+        const char *what;
+    } features[] = {{TL_STF_FEATURE_PTE, c->has_walks, "page table walks"},
+                    {TL_STF_FEATURE_MICROOP, c->has_microops, "micro-operations"},
+                    {TL_STF_FEATURE_EVENT, c->has_trap, "events"}};
+    for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
+        const bool told = h->features & features[i].bit;
+        if (h->has_features && features[i].seen && !told)
+            WARNING("feature-missing", "there are %s, and no feature bit for them",
+                    features[i].what);
+    }
+    if (h->features & TL_STF_FEATURE_PHYSICAL_ADDRESS)
+        find(c, TL_STF_NOTE, "feature-physical", 0,
+             "the feature bit for physical addresses is set, STF has no record for them");
+    if (c->without_memory && c->has_memory)
+        find(c, TL_STF_WARNING, "memory-missing", c->first_without,
+             "%" PRIu64 " loads and stores have no INST_MEM_ACCESS; the first is here",
+             c->without_memory);
+    return c->result;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* The rules of the .zstf container, see zstf.h. */
+#include "stf/check.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+struct walk {
+    tl_stf_finding_sink *sink;
+    void *context;
+    struct tl_stf_layout layout;
+    struct tl_stf_pc pc;
+    int result;
+};
+
+static void TL_PRINTF(5, 6) find(struct walk *w, enum tl_stf_severity severity, const char *rule,
+                                 uint64_t offset, const char *format, ...)
+{
+    if (w->result < 0)
+        return;
+    struct tl_stf_finding f = {
+        .severity = (uint8_t)severity, .rule = rule, .offset = offset, .record = UINT64_MAX};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(f.text, sizeof f.text, format, args);
+    va_end(args);
+    const int result = w->sink(w->context, &f);
+    if (result < 0)
+        w->result = result;
+}
+
+/* Markers of a chunk; *on_marker: it ends with one. < 0: a record is cut or unreadable. */
+static int64_t count(struct walk *w, struct tl_bytes plain, bool *on_marker)
+{
+    int64_t markers = 0;
+    *on_marker = false;
+    while (plain.n) {
+        struct tl_stf_record r;
+        const int size = tl_stf_record_decode(&w->layout, plain, &r);
+        if (size < 0)
+            return -1;
+        tl_stf_layout_apply(&w->layout, &r);
+        tl_stf_pc_add(&w->pc, &r);
+        *on_marker = tl_stf_is_marker(r.type);
+        markers += *on_marker;
+        plain.p += size;
+        plain.n -= (size_t)size;
+    }
+    return markers;
+}
+
+static void check_chunk(struct walk *w, struct tl_zstf *zstf, uint64_t i, struct tl_bytes plain,
+                        bool odd)
+{
+    const struct tl_zstf_entry *const entry = tl_zstf_chunk(zstf, i);
+    const unsigned long long n = i;
+    const bool last = i + 1 == tl_zstf_chunks(zstf);
+    if (odd)
+        find(w, TL_STF_ERROR, "chunk-frame", entry->offset,
+             "chunk %llu is not exactly one frame of the size that the index says", n);
+    if (i && entry->start_pc != w->pc.next) /* chunk 0's is in the header */
+        find(w, TL_STF_ERROR, "chunk-pc", entry->offset,
+             "chunk %llu: start PC 0x%" PRIx64 " in the index, 0x%" PRIx64 " in the trace", n,
+             entry->start_pc, w->pc.next);
+    bool on_marker;
+    const int64_t markers = count(w, plain, &on_marker);
+    if (markers < 0) {
+        find(w, TL_STF_ERROR, "chunk-record", entry->offset,
+             "chunk %llu does not end with a whole record, or has one that cannot be read", n);
+        return;
+    }
+    if ((uint64_t)markers > tl_zstf_markers(zstf) ||
+        (!last && (uint64_t)markers < tl_zstf_markers(zstf)))
+        find(w, TL_STF_ERROR, "chunk-markers", entry->offset,
+             "chunk %llu has %" PRId64 " markers, %" PRIu64 " are to be in each", n, markers,
+             tl_zstf_markers(zstf));
+    if (!last && !on_marker)
+        find(w, TL_STF_ERROR, "chunk-end", entry->offset,
+             "chunk %llu does not end with a marker: stf_lib loses what is behind it", n);
+}
+
+int tl_stf_check_container(struct tl_zstf *zstf, tl_stf_finding_sink *sink, void *context,
+                           struct tl_fail *fail)
+{
+    struct walk w = {.sink = sink, .context = context};
+    struct tl_buf plain = {0};
+    int result = TL_OK;
+    for (uint64_t i = 0; i < tl_zstf_chunks(zstf) && result == TL_OK; i++) {
+        bool odd = false;
+        tl_buf_reset(&plain);
+        result = tl_zstf_read(zstf, i, &plain, &odd, fail);
+        check_chunk(&w, zstf, i, (struct tl_bytes){plain.p, plain.n}, odd);
+        if (w.result < 0)
+            result = w.result;
+    }
+    tl_buf_fini(&plain);
+    return result;
+}

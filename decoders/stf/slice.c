@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+#include "stf/slice.h"
+
+#include "stf/flow_map.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct tl_stf_slicer {
+    uint64_t from, to;
+    const char *comment;
+    struct tl_stf_out *out;
+    struct tl_stf_header header;
+    struct tl_buf head;  /* the header's records as they were */
+    struct tl_buf group; /* records of the group in hand, until the range begins */
+    struct tl_buf mode;  /* fields of the last MODE_CHANGE */
+    struct tl_stf_layout layout;
+    struct tl_stf_pc pc;
+    struct tl_stf_record process; /* last PROCESS_ID_EXT; type 0: none */
+    uint64_t features;
+    uint16_t iem;
+    uint64_t seen;
+    uint64_t written;
+    bool ours;  /* MODE_CHANGEs have our second field */
+    bool begun; /* the new header is written */
+    bool later; /* in the header of a further shard */
+};
+
+int tl_stf_slicer_new(struct tl_stf_slicer **slicer, uint64_t from, uint64_t to,
+                      const char *comment, struct tl_stf_out *out)
+{
+    struct tl_stf_slicer *const s = calloc(1, sizeof *s);
+    if (!s)
+        return TL_NOMEM;
+    s->from = from;
+    s->to = to;
+    s->comment = comment;
+    s->out = out;
+    *slicer = s;
+    return TL_OK;
+}
+
+void tl_stf_slicer_free(struct tl_stf_slicer *slicer)
+{
+    if (!slicer)
+        return;
+    tl_buf_fini(&slicer->head);
+    tl_buf_fini(&slicer->group);
+    tl_buf_fini(&slicer->mode);
+    free(slicer);
+}
+
+uint64_t tl_stf_slicer_written(const struct tl_stf_slicer *slicer)
+{
+    return slicer->written;
+}
+
+uint64_t tl_stf_slicer_seen(const struct tl_stf_slicer *slicer)
+{
+    return slicer->seen;
+}
+
+static int put(struct tl_stf_slicer *s, const struct tl_stf_record *record, struct tl_fail *fail)
+{
+    if (record->type != TL_STF_PAGE_TABLE_WALK)
+        return tl_stf_out_put(s->out, record, fail);
+    struct tl_stf_record shifted = *record;
+    shifted.walk.first_access -=
+        shifted.walk.first_access < s->from ? shifted.walk.first_access : s->from;
+    return tl_stf_out_put(s->out, &shifted, fail);
+}
+
+/* ---- the header ------------------------------------------------------------------------------ */
+
+/* All records of one type that the header had. */
+static int put_old(struct tl_stf_slicer *s, uint8_t type, struct tl_fail *fail)
+{
+    const struct tl_stf_layout plain = {0};
+    struct tl_bytes rest = {s->head.p, s->head.n};
+    int result = TL_OK;
+    while (rest.n && result == TL_OK) {
+        struct tl_stf_record r;
+        const int size = tl_stf_record_decode(&plain, rest, &r);
+        if (size < 0)
+            return tl_fail_set(fail, TL_BAD, "the header cannot be read again");
+        if (r.type == type)
+            result = tl_stf_out_put(s->out, &r, fail);
+        rest.p += size;
+        rest.n -= (size_t)size;
+    }
+    return result;
+}
+
+/* Every tool that changes a trace adds itself. */
+static int put_ourselves(struct tl_stf_slicer *s, uint8_t type, struct tl_fail *fail)
+{
+    static const char name[] = TL_STF_GENERATOR_NAME " " TL_VERSION;
+    struct tl_stf_record r = {.type = type};
+    const char *text = name;
+    if (type == TL_STF_COMMENT)
+        text = s->comment;
+    if (!text)
+        return TL_OK;
+    const struct tl_bytes bytes = {(const uint8_t *)text, strlen(text)};
+    unsigned version[3] = {0};
+    (void)sscanf(TL_VERSION, "%u.%u.%u", &version[0], &version[1], &version[2]);
+    if (type == TL_STF_COMMENT)
+        r.text = bytes;
+    else
+        r.info = (typeof(r.info)){TL_STF_GENERATOR, (uint8_t)version[0], (uint8_t)version[1],
+                                  (uint8_t)version[2], bytes};
+    /* Ours must stay the last one, others' must not become ours: readers go by the last. */
+    if (type == TL_STF_TRACE_INFO && !s->ours)
+        r.info.text = (struct tl_bytes){(const uint8_t *)"sliced by tracelake " TL_VERSION,
+                                        strlen("sliced by tracelake " TL_VERSION)};
+    return tl_stf_out_put(s->out, &r, fail);
+}
+
+static int put_header(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail)
+{
+    static const uint8_t order[] = {TL_STF_IDENTIFIER,
+                                    TL_STF_VERSION,
+                                    TL_STF_COMMENT,
+                                    TL_STF_ISA,
+                                    TL_STF_INST_IEM,
+                                    TL_STF_TRACE_INFO,
+                                    TL_STF_TRACE_INFO_FEATURE,
+                                    TL_STF_PROCESS_ID_EXT,
+                                    TL_STF_FORCE_PC,
+                                    TL_STF_VLEN_CONFIG,
+                                    TL_STF_ISA_EXTENDED,
+                                    TL_STF_END_HEADER};
+    int result = TL_OK;
+    for (size_t i = 0; i < sizeof order && result == TL_OK; i++) {
+        struct tl_stf_record r = {.type = order[i]};
+        switch (order[i]) {
+        case TL_STF_INST_IEM:
+            r.iem = s->iem;
+            result = tl_stf_out_put(s->out, &r, fail);
+            break;
+        case TL_STF_TRACE_INFO_FEATURE:
+            r.features = s->features;
+            result = tl_stf_out_put(s->out, &r, fail);
+            break;
+        case TL_STF_PROCESS_ID_EXT:
+            r.process = s->process.process;
+            result = tl_stf_out_put(s->out, &r, fail);
+            break;
+        case TL_STF_FORCE_PC:
+            r.pc = pc;
+            result = tl_stf_out_put(s->out, &r, fail);
+            break;
+        case TL_STF_END_HEADER:
+            result = tl_stf_out_put(s->out, &r, fail);
+            break;
+        default:
+            result = put_old(s, order[i], fail);
+            if (result == TL_OK && (order[i] == TL_STF_COMMENT || order[i] == TL_STF_TRACE_INFO))
+                result = put_ourselves(s, order[i], fail);
+            break;
+        }
+    }
+    return result;
+}
+
+/* The mode in force, where descriptors allow it within the first group. */
+static int put_mode(struct tl_stf_slicer *s, struct tl_fail *fail)
+{
+    if (s->mode.n == 0)
+        return TL_OK;
+    if (s->ours && s->mode.n >= 16)
+        tl_put_le64(s->mode.p + 8, (tl_le64(s->mode.p + 8) & ~TL_STF_MODE_FLAGS) |
+                                       TL_STF_MODE_BEFORE | TL_STF_MODE_STATE);
+    const struct tl_stf_record r = {.type = TL_STF_EVENT,
+                                    .event = {TL_STF_EVENT_MODE_CHANGE, {s->mode.p, s->mode.n}}};
+    return tl_stf_out_put(s->out, &r, fail);
+}
+
+/* ---- the range --------------------------------------------------------------------------------
+ */
+
+/* What is in force is remembered from the trace's begin on. */
+static int remember(struct tl_stf_slicer *s, const struct tl_stf_record *record)
+{
+    switch (record->type) {
+    case TL_STF_PROCESS_ID_EXT:
+        s->process = *record;
+        if (s->header.complete)
+            s->features |= TL_STF_FEATURE_PROCESS_ID;
+        return TL_OK;
+    case TL_STF_TRACE_INFO_FEATURE:
+        s->features |= record->features;
+        return TL_OK;
+    case TL_STF_INST_IEM:
+        s->iem = record->iem;
+        return TL_OK;
+    case TL_STF_EVENT:
+        if (record->event.number != TL_STF_EVENT_MODE_CHANGE)
+            return TL_OK;
+        tl_buf_reset(&s->mode);
+        return tl_buf_add(&s->mode, record->event.fields.p, record->event.fields.n);
+    default:
+        return TL_OK;
+    }
+}
+
+/* What the records of the group in hand put in force; `mode` too, or only what comes first. */
+static int remember_group(struct tl_stf_slicer *s, bool mode)
+{
+    struct tl_bytes rest = {s->group.p, s->group.n};
+    int result = TL_OK;
+    while (rest.n && result == TL_OK) {
+        struct tl_stf_record r;
+        const int size = tl_stf_record_decode(&s->layout, rest, &r);
+        if (size < 0)
+            return TL_BAD;
+        if (mode || r.type != TL_STF_EVENT)
+            result = remember(s, &r);
+        rest.p += size;
+        rest.n -= (size_t)size;
+    }
+    return result;
+}
+
+/* The first group is whole: header, then its records with the mode among them. */
+static int begin(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail)
+{
+    int result = remember_group(s, false);
+    if (result == TL_OK)
+        result = put_header(s, pc, fail);
+    bool mode = false;
+    struct tl_bytes rest = {s->group.p, s->group.n};
+    while (rest.n && result == TL_OK) {
+        struct tl_stf_record r;
+        const int size = tl_stf_record_decode(&s->layout, rest, &r);
+        if (size < 0)
+            return tl_fail_set(fail, TL_BAD, "a group cannot be read again");
+        if (r.type >= TL_STF_EVENT && !mode) {
+            mode = true;
+            result = put_mode(s, fail);
+        }
+        if (result == TL_OK)
+            result = put(s, &r, fail);
+        rest.p += size;
+        rest.n -= (size_t)size;
+    }
+    s->begun = true;
+    return result;
+}
+
+/* A closing record in front of the range, or its first. */
+static int close_group(struct tl_stf_slicer *s, const struct tl_stf_record *record,
+                       struct tl_stf_pc before, struct tl_fail *fail)
+{
+    const uint64_t index = s->seen++;
+    int result = TL_OK;
+    if (!s->begun && index < s->from) {
+        result = remember_group(s, true);
+        tl_buf_reset(&s->group);
+        return result < 0 ? tl_fail_set(fail, (enum tl_err)result, "a group cannot be kept")
+                          : TL_OK;
+    }
+    if (index >= s->to)
+        return TL_EOF;
+    if (!s->begun) {
+        if (tl_stf_record_encode(&s->layout, record, &s->group) < 0)
+            return tl_fail_set(fail, TL_NOMEM, "out of memory");
+        result = begin(s, tl_stf_pc_add(&before, record), fail);
+    } else {
+        result = put(s, record, fail);
+    }
+    s->written += result == TL_OK;
+    return result < 0 ? result : s->seen >= s->to ? TL_EOF : TL_OK;
+}
+
+static int in_header(struct tl_stf_slicer *s, const struct tl_stf_record *record,
+                     struct tl_fail *fail)
+{
+    if (tl_stf_header_add(&s->header, record) < 0)
+        return tl_fail_at(fail, TL_BAD, record->offset, "no STF trace");
+    if (record->type == TL_STF_TRACE_INFO) {
+        const size_t n = strlen(TL_STF_GENERATOR_NAME);
+        s->ours =
+            record->info.text.n >= n && memcmp(record->info.text.p, TL_STF_GENERATOR_NAME, n) == 0;
+    }
+    const struct tl_stf_layout plain = {0};
+    int result = TL_OK;
+    if (!s->later && record->type != TL_STF_EVENT && record->type != TL_STF_INST_REG)
+        result = tl_stf_record_encode(&plain, record, &s->head);
+    if (result == TL_OK)
+        result = remember(s, record);
+    if (result == TL_OK && s->header.transactions)
+        return tl_fail_set(fail, TL_UNSUPPORTED, "a transaction trace has no instructions");
+    return result < 0 ? tl_fail_set(fail, (enum tl_err)result, "out of memory") : TL_OK;
+}
+
+/* The header of a further shard: only what it changes matters. */
+static int in_later_header(struct tl_stf_slicer *s, const struct tl_stf_record *record,
+                           struct tl_fail *fail)
+{
+    const struct tl_stf_record before = s->process;
+    int result = in_header(s, record, fail);
+    if (result < 0 || !s->begun)
+        return result;
+    if (record->type == TL_STF_FORCE_PC && record->pc != s->pc.next)
+        result = tl_stf_out_put(s->out, record, fail);
+    if (record->type == TL_STF_PROCESS_ID_EXT &&
+        memcmp(&before.process, &record->process, sizeof before.process) != 0)
+        result = tl_stf_out_put(s->out, record, fail);
+    return result;
+}
+
+static int add(struct tl_stf_slicer *s, const struct tl_stf_record *record, struct tl_fail *fail)
+{
+    const struct tl_stf_pc before = s->pc;
+    tl_stf_pc_add(&s->pc, record);
+    if (record->type == TL_STF_INST_32 || record->type == TL_STF_INST_16)
+        return close_group(s, record, before, fail);
+    if (record->type == TL_STF_RESERVE_END)
+        return TL_OK;
+    if (s->begun)
+        return put(s, record, fail);
+    if (tl_stf_record_encode(&s->layout, record, &s->group) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    return TL_OK;
+}
+
+int tl_stf_slicer_add(struct tl_stf_slicer *slicer, const struct tl_stf_record *record,
+                      struct tl_fail *fail)
+{
+    struct tl_stf_slicer *const s = slicer;
+    if (s->header.complete && record->type == TL_STF_IDENTIFIER) {
+        s->header = (struct tl_stf_header){0};
+        s->later = true;
+    }
+    int result = TL_OK;
+    const bool header = !s->header.complete;
+    if (header) {
+        result = s->later ? in_later_header(s, record, fail) : in_header(s, record, fail);
+        if (record->type == TL_STF_FORCE_PC)
+            s->pc.next = record->pc;
+    }
+    tl_stf_layout_apply(&s->layout, record);
+    if (result < 0 || (header && !s->header.complete) || record->type == TL_STF_END_HEADER)
+        return result;
+    return add(s, record, fail);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* Slices: the same instructions, a header that says where they stand, no rule broken. */
+#include "test_stf_util.h"
+
+#include "stf/check.h"
+#include "stf/slice.h"
+
+static const uint8_t modes[4][8] = {{0}, {1}, {2}, {3}};
+static const uint8_t walk[16] = {1};
+
+/* A trace that changes mode and process now and then; `plan` notes what each group is like. */
+struct plan {
+    uint64_t pc;
+    uint32_t opcode;
+    uint32_t tid;
+    uint8_t mode; /* in force at the instruction */
+    bool has_mode;
+};
+
+static void put_trace(struct tl_buf *out, struct plan *plan, unsigned n, uint64_t *seed)
+{
+    uint64_t pc = 0x1000;
+    uint32_t tid = 0;
+    int mode = -1;
+    put_header(out);
+    for (unsigned i = 0; i < n; i++) {
+        const uint64_t dice = rng_next(seed);
+        bool target = dice % 7 == 0;
+        const uint64_t to = rng_next(seed) & 0xfffffe;
+        if (dice % 29 == 0) {
+            tid = i + 1;
+            put_record(out, &(struct tl_stf_record){.type = TL_STF_PROCESS_ID_EXT,
+                                                    .process = {1, tid, 2}});
+        }
+        if (dice % 31 == 0) {
+            pc = rng_next(seed) & 0xfffffe;
+            put_record(out, &(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = pc});
+        }
+        if (target)
+            put_record(out, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = to});
+        if (dice % 37 == 0)
+            put_record(out, &(struct tl_stf_record){.type = TL_STF_PAGE_TABLE_WALK,
+                                                    .walk = {1, i, 4096, {walk, 16}}});
+        plan[i] = (struct plan){pc, 0x13 | (uint32_t)(dice >> 40) << 20, tid,
+                                (uint8_t)(mode < 0 ? 0 : mode), mode >= 0};
+        if (dice % 23 == 0) {
+            mode = (int)(dice >> 32 & 3);
+            put_record(out, &(struct tl_stf_record){
+                                .type = TL_STF_EVENT,
+                                .event = {TL_STF_EVENT_MODE_CHANGE, {modes[mode], 8}}});
+        }
+        put_insn(out, plan[i].opcode);
+        pc = target ? to : pc + 4;
+    }
+}
+
+static void slice(struct tl_bytes trace, uint64_t from, uint64_t to, uint8_t format,
+                  struct tl_buf *file, uint64_t *written)
+{
+    const struct tl_stf_out_options options = {.format = format, .markers = 50, .unchecked = true};
+    const struct tl_stf_sink sink = {file, buf_write, buf_rewrite};
+    struct tl_stf_out *out;
+    struct tl_stf_slicer *slicer;
+    struct tl_stf_reader *reader;
+    struct tl_stf_record record;
+    assert_int_equal(tl_stf_out_new(&out, &options, &sink), TL_OK);
+    assert_int_equal(tl_stf_slicer_new(&slicer, from, to, "a part", out), TL_OK);
+    assert_int_equal(tl_stf_reader_new(&reader), TL_OK);
+    tl_stf_reader_push(reader, trace);
+    tl_stf_reader_finish(reader);
+    int result = TL_OK;
+    while (result == TL_OK && tl_stf_reader_next(reader, &record, NULL) == TL_OK)
+        result = tl_stf_slicer_add(slicer, &record, NULL);
+    assert_true(result == TL_OK || result == TL_EOF);
+    *written = tl_stf_slicer_written(slicer);
+    if (*written)
+        assert_int_equal(tl_stf_out_finish(out, NULL), TL_OK);
+    tl_stf_slicer_free(slicer);
+    tl_stf_reader_free(reader);
+    tl_stf_out_free(out);
+}
+
+static int no_errors(void *context, const struct tl_stf_finding *f)
+{
+    (void)context;
+    if (f->severity == TL_STF_ERROR || strcmp(f->rule, "walk-index") == 0)
+        fail_msg("offset %llu: %s: %s", (unsigned long long)f->offset, f->rule, f->text);
+    return TL_OK;
+}
+
+static void assert_legal(struct tl_bytes file)
+{
+    struct tl_stf_file *f;
+    struct tl_stf_checker *checker;
+    struct tl_stf_reader *reader;
+    struct tl_stf_record record;
+    assert_int_equal(tl_stf_file_bytes(&f, file, NULL), TL_OK);
+    const struct tl_stf_source source = tl_stf_file_source(f);
+    assert_int_equal(tl_stf_checker_new(&checker, no_errors, NULL), TL_OK);
+    assert_int_equal(tl_stf_reader_open(&reader, &source), TL_OK);
+    while (tl_stf_reader_next(reader, &record, NULL) == TL_OK)
+        assert_int_equal(tl_stf_checker_add(checker, &record), TL_OK);
+    assert_int_equal(tl_stf_checker_finish(checker), TL_OK);
+    if (tl_stf_file_zstf(f))
+        assert_int_equal(tl_stf_check_container(tl_stf_file_zstf(f), no_errors, NULL, NULL), TL_OK);
+    tl_stf_checker_free(checker);
+    tl_stf_reader_free(reader);
+    tl_stf_file_close(f);
+}
+
+static void assert_slice(struct tl_bytes file, const struct plan *plan, uint64_t n)
+{
+    struct tl_stf_file *f;
+    struct tl_stf_insns *s;
+    assert_int_equal(tl_stf_file_bytes(&f, file, NULL), TL_OK);
+    const struct tl_stf_source source = tl_stf_file_source(f);
+    assert_int_equal(tl_stf_insns_open(&s, &source), TL_OK);
+    for (uint64_t i = 0; i < n; i++) {
+        struct tl_stf_insn insn;
+        assert_int_equal(tl_stf_insns_read(s, &insn, 1, NULL), 1);
+        assert_int_equal(insn.pc, plan[i].pc);
+        assert_int_equal(insn.opcode, plan[i].opcode);
+        assert_int_equal(tl_stf_insns_state(s)->tid, plan[i].tid);
+        if (plan[i].has_mode && i > 0)
+            assert_int_equal(insn.mode, plan[i].mode);
+    }
+    struct tl_stf_insn none;
+    assert_int_equal(tl_stf_insns_read(s, &none, 1, NULL), TL_EOF);
+    assert_int_equal(tl_stf_insns_header(s)->pc, plan[0].pc);
+    assert_int_equal(tl_stf_insns_header(s)->tid, plan[0].tid);
+    assert_int_equal(tl_stf_insns_header(s)->faults, 0);
+    tl_stf_insns_free(s);
+    tl_stf_file_close(f);
+}
+
+static void test_random_slices(void **state)
+{
+    (void)state;
+    uint64_t seed = rng_seed("random_slices");
+    static struct plan plan[1000];
+    for (int round = 0; round < 60; round++) {
+        struct tl_buf trace = {0}, file = {0};
+        uint64_t written;
+        put_trace(&trace, plan, 1000, &seed);
+        const uint64_t from = rng_next(&seed) % 1000;
+        const uint64_t to = from + 1 + rng_next(&seed) % (1000 - from);
+        slice(bytes_of(&trace), from, to, round & 1 ? TL_STF_FILE_ZSTF : TL_STF_FILE_PLAIN, &file,
+              &written);
+        assert_int_equal(written, to - from);
+        assert_legal(bytes_of(&file));
+        assert_slice(bytes_of(&file), plan + from, to - from);
+        tl_buf_fini(&trace);
+        tl_buf_fini(&file);
+    }
+}
+
+static void test_ends(void **state)
+{
+    (void)state;
+    uint64_t seed = 5;
+    static struct plan plan[100];
+    struct tl_buf trace = {0}, file = {0};
+    uint64_t written;
+    put_trace(&trace, plan, 100, &seed);
+    slice(bytes_of(&trace), 90, UINT64_MAX, TL_STF_FILE_PLAIN, &file, &written);
+    assert_int_equal(written, 10);
+    assert_slice(bytes_of(&file), plan + 90, 10);
+    tl_buf_reset(&file);
+    slice(bytes_of(&trace), 100, 200, TL_STF_FILE_PLAIN, &file, &written);
+    assert_int_equal(written, 0);
+    tl_buf_reset(&file);
+    slice(bytes_of(&trace), 0, 100, TL_STF_FILE_PLAIN, &file, &written);
+    assert_slice(bytes_of(&file), plan, 100);
+    tl_buf_fini(&trace);
+    tl_buf_fini(&file);
+}
+
+/* Slices one behind another are shards of one stream: a slice across them is the same. */
+static void test_across_shards(void **state)
+{
+    (void)state;
+    uint64_t seed = rng_seed("across_shards");
+    static struct plan plan[600];
+    struct tl_buf trace = {0}, shards = {0}, file = {0};
+    uint64_t written;
+    put_trace(&trace, plan, 600, &seed);
+    for (uint64_t from = 0; from < 600; from += 150) {
+        struct tl_buf one = {0};
+        slice(bytes_of(&trace), from, from + 150, TL_STF_FILE_PLAIN, &one, &written);
+        assert_int_equal(tl_buf_add(&shards, one.p, one.n), TL_OK);
+        tl_buf_fini(&one);
+    }
+    slice(bytes_of(&shards), 100, 500, TL_STF_FILE_ZSTF, &file, &written);
+    assert_int_equal(written, 400);
+    assert_legal(bytes_of(&file));
+    assert_slice(bytes_of(&file), plan + 100, 400);
+    tl_buf_fini(&trace);
+    tl_buf_fini(&shards);
+    tl_buf_fini(&file);
+}
+
+static void test_transactions(void **state)
+{
+    (void)state;
+    struct tl_buf file = {0};
+    const struct tl_stf_out_options options = {.unchecked = true};
+    const struct tl_stf_sink sink = {&file, buf_write, buf_rewrite};
+    struct tl_stf_out *out;
+    struct tl_stf_slicer *slicer;
+    const struct tl_stf_record records[] = {
+        {.type = TL_STF_IDENTIFIER}, {.type = TL_STF_VERSION}, {.type = TL_STF_PROTOCOL_ID}};
+    assert_int_equal(tl_stf_out_new(&out, &options, &sink), TL_OK);
+    assert_int_equal(tl_stf_slicer_new(&slicer, 0, 1, NULL, out), TL_OK);
+    assert_int_equal(tl_stf_slicer_add(slicer, &records[0], NULL), TL_OK);
+    assert_int_equal(tl_stf_slicer_add(slicer, &records[1], NULL), TL_OK);
+    assert_int_equal(tl_stf_slicer_add(slicer, &records[2], NULL), TL_UNSUPPORTED);
+    tl_stf_slicer_free(slicer);
+    tl_stf_out_free(out);
+    tl_buf_fini(&file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_slices),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_across_shards),
+        cmocka_unit_test(test_transactions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
