@@ -2,9 +2,12 @@
 /*
  * ETMv4 bytes to packets with resolved addresses, by unroll factor and vector level, beside
  * OpenCSD's packet processor. Input: what a simulated core traces, at several mixes; 4 MiB of
- * it (from one A-Sync to the next), many times over. Usage: bench_etm4_packets [MiB [MIX]]
+ * it, which begin with an A-Sync, many times over. Usage: bench_etm4_packets [MiB [MIX]]
+ *
+ * All take turns, one MiB each, and their processor time is added up: other load on the machine
+ * then weighs on all alike, and ratios hold even where rates do not.
  */
-#include "etm4/packetizer.h"
+#include "etm4/unrolled.h"
 #include "report.h"
 #include "sim/program_core.h"
 
@@ -16,7 +19,9 @@
 #endif
 
 #define SEED_BYTES (4u << 20)
-#define ROUNDS     5
+#define TURN       (1u << 20)
+#define PEER_EVERY 8 /* the peer gets one turn in so many */
+#define VARIANTS   16
 
 struct mix {
     const char *name;
@@ -26,6 +31,9 @@ struct mix {
 
 static const struct mix mixes[] = {
     {"branch broadcast",
+     {.seed = 1, .etm = {.minor = 2, .branch_broadcast = true, .sync_every = 16384}},
+     false},
+    {"branch broadcast, short loops",
      {.seed = 1, .etm = {.minor = 2, .branch_broadcast = true, .sync_every = 16384}},
      false},
     {"branch broadcast, atoms merged",
@@ -61,8 +69,15 @@ struct input {
     struct tl_etm4_config config;
     struct tl_source source;
     bool merge;
-    uint64_t packets; /* of the last run */
-    uint64_t sum;     /* of their values, so that nothing is left out */
+};
+
+/* One of those who take turns. */
+struct variant {
+    const struct tl_etm4_kernel *kernel; /* NULL: scalar */
+    struct tl_etm4_packetizer packetizer;
+    double seconds;
+    uint64_t packets;
+    uint64_t sum; /* of values, so that nothing is left out */
 };
 
 static void die(const char *what)
@@ -73,7 +88,8 @@ static void die(const char *what)
 
 static void make(struct input *in, const struct mix *mix, size_t bytes)
 {
-    const struct tl_sim_program_options shape = {.seed = 9, .extra = 30};
+    const struct tl_sim_program_options shape = {
+        .seed = 9, .extra = 30, .short_loops = strstr(mix->name, "short loops") != NULL};
     struct tl_sim_program program;
     struct tl_sim_core *core;
     struct tl_buf trace = {0};
@@ -99,47 +115,78 @@ static void make(struct input *in, const struct mix *mix, size_t bytes)
     tl_buf_fini(&trace);
 }
 
+static double cpu_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 static int take(void *context, const struct tl_etm4_packet *packets, size_t n)
 {
-    struct input *in = context;
-    in->packets += n;
-    in->sum += packets[0].value + packets[n - 1].value;
+    struct variant *variant = context;
+    variant->packets += n;
+    variant->sum += packets[0].value + packets[n - 1].value;
     return 0;
 }
 
-static void run_ours(void *context)
+static void turn(struct variant *variant, const struct input *in, size_t from, size_t n)
 {
-    static struct tl_etm4_packetizer p;
-    struct input *in = context;
-    const size_t chunk = 65536;
-
-    in->packets = 0;
-    tl_etm4_packetizer_init(&p, &in->config, in->merge, take, in);
-    for (size_t i = 0; i < in->n; i += chunk) {
-        const struct tl_run run = {in->p + i, in->n - i < chunk ? in->n - i : chunk, i,
+    const double begin = cpu_now();
+    for (size_t i = 0; i < n; i += 65536) {
+        const struct tl_run run = {in->p + from + i, n - i < 65536 ? n - i : 65536, from + i,
                                    TL_RUN_LINEAR};
-        if (tl_etm4_packetizer_push(&p, &run) < 0)
+        if (tl_etm4_packetizer_push(&variant->packetizer, &run) < 0)
             die("push failed");
     }
-    if (tl_etm4_packetizer_finish(&p) < 0)
-        die("finish failed");
+    variant->seconds += cpu_now() - begin;
 }
 
+/* Those who take turns: scalar first, then the kernels of this machine. Returns how many. */
+static size_t line_up(struct variant variants[VARIANTS], const struct input *in, bool all)
+{
+    const struct tl_etm4_kernel *const best = tl_etm4_kernel_at(tl_cpu_level());
+    size_t n_kernels, n = 1;
+    const struct tl_etm4_kernel *const kernels = tl_etm4_kernels(&n_kernels);
+
+    memset(variants, 0, VARIANTS * sizeof *variants);
+    for (size_t k = 0; k < n_kernels && n < VARIANTS; k++)
+        if (best != NULL && kernels[k].level <= best->level &&
+            (all || &kernels[k] == tl_etm4_kernel_at(kernels[k].level)))
+            variants[n++].kernel = &kernels[k];
+    for (size_t k = 0; k < n; k++) {
+        tl_etm4_packetizer_init(&variants[k].packetizer, &in->config, in->merge, take,
+                                &variants[k]);
+        tl_etm4_packetizer_use(&variants[k].packetizer, variants[k].kernel);
+    }
+    return n;
+}
+
+/* ---- the peer ------------------------------------------------------------------------------ */
+
 #ifdef HAVE_OPENCSD
+
+struct peer {
+    dcd_tree_handle_t tree;
+    ocsd_trc_index_t index;
+    uint64_t packets;
+    double seconds;
+    uint64_t bytes;
+};
+
 static ocsd_datapath_resp_t take_peer(const void *context, const ocsd_datapath_op_t op,
                                       const ocsd_trc_index_t index, const void *packet)
 {
-    struct input *in = (struct input *)(uintptr_t)context;
+    struct peer *peer = (struct peer *)(uintptr_t)context;
     (void)op;
     (void)index;
     (void)packet;
-    in->packets++;
+    peer->packets++;
     return OCSD_RESP_CONT;
 }
 
-static void run_peer(void *context)
+static void peer_begin(struct peer *peer, const struct input *in)
 {
-    struct input *in = context;
     ocsd_etmv4_cfg config = {
         .reg_idr0 = (uint32_t)tl_source_reg(&in->source, "TRCIDR0", 0),
         .reg_idr1 = (uint32_t)tl_source_reg(&in->source, "TRCIDR1", 0),
@@ -149,50 +196,136 @@ static void run_peer(void *context)
         .arch_ver = ARCH_V8,
         .core_prof = profile_CortexA,
     };
-    const dcd_tree_handle_t tree = ocsd_create_dcd_tree(OCSD_TRC_SRC_SINGLE, 0);
     unsigned char id;
 
-    in->packets = 0;
-    if (tree == C_API_INVALID_TREE_HANDLE ||
-        ocsd_dt_create_decoder(tree, OCSD_BUILTIN_DCD_ETMV4I, OCSD_CREATE_FLG_PACKET_PROC, &config,
-                               &id) != OCSD_OK ||
-        ocsd_dt_attach_packet_callback(tree, id, OCSD_C_API_CB_PKT_SINK, (void *)take_peer, in) !=
-            OCSD_OK)
+    memset(peer, 0, sizeof *peer);
+    peer->tree = ocsd_create_dcd_tree(OCSD_TRC_SRC_SINGLE, 0);
+    if (peer->tree == C_API_INVALID_TREE_HANDLE ||
+        ocsd_dt_create_decoder(peer->tree, OCSD_BUILTIN_DCD_ETMV4I, OCSD_CREATE_FLG_PACKET_PROC,
+                               &config, &id) != OCSD_OK ||
+        ocsd_dt_attach_packet_callback(peer->tree, id, OCSD_C_API_CB_PKT_SINK, (void *)take_peer,
+                                       peer) != OCSD_OK)
         die("OpenCSD does not start");
-    for (size_t i = 0; i < in->n;) {
+}
+
+static void peer_turn(struct peer *peer, const struct input *in, size_t from, size_t n)
+{
+    const double begin = cpu_now();
+    for (size_t i = 0; i < n;) {
         uint32_t used = 0;
-        const uint32_t n = in->n - i < 65536 ? (uint32_t)(in->n - i) : 65536;
-        if (ocsd_dt_process_data(tree, OCSD_OP_DATA, (ocsd_trc_index_t)i, n, in->p + i, &used) >=
-                OCSD_RESP_FATAL_NOT_INIT ||
+        const uint32_t some = n - i < 65536 ? (uint32_t)(n - i) : 65536;
+        if (ocsd_dt_process_data(peer->tree, OCSD_OP_DATA, peer->index, some, in->p + from + i,
+                                 &used) >= OCSD_RESP_FATAL_NOT_INIT ||
             used == 0)
             die("OpenCSD stopped");
+        peer->index += used;
         i += used;
     }
-    ocsd_destroy_dcd_tree(tree);
+    peer->seconds += cpu_now() - begin;
+    peer->bytes += n;
 }
+
+static void peer_end(struct peer *peer)
+{
+    ocsd_destroy_dcd_tree(peer->tree);
+}
+
+#define PEER "OpenCSD"
+
+#else
+
+struct peer {
+    double seconds;
+    uint64_t bytes;
+};
+
+static void peer_begin(struct peer *peer, const struct input *in)
+{
+    (void)in;
+    memset(peer, 0, sizeof *peer);
+}
+
+static void peer_turn(struct peer *peer, const struct input *in, size_t from, size_t n)
+{
+    (void)peer, (void)in, (void)from, (void)n;
+}
+
+static void peer_end(struct peer *peer)
+{
+    (void)peer;
+}
+
+#define PEER NULL
+
 #endif
+
+/* Cycles a second, by a chain of multiplications of three cycles each. */
+static double clock_rate(void)
+{
+    const unsigned n = 300000;
+    uint64_t x = 3;
+    const double begin = cpu_now();
+    for (unsigned i = 0; i < n; i++) {
+        x *= x;
+        __asm__ volatile("" : "+r"(x)); /* one by one */
+    }
+    return 3.0 * n / (cpu_now() - begin);
+}
+
+static void report(const struct input *in, const char *mix, const struct variant *variants,
+                   size_t n, const struct peer *peer, double rate)
+{
+    const double megabytes = (double)in->n / 1e6;
+    const double theirs = peer->bytes > 0 ? (double)peer->bytes / 1e6 / peer->seconds : 0;
+    double best = 0;
+
+    printf("%s: %.2f bytes a packet, %.2f GHz\n", mix, (double)in->n / (double)variants[0].packets,
+           rate / 1e9);
+    for (size_t k = 0; k < n; k++) {
+        const struct tl_etm4_kernel *const kernel = variants[k].kernel;
+        const double mine = megabytes / variants[k].seconds;
+        char what[96];
+        snprintf(what, sizeof what, "%s, %s, unrolled %u", mix,
+                 kernel != NULL ? tl_cpu_name(kernel->level) : "scalar",
+                 kernel != NULL ? kernel->unroll : 1);
+        printf("  %-52s %8.1f MB/s %6.2f cycles a byte\n", what, mine,
+               variants[k].seconds * rate / (double)in->n);
+        bench_report("etm4 unrolled", what, mine, "MB/s", PEER, theirs);
+        best = mine > best ? mine : best;
+    }
+    bench_report("etm4 packets", mix, best, "MB/s", PEER, theirs);
+}
+
+static void measure(const struct mix *mix, size_t bytes, bool all)
+{
+    static struct variant variants[VARIANTS];
+    struct input in = {0};
+    struct peer peer;
+    double rate = 0;
+
+    make(&in, mix, bytes);
+    const size_t n = line_up(variants, &in, all);
+    peer_begin(&peer, &in);
+    for (size_t from = 0, k = 0; from < in.n; from += TURN, k++) {
+        const size_t size = in.n - from < TURN ? in.n - from : TURN;
+        for (size_t v = 0; v < n; v++)
+            turn(&variants[v], &in, from, size);
+        if (from / TURN < in.n / TURN / PEER_EVERY)
+            peer_turn(&peer, &in, from, size);
+        const double now = clock_rate();
+        rate = now > rate ? now : rate;
+    }
+    report(&in, mix->name, variants, n, &peer, rate);
+    peer_end(&peer);
+    free(in.p);
+}
 
 int main(int argc, char **argv)
 {
     const size_t bytes = (size_t)(argc > 1 ? atoi(argv[1]) : 64) << 20;
 
-    for (size_t k = 0; k < sizeof mixes / sizeof mixes[0]; k++) {
-        struct input in = {0};
-        double peer = 0;
-        if (argc > 2 && strstr(mixes[k].name, argv[2]) == NULL)
-            continue;
-        make(&in, &mixes[k], bytes);
-#ifdef HAVE_OPENCSD
-        const size_t whole = in.n;
-        in.n = in.n < (16u << 20) ? in.n : 16u << 20;
-        peer = (double)in.n / bench_best(2, run_peer, &in) / 1e6;
-        const double per_packet = (double)in.n / (double)in.packets;
-        in.n = whole;
-        printf("%s: %.2f bytes a packet\n", mixes[k].name, per_packet);
-#endif
-        const double mb = (double)in.n / bench_best(ROUNDS, run_ours, &in) / 1e6;
-        bench_report("etm4 packets", mixes[k].name, mb, "MB/s", peer > 0 ? "OpenCSD" : NULL, peer);
-        free(in.p);
-    }
+    for (size_t k = 0; k < sizeof mixes / sizeof mixes[0]; k++)
+        if (argc <= 2 || strstr(mixes[k].name, argv[2]) != NULL)
+            measure(&mixes[k], bytes, k == 0);
     return 0;
 }
