@@ -295,7 +295,7 @@ static int pause_for(struct tracelake_push *push, int ms, struct tracelake_error
 
 static int try_again(struct tracelake_push *push, bool was_finishing, struct tracelake_error *error)
 {
-    uint64_t durable;
+    uint64_t durable = 0;
     if (was_finishing) {
         const int result = check_finished(push, error);
         if (result < 0 || push->finished)

@@ -117,19 +117,29 @@ static int describe(struct rig *rig, struct tl_setup *setup, struct tl_buf *elf)
     return result < 0 ? result : tl_sim_program_elf(&rig->program, elf);
 }
 
+/* What a core's trace unit has written goes into frames. */
+static int frame(struct rig *rig, int i)
+{
+    struct tl_buf *trace = &rig->cores[i].trace;
+    const int result = tl_tpiu_encoder_add(&rig->tpiu, ids[i], trace->p, trace->n);
+    tl_buf_reset(trace);
+    return result;
+}
+
 static int more(struct rig *rig, size_t n, struct tl_buf *out)
 {
     int result = TL_OK;
     while (result == TL_OK && rig->tpiu.out.n < n) {
         for (int i = 0; i < CORES && result == TL_OK; i++) {
-            struct core *core = &rig->cores[i];
-            result = tl_sim_core_step(core->core, STEP);
-            if (result == TL_OK && rig->tpiu.out.n + 16 >= n)
-                result = tl_sim_core_flush(core->core);
+            result = tl_sim_core_step(rig->cores[i].core, STEP);
             if (result == TL_OK)
-                result = tl_tpiu_encoder_add(&rig->tpiu, ids[i], core->trace.p, core->trace.n);
-            tl_buf_reset(&core->trace);
+                result = frame(rig, i);
         }
+    }
+    for (int i = 0; i < CORES && result == TL_OK; i++) {
+        result = tl_sim_core_flush(rig->cores[i].core);
+        if (result == TL_OK)
+            result = frame(rig, i);
     }
     if (result == TL_OK)
         result = tl_tpiu_encoder_flush(&rig->tpiu);
