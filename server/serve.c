@@ -205,7 +205,6 @@ static void announce(const struct server *s)
         printf("%s\n", tl_net_url(s->net, i));
     if (*tl_net_fingerprint(s->net))
         printf("certificate SHA-256 %s\n", tl_net_fingerprint(s->net));
-    printf("ready\n");
     fflush(stdout);
 }
 
@@ -223,11 +222,13 @@ int tl_serve(const struct tl_serve_options *options, struct tl_fail *fail)
         rc = tl_rpc_new(&s.rpc, s.lake, tl_assets, tl_assets_n, fail);
     if (rc == TL_OK)
         rc = open_network(&s, fail);
-    if (rc == TL_OK)
+    if (rc == TL_OK) {
+        announce(&s); /* these lines first: scripts take the URL from there */
         rc = open_raw(&s, fail);
+    }
     if (rc == TL_OK) {
         int number;
-        announce(&s);
+        log_line("ready");
         sigwait(&s.signals, &number);
         printf("stopping\n");
         fflush(stdout);

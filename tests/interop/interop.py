@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Clients that others wrote, against the real server: interop.py BUILD (grpc|curl|h2load)."""
+"""Clients that others wrote, against the real server: interop.py BUILD (grpc|curl|h2load|serve)."""
 
 import os
 import shutil
@@ -106,13 +106,19 @@ def run_grpc(server):
     grpc_client.run(server)
 
 
+def run_serve(server):
+    import serve_command
+    serve_command.run(server)
+
+
 def main():
     build, client = sys.argv[1:]
     folder = tempfile.mkdtemp(prefix='tracelake-interop-')
     server = Server(build, folder)
     try:
         server.start()
-        {'curl': run_curl, 'h2load': run_h2load, 'grpc': run_grpc}[client](server)
+        {'curl': run_curl, 'h2load': run_h2load, 'grpc': run_grpc,
+         'serve': run_serve}[client](server)
         server.stop()
     except Skip as e:
         print('skipped:', e)

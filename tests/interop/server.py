@@ -42,6 +42,7 @@ class Server:
             line = self.process.stdout.readline()
             check(line, 'the server ended early', lines)
             lines.append(line.strip())
+        self.lines = lines
         self.url, self.tls_url = lines[0], lines[1].replace('127.0.0.1', 'localhost')
         self.address = self.url.split('//')[1]
         self.tls_address = self.tls_url.split('//')[1]

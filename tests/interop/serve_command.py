@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""The command `tracelake serve` itself: what it refuses, its file, tokens, raw bytes in and out."""
+
+import json
+import os
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+from server import Server, check
+
+TOKEN = 'admin-0123456789abcdef'
+
+
+def refused(server, status, words, *options):
+    out = subprocess.run([server.command, 'serve', *options], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, timeout=30, check=False)
+    text = out.stderr.decode()
+    check(out.returncode == status, options, 'exit status', out.returncode, text)
+    check(words in text and text.startswith('tracelake: '), options, text)
+
+
+def test_refusals(server):
+    data = ['--data', server.dir + '/other']
+    refused(server, 2, '--data DIR')
+    refused(server, 2, 'no option', *data, 'extra')
+    refused(server, 2, 'ADDR:PORT', *data, '--listen', 'nonsense')
+    refused(server, 2, '--listen-tls', *data, '--listen', '0.0.0.0:0')
+    refused(server, 2, '--tokens', *data, '--listen-tls', '0.0.0.0:0')
+    refused(server, 2, 'belong together', *data, '--tls-cert', 'x.pem')
+    refused(server, 1, '/nowhere', *data, '--listen', '127.0.0.1:0', '--tokens', '/nowhere')
+    refused(server, 1, 'cannot listen', *data, '--listen', server.address)
+    local = ['--listen', '127.0.0.1:0']
+    refused(server, 2, 'format=FMT', *data, *local, '--raw', '127.0.0.1:0,rig=a')
+    refused(server, 2, '--insecure', *data, *local, '--raw', '0.0.0.0:0,format=di,rig=a')
+    config = server.dir + '/bad.ini'
+    with open(config, 'w', encoding='utf-8') as f:
+        f.write('data = %s/other\ncolour = red\n' % server.dir)
+    refused(server, 1, 'line 2', '--config', config)
+
+
+def get(url, token=None, status=200):
+    request = urllib.request.Request(url)
+    if token:
+        request.add_header('Authorization', 'Bearer ' + token)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as reply:
+            code, body = reply.status, reply.read()
+    except urllib.error.HTTPError as e:
+        code, body = e.code, e.read()
+    check(code == status, url, code, body[:200])
+    return body
+
+
+def test_config_and_tokens(server):
+    folder = server.dir + '/configured'
+    os.mkdir(folder)
+    tokens, config = folder + '/tokens', folder + '/serve.ini'
+    with open(tokens, 'w', encoding='utf-8') as f:
+        f.write('# who may what\n%s admin\nreader-0123456789abcdef read\n' % TOKEN)
+    with open(config, 'w', encoding='utf-8') as f:
+        f.write('; a comment\ntokens = %s\nthreads = 1\n' % tokens)
+    other = Server(os.path.dirname(server.command), folder, '--config', config)
+    try:
+        other.start()
+        get(other.url + '/healthz')
+        get(other.url + '/api/v1/traces', status=401)
+        get(other.url + '/api/v1/traces', 'nobody-0123456789abcdef', status=401)
+        check(json.loads(get(other.url + '/api/v1/traces', TOKEN)) == [], 'traces')
+        other.stop()
+    finally:
+        other.kill()
+
+
+def wait_for(url, what):
+    for _ in range(500):
+        traces = [t for t in json.loads(get(url + '/api/v1/traces')) if what(t)]
+        if traces:
+            return traces[0]
+        time.sleep(0.02)
+    raise AssertionError('no such trace: ' + get(url + '/api/v1/traces').decode())
+
+
+def test_raw(server):
+    """Bytes by raw TCP, in by a rig and fetched from a source, decode as any other capture."""
+    folder = server.dir + '/raw'
+    os.mkdir(folder)
+    data = b'\0\0\0\0\0\x80' + bytes(b for i in range(2000) for b in (0x09, i & 255))
+    source = socket.create_server(('127.0.0.1', 0))
+    fetch = 'tcp://127.0.0.1:%d,format=itm,id=0,rig=far' % source.getsockname()[1]
+    other = Server(os.path.dirname(server.command), folder, '--raw',
+                   '127.0.0.1:0,format=itm,id=0,rig=near', '--source', fetch)
+    try:
+        other.start()
+        line = next(x for x in other.lines if x.startswith('tcp://'))
+        port = int(line.split()[0].rsplit(':', 1)[1])
+        with socket.create_connection(('127.0.0.1', port)) as rig:
+            rig.sendall(data)
+        source.settimeout(30)
+        with source.accept()[0] as far:
+            far.sendall(data)
+        for name in ('near', 'far'):
+            trace = wait_for(other.url, lambda t, n=name: t['rig'] == n and t['state'] == 'sealed')
+            check(trace['raw_bytes'] == len(data), trace)
+            url = '%s/api/v1/traces/%s/streams/%s/range?format=text' % (
+                other.url, trace['id'], trace['streams'][0]['name'])
+            text = get(url)
+            check(text.count(b'\nS itm 1 ') == 2000, text[:300])
+        other.stop()
+    finally:
+        other.kill()
+        source.close()
+
+
+def run(server):
+    for test in (test_refusals, test_config_and_tokens, test_raw):
+        begin = time.monotonic()
+        test(server)
+        print('%-30s %.2f s' % (test.__name__, time.monotonic() - begin), flush=True)
