@@ -108,10 +108,10 @@ static inline unsigned slot_of(uint64_t header)
     return (unsigned)(header * 0x9e3779b97f4a7c15u >> 56);
 }
 
-/* Did a packet with just this header come lately? */
+/* Did a packet with just this header come lately? 0 marks an unused slot and is no header. */
 static inline bool is_usual(const struct tl_di *d, uint64_t header)
 {
-    return d->headers[slot_of(header)] == header;
+    return header && d->headers[slot_of(header)] == header;
 }
 
 /*

@@ -351,6 +351,31 @@ static void test_garbage(void **state)
     }
 }
 
+/* Zeros are what an unused header slot holds, too: they must not pass for a usual header. */
+static void test_zeros(void **state)
+{
+    static const uint8_t zeros[4096];
+    struct tl_sim_osd e;
+    struct got only = {0}, between = {0}, parts = {0};
+    frame(&only, zeros, sizeof zeros, 0);
+    assert_int_equal(only.n, 0);
+    assert_int_equal(only.lost, sizeof zeros);
+    tl_sim_osd_init(&e);
+    fill(&e, 200, 32);
+    const uint64_t packets = e.packets;
+    assert_int_equal(tl_buf_add(&e.out, zeros, 1000), TL_OK);
+    fill(&e, 200, 32);
+    frame(&between, e.out.p, e.out.n, 0);
+    frame(&parts, e.out.p, e.out.n, 19);
+    assert_same(&between, &parts);
+    assert_true(between.n + 2 >= e.packets && between.n <= e.packets && between.n > packets);
+    assert_true(between.lost >= 1000 && between.lost < 1100);
+    drop(&only);
+    drop(&between);
+    drop(&parts);
+    tl_sim_osd_fini(&e);
+}
+
 /* A capture that begins in the middle of something, at an odd distance. */
 static void test_late_start(void **state)
 {
@@ -377,7 +402,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_faults),
         cmocka_unit_test(test_vectors),    cmocka_unit_test(test_garbage),
-        cmocka_unit_test(test_late_start),
+        cmocka_unit_test(test_zeros),      cmocka_unit_test(test_late_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
