@@ -69,7 +69,7 @@ static int write_out(struct tl_stf_out *out, struct tl_buf *bytes, struct tl_fai
     return result < 0 ? tl_fail_set(fail, (enum tl_err)result, "cannot write the file") : TL_OK;
 }
 
-static int end_chunk(struct tl_stf_out *out, struct tl_fail *fail)
+__attribute__((noinline)) static int end_chunk(struct tl_stf_out *out, struct tl_fail *fail)
 {
     struct tl_stf_writer *const w = &out->writer;
     const uint64_t markers = w->markers - (out->chunk_end - out->options.markers);
@@ -89,7 +89,9 @@ int tl_stf_out_put(struct tl_stf_out *out, const struct tl_stf_record *record, s
     if (result < 0)
         return result;
     if (out->zstf)
-        return out->writer.markers == out->chunk_end ? end_chunk(out, fail) : TL_OK;
+        return tl_stf_is_marker(record->type) && out->writer.markers == out->chunk_end
+                   ? end_chunk(out, fail)
+                   : TL_OK;
     return out->writer.out.n >= PLAIN_PIECE ? write_out(out, &out->writer.out, fail) : TL_OK;
 }
 

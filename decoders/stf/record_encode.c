@@ -2,6 +2,8 @@
 /* Records to bytes. */
 #include "stf/record.h"
 
+#include "stf/record_hot.h"
+
 /* Bytes of the payload in front of an array, at most 22; the array follows. */
 struct encoding {
     uint8_t head[40];
@@ -215,43 +217,15 @@ static int encode(const struct tl_stf_layout *layout, const struct tl_stf_record
     }
 }
 
-/* The records that make up most of a trace, without the detour; 0: not one of them. */
-static int encode_hot(const struct tl_stf_record *record, uint8_t *p)
-{
-    p[0] = record->type;
-    switch (record->type) {
-    case TL_STF_INST_32:
-        tl_put_le32(p + 1, record->opcode);
-        return 5;
-    case TL_STF_INST_16:
-        tl_put_le16(p + 1, (uint16_t)record->opcode);
-        return record->opcode > UINT16_MAX ? TL_USAGE : 3;
-    case TL_STF_INST_PC_TARGET:
-        tl_put_le64(p + 1, record->target);
-        return 9;
-    case TL_STF_INST_MEM_ACCESS:
-        tl_put_le64(p + 1, record->access.address);
-        tl_put_le16(p + 9, record->access.size);
-        tl_put_le16(p + 11, record->access.attr);
-        p[13] = record->access.type;
-        return 14;
-    case TL_STF_INST_MEM_CONTENT:
-        tl_put_le64(p + 1, record->data);
-        return 9;
-    default:
-        return 0;
-    }
-}
-
 int tl_stf_record_encode(const struct tl_stf_layout *layout, const struct tl_stf_record *record,
                          struct tl_buf *out)
 {
-    if (out->cap - out->n < 32) {
-        const int result = tl_buf_reserve(out, 32);
+    if (out->cap - out->n < TL_STF_HOT_ROOM) {
+        const int result = tl_buf_reserve(out, TL_STF_HOT_ROOM);
         if (result < 0)
             return result;
     }
-    const int hot = encode_hot(record, out->p + out->n);
+    const int hot = tl_stf_encode_hot(record, out->p + out->n);
     if (hot) {
         out->n += hot < 0 ? 0 : (size_t)hot;
         return hot < 0 ? hot : TL_OK;

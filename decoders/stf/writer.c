@@ -2,6 +2,8 @@
 /* Headers, the order of records, and the plain stream. */
 #include "stf/writer.h"
 
+#include "stf/record_hot.h"
+
 #include <stdio.h>
 
 #define DEFAULT_GENERATOR "tracelake " TL_VERSION
@@ -191,58 +193,100 @@ void tl_stf_writer_fini(struct tl_stf_writer *writer)
     tl_buf_fini(&writer->out);
 }
 
-/* Without touching the state when the record must not stand here. */
-static int check(struct tl_stf_writer *writer, const struct tl_stf_record *record,
-                 struct tl_fail *fail)
-{
-    struct tl_stf_order next = writer->order;
-    const char *rule;
-    struct tl_stf_record here = *record;
-    if (tl_stf_order_add(&next, &here, &rule) < 0)
-        return tl_fail_set(fail, TL_USAGE, "%s: %s", tl_stf_type_name(record->type), rule);
-    writer->order = next;
-    return TL_OK;
-}
-
-/* The common case within a group, in place: nothing of it can break a rule. */
-static bool check_fast(struct tl_stf_writer *writer, uint8_t type)
+/*
+ * The records that a trace mostly consists of, where they are surely in order: one switch does it
+ * all. Returns false if it is not such a record, or not such a place; nothing is written then.
+ */
+static inline bool put_hot(struct tl_stf_writer *writer, const struct tl_stf_record *record)
 {
     struct tl_stf_order *const order = &writer->order;
-    if (!order->header.complete || type < TL_STF_INST_PC_TARGET || type < order->last ||
-        order->prev == TL_STF_INST_MEM_ACCESS)
-        return type == TL_STF_INST_MEM_CONTENT && order->prev == TL_STF_INST_MEM_ACCESS;
-    return type == TL_STF_INST_32 || type == TL_STF_INST_16 || type == TL_STF_INST_PC_TARGET ||
-           type == TL_STF_INST_REG || type == TL_STF_INST_MEM_ACCESS;
+    struct tl_buf *const out = &writer->out;
+    const uint8_t type = record->type, prev = order->prev;
+    const bool in_order =
+        writer->unchecked ||
+        (order->header.complete && prev != TL_STF_INST_MEM_ACCESS && type >= order->last);
+    if (out->cap - out->n < TL_STF_HOT_ROOM)
+        return false; /* tl_stf_record_encode() makes room */
+    uint8_t *const p = out->p + out->n;
+    uint8_t kind = type;
+    switch (type) {
+    case TL_STF_INST_32:
+    case TL_STF_INST_16: {
+        const uint32_t size = type == TL_STF_INST_32 ? 4 : 2;
+        if (!in_order || (size == 2 && record->opcode > UINT16_MAX))
+            return false;
+        struct tl_stf_pc *const pc = &writer->pc;
+        pc->next = pc->has_target ? pc->target : pc->next + size;
+        pc->has_target = false;
+        writer->markers++;
+        tl_put_le32(p + 1, record->opcode);
+        out->n += 1 + size;
+        kind = 0;
+        break;
+    }
+    case TL_STF_INST_PC_TARGET:
+        if (!in_order)
+            return false;
+        writer->pc.target = record->target;
+        writer->pc.has_target = true;
+        tl_put_le64(p + 1, record->target);
+        out->n += 9;
+        break;
+    case TL_STF_INST_MEM_ACCESS:
+        if (!in_order)
+            return false;
+        tl_put_le64(p + 1, record->access.address);
+        tl_put_le16(p + 9, record->access.size);
+        tl_put_le16(p + 11, record->access.attr);
+        p[13] = record->access.type;
+        out->n += 14;
+        break;
+    case TL_STF_INST_MEM_CONTENT:
+        if (prev != TL_STF_INST_MEM_ACCESS && !writer->unchecked)
+            return false;
+        tl_put_le64(p + 1, record->data);
+        out->n += 9;
+        break;
+    default:
+        return false;
+    }
+    *p = type;
+    order->prev = order->last = kind;
+    writer->records++;
+    return true;
+}
+
+/* Not inlined: its registers would be saved for each of the hot records. */
+__attribute__((noinline)) static int
+put_any(struct tl_stf_writer *writer, const struct tl_stf_record *record, struct tl_fail *fail)
+{
+    const struct tl_stf_order before = writer->order;
+    const char *rule = "";
+    const int order = tl_stf_order_add(&writer->order, record, &rule);
+    int result = TL_OK;
+    if (order < 0 && !writer->unchecked)
+        result = tl_fail_set(fail, TL_USAGE, "%s: %s", tl_stf_type_name(record->type), rule);
+    if (result == TL_OK) {
+        result = tl_stf_record_encode(&writer->layout, record, &writer->out);
+        if (result < 0)
+            tl_fail_set(fail, (enum tl_err)result, "%s: %s", tl_stf_type_name(record->type),
+                        result == TL_USAGE ? "fields out of range" : "out of memory");
+    }
+    if (result < 0) {
+        writer->order = before;
+        return result;
+    }
+    tl_stf_layout_apply(&writer->layout, record);
+    tl_stf_pc_add(&writer->pc, record);
+    writer->records++;
+    writer->markers += tl_stf_is_marker(record->type);
+    return TL_OK;
 }
 
 int tl_stf_writer_put(struct tl_stf_writer *writer, const struct tl_stf_record *record,
                       struct tl_fail *fail)
 {
-    const uint8_t type = record->type;
-    struct tl_stf_order *const order = &writer->order;
-    int result;
-    if (!writer->unchecked && !check_fast(writer, type)) {
-        struct tl_stf_order before = *order;
-        result = check(writer, record, fail);
-        if (result == TL_OK)
-            result = tl_stf_record_encode(&writer->layout, record, &writer->out);
-        if (result < 0) {
-            *order = before;
-            return result;
-        }
-    } else {
-        result = tl_stf_record_encode(&writer->layout, record, &writer->out);
-        if (result < 0)
-            return result == TL_USAGE ? tl_fail_set(fail, TL_USAGE, "%s: fields out of range",
-                                                    tl_stf_type_name(type))
-                                      : result;
-        const bool marker = tl_stf_is_marker(type);
-        order->prev = marker ? 0 : type;
-        order->last = marker ? 0 : type;
-    }
-    tl_stf_layout_apply(&writer->layout, record);
-    tl_stf_pc_add(&writer->pc, record);
-    writer->records++;
-    writer->markers += tl_stf_is_marker(type);
-    return TL_OK;
+    if (put_hot(writer, record))
+        return TL_OK;
+    return put_any(writer, record, fail);
 }
