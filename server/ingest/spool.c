@@ -26,10 +26,13 @@ struct tl_capture {
     struct tl_fail failure; /* code TL_OK: none */
     /* The thread's own: */
     struct tl_buf writing;
-    struct tl_log *log; /* NULL: the next write opens a new segment */
-    uint64_t log_bytes; /* length of the log */
-    bool dirty;         /* written since the last sync */
+    struct tl_log *log;  /* NULL: the next write opens a new segment */
+    uint64_t log_bytes;  /* length of the log, of which … */
+    uint64_t log_synced; /* … durable */
+    bool dirty;          /* written since the last sync */
     struct tl_capture *next_busy;
+    int outcome; /* of the commit under way, and why if it failed */
+    struct tl_fail why;
 };
 
 /* A capture whose medium refused: what lies behind `durable` must not be believed, even if it
@@ -60,8 +63,10 @@ static int sync_log(struct tl_capture *c, struct tl_fail *fail)
     if (!c->dirty)
         return TL_OK;
     const int r = c->log->ops->log_sync(c->log, fail);
-    if (r >= 0)
+    if (r >= 0) {
         c->dirty = false;
+        c->log_synced = c->log_bytes;
+    }
     return r;
 }
 
@@ -70,8 +75,17 @@ static void close_log(struct tl_capture *c)
     if (c->log)
         c->log->ops->log_close(c->log);
     c->log = NULL;
-    c->log_bytes = 0;
+    c->log_bytes = c->log_synced = 0;
     c->dirty = false;
+}
+
+/* What was written since the last sync must not be taken for durable: cut it off if the medium
+ * lets us. If not, the next segment supersedes it. */
+static void abandon_log(struct tl_capture *c)
+{
+    if (c->log && c->log->ops->log_truncate(c->log, c->log_synced, NULL) < 0)
+        c->dirty = false;
+    close_log(c);
 }
 
 /* Begin a segment at capture offset `first`, over what a failed attempt left there. */
@@ -200,33 +214,24 @@ static void settle_locked(struct tl_spool *spool, struct tl_capture *c, int resu
     c->writing.n = 0;
 }
 
-/* Write everything first and sync it then: the medium works on all of it meanwhile. */
+/* Write everything first and sync it then: the medium works on all of it meanwhile. `durable`
+ * does not move while a capture is busy. */
 static void commit(struct tl_spool *spool, struct tl_capture *list)
 {
+    for (struct tl_capture *c = list; c; c = c->next_busy)
+        c->outcome = write_capture(c, c->durable, &c->why);
     for (struct tl_capture *c = list; c; c = c->next_busy) {
-        struct tl_fail fail = {0};
-        /* durable does not move while the capture is busy. */
-        int r = write_capture(c, c->durable, &fail);
-        if (r >= 0)
-            continue;
-        c->failure = fail; /* only read by others once busy is false */
-        c->failure.code = r;
-    }
-    for (struct tl_capture *c = list; c; c = c->next_busy) {
-        struct tl_fail fail = c->failure;
-        int r = fail.code;
-        c->failure.code = TL_OK;
-        if (r == TL_OK)
-            r = sync_log(c, &fail);
-        if (r < 0)
-            close_log(c);
+        if (c->outcome >= 0)
+            c->outcome = sync_log(c, &c->why);
+        if (c->outcome < 0)
+            abandon_log(c);
         pthread_mutex_lock(&spool->lock);
         spool->counters.syncs++;
-        settle_locked(spool, c, r, &fail);
+        settle_locked(spool, c, c->outcome, &c->why);
         const uint64_t durable = c->durable;
         pthread_cond_broadcast(&spool->progress);
         pthread_mutex_unlock(&spool->lock);
-        if (r >= 0 && c->on_durable)
+        if (c->outcome >= 0 && c->on_durable)
             c->on_durable(c->context, durable);
     }
     pthread_mutex_lock(&spool->lock);
@@ -334,7 +339,7 @@ static int recover(struct tl_capture *c, uint64_t first, struct tl_fail *fail)
     if (r < 0 || extent.bytes == 0) {
         close_log(c);
     } else {
-        c->log_bytes = extent.bytes;
+        c->log_bytes = c->log_synced = extent.bytes;
     }
     c->durable = c->end = extent.end;
     return r;

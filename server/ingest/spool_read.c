@@ -111,6 +111,13 @@ int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
         return r;
     const size_t before = out->n;
     r = tl_block_read_data(reader->log, reader->log_at, &block, out, fail);
+    if (r == TL_BAD) {
+        /* It may be what a failed write left, superseded by a newer segment. */
+        close_segment(reader);
+        r = seek_block(reader, offset, &block, fail);
+        if (r >= 0)
+            r = tl_block_read_data(reader->log, reader->log_at, &block, out, fail);
+    }
     if (r < 0)
         return r;
     reader->log_at += TL_BLOCK_HEAD + block.n;

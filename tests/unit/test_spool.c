@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* The spool alone: order, segments, recovery of torn tails, damage, group commit. */
+#include "ingest/segment.h"
+#include "ingest/spool.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static uint64_t random_next(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+static uint64_t seed_of_day(void)
+{
+    const uint64_t seed = (uint64_t)time(NULL);
+    print_message("seed %llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+/* Byte `i` of every test's capture. */
+static uint8_t byte_at(uint64_t i)
+{
+    return (uint8_t)(i * 2654435761u >> 13);
+}
+
+static void make(uint64_t offset, size_t n, struct tl_buf *out)
+{
+    tl_buf_reset(out);
+    assert_int_equal(tl_buf_reserve(out, n), TL_OK);
+    for (size_t i = 0; i < n; i++)
+        out->p[out->n++] = byte_at(offset + i);
+}
+
+static struct tl_spool *new_spool(struct tl_backend *backend, uint64_t segment_bytes)
+{
+    struct tl_spool *spool;
+    const struct tl_spool_options options = {.segment_bytes = segment_bytes,
+                                             .pending_bytes = 64 << 10};
+    assert_int_equal(tl_spool_new(&spool, backend, &options, NULL), TL_OK);
+    return spool;
+}
+
+static void append(struct tl_capture *c, uint64_t to, uint64_t *random)
+{
+    struct tl_buf buf = {0};
+    while (tl_capture_end(c) < to) {
+        const uint64_t at = tl_capture_end(c);
+        size_t n = 1 + (size_t)(random_next(random) % 5000);
+        if (n > to - at)
+            n = (size_t)(to - at);
+        make(at, n, &buf);
+        assert_int_equal(tl_capture_append(c, (struct tl_bytes){buf.p, buf.n}, NULL), TL_OK);
+    }
+    tl_buf_fini(&buf);
+}
+
+static void check_bytes(struct tl_backend *backend, uint64_t from, uint64_t to)
+{
+    struct tl_spool_reader *reader;
+    struct tl_buf buf = {0};
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_spool_reader_new(&reader, backend, "c"), TL_OK);
+    int r;
+    while ((r = tl_spool_read(reader, from + buf.n, to, &buf, &fail)) >= 0)
+        ;
+    if (r != TL_EOF)
+        fail_msg("%s", fail.text);
+    assert_int_equal(buf.n, to - from);
+    for (uint64_t i = 0; i < buf.n; i++)
+        if (buf.p[i] != byte_at(from + i))
+            fail_msg("byte %llu differs", (unsigned long long)(from + i));
+    tl_spool_reader_free(reader);
+    tl_buf_fini(&buf);
+}
+
+static void bytes_come_back(void **state)
+{
+    (void)state;
+    uint64_t random = seed_of_day();
+    struct tl_backend *backend;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    struct tl_spool *spool = new_spool(backend, 20000);
+    struct tl_capture *c;
+    uint64_t end = 0;
+    for (int round = 0; round < 20; round++) {
+        assert_int_equal(tl_capture_open(spool, "c", NULL, NULL, &c, NULL), TL_OK);
+        assert_int_equal(tl_capture_durable(c), end);
+        end += random_next(&random) % 30000;
+        append(c, end, &random);
+        assert_int_equal(tl_capture_flush(c, NULL), TL_OK);
+        assert_int_equal(tl_capture_durable(c), end);
+        tl_capture_close(c);
+        const uint64_t from = end ? random_next(&random) % end : 0;
+        check_bytes(backend, from, from + random_next(&random) % (end - from + 1));
+    }
+    check_bytes(backend, 0, end);
+    uint64_t intact, bad;
+    assert_int_equal(tl_spool_extent(backend, "c", true, &intact, &bad, NULL), TL_OK);
+    assert_int_equal(intact, end);
+    assert_true(bad == TL_NO_OFFSET);
+    struct tl_segments segments = {0};
+    assert_int_equal(tl_segments_list(&segments, backend, "c", NULL), TL_OK);
+    assert_true(segments.n > 5);
+    tl_segments_fini(&segments);
+    tl_spool_free(spool);
+    tl_backend_free(backend);
+}
+
+static void torn_tails_are_cut(void **state)
+{
+    (void)state;
+    uint64_t random = seed_of_day();
+    for (int round = 0; round < 100; round++) {
+        struct tl_backend *backend;
+        struct tl_capture *c;
+        assert_int_equal(tl_backend_memory(&backend), TL_OK);
+        struct tl_spool *spool = new_spool(backend, 1 + random_next(&random) % 50000);
+        assert_int_equal(tl_capture_open(spool, "c", NULL, NULL, &c, NULL), TL_OK);
+        append(c, random_next(&random) % 40000, &random);
+        assert_int_equal(tl_capture_flush(c, NULL), TL_OK);
+        const uint64_t durable = tl_capture_durable(c);
+        append(c, durable + random_next(&random) % 40000, &random);
+        tl_backend_memory_cut(backend);
+        const uint64_t told = tl_capture_durable(c);
+        tl_capture_close(c);
+        tl_spool_free(spool);
+        tl_backend_memory_boot(backend, random_next(&random));
+        spool = new_spool(backend, 50000);
+        assert_int_equal(tl_capture_open(spool, "c", NULL, NULL, &c, NULL), TL_OK);
+        const uint64_t now = tl_capture_durable(c);
+        assert_true(now >= told && told >= durable);
+        append(c, now + 10000, &random);
+        assert_int_equal(tl_capture_flush(c, NULL), TL_OK);
+        tl_capture_close(c);
+        check_bytes(backend, 0, now + 10000);
+        tl_spool_free(spool);
+        tl_backend_free(backend);
+    }
+}
+
+/* A damaged byte is found with its place, and the bytes in front of it are still read. */
+static void damage_is_found(void **state)
+{
+    (void)state;
+    uint64_t random = seed_of_day();
+    struct tl_backend *backend;
+    struct tl_capture *c;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    struct tl_spool *spool = new_spool(backend, 1 << 20);
+    assert_int_equal(tl_capture_open(spool, "c", NULL, NULL, &c, NULL), TL_OK);
+    append(c, 100000, &random);
+    tl_capture_close(c);
+    char key[128];
+    struct tl_buf file = {0};
+    tl_segment_key(key, "c", 0);
+    assert_int_equal(tl_backend_get_all(backend, key, &file, NULL), TL_OK);
+    for (int i = 0; i < 200; i++) {
+        const size_t at = TL_SEGMENT_HEAD + random_next(&random) % (file.n - TL_SEGMENT_HEAD);
+        file.p[at] ^= 0x40;
+        assert_int_equal(backend->ops->put(backend, key, (struct tl_bytes){file.p, file.n}, NULL),
+                         TL_OK);
+        uint64_t intact, bad;
+        assert_int_equal(tl_spool_extent(backend, "c", true, &intact, &bad, NULL), TL_OK);
+        assert_true(bad != TL_NO_OFFSET && bad == intact && intact < 100000);
+        check_bytes(backend, 0, intact);
+        file.p[at] ^= 0x40;
+    }
+    tl_buf_fini(&file);
+    tl_spool_free(spool);
+    tl_backend_free(backend);
+}
+
+struct progress {
+    pthread_mutex_t lock;
+    uint64_t offset;
+    unsigned calls;
+};
+
+static void on_durable(void *context, uint64_t offset)
+{
+    struct progress *p = context;
+    pthread_mutex_lock(&p->lock);
+    assert_true(offset > p->offset);
+    p->offset = offset;
+    p->calls++;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* A folder's syncs are slow enough that many appends of many rigs share one. */
+static void commits_are_shared(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/tl-spool-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    struct tl_backend *backend;
+    assert_int_equal(tl_backend_folder(&backend, dir, NULL), TL_OK);
+    struct tl_spool *spool = new_spool(backend, 0);
+    struct tl_capture *captures[4];
+    struct progress progress[4] = {{.lock = PTHREAD_MUTEX_INITIALIZER},
+                                   {.lock = PTHREAD_MUTEX_INITIALIZER},
+                                   {.lock = PTHREAD_MUTEX_INITIALIZER},
+                                   {.lock = PTHREAD_MUTEX_INITIALIZER}};
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "c%d", i);
+        assert_int_equal(tl_capture_open(spool, name, on_durable, &progress[i], &captures[i], NULL),
+                         TL_OK);
+    }
+    for (uint64_t at = 0; at < 4000; at++)
+        for (int i = 0; i < 4; i++) {
+            const uint8_t byte = byte_at(at);
+            assert_int_equal(tl_capture_append(captures[i], (struct tl_bytes){&byte, 1}, NULL),
+                             TL_OK);
+        }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(tl_capture_flush(captures[i], NULL), TL_OK);
+        tl_capture_close(captures[i]);
+        assert_int_equal(progress[i].offset, 4000);
+        assert_true(progress[i].calls < 4000);
+    }
+    struct tl_spool_counters counters;
+    tl_spool_counters(spool, &counters);
+    assert_int_equal(counters.bytes, 16000);
+    print_message("16000 appends in %llu commits\n", (unsigned long long)counters.commits);
+    tl_spool_free(spool);
+    tl_backend_free(backend);
+    char command[64];
+    snprintf(command, sizeof(command), "rm -rf %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_come_back),
+        cmocka_unit_test(torn_tails_are_cut),
+        cmocka_unit_test(damage_is_found),
+        cmocka_unit_test(commits_are_shared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

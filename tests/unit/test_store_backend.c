@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* Both backends keep the same promises. */
+#include "store/backend.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[64];
+
+static struct tl_backend *open_folder(void)
+{
+    struct tl_backend *backend;
+    struct tl_fail fail = {0};
+    if (tl_backend_folder(&backend, folder, &fail) < 0)
+        fail_msg("%s", fail.text);
+    return backend;
+}
+
+static int set_up_folder(void **state)
+{
+    snprintf(folder, sizeof(folder), "/tmp/tl-backend-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    *state = open_folder();
+    return 0;
+}
+
+static int tear_down_folder(void **state)
+{
+    char command[128];
+    tl_backend_free(*state);
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    return system(command);
+}
+
+static int set_up_memory(void **state)
+{
+    struct tl_backend *backend;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    *state = backend;
+    return 0;
+}
+
+static int tear_down_memory(void **state)
+{
+    tl_backend_free(*state);
+    return 0;
+}
+
+static struct tl_bytes text(const char *s)
+{
+    return (struct tl_bytes){(const uint8_t *)s, strlen(s)};
+}
+
+static int note_key(void *context, const char *key, uint64_t size)
+{
+    return tl_buf_printf(context, "%s:%llu ", key, (unsigned long long)size);
+}
+
+static void objects(void **state)
+{
+    struct tl_backend *b = *state;
+    struct tl_buf out = {0};
+    uint64_t size;
+    assert_int_equal(b->ops->size(b, "a/b", &size, NULL), TL_NOTFOUND);
+    assert_int_equal(b->ops->put(b, "a/b", text("hello"), NULL), TL_OK);
+    assert_int_equal(b->ops->put(b, "a/c.x", text(""), NULL), TL_OK);
+    assert_int_equal(b->ops->put(b, "d", text("x"), NULL), TL_OK);
+    assert_int_equal(b->ops->put(b, "a/b", text("world!"), NULL), TL_OK);
+    assert_int_equal(b->ops->size(b, "a/b", &size, NULL), TL_OK);
+    assert_int_equal(size, 6);
+    assert_int_equal(b->ops->get(b, "a/b", 2, 3, &out, NULL), TL_OK);
+    assert_int_equal(out.n, 3);
+    assert_memory_equal(out.p, "rld", 3);
+    assert_int_equal(b->ops->get(b, "a/b", 4, SIZE_MAX, &out, NULL), TL_OK);
+    assert_int_equal(out.n, 5);
+    assert_int_equal(b->ops->get(b, "a/b", 100, 3, &out, NULL), TL_OK);
+    assert_int_equal(out.n, 5);
+    tl_buf_reset(&out);
+    assert_int_equal(b->ops->list(b, "", note_key, &out, NULL), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    assert_string_equal((char *)out.p, "a/b:6 a/c.x:0 d:1 ");
+    assert_int_equal(tl_backend_remove_all(b, "a", NULL), TL_OK);
+    assert_int_equal(b->ops->remove(b, "a/b", NULL), TL_OK);
+    tl_buf_reset(&out);
+    assert_int_equal(b->ops->list(b, "a", note_key, &out, NULL), TL_OK);
+    assert_int_equal(out.n, 0);
+    assert_int_equal(b->ops->put(b, "a/b", text("again"), NULL), TL_OK);
+    tl_buf_fini(&out);
+}
+
+static void keys_are_checked(void **state)
+{
+    struct tl_backend *b = *state;
+    static const char *const bad[] = {"", "/a", "a/", "a//b", "../x", "a/..", ".x", "a b", "a\nb"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        assert_false(tl_key_valid(bad[i]));
+        assert_int_equal(b->ops->put(b, bad[i], text("x"), NULL), TL_USAGE);
+    }
+    assert_true(tl_key_valid("t/rig-1.a_B/3/cs.10/000001.zstf"));
+}
+
+static void logs(void **state)
+{
+    struct tl_backend *b = *state;
+    struct tl_log *log, *reader;
+    struct tl_buf out = {0};
+    uint64_t size;
+    assert_int_equal(b->ops->log_open(b, "r/x", false, &log, &size, NULL), TL_NOTFOUND);
+    assert_int_equal(b->ops->log_open(b, "r/x", true, &log, &size, NULL), TL_OK);
+    assert_int_equal(size, 0);
+    const struct tl_bytes parts[] = {text("abc"), text("defg")};
+    assert_int_equal(log->ops->log_write(log, 0, parts, 2, NULL), TL_OK);
+    assert_int_equal(log->ops->log_sync(log, NULL), TL_OK);
+    assert_int_equal(b->ops->log_open(b, "r/x", false, &reader, &size, NULL), TL_OK);
+    assert_int_equal(size, 7);
+    assert_int_equal(reader->ops->log_read(reader, 1, 100, &out, NULL), TL_OK);
+    assert_int_equal(out.n, 6);
+    assert_memory_equal(out.p, "bcdefg", 6);
+    assert_int_equal(log->ops->log_truncate(log, 2, NULL), TL_OK);
+    assert_int_equal(log->ops->log_write(log, 2, parts, 1, NULL), TL_OK);
+    tl_buf_reset(&out);
+    assert_int_equal(reader->ops->log_read(reader, 0, 100, &out, NULL), TL_OK);
+    assert_int_equal(out.n, 5);
+    assert_memory_equal(out.p, "ababc", 5);
+    assert_int_equal(b->ops->remove(b, "r/x", NULL), TL_OK);
+    tl_buf_reset(&out);
+    assert_int_equal(reader->ops->log_read(reader, 0, 100, &out, NULL), TL_OK);
+    assert_int_equal(out.n, 5);
+    log->ops->log_close(log);
+    reader->ops->log_close(reader);
+    tl_buf_fini(&out);
+}
+
+static void leases(void **state)
+{
+    struct tl_backend *b = *state;
+    struct tl_lease *one, *two;
+    assert_int_equal(b->ops->lease(b, "x", &one, NULL), TL_OK);
+    assert_int_equal(b->ops->lease(b, "x", &two, NULL), TL_DENIED);
+    assert_int_equal(b->ops->lease(b, "y", &two, NULL), TL_OK);
+    b->ops->lease_release(one);
+    assert_int_equal(b->ops->lease(b, "x", &one, NULL), TL_OK);
+    b->ops->lease_release(one);
+    b->ops->lease_release(two);
+}
+
+static void scratch_files(void **state)
+{
+    struct tl_backend *b = *state;
+    struct tl_buf keys = {0};
+    char back[5] = {0};
+    const int fd = b->ops->scratch(b, NULL);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "temp", 4), 4);
+    assert_int_equal(pread(fd, back, 4, 0), 4);
+    assert_string_equal(back, "temp");
+    assert_int_equal(b->ops->list(b, "", note_key, &keys, NULL), TL_OK);
+    assert_int_equal(keys.n, 0);
+    close(fd);
+}
+
+static void a_full_medium_says_so(void **state)
+{
+    struct tl_backend *b = *state;
+    struct tl_log *log;
+    uint64_t size;
+    tl_backend_memory_limit(b, 10);
+    assert_int_equal(b->ops->put(b, "a", text("12345678"), NULL), TL_OK);
+    assert_int_equal(b->ops->put(b, "b", text("12345678"), NULL), TL_NOSPACE);
+    assert_int_equal(b->ops->size(b, "b", &size, NULL), TL_NOTFOUND);
+    assert_int_equal(b->ops->free_bytes(b), 2);
+    assert_int_equal(b->ops->put(b, "a", text("1234567890"), NULL), TL_OK);
+    assert_int_equal(b->ops->log_open(b, "l", true, &log, &size, NULL), TL_OK);
+    const struct tl_bytes part = text("x");
+    assert_int_equal(log->ops->log_write(log, 0, &part, 1, NULL), TL_NOSPACE);
+    assert_int_equal(b->ops->remove(b, "a", NULL), TL_OK);
+    assert_int_equal(log->ops->log_write(log, 0, &part, 1, NULL), TL_OK);
+    log->ops->log_close(log);
+}
+
+static void only_what_was_synced_survives(void **state)
+{
+    struct tl_backend *b = *state;
+    struct tl_log *log;
+    struct tl_buf out = {0};
+    uint64_t size;
+    assert_int_equal(b->ops->log_open(b, "l", true, &log, &size, NULL), TL_OK);
+    const struct tl_bytes part = text("0123456789");
+    assert_int_equal(log->ops->log_write(log, 0, &part, 1, NULL), TL_OK);
+    assert_int_equal(log->ops->log_sync(log, NULL), TL_OK);
+    assert_int_equal(log->ops->log_write(log, 10, &part, 1, NULL), TL_OK);
+    tl_backend_memory_cut(b);
+    assert_int_equal(log->ops->log_write(log, 20, &part, 1, NULL), TL_IO);
+    assert_int_equal(log->ops->log_sync(log, NULL), TL_IO);
+    assert_int_equal(b->ops->put(b, "o", part, NULL), TL_IO);
+    log->ops->log_close(log);
+    tl_backend_memory_boot(b, 5);
+    assert_int_equal(b->ops->get(b, "l", 0, 100, &out, NULL), TL_OK);
+    assert_true(out.n >= 10 && out.n <= 20);
+    assert_memory_equal(out.p, "0123456789", 10);
+    assert_int_equal(b->ops->put(b, "o", part, NULL), TL_OK);
+    tl_buf_fini(&out);
+}
+
+int main(void)
+{
+#define BOTH(test)                                                                                 \
+    cmocka_unit_test_setup_teardown(test, set_up_folder, tear_down_folder),                        \
+        cmocka_unit_test_setup_teardown(test, set_up_memory, tear_down_memory)
+#define MEMORY(test) cmocka_unit_test_setup_teardown(test, set_up_memory, tear_down_memory)
+    const struct CMUnitTest tests[] = {
+        BOTH(objects),
+        BOTH(keys_are_checked),
+        BOTH(logs),
+        BOTH(leases),
+        BOTH(scratch_files),
+        MEMORY(a_full_medium_says_so),
+        MEMORY(only_what_was_synced_survives),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
