@@ -283,21 +283,22 @@ static size_t one(uint64_t seed, uint64_t insns)
     return steps;
 }
 
-/* TL_SEED=N runs one case only, TL_ROUNDS=N more of them. */
+/* Thousands of short walks, each with a program and a configuration of its own, and some long ones.
+ * TL_SEED=N runs one case only, TL_ROUNDS=N more or fewer. */
 static void test_flow_is_truth(void **state)
 {
     (void)state;
     const char *given = getenv("TL_SEED");
     const char *rounds = getenv("TL_ROUNDS");
     const uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 1000;
-    const unsigned n = given != NULL ? 1 : rounds != NULL ? (unsigned)atoi(rounds) : 40;
+    const unsigned n = given != NULL ? 1 : rounds != NULL ? (unsigned)atoi(rounds) : 2000;
 
     print_message("seed %" PRIu64 "\n", seed);
     size_t steps = 0;
     for (unsigned k = 0; k < n; k++)
-        steps += one(seed + k, 30000);
+        steps += one(seed + k, given != NULL || k % 50 == 0 ? 30000 : 1500);
     print_message("%zu steps\n", steps);
-    assert_true(steps > n * 15000);
+    assert_true(steps > n * 750);
 }
 
 int main(void)
