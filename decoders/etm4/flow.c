@@ -31,7 +31,7 @@ struct tl_etm4_flow {
     bool has_pending;
     struct tl_etm4_queue queue;
     struct tl_etm4_walk walk;
-    struct tl_etm4_out out;
+    struct tl_item_batch out;
 };
 
 int tl_etm4_flow_new(struct tl_etm4_flow **out, const struct tl_etm4_config *config,
@@ -66,22 +66,10 @@ void tl_etm4_flow_free(struct tl_etm4_flow *flow)
 
 /* ---- elements ---------------------------------------------------------------------------- */
 
-static void apply_ite(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
-{
-    struct tl_item *item = tl_etm4_out_add(&f->out, TL_ITEM_SOFTWARE, p->offset);
-    uint8_t *payload = f->out.payload[item - f->out.items];
-    tl_put_le64(payload, p->value);
-    item->flags = TL_ITEM_HAS_PC;
-    item->pc = p->n;
-    item->name = "ite";
-    item->data = payload;
-    item->n = 8;
-}
-
 static void apply_timestamp(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 {
     if (!f->config.ts_marker || f->marked)
-        tl_etm4_out_value(&f->out, TL_ITEM_TIME, p->value, p->offset);
+        tl_item_batch_value(&f->out, TL_ITEM_TIME, p->value, p->offset);
 }
 
 /* What is no P0 element and has nothing to do with where the core is. */
@@ -92,18 +80,18 @@ static void apply_aside(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
         apply_timestamp(f, p);
         break;
     case TL_ETM4_CYCLE_COUNT: /* an unknown count is told as 0 */
-        tl_etm4_out_value(&f->out, TL_ITEM_CYCLES, p->flags & TL_ETM4_HAS_COUNT ? p->value : 0,
-                          p->offset);
+        tl_item_batch_value(&f->out, TL_ITEM_CYCLES, p->flags & TL_ETM4_HAS_COUNT ? p->value : 0,
+                            p->offset);
         break;
     case TL_ETM4_EVENT:
-        tl_etm4_out_value(&f->out, TL_ITEM_EVENT, p->value, p->offset);
+        tl_item_batch_value(&f->out, TL_ITEM_EVENT, p->value, p->offset);
         break;
     case TL_ETM4_TS_MARKER:
         f->marked = true;
-        tl_etm4_out_note(&f->out, "timestamp marker", p->offset);
+        tl_item_batch_note(&f->out, "timestamp marker", p->offset);
         break;
     case TL_ETM4_ITE:
-        apply_ite(f, p);
+        tl_item_batch_software(&f->out, "ite", p->n, p->value, 8, p->offset);
         break;
     default:
         break;
@@ -126,12 +114,12 @@ static void apply(struct tl_etm4_flow *f, const struct tl_etm4_packet *p,
     case TL_ETM4_EXCEPTION:
     case TL_ETM4_PE_RESET:
         if (p->flags & TL_ETM4_TRANSACTION_FAILED)
-            tl_etm4_out_note(&f->out, "transaction fail", p->offset);
+            tl_item_batch_note(&f->out, "transaction fail", p->offset);
         else
             tl_etm4_walk_exception(&f->walk, p, address);
         break;
     case TL_ETM4_EXCEPTION_RETURN:
-        tl_etm4_out_add(&f->out, TL_ITEM_ERET, p->offset);
+        tl_item_batch_add(&f->out, TL_ITEM_ERET, p->offset);
         break;
     case TL_ETM4_Q:
         tl_etm4_walk_q(&f->walk, p, address);
@@ -146,10 +134,10 @@ static void apply(struct tl_etm4_flow *f, const struct tl_etm4_packet *p,
         tl_etm4_walk_trace_info(&f->walk);
         break;
     case TL_ETM4_TRANSACTION_START:
-        tl_etm4_out_note(&f->out, "transaction start", p->offset);
+        tl_item_batch_note(&f->out, "transaction start", p->offset);
         break;
     case TL_ETM4_TRANSACTION_COMMIT:
-        tl_etm4_out_note(&f->out, "transaction commit", p->offset);
+        tl_item_batch_note(&f->out, "transaction commit", p->offset);
         break;
     default:
         apply_aside(f, p);
@@ -213,7 +201,7 @@ static void unsync(struct tl_etm4_flow *f, const char *why, uint64_t offset)
 
 static void bad(struct tl_etm4_flow *f, const char *why, uint64_t offset)
 {
-    tl_etm4_out_gap(&f->out, TL_GAP_BAD_PACKET, offset);
+    tl_item_batch_gap(&f->out, TL_GAP_BAD_PACKET, offset);
     unsync(f, why, offset);
     f->marked = false;
 }
@@ -223,7 +211,7 @@ static void discard(struct tl_etm4_flow *f, enum tl_gap gap, uint64_t offset)
 {
     for (size_t i = 0; i < f->queue.n; i++)
         apply_aside(f, &tl_etm4_queue_at(&f->queue, i)->packet);
-    tl_etm4_out_gap(&f->out, gap, offset);
+    tl_item_batch_gap(&f->out, gap, offset);
     unsync(f, gap == TL_GAP_OVERFLOW ? "trace unit overflow" : "trace unit discard", offset);
 }
 
@@ -436,7 +424,7 @@ static int take_unsynced(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
         f->state = WAIT_INFO;
         return TL_OK;
     case TL_ETM4_NOT_SYNC: {
-        struct tl_item *item = tl_etm4_out_add(&f->out, TL_ITEM_GAP, p->offset);
+        struct tl_item *item = tl_item_batch_add(&f->out, TL_ITEM_GAP, p->offset);
         item->sub = TL_GAP_SYNC;
         item->value = p->value;
         item->flags = TL_ITEM_HAS_VALUE;
@@ -483,12 +471,12 @@ int tl_etm4_flow_push(struct tl_etm4_flow *f, const struct tl_etm4_packet *packe
 
 int tl_etm4_flow_flush(struct tl_etm4_flow *f)
 {
-    return tl_etm4_out_flush(&f->out);
+    return tl_item_batch_flush(&f->out);
 }
 
 int tl_etm4_flow_finish(struct tl_etm4_flow *f, uint64_t end)
 {
-    const int rc = tl_etm4_out_flush(&f->out);
+    const int rc = tl_item_batch_flush(&f->out);
     if (rc < 0)
         return rc;
     return tell_loss(f, end);

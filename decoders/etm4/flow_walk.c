@@ -12,7 +12,7 @@
 #define M_TAIL_CHAIN 0xfffffffeu /* return address of a tail-chained exception, M profile */
 
 int tl_etm4_walk_init(struct tl_etm4_walk *walk, const struct tl_etm4_config *config,
-                      const struct tl_image *image, struct tl_etm4_out *out)
+                      const struct tl_image *image, struct tl_item_batch *out)
 {
     *walk = (struct tl_etm4_walk){
         .out = out,
@@ -66,7 +66,7 @@ void tl_etm4_walk_trim(struct tl_etm4_walk *w)
 {
     if (!w->cache || tl_block_cache_bytes(w->cache) <= CACHE_LIMIT)
         return;
-    tl_etm4_out_flush(w->out);
+    tl_item_batch_flush(w->out);
     forget_place(w);
     memset(&w->callers, 0, sizeof w->callers);
     tl_block_cache_reset(w->cache);
@@ -156,7 +156,7 @@ static void lose(struct tl_etm4_walk *w, enum tl_gap gap, uint64_t offset)
     w->need_address = true;
     w->told = true;
     forget_place(w);
-    tl_etm4_out_gap(w->out, gap, offset);
+    tl_item_batch_gap(w->out, gap, offset);
 }
 
 /* ---- return stack ------------------------------------------------------------------------ */
@@ -238,7 +238,7 @@ static void tell_identifiers(struct tl_etm4_walk *w, const struct tl_etm4_packet
     if (now.flags == w->context.flags && now.value2 == w->context.value2)
         return;
     w->context = now;
-    struct tl_item *item = tl_etm4_out_add(w->out, TL_ITEM_CONTEXT, p->offset);
+    struct tl_item *item = tl_item_batch_add(w->out, TL_ITEM_CONTEXT, p->offset);
     item->flags = (uint8_t)((now.flags & TL_ETM4_HAS_CTXID ? TL_ITEM_HAS_PC : 0) |
                             (now.flags & TL_ETM4_HAS_VMID ? TL_ITEM_HAS_VALUE : 0));
     item->pc = now.context_id;
@@ -250,7 +250,7 @@ static void tell_mode(struct tl_etm4_walk *w, uint64_t mode, uint64_t offset)
     if (mode == w->mode)
         return;
     w->mode = mode;
-    tl_etm4_out_value(w->out, TL_ITEM_MODE, mode, offset);
+    tl_item_batch_value(w->out, TL_ITEM_MODE, mode, offset);
 }
 
 void tl_etm4_walk_context(struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
@@ -291,7 +291,7 @@ void tl_etm4_walk_address(struct tl_etm4_walk *w, const struct tl_etm4_packet *p
     jump(w, p->value, isa_of(w));
     tell_isa(w, p->offset);
     if (!w->cache) {
-        struct tl_item *item = tl_etm4_out_add(w->out, TL_ITEM_BRANCH, p->offset);
+        struct tl_item *item = tl_item_batch_add(w->out, TL_ITEM_BRANCH, p->offset);
         item->flags = TL_ITEM_HAS_VALUE;
         item->value = p->value;
     }
@@ -303,7 +303,7 @@ void tl_etm4_walk_trace_on(struct tl_etm4_walk *w, uint64_t offset)
     w->need_address = true;
     w->told = true;
     forget_place(w);
-    tl_etm4_out_add(w->out, TL_ITEM_TRACE_ON, offset);
+    tl_item_batch_add(w->out, TL_ITEM_TRACE_ON, offset);
 }
 
 void tl_etm4_walk_trace_info(struct tl_etm4_walk *w)
@@ -355,7 +355,7 @@ static inline void leave(struct tl_etm4_walk *w, struct tl_block *b, bool taken,
         w->link = NULL;
         w->from = b;
         if (w->ete && b->last_kind == TL_INSN_RETURN_EX) /* ETE has no packet for it */
-            tl_etm4_out_add(w->out, TL_ITEM_ERET, offset);
+            tl_item_batch_add(w->out, TL_ITEM_ERET, offset);
         break;
     default:
         step(w, next, &b->next);
@@ -373,19 +373,19 @@ static inline bool turns(const struct tl_block *b)
 static void one_atom(struct tl_etm4_walk *w, struct tl_block *b, bool taken, uint64_t offset)
 {
     while (b->end == TL_BLOCK_FULL) {
-        tl_etm4_out_block(w->out, b, b->n, false, offset);
+        tl_item_batch_block(w->out, b, b->n, false, offset);
         step(w, next_pc(w, b), &b->next);
         b = here(w);
         if (!b)
             return;
     }
     if (b->end == TL_BLOCK_WAYPOINT) {
-        tl_etm4_out_block(w->out, b, b->n, taken && turns(b), offset);
+        tl_item_batch_block(w->out, b, b->n, taken && turns(b), offset);
         leave(w, b, taken, offset);
         return;
     }
     if (b->n > 0)
-        tl_etm4_out_block(w->out, b, b->n, false, offset);
+        tl_item_batch_block(w->out, b, b->n, false, offset);
     lose(w, TL_GAP_NO_IMAGE, offset);
 }
 
@@ -402,7 +402,7 @@ static unsigned walk_known(struct tl_etm4_walk *w, struct tl_block *b, uint64_t 
         struct tl_block *const next = taken ? b->taken : b->next;
         if (!next)
             break;
-        tl_etm4_out_block(w->out, b, b->n, taken, offset);
+        tl_item_batch_block(w->out, b, b->n, taken, offset);
         if (b->turn == TL_TURN_CALL && taken) {
             push_return(w, next_pc(w, b));
             note_caller(w, b);
@@ -454,7 +454,7 @@ static bool walk_to(struct tl_etm4_walk *w, uint64_t to, uint64_t offset)
             lose(w, n < 0 ? TL_GAP_NO_PATH : TL_GAP_NO_IMAGE, offset);
             return false;
         }
-        tl_etm4_out_block(w->out, b, (uint32_t)n, false, offset);
+        tl_item_batch_block(w->out, b, (uint32_t)n, false, offset);
         if (ends_here) {
             w->pc = to;
             forget_place(w);
@@ -480,7 +480,7 @@ void tl_etm4_walk_exception(struct tl_etm4_walk *w, const struct tl_etm4_packet 
         walk_to(w, address->value, p->offset);
     if (has_address)
         tl_etm4_walk_context(w, address);
-    struct tl_item *item = tl_etm4_out_add(w->out, TL_ITEM_EXCEPTION, p->offset);
+    struct tl_item *item = tl_item_batch_add(w->out, TL_ITEM_EXCEPTION, p->offset);
     item->pc = address->value;
     item->flags = has_address && !tail_chained ? TL_ITEM_HAS_PC : 0;
     item->sub = (uint16_t)p->value;
@@ -505,7 +505,7 @@ static bool walk_count(struct tl_etm4_walk *w, uint64_t count, uint64_t to, bool
         const bool branch = whole && b->end == TL_BLOCK_WAYPOINT && turns(b);
         pc = b->pc + tl_block_bytes(b, n);
         if (emit)
-            tl_etm4_out_block(w->out, b, n, branch && pc != to, offset);
+            tl_item_batch_block(w->out, b, n, branch && pc != to, offset);
         count -= n;
         if (count == 0)
             return pc == to || branch;
@@ -529,7 +529,7 @@ void tl_etm4_walk_q(struct tl_etm4_walk *w, const struct tl_etm4_packet *p,
         count <= STRAIGHT_MAX && walk_count(w, count, address->value, false, p->offset)) {
         walk_count(w, count, address->value, true, p->offset);
     } else if (w->cache && !w->need_context) {
-        struct tl_item *item = tl_etm4_out_add(w->out, TL_ITEM_GAP, p->offset);
+        struct tl_item *item = tl_item_batch_add(w->out, TL_ITEM_GAP, p->offset);
         item->sub = TL_GAP_NO_PATH;
         item->value = count;
         item->flags = p->flags & TL_ETM4_HAS_COUNT ? TL_ITEM_HAS_VALUE : 0;
@@ -564,7 +564,7 @@ void tl_etm4_walk_source(struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
     jump(w, p->value, isa);
     tell_isa(w, p->offset);
     const bool branched = b->n == 1 && b->end == TL_BLOCK_WAYPOINT;
-    tl_etm4_out_block(w->out, b, 1, branched && turns(b), p->offset);
+    tl_item_batch_block(w->out, b, 1, branched && turns(b), p->offset);
     if (branched)
         leave(w, b, true, p->offset);
     else /* the image is another one than was executed */

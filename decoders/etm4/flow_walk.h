@@ -11,8 +11,8 @@
 #define TL_ETM4_FLOW_WALK_H
 
 #include "etm4/config.h"
-#include "etm4/flow_out.h"
 #include "etm4/packet.h"
+#include "flow/batch.h"
 
 #define TL_ETM4_RETURN_STACK 16 /* entries; a power of two, no trace unit has more */
 
@@ -44,7 +44,7 @@ struct tl_etm4_callers {
 };
 
 struct tl_etm4_walk {
-    struct tl_etm4_out *out;      /* borrowed */
+    struct tl_item_batch *out;    /* borrowed */
     struct tl_block_cache *cache; /* owned; NULL without an image */
     struct tl_block *block;       /* at pc, NULL: to be looked up */
     struct tl_block **link;       /* where the block looked up next is to be remembered, or NULL */
@@ -67,7 +67,7 @@ struct tl_etm4_walk {
 };
 
 TL_MUST_USE int tl_etm4_walk_init(struct tl_etm4_walk *walk, const struct tl_etm4_config *config,
-                                  const struct tl_image *image, struct tl_etm4_out *out);
+                                  const struct tl_image *image, struct tl_item_batch *out);
 void tl_etm4_walk_fini(struct tl_etm4_walk *walk);
 
 /* Nothing is known any more: wait for context and address. */

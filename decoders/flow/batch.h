@@ -5,7 +5,7 @@
 
 #include "flow/item.h"
 
-#define TL_BATCH_ITEMS 128 /* delivered at once, at most */
+#define TL_BATCH_ITEMS 256 /* delivered at once, at most */
 
 struct tl_item_batch {
     tl_item_sink *sink;
@@ -40,6 +40,41 @@ static inline struct tl_item *tl_item_batch_add(struct tl_item_batch *b, enum tl
     struct tl_item *const item = &b->items[b->n++];
     *item = (struct tl_item){.kind = (uint8_t)kind, .offset = offset};
     return item;
+}
+
+/* An item of `kind` that is a number. */
+static inline void tl_item_batch_value(struct tl_item_batch *b, enum tl_item_kind kind,
+                                       uint64_t value, uint64_t offset)
+{
+    struct tl_item *const item = tl_item_batch_add(b, kind, offset);
+    item->value = value;
+    item->flags = TL_ITEM_HAS_VALUE;
+}
+
+static inline void tl_item_batch_gap(struct tl_item_batch *b, enum tl_gap gap, uint64_t offset)
+{
+    tl_item_batch_add(b, TL_ITEM_GAP, offset)->sub = (uint16_t)gap;
+}
+
+/* `text` has static storage. */
+static inline void tl_item_batch_note(struct tl_item_batch *b, const char *text, uint64_t offset)
+{
+    tl_item_batch_add(b, TL_ITEM_NOTE, offset)->text = text;
+}
+
+/* The first `n` instructions of `block` were executed. */
+static inline void tl_item_batch_block(struct tl_item_batch *b, const struct tl_block *block,
+                                       uint32_t n, bool taken, uint64_t offset)
+{
+    if (b->n == TL_BATCH_ITEMS)
+        tl_item_batch_flush(b);
+    b->items[b->n++] =
+        (struct tl_item){.kind = TL_ITEM_BLOCK,
+                         .flags = (uint8_t)(TL_ITEM_HAS_PC | (taken ? TL_ITEM_TAKEN : 0)),
+                         .n = n,
+                         .pc = block->pc,
+                         .offset = offset,
+                         .block = block};
 }
 
 /* Software trace: `size` (0..8) bytes of `value` on `channel` of `source` (static storage). */
