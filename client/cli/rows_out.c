@@ -34,11 +34,21 @@ static const char *time_text(int64_t ns, char out[static 32])
     return out;
 }
 
+bool tl_counts_insns(const struct tracelake_stream *stream)
+{
+    static const char *const software[] = {"itm", "stm", "osd-stm", "osd-uart"};
+    for (size_t i = 0; i < sizeof software / sizeof software[0]; i++) {
+        if (!strcmp(stream->protocol, software[i]))
+            return false;
+    }
+    return true;
+}
+
 static uint64_t total_insns(const struct tracelake_trace *trace)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < trace->n_streams; i++)
-        n += trace->streams[i].insns;
+        n += tl_counts_insns(&trace->streams[i]) ? trace->streams[i].insns : 0;
     return n;
 }
 
@@ -85,8 +95,9 @@ void tl_rows_full(const struct tracelake_trace *trace)
     for (size_t i = 0; i < trace->n_streams; i++) {
         const struct tracelake_stream *s = &trace->streams[i];
         printf("stream     %s %s\n", s->name, or_dash(s->protocol));
-        printf("  instructions %" PRIu64 ", of which %" PRIu64 " in %" PRIu64 " shards\n", s->insns,
-               s->sealed_insns, s->shards);
+        printf("  %-12s %" PRIu64 ", of which %" PRIu64 " in %" PRIu64 " shard%s\n",
+               tl_counts_insns(s) ? "instructions" : "records", s->insns, s->sealed_insns,
+               s->shards, s->shards == 1 ? "" : "s");
         if (s->has_time)
             printf("  time         %" PRIu64 " to %" PRIu64 " %s\n", s->time_first, s->time_last,
                    s->time_unit_ns ? "ns" : "ticks");

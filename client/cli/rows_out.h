@@ -5,6 +5,10 @@
 
 #include "tracelake.h"
 
+#include <stdbool.h>
+
+/* What a stream's positions count: instructions, or records of software trace. */
+bool tl_counts_insns(const struct tracelake_stream *stream);
 /* A line per trace under a headline. */
 void tl_rows_table(const struct tracelake_trace *const *traces, size_t n);
 /* All about one trace. */

@@ -2,6 +2,7 @@
 #include "cli/sender.h"
 
 #include "cli/remote.h"
+#include "cli/rows_out.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -173,9 +174,9 @@ static void print_trace(const struct tracelake_trace *trace)
            tracelake_state_name(trace->state));
     for (size_t i = 0; i < trace->n_streams; i++) {
         const struct tracelake_stream *s = &trace->streams[i];
-        printf("  %s/%s %s: %" PRIu64 " instruction%s, %" PRIu64 " event%s, %" PRIu64 " gap%s\n",
-               trace->id, s->name, s->protocol, s->insns, plural(s->insns), s->events,
-               plural(s->events), s->gaps, plural(s->gaps));
+        printf("  %s/%s %s: %" PRIu64 " %s%s, %" PRIu64 " event%s, %" PRIu64 " gap%s\n", trace->id,
+               s->name, s->protocol, s->insns, tl_counts_insns(s) ? "instruction" : "record",
+               plural(s->insns), s->events, plural(s->events), s->gaps, plural(s->gaps));
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ROWS_MAX 4096
 
@@ -34,9 +35,10 @@ static struct tl_disasm *disasm_of(struct rows *rows, enum tl_isa isa)
     return rows->disasm[isa];
 }
 
+static const struct tl_isa_options any_core = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
+
 static const char *kind_text(enum tl_isa isa, uint64_t pc, struct tl_bytes code)
 {
-    static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
     static const char *const names[] = {
         [TL_INSN_PLAIN] = "(instruction)",
         [TL_INSN_BRANCH] = "(branch)",
@@ -48,9 +50,28 @@ static const char *kind_text(enum tl_isa isa, uint64_t pc, struct tl_bytes code)
         [TL_INSN_TRANSACT] = "(transaction start)",
     };
     struct tl_insn insn;
-    if (tl_insn_decode(isa, &options, pc, code, &insn) < 0)
+    if (tl_insn_decode(isa, &any_core, pc, code, &insn) < 0)
         return "(no instruction)";
     return names[insn.kind];
+}
+
+/*
+ * The disassembler writes a direct branch's destination as a distance; a reader wants to know
+ * where it leads: its last operand becomes the address, with the function there.
+ */
+static void name_target(const struct rows *rows, enum tl_isa isa, uint64_t pc, struct tl_bytes code,
+                        char *text, size_t size)
+{
+    struct tl_insn insn;
+    char function[256];
+    char *const operand = strrchr(text, ' ');
+    if (!operand || tl_insn_decode(isa, &any_core, pc, code, &insn) < 0 ||
+        insn.kind != TL_INSN_BRANCH)
+        return;
+    tl_function_text(rows->image, insn.target, function, sizeof function);
+    snprintf(operand + 1, size - (size_t)(operand + 1 - text), "0x%llx%s%s%s",
+             (unsigned long long)insn.target, function[0] ? " <" : "", function,
+             function[0] ? ">" : "");
 }
 
 static int add_encoding(struct tl_buf *out, enum tl_isa isa, struct tl_bytes code)
@@ -114,10 +135,12 @@ static int add_block(struct rows *rows, const struct tl_item *item, uint64_t pos
     tl_block_walk_begin(&walk, item);
     int r = TL_OK;
     for (; r >= 0 && tl_block_walk_next(&walk); position++) {
-        char text[160];
+        char text[480];
         const int known =
             disasm ? tl_disasm_text(disasm, walk.pc, walk.code, text, sizeof(text)) : TL_BAD;
-        if (known < 0 && !disasm)
+        if (known >= 0)
+            name_target(rows, isa, walk.pc, walk.code, text, sizeof(text));
+        else if (!disasm)
             snprintf(text, sizeof(text), "%s", kind_text(isa, walk.pc, walk.code));
         r = begin_row(rows, position, walk.pc);
         if (r >= 0)

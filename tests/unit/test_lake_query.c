@@ -488,6 +488,37 @@ static void texts_are_json(void **state)
     tl_buf_fini(&out);
 }
 
+/* An unconditional direct branch's row says where the next row is, and in which function. */
+static void rows_say_where_branches_lead(void **state)
+{
+    (void)state;
+    struct tl_buf out = {0};
+    struct tl_fail fail = {0};
+    size_t calls = 0;
+    assert_int_equal(tl_lake_insns(lake, "t", STREAM, 1000, 4000, &out, &fail), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    if (strstr((const char *)out.p, "\"text\":\"(branch)\"")) {
+        tl_buf_fini(&out);
+        print_message("skipped: LLVM's library is not installed\n");
+        skip();
+    }
+    static const char call[] = "\"text\":\"bl ";
+    static const char pc[] = "\"pc\":\"";
+    for (const char *p = (const char *)out.p; (p = strstr(p, call)); calls++) {
+        char *end;
+        const unsigned long long target = strtoull(p += strlen(call), &end, 16);
+        const char *const next = strstr(p, pc);
+        if (!next)
+            break;
+        assert_int_equal(strtoull(next + strlen(pc), NULL, 16), target);
+        assert_memory_equal(end, " <", 2);
+        const char *const function = strstr(next, "\"function\":\"") + strlen("\"function\":\"");
+        assert_memory_equal(end + 2, function, strcspn(function, "\""));
+    }
+    assert_true(calls > 10);
+    tl_buf_fini(&out);
+}
+
 /* Slices of a part are the slices of the whole, cut out: whatever chunk one begins in. */
 static void slices_do_not_depend_on_the_window(void **state)
 {
@@ -557,6 +588,7 @@ int main(void)
         cmocka_unit_test(tiles_tell_the_function),
         cmocka_unit_test(time_tiles_cover_everything),
         cmocka_unit_test(texts_are_json),
+        cmocka_unit_test(rows_say_where_branches_lead),
         cmocka_unit_test(slices_do_not_depend_on_the_window),
         cmocka_unit_test(wrong_questions_are_refused),
     };
