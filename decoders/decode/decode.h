@@ -52,6 +52,12 @@ TL_MUST_USE int tl_decode_new(struct tl_decode **out, const struct tl_setup *set
                               struct tl_fail *fail);
 void tl_decode_free(struct tl_decode *decode);
 
+/*
+ * What is pushed from now on had arrived by `ns` (any epoch; never falling; 0: not known, as at
+ * first). Where a format's own timestamps wrap, this tells how often they did.
+ */
+void tl_decode_arrival(struct tl_decode *decode, uint64_t ns);
+
 /* Take the next bytes, all of them. Bad input is reported through the sink, never an error. */
 TL_MUST_USE int tl_decode_push(struct tl_decode *decode, const uint8_t *p, size_t n);
 

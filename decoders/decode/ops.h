@@ -27,6 +27,7 @@ struct tl_decode_ops {
 
 struct tl_decode {
     const struct tl_decode_ops *ops;
+    uint64_t arrival; /* of what is pushed, see tl_decode_arrival() */
 };
 
 /*

@@ -44,6 +44,12 @@ void tl_decode_free(struct tl_decode *decode)
         decode->ops->destroy(decode);
 }
 
+void tl_decode_arrival(struct tl_decode *decode, uint64_t ns)
+{
+    if (ns > decode->arrival)
+        decode->arrival = ns;
+}
+
 int tl_decode_push(struct tl_decode *decode, const uint8_t *p, size_t n)
 {
     return n ? decode->ops->push(decode, p, n) : TL_OK;

@@ -304,8 +304,10 @@ int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *f
            atomic_load(&gen->decoded) - begin < JOB_BYTES) {
         tl_buf_reset(&bytes);
         r = tl_spool_read(gen->reader, atomic_load(&gen->decoded), end, &bytes, fail);
-        if (r >= 0)
+        if (r >= 0) {
+            tl_decode_arrival(gen->decode, tl_spool_reader_arrival(gen->reader));
             r = push(gen, &bytes, fail);
+        }
     }
     tl_buf_fini(&bytes);
     if (r < 0 || atomic_load(&gen->decoded) < end)

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 
 static const char segment_magic[8] = "TLSPOOL1";
-static const char block_magic[4] = "TLB1";
+#define OLD_HEAD 20 /* of blocks without their arrival */
+
+static const char block_magic[4] = "TLB2";
+static const char old_magic[4] = "TLB1";
 
 char *tl_segment_key(char out[static 128], const char *name, uint64_t first)
 {
@@ -68,12 +71,40 @@ void tl_segment_head(uint8_t out[static TL_SEGMENT_HEAD], uint64_t first)
     tl_put_le64(out + 8, first);
 }
 
-void tl_block_head(uint8_t out[static TL_BLOCK_HEAD], uint64_t offset, struct tl_bytes data)
+void tl_block_head(uint8_t out[static TL_BLOCK_HEAD], uint64_t offset, uint64_t arrival,
+                   struct tl_bytes data)
 {
     memcpy(out, block_magic, 4);
     tl_put_le32(out + 4, (uint32_t)data.n);
     tl_put_le64(out + 8, offset);
-    tl_put_le32(out + 16, tl_crc32c(tl_crc32c(0, out, 16), data.p, data.n));
+    tl_put_le64(out + 16, arrival);
+    tl_put_le32(out + 24, tl_crc32c(tl_crc32c(0, out, 24), data.p, data.n));
+}
+
+/* As the block's head, that was read into `block`, would be if `data` is what it was made of. */
+static uint32_t block_crc(const struct tl_spool_block *block, struct tl_bytes data)
+{
+    uint8_t head[TL_BLOCK_HEAD];
+    tl_block_head(head, block->offset, block->arrival, data);
+    if (block->head == TL_BLOCK_HEAD)
+        return tl_le32(head + 24);
+    memcpy(head, old_magic, 4);
+    return tl_crc32c(tl_crc32c(0, head, 16), data.p, data.n);
+}
+
+/* TL_BAD: no block of `offset` begins like this. */
+static int parse_head(const struct tl_buf *buf, uint64_t offset, struct tl_spool_block *out)
+{
+    const uint8_t *const p = buf->p;
+    const bool old = buf->n >= OLD_HEAD && memcmp(p, old_magic, 4) == 0;
+    if (!old && (buf->n < TL_BLOCK_HEAD || memcmp(p, block_magic, 4) != 0))
+        return TL_BAD;
+    *out = (struct tl_spool_block){.offset = offset,
+                                   .n = tl_le32(p + 4),
+                                   .crc = tl_le32(p + (old ? 16 : 24)),
+                                   .head = old ? OLD_HEAD : TL_BLOCK_HEAD,
+                                   .arrival = old ? 0 : tl_le64(p + 16)};
+    return tl_le64(p + 8) == offset ? TL_OK : TL_BAD;
 }
 
 int tl_block_read_head(struct tl_log *log, uint64_t at, uint64_t offset, struct tl_spool_block *out,
@@ -83,13 +114,10 @@ int tl_block_read_head(struct tl_log *log, uint64_t at, uint64_t offset, struct 
     int r = log->ops->log_read(log, at, TL_BLOCK_HEAD, &buf, fail);
     if (r >= 0 && buf.n == 0) {
         r = TL_EOF;
-    } else if (r >= 0 && (buf.n < TL_BLOCK_HEAD || memcmp(buf.p, block_magic, 4) != 0 ||
-                          tl_le64(buf.p + 8) != offset)) {
+    } else if (r >= 0 && parse_head(&buf, offset, out) < 0) {
         r = tl_fail_at(fail, TL_BAD, offset, "no block of the raw capture begins here");
-    } else if (r >= 0) {
-        *out = (struct tl_spool_block){offset, tl_le32(buf.p + 4), tl_le32(buf.p + 16)};
-        if (out->n == 0 || out->n > TL_BLOCK_BYTES)
-            r = tl_fail_at(fail, TL_BAD, offset, "a block of the raw capture has no valid length");
+    } else if (r >= 0 && (out->n == 0 || out->n > TL_BLOCK_BYTES)) {
+        r = tl_fail_at(fail, TL_BAD, offset, "a block of the raw capture has no valid length");
     }
     tl_buf_fini(&buf);
     return r;
@@ -99,12 +127,11 @@ int tl_block_read_data(struct tl_log *log, uint64_t at, const struct tl_spool_bl
                        struct tl_buf *out, struct tl_fail *fail)
 {
     const size_t before = out->n;
-    const int r = log->ops->log_read(log, at + TL_BLOCK_HEAD, block->n, out, fail);
+    const int r = log->ops->log_read(log, at + block->head, block->n, out, fail);
     if (r < 0)
         return r;
-    uint8_t head[TL_BLOCK_HEAD];
-    tl_block_head(head, block->offset, (struct tl_bytes){out->p + before, out->n - before});
-    if (out->n - before == block->n && tl_le32(head + 16) == block->crc)
+    const struct tl_bytes data = {out->p + before, out->n - before};
+    if (data.n == block->n && block_crc(block, data) == block->crc)
         return TL_OK;
     out->n = before;
     return tl_fail_at(fail, TL_BAD, block->offset, "a block of the raw capture is damaged");
@@ -125,12 +152,12 @@ static int scan_blocks(struct tl_log *log, bool check, struct tl_segment_extent 
         if (check)
             r = tl_block_read_data(log, at->bytes, &block, data, fail);
         else
-            r = log->ops->log_read(log, at->bytes + TL_BLOCK_HEAD + block.n - 1, 1, data, fail);
+            r = log->ops->log_read(log, at->bytes + block.head + block.n - 1, 1, data, fail);
         if (r == TL_BAD || (r >= 0 && data->n == 0))
             return TL_OK;
         if (r < 0)
             return r;
-        at->bytes += TL_BLOCK_HEAD + block.n;
+        at->bytes += block.head + block.n;
         at->end += block.n;
     }
 }

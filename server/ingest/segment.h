@@ -6,7 +6,7 @@
 #include "store/backend.h"
 
 #define TL_SEGMENT_HEAD 16
-#define TL_BLOCK_HEAD   20
+#define TL_BLOCK_HEAD   28
 #define TL_BLOCK_BYTES  (1u << 20) /* data of one block at most */
 
 /* First offsets of a capture's segments, rising. */
@@ -25,13 +25,17 @@ void tl_segments_fini(struct tl_segments *segments);
 long tl_segments_find(const struct tl_segments *segments, uint64_t offset);
 
 void tl_segment_head(uint8_t out[static TL_SEGMENT_HEAD], uint64_t first);
-/* The head of a block of `data` at capture offset `offset`. */
-void tl_block_head(uint8_t out[static TL_BLOCK_HEAD], uint64_t offset, struct tl_bytes data);
+/* The head of a block of `data` at capture offset `offset`, all of which had arrived at `arrival`
+ * (ns since 1970, 0: not known). */
+void tl_block_head(uint8_t out[static TL_BLOCK_HEAD], uint64_t offset, uint64_t arrival,
+                   struct tl_bytes data);
 
 struct tl_spool_block {
     uint64_t offset; /* in the capture */
     uint32_t n;      /* data bytes */
     uint32_t crc;
+    uint32_t head;    /* bytes of its head: 20 in segments from before arrival was kept */
+    uint64_t arrival; /* ns since 1970, 0: not known */
 };
 /* Read a block's head. TL_EOF at the log's end, TL_BAD where no block of `offset` begins. */
 TL_MUST_USE int tl_block_read_head(struct tl_log *log, uint64_t at, uint64_t offset,

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct tl_capture {
     struct tl_spool *spool;
@@ -26,6 +27,7 @@ struct tl_capture {
     struct tl_fail failure; /* code TL_OK: none */
     /* The thread's own: */
     struct tl_buf writing;
+    uint64_t arrival;    /* … which had all come by then: ns since 1970 */
     struct tl_log *log;  /* NULL: the next write opens a new segment */
     uint64_t log_bytes;  /* length of the log, of which … */
     uint64_t log_synced; /* … durable */
@@ -118,7 +120,7 @@ static int write_block(struct tl_capture *c, uint64_t offset, struct tl_bytes da
                        struct tl_fail *fail)
 {
     uint8_t head[TL_BLOCK_HEAD];
-    tl_block_head(head, offset, data);
+    tl_block_head(head, offset, c->arrival, data);
     const struct tl_bytes parts[] = {{head, sizeof(head)}, data};
     c->dirty = true;
     const int r = c->log->ops->log_write(c->log, c->log_bytes, parts, 2, fail);
@@ -179,16 +181,25 @@ static void trust(struct tl_spool *spool, const char *name)
         }
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* The captures that have something to write, as a list over next_busy. */
 static struct tl_capture *gather_locked(struct tl_spool *spool)
 {
     struct tl_capture *first = NULL;
+    const uint64_t now = now_ns();
     for (struct tl_capture *c = spool->captures; c; c = c->next) {
         if (c->pending.n == 0 || c->failure.code != TL_OK)
             continue;
         const struct tl_buf empty = c->writing;
         c->writing = c->pending;
         c->pending = empty;
+        c->arrival = now;
         c->busy = true;
         c->next_busy = first;
         first = c;

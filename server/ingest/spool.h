@@ -7,8 +7,9 @@
  * its place in the capture and a checksum:
  *
  *     segment  "TLSPOOL1" u64 offset of its first byte in the capture
- *     block    "TLB1" u32 n  u64 offset  u32 crc32c of the 16 bytes before and the n data bytes
- *              n data bytes, 1 to 1 MiB
+ *     block    "TLB2" u32 n  u64 offset  u64 arrival  u32 crc32c of the 24 bytes before and the n
+ *              data bytes;  n data bytes, 1 to 1 MiB. `arrival` is when all of them were there, in
+ *              ns since 1970 ("TLB1", from before that was kept, has none)
  *
  * One thread writes for all captures: it takes whatever has been appended, writes it, syncs
  * each touched segment once and then tells how far each capture is durable (group commit). A
@@ -82,6 +83,9 @@ TL_MUST_USE int tl_spool_reader_new(struct tl_spool_reader **out, struct tl_back
  */
 TL_MUST_USE int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
                               struct tl_buf *out, struct tl_fail *fail);
+/* When the bytes of the last successful tl_spool_read() had arrived, ns since 1970; 0: not known.
+ */
+uint64_t tl_spool_reader_arrival(const struct tl_spool_reader *reader);
 void tl_spool_reader_free(struct tl_spool_reader *reader); /* NULL is fine */
 
 /*

@@ -13,6 +13,7 @@ struct tl_spool_reader {
     struct tl_log *log; /* NULL: none is open */
     uint64_t log_at;    /* place of the next block */
     uint64_t offset;    /* … and its capture offset */
+    uint64_t arrival;   /* of the block read last */
 };
 
 int tl_spool_reader_new(struct tl_spool_reader **out, struct tl_backend *backend, const char *name)
@@ -83,7 +84,7 @@ static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl
         if (r >= 0 && offset < block->offset + block->n)
             return TL_OK;
         if (r >= 0) {
-            reader->log_at += TL_BLOCK_HEAD + block->n;
+            reader->log_at += block->head + block->n;
             reader->offset += block->n;
         } else if ((r == TL_EOF || r == TL_BAD) && !fresh) {
             /* The segment may have ended here, or the reader stands elsewhere. */
@@ -120,8 +121,9 @@ int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
     }
     if (r < 0)
         return r;
-    reader->log_at += TL_BLOCK_HEAD + block.n;
+    reader->log_at += block.head + block.n;
     reader->offset += block.n;
+    reader->arrival = block.arrival;
     const size_t skip = (size_t)(offset - block.offset);
     size_t n = block.n - skip;
     if (n > end - offset)
@@ -129,6 +131,11 @@ int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
     memmove(out->p + before, out->p + before + skip, n);
     out->n = before + n;
     return TL_OK;
+}
+
+uint64_t tl_spool_reader_arrival(const struct tl_spool_reader *reader)
+{
+    return reader->arrival;
 }
 
 int tl_spool_extent(struct tl_backend *backend, const char *name, bool check, uint64_t *intact,
