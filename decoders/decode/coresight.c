@@ -80,7 +80,10 @@ static int make_decoder(struct lane *lane, uint64_t offset)
             .loss = lane_loss,
         };
         struct tl_fail fail = {.text = "cannot be decoded"};
-        rc = ops->create(&lane->decoder, source, cs->image, &sink, &fail);
+        const unsigned threads = sink.packet ? 1 : cs->base.threads;
+        rc = threads > 1 && ops->create_threads
+                 ? ops->create_threads(&lane->decoder, source, cs->image, &sink, threads, &fail)
+                 : ops->create(&lane->decoder, source, cs->image, &sink, &fail);
         if (rc == TL_NOMEM)
             return rc;
         if (rc < 0)
@@ -200,15 +203,26 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
     return TL_OK;
 }
 
-static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
+static int push_bytes(struct coresight *cs, const uint8_t *p, size_t n)
 {
-    struct coresight *const cs = (struct coresight *)decode;
     if (cs->framed)
         return tl_tpiu_push(&cs->tpiu, p, n);
     const struct tl_run run = {p, n, cs->position, TL_RUN_LINEAR};
     cs->position += n;
     const unsigned id = cs->setup->n_sources ? cs->setup->sources[0].id : 0;
     return on_run(cs, (uint8_t)id, &run);
+}
+
+static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
+{
+    struct coresight *const cs = (struct coresight *)decode;
+    int rc = push_bytes(cs, p, n);
+    for (unsigned id = 0; rc == TL_OK && cs->base.threads > 1 && id < IDS; id++) {
+        struct tl_stream_decoder *const d = cs->lanes[id] ? cs->lanes[id]->decoder : NULL;
+        if (d && d->ops->flush)
+            rc = d->ops->flush(d);
+    }
+    return rc;
 }
 
 static int report_unnamed(struct coresight *cs)

@@ -28,6 +28,7 @@ struct tl_decode_ops {
 struct tl_decode {
     const struct tl_decode_ops *ops;
     uint64_t arrival; /* of what is pushed, see tl_decode_arrival() */
+    unsigned threads; /* that may be used, see decode/parallel.h; set before the first push */
 };
 
 /*
@@ -74,6 +75,12 @@ struct tl_stream_ops {
     int (*push)(struct tl_stream_decoder *decoder, const struct tl_run *run);
     int (*finish)(struct tl_stream_decoder *decoder);
     void (*destroy)(struct tl_stream_decoder *decoder); /* NULL is fine */
+    /* As create(), using up to `threads` (> 1) threads. NULL: it cannot be split. Runs may then
+     * be kept until flush() (NULL: there is nothing to do), at the end of the container's push. */
+    int (*create_threads)(struct tl_stream_decoder **out, const struct tl_source *source,
+                          const struct tl_image *image, const struct tl_stream_sink *sink,
+                          unsigned threads, struct tl_fail *fail);
+    int (*flush)(struct tl_stream_decoder *decoder);
 };
 
 extern const struct tl_decode_ops tl_coresight_ops; /* tpiu and single-source containers */

@@ -3,6 +3,7 @@
 #include "decode/registry.h"
 
 #include "decode/ops.h"
+#include "decode/parallel.h"
 
 static const struct tl_decode_ops *const containers[] = {
     [TL_CONTAINER_TPIU] = &tl_coresight_ops,
@@ -36,6 +37,16 @@ int tl_decode_new(struct tl_decode **out, const struct tl_setup *setup,
         return tl_fail_set(fail, TL_UNSUPPORTED, "format '%.40s' cannot be decoded yet",
                            setup->format);
     return ops->create(out, setup, image, sink, fail);
+}
+
+int tl_decode_new_threads(struct tl_decode **out, const struct tl_setup *setup,
+                          const struct tl_image *image, const struct tl_decode_sink *sink,
+                          unsigned threads, struct tl_fail *fail)
+{
+    const int rc = tl_decode_new(out, setup, image, sink, fail);
+    if (rc == TL_OK)
+        (*out)->threads = threads < TL_PARALLEL_MAX ? threads : TL_PARALLEL_MAX;
+    return rc;
 }
 
 void tl_decode_free(struct tl_decode *decode)
