@@ -89,11 +89,11 @@ static const uint8_t *joined_before(const struct tl_extents *before, size_t n_be
     return NULL;
 }
 
-static const uint8_t *join(struct tl_image *image, size_t space, const struct tl_extent *run,
-                           size_t n)
+static const uint8_t *join(struct tl_image *image, const struct tl_extents *before, size_t n_before,
+                           const struct tl_extent *run, size_t n)
 {
     const uint64_t last = run[n - 1].last;
-    const uint8_t *p = joined_before(image->extents, space, run, n, last);
+    const uint8_t *p = joined_before(before, n_before, run, n, last);
     if (p)
         return p;
     const size_t size = (size_t)(last - run[0].first) + 1;
@@ -108,9 +108,9 @@ static const uint8_t *join(struct tl_image *image, size_t space, const struct tl
     return memory;
 }
 
-static int join_touching(struct tl_image *image, size_t space)
+static int join_touching(struct tl_image *image, struct tl_layer *layer, size_t space)
 {
-    struct tl_extents *list = &image->extents[space];
+    struct tl_extents *list = &layer->extents[space];
     size_t kept = 0;
     for (size_t i = 0, end; i < list->n; i = end) {
         struct tl_extent whole = list->v[i];
@@ -118,7 +118,7 @@ static int join_touching(struct tl_image *image, size_t space)
             ;
         if (end > i + 1) {
             whole.last = list->v[end - 1].last;
-            whole.bytes = join(image, space, &list->v[i], end - i);
+            whole.bytes = join(image, layer->extents, space, &list->v[i], end - i);
             if (!whole.bytes)
                 return TL_NOMEM;
         }
@@ -128,33 +128,77 @@ static int join_touching(struct tl_image *image, size_t space)
     return TL_OK;
 }
 
-int tl_image_resolve(struct tl_image *image)
+static int resolve_layer(struct tl_image *image, struct tl_layer *layer)
 {
     for (size_t space = 0; space < TL_SPACE_BITS; space++) {
-        for (size_t i = 0; i < image->n_regions; i++) {
-            if (!(image->regions[i].space >> space & 1))
+        for (size_t i = 0; i < layer->n_regions; i++) {
+            if (!(layer->regions[i].space >> space & 1))
                 continue;
-            if (paint(&image->extents[space], &image->regions[i]) < 0)
+            if (paint(&layer->extents[space], &layer->regions[i]) < 0)
                 return TL_NOMEM;
         }
-        if (join_touching(image, space) < 0)
+        if (join_touching(image, layer, space) < 0)
             return TL_NOMEM;
     }
     return TL_OK;
 }
 
-struct tl_bytes tl_image_at(const struct tl_image *image, unsigned space, uint64_t address)
+int tl_image_resolve(struct tl_image *image)
 {
+    for (size_t i = 0; i < image->n_layers; i++) {
+        const int rc = resolve_layer(image, &image->layers[i]);
+        if (rc < 0)
+            return rc;
+    }
+    return TL_OK;
+}
+
+/* The bytes at `address`; *next becomes the lowest address behind it (0: none) that is known to
+ * have some. */
+static struct tl_bytes look_up(const struct tl_layer *layer, unsigned space, uint64_t address,
+                               uint64_t *next)
+{
+    struct tl_bytes found = {NULL, 0};
     for (size_t bit = 0; bit < TL_SPACE_BITS; bit++) {
         if (!(space >> bit & 1))
             continue;
-        const struct tl_extents *list = &image->extents[bit];
+        const struct tl_extents *list = &layer->extents[bit];
         const size_t i = lower_bound(list, address);
-        if (i < list->n && list->v[i].first <= address) {
-            const struct tl_extent *e = &list->v[i];
-            return (struct tl_bytes){e->bytes + (address - e->first),
-                                     (size_t)(e->last - address) + 1};
+        if (i == list->n)
+            continue;
+        const struct tl_extent *e = &list->v[i];
+        if (e->first > address) {
+            *next = *next && *next < e->first ? *next : e->first;
+        } else {
+            found.p = e->bytes + (address - e->first);
+            found.n = (size_t)(e->last - address) + 1;
+            return found;
         }
     }
-    return (struct tl_bytes){NULL, 0};
+    return found;
+}
+
+struct tl_bytes tl_image_at(const struct tl_image *image, unsigned space, uint64_t address)
+{
+    return look_up(&image->layers[0], space, address, &(uint64_t){0});
+}
+
+struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, unsigned space,
+                                 uint64_t address)
+{
+    uint64_t next = 0; /* where a layer in front of the one looked at begins */
+    struct tl_bytes found = {NULL, 0};
+    for (unsigned k = 3; !found.n && k-- > 0;) {
+        const size_t i = view >> k * TL_VIEW_BITS & (TL_LAYERS_MAX - 1);
+        const uint64_t before = next;
+        if (i)
+            found = look_up(&image->layers[i], space, address, &next);
+        if (found.n)
+            next = before;
+    }
+    if (!found.n)
+        found = look_up(&image->layers[0], space, address, &(uint64_t){0});
+    if (next && found.n > next - address)
+        found.n = (size_t)(next - address);
+    return found;
 }

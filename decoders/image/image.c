@@ -54,19 +54,20 @@ const char *tl_space_name(unsigned space)
 
 int tl_image_new(struct tl_image **out)
 {
-    *out = calloc(1, sizeof **out);
-    return *out ? TL_OK : TL_NOMEM;
+    struct tl_image *image = calloc(1, sizeof *image);
+    if (!image || tl_image_bind(image, NULL) < 0) {
+        free(image);
+        return TL_NOMEM;
+    }
+    *out = image;
+    return TL_OK;
 }
 
 void tl_image_free(struct tl_image *image)
 {
     if (!image)
         return;
-    for (size_t i = 0; i < image->n_regions; i++)
-        free(image->regions[i].bytes);
-    free(image->regions);
-    for (size_t i = 0; i < TL_SPACE_BITS; i++)
-        free(image->extents[i].v);
+    tl_layers_fini(image);
     for (size_t i = 0; i < image->n_owned; i++)
         free(image->owned[i]);
     free(image->owned);
@@ -85,11 +86,11 @@ int tl_image_own(struct tl_image *image, void *memory)
 }
 
 /* Snapshots repeat the same dumps for every core. */
-static bool is_known(const struct tl_image *image, uint64_t first, struct tl_bytes bytes,
+static bool is_known(const struct tl_layer *layer, uint64_t first, struct tl_bytes bytes,
                      unsigned space)
 {
-    for (size_t i = 0; i < image->n_regions; i++) {
-        const struct tl_region *r = &image->regions[i];
+    for (size_t i = 0; i < layer->n_regions; i++) {
+        const struct tl_region *r = &layer->regions[i];
         if (r->first == first && r->last == first + (bytes.n - 1) && r->space == space &&
             memcmp(r->bytes, bytes.p, bytes.n) == 0)
             return true;
@@ -101,19 +102,20 @@ static bool is_known(const struct tl_image *image, uint64_t first, struct tl_byt
 static int add_taken(struct tl_image *image, uint64_t address, uint8_t *p, size_t n, unsigned space,
                      const char *name, struct tl_fail *fail)
 {
+    struct tl_layer *const layer = &image->layers[image->layer];
     int rc = TL_OK;
     if (image->frozen || !(space & TL_SPACE_ANY)) {
         rc = tl_fail_set(fail, TL_USAGE, "%s: the image takes no more", name ? name : "region");
-    } else if (n == 0 || is_known(image, address, (struct tl_bytes){p, n}, space)) {
+    } else if (n == 0 || is_known(layer, address, (struct tl_bytes){p, n}, space)) {
         rc = TL_OK;
     } else if (n - 1 > UINT64_MAX - address) {
         rc = tl_fail_set(fail, TL_USAGE, "%s: does not fit behind address 0x%llx; lower it",
                          name ? name : "region", (unsigned long long)address);
-    } else if (tl_grow(&image->regions, &image->cap_regions, image->n_regions + 1,
-                       sizeof *image->regions) < 0) {
+    } else if (tl_grow(&layer->regions, &layer->cap_regions, layer->n_regions + 1,
+                       sizeof *layer->regions) < 0) {
         rc = tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", n);
     } else {
-        image->regions[image->n_regions++] = (struct tl_region){
+        layer->regions[layer->n_regions++] = (struct tl_region){
             .first = address, .last = address + (n - 1), .bytes = p, .space = space};
         return TL_OK;
     }
@@ -193,6 +195,7 @@ int tl_image_freeze(struct tl_image *image)
     const int rc = tl_image_resolve(image);
     if (rc < 0)
         return rc;
+    tl_layers_sort(image);
     tl_symbols_sort(&image->symbols);
     image->frozen = true;
     return TL_OK;

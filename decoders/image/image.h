@@ -3,6 +3,9 @@
  * The program image: what memory held while the trace was captured, by address, address
  * space and (optionally) context, with symbols where an ELF file brought them.
  *
+ * Regions can be bound to a context: they are there only while the core says that it runs in it,
+ * and then they cover what is there always.
+ *
  * Built by one thread, then frozen: from tl_image_freeze() on it never changes and may be
  * read by any number of threads.
  */
@@ -11,6 +14,8 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+
+#include <stdbool.h>
 
 struct tl_image;
 
@@ -35,6 +40,14 @@ int tl_space_parse(const char *name);
 /* The name that tl_space_parse() gives back as `space`; static storage. */
 const char *tl_space_name(unsigned space);
 
+/* The identifiers of a process and of a virtual machine, as far as they are known. */
+struct tl_image_context {
+    uint32_t context_id;
+    uint32_t vmid;
+    bool has_context_id;
+    bool has_vmid;
+};
+
 struct tl_symbol {
     uint64_t address;
     uint64_t size;    /* bytes, made up to the next symbol where the file says 0 */
@@ -43,6 +56,13 @@ struct tl_symbol {
 
 TL_MUST_USE int tl_image_new(struct tl_image **out);
 void tl_image_free(struct tl_image *image);
+
+/*
+ * What is added from here on is there only in `context`: with both identifiers, where both agree,
+ * with one, where that one does. NULL or none: always, as in a new image. Symbols are not bound.
+ * TL_NOMEM, TL_LIMIT (a million contexts, or frozen).
+ */
+TL_MUST_USE int tl_image_bind(struct tl_image *image, const struct tl_image_context *context);
 
 /*
  * Map `bytes` (copied) at `address`. `space` is a set of tl_space bits. `name` (copied, may be
@@ -67,6 +87,9 @@ TL_MUST_USE int tl_image_add_file(struct tl_image *image, const char *path, uint
 TL_MUST_USE int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bias,
                                  unsigned space, const char *name, struct tl_fail *fail);
 
+/* For which machine the first ELF file was made (EM_RISCV, EM_OPENRISC, …); 0: there is none. */
+unsigned tl_image_machine(const struct tl_image *image);
+
 /* Sort, resolve overlaps, index. Nothing can be added any more. */
 TL_MUST_USE int tl_image_freeze(struct tl_image *image);
 
@@ -75,6 +98,15 @@ TL_MUST_USE int tl_image_freeze(struct tl_image *image);
  * the end of the contiguous region. n == 0: nothing is there. Borrowed from the image.
  */
 struct tl_bytes tl_image_at(const struct tl_image *image, unsigned space, uint64_t address);
+
+/*
+ * The same while `view` is in force: what is bound to the context counts first, then what is there
+ * always. tl_image_view() makes a view of the identifiers in force; 0 is the view without any, and
+ * equal views show the same memory.
+ */
+uint64_t tl_image_view(const struct tl_image *image, const struct tl_image_context *context);
+struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, unsigned space,
+                                 uint64_t address);
 
 /* The symbol that covers `address`, or NULL. */
 const struct tl_symbol *tl_image_symbol_at(const struct tl_image *image, uint64_t address);

@@ -5,6 +5,7 @@
 
 #include "image/image.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define TL_SPACE_BITS 8
@@ -36,23 +37,42 @@ struct tl_symbols {
     size_t cap;
 };
 
-struct tl_image {
+/* Regions that are there together: always, or in a context. */
+struct tl_layer {
+    struct tl_image_context context;
     struct tl_region *regions; /* in the order given */
     size_t n_regions;
     size_t cap_regions;
     struct tl_extents extents[TL_SPACE_BITS]; /* by space bit, filled by freeze */
+};
+
+/* A view is the indices of the layers bound to both identifiers, the context ID, the VMID. */
+#define TL_VIEW_BITS  20
+#define TL_LAYERS_MAX ((size_t)1 << TL_VIEW_BITS)
+
+struct tl_image {
+    struct tl_layer *layers; /* the first is of no context; ascending by context once frozen */
+    size_t n_layers;
+    size_t cap_layers;
+    size_t layer; /* the one that regions are added to */
     struct tl_symbols symbols;
     void **owned; /* memory freed with the image: string tables, joined extents */
     size_t n_owned;
     size_t cap_owned;
     bool frozen;
+    uint16_t machine; /* e_machine of the first ELF file, 0: none */
 };
 
 /* Hand `memory` over to the image. On TL_NOMEM it is freed at once. */
 TL_MUST_USE int tl_image_own(struct tl_image *image, void *memory);
 
-/* Fill image->extents from image->regions. TL_NOMEM. */
+/* Fill each layer's extents from its regions. TL_NOMEM. */
 TL_MUST_USE int tl_image_resolve(struct tl_image *image);
+
+/* Put the layers into the order that tl_image_view() searches. */
+void tl_layers_sort(struct tl_image *image);
+
+void tl_layers_fini(struct tl_image *image);
 
 /* Add one symbol; `name` must live as long as the image. TL_NOMEM. */
 TL_MUST_USE int tl_symbols_add(struct tl_symbols *symbols, uint64_t address, uint64_t size,

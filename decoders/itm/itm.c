@@ -326,5 +326,10 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
 }
 
 const struct tl_stream_ops tl_itm_ops = {
-    "itm", "Arm DDI0403E appendix D4", create, push, finish, destroy,
+    .name = "itm",
+    .spec = "Arm DDI0403E appendix D4",
+    .create = create,
+    .push = push,
+    .finish = finish,
+    .destroy = destroy,
 };

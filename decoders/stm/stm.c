@@ -447,5 +447,10 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
 }
 
 const struct tl_stream_ops tl_stm_ops = {
-    "stm", "MIPI STPv2, Arm IHI0054", create, push, finish, destroy,
+    .name = "stm",
+    .spec = "MIPI STPv2, Arm IHI0054",
+    .create = create,
+    .push = push,
+    .finish = finish,
+    .destroy = destroy,
 };

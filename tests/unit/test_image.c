@@ -43,6 +43,59 @@ static void looks_up_by_space(void **state)
     tl_image_free(image);
 }
 
+static void expect_in(const struct tl_image *image, const struct tl_image_context *context,
+                      unsigned space, uint64_t address, const char *text)
+{
+    const struct tl_bytes got =
+        tl_image_view_at(image, tl_image_view(image, context), space, address);
+    assert_int_equal(got.n, strlen(text));
+    if (got.n)
+        assert_memory_equal(got.p, text, got.n);
+}
+
+static void looks_up_by_context(void **state)
+{
+    static const struct tl_image_context none = {0}, p1 = {.context_id = 1, .has_context_id = true},
+                                         p2 = {.context_id = 2, .has_context_id = true},
+                                         vm = {.vmid = 9, .has_vmid = true},
+                                         p1_vm = {1, 9, true, true}, p2_vm = {2, 9, true, true},
+                                         p1_other = {1, 8, true, true}, other = {3, 8, true, true};
+    struct tl_image *image;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    add(image, 100, "everywhere", TL_SPACE_ANY);
+    assert_int_equal(tl_image_bind(image, &p2), TL_OK);
+    add(image, 104, "222", TL_SPACE_EL1N);
+    assert_int_equal(tl_image_bind(image, &p1_vm), TL_OK);
+    add(image, 200, "both", TL_SPACE_ANY);
+    assert_int_equal(tl_image_bind(image, &vm), TL_OK);
+    add(image, 200, "machine", TL_SPACE_ANY);
+    assert_int_equal(tl_image_bind(image, &p1), TL_OK);
+    add(image, 104, "1", TL_SPACE_ANY);
+    assert_int_equal(tl_image_bind(image, NULL), TL_OK);
+    add(image, 106, "X", TL_SPACE_ANY);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    assert_int_equal(tl_image_bind(image, &other), TL_LIMIT);
+
+    expect(image, TL_SPACE_EL1N, 100, "everywXere");
+    expect_in(image, &none, TL_SPACE_EL1N, 100, "everywXere");
+    expect_in(image, &other, TL_SPACE_EL1N, 100, "everywXere");
+    assert_true(tl_image_view(image, &other) == 0);
+    expect_in(image, &p1, TL_SPACE_EL1N, 100, "ever"); /* up to what covers it */
+    expect_in(image, &p1, TL_SPACE_EL1N, 104, "1");
+    expect_in(image, &p1, TL_SPACE_EL1N, 105, "wXere");
+    expect_in(image, &p1_other, TL_SPACE_EL1N, 104, "1");
+    expect_in(image, &p2, TL_SPACE_EL1N, 105, "22");
+    expect_in(image, &p2, TL_SPACE_EL1S, 105, "wXere"); /* another space */
+    expect_in(image, &p1, TL_SPACE_EL1N, 200, "");
+    expect_in(image, &vm, TL_SPACE_EL1N, 200, "machine");
+    expect_in(image, &p2_vm, TL_SPACE_EL1N, 200, "machine");
+    expect_in(image, &p2_vm, TL_SPACE_EL1N, 104, "222");
+    expect_in(image, &p1_vm, TL_SPACE_EL1N, 200, "both");
+    expect_in(image, &p1_vm, TL_SPACE_EL1N, 204, "ine");
+    expect_in(image, &p1_vm, TL_SPACE_EL1N, 104, "1");
+    tl_image_free(image);
+}
+
 static void later_regions_win(void **state)
 {
     struct tl_image *image;
@@ -301,6 +354,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(looks_up_by_space),
+        cmocka_unit_test(looks_up_by_context),
         cmocka_unit_test(later_regions_win),
         cmocka_unit_test(reaches_the_end_of_the_address_space),
         cmocka_unit_test(agrees_with_a_plain_array),
