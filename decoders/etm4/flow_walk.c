@@ -16,6 +16,7 @@ int tl_etm4_walk_init(struct tl_etm4_walk *walk, const struct tl_etm4_config *co
 {
     *walk = (struct tl_etm4_walk){
         .out = out,
+        .image = image,
         .ete = config->ete,
         .m_profile = config->m_profile,
         .stack.active = config->return_stack,
@@ -49,6 +50,26 @@ static void flush_stack(struct tl_etm4_walk *w)
     w->stack.pending = false;
 }
 
+/* Other identifiers may show another memory. */
+static void set_view(struct tl_etm4_walk *w)
+{
+    if (!w->cache)
+        return;
+    const struct tl_image_context now = {
+        .context_id = w->context.context_id,
+        .vmid = w->context.vmid,
+        .has_context_id = w->context.flags & TL_ETM4_HAS_CTXID,
+        .has_vmid = w->context.flags & TL_ETM4_HAS_VMID,
+    };
+    const uint64_t view = tl_image_view(w->image, &now);
+    if (view == w->view)
+        return;
+    w->view = view;
+    tl_block_cache_view(w->cache, view);
+    forget_place(w);
+    memset(&w->callers, 0, sizeof w->callers);
+}
+
 void tl_etm4_walk_reset(struct tl_etm4_walk *w)
 {
     forget_place(w);
@@ -60,6 +81,7 @@ void tl_etm4_walk_reset(struct tl_etm4_walk *w)
     w->isa = TL_ISA_NONE;
     w->mode = UINT64_MAX;
     w->context = (struct tl_etm4_packet){0};
+    set_view(w);
 }
 
 void tl_etm4_walk_trim(struct tl_etm4_walk *w)
@@ -238,6 +260,7 @@ static void tell_identifiers(struct tl_etm4_walk *w, const struct tl_etm4_packet
     if (now.flags == w->context.flags && now.value2 == w->context.value2)
         return;
     w->context = now;
+    set_view(w);
     struct tl_item *item = tl_item_batch_add(w->out, TL_ITEM_CONTEXT, p->offset);
     item->flags = (uint8_t)((now.flags & TL_ETM4_HAS_CTXID ? TL_ITEM_HAS_PC : 0) |
                             (now.flags & TL_ETM4_HAS_VMID ? TL_ITEM_HAS_VALUE : 0));

@@ -45,7 +45,9 @@ struct tl_etm4_callers {
 
 struct tl_etm4_walk {
     struct tl_item_batch *out;    /* borrowed */
+    const struct tl_image *image; /* borrowed; NULL: none */
     struct tl_block_cache *cache; /* owned; NULL without an image */
+    uint64_t view;                /* of the image, by the identifiers in force */
     struct tl_block *block;       /* at pc, NULL: to be looked up */
     struct tl_block **link;       /* where the block looked up next is to be remembered, or NULL */
     struct tl_block *from;        /* the indirect branch we come from, or NULL */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An open-addressing hash of (pc, instruction set, space) in front of blocks in arena memory.
+ * An open-addressing hash of (pc, instruction set, space, view) in front of blocks in arena memory.
  *
  * Traces run the same few thousand blocks over and over, and mostly from one to the next by the
  * taken and next links; the hash serves indirect branches and returns. What is not mapped is
@@ -10,19 +10,18 @@
 #include "flow/block.h"
 
 #include "base/buf.h"
+#include "stf/close.h"
 
 #include <stdlib.h>
 
 #define ARENA_CHUNK ((size_t)256 << 10)
 #define FIRST_SLOTS 1024u /* a power of two */
 
-/* STF descriptors, docs/stf.md */
-enum { STF_PC_TARGET = 31, STF_MICROOP = 230, STF_INST_32 = 240, STF_INST_16 = 241 };
-
 #define CACHE_LINE 64u
 
 struct entry {
     struct tl_block block;
+    uint64_t view;
     uint8_t space;
     uint8_t stf[]; /* its records */
 };
@@ -41,6 +40,7 @@ struct chunk {
 struct tl_block_cache {
     const struct tl_image *image;
     struct tl_isa_options options;
+    uint64_t view;
     struct slot *slots;
     uint32_t mask;
     uint32_t used;
@@ -124,19 +124,21 @@ static void *allocate(struct tl_block_cache *cache, size_t n)
 
 /* ---- hash -------------------------------------------------------------------------------- */
 
-static uint32_t hash(uint64_t pc, unsigned isa, unsigned space)
+static uint32_t hash(uint64_t pc, unsigned isa, unsigned space, uint64_t view)
 {
-    const uint64_t h = (pc ^ (uint64_t)isa << 56 ^ (uint64_t)space << 48) * 0x9e3779b97f4a7c15ULL;
+    const uint64_t key = pc ^ (uint64_t)isa << 56 ^ (uint64_t)space << 48 ^ view << 32;
+    const uint64_t h = key * 0x9e3779b97f4a7c15ULL;
     return (uint32_t)(h >> 32);
 }
 
-static struct slot *find_slot(struct slot *slots, uint32_t mask, unsigned space, unsigned isa,
-                              uint64_t pc)
+static struct slot *find_slot(struct slot *slots, uint32_t mask, uint64_t view, unsigned space,
+                              unsigned isa, uint64_t pc)
 {
-    uint32_t i = hash(pc, isa, space) & mask;
+    uint32_t i = hash(pc, isa, space, view) & mask;
     for (;; i = (i + 1) & mask) {
         const struct entry *e = slots[i].entry;
-        if (!e || (slots[i].pc == pc && e->block.isa == isa && e->space == space))
+        if (!e ||
+            (slots[i].pc == pc && e->block.isa == isa && e->space == space && e->view == view))
             return &slots[i];
     }
 }
@@ -150,7 +152,8 @@ static int grow_slots(struct tl_block_cache *cache)
     for (uint32_t i = 0; i <= cache->mask; i++) {
         const struct slot *s = &cache->slots[i];
         if (s->entry)
-            *find_slot(slots, mask, s->entry->space, s->entry->block.isa, s->pc) = *s;
+            *find_slot(slots, mask, s->entry->view, s->entry->space, s->entry->block.isa, s->pc) =
+                *s;
     }
     free(cache->slots);
     cache->slots = slots;
@@ -174,37 +177,13 @@ static bool ends_block(enum tl_isa isa, const struct tl_insn *insn)
     }
 }
 
-static int put_record(struct tl_buf *out, uint8_t descriptor, uint64_t value, size_t size)
+static int put_insn(struct tl_buf *out, uint64_t pc, const struct tl_insn *insn,
+                    const uint8_t *code)
 {
-    uint8_t bytes[9] = {descriptor};
-    tl_put_le64(bytes + 1, value);
-    return tl_buf_add(out, bytes, 1 + size);
-}
-
-/* Lengths other than 2 and 4: all bytes in micro-operations, then a closing record. */
-static int put_odd(struct tl_buf *out, const uint8_t *code, unsigned size)
-{
-    int rc = TL_OK;
-    for (unsigned at = 0; at < size && rc == TL_OK; at += 4) {
-        uint8_t bytes[6] = {STF_MICROOP, (uint8_t)(size - at < 4 ? size - at : 4)};
-        memcpy(bytes + 2, code + at, bytes[1]);
-        rc = tl_buf_add(out, bytes, sizeof bytes);
-    }
-    if (rc < 0)
-        return rc;
-    uint8_t head[4] = {0};
-    memcpy(head, code, size < 4 ? size : 4);
-    return size < 4 ? put_record(out, STF_INST_16, tl_le16(head), 2)
-                    : put_record(out, STF_INST_32, tl_le32(head), 4);
-}
-
-static int put_insn(struct tl_buf *out, const struct tl_insn *insn, const uint8_t *code)
-{
-    if (insn->size == 4)
-        return put_record(out, STF_INST_32, insn->encoding, 4);
-    if (insn->size == 2)
-        return put_record(out, STF_INST_16, insn->encoding, 2);
-    return put_odd(out, code, insn->size);
+    const int rc = tl_buf_reserve(out, TL_STF_CLOSE_MAX);
+    if (rc == TL_OK)
+        out->n += tl_stf_close_insn(out->p + out->n, pc, code, insn->size, insn->encoding);
+    return rc;
 }
 
 static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_it)
@@ -245,11 +224,8 @@ static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_by
         if (rc < 0)
             one.kind = TL_INSN_TRAP; /* undefined: if it ran, it trapped */
         const size_t before = cache->scratch.n;
-        if (b->n > 0 && insn.size != 2 && insn.size != 4 &&
-            put_record(&cache->scratch, STF_PC_TARGET, b->pc + b->size, 8) < 0)
-            return TL_NOMEM;
         insn = one;
-        if (put_insn(&cache->scratch, &insn, rest.p) < 0)
+        if (put_insn(&cache->scratch, b->pc + b->size, &insn, rest.p) < 0)
             return TL_NOMEM;
         b->last_stf = (uint32_t)(cache->scratch.n - before);
         b->size += insn.size;
@@ -270,12 +246,15 @@ static struct tl_block *decode_new(struct tl_block_cache *cache, unsigned space,
                                    uint64_t pc)
 {
     struct tl_block b = {.pc = pc, .isa = (uint8_t)isa, .end = TL_BLOCK_UNMAPPED};
-    const struct tl_bytes code = tl_image_at(cache->image, space, pc);
+    const struct tl_bytes code = tl_image_view_at(cache->image, cache->view, space, pc);
     b.code = code.p;
     b.function = TL_NO_FUNCTION;
     b.target_isa = (uint8_t)isa;
     if (code.n > 0 && decode(cache, &b, code) < 0)
         return NULL;
+    if (b.end == TL_BLOCK_UNMAPPED && b.size == code.n && b.n > 0 &&
+        tl_image_view_at(cache->image, cache->view, space, pc + b.size).n > 0)
+        b.end = TL_BLOCK_FULL; /* what is bound to a context begins or ends here */
     if (b.n == 0) {
         cache->nothing = b;
         return &cache->nothing;
@@ -286,24 +265,31 @@ static struct tl_block *decode_new(struct tl_block_cache *cache, unsigned space,
 
     if (cache->used >= cache->mask / 4 * 3 && grow_slots(cache) < 0)
         return NULL;
-    struct entry *entry = allocate(cache, sizeof *entry + cache->scratch.n);
+    struct entry *entry = allocate(cache, sizeof *entry + cache->scratch.n + TL_BLOCK_SLACK);
     if (!entry)
         return NULL;
     memcpy(entry->stf, cache->scratch.p, cache->scratch.n);
     b.stf = entry->stf;
     b.stf_size = (uint32_t)cache->scratch.n;
+    b.plain = b.last_size == 2 || b.last_size == 4;
     entry->block = b;
+    entry->view = cache->view;
     entry->space = (uint8_t)space;
-    *find_slot(cache->slots, cache->mask, space, isa, pc) = (struct slot){pc, entry};
+    *find_slot(cache->slots, cache->mask, cache->view, space, isa, pc) = (struct slot){pc, entry};
     cache->used++;
     return &entry->block;
+}
+
+void tl_block_cache_view(struct tl_block_cache *cache, uint64_t view)
+{
+    cache->view = view;
 }
 
 struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
                               uint64_t pc)
 {
     const struct slot *slot =
-        find_slot(cache->slots, cache->mask, (uint8_t)space, (uint8_t)isa, pc);
+        find_slot(cache->slots, cache->mask, cache->view, (uint8_t)space, (uint8_t)isa, pc);
     if (slot->entry)
         return &slot->entry->block;
     return decode_new(cache, (uint8_t)space, isa, pc);

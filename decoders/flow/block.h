@@ -13,6 +13,7 @@
 #include "isa/isa.h"
 
 #define TL_BLOCK_MAX   4096 /* instructions */
+#define TL_BLOCK_SLACK 32   /* bytes behind the records of a plain block that may be read */
 #define TL_NO_FUNCTION UINT32_MAX
 
 enum tl_block_end {
@@ -35,14 +36,9 @@ struct tl_block {
     struct tl_block *taken; /* where the flow went last time behind a taken branch */
     struct tl_block *next;  /* … and behind a branch that was not taken */
     /*
-     * The instructions' closing STF records (INST_16, INST_32, and INST_MICROOP in front of
-     * them for other lengths), one after another, ready to be copied.
-     *
-     * For lengths other than 2 and 4 the micro-operations hold all bytes of the instruction in
-     * memory order, up to 4 in each, and the closing record repeats the first ones; an
-     * INST_PC_TARGET to the next instruction comes first, but not for the last instruction:
-     * where that one leads only the flow knows, and its record must be put `last_stf` bytes
-     * before the end.
+     * The instructions' closing STF records, one after another, ready to be copied: what
+     * tl_stf_close_insn() of stf/close.h makes of each. Where the last one leads only the flow
+     * knows: an INST_PC_TARGET for it goes `last_stf` bytes before the end.
      */
     const uint8_t *stf;
     uint32_t stf_size;
@@ -59,6 +55,7 @@ struct tl_block {
     bool conditional;    /* the last instruction may not take its branch */
     bool link;           /* the last instruction is a call */
     bool is_return;      /* the last instruction returns from a call */
+    bool plain;          /* `last_size` is 2 or 4, and TL_BLOCK_SLACK bytes behind `stf` exist */
     uint64_t target;     /* of the last instruction, if it is a direct branch */
     const uint8_t *code; /* the instructions' bytes in memory order; borrowed from the image */
 };
@@ -77,6 +74,12 @@ void tl_block_cache_free(struct tl_block_cache *cache);
  */
 size_t tl_block_cache_bytes(const struct tl_block_cache *cache);
 void tl_block_cache_reset(struct tl_block_cache *cache);
+
+/*
+ * The image's view that blocks are taken from, from now on: see tl_image_view(). Blocks of another
+ * view stay, but must not be linked with those of this one. 0 in a new cache.
+ */
+void tl_block_cache_view(struct tl_block_cache *cache, uint64_t view);
 
 /*
  * The block that begins at `pc`, decoded on first use. `space` is one tl_space bit or
