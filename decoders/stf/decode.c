@@ -153,4 +153,5 @@ static int finish(struct tl_decode *decode)
     return result < 0 ? result : end;
 }
 
-const struct tl_decode_ops tl_stf_ops = {"stf", create, push, finish, destroy};
+const struct tl_decode_ops tl_stf_ops = {
+    .name = "stf", .create = create, .push = push, .finish = finish, .destroy = destroy};

@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MARGIN 32 /* bytes behind a record's begin with which the fast path needs no checks */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define MARGIN        32 /* bytes behind a record's begin with which the fast path needs no checks */
 
 struct tl_stf_insns {
     struct tl_stf_source source;
@@ -234,62 +235,135 @@ struct scan {
     size_t n, cap;
 };
 
+/* One instruction out. Its closing record, with `size` bytes of opcode, is at `closing`. */
+static ALWAYS_INLINE void put_insn(struct tl_stf_insn *out, uint64_t pc, const uint8_t *group,
+                                   const uint8_t *closing, uint32_t size, const uint8_t tail[2])
+{
+    const uint32_t opcode = tl_le32(closing + 1);
+    out->pc = pc;
+    out->group = group;
+    out->group_size = (uint32_t)(closing - group) + 1 + size;
+    out->opcode = size == 4 ? opcode : opcode & 0xffff;
+    out->size = (uint8_t)size;
+    out->flags = tail[0];
+    out->mode = tail[1];
+}
+
+static ALWAYS_INLINE bool closes(uint8_t type)
+{
+    return (type | 1) == TL_STF_INST_16; /* 240 and 241 */
+}
+
+static ALWAYS_INLINE uint32_t opcode_size(uint8_t type)
+{
+    return type == TL_STF_INST_32 ? 4 : 2;
+}
+
+/*
+ * The group that s->flags and s->target tell of, and that began at c->group, up to and including
+ * its closing record. False: some other record, or the end of what is surely whole, is in front.
+ */
+static bool scan_group(struct tl_stf_insns *s, struct scan *c, const uint8_t *safe)
+{
+    const uint8_t *p = c->p;
+    unsigned flags = s->flags;
+    bool on = true;
+    while ((on = p < safe) && !closes(*p)) {
+        if (*p == TL_STF_INST_REG && (p[3] & 15) != TL_STF_REG_VECTOR) {
+            flags |= TL_STF_OTHERS;
+            p += 12;
+        } else if (*p == TL_STF_INST_MEM_ACCESS) {
+            flags |= TL_STF_MEMORY;
+            p += 14;
+            if (p[0] == TL_STF_INST_MEM_CONTENT)
+                p += 9;
+        } else if (*p == TL_STF_INST_PC_TARGET) {
+            s->target = tl_le64(p + 1);
+            flags |= TL_STF_TAKEN;
+            p += 9;
+        } else {
+            on = false;
+            break;
+        }
+    }
+    c->p = p;
+    s->flags = (uint8_t)flags;
+    if (!on)
+        return false;
+    const uint32_t size = opcode_size(*p);
+    const uint8_t tail[2] = {(uint8_t)flags, s->mode};
+    put_insn(&c->out[c->n++], s->pc, c->group, p, size, tail);
+    s->pc = flags & TL_STF_TAKEN ? s->target : s->pc + size;
+    s->flags = 0;
+    s->mode = s->next_mode;
+    c->p = c->group = p + 1 + size;
+    return true;
+}
+
+#define LEAST_INSN 3 /* bytes */
+
 /*
  * The records that most groups consist of, as long as they are surely whole. Stops in front of
  * the first other one.
+ *
+ * Three shapes make up nearly all groups of a trace without registers: a closing record alone,
+ * behind a memory access, or behind a branch target. Each has a path of its own here, where
+ * nothing but the place, the address and the output changes.
  */
 static void scan_fast(struct tl_stf_insns *s, struct scan *c)
 {
     if ((size_t)(c->end - c->p) <= MARGIN)
         return;
     const uint8_t *const safe = c->end - MARGIN;
-    const uint8_t *p = c->p;
-    const uint8_t *group = c->group;
-    struct tl_stf_insn *out = c->out + c->n;
-    struct tl_stf_insn *const out_end = c->out + c->cap;
-    uint64_t pc = s->pc;
-    uint64_t target = s->target;
-    unsigned flags = s->flags;
-    unsigned mode = s->mode;
-    while (p < safe && out < out_end) {
-        const uint8_t type = *p;
-        if (type == TL_STF_INST_32 || type == TL_STF_INST_16) {
-            const uint32_t size = type == TL_STF_INST_32 ? 4 : 2;
-            const uint32_t opcode = tl_le32(p + 1);
-            p += 1 + size;
-            out->pc = pc;
-            out->group = group;
-            out->group_size = (uint32_t)(p - group);
-            out->opcode = size == 4 ? opcode : opcode & 0xffff;
-            out->size = (uint8_t)size;
-            out->flags = (uint8_t)flags;
-            out->mode = (uint8_t)mode;
-            out++;
-            pc = flags & TL_STF_TAKEN ? target : pc + size;
-            flags = 0;
-            mode = s->next_mode;
-            group = p;
-        } else if (type == TL_STF_INST_MEM_ACCESS) {
-            flags |= TL_STF_MEMORY;
-            p += p[14] == TL_STF_INST_MEM_CONTENT ? 14 + 9 : 14;
-        } else if (type == TL_STF_INST_PC_TARGET) {
-            target = tl_le64(p + 1);
-            flags |= TL_STF_TAKEN;
-            p += 9;
-        } else if (type == TL_STF_INST_REG && (p[3] & 15) != TL_STF_REG_VECTOR) {
-            flags |= TL_STF_OTHERS;
-            p += 12;
-        } else {
-            break;
-        }
+    if (c->p != c->group || s->flags || s->mode != s->next_mode) {
+        if (!scan_group(s, c, safe))
+            return;
     }
-    c->n = (size_t)(out - c->out);
-    c->p = p;
-    c->group = group;
-    s->pc = pc;
-    s->target = target;
-    s->flags = (uint8_t)flags;
-    s->mode = (uint8_t)mode;
+    const uint8_t plain[2] = {0, s->mode}, memory[2] = {TL_STF_MEMORY, s->mode},
+                  taken[2] = {TL_STF_TAKEN, s->mode};
+    bool on = true;
+    while (on && c->n < c->cap && c->p < safe) {
+        const uint8_t *p = c->p;
+        struct tl_stf_insn *out = c->out + c->n;
+        uint64_t pc = s->pc;
+        /* As far as the output's room lasts in any case. */
+        const size_t room = LEAST_INSN * (c->cap - c->n);
+        const uint8_t *const stop = (size_t)(safe - p) < room ? safe : p + room;
+        do {
+            uint8_t type = *p;
+            if (type == TL_STF_INST_16) {
+                put_insn(out++, pc, p, p, 2, plain);
+                pc += 2;
+                p += 3;
+            } else if (type == TL_STF_INST_32) {
+                put_insn(out++, pc, p, p, 4, plain);
+                pc += 4;
+                p += 5;
+            } else if (type == TL_STF_INST_MEM_ACCESS) {
+                const uint8_t *q = p + 14;
+                if (*q == TL_STF_INST_MEM_CONTENT)
+                    q += 9;
+                if (!closes(*q))
+                    break;
+                const uint32_t size = opcode_size(*q);
+                put_insn(out++, pc, p, q, size, memory);
+                pc += size;
+                p = q + 1 + size;
+            } else if (type == TL_STF_INST_PC_TARGET && closes(p[9])) {
+                const uint32_t size = opcode_size(p[9]);
+                put_insn(out++, pc, p, p + 9, size, taken);
+                pc = tl_le64(p + 1);
+                p += 10 + size;
+            } else {
+                break;
+            }
+        } while (p < stop);
+        c->n = (size_t)(out - c->out);
+        c->p = c->group = p;
+        s->pc = pc;
+        if (p < stop)
+            on = scan_group(s, c, safe);
+    }
 }
 
 /* The group is whole: c->p is its closing record. */

@@ -5,6 +5,8 @@
  */
 #include "stf/reader.h"
 
+#include "stf/record_hot.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,6 +19,7 @@ struct tl_stf_reader {
     uint64_t offset; /* of the next record */
     bool finished;   /* nothing comes behind `in` */
     int result;      /* < 0: final */
+    size_t hot;      /* with this many bytes in `in`, records can be decoded in line */
     struct tl_fail fail;
 };
 
@@ -26,6 +29,7 @@ int tl_stf_reader_open(struct tl_stf_reader **out, const struct tl_stf_source *s
     if (!reader)
         return TL_NOMEM;
     reader->source = *source;
+    reader->hot = SIZE_MAX;
     *out = reader;
     return TL_OK;
 }
@@ -191,11 +195,30 @@ static int next(struct tl_stf_reader *reader, struct tl_stf_record *record)
     return next_carried(reader, record);
 }
 
-int tl_stf_reader_next(struct tl_stf_reader *reader, struct tl_stf_record *record,
-                       struct tl_fail *fail)
+/* Not inlined: its registers would be saved for each of the hot records. */
+__attribute__((noinline)) static int next_any(struct tl_stf_reader *reader,
+                                              struct tl_stf_record *record, struct tl_fail *fail)
 {
     const int result = reader->result < 0 ? reader->result : next(reader, record);
+    const bool hot = reader->header.complete && reader->carry.n == 0 && reader->result == 0;
+    reader->hot = hot ? TL_STF_HOT_ROOM : SIZE_MAX;
     if (result < 0 && fail)
         *fail = reader->fail;
     return result;
+}
+
+int tl_stf_reader_next(struct tl_stf_reader *reader, struct tl_stf_record *record,
+                       struct tl_fail *fail)
+{
+    if (reader->in.n >= reader->hot) {
+        const uint32_t size = tl_stf_decode_hot(reader->in.p, record);
+        if (size) {
+            record->offset = reader->offset;
+            reader->offset += size;
+            reader->in.p += size;
+            reader->in.n -= size;
+            return TL_OK;
+        }
+    }
+    return next_any(reader, record, fail);
 }

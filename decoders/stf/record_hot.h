@@ -1,11 +1,53 @@
 /* SPDX-License-Identifier: MIT */
-/* The records that make up most of a trace, encoded in line. Private to the library. */
+/*
+ * The records that make up most of a trace, in line: INST_32, INST_16, INST_PC_TARGET, scalar
+ * INST_REG, INST_MEM_ACCESS, INST_MEM_CONTENT. Private to the library.
+ */
 #ifndef TL_STF_RECORD_HOT_H
 #define TL_STF_RECORD_HOT_H
 
 #include "stf/record.h"
 
 #define TL_STF_HOT_ROOM 32 /* bytes that must be free at `p` */
+
+/*
+ * Decode the record at `p`, all but its offset: its size, or 0 if it is not one of these. Looks at
+ * TL_STF_HOT_ROOM bytes at most.
+ */
+static inline uint32_t tl_stf_decode_hot(const uint8_t *p, struct tl_stf_record *out)
+{
+    const uint8_t type = p[0];
+    out->type = type;
+    switch (type) {
+    case TL_STF_INST_32:
+        out->opcode = tl_le32(p + 1);
+        return out->size = 5;
+    case TL_STF_INST_16:
+        out->opcode = tl_le16(p + 1);
+        return out->size = 3;
+    case TL_STF_INST_MEM_ACCESS:
+        out->access.address = tl_le64(p + 1);
+        out->access.size = tl_le16(p + 9);
+        out->access.attr = tl_le16(p + 11);
+        out->access.type = p[13];
+        return out->size = 14;
+    case TL_STF_INST_MEM_CONTENT:
+        out->data = tl_le64(p + 1);
+        return out->size = 9;
+    case TL_STF_INST_PC_TARGET:
+        out->target = tl_le64(p + 1);
+        return out->size = 9;
+    case TL_STF_INST_REG:
+        if ((p[3] & 15) == TL_STF_REG_VECTOR)
+            return 0;
+        out->reg.number = tl_le16(p + 1);
+        out->reg.meta = p[3];
+        out->reg.value = (struct tl_bytes){p + 4, 8};
+        return out->size = 12;
+    default:
+        return 0;
+    }
+}
 
 /* Encode at `p`: bytes written, TL_USAGE, or 0 if it is not one of these records. */
 static inline int tl_stf_encode_hot(const struct tl_stf_record *record, uint8_t *p)
@@ -30,6 +72,13 @@ static inline int tl_stf_encode_hot(const struct tl_stf_record *record, uint8_t 
     case TL_STF_INST_MEM_CONTENT:
         tl_put_le64(p + 1, record->data);
         return 9;
+    case TL_STF_INST_REG:
+        if ((record->reg.meta & 15) == TL_STF_REG_VECTOR || record->reg.value.n != 8)
+            return 0;
+        tl_put_le16(p + 1, record->reg.number);
+        p[3] = record->reg.meta;
+        memcpy(p + 4, record->reg.value.p, 8);
+        return 12;
     default:
         return 0;
     }

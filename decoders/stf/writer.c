@@ -247,6 +247,14 @@ static inline bool put_hot(struct tl_stf_writer *writer, const struct tl_stf_rec
         tl_put_le64(p + 1, record->data);
         out->n += 9;
         break;
+    case TL_STF_INST_REG:
+        if (!in_order || (record->reg.meta & 15) == TL_STF_REG_VECTOR || record->reg.value.n != 8)
+            return false;
+        tl_put_le16(p + 1, record->reg.number);
+        p[3] = record->reg.meta;
+        memcpy(p + 4, record->reg.value.p, 8);
+        out->n += 12;
+        break;
     default:
         return false;
     }
