@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Records into a .stf or .zstf file. */
-#include "stf/writer.h"
+#include "stf/writer_hot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,20 @@ struct tl_stf_out {
     uint64_t chunk_pc;
 };
 
+static int begin_zstf(struct tl_stf_out *out)
+{
+    out->chunk_end = out->options.markers;
+    const int result = tl_zstf_writer_new(&out->zstf, out->options.markers, out->options.level);
+    return result < 0 ? result : tl_zstf_writer_begin(out->zstf, &out->file);
+}
+
+/* A plain file goes out in pieces of this buffer, wherever it is full. */
+static int begin_plain(struct tl_stf_out *out)
+{
+    out->chunk_end = UINT64_MAX;
+    return tl_buf_reserve(&out->writer.out, PLAIN_PIECE);
+}
+
 int tl_stf_out_new(struct tl_stf_out **out, const struct tl_stf_out_options *options,
                    const struct tl_stf_sink *sink)
 {
@@ -31,15 +45,10 @@ int tl_stf_out_new(struct tl_stf_out **out, const struct tl_stf_out_options *opt
     o->writer.unchecked = options->unchecked;
     if (!o->options.markers)
         o->options.markers = TL_ZSTF_MARKERS;
-    o->chunk_end = o->options.markers;
-    if (options->format == TL_STF_FILE_ZSTF) {
-        int result = tl_zstf_writer_new(&o->zstf, o->options.markers, options->level);
-        if (result == TL_OK)
-            result = tl_zstf_writer_begin(o->zstf, &o->file);
-        if (result < 0) {
-            tl_stf_out_free(o);
-            return result;
-        }
+    const int result = options->format == TL_STF_FILE_ZSTF ? begin_zstf(o) : begin_plain(o);
+    if (result < 0) {
+        tl_stf_out_free(o);
+        return result;
     }
     *out = o;
     return TL_OK;
@@ -83,16 +92,28 @@ __attribute__((noinline)) static int end_chunk(struct tl_stf_out *out, struct tl
     return write_out(out, &out->file, fail);
 }
 
+__attribute__((noinline)) static int
+put_any(struct tl_stf_out *out, const struct tl_stf_record *record, struct tl_fail *fail)
+{
+    struct tl_stf_writer *const w = &out->writer;
+    int result = TL_OK;
+    if (!out->zstf && w->out.cap - w->out.n < TL_STF_HOT_ROOM)
+        result = write_out(out, &w->out, fail);
+    if (result == TL_OK)
+        result = tl_stf_writer_put_any(w, record, fail);
+    if (result < 0 || !tl_stf_is_marker(record->type) || w->markers != out->chunk_end)
+        return result;
+    return end_chunk(out, fail);
+}
+
 int tl_stf_out_put(struct tl_stf_out *out, const struct tl_stf_record *record, struct tl_fail *fail)
 {
-    const int result = tl_stf_writer_put(&out->writer, record, fail);
-    if (result < 0)
-        return result;
-    if (out->zstf)
-        return tl_stf_is_marker(record->type) && out->writer.markers == out->chunk_end
-                   ? end_chunk(out, fail)
-                   : TL_OK;
-    return out->writer.out.n >= PLAIN_PIECE ? write_out(out, &out->writer.out, fail) : TL_OK;
+    struct tl_stf_writer *const w = &out->writer;
+    if (!tl_stf_writer_put_hot(w, record))
+        return put_any(out, record, fail);
+    if (record->type < TL_STF_INST_32 || w->markers != out->chunk_end)
+        return TL_OK;
+    return end_chunk(out, fail);
 }
 
 static int finish_zstf(struct tl_stf_out *out, struct tl_fail *fail)

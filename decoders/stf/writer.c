@@ -2,7 +2,7 @@
 /* Headers, the order of records, and the plain stream. */
 #include "stf/writer.h"
 
-#include "stf/record_hot.h"
+#include "stf/writer_hot.h"
 
 #include <stdio.h>
 
@@ -193,80 +193,9 @@ void tl_stf_writer_fini(struct tl_stf_writer *writer)
     tl_buf_fini(&writer->out);
 }
 
-/*
- * The records that a trace mostly consists of, where they are surely in order: one switch does it
- * all. Returns false if it is not such a record, or not such a place; nothing is written then.
- */
-static inline bool put_hot(struct tl_stf_writer *writer, const struct tl_stf_record *record)
-{
-    struct tl_stf_order *const order = &writer->order;
-    struct tl_buf *const out = &writer->out;
-    const uint8_t type = record->type, prev = order->prev;
-    const bool in_order =
-        writer->unchecked ||
-        (order->header.complete && prev != TL_STF_INST_MEM_ACCESS && type >= order->last);
-    if (out->cap - out->n < TL_STF_HOT_ROOM)
-        return false; /* tl_stf_record_encode() makes room */
-    uint8_t *const p = out->p + out->n;
-    uint8_t kind = type;
-    switch (type) {
-    case TL_STF_INST_32:
-    case TL_STF_INST_16: {
-        const uint32_t size = type == TL_STF_INST_32 ? 4 : 2;
-        if (!in_order || (size == 2 && record->opcode > UINT16_MAX))
-            return false;
-        struct tl_stf_pc *const pc = &writer->pc;
-        pc->next = pc->has_target ? pc->target : pc->next + size;
-        pc->has_target = false;
-        writer->markers++;
-        tl_put_le32(p + 1, record->opcode);
-        out->n += 1 + size;
-        kind = 0;
-        break;
-    }
-    case TL_STF_INST_PC_TARGET:
-        if (!in_order)
-            return false;
-        writer->pc.target = record->target;
-        writer->pc.has_target = true;
-        tl_put_le64(p + 1, record->target);
-        out->n += 9;
-        break;
-    case TL_STF_INST_MEM_ACCESS:
-        if (!in_order)
-            return false;
-        tl_put_le64(p + 1, record->access.address);
-        tl_put_le16(p + 9, record->access.size);
-        tl_put_le16(p + 11, record->access.attr);
-        p[13] = record->access.type;
-        out->n += 14;
-        break;
-    case TL_STF_INST_MEM_CONTENT:
-        if (prev != TL_STF_INST_MEM_ACCESS && !writer->unchecked)
-            return false;
-        tl_put_le64(p + 1, record->data);
-        out->n += 9;
-        break;
-    case TL_STF_INST_REG:
-        if (!in_order || (record->reg.meta & 15) == TL_STF_REG_VECTOR || record->reg.value.n != 8)
-            return false;
-        tl_put_le16(p + 1, record->reg.number);
-        p[3] = record->reg.meta;
-        memcpy(p + 4, record->reg.value.p, 8);
-        out->n += 12;
-        break;
-    default:
-        return false;
-    }
-    *p = type;
-    order->prev = order->last = kind;
-    writer->records++;
-    return true;
-}
-
-/* Not inlined: its registers would be saved for each of the hot records. */
-__attribute__((noinline)) static int
-put_any(struct tl_stf_writer *writer, const struct tl_stf_record *record, struct tl_fail *fail)
+/* A function of its own: its registers would be saved for each of the hot records. */
+int tl_stf_writer_put_any(struct tl_stf_writer *writer, const struct tl_stf_record *record,
+                          struct tl_fail *fail)
 {
     const struct tl_stf_order before = writer->order;
     const char *rule = "";
@@ -288,13 +217,14 @@ put_any(struct tl_stf_writer *writer, const struct tl_stf_record *record, struct
     tl_stf_pc_add(&writer->pc, record);
     writer->records++;
     writer->markers += tl_stf_is_marker(record->type);
+    writer->hot = writer->unchecked || writer->order.header.complete;
     return TL_OK;
 }
 
 int tl_stf_writer_put(struct tl_stf_writer *writer, const struct tl_stf_record *record,
                       struct tl_fail *fail)
 {
-    if (put_hot(writer, record))
+    if (tl_stf_writer_put_hot(writer, record))
         return TL_OK;
-    return put_any(writer, record, fail);
+    return tl_stf_writer_put_any(writer, record, fail);
 }

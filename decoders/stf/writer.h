@@ -69,6 +69,7 @@ struct tl_stf_writer {
     uint64_t records;
     uint64_t markers;
     bool unchecked; /* write whatever comes, as a copying tool must */
+    bool hot;       /* the header is behind us, or does not matter. Private */
 };
 
 /* Zeroed is ready. */
