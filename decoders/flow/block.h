@@ -13,7 +13,7 @@
 #include "isa/isa.h"
 
 #define TL_BLOCK_MAX   4096 /* instructions */
-#define TL_BLOCK_SLACK 32   /* bytes behind the records of a plain block that may be read */
+#define TL_BLOCK_SLACK 64   /* bytes behind the records of a plain block that may be read */
 #define TL_NO_FUNCTION UINT32_MAX
 
 enum tl_block_end {

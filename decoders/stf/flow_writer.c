@@ -16,53 +16,10 @@
 #include "stf/flow_writer.h"
 
 #include "stf/flow_map.h"
+#include "stf/flow_parts.h"
 #include "stf/writer.h"
 
 #include <stdlib.h>
-
-/* Records that stand in front of an instruction's own. */
-struct front {
-    struct tl_buf lead;
-    struct tl_buf pre;
-    bool force;  /* FORCE_PC: the instruction does not follow from the one before */
-    bool target; /* an INST_PC_TARGET of a branch item stands in this group */
-    bool any;    /* one of the above */
-};
-
-struct held {
-    bool is;
-    bool taken;
-    bool has_target; /* of a direct branch, or told by an exception's return address */
-    bool open;       /* an EVENT_PC_TARGET at post_target is to be filled in */
-    bool event;      /* post has an EVENT */
-    bool odd;        /* neither 2 nor 4 bytes: readers cannot compute the next address */
-    uint8_t close_n;
-    uint8_t close[TL_STF_CLOSE_MAX];
-    uint64_t pc;
-    uint64_t next; /* the address behind it */
-    uint64_t target;
-    size_t post_target;
-    struct tl_buf post;
-    struct front front;
-};
-
-struct tl_stf_flow {
-    struct tl_stf_flow_options options;
-    struct tl_stf_flow_state state;
-    struct tl_stf_flow_state told; /* mode and context as far as the records that are out say */
-    enum tl_isa read_isa;          /* what a reader takes the instructions for */
-    bool header;                   /* is written */
-    bool later;                    /* not the stream's first shard */
-    struct tl_buf out;
-    struct tl_buf scratch;
-    struct held held;
-    struct front front; /* of the next instruction */
-    uint64_t markers;
-    uint64_t points;
-    uint64_t taken_bytes;
-    uint64_t track; /* the next address as a reader follows it */
-    uint64_t chunk_pc;
-};
 
 int tl_stf_flow_new(struct tl_stf_flow **out, const struct tl_stf_flow_options *options,
                     const struct tl_stf_flow_state *initial)
@@ -80,7 +37,7 @@ int tl_stf_flow_new(struct tl_stf_flow **out, const struct tl_stf_flow_options *
     return TL_OK;
 }
 
-static void front_fini(struct front *front)
+static void front_fini(struct tl_stf_front *front)
 {
     tl_buf_fini(&front->lead);
     tl_buf_fini(&front->pre);
@@ -118,7 +75,7 @@ static int put_event(struct tl_buf *out, uint64_t number, const uint64_t *fields
     return tl_stf_record_encode(&layout, &record, out);
 }
 
-static int put_mode(struct tl_buf *out, uint64_t mode, uint64_t flags)
+int tl_stf_flow_put_mode(struct tl_buf *out, uint64_t mode, uint64_t flags)
 {
     const uint64_t fields[TL_STF_MODE_FIELDS] = {tl_stf_map_level(mode), mode | flags};
     return put_event(out, TL_STF_EVENT_MODE_CHANGE, fields, TL_STF_MODE_FIELDS);
@@ -141,8 +98,7 @@ static void context_record(const struct tl_stf_flow_state *state, struct tl_stf_
 
 /* ---- header ------------------------------------------------------------------------------- */
 
-/* Begin the shard, now that the first address is known. */
-static int put_header(struct tl_stf_flow *flow, uint64_t pc)
+int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc)
 {
     const struct tl_stf_flow_state *const s = &flow->told;
     const enum tl_isa isa = (enum tl_isa)flow->state.isa;
@@ -175,7 +131,8 @@ static int put_header(struct tl_stf_flow *flow, uint64_t pc)
     if (!s->has_mode)
         return TL_OK;
     struct tl_buf first = {0};
-    int rc = put_mode(&first, s->mode, TL_STF_MODE_BEFORE | (flow->later ? TL_STF_MODE_STATE : 0));
+    int rc = tl_stf_flow_put_mode(&first, s->mode,
+                                  TL_STF_MODE_BEFORE | (flow->later ? TL_STF_MODE_STATE : 0));
     if (rc == TL_OK)
         rc = tl_buf_add(&first, flow->front.pre.p, flow->front.pre.n);
     if (rc < 0) {
@@ -192,12 +149,8 @@ static int put_header(struct tl_stf_flow *flow, uint64_t pc)
 
 /* ---- groups ------------------------------------------------------------------------------- */
 
-/*
- * Append a whole group: `front` (emptied), a target if `target` is not NULL, `post`, `close`.
- * `close` has no INST_PC_TARGET of its own.
- */
-static int put_group(struct tl_stf_flow *flow, struct front *front, uint64_t pc,
-                     const uint64_t *target, struct tl_bytes post, struct tl_bytes close)
+int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, uint64_t pc,
+                          const uint64_t *target, struct tl_bytes post, struct tl_bytes close)
 {
     struct tl_buf *const out = &flow->out;
     const int result = tl_buf_reserve(out, front->lead.n + front->pre.n + post.n + close.n + 2 * 9);
@@ -222,7 +175,7 @@ static int put_group(struct tl_stf_flow *flow, struct front *front, uint64_t pc,
 }
 
 /* Fill in, or take out, where the flow went at the exception that the held group ends with. */
-static void close_event(struct held *held, const uint64_t *target)
+static void close_event(struct tl_stf_held *held, const uint64_t *target)
 {
     if (!held->open)
         return;
@@ -258,13 +211,9 @@ static int put_closing(struct tl_stf_flow *flow, bool write, uint64_t target)
     return TL_OK;
 }
 
-/*
- * The held instruction comes out, now that the flow is known to go on at `*next` (NULL: it is
- * not known).
- */
-static int release(struct tl_stf_flow *flow, const uint64_t *next)
+int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next)
 {
-    struct held *const held = &flow->held;
+    struct tl_stf_held *const held = &flow->held;
     if (!held->is)
         return TL_OK;
     held->is = false;
@@ -296,212 +245,10 @@ static int release(struct tl_stf_flow *flow, const uint64_t *next)
         return put_closing(flow, write, target);
     const struct tl_bytes post = {held->post.p, held->post.n};
     const struct tl_bytes close = {held->close, held->close_n};
-    const int result = put_group(flow, &held->front, held->pc, write ? &target : NULL, post, close);
+    const int result =
+        tl_stf_flow_put_group(flow, &held->front, held->pc, write ? &target : NULL, post, close);
     tl_buf_reset(&held->post);
     return result;
-}
-
-/* ---- blocks ------------------------------------------------------------------------------- */
-
-/* Bytes of the closing records and of the code of `n` instructions that begin at `stf`. */
-static uint32_t measure(const uint8_t *stf, uint32_t n, uint32_t *code)
-{
-    const uint8_t *p = stf;
-    uint32_t odd = 0;
-    *code = 0;
-    while (n) {
-        switch (*p) {
-        case TL_STF_INST_32:
-        case TL_STF_INST_16:
-            *code += odd ? odd : *p == TL_STF_INST_32 ? 4 : 2;
-            odd = 0;
-            p += *p == TL_STF_INST_32 ? 5 : 3;
-            n--;
-            break;
-        case TL_STF_INST_MICROOP:
-            odd += p[1];
-            p += 6;
-            break;
-        default: /* INST_PC_TARGET */
-            p += 9;
-            break;
-        }
-    }
-    return (uint32_t)(p - stf);
-}
-
-/* The same, from the block's start; by multiplication where all instructions are alike. */
-static uint32_t offset_of(const struct tl_block *block, uint32_t n, uint32_t *code)
-{
-    if (n == block->n) {
-        *code = block->size;
-        return block->stf_size;
-    }
-    if (block->stf_size == 5 * block->n && block->size == 4 * block->n) {
-        *code = 4 * n;
-        return 5 * n;
-    }
-    if (block->stf_size == 3 * block->n && block->size == 2 * block->n) {
-        *code = 2 * n;
-        return 3 * n;
-    }
-    return measure(block->stf, n, code);
-}
-
-/* Hold back instruction `i` of `block`: at `stf`, `n` bytes of records; `code` bytes from pc. */
-static void hold(struct tl_stf_flow *flow, const struct tl_block *block, bool whole, bool taken,
-                 const uint8_t *stf, uint32_t n, uint32_t code, uint32_t size)
-{
-    struct held *const held = &flow->held;
-    if (*stf == TL_STF_INST_PC_TARGET) {
-        stf += 9;
-        n -= 9;
-    }
-    if (n > sizeof held->close)
-        n = sizeof held->close; /* never: no instruction is that long */
-    flow->state.has_pc = false;
-    held->is = true;
-    held->taken = taken;
-    held->open = held->event = false;
-    held->odd = size != 2 && size != 4;
-    held->has_target = taken && whole && block->last_kind == TL_INSN_BRANCH;
-    held->target = block->target;
-    held->pc = block->pc + code;
-    held->next = held->pc + size;
-    held->close_n = (uint8_t)n;
-    memcpy(held->close, stf, n);
-    if (flow->front.any) {
-        flow->told = flow->state;
-        const struct front empty = held->front;
-        held->front = flow->front;
-        flow->front = empty;
-    }
-}
-
-/* Tell readers of the instruction set, where the records so far do not. */
-static int change_isa(struct tl_stf_flow *flow, enum tl_isa isa)
-{
-    struct front *const front = &flow->front;
-    if (tl_stf_map_iem(isa) != tl_stf_map_iem((enum tl_isa)flow->state.isa)) {
-        const struct tl_stf_layout layout = {0};
-        const struct tl_stf_record record = {.type = TL_STF_INST_IEM, .iem = tl_stf_map_iem(isa)};
-        /* First in the group: descriptors must not decrease. */
-        struct tl_buf lead = {0};
-        int rc = tl_stf_record_encode(&layout, &record, &lead);
-        if (rc == TL_OK)
-            rc = tl_buf_add(&lead, front->lead.p, front->lead.n);
-        tl_buf_fini(&front->lead);
-        front->lead = lead;
-        front->any = true;
-        if (rc < 0)
-            return rc;
-        if (tl_stf_map_iem(flow->read_isa) != record.iem)
-            flow->read_isa = tl_stf_unmap_isa(tl_stf_map_isa(isa), record.iem);
-    }
-    flow->state.isa = (uint8_t)isa;
-    if (flow->read_isa == isa)
-        return TL_OK;
-    flow->read_isa = isa;
-    const uint64_t mode = flow->state.has_mode ? (flow->state.mode & ~UINT64_C(255)) | (uint64_t)isa
-                                               : tl_mode(tl_stf_arch(isa), 15, TL_SEC_NONE, isa);
-    front->any = true;
-    return put_mode(&front->pre, mode, TL_STF_MODE_ISA_ONLY | TL_STF_MODE_BEFORE);
-}
-
-/* The header if it is not there yet, and the records that an instruction at `pc` needs. */
-static int arrive(struct tl_stf_flow *flow, uint64_t pc, enum tl_isa isa)
-{
-    if (!flow->header) {
-        flow->state.isa = (uint8_t)isa;
-        const int result = put_header(flow, pc);
-        if (result < 0)
-            return result;
-    }
-    if (pc != flow->track)
-        flow->front.force = flow->front.any = true;
-    return flow->read_isa == isa && flow->state.isa == isa ? TL_OK : change_isa(flow, isa);
-}
-
-/* One instruction in the middle of a block whose group has more than its closing records. */
-static int put_fronted(struct tl_stf_flow *flow, uint64_t pc, const uint8_t *stf, uint32_t n,
-                       uint32_t size)
-{
-    uint64_t target = pc + size;
-    const bool write = flow->front.target || *stf == TL_STF_INST_PC_TARGET;
-    if (*stf == TL_STF_INST_PC_TARGET) {
-        stf += 9;
-        n -= 9;
-    }
-    flow->told = flow->state;
-    return put_group(flow, &flow->front, pc, write ? &target : NULL, (struct tl_bytes){0},
-                     (struct tl_bytes){stf, n});
-}
-
-static int stopped(struct tl_stf_flow *flow, uint64_t pc)
-{
-    flow->state.pc = pc;
-    flow->state.has_pc = true;
-    return TL_AGAIN;
-}
-
-/* Instructions [at->insn, item->n) of a block. */
-static int add_block(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
-                     uint32_t *done)
-{
-    const struct tl_block *const block = item->block;
-    const uint32_t n = item->n < block->n ? item->n : block->n;
-    if (n == 0)
-        return TL_OK;
-    uint32_t code = 0;
-    uint32_t from = *done ? offset_of(block, *done, &code) : 0;
-    const uint64_t pc = block->pc + code;
-    int result = release(flow, &pc);
-    if (result < 0)
-        return result;
-    if (flow->header && flow->markers >= stop)
-        return stopped(flow, pc);
-    result = arrive(flow, pc, (enum tl_isa)block->isa);
-    if (result < 0)
-        return result;
-    uint32_t end_code, last_code;
-    const uint32_t end = offset_of(block, n, &end_code);
-    const uint32_t last =
-        n == block->n ? end - block->last_stf : offset_of(block, n - 1, &last_code);
-    if (n == block->n)
-        last_code = end_code - block->last_size;
-    if (from < last && flow->front.any) {
-        uint32_t size;
-        const uint32_t bytes = measure(block->stf + from, 1, &size);
-        result = put_fronted(flow, pc, block->stf + from, bytes, size);
-        if (result < 0)
-            return result;
-        from += bytes;
-        code += size;
-        *done += 1;
-        flow->track = pc + size;
-    }
-    const uint64_t plain = n - 1 - *done;
-    if (plain) {
-        uint32_t to = last;
-        uint32_t to_code = last_code;
-        const bool cut = plain > stop - flow->markers;
-        const uint32_t count = cut ? (uint32_t)(stop - flow->markers) : (uint32_t)plain;
-        if (cut)
-            to = offset_of(block, *done + count, &to_code);
-        result = tl_buf_add(&flow->out, block->stf + from, to - from);
-        if (result < 0)
-            return result;
-        flow->markers += count;
-        *done += count;
-        flow->track = block->pc + to_code;
-        if (cut)
-            return stopped(flow, flow->track);
-    }
-    if (flow->markers >= stop && *done)
-        return stopped(flow, block->pc + last_code);
-    hold(flow, block, n == block->n, item->flags & TL_ITEM_TAKEN, block->stf + last, end - last,
-         last_code, end_code - last_code);
-    return TL_OK;
 }
 
 /* ---- other items --------------------------------------------------------------------------- */
@@ -509,7 +256,7 @@ static int add_block(struct tl_stf_flow *flow, const struct tl_item *item, uint6
 /* A line behind the held instruction where a reader can tell that, else before the next one. */
 static int put_line(struct tl_stf_flow *flow, struct tl_bytes text)
 {
-    struct held *const held = &flow->held;
+    struct tl_stf_held *const held = &flow->held;
     if (held->is && !flow->front.lead.n && (held->taken || held->event))
         return put_comment(&held->post, text);
     flow->front.any = true;
@@ -537,7 +284,7 @@ static int add_mode(struct tl_stf_flow *flow, uint64_t mode)
     flow->state.has_mode = true;
     if (!flow->header && !flow->later) {
         flow->told = flow->state;
-        return TL_OK; /* put_header() writes it */
+        return TL_OK; /* tl_stf_flow_put_header() writes it */
     }
     if (tl_mode_isa(mode) != TL_ISA_NONE)
         flow->read_isa = tl_mode_isa(mode);
@@ -545,10 +292,10 @@ static int add_mode(struct tl_stf_flow *flow, uint64_t mode)
     if (flow->held.is && !flow->front.any) {
         flow->held.event = true;
         flow->told = flow->state;
-        return put_mode(&flow->held.post, mode, 0);
+        return tl_stf_flow_put_mode(&flow->held.post, mode, 0);
     }
     flow->front.any = true;
-    return put_mode(&flow->front.pre, mode, TL_STF_MODE_BEFORE);
+    return tl_stf_flow_put_mode(&flow->front.pre, mode, TL_STF_MODE_BEFORE);
 }
 
 static int add_context(struct tl_stf_flow *flow, const struct tl_item *item)
@@ -571,7 +318,7 @@ static int add_context(struct tl_stf_flow *flow, const struct tl_item *item)
 
 static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
 {
-    struct held *const held = &flow->held;
+    struct tl_stf_held *const held = &flow->held;
     const bool known = item->flags & TL_ITEM_HAS_PC;
     if (held->is && held->open) {
         close_event(held, known ? &item->pc : NULL);
@@ -615,7 +362,7 @@ static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
     const bool branch = item->kind == TL_ITEM_BRANCH;
     const bool from = !branch || (item->flags & TL_ITEM_HAS_PC);
     const uint64_t pc = from ? item->pc : item->value;
-    int result = flow->header ? TL_OK : put_header(flow, pc);
+    int result = flow->header ? TL_OK : tl_stf_flow_put_header(flow, pc);
     if (result < 0)
         return result;
     if (branch && flow->options.comments && (item->flags & (TL_ITEM_CALL | TL_ITEM_RETURN))) {
@@ -625,7 +372,7 @@ static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
         result =
             put_comment(&flow->front.lead, (struct tl_bytes){(const uint8_t *)text, strlen(text)});
     }
-    struct front *const front = &flow->front;
+    struct tl_stf_front *const front = &flow->front;
     struct tl_buf *const out = &flow->out;
     if (result == TL_OK)
         result = tl_buf_add(out, front->lead.p, front->lead.n);
@@ -651,12 +398,12 @@ static int release_before(struct tl_stf_flow *flow, const struct tl_item *item)
 {
     switch (item->kind) {
     case TL_ITEM_UNKNOWN:
-        return release(flow, &item->pc);
+        return tl_stf_flow_release(flow, &item->pc);
     case TL_ITEM_BRANCH:
-        return release(flow, item->flags & TL_ITEM_HAS_PC ? &item->pc : NULL);
+        return tl_stf_flow_release(flow, item->flags & TL_ITEM_HAS_PC ? &item->pc : NULL);
     case TL_ITEM_GAP:
     case TL_ITEM_TRACE_ON: /* where it led is not known */
-        return release(flow, NULL);
+        return tl_stf_flow_release(flow, NULL);
     default:
         return TL_OK;
     }
@@ -688,11 +435,15 @@ static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
 int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
                       uint64_t stop, struct tl_stf_flow_at *at)
 {
-    for (; at->item < n; at->item++, at->insn = 0) {
+    while (at->item < n) {
         const struct tl_item *const item = &items[at->item];
         int result;
         if (item->kind == TL_ITEM_BLOCK) {
-            result = add_block(flow, item, stop, &at->insn);
+            const size_t whole = at->insn ? 0 : tl_stf_flow_run(flow, item, n - at->item, stop);
+            at->item += whole;
+            if (whole)
+                continue;
+            result = tl_stf_flow_block(flow, item, stop, &at->insn);
         } else {
             result = release_before(flow, item);
             if (result == TL_OK && flow->header && flow->markers >= stop)
@@ -702,6 +453,8 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
         }
         if (result < 0)
             return result;
+        at->item++;
+        at->insn = 0;
     }
     return TL_OK;
 }
@@ -761,9 +514,9 @@ void tl_stf_flow_restart(struct tl_stf_flow *flow)
 
 int tl_stf_flow_finish(struct tl_stf_flow *flow)
 {
-    int result = release(flow, NULL);
+    int result = tl_stf_flow_release(flow, NULL);
     if (result == TL_OK && !flow->header)
-        result = put_header(flow, flow->state.has_pc ? flow->state.pc : 0);
+        result = tl_stf_flow_put_header(flow, flow->state.has_pc ? flow->state.pc : 0);
     if (result == TL_OK)
         result = tl_buf_add(&flow->out, flow->front.lead.p, flow->front.lead.n);
     if (result == TL_OK)

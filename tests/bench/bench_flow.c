@@ -1,32 +1,68 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace bytes of one ETMv4 source to flow items, with the image at hand: packets, elements and
- * flow together, and packets alone. The trace is that of a simulated core. OpenCSD decodes the
- * same bytes in the same program, to generic elements that nobody prints.
+ * Trace bytes of one ETMv4 source, with the image at hand, to flow items and to STF records in
+ * memory. The trace is that of a simulated core, a few MiB of it many times over. OpenCSD decodes
+ * the same bytes once in the same program, to generic elements that nobody prints.
+ * Usage: bench_flow [MiB [MIX]]
+ *
+ * Rates are by processor time, so that other load on the machine weighs little.
  */
 #include "bench/report.h"
+#include "decode/decode.h"
 #include "decode/ops.h"
-#include "etm4/packetizer.h"
 #include "sim/program_core.h"
+#include "stf/flow_writer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #ifdef HAVE_OPENCSD
 #include <opencsd/c_api/opencsd_c_api.h>
 #endif
 
-#define INSNS  (40u << 20)
-#define ROUNDS 5
-#define BLOCK  (1u << 20) /* bytes per push */
+#define INSNS  (12u << 20) /* that the simulated core executes */
+#define STEP   (1u << 18)
+#define ROUNDS 3
+#define BLOCK  (1u << 20)   /* bytes per push */
+#define TAKE   (256u << 10) /* bytes of records that are gathered before they are dropped */
+
+struct mix {
+    const char *name;
+    struct tl_sim_core_options options;
+};
+
+static const struct mix mixes[] = {
+    {"atoms, return stack", {.seed = 2, .etm = {.minor = 2, .return_stack = true}}},
+    {"no return stack", {.seed = 2, .etm = {.minor = 2}}},
+    {"branch broadcast", {.seed = 1, .etm = {.minor = 2, .branch_broadcast = true}}},
+    {"cycle counts, timestamps",
+     {.seed = 3,
+      .etm = {.minor = 2,
+              .return_stack = true,
+              .cycle_count = true,
+              .threshold = 16,
+              .commit_opt = true,
+              .timestamps = true,
+              .timestamp_every = 2000,
+              .context_id = true}}},
+    {"exceptions",
+     {.seed = 4,
+      .irq_every = 400,
+      .fault_every = 300,
+      .etm = {.minor = 2, .return_stack = true, .context_id = true}}},
+};
 
 struct bench {
     struct tl_sim_program program;
-    struct tl_sim_etm4_options etm;
+    const struct mix *mix;
     struct tl_buf trace;
+    uint64_t times; /* that the trace is decoded in a round */
     struct tl_buf code[2];
     struct tl_image *image;
     struct tl_source source;
-    uint64_t insns; /* seen by the decoder measured last */
+    struct tl_stf_flow *flow; /* NULL: count only */
+    uint64_t insns;           /* seen by the decoder measured last */
+    uint64_t stf_bytes;
 };
 
 static void die(const char *why)
@@ -35,17 +71,21 @@ static void die(const char *why)
     exit(1);
 }
 
-static void make(struct bench *b)
+static void make(struct bench *b, uint64_t bytes)
 {
     const struct tl_sim_program_options options = {.seed = 1, .extra = 300};
-    const struct tl_sim_core_options core_options = {.seed = 2, .etm = b->etm};
     struct tl_sim_core *core;
     if (tl_sim_program_init(&b->program, &options) < 0 || tl_image_new(&b->image) < 0 ||
-        tl_sim_etm4_source(&b->etm, &b->source) < 0 ||
-        tl_sim_core_new(&core, &b->program, &core_options, &b->trace, NULL, NULL) < 0 ||
-        tl_sim_core_step(core, INSNS) < 0 || tl_sim_core_flush(core) < 0)
+        tl_sim_etm4_source(&b->mix->options.etm, &b->source) < 0 ||
+        tl_sim_core_new(&core, &b->program, &b->mix->options, &b->trace, NULL, NULL) < 0)
+        die("the trace cannot be made");
+    for (unsigned done = 0; done < INSNS && b->trace.n < bytes; done += STEP)
+        if (tl_sim_core_step(core, STEP) < 0)
+            die("the trace cannot be made");
+    if (tl_sim_core_flush(core) < 0)
         die("the trace cannot be made");
     tl_sim_core_free(core);
+    b->times = (bytes + b->trace.n - 1) / b->trace.n;
     for (unsigned i = 0; i < 2; i++) {
         if (tl_sim_program_code(&b->program, i, &b->code[i]) < 0 ||
             tl_image_add_bytes(b->image, b->program.sections[i].base,
@@ -68,9 +108,23 @@ static void drop(struct bench *b)
 
 /* ---- ours -------------------------------------------------------------------------------- */
 
-static int count_items(void *context, const struct tl_item *items, size_t n)
+static void take_records(struct bench *b)
+{
+    b->stf_bytes += tl_stf_flow_bytes(b->flow).n;
+    tl_stf_flow_take(b->flow);
+}
+
+static int on_items(void *context, const struct tl_item *items, size_t n)
 {
     struct bench *b = context;
+    if (b->flow) {
+        struct tl_stf_flow_at at = {0};
+        if (tl_stf_flow_items(b->flow, items, n, UINT64_MAX, &at) < 0)
+            die("no records");
+        if (tl_stf_flow_bytes(b->flow).n >= TAKE)
+            take_records(b);
+        return TL_OK;
+    }
     uint64_t insns = 0;
     for (size_t i = 0; i < n; i++)
         if (items[i].kind == TL_ITEM_BLOCK)
@@ -84,51 +138,48 @@ static int ignore_loss(void *context, const char *reason, uint64_t offset, uint6
     return TL_OK;
 }
 
-static struct tl_run run_at(const struct bench *b, size_t at)
+static struct tl_run run_at(const struct bench *b, size_t at, uint64_t offset)
 {
     const size_t left = b->trace.n - at;
-    return (struct tl_run){b->trace.p + at, left < BLOCK ? left : BLOCK, at, TL_RUN_LINEAR};
+    return (struct tl_run){b->trace.p + at, left < BLOCK ? left : BLOCK, offset, TL_RUN_LINEAR};
 }
 
 static void decode(void *context)
 {
     struct bench *b = context;
-    const struct tl_stream_sink sink = {.context = b, .items = count_items, .loss = ignore_loss};
+    const struct tl_stream_sink sink = {.context = b, .items = on_items, .loss = ignore_loss};
     struct tl_stream_decoder *d;
+    uint64_t offset = 0;
     b->insns = 0;
     if (tl_etm4_ops.create(&d, &b->source, b->image, &sink, NULL) < 0)
         die("no decoder");
-    for (size_t at = 0; at < b->trace.n; at += BLOCK) {
-        const struct tl_run run = run_at(b, at);
-        if (d->ops->push(d, &run) < 0)
-            die("decoding failed");
-    }
+    for (uint64_t i = 0; i < b->times; i++)
+        for (size_t at = 0; at < b->trace.n;) {
+            const struct tl_run run = run_at(b, at, offset);
+            if (d->ops->push(d, &run) < 0)
+                die("decoding failed");
+            at += run.n;
+            offset += run.n;
+        }
     if (d->ops->finish(d) < 0)
         die("decoding failed");
     d->ops->destroy(d);
 }
 
-static int count_packets(void *context, const struct tl_etm4_packet *packets, size_t n)
-{
-    ((struct bench *)context)->insns += n;
-    return TL_OK;
-}
-
-static void split(void *context)
+static void decode_to_stf(void *context)
 {
     struct bench *b = context;
-    struct tl_etm4_packetizer *p = malloc(sizeof *p);
-    struct tl_etm4_config config;
-    if (!p)
-        die("out of memory");
-    tl_etm4_config_init(&config, &b->source);
-    tl_etm4_packetizer_init(p, &config, true, count_packets, b);
-    for (size_t at = 0; at < b->trace.n; at += BLOCK) {
-        const struct tl_run run = run_at(b, at);
-        if (tl_etm4_packetizer_push(p, &run) < 0)
-            die("splitting failed");
-    }
-    free(p);
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_A64};
+    b->stf_bytes = 0;
+    if (tl_stf_flow_new(&b->flow, &options, NULL) < 0)
+        die("no writer");
+    decode(b);
+    if (tl_stf_flow_finish(b->flow) < 0)
+        die("no records");
+    take_records(b);
+    b->insns = tl_stf_flow_markers(b->flow);
+    tl_stf_flow_free(b->flow);
+    b->flow = NULL;
 }
 
 /* ---- OpenCSD ----------------------------------------------------------------------------- */
@@ -169,7 +220,7 @@ static void decode_opencsd(void *context)
                                        b->code[i].p, (uint32_t)b->code[i].n) != OCSD_OK)
             die("OpenCSD refuses the image");
     for (size_t at = 0; at < b->trace.n;) {
-        const struct tl_run run = run_at(b, at);
+        const struct tl_run run = run_at(b, at, at);
         uint32_t used = 0;
         const ocsd_datapath_resp_t rc =
             ocsd_dt_process_data(tree, OCSD_OP_DATA, at, (uint32_t)run.n, run.p, &used);
@@ -180,41 +231,52 @@ static void decode_opencsd(void *context)
     ocsd_dt_process_data(tree, OCSD_OP_EOT, 0, 0, NULL, NULL);
     ocsd_destroy_dcd_tree(tree);
 }
+
+static double peer_rate(struct bench *b)
+{
+    const double seconds = bench_best_cpu(1, decode_opencsd, b);
+    return (double)b->insns / 1e6 / seconds;
+}
+#define PEER "OpenCSD"
+#else
+static double peer_rate(struct bench *b)
+{
+    return 0;
+}
+#define PEER NULL
 #endif
 
-static void measure(const char *name, const struct tl_sim_etm4_options *etm)
+static void measure(const struct mix *mix, uint64_t bytes_wanted)
 {
     static struct bench b;
     char input[160];
-    b = (struct bench){.etm = *etm};
-    make(&b);
-    const double time = bench_best(ROUNDS, decode, &b);
+    b = (struct bench){.mix = mix};
+    make(&b, bytes_wanted);
+    const double bytes = (double)b.trace.n * (double)b.times;
+    const double items = bench_best_cpu(ROUNDS, decode, &b);
     const uint64_t ours = b.insns;
-    const double rate = (double)ours / 1e6 / time;
-    snprintf(input, sizeof input, "%s: bytes to flow, %.3f bits/insn", name,
-             8.0 * (double)b.trace.n / (double)ours);
-#ifdef HAVE_OPENCSD
-    const double peer = bench_best(1, decode_opencsd, &b);
-    bench_report("flow", input, rate, "Minsn/s", "OpenCSD", (double)b.insns / 1e6 / peer);
+    const double stf = bench_best_cpu(ROUNDS, decode_to_stf, &b);
     if (b.insns != ours)
-        printf("%s: %llu instructions here, %llu by OpenCSD\n", name, (unsigned long long)ours,
-               (unsigned long long)b.insns);
-#else
-    bench_report("flow", input, rate, "Minsn/s", NULL, 0);
-#endif
-    const double packets = bench_best(ROUNDS, split, &b);
-    snprintf(input, sizeof input, "%s: … of it packets alone", name);
-    bench_report("flow", input, (double)b.trace.n / 1e6 / packets, "MB/s", NULL, 0);
-    snprintf(input, sizeof input, "%s: bytes to flow", name);
-    bench_report("flow", input, (double)b.trace.n / 1e6 / time, "MB/s", NULL, 0);
+        die("records are missing");
+    const double peer = peer_rate(&b);
+    if (peer > 0 && b.insns * b.times != ours)
+        printf("%s: %llu instructions here, %llu by OpenCSD\n", mix->name, (unsigned long long)ours,
+               (unsigned long long)(b.insns * b.times));
+    snprintf(input, sizeof input, "%s (%.2f bits/insn): bytes to flow", mix->name,
+             8 * bytes / (double)ours);
+    bench_report_trace("flow", input, (double)ours / 1e6 / items, "Minsn/s", PEER, peer,
+                       bytes / 1e6 / items);
+    snprintf(input, sizeof input, "%s: bytes to STF records in memory", mix->name);
+    bench_report_trace("flow", input, (double)ours / 1e6 / stf, "Minsn/s", PEER, peer,
+                       bytes / 1e6 / stf);
     drop(&b);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    measure("ETMv4", &(struct tl_sim_etm4_options){.trace_id = 0x10});
-    measure("ETMv4, return stack, times",
-            &(struct tl_sim_etm4_options){
-                .trace_id = 0x10, .return_stack = true, .timestamps = true, .context_id = true});
+    const double mib = argc > 1 ? strtod(argv[1], NULL) : 64;
+    for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++)
+        if (argc < 3 || strstr(mixes[i].name, argv[2]))
+            measure(&mixes[i], (uint64_t)(mib * (1 << 20)));
     return 0;
 }

@@ -19,16 +19,47 @@ static inline double bench_now(void)
 
 /*
  * `stage` groups figures ("frame", "etm4", "flow", "stf", …), `input` says what was processed,
- * `unit` is a rate ("MB/s", "Minsn/s"). `peer` NULL: nothing to compare with.
+ * `unit` is a rate ("MB/s", "Minsn/s"). `peer` NULL: nothing to compare with. `trace` is MB/s of
+ * trace where the rate is another one, else 0.
  */
+static inline void bench_report_trace(const char *stage, const char *input, double value,
+                                      const char *unit, const char *peer, double peer_value,
+                                      double trace)
+{
+    printf("@bench\t%s\t%s\t%.3f\t%s", stage, input, value, unit);
+    if (peer)
+        printf("\t%s\t%.3f", peer, peer_value);
+    if (trace > 0)
+        printf("\ttrace=%.3f", trace);
+    printf("\n");
+    fflush(stdout);
+}
+
 static inline void bench_report(const char *stage, const char *input, double value,
                                 const char *unit, const char *peer, double peer_value)
 {
-    if (peer)
-        printf("@bench\t%s\t%s\t%.3f\t%s\t%s\t%.3f\n", stage, input, value, unit, peer, peer_value);
-    else
-        printf("@bench\t%s\t%s\t%.3f\t%s\n", stage, input, value, unit);
-    fflush(stdout);
+    bench_report_trace(stage, input, value, unit, peer, peer_value, 0);
+}
+
+/* Processor time of the whole process, in seconds: other load on the machine is not in it. */
+static inline double bench_cpu(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* As bench_best(), of processor time. */
+static inline double bench_best_cpu(int rounds, void (*fn)(void *context), void *context)
+{
+    double best = 1e9;
+    for (int i = 0; i < rounds; i++) {
+        const double begin = bench_cpu();
+        fn(context);
+        const double took = bench_cpu() - begin;
+        best = took < best ? took : best;
+    }
+    return best;
 }
 
 /* Best of `rounds` calls of `fn(context)`, in seconds: the least disturbed one. */

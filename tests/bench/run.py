@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Run the benchmark programs and print one table; ./dev bench calls this.
 
-usage: run.py --build DIR --json FILE [NAME…]     NAME: part of a program's or a stage's name
+usage: run.py --build DIR --json FILE [NAME…]     NAME: part of a program's or a stage's name, or
+                                                  'decode': everything between bytes and flow
 """
 import argparse, glob, json, os, platform, subprocess, sys, time
 
@@ -12,6 +13,7 @@ def main():
     ap.add_argument('--json', required=True)
     ap.add_argument('names', nargs='*')
     args = ap.parse_args()
+    args.names = [n for name in args.names for n in (('frame', 'etm4', 'flow') if name == 'decode' else (name,))]
     programs = sorted(p for p in glob.glob(os.path.join(args.build, 'tests/bench/bench_*'))
                       if os.access(p, os.X_OK) and os.path.isfile(p))
     if args.names:
@@ -26,20 +28,27 @@ def main():
                 if line.strip():
                     print(line)
                 continue
+            extra = dict(x.split('=', 1) for x in f[5:] if '=' in x)
+            f = [x for i, x in enumerate(f) if i < 5 or '=' not in x]
             row = dict(stage=f[1], input=f[2], value=float(f[3]), unit=f[4])
             if len(f) >= 7:
                 row.update(peer=f[5], peer_value=float(f[6]))
                 row['ratio'] = row['value'] / row['peer_value'] if row['peer_value'] else None
+            if 'trace' in extra:
+                row['trace_mb_s'] = float(extra['trace'])
+            elif row['unit'] == 'MB/s':
+                row['trace_mb_s'] = row['value']
             rows.append(row)
     if args.names:
         rows = [r for r in rows if any(n in r['stage'] or n in r['input'] for n in args.names)] or rows
-    head = ('stage', 'input', 'value', 'unit', 'peer', 'peer value', 'ratio')
+    head = ('stage', 'input', 'value', 'unit', 'peer', 'peer value', 'ratio', 'MB/s of trace')
     table = [head] + [(r['stage'], r['input'], '%.1f' % r['value'], r['unit'], r.get('peer', ''),
                        '%.1f' % r['peer_value'] if 'peer' in r else '',
-                       '%.1f' % r['ratio'] if r.get('ratio') else '') for r in rows]
+                       '%.1f' % r['ratio'] if r.get('ratio') else '',
+                       '%.1f' % r['trace_mb_s'] if 'trace_mb_s' in r else '') for r in rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(head))]
     for i, row in enumerate(table):
-        print('  '.join(c.rjust(w) if k in (2, 5, 6) else c.ljust(w)
+        print('  '.join(c.rjust(w) if k in (2, 5, 6, 7) else c.ljust(w)
                         for k, (c, w) in enumerate(zip(row, widths))).rstrip())
         if i == 0:
             print('  '.join('-' * w for w in widths))

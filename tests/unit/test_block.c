@@ -151,9 +151,9 @@ static void prepares_records(void **state)
     b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_T32, 0x2004);
     assert_memory_equal(b->stf, wide, sizeof wide);
 
-    static const uint8_t odd[] = {0xe6, 4, 0x1f, 0x00, 1,    2, 0xe6, 2,    3,    4,
-                                  0,    0, 0xf0, 0x1f, 0x00, 1, 2,    0x1f, 0x0c, 0x30,
-                                  0,    0, 0,    0,    0,    0, 0xf1, 0x82, 0x80};
+    static const uint8_t odd[] = {0x1f, 0x0c, 0x30, 0,    0, 0,    0,    0,    0,   0xe6,
+                                  4,    0x1f, 0x00, 1,    2, 0xe6, 2,    3,    4,   0,
+                                  0,    0xf0, 0x1f, 0x00, 1, 2,    0xf1, 0x82, 0x80};
     b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_RV64, 0x3006);
     assert_int_equal(b->n, 2);
     assert_int_equal(b->stf_size, sizeof odd);

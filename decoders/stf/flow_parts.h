@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the flow writer share. Private to the library. */
+#ifndef TL_STF_FLOW_PARTS_H
+#define TL_STF_FLOW_PARTS_H
+
+#include "stf/flow_writer.h"
+
+/* Records that stand in front of an instruction's own. */
+struct tl_stf_front {
+    struct tl_buf lead;
+    struct tl_buf pre;
+    bool force;  /* FORCE_PC: the instruction does not follow from the one before */
+    bool target; /* an INST_PC_TARGET of a branch item stands in this group */
+    bool any;    /* one of the above */
+};
+
+struct tl_stf_held {
+    bool is;
+    bool taken;
+    bool has_target; /* of a direct branch, or told by an exception's return address */
+    bool open;       /* an EVENT_PC_TARGET at post_target is to be filled in */
+    bool event;      /* post has an EVENT */
+    bool odd;        /* neither 2 nor 4 bytes: readers cannot compute the next address */
+    uint8_t close_n;
+    uint8_t close[TL_STF_CLOSE_MAX];
+    uint64_t pc;
+    uint64_t next; /* the address behind it */
+    uint64_t target;
+    size_t post_target;
+    struct tl_buf post;
+    struct tl_stf_front front;
+};
+
+struct tl_stf_flow {
+    struct tl_stf_flow_options options;
+    struct tl_stf_flow_state state;
+    struct tl_stf_flow_state told; /* mode and context as far as the records that are out say */
+    enum tl_isa read_isa;          /* what a reader takes the instructions for */
+    bool header;                   /* is written */
+    bool later;                    /* not the stream's first shard */
+    struct tl_buf out;
+    struct tl_buf scratch;
+    struct tl_stf_held held;
+    struct tl_stf_front front; /* of the next instruction */
+    uint64_t markers;
+    uint64_t points;
+    uint64_t taken_bytes;
+    uint64_t track; /* the next address as a reader follows it */
+    uint64_t chunk_pc;
+};
+
+/* Begin the shard, now that the first address is known. */
+int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc);
+int tl_stf_flow_put_mode(struct tl_buf *out, uint64_t mode, uint64_t flags);
+/*
+ * Append a whole group: `front` (emptied), a target if `target` is not NULL, `post`, `close`.
+ * `close` has no INST_PC_TARGET of its own.
+ */
+int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, uint64_t pc,
+                          const uint64_t *target, struct tl_bytes post, struct tl_bytes close);
+/*
+ * The held instruction comes out, now that the flow is known to go on at `*next` (NULL: it is
+ * not known).
+ */
+int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next);
+
+/* Instructions [*done, item->n) of a BLOCK item; TL_AGAIN at the `stop`-th marker. */
+int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
+                      uint32_t *done);
+/*
+ * As many of items[0..n), behind a held instruction, as are whole blocks that follow each other,
+ * and need no look at single instructions. Returns how many.
+ */
+size_t tl_stf_flow_run(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
+                       uint64_t stop);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocks copied whole give the same records as blocks taken one by one, at any batching and cut. */
+#include "stf/flow_writer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+
+enum { BLOCKS = 40, ITEMS = 3000, CODE = 40 * 4 };
+
+struct made {
+    struct tl_block quick, slow; /* the same, but for `plain` */
+    uint8_t code[CODE];
+    uint8_t stf[40 * TL_STF_CLOSE_MAX + TL_BLOCK_SLACK];
+};
+
+static struct made made[BLOCKS];
+static struct tl_item quick[ITEMS], slow[ITEMS];
+
+static void make_block(struct made *m, uint64_t pc, enum tl_isa isa)
+{
+    struct tl_block *const b = &m->quick;
+    *b = (struct tl_block){.pc = pc, .isa = (uint8_t)isa, .code = m->code, .stf = m->stf};
+    b->n = rand() % 4 ? 1 + (unsigned)rand() % 6 : 1 + (unsigned)rand() % 40;
+    for (size_t i = 0; i < sizeof m->code; i++)
+        m->code[i] = (uint8_t)rand();
+    for (uint32_t i = 0; i < b->n; i++) {
+        const uint32_t size = isa == TL_ISA_X64                 ? 1 + (unsigned)rand() % 4
+                              : isa == TL_ISA_T32 && rand() % 2 ? 2
+                                                                : 4;
+        uint32_t value = 0;
+        memcpy(&value, m->code + b->size, size);
+        b->last_stf =
+            tl_stf_close_insn(m->stf + b->stf_size, pc + b->size, m->code + b->size, size, value);
+        b->stf_size += b->last_stf;
+        b->size += size;
+        b->last_size = (uint8_t)size;
+    }
+    b->end = TL_BLOCK_WAYPOINT;
+    b->last_kind = rand() % 3 ? TL_INSN_BRANCH : TL_INSN_INDIRECT;
+    b->target = 0x1000 + 4 * ((uint64_t)rand() % 256);
+    m->slow = *b;
+    b->plain = b->last_size == 2 || b->last_size == 4;
+}
+
+static void make_items(void)
+{
+    const enum tl_isa isas[] = {TL_ISA_A64, TL_ISA_T32, TL_ISA_X64, TL_ISA_A64};
+    const enum tl_isa isa = isas[rand() % 4];
+    uint64_t pc = 0x1000;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        make_block(&made[i], pc, rand() % 20 ? isa : TL_ISA_T32);
+        pc += made[i].quick.size;
+    }
+    unsigned at = 0;
+    for (unsigned i = 0; i < ITEMS; i++) {
+        struct tl_item *const item = &quick[i];
+        const struct tl_block *const b = &made[at].quick;
+        *item = (struct tl_item){.kind = TL_ITEM_BLOCK, .n = b->n, .pc = b->pc, .block = b};
+        const unsigned kind = (unsigned)rand() % 100;
+        if (kind < 2) {
+            *item = (struct tl_item){.kind = TL_ITEM_TIME, .value = i, .flags = TL_ITEM_HAS_VALUE};
+        } else if (kind < 4) {
+            *item = (struct tl_item){.kind = TL_ITEM_MODE,
+                                     .value = tl_mode(TL_ARCH_ARM, kind & 1, TL_SEC_NS, b->isa)};
+        } else if (kind < 6) {
+            *item = (struct tl_item){.kind = TL_ITEM_EXCEPTION, .pc = b->pc, .text = "irq"};
+            item->flags = kind & 1 ? TL_ITEM_HAS_PC : 0;
+        } else if (kind < 7) {
+            *item = (struct tl_item){.kind = TL_ITEM_GAP};
+        } else if (kind < 10) {
+            item->n = 1 + (unsigned)rand() % b->n;
+        } else if (rand() % 2) {
+            item->flags = TL_ITEM_TAKEN;
+        }
+        slow[i] = *item;
+        if (item->kind == TL_ITEM_BLOCK) {
+            slow[i].block = &made[at].slow;
+            const bool on = !(item->flags & TL_ITEM_TAKEN) && rand() % 50;
+            at = on ? (at + 1) % BLOCKS : (unsigned)rand() % BLOCKS;
+        }
+    }
+}
+
+/* Write all, in batches of up to `batch` items and chunks of `chunk` markers (0: no chunks). */
+static void write_all(const struct tl_item *items, size_t batch, uint64_t chunk, struct tl_buf *out)
+{
+    struct tl_stf_flow *flow;
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_A64, .comments = true};
+    uint64_t stop = chunk ? chunk : UINT64_MAX;
+    assert_int_equal(tl_stf_flow_new(&flow, &options, NULL), TL_OK);
+    for (size_t i = 0; i < ITEMS;) {
+        const size_t n = batch < ITEMS - i ? batch : ITEMS - i;
+        struct tl_stf_flow_at at = {0};
+        int rc;
+        while ((rc = tl_stf_flow_items(flow, items + i, n, stop, &at)) == TL_AGAIN) {
+            assert_int_equal(tl_stf_flow_markers(flow), stop);
+            const struct tl_bytes bytes = tl_stf_flow_bytes(flow);
+            const uint64_t pc = tl_stf_flow_chunk_pc(flow);
+            assert_int_equal(tl_buf_add(out, bytes.p, bytes.n), TL_OK);
+            assert_int_equal(tl_buf_add(out, &pc, sizeof pc), TL_OK);
+            tl_stf_flow_take(flow);
+            stop += chunk;
+        }
+        assert_int_equal(rc, TL_OK);
+        struct tl_stf_flow_state state;
+        tl_stf_flow_state(flow, &state);
+        assert_int_equal(tl_buf_add(out, &state.pc, sizeof state.pc), TL_OK);
+        i += n;
+    }
+    assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
+    const struct tl_bytes bytes = tl_stf_flow_bytes(flow);
+    assert_int_equal(tl_buf_add(out, bytes.p, bytes.n), TL_OK);
+    tl_stf_flow_free(flow);
+}
+
+static void same_records(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 60; round++) {
+        struct tl_buf a = {0}, b = {0};
+        srand(round);
+        make_items();
+        const size_t batch = round % 3 ? 1 + (size_t)rand() % 300 : ITEMS;
+        const uint64_t chunk = round % 4 ? 1 + (uint64_t)rand() % 500 : 0;
+        write_all(quick, batch, chunk, &a);
+        write_all(slow, batch, chunk, &b);
+        assert_int_equal(a.n, b.n);
+        assert_memory_equal(a.p, b.p, a.n);
+        tl_buf_fini(&a);
+        tl_buf_fini(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_records)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
