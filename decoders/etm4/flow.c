@@ -159,8 +159,8 @@ static uint32_t p0_of(const struct tl_etm4_flow *f, const struct tl_etm4_packet 
         return 1;
     case TL_ETM4_TRANSACTION_START:
         return f->config.trans_p0;
-    case TL_ETM4_EXCEPTION_RETURN: /* Armv7-M */
-        return f->config.m_profile && !f->config.v8;
+    case TL_ETM4_EXCEPTION_RETURN: /* the M profile loads registers then */
+        return f->config.m_profile;
     case TL_ETM4_FUNCTION_RETURN: /* Armv8-M */
         return f->config.m_profile && f->config.v8;
     default:
