@@ -16,6 +16,7 @@ struct parse {
     size_t at;
     int line;     /* of the entry last read, from 1 */
     int too_long; /* first line that was cut, 0 none */
+    bool begins;  /* a section's head was read last */
     tl_ini_entry *entry;
     void *context;
     struct tl_fail *fail;
@@ -61,6 +62,7 @@ static char *read_line(char *out, int size, void *stream)
         p->too_long = p->line;
     out[len] = '\n';
     out[len + 1] = '\0';
+    p->begins |= out[0] == '[';
     return out;
 }
 
@@ -81,7 +83,8 @@ static int on_entry(void *user, const char *section, const char *name, const cha
     }
     for (size_t len = strlen(key); len && isspace((unsigned char)key[len - 1]); len--)
         key[len - 1] = '\0';
-    p->rc = p->entry(p->context, section, key, real, p->fail);
+    p->rc = p->entry(p->context, section, p->begins, key, real, p->fail);
+    p->begins = false;
     return p->rc >= 0;
 }
 

@@ -5,14 +5,16 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
  * Called for each key, in order. Keys keep what stands in their parentheses, also a colon:
- * `PC(size:64)=0x10` is key "PC(size:64)". `value` is trimmed. Return < 0 to stop.
+ * `PC(size:64)=0x10` is key "PC(size:64)". `value` is trimmed. `begins`: the first key behind a
+ * section's head (two sections may have the same name). Return < 0 to stop.
  */
-typedef int tl_ini_entry(void *context, const char *section, const char *key, const char *value,
-                         struct tl_fail *fail);
+typedef int tl_ini_entry(void *context, const char *section, bool begins, const char *key,
+                         const char *value, struct tl_fail *fail);
 
 /*
  * Parse `n` bytes of INI text. Comments begin with ';' or '#', lines may end in CR LF. Lines

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "setup/setup.h"
 
-#include "image/image.h"
 #include "setup/ini_text.h"
 
 #include <stdio.h>
@@ -172,6 +171,11 @@ int tl_setup_format(struct tl_setup *setup, const char *text, struct tl_fail *fa
     return TL_OK;
 }
 
+static int bad_value(struct tl_fail *fail, const char *key, const char *value)
+{
+    return tl_fail_set(fail, TL_BAD, "%.40s=%.60s: the value makes no sense here", key, value);
+}
+
 /* ---- images ------------------------------------------------------------------------------- */
 
 static struct tl_setup_image *add_image(struct tl_setup *setup, const char *file)
@@ -202,6 +206,8 @@ int tl_setup_add_image_at(struct tl_setup *setup, const char *file, uint64_t add
 static int map_image(struct tl_image *image, const struct tl_setup_image *m, struct tl_bytes bytes,
                      struct tl_fail *fail)
 {
+    if (tl_image_bind(image, &m->context) < 0)
+        return tl_fail_set(fail, TL_LIMIT, "%.120s: too many contexts with images", m->file);
     if (bytes.n >= 4 && !memcmp(bytes.p, "\177ELF", 4) && m->offset == 0 && m->length == UINT64_MAX)
         return tl_image_add_elf(image, bytes, m->address, m->space, m->file, fail);
     if (m->offset > bytes.n || (m->length != UINT64_MAX && m->length > bytes.n - m->offset))
@@ -231,28 +237,95 @@ int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
         if (rc == TL_OK)
             rc = map_image(image, &setup->images[i], bytes, fail);
     }
+    if (rc == TL_OK)
+        rc = tl_image_bind(image, NULL);
     tl_buf_fini(&file);
+    return rc;
+}
+
+/* One of an image's keys other than its file. TL_NOTFOUND: there is no such key. */
+static int take_image_option(struct tl_setup_image *image, const char *key, const char *value,
+                             struct tl_fail *fail)
+{
+    uint64_t number = 0;
+    if (!strcasecmp(key, "space")) {
+        const int space = tl_space_parse(value);
+        if (space < 0)
+            return bad_value(fail, key, value);
+        image->space = (unsigned)space;
+        return TL_OK;
+    }
+    const bool is_number = tl_ini_number(value, &number) == TL_OK;
+    if (!strcasecmp(key, "context")) {
+        image->context.has_context_id = true;
+        image->context.context_id = (uint32_t)number;
+        return is_number && number <= UINT32_MAX ? TL_OK : bad_value(fail, key, value);
+    }
+    if (!strcasecmp(key, "vmid")) {
+        image->context.has_vmid = true;
+        image->context.vmid = (uint32_t)number;
+        return is_number && number <= UINT32_MAX ? TL_OK : bad_value(fail, key, value);
+    }
+    uint64_t *const to = !strcasecmp(key, "address")  ? &image->address
+                         : !strcasecmp(key, "offset") ? &image->offset
+                         : !strcasecmp(key, "length") ? &image->length
+                                                      : NULL;
+    if (!to)
+        return TL_NOTFOUND;
+    *to = number;
+    return is_number ? TL_OK : bad_value(fail, key, value);
+}
+
+/* Options stand at the end, so that a file's name may have commas: cut off the last one, if it is
+ * one. */
+static int take_last_option(char *text, struct tl_setup_image *image, struct tl_fail *fail)
+{
+    char *const comma = strrchr(text, ',');
+    char *const equals = comma ? strchr(comma, '=') : NULL;
+    if (!equals)
+        return TL_NOTFOUND;
+    *equals = '\0';
+    const int rc = take_image_option(image, comma + 1, equals + 1, fail);
+    if (rc == TL_NOTFOUND)
+        *equals = '=';
+    else
+        *comma = '\0';
     return rc;
 }
 
 int tl_setup_add_image(struct tl_setup *setup, const char *argument, struct tl_fail *fail)
 {
-    const char *const at = strrchr(argument, '@');
-    uint64_t address = 0;
-    char *const file = at ? strndup(argument, (size_t)(at - argument)) : strdup(argument);
+    struct tl_setup_image options = {.length = UINT64_MAX, .space = TL_SPACE_ANY};
+    char *const file = strdup(argument);
     if (!file)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    int rc = TL_OK;
-    if (at && tl_ini_number(at + 1, &address) < 0)
-        rc = tl_fail_set(fail, TL_USAGE,
-                         "image '%.100s': behind '@' comes an address such as 0x8000", argument);
+    int rc;
+    do
+        rc = take_last_option(file, &options, fail);
+    while (rc == TL_OK);
+    if (rc != TL_NOTFOUND) {
+        rc = rc == TL_BAD && fail ? (int)(fail->code = TL_USAGE) : rc;
+        goto done;
+    }
+    rc = TL_OK;
+    char *const at = strrchr(file, '@');
+    if (at) {
+        *at = '\0';
+        if (tl_ini_number(at + 1, &options.address) < 0)
+            rc =
+                tl_fail_set(fail, TL_USAGE,
+                            "image '%.100s': behind '@' comes an address such as 0x8000", argument);
+    }
     if (rc == TL_OK) {
         struct tl_setup_image *const image = add_image(setup, file);
-        if (image)
-            image->address = address;
-        else
+        if (image) {
+            options.file = image->file;
+            *image = options;
+        } else {
             rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
+        }
     }
+done:
     free(file);
     return rc;
 }
@@ -262,15 +335,9 @@ int tl_setup_add_image(struct tl_setup *setup, const char *argument, struct tl_f
 struct reading {
     struct tl_setup *setup;
     const char *base; /* folder of relative image paths, or NULL */
-    char section[64];
-    size_t source; /* index of the source being read, SIZE_MAX none */
+    size_t source;    /* index of the source being read, SIZE_MAX none */
     size_t image;
 };
-
-static int bad_value(struct tl_fail *fail, const char *key, const char *value)
-{
-    return tl_fail_set(fail, TL_BAD, "%.40s=%.60s: the value makes no sense here", key, value);
-}
 
 static int take_trace_key(struct reading *r, const char *key, const char *value,
                           struct tl_fail *fail)
@@ -336,8 +403,11 @@ static int take_source_key(struct reading *r, const char *key, const char *value
         source->id = (uint16_t)number;
         return TL_OK;
     }
-    if (!strcasecmp(key, "type") || !strcasecmp(key, "core")) {
-        char *const to = !strcasecmp(key, "type") ? source->type : source->core;
+    char *const to = !strcasecmp(key, "type")     ? source->type
+                     : !strcasecmp(key, "core")   ? source->core
+                     : !strcasecmp(key, "device") ? source->device
+                                                  : NULL;
+    if (to) {
         const size_t room = to == source->type ? sizeof source->type : sizeof source->core;
         if (strlen(value) >= room)
             return bad_value(fail, key, value);
@@ -369,32 +439,20 @@ static int take_image_key(struct reading *r, const char *key, const char *value,
     }
     if (r->image == SIZE_MAX)
         return tl_fail_set(fail, TL_BAD, "file= must come first in an [image] section");
-    struct tl_setup_image *const image = &r->setup->images[r->image];
-    if (!strcasecmp(key, "space")) {
-        const int space = tl_space_parse(value);
-        if (space < 0)
-            return bad_value(fail, key, value);
-        image->space = (unsigned)space;
-        return TL_OK;
-    }
-    uint64_t *const number = !strcasecmp(key, "address")  ? &image->address
-                             : !strcasecmp(key, "offset") ? &image->offset
-                             : !strcasecmp(key, "length") ? &image->length
-                                                          : NULL;
-    if (!number)
-        return tl_fail_set(fail, TL_BAD,
-                           "key '%.40s' is not known in [image]; file, address, offset, length "
-                           "and space are",
-                           key);
-    return tl_ini_number(value, number) < 0 ? bad_value(fail, key, value) : TL_OK;
+    const int rc = take_image_option(&r->setup->images[r->image], key, value, fail);
+    if (rc != TL_NOTFOUND)
+        return rc;
+    return tl_fail_set(fail, TL_BAD,
+                       "key '%.40s' is not known in [image]; file, address, offset, length, "
+                       "space, context and vmid are",
+                       key);
 }
 
-static int take_entry(void *context, const char *section, const char *key, const char *value,
-                      struct tl_fail *fail)
+static int take_entry(void *context, const char *section, bool begins, const char *key,
+                      const char *value, struct tl_fail *fail)
 {
     struct reading *const r = context;
-    if (strcmp(r->section, section)) {
-        snprintf(r->section, sizeof r->section, "%.63s", section);
+    if (begins) {
         r->source = SIZE_MAX;
         r->image = SIZE_MAX;
         if (!strncasecmp(section, "source ", 7)) {
@@ -453,6 +511,8 @@ int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
             rc = tl_buf_printf(out, "type=%s\n", s->type);
         if (rc == TL_OK && s->core[0])
             rc = tl_buf_printf(out, "core=%s\n", s->core);
+        if (rc == TL_OK && s->device[0])
+            rc = tl_buf_printf(out, "device=%s\n", s->device);
         for (size_t k = 0; rc == TL_OK && k < s->n_regs; k++)
             rc = tl_buf_printf(out, "%s=0x%llx\n", s->regs[k].name,
                                (unsigned long long)s->regs[k].value);
@@ -467,6 +527,10 @@ int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
             rc = tl_buf_printf(out, "length=0x%llx\n", (unsigned long long)m->length);
         if (rc == TL_OK && m->space != TL_SPACE_ANY)
             rc = tl_buf_printf(out, "space=%s\n", tl_space_name(m->space));
+        if (rc == TL_OK && m->context.has_context_id)
+            rc = tl_buf_printf(out, "context=0x%x\n", m->context.context_id);
+        if (rc == TL_OK && m->context.has_vmid)
+            rc = tl_buf_printf(out, "vmid=0x%x\n", m->context.vmid);
     }
     return rc;
 }

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "image/image.h"
 
 #include <stddef.h>
 
@@ -57,6 +58,7 @@ struct tl_source {
     uint8_t protocol; /* enum tl_protocol */
     char type[24];    /* as the configuration named it, e.g. "ETM4.2", "PTM1.1" */
     char core[40];    /* e.g. "Cortex-A53", "ARM-AA64", "" if not told */
+    char device[40];  /* what the board's description calls it, e.g. "PTM_0", "" if not told */
     struct tl_register regs[TL_SETUP_REGS];
     size_t n_regs;
 };
@@ -67,6 +69,7 @@ struct tl_setup_image {
     uint64_t offset;  /* of the first mapped byte in the file */
     uint64_t length;  /* UINT64_MAX: to the end */
     unsigned space;   /* tl_space bits */
+    struct tl_image_context context; /* where it is there in one process or machine only */
 };
 
 struct tl_setup {
@@ -100,7 +103,10 @@ TL_MUST_USE int tl_setup_read(struct tl_setup *setup, const char *path, struct t
 /* The setup as INI text that tl_setup_parse() takes back. */
 TL_MUST_USE int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out);
 
-/* `--image FILE[@ADDR]`. Errors: TL_USAGE, TL_NOMEM. */
+/*
+ * `--image FILE[@ADDR][,space=S][,context=N][,vmid=N][,offset=N][,length=N]`. Errors: TL_USAGE,
+ * TL_NOMEM.
+ */
 TL_MUST_USE int tl_setup_add_image(struct tl_setup *setup, const char *argument,
                                    struct tl_fail *fail);
 
@@ -113,8 +119,6 @@ TL_MUST_USE int tl_setup_add_image_at(struct tl_setup *setup, const char *file, 
  * files (known by their magic) by their headers. `resolve(context, file, &bytes, fail)` finds a
  * file's content, borrowed until the next call; NULL: files are read from the file system.
  */
-struct tl_image;
-struct tl_bytes;
 typedef int tl_setup_resolver(void *context, const char *file, struct tl_bytes *bytes,
                               struct tl_fail *fail);
 TL_MUST_USE int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
@@ -137,8 +141,9 @@ const char *tl_protocol_name(enum tl_protocol protocol);
 
 struct tl_snapshot_buffer {
     char name[64];
-    char *path;            /* the trace bytes */
+    char *path;            /* the trace bytes; several files are joined in an unnamed one */
     struct tl_setup setup; /* complete, images by path */
+    int joined;            /* file descriptor behind `path` then, else -1 */
 };
 
 struct tl_snapshot {
@@ -148,12 +153,15 @@ struct tl_snapshot {
 
 /*
  * Read DIR/snapshot.ini and all that it names. Source: "Arm Trace and Debug Snapshot file
- * format 0v2". A missing memory dump is not an error: `warn` (may be NULL) is told, the region
- * stays unmapped. TL_BAD or TL_IO with the file's name and line.
+ * format 0v2". What can be left out is: a device file, a memory dump, a register or a buffer that
+ * is not there or makes no sense. `warn` (may be NULL) is told. Where regions overlap, the one
+ * first named counts, those of the traced cores before others. TL_BAD or TL_IO with the file's
+ * name and line where there is nothing left to decode.
  */
 TL_MUST_USE int tl_snapshot_read(struct tl_snapshot *out, const char *dir,
                                  void (*warn)(void *context, const char *text), void *context,
                                  struct tl_fail *fail);
+/* Closes joined files, too. */
 void tl_snapshot_fini(struct tl_snapshot *snapshot);
 
 #endif

@@ -9,16 +9,17 @@
 #include "image/image.h"
 #include "setup/ini_text.h"
 #include "setup/setup.h"
+#include "setup/snapshot_join.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { NAME = 64, MAX_FILE = 4 << 20 };
-
-enum device_class { CLASS_OTHER, CLASS_CORE, CLASS_SOURCE };
 
 struct dump {
     char file[200];
@@ -26,14 +27,16 @@ struct dump {
     uint64_t offset;
     uint64_t length;
     unsigned space;
+    struct tl_image_context context;
     bool has_file;
     bool has_address;
+    bool bad;
 };
 
 struct device {
     char name[NAME];
     char type[NAME];
-    enum device_class class;
+    bool is_source; /* of trace */
     struct tl_register regs[TL_SETUP_REGS];
     size_t n_regs;
     struct dump *dumps;
@@ -73,8 +76,20 @@ struct reading {
     size_t cap_buffers;
     struct pairs source_buffers; /* source → buffer */
     struct pairs core_sources;   /* core → source */
-    char section[NAME];          /* of the device file being read */
+    const char *file;            /* being read */
 };
+
+TL_PRINTF(2, 3)
+static void warn(const struct reading *r, const char *format, ...)
+{
+    char text[320];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (r->warn)
+        r->warn(r->warn_context, text);
+}
 
 static int add_pair(struct pairs *list, const char *key, const char *value, struct tl_fail *fail)
 {
@@ -86,6 +101,36 @@ static int add_pair(struct pairs *list, const char *key, const char *value, stru
     return TL_OK;
 }
 
+/*
+ * Snapshots have comments behind values, too, without a space in front. Drops them, and lines that
+ * are neither a section nor a key; line ends stay, so that lines keep their numbers.
+ */
+static void clean(const struct reading *r, struct tl_buf *text)
+{
+    size_t out = 0;
+    unsigned line = 0;
+    for (size_t at = 0, end; at < text->n; at = end + 1) {
+        const uint8_t *const p = text->p + at;
+        const uint8_t *const stop = memchr(p, '\n', text->n - at);
+        end = stop ? (size_t)(stop - text->p) : text->n;
+        size_t n = 0;
+        while (n < end - at && p[n] && !strchr(";#\r", p[n]))
+            n++;
+        while (n && (p[n - 1] == ' ' || p[n - 1] == '\t'))
+            n--;
+        line++;
+        if (n && !memchr(p, '=', n) && !memchr(p, '[', n)) {
+            warn(r, "%.100s: line %u is neither [section] nor key=value; left out", r->file, line);
+            n = 0;
+        }
+        memmove(text->p + out, p, n);
+        out += n;
+        if (stop)
+            text->p[out++] = '\n';
+    }
+    text->n = out;
+}
+
 static int parse_file(struct reading *r, const char *name, tl_ini_entry *entry,
                       struct tl_fail *fail)
 {
@@ -94,7 +139,9 @@ static int parse_file(struct reading *r, const char *name, tl_ini_entry *entry,
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     struct tl_buf text = {0};
     int rc = tl_buf_read_file(&text, path, MAX_FILE, fail);
+    r->file = name;
     if (rc == TL_OK) {
+        clean(r, &text);
         rc = tl_ini_parse((const char *)text.p, text.n, entry, r, fail);
         if (rc < 0 && fail) {
             char what[sizeof fail->text];
@@ -107,16 +154,51 @@ static int parse_file(struct reading *r, const char *name, tl_ini_entry *entry,
     return rc;
 }
 
+/* A value, or one of a list of them, without quotes and white space around it. */
+static void take_text(char *out, size_t room, const char *value, size_t n)
+{
+    while (n && strchr(" \t\"'", *value)) {
+        value++;
+        n--;
+    }
+    while (n && strchr(" \t\"'", value[n - 1]))
+        n--;
+    snprintf(out, room, "%.*s", (int)(n < room ? n : room - 1), value);
+}
+
+/* The next element of a list with commas into `out`, or false; empty ones are left out. */
+static bool next_of_list(const char **list, char *out, size_t room)
+{
+    while (**list) {
+        const size_t n = strcspn(*list, ",");
+        take_text(out, room, *list, n);
+        *list += n + ((*list)[n] == ',');
+        if (*out)
+            return true;
+    }
+    return false;
+}
+
+/* A source feeds one buffer, a core several sources: lists are allowed for both. */
+static int take_pairs(struct pairs *list, const char *key, const char *value, struct tl_fail *fail)
+{
+    char name[NAME];
+    int rc = TL_OK;
+    while (rc == TL_OK && next_of_list(&value, name, sizeof name))
+        rc = add_pair(list, key, name, fail);
+    return rc;
+}
+
 /* ---- snapshot.ini --------------------------------------------------------------------------- */
 
-static int on_snapshot_entry(void *context, const char *section, const char *key, const char *value,
-                             struct tl_fail *fail)
+static int on_snapshot_entry(void *context, const char *section, bool begins, const char *key,
+                             const char *value, struct tl_fail *fail)
 {
     struct reading *const r = context;
     if (!strcasecmp(section, "device_list"))
-        return add_pair(&r->device_files, key, value, fail);
+        return take_pairs(&r->device_files, key, value, fail);
     if (!strcasecmp(section, "trace") && !strcasecmp(key, "metadata"))
-        snprintf(r->metadata, sizeof r->metadata, "%.199s", value);
+        take_text(r->metadata, sizeof r->metadata, value, strlen(value));
     return TL_OK;
 }
 
@@ -126,8 +208,8 @@ static int on_snapshot_entry(void *context, const char *section, const char *key
  * Registers that describe a trace source; a core's own registers are not kept. Names stand in
  * front of a parenthesis that tells number and size.
  */
-static int take_register(struct device *device, const char *key, const char *value,
-                         struct tl_fail *fail)
+static void take_register(const struct reading *r, struct device *device, const char *key,
+                          const char *value)
 {
     static const char *const wanted[] = {
         "TRCCONFIGR", "TRCTRACEIDR", "TRCIDR",  "TRCDEVARCH",       "TRCAUTHSTATUS", "STMTCSR",
@@ -139,53 +221,64 @@ static int take_register(struct device *device, const char *key, const char *val
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         keep |= !strncasecmp(name, wanted[i], strlen(wanted[i]));
     if (!keep || device->n_regs == TL_SETUP_REGS)
-        return TL_OK;
+        return;
+    char text[40];
     uint64_t number;
-    if (tl_ini_number(value, &number) < 0)
-        return tl_fail_set(fail, TL_BAD, "register %.40s: '%.40s' is not a number", name, value);
+    take_text(text, sizeof text, value, strlen(value));
+    if (tl_ini_number(text, &number) < 0) {
+        warn(r, "%.100s: register %.40s: '%.40s' is not a number; left out", r->file, name, text);
+        return;
+    }
     struct tl_register *const reg = &device->regs[device->n_regs++];
     memcpy(reg->name, name, sizeof reg->name);
     reg->value = number;
-    return TL_OK;
 }
 
-static int take_dump_key(struct dump *dump, const char *key, const char *value,
-                         struct tl_fail *fail)
+static void take_dump_key(const struct reading *r, struct dump *dump, const char *key,
+                          const char *value)
 {
+    char text[sizeof dump->file];
+    take_text(text, sizeof text, value, strlen(value));
     if (!strcasecmp(key, "file")) {
-        snprintf(dump->file, sizeof dump->file, "%.199s", value);
-        dump->has_file = true;
-        return TL_OK;
+        memcpy(dump->file, text, sizeof text);
+        dump->has_file = *text;
+        return;
     }
     if (!strcasecmp(key, "space")) {
-        const int space = tl_space_parse(value);
-        if (space < 0)
-            return tl_fail_set(fail, TL_BAD, "memory space '%.40s' is not known", value);
-        dump->space = (unsigned)space;
-        return TL_OK;
+        const int space = tl_space_parse(text);
+        if (space >= 0)
+            dump->space = (unsigned)space;
+        else
+            warn(r, "%.100s: memory space '%.40s' is not known; taken as any", r->file, text);
+        return;
     }
-    uint64_t *const number = !strcasecmp(key, "address")  ? &dump->address
-                             : !strcasecmp(key, "offset") ? &dump->offset
-                             : !strcasecmp(key, "length") ? &dump->length
-                                                          : NULL;
-    if (!number)
-        return tl_fail_set(fail, TL_BAD,
-                           "key '%.40s' is not known in a dump section; file, address, length, "
-                           "offset and space are",
-                           key);
-    if (tl_ini_number(value, number) < 0)
-        return tl_fail_set(fail, TL_BAD, "%.40s=%.40s is not a number", key, value);
-    dump->has_address |= number == &dump->address;
-    return TL_OK;
+    uint64_t number = 0;
+    const bool is_number = tl_ini_number(text, &number) == TL_OK;
+    if (!strcasecmp(key, "address")) {
+        dump->address = number;
+        dump->has_address = true;
+    } else if (!strcasecmp(key, "offset")) {
+        dump->offset = number;
+    } else if (!strcasecmp(key, "length")) {
+        dump->length = number ? number : UINT64_MAX;
+    } else if (!strcasecmp(key, "context")) {
+        dump->context.context_id = (uint32_t)number;
+        dump->context.has_context_id = true;
+    } else if (!strcasecmp(key, "vmid")) {
+        dump->context.vmid = (uint32_t)number;
+        dump->context.has_vmid = true;
+    } else {
+        warn(r, "%.100s: key '%.40s' is not known in a dump section", r->file, key);
+        return;
+    }
+    dump->bad |= !is_number;
 }
 
-static int on_device_entry(void *context, const char *section, const char *key, const char *value,
-                           struct tl_fail *fail)
+static int on_device_entry(void *context, const char *section, bool begins, const char *key,
+                           const char *value, struct tl_fail *fail)
 {
     struct reading *const r = context;
     struct device *const device = &r->devices[r->n_devices - 1];
-    const bool begins = strcmp(r->section, section) != 0;
-    snprintf(r->section, sizeof r->section, "%.63s", section);
     if (!strncasecmp(section, "dump", 4)) {
         if (begins) {
             if (tl_grow(&device->dumps, &device->cap_dumps, device->n_dumps + 1,
@@ -194,20 +287,21 @@ static int on_device_entry(void *context, const char *section, const char *key, 
             device->dumps[device->n_dumps++] =
                 (struct dump){.length = UINT64_MAX, .space = TL_SPACE_ANY};
         }
-        return take_dump_key(&device->dumps[device->n_dumps - 1], key, value, fail);
+        take_dump_key(r, &device->dumps[device->n_dumps - 1], key, value);
+        return TL_OK;
     }
     if (!strcasecmp(section, "regs"))
-        return take_register(device, key, value, fail);
+        take_register(r, device, key, value);
     if (strcasecmp(section, "device"))
         return TL_OK;
+    char text[NAME];
+    take_text(text, sizeof text, value, strlen(value));
     if (!strcasecmp(key, "name"))
-        snprintf(device->name, sizeof device->name, "%.63s", value);
+        memcpy(device->name, text, sizeof text);
     else if (!strcasecmp(key, "type"))
-        snprintf(device->type, sizeof device->type, "%.63s", value);
+        memcpy(device->type, text, sizeof text);
     else if (!strcasecmp(key, "class"))
-        device->class = !strcasecmp(value, "core")           ? CLASS_CORE
-                        : !strcasecmp(value, "trace_source") ? CLASS_SOURCE
-                                                             : CLASS_OTHER;
+        device->is_source = !strcasecmp(text, "trace_source");
     return TL_OK;
 }
 
@@ -217,12 +311,53 @@ static int read_devices(struct reading *r, struct tl_fail *fail)
         if (tl_grow(&r->devices, &r->cap_devices, r->n_devices + 1, sizeof *r->devices) < 0)
             return tl_fail_set(fail, TL_NOMEM, "out of memory");
         r->devices[r->n_devices++] = (struct device){0};
-        r->section[0] = '\0';
-        const int rc = parse_file(r, r->device_files.p[i].value, on_device_entry, fail);
+        struct tl_fail why = {0};
+        const int rc = parse_file(r, r->device_files.p[i].value, on_device_entry, &why);
+        if (rc == TL_NOMEM)
+            return tl_fail_set(fail, TL_NOMEM, "out of memory");
         if (rc < 0)
-            return rc;
+            warn(r, "%.200s; this device is left out", why.text);
     }
     return TL_OK;
+}
+
+/* Can this dump be mapped? Says why not. A length beyond the file's end is cut. */
+static bool is_there(const struct reading *r, const struct device *device, struct dump *d)
+{
+    char path[4096];
+    struct stat st;
+    if (!d->has_file || !d->has_address || d->bad) {
+        warn(r, "%.60s: a dump section lacks file= or address=, or a number is none; left out",
+             device->name);
+        return false;
+    }
+    snprintf(path, sizeof path, "%s/%s", r->dir, d->file);
+    if (access(path, R_OK) != 0 || stat(path, &st) != 0) {
+        warn(r, "%.200s: not there; code at 0x%llx cannot be followed", path,
+             (unsigned long long)d->address);
+        return false;
+    }
+    if (d->offset > (uint64_t)st.st_size) {
+        warn(r, "%.200s: has no byte 0x%llx; code at 0x%llx cannot be followed", path,
+             (unsigned long long)d->offset, (unsigned long long)d->address);
+        return false;
+    }
+    const uint64_t rest = (uint64_t)st.st_size - d->offset;
+    if (d->length != UINT64_MAX && d->length > rest)
+        d->length = rest;
+    return true;
+}
+
+static void drop_dumps(struct reading *r)
+{
+    for (size_t i = 0; i < r->n_devices; i++) {
+        struct device *const device = &r->devices[i];
+        size_t kept = 0;
+        for (size_t k = 0; k < device->n_dumps; k++)
+            if (is_there(r, device, &device->dumps[k]))
+                device->dumps[kept++] = device->dumps[k];
+        device->n_dumps = kept;
+    }
 }
 
 /* ---- trace.ini --------------------------------------------------------------------------------
@@ -238,41 +373,38 @@ static struct buffer *buffer_of_section(struct reading *r, const char *section)
 
 static int take_buffer_list(struct reading *r, const char *value, struct tl_fail *fail)
 {
-    char list[256];
-    snprintf(list, sizeof list, "%.255s", value);
-    char *rest = list;
-    for (char *name; (name = strsep(&rest, ", \t"));) {
-        if (!*name)
-            continue;
+    char name[NAME];
+    while (next_of_list(&value, name, sizeof name)) {
         if (tl_grow(&r->buffers, &r->cap_buffers, r->n_buffers + 1, sizeof *r->buffers) < 0)
             return tl_fail_set(fail, TL_NOMEM, "out of memory");
         struct buffer *const buffer = &r->buffers[r->n_buffers++];
         *buffer = (struct buffer){0};
-        snprintf(buffer->section, sizeof buffer->section, "%.63s", name);
-        snprintf(buffer->name, sizeof buffer->name, "%.63s", name);
+        memcpy(buffer->section, name, sizeof name);
+        memcpy(buffer->name, name, sizeof name);
     }
     return TL_OK;
 }
 
-static int on_trace_entry(void *context, const char *section, const char *key, const char *value,
-                          struct tl_fail *fail)
+static int on_trace_entry(void *context, const char *section, bool begins, const char *key,
+                          const char *value, struct tl_fail *fail)
 {
     struct reading *const r = context;
     if (!strcasecmp(section, "trace_buffers"))
         return !strcasecmp(key, "buffers") ? take_buffer_list(r, value, fail) : TL_OK;
     if (!strcasecmp(section, "source_buffers"))
-        return add_pair(&r->source_buffers, key, value, fail);
+        return take_pairs(&r->source_buffers, key, value, fail);
     if (!strcasecmp(section, "core_trace_sources"))
-        return add_pair(&r->core_sources, key, value, fail);
+        return take_pairs(&r->core_sources, key, value, fail);
     struct buffer *const buffer = buffer_of_section(r, section);
     if (!buffer)
         return TL_OK;
+    const size_t n = strlen(value);
     if (!strcasecmp(key, "name"))
-        snprintf(buffer->name, sizeof buffer->name, "%.63s", value);
+        take_text(buffer->name, sizeof buffer->name, value, n);
     else if (!strcasecmp(key, "file"))
         snprintf(buffer->file, sizeof buffer->file, "%.199s", value);
     else if (!strcasecmp(key, "format"))
-        snprintf(buffer->format, sizeof buffer->format, "%.63s", value);
+        take_text(buffer->format, sizeof buffer->format, value, n);
     return TL_OK;
 }
 
@@ -293,10 +425,8 @@ static enum tl_protocol protocol_of(const char *type)
         const char *prefix;
         enum tl_protocol protocol;
     } known[] = {
-        {"ETM4", TL_PROTO_ETM4},
-        {"ETE", TL_PROTO_ETE},
-        {"ITM", TL_PROTO_ITM},
-        {"STM", TL_PROTO_STM},
+        {"ETM4", TL_PROTO_ETM4}, {"ETMv4", TL_PROTO_ETM4}, {"ETE", TL_PROTO_ETE},
+        {"ITM", TL_PROTO_ITM},   {"STM", TL_PROTO_STM},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (!strncasecmp(type, known[i].prefix, strlen(known[i].prefix)))
@@ -321,6 +451,15 @@ static uint16_t trace_id_of(const struct tl_source *s)
     }
 }
 
+/* The core that a trace source belongs to, or NULL: software trace has none. */
+static const struct device *core_of(const struct reading *r, const char *source)
+{
+    for (size_t i = 0; i < r->core_sources.n; i++)
+        if (!strcmp(r->core_sources.p[i].value, source))
+            return device_named(r, r->core_sources.p[i].key);
+    return NULL;
+}
+
 static int add_source(const struct reading *r, struct tl_setup *setup, const struct device *device,
                       struct tl_fail *fail)
 {
@@ -329,17 +468,19 @@ static int add_source(const struct reading *r, struct tl_setup *setup, const str
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     s->protocol = (uint8_t)protocol_of(device->type);
     snprintf(s->type, sizeof s->type, "%.23s", device->type);
+    snprintf(s->device, sizeof s->device, "%.39s", device->name);
     memcpy(s->regs, device->regs, device->n_regs * sizeof device->regs[0]);
     s->n_regs = device->n_regs;
     s->id = trace_id_of(s);
     snprintf(s->name, sizeof s->name, "cs.%02x", s->id);
-    for (size_t i = 0; i < r->core_sources.n; i++) {
-        if (strcmp(r->core_sources.p[i].value, device->name))
-            continue;
-        const struct device *const core = device_named(r, r->core_sources.p[i].key);
-        if (core)
-            snprintf(s->core, sizeof s->core, "%.39s", core->type);
-    }
+    const struct device *const core = core_of(r, device->name);
+    if (core)
+        snprintf(s->core, sizeof s->core, "%.39s", core->type);
+    if (s->protocol == TL_PROTO_NONE)
+        warn(r,
+             "source %s: type '%s' is not supported; its bytes are counted, other sources are "
+             "decoded",
+             device->name, device->type);
     return TL_OK;
 }
 
@@ -354,74 +495,123 @@ static int set_container(struct tl_setup *setup, const struct buffer *buffer, st
         return TL_OK;
     }
     return tl_fail_set(fail, TL_UNSUPPORTED,
-                       "trace.ini: buffer %s: format '%.40s' is not known; coresight, "
-                       "dstream_coresight and source_data are",
+                       "buffer %s: format '%.40s' is not known; coresight, dstream_coresight and "
+                       "source_data are",
                        buffer->name, buffer->format);
 }
 
-static int add_dumps(const struct reading *r, struct tl_setup *setup, struct tl_fail *fail)
+static int add_dump(const struct reading *r, struct tl_setup *setup, const struct dump *d,
+                    struct tl_fail *fail)
 {
-    for (size_t i = 0; i < r->n_devices; i++) {
-        for (size_t k = 0; k < r->devices[i].n_dumps; k++) {
-            const struct dump *const d = &r->devices[i].dumps[k];
-            if (!d->has_file || !d->has_address)
-                return tl_fail_set(fail, TL_BAD, "%.60s: a dump section lacks file= or address=",
-                                   r->device_files.p[i].value);
-            char *path = NULL;
-            if (asprintf(&path, "%s/%s", r->dir, d->file) < 0)
-                return tl_fail_set(fail, TL_NOMEM, "out of memory");
-            bool known = false;
-            for (size_t m = 0; !known && m < setup->n_images; m++) {
-                const struct tl_setup_image *const old = &setup->images[m];
-                known = old->address == d->address && old->offset == d->offset &&
-                        old->length == d->length && old->space == d->space &&
-                        !strcmp(old->file, path);
-            }
-            int rc = TL_OK;
-            if (!known && access(path, R_OK) != 0) {
-                char text[320];
-                snprintf(text, sizeof text, "%.200s: not there; code at 0x%llx cannot be followed",
-                         path, (unsigned long long)d->address);
-                if (r->warn)
-                    r->warn(r->warn_context, text);
-            } else if (!known) {
-                rc = tl_setup_add_image_at(setup, path, d->address, d->offset, d->length, d->space);
-                if (rc < 0)
-                    rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
-            }
-            free(path);
-            if (rc < 0)
-                return rc;
-        }
+    char *path = NULL;
+    int rc = TL_OK;
+    if (asprintf(&path, "%s/%s", r->dir, d->file) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    bool known = false;
+    for (size_t m = 0; !known && m < setup->n_images; m++) {
+        const struct tl_setup_image *const old = &setup->images[m];
+        known = old->address == d->address && old->offset == d->offset &&
+                old->length == d->length && old->space == d->space &&
+                !memcmp(&old->context, &d->context, sizeof d->context) && !strcmp(old->file, path);
     }
-    return TL_OK;
+    if (!known) {
+        rc = tl_setup_add_image_at(setup, path, d->address, d->offset, d->length, d->space);
+        if (rc == TL_OK)
+            setup->images[setup->n_images - 1].context = d->context;
+        else
+            rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
+    }
+    free(path);
+    return rc;
+}
+
+static int add_dumps_of(const struct reading *r, struct tl_setup *setup,
+                        const struct device *device, struct tl_fail *fail)
+{
+    int rc = TL_OK;
+    for (size_t k = 0; rc == TL_OK && k < device->n_dumps; k++)
+        rc = add_dump(r, setup, &device->dumps[k], fail);
+    return rc;
+}
+
+/* The dumps of the `sources`' cores, then all others. In an image the region given last covers
+ * others, but here the first one does: it is given last. */
+static int add_dumps(const struct reading *r, struct tl_setup *setup,
+                     const struct device *const *sources, size_t n, struct tl_fail *fail)
+{
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < n; i++) {
+        const struct device *const core = core_of(r, sources[i]->name);
+        if (core)
+            rc = add_dumps_of(r, setup, core, fail);
+    }
+    for (size_t i = 0; rc == TL_OK && i < r->n_devices; i++)
+        rc = add_dumps_of(r, setup, &r->devices[i], fail);
+    for (size_t i = 0; i < setup->n_images / 2; i++) {
+        const struct tl_setup_image swap = setup->images[i];
+        setup->images[i] = setup->images[setup->n_images - 1 - i];
+        setup->images[setup->n_images - 1 - i] = swap;
+    }
+    return rc;
+}
+
+/* Does this device feed the buffer? Where nothing is said at all, every source feeds the one. */
+static bool feeds(const struct reading *r, const struct device *device, const struct buffer *buffer)
+{
+    for (size_t i = 0; i < r->source_buffers.n; i++) {
+        const struct pair *const p = &r->source_buffers.p[i];
+        if (!strcmp(p->key, device->name) &&
+            (!strcmp(p->value, buffer->name) || !strcmp(p->value, buffer->section)))
+            return true;
+    }
+    return !r->source_buffers.n && r->n_buffers == 1 && device->is_source;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const struct device *const *)a)->name,
+                  (*(const struct device *const *)b)->name);
+}
+
+static int add_sources(const struct reading *r, const struct buffer *buffer, struct tl_setup *setup,
+                       struct tl_fail *fail)
+{
+    const struct device **const sources = calloc(r->n_devices + 1, sizeof(struct device *));
+    if (!sources)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_devices; i++)
+        if (feeds(r, &r->devices[i], buffer))
+            sources[n++] = &r->devices[i];
+    qsort(sources, n, sizeof(struct device *), by_name);
+    if (setup->container == TL_CONTAINER_SINGLE && n > 1) {
+        warn(r, "buffer %s is of one source, but %zu feed it; %s is taken", buffer->name, n,
+             sources[0]->name);
+        n = 1;
+    }
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < n; i++)
+        rc = add_source(r, setup, sources[i], fail);
+    if (rc == TL_OK)
+        rc = add_dumps(r, setup, sources, n, fail);
+    free(sources);
+    return rc;
 }
 
 static int make_buffer(const struct reading *r, const struct buffer *buffer,
                        struct tl_snapshot_buffer *out, struct tl_fail *fail)
 {
     tl_setup_init(&out->setup);
+    out->joined = -1;
     snprintf(out->name, sizeof out->name, "%s", buffer->name);
-    if (!buffer->file[0])
-        return tl_fail_set(fail, TL_BAD, "trace.ini: buffer %s has no file=", buffer->name);
-    if (asprintf(&out->path, "%s/%s", r->dir, buffer->file) < 0) {
-        out->path = NULL;
-        return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    }
     struct tl_setup *const setup = &out->setup;
-    int rc = set_container(setup, buffer, fail);
-    for (size_t i = 0; rc == TL_OK && i < r->source_buffers.n; i++) {
-        if (strcmp(r->source_buffers.p[i].value, buffer->name))
-            continue;
-        if (setup->container == TL_CONTAINER_SINGLE && setup->n_sources)
-            break;
-        const struct device *const device = device_named(r, r->source_buffers.p[i].key);
-        if (device)
-            rc = add_source(r, setup, device, fail);
-    }
+    int rc = buffer->file[0] ? set_container(setup, buffer, fail)
+                             : tl_fail_set(fail, TL_BAD, "buffer %s has no file=", buffer->name);
+    if (rc == TL_OK)
+        rc = add_sources(r, buffer, setup, fail);
     if (rc == TL_OK && setup->container == TL_CONTAINER_SINGLE) {
         if (!setup->n_sources)
-            return tl_fail_set(fail, TL_BAD, "trace.ini: no source feeds buffer %s", buffer->name);
+            return tl_fail_set(fail, TL_BAD, "no source feeds buffer %s", buffer->name);
         /* A source that is not supported is decoded all the same: to a message and a count. */
         const struct tl_source *const source = &setup->sources[0];
         const enum tl_protocol protocol =
@@ -429,7 +619,7 @@ static int make_buffer(const struct reading *r, const struct buffer *buffer,
         snprintf(setup->format, sizeof setup->format, "%s,id=0x%02x", tl_protocol_name(protocol),
                  source->id);
     }
-    return rc == TL_OK ? add_dumps(r, setup, fail) : rc;
+    return rc == TL_OK ? tl_snapshot_join(out, r->dir, buffer->file, fail) : rc;
 }
 
 static void reading_fini(struct reading *r)
@@ -443,19 +633,32 @@ static void reading_fini(struct reading *r)
     free(r->core_sources.p);
 }
 
+static void fini_buffer(struct tl_snapshot_buffer *buffer)
+{
+    if (buffer->joined >= 0)
+        close(buffer->joined);
+    free(buffer->path);
+    tl_setup_fini(&buffer->setup);
+    *buffer = (struct tl_snapshot_buffer){.joined = -1};
+}
+
 int tl_snapshot_read(struct tl_snapshot *out, const char *dir,
-                     void (*warn)(void *context, const char *text), void *context,
+                     void (*tell)(void *context, const char *text), void *context,
                      struct tl_fail *fail)
 {
     *out = (struct tl_snapshot){0};
-    struct reading r = {.dir = dir, .warn = warn, .warn_context = context};
+    struct reading r = {.dir = dir, .warn = tell, .warn_context = context};
     int rc = parse_file(&r, "snapshot.ini", on_snapshot_entry, fail);
     if (rc == TL_OK && !r.metadata[0])
         rc = tl_fail_set(fail, TL_BAD, "snapshot.ini: no metadata= in [trace]: there is no trace");
     if (rc == TL_OK)
         rc = read_devices(&r, fail);
+    drop_dumps(&r);
     if (rc == TL_OK)
         rc = parse_file(&r, r.metadata, on_trace_entry, fail);
+    for (size_t i = 0; rc == TL_OK && i < r.source_buffers.n; i++)
+        if (!device_named(&r, r.source_buffers.p[i].key))
+            warn(&r, "source %s: no device file describes it; left out", r.source_buffers.p[i].key);
     if (rc == TL_OK && !r.n_buffers)
         rc = tl_fail_set(fail, TL_BAD, "%.60s: no buffers= in [trace_buffers]", r.metadata);
     if (rc == TL_OK) {
@@ -464,8 +667,18 @@ int tl_snapshot_read(struct tl_snapshot *out, const char *dir,
             rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
     }
     for (size_t i = 0; rc == TL_OK && i < r.n_buffers; i++) {
-        out->n_buffers++;
-        rc = make_buffer(&r, &r.buffers[i], &out->buffers[i], fail);
+        struct tl_snapshot_buffer *const buffer = &out->buffers[out->n_buffers];
+        struct tl_fail why = {0};
+        const int one = make_buffer(&r, &r.buffers[i], buffer, &why);
+        if (one == TL_OK) {
+            out->n_buffers++;
+            continue;
+        }
+        fini_buffer(buffer);
+        if (one == TL_NOMEM || (i + 1 == r.n_buffers && !out->n_buffers))
+            rc = tl_fail_set(fail, (enum tl_err)one, "%.60s: %.120s", r.metadata, why.text);
+        else
+            warn(&r, "%.60s: %.200s; this buffer is left out", r.metadata, why.text);
     }
     reading_fini(&r);
     if (rc < 0)
@@ -475,10 +688,8 @@ int tl_snapshot_read(struct tl_snapshot *out, const char *dir,
 
 void tl_snapshot_fini(struct tl_snapshot *snapshot)
 {
-    for (size_t i = 0; i < snapshot->n_buffers; i++) {
-        free(snapshot->buffers[i].path);
-        tl_setup_fini(&snapshot->buffers[i].setup);
-    }
+    for (size_t i = 0; i < snapshot->n_buffers; i++)
+        fini_buffer(&snapshot->buffers[i]);
     free(snapshot->buffers);
     *snapshot = (struct tl_snapshot){0};
 }

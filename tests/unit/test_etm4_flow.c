@@ -288,6 +288,14 @@ static void knows_the_m_profile(void **state)
     c.m_profile = true;
     EXPECT(&c, BEGUN "X systick 15 -\n", BEGIN, EXC(15, 1), AT(0xfffffffe));
     EXPECT(&c, BEGUN "X irq 520 0000000000001000\n", BEGIN, EXC(0x208, 1), AT(0x1000));
+    /* an exception return is a P0 element, in Armv7-M and in Armv8-M */
+    c.max_spec_depth = 16;
+    for (unsigned v8 = 0; v8 < 2; v8++) {
+        c.v8 = v8;
+        EXPECT(&c, BEGUN I1000 I1004 "X svc 11 0000000000001014\n" I1008 "R\n" I1014 I1018, BEGIN,
+               E, EXC(11, 1), AT(0x1014), AT(0x1008), N, {.type = TL_ETM4_EXCEPTION_RETURN},
+               AT(0x1014), E, COMMIT(5));
+    }
 }
 
 static void knows_ete(void **state)
@@ -462,6 +470,68 @@ static void tells_modes_and_contexts(void **state)
            {.type = TL_ETM4_ADDRESS, .value = 0x1000, .flags = EL1 + (1 << TL_ETM4_EL_SHIFT)}, E);
 }
 
+static void add_code(struct tl_image *to, const struct tl_image_context *context, uint64_t at,
+                     uint32_t first, uint32_t second)
+{
+    uint8_t bytes[8];
+    tl_put_le32(bytes, first);
+    tl_put_le32(bytes + 4, second);
+    assert_int_equal(tl_image_bind(to, context), TL_OK);
+    assert_int_equal(tl_image_add_bytes(to, at, (struct tl_bytes){bytes, sizeof bytes},
+                                        TL_SPACE_ANY, NULL, NULL),
+                     TL_OK);
+}
+
+/* Two processes have different code at the same address; a loop runs there in each, in turn. */
+static void follows_the_process(void **state)
+{
+    static const struct tl_image_context one = {.context_id = 1, .has_context_id = true};
+    static const struct tl_image_context two = {.context_id = 2, .vmid = 3, true, true};
+    struct tl_image *with;
+    assert_int_equal(tl_image_new(&with), TL_OK);
+    add_code(with, &one, 0x8000, 0xd503201f, 0x17ffffff); /* nop; b 8000 */
+    add_code(with, &two, 0x8000, 0x14000001, 0x17ffffff); /* b 8004; b 8000 */
+    add_code(with, NULL, 0x9000, 0xd503201f, 0xd65f03c0); /* nop; ret */
+    assert_int_equal(tl_image_freeze(with), TL_OK);
+#define IN(a, c, v)                                                                                \
+    {                                                                                              \
+        .type = TL_ETM4_ADDRESS, .value = (a), .context_id = (c), .vmid = (v),                     \
+        .flags = EL1 | TL_ETM4_HAS_CTXID | TL_ETM4_HAS_VMID                                        \
+    }
+    const struct tl_etm4_packet packets[] = {
+        ASYNC,
+        INFO,
+        ON,
+        IN(0x8000, 1, 3),
+        E,
+        E,
+        IN(0x8000, 2, 3),
+        E,
+        E,
+        IN(0x9000, 2, 3),
+        E,
+        IN(0x8000, 1, 0),
+        E,
+        IN(0x9000, 1, 0),
+        E,
+        IN(0x8000, 2, 3),
+        E,
+        /* and where nothing is: */ IN(0x8000, 2, 0),
+        E,
+        IN(0x9000, 7, 7),
+        E,
+    };
+#define ONE  "I 0000000000008000 d503201f\nI 0000000000008004 17ffffff\n"
+#define BOTH "I 0000000000009000 d503201f\nI 0000000000009004 d65f03c0\n"
+    expect_with(&plain, with, packets, sizeof packets / sizeof packets[0],
+                BEGUN "C 1 3\n" ONE ONE "C 2 3\n"
+                      "I 0000000000008000 14000001\nI 0000000000008004 17ffffff\n" BOTH
+                      "C 1 0\n" ONE BOTH "C 2 3\n"
+                      "I 0000000000008000 14000001\nC 2 0\nG no-image\nC 7 7\n" BOTH,
+                "");
+    tl_image_free(with);
+}
+
 /* Any packets: a result, the same for any batching. */
 static void survives_any_packets(void **state)
 {
@@ -529,6 +599,7 @@ int main(void)
         cmocka_unit_test(waits_after_loss),
         cmocka_unit_test(gives_branches_without_image),
         cmocka_unit_test(tells_modes_and_contexts),
+        cmocka_unit_test(follows_the_process),
         cmocka_unit_test(survives_any_packets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

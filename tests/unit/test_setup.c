@@ -151,6 +151,190 @@ static void the_implied_source_takes_on_the_file(void **state)
     tl_setup_fini(&s);
 }
 
+/* ---- snapshots made here ------------------------------------------------------------------ */
+
+static char made[] = "/tmp/test_setup.XXXXXX";
+
+static void put(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", made, name);
+    FILE *const f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
+    assert_int_equal(fclose(f), 0);
+}
+
+static int make_folder(void **state)
+{
+    return mkdtemp(made) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char command[300];
+    snprintf(command, sizeof command, "rm -r %s", made);
+    return system(command);
+}
+
+static void collect(void *context, const char *text)
+{
+    char(*const all)[4000] = context;
+    const size_t n = strlen(*all);
+    snprintf(*all + n, sizeof *all - n, "%s\n", text);
+}
+
+static void expect_file(const char *path, const char *text)
+{
+    char got[64] = "";
+    FILE *const f = fopen(path, "r");
+    assert_non_null(f);
+    got[fread(got, 1, sizeof got - 1, f)] = '\0';
+    fclose(f);
+    assert_string_equal(got, text);
+}
+
+/* Two sessions of one core, a buffer of several files, CR LF, comments, quotes, repeated sections,
+ * devices that are missing or not supported, what cannot be read left out and told. */
+static void a_snapshot_with_everything(void **state)
+{
+    put("snapshot.ini", "; made\r\n[snapshot]\r\nversion=1.0\r\n\r\n[device_list]\r\n"
+                        "device0=cpu_0.ini\r\ndevice1=etm_1.ini#the first session\r\n"
+                        "device2=etm_2.ini\r\ndevice3=gone.ini\r\n device4 = ptm.ini\r\n"
+                        "device5=stm.ini\r\ndevice6=mem.ini\r\n[clusters]\r\nbig=cpu_0\r\n"
+                        "[trace]\r\nmetadata=\"trace.ini\"\r\n");
+    put("cpu_0.ini", "[device]\nname=cpu_0\nclass=core\ntype=Cortex-A53\n[regs]\n"
+                     "PC(size:64)=0x80\n"
+                     "[dump]\nfile=code.bin\naddress=0x1000;here\nlength=0x4\noffset=2\n"
+                     "[dump]\nspace=EL1N\naddress=0x1000\nfile='code.bin'\ncontext=0x12\n"
+                     "[dump2]\naddress=0x1002\nfile=code.bin\nspace=mars\nvmid=7\nlength=9999\n"
+                     "[dump3]\naddress=0x5000\n[dump4]\nfile=none.bin\naddress=1\n"
+                     "[dump5]\nfile=code.bin\naddress=0x6000\noffset=100\ncolour=red\n");
+    put("code.bin", "0123456789");
+    put("etm_1.ini",
+        "[device]\nname=etm_1\nclass=trace_source\ntype=ETM4.4\n[regs]\n"
+        "TRCCONFIGR(id:0x004,size:32)=\"0x1\"\nTRCTRACEIDR(0x10)=0x10\nTRCIDR0=what\n");
+    put("etm_2.ini", "[device]\nname=etm_2\nclass=trace_source\ntype=ETE\nthis is no line\n"
+                     "[regs]\nTRCTRACEIDR=0x10\n");
+    put("ptm.ini", "[device]\nname=PTM_7\nclass=trace_source\ntype=PTM1.1\n[regs]\n"
+                   "ETMTRACEIDR=0x13\n");
+    put("stm.ini", "[device]\nname=stm\nclass=trace_source\ntype=STM\n[regs]\n"
+                   "STMTCSR=0x00a00005\n");
+    put("mem.ini", "[device]\nname=ram\nclass=memory_space\ntype=x\n"
+                   "[dump]\nfile=code.bin\naddress=0x1000\n");
+    put("a.bin", "first ");
+    put("b.bin", "second");
+    put("trace.ini", "[trace_buffers]\nbuffers=one,two, three ,four,\n"
+                     "[one]\nname=ETB_1\nfile=a.bin, b.bin\nformat=coresight\n"
+                     "[two]\nname=ETB_2\nfile=b.bin\nformat=source_data\n"
+                     "[three]\nname=ETB_3\nfile=b.bin\nformat=punched_tape\n"
+                     "[four]\nname=ETB_4\nformat=coresight\n"
+                     "[source_buffers]\netm_1=ETB_1\nPTM_7=ETB_1\nghost=ETB_1\n"
+                     "[core_trace_sources]\ncpu_0=etm_1\ncpu_0=etm_2\n"
+                     "[source_buffers]\netm_2=two\nstm=ETB_1,ETB_2\n");
+    struct tl_snapshot snap;
+    struct tl_fail fail = {0};
+    char told[4000] = "";
+    assert_int_equal(tl_snapshot_read(&snap, made, collect, &told, &fail), TL_OK);
+    static const char *const expected[] = {
+        "gone.ini",         "none.bin",     "line 5 is neither",
+        "register TRCIDR0", "'mars'",       "'colour'",
+        "lacks file=",      "no byte 0x64", "source PTM_7: type 'PTM1.1' is not supported",
+        "source ghost",     "punched_tape", "ETB_4 has no file=",
+        "2 feed it; etm_2",
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+        if (!strstr(told, expected[i]))
+            fail_msg("nothing said of %s", expected[i]);
+
+    assert_int_equal(snap.n_buffers, 2);
+    const struct tl_snapshot_buffer *b = &snap.buffers[0];
+    assert_string_equal(b->name, "ETB_1");
+    expect_file(b->path, "first second");
+    expect_file(b->path, "first second"); /* as often as one likes */
+    assert_int_equal(b->setup.n_sources, 3);
+    assert_string_equal(b->setup.sources[0].device, "PTM_7");
+    assert_int_equal(b->setup.sources[0].protocol, TL_PROTO_NONE);
+    assert_int_equal(b->setup.sources[0].id, 0x13);
+    assert_string_equal(b->setup.sources[1].core, "Cortex-A53");
+    assert_int_equal(tl_source_reg(&b->setup.sources[1], "TRCCONFIGR", 9), 1);
+    assert_int_equal(b->setup.sources[2].id, 0x20);
+    b = &snap.buffers[1];
+    expect_file(b->path, "second");
+    assert_int_equal(b->setup.n_sources, 1);
+    assert_int_equal(b->setup.sources[0].protocol, TL_PROTO_ETE);
+    assert_string_equal(b->setup.sources[0].core, "Cortex-A53");
+
+    /* the region named first is on top, the core's before the board's */
+    struct tl_image *image;
+    static const struct tl_image_context process = {.context_id = 0x12, .has_context_id = true};
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(tl_setup_load_images(&b->setup, image, NULL, NULL, &fail), TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    struct tl_bytes at = tl_image_at(image, TL_SPACE_EL1N, 0x1000);
+    assert_int_equal(at.n, 10);
+    assert_memory_equal(at.p, "2345456789", 10);
+    at = tl_image_view_at(image, tl_image_view(image, &process), TL_SPACE_EL1N, 0x1000);
+    assert_int_equal(at.n, 10);
+    assert_memory_equal(at.p, "0123456789", 10);
+    tl_image_free(image);
+    tl_snapshot_fini(&snap);
+}
+
+static void a_snapshot_with_next_to_nothing(void **state)
+{
+    struct tl_snapshot snap;
+    struct tl_fail fail = {0};
+    put("snapshot.ini", "[device_list]\na=etm.ini\n[trace]\nmetadata=trace.ini\n");
+    put("etm.ini", "[device]\nname=e\nclass=trace_source\ntype=ITM\n");
+    put("trace.ini", "[trace_buffers]\nbuffers=one\n[one]\nfile=a.bin\nformat=source_data\n");
+    assert_int_equal(tl_snapshot_read(&snap, made, NULL, NULL, &fail), TL_OK);
+    assert_string_equal(snap.buffers[0].name, "one");
+    assert_int_equal(snap.buffers[0].setup.sources[0].protocol, TL_PROTO_ITM);
+    tl_snapshot_fini(&snap);
+    put("trace.ini", "[trace_buffers]\nbuffers=one\n");
+    assert_int_equal(tl_snapshot_read(&snap, made, NULL, NULL, &fail), TL_BAD);
+    assert_non_null(strstr(fail.text, "trace.ini"));
+    put("trace.ini", "");
+    assert_int_equal(tl_snapshot_read(&snap, made, NULL, NULL, &fail), TL_BAD);
+    put("snapshot.ini", "[device_list]\n");
+    assert_int_equal(tl_snapshot_read(&snap, made, NULL, NULL, &fail), TL_BAD);
+}
+
+static void image_arguments(void **state)
+{
+    struct tl_setup s;
+    struct tl_fail fail = {0};
+    tl_setup_init(&s);
+    assert_int_equal(tl_setup_add_image(&s, "a,b=c.bin@0x80,space=el1s,context=0x12,vmid=3", &fail),
+                     TL_OK);
+    assert_string_equal(s.images[0].file, "a,b=c.bin");
+    assert_int_equal(s.images[0].address, 0x80);
+    assert_int_equal(s.images[0].space, TL_SPACE_EL1S);
+    assert_true(s.images[0].context.has_context_id && s.images[0].context.has_vmid);
+    assert_int_equal(s.images[0].context.context_id, 0x12);
+    assert_int_equal(s.images[0].context.vmid, 3);
+    assert_int_equal(tl_setup_add_image(&s, "app.elf,offset=4,length=8", &fail), TL_OK);
+    assert_int_equal(s.images[1].offset, 4);
+    assert_int_equal(s.images[1].length, 8);
+    assert_false(s.images[1].context.has_context_id);
+    assert_int_equal(tl_setup_add_image(&s, "app.elf,space=mars", &fail), TL_USAGE);
+    assert_int_equal(tl_setup_add_image(&s, "app.elf,context=0x100000000", &fail), TL_USAGE);
+    assert_int_equal(tl_setup_add_image(&s, "app.elf@there", &fail), TL_USAGE);
+    assert_int_equal(s.n_images, 2);
+    snprintf(s.format, sizeof s.format, "tpiu");
+    struct tl_buf text = {0};
+    struct tl_setup again;
+    tl_setup_init(&again);
+    assert_int_equal(tl_setup_write(&s, &text), TL_OK);
+    assert_int_equal(tl_setup_parse(&again, (char *)text.p, text.n, &fail), TL_OK);
+    assert_int_equal(again.n_images, 2);
+    assert_memory_equal(&again.images[0].context, &s.images[0].context, sizeof s.images[0].context);
+    tl_buf_fini(&text);
+    tl_setup_fini(&again);
+    tl_setup_fini(&s);
+}
+
 static void real_snapshots(void **state)
 {
     char dir[512];
@@ -182,7 +366,10 @@ int main(void)
         cmocka_unit_test(bad_text_names_its_line),
         cmocka_unit_test(long_lines),
         cmocka_unit_test(the_implied_source_takes_on_the_file),
+        cmocka_unit_test(image_arguments),
+        cmocka_unit_test(a_snapshot_with_everything),
+        cmocka_unit_test(a_snapshot_with_next_to_nothing),
         cmocka_unit_test(real_snapshots),
     };
-    return cmocka_run_group_tests_name("setup", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("setup", tests, make_folder, remove_folder);
 }
