@@ -172,6 +172,7 @@ static int item_text(struct tl_buf *out, const struct tl_item *item)
     case TL_ITEM_UNKNOWN:
         return tl_buf_printf(out, "N %016" PRIx64 "\n", item->pc);
     case TL_ITEM_BRANCH:
+    case TL_ITEM_TARGET:
         if (item->flags & TL_ITEM_HAS_PC)
             return tl_buf_printf(out, "B %016" PRIx64 " %016" PRIx64 "\n", item->pc, item->value);
         return tl_buf_printf(out, "B - %016" PRIx64 "\n", item->value);

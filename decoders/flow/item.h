@@ -27,6 +27,7 @@ enum tl_item_kind {
     TL_ITEM_GAP,       /* `sub` = tl_gap, value = how many were lost (if HAS_VALUE) */
     TL_ITEM_TRACE_ON,  /* tracing begins, or begins again */
     TL_ITEM_NOTE,      /* text = annotation, without line ends */
+    TL_ITEM_TARGET,    /* the instruction in front of it, at pc, led to `value`; flags as BRANCH */
     TL_ITEM_KINDS
 };
 
@@ -35,8 +36,8 @@ enum tl_item_flag {
     TL_ITEM_HAS_PC = 2,    /* pc is known */
     TL_ITEM_HAS_VALUE = 4, /* value is known */
     TL_ITEM_AT_LEAST = 8,  /* GAP: the count saturated */
-    TL_ITEM_CALL = 16,     /* BRANCH: the source says it is a call */
-    TL_ITEM_RETURN = 32    /* BRANCH: the source says it is a return */
+    TL_ITEM_CALL = 16,     /* BRANCH, TARGET: the source says it is a call */
+    TL_ITEM_RETURN = 32    /* BRANCH, TARGET: the source says it is a return */
 };
 
 /* What a TIME item's ticks are. */

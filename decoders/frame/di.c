@@ -228,32 +228,32 @@ static int report(struct tl_di *d, const char *reason, uint64_t from, uint64_t t
     return d->sink.loss(d->sink.context, reason, from, to - from);
 }
 
-/* The words of a packet in host order, four at a time where the view goes on so far. */
-static inline void copy_words(struct tl_di *d, const uint8_t *p, size_t n, const uint8_t *end)
+/*
+ * The words of a packet in host order. Where the view goes on so far, always as many as almost all
+ * packets have at most: that needs no decision.
+ */
+static inline void copy_words(uint16_t *out, const uint8_t *p, size_t n, const uint8_t *end,
+                              bool little_endian)
 {
-    const uint64_t low = 0x00ff00ff00ff00ffu;
-    uint16_t *const out = d->words;
     size_t i = 0;
-    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) {
-        for (; i < n && end - (p + 2 * i) >= 8; i += 4) {
-            uint64_t x = tl_le64(p + 2 * i);
-            if (!d->little_endian)
-                x = (x >> 8 & low) | (x & low) << 8;
-            memcpy(out + i, &x, sizeof x);
+    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && end - p >= 2 * TL_DI_USUAL_WORDS) {
+        for (; i < TL_DI_USUAL_WORDS; i += 4) {
+            const uint64_t four = tl_di_words4(p + 2 * i, little_endian);
+            memcpy(out + i, &four, sizeof four);
         }
     }
     for (; i < n; i++)
-        out[i] = word(d, p + 2 * i);
+        out[i] = little_endian ? tl_le16(p + 2 * i) : tl_be16(p + 2 * i);
 }
 
 static inline int deliver_words(struct tl_di *d, const struct view *v, size_t i, unsigned n)
 {
-    if (n + 4 > d->cap_words) {
-        const int rc = tl_grow(&d->words, &d->cap_words, n + 4, sizeof *d->words);
+    if (n + TL_DI_USUAL_WORDS > d->cap_words) {
+        const int rc = tl_grow(&d->words, &d->cap_words, n + TL_DI_USUAL_WORDS, sizeof *d->words);
         if (rc < 0)
             return rc;
     }
-    copy_words(d, v->p + i + 2, n, v->p + v->n);
+    copy_words(d->words, v->p + i + 2, n, v->p + v->n, d->little_endian);
     d->packets++;
     d->started = true;
     const struct tl_di_packet packet = {d->offset + i, d->words, n};
@@ -278,25 +278,59 @@ static int deliver(struct tl_di *d, const struct view *v, size_t i)
 static int64_t deliver_usual(struct tl_di *d, const struct view *v, size_t i)
 {
     const size_t begin = i;
-    if (v->n - i < HEADER_BYTES)
-        return 0;
-    uint64_t header = header_at(v->p + i);
-    if (!is_usual(d, header))
+    if (v->n - i < HEADER_BYTES || !is_usual(d, header_at(v->p + i)))
         return 0;
     for (;;) {
         const size_t bytes = packet_bytes(d, v->p + i);
-        if (v->n - i < bytes + HEADER_BYTES)
-            break;
-        const uint64_t next = header_at(v->p + i + bytes);
-        if (next != header && !is_usual(d, next))
+        if (v->n - i < bytes + HEADER_BYTES || !is_usual(d, header_at(v->p + i + bytes)))
             break;
         const int rc = deliver_words(d, v, i, (unsigned)(bytes / 2 - 1));
         if (rc < 0)
             return rc;
         i += bytes;
-        header = next;
     }
     return (int64_t)(i - begin);
+}
+
+/* The same, where the sink takes them as they lie there. */
+static int64_t deliver_batches(struct tl_di *d, const struct view *v, size_t i)
+{
+    const size_t begin = i;
+    const bool little_endian = d->little_endian;
+    if (v->n - i < HEADER_BYTES || !is_usual(d, header_at(v->p + i)))
+        return 0;
+    for (bool more = true; more;) {
+        struct tl_di_raw packets[TL_DI_BATCH];
+        size_t n = 0;
+        while (n < TL_DI_BATCH) {
+            const uint8_t *const p = v->p + i;
+            const unsigned words = little_endian ? tl_le16(p) : tl_be16(p);
+            const size_t bytes = 2 * (1 + (size_t)words);
+            more = v->n - i >= bytes + HEADER_BYTES && is_usual(d, header_at(p + bytes));
+            if (!more)
+                break;
+            packets[n++] = (struct tl_di_raw){d->offset + i, p, words};
+            i += bytes;
+        }
+        d->packets += n;
+        d->started |= n > 0;
+        const int rc = n ? d->batch(d->sink.context, packets, n) : TL_OK;
+        if (rc < 0)
+            return rc;
+    }
+    return (int64_t)(i - begin);
+}
+
+void tl_di_set_batch(struct tl_di *d,
+                     int (*batch)(void *context, const struct tl_di_raw *packets, size_t n))
+{
+    d->batch = batch;
+}
+
+struct tl_di_packet tl_di_read_raw(const struct tl_di_raw *raw, bool little_endian, uint16_t *words)
+{
+    copy_words(words, raw->p + 2, raw->n, raw->p + 2 * (1 + (size_t)raw->n) + 8, little_endian);
+    return (struct tl_di_packet){raw->offset, words, raw->n};
 }
 
 /*
@@ -493,7 +527,7 @@ static int64_t inspect(struct tl_di *d, const struct view *v)
                 break;
             continue;
         }
-        done = deliver_usual(d, v, i);
+        done = d->batch ? deliver_batches(d, v, i) : deliver_usual(d, v, i);
         if (done < 0)
             return done;
         i += (size_t)done;
@@ -560,6 +594,14 @@ int tl_di_finish(struct tl_di *d)
     if (done < 0)
         return (int)done;
     const int rc = report(d, UNFINISHED, d->offset + (uint64_t)done, d->offset + v.n);
+    d->offset += v.n;
     tl_buf_reset(&d->pending);
     return rc;
+}
+
+void tl_di_skip(struct tl_di *d, uint64_t n)
+{
+    d->offset += n;
+    start_search(d, 0, false);
+    d->scanned = SIZE_MAX; /* the very next byte may be the place */
 }

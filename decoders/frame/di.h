@@ -34,10 +34,13 @@
 #define TL_DI_EVENT_LAST      0
 #define TL_DI_EVENT_CONT      1
 #define TL_DI_EVENT_OVERFLOW  5
+#define TL_DI_PLAIN_EVENT     0x8000 /* FLAGS of an event in one packet, or its last part */
+#define TL_DI_EVENT_PART      0x8400 /* … of another part */
 
 struct tl_di_packet {
     uint64_t offset;       /* file offset of the length word */
-    const uint16_t *words; /* host order: DEST, SRC, FLAGS, payload; borrowed for the call */
+    const uint16_t *words; /* host order: DEST, SRC, FLAGS, payload; borrowed for the call; 3 more
+                              of no meaning may be read */
     unsigned n;            /* at least TL_DI_HEADER */
 };
 
@@ -49,9 +52,20 @@ struct tl_di_sink {
     int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes);
 };
 
+/* A packet as it lies in the input. */
+struct tl_di_raw {
+    uint64_t offset;  /* file offset of the length word */
+    const uint8_t *p; /* its length word; 8 bytes behind the packet may be read */
+    unsigned n;       /* words behind the length word */
+};
+
+#define TL_DI_BATCH       64
+#define TL_DI_USUAL_WORDS 16 /* almost no packet has more */
+
 /* The members are private. */
 struct tl_di {
     struct tl_di_sink sink;
+    int (*batch)(void *context, const struct tl_di_raw *packets, size_t n);
     uint64_t offset; /* of the first byte in `pending`, or of the next one to come */
     struct tl_buf pending;
     uint16_t *words; /* of the packet being delivered */
@@ -79,13 +93,42 @@ void tl_di_init(struct tl_di *d, uint64_t offset, unsigned max_words,
                 const struct tl_di_sink *sink);
 void tl_di_fini(struct tl_di *d);
 
+/*
+ * Deliver packets that follow each other without anything odd in batches of at most TL_DI_BATCH, as
+ * they lie there, instead of to sink->packet: they cost next to nothing then. A result < 0 stops
+ * the push. tl_di_little_endian() says how the words are to be read.
+ */
+void tl_di_set_batch(struct tl_di *d,
+                     int (*batch)(void *context, const struct tl_di_raw *packets, size_t n));
+
+static inline bool tl_di_little_endian(const struct tl_di *d)
+{
+    return d->little_endian;
+}
+
+/* Copy a packet's words in host order to `words`, which holds at least raw->n and
+ * TL_DI_USUAL_WORDS. Returns the packet. */
+struct tl_di_packet tl_di_read_raw(const struct tl_di_raw *raw, bool little_endian,
+                                   uint16_t *words);
+
+/* Four words of a packet, the first one in the low bits. */
+static inline uint64_t tl_di_words4(const uint8_t *p, bool little_endian)
+{
+    const uint64_t x = tl_le64(p), low = 0x00ff00ff00ff00ffu;
+    return little_endian ? x : (x >> 8 & low) | (x & low) << 8;
+}
+
 /* MAX_PKT_LEN has become known: longer packets than TL_DI_MAX_WORDS are accepted from now on. */
 void tl_di_set_max_words(struct tl_di *d, unsigned max_words);
 
 /* Take the next `n` bytes, all of them. < 0: from the sink, or TL_NOMEM. */
 TL_MUST_USE int tl_di_push(struct tl_di *d, const uint8_t *p, size_t n);
 
-/* No more bytes: deliver what is complete, report the rest as lost. */
+/* The next `n` bytes are missing: behind tl_di_finish(), go on searching for a header after them.
+ */
+void tl_di_skip(struct tl_di *d, uint64_t n);
+
+/* No more bytes, or none that follow these: deliver what is complete, report the rest as lost. */
 TL_MUST_USE int tl_di_finish(struct tl_di *d);
 
 #endif

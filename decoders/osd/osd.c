@@ -6,58 +6,82 @@
  * second event: a single changed address word must not make a stream.
  */
 #include "decode/ops.h"
-#include "osd/reader.h"
+#include "osd/lane.h"
 
-#include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STREAMS 1024
-#define BATCH       64
-#define NO_MODE     UINT64_MAX
+#define MAX_STREAMS   1024
+#define ARRIVALS      64                    /* pushes that pending bytes may be of */
+#define MAX_CLOCK     UINT64_C(10000000000) /* Hz */
+#define BLOCKS_MEMORY (64u << 20) /* begin the cache anew beyond that: the trace is damaged */
 
 static const char TOO_MANY[] = "too many modules";
 static const char UNDECLARED[] = "single event of an unknown module";
 static const char MISFIT[] = "event of unknown shape, or its beginning is lost";
 
-struct osd;
-
-/* A stream, the `user` of a module. */
-struct lane {
-    struct osd *owner;
-    struct tl_decode_stream stream;
-    char name[32];
-    bool believed;    /* announced */
-    bool waiting;     /* `first` is kept until it is believed */
-    bool transport;   /* bytes were lost before its next event */
-    bool timed;       /* `time` is valid */
-    bool at_least;    /* `missed` saturated */
-    uint64_t lost_at; /* offset of the transport loss */
-    uint64_t time;    /* ticks, unwrapped */
-    uint64_t mode;    /* the last one delivered, or NO_MODE */
-    uint64_t missed;  /* events lost to overflow and not yet told */
-    uint64_t missed_at;
-    struct tl_osd_event first;
-    size_t n_items;
-    struct tl_item items[BATCH];
-    uint8_t payload[BATCH][8];
+/* Bytes up to offset `end` had arrived by `ticks`. */
+struct arrival {
+    uint64_t end;
+    uint64_t ticks;
 };
 
 struct osd {
     struct tl_decode base;
     const struct tl_setup *setup;
+    const struct tl_image *image;
+    struct tl_block_cache *blocks; /* NULL: no image */
     struct tl_decode_sink sink;
     struct tl_di di;
     struct tl_osd_reader reader;
     uint32_t n_streams;
     unsigned n_lanes;
-    bool has_items; /* some lane has items to deliver at the end of the push */
+    uint16_t words[UINT16_MAX + 1]; /* of a packet that came in a batch */
+    bool has_items;                 /* some lane has items to deliver at the end of the push */
+    uint64_t pushed;                /* bytes */
+    uint64_t first_ns;              /* arrival of the first bytes */
+    size_t n_arrivals;
+    struct arrival arrivals[ARRIVALS]; /* oldest first */
 };
 
-/* ---- delivery --------------------------------------------------------------------------- */
+/* ---- arrival ---------------------------------------------------------------------------- */
 
-static int tell_loss(const struct osd *osd, const struct lane *lane, const char *reason,
+/* `n` bytes are about to be taken. */
+static void note_arrival(struct osd *osd, size_t n)
+{
+    osd->pushed += n;
+    const uint64_t hz = osd->setup ? osd->setup->clock_hz : 0;
+    if (!osd->base.arrival || !hz || hz > MAX_CLOCK)
+        return;
+    if (!osd->first_ns)
+        osd->first_ns = osd->base.arrival;
+    const struct arrival now = {osd->pushed,
+                                tl_osd_ticks_of(osd->base.arrival - osd->first_ns, hz)};
+    struct arrival *const all = osd->arrivals;
+    if (osd->n_arrivals && all[osd->n_arrivals - 1].ticks == now.ticks)
+        osd->n_arrivals--;
+    if (osd->n_arrivals == ARRIVALS) /* the oldest bytes count as of the next push */
+        memmove(all, all + 1, --osd->n_arrivals * sizeof all[0]);
+    all[osd->n_arrivals++] = now;
+}
+
+/* When a packet had arrived of which the last byte is in front of `end`. */
+static uint64_t arrival_of(struct osd *osd, uint64_t end)
+{
+    struct arrival *const all = osd->arrivals;
+    size_t gone = 0;
+    while (gone < osd->n_arrivals && all[gone].end < end)
+        gone++;
+    if (gone) {
+        osd->n_arrivals -= gone;
+        memmove(all, all + gone, osd->n_arrivals * sizeof all[0]);
+    }
+    return osd->n_arrivals ? all[0].ticks : TL_OSD_NO_ARRIVAL;
+}
+
+/* ---- lanes ------------------------------------------------------------------------------ */
+
+static int tell_loss(const struct osd *osd, const struct tl_osd_lane *lane, const char *reason,
                      uint64_t offset, uint64_t bytes)
 {
     const struct tl_decode_loss loss = {
@@ -65,217 +89,50 @@ static int tell_loss(const struct osd *osd, const struct lane *lane, const char 
         .reason = reason,
         .offset = offset,
         .bytes = bytes,
-        .fault = true,
+        .fault = tl_loss_is_fault(reason),
     };
     return osd->sink.loss ? osd->sink.loss(osd->sink.context, &loss) : TL_OK;
 }
 
-static int deliver(struct lane *lane)
-{
-    const struct tl_decode_sink *const sink = &lane->owner->sink;
-    const size_t n = lane->n_items;
-    lane->n_items = 0;
-    if (n == 0 || !sink->items)
-        return TL_OK;
-    return sink->items(sink->context, &lane->stream, lane->items, n);
-}
-
-/* An item to fill; the batch has room for `n`. */
-static int make_room(struct lane *lane, size_t n)
-{
-    lane->owner->has_items = true;
-    return lane->n_items + n > BATCH ? deliver(lane) : TL_OK;
-}
-
-static struct tl_item *add(struct lane *lane, enum tl_item_kind kind, uint64_t offset)
-{
-    assert(lane->n_items < BATCH);
-    struct tl_item *const item = &lane->items[lane->n_items++];
-    *item = (struct tl_item){.kind = (uint8_t)kind, .offset = offset};
-    return item;
-}
-
-/* ---- lanes ------------------------------------------------------------------------------ */
-
-static enum tl_protocol protocol_of(uint8_t type)
-{
-    switch (type) {
-    case TL_OSD_CTM:
-        return TL_PROTO_OSD_CTM;
-    case TL_OSD_STM:
-        return TL_PROTO_OSD_STM;
-    case TL_OSD_UART:
-        return TL_PROTO_OSD_UART;
-    default:
-        return TL_PROTO_OSD_OTHER;
-    }
-}
-
 /* The module's lane, made on first use; *out is NULL when there are too many. */
-static int lane_of(struct osd *osd, struct tl_osd_module *m, struct lane **out)
+static int lane_of(struct osd *osd, struct tl_osd_module *m, struct tl_osd_lane **out)
 {
     *out = m->user;
     if (m->user || osd->n_lanes == MAX_STREAMS)
         return TL_OK;
-    struct lane *const lane = calloc(1, sizeof *lane);
-    if (!lane)
+    *out = m->user = tl_osd_lane_new(&osd->sink, osd->setup, osd->image, osd->blocks);
+    if (!*out)
         return TL_NOMEM;
     osd->n_lanes++;
-    lane->owner = osd;
-    lane->mode = NO_MODE;
-    m->user = *out = lane;
     return TL_OK;
 }
 
-static int announce(struct osd *osd, struct lane *lane, const struct tl_osd_event *e)
+static int announce(struct osd *osd, struct tl_osd_lane *lane, const struct tl_osd_module *m)
 {
-    const struct tl_source *const source = tl_setup_source(osd->setup, e->src);
-    if (source && source->name[0])
-        snprintf(lane->name, sizeof lane->name, "%s", source->name);
-    else
-        snprintf(lane->name, sizeof lane->name, "di.%u.%u", e->src >> 10, e->src & 0x3ff);
-    lane->stream = (struct tl_decode_stream){
-        .index = osd->n_streams++,
-        .name = lane->name,
-        .protocol = protocol_of(e->type),
-        .source = source,
-    };
-    lane->believed = true;
-    return osd->sink.stream ? osd->sink.stream(osd->sink.context, &lane->stream) : TL_OK;
+    return tl_osd_lane_announce(lane, m->address, m->type, osd->n_streams++);
 }
 
-/* ---- events to items -------------------------------------------------------------------- */
+/* ---- headers as they lie there ---------------------------------------------------------- */
 
-static void add_missed(struct lane *lane)
+#define HEADER_BYTES (2 * (1 + TL_DI_HEADER))
+
+static inline uint16_t src_of(uint64_t header)
 {
-    struct tl_item *const item = add(lane, TL_ITEM_GAP, lane->missed_at);
-    item->sub = TL_GAP_OVERFLOW;
-    item->value = lane->missed;
-    item->flags = TL_ITEM_HAS_VALUE;
-    if (lane->at_least)
-        item->flags |= TL_ITEM_AT_LEAST;
-    lane->missed = 0;
-    lane->at_least = false;
+    return (uint16_t)(header >> 32);
 }
 
-static void add_transport(struct lane *lane)
+static inline uint16_t flags_of(uint64_t header)
 {
-    struct tl_item *const item = add(lane, TL_ITEM_GAP, lane->lost_at);
-    item->sub = TL_GAP_TRANSPORT;
-    lane->transport = false;
+    return (uint16_t)(header >> 48);
 }
 
-/*
- * Ticks have 32 bits and never go back but by a wrap. After more than half of one there may have
- * been others, unseen.
- */
-static void add_time(struct lane *lane, uint32_t ticks, uint64_t offset)
+/* File offset behind a packet. */
+static inline uint64_t end_of(uint64_t offset, unsigned words)
 {
-    const uint32_t step = ticks - (uint32_t)lane->time;
-    if (lane->timed && step == 0)
-        return;
-    if (lane->timed && step > INT32_MAX)
-        add(lane, TL_ITEM_NOTE, offset)->text = "time ambiguous";
-    lane->time = lane->timed ? lane->time + step : ticks;
-    lane->timed = true;
-    struct tl_item *const item = add(lane, TL_ITEM_TIME, offset);
-    item->value = lane->time;
-    item->flags = TL_ITEM_HAS_VALUE;
+    return offset + 2 * (1 + (uint64_t)words);
 }
 
-static uint64_t mode_of(const struct lane *lane, const struct tl_osd_event *e)
-{
-    const struct tl_source *const source = lane->stream.source;
-    if (source && (strcasestr(source->core, "or1k") || strcasestr(source->core, "openrisc")))
-        return tl_mode(TL_ARCH_OR1K, e->mode, TL_SEC_NONE, TL_ISA_OR1K);
-    const enum tl_isa isa = e->width == 64   ? TL_ISA_RV64
-                            : e->width == 32 ? TL_ISA_RV32
-                                             : TL_ISA_NONE;
-    return tl_mode(TL_ARCH_RISCV, e->mode, TL_SEC_NONE, isa);
-}
-
-/*
- * The one place where a change of flow becomes an item: where an image is at hand, the instruction
- * at pc can be put in front of it.
- */
-static void add_branch(struct lane *lane, const struct tl_osd_event *e)
-{
-    struct tl_item *const item = add(lane, TL_ITEM_BRANCH, e->offset);
-    item->pc = e->pc;
-    item->value = e->npc;
-    item->flags = TL_ITEM_HAS_PC | TL_ITEM_HAS_VALUE;
-    if (e->call)
-        item->flags |= TL_ITEM_CALL;
-    if (e->ret)
-        item->flags |= TL_ITEM_RETURN;
-}
-
-static void add_core_event(struct lane *lane, const struct tl_osd_event *e)
-{
-    const uint64_t mode = mode_of(lane, e);
-    if (e->modechange || mode != lane->mode) {
-        struct tl_item *const item = add(lane, TL_ITEM_MODE, e->offset);
-        item->value = lane->mode = mode;
-        item->flags = TL_ITEM_HAS_VALUE;
-    }
-    /* In a pure change of mode pc and npc are what the port happened to hold. */
-    if (!e->modechange || e->call || e->ret)
-        add_branch(lane, e);
-}
-
-static void add_software(struct lane *lane, const struct tl_osd_event *e, const char *name,
-                         unsigned bytes)
-{
-    uint8_t *const payload = lane->payload[lane->n_items];
-    tl_put_le64(payload, e->value);
-    struct tl_item *const item = add(lane, TL_ITEM_SOFTWARE, e->offset);
-    item->name = name;
-    item->data = payload;
-    item->n = bytes;
-    if (e->kind == TL_OSD_SYSTEM_EVENT) {
-        item->pc = e->id;
-        item->flags = TL_ITEM_HAS_PC;
-    }
-}
-
-static int add_event(struct lane *lane, const struct tl_osd_event *e)
-{
-    const int rc = make_room(lane, 6);
-    if (rc < 0)
-        return rc;
-    if (lane->transport && lane->missed)
-        add_missed(lane);
-    if (lane->transport)
-        add_transport(lane);
-    if (e->kind == TL_OSD_OVERFLOW) {
-        if (lane->missed == 0)
-            lane->missed_at = e->offset;
-        lane->missed += e->value;
-        lane->at_least = lane->at_least || e->value == UINT16_MAX;
-        return TL_OK;
-    }
-    if (lane->missed)
-        add_missed(lane);
-    switch (e->kind) {
-    case TL_OSD_CORE_EVENT:
-        add_time(lane, e->time, e->offset);
-        add_core_event(lane, e);
-        break;
-    case TL_OSD_SYSTEM_EVENT:
-        add_time(lane, e->time, e->offset);
-        add_software(lane, e, "osd-stm", e->width / 8u);
-        break;
-    case TL_OSD_CHARACTER:
-        add_software(lane, e, "uart", 1);
-        break;
-    case TL_OSD_STALL:
-        add(lane, TL_ITEM_NOTE, e->offset)->text = e->value ? "core stalled" : "core running";
-        break;
-    default:
-        break;
-    }
-    return TL_OK;
-}
+/* ---- packets ---------------------------------------------------------------------------- */
 
 static bool has_items(const struct tl_osd_event *e)
 {
@@ -292,9 +149,10 @@ static bool has_items(const struct tl_osd_event *e)
     }
 }
 
-static int take_event(struct osd *osd, struct tl_osd_module *m, const struct tl_osd_event *e)
+static int take_event(struct osd *osd, struct tl_osd_module *m, const struct tl_osd_event *e,
+                      uint64_t arrival)
 {
-    struct lane *lane;
+    struct tl_osd_lane *lane;
     int rc = lane_of(osd, m, &lane);
     if (rc < 0)
         return rc;
@@ -303,50 +161,155 @@ static int take_event(struct osd *osd, struct tl_osd_module *m, const struct tl_
     if (!lane->believed) {
         if (!m->declared && !lane->waiting) {
             lane->first = *e;
+            lane->first_arrival = arrival;
             lane->waiting = true;
             return TL_OK;
         }
-        rc = announce(osd, lane, e);
+        rc = announce(osd, lane, m);
         if (rc == TL_OK && lane->waiting)
-            rc = add_event(lane, &lane->first);
+            rc = tl_osd_lane_event(lane, &lane->first, lane->first_arrival);
         lane->waiting = false;
     }
-    return rc < 0 ? rc : add_event(lane, e);
+    if (rc == TL_OK)
+        rc = tl_osd_lane_event(lane, e, arrival);
+    osd->has_items = true;
+    tl_osd_lane_ready(lane, m);
+    return rc;
 }
 
-static int on_packet(void *context, const struct tl_di_packet *packet)
+static int list_packet(const struct osd *osd, const struct tl_di_packet *packet,
+                       const struct tl_osd_event *event, const struct tl_osd_lane *lane)
 {
-    struct osd *const osd = context;
+    char line[TL_OSD_LINE_MAX];
+    tl_osd_line(line, sizeof line, packet, event);
+    return osd->sink.packet(osd->sink.context, lane && lane->believed ? &lane->stream : NULL, line);
+}
+
+static int take_packet(struct osd *osd, const struct tl_di_packet *packet, uint64_t arrival)
+{
     struct tl_osd_event event;
     struct tl_osd_module *m;
     int rc = tl_osd_read(&osd->reader, packet, &event, &m);
     if (rc < 0)
         return rc;
+    struct tl_osd_lane *const lane = m->user;
+    if (lane)
+        lane->quick = 0; /* until it is known again that it may be */
     if (osd->sink.packet) {
-        char line[512];
-        const struct lane *const lane = m->user;
-        tl_osd_line(line, sizeof line, packet, &event);
-        rc = osd->sink.packet(osd->sink.context, lane && lane->believed ? &lane->stream : NULL,
-                              line);
+        rc = list_packet(osd, packet, &event, lane);
         if (rc < 0)
             return rc;
     }
     if (has_items(&event))
-        return take_event(osd, m, &event);
+        return take_event(osd, m, &event, arrival);
     if (event.kind == TL_OSD_MISFIT)
-        return tell_loss(osd, m->user, MISFIT, packet->offset, 2 * (1 + (uint64_t)packet->n));
+        return tell_loss(osd, lane, MISFIT, packet->offset, 2 * (1 + (uint64_t)packet->n));
     if (event.kind == TL_OSD_REGISTER)
         tl_di_set_max_words(&osd->di, osd->reader.max_pkt_len);
+    if (lane)
+        tl_osd_lane_ready(lane, m);
     return TL_OK;
+}
+
+static int on_packet(void *context, const struct tl_di_packet *packet)
+{
+    struct osd *const osd = context;
+    return take_packet(osd, packet, arrival_of(osd, end_of(packet->offset, packet->n)));
+}
+
+/* The lane that may take `raw` the quick way, or NULL. */
+static inline struct tl_osd_lane *quick_lane(const struct osd *osd, uint64_t header)
+{
+    const struct tl_osd_module *const m = tl_osd_find_module(&osd->reader, src_of(header));
+    struct tl_osd_lane *const lane = m ? m->user : NULL;
+    return lane && lane->quick ? lane : NULL;
+}
+
+/*
+ * Parts of a split event that follow each other, packets[0] being the first: put its payload
+ * together. Returns how many packets it is made of, 0 if that cannot be done here.
+ */
+static size_t join_parts(const struct tl_di_raw *packets, size_t n, bool little_endian,
+                         uint8_t out[static 2 * TL_OSD_PAYLOAD_MAX + 8], unsigned *words)
+{
+    const uint64_t first = tl_di_words4(packets[0].p, little_endian);
+    *words = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t header = tl_di_words4(packets[i].p, little_endian);
+        const unsigned part = packets[i].n - TL_DI_HEADER;
+        if (part > TL_OSD_PAYLOAD_MAX - *words || ((header ^ first) >> 16 & UINT32_MAX))
+            return 0;
+        for (unsigned k = 0; k < 2 * part; k += 8) /* some bytes more, which need no call */
+            memcpy(out + 2 * *words + k, packets[i].p + HEADER_BYTES + k, 8);
+        *words += part;
+        if (flags_of(header) == TL_DI_PLAIN_EVENT)
+            return i + 1;
+        if (flags_of(header) != TL_DI_EVENT_PART)
+            return 0;
+    }
+    return 0;
+}
+
+/* Take what can be taken the quick way of `packets`. Returns how many it were, at least 0. */
+static inline __attribute__((always_inline)) int64_t
+take_quick(struct osd *osd, const struct tl_di_raw *packets, size_t n, bool little_endian)
+{
+    const uint64_t header = tl_di_words4(packets[0].p, little_endian);
+    struct tl_osd_lane *const lane = quick_lane(osd, header);
+    if (!lane)
+        return 0;
+    uint64_t arrival = TL_OSD_NO_ARRIVAL;
+    if (flags_of(header) == TL_DI_PLAIN_EVENT && packets[0].n == lane->quick + TL_DI_HEADER) {
+        if (osd->n_arrivals)
+            arrival = arrival_of(osd, end_of(packets[0].offset, packets[0].n));
+        return tl_osd_lane_quick(lane, packets[0].p + HEADER_BYTES, little_endian,
+                                 packets[0].offset, arrival);
+    }
+    if (flags_of(header) != TL_DI_EVENT_PART)
+        return 0;
+    uint8_t payload[2 * TL_OSD_PAYLOAD_MAX + 8];
+    unsigned words;
+    const size_t parts = join_parts(packets, n, little_endian, payload, &words);
+    if (parts == 0 || words != lane->quick)
+        return 0;
+    const struct tl_di_raw *const last = &packets[parts - 1];
+    if (osd->n_arrivals)
+        arrival = arrival_of(osd, end_of(last->offset, last->n));
+    const int rc = tl_osd_lane_quick(lane, payload, little_endian, last->offset, arrival);
+    return rc > 0 ? (int64_t)parts : rc;
+}
+
+static inline int take_batch(struct osd *osd, const struct tl_di_raw *packets, size_t n,
+                             bool little_endian)
+{
+    osd->has_items = true;
+    for (size_t i = 0; i < n;) {
+        const int64_t taken = take_quick(osd, packets + i, n - i, little_endian);
+        if (taken < 0)
+            return (int)taken;
+        i += (size_t)taken;
+        if (taken > 0)
+            continue;
+        const struct tl_di_packet packet = tl_di_read_raw(&packets[i], little_endian, osd->words);
+        const int rc = on_packet(osd, &packet);
+        if (rc < 0)
+            return rc;
+        i++;
+    }
+    return TL_OK;
+}
+
+static int on_batch(void *context, const struct tl_di_raw *packets, size_t n)
+{
+    struct osd *const osd = context;
+    return tl_di_little_endian(&osd->di) ? take_batch(osd, packets, n, true)
+                                         : take_batch(osd, packets, n, false);
 }
 
 static int mark_loss(void *context, struct tl_osd_module *m)
 {
-    struct lane *const lane = m->user;
-    if (lane && !lane->transport) {
-        lane->transport = true;
-        lane->lost_at = *(const uint64_t *)context;
-    }
+    if (m->user)
+        tl_osd_lane_lost(m->user, *(const uint64_t *)context);
     return TL_OK;
 }
 
@@ -373,6 +336,7 @@ static void destroy(struct tl_decode *decode)
         return;
     (void)tl_osd_each_module(&osd->reader, free_lane, NULL);
     tl_osd_reader_fini(&osd->reader);
+    tl_block_cache_free(osd->blocks);
     tl_di_fini(&osd->di);
     free(osd);
 }
@@ -386,10 +350,16 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     osd->base.ops = &tl_osd_ops;
     osd->setup = setup;
+    osd->image = image;
     osd->sink = *sink;
-    const int rc = tl_osd_reader_init(&osd->reader, setup);
+    int rc = tl_osd_reader_init(&osd->reader, setup);
     const struct tl_di_sink packets = {osd, on_packet, on_loss};
     tl_di_init(&osd->di, 0, osd->reader.max_pkt_len, &packets);
+    if (!sink->packet)
+        tl_di_set_batch(&osd->di, on_batch);
+    const struct tl_isa_options options = {0};
+    if (rc == TL_OK && image)
+        rc = tl_block_cache_new(&osd->blocks, image, &options);
     if (rc < 0) {
         destroy(&osd->base);
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
@@ -400,7 +370,7 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
 
 static int deliver_lane(void *context, struct tl_osd_module *m)
 {
-    return m->user && ((struct lane *)m->user)->n_items ? deliver(m->user) : TL_OK;
+    return m->user ? tl_osd_lane_deliver(m->user) : TL_OK;
 }
 
 static int deliver_all(struct osd *osd)
@@ -408,12 +378,16 @@ static int deliver_all(struct osd *osd)
     if (!osd->has_items)
         return TL_OK;
     osd->has_items = false;
-    return tl_osd_each_module(&osd->reader, deliver_lane, NULL);
+    const int rc = tl_osd_each_module(&osd->reader, deliver_lane, NULL);
+    if (osd->blocks && tl_block_cache_bytes(osd->blocks) > BLOCKS_MEMORY)
+        tl_block_cache_reset(osd->blocks);
+    return rc;
 }
 
 static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
 {
     struct osd *const osd = (struct osd *)decode;
+    note_arrival(osd, n);
     const int rc = tl_di_push(&osd->di, p, n);
     return rc < 0 ? rc : deliver_all(osd);
 }
@@ -422,27 +396,20 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
 static int finish_lane(void *context, struct tl_osd_module *m)
 {
     struct osd *const osd = context;
-    struct lane *const lane = m->user;
+    struct tl_osd_lane *const lane = m->user;
     if (!lane)
         return TL_OK;
     int rc = TL_OK;
+    osd->has_items = true;
     if (lane->waiting) {
         lane->waiting = false;
         if (osd->reader.any_declared)
             return tell_loss(osd, NULL, UNDECLARED, lane->first.offset, 0);
-        rc = announce(osd, lane, &lane->first);
+        rc = announce(osd, lane, m);
         if (rc == TL_OK)
-            rc = add_event(lane, &lane->first);
+            rc = tl_osd_lane_event(lane, &lane->first, lane->first_arrival);
     }
-    if (rc == TL_OK)
-        rc = make_room(lane, 2);
-    if (rc < 0 || !lane->believed)
-        return rc;
-    if (lane->missed)
-        add_missed(lane);
-    if (lane->transport)
-        add_transport(lane);
-    return TL_OK;
+    return rc < 0 || !lane->believed ? rc : tl_osd_lane_finish(lane);
 }
 
 static int finish(struct tl_decode *decode)
@@ -454,4 +421,5 @@ static int finish(struct tl_decode *decode)
     return rc < 0 ? rc : deliver_all(osd);
 }
 
-const struct tl_decode_ops tl_osd_ops = {"di", create, push, finish, destroy};
+const struct tl_decode_ops tl_osd_ops = {
+    .name = "di", .create = create, .push = push, .finish = finish, .destroy = destroy};

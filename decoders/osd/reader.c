@@ -18,7 +18,6 @@ enum { SUB_WRITE = 4, SUB_RESPONSE = 8, SUB_READ_OK_16 = 8, SUB_READ_ERROR = 12 
 
 /* CTM flags word. */
 enum {
-    CTM_MODE = 0x03,
     CTM_RET = 0x04,
     CTM_CALL = 0x08,
     CTM_MODECHANGE = 0x10,
@@ -208,17 +207,6 @@ static int take_register(struct tl_osd_reader *r, struct tl_osd_module *m,
 
 /* ---- events ----------------------------------------------------------------------------- */
 
-/* Fields are little-endian in words, and words are in host order here. */
-static inline uint64_t field(const uint16_t *words, unsigned width)
-{
-    uint64_t value = words[0];
-    if (width > 16)
-        value |= (uint64_t)words[1] << 16;
-    if (width > 32)
-        value |= (uint64_t)words[2] << 32 | (uint64_t)words[3] << 48;
-    return value;
-}
-
 static unsigned ctm_width(size_t n)
 {
     return n == 5 ? 16 : n == 7 ? 32 : n == 11 ? 64 : 0;
@@ -248,29 +236,14 @@ static bool read_ctm(struct tl_osd_event *e, const uint16_t *words, size_t n, un
 {
     if (ctm_width(n) == 0 || (width && ctm_width(n) != width) || words[n - 1] & CTM_ZERO)
         return false;
-    width = ctm_width(n);
-    const uint16_t flags = words[n - 1];
-    e->kind = TL_OSD_CORE_EVENT;
-    e->width = (uint8_t)width;
-    e->time = (uint32_t)field(words, 32);
-    e->npc = field(words + 2, width);
-    e->pc = field(words + 2 + width / 16, width);
-    e->mode = flags & CTM_MODE;
-    e->ret = flags & CTM_RET;
-    e->call = flags & CTM_CALL;
-    e->modechange = flags & CTM_MODECHANGE;
-    return true;
+    return tl_osd_read_ctm(e, words, ctm_width(n));
 }
 
 static bool read_stm(struct tl_osd_event *e, const uint16_t *words, size_t n, unsigned width)
 {
     if (stm_width(n) == 0 || (width && stm_width(n) != width))
         return false;
-    e->kind = TL_OSD_SYSTEM_EVENT;
-    e->width = (uint8_t)stm_width(n);
-    e->time = (uint32_t)field(words, 32);
-    e->id = words[2];
-    e->value = field(words + 3, stm_width(n));
+    tl_osd_read_stm(e, words, stm_width(n));
     return true;
 }
 

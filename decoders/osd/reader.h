@@ -43,6 +43,7 @@ enum tl_osd_kind {
 };
 
 #define TL_OSD_PAYLOAD_MAX 32 /* words of an event, all parts together */
+#define TL_OSD_SLACK       3  /* words behind an event that may be read */
 
 struct tl_osd_event {
     uint8_t kind;  /* enum tl_osd_kind */
@@ -52,6 +53,7 @@ struct tl_osd_event {
     bool call;
     bool ret;
     bool modechange;
+    bool inbound; /* from the host to the module: UART */
     uint16_t src;
     uint16_t id;   /* STM */
     uint32_t time; /* ticks, as sent: 32 bits */
@@ -72,7 +74,7 @@ struct tl_osd_module {
     uint8_t n_words; /* of the event under construction */
     bool too_long;   /* … which is longer than any */
     uint16_t dest;   /* … and where it goes */
-    uint16_t words[TL_OSD_PAYLOAD_MAX];
+    uint16_t words[TL_OSD_PAYLOAD_MAX + TL_OSD_SLACK];
     uint8_t n_replies; /* register values read, up to 2 */
     uint16_t reply;    /* the last one */
     uint8_t n_asked;
@@ -93,13 +95,19 @@ void tl_osd_reader_fini(struct tl_osd_reader *r);
 /* Make the module with this address, if it is not there. NULL: out of memory. */
 struct tl_osd_module *tl_osd_make_module(struct tl_osd_reader *r, uint16_t address);
 
+/* The module with this address, or NULL. */
+static inline struct tl_osd_module *tl_osd_find_module(const struct tl_osd_reader *r,
+                                                       uint16_t address)
+{
+    struct tl_osd_module **const subnet = r->subnets[address >> 10];
+    return subnet ? subnet[address & 0x3ff] : NULL;
+}
+
 /* The module with this address, made on first use. NULL: out of memory. */
 static inline struct tl_osd_module *tl_osd_module_at(struct tl_osd_reader *r, uint16_t address)
 {
-    struct tl_osd_module **const subnet = r->subnets[address >> 10];
-    if (subnet && subnet[address & 0x3ff])
-        return subnet[address & 0x3ff];
-    return tl_osd_make_module(r, address);
+    struct tl_osd_module *const module = tl_osd_find_module(r, address);
+    return module ? module : tl_osd_make_module(r, address);
 }
 
 /* Call `fn` for all modules in order of address, until it returns < 0. */
@@ -110,8 +118,55 @@ int tl_osd_each_module(struct tl_osd_reader *r, int (*fn)(void *, struct tl_osd_
 TL_MUST_USE int tl_osd_read(struct tl_osd_reader *r, const struct tl_di_packet *packet,
                             struct tl_osd_event *event, struct tl_osd_module **module);
 
+/* Payload words of an event. */
+static inline unsigned tl_osd_ctm_words(unsigned width)
+{
+    return 3 + 2 * width / 16;
+}
+
+static inline unsigned tl_osd_stm_words(unsigned width)
+{
+    return 3 + width / 16;
+}
+
+/* Fields are little-endian in words, and words are in host order here. `width`: 16, 32, 64; up to
+ * 3 words behind the field are read. */
+static inline uint64_t tl_osd_field(const uint16_t *words, unsigned width)
+{
+    const uint64_t value = (uint64_t)words[0] | (uint64_t)words[1] << 16 |
+                           (uint64_t)words[2] << 32 | (uint64_t)words[3] << 48;
+    return value & UINT64_MAX >> (64 - width);
+}
+
+/* The fields of a whole event; 3 words behind it may be read. False: it has bits that none has. */
+static inline bool tl_osd_read_ctm(struct tl_osd_event *e, const uint16_t *words, unsigned width)
+{
+    const uint16_t flags = words[2 + 2 * width / 16];
+    e->kind = TL_OSD_CORE_EVENT;
+    e->width = (uint8_t)width;
+    e->time = (uint32_t)tl_osd_field(words, 32);
+    e->npc = tl_osd_field(words + 2, width);
+    e->pc = tl_osd_field(words + 2 + width / 16, width);
+    e->mode = flags & 3;
+    e->ret = flags >> 2 & 1;
+    e->call = flags >> 3 & 1;
+    e->modechange = flags >> 4 & 1;
+    return !(flags >> 5);
+}
+
+static inline void tl_osd_read_stm(struct tl_osd_event *e, const uint16_t *words, unsigned width)
+{
+    e->kind = TL_OSD_SYSTEM_EVENT;
+    e->width = (uint8_t)width;
+    e->time = (uint32_t)tl_osd_field(words, 32);
+    e->id = words[2];
+    e->value = tl_osd_field(words + 3, width);
+}
+
 /* Packets were lost: events under construction cannot be completed. */
 void tl_osd_reader_lost(struct tl_osd_reader *r);
+
+#define TL_OSD_LINE_MAX 2048 /* of any packet that the framing accepts unless told more */
 
 /*
  * One line per packet, without its end: offset, length, addresses, flags and what it means. The

@@ -15,6 +15,7 @@ enum field { F_PC = 1, F_VALUE = 2, F_TIME = 4, F_TEXT = 8, F_DATA = 16 };
 static const uint8_t fields[32] = {
     [TL_ITEM_UNKNOWN] = F_PC,
     [TL_ITEM_BRANCH] = F_PC | F_VALUE,
+    [TL_ITEM_TARGET] = F_PC | F_VALUE,
     [TL_ITEM_EXCEPTION] = F_PC | F_VALUE | F_TEXT,
     [TL_ITEM_ERET] = F_PC,
     [TL_ITEM_MODE] = F_VALUE,

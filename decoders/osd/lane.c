@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+#include "osd/lane.h"
+
+#include <assert.h>
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_MODE     UINT64_MAX
+#define EVENT_ITEMS 8 /* that one event makes, at most */
+
+struct tl_osd_lane *tl_osd_lane_new(const struct tl_decode_sink *sink, const struct tl_setup *setup,
+                                    const struct tl_image *image, struct tl_block_cache *blocks)
+{
+    struct tl_osd_lane *const lane = calloc(1, sizeof *lane);
+    if (!lane)
+        return NULL;
+    lane->sink = sink;
+    lane->setup = setup;
+    lane->image = image;
+    lane->blocks = blocks;
+    lane->mode = NO_MODE;
+    return lane;
+}
+
+static enum tl_protocol protocol_of(uint8_t type)
+{
+    switch (type) {
+    case TL_OSD_CTM:
+        return TL_PROTO_OSD_CTM;
+    case TL_OSD_STM:
+        return TL_PROTO_OSD_STM;
+    case TL_OSD_UART:
+        return TL_PROTO_OSD_UART;
+    default:
+        return TL_PROTO_OSD_OTHER;
+    }
+}
+
+int tl_osd_lane_announce(struct tl_osd_lane *lane, uint16_t address, uint8_t type, uint32_t index)
+{
+    const struct tl_source *const source = tl_setup_source(lane->setup, address);
+    if (source && source->name[0])
+        snprintf(lane->name, sizeof lane->name, "%s", source->name);
+    else
+        snprintf(lane->name, sizeof lane->name, "di.%u.%u", address >> 10, address & 0x3ff);
+    lane->stream = (struct tl_decode_stream){
+        .index = index,
+        .name = lane->name,
+        .protocol = protocol_of(type),
+        .source = source,
+    };
+    lane->believed = true;
+    const struct tl_decode_sink *const sink = lane->sink;
+    return sink->stream ? sink->stream(sink->context, &lane->stream) : TL_OK;
+}
+
+/* ---- items ------------------------------------------------------------------------------ */
+
+int tl_osd_lane_deliver(struct tl_osd_lane *lane)
+{
+    const struct tl_decode_sink *const sink = lane->sink;
+    const size_t n = lane->n_items;
+    lane->n_items = 0;
+    if (n == 0 || !sink->items)
+        return TL_OK;
+    return sink->items(sink->context, &lane->stream, lane->items, n);
+}
+
+static inline int make_room(struct tl_osd_lane *lane)
+{
+    return lane->n_items + EVENT_ITEMS > TL_OSD_BATCH ? tl_osd_lane_deliver(lane) : TL_OK;
+}
+
+static inline struct tl_item *add(struct tl_osd_lane *lane, enum tl_item_kind kind, uint64_t offset)
+{
+    assert(lane->n_items < TL_OSD_BATCH);
+    struct tl_item *const item = &lane->items[lane->n_items++];
+    *item = (struct tl_item){.kind = (uint8_t)kind, .offset = offset};
+    return item;
+}
+
+static void add_note(struct tl_osd_lane *lane, const char *text, uint64_t offset)
+{
+    add(lane, TL_ITEM_NOTE, offset)->text = text;
+}
+
+static void add_missed(struct tl_osd_lane *lane)
+{
+    struct tl_item *const item = add(lane, TL_ITEM_GAP, lane->missed_at);
+    item->sub = TL_GAP_OVERFLOW;
+    item->value = lane->missed;
+    item->flags = TL_ITEM_HAS_VALUE;
+    if (lane->at_least)
+        item->flags |= TL_ITEM_AT_LEAST;
+    lane->missed = 0;
+    lane->at_least = false;
+}
+
+static void add_transport(struct tl_osd_lane *lane)
+{
+    struct tl_item *const item = add(lane, TL_ITEM_GAP, lane->lost_at);
+    item->sub = TL_GAP_TRANSPORT;
+    lane->transport = false;
+}
+
+static void add_gaps(struct tl_osd_lane *lane)
+{
+    if (lane->missed)
+        add_missed(lane);
+    if (lane->transport)
+        add_transport(lane);
+}
+
+static inline void add_time(struct tl_osd_lane *lane, uint32_t ticks, uint64_t offset,
+                            uint64_t arrival)
+{
+    struct tl_osd_ticks *const t = &lane->ticks;
+    const uint32_t step = ticks - (uint32_t)t->now;
+    if (arrival == TL_OSD_NO_ARRIVAL && t->begun && step <= INT32_MAX) {
+        t->now += step;
+        if (step == 0)
+            return;
+    } else {
+        const struct tl_osd_ticks before = *t;
+        if (tl_osd_ticks_step(t, ticks, arrival))
+            add_note(lane, "time ambiguous", offset);
+        if (before.begun && t->now == before.now)
+            return;
+    }
+    struct tl_item *const item = add(lane, TL_ITEM_TIME, offset);
+    item->value = t->now;
+    item->flags = TL_ITEM_HAS_VALUE;
+}
+
+/* ---- core trace ------------------------------------------------------------------------- */
+
+static bool core_is(const struct tl_osd_lane *lane, const char *what)
+{
+    const struct tl_source *const source = lane->stream.source;
+    return source && strcasestr(source->core, what);
+}
+
+/* Nothing in the stream says which instruction set it is: the setup, the ELF file, else the width
+ * of its addresses. */
+static uint64_t make_mode(const struct tl_osd_lane *lane, unsigned width)
+{
+    const unsigned machine = lane->image ? tl_image_machine(lane->image) : EM_NONE;
+    if (core_is(lane, "or1k") || core_is(lane, "openrisc") || machine == EM_OPENRISC)
+        return tl_mode(TL_ARCH_OR1K, 0, TL_SEC_NONE, TL_ISA_OR1K);
+    const enum tl_isa isa = core_is(lane, "rv64")   ? TL_ISA_RV64
+                            : core_is(lane, "rv32") ? TL_ISA_RV32
+                            : width == 64           ? TL_ISA_RV64
+                            : width == 32           ? TL_ISA_RV32
+                                                    : TL_ISA_NONE;
+    return tl_mode(TL_ARCH_RISCV, 0, TL_SEC_NONE, isa);
+}
+
+static inline uint64_t mode_of(struct tl_osd_lane *lane, const struct tl_osd_event *e)
+{
+    if (lane->width != e->width) {
+        lane->width = e->width;
+        lane->base_mode = make_mode(lane, e->width);
+    }
+    return lane->base_mode | (uint64_t)e->mode << 8;
+}
+
+/* The instruction at pc, if the image knows it. */
+static const struct tl_block *find_block(struct tl_osd_lane *lane, uint64_t mode, uint64_t pc,
+                                         int *rc)
+{
+    const enum tl_isa isa = tl_mode_isa(mode);
+    if (!lane->blocks || (isa != TL_ISA_RV32 && isa != TL_ISA_RV64))
+        return NULL;
+    const unsigned machine = tl_image_machine(lane->image);
+    if (machine != EM_NONE && machine != EM_RISCV)
+        return NULL;
+    const struct tl_block *const block = tl_block_get(lane->blocks, TL_SPACE_ANY, isa, pc);
+    if (!block)
+        *rc = TL_NOMEM;
+    return block && block->n > 0 ? block : NULL;
+}
+
+static inline uint8_t branch_flags(const struct tl_osd_event *e)
+{
+    return (uint8_t)(TL_ITEM_HAS_PC | TL_ITEM_HAS_VALUE | (e->call ? TL_ITEM_CALL : 0) |
+                     (e->ret ? TL_ITEM_RETURN : 0));
+}
+
+static inline void add_jump(struct tl_osd_lane *lane, enum tl_item_kind kind,
+                            const struct tl_osd_event *e)
+{
+    struct tl_item *const item = add(lane, kind, e->offset);
+    item->pc = e->pc;
+    item->value = e->npc;
+    item->flags = branch_flags(e);
+}
+
+static int add_branch(struct tl_osd_lane *lane, const struct tl_osd_event *e, uint64_t mode)
+{
+    int rc = TL_OK;
+    const struct tl_block *const block = find_block(lane, mode, e->pc, &rc);
+    if (block) {
+        struct tl_item *const item = add(lane, TL_ITEM_BLOCK, e->offset);
+        item->block = block;
+        item->n = 1;
+        /* Of a block that goes on behind it, the instruction is no jump: another program ran. */
+        item->flags = block->n == 1 ? TL_ITEM_TAKEN : 0;
+    }
+    add_jump(lane, block ? TL_ITEM_TARGET : TL_ITEM_BRANCH, e);
+    return rc;
+}
+
+static inline int add_core_event(struct tl_osd_lane *lane, const struct tl_osd_event *e)
+{
+    const uint64_t mode = mode_of(lane, e);
+    if (e->modechange || mode != lane->mode) {
+        struct tl_item *const item = add(lane, TL_ITEM_MODE, e->offset);
+        item->value = lane->mode = mode;
+        item->flags = TL_ITEM_HAS_VALUE;
+    }
+    /* In a pure change of mode pc and npc are what the port happened to hold. */
+    if (e->modechange && !e->call && !e->ret)
+        return TL_OK;
+    if (lane->blocks)
+        return add_branch(lane, e, mode);
+    add_jump(lane, TL_ITEM_BRANCH, e);
+    return TL_OK;
+}
+
+static const char stm_name[] = "osd-stm";
+
+/* ---- software trace --------------------------------------------------------------------- */
+
+static inline struct tl_item *add_software(struct tl_osd_lane *lane, const struct tl_osd_event *e,
+                                           const char *name, unsigned bytes)
+{
+    uint8_t *const payload = lane->payload[lane->n_items];
+    tl_put_le64(payload, e->value);
+    struct tl_item *const item = add(lane, TL_ITEM_SOFTWARE, e->offset);
+    item->name = name;
+    item->data = payload;
+    item->n = bytes;
+    return item;
+}
+
+static inline void add_system_event(struct tl_osd_lane *lane, const struct tl_osd_event *e)
+{
+    struct tl_item *const item = add_software(lane, e, stm_name, e->width / 8u);
+    item->pc = e->id;
+    item->flags = TL_ITEM_HAS_PC;
+}
+
+/* ---- events ----------------------------------------------------------------------------- */
+
+static void count_missed(struct tl_osd_lane *lane, const struct tl_osd_event *e)
+{
+    if (lane->missed == 0)
+        lane->missed_at = e->offset;
+    lane->missed += e->value;
+    lane->at_least = lane->at_least || e->value == UINT16_MAX;
+}
+
+int tl_osd_lane_event(struct tl_osd_lane *lane, const struct tl_osd_event *e, uint64_t arrival)
+{
+    int rc = make_room(lane);
+    if (rc < 0)
+        return rc;
+    if (lane->transport)
+        add_gaps(lane);
+    if (e->kind == TL_OSD_OVERFLOW) {
+        count_missed(lane, e);
+        return TL_OK;
+    }
+    add_gaps(lane);
+    switch (e->kind) {
+    case TL_OSD_CORE_EVENT:
+        add_time(lane, e->time, e->offset, arrival);
+        return add_core_event(lane, e);
+    case TL_OSD_SYSTEM_EVENT:
+        add_time(lane, e->time, e->offset, arrival);
+        add_system_event(lane, e);
+        break;
+    case TL_OSD_CHARACTER:
+        add_software(lane, e, e->inbound ? "uart-in" : "uart", 1);
+        break;
+    case TL_OSD_STALL:
+        add_note(lane, e->value ? "core stalled" : "core running", e->offset);
+        break;
+    default:
+        break;
+    }
+    return TL_OK;
+}
+
+/* Nothing but the usual step of the time? */
+static inline bool step_time(struct tl_osd_lane *lane, uint32_t ticks, uint64_t arrival)
+{
+    struct tl_osd_ticks *const t = &lane->ticks;
+    const uint32_t step = ticks - (uint32_t)t->now;
+    if (!t->begun || step - 1 >= INT32_MAX)
+        return false;
+    if (arrival == TL_OSD_NO_ARRIVAL) {
+        t->now += step;
+        return true;
+    }
+    struct tl_osd_ticks next = *t;
+    if (tl_osd_ticks_step(&next, ticks, arrival))
+        return false;
+    *t = next;
+    return true;
+}
+
+int tl_osd_lane_quick(struct tl_osd_lane *lane, const uint8_t *payload, bool little_endian,
+                      uint64_t offset, uint64_t arrival)
+{
+    if (lane->n_items + EVENT_ITEMS > TL_OSD_BATCH) {
+        const int rc = tl_osd_lane_deliver(lane);
+        if (rc < 0)
+            return rc;
+    }
+    const unsigned size = lane->width / 8u;
+    const uint64_t mask = UINT64_MAX >> (64 - lane->width);
+    const uint32_t ticks = (uint32_t)tl_di_words4(payload, little_endian);
+    struct tl_item *const time = &lane->items[lane->n_items], *const item = time + 1;
+    if (lane->type == TL_OSD_CTM) {
+        const uint8_t *const p = payload + 4 + 2 * size;
+        const unsigned flags = little_endian ? tl_le16(p) : tl_be16(p);
+        const uint64_t mode = lane->base_mode | (uint64_t)(flags & 3) << 8;
+        if (flags >> 4 || mode != lane->mode || lane->blocks || !step_time(lane, ticks, arrival))
+            return 0;
+        *item = (struct tl_item){.kind = TL_ITEM_BRANCH,
+                                 .flags = (uint8_t)(TL_ITEM_HAS_PC | TL_ITEM_HAS_VALUE |
+                                                    (flags & 8 ? TL_ITEM_CALL : 0) |
+                                                    (flags & 4 ? TL_ITEM_RETURN : 0)),
+                                 .pc = tl_di_words4(payload + 4 + size, little_endian) & mask,
+                                 .value = tl_di_words4(payload + 4, little_endian) & mask,
+                                 .offset = offset};
+    } else {
+        if (!step_time(lane, ticks, arrival))
+            return 0;
+        uint8_t *const value = lane->payload[lane->n_items];
+        tl_put_le64(value, tl_di_words4(payload + 6, little_endian) & mask);
+        *item = (struct tl_item){.kind = TL_ITEM_SOFTWARE,
+                                 .flags = TL_ITEM_HAS_PC,
+                                 .n = size,
+                                 .pc = tl_di_words4(payload + 4, little_endian) & 0xffff,
+                                 .offset = offset,
+                                 .data = value,
+                                 .name = stm_name};
+    }
+    *time = (struct tl_item){.kind = TL_ITEM_TIME,
+                             .flags = TL_ITEM_HAS_VALUE,
+                             .value = lane->ticks.now,
+                             .offset = offset};
+    lane->n_items += 2;
+    return 1;
+}
+
+void tl_osd_lane_ready(struct tl_osd_lane *lane, const struct tl_osd_module *m)
+{
+    lane->quick = 0;
+    if (!lane->believed || lane->missed || lane->transport || m->n_words || m->too_long ||
+        m->misfits || m->width == 0)
+        return;
+    if (lane->width != m->width) { /* mode_of() finds it made */
+        lane->width = m->width;
+        lane->base_mode = make_mode(lane, m->width);
+    }
+    lane->type = m->type;
+    if (m->type == TL_OSD_CTM)
+        lane->quick = tl_osd_ctm_words(m->width);
+    else if (m->type == TL_OSD_STM)
+        lane->quick = tl_osd_stm_words(m->width);
+}
+
+void tl_osd_lane_lost(struct tl_osd_lane *lane, uint64_t offset)
+{
+    lane->quick = 0;
+    if (lane->transport)
+        return;
+    lane->transport = true;
+    lane->lost_at = offset;
+}
+
+int tl_osd_lane_finish(struct tl_osd_lane *lane)
+{
+    const int rc = make_room(lane);
+    if (rc >= 0)
+        add_gaps(lane);
+    return rc;
+}

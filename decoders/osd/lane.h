@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What one module says, as a stream of flow items.
+ *
+ * Core trace becomes changes of flow: where the image holds the instruction at pc, a BLOCK of that
+ * one instruction and a TARGET, else a BRANCH. System trace and characters become software trace.
+ * A run of overflow packets becomes one gap, in front of the event that follows it.
+ *
+ * Not thread-safe.
+ */
+#ifndef TL_OSD_LANE_H
+#define TL_OSD_LANE_H
+
+#include "decode/decode.h"
+#include "osd/reader.h"
+#include "osd/ticks.h"
+
+#define TL_OSD_BATCH 128 /* items delivered at once */
+
+struct tl_osd_lane {
+    const struct tl_decode_sink *sink; /* borrowed */
+    const struct tl_setup *setup;      /* borrowed, may be NULL */
+    const struct tl_image *image;      /* borrowed; NULL: none */
+    struct tl_block_cache *blocks;     /* borrowed, of the image; NULL: none */
+    struct tl_decode_stream stream;
+    char name[32];
+    /* Words of an event that tl_osd_lane_quick() takes, 0: none. Cleared by whoever changes what
+     * is known of the module. */
+    unsigned quick;
+    uint8_t type;     /* … and what it is then: CTM or STM */
+    uint8_t width;    /* of the module when `base_mode` was made, 0: not yet */
+    bool believed;    /* announced */
+    bool waiting;     /* `first` is kept until it is believed */
+    bool transport;   /* bytes were lost before its next event */
+    bool at_least;    /* `missed` saturated */
+    uint64_t lost_at; /* offset of the transport loss */
+    struct tl_osd_ticks ticks;
+    uint64_t base_mode; /* tl_mode with privilege 0 */
+    uint64_t mode;      /* the last one delivered, or UINT64_MAX */
+    uint64_t missed;    /* events lost to overflow and not yet told */
+    uint64_t missed_at;
+    struct tl_osd_event first;
+    uint64_t first_arrival;
+    size_t n_items;
+    struct tl_item items[TL_OSD_BATCH];
+    uint8_t payload[TL_OSD_BATCH][8];
+};
+
+/* NULL: out of memory. Free it with free(). */
+struct tl_osd_lane *tl_osd_lane_new(const struct tl_decode_sink *sink, const struct tl_setup *setup,
+                                    const struct tl_image *image, struct tl_block_cache *blocks);
+
+/* Announce the stream of a module at `address` and of `type` as number `index`. From the sink. */
+TL_MUST_USE int tl_osd_lane_announce(struct tl_osd_lane *lane, uint16_t address, uint8_t type,
+                                     uint32_t index);
+
+/* Deliver what waits to be delivered. From the sink. */
+TL_MUST_USE int tl_osd_lane_deliver(struct tl_osd_lane *lane);
+
+/*
+ * Take an event of an announced lane; `arrival` as in osd/ticks.h. Kinds that say nothing of the
+ * stream are ignored. From the sink, TL_NOMEM.
+ */
+TL_MUST_USE int tl_osd_lane_event(struct tl_osd_lane *lane, const struct tl_osd_event *event,
+                                  uint64_t arrival);
+
+/*
+ * The same for a whole event of lane->quick words, as they came; 8 bytes behind it may be read.
+ * Returns 0, and nothing was taken, where the event is none of the plain sort; else 1. From the
+ * sink.
+ */
+TL_MUST_USE int tl_osd_lane_quick(struct tl_osd_lane *lane, const uint8_t *payload,
+                                  bool little_endian, uint64_t offset, uint64_t arrival);
+
+/* Allow tl_osd_lane_quick() for the packets to come, if what is known of `module` does. */
+void tl_osd_lane_ready(struct tl_osd_lane *lane, const struct tl_osd_module *module);
+
+/* Bytes were lost at `offset`, of which the module's may have been some. */
+void tl_osd_lane_lost(struct tl_osd_lane *lane, uint64_t offset);
+
+/* The end: gaps that waited for an event behind them. From the sink. */
+TL_MUST_USE int tl_osd_lane_finish(struct tl_osd_lane *lane);
+
+#endif
