@@ -77,10 +77,21 @@ static bool is_code_symbol(Elf *elf, const GElf_Sym *sym, const char *name)
     return section && gelf_getshdr(section, &sh) && (sh.sh_flags & SHF_EXECINSTR);
 }
 
-/* Fields of Elf32_Sym and Elf64_Sym, little-endian, by hand: no alignment is promised. */
-static void read_symbol(const uint8_t *p, int class, GElf_Sym *out)
+static uint32_t be32(const uint8_t *p)
 {
-    if (class == ELFCLASS64) {
+    return (uint32_t)tl_be16(p) << 16 | tl_be16(p + 2);
+}
+
+/* Fields of Elf32_Sym and Elf64_Sym by hand: no alignment is promised. */
+static void read_symbol(const uint8_t *p, int class, bool big_endian, GElf_Sym *out)
+{
+    if (big_endian && class == ELFCLASS32) {
+        *out = (GElf_Sym){.st_name = be32(p),
+                          .st_info = p[12],
+                          .st_shndx = tl_be16(p + 14),
+                          .st_value = be32(p + 4),
+                          .st_size = be32(p + 8)};
+    } else if (class == ELFCLASS64) {
         *out = (GElf_Sym){.st_name = tl_le32(p),
                           .st_info = p[4],
                           .st_shndx = tl_le16(p + 6),
@@ -117,7 +128,7 @@ static int take_table(const struct elf_load *load, Elf *elf, const GElf_Shdr *ta
     const bool arm = gelf_getehdr(elf, &eh) && eh.e_machine == EM_ARM;
     for (size_t at = 0; symbols.n - at >= size; at += size) {
         GElf_Sym sym;
-        read_symbol(symbols.p + at, class, &sym);
+        read_symbol(symbols.p + at, class, load->bytes.p[EI_DATA] == ELFDATA2MSB, &sym);
         if (sym.st_name >= text.n || !is_code_symbol(elf, &sym, names + sym.st_name))
             continue;
         const uint64_t address = arm ? sym.st_value & ~1ULL : sym.st_value; /* bit 0: Thumb */
@@ -145,6 +156,14 @@ static int take_symbols(const struct elf_load *load, Elf *elf)
     return found.sh_type ? take_table(load, elf, &found) : TL_OK;
 }
 
+/* Big-endian files of 32 bits: OpenRISC has no others. */
+static bool is_openrisc(struct tl_bytes bytes)
+{
+    return bytes.n >= sizeof(Elf32_Ehdr) && bytes.p[EI_DATA] == ELFDATA2MSB &&
+           bytes.p[EI_CLASS] == ELFCLASS32 &&
+           tl_be16(bytes.p + offsetof(Elf32_Ehdr, e_machine)) == EM_OPENRISC;
+}
+
 int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bias, unsigned space,
                      const char *name, struct tl_fail *fail)
 {
@@ -152,8 +171,9 @@ int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bia
         name = "image";
     if (bytes.n < EI_NIDENT || memcmp(bytes.p, ELFMAG, SELFMAG) != 0)
         return tl_fail_set(fail, TL_BAD, "%s: is no ELF file", name);
-    if (bytes.p[EI_DATA] != ELFDATA2LSB)
-        return tl_fail_set(fail, TL_UNSUPPORTED, "%s: is big-endian, which is not supported", name);
+    if (bytes.p[EI_DATA] != ELFDATA2LSB && !is_openrisc(bytes))
+        return tl_fail_set(fail, TL_UNSUPPORTED,
+                           "%s: is big-endian, which is supported for OpenRISC only", name);
     if (image->frozen)
         return tl_fail_set(fail, TL_USAGE, "%s: the image takes no more", name);
 
@@ -171,6 +191,9 @@ int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bia
         goto done;
     }
     const struct elf_load load = {image, bytes, bias, space, name, fail};
+    GElf_Ehdr eh;
+    if (image->machine == 0 && gelf_getehdr(elf, &eh))
+        image->machine = eh.e_machine;
     rc = map_segments(&load, elf);
     if (rc == TL_OK)
         rc = take_symbols(&load, elf);
@@ -179,4 +202,9 @@ done:
         elf_end(elf);
     free(copy);
     return rc;
+}
+
+unsigned tl_image_machine(const struct tl_image *image)
+{
+    return image->machine;
 }
