@@ -229,7 +229,12 @@ TL_MUST_USE int tl_stf_record_text(const struct tl_stf_record *record, struct tl
 TL_MUST_USE int tl_stf_listing_line(uint64_t index, const struct tl_stf_record *record, uint64_t pc,
                                     uint64_t insn, struct tl_buf *out);
 
-/* The name of a register, e.g. "x5", "f0", "v31", "pc", "csr_0x300", into `out`; returns it. */
-char *tl_stf_reg_name(uint16_t number, uint8_t meta, char out[static 16]);
+#define TL_STF_REG_NAME 32 /* bytes */
+
+/*
+ * The name of a register as stf_lib prints it, e.g. "REG_5", "REG_F0", "REG_V31", "PC",
+ * "REG_CSR_MSTATUS", "REG_CSR_UNK_7e", into `out`; "" of a reserved type. Returns `out`.
+ */
+char *tl_stf_reg_name(uint16_t number, uint8_t meta, char out[static TL_STF_REG_NAME]);
 
 #endif

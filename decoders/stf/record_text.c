@@ -89,31 +89,6 @@ const char *tl_stf_event_name(uint64_t number)
     return number < 24 ? fault_names[number] : NULL;
 }
 
-char *tl_stf_reg_name(uint16_t number, uint8_t meta, char out[static 16])
-{
-    switch (meta & 15) {
-    case TL_STF_REG_INT:
-        if (number == 32)
-            snprintf(out, 16, "pc");
-        else
-            snprintf(out, 16, "x%u", number);
-        break;
-    case TL_STF_REG_FP:
-        snprintf(out, 16, "f%u", number);
-        break;
-    case TL_STF_REG_VECTOR:
-        snprintf(out, 16, "v%u", number);
-        break;
-    case TL_STF_REG_CSR:
-        snprintf(out, 16, "csr_0x%x", number);
-        break;
-    default:
-        snprintf(out, 16, "reg%u", number);
-        break;
-    }
-    return out;
-}
-
 /* ---- numbers, without printf: a listing has tens of millions of them ------------------------- */
 
 static uint8_t *put_text(uint8_t *p, const char *text)
@@ -233,11 +208,12 @@ static int text_info(const struct tl_stf_record *r, struct tl_buf *out)
 
 static int text_reg(const struct tl_stf_record *r, struct tl_buf *out)
 {
-    char name[16];
+    char name[TL_STF_REG_NAME];
     if (tl_buf_printf(out, " reg=%u meta=0x%x", r->reg.number, r->reg.meta) < 0 ||
         add_words(out, "value", r->reg.value) < 0)
         return TL_NOMEM;
-    return tl_buf_printf(out, " ; %s", tl_stf_reg_name(r->reg.number, r->reg.meta, name));
+    tl_stf_reg_name(r->reg.number, r->reg.meta, name);
+    return name[0] ? tl_buf_printf(out, " ; %s", name) : TL_OK;
 }
 
 static int text_walk(const struct tl_stf_record *r, struct tl_buf *out)

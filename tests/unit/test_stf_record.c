@@ -83,36 +83,36 @@ static const struct golden goldens[] = {
     {{.type = TL_STF_INST_REG, .reg = {5, 0x21, {one_word, 8}}},
      {0},
      "28 0500 21 8877665544332211",
-     "INST_REG reg=5 meta=0x21 value=0x1122334455667788 ; x5"},
+     "INST_REG reg=5 meta=0x21 value=0x1122334455667788 ; REG_5"},
     {{.type = TL_STF_INST_REG, .reg = {32, 0x11, {one_word, 8}}},
      {0},
      "28 2000 11 8877665544332211",
-     "INST_REG reg=32 meta=0x11 value=0x1122334455667788 ; pc"},
+     "INST_REG reg=32 meta=0x11 value=0x1122334455667788 ; PC"},
     {{.type = TL_STF_INST_REG, .reg = {31, 0x32, {all_ones, 8}}},
      {0},
      "28 1f00 32 ffffffffffffffff",
-     "INST_REG reg=31 meta=0x32 value=0xffffffffffffffff ; f31"},
+     "INST_REG reg=31 meta=0x32 value=0xffffffffffffffff ; REG_F31"},
     {{.type = TL_STF_INST_REG, .reg = {0x300, 0x34, {all_ones, 8}}},
      {0},
      "28 0003 34 ffffffffffffffff",
-     "INST_REG reg=768 meta=0x34 value=0xffffffffffffffff ; csr_0x300"},
+     "INST_REG reg=768 meta=0x34 value=0xffffffffffffffff ; REG_CSR_MSTATUS"},
     /* 1.3: a vector register of one word, without VLEN_CONFIG */
     {{.type = TL_STF_INST_REG, .reg = {1, 0x23, {one_word, 8}}},
      {0},
      "28 0100 23 8877665544332211",
-     "INST_REG reg=1 meta=0x23 value=0x1122334455667788 ; v1"},
+     "INST_REG reg=1 meta=0x23 value=0x1122334455667788 ; REG_V1"},
     {{.type = TL_STF_INST_REG, .reg = {1, 0x23, {one_word, 8}}},
      {.vlen = 64},
      "28 0100 23 8877665544332211",
-     "INST_REG reg=1 meta=0x23 value=0x1122334455667788 ; v1"},
+     "INST_REG reg=1 meta=0x23 value=0x1122334455667788 ; REG_V1"},
     {{.type = TL_STF_INST_REG, .reg = {1, 0x23, {all_ones, 16}}},
      {.vlen = 65},
      "28 0100 23 ffffffffffffffffffffffffffffffff",
-     "INST_REG reg=1 meta=0x23 value=0xffffffffffffffff,0xffffffffffffffff ; v1"},
+     "INST_REG reg=1 meta=0x23 value=0xffffffffffffffff,0xffffffffffffffff ; REG_V1"},
     {{.type = TL_STF_INST_REG, .reg = {UINT16_MAX, 0xff, {all_ones, 8}}},
      {0},
      "28 ffff ff ffffffffffffffff",
-     "INST_REG reg=65535 meta=0xff value=0xffffffffffffffff ; reg65535"},
+     "INST_REG reg=65535 meta=0xff value=0xffffffffffffffff"},
     {{.type = TL_STF_INST_READY_REG, .ready_reg = 7}, {0}, "29 0700", "INST_READY_REG reg=7"},
     {{.type = TL_STF_PAGE_TABLE_WALK, .walk = {0x1000, 2, 4096, {NULL, 0}}},
      {0},
@@ -390,6 +390,66 @@ static void test_layout_follows_the_header(void **state)
 }
 
 /* Any bytes end in a result, and what decodes encodes to the same bytes. */
+/* Register names are those of stf_lib. */
+static void test_register_names(void **state)
+{
+    (void)state;
+    static const struct {
+        uint16_t number;
+        uint8_t meta;
+        const char *name;
+    } names[] = {
+        {0, 0x11, "REG_0"},
+        {31, 0x21, "REG_31"},
+        {32, 0x31, "PC"},
+        {33, 0x31, "REG_33"},
+        {0, 0x12, "REG_F0"},
+        {31, 0x13, "REG_V31"},
+        {0x000, 0x14, "REG_CSR_UNK_0"},
+        {0x001, 0x14, "REG_CSR_FFLAGS"},
+        {0x003, 0x14, "REG_CSR_FCSR"},
+        {0x10d, 0x14, "REG_CSR_SSTATEEN1"},
+        {0x151, 0x14, "REG_CSR_SIREG"},
+        {0x153, 0x14, "REG_CSR_SIREG3"},
+        {0x154, 0x14, "REG_CSR_SIPH"},
+        {0x155, 0x14, "REG_CSR_SIREG4"},
+        {0x180, 0x14, "REG_CSR_SATP"},
+        {0x300, 0x14, "REG_CSR_MSTATUS"},
+        {0x31e, 0x14, "REG_CSR_MSTATEEN2H"},
+        {0x323, 0x14, "REG_CSR_MHPMEVENT3"},
+        {0x33f, 0x14, "REG_CSR_MHPMEVENT31"},
+        {0x3a0, 0x14, "REG_CSR_PMPCFG0"},
+        {0x3ef, 0x14, "REG_CSR_PMPADDR63"},
+        {0x647, 0x14, "REG_CSR_HVIPRIO2"},
+        {0x73f, 0x14, "REG_CSR_MHPMEVENT31H"},
+        {0x7b3, 0x14, "REG_CSR_DSCRATCH1"},
+        {0x7c0, 0x14, "REG_CSR_NONST_7c0"},
+        {0x8ff, 0x14, "REG_CSR_NONST_8ff"},
+        {0x900, 0x14, "REG_CSR_UNK_900"},
+        {0xb1f, 0x14, "REG_CSR_MHPMCOUNTER31"},
+        {0xc9f, 0x14, "REG_CSR_HPMCOUNTER31H"},
+        {0xf15, 0x14, "REG_CSR_MCONFIGPTR"},
+        {0xfb0, 0x14, "REG_CSR_MTOPI"},
+        {0xfff, 0x14, "REG_CSR_NONST_fff"},
+        {0xffff, 0x14, "REG_CSR_UNK_ffff"},
+        {5, 0x10, ""},
+        {5, 0x15, ""},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char out[TL_STF_REG_NAME];
+        assert_string_equal(tl_stf_reg_name(names[i].number, names[i].meta, out), names[i].name);
+    }
+    /* The table is in order: each number that has a name finds it, and no name is cut. */
+    unsigned named = 0;
+    for (unsigned i = 0; i <= UINT16_MAX; i++) {
+        char out[TL_STF_REG_NAME];
+        tl_stf_reg_name((uint16_t)i, 0x14, out);
+        assert_true(strlen(out) < sizeof out - 1);
+        named += !strstr(out, "_UNK_") && !strstr(out, "_NONST_");
+    }
+    assert_int_equal(named, 444);
+}
+
 static void test_random_bytes(void **state)
 {
     (void)state;
@@ -428,6 +488,7 @@ int main(void)
         cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_array_limits),
         cmocka_unit_test(test_layout_follows_the_header),
+        cmocka_unit_test(test_register_names),
         cmocka_unit_test(test_random_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
