@@ -27,7 +27,8 @@
 #define FORMATS                                                                                    \
     "  --format FMT        tpiu[,sync=none|fsync|hsync] etm4 ete itm stm [,id=0x10] di pt stf\n"   \
     "  --config F          what a decoder must know of the source (INI)\n"                         \
-    "  --image FILE[@ADDR] program image; may be given more than once\n"
+    "  --image FILE[@ADDR][,space=EL1N][,context=ID][,vmid=ID][,offset=N][,length=N]\n"            \
+    "                      program image; may be given more than once\n"
 
 struct command {
     const char *name;
