@@ -5,8 +5,8 @@
 
 /* How the last block was left: what the next instruction executed means for the stack. */
 enum how {
-    STRAIGHT, /* the next instruction, or a branch not taken */
-    JUMP,     /* a direct branch */
+    STRAIGHT = TL_FRAME_STRAIGHT,
+    JUMP = TL_FRAME_JUMP,
     INDIRECT, /* an indirect branch that is neither call nor return */
     CALL,
     RETURN,
@@ -255,6 +255,85 @@ static uint32_t function_at(const struct tl_callstack *cs, uint64_t pc)
     return i < 0 ? TL_NO_FUNCTION : (uint32_t)i;
 }
 
+/* ---- branches without their instructions --------------------------------------------------- */
+
+#define CALL_BYTES 8 /* of a call and what is executed behind it, at most */
+
+static bool is_entry(const struct tl_callstack *cs, uint64_t pc)
+{
+    const struct tl_symbol *const symbol = cs->image ? tl_image_symbol_at(cs->image, pc) : NULL;
+    return symbol && symbol->address == pc;
+}
+
+/* Frames that such calls make keep the place of the call: how long it was is not known. */
+static int enter(struct tl_callstack *cs, const struct tl_item *item, uint32_t function)
+{
+    return push(cs, (struct tl_frame){.pc = item->value,
+                                      .return_pc = item->flags & TL_ITEM_HAS_PC ? item->pc : 0,
+                                      .function = function,
+                                      .kind = TL_FRAME_CALL});
+}
+
+/* Depth of the frame that was called from just before `pc`; 0: none. */
+static uint32_t find_site(const struct tl_callstack *cs, uint64_t pc)
+{
+    for (uint32_t i = cs->depth, looked = 0; i > 0 && looked < SEARCH; i--, looked++) {
+        const struct tl_frame *const f = &cs->frames[i - 1];
+        if (f->kind != TL_FRAME_ROOT && pc - f->return_pc <= CALL_BYTES)
+            return i;
+    }
+    return 0;
+}
+
+/* What the source takes for a call may be a plain jump. */
+static int branch_call(struct tl_callstack *cs, const struct tl_item *item)
+{
+    const uint64_t pc = item->value;
+    const uint32_t function = function_at(cs, pc);
+    if (!(item->flags & TL_ITEM_HAS_PC))
+        return enter(cs, item, function);
+    if (function == TL_NO_FUNCTION) {
+        /* Once more the same, without a return: a loop. */
+        const struct tl_frame *const f = top(cs);
+        return f->pc == pc && f->return_pc == item->pc ? TL_OK : enter(cs, item, function);
+    }
+    return is_entry(cs, pc) ? enter(cs, item, function) : settle(cs, pc, function);
+}
+
+/* What it takes for a return may be any indirect jump or call. */
+static int branch_return(struct tl_callstack *cs, const struct tl_item *item)
+{
+    const uint64_t pc = item->value;
+    if (cs->deeper) {
+        cs->deeper--;
+        return TL_OK;
+    }
+    if (!(item->flags & TL_ITEM_HAS_PC))
+        return cs->depth ? pop_to(cs, cs->depth - 1) : TL_OK;
+    const uint32_t function = function_at(cs, pc);
+    const uint32_t returned = find_site(cs, pc);
+    if (returned) {
+        const int rc = pop_to(cs, returned - 1);
+        return rc < 0 ? rc : settle(cs, pc, function);
+    }
+    if (is_entry(cs, pc) || (function == TL_NO_FUNCTION && cs->depth > 1))
+        return enter(cs, item, function);
+    if (function == cs->function)
+        return TL_OK; /* a jump in a function, or the outermost one's return */
+    return return_unknown(cs, pc, function);
+}
+
+/* The instruction at pc ran: in which function are we? */
+static int branch_from(struct tl_callstack *cs, uint64_t pc)
+{
+    const uint32_t function = function_at(cs, pc);
+    const enum how how = cs->how;
+    cs->how = STRAIGHT;
+    if (how == LOST)
+        return resume(cs, pc, function);
+    return function == TL_NO_FUNCTION && cs->depth ? TL_OK : settle(cs, pc, function);
+}
+
 /* Flow without instructions: the source says itself what is a call. */
 static int take_branch(struct tl_callstack *cs, const struct tl_item *item)
 {
@@ -264,17 +343,10 @@ static int take_branch(struct tl_callstack *cs, const struct tl_item *item)
             return arrive(cs, pc, function_at(cs, pc));
         return TL_OK; /* nobody knows whether it is a call, a return, or a jump */
     }
-    if (item->flags & TL_ITEM_CALL) {
-        cs->how = CALL;
-        cs->next_pc = 0;
-        return arrive(cs, pc, function_at(cs, pc));
-    }
-    cs->how = STRAIGHT;
-    if (cs->deeper) {
-        cs->deeper--;
-        return TL_OK;
-    }
-    return cs->depth ? pop_to(cs, cs->depth - 1) : TL_OK;
+    const int rc = item->flags & TL_ITEM_HAS_PC ? branch_from(cs, item->pc) : TL_OK;
+    if (rc < 0)
+        return rc;
+    return item->flags & TL_ITEM_CALL ? branch_call(cs, item) : branch_return(cs, item);
 }
 
 static int take(struct tl_callstack *cs, const struct tl_item *item)
@@ -288,6 +360,9 @@ static int take(struct tl_callstack *cs, const struct tl_item *item)
         break;
     case TL_ITEM_BRANCH:
         rc = take_branch(cs, item);
+        break;
+    case TL_ITEM_TARGET:
+        rc = arrive(cs, item->value, function_at(cs, item->value));
         break;
     case TL_ITEM_EXCEPTION:
         if (cs->how != STRAIGHT && item->flags & TL_ITEM_HAS_PC) /* got there, and no further */

@@ -36,6 +36,12 @@ struct tl_frame {
 
 enum tl_frame_change { TL_FRAME_PUSH, TL_FRAME_POP };
 
+/* The first two ways in which a block is left (tl_callstack.how); the others are private. */
+enum tl_frame_how {
+    TL_FRAME_STRAIGHT, /* the next instruction, or a branch not taken */
+    TL_FRAME_JUMP      /* a direct branch */
+};
+
 /*
  * `frame` (borrowed for the call) was pushed to, or popped from, place `depth` (0 = outermost);
  * `insn` is the number of the first instruction executed behind the change, so that a popped
@@ -55,7 +61,7 @@ struct tl_callstack {
     uint32_t deeper;    /* frames beyond them */
     uint32_t function;  /* of the innermost frame */
     uint16_t exception; /* the one pending, if how says so */
-    uint8_t how;        /* how the last block was left; enum in callstack.c */
+    uint8_t how;        /* how the last block was left; enum tl_frame_how, and callstack.c */
     uint64_t exception_pc;
     struct tl_frame frames[TL_CALLSTACK_MAX];
 };
@@ -69,6 +75,23 @@ void tl_callstack_init(struct tl_callstack *cs, const struct tl_image *image, ui
 
 /* Take the next items. Returns 0 or what the sink returned. */
 TL_MUST_USE int tl_callstack_push(struct tl_callstack *cs, const struct tl_item *items, size_t n);
+
+/*
+ * Take a BLOCK item that neither begins nor ends with anything of interest to the stack, as almost
+ * all are; false: it is not such a one, and was not taken.
+ */
+static inline bool tl_callstack_stay(struct tl_callstack *cs, const struct tl_item *item)
+{
+    const struct tl_block *b = item->block;
+    const bool taken = item->flags & TL_ITEM_TAKEN;
+    if (cs->how > TL_FRAME_JUMP || b->function != cs->function || cs->depth == 0 ||
+        (taken && (b->last_kind != TL_INSN_BRANCH || b->link)))
+        return false;
+    cs->insns += item->n;
+    cs->next_pc = b->pc + b->size;
+    cs->how = taken ? TL_FRAME_JUMP : TL_FRAME_STRAIGHT;
+    return true;
+}
 
 /* Pop all frames: the end of the stream. Returns as push. */
 TL_MUST_USE int tl_callstack_finish(struct tl_callstack *cs);

@@ -101,6 +101,8 @@ static void context_record(const struct tl_stf_flow_state *state, struct tl_stf_
 int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc)
 {
     const struct tl_stf_flow_state *const s = &flow->told;
+    if (flow->state.isa == TL_ISA_NONE && s->has_mode) /* addresses alone: no block has told */
+        flow->state.isa = (uint8_t)tl_mode_isa(s->mode);
     const enum tl_isa isa = (enum tl_isa)flow->state.isa;
     struct tl_stf_record context;
     context_record(s, &context);
@@ -401,6 +403,9 @@ static int release_before(struct tl_stf_flow *flow, const struct tl_item *item)
         return tl_stf_flow_release(flow, &item->pc);
     case TL_ITEM_BRANCH:
         return tl_stf_flow_release(flow, item->flags & TL_ITEM_HAS_PC ? &item->pc : NULL);
+    case TL_ITEM_TARGET: /* of the held instruction, whatever kind it is of */
+        flow->held.taken = true;
+        return tl_stf_flow_release(flow, &item->value);
     case TL_ITEM_GAP:
     case TL_ITEM_TRACE_ON: /* where it led is not known */
         return tl_stf_flow_release(flow, NULL);
@@ -415,6 +420,8 @@ static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
     case TL_ITEM_UNKNOWN:
     case TL_ITEM_BRANCH:
         return add_point(flow, item);
+    case TL_ITEM_TARGET: /* release_before() has said all */
+        return TL_OK;
     case TL_ITEM_EXCEPTION:
         return add_exception(flow, item);
     case TL_ITEM_MODE:
@@ -444,6 +451,8 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
             if (whole)
                 continue;
             result = tl_stf_flow_block(flow, item, stop, &at->insn);
+        } else if (item->kind == TL_ITEM_PATH) {
+            result = tl_stf_flow_path(flow, item, stop, &at->insn);
         } else {
             result = release_before(flow, item);
             if (result == TL_OK && flow->header && flow->markers >= stop)
