@@ -2,6 +2,7 @@
 #include "serve.h"
 
 #include "net/tls.h"
+#include "osdhost/host.h"
 #include "rpc/raw.h"
 #include "rpc/rpc.h"
 #include "web/assets.h"
@@ -22,6 +23,7 @@ struct server {
     struct tl_rpc *rpc;
     struct tl_net *net;
     struct tl_raw *raw;
+    struct tl_osd_host *osd;
     struct tl_listen *listen;
     size_t n_listen;
     char *cert;
@@ -155,20 +157,27 @@ static void log_line(const char *line)
     fflush(stdout);
 }
 
+/* Neither raw TCP nor ZeroMQ asks who is there. */
+static int check_local(const struct server *s, const char *option, const char *address,
+                       struct tl_fail *fail)
+{
+    const int local = s->options->insecure ? 1 : tl_address_is_loopback(address, fail);
+    if (local != 0)
+        return local < 0 ? local : TL_OK;
+    return tl_fail_set(fail, TL_USAGE,
+                       "%s %.60s is open to the network, and knows no tokens; give --insecure if "
+                       "that is meant",
+                       option, address);
+}
+
 static int add_raw(struct server *s, const char *text, struct tl_fail *fail)
 {
     struct tl_raw_spec spec;
     char url[96];
     int rc = tl_raw_parse(&spec, s->lake, text, fail);
-    if (rc == TL_OK && !s->options->insecure) {
-        rc = tl_address_is_loopback(spec.address, fail);
-        if (rc == 0)
-            rc = tl_fail_set(fail, TL_USAGE,
-                             "--raw %.60s is open to the network, and raw TCP knows no tokens; "
-                             "give --insecure if that is meant",
-                             spec.address);
-    }
-    if (rc >= 0)
+    if (rc == TL_OK)
+        rc = check_local(s, "--raw", spec.address, fail);
+    if (rc == TL_OK)
         rc = tl_raw_listen(s->raw, &spec, url, fail);
     if (rc >= 0)
         printf("%s raw bytes of rig %s\n", url, spec.rig);
@@ -199,6 +208,44 @@ static int open_raw(struct server *s, struct tl_fail *fail)
     return rc < 0 ? rc : TL_OK;
 }
 
+/* ---- Open SoC Debug ----------------------------------------------------------------------- */
+
+static int osd_metrics(void *context, struct tl_buf *out)
+{
+    return tl_osd_host_metrics(context, out);
+}
+
+/* Bound before the network is open, so that an address in use is told at once. */
+static int open_osd(struct server *s, struct tl_fail *fail)
+{
+    struct tl_raw_spec spec;
+    if (!s->options->osd_controller)
+        return TL_OK;
+    int rc = tl_raw_parse_controller(&spec, s->lake, s->options->osd_controller, fail);
+    if (rc == TL_OK)
+        rc = check_local(s, "--osd-host-controller", spec.address, fail);
+    if (rc == TL_OK) {
+        const struct tl_osd_host_options options = {.address = spec.address,
+                                                    .rig = spec.rig,
+                                                    .setup = spec.setup,
+                                                    .start = spec.start,
+                                                    .reset = spec.reset};
+        rc = tl_osd_host_new(&s->osd, s->lake, &options, log_line, fail);
+    }
+    if (rc == TL_OK)
+        tl_rpc_add_metrics(s->rpc, osd_metrics, s->osd);
+    tl_raw_spec_fini(&spec);
+    return rc;
+}
+
+static int start_osd(struct server *s, struct tl_fail *fail)
+{
+    if (!s->osd)
+        return TL_OK;
+    printf("%s Open SoC Debug host controller\n", tl_osd_host_url(s->osd));
+    return tl_osd_host_start(s->osd, fail);
+}
+
 static void announce(const struct server *s)
 {
     for (size_t i = 0; i < s->n_listen; i++)
@@ -221,11 +268,15 @@ int tl_serve(const struct tl_serve_options *options, struct tl_fail *fail)
     if (rc == TL_OK)
         rc = tl_rpc_new(&s.rpc, s.lake, tl_assets, tl_assets_n, fail);
     if (rc == TL_OK)
+        rc = open_osd(&s, fail);
+    if (rc == TL_OK)
         rc = open_network(&s, fail);
     if (rc == TL_OK) {
         announce(&s); /* these lines first: scripts take the URL from there */
         rc = open_raw(&s, fail);
     }
+    if (rc == TL_OK)
+        rc = start_osd(&s, fail);
     if (rc == TL_OK) {
         int number;
         log_line("ready");
@@ -234,7 +285,8 @@ int tl_serve(const struct tl_serve_options *options, struct tl_fail *fail)
         fflush(stdout);
     }
     tl_raw_free(s.raw);
-    tl_net_free(s.net);
+    tl_net_free(s.net); /* it may be asked for metrics until then */
+    tl_osd_host_free(s.osd);
     tl_rpc_free(s.rpc);
     if (s.lake)
         tl_lake_close(s.lake);

@@ -25,6 +25,7 @@ struct tl_serve_options {
     const char *tokens;          /* file of access tokens; NULL: none needed */
     struct tl_serve_list raw;    /* ADDR:PORT,format=FMT,rig=NAME[,config=F] */
     struct tl_serve_list source; /* tcp://HOST:PORT,format=FMT,rig=NAME[,config=F] */
+    const char *osd_controller;  /* ADDR[:PORT][,rig=NAME][,config=F][,start=…]; NULL: none */
     bool insecure;               /* allow plain or open listeners beyond loopback, any Host */
     uint64_t shard_insns;        /* 0: the lake's default */
     uint64_t min_free_bytes;     /* 0: the lake's default */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct options {
-    const char *data, *store, *cert, *key, *tokens, *config;
+    const char *data, *store, *cert, *key, *tokens, *osd_controller, *config;
     struct tl_arg_list listen, listen_tls, raw, source;
     bool insecure;
     uint64_t shard_insns, min_free, threads;
@@ -53,6 +53,7 @@ static int take(struct options *o, const char *name, const char *value)
         {"tls-cert", &o->cert, NULL, NULL},
         {"tls-key", &o->key, NULL, NULL},
         {"tokens", &o->tokens, NULL, NULL},
+        {"osd-host-controller", &o->osd_controller, NULL, NULL},
         {"listen", NULL, &o->listen, NULL},
         {"listen-tls", NULL, &o->listen_tls, NULL},
         {"raw", NULL, &o->raw, NULL},
@@ -127,6 +128,7 @@ static int run(const struct options *o, struct tl_fail *fail)
         .tokens = o->tokens,
         .raw = list_of(&o->raw),
         .source = list_of(&o->source),
+        .osd_controller = o->osd_controller,
         .insecure = o->insecure,
         .shard_insns = o->shard_insns,
         .min_free_bytes = o->min_free,
@@ -148,6 +150,7 @@ int tl_cmd_serve(int argc, char **argv)
         {"tokens", 0, TL_ARG_TEXT, &o.tokens},
         {"raw", 0, TL_ARG_LIST, &o.raw},
         {"source", 0, TL_ARG_LIST, &o.source},
+        {"osd-host-controller", 0, TL_ARG_TEXT, &o.osd_controller},
         {"config", 0, TL_ARG_TEXT, &o.config},
         {"insecure", 0, TL_ARG_FLAG, &o.insecure},
         {"shard-insns", 0, TL_ARG_SIZE, &o.shard_insns},

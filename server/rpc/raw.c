@@ -3,6 +3,7 @@
 
 #include "net/address.h"
 #include "net/waiter.h"
+#include "osdhost/dial.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,6 +20,7 @@
 #define PIECE           (256u << 10)
 #define DIAL_FIRST_MS   500
 #define DIAL_LAST_MS    10000
+#define CONTROL_MS      1000
 #define QUIET_S         30 /* then the kernel asks whether the rig is still there */
 
 struct tl_raw {
@@ -212,21 +214,24 @@ static void *run_listener(void *argument)
     return NULL;
 }
 
-/* A connected socket, or -1 with errno. */
-static int dial(const struct feed *feed)
+/* A connected socket, or -1 with errno. `next`: to the port after the one that was given. */
+static int dial(const struct feed *feed, bool next, int ms)
 {
     struct tl_address address;
     if (tl_address_parse(&address, feed->spec.address, false, NULL) < 0) {
         errno = EHOSTUNREACH;
         return -1;
     }
+    /* The port is at the same place in both families. */
+    struct sockaddr_in *const in = (struct sockaddr_in *)&address.at;
+    in->sin_port = htons((uint16_t)(ntohs(in->sin_port) + next));
     const int fd = socket(address.at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
     int error = connect(fd, (struct sockaddr *)&address.at, address.n) ? errno : 0;
     if (error == EINPROGRESS) {
         socklen_t n = sizeof error;
-        if (!wait_for(feed->raw, fd, POLLOUT, DIAL_LAST_MS))
+        if (!wait_for(feed->raw, fd, POLLOUT, ms))
             error = ETIMEDOUT;
         else
             getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n);
@@ -238,6 +243,34 @@ static int dial(const struct feed *feed)
     return -1;
 }
 
+/* Returns whether any byte came. */
+static bool read_source(const struct feed *feed, int fd)
+{
+    const struct tl_raw_spec *const spec = &feed->spec;
+    /* A GLIP device is not ready until somebody is connected to its control port, too. */
+    const int control = spec->is_di && !spec->no_control ? dial(feed, true, CONTROL_MS) : -1;
+    bool any;
+    if (spec->start) {
+        const struct tl_osd_dial device = {
+            .lake = feed->raw->lake,
+            .address = spec->address,
+            .rig = spec->rig,
+            .setup = spec->setup,
+            .start = spec->start,
+            .reset = spec->reset,
+            .log = feed->raw->log,
+            .fd = fd,
+            .stop_fd = feed->raw->stop_fd,
+        };
+        any = tl_osd_dial_run(&device);
+    } else {
+        any = read_capture(feed, fd);
+    }
+    if (control >= 0)
+        close(control);
+    return any;
+}
+
 static void *run_source(void *argument)
 {
     struct feed *const feed = argument;
@@ -245,11 +278,11 @@ static void *run_source(void *argument)
     int pause = DIAL_FIRST_MS;
     int told = 0; /* the trouble that was logged last */
     while (!stopping(raw)) {
-        const int fd = dial(feed);
+        const int fd = dial(feed, false, DIAL_LAST_MS);
         if (fd >= 0) {
             watch_peer(fd);
             told = 0;
-            if (read_capture(feed, fd))
+            if (read_source(feed, fd))
                 pause = DIAL_FIRST_MS;
             close(fd);
         } else if (errno != told && !stopping(raw)) {

@@ -11,11 +11,18 @@
 
 struct tl_raw;
 
-/* What "ADDR:PORT,format=FMT,rig=NAME[,config=F]" says. FMT may have options behind commas. */
+/*
+ * What "ADDR:PORT,format=FMT,rig=NAME[,config=F]" says. FMT may have options behind commas; DI also
+ * "start=ctm+stm+uart+cdm" (or yes, no), "reset=yes" and "control=no", for devices we dial.
+ */
 struct tl_raw_spec {
     char address[128]; /* ADDR:PORT */
     char rig[64];
     char *setup; /* as INI text, images by content */
+    bool is_di;
+    unsigned start;  /* DI: kinds of modules to switch on, TL_OSD_START_… */
+    bool reset;      /* … and hold the cores meanwhile */
+    bool no_control; /* GLIP: do without the control connection, to the port after */
 };
 
 /*
@@ -24,6 +31,12 @@ struct tl_raw_spec {
  */
 TL_MUST_USE int tl_raw_parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
                              struct tl_fail *fail);
+/*
+ * The same for a host controller, "ADDR[:PORT][,rig=NAME][,config=F][,start=…][,reset=yes]…": the
+ * format is di, the rig "osd" and all modules are switched on, where nothing else is said.
+ */
+TL_MUST_USE int tl_raw_parse_controller(struct tl_raw_spec *out, struct tl_lake *lake,
+                                        const char *text, struct tl_fail *fail);
 void tl_raw_spec_fini(struct tl_raw_spec *spec);
 
 /* `lake` is borrowed until tl_raw_free(). `log` gets a line per event, from any thread. */

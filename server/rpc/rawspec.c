@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include "osdhost/bringup.h"
+#include "osdhost/host.h"
 #include "rpc/raw.h"
 #include "rpc/rpc.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -67,6 +70,9 @@ struct parts {
     char format[128];
     const char *rig;
     const char *config;
+    const char *start; /* of DI alone, these three */
+    const char *reset;
+    const char *control;
 };
 
 static bool append(char *to, size_t size, const char *text)
@@ -83,12 +89,19 @@ static bool append(char *to, size_t size, const char *text)
 /* What is none of ours belongs to the format: "format=tpiu,sync=fsync,rig=a". */
 static int take_part(struct parts *parts, const char *part, struct tl_fail *fail)
 {
-    if (!strncmp(part, "rig=", 4)) {
-        parts->rig = part + 4;
-        return TL_OK;
-    }
-    if (!strncmp(part, "config=", 7)) {
-        parts->config = part + 7;
+    const struct {
+        const char *name;
+        const char **value;
+    } ours[] = {{"rig=", &parts->rig},
+                {"config=", &parts->config},
+                {"start=", &parts->start},
+                {"reset=", &parts->reset},
+                {"control=", &parts->control}};
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
+        const size_t n = strlen(ours[i].name);
+        if (strncmp(part, ours[i].name, n) != 0)
+            continue;
+        *ours[i].value = part + n;
         return TL_OK;
     }
     const char *const text = strncmp(part, "format=", 7) ? part : part + 7;
@@ -114,6 +127,7 @@ static int make_setup(struct tl_raw_spec *out, struct tl_lake *lake, const struc
         rc = tl_setup_write(&setup, &text);
     if (rc >= 0)
         rc = tl_buf_add(&text, "", 1);
+    out->is_di = setup.container == TL_CONTAINER_DI;
     tl_setup_fini(&setup);
     if (rc < 0) {
         tl_buf_fini(&text);
@@ -123,10 +137,28 @@ static int make_setup(struct tl_raw_spec *out, struct tl_lake *lake, const struc
     return TL_OK;
 }
 
-int tl_raw_parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
-                 struct tl_fail *fail)
+static bool is_no(const char *text)
 {
-    struct parts parts = {0};
+    return !text || !strcmp(text, "no") || !strcmp(text, "0");
+}
+
+/* What concerns Open SoC Debug devices alone. */
+static int take_osd(struct tl_raw_spec *out, const struct parts *parts, struct tl_fail *fail)
+{
+    if (!out->is_di && (parts->start || parts->reset || parts->control))
+        return tl_fail_set(fail, TL_USAGE, "start=, reset= and control= go with format=di");
+    if (parts->start && tl_osd_start_parse(parts->start, &out->start) < 0)
+        return tl_fail_set(fail, TL_USAGE, "start=%.60s: yes, no, or of ctm+stm+uart+cdm",
+                           parts->start);
+    out->reset = !is_no(parts->reset);
+    out->no_control = parts->control && is_no(parts->control);
+    return TL_OK;
+}
+
+/* `parts` has what is the case where the text says nothing. */
+static int parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
+                 struct parts *parts, struct tl_fail *fail)
+{
     char *save = NULL;
     int rc = TL_OK;
     *out = (struct tl_raw_spec){0};
@@ -135,18 +167,41 @@ int tl_raw_parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text
         return TL_NOMEM;
     const char *const address = strtok_r(copy, ",", &save);
     for (const char *part; rc == TL_OK && (part = strtok_r(NULL, ",", &save));)
-        rc = take_part(&parts, part, fail);
+        rc = take_part(parts, part, fail);
     if (rc == TL_OK && (!address || strlen(address) >= sizeof out->address))
         rc = tl_fail_set(fail, TL_USAGE, "\"%.60s\" has no ADDR:PORT", text);
-    if (rc == TL_OK && !*parts.format)
+    if (rc == TL_OK && !*parts->format)
         rc = tl_fail_set(fail, TL_USAGE, "%.60s: format=FMT is missing", text);
-    if (rc == TL_OK && (!parts.rig || !tl_name_ok(parts.rig)))
+    if (rc == TL_OK && (!parts->rig || !tl_name_ok(parts->rig)))
         rc = tl_fail_set(fail, TL_USAGE, "%.60s: rig=NAME: 1 to 63 of A-Z a-z 0-9 . _ -", text);
     if (rc == TL_OK) {
         strcpy(out->address, address);
-        strcpy(out->rig, parts.rig);
-        rc = make_setup(out, lake, &parts, fail);
+        strcpy(out->rig, parts->rig);
+        rc = make_setup(out, lake, parts, fail);
     }
+    if (rc == TL_OK)
+        rc = take_osd(out, parts, fail);
     free(copy);
+    return rc;
+}
+
+int tl_raw_parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
+                 struct tl_fail *fail)
+{
+    struct parts parts = {0};
+    return parse(out, lake, text, &parts, fail);
+}
+
+int tl_raw_parse_controller(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
+                            struct tl_fail *fail)
+{
+    struct parts parts = {.format = "di", .rig = "osd", .start = "yes"};
+    const int rc = parse(out, lake, text, &parts, fail);
+    if (rc == TL_OK && !out->is_di)
+        return tl_fail_set(fail, TL_USAGE, "a host controller's format is di");
+    const size_t n = strlen(out->address);
+    const char *const last = strrchr(out->address, ':');
+    if (rc == TL_OK && (!last || strchr(last, ']')) && n + 6 < sizeof out->address)
+        snprintf(out->address + n, sizeof out->address - n, ":%u", TL_OSD_HOST_PORT);
     return rc;
 }

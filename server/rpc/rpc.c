@@ -64,6 +64,13 @@ const struct tl_app *tl_rpc_app(const struct tl_rpc *rpc)
     return &rpc->app;
 }
 
+void tl_rpc_add_metrics(struct tl_rpc *rpc, int (*add)(void *context, struct tl_buf *out),
+                        void *context)
+{
+    rpc->add_metrics = add;
+    rpc->metrics_context = context;
+}
+
 void tl_rpc_free(struct tl_rpc *rpc)
 {
     if (!rpc)

@@ -16,6 +16,9 @@ struct tl_rpc;
 TL_MUST_USE int tl_rpc_new(struct tl_rpc **out, struct tl_lake *lake, const struct tl_asset *assets,
                            size_t n, struct tl_fail *fail);
 const struct tl_app *tl_rpc_app(const struct tl_rpc *rpc);
+/* Have more text in /metrics, by any thread. Before handlers run. */
+void tl_rpc_add_metrics(struct tl_rpc *rpc, int (*add)(void *context, struct tl_buf *out),
+                        void *context);
 /* Not while handlers run. NULL is fine. */
 void tl_rpc_free(struct tl_rpc *rpc);
 

@@ -16,7 +16,9 @@ struct tl_rpc {
     struct tl_app app;
     struct tl_method *methods;
     struct tl_reflection *reflection;
-    atomic_ullong image_bytes; /* of images that are just being sent */
+    atomic_ullong image_bytes;                             /* of images that are just being sent */
+    int (*add_metrics)(void *context, struct tl_buf *out); /* NULL: nothing to add */
+    void *metrics_context;
 };
 
 /* The services' methods; tables end with a NULL path. */

@@ -39,6 +39,8 @@ static int metrics(struct tl_http_request *request, struct tl_http_response *res
     int rc = tl_lake_metrics(rpc->lake, &response->body);
     if (rc == TL_OK)
         rc = tl_net_metrics(request->net, &response->body);
+    if (rc == TL_OK && rpc->add_metrics)
+        rc = rpc->add_metrics(rpc->metrics_context, &response->body);
     response->compress = true;
     return rc < 0 ? rc : plain(response, "text/plain; version=0.0.4; charset=utf-8");
 }

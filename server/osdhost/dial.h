@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A device that we dialled and whose modules we are to start ourselves: one connection, from its
+ * beginning to its end. Blocks; any thread.
+ */
+#ifndef TL_OSDHOST_DIAL_H
+#define TL_OSDHOST_DIAL_H
+
+#include "lake.h"
+
+struct tl_osd_dial {
+    struct tl_lake *lake;
+    const char *address; /* for messages */
+    const char *rig;
+    const char *setup; /* INI text of format di */
+    unsigned start;    /* TL_OSD_START_… */
+    bool reset;        /* hold the cores while modules are switched on */
+    void (*log)(const char *line);
+    int fd;      /* connected */
+    int stop_fd; /* readable: switch off what was switched on, and end */
+};
+
+/* Returns whether any byte came. */
+bool tl_osd_dial_run(const struct tl_osd_dial *dial);
+
+#endif
