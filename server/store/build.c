@@ -12,6 +12,7 @@
 #include "stf/flow_writer.h"
 #include "store/part.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* Limits for items without positions, so that they cannot grow a chunk or shard without end. */
@@ -212,6 +213,83 @@ static int track_calls(struct tl_build *b, const struct tl_item *item)
     return r;
 }
 
+/* Positions that can be logged before anything else than counting is due: a cut, the next bucket,
+ * the next note of an offset. */
+static uint64_t plain_room(const struct tl_build *b)
+{
+    const struct tl_part *part = b->part;
+    const struct tl_shard_row *row = &part->view->index.row;
+    const uint64_t per_frame = b->options.chunk_markers;
+    const uint64_t stripe = UINT64_C(1) << TL_PART_OFFSETS;
+    static_assert(TL_PART_OFFSETS == 2 * TL_LEVEL_STORED, "notes and buckets go together");
+    if (b->position >> TL_PART_OFFSETS != part->offset_noted || row->n >= b->options.shard_insns ||
+        part->open.n >= CHUNK_POSITIONS)
+        return 0;
+    uint64_t room = stripe - b->position % stripe;
+    if (room >= b->options.shard_insns - row->n)
+        room = b->options.shard_insns - row->n - 1;
+    if (room >= per_frame - row->markers % per_frame)
+        room = per_frame - row->markers % per_frame - 1;
+    if (room >= CHUNK_POSITIONS - part->open.n)
+        room = CHUNK_POSITIONS - part->open.n - 1;
+    return room;
+}
+
+/* Whole blocks that only need to be counted; returns how many items those were. */
+static int log_blocks(struct tl_build *b, const struct tl_item *items, size_t n)
+{
+    struct tl_part *part = b->part;
+    struct tl_part_run *run = &part->run;
+    const unsigned privilege = b->now.has_mode ? tl_mode_privilege(b->now.mode) : 15;
+    uint64_t left = plain_room(b);
+    uint64_t fresh = 0; /* instructions of the run that are not in the row's count yet */
+    const uint64_t room = left;
+    size_t i = 0;
+    int r = TL_OK;
+    for (; i < n && items[i].kind == TL_ITEM_BLOCK && items[i].n > 0; i++) {
+        const struct tl_item *item = &items[i];
+        const struct tl_block *block = item->block;
+        const uint64_t page = block->pc >> 12;
+        if (item->n > left || block->isa != b->now.isa ||
+            (block->pc + block->size - 1) >> 12 != page)
+            break;
+        if (!tl_callstack_stay(&b->calls, item)) {
+            b->calls.insns = b->position + (room - left);
+            r = tl_callstack_push(&b->calls, item, 1);
+            if (r < 0)
+                break;
+            b->now.depth = tl_callstack_depth(&b->calls);
+        }
+        if (run->n == 0 || run->page != page || run->function != block->function ||
+            run->depth != b->now.depth || run->privilege != privilege) {
+            const struct tl_part_run next = {.page = page,
+                                             .function = block->function,
+                                             .depth = b->now.depth,
+                                             .privilege = privilege};
+            part->view->index.row.n += fresh;
+            part->open.n += fresh;
+            fresh = 0;
+            r = tl_part_run(part, &next);
+            if (r < 0)
+                break;
+        }
+        run->n += item->n;
+        run->taken += (item->flags & TL_ITEM_TAKEN) != 0;
+        fresh += item->n;
+        left -= item->n;
+    }
+    if (r < 0 || i == 0)
+        return r;
+    struct tl_shard_row *row = &part->view->index.row;
+    row->n += fresh;
+    part->open.n += fresh;
+    row->markers += room - left;
+    b->position += room - left;
+    part->last_position = b->position - 1;
+    row->byte_last = b->now.offset = items[i - 1].offset;
+    return (int)i;
+}
+
 /* Log instructions [*insn, …) of a block, up to the next cut. */
 static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *insn)
 {
@@ -301,6 +379,12 @@ static int log_until_cut(struct tl_build *b, const struct tl_item *items, size_t
     while (r >= 0 && at->item < n && b->cut == CUT_NONE) {
         const struct tl_item *item = &items[at->item];
         if (item->kind == TL_ITEM_BLOCK) {
+            const int many = at->insn == 0 ? log_blocks(b, item, n - at->item) : 0;
+            if (many != 0) {
+                at->item += many > 0 ? (size_t)many : 0;
+                r = many < 0 ? many : TL_OK;
+                continue;
+            }
             if (item->n > 0)
                 r = log_block(b, item, &at->insn);
             if (at->insn < item->n)
@@ -316,6 +400,15 @@ static int log_until_cut(struct tl_build *b, const struct tl_item *items, size_t
 
 /* ---- items --------------------------------------------------------------------------------- */
 
+/* A cut behind an item waits for nothing. */
+static int cut_here(struct tl_build *b)
+{
+    if (b->cut != CUT_HERE)
+        return TL_OK;
+    const int r = tl_stf_flow_finish(b->flow);
+    return r < 0 ? r : carry_out_cut(b);
+}
+
 /* A cut is pending: give the writer one more item. */
 static int resolve(struct tl_build *b, const struct tl_item *items, struct tl_stf_flow_at *at)
 {
@@ -327,7 +420,10 @@ static int resolve(struct tl_build *b, const struct tl_item *items, struct tl_st
     int r = there ? carry_out_cut(b) : TL_OK;
     if (r >= 0 && at->item > item)
         r = log_item(b, &items[item]);
-    return r;
+    /* While it was pending the next shard may have become full, too. */
+    if (r >= 0 && b->cut == CUT_NONE && b->part->view->index.row.n >= b->options.shard_insns)
+        r = begin_cut_shard(b, CUT_HERE);
+    return r < 0 || !there ? r : cut_here(b);
 }
 
 /* No cut is pending: log up to the next one, and let the writer follow. */
@@ -343,12 +439,7 @@ static int advance(struct tl_build *b, const struct tl_item *items, size_t n,
     r = tl_stf_flow_items(b->flow, items, upto, stops ? b->stop : UINT64_MAX, at);
     if (r == TL_AGAIN)
         return carry_out_cut(b);
-    if (r >= 0 && b->cut == CUT_HERE) {
-        r = tl_stf_flow_finish(b->flow);
-        if (r >= 0)
-            r = carry_out_cut(b);
-    }
-    return r;
+    return r < 0 ? r : cut_here(b);
 }
 
 int tl_build_items(struct tl_build *b, const struct tl_item *items, size_t n)
@@ -398,7 +489,7 @@ static uint64_t readable(const struct tl_build *b, const struct tl_part *part)
 
 int tl_build_view(struct tl_build *b, struct tl_view **out)
 {
-    const struct tl_part *part = b->closing ? b->closing : b->part;
+    struct tl_part *part = b->closing ? b->closing : b->part;
     *out = NULL;
     if (part->ghost)
         return TL_OK;

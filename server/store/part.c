@@ -173,6 +173,9 @@ static int close_chunk(struct tl_part *part)
 {
     struct tl_chunk *c = &part->open;
     struct tl_blob *items;
+    const int settled = tl_part_settle(part);
+    if (settled < 0)
+        return settled;
     c->items_plain = (uint32_t)part->log.bytes.n;
     part->log_bytes += part->log.bytes.n;
     if (part->ghost)
@@ -216,13 +219,47 @@ int tl_part_frame(struct tl_part *part, struct tl_bytes stf, uint64_t marker, ui
 
 /* ---- what happens -------------------------------------------------------------------------- */
 
+static uint64_t function_id(uint32_t function)
+{
+    return function == TL_NO_FUNCTION ? 0 : (uint64_t)function + 1;
+}
+
+int tl_part_settle(struct tl_part *part)
+{
+    struct tl_part_run *run = &part->run;
+    struct tl_shard_index *index = &part->view->index;
+    if (run->n == 0)
+        return TL_OK;
+    struct tl_bucket *b = tl_buckets_at(&index->buckets, index->row.first + index->row.n - 1);
+    if (!b)
+        return TL_NOMEM;
+    tl_bucket_insns(b, run->n, function_id(run->function), run->page << 12, run->privilege,
+                    run->depth);
+    b->branches += run->taken;
+    run->n = run->taken = 0;
+    return TL_OK;
+}
+
+int tl_part_run(struct tl_part *part, const struct tl_part_run *run)
+{
+    const int r = tl_part_settle(part);
+    if (r < 0)
+        return r;
+    tl_page_set_add(&part->pages, run->page << 12, 1);
+    part->run = *run;
+    return TL_OK;
+}
+
 int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t n, uint64_t pc,
                   uint64_t size, uint32_t function)
 {
     struct tl_shard_row *row = &part->view->index.row;
-    const uint64_t id = function == TL_NO_FUNCTION ? 0 : (uint64_t)function + 1;
+    const uint64_t id = function_id(function);
     const unsigned privilege = now->has_mode ? tl_mode_privilege(now->mode) : 15;
     uint64_t position = row->first + row->n;
+    const int r = tl_part_settle(part);
+    if (r < 0)
+        return r;
     tl_page_set_add(&part->pages, pc, size);
     for (uint64_t left = n; left > 0;) {
         struct tl_bucket *b = tl_buckets_at(&part->view->index.buckets, position);
@@ -283,7 +320,9 @@ int tl_part_item(struct tl_part *part, const struct tl_flow_now *now, const stru
 {
     struct tl_shard_index *index = &part->view->index;
     const uint64_t position = index->row.first + index->row.n;
-    const int r = tl_itemlog_add(&part->log, position - part->open.first, item);
+    int r = tl_part_settle(part);
+    if (r >= 0)
+        r = tl_itemlog_add(&part->log, position - part->open.first, item);
     if (r < 0)
         return r;
     note_item(part, now, item);
@@ -398,11 +437,13 @@ static void clip(struct tl_view *view, uint64_t positions)
     }
 }
 
-int tl_part_snapshot(const struct tl_part *part, struct tl_bytes stf, uint64_t marker, uint64_t pc,
+int tl_part_snapshot(struct tl_part *part, struct tl_bytes stf, uint64_t marker, uint64_t pc,
                      uint64_t positions, struct tl_view **out)
 {
     struct tl_view *view = tl_view_new();
-    int r = view ? copy_closed(part->view, view) : TL_NOMEM;
+    int r = view ? tl_part_settle(part) : TL_NOMEM;
+    if (r >= 0)
+        r = copy_closed(part->view, view);
     if (r >= 0)
         r = copy_open(part, stf, marker, pc, view);
     if (r < 0) {

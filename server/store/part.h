@@ -21,6 +21,16 @@ void tl_page_set_reset(struct tl_page_set *set);
 /* Add the pages of `size` bytes from `pc` on. */
 void tl_page_set_add(struct tl_page_set *set, uint64_t pc, uint64_t size);
 
+/* Instructions of one bucket that are alike in all that it counts: counted together. */
+struct tl_part_run {
+    uint64_t n;
+    uint64_t taken; /* branches */
+    uint64_t page;  /* pc >> 12 of all of them */
+    uint32_t function;
+    uint32_t depth;
+    unsigned privilege;
+};
+
 struct tl_part {
     struct tl_view *view; /* closed chunks and frames */
     struct tl_chunk open; /* pages and items not filled in before it is closed */
@@ -31,6 +41,7 @@ struct tl_part {
     uint64_t log_bytes;     /* of all chunks, plain */
     uint64_t offset_noted;  /* position >> TL_PART_OFFSETS of the last note of an offset */
     uint64_t last_position; /* of the last marker, if row.markers > 0 */
+    struct tl_part_run run; /* counted in the row and chunk, not yet in its bucket */
 };
 
 /* Begin a shard. NULL: no memory. */
@@ -39,6 +50,14 @@ struct tl_part *tl_part_new(uint64_t number, uint64_t position, const struct tl_
 TL_MUST_USE int tl_part_stack(struct tl_part *part, const struct tl_callstack *calls);
 void tl_part_free(struct tl_part *part); /* NULL is fine */
 bool tl_part_is_empty(const struct tl_part *part);
+
+/*
+ * Begin a run in the bucket that the next position lies in, which must exist or be the next; the
+ * owner then adds to its counts, and to the row's and the open chunk's, up to the bucket's end.
+ */
+TL_MUST_USE int tl_part_run(struct tl_part *part, const struct tl_part_run *run);
+/* Give the run to its bucket. All functions below do so first. */
+TL_MUST_USE int tl_part_settle(struct tl_part *part);
 
 /* Count `n` instructions as read from `pc` on, `size` bytes. */
 TL_MUST_USE int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t n,
@@ -66,7 +85,7 @@ TL_MUST_USE int tl_part_complete(struct tl_part *part, struct tl_view **out);
  * A copy as a view of its own. `stf`: the records of the open frame so far (n == 0: leave it
  * out), `positions`: how many of the shard's can be read.
  */
-TL_MUST_USE int tl_part_snapshot(const struct tl_part *part, struct tl_bytes stf, uint64_t marker,
+TL_MUST_USE int tl_part_snapshot(struct tl_part *part, struct tl_bytes stf, uint64_t marker,
                                  uint64_t pc, uint64_t positions, struct tl_view **out);
 
 #endif
