@@ -9,7 +9,8 @@
 #include <string.h>
 
 #define HEADER_BYTES (2 * (1 + TL_DI_HEADER))
-#define GULP         4096 /* bytes taken into `pending` at once */
+#define GULP         4096        /* bytes taken into `pending` at once */
+#define WINDOW_MAX   (64u << 10) /* looked at for a beginning */
 
 /*
  * What evidence there can be for a header. There are few destinations (hosts), so a known one says
@@ -43,9 +44,23 @@ static const char NOT_YET[] = "not synchronised"; /* TL_LOSS_NOT_SYNC of decode/
 static const char OUT_OF_STEP[] = "no DI packet header";
 static const char UNFINISHED[] = "unfinished DI packet";
 
+/* Search from the very next byte on, without any idea of the system. */
+static void forget(struct tl_di *d)
+{
+    d->informed = false;
+    d->searching = true;
+    d->suspect = false;
+    d->scanned = SIZE_MAX;
+    memset(d->dests, 0, sizeof d->dests);
+    memset(d->srcs, 0, sizeof d->srcs);
+    memset(d->headers, 0, sizeof d->headers);
+}
+
 void tl_di_init(struct tl_di *d, uint64_t offset, unsigned max_words, const struct tl_di_sink *sink)
 {
-    *d = (struct tl_di){.sink = *sink, .offset = offset, .limit = TL_DI_MAX_WORDS};
+    *d = (struct tl_di){.sink = *sink, .limit = TL_DI_MAX_WORDS};
+    d->offset = d->lost_at = offset;
+    forget(d);
     tl_di_set_max_words(d, max_words);
 }
 
@@ -203,8 +218,6 @@ static inline enum answer is_next(const struct tl_di *d, const struct view *v, s
         return YES;
     if (weight < FRESH)
         return NO;
-    if (d->packets == 0)
-        return YES;
     /* Both addresses are new, or only the flags are odd: let its successor decide. */
     const size_t bytes = packet_bytes(d, v->p + i);
     if (v->n - i < bytes + HEADER_BYTES)
@@ -254,7 +267,6 @@ static inline int deliver_words(struct tl_di *d, const struct view *v, size_t i,
             return rc;
     }
     copy_words(d->words, v->p + i + 2, n, v->p + v->n, d->little_endian);
-    d->packets++;
     d->started = true;
     const struct tl_di_packet packet = {d->offset + i, d->words, n};
     return d->sink.packet(d->sink.context, &packet);
@@ -312,7 +324,6 @@ static int64_t deliver_batches(struct tl_di *d, const struct view *v, size_t i)
             packets[n++] = (struct tl_di_raw){d->offset + i, p, words};
             i += bytes;
         }
-        d->packets += n;
         d->started |= n > 0;
         const int rc = n ? d->batch(d->sink.context, packets, n) : TL_OK;
         if (rc < 0)
@@ -363,7 +374,6 @@ static void start_search(struct tl_di *d, size_t i, bool suspect)
 {
     d->searching = true;
     d->suspect = suspect;
-    d->order_known = d->packets > 0;
     d->scanned = 0;
     d->lost_at = d->offset + i;
 }
@@ -383,74 +393,142 @@ static int end_search(struct tl_di *d, const struct view *v, size_t i, size_t fo
     return report(d, reason, from, d->offset + found);
 }
 
-/* Four headers in a row that speak of the same hosts and modules. */
-static enum answer is_start(struct tl_di *d, const struct view *v, size_t at, bool little_endian)
+/* ---- the beginning ---------------------------------------------------------------------- */
+
+/*
+ * At first nobody knows the byte order, the host and the modules. Where the stream begins with a
+ * row of headers for one host, those tell. If not, its beginning is damaged, or amid a packet; then
+ * the longest row in a long look ahead tells, and the search for the first packet knows what to
+ * look for.
+ */
+enum {
+    ROW = 6,       /* headers that are enough right at the beginning */
+    ROW_LEAST = 4, /* … elsewhere */
+    ROW_MOST = 64
+};
+
+struct row {
+    size_t at;
+    unsigned n;      /* headers */
+    unsigned weight; /* … of which those with FLAGS 0 count for little */
+    bool little_endian;
+    bool cut; /* it may go on behind the view */
+};
+
+/* A window holds two rows of the longest packets, or all there is. */
+static size_t window_of(const struct tl_di *d)
 {
+    const size_t bytes = 2 * ROW_LEAST * 2 * (1 + (size_t)d->limit);
+    return bytes < WINDOW_MAX ? bytes : WINDOW_MAX;
+}
+
+/* The row of at most `most` headers at byte `at`, all of one host and the same modules. */
+static struct row row_at(struct tl_di *d, const struct view *v, size_t at, bool little_endian,
+                         unsigned most)
+{
+    struct row row = {.at = at, .little_endian = little_endian};
+    uint16_t dest = 0, src = 0;
     d->little_endian = little_endian;
-    const enum answer answer = is_chain(d, v, at, 4, FRESH, FRESH);
-    if (answer != YES)
-        return answer;
-    const uint16_t dest = word(d, v->p + at + 2), src = word(d, v->p + at + 4);
-    for (unsigned k = 1; k < 4; k++) {
-        at += packet_bytes(d, v->p + at);
-        if (at + HEADER_BYTES > v->n)
+    for (; row.n < most; row.n++) {
+        if (at > v->n || v->n - at < HEADER_BYTES) {
+            row.cut = !v->final || at == v->n;
             break;
-        const uint16_t to = word(d, v->p + at + 2), from = word(d, v->p + at + 4);
-        if (to != dest && from != src && (to != src || from != dest))
-            return NO;
+        }
+        const uint8_t *const p = v->p + at;
+        const uint16_t to = word(d, p + 2), from = word(d, p + 4);
+        if (evidence(d, p) < FRESH)
+            break;
+        if (row.n == 0) {
+            dest = to;
+            src = from;
+        } else if (to != dest && from != src && (to != src || from != dest)) {
+            break;
+        }
+        row.weight += word(d, p + 6) ? 4 : 1;
+        at += packet_bytes(d, p);
     }
+    return row;
+}
+
+/* What the headers of a row say of the system. */
+static void learn_row(struct tl_di *d, const struct view *v, const struct row *row)
+{
+    d->little_endian = row->little_endian;
+    for (size_t at = row->at, n = 0; n < row->n; n++) {
+        const uint16_t dest = word(d, v->p + at + 2), src = word(d, v->p + at + 4);
+        d->dests[dest / 64] |= (uint64_t)1 << dest % 64;
+        d->srcs[src / 64] |= (uint64_t)1 << src % 64;
+        at += packet_bytes(d, v->p + at);
+    }
+    d->informed = true;
+}
+
+/*
+ * A row of little-endian packets looks like one of big-endian ones a byte earlier, too: of FLAGS
+ * the upper byte of SRC and the lower one of the true FLAGS are left then, both nearly always 0.
+ */
+static bool is_better(const struct row *a, const struct row *b)
+{
+    return a->weight > b->weight && (a->n >= ROW_LEAST || a->cut);
+}
+
+static struct row longest_row(struct tl_di *d, const struct view *window, size_t from)
+{
+    struct row best = {0};
+    for (size_t parity = 0; parity < 2; parity++) {
+        for (size_t at = from + parity; at + HEADER_BYTES <= window->n; at += 2) {
+            for (unsigned little = 0; little < 2; little++) {
+                const struct row row = row_at(d, window, at, little, ROW_MOST);
+                if (is_better(&row, &best))
+                    best = row;
+            }
+        }
+    }
+    return best;
+}
+
+/* Get to know the system from what is there from byte `i` on. NO: there is nothing like it. */
+static enum answer learn(struct tl_di *d, const struct view *v, size_t i)
+{
+    for (unsigned little = 0; little < 2; little++) {
+        const struct row row = row_at(d, v, i, little, ROW);
+        if (row.n == ROW && row.weight > 2 * ROW) {
+            learn_row(d, v, &row);
+            return YES;
+        }
+        if (row.cut && !v->final)
+            return MORE;
+    }
+    const size_t bytes = window_of(d);
+    if (v->n - i < bytes && !v->final)
+        return MORE;
+    const bool rest = v->n - i <= bytes;
+    const struct view window = {v->p, rest ? v->n : i + bytes, rest && v->final};
+    const struct row best = longest_row(d, &window, i);
+    if (best.n == 0)
+        return NO;
+    learn_row(d, &window, &best);
     return YES;
 }
 
-/*
- * May the first packet be at byte `at`? A row of similar packets looks like one a byte earlier,
- * too, in the other byte order. So an odd distance is taken only where no even one follows.
- */
-static enum answer find_start(struct tl_di *d, const struct view *v, size_t at, bool little_endian)
+/* Returns the bytes done with; *wait: nothing can be said before there are more. */
+static int64_t begin(struct tl_di *d, const struct view *v, size_t i, bool *wait)
 {
-    enum answer answer = is_start(d, v, at, little_endian);
-    if (answer != YES || (d->offset + at - d->lost_at) % 2 == 0)
-        return answer;
-    for (size_t even = at + 1; even < at + 64 && answer == YES; even += 2) {
-        if (even >= v->n)
-            return v->final ? YES : MORE;
-        for (int order = 0; order < 2 && answer == YES; order++) {
-            const enum answer other = is_start(d, v, even, order);
-            if (other != NO)
-                answer = other == YES ? NO : MORE;
-        }
-    }
-    d->little_endian = little_endian;
-    return answer;
+    const enum answer answer = learn(d, v, i);
+    *wait = answer == MORE;
+    if (answer != NO)
+        return 0;
+    const size_t half = window_of(d) / 2, left = v->n - i;
+    return (int64_t)(left < half ? left : half);
 }
 
-static enum answer try_resync(struct tl_di *d, const struct view *v, size_t at)
-{
-    if (d->packets)
-        return is_resync(d, v, at, (d->offset + at - d->lost_at) % 2);
-    const enum answer big = find_start(d, v, at, false);
-    return big != NO ? big : find_start(d, v, at, true);
-}
-
-/*
- * Nothing that fits has come for long: what we think to know of the system may be wrong (or it is
- * another one now), so begin anew.
- */
-static void forget(struct tl_di *d)
-{
-    d->suspect = false;
-    d->order_known = false;
-    d->packets = 0;
-    memset(d->dests, 0, sizeof d->dests);
-    memset(d->srcs, 0, sizeof d->srcs);
-    memset(d->headers, 0, sizeof d->headers);
-}
+/* ---- in step, and out of it ------------------------------------------------------------- */
 
 /*
  * Go on searching for the damage at `i`. Returns the bytes done with: the place found, or where to
  * go on (not before `i` as long as the packet there may turn out to be whole).
  */
-static int64_t search(struct tl_di *d, const struct view *v, size_t i)
+static int64_t search(struct tl_di *d, const struct view *v, size_t i, bool *wait)
 {
     const size_t far = 4 * 2 * (1 + (size_t)d->limit);
     size_t at = i + d->scanned;
@@ -458,37 +536,24 @@ static int64_t search(struct tl_di *d, const struct view *v, size_t i)
     while (answer == NO && ++at < v->n) {
         if (at - i > far) {
             forget(d);
-            i = at - 1;
+            return (int64_t)(at - i);
         }
-        answer = try_resync(d, v, at);
+        answer = at == i ? is_chain(d, v, at, 2, GOOD, GOOD)
+                         : is_resync(d, v, at, (d->offset + at - d->lost_at) % 2);
     }
     if (answer == YES || v->final) {
-        d->order_known = d->order_known || answer == YES;
         const char *const why = answer != YES ? UNFINISHED : d->started ? OUT_OF_STEP : NOT_YET;
         const int rc = end_search(d, v, i, at, why);
-        return rc < 0 ? rc : (int64_t)at;
+        return rc < 0 ? rc : (int64_t)(at - i);
     }
     d->scanned = at - 1 - i;
-    return (int64_t)i;
-}
-
-/* The first header tells the byte order. */
-static bool find_order(struct tl_di *d, const uint8_t *p)
-{
-    for (int little = 0; little < 2 && !d->order_known; little++) {
-        d->little_endian = little;
-        d->order_known = evidence(d, p) == FRESH;
-    }
-    return d->order_known;
+    *wait = true;
+    return 0;
 }
 
 /* Deliver the packet at `i` if it can be told to be one. Returns the bytes done with. */
 static int64_t step(struct tl_di *d, const struct view *v, size_t i)
 {
-    if (!d->order_known && !find_order(d, v->p + i)) {
-        start_search(d, i, false);
-        return 0;
-    }
     const size_t bytes = packet_bytes(d, v->p + i);
     if (bytes > v->n - i) {
         if (v->final)
@@ -519,11 +584,12 @@ static int64_t inspect(struct tl_di *d, const struct view *v)
     while (i < v->n) {
         int64_t done;
         if (d->searching) {
-            done = search(d, v, i);
+            bool wait = false;
+            done = d->informed ? search(d, v, i, &wait) : begin(d, v, i, &wait);
             if (done < 0)
                 return done;
-            i = (size_t)done;
-            if (d->searching)
+            i += (size_t)done;
+            if (wait)
                 break;
             continue;
         }
@@ -593,8 +659,10 @@ int tl_di_finish(struct tl_di *d)
     const int64_t done = inspect(d, &v);
     if (done < 0)
         return (int)done;
-    const int rc = report(d, UNFINISHED, d->offset + (uint64_t)done, d->offset + v.n);
-    d->offset += v.n;
+    const uint64_t end = d->offset + v.n;
+    const uint64_t from = d->searching ? d->lost_at : d->offset + (uint64_t)done;
+    const int rc = report(d, d->searching && !d->started ? NOT_YET : UNFINISHED, from, end);
+    d->offset = d->lost_at = end;
     tl_buf_reset(&d->pending);
     return rc;
 }

@@ -24,7 +24,7 @@
 #include <stdbool.h>
 
 #define TL_DI_HEADER    3   /* words: DEST, SRC, FLAGS */
-#define TL_DI_MAX_WORDS 255 /* accepted where nobody has said more */
+#define TL_DI_MAX_WORDS 256 /* accepted where nobody has said more */
 
 /* FLAGS */
 #define TL_DI_TYPE(flags)     ((flags) >> 14)
@@ -70,15 +70,14 @@ struct tl_di {
     struct tl_buf pending;
     uint16_t *words; /* of the packet being delivered */
     size_t cap_words;
-    uint64_t packets; /* delivered, since nothing was known */
     uint64_t lost_at; /* offset where the search began */
     size_t scanned;   /* bytes of `pending` that the search has ruled out */
     unsigned limit;   /* longest packet accepted, words */
     unsigned longest; /* seen so far */
     bool little_endian;
-    bool order_known;
-    bool started; /* a packet was delivered */
-    bool searching;
+    bool informed;        /* the byte order, and some addresses, are known */
+    bool started;         /* a packet was delivered */
+    bool searching;       /* for the next packet */
     bool suspect;         /* while searching: `pending` begins with a packet that may be whole */
     uint64_t dests[1024]; /* addresses seen, as bits */
     uint64_t srcs[1024];

@@ -204,18 +204,21 @@ static struct verdict compare(const uint64_t *a, size_t na, const uint64_t *b, s
     return (struct verdict){na - head - tail, nb - head - tail};
 }
 
-enum fault { LOSE, DOUBLE, FLIP };
+enum fault { LOSE, DOUBLE, CHANGE };
 
-static void spoil(struct tl_buf *out, const uint8_t *p, size_t n, size_t word, enum fault fault)
+/* CHANGE: the word (as it lies there) is exclusive-ored with `mask`. */
+static void spoil(struct tl_buf *out, const uint8_t *p, size_t n, size_t word, enum fault fault,
+                  uint16_t mask)
 {
     const size_t at = 2 * word;
     tl_buf_reset(out);
     assert_int_equal(tl_buf_add(out, p, at), TL_OK);
     if (fault == DOUBLE)
         assert_int_equal(tl_buf_add(out, p + at, 2), TL_OK);
-    if (fault == FLIP) {
-        const uint16_t flipped = (uint16_t)((p[at] | p[at + 1] << 8) ^ (1u << next() % 16));
-        assert_int_equal(tl_buf_add(out, &flipped, 2), TL_OK);
+    if (fault == CHANGE) {
+        uint8_t changed[2];
+        tl_put_le16(changed, tl_le16(p + at) ^ mask);
+        assert_int_equal(tl_buf_add(out, changed, 2), TL_OK);
     }
     const size_t rest = fault == DOUBLE ? at : at + 2;
     assert_int_equal(tl_buf_add(out, p + rest, n - rest), TL_OK);
@@ -246,51 +249,117 @@ static void tally_fault(struct tally *t, const struct got *clean, const struct t
     if (v.lost > t->worst_lost)
         t->worst_lost = v.lost;
     /* A changed payload word cannot be told; the packet counts as lost and comes changed. */
-    if (v.invented > (fault == FLIP))
+    if (v.invented > (fault == CHANGE))
         t->invented++;
     if (v.lost > v.invented && got.lost == 0)
         t->unreported++;
     drop(&got);
 }
 
-static void fault_all_words(const char *name, const uint8_t *p, size_t n)
+static void assert_tally(const char *name, const struct tally *t, enum fault fault, size_t word,
+                         uint16_t mask)
+{
+    if (t->worst_lost > 2 || t->invented || t->unreported)
+        fail_msg("%s, word %zu, %s %04x: %zu packets lost, %zu bogus, %zu unreported", name, word,
+                 fault == LOSE     ? "lost"
+                 : fault == DOUBLE ? "doubled"
+                                   : "changed by",
+                 mask, t->worst_lost, t->invented, t->unreported);
+}
+
+/* Every word lost, doubled, with each bit flipped, and changed to `more` others. */
+static void fault_all_words(const char *name, const uint8_t *p, size_t n, unsigned more)
 {
     struct got clean = {0};
     struct tl_buf bad = {0};
+    struct tally all = {0};
     frame(&clean, p, n, 0);
-    for (enum fault fault = LOSE; fault <= FLIP; fault++) {
-        struct tally t = {0};
-        for (size_t word = 0; word < n / 2; word++)
-            for (unsigned again = 0; again < (fault == FLIP ? 3 : 1); again++) {
-                spoil(&bad, p, n, word, fault);
-                tally_fault(&t, &clean, &bad, fault);
-            }
-        print_message("%s: %zu words %s: worst %zu of %zu packets lost, mean %.2f; %zu bogus, "
-                      "%zu unreported\n",
-                      name, t.faults,
-                      fault == LOSE     ? "lost"
-                      : fault == DOUBLE ? "doubled"
-                                        : "flipped",
-                      t.worst_lost, clean.n, (double)t.total_lost / (double)t.faults, t.invented,
-                      t.unreported);
-        assert_true(t.worst_lost <= 2);
-        assert_int_equal(t.invented, 0);
-        assert_int_equal(t.unreported, 0);
-    }
+    for (size_t word = 0; word < n / 2; word++)
+        for (unsigned i = 0; i < 18 + more; i++) {
+            struct tally t = {0};
+            const enum fault fault = i == 0 ? LOSE : i == 1 ? DOUBLE : CHANGE;
+            const uint16_t mask = i < 2    ? 0
+                                  : i < 18 ? (uint16_t)(1u << (i - 2))
+                                           : (uint16_t)(1 + next() % UINT16_MAX);
+            spoil(&bad, p, n, word, fault, mask);
+            tally_fault(&t, &clean, &bad, fault);
+            assert_tally(name, &t, fault, word, mask);
+            all.faults++;
+            all.total_lost += t.total_lost;
+            all.worst_lost = t.worst_lost > all.worst_lost ? t.worst_lost : all.worst_lost;
+        }
+    print_message("%s: %zu faults, worst %zu of %zu packets lost, mean %.2f\n", name, all.faults,
+                  all.worst_lost, clean.n, (double)all.total_lost / (double)all.faults);
     tl_buf_fini(&bad);
     drop(&clean);
 }
 
+/* What a made stream is like. */
+struct scene {
+    unsigned width, max_pkt_len;
+    bool little_endian, enumerated, ctm, stm, uart, replies;
+};
+
+static void add_event(struct tl_sim_osd *e, const struct scene *s, uint32_t time)
+{
+    const struct tl_sim_osd_truth event = {.time = time,
+                                           .pc = 0x80000000u + next() % 65536,
+                                           .npc = 0x80000000u + next() % 65536,
+                                           .mode = 3,
+                                           .call = next() % 2};
+    const unsigned what = next() % 16;
+    int rc = TL_OK;
+    if (what < 2 && s->uart)
+        rc = tl_sim_osd_uart(e, 3, (uint8_t)(32 + next() % 90));
+    else if (what == 2 && s->ctm)
+        rc = tl_sim_osd_overflow(e, 1, (uint16_t)(next() % 50), TL_SIM_OSD_CTM);
+    else if (what == 3 && s->replies)
+        rc = tl_sim_osd_read_reply(e, (uint16_t)(next() % 4), (uint16_t)(next() % 3));
+    else if (s->stm && (what < 8 || !s->ctm))
+        rc = tl_sim_osd_stm(e, 2, s->width, time, (uint16_t)(next() % 9), next() % 256);
+    else if (s->ctm)
+        rc = tl_sim_osd_ctm(e, 1, s->width, &event);
+    else
+        rc = tl_sim_osd_uart(e, 3, (uint8_t)(32 + next() % 90));
+    assert_int_equal(rc, TL_OK);
+}
+
+static void make_scene(struct tl_sim_osd *e, const struct scene *s, size_t events)
+{
+    tl_sim_osd_init(e);
+    e->little_endian = s->little_endian;
+    e->max_pkt_len = (uint16_t)s->max_pkt_len;
+    struct tl_sim_osd_module m[4];
+    memcpy(m, modules, sizeof m);
+    m[1].width = m[2].width = (uint8_t)s->width;
+    if (s->enumerated)
+        assert_int_equal(tl_sim_osd_enumerate(e, m, 4), TL_OK);
+    uint32_t time = next();
+    for (size_t i = 0; i < events; i++, time += next() % 100)
+        add_event(e, s, time);
+}
+
 static void test_faults(void **state)
 {
-    for (unsigned width = 16; width <= 64; width *= 2) {
+    const char *const rounds = getenv("TL_ROUNDS");
+    for (unsigned round = 0; round < (rounds ? (unsigned)atoi(rounds) : 10); round++) {
+        static const uint16_t limits[] = {8, 9, 10, 12, 14, 16, 31, 64, 255, 256};
+        const struct scene s = {.width = 16u << round % 3,
+                                .max_pkt_len = limits[round % 10],
+                                .little_endian = next() % 2,
+                                .enumerated = next() % 4,
+                                .ctm = next() % 4,
+                                .stm = next() % 4,
+                                .uart = next() % 2,
+                                .replies = next() % 2};
         struct tl_sim_osd e;
-        tl_sim_osd_init(&e);
-        e.little_endian = next() % 2;
-        fill(&e, 120, width);
-        char name[32];
-        snprintf(name, sizeof name, "made, %u bit", width);
-        fault_all_words(name, e.out.p, e.out.n);
+        make_scene(&e, &s, 40 + next() % 40);
+        char name[96];
+        snprintf(name, sizeof name, "made, %u bit, %u words at most%s%s%s%s%s%s", s.width,
+                 s.max_pkt_len, s.little_endian ? ", le" : "", s.enumerated ? ", enum" : "",
+                 s.ctm ? ", ctm" : "", s.stm ? ", stm" : "", s.uart ? ", uart" : "",
+                 s.replies ? ", reg" : "");
+        fault_all_words(name, e.out.p, e.out.n, 2);
         tl_sim_osd_fini(&e);
     }
 }
@@ -328,7 +397,7 @@ static void test_vectors(void **state)
         assert_int_equal(got.lost, 0);
         assert_true(got.n > 100);
         drop(&got);
-        fault_all_words(names[i], bytes.p, bytes.n);
+        fault_all_words(names[i], bytes.p, bytes.n, 4);
         tl_buf_fini(&bytes);
     }
 }
