@@ -3,7 +3,6 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "stf/check.h"
-#include "stf/file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,26 +62,6 @@ static void print_total(const struct report *r, const struct tl_stf_checker *che
            tl_stf_checker_records(checker), tl_stf_checker_insns(checker));
 }
 
-/* All records; TL_EOF at an orderly end. */
-static int check_records(struct tl_stf_file *file, struct tl_stf_checker *checker,
-                         struct tl_fail *fail)
-{
-    const struct tl_stf_source source = tl_stf_file_source(file);
-    struct tl_stf_reader *reader;
-    struct tl_stf_record record;
-    int result = tl_stf_reader_open(&reader, &source);
-    if (result < 0)
-        return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    while ((result = tl_stf_reader_next(reader, &record, fail)) == TL_OK) {
-        result = tl_stf_checker_add(checker, &record);
-        if (result < 0)
-            break;
-    }
-    const int end = tl_stf_checker_finish(checker);
-    tl_stf_reader_free(reader);
-    return result == TL_EOF && end < 0 ? end : result;
-}
-
 static int check_file(const char *path, uint64_t limit)
 {
     struct report report = {.path = path, .limit = limit};
@@ -97,16 +76,8 @@ static int check_file(const char *path, uint64_t limit)
         return tl_cli_fail(path, &fail);
     }
     int status = TL_CLI_DONE;
-    int result = check_records(file, checker, &fail);
-    if (result != TL_EOF)
+    if (tl_stf_check_file(file, checker, print_finding, &report, &fail) < 0)
         status = tl_cli_fail(path, &fail);
-    struct tl_zstf *const zstf = tl_stf_file_zstf(file);
-    if (zstf && result == TL_EOF && tl_stf_check_container(zstf, print_finding, &report, &fail) < 0)
-        status = tl_cli_fail(path, &fail);
-    if (!zstf && tl_stf_file_warning(file)) {
-        tl_cli_warn(path, "%s", tl_stf_file_warning(file));
-        status = TL_CLI_BAD;
-    }
     print_total(&report, checker);
     if (report.total[TL_STF_ERROR])
         status = TL_CLI_BAD;

@@ -56,11 +56,9 @@ static int report(const char *path, struct tl_stf_file *file, const struct tl_st
         tl_fail_at(&fault, TL_BAD, header->fault_offset, "%s", tl_stf_header_fault_text(bit));
         status = tl_cli_fail(path, &fault);
     }
-    const char *const warning = tl_stf_file_warning(file);
-    if (warning) {
-        tl_cli_warn(path, "%s", warning);
-        status = TL_CLI_BAD;
-    }
+    const struct tl_fail *const warning = tl_stf_file_warning(file);
+    if (warning)
+        status = tl_cli_fail(path, warning);
     return result == TL_EOF ? status : tl_cli_fail(path, fail);
 }
 

@@ -11,6 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+struct place {
+    uint64_t offset, record;
+};
+
 struct tl_stf_checker {
     tl_stf_finding_sink *sink;
     void *context;
@@ -19,18 +23,22 @@ struct tl_stf_checker {
     struct tl_stf_pc pc;
     uint64_t records, insns;
     uint64_t behind_marker; /* records since the last marker */
-    uint64_t first_behind;  /* offset of the first of them */
-    uint64_t at;            /* offset of the record in hand */
-    uint64_t end;           /* behind it */
+    struct place first_behind;
+    struct place at; /* the record in hand */
+    uint64_t end;    /* offset behind it */
     unsigned told_faults;
     uint32_t contents; /* INST_MEM_CONTENTs of the last access */
     struct tl_stf_record access;
-    uint64_t access_at;
-    bool ended;  /* RESERVE_END */
-    bool memory; /* the group has an access */
-    bool mode_told, has_events, has_walks, has_microops, has_memory, has_trap;
+    struct place access_at;
+    struct place target_at; /* the group's INST_PC_TARGET */
+    struct place features_at;
+    struct place jump_at; /* the last instruction: a jump that did not say where to */
+    bool ended;           /* RESERVE_END */
+    bool jumped;          /* jump_at holds */
+    bool memory, target, event, microop; /* what the group has so far */
+    bool mode_told, has_walks, has_microops, has_memory, has_trap;
     uint64_t without_memory; /* loads and stores without a record */
-    uint64_t first_without;
+    struct place first_without;
     int result;
 };
 
@@ -67,12 +75,14 @@ const char *tl_stf_severity_name(enum tl_stf_severity severity)
 }
 
 static void TL_PRINTF(5, 6) find(struct tl_stf_checker *c, enum tl_stf_severity severity,
-                                 const char *rule, uint64_t offset, const char *format, ...)
+                                 const char *rule, struct place place, const char *format, ...)
 {
     if (c->result < 0)
         return;
-    struct tl_stf_finding f = {
-        .severity = (uint8_t)severity, .rule = rule, .offset = offset, .record = c->records};
+    struct tl_stf_finding f = {.severity = (uint8_t)severity,
+                               .rule = rule,
+                               .offset = place.offset,
+                               .record = place.record};
     va_list args;
     va_start(args, format);
     vsnprintf(f.text, sizeof f.text, format, args);
@@ -84,8 +94,11 @@ static void TL_PRINTF(5, 6) find(struct tl_stf_checker *c, enum tl_stf_severity 
 
 #define ERROR(rule, ...)   find(c, TL_STF_ERROR, rule, c->at, __VA_ARGS__)
 #define WARNING(rule, ...) find(c, TL_STF_WARNING, rule, c->at, __VA_ARGS__)
+#define NOTE(rule, ...)    find(c, TL_STF_NOTE, rule, c->at, __VA_ARGS__)
 
 /* ---- header -------------------------------------------------------------------------------- */
+
+#define LAST_GENERATOR 14 /* the highest number that stf_lib lists, besides 0x40 */
 
 /* Which version a record type came with, its minor number; 0: before 1.4. */
 static unsigned since(uint8_t type)
@@ -128,6 +141,8 @@ static void check_header_fields(struct tl_stf_checker *c, const struct tl_stf_re
     case TL_STF_ISA:
         if (r->isa == 0 || r->isa > TL_STF_ISA_POWER)
             WARNING("isa-value", "ISA %u is %s", r->isa, r->isa ? "not defined" : "reserved");
+        else if (r->isa != TL_STF_ISA_RISCV)
+            NOTE("isa-reader", "ISA %u: stf_lib reads records of it, but no instructions", r->isa);
         break;
     case TL_STF_INST_IEM:
         if (r->iem == 0 || r->iem > TL_STF_IEM_64)
@@ -136,8 +151,12 @@ static void check_header_fields(struct tl_stf_checker *c, const struct tl_stf_re
     case TL_STF_TRACE_INFO:
         if (r->info.generator == 0 || r->info.generator == 255)
             WARNING("generator", "generator %u is reserved", r->info.generator);
+        else if (r->info.generator > LAST_GENERATOR && r->info.generator != TL_STF_GENERATOR)
+            WARNING("generator", "generator %u is not listed: tools throw when they print it",
+                    r->info.generator);
         break;
     case TL_STF_TRACE_INFO_FEATURE:
+        c->features_at = c->at;
         if (r->features >> 21)
             WARNING("feature-bits", "features 0x%" PRIx64 " has bits that are not defined",
                     r->features);
@@ -234,7 +253,7 @@ static void check_access(struct tl_stf_checker *c, const struct tl_stf_record *r
     if (r->access.size == 0)
         WARNING("access-size", "an access of size 0");
     c->access = *r;
-    c->access_at = r->offset;
+    c->access_at = c->at;
     c->memory = c->has_memory = true;
 }
 
@@ -280,7 +299,6 @@ static void check_event(struct tl_stf_checker *c, const struct tl_stf_record *r)
 {
     const uint64_t number = r->event.number;
     const size_t fields = r->event.fields.n / 8;
-    c->has_events = true;
     if (number == TL_STF_EVENT_MODE_CHANGE) {
         if (fields == 0)
             ERROR("mode-field", "MODE_CHANGE without the mode");
@@ -290,12 +308,47 @@ static void check_event(struct tl_stf_checker *c, const struct tl_stf_record *r)
         c->mode_told |= c->insns == 0;
         return;
     }
-    c->has_trap = true;
+    c->has_trap = c->event = true;
     if (!tl_stf_event_name(number))
         WARNING("event-number", "event 0x%" PRIx64 " is not defined", number);
     else if (fields < event_fields(number))
         WARNING("event-fields", "%s has %zu fields, the table wants %u", tl_stf_event_name(number),
                 fields, event_fields(number));
+}
+
+/* RISC-V: a jump that is always taken, by JAL, JALR or a compressed form. */
+static bool always_jumps(const struct tl_stf_record *r, uint16_t iem)
+{
+    if (r->type == TL_STF_INST_32)
+        return (r->opcode & 0x7f) == 0x6f || (r->opcode & 0x707f) == 0x67;
+    const uint32_t quadrant = r->opcode & 3, funct3 = r->opcode >> 13 & 7;
+    if (quadrant == 1) /* C.J; C.JAL */
+        return funct3 == 5 || (funct3 == 1 && iem == TL_STF_IEM_32);
+    /* C.JR, C.JALR: no second register, and a first one (else C.EBREAK) */
+    return quadrant == 2 && funct3 == 4 && (r->opcode & 0x7c) == 0 && (r->opcode & 0xf80) != 0;
+}
+
+/* RISC-V: conditional branches, and what goes to or comes back from a handler. */
+static bool may_jump(const struct tl_stf_record *r)
+{
+    if (r->type == TL_STF_INST_32)
+        return (r->opcode & 0x7f) == 0x63 || (r->opcode & 0x7f) == 0x73;
+    const uint32_t quadrant = r->opcode & 3, funct3 = r->opcode >> 13 & 7;
+    return (quadrant == 1 && funct3 >= 6) || r->opcode == 0x9002;
+}
+
+/* INST_PC_TARGET: with each branch that is taken, and only with branches. */
+static void check_target(struct tl_stf_checker *c, const struct tl_stf_record *r)
+{
+    if (c->jumped)
+        find(c, TL_STF_WARNING, "jump-target", c->jump_at,
+             "a jump that is always taken has no INST_PC_TARGET");
+    const bool jumps = always_jumps(r, c->order.header.iem);
+    if (c->target && !jumps && !may_jump(r) && !c->microop)
+        find(c, TL_STF_WARNING, "target-branch", c->target_at,
+             "INST_PC_TARGET with an instruction that is no branch (0x%x)", r->opcode);
+    c->jumped = jumps && !c->target && !c->event && !c->microop;
+    c->jump_at = c->at;
 }
 
 /* RISC-V loads, stores and atomics. */
@@ -317,11 +370,13 @@ static void check_insn(struct tl_stf_checker *c, const struct tl_stf_record *r)
         WARNING("opcode-length", "opcode 0x%x in INST_32 is a 16-bit encoding", r->opcode);
     if (riscv && r->type == TL_STF_INST_16 && (r->opcode & 3) == 3)
         WARNING("opcode-length", "opcode 0x%x in INST_16 begins a longer encoding", r->opcode);
-    if (riscv && !c->memory && touches_memory(r)) {
+    if (riscv)
+        check_target(c, r);
+    if (riscv && !c->memory && !c->event && touches_memory(r)) {
         if (c->without_memory++ == 0)
-            c->first_without = r->offset;
+            c->first_without = c->at;
     }
-    c->memory = false;
+    c->memory = c->target = c->event = c->microop = false;
     c->insns++;
 }
 
@@ -329,7 +384,7 @@ static void check_microop(struct tl_stf_checker *c, const struct tl_stf_record *
 {
     if (r->microop.size == 0 || r->microop.size > 4)
         WARNING("microop-size", "a micro-operation of %u bytes", r->microop.size);
-    c->has_microops = true;
+    c->has_microops = c->microop = true;
 }
 
 static void check_transaction(struct tl_stf_checker *c, const struct tl_stf_record *r)
@@ -345,8 +400,13 @@ static void check_fields(struct tl_stf_checker *c, const struct tl_stf_record *r
     switch (r->type) {
     case TL_STF_FORCE_PC:
         check_pc(c, "FORCE_PC", r->pc);
+        c->jumped = false;
         break;
     case TL_STF_INST_PC_TARGET:
+        c->target = true;
+        c->target_at = c->at;
+        check_pc(c, "target", r->target);
+        break;
     case TL_STF_EVENT_PC_TARGET:
         check_pc(c, "target", r->target);
         break;
@@ -390,7 +450,7 @@ int tl_stf_checker_add(struct tl_stf_checker *checker, const struct tl_stf_recor
     struct tl_stf_checker *const c = checker;
     const char *rule;
     const bool in_header = !c->order.header.complete;
-    c->at = record->offset;
+    c->at = (struct place){record->offset, c->records};
     c->end = record->offset + record->size;
     if (c->ended)
         ERROR("behind-end", "%s behind RESERVE_END", tl_stf_type_name(record->type));
@@ -398,8 +458,7 @@ int tl_stf_checker_add(struct tl_stf_checker *checker, const struct tl_stf_recor
         check_access_end(c);
     if (record->type == TL_STF_RESERVE_END) {
         c->ended = true;
-        find(c, TL_STF_NOTE, "reserve-end", c->at,
-             "RESERVE_END, as 1.3 wants it; stf_lib stops with an exception here");
+        NOTE("reserve-end", "RESERVE_END, as 1.3 wants it; stf_lib stops with an exception here");
     } else if (tl_stf_order_add(&c->order, record, &rule) < 0) {
         ERROR(in_header ? "header" : "group-order", "%s: %s", tl_stf_type_name(record->type), rule);
     }
@@ -418,7 +477,7 @@ int tl_stf_checker_add(struct tl_stf_checker *checker, const struct tl_stf_recor
     if (tl_stf_is_marker(record->type)) {
         c->behind_marker = 0;
     } else if (!in_header && c->behind_marker++ == 0) {
-        c->first_behind = record->offset;
+        c->first_behind = c->at;
     }
     c->records++;
     return c->result;
@@ -428,7 +487,7 @@ int tl_stf_checker_finish(struct tl_stf_checker *checker)
 {
     struct tl_stf_checker *const c = checker;
     const struct tl_stf_header *const h = &c->order.header;
-    c->at = c->end;
+    c->at = (struct place){c->end, c->records};
     check_access_end(c);
     if (h->complete && !h->transactions) {
         if (c->insns == 0)
@@ -438,12 +497,11 @@ int tl_stf_checker_finish(struct tl_stf_checker *checker)
                  "%" PRIu64 " records behind the last instruction: stf_lib's writer loses such",
                  c->behind_marker);
         if (!c->mode_told)
-            find(c, TL_STF_NOTE, "starting-mode", h->size,
+            find(c, TL_STF_WARNING, "starting-mode", (struct place){h->size, h->records},
                  "no MODE_CHANGE tells the privilege mode at the start");
     }
     if (h->complete && !c->ended && h->minor <= 3)
-        find(c, TL_STF_NOTE, "reserve-end", c->at,
-             "1.3 wants RESERVE_END as the last record; stf_lib cannot read it");
+        NOTE("reserve-end", "1.3 wants RESERVE_END as the last record; stf_lib cannot read it");
     const struct {
         uint64_t bit;
         bool seen;
@@ -454,11 +512,14 @@ int tl_stf_checker_finish(struct tl_stf_checker *checker)
     for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
         const bool told = h->features & features[i].bit;
         if (h->has_features && features[i].seen && !told)
-            WARNING("feature-missing", "there are %s, and no feature bit for them",
-                    features[i].what);
+            find(c, TL_STF_WARNING, "feature-missing", c->features_at,
+                 "there are %s, and no feature bit for them", features[i].what);
+        if (features[i].bit != TL_STF_FEATURE_EVENT && told && !features[i].seen)
+            find(c, TL_STF_NOTE, "feature-unused", c->features_at,
+                 "a feature bit tells of %s, there are none", features[i].what);
     }
     if (h->features & TL_STF_FEATURE_PHYSICAL_ADDRESS)
-        find(c, TL_STF_NOTE, "feature-physical", 0,
+        find(c, TL_STF_NOTE, "feature-physical", c->features_at,
              "the feature bit for physical addresses is set, STF has no record for them");
     if (c->without_memory && c->has_memory)
         find(c, TL_STF_WARNING, "memory-missing", c->first_without,

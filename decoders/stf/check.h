@@ -6,6 +6,7 @@
 #ifndef TL_STF_CHECK_H
 #define TL_STF_CHECK_H
 
+#include "stf/file.h"
 #include "stf/writer.h"
 
 enum tl_stf_severity {
@@ -40,9 +41,18 @@ TL_MUST_USE int tl_stf_checker_finish(struct tl_stf_checker *checker);
 uint64_t tl_stf_checker_records(const struct tl_stf_checker *checker);
 uint64_t tl_stf_checker_insns(const struct tl_stf_checker *checker);
 
-/* The rules of a .zstf container: chunks full, ending on markers, start PCs. Reads all of it. */
+/* The rules of a .zstf container: chunks full, ending on markers, start PCs. Reads all of it, a
+ * chunk at a time. */
 TL_MUST_USE int tl_stf_check_container(struct tl_zstf *zstf, tl_stf_finding_sink *sink,
                                        void *context, struct tl_fail *fail);
+
+/*
+ * All rules on a whole file: its records through `checker` (which has had none), then its
+ * container. TL_OK: read to its end, whatever was found. TL_BAD and others in `fail`: it could not
+ * be read that far. The sink's errors.
+ */
+TL_MUST_USE int tl_stf_check_file(struct tl_stf_file *file, struct tl_stf_checker *checker,
+                                  tl_stf_finding_sink *sink, void *context, struct tl_fail *fail);
 
 /* "note", "warning", "error". */
 const char *tl_stf_severity_name(enum tl_stf_severity severity);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules of the .zstf container, see zstf.h. */
+/* The rules of the .zstf container, see zstf.h; and all rules, of a file. */
 #include "stf/check.h"
 
 #include <inttypes.h>
@@ -85,7 +85,12 @@ int tl_stf_check_container(struct tl_zstf *zstf, tl_stf_finding_sink *sink, void
 {
     struct walk w = {.sink = sink, .context = context};
     struct tl_buf plain = {0};
-    int result = TL_OK;
+    const uint64_t first = tl_zstf_chunk(zstf, 0)->offset;
+    if (first != TL_ZSTF_HEAD)
+        find(&w, TL_STF_ERROR, "chunk-gap", TL_ZSTF_HEAD,
+             "chunk 0 begins at %" PRIu64 " by the index; readers begin at %u", first,
+             TL_ZSTF_HEAD);
+    int result = w.result;
     for (uint64_t i = 0; i < tl_zstf_chunks(zstf) && result == TL_OK; i++) {
         bool odd = false;
         tl_buf_reset(&plain);
@@ -96,4 +101,41 @@ int tl_stf_check_container(struct tl_zstf *zstf, tl_stf_finding_sink *sink, void
     }
     tl_buf_fini(&plain);
     return result;
+}
+
+static int check_records(struct tl_stf_file *file, struct tl_stf_checker *checker,
+                         struct tl_fail *fail)
+{
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    struct tl_stf_reader *reader;
+    struct tl_stf_record record;
+    int result = tl_stf_reader_open(&reader, &source);
+    if (result < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    while ((result = tl_stf_reader_next(reader, &record, fail)) == TL_OK) {
+        result = tl_stf_checker_add(checker, &record);
+        if (result < 0)
+            break;
+    }
+    const int end = tl_stf_checker_finish(checker);
+    tl_stf_reader_free(reader);
+    if (result == TL_EOF)
+        return end;
+    return result;
+}
+
+int tl_stf_check_file(struct tl_stf_file *file, struct tl_stf_checker *checker,
+                      tl_stf_finding_sink *sink, void *context, struct tl_fail *fail)
+{
+    struct tl_zstf *const zstf = tl_stf_file_zstf(file);
+    const int result = check_records(file, checker, fail);
+    const struct tl_fail *const odd = zstf ? NULL : tl_stf_file_warning(file);
+    if (odd) {
+        struct walk w = {.sink = sink, .context = context};
+        find(&w, TL_STF_ERROR, "container", odd->offset == TL_NO_OFFSET ? 0 : odd->offset, "%s",
+             odd->text);
+        if (w.result < 0)
+            return w.result;
+    }
+    return result < 0 || !zstf ? result : tl_stf_check_container(zstf, sink, context, fail);
 }

@@ -16,14 +16,14 @@ struct tl_stf_file {
     int fd; /* -1: memory */
     struct tl_bytes memory;
     int wrap;
-    struct tl_zstf *zstf;         /* read by the index … */
-    uint64_t chunk;               /* … the next chunk */
-    struct tl_stf_unpack *unpack; /* … or from the front */
+    struct tl_zstf *zstf;         /* the index; without an unpacker, chunks are read by it … */
+    uint64_t chunk;               /* … the next one */
+    struct tl_stf_unpack *unpack; /* … or all is streamed, from the front or from a chunk */
     struct tl_buf raw;            /* bytes of the file */
     struct tl_bytes in;           /* those that are not unpacked yet */
     struct tl_buf plain;
     bool raw_end; /* the file is at its end */
-    char warning[128];
+    struct tl_fail warning;
 };
 
 static int read_fd(void *context, uint64_t offset, uint8_t *p, size_t n, struct tl_fail *fail)
@@ -97,10 +97,10 @@ static int next_unpacked(struct tl_stf_file *file, struct tl_bytes *out, struct 
 
 static void warn_chunk(struct tl_stf_file *file, uint64_t chunk)
 {
-    if (!file->warning[0])
-        snprintf(file->warning, sizeof file->warning,
-                 "chunk %llu is not one frame of the size that the index says",
-                 (unsigned long long)chunk);
+    if (!file->warning.text[0])
+        tl_fail_at(&file->warning, TL_BAD, tl_zstf_chunk(file->zstf, chunk)->offset,
+                   "chunk %llu is not one frame of the size that the index says",
+                   (unsigned long long)chunk);
 }
 
 static int next_chunk(struct tl_stf_file *file, struct tl_bytes *out, struct tl_fail *fail)
@@ -142,10 +142,10 @@ static int next_memory(struct tl_stf_file *file, struct tl_bytes *out)
 static int source_next(void *context, struct tl_bytes *out, struct tl_fail *fail)
 {
     struct tl_stf_file *const file = context;
-    if (file->zstf)
-        return next_chunk(file, out, fail);
     if (file->unpack)
         return next_unpacked(file, out, fail);
+    if (file->zstf)
+        return next_chunk(file, out, fail);
     if (file->fd < 0)
         return next_memory(file, out);
     if (file->in.n == 0) {
@@ -156,6 +156,19 @@ static int source_next(void *context, struct tl_bytes *out, struct tl_fail *fail
     *out = file->in;
     file->in.n = 0;
     return TL_OK;
+}
+
+/* Stream from the chunk at `offset` on. */
+static int stream_from(struct tl_stf_file *file, uint64_t offset, struct tl_fail *fail)
+{
+    if (file->fd >= 0 && lseek(file->fd, (off_t)offset, SEEK_SET) < 0)
+        return tl_fail_set(fail, TL_IO, "cannot seek: %s", strerror(errno));
+    file->in = (struct tl_bytes){0};
+    if (file->fd < 0)
+        file->in = (struct tl_bytes){file->memory.p + offset, file->memory.n - (size_t)offset};
+    file->raw_end = false;
+    const int result = tl_stf_unpack_chunks(file->unpack, offset, tl_zstf_index(file->zstf));
+    return result < 0 ? tl_fail_set(fail, TL_NOMEM, "out of memory") : TL_OK;
 }
 
 static int source_seek(void *context, uint64_t insn, uint64_t *first, uint64_t *pc,
@@ -170,7 +183,7 @@ static int source_seek(void *context, uint64_t insn, uint64_t *first, uint64_t *
     file->chunk = chunk;
     *first = chunk * markers;
     *pc = tl_zstf_chunk(file->zstf, chunk)->start_pc;
-    return TL_OK;
+    return file->unpack ? stream_from(file, tl_zstf_chunk(file->zstf, chunk)->offset, fail) : TL_OK;
 }
 
 /* Large chunks would have to be held as a whole. */
@@ -202,12 +215,19 @@ static int open_zstf(struct tl_stf_file *file, struct tl_fail *fail)
         return result;
     }
     if (result < 0)
-        snprintf(file->warning, sizeof file->warning, "%.120s", why.text);
-    else if (!chunks_fit(file->zstf)) {
-        tl_zstf_close(file->zstf);
-        file->zstf = NULL;
-    }
+        file->warning = why;
     return TL_OK;
+}
+
+/* Chunks at once where they fit, else as a stream that begins with the first of them. */
+static int begin_chunks(struct tl_stf_file *file, struct tl_fail *fail)
+{
+    file->in = (struct tl_bytes){0};
+    if (chunks_fit(file->zstf))
+        return TL_OK;
+    if (tl_stf_unpack_new(&file->unpack) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    return stream_from(file, TL_ZSTF_HEAD, fail);
 }
 
 /* Look at the first bytes, and set up what reads them. */
@@ -233,13 +253,9 @@ static int begin(struct tl_stf_file *file, struct tl_fail *fail)
         result = open_zstf(file, fail);
         if (result < 0)
             return result;
-        if (file->zstf) {
-            file->in = (struct tl_bytes){0};
-            return TL_OK;
-        }
+        if (file->zstf)
+            return begin_chunks(file, fail);
     }
-    if (file->fd < 0)
-        file->memory.n = 0;
     return tl_stf_unpack_new(&file->unpack);
 }
 
@@ -305,7 +321,7 @@ struct tl_zstf *tl_stf_file_zstf(struct tl_stf_file *file)
     return file->zstf;
 }
 
-const char *tl_stf_file_warning(const struct tl_stf_file *file)
+const struct tl_fail *tl_stf_file_warning(const struct tl_stf_file *file)
 {
-    return file->warning[0] ? file->warning : NULL;
+    return file->warning.text[0] ? &file->warning : NULL;
 }

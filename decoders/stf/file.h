@@ -30,6 +30,11 @@ void tl_stf_unpack_free(struct tl_stf_unpack *unpack);
  */
 TL_MUST_USE int tl_stf_unpack_push(struct tl_stf_unpack *unpack, struct tl_bytes *in,
                                    struct tl_buf *out, struct tl_fail *fail);
+/*
+ * What is pushed next are the bytes of a .zstf from `offset` on, where a chunk begins; its index is
+ * at `index`. On a new unpacker or a used one. TL_NOMEM.
+ */
+TL_MUST_USE int tl_stf_unpack_chunks(struct tl_stf_unpack *unpack, uint64_t offset, uint64_t index);
 /* No more bytes. TL_BAD: the wrapped stream is cut. */
 TL_MUST_USE int tl_stf_unpack_finish(struct tl_stf_unpack *unpack, struct tl_fail *fail);
 
@@ -47,9 +52,10 @@ void tl_stf_file_close(struct tl_stf_file *file);
 struct tl_stf_source tl_stf_file_source(struct tl_stf_file *file);
 /* enum tl_stf_wrap */
 int tl_stf_file_wrap(const struct tl_stf_file *file);
-/* What is odd about the container though it can be read so far, or NULL. Owned by the file. */
-const char *tl_stf_file_warning(const struct tl_stf_file *file);
-/* The .zstf reader below it, or NULL. */
+/* What is odd about the container though it can be read so far, with its offset in the file, or
+ * NULL. Owned by the file. */
+const struct tl_fail *tl_stf_file_warning(const struct tl_stf_file *file);
+/* The .zstf reader below it, or NULL where there is none, or no index that can be used. */
 struct tl_zstf *tl_stf_file_zstf(struct tl_stf_file *file);
 
 #endif

@@ -131,6 +131,21 @@ static int decide(struct tl_stf_unpack *u, struct tl_fail *fail)
     return result;
 }
 
+int tl_stf_unpack_chunks(struct tl_stf_unpack *unpack, uint64_t offset, uint64_t index)
+{
+    struct tl_stf_unpack *const u = unpack;
+    if (!u->zstd && begin_zstd(u) < 0)
+        return TL_NOMEM;
+    ZSTD_DCtx_reset(u->zstd, ZSTD_reset_session_only);
+    u->wrap = TL_STF_ZSTF;
+    u->n_head = u->head_used = 0;
+    u->offset = offset;
+    u->index = index;
+    u->between = true;
+    u->done = false;
+    return TL_OK;
+}
+
 static int push_zstd(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out,
                      struct tl_fail *fail)
 {

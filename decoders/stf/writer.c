@@ -114,7 +114,8 @@ static bool may_go_back(uint8_t last, uint8_t type)
     case TL_STF_BUS_MASTER_ACCESS:
         return last == TL_STF_BUS_MASTER_CONTENT;
     case TL_STF_INST_REG:
-        return last == TL_STF_INST_MEM_CONTENT || last == TL_STF_PAGE_TABLE_WALK;
+        return last == TL_STF_INST_MEM_CONTENT || last == TL_STF_BUS_MASTER_CONTENT ||
+               last == TL_STF_PAGE_TABLE_WALK;
     case TL_STF_INST_PC_TARGET:
         return last == TL_STF_INST_REG || last == TL_STF_PAGE_TABLE_WALK;
     case TL_STF_EVENT:
@@ -153,9 +154,12 @@ static int order_in_group(struct tl_stf_order *order, const struct tl_stf_record
                    : broken(rule, "INST_MEM_CONTENT does not follow INST_MEM_ACCESS");
     if (order->prev == TL_STF_INST_MEM_ACCESS)
         return broken(rule, "INST_MEM_ACCESS without INST_MEM_CONTENT behind it");
-    if (type == TL_STF_BUS_MASTER_CONTENT && order->prev != TL_STF_BUS_MASTER_ACCESS &&
-        order->prev != TL_STF_BUS_MASTER_CONTENT)
-        return broken(rule, "BUS_MASTER_CONTENT does not follow BUS_MASTER_ACCESS");
+    if (type == TL_STF_BUS_MASTER_CONTENT)
+        return order->prev == TL_STF_BUS_MASTER_ACCESS || order->prev == TL_STF_BUS_MASTER_CONTENT
+                   ? TL_OK
+                   : broken(rule, "BUS_MASTER_CONTENT does not follow BUS_MASTER_ACCESS");
+    if (order->prev == TL_STF_BUS_MASTER_ACCESS)
+        return broken(rule, "BUS_MASTER_ACCESS without BUS_MASTER_CONTENT behind it");
     if (type == TL_STF_EVENT_PC_TARGET && order->last != TL_STF_EVENT)
         return broken(rule, "EVENT_PC_TARGET without EVENT in front of it");
     if (anywhere(type) || type >= order->last || may_go_back(order->last, type))

@@ -7,10 +7,11 @@
  * the bytes of a .stf or .zstf file. Neither is thread-safe.
  *
  * Group order (stf_lib's writer checks the same): descriptors do not decrease, except that
- * COMMENT, PROCESS_ID_EXT and FORCE_PC may stand anywhere but between INST_MEM_ACCESS and its
- * INST_MEM_CONTENT; INST_MEM_CONTENT directly follows INST_MEM_ACCESS or another
- * INST_MEM_CONTENT; accesses repeat; INST_REG may follow INST_MEM_CONTENT or PAGE_TABLE_WALK;
- * INST_PC_TARGET may follow INST_REG or PAGE_TABLE_WALK; EVENT may follow EVENT_PC_TARGET.
+ * COMMENT, PROCESS_ID_EXT and FORCE_PC may stand anywhere but between an access and its content;
+ * INST_MEM_CONTENT directly follows INST_MEM_ACCESS or another INST_MEM_CONTENT, and each access
+ * has a content (BUS_MASTER_ likewise); accesses repeat; INST_REG may follow a content or
+ * PAGE_TABLE_WALK; INST_PC_TARGET may follow INST_REG or PAGE_TABLE_WALK; EVENT may follow
+ * EVENT_PC_TARGET.
  */
 #ifndef TL_STF_WRITER_H
 #define TL_STF_WRITER_H

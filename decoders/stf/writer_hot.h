@@ -18,7 +18,9 @@ TL_MUST_USE int tl_stf_writer_put_any(struct tl_stf_writer *writer,
 static inline bool tl_stf_writer_in_order(const struct tl_stf_writer *writer, uint8_t type)
 {
     const struct tl_stf_order *const order = &writer->order;
-    const bool pair = (order->prev == TL_STF_INST_MEM_ACCESS) == (type == TL_STF_INST_MEM_CONTENT);
+    /* An access, of the core (60) or of a bus master (62), wants its content. */
+    const bool pair =
+        ((order->prev | 2) == TL_STF_BUS_MASTER_ACCESS) == (type == TL_STF_INST_MEM_CONTENT);
     return writer->unchecked | (pair & (type >= order->last));
 }
 

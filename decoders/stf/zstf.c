@@ -140,6 +140,11 @@ uint64_t tl_zstf_chunks(const struct tl_zstf *zstf)
     return zstf->n;
 }
 
+uint64_t tl_zstf_index(const struct tl_zstf *zstf)
+{
+    return zstf->index;
+}
+
 const struct tl_zstf_entry *tl_zstf_chunk(const struct tl_zstf *zstf, uint64_t i)
 {
     return &zstf->entries[i];

@@ -116,11 +116,59 @@ static const struct {
     {"access-type",
      TL_STF_ERROR,
      0,
-     {{.type = TL_STF_BUS_MASTER_ACCESS, .bus = {1, 8, 0, 0, 0, 3}}}},
+     {{.type = TL_STF_BUS_MASTER_ACCESS, .bus = {1, 8, 0, 0, 0, 3}},
+      {.type = TL_STF_BUS_MASTER_CONTENT}}},
     {"bus-master",
      TL_STF_WARNING,
      0,
-     {{.type = TL_STF_BUS_MASTER_ACCESS, .bus = {1, 8, 7, 0, 0, 1}}}},
+     {{.type = TL_STF_BUS_MASTER_ACCESS, .bus = {1, 8, 7, 0, 0, 1}},
+      {.type = TL_STF_BUS_MASTER_CONTENT}}},
+    {"group-order",
+     TL_STF_ERROR,
+     1,
+     {{.type = TL_STF_BUS_MASTER_ACCESS, .bus = {1, 8, 0, 0, 0, 1}},
+      {.type = TL_STF_INST_32, .opcode = 0x13}}},
+    {"group-order",
+     TL_STF_ERROR,
+     1,
+     {{.type = TL_STF_INST_MEM_ACCESS, .access = {1, 8, 0, 1}},
+      {.type = TL_STF_INST_32, .opcode = 0x13}}},
+    {"group-order",
+     TL_STF_ERROR,
+     1,
+     {{.type = TL_STF_INST_MEM_ACCESS, .access = {1, 8, 0, 1}}, {.type = TL_STF_COMMENT}}},
+    {"group-order", TL_STF_ERROR, 0, {{.type = TL_STF_BUS_MASTER_CONTENT}}},
+    {"group-order", TL_STF_ERROR, 0, {{.type = TL_STF_END_HEADER}}},
+    {"group-order", TL_STF_ERROR, 0, {{.type = TL_STF_TRACE_INFO, .info.generator = 1}}},
+    {"group-order",
+     TL_STF_ERROR,
+     1,
+     {{.type = TL_STF_EVENT, .event = {3, {words, 8}}}, {.type = TL_STF_INST_IEM, .iem = 2}}},
+    {"pc-odd", TL_STF_ERROR, 0, {{.type = TL_STF_FORCE_PC, .pc = UINT64_MAX}}},
+    {"jump-target",
+     TL_STF_WARNING,
+     0,
+     {{.type = TL_STF_INST_32, .opcode = 0x6f}, {.type = TL_STF_INST_32, .opcode = 0x13}}},
+    {"jump-target",
+     TL_STF_WARNING,
+     0,
+     {{.type = TL_STF_INST_32, .opcode = 0x8067}, {.type = TL_STF_INST_32, .opcode = 0x13}}},
+    {"jump-target",
+     TL_STF_WARNING,
+     0,
+     {{.type = TL_STF_INST_16, .opcode = 0x8082}, {.type = TL_STF_INST_32, .opcode = 0x13}}},
+    {"jump-target",
+     TL_STF_WARNING,
+     0,
+     {{.type = TL_STF_INST_16, .opcode = 0xa001}, {.type = TL_STF_INST_32, .opcode = 0x13}}},
+    {"target-branch",
+     TL_STF_WARNING,
+     0,
+     {{.type = TL_STF_INST_PC_TARGET, .target = 0x2000}, {.type = TL_STF_INST_32, .opcode = 0x13}}},
+    {"target-branch",
+     TL_STF_WARNING,
+     0,
+     {{.type = TL_STF_INST_PC_TARGET, .target = 0x2000}, {.type = TL_STF_INST_16, .opcode = 1}}},
     {"mode-field",
      TL_STF_ERROR,
      0,
@@ -173,7 +221,8 @@ static void test_clean(void **state)
     check_bytes(bytes_of(&bytes), &f);
     assert_non_null(finding(&f, "reserve-end", &others)); /* a note */
     assert_int_equal(others, 0);
-    assert_int_equal(f.n, 1);
+    assert_non_null(finding(&f, "feature-unused", &others)); /* a note: walks and micro-ops */
+    assert_int_equal(f.n, 3);
     tl_buf_fini(&bytes);
 }
 
@@ -184,7 +233,7 @@ static void test_rules(void **state)
         struct tl_buf bytes = {0};
         struct found f;
         size_t others;
-        uint64_t at = 0;
+        uint64_t at = 0, number = 0;
         /* records are checked as given, since a reader stops at the end mark */
         struct tl_stf_checker *checker;
         struct tl_stf_reader *reader;
@@ -204,18 +253,21 @@ static void test_rules(void **state)
             put_record(&bytes, &record);
             record.size = (uint32_t)(bytes.n - before);
             at = k == cases[i].at ? record.offset : at;
+            number = k == cases[i].at ? tl_stf_checker_records(checker) : number;
             assert_int_equal(tl_stf_checker_add(checker, &record), TL_OK);
         }
         assert_int_equal(tl_stf_checker_finish(checker), TL_OK);
         tl_stf_checker_free(checker);
         tl_stf_reader_free(reader);
         const struct tl_stf_finding *const got = finding(&f, cases[i].rule, &others);
-        if (!got || got->severity != cases[i].severity || got->offset != at)
+        if (!got || got->severity != cases[i].severity || got->offset != at ||
+            got->record != number)
             fail_msg("case %zu, %s: %s, offset %llu wanted %llu", i, cases[i].rule,
                      got ? got->text : "not found", got ? (unsigned long long)got->offset : 0,
                      (unsigned long long)at);
-        if (strcmp(cases[i].rule, "clock-id") != 0)
-            assert_int_equal(others, 0);
+        if (strcmp(cases[i].rule, "clock-id") != 0 && others)
+            fail_msg("case %zu, %s: another rule speaks, too: %s", i, cases[i].rule,
+                     f.list[0].rule);
         tl_buf_fini(&bytes);
     }
 }
@@ -243,6 +295,101 @@ static void test_missing(void **state)
     assert_non_null(finding(&f, "no-instruction", &others));
     assert_non_null(finding(&f, "starting-mode", &others));
     tl_buf_fini(&bytes);
+}
+
+/* What is fine, and looks like what is not. */
+static void test_legal_jumps(void **state)
+{
+    (void)state;
+    struct tl_buf bytes = {0};
+    struct found f;
+    size_t others;
+    begin(&bytes);
+    put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = 0x3000});
+    put_insn(&bytes, 0x6f); /* a jump with its target */
+    put_insn(&bytes, 0x63); /* a branch that is not taken */
+    put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = 0x4000});
+    put_insn(&bytes, 0x63);
+    put_insn(&bytes, 0x6f); /* the flow goes on by a FORCE_PC */
+    put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = 0x5000});
+    put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_EVENT, .event = {3, {words, 8}}});
+    put_insn(&bytes, 0x8067); /* an event in its stead */
+    put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_16, .opcode = 0x9002});
+    put_insn(&bytes, 0x8067); /* the last one of all */
+    check_bytes(bytes_of(&bytes), &f);
+    assert_null(finding(&f, "jump-target", &others));
+    assert_int_equal(others, 0);
+    tl_buf_fini(&bytes);
+}
+
+/* Values of the header's records. */
+static void test_header_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        uint8_t severity;
+        struct tl_stf_record record;
+    } values[] = {
+        {"isa-value", TL_STF_WARNING, {.type = TL_STF_ISA, .isa = 0}},
+        {"isa-value", TL_STF_WARNING, {.type = TL_STF_ISA, .isa = 5}},
+        {"isa-reader", TL_STF_NOTE, {.type = TL_STF_ISA, .isa = TL_STF_ISA_ARM}},
+        {"iem-value", TL_STF_ERROR, {.type = TL_STF_INST_IEM, .iem = 0}},
+        {"generator", TL_STF_WARNING, {.type = TL_STF_TRACE_INFO, .info.generator = 0}},
+        {"generator", TL_STF_WARNING, {.type = TL_STF_TRACE_INFO, .info.generator = 255}},
+        {"generator", TL_STF_WARNING, {.type = TL_STF_TRACE_INFO, .info.generator = 15}},
+        {"feature-bits",
+         TL_STF_WARNING,
+         {.type = TL_STF_TRACE_INFO_FEATURE, .features = UINT64_C(1) << 21}},
+        {"feature-physical", TL_STF_NOTE, {.type = TL_STF_TRACE_INFO_FEATURE, .features = 1}},
+        {"newer",
+         TL_STF_WARNING,
+         {.type = TL_STF_TRACE_INFO_FEATURE, .features = TL_STF_FEATURE_EVENT64}},
+        {"newer", TL_STF_WARNING, {.type = TL_STF_ISA_EXTENDED}},
+        {"pc-wide", TL_STF_WARNING, {.type = TL_STF_FORCE_PC, .pc = UINT64_C(1) << 32}},
+        {"comment-nul", TL_STF_WARNING, {.type = TL_STF_COMMENT, .text = {words + 1, 1}}},
+    };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        struct tl_buf bytes = {0};
+        struct found f;
+        size_t others;
+        uint64_t at = 0;
+        struct tl_stf_record records[] = {
+            {.type = TL_STF_IDENTIFIER},
+            {.type = TL_STF_VERSION, .version = {1, 3}},
+            {.type = TL_STF_COMMENT},
+            {.type = TL_STF_ISA, .isa = 1},
+            {.type = TL_STF_INST_IEM, .iem = 1},
+            {.type = TL_STF_TRACE_INFO, .info.generator = 1},
+            {.type = TL_STF_TRACE_INFO_FEATURE},
+            {.type = TL_STF_PROCESS_ID_EXT},
+            {.type = TL_STF_FORCE_PC, .pc = 0x1000},
+            {.type = TL_STF_ISA_EXTENDED},
+            {.type = TL_STF_END_HEADER},
+            {.type = TL_STF_EVENT, .event = {TL_STF_EVENT_MODE_CHANGE, {words + 1, 8}}},
+            {.type = TL_STF_INST_32, .opcode = 0x13},
+        };
+        for (size_t k = 0; k < sizeof records / sizeof *records; k++) {
+            const bool this = records[k].type == values[i].record.type;
+            if (records[k].type == TL_STF_ISA_EXTENDED && !this)
+                continue;
+            at = this ? bytes.n : at;
+            struct tl_stf_layout layout = {0};
+            if (records[k].type == TL_STF_EVENT)
+                layout.event64 = (values[i].record.features & TL_STF_FEATURE_EVENT64) &&
+                                 values[i].record.type == TL_STF_TRACE_INFO_FEATURE;
+            assert_int_equal(
+                tl_stf_record_encode(&layout, this ? &values[i].record : &records[k], &bytes),
+                TL_OK);
+        }
+        check_bytes(bytes_of(&bytes), &f);
+        const struct tl_stf_finding *const got = finding(&f, values[i].rule, &others);
+        if (!got || got->severity != values[i].severity || got->offset != at || others)
+            fail_msg("%zu, %s: %s at %llu, wanted %llu, %zu others", i, values[i].rule,
+                     got ? got->text : "not found", got ? (unsigned long long)got->offset : 0,
+                     (unsigned long long)at, others);
+        tl_buf_fini(&bytes);
+    }
 }
 
 static void test_features_and_memory(void **state)
@@ -347,9 +494,10 @@ static void test_sink_stops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clean),     cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_missing),   cmocka_unit_test(test_features_and_memory),
-        cmocka_unit_test(test_container), cmocka_unit_test(test_sink_stops),
+        cmocka_unit_test(test_clean),       cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_missing),     cmocka_unit_test(test_features_and_memory),
+        cmocka_unit_test(test_container),   cmocka_unit_test(test_sink_stops),
+        cmocka_unit_test(test_legal_jumps), cmocka_unit_test(test_header_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
