@@ -33,6 +33,7 @@ struct coresight {
     uint32_t n_streams;
     uint64_t position; /* of a single source */
     bool framed;
+    uint16_t unaligned; /* bytes to drop until the next frame, behind lost bytes */
     struct tl_tpiu tpiu;
 };
 
@@ -78,6 +79,7 @@ static int make_decoder(struct lane *lane, uint64_t offset)
             .items = lane_items,
             .packet = cs->sink.packet ? lane_packet : NULL,
             .loss = lane_loss,
+            .paths = cs->base.paths,
         };
         struct tl_fail fail = {.text = "cannot be decoded"};
         const unsigned threads = sink.packet ? 1 : cs->base.threads;
@@ -205,6 +207,15 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
 
 static int push_bytes(struct coresight *cs, const uint8_t *p, size_t n)
 {
+    if (cs->unaligned > 0) {
+        const size_t drop = n < cs->unaligned ? n : cs->unaligned;
+        const int rc = on_frame_loss(cs, TL_LOSS_NOT_SYNC, cs->tpiu.start - cs->unaligned, drop);
+        cs->unaligned = (uint16_t)(cs->unaligned - drop);
+        if (rc < 0 || n == drop)
+            return rc;
+        p += drop;
+        n -= drop;
+    }
     if (cs->framed)
         return tl_tpiu_push(&cs->tpiu, p, n);
     const struct tl_run run = {p, n, cs->position, TL_RUN_LINEAR};
@@ -223,6 +234,45 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
             rc = d->ops->flush(d);
     }
     return rc;
+}
+
+/* Every stream that has begun says that bytes were lost on their way to it. */
+static int tell_lost(struct coresight *cs, uint64_t offset, uint64_t n)
+{
+    int rc = on_frame_loss(cs, TL_LOSS_STORED, offset, n);
+    for (unsigned id = 0; rc == TL_OK && id < IDS; id++) {
+        struct lane *const lane = cs->lanes[id];
+        const struct tl_item gap = {.kind = TL_ITEM_GAP, .sub = TL_GAP_TRANSPORT, .offset = offset};
+        if (lane && lane->decoder && lane->stream.source)
+            rc = lane_items(lane, &gap, 1);
+    }
+    return rc;
+}
+
+/* Frames without synchronisation words lie at multiples of their size. */
+static uint64_t frame_size(enum tl_tpiu_sync sync)
+{
+    return sync == TL_TPIU_ALIGNED ? 16 : sync == TL_TPIU_DSTREAM ? 512 : 1;
+}
+
+int tl_coresight_lost(struct tl_decode *decode, uint64_t n)
+{
+    struct coresight *const cs = (struct coresight *)decode;
+    const uint64_t offset = cs->framed ? cs->tpiu.start + cs->tpiu.raw : cs->position;
+    int rc = cs->framed ? tl_tpiu_finish(&cs->tpiu) : TL_OK;
+    if (rc == TL_OK)
+        rc = on_reset(cs, offset + n);
+    if (rc == TL_OK)
+        rc = tell_lost(cs, offset, n);
+    cs->position = offset + n;
+    if (rc < 0 || !cs->framed)
+        return rc;
+    const struct tl_tpiu_sink frames = cs->tpiu.sink;
+    const enum tl_tpiu_sync sync = cs->tpiu.sync;
+    const uint64_t size = frame_size(sync);
+    cs->unaligned = (uint16_t)((size - (offset + n) % size) % size);
+    tl_tpiu_init(&cs->tpiu, sync, offset + n + cs->unaligned, &frames);
+    return TL_OK;
 }
 
 static int report_unnamed(struct coresight *cs)

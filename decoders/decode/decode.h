@@ -53,6 +53,12 @@ TL_MUST_USE int tl_decode_new(struct tl_decode **out, const struct tl_setup *set
 void tl_decode_free(struct tl_decode *decode);
 
 /*
+ * The sink's `items` takes PATH items: many blocks in one item, for speed. To be said before the
+ * first push.
+ */
+void tl_decode_paths(struct tl_decode *decode);
+
+/*
  * What is pushed from now on had arrived by `ns` (any epoch; never falling; 0: not known, as at
  * first). Where a format's own timestamps wrap, this tells how often they did.
  */
@@ -60,6 +66,13 @@ void tl_decode_arrival(struct tl_decode *decode, uint64_t ns);
 
 /* Take the next bytes, all of them. Bad input is reported through the sink, never an error. */
 TL_MUST_USE int tl_decode_push(struct tl_decode *decode, const uint8_t *p, size_t n);
+
+/*
+ * The next `n` bytes of the capture are lost (damaged in the store): nothing goes on across them.
+ * Streams end and begin anew behind a gap; offsets go on. TL_UNSUPPORTED: the format cannot be
+ * taken up again in the middle, all that can be done is to finish.
+ */
+TL_MUST_USE int tl_decode_lost(struct tl_decode *decode, uint64_t n);
 
 /* No more bytes: deliver what is pending. Call once. */
 TL_MUST_USE int tl_decode_finish(struct tl_decode *decode);

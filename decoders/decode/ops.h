@@ -29,6 +29,7 @@ struct tl_decode {
     const struct tl_decode_ops *ops;
     uint64_t arrival; /* of what is pushed, see tl_decode_arrival() */
     unsigned threads; /* that may be used, see decode/parallel.h; set before the first push */
+    bool paths;       /* see tl_decode_paths() */
 };
 
 /*
@@ -39,6 +40,8 @@ struct tl_decode {
 #define TL_LOSS_OVERFLOW "trace unit overflow"
 #define TL_LOSS_DISCARD  "trace unit discard"
 #define TL_LOSS_NO_ID    "no trace ID yet"
+/* A fault, of the store. */
+#define TL_LOSS_STORED "raw bytes are damaged or missing"
 
 /* Is this reason of a loss a fault of the input? */
 static inline bool tl_loss_is_fault(const char *reason)
@@ -53,6 +56,7 @@ struct tl_stream_sink {
     tl_item_sink *items;                            /* never NULL */
     int (*packet)(void *context, const char *line); /* NULL: do not list packets */
     int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes); /* not NULL */
+    bool paths; /* `items` takes PATH items */
 };
 
 /*
@@ -84,8 +88,10 @@ struct tl_stream_ops {
 };
 
 extern const struct tl_decode_ops tl_coresight_ops; /* tpiu and single-source containers */
-extern const struct tl_decode_ops tl_osd_ops;       /* di */
-extern const struct tl_decode_ops tl_stf_ops;       /* stf */
+/* tl_decode_lost() of this container; the others cannot be taken up again in the middle. */
+TL_MUST_USE int tl_coresight_lost(struct tl_decode *decode, uint64_t n);
+extern const struct tl_decode_ops tl_osd_ops; /* di */
+extern const struct tl_decode_ops tl_stf_ops; /* stf */
 
 extern const struct tl_stream_ops tl_etm4_ops; /* ETMv4 and ETE */
 extern const struct tl_stream_ops tl_itm_ops;

@@ -49,6 +49,11 @@ int tl_decode_new_threads(struct tl_decode **out, const struct tl_setup *setup,
     return rc;
 }
 
+void tl_decode_paths(struct tl_decode *decode)
+{
+    decode->paths = true;
+}
+
 void tl_decode_free(struct tl_decode *decode)
 {
     if (decode)
@@ -69,4 +74,11 @@ int tl_decode_push(struct tl_decode *decode, const uint8_t *p, size_t n)
 int tl_decode_finish(struct tl_decode *decode)
 {
     return decode->ops->finish(decode);
+}
+
+int tl_decode_lost(struct tl_decode *decode, uint64_t n)
+{
+    if (decode->ops != &tl_coresight_ops)
+        return TL_UNSUPPORTED;
+    return n ? tl_coresight_lost(decode, n) : TL_OK;
 }

@@ -55,6 +55,11 @@ int tl_etm4_flow_new(struct tl_etm4_flow **out, const struct tl_etm4_config *con
     return TL_OK;
 }
 
+void tl_etm4_flow_paths(struct tl_etm4_flow *flow)
+{
+    flow->out.paths = true;
+}
+
 void tl_etm4_flow_free(struct tl_etm4_flow *flow)
 {
     if (!flow)

@@ -28,6 +28,9 @@ TL_MUST_USE int tl_etm4_flow_new(struct tl_etm4_flow **out, const struct tl_etm4
                                  tl_etm4_loss *loss, void *context);
 void tl_etm4_flow_free(struct tl_etm4_flow *flow);
 
+/* The sink takes PATH items. */
+void tl_etm4_flow_paths(struct tl_etm4_flow *flow);
+
 /* Take a batch; items are delivered as batches fill. TL_NOMEM, or what a sink returned. */
 TL_MUST_USE int tl_etm4_flow_push(struct tl_etm4_flow *flow, const struct tl_etm4_packet *packets,
                                   size_t n);

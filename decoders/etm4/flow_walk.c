@@ -413,25 +413,56 @@ static void one_atom(struct tl_etm4_walk *w, struct tl_block *b, bool taken, uin
 }
 
 /*
- * As many atoms as lead from block `b` on to blocks that are known; returns how many. The loop
- * that everything else is there for.
+ * Where a return leads, if the trace unit's return stack predicts it and the block behind the
+ * call is known; else NULL, and nothing is changed.
  */
-static unsigned walk_known(struct tl_etm4_walk *w, struct tl_block *b, uint64_t atoms, unsigned n,
-                           uint64_t offset)
+static inline struct tl_block *return_known(struct tl_etm4_walk *w)
 {
+    struct tl_etm4_return_stack *const s = &w->stack;
+    const uint32_t top = w->callers.top & (TL_ETM4_CALLERS - 1);
+    const struct tl_block *const caller = w->callers.v[top].block;
+    if (!s->active || s->n == 0 || !caller || !caller->next || s->v[s->top].isa != w->isa ||
+        caller->isa != w->isa || caller->pc + caller->size != s->v[s->top].pc ||
+        w->callers.v[top].space != w->space)
+        return NULL;
+    s->top = (s->top - 1) & (TL_ETM4_RETURN_STACK - 1);
+    s->n--;
+    w->callers.v[top].block = NULL;
+    w->callers.top--;
+    return caller->next;
+}
+
+/*
+ * As many atoms as lead from block `b` on to blocks that are known; returns how many. The loop
+ * that everything else is there for, in two forms: a PATH item, or items of single blocks.
+ */
+static inline unsigned walk_known(struct tl_etm4_walk *w, struct tl_block *b, uint64_t atoms,
+                                  unsigned n, uint64_t offset, bool paths)
+{
+    uintptr_t *const steps = paths ? tl_item_batch_steps(w->out, n) : NULL;
+    uint64_t insns = 0;
     unsigned done = 0;
     for (; done < n && b->turn != TL_TURN_OTHER; done++, atoms >>= 1) {
         const bool taken = atoms & 1 && b->turn != TL_TURN_STRAIGHT;
-        struct tl_block *const next = taken ? b->taken : b->next;
+        struct tl_block *next = taken ? b->taken : b->next;
+        if (b->turn == TL_TURN_RETURN && taken) /* the next atom proves that there is no address */
+            next = done + 1 < n ? return_known(w) : NULL;
         if (!next)
             break;
-        tl_item_batch_block(w->out, b, b->n, taken, offset);
+        if (paths) {
+            steps[done] = (uintptr_t)b | taken;
+            insns += b->n;
+        } else {
+            tl_item_batch_block(w->out, b, b->n, taken, offset);
+        }
         if (b->turn == TL_TURN_CALL && taken) {
             push_return(w, next_pc(w, b));
             note_caller(w, b);
         }
         b = next;
     }
+    if (paths && done)
+        tl_item_batch_path(w->out, done, insns, offset);
     w->block = b;
     w->pc = b->pc;
     return done;
@@ -450,7 +481,10 @@ void tl_etm4_walk_atoms(struct tl_etm4_walk *w, uint64_t atoms, unsigned n, uint
         struct tl_block *const b = here(w);
         if (!b)
             return;
-        const unsigned done = b->n > 0 ? walk_known(w, b, atoms, n, offset) : 0;
+        unsigned done = 0;
+        if (b->n > 0)
+            done = w->out->paths ? walk_known(w, b, atoms, n, offset, true)
+                                 : walk_known(w, b, atoms, n, offset, false);
         if (done < n) {
             atoms >>= done;
             one_atom(w, w->block ? w->block : b, atoms & 1, offset);

@@ -58,6 +58,8 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
         destroy(&s->base);
         return tl_fail_set(fail, rc, "out of memory for a decoder");
     }
+    if (sink->paths)
+        tl_etm4_flow_paths(s->flow);
     tl_etm4_packetizer_init(&s->packetizer, &config, sink->packet == NULL, on_packets, s);
     *out = &s->base;
     return TL_OK;

@@ -5,14 +5,18 @@
 
 #include "flow/item.h"
 
-#define TL_BATCH_ITEMS 256 /* delivered at once, at most */
+#define TL_BATCH_ITEMS 256  /* delivered at once, at most */
+#define TL_BATCH_STEPS 2048 /* blocks of PATH items, at most */
 
 struct tl_item_batch {
     tl_item_sink *sink;
     void *context;
-    int rc; /* the sink's first failure; nothing is delivered any more */
+    int rc;     /* the sink's first failure; nothing is delivered any more */
+    bool paths; /* the sink takes PATH items */
     size_t n;
+    size_t n_steps;
     struct tl_item items[TL_BATCH_ITEMS];
+    uintptr_t steps[TL_BATCH_STEPS]; /* of PATH items */
     union {
         uint8_t payload[8];
         char text[48];
@@ -28,6 +32,7 @@ static inline int tl_item_batch_flush(struct tl_item_batch *b)
             b->rc = rc;
     }
     b->n = 0;
+    b->n_steps = 0;
     return b->rc;
 }
 
@@ -75,6 +80,29 @@ static inline void tl_item_batch_block(struct tl_item_batch *b, const struct tl_
                          .pc = block->pc,
                          .offset = offset,
                          .block = block};
+}
+
+/* Room for `n` steps of a path, and for its item; n <= TL_BATCH_STEPS. */
+static inline uintptr_t *tl_item_batch_steps(struct tl_item_batch *b, size_t n)
+{
+    if (b->n == TL_BATCH_ITEMS || b->n_steps > TL_BATCH_STEPS - n)
+        tl_item_batch_flush(b);
+    return b->steps + b->n_steps;
+}
+
+/* The first `n` of the steps given by tl_item_batch_steps() are a path of `insns` instructions. */
+static inline void tl_item_batch_path(struct tl_item_batch *b, size_t n, uint64_t insns,
+                                      uint64_t offset)
+{
+    const uintptr_t *const steps = b->steps + b->n_steps;
+    b->n_steps += n;
+    b->items[b->n++] = (struct tl_item){.kind = TL_ITEM_PATH,
+                                        .flags = TL_ITEM_HAS_PC,
+                                        .n = (uint32_t)n,
+                                        .pc = tl_path_block(*steps)->pc,
+                                        .value = insns,
+                                        .offset = offset,
+                                        .path = steps};
 }
 
 /* Software trace: `size` (0..8) bytes of `value` on `channel` of `source` (static storage). */

@@ -199,6 +199,8 @@ static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_
         b->turn = TL_TURN_OTHER;
     else if (last->kind == TL_INSN_BRANCH && last->next_isa == b->isa)
         b->turn = last->link ? TL_TURN_CALL : TL_TURN_BRANCH;
+    else if (last->kind == TL_INSN_INDIRECT && last->is_return && !last->link)
+        b->turn = TL_TURN_RETURN;
     else if (last->kind == TL_INSN_SYNC || last->kind == TL_INSN_WAIT ||
              last->kind == TL_INSN_TRANSACT)
         b->turn = TL_TURN_STRAIGHT;

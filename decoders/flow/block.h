@@ -24,10 +24,11 @@ enum tl_block_end {
 
 /* How to go on behind a block, in one look. */
 enum tl_block_turn {
-    TL_TURN_OTHER,   /* none of the below: see the other members */
-    TL_TURN_BRANCH,  /* ends in a direct branch within the instruction set, no call */
-    TL_TURN_CALL,    /* ends in a direct call within the instruction set */
-    TL_TURN_STRAIGHT /* ends in a waypoint that goes straight on, however it is reported */
+    TL_TURN_OTHER,    /* none of the below: see the other members */
+    TL_TURN_BRANCH,   /* ends in a direct branch within the instruction set, no call */
+    TL_TURN_CALL,     /* ends in a direct call within the instruction set */
+    TL_TURN_STRAIGHT, /* ends in a waypoint that goes straight on, however it is reported */
+    TL_TURN_RETURN    /* ends in a return from a call */
 };
 
 /* What is read at every step comes first, and lies in one cache line. */

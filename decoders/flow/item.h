@@ -27,6 +27,8 @@ enum tl_item_kind {
     TL_ITEM_GAP,       /* `sub` = tl_gap, value = how many were lost (if HAS_VALUE) */
     TL_ITEM_TRACE_ON,  /* tracing begins, or begins again */
     TL_ITEM_NOTE,      /* text = annotation, without line ends */
+    TL_ITEM_PATH,      /* `n` blocks executed whole, one behind another: path[0..n), `value`
+                          instructions in all. Only to sinks that ask for it */
     TL_ITEM_TARGET,    /* the instruction in front of it, at pc, led to `value`; flags as BRANCH */
     TL_ITEM_KINDS
 };
@@ -68,11 +70,36 @@ struct tl_item {
     uint64_t offset; /* raw byte offset of the packet that said so */
     union {
         const struct tl_block *block;
+        const uintptr_t *path; /* see tl_path_block() */
         const uint8_t *data;
         const char *text;
     };
     const char *name; /* SOFTWARE: source ("itm", "stm", "osd-stm", "uart", "ite") */
 };
+
+/* A block of a path, and did its last instruction change the flow? */
+static inline const struct tl_block *tl_path_block(uintptr_t step)
+{
+    return (const struct tl_block *)(step & ~(uintptr_t)1);
+}
+
+static inline bool tl_path_taken(uintptr_t step)
+{
+    return step & 1;
+}
+
+/* Block `i` of a PATH item as an item of its own. */
+static inline struct tl_item tl_path_item(const struct tl_item *item, size_t i)
+{
+    const struct tl_block *const b = tl_path_block(item->path[i]);
+    return (struct tl_item){
+        .kind = TL_ITEM_BLOCK,
+        .flags = (uint8_t)(TL_ITEM_HAS_PC | (tl_path_taken(item->path[i]) ? TL_ITEM_TAKEN : 0)),
+        .n = b->n,
+        .pc = b->pc,
+        .offset = item->offset,
+        .block = b};
+}
 
 /* A batch of one stream's items, in order. A result < 0 stops the decoder, which returns it. */
 typedef int tl_item_sink(void *context, const struct tl_item *items, size_t n);

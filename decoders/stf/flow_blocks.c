@@ -148,6 +148,17 @@ static int stopped(struct tl_stf_flow *flow, uint64_t pc)
     return TL_AGAIN;
 }
 
+/* The flow turns from the held instruction to `to`. */
+static int add_mark(struct tl_stf_flow *flow, uint64_t to)
+{
+    if (!flow->options.marks || !flow->held.is)
+        return TL_OK;
+    if (tl_grow(&flow->marks, &flow->cap_marks, flow->n_marks + 1, sizeof *flow->marks) < 0)
+        return TL_NOMEM;
+    flow->marks[flow->n_marks++] = tl_stf_mark((uint32_t)flow->out.n, flow->held.next, to);
+    return TL_OK;
+}
+
 int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
                       uint32_t *done)
 {
@@ -158,7 +169,10 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
     uint32_t code = 0;
     uint32_t from = *done ? offset_of(block, *done, &code) : 0;
     const uint64_t pc = block->pc + code;
-    int result = tl_stf_flow_release(flow, &pc);
+    int result = add_mark(flow, pc);
+    if (result < 0)
+        return result;
+    result = tl_stf_flow_release(flow, &pc);
     if (result < 0)
         return result;
     if (flow->header && flow->markers >= stop)
@@ -220,70 +234,171 @@ static inline void copy(uint8_t *out, const uint8_t *in, uint32_t n)
         memcpy(out + i, in + i, TL_BLOCK_SLACK);
 }
 
-/* The last instruction of a block that has been copied up to there. */
-struct tail {
-    const uint8_t *stf;
-    uint32_t n;
-    bool taken;
-    uint64_t next; /* the address behind it */
-};
-
 /* Can a held instruction come out without a look at anything but where the flow goes on? */
-static bool is_plain(const struct tl_stf_held *held)
+static inline bool is_plain(const struct tl_stf_held *held)
 {
     return held->is && !held->open && !held->event && !held->odd && held->post.n == 0 &&
            !held->front.any && !held->front.target;
 }
 
-/*
- * The loop that everything else is there for. Of each block all but the last instruction is
- * copied, then, with the next block, an INST_PC_TARGET if the branch was taken, and the last
- * instruction.
- */
-size_t tl_stf_flow_run(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
-                       uint64_t stop)
+/* So that a copier stays in registers. */
+#define INLINE inline __attribute__((always_inline))
+
+/* A run of whole blocks being copied. */
+struct copier {
+    uint8_t *p;         /* where the next record goes */
+    const uint8_t *end; /* of the room there is */
+    uint64_t left;      /* markers before the next cut */
+    uint8_t isa;
+    const struct tl_block *last; /* copied but for its last instruction; NULL: none */
+    /* That last instruction. */
+    const uint8_t *tail;
+    uint32_t tail_n;
+    bool taken;
+    uint64_t next;            /* the address behind it */
+    struct tl_stf_mark *mark; /* where the next one goes */
+    const struct tl_stf_mark *mark_end;
+    const uint8_t *begin; /* of the records */
+};
+
+/* False: nothing can be copied. */
+static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, struct copier *c)
 {
-    struct tl_stf_held *const held = &flow->held;
+    const struct tl_stf_held *const held = &flow->held;
     if (!flow->header || flow->front.any || !is_plain(held) || flow->read_isa != flow->state.isa ||
         flow->markers >= stop)
-        return 0;
-    struct tail tail = {held->close, held->close_n, held->taken, held->next};
-    const struct tl_item *last = NULL;
-    uint64_t left = stop - flow->markers;
-    const uint8_t isa = flow->state.isa;
-    uint8_t *p = flow->out.p + flow->out.n;
-    const uint8_t *const end = flow->out.p + flow->out.cap;
+        return false;
+    *c = (struct copier){.p = flow->out.p + flow->out.n,
+                         .end = flow->out.p + flow->out.cap,
+                         .left = stop - flow->markers,
+                         .isa = flow->state.isa,
+                         .tail = held->close,
+                         .tail_n = held->close_n,
+                         .taken = held->taken,
+                         .next = held->next,
+                         .begin = flow->out.p};
+    if (flow->options.marks) {
+        c->mark = flow->marks + flow->n_marks;
+        c->mark_end = flow->marks + flow->cap_marks;
+    }
+    return true;
+}
+
+/*
+ * The step that everything else is there for: an INST_PC_TARGET if the last branch was taken, its
+ * instruction, and all but the last instruction of `b`. False: it wants a closer look.
+ */
+static INLINE bool copy_block(struct copier *c, const struct tl_block *b, uint32_t n, bool taken,
+                              bool marks)
+{
+    const bool follows = c->taken | (b->pc == c->next);
+    const bool fits = (size_t)(c->end - c->p) >= (size_t)b->stf_size + 2 * TL_BLOCK_SLACK &&
+                      (!marks || c->mark != c->mark_end);
+    /* Without short cuts: whether a branch was taken nobody can predict. */
+    if (!(follows & fits & (n == b->n) & (b->n < c->left) & (b->isa == c->isa) & b->plain))
+        return false;
+    const uint32_t head = b->stf_size - b->last_stf;
+    uint8_t *p = c->p;
+    if (marks)
+        *c->mark++ = tl_stf_mark((uint32_t)(p - c->begin), c->next, b->pc);
+    p[0] = TL_STF_INST_PC_TARGET;
+    tl_put_le64(p + 1, b->pc);
+    p += 9 * (unsigned)c->taken;
+    memcpy(p, c->tail, 8);
+    p += c->tail_n;
+    copy(p, b->stf, head);
+    c->p = p + head;
+    c->left -= b->n;
+    c->last = b;
+    c->tail = b->stf + head;
+    c->tail_n = b->last_stf;
+    c->taken = taken;
+    c->next = b->pc + b->size;
+    return true;
+}
+
+static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struct copier *c)
+{
+    const struct tl_block *const b = c->last;
+    if (!b)
+        return;
+    flow->held.is = false;
+    flow->out.n = (size_t)(c->p - flow->out.p);
+    if (c->mark)
+        flow->n_marks = (size_t)(c->mark - flow->marks);
+    flow->markers = stop - c->left; /* one comes out as another is held back */
+    flow->track = b->pc + b->size - b->last_size;
+    hold(flow, b, true, c->taken, c->tail, c->tail_n, b->size - b->last_size, b->last_size);
+}
+
+/* The steps of a path from `i` on; returns the first that is not copied. */
+static INLINE size_t copy_steps(struct copier *c, const struct tl_item *item, size_t i, bool marks)
+{
+    for (; i < item->n; i++) {
+        const struct tl_block *const b = tl_path_block(item->path[i]);
+        if (!copy_block(c, b, b->n, tl_path_taken(item->path[i]), marks))
+            break;
+    }
+    return i;
+}
+
+/* tl_stf_flow_run(), once for each value of `marks`. */
+static INLINE size_t copy_items(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
+                                uint64_t stop, uint32_t *done, bool marks)
+{
+    struct copier c;
     size_t i = 0;
+    if (!begin_copy(flow, stop, &c))
+        return 0;
     for (; i < n; i++) {
         const struct tl_item *const item = &items[i];
-        if (item->kind != TL_ITEM_BLOCK)
+        if (item->kind == TL_ITEM_PATH) {
+            const uint64_t left = c.left;
+            if (copy_steps(&c, item, 0, marks) < item->n) {
+                *done = (uint32_t)(left - c.left);
+                break;
+            }
+        } else if (item->kind != TL_ITEM_BLOCK ||
+                   !copy_block(&c, item->block, item->n, item->flags & TL_ITEM_TAKEN, marks)) {
             break;
-        const struct tl_block *const b = item->block;
-        const bool follows = tail.taken | (b->pc == tail.next);
-        const bool fits = (size_t)(end - p) >= (size_t)b->stf_size + 2 * TL_BLOCK_SLACK;
-        /* Without short cuts: whether a branch was taken nobody can predict. */
-        if (!(follows & fits & (item->n == b->n) & (b->n < left) & (b->isa == isa) & b->plain))
-            break;
-        p[0] = TL_STF_INST_PC_TARGET;
-        tl_put_le64(p + 1, b->pc);
-        p += 9 * (unsigned)tail.taken;
-        memcpy(p, tail.stf, 8);
-        p += tail.n;
-        const uint32_t head = b->stf_size - b->last_stf;
-        copy(p, b->stf, head);
-        p += head;
-        left -= b->n;
-        tail =
-            (struct tail){b->stf + head, b->last_stf, item->flags & TL_ITEM_TAKEN, b->pc + b->size};
-        last = item;
+        }
     }
-    if (!last)
-        return 0;
-    const struct tl_block *const b = last->block;
-    held->is = false;
-    flow->out.n = (size_t)(p - flow->out.p);
-    flow->markers = stop - left; /* one comes out as another is held back */
-    flow->track = b->pc + b->size - b->last_size;
-    hold(flow, b, true, tail.taken, tail.stf, tail.n, b->size - b->last_size, b->last_size);
+    end_copy(flow, stop, &c);
     return i;
+}
+
+size_t tl_stf_flow_run(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
+                       uint64_t stop, uint32_t *done)
+{
+    return flow->options.marks ? copy_items(flow, items, n, stop, done, true)
+                               : copy_items(flow, items, n, stop, done, false);
+}
+
+int tl_stf_flow_path(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
+                     uint32_t *done)
+{
+    size_t i = 0;
+    uint32_t within = *done; /* instructions of step `i` that are used up */
+    for (; i < item->n && within >= tl_path_block(item->path[i])->n; i++)
+        within -= tl_path_block(item->path[i])->n;
+    while (i < item->n) {
+        struct copier c;
+        if (within == 0 && begin_copy(flow, stop, &c)) {
+            const uint64_t left = c.left;
+            i = copy_steps(&c, item, i, flow->options.marks);
+            *done += (uint32_t)(left - c.left);
+            end_copy(flow, stop, &c);
+            if (i == item->n)
+                break;
+        }
+        const struct tl_item one = tl_path_item(item, i);
+        const uint32_t before = within;
+        const int rc = tl_stf_flow_block(flow, &one, stop, &within);
+        *done += (rc < 0 ? within : one.n) - before;
+        if (rc < 0)
+            return rc;
+        within = 0;
+        i++;
+    }
+    return TL_OK;
 }

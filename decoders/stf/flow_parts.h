@@ -47,6 +47,8 @@ struct tl_stf_flow {
     uint64_t taken_bytes;
     uint64_t track; /* the next address as a reader follows it */
     uint64_t chunk_pc;
+    struct tl_stf_mark *marks; /* of `out`, if options.marks */
+    size_t n_marks, cap_marks;
 };
 
 /* Begin the shard, now that the first address is known. */
@@ -69,9 +71,14 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
                       uint32_t *done);
 /*
  * As many of items[0..n), behind a held instruction, as are whole blocks that follow each other,
- * and need no look at single instructions. Returns how many.
+ * and need no look at single instructions. Returns how many items are used up; `*done`
+ * instructions of the next one, a PATH, are.
  */
 size_t tl_stf_flow_run(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
-                       uint64_t stop);
+                       uint64_t stop, uint32_t *done);
+
+/* Instructions [*done, …) of a PATH item; as tl_stf_flow_block(). */
+int tl_stf_flow_path(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
+                     uint32_t *done);
 
 #endif

@@ -49,6 +49,7 @@ void tl_stf_flow_free(struct tl_stf_flow *flow)
         return;
     tl_buf_fini(&flow->out);
     tl_buf_fini(&flow->scratch);
+    free(flow->marks);
     tl_buf_fini(&flow->held.post);
     front_fini(&flow->held.front);
     front_fini(&flow->front);
@@ -444,12 +445,15 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
 {
     while (at->item < n) {
         const struct tl_item *const item = &items[at->item];
+        const bool blocks = item->kind == TL_ITEM_BLOCK || item->kind == TL_ITEM_PATH;
         int result;
-        if (item->kind == TL_ITEM_BLOCK) {
-            const size_t whole = at->insn ? 0 : tl_stf_flow_run(flow, item, n - at->item, stop);
+        if (blocks && at->insn == 0) {
+            const size_t whole = tl_stf_flow_run(flow, item, n - at->item, stop, &at->insn);
             at->item += whole;
-            if (whole)
+            if (whole || at->insn)
                 continue;
+        }
+        if (item->kind == TL_ITEM_BLOCK) {
             result = tl_stf_flow_block(flow, item, stop, &at->insn);
         } else if (item->kind == TL_ITEM_PATH) {
             result = tl_stf_flow_path(flow, item, stop, &at->insn);
@@ -475,10 +479,28 @@ struct tl_bytes tl_stf_flow_bytes(const struct tl_stf_flow *flow)
     return (struct tl_bytes){flow->out.p, flow->out.n};
 }
 
+const struct tl_stf_mark *tl_stf_flow_marks(const struct tl_stf_flow *flow, size_t *n)
+{
+    *n = flow->n_marks;
+    return flow->marks;
+}
+
+void tl_stf_flow_swap(struct tl_stf_flow *flow, struct tl_stf_piece *piece)
+{
+    const struct tl_stf_piece full = {flow->out, flow->marks, flow->n_marks, flow->cap_marks};
+    flow->out = piece->stf;
+    flow->marks = piece->marks;
+    flow->cap_marks = piece->cap_marks;
+    flow->taken_bytes += full.stf.n;
+    tl_stf_flow_take(flow);
+    *piece = full;
+}
+
 void tl_stf_flow_take(struct tl_stf_flow *flow)
 {
     flow->taken_bytes += flow->out.n;
     tl_buf_reset(&flow->out);
+    flow->n_marks = 0;
     flow->chunk_pc = flow->track;
 }
 

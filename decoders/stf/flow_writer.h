@@ -25,12 +25,14 @@
 
 #include "flow/item.h"
 #include "stf/close.h"
+#include "stf/flow_mark.h"
 
 struct tl_stf_flow_options {
     enum tl_isa isa; /* of the first instruction, if a block does not tell before the header */
     /* Keep what STF has no record for (time, cycles, gaps, hardware events, software trace,
      * calls and returns of branch items, notes) as COMMENT records. */
     bool comments;
+    bool marks; /* keep marks of the records, see tl_stf_flow_marks() */
     /* COMMENT records of the header; borrowed for the object's life. None: one is made. */
     const char *const *header_comments;
     size_t n_header_comments;
@@ -50,7 +52,7 @@ struct tl_stf_flow_state {
 /* Where to go on within a batch of items. Zeroed: at its begin. */
 struct tl_stf_flow_at {
     size_t item;   /* index of the first item that is not used up */
-    uint32_t insn; /* instructions of that item (a BLOCK) that are */
+    uint32_t insn; /* instructions of that item (a BLOCK or PATH) that are */
 };
 
 struct tl_stf_flow;
@@ -72,6 +74,13 @@ TL_MUST_USE int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item
 
 /* The final records that have not been taken: they begin and end at whole records. Borrowed. */
 struct tl_bytes tl_stf_flow_bytes(const struct tl_stf_flow *flow);
+/* The marks in those bytes, rising; borrowed, and dropped with them. */
+const struct tl_stf_mark *tl_stf_flow_marks(const struct tl_stf_flow *flow, size_t *n);
+/*
+ * Exchange both for those of `piece`, which must be empty but may have memory; what comes next
+ * begins a new chunk.
+ */
+void tl_stf_flow_swap(struct tl_stf_flow *flow, struct tl_stf_piece *piece);
 /* Drop them; what comes next begins a new chunk. */
 void tl_stf_flow_take(struct tl_stf_flow *flow);
 /* Address of the first instruction of the records in tl_stf_flow_bytes(): a .zstf index's start

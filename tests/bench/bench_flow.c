@@ -127,7 +127,9 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
     }
     uint64_t insns = 0;
     for (size_t i = 0; i < n; i++)
-        if (items[i].kind == TL_ITEM_BLOCK)
+        if (items[i].kind == TL_ITEM_PATH)
+            insns += items[i].value;
+        else if (items[i].kind == TL_ITEM_BLOCK)
             insns += items[i].n;
     b->insns += insns;
     return TL_OK;
@@ -147,7 +149,8 @@ static struct tl_run run_at(const struct bench *b, size_t at, uint64_t offset)
 static void decode(void *context)
 {
     struct bench *b = context;
-    const struct tl_stream_sink sink = {.context = b, .items = on_items, .loss = ignore_loss};
+    const struct tl_stream_sink sink = {
+        .context = b, .items = on_items, .loss = ignore_loss, .paths = true};
     struct tl_stream_decoder *d;
     uint64_t offset = 0;
     b->insns = 0;

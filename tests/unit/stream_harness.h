@@ -43,7 +43,7 @@ static inline void run_stream(const struct tl_stream_ops *ops, const struct tl_s
                               const uint8_t *p, size_t n, size_t chunk, struct stream_result *r)
 {
     *r = (struct stream_result){0};
-    const struct tl_stream_sink sink = {r, harness_items, harness_packet, harness_loss};
+    const struct tl_stream_sink sink = {r, harness_items, harness_packet, harness_loss, false};
     struct tl_stream_decoder *d;
     struct tl_fail fail;
     if (ops->create(&d, source, NULL, &sink, &fail) < 0)
@@ -84,7 +84,7 @@ static inline bool run_capture(const struct tl_stream_ops *ops, const char *name
     const size_t n = fread(bytes, 1, sizeof bytes, f);
     fclose(f);
     const struct tl_source source = {.id = id};
-    const struct tl_stream_sink sink = {r, harness_items, harness_packet, harness_loss};
+    const struct tl_stream_sink sink = {r, harness_items, harness_packet, harness_loss, false};
     struct tl_stream_decoder *d;
     if (ops->create(&d, &source, NULL, &sink, NULL) < 0)
         abort();

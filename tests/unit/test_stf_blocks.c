@@ -18,7 +18,8 @@ struct made {
 };
 
 static struct made made[BLOCKS];
-static struct tl_item quick[ITEMS], slow[ITEMS];
+static struct tl_item quick[ITEMS], slow[ITEMS], paths[ITEMS];
+static uintptr_t steps[ITEMS];
 
 static void make_block(struct made *m, uint64_t pc, enum tl_isa isa)
 {
@@ -85,15 +86,39 @@ static void make_items(void)
     }
 }
 
+/* Whole blocks become paths of up to 64. Returns the number of items. */
+static size_t make_paths(void)
+{
+    size_t n = 0;
+    struct tl_item *path = NULL;
+    for (size_t i = 0; i < ITEMS; i++) {
+        const struct tl_item *const item = &quick[i];
+        if (item->kind != TL_ITEM_BLOCK || item->n != item->block->n) {
+            paths[n++] = *item;
+            path = NULL;
+            continue;
+        }
+        steps[i] = (uintptr_t)item->block | (item->flags & TL_ITEM_TAKEN);
+        if (!path || path->n == 64) {
+            path = &paths[n++];
+            *path = (struct tl_item){.kind = TL_ITEM_PATH, .path = &steps[i]};
+        }
+        path->n++;
+        path->value += item->n;
+    }
+    return n;
+}
+
 /* Write all, in batches of up to `batch` items and chunks of `chunk` markers (0: no chunks). */
-static void write_all(const struct tl_item *items, size_t batch, uint64_t chunk, struct tl_buf *out)
+static void write_all(const struct tl_item *items, size_t total, size_t batch, uint64_t chunk,
+                      struct tl_buf *out)
 {
     struct tl_stf_flow *flow;
     const struct tl_stf_flow_options options = {.isa = TL_ISA_A64, .comments = true};
     uint64_t stop = chunk ? chunk : UINT64_MAX;
     assert_int_equal(tl_stf_flow_new(&flow, &options, NULL), TL_OK);
-    for (size_t i = 0; i < ITEMS;) {
-        const size_t n = batch < ITEMS - i ? batch : ITEMS - i;
+    for (size_t i = 0; i < total;) {
+        const size_t n = batch < total - i ? batch : total - i;
         struct tl_stf_flow_at at = {0};
         int rc;
         while ((rc = tl_stf_flow_items(flow, items + i, n, stop, &at)) == TL_AGAIN) {
@@ -126,8 +151,13 @@ static void same_records(void **state)
         make_items();
         const size_t batch = round % 3 ? 1 + (size_t)rand() % 300 : ITEMS;
         const uint64_t chunk = round % 4 ? 1 + (uint64_t)rand() % 500 : 0;
-        write_all(quick, batch, chunk, &a);
-        write_all(slow, batch, chunk, &b);
+        write_all(quick, ITEMS, batch, chunk, &a);
+        write_all(slow, ITEMS, batch, chunk, &b);
+        assert_int_equal(a.n, b.n);
+        assert_memory_equal(a.p, b.p, a.n);
+        a.n = b.n = 0;
+        write_all(paths, make_paths(), ITEMS, chunk, &a);
+        write_all(slow, ITEMS, ITEMS, chunk, &b);
         assert_int_equal(a.n, b.n);
         assert_memory_equal(a.p, b.p, a.n);
         tl_buf_fini(&a);
