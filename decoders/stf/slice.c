@@ -2,9 +2,12 @@
 #include "stf/slice.h"
 
 #include "stf/flow_map.h"
+#include "stf/regstate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+#define GROUP_MAX (UINT32_C(64) << 20) /* bytes of a group that is kept */
 
 struct tl_stf_slicer {
     uint64_t from, to;
@@ -14,6 +17,7 @@ struct tl_stf_slicer {
     struct tl_buf head;  /* the header's records as they were */
     struct tl_buf group; /* records of the group in hand, until the range begins */
     struct tl_buf mode;  /* fields of the last MODE_CHANGE */
+    struct tl_stf_regstate *regs;
     struct tl_stf_layout layout;
     struct tl_stf_pc pc;
     struct tl_stf_record process; /* last PROCESS_ID_EXT; type 0: none */
@@ -30,8 +34,10 @@ int tl_stf_slicer_new(struct tl_stf_slicer **slicer, uint64_t from, uint64_t to,
                       const char *comment, struct tl_stf_out *out)
 {
     struct tl_stf_slicer *const s = calloc(1, sizeof *s);
-    if (!s)
+    if (!s || tl_stf_regstate_new(&s->regs) < 0) {
+        free(s);
         return TL_NOMEM;
+    }
     s->from = from;
     s->to = to;
     s->comment = comment;
@@ -47,6 +53,7 @@ void tl_stf_slicer_free(struct tl_stf_slicer *slicer)
     tl_buf_fini(&slicer->head);
     tl_buf_fini(&slicer->group);
     tl_buf_fini(&slicer->mode);
+    tl_stf_regstate_free(slicer->regs);
     free(slicer);
 }
 
@@ -176,6 +183,17 @@ static int put_mode(struct tl_stf_slicer *s, struct tl_fail *fail)
     return tl_stf_out_put(s->out, &r, fail);
 }
 
+/* What is known of the registers, as it was in front of the first instruction. */
+static int put_regs(struct tl_stf_slicer *s, struct tl_fail *fail)
+{
+    struct tl_stf_record r;
+    size_t at = 0;
+    int result = TL_OK;
+    while (result == TL_OK && tl_stf_regstate_next(s->regs, &at, &r) == TL_OK)
+        result = tl_stf_out_put(s->out, &r, fail);
+    return result;
+}
+
 /* ---- the range --------------------------------------------------------------------------------
  */
 
@@ -199,13 +217,15 @@ static int remember(struct tl_stf_slicer *s, const struct tl_stf_record *record)
             return TL_OK;
         tl_buf_reset(&s->mode);
         return tl_buf_add(&s->mode, record->event.fields.p, record->event.fields.n);
+    case TL_STF_INST_REG:
+        return tl_stf_regstate_add(s->regs, record);
     default:
         return TL_OK;
     }
 }
 
-/* What the records of the group in hand put in force; `mode` too, or only what comes first. */
-static int remember_group(struct tl_stf_slicer *s, bool mode)
+/* What the records of the group in hand put in force: all of it, or what holds for it already. */
+static int remember_group(struct tl_stf_slicer *s, bool all)
 {
     struct tl_bytes rest = {s->group.p, s->group.n};
     int result = TL_OK;
@@ -214,7 +234,7 @@ static int remember_group(struct tl_stf_slicer *s, bool mode)
         const int size = tl_stf_record_decode(&s->layout, rest, &r);
         if (size < 0)
             return TL_BAD;
-        if (mode || r.type != TL_STF_EVENT)
+        if (all || r.type < TL_STF_INST_PC_TARGET)
             result = remember(s, &r);
         rest.p += size;
         rest.n -= (size_t)size;
@@ -226,16 +246,22 @@ static int remember_group(struct tl_stf_slicer *s, bool mode)
 static int begin(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail)
 {
     int result = remember_group(s, false);
+    if (tl_stf_regstate_any(s->regs))
+        s->features |= TL_STF_FEATURE_REG_STATE;
     if (result == TL_OK)
         result = put_header(s, pc, fail);
-    bool mode = false;
+    bool regs = false, mode = false;
     struct tl_bytes rest = {s->group.p, s->group.n};
     while (rest.n && result == TL_OK) {
         struct tl_stf_record r;
         const int size = tl_stf_record_decode(&s->layout, rest, &r);
         if (size < 0)
             return tl_fail_set(fail, TL_BAD, "a group cannot be read again");
-        if (r.type >= TL_STF_EVENT && !mode) {
+        if (r.type >= TL_STF_INST_REG && !regs) {
+            regs = true;
+            result = put_regs(s, fail);
+        }
+        if (r.type >= TL_STF_EVENT && !mode && result == TL_OK) {
             mode = true;
             result = put_mode(s, fail);
         }
@@ -320,6 +346,8 @@ static int add(struct tl_stf_slicer *s, const struct tl_stf_record *record, stru
         return TL_OK;
     if (s->begun)
         return put(s, record, fail);
+    if (s->group.n > GROUP_MAX)
+        return tl_fail_at(fail, TL_LIMIT, record->offset, "a group of more than 64 MiB");
     if (tl_stf_record_encode(&s->layout, record, &s->group) < 0)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     return TL_OK;

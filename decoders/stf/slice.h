@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A range of instructions as a trace of its own. Records are kept as they are; the header is made
- * anew: FORCE_PC, PROCESS_ID_EXT and INST_IEM as they are at the first instruction, the privilege
- * mode as a MODE_CHANGE in its group, one COMMENT and one TRACE_INFO more, all else as it was.
+ * anew: FORCE_PC, PROCESS_ID_EXT and INST_IEM as they are at the first instruction, one COMMENT and
+ * one TRACE_INFO more, all else as it was. Into the first instruction's group come the registers
+ * that are known (INST_REG of operand type "state") and the privilege mode (MODE_CHANGE).
  * Instruction numbers in page table walks are shifted.
  *
  * Takes shards of one stream one behind another as one trace. No I/O, not thread-safe.

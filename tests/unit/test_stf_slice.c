@@ -38,6 +38,13 @@ static void put_trace(struct tl_buf *out, struct plan *plan, unsigned n, uint64_
         }
         if (target)
             put_record(out, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = to});
+        if (dice % 5 == 0) {
+            uint8_t value[8];
+            tl_put_le64(value, i);
+            put_record(out, &(struct tl_stf_record){
+                                .type = TL_STF_INST_REG,
+                                .reg = {(uint16_t)(dice >> 8 & 31), 0x31, {value, 8}}});
+        }
         if (dice % 37 == 0)
             put_record(out, &(struct tl_stf_record){.type = TL_STF_PAGE_TABLE_WALK,
                                                     .walk = {1, i, 4096, {walk, 16}}});
@@ -154,6 +161,179 @@ static void test_random_slices(void **state)
     }
 }
 
+/* ---- against the brute force cut ------------------------------------------------------------- */
+
+struct text {
+    struct tl_buf *groups; /* listing of the records of each, without offsets */
+    uint64_t n;
+    uint64_t values[32]; /* x registers in front of the first group */
+    uint32_t known;      /* bit i: xi */
+    int mode;            /* -1: none */
+};
+
+static void add_line(struct tl_buf *out, const struct tl_stf_record *r, uint64_t shift)
+{
+    struct tl_stf_record copy = *r;
+    copy.offset = 0;
+    if (copy.type == TL_STF_PAGE_TABLE_WALK)
+        copy.walk.first_access -= copy.walk.first_access < shift ? copy.walk.first_access : shift;
+    assert_int_equal(tl_stf_record_text(&copy, out), TL_OK);
+    assert_int_equal(tl_buf_add(out, "\n", 1), TL_OK);
+}
+
+/* The groups [from, to) of a trace as text, and what is in force in front of the first. */
+static void cut(struct tl_bytes trace, uint64_t from, uint64_t to, uint64_t shift, struct text *t)
+{
+    struct tl_stf_reader *reader;
+    struct tl_stf_file *file;
+    struct tl_stf_record r;
+    uint64_t insn = 0;
+    *t = (struct text){.mode = -1};
+    t->groups = calloc(to - from, sizeof *t->groups);
+    assert_non_null(t->groups);
+    assert_int_equal(tl_stf_file_bytes(&file, trace, NULL), TL_OK);
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    assert_int_equal(tl_stf_reader_open(&reader, &source), TL_OK);
+    bool header = true;
+    while (insn < to && tl_stf_reader_next(reader, &r, NULL) == TL_OK) {
+        if (!header && insn >= from)
+            add_line(&t->groups[insn - from], &r, shift);
+        header &= !tl_stf_reader_header(reader)->complete;
+        if (r.type == TL_STF_INST_REG && insn < from) {
+            t->values[r.reg.number & 31] = tl_stf_word(r.reg.value, 0);
+            t->known |= 1u << (r.reg.number & 31);
+        }
+        if (r.type == TL_STF_EVENT && insn < from)
+            t->mode = (int)tl_stf_word(r.event.fields, 0);
+        insn += tl_stf_is_marker(r.type);
+    }
+    t->n = to - from;
+    tl_stf_reader_free(reader);
+    tl_stf_file_close(file);
+}
+
+static void text_fini(struct text *t)
+{
+    for (uint64_t i = 0; i < t->n; i++)
+        tl_buf_fini(&t->groups[i]);
+    free(t->groups);
+}
+
+/* Does this line ("0 SIZE TYPE …") show a record of that type? */
+static bool shows(const char *line, const char *type)
+{
+    const char *const name = strchr(line + 2, ' ') + 1;
+    return strncmp(name, type, strlen(type)) == 0;
+}
+
+/* The first group as it must be: the state in force, where its descriptors belong. */
+static void with_state(const struct text *t, struct tl_buf *out)
+{
+    const char *p = (const char *)t->groups[0].p;
+    const char *const end = p + t->groups[0].n;
+    bool regs = false, mode = t->mode < 0;
+    while (p < end) {
+        const char *const next = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1;
+        const bool early =
+            shows(p, "PROCESS_ID_EXT") || shows(p, "FORCE_PC") || shows(p, "INST_PC_TARGET");
+        for (unsigned i = 0; i < 32 && !early && !regs; i++) {
+            uint8_t value[8];
+            tl_put_le64(value, t->values[i]);
+            if (t->known >> i & 1)
+                add_line(out,
+                         &(struct tl_stf_record){.type = TL_STF_INST_REG,
+                                                 .size = 12,
+                                                 .reg = {(uint16_t)i, 0x11, {value, 8}}},
+                         0);
+        }
+        regs |= !early;
+        if ((shows(p, "INST_32") || shows(p, "EVENT")) && !mode) {
+            add_line(
+                out,
+                &(struct tl_stf_record){.type = TL_STF_EVENT,
+                                        .size = 14,
+                                        .event = {TL_STF_EVENT_MODE_CHANGE, {modes[t->mode], 8}}},
+                0);
+            mode = true;
+        }
+        assert_int_equal(tl_buf_add(out, p, (size_t)(next - p)), TL_OK);
+        p = next;
+    }
+}
+
+static void test_brute_force(void **state)
+{
+    (void)state;
+    uint64_t seed = rng_seed("brute_force");
+    static struct plan plan[400];
+    for (int round = 0; round < 60; round++) {
+        struct tl_buf trace = {0}, file = {0}, first = {0};
+        struct text want, got;
+        uint64_t written;
+        put_trace(&trace, plan, 400, &seed);
+        const uint64_t from = rng_next(&seed) % 400;
+        const uint64_t to = from + 1 + rng_next(&seed) % (400 - from);
+        slice(bytes_of(&trace), from, to, round & 1 ? TL_STF_FILE_ZSTF : TL_STF_FILE_PLAIN, &file,
+              &written);
+        cut(bytes_of(&trace), from, to, from, &want);
+        cut(bytes_of(&file), 0, to - from, 0, &got);
+        with_state(&want, &first);
+        assert_int_equal(got.groups[0].n, first.n);
+        assert_memory_equal(got.groups[0].p, first.p, first.n);
+        for (uint64_t i = 1; i < to - from; i++) {
+            assert_int_equal(got.groups[i].n, want.groups[i].n);
+            assert_memory_equal(got.groups[i].p, want.groups[i].p, want.groups[i].n);
+        }
+        text_fini(&want);
+        text_fini(&got);
+        tl_buf_fini(&trace);
+        tl_buf_fini(&file);
+        tl_buf_fini(&first);
+    }
+}
+
+/* Registers of every type are told again, the last value of each. */
+static void test_registers(void **state)
+{
+    (void)state;
+    static const uint8_t one[8] = {1}, two[8] = {2}, wide[16] = {3};
+    const struct tl_stf_header_spec spec = {.isa = 1, .iem = 2, .pc = 0x1000, .vlen = 128};
+    const struct tl_stf_record regs[] = {
+        {.type = TL_STF_INST_REG, .reg = {1, 0x11, {one, 8}}},
+        {.type = TL_STF_INST_REG, .reg = {1, 0x31, {two, 8}}},
+        {.type = TL_STF_INST_REG, .reg = {32, 0x21, {one, 8}}},
+        {.type = TL_STF_INST_REG, .reg = {31, 0x22, {two, 8}}},
+        {.type = TL_STF_INST_REG, .reg = {7, 0x33, {wide, 16}}},
+        {.type = TL_STF_INST_REG, .reg = {0xfff, 0x34, {one, 8}}},
+        {.type = TL_STF_INST_REG, .reg = {0x300, 0x34, {two, 8}}},
+        {.type = TL_STF_INST_REG, .reg = {0x1000, 0x34, {one, 8}}}, /* no such register */
+        {.type = TL_STF_INST_REG, .reg = {0, 0x35, {one, 8}}},
+    };
+    struct tl_buf trace = {0}, file = {0};
+    struct tl_stf_layout layout;
+    struct text got;
+    uint64_t written;
+    assert_int_equal(tl_stf_header_write(&spec, &trace, &layout), TL_OK);
+    for (size_t i = 0; i < sizeof regs / sizeof *regs; i++)
+        assert_int_equal(tl_stf_record_encode(&layout, &regs[i], &trace), TL_OK);
+    put_insn(&trace, 0x13);
+    put_insn(&trace, 0x93);
+    slice(bytes_of(&trace), 1, 2, TL_STF_FILE_PLAIN, &file, &written);
+    cut(bytes_of(&file), 0, 1, 0, &got);
+    assert_int_equal(tl_buf_add(&got.groups[0], "", 1), TL_OK);
+    assert_string_equal((char *)got.groups[0].p,
+                        "0 12 INST_REG reg=1 meta=0x11 value=0x2 ; REG_1\n"
+                        "0 12 INST_REG reg=32 meta=0x11 value=0x1 ; PC\n"
+                        "0 12 INST_REG reg=31 meta=0x12 value=0x2 ; REG_F31\n"
+                        "0 20 INST_REG reg=7 meta=0x13 value=0x3,0x0 ; REG_V7\n"
+                        "0 12 INST_REG reg=768 meta=0x14 value=0x2 ; REG_CSR_MSTATUS\n"
+                        "0 12 INST_REG reg=4095 meta=0x14 value=0x1 ; REG_CSR_NONST_fff\n"
+                        "0 5 INST_32 opcode=0x93\n");
+    text_fini(&got);
+    tl_buf_fini(&trace);
+    tl_buf_fini(&file);
+}
+
 static void test_ends(void **state)
 {
     (void)state;
@@ -222,10 +402,9 @@ static void test_transactions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_slices),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_across_shards),
-        cmocka_unit_test(test_transactions),
+        cmocka_unit_test(test_random_slices), cmocka_unit_test(test_brute_force),
+        cmocka_unit_test(test_registers),     cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_across_shards), cmocka_unit_test(test_transactions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -588,14 +588,68 @@ static void test_files(void **state)
     assert_int_equal(rmdir(dir), 0); /* nothing is left behind */
 }
 
+/* Chunks too large to be held at once are streamed, from any chunk on. */
+static void test_large_chunks(void **state)
+{
+    (void)state;
+    const uint64_t markers = 3500000, n = 3 * markers + 1000; /* 17.5 MB in each */
+    const struct tl_stf_out_options options = {.format = TL_STF_FILE_ZSTF, .markers = markers};
+    struct tl_buf file = {0}, header = {0};
+    const struct tl_stf_sink sink = {&file, buf_write, buf_rewrite};
+    struct tl_stf_out *out;
+    struct tl_stf_reader *reader;
+    struct tl_stf_record r;
+    assert_int_equal(tl_stf_out_new(&out, &options, &sink), TL_OK);
+    put_header(&header);
+    assert_int_equal(tl_stf_reader_new(&reader), TL_OK);
+    tl_stf_reader_push(reader, bytes_of(&header));
+    while (tl_stf_reader_next(reader, &r, NULL) == TL_OK)
+        assert_int_equal(tl_stf_out_put(out, &r, NULL), TL_OK);
+    tl_stf_reader_free(reader);
+    for (uint64_t i = 0; i < n; i++) {
+        r = (struct tl_stf_record){.type = TL_STF_INST_32, .opcode = (uint32_t)(i * 16) | 3};
+        assert_int_equal(tl_stf_out_put(out, &r, NULL), TL_OK);
+    }
+    assert_int_equal(tl_stf_out_finish(out, NULL), TL_OK);
+    tl_stf_out_free(out);
+
+    struct tl_stf_file *f;
+    struct tl_stf_insns *s;
+    struct tl_stf_insn insn;
+    assert_int_equal(tl_stf_file_bytes(&f, bytes_of(&file), NULL), TL_OK);
+    const struct tl_stf_source source = tl_stf_file_source(f);
+    assert_non_null(source.seek);
+    assert_int_equal(tl_stf_insns_open(&s, &source), TL_OK);
+    const uint64_t places[] = {n - 1, markers, 2 * markers - 1, 0, 3 * markers, markers + 70000};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        assert_int_equal(tl_stf_insns_seek(s, places[i], NULL), TL_OK);
+        assert_int_equal(tl_stf_insns_read(s, &insn, 1, NULL), 1);
+        assert_int_equal(insn.pc, 0x1000 + 4 * places[i]);
+        assert_int_equal(insn.opcode, (uint32_t)(places[i] * 16) | 3);
+    }
+    assert_int_equal(tl_stf_insns_seek(s, n, NULL), TL_OK);
+    assert_int_equal(tl_stf_insns_read(s, &insn, 1, NULL), TL_EOF);
+    assert_int_equal(tl_stf_insns_seek(s, n + 1, NULL), TL_NOTFOUND);
+    tl_stf_insns_free(s);
+    tl_stf_file_close(f);
+    tl_buf_fini(&file);
+    tl_buf_fini(&header);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout),         cmocka_unit_test(test_trailing_records),
-        cmocka_unit_test(test_chunk_rules),    cmocka_unit_test(test_others_containers),
-        cmocka_unit_test(test_bad_index),      cmocka_unit_test(test_not_completed),
-        cmocka_unit_test(test_cut_and_damage), cmocka_unit_test(test_wrappings),
-        cmocka_unit_test(test_streamed),       cmocka_unit_test(test_files),
+        cmocka_unit_test(test_large_chunks),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_trailing_records),
+        cmocka_unit_test(test_chunk_rules),
+        cmocka_unit_test(test_others_containers),
+        cmocka_unit_test(test_bad_index),
+        cmocka_unit_test(test_not_completed),
+        cmocka_unit_test(test_cut_and_damage),
+        cmocka_unit_test(test_wrappings),
+        cmocka_unit_test(test_streamed),
+        cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

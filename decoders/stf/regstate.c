@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "stf/regstate.h"
+
+#include <stdlib.h>
+
+#define VECTOR_MAX (65536 / 8) /* bytes: RISC-V "V" extension, VLEN is at most 2^16 bits */
+
+/* Registers of each type, and where they lie in the table. */
+enum { N_INT = 33, N_FP = 32, N_VECTOR = 32, N_CSR = 4096 };
+enum { INT = 0, FP = INT + N_INT, VECTOR = FP + N_FP, CSR = VECTOR + N_VECTOR, END = CSR + N_CSR };
+
+struct reg {
+    uint8_t value[8];
+    bool known;
+};
+
+struct tl_stf_regstate {
+    struct reg regs[END];
+    struct tl_buf vectors[N_VECTOR];
+    bool any;
+};
+
+int tl_stf_regstate_new(struct tl_stf_regstate **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? TL_OK : TL_NOMEM;
+}
+
+void tl_stf_regstate_free(struct tl_stf_regstate *state)
+{
+    if (!state)
+        return;
+    for (size_t i = 0; i < N_VECTOR; i++)
+        tl_buf_fini(&state->vectors[i]);
+    free(state);
+}
+
+bool tl_stf_regstate_any(const struct tl_stf_regstate *state)
+{
+    return state->any;
+}
+
+/* Index in the table, END: no such register. */
+static size_t index_of(uint8_t type, uint16_t number)
+{
+    switch (type) {
+    case TL_STF_REG_INT:
+        return number < N_INT ? (size_t)INT + number : END;
+    case TL_STF_REG_FP:
+        return number < N_FP ? (size_t)FP + number : END;
+    case TL_STF_REG_VECTOR:
+        return number < N_VECTOR ? (size_t)VECTOR + number : END;
+    case TL_STF_REG_CSR:
+        return number < N_CSR ? (size_t)CSR + number : END;
+    default:
+        return END;
+    }
+}
+
+int tl_stf_regstate_add(struct tl_stf_regstate *state, const struct tl_stf_record *record)
+{
+    if (record->type != TL_STF_INST_REG || record->reg.value.n > VECTOR_MAX)
+        return TL_OK;
+    const uint8_t type = record->reg.meta & 15;
+    const size_t i = index_of(type, record->reg.number);
+    if (i == END)
+        return TL_OK;
+    state->regs[i].known = state->any = true;
+    if (type != TL_STF_REG_VECTOR) {
+        memcpy(state->regs[i].value, record->reg.value.p, sizeof state->regs[i].value);
+        return TL_OK;
+    }
+    struct tl_buf *const vector = &state->vectors[i - VECTOR];
+    tl_buf_reset(vector);
+    return tl_buf_add(vector, record->reg.value.p, record->reg.value.n);
+}
+
+int tl_stf_regstate_next(const struct tl_stf_regstate *state, size_t *at,
+                         struct tl_stf_record *record)
+{
+    size_t i = *at;
+    while (i < END && !state->regs[i].known)
+        i++;
+    *at = i + 1;
+    if (i >= END)
+        return TL_EOF;
+    uint8_t type = TL_STF_REG_INT;
+    size_t first = INT;
+    struct tl_bytes value = {state->regs[i].value, sizeof state->regs[i].value};
+    if (i >= CSR) {
+        type = TL_STF_REG_CSR;
+        first = CSR;
+    } else if (i >= VECTOR) {
+        type = TL_STF_REG_VECTOR;
+        first = VECTOR;
+        value = (struct tl_bytes){state->vectors[i - VECTOR].p, state->vectors[i - VECTOR].n};
+    } else if (i >= FP) {
+        type = TL_STF_REG_FP;
+        first = FP;
+    }
+    *record = (struct tl_stf_record){
+        .type = TL_STF_INST_REG,
+        .reg = {(uint16_t)(i - first), (uint8_t)(type | TL_STF_OPERAND_STATE << 4), value}};
+    return TL_OK;
+}
