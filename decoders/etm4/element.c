@@ -43,6 +43,20 @@ int tl_etm4_queue_push(struct tl_etm4_queue *queue, const struct tl_etm4_packet 
     return TL_OK;
 }
 
+int tl_etm4_queue_push_oldest(struct tl_etm4_queue *queue, const struct tl_etm4_packet *packet,
+                              uint32_t p0)
+{
+    if (queue->n == queue->cap) {
+        const int rc = grow(queue);
+        if (rc < 0)
+            return rc;
+    }
+    queue->head = (queue->head + queue->cap - 1) & (queue->cap - 1);
+    queue->n++;
+    *tl_etm4_queue_at(queue, 0) = (struct tl_etm4_element){.packet = *packet, .p0 = p0};
+    return TL_OK;
+}
+
 bool tl_etm4_stays(uint8_t type)
 {
     switch (type) {

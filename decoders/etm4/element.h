@@ -58,6 +58,10 @@ static inline void tl_etm4_queue_pop(struct tl_etm4_queue *queue)
 TL_MUST_USE int tl_etm4_queue_push(struct tl_etm4_queue *queue, const struct tl_etm4_packet *packet,
                                    uint32_t p0, struct tl_etm4_element **out);
 
+/* Put one in front of all others, of `p0` P0 elements. TL_NOMEM, TL_LIMIT. */
+TL_MUST_USE int tl_etm4_queue_push_oldest(struct tl_etm4_queue *queue,
+                                          const struct tl_etm4_packet *packet, uint32_t p0);
+
 /*
  * Take back the `count` newest P0 elements, and what depends on them; events, counts and times
  * stay. Returns how many could be taken back.

@@ -349,6 +349,28 @@ static int complete_pending(struct tl_etm4_flow *f, const struct tl_etm4_packet 
     return element(f, &f->pending.packet, address);
 }
 
+/*
+ * A trace info amid the stream says how many P0 elements wait for their commit. If others do here,
+ * something was lost unnoticed: put it right, so that commits fit again.
+ */
+static int settle(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    const uint64_t depth = p->value >> 32;
+    if (f->has_pending || depth > f->config.max_spec_depth)
+        return TL_OK;
+    if (f->depth > depth) {
+        commit(f, f->depth - depth, p->offset);
+    } else if (f->depth < depth) {
+        const struct tl_etm4_packet unseen = {.type = TL_ETM4_UNSEEN, .offset = p->offset};
+        const uint32_t missing = (uint32_t)(depth - f->depth);
+        const int rc = tl_etm4_queue_push_oldest(&f->queue, &unseen, missing);
+        if (rc < 0)
+            return rc == TL_LIMIT ? TL_OK : rc;
+        f->depth = depth;
+    }
+    return TL_OK;
+}
+
 static int take(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 {
     if (f->has_pending) {
@@ -374,6 +396,10 @@ static int take(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
     }
     case TL_ETM4_CYCLE_COUNT:
         return cycle_count(f, p);
+    case TL_ETM4_TRACE_INFO: {
+        const int rc = f->config.max_spec_depth > 0 ? settle(f, p) : TL_OK;
+        return rc < 0 ? rc : element(f, p, NULL);
+    }
     case TL_ETM4_OVERFLOW:
         discard(f, TL_GAP_OVERFLOW, p->offset);
         return TL_OK;

@@ -21,6 +21,7 @@ void tl_etm4_packetizer_init(struct tl_etm4_packetizer *p, const struct tl_etm4_
     p->sink = sink;
     p->context = context;
     p->merge_atoms = merge_atoms;
+    memset(p->tail, 0xff, sizeof p->tail);
     p->regs.sf = 1; /* upper address bits are kept until a context says AArch32 */
     tl_etm4_classify(p->class_of, config);
     tl_etm4_packetizer_use(p, tl_etm4_kernel_at(tl_cpu_level()));
@@ -113,6 +114,25 @@ static size_t hunt(struct tl_etm4_packetizer *p, const struct tl_run *run, size_
     return i;
 }
 
+/* Were the `n` bytes in front of run->p[i] zeros, too? Those of earlier pushes are in the tail. */
+static bool zeros_before(const struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i,
+                         size_t n)
+{
+    for (; n > 0; n--) {
+        const uint8_t *const byte = i >= n ? &run->p[i - n] : &p->tail[sizeof p->tail + i - n];
+        if (*byte != 0)
+            return false;
+    }
+    return true;
+}
+
+static void keep_tail(struct tl_etm4_packetizer *p, const struct tl_run *run)
+{
+    const size_t n = run->n < sizeof p->tail ? run->n : sizeof p->tail;
+    memmove(p->tail, p->tail + n, sizeof p->tail - n);
+    memcpy(p->tail + sizeof p->tail - n, run->p + run->n - n, n);
+}
+
 /* In sync behind a 0x00 header: A-Sync, discard, overflow, or nothing good. */
 static size_t extension(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
 {
@@ -134,6 +154,9 @@ static size_t extension(struct tl_etm4_packetizer *p, const struct tl_run *run, 
         emit(p, TL_ETM4_OVERFLOW, p->start, 0, 0);
     } else {
         emit(p, TL_ETM4_BAD, p->start, BAD_SEQUENCE, 0);
+        /* A damaged packet may have swallowed the first zeros. */
+        if (byte == ASYNC_LAST && p->zeros < ASYNC_ZEROS && zeros_before(p, run, i, ASYNC_ZEROS))
+            emit(p, TL_ETM4_ASYNC, p->start, 0, 0);
     }
     p->zeros = 0;
     return i + 1;
@@ -273,6 +296,7 @@ int tl_etm4_packetizer_push(struct tl_etm4_packetizer *p, const struct tl_run *r
         else
             i = packets(p, run, i);
     }
+    keep_tail(p, run);
     deliver(p, p->n);
     p->n = 0;
     return p->failed < 0 ? p->failed : 0;

@@ -10,6 +10,8 @@
  * Behind a BAD packet parsing goes on at the next byte as if in step, and so every byte is
  * listed; a consumer that wants flow must drop packets until the next ASYNC.
  *
+ * An A-Sync is found also where a damaged packet has taken its first bytes for its own.
+ *
  * Trace info resets the address registers, the timestamp and the threshold. An ETE transaction
  * failure is an EXCEPTION of type 0x18 with TRANSACTION_FAILED; as behind PE_RESET, no address
  * packet belongs to it.
@@ -56,6 +58,7 @@ struct tl_etm4_packetizer {
     uint64_t zeros;        /* length of the run of zero bytes that the stream ends with */
     uint64_t zero_at[16];  /* offsets of its last ones, as a ring */
     uint64_t skipped;      /* bytes not in sync before that run */
+    uint8_t tail[16];      /* the last bytes of earlier pushes */
     uint8_t class_of[256]; /* header byte to enum tl_etm4_class */
     const struct tl_etm4_kernel *kernel; /* for many bytes at once, see unrolled.h; may be NULL */
     uint64_t actions[96][4];             /* packets by action code, their offsets 0 */
