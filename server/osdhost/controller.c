@@ -325,11 +325,20 @@ static struct tl_osd_link *link_of(struct tl_osd_ctl *ctl, const struct tl_osd_p
     return any;
 }
 
-/* A gateway that registered with the process before us goes on sending. */
-static int adopt(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connection, unsigned subnet,
-                 int64_t now, struct tl_osd_link **link)
+/* An event, or the answer to a register access: devices send such. */
+static bool is_from_device(const uint16_t *words)
 {
-    if (ctl->stopping || subnet == TL_OSD_HOST_SUBNET || ctl->gateways[subnet])
+    const unsigned type = words[2] >> 14;
+    return !(words[2] & 0x3ff) && (type == 2 || (type == 0 && words[2] & 0x2000));
+}
+
+/* A gateway that registered with the process before us goes on sending. */
+static int adopt(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connection,
+                 const uint16_t *words, int64_t now, struct tl_osd_link **link)
+{
+    const unsigned subnet = subnet_of(words[1]);
+    if (ctl->stopping || subnet == TL_OSD_HOST_SUBNET || ctl->gateways[subnet] ||
+        !is_from_device(words))
         return TL_OK;
     const int rc = open_link(ctl, id, connection, subnet, link);
     if (rc < 0)
@@ -373,7 +382,7 @@ static int take_data(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connect
     }
     struct tl_osd_link *link = link_of(ctl, peer, subnet_of(words[1]));
     if (!peer) {
-        const int rc = adopt(ctl, id, connection, subnet_of(words[1]), now, &link);
+        const int rc = adopt(ctl, id, connection, words, now, &link);
         if (rc < 0)
             return rc;
     }

@@ -106,6 +106,10 @@ static void talk(struct talk *t)
         }
         wait_and_read(t);
         tl_osd_bringup_tick(&t->glip.bringup, t->now);
+        if (b->phase == TL_OSD_WAIT && !t->any && t->dial->try_both && t->until < 0) {
+            *t->dial->little_endian = !*t->dial->little_endian;
+            t->why = "no answer; trying the other byte order";
+        }
         if (b->enumerated)
             tl_osd_capture_describe(&t->capture, b);
         tl_osd_capture_flush(&t->capture, t->now);
@@ -116,8 +120,11 @@ bool tl_osd_dial_run(const struct tl_osd_dial *dial)
 {
     struct talk t = {.dial = dial, .now = tl_now_ms(), .until = -1};
     tl_osd_glip_init(&t.glip);
+    t.glip.little_endian = *dial->little_endian;
     t.glip.bringup.start = dial->start;
     t.glip.bringup.reset = dial->reset;
+    if (dial->answer_ms)
+        t.glip.bringup.answer_ms = dial->answer_ms;
     t.glip.bringup.context = &t;
     t.glip.bringup.log = on_log;
     tl_osd_capture_init(&t.capture, dial->lake, dial->rig, dial->setup, &t, on_log);
@@ -127,6 +134,10 @@ bool tl_osd_dial_run(const struct tl_osd_dial *dial)
     else
         talk(&t);
     tl_osd_capture_end(&t.capture, t.why ? t.why : "ended");
+    if (t.any)
+        *dial->little_endian = t.glip.little_endian;
+    else if (t.why)
+        on_log(&t, t.why);
     tl_osd_glip_fini(&t.glip);
     tl_buf_fini(&t.out);
     free(t.piece);

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#define HEADER   8  /* bytes: length, DEST, SRC, FLAGS */
-#define ANSWER   10 /* the longest: a header and one value */
-#define PATIENCE 2  /* requests without any answer before the other byte order is tried */
+#define HEADER  8   /* bytes: length, DEST, SRC, FLAGS */
+#define ANSWER  10  /* the longest: a header and one value */
+#define LENGTHS 255 /* words of a packet that are usual */
 
 void tl_osd_glip_init(struct tl_osd_glip *g)
 {
@@ -58,8 +58,20 @@ static bool search(struct tl_osd_glip *g, struct tl_bytes bytes, int64_t now)
     return false;
 }
 
+/* A connection begins with a length: in one of the orders it is that of a packet. */
+static void look_at_first(struct tl_osd_glip *g, struct tl_bytes bytes)
+{
+    if (g->order_known || bytes.n < 2)
+        return;
+    const unsigned big = tl_be16(bytes.p), little = tl_le16(bytes.p);
+    g->order_known = true;
+    if ((big >= 3 && big <= LENGTHS) != (little >= 3 && little <= LENGTHS))
+        g->little_endian = little <= LENGTHS;
+}
+
 void tl_osd_glip_take(struct tl_osd_glip *g, struct tl_bytes bytes, int64_t now)
 {
+    look_at_first(g, bytes);
     /* First what may lie across the seam to the bytes before, then the rest. */
     uint8_t seam[sizeof g->tail + ANSWER];
     const size_t head = bytes.n < ANSWER ? bytes.n : ANSWER;
@@ -85,8 +97,6 @@ int tl_osd_glip_next(struct tl_osd_glip *g, struct tl_buf *out, int64_t now)
 {
     uint16_t words[TL_OSD_REQUEST_WORDS];
     for (unsigned n; (n = tl_osd_bringup_next(&g->bringup, words, now)) > 0;) {
-        if (!g->order_known && g->bringup.timeouts >= PATIENCE)
-            g->little_endian = !g->little_endian;
         const int rc = tl_buf_reserve(out, 2 * (n + 1));
         if (rc < 0)
             return rc;

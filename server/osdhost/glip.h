@@ -4,9 +4,8 @@
  * of a GLIP byte stream, in both directions.
  *
  * Answers are found by their whole header wherever they are, so that neither a lost word nor
- * events from before matter; in which byte order they come tells the device's. Until something is
- * known of that, requests go out as GLIP has it (big-endian), and after some silence the other way
- * round.
+ * events from before matter; in which byte order they come tells the device's. Requests go out in
+ * the order that the device's first word shows, and before it has sent any in the one that is set.
  *
  * Pure: bytes in, bytes out, the caller's clock. Not thread-safe. tl_osd_glip_take() costs nothing
  * while no answer is awaited.
@@ -24,9 +23,9 @@
 
 struct tl_osd_glip {
     struct tl_osd_bringup bringup; /* its `start`, `reset`, `log` are the caller's to set */
-    bool little_endian;
-    bool order_known;
-    uint8_t tail[16]; /* the newest bytes, where an answer may have begun */
+    bool little_endian;            /* set it before the first byte; GLIP has big-endian */
+    bool order_known;              /* the device has shown it */
+    uint8_t tail[16];              /* the newest bytes, where an answer may have begun */
     size_t n_tail;
 };
 

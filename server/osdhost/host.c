@@ -314,13 +314,13 @@ static int set(void *socket, int option, int value)
     return zmq_setsockopt(socket, option, &value, sizeof value);
 }
 
-static bool open_sockets(struct tl_osd_host *host)
+static bool open_sockets(struct tl_osd_host *host, bool ipv6)
 {
     const int64_t max_message = MAX_MESSAGE;
     host->zmq = zmq_ctx_new();
     host->router = host->zmq ? zmq_socket(host->zmq, ZMQ_ROUTER) : NULL;
     host->monitor = host->router ? zmq_socket(host->zmq, ZMQ_PAIR) : NULL;
-    return host->monitor && set(host->router, ZMQ_IPV6, 1) == 0 &&
+    return host->monitor && set(host->router, ZMQ_IPV6, ipv6) == 0 &&
            set(host->router, ZMQ_ROUTER_MANDATORY, 1) == 0 &&
            set(host->router, ZMQ_LINGER, 200) == 0 &&
            set(host->router, ZMQ_RCVHWM, QUEUE_IN) == 0 &&
@@ -341,7 +341,7 @@ static int bind_router(struct tl_osd_host *host, const char *text, struct tl_fai
     int rc = tl_address_parse(&address, text, true, fail);
     if (rc < 0)
         return rc;
-    if (!open_sockets(host))
+    if (!open_sockets(host, address.at.ss_family == AF_INET6))
         return tl_fail_set(fail, TL_IO, "ZeroMQ: %s", zmq_strerror(errno));
     snprintf(endpoint, sizeof endpoint, "tcp://%s", tl_address_text(&address, plain, sizeof plain));
     if (zmq_bind(host->router, endpoint))

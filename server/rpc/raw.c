@@ -244,7 +244,7 @@ static int dial(const struct feed *feed, bool next, int ms)
 }
 
 /* Returns whether any byte came. */
-static bool read_source(const struct feed *feed, int fd)
+static bool read_source(const struct feed *feed, int fd, bool *little_endian)
 {
     const struct tl_raw_spec *const spec = &feed->spec;
     /* A GLIP device is not ready until somebody is connected to its control port, too. */
@@ -259,6 +259,8 @@ static bool read_source(const struct feed *feed, int fd)
             .start = spec->start,
             .reset = spec->reset,
             .log = feed->raw->log,
+            .little_endian = little_endian,
+            .try_both = !spec->order,
             .fd = fd,
             .stop_fd = feed->raw->stop_fd,
         };
@@ -275,6 +277,7 @@ static void *run_source(void *argument)
 {
     struct feed *const feed = argument;
     struct tl_raw *const raw = feed->raw;
+    bool little_endian = feed->spec.order == 'l';
     int pause = DIAL_FIRST_MS;
     int told = 0; /* the trouble that was logged last */
     while (!stopping(raw)) {
@@ -282,7 +285,7 @@ static void *run_source(void *argument)
         if (fd >= 0) {
             watch_peer(fd);
             told = 0;
-            if (read_source(feed, fd))
+            if (read_source(feed, fd, &little_endian))
                 pause = DIAL_FIRST_MS;
             close(fd);
         } else if (errno != told && !stopping(raw)) {

@@ -13,7 +13,8 @@ struct tl_raw;
 
 /*
  * What "ADDR:PORT,format=FMT,rig=NAME[,config=F]" says. FMT may have options behind commas; DI also
- * "start=ctm+stm+uart+cdm" (or yes, no), "reset=yes" and "control=no", for devices we dial.
+ * "start=ctm+stm+uart+cdm" (or yes, no), "reset=yes", "order=little" and "control=no", for devices
+ * that we dial.
  */
 struct tl_raw_spec {
     char address[128]; /* ADDR:PORT */
@@ -23,6 +24,7 @@ struct tl_raw_spec {
     unsigned start;  /* DI: kinds of modules to switch on, TL_OSD_START_… */
     bool reset;      /* … and hold the cores meanwhile */
     bool no_control; /* GLIP: do without the control connection, to the port after */
+    int order;       /* of the bytes we send: 'b', 'l', or 0: to be found out */
 };
 
 /*

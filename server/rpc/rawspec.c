@@ -70,8 +70,9 @@ struct parts {
     char format[128];
     const char *rig;
     const char *config;
-    const char *start; /* of DI alone, these three */
+    const char *start; /* of DI alone, these */
     const char *reset;
+    const char *order;
     const char *control;
 };
 
@@ -92,11 +93,9 @@ static int take_part(struct parts *parts, const char *part, struct tl_fail *fail
     const struct {
         const char *name;
         const char **value;
-    } ours[] = {{"rig=", &parts->rig},
-                {"config=", &parts->config},
-                {"start=", &parts->start},
-                {"reset=", &parts->reset},
-                {"control=", &parts->control}};
+    } ours[] = {{"rig=", &parts->rig},     {"config=", &parts->config},
+                {"start=", &parts->start}, {"reset=", &parts->reset},
+                {"order=", &parts->order}, {"control=", &parts->control}};
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
         const size_t n = strlen(ours[i].name);
         if (strncmp(part, ours[i].name, n) != 0)
@@ -145,11 +144,14 @@ static bool is_no(const char *text)
 /* What concerns Open SoC Debug devices alone. */
 static int take_osd(struct tl_raw_spec *out, const struct parts *parts, struct tl_fail *fail)
 {
-    if (!out->is_di && (parts->start || parts->reset || parts->control))
-        return tl_fail_set(fail, TL_USAGE, "start=, reset= and control= go with format=di");
+    if (!out->is_di && (parts->start || parts->reset || parts->order || parts->control))
+        return tl_fail_set(fail, TL_USAGE, "start=, reset=, order=, control= go with format=di");
     if (parts->start && tl_osd_start_parse(parts->start, &out->start) < 0)
         return tl_fail_set(fail, TL_USAGE, "start=%.60s: yes, no, or of ctm+stm+uart+cdm",
                            parts->start);
+    if (parts->order && strcmp(parts->order, "big") && strcmp(parts->order, "little"))
+        return tl_fail_set(fail, TL_USAGE, "order=%.60s: big or little", parts->order);
+    out->order = parts->order ? parts->order[0] : 0;
     out->reset = !is_no(parts->reset);
     out->no_control = parts->control && is_no(parts->control);
     return TL_OK;
