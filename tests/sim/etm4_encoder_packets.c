@@ -418,6 +418,12 @@ static void speculation(struct tl_sim_packets *s)
         e = begin(s, TL_ETM4_CANCEL, 0x38 + a * 2);
         e->value = a + 2;
         e->flags = TL_ETM4_IS_MISPREDICT;
+        if (RANDOM(s, 2)) { /* an E atom first */
+            e->header |= 1;
+            s->bytes.p[s->bytes.n - 1] |= 1;
+            e->n = 1;
+            e->value2 = 1;
+        }
         break;
     }
 }
@@ -460,8 +466,8 @@ static void ite(struct tl_sim_packets *s)
 
 static void conditional(struct tl_sim_packets *s)
 {
-    static const uint8_t single[] = {0x40, 0x41, 0x42, 0x43, 0x44, 0x45,
-                                     0x46, 0x48, 0x4a, 0x4c, 0x4e};
+    static const uint8_t single[] = {0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46,
+                                     0x48, 0x49, 0x4a, 0x4c, 0x4d, 0x4e};
     static const uint8_t result1[] = {0x68, 0x69, 0x6a, 0x6b, 0x6e, 0x6f};
     struct tl_etm4_packet *e;
 
@@ -587,7 +593,7 @@ static void bad(struct tl_sim_packets *s)
         zeros = RANDOM(s, 9);
         for (unsigned n = zeros; n > 0; n--)
             put(s, 0);
-        put(s, zeros == 0 ? 0x77 : 1 + RANDOM(s, 255));
+        put(s, zeros == 0 ? 0x77 : 1 + RANDOM(s, 127)); /* not 0x80: it would end an A-Sync */
         break;
     case 2: /* a field without end */
         begin(s, TL_ETM4_BAD, 0x2d)->value = 2;
