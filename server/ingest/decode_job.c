@@ -58,6 +58,7 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
         .protocol = stream->protocol,
         .shard_insns = gen->lake->options.shard_insns,
         .image = gen->image,
+        .packing = gen->lake->packing,
         .seal = on_seal,
         .context = lane,
         .sealed = lane->n_rows,
@@ -158,7 +159,9 @@ static int store_shard(struct tl_lane *lane, struct tl_view *view, struct tl_sha
     char key[192];
     *row = view->index.row;
     tl_shard_key(key, gen->trace, gen->number, lane->name, row->number);
-    int r = tl_view_encode(view, TL_CHUNK_MARKERS, &file, fail);
+    int r = gen->packer ? TL_OK : tl_packer_new(&gen->packer);
+    if (r >= 0)
+        r = tl_view_encode(view, TL_CHUNK_MARKERS, gen->packer, &file, fail);
     if (r >= 0)
         r = backend->ops->put(backend, key, (struct tl_bytes){file.p, file.n}, fail);
     row->size = file.n;

@@ -123,6 +123,7 @@ void tl_gen_put(struct tl_gen *gen)
         remove_shards(gen);
     tl_decode_free(gen->decode);
     tl_spool_reader_free(gen->reader);
+    tl_packer_free(gen->packer);
     for (size_t i = 0; i < gen->n_lanes; i++)
         lane_free(gen->lanes[i]);
     free(gen->lanes);

@@ -401,6 +401,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
         r = tl_catalog_open(&lake->catalog, backend, fail);
     if (r >= 0)
         r = tl_spool_new(&lake->spool, backend, &spool, fail);
+    if (r >= 0 && tl_packing_new(&lake->packing, 0) < 0)
+        r = tl_fail_set(fail, TL_NOMEM, "no memory");
     if (r >= 0)
         r = load_all(lake, fail);
     if (r >= 0)
@@ -452,6 +454,7 @@ void tl_lake_close(struct tl_lake *lake)
         next = t->next;
         tl_trace_put(t);
     }
+    tl_packing_free(lake->packing);
     tl_spool_free(lake->spool);
     tl_catalog_close(lake->catalog);
     for (size_t i = 0; i < TL_VIEW_CACHE; i++)

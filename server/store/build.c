@@ -40,6 +40,7 @@ struct tl_build {
     struct tl_flow_now now;
     struct tl_callstack calls;
     struct tl_build_totals totals;
+    struct tl_packer *packer; /* made when it is needed */
 };
 
 /* Begin shard `number`: a ghost, of which nothing is kept, if it is in the store already. */
@@ -70,7 +71,7 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
     if (b->options.chunk_markers == 0)
         b->options.chunk_markers = TL_CHUNK_MARKERS;
     tl_callstack_init(&b->calls, options->image, 0, ignore_frame, NULL);
-    const struct tl_stf_flow_options flow = {.isa = TL_ISA_NONE};
+    const struct tl_stf_flow_options flow = {.isa = TL_ISA_NONE, .marks = true};
     int r = tl_stf_flow_new(&b->flow, &flow, NULL);
     if (r >= 0)
         r = new_part(b, 0);
@@ -89,6 +90,7 @@ void tl_build_free(struct tl_build *b)
     tl_part_free(b->part);
     tl_part_free(b->closing);
     tl_stf_flow_free(b->flow);
+    tl_packer_free(b->packer);
     free(b);
 }
 
@@ -101,10 +103,28 @@ static int check_ghost(const struct tl_build *b, const struct tl_shard_row *row)
     return last && row->first + row->n != b->options.sealed_position ? TL_BAD : TL_OK;
 }
 
+static int packer_of(struct tl_build *b)
+{
+    return b->packer ? TL_OK : tl_packer_new(&b->packer);
+}
+
+/* Have it packed: by the pool, or else when it is stored. */
+static int pack(struct tl_build *b, struct tl_blob *blob)
+{
+    if (!blob || !b->options.packing)
+        return TL_OK;
+    const int r = packer_of(b);
+    return r < 0 ? r : tl_packing_add(b->options.packing, blob, b->packer);
+}
+
 static int seal(struct tl_build *b, struct tl_part *part)
 {
     struct tl_view *view;
-    int r = part->ghost ? check_ghost(b, &part->view->index.row) : tl_part_complete(part, &view);
+    struct tl_blob *log = NULL;
+    int r =
+        part->ghost ? check_ghost(b, &part->view->index.row) : tl_part_complete(part, &view, &log);
+    if (r >= 0)
+        r = pack(b, log);
     if (r >= 0 && !part->ghost)
         r = b->options.seal(b->options.context, view);
     tl_part_free(part);
@@ -115,15 +135,32 @@ static int seal(struct tl_build *b, struct tl_part *part)
  * other tools expect an instruction in every chunk, and the index has what they say. */
 static int take_frame(struct tl_build *b, struct tl_part *part)
 {
-    const struct tl_bytes stf = tl_stf_flow_bytes(b->flow);
     const uint64_t markers = tl_stf_flow_markers(b->flow);
-    int r = TL_OK;
-    if (markers > b->frame_marker || part->view->index.n_frames == 0)
-        r = tl_part_frame(part, stf, b->frame_marker,
-                          part->view->index.n_frames > 0 ? tl_stf_flow_chunk_pc(b->flow) : 0);
-    tl_stf_flow_take(b->flow);
+    const uint64_t pc = part->view->index.n_frames > 0 ? tl_stf_flow_chunk_pc(b->flow) : 0;
+    const bool wanted = markers > b->frame_marker || part->view->index.n_frames == 0;
+    const uint64_t marker = b->frame_marker;
     b->frame_marker = markers;
-    return r;
+    if (!wanted || part->ghost) {
+        tl_stf_flow_take(b->flow);
+        return wanted ? tl_part_frame(part, NULL, 0, marker, pc) : TL_OK;
+    }
+    struct tl_stf_piece piece = {0};
+    if (b->options.packing)
+        tl_packing_piece(b->options.packing, &piece);
+    /* Chunks are of much the same size. */
+    const size_t size = tl_stf_flow_bytes(b->flow).n;
+    if (piece.stf.cap < size && tl_buf_reserve(&piece.stf, size + size / 4) < 0)
+        return TL_NOMEM;
+    tl_stf_flow_swap(b->flow, &piece);
+    const size_t plain = piece.stf.n;
+    struct tl_blob *blob = tl_blob_take(&piece);
+    if (!blob) {
+        tl_buf_fini(&piece.stf);
+        free(piece.marks);
+        return TL_NOMEM;
+    }
+    const int r = tl_part_frame(part, blob, plain, marker, pc);
+    return r < 0 ? r : pack(b, blob);
 }
 
 /* The writer has reached the pending cut. */
@@ -158,7 +195,10 @@ static int begin_cut_shard(struct tl_build *b, enum cut cut)
 
 static int next_chunk(struct tl_build *b, uint32_t frame)
 {
-    const int r = tl_part_next_chunk(b->part, frame, &b->now);
+    struct tl_blob *log = NULL;
+    int r = tl_part_next_chunk(b->part, frame, &b->now, &log);
+    if (r >= 0)
+        r = pack(b, log);
     return r < 0 ? r : tl_part_stack(b->part, &b->calls);
 }
 

@@ -11,13 +11,14 @@
 
 #include "store/view.h"
 
-#define TL_CHUNK_MARKERS 16384 /* instructions in a chunk of the .zstf */
+#define TL_CHUNK_MARKERS 32768 /* instructions in a chunk of the .zstf */
 
 struct tl_build_options {
     enum tl_protocol protocol;
     uint64_t shard_insns;         /* positions in a shard */
     uint64_t chunk_markers;       /* 0: TL_CHUNK_MARKERS */
     const struct tl_image *image; /* for the functions of addresses outside blocks; may be NULL */
+    struct tl_packing *packing;   /* borrowed; NULL: all is packed when it is stored */
     /*
      * A shard is complete: called from tl_build_items() and tl_build_finish(). The view is the
      * callee's. A result < 0 ends building.

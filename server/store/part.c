@@ -154,22 +154,20 @@ static int add_frame(struct tl_view *view, const struct tl_shard_frame *frame, s
     return TL_OK;
 }
 
-static int pack_log(const struct tl_itemlog *log, struct tl_blob **out)
+/* The log as a blob of its own; NULL in `*out`: it is empty. */
+static int take_log(struct tl_part *part, struct tl_blob **out)
 {
+    struct tl_stf_piece piece = {.stf = part->log.bytes};
     *out = NULL;
-    if (log->bytes.n == 0)
+    if (part->log.bytes.n == 0)
         return TL_OK;
-    struct tl_buf packed = {0};
-    int r = tl_pack((struct tl_bytes){log->bytes.p, log->bytes.n}, 1, &packed);
-    if (r >= 0) {
-        *out = tl_blob_new((struct tl_bytes){packed.p, packed.n}, true);
-        r = *out ? TL_OK : TL_NOMEM;
-    }
-    tl_buf_fini(&packed);
-    return r;
+    part->log.bytes = (struct tl_buf){0};
+    *out = tl_blob_take(&piece);
+    tl_buf_fini(&piece.stf);
+    return *out ? TL_OK : TL_NOMEM;
 }
 
-static int close_chunk(struct tl_part *part)
+static int close_chunk(struct tl_part *part, struct tl_blob **log)
 {
     struct tl_chunk *c = &part->open;
     struct tl_blob *items;
@@ -180,41 +178,37 @@ static int close_chunk(struct tl_part *part)
     part->log_bytes += part->log.bytes.n;
     if (part->ghost)
         return TL_OK;
-    int r = pack_log(&part->log, &items);
+    int r = take_log(part, &items);
     if (r < 0)
         return r;
-    c->items_size = items ? (uint32_t)items->n : 0;
+    c->items_size = 0; /* known when it is packed */
     r = store_pages(&part->pages, &part->view->index, c);
     if (r < 0) {
         tl_blob_put(items);
         return r;
     }
+    *log = items;
     return add_chunk(part->view, c, items);
 }
 
-int tl_part_next_chunk(struct tl_part *part, uint32_t stf, const struct tl_flow_now *now)
+int tl_part_next_chunk(struct tl_part *part, uint32_t stf, const struct tl_flow_now *now,
+                       struct tl_blob **log)
 {
-    const int r = close_chunk(part);
+    const int r = close_chunk(part, log);
     if (r >= 0)
         open_chunk(part, stf, now);
     return r;
 }
 
-int tl_part_frame(struct tl_part *part, struct tl_bytes stf, uint64_t marker, uint64_t pc)
+int tl_part_frame(struct tl_part *part, struct tl_blob *stf, size_t plain, uint64_t marker,
+                  uint64_t pc)
 {
-    struct tl_buf packed = {0};
     if (part->ghost) {
         part->view->index.n_frames = 1; /* it matters only whether there is one */
         return TL_OK;
     }
-    int r = tl_zstf_compress(stf, 0, &packed);
-    if (r >= 0) {
-        const struct tl_shard_frame frame = {
-            .size = (uint32_t)packed.n, .plain = (uint32_t)stf.n, .marker = marker, .pc = pc};
-        r = add_frame(part->view, &frame, tl_blob_new((struct tl_bytes){packed.p, packed.n}, true));
-    }
-    tl_buf_fini(&packed);
-    return r;
+    const struct tl_shard_frame frame = {.plain = (uint32_t)plain, .marker = marker, .pc = pc};
+    return add_frame(part->view, &frame, stf);
 }
 
 /* ---- what happens -------------------------------------------------------------------------- */
@@ -353,11 +347,12 @@ int tl_part_offset(struct tl_part *part, uint64_t offset)
 
 /* ---- views --------------------------------------------------------------------------------- */
 
-int tl_part_complete(struct tl_part *part, struct tl_view **out)
+int tl_part_complete(struct tl_part *part, struct tl_view **out, struct tl_blob **log)
 {
     struct tl_shard_index *index = &part->view->index;
     const bool needed = part->open.n > 0 || part->open.kinds != 0 || index->n_chunks == 0;
-    const int r = needed ? close_chunk(part) : TL_OK;
+    *log = NULL;
+    const int r = needed ? close_chunk(part, log) : TL_OK;
     if (r < 0)
         return r;
     /* Items behind the last frame's last marker belong to no frame: give them the last. */
@@ -405,17 +400,16 @@ static int copy_open(const struct tl_part *part, struct tl_bytes stf, uint64_t m
     struct tl_chunk chunk = part->open;
     struct tl_blob *items = NULL;
     if (part->log.bytes.n > 0) {
-        items = tl_blob_new((struct tl_bytes){part->log.bytes.p, part->log.bytes.n}, false);
+        items = tl_blob_new((struct tl_bytes){part->log.bytes.p, part->log.bytes.n});
         if (!items)
             return TL_NOMEM;
-        chunk.items_size = chunk.items_plain = (uint32_t)part->log.bytes.n;
+        chunk.items_plain = (uint32_t)part->log.bytes.n;
     }
     chunk.n_pages = UINT32_MAX;
     int r = add_chunk(view, &chunk, items);
-    const struct tl_shard_frame frame = {
-        .size = (uint32_t)stf.n, .plain = (uint32_t)stf.n, .marker = marker, .pc = pc};
+    const struct tl_shard_frame frame = {.plain = (uint32_t)stf.n, .marker = marker, .pc = pc};
     if (r >= 0 && stf.n > 0)
-        r = add_frame(view, &frame, tl_blob_new(stf, false));
+        r = add_frame(view, &frame, tl_blob_new(stf));
     return r;
 }
 

@@ -73,14 +73,19 @@ TL_MUST_USE int tl_part_offset(struct tl_part *part, uint64_t offset);
 /* The last instruction changed the flow. */
 void tl_part_taken(struct tl_part *part);
 
-/* End the open chunk and begin the next, whose markers lie in frame `stf`. */
+/*
+ * End the open chunk and begin the next, whose markers lie in frame `stf`. `*log` is the ended
+ * chunk's item log, borrowed, for whoever packs it; NULL: there is none.
+ */
 TL_MUST_USE int tl_part_next_chunk(struct tl_part *part, uint32_t stf,
-                                   const struct tl_flow_now *now);
-/* Add a frame of plain `stf` records, with `marker` markers in front of it. */
-TL_MUST_USE int tl_part_frame(struct tl_part *part, struct tl_bytes stf, uint64_t marker,
-                              uint64_t pc);
-/* End the last chunk and give the view away: it is complete. The part is then only freed. */
-TL_MUST_USE int tl_part_complete(struct tl_part *part, struct tl_view **out);
+                                   const struct tl_flow_now *now, struct tl_blob **log);
+/* Add a frame of `plain` bytes of STF records (the blob is taken; of a ghost there is none), with
+ * `marker` markers in front of it. */
+TL_MUST_USE int tl_part_frame(struct tl_part *part, struct tl_blob *stf, size_t plain,
+                              uint64_t marker, uint64_t pc);
+/* End the last chunk and give the view away: it is complete. The part is then only freed. `*log`
+ * as above. */
+TL_MUST_USE int tl_part_complete(struct tl_part *part, struct tl_view **out, struct tl_blob **log);
 /*
  * A copy as a view of its own. `stf`: the records of the open frame so far (n == 0: leave it
  * out), `positions`: how many of the shard's can be read.

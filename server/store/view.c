@@ -11,32 +11,6 @@
 #define TAIL_READ (96u << 10)
 #define FRAME_MAX (256u << 20) /* plain bytes of a frame or item block */
 
-struct tl_blob *tl_blob_new(struct tl_bytes bytes, bool packed)
-{
-    struct tl_blob *blob = malloc(sizeof(*blob) + bytes.n);
-    if (!blob)
-        return NULL;
-    atomic_init(&blob->refs, 1);
-    blob->packed = packed;
-    blob->n = bytes.n;
-    if (bytes.n > 0)
-        memcpy(blob->p, bytes.p, bytes.n);
-    return blob;
-}
-
-struct tl_blob *tl_blob_get(struct tl_blob *blob)
-{
-    if (blob)
-        atomic_fetch_add_explicit(&blob->refs, 1, memory_order_relaxed);
-    return blob;
-}
-
-void tl_blob_put(struct tl_blob *blob)
-{
-    if (blob && atomic_fetch_sub_explicit(&blob->refs, 1, memory_order_acq_rel) == 1)
-        free(blob);
-}
-
 struct tl_view *tl_view_new(void)
 {
     struct tl_view *view = calloc(1, sizeof(*view));
@@ -147,19 +121,11 @@ static int stored_bytes(const struct tl_view *view, uint64_t offset, uint32_t si
     return r;
 }
 
-static int blob_bytes(const struct tl_blob *blob, struct tl_buf *out)
-{
-    if (!blob)
-        return TL_OK;
-    const struct tl_bytes bytes = {blob->p, blob->n};
-    return blob->packed ? tl_unpack(bytes, FRAME_MAX, out) : tl_buf_add(out, bytes.p, bytes.n);
-}
-
 int tl_view_items(const struct tl_view *view, size_t i, struct tl_buf *out, struct tl_fail *fail)
 {
     const struct tl_chunk *c = &view->index.chunks[i];
     if (!view->backend)
-        return blob_bytes(view->items[i], out);
+        return view->items[i] ? tl_blob_plain(view->items[i], out) : TL_OK;
     if (c->items_size == 0)
         return TL_OK;
     return stored_bytes(view, c->items_offset, c->items_size, c->items_crc, c->items_plain, out,
@@ -170,19 +136,23 @@ int tl_view_frame(const struct tl_view *view, size_t i, struct tl_buf *out, stru
 {
     const struct tl_shard_frame *f = &view->index.frames[i];
     if (!view->backend)
-        return blob_bytes(view->frames[i], out);
+        return tl_blob_plain(view->frames[i], out);
     return stored_bytes(view, f->offset, f->size, f->crc, f->plain, out, fail);
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
 static int write_frames(const struct tl_view *view, struct tl_zstf_writer *writer,
-                        uint64_t per_chunk, struct tl_shard_index *index, struct tl_buf *out)
+                        uint64_t per_chunk, struct tl_packer *packer, struct tl_shard_index *index,
+                        struct tl_buf *out)
 {
     int r = tl_zstf_writer_begin(writer, out);
     for (size_t i = 0; r >= 0 && i < index->n_frames; i++) {
         struct tl_shard_frame *f = &index->frames[i];
-        const struct tl_bytes bytes = {view->frames[i]->p, view->frames[i]->n};
+        struct tl_bytes bytes;
+        r = tl_blob_packed(view->frames[i], packer, &bytes);
+        if (r < 0)
+            return r;
         const uint64_t left = index->row.markers - f->marker;
         f->offset = out->n;
         f->size = (uint32_t)bytes.n;
@@ -193,16 +163,19 @@ static int write_frames(const struct tl_view *view, struct tl_zstf_writer *write
     return r;
 }
 
-static int write_items(const struct tl_view *view, uint64_t base, struct tl_shard_index *index,
-                       struct tl_buf *private)
+static int write_items(const struct tl_view *view, uint64_t base, struct tl_packer *packer,
+                       struct tl_shard_index *index, struct tl_buf *private)
 {
     for (size_t i = 0; i < index->n_chunks; i++) {
-        const struct tl_blob *blob = view->items[i];
+        struct tl_bytes bytes = {0};
         struct tl_chunk *c = &index->chunks[i];
+        int r = view->items[i] ? tl_blob_packed(view->items[i], packer, &bytes) : TL_OK;
+        if (r < 0)
+            return r;
         c->items_offset = base + private->n;
-        c->items_size = blob ? (uint32_t)blob->n : 0;
-        c->items_crc = blob ? tl_crc32c(0, blob->p, blob->n) : 0;
-        const int r = blob ? tl_buf_add(private, blob->p, blob->n) : TL_OK;
+        c->items_size = (uint32_t)bytes.n;
+        c->items_crc = bytes.n > 0 ? tl_crc32c(0, bytes.p, bytes.n) : 0;
+        r = tl_buf_add(private, bytes.p, bytes.n);
         if (r < 0)
             return r;
     }
@@ -225,8 +198,8 @@ static int borrow_index(const struct tl_shard_index *from, struct tl_shard_index
     return TL_OK;
 }
 
-int tl_view_encode(const struct tl_view *view, uint64_t markers_per_chunk, struct tl_buf *out,
-                   struct tl_fail *fail)
+int tl_view_encode(const struct tl_view *view, uint64_t markers_per_chunk, struct tl_packer *packer,
+                   struct tl_buf *out, struct tl_fail *fail)
 {
     struct tl_shard_index index;
     struct tl_zstf_writer *writer = NULL;
@@ -237,10 +210,10 @@ int tl_view_encode(const struct tl_view *view, uint64_t markers_per_chunk, struc
         return tl_fail_set(fail, r, "no memory");
     r = tl_zstf_writer_new(&writer, markers_per_chunk, 0);
     if (r >= 0)
-        r = write_frames(view, writer, markers_per_chunk, &index, out);
+        r = write_frames(view, writer, markers_per_chunk, packer, &index, out);
     if (r >= 0) {
         const uint64_t base = out->n + 8 + 24 * index.n_frames;
-        r = write_items(view, base, &index, &private);
+        r = write_items(view, base, packer, &index, &private);
         if (r >= 0)
             r = tl_shard_index_encode(&index, base, &private);
     }

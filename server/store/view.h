@@ -7,22 +7,10 @@
 #define TL_STORE_VIEW_H
 
 #include "store/backend.h"
+#include "store/blob.h"
 #include "store/shard.h"
 
 #include <stdatomic.h>
-
-/* Immutable bytes, shared. */
-struct tl_blob {
-    atomic_uint refs;
-    bool packed; /* a zstd frame, else plain */
-    size_t n;
-    uint8_t p[];
-};
-
-/* A copy of `bytes`; NULL: no memory. */
-struct tl_blob *tl_blob_new(struct tl_bytes bytes, bool packed);
-struct tl_blob *tl_blob_get(struct tl_blob *blob);
-void tl_blob_put(struct tl_blob *blob); /* NULL is fine */
 
 struct tl_view {
     atomic_uint refs;
@@ -56,9 +44,12 @@ TL_MUST_USE int tl_view_items(const struct tl_view *view, size_t i, struct tl_bu
 TL_MUST_USE int tl_view_frame(const struct tl_view *view, size_t i, struct tl_buf *out,
                               struct tl_fail *fail);
 
-/* Append the shard's file, made of a view in memory that will not grow. TL_NOMEM. */
+/*
+ * Append the shard's file, made of a view in memory that will not grow. What of it is not packed
+ * yet is packed with `packer`. TL_NOMEM.
+ */
 TL_MUST_USE int tl_view_encode(const struct tl_view *view, uint64_t markers_per_chunk,
-                               struct tl_buf *out, struct tl_fail *fail);
+                               struct tl_packer *packer, struct tl_buf *out, struct tl_fail *fail);
 
 /*
  * Check every byte of a stored shard: container, checksums, and that each frame holds the

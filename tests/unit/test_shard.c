@@ -16,6 +16,7 @@ struct shards {
     struct tl_buf files[4096];
     size_t n;
     uint64_t chunk_markers;
+    struct tl_packer *packer;
 };
 
 static int on_seal(void *context, struct tl_view *view)
@@ -23,7 +24,8 @@ static int on_seal(void *context, struct tl_view *view)
     struct shards *s = context;
     assert_true(s->n < 4096);
     s->views[s->n] = view;
-    assert_int_equal(tl_view_encode(view, s->chunk_markers, &s->files[s->n], NULL), TL_OK);
+    assert_int_equal(tl_view_encode(view, s->chunk_markers, s->packer, &s->files[s->n], NULL),
+                     TL_OK);
     s->n++;
     return TL_OK;
 }
@@ -34,6 +36,7 @@ static void shards_free(struct shards *s)
         tl_view_put(s->views[i]);
         tl_buf_fini(&s->files[i]);
     }
+    tl_packer_free(s->packer);
     free(s);
 }
 
@@ -62,9 +65,15 @@ static struct shards *build(struct made *m, const struct run *run, uint64_t seal
 {
     struct shards *s = calloc(1, sizeof(*s));
     s->chunk_markers = run->chunk_markers;
+    assert_int_equal(tl_packer_new(&s->packer), TL_OK);
+    /* Half of them by threads: that makes no difference. */
+    struct tl_packing *packing = NULL;
+    if (seed & 1)
+        assert_int_equal(tl_packing_new(&packing, 2), TL_OK);
     struct tl_build_options options = {.protocol = run->protocol,
                                        .shard_insns = run->shard_insns,
                                        .chunk_markers = run->chunk_markers,
+                                       .packing = packing,
                                        .seal = on_seal,
                                        .context = s,
                                        .sealed = sealed,
@@ -81,6 +90,7 @@ static struct shards *build(struct made *m, const struct run *run, uint64_t seal
     }
     assert_int_equal(tl_build_finish(b), TL_OK);
     tl_build_free(b);
+    tl_packing_free(packing);
     return s;
 }
 
@@ -207,6 +217,7 @@ static void snapshots_grow(void **state)
     assert_int_equal(tl_item_text(&expected, m.items, m.n), TL_OK);
     struct shards *s = calloc(1, sizeof(*s));
     s->chunk_markers = run.chunk_markers;
+    assert_int_equal(tl_packer_new(&s->packer), TL_OK);
     struct tl_build *b;
     assert_int_equal(tl_build_new(&b, &(struct tl_build_options){.protocol = run.protocol,
                                                                  .shard_insns = run.shard_insns,

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/blob.h"
+
+#include "stf/zstf.h"
+#include "store/shard.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PLAIN_MAX (256u << 20) /* plain bytes of a blob */
+#define SPARE_MAX (1u << 20)   /* bytes of a piece whose memory is worth keeping */
+
+enum state { PLAIN, BUSY, PACKED };
+
+struct tl_blob {
+    atomic_uint refs;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* Under the lock: */
+    enum state state;
+    struct tl_stf_piece plain; /* while it is not packed; nobody changes it when it is busy */
+    uint8_t *packed;
+    size_t n_packed;
+    struct tl_packing *pool; /* gets the piece's memory back; NULL: none */
+};
+
+struct tl_packing {
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    pthread_t *threads;
+    unsigned n_threads;
+    /* Under the lock: */
+    bool closing;
+    struct tl_blob **queue; /* a ring */
+    size_t first, n, size;
+    struct tl_stf_piece *spare;
+    size_t n_spare;
+};
+
+static void piece_fini(struct tl_stf_piece *piece)
+{
+    tl_buf_fini(&piece->stf);
+    free(piece->marks);
+    *piece = (struct tl_stf_piece){0};
+}
+
+struct tl_blob *tl_blob_take(struct tl_stf_piece *piece)
+{
+    struct tl_blob *blob = calloc(1, sizeof(*blob));
+    if (!blob)
+        return NULL;
+    atomic_init(&blob->refs, 1);
+    pthread_mutex_init(&blob->lock, NULL);
+    pthread_cond_init(&blob->changed, NULL);
+    blob->plain = *piece;
+    *piece = (struct tl_stf_piece){0};
+    return blob;
+}
+
+struct tl_blob *tl_blob_new(struct tl_bytes bytes)
+{
+    struct tl_stf_piece piece = {0};
+    if (tl_buf_add(&piece.stf, bytes.p, bytes.n) < 0)
+        return NULL;
+    struct tl_blob *blob = tl_blob_take(&piece);
+    piece_fini(&piece);
+    return blob;
+}
+
+struct tl_blob *tl_blob_get(struct tl_blob *blob)
+{
+    if (blob)
+        atomic_fetch_add_explicit(&blob->refs, 1, memory_order_relaxed);
+    return blob;
+}
+
+void tl_blob_put(struct tl_blob *blob)
+{
+    if (!blob || atomic_fetch_sub_explicit(&blob->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    piece_fini(&blob->plain);
+    free(blob->packed);
+    pthread_cond_destroy(&blob->changed);
+    pthread_mutex_destroy(&blob->lock);
+    free(blob);
+}
+
+int tl_blob_plain(struct tl_blob *blob, struct tl_buf *out)
+{
+    pthread_mutex_lock(&blob->lock);
+    const int r = blob->state == PACKED
+                      ? tl_unpack((struct tl_bytes){blob->packed, blob->n_packed}, PLAIN_MAX, out)
+                      : tl_buf_add(out, blob->plain.stf.p, blob->plain.stf.n);
+    pthread_mutex_unlock(&blob->lock);
+    return r;
+}
+
+/* ---- packing -------------------------------------------------------------------------------- */
+
+static void keep_spare(struct tl_packing *pool, struct tl_stf_piece *piece)
+{
+    tl_buf_reset(&piece->stf);
+    piece->n_marks = 0;
+    if (pool && piece->stf.cap <= SPARE_MAX) {
+        pthread_mutex_lock(&pool->lock);
+        if (pool->n_spare < pool->size) {
+            pool->spare[pool->n_spare++] = *piece;
+            *piece = (struct tl_stf_piece){0};
+        }
+        pthread_mutex_unlock(&pool->lock);
+    }
+    piece_fini(piece);
+}
+
+static int pack(const struct tl_stf_piece *piece, struct tl_packer *packer, uint8_t **out,
+                size_t *n)
+{
+    struct tl_buf packed = {0};
+    const int r = tl_packer_stf(packer, (struct tl_bytes){piece->stf.p, piece->stf.n}, piece->marks,
+                                piece->n_marks, &packed);
+    uint8_t *const exact = r < 0 ? NULL : realloc(packed.p, packed.n);
+    if (!exact) {
+        tl_buf_fini(&packed);
+        return TL_NOMEM;
+    }
+    *out = exact;
+    *n = packed.n;
+    return TL_OK;
+}
+
+/* Pack it, unless somebody else does or did. */
+static int pack_blob(struct tl_blob *blob, struct tl_packer *packer)
+{
+    pthread_mutex_lock(&blob->lock);
+    const bool mine = blob->state == PLAIN;
+    if (mine)
+        blob->state = BUSY;
+    pthread_mutex_unlock(&blob->lock);
+    if (!mine)
+        return TL_OK;
+    uint8_t *packed = NULL;
+    size_t n = 0;
+    struct tl_stf_piece used = {0};
+    const int r = pack(&blob->plain, packer, &packed, &n);
+    pthread_mutex_lock(&blob->lock);
+    blob->state = r < 0 ? PLAIN : PACKED;
+    if (r >= 0) {
+        blob->packed = packed;
+        blob->n_packed = n;
+        used = blob->plain;
+        blob->plain = (struct tl_stf_piece){0};
+    }
+    struct tl_packing *const pool = blob->pool;
+    blob->pool = NULL;
+    pthread_cond_broadcast(&blob->changed);
+    pthread_mutex_unlock(&blob->lock);
+    keep_spare(pool, &used);
+    return r;
+}
+
+int tl_blob_packed(struct tl_blob *blob, struct tl_packer *packer, struct tl_bytes *out)
+{
+    const int r = pack_blob(blob, packer);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&blob->lock);
+    while (blob->state == BUSY)
+        pthread_cond_wait(&blob->changed, &blob->lock);
+    const bool there = blob->state == PACKED;
+    *out = (struct tl_bytes){blob->packed, blob->n_packed};
+    pthread_mutex_unlock(&blob->lock);
+    return there ? TL_OK : TL_NOMEM;
+}
+
+/* ---- the pool ------------------------------------------------------------------------------- */
+
+static struct tl_blob *next_blob(struct tl_packing *p)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->n == 0 && !p->closing)
+        pthread_cond_wait(&p->work, &p->lock);
+    struct tl_blob *blob = NULL;
+    if (!p->closing) {
+        blob = p->queue[p->first];
+        p->first = (p->first + 1) % p->size;
+        p->n--;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return blob;
+}
+
+static void *run(void *context)
+{
+    struct tl_packing *p = context;
+    struct tl_packer *packer;
+    struct tl_blob *blob;
+    if (tl_packer_new(&packer) < 0)
+        return NULL; /* blobs are packed by those who need them */
+    while ((blob = next_blob(p)) != NULL) {
+        if (pack_blob(blob, packer) < 0)
+            (void)0; /* it stays plain, and is tried again when it is needed */
+        tl_blob_put(blob);
+    }
+    tl_packer_free(packer);
+    return NULL;
+}
+
+int tl_packing_new(struct tl_packing **out, unsigned threads)
+{
+    struct tl_packing *p = calloc(1, sizeof(*p));
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    if (!p)
+        return TL_NOMEM;
+    if (threads == 0)
+        threads = processors > 0 ? (unsigned)processors : 1;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->work, NULL);
+    p->size = 2 * (size_t)threads + 2;
+    p->queue = calloc(p->size, sizeof(*p->queue));
+    p->spare = calloc(p->size, sizeof(*p->spare));
+    p->threads = calloc(threads, sizeof(*p->threads));
+    if (p->queue && p->spare && p->threads)
+        while (p->n_threads < threads &&
+               pthread_create(&p->threads[p->n_threads], NULL, run, p) == 0)
+            p->n_threads++;
+    if (p->n_threads == 0) {
+        tl_packing_free(p);
+        return TL_NOMEM;
+    }
+    *out = p;
+    return TL_OK;
+}
+
+void tl_packing_free(struct tl_packing *p)
+{
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->closing = true;
+    pthread_cond_broadcast(&p->work);
+    pthread_mutex_unlock(&p->lock);
+    for (unsigned i = 0; i < p->n_threads; i++)
+        pthread_join(p->threads[i], NULL);
+    for (; p->n > 0; p->n--, p->first = (p->first + 1) % p->size)
+        tl_blob_put(p->queue[p->first]);
+    while (p->n_spare > 0)
+        piece_fini(&p->spare[--p->n_spare]);
+    free(p->threads);
+    free(p->spare);
+    free(p->queue);
+    pthread_cond_destroy(&p->work);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+int tl_packing_add(struct tl_packing *p, struct tl_blob *blob, struct tl_packer *packer)
+{
+    pthread_mutex_lock(&blob->lock);
+    blob->pool = p;
+    pthread_mutex_unlock(&blob->lock);
+    pthread_mutex_lock(&p->lock);
+    const bool room = p->n < p->size;
+    if (room) {
+        p->queue[(p->first + p->n++) % p->size] = tl_blob_get(blob);
+        pthread_cond_signal(&p->work);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return room ? TL_OK : pack_blob(blob, packer);
+}
+
+void tl_packing_piece(struct tl_packing *p, struct tl_stf_piece *out)
+{
+    *out = (struct tl_stf_piece){0};
+    pthread_mutex_lock(&p->lock);
+    if (p->n_spare > 0)
+        *out = p->spare[--p->n_spare];
+    pthread_mutex_unlock(&p->lock);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bytes of a shard in memory, shared by reference count: plain at first, packed by whoever gets
+ * to it: a thread of a pool, or the one that wants to store it. What they hold never changes, and
+ * neither does what they are packed to, whoever does it. Internally locked.
+ */
+#ifndef TL_STORE_BLOB_H
+#define TL_STORE_BLOB_H
+
+#include "stf/flow_writer.h"
+#include "store/pack.h"
+
+#include <stddef.h>
+
+struct tl_blob;
+
+/* A copy of plain bytes; they are never packed. NULL: no memory. */
+struct tl_blob *tl_blob_new(struct tl_bytes bytes);
+/* Plain bytes and their marks, taken from `piece`, which is empty then. NULL: no memory. */
+struct tl_blob *tl_blob_take(struct tl_stf_piece *piece);
+struct tl_blob *tl_blob_get(struct tl_blob *blob);
+void tl_blob_put(struct tl_blob *blob); /* NULL is fine */
+
+/* Append the plain bytes to `out`. TL_NOMEM, TL_BAD. */
+TL_MUST_USE int tl_blob_plain(struct tl_blob *blob, struct tl_buf *out);
+
+/*
+ * The packed bytes, packed now if nobody has begun to, waited for if somebody has. They live as
+ * long as the blob. TL_NOMEM.
+ */
+TL_MUST_USE int tl_blob_packed(struct tl_blob *blob, struct tl_packer *packer,
+                               struct tl_bytes *out);
+
+/* ---- a pool of threads that pack ------------------------------------------------------------ */
+
+struct tl_packing;
+
+/* `threads` 0: one per processor. TL_NOMEM. */
+TL_MUST_USE int tl_packing_new(struct tl_packing **out, unsigned threads);
+/* Blobs that are still in the queue stay plain. NULL is fine. */
+void tl_packing_free(struct tl_packing *packing);
+/*
+ * Have a blob packed some time. Where the queue is full the caller does it, with `packer`: who
+ * makes blobs faster than the threads pack them is held up. TL_NOMEM.
+ */
+TL_MUST_USE int tl_packing_add(struct tl_packing *packing, struct tl_blob *blob,
+                               struct tl_packer *packer);
+/* An empty piece with the memory of one that has been packed, if there is any. */
+void tl_packing_piece(struct tl_packing *packing, struct tl_stf_piece *out);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Compression of what goes into shards. A packer keeps its contexts and tables, so that a frame
+ * costs no set-up. Not thread-safe: one for each thread. What it makes depends on its arguments
+ * alone, never on what it packed before.
+ *
+ * STF of a program's flow says the same few thousand blocks over and over, and whoever wrote the
+ * records knows where each block begins. So nothing is searched for byte by byte: wherever the
+ * flow turns, the place where it last turned the same way is looked up, and what follows is
+ * compared from there. zstd then codes these sequences as it codes its own.
+ */
+#ifndef TL_STORE_PACK_H
+#define TL_STORE_PACK_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "stf/flow_mark.h"
+
+struct tl_packer;
+
+TL_MUST_USE int tl_packer_new(struct tl_packer **out);
+void tl_packer_free(struct tl_packer *packer); /* NULL is fine */
+
+/*
+ * Append `stf` as one zstd frame with its content size. `marks` are hints: rising places in it;
+ * wrong ones cost space, nothing else. Without any it is packed as any bytes are. TL_NOMEM.
+ */
+TL_MUST_USE int tl_packer_stf(struct tl_packer *packer, struct tl_bytes stf,
+                              const struct tl_stf_mark *marks, size_t n, struct tl_buf *out);
+/* Append any bytes as one zstd frame with its content size. TL_NOMEM. */
+TL_MUST_USE int tl_packer_bytes(struct tl_packer *packer, struct tl_bytes plain, int level,
+                                struct tl_buf *out);
+
+#endif
