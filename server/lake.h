@@ -16,11 +16,21 @@
 
 struct tl_lake;
 
+/* How long raw bytes and what was decoded of them are kept; 0: no limit. */
+struct tl_retention {
+    uint64_t raw_age_s; /* since the trace last changed */
+    uint64_t raw_bytes; /* of all traces of the rule together */
+    uint64_t decoded_age_s;
+    uint64_t decoded_bytes;
+};
+
 struct tl_lake_options {
-    const char *dir;         /* data folder, made if absent */
-    uint64_t shard_insns;    /* instructions per shard, 0: 1,000,000 */
-    uint64_t min_free_bytes; /* refuse ingest below this much free disk, 0: 256 MiB */
-    unsigned decode_threads; /* 0: one per processor */
+    const char *dir;                      /* data folder, made if absent */
+    uint64_t shard_insns;                 /* instructions per shard, 0: 1,000,000 */
+    uint64_t min_free_bytes;              /* refuse ingest below this much free disk, 0: 256 MiB */
+    unsigned decode_threads;              /* 0: one per processor */
+    const struct tl_retention *retention; /* the rule for all traces from now on; NULL: as it was */
+    bool rebuild_catalog; /* set the catalog aside and make a new one out of the stored objects */
 };
 
 TL_MUST_USE int tl_lake_open(struct tl_lake **out, const struct tl_lake_options *options,
@@ -65,6 +75,8 @@ struct tl_trace_row {
     uint64_t generation;    /* changes when it is decoded anew (`gen` of tile URLs) */
     uint64_t revision;      /* grows with every visible change */
     char message[256];      /* last trouble, "" if none */
+    bool raw_removed;       /* by retention: it cannot be decoded anew */
+    bool decoded_removed;   /* by retention: decoding anew brings it back */
     char *labels;           /* "key=value\n"…, owned */
     struct tl_stream_row *streams;
     size_t n_streams;
@@ -85,15 +97,49 @@ void tl_trace_list_free(struct tl_trace_list *list);
 /* Merge "key=value\n"… into the labels; an empty value removes the key. TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_set_labels(struct tl_lake *lake, const char *trace, const char *labels,
                                    struct tl_fail *fail);
-/* Remove a trace and free its space. TL_NOTFOUND, TL_DENIED while a rig is pushing it. */
+/* Remove a trace and free its space, at once unless it is being read: then when the last reader
+ * closes. TL_NOTFOUND, TL_DENIED while a rig is pushing it. */
 TL_MUST_USE int tl_lake_delete(struct tl_lake *lake, const char *trace, struct tl_fail *fail);
 /* Decode the raw bytes again (new image, new setup text, or NULL to keep it). The old shards
- * serve until the new ones replace them in one step. TL_NOTFOUND. */
+ * serve until the new ones replace them in one step. TL_NOTFOUND; TL_DENIED where the raw bytes
+ * were removed. */
 TL_MUST_USE int tl_lake_redecode(struct tl_lake *lake, const char *trace, const char *setup,
                                  struct tl_fail *fail);
-/* Check every stored byte. Appends a line per finding; returns the number of findings. */
+/*
+ * Check every stored byte of a trace ("": of all traces, and the catalog): raw bytes, shards with
+ * their indexes and tiles, images, and what the catalog says of them. Appends a line per finding
+ * ("object: offset 0x…: what"); returns the number of findings. `repair` rebuilds what follows from
+ * something intact, and says for everything else what is lost. TL_NOTFOUND.
+ */
 TL_MUST_USE int tl_lake_verify(struct tl_lake *lake, const char *trace, bool repair,
                                struct tl_buf *report, struct tl_fail *fail);
+
+/* ---- retention --------------------------------------------------------------------------- */
+
+/*
+ * Rules have a scope: "" (all traces), "label KEY=VALUE" or "trace ID"; the most special one counts
+ * for a trace. Age is measured since the trace last changed; a size is that of all traces of the
+ * rule together, of which the oldest go first. Captures that are not complete, traces that are
+ * being decoded, and those with a label "keep" (unless keep=no) are left alone. A trace of which
+ * neither raw nor decoded data is left is removed.
+ */
+struct tl_retention_row {
+    char scope[160];
+    struct tl_retention rule;
+};
+/* Set a rule, or (NULL) remove it. TL_USAGE: no such scope. */
+TL_MUST_USE int tl_lake_set_retention(struct tl_lake *lake, const char *scope,
+                                      const struct tl_retention *rule, struct tl_fail *fail);
+/* All rules; free `*rows` with free(). */
+TL_MUST_USE int tl_lake_retention(struct tl_lake *lake, struct tl_retention_row **rows, size_t *n);
+/* Carry the rules out as of `now_ns` (Unix time), which otherwise happens once a minute. Returns
+ * how many removals there were. */
+TL_MUST_USE int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail);
+/* "30d,200G" (an age in s, m, h, d or w; a size in K, M, G or T; either or both; "" or "none": no
+ * limit). TL_USAGE. */
+TL_MUST_USE int tl_retention_parse(const char *text, uint64_t *age_s, uint64_t *bytes);
+/* The inverse, into `out`; returns it. */
+char *tl_retention_text(uint64_t age_s, uint64_t bytes, char out[static 64]);
 
 /*
  * Be told that something changed: `notify(context)` is called from any thread, must not block

@@ -310,6 +310,11 @@ int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *f
         if (r >= 0) {
             tl_decode_arrival(gen->decode, tl_spool_reader_arrival(gen->reader));
             r = push(gen, &bytes, fail);
+        } else if (r == TL_BAD) {
+            r = tl_gen_pass_damage(gen, end, fail);
+            /* Nothing can follow: keep what there is. */
+            if (r == TL_BAD && finish(gen, NULL) != TL_EOF)
+                r = TL_IO;
         }
     }
     tl_buf_fini(&bytes);

@@ -104,15 +104,14 @@ struct tl_gen *tl_gen_get(struct tl_gen *gen)
     return gen;
 }
 
-/* Nobody reads its shards any more: give their space back. What fails here is found and removed
- * at the next start. */
+/* Nobody reads its shards any more: give their space back. What fails here is left to the
+ * housekeeper. */
 static void remove_shards(struct tl_gen *gen)
 {
     char prefix[128];
     snprintf(prefix, sizeof(prefix), "t/%s/%llu", gen->trace, (unsigned long long)gen->number);
     tl_lake_forget_views(gen->lake, prefix);
-    if (tl_backend_remove_all(gen->lake->backend, prefix, NULL) < 0)
-        return;
+    tl_lake_discard(gen->lake, prefix);
 }
 
 void tl_gen_put(struct tl_gen *gen)
@@ -195,12 +194,17 @@ struct resolver {
 static int resolve(void *context, const char *file, struct tl_bytes *bytes, struct tl_fail *fail)
 {
     struct resolver *resolver = context;
-    char key[128];
-    if (!tl_hash_valid(file))
+    char key[128], hash[72], found[TL_HASH_TEXT];
+    if (tl_lake_image_hash(resolver->lake, file, hash) < 0)
         return tl_fail_set(fail, TL_NOTFOUND, "image %.100s was not uploaded", file);
-    snprintf(key, sizeof(key), "i/%s", file + 7);
+    snprintf(key, sizeof(key), "i/%s", hash + 7);
     tl_buf_reset(&resolver->content);
-    const int r = tl_backend_get_all(resolver->lake->backend, key, &resolver->content, fail);
+    int r = tl_backend_get_all(resolver->lake->backend, key, &resolver->content, fail);
+    if (r >= 0)
+        r = tl_hash_text((struct tl_bytes){resolver->content.p, resolver->content.n}, found);
+    if (r >= 0 && strcmp(found, hash) != 0)
+        return tl_fail_set(fail, TL_BAD, "image %.80s is damaged in the store; upload it again",
+                           file);
     if (r == TL_NOTFOUND)
         return tl_fail_set(fail, r, "image %.80s is not there; upload it and decode again", file);
     *bytes = (struct tl_bytes){resolver->content.p, resolver->content.n};

@@ -64,6 +64,8 @@ int tl_lake_set_labels(struct tl_lake *lake, const char *id, const char *labels,
     }
     if (r >= 0)
         r = reload_labels(lake, trace, fail);
+    if (r >= 0)
+        tl_trace_mirror(trace);
     tl_trace_changed(trace);
     tl_trace_put(trace);
     return r;
@@ -120,20 +122,23 @@ int tl_lake_delete(struct tl_lake *lake, const char *id, struct tl_fail *fail)
     while (trace->running)
         pthread_cond_wait(&lake->idle, &lake->lock);
     pthread_mutex_unlock(&lake->lock);
+    /* The copy goes first, lest a lost catalog bring the trace back. */
+    tl_trace_mirror_remove(lake, id);
     r = tl_catalog_remove_trace(lake->catalog, id, fail);
     if (r >= 0) {
         pthread_mutex_lock(&lake->lock);
         unlink_locked(lake, trace);
         pthread_mutex_unlock(&lake->lock);
-        /* From here on it is gone; space that cannot be freed now is freed at the next start. */
+        /* From here on it is gone; space that cannot be freed now is freed by the housekeeper. */
         forget_generations(trace);
-        if (tl_spool_remove(lake->backend, id, NULL) < 0)
-            r = TL_OK;
+        tl_lake_bury(lake, id, trace->wanted);
         tl_trace_put(trace); /* the table's */
     } else {
         pthread_mutex_lock(&trace->lock);
         trace->deleted = false;
+        trace->mirror_stale = true;
         pthread_mutex_unlock(&trace->lock);
+        tl_house_wake(lake);
     }
     tl_trace_put(trace);
     tl_lake_notify(lake);
@@ -162,7 +167,11 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
     pthread_mutex_lock(&trace->lock);
     struct tl_gen *old = trace->making;
     char *old_setup = trace->setup;
-    if (trace->wanted + 1 != number) {
+    if (trace->raw_removed) {
+        r = tl_fail_set(fail, TL_DENIED,
+                        "the raw bytes of %s were removed by retention; it cannot be decoded anew",
+                        id);
+    } else if (trace->wanted + 1 != number) {
         r = tl_fail_set(fail, TL_AGAIN, "trace %s is being changed by another; try again", id);
     } else {
         trace->making = gen;
@@ -198,14 +207,42 @@ static void image_key(char out[static 96], const char *hash)
     snprintf(out, 96, "i/%.64s", hash + 7);
 }
 
-bool tl_lake_has_image(struct tl_lake *lake, const char *hash)
+struct build_id_search {
+    const char *build_id;
+    char *hash;
+};
+
+static int match_build_id(void *context, const struct tl_catalog_image *image)
+{
+    struct build_id_search *search = context;
+    if (strcmp(image->build_id, search->build_id) == 0)
+        snprintf(search->hash, 72, "%s", image->hash); /* the newest one counts */
+    return TL_OK;
+}
+
+int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 72])
 {
     char key[96];
     uint64_t size;
-    if (!tl_hash_valid(hash))
-        return false;
-    image_key(key, hash);
-    return lake->backend->ops->size(lake->backend, key, &size, NULL) >= 0;
+    out[0] = '\0';
+    if (strncmp(name, "build-id:", 9) == 0 && name[9]) {
+        struct build_id_search search = {name + 9, out};
+        const int r = tl_catalog_images(lake->catalog, match_build_id, &search, NULL);
+        if (r < 0)
+            return r;
+    } else if (tl_hash_valid(name)) {
+        snprintf(out, 72, "%s", name);
+    }
+    if (!out[0])
+        return TL_NOTFOUND;
+    image_key(key, out);
+    return lake->backend->ops->size(lake->backend, key, &size, NULL);
+}
+
+bool tl_lake_has_image(struct tl_lake *lake, const char *name)
+{
+    char hash[72];
+    return tl_lake_image_hash(lake, name, hash) >= 0;
 }
 
 /* The build ID note of an ELF file, in hex, by a plain search for its header. */
@@ -229,8 +266,10 @@ static void find_build_id(struct tl_bytes elf, char out[static 64])
 }
 
 /* Traces that were decoded without this image can now do better. */
-static void redecode_users(struct tl_lake *lake, const char *hash)
+static void redecode_users(struct tl_lake *lake, const struct tl_image_row *image)
 {
+    char build_id[80];
+    snprintf(build_id, sizeof(build_id), "build-id:%s", image->build_id);
     struct tl_trace_list list;
     if (tl_lake_traces(lake, &list) < 0)
         return;
@@ -239,7 +278,8 @@ static void redecode_users(struct tl_lake *lake, const char *hash)
         if (!trace)
             continue;
         pthread_mutex_lock(&trace->lock);
-        const bool uses = strstr(trace->setup, hash) != NULL;
+        const bool uses = strstr(trace->setup, image->hash) ||
+                          (image->build_id[0] && strstr(trace->setup, build_id));
         pthread_mutex_unlock(&trace->lock);
         tl_trace_put(trace);
         struct tl_fail fail = {0};
@@ -249,27 +289,37 @@ static void redecode_users(struct tl_lake *lake, const char *hash)
     tl_trace_list_free(&list);
 }
 
-int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes content,
-                      struct tl_image_row *row, struct tl_fail *fail)
+int tl_image_describe(const char *name, struct tl_bytes content, struct tl_image_row *row)
 {
-    char key[96];
     *row = (struct tl_image_row){.size = content.n};
     snprintf(row->name, sizeof(row->name), "%s", name ? name : "");
     find_build_id(content, row->build_id);
-    int r = tl_hash_text(content, row->hash);
+    return tl_hash_text(content, row->hash);
+}
+
+int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes content,
+                      struct tl_image_row *row, struct tl_fail *fail)
+{
+    struct tl_backend *backend = lake->backend;
+    char key[96], name_key[96];
+    int r = tl_image_describe(name, content, row);
     if (r < 0)
-        return tl_fail_set(fail, r, "cannot hash an image");
+        return tl_fail_set(fail, (enum tl_err)r, "cannot hash an image");
     const bool known = tl_lake_has_image(lake, row->hash);
     image_key(key, row->hash);
+    snprintf(name_key, sizeof(name_key), "n/%s", key + 2);
+    const struct tl_bytes text = {(const uint8_t *)row->name, strlen(row->name)};
     if (!known)
-        r = lake->backend->ops->put(lake->backend, key, content, fail);
+        r = backend->ops->put(backend, key, content, fail);
+    if (r >= 0 && !known)
+        r = backend->ops->put(backend, name_key, text, fail);
     if (r < 0)
         return r;
     const struct tl_catalog_image image = {
         .hash = row->hash, .name = row->name, .build_id = row->build_id, .size = row->size};
     r = tl_catalog_add_image(lake->catalog, &image, fail);
     if (r >= 0 && !known)
-        redecode_users(lake, row->hash);
+        redecode_users(lake, row);
     return r;
 }
 
@@ -309,7 +359,7 @@ int tl_lake_bind_image(struct tl_lake *lake, const char *id, const char *hash, u
                        uint64_t offset, uint64_t length, const char *space, struct tl_fail *fail)
 {
     if (!tl_lake_has_image(lake, hash))
-        return tl_fail_set(fail, TL_NOTFOUND, "image %.72s is not there; upload it first", hash);
+        return tl_fail_set(fail, TL_NOTFOUND, "image %.80s is not there; upload it first", hash);
     const int bits = space && *space ? tl_space_parse(space) : TL_SPACE_ANY;
     if (bits < 0)
         return tl_fail_set(fail, TL_USAGE, "\"%.32s\" is no memory space", space);
@@ -341,61 +391,4 @@ int tl_lake_bind_image(struct tl_lake *lake, const char *id, const char *hash, u
     tl_buf_fini(&text);
     tl_setup_fini(&setup);
     return r;
-}
-
-/* ---- verifying ------------------------------------------------------------------------------ */
-
-static int verify_lane(struct tl_gen *gen, struct tl_lane *lane, struct tl_buf *report,
-                       struct tl_fail *fail)
-{
-    struct tl_cut cut;
-    int findings = 0;
-    int r = tl_cut_of_lane(&cut, gen, lane);
-    for (size_t i = 0; r >= 0 && i < cut.n_stored; i++) {
-        char key[192];
-        tl_shard_key(key, gen->trace, gen->number, lane->name, cut.rows[i].number);
-        r = tl_view_verify(gen->lake->backend, key, report, fail);
-        findings += r > 0 ? r : 0;
-    }
-    tl_cut_close(&cut);
-    return r < 0 ? r : findings;
-}
-
-static int verify_raw(struct tl_lake *lake, const char *id, uint64_t expected,
-                      struct tl_buf *report, struct tl_fail *fail)
-{
-    uint64_t intact, bad;
-    int r = tl_spool_extent(lake->backend, id, true, &intact, &bad, fail);
-    if (r < 0 || intact >= expected)
-        return r;
-    r = tl_buf_printf(report, "%s: raw bytes from offset 0x%llx on are damaged or missing\n", id,
-                      (unsigned long long)intact);
-    return r < 0 ? r : 1;
-}
-
-int tl_lake_verify(struct tl_lake *lake, const char *id, bool repair, struct tl_buf *report,
-                   struct tl_fail *fail)
-{
-    struct tl_trace *trace = tl_lake_find_trace(lake, id);
-    if (!trace)
-        return no_trace(fail, id);
-    pthread_mutex_lock(&trace->lock);
-    struct tl_gen *gen = tl_gen_get(trace->serving);
-    const uint64_t expected = trace->raw_bytes;
-    pthread_mutex_unlock(&trace->lock);
-    const int raw = verify_raw(lake, id, expected, report, fail);
-    int shards = 0, r = raw;
-    struct tl_lane *lane;
-    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
-        r = verify_lane(gen, lane, report, fail);
-        shards += r > 0 ? r : 0;
-    }
-    tl_gen_put(gen);
-    if (r >= 0 && repair && shards > 0) {
-        r = tl_buf_printf(report, "%s: decoding the raw bytes again\n", id);
-        if (r >= 0)
-            r = tl_lake_redecode(lake, id, NULL, fail);
-    }
-    tl_trace_put(trace);
-    return r < 0 ? r : raw + shards;
 }

@@ -181,6 +181,8 @@ static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
     t->complete = row->complete;
     t->raw_bytes = row->raw_bytes;
     t->wanted = row->wanted;
+    t->raw_removed = row->raw_removed;
+    t->decoded_removed = row->decoded_removed;
     t->setup = strdup(row->setup);
     t->labels = strdup(row->labels);
     int r = t->setup && t->labels ? TL_OK : tl_fail_set(fail, TL_NOMEM, "no memory");
@@ -212,11 +214,12 @@ int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, con
                                    .labels = "",
                                    .state = TL_TRACE_LIVE,
                                    .created_ns = now,
-                                   .updated_ns = now,
-                                   .generation = 1,
-                                   .wanted = 1};
+                                   .updated_ns = now};
     struct tl_trace *trace;
-    int r = make_trace(lake, &row, &trace, fail);
+    int r = tl_lake_first_generation(lake, id, &row.generation, fail);
+    row.wanted = row.generation;
+    if (r >= 0)
+        r = make_trace(lake, &row, &trace, fail);
     if (r < 0)
         return r;
     snprintf(trace->format, sizeof(trace->format), "%s", trace->serving->setup.format);
@@ -231,6 +234,7 @@ int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, con
     insert_locked(lake, trace);
     *out = tl_trace_get(trace);
     pthread_mutex_unlock(&lake->lock);
+    tl_trace_mirror(trace);
     return TL_OK;
 }
 
@@ -330,8 +334,8 @@ static int load_trace(void *context, const struct tl_catalog_trace *row)
 static int revive(struct tl_lake *lake, struct tl_trace *trace, struct tl_fail *fail)
 {
     int r = tl_gen_load(trace->serving, fail);
-    if (r >= 0 && !trace->complete)
-        r = tl_spool_extent(lake->backend, trace->id, false, &trace->raw_bytes, NULL, fail);
+    if (r >= 0 && !trace->complete && !trace->raw_removed)
+        r = tl_spool_end(lake->backend, trace->id, &trace->raw_bytes, fail);
     if (r < 0 || trace->state == TL_TRACE_FAILED)
         return r;
     if (trace->wanted != trace->serving->number) {
@@ -346,14 +350,12 @@ static int revive(struct tl_lake *lake, struct tl_trace *trace, struct tl_fail *
     return r;
 }
 
-static int remove_orphans(struct tl_lake *lake, struct tl_fail *fail);
-
 static int load_all(struct tl_lake *lake, struct tl_fail *fail)
 {
     int r = tl_catalog_traces(lake->catalog, load_trace, lake, fail);
     for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next)
         r = revive(lake, t, fail);
-    return r < 0 ? r : remove_orphans(lake, fail);
+    return r < 0 ? r : tl_lake_remove_orphans(lake, fail);
 }
 
 static int start_threads(struct tl_lake *lake, struct tl_fail *fail)
@@ -376,6 +378,26 @@ static int start_threads(struct tl_lake *lake, struct tl_fail *fail)
     return TL_OK;
 }
 
+/* The catalog, filled from the store's objects where it is new but they are not. */
+static int open_catalog(struct tl_lake *lake, struct tl_fail *fail)
+{
+    struct tl_backend *backend = lake->backend;
+    int r = lake->options.rebuild_catalog ? backend->ops->catalog_reset(backend, fail) : TL_OK;
+    if (r >= 0)
+        r = tl_catalog_open(&lake->catalog, backend, fail);
+    if (r >= 0 && tl_catalog_fresh(lake->catalog)) {
+        r = tl_catalog_clear(lake->catalog, fail);
+        if (r >= 0)
+            r = tl_lake_rebuild_catalog(lake, fail);
+        if (r >= 0)
+            r = tl_catalog_ready(lake->catalog, fail);
+    }
+    if (r >= 0 && lake->options.retention)
+        r = tl_catalog_set_retention(lake->catalog, "", lake->options.retention, fail);
+    lake->options.retention = NULL; /* borrowed for the opening alone */
+    return r;
+}
+
 int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
                     const struct tl_lake_options *options, struct tl_fail *fail)
 {
@@ -391,6 +413,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
         lake->options.min_free_bytes = MIN_FREE;
     lake->last_job = &lake->jobs;
     pthread_mutex_init(&lake->lock, NULL);
+    pthread_mutex_init(&lake->retain_lock, NULL);
+    pthread_cond_init(&lake->chores, NULL);
     pthread_mutex_init(&lake->watch_lock, NULL);
     pthread_mutex_init(&lake->cache_lock, NULL);
     pthread_cond_init(&lake->work, NULL);
@@ -398,7 +422,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     const struct tl_spool_options spool = {.min_free = lake->options.min_free_bytes};
     int r = backend->ops->lease(backend, TL_LEASE_ALL, &lake->lease, fail);
     if (r >= 0)
-        r = tl_catalog_open(&lake->catalog, backend, fail);
+        r = open_catalog(lake, fail);
     if (r >= 0)
         r = tl_spool_new(&lake->spool, backend, &spool, fail);
     if (r >= 0 && tl_packing_new(&lake->packing, 0) < 0)
@@ -407,6 +431,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
         r = load_all(lake, fail);
     if (r >= 0)
         r = start_threads(lake, fail);
+    if (r >= 0)
+        r = tl_house_start(lake, fail);
     if (r < 0) {
         tl_lake_close(lake);
         return r;
@@ -445,6 +471,7 @@ void tl_lake_close(struct tl_lake *lake)
 {
     if (!lake)
         return;
+    tl_house_stop(lake);
     stop_threads(lake);
     for (struct tl_trace *t = lake->jobs, *next; t; t = next) {
         next = t->next_job;
@@ -459,64 +486,17 @@ void tl_lake_close(struct tl_lake *lake)
     tl_catalog_close(lake->catalog);
     for (size_t i = 0; i < TL_VIEW_CACHE; i++)
         tl_view_put(lake->cache[i]);
+    tl_house_free(lake);
     if (lake->lease)
         lake->backend->ops->lease_release(lake->lease);
     if (lake->owns_backend)
         tl_backend_free(lake->backend);
     pthread_mutex_destroy(&lake->lock);
+    pthread_mutex_destroy(&lake->retain_lock);
+    pthread_cond_destroy(&lake->chores);
     pthread_mutex_destroy(&lake->watch_lock);
     pthread_mutex_destroy(&lake->cache_lock);
     pthread_cond_destroy(&lake->work);
     pthread_cond_destroy(&lake->idle);
     free(lake);
-}
-
-/* ---- orphans -------------------------------------------------------------------------------- */
-
-/* Keys of traces and generations that the catalog does not know: what a crash left behind
- * between two steps of a deletion or a swap. */
-struct orphans {
-    struct tl_lake *lake;
-    struct tl_buf keys; /* NUL-ended, one behind another */
-};
-
-static bool is_orphan(struct tl_lake *lake, const char *key)
-{
-    char trace[64];
-    uint64_t generation = 0;
-    const bool shard = key[0] == 't';
-    if ((key[0] != 't' && key[0] != 'r') || key[1] != '/')
-        return false;
-    const char *end = strchr(key + 2, '/');
-    if (!end || (size_t)(end - key - 2) >= sizeof(trace))
-        return false;
-    snprintf(trace, sizeof(trace), "%.*s", (int)(end - key - 2), key + 2);
-    if (shard)
-        generation = strtoull(end + 1, NULL, 10);
-    struct tl_trace *t = tl_lake_find_trace(lake, trace);
-    const bool orphan =
-        !t || (shard && generation != t->serving->number && generation != t->wanted);
-    tl_trace_put(t);
-    return orphan;
-}
-
-static int collect_orphan(void *context, const char *key, uint64_t size)
-{
-    struct orphans *o = context;
-    (void)size;
-    return is_orphan(o->lake, key) ? tl_buf_add(&o->keys, key, strlen(key) + 1) : TL_OK;
-}
-
-static int remove_orphans(struct tl_lake *lake, struct tl_fail *fail)
-{
-    struct orphans o = {.lake = lake};
-    struct tl_backend *backend = lake->backend;
-    int r = backend->ops->list(backend, "", collect_orphan, &o, fail);
-    for (size_t at = 0; r >= 0 && at < o.keys.n;) {
-        const char *key = (const char *)o.keys.p + at;
-        r = backend->ops->remove(backend, key, fail);
-        at += strlen(key) + 1;
-    }
-    tl_buf_fini(&o.keys);
-    return r;
 }

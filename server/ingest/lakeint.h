@@ -76,6 +76,7 @@ struct tl_gen {
     size_t n_by_stream, cap_by_stream;
     bool resumed;     /* an earlier run has left shards */
     unsigned retries; /* since the medium last took something */
+    bool stuck;       /* the last look at damage found none */
     bool unsaved;     /* there is a lane that the catalog does not know */
     bool finished;    /* tl_decode_finish() was called */
     int broken;       /* the error that ended decoding */
@@ -111,6 +112,9 @@ uint64_t tl_gen_time(const struct tl_gen *gen, uint64_t ticks);
  * everything is sealed); TL_NOSPACE or TL_IO: try again later; others end the decoding.
  */
 TL_MUST_USE int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail);
+/* The next raw byte cannot be read: step over the damage, which becomes a gap. TL_BAD: the format
+ * cannot be taken up again behind it. */
+TL_MUST_USE int tl_gen_pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail);
 /* Forget the decoder and the growing shards. */
 void tl_gen_stop(struct tl_gen *gen);
 
@@ -131,6 +135,8 @@ struct tl_trace {
     uint8_t state; /* enum tl_trace_state */
     bool complete;
     bool deleted;
+    bool raw_removed, decoded_removed; /* by retention */
+    bool mirror_stale;                 /* the object that repeats its row has not been written */
     int64_t updated_ns;
     uint64_t raw_bytes; /* durable */
     uint64_t revision;
@@ -149,8 +155,20 @@ struct tl_trace *tl_trace_get(struct tl_trace *trace);
 void tl_trace_put(struct tl_trace *trace);
 /* The generation that serves; release with tl_gen_put(). */
 struct tl_gen *tl_trace_serving(struct tl_trace *trace);
-/* Write its row to the catalog, from a copy: no lock may be held. */
+/* Write its row to the catalog, from a copy, as changed now: no lock may be held. */
 TL_MUST_USE int tl_trace_save(struct tl_trace *trace, struct tl_fail *fail);
+/* The same, as last changed when it was. */
+TL_MUST_USE int tl_trace_save_quietly(struct tl_trace *trace, struct tl_fail *fail);
+/*
+ * The catalog can be lost: an object "m/<trace>" repeats what only the catalog knows of a trace.
+ * Write it; what fails is done again by the housekeeper.
+ */
+void tl_trace_mirror(struct tl_trace *trace);
+/* Does the object say what the trace is? `*differs` tells; TL_NOTFOUND: there is none. */
+TL_MUST_USE int tl_trace_mirror_check(struct tl_trace *trace, bool *differs, struct tl_fail *fail);
+void tl_trace_mirror_remove(struct tl_lake *lake, const char *id);
+/* Fill an empty catalog from the store's objects. */
+TL_MUST_USE int tl_lake_rebuild_catalog(struct tl_lake *lake, struct tl_fail *fail);
 /* One more visible change; tells the watchers. No lock may be held. */
 void tl_trace_changed(struct tl_trace *trace);
 
@@ -158,6 +176,19 @@ void tl_trace_changed(struct tl_trace *trace);
 
 #define TL_VIEW_CACHE 64
 #define TL_WATCHERS   64
+
+/* A prefix whose removal the medium refused. */
+struct tl_garbage {
+    struct tl_garbage *next;
+    char prefix[128];
+};
+
+/* A trace that was deleted, and its last generation. */
+struct tl_grave {
+    struct tl_grave *next;
+    uint64_t generation;
+    char id[64];
+};
 
 struct tl_watcher {
     void (*notify)(void *context);
@@ -174,6 +205,11 @@ struct tl_lake {
     struct tl_lake_options options;
     pthread_t *threads;
     unsigned n_threads;
+    pthread_t housekeeper;
+    bool has_housekeeper;
+    pthread_cond_t chores; /* under `lock`: look now, or closing */
+    bool house_now;
+    pthread_mutex_t retain_lock; /* one at a time; outermost */
     atomic_bool closing;
     atomic_ulong revision;
 
@@ -183,6 +219,9 @@ struct tl_lake {
     struct tl_trace *traces;
     struct tl_trace *jobs, **last_job;
 
+    struct tl_garbage *garbage; /* under `lock`; so are graves */
+    struct tl_grave *graves;
+
     pthread_mutex_t watch_lock;
     struct tl_watcher watchers[TL_WATCHERS];
 
@@ -191,7 +230,7 @@ struct tl_lake {
 
     /* Counters for metrics. */
     atomic_ulong items_decoded, shards_sealed, bytes_sealed, seal_failures, ranges_served,
-        tiles_served, cache_hits, cache_misses;
+        tiles_served, cache_hits, cache_misses, ingest_refused, retained_out, decode_waits;
 };
 
 /* As tl_lake_open(), over a backend that the caller keeps. */
@@ -208,9 +247,31 @@ void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_n
 /* One decode job; returns how long to wait before the next one, < 0: there is none now. */
 int64_t tl_lake_run_job(struct tl_trace *trace);
 void tl_lake_notify(struct tl_lake *lake);
+/* The thread that carries retention out and repeats what failed. */
+TL_MUST_USE int tl_house_start(struct tl_lake *lake, struct tl_fail *fail);
+void tl_house_stop(struct tl_lake *lake);
+void tl_house_wake(struct tl_lake *lake);
+void tl_house_free(struct tl_lake *lake);
+/* Before any trace is used: remove what a crash has left of traces and generations that are no
+ * more. */
+TL_MUST_USE int tl_lake_remove_orphans(struct tl_lake *lake, struct tl_fail *fail);
+/* Remove all objects below a prefix that nothing will ever use again, now or, if the medium
+ * refuses, later. */
+void tl_lake_discard(struct tl_lake *lake, const char *prefix);
+/* The trace is gone; another of the same name must not get in the way of what is left of it. */
+void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation);
+/* The first generation of a new trace, once nothing of an older one of the same name is left but
+ * shards that are being read. */
+TL_MUST_USE int tl_lake_first_generation(struct tl_lake *lake, const char *id, uint64_t *out,
+                                         struct tl_fail *fail);
 /* A stored shard's view, from the cache if it is there. */
 TL_MUST_USE int tl_lake_view(struct tl_lake *lake, const struct tl_gen *gen, const char *stream,
                              uint64_t number, struct tl_view **out, struct tl_fail *fail);
+/* What is known of an image by its content alone; `name` is copied. TL_NOMEM. */
+TL_MUST_USE int tl_image_describe(const char *name, struct tl_bytes content,
+                                  struct tl_image_row *row);
+/* The hash of a stored image, named by its hash or as "build-id:<hex>". TL_NOTFOUND. */
+TL_MUST_USE int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 72]);
 /* Forget cached views below a key prefix. */
 void tl_lake_forget_views(struct tl_lake *lake, const char *prefix);
 

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 
 static const char segment_magic[8] = "TLSPOOL1";
-#define OLD_HEAD 20 /* of blocks without their arrival */
-
 static const char block_magic[4] = "TLB2";
+/* Of the first version: without arrival and durable, its checksum over 16 bytes. */
 static const char old_magic[4] = "TLB1";
+#define OLD_HEAD 20
 
 char *tl_segment_key(char out[static 128], const char *name, uint64_t first)
 {
@@ -71,40 +71,42 @@ void tl_segment_head(uint8_t out[static TL_SEGMENT_HEAD], uint64_t first)
     tl_put_le64(out + 8, first);
 }
 
-void tl_block_head(uint8_t out[static TL_BLOCK_HEAD], uint64_t offset, uint64_t arrival,
+void tl_block_head(uint8_t out[static TL_BLOCK_HEAD], const struct tl_spool_block *block,
                    struct tl_bytes data)
 {
     memcpy(out, block_magic, 4);
     tl_put_le32(out + 4, (uint32_t)data.n);
-    tl_put_le64(out + 8, offset);
-    tl_put_le64(out + 16, arrival);
-    tl_put_le32(out + 24, tl_crc32c(tl_crc32c(0, out, 24), data.p, data.n));
+    tl_put_le64(out + 8, block->offset);
+    tl_put_le64(out + 16, block->arrival);
+    tl_put_le64(out + 24, block->durable);
+    tl_put_le32(out + 32, tl_crc32c(tl_crc32c(0, out, 32), data.p, data.n));
 }
 
 /* As the block's head, that was read into `block`, would be if `data` is what it was made of. */
 static uint32_t block_crc(const struct tl_spool_block *block, struct tl_bytes data)
 {
     uint8_t head[TL_BLOCK_HEAD];
-    tl_block_head(head, block->offset, block->arrival, data);
+    tl_block_head(head, block, data);
     if (block->head == TL_BLOCK_HEAD)
-        return tl_le32(head + 24);
+        return tl_le32(head + 32);
     memcpy(head, old_magic, 4);
     return tl_crc32c(tl_crc32c(0, head, 16), data.p, data.n);
 }
 
-/* TL_BAD: no block of `offset` begins like this. */
-static int parse_head(const struct tl_buf *buf, uint64_t offset, struct tl_spool_block *out)
+/* A head at `p`, of which `n` bytes are there. */
+static bool parse_head(const uint8_t *p, size_t n, struct tl_spool_block *out)
 {
-    const uint8_t *const p = buf->p;
-    const bool old = buf->n >= OLD_HEAD && memcmp(p, old_magic, 4) == 0;
-    if (!old && (buf->n < TL_BLOCK_HEAD || memcmp(p, block_magic, 4) != 0))
-        return TL_BAD;
-    *out = (struct tl_spool_block){.offset = offset,
-                                   .n = tl_le32(p + 4),
-                                   .crc = tl_le32(p + (old ? 16 : 24)),
+    const bool old = n >= OLD_HEAD && memcmp(p, old_magic, 4) == 0;
+    if (!old && (n < TL_BLOCK_HEAD || memcmp(p, block_magic, 4) != 0))
+        return false;
+    *out = (struct tl_spool_block){.n = tl_le32(p + 4),
+                                   .offset = tl_le64(p + 8),
+                                   .arrival = old ? 0 : tl_le64(p + 16),
+                                   .durable = old ? 0 : tl_le64(p + 24),
                                    .head = old ? OLD_HEAD : TL_BLOCK_HEAD,
-                                   .arrival = old ? 0 : tl_le64(p + 16)};
-    return tl_le64(p + 8) == offset ? TL_OK : TL_BAD;
+                                   .crc = tl_le32(p + (old ? 16 : 32))};
+    return out->n > 0 && out->n <= TL_BLOCK_BYTES && out->offset <= UINT64_MAX - out->n &&
+           out->durable <= out->offset;
 }
 
 int tl_block_read_head(struct tl_log *log, uint64_t at, uint64_t offset, struct tl_spool_block *out,
@@ -112,13 +114,10 @@ int tl_block_read_head(struct tl_log *log, uint64_t at, uint64_t offset, struct 
 {
     struct tl_buf buf = {0};
     int r = log->ops->log_read(log, at, TL_BLOCK_HEAD, &buf, fail);
-    if (r >= 0 && buf.n == 0) {
+    if (r >= 0 && buf.n == 0)
         r = TL_EOF;
-    } else if (r >= 0 && parse_head(&buf, offset, out) < 0) {
+    else if (r >= 0 && (!parse_head(buf.p, buf.n, out) || out->offset != offset))
         r = tl_fail_at(fail, TL_BAD, offset, "no block of the raw capture begins here");
-    } else if (r >= 0 && (out->n == 0 || out->n > TL_BLOCK_BYTES)) {
-        r = tl_fail_at(fail, TL_BAD, offset, "a block of the raw capture has no valid length");
-    }
     tl_buf_fini(&buf);
     return r;
 }
@@ -137,43 +136,180 @@ int tl_block_read_data(struct tl_log *log, uint64_t at, const struct tl_spool_bl
     return tl_fail_at(fail, TL_BAD, block->offset, "a block of the raw capture is damaged");
 }
 
-static int scan_blocks(struct tl_log *log, bool check, struct tl_segment_extent *at,
-                       struct tl_buf *data, struct tl_fail *fail)
+/* ---- walking over damage ------------------------------------------------------------------- */
+
+#define SEARCH_BYTES (256u << 10)
+
+void tl_segment_walk_begin(struct tl_segment_walk *walk, struct tl_log *log, uint64_t first,
+                           uint64_t end)
 {
-    for (;;) {
-        struct tl_spool_block block;
-        int r = tl_block_read_head(log, at->bytes, at->end, &block, fail);
-        if (r == TL_EOF || r == TL_BAD)
-            return TL_OK;
-        if (r < 0)
-            return r;
-        data->n = 0;
-        /* Unchecked, the last byte's presence is enough. */
-        if (check)
-            r = tl_block_read_data(log, at->bytes, &block, data, fail);
-        else
-            r = log->ops->log_read(log, at->bytes + block.head + block.n - 1, 1, data, fail);
-        if (r == TL_BAD || (r >= 0 && data->n == 0))
-            return TL_OK;
-        if (r < 0)
-            return r;
-        at->bytes += block.head + block.n;
-        at->end += block.n;
-    }
+    *walk =
+        (struct tl_segment_walk){.log = log, .at = TL_SEGMENT_HEAD, .offset = first, .end = end};
 }
 
-int tl_segment_scan(struct tl_log *log, uint64_t first, bool check, struct tl_segment_extent *out,
-                    struct tl_fail *fail)
+void tl_segment_walk_end(struct tl_segment_walk *walk)
+{
+    tl_buf_fini(&walk->data);
+}
+
+/* Is there a whole and sound block at `at`? TL_OK, TL_BAD, TL_IO, TL_NOMEM. */
+static int try_block(struct tl_segment_walk *walk, uint64_t at, const struct tl_spool_block *block,
+                     struct tl_fail *fail)
+{
+    if (block->offset < walk->offset || block->offset >= walk->end)
+        return TL_BAD;
+    tl_buf_reset(&walk->data);
+    return tl_block_read_data(walk->log, at, block, &walk->data, fail);
+}
+
+/* Look for the next sound block from `at` on. TL_EOF: there is none. */
+static int search(struct tl_segment_walk *walk, uint64_t at, uint64_t *found_at,
+                  struct tl_spool_block *found, struct tl_fail *fail)
+{
+    struct tl_buf window = {0};
+    int r = TL_EOF;
+    for (bool more = true; more;) {
+        tl_buf_reset(&window);
+        const int got = walk->log->ops->log_read(walk->log, at, SEARCH_BYTES, &window, fail);
+        if (got < 0) {
+            r = got;
+            break;
+        }
+        more = window.n == SEARCH_BYTES;
+        /* Heads that cross into the next window are looked at there, up to the log's end here. */
+        const size_t keep = more ? TL_BLOCK_HEAD : OLD_HEAD;
+        const size_t last = window.n < keep ? 0 : window.n - keep + 1;
+        r = TL_EOF;
+        for (size_t i = 0; i < last && r == TL_EOF; i++) {
+            const uint8_t *p = memchr(window.p + i, block_magic[0], last - i);
+            if (!p)
+                break;
+            i = (size_t)(p - window.p);
+            if (!parse_head(p, window.n - i, found))
+                continue;
+            r = try_block(walk, at + i, found, NULL);
+            *found_at = at + i;
+            r = r == TL_BAD ? TL_EOF : r;
+        }
+        if (r != TL_EOF)
+            break;
+        at += last;
+    }
+    tl_buf_fini(&window);
+    return r;
+}
+
+static struct tl_segment_piece piece_of(uint64_t at, const struct tl_spool_block *block)
+{
+    return (struct tl_segment_piece){.offset = block->offset,
+                                     .n = block->n,
+                                     .at = at,
+                                     .bytes = block->head + (uint64_t)block->n,
+                                     .durable = block->durable};
+}
+
+static void step(struct tl_segment_walk *walk, const struct tl_segment_piece *piece)
+{
+    walk->at = piece->at + piece->bytes;
+    walk->offset = piece->offset + piece->n;
+}
+
+/* The block at the walk's place has a sound head but damaged data: does the next one follow? */
+static bool next_follows(const struct tl_segment_walk *walk, const struct tl_spool_block *block)
+{
+    struct tl_spool_block next;
+    const uint64_t end = block->offset + block->n;
+    return end < walk->end &&
+           tl_block_read_head(walk->log, walk->at + block->head + block->n, end, &next, NULL) >= 0;
+}
+
+int tl_segment_walk_next(struct tl_segment_walk *walk, bool check, struct tl_segment_piece *out,
+                         struct tl_fail *fail)
+{
+    struct tl_spool_block block;
+    if (walk->offset >= walk->end)
+        return TL_EOF;
+    int r = tl_block_read_head(walk->log, walk->at, walk->offset, &block, fail);
+    const bool head = r >= 0;
+    tl_buf_reset(&walk->data);
+    if (r >= 0 && check)
+        r = tl_block_read_data(walk->log, walk->at, &block, &walk->data, fail);
+    else if (r >= 0) /* the last byte's presence is enough */
+        r = walk->log->ops->log_read(walk->log, walk->at + block.head + block.n - 1, 1, &walk->data,
+                                     fail);
+    if (r >= 0 && !check && walk->data.n == 0)
+        r = TL_BAD;
+    if (r >= 0) {
+        *out = piece_of(walk->at, &block);
+        step(walk, out);
+        return TL_OK;
+    }
+    if (r != TL_BAD && r != TL_EOF)
+        return r;
+    *out = (struct tl_segment_piece){.damaged = true, .offset = walk->offset, .at = walk->at};
+    uint64_t place = 0;
+    if (head && next_follows(walk, &block)) {
+        out->n = block.n;
+        out->bytes = block.head + (uint64_t)block.n;
+        step(walk, out);
+        return TL_OK;
+    }
+    if (r == TL_BAD)
+        r = search(walk, walk->at + 1, &place, &block, fail);
+    if (r < 0 && r != TL_EOF)
+        return r;
+    out->n = (r < 0 ? walk->end : block.offset) - walk->offset;
+    out->bytes = r < 0 ? 0 : place - walk->at;
+    walk->at += out->bytes;
+    walk->offset += out->n;
+    return TL_OK;
+}
+
+/* The highest durable offset that any sound block tells of. */
+static int find_durable(struct tl_log *log, uint64_t first, uint64_t *durable, struct tl_fail *fail)
+{
+    struct tl_segment_walk walk;
+    struct tl_segment_piece piece;
+    int r;
+    *durable = first;
+    tl_segment_walk_begin(&walk, log, first, UINT64_MAX);
+    while ((r = tl_segment_walk_next(&walk, true, &piece, fail)) >= 0)
+        if (!piece.damaged && piece.durable > *durable)
+            *durable = piece.durable;
+    tl_segment_walk_end(&walk);
+    return r == TL_EOF ? TL_OK : r;
+}
+
+int tl_segment_head_read(struct tl_log *log, uint64_t first, bool *intact, struct tl_fail *fail)
 {
     struct tl_buf buf = {0};
     uint8_t head[TL_SEGMENT_HEAD];
     tl_segment_head(head, first);
-    *out = (struct tl_segment_extent){first, 0};
-    int r = log->ops->log_read(log, 0, TL_SEGMENT_HEAD, &buf, fail);
-    if (r >= 0 && buf.n == TL_SEGMENT_HEAD && memcmp(buf.p, head, TL_SEGMENT_HEAD) == 0) {
-        out->bytes = TL_SEGMENT_HEAD;
-        r = scan_blocks(log, check, out, &buf, fail);
-    }
+    const int r = log->ops->log_read(log, 0, TL_SEGMENT_HEAD, &buf, fail);
+    *intact = r >= 0 && buf.n == TL_SEGMENT_HEAD && memcmp(buf.p, head, TL_SEGMENT_HEAD) == 0;
     tl_buf_fini(&buf);
-    return r < 0 ? r : TL_OK;
+    return r;
+}
+
+int tl_segment_scan(struct tl_log *log, uint64_t first, struct tl_segment_extent *out,
+                    struct tl_fail *fail)
+{
+    uint64_t durable = first;
+    *out = (struct tl_segment_extent){.end = first, .bytes = TL_SEGMENT_HEAD};
+    int r = tl_segment_head_read(log, first, &out->head, fail);
+    if (r >= 0)
+        r = find_durable(log, first, &durable, fail);
+    struct tl_segment_walk walk;
+    struct tl_segment_piece piece;
+    tl_segment_walk_begin(&walk, log, first, UINT64_MAX);
+    while (r >= 0 && (r = tl_segment_walk_next(&walk, true, &piece, fail)) >= 0) {
+        if (piece.damaged && piece.offset >= durable)
+            break;
+        out->end = piece.offset + piece.n;
+        out->bytes = piece.at + piece.bytes;
+    }
+    tl_segment_walk_end(&walk);
+    if (out->end == first && !out->head)
+        out->bytes = 0;
+    return r == TL_EOF || r >= 0 ? TL_OK : r;
 }

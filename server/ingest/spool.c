@@ -90,6 +90,14 @@ static void abandon_log(struct tl_capture *c)
     close_log(c);
 }
 
+static int write_segment_head(struct tl_capture *c, uint64_t first, struct tl_fail *fail)
+{
+    uint8_t head[TL_SEGMENT_HEAD];
+    tl_segment_head(head, first);
+    const struct tl_bytes part = {head, sizeof(head)};
+    return c->log->ops->log_write(c->log, 0, &part, 1, fail);
+}
+
 /* Begin a segment at capture offset `first`, over what a failed attempt left there. */
 static int open_segment(struct tl_capture *c, uint64_t first, struct tl_fail *fail)
 {
@@ -102,16 +110,13 @@ static int open_segment(struct tl_capture *c, uint64_t first, struct tl_fail *fa
         return r;
     if (size > 0)
         r = c->log->ops->log_truncate(c->log, 0, fail);
-    uint8_t head[TL_SEGMENT_HEAD];
-    tl_segment_head(head, first);
-    const struct tl_bytes part = {head, sizeof(head)};
     if (r >= 0)
-        r = c->log->ops->log_write(c->log, 0, &part, 1, fail);
+        r = write_segment_head(c, first, fail);
     if (r < 0) {
         close_log(c);
         return r;
     }
-    c->log_bytes = sizeof(head);
+    c->log_bytes = TL_SEGMENT_HEAD;
     c->dirty = true;
     return TL_OK;
 }
@@ -120,7 +125,9 @@ static int write_block(struct tl_capture *c, uint64_t offset, struct tl_bytes da
                        struct tl_fail *fail)
 {
     uint8_t head[TL_BLOCK_HEAD];
-    tl_block_head(head, offset, c->arrival, data);
+    const struct tl_spool_block block = {
+        .offset = offset, .arrival = c->arrival, .durable = c->durable};
+    tl_block_head(head, &block, data);
     const struct tl_bytes parts[] = {{head, sizeof(head)}, data};
     c->dirty = true;
     const int r = c->log->ops->log_write(c->log, c->log_bytes, parts, 2, fail);
@@ -341,9 +348,11 @@ static int recover(struct tl_capture *c, uint64_t first, struct tl_fail *fail)
     if (r < 0)
         return r;
     struct tl_segment_extent extent;
-    r = tl_segment_scan(c->log, first, true, &extent, fail);
+    r = tl_segment_scan(c->log, first, &extent, fail);
     if (r >= 0 && extent.bytes < size)
         r = c->log->ops->log_truncate(c->log, extent.bytes, fail);
+    if (r >= 0 && extent.bytes > 0 && !extent.head)
+        r = write_segment_head(c, first, fail);
     /* What was written but not yet synced when the process ended counts from now on. */
     if (r >= 0)
         r = c->log->ops->log_sync(c->log, fail);

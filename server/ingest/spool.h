@@ -7,9 +7,13 @@
  * its place in the capture and a checksum:
  *
  *     segment  "TLSPOOL1" u64 offset of its first byte in the capture
- *     block    "TLB2" u32 n  u64 offset  u64 arrival  u32 crc32c of the 24 bytes before and the n
- *              data bytes;  n data bytes, 1 to 1 MiB. `arrival` is when all of them were there, in
- *              ns since 1970 ("TLB1", from before that was kept, has none)
+ *     block    "TLB2" u32 n  u64 offset  u64 arrival  u64 durable  u32 crc32c of the 32 bytes
+ *              before and of the n data bytes; n data bytes, 1 to 1 MiB
+ *
+ * `arrival` is when all of the data was there, in ns since 1970. `durable` is the offset up to
+ * which the capture was durable when the block was written: damage in front of it hit bytes that
+ * were once acknowledged and is a gap; what is damaged behind every such offset is a torn tail,
+ * never acknowledged, and is cut off. ("TLB1", the first version, has neither.)
  *
  * One thread writes for all captures: it takes whatever has been appended, writes it, syncs
  * each touched segment once and then tells how far each capture is durable (group commit). A
@@ -89,12 +93,29 @@ uint64_t tl_spool_reader_arrival(const struct tl_spool_reader *reader);
 void tl_spool_reader_free(struct tl_spool_reader *reader); /* NULL is fine */
 
 /*
- * How many bytes of a stored capture are intact from its start, without opening it for writing.
- * `check` also verifies the checksums of all segments, not only of the last one; then `*bad`
- * (may be NULL) is the offset of the first damage, TL_NO_OFFSET if there is none.
+ * Step over damage at `offset`, where tl_spool_read() said TL_BAD: `*next` is the offset, at most
+ * `end`, from which on bytes can be read again.
  */
-TL_MUST_USE int tl_spool_extent(struct tl_backend *backend, const char *name, bool check,
-                                uint64_t *intact, uint64_t *bad, struct tl_fail *fail);
+TL_MUST_USE int tl_spool_skip(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
+                              uint64_t *next, struct tl_fail *fail);
+
+/* How long a stored capture is, without opening it for writing: a torn tail does not count,
+ * damage further in front does. */
+TL_MUST_USE int tl_spool_end(struct tl_backend *backend, const char *name, uint64_t *end,
+                             struct tl_fail *fail);
+
+/* A damaged or missing span of a capture, and where in which object it lies. */
+struct tl_spool_damage {
+    const char *key;
+    uint64_t at;        /* in the object */
+    uint64_t offset, n; /* in the capture; n == 0: none of its bytes is lost */
+};
+/* Read every byte of a stored capture of `end` bytes; `each` with every damage, in order. */
+TL_MUST_USE int tl_spool_audit(struct tl_backend *backend, const char *name, uint64_t end,
+                               int (*each)(void *context, const struct tl_spool_damage *damage),
+                               void *context, struct tl_fail *fail);
+/* Write the heads of segments anew where they are damaged. */
+TL_MUST_USE int tl_spool_mend(struct tl_backend *backend, const char *name, struct tl_fail *fail);
 
 /* Remove a capture's bytes. */
 TL_MUST_USE int tl_spool_remove(struct tl_backend *backend, const char *name, struct tl_fail *fail);

@@ -89,7 +89,7 @@ static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl
         } else if ((r == TL_EOF || r == TL_BAD) && !fresh) {
             /* The segment may have ended here, or the reader stands elsewhere. */
             r = seek_segment(reader, offset, fail);
-            fresh = r >= 0 && reader->offset == offset;
+            fresh = true;
             if (r < 0)
                 return r;
         } else {
@@ -138,36 +138,158 @@ uint64_t tl_spool_reader_arrival(const struct tl_spool_reader *reader)
     return reader->arrival;
 }
 
-int tl_spool_extent(struct tl_backend *backend, const char *name, bool check, uint64_t *intact,
-                    uint64_t *bad, struct tl_fail *fail)
+/* ---- damage -------------------------------------------------------------------------------- */
+
+static int open_segment(struct tl_backend *backend, const char *name, uint64_t first,
+                        char key[static 128], struct tl_log **log, struct tl_fail *fail)
+{
+    uint64_t size;
+    return backend->ops->log_open(backend, tl_segment_key(key, name, first), false, log, &size,
+                                  fail);
+}
+
+/* Where the segment's share of a capture of `end` bytes ends. */
+static uint64_t share_of(const struct tl_segments *segments, size_t i, uint64_t end)
+{
+    const uint64_t next = i + 1 < segments->n ? segments->first[i + 1] : end;
+    return next < end ? next : end;
+}
+
+int tl_spool_skip(struct tl_spool_reader *reader, uint64_t offset, uint64_t end, uint64_t *next,
+                  struct tl_fail *fail)
+{
+    char key[128];
+    *next = end;
+    close_segment(reader);
+    int r = tl_segments_list(&reader->segments, reader->backend, reader->name, fail);
+    if (r < 0)
+        return r;
+    const long i = tl_segments_find(&reader->segments, offset);
+    if (i + 1 < (long)reader->segments.n && reader->segments.first[i + 1] < end)
+        *next = reader->segments.first[i + 1];
+    if (i < 0)
+        return TL_OK;
+    const uint64_t first = reader->segments.first[i];
+    r = open_segment(reader->backend, reader->name, first, key, &reader->log, fail);
+    if (r < 0)
+        return r;
+    struct tl_segment_walk walk;
+    struct tl_segment_piece piece;
+    tl_segment_walk_begin(&walk, reader->log, first, *next);
+    while ((r = tl_segment_walk_next(&walk, true, &piece, fail)) >= 0)
+        if (!piece.damaged && piece.offset + piece.n > offset) {
+            *next = piece.offset > offset ? piece.offset : offset;
+            reader->at_segment = (size_t)i;
+            reader->log_at = piece.at;
+            reader->offset = piece.offset;
+            break;
+        }
+    tl_segment_walk_end(&walk);
+    if (r < 0)
+        close_segment(reader);
+    return r == TL_EOF ? TL_OK : r;
+}
+
+int tl_spool_end(struct tl_backend *backend, const char *name, uint64_t *end, struct tl_fail *fail)
 {
     struct tl_segments segments = {0};
-    uint64_t at = 0, wrong = TL_NO_OFFSET;
+    struct tl_log *log;
+    char key[128];
+    *end = 0;
     int r = tl_segments_list(&segments, backend, name, fail);
-    for (size_t i = 0; r >= 0 && i < segments.n; i++) {
-        const bool last = i + 1 == segments.n;
+    if (r >= 0 && segments.n > 0) {
         struct tl_segment_extent extent;
-        struct tl_log *log;
-        char key[128];
-        uint64_t size;
-        r = backend->ops->log_open(backend, tl_segment_key(key, name, segments.first[i]), false,
-                                   &log, &size, fail);
-        if (r < 0)
-            break;
-        r = tl_segment_scan(log, segments.first[i], check || last, &extent, fail);
-        log->ops->log_close(log);
-        if (r < 0)
-            break;
-        at = extent.end;
-        if (!last && at < segments.first[i + 1] && wrong == TL_NO_OFFSET)
-            wrong = at;
-        if (last && extent.bytes < size && wrong == TL_NO_OFFSET)
-            wrong = at;
+        const uint64_t first = segments.first[segments.n - 1];
+        r = open_segment(backend, name, first, key, &log, fail);
+        if (r >= 0) {
+            r = tl_segment_scan(log, first, &extent, fail);
+            log->ops->log_close(log);
+            *end = extent.end;
+        }
     }
     tl_segments_fini(&segments);
-    *intact = wrong < at ? wrong : at;
-    if (bad)
-        *bad = wrong;
+    return r < 0 ? r : TL_OK;
+}
+
+struct audit {
+    int (*each)(void *context, const struct tl_spool_damage *damage);
+    void *context;
+};
+
+static int audit_segment(const struct audit *audit, struct tl_log *log, const char *key,
+                         uint64_t first, uint64_t end, struct tl_fail *fail)
+{
+    struct tl_segment_walk walk;
+    struct tl_segment_piece piece;
+    bool head;
+    int r = tl_segment_head_read(log, first, &head, fail);
+    if (r >= 0 && !head) {
+        const struct tl_spool_damage damage = {key, 0, first, 0};
+        r = audit->each(audit->context, &damage);
+    }
+    tl_segment_walk_begin(&walk, log, first, end);
+    while (r >= 0 && (r = tl_segment_walk_next(&walk, true, &piece, fail)) >= 0)
+        if (piece.damaged) {
+            const struct tl_spool_damage damage = {key, piece.at, piece.offset, piece.n};
+            r = audit->each(audit->context, &damage);
+        }
+    tl_segment_walk_end(&walk);
+    return r == TL_EOF ? TL_OK : r;
+}
+
+int tl_spool_audit(struct tl_backend *backend, const char *name, uint64_t end,
+                   int (*each)(void *context, const struct tl_spool_damage *damage), void *context,
+                   struct tl_fail *fail)
+{
+    struct tl_segments segments = {0};
+    const struct audit audit = {each, context};
+    char key[128];
+    int r = tl_segments_list(&segments, backend, name, fail);
+    const uint64_t begin = r >= 0 && segments.n > 0 ? segments.first[0] : end;
+    if (r >= 0 && begin > 0 && end > 0) {
+        tl_segment_key(key, name, 0);
+        const struct tl_spool_damage damage = {key, 0, 0, begin < end ? begin : end};
+        r = each(context, &damage);
+    }
+    for (size_t i = 0; r >= 0 && i < segments.n && segments.first[i] < end; i++) {
+        struct tl_log *log;
+        r = open_segment(backend, name, segments.first[i], key, &log, fail);
+        if (r < 0)
+            break;
+        r = audit_segment(&audit, log, key, segments.first[i], share_of(&segments, i, end), fail);
+        log->ops->log_close(log);
+    }
+    tl_segments_fini(&segments);
+    return r < 0 ? r : TL_OK;
+}
+
+static int mend_segment(struct tl_log *log, uint64_t first, struct tl_fail *fail)
+{
+    uint8_t head[TL_SEGMENT_HEAD];
+    const struct tl_bytes part = {head, sizeof(head)};
+    bool intact;
+    tl_segment_head(head, first);
+    int r = tl_segment_head_read(log, first, &intact, fail);
+    if (r < 0 || intact)
+        return r;
+    r = log->ops->log_write(log, 0, &part, 1, fail);
+    return r < 0 ? r : log->ops->log_sync(log, fail);
+}
+
+int tl_spool_mend(struct tl_backend *backend, const char *name, struct tl_fail *fail)
+{
+    struct tl_segments segments = {0};
+    char key[128];
+    int r = tl_segments_list(&segments, backend, name, fail);
+    for (size_t i = 0; r >= 0 && i < segments.n; i++) {
+        struct tl_log *log;
+        r = open_segment(backend, name, segments.first[i], key, &log, fail);
+        if (r < 0)
+            break;
+        r = mend_segment(log, segments.first[i], fail);
+        log->ops->log_close(log);
+    }
+    tl_segments_fini(&segments);
     return r < 0 ? r : TL_OK;
 }
 

@@ -34,11 +34,18 @@ struct tl_gen *tl_trace_serving(struct tl_trace *trace)
 int tl_trace_save(struct tl_trace *trace, struct tl_fail *fail)
 {
     pthread_mutex_lock(&trace->lock);
+    trace->updated_ns = tl_wall_ns();
+    pthread_mutex_unlock(&trace->lock);
+    return tl_trace_save_quietly(trace, fail);
+}
+
+int tl_trace_save_quietly(struct tl_trace *trace, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&trace->lock);
     char format[sizeof(trace->format)], message[sizeof(trace->message)];
     char *setup = strdup(trace->setup);
     snprintf(format, sizeof(format), "%s", trace->format);
     snprintf(message, sizeof(message), "%s", trace->message);
-    trace->updated_ns = tl_wall_ns();
     const struct tl_catalog_trace row = {
         .id = trace->id,
         .rig = trace->rig,
@@ -53,11 +60,15 @@ int tl_trace_save(struct tl_trace *trace, struct tl_fail *fail)
         .decoded_bytes = atomic_load(&trace->serving->decoded),
         .generation = trace->serving->number,
         .wanted = trace->wanted,
+        .raw_removed = trace->raw_removed,
+        .decoded_removed = trace->decoded_removed,
     };
     pthread_mutex_unlock(&trace->lock);
     const int r = setup ? tl_catalog_update_trace(trace->lake->catalog, &row, fail)
                         : tl_fail_set(fail, TL_NOMEM, "no memory");
     free(setup);
+    if (r >= 0)
+        tl_trace_mirror(trace);
     return r;
 }
 
@@ -95,19 +106,23 @@ static int swap(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail
 {
     pthread_mutex_lock(&trace->lock);
     struct tl_gen *old = trace->serving;
+    const bool removed = trace->decoded_removed;
     trace->serving = tl_gen_get(gen);
+    trace->decoded_removed = false;
     pthread_mutex_unlock(&trace->lock);
-    int r = tl_trace_save(trace, fail);
-    if (r >= 0)
-        r = tl_catalog_drop_shards(trace->lake->catalog, trace->id, old->number, UINT64_MAX, 0,
-                                   fail);
+    const int r = tl_trace_save(trace, fail);
     if (r < 0) {
         pthread_mutex_lock(&trace->lock);
         trace->serving = old;
+        trace->decoded_removed = removed;
         pthread_mutex_unlock(&trace->lock);
         tl_gen_put(gen);
         return r;
     }
+    /* The swap is done. Rows that cannot be dropped now are dropped at the next start. */
+    if (tl_catalog_drop_shards(trace->lake->catalog, trace->id, old->number, UINT64_MAX, 0, NULL) <
+        0)
+        tl_house_wake(trace->lake);
     atomic_store(&old->obsolete, true);
     tl_gen_put(old);
     return TL_OK;
@@ -163,6 +178,8 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
     if (r == TL_EOF && last)
         r = seal_trace(trace, gen, fail) < 0 ? TL_IO : TL_EOF;
     if (r == TL_OK || r == TL_CANCELLED || r == TL_EOF) {
+        if (gen->retries > 0)
+            tl_gen_say(gen, "%s", "");
         gen->retries = 0;
         return r == TL_EOF ? -1 : 0;
     }
@@ -189,7 +206,15 @@ int64_t tl_lake_run_job(struct tl_trace *trace)
         return -1;
     }
     struct tl_fail fail = {0};
-    const int r = tl_gen_decode(gen, end, last, &fail);
+    /* Decoding stops later than ingest does, and before there is no space for the catalog. */
+    struct tl_lake *lake = trace->lake;
+    const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
+    const bool full = left < lake->options.min_free_bytes / 2;
+    if (full)
+        atomic_fetch_add(&lake->decode_waits, 1);
+    const int r = full ? tl_fail_set(&fail, TL_NOSPACE, "only %llu MiB are free",
+                                     (unsigned long long)(left >> 20))
+                       : tl_gen_decode(gen, end, last, &fail);
     const int64_t delay = after_job(trace, gen, r, last, &fail);
     tl_gen_put(gen);
     tl_trace_changed(trace);
@@ -279,6 +304,8 @@ static int fill_row(struct tl_trace *trace, struct tl_trace_row *row)
     row->raw_bytes = trace->raw_bytes;
     row->generation = gen->number;
     row->revision = trace->revision;
+    row->raw_removed = trace->raw_removed;
+    row->decoded_removed = trace->decoded_removed;
     snprintf(row->message, sizeof(row->message), "%s", trace->message);
     row->labels = strdup(trace->labels ? trace->labels : "");
     pthread_mutex_unlock(&trace->lock);

@@ -81,7 +81,10 @@ struct tl_backend_ops {
     uint64_t (*free_bytes)(struct tl_backend *backend);
     /* The catalog's database, as SQLite's URI. Valid as long as the backend. */
     const char *(*catalog_uri)(struct tl_backend *backend);
-    /* May a catalog transaction commit now? For tests that cut the power. */
+    /* Set a damaged catalog aside; the next opening makes a new one. */
+    int (*catalog_reset)(struct tl_backend *backend, struct tl_fail *fail);
+    /* May a catalog transaction commit now? No, where the lease was lost (see lease) or a test cuts
+     * the power. */
     bool (*may_commit)(struct tl_backend *backend);
 };
 

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 struct folder {
@@ -450,6 +451,20 @@ static const char *folder_catalog_uri(struct tl_backend *backend)
     return folder_of(backend)->uri;
 }
 
+static int folder_catalog_reset(struct tl_backend *backend, struct tl_fail *fail)
+{
+    struct folder *f = folder_of(backend);
+    static const char *const names[] = {"catalog.db", "catalog.db-wal", "catalog.db-shm"};
+    const long now = (long)time(NULL);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        char aside[64];
+        snprintf(aside, sizeof(aside), "damaged-%ld-%s", now, names[i]);
+        if (renameat(f->dir, names[i], f->dir, aside) < 0 && errno != ENOENT)
+            return refused(fail, "set aside", names[i]);
+    }
+    return fsync(f->dir) < 0 ? refused(fail, "sync", "the data folder") : TL_OK;
+}
+
 static bool folder_may_commit(struct tl_backend *backend)
 {
     (void)backend;
@@ -485,6 +500,7 @@ static const struct tl_backend_ops folder_ops = {
     .scratch = folder_scratch,
     .free_bytes = folder_free_bytes,
     .catalog_uri = folder_catalog_uri,
+    .catalog_reset = folder_catalog_reset,
     .may_commit = folder_may_commit,
 };
 

@@ -307,7 +307,8 @@ static int write_part_locked(struct memory_log *log, uint64_t offset, struct tl_
     memcpy(e->bytes.p + offset, part.p, part.n);
     e->bytes.n += more;
     m->used += more;
-    if (e->synced > offset)
+    /* An overwrite in the middle touches its own bytes alone. */
+    if (e->synced > offset && end > e->synced)
         e->synced = offset;
     return TL_OK;
 }
@@ -525,6 +526,22 @@ static const char *memory_catalog_uri(struct tl_backend *backend)
     return memory_of(backend)->uri;
 }
 
+static int open_catalog(struct memory *m)
+{
+    static atomic_uint serial;
+    snprintf(m->uri, sizeof(m->uri), "file:/tl-memory-%u?vfs=memdb", atomic_fetch_add(&serial, 1));
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI;
+    return sqlite3_open_v2(m->uri, &m->keep, flags, NULL) == SQLITE_OK ? TL_OK : TL_NOMEM;
+}
+
+static int memory_catalog_reset(struct tl_backend *backend, struct tl_fail *fail)
+{
+    struct memory *m = memory_of(backend);
+    sqlite3_close(m->keep);
+    m->keep = NULL;
+    return open_catalog(m) < 0 ? tl_fail_set(fail, TL_NOMEM, "no memory") : TL_OK;
+}
+
 static bool memory_may_commit(struct tl_backend *backend)
 {
     struct memory *m = memory_of(backend);
@@ -567,21 +584,19 @@ static const struct tl_backend_ops memory_ops = {
     .scratch = memory_scratch,
     .free_bytes = memory_free_bytes,
     .catalog_uri = memory_catalog_uri,
+    .catalog_reset = memory_catalog_reset,
     .may_commit = memory_may_commit,
 };
 
 int tl_backend_memory(struct tl_backend **out)
 {
-    static atomic_uint serial;
     struct memory *m = calloc(1, sizeof(*m));
     if (!m)
         return TL_NOMEM;
     m->base.ops = &memory_ops;
     m->limit = UINT64_MAX;
     pthread_mutex_init(&m->lock, NULL);
-    snprintf(m->uri, sizeof(m->uri), "file:/tl-memory-%u?vfs=memdb", atomic_fetch_add(&serial, 1));
-    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI;
-    if (sqlite3_open_v2(m->uri, &m->keep, flags, NULL) != SQLITE_OK) {
+    if (open_catalog(m) < 0) {
         memory_destroy(&m->base);
         return TL_NOMEM;
     }

@@ -36,18 +36,45 @@ static const char *const migrations[] = {
     "CREATE TABLE images("
     " hash TEXT PRIMARY KEY, name TEXT NOT NULL, build_id TEXT NOT NULL, size INTEGER NOT NULL,"
     " created_ns INTEGER NOT NULL);",
+
+    "ALTER TABLE traces ADD COLUMN raw_removed INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE traces ADD COLUMN decoded_removed INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE retention("
+    " scope TEXT PRIMARY KEY, raw_age_s INTEGER NOT NULL, raw_bytes INTEGER NOT NULL,"
+    " decoded_age_s INTEGER NOT NULL, decoded_bytes INTEGER NOT NULL) WITHOUT ROWID;"
+    "ALTER TABLE shards ADD COLUMN summary_crc INTEGER NOT NULL DEFAULT -1;",
 };
 #define SCHEMA ((int)(sizeof(migrations) / sizeof(*migrations)))
+
+/* "TLLK": this catalog was filled once, so what it does not know is not there. Catalogs of version
+ * 1 have no such mark, and were filled. */
+#define APPLICATION 0x544c4c4b
 
 /* ---- SQLite, wrapped ------------------------------------------------------------------------ */
 
 int tl_sql_failed(struct tl_catalog *c, struct tl_fail *fail)
 {
     const int code = sqlite3_extended_errcode(c->db);
-    const enum tl_err mapped = (code & 255) == SQLITE_FULL    ? TL_NOSPACE
-                               : (code & 255) == SQLITE_NOMEM ? TL_NOMEM
-                                                              : TL_IO;
+    enum tl_err mapped = TL_IO;
     errno = sqlite3_system_errno(c->db);
+    switch (code & 255) {
+    case SQLITE_FULL:
+        mapped = TL_NOSPACE;
+        errno = ENOSPC;
+        break;
+    case SQLITE_NOMEM:
+        mapped = TL_NOMEM;
+        break;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return tl_fail_set(fail, TL_BAD,
+                           "the catalog is damaged (%s); start once with --rebuild-catalog",
+                           sqlite3_errmsg(c->db));
+    default:
+        if (errno == ENOSPC || errno == EDQUOT)
+            mapped = TL_NOSPACE;
+        break;
+    }
     return tl_fail_set(fail, mapped, "the catalog refused: %s", sqlite3_errmsg(c->db));
 }
 
@@ -143,23 +170,34 @@ static int execute(struct tl_catalog *c, const char *sql, struct tl_fail *fail)
     return sqlite3_exec(c->db, sql, NULL, NULL, NULL) == SQLITE_OK ? TL_OK : tl_sql_failed(c, fail);
 }
 
-static int migrate(struct tl_catalog *c, struct tl_fail *fail)
+static int read_number(struct tl_catalog *c, const char *sql, int *out, struct tl_fail *fail)
 {
     sqlite3_stmt *s;
-    int r = tl_sql_prepare(c, &s, fail, "PRAGMA user_version", "");
+    int r = tl_sql_prepare(c, &s, fail, sql, "");
     if (r < 0)
         return r;
     r = tl_sql_step(c, s, fail);
-    const int version = r == 1 ? sqlite3_column_int(s, 0) : 0;
+    *out = r == 1 ? sqlite3_column_int(s, 0) : 0;
     sqlite3_finalize(s);
+    return r < 0 ? r : TL_OK;
+}
+
+static int migrate(struct tl_catalog *c, struct tl_fail *fail)
+{
+    int version, r = read_number(c, "PRAGMA user_version", &version, fail);
     if (r < 0)
         return r;
-    if (version > SCHEMA)
+    if (version < 0 || version > SCHEMA)
         return tl_fail_set(
             fail, TL_UNSUPPORTED,
             "the data folder was made by a newer tracelake (catalog version %d, this "
             "one knows %d)",
             version, SCHEMA);
+    int mark;
+    r = read_number(c, "PRAGMA application_id", &mark, fail);
+    if (r < 0)
+        return r;
+    c->fresh = version != 1 && mark != APPLICATION;
     for (int i = version; i < SCHEMA; i++) {
         char end[64];
         snprintf(end, sizeof(end), "PRAGMA user_version=%d; COMMIT", i + 1);
@@ -173,7 +211,52 @@ static int migrate(struct tl_catalog *c, struct tl_fail *fail)
             return r;
         }
     }
-    return TL_OK;
+    return c->fresh ? TL_OK : tl_catalog_ready(c, fail);
+}
+
+int tl_catalog_ready(struct tl_catalog *c, struct tl_fail *fail)
+{
+    char sql[64];
+    snprintf(sql, sizeof(sql), "PRAGMA application_id=%d", APPLICATION);
+    c->fresh = false;
+    return execute(c, sql, fail);
+}
+
+int tl_catalog_clear(struct tl_catalog *c, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&c->lock);
+    const int r = execute(c, "DELETE FROM traces; DELETE FROM images", fail);
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
+int tl_catalog_check(struct tl_catalog *c, bool whole,
+                     int (*each)(void *context, const char *finding), void *context,
+                     struct tl_fail *fail)
+{
+    sqlite3_stmt *s;
+    pthread_mutex_lock(&c->lock);
+    int r =
+        tl_sql_prepare(c, &s, fail, whole ? "PRAGMA integrity_check" : "PRAGMA quick_check(1)", "");
+    while (r >= 0 && (r = tl_sql_step(c, s, fail)) == 1) {
+        const char *text = tl_sql_text(s, 0);
+        r = strcmp(text, "ok") == 0 ? TL_OK : each(context, text);
+    }
+    sqlite3_finalize(s);
+    pthread_mutex_unlock(&c->lock);
+    return r < 0 ? r : TL_OK;
+}
+
+bool tl_catalog_fresh(const struct tl_catalog *c)
+{
+    return c->fresh;
+}
+
+static int damaged(void *context, const char *finding)
+{
+    return tl_fail_set(context, TL_BAD,
+                       "the catalog is damaged (%.100s); start once with --rebuild-catalog",
+                       finding);
 }
 
 /* A result != 0 turns the commit into a rollback. */
@@ -203,6 +286,8 @@ int tl_catalog_open(struct tl_catalog **out, struct tl_backend *backend, struct 
                     "PRAGMA temp_store=MEMORY",
                     fail);
     }
+    if (r >= 0)
+        r = tl_catalog_check(c, false, damaged, fail, fail);
     if (r >= 0)
         r = migrate(c, fail);
     if (r < 0) {

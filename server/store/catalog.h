@@ -8,16 +8,30 @@
 #ifndef TL_STORE_CATALOG_H
 #define TL_STORE_CATALOG_H
 
+#include "lake.h"
 #include "store/backend.h"
 #include "store/shard.h"
 
 struct tl_catalog;
 
 /* Open the backend's catalog, made or brought up to date. `backend` is borrowed. TL_UNSUPPORTED:
- * a newer program made it. */
+ * a newer program made it. TL_BAD: it is damaged. */
 TL_MUST_USE int tl_catalog_open(struct tl_catalog **out, struct tl_backend *backend,
                                 struct tl_fail *fail);
 void tl_catalog_close(struct tl_catalog *catalog); /* NULL is fine */
+/*
+ * A catalog is fresh until tl_catalog_ready() is called once: it knows nothing yet, but the store
+ * may have objects, from which it can be filled.
+ */
+bool tl_catalog_fresh(const struct tl_catalog *catalog);
+TL_MUST_USE int tl_catalog_ready(struct tl_catalog *catalog, struct tl_fail *fail);
+/* Forget all traces and images. */
+TL_MUST_USE int tl_catalog_clear(struct tl_catalog *catalog, struct tl_fail *fail);
+/* Check the database's structure, the `whole` of it or only pages: `each` with what is wrong. What
+ * its rows say is checked against the store's objects (tl_lake_verify()). */
+TL_MUST_USE int tl_catalog_check(struct tl_catalog *catalog, bool whole,
+                                 int (*each)(void *context, const char *finding), void *context,
+                                 struct tl_fail *fail);
 
 /* ---- traces -------------------------------------------------------------------------------- */
 
@@ -31,6 +45,8 @@ struct tl_catalog_trace {
     uint64_t decoded_bytes; /* when it was sealed */
     uint64_t generation;    /* that serves */
     uint64_t wanted;        /* that decoding is to make; equal when all is done */
+    bool raw_removed;       /* by retention; so it cannot be decoded anew */
+    bool decoded_removed;   /* by retention; decoding anew brings it back */
 };
 
 /* TL_EXISTS. */
@@ -86,11 +102,30 @@ TL_MUST_USE int tl_catalog_summaries(struct tl_catalog *catalog, const char *tra
                                      uint64_t to,
                                      int (*each)(void *context, struct tl_bytes summary),
                                      void *context, struct tl_fail *fail);
+/* Is a shard's summary there as it was stored? */
+TL_MUST_USE int tl_catalog_check_summary(struct tl_catalog *catalog, const char *trace,
+                                         uint64_t generation, uint64_t stream, uint64_t number,
+                                         bool *intact, struct tl_fail *fail);
 /* Forget the shards of a stream from number `from` on, or (stream UINT64_MAX) streams and
  * shards of a whole generation. */
 TL_MUST_USE int tl_catalog_drop_shards(struct tl_catalog *catalog, const char *trace,
                                        uint64_t generation, uint64_t stream, uint64_t from,
                                        struct tl_fail *fail);
+
+/* Forget all generations of a trace but these two. */
+TL_MUST_USE int tl_catalog_drop_others(struct tl_catalog *catalog, const char *trace,
+                                       uint64_t generation, uint64_t other, struct tl_fail *fail);
+
+/* ---- retention ----------------------------------------------------------------------------- */
+
+/* Set (or, with NULL, remove) the rule of a scope: "" for all, "label KEY=VALUE", "trace ID". */
+TL_MUST_USE int tl_catalog_set_retention(struct tl_catalog *catalog, const char *scope,
+                                         const struct tl_retention *rule, struct tl_fail *fail);
+/* `each` with every rule, in order of scope. */
+TL_MUST_USE int tl_catalog_retention(struct tl_catalog *catalog,
+                                     int (*each)(void *context, const char *scope,
+                                                 const struct tl_retention *rule),
+                                     void *context, struct tl_fail *fail);
 
 /* ---- images -------------------------------------------------------------------------------- */
 
@@ -101,6 +136,9 @@ struct tl_catalog_image {
 /* One that is there already stays as it is. */
 TL_MUST_USE int tl_catalog_add_image(struct tl_catalog *catalog,
                                      const struct tl_catalog_image *image, struct tl_fail *fail);
+/* One that is not there is no error. */
+TL_MUST_USE int tl_catalog_remove_image(struct tl_catalog *catalog, const char *hash,
+                                        struct tl_fail *fail);
 TL_MUST_USE int tl_catalog_images(struct tl_catalog *catalog,
                                   int (*each)(void *context, const struct tl_catalog_image *image),
                                   void *context, struct tl_fail *fail);

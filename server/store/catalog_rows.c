@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The catalog's tables, one function per transaction. */
+#include "base/crc32c.h"
 #include "store/catalog_sql.h"
 
 #include <time.h>
@@ -26,11 +27,12 @@ int tl_catalog_add_trace(struct tl_catalog *c, const struct tl_catalog_trace *t,
     const int r = tl_sql_run(
         c, fail,
         "INSERT INTO traces(id, rig, format, setup, state, complete, created_ns, updated_ns,"
-        " raw_bytes, decoded_bytes, generation, wanted, message)"
-        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
-        "ssssiiiiiiiis", t->id, t->rig, t->format, t->setup, (uint64_t)t->state,
+        " raw_bytes, decoded_bytes, generation, wanted, message, raw_removed, decoded_removed)"
+        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+        "ssssiiiiiiiisii", t->id, t->rig, t->format, t->setup, (uint64_t)t->state,
         (uint64_t)t->complete, t->created_ns, t->updated_ns, t->raw_bytes, t->decoded_bytes,
-        t->generation, t->wanted, t->message);
+        t->generation, t->wanted, t->message, (uint64_t)t->raw_removed,
+        (uint64_t)t->decoded_removed);
     return r == 0 ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", t->id) : r < 0 ? r : TL_OK;
 }
 
@@ -40,9 +42,11 @@ int tl_catalog_update_trace(struct tl_catalog *c, const struct tl_catalog_trace 
     const int r = tl_sql_run(
         c, fail,
         "UPDATE traces SET format=?2, setup=?3, state=?4, complete=?5, updated_ns=?6, raw_bytes=?7,"
-        " decoded_bytes=?8, generation=?9, wanted=?10, message=?11 WHERE id=?1",
-        "sssiiiiiiis", t->id, t->format, t->setup, (uint64_t)t->state, (uint64_t)t->complete,
-        t->updated_ns, t->raw_bytes, t->decoded_bytes, t->generation, t->wanted, t->message);
+        " decoded_bytes=?8, generation=?9, wanted=?10, message=?11, raw_removed=?12,"
+        " decoded_removed=?13 WHERE id=?1",
+        "sssiiiiiiisii", t->id, t->format, t->setup, (uint64_t)t->state, (uint64_t)t->complete,
+        t->updated_ns, t->raw_bytes, t->decoded_bytes, t->generation, t->wanted, t->message,
+        (uint64_t)t->raw_removed, (uint64_t)t->decoded_removed);
     return r == 0  ? tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", t->id)
            : r < 0 ? r
                    : TL_OK;
@@ -77,6 +81,8 @@ static int trace_row(void *context, sqlite3_stmt *s)
         .wanted = tl_sql_u64(s, 11),
         .message = tl_sql_text(s, 12),
         .labels = tl_sql_text(s, 13),
+        .raw_removed = sqlite3_column_int(s, 14) != 0,
+        .decoded_removed = sqlite3_column_int(s, 15) != 0,
     };
     return call->each(call->context, &t);
 }
@@ -93,7 +99,8 @@ int tl_catalog_traces(struct tl_catalog *c,
         "SELECT id, rig, format, setup, state, complete, created_ns, updated_ns, raw_bytes,"
         " decoded_bytes, generation, wanted, message,"
         " (SELECT group_concat(line, '') FROM (SELECT key || '=' || value || char(10) AS line"
-        "  FROM labels WHERE trace = traces.id ORDER BY key))"
+        "  FROM labels WHERE trace = traces.id ORDER BY key)),"
+        " raw_removed, decoded_removed"
         " FROM traces ORDER BY created_ns, id",
         "");
     if (r >= 0)
@@ -196,12 +203,13 @@ int tl_catalog_add_shard(struct tl_catalog *c, const char *trace, uint64_t gener
         c, fail,
         "INSERT OR REPLACE INTO shards(trace, generation, stream, number, first, n, markers,"
         " byte_first, byte_last, events, gaps, anchors, position_first, time_first, position_last,"
-        " time_last, size, begin, summary)"
-        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        "siiiiiiiiiiiiiiiibb", trace, generation, stream, row->number, row->first, row->n,
+        " time_last, size, begin, summary, summary_crc)"
+        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "siiiiiiiiiiiiiiiibbi", trace, generation, stream, row->number, row->first, row->n,
         row->markers, row->byte_first, row->byte_last, row->events, row->gaps,
         (uint64_t)row->anchors, row->anchor_first.position, row->anchor_first.time,
-        row->anchor_last.position, row->anchor_last.time, row->size, &begin_bytes, &summary);
+        row->anchor_last.position, row->anchor_last.time, row->size, &begin_bytes, &summary,
+        (uint64_t)tl_crc32c(0, summary.p, summary.n));
     tl_buf_fini(&begin);
     return r < 0 ? r : TL_OK;
 }
@@ -281,6 +289,29 @@ int tl_catalog_summaries(struct tl_catalog *c, const char *trace, uint64_t gener
     return r;
 }
 
+/* Version 1 kept no checksums: -1. */
+int tl_catalog_check_summary(struct tl_catalog *c, const char *trace, uint64_t generation,
+                             uint64_t stream, uint64_t number, bool *intact, struct tl_fail *fail)
+{
+    sqlite3_stmt *s;
+    *intact = false;
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_prepare(c, &s, fail,
+                           "SELECT summary, summary_crc FROM shards WHERE trace=? AND generation=?"
+                           " AND stream=? AND number=?",
+                           "siii", trace, generation, stream, number);
+    if (r >= 0)
+        r = tl_sql_step(c, s, fail);
+    if (r == 1) {
+        const struct tl_bytes summary = tl_sql_bytes(s, 0);
+        const int64_t crc = sqlite3_column_int64(s, 1);
+        *intact = crc == -1 || crc == tl_crc32c(0, summary.p, summary.n);
+    }
+    sqlite3_finalize(s);
+    pthread_mutex_unlock(&c->lock);
+    return r < 0 ? r : TL_OK;
+}
+
 int tl_catalog_drop_shards(struct tl_catalog *c, const char *trace, uint64_t generation,
                            uint64_t stream, uint64_t from, struct tl_fail *fail)
 {
@@ -297,6 +328,17 @@ int tl_catalog_drop_shards(struct tl_catalog *c, const char *trace, uint64_t gen
     if (r >= 0)
         r = tl_sql_run(c, fail, "DELETE FROM streams WHERE trace=? AND generation=?", "si", trace,
                        generation);
+    return r < 0 ? r : TL_OK;
+}
+
+int tl_catalog_drop_others(struct tl_catalog *c, const char *trace, uint64_t generation,
+                           uint64_t other, struct tl_fail *fail)
+{
+    int r = tl_sql_run(c, fail, "DELETE FROM shards WHERE trace=? AND generation NOT IN (?,?)",
+                       "sii", trace, generation, other);
+    if (r >= 0)
+        r = tl_sql_run(c, fail, "DELETE FROM streams WHERE trace=? AND generation NOT IN (?,?)",
+                       "sii", trace, generation, other);
     return r < 0 ? r : TL_OK;
 }
 
@@ -342,6 +384,58 @@ int tl_catalog_images(struct tl_catalog *c,
         c, &s, fail, "SELECT hash, name, build_id, size FROM images ORDER BY created_ns, hash", "");
     if (r >= 0)
         r = each_row(c, s, image_row, &call, fail);
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
+int tl_catalog_remove_image(struct tl_catalog *c, const char *hash, struct tl_fail *fail)
+{
+    const int r = tl_sql_run(c, fail, "DELETE FROM images WHERE hash=?", "s", hash);
+    return r < 0 ? r : TL_OK;
+}
+
+/* ---- retention ----------------------------------------------------------------------------- */
+
+int tl_catalog_set_retention(struct tl_catalog *c, const char *scope,
+                             const struct tl_retention *rule, struct tl_fail *fail)
+{
+    int r;
+    if (rule)
+        r = tl_sql_run(c, fail, "INSERT OR REPLACE INTO retention VALUES(?,?,?,?,?)", "siiii",
+                       scope, rule->raw_age_s, rule->raw_bytes, rule->decoded_age_s,
+                       rule->decoded_bytes);
+    else
+        r = tl_sql_run(c, fail, "DELETE FROM retention WHERE scope=?", "s", scope);
+    return r < 0 ? r : TL_OK;
+}
+
+struct retention_call {
+    int (*each)(void *context, const char *scope, const struct tl_retention *rule);
+    void *context;
+};
+
+static int retention_row(void *context, sqlite3_stmt *s)
+{
+    const struct retention_call *call = context;
+    const struct tl_retention rule = {tl_sql_u64(s, 1), tl_sql_u64(s, 2), tl_sql_u64(s, 3),
+                                      tl_sql_u64(s, 4)};
+    return call->each(call->context, tl_sql_text(s, 0), &rule);
+}
+
+int tl_catalog_retention(struct tl_catalog *c,
+                         int (*each)(void *context, const char *scope,
+                                     const struct tl_retention *rule),
+                         void *context, struct tl_fail *fail)
+{
+    sqlite3_stmt *s;
+    struct retention_call call = {each, context};
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_prepare(c, &s, fail,
+                           "SELECT scope, raw_age_s, raw_bytes, decoded_age_s, decoded_bytes"
+                           " FROM retention ORDER BY scope",
+                           "");
+    if (r >= 0)
+        r = each_row(c, s, retention_row, &call, fail);
     pthread_mutex_unlock(&c->lock);
     return r;
 }

@@ -12,6 +12,7 @@ struct tl_catalog {
     sqlite3 *db;
     pthread_mutex_t lock;
     struct tl_backend *backend;
+    bool fresh; /* it was made by this opening */
 };
 
 /* What the database last said, as a code and a text. */

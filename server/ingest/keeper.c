@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* The housekeeper: removes what is no longer needed, repeats what the medium refused. */
+#include "ingest/lakeint.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define ROUND_NS INT64_C(60000000000)
+#define RETRY_NS INT64_C(1000000000) /* where something is left to be repeated */
+
+/* ---- what is to be removed ------------------------------------------------------------------ */
+
+void tl_lake_discard(struct tl_lake *lake, const char *prefix)
+{
+    if (tl_backend_remove_all(lake->backend, prefix, NULL) >= 0)
+        return;
+    struct tl_garbage *g = calloc(1, sizeof(*g));
+    if (!g)
+        return; /* found at the next start */
+    snprintf(g->prefix, sizeof(g->prefix), "%s", prefix);
+    pthread_mutex_lock(&lake->lock);
+    g->next = lake->garbage;
+    lake->garbage = g;
+    pthread_mutex_unlock(&lake->lock);
+    tl_house_wake(lake);
+}
+
+void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation)
+{
+    char prefix[128];
+    snprintf(prefix, sizeof(prefix), "r/%s", id);
+    pthread_mutex_lock(&lake->lock);
+    struct tl_grave *g = lake->graves;
+    while (g && strcmp(g->id, id) != 0)
+        g = g->next;
+    if (!g && (g = calloc(1, sizeof(*g)))) {
+        snprintf(g->id, sizeof(g->id), "%s", id);
+        g->next = lake->graves;
+        lake->graves = g;
+    }
+    if (g)
+        g->generation = generation;
+    pthread_mutex_unlock(&lake->lock);
+    tl_lake_discard(lake, prefix);
+}
+
+/* Take one piece of garbage off the list, with this prefix or (NULL) any. */
+static struct tl_garbage *take_garbage(struct tl_lake *lake, const char *prefix)
+{
+    pthread_mutex_lock(&lake->lock);
+    struct tl_garbage **p = &lake->garbage;
+    while (*p && prefix && strcmp((*p)->prefix, prefix) != 0)
+        p = &(*p)->next;
+    struct tl_garbage *g = *p;
+    if (g)
+        *p = g->next;
+    pthread_mutex_unlock(&lake->lock);
+    return g;
+}
+
+static int remove_garbage(struct tl_lake *lake, const char *prefix, struct tl_fail *fail)
+{
+    struct tl_garbage *kept = NULL, *g;
+    int r = TL_OK;
+    while (r >= 0 && (g = take_garbage(lake, prefix))) {
+        r = tl_backend_remove_all(lake->backend, g->prefix, fail);
+        if (r >= 0)
+            free(g);
+        else
+            kept = g;
+    }
+    if (kept) {
+        pthread_mutex_lock(&lake->lock);
+        kept->next = lake->garbage;
+        lake->garbage = kept;
+        pthread_mutex_unlock(&lake->lock);
+    }
+    return r;
+}
+
+int tl_lake_first_generation(struct tl_lake *lake, const char *id, uint64_t *out,
+                             struct tl_fail *fail)
+{
+    char prefix[128];
+    *out = 1;
+    snprintf(prefix, sizeof(prefix), "r/%s", id);
+    const int r = remove_garbage(lake, prefix, fail);
+    pthread_mutex_lock(&lake->lock);
+    for (const struct tl_grave *g = lake->graves; g; g = g->next)
+        if (strcmp(g->id, id) == 0)
+            *out = g->generation + 1;
+    pthread_mutex_unlock(&lake->lock);
+    return r;
+}
+
+/* ---- orphans -------------------------------------------------------------------------------- */
+
+/* Objects that the catalog does not know: what a crash left behind between two steps of a deletion
+ * or a swap. */
+struct orphans {
+    struct tl_lake *lake;
+    struct tl_buf keys; /* NUL-ended, one behind another */
+};
+
+static bool is_orphan(struct tl_lake *lake, const char *key)
+{
+    char trace[64];
+    uint64_t generation = 0;
+    const char kind = key[0];
+    if ((kind != 't' && kind != 'r' && kind != 'm') || key[1] != '/')
+        return false;
+    const size_t n = strcspn(key + 2, "/");
+    if (n >= sizeof(trace))
+        return false;
+    snprintf(trace, sizeof(trace), "%.*s", (int)n, key + 2);
+    if (kind == 't')
+        generation = strtoull(key + 2 + n + (key[2 + n] == '/'), NULL, 10);
+    struct tl_trace *t = tl_lake_find_trace(lake, trace);
+    const bool orphan =
+        !t || (kind == 'r' && t->raw_removed) ||
+        (kind == 't' && generation != t->serving->number && generation != t->wanted);
+    tl_trace_put(t);
+    return orphan;
+}
+
+static int collect_orphan(void *context, const char *key, uint64_t size)
+{
+    struct orphans *o = context;
+    return is_orphan(o->lake, key) ? tl_buf_add(&o->keys, key, strlen(key) + 1) : TL_OK;
+}
+
+int tl_lake_remove_orphans(struct tl_lake *lake, struct tl_fail *fail)
+{
+    struct orphans o = {.lake = lake};
+    struct tl_backend *backend = lake->backend;
+    int r = TL_OK;
+    for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next)
+        r = tl_catalog_drop_others(lake->catalog, t->id, t->serving->number, t->wanted, fail);
+    if (r >= 0)
+        r = backend->ops->list(backend, "", collect_orphan, &o, fail);
+    for (size_t at = 0; r >= 0 && at < o.keys.n;) {
+        const char *key = (const char *)o.keys.p + at;
+        r = backend->ops->remove(backend, key, fail);
+        at += strlen(key) + 1;
+    }
+    tl_buf_fini(&o.keys);
+    return r;
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+/* The first trace behind `last` (NULL: of all) whose copy is to be written again. */
+static struct tl_trace *stale_trace(struct tl_lake *lake)
+{
+    struct tl_trace *found = NULL;
+    pthread_mutex_lock(&lake->lock);
+    for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
+        pthread_mutex_lock(&t->lock);
+        if (t->mirror_stale && !t->deleted)
+            found = tl_trace_get(t);
+        pthread_mutex_unlock(&t->lock);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return found;
+}
+
+/* Returns whether something is left to be done. */
+static bool write_stale(struct tl_lake *lake)
+{
+    struct tl_trace *trace;
+    bool stale = false;
+    while (!stale && (trace = stale_trace(lake))) {
+        tl_trace_mirror(trace);
+        pthread_mutex_lock(&trace->lock);
+        stale = trace->mirror_stale;
+        pthread_mutex_unlock(&trace->lock);
+        tl_trace_put(trace);
+    }
+    return stale;
+}
+
+static bool do_chores(struct tl_lake *lake)
+{
+    bool left = remove_garbage(lake, NULL, NULL) < 0;
+    left = write_stale(lake) || left;
+    return tl_lake_retain(lake, tl_wall_ns(), NULL) < 0 || left;
+}
+
+static void *keep_house(void *context)
+{
+    struct tl_lake *lake = context;
+    pthread_mutex_lock(&lake->lock);
+    bool left = false;
+    while (!atomic_load(&lake->closing)) {
+        const int64_t when = tl_wall_ns() + (left ? RETRY_NS : ROUND_NS);
+        const struct timespec t = {when / 1000000000, when % 1000000000};
+        int e = 0;
+        while (e != ETIMEDOUT && (!lake->house_now || left) && !atomic_load(&lake->closing))
+            e = pthread_cond_timedwait(&lake->chores, &lake->lock, &t);
+        lake->house_now = false;
+        if (atomic_load(&lake->closing))
+            break;
+        pthread_mutex_unlock(&lake->lock);
+        left = do_chores(lake);
+        pthread_mutex_lock(&lake->lock);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return NULL;
+}
+
+int tl_house_start(struct tl_lake *lake, struct tl_fail *fail)
+{
+    lake->house_now = true;
+    const int e = pthread_create(&lake->housekeeper, NULL, keep_house, lake);
+    if (e != 0) {
+        errno = e;
+        return tl_fail_set(fail, TL_IO, "cannot start the housekeeper: %s", strerror(e));
+    }
+    lake->has_housekeeper = true;
+    return TL_OK;
+}
+
+void tl_house_stop(struct tl_lake *lake)
+{
+    pthread_mutex_lock(&lake->lock);
+    atomic_store(&lake->closing, true);
+    pthread_cond_broadcast(&lake->chores);
+    pthread_mutex_unlock(&lake->lock);
+    if (lake->has_housekeeper)
+        pthread_join(lake->housekeeper, NULL);
+    lake->has_housekeeper = false;
+}
+
+void tl_house_wake(struct tl_lake *lake)
+{
+    pthread_mutex_lock(&lake->lock);
+    lake->house_now = true;
+    pthread_cond_signal(&lake->chores);
+    pthread_mutex_unlock(&lake->lock);
+}
+
+void tl_house_free(struct tl_lake *lake)
+{
+    for (struct tl_garbage *g = lake->garbage, *next; g; g = next) {
+        next = g->next;
+        free(g);
+    }
+    for (struct tl_grave *g = lake->graves, *next; g; g = next) {
+        next = g->next;
+        free(g);
+    }
+    lake->garbage = NULL;
+    lake->graves = NULL;
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/* Stepping over damage while decoding; checking every stored byte, and rebuilding what can be. */
+#include "ingest/lakeint.h"
+
+#include "store/hash.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- decoding over damage ------------------------------------------------------------------- */
+
+int tl_gen_pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail)
+{
+    const uint64_t offset = atomic_load(&gen->decoded);
+    uint64_t next;
+    int r = tl_spool_skip(gen->reader, offset, end, &next, fail);
+    if (r < 0)
+        return r;
+    if (next == offset) {
+        /* It can be read after all; if not the next time either, the medium is to blame. */
+        gen->stuck = !gen->stuck;
+        return gen->stuck ? TL_OK : tl_fail_set(fail, TL_IO, "raw bytes cannot be read reliably");
+    }
+    gen->stuck = false;
+    r = tl_decode_lost(gen->decode, next - offset);
+    if (r == TL_UNSUPPORTED)
+        return tl_fail_at(fail, TL_BAD, offset,
+                          "raw bytes 0x%llx to 0x%llx are damaged, and this format cannot be taken "
+                          "up again behind them",
+                          (unsigned long long)offset, (unsigned long long)next - 1);
+    if (r < 0)
+        return tl_fail_set(fail, (enum tl_err)r, "decoding ended: %s", tl_err_name(r));
+    tl_gen_say(gen, "raw bytes 0x%llx to 0x%llx are damaged: there is a gap",
+               (unsigned long long)offset, (unsigned long long)next - 1);
+    atomic_fetch_add(&gen->decoded, next - offset);
+    return TL_OK;
+}
+
+/* ---- checking ------------------------------------------------------------------------------- */
+
+struct checkup {
+    struct tl_lake *lake;
+    struct tl_trace *trace;
+    struct tl_buf *report;
+    struct tl_fail *fail;
+    int findings;
+    int raw_lost;  /* spans of raw bytes that are gone */
+    int raw_heads; /* damage of raw objects that costs no bytes */
+    int shards;    /* damaged */
+    bool repair;
+};
+
+TL_PRINTF(2, 3) static int tell(struct checkup *c, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    return tl_buf_printf(c->report, "%s\n", line);
+}
+
+static int on_raw(void *context, const struct tl_spool_damage *d)
+{
+    struct checkup *c = context;
+    c->findings++;
+    if (d->n == 0) {
+        c->raw_heads++;
+        return tell(c, "%s: offset 0x%llx: the segment's head is damaged", d->key,
+                    (unsigned long long)d->at);
+    }
+    c->raw_lost++;
+    return tell(c, "%s: offset 0x%llx: raw bytes 0x%llx to 0x%llx are damaged or missing", d->key,
+                (unsigned long long)d->at, (unsigned long long)d->offset,
+                (unsigned long long)(d->offset + d->n - 1));
+}
+
+static int encode_summary(const struct tl_view *view, struct tl_buf *out)
+{
+    struct tl_buckets summary = {.level = TL_LEVEL_SUMMARY};
+    int r = tl_buckets_merge(&summary, &view->index.buckets);
+    if (r >= 0)
+        r = tl_buckets_encode(&summary, out);
+    tl_buckets_fini(&summary);
+    return r;
+}
+
+static bool same_now(const struct tl_flow_now *a, const struct tl_flow_now *b)
+{
+    return a->mode == b->mode && a->context == b->context && a->vmid == b->vmid &&
+           a->time == b->time && a->offset == b->offset && a->depth == b->depth &&
+           a->isa == b->isa && a->has_mode == b->has_mode && a->has_context == b->has_context &&
+           a->has_vmid == b->has_vmid && a->has_time == b->has_time;
+}
+
+static bool same_anchor(const struct tl_anchor *a, const struct tl_anchor *b)
+{
+    return a->position == b->position && a->time == b->time;
+}
+
+static bool same_row(const struct tl_shard_row *a, const struct tl_shard_row *b)
+{
+    return a->number == b->number && a->first == b->first && a->n == b->n &&
+           a->markers == b->markers && a->byte_first == b->byte_first &&
+           a->byte_last == b->byte_last && a->events == b->events && a->gaps == b->gaps &&
+           a->anchors == b->anchors && a->size == b->size && same_now(&a->at, &b->at) &&
+           (a->anchors == 0 || (same_anchor(&a->anchor_first, &b->anchor_first) &&
+                                same_anchor(&a->anchor_last, &b->anchor_last)));
+}
+
+/* Write what a sound shard says of itself into the catalog and into memory. */
+static int mend_row(struct checkup *c, struct tl_lane *lane, const struct tl_shard_row *row,
+                    const struct tl_buf *summary)
+{
+    struct tl_gen *gen = lane->gen;
+    const int r = tl_catalog_add_shard(c->lake->catalog, gen->trace, gen->number, lane->index, row,
+                                       (struct tl_bytes){summary->p, summary->n}, c->fail);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&lane->lock);
+    for (size_t i = 0; i < lane->n_rows; i++)
+        if (lane->rows[i].number == row->number)
+            lane->rows[i] = *row;
+    lane->has_summary = false;
+    lane->summary_shards = 0;
+    tl_buckets_fini(&lane->summary);
+    lane->summary.level = TL_LEVEL_SUMMARY;
+    pthread_mutex_unlock(&lane->lock);
+    return TL_OK;
+}
+
+/* A shard is sound: does the catalog repeat it rightly? `row` is the catalog's, NULL: none. */
+static int check_row(struct checkup *c, struct tl_lane *lane, const char *key, uint64_t number,
+                     const struct tl_shard_row *row)
+{
+    struct tl_view *view;
+    struct tl_buf summary = {0};
+    bool intact = false;
+    struct tl_gen *gen = lane->gen;
+    int r = tl_view_open(&view, c->lake->backend, key, c->fail);
+    if (r < 0)
+        return r;
+    r = tl_catalog_check_summary(c->lake->catalog, gen->trace, gen->number, lane->index, number,
+                                 &intact, c->fail);
+    if (r >= 0 && (!intact || !row || !same_row(row, &view->index.row))) {
+        c->findings++;
+        r = tell(c, "catalog: the row of %s contradicts it%s", key,
+                 c->repair ? "; written anew" : "");
+        if (r >= 0 && c->repair)
+            r = encode_summary(view, &summary);
+        if (r >= 0 && c->repair)
+            r = mend_row(c, lane, &view->index.row, &summary);
+    }
+    tl_buf_fini(&summary);
+    tl_view_put(view);
+    return r;
+}
+
+struct stored_rows {
+    struct tl_shard_row *rows;
+    size_t n, cap;
+};
+
+static int add_stored(void *context, const struct tl_shard_row *row)
+{
+    struct stored_rows *stored = context;
+    const int r = tl_grow(&stored->rows, &stored->cap, stored->n + 1, sizeof(*row));
+    if (r >= 0)
+        stored->rows[stored->n++] = *row;
+    return r;
+}
+
+static const struct tl_shard_row *find_stored(const struct stored_rows *stored, uint64_t number)
+{
+    for (size_t i = 0; i < stored->n; i++)
+        if (stored->rows[i].number == number)
+            return &stored->rows[i];
+    return NULL;
+}
+
+static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl_cut *cut,
+                        const struct stored_rows *stored)
+{
+    struct tl_gen *gen = lane->gen;
+    int r = TL_OK;
+    for (size_t i = 0; r >= 0 && i < cut->n_stored; i++) {
+        const uint64_t number = cut->rows[i].number;
+        char key[192];
+        tl_shard_key(key, gen->trace, gen->number, lane->name, number);
+        r = tl_view_verify(c->lake->backend, key, c->report, c->fail);
+        if (r > 0) {
+            c->findings += r;
+            c->shards++;
+        } else if (r == 0) {
+            r = check_row(c, lane, key, number, find_stored(stored, number));
+        }
+    }
+    return r < 0 ? r : TL_OK;
+}
+
+static int check_lane(struct checkup *c, struct tl_gen *gen, struct tl_lane *lane)
+{
+    struct tl_cut cut;
+    struct stored_rows stored = {0};
+    int r = tl_cut_of_lane(&cut, gen, lane);
+    if (r < 0)
+        return r;
+    r = tl_catalog_shards(c->lake->catalog, gen->trace, gen->number, lane->index, add_stored,
+                          &stored, c->fail);
+    if (r == TL_BAD) { /* a row that cannot be read is told as one that is missing */
+        stored.n = 0;
+        r = TL_OK;
+    }
+    if (r >= 0)
+        r = check_shards(c, lane, &cut, &stored);
+    free(stored.rows);
+    tl_cut_close(&cut);
+    return r;
+}
+
+/* ---- images --------------------------------------------------------------------------------- */
+
+/* One image by its hash; a damaged one that is to be repaired is removed, to be uploaded again. */
+static int check_image(struct checkup *c, const char *hash)
+{
+    struct tl_buf content = {0};
+    char key[96], found[TL_HASH_TEXT];
+    snprintf(key, sizeof(key), "i/%.64s", hash + 7);
+    int r = tl_backend_get_all(c->lake->backend, key, &content, c->fail);
+    const bool missing = r == TL_NOTFOUND;
+    if (r >= 0)
+        r = tl_hash_text((struct tl_bytes){content.p, content.n}, found);
+    tl_buf_fini(&content);
+    if (missing || (r >= 0 && strcmp(found, hash) != 0)) {
+        c->findings++;
+        r = tell(c, "%s: offset 0x0: the image is %s; upload it again", key,
+                 missing ? "missing" : "damaged");
+        if (r >= 0 && c->repair && !missing)
+            r = c->lake->backend->ops->remove(c->lake->backend, key, c->fail);
+        if (r >= 0 && c->repair)
+            r = tl_catalog_remove_image(c->lake->catalog, hash, c->fail);
+    }
+    return r;
+}
+
+/* Those that `setup` (NULL: no matter) names and that were uploaded. */
+static int check_images(struct checkup *c, const char *setup)
+{
+    struct tl_image_row *rows;
+    size_t n;
+    int r = tl_lake_images(c->lake, &rows, &n);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        char build_id[80];
+        snprintf(build_id, sizeof(build_id), "build-id:%s", rows[i].build_id);
+        const bool used = !setup || strstr(setup, rows[i].hash) ||
+                          (rows[i].build_id[0] && strstr(setup, build_id));
+        if (used && tl_hash_valid(rows[i].hash))
+            r = check_image(c, rows[i].hash);
+    }
+    free(rows);
+    return r;
+}
+
+/* ---- a trace -------------------------------------------------------------------------------- */
+
+static int check_mirror(struct checkup *c)
+{
+    bool differs;
+    int r = tl_trace_mirror_check(c->trace, &differs, c->fail);
+    if (r == TL_NOTFOUND) /* the trace may just have begun */
+        differs = c->trace->complete;
+    else if (r < 0)
+        return r;
+    if (!differs)
+        return TL_OK;
+    c->findings++;
+    r = tell(c, "m/%s: offset 0x0: the copy of its catalog row is damaged or old%s", c->trace->id,
+             c->repair ? "; written anew" : "");
+    if (r >= 0 && c->repair)
+        tl_trace_mirror(c->trace);
+    return r;
+}
+
+/* What a shard loses that cannot be made again. */
+static int tell_lost_shards(struct checkup *c, const char *why)
+{
+    return tell(c, "%s: %d damaged shard%s cannot be made again: %s; all other shards are served",
+                c->trace->id, c->shards, c->shards == 1 ? "" : "s", why);
+}
+
+static int repair_trace(struct checkup *c, bool raw_removed)
+{
+    int r = TL_OK;
+    if (c->raw_heads > 0) {
+        r = tl_spool_mend(c->lake->backend, c->trace->id, c->fail);
+        if (r >= 0)
+            r = tell(c, "%s: heads of segments were written anew", c->trace->id);
+    }
+    if (r >= 0 && c->raw_lost > 0)
+        r = tell(c,
+                 "%s: damaged raw bytes are lost, nothing else holds them; decoded anew there "
+                 "will be a gap, all other bytes are served",
+                 c->trace->id);
+    if (r < 0 || c->shards == 0)
+        return r;
+    if (raw_removed)
+        return tell_lost_shards(c, "the raw bytes were removed by retention");
+    if (c->raw_lost > 0)
+        return tell_lost_shards(c, "raw bytes are damaged, too; `redecode` makes them anew, with a "
+                                   "gap where raw bytes are lost");
+    r = tell(c, "%s: decoding the raw bytes again", c->trace->id);
+    return r < 0 ? r : tl_lake_redecode(c->lake, c->trace->id, NULL, c->fail);
+}
+
+static int check_trace(struct checkup *c, const char *id)
+{
+    c->trace = tl_lake_find_trace(c->lake, id);
+    if (!c->trace)
+        return tl_fail_set(c->fail, TL_NOTFOUND, "there is no trace %.64s", id);
+    pthread_mutex_lock(&c->trace->lock);
+    struct tl_gen *gen = tl_gen_get(c->trace->serving);
+    const uint64_t raw_bytes = c->trace->raw_bytes;
+    const bool raw_removed = c->trace->raw_removed;
+    char *setup = strdup(c->trace->setup);
+    pthread_mutex_unlock(&c->trace->lock);
+    c->raw_lost = c->raw_heads = c->shards = 0;
+    int r = setup ? TL_OK : TL_NOMEM;
+    if (r >= 0 && !raw_removed)
+        r = tl_spool_audit(c->lake->backend, id, raw_bytes, on_raw, c, c->fail);
+    struct tl_lane *lane;
+    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++)
+        r = check_lane(c, gen, lane);
+    if (r >= 0)
+        r = check_mirror(c);
+    if (r >= 0)
+        r = check_images(c, setup);
+    if (r >= 0 && c->repair)
+        r = repair_trace(c, raw_removed);
+    free(setup);
+    tl_gen_put(gen);
+    tl_trace_put(c->trace);
+    return r;
+}
+
+static int on_catalog(void *context, const char *finding)
+{
+    struct checkup *c = context;
+    c->findings++;
+    return tell(c, "catalog: %.400s", finding);
+}
+
+static int check_all(struct checkup *c)
+{
+    struct tl_trace_list list;
+    int r = tl_catalog_check(c->lake->catalog, true, on_catalog, c, c->fail);
+    if (r < 0)
+        return r;
+    r = tl_lake_traces(c->lake, &list);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; r >= 0 && i < list.n; i++) {
+        r = check_trace(c, list.rows[i].id);
+        r = r == TL_NOTFOUND ? TL_OK : r; /* deleted meanwhile */
+    }
+    tl_trace_list_free(&list);
+    return r < 0 ? r : check_images(c, NULL);
+}
+
+int tl_lake_verify(struct tl_lake *lake, const char *id, bool repair, struct tl_buf *report,
+                   struct tl_fail *fail)
+{
+    struct checkup c = {.lake = lake, .report = report, .fail = fail, .repair = repair};
+    const int r = *id ? check_trace(&c, id) : check_all(&c);
+    return r < 0 ? r : c.findings;
+}

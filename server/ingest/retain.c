@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Retention: which rule counts for which trace, and what has to go.
+ *
+ * A rule's traces form a pool. Of a pool, what is older than the rule's age goes, and then the
+ * oldest until the rest is no larger than the rule's size; raw and decoded data each for itself.
+ */
+#include "ingest/lakeint.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- rules ---------------------------------------------------------------------------------- */
+
+static bool scope_valid(const char *scope)
+{
+    if (strlen(scope) >= sizeof(((struct tl_retention_row *)0)->scope))
+        return false;
+    if (strncmp(scope, "label ", 6) == 0) {
+        const char *equals = strchr(scope + 6, '=');
+        return equals && equals != scope + 6 && !strchr(scope, '\n');
+    }
+    return !*scope || (strncmp(scope, "trace ", 6) == 0 && scope[6]);
+}
+
+int tl_lake_set_retention(struct tl_lake *lake, const char *scope, const struct tl_retention *rule,
+                          struct tl_fail *fail)
+{
+    if (!scope_valid(scope))
+        return tl_fail_set(
+            fail, TL_USAGE,
+            "\"%.80s\" is no scope: it is empty, \"label KEY=VALUE\" or \"trace ID\"", scope);
+    const struct tl_retention none = {0};
+    const bool empty = rule && memcmp(rule, &none, sizeof(none)) == 0 && !*scope;
+    const int r = tl_catalog_set_retention(lake->catalog, scope, empty ? NULL : rule, fail);
+    if (r >= 0)
+        tl_house_wake(lake);
+    return r;
+}
+
+struct rules {
+    struct tl_retention_row *rows;
+    size_t n, cap;
+};
+
+static int add_rule(void *context, const char *scope, const struct tl_retention *rule)
+{
+    struct rules *rules = context;
+    const int r = tl_grow(&rules->rows, &rules->cap, rules->n + 1, sizeof(*rules->rows));
+    if (r < 0)
+        return r;
+    struct tl_retention_row *row = &rules->rows[rules->n++];
+    row->rule = *rule;
+    snprintf(row->scope, sizeof(row->scope), "%s", scope);
+    return TL_OK;
+}
+
+int tl_lake_retention(struct tl_lake *lake, struct tl_retention_row **rows, size_t *n)
+{
+    struct rules rules = {0};
+    const int r = tl_catalog_retention(lake->catalog, add_rule, &rules, NULL);
+    if (r < 0) {
+        free(rules.rows);
+        return r;
+    }
+    *rows = rules.rows;
+    *n = rules.n;
+    return TL_OK;
+}
+
+/* Is the line "key=value" among the labels? */
+static bool has_label(const char *labels, const char *line)
+{
+    const size_t n = strlen(line);
+    for (const char *p = labels; *p; p += strcspn(p, "\n") + (strchr(p, '\n') != NULL))
+        if (strncmp(p, line, n) == 0 && (p[n] == '\n' || !p[n]))
+            return true;
+    return false;
+}
+
+static bool kept_by_label(const char *labels)
+{
+    for (const char *p = labels; *p; p += strcspn(p, "\n") + (strchr(p, '\n') != NULL))
+        if (strncmp(p, "keep=", 5) == 0)
+            return !has_label(labels, "keep=no");
+    return false;
+}
+
+/* The index of the rule that counts for a trace; n: none. */
+static size_t rule_of(const struct rules *rules, const struct tl_trace_row *trace)
+{
+    size_t found = rules->n, label = rules->n;
+    for (size_t i = 0; i < rules->n; i++) {
+        const char *scope = rules->rows[i].scope;
+        if (!*scope)
+            found = i;
+        else if (strncmp(scope, "trace ", 6) == 0 && strcmp(scope + 6, trace->id) == 0)
+            return i;
+        else if (label == rules->n && strncmp(scope, "label ", 6) == 0 &&
+                 has_label(trace->labels, scope + 6))
+            label = i;
+    }
+    return label < rules->n ? label : found;
+}
+
+/* ---- removing ------------------------------------------------------------------------------- */
+
+/* Is it at rest, so that nothing of it is needed? */
+static bool at_rest_locked(const struct tl_trace *trace)
+{
+    return trace->complete && !trace->session && !trace->deleted && !trace->making &&
+           (trace->state == TL_TRACE_SEALED || trace->state == TL_TRACE_FAILED);
+}
+
+static int remove_raw(struct tl_trace *trace, struct tl_fail *fail)
+{
+    char prefix[128];
+    pthread_mutex_lock(&trace->lock);
+    const bool may = at_rest_locked(trace) && !trace->raw_removed;
+    if (may)
+        trace->raw_removed = true;
+    pthread_mutex_unlock(&trace->lock);
+    if (!may)
+        return TL_OK;
+    const int r = tl_trace_save_quietly(trace, fail);
+    if (r < 0) {
+        pthread_mutex_lock(&trace->lock);
+        trace->raw_removed = false;
+        pthread_mutex_unlock(&trace->lock);
+        return r;
+    }
+    snprintf(prefix, sizeof(prefix), "r/%s", trace->id);
+    tl_lake_discard(trace->lake, prefix);
+    return 1;
+}
+
+/* Another generation, of nothing, serves from now on. Who reads the old one goes on. */
+static int remove_decoded(struct tl_trace *trace, struct tl_fail *fail)
+{
+    struct tl_gen *empty, *old = NULL;
+    pthread_mutex_lock(&trace->lock);
+    const uint64_t number = trace->wanted + 1;
+    char *setup = strdup(trace->setup);
+    pthread_mutex_unlock(&trace->lock);
+    if (!setup)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    int r = tl_gen_new(&empty, trace->lake, trace->id, number, setup, fail);
+    free(setup);
+    if (r < 0)
+        return r;
+    atomic_store(&empty->decoded, 0);
+    pthread_mutex_lock(&trace->lock);
+    if (at_rest_locked(trace) && !trace->decoded_removed && trace->wanted + 1 == number) {
+        old = trace->serving;
+        trace->serving = empty;
+        trace->wanted = number;
+        trace->decoded_removed = true;
+    }
+    pthread_mutex_unlock(&trace->lock);
+    if (!old) {
+        tl_gen_put(empty);
+        return TL_OK;
+    }
+    r = tl_trace_save_quietly(trace, fail);
+    if (r < 0) {
+        pthread_mutex_lock(&trace->lock);
+        const bool mine = trace->serving == empty;
+        if (mine) {
+            trace->serving = old;
+            trace->decoded_removed = false;
+        }
+        pthread_mutex_unlock(&trace->lock);
+        tl_gen_put(mine ? empty : old);
+        return r;
+    }
+    if (tl_catalog_drop_shards(trace->lake->catalog, trace->id, old->number, UINT64_MAX, 0, NULL) <
+        0)
+        tl_house_wake(trace->lake);
+    atomic_store(&old->obsolete, true);
+    tl_gen_put(old);
+    return 1;
+}
+
+static int remove_of(struct tl_lake *lake, const struct tl_trace_row *row, bool raw,
+                     struct tl_fail *fail)
+{
+    struct tl_trace *trace = tl_lake_find_trace(lake, row->id);
+    if (!trace)
+        return TL_OK;
+    int r = raw ? remove_raw(trace, fail) : remove_decoded(trace, fail);
+    pthread_mutex_lock(&trace->lock);
+    const bool nothing = trace->raw_removed && trace->decoded_removed;
+    pthread_mutex_unlock(&trace->lock);
+    if (r > 0) {
+        atomic_fetch_add(&lake->retained_out, 1);
+        tl_lake_notify(lake);
+    }
+    tl_trace_put(trace);
+    if (r > 0 && nothing && tl_lake_delete(lake, row->id, fail) == TL_IO)
+        return TL_IO;
+    return r;
+}
+
+/* ---- pools ---------------------------------------------------------------------------------- */
+
+struct member {
+    const struct tl_trace_row *row;
+    uint64_t bytes;
+};
+
+static int older_first(const void *a, const void *b)
+{
+    const int64_t x = ((const struct member *)a)->row->updated_ns;
+    const int64_t y = ((const struct member *)b)->row->updated_ns;
+    return x < y ? -1 : x > y;
+}
+
+static uint64_t decoded_bytes(const struct tl_trace_row *row)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < row->n_streams; i++)
+        bytes += row->streams[i].stored_bytes;
+    return bytes;
+}
+
+/* Carry out one limit over a pool. Returns the number of removals. */
+static int limit_pool(struct tl_lake *lake, struct member *members, size_t n, bool raw,
+                      uint64_t age_s, uint64_t bytes, int64_t now_ns, struct tl_fail *fail)
+{
+    uint64_t total = 0;
+    int removed = 0;
+    for (size_t i = 0; i < n; i++)
+        total += members[i].bytes;
+    qsort(members, n, sizeof(*members), older_first);
+    for (size_t i = 0; i < n; i++) {
+        const struct tl_trace_row *row = members[i].row;
+        const int64_t age = (now_ns - row->updated_ns) / 1000000000;
+        const bool old = age_s > 0 && age > 0 && (uint64_t)age > age_s;
+        const bool large = bytes > 0 && total > bytes;
+        if ((!old && !large) || kept_by_label(row->labels))
+            continue;
+        const int r = remove_of(lake, row, raw, fail);
+        if (r < 0)
+            return r;
+        if (r > 0)
+            total -= members[i].bytes;
+        removed += r;
+    }
+    return removed;
+}
+
+static int retain_rule(struct tl_lake *lake, const struct rules *rules, size_t rule,
+                       const struct tl_trace_list *list, int64_t now_ns, struct tl_fail *fail)
+{
+    const struct tl_retention *limits = &rules->rows[rule].rule;
+    struct member *members = calloc(list->n + 1, sizeof(*members));
+    int removed = 0;
+    if (!members)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    for (int raw = 0; raw < 2 && removed >= 0; raw++) {
+        size_t n = 0;
+        for (size_t i = 0; i < list->n; i++) {
+            const struct tl_trace_row *row = &list->rows[i];
+            if ((raw ? row->raw_removed : row->decoded_removed) || rule_of(rules, row) != rule)
+                continue;
+            members[n++] = (struct member){row, raw ? row->raw_bytes : decoded_bytes(row)};
+        }
+        const int r =
+            limit_pool(lake, members, n, raw, raw ? limits->raw_age_s : limits->decoded_age_s,
+                       raw ? limits->raw_bytes : limits->decoded_bytes, now_ns, fail);
+        removed = r < 0 ? r : removed + r;
+    }
+    free(members);
+    return removed;
+}
+
+int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
+{
+    struct rules rules = {0};
+    struct tl_trace_list list = {0};
+    int removed = 0;
+    pthread_mutex_lock(&lake->retain_lock);
+    int r = tl_catalog_retention(lake->catalog, add_rule, &rules, fail);
+    if (r >= 0 && rules.n > 0)
+        r = tl_lake_traces(lake, &list);
+    for (size_t i = 0; r >= 0 && i < rules.n; i++) {
+        r = retain_rule(lake, &rules, i, &list, now_ns, fail);
+        removed += r > 0 ? r : 0;
+    }
+    pthread_mutex_unlock(&lake->retain_lock);
+    tl_trace_list_free(&list);
+    free(rules.rows);
+    return r < 0 ? r : removed;
+}
+
+/* ---- texts ---------------------------------------------------------------------------------- */
+
+struct unit {
+    char letter;
+    uint64_t scale;
+};
+
+static const struct unit ages[] = {{'w', 604800}, {'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}};
+static const struct unit sizes[] = {
+    {'T', UINT64_C(1) << 40}, {'G', 1 << 30}, {'M', 1 << 20}, {'K', 1 << 10}};
+
+static int parse_one(const char *text, size_t n, uint64_t *age_s, uint64_t *bytes)
+{
+    char *end;
+    if (n < 2 || !isdigit((unsigned char)*text))
+        return TL_USAGE;
+    const uint64_t number = strtoull(text, &end, 10);
+    if (end != text + n - 1 || number > UINT32_MAX)
+        return TL_USAGE;
+    for (size_t i = 0; i < sizeof(ages) / sizeof(*ages); i++)
+        if (*end == ages[i].letter) {
+            *age_s = number * ages[i].scale;
+            return TL_OK;
+        }
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+        if (*end == sizes[i].letter) {
+            *bytes = number * sizes[i].scale;
+            return TL_OK;
+        }
+    return TL_USAGE;
+}
+
+int tl_retention_parse(const char *text, uint64_t *age_s, uint64_t *bytes)
+{
+    int r = TL_OK;
+    *age_s = *bytes = 0;
+    if (strcmp(text, "none") == 0)
+        return TL_OK;
+    while (*text && r >= 0) {
+        const size_t n = strcspn(text, ",");
+        r = parse_one(text, n, age_s, bytes);
+        text += n + (text[n] == ',');
+    }
+    return r;
+}
+
+static size_t put_unit(char *out, size_t room, const struct unit *units, size_t n, uint64_t value)
+{
+    size_t i = 0;
+    while (i + 1 < n && value % units[i].scale != 0)
+        i++;
+    return (size_t)snprintf(out, room, "%" PRIu64 "%c", value / units[i].scale, units[i].letter);
+}
+
+char *tl_retention_text(uint64_t age_s, uint64_t bytes, char out[static 64])
+{
+    size_t n = 0;
+    snprintf(out, 64, "none");
+    if (age_s > 0)
+        n = put_unit(out, 64, ages, sizeof(ages) / sizeof(*ages), age_s);
+    if (age_s > 0 && bytes > 0)
+        out[n++] = ',';
+    if (bytes > 0)
+        put_unit(out + n, 64 - n, sizes, sizeof(sizes) / sizeof(*sizes), bytes);
+    return out;
+}
