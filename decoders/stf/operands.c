@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "stf/operands.h"
+
+/* Take the contents that directly follow the access. */
+static void take_contents(struct tl_stf_group *group, uint8_t type, struct tl_stf_access *access)
+{
+    access->data = group->rest.p;
+    while (group->rest.n && group->rest.p[0] == type) {
+        struct tl_stf_record content;
+        if (tl_stf_group_next(group, &content) != TL_OK)
+            return;
+        access->n_data++;
+    }
+}
+
+int tl_stf_group_access(struct tl_stf_group *group, struct tl_stf_access *access)
+{
+    struct tl_stf_record r;
+    int result;
+    while ((result = tl_stf_group_next(group, &r)) == TL_OK) {
+        if (r.type == TL_STF_INST_MEM_ACCESS) {
+            *access = (struct tl_stf_access){.address = r.access.address,
+                                             .size = r.access.size,
+                                             .type = r.access.type,
+                                             .attr = r.access.attr};
+            take_contents(group, TL_STF_INST_MEM_CONTENT, access);
+            return TL_OK;
+        }
+        if (r.type == TL_STF_BUS_MASTER_ACCESS) {
+            *access = (struct tl_stf_access){.address = r.bus.address,
+                                             .size = r.bus.size,
+                                             .type = r.bus.type,
+                                             .bus = true,
+                                             .master = r.bus.master,
+                                             .index = r.bus.index,
+                                             .attr = r.bus.attr};
+            take_contents(group, TL_STF_BUS_MASTER_CONTENT, access);
+            return TL_OK;
+        }
+    }
+    return result;
+}
+
+int tl_stf_group_operand(struct tl_stf_group *group, struct tl_stf_operand *operand)
+{
+    struct tl_stf_record r;
+    int result;
+    while ((result = tl_stf_group_next(group, &r)) == TL_OK) {
+        if (r.type != TL_STF_INST_REG)
+            continue;
+        *operand = (struct tl_stf_operand){
+            .number = r.reg.number,
+            .type = r.reg.meta & 15,
+            .operand = r.reg.meta >> 4 & 3,
+            .value = r.reg.value,
+        };
+        return TL_OK;
+    }
+    return result;
+}

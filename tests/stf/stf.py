@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The STF library as installed, and dump, check and slice as commands. stf.py BUILD TEST"""
+import glob
+import gzip
+import lzma
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def check(holds, *what):
+    if not holds:
+        raise AssertionError(' '.join(str(w) for w in what))
+
+
+def run(*args, **more):
+    return subprocess.run([str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=120, **more)
+
+
+class Lab:
+    def __init__(self, build, folder):
+        self.build, self.folder = build, folder
+        self.command = os.path.join(build, 'tracelake')
+        self.installed = None
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def tracelake(self, *args, status=0, **more):
+        done = run(self.command, *args, **more)
+        check(done.returncode == status, args, done.returncode, done.stderr.decode()[:400])
+        return done
+
+    def sanitize(self):
+        with open(os.path.join(self.build, 'CMakeCache.txt')) as f:
+            found = re.search(r'(?m)^TL_SANITIZE:[A-Z]+=(.+)$', f.read())
+        return ['-fsanitize=' + found.group(1)] if found else []
+
+    def install(self):
+        """The prefix of an installation, with the examples built against it."""
+        prefix = self.path('usr')
+        done = run('cmake', '--install', self.build, '--component', 'client', '--prefix', prefix)
+        check(done.returncode == 0, done.stderr.decode())
+        pc = glob.glob(prefix + '/**/tracelake-stf.pc', recursive=True)
+        check(pc, 'no tracelake-stf.pc')
+        with open(pc[0]) as f:
+            text = f.read()
+        with open(pc[0], 'w') as f:
+            f.write(re.sub(r'(?m)^prefix=.*$', 'prefix=' + prefix, text))
+        env = dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(pc[0]))
+        flags = run('pkg-config', '--cflags', '--libs', 'tracelake-stf', env=env).stdout
+        for name in ('stf_walk', 'stf_make'):
+            done = run('cc', '-std=gnu17', '-Wall', '-Wextra', '-Werror', '-o', self.path(name),
+                       os.path.join(SOURCE, 'client', 'examples', name + '.c'),
+                       *flags.decode().split(), *self.sanitize())
+            check(done.returncode == 0, name, done.stderr.decode())
+        return prefix
+
+    def make(self, name, rounds):
+        if not self.installed:
+            self.installed = self.install()
+        done = run(self.path('stf_make'), self.path(name), rounds)
+        check(done.returncode == 0, done.stderr.decode())
+        return self.path(name)
+
+
+def library(lab):
+    """Each header compiles alone; the examples write and read what the command reads."""
+    trace = lab.make('loop.zstf', 40000)
+    for header in glob.glob(lab.installed + '/include/tracelake-stf/**/*.h', recursive=True):
+        done = run('cc', '-std=gnu17', '-Wall', '-Wextra', '-Werror', '-fsyntax-only', '-x', 'c',
+                   '-I', lab.installed + '/include/tracelake-stf', header)
+        check(done.returncode == 0, header, done.stderr.decode())
+    done = lab.tracelake('check', trace)
+    check(b' 0 errors, 0 warnings,' in done.stdout and b' 120000 instructions' in done.stdout,
+          done.stdout.decode())
+    lines = run(lab.path('stf_walk'), trace, 0, 3).stdout.decode().splitlines()
+    check(lines == [
+        '0 0x80000000 00128293 M process 1/1/0 source REG_5 0x0 dest REG_5 0x1',
+        '1 0x80000004 00533023 M process 1/1/0 write 0x1000 size 8: 0x1',
+        '2 0x80000008 ff9ff06f M process 1/1/0 to 0x80000000'], lines)
+    # Behind a jump by the chunk index, the mode is what the trace says from there on: nothing.
+    lines = run(lab.path('stf_walk'), trace, 119998, 9).stdout.decode().splitlines()
+    check(lines == [
+        '119998 0x80000004 00533023 - process 1/1/0 write 0x1000 size 8: 0x9c40',
+        '119999 0x80000008 ff9ff06f - process 1/1/0 to 0x80000000'], lines)
+    whole = run(lab.path('stf_walk'), trace).stdout.decode().splitlines()
+    check(len(whole) == 120000)
+    # A slice tells mode and registers again.
+    lab.tracelake('slice', '--insn', '30001:30004', trace, '-o', lab.path('part.stf'))
+    lines = run(lab.path('stf_walk'), lab.path('part.stf')).stdout.decode().splitlines()
+    check(lines[0] == '0 0x80000004 00533023 M process 1/1/0 write 0x1000 size 8: 0x2711 '
+          'state REG_5 0x2711', lines)
+    check([line.split(' ', 1)[1] for line in lines[1:]] ==
+          [line.split(' ', 1)[1] for line in whole[30002:30004]], lines)
+    # An order that readers cannot take is refused with the rule.
+    done = run(lab.path('stf_walk'), lab.path('none.stf'))
+    check(done.returncode == 1 and b'cannot open' in done.stderr, done.stderr)
+
+
+def packed(lab):
+    """The same trace in every wrapping, under names that say nothing."""
+    plain, zstf = lab.make('loop.stf', 3000), lab.make('loop.zstf', 3000)
+    with open(plain, 'rb') as f:
+        data = f.read()
+    out = {'plain': plain, 'zstf': zstf}
+    for name, bytes_ in (('gz', gzip.compress(data)), ('xz', lzma.compress(data)),
+                         ('gz2', gzip.compress(data[:5000]) + gzip.compress(data[5000:]))):
+        out[name] = lab.path('trace-' + name)
+        with open(out[name], 'wb') as f:
+            f.write(bytes_)
+    if shutil.which('zstd'):
+        out['zst'] = lab.path('trace-zst')
+        run('zstd', '-q', plain, '-o', out['zst'])
+    for name in ('plain', 'zstf'):
+        copy = lab.path('named-otherwise.' + {'plain': 'zstf', 'zstf': 'stf'}[name])
+        shutil.copy(out[name], copy)
+        out[name + '-misnamed'] = copy
+    return out
+
+
+def wraps(lab):
+    """dump, check and slice do the same, by file and by standard input."""
+    listing = part = None
+    for name, path in packed(lab).items():
+        with open(path, 'rb') as f:
+            data = f.read()
+        for args, more in ((path, {}), ('-', {'input': data})):
+            dump = lab.tracelake('dump', args, **more).stdout
+            listing = listing or dump
+            check(dump == listing, name, args, 'another listing')
+            done = lab.tracelake('check', args, **more)
+            check(b' 0 errors, 0 warnings,' in done.stdout, name, args, done.stdout)
+            lab.tracelake('slice', '--insn', '4000:5000', args, '-o', lab.path('part.stf'), **more)
+            with open(lab.path('part.stf'), 'rb') as f:
+                cut = f.read()
+            part = part or cut
+            check(cut == part, name, args, 'another slice')
+    check(listing.count(b'\n') == 10 + 1 + 3000 * 8, listing[-200:])
+    range_ = lab.tracelake('dump', '--from', 100, '--to', 103, lab.path('loop.zstf')).stdout
+    check(range_.splitlines() == listing.splitlines()[100:103], range_)
+
+
+def damage(lab):
+    """Cut anywhere, the records in front are listed, no more, and the place is named."""
+    plain = lab.make('short.stf', 20)
+    with open(plain, 'rb') as f:
+        data = f.read()
+    lines = lab.tracelake('dump', plain).stdout.splitlines()
+    ends = [int(line.split()[1]) + int(line.split()[2]) for line in lines]
+    header = next(i for i, line in enumerate(lines) if line.split()[3] == b'END_HEADER')
+    for cut in list(range(1, ends[header], 5)) + list(range(ends[header], ends[header] + 40)) + list(
+            range(ends[header] + 40, len(data), 61)):
+        whole = sum(1 for end in ends if end <= cut)
+        clean = whole > header and cut == ends[whole - 1]
+        done = run(lab.command, 'dump', '-', input=data[:cut])
+        got = done.stdout.splitlines()
+        if cut >= 4:
+            check(got == lines[:whole], cut, len(got), whole)
+        check(done.returncode == (0 if clean else 1), cut, done.returncode)
+        if not clean and cut >= 4:
+            place = ends[whole - 1] if whole else 0
+            check(b'offset 0x%x' % place in done.stderr or b'offset %d' % place in done.stderr,
+                  cut, place, done.stderr)
+        for wrap in (gzip.compress(data, mtime=0), lzma.compress(data)):
+            done = run(lab.command, 'dump', '-', input=wrap[:len(wrap) * cut // len(data)])
+            check(done.returncode == 1 and lines[:len(done.stdout.splitlines())] ==
+                  done.stdout.splitlines(), cut, done.stderr)
+
+
+def memory(lab):
+    """A trace of 65 MB takes no more memory than a small one: dump, check, slice, any wrapping."""
+    if lab.sanitize():
+        sys.exit(77)
+    limit = 32 << 20
+
+    def bounded():
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+    big = lab.make('big.zstf', 900000)
+    for args in (['dump', big], ['check', big], ['dump', '-'], ['check', '-'],
+                 ['slice', '--insn', '2600000:', big, '-o', lab.path('end.zstf')],
+                 ['slice', '--insn', '2600000:', big, '-o', lab.path('end.stf')]):
+        with open(big, 'rb') as f, open(os.devnull, 'wb') as null:
+            child = subprocess.Popen([lab.command, *args], stdin=f, stdout=null,
+                                     stderr=subprocess.PIPE, preexec_fn=bounded)
+            _, status, usage = os.wait4(child.pid, 0)
+            text = child.stderr.read().decode()
+            child.stderr.close()
+            child.returncode = os.waitstatus_to_exitcode(status)
+        check(child.returncode == 0, args, text)
+        check(usage.ru_maxrss * 1024 < limit, args, usage.ru_maxrss, 'KiB')
+
+
+TESTS = {'library': library, 'wraps': wraps, 'damage': damage, 'memory': memory}
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        TESTS[sys.argv[2]](Lab(sys.argv[1], folder))
+
+
+if __name__ == '__main__':
+    main()
