@@ -43,6 +43,35 @@ int tl_etm4_queue_push(struct tl_etm4_queue *queue, const struct tl_etm4_packet 
     return TL_OK;
 }
 
+int tl_etm4_queue_copy(struct tl_etm4_queue *to, const struct tl_etm4_queue *from)
+{
+    tl_etm4_queue_clear(to);
+    for (size_t i = 0; i < from->n; i++) {
+        const struct tl_etm4_element *const e = tl_etm4_queue_at(from, i);
+        struct tl_etm4_element *copy;
+        if (tl_etm4_queue_push(to, &e->packet, e->p0, &copy) < 0) {
+            tl_etm4_queue_clear(to);
+            return TL_NOMEM;
+        }
+        copy->address = e->address;
+    }
+    return TL_OK;
+}
+
+bool tl_etm4_queue_same(const struct tl_etm4_queue *a, const struct tl_etm4_queue *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct tl_etm4_element *const x = tl_etm4_queue_at(a, i);
+        const struct tl_etm4_element *const y = tl_etm4_queue_at(b, i);
+        if (x->p0 != y->p0 || memcmp(&x->packet, &y->packet, sizeof x->packet) ||
+            memcmp(&x->address, &y->address, sizeof x->address))
+            return false;
+    }
+    return true;
+}
+
 int tl_etm4_queue_push_oldest(struct tl_etm4_queue *queue, const struct tl_etm4_packet *packet,
                               uint32_t p0)
 {

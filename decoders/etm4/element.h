@@ -58,6 +58,11 @@ static inline void tl_etm4_queue_pop(struct tl_etm4_queue *queue)
 TL_MUST_USE int tl_etm4_queue_push(struct tl_etm4_queue *queue, const struct tl_etm4_packet *packet,
                                    uint32_t p0, struct tl_etm4_element **out);
 
+/* Make `to` hold what `from` holds. TL_NOMEM: it is empty. */
+TL_MUST_USE int tl_etm4_queue_copy(struct tl_etm4_queue *to, const struct tl_etm4_queue *from);
+/* Do both hold the same elements? */
+bool tl_etm4_queue_same(const struct tl_etm4_queue *a, const struct tl_etm4_queue *b);
+
 /* Put one in front of all others, of `p0` P0 elements. TL_NOMEM, TL_LIMIT. */
 TL_MUST_USE int tl_etm4_queue_push_oldest(struct tl_etm4_queue *queue,
                                           const struct tl_etm4_packet *packet, uint32_t p0);

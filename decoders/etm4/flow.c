@@ -8,6 +8,7 @@
 
 #include "etm4/element.h"
 #include "etm4/flow_walk.h"
+#include "etm4/seam.h"
 
 #include <stdlib.h>
 
@@ -29,6 +30,7 @@ struct tl_etm4_flow {
     uint64_t depth;                 /* complete P0 elements in the queue */
     struct tl_etm4_element pending; /* an exception or Q, waiting for its address */
     bool has_pending;
+    struct tl_etm4_seam *note, *meet; /* see etm4/seam.h; NULL: none */
     struct tl_etm4_queue queue;
     struct tl_etm4_walk walk;
     struct tl_item_batch out;
@@ -475,6 +477,119 @@ static int take_unsynced(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
     }
 }
 
+/* ---- seams --------------------------------------------------------------------------------- */
+
+void tl_etm4_flow_note(struct tl_etm4_flow *flow, struct tl_etm4_seam *seam)
+{
+    flow->note = seam;
+}
+
+void tl_etm4_flow_meet(struct tl_etm4_flow *flow, struct tl_etm4_seam *seam)
+{
+    flow->meet = seam;
+}
+
+void tl_etm4_flow_reset(struct tl_etm4_flow *f)
+{
+    f->state = WAIT_ASYNC;
+    f->marked = f->lost = f->has_pending = false;
+    f->depth = 0;
+    f->note = f->meet = NULL;
+    f->out.rc = TL_OK;
+    f->out.n = f->out.n_steps = 0;
+    f->walk.failed = false;
+    tl_etm4_queue_clear(&f->queue);
+    tl_etm4_walk_reset(&f->walk);
+}
+
+int tl_etm4_flow_copy(struct tl_etm4_flow *to, const struct tl_etm4_flow *from)
+{
+    tl_etm4_flow_reset(to);
+    to->state = from->state;
+    to->marked = from->marked;
+    to->lost = from->lost;
+    to->lost_at = from->lost_at;
+    to->lost_why = from->lost_why;
+    to->depth = from->depth;
+    to->pending = from->pending;
+    to->has_pending = from->has_pending;
+    tl_etm4_walk_copy(&to->walk, &from->walk);
+    return tl_etm4_queue_copy(&to->queue, &from->queue);
+}
+
+void tl_etm4_flow_limit(struct tl_etm4_flow *flow, size_t limit)
+{
+    flow->walk.cache_limit = limit;
+}
+
+size_t tl_etm4_flow_blocks(const struct tl_etm4_flow *flow)
+{
+    return flow->walk.cache ? tl_block_cache_bytes(flow->walk.cache) : 0;
+}
+
+void tl_etm4_flow_trim(struct tl_etm4_flow *flow, size_t limit)
+{
+    const size_t before = flow->walk.cache_limit;
+    flow->walk.cache_limit = limit;
+    tl_etm4_walk_trim(&flow->walk);
+    flow->walk.cache_limit = before;
+}
+
+/*
+ * Is all told that the trace tells behind trace info, and nothing half done? Not behind atoms:
+ * there, packets of atoms may be joined to others.
+ */
+static bool is_settled(const struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    if (f->state != IN_SYNC || f->has_pending || f->walk.need_context || f->walk.need_address ||
+        p->type == TL_ETM4_ATOM)
+        return false;
+    return f->queue.n == 0 || tl_etm4_queue_at(&f->queue, 0)->packet.type != TL_ETM4_UNSEEN;
+}
+
+static bool is_same(const struct tl_etm4_flow *a, const struct tl_etm4_flow *b)
+{
+    return a->state == b->state && a->marked == b->marked && a->depth == b->depth &&
+           tl_etm4_walk_same(&a->walk, &b->walk) && tl_etm4_queue_same(&a->queue, &b->queue);
+}
+
+static int note(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    struct tl_etm4_seam *const seam = f->note;
+    if (!is_settled(f, p))
+        return TL_OK;
+    int rc = tl_item_batch_flush(&f->out);
+    if (rc == TL_OK)
+        rc = tl_etm4_flow_copy(seam->state, f);
+    seam->at = p->offset;
+    seam->settled = rc == TL_OK;
+    f->note = NULL;
+    return rc;
+}
+
+static int meet(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    struct tl_etm4_seam *const seam = f->meet;
+    if (p->type == TL_ETM4_ASYNC && p->offset == seam->async)
+        seam->aligned = true;
+    if (p->offset < seam->at)
+        return TL_OK;
+    f->meet = NULL;
+    if (p->offset > seam->at || !seam->aligned || !is_settled(f, p) || !is_same(f, seam->state))
+        return TL_OK;
+    const int rc = tl_item_batch_flush(&f->out);
+    seam->met = rc == TL_OK;
+    return rc < 0 ? rc : TL_AGAIN;
+}
+
+static int look(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    const int rc = f->note ? note(f, p) : TL_OK;
+    return rc == TL_OK && f->meet ? meet(f, p) : rc;
+}
+
+/* ---- input --------------------------------------------------------------------------------- */
+
 int tl_etm4_flow_push(struct tl_etm4_flow *f, const struct tl_etm4_packet *packets, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -489,6 +604,8 @@ int tl_etm4_flow_push(struct tl_etm4_flow *f, const struct tl_etm4_packet *packe
             tl_etm4_walk_address(&f->walk, p);
         else
             rc = take(f, p);
+        if (rc == TL_OK && (f->note || f->meet))
+            rc = look(f, p);
         if (rc < 0)
             return rc;
         if (f->out.rc < 0)

@@ -20,6 +20,7 @@ int tl_etm4_walk_init(struct tl_etm4_walk *walk, const struct tl_etm4_config *co
         .ete = config->ete,
         .m_profile = config->m_profile,
         .stack.active = config->return_stack,
+        .cache_limit = CACHE_LIMIT,
     };
     tl_etm4_walk_reset(walk);
     if (!image)
@@ -84,9 +85,48 @@ void tl_etm4_walk_reset(struct tl_etm4_walk *w)
     set_view(w);
 }
 
+void tl_etm4_walk_copy(struct tl_etm4_walk *w, const struct tl_etm4_walk *from)
+{
+    forget_place(w);
+    w->pc = from->pc;
+    w->isa = from->isa;
+    w->space = from->space;
+    w->sf = from->sf;
+    w->is1 = from->is1;
+    w->need_context = from->need_context;
+    w->need_address = from->need_address;
+    w->told = from->told;
+    w->stack = from->stack;
+    w->mode = from->mode;
+    w->context = from->context;
+    set_view(w);
+}
+
+static bool same_stack(const struct tl_etm4_return_stack *a, const struct tl_etm4_return_stack *b)
+{
+    if (a->n != b->n || a->pending != b->pending || a->wait_address != b->wait_address)
+        return false;
+    for (unsigned i = 0; i < a->n; i++) {
+        const unsigned at_a = (a->top - i) & (TL_ETM4_RETURN_STACK - 1);
+        const unsigned at_b = (b->top - i) & (TL_ETM4_RETURN_STACK - 1);
+        if (a->v[at_a].pc != b->v[at_b].pc || a->v[at_a].isa != b->v[at_b].isa)
+            return false;
+    }
+    return true;
+}
+
+bool tl_etm4_walk_same(const struct tl_etm4_walk *a, const struct tl_etm4_walk *b)
+{
+    return a->pc == b->pc && a->isa == b->isa && a->space == b->space && a->sf == b->sf &&
+           a->is1 == b->is1 && a->need_context == b->need_context &&
+           a->need_address == b->need_address && a->told == b->told && a->mode == b->mode &&
+           a->context.flags == b->context.flags && a->context.value2 == b->context.value2 &&
+           same_stack(&a->stack, &b->stack);
+}
+
 void tl_etm4_walk_trim(struct tl_etm4_walk *w)
 {
-    if (!w->cache || tl_block_cache_bytes(w->cache) <= CACHE_LIMIT)
+    if (!w->cache || tl_block_cache_bytes(w->cache) <= w->cache_limit)
         return;
     tl_item_batch_flush(w->out);
     forget_place(w);

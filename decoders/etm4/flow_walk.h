@@ -66,6 +66,7 @@ struct tl_etm4_walk {
     uint64_t mode;                 /* last delivered, ~0: none */
     struct tl_etm4_packet context; /* last delivered identifiers */
     bool failed;                   /* out of memory */
+    size_t cache_limit;            /* bytes of decoded blocks */
 };
 
 TL_MUST_USE int tl_etm4_walk_init(struct tl_etm4_walk *walk, const struct tl_etm4_config *config,
@@ -89,6 +90,11 @@ void tl_etm4_walk_exception(struct tl_etm4_walk *walk, const struct tl_etm4_pack
 void tl_etm4_walk_q(struct tl_etm4_walk *walk, const struct tl_etm4_packet *packet,
                     const struct tl_etm4_packet *address);
 void tl_etm4_walk_source(struct tl_etm4_walk *walk, const struct tl_etm4_packet *packet);
+
+/* Go on where `from` stands, by one's own cache. */
+void tl_etm4_walk_copy(struct tl_etm4_walk *walk, const struct tl_etm4_walk *from);
+/* Will both say the same of the same elements? Both know context and address. */
+bool tl_etm4_walk_same(const struct tl_etm4_walk *a, const struct tl_etm4_walk *b);
 
 /* Give memory back if the block cache has grown beyond all reason. Flushes the items first. */
 void tl_etm4_walk_trim(struct tl_etm4_walk *walk);

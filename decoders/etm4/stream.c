@@ -4,6 +4,7 @@
 #include "etm4/flow.h"
 #include "etm4/packet_text.h"
 #include "etm4/packetizer.h"
+#include "etm4/split.h"
 
 #include <stdlib.h>
 
@@ -89,4 +90,5 @@ const struct tl_stream_ops tl_etm4_ops = {
     .push = push,
     .finish = finish,
     .destroy = destroy,
+    .create_threads = tl_etm4_split_new,
 };

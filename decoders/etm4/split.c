@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parts are claimed in order, by whoever has nothing to do; the pushing thread has to deliver
+ * first of all. What is shared is in struct split, under its lock, but for a part between its
+ * claim and its delivery: that belongs to who claimed it, then to the pushing thread.
+ */
+#include "etm4/split.h"
+
+#include "decode/parallel.h"
+#include "etm4/kept.h"
+#include "etm4/packetizer.h"
+#include "etm4/seam.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define LEAST_PART   ((size_t)4 << 10) /* bytes; parts adapt to how much comes of them */
+#define FIRST_PART   ((size_t)16 << 10)
+#define MOST_PART    ((size_t)128 << 10)
+#define KEPT_TOTAL   ((size_t)16 << 20) /* bytes of items kept, of all parts together */
+#define BLOCKS_TOTAL ((size_t)16 << 20) /* bytes of decoded blocks, of all threads together */
+#define GATHER_MOST  ((size_t)4 << 20)  /* bytes gathered of short runs */
+
+/* A-Sync, and the header of trace info. */
+static const uint8_t SYNC[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x01};
+
+/* Where a decode stands. */
+struct state {
+    struct tl_etm4_packetizer packetizer;
+    struct tl_etm4_flow *flow;
+};
+
+/* A decoder of its own. */
+struct decoder {
+    struct split *split;
+    struct state now;
+    struct part *part; /* decoded ahead; NULL: what comes is delivered */
+    pthread_t thread;
+    bool started;
+};
+
+enum part_state { RUNNING, DONE };
+
+struct part {
+    size_t from, to; /* bytes of the input */
+    uint8_t state;   /* enum part_state */
+    bool given_up;   /* too much came of it */
+    struct tl_etm4_seam seam;
+    struct state end;
+    struct tl_kept kept; /* items behind the seam */
+};
+
+/* A run's place among the bytes of the input, and in the file as in struct tl_run. */
+struct placed {
+    size_t start;
+    uint64_t offset;
+    uint8_t slot;
+};
+
+/* Bytes to be decoded, and where they are in the file. */
+struct input {
+    const uint8_t *p;
+    size_t n;
+    const struct placed *runs;
+    size_t n_runs;
+};
+
+struct split {
+    struct tl_stream_decoder base;
+    struct tl_stream_sink sink;
+    struct tl_etm4_config config;
+    const struct tl_image *image;
+    uint64_t end; /* offset behind the last byte */
+    unsigned threads;
+    struct decoder live;   /* goes through the whole stream */
+    struct decoder *ahead; /* [threads]; 0 is the pushing thread's */
+
+    struct tl_buf bytes; /* gathered of short runs */
+    struct placed *runs;
+    size_t n_runs, cap_runs;
+
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* for the other threads: a part can be claimed, or it is all over */
+    pthread_cond_t done; /* for the pushing thread: a part is done */
+    bool quit;
+    struct input input;
+    size_t cut;           /* where the next part begins */
+    size_t size;          /* bytes that parts should have */
+    size_t claimed, head; /* parts claimed, parts delivered, of this input */
+    size_t running;       /* parts being decoded ahead */
+    size_t n_parts;
+    struct part *parts; /* [n_parts], part i in i % n_parts */
+};
+
+/* ---- decoders ------------------------------------------------------------------------------ */
+
+static size_t kept_most(const struct split *s)
+{
+    return KEPT_TOTAL / s->n_parts;
+}
+
+static int on_items(void *context, const struct tl_item *items, size_t n)
+{
+    struct decoder *const d = context;
+    struct part *const part = d->part;
+    if (!part)
+        return d->split->sink.items(d->split->sink.context, items, n);
+    if (!part->seam.settled)
+        return TL_OK;
+    if (tl_kept_bytes(&part->kept) > kept_most(d->split) ||
+        tl_etm4_flow_blocks(d->now.flow) > BLOCKS_TOTAL / d->split->threads)
+        return TL_LIMIT;
+    return tl_kept_items(&part->kept, items, n);
+}
+
+static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    struct decoder *const d = context;
+    if (!d->part)
+        return d->split->sink.loss(d->split->sink.context, reason, offset, bytes);
+    return d->part->seam.settled ? tl_kept_loss(&d->part->kept, reason, offset, bytes) : TL_OK;
+}
+
+static int on_packets(void *context, const struct tl_etm4_packet *packets, size_t n)
+{
+    struct decoder *const d = context;
+    return tl_etm4_flow_push(d->now.flow, packets, n);
+}
+
+static void begin_packets(struct decoder *d)
+{
+    tl_etm4_packetizer_init(&d->now.packetizer, &d->split->config, true, on_packets, d);
+}
+
+static int decoder_init(struct decoder *d, struct split *s)
+{
+    d->split = s;
+    begin_packets(d);
+    return tl_etm4_flow_new(&d->now.flow, &s->config, s->image, on_items, on_loss, d);
+}
+
+/* `to` stands where `from` stands; each keeps its own sink. */
+static int copy_state(struct state *to, const struct state *from)
+{
+    tl_etm4_packet_sink *const sink = to->packetizer.sink;
+    void *const context = to->packetizer.context;
+    to->packetizer = from->packetizer;
+    to->packetizer.sink = sink;
+    to->packetizer.context = context;
+    return tl_etm4_flow_copy(to->flow, from->flow);
+}
+
+/* The run that byte `at` is in. */
+static size_t find_run(const struct input *in, size_t at)
+{
+    size_t first = 0, last = in->n_runs - 1;
+    while (first < last) {
+        const size_t middle = (first + last + 1) / 2;
+        if (in->runs[middle].start <= at)
+            first = middle;
+        else
+            last = middle - 1;
+    }
+    return first;
+}
+
+/* Run `i` of the input from byte `at` on, which is in it. */
+static struct tl_run run_from(const struct input *in, size_t i, size_t at)
+{
+    const struct placed *const run = &in->runs[i];
+    const size_t end = i + 1 < in->n_runs ? run[1].start : in->n;
+    const struct tl_run whole = {in->p + run->start, end - run->start, run->offset, run->slot};
+    return tl_run_from(&whole, at - run->start);
+}
+
+/* Push bytes [from, to) of the input. */
+static int push_bytes(struct decoder *d, const struct input *in, size_t from, size_t to)
+{
+    int rc = TL_OK;
+    for (size_t i = find_run(in, from); rc == TL_OK && from < to; i++) {
+        struct tl_run run = run_from(in, i, from);
+        run.n = run.n < to - from ? run.n : to - from;
+        rc = tl_etm4_packetizer_push(&d->now.packetizer, &run);
+        from += run.n;
+    }
+    return rc;
+}
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+/* The first A-Sync from `at` on, or the input's end. */
+static size_t find_sync(const struct input *in, size_t at)
+{
+    const uint8_t *const found =
+        at < in->n ? memmem(in->p + at, in->n - at, SYNC, sizeof SYNC) : NULL;
+    return found ? (size_t)(found - in->p) : in->n;
+}
+
+static bool can_claim(const struct split *s)
+{
+    return s->cut < s->input.n && s->claimed < s->head + s->n_parts;
+}
+
+static struct part *claim(struct split *s)
+{
+    struct part *const part = &s->parts[s->claimed++ % s->n_parts];
+    part->from = s->cut;
+    part->to = s->cut = find_sync(&s->input, s->cut + s->size);
+    part->state = RUNNING;
+    return part;
+}
+
+/* Decode a part that begins with an A-Sync, and keep what comes of it. */
+static void decode_ahead(struct decoder *d, struct part *part)
+{
+    const struct input *const in = &d->split->input;
+    struct tl_etm4_flow *const state = part->seam.state;
+    part->seam = (struct tl_etm4_seam){.state = state};
+    part->seam.async = run_from(in, find_run(in, part->from), part->from).offset;
+    part->given_up = false;
+    tl_kept_reset(&part->kept, kept_most(d->split));
+    d->part = part;
+    begin_packets(d);
+    tl_etm4_flow_reset(d->now.flow);
+    tl_etm4_flow_note(d->now.flow, &part->seam);
+    int rc = push_bytes(d, in, part->from, part->to);
+    if (rc == TL_OK)
+        rc = tl_etm4_flow_flush(d->now.flow);
+    if (rc == TL_OK)
+        rc = copy_state(&part->end, &d->now);
+    part->given_up = rc < 0 || !part->seam.settled;
+    d->part = NULL;
+}
+
+/* Decode a part where the stream stands. */
+static int decode_live(struct split *s, size_t from, size_t to)
+{
+    const int rc = push_bytes(&s->live, &s->input, from, to);
+    return rc < 0 ? rc : tl_etm4_flow_flush(s->live.now.flow);
+}
+
+/* The part at the head has been decoded ahead. */
+static int stitch(struct split *s, struct part *part)
+{
+    if (part->given_up)
+        return decode_live(s, part->from, part->to);
+    tl_etm4_flow_meet(s->live.now.flow, &part->seam);
+    int rc = decode_live(s, part->from, part->to);
+    tl_etm4_flow_meet(s->live.now.flow, NULL);
+    if (rc != TL_AGAIN || !part->seam.met)
+        return rc;
+    rc = tl_kept_deliver(&part->kept, &s->sink);
+    return rc < 0 ? rc : copy_state(&s->live.now, &part->end);
+}
+
+/* Parts that fill the memory they may have are too big, those that hardly use it too small. */
+static void adapt(struct split *s, const struct part *part)
+{
+    if (part->given_up && part->seam.settled)
+        s->size = s->size / 2 > LEAST_PART ? s->size / 2 : LEAST_PART;
+    else if (!part->given_up && tl_kept_bytes(&part->kept) < kept_most(s) / 16)
+        s->size = s->size * 2 < MOST_PART ? s->size * 2 : MOST_PART;
+}
+
+static void run_part(struct decoder *d, struct part *part)
+{
+    struct split *const s = d->split;
+    s->running++;
+    pthread_mutex_unlock(&s->lock);
+    decode_ahead(d, part);
+    pthread_mutex_lock(&s->lock);
+    s->running--;
+    part->state = DONE;
+}
+
+static void *run_thread(void *context)
+{
+    struct decoder *const d = context;
+    struct split *const s = d->split;
+    pthread_mutex_lock(&s->lock);
+    while (!s->quit) {
+        /* The first part is left to the pushing thread, which knows where the stream stands. */
+        if (s->claimed > 0 && can_claim(s)) {
+            run_part(d, claim(s));
+            pthread_cond_signal(&s->done);
+        } else {
+            pthread_cond_wait(&s->work, &s->lock);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* One step of the pushing thread; called with the lock held. */
+static int deliver_or_help(struct split *s)
+{
+    int rc = TL_OK;
+    if (s->head == s->claimed) {
+        const struct part *const part = claim(s);
+        const size_t from = part->from, to = part->to;
+        pthread_cond_broadcast(&s->work);
+        pthread_mutex_unlock(&s->lock);
+        rc = decode_live(s, from, to);
+        pthread_mutex_lock(&s->lock);
+        s->head++;
+        pthread_cond_broadcast(&s->work);
+        return rc;
+    }
+    struct part *const part = &s->parts[s->head % s->n_parts];
+    if (part->state == DONE) {
+        pthread_mutex_unlock(&s->lock);
+        rc = stitch(s, part);
+        pthread_mutex_lock(&s->lock);
+        adapt(s, part);
+        s->head++;
+        pthread_cond_broadcast(&s->work);
+    } else if (can_claim(s)) {
+        run_part(&s->ahead[0], claim(s));
+    } else {
+        pthread_cond_wait(&s->done, &s->lock);
+    }
+    return rc;
+}
+
+static int start_threads(struct split *s)
+{
+    for (unsigned i = 1; i < s->threads; i++)
+        if (!s->ahead[i].started) {
+            if (pthread_create(&s->ahead[i].thread, NULL, run_thread, &s->ahead[i]) != 0)
+                return i > 1 ? TL_OK : TL_NOMEM; /* fewer will do */
+            s->ahead[i].started = true;
+        }
+    return TL_OK;
+}
+
+/* Decode the whole input; whatever comes of it has been delivered then. */
+static int decode_input(struct split *s, const struct input *in)
+{
+    if (in->n == 0)
+        return TL_OK;
+    const struct tl_run last = run_from(in, in->n_runs - 1, in->runs[in->n_runs - 1].start);
+    s->end = tl_run_offset(&last, last.n);
+    if (in->n < TL_PARALLEL_LEAST || start_threads(s) < 0) {
+        s->input = *in;
+        return decode_live(s, 0, in->n);
+    }
+    int rc = TL_OK;
+    pthread_mutex_lock(&s->lock);
+    s->input = *in;
+    s->cut = s->claimed = s->head = 0;
+    while (rc == TL_OK && (s->head < s->claimed || s->cut < in->n))
+        rc = deliver_or_help(s);
+    s->cut = in->n;
+    while (s->running > 0)
+        pthread_cond_wait(&s->done, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    for (unsigned i = 0; i < s->threads; i++)
+        tl_etm4_flow_trim(s->ahead[i].now.flow, BLOCKS_TOTAL / s->threads / 2);
+    return rc;
+}
+
+/* ---- tl_stream_ops ------------------------------------------------------------------------- */
+
+static int flush(struct tl_stream_decoder *decoder)
+{
+    struct split *const s = (struct split *)decoder;
+    const struct input in = {s->bytes.p, s->bytes.n, s->runs, s->n_runs};
+    const int rc = decode_input(s, &in);
+    tl_buf_reset(&s->bytes);
+    s->n_runs = 0;
+    return rc;
+}
+
+static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
+{
+    struct split *const s = (struct split *)decoder;
+    if (s->bytes.n + run->n > GATHER_MOST || run->n >= TL_PARALLEL_LEAST) {
+        const int rc = flush(decoder);
+        if (rc < 0)
+            return rc;
+    }
+    if (run->n >= TL_PARALLEL_LEAST) {
+        const struct placed place = {0, run->offset, run->slot};
+        const struct input in = {run->p, run->n, &place, 1};
+        return decode_input(s, &in);
+    }
+    if (tl_grow(&s->runs, &s->cap_runs, s->n_runs + 1, sizeof *s->runs) < 0)
+        return TL_NOMEM;
+    s->runs[s->n_runs++] = (struct placed){s->bytes.n, run->offset, run->slot};
+    return tl_buf_add(&s->bytes, run->p, run->n);
+}
+
+static int finish(struct tl_stream_decoder *decoder)
+{
+    struct split *const s = (struct split *)decoder;
+    int rc = flush(decoder);
+    if (rc == TL_OK)
+        rc = tl_etm4_packetizer_finish(&s->live.now.packetizer);
+    return rc < 0 ? rc : tl_etm4_flow_finish(s->live.now.flow, s->end);
+}
+
+static void stop_threads(struct split *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->quit = true;
+    pthread_cond_broadcast(&s->work);
+    pthread_mutex_unlock(&s->lock);
+    for (unsigned i = 1; i < s->threads; i++)
+        if (s->ahead[i].started)
+            pthread_join(s->ahead[i].thread, NULL);
+}
+
+static void destroy(struct tl_stream_decoder *decoder)
+{
+    struct split *const s = (struct split *)decoder;
+    if (!s)
+        return;
+    if (s->ahead)
+        stop_threads(s);
+    for (unsigned i = 0; s->ahead && i < s->threads; i++)
+        tl_etm4_flow_free(s->ahead[i].now.flow);
+    for (size_t i = 0; s->parts && i < s->n_parts; i++) {
+        tl_etm4_flow_free(s->parts[i].seam.state);
+        tl_etm4_flow_free(s->parts[i].end.flow);
+        tl_kept_fini(&s->parts[i].kept);
+    }
+    tl_etm4_flow_free(s->live.now.flow);
+    free(s->ahead);
+    free(s->parts);
+    free(s->runs);
+    tl_buf_fini(&s->bytes);
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->work);
+    pthread_cond_destroy(&s->done);
+    free(s);
+}
+
+static const struct tl_stream_ops split_ops = {
+    .name = "etm4",
+    .spec = "as etm4",
+    .push = push,
+    .finish = finish,
+    .destroy = destroy,
+    .flush = flush,
+};
+
+static int make_decoders(struct split *s)
+{
+    int rc = decoder_init(&s->live, s);
+    if (rc == TL_OK) {
+        tl_etm4_flow_limit(s->live.now.flow, BLOCKS_TOTAL);
+        if (s->sink.paths)
+            tl_etm4_flow_paths(s->live.now.flow);
+    }
+    for (unsigned i = 0; rc == TL_OK && i < s->threads; i++) {
+        rc = decoder_init(&s->ahead[i], s);
+        if (rc == TL_OK) {
+            tl_etm4_flow_limit(s->ahead[i].now.flow, SIZE_MAX);
+            tl_etm4_flow_paths(s->ahead[i].now.flow);
+        }
+    }
+    for (size_t i = 0; rc == TL_OK && i < s->n_parts; i++) {
+        rc = tl_etm4_flow_new(&s->parts[i].seam.state, &s->config, NULL, NULL, NULL, NULL);
+        if (rc == TL_OK)
+            rc = tl_etm4_flow_new(&s->parts[i].end.flow, &s->config, NULL, NULL, NULL, NULL);
+    }
+    return rc;
+}
+
+int tl_etm4_split_new(struct tl_stream_decoder **out, const struct tl_source *source,
+                      const struct tl_image *image, const struct tl_stream_sink *sink,
+                      unsigned threads, struct tl_fail *fail)
+{
+    struct tl_etm4_config config;
+    tl_etm4_config_init(&config, source);
+    int rc = tl_etm4_config_check(&config, fail);
+    if (rc < 0)
+        return rc;
+    struct split *const s = calloc(1, sizeof *s);
+    if (!s)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
+    s->base.ops = &split_ops;
+    s->sink = *sink;
+    s->config = config;
+    s->image = image;
+    s->threads = threads;
+    s->size = FIRST_PART;
+    s->n_parts = 2 * (size_t)threads;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->work, NULL);
+    pthread_cond_init(&s->done, NULL);
+    s->ahead = calloc(threads, sizeof *s->ahead);
+    s->parts = calloc(s->n_parts, sizeof *s->parts);
+    rc = s->ahead && s->parts ? make_decoders(s) : TL_NOMEM;
+    if (rc < 0) {
+        destroy(&s->base);
+        return tl_fail_set(fail, rc, "out of memory for a decoder");
+    }
+    *out = &s->base;
+    return TL_OK;
+}
