@@ -127,7 +127,7 @@ static bool concerns(const struct tl_osd_bringup *b, size_t module)
         return module == 0 && b->reset;
     case TL_OSD_DIRECT:
     case TL_OSD_ACTIVATE:
-        return is_started(b, m);
+        return module && is_started(b, m);
     case TL_OSD_DEACTIVATE:
         return m->active || (module == 0 && b->halted);
     default:
@@ -150,7 +150,7 @@ static bool access_of(const struct tl_osd_bringup *b, struct access *out)
             return true;
         }
         out->reg = (uint16_t)(SPECIAL + b->step - MOD_VERSION - 1);
-        return b->step - MOD_VERSION - 1 < kinds[kind_of(m)].n_special;
+        return b->step - MOD_VERSION - 1 < kinds[b->at ? kind_of(m) : SCM].n_special;
     case TL_OSD_HALT:
     case TL_OSD_RELEASE:
         out->reg = SCM_SYSRST;
