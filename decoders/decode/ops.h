@@ -90,6 +90,7 @@ struct tl_stream_ops {
 extern const struct tl_decode_ops tl_coresight_ops; /* tpiu and single-source containers */
 /* tl_decode_lost() of this container; the others cannot be taken up again in the middle. */
 TL_MUST_USE int tl_coresight_lost(struct tl_decode *decode, uint64_t n);
+TL_MUST_USE int tl_osd_lost(struct tl_decode *decode, uint64_t n);
 extern const struct tl_decode_ops tl_osd_ops; /* di */
 extern const struct tl_decode_ops tl_stf_ops; /* stf */
 

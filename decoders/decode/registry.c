@@ -78,7 +78,9 @@ int tl_decode_finish(struct tl_decode *decode)
 
 int tl_decode_lost(struct tl_decode *decode, uint64_t n)
 {
-    if (decode->ops != &tl_coresight_ops)
-        return TL_UNSUPPORTED;
-    return n ? tl_coresight_lost(decode, n) : TL_OK;
+    if (decode->ops == &tl_coresight_ops)
+        return n ? tl_coresight_lost(decode, n) : TL_OK;
+    if (decode->ops == &tl_osd_ops)
+        return n ? tl_osd_lost(decode, n) : TL_OK;
+    return TL_UNSUPPORTED;
 }

@@ -19,8 +19,8 @@
 enum {
     FLAGS_DEFINED = 1,
     RESERVED_ZERO = 1,
-    KNOWN_SRC = 2,
-    KNOWN_DEST = 3,                        /* one less for address 0 */
+    KNOWN_SRC = 2, /* both one less for address 0 */
+    KNOWN_DEST = 3,
     FRESH = FLAGS_DEFINED + RESERVED_ZERO, /* the best there is before anything is known */
     ENOUGH = FRESH + KNOWN_SRC,            /* in step */
     GOOD = FRESH + KNOWN_DEST,
@@ -103,9 +103,9 @@ static inline unsigned evidence(const struct tl_di *d, const uint8_t *p)
     if (words < TL_DI_HEADER || words > d->limit)
         return 0;
     const uint16_t dest = word(d, p + 2), flags = word(d, p + 6);
-    return (KNOWN_DEST - !dest) * known(d->dests, dest) +
-           KNOWN_SRC * known(d->srcs, word(d, p + 4)) + RESERVED_ZERO * ((flags & 0x3ff) == 0) +
-           FLAGS_DEFINED * flags_defined(flags);
+    const uint16_t src = word(d, p + 4);
+    return (KNOWN_DEST - !dest) * known(d->dests, dest) + (KNOWN_SRC - !src) * known(d->srcs, src) +
+           RESERVED_ZERO * ((flags & 0x3ff) == 0) + FLAGS_DEFINED * flags_defined(flags);
 }
 
 static size_t packet_bytes(const struct tl_di *d, const uint8_t *p)
@@ -222,7 +222,7 @@ static inline enum answer is_next(const struct tl_di *d, const struct view *v, s
     const size_t bytes = packet_bytes(d, v->p + i);
     if (v->n - i < bytes + HEADER_BYTES)
         return v->final ? NO : MORE;
-    return evidence(d, v->p + i + bytes) >= ENOUGH && !swallows_others(d, v->p + i) ? YES : NO;
+    return evidence(d, v->p + i + bytes) >= GOOD && !swallows_others(d, v->p + i) ? YES : NO;
 }
 
 /*
@@ -422,7 +422,7 @@ static size_t window_of(const struct tl_di *d)
     return bytes < WINDOW_MAX ? bytes : WINDOW_MAX;
 }
 
-/* The row of at most `most` headers at byte `at`, all of one host and the same modules. */
+/* The row of at most `most` headers at byte `at`, all of one host, as sender or receiver. */
 static struct row row_at(struct tl_di *d, const struct view *v, size_t at, bool little_endian,
                          unsigned most)
 {
@@ -441,7 +441,7 @@ static struct row row_at(struct tl_di *d, const struct view *v, size_t at, bool 
         if (row.n == 0) {
             dest = to;
             src = from;
-        } else if (to != dest && from != src && (to != src || from != dest)) {
+        } else if (to != dest && (to != src || from != dest)) {
             break;
         }
         row.weight += word(d, p + 6) ? 4 : 1;

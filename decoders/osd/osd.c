@@ -421,5 +421,17 @@ static int finish(struct tl_decode *decode)
     return rc < 0 ? rc : deliver_all(osd);
 }
 
+/* Bytes in front of the hole cannot be made out any more than the half packet they end with. */
+int tl_osd_lost(struct tl_decode *decode, uint64_t n)
+{
+    struct osd *const osd = (struct osd *)decode;
+    osd->pushed += n;
+    int rc = tl_di_finish(&osd->di);
+    if (rc == TL_OK)
+        rc = on_loss(osd, TL_LOSS_STORED, osd->pushed - n, n);
+    tl_di_skip(&osd->di, n);
+    return rc < 0 ? rc : deliver_all(osd);
+}
+
 const struct tl_decode_ops tl_osd_ops = {
     .name = "di", .create = create, .push = push, .finish = finish, .destroy = destroy};
