@@ -104,7 +104,9 @@ static int take_part(struct parts *parts, const char *part, struct tl_fail *fail
         return TL_OK;
     }
     const char *const text = strncmp(part, "format=", 7) ? part : part + 7;
-    if (text == part && !*parts->format)
+    if (text != part)
+        *parts->format = 0;
+    else if (!*parts->format)
         return tl_fail_set(fail, TL_USAGE, "\"%.60s\": write ADDR:PORT,format=FMT,rig=NAME", part);
     if (!append(parts->format, sizeof parts->format, text))
         return tl_fail_set(fail, TL_USAGE, "format=…: too long");
@@ -199,8 +201,6 @@ int tl_raw_parse_controller(struct tl_raw_spec *out, struct tl_lake *lake, const
 {
     struct parts parts = {.format = "di", .rig = "osd", .start = "yes"};
     const int rc = parse(out, lake, text, &parts, fail);
-    if (rc == TL_OK && !out->is_di)
-        return tl_fail_set(fail, TL_USAGE, "a host controller's format is di");
     const size_t n = strlen(out->address);
     const char *const last = strrchr(out->address, ':');
     if (rc == TL_OK && (!last || strchr(last, ']')) && n + 6 < sizeof out->address)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""`tracelake serve` as the host controller of simulated devices: serve_osd.py BUILD."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), 'interop'))
+
+from server import Server, check  # noqa: E402
+
+
+def get(url):
+    with urllib.request.urlopen(url, timeout=20) as reply:
+        return reply.read().decode()
+
+
+def wait(what, why):
+    for _ in range(1000):
+        found = what()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError('waited in vain for ' + why)
+
+
+def traces(server, **with_members):
+    rows = json.loads(get(server.url + '/api/v1/traces'))
+    return [t for t in rows if all(t[k] == v for k, v in with_members.items())]
+
+
+def streams(trace):
+    return sorted(s['name'] for s in trace['streams'])
+
+
+class Device:
+    def __init__(self, build, folder, name, *options):
+        self.file = os.path.join(folder, name)
+        self.process = subprocess.Popen(
+            [os.path.join(build, 'tracelake-osd-device'), '--bytes', self.file, *options],
+            stdout=subprocess.PIPE, text=True)
+
+    def sent(self):
+        """It ends by itself, once it is switched off."""
+        out = self.process.communicate(timeout=30)[0]
+        check(self.process.returncode == 0, 'exit status of the device', self.process.returncode, out)
+        return os.path.getsize(self.file)
+
+
+def free_ports():
+    """Two that follow each other."""
+    while True:
+        with socket.create_server(('127.0.0.1', 0)) as first:
+            port = first.getsockname()[1]
+            try:
+                with socket.create_server(('127.0.0.1', port + 1)):
+                    return port
+            except OSError:
+                pass
+
+
+def controller(server):
+    return next(line for line in server.lines if 'host controller' in line).split()[0]
+
+
+def refused(build, folder, words, *options):
+    out = subprocess.run([os.path.join(build, 'tracelake'), 'serve', '--data', folder + '/refused',
+                          '--listen', '127.0.0.1:0', *options], stderr=subprocess.PIPE, text=True,
+                         timeout=30, check=False)
+    check(out.returncode == 2 and words in out.stderr, options, out.stderr)
+
+
+def test_refusals(build, folder):
+    name = '--osd-host-controller'
+    refused(build, folder, '--insecure', name, '0.0.0.0')
+    refused(build, folder, 'start=', name, '127.0.0.1:0,start=everything')
+    refused(build, folder, 'go with format=di', name, '127.0.0.1:0,format=itm')
+    refused(build, folder, 'rig=', name, '127.0.0.1:0,rig=a/b')
+    refused(build, folder, 'ADDR:PORT', name, '127.0.0.1:port')
+    refused(build, folder, 'format=di', '--source', 'tcp://127.0.0.1:1,format=itm,rig=a,start=yes')
+    refused(build, folder, 'order=', '--source', 'tcp://127.0.0.1:1,format=di,rig=a,order=odd')
+
+
+def test_both_ways(build, folder):
+    """A device behind a gateway and one behind GLIP TCP are started, traced and switched off."""
+    port = free_ports()
+    server = Server(build, folder, '--osd-host-controller', '127.0.0.1:0,rig=fpga', '--source',
+                    'tcp://127.0.0.1:%d,format=di,rig=far,start=yes' % port)
+    try:
+        server.start()
+        near = Device(build, folder, 'near', '--gateway', controller(server), '--rate', '20000')
+        far = Device(build, folder, 'far', '--glip', str(port), '--rate', '20000', '--width', '64')
+        expected = ['di.0.1', 'di.0.2', 'di.0.3']
+        for rig in ('fpga', 'far'):
+            wait(lambda r=rig: [t for t in traces(server, rig=r) if t['raw_bytes'] > 100000
+                                and set(streams(t)) >= set(expected)], 'the trace of ' + rig)
+        metrics = get(server.url + '/metrics')
+        check('tracelake_osd_gateway_state{subnet="0",state="running"} 1' in metrics, metrics)
+        check('tracelake_osd_gateway_modules{subnet="0"} 6' in metrics, metrics)
+        server.stop()
+        sent = {'fpga': near.sent(), 'far': far.sent()}
+        server.start()
+        for rig, size in sent.items():
+            trace = wait(lambda r=rig: traces(server, rig=r, state='sealed'), rig)[0]
+            check(trace['raw_bytes'] == size, rig, size, trace)
+        server.stop()
+    finally:
+        server.kill()
+        for device in (near, far):
+            device.process.kill()
+
+
+def test_restart(build, folder):
+    """The server goes without a word and is back: the gateway, which does not know, is traced on."""
+    port = free_ports()
+    server = Server(build, folder, '--osd-host-controller', '127.0.0.1:%d' % port)
+    try:
+        server.start()
+        device = Device(build, folder, 'again', '--gateway', controller(server), '--rate', '10000')
+        wait(lambda: [t for t in traces(server) if t['raw_bytes'] > 20000], 'the first trace')
+        server.kill()
+        server.start()
+        second = wait(lambda: [t for t in traces(server)[:-1] if t['raw_bytes'] > 20000],
+                      'the second trace')
+        check(second[0]['rig'] == 'osd', second)
+        server.stop()
+        total = device.sent()
+        server.start()
+        rows = traces(server)
+        check(len(rows) == 2 and sum(t['raw_bytes'] for t in rows) <= total, total, rows)
+        server.stop()
+    finally:
+        server.kill()
+        device.process.kill()
+
+
+def main(build):
+    for test in (test_refusals, test_both_ways, test_restart):
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            test(build, folder)
+        print('%-20s %.2f s' % (test.__name__, time.monotonic() - begin), flush=True)
+
+
+main(sys.argv[1])
