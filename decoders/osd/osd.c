@@ -177,6 +177,15 @@ static int take_event(struct osd *osd, struct tl_osd_module *m, const struct tl_
     return rc;
 }
 
+/* Keep it as the trace that it may be, until the next event of the module tells. */
+static int keep_doubtful(struct osd *osd, struct tl_osd_module *m, const struct tl_osd_event *e,
+                         uint64_t arrival)
+{
+    struct tl_osd_event trace = *e;
+    trace.kind = TL_OSD_SYSTEM_EVENT;
+    return take_event(osd, m, &trace, arrival);
+}
+
 static int list_packet(const struct osd *osd, const struct tl_di_packet *packet,
                        const struct tl_osd_event *event, const struct tl_osd_lane *lane)
 {
@@ -200,6 +209,10 @@ static int take_packet(struct osd *osd, const struct tl_di_packet *packet, uint6
         if (rc < 0)
             return rc;
     }
+    if (event.doubtful)
+        return keep_doubtful(osd, m, &event, arrival);
+    if (event.kind == TL_OSD_MEMORY && lane)
+        lane->waiting = false; /* what it kept is part of a transfer as well */
     if (has_items(&event))
         return take_event(osd, m, &event, arrival);
     if (event.kind == TL_OSD_MISFIT)

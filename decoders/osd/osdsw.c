@@ -40,7 +40,17 @@ static int on_packet(void *context, const struct tl_di_packet *packet)
 {
     struct tl_osdsw *const s = context;
     struct tl_osd_event event;
-    const int rc = tl_osd_read(&s->reader, packet, &event, NULL);
+    int rc = tl_osd_read(&s->reader, packet, &event, NULL);
+    if (event.doubtful) {
+        s->doubtful = event;
+        s->doubtful.kind = TL_OSD_SYSTEM_EVENT;
+        return rc;
+    }
+    if (s->doubtful.doubtful && s->doubtful.src == event.src) {
+        if (rc >= 0 && event.kind == TL_OSD_SYSTEM_EVENT)
+            rc = tl_osdsw_event(&s->out, s->log, &s->doubtful);
+        s->doubtful.doubtful = false;
+    }
     return rc < 0 ? rc : tl_osdsw_event(&s->out, s->log, &event);
 }
 

@@ -30,6 +30,7 @@ struct tl_osdsw {
     enum tl_osdsw_log log;
     struct tl_di di;
     struct tl_osd_reader reader;
+    struct tl_osd_event doubtful; /* kept until its module's next event tells what it is */
 };
 
 /* `setup` may be NULL. TL_NOMEM. Call tl_osdsw_fini() in any case. */

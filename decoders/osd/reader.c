@@ -297,6 +297,89 @@ static void misfit(struct tl_osd_module *m, const uint16_t *words, size_t n)
     m->declared = false;
 }
 
+/* ---- memory access ---------------------------------------------------------------------- */
+
+#define LONG_STEP (1u << 26) /* ticks: trace that begins with two events so far apart is rare */
+
+/* First word of a transfer: read or write, single or burst, whose five lowest bits are 0, and a
+ * number of words or a byte mask. */
+static bool begins_transfer(uint16_t word)
+{
+    const unsigned what = word >> 8;
+    return (what == 0x40 || what == 0x80 || what == 0xa0 || what == 0xc0 || what == 0xe0) &&
+           (word & 0xff);
+}
+
+/*
+ * Events of an unknown module that may be an STM's may as well be a transfer, nothing of which says
+ * so. Decide by the second event: of trace, it is not much later, and no other transfer's begin.
+ */
+static void settle_doubt(struct tl_osd_module *m, const uint16_t *words)
+{
+    const uint32_t time = (uint32_t)words[1] << 16 | words[0];
+    m->doubtful = false;
+    if (begins_transfer(words[0]) || time - m->time >= LONG_STEP) {
+        m->type = TL_OSD_MAM;
+        m->width = 0;
+    }
+}
+
+/* The first event of a module that nobody declared: is it a transfer, as far as can be told? */
+static void doubt(struct tl_osd_module *m, struct tl_osd_event *e, const uint16_t *words, size_t n)
+{
+    if (n < 3 || !begins_transfer(words[0]) || m->type == TL_OSD_CTM)
+        return;
+    if (m->type == TL_OSD_UNKNOWN) {
+        m->type = TL_OSD_MAM;
+        return;
+    }
+    m->doubtful = e->doubtful = true;
+    m->time = (uint32_t)words[1] << 16 | words[0];
+}
+
+/*
+ * Does the packet go from a host to a module? Trace never does; of devices only the memory access
+ * module and the UART are sent anything but register accesses.
+ */
+static bool is_inbound(struct tl_osd_reader *r, const struct tl_di_packet *packet)
+{
+    const uint16_t dest = packet->words[0], src = packet->words[1];
+    const struct tl_osd_module *const to = tl_osd_find_module(r, dest);
+    const struct tl_osd_module *const from = tl_osd_find_module(r, src);
+    if (from && (from->declared || from->type != TL_OSD_UNKNOWN))
+        return false;
+    if (to && to->declared)
+        return to->type == TL_OSD_MAM || to->type == TL_OSD_UART;
+    return dest / LOCALS == 0 && src / LOCALS != 0;
+}
+
+static int take_inbound(struct tl_osd_reader *r, const struct tl_di_packet *packet,
+                        struct tl_osd_event *e, struct tl_osd_module **module)
+{
+    struct tl_osd_module *const m = tl_osd_module_at(r, packet->words[0]);
+    if (!m)
+        return TL_NOMEM;
+    *module = m;
+    const size_t n = packet->n - TL_DI_HEADER;
+    const uint16_t first = n ? packet->words[TL_DI_HEADER] : 0;
+    e->inbound = true;
+    if (m->type == TL_OSD_UNKNOWN && n > 1)
+        m->type = TL_OSD_MAM;
+    else if (m->type == TL_OSD_UNKNOWN && n == 1 && first <= 0xff)
+        m->type = TL_OSD_UART;
+    e->type = m->type;
+    e->value = first;
+    if (m->type == TL_OSD_MAM)
+        e->kind = TL_OSD_MEMORY;
+    else if (m->type == TL_OSD_UART && n == 1 && first <= 0xff)
+        e->kind = TL_OSD_CHARACTER;
+    else
+        e->kind = TL_OSD_MISFIT;
+    return TL_OK;
+}
+
+/* ---- events, put together --------------------------------------------------------------- */
+
 static void take_whole(struct tl_osd_module *m, struct tl_osd_event *e, const uint16_t *words,
                        size_t n)
 {
@@ -305,10 +388,15 @@ static void take_whole(struct tl_osd_module *m, struct tl_osd_event *e, const ui
         m->width = (uint8_t)(m->type == TL_OSD_CTM   ? ctm_width(n)
                              : m->type == TL_OSD_STM ? stm_width(n)
                                                      : 0);
+        doubt(m, e, words, n);
+    } else if (m->doubtful && n >= 2) {
+        settle_doubt(m, words);
     }
     e->type = m->type;
     if (read_as(e, m, words, n)) {
         m->misfits = 0;
+        if (e->doubtful)
+            e->kind = TL_OSD_MEMORY;
         return;
     }
     e->kind = TL_OSD_MISFIT;
@@ -375,13 +463,17 @@ int tl_osd_read(struct tl_osd_reader *r, const struct tl_di_packet *packet,
     if (!m)
         return TL_NOMEM;
     *event = (struct tl_osd_event){.src = src, .type = m->type, .offset = packet->offset};
-    if (module)
-        *module = m;
+    struct tl_osd_module *of = m;
+    if (!module)
+        module = &of;
+    *module = m;
     switch (TL_DI_TYPE(packet->words[2])) {
     case TL_DI_TYPE_REG:
         event->kind = TL_OSD_REGISTER;
         return take_register(r, m, packet);
     case TL_DI_TYPE_EVENT:
+        if (packet->words[2] == TL_DI_PLAIN_EVENT && is_inbound(r, packet))
+            return take_inbound(r, packet, event, module);
         take_event(m, event, packet);
         return TL_OK;
     default:

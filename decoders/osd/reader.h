@@ -5,7 +5,7 @@
  * A packet does not say which kind of module sent it, nor how wide its fields are. The reader
  * knows from a setup, learns from the register reads of a host that enumerates the system
  * (exactly where requests are in the stream, by their usual order where only the answers are), or
- * else takes it from the payload's length and content.
+ * else takes it from the payload's length and content (docs/osd-decode.md).
  *
  * Not thread-safe. Memory grows with the number of modules heard of (64 K at most).
  *
@@ -53,7 +53,8 @@ struct tl_osd_event {
     bool call;
     bool ret;
     bool modechange;
-    bool inbound; /* from the host to the module: UART */
+    bool inbound;  /* from the host to the module: UART, MAM */
+    bool doubtful; /* MEMORY, or a SYSTEM_EVENT if the module's next event is one */
     uint16_t src;
     uint16_t id;   /* STM */
     uint32_t time; /* ticks, as sent: 32 bits */
@@ -71,6 +72,8 @@ struct tl_osd_module {
     bool declared;   /* type by setup or enumeration, not by guess */
     bool exact;      /* … and it cannot be wrong */
     uint8_t misfits; /* events in a row that did not fit */
+    bool doubtful;   /* STM or MAM: the next event will tell */
+    uint32_t time;   /* … of this time if the former */
     uint8_t n_words; /* of the event under construction */
     bool too_long;   /* … which is longer than any */
     uint16_t dest;   /* … and where it goes */
@@ -114,7 +117,8 @@ static inline struct tl_osd_module *tl_osd_module_at(struct tl_osd_reader *r, ui
 int tl_osd_each_module(struct tl_osd_reader *r, int (*fn)(void *, struct tl_osd_module *),
                        void *context);
 
-/* Understand one packet. `module` (may be NULL) is its sender. TL_NOMEM. */
+/* Understand one packet. `module` (may be NULL) is the one that it is of: its sender, but for what
+ * a host sends to a module. TL_NOMEM. */
 TL_MUST_USE int tl_osd_read(struct tl_osd_reader *r, const struct tl_di_packet *packet,
                             struct tl_osd_event *event, struct tl_osd_module **module);
 
