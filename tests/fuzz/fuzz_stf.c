@@ -83,6 +83,47 @@ static void instructions(struct tl_bytes plain, size_t step, uint64_t most)
     tl_stf_insns_free(insns);
 }
 
+/* All instructions of plain bytes, at most `cap`. */
+static size_t all_insns(struct tl_bytes plain, struct tl_stf_insn *out, size_t cap)
+{
+    struct tl_stf_insns *insns;
+    struct tl_stf_insn batch[32];
+    size_t n = 0;
+    int got;
+    must(tl_stf_insns_new(&insns) == TL_OK);
+    tl_stf_insns_push(insns, plain);
+    tl_stf_insns_finish(insns);
+    while (n < cap && (got = tl_stf_insns_read(insns, batch, 32, NULL)) > 0) {
+        for (int i = 0; i < got && n < cap; i++)
+            out[n++] = batch[i];
+    }
+    tl_stf_insns_free(insns);
+    return n;
+}
+
+/*
+ * Cut at `at`: the same instructions, as many as end in front of the cut, and no other. The bytes
+ * are copied, so that a sanitizer sees the first one read behind the cut.
+ */
+static void cut(struct tl_bytes plain, size_t at)
+{
+    static struct tl_stf_insn whole[4096], part[4096];
+    uint8_t *const copy = malloc(at ? at : 1);
+    must(copy != NULL);
+    memcpy(copy, plain.p, at);
+    const size_t n = all_insns(plain, whole, 4096);
+    const size_t m = all_insns((struct tl_bytes){copy, at}, part, 4096);
+    size_t want = 0;
+    while (want < n && (size_t)(whole[want].group - plain.p) + whole[want].group_size <= at)
+        want++;
+    must(m == want);
+    for (size_t i = 0; i < m; i++)
+        must(part[i].pc == whole[i].pc && part[i].opcode == whole[i].opcode &&
+             part[i].size == whole[i].size && part[i].flags == whole[i].flags &&
+             part[i].mode == whole[i].mode && part[i].group_size == whole[i].group_size);
+    free(copy);
+}
+
 static int rewrite(void *context, const struct tl_item *items, size_t n)
 {
     struct tl_stf_flow *const flow = context;
@@ -119,8 +160,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     const struct tl_bytes bytes = {data + 1, size - 1};
     const uint64_t insns = records(bytes);
-    if (bytes.n && bytes.p[0] == TL_STF_IDENTIFIER)
+    if (bytes.n && bytes.p[0] == TL_STF_IDENTIFIER) {
         instructions(bytes, 1 + data[0], insns);
+        cut(bytes, bytes.n - data[0] % (bytes.n < 256 ? bytes.n : 256));
+        cut(bytes, bytes.n * data[0] / 256);
+    }
     items(bytes);
     return 0;
 }
