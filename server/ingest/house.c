@@ -266,14 +266,16 @@ static void find_build_id(struct tl_bytes elf, char out[static 64])
 }
 
 /* Traces that were decoded without this image can now do better. */
-static void redecode_users(struct tl_lake *lake, const struct tl_image_row *image)
+static int redecode_users(struct tl_lake *lake, const struct tl_image_row *image,
+                          struct tl_fail *fail)
 {
     char build_id[80];
     snprintf(build_id, sizeof(build_id), "build-id:%s", image->build_id);
     struct tl_trace_list list;
-    if (tl_lake_traces(lake, &list) < 0)
-        return;
-    for (size_t i = 0; i < list.n; i++) {
+    int r = tl_lake_traces(lake, &list);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < list.n && r >= 0; i++) {
         struct tl_trace *trace = tl_lake_find_trace(lake, list.rows[i].id);
         if (!trace)
             continue;
@@ -282,11 +284,26 @@ static void redecode_users(struct tl_lake *lake, const struct tl_image_row *imag
                           (image->build_id[0] && strstr(trace->setup, build_id));
         pthread_mutex_unlock(&trace->lock);
         tl_trace_put(trace);
-        struct tl_fail fail = {0};
-        if (uses && tl_lake_redecode(lake, list.rows[i].id, NULL, &fail) < 0)
-            continue; /* the trace stays as it is */
+        if (uses)
+            r = tl_lake_redecode(lake, list.rows[i].id, NULL, fail);
+        if (r == TL_DENIED || r == TL_NOTFOUND || r == TL_BAD || r == TL_USAGE)
+            r = TL_OK; /* that trace stays as it is */
     }
     tl_trace_list_free(&list);
+    return r;
+}
+
+struct announced_search {
+    const char *hash;
+    bool announced;
+};
+
+static int find_announced(void *context, const struct tl_catalog_image *image)
+{
+    struct announced_search *search = context;
+    if (strcmp(image->hash, search->hash) == 0)
+        search->announced = image->announced;
+    return TL_OK;
 }
 
 int tl_image_describe(const char *name, struct tl_bytes content, struct tl_image_row *row)
@@ -305,22 +322,27 @@ int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes co
     int r = tl_image_describe(name, content, row);
     if (r < 0)
         return tl_fail_set(fail, (enum tl_err)r, "cannot hash an image");
+    struct announced_search search = {row->hash, false};
+    r = tl_catalog_images(lake->catalog, find_announced, &search, fail);
+    if (r < 0)
+        return r;
     const bool known = tl_lake_has_image(lake, row->hash);
+    if (known && search.announced)
+        return TL_OK;
     image_key(key, row->hash);
     snprintf(name_key, sizeof(name_key), "n/%s", key + 2);
     const struct tl_bytes text = {(const uint8_t *)row->name, strlen(row->name)};
-    if (!known)
-        r = backend->ops->put(backend, key, content, fail);
+    r = backend->ops->put(backend, name_key, text, fail);
     if (r >= 0 && !known)
-        r = backend->ops->put(backend, name_key, text, fail);
+        r = backend->ops->put(backend, key, content, fail);
     if (r < 0)
         return r;
     const struct tl_catalog_image image = {
         .hash = row->hash, .name = row->name, .build_id = row->build_id, .size = row->size};
     r = tl_catalog_add_image(lake->catalog, &image, fail);
-    if (r >= 0 && !known)
-        redecode_users(lake, row);
-    return r;
+    if (r >= 0)
+        r = redecode_users(lake, row, fail);
+    return r < 0 ? r : tl_catalog_announce_image(lake->catalog, row->hash, fail);
 }
 
 struct image_list {

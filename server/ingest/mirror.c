@@ -380,8 +380,11 @@ static int rebuild_image(struct tl_lake *lake, const char *key, struct tl_fail *
     if (r >= 0)
         r = tl_image_describe((const char *)name.p, (struct tl_bytes){content.p, content.n}, &row);
     if (r >= 0 && strcmp(row.hash + 7, key + 2) == 0) { /* else it is damaged */
-        const struct tl_catalog_image image = {row.hash, row.name, row.build_id, row.size};
+        const struct tl_catalog_image image = {
+            .hash = row.hash, .name = row.name, .build_id = row.build_id, .size = row.size};
         r = tl_catalog_add_image(lake->catalog, &image, fail);
+        if (r >= 0)
+            r = tl_catalog_announce_image(lake->catalog, row.hash, fail);
     }
     tl_buf_fini(&content);
     tl_buf_fini(&name);

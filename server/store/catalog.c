@@ -42,7 +42,8 @@ static const char *const migrations[] = {
     "CREATE TABLE retention("
     " scope TEXT PRIMARY KEY, raw_age_s INTEGER NOT NULL, raw_bytes INTEGER NOT NULL,"
     " decoded_age_s INTEGER NOT NULL, decoded_bytes INTEGER NOT NULL) WITHOUT ROWID;"
-    "ALTER TABLE shards ADD COLUMN summary_crc INTEGER NOT NULL DEFAULT -1;",
+    "ALTER TABLE shards ADD COLUMN summary_crc INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE images ADD COLUMN announced INTEGER NOT NULL DEFAULT 1;",
 };
 #define SCHEMA ((int)(sizeof(migrations) / sizeof(*migrations)))
 

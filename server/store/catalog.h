@@ -132,10 +132,13 @@ TL_MUST_USE int tl_catalog_retention(struct tl_catalog *catalog,
 struct tl_catalog_image {
     const char *hash, *name, *build_id;
     uint64_t size;
+    bool announced; /* traces that name it are decoded with it; reading only */
 };
 /* One that is there already stays as it is. */
 TL_MUST_USE int tl_catalog_add_image(struct tl_catalog *catalog,
                                      const struct tl_catalog_image *image, struct tl_fail *fail);
+TL_MUST_USE int tl_catalog_announce_image(struct tl_catalog *catalog, const char *hash,
+                                          struct tl_fail *fail);
 /* One that is not there is no error. */
 TL_MUST_USE int tl_catalog_remove_image(struct tl_catalog *catalog, const char *hash,
                                         struct tl_fail *fail);

@@ -352,8 +352,8 @@ int tl_catalog_add_image(struct tl_catalog *c, const struct tl_catalog_image *im
     const uint64_t created = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     const int r =
         tl_sql_run(c, fail,
-                   "INSERT INTO images(hash, name, build_id, size, created_ns)"
-                   " VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING",
+                   "INSERT INTO images(hash, name, build_id, size, created_ns, announced)"
+                   " VALUES(?,?,?,?,?,0) ON CONFLICT DO NOTHING",
                    "sssii", image->hash, image->name, image->build_id, image->size, created);
     return r < 0 ? r : TL_OK;
 }
@@ -369,7 +369,8 @@ static int image_row(void *context, sqlite3_stmt *s)
     const struct tl_catalog_image image = {.hash = tl_sql_text(s, 0),
                                            .name = tl_sql_text(s, 1),
                                            .build_id = tl_sql_text(s, 2),
-                                           .size = tl_sql_u64(s, 3)};
+                                           .size = tl_sql_u64(s, 3),
+                                           .announced = sqlite3_column_int(s, 4) != 0};
     return call->each(call->context, &image);
 }
 
@@ -381,11 +382,18 @@ int tl_catalog_images(struct tl_catalog *c,
     struct image_call call = {each, context};
     pthread_mutex_lock(&c->lock);
     int r = tl_sql_prepare(
-        c, &s, fail, "SELECT hash, name, build_id, size FROM images ORDER BY created_ns, hash", "");
+        c, &s, fail,
+        "SELECT hash, name, build_id, size, announced FROM images ORDER BY created_ns, hash", "");
     if (r >= 0)
         r = each_row(c, s, image_row, &call, fail);
     pthread_mutex_unlock(&c->lock);
     return r;
+}
+
+int tl_catalog_announce_image(struct tl_catalog *c, const char *hash, struct tl_fail *fail)
+{
+    const int r = tl_sql_run(c, fail, "UPDATE images SET announced=1 WHERE hash=?", "s", hash);
+    return r < 0 ? r : TL_OK;
 }
 
 int tl_catalog_remove_image(struct tl_catalog *c, const char *hash, struct tl_fail *fail)
