@@ -19,6 +19,7 @@
 enum {
     FLAGS_DEFINED = 1,
     RESERVED_ZERO = 1,
+    FROM_HOST = 1, /* and once more for a module that is known */
     KNOWN_SRC = 2, /* both one less for address 0 */
     KNOWN_DEST = 3,
     FRESH = FLAGS_DEFINED + RESERVED_ZERO, /* the best there is before anything is known */
@@ -96,6 +97,15 @@ static inline bool flags_defined(uint16_t flags)
     return TL_DI_TYPE(flags) == TL_DI_TYPE_EVENT && (sub & 0x23);
 }
 
+/*
+ * Does the header speak of a packet from a host, to which others send? Of one to the host, read a
+ * word too early, it might as well, but for FLAGS.
+ */
+static inline bool is_from_host(const struct tl_di *d, const uint8_t *p)
+{
+    return word(d, p + 6) && known(d->dests, word(d, p + 4));
+}
+
 /* How much speaks for a header at `p` (HEADER_BYTES are there). 0: it cannot be one. */
 static inline unsigned evidence(const struct tl_di *d, const uint8_t *p)
 {
@@ -105,6 +115,7 @@ static inline unsigned evidence(const struct tl_di *d, const uint8_t *p)
     const uint16_t dest = word(d, p + 2), flags = word(d, p + 6);
     const uint16_t src = word(d, p + 4);
     return (KNOWN_DEST - !dest) * known(d->dests, dest) + (KNOWN_SRC - !src) * known(d->srcs, src) +
+           (FROM_HOST + FROM_HOST * known(d->srcs, dest)) * is_from_host(d, p) +
            RESERVED_ZERO * ((flags & 0x3ff) == 0) + FLAGS_DEFINED * flags_defined(flags);
 }
 
@@ -222,7 +233,10 @@ static inline enum answer is_next(const struct tl_di *d, const struct view *v, s
     const size_t bytes = packet_bytes(d, v->p + i);
     if (v->n - i < bytes + HEADER_BYTES)
         return v->final ? NO : MORE;
-    return evidence(d, v->p + i + bytes) >= GOOD && !swallows_others(d, v->p + i) ? YES : NO;
+    const uint8_t *const after = v->p + i + bytes;
+    const unsigned behind = evidence(d, after);
+    const bool hosts = behind >= FRESH && is_from_host(d, v->p + i) && is_from_host(d, after);
+    return (behind >= GOOD || hosts) && !swallows_others(d, v->p + i) ? YES : NO;
 }
 
 /*

@@ -285,6 +285,11 @@ int tl_osd_lane_event(struct tl_osd_lane *lane, const struct tl_osd_event *e, ui
     case TL_OSD_CHARACTER:
         add_software(lane, e, e->inbound ? "uart-in" : "uart", 1);
         break;
+    case TL_OSD_MEMORY:
+        if (!lane->set_aside)
+            add_note(lane, "memory access set aside", e->offset);
+        lane->set_aside = true;
+        break;
     case TL_OSD_STALL:
         add_note(lane, e->value ? "core stalled" : "core running", e->offset);
         break;

@@ -141,6 +141,7 @@ static bool has_items(const struct tl_osd_event *e)
     case TL_OSD_SYSTEM_EVENT:
     case TL_OSD_CHARACTER:
     case TL_OSD_STALL:
+    case TL_OSD_MEMORY:
         return true;
     case TL_OSD_OVERFLOW:
         return e->type == TL_OSD_CTM || e->type == TL_OSD_STM;
