@@ -4,6 +4,7 @@
  * trace ID. A fault in one stream never touches another.
  */
 #include "decode/registry.h"
+#include "frame/align.h"
 #include "frame/tpiu.h"
 
 #include <stdio.h>
@@ -31,9 +32,11 @@ struct coresight {
     struct tl_decode_sink sink;
     struct lane *lanes[IDS];
     uint32_t n_streams;
-    uint64_t position; /* of a single source */
+    uint64_t position;    /* of a single source */
+    uint64_t known_bytes; /* of sources that the configuration names */
     bool framed;
     uint16_t unaligned; /* bytes to drop until the next frame, behind lost bytes */
+    struct tl_align align;
     struct tl_tpiu tpiu;
 };
 
@@ -137,9 +140,14 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
 {
     struct coresight *const cs = context;
     struct lane *lane;
-    const int rc = lane_of(cs, id & (IDS - 1), run->offset, &lane);
+    if (cs->framed && tl_align_muted(&cs->align))
+        return TL_OK;
+    int rc = lane_of(cs, id & (IDS - 1), run->offset, &lane);
+    if (rc == TL_OK && cs->framed && !lane->stream.source)
+        rc = tl_align_unknown(&cs->align, run);
     if (rc < 0)
         return rc;
+    cs->known_bytes += lane->stream.source ? run->n : 0;
     if (lane->decoder)
         return lane->decoder->ops->push(lane->decoder, run);
     lane->refused_bytes += run->n;
@@ -171,6 +179,50 @@ static int on_reset(void *context, uint64_t offset)
     return rc;
 }
 
+/* ---- what the frame decoder says itself --------------------------------------------------- */
+
+static int on_tpiu_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    struct coresight *const cs = context;
+    if (tl_align_muted(&cs->align))
+        return TL_OK;
+    return on_frame_loss(cs, reason, offset, bytes);
+}
+
+static int on_tpiu_reset(void *context, uint64_t offset)
+{
+    struct coresight *const cs = context;
+    return tl_align_muted(&cs->align) ? TL_OK : on_reset(cs, offset);
+}
+
+static int add_loss(void *context, const struct tl_decode_loss *loss)
+{
+    *(uint64_t *)context += loss->bytes;
+    return TL_OK;
+}
+
+static int create_unwatched(struct coresight **out, const struct tl_setup *setup,
+                            const struct tl_image *image, const struct tl_decode_sink *sink);
+static void destroy(struct tl_decode *decode);
+static int finish(struct tl_decode *decode);
+
+/* How much of `n` bytes would be lost, or said by nobody known, if a frame began at `p`. */
+static uint64_t try_frames(void *context, const uint8_t *p, size_t n)
+{
+    const struct coresight *const cs = context;
+    uint64_t lost = 0;
+    const struct tl_decode_sink sink = {.context = &lost, .loss = add_loss};
+    struct coresight *trial;
+    if (create_unwatched(&trial, cs->setup, NULL, &sink) < 0)
+        return UINT64_MAX;
+    if (tl_tpiu_push(&trial->tpiu, p, n) < 0 || finish(&trial->base) < 0)
+        lost = UINT64_MAX;
+    else
+        lost += n - n / 16 - trial->known_bytes;
+    destroy(&trial->base);
+    return lost;
+}
+
 /* ---- tl_decode_ops
  * -------------------------------------------------------------------------------- */
 
@@ -184,23 +236,38 @@ static void destroy(struct tl_decode *decode)
             cs->lanes[id]->decoder->ops->destroy(cs->lanes[id]->decoder);
         free(cs->lanes[id]);
     }
+    tl_align_fini(&cs->align);
     free(cs);
+}
+
+static int create_unwatched(struct coresight **out, const struct tl_setup *setup,
+                            const struct tl_image *image, const struct tl_decode_sink *sink)
+{
+    struct coresight *const cs = calloc(1, sizeof *cs);
+    if (!cs)
+        return TL_NOMEM;
+    cs->base.ops = &tl_coresight_ops;
+    cs->setup = setup;
+    cs->image = image;
+    cs->sink = *sink;
+    cs->framed = setup->container == TL_CONTAINER_TPIU;
+    const struct tl_tpiu_sink frames = {cs, on_run, on_tpiu_loss, on_tpiu_reset};
+    tl_tpiu_init(&cs->tpiu, (enum tl_tpiu_sync)setup->sync, 0, &frames);
+    tl_align_init(&cs->align, &cs->tpiu, NULL, cs);
+    *out = cs;
+    return TL_OK;
 }
 
 static int create(struct tl_decode **out, const struct tl_setup *setup,
                   const struct tl_image *image, const struct tl_decode_sink *sink,
                   struct tl_fail *fail)
 {
-    struct coresight *const cs = calloc(1, sizeof *cs);
-    if (!cs)
+    struct coresight *cs;
+    if (create_unwatched(&cs, setup, image, sink) < 0)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    cs->base.ops = &tl_coresight_ops;
-    cs->setup = setup;
-    cs->image = image;
-    cs->sink = *sink;
-    cs->framed = setup->container == TL_CONTAINER_TPIU;
-    const struct tl_tpiu_sink frames = {cs, on_run, on_frame_loss, on_reset};
-    tl_tpiu_init(&cs->tpiu, (enum tl_tpiu_sync)setup->sync, 0, &frames);
+    /* Without a configuration no source is known to be wrong. */
+    if (setup->n_sources)
+        tl_align_init(&cs->align, &cs->tpiu, try_frames, cs);
     *out = &cs->base;
     return TL_OK;
 }
@@ -217,7 +284,7 @@ static int push_bytes(struct coresight *cs, const uint8_t *p, size_t n)
         n -= drop;
     }
     if (cs->framed)
-        return tl_tpiu_push(&cs->tpiu, p, n);
+        return tl_align_push(&cs->align, p, n);
     const struct tl_run run = {p, n, cs->position, TL_RUN_LINEAR};
     cs->position += n;
     const unsigned id = cs->setup->n_sources ? cs->setup->sources[0].id : 0;
@@ -258,8 +325,8 @@ static uint64_t frame_size(enum tl_tpiu_sync sync)
 int tl_coresight_lost(struct tl_decode *decode, uint64_t n)
 {
     struct coresight *const cs = (struct coresight *)decode;
+    int rc = cs->framed ? tl_align_finish(&cs->align) : TL_OK;
     const uint64_t offset = cs->framed ? cs->tpiu.start + cs->tpiu.raw : cs->position;
-    int rc = cs->framed ? tl_tpiu_finish(&cs->tpiu) : TL_OK;
     if (rc == TL_OK)
         rc = on_reset(cs, offset + n);
     if (rc == TL_OK)
@@ -272,6 +339,7 @@ int tl_coresight_lost(struct tl_decode *decode, uint64_t n)
     const uint64_t size = frame_size(sync);
     cs->unaligned = (uint16_t)((size - (offset + n) % size) % size);
     tl_tpiu_init(&cs->tpiu, sync, offset + n + cs->unaligned, &frames);
+    tl_align_init(&cs->align, &cs->tpiu, cs->align.trial, cs);
     return TL_OK;
 }
 
@@ -306,7 +374,7 @@ static int report_unnamed(struct coresight *cs)
 static int finish(struct tl_decode *decode)
 {
     struct coresight *const cs = (struct coresight *)decode;
-    int rc = cs->framed ? tl_tpiu_finish(&cs->tpiu) : TL_OK;
+    int rc = cs->framed ? tl_align_finish(&cs->align) : TL_OK;
     for (unsigned id = 0; rc == TL_OK && id < IDS; id++) {
         struct lane *const lane = cs->lanes[id];
         if (lane && lane->decoder)

@@ -406,6 +406,19 @@ static uint64_t id_behind(const struct tl_buf *b, uint64_t from)
     return from;
 }
 
+/*
+ * Frames that nothing marks are found again once unknown sources have spoken in some frames. Not
+ * where that is too short to tell, or the configuration does not fit anyway; and a DSTREAM capture
+ * is one byte in each block out of step from there on.
+ */
+static uint64_t out_of_step(const struct capture *c, const struct outcome *whole, uint64_t end)
+{
+    if (c->setup.sync == TL_SYNC_DSTREAM || c->bytes.n - end < 8192 || c->setup.n_sources < 2 ||
+        whole->faults)
+        return UINT64_MAX;
+    return end + 16 * 16;
+}
+
 /* `n` faults, one at a time; returns how many of them were noticed. */
 static unsigned check_faults(const struct capture *c, unsigned n, uint64_t seed, const char *name)
 {
@@ -430,7 +443,7 @@ static unsigned check_faults(const struct capture *c, unsigned n, uint64_t seed,
         if (framed) {
             b.from = at < 1200 ? 0 : at - 1200; /* bytes of a packet lie far apart in there */
             b.until = c->setup.sync == TL_SYNC_NONE || (c->setup.sync == TL_SYNC_DSTREAM && moved)
-                          ? (moved ? UINT64_MAX : id_behind(&c->bytes, end) + 16)
+                          ? (moved ? out_of_step(c, &whole, end) : id_behind(&c->bytes, end) + 16)
                           : fsync_behind(&c->bytes, fsync_behind(&c->bytes, end + 1) + 4) + 64;
         } else {
             b.from = at < 40 ? 0 : at - 40;
@@ -479,6 +492,31 @@ static void generated_captures(void **state)
     }
 }
 
+/* Captures that begin anywhere: all is well from each stream's first synchronisation point on. */
+static void any_beginning(void **state)
+{
+    for (unsigned sync = 0; sync < 3; sync++) {
+        struct capture c;
+        struct outcome whole, rest;
+        make_capture(&c, (enum tl_tpiu_sync)sync, 77);
+        decode(&c, c.bytes.p, c.bytes.n, c.bytes.n, true, &whole);
+        for (unsigned from = 1; from < 60; from += sync == TL_TPIU_ALIGNED ? 2 : 1) {
+            decode(&c, c.bytes.p + from, c.bytes.n - from, 4096, false, &rest);
+            const struct bounds b = {0, from + 2500};
+            for (unsigned id = 0; id < IDS; id++) {
+                char what[80];
+                snprintf(what, sizeof what, "container %u from byte %u, stream %02x", sync, from,
+                         id);
+                check_lane(&whole.lanes[id], &rest.lanes[id], &b, what);
+                assert_true(!whole.lanes[id].n || rest.lanes[id].n > whole.lanes[id].n / 2);
+            }
+            outcome_fini(&rest);
+        }
+        outcome_fini(&whole);
+        capture_fini(&c);
+    }
+}
+
 /* The same on real captures, as far as they have synchronisation points. */
 static void snapshots(void **state)
 {
@@ -504,7 +542,7 @@ static void snapshots(void **state)
             assert_int_equal(tl_image_new(&c.image), TL_OK);
             assert_int_equal(tl_setup_load_images(&c.setup, c.image, NULL, NULL, &fail), TL_OK);
             assert_int_equal(tl_image_freeze(c.image), TL_OK);
-            faults += check_faults(&c, c.bytes.n > 20000 ? 10 : 40, 7 + i, e->d_name);
+            faults += check_faults(&c, c.bytes.n > 20000 ? 5 : 25, 7 + i, e->d_name);
             buffers++;
             tl_image_free(c.image);
             tl_buf_fini(&c.bytes);
@@ -543,9 +581,9 @@ static void unformatted(void **state)
                                           "program", NULL),
                          TL_OK);
         assert_int_equal(tl_image_freeze(c.image), TL_OK);
-        const unsigned noticed = check_faults(&c, 200, 5 + core, "unformatted");
-        print_message("unformatted: %zu bytes, %u of 200 faults noticed\n", c.bytes.n, noticed);
-        assert_true(noticed > 30);
+        const unsigned noticed = check_faults(&c, 100, 5 + core, "unformatted");
+        print_message("unformatted: %zu bytes, %u of 100 faults noticed\n", c.bytes.n, noticed);
+        assert_true(noticed > 15);
         tl_sim_core_free(sim);
         tl_sim_program_fini(&program);
         tl_buf_fini(&elf);
@@ -557,6 +595,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unformatted),
+        cmocka_unit_test(any_beginning),
         cmocka_unit_test(snapshots),
         cmocka_unit_test(generated_captures),
     };
