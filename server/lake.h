@@ -25,11 +25,10 @@ struct tl_retention {
 };
 
 struct tl_lake_options {
-    const char *dir;                      /* data folder, made if absent */
-    uint64_t shard_insns;                 /* instructions per shard, 0: 1,000,000 */
-    uint64_t min_free_bytes;              /* refuse ingest below this much free disk, 0: 256 MiB */
-    unsigned decode_threads;              /* 0: one per processor */
-    const struct tl_retention *retention; /* the rule for all traces from now on; NULL: as it was */
+    const char *dir;         /* data folder, made if absent */
+    uint64_t shard_insns;    /* instructions per shard, 0: 1,000,000 */
+    uint64_t min_free_bytes; /* refuse ingest below this much free disk, 0: 256 MiB */
+    unsigned decode_threads; /* 0: one per processor */
     bool rebuild_catalog; /* set the catalog aside and make a new one out of the stored objects */
 };
 
@@ -135,11 +134,6 @@ TL_MUST_USE int tl_lake_retention(struct tl_lake *lake, struct tl_retention_row 
 /* Carry the rules out as of `now_ns` (Unix time), which otherwise happens once a minute. Returns
  * how many removals there were. */
 TL_MUST_USE int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail);
-/* "30d,200G" (an age in s, m, h, d or w; a size in K, M, G or T; either or both; "" or "none": no
- * limit). TL_USAGE. */
-TL_MUST_USE int tl_retention_parse(const char *text, uint64_t *age_s, uint64_t *bytes);
-/* The inverse, into `out`; returns it. */
-char *tl_retention_text(uint64_t age_s, uint64_t bytes, char out[static 64]);
 
 /*
  * Be told that something changed: `notify(context)` is called from any thread, must not block

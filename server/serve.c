@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve.h"
 
+#include "base/lifetime.h"
 #include "net/tls.h"
 #include "osdhost/host.h"
 #include "rpc/raw.h"
@@ -114,6 +115,39 @@ static void block_signals(struct server *s)
     pthread_sigmask(SIG_BLOCK, &s->signals, NULL); /* threads inherit it: only sigwait sees them */
 }
 
+/* A limit of the command line; what it does not say stays as it was. */
+static int parse_limit(const char *name, const char *text, uint64_t *age_s, uint64_t *bytes,
+                       struct tl_fail *fail)
+{
+    if (!text || tl_lifetime_parse(text, age_s, bytes) == TL_OK)
+        return TL_OK;
+    return tl_fail_set(fail, TL_USAGE, "%s %.40s: write e.g. 30d,200G, 90d, 1T or none", name,
+                       text);
+}
+
+/* What the command line says of retention, over the rule that is there. */
+static int set_retention(struct server *s, struct tl_fail *fail)
+{
+    const struct tl_serve_options *const o = s->options;
+    struct tl_retention rule = {0};
+    struct tl_retention_row *rows;
+    size_t n;
+    if (!o->retain_raw && !o->retain_decoded)
+        return TL_OK;
+    int rc = tl_lake_retention(s->lake, &rows, &n);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < n; i++)
+        if (!rows[i].scope[0])
+            rule = rows[i].rule;
+    free(rows);
+    rc = parse_limit("--retain-raw", o->retain_raw, &rule.raw_age_s, &rule.raw_bytes, fail);
+    if (rc == TL_OK)
+        rc = parse_limit("--retain-decoded", o->retain_decoded, &rule.decoded_age_s,
+                         &rule.decoded_bytes, fail);
+    return rc < 0 ? rc : tl_lake_set_retention(s->lake, "", &rule, fail);
+}
+
 static int open_lake(struct server *s, struct tl_fail *fail)
 {
     const struct tl_serve_options *const o = s->options;
@@ -122,6 +156,7 @@ static int open_lake(struct server *s, struct tl_fail *fail)
         .shard_insns = o->shard_insns,
         .min_free_bytes = o->min_free_bytes,
         .decode_threads = o->decode_threads,
+        .rebuild_catalog = o->rebuild_catalog,
     };
     if (o->store)
         return tl_fail_set(fail, TL_UNSUPPORTED,
@@ -129,7 +164,8 @@ static int open_lake(struct server *s, struct tl_fail *fail)
                            o->store);
     if (mkdir(o->data, 0777) && errno != EEXIST)
         return tl_fail_set(fail, TL_IO, "--data %.100s: %s", o->data, strerror(errno));
-    return tl_lake_open(&s->lake, &options, fail);
+    const int rc = tl_lake_open(&s->lake, &options, fail);
+    return rc < 0 ? rc : set_retention(s, fail);
 }
 
 static int open_network(struct server *s, struct tl_fail *fail)

@@ -259,31 +259,41 @@ int tl_cmd_redecode(int argc, char **argv)
 
 /* ---- verify ------------------------------------------------------------------------------- */
 
+static int verify_one(struct tracelake *lake, const char *trace, bool repair)
+{
+    const char *const name = *trace ? trace : "all";
+    struct tracelake_error error;
+    uint32_t findings = 0;
+    char *report = NULL;
+    if (tracelake_verify(lake, trace, repair, &findings, &report, &error) < 0)
+        return tl_remote_fail(name, &error);
+    fputs(report, stdout);
+    printf("%s: %u finding%s\n", name, findings, findings == 1 ? "" : "s");
+    free(report);
+    return findings ? TL_CLI_BAD : TL_CLI_DONE;
+}
+
 int tl_cmd_verify(int argc, char **argv)
 {
     struct tl_remote remote = {0};
-    bool repair = false;
-    const struct tl_arg args[] = {{"repair", 0, TL_ARG_FLAG, &repair}, TL_REMOTE_ARGS(remote), {0}};
+    bool repair = false, all = false;
+    const struct tl_arg args[] = {{"repair", 0, TL_ARG_FLAG, &repair},
+                                  {"all", 0, TL_ARG_FLAG, &all},
+                                  TL_REMOTE_ARGS(remote),
+                                  {0}};
     struct tracelake *lake;
     int first;
-    int status = begin(argc, argv, args, 1, &remote, &first, &lake);
+    int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
         return status;
-    status = TL_CLI_DONE;
-    for (int i = first; i < argc; i++) {
-        struct tracelake_error error;
-        uint32_t findings = 0;
-        char *report = NULL;
-        if (tracelake_verify(lake, argv[i], repair, &findings, &report, &error) < 0) {
-            status = worse(status, tl_remote_fail(argv[i], &error));
-            continue;
-        }
-        fputs(report, stdout);
-        printf("%s: %u finding%s\n", argv[i], findings, findings == 1 ? "" : "s");
-        if (findings)
-            status = worse(status, TL_CLI_BAD);
-        free(report);
-    }
+    if (all == (first < argc))
+        return tl_cli_usage("verify", "say which trace, or --all");
+    status = tl_remote_connect(&lake, &remote);
+    if (status != TL_ARGS_GO)
+        return status;
+    status = all ? verify_one(lake, "", repair) : TL_CLI_DONE;
+    for (int i = first; i < argc; i++)
+        status = worse(status, verify_one(lake, argv[i], repair));
     tracelake_close(lake);
     return status;
 }

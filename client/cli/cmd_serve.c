@@ -12,7 +12,8 @@
 struct options {
     const char *data, *store, *cert, *key, *tokens, *osd_controller, *config;
     struct tl_arg_list listen, listen_tls, raw, source;
-    bool insecure;
+    const char *retain_raw, *retain_decoded;
+    bool insecure, rebuild_catalog;
     uint64_t shard_insns, min_free, threads;
     char *kept[TL_ARG_LIST_MAX]; /* values of the file */
     size_t n_kept;
@@ -61,6 +62,8 @@ static int take(struct options *o, const char *name, const char *value)
         {"shard-insns", NULL, NULL, &o->shard_insns},
         {"min-free", NULL, NULL, &o->min_free},
         {"threads", NULL, NULL, &o->threads},
+        {"retain-raw", &o->retain_raw, NULL, NULL},
+        {"retain-decoded", &o->retain_decoded, NULL, NULL},
     };
     if (!strcmp(name, "insecure")) {
         o->insecure |= is_yes(value);
@@ -133,6 +136,9 @@ static int run(const struct options *o, struct tl_fail *fail)
         .shard_insns = o->shard_insns,
         .min_free_bytes = o->min_free,
         .decode_threads = (unsigned)o->threads,
+        .retain_raw = o->retain_raw,
+        .retain_decoded = o->retain_decoded,
+        .rebuild_catalog = o->rebuild_catalog,
     };
     return tl_serve(&options, fail);
 }
@@ -156,6 +162,9 @@ int tl_cmd_serve(int argc, char **argv)
         {"shard-insns", 0, TL_ARG_SIZE, &o.shard_insns},
         {"min-free", 0, TL_ARG_SIZE, &o.min_free},
         {"threads", 0, TL_ARG_U64, &o.threads},
+        {"retain-raw", 0, TL_ARG_TEXT, &o.retain_raw},
+        {"retain-decoded", 0, TL_ARG_TEXT, &o.retain_decoded},
+        {"rebuild-catalog", 0, TL_ARG_FLAG, &o.rebuild_catalog},
         {NULL, 0, 0, NULL},
     };
     struct tl_fail fail = {.offset = TL_NO_OFFSET};

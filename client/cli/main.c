@@ -48,6 +48,11 @@ static const struct command commands[] = {
      "  --tokens FILE          access tokens, one a line\n"
      "  --raw ADDR:PORT,format=FMT,rig=NAME[,config=F]   take raw trace bytes by TCP\n"
      "  --source tcp://HOST:PORT,format=FMT,rig=NAME[,config=F]   fetch raw trace bytes by TCP\n"
+     "  --retain-raw LIMIT     remove raw bytes by age and size, e.g. 30d,200G (see 'retain')\n"
+     "  --retain-decoded LIMIT the same for what was decoded of them\n"
+     "  --min-free SIZE        take no more trace below so much free space (default 256M)\n"
+     "  --rebuild-catalog      set a damaged catalog aside, make it anew out of the stored "
+     "objects\n"
      "  --store URL --config FILE --insecure\n"},
 #endif
 #ifdef TL_HAVE_PUSH
@@ -90,8 +95,22 @@ static const struct command commands[] = {
      "  --image FILE[@ADDR] add a program image to the setup\n"
      "  --no-wait           do not wait for the end\n" CONNECTION},
     {"verify", tl_cmd_verify, "check every stored byte",
-     "usage: tracelake verify [--repair] TRACE…\n"
-     "Prints a line per finding; exit status 1 if there are any.\n" CONNECTION},
+     "usage: tracelake verify [--repair] (TRACE… | --all)\n"
+     "Prints a line per finding; exit status 1 if there are any.\n"
+     "  --all               all traces, all images, and the catalog\n"
+     "  --repair            rebuild what follows from something intact, say what is "
+     "lost\n" CONNECTION},
+#endif
+#ifdef TL_HAVE_RETAIN
+    {"retain", tl_cmd_retain, "say how long raw and decoded data are kept",
+     "usage: tracelake retain                           show the rules\n"
+     "       tracelake retain [--label KEY=VALUE | --trace ID] [--raw LIMIT] [--decoded LIMIT]\n"
+     "       tracelake retain [--label KEY=VALUE | --trace ID] --remove\n"
+     "LIMIT is an age since the last change (s m h d w), a size of all traces of the rule "
+     "together\n"
+     "(K M G T), or both: 30d,200G; or none. The most special rule counts for a trace. Traces "
+     "that\n"
+     "are pushed or decoded, and those with a label keep, are left alone.\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_GET
     {"get", tl_cmd_get, "fetch a range of a stream",

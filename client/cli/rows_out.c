@@ -89,6 +89,8 @@ void tl_rows_full(const struct tracelake_trace *trace)
     printf("created    %s\n", time_text(trace->created_ns, text));
     printf("updated    %s\n", time_text(trace->updated_ns, text));
     printf("bytes      %" PRIu64 ", decoded %" PRIu64 "\n", trace->raw_bytes, trace->decoded_bytes);
+    if (trace->raw_removed || trace->decoded_removed)
+        printf("removed    %s, by retention\n", trace->raw_removed ? "raw bytes" : "decoded data");
     printf("generation %" PRIu64 "\n", trace->generation);
     for (size_t i = 0; i < trace->n_labels; i++)
         printf("label      %s=%s\n", trace->labels[i].key, trace->labels[i].value);
@@ -138,9 +140,9 @@ static void trace_json(const struct tracelake_trace *t)
     field_text("message", t->message);
     printf(",\"created_ns\":%" PRId64 ",\"updated_ns\":%" PRId64 ",\"raw_bytes\":%" PRIu64
            ",\"decoded_bytes\":%" PRIu64 ",\"generation\":%" PRIu64 ",\"revision\":%" PRIu64
-           ",\"labels\":{",
-           t->created_ns, t->updated_ns, t->raw_bytes, t->decoded_bytes, t->generation,
-           t->revision);
+           ",\"raw_removed\":%s,\"decoded_removed\":%s,\"labels\":{",
+           t->created_ns, t->updated_ns, t->raw_bytes, t->decoded_bytes, t->generation, t->revision,
+           t->raw_removed ? "true" : "false", t->decoded_removed ? "true" : "false");
     for (size_t i = 0; i < t->n_labels; i++) {
         fputs(i ? "," : "", stdout);
         tl_print_json_text(t->labels[i].key);

@@ -273,6 +273,8 @@ struct tracelake_trace {
     size_t n_labels;
     struct tracelake_stream *streams;
     size_t n_streams;
+    bool raw_removed;     /* by retention: it cannot be decoded anew */
+    bool decoded_removed; /* by retention: decoding anew brings it back */
 };
 
 struct tracelake_list {
@@ -316,10 +318,30 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_redecode(struct tracelake *lake, 
                                                         const char *setup,
                                                         struct tracelake_trace **out,
                                                         struct tracelake_error *error);
-/* Check every stored byte of a trace. `*report` gets a line per finding; free() it. */
+/* Check every stored byte of a trace, or ("") of all, with the catalog. `*report` gets a line per
+ * finding; free() it. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_verify(struct tracelake *lake, const char *trace,
                                                       bool repair, uint32_t *findings,
                                                       char **report, struct tracelake_error *error);
+
+/* How long data of the traces of a scope are kept; 0: no limit. */
+struct tracelake_retention {
+    char scope[160]; /* "": all traces; "label KEY=VALUE"; "trace ID" */
+    uint64_t raw_age_s;
+    uint64_t raw_bytes; /* of all traces of the rule together */
+    uint64_t decoded_age_s;
+    uint64_t decoded_bytes;
+};
+/* All rules; free `*rules` with free(). */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_list_retention(struct tracelake *lake,
+                                                              struct tracelake_retention **rules,
+                                                              size_t *n,
+                                                              struct tracelake_error *error);
+/* Set a scope's rule, or remove it. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_set_retention(struct tracelake *lake,
+                                                             const struct tracelake_retention *rule,
+                                                             bool remove,
+                                                             struct tracelake_error *error);
 
 /* ---- ranges ------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 #include "ask.h"
 #include "rows.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,4 +188,57 @@ int tracelake_verify(struct tracelake *lake, const char *trace, bool repair, uin
     *report = strdup(reply->report);
     tracelake__v1__verify_reply__free_unpacked(reply, NULL);
     return *report ? TRACELAKE_OK : nomem(error);
+}
+
+/* ---- retention --------------------------------------------------------------------------- */
+
+static int copy_rules(const Tracelake__V1__ListRetentionReply *reply,
+                      struct tracelake_retention **rules, size_t *n)
+{
+    *rules = calloc(reply->n_rules + 1, sizeof **rules);
+    *n = reply->n_rules;
+    for (size_t i = 0; *rules && i < reply->n_rules; i++) {
+        const Tracelake__V1__RetentionRule *const from = reply->rules[i];
+        struct tracelake_retention *const to = &(*rules)[i];
+        snprintf(to->scope, sizeof to->scope, "%s", from->scope);
+        to->raw_age_s = from->raw_age_s;
+        to->raw_bytes = from->raw_bytes;
+        to->decoded_age_s = from->decoded_age_s;
+        to->decoded_bytes = from->decoded_bytes;
+    }
+    return *rules ? TRACELAKE_OK : TRACELAKE_NOMEM;
+}
+
+int tracelake_list_retention(struct tracelake *lake, struct tracelake_retention **rules, size_t *n,
+                             struct tracelake_error *error)
+{
+    const Tracelake__V1__ListRetentionRequest request = TRACELAKE__V1__LIST_RETENTION_REQUEST__INIT;
+    Tracelake__V1__ListRetentionReply *reply;
+    int result = tl_ask_once(lake, "/tracelake.v1.Catalog/ListRetention", 0, &request.base,
+                             &tracelake__v1__list_retention_reply__descriptor, &reply, error);
+    if (result < 0)
+        return result;
+    result = copy_rules(reply, rules, n);
+    tracelake__v1__list_retention_reply__free_unpacked(reply, NULL);
+    return result < 0 ? nomem(error) : TRACELAKE_OK;
+}
+
+int tracelake_set_retention(struct tracelake *lake, const struct tracelake_retention *rule,
+                            bool remove, struct tracelake_error *error)
+{
+    Tracelake__V1__SetRetentionRequest request = TRACELAKE__V1__SET_RETENTION_REQUEST__INIT;
+    Tracelake__V1__RetentionRule message = TRACELAKE__V1__RETENTION_RULE__INIT;
+    Tracelake__V1__ListRetentionReply *reply;
+    message.scope = text(rule->scope);
+    message.raw_age_s = rule->raw_age_s;
+    message.raw_bytes = rule->raw_bytes;
+    message.decoded_age_s = rule->decoded_age_s;
+    message.decoded_bytes = rule->decoded_bytes;
+    request.rule = &message;
+    request.remove = remove;
+    const int result = tl_ask_once(lake, "/tracelake.v1.Catalog/SetRetention", 0, &request.base,
+                                   &tracelake__v1__list_retention_reply__descriptor, &reply, error);
+    if (result == TRACELAKE_OK)
+        tracelake__v1__list_retention_reply__free_unpacked(reply, NULL);
+    return result;
 }

@@ -107,6 +107,8 @@ int tl_client_trace(struct tracelake_trace *out, const Tracelake__V1__Trace *fro
         .decoded_bytes = from->decoded_bytes,
         .generation = from->generation,
         .revision = from->revision,
+        .raw_removed = from->raw_removed,
+        .decoded_removed = from->decoded_removed,
     };
     if (copy_text(&out->id, from->id) < 0 || copy_text(&out->rig, from->rig) < 0 ||
         copy_text(&out->format, from->format) < 0 || copy_text(&out->message, from->message) < 0 ||

@@ -392,9 +392,6 @@ static int open_catalog(struct tl_lake *lake, struct tl_fail *fail)
         if (r >= 0)
             r = tl_catalog_ready(lake->catalog, fail);
     }
-    if (r >= 0 && lake->options.retention)
-        r = tl_catalog_set_retention(lake->catalog, "", lake->options.retention, fail);
-    lake->options.retention = NULL; /* borrowed for the opening alone */
     return r;
 }
 

@@ -71,7 +71,7 @@ struct tl_gen {
     /* Of the one decode job that may run: */
     struct tl_decode *decode;
     struct tl_spool_reader *reader;
-    struct tl_packer *packer; /* for what the pool has not packed when a shard is stored */
+    struct tl_packer *packer;   /* for what the pool has not packed when a shard is stored */
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
     size_t n_by_stream, cap_by_stream;
     bool resumed;     /* an earlier run has left shards */

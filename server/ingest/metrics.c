@@ -11,13 +11,14 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
     struct tl_spool_counters spool;
     struct tl_trace_list list;
     uint64_t states[4] = {0}, insns = 0, raw = 0, stored = 0;
+    const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
     tl_spool_counters(lake->spool, &spool);
     int r = tl_lake_traces(lake, &list);
     if (r < 0)
         return r;
     for (size_t i = 0; i < list.n; i++) {
         states[list.rows[i].state & 3]++;
-        raw += list.rows[i].raw_bytes;
+        raw += list.rows[i].raw_removed ? 0 : list.rows[i].raw_bytes;
         for (size_t k = 0; k < list.rows[i].n_streams; k++) {
             insns += list.rows[i].streams[k].insns;
             stored += list.rows[i].streams[k].stored_bytes;
@@ -44,11 +45,20 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
          atomic_load(&lake->cache_hits)},
         {"tracelake_index_cache_misses_total", "Shard indexes read.", "counter",
          atomic_load(&lake->cache_misses)},
+        {"tracelake_ingest_refused_total", "Appends and captures refused for want of space.",
+         "counter", atomic_load(&lake->ingest_refused)},
+        {"tracelake_ingest_stopped", "1 while there is too little space to take more trace.",
+         "gauge", left < lake->options.min_free_bytes},
+        {"tracelake_decode_waits_total", "Times that decoding waited for space.", "counter",
+         atomic_load(&lake->decode_waits)},
+        {"tracelake_retention_removals_total", "Removals by retention.", "counter",
+         atomic_load(&lake->retained_out)},
         {"tracelake_raw_bytes", "Raw bytes kept.", "gauge", raw},
         {"tracelake_stored_bytes", "Bytes of shards kept.", "gauge", stored},
         {"tracelake_instructions", "Positions in all streams.", "gauge", insns},
-        {"tracelake_free_bytes", "Bytes free for the store.", "gauge",
-         lake->backend->ops->free_bytes(lake->backend)},
+        {"tracelake_free_bytes", "Bytes free for the store.", "gauge", left},
+        {"tracelake_min_free_bytes", "Free bytes below which no more trace is taken.", "gauge",
+         lake->options.min_free_bytes},
     };
     for (size_t i = 0; i < sizeof(metrics) / sizeof(*metrics) && r >= 0; i++)
         r = tl_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", metrics[i].name,

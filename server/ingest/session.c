@@ -64,10 +64,12 @@ static int create(struct tl_lake *lake, const struct tl_ingest_request *request,
                   struct tl_trace **out, struct tl_fail *fail)
 {
     const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
-    if (left < lake->options.min_free_bytes)
+    if (left < lake->options.min_free_bytes) {
+        atomic_fetch_add(&lake->ingest_refused, 1);
         return tl_fail_set(fail, TL_NOSPACE,
                            "only %llu MiB are free in the data folder; free some and push again",
                            (unsigned long long)(left >> 20));
+    }
     return tl_lake_add_trace(lake, id, request->rig && *request->rig ? request->rig : "rig",
                              request->setup ? request->setup : "", out, fail);
 }
@@ -180,8 +182,11 @@ int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes 
     if (is_complete(ingest->trace))
         return tl_fail_at(fail, TL_DENIED, offset, "the capture was declared complete");
     const size_t known = (size_t)(end - offset);
-    return tl_capture_append(ingest->capture, (struct tl_bytes){bytes.p + known, bytes.n - known},
-                             fail);
+    const int r = tl_capture_append(ingest->capture,
+                                    (struct tl_bytes){bytes.p + known, bytes.n - known}, fail);
+    if (r == TL_NOSPACE)
+        atomic_fetch_add(&ingest->lake->ingest_refused, 1);
+    return r;
 }
 
 int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *at, struct tl_fail *fail)

@@ -3,6 +3,7 @@
 #include "rpc/convert.h"
 #include "rpc/rpcint.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static int no_trace(struct tl_call *call, int rc, const char *trace)
@@ -163,6 +164,56 @@ static int run_verify(struct tl_call *call, const void *message)
     return rc;
 }
 
+/* ---- retention -------------------------------------------------------------------------- */
+
+static int send_retention(struct tl_call *call)
+{
+    Tracelake__V1__ListRetentionReply reply = TRACELAKE__V1__LIST_RETENTION_REPLY__INIT;
+    struct tl_retention_row *rows = NULL;
+    size_t n = 0;
+    int rc = tl_lake_retention(tl_call_rpc(call)->lake, &rows, &n);
+    if (rc < 0)
+        return rc;
+    Tracelake__V1__RetentionRule *const rules = calloc(n + 1, sizeof *rules);
+    reply.rules = calloc(n + 1, sizeof *reply.rules);
+    if (!rules || !reply.rules)
+        rc = TL_NOMEM;
+    for (; rc == TL_OK && reply.n_rules < n; reply.n_rules++) {
+        const size_t i = reply.n_rules;
+        tracelake__v1__retention_rule__init(&rules[i]);
+        rules[i].scope = rows[i].scope;
+        rules[i].raw_age_s = rows[i].rule.raw_age_s;
+        rules[i].raw_bytes = rows[i].rule.raw_bytes;
+        rules[i].decoded_age_s = rows[i].rule.decoded_age_s;
+        rules[i].decoded_bytes = rows[i].rule.decoded_bytes;
+        reply.rules[i] = &rules[i];
+    }
+    if (rc == TL_OK)
+        rc = tl_call_send(call, &reply.base);
+    free(reply.rules);
+    free(rules);
+    free(rows);
+    return rc;
+}
+
+static int run_list_retention(struct tl_call *call, const void *message)
+{
+    return send_retention(call);
+}
+
+static int run_set_retention(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__SetRetentionRequest *const request = message;
+    const Tracelake__V1__RetentionRule *const rule = request->rule;
+    if (!rule)
+        return tl_fail_set(tl_call_fail(call), TL_USAGE, "say which rule");
+    const struct tl_retention limits = {rule->raw_age_s, rule->raw_bytes, rule->decoded_age_s,
+                                        rule->decoded_bytes};
+    const int rc = tl_lake_set_retention(tl_call_rpc(call)->lake, rule->scope,
+                                         request->remove ? NULL : &limits, tl_call_fail(call));
+    return rc < 0 ? rc : send_retention(call);
+}
+
 const struct tl_method tl_catalog_methods[] = {
     {"/tracelake.v1.Catalog/ListTraces", &tracelake__v1__list_traces_request__descriptor, TL_UNARY,
      TL_ROLE_READ, run_list},
@@ -178,5 +229,9 @@ const struct tl_method tl_catalog_methods[] = {
      TL_ROLE_PUSH, run_redecode},
     {"/tracelake.v1.Catalog/Verify", &tracelake__v1__verify_request__descriptor, TL_UNARY,
      TL_ROLE_READ, run_verify},
+    {"/tracelake.v1.Catalog/ListRetention", &tracelake__v1__list_retention_request__descriptor,
+     TL_UNARY, TL_ROLE_READ, run_list_retention},
+    {"/tracelake.v1.Catalog/SetRetention", &tracelake__v1__set_retention_request__descriptor,
+     TL_UNARY, TL_ROLE_ADMIN, run_set_retention},
     {NULL, NULL, 0, 0, NULL},
 };

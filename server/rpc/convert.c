@@ -120,6 +120,8 @@ static int convert_trace(const struct tl_trace_row *row, Tracelake__V1__Trace *t
     t->generation = row->generation;
     t->revision = row->revision;
     t->message = (char *)(uintptr_t)row->message;
+    t->raw_removed = row->raw_removed;
+    t->decoded_removed = row->decoded_removed;
     t->streams = calloc(row->n_streams + 1, sizeof *t->streams);
     if (!t->streams)
         return TL_NOMEM;

@@ -239,6 +239,31 @@ int tl_lake_verify(struct tl_lake *lake, const char *trace, bool repair, struct 
     return there ? 0 : TL_NOTFOUND;
 }
 
+static struct tl_retention_row fake_rule;
+static bool has_fake_rule;
+
+int tl_lake_set_retention(struct tl_lake *lake, const char *scope, const struct tl_retention *rule,
+                          struct tl_fail *fail)
+{
+    if (strcmp(scope, "nonsense") == 0)
+        return tl_fail_set(fail, TL_USAGE, "\"%s\" is no scope", scope);
+    has_fake_rule = rule != NULL;
+    if (rule)
+        fake_rule.rule = *rule;
+    snprintf(fake_rule.scope, sizeof fake_rule.scope, "%s", scope);
+    return TL_OK;
+}
+
+int tl_lake_retention(struct tl_lake *lake, struct tl_retention_row **rows, size_t *n)
+{
+    *rows = malloc(sizeof **rows);
+    if (!*rows)
+        return TL_NOMEM;
+    **rows = fake_rule;
+    *n = has_fake_rule;
+    return TL_OK;
+}
+
 int tl_lake_watch(struct tl_lake *lake, void (*notify)(void *context), void *context)
 {
     int handle = TL_LIMIT;

@@ -117,6 +117,20 @@ static inline void push_all(struct tl_lake *lake, const char *id, const struct c
     tl_ingest_close(ingest);
 }
 
+/* A sealed trace's row is written a moment after it says so. */
+static inline void wait_at_rest(struct tl_lake *lake, const char *id)
+{
+    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    for (bool busy = trace != NULL; busy;) {
+        pthread_mutex_lock(&trace->lock);
+        busy = trace->state == TL_TRACE_SEALED && trace->making;
+        pthread_mutex_unlock(&trace->lock);
+        if (busy)
+            usleep(1000);
+    }
+    tl_trace_put(trace);
+}
+
 /* Wait until a trace is sealed or failed; returns its state. */
 static inline int wait_done(struct tl_lake *lake, const char *id)
 {
@@ -127,6 +141,8 @@ static inline int wait_done(struct tl_lake *lake, const char *id)
         if (state == TL_TRACE_FAILED)
             print_message("trace %s failed: %s\n", id, list.rows[0].message);
         tl_trace_list_free(&list);
+        if (state == TL_TRACE_SEALED)
+            wait_at_rest(lake, id);
         if (state == TL_TRACE_SEALED || state == TL_TRACE_FAILED)
             return state;
         usleep(2000);

@@ -3,6 +3,8 @@
  */
 #include "sim_capture.h"
 
+#include "base/lifetime.h"
+
 #include <sqlite3.h>
 
 #define SHARD 2500
@@ -305,15 +307,15 @@ static void texts_of_rules(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         uint64_t age, bytes;
         char text[64];
-        assert_int_equal(tl_retention_parse(cases[i].text, &age, &bytes), TL_OK);
+        assert_int_equal(tl_lifetime_parse(cases[i].text, &age, &bytes), TL_OK);
         assert_int_equal(age, cases[i].age);
         assert_int_equal(bytes, cases[i].bytes);
-        assert_string_equal(tl_retention_text(age, bytes, text), cases[i].back);
+        assert_string_equal(tl_lifetime_text(age, bytes, text), cases[i].back);
     }
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         uint64_t age, bytes;
         if (strcmp(bad[i], "30d,") != 0)
-            assert_int_equal(tl_retention_parse(bad[i], &age, &bytes), TL_USAGE);
+            assert_int_equal(tl_lifetime_parse(bad[i], &age, &bytes), TL_USAGE);
     }
 }
 
