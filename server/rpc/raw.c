@@ -137,6 +137,28 @@ static bool read_capture(const struct feed *feed, int fd)
     return c.ingest != NULL;
 }
 
+/* The same, and the device's modules are switched on, if that was asked for. */
+static bool read_device(const struct feed *feed, int fd, bool *little_endian, bool try_both)
+{
+    const struct tl_raw_spec *const spec = &feed->spec;
+    if (!spec->start)
+        return read_capture(feed, fd);
+    const struct tl_osd_dial device = {
+        .lake = feed->raw->lake,
+        .address = spec->address,
+        .rig = spec->rig,
+        .setup = spec->setup,
+        .start = spec->start,
+        .reset = spec->reset,
+        .log = feed->raw->log,
+        .little_endian = little_endian,
+        .try_both = try_both,
+        .fd = fd,
+        .stop_fd = feed->raw->stop_fd,
+    };
+    return tl_osd_dial_run(&device);
+}
+
 static void watch_peer(int fd)
 {
     const int on = 1;
@@ -178,7 +200,8 @@ static void *run_connection(void *argument)
 {
     struct feed *const feed = argument;
     struct tl_raw *const raw = feed->raw;
-    read_capture(feed, feed->fd);
+    bool little_endian = feed->spec.order == 'l';
+    (void)read_device(feed, feed->fd, &little_endian, false);
     close(feed->fd);
     free(feed);
     thread_ends(raw, true);
@@ -249,25 +272,7 @@ static bool read_source(const struct feed *feed, int fd, bool *little_endian)
     const struct tl_raw_spec *const spec = &feed->spec;
     /* A GLIP device is not ready until somebody is connected to its control port, too. */
     const int control = spec->is_di && !spec->no_control ? dial(feed, true, CONTROL_MS) : -1;
-    bool any;
-    if (spec->start) {
-        const struct tl_osd_dial device = {
-            .lake = feed->raw->lake,
-            .address = spec->address,
-            .rig = spec->rig,
-            .setup = spec->setup,
-            .start = spec->start,
-            .reset = spec->reset,
-            .log = feed->raw->log,
-            .little_endian = little_endian,
-            .try_both = !spec->order,
-            .fd = fd,
-            .stop_fd = feed->raw->stop_fd,
-        };
-        any = tl_osd_dial_run(&device);
-    } else {
-        any = read_capture(feed, fd);
-    }
+    const bool any = read_device(feed, fd, little_endian, !spec->order);
     if (control >= 0)
         close(control);
     return any;

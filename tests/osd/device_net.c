@@ -292,3 +292,17 @@ int osd_glip_run(struct tl_sim_osd_device *d, struct osd_glip *g, struct osd_pla
     while (rc == TL_EOF && d->requests == 0);
     return rc == TL_EOF ? TL_OK : rc;
 }
+
+int osd_glip_dial(struct tl_sim_osd_device *d, uint16_t port, struct osd_plan *plan)
+{
+    struct run r = {d, plan, 0, false};
+    struct tl_buf in = {0};
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int rc =
+        connect(fd, (struct sockaddr *)&at, sizeof at) ? TL_UNREACHABLE : run_glip(&r, fd, &in);
+    close(fd);
+    tl_buf_fini(&in);
+    return rc == TL_EOF ? TL_OK : rc;
+}

@@ -37,5 +37,7 @@ int osd_glip_listen(struct osd_glip *g, uint16_t port);
 /* Take one connection of each, or more until one makes sense, then do what the plan says. */
 int osd_glip_run(struct tl_sim_osd_device *d, struct osd_glip *g, struct osd_plan *plan);
 void osd_glip_close(struct osd_glip *g);
+/* The same bytes from a device that connects to us, at a port of this machine. */
+int osd_glip_dial(struct tl_sim_osd_device *d, uint16_t port, struct osd_plan *plan);
 
 #endif

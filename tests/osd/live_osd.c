@@ -221,6 +221,7 @@ struct device {
     struct osd_plan plan;
     struct osd_glip glip;
     const char *endpoint; /* of the controller; NULL: GLIP */
+    uint16_t port;        /* to connect to, 0: it listens */
     pthread_t thread;
     int rc;
 };
@@ -229,6 +230,7 @@ static void *run_device(void *argument)
 {
     struct device *const d = argument;
     d->rc = d->endpoint ? osd_gateway_run(&d->sim, d->endpoint, &d->plan)
+            : d->port   ? osd_glip_dial(&d->sim, d->port, &d->plan)
                         : osd_glip_run(&d->sim, &d->glip, &d->plan);
     return NULL;
 }
@@ -637,6 +639,33 @@ static void dialled_device_is_started(void **state)
     }
 }
 
+static void device_that_connects_is_started(void **state)
+{
+    struct lab lab;
+    struct tl_raw_spec spec;
+    struct tl_fail fail = {0};
+    char url[96], id[64];
+    struct device d = {.plan = {.events = 1000, .until_off = true, .strict = true}};
+    (void)state;
+    open_lab(&lab);
+    tl_sim_osd_device_init(&d.sim, 0, 16, 12, 17);
+    if (tl_raw_parse(&spec, lab.lake, "127.0.0.1:0,format=di,rig=near,start=yes", &fail) < 0 ||
+        tl_raw_listen(lab.raw, &spec, url, &fail) < 0)
+        fail_msg("%s", fail.text);
+    d.port = (uint16_t)strtoul(strrchr(url, ':') + 1, NULL, 10);
+    start_device(&d);
+    wait_until_sent(&d);
+    wait_for_log("running, 4 of 6", 1);
+    stop_lab(&lab);
+    join_device(&d, TL_OK);
+    check_switched(&d.sim, 1, 1, 0x0401);
+    trace_id(&lab, 0, id);
+    check_trace(&lab, id, &d.sim.sent, 0, d.sim.sent.out.n);
+    tl_raw_spec_fini(&spec);
+    tl_sim_osd_device_fini(&d.sim);
+    close_lab(&lab);
+}
+
 struct dialled {
     struct lab *lab;
     uint16_t port;
@@ -764,6 +793,7 @@ int main(void)
         cmocka_unit_test(nobody_dies_of_a_message),
         cmocka_unit_test(gateway_of_an_earlier_controller_is_recognised),
         cmocka_unit_test(dialled_device_is_started),
+        cmocka_unit_test(device_that_connects_is_started),
         cmocka_unit_test(little_endian_device_is_found_out),
         cmocka_unit_test(dialled_device_disconnects),
     };
