@@ -3,6 +3,9 @@
 
 #include "stf/close.h"
 
+#define RUN_BYTES   (128u << 10) /* of records that end a run */
+#define ARENA_BYTES (1u << 20)   /* that are delivered at once */
+
 static const struct tl_isa_options newest = {
     .arch_major = 9, .arch_minor = 5, .profile = 'A', .wfx_branch = false};
 
@@ -57,7 +60,9 @@ static int keep(struct tl_stf_batch *batch, const void *p, size_t n, const uint8
 static int add(struct tl_stf_batch *batch, const struct tl_item *item)
 {
     batch->items[batch->n++] = *item;
-    return batch->n == TL_STF_BATCH_ITEMS ? tl_stf_batch_deliver(batch) : TL_OK;
+    return batch->n == TL_STF_BATCH_ITEMS || batch->arena.n > ARENA_BYTES
+               ? tl_stf_batch_deliver(batch)
+               : TL_OK;
 }
 
 int tl_stf_batch_add(struct tl_stf_batch *batch, const struct tl_item *item)
@@ -111,7 +116,7 @@ int tl_stf_batch_end_run(struct tl_stf_batch *batch, bool taken)
 }
 
 int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc, const uint8_t *code,
-                      uint32_t size, bool taken, uint64_t offset)
+                      uint32_t size, struct tl_bytes extra, bool taken, uint64_t offset)
 {
     int result = TL_OK;
     if (batch->insns && (batch->isa != isa || batch->pc + batch->code.n != pc))
@@ -133,12 +138,16 @@ int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc, 
     }
     uint8_t close[TL_STF_CLOSE_MAX];
     const uint32_t n = tl_stf_close_insn(close, pc, code, size, insn.encoding);
-    if (tl_buf_add(&batch->code, code, size) < 0 || tl_buf_add(&batch->stf, close, n) < 0)
+    const uint32_t target = close[0] == TL_STF_INST_PC_TARGET ? 9 : 0;
+    if (tl_buf_add(&batch->code, code, size) < 0 || tl_buf_add(&batch->stf, close, target) < 0 ||
+        tl_buf_add(&batch->stf, extra.p, extra.n) < 0 ||
+        tl_buf_add(&batch->stf, close + target, n - target) < 0)
         return TL_NOMEM;
     batch->last = insn;
-    batch->last_stf = n;
+    batch->last_stf = n + (uint32_t)extra.n;
     batch->insns++;
-    if (taken || insn.kind != TL_INSN_PLAIN || batch->insns == TL_STF_RUN_MAX)
+    if (taken || insn.kind != TL_INSN_PLAIN || batch->insns == TL_STF_RUN_MAX ||
+        batch->stf.n > RUN_BYTES)
         return tl_stf_batch_end_run(batch, taken);
     return TL_OK;
 }

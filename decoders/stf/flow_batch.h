@@ -37,11 +37,12 @@ void tl_stf_batch_fini(struct tl_stf_batch *batch);
 TL_MUST_USE int tl_stf_batch_add(struct tl_stf_batch *batch, const struct tl_item *item);
 
 /*
- * Add an instruction of `size` bytes `code` at `pc`. It ends the run if it can change the flow or
- * `ends` says so (`taken`: it did change it).
+ * Add an instruction of `size` bytes `code` at `pc`, with the records `extra` in front of those
+ * that close it (tl_stf_extra_size()). It ends the run if it can change the flow, or did (`taken`).
  */
 TL_MUST_USE int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc,
-                                  const uint8_t *code, uint32_t size, bool taken, uint64_t offset);
+                                  const uint8_t *code, uint32_t size, struct tl_bytes extra,
+                                  bool taken, uint64_t offset);
 
 /* End the run. */
 TL_MUST_USE int tl_stf_batch_end_run(struct tl_stf_batch *batch, bool taken);

@@ -7,6 +7,8 @@
 #include "stf/flow_parts.h"
 #include "stf/writer.h"
 
+#include <assert.h>
+
 /* Bytes of the closing records and of the code of `n` instructions that begin at `stf`. */
 static uint32_t measure(const uint8_t *stf, uint32_t n, uint32_t *code)
 {
@@ -26,8 +28,12 @@ static uint32_t measure(const uint8_t *stf, uint32_t n, uint32_t *code)
             odd += p[1];
             p += 6;
             break;
-        default: /* INST_PC_TARGET */
+        case TL_STF_INST_PC_TARGET:
             p += 9;
+            break;
+        default:
+            assert(tl_stf_extra_size(p, 0) > 0);
+            p += tl_stf_extra_size(p, 0);
             break;
         }
     }
@@ -137,8 +143,10 @@ static int put_fronted(struct tl_stf_flow *flow, uint64_t pc, const uint8_t *stf
         n -= 9;
     }
     flow->told = flow->state;
+    const uint32_t extra = tl_stf_extra_size(stf, n);
     return tl_stf_flow_put_group(flow, &flow->front, pc, write ? &target : NULL,
-                                 (struct tl_bytes){0}, (struct tl_bytes){stf, n});
+                                 (struct tl_bytes){stf, extra}, (struct tl_bytes){0},
+                                 (struct tl_bytes){stf + extra, n - extra});
 }
 
 static int stopped(struct tl_stf_flow *flow, uint64_t pc)
@@ -216,8 +224,13 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
     }
     if (flow->markers >= stop && *done)
         return stopped(flow, block->pc + last_code);
-    hold(flow, block, n == block->n, item->flags & TL_ITEM_TAKEN, block->stf + last, end - last,
-         last_code, end_code - last_code);
+    const uint8_t *stf = block->stf + last + (block->stf[last] == TL_STF_INST_PC_TARGET ? 9 : 0);
+    const uint32_t extra = tl_stf_extra_size(stf, (uint32_t)(block->stf + end - stf));
+    if (extra && tl_buf_add(&flow->held.extra, stf, extra) < 0)
+        return TL_NOMEM;
+    stf += extra;
+    hold(flow, block, n == block->n, item->flags & TL_ITEM_TAKEN, stf,
+         (uint32_t)(block->stf + end - stf), last_code, end_code - last_code);
     return TL_OK;
 }
 
@@ -238,7 +251,7 @@ static inline void copy(uint8_t *out, const uint8_t *in, uint32_t n)
 static inline bool is_plain(const struct tl_stf_held *held)
 {
     return held->is && !held->open && !held->event && !held->odd && held->post.n == 0 &&
-           !held->front.any && !held->front.target;
+           !held->extra.n && !held->front.any && !held->front.target;
 }
 
 /* So that a copier stays in registers. */

@@ -27,6 +27,7 @@ struct tl_stf_held {
     uint64_t next; /* the address behind it */
     uint64_t target;
     size_t post_target;
+    struct tl_buf extra; /* what else the instruction has: tl_stf_extra_size() */
     struct tl_buf post;
     struct tl_stf_front front;
 };
@@ -55,11 +56,12 @@ struct tl_stf_flow {
 int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc);
 int tl_stf_flow_put_mode(struct tl_buf *out, uint64_t mode, uint64_t flags);
 /*
- * Append a whole group: `front` (emptied), a target if `target` is not NULL, `post`, `close`.
- * `close` has no INST_PC_TARGET of its own.
+ * Append a whole group: `front` (emptied), a target if `target` is not NULL, `extra`, `post`,
+ * `close`. `close` has no INST_PC_TARGET of its own.
  */
 int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, uint64_t pc,
-                          const uint64_t *target, struct tl_bytes post, struct tl_bytes close);
+                          const uint64_t *target, struct tl_bytes extra, struct tl_bytes post,
+                          struct tl_bytes close);
 /*
  * The held instruction comes out, now that the flow is known to go on at `*next` (NULL: it is
  * not known).

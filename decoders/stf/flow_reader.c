@@ -12,10 +12,12 @@
 #include "stf/flow_batch.h"
 #include "stf/flow_comment.h"
 #include "stf/flow_map.h"
+#include "stf/writer.h"
 
 #include <stdlib.h>
 
 #define WAITING_MAX 64
+#define EXTRA_MAX   (64u << 10) /* bytes of a group's registers and accesses that are kept */
 
 struct waiting {
     struct tl_item item;
@@ -54,6 +56,9 @@ struct tl_stf_flow_reader {
     size_t n_waiting;
     struct tl_buf texts;
     struct tl_buf scratch;
+    struct tl_buf extra; /* registers and memory accesses of the current group */
+    struct tl_stf_order extra_order;
+    bool extra_bad; /* not kept: no reader could take them */
     uint8_t branch_flags;
     uint64_t skip, limit;
     bool ranged; /* the first instruction of a range is still to come */
@@ -78,6 +83,7 @@ void tl_stf_flow_reader_free(struct tl_stf_flow_reader *reader)
     tl_stf_batch_fini(&reader->batch);
     tl_buf_fini(&reader->texts);
     tl_buf_fini(&reader->scratch);
+    tl_buf_fini(&reader->extra);
     free(reader);
 }
 
@@ -346,6 +352,54 @@ static bool odd_sized(const struct tl_stf_flow_reader *r, uint32_t opcode)
     return arch == TL_ARCH_X86 || (r->ours && arch == TL_ARCH_RISCV && (opcode & 31) == 31);
 }
 
+/* ---- registers and memory accesses ----------------------------------------------------------- */
+
+static void begin_extra(struct tl_stf_flow_reader *r)
+{
+    tl_buf_reset(&r->extra);
+    r->extra_order.last = r->extra_order.prev = 0;
+    r->extra_bad = false;
+}
+
+/* Would today's readers take its fields? Those of instructions crash on others. */
+static bool fields_fit(const struct tl_stf_record *record)
+{
+    switch (record->type) {
+    case TL_STF_INST_REG:
+        return (record->reg.meta & 15) >= TL_STF_REG_INT &&
+               (record->reg.meta & 15) <= TL_STF_REG_CSR && record->reg.meta >> 4 >= 1 &&
+               record->reg.meta >> 4 <= 3;
+    case TL_STF_INST_MEM_ACCESS:
+        return record->access.type == TL_STF_READ || record->access.type == TL_STF_WRITE;
+    default:
+        return true;
+    }
+}
+
+/*
+ * They are kept as they are, in front of their instruction, if they are in an order that readers
+ * can take. Vectors are not: a shard has no VLEN_CONFIG.
+ */
+static int add_extra(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+{
+    const struct tl_stf_layout plain = {0};
+    const char *rule;
+    if (record->type == TL_STF_INST_REG && (record->reg.meta & 15) == TL_STF_REG_VECTOR)
+        return TL_OK;
+    r->extra_order.header.complete = true;
+    r->extra_bad |= r->extra.n > EXTRA_MAX || !fields_fit(record) ||
+                    tl_stf_order_add(&r->extra_order, record, &rule) < 0;
+    return r->extra_bad ? TL_OK : tl_stf_record_encode(&plain, record, &r->extra);
+}
+
+static struct tl_bytes extra_of(struct tl_stf_flow_reader *r, const struct tl_stf_record *closing)
+{
+    const char *rule;
+    if (r->extra.n == 0 || r->extra_bad || tl_stf_order_add(&r->extra_order, closing, &rule) < 0)
+        return (struct tl_bytes){0};
+    return (struct tl_bytes){r->extra.p, r->extra.n};
+}
+
 static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
 {
     struct group *const g = &r->group;
@@ -366,7 +420,8 @@ static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
     r->limit--;
     if (!odd)
         code_of(r->isa, record->opcode, size, g->code);
-    result = tl_stf_batch_insn(&r->batch, r->isa, pc, g->code, size, taken, g->offset);
+    result = tl_stf_batch_insn(&r->batch, r->isa, pc, g->code, size, extra_of(r, record), taken,
+                               g->offset);
     if (result < 0)
         return result;
     const struct tl_insn *const last = &r->batch.last;
@@ -391,6 +446,7 @@ static int close_group(struct tl_stf_flow_reader *r, const struct tl_stf_record 
     if (result == TL_OK)
         result = deliver_waiting(r);
     r->group = (struct group){0};
+    begin_extra(r);
     return result;
 }
 
@@ -403,6 +459,7 @@ static int begin_trace(struct tl_stf_flow_reader *r, uint64_t offset)
     r->isa = tl_stf_unmap_isa(h->isa, h->iem);
     r->first = true;
     r->group = (struct group){0};
+    begin_extra(r);
     r->pc = h->pc;
     const bool told = r->ours ? (h->features & TL_STF_FEATURE_PROCESS_ID) != 0
                               : h->has_process && (h->tgid || h->tid || h->asid);
@@ -510,6 +567,13 @@ static int in_group(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
     case TL_STF_INST_MICROOP:
         add_microop(g, record);
         return TL_OK;
+    case TL_STF_INST_REG:
+    case TL_STF_INST_READY_REG:
+    case TL_STF_INST_MEM_ACCESS:
+    case TL_STF_INST_MEM_CONTENT:
+    case TL_STF_BUS_MASTER_ACCESS:
+    case TL_STF_BUS_MASTER_CONTENT:
+        return add_extra(r, record);
     default:
         return TL_OK;
     }

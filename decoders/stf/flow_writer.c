@@ -50,6 +50,7 @@ void tl_stf_flow_free(struct tl_stf_flow *flow)
     tl_buf_fini(&flow->out);
     tl_buf_fini(&flow->scratch);
     free(flow->marks);
+    tl_buf_fini(&flow->held.extra);
     tl_buf_fini(&flow->held.post);
     front_fini(&flow->held.front);
     front_fini(&flow->front);
@@ -153,10 +154,12 @@ int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc)
 /* ---- groups ------------------------------------------------------------------------------- */
 
 int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, uint64_t pc,
-                          const uint64_t *target, struct tl_bytes post, struct tl_bytes close)
+                          const uint64_t *target, struct tl_bytes extra, struct tl_bytes post,
+                          struct tl_bytes close)
 {
     struct tl_buf *const out = &flow->out;
-    const int result = tl_buf_reserve(out, front->lead.n + front->pre.n + post.n + close.n + 2 * 9);
+    const int result =
+        tl_buf_reserve(out, front->lead.n + front->pre.n + extra.n + post.n + close.n + 2 * 9);
     if (result < 0)
         return result;
     int rc = tl_buf_add(out, front->lead.p, front->lead.n);
@@ -164,6 +167,8 @@ int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, 
         rc = put_address(out, TL_STF_FORCE_PC, pc);
     if (rc == TL_OK && target)
         rc = put_address(out, TL_STF_INST_PC_TARGET, *target);
+    if (rc == TL_OK)
+        rc = tl_buf_add(out, extra.p, extra.n);
     if (rc == TL_OK)
         rc = tl_buf_add(out, front->pre.p, front->pre.n);
     if (rc == TL_OK)
@@ -244,12 +249,14 @@ int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next)
         flow->front.any = true;
         tl_buf_reset(&held->post);
     }
-    if (!held->front.any && held->post.n == 0)
+    if (!held->front.any && held->post.n == 0 && held->extra.n == 0)
         return put_closing(flow, write, target);
+    const struct tl_bytes extra = {held->extra.p, held->extra.n};
     const struct tl_bytes post = {held->post.p, held->post.n};
     const struct tl_bytes close = {held->close, held->close_n};
-    const int result =
-        tl_stf_flow_put_group(flow, &held->front, held->pc, write ? &target : NULL, post, close);
+    const int result = tl_stf_flow_put_group(flow, &held->front, held->pc, write ? &target : NULL,
+                                             extra, post, close);
+    tl_buf_reset(&held->extra);
     tl_buf_reset(&held->post);
     return result;
 }

@@ -27,6 +27,7 @@ struct insn {
     uint32_t opcode;
     uint8_t size;                  /* bytes of the instruction */
     uint8_t code[TL_STF_INSN_MAX]; /* if size is not 2 or 4 */
+    struct tl_bytes extra;         /* registers and memory accesses, in the frame */
 };
 
 /* The other records of a group. Returns the record's size, or < 0. */
@@ -50,6 +51,11 @@ static int other_record(struct tl_bytes rest, struct insn *insn, uint64_t *pc, b
             insn->code[insn->size++] = rest.p[2 + i];
         break;
     default:
+        if (tl_stf_extra_size(rest.p, 0) != (uint32_t)size)
+            break;
+        if (insn->extra.n == 0 || insn->extra.p + insn->extra.n != rest.p)
+            insn->extra = (struct tl_bytes){rest.p, 0};
+        insn->extra.n += (size_t)size;
         break;
     }
     return size;
@@ -60,6 +66,7 @@ static int next_insn(struct tl_walk *w, struct insn *insn)
 {
     bool has_next = false;
     insn->size = 0;
+    insn->extra = (struct tl_bytes){0};
     for (;;) {
         const struct tl_bytes rest = {w->frame.p + w->at, w->frame.n - w->at};
         if (rest.n == 0)
@@ -173,7 +180,7 @@ static int add_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
     } else if (insn->size == 2) {
         tl_put_le16(insn->code, (uint16_t)insn->opcode);
     }
-    if (tl_buf_reserve(&w->stf, TL_STF_CLOSE_MAX + TARGET_BYTES) < 0 ||
+    if (tl_buf_reserve(&w->stf, insn->extra.n + TL_STF_CLOSE_MAX + TARGET_BYTES) < 0 ||
         tl_buf_add(&w->code, insn->code, insn->size) < 0)
         return TL_NOMEM;
     if (b->n > 0 && needs_target(b->last_size))
@@ -182,7 +189,10 @@ static int add_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
     uint32_t n = tl_stf_close_insn(stf, insn->pc, insn->code, insn->size, insn->opcode);
     const uint32_t skip = needs_target(insn->size) ? TARGET_BYTES : 0;
     n -= skip;
-    memcpy(w->stf.p + w->stf.n, stf + skip, n);
+    if (insn->extra.n)
+        memcpy(w->stf.p + w->stf.n, insn->extra.p, insn->extra.n);
+    memcpy(w->stf.p + w->stf.n + insn->extra.n, stf + skip, n);
+    n += (uint32_t)insn->extra.n;
     w->stf.n += n;
     b->stf_size += n;
     b->n++;
