@@ -103,7 +103,8 @@ static inline bool flags_defined(uint16_t flags)
  */
 static inline bool is_from_host(const struct tl_di *d, const uint8_t *p)
 {
-    return word(d, p + 6) && known(d->dests, word(d, p + 4));
+    const uint16_t flags = word(d, p + 6);
+    return flags && !(flags & 0x3ff) && known(d->dests, word(d, p + 4));
 }
 
 /* How much speaks for a header at `p` (HEADER_BYTES are there). 0: it cannot be one. */
