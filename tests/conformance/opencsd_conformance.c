@@ -15,10 +15,10 @@
  */
 #include "decode/ops.h"
 #include "etm4/packetizer.h"
+#include "opencsd.h"
 #include "sim/program_core.h"
 
 #include <inttypes.h>
-#include <opencsd/c_api/opencsd_c_api.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -158,38 +158,17 @@ static ocsd_datapath_resp_t on_element(const void *context, const ocsd_trc_index
 
 static void decode_theirs(struct bench *b)
 {
-    ocsd_etmv4_cfg config = {
-        .reg_idr0 = (uint32_t)tl_source_reg(&b->source, "TRCIDR0", 0),
-        .reg_idr1 = (uint32_t)tl_source_reg(&b->source, "TRCIDR1", 0),
-        .reg_idr2 = (uint32_t)tl_source_reg(&b->source, "TRCIDR2", 0),
-        .reg_idr8 = (uint32_t)tl_source_reg(&b->source, "TRCIDR8", 0),
-        .reg_configr = (uint32_t)tl_source_reg(&b->source, "TRCCONFIGR", 0),
-        .reg_traceidr = 0x10,
-        .arch_ver = ARCH_V8,
-        .core_prof = profile_CortexA,
-    };
-    unsigned char id;
-    const dcd_tree_handle_t tree = ocsd_create_dcd_tree(OCSD_TRC_SRC_SINGLE, 0);
-    b->theirs->n = 0;
-    if (tree == C_API_INVALID_TREE_HANDLE ||
-        ocsd_dt_create_decoder(tree, OCSD_BUILTIN_DCD_ETMV4I, OCSD_CREATE_FLG_FULL_DECODER, &config,
-                               &id) != OCSD_OK ||
-        ocsd_dt_set_gen_elem_outfn(tree, on_element, b) != OCSD_OK)
-        die("OpenCSD refuses");
+    struct tl_opencsd_memory memory[2];
     for (unsigned i = 0; i < 2; i++)
-        if (ocsd_dt_add_buffer_mem_acc(tree, b->program.sections[i].base, OCSD_MEM_SPACE_ANY,
-                                       b->code[i].p, (uint32_t)b->code[i].n) != OCSD_OK)
-            die("OpenCSD refuses the image");
-    for (size_t at = 0; at < b->trace.n;) {
-        uint32_t used = 0;
-        const ocsd_datapath_resp_t rc = ocsd_dt_process_data(
-            tree, OCSD_OP_DATA, at, (uint32_t)(b->trace.n - at), b->trace.p + at, &used);
-        at += used;
-        if (OCSD_DATA_RESP_IS_FATAL(rc) || used == 0)
-            break; /* damaged beyond what it can take; what it said so far counts */
-    }
-    ocsd_dt_process_data(tree, OCSD_OP_EOT, 0, 0, NULL, NULL);
-    ocsd_destroy_dcd_tree(tree);
+        memory[i] =
+            (struct tl_opencsd_memory){b->program.sections[i].base, {b->code[i].p, b->code[i].n}};
+    b->theirs->n = 0;
+    const dcd_tree_handle_t tree = tl_opencsd_new(&b->source, memory, 2, on_element, b);
+    if (tree == C_API_INVALID_TREE_HANDLE)
+        die("OpenCSD refuses");
+    /* Of a damaged stream what it said so far counts. */
+    (void)!tl_opencsd_push(tree, 0, b->trace.p, b->trace.n);
+    tl_opencsd_free(tree);
 }
 
 /* As decode_theirs(), and false if it crashed. */

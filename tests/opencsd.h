@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Debian's libopencsd (1.3.3) as a decoder of one unformatted ETMv4 stream, to compare and to
+ * measure with. Header only; needs libopencsd_c_api.
+ */
+#ifndef TL_TESTS_OPENCSD_H
+#define TL_TESTS_OPENCSD_H
+
+#include "base/bytes.h"
+#include "setup/setup.h"
+
+#include <opencsd/c_api/opencsd_c_api.h>
+
+/* What lies where in memory; borrowed for the decoder's life. */
+struct tl_opencsd_memory {
+    uint64_t base;
+    struct tl_bytes bytes;
+};
+
+static inline void tl_opencsd_free(dcd_tree_handle_t tree)
+{
+    if (tree == C_API_INVALID_TREE_HANDLE)
+        return;
+    ocsd_dt_process_data(tree, OCSD_OP_EOT, 0, 0, NULL, NULL);
+    ocsd_destroy_dcd_tree(tree);
+}
+
+/* A full decoder with the source's registers; C_API_INVALID_TREE_HANDLE: it refuses. */
+static inline dcd_tree_handle_t tl_opencsd_new(const struct tl_source *source,
+                                               const struct tl_opencsd_memory *memory, size_t n,
+                                               FnTraceElemIn on_element, const void *context)
+{
+    ocsd_etmv4_cfg config = {
+        .reg_idr0 = (uint32_t)tl_source_reg(source, "TRCIDR0", 0),
+        .reg_idr1 = (uint32_t)tl_source_reg(source, "TRCIDR1", 0),
+        .reg_idr2 = (uint32_t)tl_source_reg(source, "TRCIDR2", 0),
+        .reg_idr8 = (uint32_t)tl_source_reg(source, "TRCIDR8", 0),
+        .reg_configr = (uint32_t)tl_source_reg(source, "TRCCONFIGR", 0),
+        .reg_traceidr = 0x10,
+        .arch_ver = ARCH_V8,
+        .core_prof = profile_CortexA,
+    };
+    unsigned char id;
+    const dcd_tree_handle_t tree = ocsd_create_dcd_tree(OCSD_TRC_SRC_SINGLE, 0);
+    if (tree == C_API_INVALID_TREE_HANDLE)
+        return tree;
+    bool ok = ocsd_dt_create_decoder(tree, OCSD_BUILTIN_DCD_ETMV4I, OCSD_CREATE_FLG_FULL_DECODER,
+                                     &config, &id) == OCSD_OK &&
+              ocsd_dt_set_gen_elem_outfn(tree, on_element, context) == OCSD_OK;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = ocsd_dt_add_buffer_mem_acc(tree, memory[i].base, OCSD_MEM_SPACE_ANY, memory[i].bytes.p,
+                                        (uint32_t)memory[i].bytes.n) == OCSD_OK;
+    if (ok)
+        return tree;
+    ocsd_destroy_dcd_tree(tree);
+    return C_API_INVALID_TREE_HANDLE;
+}
+
+/* The next bytes, at `offset` of the stream. False: damaged beyond what it can take. */
+static inline bool tl_opencsd_push(dcd_tree_handle_t tree, uint64_t offset, const uint8_t *p,
+                                   size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        uint32_t used = 0;
+        const ocsd_datapath_resp_t rc = ocsd_dt_process_data(
+            tree, OCSD_OP_DATA, (ocsd_trc_index_t)(offset + at), (uint32_t)(n - at), p + at, &used);
+        at += used;
+        if (OCSD_DATA_RESP_IS_FATAL(rc) || used == 0)
+            return false;
+    }
+    return true;
+}
+
+#endif
