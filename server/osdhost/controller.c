@@ -255,7 +255,7 @@ static int register_gateway(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t 
         return refuse(ctl, id, "a gateway registers for no possible subnet");
     const struct tl_osd_peer *const peer = find_peer(ctl, id);
     struct tl_osd_link *link = ctl->gateways[subnet];
-    if (link && link->peer == peer && peer->connection != connection) {
+    if (link && peer && link->peer == peer && peer->connection != connection) {
         close_link(ctl, link, "the gateway has connected anew");
         link = NULL;
     }
