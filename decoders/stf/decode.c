@@ -125,16 +125,18 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
     struct tl_bytes in = {p, n};
     d->pushed += n;
     int result = TL_OK;
-    while (result == TL_OK && !d->over) {
+    for (bool more = true; more && result == TL_OK && !d->over;) {
         struct tl_fail fail = {.offset = TL_NO_OFFSET};
+        const size_t before = in.n;
         tl_buf_reset(&d->plain);
         result = tl_stf_unpack_push(d->unpack, &in, &d->plain, &fail);
         if (result == TL_BAD)
             return lose(d, &fail);
-        if (result < 0 || d->plain.n == 0)
-            break; /* all is used up */
-        tl_stf_reader_push(d->reader, (struct tl_bytes){d->plain.p, d->plain.n});
-        result = read_records(d);
+        more = d->plain.n || in.n < before;
+        if (result == TL_OK && d->plain.n) {
+            tl_stf_reader_push(d->reader, (struct tl_bytes){d->plain.p, d->plain.n});
+            result = read_records(d);
+        }
     }
     return result < 0 ? result : tl_stf_flow_reader_deliver(d->flow);
 }

@@ -6,7 +6,8 @@
  * The records of the last instruction are held back until it is known where the flow goes on
  * (INST_PC_TARGET and EVENT stand in front of the instruction's closing record); all others are
  * final at once. Blocks are copied: block->stf must hold what tl_stf_close_insn() makes of each
- * instruction, one behind another.
+ * instruction, one behind another; in front of it, what a trace that came as STF tells of the
+ * instruction besides (tl_stf_extra_size() of close.h).
  *
  * Use:
  *

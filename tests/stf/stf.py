@@ -200,7 +200,45 @@ def memory(lab):
         check(usage.ru_maxrss * 1024 < limit, args, usage.ru_maxrss, 'KiB')
 
 
-TESTS = {'library': library, 'wraps': wraps, 'damage': damage, 'memory': memory}
+def records(lab, path):
+    """What the instructions of a trace are made of, a line for each record."""
+    lines = lab.tracelake('dump', path).stdout.splitlines()
+    whats = [line.split(b' ', 3)[3].split(b' inst=')[0] for line in lines]
+    return [what for what in whats if what.startswith(b'INST_') and b'INST_IEM' not in what]
+
+
+def served(lab):
+    """Pushed to a server in any wrapping, a trace comes back with all its records."""
+    sys.path.insert(0, os.path.join(SOURCE, 'tests', 'e2e'))
+    from lab import Lab as Server
+    traces = packed(lab)
+    want = records(lab, traces['plain'])
+    check(len(want) == 3000 * 8, len(want))
+    server = Server(lab.build)
+    try:
+        server.start()
+        for name, path in traces.items():
+            done = run(lab.command, 'push', '--server', server.url, '--rig', 'sim', '--format',
+                       'stf', '--trace', name, path)
+            check(done.returncode == 0 and b'9000 instructions' in done.stdout, name, done.stdout,
+                  done.stderr)
+            for ending in ('stf', 'zstf'):
+                out = lab.path('back.' + ending)
+                done = run(lab.command, 'get', '--server', server.url, name + '/stf.0', '-o', out)
+                check(done.returncode == 0, name, done.stderr)
+                check(records(lab, out) == want, name, ending, 'other records')
+                done = lab.tracelake('check', out)
+                check(b' 0 errors, 0 warnings,' in done.stdout, name, done.stdout)
+            out = lab.path('part.stf')
+            run(lab.command, 'get', '--server', server.url, name + '/stf.0', '--insn', '3001:3004',
+                '-o', out)
+            check(records(lab, out) == want[8003:8011], name, 'a part')
+    finally:
+        server.close()
+
+
+TESTS = {'library': library, 'wraps': wraps, 'damage': damage, 'memory': memory,
+         'served': served}
 
 
 def main():

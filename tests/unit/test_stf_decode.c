@@ -2,6 +2,9 @@
 /* STF as a capture format: the same items whatever the chunking, faults told with their place. */
 #include "test_stf_util.h"
 
+#include <lzma.h>
+#include <zlib.h>
+
 #include "decode/decode.h"
 
 struct got {
@@ -106,25 +109,50 @@ static void pack(const struct tl_buf *plain, struct tl_buf *file)
     tl_stf_out_free(out);
 }
 
+static void pack_gzip(const struct tl_buf *plain, struct tl_buf *file)
+{
+    z_stream z = {0};
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    assert_int_equal(tl_buf_reserve(file, deflateBound(&z, plain->n)), TL_OK);
+    z.next_in = plain->p;
+    z.avail_in = (uInt)plain->n;
+    z.next_out = file->p;
+    z.avail_out = (uInt)file->cap;
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    file->n = file->cap - z.avail_out;
+    deflateEnd(&z);
+}
+
+static void pack_xz(const struct tl_buf *plain, struct tl_buf *file)
+{
+    assert_int_equal(tl_buf_reserve(file, lzma_stream_buffer_bound(plain->n)), TL_OK);
+    assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, NULL, plain->p, plain->n, file->p,
+                                             &file->n, file->cap),
+                     LZMA_OK);
+}
+
 static void test_any_chunking(void **state)
 {
     (void)state;
-    struct tl_buf plain = {0}, packed = {0};
+    struct tl_buf plain = {0}, packed = {0}, gzip = {0}, xz = {0};
+    const struct tl_buf *const wraps[] = {&plain, &packed, &gzip, &xz};
     struct got whole;
     struct listing list;
     put_trace(&plain, 1000);
     pack(&plain, &packed);
+    pack_gzip(&plain, &gzip);
+    pack_xz(&plain, &xz);
     decode(bytes_of(&plain), plain.n, &whole);
     assert_int_equal(whole.losses, 0);
     assert_int_equal(strncmp((const char *)whole.text.p, "I 0000000000001000 00000013\n", 28), 0);
     list_bytes(bytes_of(&plain), &list);
     assert_int_equal(list.text.n, whole.lines.n);
     assert_memory_equal(list.text.p, whole.lines.p, list.text.n);
-    static const size_t steps[] = {1, 2, 5, 19, 64, 1000, 1 << 20};
+    static const size_t steps[] = {1, 2, 5, 6, 19, 64, 1000, 1 << 20};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        for (int wrapped = 0; wrapped < 2; wrapped++) {
+        for (int wrap = 0; wrap < 4; wrap++) {
             struct got got;
-            decode(bytes_of(wrapped ? &packed : &plain), steps[i], &got);
+            decode(bytes_of(wraps[wrap]), steps[i], &got);
             assert_int_equal(got.losses, 0);
             assert_int_equal(got.text.n, whole.text.n);
             assert_memory_equal(got.text.p, whole.text.p, whole.text.n);
@@ -136,6 +164,8 @@ static void test_any_chunking(void **state)
     got_fini(&whole);
     tl_buf_fini(&plain);
     tl_buf_fini(&packed);
+    tl_buf_fini(&gzip);
+    tl_buf_fini(&xz);
 }
 
 /* Others' events: what happened and where. */
