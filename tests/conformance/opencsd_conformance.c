@@ -232,16 +232,20 @@ static size_t compare(const char *what, const char *other, const struct events *
 /* Instructions of `e` that are in `intact`, too, at the same place of the trace. */
 static uint64_t count_found(const struct events *intact, const struct events *e)
 {
+    enum { BLUR = 64 }; /* bytes */
     uint64_t found = 0;
     size_t k = 0;
     for (size_t i = 0; i < e->n; i++) {
         if (e->v[i].class != 'I')
             continue;
-        size_t at = k; /* joined atoms blur offsets: look a little ahead for the address */
-        while (at < intact->n && at < k + 4096 &&
+        while (k < intact->n && intact->v[k].offset + BLUR < e->v[i].offset)
+            k++; /* what lies between was lost */
+        const uint64_t end = e->v[i].offset + BLUR; /* joined atoms blur offsets */
+        size_t at = k;
+        while (at < intact->n && intact->v[at].offset <= end &&
                (intact->v[at].class != 'I' || intact->v[at].a != e->v[i].a))
             at++;
-        if (at < intact->n && at < k + 4096 && intact->v[at].a == e->v[i].a) {
+        if (at < intact->n && intact->v[at].offset <= end) {
             found++;
             k = at + 1;
         }
