@@ -207,6 +207,34 @@ def records(lab, path):
     return [what for what in whats if what.startswith(b'INST_') and b'INST_IEM' not in what]
 
 
+def emitted(lab):
+    """What decode writes of real captures breaks no rule of `check`, and cuts keep to them."""
+    data = os.environ.get('TL_DATA', os.path.join(SOURCE, '..', 'shared', 'data'))
+    inputs = [['--snapshot', path] for name in ('ete_ip', 'ts_marker', 'juno_r1_1', 'itm_only_raw')
+              for path in glob.glob(os.path.join(data, 'coresight', 'snapshots', name))]
+    inputs += [['--format', 'di', path]
+               for path in glob.glob(os.path.join(data, 'di', 'ctm64_mpl1*.dtd.bin'))]
+    if not inputs:
+        print('no data folder: skipped')
+        sys.exit(77)
+    files = insns = 0
+    for number, args in enumerate(inputs):
+        folder = lab.path('out%d' % number)
+        lab.tracelake('decode', *args, '--out', folder)
+        for path in glob.glob(folder + '/*.zstf'):
+            done = lab.tracelake('check', path)
+            total = int(re.search(rb' (\d+) instructions', done.stdout.splitlines()[-1]).group(1))
+            files += 1
+            insns += total
+            for ending in ('stf', 'zstf'):
+                if total > 20:
+                    cut = lab.path('cut.' + ending)
+                    lab.tracelake('slice', '--insn', '%d:%d' % (total // 3, total // 2), path, '-o',
+                                  cut)
+                    lab.tracelake('check', cut)
+    check(files >= len(inputs) and insns > 5000, files, insns)
+
+
 def served(lab):
     """Pushed to a server in any wrapping, a trace comes back with all its records."""
     sys.path.insert(0, os.path.join(SOURCE, 'tests', 'e2e'))
@@ -238,7 +266,7 @@ def served(lab):
 
 
 TESTS = {'library': library, 'wraps': wraps, 'damage': damage, 'memory': memory,
-         'served': served}
+         'emitted': emitted, 'served': served}
 
 
 def main():
