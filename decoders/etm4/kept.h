@@ -8,19 +8,26 @@
 
 #include "decode/ops.h"
 
-/* A loss stands in front of item `before`. */
+/* A loss stands in front of word `before`. */
 struct tl_kept_loss {
     const char *reason; /* static storage */
     uint64_t offset, bytes;
     size_t before;
 };
 
+/*
+ * Most items are whole blocks and paths; written short, because they go from one processor's
+ * cache to another's:
+ *
+ *     block | taken, offset                     a whole block
+ *     n << 8 | 2, offset, instructions          a path, its steps in `steps`
+ *     4, the item itself[, its payload]         any other
+ */
 struct tl_kept {
-    struct tl_item *items; /* pointers to paths and payloads are indices until the delivery */
+    uint64_t *words;
     size_t n, cap;
     uintptr_t *steps;
     size_t n_steps, cap_steps;
-    struct tl_buf payload;
     struct tl_kept_loss *losses;
     size_t n_losses, cap_losses;
 };
@@ -35,7 +42,7 @@ TL_MUST_USE int tl_kept_items(struct tl_kept *kept, const struct tl_item *items,
 TL_MUST_USE int tl_kept_loss(struct tl_kept *kept, const char *reason, uint64_t offset,
                              uint64_t bytes);
 
-/* Deliver all, once. PATH items become BLOCK items if the sink does not take them. */
-TL_MUST_USE int tl_kept_deliver(struct tl_kept *kept, const struct tl_stream_sink *sink);
+/* Deliver all. PATH items become BLOCK items if the sink does not take them. */
+TL_MUST_USE int tl_kept_deliver(const struct tl_kept *kept, const struct tl_stream_sink *sink);
 
 #endif
