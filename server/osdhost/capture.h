@@ -15,7 +15,7 @@
 #include "lake.h"
 
 #define TL_OSD_HELD    (256u << 10)
-#define TL_OSD_HELD_MS 3000
+#define TL_OSD_HELD_MS 1500
 
 struct tl_osd_bringup;
 

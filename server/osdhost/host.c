@@ -17,8 +17,8 @@
 
 #define MAX_MESSAGE  (2 * 65536) /* bytes; longer ones end the connection */
 #define BATCH        2048        /* messages between two looks at everything else */
-#define QUEUE_IN     2000        /* messages of one peer that wait for us */
-#define QUEUE_OUT    20000       /* … and for it: a slow host module loses what is more */
+#define QUEUE_IN     1000        /* messages of one peer that wait for us */
+#define QUEUE_OUT    5000        /* … and for it: a slow host module loses what is more */
 #define STOP_MS      2000
 #define PUBLISH_MS   200
 #define MONITOR_NAME "inproc://monitor"

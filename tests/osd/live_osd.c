@@ -569,6 +569,45 @@ static void nobody_dies_of_a_message(void **state)
     close_lab(&lab);
 }
 
+static int connect_to(uint16_t port)
+{
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    return fd;
+}
+
+/* Bytes that are no ZeroMQ, or stop being it. */
+static void nobody_dies_of_bytes(void **state)
+{
+    static const uint8_t greeting[64] = {0xff, 0, 0,   0,   0,   0,   0, 0, 1, 0x7f,
+                                         3,    0, 'N', 'U', 'L', 'L', 0, 0, 0, 0};
+    static const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    struct lab lab;
+    struct peer p;
+    uint64_t random = 1;
+    (void)state;
+    open_lab(&lab);
+    const uint16_t port = (uint16_t)strtoul(strrchr(tl_osd_host_url(lab.host), ':') + 1, NULL, 10);
+    for (unsigned i = 0; i < 150; i++) {
+        uint8_t bytes[300];
+        const int fd = connect_to(port);
+        for (size_t k = 0; k < sizeof bytes; k++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            bytes[k] = (uint8_t)(random >> 33) & (i % 2 ? 0x0f : 0xff);
+        }
+        (void)!send(fd, http, i % 3 ? 0 : sizeof http, MSG_NOSIGNAL);
+        (void)!send(fd, greeting, i % 3 == 1 ? sizeof greeting : 0, MSG_NOSIGNAL);
+        (void)!send(fd, bytes, i % 299 + 1, MSG_NOSIGNAL);
+        close(fd);
+    }
+    open_peer(&p, &lab);
+    expect(&p, "DIADDR_REQUEST", "1025");
+    close_peer(&p);
+    close_lab(&lab);
+}
+
 /* The controller is started anew: the gateway does not know, and goes on sending. */
 static void gateway_of_an_earlier_controller_is_recognised(void **state)
 {
@@ -671,15 +710,6 @@ struct dialled {
     uint16_t port;
     int stop[2];
 };
-
-static int connect_to(uint16_t port)
-{
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in at = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
-    return fd;
-}
 
 static void *dial_until_understood(void *argument)
 {
@@ -791,6 +821,7 @@ int main(void)
         cmocka_unit_test(silent_device_is_asked_again),
         cmocka_unit_test(host_modules_reach_the_device),
         cmocka_unit_test(nobody_dies_of_a_message),
+        cmocka_unit_test(nobody_dies_of_bytes),
         cmocka_unit_test(gateway_of_an_earlier_controller_is_recognised),
         cmocka_unit_test(dialled_device_is_started),
         cmocka_unit_test(device_that_connects_is_started),
