@@ -5,8 +5,8 @@
 
 /* How the last block was left: what the next instruction executed means for the stack. */
 enum how {
-    STRAIGHT = TL_FRAME_STRAIGHT,
-    JUMP = TL_FRAME_JUMP,
+    STRAIGHT, /* the next instruction, or a branch not taken */
+    JUMP,     /* a direct branch */
     INDIRECT, /* an indirect branch that is neither call nor return */
     CALL,
     RETURN,
@@ -234,18 +234,29 @@ static enum how how_left(const struct tl_block *b)
     }
 }
 
+int tl_callstack_arrive(struct tl_callstack *cs, const struct tl_block *b, uint64_t insn)
+{
+    cs->insns = insn;
+    /* by far the most blocks follow a jump inside a function */
+    return cs->how > JUMP || b->function != cs->function || cs->depth == 0
+               ? arrive(cs, b->pc, b->function)
+               : TL_OK;
+}
+
+void tl_callstack_leave(struct tl_callstack *cs, const struct tl_block *b, bool taken,
+                        uint64_t insn)
+{
+    cs->insns = insn;
+    cs->next_pc = b->pc + b->size;
+    cs->how = (uint8_t)(taken ? how_left(b) : STRAIGHT);
+}
+
 static inline int take_block(struct tl_callstack *cs, const struct tl_item *item)
 {
-    const struct tl_block *b = item->block;
-    /* by far the most blocks follow a jump inside a function */
-    if (cs->how > JUMP || b->function != cs->function || cs->depth == 0) {
-        const int rc = arrive(cs, b->pc, b->function);
-        if (rc < 0)
-            return rc;
-    }
-    cs->insns += item->n;
-    cs->next_pc = b->pc + b->size;
-    cs->how = (uint8_t)(item->flags & TL_ITEM_TAKEN ? how_left(b) : STRAIGHT);
+    const int rc = tl_callstack_arrive(cs, item->block, cs->insns);
+    if (rc < 0)
+        return rc;
+    tl_callstack_leave(cs, item->block, item->flags & TL_ITEM_TAKEN, cs->insns + item->n);
     return TL_OK;
 }
 

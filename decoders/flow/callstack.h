@@ -36,12 +36,6 @@ struct tl_frame {
 
 enum tl_frame_change { TL_FRAME_PUSH, TL_FRAME_POP };
 
-/* The first two ways in which a block is left (tl_callstack.how); the others are private. */
-enum tl_frame_how {
-    TL_FRAME_STRAIGHT, /* the next instruction, or a branch not taken */
-    TL_FRAME_JUMP      /* a direct branch */
-};
-
 /*
  * `frame` (borrowed for the call) was pushed to, or popped from, place `depth` (0 = outermost);
  * `insn` is the number of the first instruction executed behind the change, so that a popped
@@ -61,7 +55,7 @@ struct tl_callstack {
     uint32_t deeper;    /* frames beyond them */
     uint32_t function;  /* of the innermost frame */
     uint16_t exception; /* the one pending, if how says so */
-    uint8_t how;        /* how the last block was left; enum tl_frame_how, and callstack.c */
+    uint8_t how;        /* how the last block was left; enum in callstack.c */
     uint64_t exception_pc;
     struct tl_frame frames[TL_CALLSTACK_MAX];
 };
@@ -77,20 +71,19 @@ void tl_callstack_init(struct tl_callstack *cs, const struct tl_image *image, ui
 TL_MUST_USE int tl_callstack_push(struct tl_callstack *cs, const struct tl_item *items, size_t n);
 
 /*
- * Take a BLOCK item that neither begins nor ends with anything of interest to the stack, as almost
- * all are; false: it is not such a one, and was not taken.
+ * The same of a block in two steps, for who follows many: the flow arrives at it, being instruction
+ * number `insn`; it was left behind its last instruction. Between blocks of one function that
+ * tl_callstack_stays() neither step is needed, but the last one's leaving.
  */
-static inline bool tl_callstack_stay(struct tl_callstack *cs, const struct tl_item *item)
+TL_MUST_USE int tl_callstack_arrive(struct tl_callstack *cs, const struct tl_block *block,
+                                    uint64_t insn);
+void tl_callstack_leave(struct tl_callstack *cs, const struct tl_block *block, bool taken,
+                        uint64_t insn);
+/* Does the flow stay in the frame behind a block that was left so, if it goes on in its function?
+ */
+static inline bool tl_callstack_stays(const struct tl_block *block, bool taken)
 {
-    const struct tl_block *b = item->block;
-    const bool taken = item->flags & TL_ITEM_TAKEN;
-    if (cs->how > TL_FRAME_JUMP || b->function != cs->function || cs->depth == 0 ||
-        (taken && (b->last_kind != TL_INSN_BRANCH || b->link)))
-        return false;
-    cs->insns += item->n;
-    cs->next_pc = b->pc + b->size;
-    cs->how = taken ? TL_FRAME_JUMP : TL_FRAME_STRAIGHT;
-    return true;
+    return !(taken & ((block->last_kind != TL_INSN_BRANCH) | block->link));
 }
 
 /* Pop all frames: the end of the stream. Returns as push. */

@@ -114,6 +114,8 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
     if (r < 0)
         return tl_fail_set(fail, r, "no memory");
     r = tl_decode_new(&gen->decode, &gen->setup, tl_gen_image(gen), &sink, fail);
+    if (r >= 0)
+        tl_decode_paths(gen->decode);
     atomic_store(&gen->decoded, 0);
     gen->finished = false;
     return r;

@@ -35,19 +35,39 @@ static void widen_depth(struct tl_bucket *b, uint8_t low, uint8_t high)
         b->depth_max = high;
 }
 
+void tl_bucket_function(struct tl_bucket *b, uint64_t function, uint64_t n)
+{
+    if (function != 0 && count(b->functions, TL_BUCKET_FUNCTIONS, function, n) && b->distinct < 255)
+        b->distinct++;
+}
+
+void tl_bucket_page(struct tl_bucket *b, uint64_t page, uint64_t n)
+{
+    count(b->pages, TL_BUCKET_PAGES, page, n);
+}
+
+static uint8_t depth_of(unsigned depth)
+{
+    return depth < 255 ? (uint8_t)depth : 255;
+}
+
+void tl_bucket_span(struct tl_bucket *b, uint64_t n, unsigned privilege, unsigned depth_min,
+                    unsigned depth_max)
+{
+    widen_depth(b, depth_of(depth_min), depth_of(depth_max));
+    b->insns += n;
+    if (privilege < 4)
+        b->privilege[privilege] += n;
+}
+
 void tl_bucket_insns(struct tl_bucket *b, uint64_t n, uint64_t function, uint64_t pc,
                      unsigned privilege, unsigned depth)
 {
-    const uint8_t d = depth < 255 ? (uint8_t)depth : 255;
     if (n == 0)
         return;
-    widen_depth(b, d, d);
-    b->insns += n;
-    if (function != 0 && count(b->functions, TL_BUCKET_FUNCTIONS, function, n) && b->distinct < 255)
-        b->distinct++;
-    count(b->pages, TL_BUCKET_PAGES, pc >> 12, n);
-    if (privilege < 4)
-        b->privilege[privilege] += n;
+    tl_bucket_span(b, n, privilege, depth, depth);
+    tl_bucket_function(b, function, n);
+    tl_bucket_page(b, pc >> 12, n);
 }
 
 static uint8_t gap_flags(unsigned gap)
@@ -108,18 +128,27 @@ void tl_bucket_merge(struct tl_bucket *into, const struct tl_bucket *from)
         into->distinct = from->distinct;
 }
 
-static int by_count(const void *a, const void *b)
+static bool is_before(const struct tl_top *x, const struct tl_top *y)
 {
-    const struct tl_top *x = a, *y = b;
-    if (x->n != y->n)
-        return x->n > y->n ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
+    return x->n != y->n ? x->n > y->n : x->id < y->id;
+}
+
+/* By insertion: they are few, and most are free. */
+static void sort(struct tl_top *top, size_t size)
+{
+    for (size_t i = 1; i < size; i++) {
+        const struct tl_top one = top[i];
+        size_t k = i;
+        for (; k > 0 && is_before(&one, &top[k - 1]); k--)
+            top[k] = top[k - 1];
+        top[k] = one;
+    }
 }
 
 void tl_bucket_sort(struct tl_bucket *b)
 {
-    qsort(b->functions, TL_BUCKET_FUNCTIONS, sizeof(*b->functions), by_count);
-    qsort(b->pages, TL_BUCKET_PAGES, sizeof(*b->pages), by_count);
+    sort(b->functions, TL_BUCKET_FUNCTIONS);
+    sort(b->pages, TL_BUCKET_PAGES);
 }
 
 /* ---- a run of buckets --------------------------------------------------------------------- */

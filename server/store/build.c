@@ -275,59 +275,152 @@ static uint64_t plain_room(const struct tl_build *b)
     return room;
 }
 
-/* Whole blocks that only need to be counted; returns how many items those were. */
+/*
+ * Whole blocks being counted. Those that stay in function and page of the one before, as most
+ * do, only run down `left`; what they sum up to is told when something else comes.
+ */
+struct counter {
+    uint64_t left; /* positions that may still be counted */
+    uint64_t room; /* … before any was */
+    uint64_t told; /* `left` when the sums were told last */
+    uint64_t page;
+    uint64_t taken;
+    const struct tl_block *last; /* not told to the call stack yet; NULL: none */
+    bool last_taken;
+    bool moved; /* the last block left its frame: the next one is looked at */
+    uint32_t function;
+    uint8_t isa;
+    unsigned privilege;
+};
+
+static int begin_count(struct tl_build *b, struct counter *c)
+{
+    const unsigned privilege = b->now.has_mode ? tl_mode_privilege(b->now.mode) : 15;
+    const uint64_t room = plain_room(b);
+    *c = (struct counter){.left = room,
+                          .room = room,
+                          .told = room,
+                          .moved = true,
+                          .isa = b->now.isa,
+                          .privilege = privilege};
+    return b->part->run.n > 0 && b->part->run.privilege != privilege ? tl_part_settle(b->part)
+                                                                     : TL_OK;
+}
+
+static inline bool count_alike(struct counter *c, const struct tl_block *block, bool taken)
+{
+    if (c->moved | (block->n > c->left) | (block->isa != c->isa) |
+        (block->function != c->function) | (block->pc >> 12 != c->page) |
+        ((block->pc + block->size - 1) >> 12 != c->page))
+        return false;
+    c->left -= block->n;
+    c->taken += taken;
+    c->last = block;
+    c->last_taken = taken;
+    c->moved = !tl_callstack_stays(block, taken);
+    return true;
+}
+
+/* Tell of the blocks that were alike. */
+static void tell_alike(struct tl_build *b, struct counter *c)
+{
+    struct tl_part_run *const run = &b->part->run;
+    const uint64_t n = c->told - c->left;
+    if (!c->last)
+        return;
+    run->functions[c->function % TL_PART_SLOTS].n += (uint32_t)n;
+    run->pages[c->page % TL_PART_SLOTS].n += n;
+    run->n += n;
+    run->taken += c->taken;
+    c->told = c->left;
+    c->taken = 0;
+    tl_callstack_leave(&b->calls, c->last, c->last_taken, b->position + (c->room - c->left));
+    c->last = NULL;
+}
+
+/* Count a whole block that may be unlike the one before. 1; 0: it wants a closer look; < 0. */
+__attribute__((noinline)) static int count_other(struct tl_build *b, struct counter *c,
+                                                 const struct tl_block *block, bool taken)
+{
+    struct tl_part_run *const run = &b->part->run;
+    const uint64_t page = block->pc >> 12;
+    tell_alike(b, c);
+    if (block->n > c->left || block->n == 0 || block->isa != c->isa ||
+        (block->pc + block->size - 1) >> 12 != page)
+        return 0;
+    int r = tl_callstack_arrive(&b->calls, block, b->position + (c->room - c->left));
+    if (r >= 0)
+        r = tl_part_slots(b->part, block->function, page);
+    if (r < 0)
+        return r;
+    const uint32_t depth = b->now.depth = tl_callstack_depth(&b->calls);
+    if (run->n == 0)
+        run->depth_min = run->depth_max = depth;
+    run->privilege = c->privilege;
+    run->depth_min = depth < run->depth_min ? depth : run->depth_min;
+    run->depth_max = depth > run->depth_max ? depth : run->depth_max;
+    c->left -= block->n;
+    c->taken = taken;
+    c->last = block;
+    c->last_taken = taken;
+    c->function = block->function;
+    c->page = page;
+    c->moved = !tl_callstack_stays(block, taken);
+    return 1;
+}
+
+static void end_count(struct tl_build *b, struct counter *c, uint64_t offset)
+{
+    struct tl_shard_row *row = &b->part->view->index.row;
+    const uint64_t n = c->room - c->left;
+    tell_alike(b, c);
+    if (n == 0)
+        return;
+    row->n += n;
+    row->markers += n;
+    b->part->open.n += n;
+    b->position += n;
+    b->part->last_position = b->position - 1;
+    row->byte_last = b->now.offset = offset;
+}
+
+/* Count as many of items[0..n) as are whole blocks. Returns how many. */
 static int log_blocks(struct tl_build *b, const struct tl_item *items, size_t n)
 {
-    struct tl_part *part = b->part;
-    struct tl_part_run *run = &part->run;
-    const unsigned privilege = b->now.has_mode ? tl_mode_privilege(b->now.mode) : 15;
-    uint64_t left = plain_room(b);
-    uint64_t fresh = 0; /* instructions of the run that are not in the row's count yet */
-    const uint64_t room = left;
+    struct counter c;
     size_t i = 0;
-    int r = TL_OK;
-    for (; i < n && items[i].kind == TL_ITEM_BLOCK && items[i].n > 0; i++) {
-        const struct tl_item *item = &items[i];
-        const struct tl_block *block = item->block;
-        const uint64_t page = block->pc >> 12;
-        if (item->n > left || block->isa != b->now.isa ||
-            (block->pc + block->size - 1) >> 12 != page)
-            break;
-        if (!tl_callstack_stay(&b->calls, item)) {
-            b->calls.insns = b->position + (room - left);
-            r = tl_callstack_push(&b->calls, item, 1);
-            if (r < 0)
-                break;
-            b->now.depth = tl_callstack_depth(&b->calls);
-        }
-        if (run->n == 0 || run->page != page || run->function != block->function ||
-            run->depth != b->now.depth || run->privilege != privilege) {
-            const struct tl_part_run next = {.page = page,
-                                             .function = block->function,
-                                             .depth = b->now.depth,
-                                             .privilege = privilege};
-            part->view->index.row.n += fresh;
-            part->open.n += fresh;
-            fresh = 0;
-            r = tl_part_run(part, &next);
-            if (r < 0)
+    int r = begin_count(b, &c);
+    while (r >= 0 && i < n && items[i].kind == TL_ITEM_BLOCK && items[i].n == items[i].block->n) {
+        const bool taken = items[i].flags & TL_ITEM_TAKEN;
+        if (!count_alike(&c, items[i].block, taken)) {
+            r = count_other(b, &c, items[i].block, taken);
+            if (r <= 0)
                 break;
         }
-        run->n += item->n;
-        run->taken += (item->flags & TL_ITEM_TAKEN) != 0;
-        fresh += item->n;
-        left -= item->n;
+        i++;
     }
-    if (r < 0 || i == 0)
-        return r;
-    struct tl_shard_row *row = &part->view->index.row;
-    row->n += fresh;
-    part->open.n += fresh;
-    row->markers += room - left;
-    b->position += room - left;
-    part->last_position = b->position - 1;
-    row->byte_last = b->now.offset = items[i - 1].offset;
-    return (int)i;
+    if (r >= 0 && i > 0)
+        end_count(b, &c, items[i - 1].offset);
+    return r < 0 ? r : (int)i;
+}
+
+/* The same of a path's steps from `i` on; returns the first that was not counted. */
+static int log_steps(struct tl_build *b, const struct tl_item *item, size_t i)
+{
+    struct counter c;
+    int r = begin_count(b, &c);
+    for (; r >= 0 && i < item->n; i++) {
+        const struct tl_block *const block = tl_path_block(item->path[i]);
+        const bool taken = tl_path_taken(item->path[i]);
+        if (!count_alike(&c, block, taken)) {
+            r = count_other(b, &c, block, taken);
+            if (r <= 0)
+                break;
+        }
+    }
+    if (r >= 0)
+        end_count(b, &c, item->offset);
+    return r < 0 ? r : (int)i;
 }
 
 /* Log instructions [*insn, …) of a block, up to the next cut. */
@@ -411,6 +504,36 @@ static int log_item(struct tl_build *b, const struct tl_item *item)
     return check_cut(b, false);
 }
 
+/* Log instructions [*done, …) of a path, up to the next cut; `*whole`: up to its end. */
+static int log_path(struct tl_build *b, const struct tl_item *item, uint32_t *done, bool *whole)
+{
+    size_t i = 0;
+    uint32_t within = *done; /* instructions of step `i` that are logged */
+    for (; i < item->n && within >= tl_path_block(item->path[i])->n; i++)
+        within -= tl_path_block(item->path[i])->n;
+    while (i < item->n && b->cut == CUT_NONE) {
+        const uint64_t begin = b->position;
+        int r = TL_OK;
+        if (within == 0) {
+            r = log_steps(b, item, i);
+            i = r > 0 ? (size_t)r : i;
+        }
+        if (r >= 0 && i < item->n) {
+            const struct tl_item one = tl_path_item(item, i);
+            r = log_block(b, &one, &within);
+            if (within == one.n) {
+                within = 0;
+                i++;
+            }
+        }
+        *done += (uint32_t)(b->position - begin);
+        if (r < 0)
+            return r;
+    }
+    *whole = i == item->n;
+    return TL_OK;
+}
+
 /* Log from `at` on until all items are logged or a cut is reached. */
 static int log_until_cut(struct tl_build *b, const struct tl_item *items, size_t n,
                          struct tl_stf_flow_at *at)
@@ -428,6 +551,11 @@ static int log_until_cut(struct tl_build *b, const struct tl_item *items, size_t
             if (item->n > 0)
                 r = log_block(b, item, &at->insn);
             if (at->insn < item->n)
+                continue;
+        } else if (item->kind == TL_ITEM_PATH) {
+            bool whole = false;
+            r = log_path(b, item, &at->insn, &whole);
+            if (!whole)
                 continue;
         } else {
             r = log_item(b, item);

@@ -218,6 +218,19 @@ static uint64_t function_id(uint32_t function)
     return function == TL_NO_FUNCTION ? 0 : (uint64_t)function + 1;
 }
 
+/* Give the run to `b`. */
+static void settle_in(const struct tl_part_run *run, struct tl_bucket *b)
+{
+    tl_bucket_span(b, run->n, run->privilege, run->depth_min, run->depth_max);
+    b->branches += run->taken;
+    for (size_t i = 0; i < TL_PART_SLOTS; i++) {
+        if (run->functions[i].n > 0)
+            tl_bucket_function(b, function_id(run->functions[i].function), run->functions[i].n);
+        if (run->pages[i].n > 0)
+            tl_bucket_page(b, run->pages[i].page, run->pages[i].n);
+    }
+}
+
 int tl_part_settle(struct tl_part *part)
 {
     struct tl_part_run *run = &part->run;
@@ -227,20 +240,36 @@ int tl_part_settle(struct tl_part *part)
     struct tl_bucket *b = tl_buckets_at(&index->buckets, index->row.first + index->row.n - 1);
     if (!b)
         return TL_NOMEM;
-    tl_bucket_insns(b, run->n, function_id(run->function), run->page << 12, run->privilege,
-                    run->depth);
-    b->branches += run->taken;
-    run->n = run->taken = 0;
+    settle_in(run, b);
+    memset(run, 0, sizeof(*run));
     return TL_OK;
 }
 
-int tl_part_run(struct tl_part *part, const struct tl_part_run *run)
+int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page)
 {
-    const int r = tl_part_settle(part);
-    if (r < 0)
-        return r;
-    tl_page_set_add(&part->pages, run->page << 12, 1);
-    part->run = *run;
+    struct tl_shard_index *index = &part->view->index;
+    struct tl_part_run *run = &part->run;
+    const size_t f = function % TL_PART_SLOTS, p = page % TL_PART_SLOTS;
+    const bool same_function = run->functions[f].n > 0 && run->functions[f].function == function;
+    const bool same_page = run->pages[p].n > 0 && run->pages[p].page == page;
+    if (same_function && same_page)
+        return TL_OK;
+    struct tl_bucket *b = tl_buckets_at(&index->buckets, index->row.first + index->row.n);
+    if (!b)
+        return TL_NOMEM;
+    if (!same_function) {
+        if (run->functions[f].n > 0)
+            tl_bucket_function(b, function_id(run->functions[f].function), run->functions[f].n);
+        run->functions[f].function = function;
+        run->functions[f].n = 0;
+    }
+    if (!same_page) {
+        if (run->pages[p].n > 0)
+            tl_bucket_page(b, run->pages[p].page, run->pages[p].n);
+        run->pages[p].page = page;
+        run->pages[p].n = 0;
+        tl_page_set_add(&part->pages, page << 12, 1);
+    }
     return TL_OK;
 }
 
@@ -314,9 +343,7 @@ int tl_part_item(struct tl_part *part, const struct tl_flow_now *now, const stru
 {
     struct tl_shard_index *index = &part->view->index;
     const uint64_t position = index->row.first + index->row.n;
-    int r = tl_part_settle(part);
-    if (r >= 0)
-        r = tl_itemlog_add(&part->log, position - part->open.first, item);
+    const int r = tl_itemlog_add(&part->log, position - part->open.first, item);
     if (r < 0)
         return r;
     note_item(part, now, item);
@@ -431,13 +458,26 @@ static void clip(struct tl_view *view, uint64_t positions)
     }
 }
 
-int tl_part_snapshot(struct tl_part *part, struct tl_bytes stf, uint64_t marker, uint64_t pc,
+/* The run stays as it is: that somebody looked must make no difference. */
+static int settle_copy(const struct tl_part *part, struct tl_view *view)
+{
+    struct tl_shard_index *index = &view->index;
+    if (part->run.n == 0)
+        return TL_OK;
+    struct tl_bucket *b = tl_buckets_at(&index->buckets, index->row.first + index->row.n - 1);
+    if (!b)
+        return TL_NOMEM;
+    settle_in(&part->run, b);
+    return TL_OK;
+}
+
+int tl_part_snapshot(const struct tl_part *part, struct tl_bytes stf, uint64_t marker, uint64_t pc,
                      uint64_t positions, struct tl_view **out)
 {
     struct tl_view *view = tl_view_new();
-    int r = view ? tl_part_settle(part) : TL_NOMEM;
+    int r = view ? copy_closed(part->view, view) : TL_NOMEM;
     if (r >= 0)
-        r = copy_closed(part->view, view);
+        r = settle_copy(part, view);
     if (r >= 0)
         r = copy_open(part, stf, marker, pc, view);
     if (r < 0) {

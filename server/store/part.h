@@ -21,14 +21,25 @@ void tl_page_set_reset(struct tl_page_set *set);
 /* Add the pages of `size` bytes from `pc` on. */
 void tl_page_set_add(struct tl_page_set *set, uint64_t pc, uint64_t size);
 
-/* Instructions of one bucket that are alike in all that it counts: counted together. */
+/*
+ * Instructions of one bucket that are not in it yet: by function and by page, each in the slot
+ * that its low bits name.
+ */
+#define TL_PART_SLOTS 8
+
 struct tl_part_run {
-    uint64_t n;
+    uint64_t n;     /* of all; 0: the rest means nothing */
     uint64_t taken; /* branches */
-    uint64_t page;  /* pc >> 12 of all of them */
-    uint32_t function;
-    uint32_t depth;
     unsigned privilege;
+    uint32_t depth_min, depth_max;
+    struct {
+        uint32_t function;
+        uint32_t n;
+    } functions[TL_PART_SLOTS];
+    struct {
+        uint64_t page; /* pc >> 12 */
+        uint64_t n;
+    } pages[TL_PART_SLOTS];
 };
 
 struct tl_part {
@@ -51,12 +62,13 @@ TL_MUST_USE int tl_part_stack(struct tl_part *part, const struct tl_callstack *c
 void tl_part_free(struct tl_part *part); /* NULL is fine */
 bool tl_part_is_empty(const struct tl_part *part);
 
+/* Make the slots of this function and page theirs; what was in them goes to the bucket that holds
+ * the next position. */
+TL_MUST_USE int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page);
 /*
- * Begin a run in the bucket that the next position lies in, which must exist or be the next; the
- * owner then adds to its counts, and to the row's and the open chunk's, up to the bucket's end.
+ * Give the run to its bucket: before its privilege changes, or a bucket ends. The row has its
+ * instructions.
  */
-TL_MUST_USE int tl_part_run(struct tl_part *part, const struct tl_part_run *run);
-/* Give the run to its bucket. All functions below do so first. */
 TL_MUST_USE int tl_part_settle(struct tl_part *part);
 
 /* Count `n` instructions as read from `pc` on, `size` bytes. */
@@ -90,7 +102,7 @@ TL_MUST_USE int tl_part_complete(struct tl_part *part, struct tl_view **out, str
  * A copy as a view of its own. `stf`: the records of the open frame so far (n == 0: leave it
  * out), `positions`: how many of the shard's can be read.
  */
-TL_MUST_USE int tl_part_snapshot(struct tl_part *part, struct tl_bytes stf, uint64_t marker,
+TL_MUST_USE int tl_part_snapshot(const struct tl_part *part, struct tl_bytes stf, uint64_t marker,
                                  uint64_t pc, uint64_t positions, struct tl_view **out);
 
 #endif

@@ -98,7 +98,8 @@ static inline struct tl_item *made_add(struct made *m, uint8_t kind)
 static inline void made_other(struct made *m)
 {
     static const uint8_t payload[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
-    const uint8_t kind = (uint8_t)(1 + made_below(m, TL_ITEM_KINDS - 1));
+    const uint8_t any = (uint8_t)(1 + made_below(m, TL_ITEM_KINDS - 1));
+    const uint8_t kind = any == TL_ITEM_PATH ? TL_ITEM_NOTE : any; /* a path is no item by itself */
     struct tl_item *item = made_add(m, kind);
     item->flags = (uint8_t)(made_below(m, 4) << 1);
     item->pc = made_random(m) >> made_below(m, 60);
