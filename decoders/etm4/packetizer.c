@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "etm4/packetizer.h"
 
+#include "base/bytes.h"
 #include "etm4/headers.h"
 #include "etm4/parse.h"
 #include "etm4/unrolled.h"
@@ -11,21 +12,40 @@
 #define ASYNC_ZEROS  11
 #define ASYNC_LAST   0x80
 #define BAD_SEQUENCE 2
-#define RING         15 /* mask of zero_at */
+#define RING         15      /* mask of zero_at */
+#define RUN_MOST     0x10000 /* bytes that a tape's 16 bits count */
+
+static void init(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config, void *context)
+{
+    memset(p, 0, sizeof *p);
+    p->context = context;
+    memset(p->tail, 0xff, sizeof p->tail);
+    p->regs.sf = 1; /* upper address bits are kept until a context says AArch32 */
+    tl_etm4_forms_init(&p->forms, config);
+    tl_etm4_packetizer_use(p, tl_etm4_kernel_at(tl_cpu_level()));
+}
 
 void tl_etm4_packetizer_init(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config,
                              bool merge_atoms, tl_etm4_packet_sink *sink, void *context)
 {
-    memset(p, 0, sizeof *p);
-    p->config = *config;
+    init(p, config, context);
     p->sink = sink;
-    p->context = context;
     p->merge_atoms = merge_atoms;
-    memset(p->tail, 0xff, sizeof p->tail);
-    p->regs.sf = 1; /* upper address bits are kept until a context says AArch32 */
-    tl_etm4_classify(p->class_of, config);
-    tl_etm4_packetizer_use(p, tl_etm4_kernel_at(tl_cpu_level()));
 }
+
+void tl_etm4_packetizer_init_tape(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config,
+                                  tl_etm4_tape_sink *sink, void *context)
+{
+    init(p, config, context);
+    p->tape_sink = sink;
+}
+
+void tl_etm4_packetizer_use(struct tl_etm4_packetizer *p, const struct tl_etm4_kernel *kernel)
+{
+    p->kernel = kernel;
+}
+
+/* ---- delivery ------------------------------------------------------------------------------ */
 
 static void deliver(struct tl_etm4_packetizer *p, size_t n)
 {
@@ -33,39 +53,81 @@ static void deliver(struct tl_etm4_packetizer *p, size_t n)
         p->failed = p->sink(p->context, p->batch, n);
 }
 
-/* Atoms that may be joined to others yet stay: batches must not show in what is delivered. */
-void tl_etm4_batch_flush(struct tl_etm4_packetizer *p)
+/* Deliver a full batch; atoms that others may be joined to stay: batches must not show. */
+static void batch_flush(struct tl_etm4_packetizer *p)
 {
-    const struct tl_etm4_packet *last = p->n > 0 ? &p->batch[p->n - 1] : NULL;
-    const bool stays = p->merge_atoms && last != NULL && last->type == TL_ETM4_ATOM;
+    const bool stays = p->merge_atoms && p->batch[p->n - 1].type == TL_ETM4_ATOM;
+    const struct tl_etm4_packet last = p->batch[p->n - 1];
 
     deliver(p, p->n - stays);
     if (stays)
-        p->batch[0] = *last;
+        p->batch[0] = last;
     p->n = stays;
 }
 
-/* Where the next packet goes. */
-static struct tl_etm4_packet *slot(struct tl_etm4_packetizer *p)
+/* The tape's packets, whole, to a sink of packets. */
+static void unroll_tape(struct tl_etm4_packetizer *p, const struct tl_etm4_tape *tape)
 {
-    if (p->n == TL_ETM4_BATCH)
-        tl_etm4_batch_flush(p);
-    return &p->batch[p->n];
+    struct tl_etm4_tape_place place = {0};
+
+    while (place.packet < tape->n && p->failed >= 0) {
+        if (p->n == TL_ETM4_BATCH)
+            batch_flush(p);
+        struct tl_etm4_packet *const out = p->batch + p->n;
+        const size_t room = TL_ETM4_BATCH - p->n;
+        p->n += p->merge_atoms ? tl_etm4_tape_read_merged(tape, &place, out, room, p->n > 0)
+                               : tl_etm4_tape_read(tape, &place, out, room);
+    }
 }
 
-/* Keep the packet in slot(), joined to atoms before it where that is wanted. */
+void tl_etm4_columns_flush(struct tl_etm4_packetizer *p)
+{
+    struct tl_etm4_columns *const c = &p->columns;
+    const struct tl_etm4_tape tape = {
+        .forms = &p->forms,
+        .run = p->run,
+        .n = c->n,
+        .n_addresses = c->n_addresses,
+        .n_others = c->n_others,
+        .header = c->header,
+        .at = c->at,
+        .address = c->address,
+        .other = c->other,
+        .threshold = p->regs.threshold,
+    };
+
+    if (c->n > 0 && p->failed >= 0) {
+        if (p->tape_sink != NULL)
+            p->failed = p->tape_sink(p->context, &tape);
+        else
+            unroll_tape(p, &tape);
+    }
+    c->n = c->n_found = c->n_addresses = c->n_others = 0;
+}
+
+/* Everything found so far, at the end of a push. */
+static int deliver_all(struct tl_etm4_packetizer *p)
+{
+    tl_etm4_columns_flush(p);
+    deliver(p, p->n);
+    p->n = 0;
+    return p->failed < 0 ? p->failed : 0;
+}
+
+/* Where a packet that is not plain goes next. */
+static struct tl_etm4_packet *slot(struct tl_etm4_packetizer *p)
+{
+    if (p->columns.n >= TL_TAPE_PACKETS || p->columns.n_others == TL_TAPE_OTHERS)
+        tl_etm4_columns_flush(p);
+    return &p->columns.other[p->columns.n_others];
+}
+
+/* Keep the packet in slot(). */
 static void keep(struct tl_etm4_packetizer *p)
 {
-    const struct tl_etm4_packet *packet = &p->batch[p->n];
-    if (p->merge_atoms && packet->type == TL_ETM4_ATOM && p->n > 0) {
-        struct tl_etm4_packet *last = packet[-1].type == TL_ETM4_ATOM ? &p->batch[p->n - 1] : NULL;
-        if (last != NULL && last->n + packet->n <= 64) {
-            last->value |= packet->value << last->n;
-            last->n = (uint8_t)(last->n + packet->n);
-            return;
-        }
-    }
-    p->n++;
+    struct tl_etm4_columns *const c = &p->columns;
+    c->header[c->n++] = TL_TAPE_OTHER;
+    c->n_others++;
 }
 
 static void emit(struct tl_etm4_packetizer *p, enum tl_etm4_type type, uint64_t offset,
@@ -73,8 +135,10 @@ static void emit(struct tl_etm4_packetizer *p, enum tl_etm4_type type, uint64_t 
 {
     *slot(p) = (struct tl_etm4_packet){
         .type = (uint8_t)type, .header = header, .offset = offset, .value = value};
-    p->n++;
+    keep(p);
 }
+
+/* ---- alignment synchronisation ------------------------------------------------------------- */
 
 /* A-Sync has ended behind `zeros` zeros, of which those before the last 11 are not part of it. */
 static uint64_t async_offset(const struct tl_etm4_packetizer *p)
@@ -114,7 +178,7 @@ static size_t hunt(struct tl_etm4_packetizer *p, const struct tl_run *run, size_
     return i;
 }
 
-/* Were the `n` bytes in front of run->p[i] zeros, too? Those of earlier pushes are in the tail. */
+/* Were the `n` bytes in front of run->p[i] zeros, too? Those of earlier runs are in the tail. */
 static bool zeros_before(const struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i,
                          size_t n)
 {
@@ -162,6 +226,17 @@ static size_t extension(struct tl_etm4_packetizer *p, const struct tl_run *run, 
     return i + 1;
 }
 
+/* ---- packets ------------------------------------------------------------------------------- */
+
+/* Parse into slot() what begins at `b`. Trace info changes what cycle counts before it mean. */
+static size_t parse(struct tl_etm4_packetizer *p, const uint8_t *b, size_t n)
+{
+    if (p->forms.class_of[b[0]] == TL_CLASS_TRACE_INFO)
+        tl_etm4_columns_flush(p);
+    struct tl_etm4_packet *const out = slot(p);
+    return tl_etm4_parse(p->forms.class_of, &p->forms.config, &p->regs, b, n, out);
+}
+
 /* Go on with the packet that the last run ended in. */
 static size_t resume(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
 {
@@ -171,13 +246,12 @@ static size_t resume(struct tl_etm4_packetizer *p, const struct tl_run *run, siz
     if (more > sizeof p->bytes - had)
         more = sizeof p->bytes - had;
     memcpy(p->bytes + had, run->p + i, more);
-    const size_t length =
-        tl_etm4_parse(p->class_of, &p->config, &p->regs, p->bytes, had + more, slot(p));
+    const size_t length = parse(p, p->bytes, had + more);
     if (length == 0) {
         p->length = (uint8_t)(had + more);
         return i + more;
     }
-    p->batch[p->n].offset = p->start;
+    p->columns.other[p->columns.n_others].offset = p->start;
     keep(p);
     p->length = 0;
     return i + length - had;
@@ -187,71 +261,44 @@ size_t tl_etm4_parse_one(struct tl_etm4_packetizer *p, const struct tl_run *run,
 {
     if (run->p[i] == 0)
         return 0;
-    struct tl_etm4_packet *out = slot(p);
-    const size_t length =
-        tl_etm4_parse(p->class_of, &p->config, &p->regs, run->p + i, run->n - i, out);
+    const size_t length = parse(p, run->p + i, run->n - i);
     if (length > 0) {
-        out->offset = tl_run_offset(run, i);
+        p->columns.other[p->columns.n_others].offset = tl_run_offset(run, i);
         keep(p);
     }
     return length;
 }
 
-/* The resolved address of the packet at `b`, which is one that quick() takes. */
-static uint64_t quick_address(const struct tl_etm4_registers *regs, const uint8_t *b,
-                              unsigned action)
+/* The payload of an address packet, as far as there are bytes. */
+static uint64_t payload_of(const uint8_t *b, size_t n)
 {
-    const uint64_t last = regs->address[0];
-    switch (action) {
-    case TL_ACTION_SHORT1:
-        return (last & ~0x1ffull) | (uint64_t)b[1] << 2;
-    case TL_ACTION_SHORT2:
-        return (last & ~0x1ffffull) | (b[1] & 0x7full) << 2 | (uint64_t)b[2] << 9;
-    case TL_ACTION_LONG32:
-        return (regs->sf ? last & ~0xffffffffull : 0) | (b[1] & 0x7full) << 2 |
-               (b[2] & 0x7full) << 9 | (uint64_t)b[3] << 16 | (uint64_t)b[4] << 24;
-    default:
-        return regs->address[action - TL_ACTION_MATCH];
-    }
+    uint8_t bytes[8] = {0};
+    memcpy(bytes, b + 1, n > 8 ? 8 : n - 1);
+    return tl_le64(bytes);
 }
 
-/*
- * The packets that most of a stream is made of, without detours: atoms, exact matches, short
- * and 32-bit addresses of A64 and A32. Returns the first byte that is not of these.
- */
-static size_t quick(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
+size_t tl_etm4_plain(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i, size_t end)
 {
-    const bool t32 = p->regs.is[0] | p->regs.is[1] | p->regs.is[2];
+    struct tl_etm4_columns *const c = &p->columns;
 
-    while (i < run->n && p->failed >= 0) {
+    while (i < end && p->failed >= 0) {
         const uint8_t *const b = run->p + i;
-        const size_t left = run->n - i;
-        unsigned action, length = 1;
-        if (b[0] >= TL_ETM4_ATOM_FIRST) {
-            action = b[0] - TL_ETM4_ATOM_FIRST;
-        } else if (t32) {
+        const size_t length = tl_etm4_plain_length(&p->forms, b, run->n - i);
+        if (length == 0)
             break;
-        } else if (b[0] >= 0x90 && b[0] <= 0x92) {
-            action = TL_ACTION_MATCH + (b[0] & 3);
-        } else if (b[0] == 0x95 && left >= 3) {
-            action = b[1] & 0x80 ? TL_ACTION_SHORT2 : TL_ACTION_SHORT1;
-            length = b[1] & 0x80 ? 3 : 2;
-        } else if (b[0] == 0x9a && left >= 5) {
-            action = TL_ACTION_LONG32;
-            length = 5;
-        } else {
-            break;
+        if (c->n >= TL_TAPE_PACKETS)
+            tl_etm4_columns_flush(p);
+        c->header[c->n] = b[0];
+        c->at[c->n++] = (uint16_t)i;
+        if (tl_etm4_is_address(b[0])) {
+            struct tl_etm4_history history = tl_etm4_history_of(&p->regs);
+            c->address[c->n_addresses++] =
+                tl_etm4_resolve(&history, b[0], payload_of(b, run->n - i), p->regs.sf);
+            c->n_found = c->n_addresses;
+            tl_etm4_history_keep(&history, &p->regs);
         }
-        struct tl_etm4_packet *const out = slot(p);
-        memcpy(out, p->actions[action], sizeof *out);
-        out->offset = tl_run_offset(run, i);
-        if (action >= TL_ACTION_ADDRESS) {
-            out->value = quick_address(&p->regs, b, action);
-            p->regs.address[2] = p->regs.address[1];
-            p->regs.address[1] = p->regs.address[0];
-            p->regs.address[0] = out->value;
-        }
-        keep(p);
+        if (tl_etm4_context_at(b[0]) != 0)
+            p->regs.sf = b[tl_etm4_context_at(b[0])] >> 4 & 1;
         i += length;
     }
     return i;
@@ -265,7 +312,7 @@ static size_t packets(struct tl_etm4_packetizer *p, const struct tl_run *run, si
     if (p->kernel != NULL)
         i = p->kernel->run(p, run, i);
     while (p->failed >= 0) {
-        i = quick(p, run, i);
+        i = tl_etm4_plain(p, run, i, n);
         if (i == n)
             return n;
         const size_t length = tl_etm4_parse_one(p, run, i);
@@ -283,9 +330,11 @@ static size_t packets(struct tl_etm4_packetizer *p, const struct tl_run *run, si
     return i;
 }
 
-int tl_etm4_packetizer_push(struct tl_etm4_packetizer *p, const struct tl_run *run)
+static void take(struct tl_etm4_packetizer *p, const struct tl_run *run)
 {
     size_t i = 0;
+
+    p->run = *run;
     while (i < run->n && p->failed >= 0) {
         if (!p->in_sync)
             i = hunt(p, run, i);
@@ -296,10 +345,19 @@ int tl_etm4_packetizer_push(struct tl_etm4_packetizer *p, const struct tl_run *r
         else
             i = packets(p, run, i);
     }
-    keep_tail(p, run);
-    deliver(p, p->n);
-    p->n = 0;
-    return p->failed < 0 ? p->failed : 0;
+}
+
+int tl_etm4_packetizer_push(struct tl_etm4_packetizer *p, const struct tl_run *run)
+{
+    for (size_t i = 0; i < run->n && p->failed >= 0; i += RUN_MOST) {
+        struct tl_run part = tl_run_from(run, i);
+        if (part.n > RUN_MOST)
+            part.n = RUN_MOST;
+        take(p, &part);
+        keep_tail(p, &part);
+        tl_etm4_columns_flush(p);
+    }
+    return deliver_all(p);
 }
 
 int tl_etm4_packetizer_finish(struct tl_etm4_packetizer *p)
@@ -312,7 +370,5 @@ int tl_etm4_packetizer_finish(struct tl_etm4_packetizer *p)
     p->zeros = 0;
     p->length = 0;
     p->in_sync = false;
-    deliver(p, p->n);
-    p->n = 0;
-    return p->failed < 0 ? p->failed : 0;
+    return deliver_all(p);
 }

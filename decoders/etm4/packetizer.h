@@ -23,6 +23,7 @@
 
 #include "etm4/config.h"
 #include "etm4/packet.h"
+#include "etm4/tape.h"
 #include "frame/run.h"
 
 #include <stddef.h>
@@ -41,29 +42,46 @@ struct tl_etm4_registers {
     uint64_t threshold; /* cycle count threshold */
 };
 
+#define TL_TAPE_PACKETS 1024 /* on a tape, at most */
+#define TL_TAPE_OTHERS  64
+#define TL_TAPE_SLACK   64 /* blocks are written whole */
+#define TL_TAPE_ROOM    (TL_TAPE_PACKETS + TL_TAPE_SLACK)
+
+/* A tape in the making, see tape.h. */
+struct tl_etm4_columns {
+    size_t n, n_addresses, n_others;
+    size_t n_found; /* address packets; those from n_addresses on are to be resolved */
+    uint8_t header[TL_TAPE_ROOM];
+    uint16_t at[TL_TAPE_ROOM];
+    uint64_t address[TL_TAPE_ROOM];
+    struct tl_etm4_packet other[TL_TAPE_OTHERS];
+    uint8_t found_kind[TL_TAPE_ROOM]; /* what resolves them, see unrolled_parts.h */
+    uint16_t found_at[TL_TAPE_ROOM];
+};
+
 struct tl_etm4_kernel;
 
-/* Members are private, but the object is the caller's. About 12 KiB. */
+/* Members are private, but the object is the caller's. About 32 KiB. */
 struct tl_etm4_packetizer {
-    struct tl_etm4_config config;
-    tl_etm4_packet_sink *sink;
+    tl_etm4_packet_sink *sink;    /* of packets, or */
+    tl_etm4_tape_sink *tape_sink; /* … of tapes */
     void *context;
     struct tl_etm4_registers regs;
     bool merge_atoms;
     bool in_sync;
-    int failed;            /* what the sink returned, if that was < 0 */
-    uint8_t length;        /* bytes in `bytes` */
-    uint8_t bytes[64];     /* a packet that goes on in the next push */
-    uint64_t start;        /* its offset, or that of the run of zeros, or of the bytes skipped */
-    uint64_t zeros;        /* length of the run of zero bytes that the stream ends with */
-    uint64_t zero_at[16];  /* offsets of its last ones, as a ring */
-    uint64_t skipped;      /* bytes not in sync before that run */
-    uint8_t tail[16];      /* the last bytes of earlier pushes */
-    uint8_t class_of[256]; /* header byte to enum tl_etm4_class */
+    int failed;           /* what the sink returned, if that was < 0 */
+    uint8_t length;       /* bytes in `bytes` */
+    uint8_t bytes[64];    /* a packet that goes on in the next push */
+    uint64_t start;       /* its offset, or that of the run of zeros, or of the bytes skipped */
+    uint64_t zeros;       /* length of the run of zero bytes that the stream ends with */
+    uint64_t zero_at[16]; /* offsets of its last ones, as a ring */
+    uint64_t skipped;     /* bytes not in sync before that run */
+    uint8_t tail[16];     /* the last bytes of earlier runs */
     const struct tl_etm4_kernel *kernel; /* for many bytes at once, see unrolled.h; may be NULL */
-    uint64_t actions[96][4];             /* packets by action code, their offsets 0 */
-    uint64_t actions_threshold;
-    size_t n;
+    struct tl_run run;                   /* the one being taken */
+    struct tl_etm4_forms forms;
+    struct tl_etm4_columns columns;
+    size_t n; /* in the batch */
     struct tl_etm4_packet batch[TL_ETM4_BATCH];
 };
 
@@ -73,6 +91,10 @@ struct tl_etm4_packetizer {
  */
 void tl_etm4_packetizer_init(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config,
                              bool merge_atoms, tl_etm4_packet_sink *sink, void *context);
+
+/* The same for packets as tapes, each within a run: what costs least. */
+void tl_etm4_packetizer_init_tape(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config,
+                                  tl_etm4_tape_sink *sink, void *context);
 
 /*
  * Take the whole run. Every packet that ends in it has been delivered on return; a packet that

@@ -9,100 +9,81 @@
 
 TL_TARGET_BEGIN("avx2,bmi,bmi2,lzcnt,popcnt")
 
-#define ALWAYS_INLINE  inline __attribute__((always_inline))
-#define EQUAL(v, byte) _mm256_cmpeq_epi8(v, _mm256_set1_epi8((char)(byte)))
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define BYTES(byte)   _mm256_set1_epi8((char)(byte))
 
-/* Masks over 64 bytes, bit k is byte k. */
-struct block {
-    uint64_t single; /* headers of packets of one byte */
-    uint64_t match;  /* exact matches, of these */
-    uint64_t brief;  /* short addresses */
-    uint64_t long32; /* long addresses of 32 bits */
-    uint64_t pair;   /* cycle counts of two bytes */
-    uint64_t next;   /* bit 7 of the byte behind each */
-};
+struct lengths;
+static ALWAYS_INLINE struct lengths lengths_of(const struct tl_etm4_forms *forms, const uint8_t *b,
+                                               uint64_t *addresses);
 
-static ALWAYS_INLINE uint64_t mask_of(__m256i low, __m256i high)
+static ALWAYS_INLINE void compress8(struct tl_etm4_columns *c, const uint8_t *bytes, uint64_t which,
+                                    unsigned base)
 {
-    return (uint32_t)_mm256_movemask_epi8(low) | (uint64_t)(uint32_t)_mm256_movemask_epi8(high)
-                                                     << 32;
+    const __m128i bits = _mm_cvtsi64_si128((int64_t)tl_etm4_set_bits[which]);
+    const __m128i header = _mm_shuffle_epi8(_mm_loadl_epi64((const __m128i *)bytes), bits);
+
+    _mm_storel_epi64((__m128i *)(c->header + c->n), header);
+    _mm_storeu_si128((__m128i *)(c->at + c->n),
+                     _mm_add_epi16(_mm_cvtepu8_epi16(bits), _mm_set1_epi16((short)base)));
+    c->n += (unsigned)__builtin_popcountll(which);
 }
 
-static ALWAYS_INLINE __m256i at_least(__m256i v, uint8_t byte)
+#include "etm4/unrolled_masks_body.h"
+
+/* Entries of a table of sixteen for the bytes of which `first` is the first, 0 for others. */
+static ALWAYS_INLINE __m256i look_up(__m256i v, uint8_t first, const uint8_t table[16])
 {
-    return _mm256_cmpeq_epi8(_mm256_max_epu8(v, _mm256_set1_epi8((char)byte)), v);
+    const __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
+    return _mm256_shuffle_epi8(t, _mm256_adds_epu8(_mm256_xor_si256(v, BYTES(first)), BYTES(0x70)));
 }
 
-static ALWAYS_INLINE __m256i is_match(__m256i v)
+/* Lengths of the packets that may begin at each byte; of those that blocks do not take, others. */
+static ALWAYS_INLINE __m256i length_of(const struct tl_etm4_forms *forms, const uint8_t *b,
+                                       __m256i v)
 {
-    return _mm256_andnot_si256(at_least(v, 0x93), at_least(v, 0x90));
+    const __m256i atoms = _mm256_cmpeq_epi8(_mm256_max_epu8(v, BYTES(0xc0)), v);
+    __m256i shape = look_up(v, 0x90, forms->shape + 0x90);
+    shape = _mm256_or_si256(shape, look_up(v, 0x00, forms->shape));
+    shape = _mm256_or_si256(shape, look_up(v, 0x10, forms->shape + 0x10));
+    const __m256i next = _mm256_loadu_si256((const __m256i *)(b + 1));
+    const __m256i longer = _mm256_cmpgt_epi8(_mm256_setzero_si256(), _mm256_and_si256(shape, next));
+    const __m256i length = _mm256_sub_epi8(_mm256_and_si256(shape, BYTES(0x7f)), longer);
+    return _mm256_sub_epi8(length, atoms); /* true is -1 */
 }
 
-static ALWAYS_INLINE __m256i is_cycles(__m256i v)
+static ALWAYS_INLINE uint64_t equal(__m256i low, __m256i high, uint8_t byte)
 {
-    return EQUAL(_mm256_and_si256(v, _mm256_set1_epi8((char)0xf0)), 0x10);
+    const unsigned l = (unsigned)_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, BYTES(byte)));
+    const unsigned h = (unsigned)_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, BYTES(byte)));
+    return l | (uint64_t)h << 32;
 }
 
-static ALWAYS_INLINE __m256i is_format2(__m256i v)
+static ALWAYS_INLINE struct lengths lengths_of(const struct tl_etm4_forms *forms, const uint8_t *b,
+                                               uint64_t *addresses)
 {
-    return EQUAL(_mm256_and_si256(v, _mm256_set1_epi8((char)0xfe)), 0x0c);
+    const __m256i v = _mm256_loadu_si256((const __m256i *)b);
+    const __m256i w = _mm256_loadu_si256((const __m256i *)(b + 32));
+    const __m256i low = length_of(forms, b, v);
+    const __m256i high = length_of(forms, b + 32, w);
+
+    *addresses = equal(_mm256_and_si256(v, BYTES(0xf0)), _mm256_and_si256(w, BYTES(0xf0)), 0x90);
+    return (struct lengths){.one = equal(low, high, 1),
+                            .two = equal(low, high, 2),
+                            .three = equal(low, high, 3),
+                            .five = equal(low, high, 5),
+                            .nine = equal(low, high, 9)};
 }
 
-static ALWAYS_INLINE struct block block_of(const uint8_t *b, uint64_t short_f1)
-{
-    const __m256i low = _mm256_loadu_si256((const __m256i *)b);
-    const __m256i high = _mm256_loadu_si256((const __m256i *)(b + 32));
-    struct block block;
-
-    block.match = mask_of(is_match(low), is_match(high));
-    block.single = mask_of(at_least(low, 0xc0), at_least(high, 0xc0)) |
-                   mask_of(is_cycles(low), is_cycles(high)) | block.match;
-    block.brief = mask_of(EQUAL(low, 0x95), EQUAL(high, 0x95));
-    block.long32 = mask_of(EQUAL(low, 0x9a), EQUAL(high, 0x9a));
-    block.next = mask_of(_mm256_loadu_si256((const __m256i *)(b + 1)),
-                         _mm256_loadu_si256((const __m256i *)(b + 33)));
-    block.pair = mask_of(is_format2(low), is_format2(high)) |
-                 (mask_of(EQUAL(low, 0x0e), EQUAL(high, 0x0e)) & short_f1 & ~block.next);
-    return block;
-}
-
-#include "etm4/unrolled_order_body.h"
-
-static ALWAYS_INLINE void list_of(const uint8_t *b, const struct block *block,
-                                  const uint8_t places[64], uint64_t heads, struct list *list)
-{
-    const uint64_t two = block->brief & block->next;
-    for (unsigned k = 0; heads != 0; k++) {
-        const unsigned at = (unsigned)_tzcnt_u64(heads);
-        const uint8_t header = b[at];
-        const unsigned action = header >= 0xc0            ? header & 63u
-                                : (header & 0xf0) == 0x10 ? TL_ACTION_CYCLES | (header & 15u)
-                                                          : TL_ACTION_ADDRESS | (header & 15u);
-        heads &= heads - 1;
-        list->action[k] = (uint8_t)(action + (two >> at & 1));
-        list->at[k] = (uint8_t)at;
-        list->place[k] = places[at];
+#define KERNEL(u)                                                                                  \
+    TL_KERNEL(avx2_##u)                                                                            \
+    {                                                                                              \
+        return unrolled(p, run, i, u);                                                             \
     }
-}
 
-static ALWAYS_INLINE void write_packet(struct tl_etm4_packet *out, const uint64_t action[4],
-                                       uint64_t offset)
-{
-    const __m128i second = _mm_slli_si128(_mm_cvtsi64_si128((int64_t)offset), 8);
-    const __m256i fixed = _mm256_loadu_si256((const __m256i *)action);
-    _mm256_storeu_si256((__m256i *)out, _mm256_or_si256(fixed, _mm256_zextsi128_si256(second)));
-}
-
-static ALWAYS_INLINE void emit(struct tl_etm4_packetizer *p, const uint8_t *b,
-                               const struct block *block, const uint8_t places[64], uint64_t heads,
-                               uint64_t offset)
-{
-    emit_in_order(p, b, block, places, heads, offset);
-}
-
-#include "etm4/unrolled_loop_body.h"
-
-KERNELS(avx2)
+KERNEL(8)
+KERNEL(16)
+KERNEL(32)
+KERNEL(64)
 
 TL_TARGET_END
 

@@ -2,13 +2,20 @@
 /*
  * Kernels of the unrolled packetizer for AVX-512 with VBMI and VBMI2.
  *
- * Where atoms are not joined, the trace state is resolved for eight addresses at once. Each
- * address is what its packet says, and some bits of an earlier address, its parent: the one
- * before, or an older one for an exact match. "Bits kept and bits said" of a packet and of its
- * parent compose to the same of a grandparent, and so three rounds of pointer jumping lead all
- * eight to the addresses before them.
+ * Stream state. For each byte of a block, as if a packet began there, the place of the next one
+ * is looked up; of that table, "two packets on", "four packets on" … are permutations by itself.
+ * They give the places of all packets of a block, wherever the first one begins: what a block has
+ * to wait for is a single look-up in "64 packets on" of the block before.
+ *
+ * Trace state. Each address is what its packet says, and some bits of an earlier address, its
+ * parent: the one before, or an older one for an exact match. "Bits kept and bits said" of a
+ * packet and of its parent compose to the same of a grandparent, and so four rounds of pointer
+ * jumping lead sixteen addresses to those before them. Their upper halves are nearly always the
+ * same; where they are not, they take the same way.
  */
 #include "etm4/unrolled_parts.h"
+
+#include "etm4/headers.h"
 
 #if defined(__x86_64__)
 
@@ -19,243 +26,473 @@ TL_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi,b
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define BYTES(byte)   _mm512_set1_epi8((char)(byte))
-
-/* Masks over 64 bytes, bit k is byte k. */
-struct block {
-    __m512i bytes;
-    uint64_t atom;   /* headers of atoms */
-    uint64_t single; /* headers of packets of one byte */
-    uint64_t match;  /* exact matches, of these */
-    uint64_t brief;  /* short addresses */
-    uint64_t long32; /* long addresses of 32 bits */
-    uint64_t pair;   /* cycle counts of two bytes */
-    uint64_t cycles; /* cycle counts of format 3 */
-    uint64_t next;   /* bit 7 of the byte behind each */
-};
+#define DWORDS(dword) _mm512_set1_epi32((int)(dword))
 
 static const uint8_t counting[64] = {
     0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
     22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
     44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+static const uint32_t lanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-static ALWAYS_INLINE struct block block_of(const uint8_t *b, uint64_t short_f1)
-{
-    const __m512i v = _mm512_loadu_si512(b);
-    const __m512i upper = _mm512_and_si512(v, BYTES(0xf0));
-    struct block block = {.bytes = v};
-
-    block.atom = _mm512_cmpge_epu8_mask(v, BYTES(0xc0));
-    block.match = _mm512_cmple_epu8_mask(_mm512_sub_epi8(v, BYTES(0x90)), BYTES(2));
-    block.cycles = _mm512_cmpeq_epi8_mask(upper, BYTES(0x10));
-    block.single = block.atom | block.cycles | block.match;
-    block.brief = _mm512_cmpeq_epi8_mask(v, BYTES(0x95));
-    block.long32 = _mm512_cmpeq_epi8_mask(v, BYTES(0x9a));
-    block.next = _mm512_movepi8_mask(_mm512_loadu_si512(b + 1));
-    block.pair = _mm512_cmpeq_epi8_mask(_mm512_and_si512(v, BYTES(0xfe)), BYTES(0x0c)) |
-                 (_mm512_cmpeq_epi8_mask(v, BYTES(0x0e)) & short_f1 & ~block.next);
-    return block;
-}
-
-/* The action code of every byte, as if a packet began there. */
-static ALWAYS_INLINE __m512i actions_of(const struct block *block)
-{
-    const __m512i low = _mm512_and_si512(block->bytes, BYTES(15));
-    __m512i actions = _mm512_or_si512(low, BYTES(TL_ACTION_ADDRESS));
-
-    actions = _mm512_mask_add_epi8(actions, block->cycles, actions,
-                                   BYTES(TL_ACTION_CYCLES - TL_ACTION_ADDRESS));
-    actions =
-        _mm512_mask_blend_epi8(block->atom, actions, _mm512_and_si512(block->bytes, BYTES(63)));
-    return _mm512_mask_add_epi8(actions, block->brief & block->next, actions, BYTES(1));
-}
-
-static ALWAYS_INLINE void compress(uint8_t out[64], uint64_t which, __m512i bytes)
-{
-    _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(which, bytes));
-}
-
-#include "etm4/unrolled_order_body.h"
-
-static ALWAYS_INLINE void list_of(const uint8_t *b, const struct block *block,
-                                  const uint8_t places[64], uint64_t heads, struct list *list)
-{
-    (void)b;
-    compress(list->action, heads, actions_of(block));
-    compress(list->at, heads, _mm512_loadu_si512(counting));
-    compress(list->place, heads, _mm512_loadu_si512(places));
-}
-
-static ALWAYS_INLINE void write_packet(struct tl_etm4_packet *out, const uint64_t action[4],
-                                       uint64_t offset)
-{
-    const __m256i fixed = _mm256_loadu_si256((const __m256i *)action);
-    _mm256_storeu_si256((__m256i *)out, _mm256_mask_set1_epi64(fixed, 2, (int64_t)offset));
-}
-
-/* ---- eight addresses at once --------------------------------------------------------------- */
+/* ---- trace state --------------------------------------------------------------------------- */
 
 /*
- * Kinds of address packets: an index into tables of eight in the low bits, and how much older
- * than the last one the parent is from bit 6 on. By the low half of an action code.
+ * Sixteen halves of addresses: bits `keep` of the parent's, and bits `said`. `parent` is a lane,
+ * with bit 31 set where it is one of these; else the lane of `before`.
  */
-#define KIND_LONG32 3
-#define KIND_SHORT1 5
-#define KIND_SHORT2 6
-static const uint8_t kinds[16] = {
-    [0] = 0,
-    [1] = 1 | 1 << 6,
-    [2] = 2 | 2 << 6,
-    [TL_ACTION_SHORT1 - TL_ACTION_ADDRESS] = KIND_SHORT1,
-    [TL_ACTION_SHORT2 - TL_ACTION_ADDRESS] = KIND_SHORT2,
-    [TL_ACTION_LONG32 - TL_ACTION_ADDRESS] = KIND_LONG32,
+static ALWAYS_INLINE __m512i jump(__m512i keep, __m512i said, __m512i parent, __m512i before)
+{
+#pragma GCC unroll 4
+    for (unsigned round = 0; round < 4; round++) {
+        const __mmask16 inside = _mm512_movepi32_mask(parent);
+        const __m512i parents_keep = _mm512_permutexvar_epi32(parent, keep);
+        const __m512i parents_said = _mm512_permutexvar_epi32(parent, said);
+        said = _mm512_mask_ternarylogic_epi32(said, inside, parents_said, keep, 0xf8);
+        keep = _mm512_mask_and_epi32(keep, inside, keep, parents_keep);
+        parent = _mm512_mask_permutexvar_epi32(parent, inside, parent, parent);
+    }
+    return _mm512_ternarylogic_epi32(said, _mm512_permutexvar_epi32(parent, before), keep, 0xf8);
+}
+
+/* The address bits that payloads say, with bit 0 for IS1. */
+static ALWAYS_INLINE __m512i said_by(__m512i payload, __m512i index, __mmask16 is1)
+{
+    const __m512i t = _mm512_and_si512(
+        payload, _mm512_permutexvar_epi32(index, _mm512_loadu_si512(tl_etm4_said)));
+    const __m512i first =
+        _mm512_add_epi32(_mm512_and_si512(t, DWORDS(0x7f)), _mm512_and_si512(t, DWORDS(0x7f)));
+    __m512i low = _mm512_ternarylogic_epi32(first, t, DWORDS(0xff00), 0xf8);
+    low = _mm512_mask_add_epi32(low, (__mmask16)~is1, low, low);
+    low = _mm512_mask_or_epi32(low, is1, low, DWORDS(1));
+    return _mm512_ternarylogic_epi32(low, t, DWORDS(0xffff0000), 0xf8);
+}
+
+/* All registers, and what a 32-bit address makes of them, have the same upper half. */
+static ALWAYS_INLINE bool one_upper_half(const struct tl_etm4_registers *regs)
+{
+    const uint64_t *const a = regs->address;
+    return (((a[0] ^ a[1]) | (a[0] ^ a[2]) | (regs->sf ? 0 : a[0])) >> 32) == 0;
+}
+
+/* The last three addresses in lanes 13, 14, 15, the newest last. */
+struct past {
+    __m512i low;
+    __m512i high; /* with one_half, the same in all lanes */
+    bool one_half;
 };
 
-static ALWAYS_INLINE __m512i pick(const uint64_t table[static 8], __m512i index)
+static ALWAYS_INLINE __m512i push_past(__m512i past, __m512i done, unsigned n)
 {
-    return _mm512_permutexvar_epi64(index, _mm512_loadu_si512(table));
+    return _mm512_permutex2var_epi32(past, _mm512_add_epi32(_mm512_loadu_si512(lanes), DWORDS(n)),
+                                     done);
 }
 
-/* The packets' bytes from their headers on: `at` has where in the block the headers are. */
-static ALWAYS_INLINE __m512i packet_bytes(__m512i block, const uint8_t *at)
+static ALWAYS_INLINE __m512i last_three(uint64_t a, uint64_t b, uint64_t c)
 {
-    const __m512i replicate = _mm512_set_epi64(
-        0x0707070707070707, 0x0606060606060606, 0x0505050505050505, 0x0404040404040404,
-        0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
-    const __m512i first = _mm512_shuffle_epi8(_mm512_set1_epi64((int64_t)load64(at)), replicate);
-    return _mm512_permutexvar_epi8(_mm512_add_epi8(first, _mm512_set1_epi64(0x0706050403020100)),
-                                   block);
+    return _mm512_set_epi32((int)a, (int)b, (int)c, (int)a, (int)a, (int)a, (int)a, (int)a, (int)a,
+                            (int)a, (int)a, (int)a, (int)a, (int)a, (int)a, (int)a);
 }
 
-/* The address bits that packets say: 7, 7 or 8, and 16 of them, behind two zero bits. */
-static ALWAYS_INLINE __m512i said_by(__m512i bytes, __m512i kind, __m512i keep)
+static void read_past(struct past *past, const struct tl_etm4_registers *regs)
 {
-    static const uint64_t second[8] = {[KIND_LONG32] = 0xfe00, [KIND_SHORT2] = 0x1fe00};
-    static const uint64_t rest[8] = {[KIND_LONG32] = 0xffff0000};
-    const __m512i first = _mm512_and_si512(_mm512_srli_epi64(bytes, 6), _mm512_set1_epi64(0x1fc));
-    __m512i said = _mm512_andnot_si512(keep, first);
-
-    said = _mm512_or_si512(said, _mm512_and_si512(_mm512_srli_epi64(bytes, 7), pick(second, kind)));
-    return _mm512_or_si512(said, _mm512_and_si512(_mm512_srli_epi64(bytes, 8), pick(rest, kind)));
+    const struct tl_etm4_history h = tl_etm4_history_of(regs);
+    past->low = last_three(h.a, h.b, h.c);
+    past->high = last_three(h.a >> 32, h.b >> 32, h.c >> 32);
+    past->one_half = one_upper_half(regs);
 }
 
-/* Eight addresses; `history` has the three before them in lanes 5, 6, 7, the newest last. */
-static ALWAYS_INLINE __m512i resolve8(__m512i bytes, __m512i kind, __m512i history,
-                                      const uint64_t keeps[static 8])
+static ALWAYS_INLINE void keep_past(const struct past *past, struct tl_etm4_registers *regs)
 {
-    const __m512i before = _mm512_set_epi64(6, 5, 4, 3, 2, 1, 0, -1);
-    const __m512i all = _mm512_set1_epi64(-1);
-    __m512i parent = _mm512_sub_epi64(before, _mm512_srli_epi64(kind, 6));
-    __m512i keep = pick(keeps, kind);
-    __m512i said = said_by(bytes, kind, keep);
+    uint32_t low[16], high[16];
+    _mm512_storeu_si512(low, past->low);
+    _mm512_storeu_si512(high, past->high);
+    const struct tl_etm4_history h = {low[15] | (uint64_t)high[15] << 32,
+                                      low[14] | (uint64_t)high[14] << 32,
+                                      low[13] | (uint64_t)high[13] << 32};
+    tl_etm4_history_keep(&h, regs);
+}
 
-    for (unsigned round = 0; round < 3; round++) {
-        const __mmask8 inside = (__mmask8)~_mm512_movepi64_mask(parent);
-        const __m512i parents_keep = _mm512_mask_permutexvar_epi64(all, inside, parent, keep);
-        const __m512i parents_said = _mm512_maskz_permutexvar_epi64(inside, parent, said);
-        said = _mm512_or_si512(said, _mm512_and_si512(parents_said, keep));
-        keep = _mm512_and_si512(keep, parents_keep);
-        parent = _mm512_mask_permutexvar_epi64(parent, inside, parent, parent);
+/* Sixteen address packets. */
+struct found {
+    __mmask16 valid;
+    __m512i at, kind;
+    __m512i parent; /* as jump() takes it */
+};
+
+static ALWAYS_INLINE struct found find16(const struct tl_etm4_columns *c, unsigned n)
+{
+    struct found f = {.valid = (__mmask16)(n < 16 ? (1u << n) - 1 : 0xffff)};
+    f.at =
+        _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(c->found_at + c->n_addresses)));
+    f.kind =
+        _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(c->found_kind + c->n_addresses)));
+    const __m512i back = _mm512_and_si512(_mm512_srli_epi32(f.kind, 4), DWORDS(3));
+    f.parent =
+        _mm512_sub_epi32(_mm512_add_epi32(_mm512_loadu_si512(lanes), DWORDS(0x7fffffff)), back);
+    return f;
+}
+
+static ALWAYS_INLINE __m512i low_halves(const struct found *f, const uint8_t *b, __m512i past)
+{
+    const __m512i payload =
+        _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), f->valid, f->at, b + 1, 1);
+    const __m512i index = _mm512_ternarylogic_epi32(f->kind, _mm512_srli_epi32(payload, 7),
+                                                    DWORDS(1), 0xf8); /* its bits 3:0 */
+    const __mmask16 is1 = _mm512_test_epi32_mask(f->kind, DWORDS(TL_KIND_IS1));
+    const __m512i keep = _mm512_permutexvar_epi32(index, _mm512_loadu_si512(tl_etm4_kept));
+    return jump(keep, said_by(payload, index, is1), f->parent, past);
+}
+
+static ALWAYS_INLINE __m512i high_halves(const struct found *f, const uint8_t *b, unsigned sf,
+                                         __m512i past)
+{
+    const __m512i length = _mm512_and_si512(f->kind, DWORDS(6));
+    const __mmask16 is64 = _mm512_cmpeq_epi32_mask(length, DWORDS(TL_KIND_LONG64));
+    const __mmask16 is32 = _mm512_cmpeq_epi32_mask(length, DWORDS(TL_KIND_LONG32));
+    const __m512i keep = _mm512_maskz_set1_epi32((__mmask16) ~(is64 | (sf ? 0 : is32)), -1);
+    const __m512i said =
+        _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), is64 & f->valid, f->at, b + 5, 1);
+    return jump(keep, said, f->parent, past);
+}
+
+static ALWAYS_INLINE void write16(uint64_t *out, __m512i low, __m512i high)
+{
+    const __m512i even = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512i first = _mm512_permutex2var_epi32(low, even, high);
+    const __m512i second = _mm512_permutex2var_epi32(low, _mm512_or_si512(even, DWORDS(8)), high);
+    _mm512_storeu_si512(out, first);
+    _mm512_storeu_si512(out + 8, second);
+}
+
+/* The next `n` addresses, at most sixteen, whatever their upper halves. */
+static __attribute__((noinline)) void resolve_whole(struct tl_etm4_packetizer *p, struct past *past,
+                                                    unsigned n)
+{
+    struct tl_etm4_columns *const c = &p->columns;
+    const struct found f = find16(c, n);
+    const __m512i low = low_halves(&f, p->run.p, past->low);
+    const __m512i high = high_halves(&f, p->run.p, p->regs.sf, past->high);
+
+    write16(c->address + c->n_addresses, low, high);
+    past->low = push_past(past->low, low, n);
+    past->high = push_past(past->high, high, n);
+    keep_past(past, &p->regs);
+    read_past(past, &p->regs);
+}
+
+static ALWAYS_INLINE void resolve16(struct tl_etm4_packetizer *p, struct past *past, unsigned n)
+{
+    struct tl_etm4_columns *const c = &p->columns;
+    const __m128i kind = _mm_loadu_si128((const __m128i *)(c->found_kind + c->n_addresses));
+    const __m128i six = _mm_set1_epi8(6);
+    const unsigned is64 =
+        (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_and_si128(kind, six), six));
+
+    if (__builtin_expect(!past->one_half || is64 != 0, 0)) {
+        resolve_whole(p, past, n);
+    } else {
+        const struct found f = find16(c, n);
+        const __m512i low = low_halves(&f, p->run.p, past->low);
+        write16(c->address + c->n_addresses, low, past->high);
+        past->low = push_past(past->low, low, n);
     }
-    /* parents are -1, -2, -3 now: lanes 7, 6, 5 of the history */
-    return _mm512_or_si512(said, _mm512_and_si512(_mm512_permutexvar_epi64(parent, history), keep));
+    c->n_addresses += n;
 }
 
-/* The addresses of the packets in `which`, in order, into `out`. */
-static ALWAYS_INLINE void resolve_all(struct tl_etm4_packetizer *p, const struct block *block,
-                                      __m512i actions, uint64_t which, uint64_t out[64])
+/* All addresses found. */
+static __attribute__((noinline)) void resolve_all(struct tl_etm4_packetizer *p, struct past *past)
 {
-    const __m512i lanes = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-    const uint64_t keeps[8] = {[0] = ~0ull,
-                               [1] = ~0ull,
-                               [2] = ~0ull,
-                               [KIND_LONG32] = long32_keep(p),
-                               [KIND_SHORT1] = ~0x1ffull,
-                               [KIND_SHORT2] = ~0x1ffffull};
-    const unsigned n = (unsigned)__builtin_popcountll(which);
-    uint64_t *const regs = p->regs.address;
-    uint8_t kind[64], at[64];
-    __m512i history =
-        _mm512_set_epi64((int64_t)regs[0], (int64_t)regs[1], (int64_t)regs[2], 0, 0, 0, 0, 0);
-
-    compress(kind, which,
-             _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)kinds)),
-                                 actions));
-    compress(at, which, _mm512_loadu_si512(counting));
-    for (unsigned k = 0; k < n; k += 8) {
-        const __m512i k8 = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(kind + k)));
-        const __m512i done = resolve8(packet_bytes(block->bytes, at + k), k8, history, keeps);
-        const int64_t shift = n - k < 8 ? n - k : 8;
-        _mm512_storeu_si512(out + k, done);
-        history = _mm512_permutex2var_epi64(
-            history, _mm512_add_epi64(lanes, _mm512_set1_epi64(shift)), done);
-    }
-    uint64_t newest[8];
-    _mm512_storeu_si512(newest, history);
-    regs[0] = newest[7];
-    regs[1] = newest[6];
-    regs[2] = newest[5];
+    struct tl_etm4_columns *const c = &p->columns;
+    while (c->n_found > c->n_addresses)
+        resolve16(p, past,
+                  c->n_found - c->n_addresses < 16 ? (unsigned)(c->n_found - c->n_addresses) : 16);
+    keep_past(past, &p->regs);
 }
 
-/* Write eight packets; pairs[k] has value and offset of packets 2k, pairs[4 + k] of 2k + 1. */
-static ALWAYS_INLINE void write8(struct tl_etm4_packetizer *p, struct tl_etm4_packet out[8],
-                                 const uint8_t action[8], const uint64_t pairs[8][2])
+/* The last addresses found wait, until what was written of them can be read again at once. */
+#define LAG 48
+
+/* ---- stream state -------------------------------------------------------------------------- */
+
+/* Bit 7 of the bytes at b. */
+static ALWAYS_INLINE uint64_t bit7(const uint8_t *b)
 {
-#define WRITE(k)                                                                                   \
-    _mm256_storeu_si256(                                                                           \
-        (__m256i *)&out[k],                                                                        \
-        _mm256_or_si256(_mm256_loadu_si256((const __m256i *)p->actions[action[k]]),                \
-                        _mm256_maskz_broadcast_i64x2(                                              \
-                            6, _mm_loadu_si128((const __m128i *)pairs[(k) / 2 + (k) % 2 * 4]))))
-    WRITE(0);
-    WRITE(1);
-    WRITE(2);
-    WRITE(3);
-    WRITE(4);
-    WRITE(5);
-    WRITE(6);
-    WRITE(7);
-#undef WRITE
+    return _mm512_movepi8_mask(_mm512_loadu_si512(b));
 }
 
-static ALWAYS_INLINE void emit(struct tl_etm4_packetizer *p, const uint8_t *b,
-                               const struct block *block, const uint8_t places[64], uint64_t heads,
-                               uint64_t offset)
+/* … and bit 6. */
+static ALWAYS_INLINE uint64_t bit6(const uint8_t *b)
 {
-    if (p->merge_atoms) {
-        emit_in_order(p, b, block, places, heads, offset);
-        return;
-    }
-    const unsigned n = (unsigned)__builtin_popcountll(heads);
-    const uint64_t addresses = (block->match | block->brief | block->long32) & heads;
-    const __m512i actions = actions_of(block);
-    uint8_t action[64], place[64];
-    uint64_t values[64];
-    const uint64_t *value = values;
-
-    compress(action, heads, actions);
-    compress(place, heads, _mm512_loadu_si512(places));
-    if (addresses != 0)
-        resolve_all(p, block, actions, addresses, values);
-    uint64_t which = _pext_u64(addresses, heads); /* bit k: packet k has an address */
-    for (unsigned k = 0; k < n; k += 8) {
-        const __m512i offsets =
-            _mm512_add_epi64(_mm512_set1_epi64((int64_t)offset),
-                             _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(place + k))));
-        const __m512i resolved = _mm512_maskz_expandloadu_epi64((__mmask8)which, value);
-        uint64_t pairs[8][2];
-        _mm512_storeu_si512(pairs[0], _mm512_unpacklo_epi64(resolved, offsets));
-        _mm512_storeu_si512(pairs[4], _mm512_unpackhi_epi64(resolved, offsets));
-        write8(p, p->batch + p->n + k, action + k, (const uint64_t(*)[2])pairs);
-        value += __builtin_popcount(which & 0xff);
-        which >>= 8;
-    }
-    fill_pairs(p, b, block->pair & heads, heads, p->batch + p->n, NULL);
-    p->n += n;
+    return _mm512_test_epi8_mask(_mm512_loadu_si512(b), BYTES(0x40));
 }
 
-#include "etm4/unrolled_loop_body.h"
+/* Shapes of the bytes, as if each were a header. */
+static ALWAYS_INLINE __m512i shapes_of(const struct tl_etm4_forms *forms, __m512i bytes)
+{
+    const uint8_t *const shape = forms->shape;
+    const uint64_t upper = _mm512_movepi8_mask(bytes);
+    const uint64_t odd = _mm512_test_epi8_mask(bytes, BYTES(0x40));
+    __m512i shapes = _mm512_permutexvar_epi8(bytes, _mm512_loadu_si512(shape));
 
-KERNELS(avx512)
+    shapes = _mm512_mask_permutexvar_epi8(shapes, odd, bytes, _mm512_loadu_si512(shape + 64));
+    shapes = _mm512_mask_permutexvar_epi8(shapes, upper, bytes, _mm512_loadu_si512(shape + 128));
+    return _mm512_mask_mov_epi8(shapes, upper & odd, BYTES(1)); /* atoms */
+}
+
+/* Bytes that are a VMID or a context ID, for each byte as a header. */
+static ALWAYS_INLINE __m512i longer_by_ids(const struct tl_etm4_forms *forms, const uint8_t *b,
+                                           __m512i shapes, __m512i length)
+{
+    const uint64_t ids = _mm512_test_epi8_mask(shapes, BYTES(TL_SHAPE_IDS));
+    const uint64_t at1 = ids & _mm512_cmpeq_epi8_mask(length, BYTES(2));
+    const uint64_t at5 = ids & _mm512_cmpeq_epi8_mask(length, BYTES(6));
+    const uint64_t at9 = ids & _mm512_cmpeq_epi8_mask(length, BYTES(10));
+    const uint64_t vmid = (at1 & bit6(b + 1)) | (at5 & bit6(b + 5)) | (at9 & bit6(b + 9));
+    const uint64_t context = (at1 & bit7(b + 1)) | (at5 & bit7(b + 5)) | (at9 & bit7(b + 9));
+
+    length = _mm512_mask_add_epi8(length, vmid, length, BYTES(forms->ids[1]));
+    return _mm512_mask_add_epi8(length, context, length, BYTES(forms->ids[2]));
+}
+
+/* Lengths of the packets that may begin at each byte, 0 where no plain one does. */
+static ALWAYS_INLINE __m512i lengths_of(const struct tl_etm4_forms *forms, const uint8_t *b)
+{
+    const __m512i shapes = shapes_of(forms, _mm512_loadu_si512(b));
+    const __m512i next = _mm512_loadu_si512(b + 1);
+    const uint64_t longer = _mm512_movepi8_mask(_mm512_and_si512(shapes, next));
+    __m512i length = _mm512_and_si512(shapes, BYTES(TL_SHAPE_LENGTH));
+
+    if (forms->shapes & TL_SHAPE_IDS)
+        length = longer_by_ids(forms, b, shapes, length);
+    length = _mm512_mask_add_epi8(length, longer, length, BYTES(1));
+    if (forms->shapes & (TL_SHAPE_FIELD | TL_SHAPE_BOTH)) {
+        const uint64_t field = _mm512_test_epi8_mask(shapes, BYTES(TL_SHAPE_FIELD));
+        const uint64_t both = _mm512_test_epi8_mask(shapes, BYTES(TL_SHAPE_BOTH));
+        const uint64_t next2 = bit7(b + 2);
+        const uint64_t odd = (field & longer & next2) | (both & (bit7(b + 1) | next2));
+        length = _mm512_maskz_mov_epi8(~odd, length);
+    }
+    return length;
+}
+
+/* A header that is not plain was met: its bit in what a packet leads to. */
+#define ODD 0x40
+
+/*
+ * Where packets lead to: with bit 7, to a lane of this block; without, to a byte of the next one,
+ * or, with ODD, to nowhere from this lane.
+ */
+struct leads {
+    __m512i by[7]; /* by 1, 2, 4 … 64 packets */
+};
+
+static ALWAYS_INLINE __m512i apply(__m512i places, __mmask64 which, __m512i lead)
+{
+    return _mm512_mask_permutexvar_epi8(places, which, places, lead);
+}
+
+static ALWAYS_INLINE void find_leads(struct leads *leads, __m512i length, unsigned rounds)
+{
+    const __m512i lane = _mm512_loadu_si512(counting);
+    const __m512i onwards = _mm512_add_epi8(_mm512_sub_epi8(lane, BYTES(64)), length);
+    const uint64_t odd = _mm512_testn_epi8_mask(length, length);
+    __m512i lead = _mm512_mask_mov_epi8(onwards, odd, _mm512_or_si512(lane, BYTES(ODD)));
+
+    leads->by[0] = lead;
+#pragma GCC unroll 6
+    for (unsigned k = 0; k < rounds; k++) {
+        lead = apply(lead, _mm512_movepi8_mask(lead), lead);
+        leads->by[k + 1] = lead;
+    }
+}
+
+/* The places of all packets from lane `entry` on, in order. */
+static ALWAYS_INLINE __m512i places_from(const struct leads *leads, unsigned entry, unsigned rounds)
+{
+    const __m512i lane = _mm512_loadu_si512(counting);
+    __m512i places = BYTES(entry | 0x80);
+#pragma GCC unroll 6
+    for (unsigned k = 0; k < rounds; k++) {
+        const __m512i bit = _mm512_slli_epi16(_mm512_and_si512(lane, BYTES(1u << k)), 7 - k);
+        places = apply(places, _mm512_movepi8_mask(_mm512_and_si512(places, bit)), leads->by[k]);
+    }
+    return places;
+}
+
+/* The `n` first lanes of a block, which begins at `start`, as positions in the run. */
+static ALWAYS_INLINE void write_positions(uint16_t *out, __m512i lane, unsigned n, __m512i start)
+{
+    const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(lane));
+    _mm512_storeu_si512(out, _mm512_add_epi16(low, start));
+    if (n > 32) {
+        const __m512i high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(lane, 1));
+        _mm512_storeu_si512(out + 32, _mm512_add_epi16(high, start));
+    }
+}
+
+/* Does this class change address registers, or stand between cycle counts and their threshold? */
+static bool needs_resolved(unsigned class)
+{
+    switch (class) {
+    case TL_CLASS_TRACE_INFO:
+    case TL_CLASS_EXCEPTION:
+    case TL_CLASS_Q:
+    case TL_CLASS_SOURCE_MATCH:
+    case TL_CLASS_SOURCE_SHORT:
+    case TL_CLASS_SOURCE_LONG32:
+    case TL_CLASS_SOURCE_LONG64:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A packet that is not plain. Returns its length, 0 if it is not for blocks. */
+static __attribute__((noinline)) size_t take_odd(struct tl_etm4_packetizer *p, struct past *past,
+                                                 const struct tl_run *run, size_t i)
+{
+    const bool full = p->columns.n_others == TL_TAPE_OTHERS || p->columns.n >= TL_TAPE_PACKETS;
+    const bool resolved = full || needs_resolved(p->forms.class_of[run->p[i]]);
+
+    if (resolved)
+        resolve_all(p, past);
+    const size_t length = tl_etm4_parse_one(p, run, i);
+    if (resolved)
+        read_past(past, &p->regs);
+    return length;
+}
+
+/* Does one of the contexts among these headers switch between AArch32 and AArch64? */
+static __attribute__((noinline)) bool switches_state(const struct tl_etm4_packetizer *p,
+                                                     const uint8_t *b, const uint8_t *places,
+                                                     uint64_t contexts)
+{
+    for (; contexts != 0; contexts &= contexts - 1) {
+        const uint8_t *const packet = b + (places[__builtin_ctzll(contexts)] & 63);
+        const unsigned info = tl_etm4_context_at(packet[0]);
+        if (info != 0 && (packet[info] >> 4 & 1) != p->regs.sf)
+            return true;
+    }
+    return false;
+}
+
+/* The packets of one block. */
+struct packets {
+    __m512i places, header, kind;
+    uint64_t all, addresses, contexts; /* bit k: packet k */
+};
+
+static ALWAYS_INLINE struct packets packets_at(const uint8_t *b, __m512i places, unsigned lane0)
+{
+    struct packets s = {.places = places};
+    s.header = _mm512_permutexvar_epi8(places, _mm512_loadu_si512(b));
+    s.all = _mm512_movepi8_mask(places) & ~0ull >> lane0;
+    const __m512i from80 = _mm512_sub_epi8(s.header, BYTES(0x80));
+    s.kind = _mm512_maskz_permutexvar_epi8(_mm512_cmplt_epu8_mask(from80, BYTES(0x1f)), s.header,
+                                           _mm512_loadu_si512(tl_etm4_kinds));
+    s.addresses = s.all & _mm512_movepi8_mask(s.kind);
+    s.contexts = s.all & _mm512_cmplt_epu8_mask(from80, BYTES(7));
+    return s;
+}
+
+static ALWAYS_INLINE void add_packets(struct tl_etm4_columns *c, const struct packets *s,
+                                      __m512i start)
+{
+    const unsigned n = (unsigned)__builtin_popcountll(s->all);
+    const unsigned found = (unsigned)__builtin_popcountll(s->addresses);
+    const __m512i lane = _mm512_and_si512(s->places, BYTES(63));
+
+    _mm512_storeu_si512(c->header + c->n, s->header);
+    write_positions(c->at + c->n, lane, n, start);
+    c->n += n;
+    if (found > 0) {
+        _mm512_storeu_si512(c->found_kind + c->n_found,
+                            _mm512_maskz_compress_epi8(s->addresses, s->kind));
+        write_positions(c->found_at + c->n_found, _mm512_maskz_compress_epi8(s->addresses, lane),
+                        found, start);
+        c->n_found += found;
+    }
+}
+
+static ALWAYS_INLINE size_t unrolled(struct tl_etm4_packetizer *p, const struct tl_run *run,
+                                     size_t i, unsigned unroll)
+{
+    struct tl_etm4_columns *const c = &p->columns;
+    const unsigned rounds = 32 - (unsigned)__builtin_clz(unroll * 2 - 1) - 1;
+    const unsigned lane0 = 64 - unroll; /* the block is in the upper lanes */
+    const size_t n_run = run->n;
+    size_t at = i; /* the next packet */
+    struct past past;
+
+    read_past(&past, &p->regs);
+    while (n_run - i >= TL_UNROLLED_REACH && p->failed >= 0) {
+        uint8_t window[64 + 64 + 16];
+        const uint8_t *b = run->p + i - lane0; /* what is before the block does not count */
+        if (unroll < 64 && i < lane0) {
+            memset(window, 0, lane0);
+            memcpy(window + lane0, run->p + i, unroll + 16);
+            b = window;
+        }
+        struct leads leads;
+        uint8_t exits[64];
+        find_leads(&leads, lengths_of(&p->forms, b), rounds);
+        _mm512_storeu_si512(exits, leads.by[rounds]);
+        while (at < i + unroll) {
+            const unsigned lane = (unsigned)(at - i) + lane0;
+            const unsigned exit = exits[lane];
+            const struct packets s = packets_at(b, places_from(&leads, lane, rounds), lane0);
+            if (c->n + 64 > TL_TAPE_PACKETS) {
+                resolve_all(p, &past);
+                tl_etm4_columns_flush(p);
+                if (p->failed < 0)
+                    return at;
+            }
+            if (__builtin_expect(s.contexts != 0, 0)) {
+                uint8_t places[64];
+                _mm512_storeu_si512(places, s.places);
+                if (switches_state(p, b, places, s.contexts)) {
+                    resolve_all(p, &past);
+                    at = tl_etm4_plain(p, run, at, i + unroll);
+                    read_past(&past, &p->regs);
+                    continue;
+                }
+            }
+            add_packets(c, &s, _mm512_set1_epi16((short)(i - lane0)));
+            at = i + unroll + exit;
+            if (__builtin_expect((exit & ODD) != 0, 0)) {
+                at = i + (exit & 63) - lane0;
+                c->n--;
+                const size_t length = take_odd(p, &past, run, at);
+                if (length == 0) {
+                    resolve_all(p, &past);
+                    return at;
+                }
+                at += length;
+            }
+        }
+        while (c->n_found - c->n_addresses >= LAG + 16)
+            resolve16(p, &past, 16);
+        i += unroll;
+        if (at >= i + unroll || n_run - i < TL_UNROLLED_REACH)
+            i = at;
+    }
+    resolve_all(p, &past);
+    return at;
+}
+
+#define KERNEL(u)                                                                                  \
+    TL_KERNEL(avx512_##u)                                                                          \
+    {                                                                                              \
+        return unrolled(p, run, i, u);                                                             \
+    }
+
+KERNEL(1)
+KERNEL(2)
+KERNEL(4)
+KERNEL(8)
+KERNEL(16)
+KERNEL(32)
+KERNEL(64)
 
 TL_TARGET_END
 

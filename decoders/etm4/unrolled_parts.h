@@ -17,70 +17,106 @@
 #endif
 
 /*
- * Action codes of the headers that blocks take: 0xc0..0xff give 0..63 (atoms), 0x90..0x9f give
- * 64..79 (addresses; 70 is a short address of two bytes), 0x0c..0x0e give 76..78 (cycle counts
- * of two bytes: formats 2, and 1 if there is no commit count and but one byte of count), and
- * 0x10..0x1f give 80..95 (cycle counts of format 3).
+ * Kinds of address packets: bits 3:0 are an index into the tables below, to which bit 7 of the
+ * first payload byte is added as bit 0; bits 5:4 say how much older than the last address the
+ * one is of which bits are kept.
  */
-#define TL_ACTION_ADDRESS 64
-#define TL_ACTION_CYCLES  80
+#define TL_KIND_SHORT  2
+#define TL_KIND_LONG32 4
+#define TL_KIND_LONG64 6
+#define TL_KIND_IS1    8
 
-enum {
-    TL_ACTION_MATCH = TL_ACTION_ADDRESS, /* … + register */
-    TL_ACTION_SHORT1 = TL_ACTION_ADDRESS + 5,
-    TL_ACTION_SHORT2 = TL_ACTION_ADDRESS + 6,
-    TL_ACTION_LONG32 = TL_ACTION_ADDRESS + 10,
-    TL_ACTION_CYCLES2 = TL_ACTION_ADDRESS + 12, /* … + bit F */
-    TL_ACTION_CYCLES1 = TL_ACTION_ADDRESS + 14
+/* By bits 5:0 of the header; bit 7 set: it is one of an address packet. */
+extern const uint8_t tl_etm4_kinds[64];
+
+/* By index: the payload's first 32 bits that are address, and the address bits kept. */
+extern const uint32_t tl_etm4_said[16];
+extern const uint32_t tl_etm4_kept[16];
+
+/* The three addresses before, newest first, with bit 0 for IS1: no address has it set. */
+struct tl_etm4_history {
+    uint64_t a, b, c;
 };
 
-#define TL_ACTION_STEPS 16
+static inline struct tl_etm4_history tl_etm4_history_of(const struct tl_etm4_registers *regs)
+{
+    return (struct tl_etm4_history){regs->address[0] | regs->is[0], regs->address[1] | regs->is[1],
+                                    regs->address[2] | regs->is[2]};
+}
 
-/*
- * What an address packet does to the newest address register: bits `keep` of it stay, bits
- * `extract` of the eight bytes from its header on are put in from bit 0 on (the two lowest are
- * of the header, `flip` clears them), and register `-back`'s bits `recall` are added.
- */
-struct tl_etm4_step {
-    uint64_t extract;
-    uint64_t flip;
-    uint64_t keep;
-    uint64_t recall;
-    int64_t back;
-};
+static inline void tl_etm4_history_keep(const struct tl_etm4_history *history,
+                                        struct tl_etm4_registers *regs)
+{
+    const uint64_t all[3] = {history->a, history->b, history->c};
+    for (unsigned k = 0; k < 3; k++) {
+        regs->address[k] = all[k] & ~1ull;
+        regs->is[k] = all[k] & 1;
+    }
+}
 
-/* By action - TL_ACTION_ADDRESS. */
-extern const struct tl_etm4_step tl_etm4_steps[TL_ACTION_STEPS];
+/* The next address: of a packet with this payload, its bytes from bit 0 on. */
+static inline __attribute__((always_inline)) uint64_t
+tl_etm4_resolve(struct tl_etm4_history *history, uint8_t header, uint64_t payload, unsigned sf)
+{
+    const unsigned kind = tl_etm4_kinds[header & 63];
+    const unsigned index = (kind | (payload >> 7 & 1)) & 15;
+    const unsigned is0 = ~kind / TL_KIND_IS1 & 1;
+    const uint64_t base = kind & 0x10 ? history->b : kind & 0x20 ? history->c : history->a;
+    const uint32_t said = (uint32_t)payload & tl_etm4_said[index];
+    const uint32_t low = (said & 0xffff0000) | ((said & 0x7f) << 1 | (said & 0xff00)) << is0;
+    uint64_t address = (base & tl_etm4_kept[index]) | low | (is0 ^ 1);
+
+    if ((kind & 6) == TL_KIND_LONG64)
+        address |= payload & 0xffffffff00000000;
+    else if ((kind & 6) != TL_KIND_LONG32 || sf)
+        address |= base & 0xffffffff00000000;
+    history->c = history->b;
+    history->b = history->a;
+    history->a = address;
+    return address;
+}
+
+/* By a mask of eight bits: the numbers of those set, a byte each, from the lowest on. */
+extern const uint64_t tl_etm4_set_bits[256];
+
+/* Where the packet of this header has its context's information byte; 0: it has no context. */
+static inline unsigned tl_etm4_context_at(uint8_t header)
+{
+    static const uint8_t at[8] = {[1] = 1, [2] = 5, [3] = 5, [5] = 9, [6] = 9};
+    return (header & 0xf8) == 0x80 ? at[header & 7] : 0;
+}
 
 /* How many bytes behind a block's first one are read at most. */
-#define TL_UNROLLED_REACH 80
+#define TL_UNROLLED_REACH 84
+
+/* Deliver the tape. All its addresses must be resolved. A failure of the sink is in p->failed. */
+void tl_etm4_columns_flush(struct tl_etm4_packetizer *p);
 
 /*
- * Deliver the batch, but for atoms at its end to which others may be joined: at most one packet
- * stays. A failure of the sink is in p->failed.
+ * Take plain packets one after another, from byte `i` on, as far as they begin before byte `end`.
+ * Returns the first byte not taken. All addresses before must be resolved.
  */
-void tl_etm4_batch_flush(struct tl_etm4_packetizer *p);
+size_t tl_etm4_plain(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i, size_t end);
 
-/* Parse the packet at byte `i` alone. Returns its length, 0 if it is not the block's business. */
+/*
+ * Parse the packet at byte `i` alone. Returns its length, 0 if that is not for blocks. All
+ * addresses before must be resolved if it changes address registers, and where the tape is full.
+ */
 size_t tl_etm4_parse_one(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
 
-/* Bring the action table up to date with the trace state. */
-void tl_etm4_actions_update(struct tl_etm4_packetizer *p);
+#define TL_KERNEL(name)                                                                            \
+    size_t tl_etm4_##name(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
 
-/* Put the count, and the commits, of a cycle count packet of two bytes in: `b` is its header. */
-void tl_etm4_cycles_fill(const struct tl_etm4_packetizer *p, const uint8_t *b,
-                         struct tl_etm4_packet *out);
-
-/* Place of byte k behind a frame's byte of place r, relative to it: k + (r + k) / 15. */
-extern const uint8_t tl_etm4_frame_places[16][64]; /* [15]: not in frames */
-
-size_t tl_etm4_avx2_8(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_avx2_16(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_avx2_32(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_avx2_60(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_avx512_8(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_avx512_16(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_avx512_32(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
-size_t tl_etm4_avx512_60(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
+TL_KERNEL(avx2_8);
+TL_KERNEL(avx2_16);
+TL_KERNEL(avx2_32);
+TL_KERNEL(avx2_64);
+TL_KERNEL(avx512_1);
+TL_KERNEL(avx512_2);
+TL_KERNEL(avx512_4);
+TL_KERNEL(avx512_8);
+TL_KERNEL(avx512_16);
+TL_KERNEL(avx512_32);
+TL_KERNEL(avx512_64);
 
 #endif
