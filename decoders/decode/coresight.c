@@ -94,8 +94,9 @@ static int make_decoder(struct lane *lane, uint64_t offset)
         if (rc < 0)
             snprintf(lane->refused, sizeof lane->refused, "%.150s", fail.text);
     } else if (source) {
-        snprintf(lane->refused, sizeof lane->refused, "trace source type '%s' is not supported",
-                 source->type[0] ? source->type : "none");
+        snprintf(lane->refused, sizeof lane->refused,
+                 "trace source %s%sof type '%s' is not supported", source->device,
+                 source->device[0] ? " " : "", source->type[0] ? source->type : "none");
     }
     if (rc < 0) {
         lane->decoder = NULL;
