@@ -26,7 +26,7 @@ static void resolve(struct tl_stf_batch *batch)
 {
     for (size_t i = 0; i < batch->n; i++) {
         struct tl_item *const item = &batch->items[i];
-        const uint8_t *const at = batch->arena.p + (uintptr_t)item->data;
+        const uint8_t *const at = batch->arena.p ? batch->arena.p + (uintptr_t)item->data : NULL;
         if (item->kind == TL_ITEM_BLOCK) {
             struct tl_block *const block = &batch->blocks[i];
             block->code = at;

@@ -300,6 +300,39 @@ static bool scan_group(struct tl_stf_insns *s, struct scan *c, const uint8_t *sa
     return true;
 }
 
+/* A group of several of the usual records. */
+struct mixed {
+    const uint8_t *closing;
+    uint64_t target;
+    uint8_t flags;
+};
+
+/* The group that begins at `p`. False: some other record, or the end of what is surely whole. */
+static ALWAYS_INLINE bool scan_mixed(struct mixed *m, const uint8_t *p, const uint8_t *safe)
+{
+    unsigned flags = 0;
+    m->target = 0;
+    for (; p < safe; p += p[0] == TL_STF_INST_REG ? 12 : 9) {
+        if (*p == TL_STF_INST_MEM_ACCESS) {
+            flags |= TL_STF_MEMORY;
+            p += 14;
+            if (*p == TL_STF_INST_MEM_CONTENT)
+                continue;
+        }
+        if (*p == TL_STF_INST_REG && (p[3] & 15) != TL_STF_REG_VECTOR) {
+            flags |= TL_STF_OTHERS;
+        } else if (*p == TL_STF_INST_PC_TARGET) {
+            m->target = tl_le64(p + 1);
+            flags |= TL_STF_TAKEN;
+        } else {
+            break;
+        }
+    }
+    m->closing = p;
+    m->flags = (uint8_t)flags;
+    return p < safe && closes(*p);
+}
+
 #define LEAST_INSN 3 /* bytes */
 
 /*
@@ -308,7 +341,7 @@ static bool scan_group(struct tl_stf_insns *s, struct scan *c, const uint8_t *sa
  *
  * Three shapes make up nearly all groups of a trace without registers: a closing record alone,
  * behind a memory access, or behind a branch target. Each has a path of its own here, where
- * nothing but the place, the address and the output changes.
+ * nothing but the place, the address and the output changes. The fourth path is for mixtures.
  */
 static void scan_fast(struct tl_stf_insns *s, struct scan *c)
 {
@@ -355,7 +388,14 @@ static void scan_fast(struct tl_stf_insns *s, struct scan *c)
                 pc = tl_le64(p + 1);
                 p += 10 + size;
             } else {
-                break;
+                struct mixed mixed;
+                if (!scan_mixed(&mixed, p, safe))
+                    break;
+                const uint8_t tail[2] = {mixed.flags, plain[1]};
+                const uint32_t size = opcode_size(*mixed.closing);
+                put_insn(out++, pc, p, mixed.closing, size, tail);
+                pc = mixed.flags & TL_STF_TAKEN ? mixed.target : pc + size;
+                p = mixed.closing + 1 + size;
             }
         } while (p < stop);
         c->n = (size_t)(out - c->out);
