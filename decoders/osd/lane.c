@@ -262,6 +262,14 @@ static void count_missed(struct tl_osd_lane *lane, const struct tl_osd_event *e)
     lane->at_least = lane->at_least || e->value == UINT16_MAX;
 }
 
+/* Told once. */
+static void set_aside(struct tl_osd_lane *lane, const char *what, uint64_t offset)
+{
+    if (!lane->set_aside)
+        add_note(lane, what, offset);
+    lane->set_aside = true;
+}
+
 int tl_osd_lane_event(struct tl_osd_lane *lane, const struct tl_osd_event *e, uint64_t arrival)
 {
     int rc = make_room(lane);
@@ -286,9 +294,10 @@ int tl_osd_lane_event(struct tl_osd_lane *lane, const struct tl_osd_event *e, ui
         add_software(lane, e, e->inbound ? "uart-in" : "uart", 1);
         break;
     case TL_OSD_MEMORY:
-        if (!lane->set_aside)
-            add_note(lane, "memory access set aside", e->offset);
-        lane->set_aside = true;
+        set_aside(lane, "memory access set aside", e->offset);
+        break;
+    case TL_OSD_FOREIGN:
+        set_aside(lane, "events of an unknown kind of module set aside", e->offset);
         break;
     case TL_OSD_STALL:
         add_note(lane, e->value ? "core stalled" : "core running", e->offset);

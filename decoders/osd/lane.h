@@ -31,7 +31,7 @@ struct tl_osd_lane {
     uint8_t width;    /* of the module when `base_mode` was made, 0: not yet */
     bool believed;    /* announced */
     bool waiting;     /* `first` is kept until it is believed */
-    bool set_aside;   /* it has been told that memory transfers are */
+    bool set_aside;   /* it has been told that its events are */
     bool transport;   /* bytes were lost before its next event */
     bool at_least;    /* `missed` saturated */
     uint64_t lost_at; /* offset of the transport loss */

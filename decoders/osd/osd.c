@@ -142,6 +142,7 @@ static bool has_items(const struct tl_osd_event *e)
     case TL_OSD_CHARACTER:
     case TL_OSD_STALL:
     case TL_OSD_MEMORY:
+    case TL_OSD_FOREIGN:
         return true;
     case TL_OSD_OVERFLOW:
         return e->type == TL_OSD_CTM || e->type == TL_OSD_STM;
@@ -160,7 +161,7 @@ static int take_event(struct osd *osd, struct tl_osd_module *m, const struct tl_
     if (!lane)
         return tell_loss(osd, NULL, TOO_MANY, e->offset, 0);
     if (!lane->believed) {
-        if (!m->declared && !lane->waiting) {
+        if (!m->declared && !m->foreign && !lane->waiting) {
             lane->first = *e;
             lane->first_arrival = arrival;
             lane->waiting = true;

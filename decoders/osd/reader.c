@@ -64,7 +64,10 @@ static bool is_width(uint64_t value)
 
 static void declare(struct tl_osd_reader *r, struct tl_osd_module *m, uint64_t type, bool exact)
 {
-    if (type == TL_OSD_UNKNOWN || type > TL_OSD_CDM)
+    m->foreign = type > TL_OSD_CDM;
+    if (m->foreign)
+        m->exact = exact;
+    if (type == TL_OSD_UNKNOWN || m->foreign)
         return;
     if (m->type != type)
         m->width = 0;
@@ -383,7 +386,7 @@ static int take_inbound(struct tl_osd_reader *r, const struct tl_di_packet *pack
 static void take_whole(struct tl_osd_module *m, struct tl_osd_event *e, const uint16_t *words,
                        size_t n)
 {
-    if (m->type == TL_OSD_UNKNOWN) {
+    if (m->type == TL_OSD_UNKNOWN && !(m->foreign && m->exact)) {
         m->type = (uint8_t)infer(words, n);
         m->width = (uint8_t)(m->type == TL_OSD_CTM   ? ctm_width(n)
                              : m->type == TL_OSD_STM ? stm_width(n)
@@ -393,6 +396,10 @@ static void take_whole(struct tl_osd_module *m, struct tl_osd_event *e, const ui
         settle_doubt(m, words);
     }
     e->type = m->type;
+    if (m->foreign && (m->exact || m->type == TL_OSD_UNKNOWN)) {
+        e->kind = TL_OSD_FOREIGN;
+        return;
+    }
     if (read_as(e, m, words, n)) {
         m->misfits = 0;
         if (e->doubtful)

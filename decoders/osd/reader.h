@@ -38,6 +38,7 @@ enum tl_osd_kind {
     TL_OSD_STALL,        /* CDM; value 1: the core has stopped */
     TL_OSD_MEMORY,       /* MAM: part of a transfer */
     TL_OSD_OVERFLOW,     /* value events were lost, 65535: at least */
+    TL_OSD_FOREIGN,      /* event of a module that is known to be of a kind that is not known */
     TL_OSD_MISFIT,       /* an event that fits no known module, or whose beginning was lost */
     TL_OSD_RESERVED      /* reserved packet type, to be ignored */
 };
@@ -71,6 +72,7 @@ struct tl_osd_module {
     uint8_t width;   /* 16, 32, 64; 0: not known */
     bool declared;   /* type by setup or enumeration, not by guess */
     bool exact;      /* … and it cannot be wrong */
+    bool foreign;    /* declared, but of no type that is known */
     uint8_t misfits; /* events in a row that did not fit */
     bool doubtful;   /* STM or MAM: the next event will tell */
     uint32_t time;   /* … of this time if the former */

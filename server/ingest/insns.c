@@ -165,6 +165,19 @@ static int add_event(struct rows *rows, const struct tl_item *item)
     return r;
 }
 
+/* The character that a record of a console or of printed text carries, or 0. */
+static char character_of(const struct tl_item *item)
+{
+    const bool console = item->name && strncmp(item->name, "uart", 4) == 0;
+    const bool print = item->name && !strcmp(item->name, "osd-stm") && item->pc == 4;
+    if (item->kind != TL_ITEM_SOFTWARE || (!console && !print) || item->n == 0)
+        return 0;
+    for (uint32_t i = 1; i < item->n; i++)
+        if (item->data[i])
+            return 0;
+    return item->data[0] >= ' ' && item->data[0] <= '~' ? (char)item->data[0] : 0;
+}
+
 /* A row of what is a position but no instruction with known encoding. */
 static int add_point(struct rows *rows, const struct tl_item *item, uint64_t position)
 {
@@ -181,6 +194,10 @@ static int add_point(struct rows *rows, const struct tl_item *item, uint64_t pos
         snprintf(text, sizeof(text), "branch");
     else
         snprintf(text, sizeof(text), "%s", (const char *)rows->line.p + (rows->line.n > 2 ? 2 : 0));
+    const char c = character_of(item);
+    const size_t n = strlen(text);
+    if (c)
+        snprintf(text + n, sizeof(text) - n, " '%c'", c);
     r = begin_row(rows, position, pc);
     return r < 0 ? r : end_row(rows, position, text);
 }

@@ -60,7 +60,8 @@ const char *tl_item_kind_name(unsigned kind)
         [TL_ITEM_CYCLES] = "cycles",     [TL_ITEM_EVENT] = "event",
         [TL_ITEM_SOFTWARE] = "software", [TL_ITEM_GAP] = "gap",
         [TL_ITEM_TRACE_ON] = "trace-on", [TL_ITEM_NOTE] = "note",
-        [TL_ITEM_UNKNOWN] = "unknown",
+        [TL_ITEM_UNKNOWN] = "unknown",   [TL_ITEM_PATH] = "path",
+        [TL_ITEM_TARGET] = "target",
     };
     return kind < TL_ITEM_KINDS ? names[kind] : NULL;
 }

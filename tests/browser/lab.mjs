@@ -7,6 +7,7 @@ import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { build, root } from "./harness.mjs";
+import { writeCapture } from "./osd.mjs";
 
 const DATA = process.env.TL_DATA ?? path.join(root, "../shared/data");
 const READY_MS = 60000;
@@ -97,6 +98,15 @@ export class Lab {
     const { id } = all.find((t) => t.id.startsWith(name));
     await this.sealed(id);
     return id;
+  }
+
+  /** An Open SoC Debug capture with every kind of module. */
+  async osd() {
+    const file = path.join(this.dir, "osd.di");
+    writeCapture(file);
+    await this.run("tracelake", ["push", "--server", this.url, "--trace", "osd", "--format", "di,clock=50000000", file]);
+    await this.sealed("osd");
+    return "osd";
   }
 
   sealed(id) {

@@ -12,6 +12,7 @@ import { parseArgs } from "node:util";
 import { launch, Suite } from "./harness.mjs";
 import { Lab } from "./lab.mjs";
 import { listen } from "./mock/server.mjs";
+import { osdChecks } from "./osd.mjs";
 import { pageChecks } from "./page.mjs";
 import { serverChecks } from "./server.mjs";
 
@@ -52,6 +53,7 @@ try {
       await lab.start();
       const where = { server: lab.url, tls: lab.tls };
       await serverChecks(suite, { ...where, trace: await lab.finished(), live: await lab.live() });
+      await osdChecks(suite, { ...where, trace: await lab.osd() });
       const real = await lab.real("juno_r1_1", "ETB_0");
       if (real) await serverChecks(suite, { ...where, trace: real, title: "board" });
       else suite.skip("server: a real capture", "no data");

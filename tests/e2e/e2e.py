@@ -14,6 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import osd  # noqa: E402
 from lab import DATA, SOURCE, Skip, check, main, only, same_streams, snapshot, streams  # noqa: E402
 
 TESTS = {}
@@ -138,6 +139,111 @@ def simulated_di(lab):
     a, b = only(truth['di.0.1'], 'B'), only(stored['di.0.1'], 'B')
     check(len(a) > 1000 and a == b, 'branches differ from the truth', len(a), len(b))
     check(any(line.startswith('S ') for line in stored.get('di.0.2', [])), 'no software trace')
+
+
+@test
+def osd_captures(lab):
+    """Open SoC Debug hardware's own streams: stored as decoded, in any pieces."""
+    folder = os.path.join(DATA, 'di')
+    captures = sorted(glob.glob(os.path.join(folder, 'ctm*.dtd.bin')))
+    if not captures:
+        raise Skip('no ' + folder)
+    lab.start()
+    for path in captures:
+        name = os.path.basename(path)[:-len('.dtd.bin')]
+        with open(path[:-len('.dtd.bin')] + '.decoded.txt') as f:
+            check(lab.run('decode', '--format', 'di', '--packets', path).text() == f.read(), name)
+        for log, suffix in (('ctm', 'ctm'), ('stm', 'stm'), ('print', 'sysprint')):
+            with open(path[:-len('.dtd.bin')] + '.osdsw-%s.txt' % suffix) as f:
+                ours = lab.run('decode', '--format', 'di', '--like', 'osd-sw-' + log, path).text()
+                check(ours == f.read(), name, log)
+        local = streams(lab.run('decode', '--format', 'di', '--text', path).text())
+        for chunk in ('7', '4096'):
+            trace = name + '-' + chunk
+            lab.run('push', '--format', 'di', '--chunk', chunk, '--trace', trace, path)
+            wait_sealed(lab, trace)
+            same_streams(local, streams(lab.run('get', trace, '--text').text()), trace)
+
+
+def osd_modules_stream():
+    """Every kind of module, a run of overflows, and what a host sends; (bytes, text by stream)."""
+    modules = {0: (1, 0), 1: (5, 32), 2: (4, 32), 3: (2, 0), 4: (6, 0), 5: (3, 0), 6: (77, 0)}
+    out = osd.enumeration(modules)
+    text = {'di.0.%d' % i: [] for i in range(1, 6)}
+    for i, c in enumerate('boot\n'):
+        out += osd.stm(1000 + i, 4, ord(c))
+        text['di.0.2'] += ['T %d' % (1000 + i), 'S osd-stm 4 %08x' % ord(c)]
+    for i in range(20):
+        time, pc, npc = 2000 + 10 * i, 0x80000000 + 8 * i, 0x80001000 + 64 * i
+        out += osd.ctm(time, pc, npc, call=True)
+        text['di.0.1'] += ['T %d' % time] + ['M m.rv32'] * (i == 0) + ['B %016x %016x' % (pc, npc)]
+        if i == 9:
+            out += osd.overflow(1, 3) + osd.packet(3, [ord('u')]) + osd.overflow(1, 65535)
+            text['di.0.1'] += ['G overflow 65538+']
+            text['di.0.3'] += ['S uart - 75']
+    out += osd.packet(osd.HOST, [ord('i')], dest=3)
+    text['di.0.3'] += ['S uart-in - 69']
+    out += osd.packet(4, [1]) + osd.packet(4, [0])
+    text['di.0.4'] += ['A core stalled', 'A core running']
+    out += osd.packet(osd.HOST, [0xc003, 0, 0x1000, 1, 2, 3], dest=5) + osd.packet(5, [1, 2, 3])
+    text['di.0.5'] += ['A memory access set aside']
+    out += osd.packet(6, list(range(20))) * 3  # nobody knows what that is
+    text['di.0.6'] = ['A events of an unknown kind of module set aside']
+    out += osd.stm(3000, 5, 7)
+    text['di.0.2'] += ['T 3000', 'S osd-stm 5 00000007']
+    return out, text
+
+
+@test
+def osd_modules(lab):
+    """What each kind of module says, in text, as events and on the page's list."""
+    data, text = osd_modules_stream()
+    with open(lab.path('di'), 'wb') as f:
+        f.write(data)
+    lab.start()
+    lab.run('push', '--format', 'di,clock=50000000', '--trace', 'all', '--chunk', '11',
+            lab.path('di'))
+    wait_sealed(lab, 'all')
+    same_streams(text, streams(lab.run('get', 'all', '--text').text()), 'all')
+    gaps = lab.run('find', 'all/di.0.1', '--event', 'overflow').text()
+    check(len(gaps.splitlines()) == 2 and '65538+' in gaps, gaps)
+    found = lab.run('find', 'all/di.0.3', '--event', 'software').text()
+    check(len(found.splitlines()) == 3, found)
+
+
+@test
+def osd_images(lab):
+    """RISC-V and OpenRISC programs: symbols of both, instructions of the former."""
+    base = 0x80000000
+    symbols = [('main', base, 0x40), ('leaf', base + 0x40, 0x40)]
+    code = bytearray(0x80)
+    code[0:4] = (0x040000ef).to_bytes(4, 'little')  # jal leaf
+    code[0x40:0x42] = (0x8082).to_bytes(2, 'little')  # c.jr ra
+    data = osd.enumeration({0: (1, 0), 1: (5, 32)})
+    for i in range(50):
+        data += osd.ctm(100 * i + 1, base, base + 0x40, call=True)
+        data += osd.ctm(100 * i + 50, base + 0x40, base + 4, ret=True)
+    with open(lab.path('di'), 'wb') as f:
+        f.write(data)
+    lab.start()
+    for name, machine in (('riscv', osd.RISCV), ('or1k', osd.OPENRISC)):
+        with open(lab.path(name), 'wb') as f:
+            f.write(osd.elf32(machine, base, bytes(code), symbols))
+        lab.run('push', '--format', 'di', '--trace', name, '--image', lab.path(name),
+                lab.path('di'))
+        wait_sealed(lab, name)
+        lines = streams(lab.run('get', name, '--text').text())['di.0.1']
+        check(len(only(lines, 'B')) == 100, len(lines))
+        insns = ['I %016x 040000ef' % base, 'I %016x 8082' % (base + 0x40)] * 50
+        check(only(lines, 'I') == (insns if machine == osd.RISCV else []), name, lines[:8])
+        stats = json.loads(lab.run('stats', name + '/di.0.1').text())
+        check({f['name'] for f in stats['functions']} == {'main', 'leaf'}, stats['functions'])
+        found = lab.run('find', name + '/di.0.1', '--symbol', 'leaf', '--limit', '100').text()
+        check(len(found.splitlines()) == 51, name, found[:300])
+    lab.run('get', 'riscv/di.0.1', '-o', lab.path('a.stf'))
+    dump = lab.run('dump', lab.path('a.stf')).text()
+    for record, n in (('FORCE_PC', 50), ('INST_PC_TARGET', 100), ('INST_32', 50), ('INST_16', 50)):
+        check(dump.count(' %s ' % record) == n, record, dump.count(' %s ' % record))
 
 
 def wait_offset(lab, trace, n):

@@ -182,11 +182,11 @@ class Lab:
             check(data[:8] == b'TLSPOOL1', segment, 'is no segment')
             del out[struct.unpack_from('<Q', data, 8)[0]:]
             at = 16
-            while at + 20 <= len(data) and data[at:at + 4] == b'TLB1':
+            while at + 36 <= len(data) and data[at:at + 4] == b'TLB2':
                 n, offset = struct.unpack_from('<IQ', data, at + 4)
                 check(offset == len(out), 'hole at', len(out), 'in', segment)
-                out += data[at + 20:at + 20 + n]
-                at += 20 + n
+                out += data[at + 36:at + 36 + n]
+                at += 36 + n
         return bytes(out)
 
 

@@ -199,6 +199,7 @@ export function eventText(line: string): string {
     case "V": return `event ${all}`;
     case "S": return `${rest.slice(0, 2).join(" ")}: ${rest.slice(2).join(" ")}`;
     case "A": return all;
+    case "B": return rest.length === 2 ? `went from ${rest[0]} to ${rest[1]}` : line;
     default: return line;
   }
 }
