@@ -182,17 +182,19 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
         snprintf(trace->format, sizeof(trace->format), "%s", gen->setup.format);
         if (old)
             atomic_store(&old->abandoned, true);
-        if (old && old != trace->serving)
-            atomic_store(&old->obsolete, true);
     }
+    const bool given_up = r >= 0 && old && old != trace->serving;
     pthread_mutex_unlock(&trace->lock);
     if (r < 0) {
         tl_gen_put(gen);
         free(text);
     } else {
-        tl_gen_put(old);
         free(old_setup);
         r = tl_trace_save(trace, fail);
+        /* Not before the catalog knows: until then it is what a restart goes on with. */
+        if (r >= 0 && given_up)
+            atomic_store(&old->obsolete, true);
+        tl_gen_put(old);
         tl_lake_queue(lake, trace, 0);
         tl_trace_changed(trace);
     }

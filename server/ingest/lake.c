@@ -350,11 +350,21 @@ static int revive(struct tl_lake *lake, struct tl_trace *trace, struct tl_fail *
     return r;
 }
 
+/* The process may have ended between the row and its copy. */
+static void look_at_mirror(struct tl_trace *trace)
+{
+    bool differs;
+    if (tl_trace_mirror_check(trace, &differs, NULL) < 0 || differs)
+        trace->mirror_stale = true;
+}
+
 static int load_all(struct tl_lake *lake, struct tl_fail *fail)
 {
     int r = tl_catalog_traces(lake->catalog, load_trace, lake, fail);
     for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next)
         r = revive(lake, t, fail);
+    for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next)
+        look_at_mirror(t);
     return r < 0 ? r : tl_lake_remove_orphans(lake, fail);
 }
 

@@ -72,6 +72,12 @@ struct tl_gen {
     struct tl_decode *decode;
     struct tl_spool_reader *reader;
     struct tl_packer *packer;   /* for what the pool has not packed when a shard is stored */
+    /* A thread that stores shards beside the decoding; never between two jobs. */
+    pthread_t sealer;
+    bool sealing;
+    atomic_bool seal_over;
+    int seal_result;
+    struct tl_fail seal_fail;
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
     size_t n_by_stream, cap_by_stream;
     bool resumed;     /* an earlier run has left shards */
@@ -136,6 +142,7 @@ struct tl_trace {
     bool complete;
     bool deleted;
     bool raw_removed, decoded_removed; /* by retention */
+    uint64_t saves, mirrors;           /* copies of the row that were begun to be written */
     bool mirror_stale;                 /* the object that repeats its row has not been written */
     int64_t updated_ns;
     uint64_t raw_bytes; /* durable */

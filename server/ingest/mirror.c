@@ -95,10 +95,12 @@ static int add_row_locked(struct tl_buf *out, const struct tl_trace *trace)
     return r < 0 ? r : add_labels(out, trace->labels);
 }
 
-static int compose(struct tl_trace *trace, struct tl_buf *out)
+/* `*number` tells this copy from later ones. */
+static int compose(struct tl_trace *trace, struct tl_buf *out, uint64_t *number)
 {
     struct tl_buf body = {0};
     pthread_mutex_lock(&trace->lock);
+    *number = ++trace->mirrors;
     struct tl_gen *gen = tl_gen_get(trace->serving);
     char *setup = strdup(trace->setup);
     int r = setup ? add_row_locked(&body, trace) : TL_NOMEM;
@@ -123,13 +125,18 @@ void tl_trace_mirror(struct tl_trace *trace)
     struct tl_buf text = {0};
     char key[80];
     mirror_key(key, trace->id);
-    int r = compose(trace, &text);
-    if (r >= 0)
-        r = backend->ops->put(backend, key, (struct tl_bytes){text.p, text.n}, NULL);
+    for (bool again = true; again;) {
+        uint64_t number;
+        tl_buf_reset(&text);
+        int r = compose(trace, &text, &number);
+        if (r >= 0)
+            r = backend->ops->put(backend, key, (struct tl_bytes){text.p, text.n}, NULL);
+        pthread_mutex_lock(&trace->lock);
+        again = r >= 0 && trace->mirrors != number; /* the older copy may have come last */
+        trace->mirror_stale = r < 0;
+        pthread_mutex_unlock(&trace->lock);
+    }
     tl_buf_fini(&text);
-    pthread_mutex_lock(&trace->lock);
-    trace->mirror_stale = r < 0;
-    pthread_mutex_unlock(&trace->lock);
 }
 
 int tl_trace_mirror_check(struct tl_trace *trace, bool *differs, struct tl_fail *fail)
@@ -144,8 +151,9 @@ int tl_trace_mirror_check(struct tl_trace *trace, bool *differs, struct tl_fail 
     if (stale) /* the housekeeper would write it in a moment */
         tl_trace_mirror(trace);
     int r = tl_backend_get_all(trace->lake->backend, key, &stored, fail);
+    uint64_t number;
     if (r >= 0)
-        r = compose(trace, &text);
+        r = compose(trace, &text, &number);
     /* What it says of a trace that is being decoded may be a moment old. */
     pthread_mutex_lock(&trace->lock);
     const bool busy = trace->making || trace->session || trace->mirror_stale;

@@ -39,9 +39,11 @@ int tl_trace_save(struct tl_trace *trace, struct tl_fail *fail)
     return tl_trace_save_quietly(trace, fail);
 }
 
-int tl_trace_save_quietly(struct tl_trace *trace, struct tl_fail *fail)
+/* One copy of the row into the catalog; `*again`: it has changed meanwhile. */
+static int save_once(struct tl_trace *trace, bool *again, struct tl_fail *fail)
 {
     pthread_mutex_lock(&trace->lock);
+    const uint64_t number = ++trace->saves;
     char format[sizeof(trace->format)], message[sizeof(trace->message)];
     char *setup = strdup(trace->setup);
     snprintf(format, sizeof(format), "%s", trace->format);
@@ -67,6 +69,19 @@ int tl_trace_save_quietly(struct tl_trace *trace, struct tl_fail *fail)
     const int r = setup ? tl_catalog_update_trace(trace->lake->catalog, &row, fail)
                         : tl_fail_set(fail, TL_NOMEM, "no memory");
     free(setup);
+    pthread_mutex_lock(&trace->lock);
+    *again = trace->saves != number;
+    pthread_mutex_unlock(&trace->lock);
+    return r;
+}
+
+int tl_trace_save_quietly(struct tl_trace *trace, struct tl_fail *fail)
+{
+    bool again = true;
+    int r = TL_OK;
+    /* Of two that save at a time, the older copy may come last: then it is not the last. */
+    while (again && r >= 0)
+        r = save_once(trace, &again, fail);
     if (r >= 0)
         tl_trace_mirror(trace);
     return r;

@@ -49,6 +49,7 @@ static inline void fault_check(struct tl_lake *lake, const char *id, const struc
 {
     struct tl_buf got = {0};
     struct tl_fail fail = {0};
+    assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
     lake_text(lake, id, &got);
     assert_texts_equal(&c->text, &got);
     tl_buf_reset(&got);
@@ -99,6 +100,49 @@ static inline bool fault_push(struct tl_lake *lake, const char *id, const struct
     if (r >= 0 && !image_first)
         r = tl_lake_put_image(lake, "program", elf, &row, &fail);
     return r >= 0;
+}
+
+/* What else is done to a lake, at any moment: failures are told and leave everything as it was, or
+ * as it shall be. Trace "u" comes and goes, of "t" nothing may be lost. */
+static inline void fault_house(struct tl_lake *lake, const struct capture *c, uint64_t *random)
+{
+    const struct tl_retention rule = {.raw_age_s = 3600};
+    const int64_t later = tl_wall_ns() + (int64_t)86400 * 1000000000;
+    const uint64_t other = fault_random(random);
+    const struct tl_bytes content = {(const uint8_t *)&other, sizeof(other)};
+    struct tl_buf report = {0};
+    struct tl_image_row row;
+    char label[32];
+    int r = TL_OK;
+    for (unsigned n = 1 + fault_random(random) % 4; n > 0; n--)
+        switch (fault_random(random) % 7) {
+        case 0:
+            r = tl_lake_redecode(lake, "t", NULL, NULL);
+            break;
+        case 1:
+            r = tl_lake_verify(lake, "t", true, &report, NULL);
+            break;
+        case 2:
+            snprintf(label, sizeof(label), "n=%u\n", (unsigned)(fault_random(random) % 100));
+            r = tl_lake_set_labels(lake, "t", label, NULL);
+            break;
+        case 3:
+            r = tl_lake_put_image(lake, "other", content, &row, NULL);
+            break;
+        case 4:
+            r = fault_push(lake, "u", c, random, NULL, NULL) ? TL_OK : TL_IO;
+            break;
+        case 5:
+            r = tl_lake_set_retention(lake, "trace u", &rule, NULL);
+            if (r >= 0)
+                r = tl_lake_retain(lake, later, NULL);
+            break;
+        default:
+            r = tl_lake_delete(lake, "u", NULL);
+            break;
+        }
+    (void)r;
+    tl_buf_fini(&report);
 }
 
 #endif

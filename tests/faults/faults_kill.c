@@ -40,8 +40,10 @@ static void child(const char *dir, const struct capture *c, uint64_t seed, int p
     struct tl_lake *lake = open_folder(dir);
     if (!lake || !fault_push(lake, "t", c, &seed, tell, &pipe))
         _exit(2);
-    for (;;)
-        usleep(1000); /* decoding goes on until the kill */
+    for (;;) { /* decoding goes on until the kill */
+        fault_house(lake, c, &seed);
+        usleep(1000);
+    }
 }
 
 /* What the child last said. */

@@ -20,6 +20,11 @@ static void run(const struct capture *c, uint64_t *random, uint64_t after, uint6
     struct tl_lake *lake = open_lake_sized(backend, FAULT_SHARD, 2);
     tl_backend_memory_refuse(backend, after, count, code);
     push_until_done(lake, c, random);
+    if (fault_random(random) % 2)
+        fault_house(lake, c, random);
+    /* An image whose upload was refused is uploaded again. */
+    tl_backend_memory_refuse(backend, 0, 0, TL_IO);
+    push_until_done(lake, c, random);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
     fault_check(lake, "t", c);
     tl_lake_close(lake);
@@ -34,7 +39,7 @@ static void refusals_are_overcome(void **state)
     fault_capture(&c, 20000);
     const unsigned rounds = fault_rounds(80);
     for (unsigned i = 0; i < rounds; i++)
-        run(&c, &random, fault_random(&random) % 150, 1 + fault_random(&random) % 6,
+        run(&c, &random, fault_random(&random) % 300, 1 + fault_random(&random) % 6,
             fault_random(&random) & 1 ? TL_IO : TL_NOSPACE);
     capture_free(&c);
 }

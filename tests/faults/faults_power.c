@@ -27,7 +27,7 @@ static bool live(struct tl_backend *backend, const struct capture *c, uint64_t *
     const struct tl_lake_options options = {
         .shard_insns = FAULT_SHARD, .decode_threads = 2, .min_free_bytes = 1};
     if (cut)
-        tl_backend_memory_refuse(backend, fault_random(random) % 160, 1, TL_OK);
+        tl_backend_memory_refuse(backend, fault_random(random) % 320, 1, TL_OK);
     if (tl_lake_open_on(&lake, backend, &options, &fail) < 0) {
         assert_true(cut);
         return false;
@@ -39,6 +39,11 @@ static bool live(struct tl_backend *backend, const struct capture *c, uint64_t *
         assert_true(durable >= acked->offset);
     }
     bool done = fault_push(lake, "t", c, random, note, acked);
+    if (done && fault_random(random) % 2) {
+        if (fault_random(random) % 2)
+            usleep((unsigned)(fault_random(random) % 5000));
+        fault_house(lake, c, random);
+    }
     if (done && !cut) {
         assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
         fault_check(lake, "t", c);
