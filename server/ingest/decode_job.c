@@ -3,8 +3,9 @@
  * Decoding a generation: raw bytes from the spool, through the decoders, to each lane's builder,
  * and complete shards into the store.
  *
- * Shards are stored between two slices of raw bytes, without any lock held. Where the medium
- * refuses, they stay in memory and readable, and decoding does not go on before they are stored.
+ * Shards are stored by a thread beside the decoding, in order, without any lock held. Where the
+ * medium refuses, they stay in memory and readable, and decoding does not go on before they are
+ * stored; where it is slow, decoding waits once a few of them are there.
  */
 #include "ingest/lakeint.h"
 
@@ -242,6 +243,62 @@ static int store_all(struct tl_gen *gen, struct tl_fail *fail)
     return r;
 }
 
+/* ---- beside the decoding -------------------------------------------------------------------- */
+
+/* Complete shards that wait for the store, or where that is behind, how many make decoding wait. */
+#define BACKLOG 6
+
+static size_t backlog(struct tl_gen *gen)
+{
+    size_t n = 0;
+    struct tl_lane *lane;
+    for (size_t i = 0; (lane = tl_gen_lane_at(gen, i)); i++) {
+        pthread_mutex_lock(&lane->lock);
+        n += lane->n_pending;
+        pthread_mutex_unlock(&lane->lock);
+    }
+    return n;
+}
+
+static void *run_sealer(void *context)
+{
+    struct tl_gen *gen = context;
+    gen->seal_result = store_all(gen, &gen->seal_fail);
+    atomic_store(&gen->seal_over, true);
+    return NULL;
+}
+
+/* Wait until nothing is being stored beside the decoding; what came of it. */
+static int wait_sealer(struct tl_gen *gen, struct tl_fail *fail)
+{
+    if (!gen->sealing)
+        return TL_OK;
+    pthread_join(gen->sealer, NULL);
+    gen->sealing = false;
+    if (gen->seal_result < 0 && fail)
+        *fail = gen->seal_fail;
+    return gen->seal_result;
+}
+
+/* Have complete shards stored while decoding goes on; wait where too many of them wait. */
+static int store_beside(struct tl_gen *gen, struct tl_fail *fail)
+{
+    const size_t waiting = backlog(gen);
+    int r = TL_OK;
+    if (gen->sealing && (waiting >= BACKLOG || atomic_load(&gen->seal_over)))
+        r = wait_sealer(gen, fail);
+    if (r < 0 || gen->sealing || waiting == 0)
+        return r;
+    /* Streams are told to the catalog by this thread alone. */
+    r = gen->unsaved ? save_streams(gen, fail) : TL_OK;
+    if (r < 0)
+        return r;
+    gen->seal_fail = (struct tl_fail){0};
+    atomic_store(&gen->seal_over, false);
+    gen->sealing = pthread_create(&gen->sealer, NULL, run_sealer, gen) == 0;
+    return gen->sealing ? TL_OK : store_all(gen, fail);
+}
+
 /* ---- the job -------------------------------------------------------------------------------- */
 
 static int finish(struct tl_gen *gen, struct tl_fail *fail)
@@ -281,7 +338,7 @@ static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *
         }
         at += n;
         atomic_fetch_add(&gen->decoded, n);
-        const int r = store_all(gen, fail);
+        const int r = store_beside(gen, fail);
         if (r < 0)
             return r;
         if (atomic_load(&gen->abandoned) || atomic_load(&gen->lake->closing))
@@ -290,7 +347,8 @@ static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *
     return TL_OK;
 }
 
-int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail)
+/* A bounded amount of the raw bytes up to `end`. */
+static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail)
 {
     struct tl_buf bytes = {0};
     int r = gen->broken;
@@ -315,12 +373,22 @@ int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *f
         } else if (r == TL_BAD) {
             r = tl_gen_pass_damage(gen, end, fail);
             /* Nothing can follow: keep what there is. */
-            if (r == TL_BAD && finish(gen, NULL) != TL_EOF)
+            if (r == TL_BAD && (wait_sealer(gen, NULL) < 0 || finish(gen, NULL) != TL_EOF))
                 r = TL_IO;
         }
     }
     tl_buf_fini(&bytes);
+    if (r >= 0)
+        r = wait_sealer(gen, fail);
     if (r < 0 || atomic_load(&gen->decoded) < end)
         return r;
     return last ? finish(gen, fail) : TL_EOF;
+}
+
+int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail)
+{
+    const int r = decode_some(gen, end, last, fail);
+    /* Whatever happened: nothing is stored between two jobs. A refusal shows again in the next. */
+    const int stored = wait_sealer(gen, NULL);
+    return r >= 0 && stored < 0 ? stored : r;
 }
