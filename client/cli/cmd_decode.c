@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/decode_out.h"
 #include "decode/ops.h"
+#include "decode/parallel.h"
 #include "osd/osdsw.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = 1 << 20, LOSSES_SHOWN = 20 };
+enum { CHUNK = TL_PARALLEL_PUSH, LOSSES_SHOWN = 20, THREADS = 4 };
 
 struct options {
     const char *format;
@@ -27,7 +28,8 @@ struct options {
     int n_images;
     bool text;
     bool packets;
-    size_t chunk; /* bytes per push: results must not depend on it, tests vary it */
+    size_t chunk;     /* bytes per push: results must not depend on it, tests vary it */
+    unsigned threads; /* 0: as many as there are processors, up to THREADS */
 };
 
 /* What one decode leaves behind for the exit status. */
@@ -86,6 +88,23 @@ static int push_decode(void *to, const uint8_t *p, size_t n)
     return tl_decode_push(to, p, n);
 }
 
+/* Read until `n` bytes are there, the end, or an error. */
+static ssize_t read_full(int fd, uint8_t *p, size_t n)
+{
+    size_t done = 0;
+    while (done < n) {
+        const ssize_t got = read(fd, p + done, n - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
 static int push_file(push_bytes *push, void *to, const char *path, size_t chunk, uint64_t *total,
                      struct tl_fail *fail)
 {
@@ -95,9 +114,7 @@ static int push_file(push_bytes *push, void *to, const char *path, size_t chunk,
     uint8_t *const bytes = malloc(CHUNK);
     int rc = bytes ? TL_OK : tl_fail_set(fail, TL_NOMEM, "out of memory");
     while (rc == TL_OK) {
-        const ssize_t got = read(fd, bytes, CHUNK);
-        if (got < 0 && errno == EINTR)
-            continue;
+        const ssize_t got = read_full(fd, bytes, CHUNK);
         if (got < 0)
             rc = tl_fail_at(fail, TL_IO, *total, "cannot read: %s", strerror(errno));
         if (got <= 0)
@@ -114,6 +131,14 @@ static int push_file(push_bytes *push, void *to, const char *path, size_t chunk,
     if (fd != STDIN_FILENO)
         close(fd);
     return rc;
+}
+
+static unsigned threads_of(const struct options *o)
+{
+    if (o->threads)
+        return o->threads;
+    const long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n < THREADS ? (unsigned)n : THREADS;
 }
 
 static int decode_input(const struct tl_setup *setup, const char *path, const struct options *o)
@@ -145,7 +170,9 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
         .loss = on_loss,
     };
     if (rc == TL_OK)
-        rc = tl_decode_new(&decode, setup, image, &sink, &fail);
+        rc = tl_decode_new_threads(&decode, setup, image, &sink, threads_of(o), &fail);
+    if (rc == TL_OK && o->out_dir)
+        tl_decode_paths(decode);
     if (rc == TL_OK) {
         where = path;
         rc = push_file(push_decode, decode, path, o->chunk, &total, &fail);
@@ -279,6 +306,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         OUT,
         LIKE,
         CHUNK_SIZE,
+        JOBS,
         HELP
     };
     static const struct option longs[] = {
@@ -292,6 +320,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         {"out", required_argument, NULL, OUT},
         {"like", required_argument, NULL, LIKE},
         {"chunk", required_argument, NULL, CHUNK_SIZE},
+        {"threads", required_argument, NULL, JOBS},
         {"help", no_argument, NULL, HELP},
         {0},
     };
@@ -329,6 +358,12 @@ static int parse_options(int argc, char **argv, struct options *o)
             o->chunk = strtoull(optarg, NULL, 0);
             if (!o->chunk)
                 return tl_cli_usage("decode", "--chunk %s: give a number of bytes", optarg);
+            break;
+        case JOBS:
+            o->threads = (unsigned)strtoul(optarg, NULL, 0);
+            if (!o->threads || o->threads > TL_PARALLEL_MAX)
+                return tl_cli_usage("decode", "--threads %s: give a number from 1 to %u", optarg,
+                                    TL_PARALLEL_MAX);
             break;
         case HELP:
             tl_cli_help("decode");

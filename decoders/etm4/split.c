@@ -233,9 +233,9 @@ static void decode_ahead(struct decoder *d, struct part *part)
 }
 
 /* Decode a part where the stream stands. */
-static int decode_live(struct split *s, size_t from, size_t to)
+static int decode_live(struct split *s, const struct input *in, size_t from, size_t to)
 {
-    const int rc = push_bytes(&s->live, &s->input, from, to);
+    const int rc = push_bytes(&s->live, in, from, to);
     return rc < 0 ? rc : tl_etm4_flow_flush(s->live.now.flow);
 }
 
@@ -243,9 +243,9 @@ static int decode_live(struct split *s, size_t from, size_t to)
 static int stitch(struct split *s, struct part *part)
 {
     if (part->given_up)
-        return decode_live(s, part->from, part->to);
+        return decode_live(s, &s->input, part->from, part->to);
     tl_etm4_flow_meet(s->live.now.flow, &part->seam);
-    int rc = decode_live(s, part->from, part->to);
+    int rc = decode_live(s, &s->input, part->from, part->to);
     tl_etm4_flow_meet(s->live.now.flow, NULL);
     if (rc != TL_AGAIN || !part->seam.met)
         return rc;
@@ -300,7 +300,7 @@ static int deliver_or_help(struct split *s)
         const size_t from = part->from, to = part->to;
         pthread_cond_broadcast(&s->work);
         pthread_mutex_unlock(&s->lock);
-        rc = decode_live(s, from, to);
+        rc = decode_live(s, &s->input, from, to);
         pthread_mutex_lock(&s->lock);
         s->head++;
         pthread_cond_broadcast(&s->work);
@@ -340,10 +340,8 @@ static int decode_input(struct split *s, const struct input *in)
         return TL_OK;
     const struct tl_run last = run_from(in, in->n_runs - 1, in->runs[in->n_runs - 1].start);
     s->end = tl_run_offset(&last, last.n);
-    if (in->n < TL_PARALLEL_LEAST || start_threads(s) < 0) {
-        s->input = *in;
-        return decode_live(s, 0, in->n);
-    }
+    if (in->n < TL_PARALLEL_LEAST || start_threads(s) < 0)
+        return decode_live(s, in, 0, in->n);
     int rc = TL_OK;
     pthread_mutex_lock(&s->lock);
     s->input = *in;

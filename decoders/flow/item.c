@@ -7,8 +7,6 @@
 
 #define LINE_MAX_ROOM 64 /* of a line without a text of its own */
 
-static const char digits[] = "0123456789abcdef";
-
 char *tl_mode_text(uint64_t mode, char out[static 32])
 {
     static const char *const security[] = {"ns", "s", "realm", "root"};
@@ -48,10 +46,18 @@ const char *tl_gap_name(enum tl_gap gap)
     return gap < TL_GAP_KINDS ? names[gap] : "-";
 }
 
-static char *put_hex(char *p, uint64_t value, unsigned n)
+#define ROW(d)                                                                                     \
+    d "0" d "1" d "2" d "3" d "4" d "5" d "6" d "7" d "8" d "9" d "a" d "b" d "c" d "d" d "e" d "f"
+
+/* Two digits of each byte. */
+static const char pairs[] = ROW("0") ROW("1") ROW("2") ROW("3") ROW("4") ROW("5") ROW("6") ROW("7")
+    ROW("8") ROW("9") ROW("a") ROW("b") ROW("c") ROW("d") ROW("e") ROW("f");
+
+/* `n` digits, an even number. */
+static inline char *put_hex(char *p, uint64_t value, unsigned n)
 {
-    for (unsigned i = n; i-- > 0;)
-        *p++ = digits[value >> (4 * i) & 15];
+    for (unsigned i = n / 2; i-- > 0; p += 2)
+        memcpy(p, pairs + 2 * (value >> (8 * i) & 255), 2);
     return p;
 }
 
