@@ -21,6 +21,8 @@ bool tl_item_is_point(enum tl_protocol protocol, unsigned kind)
         return true;
     case TL_ITEM_BRANCH:
         return protocol == TL_PROTO_OSD_CTM;
+    case TL_ITEM_NOTE: /* a core stalled: all that such modules have to say */
+        return protocol == TL_PROTO_OSD_OTHER;
     case TL_ITEM_SOFTWARE:
         return protocol == TL_PROTO_ITM || protocol == TL_PROTO_STM ||
                protocol == TL_PROTO_OSD_STM || protocol == TL_PROTO_OSD_UART;
