@@ -309,8 +309,10 @@ int tl_serve(const struct tl_serve_options *options, struct tl_fail *fail)
         rc = open_network(&s, fail);
     if (rc == TL_OK) {
         announce(&s); /* these lines first: scripts take the URL from there */
-        rc = open_raw(&s, fail);
+        rc = tl_raw_end_orphans(s.lake, log_line);
     }
+    if (rc == TL_OK)
+        rc = open_raw(&s, fail);
     if (rc == TL_OK)
         rc = start_osd(&s, fail);
     if (rc == TL_OK) {

@@ -67,6 +67,13 @@ void tl_osd_capture_describe(struct tl_osd_capture *c, const struct tl_osd_bring
         tl_buf_fini(&text);
 }
 
+int tl_osd_label_connection(struct tl_lake *lake, const char *trace, const char *from)
+{
+    char label[160];
+    snprintf(label, sizeof label, TL_LABEL_CONNECTION "=%.128s", from);
+    return tl_lake_set_labels(lake, trace, label, NULL);
+}
+
 static int open_trace(struct tl_osd_capture *c, struct tl_fail *fail)
 {
     const struct tl_ingest_request request = {.rig = c->rig,
@@ -74,8 +81,11 @@ static int open_trace(struct tl_osd_capture *c, struct tl_fail *fail)
     c->at = 0;
     const int rc =
         tl_ingest_open(c->lake, &request, on_durable, NULL, &c->ingest, c->trace, &c->at, fail);
-    if (rc >= 0)
-        say(c, "rig %s begins trace %s", c->rig, c->trace);
+    if (rc < 0)
+        return rc;
+    say(c, "rig %s begins trace %s", c->rig, c->trace);
+    if (c->from)
+        (void)!tl_osd_label_connection(c->lake, c->trace, c->from);
     return rc;
 }
 

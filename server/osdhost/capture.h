@@ -14,6 +14,10 @@
 
 #include "lake.h"
 
+/* Label of traces that come over a connection of the server's own: nobody else can go on with them.
+ */
+#define TL_LABEL_CONNECTION "connection"
+
 #define TL_OSD_HELD    (256u << 10)
 #define TL_OSD_HELD_MS 1500
 
@@ -22,6 +26,7 @@ struct tl_osd_bringup;
 struct tl_osd_capture {
     struct tl_lake *lake; /* borrowed, as `setup` and `log` are */
     const char *setup;    /* INI text */
+    const char *from;     /* where the device is, a label of the trace; NULL: not told */
     void *context;
     void (*log)(void *context, const char *line);
     char rig[64];
@@ -53,5 +58,8 @@ int64_t tl_osd_capture_due(const struct tl_osd_capture *c);
  * another trace.
  */
 void tl_osd_capture_end(struct tl_osd_capture *c, const char *why);
+
+/* Say of a trace over which connection it comes. As tl_lake_set_labels(). */
+TL_MUST_USE int tl_osd_label_connection(struct tl_lake *lake, const char *trace, const char *from);
 
 #endif

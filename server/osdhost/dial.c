@@ -128,6 +128,7 @@ bool tl_osd_dial_run(const struct tl_osd_dial *dial)
     t.glip.bringup.context = &t;
     t.glip.bringup.log = on_log;
     tl_osd_capture_init(&t.capture, dial->lake, dial->rig, dial->setup, &t, on_log);
+    t.capture.from = dial->address;
     t.piece = malloc(PIECE);
     if (!t.piece || tl_osd_bringup_begin(&t.glip.bringup, t.now) < 0)
         on_log(&t, tl_err_name(TL_NOMEM));

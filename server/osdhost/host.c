@@ -90,6 +90,8 @@ static void on_opened(void *context, struct tl_osd_link *link)
     link->user = capture; /* without memory its packets are routed, but not kept */
     if (capture)
         tl_osd_capture_init(capture, host->lake, rig, host->setup, host, on_log);
+    if (capture)
+        capture->from = host->url;
 }
 
 static void on_enumerated(void *context, struct tl_osd_link *link)

@@ -3,6 +3,7 @@
 
 #include "net/address.h"
 #include "net/waiter.h"
+#include "osdhost/capture.h"
 #include "osdhost/dial.h"
 
 #include <errno.h>
@@ -92,6 +93,7 @@ static int take(const struct feed *feed, struct capture *c, struct tl_bytes byte
         if (rc < 0)
             return rc;
         say(feed->raw, "%s: rig %s begins trace %s", feed->spec.address, feed->spec.rig, c->trace);
+        (void)!tl_osd_label_connection(feed->raw->lake, c->trace, feed->spec.address);
     }
     const int rc = tl_ingest_append(c->ingest, c->at, bytes, fail);
     if (rc == TL_OK)
@@ -336,6 +338,45 @@ static int add_feed(struct tl_raw *raw, struct tl_raw_spec *spec, int fd, void *
     }
     raw->feeds = feed;
     spec->setup = NULL;
+    return TL_OK;
+}
+
+static bool has_connection(const char *labels)
+{
+    static const char key[] = TL_LABEL_CONNECTION "=";
+    const char *const at = labels ? strstr(labels, key) : NULL;
+    return at && (at == labels || at[-1] == '\n');
+}
+
+/* Nobody is there for it any more. */
+static void end_orphan(struct tl_lake *lake, const struct tl_trace_row *row,
+                       void (*log)(const char *line))
+{
+    const struct tl_ingest_request request = {.rig = row->rig, .trace = row->id, .resume = true};
+    struct tl_ingest *ingest;
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    char trace[64], line[400];
+    uint64_t at = 0;
+    int rc = tl_ingest_open(lake, &request, on_durable, NULL, &ingest, trace, &at, &fail);
+    if (rc >= 0) {
+        rc = tl_ingest_finish(ingest, &at, &fail);
+        tl_ingest_close(ingest);
+    }
+    snprintf(line, sizeof line, "trace %s, %llu bytes: %s", row->id, (unsigned long long)at,
+             rc < 0 ? fail.text : "complete, its connection ended with an earlier server");
+    log(line);
+}
+
+int tl_raw_end_orphans(struct tl_lake *lake, void (*log)(const char *line))
+{
+    struct tl_trace_list list;
+    const int rc = tl_lake_traces(lake, &list);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < list.n; i++)
+        if (list.rows[i].state == TL_TRACE_LIVE && has_connection(list.rows[i].labels))
+            end_orphan(lake, &list.rows[i], log);
+    tl_trace_list_free(&list);
     return TL_OK;
 }
 

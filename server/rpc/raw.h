@@ -44,6 +44,11 @@ void tl_raw_spec_fini(struct tl_raw_spec *spec);
 /* `lake` is borrowed until tl_raw_free(). `log` gets a line per event, from any thread. */
 TL_MUST_USE int tl_raw_new(struct tl_raw **out, struct tl_lake *lake,
                            void (*log)(const char *line));
+/*
+ * Complete the traces that came over connections of a server which ended without a word. Before
+ * anything listens or dials. TL_IO, TL_NOMEM.
+ */
+TL_MUST_USE int tl_raw_end_orphans(struct tl_lake *lake, void (*log)(const char *line));
 /* Listen. `url` gets "tcp://127.0.0.1:9000" with the true port. `spec` is taken over. */
 TL_MUST_USE int tl_raw_listen(struct tl_raw *raw, struct tl_raw_spec *spec, char url[static 96],
                               struct tl_fail *fail);

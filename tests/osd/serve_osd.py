@@ -129,6 +129,8 @@ def test_restart(build, folder):
         second = wait(lambda: [t for t in traces(server)[:-1] if t['raw_bytes'] > 20000],
                       'the second trace')
         check(second[0]['rig'] == 'osd', second)
+        first = traces(server)[-1]
+        check(first['state'] != 'live', 'nobody goes on with the first', first)
         server.stop()
         total = device.sent()
         server.start()
