@@ -137,5 +137,10 @@ int tl_stf_check_file(struct tl_stf_file *file, struct tl_stf_checker *checker,
         if (w.result < 0)
             return w.result;
     }
-    return result < 0 || !zstf ? result : tl_stf_check_container(zstf, sink, context, fail);
+    if (!zstf)
+        return result;
+    /* Also where the records cannot be read to their end: it may tell why. */
+    struct tl_fail second;
+    const int container = tl_stf_check_container(zstf, sink, context, result < 0 ? &second : fail);
+    return result < 0 ? result : container;
 }

@@ -3,6 +3,7 @@
 """The STF library as installed, and dump, check and slice as commands. stf.py BUILD TEST"""
 import glob
 import gzip
+import hashlib
 import lzma
 import os
 import re
@@ -157,8 +158,8 @@ def damage(lab):
     lines = lab.tracelake('dump', plain).stdout.splitlines()
     ends = [int(line.split()[1]) + int(line.split()[2]) for line in lines]
     header = next(i for i, line in enumerate(lines) if line.split()[3] == b'END_HEADER')
-    for cut in list(range(1, ends[header], 5)) + list(range(ends[header], ends[header] + 40)) + list(
-            range(ends[header] + 40, len(data), 61)):
+    body = ends[header]
+    for cut in (*range(1, body, 5), *range(body, body + 40), *range(body + 40, len(data), 61)):
         whole = sum(1 for end in ends if end <= cut)
         clean = whole > header and cut == ends[whole - 1]
         done = run(lab.command, 'dump', '-', input=data[:cut])
@@ -205,6 +206,27 @@ def records(lab, path):
     lines = lab.tracelake('dump', path).stdout.splitlines()
     whats = [line.split(b' ', 3)[3].split(b' inst=')[0] for line in lines]
     return [what for what in whats if what.startswith(b'INST_') and b'INST_IEM' not in what]
+
+
+def listings(lab):
+    """dump of the real traces, to the last byte."""
+    data = os.path.join(os.environ.get('TL_DATA', os.path.join(SOURCE, '..', 'shared', 'data')),
+                        'stf')
+    if not os.path.isdir(data):
+        print('no data folder: skipped')
+        sys.exit(77)
+
+    def read(name, how=open):
+        with how(os.path.join(data, name), 'rb') as f:
+            return f.read()
+
+    for trace, want in (('bmi_pmp.bare.stf', read('bmi_pmp.bare.records.txt')),
+                        ('dhrystone_opt1.zstf', read('dhrystone_opt1.records.txt.gz', gzip.open))):
+        got = lab.tracelake('dump', os.path.join(data, trace)).stdout
+        check(got == want, trace, 'is listed otherwise')
+    got = lab.tracelake('dump', os.path.join(data, 'dhry_riscv.zstf')).stdout
+    check(hashlib.sha256(got).hexdigest() == read('dhry_riscv.records.sha256').split()[0].decode(),
+          'dhry_riscv.zstf is listed otherwise')
 
 
 def emitted(lab):
@@ -266,7 +288,7 @@ def served(lab):
 
 
 TESTS = {'library': library, 'wraps': wraps, 'damage': damage, 'memory': memory,
-         'emitted': emitted, 'served': served}
+         'listings': listings, 'emitted': emitted, 'served': served}
 
 
 def main():

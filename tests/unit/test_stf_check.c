@@ -474,6 +474,80 @@ static void test_container(void **state)
     tl_buf_fini(&file);
 }
 
+/* A container that is not as it should be, with the place in the file. */
+static void test_faulty_container(void **state)
+{
+    (void)state;
+    const struct tl_stf_out_options options = {.format = TL_STF_FILE_ZSTF, .markers = 5};
+    struct tl_buf trace = {0}, good = {0};
+    const struct tl_stf_sink sink = {&good, buf_write, buf_rewrite};
+    struct tl_stf_out *out;
+    struct tl_stf_reader *reader;
+    struct tl_stf_record r;
+    begin(&trace);
+    for (unsigned i = 0; i < 11; i++)
+        put_insn(&trace, 0x13);
+    assert_int_equal(tl_stf_out_new(&out, &options, &sink), TL_OK);
+    assert_int_equal(tl_stf_reader_new(&reader), TL_OK);
+    tl_stf_reader_push(reader, bytes_of(&trace));
+    tl_stf_reader_finish(reader);
+    while (tl_stf_reader_next(reader, &r, NULL) == TL_OK)
+        assert_int_equal(tl_stf_out_put(out, &r, NULL), TL_OK);
+    assert_int_equal(tl_stf_out_finish(out, NULL), TL_OK);
+    tl_stf_reader_free(reader);
+    tl_stf_out_free(out);
+    const uint64_t index = tl_le64(good.p + 12), second = tl_le64(good.p + index + 8 + 24);
+    const struct {
+        const char *rule;
+        uint64_t at, value; /* a word that is changed */
+        uint64_t offset;    /* of the finding */
+        uint64_t cut;       /* bytes taken off the end */
+    } ways[] = {
+        {NULL, 4, 5, 0, 0},
+        {"container", 12, 0, 12, 0},
+        {"container", 12, good.n, 12, 0},
+        {"container", 12, good.n - 7, 12, 0},
+        {"container", 4, 0, 4, 0},
+        {"container", index, 0, index, 0},
+        {"container", index, 4, index, 0},
+        {"container", index, UINT64_MAX / 24, index, 0},
+        {"container", index + 8, 19, index + 8, 0},
+        {"container", index + 8 + 24, index, index + 8 + 24, 0},
+        {"container", 4, 5, index, 1},
+        {"chunk-gap", index + 8, 21, 20, 0},
+        {"chunk-frame", index + 8 + 24 + 16, 100, second, 0},
+        {"chunk-pc", index + 8 + 24 + 8, 0, second, 0},
+        {"chunk-markers", 4, 6, 20, 0},
+        {"chunk-markers", 4, 4, 20, 0},
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct tl_buf file = {0};
+        struct tl_stf_file *f;
+        struct tl_stf_checker *checker;
+        struct found found = {.n = 0};
+        size_t others;
+        assert_int_equal(tl_buf_add(&file, good.p, good.n - ways[i].cut), TL_OK);
+        tl_put_le64(file.p + ways[i].at, ways[i].value);
+        assert_int_equal(tl_stf_file_bytes(&f, bytes_of(&file), NULL), TL_OK);
+        assert_int_equal(tl_stf_checker_new(&checker, keep, &found), TL_OK);
+        const int result = tl_stf_check_file(f, checker, keep, &found, NULL);
+        const struct tl_stf_finding *const got =
+            finding(&found, ways[i].rule ? ways[i].rule : "-", &others);
+        if (!ways[i].rule && (result < 0 || others))
+            fail_msg("a good file: %d, %zu findings", result, others);
+        if (ways[i].rule && (!got || got->severity != TL_STF_ERROR ||
+                             got->offset != ways[i].offset || got->record != UINT64_MAX))
+            fail_msg("%zu, %s: %s, offset %llu wanted %llu", i, ways[i].rule,
+                     got ? got->text : "not found", got ? (unsigned long long)got->offset : 0,
+                     (unsigned long long)ways[i].offset);
+        tl_stf_checker_free(checker);
+        tl_stf_file_close(f);
+        tl_buf_fini(&file);
+    }
+    tl_buf_fini(&trace);
+    tl_buf_fini(&good);
+}
+
 static int refuse(void *context, const struct tl_stf_finding *found)
 {
     (void)context;
@@ -494,10 +568,15 @@ static void test_sink_stops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clean),       cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_missing),     cmocka_unit_test(test_features_and_memory),
-        cmocka_unit_test(test_container),   cmocka_unit_test(test_sink_stops),
-        cmocka_unit_test(test_legal_jumps), cmocka_unit_test(test_header_values),
+        cmocka_unit_test(test_clean),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_features_and_memory),
+        cmocka_unit_test(test_container),
+        cmocka_unit_test(test_sink_stops),
+        cmocka_unit_test(test_faulty_container),
+        cmocka_unit_test(test_legal_jumps),
+        cmocka_unit_test(test_header_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
