@@ -13,8 +13,18 @@
  * every other refusal, TL_NOTFOUND for a key that is not there.
  *
  * Implementations: a folder (tl_backend_folder), memory (tl_backend_memory, for tests: it can
- * play a power cut). A distributed store fits behind the same table: objects of 1 to 4 MiB,
- * append, exclusive locks.
+ * play a power cut). One test runs against both. A distributed store fits behind the same table; of
+ * Ceph RADOS, for one:
+ *
+ *   object     striped by the backend into RADOS objects of 4 MiB (an object there may have 128 MiB
+ *              at most) under a fresh name, then one small head that names them, written with its
+ *              omap entry in the index of keys: that makes put atomic without any rename
+ *   log        RADOS objects of 4 MiB each, written at offsets; a write is durable when it is
+ *              answered, so log_sync waits for what is under way
+ *   list       the index of keys: omap, ordered and seekable
+ *   lease      an exclusive lock with duration, its epoch compared in each write operation
+ *   catalog    SQLite's URI may name another VFS, such as libcephsqlite's; nothing else of the
+ *              catalog knows where it lies
  */
 #ifndef TL_STORE_BACKEND_H
 #define TL_STORE_BACKEND_H
@@ -67,8 +77,12 @@ struct tl_backend_ops {
     int (*log_truncate)(struct tl_log *log, uint64_t size, struct tl_fail *fail);
     void (*log_close)(struct tl_log *log); /* does not sync; NULL is fine */
 
-    /* Hold the lease `name` until it is released or the process ends. TL_DENIED: another has
-     * it. */
+    /*
+     * Hold the lease `name` until it is released or the process ends. TL_DENIED: another has it.
+     * Each grant has a higher epoch. A lease can be lost (it expires, an operator takes it away, a
+     * partition heals): then this backend object is fenced off, which means that every change and
+     * every commit through it is refused with TL_DENIED, while the next holder works.
+     */
     int (*lease)(struct tl_backend *backend, const char *name, struct tl_lease **out,
                  struct tl_fail *fail);
     void (*lease_release)(struct tl_lease *lease); /* NULL is fine */
@@ -98,6 +112,7 @@ struct tl_log {
 
 struct tl_lease {
     const struct tl_backend_ops *ops;
+    uint64_t epoch;
 };
 
 /*
@@ -108,6 +123,10 @@ TL_MUST_USE int tl_backend_folder(struct tl_backend **out, const char *dir, stru
 
 /* Nothing outlives the backend object. */
 TL_MUST_USE int tl_backend_memory(struct tl_backend **out);
+/* Another process' view of the same memory: a backend object of its own, to be freed as well. */
+TL_MUST_USE int tl_backend_memory_attach(struct tl_backend *backend, struct tl_backend **out);
+/* Take a lease away from whoever holds it. */
+void tl_backend_memory_expire(struct tl_backend *backend, const char *name);
 /*
  * Cut the power of a memory backend: from now on every write, sync and commit is refused with
  * TL_IO. tl_backend_memory_boot() then drops what was not synced, except that of each log an

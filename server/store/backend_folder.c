@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,18 +30,24 @@ struct folder {
     int tmp;     /* DIR/tmp */
     int leases;  /* DIR/leases */
     atomic_ulong serial;
+    pthread_mutex_t lock;
+    struct folder_lease *held; /* under the lock */
     char uri[PATH_MAX + 32];
 };
 
 struct folder_log {
     struct tl_log base;
+    struct folder *f;
     int fd;
     char key[544];
 };
 
 struct folder_lease {
     struct tl_lease base;
+    struct folder *f;
+    struct folder_lease *next; /* that the same object holds */
     int fd;
+    char name[64];
 };
 
 static struct folder *folder_of(struct tl_backend *backend)
@@ -59,6 +66,27 @@ static int refused(struct tl_fail *fail, const char *what, const char *key)
     if (fail)
         fail->sys_errno = e;
     return code;
+}
+
+/* A lease is held by a lock on the file that has its name: is it still that file? */
+static bool is_held(const struct folder_lease *lease)
+{
+    struct stat named, mine;
+    return fstatat(lease->f->leases, lease->name, &named, 0) == 0 && fstat(lease->fd, &mine) == 0 &&
+           named.st_ino == mine.st_ino && named.st_dev == mine.st_dev;
+}
+
+/* May this object change anything? No, if it lost a lease. */
+static int fenced(struct folder *f, struct tl_fail *fail)
+{
+    int r = TL_OK;
+    pthread_mutex_lock(&f->lock);
+    for (const struct folder_lease *l = f->held; l && r == TL_OK; l = l->next)
+        if (!is_held(l))
+            r = tl_fail_set(fail, TL_DENIED, "the lease \"%s\" was lost; stop this process",
+                            l->name);
+    pthread_mutex_unlock(&f->lock);
+    return r;
 }
 
 static int bad_key(struct tl_fail *fail, const char *key)
@@ -170,16 +198,29 @@ static int write_temporary(struct folder *f, const char *name, struct tl_bytes b
     return r;
 }
 
+/* Give a written file its name. A removal beside us may take the folder, empty then, away again. */
+static int place(struct folder *f, const char *name, const char *key)
+{
+    for (int tries = 0;; tries++) {
+        if (make_parents(f->objects, key) == 0 && renameat(f->tmp, name, f->objects, key) == 0)
+            return sync_parent(f->objects, key);
+        if (errno != ENOENT || tries == 100)
+            return -1;
+    }
+}
+
 static int folder_put(struct tl_backend *backend, const char *key, struct tl_bytes bytes,
                       struct tl_fail *fail)
 {
     struct folder *f = folder_of(backend);
     if (!tl_key_valid(key))
         return bad_key(fail, key);
+    const int may = fenced(f, fail);
+    if (may < 0)
+        return may;
     char name[32];
     snprintf(name, sizeof(name), "%lu", atomic_fetch_add(&f->serial, 1));
-    if (write_temporary(f, name, bytes) < 0 || make_parents(f->objects, key) < 0 ||
-        renameat(f->tmp, name, f->objects, key) < 0 || sync_parent(f->objects, key) < 0) {
+    if (write_temporary(f, name, bytes) < 0 || place(f, name, key) < 0) {
         const int code = refused(fail, "store", key);
         unlinkat(f->tmp, name, 0);
         return code == TL_NOTFOUND ? TL_IO : code;
@@ -224,6 +265,9 @@ static int folder_remove(struct tl_backend *backend, const char *key, struct tl_
     struct folder *f = folder_of(backend);
     if (!tl_key_valid(key))
         return bad_key(fail, key);
+    const int may = fenced(f, fail);
+    if (may < 0)
+        return may;
     if (unlinkat(f->objects, key, 0) < 0 && errno != ENOENT)
         return refused(fail, "remove", key);
     /* Folders that have become empty go too; a full one refuses, which ends the climb. Those on
@@ -304,12 +348,16 @@ static int folder_log_open(struct tl_backend *backend, const char *key, bool cre
     struct folder *f = folder_of(backend);
     if (!tl_key_valid(key))
         return bad_key(fail, key);
+    const int may = create ? fenced(f, fail) : TL_OK;
+    if (may < 0)
+        return may;
     if (create && make_parents(f->objects, key) < 0)
         return refused(fail, "make the folders of", key);
     struct folder_log *log = calloc(1, sizeof(*log));
     if (!log)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     log->base.ops = backend->ops;
+    log->f = f;
     snprintf(log->key, sizeof(log->key), "%s", key);
     log->fd = openat(f->objects, key, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
     struct stat st;
@@ -329,6 +377,9 @@ static int folder_log_write(struct tl_log *base, uint64_t offset, const struct t
                             size_t n_parts, struct tl_fail *fail)
 {
     struct folder_log *log = log_of(base);
+    const int may = fenced(log->f, fail);
+    if (may < 0)
+        return may;
     for (size_t i = 0; i < n_parts; i++) {
         if (write_all(log->fd, offset, parts[i].p, parts[i].n) < 0)
             return refused(fail, "write", log->key);
@@ -353,12 +404,18 @@ static int folder_log_read(struct tl_log *base, uint64_t offset, size_t n, struc
 static int folder_log_sync(struct tl_log *base, struct tl_fail *fail)
 {
     struct folder_log *log = log_of(base);
+    const int may = fenced(log->f, fail);
+    if (may < 0)
+        return may;
     return fdatasync(log->fd) < 0 ? refused(fail, "sync", log->key) : TL_OK;
 }
 
 static int folder_log_truncate(struct tl_log *base, uint64_t size, struct tl_fail *fail)
 {
     struct folder_log *log = log_of(base);
+    const int may = fenced(log->f, fail);
+    if (may < 0)
+        return may;
     if (ftruncate(log->fd, (off_t)size) < 0)
         return refused(fail, "truncate", log->key);
     return TL_OK;
@@ -387,11 +444,22 @@ static void empty_tmp(struct folder *f)
         free(names);
 }
 
+/* The file holds the epoch of its last grant, as text. */
+static int next_epoch(struct folder_lease *lease)
+{
+    char text[32] = "";
+    if (pread(lease->fd, text, sizeof(text) - 1, 0) < 0)
+        return -1;
+    lease->base.epoch = strtoull(text, NULL, 10) + 1;
+    const int n = snprintf(text, sizeof(text), "%llu\n", (unsigned long long)lease->base.epoch);
+    return write_all(lease->fd, 0, (const uint8_t *)text, (size_t)n) < 0 ? -1 : fsync(lease->fd);
+}
+
 static int folder_lease(struct tl_backend *backend, const char *name, struct tl_lease **out,
                         struct tl_fail *fail)
 {
     struct folder *f = folder_of(backend);
-    if (!tl_key_valid(name) || strchr(name, '/'))
+    if (!tl_key_valid(name) || strchr(name, '/') || strlen(name) >= 64)
         return bad_key(fail, name);
     struct folder_lease *lease = calloc(1, sizeof(*lease));
     if (!lease)
@@ -408,8 +476,21 @@ static int folder_lease(struct tl_backend *backend, const char *name, struct tl_
         return tl_fail_set(fail, TL_DENIED, "another process holds the data folder's lease \"%s\"",
                            name);
     }
+    /* It was taken away between opening and locking. */
+    lease->f = f;
+    snprintf(lease->name, sizeof(lease->name), "%s", name);
+    if (!is_held(lease) || next_epoch(lease) < 0) {
+        const int r = tl_fail_set(fail, TL_IO, "cannot take the lease \"%s\"", name);
+        close(lease->fd);
+        free(lease);
+        return r;
+    }
     if (strcmp(name, TL_LEASE_ALL) == 0)
         empty_tmp(f);
+    pthread_mutex_lock(&f->lock);
+    lease->next = f->held;
+    f->held = lease;
+    pthread_mutex_unlock(&f->lock);
     *out = &lease->base;
     return TL_OK;
 }
@@ -418,7 +499,14 @@ static void folder_lease_release(struct tl_lease *base)
 {
     if (!base)
         return;
-    close(((struct folder_lease *)base)->fd);
+    struct folder_lease *lease = (struct folder_lease *)base;
+    pthread_mutex_lock(&lease->f->lock);
+    struct folder_lease **p = &lease->f->held;
+    while (*p != lease)
+        p = &(*p)->next;
+    *p = lease->next;
+    pthread_mutex_unlock(&lease->f->lock);
+    close(lease->fd);
     free(base);
 }
 
@@ -467,8 +555,7 @@ static int folder_catalog_reset(struct tl_backend *backend, struct tl_fail *fail
 
 static bool folder_may_commit(struct tl_backend *backend)
 {
-    (void)backend;
-    return true;
+    return fenced(folder_of(backend), NULL) >= 0;
 }
 
 static void folder_destroy(struct tl_backend *backend)
@@ -478,6 +565,7 @@ static void folder_destroy(struct tl_backend *backend)
     for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
+    pthread_mutex_destroy(&f->lock);
     free(f);
 }
 
@@ -548,6 +636,7 @@ int tl_backend_folder(struct tl_backend **out, const char *dir, struct tl_fail *
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     f->base.ops = &folder_ops;
     f->dir = f->objects = f->tmp = f->leases = -1;
+    pthread_mutex_init(&f->lock, NULL);
     if (make_folders(dir) < 0 || (f->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
         (f->objects = open_below(f->dir, "objects")) < 0 ||
         (f->tmp = open_below(f->dir, "tmp")) < 0 ||

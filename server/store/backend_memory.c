@@ -23,10 +23,12 @@ struct entry {
     unsigned logs;   /* open on it: it is freed when the last is closed */
     bool removed;
     bool leased;
+    uint64_t epoch; /* of a lease's last grant */
 };
 
+/* What is stored; several backend objects may look at it. */
 struct memory {
-    struct tl_backend base;
+    unsigned handles; /* under the lock */
     pthread_mutex_t lock;
     struct entry **entries; /* in order of key */
     size_t n, cap;
@@ -42,21 +44,45 @@ struct memory {
     sqlite3 *keep;
 };
 
+/* A backend object. */
+struct handle {
+    struct tl_backend base;
+    struct memory *m;
+    struct memory_lease *held; /* under the memory's lock */
+};
+
 struct memory_log {
     struct tl_log base;
+    struct handle *h;
     struct memory *m;
     struct entry *entry;
 };
 
 struct memory_lease {
     struct tl_lease base;
+    struct handle *h;
+    struct memory_lease *next; /* that the same object holds */
     struct memory *m;
     struct entry *entry;
 };
 
+static struct handle *handle_of(struct tl_backend *backend)
+{
+    return (struct handle *)backend;
+}
+
 static struct memory *memory_of(struct tl_backend *backend)
 {
-    return (struct memory *)backend;
+    return handle_of(backend)->m;
+}
+
+/* May this object change anything? No, if it lost a lease. */
+static int fenced_locked(const struct handle *h, struct tl_fail *fail)
+{
+    for (const struct memory_lease *l = h->held; l; l = l->next)
+        if (!l->entry->leased || l->entry->epoch != l->base.epoch)
+            return tl_fail_set(fail, TL_DENIED, "the lease \"%s\" was lost", l->entry->key);
+    return TL_OK;
 }
 
 static int power_is_cut(struct tl_fail *fail)
@@ -183,7 +209,9 @@ static int memory_put(struct tl_backend *backend, const char *key, struct tl_byt
     if (!tl_key_valid(key))
         return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", key);
     pthread_mutex_lock(&m->lock);
-    const int r = put_locked(m, key, bytes, fail);
+    int r = fenced_locked(handle_of(backend), fail);
+    if (r >= 0)
+        r = put_locked(m, key, bytes, fail);
     pthread_mutex_unlock(&m->lock);
     return r;
 }
@@ -223,7 +251,9 @@ static int memory_remove(struct tl_backend *backend, const char *key, struct tl_
 {
     struct memory *m = memory_of(backend);
     pthread_mutex_lock(&m->lock);
-    const int r = allowed_locked(m, fail);
+    int r = fenced_locked(handle_of(backend), fail);
+    if (r >= 0)
+        r = allowed_locked(m, fail);
     bool found = false;
     const size_t at = r < 0 ? 0 : place(m->entries, m->n, key, &found);
     if (found) {
@@ -272,9 +302,12 @@ static int memory_log_open(struct tl_backend *backend, const char *key, bool cre
     if (!log)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     log->base.ops = backend->ops;
+    log->h = handle_of(backend);
     log->m = m;
     pthread_mutex_lock(&m->lock);
-    int r = create ? allowed_locked(m, fail) : TL_OK;
+    int r = create ? fenced_locked(log->h, fail) : TL_OK;
+    if (r >= 0 && create)
+        r = allowed_locked(m, fail);
     log->entry = r < 0 ? NULL : find(m, key, create);
     if (log->entry) {
         *size = log->entry->bytes.n;
@@ -338,7 +371,9 @@ static int memory_log_write(struct tl_log *base, uint64_t offset, const struct t
 {
     struct memory_log *log = (struct memory_log *)base;
     pthread_mutex_lock(&log->m->lock);
-    const int r = write_locked(log, offset, parts, n_parts, fail);
+    int r = fenced_locked(log->h, fail);
+    if (r >= 0)
+        r = write_locked(log, offset, parts, n_parts, fail);
     pthread_mutex_unlock(&log->m->lock);
     return r;
 }
@@ -358,7 +393,9 @@ static int memory_log_sync(struct tl_log *base, struct tl_fail *fail)
 {
     struct memory_log *log = (struct memory_log *)base;
     pthread_mutex_lock(&log->m->lock);
-    const int r = allowed_locked(log->m, fail);
+    int r = fenced_locked(log->h, fail);
+    if (r >= 0)
+        r = allowed_locked(log->m, fail);
     if (r >= 0)
         log->entry->synced = log->entry->bytes.n;
     pthread_mutex_unlock(&log->m->lock);
@@ -370,7 +407,9 @@ static int memory_log_truncate(struct tl_log *base, uint64_t size, struct tl_fai
     struct memory_log *log = (struct memory_log *)base;
     pthread_mutex_lock(&log->m->lock);
     struct entry *e = log->entry;
-    const int r = allowed_locked(log->m, fail);
+    int r = fenced_locked(log->h, fail);
+    if (r >= 0)
+        r = allowed_locked(log->m, fail);
     if (r >= 0 && size < e->bytes.n) {
         log->m->used -= e->bytes.n - size;
         e->bytes.n = size;
@@ -478,18 +517,23 @@ static int memory_lease(struct tl_backend *backend, const char *name, struct tl_
     if (!lease)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     lease->base.ops = backend->ops;
+    lease->h = handle_of(backend);
     lease->m = m;
     pthread_mutex_lock(&m->lock);
     struct entry *e = find_in(&m->leases, &m->n_leases, &m->cap_leases, name, true);
     const int r = !e ? TL_NOMEM : e->leased ? TL_DENIED : TL_OK;
-    if (r == TL_OK)
+    if (r == TL_OK) {
         e->leased = true;
+        lease->entry = e;
+        lease->base.epoch = ++e->epoch;
+        lease->next = lease->h->held;
+        lease->h->held = lease;
+    }
     pthread_mutex_unlock(&m->lock);
     if (r < 0) {
         free(lease);
         return tl_fail_set(fail, r, "the lease \"%s\" is held", name);
     }
-    lease->entry = e;
     *out = &lease->base;
     return TL_OK;
 }
@@ -500,9 +544,24 @@ static void memory_lease_release(struct tl_lease *base)
         return;
     struct memory_lease *lease = (struct memory_lease *)base;
     pthread_mutex_lock(&lease->m->lock);
-    lease->entry->leased = false;
+    if (lease->entry->epoch == lease->base.epoch)
+        lease->entry->leased = false;
+    struct memory_lease **p = &lease->h->held;
+    while (*p != lease)
+        p = &(*p)->next;
+    *p = lease->next;
     pthread_mutex_unlock(&lease->m->lock);
     free(lease);
+}
+
+void tl_backend_memory_expire(struct tl_backend *backend, const char *name)
+{
+    struct memory *m = memory_of(backend);
+    pthread_mutex_lock(&m->lock);
+    struct entry *e = find_in(&m->leases, &m->n_leases, &m->cap_leases, name, false);
+    if (e)
+        e->leased = false;
+    pthread_mutex_unlock(&m->lock);
 }
 
 static int memory_scratch(struct tl_backend *backend, struct tl_fail *fail)
@@ -546,14 +605,13 @@ static bool memory_may_commit(struct tl_backend *backend)
 {
     struct memory *m = memory_of(backend);
     pthread_mutex_lock(&m->lock);
-    const bool may = allowed_locked(m, NULL) >= 0;
+    const bool may = fenced_locked(handle_of(backend), NULL) >= 0 && allowed_locked(m, NULL) >= 0;
     pthread_mutex_unlock(&m->lock);
     return may;
 }
 
-static void memory_destroy(struct tl_backend *backend)
+static void memory_free(struct memory *m)
 {
-    struct memory *m = memory_of(backend);
     for (size_t i = 0; i < m->n; i++)
         entry_free(m->entries[i]);
     for (size_t i = 0; i < m->n_leases; i++)
@@ -563,6 +621,17 @@ static void memory_destroy(struct tl_backend *backend)
     sqlite3_close(m->keep);
     pthread_mutex_destroy(&m->lock);
     free(m);
+}
+
+static void memory_destroy(struct tl_backend *backend)
+{
+    struct memory *m = memory_of(backend);
+    pthread_mutex_lock(&m->lock);
+    const bool last = --m->handles == 0;
+    pthread_mutex_unlock(&m->lock);
+    if (last)
+        memory_free(m);
+    free(backend);
 }
 
 static const struct tl_backend_ops memory_ops = {
@@ -588,18 +657,36 @@ static const struct tl_backend_ops memory_ops = {
     .may_commit = memory_may_commit,
 };
 
+static int attach(struct memory *m, struct tl_backend **out)
+{
+    struct handle *h = calloc(1, sizeof(*h));
+    if (!h)
+        return TL_NOMEM;
+    h->base.ops = &memory_ops;
+    h->m = m;
+    pthread_mutex_lock(&m->lock);
+    m->handles++;
+    pthread_mutex_unlock(&m->lock);
+    *out = &h->base;
+    return TL_OK;
+}
+
+int tl_backend_memory_attach(struct tl_backend *backend, struct tl_backend **out)
+{
+    return attach(memory_of(backend), out);
+}
+
 int tl_backend_memory(struct tl_backend **out)
 {
     struct memory *m = calloc(1, sizeof(*m));
     if (!m)
         return TL_NOMEM;
-    m->base.ops = &memory_ops;
     m->limit = UINT64_MAX;
     pthread_mutex_init(&m->lock, NULL);
-    if (open_catalog(m) < 0) {
-        memory_destroy(&m->base);
-        return TL_NOMEM;
-    }
-    *out = &m->base;
-    return TL_OK;
+    int r = open_catalog(m);
+    if (r >= 0)
+        r = attach(m, out);
+    if (r < 0)
+        memory_free(m);
+    return r;
 }

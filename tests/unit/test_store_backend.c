@@ -2,6 +2,7 @@
 /* Both backends keep the same promises. */
 #include "store/backend.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -149,6 +150,145 @@ static void leases(void **state)
     b->ops->lease_release(two);
 }
 
+/* Another process that looks at the same store. */
+static struct tl_backend *attach(struct tl_backend *b)
+{
+    struct tl_backend *other;
+    if (strcmp(b->ops->name, "folder") == 0)
+        return open_folder();
+    assert_int_equal(tl_backend_memory_attach(b, &other), TL_OK);
+    return other;
+}
+
+static void take_away(struct tl_backend *b, const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/leases/%s", folder, name);
+    if (strcmp(b->ops->name, "folder") == 0)
+        assert_int_equal(unlink(path), 0);
+    else
+        tl_backend_memory_expire(b, name);
+}
+
+/* Who lost his lease changes nothing any more, while the next holder works. */
+static void lost_leases_fence(void **state)
+{
+    struct tl_backend *b = *state, *other = attach(b);
+    struct tl_lease *mine, *yours;
+    struct tl_log *log;
+    struct tl_buf out = {0};
+    const struct tl_bytes part = text("abc");
+    uint64_t size;
+    assert_int_equal(b->ops->lease(b, TL_LEASE_ALL, &mine, NULL), TL_OK);
+    assert_int_equal(other->ops->lease(other, TL_LEASE_ALL, &yours, NULL), TL_DENIED);
+    assert_int_equal(b->ops->put(b, "a", text("mine"), NULL), TL_OK);
+    assert_int_equal(b->ops->log_open(b, "l", true, &log, &size, NULL), TL_OK);
+    assert_int_equal(log->ops->log_write(log, 0, &part, 1, NULL), TL_OK);
+    assert_true(b->ops->may_commit(b));
+    take_away(b, TL_LEASE_ALL);
+    assert_int_equal(other->ops->lease(other, TL_LEASE_ALL, &yours, NULL), TL_OK);
+    assert_int_equal(b->ops->put(b, "a", text("still mine"), NULL), TL_DENIED);
+    assert_int_equal(b->ops->remove(b, "a", NULL), TL_DENIED);
+    assert_int_equal(b->ops->log_open(b, "m", true, &log, &size, NULL), TL_DENIED);
+    assert_int_equal(log->ops->log_write(log, 3, &part, 1, NULL), TL_DENIED);
+    assert_int_equal(log->ops->log_sync(log, NULL), TL_DENIED);
+    assert_int_equal(log->ops->log_truncate(log, 0, NULL), TL_DENIED);
+    assert_false(b->ops->may_commit(b));
+    assert_int_equal(b->ops->get(b, "a", 0, 100, &out, NULL), TL_OK); /* it may look */
+    assert_int_equal(out.n, 4);
+    assert_int_equal(other->ops->put(other, "a", text("yours"), NULL), TL_OK);
+    assert_true(other->ops->may_commit(other));
+    b->ops->lease_release(mine);
+    assert_int_equal(b->ops->lease(b, TL_LEASE_ALL, &mine, NULL), TL_DENIED);
+    const uint64_t before = yours->epoch;
+    other->ops->lease_release(yours);
+    assert_int_equal(b->ops->lease(b, TL_LEASE_ALL, &mine, NULL), TL_OK);
+    assert_true(mine->epoch > before);
+    assert_int_equal(b->ops->put(b, "a", text("mine"), NULL), TL_OK);
+    b->ops->lease_release(mine);
+    log->ops->log_close(log);
+    tl_backend_free(other);
+    tl_buf_fini(&out);
+}
+
+static void epochs_grow(void **state)
+{
+    struct tl_backend *b = *state;
+    struct tl_lease *lease;
+    uint64_t last = 0;
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(b->ops->lease(b, "x", &lease, NULL), TL_OK);
+        assert_true(lease->epoch > last);
+        last = lease->epoch;
+        b->ops->lease_release(lease);
+    }
+}
+
+/* ---- many at a time ------------------------------------------------------------------------- */
+
+enum { WORKERS = 6, ROUNDS = 60 };
+
+struct worker {
+    struct tl_backend *b;
+    unsigned number;
+    int result;
+};
+
+/* Objects of a kind of their own, and one that all replace: always one whole version is read. */
+static int work_once(struct worker *w, unsigned round)
+{
+    struct tl_backend *b = w->b;
+    struct tl_buf out = {0};
+    char key[64], content[600];
+    const char letter = (char)('a' + (w->number + round) % 26);
+    const size_t n = 100 + (w->number * 37 + round * 11) % 500;
+    memset(content, letter, n);
+    const struct tl_bytes bytes = {(const uint8_t *)content, n};
+    snprintf(key, sizeof(key), "w/%u/%u", w->number, round % 5);
+    int r = b->ops->put(b, key, bytes, NULL);
+    if (r >= 0)
+        r = b->ops->put(b, "w/all", bytes, NULL);
+    if (r >= 0)
+        r = tl_backend_get_all(b, key, &out, NULL);
+    if (r >= 0 && (out.n != n || memcmp(out.p, content, n) != 0))
+        r = TL_BAD;
+    tl_buf_reset(&out);
+    if (r >= 0)
+        r = b->ops->get(b, "w/all", 0, 10000, &out, NULL);
+    for (size_t i = 1; r >= 0 && i < out.n; i++)
+        if (out.p[i] != out.p[0])
+            r = TL_BAD;
+    tl_buf_reset(&out);
+    if (r >= 0)
+        r = b->ops->list(b, "w", note_key, &out, NULL);
+    if (r >= 0 && round % 3 == 0)
+        r = b->ops->remove(b, key, NULL);
+    tl_buf_fini(&out);
+    return r;
+}
+
+static void *work(void *context)
+{
+    struct worker *w = context;
+    for (unsigned i = 0; i < ROUNDS && w->result >= 0; i++)
+        w->result = work_once(w, i);
+    return NULL;
+}
+
+static void many_at_a_time(void **state)
+{
+    struct worker workers[WORKERS];
+    pthread_t threads[WORKERS];
+    for (unsigned i = 0; i < WORKERS; i++) {
+        workers[i] = (struct worker){.b = *state, .number = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (unsigned i = 0; i < WORKERS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(workers[i].result, TL_OK);
+    }
+}
+
 static void scratch_files(void **state)
 {
     struct tl_backend *b = *state;
@@ -218,6 +358,9 @@ int main(void)
         BOTH(keys_are_checked),
         BOTH(logs),
         BOTH(leases),
+        BOTH(lost_leases_fence),
+        BOTH(epochs_grow),
+        BOTH(many_at_a_time),
         BOTH(scratch_files),
         MEMORY(a_full_medium_says_so),
         MEMORY(only_what_was_synced_survives),
