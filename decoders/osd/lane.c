@@ -9,6 +9,11 @@
 
 #define NO_MODE     UINT64_MAX
 #define EVENT_ITEMS 8 /* that one event makes, at most */
+#define PRIVILEGE   ((uint64_t)3 << 8)
+
+/* CTM flags word. A shift makes them item flags. */
+enum { RET = 4, CALL = 8 };
+static_assert(CALL << 1 == TL_ITEM_CALL && RET << 3 == TL_ITEM_RETURN, "as the shifts below");
 
 struct tl_osd_lane *tl_osd_lane_new(const struct tl_decode_sink *sink, const struct tl_setup *setup,
                                     const struct tl_image *image, struct tl_block_cache *blocks)
@@ -326,6 +331,8 @@ static inline bool step_time(struct tl_osd_lane *lane, uint32_t ticks, uint64_t 
     return true;
 }
 
+/* Core and system trace mixed are in no order that could be predicted, so nothing is decided here.
+ */
 int tl_osd_lane_quick(struct tl_osd_lane *lane, const uint8_t *payload, bool little_endian,
                       uint64_t offset, uint64_t arrival)
 {
@@ -334,42 +341,59 @@ int tl_osd_lane_quick(struct tl_osd_lane *lane, const uint8_t *payload, bool lit
         if (rc < 0)
             return rc;
     }
-    const unsigned size = lane->width / 8u;
-    const uint64_t mask = UINT64_MAX >> (64 - lane->width);
+    const struct tl_osd_form *const f = &lane->form;
+    const uint8_t *const p = payload + f->flags_at;
+    const unsigned flags = little_endian ? tl_le16(p) : tl_be16(p);
     const uint32_t ticks = (uint32_t)tl_di_words4(payload, little_endian);
+    if ((flags & f->flags_mask) != f->flags_usual || !step_time(lane, ticks, arrival))
+        return 0;
+    const uint64_t value = tl_di_words4(payload + f->value_at, little_endian) & f->value_mask;
+    uint8_t *const kept = lane->payload[lane->n_items];
     struct tl_item *const time = &lane->items[lane->n_items], *const item = time + 1;
-    if (lane->type == TL_OSD_CTM) {
-        const uint8_t *const p = payload + 4 + 2 * size;
-        const unsigned flags = little_endian ? tl_le16(p) : tl_be16(p);
-        const uint64_t mode = lane->base_mode | (uint64_t)(flags & 3) << 8;
-        if (flags >> 4 || mode != lane->mode || lane->blocks || !step_time(lane, ticks, arrival))
-            return 0;
-        *item = (struct tl_item){.kind = TL_ITEM_BRANCH,
-                                 .flags = (uint8_t)(TL_ITEM_HAS_PC | TL_ITEM_HAS_VALUE |
-                                                    (flags & 8 ? TL_ITEM_CALL : 0) |
-                                                    (flags & 4 ? TL_ITEM_RETURN : 0)),
-                                 .pc = tl_di_words4(payload + 4 + size, little_endian) & mask,
-                                 .value = tl_di_words4(payload + 4, little_endian) & mask,
-                                 .offset = offset};
-    } else {
-        if (!step_time(lane, ticks, arrival))
-            return 0;
-        uint8_t *const value = lane->payload[lane->n_items];
-        tl_put_le64(value, tl_di_words4(payload + 6, little_endian) & mask);
-        *item = (struct tl_item){.kind = TL_ITEM_SOFTWARE,
-                                 .flags = TL_ITEM_HAS_PC,
-                                 .n = size,
-                                 .pc = tl_di_words4(payload + 4, little_endian) & 0xffff,
-                                 .offset = offset,
-                                 .data = value,
-                                 .name = stm_name};
-    }
+    tl_put_le64(kept, value);
     *time = (struct tl_item){.kind = TL_ITEM_TIME,
                              .flags = TL_ITEM_HAS_VALUE,
                              .value = lane->ticks.now,
                              .offset = offset};
+    *item = (struct tl_item){
+        .kind = f->kind,
+        .flags = (uint8_t)(f->item_flags | (((flags & CALL) << 1 | (flags & RET) << 3) & f->why)),
+        .n = f->bytes,
+        .pc = tl_di_words4(payload + f->pc_at, little_endian) & f->pc_mask,
+        .value = value & f->item_value,
+        .offset = offset,
+        .data = (const uint8_t *)((uintptr_t)kept & f->item_data),
+        .name = f->name};
     lane->n_items += 2;
     return 1;
+}
+
+static struct tl_osd_form ctm_form(unsigned width, uint64_t mode)
+{
+    return (struct tl_osd_form){.kind = TL_ITEM_BRANCH,
+                                .item_flags = TL_ITEM_HAS_PC | TL_ITEM_HAS_VALUE,
+                                .why = TL_ITEM_CALL | TL_ITEM_RETURN,
+                                .flags_at = (uint8_t)(4 + width / 4),
+                                .pc_at = (uint8_t)(4 + width / 8),
+                                .value_at = 4,
+                                .flags_mask = (uint16_t) ~(CALL | RET),
+                                .flags_usual = (uint16_t)(mode >> 8 & 3),
+                                .pc_mask = UINT64_MAX >> (64 - width),
+                                .value_mask = UINT64_MAX >> (64 - width),
+                                .item_value = UINT64_MAX};
+}
+
+static struct tl_osd_form stm_form(unsigned width)
+{
+    return (struct tl_osd_form){.kind = TL_ITEM_SOFTWARE,
+                                .item_flags = TL_ITEM_HAS_PC,
+                                .bytes = (uint8_t)(width / 8),
+                                .pc_at = 4,
+                                .value_at = 6,
+                                .pc_mask = UINT16_MAX,
+                                .value_mask = UINT64_MAX >> (64 - width),
+                                .item_data = UINTPTR_MAX,
+                                .name = stm_name};
 }
 
 void tl_osd_lane_ready(struct tl_osd_lane *lane, const struct tl_osd_module *m)
@@ -378,15 +402,14 @@ void tl_osd_lane_ready(struct tl_osd_lane *lane, const struct tl_osd_module *m)
     if (!lane->believed || lane->missed || lane->transport || m->n_words || m->too_long ||
         m->misfits || m->width == 0)
         return;
-    if (lane->width != m->width) { /* mode_of() finds it made */
-        lane->width = m->width;
-        lane->base_mode = make_mode(lane, m->width);
-    }
-    lane->type = m->type;
-    if (m->type == TL_OSD_CTM)
-        lane->quick = tl_osd_ctm_words(m->width);
-    else if (m->type == TL_OSD_STM)
+    if (m->type == TL_OSD_STM) {
+        lane->form = stm_form(m->width);
         lane->quick = tl_osd_stm_words(m->width);
+    } else if (m->type == TL_OSD_CTM && !lane->blocks && lane->width == m->width &&
+               (lane->mode & ~PRIVILEGE) == lane->base_mode) {
+        lane->form = ctm_form(m->width, lane->mode);
+        lane->quick = tl_osd_ctm_words(m->width);
+    }
 }
 
 void tl_osd_lane_lost(struct tl_osd_lane *lane, uint64_t offset)

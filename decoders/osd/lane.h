@@ -17,6 +17,27 @@
 
 #define TL_OSD_BATCH 128 /* items delivered at once */
 
+/*
+ * How a plain event of a lane becomes an item: places (bytes of the payload) and masks of its
+ * fields.
+ */
+struct tl_osd_form {
+    uint8_t kind; /* enum tl_item_kind */
+    uint8_t item_flags;
+    uint8_t why;   /* item flags that the event may add */
+    uint8_t bytes; /* of software trace */
+    uint8_t flags_at;
+    uint8_t pc_at;
+    uint8_t value_at;
+    uint16_t flags_mask; /* bits that make an event an unusual one if they are not … */
+    uint16_t flags_usual;
+    uint64_t pc_mask;
+    uint64_t value_mask;
+    uint64_t item_value; /* all ones: the item has the value, 0: … */
+    uintptr_t item_data; /* … it points to it */
+    const char *name;
+};
+
 struct tl_osd_lane {
     const struct tl_decode_sink *sink; /* borrowed */
     const struct tl_setup *setup;      /* borrowed, may be NULL */
@@ -27,14 +48,14 @@ struct tl_osd_lane {
     /* Words of an event that tl_osd_lane_quick() takes, 0: none. Cleared by whoever changes what
      * is known of the module. */
     unsigned quick;
-    uint8_t type;     /* … and what it is then: CTM or STM */
-    uint8_t width;    /* of the module when `base_mode` was made, 0: not yet */
-    bool believed;    /* announced */
-    bool waiting;     /* `first` is kept until it is believed */
-    bool set_aside;   /* it has been told that its events are */
-    bool transport;   /* bytes were lost before its next event */
-    bool at_least;    /* `missed` saturated */
-    uint64_t lost_at; /* offset of the transport loss */
+    struct tl_osd_form form; /* … then */
+    uint8_t width;           /* of the module when `base_mode` was made, 0: not yet */
+    bool believed;           /* announced */
+    bool waiting;            /* `first` is kept until it is believed */
+    bool set_aside;          /* it has been told that its events are */
+    bool transport;          /* bytes were lost before its next event */
+    bool at_least;           /* `missed` saturated */
+    uint64_t lost_at;        /* offset of the transport loss */
     struct tl_osd_ticks ticks;
     uint64_t base_mode; /* tl_mode with privilege 0 */
     uint64_t mode;      /* the last one delivered, or UINT64_MAX */
