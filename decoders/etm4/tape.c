@@ -51,9 +51,9 @@ static inline void make_plain(const struct tl_etm4_tape *tape, struct tl_etm4_ta
         out->value += (address & ~1ull) + (tape->threshold & -(uint64_t)takes_threshold[fill]);
         out->flags |= (uint32_t)(address & 1) * TL_ETM4_IS1;
         place->address += is;
-        if (fill == TL_FILL_SHORT)
-            out->bits = (uint8_t)(out->bits + (b[1] >> 7 << 3));
-        else if (fill == TL_FILL_CYCLES2)
+        const unsigned is_short = fill == TL_FILL_SHORT; /* not worth a branch */
+        out->bits = (uint8_t)(out->bits + ((b[is_short] >> 7 & is_short) << 3));
+        if (fill == TL_FILL_CYCLES2)
             fill_cycles2(&forms->config, b, out);
     }
     out->offset = tl_run_offset(&tape->run, at);

@@ -176,8 +176,12 @@ static __attribute__((noinline)) void resolve_whole(struct tl_etm4_packetizer *p
     write16(c->address + c->n_addresses, low, high);
     past->low = push_past(past->low, low, n);
     past->high = push_past(past->high, high, n);
-    keep_past(past, &p->regs);
-    read_past(past, &p->regs);
+    const __m512i newest = _mm512_permutexvar_epi32(DWORDS(15), past->high);
+    const unsigned same = _mm512_cmpeq_epi32_mask(past->high, newest) >> 13;
+    const unsigned none = _mm512_testn_epi32_mask(newest, newest);
+    past->one_half = same == 7 && (p->regs.sf || none != 0);
+    if (past->one_half)
+        past->high = newest;
 }
 
 static ALWAYS_INLINE void resolve16(struct tl_etm4_packetizer *p, struct past *past, unsigned n)
@@ -209,8 +213,12 @@ static __attribute__((noinline)) void resolve_all(struct tl_etm4_packetizer *p, 
     keep_past(past, &p->regs);
 }
 
-/* The last addresses found wait, until what was written of them can be read again at once. */
-#define LAG 48
+/*
+ * Addresses are resolved so many at a time, for one branch that is foreseen in place of many that
+ * are not. The last ones wait, until what was written of them can be read again at once.
+ */
+#define TOGETHER 128
+#define LAG      32
 
 /* ---- stream state -------------------------------------------------------------------------- */
 
@@ -319,12 +327,12 @@ static ALWAYS_INLINE __m512i places_from(const struct leads *leads, unsigned ent
     return places;
 }
 
-/* The `n` first lanes of a block, which begins at `start`, as positions in the run. */
-static ALWAYS_INLINE void write_positions(uint16_t *out, __m512i lane, unsigned n, __m512i start)
+/* Lanes of a block, which begins at `start`, as positions in the run: all, or the first 32. */
+static ALWAYS_INLINE void write_positions(uint16_t *out, __m512i lane, bool all, __m512i start)
 {
     const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(lane));
     _mm512_storeu_si512(out, _mm512_add_epi16(low, start));
-    if (n > 32) {
+    if (all) {
         const __m512i high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(lane, 1));
         _mm512_storeu_si512(out + 32, _mm512_add_epi16(high, start));
     }
@@ -403,13 +411,13 @@ static ALWAYS_INLINE void add_packets(struct tl_etm4_columns *c, const struct pa
     const __m512i lane = _mm512_and_si512(s->places, BYTES(63));
 
     _mm512_storeu_si512(c->header + c->n, s->header);
-    write_positions(c->at + c->n, lane, n, start);
+    write_positions(c->at + c->n, lane, true, start);
     c->n += n;
     if (found > 0) {
         _mm512_storeu_si512(c->found_kind + c->n_found,
                             _mm512_maskz_compress_epi8(s->addresses, s->kind));
         write_positions(c->found_at + c->n_found, _mm512_maskz_compress_epi8(s->addresses, lane),
-                        found, start);
+                        found > 32, start);
         c->n_found += found;
     }
 }
@@ -470,8 +478,9 @@ static ALWAYS_INLINE size_t unrolled(struct tl_etm4_packetizer *p, const struct 
                 at += length;
             }
         }
-        while (c->n_found - c->n_addresses >= LAG + 16)
-            resolve16(p, &past, 16);
+        if (c->n_found - c->n_addresses >= LAG + TOGETHER)
+            for (unsigned k = 0; k < TOGETHER; k += 16)
+                resolve16(p, &past, 16);
         i += unroll;
         if (at >= i + unroll || n_run - i < TL_UNROLLED_REACH)
             i = at;

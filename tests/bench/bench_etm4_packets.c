@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ETMv4 bytes to packets with resolved addresses, by unroll factor and vector level, beside
- * OpenCSD's packet processor. Input: what a simulated core traces, at several mixes; 4 MiB of
- * it, which begin with an A-Sync, many times over. Usage: bench_etm4_packets [MiB [MIX]]
+ * OpenCSD's packet processor. Input: what a simulated core traces, at several mixes, 4 MiB of it
+ * which begin with an A-Sync, and the largest source of real captures where they are present
+ * (tests/unit/data.h), each many times over. Usage: bench_etm4_packets [MiB [INPUT]]
  *
  * All take turns, one MiB each, and their processor time is added up: other load on the machine
- * then weighs on all alike, and ratios hold even where rates do not.
+ * then weighs on all alike, and ratios hold even where rates do not. A packet is told as on the
+ * tape (etm4/tape.h), and by the fastest kernel also as a structure.
  */
 #include "etm4/unrolled.h"
+#include "frame/tpiu.h"
 #include "report.h"
 #include "sim/program_core.h"
+#include "unit/data.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +25,12 @@
 #define SEED_BYTES (4u << 20)
 #define TURN       (1u << 20)
 #define PEER_EVERY 8 /* the peer gets one turn in so many */
-#define VARIANTS   16
+#define VARIANTS   24
 
 struct mix {
     const char *name;
     struct tl_sim_core_options options;
-    bool merge;
+    bool short_loops;
 };
 
 static const struct mix mixes[] = {
@@ -35,16 +39,10 @@ static const struct mix mixes[] = {
      false},
     {"branch broadcast, short loops",
      {.seed = 1, .etm = {.minor = 2, .branch_broadcast = true, .sync_every = 16384}},
-     false},
-    {"branch broadcast, atoms merged",
-     {.seed = 1, .etm = {.minor = 2, .branch_broadcast = true, .sync_every = 16384}},
      true},
     {"atoms and return stack",
      {.seed = 2, .etm = {.minor = 2, .return_stack = true, .sync_every = 16384}},
      false},
-    {"atoms and return stack, merged",
-     {.seed = 2, .etm = {.minor = 2, .return_stack = true, .sync_every = 16384}},
-     true},
     {"cycle counts and timestamps",
      {.seed = 3,
       .etm = {.minor = 2,
@@ -63,17 +61,20 @@ static const struct mix mixes[] = {
      false},
 };
 
+static const char *const captures[] = {"juno-uname-002", "juno_r1_1", "a55-test-tpiu"};
+
 struct input {
+    const char *name;
     uint8_t *p;
     size_t n;
     struct tl_etm4_config config;
     struct tl_source source;
-    bool merge;
 };
 
 /* One of those who take turns. */
 struct variant {
     const struct tl_etm4_kernel *kernel; /* NULL: scalar */
+    bool structures;
     struct tl_etm4_packetizer packetizer;
     double seconds;
     uint64_t packets;
@@ -86,10 +87,22 @@ static void die(const char *what)
     exit(1);
 }
 
-static void make(struct input *in, const struct mix *mix, size_t bytes)
+/* `trace`, over and over. */
+static void fill(struct input *in, const struct tl_buf *trace, size_t bytes)
+{
+    in->n = (bytes + trace->n - 1) / trace->n * trace->n;
+    in->p = malloc(in->n);
+    if (in->p == NULL)
+        die("out of memory");
+    for (size_t i = 0; i < in->n; i += trace->n)
+        memcpy(in->p + i, trace->p, trace->n);
+    tl_etm4_config_init(&in->config, &in->source);
+}
+
+static void simulate(struct input *in, const struct mix *mix, size_t bytes)
 {
     const struct tl_sim_program_options shape = {
-        .seed = 9, .extra = 30, .short_loops = strstr(mix->name, "short loops") != NULL};
+        .seed = 9, .extra = 30, .short_loops = mix->short_loops};
     struct tl_sim_program program;
     struct tl_sim_core *core;
     struct tl_buf trace = {0};
@@ -102,18 +115,76 @@ static void make(struct input *in, const struct mix *mix, size_t bytes)
             die("out of memory");
     if (tl_sim_core_flush(core) < 0 || tl_sim_etm4_source(&mix->options.etm, &in->source) < 0)
         die("out of memory");
-    in->n = (bytes + trace.n - 1) / trace.n * trace.n;
-    in->p = malloc(in->n);
-    if (in->p == NULL)
-        die("out of memory");
-    for (size_t i = 0; i < in->n; i += trace.n)
-        memcpy(in->p + i, trace.p, trace.n);
-    tl_etm4_config_init(&in->config, &in->source);
-    in->merge = mix->merge;
+    in->name = mix->name;
+    fill(in, &trace, bytes);
     tl_sim_core_free(core);
     tl_sim_program_fini(&program);
     tl_buf_fini(&trace);
 }
+
+/* ---- real captures ------------------------------------------------------------------------- */
+
+struct ids {
+    struct tl_buf bytes[128];
+};
+
+static int take_run(void *context, uint8_t id, const struct tl_run *run)
+{
+    struct ids *ids = context;
+    return id < 128 ? tl_buf_add(&ids->bytes[id], run->p, run->n) : 0;
+}
+
+static void take_frames(struct ids *ids, const struct tl_snapshot_buffer *buffer)
+{
+    static struct tl_tpiu tpiu;
+    const struct tl_tpiu_sink sink = {.context = ids, .run = take_run};
+    uint8_t bytes[4096];
+    size_t n;
+    FILE *f = fopen(buffer->path, "rb");
+
+    if (f == NULL)
+        die("a capture cannot be read");
+    tl_tpiu_init(&tpiu, (enum tl_tpiu_sync)buffer->setup.sync, 0, &sink);
+    while ((n = fread(bytes, 1, sizeof bytes, f)) > 0)
+        if (tl_tpiu_push(&tpiu, bytes, n) < 0)
+            die("out of memory");
+    fclose(f);
+    if (tl_tpiu_finish(&tpiu) < 0)
+        die("out of memory");
+}
+
+/* The largest ETMv4 source of the capture's first buffer. False: there is none. */
+static bool read_capture(struct input *in, const char *name, size_t bytes)
+{
+    static struct ids ids;
+    struct tl_snapshot snapshot;
+    char path[512], part[128];
+    size_t most = 0;
+
+    memset(&ids, 0, sizeof ids);
+    snprintf(part, sizeof part, "coresight/snapshots/%s", name);
+    if (!test_data(path, sizeof path, part) ||
+        tl_snapshot_read(&snapshot, path, NULL, NULL, NULL) < 0)
+        return false;
+    if (snapshot.buffers[0].setup.container != TL_CONTAINER_SINGLE)
+        take_frames(&ids, &snapshot.buffers[0]);
+    for (unsigned id = 0; id < 128; id++) {
+        const struct tl_source *const source = tl_setup_source(&snapshot.buffers[0].setup, id);
+        if (source == NULL || source->protocol != TL_PROTO_ETM4 || ids.bytes[id].n <= most)
+            continue;
+        most = ids.bytes[id].n;
+        in->source = *source;
+        in->name = name;
+        free(in->p);
+        fill(in, &ids.bytes[id], bytes);
+    }
+    for (unsigned id = 0; id < 128; id++)
+        tl_buf_fini(&ids.bytes[id]);
+    tl_snapshot_fini(&snapshot);
+    return most > 0;
+}
+
+/* ---- turns --------------------------------------------------------------------------------- */
 
 static double cpu_now(void)
 {
@@ -127,6 +198,16 @@ static int take(void *context, const struct tl_etm4_packet *packets, size_t n)
     struct variant *variant = context;
     variant->packets += n;
     variant->sum += packets[0].value + packets[n - 1].value;
+    return 0;
+}
+
+static int take_tape(void *context, const struct tl_etm4_tape *tape)
+{
+    struct variant *variant = context;
+    variant->packets += tape->n;
+    variant->sum += tape->header[tape->n - 1];
+    if (tape->n_addresses > 0)
+        variant->sum += tape->address[tape->n_addresses - 1];
     return 0;
 }
 
@@ -150,14 +231,19 @@ static size_t line_up(struct variant variants[VARIANTS], const struct input *in,
     const struct tl_etm4_kernel *const kernels = tl_etm4_kernels(&n_kernels);
 
     memset(variants, 0, VARIANTS * sizeof *variants);
-    for (size_t k = 0; k < n_kernels && n < VARIANTS; k++)
+    for (size_t k = 0; k < n_kernels && n < VARIANTS - 1; k++)
         if (best != NULL && kernels[k].level <= best->level &&
             (all || &kernels[k] == tl_etm4_kernel_at(kernels[k].level)))
             variants[n++].kernel = &kernels[k];
+    variants[n].structures = true;
+    variants[n++].kernel = best;
     for (size_t k = 0; k < n; k++) {
-        tl_etm4_packetizer_init(&variants[k].packetizer, &in->config, in->merge, take,
-                                &variants[k]);
-        tl_etm4_packetizer_use(&variants[k].packetizer, variants[k].kernel);
+        struct tl_etm4_packetizer *const p = &variants[k].packetizer;
+        if (variants[k].structures)
+            tl_etm4_packetizer_init(p, &in->config, false, take, &variants[k]);
+        else
+            tl_etm4_packetizer_init_tape(p, &in->config, take_tape, &variants[k]);
+        tl_etm4_packetizer_use(p, variants[k].kernel);
     }
     return n;
 }
@@ -172,6 +258,7 @@ struct peer {
     uint64_t packets;
     double seconds;
     uint64_t bytes;
+    bool stopped; /* at something it takes for an error it cannot go on behind */
 };
 
 static ocsd_datapath_resp_t take_peer(const void *context, const ocsd_datapath_op_t op,
@@ -191,6 +278,7 @@ static void peer_begin(struct peer *peer, const struct input *in)
         .reg_idr0 = (uint32_t)tl_source_reg(&in->source, "TRCIDR0", 0),
         .reg_idr1 = (uint32_t)tl_source_reg(&in->source, "TRCIDR1", 0),
         .reg_idr2 = (uint32_t)tl_source_reg(&in->source, "TRCIDR2", 0),
+        .reg_idr8 = (uint32_t)tl_source_reg(&in->source, "TRCIDR8", 0),
         .reg_configr = (uint32_t)tl_source_reg(&in->source, "TRCCONFIGR", 0),
         .reg_traceidr = 0x10,
         .arch_ver = ARCH_V8,
@@ -211,18 +299,20 @@ static void peer_begin(struct peer *peer, const struct input *in)
 static void peer_turn(struct peer *peer, const struct input *in, size_t from, size_t n)
 {
     const double begin = cpu_now();
-    for (size_t i = 0; i < n;) {
+    for (size_t i = 0; i < n && !peer->stopped;) {
         uint32_t used = 0;
         const uint32_t some = n - i < 65536 ? (uint32_t)(n - i) : 65536;
         if (ocsd_dt_process_data(peer->tree, OCSD_OP_DATA, peer->index, some, in->p + from + i,
                                  &used) >= OCSD_RESP_FATAL_NOT_INIT ||
             used == 0)
-            die("OpenCSD stopped");
+            peer->stopped = true;
         peer->index += used;
         i += used;
     }
     peer->seconds += cpu_now() - begin;
     peer->bytes += n;
+    if (peer->stopped)
+        peer->bytes = 0;
 }
 
 static void peer_end(struct peer *peer)
@@ -235,6 +325,7 @@ static void peer_end(struct peer *peer)
 #else
 
 struct peer {
+    uint64_t packets;
     double seconds;
     uint64_t bytes;
 };
@@ -272,60 +363,77 @@ static double clock_rate(void)
     return 3.0 * n / (cpu_now() - begin);
 }
 
-static void report(const struct input *in, const char *mix, const struct variant *variants,
-                   size_t n, const struct peer *peer, double rate)
+static void report(const struct input *in, const struct variant *variants, size_t n,
+                   const struct peer *peer, double rate)
 {
     const double megabytes = (double)in->n / 1e6;
     const double theirs = peer->bytes > 0 ? (double)peer->bytes / 1e6 / peer->seconds : 0;
-    double best = 0;
+    const char *const name = theirs > 0 ? PEER : NULL;
+    const struct variant *best = variants;
 
-    printf("%s: %.2f bytes a packet, %.2f GHz\n", mix, (double)in->n / (double)variants[0].packets,
-           rate / 1e9);
+    printf("%s: %.2f bytes a packet, %.2f GHz\n", in->name,
+           (double)in->n / (double)variants[0].packets, rate / 1e9);
     for (size_t k = 0; k < n; k++) {
-        const struct tl_etm4_kernel *const kernel = variants[k].kernel;
-        const double mine = megabytes / variants[k].seconds;
+        const struct variant *const v = &variants[k];
+        const double mine = megabytes / v->seconds;
         char what[96];
-        snprintf(what, sizeof what, "%s, %s, unrolled %u", mix,
-                 kernel != NULL ? tl_cpu_name(kernel->level) : "scalar",
-                 kernel != NULL ? kernel->unroll : 1);
-        printf("  %-52s %8.1f MB/s %6.2f cycles a byte\n", what, mine,
-               variants[k].seconds * rate / (double)in->n);
-        bench_report("etm4 unrolled", what, mine, "MB/s", PEER, theirs);
-        best = mine > best ? mine : best;
+        snprintf(what, sizeof what, "%s, %s, unrolled %u%s", in->name,
+                 v->kernel != NULL ? tl_cpu_name(v->kernel->level) : "scalar",
+                 v->kernel != NULL ? v->kernel->unroll : 1, v->structures ? ", structures" : "");
+        printf("  %-60s %8.1f MB/s %7.1f Mpackets/s %6.2f cycles a byte\n", what, mine,
+               (double)v->packets / 1e6 / v->seconds, v->seconds * rate / (double)in->n);
+        bench_report("etm4 unrolled", what, mine, "MB/s", name, theirs);
+        best = !v->structures && v->seconds < best->seconds ? v : best;
     }
-    bench_report("etm4 packets", mix, best, "MB/s", PEER, theirs);
+    bench_report("etm4 packets", in->name, megabytes / best->seconds, "MB/s", name, theirs);
+    bench_report_trace(
+        "etm4 packets", in->name, (double)best->packets / 1e6 / best->seconds, "Mpackets/s", name,
+        theirs > 0 ? (double)peer->packets / 1e6 / peer->seconds : 0, megabytes / best->seconds);
 }
 
-static void measure(const struct mix *mix, size_t bytes, bool all)
+static void measure(const struct input *in, bool all)
 {
     static struct variant variants[VARIANTS];
-    struct input in = {0};
+    const size_t n = line_up(variants, in, all);
     struct peer peer;
     double rate = 0;
 
-    make(&in, mix, bytes);
-    const size_t n = line_up(variants, &in, all);
-    peer_begin(&peer, &in);
-    for (size_t from = 0, k = 0; from < in.n; from += TURN, k++) {
-        const size_t size = in.n - from < TURN ? in.n - from : TURN;
+    peer_begin(&peer, in);
+    for (size_t from = 0; from < in->n; from += TURN) {
+        const size_t size = in->n - from < TURN ? in->n - from : TURN;
         for (size_t v = 0; v < n; v++)
-            turn(&variants[v], &in, from, size);
-        if (from / TURN < in.n / TURN / PEER_EVERY)
-            peer_turn(&peer, &in, from, size);
+            turn(&variants[v], in, from, size);
+        if (from / TURN <= in->n / TURN / PEER_EVERY)
+            peer_turn(&peer, in, from, size);
         const double now = clock_rate();
         rate = now > rate ? now : rate;
     }
-    report(&in, mix->name, variants, n, &peer, rate);
+    report(in, variants, n, &peer, rate);
     peer_end(&peer);
-    free(in.p);
 }
 
 int main(int argc, char **argv)
 {
     const size_t bytes = (size_t)(argc > 1 ? atoi(argv[1]) : 64) << 20;
+    const char *const only = argc > 2 ? argv[2] : "";
 
-    for (size_t k = 0; k < sizeof mixes / sizeof mixes[0]; k++)
-        if (argc <= 2 || strstr(mixes[k].name, argv[2]) != NULL)
-            measure(&mixes[k], bytes, k == 0);
+    for (size_t k = 0; k < sizeof mixes / sizeof mixes[0]; k++) {
+        struct input in = {0};
+        if (strstr(mixes[k].name, only) == NULL)
+            continue;
+        simulate(&in, &mixes[k], bytes);
+        measure(&in, k == 0);
+        free(in.p);
+    }
+    for (size_t k = 0; k < sizeof captures / sizeof captures[0]; k++) {
+        struct input in = {0};
+        if (strstr(captures[k], only) == NULL)
+            continue;
+        if (read_capture(&in, captures[k], bytes))
+            measure(&in, false);
+        else
+            printf("%s: not there\n", captures[k]);
+        free(in.p);
+    }
     return 0;
 }
