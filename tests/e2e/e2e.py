@@ -246,6 +246,34 @@ def osd_images(lab):
         check(dump.count(' %s ' % record) == n, record, dump.count(' %s ' % record))
 
 
+@test
+def osd_arrival(lab):
+    """A module that was quiet for several wraps of its clock: its bytes' arrival tells."""
+    hz = 4000000000
+    first = osd.enumeration({0: (1, 0), 2: (4, 32)})
+    first += b''.join(osd.stm(1000 * i, 5, i) for i in range(20))
+    rest = b''.join(osd.stm(20000 + 1000 * i, 5, i) for i in range(20))
+    lab.start()
+    push = lab.spawn('push', '--format', 'di,clock=%d' % hz, '--trace', 'quiet', '--chunk', '10',
+                     '-', stdin=subprocess.PIPE)
+    push.stdin.write(first)
+    push.stdin.flush()
+    wait_offset(lab, 'quiet', len(first) - 20)
+    time.sleep(3.5)
+    push.stdin.write(rest)
+    push.stdin.close()
+    check(push.wait(60) == 0, push.stderr.read())
+    wait_sealed(lab, 'quiet')
+    text = lab.run('get', 'quiet', '--text').text()
+    times = [int(line.split()[1]) for line in text.splitlines() if line.startswith('T ')]
+    check(len(times) == 40 and text.count('A time ambiguous') == 1, text)
+    check(times[-1] - times[0] > 3 * hz, times[18:22])
+    check([t & 0xffffffff for t in times] == [1000 * i for i in range(40)], times)
+    lab.run('redecode', 'quiet')
+    wait_sealed(lab, 'quiet')
+    check(lab.run('get', 'quiet', '--text').text() == text, 'decoded again, it differs')
+
+
 def wait_offset(lab, trace, n):
     until = time.monotonic() + 60
     while lab.offset(trace) < n:
