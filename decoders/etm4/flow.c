@@ -48,7 +48,8 @@ int tl_etm4_flow_new(struct tl_etm4_flow **out, const struct tl_etm4_config *con
     flow->context = context;
     flow->out.sink = items;
     flow->out.context = context;
-    const int rc = tl_etm4_walk_init(&flow->walk, config, image, &flow->out);
+    const bool any = image && !tl_image_is_empty(image);
+    const int rc = tl_etm4_walk_init(&flow->walk, config, any ? image : NULL, &flow->out);
     if (rc < 0) {
         free(flow);
         return rc;

@@ -20,7 +20,7 @@ struct tl_etm4_flow;
 typedef int tl_etm4_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes);
 
 /*
- * `image` (frozen, may be NULL: then addresses become BRANCH items) is borrowed for the object's
+ * `image` (frozen; NULL or empty: addresses become BRANCH items) is borrowed for the object's
  * life, `config` is copied. `loss` may be NULL. Items and losses go to `context`. TL_NOMEM.
  */
 TL_MUST_USE int tl_etm4_flow_new(struct tl_etm4_flow **out, const struct tl_etm4_config *config,

@@ -96,6 +96,7 @@ void tl_etm4_walk_copy(struct tl_etm4_walk *w, const struct tl_etm4_walk *from)
     w->need_context = from->need_context;
     w->need_address = from->need_address;
     w->told = from->told;
+    w->by_address = from->by_address;
     w->stack = from->stack;
     w->mode = from->mode;
     w->context = from->context;
@@ -119,7 +120,8 @@ bool tl_etm4_walk_same(const struct tl_etm4_walk *a, const struct tl_etm4_walk *
 {
     return a->pc == b->pc && a->isa == b->isa && a->space == b->space && a->sf == b->sf &&
            a->is1 == b->is1 && a->need_context == b->need_context &&
-           a->need_address == b->need_address && a->told == b->told && a->mode == b->mode &&
+           a->need_address == b->need_address && a->told == b->told &&
+           a->by_address == b->by_address && a->mode == b->mode &&
            a->context.flags == b->context.flags && a->context.value2 == b->context.value2 &&
            same_stack(&a->stack, &b->stack);
 }
@@ -167,6 +169,7 @@ static struct tl_block *here(struct tl_etm4_walk *w)
 static void step(struct tl_etm4_walk *w, uint64_t pc, struct tl_block **link)
 {
     w->pc = pc;
+    w->by_address = false;
     w->block = *link;
     w->link = link;
 }
@@ -202,6 +205,7 @@ static void jump(struct tl_etm4_walk *w, uint64_t pc, enum tl_isa isa)
         return; /* branch broadcasting tells what we know */
     if (w->from && w->from->is_return && step_back(w, pc, isa)) {
         w->from = NULL;
+        w->by_address = true;
         return;
     }
     struct tl_block *const guess = w->from ? w->from->taken : NULL;
@@ -210,6 +214,7 @@ static void jump(struct tl_etm4_walk *w, uint64_t pc, enum tl_isa isa)
         w->from = NULL;
     w->link = NULL;
     w->pc = pc;
+    w->by_address = true;
     w->isa = (uint8_t)isa;
 }
 
@@ -342,6 +347,12 @@ static void tell_isa(struct tl_etm4_walk *w, uint64_t offset)
         tell_mode(w, (w->mode & ~0xffULL) | w->isa, offset);
 }
 
+/* A branch of which nothing but its target is known. */
+static void tell_branch(struct tl_etm4_walk *w, uint64_t to, uint64_t offset)
+{
+    tl_item_batch_value(w->out, TL_ITEM_BRANCH, to, offset);
+}
+
 void tl_etm4_walk_address(struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
 {
     w->stack.pending = false;
@@ -353,11 +364,8 @@ void tl_etm4_walk_address(struct tl_etm4_walk *w, const struct tl_etm4_packet *p
     }
     jump(w, p->value, isa_of(w));
     tell_isa(w, p->offset);
-    if (!w->cache) {
-        struct tl_item *item = tl_item_batch_add(w->out, TL_ITEM_BRANCH, p->offset);
-        item->flags = TL_ITEM_HAS_VALUE;
-        item->value = p->value;
-    }
+    if (!w->cache)
+        tell_branch(w, p->value, p->offset);
 }
 
 void tl_etm4_walk_trace_on(struct tl_etm4_walk *w, uint64_t offset)
@@ -521,6 +529,8 @@ void tl_etm4_walk_atoms(struct tl_etm4_walk *w, uint64_t atoms, unsigned n, uint
         struct tl_block *const b = here(w);
         if (!b)
             return;
+        if (b->n == 0 && w->by_address) /* as without an image: at least where it went */
+            tell_branch(w, w->pc, offset);
         unsigned done = 0;
         if (b->n > 0)
             done = w->out->paths ? walk_known(w, b, atoms, n, offset, true)
@@ -638,11 +648,23 @@ void tl_etm4_walk_q(struct tl_etm4_walk *w, const struct tl_etm4_packet *p,
         tl_etm4_walk_address(w, address);
 }
 
+/* It was executed, whatever it is. */
+static void tell_unknown(struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
+{
+    struct tl_item *const item = tl_item_batch_add(w->out, TL_ITEM_UNKNOWN, p->offset);
+    item->pc = p->value;
+    item->flags = TL_ITEM_HAS_PC;
+}
+
 void tl_etm4_walk_source(struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
 {
     pop_pending(w);
-    if (!w->cache || w->need_context)
+    if (w->need_context)
         return;
+    if (!w->cache) {
+        tell_unknown(w, p);
+        return;
+    }
     w->is1 = p->flags & TL_ETM4_IS1;
     const enum tl_isa isa = w->need_address ? isa_of(w) : (enum tl_isa)w->isa;
     /* Its own block: the first instruction was executed, and it branched. */
@@ -652,6 +674,7 @@ void tl_etm4_walk_source(struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
         return;
     }
     if (b->n == 0) {
+        tell_unknown(w, p);
         lose(w, TL_GAP_NO_IMAGE, p->offset);
         return;
     }

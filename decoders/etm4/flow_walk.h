@@ -60,7 +60,8 @@ struct tl_etm4_walk {
     bool m_profile;
     bool need_context;
     bool need_address;
-    bool told; /* the gap until the next address has been reported */
+    bool by_address; /* the trace told pc itself */
+    bool told;       /* the gap until the next address has been reported */
     struct tl_etm4_return_stack stack;
     struct tl_etm4_callers callers;
     uint64_t mode;                 /* last delivered, ~0: none */

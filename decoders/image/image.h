@@ -93,6 +93,9 @@ unsigned tl_image_machine(const struct tl_image *image);
 /* Sort, resolve overlaps, index. Nothing can be added any more. */
 TL_MUST_USE int tl_image_freeze(struct tl_image *image);
 
+/* Is nothing mapped at all? */
+bool tl_image_is_empty(const struct tl_image *image);
+
 /*
  * Bytes mapped at `address` for `space` (one bit, or any set: the first that matches), up to
  * the end of the contiguous region. n == 0: nothing is there. Borrowed from the image.

@@ -45,6 +45,14 @@ void tl_layers_fini(struct tl_image *image)
     free(image->layers);
 }
 
+bool tl_image_is_empty(const struct tl_image *image)
+{
+    for (size_t i = 0; i < image->n_layers; i++)
+        if (image->layers[i].n_regions > 0)
+            return false;
+    return true;
+}
+
 int tl_image_bind(struct tl_image *image, const struct tl_image_context *context)
 {
     const struct tl_image_context wanted = context ? *context : (struct tl_image_context){0};

@@ -207,8 +207,10 @@ static void tells_missing_addresses(void **state)
     /* RET without return stack: nothing until the next address, and that is told once */
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 "G no-path\n" I1008 I1000 I1004, BEGIN,
            ATOMS(5, 31), AT(0x1008), ATOMS(2, 3));
-    EXPECT(&plain, BEGUN "G no-image\n" I101C "X irq 14 0000000000001020\nG no-path\n", BEGIN,
-           AT(0x5000), E, E, AT(0x101c), E, EXC(14, 1), AT(0x1020), E);
+    EXPECT(&plain,
+           BEGUN "B - 0000000000005000\nG no-image\n" I101C
+                 "X irq 14 0000000000001020\nG no-path\n",
+           BEGIN, AT(0x5000), E, E, AT(0x101c), E, EXC(14, 1), AT(0x1020), E);
     EXPECT(&plain, BEGUN I1020 I1024 "G no-image\n", BEGIN, AT(0x1020), E, E);
 }
 
@@ -332,8 +334,8 @@ static void takes_source_addresses(void **state)
            SOURCE(0x1008), E);
     /* behind us: only the source itself is known */
     EXPECT(&c, BEGUN I1008 I1000 I1004, BEGIN, AT(0x101c), SOURCE(0x1008), E);
-    EXPECT(&c, BEGUN "G no-image\n", BEGIN, SOURCE(0x1028 + 0x1000), E);
-    EXPECT(&c, BEGUN "G no-image\n", BEGIN, AT(0x101c), SOURCE(0x1030), E);
+    EXPECT(&c, BEGUN "N 0000000000002028\nG no-image\n", BEGIN, SOURCE(0x1028 + 0x1000), E);
+    EXPECT(&c, BEGUN "N 0000000000001030\nG no-image\n", BEGIN, AT(0x101c), SOURCE(0x1030), E);
 }
 
 static void takes_q_elements(void **state)
@@ -436,6 +438,14 @@ static void gives_branches_without_image(void **state)
                 BEGUN "B - 0000000000001000\nB - 0000000000005000\nX irq 14 0000000000005008\n"
                       "B - 0000000000000080\n",
                 "");
+    /* an image that holds nothing is none */
+    struct tl_image *empty;
+    assert_int_equal(tl_image_new(&empty), TL_OK);
+    assert_int_equal(tl_image_freeze(empty), TL_OK);
+    expect_with(&plain, empty, packets, 5, BEGUN "B - 0000000000001000\n", "");
+    tl_image_free(empty);
+    const struct tl_etm4_packet source[] = {BEGIN, SOURCE(0x1004)};
+    expect_with(&plain, NULL, source, 5, BEGUN "B - 0000000000001000\nN 0000000000001004\n", "");
 }
 
 static void tells_modes_and_contexts(void **state)
@@ -465,7 +475,8 @@ static void tells_modes_and_contexts(void **state)
             .context_id = 6,
             .flags = TL_ETM4_HAS_CONTEXT | TL_ETM4_SF | TL_ETM4_NS | TL_ETM4_HAS_CTXID});
     /* the image is only mapped for non-secure EL1, EL0 and EL2 */
-    EXPECT(&plain, "M el1.s.a64\nG no-image\nM el2.ns.a64\n" I1000 I1004, ASYNC, INFO,
+    EXPECT(&plain, "M el1.s.a64\nB - 0000000000001000\nG no-image\nM el2.ns.a64\n" I1000 I1004,
+           ASYNC, INFO,
            {.type = TL_ETM4_ADDRESS, .value = 0x1000, .flags = EL1 & ~(uint32_t)TL_ETM4_NS}, E,
            {.type = TL_ETM4_ADDRESS, .value = 0x1000, .flags = EL1 + (1 << TL_ETM4_EL_SHIFT)}, E);
 }
@@ -523,12 +534,13 @@ static void follows_the_process(void **state)
     };
 #define ONE  "I 0000000000008000 d503201f\nI 0000000000008004 17ffffff\n"
 #define BOTH "I 0000000000009000 d503201f\nI 0000000000009004 d65f03c0\n"
-    expect_with(&plain, with, packets, sizeof packets / sizeof packets[0],
-                BEGUN "C 1 3\n" ONE ONE "C 2 3\n"
-                      "I 0000000000008000 14000001\nI 0000000000008004 17ffffff\n" BOTH
-                      "C 1 0\n" ONE BOTH "C 2 3\n"
-                      "I 0000000000008000 14000001\nC 2 0\nG no-image\nC 7 7\n" BOTH,
-                "");
+    expect_with(
+        &plain, with, packets, sizeof packets / sizeof packets[0],
+        BEGUN "C 1 3\n" ONE ONE "C 2 3\n"
+              "I 0000000000008000 14000001\nI 0000000000008004 17ffffff\n" BOTH "C 1 0\n" ONE BOTH
+              "C 2 3\n"
+              "I 0000000000008000 14000001\nC 2 0\nB - 0000000000008000\nG no-image\nC 7 7\n" BOTH,
+        "");
     tl_image_free(with);
 }
 
