@@ -506,6 +506,32 @@ static uint64_t last_bytes(const uint8_t *end)
     return __builtin_bswap64(tl_le64(end - 8));
 }
 
+/* Bytes that are taken at once: the window is as if they had come one by one. */
+static void slide(struct tl_tpiu *t, const uint8_t *p, size_t n)
+{
+    if (n >= 8)
+        t->window = last_bytes(p + n);
+    else
+        for (size_t i = 0; i < n; i++)
+            t->window = t->window << 8 | p[i];
+}
+
+/* Keep back all bytes in front of the last one of an FSYNC; returns how many. */
+static size_t hold_bytes(struct tl_tpiu *t, const uint8_t *p, size_t n)
+{
+    static const uint8_t fsync[] = {0xff, 0xff, 0xff, 0x7f};
+    if (t->held == 0 || (t->window & 0xff) == 0xff) /* one may have begun */
+        return 0;
+    const size_t room = sizeof t->hold - t->held - 1;
+    n = n < room ? n : room;
+    const uint8_t *const found = memmem(p, n, fsync, sizeof fsync);
+    n = found ? (size_t)(found - p) + 3 : n;
+    memcpy(t->hold + t->held, p, n);
+    t->held += n;
+    slide(t, p, n);
+    return n;
+}
+
 /* Take what goes fast at a frame's beginning. Returns the bytes taken, or < 0. */
 static int64_t feed_frames(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t offset)
 {
@@ -528,6 +554,30 @@ static int64_t feed_frames(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64
     return (int64_t)done;
 }
 
+/*
+ * Take what there is of a frame, or what it wants, at once. Returns the bytes taken, 0 if there may
+ * be synchronisation words among them, or < 0.
+ */
+static int64_t take_bytes(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t offset)
+{
+    const size_t want = FRAME - t->fill;
+    n = n < want ? n : want;
+    if (t->sync != TL_TPIU_ALIGNED) {
+        bool sync = (t->fill | n) & 1;
+        for (size_t i = 0; i < n; i += 2)
+            sync |= p[i] == 0xff;
+        if (sync)
+            return 0;
+    }
+    memcpy(t->frame + t->fill, p, n);
+    for (size_t i = 0; i < n; i++)
+        t->at[t->fill + i] = offset + i;
+    slide(t, p, n);
+    t->fill += n;
+    const int rc = t->fill == FRAME ? take_buffered(t) : TL_OK;
+    return rc < 0 ? rc : (int64_t)n;
+}
+
 /* Take bytes that are adjacent in the capture. */
 static int feed(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t place)
 {
@@ -540,6 +590,20 @@ static int feed(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t place)
             i += (size_t)done;
             if (i == n)
                 break;
+        }
+        if (t->state == FRAMES && !t->half_fsync) {
+            const int64_t done = take_bytes(t, p + i, n - i, offset + i);
+            if (done < 0)
+                return (int)done;
+            i += (size_t)done;
+            if (done > 0)
+                continue;
+        }
+        if (t->state == HOLD) {
+            const size_t held = hold_bytes(t, p + i, n - i);
+            i += held;
+            if (held)
+                continue;
         }
         t->window = t->window << 8 | p[i];
         int rc;

@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* CoreSight frames to runs: one source, several sources, and with synchronisation words. */
+/*
+ * CoreSight frames to runs: one source, several sources, and with synchronisation words. 64 MiB:
+ * 16 MiB four times over. OpenCSD takes the same frames apart in the same program, without any
+ * decoder behind it. Rates are by processor time.
+ */
 #include "bench/report.h"
 #include "frame/tpiu.h"
 #include "sim/tpiu_encoder.h"
 
 #include <stdlib.h>
+
+#ifdef HAVE_OPENCSD
+#include <opencsd/c_api/opencsd_c_api.h>
+#endif
+
+#define TIMES  4
+#define ROUNDS 5
+#define PUSH   ((size_t)1 << 16)
 
 struct input {
     struct tl_buf bytes;
@@ -29,10 +41,11 @@ static void decode(void *context)
     const struct tl_tpiu_sink sink = {.context = in, .run = on_run};
     in->runs = 0;
     tl_tpiu_init(&decoder, in->sync, 0, &sink);
-    for (size_t i = 0; i < in->bytes.n; i += 1 << 16)
-        if (tl_tpiu_push(&decoder, in->bytes.p + i,
-                         in->bytes.n - i < 1 << 16 ? in->bytes.n - i : 1 << 16) < 0)
-            abort();
+    for (size_t k = 0; k < TIMES; k++)
+        for (size_t i = 0; i < in->bytes.n; i += PUSH)
+            if (tl_tpiu_push(&decoder, in->bytes.p + i,
+                             in->bytes.n - i < PUSH ? in->bytes.n - i : PUSH) < 0)
+                abort();
     if (tl_tpiu_finish(&decoder) < 0)
         abort();
 }
@@ -42,9 +55,49 @@ static void gather(void *context)
     struct input *const in = context;
     static uint8_t out[TL_TPIU_BUFFER + TL_GATHER_SLACK];
     tl_gather *const fn = tl_gather_variant(tl_cpu_level());
-    for (size_t i = 0; i + 16384 <= in->bytes.n; i += 16384)
-        in->sum += fn(out, in->bytes.p + i, 1024) + out[1];
+    for (size_t k = 0; k < TIMES; k++)
+        for (size_t i = 0; i + 16384 <= in->bytes.n; i += 16384)
+            in->sum += fn(out, in->bytes.p + i, 1024) + out[1];
 }
+
+#ifdef HAVE_OPENCSD
+#define PEER "OpenCSD"
+
+static void decode_opencsd(void *context)
+{
+    struct input *const in = context;
+    const uint32_t flags =
+        in->sync == TL_TPIU_ALIGNED ? OCSD_DFRMTR_FRAME_MEM_ALIGN : OCSD_DFRMTR_HAS_FSYNCS;
+    const dcd_tree_handle_t tree = ocsd_create_dcd_tree(OCSD_TRC_SRC_FRAME_FORMATTED, flags);
+    if (tree == C_API_INVALID_TREE_HANDLE)
+        abort();
+    for (size_t i = 0; i < in->bytes.n;) {
+        const size_t n = in->bytes.n - i < PUSH ? in->bytes.n - i : PUSH;
+        uint32_t used = 0;
+        const ocsd_datapath_resp_t rc =
+            ocsd_dt_process_data(tree, OCSD_OP_DATA, i, (uint32_t)n, in->bytes.p + i, &used);
+        if (OCSD_DATA_RESP_IS_FATAL(rc) || used == 0)
+            break; /* the bytes it did not see count for it */
+        i += used;
+    }
+    ocsd_destroy_dcd_tree(tree);
+}
+
+static double peer_rate(struct input *in)
+{
+    /* It takes footers of DSTREAM blocks for frames, and then finds no way on. */
+    if (in->sync == TL_TPIU_DSTREAM)
+        return 0;
+    return (double)in->bytes.n / bench_best_cpu(3, decode_opencsd, in) / 1e6;
+}
+#else
+#define PEER NULL
+
+static double peer_rate(struct input *in)
+{
+    return 0;
+}
+#endif
 
 /* Sources take turns of `turn` bytes on average; 0: one source, its ID said once. */
 static void make(struct input *in, enum tl_tpiu_sync sync, unsigned ids, unsigned turn)
@@ -72,8 +125,10 @@ static void measure(const char *name, enum tl_tpiu_sync sync, unsigned ids, unsi
 {
     struct input in;
     make(&in, sync, ids, turn);
-    const double seconds = bench_best(7, fn, &in);
-    bench_report("frame", name, (double)in.bytes.n / seconds / 1e6, "MB/s", NULL, 0);
+    const double seconds = bench_best_cpu(ROUNDS, fn, &in);
+    const double peer = fn == decode ? peer_rate(&in) : 0;
+    bench_report("frame", name, TIMES * (double)in.bytes.n / seconds / 1e6, "MB/s",
+                 peer > 0 ? PEER : NULL, peer);
     tl_buf_fini(&in.bytes);
 }
 
