@@ -35,9 +35,38 @@ struct input {
     size_t n;
     bool framed;
     bool merge;
+    bool tape;
     uint32_t most;   /* bytes a push */
     uint64_t chunks; /* seed */
 };
+
+/* A tape as packets, in pieces; and what its columns must hold. */
+static int collect_tape(void *context, const struct tl_etm4_tape *tape)
+{
+    struct packets *all = context;
+    struct tl_etm4_tape_place place = {0};
+    struct tl_etm4_packet some[7];
+    size_t n, addresses = 0, others = 0;
+
+    assert_true(tape->n >= 1);
+    for (size_t k = 0; k < tape->n; k++) {
+        const bool is_other = tape->header[k] == TL_TAPE_OTHER;
+        others += is_other;
+        if (is_other)
+            continue;
+        assert_true(tape->at[k] < tape->run.n);
+        assert_int_equal(tape->run.p[tape->at[k]], tape->header[k]);
+        addresses += tl_etm4_is_address(tape->header[k]);
+    }
+    assert_int_equal(addresses, tape->n_addresses);
+    assert_int_equal(others, tape->n_others);
+    while ((n = tl_etm4_tape_read(tape, &place, some, sizeof some / sizeof some[0])) > 0)
+        collect(all, some, n);
+    assert_int_equal(place.packet, tape->n);
+    assert_int_equal(place.address, tape->n_addresses);
+    assert_int_equal(place.other, tape->n_others);
+    return 0;
+}
 
 /* Each run is a copy of exact size, so that a read behind it is noticed. */
 static void split(struct packets *out, const struct input *in, const struct tl_etm4_kernel *kernel)
@@ -46,7 +75,10 @@ static void split(struct packets *out, const struct input *in, const struct tl_e
     struct tl_sim_rng rng = {in->chunks};
 
     out->n = 0;
-    tl_etm4_packetizer_init(p, &in->config, in->merge, collect, out);
+    if (in->tape && kernel != NULL)
+        tl_etm4_packetizer_init_tape(p, &in->config, collect_tape, out);
+    else
+        tl_etm4_packetizer_init(p, &in->config, in->merge, collect, out);
     tl_etm4_packetizer_use(p, kernel);
     for (size_t i = 0; i < in->n;) {
         size_t n = tl_sim_between(&rng, 1, in->most);
@@ -91,7 +123,8 @@ static void all_agree(const struct input *in)
 static void random_shape(struct input *in, struct tl_sim_rng *rng)
 {
     in->framed = tl_sim_percent(rng, 50);
-    in->merge = tl_sim_percent(rng, 50);
+    in->tape = tl_sim_percent(rng, 30);
+    in->merge = !in->tape && tl_sim_percent(rng, 50);
     in->most = tl_sim_percent(rng, 70) ? 20000 : 300;
     in->chunks = tl_sim_rand(rng);
 }
@@ -145,6 +178,83 @@ static void test_hostile(void **state)
         in.p = bytes;
         all_agree(&in);
         free(bytes);
+    }
+}
+
+static const struct tl_etm4_config any_config = {.version = 0x44,
+                                                 .v8 = true,
+                                                 .aarch64 = true,
+                                                 .vmid_bytes = 4,
+                                                 .context_bytes = 4,
+                                                 .address_bits = 64,
+                                                 .cycle_bits = 12,
+                                                 .cycle_count = true};
+
+/*
+ * Every header, at every place of a block and behind every number of payload bytes that look like
+ * headers: what a block's end cuts, the next one must take up.
+ */
+static void test_every_header_everywhere(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {77};
+
+    for (unsigned header = 1; header < 256; header++) {
+        static uint8_t bytes[20000];
+        struct input in = {.config = any_config, .p = bytes, .most = 20000};
+        in.config.commit_opt1 = header & 1;
+        in.tape = header & 2;
+        bytes[11] = 0x80;
+        in.n = 12;
+        while (in.n < 16 * 700) {
+            const unsigned atoms = tl_sim_below(&rng, 20), payload = tl_sim_below(&rng, 20);
+            for (unsigned k = 0; k < atoms; k++)
+                bytes[in.n++] = (uint8_t)(0xc0 | tl_sim_below(&rng, 64));
+            bytes[in.n++] = (uint8_t)header;
+            for (unsigned k = 0; k < payload; k++)
+                bytes[in.n++] = (uint8_t)(0x80 | tl_sim_below(&rng, 0x20));
+        }
+        all_agree(&in);
+    }
+}
+
+/* AArch32 and back, 64-bit addresses and exact matches across halves, within blocks. */
+static void test_states_and_halves(void **state)
+{
+    (void)state;
+    static const uint8_t parts[][11] = {
+        {2, 0x81, 0x00}, /* AArch32 */
+        {2, 0x81, 0x10}, /* AArch64 */
+        {9, 0x9d, 1, 2, 3, 4, 0xc0, 0xff, 0xff, 0xff},
+        {9, 0x9e, 1, 2, 3, 4, 0, 0, 0, 0},
+        {5, 0x9a, 0x91, 0x92, 0x95, 0x9d},
+        {5, 0x9b, 0x91, 0x92, 0x95, 0x9d},
+        {2, 0x95, 0x11},
+        {3, 0x95, 0x91, 0x92},
+        {3, 0x96, 0x91, 0x92},
+        {1, 0x90},
+        {1, 0x91},
+        {1, 0x92},
+        {1, 0xf7},
+        {10, 0x85, 1, 2, 3, 4, 0, 0, 0, 0, 0x10},
+        {6, 0x82, 1, 2, 3, 4, 0x00},
+    };
+    struct tl_sim_rng rng = {seed_of_now()};
+
+    for (unsigned round = 0; round < 60; round++) {
+        static uint8_t bytes[20000];
+        struct input in = {.config = any_config, .p = bytes};
+        const unsigned first = round % 3 * 2; /* with contexts, without, without 64-bit ones */
+        random_shape(&in, &rng);
+        memset(bytes, 0, 11);
+        bytes[11] = 0x80;
+        in.n = 12;
+        while (in.n < 12000) {
+            const unsigned k = first + tl_sim_below(&rng, (round % 3 ? 13 : 15) - first);
+            memcpy(bytes + in.n, parts[k] + 1, parts[k][0]);
+            in.n += parts[k][0];
+        }
+        all_agree(&in);
     }
 }
 
@@ -231,10 +341,9 @@ static void test_real_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_packets),
-        cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_simulated_traces),
-        cmocka_unit_test(test_real_bytes),
+        cmocka_unit_test(test_random_packets),          cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_every_header_everywhere), cmocka_unit_test(test_states_and_halves),
+        cmocka_unit_test(test_simulated_traces),        cmocka_unit_test(test_real_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
