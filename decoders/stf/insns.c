@@ -372,21 +372,24 @@ static void scan_fast(struct tl_stf_insns *s, struct scan *c)
                 put_insn(out++, pc, p, p, 4, plain);
                 pc += 4;
                 p += 5;
-            } else if (type == TL_STF_INST_MEM_ACCESS) {
-                const uint8_t *q = p + 14;
-                if (*q == TL_STF_INST_MEM_CONTENT)
-                    q += 9;
-                if (!closes(*q))
-                    break;
-                const uint32_t size = opcode_size(*q);
-                put_insn(out++, pc, p, q, size, memory);
-                pc += size;
-                p = q + 1 + size;
-            } else if (type == TL_STF_INST_PC_TARGET && closes(p[9])) {
-                const uint32_t size = opcode_size(p[9]);
-                put_insn(out++, pc, p, p + 9, size, taken);
+            } else if (type == TL_STF_INST_MEM_ACCESS && p[14] == TL_STF_INST_MEM_CONTENT &&
+                       p[23] == TL_STF_INST_32) {
+                put_insn(out++, pc, p, p + 23, 4, memory);
+                pc += 4;
+                p += 23 + 5;
+            } else if (type == TL_STF_INST_MEM_ACCESS && p[14] == TL_STF_INST_MEM_CONTENT &&
+                       p[23] == TL_STF_INST_16) {
+                put_insn(out++, pc, p, p + 23, 2, memory);
+                pc += 2;
+                p += 23 + 3;
+            } else if (type == TL_STF_INST_PC_TARGET && p[9] == TL_STF_INST_32) {
+                put_insn(out++, pc, p, p + 9, 4, taken);
                 pc = tl_le64(p + 1);
-                p += 10 + size;
+                p += 9 + 5;
+            } else if (type == TL_STF_INST_PC_TARGET && p[9] == TL_STF_INST_16) {
+                put_insn(out++, pc, p, p + 9, 2, taken);
+                pc = tl_le64(p + 1);
+                p += 9 + 3;
             } else {
                 struct mixed mixed;
                 if (!scan_mixed(&mixed, p, safe))

@@ -221,8 +221,22 @@ static void must_put(struct tl_stf_out *out, const struct tl_stf_record *record)
         die("cannot write");
 }
 
+/* What the instruction at `pc` reads and writes of registers: as many as it has, always the same.
+ */
+static void put_registers(struct tl_stf_out *out, uint64_t pc, uint64_t value)
+{
+    uint8_t bytes[8];
+    tl_put_le64(bytes, value);
+    for (uint64_t i = pc >> 1 & 1; i < 3; i++)
+        must_put(out,
+                 &(struct tl_stf_record){.type = TL_STF_INST_REG,
+                                         .reg = {(uint16_t)(((pc >> 2) + i) & 31),
+                                                 (uint8_t)(TL_STF_REG_INT | (i == 2 ? 3 : 2) << 4),
+                                                 {bytes, 8}}});
+}
+
 /* Functions of some fifty instructions, called in an irregular order, one access in three. */
-static void make_trace(struct tl_buf *file)
+static void make_trace(struct tl_buf *file, bool registers)
 {
     const struct tl_stf_out_options options = {.format = TL_STF_FILE_ZSTF};
     const struct tl_stf_sink sink = {file, append, patch};
@@ -250,7 +264,9 @@ static void make_trace(struct tl_buf *file)
         const uint64_t target = 0x10000 + (seed & 0xff) * 256;
         if (jump)
             must_put(out, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = target});
-        else if (opcode >> 8 & 1) {
+        if (registers)
+            put_registers(out, pc, i / 64);
+        if (!jump && (opcode >> 8 & 1)) {
             must_put(out, &(struct tl_stf_record){
                               .type = TL_STF_INST_MEM_ACCESS,
                               .access = {0x3fff0000 + (seed >> 40) % 4096 * 8, 8, 0, TL_STF_READ}});
@@ -332,10 +348,12 @@ int main(void)
             measure(names[i], &t);
         free((void *)(uintptr_t)t.file.p);
     }
-    struct tl_buf made = {0};
-    make_trace(&made);
-    struct trace t = {.file = {made.p, made.n}};
-    measure("irregular", &t);
-    tl_buf_fini(&made);
+    for (int registers = 0; registers < 2; registers++) {
+        struct tl_buf made = {0};
+        make_trace(&made, registers);
+        struct trace t = {.file = {made.p, made.n}};
+        measure(registers ? "irregular with registers" : "irregular", &t);
+        tl_buf_fini(&made);
+    }
     return 0;
 }
