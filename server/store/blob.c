@@ -114,12 +114,11 @@ static void keep_spare(struct tl_packing *pool, struct tl_stf_piece *piece)
     piece_fini(piece);
 }
 
-static int pack(const struct tl_stf_piece *piece, struct tl_packer *packer, uint8_t **out,
-                size_t *n)
+static int pack(struct tl_packer *packer, struct tl_bytes plain, const struct tl_stf_mark *marks,
+                size_t n_marks, uint8_t **out, size_t *n)
 {
     struct tl_buf packed = {0};
-    const int r = tl_packer_stf(packer, (struct tl_bytes){piece->stf.p, piece->stf.n}, piece->marks,
-                                piece->n_marks, &packed);
+    const int r = tl_packer_stf(packer, plain, marks, n_marks, &packed);
     uint8_t *const exact = r < 0 ? NULL : realloc(packed.p, packed.n);
     if (!exact) {
         tl_buf_fini(&packed);
@@ -128,6 +127,19 @@ static int pack(const struct tl_stf_piece *piece, struct tl_packer *packer, uint
     *out = exact;
     *n = packed.n;
     return TL_OK;
+}
+
+struct tl_blob *tl_blob_pack(struct tl_packer *packer, struct tl_bytes plain,
+                             const struct tl_stf_mark *marks, size_t n)
+{
+    struct tl_stf_piece nothing = {0};
+    struct tl_blob *blob = tl_blob_take(&nothing);
+    if (!blob || pack(packer, plain, marks, n, &blob->packed, &blob->n_packed) < 0) {
+        tl_blob_put(blob);
+        return NULL;
+    }
+    blob->state = PACKED;
+    return blob;
 }
 
 /* Pack it, unless somebody else does or did. */
@@ -143,7 +155,8 @@ static int pack_blob(struct tl_blob *blob, struct tl_packer *packer)
     uint8_t *packed = NULL;
     size_t n = 0;
     struct tl_stf_piece used = {0};
-    const int r = pack(&blob->plain, packer, &packed, &n);
+    const struct tl_bytes plain = {blob->plain.stf.p, blob->plain.stf.n};
+    const int r = pack(packer, plain, blob->plain.marks, blob->plain.n_marks, &packed, &n);
     pthread_mutex_lock(&blob->lock);
     blob->state = r < 0 ? PLAIN : PACKED;
     if (r >= 0) {

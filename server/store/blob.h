@@ -14,10 +14,13 @@
 
 struct tl_blob;
 
-/* A copy of plain bytes; they are never packed. NULL: no memory. */
+/* A copy of plain bytes. NULL: no memory. */
 struct tl_blob *tl_blob_new(struct tl_bytes bytes);
 /* Plain bytes and their marks, taken from `piece`, which is empty then. NULL: no memory. */
 struct tl_blob *tl_blob_take(struct tl_stf_piece *piece);
+/* Plain bytes with their marks, packed at once. NULL: no memory. */
+struct tl_blob *tl_blob_pack(struct tl_packer *packer, struct tl_bytes plain,
+                             const struct tl_stf_mark *marks, size_t n);
 struct tl_blob *tl_blob_get(struct tl_blob *blob);
 void tl_blob_put(struct tl_blob *blob); /* NULL is fine */
 

@@ -108,13 +108,37 @@ static int packer_of(struct tl_build *b)
     return b->packer ? TL_OK : tl_packer_new(&b->packer);
 }
 
-/* Have it packed: by the pool, or else when it is stored. */
+/* Have an item log packed: by the pool, or else when it is stored. */
 static int pack(struct tl_build *b, struct tl_blob *blob)
 {
     if (!blob || !b->options.packing)
         return TL_OK;
     const int r = packer_of(b);
     return r < 0 ? r : tl_packing_add(b->options.packing, blob, b->packer);
+}
+
+/* The writer's records as a blob, packed now where there is no pool. NULL: no memory. */
+static struct tl_blob *take_records(struct tl_build *b)
+{
+    struct tl_stf_piece piece = {0};
+    const struct tl_bytes records = tl_stf_flow_bytes(b->flow);
+    struct tl_blob *blob;
+    if (!b->options.packing) {
+        size_t n;
+        const struct tl_stf_mark *marks = tl_stf_flow_marks(b->flow, &n);
+        blob = packer_of(b) < 0 ? NULL : tl_blob_pack(b->packer, records, marks, n);
+        tl_stf_flow_take(b->flow);
+        return blob;
+    }
+    tl_packing_piece(b->options.packing, &piece);
+    /* Chunks are of much the same size. */
+    if (piece.stf.cap < records.n && tl_buf_reserve(&piece.stf, records.n + records.n / 4) < 0)
+        return NULL;
+    tl_stf_flow_swap(b->flow, &piece);
+    blob = tl_blob_take(&piece);
+    tl_buf_fini(&piece.stf);
+    free(piece.marks);
+    return blob;
 }
 
 static int seal(struct tl_build *b, struct tl_part *part)
@@ -144,21 +168,10 @@ static int take_frame(struct tl_build *b, struct tl_part *part)
         tl_stf_flow_take(b->flow);
         return wanted ? tl_part_frame(part, NULL, 0, marker, pc) : TL_OK;
     }
-    struct tl_stf_piece piece = {0};
-    if (b->options.packing)
-        tl_packing_piece(b->options.packing, &piece);
-    /* Chunks are of much the same size. */
-    const size_t size = tl_stf_flow_bytes(b->flow).n;
-    if (piece.stf.cap < size && tl_buf_reserve(&piece.stf, size + size / 4) < 0)
+    const size_t plain = tl_stf_flow_bytes(b->flow).n;
+    struct tl_blob *blob = take_records(b);
+    if (!blob)
         return TL_NOMEM;
-    tl_stf_flow_swap(b->flow, &piece);
-    const size_t plain = piece.stf.n;
-    struct tl_blob *blob = tl_blob_take(&piece);
-    if (!blob) {
-        tl_buf_fini(&piece.stf);
-        free(piece.marks);
-        return TL_NOMEM;
-    }
     const int r = tl_part_frame(part, blob, plain, marker, pc);
     return r < 0 ? r : pack(b, blob);
 }
@@ -283,7 +296,7 @@ struct counter {
     uint64_t left; /* positions that may still be counted */
     uint64_t room; /* … before any was */
     uint64_t told; /* `left` when the sums were told last */
-    uint64_t page;
+    uint64_t page; /* that the last instruction lies in */
     uint64_t taken;
     const struct tl_block *last; /* not told to the call stack yet; NULL: none */
     bool last_taken;
@@ -329,7 +342,7 @@ static void tell_alike(struct tl_build *b, struct counter *c)
     if (!c->last)
         return;
     run->functions[c->function % TL_PART_SLOTS].n += (uint32_t)n;
-    run->pages[c->page % TL_PART_SLOTS].n += n;
+    run->pages[c->page % TL_PART_PAGE_SLOTS].n += n;
     run->n += n;
     run->taken += c->taken;
     c->told = c->left;

@@ -218,17 +218,25 @@ static uint64_t function_id(uint32_t function)
     return function == TL_NO_FUNCTION ? 0 : (uint64_t)function + 1;
 }
 
+/* A function that has less than one in so many of a run's instructions is told of, not counted: it
+ * is none of the few most frequent ones that are kept. */
+#define FEW 32u
+
 /* Give the run to `b`. */
 static void settle_in(const struct tl_part_run *run, struct tl_bucket *b)
 {
     tl_bucket_span(b, run->n, run->privilege, run->depth_min, run->depth_max);
     b->branches += run->taken;
     for (size_t i = 0; i < TL_PART_SLOTS; i++) {
-        if (run->functions[i].n > 0)
-            tl_bucket_function(b, function_id(run->functions[i].function), run->functions[i].n);
+        const uint32_t n = run->functions[i].n;
+        if (n * FEW >= run->n && n > 0)
+            tl_bucket_function(b, function_id(run->functions[i].function), n);
+        else if (n > 0 && b->distinct < 255)
+            b->distinct++;
+    }
+    for (size_t i = 0; i < TL_PART_PAGE_SLOTS; i++)
         if (run->pages[i].n > 0)
             tl_bucket_page(b, run->pages[i].page, run->pages[i].n);
-    }
 }
 
 int tl_part_settle(struct tl_part *part)
@@ -249,7 +257,7 @@ int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page)
 {
     struct tl_shard_index *index = &part->view->index;
     struct tl_part_run *run = &part->run;
-    const size_t f = function % TL_PART_SLOTS, p = page % TL_PART_SLOTS;
+    const size_t f = function % TL_PART_SLOTS, p = page % TL_PART_PAGE_SLOTS;
     const bool same_function = run->functions[f].n > 0 && run->functions[f].function == function;
     const bool same_page = run->pages[p].n > 0 && run->pages[p].page == page;
     if (same_function && same_page)

@@ -25,7 +25,8 @@ void tl_page_set_add(struct tl_page_set *set, uint64_t pc, uint64_t size);
  * Instructions of one bucket that are not in it yet: by function and by page, each in the slot
  * that its low bits name.
  */
-#define TL_PART_SLOTS 8
+#define TL_PART_SLOTS      64
+#define TL_PART_PAGE_SLOTS 8
 
 struct tl_part_run {
     uint64_t n;     /* of all; 0: the rest means nothing */
@@ -39,7 +40,7 @@ struct tl_part_run {
     struct {
         uint64_t page; /* pc >> 12 */
         uint64_t n;
-    } pages[TL_PART_SLOTS];
+    } pages[TL_PART_PAGE_SLOTS];
 };
 
 struct tl_part {

@@ -71,18 +71,6 @@ void tl_shard_index_fini(struct tl_shard_index *index)
 
 /* ---- packing ------------------------------------------------------------------------------- */
 
-int tl_pack(struct tl_bytes plain, int level, struct tl_buf *out)
-{
-    const size_t bound = ZSTD_compressBound(plain.n);
-    if (tl_buf_reserve(out, bound) < 0)
-        return TL_NOMEM;
-    const size_t n = ZSTD_compress(out->p + out->n, bound, plain.p, plain.n, level);
-    if (ZSTD_isError(n))
-        return TL_NOMEM;
-    out->n += n;
-    return TL_OK;
-}
-
 int tl_unpack(struct tl_bytes packed, size_t limit, struct tl_buf *out)
 {
     const unsigned long long size = ZSTD_getFrameContentSize(packed.p, packed.n);
@@ -252,13 +240,14 @@ static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint64_t items,
     tl_put_le32(footer + 44, tl_crc32c(0, footer, 44));
 }
 
-int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t base, struct tl_buf *out)
+int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t base,
+                          struct tl_packer *packer, struct tl_buf *out)
 {
     struct tl_buf body = {0};
     const size_t begin = out->n;
     int r = encode_body(index, &body);
     if (r >= 0)
-        r = tl_pack((struct tl_bytes){body.p, body.n}, 3, out);
+        r = tl_packer_bytes(packer, (struct tl_bytes){body.p, body.n}, 1, out);
     tl_buf_fini(&body);
     if (r < 0)
         return r;

@@ -24,6 +24,7 @@
 
 #include "setup/setup.h"
 #include "store/bucket.h"
+#include "store/pack.h"
 
 #define TL_SHARD_FOOTER  48
 #define TL_SHARD_VERSION 1
@@ -119,7 +120,7 @@ void tl_shard_index_fini(struct tl_shard_index *index);
  * at file offset `base` and already has the item blocks. TL_NOMEM.
  */
 TL_MUST_USE int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t base,
-                                      struct tl_buf *out);
+                                      struct tl_packer *packer, struct tl_buf *out);
 
 struct tl_shard_footer {
     uint64_t items; /* offset of the first item block */
@@ -148,8 +149,7 @@ TL_MUST_USE int tl_flow_now_decode(struct tl_flow_now *now, struct tl_bytes byte
 char *tl_shard_key(char out[static 192], const char *trace, uint64_t generation, const char *stream,
                    uint64_t number);
 
-/* zstd helpers for what is not STF. TL_NOMEM; TL_BAD, TL_LIMIT (more than `limit` bytes). */
-TL_MUST_USE int tl_pack(struct tl_bytes plain, int level, struct tl_buf *out);
+/* Append what tl_packer_bytes() packed. TL_NOMEM; TL_BAD, TL_LIMIT (more than `limit` bytes). */
 TL_MUST_USE int tl_unpack(struct tl_bytes packed, size_t limit, struct tl_buf *out);
 
 #endif

@@ -215,7 +215,7 @@ int tl_view_encode(const struct tl_view *view, uint64_t markers_per_chunk, struc
         const uint64_t base = out->n + 8 + 24 * index.n_frames;
         r = write_items(view, base, packer, &index, &private);
         if (r >= 0)
-            r = tl_shard_index_encode(&index, base, &private);
+            r = tl_shard_index_encode(&index, base, packer, &private);
     }
     if (r >= 0)
         r = tl_zstf_writer_finish(writer, (struct tl_bytes){private.p, private.n}, out, head);
