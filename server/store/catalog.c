@@ -200,8 +200,9 @@ static int migrate(struct tl_catalog *c, struct tl_fail *fail)
         return r;
     c->fresh = version != 1 && mark != APPLICATION;
     for (int i = version; i < SCHEMA; i++) {
-        char end[64];
-        snprintf(end, sizeof(end), "PRAGMA user_version=%d; COMMIT", i + 1);
+        char end[128];
+        snprintf(end, sizeof(end), "PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT",
+                 c->fresh ? 0 : APPLICATION, i + 1);
         r = execute(c, "BEGIN IMMEDIATE", fail);
         if (r >= 0)
             r = execute(c, migrations[i], fail);

@@ -187,6 +187,137 @@ static void newer_catalogs_are_refused(void **state)
     catalog = NULL;
 }
 
+static void run_sql(const char *sql)
+{
+    sqlite3 *db;
+    char *error = NULL;
+    assert_int_equal(sqlite3_open_v2(backend->ops->catalog_uri(backend), &db,
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI,
+                                     NULL),
+                     SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK)
+        fail_msg("%s", error);
+    sqlite3_close(db);
+}
+
+/* Catalogs as each older version wrote them. */
+static const char version_1[] =
+    "CREATE TABLE traces("
+    " id TEXT PRIMARY KEY, rig TEXT NOT NULL, format TEXT NOT NULL, setup TEXT NOT NULL,"
+    " state INTEGER NOT NULL, complete INTEGER NOT NULL, created_ns INTEGER NOT NULL,"
+    " updated_ns INTEGER NOT NULL, raw_bytes INTEGER NOT NULL, decoded_bytes INTEGER NOT NULL,"
+    " generation INTEGER NOT NULL, wanted INTEGER NOT NULL, message TEXT NOT NULL);"
+    "CREATE TABLE labels("
+    " trace TEXT NOT NULL REFERENCES traces(id) ON DELETE CASCADE,"
+    " key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY(trace, key)) WITHOUT ROWID;"
+    "CREATE TABLE streams("
+    " trace TEXT NOT NULL REFERENCES traces(id) ON DELETE CASCADE,"
+    " generation INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL,"
+    " protocol INTEGER NOT NULL, lost_bytes INTEGER NOT NULL,"
+    " PRIMARY KEY(trace, generation, number)) WITHOUT ROWID;"
+    "CREATE TABLE shards("
+    " trace TEXT NOT NULL REFERENCES traces(id) ON DELETE CASCADE,"
+    " generation INTEGER NOT NULL, stream INTEGER NOT NULL, number INTEGER NOT NULL,"
+    " first INTEGER NOT NULL, n INTEGER NOT NULL,"
+    " markers INTEGER NOT NULL, byte_first INTEGER NOT NULL, byte_last INTEGER NOT NULL,"
+    " events INTEGER NOT NULL, gaps INTEGER NOT NULL, anchors INTEGER NOT NULL,"
+    " position_first INTEGER NOT NULL, time_first INTEGER NOT NULL,"
+    " position_last INTEGER NOT NULL, time_last INTEGER NOT NULL, size INTEGER NOT NULL,"
+    " begin BLOB NOT NULL, summary BLOB NOT NULL,"
+    " PRIMARY KEY(trace, generation, stream, number)) WITHOUT ROWID;"
+    "CREATE TABLE images("
+    " hash TEXT PRIMARY KEY, name TEXT NOT NULL, build_id TEXT NOT NULL, size INTEGER NOT NULL,"
+    " created_ns INTEGER NOT NULL);"
+    "INSERT INTO traces VALUES('a','rig','tpiu','[trace]',2,1,5,6,7,7,1,1,'');"
+    "INSERT INTO labels VALUES('a','k','v');"
+    "INSERT INTO streams VALUES('a',1,0,'cs.10',1,0);"
+    "INSERT INTO shards VALUES('a',1,0,0,0,100,90,0,7,0,0,0,0,0,0,0,4096,x'0000000000000000',"
+    "x'414243');"
+    "INSERT INTO images VALUES('sha256:00','program','',5,1);"
+    "PRAGMA user_version=1;";
+
+static int note_image(void *context, const struct tl_catalog_image *image)
+{
+    return tl_buf_printf(context, "%s %s %d\n", image->hash, image->name, image->announced);
+}
+
+static void older_catalogs_are_brought_up_to_date(void **state)
+{
+    (void)state;
+    struct tl_fail fail = {0};
+    struct tl_buf out = {0};
+    bool intact;
+    for (uint64_t refused = 0; refused < 4; refused++) {
+        tl_catalog_close(catalog);
+        catalog = NULL;
+        assert_int_equal(backend->ops->catalog_reset(backend, NULL), TL_OK);
+        run_sql(version_1);
+        /* Wherever it is interrupted, nothing is lost, and it is not taken for a new one. */
+        tl_backend_memory_refuse(backend, refused, 1, TL_IO);
+        if (tl_catalog_open(&catalog, backend, &fail) < 0)
+            assert_int_equal(tl_catalog_open(&catalog, backend, &fail), TL_OK);
+        tl_backend_memory_refuse(backend, 0, 0, TL_IO);
+        assert_false(tl_catalog_fresh(catalog));
+        assert_traces("a rig tpiu 2 1 7 1-1 [k=v\n]\n");
+        reopen();
+        assert_false(tl_catalog_fresh(catalog));
+        assert_traces("a rig tpiu 2 1 7 1-1 [k=v\n]\n");
+    }
+    assert_int_equal(tl_catalog_images(catalog, note_image, &out, &fail), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    assert_string_equal((char *)out.p, "sha256:00 program 1\n");
+    assert_int_equal(tl_catalog_check_summary(catalog, "a", 1, 0, 0, &intact, &fail), TL_OK);
+    assert_true(intact);
+    const struct tl_retention rule = {.raw_bytes = 5};
+    assert_int_equal(tl_catalog_set_retention(catalog, "", &rule, &fail), TL_OK);
+    tl_buf_fini(&out);
+}
+
+static void new_catalogs_are_fresh_until_filled(void **state)
+{
+    (void)state;
+    assert_true(tl_catalog_fresh(catalog));
+    reopen();
+    assert_true(tl_catalog_fresh(catalog));
+    assert_int_equal(tl_catalog_ready(catalog, NULL), TL_OK);
+    assert_false(tl_catalog_fresh(catalog));
+    reopen();
+    assert_false(tl_catalog_fresh(catalog));
+}
+
+/* A damaged file is told, with what to do, and left as it is. */
+static void damaged_catalogs_are_refused(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/tl-catalog-XXXXXX", path[64], command[96];
+    struct tl_backend *disk;
+    struct tl_catalog *c;
+    struct tl_fail fail = {0};
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(tl_backend_folder(&disk, dir, NULL), TL_OK);
+    assert_int_equal(tl_catalog_open(&c, disk, NULL), TL_OK);
+    tl_catalog_close(c);
+    snprintf(path, sizeof(path), "%s/catalog.db", dir);
+    for (int i = 0; i < 2; i++) {
+        FILE *f = fopen(path, "r+b");
+        assert_non_null(f);
+        /* Its head; then pages behind it. */
+        fseek(f, i == 0 ? 0 : 5000, SEEK_SET);
+        for (int n = 0; n < (i == 0 ? 100 : 8000); n++)
+            fputc(0xa5, f);
+        fclose(f);
+        assert_int_equal(tl_catalog_open(&c, disk, &fail), TL_BAD);
+        assert_non_null(strstr(fail.text, "--rebuild-catalog"));
+        assert_int_equal(disk->ops->catalog_reset(disk, NULL), TL_OK);
+        assert_int_equal(tl_catalog_open(&c, disk, NULL), TL_OK);
+        assert_true(tl_catalog_fresh(c));
+        tl_catalog_close(c);
+    }
+    tl_backend_free(disk);
+    snprintf(command, sizeof(command), "rm -rf %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +325,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(shards, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_refused_commit_changes_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(newer_catalogs_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(older_catalogs_are_brought_up_to_date, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(new_catalogs_are_fresh_until_filled, set_up, tear_down),
+        cmocka_unit_test(damaged_catalogs_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -369,8 +369,8 @@ static void every_damaged_byte_is_found(void **state)
                          (char *)report.p);
             content.p[i] ^= bit;
             /* All of the first and last bytes, many in between. */
-            const bool edge = i < 150 || i + 150 > content.n;
-            i += edge ? 1 : 1 + (random >> 33) % (content.n / 150 + 1);
+            const bool edge = i < 64 || i + 64 > content.n;
+            i += edge ? 1 : 1 + (random >> 33) % (content.n / 30 + 1);
         }
         put(key, &content);
     }
@@ -584,6 +584,67 @@ static void raw_bytes_alone_are_kept(void **state)
     check_text("t");
 }
 
+/* ---- many rigs ------------------------------------------------------------------------------ */
+
+enum { RIGS = 100 };
+
+struct rig {
+    unsigned number;
+    int result;
+    uint64_t acked;
+};
+
+static void on_ack(void *context, uint64_t offset)
+{
+    ((struct rig *)context)->acked = offset;
+}
+
+static void *run_rig(void *context)
+{
+    struct rig *rig = context;
+    struct tl_ingest *ingest;
+    struct tl_fail fail = {0};
+    char id[64], name[32];
+    uint64_t at;
+    snprintf(name, sizeof(name), "rig%u", rig->number);
+    const struct tl_ingest_request request = {
+        .rig = name, .trace = name, .setup = (const char *)capture.setup.p};
+    rig->result = tl_ingest_open(lake, &request, on_ack, rig, &ingest, id, &at, &fail);
+    if (rig->result < 0)
+        return NULL;
+    for (size_t i = 0; i < capture.bytes.n && rig->result >= 0; i += 100) {
+        const size_t n = capture.bytes.n - i < 100 ? capture.bytes.n - i : 100;
+        rig->result = tl_ingest_append(ingest, i, (struct tl_bytes){capture.bytes.p + i, n}, &fail);
+    }
+    if (rig->result >= 0)
+        rig->result = tl_ingest_finish(ingest, &at, &fail);
+    tl_ingest_close(ingest);
+    return NULL;
+}
+
+static void a_hundred_rigs_at_once(void **state)
+{
+    static struct rig rigs[RIGS];
+    static pthread_t threads[RIGS];
+    (void)state;
+    for (unsigned i = 0; i < RIGS; i++) {
+        rigs[i] = (struct rig){.number = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, run_rig, &rigs[i]), 0);
+    }
+    for (unsigned i = 0; i < RIGS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(rigs[i].result, TL_OK);
+        assert_int_equal(rigs[i].acked, capture.bytes.n);
+    }
+    for (unsigned i = 0; i < RIGS; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "rig%u", i);
+        assert_int_equal(wait_done(lake, name), TL_TRACE_SEALED);
+        if (i % 10 == 0)
+            check_text(name);
+    }
+}
+
 /* ---- images --------------------------------------------------------------------------------- */
 
 static void images_by_build_id(void **state)
@@ -627,6 +688,7 @@ int main(void)
         TEST(rows_are_checked),
         TEST(a_lost_catalog_is_made_anew),
         TEST(raw_bytes_alone_are_kept),
+        TEST(a_hundred_rigs_at_once),
         TEST(images_by_build_id),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
