@@ -108,9 +108,5 @@ int tl_etm4_config_check(const struct tl_etm4_config *config, struct tl_fail *fa
         return tl_fail_set(fail, TL_UNSUPPORTED,
                            "TRCCONFIGR turns data trace on: the instruction stream alone cannot "
                            "be followed; clear INSTP0, DA and DV when tracing");
-    if (config->conditional)
-        return tl_fail_set(fail, TL_UNSUPPORTED,
-                           "TRCCONFIGR.COND traces conditional instructions, which cannot be "
-                           "followed; clear COND when tracing");
     return TL_OK;
 }

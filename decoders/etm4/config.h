@@ -51,7 +51,10 @@ struct tl_etm4_config {
  */
 void tl_etm4_config_init(struct tl_etm4_config *out, const struct tl_source *source);
 
-/* TL_UNSUPPORTED, saying what, where the flow of such a trace cannot be reconstructed. */
+/*
+ * TL_UNSUPPORTED, saying what, where the flow of such a trace cannot be reconstructed. Packets can
+ * be listed all the same.
+ */
 int tl_etm4_config_check(const struct tl_etm4_config *config, struct tl_fail *fail);
 
 #endif

@@ -12,8 +12,8 @@ struct etm4_stream {
     struct tl_stream_decoder base;
     struct tl_stream_sink sink;
     struct tl_etm4_config config;
-    uint64_t end; /* offset behind the last byte */
-    struct tl_etm4_flow *flow;
+    uint64_t end;              /* offset behind the last byte */
+    struct tl_etm4_flow *flow; /* NULL: packets are only listed */
     struct tl_etm4_packetizer packetizer;
 };
 
@@ -27,7 +27,7 @@ static int on_packets(void *context, const struct tl_etm4_packet *packets, size_
         if (rc < 0)
             return rc;
     }
-    return tl_etm4_flow_push(s->flow, packets, n);
+    return s->flow ? tl_etm4_flow_push(s->flow, packets, n) : TL_OK;
 }
 
 static void destroy(struct tl_stream_decoder *decoder)
@@ -45,21 +45,23 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
 {
     struct tl_etm4_config config;
     tl_etm4_config_init(&config, source);
-    int rc = tl_etm4_config_check(&config, fail);
-    if (rc < 0)
-        return rc;
+    const int usable = tl_etm4_config_check(&config, fail);
+    if (usable < 0 && !sink->packet)
+        return usable;
     struct etm4_stream *s = calloc(1, sizeof *s);
     if (!s)
         return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
     s->base.ops = &tl_etm4_ops;
     s->sink = *sink;
     s->config = config;
-    rc = tl_etm4_flow_new(&s->flow, &config, image, sink->items, sink->loss, sink->context);
+    int rc = TL_OK;
+    if (usable == TL_OK)
+        rc = tl_etm4_flow_new(&s->flow, &config, image, sink->items, sink->loss, sink->context);
     if (rc < 0) {
         destroy(&s->base);
         return tl_fail_set(fail, rc, "out of memory for a decoder");
     }
-    if (sink->paths)
+    if (sink->paths && s->flow)
         tl_etm4_flow_paths(s->flow);
     tl_etm4_packetizer_init(&s->packetizer, &config, sink->packet == NULL, on_packets, s);
     *out = &s->base;
@@ -73,14 +75,14 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
     if (rc < 0)
         return rc;
     s->end = tl_run_offset(run, run->n);
-    return tl_etm4_flow_flush(s->flow);
+    return s->flow ? tl_etm4_flow_flush(s->flow) : TL_OK;
 }
 
 static int finish(struct tl_stream_decoder *decoder)
 {
     struct etm4_stream *s = (struct etm4_stream *)decoder;
     const int rc = tl_etm4_packetizer_finish(&s->packetizer);
-    return rc < 0 ? rc : tl_etm4_flow_finish(s->flow, s->end);
+    return rc < 0 || !s->flow ? rc : tl_etm4_flow_finish(s->flow, s->end);
 }
 
 const struct tl_stream_ops tl_etm4_ops = {

@@ -4,6 +4,7 @@
  * that decides about packets: the encoder makes them all, and the packetizer finds them again, cut
  * at every place and in chunks of every size.
  */
+#include "decode/ops.h"
 #include "etm4/headers.h"
 #include "etm4/packetizer.h"
 #include "sim/etm4_encoder_packets.h"
@@ -137,10 +138,88 @@ static void test_every_packet_at_every_chunking(void **state)
             fail_msg("no packet with header %02x was made", h);
 }
 
+/* ---- what is listed though it cannot be followed, and followed though it is only listed -------
+ */
+
+struct said {
+    struct tl_buf packets, items;
+};
+
+static int on_packet(void *context, const char *line)
+{
+    return tl_buf_printf(&((struct said *)context)->packets, "%s\n", line);
+}
+
+static int on_items(void *context, const struct tl_item *items, size_t n)
+{
+    return tl_item_text(&((struct said *)context)->items, items, n);
+}
+
+static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    fail_msg("lost: %s", reason);
+    return 0;
+}
+
+/* Decode; false where the decoder is refused. */
+static bool say(uint64_t configr, bool list, struct said *out)
+{
+    const bool markers = configr & 0x30000;
+    const uint8_t bytes[] = {
+        0,    0,    0,    0,
+        0,    0,    0,    0,
+        0,    0,    0,    0x80, /* A-Sync */
+        0x01, 0x00, 0x04, 0x85,
+        0x00, 0x08, 0x00, 0x00,
+        0x00, 0,    0,    0, /* info, on, address */
+        0x31, 0x40, 0x44, markers ? 0x20 : 0x04,
+        0x9a, 0x00, 0x10, 0x00,
+        0x00, /* context … address */
+    };
+    const struct tl_stream_sink sink = {
+        .context = out, .items = on_items, .packet = list ? on_packet : NULL, .loss = on_loss};
+    const struct tl_run run = {bytes, sizeof bytes, 0, TL_RUN_LINEAR};
+    struct tl_source source = {.protocol = TL_PROTO_ETM4};
+    struct tl_stream_decoder *d;
+    struct tl_fail fail = {0};
+    *out = (struct said){0};
+    assert_int_equal(tl_source_set_reg(&source, "TRCCONFIGR", configr), 0);
+    assert_int_equal(tl_source_set_reg(&source, "TRCIDR0", 0x28000ef9), 0); /* has all of it */
+    if (tl_etm4_ops.create(&d, &source, NULL, &sink, &fail) < 0) {
+        assert_non_null(strstr(fail.text, "data trace"));
+        return false;
+    }
+    assert_int_equal(tl_etm4_ops.push(d, &run), 0);
+    assert_int_equal(tl_etm4_ops.finish(d), 0);
+    tl_etm4_ops.destroy(d);
+    assert_int_equal(tl_buf_add(&out->packets, "", 1), 0);
+    assert_int_equal(tl_buf_add(&out->items, "", 1), 0);
+    return true;
+}
+
+static void test_conditional_and_data_trace(void **state)
+{
+    struct said said;
+    /* conditional instructions are followed: they only tell more */
+    assert_true(say(0x101, false, &said) == true);
+    tl_buf_fini(&said.items);
+    tl_buf_fini(&said.packets);
+    /* loads and stores as P0 elements are not, but their packets are listed */
+    assert_false(say(0x30007, false, &said));
+    assert_true(say(0x30107, true, &said));
+    assert_non_null(strstr((char *)said.packets.p, "I_COND_I_F2"));
+    assert_non_null(strstr((char *)said.packets.p, "I_NUM_DS_MKR"));
+    assert_non_null(strstr((char *)said.packets.p, "I_ADDR_L_32IS0"));
+    assert_int_equal(said.items.n, 1);
+    tl_buf_fini(&said.items);
+    tl_buf_fini(&said.packets);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_packet_at_every_chunking),
+        cmocka_unit_test(test_conditional_and_data_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

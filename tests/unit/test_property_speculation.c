@@ -2,8 +2,8 @@
 /*
  * Speculation changes nothing: the packets of a simulated core without speculation are rewritten
  * as those of a unit that speculates: paths that were not taken come and are cancelled, atoms come
- * the wrong way round and are mispredicted, commits come late, alone and in cycle counts. The flow
- * must be the same, word by word.
+ * the wrong way round and are mispredicted, commits come late, alone and in cycle counts, and
+ * conditional instructions and data markers in between. The flow must be the same, word by word.
  */
 #include "etm4/flow.h"
 #include "etm4/packetizer.h"
@@ -167,6 +167,8 @@ static void rewrite(struct unit *u, const struct packets *from)
             break;
         }
         const bool in_sync = i > 2 && p.type != TL_ETM4_OVERFLOW && p.type != TL_ETM4_ASYNC;
+        if (in_sync && tl_sim_percent(u->rng, 10)) /* these say nothing of the flow */
+            put(u, tl_sim_percent(u->rng, 50) ? TL_ETM4_CONDITIONAL : TL_ETM4_DATA_MARKER, 1, 0);
         if (!open && in_sync && u->waiting > 0) {
             if (tl_sim_percent(u->rng, 10))
                 wrong_path(u);
