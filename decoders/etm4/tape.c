@@ -10,17 +10,44 @@
 static const uint8_t takes_address[TL_FILLS] = {[TL_FILL_ADDRESS] = 1, [TL_FILL_SHORT] = 1};
 static const uint8_t takes_threshold[TL_FILLS] = {[TL_FILL_CYCLES] = 1, [TL_FILL_CYCLES2] = 1};
 
-/* A plain packet that is more than its header and an address. */
-static void parse_plain(const struct tl_etm4_tape *tape, struct tl_etm4_tape_place *place,
-                        size_t at, struct tl_etm4_packet *out)
-{
-    struct tl_etm4_registers scratch = {.threshold = tape->threshold};
-    const uint8_t *const b = tape->run.p + at;
+/* What is read of a tape, apart from what is written: nothing of it changes by writing packets. */
+struct reader {
+    const struct tl_etm4_forms *forms;
+    struct tl_run run;
+    const uint8_t *header;
+    const uint16_t *at;
+    const uint64_t *address;
+    const struct tl_etm4_packet *other;
+    uint64_t threshold;
+};
 
-    (void)tl_etm4_parse(tape->forms->class_of, &tape->forms->config, &scratch, b, tape->run.n - at,
-                        out);
-    if (tl_etm4_is_address(b[0]))
-        out->value = tape->address[place->address++] & ~1ull;
+static inline struct reader reader_at(const struct tl_etm4_tape *tape,
+                                      const struct tl_etm4_tape_place *place)
+{
+    return (struct reader){.forms = tape->forms,
+                           .run = tape->run,
+                           .header = tape->header,
+                           .at = tape->at,
+                           .address = tape->address + place->address,
+                           .other = tape->other + place->other,
+                           .threshold = tape->threshold};
+}
+
+static inline void reader_done(const struct reader *r, const struct tl_etm4_tape *tape,
+                               struct tl_etm4_tape_place *place, size_t packet)
+{
+    place->packet = packet;
+    place->address = (size_t)(r->address - tape->address);
+    place->other = (size_t)(r->other - tape->other);
+}
+
+/* A plain packet that is more than its header and an address, but for its address. */
+static __attribute__((noinline)) void parse_plain(const struct tl_etm4_forms *forms,
+                                                  const uint8_t *b, size_t n, uint64_t threshold,
+                                                  struct tl_etm4_packet *out)
+{
+    struct tl_etm4_registers scratch = {.threshold = threshold};
+    (void)tl_etm4_parse(forms->class_of, &forms->config, &scratch, b, n, out);
 }
 
 /* Commits and count of a cycle count packet of format 2. */
@@ -34,39 +61,40 @@ static void fill_cycles2(const struct tl_etm4_config *config, const uint8_t *b,
 }
 
 /* Packet `k`, which is a plain one. */
-static inline void make_plain(const struct tl_etm4_tape *tape, struct tl_etm4_tape_place *place,
-                              size_t k, uint8_t header, struct tl_etm4_packet *out)
+static inline void make_plain(struct reader *r, size_t k, uint8_t header,
+                              struct tl_etm4_packet *out)
 {
-    const struct tl_etm4_forms *const forms = tape->forms;
-    const size_t at = tape->at[k];
-    const unsigned fill = forms->fill[header];
+    const size_t at = r->at[k];
+    const uint8_t *const b = r->run.p + at;
+    const unsigned fill = r->forms->fill[header];
 
     if (fill == TL_FILL_PARSE) {
-        parse_plain(tape, place, at, out);
-    } else {
-        const uint8_t *const b = tape->run.p + at;
-        const unsigned is = takes_address[fill];
-        const uint64_t address = tape->address[place->address] & -(uint64_t)is;
-        *out = forms->fixed[header];
-        out->value += (address & ~1ull) + (tape->threshold & -(uint64_t)takes_threshold[fill]);
-        out->flags |= (uint32_t)(address & 1) * TL_ETM4_IS1;
-        place->address += is;
-        const unsigned is_short = fill == TL_FILL_SHORT; /* not worth a branch */
-        out->bits = (uint8_t)(out->bits + ((b[is_short] >> 7 & is_short) << 3));
-        if (fill == TL_FILL_CYCLES2)
-            fill_cycles2(&forms->config, b, out);
+        parse_plain(r->forms, b, r->run.n - at, r->threshold, out);
+        if (tl_etm4_is_address(header))
+            out->value = *r->address++ & ~1ull;
+        out->offset = tl_run_offset(&r->run, at);
+        return;
     }
-    out->offset = tl_run_offset(&tape->run, at);
+    const unsigned is = takes_address[fill];
+    const unsigned is_short = fill == TL_FILL_SHORT; /* not worth a branch */
+    const uint64_t address = *r->address & -(uint64_t)is;
+    *out = r->forms->fixed[header];
+    out->value += (address & ~1ull) + (r->threshold & -(uint64_t)takes_threshold[fill]);
+    out->flags |= (uint32_t)(address & 1) * TL_ETM4_IS1;
+    out->bits = (uint8_t)(out->bits + ((b[is_short] >> 7 & is_short) << 3));
+    out->offset = tl_run_offset(&r->run, at);
+    r->address += is;
+    if (fill == TL_FILL_CYCLES2)
+        fill_cycles2(&r->forms->config, b, out);
 }
 
-static inline void make(const struct tl_etm4_tape *tape, struct tl_etm4_tape_place *place, size_t k,
-                        struct tl_etm4_packet *out)
+static inline void make(struct reader *r, size_t k, struct tl_etm4_packet *out)
 {
-    const uint8_t header = tape->header[k];
+    const uint8_t header = r->header[k];
     if (header == TL_TAPE_OTHER)
-        *out = tape->other[place->other++];
+        *out = *r->other++;
     else
-        make_plain(tape, place, k, header, out);
+        make_plain(r, k, header, out);
 }
 
 size_t tl_etm4_tape_read(const struct tl_etm4_tape *tape, struct tl_etm4_tape_place *place,
@@ -76,9 +104,10 @@ size_t tl_etm4_tape_read(const struct tl_etm4_tape *tape, struct tl_etm4_tape_pl
 
     if (n > max)
         n = max;
+    struct reader r = reader_at(tape, place);
     for (size_t k = 0; k < n; k++)
-        make(tape, place, place->packet + k, &out[k]);
-    place->packet += n;
+        make(&r, place->packet + k, &out[k]);
+    reader_done(&r, tape, place, place->packet + n);
     return n;
 }
 
@@ -87,10 +116,12 @@ size_t tl_etm4_tape_read_merged(const struct tl_etm4_tape *tape, struct tl_etm4_
 {
     struct tl_etm4_packet *const first = out;
     unsigned have = had && out[-1].type == TL_ETM4_ATOM ? out[-1].n : 64; /* atoms in out[-1] */
+    const size_t n_tape = tape->n;
     size_t k = place->packet;
+    struct reader r = reader_at(tape, place);
 
-    for (; k < tape->n; k++) {
-        const uint8_t header = tape->header[k];
+    for (; k < n_tape; k++) {
+        const uint8_t header = r.header[k];
         if (header >= TL_ETM4_ATOM_FIRST) {
             const uint32_t atoms = tl_etm4_atoms[header - TL_ETM4_ATOM_FIRST];
             const unsigned n = atoms >> 24;
@@ -101,17 +132,17 @@ size_t tl_etm4_tape_read_merged(const struct tl_etm4_tape *tape, struct tl_etm4_
             }
             if (out == first + max)
                 break;
-            *out = tape->forms->fixed[header];
-            out->offset = tl_run_offset(&tape->run, tape->at[k]);
+            *out = r.forms->fixed[header];
+            out->offset = tl_run_offset(&r.run, r.at[k]);
             have = n;
         } else {
             if (out == first + max)
                 break;
-            make(tape, place, k, out);
+            make(&r, k, out);
             have = 64;
         }
         out++;
     }
-    place->packet = k;
+    reader_done(&r, tape, place, k);
     return (size_t)(out - first);
 }
