@@ -226,6 +226,23 @@ static void lose(struct tl_etm4_walk *w, enum tl_gap gap, uint64_t offset)
     tl_item_batch_gap(w->out, gap, offset);
 }
 
+/* ---- mode -------------------------------------------------------------------------------- */
+
+static void tell_mode(struct tl_etm4_walk *w, uint64_t mode, uint64_t offset)
+{
+    if (mode == w->mode)
+        return;
+    w->mode = mode;
+    tl_item_batch_value(w->out, TL_ITEM_MODE, mode, offset);
+}
+
+/* Privilege and security stay; the instruction set may be another than last told. */
+static void tell_isa(struct tl_etm4_walk *w, uint64_t offset)
+{
+    if (w->mode != UINT64_MAX)
+        tell_mode(w, (w->mode & ~0xffULL) | w->isa, offset);
+}
+
 /* ---- return stack ------------------------------------------------------------------------ */
 
 static void push_return(struct tl_etm4_walk *w, uint64_t pc)
@@ -241,7 +258,7 @@ static void push_return(struct tl_etm4_walk *w, uint64_t pc)
 }
 
 /* A P0 element without an address behind a taken indirect branch: the stack has it. */
-static void pop_pending(struct tl_etm4_walk *w)
+static void pop_pending(struct tl_etm4_walk *w, uint64_t offset)
 {
     struct tl_etm4_return_stack *s = &w->stack;
     if (!s->pending)
@@ -254,6 +271,7 @@ static void pop_pending(struct tl_etm4_walk *w)
     s->top = (s->top - 1) & (TL_ETM4_RETURN_STACK - 1);
     s->n--;
     jump(w, pc, isa);
+    tell_isa(w, offset);
 }
 
 /* Can the program be followed from here? Reports the gap if it can not, once. */
@@ -313,14 +331,6 @@ static void tell_identifiers(struct tl_etm4_walk *w, const struct tl_etm4_packet
     item->value = now.vmid;
 }
 
-static void tell_mode(struct tl_etm4_walk *w, uint64_t mode, uint64_t offset)
-{
-    if (mode == w->mode)
-        return;
-    w->mode = mode;
-    tl_item_batch_value(w->out, TL_ITEM_MODE, mode, offset);
-}
-
 void tl_etm4_walk_context(struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
 {
     if (!(p->flags & TL_ETM4_HAS_CONTEXT))
@@ -338,13 +348,6 @@ void tl_etm4_walk_context(struct tl_etm4_walk *w, const struct tl_etm4_packet *p
     w->need_context = false;
     tell_mode(w, tl_mode(TL_ARCH_ARM, level, security, isa), p->offset);
     tell_identifiers(w, p);
-}
-
-/* Privilege and security stay; the instruction set may be another than last told. */
-static void tell_isa(struct tl_etm4_walk *w, uint64_t offset)
-{
-    if (w->mode != UINT64_MAX)
-        tell_mode(w, (w->mode & ~0xffULL) | w->isa, offset);
 }
 
 /* A branch of which nothing but its target is known. */
@@ -521,7 +524,7 @@ void tl_etm4_walk_atoms(struct tl_etm4_walk *w, uint64_t atoms, unsigned n, uint
     if (!w->cache || w->need_context)
         return;
     while (n > 0) {
-        pop_pending(w);
+        pop_pending(w, offset);
         if (w->need_address) { /* and none of the atoms can bring it */
             is_known(w, offset);
             return;
@@ -581,7 +584,7 @@ void tl_etm4_walk_exception(struct tl_etm4_walk *w, const struct tl_etm4_packet 
     const bool has_address = address->type == TL_ETM4_ADDRESS;
     const bool at_target = p->n == 2; /* E1:E0: the address is that of a branch target, too */
     const bool tail_chained = w->m_profile && has_address && address->value == M_TAIL_CHAIN;
-    pop_pending(w);
+    pop_pending(w, p->offset);
     if (has_address && !at_target && !tail_chained && is_known(w, p->offset) &&
         w->pc < address->value)
         walk_to(w, address->value, p->offset);
@@ -631,7 +634,7 @@ void tl_etm4_walk_q(struct tl_etm4_walk *w, const struct tl_etm4_packet *p,
         address = &own;
     const bool has_address = address == &own || address->type == TL_ETM4_ADDRESS;
     const uint64_t count = p->flags & TL_ETM4_HAS_COUNT ? p->value2 : 0;
-    pop_pending(w);
+    pop_pending(w, p->offset);
     if (w->cache && !w->need_context && !w->need_address && has_address && count > 0 &&
         count <= STRAIGHT_MAX && walk_count(w, count, address->value, false, p->offset)) {
         walk_count(w, count, address->value, true, p->offset);
@@ -658,7 +661,7 @@ static void tell_unknown(struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
 
 void tl_etm4_walk_source(struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
 {
-    pop_pending(w);
+    pop_pending(w, p->offset);
     if (w->need_context)
         return;
     if (!w->cache) {

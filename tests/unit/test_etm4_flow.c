@@ -544,6 +544,44 @@ static void follows_the_process(void **state)
     tl_image_free(with);
 }
 
+/* A32 calls T32, in an IT block it returns, by the return stack and by address. */
+static void changes_the_instruction_set(void **state)
+{
+    struct tl_etm4_config c = {.version = 0x42, .v8 = true, .aarch64 = true, .return_stack = true};
+    struct tl_image *with;
+    assert_int_equal(tl_image_new(&with), TL_OK);
+    add_code(with, NULL, 0x2000, 0xfa000002, 0xeafffffe); /* blx 2010; b 2004 */
+    add_code(with, NULL, 0x2010, 0xbf082800, 0xe7fe4770); /* cmp r0, #0; it eq; bxeq lr; b 2016 */
+    assert_int_equal(tl_image_freeze(with), TL_OK);
+#define EL0_A32(a)                                                                                 \
+    {                                                                                              \
+        .type = TL_ETM4_ADDRESS, .value = (a), .flags = TL_ETM4_HAS_CONTEXT | TL_ETM4_NS           \
+    }
+    const struct tl_etm4_packet packets[] = {
+        ASYNC,
+        INFO,
+        ON,
+        EL0_A32(0x2000),
+        ATOMS(2, 3),
+        E,
+        EL0_A32(0x2000),
+        ATOMS(2, 1),
+        ATOMS(1, 1),
+        EL0_A32(0x2000),
+        ATOMS(2, 3),
+        EL0_A32(0x2004),
+        E,
+    };
+#define CALL   "I 0000000000002000 fa000002\nM el0.ns.t32\n" IN_T32
+#define IN_T32 "I 0000000000002010 2800\nI 0000000000002012 bf08\nI 0000000000002014 4770\n"
+#define BACK   "M el0.ns.a32\nI 0000000000002004 eafffffe\n"
+    expect_with(&c, with, packets, sizeof packets / sizeof packets[0],
+                "O\nM el0.ns.a32\n" CALL BACK CALL "I 0000000000002016 e7fe\n"
+                "M el0.ns.a32\n" CALL BACK,
+                "");
+    tl_image_free(with);
+}
+
 /* Any packets: a result, the same for any batching. */
 static void survives_any_packets(void **state)
 {
@@ -612,6 +650,7 @@ int main(void)
         cmocka_unit_test(gives_branches_without_image),
         cmocka_unit_test(tells_modes_and_contexts),
         cmocka_unit_test(follows_the_process),
+        cmocka_unit_test(changes_the_instruction_set),
         cmocka_unit_test(survives_any_packets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
