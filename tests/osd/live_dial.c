@@ -86,7 +86,7 @@ static void *dial_until_understood(void *argument)
                                          .rig = "fpga",
                                          .setup = SETUP,
                                          .start = TL_OSD_START_ALL,
-                                         .answer_ms = 100,
+                                         .answer_ms = 400,
                                          .log = on_log,
                                          .little_endian = &little_endian,
                                          .try_both = true,

@@ -123,7 +123,7 @@ static void silent_device_is_asked_again(void **state)
     char id[64];
     struct device d = {.plan = {.events = 100, .until_off = true}};
     (void)state;
-    open_lab(&lab);
+    open_lab_with(&lab, 500);
     d.endpoint = tl_osd_host_url(lab.host);
     tl_sim_osd_device_init(&d.sim, 0, 32, 12, 3);
     atomic_store(&d.sim.deaf, true);

@@ -16,9 +16,8 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-#define SETUP     "[trace]\nformat=di\n"
-#define PATIENCE  20000 /* ms until something is taken for broken */
-#define ANSWER_MS 150
+#define SETUP    "[trace]\nformat=di\n"
+#define PATIENCE 20000 /* ms until something is taken for broken */
 
 /* ---- the server's side -------------------------------------------------------------------- */
 
@@ -60,7 +59,8 @@ struct lab {
     struct tl_raw *raw;
 };
 
-static inline void open_lab(struct lab *lab)
+/* `answer_ms`: how long the controller waits for an answer, 0: as usual. */
+static inline void open_lab_with(struct lab *lab, unsigned answer_ms)
 {
     struct tl_fail fail = {0};
     tl_buf_reset(&log_text);
@@ -71,11 +71,16 @@ static inline void open_lab(struct lab *lab)
                                                 .rig = "osd",
                                                 .setup = SETUP,
                                                 .start = TL_OSD_START_ALL,
-                                                .answer_ms = ANSWER_MS};
+                                                .answer_ms = answer_ms};
     if (tl_osd_host_new(&lab->host, lab->lake, &options, on_log, &fail) < 0 ||
         tl_osd_host_start(lab->host, &fail) < 0)
         fail_msg("%s", fail.text);
     assert_int_equal(tl_raw_new(&lab->raw, lab->lake, on_log), TL_OK);
+}
+
+static inline void open_lab(struct lab *lab)
+{
+    open_lab_with(lab, 0);
 }
 
 static inline void stop_lab(struct lab *lab)
