@@ -358,9 +358,10 @@ __attribute__((noinline)) static int count_other(struct tl_build *b, struct coun
     struct tl_part_run *const run = &b->part->run;
     const uint64_t page = block->pc >> 12;
     tell_alike(b, c);
-    if (block->n > c->left || block->n == 0 || block->isa != c->isa ||
-        (block->pc + block->size - 1) >> 12 != page)
+    if (block->n > c->left || block->n == 0 || block->isa != c->isa)
         return 0;
+    if ((block->pc + block->size - 1) >> 12 != page)
+        tl_page_set_add(&b->part->pages, block->pc, block->size);
     int r = tl_callstack_arrive(&b->calls, block, b->position + (c->room - c->left));
     if (r >= 0)
         r = tl_part_slots(b->part, block->function, page);

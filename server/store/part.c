@@ -288,7 +288,9 @@ int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t 
     const uint64_t id = function_id(function);
     const unsigned privilege = now->has_mode ? tl_mode_privilege(now->mode) : 15;
     uint64_t position = row->first + row->n;
-    const int r = tl_part_settle(part);
+    const unsigned shift = 2 * TL_LEVEL_STORED;
+    const bool ends = part->run.n > 0 && (position - 1) >> shift != (position + n - 1) >> shift;
+    const int r = ends ? tl_part_settle(part) : TL_OK;
     if (r < 0)
         return r;
     tl_page_set_add(&part->pages, pc, size);
