@@ -27,7 +27,25 @@ static int worse(int a, int b)
 
 /* ---- ls and show -------------------------------------------------------------------------- */
 
-static int list_all(struct tracelake *lake, bool json)
+/* Has it all the labels, each KEY=VALUE or KEY (with any value)? */
+static bool has_labels(const struct tracelake_trace *trace, const struct tl_arg_list *wanted)
+{
+    for (size_t i = 0; i < wanted->n; i++) {
+        const char *const text = wanted->v[i];
+        const size_t n = strcspn(text, "=");
+        bool found = false;
+        for (size_t k = 0; k < trace->n_labels && !found; k++) {
+            const struct tracelake_label *const label = &trace->labels[k];
+            found = strlen(label->key) == n && strncmp(label->key, text, n) == 0 &&
+                    (!text[n] || strcmp(label->value, text + n + 1) == 0);
+        }
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static int list_all(struct tracelake *lake, const struct tl_arg_list *labels, bool json)
 {
     struct tracelake_list *list;
     struct tracelake_error error;
@@ -35,12 +53,14 @@ static int list_all(struct tracelake *lake, bool json)
         return tl_remote_fail(NULL, &error);
     const struct tracelake_trace **rows = calloc(list->n + 1, sizeof *rows);
     if (rows) {
+        size_t n = 0;
         for (size_t i = 0; i < list->n; i++)
-            rows[i] = &list->traces[i];
+            if (has_labels(&list->traces[i], labels))
+                rows[n++] = &list->traces[i];
         if (json)
-            tl_rows_json(rows, list->n);
+            tl_rows_json(rows, n);
         else
-            tl_rows_table(rows, list->n);
+            tl_rows_table(rows, n);
     }
     free(rows);
     tracelake_list_free(list);
@@ -79,13 +99,17 @@ static int list(int argc, char **argv, int least, bool full)
 {
     struct tl_remote remote = {0};
     bool json = false;
-    const struct tl_arg args[] = {{"json", 0, TL_ARG_FLAG, &json}, TL_REMOTE_ARGS(remote), {0}};
+    struct tl_arg_list labels = {0};
+    const struct tl_arg args[] = {{"json", 0, TL_ARG_FLAG, &json},
+                                  {"label", 0, TL_ARG_LIST, &labels},
+                                  TL_REMOTE_ARGS(remote),
+                                  {0}};
     struct tracelake *lake;
     int first;
     int status = begin(argc, argv, args, least, &remote, &first, &lake);
     if (status != TL_ARGS_GO)
         return status;
-    status = first == argc ? list_all(lake, json)
+    status = first == argc ? list_all(lake, &labels, json)
                            : list_named(lake, argv + first, argc - first, json, full);
     tracelake_close(lake);
     return status;

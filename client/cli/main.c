@@ -84,7 +84,9 @@ static const struct command commands[] = {
      "  --like TOOL         print as ptdump, ptxed, osd-sw-ctm, osd-sw-stm or osd-sw-print do\n"},
 #endif
 #ifdef TL_HAVE_LS
-    {"ls", tl_cmd_ls, "list traces", "usage: tracelake ls [--json] [TRACE…]\n" CONNECTION},
+    {"ls", tl_cmd_ls, "list traces",
+     "usage: tracelake ls [--json] [--label KEY[=VALUE]]… [TRACE…]\n"
+     "  --label KEY[=VALUE] only traces with this label; all of several\n" CONNECTION},
     {"show", tl_cmd_show, "show all about a trace",
      "usage: tracelake show [--json] TRACE…\n" CONNECTION},
     {"rm", tl_cmd_rm, "remove traces", "usage: tracelake rm TRACE…\n" CONNECTION},
@@ -101,6 +103,12 @@ static const struct command commands[] = {
      "  --all               all traces, all images, and the catalog\n"
      "  --repair            rebuild what follows from something intact, say what is "
      "lost\n" CONNECTION},
+#endif
+#ifdef TL_HAVE_IMAGES
+    {"images", tl_cmd_images, "upload and list program images",
+     "usage: tracelake images [FILE…]\n"
+     "Uploads the files, each once by its content, then lists all images. A setup names them by\n"
+     "sha256:… or build-id:…, also before they are there.\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_RETAIN
     {"retain", tl_cmd_retain, "say how long raw and decoded data are kept",
