@@ -362,7 +362,7 @@ int tl_osd_lane_quick(struct tl_osd_lane *lane, const uint8_t *payload, bool lit
         .pc = tl_di_words4(payload + f->pc_at, little_endian) & f->pc_mask,
         .value = value & f->item_value,
         .offset = offset,
-        .data = (const uint8_t *)((uintptr_t)kept & f->item_data),
+        .data = f->has_data ? kept : NULL,
         .name = f->name};
     lane->n_items += 2;
     return 1;
@@ -392,7 +392,7 @@ static struct tl_osd_form stm_form(unsigned width)
                                 .value_at = 6,
                                 .pc_mask = UINT16_MAX,
                                 .value_mask = UINT64_MAX >> (64 - width),
-                                .item_data = UINTPTR_MAX,
+                                .has_data = true,
                                 .name = stm_name};
 }
 

@@ -33,8 +33,8 @@ struct tl_osd_form {
     uint16_t flags_usual;
     uint64_t pc_mask;
     uint64_t value_mask;
-    uint64_t item_value; /* all ones: the item has the value, 0: … */
-    uintptr_t item_data; /* … it points to it */
+    uint64_t item_value; /* all ones: the item has the value, 0: it points to it (has_data) */
+    bool has_data;
     const char *name;
 };
 
