@@ -61,8 +61,8 @@ static void fill_cycles2(const struct tl_etm4_config *config, const uint8_t *b,
 }
 
 /* Packet `k`, which is a plain one. */
-static inline void make_plain(struct reader *r, size_t k, uint8_t header,
-                              struct tl_etm4_packet *out)
+static inline __attribute__((always_inline)) void
+make_plain(struct reader *r, size_t k, uint8_t header, struct tl_etm4_packet *out)
 {
     const size_t at = r->at[k];
     const uint8_t *const b = r->run.p + at;
@@ -88,7 +88,8 @@ static inline void make_plain(struct reader *r, size_t k, uint8_t header,
         fill_cycles2(&r->forms->config, b, out);
 }
 
-static inline void make(struct reader *r, size_t k, struct tl_etm4_packet *out)
+static inline __attribute__((always_inline)) void make(struct reader *r, size_t k,
+                                                       struct tl_etm4_packet *out)
 {
     const uint8_t header = r->header[k];
     if (header == TL_TAPE_OTHER)
