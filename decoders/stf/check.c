@@ -460,7 +460,11 @@ int tl_stf_checker_add(struct tl_stf_checker *checker, const struct tl_stf_recor
         c->ended = true;
         NOTE("reserve-end", "RESERVE_END, as 1.3 wants it; stf_lib stops with an exception here");
     } else if (tl_stf_order_add(&c->order, record, &rule) < 0) {
-        ERROR(in_header ? "header" : "group-order", "%s: %s", tl_stf_type_name(record->type), rule);
+        if (strcmp(rule, TL_STF_DISORDER) == 0)
+            WARNING("record-order", "%s: %s", tl_stf_type_name(record->type), rule);
+        else
+            ERROR(in_header ? "header" : "group-order", "%s: %s", tl_stf_type_name(record->type),
+                  rule);
     }
     /* Missing records are found all at once: one message each. */
     if (in_header && c->order.header.complete) {

@@ -164,7 +164,7 @@ static int order_in_group(struct tl_stf_order *order, const struct tl_stf_record
         return broken(rule, "EVENT_PC_TARGET without EVENT in front of it");
     if (anywhere(type) || type >= order->last || may_go_back(order->last, type))
         return TL_OK;
-    return broken(rule, "the records of a group are not in the order of their descriptors");
+    return broken(rule, TL_STF_DISORDER);
 }
 
 int tl_stf_order_add(struct tl_stf_order *order, const struct tl_stf_record *record,

@@ -58,6 +58,8 @@ struct tl_stf_order {
     uint8_t last; /* highest descriptor of the group so far that counts, 0 at its begin */
     uint8_t prev; /* the record before this one, 0 at a group's begin */
 };
+/* The one rule whose breach stops stf_lib's writer, but no reader. */
+#define TL_STF_DISORDER "the records of a group are not in the order of their descriptors"
 /* TL_OK, or TL_BAD with the rule that `record` breaks in `*rule` (static storage). */
 int tl_stf_order_add(struct tl_stf_order *order, const struct tl_stf_record *record,
                      const char **rule);
