@@ -178,18 +178,18 @@ def damage(lab):
 
 
 def memory(lab):
-    """A trace of 65 MB takes no more memory than a small one: dump, check, slice, any wrapping."""
+    """A trace of 35 MB takes no more memory than a small one: dump, check, slice, any wrapping."""
     if lab.sanitize():
         sys.exit(77)
-    limit = 32 << 20
+    limit = 24 << 20
 
     def bounded():
         resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 
-    big = lab.make('big.zstf', 900000)
+    big = lab.make('big.zstf', 500000)
     for args in (['dump', big], ['check', big], ['dump', '-'], ['check', '-'],
-                 ['slice', '--insn', '2600000:', big, '-o', lab.path('end.zstf')],
-                 ['slice', '--insn', '2600000:', big, '-o', lab.path('end.stf')]):
+                 ['slice', '--insn', '1400000:', big, '-o', lab.path('end.zstf')],
+                 ['slice', '--insn', '1400000:', big, '-o', lab.path('end.stf')]):
         with open(big, 'rb') as f, open(os.devnull, 'wb') as null:
             child = subprocess.Popen([lab.command, *args], stdin=f, stdout=null,
                                      stderr=subprocess.PIPE, preexec_fn=bounded)
