@@ -479,6 +479,83 @@ static unsigned count_word(const struct tl_buf *text, const char *what)
     return n;
 }
 
+/* The next line of a log, NUL-terminated; false at the end. */
+static bool next_line(const struct tl_buf *log, size_t *at, char line[static 200])
+{
+    size_t n = 0;
+    while (*at + n < log->n && log->p[*at + n] != '\n')
+        n++;
+    if (*at + n >= log->n || n >= 200)
+        return false;
+    memcpy(line, log->p + *at, n);
+    line[n] = '\0';
+    *at += n + 1;
+    return true;
+}
+
+/* The stimulus in the form of the log, its addresses and values cut to `width`. */
+static bool next_stimulus(const struct tl_buf *stimulus, size_t *at, enum tl_osdsw_log log,
+                          unsigned width, char out[static 200])
+{
+    char line[200];
+    const uint64_t mask = UINT64_MAX >> (64 - width);
+    while (next_line(stimulus, at, line)) {
+        unsigned time, change, call, ret, mode, id;
+        unsigned long long pc, npc, value;
+        if (log == TL_OSDSW_CTM &&
+            sscanf(line, "ctm %u modechange=%u call=%u ret=%u mode=%u pc=%llx npc=%llx", &time,
+                   &change, &call, &ret, &mode, &pc, &npc) == 7) {
+            snprintf(out, 200, "%08x %u %u %u %u %016llx %016llx", time, change, call, ret, mode,
+                     (unsigned long long)(pc & mask), (unsigned long long)(npc & mask));
+            return true;
+        }
+        if (log == TL_OSDSW_CTM && sscanf(line, "ctm %u modechange=1 mode=%u", &time, &mode) == 2) {
+            snprintf(out, 200, "%08x 1 0 0 %u ", time, mode);
+            return true;
+        }
+        if (log == TL_OSDSW_STM &&
+            sscanf(line, "stm %u id=%x value=%llx", &time, &id, &value) == 3) {
+            snprintf(out, 200, "%08x %04x %016llx", time, id, (unsigned long long)(value & mask));
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Every event that was delivered is the stimulus at that place, and exactly as many as were told to
+ * be missed lie between. A pure change of mode has the addresses that the port held.
+ */
+static void check_stimulus(enum tl_osdsw_log log, unsigned width, const struct tl_buf *bytes,
+                           const struct tl_buf *stimulus)
+{
+    struct tl_osdsw s;
+    char line[200], wanted[200] = "";
+    size_t at = 0, from = 0;
+    unsigned missed, events = 0;
+    assert_int_equal(tl_osdsw_init(&s, log, NULL), TL_OK);
+    assert_int_equal(tl_osdsw_push(&s, bytes->p, bytes->n), TL_OK);
+    assert_int_equal(tl_osdsw_finish(&s), TL_OK);
+    while (next_line(&s.out, &at, line)) {
+        if (sscanf(line, "Overflow, missed %u events", &missed) == 1) {
+            for (; missed; missed--)
+                assert_true(next_stimulus(stimulus, &from, log, width, wanted));
+            continue;
+        }
+        assert_true(next_stimulus(stimulus, &from, log, width, wanted));
+        const bool mode_only = log == TL_OSDSW_CTM && line[9] == '1';
+        line[mode_only ? 17 : 199] = wanted[mode_only ? 17 : 199] = '\0';
+        assert_string_equal(line, wanted);
+        events++;
+    }
+    assert_true(events > 10);
+    /* The last one met a module that had been stopped. */
+    if (log == TL_OSDSW_CTM)
+        assert_true(next_stimulus(stimulus, &from, log, width, wanted));
+    assert_false(next_stimulus(stimulus, &from, log, width, wanted));
+    tl_osdsw_fini(&s);
+}
+
 static void check_vector(const char *vector)
 {
     char name[128];
@@ -501,6 +578,9 @@ static void check_vector(const char *vector)
     check_log(vector, "ctm", TL_OSDSW_CTM, &bytes);
     check_log(vector, "stm", TL_OSDSW_STM, &bytes);
     check_log(vector, "sysprint", TL_OSDSW_PRINT, &bytes);
+    const unsigned width = (unsigned)strtoul(vector + 3, NULL, 10);
+    check_stimulus(TL_OSDSW_CTM, width, &bytes, &stimulus);
+    check_stimulus(TL_OSDSW_STM, width, &bytes, &stimulus);
     /* delivered + missed = generated */
     assert_int_equal(count_word(&golden, "@") > 100, 1);
     const struct tl_buf *const ctm = text_of(&whole, "di.0.1");
