@@ -522,6 +522,65 @@ def catalog(lab):
     lab.stop()
 
 
+def damage(path, at):
+    with open(path, 'r+b') as f:
+        f.seek(at)
+        byte = f.read(1)[0]
+        f.seek(at)
+        f.write(bytes([byte ^ 0x55]))
+
+
+@test
+def keeping_house(lab):
+    """Retention, repair, a lost catalog, and a disk that is nearly full."""
+    simulated(lab, 40000)
+    wait_sealed(lab, 'sim')
+    before = lab.run('get', 'sim', '--text').text()
+    lab.run('label', 'sim', 'board=7')
+    check('sim' in lab.run('ls', '--label', 'board=7').text(), 'the label does not select')
+    check('sim' not in lab.run('ls', '--label', 'board=8').text(), 'another label selects')
+    # Any damaged byte is found, and what follows from raw bytes is made again.
+    damage(shards(lab)[0], 700)
+    check('offset 0x' in lab.run('verify', 'sim', status=1).text(), 'no offset')
+    lab.run('verify', '--repair', 'sim', status=1)
+    wait_sealed(lab, 'sim')
+    lab.run('verify', '--all')
+    check(lab.run('get', 'sim', '--text').text() == before, 'the repair changed the result')
+    lab.fails(3, 'no trace', 'verify', 'nobody')
+    lab.fails(2, 'which trace', 'verify')
+    # A lost catalog is made anew from the objects.
+    lab.stop()
+    with open(os.path.join(lab.data, 'catalog.db'), 'r+b') as f:
+        f.write(b'x' * 4096)
+    args = [lab.tracelake, 'serve', '--data', lab.data, '--listen', '127.0.0.1:%d' % lab.port]
+    refused = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    check(refused.returncode == 1 and b'--rebuild-catalog' in refused.stderr, refused)
+    lab.start('--rebuild-catalog')
+    check(lab.run('get', 'sim', '--text').text() == before, 'the new catalog changed the result')
+    check('board=7' in lab.run('show', 'sim').text(), 'the label is lost')
+    lab.run('verify', '--all')
+    # Raw bytes go, what was decoded of them stays.
+    lab.fails(2, '30x', 'retain', '--raw', '30x')
+    check('raw 1K' in lab.run('retain', '--trace', 'sim', '--raw', '1K').text(), 'no rule')
+    until = time.monotonic() + 30
+    while glob.glob(lab.data + '/objects/r/sim/*'):
+        check(time.monotonic() < until, 'the raw bytes stay')
+        time.sleep(0.1)
+    check(json.loads(lab.run('ls', '--json', 'sim').text())[0]['raw_removed'], 'not told')
+    check(lab.run('get', 'sim', '--text').text() == before, 'retention changed the result')
+    lab.fails(3, 'retention', 'redecode', 'sim')
+    lab.stop()
+    # No trace is taken where too little space is left; nothing else suffers.
+    lab.start('--min-free', '1000000G')
+    lab.fails(3, 'free', 'push', '--retry', '1', *again(lab))
+    check(lab.run('get', 'sim', '--text').text() == before, 'a full disk changed the result')
+    lab.stop()
+    lab.start()
+    lab.run('push', *again(lab))
+    check(lab.run('get', 'again', '--text').text() == before, 'not as the first time')
+    lab.stop()
+
+
 @test
 def restart(lab):
     """A server that was ended and started again has everything."""
