@@ -231,16 +231,30 @@ static int save_streams(struct tl_gen *gen, struct tl_fail *fail)
     return r;
 }
 
-static int store_all(struct tl_gen *gen, struct tl_fail *fail)
+/* Complete shards of the first `n` lanes. */
+static int store_lanes(struct tl_gen *gen, size_t n, struct tl_fail *fail)
 {
-    /* A shard in the catalog wants its stream there first. */
-    int r = gen->unsaved ? save_streams(gen, fail) : TL_OK;
-    struct tl_lane *lane;
-    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++)
-        r = store_lane(lane, fail);
+    int r = TL_OK;
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = store_lane(tl_gen_lane_at(gen, i), fail);
     if (r < 0)
         atomic_fetch_add(&gen->lake->seal_failures, 1);
     return r;
+}
+
+static size_t lanes_of(struct tl_gen *gen)
+{
+    pthread_mutex_lock(&gen->lock);
+    const size_t n = gen->n_lanes;
+    pthread_mutex_unlock(&gen->lock);
+    return n;
+}
+
+static int store_all(struct tl_gen *gen, struct tl_fail *fail)
+{
+    /* A shard in the catalog wants its stream there first. */
+    const int r = gen->unsaved ? save_streams(gen, fail) : TL_OK;
+    return r < 0 ? r : store_lanes(gen, lanes_of(gen), fail);
 }
 
 /* ---- beside the decoding -------------------------------------------------------------------- */
@@ -263,7 +277,7 @@ static size_t backlog(struct tl_gen *gen)
 static void *run_sealer(void *context)
 {
     struct tl_gen *gen = context;
-    gen->seal_result = store_all(gen, &gen->seal_fail);
+    gen->seal_result = store_lanes(gen, gen->seal_lanes, &gen->seal_fail);
     atomic_store(&gen->seal_over, true);
     return NULL;
 }
@@ -289,10 +303,11 @@ static int store_beside(struct tl_gen *gen, struct tl_fail *fail)
         r = wait_sealer(gen, fail);
     if (r < 0 || gen->sealing || waiting == 0)
         return r;
-    /* Streams are told to the catalog by this thread alone. */
+    /* Streams are told to the catalog by this thread alone; those that come later wait. */
     r = gen->unsaved ? save_streams(gen, fail) : TL_OK;
     if (r < 0)
         return r;
+    gen->seal_lanes = lanes_of(gen);
     gen->seal_fail = (struct tl_fail){0};
     atomic_store(&gen->seal_over, false);
     gen->sealing = pthread_create(&gen->sealer, NULL, run_sealer, gen) == 0;

@@ -76,6 +76,7 @@ struct tl_gen {
     pthread_t sealer;
     bool sealing;
     atomic_bool seal_over;
+    size_t seal_lanes; /* whose shards it stores */
     int seal_result;
     struct tl_fail seal_fail;
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
