@@ -78,10 +78,12 @@ make_plain(struct reader *r, size_t k, uint8_t header, struct tl_etm4_packet *ou
     const unsigned is = takes_address[fill];
     const unsigned is_short = fill == TL_FILL_SHORT; /* not worth a branch */
     const uint64_t address = *r->address & -(uint64_t)is;
-    *out = r->forms->fixed[header];
-    out->value += (address & ~1ull) + (r->threshold & -(uint64_t)takes_threshold[fill]);
-    out->flags |= (uint32_t)(address & 1) * TL_ETM4_IS1;
-    out->bits = (uint8_t)(out->bits + ((b[is_short] >> 7 & is_short) << 3));
+    const struct tl_etm4_packet *const fixed = &r->forms->fixed[header];
+    *out = *fixed; /* and not read again: that would wait for the write */
+    out->value =
+        fixed->value + (address & ~1ull) + (r->threshold & -(uint64_t)takes_threshold[fill]);
+    out->flags = fixed->flags | (uint32_t)(address & 1) * TL_ETM4_IS1;
+    out->bits = (uint8_t)(fixed->bits + ((b[is_short] >> 7 & is_short) << 3));
     out->offset = tl_run_offset(&r->run, at);
     r->address += is;
     if (fill == TL_FILL_CYCLES2)

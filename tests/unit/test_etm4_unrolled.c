@@ -206,7 +206,7 @@ static void test_every_header_everywhere(void **state)
         in.tape = header & 2;
         bytes[11] = 0x80;
         in.n = 12;
-        while (in.n < 16 * 700) {
+        while (in.n < 16 * 250) {
             const unsigned atoms = tl_sim_below(&rng, 20), payload = tl_sim_below(&rng, 20);
             for (unsigned k = 0; k < atoms; k++)
                 bytes[in.n++] = (uint8_t)(0xc0 | tl_sim_below(&rng, 64));
