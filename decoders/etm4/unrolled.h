@@ -10,9 +10,9 @@
  *   action preprocessing   each packet's action code, found in a table, gives its fixed parts
  *   trace state            the address registers, packet after packet
  *
- * Atoms, exact matches, short and long 32-bit addresses of A64 and A32, and the short forms of
- * cycle counts go this way; any other packet is parsed on its own, and the block begins anew behind
- * it. The output is that of the scalar packetizer, packet by packet.
+ * Plain packets (etm4/forms.h) go this way: atoms, addresses with and without context, contexts,
+ * cycle counts, most exceptions, all packets of one byte; AVX2 takes some of these one by one. Any
+ * other packet is parsed on its own. The output is that of the scalar packetizer, packet by packet.
  *
  * The unroll factor is the number of bytes of a block in which packets may begin; they may end
  * behind it.
