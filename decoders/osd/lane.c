@@ -259,12 +259,19 @@ static inline void add_system_event(struct tl_osd_lane *lane, const struct tl_os
 
 /* ---- events ----------------------------------------------------------------------------- */
 
-static void count_missed(struct tl_osd_lane *lane, const struct tl_osd_event *e)
+static void count_missed(struct tl_osd_lane *lane, uint64_t events, uint64_t offset)
 {
     if (lane->missed == 0)
-        lane->missed_at = e->offset;
-    lane->missed += e->value;
-    lane->at_least = lane->at_least || e->value == UINT16_MAX;
+        lane->missed_at = offset;
+    lane->missed += events;
+    lane->at_least = lane->at_least || events >= UINT16_MAX;
+}
+
+void tl_osd_lane_early(struct tl_osd_lane *lane, struct tl_osd_module *module)
+{
+    for (unsigned i = 0; i < module->n_early; i++)
+        count_missed(lane, module->early[i], module->early_at);
+    module->n_early = 0;
 }
 
 /* Told once. */
@@ -283,7 +290,7 @@ int tl_osd_lane_event(struct tl_osd_lane *lane, const struct tl_osd_event *e, ui
     if (lane->transport)
         add_gaps(lane);
     if (e->kind == TL_OSD_OVERFLOW) {
-        count_missed(lane, e);
+        count_missed(lane, e->value, e->offset);
         return TL_OK;
     }
     add_gaps(lane);

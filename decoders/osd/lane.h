@@ -76,6 +76,9 @@ struct tl_osd_lane *tl_osd_lane_new(const struct tl_decode_sink *sink, const str
 TL_MUST_USE int tl_osd_lane_announce(struct tl_osd_lane *lane, uint16_t address, uint8_t type,
                                      uint32_t index);
 
+/* Take over what the module lost before its type was known. */
+void tl_osd_lane_early(struct tl_osd_lane *lane, struct tl_osd_module *module);
+
 /* Deliver what waits to be delivered. From the sink. */
 TL_MUST_USE int tl_osd_lane_deliver(struct tl_osd_lane *lane);
 

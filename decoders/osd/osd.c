@@ -107,8 +107,10 @@ static int lane_of(struct osd *osd, struct tl_osd_module *m, struct tl_osd_lane 
     return TL_OK;
 }
 
-static int announce(struct osd *osd, struct tl_osd_lane *lane, const struct tl_osd_module *m)
+static int announce(struct osd *osd, struct tl_osd_lane *lane, struct tl_osd_module *m)
 {
+    if (m->type == TL_OSD_CTM || m->type == TL_OSD_STM)
+        tl_osd_lane_early(lane, m);
     return tl_osd_lane_announce(lane, m->address, m->type, osd->n_streams++);
 }
 

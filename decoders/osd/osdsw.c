@@ -36,11 +36,27 @@ int tl_osdsw_event(struct tl_buf *out, enum tl_osdsw_log log, const struct tl_os
     return TL_OK;
 }
 
+/* What was lost before it was known of which kind the module is. */
+static int log_early(struct tl_osdsw *s, struct tl_osd_module *m)
+{
+    struct tl_osd_event event = {.kind = TL_OSD_OVERFLOW, .type = m->type};
+    int rc = TL_OK;
+    for (unsigned i = 0; i < m->n_early && rc >= 0; i++) {
+        event.value = m->early[i];
+        rc = tl_osdsw_event(&s->out, s->log, &event);
+    }
+    m->n_early = 0;
+    return rc;
+}
+
 static int on_packet(void *context, const struct tl_di_packet *packet)
 {
     struct tl_osdsw *const s = context;
     struct tl_osd_event event;
-    int rc = tl_osd_read(&s->reader, packet, &event, NULL);
+    struct tl_osd_module *module;
+    int rc = tl_osd_read(&s->reader, packet, &event, &module);
+    if (rc >= 0 && module->n_early && module->type != TL_OSD_UNKNOWN && !event.doubtful)
+        rc = log_early(s, module);
     if (event.doubtful) {
         s->doubtful = event;
         s->doubtful.kind = TL_OSD_SYSTEM_EVENT;

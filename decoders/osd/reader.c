@@ -441,6 +441,17 @@ static void take_last(struct tl_osd_module *m, struct tl_osd_event *e,
     m->too_long = false;
 }
 
+/* Events lost before the first one that arrives: they belong to a trace not yet known. */
+static void keep_early(struct tl_osd_module *m, const struct tl_osd_event *e)
+{
+    if (m->n_early == 0)
+        m->early_at = e->offset;
+    if (m->n_early == TL_OSD_EARLY_MAX)
+        m->early[TL_OSD_EARLY_MAX - 1] += (uint32_t)e->value;
+    else
+        m->early[m->n_early++] = (uint32_t)e->value;
+}
+
 static void take_event(struct tl_osd_module *m, struct tl_osd_event *e,
                        const struct tl_di_packet *packet)
 {
@@ -455,6 +466,8 @@ static void take_event(struct tl_osd_module *m, struct tl_osd_event *e,
     case TL_DI_EVENT_OVERFLOW:
         e->kind = packet->n == TL_DI_HEADER + 1 ? TL_OSD_OVERFLOW : TL_OSD_MISFIT;
         e->value = packet->n > TL_DI_HEADER ? packet->words[TL_DI_HEADER] : 0;
+        if (e->kind == TL_OSD_OVERFLOW && m->type == TL_OSD_UNKNOWN && !m->foreign)
+            keep_early(m, e);
         break;
     default:
         e->kind = TL_OSD_MISFIT;

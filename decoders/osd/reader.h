@@ -45,6 +45,7 @@ enum tl_osd_kind {
 
 #define TL_OSD_PAYLOAD_MAX 32 /* words of an event, all parts together */
 #define TL_OSD_SLACK       3  /* words behind an event that may be read */
+#define TL_OSD_EARLY_MAX   16 /* overflow packets kept until it is known of what they are */
 
 struct tl_osd_event {
     uint8_t kind;  /* enum tl_osd_kind */
@@ -84,7 +85,11 @@ struct tl_osd_module {
     uint16_t reply;    /* the last one */
     uint8_t n_asked;
     uint16_t asked[8]; /* registers asked for and not yet answered, oldest first */
-    void *user;        /* the owner's, NULL at first */
+    uint8_t n_early;   /* overflow packets from before the type was known; whoever tells of them */
+    uint32_t
+        early[TL_OSD_EARLY_MAX]; /* … clears it. Events lost; the last has the rest's as well */
+    uint64_t early_at;           /* offset of the first one */
+    void *user;                  /* the owner's, NULL at first */
 };
 
 struct tl_osd_reader {

@@ -459,6 +459,11 @@ static void test_inferred(void **state)
         /* What comes before the first event that shows what a module is cannot be understood. */
         say_word(&s, UART, 'x');
         say_word(&s, CDM, 1);
+        /* What was lost before is told then. */
+        for (unsigned n = next() % 17; n > 0; n--)
+            say_overflow(&s, CTM, (uint16_t)(1 + next() % 100));
+        for (unsigned n = next() % 4; n > 0; n--)
+            say_overflow(&s, STM, n == 3 ? UINT16_MAX : (uint16_t)(1 + next() % 100));
         say_ctm(&s, 1000, 0);
         say_stm(&s, 1000, 4, 'a');
         play(&s, 60, false);
