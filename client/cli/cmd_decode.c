@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = TL_PARALLEL_PUSH, LOSSES_SHOWN = 20, THREADS = 4 };
+enum { CHUNK = TL_PARALLEL_PUSH, LOSSES_SHOWN = 20 };
 
 struct options {
     const char *format;
@@ -29,7 +29,7 @@ struct options {
     bool text;
     bool packets;
     size_t chunk;     /* bytes per push: results must not depend on it, tests vary it */
-    unsigned threads; /* 0: as many as there are processors, up to THREADS */
+    unsigned threads; /* that decode at the same time */
 };
 
 /* What one decode leaves behind for the exit status. */
@@ -133,14 +133,6 @@ static int push_file(push_bytes *push, void *to, const char *path, size_t chunk,
     return rc;
 }
 
-static unsigned threads_of(const struct options *o)
-{
-    if (o->threads)
-        return o->threads;
-    const long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n < THREADS ? (unsigned)n : THREADS;
-}
-
 static int decode_input(const struct tl_setup *setup, const char *path, const struct options *o)
 {
     struct tl_fail fail = {0};
@@ -170,7 +162,7 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
         .loss = on_loss,
     };
     if (rc == TL_OK)
-        rc = tl_decode_new_threads(&decode, setup, image, &sink, threads_of(o), &fail);
+        rc = tl_decode_new_threads(&decode, setup, image, &sink, o->threads, &fail);
     if (rc == TL_OK && o->out_dir)
         tl_decode_paths(decode);
     if (rc == TL_OK) {
