@@ -9,6 +9,7 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_CONNECTIONS 512
@@ -16,12 +17,23 @@
 #define IDLE_S          60
 #define STACK_BYTES     (512u << 10)
 #define PIECE           65536
+#define GOODBYE_S       3 /* for connections to end by themselves at shutdown */
 
 struct tl_h1 {
     struct tl_net *net;
     struct MHD_Daemon *daemon;
-    pthread_mutex_t lock; /* guards the list */
+    pthread_mutex_t lock; /* guards the lists */
     struct exchange *exchanges;
+    struct connection *connections;
+    unsigned adding;     /* handed over, and not yet begun */
+    pthread_cond_t none; /* of them and of connections are left */
+};
+
+/* A socket of MHD's. */
+struct connection {
+    struct connection *next;
+    struct connection **link;
+    int fd;
 };
 
 /* One request. Held by MHD's connection until completed, and by a response that is pulled. */
@@ -198,6 +210,35 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 
 /* ---- life ------------------------------------------------------------------------------- */
 
+/* MHD closes the socket after it has told of its end. */
+static void on_connection(void *context, struct MHD_Connection *connection, void **state,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct tl_h1 *const h1 = context;
+    struct connection *c = *state;
+    pthread_mutex_lock(&h1->lock);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED && (c = calloc(1, sizeof *c))) {
+        c->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        c->next = h1->connections;
+        c->link = &h1->connections;
+        if (c->next)
+            c->next->link = &c->next;
+        h1->connections = c;
+        *state = c;
+        h1->adding--;
+        pthread_cond_signal(&h1->none);
+    } else if (code == MHD_CONNECTION_NOTIFY_CLOSED && c) {
+        *c->link = c->next;
+        if (c->next)
+            c->next->link = c->link;
+        free(c);
+        *state = NULL;
+        if (!h1->connections)
+            pthread_cond_signal(&h1->none);
+    }
+    pthread_mutex_unlock(&h1->lock);
+}
+
 int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail)
 {
     struct tl_h1 *const h1 = calloc(1, sizeof *h1);
@@ -205,15 +246,17 @@ int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail)
         return TL_NOMEM;
     h1->net = net;
     pthread_mutex_init(&h1->lock, NULL);
+    pthread_cond_init(&h1->none, NULL);
     h1->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET |
             MHD_USE_ITC,
         0, NULL, NULL, on_request, h1, MHD_OPTION_URI_LOG_CALLBACK, on_request_line, h1,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h1, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MEMORY, MHD_OPTION_THREAD_STACK_SIZE,
-        (size_t)STACK_BYTES, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h1, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+        h1, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MEMORY,
+        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
     if (!h1->daemon) {
+        pthread_cond_destroy(&h1->none);
         pthread_mutex_destroy(&h1->lock);
         free(h1);
         return tl_fail_set(fail, TL_IO, "the HTTP/1.1 server does not start");
@@ -224,7 +267,14 @@ int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail)
 
 void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr *peer, socklen_t peer_n)
 {
-    (void)MHD_add_connection(h1->daemon, fd, peer, peer_n); /* closes it where it fails */
+    pthread_mutex_lock(&h1->lock);
+    h1->adding++;
+    pthread_mutex_unlock(&h1->lock);
+    if (MHD_add_connection(h1->daemon, fd, peer, peer_n) == MHD_YES)
+        return;
+    pthread_mutex_lock(&h1->lock); /* the socket is closed */
+    h1->adding--;
+    pthread_mutex_unlock(&h1->lock);
 }
 
 void tl_h1_drain(struct tl_h1 *h1)
@@ -235,15 +285,35 @@ void tl_h1_drain(struct tl_h1 *h1)
     pthread_mutex_unlock(&h1->lock);
 }
 
+/*
+ * End all connections before the daemon is stopped: libmicrohttpd up to 0.9.75 at least crashes
+ * where it refuses a malformed request at the very moment that it is stopped (MHD_queue_response()
+ * then succeeds without a response).
+ */
+static void say_goodbye(struct tl_h1 *h1)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += GOODBYE_S;
+    pthread_mutex_lock(&h1->lock);
+    for (struct exchange *x = h1->exchanges; x; x = x->next)
+        tl_waiter_close(&x->waiter);
+    int rc = 0;
+    while ((h1->connections || h1->adding) && rc == 0) {
+        for (struct connection *c = h1->connections; c; c = c->next)
+            (void)shutdown(c->fd, SHUT_RDWR); /* those that have just begun, too */
+        rc = pthread_cond_timedwait(&h1->none, &h1->lock, &until);
+    }
+    pthread_mutex_unlock(&h1->lock);
+}
+
 void tl_h1_free(struct tl_h1 *h1)
 {
     if (!h1)
         return;
-    pthread_mutex_lock(&h1->lock);
-    for (struct exchange *x = h1->exchanges; x; x = x->next)
-        tl_waiter_close(&x->waiter);
-    pthread_mutex_unlock(&h1->lock);
+    say_goodbye(h1);
     MHD_stop_daemon(h1->daemon);
+    pthread_cond_destroy(&h1->none);
     pthread_mutex_destroy(&h1->lock);
     free(h1);
 }
