@@ -71,4 +71,27 @@ static inline bool tl_opencsd_push(dcd_tree_handle_t tree, uint64_t offset, cons
     return true;
 }
 
+static inline ocsd_datapath_resp_t tl_opencsd_count(const void *context, ocsd_trc_index_t at,
+                                                    uint8_t id, const ocsd_generic_trace_elem *e)
+{
+    if (e->elem_type == OCSD_GEN_TRC_ELEM_INSTR_RANGE)
+        *(uint64_t *)(uintptr_t)context += e->num_instr_range;
+    return OCSD_RESP_CONT;
+}
+
+/* Decode `n` bytes in pieces, for the time that it takes. Instructions, or 0 where it fails. */
+static inline uint64_t tl_opencsd_decode(const struct tl_source *source,
+                                         const struct tl_opencsd_memory *memory, size_t n_memory,
+                                         const uint8_t *p, size_t n, size_t piece)
+{
+    uint64_t insns = 0;
+    const dcd_tree_handle_t tree =
+        tl_opencsd_new(source, memory, n_memory, tl_opencsd_count, &insns);
+    bool ok = tree != C_API_INVALID_TREE_HANDLE;
+    for (size_t at = 0; ok && at < n; at += piece)
+        ok = tl_opencsd_push(tree, at, p + at, n - at < piece ? n - at : piece);
+    tl_opencsd_free(tree);
+    return ok ? insns : 0;
+}
+
 #endif

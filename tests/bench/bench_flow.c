@@ -17,7 +17,7 @@
 #include <string.h>
 
 #ifdef HAVE_OPENCSD
-#include <opencsd/c_api/opencsd_c_api.h>
+#include "opencsd.h"
 #endif
 
 #define INSNS  (12u << 20) /* that the simulated core executes */
@@ -192,51 +192,16 @@ static void decode_to_stf(void *context)
 /* ---- OpenCSD ----------------------------------------------------------------------------- */
 
 #ifdef HAVE_OPENCSD
-static ocsd_datapath_resp_t count_elements(const void *context, const ocsd_trc_index_t at,
-                                           const uint8_t id, const ocsd_generic_trace_elem *e)
-{
-    struct bench *b = (struct bench *)(uintptr_t)context;
-    if (e->elem_type == OCSD_GEN_TRC_ELEM_INSTR_RANGE)
-        b->insns += e->num_instr_range;
-    return OCSD_RESP_CONT;
-}
-
 static void decode_opencsd(void *context)
 {
     struct bench *b = context;
-    ocsd_etmv4_cfg config = {
-        .reg_idr0 = (uint32_t)tl_source_reg(&b->source, "TRCIDR0", 0),
-        .reg_idr1 = (uint32_t)tl_source_reg(&b->source, "TRCIDR1", 0),
-        .reg_idr2 = (uint32_t)tl_source_reg(&b->source, "TRCIDR2", 0),
-        .reg_idr8 = (uint32_t)tl_source_reg(&b->source, "TRCIDR8", 0),
-        .reg_configr = (uint32_t)tl_source_reg(&b->source, "TRCCONFIGR", 0),
-        .reg_traceidr = 0x10,
-        .arch_ver = ARCH_V8,
-        .core_prof = profile_CortexA,
-    };
-    unsigned char id;
-    const dcd_tree_handle_t tree = ocsd_create_dcd_tree(OCSD_TRC_SRC_SINGLE, 0);
-    b->insns = 0;
-    if (tree == C_API_INVALID_TREE_HANDLE ||
-        ocsd_dt_create_decoder(tree, OCSD_BUILTIN_DCD_ETMV4I, OCSD_CREATE_FLG_FULL_DECODER, &config,
-                               &id) != OCSD_OK ||
-        ocsd_dt_set_gen_elem_outfn(tree, count_elements, b) != OCSD_OK)
-        die("OpenCSD refuses");
+    struct tl_opencsd_memory memory[2];
     for (unsigned i = 0; i < 2; i++)
-        if (ocsd_dt_add_buffer_mem_acc(tree, b->program.sections[i].base, OCSD_MEM_SPACE_ANY,
-                                       b->code[i].p, (uint32_t)b->code[i].n) != OCSD_OK)
-            die("OpenCSD refuses the image");
-    for (size_t at = 0; at < b->trace.n;) {
-        const struct tl_run run = run_at(b, at, at);
-        uint32_t used = 0;
-        const ocsd_datapath_resp_t rc =
-            ocsd_dt_process_data(tree, OCSD_OP_DATA, at, (uint32_t)run.n, run.p, &used);
-        if (OCSD_DATA_RESP_IS_FATAL(rc) || used == 0)
-            die("OpenCSD failed");
-        at += used;
-    }
-    ocsd_dt_process_data(tree, OCSD_OP_EOT, 0, 0, NULL, NULL);
-    ocsd_destroy_dcd_tree(tree);
+        memory[i] =
+            (struct tl_opencsd_memory){b->program.sections[i].base, {b->code[i].p, b->code[i].n}};
+    b->insns = tl_opencsd_decode(&b->source, memory, 2, b->trace.p, b->trace.n, BLOCK);
+    if (b->insns == 0)
+        die("OpenCSD failed");
 }
 
 static double peer_rate(struct bench *b)

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #ifdef HAVE_OPENCSD
-#include <opencsd/c_api/opencsd_c_api.h>
+#include "opencsd.h"
 #define PEER "OpenCSD"
 #else
 #define PEER NULL
@@ -119,53 +119,17 @@ static void drop(struct made *m)
 /* ---- the peer ---------------------------------------------------------------------------- */
 
 #ifdef HAVE_OPENCSD
-static ocsd_datapath_resp_t count_elements(const void *context, const ocsd_trc_index_t at,
-                                           const uint8_t id, const ocsd_generic_trace_elem *e)
-{
-    struct made *m = (struct made *)(uintptr_t)context;
-    if (e->elem_type == OCSD_GEN_TRC_ELEM_INSTR_RANGE)
-        m->insns += e->num_instr_range;
-    return OCSD_RESP_CONT;
-}
-
 /* Flow alone, of the first quarter of the trace: it is slow. */
 static void decode_opencsd(struct made *m)
 {
     const struct tl_fail fail = {.text = "it refuses"};
-    const size_t n = m->trace.n / 4;
-    ocsd_etmv4_cfg config = {
-        .reg_idr0 = (uint32_t)tl_source_reg(&m->source, "TRCIDR0", 0),
-        .reg_idr1 = (uint32_t)tl_source_reg(&m->source, "TRCIDR1", 0),
-        .reg_idr2 = (uint32_t)tl_source_reg(&m->source, "TRCIDR2", 0),
-        .reg_idr8 = (uint32_t)tl_source_reg(&m->source, "TRCIDR8", 0),
-        .reg_configr = (uint32_t)tl_source_reg(&m->source, "TRCCONFIGR", 0),
-        .reg_traceidr = 0x10,
-        .arch_ver = ARCH_V8,
-        .core_prof = profile_CortexA,
-    };
-    unsigned char id;
-    const dcd_tree_handle_t tree = ocsd_create_dcd_tree(OCSD_TRC_SRC_SINGLE, 0);
-    m->insns = 0;
-    if (tree == C_API_INVALID_TREE_HANDLE ||
-        ocsd_dt_create_decoder(tree, OCSD_BUILTIN_DCD_ETMV4I, OCSD_CREATE_FLG_FULL_DECODER, &config,
-                               &id) != OCSD_OK ||
-        ocsd_dt_set_gen_elem_outfn(tree, count_elements, m) != OCSD_OK)
-        die("OpenCSD", &fail);
+    struct tl_opencsd_memory memory[2];
     for (unsigned i = 0; i < 2; i++)
-        if (ocsd_dt_add_buffer_mem_acc(tree, m->program.sections[i].base, OCSD_MEM_SPACE_ANY,
-                                       m->code[i].p, (uint32_t)m->code[i].n) != OCSD_OK)
-            die("OpenCSD", &fail);
-    for (size_t at = 0; at < n;) {
-        uint32_t used = 0;
-        const uint32_t piece = (uint32_t)(n - at < CHUNK ? n - at : CHUNK);
-        const ocsd_datapath_resp_t rc =
-            ocsd_dt_process_data(tree, OCSD_OP_DATA, at, piece, m->trace.p + at, &used);
-        if (OCSD_DATA_RESP_IS_FATAL(rc) || used == 0)
-            die("OpenCSD", &fail);
-        at += used;
-    }
-    ocsd_dt_process_data(tree, OCSD_OP_EOT, 0, 0, NULL, NULL);
-    ocsd_destroy_dcd_tree(tree);
+        memory[i] = (struct tl_opencsd_memory){m->program.sections[i].base,
+                                               {m->code[i].p, m->code[i].n}};
+    m->insns = tl_opencsd_decode(&m->source, memory, 2, m->trace.p, m->trace.n / 4, CHUNK);
+    if (m->insns == 0)
+        die("OpenCSD", &fail);
 }
 #endif
 
