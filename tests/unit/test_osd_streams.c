@@ -467,6 +467,8 @@ static void test_inferred(void **state)
         say_ctm(&s, 1000, 0);
         say_stm(&s, 1000, 4, 'a');
         play(&s, 60, false);
+        say_word(&s, UART, 'y'); /* modules are believed from their second event on */
+        say_word(&s, CDM, 0);
         check(&s, &setup, 0);
         stream_fini(&s);
         tl_setup_fini(&setup);
