@@ -15,7 +15,11 @@ static bool count(struct tl_top *top, size_t size, uint64_t id, uint64_t n)
         return false;
     }
     for (size_t i = 0; i < size; i++) {
-        if (top[i].n > 0 && top[i].id == id) {
+        if (top[i].n == 0) { /* free, and so are all behind it */
+            least = i;
+            break;
+        }
+        if (top[i].id == id) {
             top[i].n += n;
             return false;
         }

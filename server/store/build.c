@@ -320,18 +320,35 @@ static int begin_count(struct tl_build *b, struct counter *c)
                                                                      : TL_OK;
 }
 
-static inline bool count_alike(struct counter *c, const struct tl_block *block, bool taken)
+/* Count the steps [i, n) that are like the one before; returns the first that is not. */
+static inline size_t count_alike(struct counter *c, const uintptr_t *path, size_t i, size_t n)
 {
-    if (c->moved | (block->n > c->left) | (block->isa != c->isa) |
-        (block->function != c->function) | (block->pc >> 12 != c->page) |
-        ((block->pc + block->size - 1) >> 12 != c->page))
-        return false;
-    c->left -= block->n;
-    c->taken += taken;
-    c->last = block;
-    c->last_taken = taken;
-    c->moved = !tl_callstack_stays(block, taken);
-    return true;
+    const uint64_t page = c->page << 12;
+    const uint32_t function = c->function;
+    const uint8_t isa = c->isa;
+    const size_t from = i;
+    uint64_t left = c->left, taken = c->taken;
+    bool stays = !c->moved;
+    while (stays && i < n) {
+        const struct tl_block *const block = tl_path_block(path[i]);
+        const bool leaves = tl_path_taken(path[i]);
+        const uint64_t begin = block->pc - page, last = begin + block->size - 1;
+        if ((block->n > left) | (block->isa != isa) | (block->function != function) |
+            ((begin | last) >> 12 != 0))
+            break;
+        left -= block->n;
+        taken += leaves;
+        stays = tl_callstack_stays(block, leaves);
+        i++;
+    }
+    if (i > from) {
+        c->left = left;
+        c->taken = taken;
+        c->last = tl_path_block(path[i - 1]);
+        c->last_taken = tl_path_taken(path[i - 1]);
+        c->moved = !stays;
+    }
+    return i;
 }
 
 /* Tell of the blocks that were alike. */
@@ -406,7 +423,8 @@ static int log_blocks(struct tl_build *b, const struct tl_item *items, size_t n)
     int r = begin_count(b, &c);
     while (r >= 0 && i < n && items[i].kind == TL_ITEM_BLOCK && items[i].n == items[i].block->n) {
         const bool taken = items[i].flags & TL_ITEM_TAKEN;
-        if (!count_alike(&c, items[i].block, taken)) {
+        const uintptr_t step = (uintptr_t)items[i].block | taken;
+        if (count_alike(&c, &step, 0, 1) == 0) {
             r = count_other(b, &c, items[i].block, taken);
             if (r <= 0)
                 break;
@@ -421,16 +439,18 @@ static int log_blocks(struct tl_build *b, const struct tl_item *items, size_t n)
 /* The same of a path's steps from `i` on; returns the first that was not counted. */
 static int log_steps(struct tl_build *b, const struct tl_item *item, size_t i)
 {
+    const uintptr_t *const path = item->path;
+    const size_t n = item->n;
     struct counter c;
     int r = begin_count(b, &c);
-    for (; r >= 0 && i < item->n; i++) {
-        const struct tl_block *const block = tl_path_block(item->path[i]);
-        const bool taken = tl_path_taken(item->path[i]);
-        if (!count_alike(&c, block, taken)) {
-            r = count_other(b, &c, block, taken);
-            if (r <= 0)
-                break;
-        }
+    while (r >= 0) {
+        i = count_alike(&c, path, i, n);
+        if (i == n)
+            break;
+        r = count_other(b, &c, tl_path_block(path[i]), tl_path_taken(path[i]));
+        if (r <= 0)
+            break;
+        i++;
     }
     if (r >= 0)
         end_count(b, &c, item->offset);

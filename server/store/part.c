@@ -4,6 +4,7 @@
 #include "stf/zstf.h"
 #include "store/stackmark.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* ---- page sets ----------------------------------------------------------------------------- */
@@ -227,11 +228,13 @@ static void settle_in(const struct tl_part_run *run, struct tl_bucket *b)
 {
     tl_bucket_span(b, run->n, run->privilege, run->depth_min, run->depth_max);
     b->branches += run->taken;
-    for (size_t i = 0; i < TL_PART_SLOTS; i++) {
+    static_assert(TL_PART_SLOTS == 64, "a bit each");
+    for (uint64_t used = run->used; used != 0; used &= used - 1) {
+        const unsigned i = (unsigned)__builtin_ctzll(used);
         const uint32_t n = run->functions[i].n;
-        if (n * FEW >= run->n && n > 0)
+        if (n * FEW >= run->n)
             tl_bucket_function(b, function_id(run->functions[i].function), n);
-        else if (n > 0 && b->distinct < 255)
+        else if (b->distinct < 255)
             b->distinct++;
     }
     for (size_t i = 0; i < TL_PART_PAGE_SLOTS; i++)
@@ -270,6 +273,7 @@ int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page)
             tl_bucket_function(b, function_id(run->functions[f].function), run->functions[f].n);
         run->functions[f].function = function;
         run->functions[f].n = 0;
+        run->used |= UINT64_C(1) << f;
     }
     if (!same_page) {
         if (run->pages[p].n > 0)

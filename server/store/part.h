@@ -33,6 +33,7 @@ struct tl_part_run {
     uint64_t taken; /* branches */
     unsigned privilege;
     uint32_t depth_min, depth_max;
+    uint64_t used; /* a bit for each of `functions` that has any */
     struct {
         uint32_t function;
         uint32_t n;
