@@ -30,11 +30,11 @@ enum tl_etm4_shape {
 /* How a plain packet is made of its header's template. */
 enum tl_etm4_fill {
     TL_FILL_PARSE, /* not: by tl_etm4_parse */
-    TL_FILL_FIXED,
+    TL_FILL_CYCLES2,
+    TL_FILL_FIXED, /* this and those below without a branch */
     TL_FILL_ADDRESS,
     TL_FILL_SHORT,  /* an address, of eight bits more if bit 7 of its payload is set */
     TL_FILL_CYCLES, /* the threshold comes to the value */
-    TL_FILL_CYCLES2,
     TL_FILLS
 };
 

@@ -1,151 +1,224 @@
 /* SPDX-License-Identifier: MIT */
-#include "etm4/tape.h"
+#include "etm4/tape_parts.h"
 
 #include "etm4/headers.h"
 #include "etm4/parse.h"
 
 #include <string.h>
 
-/* By enum tl_etm4_fill. */
-static const uint8_t takes_address[TL_FILLS] = {[TL_FILL_ADDRESS] = 1, [TL_FILL_SHORT] = 1};
-static const uint8_t takes_threshold[TL_FILLS] = {[TL_FILL_CYCLES] = 1, [TL_FILL_CYCLES2] = 1};
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* What is read of a tape, apart from what is written: nothing of it changes by writing packets. */
-struct reader {
-    const struct tl_etm4_forms *forms;
-    struct tl_run run;
-    const uint8_t *header;
-    const uint16_t *at;
-    const uint64_t *address;
-    const struct tl_etm4_packet *other;
-    uint64_t threshold;
-};
-
-static inline struct reader reader_at(const struct tl_etm4_tape *tape,
-                                      const struct tl_etm4_tape_place *place)
+static ALWAYS_INLINE void reader_at(struct tl_tape_reader *r, const struct tl_etm4_tape *tape,
+                                    const struct tl_etm4_tape_place *place)
 {
-    return (struct reader){.forms = tape->forms,
-                           .run = tape->run,
-                           .header = tape->header,
-                           .at = tape->at,
-                           .address = tape->address + place->address,
-                           .other = tape->other + place->other,
-                           .threshold = tape->threshold};
-}
+    const struct tl_tape_value none = {0, 0}, address = {~1ull, 0};
 
-static inline void reader_done(const struct reader *r, const struct tl_etm4_tape *tape,
-                               struct tl_etm4_tape_place *place, size_t packet)
-{
-    place->packet = packet;
-    place->address = (size_t)(r->address - tape->address);
-    place->other = (size_t)(r->other - tape->other);
-}
-
-/* A plain packet that is more than its header and an address, but for its address. */
-static __attribute__((noinline)) void parse_plain(const struct tl_etm4_forms *forms,
-                                                  const uint8_t *b, size_t n, uint64_t threshold,
-                                                  struct tl_etm4_packet *out)
-{
-    struct tl_etm4_registers scratch = {.threshold = threshold};
-    (void)tl_etm4_parse(forms->class_of, &forms->config, &scratch, b, n, out);
+    r->tape = tape;
+    r->header = tape->header + place->packet;
+    r->at = tape->at + place->packet;
+    r->address = tape->address + place->address;
+    r->other = tape->other + place->other;
+    r->value[TL_FILL_FIXED] = none;
+    r->value[TL_FILL_ADDRESS] = r->value[TL_FILL_SHORT] = address;
+    r->value[TL_FILL_CYCLES] = (struct tl_tape_value){0, tape->threshold};
 }
 
 /* Commits and count of a cycle count packet of format 2. */
-static void fill_cycles2(const struct tl_etm4_config *config, const uint8_t *b,
+static void fill_cycles2(const struct tl_etm4_tape *tape, const uint8_t *b,
                          struct tl_etm4_packet *out)
 {
-    const int64_t base = b[0] & 1 ? (int64_t)config->max_spec_depth - 15 : 1;
+    const int64_t base = b[0] & 1 ? (int64_t)tape->forms->config.max_spec_depth - 15 : 1;
     const int64_t commits = base + (b[1] >> 4);
-    out->value += b[1] & 15;
+
+    out->value = tape->forms->fixed[b[0]].value + tape->threshold + (b[1] & 15);
     out->value2 = commits > 0 ? (uint64_t)commits : 0;
 }
 
-/* Packet `k`, which is a plain one. */
-static inline __attribute__((always_inline)) void
-make_plain(struct reader *r, size_t k, uint8_t header, struct tl_etm4_packet *out)
+void tl_etm4_tape_parse(const struct tl_etm4_tape *tape, size_t at, struct tl_etm4_packet *out)
 {
-    const size_t at = r->at[k];
-    const uint8_t *const b = r->run.p + at;
-    const unsigned fill = r->forms->fill[header];
+    const struct tl_etm4_forms *const forms = tape->forms;
+    const uint8_t *const b = tape->run.p + at;
 
-    if (fill == TL_FILL_PARSE) {
-        parse_plain(r->forms, b, r->run.n - at, r->threshold, out);
-        if (tl_etm4_is_address(header))
-            out->value = *r->address++ & ~1ull;
-        out->offset = tl_run_offset(&r->run, at);
-        return;
+    if (forms->fill[b[0]] == TL_FILL_CYCLES2) {
+        *out = forms->fixed[b[0]];
+        fill_cycles2(tape, b, out);
+    } else {
+        struct tl_etm4_registers scratch = {.threshold = tape->threshold};
+        (void)tl_etm4_parse(forms->class_of, &forms->config, &scratch, b, tape->run.n - at, out);
     }
-    const unsigned is = takes_address[fill];
-    const unsigned is_short = fill == TL_FILL_SHORT; /* not worth a branch */
-    const uint64_t address = *r->address & -(uint64_t)is;
-    const struct tl_etm4_packet *const fixed = &r->forms->fixed[header];
-    *out = *fixed; /* and not read again: that would wait for the write */
-    out->value =
-        fixed->value + (address & ~1ull) + (r->threshold & -(uint64_t)takes_threshold[fill]);
-    out->flags = fixed->flags | (uint32_t)(address & 1) * TL_ETM4_IS1;
-    out->bits = (uint8_t)(fixed->bits + ((b[is_short] >> 7 & is_short) << 3));
-    out->offset = tl_run_offset(&r->run, at);
-    r->address += is;
-    if (fill == TL_FILL_CYCLES2)
-        fill_cycles2(&r->forms->config, b, out);
+    out->offset = tl_run_offset(&tape->run, at);
 }
 
-static inline __attribute__((always_inline)) void make(struct reader *r, size_t k,
-                                                       struct tl_etm4_packet *out)
+/* The structure's first 8 bytes at once. */
+static ALWAYS_INLINE uint64_t first_of(struct tl_etm4_packet packet)
 {
-    const uint8_t header = r->header[k];
-    if (header == TL_TAPE_OTHER)
+    uint64_t first;
+    memcpy(&first, &packet, sizeof first);
+    return first;
+}
+
+/* The next packet, which is one of others or has to be looked at. */
+static ALWAYS_INLINE void make_rare(struct tl_tape_reader *r, uint8_t header, size_t k,
+                                    struct tl_etm4_packet *out)
+{
+    if (header == TL_TAPE_OTHER) {
         *out = *r->other++;
-    else
-        make_plain(r, k, header, out);
+        return;
+    }
+    tl_etm4_tape_parse(r->tape, r->at[k], out);
+    if (tl_etm4_is_address(header))
+        out->value = *r->address++ & ~1ull;
+}
+
+/* A packet in four words, as it is written: nothing of the output is read. */
+struct words {
+    uint64_t first, offset, value, value2;
+};
+
+/* The next packet, one of the frequent ones: made without a branch, which would be a guess. */
+static ALWAYS_INLINE struct words make(struct tl_tape_reader *r, uint8_t header, unsigned fill,
+                                       size_t k, bool linear)
+{
+    const uint64_t is1 = first_of((struct tl_etm4_packet){.flags = TL_ETM4_IS1});
+    const uint64_t more_bits = first_of((struct tl_etm4_packet){.bits = 8});
+    const struct tl_etm4_packet *const fixed = &r->tape->forms->fixed[header];
+    const size_t is_short = fill == TL_FILL_SHORT, at = r->at[k];
+    const struct tl_tape_value *const value = &r->value[fill];
+    const uint64_t address = *r->address;
+    struct words w = {
+        .offset = linear ? r->tape->run.offset + at : tl_run_offset(&r->tape->run, at),
+        .value = fixed->value + value->plus + (address & value->mask),
+        .value2 = fixed->value2,
+    };
+
+    memcpy(&w.first, fixed, sizeof w.first);
+    w.first |= is1 & value->mask & -(address & 1);
+    w.first += more_bits & -(r->tape->run.p[at + is_short] >> 7 & is_short);
+    r->address += value->mask >> 63;
+    return w;
+}
+
+static ALWAYS_INLINE void put(struct tl_etm4_packet *out, struct words w)
+{
+    memcpy(out, &w.first, sizeof w.first);
+    out->offset = w.offset;
+    out->value = w.value;
+    out->value2 = w.value2;
+}
+
+static ALWAYS_INLINE size_t read_all(struct tl_tape_reader *r, size_t n, struct tl_etm4_packet *out,
+                                     bool linear)
+{
+    for (size_t k = 0; k < n; k++) {
+        const uint8_t header = r->header[k];
+        const unsigned fill = r->tape->forms->fill[header];
+        if (__builtin_expect(fill < TL_FILL_FIXED, 0))
+            make_rare(r, header, k, &out[k]);
+        else
+            put(&out[k], make(r, header, fill, k, linear));
+    }
+    return n;
+}
+
+/* Returns how many of the `n` packets were taken; `out` is moved on. */
+static ALWAYS_INLINE size_t read_merged(struct tl_tape_reader *r, size_t n,
+                                        struct tl_etm4_packet **out,
+                                        const struct tl_etm4_packet *end, bool had, bool linear)
+{
+    const struct tl_etm4_forms *const forms = r->tape->forms;
+    const struct tl_run *const run = &r->tape->run;
+    struct tl_etm4_packet *o = *out;
+    unsigned have = had && o[-1].type == TL_ETM4_ATOM ? o[-1].n : 64; /* atoms in o[-1] */
+    size_t k = 0;
+
+    for (; k < n; k++) {
+        const uint8_t header = r->header[k];
+        if (header >= TL_ETM4_ATOM_FIRST) {
+            const uint32_t atoms = tl_etm4_atoms[header - TL_ETM4_ATOM_FIRST];
+            const unsigned more = atoms >> 24;
+            if (have + more <= 64) {
+                o[-1].value |= (uint64_t)(atoms & 0xffffff) << have;
+                o[-1].n = (uint8_t)(have += more);
+                continue;
+            }
+            if (o == end)
+                break;
+            *o = forms->fixed[header];
+            o->offset = linear ? run->offset + r->at[k] : tl_run_offset(run, r->at[k]);
+            have = more;
+        } else {
+            const unsigned fill = forms->fill[header];
+            if (o == end)
+                break;
+            if (__builtin_expect(fill < TL_FILL_FIXED, 0))
+                make_rare(r, header, k, o);
+            else
+                put(o, make(r, header, fill, k, linear));
+            have = 64;
+        }
+        o++;
+    }
+    *out = o;
+    return k;
+}
+
+size_t tl_etm4_tape_merged(struct tl_tape_reader *r, size_t n, struct tl_etm4_packet **out,
+                           const struct tl_etm4_packet *end, bool had)
+{
+    if (r->tape->run.slot == TL_RUN_LINEAR)
+        return read_merged(r, n, out, end, had, true);
+    return read_merged(r, n, out, end, had, false);
+}
+
+static bool is_wide(const struct tl_etm4_tape *tape)
+{
+#if defined(__x86_64__)
+    return tape->wide;
+#else
+    (void)tape;
+    return false;
+#endif
+}
+
+static void reader_done(const struct tl_tape_reader *r, size_t packets,
+                        struct tl_etm4_tape_place *place)
+{
+    place->packet += packets;
+    place->address = (size_t)(r->address - r->tape->address);
+    place->other = (size_t)(r->other - r->tape->other);
 }
 
 size_t tl_etm4_tape_read(const struct tl_etm4_tape *tape, struct tl_etm4_tape_place *place,
                          struct tl_etm4_packet *out, size_t max)
 {
-    size_t n = tape->n - place->packet;
+    const size_t left = tape->n - place->packet;
+    const size_t n = left < max ? left : max;
+    struct tl_tape_reader r;
 
-    if (n > max)
-        n = max;
-    struct reader r = reader_at(tape, place);
-    for (size_t k = 0; k < n; k++)
-        make(&r, place->packet + k, &out[k]);
-    reader_done(&r, tape, place, place->packet + n);
+    reader_at(&r, tape, place);
+    if (is_wide(tape))
+        tl_etm4_tape_whole_avx512(&r, n, out);
+    else if (tape->run.slot == TL_RUN_LINEAR)
+        read_all(&r, n, out, true);
+    else
+        read_all(&r, n, out, false);
+    reader_done(&r, n, place);
     return n;
 }
 
 size_t tl_etm4_tape_read_merged(const struct tl_etm4_tape *tape, struct tl_etm4_tape_place *place,
                                 struct tl_etm4_packet *out, size_t max, bool had)
 {
-    struct tl_etm4_packet *const first = out;
-    unsigned have = had && out[-1].type == TL_ETM4_ATOM ? out[-1].n : 64; /* atoms in out[-1] */
-    const size_t n_tape = tape->n;
-    size_t k = place->packet;
-    struct reader r = reader_at(tape, place);
+    const size_t left = tape->n - place->packet;
+    struct tl_etm4_packet *o = out;
+    struct tl_tape_reader r;
+    size_t n;
 
-    for (; k < n_tape; k++) {
-        const uint8_t header = r.header[k];
-        if (header >= TL_ETM4_ATOM_FIRST) {
-            const uint32_t atoms = tl_etm4_atoms[header - TL_ETM4_ATOM_FIRST];
-            const unsigned n = atoms >> 24;
-            if (have + n <= 64) {
-                out[-1].value |= (uint64_t)(atoms & 0xffffff) << have;
-                out[-1].n = (uint8_t)(have += n);
-                continue;
-            }
-            if (out == first + max)
-                break;
-            *out = r.forms->fixed[header];
-            out->offset = tl_run_offset(&r.run, r.at[k]);
-            have = n;
-        } else {
-            if (out == first + max)
-                break;
-            make(&r, k, out);
-            have = 64;
-        }
-        out++;
-    }
-    reader_done(&r, tape, place, k);
-    return (size_t)(out - first);
+    reader_at(&r, tape, place);
+    if (is_wide(tape))
+        n = tl_etm4_tape_merged_avx512(&r, left, &o, out + max, had);
+    else
+        n = tl_etm4_tape_merged(&r, left, &o, out + max, had);
+    reader_done(&r, n, place);
+    return (size_t)(o - out);
 }

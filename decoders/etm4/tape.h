@@ -30,6 +30,7 @@ struct tl_etm4_tape {
     const uint64_t *address; /* bit 0: IS1 */
     const struct tl_etm4_packet *other;
     uint64_t threshold; /* cycle count threshold of these packets */
+    bool wide;          /* AVX-512 with VBMI2 may read it */
 };
 
 /* A result < 0 stops the push, which returns it. */

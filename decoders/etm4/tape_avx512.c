@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Structures of a tape, 64 packets at a time (AVX-512 with VBMI2): which of them begin a structure
+ * is found first, and of these alone headers, offsets and values are put together. What is rare
+ * is put right afterwards, one by one.
+ */
+#include "etm4/tape_parts.h"
+
+#if defined(__x86_64__)
+
+#include "etm4/headers.h"
+#include "etm4/unrolled_parts.h"
+
+#include <immintrin.h>
+
+TL_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,lzcnt,popcnt")
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define BYTES(byte)   _mm512_set1_epi8((char)(byte))
+
+/* What structures are made of, by their number in the block. */
+struct block {
+    uint8_t header[64];
+    uint16_t at[64];
+    uint64_t offset[64];
+    uint64_t value[64]; /* what comes to the template's; of addresses with bit 0 for IS1 */
+};
+
+/* By header, of 256 bytes. */
+static ALWAYS_INLINE __m512i look_up(const uint8_t table[static 256], __m512i header)
+{
+    const __m512i low =
+        _mm512_permutex2var_epi8(_mm512_loadu_si512(table), header, _mm512_loadu_si512(table + 64));
+    const __m512i high = _mm512_permutex2var_epi8(_mm512_loadu_si512(table + 128), header,
+                                                  _mm512_loadu_si512(table + 192));
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(header), low, high);
+}
+
+static ALWAYS_INLINE void offsets_of(const struct tl_run *run, struct block *block, unsigned n)
+{
+    const __m512i base = _mm512_set1_epi64((int64_t)run->offset);
+
+    for (unsigned k = 0; k < n; k += 8) {
+        const __m512i at = _mm512_cvtepu16_epi64(_mm_loadu_si128((const __m128i *)(block->at + k)));
+        __m512i offset = _mm512_add_epi64(base, at);
+        if (run->slot != TL_RUN_LINEAR) { /* one byte more behind every fifteen */
+            const __m512i place = _mm512_add_epi64(at, _mm512_set1_epi64(run->slot));
+            const __m512i frames = _mm512_srli_epi64(
+                _mm512_mul_epu32(place, _mm512_set1_epi64((int64_t)0x88888889)), 35);
+            offset = _mm512_add_epi64(offset, frames);
+        }
+        _mm512_storeu_si512(block->offset + k, offset);
+    }
+}
+
+/* Values: addresses where `which` says so, the threshold where `cycles` does. Returns any IS1. */
+static ALWAYS_INLINE uint64_t values_of(struct tl_tape_reader *r, struct block *block, unsigned n,
+                                        uint64_t which, uint64_t cycles)
+{
+    const __m512i threshold = _mm512_set1_epi64((int64_t)r->tape->threshold);
+    const __m512i one = _mm512_set1_epi64(1);
+    uint64_t is1 = 0;
+
+    for (unsigned k = 0; k < n; k += 8) {
+        const __mmask8 some = (__mmask8)(which >> k);
+        const __m512i address = _mm512_maskz_expandloadu_epi64(some, r->address);
+        is1 |= (uint64_t)_mm512_test_epi64_mask(address, one) << k;
+        _mm512_storeu_si512(block->value + k,
+                            _mm512_mask_mov_epi64(_mm512_andnot_si512(one, address),
+                                                  (__mmask8)(cycles >> k), threshold));
+        r->address += __builtin_popcount(some);
+    }
+    return is1;
+}
+
+static ALWAYS_INLINE void write_all(const struct tl_etm4_forms *forms, const struct block *block,
+                                    unsigned n, struct tl_etm4_packet *out)
+{
+    for (unsigned k = 0; k < n; k++) {
+        const __m256i *const fixed = (const __m256i *)&forms->fixed[block->header[k]];
+        const __m128i both = _mm_insert_epi64(_mm_cvtsi64_si128((int64_t)block->offset[k]),
+                                              (int64_t)block->value[k], 1);
+        _mm256_storeu_si256(
+            (__m256i *)&out[k],
+            _mm256_add_epi64(_mm256_loadu_si256(fixed),
+                             _mm256_maskz_permutex_epi64(6, _mm256_castsi128_si256(both), 0x10)));
+    }
+}
+
+/* Put right, where `which` says so: packets to be looked at, and those of the column of others. */
+static ALWAYS_INLINE void write_rare(struct tl_tape_reader *r, const struct block *block,
+                                     uint64_t which, struct tl_etm4_packet *out)
+{
+    for (; which != 0; which &= which - 1) {
+        const unsigned k = (unsigned)__builtin_ctzll(which);
+        const uint8_t header = block->header[k];
+        if (header == TL_TAPE_OTHER) {
+            out[k] = *r->other++;
+            continue;
+        }
+        tl_etm4_tape_parse(r->tape, block->at[k], &out[k]);
+        if (tl_etm4_is_address(header))
+            out[k].value = block->value[k];
+    }
+}
+
+/* Structures that atoms are joined to. */
+struct joined {
+    unsigned n;
+    int8_t number[64]; /* of the structure, -1: the one before the block */
+    uint8_t atoms[64];
+    uint64_t value[64];
+};
+
+/*
+ * Atoms that are joined: runs in `joins`, each to the structure before, which for the block's
+ * first packet is `before`. A run of more than 64 is parted: bits of `joins` are cleared.
+ */
+static ALWAYS_INLINE uint64_t join(const uint8_t *header, uint64_t joins,
+                                   const struct tl_etm4_packet *before, struct joined *joined)
+{
+    unsigned n_joined = 0, out = 0; /* packets that begin no structure */
+
+    for (uint64_t left = joins; left != 0; out++) {
+        unsigned k = (unsigned)__builtin_ctzll(left);
+        const unsigned end = k + (unsigned)_tzcnt_u64(~(left >> k));
+        const uint32_t first = k > 0 ? tl_etm4_atoms[header[k - 1] - TL_ETM4_ATOM_FIRST] : 0;
+        uint64_t value = k > 0 ? first & 0xffffff : before->value;
+        unsigned n = k > 0 ? first >> 24 : before->n;
+        left = end < 64 ? left & ~0ull << end : 0;
+        joined->number[out] = (int8_t)((int)(k - n_joined) - 1);
+        for (; k < end; k++) {
+            const uint32_t atoms = tl_etm4_atoms[header[k] - TL_ETM4_ATOM_FIRST];
+            if (__builtin_expect(n + (atoms >> 24) > 64, 0)) {
+                joined->atoms[out] = (uint8_t)n;
+                joined->value[out++] = value;
+                joined->number[out] = (int8_t)(k - n_joined);
+                joins &= ~(1ull << k);
+                n = value = 0;
+            } else {
+                n_joined++;
+            }
+            value |= (uint64_t)(atoms & 0xffffff) << n;
+            n += atoms >> 24;
+        }
+        joined->atoms[out] = (uint8_t)n;
+        joined->value[out] = value;
+    }
+    joined->n = out;
+    return joins;
+}
+
+/*
+ * The next `n` packets. `before`: atoms that the first ones are
+ * joined to, or NULL. Returns how many structures were begun.
+ */
+static ALWAYS_INLINE unsigned read_block(struct tl_tape_reader *r, unsigned n,
+                                         struct tl_etm4_packet *out, bool merge,
+                                         const struct tl_etm4_packet *before)
+{
+    const struct tl_etm4_forms *const forms = r->tape->forms;
+    const uint64_t all = ~0ull >> (64 - n);
+    const __m512i headers = _mm512_maskz_loadu_epi8(all, r->header);
+    const __m512i at[2] = {_mm512_maskz_loadu_epi16((__mmask32)all, r->at),
+                           _mm512_maskz_loadu_epi16((__mmask32)(all >> 32), r->at + 32)};
+    uint64_t joins = 0;
+    struct joined joined;
+    struct block block;
+
+    joined.n = 0;
+    if (merge) {
+        const uint64_t atoms = _mm512_cmpge_epu8_mask(headers, BYTES(TL_ETM4_ATOM_FIRST)) & all;
+        joins = atoms & (atoms << 1 | (before != NULL));
+        if (joins != 0)
+            joins = join(r->header, joins, before, &joined);
+    }
+    const uint64_t begins = all & ~joins;
+    const unsigned half = (unsigned)__builtin_popcount((uint32_t)begins);
+    const unsigned begun = (unsigned)__builtin_popcountll(begins);
+    const __m512i header = _mm512_maskz_compress_epi8(begins, headers);
+    const __m512i fill = look_up(forms->fill, header);
+    const uint64_t used = begun < 64 ? (1ull << begun) - 1 : ~0ull;
+    _mm512_storeu_si512(block.header, header);
+    _mm512_storeu_si512(block.at, _mm512_maskz_compress_epi16((__mmask32)begins, at[0]));
+    _mm512_storeu_si512(block.at + half,
+                        _mm512_maskz_compress_epi16((__mmask32)(begins >> 32), at[1]));
+
+    const uint64_t shorts = _mm512_cmpeq_epi8_mask(fill, BYTES(TL_FILL_SHORT)) & used;
+    const uint64_t rare = _mm512_cmplt_epu8_mask(fill, BYTES(TL_FILL_FIXED)) & used;
+    const uint64_t addresses =
+        _mm512_cmple_epu8_mask(_mm512_sub_epi8(header, BYTES(0x82)), BYTES(0x9e - 0x82)) & used;
+    offsets_of(&r->tape->run, &block, begun);
+    uint64_t is1 = values_of(r, &block, begun, addresses,
+                             _mm512_cmpeq_epi8_mask(fill, BYTES(TL_FILL_CYCLES)) & used);
+    write_all(forms, &block, begun, out);
+    for (uint64_t left = shorts; left != 0; left &= left - 1) {
+        const unsigned k = (unsigned)__builtin_ctzll(left);
+        out[k].bits = (uint8_t)(forms->fixed[block.header[k]].bits +
+                                (r->tape->run.p[block.at[k] + 1] >> 7 << 3));
+    }
+    for (; is1 != 0; is1 &= is1 - 1)
+        out[__builtin_ctzll(is1)].flags |= TL_ETM4_IS1;
+    if (rare != 0)
+        write_rare(r, &block, rare, out);
+    for (unsigned k = 0; k < joined.n; k++) {
+        struct tl_etm4_packet *const to = out + joined.number[k];
+        to->value = joined.value[k];
+        to->n = joined.atoms[k];
+    }
+    r->header += n;
+    r->at += n;
+    return begun;
+}
+
+size_t tl_etm4_tape_whole_avx512(struct tl_tape_reader *r, size_t n, struct tl_etm4_packet *out)
+{
+    for (size_t k = 0; k < n; k += 64)
+        read_block(r, (unsigned)(n - k < 64 ? n - k : 64), out + k, false, NULL);
+    return n;
+}
+
+/* Are so many atoms to be joined that one by one is quicker? */
+static ALWAYS_INLINE bool is_dense(const uint8_t *header, size_t n)
+{
+    const __m512i headers = _mm512_maskz_loadu_epi8(~0ull >> (64 - n), header);
+    const uint64_t atoms = _mm512_cmpge_epu8_mask(headers, BYTES(TL_ETM4_ATOM_FIRST));
+    return (size_t)__builtin_popcountll(atoms & atoms << 1) * 4 > n;
+}
+
+size_t tl_etm4_tape_merged_avx512(struct tl_tape_reader *r, size_t n, struct tl_etm4_packet **out,
+                                  const struct tl_etm4_packet *end, bool had)
+{
+    struct tl_etm4_packet *o = *out;
+    size_t k = 0;
+
+    while (k < n && o < end) {
+        const size_t room = (size_t)(end - o) < 64 ? (size_t)(end - o) : 64;
+        const size_t some = n - k < room ? n - k : room;
+        if (is_dense(r->header, some)) {
+            k += tl_etm4_tape_merged(r, n - k, &o, end, had);
+            break;
+        }
+        const bool atoms = had && o[-1].type == TL_ETM4_ATOM;
+        o += read_block(r, (unsigned)some, o, true, atoms ? &o[-1] : NULL);
+        k += some;
+        had = true;
+    }
+    *out = o;
+    return k;
+}
+
+TL_TARGET_END
+
+#endif
