@@ -107,6 +107,27 @@ static inline bool is_from_host(const struct tl_di *d, const uint8_t *p)
     return flags && !(flags & 0x3ff) && known(d->dests, word(d, p + 4));
 }
 
+/* A module that is known answers a register access: FLAGS tell how long that is. */
+static bool is_answer(const struct tl_di *d, const uint8_t *p)
+{
+    const uint16_t flags = word(d, p + 6);
+    if ((flags & 0x3ff) || TL_DI_TYPE(flags) != TL_DI_TYPE_REG || !known(d->srcs, word(d, p + 4)))
+        return false;
+    switch (TL_DI_TYPE_SUB(flags)) {
+    case 8:
+    case 9:
+    case 10:
+    case 11: /* 16 to 128 bits were read */
+        return word(d, p) == TL_DI_HEADER + (1u << (TL_DI_TYPE_SUB(flags) & 3));
+    case 12:
+    case 14:
+    case 15: /* an error, or written */
+        return word(d, p) == TL_DI_HEADER;
+    default:
+        return false;
+    }
+}
+
 /* How much speaks for a header at `p` (HEADER_BYTES are there). 0: it cannot be one. */
 static inline unsigned evidence(const struct tl_di *d, const uint8_t *p)
 {
@@ -233,9 +254,11 @@ static inline enum answer is_next(const struct tl_di *d, const struct view *v, s
     /* Both addresses are new, or only the flags are odd: let its successor decide. */
     const size_t bytes = packet_bytes(d, v->p + i);
     if (v->n - i < bytes + HEADER_BYTES)
-        return v->final ? NO : MORE;
+        return !v->final ? MORE : v->n - i == bytes && is_answer(d, v->p + i) ? YES : NO;
     const uint8_t *const after = v->p + i + bytes;
     const unsigned behind = evidence(d, after);
+    if (behind >= FRESH && is_answer(d, v->p + i)) /* to a host that is new */
+        return YES;
     const bool hosts = behind >= FRESH && is_from_host(d, v->p + i) && is_from_host(d, after);
     return (behind >= GOOD || hosts) && !swallows_others(d, v->p + i) ? YES : NO;
 }

@@ -61,7 +61,7 @@ struct stream {
     struct tl_buf text[STREAMS];                        /* by module */
     uint64_t time[STREAMS];
     uint64_t missed[STREAMS];
-    bool memory;
+    bool memory, enumerated;
     bool begun[STREAMS], at_least[STREAMS];
 };
 
@@ -112,6 +112,18 @@ static void interleave(struct stream *s)
     add(&s->packets, "@%llu len=4 dest=0401 src=0000 flags=2000 REG RESP_READ_16 %04x\n",
         (unsigned long long)s->e.written, value);
     assert_int_equal(tl_sim_osd_read_reply(&s->e, 0, value), TL_OK);
+}
+
+/* The SCM answers a host that was not heard of before, which asks it for two registers. */
+static void say_to_other_host(struct stream *s)
+{
+    const uint16_t host = (uint16_t)(0x0402 + next() % 8);
+    for (unsigned i = 0; i < 2; i++) {
+        const uint16_t value = (uint16_t)(next() % 0x200);
+        add(&s->packets, "@%llu len=4 dest=%04x src=0000 flags=2000 REG RESP_READ_16 %04x\n",
+            (unsigned long long)s->e.written, host, value);
+        assert_int_equal(tl_sim_osd_packet(&s->e, host, 0, 0x2000, &value, 1), TL_OK);
+    }
 }
 
 /* An event's packets; `line` describes the last one. */
@@ -260,6 +272,7 @@ static void enumerate(struct stream *s)
     };
     assert_int_equal(tl_sim_osd_enumerate(&s->e, modules, 6), TL_OK);
     tl_buf_reset(&s->packets);
+    s->enumerated = true;
 }
 
 static void play(struct stream *s, unsigned events, bool inbound)
@@ -287,6 +300,8 @@ static void play(struct stream *s, unsigned events, bool inbound)
                 say_inbound(s);
                 say_memory_reply(s);
             }
+            if (s->enumerated)
+                say_to_other_host(s);
             break;
         case 5:
             mode = next() % 4;
