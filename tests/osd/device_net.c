@@ -132,6 +132,8 @@ static int run_gateway(struct run *r, void *socket)
     if (rc == TL_OK && !r->plan->vanish) {
         snprintf(text, sizeof text, "GW_UNREGISTER %u", r->d->subnet);
         rc = ask(socket, text, "ACK");
+        if (rc == TL_UNREACHABLE && r->plan->until_off)
+            rc = TL_OK; /* who has switched the modules off is gone by now */
     }
     return rc;
 }
