@@ -25,12 +25,9 @@ static inline void tl_opencsd_free(dcd_tree_handle_t tree)
     ocsd_destroy_dcd_tree(tree);
 }
 
-/* A full decoder with the source's registers; C_API_INVALID_TREE_HANDLE: it refuses. */
-static inline dcd_tree_handle_t tl_opencsd_new(const struct tl_source *source,
-                                               const struct tl_opencsd_memory *memory, size_t n,
-                                               FnTraceElemIn on_element, const void *context)
+static inline ocsd_etmv4_cfg tl_opencsd_config(const struct tl_source *source)
 {
-    ocsd_etmv4_cfg config = {
+    return (ocsd_etmv4_cfg){
         .reg_idr0 = (uint32_t)tl_source_reg(source, "TRCIDR0", 0),
         .reg_idr1 = (uint32_t)tl_source_reg(source, "TRCIDR1", 0),
         .reg_idr2 = (uint32_t)tl_source_reg(source, "TRCIDR2", 0),
@@ -40,6 +37,14 @@ static inline dcd_tree_handle_t tl_opencsd_new(const struct tl_source *source,
         .arch_ver = ARCH_V8,
         .core_prof = profile_CortexA,
     };
+}
+
+/* A full decoder with the source's registers; C_API_INVALID_TREE_HANDLE: it refuses. */
+static inline dcd_tree_handle_t tl_opencsd_new(const struct tl_source *source,
+                                               const struct tl_opencsd_memory *memory, size_t n,
+                                               FnTraceElemIn on_element, const void *context)
+{
+    ocsd_etmv4_cfg config = tl_opencsd_config(source);
     unsigned char id;
     const dcd_tree_handle_t tree = ocsd_create_dcd_tree(OCSD_TRC_SRC_SINGLE, 0);
     if (tree == C_API_INVALID_TREE_HANDLE)

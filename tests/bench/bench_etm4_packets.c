@@ -19,7 +19,7 @@
 #include <string.h>
 
 #ifdef HAVE_OPENCSD
-#include <opencsd/c_api/opencsd_c_api.h>
+#include "opencsd.h"
 #endif
 
 #define SEED_BYTES (4u << 20)
@@ -274,16 +274,7 @@ static ocsd_datapath_resp_t take_peer(const void *context, const ocsd_datapath_o
 
 static void peer_begin(struct peer *peer, const struct input *in)
 {
-    ocsd_etmv4_cfg config = {
-        .reg_idr0 = (uint32_t)tl_source_reg(&in->source, "TRCIDR0", 0),
-        .reg_idr1 = (uint32_t)tl_source_reg(&in->source, "TRCIDR1", 0),
-        .reg_idr2 = (uint32_t)tl_source_reg(&in->source, "TRCIDR2", 0),
-        .reg_idr8 = (uint32_t)tl_source_reg(&in->source, "TRCIDR8", 0),
-        .reg_configr = (uint32_t)tl_source_reg(&in->source, "TRCCONFIGR", 0),
-        .reg_traceidr = 0x10,
-        .arch_ver = ARCH_V8,
-        .core_prof = profile_CortexA,
-    };
+    ocsd_etmv4_cfg config = tl_opencsd_config(&in->source);
     unsigned char id;
 
     memset(peer, 0, sizeof *peer);

@@ -79,28 +79,9 @@ static void put(const struct bench *b, const char *name, const void *p, size_t n
         die("the snapshot cannot be written");
 }
 
-static struct tl_sim_etm4_options core_options(unsigned core)
-{
-    return (struct tl_sim_etm4_options){
-        .ete = core == 1,
-        .minor = core == 1 ? 0 : 4,
-        .trace_id = (uint8_t)(0x10 + core),
-        .return_stack = core != 1,
-        .cycle_count = core != 0,
-        .threshold = 8,
-        .commit_opt = core == 1,
-        .timestamps = true,
-        .timestamp_every = 400,
-        .context_id = core != 2,
-        .vmid = core == 1,
-        .sync_every = 700,
-        .max_spec_depth = core == 2 ? 20 : 0,
-    };
-}
-
 static void describe(const struct bench *b, unsigned core)
 {
-    const struct tl_sim_etm4_options options = core_options(core);
+    const struct tl_sim_etm4_options options = tl_sim_etm4_unlike(core, 0);
     struct tl_source source = {0};
     struct tl_buf text = {0};
     char name[32];
@@ -136,8 +117,10 @@ static void make_snapshot(struct bench *b, uint64_t seed)
         die("out of memory");
     tl_tpiu_encoder_init(&tpiu, TL_TPIU_ALIGNED, seed);
     for (unsigned i = 0; i < CORES; i++) {
-        const struct tl_sim_core_options options = {
-            .seed = seed + i, .irq_every = 700, .fault_every = 900, .etm = core_options(i)};
+        const struct tl_sim_core_options options = {.seed = seed + i,
+                                                    .irq_every = 700,
+                                                    .fault_every = 900,
+                                                    .etm = tl_sim_etm4_unlike(i, 0)};
         if (tl_sim_core_new(&cores[i], &program, &options, &bytes[i], NULL, NULL) < 0)
             die("out of memory");
         describe(b, i);

@@ -35,6 +35,26 @@ struct tl_sim_etm4_options {
     bool ts_marker;         /* ETE 1.1 and ETMv4.6: a marker before each timestamp */
 };
 
+/* Trace units of one system that differ in as much as possible; unit 1 is an ETE 1.`ete_minor`. */
+static inline struct tl_sim_etm4_options tl_sim_etm4_unlike(unsigned unit, uint8_t ete_minor)
+{
+    return (struct tl_sim_etm4_options){
+        .ete = unit == 1,
+        .minor = unit == 1 ? ete_minor : 4,
+        .trace_id = (uint8_t)(0x10 + unit),
+        .return_stack = unit != 1,
+        .cycle_count = unit != 0,
+        .threshold = 8,
+        .commit_opt = unit == 1,
+        .timestamps = true,
+        .timestamp_every = 400,
+        .context_id = unit != 2,
+        .vmid = unit == 1,
+        .sync_every = 700,
+        .max_spec_depth = unit == 2 ? 20 : 0,
+    };
+}
+
 /*
  * What a decoder must find again, in order. Instructions are told once the trace proves them:
  * at the branch, exception or synchronisation behind them.

@@ -8,6 +8,7 @@
 #include "etm4/headers.h"
 #include "etm4/packetizer.h"
 #include "sim/etm4_encoder_packets.h"
+#include "unit/etm4_collect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,20 +17,6 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct packets {
-    struct tl_etm4_packet *p;
-    size_t n, cap;
-};
-
-static int collect(void *context, const struct tl_etm4_packet *packets, size_t n)
-{
-    struct packets *all = context;
-    assert_int_equal(tl_grow(&all->p, &all->cap, all->n + n, sizeof *all->p), 0);
-    memcpy(all->p + all->n, packets, n * sizeof *packets);
-    all->n += n;
-    return 0;
-}
 
 /* In chunks of `chunk` bytes, the first one of `first`. */
 static void check(const struct tl_sim_packets *s, size_t first, size_t chunk)

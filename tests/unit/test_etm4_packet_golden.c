@@ -6,6 +6,7 @@
 #include "etm4/packet_text.h"
 #include "etm4/packetizer.h"
 #include "setup/setup.h"
+#include "unit/etm4_collect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,20 +34,6 @@ struct stream {
     size_t n, cap;
     struct tl_buf bytes;
 };
-
-struct packets {
-    struct tl_etm4_packet *p;
-    size_t n, cap;
-};
-
-static int collect(void *context, const struct tl_etm4_packet *packets, size_t n)
-{
-    struct packets *all = context;
-    assert_int_equal(tl_grow(&all->p, &all->cap, all->n + n, sizeof *all->p), 0);
-    memcpy(all->p + all->n, packets, n * sizeof *packets);
-    all->n += n;
-    return 0;
-}
 
 static const char *data_folder(void)
 {

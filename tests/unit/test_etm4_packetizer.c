@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "etm4/packetizer.h"
 #include "sim/etm4_encoder_packets.h"
+#include "unit/etm4_collect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,22 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-struct packets {
-    struct tl_etm4_packet *p;
-    size_t n, cap;
-    size_t stop_at; /* the sink fails once there are so many, 0: never */
-};
-
-static int collect(void *context, const struct tl_etm4_packet *packets, size_t n)
-{
-    struct packets *all = context;
-    assert_true(n >= 1 && n <= TL_ETM4_BATCH);
-    assert_int_equal(tl_grow(&all->p, &all->cap, all->n + n, sizeof *all->p), 0);
-    memcpy(all->p + all->n, packets, n * sizeof *packets);
-    all->n += n;
-    return all->stop_at > 0 && all->n >= all->stop_at ? TL_CANCELLED : 0;
-}
 
 static const struct tl_etm4_config etm4_config = {.version = 0x44,
                                                   .v8 = true,

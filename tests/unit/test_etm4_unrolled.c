@@ -3,6 +3,7 @@
 #include "etm4/unrolled.h"
 #include "sim/etm4_encoder_packets.h"
 #include "sim/program_core.h"
+#include "unit/etm4_collect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,21 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-struct packets {
-    struct tl_etm4_packet *p;
-    size_t n, cap;
-};
-
-static int collect(void *context, const struct tl_etm4_packet *packets, size_t n)
-{
-    struct packets *all = context;
-    assert_true(n >= 1 && n <= TL_ETM4_BATCH);
-    assert_int_equal(tl_grow(&all->p, &all->cap, all->n + n, sizeof *all->p), 0);
-    memcpy(all->p + all->n, packets, n * sizeof *packets);
-    all->n += n;
-    return 0;
-}
 
 struct input {
     struct tl_etm4_config config;

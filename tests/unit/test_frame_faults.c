@@ -307,25 +307,6 @@ static void make_stm(struct tl_buf *out, struct tl_sim_rng *rng, unsigned packet
     }
 }
 
-static struct tl_sim_etm4_options core_options(unsigned core)
-{
-    return (struct tl_sim_etm4_options){
-        .ete = core == 1,
-        .minor = core == 1 ? 3 : 4,
-        .trace_id = (uint8_t)(0x10 + core),
-        .return_stack = core != 1,
-        .cycle_count = core != 0,
-        .threshold = 8,
-        .commit_opt = core == 1,
-        .timestamps = true,
-        .timestamp_every = 400,
-        .context_id = core != 2,
-        .vmid = core == 1,
-        .sync_every = 700,
-        .max_spec_depth = core == 2 ? 20 : 0,
-    };
-}
-
 /* Three cores and two software sources in one capture. */
 static void make_capture(struct capture *c, enum tl_tpiu_sync sync, uint64_t seed)
 {
@@ -348,8 +329,10 @@ static void make_capture(struct capture *c, enum tl_tpiu_sync sync, uint64_t see
         struct tl_source *const source = tl_setup_add_source(&c->setup);
         assert_non_null(source);
         if (i < 3) {
-            const struct tl_sim_core_options options = {
-                .seed = seed + i, .irq_every = 700, .fault_every = 900, .etm = core_options(i)};
+            const struct tl_sim_core_options options = {.seed = seed + i,
+                                                        .irq_every = 700,
+                                                        .fault_every = 900,
+                                                        .etm = tl_sim_etm4_unlike(i, 3)};
             assert_int_equal(tl_sim_etm4_source(&options.etm, source), TL_OK);
             assert_int_equal(tl_sim_core_new(&cores[i], &program, &options, &trace[i], NULL, NULL),
                              TL_OK);
@@ -633,7 +616,7 @@ static void unformatted(void **state)
         struct tl_buf elf = {0};
         const struct tl_sim_program_options shape = {.seed = core, .extra = 10};
         const struct tl_sim_core_options options = {
-            .seed = core, .irq_every = 900, .etm = core_options(core)};
+            .seed = core, .irq_every = 900, .etm = tl_sim_etm4_unlike(core, 3)};
         tl_setup_init(&c.setup);
         c.setup.container = TL_CONTAINER_SINGLE;
         struct tl_source *const source = tl_setup_add_source(&c.setup);

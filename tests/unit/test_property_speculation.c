@@ -10,6 +10,7 @@
 #include "image/image.h"
 #include "sim/program_core.h"
 #include "sim/program_rng.h"
+#include "unit/etm4_collect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,22 +23,10 @@
 
 enum { DEPTH = 40 };
 
-struct packets {
-    struct tl_etm4_packet *p;
-    size_t n, cap;
-};
-
 static void add(struct packets *to, const struct tl_etm4_packet *packet)
 {
     assert_int_equal(tl_grow(&to->p, &to->cap, to->n + 1, sizeof *to->p), 0);
     to->p[to->n++] = *packet;
-}
-
-static int collect(void *context, const struct tl_etm4_packet *packets, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        add(context, &packets[i]);
-    return 0;
 }
 
 static int on_items(void *context, const struct tl_item *items, size_t n)
