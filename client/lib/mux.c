@@ -20,7 +20,6 @@ struct tl_mux {
     bool draining;              /* GOAWAY: no new calls */
     bool greeted;               /* it speaks HTTP/2: its SETTINGS have come */
     struct tracelake_error why; /* it is dead */
-    uint64_t activity;
     uint8_t *in;
     uint8_t *out;
     size_t out_n;
@@ -266,11 +265,6 @@ bool tl_mux_usable(const struct tl_mux *mux)
     return !mux->dead && !mux->draining && nghttp2_session_check_request_allowed(mux->session);
 }
 
-uint64_t tl_mux_activity(const struct tl_mux *mux)
-{
-    return mux->activity;
-}
-
 static int die(struct tl_mux *mux, int result, const struct tracelake_error *why)
 {
     mux->dead = true;
@@ -366,7 +360,6 @@ static int flush_out(struct tl_mux *mux, bool *moved)
         if (n < 0)
             return die(mux, (int)n, &error);
         mux->out_at += (size_t)n;
-        mux->activity += (uint64_t)n;
         *moved = true;
         if (mux->out_at == mux->out_n)
             mux->out_at = mux->out_n = 0;
@@ -385,7 +378,6 @@ static int take_in(struct tl_mux *mux, bool *moved)
         const ssize_t taken = nghttp2_session_mem_recv(mux->session, mux->in, (size_t)n);
         if (taken < 0)
             return die_of(mux, (int)taken);
-        mux->activity += (uint64_t)n;
         *moved = true;
     }
     return TRACELAKE_OK;

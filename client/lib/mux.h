@@ -51,8 +51,6 @@ void tl_mux_put(struct tl_mux *mux);
 
 /* May new calls be begun? */
 bool tl_mux_usable(const struct tl_mux *mux);
-/* Grows with every byte that moves: how a caller sees progress. */
-uint64_t tl_mux_activity(const struct tl_mux *mux);
 
 /* Begin a call; `io` must stay where it is until tl_mux_forget(). */
 TL_MUST_USE int tl_mux_submit(struct tl_mux *mux, const nghttp2_nv *headers, size_t n,

@@ -57,12 +57,6 @@ static inline bool tl_etm4_is_address(uint8_t header)
     return (uint8_t)(header - 0x82) <= 0x9e - 0x82;
 }
 
-/* Does this header of an address packet say a context, too? */
-static inline bool tl_etm4_has_context(uint8_t header)
-{
-    return header < 0x90;
-}
-
 /* Length of the plain packet at `b`, of which `n` bytes are there; 0: not plain, or not all. */
 static inline size_t tl_etm4_plain_length(const struct tl_etm4_forms *forms, const uint8_t *b,
                                           size_t n)

@@ -71,11 +71,6 @@ uint64_t tl_source_reg(const struct tl_source *source, const char *name, uint64_
     return reg ? reg->value : otherwise;
 }
 
-bool tl_source_has_reg(const struct tl_source *source, const char *name)
-{
-    return find_register(source, name) != NULL;
-}
-
 int tl_source_set_reg(struct tl_source *source, const char *name, uint64_t value)
 {
     struct tl_register *reg = (struct tl_register *)find_register(source, name);

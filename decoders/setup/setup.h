@@ -132,7 +132,6 @@ struct tl_source *tl_setup_add_source(struct tl_setup *setup);
 
 /* A register's value, or `otherwise` where the configuration has none. */
 uint64_t tl_source_reg(const struct tl_source *source, const char *name, uint64_t otherwise);
-bool tl_source_has_reg(const struct tl_source *source, const char *name);
 TL_MUST_USE int tl_source_set_reg(struct tl_source *source, const char *name, uint64_t value);
 
 const char *tl_protocol_name(enum tl_protocol protocol);

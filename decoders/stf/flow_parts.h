@@ -44,8 +44,6 @@ struct tl_stf_flow {
     struct tl_stf_held held;
     struct tl_stf_front front; /* of the next instruction */
     uint64_t markers;
-    uint64_t points;
-    uint64_t taken_bytes;
     uint64_t track; /* the next address as a reader follows it */
     uint64_t chunk_pc;
     struct tl_stf_mark *marks; /* of `out`, if options.marks */

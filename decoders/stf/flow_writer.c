@@ -397,7 +397,6 @@ static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
     front->force = front->any = true;
     front->target |= branch;
     flow->told = flow->state;
-    flow->points++;
     flow->state.pc = branch ? item->value : pc;
     flow->state.has_pc = branch;
     return result;
@@ -498,14 +497,12 @@ void tl_stf_flow_swap(struct tl_stf_flow *flow, struct tl_stf_piece *piece)
     flow->out = piece->stf;
     flow->marks = piece->marks;
     flow->cap_marks = piece->cap_marks;
-    flow->taken_bytes += full.stf.n;
     tl_stf_flow_take(flow);
     *piece = full;
 }
 
 void tl_stf_flow_take(struct tl_stf_flow *flow)
 {
-    flow->taken_bytes += flow->out.n;
     tl_buf_reset(&flow->out);
     flow->n_marks = 0;
     flow->chunk_pc = flow->track;
@@ -521,16 +518,6 @@ uint64_t tl_stf_flow_markers(const struct tl_stf_flow *flow)
     return flow->markers;
 }
 
-uint64_t tl_stf_flow_points(const struct tl_stf_flow *flow)
-{
-    return flow->points;
-}
-
-uint64_t tl_stf_flow_size(const struct tl_stf_flow *flow)
-{
-    return flow->taken_bytes + flow->out.n;
-}
-
 void tl_stf_flow_state(const struct tl_stf_flow *flow, struct tl_stf_flow_state *out)
 {
     *out = flow->state;
@@ -544,7 +531,7 @@ void tl_stf_flow_restart(struct tl_stf_flow *flow)
 {
     flow->later |= flow->header;
     flow->header = false;
-    flow->markers = flow->points = flow->taken_bytes = 0;
+    flow->markers = 0;
     flow->chunk_pc = 0;
     flow->front.force = flow->front.target = false;
     flow->front.any = flow->front.lead.n || flow->front.pre.n;

@@ -90,10 +90,6 @@ uint64_t tl_stf_flow_chunk_pc(const struct tl_stf_flow *flow);
 
 /* Markers of this shard: out, not counting one that is held back. */
 uint64_t tl_stf_flow_markers(const struct tl_stf_flow *flow);
-/* Items of this shard that have no marker: BRANCH and UNKNOWN. */
-uint64_t tl_stf_flow_points(const struct tl_stf_flow *flow);
-/* Records and bytes written in this shard (taken ones included): cut shards of branches by it. */
-uint64_t tl_stf_flow_size(const struct tl_stf_flow *flow);
 
 /* Where the stream stands behind the last marker that is out. */
 void tl_stf_flow_state(const struct tl_stf_flow *flow, struct tl_stf_flow_state *out);

@@ -143,16 +143,6 @@ void tl_gen_stop(struct tl_gen *gen)
 
 /* ---- into the store ------------------------------------------------------------------------- */
 
-static int summary_of(const struct tl_view *view, struct tl_buf *out)
-{
-    struct tl_buckets summary = {.level = TL_LEVEL_SUMMARY};
-    int r = tl_buckets_merge(&summary, &view->index.buckets);
-    if (r >= 0)
-        r = tl_buckets_encode(&summary, out);
-    tl_buckets_fini(&summary);
-    return r;
-}
-
 static int store_shard(struct tl_lane *lane, struct tl_view *view, struct tl_shard_row *row,
                        struct tl_fail *fail)
 {
@@ -169,7 +159,7 @@ static int store_shard(struct tl_lane *lane, struct tl_view *view, struct tl_sha
         r = backend->ops->put(backend, key, (struct tl_bytes){file.p, file.n}, fail);
     row->size = file.n;
     if (r >= 0)
-        r = summary_of(view, &summary);
+        r = tl_buckets_encode_summary(&view->index.buckets, &summary);
     if (r >= 0)
         r = tl_catalog_add_shard(gen->lake->catalog, gen->trace, gen->number, lane->index, row,
                                  (struct tl_bytes){summary.p, summary.n}, fail);

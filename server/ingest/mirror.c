@@ -285,17 +285,13 @@ static int rebuild_shard(struct tl_lake *lake, const struct tl_catalog_trace *t,
 {
     struct tl_view *view;
     struct tl_buf bytes = {0};
-    struct tl_buckets summary = {.level = TL_LEVEL_SUMMARY};
     int r = tl_view_open(&view, lake->backend, key, fail);
     if (r < 0)
         return r;
-    r = tl_buckets_merge(&summary, &view->index.buckets);
-    if (r >= 0)
-        r = tl_buckets_encode(&summary, &bytes);
+    r = tl_buckets_encode_summary(&view->index.buckets, &bytes);
     if (r >= 0)
         r = tl_catalog_add_shard(lake->catalog, t->id, t->generation, stream, &view->index.row,
                                  (struct tl_bytes){bytes.p, bytes.n}, fail);
-    tl_buckets_fini(&summary);
     tl_buf_fini(&bytes);
     tl_view_put(view);
     return r;

@@ -76,16 +76,6 @@ static int on_raw(void *context, const struct tl_spool_damage *d)
                 (unsigned long long)(d->offset + d->n - 1));
 }
 
-static int encode_summary(const struct tl_view *view, struct tl_buf *out)
-{
-    struct tl_buckets summary = {.level = TL_LEVEL_SUMMARY};
-    int r = tl_buckets_merge(&summary, &view->index.buckets);
-    if (r >= 0)
-        r = tl_buckets_encode(&summary, out);
-    tl_buckets_fini(&summary);
-    return r;
-}
-
 static bool same_now(const struct tl_flow_now *a, const struct tl_flow_now *b)
 {
     return a->mode == b->mode && a->context == b->context && a->vmid == b->vmid &&
@@ -148,7 +138,7 @@ static int check_row(struct checkup *c, struct tl_lane *lane, const char *key, u
         r = tell(c, "catalog: the row of %s contradicts it%s", key,
                  c->repair ? "; written anew" : "");
         if (r >= 0 && c->repair)
-            r = encode_summary(view, &summary);
+            r = tl_buckets_encode_summary(&view->index.buckets, &summary);
         if (r >= 0 && c->repair)
             r = mend_row(c, lane, &view->index.row, &summary);
     }

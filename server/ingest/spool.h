@@ -117,7 +117,4 @@ TL_MUST_USE int tl_spool_audit(struct tl_backend *backend, const char *name, uin
 /* Write the heads of segments anew where they are damaged. */
 TL_MUST_USE int tl_spool_mend(struct tl_backend *backend, const char *name, struct tl_fail *fail);
 
-/* Remove a capture's bytes. */
-TL_MUST_USE int tl_spool_remove(struct tl_backend *backend, const char *name, struct tl_fail *fail);
-
 #endif

@@ -292,10 +292,3 @@ int tl_spool_mend(struct tl_backend *backend, const char *name, struct tl_fail *
     tl_segments_fini(&segments);
     return r < 0 ? r : TL_OK;
 }
-
-int tl_spool_remove(struct tl_backend *backend, const char *name, struct tl_fail *fail)
-{
-    char prefix[128];
-    snprintf(prefix, sizeof(prefix), "r/%s", name);
-    return tl_backend_remove_all(backend, prefix, fail);
-}

@@ -44,14 +44,6 @@ void tl_waiter_close(struct tl_waiter *waiter)
     pthread_mutex_unlock(&waiter->lock);
 }
 
-bool tl_waiter_closed(struct tl_waiter *waiter)
-{
-    pthread_mutex_lock(&waiter->lock);
-    const bool closed = waiter->closed;
-    pthread_mutex_unlock(&waiter->lock);
-    return closed;
-}
-
 bool tl_waiter_wait_until_locked(struct tl_waiter *waiter, int64_t until_ms)
 {
     if (until_ms < 0) {

@@ -25,7 +25,6 @@ void tl_waiter_fini(struct tl_waiter *waiter);
 void tl_waiter_poke(struct tl_waiter *waiter);
 /* For good: every wait from now on returns TL_CANCELLED. */
 void tl_waiter_close(struct tl_waiter *waiter);
-bool tl_waiter_closed(struct tl_waiter *waiter);
 
 /*
  * Wait at most `timeout_ms` (negative: for ever). TL_OK: poked; TL_AGAIN: time is up;

@@ -142,8 +142,6 @@ void tl_backend_memory_boot(struct tl_backend *backend, uint64_t seed);
  */
 void tl_backend_memory_refuse(struct tl_backend *backend, uint64_t after, uint64_t count,
                               enum tl_err code);
-/* How many writes, syncs, removals and commits there were so far. */
-uint64_t tl_backend_memory_changes(struct tl_backend *backend);
 /* How many bytes it may hold before it says TL_NOSPACE; UINT64_MAX at first. */
 void tl_backend_memory_limit(struct tl_backend *backend, uint64_t bytes);
 

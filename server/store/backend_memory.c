@@ -36,7 +36,6 @@ struct memory {
     struct entry **leases;
     size_t n_leases, cap_leases;
     atomic_bool cut;
-    uint64_t changes;
     bool planned; /* tl_backend_memory_refuse() */
     uint64_t pass, refuse;
     enum tl_err code;
@@ -94,7 +93,6 @@ static int power_is_cut(struct tl_fail *fail)
 /* Called for every change: may it happen? */
 static int allowed_locked(struct memory *m, struct tl_fail *fail)
 {
-    m->changes++;
     if (atomic_load(&m->cut))
         return power_is_cut(fail);
     if (!m->planned)
@@ -449,15 +447,6 @@ void tl_backend_memory_refuse(struct tl_backend *backend, uint64_t after, uint64
     m->refuse = count;
     m->code = code;
     pthread_mutex_unlock(&m->lock);
-}
-
-uint64_t tl_backend_memory_changes(struct tl_backend *backend)
-{
-    struct memory *m = memory_of(backend);
-    pthread_mutex_lock(&m->lock);
-    const uint64_t changes = m->changes;
-    pthread_mutex_unlock(&m->lock);
-    return changes;
 }
 
 void tl_backend_memory_limit(struct tl_backend *backend, uint64_t bytes)

@@ -252,6 +252,16 @@ int tl_buckets_encode(const struct tl_buckets *buckets, struct tl_buf *out)
     return r;
 }
 
+int tl_buckets_encode_summary(const struct tl_buckets *buckets, struct tl_buf *out)
+{
+    struct tl_buckets summary = {.level = TL_LEVEL_SUMMARY};
+    int r = tl_buckets_merge(&summary, buckets);
+    if (r >= 0)
+        r = tl_buckets_encode(&summary, out);
+    tl_buckets_fini(&summary);
+    return r;
+}
+
 static uint8_t get_byte(struct tl_varint_reader *r)
 {
     const uint8_t *p = tl_varint_bytes(r, 1);

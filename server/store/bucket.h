@@ -95,6 +95,8 @@ TL_MUST_USE int tl_buckets_merge(struct tl_buckets *into, const struct tl_bucket
 
 /* Append the encoded buckets; tl_buckets_decode() makes them again. TL_NOMEM. */
 TL_MUST_USE int tl_buckets_encode(const struct tl_buckets *buckets, struct tl_buf *out);
+/* The same of their summary, TL_LEVEL_SUMMARY. TL_NOMEM. */
+TL_MUST_USE int tl_buckets_encode_summary(const struct tl_buckets *buckets, struct tl_buf *out);
 TL_MUST_USE int tl_buckets_decode(struct tl_buckets *out, struct tl_bytes bytes);
 
 #endif
