@@ -3,24 +3,10 @@
 #include "frame/di.h"
 #include "sim/osd_encoder.h"
 #include "unit/data.h"
+#include "unit/random.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
-
-#include <cmocka.h>
-
-static uint64_t seed;
-
-static uint32_t next(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (uint32_t)(seed >> 16);
-}
 
 struct got {
     struct tl_buf packets; /* <offset u64> <n u16> <words> each */
@@ -465,9 +451,7 @@ static void test_late_start(void **state)
 
 int main(void)
 {
-    const char *const given = getenv("TL_SEED");
-    seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u | 1;
-    print_message("seed: TL_SEED=0x%llx\n", (unsigned long long)seed);
+    begin_random();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_faults),
         cmocka_unit_test(test_vectors),    cmocka_unit_test(test_garbage),

@@ -7,27 +7,13 @@
 #include "decode/ops.h"
 #include "osd/osdsw.h"
 #include "sim/osd_encoder.h"
+#include "unit/random.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-#include <cmocka.h>
 
 enum { CTM = 1, STM = 2, UART = 3, CDM = 4, MAM = 5, STREAMS = 8 };
-
-static uint64_t seed;
-
-static uint32_t next(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (uint32_t)(seed >> 16);
-}
 
 static void add(struct tl_buf *b, const char *format, ...)
 {
@@ -492,9 +478,7 @@ static void test_inferred(void **state)
 
 int main(void)
 {
-    const char *const given = getenv("TL_SEED");
-    seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u | 1;
-    print_message("seed: TL_SEED=0x%llx\n", (unsigned long long)seed);
+    begin_random();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_enumerated),
         cmocka_unit_test(test_configured),

@@ -3,27 +3,13 @@
 #include "decode/ops.h"
 #include "osd/ticks.h"
 #include "sim/osd_encoder.h"
+#include "unit/random.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <time.h>
-
-#include <cmocka.h>
 
 #define WRAP ((uint64_t)1 << 32)
 #define HALF ((uint64_t)1 << 31)
-
-static uint64_t seed;
-
-static uint32_t next(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (uint32_t)(seed >> 16);
-}
 
 /* Up to half a wrap, nothing is needed; more is ambiguous, and at most one wrap is seen. */
 static void test_alone(void **state)
@@ -158,9 +144,7 @@ static void test_decoder(void **state)
 
 int main(void)
 {
-    const char *const given = getenv("TL_SEED");
-    seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u | 1;
-    print_message("seed: TL_SEED=0x%llx\n", (unsigned long long)seed);
+    begin_random();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone),   cmocka_unit_test(test_arrival),
         cmocka_unit_test(test_burst),   cmocka_unit_test(test_ticks_of),

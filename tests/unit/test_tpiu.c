@@ -5,15 +5,11 @@
 #include "setup/setup.h"
 #include "sim/tpiu_encoder.h"
 #include "unit/data.h"
+#include "unit/random.h"
 
 #include <assert.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
-
-#include <cmocka.h>
 
 static_assert((int)TL_TPIU_ALIGNED == TL_SYNC_NONE && (int)TL_TPIU_FSYNC == TL_SYNC_FSYNC &&
                   (int)TL_TPIU_HSYNC == TL_SYNC_HSYNC && (int)TL_TPIU_DSTREAM == TL_SYNC_DSTREAM,
@@ -100,16 +96,6 @@ static void assert_same(const struct sources *a, const struct sources *b)
         assert_memory_equal(a->bytes[id].p, b->bytes[id].p, a->bytes[id].n);
         assert_memory_equal(a->offsets[id].p, b->offsets[id].p, a->offsets[id].n);
     }
-}
-
-static uint64_t seed;
-
-static uint32_t next(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (uint32_t)(seed >> 16);
 }
 
 static const uint8_t some_ids[] = {0x01, 0x10, 0x11, 0x3f, 0x40, 0x55, 0x6f};
@@ -505,9 +491,7 @@ static void test_captures(void **state)
 
 int main(void)
 {
-    const char *const given = getenv("TL_SEED");
-    seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u | 1;
-    print_message("seed: TL_SEED=0x%llx\n", (unsigned long long)seed);
+    begin_random();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_variants_alike), cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_long_runs),      cmocka_unit_test(test_id_rules),
