@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole frames go from the input straight through gather() into the run buffer; everything else
- * (frames cut by the end of a push, synchronisation words, damage) goes byte by byte through
- * `frame`. Both end in take_mixed(), so that there is one place that knows about IDs.
+ * Whole frames go from the input straight into the run buffer, through gather() where they have no
+ * IDs and through split() where they have; everything else (frames cut by the end of a push,
+ * synchronisation words, damage) goes through `frame` and, like frames that fill no step of
+ * split(), to take_mixed().
  */
 #include "frame/tpiu.h"
 
 #include "base/bytes.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <string.h>
 
@@ -39,6 +41,7 @@ void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
     t->held = 0;
     t->sink = *sink;
     t->gather = tl_gather_variant(tl_cpu_level());
+    t->split = tl_split_variant(tl_cpu_level());
     t->sync = sync;
     t->start = offset;
     t->state = sync == TL_TPIU_ALIGNED ? FRAMES : HUNT;
@@ -235,6 +238,98 @@ static int take_mixed(struct tl_tpiu *t, const uint8_t *p, uint64_t offset)
     return TL_OK;
 }
 
+/* ---- many frames with IDs --------------------------------------------------------------- */
+
+#define FOUR  ((size_t)4 * FRAME)
+#define FOURS 16 /* at once: what is written stays in the first-level cache */
+
+/*
+ * Bytes of one source between IDs. Places count from the beginning of the frame in which the open
+ * run begins, bytes 15 included.
+ */
+struct piece {
+    uint32_t at;
+    uint16_t n;
+    uint8_t id;
+};
+
+static_assert(TL_TPIU_BUFFER <= UINT16_MAX, "the length of a piece");
+
+/* Data bytes in front of a place. */
+static inline uint32_t data_before(uint32_t place)
+{
+    return place - place / FRAME;
+}
+
+/* The state between two IDs. */
+struct cutter {
+    struct piece *end; /* of the pieces cut off; one more may be written */
+    uint32_t from;     /* place of the first byte not cut off */
+    uint8_t id;        /* whose bytes they are */
+    uint64_t ids[2];   /* seen */
+};
+
+/*
+ * Cut at the IDs of four frames, the first of which is at `place`. Without a branch but the loop's:
+ * where the IDs are and whether they are late cannot be foretold.
+ */
+static inline void cut(struct cutter *c, const uint8_t *p, struct tl_split_marks marks,
+                       uint32_t place)
+{
+    for (uint64_t ids = marks.ids; ids; ids &= ids - 1) {
+        const unsigned i = (unsigned)__builtin_ctzll(ids);
+        const uint32_t at = place + i;
+        const uint32_t late = marks.late >> i & 1;
+        const uint16_t n = (uint16_t)(data_before(at) - data_before(c->from));
+        const bool wanted = is_source(c->id);
+        *c->end = (struct piece){c->from, n, c->id};
+        c->end += (n != 0) & wanted;
+        *c->end = (struct piece){at + 1, 1, c->id};
+        c->end += late & wanted;
+        c->from = at + 1 + (late | (i % FRAME == AUX - 1));
+        c->id = p[i] >> 1;
+        const uint64_t bit = (uint64_t)1 << c->id % 64, high = -(uint64_t)(c->id / 64);
+        c->ids[0] |= bit & ~high;
+        c->ids[1] |= bit & high;
+    }
+}
+
+/* Take frames, four at a time; which source is speaking is known. Returns how many, or < 0. */
+static int64_t take_fours(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset)
+{
+    struct tl_split_marks marks[FOURS];
+    struct piece pieces[FOURS * 4 * 16 + 1]; /* eight IDs in a frame, two pieces in front of each */
+    size_t fours = frames / 4 < FOURS ? frames / 4 : FOURS;
+    int rc = open_run(t, offset, 0, fours * 4 * AUX);
+    if (rc < 0)
+        return rc;
+    fours = t->split(run_end(t), marks, p, fours);
+    if (!fours)
+        return 0;
+
+    const uint64_t base = t->run.offset - t->run.slot;
+    const uint8_t *const data = t->run.p - t->run.slot;
+    const uint32_t lead = (uint32_t)(offset - base);
+    const uint32_t end = lead + (uint32_t)(fours * FOUR);
+    struct cutter c = {pieces, t->run.slot, t->id, {0, 0}};
+    for (size_t k = 0; k < fours; k++)
+        cut(&c, p + k * FOUR, marks[k], lead + (uint32_t)(k * FOUR));
+    for (const struct piece *piece = pieces; piece < c.end && rc >= 0; piece++) {
+        const struct tl_run run = {data + data_before(piece->at), piece->n, base + piece->at,
+                                   piece->at % FRAME};
+        rc = t->sink.run(t->sink.context, piece->id, &run);
+    }
+
+    t->id = c.id;
+    t->ids_new[0] |= c.ids[0] & ~(uint64_t)1;
+    t->ids_new[1] |= c.ids[1] & (((uint64_t)1 << (TL_TPIU_FIRST_RESERVED - 64)) - 1);
+    t->run = (struct tl_run){t->buffer + FRAME, data_before(end) - data_before(c.from),
+                             base + c.from, c.from % FRAME};
+    t->run_joins = t->run.n ? offset + fours * FOUR : TL_NO_OFFSET;
+    memmove(t->buffer + FRAME, data + data_before(c.from), t->run.n);
+    return rc < 0 ? rc : (int64_t)(fours * 4);
+}
+
 /* Deliver bytes `from` … `to` of the buffered frame as linear runs. */
 static int take_pieces(struct tl_tpiu *t, const uint8_t *data, unsigned from, unsigned to)
 {
@@ -308,9 +403,17 @@ static int64_t take_frames(struct tl_tpiu *t, const uint8_t *p, size_t frames, u
             done += (size_t)plain;
             continue;
         }
-        int rc;
         if (t->sync != TL_TPIU_ALIGNED && has_sync(frame))
             break;
+        if (frames - done >= 4 && t->id != TL_TPIU_NO_ID && !t->lost) {
+            const int64_t some = take_fours(t, frame, frames - done, offset + done * FRAME);
+            if (some < 0)
+                return some;
+            done += (size_t)some;
+            if (some)
+                continue;
+        }
+        int rc;
         if (t->sync == TL_TPIU_ALIGNED && is_reset(frame))
             rc = reset_all(t, offset + done * FRAME);
         else

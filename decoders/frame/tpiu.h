@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "frame/gather.h"
 #include "frame/run.h"
+#include "frame/split.h"
 
 /* Values as in enum tl_frame_sync of a setup. */
 enum tl_tpiu_sync {
@@ -61,6 +62,7 @@ struct tl_tpiu_sink {
 struct tl_tpiu {
     struct tl_tpiu_sink sink;
     tl_gather *gather;
+    tl_split *split;
     enum tl_tpiu_sync sync;
     uint64_t start; /* file offset of the first byte given */
     uint64_t raw;   /* bytes given so far, footers included */

@@ -45,6 +45,8 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
 {
     assert_true(run->n > 0);
     assert_true(id > 0 && id < 0x70);
+    assert_true(run->slot < 15 || run->slot == TL_RUN_LINEAR);
+    assert_int_equal(tl_run_offset(run, 0), run->offset);
     for (size_t i = 0; i < run->n; i++)
         placed(context, id, run->p[i], tl_run_offset(run, i));
     ((struct sources *)context)->runs++;
@@ -394,6 +396,67 @@ static void test_variants_alike(void **state)
     }
 }
 
+static void test_split_variants_alike(void **state)
+{
+    enum { FOURS = 9 };
+    uint8_t in[FOURS * 64], ref[FOURS * 60 + TL_SPLIT_SLACK], out[sizeof ref];
+    struct tl_split_marks said[FOURS], marks[FOURS];
+    for (int round = 0; round < 3000; round++) {
+        const uint8_t rare = (uint8_t)next(); /* how often there are IDs, from never to always */
+        for (size_t i = 0; i < sizeof in; i++) {
+            in[i] = (uint8_t)next();
+            if (i % 2 == 0 && ((next() & 0xff) >= rare || in[i] == 0xff))
+                in[i] &= 0xfe;
+        }
+        if (round % 3 == 0)
+            in[next() % sizeof in] = 0xff;
+        const size_t fours = next() % (FOURS + 1);
+        const size_t n = tl_split_variant(TL_CPU_SCALAR)(ref, said, in, fours);
+        for (int level = TL_CPU_SSE42; level <= (int)tl_cpu_supported(); level++) {
+            assert_int_equal(tl_split_variant((enum tl_cpu)level)(out, marks, in, fours), n);
+            assert_memory_equal(ref, out, n * 60);
+            assert_memory_equal(said, marks, n * sizeof *marks);
+        }
+        bool ff = false;
+        for (size_t i = 0; i < n * 64; i++) {
+            const size_t slot = i % 16;
+            const bool flag = in[i / 16 * 16 + 15] >> slot / 2 & 1;
+            const bool id = slot % 2 == 0 && in[i] & 1;
+            assert_int_equal(said[i / 64].ids >> i % 64 & 1, id);
+            assert_int_equal(said[i / 64].late >> i % 64 & 1, id && flag && slot < 14);
+            if (slot < 15)
+                assert_int_equal(ref[i / 16 * 15 + slot], in[i] | (slot % 2 == 0 && flag));
+            ff |= slot % 2 == 0 && in[i] == 0xff;
+        }
+        assert_false(ff);
+        for (size_t i = n * 64; n < fours && i < (n + 1) * 64; i += 2)
+            ff |= in[i] == 0xff;
+        assert_int_equal(ff, n < fours);
+    }
+}
+
+/* Through the capture in one piece, many frames at a time, or so that no four are seen at once. */
+static void test_many_and_single_frames(void **state)
+{
+    static const enum tl_tpiu_sync syncs[] = {TL_TPIU_ALIGNED, TL_TPIU_FSYNC, TL_TPIU_DSTREAM};
+    for (int round = 0; round < 60; round++) {
+        struct tl_tpiu_encoder e;
+        struct sources one = {0}, many = {0};
+        const enum tl_tpiu_sync sync = syncs[round % 3];
+        tl_tpiu_encoder_init(&e, sync, (uint64_t)round + 1);
+        e.repeat_percent = round % 2 ? 20 : 0;
+        encode(&e, 6000, 1 + next() % 7, 1 + next() % 60);
+        for (int i = round % 4 * 5; i > 0; i--) /* damage, IDs of no source among it */
+            e.out.p[next() % e.out.n] = (uint8_t)next();
+        decode(&one, sync, e.out.p, e.out.n, 0, 17);
+        decode(&many, sync, e.out.p, e.out.n, 0, 0);
+        assert_same(&one, &many);
+        sources_fini(&one);
+        sources_fini(&many);
+        tl_tpiu_encoder_fini(&e);
+    }
+}
+
 /* ---- real captures ---------------------------------------------------------------------- */
 
 static bool read_all(struct tl_buf *b, FILE *f)
@@ -493,10 +556,16 @@ int main(void)
 {
     begin_random();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_variants_alike), cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_long_runs),      cmocka_unit_test(test_id_rules),
-        cmocka_unit_test(test_reset_marker),   cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_inserted_fsync), cmocka_unit_test(test_single_source_damage),
+        cmocka_unit_test(test_variants_alike),
+        cmocka_unit_test(test_split_variants_alike),
+        cmocka_unit_test(test_many_and_single_frames),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_long_runs),
+        cmocka_unit_test(test_id_rules),
+        cmocka_unit_test(test_reset_marker),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_inserted_fsync),
+        cmocka_unit_test(test_single_source_damage),
         cmocka_unit_test(test_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "frame/split.h"
+
+#include "base/bytes.h"
+#include "frame/gather.h"
+
+#include <stdbool.h>
+
+#define EVEN    0x5555555555555555u
+#define BYTE_14 0x4000400040004000u /* an ID there has no byte behind it that could delay it */
+
+/* Bits 0, 16, 32 and 48 to bits 0, 2, 4 and 6. */
+static unsigned pack(uint64_t bits)
+{
+    const uint64_t places = (uint64_t)1 << 48 | (uint64_t)1 << 34 | 1 << 20 | 1 << 6;
+    return (unsigned)((bits & TL_GATHER_ID_BITS) * places >> 48) & 0x55;
+}
+
+/* Is any even byte of a frame ff? */
+static bool has_ff(uint64_t low, uint64_t high)
+{
+    const uint64_t even = 0x00ff00ff00ff00ffu, ones = TL_GATHER_ID_BITS;
+    const uint64_t a = (~low & even) - ones, b = (~high & even) - ones;
+    return ((a | b) & 0x8000800080008000u) != 0;
+}
+
+static size_t split_scalar(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in,
+                           size_t fours)
+{
+    for (size_t i = 0; i < fours; i++) {
+        uint64_t ids = 0, set = 0;
+        for (unsigned k = 0; k < 4; k++, in += 16, out += 15) {
+            const uint64_t low = tl_le64(in), high = tl_le64(in + 8);
+            const uint64_t first = tl_gather_bits(in[15], 0), last = tl_gather_bits(in[15], 1);
+            if (has_ff(low, high))
+                return i;
+            ids |= (uint64_t)(pack(low) | pack(high) << 8) << 16 * k;
+            set |= (uint64_t)(pack(first) | pack(last) << 8) << 16 * k;
+            tl_put_le64(out, low | first);
+            tl_put_le64(out + 8, high | last);
+        }
+        marks[i] = (struct tl_split_marks){ids, ids & set & ~BYTE_14};
+    }
+    return fours;
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+/* Which bit of byte 15 belongs to which byte. */
+#define BIT_OF_BYTE 1, 0, 2, 0, 4, 0, 8, 0, 16, 0, 32, 0, 64, 0, (char)128, 0
+
+__attribute__((target("sse4.2"))) static size_t
+split_sse42(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in, size_t fours)
+{
+    const __m128i select = _mm_setr_epi8(BIT_OF_BYTE);
+    const __m128i all = _mm_set1_epi8(-1);
+    for (size_t i = 0; i < fours; i++) {
+        uint64_t ids = 0, set = 0;
+        for (unsigned k = 0; k < 4; k++, in += 16, out += 15) {
+            const __m128i frame = _mm_loadu_si128((const __m128i *)in);
+            const __m128i aux = _mm_shuffle_epi8(frame, _mm_set1_epi8(15));
+            const __m128i none = _mm_cmpeq_epi8(_mm_and_si128(aux, select), _mm_setzero_si128());
+            if (_mm_movemask_epi8(_mm_cmpeq_epi8(frame, all)) & 0x5555)
+                return i;
+            ids |= (uint64_t)(_mm_movemask_epi8(_mm_slli_epi16(frame, 7)) & 0x5555) << 16 * k;
+            set |= (uint64_t)(~_mm_movemask_epi8(none) & 0x5555) << 16 * k;
+            _mm_storeu_si128((__m128i *)out,
+                             _mm_or_si128(frame, _mm_andnot_si128(none, _mm_set1_epi8(1))));
+        }
+        marks[i] = (struct tl_split_marks){ids, ids & set & ~BYTE_14};
+    }
+    return fours;
+}
+
+__attribute__((target("avx2"))) static size_t split_avx2(uint8_t *out, struct tl_split_marks *marks,
+                                                         const uint8_t *in, size_t fours)
+{
+    const __m256i select = _mm256_setr_epi8(BIT_OF_BYTE, BIT_OF_BYTE);
+    const __m256i all = _mm256_set1_epi8(-1), one = _mm256_set1_epi8(1);
+    const __m256i fifteen = _mm256_set1_epi8(15), zero = _mm256_setzero_si256();
+    for (size_t i = 0; i < fours; i++) {
+        uint64_t ids = 0, set = 0;
+        for (unsigned k = 0; k < 2; k++, in += 32, out += 30) {
+            const __m256i two = _mm256_loadu_si256((const __m256i *)in);
+            const __m256i aux = _mm256_and_si256(_mm256_shuffle_epi8(two, fifteen), select);
+            const __m256i none = _mm256_cmpeq_epi8(aux, zero);
+            if ((uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(two, all)) & (uint32_t)EVEN)
+                return i;
+            ids |= (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_slli_epi16(two, 7)) << 32 * k;
+            set |= (uint64_t) ~(uint32_t)_mm256_movemask_epi8(none) << 32 * k;
+            const __m256i done = _mm256_or_si256(two, _mm256_andnot_si256(none, one));
+            _mm_storeu_si128((__m128i *)out, _mm256_castsi256_si128(done));
+            _mm_storeu_si128((__m128i *)(out + 15), _mm256_extracti128_si256(done, 1));
+        }
+        ids &= EVEN;
+        marks[i] = (struct tl_split_marks){ids, ids & set & ~BYTE_14};
+    }
+    return fours;
+}
+
+/* The bytes of four frames in their order, without the bytes 15. */
+static const uint8_t squeeze[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 16,
+                                    17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 32, 33,
+                                    34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 48, 49, 50,
+                                    51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 63, 63, 63};
+
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi"))) static size_t
+split_avx512(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in, size_t fours)
+{
+    const __m512i select = _mm512_broadcast_i32x4(_mm_setr_epi8(BIT_OF_BYTE));
+    const __m512i fifteen = _mm512_set1_epi8(15), one = _mm512_set1_epi8(1);
+    const __m512i order = _mm512_loadu_si512(squeeze);
+    for (size_t i = 0; i < fours; i++, in += 64, out += 60) {
+        const __m512i four = _mm512_loadu_si512(in);
+        if (_mm512_cmpeq_epi8_mask(four, _mm512_set1_epi8(-1)) & EVEN)
+            return i;
+        const uint64_t ids = _mm512_test_epi8_mask(four, _mm512_set1_epi16(1));
+        const uint64_t set = _mm512_test_epi8_mask(_mm512_shuffle_epi8(four, fifteen), select);
+        marks[i] = (struct tl_split_marks){ids, ids & set & ~BYTE_14};
+        const __m512i done = _mm512_or_si512(four, _mm512_maskz_mov_epi8(set, one));
+        _mm512_storeu_si512(out, _mm512_permutexvar_epi8(order, done));
+    }
+    return fours;
+}
+
+tl_split *tl_split_variant(enum tl_cpu level)
+{
+    static tl_split *const variants[TL_CPU_LEVELS] = {split_scalar, split_sse42, split_avx2,
+                                                      split_avx512};
+    return variants[level];
+}
+
+#else
+
+tl_split *tl_split_variant(enum tl_cpu level)
+{
+    return split_scalar;
+}
+
+#endif
