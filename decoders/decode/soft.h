@@ -30,8 +30,7 @@ static inline void tl_soft_init(struct tl_soft *s, const struct tl_stream_ops *o
 {
     s->base.ops = ops;
     s->sink = *sink;
-    s->out.sink = sink->items;
-    s->out.context = sink->context;
+    tl_item_batch_init(&s->out, sink->items, sink->context);
     s->lost_why = TL_LOSS_NOT_SYNC;
     snprintf(s->id, sizeof s->id, "%02x", source->id & 0x7f);
 }
@@ -76,10 +75,10 @@ TL_PRINTF(3, 4)
 static inline void tl_soft_note(struct tl_soft *s, uint64_t offset, const char *format, ...)
 {
     struct tl_item *const item = tl_item_batch_add(&s->out, TL_ITEM_NOTE, offset);
-    char *const text = s->out.store[s->out.n - 1].text;
+    char *const text = s->out.room->store[s->out.n - 1].text;
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof s->out.store[0].text, format, args);
+    vsnprintf(text, sizeof s->out.room->store[0].text, format, args);
     va_end(args);
     item->text = text;
 }

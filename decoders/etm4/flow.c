@@ -46,8 +46,7 @@ int tl_etm4_flow_new(struct tl_etm4_flow **out, const struct tl_etm4_config *con
     flow->config = *config;
     flow->loss = loss;
     flow->context = context;
-    flow->out.sink = items;
-    flow->out.context = context;
+    tl_item_batch_init(&flow->out, items, context);
     const bool any = image && !tl_image_is_empty(image);
     const int rc = tl_etm4_walk_init(&flow->walk, config, any ? image : NULL, &flow->out);
     if (rc < 0) {
@@ -516,6 +515,11 @@ int tl_etm4_flow_copy(struct tl_etm4_flow *to, const struct tl_etm4_flow *from)
     to->has_pending = from->has_pending;
     tl_etm4_walk_copy(&to->walk, &from->walk);
     return tl_etm4_queue_copy(&to->queue, &from->queue);
+}
+
+void tl_etm4_flow_room(struct tl_etm4_flow *flow, struct tl_item_room *room)
+{
+    flow->out.room = room;
 }
 
 void tl_etm4_flow_limit(struct tl_etm4_flow *flow, size_t limit)

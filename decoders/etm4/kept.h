@@ -1,44 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Items and losses of a part of a stream, kept in order until their turn to be delivered. Blocks
- * that items point to must live until then; all else is copied. Not thread-safe.
+ * Items and losses of a part of a stream, kept in order until their turn to be delivered: whole
+ * batches, as the decoder made them, where it made them. Blocks that items point to must live
+ * until then. Not thread-safe.
  */
 #ifndef TL_ETM4_KEPT_H
 #define TL_ETM4_KEPT_H
 
 #include "decode/ops.h"
+#include "flow/batch.h"
 
-/* A loss stands in front of word `before`. */
+/* A loss stands in front of batch `before`. */
 struct tl_kept_loss {
     const char *reason; /* static storage */
     uint64_t offset, bytes;
     size_t before;
 };
 
-/*
- * Most items are whole blocks and paths; written short, because they go from one processor's
- * cache to another's:
- *
- *     block | taken, offset                     a whole block
- *     n << 8 | 2, offset, instructions          a path, its steps in `steps`
- *     4, the item itself[, its payload]         any other
- */
+struct tl_kept_batch {
+    struct tl_item_room *room; /* NULL: not needed so far */
+    size_t n;                  /* items */
+};
+
 struct tl_kept {
-    uint64_t *words;
-    size_t n, cap;
-    uintptr_t *steps;
-    size_t n_steps, cap_steps;
+    struct tl_kept_batch *batches; /* [most] */
+    size_t n, most;
     struct tl_kept_loss *losses;
     size_t n_losses, cap_losses;
 };
 
+/* Room for `most` (> 0) batches; it takes memory only once it is used. TL_NOMEM. */
+TL_MUST_USE int tl_kept_init(struct tl_kept *kept, size_t most);
+/* Fine if zeroed. */
 void tl_kept_fini(struct tl_kept *kept);
-/* Forget all, keep the memory unless it is more than `most` bytes. */
-void tl_kept_reset(struct tl_kept *kept, size_t most);
-/* Bytes in use. */
-size_t tl_kept_bytes(const struct tl_kept *kept);
+/* Forget all; the memory stays. */
+void tl_kept_reset(struct tl_kept *kept);
 
-TL_MUST_USE int tl_kept_items(struct tl_kept *kept, const struct tl_item *items, size_t n);
+/* Where the next batch is to be made. NULL: out of memory. */
+struct tl_item_room *tl_kept_room(struct tl_kept *kept);
+/* The batch made there has `n` items. TL_LIMIT: it is the last one there was room for. */
+TL_MUST_USE int tl_kept_items(struct tl_kept *kept, size_t n);
 TL_MUST_USE int tl_kept_loss(struct tl_kept *kept, const char *reason, uint64_t offset,
                              uint64_t bytes);
 

@@ -45,6 +45,24 @@ void tl_etm4_packetizer_use(struct tl_etm4_packetizer *p, const struct tl_etm4_k
     p->kernel = kernel;
 }
 
+void tl_etm4_packetizer_copy(struct tl_etm4_packetizer *to, const struct tl_etm4_packetizer *from)
+{
+    struct tl_etm4_columns *const c = &to->columns;
+
+    to->regs = from->regs;
+    to->in_sync = from->in_sync;
+    to->failed = from->failed;
+    to->length = from->length;
+    memcpy(to->bytes, from->bytes, sizeof to->bytes);
+    to->start = from->start;
+    to->zeros = from->zeros;
+    memcpy(to->zero_at, from->zero_at, sizeof to->zero_at);
+    to->skipped = from->skipped;
+    memcpy(to->tail, from->tail, sizeof to->tail);
+    c->n = c->n_found = c->n_addresses = c->n_others = 0;
+    to->n = 0;
+}
+
 /* ---- delivery ------------------------------------------------------------------------------ */
 
 static void deliver(struct tl_etm4_packetizer *p, size_t n)

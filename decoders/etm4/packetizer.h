@@ -97,6 +97,12 @@ void tl_etm4_packetizer_init_tape(struct tl_etm4_packetizer *p, const struct tl_
                                   tl_etm4_tape_sink *sink, void *context);
 
 /*
+ * Make `to` go on where `from` stands, both between two pushes; or anew, if `from` was never pushed
+ * to. Of the same configuration; kernel and sink stay.
+ */
+void tl_etm4_packetizer_copy(struct tl_etm4_packetizer *to, const struct tl_etm4_packetizer *from);
+
+/*
  * Take the whole run. Every packet that ends in it has been delivered on return; a packet that
  * has not ended waits for the next run. Bytes before the first A-Sync become one NOT_SYNC
  * packet, delivered with the A-Sync. Returns 0, or what the sink returned; the object is of no

@@ -16,6 +16,7 @@
 #define TL_ETM4_SEAM_H
 
 #include "etm4/flow.h"
+#include "flow/batch.h"
 
 struct tl_etm4_seam {
     uint64_t async;             /* offset of the A-Sync that the second decode began at */
@@ -47,6 +48,12 @@ TL_MUST_USE int tl_etm4_flow_copy(struct tl_etm4_flow *to, const struct tl_etm4_
 
 /* Begin anew, as just made; decoded blocks are kept. */
 void tl_etm4_flow_reset(struct tl_etm4_flow *flow);
+
+/*
+ * Where items are put from now on; borrowed. To be said before a push or by the sink, which may
+ * thus keep a batch as it is.
+ */
+void tl_etm4_flow_room(struct tl_etm4_flow *flow, struct tl_item_room *room);
 
 /*
  * Bytes of decoded blocks at most, looked at between batches; SIZE_MAX: blocks that were delivered

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts are claimed in order, by whoever has nothing to do; the pushing thread has to deliver
- * first of all. What is shared is in struct split, under its lock, but for a part between its
- * claim and its delivery: that belongs to who claimed it, then to the pushing thread.
+ * The pushing thread decodes where the stream stands. The others claim parts further on, in order,
+ * and decode them ahead; when the pushing thread comes to a part that is still being decoded it
+ * tells the other to leave off, delivers what there is, and goes on with the rest itself. So both
+ * always have something to do, however their speeds compare, and half of the stream is delivered
+ * by who decodes it.
+ *
+ * What is shared is in struct split, under its lock, but for a part between its claim and its
+ * delivery: that belongs to who claimed it, then to the pushing thread.
  */
 #include "etm4/split.h"
 
@@ -12,14 +17,19 @@
 #include "etm4/seam.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
-#define LEAST_PART   ((size_t)4 << 10) /* bytes; parts adapt to how much comes of them */
-#define FIRST_PART   ((size_t)16 << 10)
-#define MOST_PART    ((size_t)128 << 10)
-#define KEPT_TOTAL   ((size_t)16 << 20) /* bytes of items kept, of all parts together */
-#define BLOCKS_TOTAL ((size_t)16 << 20) /* bytes of decoded blocks, of all threads together */
-#define GATHER_MOST  ((size_t)4 << 20)  /* bytes gathered of short runs */
+#define LEAST_PART ((size_t)4 << 10) /* bytes; parts adapt to how much comes of them */
+#define FIRST_PART ((size_t)32 << 10)
+#define MOST_PART  ((size_t)256 << 10)
+#define SLICE      ((size_t)2 << 10) /* bytes, at least, until a decoder can be told to leave off */
+#define KEPT_TOTAL ((size_t)16 << 20) /* bytes of items kept, of all parts together */
+#define BLOCKS_TOTAL                                                                               \
+    ((size_t)16 << 20)                /* bytes of decoded blocks, of all other threads together    \
+                                       */
+#define GATHER_MOST ((size_t)4 << 20) /* bytes gathered of short runs */
+#define SPINS       4000              /* looks at a part that will be left off soon */
 
 /* A-Sync, and the header of trace info. */
 static const uint8_t SYNC[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x01};
@@ -39,14 +49,15 @@ struct decoder {
     bool started;
 };
 
-enum part_state { RUNNING, DONE };
-
 struct part {
-    size_t from, to; /* bytes of the input */
-    uint8_t state;   /* enum part_state */
-    bool given_up;   /* too much came of it */
+    size_t from, to;  /* bytes of the input */
+    size_t end;       /* decoded up to here */
+    bool usable;      /* `seam`, `state` and `kept` are there */
+    bool full;        /* all was kept that may be */
+    atomic_bool stop; /* asked to leave off */
+    atomic_bool done; /* left off */
     struct tl_etm4_seam seam;
-    struct state end;
+    struct state state;  /* at `end` */
     struct tl_kept kept; /* items behind the seam */
 };
 
@@ -72,8 +83,8 @@ struct split {
     const struct tl_image *image;
     uint64_t end; /* offset behind the last byte */
     unsigned threads;
-    struct decoder live;   /* goes through the whole stream */
-    struct decoder *ahead; /* [threads]; 0 is the pushing thread's */
+    struct decoder live;   /* the pushing thread's: goes through the whole stream */
+    struct decoder *ahead; /* [threads - 1] */
 
     struct tl_buf bytes; /* gathered of short runs */
     struct placed *runs;
@@ -81,22 +92,32 @@ struct split {
 
     pthread_mutex_t lock;
     pthread_cond_t work; /* for the other threads: a part can be claimed, or it is all over */
-    pthread_cond_t done; /* for the pushing thread: a part is done */
+    pthread_cond_t done; /* for the pushing thread: a part is done, or all are */
     bool quit;
     struct input input;
-    size_t cut;           /* where the next part begins */
+    size_t cut;           /* where the next part begins; an A-Sync, or the input's end */
     size_t size;          /* bytes that parts should have */
     size_t claimed, head; /* parts claimed, parts delivered, of this input */
     size_t running;       /* parts being decoded ahead */
     size_t n_parts;
-    struct part *parts; /* [n_parts], part i in i % n_parts */
+    struct part *parts;              /* [n_parts], part i in i % n_parts */
+    struct tl_etm4_packetizer fresh; /* that nothing was pushed to */
 };
 
 /* ---- decoders ------------------------------------------------------------------------------ */
 
-static size_t kept_most(const struct split *s)
+/* The next items go where they will be delivered from. */
+static int next_room(struct decoder *d)
 {
-    return KEPT_TOTAL / s->n_parts;
+    struct tl_item_room *const room = tl_kept_room(&d->part->kept);
+    if (room)
+        tl_etm4_flow_room(d->now.flow, room);
+    return room ? TL_OK : TL_NOMEM;
+}
+
+static size_t blocks_most(const struct split *s)
+{
+    return BLOCKS_TOTAL / (s->threads - 1);
 }
 
 static int on_items(void *context, const struct tl_item *items, size_t n)
@@ -107,10 +128,10 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
         return d->split->sink.items(d->split->sink.context, items, n);
     if (!part->seam.settled)
         return TL_OK;
-    if (tl_kept_bytes(&part->kept) > kept_most(d->split) ||
-        tl_etm4_flow_blocks(d->now.flow) > BLOCKS_TOTAL / d->split->threads)
+    if (tl_etm4_flow_blocks(d->now.flow) > blocks_most(d->split))
         return TL_LIMIT;
-    return tl_kept_items(&part->kept, items, n);
+    const int rc = tl_kept_items(&part->kept, n);
+    return rc < 0 ? rc : next_room(d);
 }
 
 static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
@@ -127,26 +148,17 @@ static int on_packets(void *context, const struct tl_etm4_packet *packets, size_
     return tl_etm4_flow_push(d->now.flow, packets, n);
 }
 
-static void begin_packets(struct decoder *d)
-{
-    tl_etm4_packetizer_init(&d->now.packetizer, &d->split->config, true, on_packets, d);
-}
-
 static int decoder_init(struct decoder *d, struct split *s)
 {
     d->split = s;
-    begin_packets(d);
+    tl_etm4_packetizer_init(&d->now.packetizer, &s->config, true, on_packets, d);
     return tl_etm4_flow_new(&d->now.flow, &s->config, s->image, on_items, on_loss, d);
 }
 
 /* `to` stands where `from` stands; each keeps its own sink. */
 static int copy_state(struct state *to, const struct state *from)
 {
-    tl_etm4_packet_sink *const sink = to->packetizer.sink;
-    void *const context = to->packetizer.context;
-    to->packetizer = from->packetizer;
-    to->packetizer.sink = sink;
-    to->packetizer.context = context;
+    tl_etm4_packetizer_copy(&to->packetizer, &from->packetizer);
     return tl_etm4_flow_copy(to->flow, from->flow);
 }
 
@@ -206,8 +218,28 @@ static struct part *claim(struct split *s)
     struct part *const part = &s->parts[s->claimed++ % s->n_parts];
     part->from = s->cut;
     part->to = s->cut = find_sync(&s->input, s->cut + s->size);
-    part->state = RUNNING;
+    atomic_store(&part->stop, false);
+    atomic_store(&part->done, false);
     return part;
+}
+
+/* Decode up to byte `to`, all that comes of it kept. If that fails, the part ends where it did. */
+static int decode_slice(struct decoder *d, struct part *part, size_t to)
+{
+    const size_t n = part->kept.n, n_losses = part->kept.n_losses;
+    int rc = push_bytes(d, &d->split->input, part->end, to);
+    if (rc == TL_OK)
+        rc = tl_etm4_flow_flush(d->now.flow);
+    if (rc == TL_OK)
+        rc = copy_state(&part->state, &d->now);
+    if (rc < 0) {
+        part->kept.n = n;
+        part->kept.n_losses = n_losses;
+        return rc;
+    }
+    part->end = to;
+    part->usable = part->seam.settled;
+    return TL_OK;
 }
 
 /* Decode a part that begins with an A-Sync, and keep what comes of it. */
@@ -217,18 +249,19 @@ static void decode_ahead(struct decoder *d, struct part *part)
     struct tl_etm4_flow *const state = part->seam.state;
     part->seam = (struct tl_etm4_seam){.state = state};
     part->seam.async = run_from(in, find_run(in, part->from), part->from).offset;
-    part->given_up = false;
-    tl_kept_reset(&part->kept, kept_most(d->split));
+    part->end = part->from;
+    part->usable = part->full = false;
+    tl_kept_reset(&part->kept);
     d->part = part;
-    begin_packets(d);
+    tl_etm4_packetizer_copy(&d->now.packetizer, &d->split->fresh);
     tl_etm4_flow_reset(d->now.flow);
     tl_etm4_flow_note(d->now.flow, &part->seam);
-    int rc = push_bytes(d, in, part->from, part->to);
-    if (rc == TL_OK)
-        rc = tl_etm4_flow_flush(d->now.flow);
-    if (rc == TL_OK)
-        rc = copy_state(&part->end, &d->now);
-    part->given_up = rc < 0 || !part->seam.settled;
+    int rc = next_room(d);
+    while (rc == TL_OK && part->end < part->to && !part->full && !atomic_load(&part->stop)) {
+        const size_t sync = find_sync(in, part->end + SLICE);
+        rc = decode_slice(d, part, sync < part->to ? sync : part->to);
+        part->full = rc < 0 || part->kept.n > part->kept.most / 2;
+    }
     d->part = NULL;
 }
 
@@ -239,38 +272,42 @@ static int decode_live(struct split *s, const struct input *in, size_t from, siz
     return rc < 0 ? rc : tl_etm4_flow_flush(s->live.now.flow);
 }
 
-/* The part at the head has been decoded ahead. */
-static int stitch(struct split *s, struct part *part)
+/* Wait until the part is left off, soon. */
+static void wait_for(struct split *s, struct part *part)
 {
-    if (part->given_up)
-        return decode_live(s, &s->input, part->from, part->to);
+    for (unsigned i = 0; i < SPINS; i++)
+        if (atomic_load(&part->done))
+            return;
+    pthread_mutex_lock(&s->lock);
+    while (!atomic_load(&part->done))
+        pthread_cond_wait(&s->done, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The stream stands at a part that is decoded ahead: go as far with it as it is of use. */
+static int stitch(struct split *s, struct part *part, size_t *at)
+{
+    atomic_store(&part->stop, true);
+    wait_for(s, part);
+    if (!part->usable)
+        return TL_OK;
     tl_etm4_flow_meet(s->live.now.flow, &part->seam);
-    int rc = decode_live(s, &s->input, part->from, part->to);
+    int rc = decode_live(s, &s->input, part->from, part->end);
     tl_etm4_flow_meet(s->live.now.flow, NULL);
+    *at = part->end;
     if (rc != TL_AGAIN || !part->seam.met)
         return rc;
     rc = tl_kept_deliver(&part->kept, &s->sink);
-    return rc < 0 ? rc : copy_state(&s->live.now, &part->end);
+    return rc < 0 ? rc : copy_state(&s->live.now, &part->state);
 }
 
 /* Parts that fill the memory they may have are too big, those that hardly use it too small. */
 static void adapt(struct split *s, const struct part *part)
 {
-    if (part->given_up && part->seam.settled)
+    if (part->full)
         s->size = s->size / 2 > LEAST_PART ? s->size / 2 : LEAST_PART;
-    else if (!part->given_up && tl_kept_bytes(&part->kept) < kept_most(s) / 16)
+    else if (part->end == part->to && part->kept.n < part->kept.most / 8)
         s->size = s->size * 2 < MOST_PART ? s->size * 2 : MOST_PART;
-}
-
-static void run_part(struct decoder *d, struct part *part)
-{
-    struct split *const s = d->split;
-    s->running++;
-    pthread_mutex_unlock(&s->lock);
-    decode_ahead(d, part);
-    pthread_mutex_lock(&s->lock);
-    s->running--;
-    part->state = DONE;
 }
 
 static void *run_thread(void *context)
@@ -279,9 +316,15 @@ static void *run_thread(void *context)
     struct split *const s = d->split;
     pthread_mutex_lock(&s->lock);
     while (!s->quit) {
-        /* The first part is left to the pushing thread, which knows where the stream stands. */
-        if (s->claimed > 0 && can_claim(s)) {
-            run_part(d, claim(s));
+        /* The first bytes are left to the pushing thread, which knows where the stream stands. */
+        if (s->cut > 0 && can_claim(s)) {
+            struct part *const part = claim(s);
+            s->running++;
+            pthread_mutex_unlock(&s->lock);
+            decode_ahead(d, part);
+            atomic_store(&part->done, true);
+            pthread_mutex_lock(&s->lock);
+            s->running--;
             pthread_cond_signal(&s->done);
         } else {
             pthread_cond_wait(&s->work, &s->lock);
@@ -291,46 +334,51 @@ static void *run_thread(void *context)
     return NULL;
 }
 
-/* One step of the pushing thread; called with the lock held. */
-static int deliver_or_help(struct split *s)
+/* One step of the pushing thread, which stands at *at: up to the next part, or over it. */
+static int advance(struct split *s, size_t *at)
 {
-    int rc = TL_OK;
-    if (s->head == s->claimed) {
-        const struct part *const part = claim(s);
-        const size_t from = part->from, to = part->to;
+    pthread_mutex_lock(&s->lock);
+    struct part *const part = s->head < s->claimed ? &s->parts[s->head % s->n_parts] : NULL;
+    if (!part && *at == s->cut) {
+        s->cut = find_sync(&s->input, *at + s->size);
         pthread_cond_broadcast(&s->work);
-        pthread_mutex_unlock(&s->lock);
-        rc = decode_live(s, &s->input, from, to);
-        pthread_mutex_lock(&s->lock);
-        s->head++;
-        pthread_cond_broadcast(&s->work);
-        return rc;
     }
-    struct part *const part = &s->parts[s->head % s->n_parts];
-    if (part->state == DONE) {
-        pthread_mutex_unlock(&s->lock);
-        rc = stitch(s, part);
-        pthread_mutex_lock(&s->lock);
-        adapt(s, part);
-        s->head++;
-        pthread_cond_broadcast(&s->work);
-    } else if (can_claim(s)) {
-        run_part(&s->ahead[0], claim(s));
-    } else {
-        pthread_cond_wait(&s->done, &s->lock);
+    const size_t from = *at, to = part ? part->from : s->cut;
+    pthread_mutex_unlock(&s->lock);
+    if (from < to) {
+        *at = to;
+        return decode_live(s, &s->input, from, to);
     }
+    const int rc = stitch(s, part, at);
+    pthread_mutex_lock(&s->lock);
+    adapt(s, part);
+    s->head++;
+    pthread_cond_broadcast(&s->work);
+    pthread_mutex_unlock(&s->lock);
     return rc;
 }
 
 static int start_threads(struct split *s)
 {
-    for (unsigned i = 1; i < s->threads; i++)
+    for (unsigned i = 0; i < s->threads - 1; i++)
         if (!s->ahead[i].started) {
             if (pthread_create(&s->ahead[i].thread, NULL, run_thread, &s->ahead[i]) != 0)
-                return i > 1 ? TL_OK : TL_NOMEM; /* fewer will do */
+                return i > 0 ? TL_OK : TL_NOMEM; /* fewer will do */
             s->ahead[i].started = true;
         }
     return TL_OK;
+}
+
+/* Nothing more is claimed, and nothing that is decoded ahead is of use. */
+static void leave_off(struct split *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->cut = s->input.n;
+    for (; s->head < s->claimed; s->head++)
+        atomic_store(&s->parts[s->head % s->n_parts].stop, true);
+    while (s->running > 0)
+        pthread_cond_wait(&s->done, &s->lock);
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* Decode the whole input; whatever comes of it has been delivered then. */
@@ -346,14 +394,12 @@ static int decode_input(struct split *s, const struct input *in)
     pthread_mutex_lock(&s->lock);
     s->input = *in;
     s->cut = s->claimed = s->head = 0;
-    while (rc == TL_OK && (s->head < s->claimed || s->cut < in->n))
-        rc = deliver_or_help(s);
-    s->cut = in->n;
-    while (s->running > 0)
-        pthread_cond_wait(&s->done, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    for (unsigned i = 0; i < s->threads; i++)
-        tl_etm4_flow_trim(s->ahead[i].now.flow, BLOCKS_TOTAL / s->threads / 2);
+    for (size_t at = 0; rc == TL_OK && at < in->n;)
+        rc = advance(s, &at);
+    leave_off(s);
+    for (unsigned i = 0; i < s->threads - 1; i++)
+        tl_etm4_flow_trim(s->ahead[i].now.flow, blocks_most(s) / 4 * 3);
     return rc;
 }
 
@@ -403,7 +449,7 @@ static void stop_threads(struct split *s)
     s->quit = true;
     pthread_cond_broadcast(&s->work);
     pthread_mutex_unlock(&s->lock);
-    for (unsigned i = 1; i < s->threads; i++)
+    for (unsigned i = 0; i < s->threads - 1; i++)
         if (s->ahead[i].started)
             pthread_join(s->ahead[i].thread, NULL);
 }
@@ -415,11 +461,11 @@ static void destroy(struct tl_stream_decoder *decoder)
         return;
     if (s->ahead)
         stop_threads(s);
-    for (unsigned i = 0; s->ahead && i < s->threads; i++)
+    for (unsigned i = 0; s->ahead && i < s->threads - 1; i++)
         tl_etm4_flow_free(s->ahead[i].now.flow);
     for (size_t i = 0; s->parts && i < s->n_parts; i++) {
         tl_etm4_flow_free(s->parts[i].seam.state);
-        tl_etm4_flow_free(s->parts[i].end.flow);
+        tl_etm4_flow_free(s->parts[i].state.flow);
         tl_kept_fini(&s->parts[i].kept);
     }
     tl_etm4_flow_free(s->live.now.flow);
@@ -444,13 +490,14 @@ static const struct tl_stream_ops split_ops = {
 
 static int make_decoders(struct split *s)
 {
+    tl_etm4_packetizer_init(&s->fresh, &s->config, true, NULL, NULL);
     int rc = decoder_init(&s->live, s);
     if (rc == TL_OK) {
         tl_etm4_flow_limit(s->live.now.flow, BLOCKS_TOTAL);
         if (s->sink.paths)
             tl_etm4_flow_paths(s->live.now.flow);
     }
-    for (unsigned i = 0; rc == TL_OK && i < s->threads; i++) {
+    for (unsigned i = 0; rc == TL_OK && i < s->threads - 1; i++) {
         rc = decoder_init(&s->ahead[i], s);
         if (rc == TL_OK) {
             tl_etm4_flow_limit(s->ahead[i].now.flow, SIZE_MAX);
@@ -460,7 +507,10 @@ static int make_decoders(struct split *s)
     for (size_t i = 0; rc == TL_OK && i < s->n_parts; i++) {
         rc = tl_etm4_flow_new(&s->parts[i].seam.state, &s->config, NULL, NULL, NULL, NULL);
         if (rc == TL_OK)
-            rc = tl_etm4_flow_new(&s->parts[i].end.flow, &s->config, NULL, NULL, NULL, NULL);
+            rc = tl_kept_init(&s->parts[i].kept,
+                              KEPT_TOTAL / s->n_parts / sizeof(struct tl_item_room));
+        if (rc == TL_OK)
+            rc = tl_etm4_flow_new(&s->parts[i].state.flow, &s->config, NULL, NULL, NULL, NULL);
     }
     return rc;
 }
@@ -483,11 +533,11 @@ int tl_etm4_split_new(struct tl_stream_decoder **out, const struct tl_source *so
     s->image = image;
     s->threads = threads;
     s->size = FIRST_PART;
-    s->n_parts = 2 * (size_t)threads;
+    s->n_parts = (size_t)threads + 1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->work, NULL);
     pthread_cond_init(&s->done, NULL);
-    s->ahead = calloc(threads, sizeof *s->ahead);
+    s->ahead = calloc(threads - 1, sizeof *s->ahead);
     s->parts = calloc(s->n_parts, sizeof *s->parts);
     rc = s->ahead && s->parts ? make_decoders(s) : TL_NOMEM;
     if (rc < 0) {

@@ -8,6 +8,16 @@
 #define TL_BATCH_ITEMS 256  /* delivered at once, at most */
 #define TL_BATCH_STEPS 2048 /* blocks of PATH items, at most */
 
+/* Where a batch's items are, and what they point to. */
+struct tl_item_room {
+    struct tl_item items[TL_BATCH_ITEMS];
+    uintptr_t steps[TL_BATCH_STEPS]; /* of PATH items */
+    union {
+        uint8_t payload[8];
+        char text[48];
+    } store[TL_BATCH_ITEMS]; /* of others */
+};
+
 struct tl_item_batch {
     tl_item_sink *sink;
     void *context;
@@ -15,19 +25,23 @@ struct tl_item_batch {
     bool paths; /* the sink takes PATH items */
     size_t n;
     size_t n_steps;
-    struct tl_item items[TL_BATCH_ITEMS];
-    uintptr_t steps[TL_BATCH_STEPS]; /* of PATH items */
-    union {
-        uint8_t payload[8];
-        char text[48];
-    } store[TL_BATCH_ITEMS]; /* what an item's pointer may point to */
+    /* &own, or another one. A sink that puts another one here keeps the items as they are. */
+    struct tl_item_room *room;
+    struct tl_item_room own;
 };
+
+static inline void tl_item_batch_init(struct tl_item_batch *b, tl_item_sink *sink, void *context)
+{
+    b->sink = sink;
+    b->context = context;
+    b->room = &b->own;
+}
 
 /* Deliver what is pending. Returns the sink's first failure, or 0. */
 static inline int tl_item_batch_flush(struct tl_item_batch *b)
 {
     if (b->n > 0 && b->rc >= 0) {
-        const int rc = b->sink(b->context, b->items, b->n);
+        const int rc = b->sink(b->context, b->room->items, b->n);
         if (rc < 0)
             b->rc = rc;
     }
@@ -42,7 +56,7 @@ static inline struct tl_item *tl_item_batch_add(struct tl_item_batch *b, enum tl
 {
     if (b->n == TL_BATCH_ITEMS)
         tl_item_batch_flush(b);
-    struct tl_item *const item = &b->items[b->n++];
+    struct tl_item *const item = &b->room->items[b->n++];
     *item = (struct tl_item){.kind = (uint8_t)kind, .offset = offset};
     return item;
 }
@@ -73,7 +87,7 @@ static inline void tl_item_batch_block(struct tl_item_batch *b, const struct tl_
 {
     if (b->n == TL_BATCH_ITEMS)
         tl_item_batch_flush(b);
-    b->items[b->n++] =
+    b->room->items[b->n++] =
         (struct tl_item){.kind = TL_ITEM_BLOCK,
                          .flags = (uint8_t)(TL_ITEM_HAS_PC | (taken ? TL_ITEM_TAKEN : 0)),
                          .n = n,
@@ -87,22 +101,22 @@ static inline uintptr_t *tl_item_batch_steps(struct tl_item_batch *b, size_t n)
 {
     if (b->n == TL_BATCH_ITEMS || b->n_steps > TL_BATCH_STEPS - n)
         tl_item_batch_flush(b);
-    return b->steps + b->n_steps;
+    return b->room->steps + b->n_steps;
 }
 
 /* The first `n` of the steps given by tl_item_batch_steps() are a path of `insns` instructions. */
 static inline void tl_item_batch_path(struct tl_item_batch *b, size_t n, uint64_t insns,
                                       uint64_t offset)
 {
-    const uintptr_t *const steps = b->steps + b->n_steps;
+    const uintptr_t *const steps = b->room->steps + b->n_steps;
     b->n_steps += n;
-    b->items[b->n++] = (struct tl_item){.kind = TL_ITEM_PATH,
-                                        .flags = TL_ITEM_HAS_PC,
-                                        .n = (uint32_t)n,
-                                        .pc = tl_path_block(*steps)->pc,
-                                        .value = insns,
-                                        .offset = offset,
-                                        .path = steps};
+    b->room->items[b->n++] = (struct tl_item){.kind = TL_ITEM_PATH,
+                                              .flags = TL_ITEM_HAS_PC,
+                                              .n = (uint32_t)n,
+                                              .pc = tl_path_block(*steps)->pc,
+                                              .value = insns,
+                                              .offset = offset,
+                                              .path = steps};
 }
 
 /* Software trace: `size` (0..8) bytes of `value` on `channel` of `source` (static storage). */
@@ -111,7 +125,7 @@ static inline void tl_item_batch_software(struct tl_item_batch *b, const char *s
                                           uint64_t offset)
 {
     struct tl_item *const item = tl_item_batch_add(b, TL_ITEM_SOFTWARE, offset);
-    uint8_t *const payload = b->store[b->n - 1].payload;
+    uint8_t *const payload = b->room->store[b->n - 1].payload;
     tl_put_le64(payload, value);
     item->flags = TL_ITEM_HAS_PC;
     item->name = source;

@@ -49,6 +49,14 @@ static inline double bench_cpu(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Processor time of the calling thread alone, in seconds. */
+static inline double bench_cpu_thread(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 /* As bench_best(), of processor time. */
 static inline double bench_best_cpu(int rounds, void (*fn)(void *context), void *context)
 {
