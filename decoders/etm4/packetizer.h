@@ -55,8 +55,10 @@ struct tl_etm4_columns {
     uint16_t at[TL_TAPE_ROOM];
     uint64_t address[TL_TAPE_ROOM];
     struct tl_etm4_packet other[TL_TAPE_OTHERS];
-    uint8_t found_kind[TL_TAPE_ROOM]; /* what resolves them, see unrolled_parts.h */
-    uint16_t found_at[TL_TAPE_ROOM];
+    /* What resolves addresses, of kernels that do so late: */
+    uint8_t found[TL_TAPE_ROOM];      /* their headers, */
+    uint8_t payload[4][TL_TAPE_ROOM]; /* … the bytes behind these, */
+    uint16_t found_at[TL_TAPE_ROOM];  /* … and where they are in the run */
 };
 
 struct tl_etm4_kernel;

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of the unrolled packetizer for AVX-512 with VBMI and VBMI2.
+ * Kernels of the unrolled packetizer for AVX-512 with VBMI and VBMI2: stream state.
  *
- * Stream state. For each byte of a block, as if a packet began there, the place of the next one
- * is looked up; of that table, "two packets on", "four packets on" … are permutations by itself.
- * They give the places of all packets of a block, wherever the first one begins: what a block has
- * to wait for is a single look-up in "64 packets on" of the block before.
- *
- * Trace state. Each address is what its packet says, and some bits of an earlier address, its
- * parent: the one before, or an older one for an exact match. "Bits kept and bits said" of a
- * packet and of its parent compose to the same of a grandparent, and so four rounds of pointer
- * jumping lead sixteen addresses to those before them. Their upper halves are nearly always the
- * same; where they are not, they take the same way.
+ * For each byte of a block, as if a packet began there, the place of the next one is looked up; of
+ * that table, "two packets on", "four packets on" … are permutations by itself. They give the
+ * places of all packets of a block, wherever the first one begins: what a block has to wait for is
+ * a single look-up in "64 packets on" of the block before.
  */
-#include "etm4/unrolled_parts.h"
+#include "etm4/unrolled_avx512.h"
 
 #include "etm4/headers.h"
 
@@ -22,320 +16,231 @@
 #include <immintrin.h>
 #include <string.h>
 
-TL_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,lzcnt,popcnt")
+TL_TARGET_BEGIN(TL_AVX512_TARGET)
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define BYTES(byte)   _mm512_set1_epi8((char)(byte))
-#define DWORDS(dword) _mm512_set1_epi32((int)(dword))
 
-static const uint8_t counting[64] = {
-    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
-    22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
-    44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
-static const uint32_t lanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#define TIMES8(...)                                                                                \
+    __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__,     \
+        __VA_ARGS__
+#define X 0xff
 
-/* ---- trace state --------------------------------------------------------------------------- */
-
-/*
- * Sixteen halves of addresses: bits `keep` of the parent's, and bits `said`. `parent` is a lane,
- * with bit 31 set where it is one of these; else the lane of `before`.
- */
-static ALWAYS_INLINE __m512i jump(__m512i keep, __m512i said, __m512i parent, __m512i before)
-{
-#pragma GCC unroll 4
-    for (unsigned round = 0; round < 4; round++) {
-        const __mmask16 inside = _mm512_movepi32_mask(parent);
-        const __m512i parents_keep = _mm512_permutexvar_epi32(parent, keep);
-        const __m512i parents_said = _mm512_permutexvar_epi32(parent, said);
-        said = _mm512_mask_ternarylogic_epi32(said, inside, parents_said, keep, 0xf8);
-        keep = _mm512_mask_and_epi32(keep, inside, keep, parents_keep);
-        parent = _mm512_mask_permutexvar_epi32(parent, inside, parent, parent);
-    }
-    return _mm512_ternarylogic_epi32(said, _mm512_permutexvar_epi32(parent, before), keep, 0xf8);
-}
-
-/* The address bits that payloads say, with bit 0 for IS1. */
-static ALWAYS_INLINE __m512i said_by(__m512i payload, __m512i index, __mmask16 is1)
-{
-    const __m512i t = _mm512_and_si512(
-        payload, _mm512_permutexvar_epi32(index, _mm512_loadu_si512(tl_etm4_said)));
-    const __m512i first =
-        _mm512_add_epi32(_mm512_and_si512(t, DWORDS(0x7f)), _mm512_and_si512(t, DWORDS(0x7f)));
-    __m512i low = _mm512_ternarylogic_epi32(first, t, DWORDS(0xff00), 0xf8);
-    low = _mm512_mask_add_epi32(low, (__mmask16)~is1, low, low);
-    low = _mm512_mask_or_epi32(low, is1, low, DWORDS(1));
-    return _mm512_ternarylogic_epi32(low, t, DWORDS(0xffff0000), 0xf8);
-}
-
-/* All registers, and what a 32-bit address makes of them, have the same upper half. */
-static ALWAYS_INLINE bool one_upper_half(const struct tl_etm4_registers *regs)
-{
-    const uint64_t *const a = regs->address;
-    return (((a[0] ^ a[1]) | (a[0] ^ a[2]) | (regs->sf ? 0 : a[0])) >> 32) == 0;
-}
-
-/* The last three addresses in lanes 13, 14, 15, the newest last. */
-struct past {
-    __m512i low;
-    __m512i high; /* with one_half, the same in all lanes */
-    bool one_half;
+/* Lanes that have bit 0, 1 … 5 in their number. */
+static alignas(64) const uint8_t with_bit[6][64] = {
+    {TIMES8(0, X, 0, X, 0, X, 0, X)},
+    {TIMES8(0, 0, X, X, 0, 0, X, X)},
+    {TIMES8(0, 0, 0, 0, X, X, X, X)},
+    {[8] = X,  X, X, X, X, X, X, X, [24] = X, X, X, X, X, X, X, X,
+     [40] = X, X, X, X, X, X, X, X, [56] = X, X, X, X, X, X, X, X},
+    {[16] = X, X, X, X, X, X, X, X, X, X, X, X, X, X, X, X,
+     [48] = X, X, X, X, X, X, X, X, X, X, X, X, X, X, X, X},
+    {[32] = X, X, X, X, X, X, X, X, X, X, X, X, X, X, X, X,
+     X,        X, X, X, X, X, X, X, X, X, X, X, X, X, X, X},
 };
 
-static ALWAYS_INLINE __m512i push_past(__m512i past, __m512i done, unsigned n)
-{
-    return _mm512_permutex2var_epi32(past, _mm512_add_epi32(_mm512_loadu_si512(lanes), DWORDS(n)),
-                                     done);
-}
-
-static ALWAYS_INLINE __m512i last_three(uint64_t a, uint64_t b, uint64_t c)
-{
-    return _mm512_set_epi32((int)a, (int)b, (int)c, (int)a, (int)a, (int)a, (int)a, (int)a, (int)a,
-                            (int)a, (int)a, (int)a, (int)a, (int)a, (int)a, (int)a);
-}
-
-static void read_past(struct past *past, const struct tl_etm4_registers *regs)
-{
-    const struct tl_etm4_history h = tl_etm4_history_of(regs);
-    past->low = last_three(h.a, h.b, h.c);
-    past->high = last_three(h.a >> 32, h.b >> 32, h.c >> 32);
-    past->one_half = one_upper_half(regs);
-}
-
-static ALWAYS_INLINE void keep_past(const struct past *past, struct tl_etm4_registers *regs)
-{
-    uint32_t low[16], high[16];
-    _mm512_storeu_si512(low, past->low);
-    _mm512_storeu_si512(high, past->high);
-    const struct tl_etm4_history h = {low[15] | (uint64_t)high[15] << 32,
-                                      low[14] | (uint64_t)high[14] << 32,
-                                      low[13] | (uint64_t)high[13] << 32};
-    tl_etm4_history_keep(&h, regs);
-}
-
-/* Sixteen address packets. */
-struct found {
-    __mmask16 valid;
-    __m512i at, kind;
-    __m512i parent; /* as jump() takes it */
+/* What is the same for all blocks, in registers: GCC else makes constants anew for each use. */
+struct held {
+    __m512i shape0, shape1, shape2; /* of headers below 0x40, 0x80, 0xc0 */
+    __m512i one, ones, low4;
+    __m512i with5, with9;  /* shapes of contexts with an address */
+    __m512i vmid, context; /* bytes of these */
+    __m512i first, span;   /* headers of addresses: where these begin, and how many there are */
+    __m512i with_bit[6];
+    __m512i next; /* lane - 63 */
+    __m512i stay; /* lane, with ODD */
 };
 
-static ALWAYS_INLINE struct found find16(const struct tl_etm4_columns *c, unsigned n)
+static ALWAYS_INLINE __m512i hold(__m512i v)
 {
-    struct found f = {.valid = (__mmask16)(n < 16 ? (1u << n) - 1 : 0xffff)};
-    f.at =
-        _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(c->found_at + c->n_addresses)));
-    f.kind =
-        _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(c->found_kind + c->n_addresses)));
-    const __m512i back = _mm512_and_si512(_mm512_srli_epi32(f.kind, 4), DWORDS(3));
-    f.parent =
-        _mm512_sub_epi32(_mm512_add_epi32(_mm512_loadu_si512(lanes), DWORDS(0x7fffffff)), back);
-    return f;
-}
-
-static ALWAYS_INLINE __m512i low_halves(const struct found *f, const uint8_t *b, __m512i past)
-{
-    const __m512i payload =
-        _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), f->valid, f->at, b + 1, 1);
-    const __m512i index = _mm512_ternarylogic_epi32(f->kind, _mm512_srli_epi32(payload, 7),
-                                                    DWORDS(1), 0xf8); /* its bits 3:0 */
-    const __mmask16 is1 = _mm512_test_epi32_mask(f->kind, DWORDS(TL_KIND_IS1));
-    const __m512i keep = _mm512_permutexvar_epi32(index, _mm512_loadu_si512(tl_etm4_kept));
-    return jump(keep, said_by(payload, index, is1), f->parent, past);
-}
-
-static ALWAYS_INLINE __m512i high_halves(const struct found *f, const uint8_t *b, unsigned sf,
-                                         __m512i past)
-{
-    const __m512i length = _mm512_and_si512(f->kind, DWORDS(6));
-    const __mmask16 is64 = _mm512_cmpeq_epi32_mask(length, DWORDS(TL_KIND_LONG64));
-    const __mmask16 is32 = _mm512_cmpeq_epi32_mask(length, DWORDS(TL_KIND_LONG32));
-    const __m512i keep = _mm512_maskz_set1_epi32((__mmask16) ~(is64 | (sf ? 0 : is32)), -1);
-    const __m512i said =
-        _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), is64 & f->valid, f->at, b + 5, 1);
-    return jump(keep, said, f->parent, past);
-}
-
-static ALWAYS_INLINE void write16(uint64_t *out, __m512i low, __m512i high)
-{
-    const __m512i even = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    const __m512i first = _mm512_permutex2var_epi32(low, even, high);
-    const __m512i second = _mm512_permutex2var_epi32(low, _mm512_or_si512(even, DWORDS(8)), high);
-    _mm512_storeu_si512(out, first);
-    _mm512_storeu_si512(out + 8, second);
-}
-
-/* The next `n` addresses, at most sixteen, whatever their upper halves. */
-static __attribute__((noinline)) void resolve_whole(struct tl_etm4_packetizer *p, struct past *past,
-                                                    unsigned n)
-{
-    struct tl_etm4_columns *const c = &p->columns;
-    const struct found f = find16(c, n);
-    const __m512i low = low_halves(&f, p->run.p, past->low);
-    const __m512i high = high_halves(&f, p->run.p, p->regs.sf, past->high);
-
-    write16(c->address + c->n_addresses, low, high);
-    past->low = push_past(past->low, low, n);
-    past->high = push_past(past->high, high, n);
-    const __m512i newest = _mm512_permutexvar_epi32(DWORDS(15), past->high);
-    const unsigned same = _mm512_cmpeq_epi32_mask(past->high, newest) >> 13;
-    const unsigned none = _mm512_testn_epi32_mask(newest, newest);
-    past->one_half = same == 7 && (p->regs.sf || none != 0);
-    if (past->one_half)
-        past->high = newest;
-}
-
-static ALWAYS_INLINE void resolve16(struct tl_etm4_packetizer *p, struct past *past, unsigned n)
-{
-    struct tl_etm4_columns *const c = &p->columns;
-    const __m128i kind = _mm_loadu_si128((const __m128i *)(c->found_kind + c->n_addresses));
-    const __m128i six = _mm_set1_epi8(6);
-    const unsigned is64 =
-        (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_and_si128(kind, six), six));
-
-    if (__builtin_expect(!past->one_half || is64 != 0, 0)) {
-        resolve_whole(p, past, n);
-    } else {
-        const struct found f = find16(c, n);
-        const __m512i low = low_halves(&f, p->run.p, past->low);
-        write16(c->address + c->n_addresses, low, past->high);
-        past->low = push_past(past->low, low, n);
-    }
-    c->n_addresses += n;
-}
-
-/* All addresses found. */
-static __attribute__((noinline)) void resolve_all(struct tl_etm4_packetizer *p, struct past *past)
-{
-    struct tl_etm4_columns *const c = &p->columns;
-    while (c->n_found > c->n_addresses)
-        resolve16(p, past,
-                  c->n_found - c->n_addresses < 16 ? (unsigned)(c->n_found - c->n_addresses) : 16);
-    keep_past(past, &p->regs);
-}
-
-/*
- * Addresses are resolved so many at a time, for one branch that is foreseen in place of many that
- * are not. The last ones wait, until what was written of them can be read again at once.
- */
-#define TOGETHER 128
-#define LAG      32
-
-/* ---- stream state -------------------------------------------------------------------------- */
-
-/* Bit 7 of the bytes at b. */
-static ALWAYS_INLINE uint64_t bit7(const uint8_t *b)
-{
-    return _mm512_movepi8_mask(_mm512_loadu_si512(b));
-}
-
-/* … and bit 6. */
-static ALWAYS_INLINE uint64_t bit6(const uint8_t *b)
-{
-    return _mm512_test_epi8_mask(_mm512_loadu_si512(b), BYTES(0x40));
-}
-
-/* Shapes of the bytes, as if each were a header. */
-static ALWAYS_INLINE __m512i shapes_of(const struct tl_etm4_forms *forms, __m512i bytes)
-{
-    const uint8_t *const shape = forms->shape;
-    const uint64_t upper = _mm512_movepi8_mask(bytes);
-    const uint64_t odd = _mm512_test_epi8_mask(bytes, BYTES(0x40));
-    __m512i shapes = _mm512_permutexvar_epi8(bytes, _mm512_loadu_si512(shape));
-
-    shapes = _mm512_mask_permutexvar_epi8(shapes, odd, bytes, _mm512_loadu_si512(shape + 64));
-    shapes = _mm512_mask_permutexvar_epi8(shapes, upper, bytes, _mm512_loadu_si512(shape + 128));
-    return _mm512_mask_mov_epi8(shapes, upper & odd, BYTES(1)); /* atoms */
-}
-
-/* Bytes that are a VMID or a context ID, for each byte as a header. */
-static ALWAYS_INLINE __m512i longer_by_ids(const struct tl_etm4_forms *forms, const uint8_t *b,
-                                           __m512i shapes, __m512i length)
-{
-    const uint64_t ids = _mm512_test_epi8_mask(shapes, BYTES(TL_SHAPE_IDS));
-    const uint64_t at1 = ids & _mm512_cmpeq_epi8_mask(length, BYTES(2));
-    const uint64_t at5 = ids & _mm512_cmpeq_epi8_mask(length, BYTES(6));
-    const uint64_t at9 = ids & _mm512_cmpeq_epi8_mask(length, BYTES(10));
-    const uint64_t vmid = (at1 & bit6(b + 1)) | (at5 & bit6(b + 5)) | (at9 & bit6(b + 9));
-    const uint64_t context = (at1 & bit7(b + 1)) | (at5 & bit7(b + 5)) | (at9 & bit7(b + 9));
-
-    length = _mm512_mask_add_epi8(length, vmid, length, BYTES(forms->ids[1]));
-    return _mm512_mask_add_epi8(length, context, length, BYTES(forms->ids[2]));
-}
-
-/* Lengths of the packets that may begin at each byte, 0 where no plain one does. */
-static ALWAYS_INLINE __m512i lengths_of(const struct tl_etm4_forms *forms, const uint8_t *b)
-{
-    const __m512i shapes = shapes_of(forms, _mm512_loadu_si512(b));
-    const __m512i next = _mm512_loadu_si512(b + 1);
-    const uint64_t longer = _mm512_movepi8_mask(_mm512_and_si512(shapes, next));
-    __m512i length = _mm512_and_si512(shapes, BYTES(TL_SHAPE_LENGTH));
-
-    if (forms->shapes & TL_SHAPE_IDS)
-        length = longer_by_ids(forms, b, shapes, length);
-    length = _mm512_mask_add_epi8(length, longer, length, BYTES(1));
-    if (forms->shapes & (TL_SHAPE_FIELD | TL_SHAPE_BOTH)) {
-        const uint64_t field = _mm512_test_epi8_mask(shapes, BYTES(TL_SHAPE_FIELD));
-        const uint64_t both = _mm512_test_epi8_mask(shapes, BYTES(TL_SHAPE_BOTH));
-        const uint64_t next2 = bit7(b + 2);
-        const uint64_t odd = (field & longer & next2) | (both & (bit7(b + 1) | next2));
-        length = _mm512_maskz_mov_epi8(~odd, length);
-    }
-    return length;
+    __asm__("" : "+v"(v));
+    return v;
 }
 
 /* A header that is not plain was met: its bit in what a packet leads to. */
-#define ODD 0x40
+#define ODD    0x40
+#define INSIDE 0xc0
+
+#define HOLD_BIT(k) hold(_mm512_load_si512(with_bit[k]))
+
+static ALWAYS_INLINE struct held hold_all(const struct tl_etm4_forms *forms)
+{
+    const __m512i lane = _mm512_load_si512(tl_avx512_lanes);
+    return (struct held){
+        .shape0 = hold(_mm512_loadu_si512(forms->shape)),
+        .shape1 = hold(_mm512_loadu_si512(forms->shape + 64)),
+        .shape2 = hold(_mm512_loadu_si512(forms->shape + 128)),
+        .one = hold(BYTES(1)),
+        .ones = hold(BYTES(0xff)),
+        .low4 = hold(BYTES(TL_SHAPE_LENGTH)),
+        .with5 = hold(BYTES(TL_SHAPE_IDS | 6)),
+        .with9 = hold(BYTES(TL_SHAPE_IDS | 10)),
+        .vmid = hold(BYTES(forms->ids[1])),
+        .context = hold(BYTES(forms->ids[2])),
+        .first = hold(BYTES(0x82)),
+        .span = hold(BYTES(0x9f - 0x82)),
+        .with_bit = {HOLD_BIT(0), HOLD_BIT(1), HOLD_BIT(2), HOLD_BIT(3), HOLD_BIT(4), HOLD_BIT(5)},
+        .next = hold(_mm512_sub_epi8(lane, BYTES(63))),
+        .stay = hold(_mm512_or_si512(lane, BYTES(ODD))),
+    };
+}
+
+/* Shapes of the bytes, as if each were a header. */
+static ALWAYS_INLINE __m512i shapes_of(const struct held *h, __m512i bytes)
+{
+    const __mmask64 upper = _mm512_movepi8_mask(bytes);
+    const __mmask64 odd = _mm512_movepi8_mask(_mm512_add_epi8(bytes, bytes));
+    __m512i shapes = _mm512_permutexvar_epi8(bytes, h->shape0);
+
+    shapes = _mm512_mask_permutexvar_epi8(shapes, odd, bytes, h->shape1);
+    shapes = _mm512_mask_permutexvar_epi8(shapes, upper, bytes, h->shape2);
+    return _mm512_mask_mov_epi8(shapes, _kand_mask64(upper, odd), h->one); /* atoms */
+}
+
+/* Bytes that are a VMID or a context ID, for each byte as a header. */
+static ALWAYS_INLINE __m512i longer_by_ids(const struct held *h, const uint8_t *b, __m512i shapes,
+                                           __m512i next, __m512i length)
+{
+    const __mmask64 ids = _mm512_movepi8_mask(_mm512_slli_epi16(shapes, 3));
+    const __mmask64 at5 = _mm512_cmpeq_epi8_mask(shapes, h->with5);
+    const __mmask64 at9 = _mm512_cmpeq_epi8_mask(shapes, h->with9);
+    __m512i info = _mm512_maskz_mov_epi8(ids, next);
+
+    info = _mm512_mask_loadu_epi8(info, at5, b + 5);
+    info = _mm512_mask_loadu_epi8(info, at9, b + 9);
+    length = _mm512_mask_add_epi8(length, _mm512_movepi8_mask(info), length, h->context);
+    return _mm512_mask_add_epi8(length, _mm512_movepi8_mask(_mm512_add_epi8(info, info)), length,
+                                h->vmid);
+}
 
 /*
- * Where packets lead to: with bit 7, to a lane of this block; without, to a byte of the next one,
- * or, with ODD, to nowhere from this lane.
+ * Where packets lead to: with bits 7 and 6, INSIDE, to a lane of this block; without, to a byte of
+ * the next one, or, with ODD, to nowhere from this lane.
  */
 struct leads {
     __m512i by[7]; /* by 1, 2, 4 … 64 packets */
 };
 
-static ALWAYS_INLINE __m512i apply(__m512i places, __mmask64 which, __m512i lead)
+/* Where the packet that may begin at each byte leads to. */
+static ALWAYS_INLINE __m512i first_leads(const struct held *h, const struct tl_etm4_forms *forms,
+                                         const uint8_t *b)
 {
-    return _mm512_mask_permutexvar_epi8(places, which, places, lead);
+    const __m512i shapes = shapes_of(h, _mm512_loadu_si512(b));
+    const __m512i next = _mm512_loadu_si512(b + 1), next2 = _mm512_loadu_si512(b + 2);
+    const __m512i longer = _mm512_and_si512(shapes, next); /* its bit 7 */
+    const __m512i both =
+        _mm512_add_epi8(_mm512_add_epi8(shapes, shapes), _mm512_add_epi8(shapes, shapes));
+    const __m512i field = _mm512_add_epi8(shapes, shapes);
+    __m512i less1 = _mm512_add_epi8(_mm512_and_si512(shapes, h->low4), h->ones);
+
+    /* In bit 7: a field goes on too long, or there is no length at all. */
+    __m512i odd = _mm512_ternarylogic_epi32(field, longer, next2, 0x80);
+    odd = _mm512_or_si512(odd, _mm512_ternarylogic_epi32(both, next, next2, 0xe0));
+    odd = _mm512_or_si512(odd, less1);
+    less1 = _mm512_mask_sub_epi8(less1, _mm512_movepi8_mask(longer), less1, h->ones);
+    if (forms->shapes & TL_SHAPE_IDS)
+        less1 = longer_by_ids(h, b, shapes, next, less1);
+    return _mm512_mask_mov_epi8(_mm512_add_epi8(less1, h->next), _mm512_movepi8_mask(odd), h->stay);
 }
 
-static ALWAYS_INLINE void find_leads(struct leads *leads, __m512i length, unsigned rounds)
+static ALWAYS_INLINE __m512i twice(__m512i lead)
 {
-    const __m512i lane = _mm512_loadu_si512(counting);
-    const __m512i onwards = _mm512_add_epi8(_mm512_sub_epi8(lane, BYTES(64)), length);
-    const uint64_t odd = _mm512_testn_epi8_mask(length, length);
-    __m512i lead = _mm512_mask_mov_epi8(onwards, odd, _mm512_or_si512(lane, BYTES(ODD)));
+    return _mm512_mask_permutexvar_epi8(lead, _mm512_movepi8_mask(lead), lead, lead);
+}
 
+static ALWAYS_INLINE void find_leads(struct leads *leads, __m512i lead, unsigned rounds)
+{
     leads->by[0] = lead;
 #pragma GCC unroll 6
-    for (unsigned k = 0; k < rounds; k++) {
-        lead = apply(lead, _mm512_movepi8_mask(lead), lead);
-        leads->by[k + 1] = lead;
-    }
+    for (unsigned k = 0; k < rounds; k++)
+        leads->by[k + 1] = twice(leads->by[k]);
 }
 
-/* The places of all packets from lane `entry` on, in order. */
-static ALWAYS_INLINE __m512i places_from(const struct leads *leads, unsigned entry, unsigned rounds)
+/* To the places of 2^k packets, those of as many behind them. */
+static ALWAYS_INLINE __m512i add_places(const struct held *h, __m512i places,
+                                        const struct leads *leads, unsigned k)
 {
-    const __m512i lane = _mm512_loadu_si512(counting);
-    __m512i places = BYTES(entry | 0x80);
+    return _mm512_ternarylogic_epi32(h->with_bit[k], _mm512_permutexvar_epi8(places, leads->by[k]),
+                                     places, 0xca); /* select */
+}
+
+/*
+ * The places of all packets from lane `entry` on, in order. The first one without bit 7 is behind
+ * the block; those behind that one are nothing.
+ */
+static ALWAYS_INLINE __m512i places_from(const struct held *h, const struct leads *leads,
+                                         unsigned entry, unsigned rounds)
+{
+    __m512i places = BYTES(entry | INSIDE);
+#pragma GCC unroll 6
+    for (unsigned k = 0; k < rounds; k++)
+        places = add_places(h, places, leads, k);
+    return places;
+}
+
+/*
+ * The same, and what the next block's packets lead to: two chains of dependent instructions, which
+ * are executed side by side only if they are written so.
+ */
+static ALWAYS_INLINE __m512i places_and_next(const struct held *h, const struct leads *leads,
+                                             unsigned entry, struct leads *next, __m512i lead,
+                                             unsigned rounds)
+{
+    __m512i places = BYTES(entry | INSIDE);
+    next->by[0] = lead;
 #pragma GCC unroll 6
     for (unsigned k = 0; k < rounds; k++) {
-        const __m512i bit = _mm512_slli_epi16(_mm512_and_si512(lane, BYTES(1u << k)), 7 - k);
-        places = apply(places, _mm512_movepi8_mask(_mm512_and_si512(places, bit)), leads->by[k]);
+        next->by[k + 1] = twice(next->by[k]);
+        places = add_places(h, places, leads, k);
     }
     return places;
 }
 
-/* Lanes of a block, which begins at `start`, as positions in the run: all, or the first 32. */
-static ALWAYS_INLINE void write_positions(uint16_t *out, __m512i lane, bool all, __m512i start)
+/* Lanes of a block which begins at `start`, as positions in the run: all, or 32. */
+static ALWAYS_INLINE void write_positions(uint16_t *out, __m512i lane, bool all, size_t start)
 {
+    const __m512i from = _mm512_set1_epi16((short)(start - INSIDE));
     const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(lane));
-    _mm512_storeu_si512(out, _mm512_add_epi16(low, start));
+    _mm512_storeu_si512(out, _mm512_add_epi16(low, from));
     if (all) {
         const __m512i high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(lane, 1));
-        _mm512_storeu_si512(out + 32, _mm512_add_epi16(high, start));
+        _mm512_storeu_si512(out + 32, _mm512_add_epi16(high, from));
     }
+}
+
+/* Put the block's packets on the tape, and their addresses among those to be resolved. */
+static ALWAYS_INLINE void add_packets(struct tl_etm4_columns *c, const struct held *h,
+                                      const uint8_t *b, __m512i places, unsigned lane0,
+                                      size_t start)
+{
+    const uint64_t inside = _mm512_movepi8_mask(places);
+    const uint64_t all = inside & ~(inside + 1) & ~0ull >> lane0;
+    const __m512i bytes = _mm512_loadu_si512(b);
+    const __m512i header = _mm512_permutexvar_epi8(places, bytes);
+    const uint64_t addresses = _mm512_cmplt_epu8_mask(_mm512_sub_epi8(header, h->first), h->span);
+
+    _mm512_storeu_si512(c->header + c->n, header);
+    write_positions(c->at + c->n, places, true, start);
+    c->n += (unsigned)__builtin_popcountll(all);
+    if ((addresses & all) != 0) {
+        const unsigned n = (unsigned)__builtin_popcountll(addresses & all);
+        const size_t k = c->n_found;
+        const __m512i at = _mm512_maskz_compress_epi8(addresses, places);
+        _mm512_storeu_si512(c->found + k, _mm512_permutexvar_epi8(at, bytes));
+#pragma GCC unroll 4
+        for (unsigned i = 0; i < 4; i++)
+            _mm512_storeu_si512(c->payload[i] + k,
+                                _mm512_permutexvar_epi8(at, _mm512_loadu_si512(b + 1 + i)));
+        write_positions(c->found_at + k, at, n > 32, start);
+        c->n_found = k + n;
+    }
+}
+
+/* The last packet added is not plain. */
+static ALWAYS_INLINE void take_back(struct tl_etm4_columns *c)
+{
+    c->n--;
+    c->n_found -= tl_etm4_is_address(c->header[c->n]);
 }
 
 /* Does this class change address registers, or stand between cycle counts and their threshold? */
@@ -356,70 +261,42 @@ static bool needs_resolved(unsigned class)
 }
 
 /* A packet that is not plain. Returns its length, 0 if it is not for blocks. */
-static __attribute__((noinline)) size_t take_odd(struct tl_etm4_packetizer *p, struct past *past,
+static __attribute__((noinline)) size_t take_odd(struct tl_etm4_packetizer *p,
+                                                 struct tl_etm4_past *past,
                                                  const struct tl_run *run, size_t i)
 {
     const bool full = p->columns.n_others == TL_TAPE_OTHERS || p->columns.n >= TL_TAPE_PACKETS;
     const bool resolved = full || needs_resolved(p->forms.class_of[run->p[i]]);
 
     if (resolved)
-        resolve_all(p, past);
+        tl_etm4_resolve_all(p, past);
     const size_t length = tl_etm4_parse_one(p, run, i);
     if (resolved)
-        read_past(past, &p->regs);
+        tl_etm4_past_read(past, p);
     return length;
 }
 
-/* Does one of the contexts among these headers switch between AArch32 and AArch64? */
-static __attribute__((noinline)) bool switches_state(const struct tl_etm4_packetizer *p,
-                                                     const uint8_t *b, const uint8_t *places,
-                                                     uint64_t contexts)
+/* Deliver the tape. */
+static __attribute__((noinline)) void flush(struct tl_etm4_packetizer *p, struct tl_etm4_past *past)
 {
-    for (; contexts != 0; contexts &= contexts - 1) {
-        const uint8_t *const packet = b + (places[__builtin_ctzll(contexts)] & 63);
-        const unsigned info = tl_etm4_context_at(packet[0]);
-        if (info != 0 && (packet[info] >> 4 & 1) != p->regs.sf)
-            return true;
-    }
-    return false;
+    tl_etm4_resolve_all(p, past);
+    tl_etm4_columns_flush(p);
+    tl_etm4_past_read(past, p);
 }
 
-/* The packets of one block. */
-struct packets {
-    __m512i places, header, kind;
-    uint64_t all, addresses, contexts; /* bit k: packet k */
-};
+/* The last addresses wait, until what was written of them can be read again at once. */
+#define LAG 32
 
-static ALWAYS_INLINE struct packets packets_at(const uint8_t *b, __m512i places, unsigned lane0)
+/* The bytes of the block at byte `i`, in the upper lanes; what is before them does not count. */
+static ALWAYS_INLINE const uint8_t *block_at(const struct tl_run *run, size_t i, unsigned unroll,
+                                             uint8_t window[64 + 64 + 16])
 {
-    struct packets s = {.places = places};
-    s.header = _mm512_permutexvar_epi8(places, _mm512_loadu_si512(b));
-    s.all = _mm512_movepi8_mask(places) & ~0ull >> lane0;
-    const __m512i from80 = _mm512_sub_epi8(s.header, BYTES(0x80));
-    s.kind = _mm512_maskz_permutexvar_epi8(_mm512_cmplt_epu8_mask(from80, BYTES(0x1f)), s.header,
-                                           _mm512_loadu_si512(tl_etm4_kinds));
-    s.addresses = s.all & _mm512_movepi8_mask(s.kind);
-    s.contexts = s.all & _mm512_cmplt_epu8_mask(from80, BYTES(7));
-    return s;
-}
-
-static ALWAYS_INLINE void add_packets(struct tl_etm4_columns *c, const struct packets *s,
-                                      __m512i start)
-{
-    const unsigned n = (unsigned)__builtin_popcountll(s->all);
-    const unsigned found = (unsigned)__builtin_popcountll(s->addresses);
-    const __m512i lane = _mm512_and_si512(s->places, BYTES(63));
-
-    _mm512_storeu_si512(c->header + c->n, s->header);
-    write_positions(c->at + c->n, lane, true, start);
-    c->n += n;
-    if (found > 0) {
-        _mm512_storeu_si512(c->found_kind + c->n_found,
-                            _mm512_maskz_compress_epi8(s->addresses, s->kind));
-        write_positions(c->found_at + c->n_found, _mm512_maskz_compress_epi8(s->addresses, lane),
-                        found > 32, start);
-        c->n_found += found;
-    }
+    const unsigned lane0 = 64 - unroll;
+    if (unroll == 64 || i >= lane0)
+        return run->p + i - lane0;
+    memset(window, 0, lane0);
+    memcpy(window + lane0, run->p + i, unroll + 16);
+    return window;
 }
 
 static ALWAYS_INLINE size_t unrolled(struct tl_etm4_packetizer *p, const struct tl_run *run,
@@ -427,65 +304,67 @@ static ALWAYS_INLINE size_t unrolled(struct tl_etm4_packetizer *p, const struct 
 {
     struct tl_etm4_columns *const c = &p->columns;
     const unsigned rounds = 32 - (unsigned)__builtin_clz(unroll * 2 - 1) - 1;
-    const unsigned lane0 = 64 - unroll; /* the block is in the upper lanes */
+    const unsigned lane0 = 64 - unroll;
     const size_t n_run = run->n;
+    const struct held held = hold_all(&p->forms);
+    uint8_t window[2][64 + 64 + 16];
     size_t at = i; /* the next packet */
-    struct past past;
+    struct tl_etm4_past past;
+    struct leads leads, next;
+    alignas(64) uint8_t exits[64];
 
-    read_past(&past, &p->regs);
-    while (n_run - i >= TL_UNROLLED_REACH && p->failed >= 0) {
-        uint8_t window[64 + 64 + 16];
-        const uint8_t *b = run->p + i - lane0; /* what is before the block does not count */
-        if (unroll < 64 && i < lane0) {
-            memset(window, 0, lane0);
-            memcpy(window + lane0, run->p + i, unroll + 16);
-            b = window;
-        }
-        struct leads leads;
-        uint8_t exits[64];
-        find_leads(&leads, lengths_of(&p->forms, b), rounds);
-        _mm512_storeu_si512(exits, leads.by[rounds]);
-        while (at < i + unroll) {
-            const unsigned lane = (unsigned)(at - i) + lane0;
-            const unsigned exit = exits[lane];
-            const struct packets s = packets_at(b, places_from(&leads, lane, rounds), lane0);
-            if (c->n + 64 > TL_TAPE_PACKETS) {
-                resolve_all(p, &past);
-                tl_etm4_columns_flush(p);
+    if (n_run - i < TL_UNROLLED_REACH)
+        return i;
+    tl_etm4_past_read(&past, p);
+    const uint8_t *b = block_at(run, i, unroll, window[0]);
+    find_leads(&leads, first_leads(&held, &p->forms, b), rounds);
+    while (p->failed >= 0) {
+        const bool goes_on = n_run - i >= TL_UNROLLED_REACH + unroll;
+        const uint8_t *b2 = goes_on ? block_at(run, i + unroll, unroll, window[1]) : b;
+        _mm512_store_si512(exits, leads.by[rounds]);
+        unsigned lane = (unsigned)(at - i) + lane0;
+        unsigned exit = exits[lane];
+        __m512i places =
+            places_and_next(&held, &leads, lane, &next, first_leads(&held, &p->forms, b2), rounds);
+        for (;;) {
+            if (__builtin_expect(c->n + 64 > TL_TAPE_PACKETS, 0)) {
+                flush(p, &past);
                 if (p->failed < 0)
                     return at;
             }
-            if (__builtin_expect(s.contexts != 0, 0)) {
-                uint8_t places[64];
-                _mm512_storeu_si512(places, s.places);
-                if (switches_state(p, b, places, s.contexts)) {
-                    resolve_all(p, &past);
-                    at = tl_etm4_plain(p, run, at, i + unroll);
-                    read_past(&past, &p->regs);
-                    continue;
-                }
-            }
-            add_packets(c, &s, _mm512_set1_epi16((short)(i - lane0)));
+            add_packets(c, &held, b, places, lane0, i - lane0);
             at = i + unroll + exit;
-            if (__builtin_expect((exit & ODD) != 0, 0)) {
-                at = i + (exit & 63) - lane0;
-                c->n--;
-                const size_t length = take_odd(p, &past, run, at);
-                if (length == 0) {
-                    resolve_all(p, &past);
-                    return at;
-                }
-                at += length;
+            if (__builtin_expect((exit & ODD) == 0, 1))
+                break;
+            at = i + (exit & 63) - lane0;
+            take_back(c);
+            const size_t length = take_odd(p, &past, run, at);
+            if (length == 0) {
+                tl_etm4_resolve_all(p, &past);
+                return at;
             }
+            at += length;
+            if (at >= i + unroll)
+                break;
+            lane = (unsigned)(at - i) + lane0;
+            exit = exits[lane];
+            places = places_from(&held, &leads, lane, rounds);
         }
-        if (c->n_found - c->n_addresses >= LAG + TOGETHER)
-            for (unsigned k = 0; k < TOGETHER; k += 16)
-                resolve16(p, &past, 16);
+        if (c->n_found - c->n_addresses >= LAG + TL_AVX512_ADDRESSES)
+            tl_etm4_resolve_some(p, &past);
         i += unroll;
-        if (at >= i + unroll || n_run - i < TL_UNROLLED_REACH)
-            i = at;
+        if (__builtin_expect(goes_on && at < i + unroll, 1)) {
+            b = unroll == 64 ? run->p + i : block_at(run, i, unroll, window[0]);
+            leads = next;
+            continue;
+        }
+        i = at;
+        if (n_run - i < TL_UNROLLED_REACH)
+            break;
+        b = block_at(run, i, unroll, window[0]);
+        find_leads(&leads, first_leads(&held, &p->forms, b), rounds);
     }
-    resolve_all(p, &past);
+    tl_etm4_resolve_all(p, &past);
     return at;
 }
 

@@ -204,7 +204,31 @@ static void test_every_header_everywhere(void **state)
     }
 }
 
-/* AArch32 and back, 64-bit addresses and exact matches across halves, within blocks. */
+/* Which IS has an address packet of this header? -1: it has none, or is none. */
+static int is_of(uint8_t header)
+{
+    switch (header) {
+    case 0x82:
+    case 0x85:
+    case 0x95:
+    case 0x9a:
+    case 0x9d:
+        return 0;
+    case 0x83:
+    case 0x86:
+    case 0x96:
+    case 0x9b:
+    case 0x9e:
+        return 1;
+    default:
+        return -1;
+    }
+}
+
+/*
+ * AArch32 and back, 64-bit addresses and exact matches across halves, within blocks; with both
+ * kinds of IS, and with one.
+ */
 static void test_states_and_halves(void **state)
 {
     (void)state;
@@ -224,19 +248,25 @@ static void test_states_and_halves(void **state)
         {1, 0xf7},
         {10, 0x85, 1, 2, 3, 4, 0, 0, 0, 0, 0x10},
         {6, 0x82, 1, 2, 3, 4, 0x00},
+        {10, 0x86, 5, 6, 7, 8, 1, 0, 0, 0, 0x10},
+        {6, 0x83, 0x81, 0x82, 0xff, 0xfe, 0x00},
     };
+    const unsigned n_parts = sizeof parts / sizeof parts[0];
     struct tl_sim_rng rng = {seed_of_now()};
 
-    for (unsigned round = 0; round < 60; round++) {
+    for (unsigned round = 0; round < 90; round++) {
         static uint8_t bytes[20000];
         struct input in = {.config = any_config, .p = bytes};
         const unsigned first = round % 3 * 2; /* with contexts, without, without 64-bit ones */
+        const int other_is = (int)(round / 3 % 3); /* left out; 2: none */
         random_shape(&in, &rng);
         memset(bytes, 0, 11);
         bytes[11] = 0x80;
         in.n = 12;
         while (in.n < 12000) {
-            const unsigned k = first + tl_sim_below(&rng, (round % 3 ? 13 : 15) - first);
+            const unsigned k = first + tl_sim_below(&rng, (round % 3 ? 13 : n_parts) - first);
+            if (is_of(parts[k][1]) == other_is)
+                continue;
             memcpy(bytes + in.n, parts[k] + 1, parts[k][0]);
             in.n += parts[k][0];
         }
