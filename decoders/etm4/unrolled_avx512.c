@@ -285,11 +285,13 @@ static __attribute__((noinline)) void flush(struct tl_etm4_packetizer *p, struct
 }
 
 /* The last addresses wait, until what was written of them can be read again at once. */
-#define LAG 32
+#define LAG 112
+
+#define WINDOW (64 + 64 + 16)
 
 /* The bytes of the block at byte `i`, in the upper lanes; what is before them does not count. */
 static ALWAYS_INLINE const uint8_t *block_at(const struct tl_run *run, size_t i, unsigned unroll,
-                                             uint8_t window[64 + 64 + 16])
+                                             uint8_t window[WINDOW])
 {
     const unsigned lane0 = 64 - unroll;
     if (unroll == 64 || i >= lane0)
@@ -299,33 +301,57 @@ static ALWAYS_INLINE const uint8_t *block_at(const struct tl_run *run, size_t i,
     return window;
 }
 
+/* What a block's packets lead to, of the block at byte `i` if it can be read, else of none. */
+static ALWAYS_INLINE __m512i leads_ahead(const struct held *h, const struct tl_etm4_packetizer *p,
+                                         size_t i, unsigned unroll)
+{
+    const bool can = i < p->run.n && p->run.n - i >= TL_UNROLLED_REACH;
+    alignas(64) uint8_t window[WINDOW];
+    return first_leads(h, &p->forms, block_at(&p->run, can ? i : 0, unroll, window));
+}
+
+/*
+ * A block's way takes three turns of the loop, so that three blocks are under way at a time: first
+ * where one packet leads to, then the other leads, then the places and what follows from them.
+ */
+struct ahead {
+    struct leads leads; /* of the block */
+    __m512i next;       /* where one packet leads to, in the next block */
+};
+
+static ALWAYS_INLINE void begin_at(struct ahead *ahead, const struct held *h,
+                                   const struct tl_etm4_packetizer *p, size_t i, unsigned unroll,
+                                   unsigned rounds)
+{
+    find_leads(&ahead->leads, leads_ahead(h, p, i, unroll), rounds);
+    ahead->next = leads_ahead(h, p, i + unroll, unroll);
+}
+
 static ALWAYS_INLINE size_t unrolled(struct tl_etm4_packetizer *p, const struct tl_run *run,
                                      size_t i, unsigned unroll)
 {
     struct tl_etm4_columns *const c = &p->columns;
     const unsigned rounds = 32 - (unsigned)__builtin_clz(unroll * 2 - 1) - 1;
     const unsigned lane0 = 64 - unroll;
-    const size_t n_run = run->n;
     const struct held held = hold_all(&p->forms);
-    uint8_t window[2][64 + 64 + 16];
+    uint8_t window[WINDOW];
+    alignas(64) uint8_t exits[64];
     size_t at = i; /* the next packet */
     struct tl_etm4_past past;
-    struct leads leads, next;
-    alignas(64) uint8_t exits[64];
+    struct ahead ahead;
 
-    if (n_run - i < TL_UNROLLED_REACH)
+    if (run->n - i < TL_UNROLLED_REACH)
         return i;
     tl_etm4_past_read(&past, p);
-    const uint8_t *b = block_at(run, i, unroll, window[0]);
-    find_leads(&leads, first_leads(&held, &p->forms, b), rounds);
+    begin_at(&ahead, &held, p, i, unroll, rounds);
     while (p->failed >= 0) {
-        const bool goes_on = n_run - i >= TL_UNROLLED_REACH + unroll;
-        const uint8_t *b2 = goes_on ? block_at(run, i + unroll, unroll, window[1]) : b;
-        _mm512_store_si512(exits, leads.by[rounds]);
+        const uint8_t *const b = block_at(run, i, unroll, window);
+        const __m512i next2 = leads_ahead(&held, p, i + 2 * unroll, unroll);
         unsigned lane = (unsigned)(at - i) + lane0;
+        struct leads next;
+        _mm512_store_si512(exits, ahead.leads.by[rounds]);
         unsigned exit = exits[lane];
-        __m512i places =
-            places_and_next(&held, &leads, lane, &next, first_leads(&held, &p->forms, b2), rounds);
+        __m512i places = places_and_next(&held, &ahead.leads, lane, &next, ahead.next, rounds);
         for (;;) {
             if (__builtin_expect(c->n + 64 > TL_TAPE_PACKETS, 0)) {
                 flush(p, &past);
@@ -348,21 +374,20 @@ static ALWAYS_INLINE size_t unrolled(struct tl_etm4_packetizer *p, const struct 
                 break;
             lane = (unsigned)(at - i) + lane0;
             exit = exits[lane];
-            places = places_from(&held, &leads, lane, rounds);
+            places = places_from(&held, &ahead.leads, lane, rounds);
         }
         if (c->n_found - c->n_addresses >= LAG + TL_AVX512_ADDRESSES)
             tl_etm4_resolve_some(p, &past);
         i += unroll;
-        if (__builtin_expect(goes_on && at < i + unroll, 1)) {
-            b = unroll == 64 ? run->p + i : block_at(run, i, unroll, window[0]);
-            leads = next;
+        if (__builtin_expect(run->n - i >= TL_UNROLLED_REACH && at < i + unroll, 1)) {
+            ahead.leads = next;
+            ahead.next = next2;
             continue;
         }
         i = at;
-        if (n_run - i < TL_UNROLLED_REACH)
+        if (run->n - i < TL_UNROLLED_REACH)
             break;
-        b = block_at(run, i, unroll, window[0]);
-        find_leads(&leads, first_leads(&held, &p->forms, b), rounds);
+        begin_at(&ahead, &held, p, i, unroll, rounds);
     }
     tl_etm4_resolve_all(p, &past);
     return at;

@@ -225,9 +225,9 @@ static ALWAYS_INLINE void low_halves(__m512i out[4], const struct tl_etm4_column
            _mm512_permutexvar_epi8(s->byte1, plane[1]),
            _mm512_permutexvar_epi8(s->bytes23, plane[2]),
            _mm512_permutexvar_epi8(s->bytes23, plane[3]));
-    if (!is1)
-        for (unsigned i = 0; i < 4; i++)
-            out[i] = _mm512_add_epi32(out[i], out[i]);
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < 4; i++)
+        out[i] = is1 ? out[i] : _mm512_add_epi32(out[i], out[i]);
 }
 
 /* Upper halves, where packets in `is64` say them. */
