@@ -3,35 +3,34 @@
 
 #include "etm4/unrolled_parts.h"
 
-#define ADDRESS(kind) (0x80 | (kind))
+/* Entries by the first payload byte's bit 7: it tells how long a short address is. */
+#define EXACT(header, ...)                                                                         \
+    [(header) << 1] = {0, __VA_ARGS__, 1}, [(header) << 1 | 1] = {0, __VA_ARGS__, 1}
+#define SHORT(header, is0)                                                                         \
+    [(header) << 1] = {0x7f, {~0xffull << (is0)}, is0},                                            \
+                 [(header) << 1 | 1] = {0xff7f, {~0xffffull << (is0)}, is0}
+#define LONG(header, said, kept, is0)                                                              \
+    [(header) << 1] = {said, {kept}, is0}, [(header) << 1 | 1] = {said, {kept}, is0}
 
-const uint8_t tl_etm4_kinds[64] = {
-    [0x10] = ADDRESS(0),
-    [0x11] = ADDRESS(1 << 4),
-    [0x12] = ADDRESS(2 << 4),
-    [0x15] = ADDRESS(TL_KIND_SHORT),
-    [0x16] = ADDRESS(TL_KIND_SHORT | TL_KIND_IS1),
-    [0x1a] = ADDRESS(TL_KIND_LONG32),
-    [0x1b] = ADDRESS(TL_KIND_LONG32 | TL_KIND_IS1),
-    [0x1d] = ADDRESS(TL_KIND_LONG64),
-    [0x1e] = ADDRESS(TL_KIND_LONG64 | TL_KIND_IS1),
-    [0x02] = ADDRESS(TL_KIND_LONG32), /* with a context */
-    [0x03] = ADDRESS(TL_KIND_LONG32 | TL_KIND_IS1),
-    [0x05] = ADDRESS(TL_KIND_LONG64),
-    [0x06] = ADDRESS(TL_KIND_LONG64 | TL_KIND_IS1),
-};
+/* With IS0, two bits come before the first byte, and the second one has seven. */
+#define SAID_IS0 0xffffffffffff7f7f
+#define SAID_IS1 0xffffffffffffff7f
+#define UPPER    0xffffffff00000000
 
-#define LONG_IS0 0xffff7f7f
-#define LONG_IS1 0xffffff7f
+/* clang-format off */
+#define FORMS(kept_by_long32) {                                                                    \
+    EXACT(0x10, {~0ull}), EXACT(0x11, {0, ~0ull}), EXACT(0x12, {0, 0, ~0ull}),                     \
+    SHORT(0x15, 1), SHORT(0x16, 0),                                                                \
+    LONG(0x1a, SAID_IS0 & ~UPPER, kept_by_long32, 1),                                              \
+    LONG(0x1b, SAID_IS1 & ~UPPER, kept_by_long32, 0),                                              \
+    LONG(0x1d, SAID_IS0, 0, 1), LONG(0x1e, SAID_IS1, 0, 0), /* and with a context: */              \
+    LONG(0x02, SAID_IS0 & ~UPPER, kept_by_long32, 1),                                              \
+    LONG(0x03, SAID_IS1 & ~UPPER, kept_by_long32, 0),                                              \
+    LONG(0x05, SAID_IS0, 0, 1), LONG(0x06, SAID_IS1, 0, 0),                                        \
+}
+/* clang-format on */
 
-const uint32_t tl_etm4_said[16] = {
-    0, 0, 0x7f, 0xff7f, LONG_IS0, LONG_IS0, LONG_IS0, LONG_IS0,
-    0, 0, 0x7f, 0xff7f, LONG_IS1, LONG_IS1, LONG_IS1, LONG_IS1,
-};
-const uint32_t tl_etm4_kept[16] = {
-    [0] = UINT32_MAX, [1] = UINT32_MAX, [2] = ~0x1ffu,
-    [3] = ~0x1ffffu,  [10] = ~0xffu,    [11] = ~0xffffu,
-};
+const struct tl_etm4_address_form tl_etm4_address_forms[2][64] = {FORMS(0), FORMS(UPPER)};
 
 #if defined(__x86_64__)
 

@@ -16,16 +16,16 @@ struct lengths;
 static ALWAYS_INLINE struct lengths lengths_of(const struct tl_etm4_forms *forms, const uint8_t *b,
                                                uint64_t *addresses);
 
-static ALWAYS_INLINE void compress8(struct tl_etm4_columns *c, const uint8_t *bytes, uint64_t which,
-                                    unsigned base)
+static ALWAYS_INLINE size_t compress8(struct tl_etm4_columns *c, size_t n, const uint8_t *bytes,
+                                      uint64_t which, unsigned base)
 {
     const __m128i bits = _mm_cvtsi64_si128((int64_t)tl_etm4_set_bits[which]);
     const __m128i header = _mm_shuffle_epi8(_mm_loadl_epi64((const __m128i *)bytes), bits);
 
-    _mm_storel_epi64((__m128i *)(c->header + c->n), header);
-    _mm_storeu_si128((__m128i *)(c->at + c->n),
+    _mm_storel_epi64((__m128i *)(c->header + n), header);
+    _mm_storeu_si128((__m128i *)(c->at + n),
                      _mm_add_epi16(_mm_cvtepu8_epi16(bits), _mm_set1_epi16((short)base)));
-    c->n += (unsigned)__builtin_popcountll(which);
+    return (size_t)__builtin_popcountll(which);
 }
 
 #include "etm4/unrolled_masks_body.h"

@@ -5,7 +5,8 @@
  *
  *   lengths_of(forms, b, &addresses)   struct lengths of the 64 bytes at b, as if each began a
  *                                      packet, and which would be an address packet
- *   compress8(c, bytes, which, base)   add header and position of those of 8 bytes in `which`
+ *   compress8(c, n, bytes, which, base)  write header and position of those of 8 bytes in `which`
+ *                                      as packets from `n` on; returns how many
  *
  * Contexts, which may change how addresses are resolved, are taken one by one.
  */
@@ -47,13 +48,14 @@ static ALWAYS_INLINE void add_addresses(struct tl_etm4_packetizer *p, const uint
 {
     struct tl_etm4_columns *const c = &p->columns;
     struct tl_etm4_history history = tl_etm4_history_of(&p->regs);
+    const unsigned sf = p->regs.sf;
     uint64_t *out = c->address + c->n_addresses;
 
     for (; heads != 0; heads &= heads - 1) {
         const uint8_t *const packet = b + __builtin_ctzll(heads);
         uint64_t payload;
         memcpy(&payload, packet + 1, sizeof payload);
-        *out++ = tl_etm4_resolve(&history, packet[0], payload, p->regs.sf);
+        *out++ = tl_etm4_resolve(&history, packet[0], payload, sf);
     }
     c->n_addresses = c->n_found = (size_t)(out - c->address);
     tl_etm4_history_keep(&history, &p->regs);
@@ -79,8 +81,10 @@ static ALWAYS_INLINE size_t one_block(struct tl_etm4_packetizer *p, const uint8_
         return i;
     if (c->n + 64 > TL_TAPE_PACKETS)
         tl_etm4_columns_flush(p);
+    size_t n = c->n;
     for (unsigned k = 0; k < unroll; k += 8)
-        compress8(c, b + i + k, heads >> k & 0xff, (unsigned)(i + k));
+        n += compress8(c, n, b + i + k, heads >> k & 0xff, (unsigned)(i + k));
+    c->n = n;
     if ((addresses & heads) != 0)
         add_addresses(p, b + i, addresses & heads);
     const unsigned last = 63 - (unsigned)__builtin_clzll(heads);

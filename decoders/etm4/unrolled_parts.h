@@ -16,22 +16,15 @@
 #define TL_TARGET_END             TL_PRAGMA(GCC pop_options)
 #endif
 
-/*
- * Kinds of address packets: bits 3:0 are an index into the tables below, to which bit 7 of the
- * first payload byte is added as bit 0; bits 5:4 say how much older than the last address the
- * one is of which bits are kept.
- */
-#define TL_KIND_SHORT  2
-#define TL_KIND_LONG32 4
-#define TL_KIND_LONG64 6
-#define TL_KIND_IS1    8
+/* What an address packet says, and what it keeps of the last address and of those before. */
+struct tl_etm4_address_form {
+    uint64_t said; /* payload bits that are address */
+    uint64_t kept[3];
+    uint64_t is0;
+};
 
-/* By bits 5:0 of the header; bit 7 set: it is one of an address packet. */
-extern const uint8_t tl_etm4_kinds[64];
-
-/* By index: the payload's first 32 bits that are address, and the address bits kept. */
-extern const uint32_t tl_etm4_said[16];
-extern const uint32_t tl_etm4_kept[16];
+/* By SF, bits 4:0 of the header, and bit 7 of the first payload byte. */
+extern const struct tl_etm4_address_form tl_etm4_address_forms[2][64];
 
 /* The three addresses before, newest first, with bit 0 for IS1: no address has it set. */
 struct tl_etm4_history {
@@ -54,22 +47,18 @@ static inline void tl_etm4_history_keep(const struct tl_etm4_history *history,
     }
 }
 
-/* The next address: of a packet with this payload, its bytes from bit 0 on. */
+/* The next address: of a packet with this payload, its bytes from bit 0 on. Without a branch. */
 static inline __attribute__((always_inline)) uint64_t
 tl_etm4_resolve(struct tl_etm4_history *history, uint8_t header, uint64_t payload, unsigned sf)
 {
-    const unsigned kind = tl_etm4_kinds[header & 63];
-    const unsigned index = (kind | (payload >> 7 & 1)) & 15;
-    const unsigned is0 = ~kind / TL_KIND_IS1 & 1;
-    const uint64_t base = kind & 0x10 ? history->b : kind & 0x20 ? history->c : history->a;
-    const uint32_t said = (uint32_t)payload & tl_etm4_said[index];
-    const uint32_t low = (said & 0xffff0000) | ((said & 0x7f) << 1 | (said & 0xff00)) << is0;
-    uint64_t address = (base & tl_etm4_kept[index]) | low | (is0 ^ 1);
+    const struct tl_etm4_address_form *const f =
+        &tl_etm4_address_forms[sf][(header & 31) << 1 | (payload >> 7 & 1)];
+    const uint64_t said = payload & f->said;
+    const uint64_t low = ((said & 0x7f) << 1 | (said & 0xff00)) << f->is0;
+    const uint64_t rest =
+        (said & ~0xffffull) | (f->is0 ^ 1) | (history->b & f->kept[1]) | (history->c & f->kept[2]);
+    const uint64_t address = (history->a & f->kept[0]) | (low | rest);
 
-    if ((kind & 6) == TL_KIND_LONG64)
-        address |= payload & 0xffffffff00000000;
-    else if ((kind & 6) != TL_KIND_LONG32 || sf)
-        address |= base & 0xffffffff00000000;
     history->c = history->b;
     history->b = history->a;
     history->a = address;
