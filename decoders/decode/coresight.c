@@ -252,7 +252,11 @@ static int create_unwatched(struct coresight **out, const struct tl_setup *setup
     cs->image = image;
     cs->sink = *sink;
     cs->framed = setup->container == TL_CONTAINER_TPIU;
-    const struct tl_tpiu_sink frames = {cs, on_run, on_tpiu_loss, on_tpiu_reset};
+    struct tl_tpiu_sink frames = {cs, on_run, on_tpiu_loss, on_tpiu_reset};
+    /* A listing of packets has them in the order of the capture. */
+    for (unsigned id = 0; id < IDS && !sink->packet; id++)
+        if (tl_setup_source(setup, id))
+            frames.apart[id / 64] |= (uint64_t)1 << id % 64;
     tl_tpiu_init(&cs->tpiu, (enum tl_tpiu_sync)setup->sync, 0, &frames);
     tl_align_init(&cs->align, &cs->tpiu, NULL, cs);
     *out = cs;

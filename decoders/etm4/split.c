@@ -66,13 +66,15 @@ struct placed {
     size_t start;
     uint64_t offset;
     uint8_t slot;
+    size_t places;         /* scattered: its bytes' places among those gathered, … */
+    struct tl_run_map map; /* … and what leads to them */
 };
 
 /* Bytes to be decoded, and where they are in the file. */
 struct input {
     const uint8_t *p;
     size_t n;
-    const struct placed *runs;
+    struct placed *runs;
     size_t n_runs;
 };
 
@@ -86,7 +88,8 @@ struct split {
     struct decoder live;   /* the pushing thread's: goes through the whole stream */
     struct decoder *ahead; /* [threads - 1] */
 
-    struct tl_buf bytes; /* gathered of short runs */
+    struct tl_buf bytes;  /* gathered of short runs */
+    struct tl_buf places; /* uint16_t each, of those that are scattered */
     struct placed *runs;
     size_t n_runs, cap_runs;
 
@@ -179,9 +182,10 @@ static size_t find_run(const struct input *in, size_t at)
 /* Run `i` of the input from byte `at` on, which is in it. */
 static struct tl_run run_from(const struct input *in, size_t i, size_t at)
 {
-    const struct placed *const run = &in->runs[i];
+    struct placed *const run = &in->runs[i];
     const size_t end = i + 1 < in->n_runs ? run[1].start : in->n;
-    const struct tl_run whole = {in->p + run->start, end - run->start, run->offset, run->slot};
+    const struct tl_run whole = {in->p + run->start, end - run->start, run->offset, run->slot,
+                                 &run->map};
     return tl_run_from(&whole, at - run->start);
 }
 
@@ -408,9 +412,14 @@ static int decode_input(struct split *s, const struct input *in)
 static int flush(struct tl_stream_decoder *decoder)
 {
     struct split *const s = (struct split *)decoder;
+    for (size_t i = 0; i < s->n_runs; i++) { /* nothing is moved any more */
+        s->runs[i].map.p = s->bytes.p + s->runs[i].start;
+        s->runs[i].map.place = (uint16_t *)(void *)s->places.p + s->runs[i].places;
+    }
     const struct input in = {s->bytes.p, s->bytes.n, s->runs, s->n_runs};
     const int rc = decode_input(s, &in);
     tl_buf_reset(&s->bytes);
+    tl_buf_reset(&s->places);
     s->n_runs = 0;
     return rc;
 }
@@ -423,14 +432,22 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
         if (rc < 0)
             return rc;
     }
-    if (run->n >= TL_PARALLEL_LEAST) {
-        const struct placed place = {0, run->offset, run->slot};
+    const bool scattered = run->slot == TL_RUN_SCATTERED;
+    if (run->n >= TL_PARALLEL_LEAST && !scattered) {
+        struct placed place = {0, run->offset, run->slot};
         const struct input in = {run->p, run->n, &place, 1};
         return decode_input(s, &in);
     }
     if (tl_grow(&s->runs, &s->cap_runs, s->n_runs + 1, sizeof *s->runs) < 0)
         return TL_NOMEM;
-    s->runs[s->n_runs++] = (struct placed){s->bytes.n, run->offset, run->slot};
+    struct placed *const place = &s->runs[s->n_runs++];
+    *place = (struct placed){s->bytes.n, run->offset, run->slot};
+    if (scattered) {
+        place->places = s->places.n / sizeof(uint16_t);
+        place->map = (struct tl_run_map){.offset = run->map->offset, .placed = true};
+        if (tl_buf_add(&s->places, tl_run_places(run), (run->n + 1) * sizeof(uint16_t)) < 0)
+            return TL_NOMEM;
+    }
     return tl_buf_add(&s->bytes, run->p, run->n);
 }
 
@@ -473,6 +490,7 @@ static void destroy(struct tl_stream_decoder *decoder)
     free(s->parts);
     free(s->runs);
     tl_buf_fini(&s->bytes);
+    tl_buf_fini(&s->places);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->work);
     pthread_cond_destroy(&s->done);

@@ -40,6 +40,12 @@ static ALWAYS_INLINE void offsets_of(const struct tl_run *run, struct block *blo
 {
     const __m512i base = _mm512_set1_epi64((int64_t)run->offset);
 
+    if (run->slot == TL_RUN_SCATTERED) {
+        for (unsigned k = 0; k < n; k++) /* packets kept from before are not in this run */
+            block->offset[k] =
+                block->header[k] == TL_TAPE_OTHER ? 0 : tl_run_offset(run, block->at[k]);
+        return;
+    }
     for (unsigned k = 0; k < n; k += 8) {
         const __m512i at = _mm512_cvtepu16_epi64(_mm_loadu_si128((const __m128i *)(block->at + k)));
         __m512i offset = _mm512_add_epi64(base, at);

@@ -131,6 +131,50 @@ tl_split *tl_split_variant(enum tl_cpu level)
     return variants[level];
 }
 
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+
+/* One bit of each of 64 bytes, which are all ones or zeros. */
+static inline uint64_t bits_neon(const uint8x16_t byte[4])
+{
+    static const uint8_t place[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    const uint8x16_t bit = vld1q_u8(place);
+    const uint8x16_t low = vpaddq_u8(vandq_u8(byte[0], bit), vandq_u8(byte[1], bit));
+    const uint8x16_t high = vpaddq_u8(vandq_u8(byte[2], bit), vandq_u8(byte[3], bit));
+    const uint8x16_t all = vpaddq_u8(low, high);
+    return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(all, all)), 0);
+}
+
+static size_t split_neon(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in,
+                         size_t fours)
+{
+    static const uint8_t bit_of_byte[16] = {1, 0, 2, 0, 4, 0, 8, 0, 16, 0, 32, 0, 64, 0, 128, 0};
+    const uint8x16_t select = vld1q_u8(bit_of_byte), one = vdupq_n_u8(1);
+    const uint8x16_t even = vreinterpretq_u8_u16(vdupq_n_u16(0xff));
+    const uint8x16_t id_bits = vandq_u8(even, one);
+    for (size_t i = 0; i < fours; i++, in += 64, out += 60) {
+        uint8x16_t is_id[4], is_set[4], frame[4], ff = vdupq_n_u8(0);
+        for (unsigned k = 0; k < 4; k++) {
+            frame[k] = vld1q_u8(in + 16 * k);
+            is_id[k] = vtstq_u8(frame[k], id_bits);
+            is_set[k] = vtstq_u8(vdupq_laneq_u8(frame[k], 15), select);
+            ff = vorrq_u8(ff, vceqq_u8(frame[k], vdupq_n_u8(0xff)));
+        }
+        if (vmaxvq_u8(vandq_u8(ff, even)))
+            return i;
+        for (unsigned k = 0; k < 4; k++)
+            vst1q_u8(out + 15 * k, vorrq_u8(frame[k], vandq_u8(is_set[k], one)));
+        const uint64_t ids = bits_neon(is_id);
+        marks[i] = (struct tl_split_marks){ids, ids & bits_neon(is_set) & ~BYTE_14};
+    }
+    return fours;
+}
+
+tl_split *tl_split_variant(enum tl_cpu level)
+{
+    return level == TL_CPU_SCALAR ? split_scalar : split_neon;
+}
+
 #else
 
 tl_split *tl_split_variant(enum tl_cpu level)

@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole frames go from the input straight into the run buffer, through gather() where they have no
- * IDs and through split() where they have; everything else (frames cut by the end of a push,
- * synchronisation words, damage) goes through `frame` and, like frames that fill no step of
- * split(), to take_mixed().
+ * Whole frames go from the input straight into the run buffer, through gather(), where they have
+ * no IDs; where they have, many at once (tpiu_many.c). Everything else (frames cut by the end of a
+ * push, synchronisation words, damage) goes through `frame` and, like frames that are too few, to
+ * take_mixed().
  */
-#include "frame/tpiu.h"
+#include "frame/tpiu_parts.h"
 
 #include "base/bytes.h"
 
-#include <assert.h>
 #include <endian.h>
 #include <string.h>
 
-#define AUX        15
-#define FRAME      16
-#define BLOCK      512 /* DSTREAM */
-#define BLOCK_USE  504
 #define FSYNC      0xffffff7fu         /* its bytes, the first one on top */
-#define FSYNC_LE   0x7fffffffu         /* … as a little-endian number */
 #define FSYNC_PAIR 0x7fffffff7fffffffu /* two FSYNC words as a little-endian number */
 
 enum state {
@@ -42,15 +36,11 @@ void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
     t->sink = *sink;
     t->gather = tl_gather_variant(tl_cpu_level());
     t->split = tl_split_variant(tl_cpu_level());
+    t->dealer = tl_deal_variant(tl_cpu_level());
     t->sync = sync;
     t->start = offset;
     t->state = sync == TL_TPIU_ALIGNED ? FRAMES : HUNT;
     t->id = TL_TPIU_NO_ID;
-}
-
-static bool is_source(unsigned id)
-{
-    return id > TL_TPIU_NULL_ID && id < TL_TPIU_FIRST_RESERVED;
 }
 
 static uint64_t offset_of(const struct tl_tpiu *t, uint64_t place)
@@ -101,7 +91,7 @@ static int deliver(struct tl_tpiu *t, const struct tl_run *run)
     return t->sink.run(t->sink.context, t->id, run);
 }
 
-static int flush_run(struct tl_tpiu *t)
+int tl_tpiu_flush_run(struct tl_tpiu *t)
 {
     const int rc = t->run.n ? deliver(t, &t->run) : TL_OK;
     t->run.n = 0;
@@ -111,19 +101,13 @@ static int flush_run(struct tl_tpiu *t)
 
 /* ---- frames ----------------------------------------------------------------------------- */
 
-/* Make the run buffer ready for `n` bytes at `slot` of the frame at `offset`. */
-static int open_run(struct tl_tpiu *t, uint64_t offset, uint8_t slot, size_t n)
+int tl_tpiu_open_run(struct tl_tpiu *t, uint64_t offset, uint8_t slot, size_t n)
 {
     if (t->run.n && t->run_joins == offset && slot == 0 && t->run.n + n <= TL_TPIU_BUFFER)
         return TL_OK;
-    const int rc = flush_run(t);
+    const int rc = tl_tpiu_flush_run(t);
     t->run = (struct tl_run){t->buffer + FRAME, 0, offset + slot, slot};
     return rc;
-}
-
-static uint8_t *run_end(struct tl_tpiu *t)
-{
-    return t->buffer + FRAME + t->run.n;
 }
 
 /* Take frames without an ID byte. Returns how many, or < 0. */
@@ -132,12 +116,12 @@ static int64_t take_plain(struct tl_tpiu *t, const uint8_t *p, size_t frames, ui
     size_t done = 0;
     while (done < frames) {
         const uint64_t at = offset + done * FRAME;
-        const int rc = open_run(t, at, 0, AUX);
+        const int rc = tl_tpiu_open_run(t, at, 0, AUX);
         if (rc < 0)
             return rc;
         const size_t room = (TL_TPIU_BUFFER - t->run.n) / AUX;
         const size_t want = frames - done < room ? frames - done : room;
-        const size_t got = t->gather(run_end(t), p + done * FRAME, want);
+        const size_t got = t->gather(tl_tpiu_run_end(t), p + done * FRAME, want);
         if (got) {
             t->run.n += got * AUX;
             t->run_joins = at + got * FRAME;
@@ -169,7 +153,7 @@ static inline patched patch(const uint8_t *p)
  */
 static inline void append(struct tl_tpiu *t, const patched *data, unsigned from, unsigned to)
 {
-    memcpy(run_end(t) - from, data, sizeof *data);
+    memcpy(tl_tpiu_run_end(t) - from, data, sizeof *data);
     t->run.n += to - from;
 }
 
@@ -184,11 +168,11 @@ static int take_part(struct tl_tpiu *t, const patched *data, uint64_t offset, un
         const struct tl_run run = {bytes + from, to - from, offset + from, (uint8_t)from};
         return deliver(t, &run);
     }
-    const int rc = open_run(t, offset, 0, to);
+    const int rc = tl_tpiu_open_run(t, offset, 0, to);
     if (rc < 0)
         return rc;
     append(t, data, 0, to);
-    return flush_run(t);
+    return tl_tpiu_flush_run(t);
 }
 
 static void change_id(struct tl_tpiu *t, uint8_t id)
@@ -218,7 +202,7 @@ static int take_mixed(struct tl_tpiu *t, const uint8_t *p, uint64_t offset)
         const unsigned i = (unsigned)__builtin_ctz(ids);
         int rc = take_part(t, &data, offset, from, 2 * i);
         if (rc == TL_OK && from == 0 && i == 0)
-            rc = flush_run(t);
+            rc = tl_tpiu_flush_run(t);
         from = 2 * i + 1;
         if (rc == TL_OK && i < 7 && p[AUX] >> i & 1) {
             rc = take_part(t, &data, offset, from, from + 1);
@@ -230,104 +214,12 @@ static int take_mixed(struct tl_tpiu *t, const uint8_t *p, uint64_t offset)
     }
     if (from >= AUX)
         return TL_OK;
-    const int rc = open_run(t, offset, (uint8_t)from, AUX - from);
+    const int rc = tl_tpiu_open_run(t, offset, (uint8_t)from, AUX - from);
     if (rc < 0)
         return rc;
     append(t, &data, from, AUX);
     t->run_joins = offset + FRAME;
     return TL_OK;
-}
-
-/* ---- many frames with IDs --------------------------------------------------------------- */
-
-#define FOUR  ((size_t)4 * FRAME)
-#define FOURS 16 /* at once: what is written stays in the first-level cache */
-
-/*
- * Bytes of one source between IDs. Places count from the beginning of the frame in which the open
- * run begins, bytes 15 included.
- */
-struct piece {
-    uint32_t at;
-    uint16_t n;
-    uint8_t id;
-};
-
-static_assert(TL_TPIU_BUFFER <= UINT16_MAX, "the length of a piece");
-
-/* Data bytes in front of a place. */
-static inline uint32_t data_before(uint32_t place)
-{
-    return place - place / FRAME;
-}
-
-/* The state between two IDs. */
-struct cutter {
-    struct piece *end; /* of the pieces cut off; one more may be written */
-    uint32_t from;     /* place of the first byte not cut off */
-    uint8_t id;        /* whose bytes they are */
-    uint64_t ids[2];   /* seen */
-};
-
-/*
- * Cut at the IDs of four frames, the first of which is at `place`. Without a branch but the loop's:
- * where the IDs are and whether they are late cannot be foretold.
- */
-static inline void cut(struct cutter *c, const uint8_t *p, struct tl_split_marks marks,
-                       uint32_t place)
-{
-    for (uint64_t ids = marks.ids; ids; ids &= ids - 1) {
-        const unsigned i = (unsigned)__builtin_ctzll(ids);
-        const uint32_t at = place + i;
-        const uint32_t late = marks.late >> i & 1;
-        const uint16_t n = (uint16_t)(data_before(at) - data_before(c->from));
-        const bool wanted = is_source(c->id);
-        *c->end = (struct piece){c->from, n, c->id};
-        c->end += (n != 0) & wanted;
-        *c->end = (struct piece){at + 1, 1, c->id};
-        c->end += late & wanted;
-        c->from = at + 1 + (late | (i % FRAME == AUX - 1));
-        c->id = p[i] >> 1;
-        const uint64_t bit = (uint64_t)1 << c->id % 64, high = -(uint64_t)(c->id / 64);
-        c->ids[0] |= bit & ~high;
-        c->ids[1] |= bit & high;
-    }
-}
-
-/* Take frames, four at a time; which source is speaking is known. Returns how many, or < 0. */
-static int64_t take_fours(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset)
-{
-    struct tl_split_marks marks[FOURS];
-    struct piece pieces[FOURS * 4 * 16 + 1]; /* eight IDs in a frame, two pieces in front of each */
-    size_t fours = frames / 4 < FOURS ? frames / 4 : FOURS;
-    int rc = open_run(t, offset, 0, fours * 4 * AUX);
-    if (rc < 0)
-        return rc;
-    fours = t->split(run_end(t), marks, p, fours);
-    if (!fours)
-        return 0;
-
-    const uint64_t base = t->run.offset - t->run.slot;
-    const uint8_t *const data = t->run.p - t->run.slot;
-    const uint32_t lead = (uint32_t)(offset - base);
-    const uint32_t end = lead + (uint32_t)(fours * FOUR);
-    struct cutter c = {pieces, t->run.slot, t->id, {0, 0}};
-    for (size_t k = 0; k < fours; k++)
-        cut(&c, p + k * FOUR, marks[k], lead + (uint32_t)(k * FOUR));
-    for (const struct piece *piece = pieces; piece < c.end && rc >= 0; piece++) {
-        const struct tl_run run = {data + data_before(piece->at), piece->n, base + piece->at,
-                                   piece->at % FRAME};
-        rc = t->sink.run(t->sink.context, piece->id, &run);
-    }
-
-    t->id = c.id;
-    t->ids_new[0] |= c.ids[0] & ~(uint64_t)1;
-    t->ids_new[1] |= c.ids[1] & (((uint64_t)1 << (TL_TPIU_FIRST_RESERVED - 64)) - 1);
-    t->run = (struct tl_run){t->buffer + FRAME, data_before(end) - data_before(c.from),
-                             base + c.from, c.from % FRAME};
-    t->run_joins = t->run.n ? offset + fours * FOUR : TL_NO_OFFSET;
-    memmove(t->buffer + FRAME, data + data_before(c.from), t->run.n);
-    return rc < 0 ? rc : (int64_t)(fours * 4);
 }
 
 /* Deliver bytes `from` … `to` of the buffered frame as linear runs. */
@@ -352,7 +244,7 @@ static int take_scattered(struct tl_tpiu *t)
     const patched data = patch(t->frame);
     const uint8_t *const bytes = (const uint8_t *)&data;
     const uint8_t aux = t->frame[AUX];
-    int rc = flush_run(t);
+    int rc = tl_tpiu_flush_run(t);
     unsigned from = 0;
     for (unsigned i = 0; i < 8 && rc == TL_OK; i++) {
         if (!(t->frame[2 * i] & 1))
@@ -370,7 +262,7 @@ static int take_scattered(struct tl_tpiu *t)
 
 static int reset_all(struct tl_tpiu *t, uint64_t offset)
 {
-    const int rc = flush_run(t);
+    const int rc = tl_tpiu_flush_run(t);
     t->id = TL_TPIU_NO_ID;
     if (rc < 0 || !t->sink.reset)
         return rc;
@@ -406,7 +298,10 @@ static int64_t take_frames(struct tl_tpiu *t, const uint8_t *p, size_t frames, u
         if (t->sync != TL_TPIU_ALIGNED && has_sync(frame))
             break;
         if (frames - done >= 4 && t->id != TL_TPIU_NO_ID && !t->lost) {
-            const int64_t some = take_fours(t, frame, frames - done, offset + done * FRAME);
+            const uint64_t at = offset + done * FRAME;
+            int64_t some = tl_tpiu_take_apart(t, frame, frames - done, at);
+            if (some == 0)
+                some = tl_tpiu_take_turns(t, frame, frames - done, at);
             if (some < 0)
                 return some;
             done += (size_t)some;
@@ -452,7 +347,7 @@ static void forget_id(struct tl_tpiu *t)
 static int lose_frame(struct tl_tpiu *t, const char *reason)
 {
     const size_t fill = t->fill;
-    int rc = flush_run(t);
+    int rc = tl_tpiu_flush_run(t);
     t->fill = 0;
     t->half_fsync = false;
     forget_id(t);
@@ -635,12 +530,26 @@ static size_t hold_bytes(struct tl_tpiu *t, const uint8_t *p, size_t n)
     return n;
 }
 
+static bool has_fsync(const uint8_t *p, size_t n, size_t at)
+{
+    return n >= at + 4 && tl_le32(p + at) == FSYNC_LE;
+}
+
 /* Take what goes fast at a frame's beginning. Returns the bytes taken, or < 0. */
 static int64_t feed_frames(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t offset)
 {
     size_t done = 0;
     while (n - done >= FRAME) {
         if (t->sync != TL_TPIU_ALIGNED && tl_le32(p + done) == FSYNC_LE) {
+            const int64_t units =
+                t->sync == TL_TPIU_DSTREAM || !has_fsync(p + done, n - done, 4 + FRAME)
+                    ? 0
+                    : tl_tpiu_take_units(t, p + done, n - done, SIZE_MAX, offset + done);
+            if (units < 0)
+                return units;
+            done += (size_t)units;
+            if (units)
+                continue;
             take_fsync(t);
             t->window = FSYNC;
             done += 4;
@@ -729,7 +638,20 @@ static int feed_blocks(struct tl_tpiu *t, const uint8_t *p, size_t n)
         const size_t in_block = (size_t)(t->raw % BLOCK);
         const bool footer = in_block >= BLOCK_USE;
         const size_t left = (footer ? BLOCK : BLOCK_USE) - in_block;
-        const size_t part = n < left ? n : left;
+        size_t part = n < left ? n : left;
+        if (!footer && t->state == FRAMES && !t->half_fsync) {
+            const int64_t units =
+                t->fill ? 0 : tl_tpiu_take_units(t, p, n, left, t->start + t->raw);
+            if (units < 0)
+                return (int)units;
+            t->raw += (uint64_t)units;
+            p += units;
+            n -= (size_t)units;
+            if (units)
+                continue;
+            if (t->fill && part > FRAME - t->fill)
+                part = FRAME - t->fill;
+        }
         const int rc = footer ? TL_OK : feed(t, p, part, t->raw / BLOCK * BLOCK_USE + in_block);
         if (rc < 0)
             return rc;
@@ -749,7 +671,7 @@ int tl_tpiu_push(struct tl_tpiu *t, const uint8_t *p, size_t n)
         rc = feed(t, p, n, t->raw);
         t->raw += n;
     }
-    return rc < 0 ? rc : flush_run(t);
+    return rc < 0 ? rc : tl_tpiu_flush_run(t);
 }
 
 int tl_tpiu_finish(struct tl_tpiu *t)

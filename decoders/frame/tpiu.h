@@ -17,6 +17,7 @@
 #define TL_FRAME_TPIU_H
 
 #include "base/err.h"
+#include "frame/deal.h"
 #include "frame/gather.h"
 #include "frame/run.h"
 #include "frame/split.h"
@@ -37,7 +38,8 @@ struct tl_tpiu_sink {
     void *context;
     /*
      * Bytes of source `id`, 0x01..0x6f; see frame/run.h for their offsets. Runs of one source
-     * come in the order of their offsets. A result < 0 stops the push, which returns it.
+     * come in the order of their offsets, and all runs do unless `apart` says otherwise. A result
+     * < 0 stops the push, which returns it.
      */
     int (*run)(void *context, uint8_t id, const struct tl_run *run);
     /*
@@ -50,6 +52,13 @@ struct tl_tpiu_sink {
      * what came continued, for no source. May be NULL.
      */
     int (*reset)(void *context, uint64_t offset);
+    /*
+     * Sources (bit id % 64 of word id / 64) that care only for the order of their own bytes: up to
+     * some KiB of one may be taken together and delivered as one run, before or behind what others
+     * of them have said between. Order towards the rest, losses and resets stays. Several times
+     * as fast where sources take short turns.
+     */
+    uint64_t apart[2];
 };
 
 #define TL_TPIU_BUFFER 16384 /* longest run in bytes */
@@ -63,6 +72,7 @@ struct tl_tpiu {
     struct tl_tpiu_sink sink;
     tl_gather *gather;
     tl_split *split;
+    tl_deal *dealer;
     enum tl_tpiu_sync sync;
     uint64_t start; /* file offset of the first byte given */
     uint64_t raw;   /* bytes given so far, footers included */
@@ -80,6 +90,8 @@ struct tl_tpiu {
     uint64_t lost_at; /* file offset of the first byte of a loss not yet reported */
     uint64_t lost;    /* its bytes, 0: none */
 
+    uint8_t luck; /* how many more frames with FSYNCs between them may be tried at once */
+
     uint64_t ids_sure[2]; /* sources seen in stretches that ended with a proper FSYNC */
     uint64_t ids_new[2];  /* … and since then */
 
@@ -90,6 +102,12 @@ struct tl_tpiu {
     size_t held;        /* bytes of `hold` */
     uint64_t held_from; /* place of hold[0] */
     uint8_t hold[TL_TPIU_HOLD];
+
+    /* Of no meaning between two runs. */
+    struct tl_deal deal;
+    uint8_t frames[TL_DEAL_GROUPS * 64 + 16]; /* taken out of their surroundings */
+    struct tl_run_frame frame_at[TL_DEAL_GROUPS * 4];
+    uint16_t place[TL_DEAL_BYTES + 1 + TL_RUN_SLACK];
 };
 
 /* Begin at file offset `offset` with `sync`. `sink` is copied. */

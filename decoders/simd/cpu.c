@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__aarch64__)
+static const char *const names[TL_CPU_LEVELS] = {"scalar", "neon", "?", "?"};
+#else
 static const char *const names[TL_CPU_LEVELS] = {"scalar", "sse42", "avx2", "avx512"};
+#endif
 
 const char *tl_cpu_name(enum tl_cpu level)
 {
@@ -26,6 +30,11 @@ enum tl_cpu tl_cpu_supported(void)
         !__builtin_cpu_supports("avx512vbmi"))
         return TL_CPU_AVX2;
     return TL_CPU_AVX512;
+}
+#elif defined(__aarch64__)
+enum tl_cpu tl_cpu_supported(void)
+{
+    return TL_CPU_NEON; /* every one has it */
 }
 #else
 enum tl_cpu tl_cpu_supported(void)

@@ -3,11 +3,16 @@
  * CoreSight frames to runs: one source, several sources, and with synchronisation words. 64 MiB:
  * 16 MiB four times over. OpenCSD takes the same frames apart in the same program, without any
  * decoder behind it. Rates are by processor time.
+ *
+ * The consumer looks at the first byte of a run and its offset, and counts bytes; of several
+ * sources it lets the runs come apart, as stream decoders do. What it costs to have them in turns,
+ * and to ask for the offset of every byte, is measured, too.
  */
 #include "bench/report.h"
 #include "frame/tpiu.h"
 #include "sim/tpiu_encoder.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #ifdef HAVE_OPENCSD
@@ -21,6 +26,8 @@
 struct input {
     struct tl_buf bytes;
     enum tl_tpiu_sync sync;
+    uint64_t apart; /* see struct tl_tpiu_sink */
+    bool offsets;   /* of every byte */
     uint64_t runs;
     uint64_t sum;
 };
@@ -31,14 +38,17 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
 {
     struct input *const in = context;
     in->runs++;
-    in->sum += run->n + run->p[0];
+    in->sum += run->n + run->p[0] + run->offset;
+    for (size_t i = 0; in->offsets && i < run->n; i++)
+        in->sum += tl_run_offset(run, i);
     return TL_OK;
 }
 
 static void decode(void *context)
 {
     struct input *const in = context;
-    const struct tl_tpiu_sink sink = {.context = in, .run = on_run};
+    const struct tl_tpiu_sink sink = {
+        .context = in, .run = on_run, .apart = {in->apart, in->apart}};
     in->runs = 0;
     tl_tpiu_init(&decoder, in->sync, 0, &sink);
     for (size_t k = 0; k < TIMES; k++)
@@ -117,29 +127,54 @@ static void make(struct input *in, enum tl_tpiu_sync sync, unsigned ids, unsigne
     }
     if (tl_tpiu_encoder_flush(&e) < 0)
         abort();
-    *in = (struct input){.bytes = e.out, .sync = sync};
+    /* It is taken several times over: a whole number of blocks, the last of which ends a frame. */
+    if (sync == TL_TPIU_DSTREAM)
+        e.out.n -= e.out.n % (5 * 512);
+    *in = (struct input){.bytes = e.out, .sync = sync, .apart = ~(uint64_t)0};
 }
 
-static void measure(const char *name, enum tl_tpiu_sync sync, unsigned ids, unsigned turn,
-                    void (*fn)(void *))
+static void report(const char *name, struct input *in, void (*fn)(void *))
+{
+    const double seconds = bench_best_cpu(ROUNDS, fn, in);
+    const double peer = fn == decode ? peer_rate(in) : 0;
+    bench_report("frame", name, TIMES * (double)in->bytes.n / seconds / 1e6, "MB/s",
+                 peer > 0 ? PEER : NULL, peer);
+}
+
+static void measure(const char *name, enum tl_tpiu_sync sync, unsigned ids, unsigned turn)
 {
     struct input in;
     make(&in, sync, ids, turn);
-    const double seconds = bench_best_cpu(ROUNDS, fn, &in);
-    const double peer = fn == decode ? peer_rate(&in) : 0;
-    bench_report("frame", name, TIMES * (double)in.bytes.n / seconds / 1e6, "MB/s",
-                 peer > 0 ? PEER : NULL, peer);
+    report(name, &in, decode);
+    tl_buf_fini(&in.bytes);
+}
+
+/* What is special: the kernel alone, turns in their order, offsets. */
+static void measure_parts(void)
+{
+    struct input in;
+    make(&in, TL_TPIU_ALIGNED, 1, 0);
+    report("one source, kernel alone", &in, gather);
+    tl_buf_fini(&in.bytes);
+    make(&in, TL_TPIU_ALIGNED, 4, 20);
+    in.offsets = true;
+    report("four sources, turns of 20 bytes, offset of every byte", &in, decode);
+    in.offsets = false;
+    in.apart = 0;
+    report("four sources, turns of 20 bytes, in their order", &in, decode);
     tl_buf_fini(&in.bytes);
 }
 
 int main(void)
 {
-    measure("one source", TL_TPIU_ALIGNED, 1, 0, decode);
-    measure("one source, kernel alone", TL_TPIU_ALIGNED, 1, 0, gather);
-    measure("one source, FSYNC each 64 frames", TL_TPIU_FSYNC, 1, 0, decode);
-    measure("one source, DSTREAM", TL_TPIU_DSTREAM, 1, 0, decode);
-    measure("two sources, turns of 100 bytes", TL_TPIU_ALIGNED, 2, 100, decode);
-    measure("four sources, turns of 20 bytes", TL_TPIU_ALIGNED, 4, 20, decode);
-    measure("four sources, turns of 5 bytes", TL_TPIU_ALIGNED, 4, 5, decode);
+    measure("one source", TL_TPIU_ALIGNED, 1, 0);
+    measure("one source, FSYNC each 64 frames", TL_TPIU_FSYNC, 1, 0);
+    measure("one source, DSTREAM", TL_TPIU_DSTREAM, 1, 0);
+    measure("two sources, turns of 100 bytes", TL_TPIU_ALIGNED, 2, 100);
+    measure("four sources, turns of 20 bytes", TL_TPIU_ALIGNED, 4, 20);
+    measure("four sources, turns of 5 bytes", TL_TPIU_ALIGNED, 4, 5);
+    measure("four sources, turns of 20 bytes, FSYNC each 64 frames", TL_TPIU_FSYNC, 4, 20);
+    measure("four sources, turns of 20 bytes, DSTREAM", TL_TPIU_DSTREAM, 4, 20);
+    measure_parts();
     return 0;
 }

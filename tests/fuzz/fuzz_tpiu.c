@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The de-framer takes any bytes, and gives each source the same ones at the same offsets, whatever
- * the chunking. First byte: synchronisation mode and chunk size.
+ * the chunking, in turns or apart. First byte: synchronisation mode and chunk size.
  */
 #include "frame/tpiu.h"
 
@@ -50,10 +50,10 @@ static int on_reset(void *context, uint64_t offset)
 }
 
 static void decode(struct digest *d, enum tl_tpiu_sync sync, const uint8_t *p, size_t n,
-                   size_t chunk)
+                   size_t chunk, uint64_t apart)
 {
     static struct tl_tpiu t;
-    const struct tl_tpiu_sink sink = {d, on_run, on_loss, on_reset};
+    const struct tl_tpiu_sink sink = {d, on_run, on_loss, on_reset, {apart, apart}};
     memset(d, 0, sizeof *d);
     tl_tpiu_init(&t, sync, 0, &sink);
     for (size_t i = 0; i < n; i += chunk)
@@ -65,13 +65,14 @@ static void decode(struct digest *d, enum tl_tpiu_sync sync, const uint8_t *p, s
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct digest whole, parts;
+    static struct digest whole, parts, apart;
     if (size < 1)
         return 0;
     const enum tl_tpiu_sync sync = data[0] & 3;
-    decode(&whole, sync, data + 1, size - 1, size);
-    decode(&parts, sync, data + 1, size - 1, 1 + (data[0] >> 2));
-    if (memcmp(&whole, &parts, sizeof whole))
+    decode(&whole, sync, data + 1, size - 1, size, 0);
+    decode(&parts, sync, data + 1, size - 1, 1 + (data[0] >> 2), 0xff0f0f0f0f0f0f0f);
+    decode(&apart, sync, data + 1, size - 1, size, ~(uint64_t)0);
+    if (memcmp(&whole, &parts, sizeof whole) || memcmp(&whole, &apart, sizeof whole))
         abort();
     return 0;
 }

@@ -24,6 +24,8 @@ struct sources {
     unsigned losses;
     unsigned resets;
     unsigned runs;
+    uint64_t apart[2]; /* what the de-framer was told */
+    uint64_t behind;   /* offset behind all runs so far */
 };
 
 static void sources_fini(struct sources *s)
@@ -43,13 +45,22 @@ static void placed(void *context, uint8_t id, uint8_t byte, uint64_t offset)
 
 static int on_run(void *context, uint8_t id, const struct tl_run *run)
 {
+    struct sources *const s = context;
     assert_true(run->n > 0);
     assert_true(id > 0 && id < 0x70);
-    assert_true(run->slot < 15 || run->slot == TL_RUN_LINEAR);
+    const bool apart = s->apart[id / 64] >> id % 64 & 1;
+    assert_true(run->slot < 15 || run->slot == TL_RUN_LINEAR ||
+                (apart && run->slot == TL_RUN_SCATTERED));
+    assert_true(apart || run->offset >= s->behind);
+    s->behind = tl_run_offset(run, run->n) > s->behind ? tl_run_offset(run, run->n) : s->behind;
     assert_int_equal(tl_run_offset(run, 0), run->offset);
-    for (size_t i = 0; i < run->n; i++)
-        placed(context, id, run->p[i], tl_run_offset(run, i));
-    ((struct sources *)context)->runs++;
+    for (struct tl_run rest = *run; rest.n > 0;) { /* cut anywhere */
+        const size_t n = 1 + next() % rest.n;
+        for (size_t i = 0; i < n; i++)
+            placed(s, id, rest.p[i], tl_run_offset(&rest, i));
+        rest = tl_run_from(&rest, n);
+    }
+    s->runs++;
     return TL_OK;
 }
 
@@ -75,7 +86,10 @@ static void decode(struct sources *s, enum tl_tpiu_sync sync, const uint8_t *p, 
                    uint64_t start, unsigned chunk)
 {
     static struct tl_tpiu t;
-    const struct tl_tpiu_sink sink = {s, on_run, on_loss, on_reset};
+    const unsigned way = next() % 3; /* all apart, all in turns, or some so, some so */
+    s->apart[0] = way == 0 ? ~0ull : way == 1 ? 0 : (uint64_t)next() << 32 | next();
+    s->apart[1] = way == 0 ? ~0ull : way == 1 ? 0 : (uint64_t)next() << 32 | next();
+    const struct tl_tpiu_sink sink = {s, on_run, on_loss, on_reset, {s->apart[0], s->apart[1]}};
     tl_tpiu_init(&t, sync, start, &sink);
     uint64_t random = chunk;
     while (n) {
@@ -128,7 +142,7 @@ static void test_round_trip(void **state)
         e.context = &said;
         e.repeat_percent = next() % 20;
         e.hsync_percent = next() % 40;
-        e.fsync_every = 1 + next() % 40;
+        e.fsync_every = next() % 4 ? 1 + next() % 40 : 1;
         encode(&e, 1 + next() % 20000, 1 + next() % 7, 1u << next() % 12);
 
         decode(&whole, sync, e.out.p, e.out.n, 0, 0);

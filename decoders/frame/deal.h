@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The third hot loop of the de-framer: CoreSight frames of several sources, dealt out so that each
+ * source's bytes lie together, whoever spoke between them. Four frames, 64 bytes, are a group;
+ * which bytes of a group are a source's share is one bit mask, and nothing is stored per byte or
+ * per turn. From the masks follows the place of each byte, when somebody asks for it (frame/run.h).
+ */
+#ifndef TL_FRAME_DEAL_H
+#define TL_FRAME_DEAL_H
+
+#include "simd/cpu.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TL_DEAL_GROUPS 128 /* at once: what is written stays in the first-level cache */
+#define TL_DEAL_SHARES 16  /* sources at once */
+#define TL_DEAL_BYTES  (TL_DEAL_GROUPS * 60) /* of one share, at most */
+#define TL_DEAL_SLACK  64 /* bytes that may be written behind the last one of a share */
+
+/* What one source has got. */
+struct tl_share {
+    size_t n; /* bytes */
+    uint8_t id;
+    uint64_t mask[TL_DEAL_GROUPS]; /* of each group: bit i is its byte i */
+    uint8_t bytes[TL_DEAL_BYTES + TL_DEAL_SLACK];
+};
+
+struct tl_deal {
+    uint64_t wanted[2]; /* sources that may get a share: bit id % 64 of word id / 64 */
+    uint8_t id;         /* in force in front of the group dealt next; known */
+    size_t quiet;       /* stop behind so many groups without an ID */
+    size_t n_shares;    /* in the order in which the sources spoke; some may have no bytes */
+    struct tl_share share[TL_DEAL_SHARES];
+};
+
+/*
+ * Begin with no shares, and deal groups from `in`, at most `groups`, which is at most
+ * TL_DEAL_GROUPS. Stops in front of a group with ff in an even byte, with a source that is not
+ * wanted, or with one too many, and behind `quiet` groups without an ID. Bytes of IDs that
+ * are no sources are left out. Returns the groups dealt. Pure, thread-safe.
+ */
+typedef size_t tl_deal(struct tl_deal *deal, const uint8_t *in, size_t groups);
+
+/* The best variant for `level`; all give the same result. Never NULL. */
+tl_deal *tl_deal_variant(enum tl_cpu level);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Frames with IDs among them, many at once: cut into turns, in the order of the file, or dealt out
+ * to their sources, where these may come apart.
+ */
+#include "frame/tpiu_parts.h"
+
+#include "base/bytes.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- in turns --------------------------------------------------------------------------- */
+
+#define FOUR  ((size_t)4 * FRAME)
+#define FOURS 16 /* at once: what is written stays in the first-level cache */
+
+/*
+ * Bytes of one source between IDs. Places count from the beginning of the frame in which the open
+ * run begins, bytes 15 included.
+ */
+struct piece {
+    uint32_t at;
+    uint16_t n;
+    uint8_t id;
+};
+
+static_assert(TL_TPIU_BUFFER <= UINT16_MAX, "the length of a piece");
+
+/* Data bytes in front of a place. */
+static inline uint32_t data_before(uint32_t place)
+{
+    return place - place / FRAME;
+}
+
+/* The state between two IDs. */
+struct cutter {
+    struct piece *end; /* of the pieces cut off; one more may be written */
+    uint32_t from;     /* place of the first byte not cut off */
+    uint8_t id;        /* whose bytes they are */
+    uint64_t ids[2];   /* seen */
+};
+
+/*
+ * Cut at the IDs of four frames, the first of which is at `place`. Without a branch but the loop's:
+ * where the IDs are and whether they are late cannot be foretold.
+ */
+static inline void cut(struct cutter *c, const uint8_t *p, struct tl_split_marks marks,
+                       uint32_t place)
+{
+    for (uint64_t ids = marks.ids; ids; ids &= ids - 1) {
+        const unsigned i = (unsigned)__builtin_ctzll(ids);
+        const uint32_t at = place + i;
+        const uint32_t late = marks.late >> i & 1;
+        const uint16_t n = (uint16_t)(data_before(at) - data_before(c->from));
+        const bool wanted = is_source(c->id);
+        *c->end = (struct piece){c->from, n, c->id};
+        c->end += (n != 0) & wanted;
+        *c->end = (struct piece){at + 1, 1, c->id};
+        c->end += late & wanted;
+        c->from = at + 1 + (late | (i % FRAME == AUX - 1));
+        c->id = p[i] >> 1;
+        const uint64_t bit = (uint64_t)1 << c->id % 64, high = -(uint64_t)(c->id / 64);
+        c->ids[0] |= bit & ~high;
+        c->ids[1] |= bit & high;
+    }
+}
+
+int64_t tl_tpiu_take_turns(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset)
+{
+    struct tl_split_marks marks[FOURS];
+    struct piece pieces[FOURS * 4 * 16 + 1]; /* eight IDs in a frame, two pieces in front of each */
+    size_t fours = frames / 4 < FOURS ? frames / 4 : FOURS;
+    int rc = tl_tpiu_open_run(t, offset, 0, AUX);
+    if (rc < 0)
+        return rc;
+    /* A full buffer ends a run: where it does so must not depend on how many frames there are. */
+    const size_t room = (TL_TPIU_BUFFER - t->run.n) / (4 * AUX);
+    fours = t->split(tl_tpiu_run_end(t), marks, p, fours < room ? fours : room);
+    if (!fours)
+        return 0;
+
+    const uint64_t base = t->run.offset - t->run.slot;
+    const uint8_t *const data = t->run.p - t->run.slot;
+    const uint32_t lead = (uint32_t)(offset - base);
+    const uint32_t end = lead + (uint32_t)(fours * FOUR);
+    struct cutter c = {pieces, t->run.slot, t->id, {0, 0}};
+    for (size_t k = 0; k < fours; k++)
+        cut(&c, p + k * FOUR, marks[k], lead + (uint32_t)(k * FOUR));
+    for (const struct piece *piece = pieces; piece < c.end && rc >= 0; piece++) {
+        const struct tl_run run = {data + data_before(piece->at), piece->n, base + piece->at,
+                                   piece->at % FRAME};
+        rc = t->sink.run(t->sink.context, piece->id, &run);
+    }
+
+    t->id = c.id;
+    t->ids_new[0] |= c.ids[0] & ~(uint64_t)1;
+    t->ids_new[1] |= c.ids[1] & (((uint64_t)1 << (TL_TPIU_FIRST_RESERVED - 64)) - 1);
+    t->run = (struct tl_run){t->buffer + FRAME, data_before(end) - data_before(c.from),
+                             base + c.from, c.from % FRAME};
+    t->run_joins = t->run.n ? offset + fours * FOUR : TL_NO_OFFSET;
+    memmove(t->buffer + FRAME, data + data_before(c.from), t->run.n);
+    return rc < 0 ? rc : (int64_t)(fours * 4);
+}
+
+/* ---- apart ------------------------------------------------------------------------------ */
+
+#define QUIET 8 /* groups without an ID behind which gather() does better */
+
+/* Byte `i` of frames, behind the first one. */
+static unsigned place_of(const struct tl_run_frame *frames, unsigned i)
+{
+    if (!frames)
+        return i;
+    const struct tl_run_frame *const frame = &frames[i / FRAME];
+    return frame->at + i % FRAME + (i % FRAME < frame->cut ? 0 : TL_RUN_FOOTER);
+}
+
+/* The first byte of a share that is not empty. */
+static unsigned first_of(const struct tl_share *share)
+{
+    unsigned g = 0;
+    while (!share->mask[g])
+        g++;
+    return g * (unsigned)FOUR + (unsigned)__builtin_ctzll(share->mask[g]);
+}
+
+static int deliver_share(struct tl_tpiu *t, const struct tl_share *share, uint64_t offset,
+                         const struct tl_run_frame *frames)
+{
+    struct tl_run_map map = {.p = share->bytes,
+                             .n = share->n,
+                             .offset = offset,
+                             .mask = share->mask,
+                             .frame = frames,
+                             .place = t->place};
+    const struct tl_run run = {share->bytes, share->n, offset + place_of(frames, first_of(share)),
+                               TL_RUN_SCATTERED, &map};
+    return t->sink.run(t->sink.context, share->id, &run);
+}
+
+/* Deliver all shares, those that begin first before the others. */
+static int deliver_shares(struct tl_tpiu *t, uint64_t offset, const struct tl_run_frame *frames)
+{
+    const struct tl_share *order[TL_DEAL_SHARES];
+    size_t n = 0;
+    int rc = TL_OK;
+    for (size_t k = 0; k < t->deal.n_shares; k++) {
+        const struct tl_share *const share = &t->deal.share[k];
+        t->ids_new[share->id / 64] |= (uint64_t)1 << share->id % 64;
+        if (!share->n)
+            continue;
+        size_t i = n++;
+        for (; i > 0 && first_of(order[i - 1]) > first_of(share); i--)
+            order[i] = order[i - 1];
+        order[i] = share;
+    }
+    for (size_t i = 0; i < n && rc >= 0; i++)
+        rc = deliver_share(t, order[i], offset, frames);
+    return rc;
+}
+
+/* `frames`: where they are; NULL: from `offset` on without anything between them. */
+static int64_t deal(struct tl_tpiu *t, const uint8_t *p, size_t groups, size_t quiet,
+                    uint64_t offset, const struct tl_run_frame *frames)
+{
+    t->deal.wanted[0] = t->sink.apart[0];
+    t->deal.wanted[1] = t->sink.apart[1];
+    t->deal.id = t->id;
+    t->deal.quiet = quiet;
+    groups = t->dealer(&t->deal, p, groups < TL_DEAL_GROUPS ? groups : TL_DEAL_GROUPS);
+    if (!groups)
+        return 0;
+    int rc = tl_tpiu_flush_run(t);
+    if (rc == TL_OK)
+        rc = deliver_shares(t, offset, frames);
+    t->id = t->deal.id;
+    return rc < 0 ? rc : (int64_t)(groups * 4);
+}
+
+int64_t tl_tpiu_take_apart(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset)
+{
+    return deal(t, p, frames / 4, QUIET, offset, NULL);
+}
+
+/* ---- frames with an FSYNC in front of each ---------------------------------------------- */
+
+#define UNIT_MOST (4 + FRAME + 2 * TL_RUN_FOOTER + 4) /* with what has to be known behind it */
+#define FEWEST    16                                  /* frames to try with */
+
+static bool is_fsync(const uint8_t *p)
+{
+    return tl_le32(p) == FSYNC_LE;
+}
+
+/* Put together frames that lie between two FSYNCs, as many as wanted at most. */
+static size_t collect(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t left, size_t most)
+{
+    const uint8_t *const begin = p, *const end = p + n;
+    size_t frames = 0;
+    while (frames < most && end - p >= UNIT_MOST + FRAME && left >= 4 && is_fsync(p)) {
+        uint8_t *const out = t->frames + frames * FRAME;
+        p += 4;
+        left -= 4;
+        if (left == 0) {
+            p += TL_RUN_FOOTER;
+            left = BLOCK_USE;
+        }
+        t->frame_at[frames] = (struct tl_run_frame){(uint16_t)(p - begin), FRAME};
+        memcpy(out, p, FRAME);
+        if (left < FRAME) {
+            t->frame_at[frames].cut = (uint8_t)left;
+            p += TL_RUN_FOOTER;
+            memcpy(out + left, p + left, FRAME);
+            left += BLOCK_USE;
+        }
+        p += FRAME;
+        left -= FRAME;
+        if (left == 0) {
+            p += TL_RUN_FOOTER;
+            left = BLOCK_USE;
+        }
+        frames += is_fsync(p);
+    }
+    return frames;
+}
+
+int64_t tl_tpiu_take_units(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t left,
+                           uint64_t offset)
+{
+    const bool known = is_source(t->id) && t->sink.apart[t->id / 64] >> t->id % 64 & 1;
+    const size_t most = (size_t)FEWEST << t->luck;
+    if (!known || t->lost)
+        return 0;
+    const size_t frames = collect(t, p, n, left, most);
+    const int64_t done = deal(t, t->frames, frames / 4, TL_DEAL_GROUPS, offset, t->frame_at);
+    if (done < (int64_t)most)
+        t->luck = 0;
+    else if (most < TL_DEAL_GROUPS * 4)
+        t->luck++;
+    if (done <= 0)
+        return done;
+    const struct tl_run_frame *const last = &t->frame_at[done - 1];
+    t->window = __builtin_bswap64(tl_le64(t->frames + done * FRAME - 8));
+    return last->at + FRAME + (last->cut < FRAME ? TL_RUN_FOOTER : 0);
+}
