@@ -12,6 +12,8 @@
 
 enum { IDS = 128 };
 
+#define CHECK_LEAST 512 /* bytes of known sources that tell whether frames are in step */
+
 struct coresight;
 
 /* One trace ID. */
@@ -22,6 +24,9 @@ struct lane {
     char refused[160];                 /* why there is no decoder */
     uint64_t refused_at;
     uint64_t refused_bytes;
+    uint64_t given; /* bytes since the last checkpoint, … */
+    uint64_t lost;  /* … those of them that are lost as far as is known … */
+    bool heard;     /* … and whether anything came of them */
     char name[32];
 };
 
@@ -32,8 +37,8 @@ struct coresight {
     struct tl_decode_sink sink;
     struct lane *lanes[IDS];
     uint32_t n_streams;
-    uint64_t position;    /* of a single source */
-    uint64_t known_bytes; /* of sources that the configuration names */
+    uint64_t position;   /* of a single source */
+    uint64_t checked_at; /* offset of the last checkpoint */
     bool framed;
     uint16_t unaligned; /* bytes to drop until the next frame, behind lost bytes */
     struct tl_align align;
@@ -44,8 +49,9 @@ struct coresight {
 
 static int lane_items(void *context, const struct tl_item *items, size_t n)
 {
-    const struct lane *const lane = context;
+    struct lane *const lane = context;
     const struct tl_decode_sink *const sink = &lane->owner->sink;
+    lane->heard = true;
     return sink->items ? sink->items(sink->context, &lane->stream, items, n) : TL_OK;
 }
 
@@ -58,20 +64,30 @@ static int lane_packet(void *context, const char *line)
 
 static int lane_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
 {
-    const struct lane *const lane = context;
+    struct lane *const lane = context;
     const struct tl_decode_sink *const sink = &lane->owner->sink;
+    const uint64_t before = offset < lane->owner->checked_at ? lane->owner->checked_at - offset : 0;
+    lane->lost += bytes > before ? bytes - before : 0;
     const struct tl_decode_loss loss = {
         &lane->stream, reason, offset, bytes, tl_loss_is_fault(reason),
     };
     return sink->loss ? sink->loss(sink->context, &loss) : TL_OK;
 }
 
-/* ---- lanes --------------------------------------------------------------------------------------
- */
+/* ---- lanes --------------------------------------------------------------------------- */
+
+/* What is counted up to the next checkpoint begins anew. */
+static void begin_count(struct lane *lane)
+{
+    lane->given = 0;
+    lane->lost = 0;
+    lane->heard = false;
+}
 
 static int make_decoder(struct lane *lane, uint64_t offset)
 {
     struct coresight *const cs = lane->owner;
+    begin_count(lane);
     const struct tl_source *const source = lane->stream.source;
     const struct tl_stream_ops *const ops =
         source ? tl_stream_ops_of((enum tl_protocol)source->protocol) : NULL;
@@ -148,7 +164,7 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
         rc = tl_align_unknown(&cs->align, run);
     if (rc < 0)
         return rc;
-    cs->known_bytes += lane->stream.source ? run->n : 0;
+    lane->given += run->n;
     if (lane->decoder)
         return lane->decoder->ops->push(lane->decoder, run);
     lane->refused_bytes += run->n;
@@ -196,36 +212,40 @@ static int on_tpiu_reset(void *context, uint64_t offset)
     return tl_align_muted(&cs->align) ? TL_OK : on_reset(cs, offset);
 }
 
-static int add_loss(void *context, const struct tl_decode_loss *loss)
+static int flush_streams(struct coresight *cs)
 {
-    *(uint64_t *)context += loss->bytes;
-    return TL_OK;
+    int rc = TL_OK;
+    for (unsigned id = 0; rc == TL_OK && cs->base.threads > 1 && id < IDS; id++) {
+        struct tl_stream_decoder *const d = cs->lanes[id] ? cs->lanes[id]->decoder : NULL;
+        if (d && d->ops->flush)
+            rc = d->ops->flush(d);
+    }
+    return rc;
 }
 
-static int create_unwatched(struct coresight **out, const struct tl_setup *setup,
-                            const struct tl_image *image, const struct tl_decode_sink *sink);
-static void destroy(struct tl_decode *decode);
-static int finish(struct tl_decode *decode);
-
-/* How much of `n` bytes would be lost, or said by nobody known, if a frame began at `p`. */
-static uint64_t try_frames(void *context, const uint8_t *p, size_t n)
+/* Have the known streams lost most of what came since the last checkpoint? */
+static int is_troubled(void *context)
 {
-    const struct coresight *const cs = context;
-    uint64_t lost = 0;
-    const struct tl_decode_sink sink = {.context = &lost, .loss = add_loss};
-    struct coresight *trial;
-    if (create_unwatched(&trial, cs->setup, NULL, &sink) < 0)
-        return UINT64_MAX;
-    if (tl_tpiu_push(&trial->tpiu, p, n) < 0 || finish(&trial->base) < 0)
-        lost = UINT64_MAX;
-    else
-        lost += n - n / 16 - trial->known_bytes;
-    destroy(&trial->base);
-    return lost;
+    struct coresight *const cs = context;
+    uint64_t given = 0, lost = 0;
+    const int rc = flush_streams(cs);
+    for (unsigned id = 0; id < IDS; id++) {
+        const struct lane *const lane = cs->lanes[id];
+        if (!lane || !lane->decoder || !lane->stream.source)
+            continue;
+        given += lane->given;
+        lost += lane->heard && lane->lost < lane->given ? lane->lost : lane->given;
+    }
+    if (rc < 0 || given < CHECK_LEAST)
+        return rc;
+    for (unsigned id = 0; id < IDS; id++)
+        if (cs->lanes[id])
+            begin_count(cs->lanes[id]);
+    cs->checked_at = cs->tpiu.start + cs->tpiu.raw;
+    return lost > given / 2;
 }
 
-/* ---- tl_decode_ops
- * -------------------------------------------------------------------------------- */
+/* ---- tl_decode_ops ------------------------------------------------------------------- */
 
 static void destroy(struct tl_decode *decode)
 {
@@ -241,12 +261,28 @@ static void destroy(struct tl_decode *decode)
     free(cs);
 }
 
-static int create_unwatched(struct coresight **out, const struct tl_setup *setup,
-                            const struct tl_image *image, const struct tl_decode_sink *sink)
+/* How the synchronisation packets of the configuration's sources look. */
+static void know_sources(const struct tl_setup *setup, struct tl_fit_sources *sources)
+{
+    static const uint8_t kinds[] = {
+        [TL_PROTO_ETM4] = TL_FIT_ETM4, [TL_PROTO_ETE] = TL_FIT_ETM4, [TL_PROTO_STM] = TL_FIT_STM};
+    *sources = (struct tl_fit_sources){.id = TL_TPIU_NO_ID};
+    for (unsigned id = 0; id < IDS; id++) {
+        const struct tl_source *const source = tl_setup_source(setup, id);
+        if (source)
+            sources->kinds[id] = source->protocol < sizeof kinds && kinds[source->protocol]
+                                     ? kinds[source->protocol]
+                                     : TL_FIT_ITM;
+    }
+}
+
+static int create(struct tl_decode **out, const struct tl_setup *setup,
+                  const struct tl_image *image, const struct tl_decode_sink *sink,
+                  struct tl_fail *fail)
 {
     struct coresight *const cs = calloc(1, sizeof *cs);
     if (!cs)
-        return TL_NOMEM;
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
     cs->base.ops = &tl_coresight_ops;
     cs->setup = setup;
     cs->image = image;
@@ -258,21 +294,11 @@ static int create_unwatched(struct coresight **out, const struct tl_setup *setup
         if (tl_setup_source(setup, id))
             frames.apart[id / 64] |= (uint64_t)1 << id % 64;
     tl_tpiu_init(&cs->tpiu, (enum tl_tpiu_sync)setup->sync, 0, &frames);
-    tl_align_init(&cs->align, &cs->tpiu, NULL, cs);
-    *out = cs;
-    return TL_OK;
-}
-
-static int create(struct tl_decode **out, const struct tl_setup *setup,
-                  const struct tl_image *image, const struct tl_decode_sink *sink,
-                  struct tl_fail *fail)
-{
-    struct coresight *cs;
-    if (create_unwatched(&cs, setup, image, sink) < 0)
-        return tl_fail_set(fail, TL_NOMEM, "out of memory");
     /* Without a configuration no source is known to be wrong. */
-    if (setup->n_sources)
-        tl_align_init(&cs->align, &cs->tpiu, try_frames, cs);
+    struct tl_align_watch watch = {.context = cs,
+                                   .is_troubled = setup->n_sources ? is_troubled : NULL};
+    know_sources(setup, &watch.sources);
+    tl_align_init(&cs->align, &cs->tpiu, &watch);
     *out = &cs->base;
     return TL_OK;
 }
@@ -299,13 +325,8 @@ static int push_bytes(struct coresight *cs, const uint8_t *p, size_t n)
 static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
 {
     struct coresight *const cs = (struct coresight *)decode;
-    int rc = push_bytes(cs, p, n);
-    for (unsigned id = 0; rc == TL_OK && cs->base.threads > 1 && id < IDS; id++) {
-        struct tl_stream_decoder *const d = cs->lanes[id] ? cs->lanes[id]->decoder : NULL;
-        if (d && d->ops->flush)
-            rc = d->ops->flush(d);
-    }
-    return rc;
+    const int rc = push_bytes(cs, p, n);
+    return rc < 0 ? rc : flush_streams(cs);
 }
 
 /* Every stream that has begun says that bytes were lost on their way to it. */
@@ -344,7 +365,8 @@ int tl_coresight_lost(struct tl_decode *decode, uint64_t n)
     const uint64_t size = frame_size(sync);
     cs->unaligned = (uint16_t)((size - (offset + n) % size) % size);
     tl_tpiu_init(&cs->tpiu, sync, offset + n + cs->unaligned, &frames);
-    tl_align_init(&cs->align, &cs->tpiu, cs->align.trial, cs);
+    const struct tl_align_watch watch = cs->align.watch;
+    tl_align_init(&cs->align, &cs->tpiu, &watch);
     return TL_OK;
 }
 

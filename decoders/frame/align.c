@@ -9,17 +9,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAME    16
-#define PATIENCE ((uint64_t)1 << 16)
+#define FRAME         16
+#define PATIENCE      ((uint64_t)32 << 10)
+#define PATIENCE_MOST ((uint64_t)1 << 40)
+#define CHECK_PART    16 /* of what has come, between two checkpoints */
 
 #define ALARM_FRAMES 4 /* frames with unknown sources that are enough, … */
 #define ALARM_APART  3 /* … with at most two between them that have none */
 
 static const char OUT_OF_STEP[] = "frames out of step";
 
-void tl_align_init(struct tl_align *a, struct tl_tpiu *tpiu, tl_align_trial *trial, void *context)
+static uint64_t next_offset(const struct tl_align *a)
 {
-    *a = (struct tl_align){.tpiu = tpiu, .trial = trial, .context = context, .patience = PATIENCE};
+    return a->tpiu->start + a->tpiu->raw;
+}
+
+static bool is_watched(const struct tl_align *a)
+{
+    return a->watch.is_troubled && a->tpiu->sync == TL_TPIU_ALIGNED;
+}
+
+/* Checkpoints are powers of two apart, and multiples of that distance behind the first frame. */
+static void set_checkpoint(struct tl_align *a)
+{
+    const uint64_t done = a->tpiu->raw;
+    uint64_t apart = TL_ALIGN_CHECK_LEAST;
+    while (apart < TL_ALIGN_CHECK_MOST && apart * 2 <= done / CHECK_PART)
+        apart *= 2;
+    a->check_at = a->tpiu->start + (done / apart + 1) * apart;
+}
+
+void tl_align_init(struct tl_align *a, struct tl_tpiu *tpiu, const struct tl_align_watch *watch)
+{
+    *a = (struct tl_align){.tpiu = tpiu, .watch = *watch, .patience = PATIENCE};
+    set_checkpoint(a);
 }
 
 void tl_align_fini(struct tl_align *a)
@@ -31,11 +54,6 @@ void tl_align_fini(struct tl_align *a)
 bool tl_align_muted(struct tl_align *a)
 {
     return a->calls++ < a->mute;
-}
-
-static uint64_t next_offset(const struct tl_align *a)
-{
-    return a->tpiu->start + a->tpiu->raw;
 }
 
 /* An unknown source speaks in this frame; is it enough for an alarm? */
@@ -51,7 +69,7 @@ static bool is_alarm(struct tl_align *a, uint64_t frame)
 
 int tl_align_unknown(struct tl_align *a, const struct tl_run *run)
 {
-    if (!a->trial || a->fed_again || a->tpiu->sync != TL_TPIU_ALIGNED)
+    if (!is_watched(a) || a->fed_again)
         return TL_OK;
     const uint64_t start = a->tpiu->start;
     const uint64_t last = (tl_run_offset(run, run->n - 1) - start) / FRAME;
@@ -67,24 +85,127 @@ int tl_align_unknown(struct tl_align *a, const struct tl_run *run)
 
 /* ---- trying ------------------------------------------------------------------------------- */
 
-/* The alignment that loses least, 0 unless another one is clearly better. */
-static size_t best_alignment(struct tl_align *a)
+/* Where to go on with which alignment: `from` bytes of the window are as before. */
+struct turn {
+    size_t phase; /* 0: nothing changes */
+    size_t from;
+    uint32_t syncs, known; /* of the whole window then */
+};
+
+/* The source that speaks, where only one is known to do so: it may never say its ID again. */
+static uint8_t only_id(const struct tl_align *a)
 {
-    uint64_t as_it_is = 0, least = UINT64_MAX;
-    size_t best = 0;
-    if (a->held < 2 * FRAME)
-        return 0;
-    const size_t n = (a->held - FRAME) & ~(size_t)(FRAME - 1);
-    for (size_t phase = 0; phase < FRAME; phase++) {
-        const uint64_t lost = a->trial(a->context, a->window + phase, n);
-        if (phase == 0)
-            as_it_is = lost;
-        if (lost < least) {
-            least = lost;
-            best = phase;
-        }
+    const struct tl_tpiu *const t = a->tpiu;
+    uint8_t only = TL_TPIU_NO_ID;
+    for (uint8_t id = 1; id < TL_TPIU_FIRST_RESERVED; id++) {
+        const bool spoke = (t->ids_new[id / 64] | t->ids_sure[id / 64]) >> id % 64 & 1;
+        if (!spoke || a->watch.sources.kinds[id] == TL_FIT_UNKNOWN)
+            continue;
+        if (only != TL_TPIU_NO_ID)
+            return TL_TPIU_NO_ID;
+        only = id;
     }
-    return least < as_it_is - as_it_is / 4 ? best : 0;
+    return only;
+}
+
+/* Is it better in the slots from `slot` on? By far: a whole packet may be so by chance. */
+static bool is_better(const struct tl_fit *fit, const struct tl_fit *now, size_t slot, size_t slots)
+{
+    uint32_t syncs = 0, syncs_now = 0, lost = 0, lost_now = 0;
+    for (; slot < slots; slot++) {
+        const uint32_t all = TL_FIT_SLOT - TL_FIT_SLOT / FRAME;
+        syncs += fit->syncs[slot];
+        syncs_now += now->syncs[slot];
+        lost += all - fit->known[slot];
+        lost_now += all - now->known[slot];
+    }
+    return syncs > syncs_now ? syncs > syncs_now + syncs_now / 2
+                             : syncs == syncs_now && lost < lost_now - lost_now / 4;
+}
+
+/* What there is of the window if all is taken as `fit` says. */
+static struct turn whole(const struct tl_fit *fit, size_t slots)
+{
+    struct turn t = {0};
+    for (size_t i = 0; i < slots; i++) {
+        t.syncs += fit->syncs[i];
+        t.known += fit->known[i];
+    }
+    return t;
+}
+
+/* The turn is one slot later. */
+static void turn_later(struct turn *t, const struct tl_fit *fit, const struct tl_fit *now)
+{
+    t->syncs += (uint32_t)now->syncs[t->from] - fit->syncs[t->from];
+    t->known += (uint32_t)now->known[t->from] - fit->known[t->from];
+    t->from++;
+}
+
+/*
+ * The place from which on `fit`, `phase` bytes off, is best to go on with, behind what `now` knows
+ * better. An odd phase takes data for IDs, which the known bytes show at once. With an even one
+ * they are nearly the same, and nothing can be told until `fit` has a whole synchronisation packet:
+ * then the latest place, since all in front of the fault is still good.
+ */
+static struct turn best_turn(const struct tl_fit *fit, const struct tl_fit *now, size_t phase,
+                             size_t slots)
+{
+    struct turn t = whole(fit, slots), most, best;
+    t.phase = phase;
+    most = best = t;
+    while (t.from < slots) {
+        turn_later(&t, fit, now);
+        if (t.syncs > most.syncs || (t.syncs == most.syncs && t.known > most.known))
+            most = t;
+    }
+    if (phase % 2)
+        return most;
+    for (t = best; t.from < slots; turn_later(&t, fit, now))
+        if (t.syncs == most.syncs && t.known + TL_FIT_SLOT > most.known)
+            best = t;
+    return best;
+}
+
+/* What fits the window best; phase 0 unless that is clearly better. TL_NOMEM. */
+static int find_turn(const struct tl_align *a, struct turn *best)
+{
+    struct tl_fit_sources sources = a->watch.sources;
+    struct tl_fit now, fit;
+    *best = (struct turn){0};
+    if (a->held < 2 * FRAME)
+        return TL_OK;
+    const size_t n = (a->held - FRAME) & ~(size_t)(FRAME - 1);
+    const size_t slots = (n + TL_FIT_SLOT - 1) / TL_FIT_SLOT;
+    sources.id = only_id(a);
+    int rc = tl_fit_frames(&now, &sources, a->window, n);
+    for (size_t phase = 1; rc == TL_OK && phase < FRAME; phase++) {
+        rc = tl_fit_frames(&fit, &sources, a->window + phase, n);
+        const struct turn turn = best_turn(&fit, &now, phase, slots);
+        if (!is_better(&fit, &now, turn.from, slots))
+            continue;
+        if (!best->phase || turn.syncs > best->syncs ||
+            (turn.syncs == best->syncs && turn.known > best->known))
+            *best = turn;
+    }
+    best->from *= TL_FIT_SLOT;
+    return rc;
+}
+
+/* From `offset` on all is new, with a frame beginning `phase` bytes behind it. */
+static int move_frames(struct tl_align *a, uint64_t offset, size_t phase)
+{
+    const struct tl_tpiu_sink sink = a->tpiu->sink;
+    const uint8_t id = only_id(a);
+    int rc = tl_tpiu_finish(a->tpiu);
+    if (rc == TL_OK && sink.loss)
+        rc = sink.loss(sink.context, OUT_OF_STEP, offset, phase);
+    if (rc == TL_OK && sink.reset)
+        rc = sink.reset(sink.context, offset + phase);
+    tl_tpiu_init(a->tpiu, a->tpiu->sync, offset + phase, &sink);
+    a->tpiu->id = id;
+    set_checkpoint(a);
+    return rc;
 }
 
 /* The window is full, or all there is: decide, and go on with it. */
@@ -92,28 +213,26 @@ static int go_on(struct tl_align *a)
 {
     uint8_t *const window = a->window;
     const size_t held = a->held;
-    const size_t phase = best_alignment(a);
-    int rc = TL_OK;
+    struct turn turn;
+    int rc = find_turn(a, &turn);
     a->window = NULL;
     a->held = 0;
     a->trouble = 0;
     a->troubled = 0;
-    if (phase == 0) {
-        a->quiet_until = a->held_from + a->patience;
-        a->patience *= a->patience < (uint64_t)1 << 40 ? 2 : 1;
-    } else {
-        const struct tl_tpiu_sink sink = a->tpiu->sink;
+    if (rc == TL_OK && !turn.phase) {
+        a->quiet_until = a->held_from + (a->patience > held ? a->patience : held);
+        a->patience *= a->patience < PATIENCE_MOST ? 2 : 1;
+    } else if (rc == TL_OK) {
+        const uint64_t offset = a->held_from + turn.from;
         a->patience = PATIENCE;
-        a->quiet_until = a->held_from + held;
-        rc = tl_tpiu_finish(a->tpiu);
-        if (rc == TL_OK && sink.loss)
-            rc = sink.loss(sink.context, OUT_OF_STEP, a->held_from, phase);
-        if (rc == TL_OK && sink.reset)
-            rc = sink.reset(sink.context, a->held_from + phase);
-        tl_tpiu_init(a->tpiu, a->tpiu->sync, a->held_from + phase, &sink);
+        a->quiet_until = offset + held / 4;
+        rc = tl_align_push(a, window, turn.from);
+        if (rc == TL_OK)
+            rc = move_frames(a, offset, turn.phase);
     }
+    const size_t done = turn.from + turn.phase;
     if (rc == TL_OK)
-        rc = tl_align_push(a, window + phase, held - phase);
+        rc = tl_align_push(a, window + done, held - done);
     free(window);
     return rc;
 }
@@ -123,19 +242,40 @@ static int go_on(struct tl_align *a)
 /* Keep back bytes; returns how many were taken. */
 static size_t keep(struct tl_align *a, const uint8_t *p, size_t n)
 {
-    const size_t room = TL_ALIGN_WINDOW - a->held;
+    const size_t room = a->room - a->held;
     n = n < room ? n : room;
     memcpy(a->window + a->held, p, n);
     a->held += n;
     return n;
 }
 
+/* Where a few bytes did not tell, more of them may. */
 static int begin_window(struct tl_align *a)
 {
     a->alarm = false;
     a->held = 0;
-    a->window = malloc(TL_ALIGN_WINDOW);
+    a->room = TL_ALIGN_WINDOW;
+    while (a->room < TL_ALIGN_WINDOW_MOST && a->room < a->patience / 2)
+        a->room *= 2;
+    a->window = malloc(a->room);
     return a->window ? TL_OK : TL_NOMEM;
+}
+
+/* All in front of the checkpoint has been passed on: look at what came of it. */
+static int check(struct tl_align *a)
+{
+    const int troubled = a->watch.is_troubled(a->watch.context);
+    const uint64_t offset = a->check_at;
+    set_checkpoint(a);
+    if (troubled < 0)
+        return troubled;
+    if (troubled && offset >= a->quiet_until) {
+        a->held_from = offset;
+        return begin_window(a);
+    }
+    if (!troubled && a->patience > PATIENCE)
+        a->patience -= a->patience / 4;
+    return TL_OK;
 }
 
 /* Returns the bytes passed on before an alarm, or all. */
@@ -163,16 +303,19 @@ static int64_t pass_frames(struct tl_align *a, const uint8_t *p, size_t n)
 
 int tl_align_push(struct tl_align *a, const uint8_t *p, size_t n)
 {
-    if (!a->trial || a->tpiu->sync != TL_TPIU_ALIGNED)
+    if (!is_watched(a))
         return tl_tpiu_push(a->tpiu, p, n);
     while (n > 0) {
         int64_t done;
         int rc = TL_OK;
         if (a->window) {
             done = (int64_t)keep(a, p, n);
-            rc = a->held == TL_ALIGN_WINDOW ? go_on(a) : TL_OK;
+            rc = a->held == a->room ? go_on(a) : TL_OK;
         } else {
-            done = pass_frames(a, p, n);
+            const uint64_t left = a->check_at - next_offset(a);
+            done = pass_frames(a, p, n < left ? n : (size_t)left);
+            if (!a->window && done >= 0 && next_offset(a) == a->check_at)
+                rc = check(a);
         }
         if (rc < 0 || done < 0)
             return rc < 0 ? rc : (int)done;
