@@ -244,6 +244,22 @@ static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_by
     return TL_OK;
 }
 
+static bool is_alike(const struct tl_image *image, const struct tl_block *b, uint64_t pc)
+{
+    const int64_t function = b->function == TL_NO_FUNCTION ? -1 : (int64_t)b->function;
+    return (b->pc ^ pc) >> 12 == 0 && tl_image_symbol_index(image, pc) == function;
+}
+
+/* Where the last instruction leads is looked at once, not each time that it runs. */
+static void sum_up(const struct tl_image *image, struct tl_block *b)
+{
+    tl_block_sum_up(b);
+    if (is_alike(image, b, b->pc + b->size))
+        b->alike |= TL_ALIKE_STRAIGHT;
+    if (b->leave == TL_LEAVE_JUMP && is_alike(image, b, b->target))
+        b->alike |= TL_ALIKE_TAKEN;
+}
+
 static struct tl_block *decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
                                    uint64_t pc)
 {
@@ -274,6 +290,7 @@ static struct tl_block *decode_new(struct tl_block_cache *cache, unsigned space,
     b.stf = entry->stf;
     b.stf_size = (uint32_t)cache->scratch.n;
     b.plain = b.last_size == 2 || b.last_size == 4;
+    sum_up(cache->image, &b);
     entry->block = b;
     entry->view = cache->view;
     entry->space = (uint8_t)space;

@@ -22,6 +22,16 @@ enum tl_block_end {
     TL_BLOCK_FULL      /* TL_BLOCK_MAX: goes on in the next block */
 };
 
+/*
+ * What a block has in common with those around it, for who counts by function and page (of 4 KiB)
+ * and follows calls. Where a bit is not set, nothing is known.
+ */
+enum tl_block_alike {
+    TL_ALIKE_WITHIN = 1,   /* it lies in one page, and `leave` is set */
+    TL_ALIKE_STRAIGHT = 2, /* so is what follows where the last instruction was not taken … */
+    TL_ALIKE_TAKEN = 4     /* … and where it was: by a jump in its function and page */
+};
+
 /* How to go on behind a block, in one look. */
 enum tl_block_turn {
     TL_TURN_OTHER,    /* none of the below: see the other members */
@@ -29,6 +39,18 @@ enum tl_block_turn {
     TL_TURN_CALL,     /* ends in a direct call within the instruction set */
     TL_TURN_STRAIGHT, /* ends in a waypoint that goes straight on, however it is reported */
     TL_TURN_RETURN    /* ends in a return from a call */
+};
+
+/* How an instruction was left, for whoever follows calls. Blocks know the first few. */
+enum tl_leave {
+    TL_LEAVE_STRAIGHT, /* for the next instruction, or it is a branch that was not taken */
+    TL_LEAVE_JUMP,     /* a direct branch */
+    TL_LEAVE_INDIRECT, /* an indirect branch that is neither call nor return */
+    TL_LEAVE_CALL,
+    TL_LEAVE_RETURN,
+    TL_LEAVE_EXCEPTION,
+    TL_LEAVE_EXCEPTION_RETURN,
+    TL_LEAVE_LOST /* not known */
 };
 
 /* What is read at every step comes first, and lies in one cache line. */
@@ -57,9 +79,34 @@ struct tl_block {
     bool link;           /* the last instruction is a call */
     bool is_return;      /* the last instruction returns from a call */
     bool plain;          /* `last_size` is 2 or 4, and TL_BLOCK_SLACK bytes behind `stf` exist */
+    uint8_t leave;       /* enum tl_leave of the last instruction, where it changes the flow */
+    uint8_t alike;       /* enum tl_block_alike: what need not be looked at */
     uint64_t target;     /* of the last instruction, if it is a direct branch */
     const uint8_t *code; /* the instructions' bytes in memory order; borrowed from the image */
 };
+
+/* enum tl_leave of a block whose last instruction changes the flow, by what it is. */
+static inline enum tl_leave tl_block_leave(const struct tl_block *block)
+{
+    switch (block->last_kind) {
+    case TL_INSN_BRANCH:
+        return block->link ? TL_LEAVE_CALL : TL_LEAVE_JUMP;
+    case TL_INSN_INDIRECT:
+        return block->link ? TL_LEAVE_CALL : block->is_return ? TL_LEAVE_RETURN : TL_LEAVE_INDIRECT;
+    case TL_INSN_RETURN_EX:
+        return TL_LEAVE_EXCEPTION_RETURN;
+    default:
+        return TL_LEAVE_STRAIGHT;
+    }
+}
+
+/* Set what follows from the other members: `leave`, and of `alike` that it lies within a page. */
+static inline void tl_block_sum_up(struct tl_block *block)
+{
+    const bool within = (block->pc ^ (block->pc + block->size - 1)) >> 12 == 0;
+    block->leave = (uint8_t)tl_block_leave(block);
+    block->alike = within ? TL_ALIKE_WITHIN : 0;
+}
 
 struct tl_block_cache;
 

@@ -3,18 +3,6 @@
 
 #define SEARCH 64 /* frames looked through when a return does not match the innermost one */
 
-/* How the last block was left: what the next instruction executed means for the stack. */
-enum how {
-    STRAIGHT, /* the next instruction, or a branch not taken */
-    JUMP,     /* a direct branch */
-    INDIRECT, /* an indirect branch that is neither call nor return */
-    CALL,
-    RETURN,
-    EXCEPTION,
-    EXCEPTION_RETURN,
-    LOST /* not known */
-};
-
 void tl_callstack_init(struct tl_callstack *cs, const struct tl_image *image, uint64_t first_insn,
                        tl_frame_sink *sink, void *context)
 {
@@ -24,7 +12,7 @@ void tl_callstack_init(struct tl_callstack *cs, const struct tl_image *image, ui
     cs->sink = sink;
     cs->context = context;
     cs->function = TL_NO_FUNCTION;
-    cs->how = LOST;
+    cs->how = TL_LEAVE_LOST;
 }
 
 /* ---- frames ------------------------------------------------------------------------------ */
@@ -191,27 +179,27 @@ static int do_jump(struct tl_callstack *cs, uint64_t pc, uint32_t function, bool
 /* Execution goes on at pc, in `function`. */
 static int arrive(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 {
-    const enum how how = cs->how;
-    cs->how = STRAIGHT;
+    const enum tl_leave how = cs->how;
+    cs->how = TL_LEAVE_STRAIGHT;
     switch (how) {
-    case STRAIGHT:
-    case JUMP:
-    case INDIRECT:
-        return do_jump(cs, pc, function, how == INDIRECT);
-    case CALL:
+    case TL_LEAVE_STRAIGHT:
+    case TL_LEAVE_JUMP:
+    case TL_LEAVE_INDIRECT:
+        return do_jump(cs, pc, function, how == TL_LEAVE_INDIRECT);
+    case TL_LEAVE_CALL:
         return push(cs, (struct tl_frame){.pc = pc,
                                           .return_pc = cs->next_pc,
                                           .function = function,
                                           .kind = TL_FRAME_CALL});
-    case RETURN:
+    case TL_LEAVE_RETURN:
         return do_return(cs, pc, function);
-    case EXCEPTION:
+    case TL_LEAVE_EXCEPTION:
         return push(cs, (struct tl_frame){.pc = pc,
                                           .return_pc = cs->exception_pc,
                                           .function = function,
                                           .exception = cs->exception,
                                           .kind = TL_FRAME_EXCEPTION});
-    case EXCEPTION_RETURN:
+    case TL_LEAVE_EXCEPTION_RETURN:
         return do_exception_return(cs, pc, function);
     default:
         return resume(cs, pc, function);
@@ -220,25 +208,11 @@ static int arrive(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 
 /* ---- items ------------------------------------------------------------------------------- */
 
-static enum how how_left(const struct tl_block *b)
-{
-    switch (b->last_kind) {
-    case TL_INSN_BRANCH:
-        return b->link ? CALL : JUMP;
-    case TL_INSN_INDIRECT:
-        return b->link ? CALL : b->is_return ? RETURN : INDIRECT;
-    case TL_INSN_RETURN_EX:
-        return EXCEPTION_RETURN;
-    default:
-        return STRAIGHT;
-    }
-}
-
 int tl_callstack_arrive(struct tl_callstack *cs, const struct tl_block *b, uint64_t insn)
 {
     cs->insns = insn;
     /* by far the most blocks follow a jump inside a function */
-    return cs->how > JUMP || b->function != cs->function || cs->depth == 0
+    return cs->how > TL_LEAVE_JUMP || b->function != cs->function || cs->depth == 0
                ? arrive(cs, b->pc, b->function)
                : TL_OK;
 }
@@ -248,7 +222,7 @@ void tl_callstack_leave(struct tl_callstack *cs, const struct tl_block *b, bool 
 {
     cs->insns = insn;
     cs->next_pc = b->pc + b->size;
-    cs->how = (uint8_t)(taken ? how_left(b) : STRAIGHT);
+    cs->how = (uint8_t)(taken ? tl_block_leave(b) : TL_LEAVE_STRAIGHT);
 }
 
 static inline int take_block(struct tl_callstack *cs, const struct tl_item *item)
@@ -338,9 +312,9 @@ static int branch_return(struct tl_callstack *cs, const struct tl_item *item)
 static int branch_from(struct tl_callstack *cs, uint64_t pc)
 {
     const uint32_t function = function_at(cs, pc);
-    const enum how how = cs->how;
-    cs->how = STRAIGHT;
-    if (how == LOST)
+    const enum tl_leave how = cs->how;
+    cs->how = TL_LEAVE_STRAIGHT;
+    if (how == TL_LEAVE_LOST)
         return resume(cs, pc, function);
     return function == TL_NO_FUNCTION && cs->depth ? TL_OK : settle(cs, pc, function);
 }
@@ -350,7 +324,7 @@ static int take_branch(struct tl_callstack *cs, const struct tl_item *item)
 {
     const uint64_t pc = item->value;
     if (!(item->flags & (TL_ITEM_CALL | TL_ITEM_RETURN))) {
-        if (cs->how == EXCEPTION || cs->how == EXCEPTION_RETURN)
+        if (cs->how == TL_LEAVE_EXCEPTION || cs->how == TL_LEAVE_EXCEPTION_RETURN)
             return arrive(cs, pc, function_at(cs, pc));
         return TL_OK; /* nobody knows whether it is a call, a return, or a jump */
     }
@@ -367,7 +341,7 @@ static int take(struct tl_callstack *cs, const struct tl_item *item)
     case TL_ITEM_UNKNOWN:
         rc = arrive(cs, item->pc, function_at(cs, item->pc));
         cs->insns++;
-        cs->how = STRAIGHT;
+        cs->how = TL_LEAVE_STRAIGHT;
         break;
     case TL_ITEM_BRANCH:
         rc = take_branch(cs, item);
@@ -376,18 +350,19 @@ static int take(struct tl_callstack *cs, const struct tl_item *item)
         rc = arrive(cs, item->value, function_at(cs, item->value));
         break;
     case TL_ITEM_EXCEPTION:
-        if (cs->how != STRAIGHT && item->flags & TL_ITEM_HAS_PC) /* got there, and no further */
+        if (cs->how != TL_LEAVE_STRAIGHT &&
+            item->flags & TL_ITEM_HAS_PC) /* got there, and no further */
             rc = arrive(cs, item->pc, function_at(cs, item->pc));
-        cs->how = EXCEPTION;
+        cs->how = TL_LEAVE_EXCEPTION;
         cs->exception = item->sub;
         cs->exception_pc = item->pc;
         break;
     case TL_ITEM_ERET:
-        cs->how = EXCEPTION_RETURN;
+        cs->how = TL_LEAVE_EXCEPTION_RETURN;
         break;
     case TL_ITEM_GAP:
     case TL_ITEM_TRACE_ON:
-        cs->how = LOST;
+        cs->how = TL_LEAVE_LOST;
         break;
     default:
         break;
@@ -408,6 +383,6 @@ int tl_callstack_push(struct tl_callstack *cs, const struct tl_item *items, size
 
 int tl_callstack_finish(struct tl_callstack *cs)
 {
-    cs->how = LOST;
+    cs->how = TL_LEAVE_LOST;
     return pop_to(cs, 0);
 }

@@ -55,7 +55,7 @@ struct tl_callstack {
     uint32_t deeper;    /* frames beyond them */
     uint32_t function;  /* of the innermost frame */
     uint16_t exception; /* the one pending, if how says so */
-    uint8_t how;        /* how the last block was left; enum in callstack.c */
+    uint8_t how;        /* enum tl_leave: how the last block was left */
     uint64_t exception_pc;
     struct tl_frame frames[TL_CALLSTACK_MAX];
 };
@@ -71,20 +71,13 @@ void tl_callstack_init(struct tl_callstack *cs, const struct tl_image *image, ui
 TL_MUST_USE int tl_callstack_push(struct tl_callstack *cs, const struct tl_item *items, size_t n);
 
 /*
- * The same of a block in two steps, for who follows many: the flow arrives at it, being instruction
- * number `insn`; it was left behind its last instruction. Between blocks of one function that
- * tl_callstack_stays() neither step is needed, but the last one's leaving.
+ * The same of a block in two steps: the flow arrives at it, being instruction number `insn`; it
+ * was left behind its last instruction.
  */
 TL_MUST_USE int tl_callstack_arrive(struct tl_callstack *cs, const struct tl_block *block,
                                     uint64_t insn);
 void tl_callstack_leave(struct tl_callstack *cs, const struct tl_block *block, bool taken,
                         uint64_t insn);
-/* Does the flow stay in the frame behind a block that was left so, if it goes on in its function?
- */
-static inline bool tl_callstack_stays(const struct tl_block *block, bool taken)
-{
-    return !(taken & ((block->last_kind != TL_INSN_BRANCH) | block->link));
-}
 
 /* Pop all frames: the end of the stream. Returns as push. */
 TL_MUST_USE int tl_callstack_finish(struct tl_callstack *cs);
@@ -98,6 +91,39 @@ static inline uint32_t tl_callstack_depth(const struct tl_callstack *cs)
 static inline const struct tl_frame *tl_callstack_top(const struct tl_callstack *cs)
 {
     return cs->depth ? &cs->frames[cs->depth - 1] : NULL;
+}
+
+/* ---- many blocks ------------------------------------------------------------------------- */
+
+/*
+ * For who follows very many blocks and has no use for a sink: calls, their returns, and what stays
+ * in its function. False: it is none of these, and nothing was done; tl_callstack_arrive() does it.
+ * The flow arrives at `block`, being instruction number `insn`, from an instruction in front of
+ * `next_pc` that was left as `how` says.
+ */
+static inline bool tl_callstack_follow(struct tl_callstack *cs, uint8_t how, uint64_t next_pc,
+                                       const struct tl_block *block, uint64_t insn)
+{
+    struct tl_frame *const top = &cs->frames[cs->depth]; /* above it */
+    if (cs->deeper)
+        return false;
+    if (how == TL_LEAVE_CALL && cs->depth < TL_CALLSTACK_MAX) {
+        *top = (struct tl_frame){.insn = insn,
+                                 .pc = block->pc,
+                                 .return_pc = next_pc,
+                                 .function = block->function,
+                                 .kind = TL_FRAME_CALL};
+        cs->depth++;
+    } else if (how == TL_LEAVE_RETURN && cs->depth > 1) { /* so the innermost one is no ROOT */
+        if (top[-1].return_pc != block->pc || top[-2].function != block->function)
+            return false;
+        cs->depth--;
+    } else if (how > TL_LEAVE_INDIRECT || cs->depth == 0 || cs->function != block->function ||
+               (how == TL_LEAVE_INDIRECT && top[-1].return_pc == block->pc)) {
+        return false;
+    }
+    cs->function = block->function;
+    return true;
 }
 
 #endif

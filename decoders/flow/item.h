@@ -28,7 +28,9 @@ enum tl_item_kind {
     TL_ITEM_TRACE_ON,  /* tracing begins, or begins again */
     TL_ITEM_NOTE,      /* text = annotation, without line ends */
     TL_ITEM_PATH,      /* `n` blocks executed whole, one behind another: path[0..n), `value`
-                          instructions in all. Only to sinks that ask for it */
+                          instructions in all, of one instruction set. Each leads to the next
+                          by itself: straight on, to its target, or as a return. Only to sinks
+                          that ask for it */
     TL_ITEM_TARGET,    /* the instruction in front of it, at pc, led to `value`; flags as BRANCH */
     TL_ITEM_KINDS
 };

@@ -106,6 +106,7 @@ int tl_stf_batch_end_run(struct tl_stf_batch *batch, bool taken)
         .stf_size = (uint32_t)batch->stf.n,
         .last_stf = batch->last_stf,
     };
+    tl_block_sum_up(&batch->blocks[batch->n]);
     int result = keep(batch, batch->code.p, batch->code.n, &item.data);
     if (result == TL_OK)
         result = tl_buf_add(&batch->arena, batch->stf.p, batch->stf.n);

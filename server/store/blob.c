@@ -114,27 +114,12 @@ static void keep_spare(struct tl_packing *pool, struct tl_stf_piece *piece)
     piece_fini(piece);
 }
 
-static int pack(struct tl_packer *packer, struct tl_bytes plain, const struct tl_stf_mark *marks,
-                size_t n_marks, uint8_t **out, size_t *n)
-{
-    struct tl_buf packed = {0};
-    const int r = tl_packer_stf(packer, plain, marks, n_marks, &packed);
-    uint8_t *const exact = r < 0 ? NULL : realloc(packed.p, packed.n);
-    if (!exact) {
-        tl_buf_fini(&packed);
-        return TL_NOMEM;
-    }
-    *out = exact;
-    *n = packed.n;
-    return TL_OK;
-}
-
 struct tl_blob *tl_blob_pack(struct tl_packer *packer, struct tl_bytes plain,
                              const struct tl_stf_mark *marks, size_t n)
 {
     struct tl_stf_piece nothing = {0};
     struct tl_blob *blob = tl_blob_take(&nothing);
-    if (!blob || pack(packer, plain, marks, n, &blob->packed, &blob->n_packed) < 0) {
+    if (!blob || tl_packer_stf_new(packer, plain, marks, n, &blob->packed, &blob->n_packed) < 0) {
         tl_blob_put(blob);
         return NULL;
     }
@@ -156,7 +141,8 @@ static int pack_blob(struct tl_blob *blob, struct tl_packer *packer)
     size_t n = 0;
     struct tl_stf_piece used = {0};
     const struct tl_bytes plain = {blob->plain.stf.p, blob->plain.stf.n};
-    const int r = pack(packer, plain, blob->plain.marks, blob->plain.n_marks, &packed, &n);
+    const int r =
+        tl_packer_stf_new(packer, plain, blob->plain.marks, blob->plain.n_marks, &packed, &n);
     pthread_mutex_lock(&blob->lock);
     blob->state = r < 0 ? PLAIN : PACKED;
     if (r >= 0) {

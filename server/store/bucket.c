@@ -192,26 +192,32 @@ int tl_buckets_merge(struct tl_buckets *into, const struct tl_buckets *from)
 }
 
 /* A bucket: what is zero in most of them is announced by a bit each. */
+#define BUCKET_MAX 256 /* bytes of one */
 enum { E_EVENTS = 1, E_PRIVILEGE = 2, E_DEPTH = 4, E_FLAGS = 8 };
 
-/* The `most` most frequent of `top`, which are sorted. */
-static size_t put_tops(uint8_t *p, const struct tl_top *top, size_t most)
+/* The `most` (up to TL_BUCKET_KEPT) most frequent of `top`, most frequent first. */
+static size_t put_tops(uint8_t *p, const struct tl_top *top, size_t size, size_t most)
 {
-    size_t n = 1;
-    p[0] = 0;
-    for (size_t i = 0; i < most && top[i].n > 0; i++) {
-        p[0]++;
-        n += tl_varint_put(p + n, top[i].id);
-        n += tl_varint_put(p + n, top[i].n);
+    struct tl_top kept[TL_BUCKET_KEPT];
+    size_t n_kept = 0, n = 1;
+    for (size_t i = 0; i < size && top[i].n > 0; i++) {
+        if (n_kept == most && !is_before(&top[i], &kept[most - 1]))
+            continue;
+        size_t k = n_kept < most ? n_kept++ : most - 1;
+        for (; k > 0 && is_before(&top[i], &kept[k - 1]); k--)
+            kept[k] = kept[k - 1];
+        kept[k] = top[i];
+    }
+    p[0] = (uint8_t)n_kept;
+    for (size_t i = 0; i < n_kept; i++) {
+        n += tl_varint_put(p + n, kept[i].id);
+        n += tl_varint_put(p + n, kept[i].n);
     }
     return n;
 }
 
-static size_t put_bucket(uint8_t *p, const struct tl_bucket *bucket)
+static size_t put_bucket(uint8_t *p, const struct tl_bucket *b)
 {
-    struct tl_bucket sorted = *bucket;
-    const struct tl_bucket *b = &sorted;
-    tl_bucket_sort(&sorted);
     const bool privilege = b->privilege[0] | b->privilege[1] | b->privilege[2] | b->privilege[3];
     uint8_t head = 0;
     head |= b->events || b->event_mask ? E_EVENTS : 0;
@@ -223,8 +229,8 @@ static size_t put_bucket(uint8_t *p, const struct tl_bucket *bucket)
     n += tl_varint_put(p + n, b->insns);
     n += tl_varint_put(p + n, b->branches);
     p[n++] = b->distinct;
-    n += put_tops(p + n, b->functions, TL_BUCKET_KEPT);
-    n += put_tops(p + n, b->pages, TL_BUCKET_KEPT / 2);
+    n += put_tops(p + n, b->functions, TL_BUCKET_FUNCTIONS, TL_BUCKET_KEPT);
+    n += put_tops(p + n, b->pages, TL_BUCKET_PAGES, TL_BUCKET_KEPT / 2);
     if (head & E_EVENTS) {
         n += tl_varint_put(p + n, b->events);
         n += tl_varint_put(p + n, b->event_mask);
@@ -242,13 +248,16 @@ static size_t put_bucket(uint8_t *p, const struct tl_bucket *bucket)
 
 int tl_buckets_encode(const struct tl_buckets *buckets, struct tl_buf *out)
 {
-    uint8_t bytes[256];
-    size_t n = tl_varint_put(bytes, buckets->level);
-    n += tl_varint_put(bytes + n, buckets->first);
-    n += tl_varint_put(bytes + n, buckets->n);
-    int r = tl_buf_add(out, bytes, n);
-    for (size_t i = 0; r >= 0 && i < buckets->n; i++)
-        r = tl_buf_add(out, bytes, put_bucket(bytes, &buckets->p[i]));
+    int r = tl_varint_add(out, buckets->level);
+    if (r >= 0)
+        r = tl_varint_add(out, buckets->first);
+    if (r >= 0)
+        r = tl_varint_add(out, buckets->n);
+    for (size_t i = 0; r >= 0 && i < buckets->n; i++) {
+        r = tl_buf_reserve(out, BUCKET_MAX);
+        if (r >= 0)
+            out->n += put_bucket(out->p + out->n, &buckets->p[i]);
+    }
     return r;
 }
 

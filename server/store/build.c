@@ -10,6 +10,7 @@
 
 #include "flow/callstack.h"
 #include "stf/flow_writer.h"
+#include "store/count.h"
 #include "store/part.h"
 
 #include <assert.h>
@@ -288,173 +289,28 @@ static uint64_t plain_room(const struct tl_build *b)
     return room;
 }
 
-/*
- * Whole blocks being counted. Those that stay in function and page of the one before, as most
- * do, only run down `left`; what they sum up to is told when something else comes.
- */
-struct counter {
-    uint64_t left; /* positions that may still be counted */
-    uint64_t room; /* … before any was */
-    uint64_t told; /* `left` when the sums were told last */
-    uint64_t page; /* that the last instruction lies in */
-    uint64_t taken;
-    const struct tl_block *last; /* not told to the call stack yet; NULL: none */
-    bool last_taken;
-    bool moved; /* the last block left its frame: the next one is looked at */
-    uint32_t function;
-    uint8_t isa;
-    unsigned privilege;
-};
-
-static int begin_count(struct tl_build *b, struct counter *c)
+/* Log as many whole blocks as can be, of items[0..n) from step `from` of the first on. */
+static int log_blocks(struct tl_build *b, const struct tl_item *items, size_t n, size_t from,
+                      struct tl_count *count)
 {
-    const unsigned privilege = b->now.has_mode ? tl_mode_privilege(b->now.mode) : 15;
-    const uint64_t room = plain_room(b);
-    *c = (struct counter){.left = room,
-                          .room = room,
-                          .told = room,
-                          .moved = true,
-                          .isa = b->now.isa,
-                          .privilege = privilege};
-    return b->part->run.n > 0 && b->part->run.privilege != privilege ? tl_part_settle(b->part)
-                                                                     : TL_OK;
-}
-
-/* Count the steps [i, n) that are like the one before; returns the first that is not. */
-static inline size_t count_alike(struct counter *c, const uintptr_t *path, size_t i, size_t n)
-{
-    const uint64_t page = c->page << 12;
-    const uint32_t function = c->function;
-    const uint8_t isa = c->isa;
-    const size_t from = i;
-    uint64_t left = c->left, taken = c->taken;
-    bool stays = !c->moved;
-    while (stays && i < n) {
-        const struct tl_block *const block = tl_path_block(path[i]);
-        const bool leaves = tl_path_taken(path[i]);
-        const uint64_t begin = block->pc - page, last = begin + block->size - 1;
-        if ((block->n > left) | (block->isa != isa) | (block->function != function) |
-            ((begin | last) >> 12 != 0))
-            break;
-        left -= block->n;
-        taken += leaves;
-        stays = tl_callstack_stays(block, leaves);
-        i++;
-    }
-    if (i > from) {
-        c->left = left;
-        c->taken = taken;
-        c->last = tl_path_block(path[i - 1]);
-        c->last_taken = tl_path_taken(path[i - 1]);
-        c->moved = !stays;
-    }
-    return i;
-}
-
-/* Tell of the blocks that were alike. */
-static void tell_alike(struct tl_build *b, struct counter *c)
-{
-    struct tl_part_run *const run = &b->part->run;
-    const uint64_t n = c->told - c->left;
-    if (!c->last)
-        return;
-    run->functions[c->function % TL_PART_SLOTS].n += (uint32_t)n;
-    run->pages[c->page % TL_PART_PAGE_SLOTS].n += n;
-    run->n += n;
-    run->taken += c->taken;
-    c->told = c->left;
-    c->taken = 0;
-    tl_callstack_leave(&b->calls, c->last, c->last_taken, b->position + (c->room - c->left));
-    c->last = NULL;
-}
-
-/* Count a whole block that may be unlike the one before. 1; 0: it wants a closer look; < 0. */
-__attribute__((noinline)) static int count_other(struct tl_build *b, struct counter *c,
-                                                 const struct tl_block *block, bool taken)
-{
-    struct tl_part_run *const run = &b->part->run;
-    const uint64_t page = block->pc >> 12;
-    tell_alike(b, c);
-    if (block->n > c->left || block->n == 0 || block->isa != c->isa)
-        return 0;
-    if ((block->pc + block->size - 1) >> 12 != page)
-        tl_page_set_add(&b->part->pages, block->pc, block->size);
-    int r = tl_callstack_arrive(&b->calls, block, b->position + (c->room - c->left));
-    if (r >= 0)
-        r = tl_part_slots(b->part, block->function, page);
-    if (r < 0)
+    struct tl_part *const part = b->part;
+    *count = (struct tl_count){.position = b->position,
+                               .room = plain_room(b),
+                               .privilege = b->now.has_mode ? tl_mode_privilege(b->now.mode) : 15,
+                               .isa = b->now.isa,
+                               .steps = from};
+    const int r = tl_count_blocks(part, &b->calls, items, n, count);
+    if (r < 0 || count->n == 0)
         return r;
-    const uint32_t depth = b->now.depth = tl_callstack_depth(&b->calls);
-    if (run->n == 0)
-        run->depth_min = run->depth_max = depth;
-    run->privilege = c->privilege;
-    run->depth_min = depth < run->depth_min ? depth : run->depth_min;
-    run->depth_max = depth > run->depth_max ? depth : run->depth_max;
-    c->left -= block->n;
-    c->taken = taken;
-    c->last = block;
-    c->last_taken = taken;
-    c->function = block->function;
-    c->page = page;
-    c->moved = !tl_callstack_stays(block, taken);
-    return 1;
-}
-
-static void end_count(struct tl_build *b, struct counter *c, uint64_t offset)
-{
-    struct tl_shard_row *row = &b->part->view->index.row;
-    const uint64_t n = c->room - c->left;
-    tell_alike(b, c);
-    if (n == 0)
-        return;
-    row->n += n;
-    row->markers += n;
-    b->part->open.n += n;
-    b->position += n;
-    b->part->last_position = b->position - 1;
-    row->byte_last = b->now.offset = offset;
-}
-
-/* Count as many of items[0..n) as are whole blocks. Returns how many. */
-static int log_blocks(struct tl_build *b, const struct tl_item *items, size_t n)
-{
-    struct counter c;
-    size_t i = 0;
-    int r = begin_count(b, &c);
-    while (r >= 0 && i < n && items[i].kind == TL_ITEM_BLOCK && items[i].n == items[i].block->n) {
-        const bool taken = items[i].flags & TL_ITEM_TAKEN;
-        const uintptr_t step = (uintptr_t)items[i].block | taken;
-        if (count_alike(&c, &step, 0, 1) == 0) {
-            r = count_other(b, &c, items[i].block, taken);
-            if (r <= 0)
-                break;
-        }
-        i++;
-    }
-    if (r >= 0 && i > 0)
-        end_count(b, &c, items[i - 1].offset);
-    return r < 0 ? r : (int)i;
-}
-
-/* The same of a path's steps from `i` on; returns the first that was not counted. */
-static int log_steps(struct tl_build *b, const struct tl_item *item, size_t i)
-{
-    const uintptr_t *const path = item->path;
-    const size_t n = item->n;
-    struct counter c;
-    int r = begin_count(b, &c);
-    while (r >= 0) {
-        i = count_alike(&c, path, i, n);
-        if (i == n)
-            break;
-        r = count_other(b, &c, tl_path_block(path[i]), tl_path_taken(path[i]));
-        if (r <= 0)
-            break;
-        i++;
-    }
-    if (r >= 0)
-        end_count(b, &c, item->offset);
-    return r < 0 ? r : (int)i;
+    struct tl_shard_row *const row = &part->view->index.row;
+    row->n += count->n;
+    row->markers += count->n;
+    part->open.n += count->n;
+    b->position += count->n;
+    part->last_position = b->position - 1;
+    row->byte_last = b->now.offset = count->offset;
+    b->now.depth = tl_callstack_depth(&b->calls);
+    return TL_OK;
 }
 
 /* Log instructions [*insn, …) of a block, up to the next cut. */
@@ -538,19 +394,22 @@ static int log_item(struct tl_build *b, const struct tl_item *item)
     return check_cut(b, false);
 }
 
-/* Log instructions [*done, …) of a path, up to the next cut; `*whole`: up to its end. */
-static int log_path(struct tl_build *b, const struct tl_item *item, uint32_t *done, bool *whole)
+/*
+ * Log a path from instruction *done on, which is the first of step `i` or lies in a step behind,
+ * up to the next cut; `*whole`: up to its end.
+ */
+static int log_path(struct tl_build *b, const struct tl_item *item, size_t i, uint32_t within,
+                    uint32_t *done, bool *whole)
 {
-    size_t i = 0;
-    uint32_t within = *done; /* instructions of step `i` that are logged */
     for (; i < item->n && within >= tl_path_block(item->path[i])->n; i++)
         within -= tl_path_block(item->path[i])->n;
     while (i < item->n && b->cut == CUT_NONE) {
         const uint64_t begin = b->position;
         int r = TL_OK;
         if (within == 0) {
-            r = log_steps(b, item, i);
-            i = r > 0 ? (size_t)r : i;
+            struct tl_count count;
+            r = log_blocks(b, item, 1, i, &count);
+            i = count.items > 0 ? item->n : count.steps;
         }
         if (r >= 0 && i < item->n) {
             const struct tl_item one = tl_path_item(item, i);
@@ -568,34 +427,46 @@ static int log_path(struct tl_build *b, const struct tl_item *item, uint32_t *do
     return TL_OK;
 }
 
+/* Log blocks from `at` on, up to the next cut or another item. */
+static int log_code(struct tl_build *b, const struct tl_item *items, size_t n,
+                    struct tl_stf_flow_at *at)
+{
+    struct tl_count count = {0};
+    uint32_t within = at->insn; /* of a path, behind its step count.steps */
+    int r = TL_OK;
+    if (at->insn == 0) {
+        r = log_blocks(b, items + at->item, n - at->item, 0, &count);
+        at->item += count.items;
+        at->insn = (uint32_t)count.within;
+        if (r < 0 || at->item == n)
+            return r;
+    }
+    const struct tl_item *const item = &items[at->item];
+    bool whole = false;
+    if (item->kind == TL_ITEM_PATH) {
+        r = log_path(b, item, count.steps, within, &at->insn, &whole);
+    } else if (item->kind == TL_ITEM_BLOCK) {
+        r = item->n > 0 ? log_block(b, item, &at->insn) : TL_OK;
+        whole = at->insn == item->n;
+    }
+    if (whole) {
+        at->item++;
+        at->insn = 0;
+    }
+    return r;
+}
+
 /* Log from `at` on until all items are logged or a cut is reached. */
 static int log_until_cut(struct tl_build *b, const struct tl_item *items, size_t n,
                          struct tl_stf_flow_at *at)
 {
     int r = TL_OK;
     while (r >= 0 && at->item < n && b->cut == CUT_NONE) {
-        const struct tl_item *item = &items[at->item];
-        if (item->kind == TL_ITEM_BLOCK) {
-            const int many = at->insn == 0 ? log_blocks(b, item, n - at->item) : 0;
-            if (many != 0) {
-                at->item += many > 0 ? (size_t)many : 0;
-                r = many < 0 ? many : TL_OK;
-                continue;
-            }
-            if (item->n > 0)
-                r = log_block(b, item, &at->insn);
-            if (at->insn < item->n)
-                continue;
-        } else if (item->kind == TL_ITEM_PATH) {
-            bool whole = false;
-            r = log_path(b, item, &at->insn, &whole);
-            if (!whole)
-                continue;
-        } else {
-            r = log_item(b, item);
-        }
-        at->item++;
-        at->insn = 0;
+        const struct tl_item *const item = &items[at->item];
+        if (item->kind == TL_ITEM_BLOCK || item->kind == TL_ITEM_PATH)
+            r = log_code(b, items, n, at);
+        else
+            r = log_item(b, &items[at->item++]);
     }
     return r;
 }

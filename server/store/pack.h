@@ -28,8 +28,12 @@ void tl_packer_free(struct tl_packer *packer); /* NULL is fine */
  */
 TL_MUST_USE int tl_packer_stf(struct tl_packer *packer, struct tl_bytes stf,
                               const struct tl_stf_mark *marks, size_t n, struct tl_buf *out);
+/* The same in memory of its own that is just large enough, to be freed by the caller. */
+TL_MUST_USE int tl_packer_stf_new(struct tl_packer *packer, struct tl_bytes stf,
+                                  const struct tl_stf_mark *marks, size_t n, uint8_t **out,
+                                  size_t *size);
 /* Append any bytes as one zstd frame with its content size. TL_NOMEM. */
-TL_MUST_USE int tl_packer_bytes(struct tl_packer *packer, struct tl_bytes plain, int level,
+TL_MUST_USE int tl_packer_bytes(struct tl_packer *packer, struct tl_bytes plain,
                                 struct tl_buf *out);
 
 #endif

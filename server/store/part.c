@@ -96,6 +96,14 @@ int tl_part_stack(struct tl_part *part, const struct tl_callstack *calls)
     return r;
 }
 
+static void init_run(struct tl_part_run *run)
+{
+    for (uint32_t i = 0; i < TL_PART_SLOTS; i++)
+        run->functions[i].function = i ^ 1;
+    for (uint64_t i = 0; i < TL_PART_PAGE_SLOTS; i++)
+        run->pages[i].page = i ^ 1;
+}
+
 struct tl_part *tl_part_new(uint64_t number, uint64_t position, const struct tl_flow_now *now)
 {
     struct tl_part *part = calloc(1, sizeof(*part));
@@ -109,6 +117,7 @@ struct tl_part *tl_part_new(uint64_t number, uint64_t position, const struct tl_
     index->row.at = *now;
     index->row.byte_first = index->row.byte_last = now->offset;
     index->buckets.level = TL_LEVEL_STORED;
+    init_run(&part->run);
     open_chunk(part, 0, now);
     return part;
 }
@@ -242,6 +251,19 @@ static void settle_in(const struct tl_part_run *run, struct tl_bucket *b)
             tl_bucket_page(b, run->pages[i].page, run->pages[i].n);
 }
 
+static void empty_run(struct tl_part *part)
+{
+    struct tl_part_run *run = &part->run;
+    for (uint64_t used = run->used; used != 0; used &= used - 1)
+        run->functions[__builtin_ctzll(used)].n = 0;
+    for (size_t i = 0; i < TL_PART_PAGE_SLOTS; i++) {
+        if (run->pages[i].n > 0)
+            tl_page_set_add(&part->pages, run->pages[i].page << 12, 1);
+        run->pages[i].n = 0;
+    }
+    run->n = run->taken = run->used = 0;
+}
+
 int tl_part_settle(struct tl_part *part)
 {
     struct tl_part_run *run = &part->run;
@@ -252,7 +274,7 @@ int tl_part_settle(struct tl_part *part)
     if (!b)
         return TL_NOMEM;
     settle_in(run, b);
-    memset(run, 0, sizeof(*run));
+    empty_run(part);
     return TL_OK;
 }
 
@@ -261,8 +283,8 @@ int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page)
     struct tl_shard_index *index = &part->view->index;
     struct tl_part_run *run = &part->run;
     const size_t f = function % TL_PART_SLOTS, p = page % TL_PART_PAGE_SLOTS;
-    const bool same_function = run->functions[f].n > 0 && run->functions[f].function == function;
-    const bool same_page = run->pages[p].n > 0 && run->pages[p].page == page;
+    const bool same_function = run->functions[f].function == function;
+    const bool same_page = run->pages[p].page == page;
     if (same_function && same_page)
         return TL_OK;
     struct tl_bucket *b = tl_buckets_at(&index->buckets, index->row.first + index->row.n);
@@ -273,14 +295,14 @@ int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page)
             tl_bucket_function(b, function_id(run->functions[f].function), run->functions[f].n);
         run->functions[f].function = function;
         run->functions[f].n = 0;
-        run->used |= UINT64_C(1) << f;
     }
     if (!same_page) {
-        if (run->pages[p].n > 0)
+        if (run->pages[p].n > 0) {
             tl_bucket_page(b, run->pages[p].page, run->pages[p].n);
+            tl_page_set_add(&part->pages, run->pages[p].page << 12, 1);
+        }
         run->pages[p].page = page;
         run->pages[p].n = 0;
-        tl_page_set_add(&part->pages, page << 12, 1);
     }
     return TL_OK;
 }

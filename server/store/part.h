@@ -23,13 +23,14 @@ void tl_page_set_add(struct tl_page_set *set, uint64_t pc, uint64_t size);
 
 /*
  * Instructions of one bucket that are not in it yet: by function and by page, each in the slot
- * that its low bits name.
+ * that its low bits name. It stays theirs from one bucket to the next, with a count of 0; a slot
+ * that nobody had yet has one that belongs elsewhere.
  */
 #define TL_PART_SLOTS      64
 #define TL_PART_PAGE_SLOTS 8
 
 struct tl_part_run {
-    uint64_t n;     /* of all; 0: the rest means nothing */
+    uint64_t n;     /* of all; 0: the rest but for the slots means nothing */
     uint64_t taken; /* branches */
     unsigned privilege;
     uint32_t depth_min, depth_max;

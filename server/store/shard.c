@@ -247,7 +247,7 @@ int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t base,
     const size_t begin = out->n;
     int r = encode_body(index, &body);
     if (r >= 0)
-        r = tl_packer_bytes(packer, (struct tl_bytes){body.p, body.n}, 1, out);
+        r = tl_packer_bytes(packer, (struct tl_bytes){body.p, body.n}, out);
     tl_buf_fini(&body);
     if (r < 0)
         return r;

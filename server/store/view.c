@@ -142,11 +142,27 @@ int tl_view_frame(const struct tl_view *view, size_t i, struct tl_buf *out, stru
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
+/* Make room for all frames at once. */
+static int reserve_frames(const struct tl_view *view, struct tl_packer *packer, struct tl_buf *out)
+{
+    size_t n = TL_ZSTF_HEAD;
+    for (size_t i = 0; i < view->index.n_frames; i++) {
+        struct tl_bytes bytes;
+        const int r = tl_blob_packed(view->frames[i], packer, &bytes);
+        if (r < 0)
+            return r;
+        n += bytes.n;
+    }
+    return tl_buf_reserve(out, n + n / 8); /* and for the index */
+}
+
 static int write_frames(const struct tl_view *view, struct tl_zstf_writer *writer,
                         uint64_t per_chunk, struct tl_packer *packer, struct tl_shard_index *index,
                         struct tl_buf *out)
 {
-    int r = tl_zstf_writer_begin(writer, out);
+    int r = reserve_frames(view, packer, out);
+    if (r >= 0)
+        r = tl_zstf_writer_begin(writer, out);
     for (size_t i = 0; r >= 0 && i < index->n_frames; i++) {
         struct tl_shard_frame *f = &index->frames[i];
         struct tl_bytes bytes;
