@@ -26,6 +26,14 @@ struct scan {
     uint8_t isa;
 };
 
+/* Is `step` known to be like the one in front of it, which need not be of the same path? */
+static inline unsigned is_alike(uintptr_t from, uintptr_t step)
+{
+    const struct tl_block *const a = tl_path_block(from), *const b = tl_path_block(step);
+    return from && a->alike >> (1 + (from & 1)) & 1 && a->function == b->function &&
+           (a->pc ^ b->pc) >> 12 == 0;
+}
+
 /*
  * Go over the steps [i, n), of one path; returns the first that is not counted. `fits`: there is
  * room for all.
@@ -37,7 +45,7 @@ scan_steps(struct scan *scan, const uintptr_t *path, size_t i, size_t n, bool fi
     struct event *event = scan->event;
     uint64_t at = scan->n, taken = scan->taken;
     uintptr_t from = scan->from;
-    unsigned alike = 0; /* bit 0: it is like the one before; of the first nobody knows */
+    unsigned alike = is_alike(from, path[i]); /* bit 0: it is like the one before */
     for (; i < n; i++) {
         const uintptr_t step = path[i];
         const struct tl_block *const block = tl_path_block(step);
@@ -118,6 +126,8 @@ static int count_spans(struct tl_part *part, struct tl_callstack *calls, uint64_
     uint8_t how = calls->how;
     uint64_t next_pc = calls->next_pc;
     uint64_t used = run->used;
+    uint32_t low = run->n > 0 ? run->depth_min : UINT32_MAX;
+    uint32_t high = run->n > 0 ? run->depth_max : 0;
     for (; e < end; e++) {
         const struct tl_block *const block = tl_path_block(e->step);
         const uint64_t page = block->pc >> 12;
@@ -140,10 +150,12 @@ static int count_spans(struct tl_part *part, struct tl_callstack *calls, uint64_
         run->functions[f].n += (uint32_t)n;
         run->pages[p].n += n;
         const uint32_t depth = tl_callstack_depth(calls);
-        run->depth_min = depth < run->depth_min ? depth : run->depth_min;
-        run->depth_max = depth > run->depth_max ? depth : run->depth_max;
+        low = depth < low ? depth : low;
+        high = depth > high ? depth : high;
     }
     run->used = used;
+    run->depth_min = low;
+    run->depth_max = high;
     return TL_OK;
 }
 
@@ -161,10 +173,6 @@ int tl_count_blocks(struct tl_part *part, struct tl_callstack *calls, const stru
     int r = run->n > 0 && run->privilege != count->privilege ? tl_part_settle(part) : TL_OK;
     if (r < 0)
         return r;
-    if (run->n == 0) {
-        run->depth_min = UINT32_MAX;
-        run->depth_max = 0;
-    }
     r = count_spans(part, calls, count->position, events, scan.event);
     tl_callstack_leave(calls, tl_path_block(scan.from), tl_path_taken(scan.from),
                        count->position + scan.n);

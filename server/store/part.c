@@ -237,14 +237,20 @@ static void settle_in(const struct tl_part_run *run, struct tl_bucket *b)
 {
     tl_bucket_span(b, run->n, run->privilege, run->depth_min, run->depth_max);
     b->branches += run->taken;
+    const bool fresh = b->functions[0].n == 0; /* then all that come are new to it */
+    size_t added = 0;
     static_assert(TL_PART_SLOTS == 64, "a bit each");
     for (uint64_t used = run->used; used != 0; used &= used - 1) {
         const unsigned i = (unsigned)__builtin_ctzll(used);
-        const uint32_t n = run->functions[i].n;
-        if (n * FEW >= run->n)
-            tl_bucket_function(b, function_id(run->functions[i].function), n);
-        else if (b->distinct < 255)
-            b->distinct++;
+        const uint64_t id = function_id(run->functions[i].function), n = run->functions[i].n;
+        if (n * FEW < run->n) {
+            b->distinct += b->distinct < 255;
+        } else if (fresh && id != 0 && b->functions[TL_BUCKET_FUNCTIONS - 1].n == 0) {
+            b->functions[added++] = (struct tl_top){id, n};
+            b->distinct += b->distinct < 255;
+        } else {
+            tl_bucket_function(b, id, n);
+        }
     }
     for (size_t i = 0; i < TL_PART_PAGE_SLOTS; i++)
         if (run->pages[i].n > 0)

@@ -12,6 +12,7 @@
 #include "lake.h"
 #include "sim/program_core.h"
 #include "stf/flow_writer.h"
+#include "stf/zstf.h"
 #include "store/build.h"
 
 #include <fcntl.h>
@@ -35,6 +36,7 @@ enum {
     RANGES = 40,
     RANGE_INSNS = 1000,
     RAW_BYTES = 128 << 20,
+    SHARD = 1000000, /* instructions */
     ROUNDS = 3
 };
 
@@ -125,8 +127,8 @@ static void decode_opencsd(struct made *m)
     const struct tl_fail fail = {.text = "it refuses"};
     struct tl_opencsd_memory memory[2];
     for (unsigned i = 0; i < 2; i++)
-        memory[i] = (struct tl_opencsd_memory){m->program.sections[i].base,
-                                               {m->code[i].p, m->code[i].n}};
+        memory[i] =
+            (struct tl_opencsd_memory){m->program.sections[i].base, {m->code[i].p, m->code[i].n}};
     m->insns = tl_opencsd_decode(&m->source, memory, 2, m->trace.p, m->trace.n / 4, CHUNK);
     if (m->insns == 0)
         die("OpenCSD", &fail);
@@ -171,9 +173,26 @@ struct direct {
     struct tl_stf_flow *flow;
     struct tl_build *build;
     struct tl_packer *packer;
-    struct tl_buf packed;
-    uint64_t stop, insns, plain, frames, files;
+    struct tl_zstf_writer *writer;
+    struct tl_buf packed, file;
+    uint64_t stop, markers, insns, plain, frames, files;
 };
+
+/* A .zstf without any index ends, or begins. */
+static int begin_file(struct direct *d)
+{
+    uint8_t head[TL_ZSTF_HEAD];
+    int r = TL_OK;
+    if (d->writer) {
+        r = tl_zstf_writer_finish(d->writer, (struct tl_bytes){0}, &d->file, head);
+        tl_zstf_writer_free(d->writer);
+        tl_buf_fini(&d->file);
+        d->writer = NULL;
+    }
+    if (r >= 0)
+        r = tl_zstf_writer_new(&d->writer, TL_CHUNK_MARKERS, 0);
+    return r < 0 ? r : tl_zstf_writer_begin(d->writer, &d->file);
+}
 
 static int to_records(void *context, const struct tl_item *items, size_t n)
 {
@@ -185,6 +204,14 @@ static int to_records(void *context, const struct tl_item *items, size_t n)
         const struct tl_stf_mark *p = tl_stf_flow_marks(d->flow, &marks);
         tl_buf_reset(&d->packed);
         r = tl_packer_stf(d->packer, tl_stf_flow_bytes(d->flow), p, marks, &d->packed);
+        if (r >= 0 && (d->stop - d->markers >= SHARD || !d->writer)) {
+            d->markers = d->stop;
+            r = begin_file(d);
+        }
+        if (r >= 0)
+            r = tl_zstf_writer_frame(d->writer, (struct tl_bytes){d->packed.p, d->packed.n},
+                                     tl_stf_flow_bytes(d->flow).n, TL_CHUNK_MARKERS,
+                                     tl_stf_flow_chunk_pc(d->flow), &d->file);
         if (r < 0)
             return r;
         tl_stf_flow_take(d->flow);
@@ -254,13 +281,14 @@ static void index_costs(const struct made *m)
         die("index", &fail);
     for (int i = 0; i < ROUNDS; i++) {
         d.stop = TL_CHUNK_MARKERS;
+        d.markers = 0;
         if (tl_stf_flow_new(&d.flow, &flow, NULL) < 0)
             die("index", &fail);
         double took = decode_direct(m, &d, to_records);
         without = took < without ? took : without;
         tl_stf_flow_free(d.flow);
         const struct tl_build_options options = {.protocol = TL_PROTO_ETM4,
-                                                 .shard_insns = 1000000,
+                                                 .shard_insns = SHARD,
                                                  .image = m->image,
                                                  .seal = count_shard,
                                                  .context = &d};
@@ -272,7 +300,9 @@ static void index_costs(const struct made *m)
         d.build = NULL;
     }
     tl_packer_free(d.packer);
+    tl_zstf_writer_free(d.writer);
     tl_buf_fini(&d.packed);
+    tl_buf_fini(&d.file);
     bench_report("store", "decoded, written and packed, one thread",
                  (double)d.insns / ROUNDS / without / 1e6, "Minsn/s", NULL, 0);
     bench_report("store", "… with index and tiles", (double)d.insns / ROUNDS / with / 1e6,
@@ -394,6 +424,49 @@ static void ranges(const char *dir, uint64_t insns)
     bench_report("store", "… 95 %", took[RANGES * 95 / 100] * 1e3, "ms", NULL, 0);
 }
 
+/* One search through all of it, with nothing in memory. */
+static void find_one(const char *dir, const char *what, struct tl_find_request request)
+{
+    struct tl_lake *lake = open_lake(dir);
+    struct tl_fail fail = {0};
+    struct tl_hit *hits = NULL;
+    size_t n = 0;
+    bool more;
+    char name[96];
+    request.trace = "long";
+    request.stream = "cs.10";
+    request.to = UINT64_MAX;
+    nftw(dir, forget_one, 16, FTW_PHYS);
+    const double begin = bench_now();
+    if (tl_lake_find(lake, &request, &hits, &n, &more, &fail) < 0)
+        die("find", &fail);
+    const double took = bench_now() - begin;
+    free(hits);
+    tl_lake_close(lake);
+    snprintf(name, sizeof name, "find %s, cold: %zu hits", what, n);
+    bench_report("store", name, took * 1e3, "ms", NULL, 0);
+}
+
+static void finds(const char *dir, const struct made *m)
+{
+    const struct tl_sim_function *f = m->program.functions; /* the scheduler's, which runs */
+    while (f->first != m->program.switcher)
+        f++;
+    const uint64_t entry = tl_sim_program_address(&m->program, f->first);
+    find_one(dir, "an address's 1000th",
+             (struct tl_find_request){.kind = TL_FIND_PC, .pc_from = entry, .limit = 1000});
+    find_one(dir, "a function's calls",
+             (struct tl_find_request){.kind = TL_FIND_SYMBOL, .text = f->name});
+    find_one(dir, "exceptions",
+             (struct tl_find_request){.kind = TL_FIND_EVENT, .text = "exception"});
+    find_one(dir, "an event that there is not",
+             (struct tl_find_request){.kind = TL_FIND_EVENT, .text = "software"});
+    find_one(dir, "code that never ran",
+             (struct tl_find_request){.kind = TL_FIND_PC, .pc_from = 0x10});
+    find_one(dir, "what never ran in a page that did",
+             (struct tl_find_request){.kind = TL_FIND_PC, .pc_from = entry + 2});
+}
+
 /* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes. */
 static void store_long(const char *dir, struct made *m, size_t repeat)
 {
@@ -436,6 +509,7 @@ static void store_long(const char *dir, struct made *m, size_t repeat)
     bench_report("store", "… stored, of 1000 instructions",
                  (double)told.stored * 1000 / (double)told.insns, "bytes", NULL, 0);
     ranges(dir, told.insns);
+    finds(dir, m);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
