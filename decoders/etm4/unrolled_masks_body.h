@@ -8,6 +8,11 @@
  *   compress8(c, n, bytes, which, base)  write header and position of those of 8 bytes in `which`
  *                                      as packets from `n` on; returns how many
  *
+ * and may define as a macro, for a faster way,
+ *
+ *   add_addresses(p, b, heads, whole)  resolve the addresses among the packets in `heads`, of
+ *                                      which those in `whole` say 64 bits
+ *
  * Contexts, which may change how addresses are resolved, are taken one by one.
  */
 
@@ -42,15 +47,16 @@ static ALWAYS_INLINE uint64_t payload_of(const struct lengths *l)
     }
 }
 
-/* Resolve the addresses among the packets in `heads`. */
-static ALWAYS_INLINE void add_addresses(struct tl_etm4_packetizer *p, const uint8_t *b,
-                                        uint64_t heads)
+/* Resolve the addresses among the packets in `heads`, one after another. */
+static ALWAYS_INLINE void add_addresses_in_order(struct tl_etm4_packetizer *p, const uint8_t *b,
+                                                 uint64_t heads, uint64_t whole)
 {
     struct tl_etm4_columns *const c = &p->columns;
     struct tl_etm4_history history = tl_etm4_history_of(&p->regs);
     const unsigned sf = p->regs.sf;
     uint64_t *out = c->address + c->n_addresses;
 
+    (void)whole;
     for (; heads != 0; heads &= heads - 1) {
         const uint8_t *const packet = b + __builtin_ctzll(heads);
         uint64_t payload;
@@ -60,6 +66,10 @@ static ALWAYS_INLINE void add_addresses(struct tl_etm4_packetizer *p, const uint
     c->n_addresses = c->n_found = (size_t)(out - c->address);
     tl_etm4_history_keep(&history, &p->regs);
 }
+
+#ifndef add_addresses
+#define add_addresses add_addresses_in_order
+#endif
 
 /*
  * One block from byte `i` on. Returns the first byte behind its packets; *stuck: that is a header
@@ -86,7 +96,7 @@ static ALWAYS_INLINE size_t one_block(struct tl_etm4_packetizer *p, const uint8_
         n += compress8(c, n, b + i + k, heads >> k & 0xff, (unsigned)(i + k));
     c->n = n;
     if ((addresses & heads) != 0)
-        add_addresses(p, b + i, addresses & heads);
+        add_addresses(p, b + i, addresses & heads, addresses & heads & l.nine);
     const unsigned last = 63 - (unsigned)__builtin_clzll(heads);
     return i + last + 1 + (l.two >> last & 1) + 2 * (l.three >> last & 1) +
            4 * (l.five >> last & 1) + 8 * (l.nine >> last & 1);
