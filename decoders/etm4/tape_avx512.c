@@ -41,9 +41,13 @@ static ALWAYS_INLINE void offsets_of(const struct tl_run *run, struct block *blo
     const __m512i base = _mm512_set1_epi64((int64_t)run->offset);
 
     if (run->slot == TL_RUN_SCATTERED) {
-        for (unsigned k = 0; k < n; k++) /* packets kept from before are not in this run */
-            block->offset[k] =
-                block->header[k] == TL_TAPE_OTHER ? 0 : tl_run_offset(run, block->at[k]);
+        const uint16_t *places = NULL; /* not asked for where all were kept from earlier runs */
+        for (unsigned k = 0; k < n; k++) {
+            if (block->header[k] == TL_TAPE_OTHER)
+                continue;
+            places = places ? places : tl_run_places(run);
+            block->offset[k] = run->map->offset + places[block->at[k]];
+        }
         return;
     }
     for (unsigned k = 0; k < n; k += 8) {

@@ -47,45 +47,31 @@ static void take_back(struct tl_deal *d, size_t g)
 
 #define FOURS 8 /* groups at once */
 
-/* Bits `from` … `to` of a group, without bytes 15. */
-static inline uint64_t bits_between(unsigned from, unsigned to)
-{
-    const uint64_t below = to < 64 ? ((uint64_t)1 << to) - 1 : ~(uint64_t)0;
-    return from < 64 ? below >> from << from & ~AUX_BYTES : 0;
-}
-
-/* By ID: the number of its share, or one of these. */
-enum { NO_SHARE = 0xfe, NOT_YET = 0xff };
-
 struct dealer {
     struct tl_deal *deal;
-    uint8_t number[128];
+    struct tl_share *by_id[128]; /* NULL: not yet known */
 };
 
-/* The share of `id`, of whom the first byte or the ID comes in group `g`. False: it gets none. */
-static bool find_share(struct dealer *dealer, unsigned id, size_t g)
+/* The share of an ID that comes in force in group `g`; NULL: the group is not to be dealt. */
+static struct tl_share *find_share(struct dealer *dealer, unsigned id, size_t g)
 {
-    if (!is_source(id)) {
-        dealer->number[id] = NO_SHARE;
-        return true;
-    }
-    const size_t number = dealer->deal->n_shares;
-    dealer->number[id] = (uint8_t)number;
-    return add_share(dealer->deal, id, g) != NULL;
+    struct tl_share *const nobody = &dealer->deal->share[TL_DEAL_SHARES];
+    dealer->by_id[id] = is_source(id) ? add_share(dealer->deal, id, g) : nobody;
+    return dealer->by_id[id];
 }
 
-/* Bytes `from` … `to` of group `g`, which lie in `data` without the bytes 15. */
-static inline void give(struct tl_share *share, size_t g, const uint8_t *data, unsigned from,
-                        unsigned to)
+/* Data bytes in front of byte `i` of a group. */
+static inline unsigned data_before(unsigned i)
 {
-    const uint8_t *p = data + (from - from / FRAME);
-    const uint8_t *const end = data + (to - to / FRAME);
-    uint8_t *out = share->bytes + share->n;
-    share->mask[g] |= bits_between(from, to);
-    share->n += (size_t)(end - p);
+    return i - i / FRAME;
+}
+
+/* Many at once, some of them too many. */
+static inline void copy(uint8_t *out, const uint8_t *p, const uint8_t *end)
+{
     do {
-        memcpy(out, p, 16);
-        p += 16, out += 16;
+        memcpy(out, p, 32);
+        p += 32, out += 32;
     } while (p < end);
 }
 
@@ -94,26 +80,35 @@ static bool deal_group(struct dealer *dealer, size_t g, const uint8_t *in, const
 {
     struct tl_deal *const d = dealer->deal;
     unsigned from = 0, id = d->id;
+    struct tl_share *share = dealer->by_id[id];
+    d->share[TL_DEAL_SHARES].n = 0;
     for (size_t k = 0; k < d->n_shares; k++)
         d->share[k].mask[g] = 0;
-    for (uint64_t ids = marks.ids;; ids &= ids - 1) {
-        const unsigned i = ids ? (unsigned)__builtin_ctzll(ids) : GROUP;
-        const unsigned late = ids ? marks.late >> i & 1 : 0;
-        if (dealer->number[id] == NOT_YET && !find_share(dealer, id, g)) {
+    if (!share && !(share = find_share(dealer, id, g)))
+        return false;
+    for (uint64_t ids = marks.ids; ids; ids &= ids - 1) {
+        const unsigned i = (unsigned)__builtin_ctzll(ids);
+        const uint64_t late = marks.late >> i & 1;
+        const uint64_t bits = (((uint64_t)1 << i) - ((uint64_t)1 << from)) & ~AUX_BYTES;
+        const unsigned to = data_before(i);
+        uint8_t *const out = share->bytes + share->n;
+        const size_t n = to - data_before(from);
+        copy(out, data + to - n, data + to);
+        out[n] = data[to + 1];
+        share->n += n + late;
+        share->mask[g] |= bits | late << (i + 1);
+        from = i + 1 + (unsigned)(late | (i % FRAME == AUX - 1));
+        id = in[i] >> 1;
+        share = dealer->by_id[id];
+        if (!share && !(share = find_share(dealer, id, g))) {
             take_back(d, g);
             return false;
         }
-        if (dealer->number[id] != NO_SHARE) {
-            struct tl_share *const share = &d->share[dealer->number[id]];
-            if (i > from)
-                give(share, g, data, from, i);
-            if (late)
-                give(share, g, data, i + 1, i + 2);
-        }
-        if (!ids)
-            break;
-        from = i + 1 + (late | (i % FRAME == AUX - 1));
-        id = in[i] >> 1;
+    }
+    if (from < GROUP) {
+        copy(share->bytes + share->n, data + data_before(from), data + 60);
+        share->n += 60 - data_before(from);
+        share->mask[g] |= -((uint64_t)1 << from) & ~AUX_BYTES;
     }
     d->id = (uint8_t)id;
     return true;
@@ -123,9 +118,8 @@ static size_t deal_by(tl_split *split, struct tl_deal *d, const uint8_t *in, siz
 {
     uint8_t data[FOURS * 60 + TL_SPLIT_SLACK];
     struct tl_split_marks marks[FOURS];
-    struct dealer dealer = {.deal = d};
+    struct dealer dealer = {d, {NULL}};
     size_t g = 0, quiet = 0;
-    memset(dealer.number, NOT_YET, sizeof dealer.number);
     d->n_shares = 0;
     while (g < groups && quiet < d->quiet) {
         const size_t want = groups - g < FOURS ? groups - g : FOURS;

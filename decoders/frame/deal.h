@@ -32,7 +32,7 @@ struct tl_deal {
     uint8_t id;         /* in force in front of the group dealt next; known */
     size_t quiet;       /* stop behind so many groups without an ID */
     size_t n_shares;    /* in the order in which the sources spoke; some may have no bytes */
-    struct tl_share share[TL_DEAL_SHARES];
+    struct tl_share share[TL_DEAL_SHARES + 1]; /* the last one is private */
 };
 
 /*

@@ -37,7 +37,7 @@ struct tl_run_map {
     bool placed;     /* … when it has been worked out */
 };
 
-#define TL_RUN_SLACK 4
+#define TL_RUN_SLACK 64 /* places that may be written behind the last one */
 
 struct tl_run {
     const uint8_t *p; /* borrowed for the call; at least 1 byte */

@@ -38,9 +38,10 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
 {
     struct input *const in = context;
     in->runs++;
-    in->sum += run->n + run->p[0] + run->offset;
+    uint64_t sum = run->n + run->p[0] + run->offset;
     for (size_t i = 0; in->offsets && i < run->n; i++)
-        in->sum += tl_run_offset(run, i);
+        sum += tl_run_offset(run, i);
+    in->sum += sum;
     return TL_OK;
 }
 
