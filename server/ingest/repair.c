@@ -3,6 +3,7 @@
 #include "ingest/lakeint.h"
 
 #include "store/hash.h"
+#include "store/mend.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,8 +48,10 @@ struct checkup {
     int findings;
     int raw_lost;  /* spans of raw bytes that are gone */
     int raw_heads; /* damage of raw objects that costs no bytes */
-    int shards;    /* damaged */
+    int shards;    /* damaged, and not mended */
+    bool raw_removed;
     bool repair;
+    struct tl_packer *packer; /* made when it is needed */
 };
 
 TL_PRINTF(2, 3) static int tell(struct checkup *c, const char *format, ...)
@@ -169,6 +172,52 @@ static const struct tl_shard_row *find_stored(const struct stored_rows *stored, 
     return NULL;
 }
 
+/* Nothing else can make it again, so that what is lost of it is lost. */
+static bool is_last_resort(const struct checkup *c)
+{
+    return c->raw_removed || c->raw_lost > 0;
+}
+
+/*
+ * Make a damaged shard whole from itself: at once where nothing is lost by it, else only where
+ * decoding anew cannot. The new object takes the old one's place in one step. 1: it is whole, 0:
+ * it is not.
+ */
+static int mend_shard(struct checkup *c, struct tl_lane *lane, const char *key, uint64_t number)
+{
+    struct tl_buf file = {0}, mended = {0};
+    struct tl_fail why = {0};
+    const struct tl_backend_ops *ops = c->lake->backend->ops;
+    int r = c->packer ? TL_OK : tl_packer_new(&c->packer);
+    if (r >= 0)
+        r = tl_backend_get_all(c->lake->backend, key, &file, c->fail);
+    if (r == TL_NOTFOUND)
+        return 0;
+    const struct tl_mend mend = {.number = number,
+                                 .protocol = lane->protocol,
+                                 .image = tl_gen_image(lane->gen),
+                                 .packer = c->packer};
+    int lost = 0;
+    if (r >= 0)
+        r = lost = tl_shard_mend((struct tl_bytes){file.p, file.n}, &mend, &mended, &why);
+    tl_buf_fini(&file);
+    bool whole = r == 0 || (r > 0 && is_last_resort(c));
+    if (whole)
+        r = ops->put(c->lake->backend, key, (struct tl_bytes){mended.p, mended.n}, c->fail);
+    if (r >= 0 && whole) {
+        tl_lake_forget_views(c->lake, key);
+        r = lost == 0 ? tell(c, "%s: made whole from itself", key)
+                      : tell(c,
+                             "%s: made whole from its STF; times, events and notes of %d chunk%s "
+                             "are lost",
+                             key, lost, lost == 1 ? "" : "s");
+    } else if (r == TL_BAD) {
+        r = tell(c, "%s: cannot be made whole from itself: %s", key, why.text);
+    }
+    tl_buf_fini(&mended);
+    return r < 0 ? r : whole;
+}
+
 static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl_cut *cut,
                         const struct stored_rows *stored)
 {
@@ -179,10 +228,14 @@ static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl
         char key[192];
         tl_shard_key(key, gen->trace, gen->number, lane->name, number);
         r = tl_view_verify(c->lake->backend, key, c->report, c->fail);
+        bool whole = r == 0;
         if (r > 0) {
             c->findings += r;
-            c->shards++;
-        } else if (r == 0) {
+            r = c->repair ? mend_shard(c, lane, key, number) : 0;
+            whole = r > 0;
+            c->shards += r == 0;
+        }
+        if (whole) {
             r = check_row(c, lane, key, number, find_stored(stored, number));
         }
     }
@@ -281,7 +334,7 @@ static int tell_lost_shards(struct checkup *c, const char *why)
                 c->trace->id, c->shards, c->shards == 1 ? "" : "s", why);
 }
 
-static int repair_trace(struct checkup *c, bool raw_removed)
+static int repair_trace(struct checkup *c)
 {
     int r = TL_OK;
     if (c->raw_heads > 0) {
@@ -296,7 +349,7 @@ static int repair_trace(struct checkup *c, bool raw_removed)
                  c->trace->id);
     if (r < 0 || c->shards == 0)
         return r;
-    if (raw_removed)
+    if (c->raw_removed)
         return tell_lost_shards(c, "the raw bytes were removed by retention");
     if (c->raw_lost > 0)
         return tell_lost_shards(c, "raw bytes are damaged, too; `redecode` makes them anew, with a "
@@ -317,6 +370,7 @@ static int check_trace(struct checkup *c, const char *id)
     char *setup = strdup(c->trace->setup);
     pthread_mutex_unlock(&c->trace->lock);
     c->raw_lost = c->raw_heads = c->shards = 0;
+    c->raw_removed = raw_removed;
     int r = setup ? TL_OK : TL_NOMEM;
     if (r >= 0 && !raw_removed)
         r = tl_spool_audit(c->lake->backend, id, raw_bytes, on_raw, c, c->fail);
@@ -328,7 +382,7 @@ static int check_trace(struct checkup *c, const char *id)
     if (r >= 0)
         r = check_images(c, setup);
     if (r >= 0 && c->repair)
-        r = repair_trace(c, raw_removed);
+        r = repair_trace(c);
     free(setup);
     tl_gen_put(gen);
     tl_trace_put(c->trace);
@@ -364,5 +418,6 @@ int tl_lake_verify(struct tl_lake *lake, const char *id, bool repair, struct tl_
 {
     struct checkup c = {.lake = lake, .report = report, .fail = fail, .repair = repair};
     const int r = *id ? check_trace(&c, id) : check_all(&c);
+    tl_packer_free(c.packer);
     return r < 0 ? r : c.findings;
 }

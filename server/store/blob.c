@@ -127,6 +127,22 @@ struct tl_blob *tl_blob_pack(struct tl_packer *packer, struct tl_bytes plain,
     return blob;
 }
 
+struct tl_blob *tl_blob_of_packed(struct tl_bytes packed)
+{
+    struct tl_stf_piece nothing = {0};
+    uint8_t *const copy = malloc(packed.n + 1);
+    struct tl_blob *blob = copy ? tl_blob_take(&nothing) : NULL;
+    if (!blob) {
+        free(copy);
+        return NULL;
+    }
+    memcpy(copy, packed.p, packed.n);
+    blob->packed = copy;
+    blob->n_packed = packed.n;
+    blob->state = PACKED;
+    return blob;
+}
+
 /* Pack it, unless somebody else does or did. */
 static int pack_blob(struct tl_blob *blob, struct tl_packer *packer)
 {

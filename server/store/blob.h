@@ -21,6 +21,9 @@ struct tl_blob *tl_blob_take(struct tl_stf_piece *piece);
 /* Plain bytes with their marks, packed at once. NULL: no memory. */
 struct tl_blob *tl_blob_pack(struct tl_packer *packer, struct tl_bytes plain,
                              const struct tl_stf_mark *marks, size_t n);
+/* A copy of bytes that are packed already: one zstd frame with its content size. NULL: no memory.
+ */
+struct tl_blob *tl_blob_of_packed(struct tl_bytes packed);
 struct tl_blob *tl_blob_get(struct tl_blob *blob);
 void tl_blob_put(struct tl_blob *blob); /* NULL is fine */
 

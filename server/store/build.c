@@ -51,7 +51,7 @@ static int new_part(struct tl_build *b, uint64_t number)
     if (!b->part)
         return TL_NOMEM;
     b->part->ghost = number < b->options.sealed;
-    return tl_part_stack(b->part, &b->calls);
+    return tl_part_begin(b->part, &b->calls);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -213,7 +213,7 @@ static int next_chunk(struct tl_build *b, uint32_t frame)
     int r = tl_part_next_chunk(b->part, frame, &b->now, &log);
     if (r >= 0)
         r = pack(b, log);
-    return r < 0 ? r : tl_part_stack(b->part, &b->calls);
+    return r < 0 ? r : tl_part_begin(b->part, &b->calls);
 }
 
 static int begin_cut_frame(struct tl_build *b)
@@ -233,9 +233,9 @@ static int check_cut(struct tl_build *b, bool marker)
         return begin_cut_shard(b, marker ? CUT_SHARD : CUT_HERE);
     if (!pending && marker && row->markers % b->options.chunk_markers == 0)
         return begin_cut_frame(b);
-    if (!pending && part->log_bytes + part->log.bytes.n >= SHARD_LOG_BYTES)
+    if (!pending && part->log_bytes + tl_part_logged(part) >= SHARD_LOG_BYTES)
         return begin_cut_shard(b, CUT_HERE);
-    if (part->log.bytes.n >= CHUNK_LOG_BYTES || part->open.n >= CHUNK_POSITIONS)
+    if (tl_part_logged(part) >= CHUNK_LOG_BYTES || part->open.n >= CHUNK_POSITIONS)
         return next_chunk(b, b->frame);
     return TL_OK;
 }

@@ -28,6 +28,7 @@ static const uint8_t fields[32] = {
     [TL_ITEM_TRACE_ON] = F_PC,
     [TL_ITEM_NOTE] = F_PC | F_VALUE | F_TEXT,
     [TL_ITEM_STACK] = F_DATA,
+    [TL_ITEM_CHUNK] = F_DATA,
 };
 
 /* Kinds whose pc says nothing unless the flag is set, and need not be kept then. */
@@ -131,11 +132,21 @@ int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t of
     return tl_itemlog_add(log, position, &item);
 }
 
-int tl_itemlog_add_stack(struct tl_itemlog *log, struct tl_bytes stack)
+static int add_data(struct tl_itemlog *log, uint8_t kind, struct tl_bytes data)
 {
     const struct tl_item item = {
-        .kind = TL_ITEM_STACK, .n = (uint32_t)stack.n, .data = stack.p, .offset = log->base.offset};
+        .kind = kind, .n = (uint32_t)data.n, .data = data.p, .offset = log->base.offset};
     return tl_itemlog_add(log, log->base.position, &item);
+}
+
+int tl_itemlog_add_stack(struct tl_itemlog *log, struct tl_bytes stack)
+{
+    return add_data(log, TL_ITEM_STACK, stack);
+}
+
+int tl_itemlog_add_chunk(struct tl_itemlog *log, struct tl_bytes head)
+{
+    return add_data(log, TL_ITEM_CHUNK, head);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -184,7 +195,7 @@ int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint
     struct tl_varint_reader r = {reader->p, reader->end, false};
     const uint8_t head = *r.p++;
     *item = (struct tl_item){.kind = head & 31};
-    if (item->kind == TL_ITEM_BLOCK || (item->kind >= TL_ITEM_KINDS && item->kind < TL_ITEM_STACK))
+    if (item->kind == TL_ITEM_BLOCK || (item->kind >= TL_ITEM_KINDS && item->kind < TL_ITEM_CHUNK))
         return TL_BAD;
     if (head & HAS_POSITION)
         reader->base.position += tl_varint_get(&r);

@@ -7,7 +7,7 @@
  * A log is self-contained bytes, one per index chunk; inside, positions, times and offsets are
  * differences to the item before. Beside flow items it holds a mark wherever the instruction
  * set of the following instructions changes, the raw byte offset of every thousandth or so, and
- * first of all the call stack.
+ * first of all the call stack and what the index says of the chunk's begin: the index can be lost.
  *
  * Not thread-safe. An item is
  *
@@ -22,10 +22,11 @@
 #include "flow/item.h"
 
 /* Kinds of marks: the enum tl_isa in `sub`; the raw byte offset of what follows; a call stack
- * (stackmark.h) as data. */
+ * (stackmark.h) as data; a chunk's begin (sums.h) as data. */
 #define TL_ITEM_ISA    31
 #define TL_ITEM_OFFSET 30
 #define TL_ITEM_STACK  29
+#define TL_ITEM_CHUNK  28
 
 /* What the next item is a difference to. */
 struct tl_itemlog_base {
@@ -51,6 +52,7 @@ TL_MUST_USE int tl_itemlog_add(struct tl_itemlog *log, uint64_t position,
 TL_MUST_USE int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa isa);
 TL_MUST_USE int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset);
 TL_MUST_USE int tl_itemlog_add_stack(struct tl_itemlog *log, struct tl_bytes stack);
+TL_MUST_USE int tl_itemlog_add_chunk(struct tl_itemlog *log, struct tl_bytes head);
 
 struct tl_itemlog_reader {
     const uint8_t *p, *end;

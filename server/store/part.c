@@ -3,6 +3,7 @@
 
 #include "stf/zstf.h"
 #include "store/stackmark.h"
+#include "store/sums.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -79,19 +80,29 @@ static void open_chunk(struct tl_part *part, uint32_t stf, const struct tl_flow_
     const struct tl_shard_row *row = &part->view->index.row;
     part->open = (struct tl_chunk){
         .first = row->first + row->n, .marker = row->markers, .stf = stf, .at = *now};
+    part->log_begin = 0;
     tl_itemlog_reset(&part->log, now->offset, now->has_time ? now->time : 0);
     tl_page_set_reset(&part->pages);
     part->offset_noted = part->open.first >> TL_PART_OFFSETS;
 }
 
-int tl_part_stack(struct tl_part *part, const struct tl_callstack *calls)
+int tl_part_begin(struct tl_part *part, const struct tl_callstack *calls)
 {
     struct tl_buf bytes = {0};
-    if (part->ghost || calls->depth == 0)
+    int r = TL_OK;
+    if (part->ghost)
         return TL_OK;
-    int r = tl_stackmark_encode(calls, &bytes);
+    if (calls->depth > 0) {
+        r = tl_stackmark_encode(calls, &bytes);
+        if (r >= 0)
+            r = tl_itemlog_add_stack(&part->log, (struct tl_bytes){bytes.p, bytes.n});
+        tl_buf_reset(&bytes);
+    }
     if (r >= 0)
-        r = tl_itemlog_add_stack(&part->log, (struct tl_bytes){bytes.p, bytes.n});
+        r = tl_chunk_head_encode(&part->open, &bytes);
+    if (r >= 0)
+        r = tl_itemlog_add_chunk(&part->log, (struct tl_bytes){bytes.p, bytes.n});
+    part->log_begin = part->log.bytes.n;
     tl_buf_fini(&bytes);
     return r;
 }
@@ -177,15 +188,27 @@ static int take_log(struct tl_part *part, struct tl_blob **out)
     return *out ? TL_OK : TL_NOMEM;
 }
 
+/* Where the chunk ends in the raw bytes: nothing else but the index would tell. */
+static int note_end(struct tl_part *part)
+{
+    const struct tl_shard_row *row = &part->view->index.row;
+    if (part->ghost || row->byte_last == part->log.base.offset)
+        return TL_OK;
+    return tl_itemlog_add_offset(&part->log, row->first + row->n - part->open.first,
+                                 row->byte_last);
+}
+
 static int close_chunk(struct tl_part *part, struct tl_blob **log)
 {
     struct tl_chunk *c = &part->open;
     struct tl_blob *items;
-    const int settled = tl_part_settle(part);
+    part->log_bytes += tl_part_logged(part);
+    int settled = tl_part_settle(part);
+    if (settled >= 0)
+        settled = note_end(part);
     if (settled < 0)
         return settled;
     c->items_plain = (uint32_t)part->log.bytes.n;
-    part->log_bytes += part->log.bytes.n;
     if (part->ghost)
         return TL_OK;
     int r = take_log(part, &items);

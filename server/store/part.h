@@ -52,7 +52,8 @@ struct tl_part {
     struct tl_page_set pages;
     bool ghost;             /* nothing is packed or kept: the shard is in the store already */
     bool any;               /* there is an item or an instruction */
-    uint64_t log_bytes;     /* of all chunks, plain */
+    size_t log_begin;       /* bytes of the log that say how the chunk begins */
+    uint64_t log_bytes;     /* of all closed chunks, plain, without these */
     uint64_t offset_noted;  /* position >> TL_PART_OFFSETS of the last note of an offset */
     uint64_t last_position; /* of the last marker, if row.markers > 0 */
     struct tl_part_run run; /* counted in the row and chunk, not yet in its bucket */
@@ -60,10 +61,16 @@ struct tl_part {
 
 /* Begin a shard. NULL: no memory. */
 struct tl_part *tl_part_new(uint64_t number, uint64_t position, const struct tl_flow_now *now);
-/* The call stack in force where the open chunk begins; before anything else of it. */
-TL_MUST_USE int tl_part_stack(struct tl_part *part, const struct tl_callstack *calls);
+/* Log how the open chunk begins, and with which call stack; before anything else of it. */
+TL_MUST_USE int tl_part_begin(struct tl_part *part, const struct tl_callstack *calls);
 void tl_part_free(struct tl_part *part); /* NULL is fine */
 bool tl_part_is_empty(const struct tl_part *part);
+
+/* Bytes of items in the open chunk's log: the same of a ghost. */
+static inline size_t tl_part_logged(const struct tl_part *part)
+{
+    return part->log.bytes.n - part->log_begin;
+}
 
 /* Make the slots of this function and page theirs; what was in them goes to the bucket that holds
  * the next position. */

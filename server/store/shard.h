@@ -10,14 +10,16 @@
  * crosses a chunk of the .zstf, but a .zstf chunk may have several, where there are many items
  * and few instructions. Layout, from the end of the .zstf's own index on:
  *
+ *     sums          checksums of all blocks (sums.h)
  *     item blocks   of each index chunk: its item log (itemlog.h) as a zstd frame
  *     body          a zstd frame of: shard values, index chunks, checksums of the .zstf's
  *                   frames, page sets, tile buckets of TL_LEVEL_STORED
  *     footer        48 bytes: "TLSHARD1", u32 version 1, u32 crc32c of the body frame,
- *                   u64 offset of the first item block in the file, u64 offset of the body frame,
+ *                   u64 offset of the sums in the file, u64 offset of the body frame,
  *                   u64 its size, u32 0, u32 crc32c of the 44 footer bytes before
  *
- * Everything in it can be rebuilt from the raw bytes; nothing of the .zstf depends on it.
+ * Everything in it can be rebuilt from the raw bytes, and sums, body and footer from the .zstf and
+ * the item logs (mend.h); nothing of the .zstf depends on it.
  */
 #ifndef TL_STORE_SHARD_H
 #define TL_STORE_SHARD_H
@@ -123,7 +125,7 @@ TL_MUST_USE int tl_shard_index_encode(const struct tl_shard_index *index, uint64
                                       struct tl_packer *packer, struct tl_buf *out);
 
 struct tl_shard_footer {
-    uint64_t items; /* offset of the first item block */
+    uint64_t items; /* offset of the sums, or of the first item block where there are none */
     uint64_t body;  /* offset of the body frame */
     uint64_t body_size;
     uint32_t body_crc;

@@ -9,7 +9,10 @@
 #include "stf/zstf.h"
 #include "store/build.h"
 #include "store/itemlog.h"
+#include "store/sums.h"
 #include "store/walk.h"
+
+#include <stdlib.h>
 
 struct check {
     struct tl_buf *report;
@@ -60,6 +63,31 @@ static void check_container(struct check *c, const struct tl_buf *file,
     }
     if (!good)
         finding(c, base, "the chunk index is damaged");
+}
+
+/* The sums between the chunk index and the item blocks, which older shards do not have. */
+static int check_sums(struct check *c, const struct tl_buf *file,
+                      const struct tl_shard_index *index, uint64_t *covered)
+{
+    const size_t size = tl_sums_size(index);
+    struct tl_shard_footer footer;
+    if (*covered > file->n || index->chunks[0].items_offset == *covered)
+        return TL_OK;
+    const uint8_t *const end = file->p + file->n - TL_SHARD_FOOTER;
+    uint8_t *const expected = malloc(size);
+    if (!expected)
+        return TL_NOMEM;
+    bool good = tl_shard_footer_read(end, file->n, &footer) >= 0 && size <= file->n - *covered;
+    if (good) {
+        const struct tl_bytes body = {file->p + footer.body, footer.body_size};
+        tl_sums_put(index, body, expected);
+        good = memcmp(expected, file->p + *covered, size) == 0;
+    }
+    free(expected);
+    if (!good)
+        finding(c, *covered, "the checksums are damaged");
+    *covered += size;
+    return TL_OK;
 }
 
 static void check_block(struct check *c, const struct tl_buf *file, uint64_t offset, uint32_t size,
@@ -119,10 +147,11 @@ int tl_view_verify(struct tl_backend *backend, const char *key, struct tl_buf *r
                         index->frames[i].crc, &covered, "a chunk is damaged");
         covered += 8 + 24 * (uint64_t)index->n_frames;
         check_container(&c, &file, index, covered);
+        r = check_sums(&c, &file, index, &covered);
         for (size_t i = 0; i < index->n_chunks; i++)
             check_block(&c, &file, index->chunks[i].items_offset, index->chunks[i].items_size,
                         index->chunks[i].items_crc, &covered, "an item block is damaged");
-        if (c.findings == 0)
+        if (r >= 0 && c.findings == 0)
             r = check_contents(&c, view, fail);
     }
     tl_buf_fini(&file);

@@ -3,6 +3,7 @@
 
 #include "base/crc32c.h"
 #include "stf/zstf.h"
+#include "store/sums.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,6 +199,27 @@ static int write_items(const struct tl_view *view, uint64_t base, struct tl_pack
     return TL_OK;
 }
 
+/* The private index behind the chunk index, that ends at `base` of the file. */
+static int write_private(const struct tl_view *view, uint64_t base, struct tl_packer *packer,
+                         struct tl_shard_index *index, struct tl_buf *private)
+{
+    const size_t sums = tl_sums_size(index);
+    int r = tl_buf_reserve(private, sums);
+    if (r < 0)
+        return r;
+    memset(private->p, 0, sums);
+    private->n = sums;
+    r = write_items(view, base, packer, index, private);
+    const size_t body = private->n;
+    if (r >= 0)
+        r = tl_shard_index_encode(index, base, packer, private);
+    if (r >= 0)
+        tl_sums_put(index,
+                    (struct tl_bytes){private->p + body, private->n - TL_SHARD_FOOTER - body},
+                    private->p);
+    return r;
+}
+
 /* Copies of the parts of the index that get offsets, the rest borrowed. */
 static int borrow_index(const struct tl_shard_index *from, struct tl_shard_index *to)
 {
@@ -227,12 +249,8 @@ int tl_view_encode(const struct tl_view *view, uint64_t markers_per_chunk, struc
     r = tl_zstf_writer_new(&writer, markers_per_chunk, 0);
     if (r >= 0)
         r = write_frames(view, writer, markers_per_chunk, packer, &index, out);
-    if (r >= 0) {
-        const uint64_t base = out->n + 8 + 24 * index.n_frames;
-        r = write_items(view, base, packer, &index, &private);
-        if (r >= 0)
-            r = tl_shard_index_encode(&index, base, packer, &private);
-    }
+    if (r >= 0)
+        r = write_private(view, out->n + 8 + 24 * index.n_frames, packer, &index, &private);
     if (r >= 0)
         r = tl_zstf_writer_finish(writer, (struct tl_bytes){private.p, private.n}, out, head);
     if (r >= 0)

@@ -27,6 +27,7 @@ struct insn {
     uint32_t opcode;
     uint8_t size;                  /* bytes of the instruction */
     uint8_t code[TL_STF_INSN_MAX]; /* if size is not 2 or 4 */
+    bool taken;                    /* it says where it leads to */
     struct tl_bytes extra;         /* registers and memory accesses, in the frame */
 };
 
@@ -42,6 +43,8 @@ static int other_record(struct tl_bytes rest, struct insn *insn, uint64_t *pc, b
         *pc = tl_le64(rest.p + 1);
         break;
     case TL_STF_INST_PC_TARGET:
+        insn->taken = true; /* be it to the next instruction */
+        __attribute__((fallthrough));
     case TL_STF_EVENT_PC_TARGET:
         insn->next = tl_le64(rest.p + 1);
         *has_next = true;
@@ -66,6 +69,7 @@ static int next_insn(struct tl_walk *w, struct insn *insn)
 {
     bool has_next = false;
     insn->size = 0;
+    insn->taken = false;
     insn->extra = (struct tl_bytes){0};
     for (;;) {
         const struct tl_bytes rest = {w->frame.p + w->at, w->frame.n - w->at};
@@ -215,8 +219,11 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
             b = new_block(w, &insn, now, position + i);
         if (!b || add_insn(w, b, &insn) < 0)
             return TL_NOMEM;
-        if (insn.next != insn.pc + insn.size) {
+        const bool jumps = insn.next != insn.pc + insn.size;
+        const bool taken = insn.taken && (jumps || !needs_target(insn.size));
+        if (taken)
             w->items[w->n - 1].flags |= TL_ITEM_TAKEN;
+        if (taken || jumps) {
             b->end = TL_BLOCK_WAYPOINT;
             b = NULL;
         }

@@ -44,12 +44,46 @@ static inline void fault_capture(struct capture *c, uint64_t insns)
     tl_backend_free(backend);
 }
 
-/* All of the capture is stored and decoded as if nothing had happened. */
+static inline int fault_find_shard(void *context, const char *key, uint64_t size)
+{
+    if (strstr(key, ".zstf"))
+        snprintf(context, 192, "%s", key);
+    return TL_OK;
+}
+
+/* The medium changes a byte of a shard's index; whoever checks mends it. */
+static inline int fault_damage(struct tl_lake *lake, uint64_t *random)
+{
+    struct tl_backend *backend = lake->backend;
+    struct tl_buf shard = {0}, report = {0};
+    char key[192] = "";
+    int r = backend->ops->list(backend, "t/t", fault_find_shard, key, NULL);
+    if (r >= 0 && *key)
+        r = tl_backend_get_all(backend, key, &shard, NULL);
+    if (r >= 0 && shard.n > TL_SHARD_FOOTER) {
+        const uint64_t body = tl_le64(shard.p + shard.n - TL_SHARD_FOOTER + 24);
+        if (body < shard.n) {
+            shard.p[body + fault_random(random) % (shard.n - body)] ^= 4;
+            r = backend->ops->put(backend, key, (struct tl_bytes){shard.p, shard.n}, NULL);
+        }
+    }
+    if (r >= 0)
+        r = tl_lake_verify(lake, "t", true, &report, NULL);
+    tl_buf_fini(&shard);
+    tl_buf_fini(&report);
+    return r;
+}
+
+/* All of the capture is stored and decoded as if nothing had happened, but for damage that was
+ * not mended yet. */
 static inline void fault_check(struct tl_lake *lake, const char *id, const struct capture *c)
 {
     struct tl_buf got = {0};
     struct tl_fail fail = {0};
     assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+    assert_true(tl_lake_verify(lake, id, true, &got, &fail) >= 0);
+    assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+    tl_buf_reset(&got);
     lake_text(lake, id, &got);
     assert_texts_equal(&c->text, &got);
     tl_buf_reset(&got);
@@ -115,7 +149,7 @@ static inline void fault_house(struct tl_lake *lake, const struct capture *c, ui
     char label[32];
     int r = TL_OK;
     for (unsigned n = 1 + fault_random(random) % 4; n > 0; n--)
-        switch (fault_random(random) % 7) {
+        switch (fault_random(random) % 8) {
         case 0:
             r = tl_lake_redecode(lake, "t", NULL, NULL);
             break;
@@ -136,6 +170,9 @@ static inline void fault_house(struct tl_lake *lake, const struct capture *c, ui
             r = tl_lake_set_retention(lake, "trace u", &rule, NULL);
             if (r >= 0)
                 r = tl_lake_retain(lake, later, NULL);
+            break;
+        case 6:
+            r = fault_damage(lake, random);
             break;
         default:
             r = tl_lake_delete(lake, "u", NULL);

@@ -417,6 +417,12 @@ static void shards_are_rebuilt_from_raw(void **state)
     tl_buf_fini(&report);
 }
 
+static void get(const char *key, struct tl_buf *out)
+{
+    tl_buf_reset(out);
+    assert_int_equal(tl_backend_get_all(backend, key, out, NULL), TL_OK);
+}
+
 /* Lines of `text` that begin with `what`. */
 static unsigned count_lines(const struct tl_buf *text, const char *what)
 {
@@ -429,6 +435,87 @@ static unsigned count_lines(const struct tl_buf *text, const char *what)
         p = line ? line + 1 : end;
     }
     return n;
+}
+
+/* Lines that are instructions. */
+static void only_insns(struct tl_buf *text)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < text->n;) {
+        const uint8_t *end = memchr(text->p + i, '\n', text->n - i);
+        const size_t size = end ? (size_t)(end + 1 - (text->p + i)) : text->n - i;
+        if (text->p[i] == 'I') {
+            memmove(text->p + n, text->p + i, size);
+            n += size;
+        }
+        i += size;
+    }
+    text->n = n;
+}
+
+/* All instructions are there, whatever else is not. */
+static void check_insns(const char *id)
+{
+    struct tl_buf got = {0};
+    struct tl_buf expected = {0};
+    lake_text(lake, id, &got);
+    assert_int_equal(tl_buf_add(&expected, capture.text.p, capture.text.n), TL_OK);
+    only_insns(&got);
+    only_insns(&expected);
+    assert_texts_equal(&expected, &got);
+    tl_buf_fini(&got);
+    tl_buf_fini(&expected);
+}
+
+/*
+ * Without raw bytes, and the medium gone bad in any one byte behind the instructions: the shard is
+ * made whole from what is left of it, and is what it was, byte for byte.
+ */
+static void shards_are_mended_without_raw(void **state)
+{
+    const char *key = "t/t/1/cs.10/000001.zstf";
+    struct tl_buf before = {0}, content = {0}, report = {0};
+    uint64_t random = 7;
+    (void)state;
+    push("t");
+    set_rule("", (struct tl_retention){.raw_age_s = 3600});
+    assert_int_equal(tl_lake_retain(lake, in_days(1), NULL), 1);
+    get(key, &before);
+    const uint64_t index = tl_le64(before.p + 12);
+    const size_t items = (size_t)index + 8 + 24 * (size_t)tl_le64(before.p + index) + 28 + 16;
+    const size_t body = (size_t)tl_le64(before.p + before.n - 48 + 24);
+    unsigned lost = 0, flips = 0;
+    for (size_t i = 0; i < before.n; flips++) {
+        tl_buf_reset(&content);
+        assert_int_equal(tl_buf_add(&content, before.p, before.n), TL_OK);
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        content.p[i] ^= (uint8_t)(1 << (random >> 61));
+        put(key, &content);
+        const int findings = verify("t", true, &report);
+        if (findings <= 0 || !strstr((char *)report.p, "made whole"))
+            fail_msg("byte %zu of %zu: %s", i, before.n, (char *)report.p);
+        get(key, &content);
+        if (i >= items && i < body) {
+            assert_non_null(strstr((char *)report.p, "are lost"));
+            check_insns("t");
+            lost++;
+        } else if (content.n != before.n || memcmp(content.p, before.p, before.n) != 0) {
+            fail_msg("byte %zu of %zu: made whole, but not what it was", i, before.n);
+        }
+        assert_int_equal(verify("t", false, &report), 0);
+        const bool edge = i < 20 || i + 48 > before.n || (i >= index && i < items);
+        i += edge ? 1 : 1 + (random >> 33) % (before.n / 60 + 1);
+        if (i >= 20 && i < index) /* instructions themselves are in no other place */
+            i = (size_t)index;
+        put(key, &before);
+        assert_true(verify("t", true, &report) >= 0);
+    }
+    print_message("%u flips, %u in item logs\n", flips, lost);
+    assert_true(lost > 3);
+    check_text("t");
+    tl_buf_fini(&before);
+    tl_buf_fini(&content);
+    tl_buf_fini(&report);
 }
 
 static void raw_damage_is_a_gap(void **state)
@@ -682,6 +769,7 @@ int main(void)
         cmocka_unit_test(texts_of_rules),
         TEST(every_damaged_byte_is_found),
         TEST(shards_are_rebuilt_from_raw),
+        TEST(shards_are_mended_without_raw),
         TEST(raw_damage_is_a_gap),
         TEST(shards_without_raw_are_told),
         TEST(images_are_checked),

@@ -2,6 +2,7 @@
 /* What goes into shards comes out again, whatever the batches, cuts and interruptions. */
 #include "made_items.h"
 #include "store/build.h"
+#include "store/mend.h"
 #include "store/walk.h"
 
 #include <setjmp.h>
@@ -327,12 +328,201 @@ static void damage_is_noticed(void **state)
     tl_backend_free(backend);
 }
 
+/* ---- shards made whole from themselves ------------------------------------------------------ */
+
+static struct tl_view *open_file(struct tl_backend *backend, const struct tl_buf *file)
+{
+    struct tl_view *view = NULL;
+    struct tl_fail fail = {0};
+    const char *key = "t/a/1/b/000000.zstf";
+    const struct tl_bytes bytes = {file->p, file->n};
+    assert_int_equal(backend->ops->put(backend, key, bytes, NULL), TL_OK);
+    if (tl_view_open(&view, backend, key, &fail) < 0)
+        fail_msg("%s", fail.text);
+    return view;
+}
+
+static void assert_same_now(const struct tl_flow_now *a, const struct tl_flow_now *b)
+{
+    struct tl_buf x = {0}, y = {0};
+    assert_int_equal(tl_flow_now_encode(a, &x), TL_OK);
+    assert_int_equal(tl_flow_now_encode(b, &y), TL_OK);
+    assert_int_equal(x.n, y.n);
+    assert_memory_equal(x.p, y.p, x.n);
+    tl_buf_fini(&x);
+    tl_buf_fini(&y);
+}
+
+static void assert_same_chunks(const struct tl_shard_index *a, const struct tl_shard_index *b,
+                               bool code)
+{
+    assert_int_equal(a->n_chunks, b->n_chunks);
+    if (code)
+        assert_int_equal(a->n_pages, b->n_pages);
+    if (code && a->n_pages > 0)
+        assert_memory_equal(a->pages, b->pages, a->n_pages * sizeof(*a->pages));
+    for (size_t i = 0; i < a->n_chunks; i++) {
+        const struct tl_chunk *x = &a->chunks[i], *y = &b->chunks[i];
+        assert_same_now(&x->at, &y->at);
+        assert_int_equal(x->first, y->first);
+        assert_int_equal(x->n, y->n);
+        assert_int_equal(x->marker, y->marker);
+        assert_int_equal(x->stf, y->stf);
+        assert_int_equal(x->events, y->events);
+        assert_int_equal(x->gaps, y->gaps);
+        assert_int_equal(x->kinds, y->kinds);
+        assert_int_equal(x->anchors, y->anchors);
+        assert_int_equal(x->anchor_first.position, y->anchor_first.position);
+        assert_int_equal(x->anchor_last.time, y->anchor_last.time);
+        if (code)
+            assert_int_equal(x->n_pages, y->n_pages);
+        assert_int_equal(x->items_offset, y->items_offset);
+        assert_int_equal(x->items_crc, y->items_crc);
+    }
+}
+
+/* `code`: positions are code, and lie in pages that an item log tells of. */
+static void assert_same_index(const struct tl_shard_index *a, const struct tl_shard_index *b,
+                              bool code)
+{
+    assert_int_equal(a->row.number, b->row.number);
+    assert_int_equal(a->row.first, b->row.first);
+    assert_int_equal(a->row.n, b->row.n);
+    assert_int_equal(a->row.markers, b->row.markers);
+    assert_int_equal(a->row.byte_first, b->row.byte_first);
+    assert_int_equal(a->row.byte_last, b->row.byte_last);
+    assert_int_equal(a->row.events, b->row.events);
+    assert_int_equal(a->row.gaps, b->row.gaps);
+    assert_int_equal(a->row.anchors, b->row.anchors);
+    assert_same_now(&a->row.at, &b->row.at);
+    assert_same_chunks(a, b, code);
+    assert_int_equal(a->n_frames, b->n_frames);
+    for (size_t i = 0; i < a->n_frames; i++) {
+        assert_int_equal(a->frames[i].pc, b->frames[i].pc);
+        assert_int_equal(a->frames[i].marker, b->frames[i].marker);
+        assert_int_equal(a->frames[i].plain, b->frames[i].plain);
+    }
+    assert_int_equal(a->buckets.n, b->buckets.n);
+    for (size_t i = 0; i < a->buckets.n; i++) {
+        const struct tl_bucket *x = &a->buckets.p[i], *y = &b->buckets.p[i];
+        assert_int_equal(x->insns, y->insns);
+        assert_int_equal(x->events, y->events);
+        assert_int_equal(x->event_mask, y->event_mask);
+        assert_int_equal(x->flags, y->flags);
+    }
+}
+
+struct mending {
+    struct tl_backend *backend;
+    struct tl_mend mend;
+    const struct tl_buf *file;
+    struct tl_view *view;
+    struct tl_buf text;
+    unsigned whole, lost, hopeless;
+};
+
+/* `damaged` comes back as it was, without some items where a log is lost, or not at all. */
+static void mend_one(struct mending *m, struct tl_bytes damaged)
+{
+    struct tl_buf mended = {0}, text = {0}, report = {0};
+    struct tl_fail fail = {0};
+    const int r = tl_shard_mend(damaged, &m->mend, &mended, &fail);
+    if (r < 0) {
+        assert_int_equal(r, TL_BAD);
+        assert_true(fail.text[0] != '\0');
+        m->hopeless++;
+        tl_buf_fini(&mended);
+        return;
+    }
+    struct tl_view *view = open_file(m->backend, &mended);
+    if (tl_view_verify(m->backend, view->key, &report, NULL) != 0)
+        fail_msg("%.*s", (int)report.n, (char *)report.p);
+    if (r == 0) {
+        assert_same_index(&m->view->index, &view->index, m->mend.protocol != TL_PROTO_ITM);
+        append_text(view, 0, UINT64_MAX, true, m->mend.protocol, &text);
+        assert_same_text(&m->text, &text);
+        m->whole++;
+    } else {
+        assert_int_equal(view->index.row.n, m->view->index.row.n);
+        m->lost++;
+    }
+    tl_view_put(view);
+    tl_buf_fini(&mended);
+    tl_buf_fini(&text);
+    tl_buf_fini(&report);
+}
+
+/* One bit anywhere; the end gone; two bits. */
+static void mend_all(struct mending *m, struct made *random)
+{
+    const struct tl_buf *file = m->file;
+    const uint64_t index = tl_le64(file->p + 12);
+    struct tl_buf copy = {0};
+    for (int i = 0; i < 60; i++) {
+        const size_t behind = (size_t)index + made_below(random, file->n - index);
+        const size_t at = i < 20 ? (size_t)i : i < 50 ? behind : made_below(random, file->n);
+        tl_buf_reset(&copy);
+        assert_int_equal(tl_buf_add(&copy, file->p, file->n), TL_OK);
+        copy.p[at] ^= (uint8_t)(1u << made_below(random, 8));
+        const unsigned hopeless = m->hopeless;
+        mend_one(m, (struct tl_bytes){copy.p, copy.n});
+        /* Only instructions, and logs that hold positions themselves, are nowhere else. */
+        const bool in_index =
+            at < 20 || (at >= index && at < m->view->index.chunks[0].items_offset);
+        if (in_index && m->hopeless > hopeless)
+            fail_msg("byte %zu of %zu, index at %zu", at, file->n, (size_t)index);
+        copy.p[made_below(random, copy.n)] ^= 0x20;
+        mend_one(m, (struct tl_bytes){copy.p, copy.n});
+        mend_one(m, (struct tl_bytes){file->p, at});
+    }
+    tl_buf_fini(&copy);
+}
+
+static void shards_are_mended(void **state)
+{
+    (void)state;
+    struct made random = {.random = seed_of_day()};
+    unsigned whole = 0, lost = 0, hopeless = 0;
+    struct tl_backend *backend;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    for (int round = 0; round < 12; round++) {
+        struct made m;
+        struct run run = random_run(&random);
+        run.shard_insns += 500;
+        run.chunk_markers += 20;
+        made_stream(&m, made_random(&random), 200 + made_below(&random, 400),
+                    (unsigned)(round % 3 ? 2 + made_below(&random, 10) : 0));
+        struct shards *s = build(&m, &run, 0, 0, made_random(&random));
+        const size_t k = made_below(&random, s->n);
+        struct mending mending = {
+            .backend = backend,
+            .mend = {.number = k, .protocol = run.protocol, .packer = s->packer},
+            .file = &s->files[k]};
+        mending.view = open_file(backend, &s->files[k]);
+        /* A head that tells another length of chunks is only right where there are several. */
+        if (mending.view->index.n_frames > 1) {
+            append_text(mending.view, 0, UINT64_MAX, true, run.protocol, &mending.text);
+            mend_all(&mending, &random);
+        }
+        whole += mending.whole;
+        lost += mending.lost;
+        hopeless += mending.hopeless;
+        tl_view_put(mending.view);
+        tl_buf_fini(&mending.text);
+        shards_free(s);
+        made_free(&m);
+    }
+    print_message("%u whole, %u without some items, %u hopeless\n", whole, lost, hopeless);
+    tl_backend_free(backend);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_comes_back),    cmocka_unit_test(resumed_shards_are_the_same),
         cmocka_unit_test(ranges_join),        cmocka_unit_test(snapshots_grow),
         cmocka_unit_test(stored_shards_open), cmocka_unit_test(damage_is_noticed),
+        cmocka_unit_test(shards_are_mended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a walk reads goes through the part again that the builder uses, and in the same steps: block
+ * by block, as the decoder delivered them, since functions and depths are told of whole blocks; and
+ * in runs where the builder has runs, since what is counted of a bucket's rarer functions depends
+ * on them.
+ */
+#include "store/recount.h"
+
+#include "store/count.h"
+#include "store/part.h"
+#include "store/stackmark.h"
+#include "store/walk.h"
+
+#include <stdlib.h>
+
+struct recount {
+    struct tl_view *view;
+    enum tl_protocol protocol;
+    const struct tl_image *image;
+    struct tl_part *part;
+    struct tl_flow_now now;
+    struct tl_callstack calls;
+    uint64_t per_frame; /* markers in a full frame */
+    bool within;        /* the last block was not counted to its end */
+};
+
+static int ignore_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
+                        uint32_t depth, uint64_t insn)
+{
+    return TL_OK;
+}
+
+static uint32_t function_at(const struct recount *c, uint64_t pc)
+{
+    const int64_t i = c->image ? tl_image_symbol_index(c->image, pc) : -1;
+    return i < 0 ? TL_NO_FUNCTION : (uint32_t)i;
+}
+
+static uint64_t position(const struct recount *c)
+{
+    const struct tl_shard_row *row = &c->part->view->index.row;
+    return row->first + row->n;
+}
+
+static int follow(struct recount *c, const struct tl_item *item)
+{
+    c->calls.insns = position(c);
+    const int r = tl_callstack_push(&c->calls, item, 1);
+    c->now.depth = tl_callstack_depth(&c->calls);
+    return r;
+}
+
+/* Would the builder count a block of `n` instructions in a run? */
+static bool in_run(const struct recount *c, uint64_t n)
+{
+    const struct tl_shard_row *row = &c->part->view->index.row;
+    const uint64_t at = position(c), stripe = UINT64_C(1) << TL_PART_OFFSETS;
+    return at >> TL_PART_OFFSETS == c->part->offset_noted && n <= stripe - at % stripe &&
+           n < c->per_frame - row->markers % c->per_frame;
+}
+
+static int count_in_run(struct recount *c, const struct tl_item *item)
+{
+    struct tl_shard_row *row = &c->part->view->index.row;
+    struct tl_count count = {
+        .position = position(c),
+        .room = item->n,
+        .privilege = c->now.has_mode ? tl_mode_privilege(c->now.mode) : 15,
+        .isa = item->block->isa,
+    };
+    const int r = tl_count_blocks(c->part, &c->calls, item, 1, &count);
+    c->now.depth = tl_callstack_depth(&c->calls);
+    row->n += count.n;
+    c->part->open.n += count.n;
+    return r;
+}
+
+static int count_alone(struct recount *c, const struct tl_item *item)
+{
+    const struct tl_block *b = item->block;
+    int r = follow(c, item);
+    if (r >= 0)
+        r = tl_part_offset(c->part, item->offset);
+    if (r >= 0)
+        r = tl_part_insns(c->part, &c->now, b->n, b->pc, b->size, b->function);
+    if (r >= 0 && item->flags & TL_ITEM_TAKEN)
+        tl_part_taken(c->part);
+    return r;
+}
+
+static int count_block(struct recount *c, const struct tl_item *item)
+{
+    const struct tl_block *b = item->block;
+    const bool ends = b->last_kind != TL_INSN_PLAIN || b->n == TL_BLOCK_MAX;
+    const bool whole = ends && !c->within && b->isa == c->now.isa;
+    c->within = !ends;
+    c->now.isa = b->isa;
+    const int r = whole && in_run(c, b->n) ? count_in_run(c, item) : count_alone(c, item);
+    if (r < 0)
+        return r;
+    c->part->view->index.row.markers += b->n;
+    c->part->view->index.row.byte_last = item->offset;
+    return TL_OK;
+}
+
+/* A walk joins blocks where the flow went straight on: take them apart again. */
+static int count_run(struct recount *c, const struct tl_item *item)
+{
+    const struct tl_block *run = item->block;
+    struct tl_block block = {.pc = run->pc, .isa = run->isa, .code = run->code};
+    uint32_t n = 0;
+    for (uint32_t at = 0; n < run->n; n++) {
+        struct tl_insn insn = {0};
+        tl_block_insn(run, at, &insn);
+        at += insn.size;
+        block.n++;
+        block.size += insn.size;
+        const bool last = n + 1 == run->n;
+        if ((insn.kind == TL_INSN_PLAIN && !last) || (insn.size == 0 && !last))
+            continue;
+        block.last_kind = insn.kind;
+        block.last_size = insn.size;
+        block.link = insn.link;
+        block.is_return = insn.is_return;
+        block.conditional = insn.conditional;
+        block.target = insn.target;
+        block.function = function_at(c, block.pc);
+        if (last)
+            block.size = (uint32_t)(run->pc + run->size - block.pc);
+        tl_block_sum_up(&block);
+        const struct tl_item one = {.kind = TL_ITEM_BLOCK,
+                                    .flags = last ? item->flags : 0,
+                                    .n = block.n,
+                                    .offset = item->offset,
+                                    .block = &block};
+        const int r = count_block(c, &one);
+        if (r < 0)
+            return r;
+        block = (struct tl_block){
+            .pc = run->pc + at, .isa = run->isa, .code = run->code ? run->code + at : NULL};
+    }
+    return TL_OK;
+}
+
+static int count_item(struct recount *c, const struct tl_item *item)
+{
+    const bool point = tl_item_is_point(c->protocol, item->kind);
+    c->within = false;
+    tl_flow_now_item(&c->now, item);
+    const int r = follow(c, item);
+    if (r < 0)
+        return r;
+    const uint64_t pc = item->kind == TL_ITEM_BRANCH ? item->value : item->pc;
+    const uint32_t function =
+        point && item->kind != TL_ITEM_SOFTWARE ? function_at(c, pc) : TL_NO_FUNCTION;
+    return tl_part_item(c->part, &c->now, item, point, pc, function);
+}
+
+static int count_chunk(struct recount *c, const struct tl_walk *walk, const struct tl_chunk *chunk)
+{
+    int r = TL_OK;
+    c->now = chunk->at;
+    if (walk->stack.n > 0)
+        r = tl_stackmark_decode(&c->calls, walk->stack);
+    for (size_t i = 0; i < walk->n && r >= 0; i++)
+        r = walk->items[i].kind == TL_ITEM_BLOCK ? count_run(c, &walk->items[i])
+                                                 : count_item(c, &walk->items[i]);
+    return r >= 0 && position(c) != chunk->first + chunk->n ? TL_BAD : r;
+}
+
+/* The walk stands behind chunk `i`: if a frame ends there too, the next one begins where it
+ * stands. */
+static void learn_pc(struct tl_shard_index *index, size_t i, const struct tl_walk *walk)
+{
+    const uint32_t stf = index->chunks[i].stf;
+    const bool ends = i + 1 < index->n_chunks && index->chunks[i + 1].stf > stf;
+    if (ends && index->chunks[i + 1].stf < index->n_frames && walk->view)
+        index->frames[index->chunks[i + 1].stf].pc = walk->pc;
+}
+
+static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
+{
+    struct tl_shard_index *index = &c->view->index;
+    struct tl_walk walk = {0};
+    const struct tl_walk_range range = {0, UINT64_MAX, true, c->protocol};
+    int r = TL_OK;
+    for (size_t i = 0; i < index->n_chunks && r >= 0; i++) {
+        const bool last = i + 1 == index->n_chunks;
+        struct tl_blob *log;
+        r = tl_walk_chunk(&walk, c->view, i, &range, fail);
+        if (r >= 0)
+            r = count_chunk(c, &walk, &index->chunks[i]);
+        if (r >= 0 && pcs)
+            learn_pc(index, i, &walk);
+        /* A last one is closed, too, so that there are as many as before. */
+        if (r >= 0)
+            r = tl_part_next_chunk(c->part, last ? 0 : index->chunks[i + 1].stf,
+                                   last ? &c->now : &index->chunks[i + 1].at, &log);
+    }
+    tl_walk_fini(&walk);
+    return r;
+}
+
+/* Take over what was counted; where things are stays. */
+static void take_over(struct tl_shard_index *to, struct tl_shard_index *from)
+{
+    for (size_t i = 0; i < to->n_chunks; i++) {
+        struct tl_chunk *c = &from->chunks[i];
+        const struct tl_chunk *old = &to->chunks[i];
+        c->at = old->at;
+        c->stf = old->stf;
+        c->marker = old->marker;
+        c->items_plain = old->items_plain;
+    }
+    from->row.byte_first = from->row.at.offset;
+    to->row = from->row;
+    struct tl_chunk *chunks = to->chunks;
+    to->chunks = from->chunks;
+    to->cap_chunks = from->cap_chunks;
+    from->chunks = chunks;
+    uint64_t *pages = to->pages;
+    to->pages = from->pages;
+    to->n_pages = from->n_pages;
+    to->cap_pages = from->cap_pages;
+    from->pages = pages;
+    const struct tl_buckets buckets = to->buckets;
+    to->buckets = from->buckets;
+    from->buckets = buckets;
+}
+
+int tl_view_recount(struct tl_view *view, enum tl_protocol protocol, const struct tl_image *image,
+                    bool pcs, struct tl_fail *fail)
+{
+    struct tl_shard_index *index = &view->index;
+    struct recount *c = calloc(1, sizeof(*c));
+    int r = c && index->n_chunks > 0 ? TL_OK : TL_NOMEM;
+    if (r >= 0) {
+        const struct tl_flow_now *at = &index->chunks[0].at;
+        c->view = view;
+        c->protocol = protocol;
+        c->image = image;
+        c->per_frame = index->n_frames > 1 ? index->frames[1].marker : UINT64_MAX;
+        tl_callstack_init(&c->calls, image, index->row.first, ignore_frame, NULL);
+        c->part = tl_part_new(index->row.number, index->row.first, at);
+        r = c->part ? count_all(c, pcs, fail) : TL_NOMEM;
+    }
+    if (r >= 0)
+        take_over(index, &c->part->view->index);
+    if (c)
+        tl_part_free(c->part);
+    free(c);
+    return r;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What lets a shard's private index be made anew from the rest of the shard: checksums of all its
+ * blocks, kept apart from the index that has them too, and in each item log how its chunk begins.
+ * Pure functions.
+ *
+ * The sums are the first thing behind the chunk index of the .zstf:
+ *
+ *     "TLSUMS01", u32 frames of the .zstf, u32 item blocks, u32 size of the body frame,
+ *     u32 crc32c of it, {u32 size, u32 crc32c} of each frame and of each item block,
+ *     u32 crc32c of all before
+ *
+ * The item blocks and the body follow in this order, so that this tells where they are. Shards of
+ * older versions have no sums.
+ */
+#ifndef TL_STORE_SUMS_H
+#define TL_STORE_SUMS_H
+
+#include "store/shard.h"
+
+struct tl_sum {
+    uint32_t size, crc;
+};
+
+struct tl_sums {
+    size_t at, size; /* of the sums, in the file */
+    struct tl_sum body;
+    uint32_t n_frames, n_blocks;
+    struct tl_sum *sums; /* of the frames, then of the blocks */
+};
+
+void tl_sums_fini(struct tl_sums *sums);
+
+/* Bytes of the sums of an index like this. */
+size_t tl_sums_size(const struct tl_shard_index *index);
+/* Write them: tl_sums_size() bytes. `body` is the body frame. */
+void tl_sums_put(const struct tl_shard_index *index, struct tl_bytes body, uint8_t *out);
+/* Look for whole sums in a file that may be damaged anywhere. TL_NOTFOUND, TL_NOMEM. */
+TL_MUST_USE int tl_sums_find(struct tl_bytes file, struct tl_sums *out);
+
+/* How a chunk begins: `first`, `marker`, `stf` and `at`. TL_NOMEM. */
+TL_MUST_USE int tl_chunk_head_encode(const struct tl_chunk *chunk, struct tl_buf *out);
+/* The same back, all else of the chunk being 0. TL_BAD. */
+TL_MUST_USE int tl_chunk_head_decode(struct tl_chunk *chunk, struct tl_bytes bytes);
+
+#endif
