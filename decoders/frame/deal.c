@@ -8,6 +8,7 @@
 #include "frame/deal.h"
 
 #include "frame/split.h"
+#include "frame/vectors.h"
 
 #include <string.h>
 
@@ -159,9 +160,6 @@ static size_t deal_avx2(struct tl_deal *d, const uint8_t *in, size_t groups)
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,"             \
                           "avx512bitalg,bmi,bmi2,popcnt")))
 
-/* Which bit of byte 15 belongs to which byte. */
-#define BIT_OF_BYTE 1, 0, 2, 0, 4, 0, 8, 0, 16, 0, 32, 0, 64, 0, (char)128, 0
-
 /* For each byte, those of its eight that are not behind it. */
 #define UP_TO_BYTE 1, 3, 7, 15, 31, 63, 127, (char)255
 
@@ -197,7 +195,7 @@ struct owners {
 /* `before`: the ID in force in front of the group, in each byte. */
 TARGET static inline struct owners owners_of(__m512i four, __m512i before)
 {
-    const __m512i select = _mm512_broadcast_i32x4(_mm_setr_epi8(BIT_OF_BYTE));
+    const __m512i select = _mm512_broadcast_i32x4(_mm_setr_epi8(TL_BIT_OF_BYTE));
     const __m512i one = _mm512_set1_epi8(1);
     const uint64_t ids = _mm512_test_epi8_mask(four, _mm512_set1_epi16(1));
     const uint64_t set =

@@ -2,6 +2,7 @@
 #include "frame/gather.h"
 
 #include "base/bytes.h"
+#include "frame/vectors.h"
 
 static size_t gather_scalar(uint8_t *out, const uint8_t *in, size_t frames)
 {
@@ -20,12 +21,9 @@ static size_t gather_scalar(uint8_t *out, const uint8_t *in, size_t frames)
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* Which bit of byte 15 belongs to which byte. */
-#define BIT_OF_BYTE 1, 0, 2, 0, 4, 0, 8, 0, 16, 0, 32, 0, 64, 0, (char)128, 0
-
 __attribute__((target("sse4.2"))) static inline __m128i patch_sse42(__m128i frame)
 {
-    const __m128i select = _mm_setr_epi8(BIT_OF_BYTE);
+    const __m128i select = _mm_setr_epi8(TL_BIT_OF_BYTE);
     const __m128i aux = _mm_shuffle_epi8(frame, _mm_set1_epi8(15));
     const __m128i none = _mm_cmpeq_epi8(_mm_and_si128(aux, select), _mm_setzero_si128());
     return _mm_or_si128(frame, _mm_andnot_si128(none, _mm_set1_epi8(1)));
@@ -49,7 +47,7 @@ __attribute__((target("sse4.2"))) static size_t gather_sse42(uint8_t *out, const
 __attribute__((target("avx2"))) static size_t gather_avx2(uint8_t *out, const uint8_t *in,
                                                           size_t frames)
 {
-    const __m256i select = _mm256_setr_epi8(BIT_OF_BYTE, BIT_OF_BYTE);
+    const __m256i select = _mm256_setr_epi8(TL_BIT_OF_BYTE, TL_BIT_OF_BYTE);
     const __m256i one = _mm256_set1_epi8(1);
     const __m256i zero = _mm256_setzero_si256();
     const __m256i fifteen = _mm256_set1_epi8(15);
@@ -73,19 +71,18 @@ __attribute__((target("avx2"))) static size_t gather_avx2(uint8_t *out, const ui
     return i + gather_sse42(out, in, frames - i);
 }
 
-/* Byte i of the four frames' data, without their bytes 15. */
-static const uint8_t squeeze[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 16,
-                                    17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 32, 33,
-                                    34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 48, 49, 50,
-                                    51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 63, 63, 63};
+const uint8_t tl_frame_squeeze[64] = {
+    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 22,
+    23, 24, 25, 26, 27, 28, 29, 30, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45,
+    46, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 63, 63, 63};
 
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi"))) static size_t
 gather_avx512(uint8_t *out, const uint8_t *in, size_t frames)
 {
-    const __m512i select = _mm512_broadcast_i32x4(_mm_setr_epi8(BIT_OF_BYTE));
+    const __m512i select = _mm512_broadcast_i32x4(_mm_setr_epi8(TL_BIT_OF_BYTE));
     const __m512i fifteen = _mm512_set1_epi8(15);
     const __m512i one = _mm512_set1_epi8(1);
-    const __m512i order = _mm512_loadu_si512(squeeze);
+    const __m512i order = _mm512_loadu_si512(tl_frame_squeeze);
     size_t i = 0;
     for (; frames - i >= 4; i += 4, in += 64, out += 60) {
         const __m512i four = _mm512_loadu_si512(in);
@@ -110,7 +107,7 @@ tl_gather *tl_gather_variant(enum tl_cpu level)
 
 static inline uint8x16_t patch_neon(uint8x16_t frame)
 {
-    static const uint8_t bit_of_byte[16] = {1, 0, 2, 0, 4, 0, 8, 0, 16, 0, 32, 0, 64, 0, 128, 0};
+    static const uint8_t bit_of_byte[16] = {TL_BIT_OF_BYTE};
     const uint8x16_t set = vtstq_u8(vdupq_laneq_u8(frame, 15), vld1q_u8(bit_of_byte));
     return vorrq_u8(frame, vandq_u8(set, vdupq_n_u8(1)));
 }

@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "frame/gather.h"
+#include "frame/vectors.h"
 
 #include <stdbool.h>
 
@@ -47,13 +48,10 @@ static size_t split_scalar(uint8_t *out, struct tl_split_marks *marks, const uin
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* Which bit of byte 15 belongs to which byte. */
-#define BIT_OF_BYTE 1, 0, 2, 0, 4, 0, 8, 0, 16, 0, 32, 0, 64, 0, (char)128, 0
-
 __attribute__((target("sse4.2"))) static size_t
 split_sse42(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in, size_t fours)
 {
-    const __m128i select = _mm_setr_epi8(BIT_OF_BYTE);
+    const __m128i select = _mm_setr_epi8(TL_BIT_OF_BYTE);
     const __m128i all = _mm_set1_epi8(-1);
     for (size_t i = 0; i < fours; i++) {
         uint64_t ids = 0, set = 0;
@@ -76,7 +74,7 @@ split_sse42(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in, size_
 __attribute__((target("avx2"))) static size_t split_avx2(uint8_t *out, struct tl_split_marks *marks,
                                                          const uint8_t *in, size_t fours)
 {
-    const __m256i select = _mm256_setr_epi8(BIT_OF_BYTE, BIT_OF_BYTE);
+    const __m256i select = _mm256_setr_epi8(TL_BIT_OF_BYTE, TL_BIT_OF_BYTE);
     const __m256i all = _mm256_set1_epi8(-1), one = _mm256_set1_epi8(1);
     const __m256i fifteen = _mm256_set1_epi8(15), zero = _mm256_setzero_si256();
     for (size_t i = 0; i < fours; i++) {
@@ -99,18 +97,12 @@ __attribute__((target("avx2"))) static size_t split_avx2(uint8_t *out, struct tl
     return fours;
 }
 
-/* The bytes of four frames in their order, without the bytes 15. */
-static const uint8_t squeeze[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 16,
-                                    17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 32, 33,
-                                    34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 48, 49, 50,
-                                    51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 63, 63, 63};
-
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi"))) static size_t
 split_avx512(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in, size_t fours)
 {
-    const __m512i select = _mm512_broadcast_i32x4(_mm_setr_epi8(BIT_OF_BYTE));
+    const __m512i select = _mm512_broadcast_i32x4(_mm_setr_epi8(TL_BIT_OF_BYTE));
     const __m512i fifteen = _mm512_set1_epi8(15), one = _mm512_set1_epi8(1);
-    const __m512i order = _mm512_loadu_si512(squeeze);
+    const __m512i order = _mm512_loadu_si512(tl_frame_squeeze);
     for (size_t i = 0; i < fours; i++, in += 64, out += 60) {
         const __m512i four = _mm512_loadu_si512(in);
         if (_mm512_cmpeq_epi8_mask(four, _mm512_set1_epi8(-1)) & EVEN)
@@ -148,7 +140,7 @@ static inline uint64_t bits_neon(const uint8x16_t byte[4])
 static size_t split_neon(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in,
                          size_t fours)
 {
-    static const uint8_t bit_of_byte[16] = {1, 0, 2, 0, 4, 0, 8, 0, 16, 0, 32, 0, 64, 0, 128, 0};
+    static const uint8_t bit_of_byte[16] = {TL_BIT_OF_BYTE};
     const uint8x16_t select = vld1q_u8(bit_of_byte), one = vdupq_n_u8(1);
     const uint8x16_t even = vreinterpretq_u8_u16(vdupq_n_u16(0xff));
     const uint8x16_t id_bits = vandq_u8(even, one);

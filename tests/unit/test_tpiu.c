@@ -471,6 +471,82 @@ static void test_many_and_single_frames(void **state)
     }
 }
 
+/* ---- turns of sources that do not come apart ------------------------------------------- */
+
+enum { CALLS = 20000, FOREIGN = 0x55 };
+
+struct calls {
+    size_t n;
+    struct {
+        uint8_t id;
+        size_t n;
+        uint64_t offset;
+    } call[CALLS];
+};
+
+static int count_call(void *context, uint8_t id, const struct tl_run *run)
+{
+    struct calls *const c = context;
+    assert_true(c->n < CALLS);
+    c->call[c->n].id = id;
+    c->call[c->n].n = run->n;
+    c->call[c->n++].offset = run->offset;
+    return TL_OK;
+}
+
+static void list_calls(struct calls *c, const uint8_t *p, size_t n)
+{
+    static struct tl_tpiu t;
+    struct tl_tpiu_sink sink = {.context = c, .run = count_call, .apart = {~0ull, ~0ull}};
+    sink.apart[FOREIGN / 64] &= ~((uint64_t)1 << FOREIGN % 64);
+    c->n = 0;
+    tl_tpiu_init(&t, TL_TPIU_ALIGNED, 0, &sink);
+    assert_int_equal(tl_tpiu_push(&t, p, n), TL_OK);
+    assert_int_equal(tl_tpiu_finish(&t), TL_OK);
+}
+
+/*
+ * The calls in front of such a turn do not depend on what comes behind its first frame: who looks
+ * for the alignment of frames stops there, and has the same bytes decoded again up to there.
+ */
+static void test_calls_before_turn(void **state)
+{
+    static struct calls whole, again;
+    size_t turns = 0;
+    for (int round = 0; round < 40; round++) {
+        struct tl_tpiu_encoder e;
+        tl_tpiu_encoder_init(&e, TL_TPIU_ALIGNED, next());
+        e.repeat_percent = round % 3 ? 0 : 10;
+        /* few turns of foreigners, and now and then runs of all the run buffer */
+        for (unsigned k = 0; k < 300; k++) {
+            uint8_t data[4096];
+            const uint8_t id = next() % 8 ? some_ids[next() % 4] : FOREIGN;
+            const size_t n = 1 + next() % (next() % 16 ? 40 : sizeof data);
+            for (unsigned times = next() % 60 ? 1 : 1 + next() % 10; times > 0; times--) {
+                for (size_t i = 0; i < n; i++)
+                    data[i] = (uint8_t)next();
+                assert_int_equal(tl_tpiu_encoder_add(&e, id, data, n), TL_OK);
+            }
+        }
+        assert_int_equal(tl_tpiu_encoder_flush(&e), TL_OK);
+        list_calls(&whole, e.out.p, e.out.n);
+        for (size_t k = 0; k < whole.n; k++) {
+            if (whole.call[k].id != FOREIGN || next() % 4)
+                continue;
+            list_calls(&again, e.out.p, (size_t)whole.call[k].offset / 16 * 16 + 16);
+            assert_true(again.n > k);
+            for (size_t i = 0; i < k; i++) {
+                assert_int_equal(again.call[i].id, whole.call[i].id);
+                assert_int_equal(again.call[i].n, whole.call[i].n);
+                assert_int_equal(again.call[i].offset, whole.call[i].offset);
+            }
+            turns++;
+        }
+        tl_tpiu_encoder_fini(&e);
+    }
+    assert_true(turns > 100);
+}
+
 /* ---- real captures ---------------------------------------------------------------------- */
 
 static bool read_all(struct tl_buf *b, FILE *f)
@@ -573,6 +649,7 @@ int main(void)
         cmocka_unit_test(test_variants_alike),
         cmocka_unit_test(test_split_variants_alike),
         cmocka_unit_test(test_many_and_single_frames),
+        cmocka_unit_test(test_calls_before_turn),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_long_runs),
         cmocka_unit_test(test_id_rules),
