@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The `tracelake` executable: finds the command and tells what there is. */
 #include "cli/cli.h"
+#include "simd/cpu.h"
 
 #include <signal.h>
 #include <stdarg.h>
@@ -244,6 +245,17 @@ static int usage(FILE *out)
     return out == stdout ? TL_CLI_DONE : TL_CLI_USAGE;
 }
 
+/* Whoever forces a level wants that one, not another in its place. */
+static int no_such_level(const char *name)
+{
+    fprintf(stderr, "tracelake: TRACELAKE_CPU=%s: this machine has", name);
+    for (int i = 0; i < TL_CPU_LEVELS; i++)
+        if (tl_cpu_has((enum tl_cpu)i))
+            fprintf(stderr, " %s", tl_cpu_name((enum tl_cpu)i));
+    fputc('\n', stderr);
+    return TL_CLI_USAGE;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
@@ -266,6 +278,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "tracelake: unknown command '%s'; see 'tracelake --help'\n", argv[1]);
         return TL_CLI_USAGE;
     }
+    if (tl_cpu_unknown() != NULL)
+        return no_such_level(tl_cpu_unknown());
     int status = command->run(argc - 1, argv + 1);
     /* Output that did not reach its file is a failure, however late it shows. */
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -58,6 +58,21 @@ const struct tl_etm4_kernel *tl_etm4_kernel_at(enum tl_cpu level)
     return level >= TL_CPU_AVX2 ? &kernels[3] : NULL;
 }
 
+#elif defined(__aarch64__) && !defined(__AARCH64EB__)
+
+static const struct tl_etm4_kernel kernels[] = {
+    {TL_CPU_NEON, 1, tl_etm4_neon_1},   {TL_CPU_NEON, 2, tl_etm4_neon_2},
+    {TL_CPU_NEON, 4, tl_etm4_neon_4},   {TL_CPU_NEON, 8, tl_etm4_neon_8},
+    {TL_CPU_NEON, 16, tl_etm4_neon_16}, {TL_CPU_NEON, 32, tl_etm4_neon_32},
+    {TL_CPU_NEON, 64, tl_etm4_neon_64},
+};
+#define N_KERNELS (sizeof kernels / sizeof kernels[0])
+
+const struct tl_etm4_kernel *tl_etm4_kernel_at(enum tl_cpu level)
+{
+    return level >= TL_CPU_NEON ? &kernels[N_KERNELS - 1] : NULL;
+}
+
 #else
 
 static const struct tl_etm4_kernel kernels[1];

@@ -107,5 +107,12 @@ TL_KERNEL(avx512_8);
 TL_KERNEL(avx512_16);
 TL_KERNEL(avx512_32);
 TL_KERNEL(avx512_64);
+TL_KERNEL(neon_1);
+TL_KERNEL(neon_2);
+TL_KERNEL(neon_4);
+TL_KERNEL(neon_8);
+TL_KERNEL(neon_16);
+TL_KERNEL(neon_32);
+TL_KERNEL(neon_64);
 
 #endif

@@ -301,7 +301,10 @@ static bool has_vbmi2(void)
 
 tl_deal *tl_deal_variant(enum tl_cpu level)
 {
-    static tl_deal *const variants[TL_CPU_LEVELS] = {deal_scalar, deal_sse42, deal_avx2, deal_avx2};
+    static tl_deal *const variants[TL_CPU_LEVELS] = {
+        [TL_CPU_SCALAR] = deal_scalar, [TL_CPU_NEON] = deal_scalar, [TL_CPU_SSE42] = deal_sse42,
+        [TL_CPU_AVX2] = deal_avx2,     [TL_CPU_AVX512] = deal_avx2,
+    };
     return level == TL_CPU_AVX512 && has_vbmi2() ? deal_avx512 : variants[level];
 }
 

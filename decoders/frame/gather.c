@@ -97,8 +97,11 @@ gather_avx512(uint8_t *out, const uint8_t *in, size_t frames)
 
 tl_gather *tl_gather_variant(enum tl_cpu level)
 {
-    static tl_gather *const variants[TL_CPU_LEVELS] = {gather_scalar, gather_sse42, gather_avx2,
-                                                       gather_avx512};
+    static tl_gather *const variants[TL_CPU_LEVELS] = {
+        [TL_CPU_SCALAR] = gather_scalar, [TL_CPU_NEON] = gather_scalar,
+        [TL_CPU_SSE42] = gather_sse42,   [TL_CPU_AVX2] = gather_avx2,
+        [TL_CPU_AVX512] = gather_avx512,
+    };
     return variants[level];
 }
 

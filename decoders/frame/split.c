@@ -118,8 +118,11 @@ split_avx512(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in, size
 
 tl_split *tl_split_variant(enum tl_cpu level)
 {
-    static tl_split *const variants[TL_CPU_LEVELS] = {split_scalar, split_sse42, split_avx2,
-                                                      split_avx512};
+    static tl_split *const variants[TL_CPU_LEVELS] = {
+        [TL_CPU_SCALAR] = split_scalar, [TL_CPU_NEON] = split_scalar,
+        [TL_CPU_SSE42] = split_sse42,   [TL_CPU_AVX2] = split_avx2,
+        [TL_CPU_AVX512] = split_avx512,
+    };
     return variants[level];
 }
 

@@ -203,8 +203,3 @@ done:
     free(copy);
     return rc;
 }
-
-unsigned tl_image_machine(const struct tl_image *image)
-{
-    return image->machine;
-}

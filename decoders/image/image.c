@@ -200,3 +200,8 @@ int tl_image_freeze(struct tl_image *image)
     image->frozen = true;
     return TL_OK;
 }
+
+unsigned tl_image_machine(const struct tl_image *image)
+{
+    return image->machine;
+}

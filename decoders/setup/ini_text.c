@@ -2,9 +2,7 @@
 #include "setup/ini_text.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <ini.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -109,15 +107,4 @@ int tl_ini_parse(const char *text, size_t n, tl_ini_entry *entry, void *context,
     if (line > 0)
         return tl_fail_set(fail, TL_BAD, "line %d is neither [section] nor key=value", line);
     return TL_OK;
-}
-
-int tl_ini_number(const char *value, uint64_t *out)
-{
-    if (!isdigit((unsigned char)value[0]))
-        return TL_BAD;
-    char *end;
-    errno = 0;
-    const bool hex = value[0] == '0' && (value[1] == 'x' || value[1] == 'X');
-    *out = strtoull(value, &end, hex ? 16 : 10);
-    return errno || *end || end == value ? TL_BAD : TL_OK;
 }

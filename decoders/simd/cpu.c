@@ -5,11 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__aarch64__)
-static const char *const names[TL_CPU_LEVELS] = {"scalar", "neon", "?", "?"};
-#else
-static const char *const names[TL_CPU_LEVELS] = {"scalar", "sse42", "avx2", "avx512"};
-#endif
+static const char *const names[TL_CPU_LEVELS] = {"scalar", "neon", "sse42", "avx2", "avx512"};
 
 const char *tl_cpu_name(enum tl_cpu level)
 {
@@ -17,6 +13,8 @@ const char *tl_cpu_name(enum tl_cpu level)
 }
 
 #if defined(__x86_64__) || defined(__i386__)
+#define FIRST TL_CPU_SSE42 /* behind portable C */
+
 enum tl_cpu tl_cpu_supported(void)
 {
     __builtin_cpu_init();
@@ -31,26 +29,45 @@ enum tl_cpu tl_cpu_supported(void)
         return TL_CPU_AVX2;
     return TL_CPU_AVX512;
 }
-#elif defined(__aarch64__)
-enum tl_cpu tl_cpu_supported(void)
-{
-    return TL_CPU_NEON; /* every one has it */
-}
 #else
+#define FIRST TL_CPU_NEON
+
+/* Every AArch64 has it. The kernels read bytes as the lowest ones of words first. */
 enum tl_cpu tl_cpu_supported(void)
 {
+#if defined(__aarch64__) && !defined(__AARCH64EB__)
+    return TL_CPU_NEON;
+#else
     return TL_CPU_SCALAR;
+#endif
 }
 #endif
 
+bool tl_cpu_has(enum tl_cpu level)
+{
+    return level == TL_CPU_SCALAR || (level >= FIRST && level <= tl_cpu_supported());
+}
+
+/* The level of that name, -1 where the machine has none. */
+static int named(const char *name)
+{
+    for (int i = 0; i < TL_CPU_LEVELS; i++)
+        if (strcmp(name, names[i]) == 0 && tl_cpu_has((enum tl_cpu)i))
+            return i;
+    return -1;
+}
+
 static int detect(void)
 {
-    int level = (int)tl_cpu_supported();
-    const char *wish = getenv("TRACELAKE_CPU");
-    for (int i = 0; wish && i < level; i++)
-        if (strcmp(wish, names[i]) == 0)
-            level = i;
-    return level;
+    const char *const wish = getenv("TRACELAKE_CPU");
+    const int level = wish != NULL ? named(wish) : -1;
+    return level >= 0 ? level : (int)tl_cpu_supported();
+}
+
+const char *tl_cpu_unknown(void)
+{
+    const char *const wish = getenv("TRACELAKE_CPU");
+    return wish != NULL && *wish != '\0' && named(wish) < 0 ? wish : NULL;
 }
 
 /* Threads that come here at the same time find the same answer, so a plain store is enough. */
