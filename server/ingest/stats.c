@@ -45,7 +45,7 @@ struct stats {
     size_t n_modes;
     struct function_count *functions; /* by symbol index, the last one for none */
     size_t n_functions;
-    uint32_t function; /* of the last instruction */
+    bool calls_told; /* by the trace; else a function is called where it is entered at its start */
     uint64_t mode;
     bool has_mode;
 };
@@ -69,11 +69,23 @@ static enum mix classify(const struct tl_insn *insn)
     }
 }
 
-static void count_function(struct stats *s, uint32_t function, uint64_t n, bool entered)
+static struct function_count *count_of(struct stats *s, uint32_t function)
 {
-    const size_t i = function < s->n_functions - 1 ? function : s->n_functions - 1;
-    s->functions[i].insns += n;
-    s->functions[i].calls += entered;
+    return &s->functions[function < s->n_functions - 1 ? function : s->n_functions - 1];
+}
+
+static uint32_t function_at(const struct stats *s, uint64_t pc)
+{
+    const int64_t i = s->image ? tl_image_symbol_index(s->image, pc) : -1;
+    return i < 0 ? TL_NO_FUNCTION : (uint32_t)i;
+}
+
+static void count_function(struct stats *s, uint32_t function, uint64_t n, uint64_t pc)
+{
+    const struct tl_symbol *symbol = s->image ? tl_image_symbol_at(s->image, pc) : NULL;
+    struct function_count *count = count_of(s, function);
+    count->insns += n;
+    count->calls += !s->calls_told && symbol && symbol->address == pc;
 }
 
 static void count_mode(struct stats *s, uint64_t n)
@@ -101,10 +113,7 @@ static void count_block(struct stats *s, const struct tl_item *item)
         const int r = tl_insn_decode((enum tl_isa)b->isa, &options, walk.pc, walk.code, &insn);
         s->mix[r < 0 ? MIX_UNKNOWN : classify(&insn)]++;
     }
-    const struct tl_symbol *symbol = s->image ? tl_image_symbol_at(s->image, b->pc) : NULL;
-    const bool entered = symbol && symbol->address == b->pc;
-    count_function(s, b->function, item->n, entered);
-    s->function = b->function;
+    count_function(s, b->function, item->n, b->pc);
     s->insns += item->n;
     s->taken += item->flags & TL_ITEM_TAKEN ? 1 : 0;
     count_mode(s, item->n);
@@ -120,6 +129,9 @@ static void count_item(struct stats *s, const struct tl_item *item, bool point)
         s->has_mode = true;
     }
     s->taken += item->kind == TL_ITEM_BRANCH;
+    if (s->calls_told && (item->kind == TL_ITEM_BRANCH || item->kind == TL_ITEM_TARGET) &&
+        item->flags & TL_ITEM_CALL)
+        count_of(s, function_at(s, item->value))->calls++;
     if (!point)
         return;
     s->insns++;
@@ -127,9 +139,7 @@ static void count_item(struct stats *s, const struct tl_item *item, bool point)
     if (item->kind == TL_ITEM_SOFTWARE)
         return;
     const uint64_t pc = tl_item_address(item);
-    const int64_t i = s->image ? tl_image_symbol_index(s->image, pc) : -1;
-    const struct tl_symbol *symbol = i < 0 ? NULL : tl_image_symbol_at(s->image, pc);
-    count_function(s, i < 0 ? TL_NO_FUNCTION : (uint32_t)i, 1, symbol && symbol->address == pc);
+    count_function(s, function_at(s, pc), 1, pc);
     count_mode(s, 1);
 }
 
@@ -196,7 +206,7 @@ static int add_functions(const struct stats *s, struct tl_buf *out)
         return TL_NOMEM;
     size_t n = 0;
     for (size_t i = 0; i < s->n_functions; i++)
-        if (s->functions[i].insns > 0)
+        if (s->functions[i].insns > 0 || s->functions[i].calls > 0)
             ranked[n++] = (struct ranked){s->functions[i].insns, i};
     qsort(ranked, n, sizeof(*ranked), by_insns);
     int r = tl_buf_printf(out, ",\"functions\":[");
@@ -272,7 +282,8 @@ int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, u
         return r;
     const bool whole = to >= cut.end;
     r = tl_cut_resolve(&cut, TL_UNIT_INSN, from, to, &from, &to, fail);
-    struct stats s = {.image = tl_gen_image(cut.gen), .function = TL_NO_FUNCTION};
+    struct stats s = {.image = tl_gen_image(cut.gen),
+                      .calls_told = r >= 0 && cut.lane->protocol == TL_PROTO_OSD_CTM};
     size_t symbols = 0;
     if (s.image)
         tl_image_symbols(s.image, &symbols);

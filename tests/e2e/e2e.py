@@ -217,12 +217,13 @@ def osd_images(lab):
     base = 0x80000000
     symbols = [('main', base, 0x40), ('leaf', base + 0x40, 0x40)]
     code = bytearray(0x80)
-    code[0:4] = (0x040000ef).to_bytes(4, 'little')  # jal leaf
-    code[0x40:0x42] = (0x8082).to_bytes(2, 'little')  # c.jr ra
+    call, ret = base + 8, base + 0x44
+    code[8:12] = (0x038000ef).to_bytes(4, 'little')  # jal leaf
+    code[0x44:0x46] = (0x8082).to_bytes(2, 'little')  # c.jr ra
     data = osd.enumeration({0: (1, 0), 1: (5, 32)})
     for i in range(50):
-        data += osd.ctm(100 * i + 1, base, base + 0x40, call=True)
-        data += osd.ctm(100 * i + 50, base + 0x40, base + 4, ret=True)
+        data += osd.ctm(100 * i + 1, call, base + 0x40, call=True)
+        data += osd.ctm(100 * i + 50, ret, call + 4, ret=True)
     with open(lab.path('di'), 'wb') as f:
         f.write(data)
     lab.start()
@@ -234,15 +235,16 @@ def osd_images(lab):
         wait_sealed(lab, name)
         lines = streams(lab.run('get', name, '--text').text())['di.0.1']
         check(len(only(lines, 'B')) == 100, len(lines))
-        insns = ['I %016x 040000ef' % base, 'I %016x 8082' % (base + 0x40)] * 50
+        insns = ['I %016x 038000ef' % call, 'I %016x 8082' % ret] * 50
         check(only(lines, 'I') == (insns if machine == osd.RISCV else []), name, lines[:8])
         stats = json.loads(lab.run('stats', name + '/di.0.1').text())
-        check({f['name'] for f in stats['functions']} == {'main', 'leaf'}, stats['functions'])
+        calls = {f['name']: f['calls'] for f in stats['functions']}
+        check(calls == {'main': 0, 'leaf': 50}, stats['functions'])
         found = lab.run('find', name + '/di.0.1', '--symbol', 'leaf', '--limit', '100').text()
         check(len(found.splitlines()) == 51, name, found[:300])
     lab.run('get', 'riscv/di.0.1', '-o', lab.path('a.stf'))
     dump = lab.run('dump', lab.path('a.stf')).text()
-    for record, n in (('FORCE_PC', 50), ('INST_PC_TARGET', 100), ('INST_32', 50), ('INST_16', 50)):
+    for record, n in (('FORCE_PC', 100), ('INST_PC_TARGET', 100), ('INST_32', 50), ('INST_16', 50)):
         check(dump.count(' %s ' % record) == n, record, dump.count(' %s ' % record))
 
 
