@@ -13,14 +13,14 @@ struct lengths;
 static ALWAYS_INLINE struct lengths lengths_of(const struct tl_etm4_forms *forms, const uint8_t *b,
                                                uint64_t *addresses);
 
-static ALWAYS_INLINE void compress8(struct tl_etm4_columns *c, const uint8_t *bytes, uint64_t which,
-                                    unsigned base)
+static ALWAYS_INLINE size_t compress8(struct tl_etm4_columns *c, size_t n, const uint8_t *bytes,
+                                      uint64_t which, unsigned base)
 {
     const uint8x8_t bits = vcreate_u8(tl_etm4_set_bits[which]);
 
-    vst1_u8(c->header + c->n, vtbl1_u8(vld1_u8(bytes), bits));
-    vst1q_u16(c->at + c->n, vaddw_u8(vdupq_n_u16((uint16_t)base), bits));
-    c->n += (unsigned)__builtin_popcountll(which);
+    vst1_u8(c->header + n, vtbl1_u8(vld1_u8(bytes), bits));
+    vst1q_u16(c->at + n, vaddw_u8(vdupq_n_u16((uint16_t)base), bits));
+    return (size_t)__builtin_popcountll(which);
 }
 
 #include "etm4/unrolled_masks_body.h"

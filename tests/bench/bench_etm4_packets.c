@@ -9,11 +9,10 @@
  * then weighs on all alike, and ratios hold even where rates do not. A packet is told as on the
  * tape (etm4/tape.h), and by the fastest kernel also as a structure.
  */
+#include "bench/capture.h"
 #include "etm4/unrolled.h"
-#include "frame/tpiu.h"
 #include "report.h"
 #include "sim/program_core.h"
-#include "unit/data.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,8 +59,6 @@ static const struct mix mixes[] = {
       .etm = {.minor = 2, .context_id = true, .sync_every = 16384}},
      false},
 };
-
-static const char *const captures[] = {"juno-uname-002", "juno_r1_1", "a55-test-tpiu"};
 
 struct input {
     const char *name;
@@ -124,64 +121,17 @@ static void simulate(struct input *in, const struct mix *mix, size_t bytes)
 
 /* ---- real captures ------------------------------------------------------------------------- */
 
-struct ids {
-    struct tl_buf bytes[128];
-};
-
-static int take_run(void *context, uint8_t id, const struct tl_run *run)
-{
-    struct ids *ids = context;
-    return id < 128 ? tl_buf_add(&ids->bytes[id], run->p, run->n) : 0;
-}
-
-static void take_frames(struct ids *ids, const struct tl_snapshot_buffer *buffer)
-{
-    static struct tl_tpiu tpiu;
-    const struct tl_tpiu_sink sink = {.context = ids, .run = take_run};
-    uint8_t bytes[4096];
-    size_t n;
-    FILE *f = fopen(buffer->path, "rb");
-
-    if (f == NULL)
-        die("a capture cannot be read");
-    tl_tpiu_init(&tpiu, (enum tl_tpiu_sync)buffer->setup.sync, 0, &sink);
-    while ((n = fread(bytes, 1, sizeof bytes, f)) > 0)
-        if (tl_tpiu_push(&tpiu, bytes, n) < 0)
-            die("out of memory");
-    fclose(f);
-    if (tl_tpiu_finish(&tpiu) < 0)
-        die("out of memory");
-}
-
-/* The largest ETMv4 source of the capture's first buffer. False: there is none. */
 static bool read_capture(struct input *in, const char *name, size_t bytes)
 {
-    static struct ids ids;
-    struct tl_snapshot snapshot;
-    char path[512], part[128];
-    size_t most = 0;
+    struct capture capture;
 
-    memset(&ids, 0, sizeof ids);
-    snprintf(part, sizeof part, "coresight/snapshots/%s", name);
-    if (!test_data(path, sizeof path, part) ||
-        tl_snapshot_read(&snapshot, path, NULL, NULL, NULL) < 0)
+    if (!capture_read(&capture, name))
         return false;
-    if (snapshot.buffers[0].setup.container != TL_CONTAINER_SINGLE)
-        take_frames(&ids, &snapshot.buffers[0]);
-    for (unsigned id = 0; id < 128; id++) {
-        const struct tl_source *const source = tl_setup_source(&snapshot.buffers[0].setup, id);
-        if (source == NULL || source->protocol != TL_PROTO_ETM4 || ids.bytes[id].n <= most)
-            continue;
-        most = ids.bytes[id].n;
-        in->source = *source;
-        in->name = name;
-        free(in->p);
-        fill(in, &ids.bytes[id], bytes);
-    }
-    for (unsigned id = 0; id < 128; id++)
-        tl_buf_fini(&ids.bytes[id]);
-    tl_snapshot_fini(&snapshot);
-    return most > 0;
+    in->source = *capture.source;
+    in->name = name;
+    fill(in, &capture.trace, bytes);
+    capture_fini(&capture);
+    return true;
 }
 
 /* ---- turns --------------------------------------------------------------------------------- */
@@ -416,7 +366,7 @@ int main(int argc, char **argv)
         measure(&in, k == 0);
         free(in.p);
     }
-    for (size_t k = 0; k < sizeof captures / sizeof captures[0]; k++) {
+    for (size_t k = 0; k < N_CAPTURES; k++) {
         struct input in = {0};
         if (strstr(captures[k], only) == NULL)
             continue;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Trace bytes of one ETMv4 source, with the image at hand, to flow items and to STF records in
- * memory. The trace is that of a simulated core, a few MiB of it many times over. OpenCSD decodes
- * the same bytes once in the same program, to generic elements that nobody prints.
- * Usage: bench_flow [MiB [MIX]]
+ * memory. The trace is that of a simulated core, a few MiB of it many times over, and that of real
+ * captures where they are present, from their first A-Sync to their last one, many times over.
+ * OpenCSD decodes a few MiB of the same bytes in the same program, to generic elements that nobody
+ * prints. Usage: bench_flow [MiB [INPUT]]
  *
  * Rates are by processor time, so that other load on the machine weighs little.
  */
+#include "bench/capture.h"
 #include "bench/report.h"
 #include "decode/ops.h"
 #include "decode/parallel.h"
@@ -25,6 +27,8 @@
 #define ROUNDS 3
 #define BLOCK  (4u << 20)   /* bytes per push */
 #define TAKE   (256u << 10) /* bytes of records that are gathered before they are dropped */
+#define PIECE  (2u << 20)   /* bytes of a capture's repetitions that the peer decodes */
+#define PLACES 16           /* regions of memory that the peer is told of, at most */
 
 struct mix {
     const char *name;
@@ -53,11 +57,11 @@ static const struct mix mixes[] = {
 };
 
 struct bench {
-    struct tl_sim_program program;
-    const struct mix *mix;
+    const char *name;
     struct tl_buf trace;
     uint64_t times; /* that the trace is decoded in a round */
-    struct tl_buf code[2];
+    uint64_t places[PLACES];
+    size_t n_places; /* of the image */
     struct tl_image *image;
     struct tl_source source;
     struct tl_stf_flow *flow; /* NULL: count only */
@@ -72,13 +76,23 @@ static void die(const char *why)
     exit(1);
 }
 
-static void make(struct bench *b, uint64_t bytes)
+/* The image holds something at `address`. */
+static void add_place(struct bench *b, uint64_t address)
+{
+    if (b->n_places == PLACES)
+        die("too many regions");
+    b->places[b->n_places++] = address;
+}
+
+static void simulate(struct bench *b, const struct mix *mix, uint64_t bytes)
 {
     const struct tl_sim_program_options options = {.seed = 1, .extra = 300};
+    struct tl_sim_program program;
     struct tl_sim_core *core;
-    if (tl_sim_program_init(&b->program, &options) < 0 || tl_image_new(&b->image) < 0 ||
-        tl_sim_etm4_source(&b->mix->options.etm, &b->source) < 0 ||
-        tl_sim_core_new(&core, &b->program, &b->mix->options, &b->trace, NULL, NULL) < 0)
+    b->name = mix->name;
+    if (tl_sim_program_init(&program, &options) < 0 || tl_image_new(&b->image) < 0 ||
+        tl_sim_etm4_source(&mix->options.etm, &b->source) < 0 ||
+        tl_sim_core_new(&core, &program, &mix->options, &b->trace, NULL, NULL) < 0)
         die("the trace cannot be made");
     for (unsigned done = 0; done < INSNS && b->trace.n < bytes; done += STEP)
         if (tl_sim_core_step(core, STEP) < 0)
@@ -86,25 +100,56 @@ static void make(struct bench *b, uint64_t bytes)
     if (tl_sim_core_flush(core) < 0)
         die("the trace cannot be made");
     tl_sim_core_free(core);
-    b->times = (bytes + b->trace.n - 1) / b->trace.n;
     for (unsigned i = 0; i < 2; i++) {
-        if (tl_sim_program_code(&b->program, i, &b->code[i]) < 0 ||
-            tl_image_add_bytes(b->image, b->program.sections[i].base,
-                               (struct tl_bytes){b->code[i].p, b->code[i].n}, TL_SPACE_ANY, NULL,
-                               NULL) < 0)
+        struct tl_buf code = {0};
+        if (tl_sim_program_code(&program, i, &code) < 0 ||
+            tl_image_add_bytes(b->image, program.sections[i].base,
+                               (struct tl_bytes){code.p, code.n}, TL_SPACE_ANY, NULL, NULL) < 0)
             die("the image cannot be made");
+        add_place(b, program.sections[i].base);
+        tl_buf_fini(&code);
     }
     if (tl_image_freeze(b->image) < 0)
         die("the image cannot be made");
+    tl_sim_program_fini(&program);
+}
+
+/* False, with a word why: it cannot be measured. */
+static bool read_capture(struct bench *b, const char *name)
+{
+    struct capture capture;
+    if (!capture_read(&capture, name)) {
+        printf("%s: not there\n", name);
+        return false;
+    }
+    const struct tl_setup *const setup = &capture.snapshot.buffers[0].setup;
+    b->name = name;
+    b->source = *capture.source;
+    if (tl_image_new(&b->image) < 0 ||
+        tl_setup_load_images(setup, b->image, NULL, NULL, NULL) < 0 ||
+        tl_image_freeze(b->image) < 0)
+        die("the image cannot be read");
+    for (size_t i = 0; i < setup->n_images; i++)
+        add_place(b, setup->images[i].address);
+    const bool some = !tl_image_is_empty(b->image);
+    if (!some) {
+        printf("%s: no flow, there is no image\n", name);
+        tl_image_free(b->image);
+    } else {
+        if (!capture_cut(&capture.trace))
+            printf("%s: repeated whole, there are no two A-Syncs\n", name);
+        while (b->trace.n < PIECE)
+            if (tl_buf_add(&b->trace, capture.trace.p, capture.trace.n) < 0)
+                die("out of memory");
+    }
+    capture_fini(&capture);
+    return some;
 }
 
 static void drop(struct bench *b)
 {
     tl_image_free(b->image);
-    for (unsigned i = 0; i < 2; i++)
-        tl_buf_fini(&b->code[i]);
     tl_buf_fini(&b->trace);
-    tl_sim_program_fini(&b->program);
 }
 
 /* ---- ours -------------------------------------------------------------------------------- */
@@ -195,11 +240,11 @@ static void decode_to_stf(void *context)
 static void decode_opencsd(void *context)
 {
     struct bench *b = context;
-    struct tl_opencsd_memory memory[2];
-    for (unsigned i = 0; i < 2; i++)
-        memory[i] =
-            (struct tl_opencsd_memory){b->program.sections[i].base, {b->code[i].p, b->code[i].n}};
-    b->insns = tl_opencsd_decode(&b->source, memory, 2, b->trace.p, b->trace.n, BLOCK);
+    struct tl_opencsd_memory memory[PLACES];
+    for (size_t i = 0; i < b->n_places; i++)
+        memory[i] = (struct tl_opencsd_memory){b->places[i],
+                                               tl_image_at(b->image, TL_SPACE_ANY, b->places[i])};
+    b->insns = tl_opencsd_decode(&b->source, memory, b->n_places, b->trace.p, b->trace.n, BLOCK);
     if (b->insns == 0)
         die("OpenCSD failed");
 }
@@ -246,38 +291,46 @@ static void measure_threads(struct bench *b, const char *name, uint64_t insns, d
                        million / clock[0], bytes / 1e6 / clock[1]);
 }
 
-static void measure(const struct mix *mix, uint64_t bytes_wanted)
+static void measure(struct bench *b, uint64_t bytes_wanted)
 {
-    static struct bench b;
     char input[160];
-    b = (struct bench){.mix = mix};
-    make(&b, bytes_wanted);
-    const double bytes = (double)b.trace.n * (double)b.times;
-    const double items = bench_best_cpu(ROUNDS, decode, &b);
-    const uint64_t ours = b.insns;
-    const double stf = bench_best_cpu(ROUNDS, decode_to_stf, &b);
-    if (b.insns != ours)
+    b->times = (bytes_wanted + b->trace.n - 1) / b->trace.n;
+    const double bytes = (double)b->trace.n * (double)b->times;
+    const double items = bench_best_cpu(ROUNDS, decode, b);
+    const uint64_t ours = b->insns;
+    const double stf = bench_best_cpu(ROUNDS, decode_to_stf, b);
+    if (b->insns != ours)
         die("records are missing");
-    const double peer = peer_rate(&b);
-    if (peer > 0 && b.insns * b.times != ours)
-        printf("%s: %llu instructions here, %llu by OpenCSD\n", mix->name, (unsigned long long)ours,
-               (unsigned long long)(b.insns * b.times));
-    snprintf(input, sizeof input, "%s (%.2f bits/insn): bytes to flow", mix->name,
+    const double peer = peer_rate(b);
+    if (peer > 0 && b->insns * b->times != ours)
+        printf("%s: %llu instructions here, %llu by OpenCSD\n", b->name, (unsigned long long)ours,
+               (unsigned long long)(b->insns * b->times));
+    snprintf(input, sizeof input, "%s (%.2f bits/insn): bytes to flow", b->name,
              8 * bytes / (double)ours);
     bench_report_trace("flow", input, (double)ours / 1e6 / items, "Minsn/s", PEER, peer,
                        bytes / 1e6 / items);
-    snprintf(input, sizeof input, "%s: bytes to STF records in memory", mix->name);
+    snprintf(input, sizeof input, "%s: bytes to STF records in memory", b->name);
     bench_report_trace("flow", input, (double)ours / 1e6 / stf, "Minsn/s", PEER, peer,
                        bytes / 1e6 / stf);
-    measure_threads(&b, mix->name, ours, bytes);
-    drop(&b);
+    measure_threads(b, b->name, ours, bytes);
+    drop(b);
 }
 
 int main(int argc, char **argv)
 {
-    const double mib = argc > 1 ? strtod(argv[1], NULL) : 64;
-    for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++)
-        if (argc < 3 || strstr(mixes[i].name, argv[2]))
-            measure(&mixes[i], (uint64_t)(mib * (1 << 20)));
+    const uint64_t bytes = (uint64_t)((argc > 1 ? strtod(argv[1], NULL) : 64) * (1 << 20));
+    const char *const only = argc > 2 ? argv[2] : "";
+    for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++) {
+        struct bench b = {0};
+        if (strstr(mixes[i].name, only)) {
+            simulate(&b, &mixes[i], bytes);
+            measure(&b, bytes);
+        }
+    }
+    for (size_t i = 0; i < N_CAPTURES; i++) {
+        struct bench b = {0};
+        if (strstr(captures[i], only) && read_capture(&b, captures[i]))
+            measure(&b, bytes);
+    }
     return 0;
 }

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Real captures for benchmarks: the trace of the largest ETMv4 source of a snapshot's first buffer,
+ * where it is present (tests/unit/data.h).
+ */
+#ifndef TL_BENCH_CAPTURE_H
+#define TL_BENCH_CAPTURE_H
+
+#include "base/buf.h"
+#include "frame/tpiu.h"
+#include "setup/setup.h"
+#include "unit/data.h"
+
+#include <string.h>
+
+static const char *const captures[] = {"juno-uname-002", "juno_r1_1", "a55-test-tpiu"};
+
+#define N_CAPTURES (sizeof captures / sizeof captures[0])
+
+struct capture {
+    struct tl_snapshot snapshot; /* of which `source` is one */
+    const struct tl_source *source;
+    struct tl_buf trace;
+};
+
+struct capture_ids {
+    struct tl_buf bytes[128];
+};
+
+static inline int capture_run(void *context, uint8_t id, const struct tl_run *run)
+{
+    struct capture_ids *ids = context;
+    return id < 128 ? tl_buf_add(&ids->bytes[id], run->p, run->n) : 0;
+}
+
+static inline bool capture_frames(struct capture_ids *ids, const struct tl_snapshot_buffer *buffer)
+{
+    static struct tl_tpiu tpiu;
+    const struct tl_tpiu_sink sink = {.context = ids, .run = capture_run};
+    uint8_t bytes[4096];
+    bool good = true;
+    size_t n;
+    FILE *f = fopen(buffer->path, "rb");
+
+    if (f == NULL)
+        return false;
+    tl_tpiu_init(&tpiu, (enum tl_tpiu_sync)buffer->setup.sync, 0, &sink);
+    while (good && (n = fread(bytes, 1, sizeof bytes, f)) > 0)
+        good = tl_tpiu_push(&tpiu, bytes, n) >= 0;
+    fclose(f);
+    return good && tl_tpiu_finish(&tpiu) >= 0;
+}
+
+static inline void capture_fini(struct capture *c)
+{
+    tl_buf_fini(&c->trace);
+    tl_snapshot_fini(&c->snapshot);
+}
+
+/* False: it is not there, or there is no such source in it. */
+static inline bool capture_read(struct capture *c, const char *name)
+{
+    struct capture_ids ids = {0};
+    char path[512], part[128];
+
+    memset(c, 0, sizeof *c);
+    snprintf(part, sizeof part, "coresight/snapshots/%s", name);
+    if (!test_data(path, sizeof path, part) ||
+        tl_snapshot_read(&c->snapshot, path, NULL, NULL, NULL) < 0)
+        return false;
+    const struct tl_snapshot_buffer *const buffer = &c->snapshot.buffers[0];
+    const bool read =
+        buffer->setup.container != TL_CONTAINER_SINGLE && capture_frames(&ids, buffer);
+    for (unsigned id = 0; id < 128; id++) {
+        const struct tl_source *const source = tl_setup_source(&buffer->setup, id);
+        if (read && source != NULL && source->protocol == TL_PROTO_ETM4 &&
+            ids.bytes[id].n > c->trace.n) {
+            tl_buf_fini(&c->trace);
+            c->trace = ids.bytes[id];
+            c->source = source;
+        } else {
+            tl_buf_fini(&ids.bytes[id]);
+        }
+    }
+    if (c->source == NULL)
+        capture_fini(c);
+    return c->source != NULL;
+}
+
+/* Behind an A-Sync, trace info, where a decoder may begin: the first such place from `i` on. */
+static inline size_t capture_sync(const struct tl_buf *trace, size_t i)
+{
+    static const uint8_t sync[13] = {[11] = 0x80, [12] = 0x01};
+
+    while (i + sizeof sync <= trace->n && memcmp(trace->p + i, sync, sizeof sync) != 0)
+        i++;
+    return i + sizeof sync <= trace->n ? i : trace->n;
+}
+
+/*
+ * Cut the trace to what may be repeated: from the first A-Sync with trace info up to the last one,
+ * so that each repetition begins as a trace does and ends at a packet's end. False: there are no
+ * two of them, and the trace stays as it is.
+ */
+static inline bool capture_cut(struct tl_buf *trace)
+{
+    const size_t first = capture_sync(trace, 0);
+    size_t last = first;
+
+    for (size_t at; last < trace->n && (at = capture_sync(trace, last + 1)) < trace->n;)
+        last = at;
+    if (last == first)
+        return false;
+    memmove(trace->p, trace->p + first, last - first);
+    trace->n = last - first;
+    return true;
+}
+
+#endif
