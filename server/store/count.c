@@ -9,16 +9,17 @@
 
 #define EVENTS 1024 /* at most in one go: as many as a bucket has instructions */
 
-struct event {
-    uintptr_t step; /* where it changes */
-    uintptr_t from; /* the step in front of it; 0: none is known */
-    uint64_t at;    /* instructions in front of it */
+/* Each by itself in its array: the next one is written at every step. */
+struct events {
+    size_t n;
+    uintptr_t step[EVENTS + 1]; /* where it changes */
+    uintptr_t from[EVENTS + 1]; /* the step in front of it; 0: none is known */
+    uint32_t at[EVENTS + 1];    /* instructions in front of it; behind the last: all there are */
 };
 
 /* The first pass. */
 struct scan {
-    struct event *event; /* the next one */
-    const struct event *limit;
+    struct events *events;
     uint64_t room; /* instructions that may be counted */
     uint64_t n;    /* … that were */
     uint64_t taken;
@@ -42,7 +43,8 @@ static inline __attribute__((always_inline)) size_t
 scan_steps(struct scan *scan, const uintptr_t *path, size_t i, size_t n, bool fits)
 {
     const uint64_t room = scan->room;
-    struct event *event = scan->event;
+    struct events *const events = scan->events;
+    size_t k = events->n;
     uint64_t at = scan->n, taken = scan->taken;
     uintptr_t from = scan->from;
     unsigned alike = is_alike(from, path[i]); /* bit 0: it is like the one before */
@@ -52,14 +54,16 @@ scan_steps(struct scan *scan, const uintptr_t *path, size_t i, size_t n, bool fi
         const unsigned own = block->alike;
         if (!fits && block->n > room - at)
             break;
-        *event = (struct event){step, from, at};
-        event += ~(alike & own) & 1;
+        events->step[k] = step;
+        events->from[k] = from;
+        events->at[k] = (uint32_t)at;
+        k += ~(alike & own) & 1;
         alike = own >> (1 + (step & 1));
         taken += step & 1;
         at += block->n;
         from = step;
     }
-    scan->event = event;
+    events->n = k;
     scan->n = at;
     scan->taken = taken;
     scan->from = from;
@@ -68,7 +72,7 @@ scan_steps(struct scan *scan, const uintptr_t *path, size_t i, size_t n, bool fi
 
 static size_t scan_path(struct scan *s, const uintptr_t *path, size_t i, size_t n, uint64_t insns)
 {
-    const size_t limit = (size_t)(s->limit - s->event);
+    const size_t limit = EVENTS - s->events->n;
     if (tl_path_block(path[i])->isa != s->isa)
         return i;
     if (insns <= s->room - s->n && n - i <= limit)
@@ -105,11 +109,11 @@ static void scan_items(struct scan *s, const struct tl_item *items, size_t n, st
 
 /* An event that is not a call, its return, or another page, or whose slots are another's. */
 __attribute__((noinline)) static int look_closer(struct tl_part *part, struct tl_callstack *calls,
-                                                 const struct event *e, uint64_t insn)
+                                                 uintptr_t from, const struct tl_block *block,
+                                                 uint64_t insn)
 {
-    const struct tl_block *const block = tl_path_block(e->step);
-    if (e->from)
-        tl_callstack_leave(calls, tl_path_block(e->from), tl_path_taken(e->from), insn);
+    if (from)
+        tl_callstack_leave(calls, tl_path_block(from), tl_path_taken(from), insn);
     int r = tl_callstack_arrive(calls, block, insn);
     if (r >= 0)
         r = tl_part_slots(part, block->function, block->pc >> 12);
@@ -120,7 +124,7 @@ __attribute__((noinline)) static int look_closer(struct tl_part *part, struct tl
 
 /* The second pass: count all that the scan found. */
 static int count_spans(struct tl_part *part, struct tl_callstack *calls, uint64_t position,
-                       const struct event *e, const struct event *end)
+                       const struct events *events)
 {
     struct tl_part_run *const run = &part->run;
     uint8_t how = calls->how;
@@ -128,26 +132,28 @@ static int count_spans(struct tl_part *part, struct tl_callstack *calls, uint64_
     uint64_t used = run->used;
     uint32_t low = run->n > 0 ? run->depth_min : UINT32_MAX;
     uint32_t high = run->n > 0 ? run->depth_max : 0;
-    for (; e < end; e++) {
-        const struct tl_block *const block = tl_path_block(e->step);
+    for (size_t k = 0; k < events->n; k++) {
+        const struct tl_block *const block = tl_path_block(events->step[k]);
+        const uintptr_t step = events->from[k];
+        const uint64_t insn = position + events->at[k];
         const uint64_t page = block->pc >> 12;
         const size_t f = block->function % TL_PART_SLOTS, p = page % TL_PART_PAGE_SLOTS;
         bool known = block->alike & TL_ALIKE_WITHIN;
-        if (e->from) {
-            const struct tl_block *const from = tl_path_block(e->from);
-            how = tl_path_taken(e->from) ? from->leave : TL_LEAVE_STRAIGHT;
+        if (step) {
+            const struct tl_block *const from = tl_path_block(step);
+            how = from->leave & (uint8_t) - (unsigned)tl_path_taken(step);
             next_pc = from->pc + from->size;
             known &= from->alike & TL_ALIKE_WITHIN;
         }
         if (!known || run->functions[f].function != block->function || run->pages[p].page != page ||
-            !tl_callstack_follow(calls, how, next_pc, block, position + e->at)) {
-            const int r = look_closer(part, calls, e, position + e->at);
+            !tl_callstack_follow(calls, how, next_pc, block, insn)) {
+            const int r = look_closer(part, calls, step, block, insn);
             if (r < 0)
                 return r;
         }
-        const uint64_t n = e[1].at - e->at;
+        const uint32_t n = events->at[k + 1] - events->at[k];
         used |= UINT64_C(1) << f;
-        run->functions[f].n += (uint32_t)n;
+        run->functions[f].n += n;
         run->pages[p].n += n;
         const uint32_t depth = tl_callstack_depth(calls);
         low = depth < low ? depth : low;
@@ -162,18 +168,18 @@ static int count_spans(struct tl_part *part, struct tl_callstack *calls, uint64_
 int tl_count_blocks(struct tl_part *part, struct tl_callstack *calls, const struct tl_item *items,
                     size_t n, struct tl_count *count)
 {
-    struct event events[EVENTS + 1];
-    struct scan scan = {
-        .event = events, .limit = events + EVENTS, .room = count->room, .isa = count->isa};
+    struct events events;
+    struct scan scan = {.events = &events, .room = count->room, .isa = count->isa};
     struct tl_part_run *const run = &part->run;
+    events.n = 0;
     scan_items(&scan, items, n, count);
     if (scan.n == 0)
         return TL_OK;
-    scan.event->at = scan.n;
+    events.at[events.n] = (uint32_t)scan.n;
     int r = run->n > 0 && run->privilege != count->privilege ? tl_part_settle(part) : TL_OK;
     if (r < 0)
         return r;
-    r = count_spans(part, calls, count->position, events, scan.event);
+    r = count_spans(part, calls, count->position, &events);
     tl_callstack_leave(calls, tl_path_block(scan.from), tl_path_taken(scan.from),
                        count->position + scan.n);
     run->n += scan.n;

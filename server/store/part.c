@@ -255,26 +255,42 @@ static uint64_t function_id(uint32_t function)
  * is none of the few most frequent ones that are kept. */
 #define FEW 32u
 
-/* Give the run to `b`. */
-static void settle_in(const struct tl_part_run *run, struct tl_bucket *b)
+static bool has_function(const struct tl_bucket *b, size_t n, uint64_t id)
 {
-    tl_bucket_span(b, run->n, run->privilege, run->depth_min, run->depth_max);
-    b->branches += run->taken;
-    const bool fresh = b->functions[0].n == 0; /* then all that come are new to it */
-    size_t added = 0;
+    for (size_t i = 0; i < n; i++)
+        if (b->functions[i].id == id)
+            return true;
+    return false;
+}
+
+/* Slots hold different functions: what the bucket has not had before is only looked for there. */
+static void settle_functions(const struct tl_part_run *run, struct tl_bucket *b)
+{
+    size_t known = 0;
+    while (known < TL_BUCKET_FUNCTIONS && b->functions[known].n > 0)
+        known++;
     static_assert(TL_PART_SLOTS == 64, "a bit each");
+    size_t end = known;
     for (uint64_t used = run->used; used != 0; used &= used - 1) {
         const unsigned i = (unsigned)__builtin_ctzll(used);
         const uint64_t id = function_id(run->functions[i].function), n = run->functions[i].n;
         if (n * FEW < run->n) {
             b->distinct += b->distinct < 255;
-        } else if (fresh && id != 0 && b->functions[TL_BUCKET_FUNCTIONS - 1].n == 0) {
-            b->functions[added++] = (struct tl_top){id, n};
-            b->distinct += b->distinct < 255;
-        } else {
+        } else if (end == TL_BUCKET_FUNCTIONS || id == 0 || has_function(b, known, id)) {
             tl_bucket_function(b, id, n);
+        } else {
+            b->functions[end++] = (struct tl_top){id, n};
+            b->distinct += b->distinct < 255;
         }
     }
+}
+
+/* Give the run to `b`. */
+static void settle_in(const struct tl_part_run *run, struct tl_bucket *b)
+{
+    tl_bucket_span(b, run->n, run->privilege, run->depth_min, run->depth_max);
+    b->branches += run->taken;
+    settle_functions(run, b);
     for (size_t i = 0; i < TL_PART_PAGE_SLOTS; i++)
         if (run->pages[i].n > 0)
             tl_bucket_page(b, run->pages[i].page, run->pages[i].n);
