@@ -125,6 +125,10 @@ int tl_cut_walk_peek(struct tl_cut_walk *walk, const struct tl_chunk **out, stru
         const struct tl_shard_row *row = &walk->cut->rows[walk->shard];
         if (!range->tail && row->first >= range->to)
             return TL_OK;
+        if (!walk->view && walk->wanted && !walk->wanted(walk->context, walk->shard)) {
+            walk->shard++;
+            continue;
+        }
         if (!walk->view) {
             const int r = tl_cut_view(walk->cut, walk->shard, &walk->view, fail);
             if (r < 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Looking for addresses, functions and events. Chunks that cannot have any are passed over by
- * their index: by pages for addresses, by kinds for events.
+ * their index: by pages for addresses, by kinds for events; whole shards without such events by
+ * what the catalog has of them.
  */
 #include "ingest/query.h"
 
@@ -19,6 +20,9 @@ struct search {
     bool inside;             /* the last instruction was in [from, to) */
     uint32_t kinds;          /* of items */
     int gap;                 /* only this enum tl_gap, or -1 */
+    const struct tl_cut *cut;
+    struct tl_buckets summary; /* of the first `shards` shards: for events */
+    uint64_t shards;
     uint64_t limit;
     struct tl_hit *hits;
     size_t n, cap;
@@ -104,6 +108,30 @@ static bool promising(const struct search *s, const struct tl_view *view, const 
     return tl_shard_has_page(&view->index, c, s->pc_from >> 12, (s->pc_to - 1) >> 12);
 }
 
+/* May the shard? Its first and last bucket may tell of its neighbours, too. */
+static bool promising_shard(const void *context, size_t shard)
+{
+    const struct search *s = context;
+    const struct tl_buckets *all = &s->summary;
+    const struct tl_item item = {.kind = (uint8_t)__builtin_ctz(s->kinds),
+                                 .sub = (uint16_t)(s->gap < 0 ? TL_GAP_KINDS : s->gap)};
+    struct tl_bucket sought = {0};
+    tl_bucket_item(&sought, &item);
+    if (shard >= s->shards || (sought.event_mask | sought.flags) == 0)
+        return true; /* nobody knows */
+    const struct tl_shard_row *row = &s->cut->rows[shard];
+    const uint64_t last = (row->first + row->n) >> 2 * all->level;
+    for (uint64_t i = row->first >> 2 * all->level; i <= last; i++) {
+        if (i < all->first || i - all->first >= all->n)
+            continue;
+        const struct tl_bucket *b = &all->p[i - all->first];
+        if (b->event_mask & sought.event_mask ||
+            (sought.flags && (b->flags & sought.flags) == sought.flags))
+            return true;
+    }
+    return false;
+}
+
 /* Times and byte offsets of the hits from `from` on, which are all of one chunk. */
 static int place_hits(struct search *s, const struct tl_cut *cut, size_t from, struct tl_fail *fail)
 {
@@ -131,6 +159,11 @@ static int search_cut(struct search *s, const struct tl_cut *cut, struct tl_fail
     const uint64_t to = s->request->to;
     tl_cut_walk_begin(&walk, cut, s->request->from, to);
     walk.range.tail = to >= cut->end;
+    s->cut = cut;
+    if (s->kinds && tl_cut_summary(cut, &s->summary, &s->shards, NULL) < 0)
+        s->shards = 0; /* the shards themselves know */
+    walk.wanted = s->kinds ? promising_shard : NULL;
+    walk.context = s;
     int r;
     for (;;) {
         const struct tl_chunk *chunk;
@@ -228,6 +261,7 @@ int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, st
         r = search_cut(&s, &cut, fail);
     tl_cut_close(&cut);
     tl_buf_fini(&s.line);
+    tl_buckets_fini(&s.summary);
     *more = r == TL_LIMIT;
     if (r < 0 && r != TL_LIMIT) {
         free(s.hits);

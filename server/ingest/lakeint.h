@@ -71,7 +71,7 @@ struct tl_gen {
     /* Of the one decode job that may run: */
     struct tl_decode *decode;
     struct tl_spool_reader *reader;
-    struct tl_packer *packer;   /* for what the pool has not packed when a shard is stored */
+    struct tl_packer *packer; /* for what the pool has not packed when a shard is stored */
     /* A thread that stores shards beside the decoding; never between two jobs. */
     pthread_t sealer;
     bool sealing;
@@ -310,6 +310,13 @@ TL_MUST_USE int tl_cut_view(const struct tl_cut *cut, size_t i, struct tl_view *
 /* The first shard that may hold `position`; n_rows if there is none. */
 size_t tl_cut_shard_at(const struct tl_cut *cut, uint64_t position);
 
+/*
+ * What the cut's first `*shards` shards, which are stored, sum up to, of TL_LEVEL_SUMMARY: without
+ * opening any. The caller's, whatever is returned.
+ */
+TL_MUST_USE int tl_cut_summary(const struct tl_cut *cut, struct tl_buckets *out, uint64_t *shards,
+                               struct tl_fail *fail);
+
 /* Walks a cut chunk by chunk. */
 struct tl_cut_walk {
     const struct tl_cut *cut; /* borrowed */
@@ -318,6 +325,9 @@ struct tl_cut_walk {
     struct tl_view *view;
     struct tl_walk walk; /* the last chunk's items */
     const struct tl_chunk *at;
+    /* If set: shards for which it is false are passed over unopened. */
+    bool (*wanted)(const void *context, size_t shard);
+    const void *context;
 };
 /* [from, to); items behind the end come along if `to` lies at or behind it. */
 void tl_cut_walk_begin(struct tl_cut_walk *walk, const struct tl_cut *cut, uint64_t from,

@@ -236,35 +236,40 @@ static void keep_summary(struct tl_lane *lane, struct tl_buckets *summary, uint6
     pthread_mutex_unlock(&lane->lock);
 }
 
+int tl_cut_summary(const struct tl_cut *cut, struct tl_buckets *out, uint64_t *shards,
+                   struct tl_fail *fail)
+{
+    struct tl_lane *lane = cut->lane;
+    int r = copy_summary(lane, out, shards);
+    if (r < 0 || *shards >= cut->n_stored)
+        return r;
+    r = tl_catalog_summaries(cut->gen->lake->catalog, cut->gen->trace, cut->gen->number,
+                             lane->index, *shards, cut->n_stored, add_summary, out, fail);
+    if (r < 0)
+        return r;
+    keep_summary(lane, out, cut->n_stored);
+    tl_buckets_fini(out);
+    return copy_summary(lane, out, shards);
+}
+
 /* Summaries of sealed shards, and the buckets of those that are still in memory. */
 static int from_summary(struct spans *s, struct tl_fail *fail)
 {
     const struct tl_cut *cut = s->cut;
-    struct tl_lane *lane = cut->lane;
-    struct tl_buckets all, kept;
-    uint64_t shards;
-    int r = copy_summary(lane, &all, &shards);
-    if (r >= 0 && shards < cut->n_stored) {
-        r = tl_catalog_summaries(cut->gen->lake->catalog, cut->gen->trace, cut->gen->number,
-                                 lane->index, shards, cut->n_stored, add_summary, &all, fail);
-        if (r >= 0) {
-            keep_summary(lane, &all, cut->n_stored);
-            tl_buckets_fini(&all);
-            r = copy_summary(lane, &all, &shards);
-        }
-    }
-    kept = all;
-    for (size_t i = shards; i < cut->n_rows && r >= 0; i++) {
+    struct tl_buckets all;
+    uint64_t shards = 0;
+    int r = tl_cut_summary(cut, &all, &shards, fail);
+    for (size_t i = (size_t)shards; r >= 0 && i < cut->n_rows; i++) {
         struct tl_view *view;
         r = tl_cut_view(cut, i, &view, fail);
         if (r < 0)
             break;
-        r = tl_buckets_merge(&kept, &view->index.buckets);
+        r = tl_buckets_merge(&all, &view->index.buckets);
         tl_view_put(view);
     }
     if (r >= 0)
-        spread_all(s, &kept, cut->end);
-    tl_buckets_fini(&kept);
+        spread_all(s, &all, cut->end);
+    tl_buckets_fini(&all);
     return r;
 }
 
