@@ -90,7 +90,8 @@ struct tl_tpiu {
     uint64_t lost_at; /* file offset of the first byte of a loss not yet reported */
     uint64_t lost;    /* its bytes, 0: none */
 
-    uint8_t luck; /* how many more frames with FSYNCs between them may be tried at once */
+    uint64_t turns_until; /* file offset: no source comes apart before it */
+    uint8_t luck;         /* how many more frames with FSYNCs between them may be tried at once */
 
     uint64_t ids_sure[2]; /* sources seen in stretches that ended with a proper FSYNC */
     uint64_t ids_new[2];  /* … and since then */

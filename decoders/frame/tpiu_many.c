@@ -105,7 +105,9 @@ int64_t tl_tpiu_take_turns(struct tl_tpiu *t, const uint8_t *p, size_t frames, u
 
 /* ---- apart ------------------------------------------------------------------------------ */
 
-#define QUIET 8 /* groups without an ID behind which gather() does better */
+#define QUIET 8           /* groups without an ID behind which gather() does better */
+#define FEW   4           /* groups for which dealing does not pay */
+#define TURNS (16 * FOUR) /* bytes behind them that are not dealt */
 
 /* Byte `i` of frames, behind the first one. */
 static unsigned place_of(const struct tl_run_frame *frames, unsigned i)
@@ -180,7 +182,14 @@ static int64_t deal(struct tl_tpiu *t, const uint8_t *p, size_t groups, size_t q
 
 int64_t tl_tpiu_take_apart(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset)
 {
-    return deal(t, p, frames / 4, QUIET, offset, NULL);
+    if (offset < t->turns_until)
+        return 0;
+    const int64_t done = deal(t, p, frames / 4, QUIET, offset, NULL);
+    /* No synchronisation word: one that may not come apart speaks, and likely does so again. */
+    const bool stopped = done >= 0 && done < 4 * FEW && (size_t)done < frames / 4 * 4;
+    if (stopped && t->sync == TL_TPIU_ALIGNED)
+        t->turns_until = offset + (uint64_t)done * FRAME + TURNS;
+    return done;
 }
 
 /* ---- frames with an FSYNC in front of each ---------------------------------------------- */
