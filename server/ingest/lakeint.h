@@ -45,7 +45,13 @@ struct tl_lane {
         summary;             /* of the sealed shards, TL_LEVEL_SUMMARY; made when first asked for */
     uint64_t summary_shards; /* that are in it */
     bool has_summary;
+    struct tl_shard_stats **stats; /* of sealed shards by their place in `rows`; NULL: not known */
+    size_t n_stats, cap_stats;
+    size_t stats_bytes;
 };
+
+/* Forget what shards consist of (stats.c), since one of them has changed. */
+void tl_lane_forget_stats_locked(struct tl_lane *lane);
 
 /* Positions in sealed shards. */
 uint64_t tl_lane_sealed_locked(const struct tl_lane *lane);

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact statistics of a range: every instruction of it is looked at. */
+/*
+ * Exact statistics of a range. Every instruction of it is looked at, but of whole sealed shards
+ * only once: what they consist of is remembered, as far as there is room.
+ */
 #include "ingest/jsontext.h"
 #include "ingest/query.h"
+#include "stf/close.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define TOP_FUNCTIONS 50
 #define MODES         16
+#define MEMO          8192 /* instructions, and begins of blocks, whose nature is remembered */
+#define KEEP_MAX      (32u << 20) /* bytes of what is remembered of a stream's shards */
 
 enum mix {
     MIX_PLAIN,
@@ -33,9 +39,10 @@ struct function_count {
     uint64_t insns, calls;
 };
 
-struct stats {
-    const struct tl_image *image;
+/* All that is counted but functions. */
+struct counts {
     uint64_t insns, taken;
+    uint64_t reads, writes; /* memory accesses that the trace tells of */
     uint64_t mix[MIX_KINDS];
     uint64_t kinds[TL_ITEM_KINDS];
     uint64_t gaps[TL_GAP_KINDS];
@@ -43,6 +50,40 @@ struct stats {
         uint64_t mode, insns;
     } modes[MODES];
     size_t n_modes;
+};
+
+/* What a sealed shard consists of. */
+struct tl_shard_stats {
+    struct counts counts;
+    size_t n;
+    struct {
+        uint32_t function; /* as in struct stats */
+        struct function_count count;
+    } functions[];
+};
+
+struct insn_memo {
+    uint64_t pc;
+    uint32_t opcode;
+    uint8_t size, isa; /* size 0: free */
+    uint8_t mix;
+};
+
+struct block_memo {
+    uint64_t pc;
+    uint32_t function;
+    bool used, entered;
+};
+
+struct memo {
+    struct insn_memo insns[MEMO];
+    struct block_memo blocks[MEMO];
+};
+
+struct stats {
+    const struct tl_image *image;
+    struct memo *memo; /* borrowed */
+    struct counts counts;
     struct function_count *functions; /* by symbol index, the last one for none */
     size_t n_functions;
     bool calls_told; /* by the trace; else a function is called where it is entered at its start */
@@ -74,99 +115,291 @@ static struct function_count *count_of(struct stats *s, uint32_t function)
     return &s->functions[function < s->n_functions - 1 ? function : s->n_functions - 1];
 }
 
-static uint32_t function_at(const struct stats *s, uint64_t pc)
+static void add_mode(struct counts *c, uint64_t mode, uint64_t n)
 {
-    const int64_t i = s->image ? tl_image_symbol_index(s->image, pc) : -1;
-    return i < 0 ? TL_NO_FUNCTION : (uint32_t)i;
-}
-
-static void count_function(struct stats *s, uint32_t function, uint64_t n, uint64_t pc)
-{
-    const struct tl_symbol *symbol = s->image ? tl_image_symbol_at(s->image, pc) : NULL;
-    struct function_count *count = count_of(s, function);
-    count->insns += n;
-    count->calls += !s->calls_told && symbol && symbol->address == pc;
+    size_t i = 0;
+    while (i < c->n_modes && c->modes[i].mode != mode)
+        i++;
+    if (i == MODES)
+        return;
+    if (i == c->n_modes) {
+        c->modes[i].mode = mode;
+        c->modes[c->n_modes++].insns = 0;
+    }
+    c->modes[i].insns += n;
 }
 
 static void count_mode(struct stats *s, uint64_t n)
 {
-    if (!s->has_mode)
-        return;
-    size_t i = 0;
-    while (i < s->n_modes && s->modes[i].mode != s->mode)
-        i++;
-    if (i == MODES)
-        return;
-    if (i == s->n_modes)
-        s->modes[s->n_modes++].mode = s->mode;
-    s->modes[i].insns += n;
+    if (s->has_mode)
+        add_mode(&s->counts, s->mode, n);
+}
+
+static size_t memo_slot(uint64_t pc)
+{
+    return (size_t)(pc >> 1 ^ pc >> 14) % MEMO;
+}
+
+static void count_accesses(struct counts *c, struct tl_bytes extra)
+{
+    static const struct tl_stf_layout layout; /* our shards have the 32-bit layout */
+    struct tl_stf_record record;
+    while (extra.n > 0) {
+        const uint32_t size = tl_stf_extra_size(extra.p, 0);
+        if (size == 0 || size > extra.n)
+            return;
+        if (extra.p[0] == TL_STF_INST_MEM_ACCESS &&
+            tl_stf_record_decode(&layout, extra, &record) > 0) {
+            c->writes += record.access.type == TL_STF_WRITE;
+            c->reads += record.access.type != TL_STF_WRITE;
+        }
+        extra.p += size;
+        extra.n -= size;
+    }
+}
+
+static void count_insn(void *context, const struct tl_walk_insn *insn)
+{
+    static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
+    struct stats *s = context;
+    struct insn_memo *m = &s->memo->insns[memo_slot(insn->pc)];
+    if (m->pc != insn->pc || m->opcode != insn->opcode || m->size != insn->size ||
+        m->isa != insn->isa || m->size == 0) {
+        struct tl_insn decoded = {0};
+        const struct tl_bytes code = {insn->code, insn->size};
+        const int r = tl_insn_decode((enum tl_isa)insn->isa, &options, insn->pc, code, &decoded);
+        *m = (struct insn_memo){.pc = insn->pc,
+                                .opcode = insn->opcode,
+                                .size = insn->size,
+                                .isa = insn->isa,
+                                .mix = r < 0 ? MIX_UNKNOWN : classify(&decoded)};
+    }
+    s->counts.mix[m->mix]++;
+    if (insn->extra.n > 0)
+        count_accesses(&s->counts, insn->extra);
+}
+
+/* The function at `pc`, and is that its first instruction? */
+static const struct block_memo *function_at(struct stats *s, uint64_t pc)
+{
+    struct block_memo *m = &s->memo->blocks[memo_slot(pc)];
+    if (m->pc != pc || !m->used) {
+        const int64_t i = s->image ? tl_image_symbol_index(s->image, pc) : -1;
+        const struct tl_symbol *symbol = i < 0 ? NULL : tl_image_symbol_at(s->image, pc);
+        *m = (struct block_memo){.pc = pc,
+                                 .function = i < 0 ? TL_NO_FUNCTION : (uint32_t)i,
+                                 .used = true,
+                                 .entered = symbol && symbol->address == pc};
+    }
+    return m;
+}
+
+/* Count `n` instructions that begin at `pc`. */
+static void count_at(struct stats *s, uint64_t pc, uint64_t n)
+{
+    const struct block_memo *m = function_at(s, pc);
+    struct function_count *count = count_of(s, m->function);
+    count->insns += n;
+    count->calls += !s->calls_told && m->entered;
 }
 
 static void count_block(struct stats *s, const struct tl_item *item)
 {
-    static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
-    const struct tl_block *b = item->block;
-    struct tl_block_walk walk;
-    tl_block_walk_begin(&walk, item);
-    while (tl_block_walk_next(&walk)) {
-        struct tl_insn insn = {0};
-        const int r = tl_insn_decode((enum tl_isa)b->isa, &options, walk.pc, walk.code, &insn);
-        s->mix[r < 0 ? MIX_UNKNOWN : classify(&insn)]++;
-    }
-    count_function(s, b->function, item->n, b->pc);
-    s->insns += item->n;
-    s->taken += item->flags & TL_ITEM_TAKEN ? 1 : 0;
+    count_at(s, item->block->pc, item->n);
+    s->counts.insns += item->n;
+    s->counts.taken += item->flags & TL_ITEM_TAKEN ? 1 : 0;
     count_mode(s, item->n);
 }
 
 static void count_item(struct stats *s, const struct tl_item *item, bool point)
 {
-    s->kinds[item->kind]++;
+    struct counts *c = &s->counts;
+    c->kinds[item->kind]++;
     if (item->kind == TL_ITEM_GAP && item->sub < TL_GAP_KINDS)
-        s->gaps[item->sub]++;
+        c->gaps[item->sub]++;
     if (item->kind == TL_ITEM_MODE) {
         s->mode = item->value;
         s->has_mode = true;
     }
-    s->taken += item->kind == TL_ITEM_BRANCH;
+    c->taken += item->kind == TL_ITEM_BRANCH;
     if (s->calls_told && (item->kind == TL_ITEM_BRANCH || item->kind == TL_ITEM_TARGET) &&
         item->flags & TL_ITEM_CALL)
-        count_of(s, function_at(s, item->value))->calls++;
+        count_of(s, function_at(s, item->value)->function)->calls++;
     if (!point)
         return;
-    s->insns++;
-    s->mix[MIX_UNKNOWN] += item->kind == TL_ITEM_UNKNOWN;
+    c->insns++;
+    c->mix[MIX_UNKNOWN] += item->kind == TL_ITEM_UNKNOWN;
     if (item->kind == TL_ITEM_SOFTWARE)
         return;
-    const uint64_t pc = tl_item_address(item);
-    count_function(s, function_at(s, pc), 1, pc);
+    count_at(s, tl_item_address(item), 1);
     count_mode(s, 1);
 }
 
-static int count_cut(struct stats *s, const struct tl_cut *cut, uint64_t from, uint64_t to,
-                     struct tl_fail *fail)
+/* What lies in the range of one shard. */
+static int count_view(struct stats *s, struct tl_view *view, const struct tl_walk_range *range,
+                      struct tl_fail *fail)
 {
-    struct tl_cut_walk walk;
-    tl_cut_walk_begin(&walk, cut, from, to);
+    const struct tl_shard_index *index = &view->index;
+    struct tl_walk walk = {.each = count_insn, .context = s};
     bool begun = false;
-    int r;
-    while ((r = tl_cut_walk_next(&walk, fail)) >= 0) {
-        tl_walk_functions(&walk.walk, s->image);
+    int r = TL_OK;
+    for (size_t i = tl_shard_chunk_at(index, range->from); i < index->n_chunks && r >= 0; i++) {
+        if (index->chunks[i].first >= range->to && !range->tail)
+            break;
+        r = tl_walk_chunk(&walk, view, i, range, fail);
         if (!begun) {
-            s->mode = walk.walk.now.mode;
-            s->has_mode = walk.walk.now.has_mode;
+            s->mode = walk.now.mode;
+            s->has_mode = walk.now.has_mode;
             begun = true;
         }
-        for (size_t i = 0; i < walk.walk.n; i++) {
-            const struct tl_item *item = &walk.walk.items[i];
+        for (size_t k = 0; r >= 0 && k < walk.n; k++) {
+            const struct tl_item *item = &walk.items[k];
             if (item->kind == TL_ITEM_BLOCK)
                 count_block(s, item);
             else
-                count_item(s, item, tl_item_is_point(cut->lane->protocol, item->kind));
+                count_item(s, item, tl_item_is_point(range->protocol, item->kind));
         }
     }
-    tl_cut_walk_end(&walk);
-    return r == TL_EOF ? TL_OK : r;
+    tl_walk_fini(&walk);
+    return r;
+}
+
+/* ---- shards that are remembered ------------------------------------------------------------- */
+
+void tl_lane_forget_stats_locked(struct tl_lane *lane)
+{
+    for (size_t i = 0; i < lane->n_stats; i++)
+        free(lane->stats[i]);
+    free(lane->stats);
+    lane->stats = NULL;
+    lane->n_stats = lane->cap_stats = lane->stats_bytes = 0;
+}
+
+static void add_shard(struct stats *s, const struct tl_shard_stats *shard)
+{
+    struct counts *to = &s->counts;
+    const struct counts *from = &shard->counts;
+    to->insns += from->insns;
+    to->taken += from->taken;
+    to->reads += from->reads;
+    to->writes += from->writes;
+    for (size_t i = 0; i < MIX_KINDS; i++)
+        to->mix[i] += from->mix[i];
+    for (size_t i = 0; i < TL_ITEM_KINDS; i++)
+        to->kinds[i] += from->kinds[i];
+    for (size_t i = 0; i < TL_GAP_KINDS; i++)
+        to->gaps[i] += from->gaps[i];
+    for (size_t i = 0; i < from->n_modes; i++)
+        add_mode(to, from->modes[i].mode, from->modes[i].insns);
+    for (size_t i = 0; i < shard->n; i++) {
+        struct function_count *f = &s->functions[shard->functions[i].function];
+        f->insns += shard->functions[i].count.insns;
+        f->calls += shard->functions[i].count.calls;
+    }
+}
+
+/* Add what is remembered of shard `i`, if it is. */
+static bool recall(struct stats *s, struct tl_lane *lane, size_t i)
+{
+    pthread_mutex_lock(&lane->lock);
+    const struct tl_shard_stats *shard = i < lane->n_stats ? lane->stats[i] : NULL;
+    if (shard)
+        add_shard(s, shard);
+    pthread_mutex_unlock(&lane->lock);
+    return shard != NULL;
+}
+
+static bool is_counted(const struct function_count *count)
+{
+    return count->insns > 0 || count->calls > 0;
+}
+
+static struct tl_shard_stats *sum_up(const struct stats *s, size_t *size)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_functions; i++)
+        n += is_counted(&s->functions[i]);
+    struct tl_shard_stats *shard;
+    *size = sizeof(*shard) + n * sizeof(shard->functions[0]);
+    shard = calloc(1, *size);
+    if (!shard)
+        return NULL;
+    shard->counts = s->counts;
+    for (size_t i = 0; i < s->n_functions; i++) {
+        if (!is_counted(&s->functions[i]))
+            continue;
+        shard->functions[shard->n].function = (uint32_t)i;
+        shard->functions[shard->n++].count = s->functions[i];
+    }
+    return shard;
+}
+
+/* Takes `shard`. That there is no memory to remember it is no failure. */
+static void remember(struct tl_lane *lane, size_t i, struct tl_shard_stats *shard, size_t size)
+{
+    pthread_mutex_lock(&lane->lock);
+    if (lane->stats_bytes + size <= KEEP_MAX &&
+        tl_grow(&lane->stats, &lane->cap_stats, i + 1, sizeof(*lane->stats)) >= 0) {
+        for (; lane->n_stats <= i; lane->n_stats++)
+            lane->stats[lane->n_stats] = NULL;
+        if (!lane->stats[i]) {
+            lane->stats[i] = shard;
+            lane->stats_bytes += size;
+            shard = NULL;
+        }
+    }
+    pthread_mutex_unlock(&lane->lock);
+    free(shard);
+}
+
+/* All of sealed shard `i`. */
+static int count_shard(struct stats *s, const struct tl_cut *cut, size_t i, struct tl_view *view,
+                       struct tl_fail *fail)
+{
+    const struct tl_walk_range all = {
+        .to = UINT64_MAX, .tail = true, .protocol = cut->lane->protocol};
+    struct stats one = {.image = s->image,
+                        .memo = s->memo,
+                        .n_functions = s->n_functions,
+                        .calls_told = s->calls_told};
+    struct tl_shard_stats *shard = NULL;
+    size_t size;
+    one.functions = calloc(one.n_functions, sizeof(*one.functions));
+    int r = one.functions ? count_view(&one, view, &all, fail) : TL_NOMEM;
+    if (r >= 0 && !(shard = sum_up(&one, &size)))
+        r = TL_NOMEM;
+    if (r >= 0) {
+        add_shard(s, shard);
+        remember(cut->lane, i, shard, size);
+    }
+    free(one.functions);
+    return r;
+}
+
+static int count_cut(struct stats *s, const struct tl_cut *cut, const struct tl_walk_range *range,
+                     struct tl_fail *fail)
+{
+    size_t i = tl_cut_shard_at(cut, range->from);
+    int r = TL_OK;
+    /* Items behind the last position lie in the last shard. */
+    if (range->tail && i > 0 && i == cut->n_rows)
+        i--;
+    for (; i < cut->n_rows && r >= 0; i++) {
+        const struct tl_shard_row *row = &cut->rows[i];
+        if (row->first >= range->to && !range->tail)
+            break;
+        const bool whole = i < cut->n_stored && row->first >= range->from &&
+                           (row->first + row->n < range->to || range->tail);
+        struct tl_view *view;
+        if (whole && recall(s, cut->lane, i))
+            continue;
+        r = tl_cut_view(cut, i, &view, fail);
+        if (r < 0)
+            break;
+        r = whole ? count_shard(s, cut, i, view, fail) : count_view(s, view, range, fail);
+        tl_view_put(view);
+    }
+    return r;
 }
 
 /* ---- as JSON -------------------------------------------------------------------------------- */
@@ -206,7 +439,7 @@ static int add_functions(const struct stats *s, struct tl_buf *out)
         return TL_NOMEM;
     size_t n = 0;
     for (size_t i = 0; i < s->n_functions; i++)
-        if (s->functions[i].insns > 0 || s->functions[i].calls > 0)
+        if (is_counted(&s->functions[i]))
             ranked[n++] = (struct ranked){s->functions[i].insns, i};
     qsort(ranked, n, sizeof(*ranked), by_insns);
     int r = tl_buf_printf(out, ",\"functions\":[");
@@ -246,11 +479,11 @@ static const char *gap_name(unsigned i)
 static int add_modes(const struct stats *s, struct tl_buf *out)
 {
     int r = tl_buf_printf(out, ",\n\"modes\":{");
-    for (size_t i = 0; i < s->n_modes && r >= 0; i++) {
+    for (size_t i = 0; i < s->counts.n_modes && r >= 0; i++) {
         char text[32];
         r = tl_buf_printf(out, "%s\"%s\":%llu", i > 0 ? "," : "",
-                          tl_mode_text(s->modes[i].mode, text),
-                          (unsigned long long)s->modes[i].insns);
+                          tl_mode_text(s->counts.modes[i].mode, text),
+                          (unsigned long long)s->counts.modes[i].insns);
     }
     return r < 0 ? r : tl_buf_add(out, "}", 1);
 }
@@ -259,17 +492,21 @@ static int write_json(const struct stats *s, uint64_t from, uint64_t to, struct 
 {
     int r = tl_buf_printf(out, "{\"from\":%llu,\"to\":%llu,\"insns\":%llu,\"taken\":%llu",
                           (unsigned long long)from, (unsigned long long)to,
-                          (unsigned long long)s->insns, (unsigned long long)s->taken);
+                          (unsigned long long)s->counts.insns, (unsigned long long)s->counts.taken);
     if (r >= 0)
         r = add_functions(s, out);
     if (r >= 0)
-        r = add_counts(out, "mix", mix_name, s->mix, MIX_KINDS);
+        r = add_counts(out, "mix", mix_name, s->counts.mix, MIX_KINDS);
     if (r >= 0)
         r = add_modes(s, out);
     if (r >= 0)
-        r = add_counts(out, "items", tl_item_kind_name, s->kinds, TL_ITEM_KINDS);
+        r = add_counts(out, "items", tl_item_kind_name, s->counts.kinds, TL_ITEM_KINDS);
     if (r >= 0)
-        r = add_counts(out, "gaps", gap_name, s->gaps, TL_GAP_KINDS);
+        r = add_counts(out, "gaps", gap_name, s->counts.gaps, TL_GAP_KINDS);
+    if (r >= 0 && s->counts.reads + s->counts.writes > 0)
+        r = tl_buf_printf(out, ",\n\"memory\":{\"reads\":%llu,\"writes\":%llu}",
+                          (unsigned long long)s->counts.reads,
+                          (unsigned long long)s->counts.writes);
     return r < 0 ? r : tl_buf_add(out, "}\n", 2);
 }
 
@@ -283,18 +520,22 @@ int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, u
     const bool whole = to >= cut.end;
     r = tl_cut_resolve(&cut, TL_UNIT_INSN, from, to, &from, &to, fail);
     struct stats s = {.image = tl_gen_image(cut.gen),
-                      .calls_told = r >= 0 && cut.lane->protocol == TL_PROTO_OSD_CTM};
+                      .calls_told = cut.lane->protocol == TL_PROTO_OSD_CTM};
     size_t symbols = 0;
     if (s.image)
         tl_image_symbols(s.image, &symbols);
     s.n_functions = symbols + 1;
     s.functions = calloc(s.n_functions, sizeof(*s.functions));
-    if (r >= 0 && !s.functions)
+    s.memo = calloc(1, sizeof(*s.memo));
+    if (r >= 0 && (!s.functions || !s.memo))
         r = TL_NOMEM;
+    const struct tl_walk_range range = {
+        .from = from, .to = to, .tail = whole, .protocol = cut.lane->protocol};
     if (r >= 0)
-        r = count_cut(&s, &cut, from, whole ? UINT64_MAX : to, fail);
+        r = count_cut(&s, &cut, &range, fail);
     if (r >= 0)
         r = write_json(&s, from, to, json);
+    free(s.memo);
     free(s.functions);
     tl_cut_close(&cut);
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;

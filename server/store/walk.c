@@ -174,9 +174,10 @@ static void put_target(struct tl_walk *w, struct tl_block *b)
     b->stf_size += TARGET_BYTES;
 }
 
-static int add_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
+/* The bytes of an instruction of usual size are those of its encoding. */
+static void fill_code(struct insn *insn, uint8_t isa)
 {
-    if (insn->size == 4 && b->isa == TL_ISA_T32) {
+    if (insn->size == 4 && isa == TL_ISA_T32) {
         tl_put_le16(insn->code, (uint16_t)(insn->opcode >> 16));
         tl_put_le16(insn->code + 2, (uint16_t)insn->opcode);
     } else if (insn->size == 4) {
@@ -184,6 +185,11 @@ static int add_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
     } else if (insn->size == 2) {
         tl_put_le16(insn->code, (uint16_t)insn->opcode);
     }
+}
+
+static int add_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
+{
+    fill_code(insn, b->isa);
     if (tl_buf_reserve(&w->stf, insn->extra.n + TL_STF_CLOSE_MAX + TARGET_BYTES) < 0 ||
         tl_buf_add(&w->code, insn->code, insn->size) < 0)
         return TL_NOMEM;
@@ -206,6 +212,22 @@ static int add_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
     return TL_OK;
 }
 
+static int tell_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
+{
+    fill_code(insn, b->isa);
+    const struct tl_walk_insn told = {.pc = insn->pc,
+                                      .opcode = insn->opcode,
+                                      .size = insn->size,
+                                      .isa = b->isa,
+                                      .code = insn->code,
+                                      .extra = insn->extra};
+    w->each(w->context, &told);
+    b->n++;
+    b->size += insn->size;
+    b->last_size = insn->size;
+    return TL_OK;
+}
+
 /* `n` instructions from the frame, the first at `position`. */
 static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
                      const struct tl_flow_now *now)
@@ -217,7 +239,7 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
             return TL_BAD;
         if (!b || insn.pc != b->pc + b->size || b->n == TL_BLOCK_MAX)
             b = new_block(w, &insn, now, position + i);
-        if (!b || add_insn(w, b, &insn) < 0)
+        if (!b || (w->each ? tell_insn(w, b, &insn) : add_insn(w, b, &insn)) < 0)
             return TL_NOMEM;
         const bool jumps = insn.next != insn.pc + insn.size;
         const bool taken = insn.taken && (jumps || !needs_target(insn.size));
@@ -239,8 +261,8 @@ static void fix_blocks(struct tl_walk *w)
         struct tl_item *item = &w->items[i];
         if (item->kind != TL_ITEM_BLOCK)
             continue;
-        b->code = w->code.p + (uintptr_t)b->code;
-        b->stf = w->stf.p + (uintptr_t)b->stf;
+        b->code = w->each ? NULL : w->code.p + (uintptr_t)b->code;
+        b->stf = w->each ? NULL : w->stf.p + (uintptr_t)b->stf;
         item->n = b->n;
         item->block = b++;
     }
@@ -379,7 +401,8 @@ int tl_walk_chunk(struct tl_walk *w, struct tl_view *view, size_t chunk,
     if (r < 0)
         return r;
     fix_blocks(w);
-    classify(w);
+    if (!w->each)
+        classify(w);
     return TL_OK;
 }
 

@@ -13,7 +13,23 @@
 #include "setup/setup.h"
 #include "store/view.h"
 
+/* An instruction as it is told to a walk's `each`. */
+struct tl_walk_insn {
+    uint64_t pc;
+    uint32_t opcode;
+    uint8_t size;
+    uint8_t isa;           /* enum tl_isa */
+    const uint8_t *code;   /* its bytes in memory order */
+    struct tl_bytes extra; /* records of registers and memory accesses */
+};
+
 struct tl_walk {
+    /*
+     * For who looks at very many instructions: each one is told to it, and blocks only say where
+     * they begin, how long they are and whether their end was taken. NULL: they say all.
+     */
+    void (*each)(void *context, const struct tl_walk_insn *insn);
+    void *context;
     /* The result, until the next call: */
     struct tl_item *items;
     uint64_t *positions; /* of each item; a BLOCK's is that of its first instruction */

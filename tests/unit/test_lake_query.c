@@ -488,6 +488,51 @@ static void texts_are_json(void **state)
     tl_buf_fini(&out);
 }
 
+static const char *const counts[] = {
+    "\"insns\":",     "\"taken\":", "\"plain\":",    "\"call\":",     "\"return\":",
+    "\"exception\":", "\"time\":",  "\"overflow\":", "\"el1.s.a64\":"};
+enum { COUNTS = sizeof(counts) / sizeof(*counts) };
+
+/* Add the counts of a range. */
+static void add_stats(uint64_t from, uint64_t to, uint64_t sums[static COUNTS])
+{
+    struct tl_buf out = {0};
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_lake_stats(lake, "t", STREAM, from, to, &out, &fail), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    for (size_t i = 0; i < COUNTS; i++) {
+        const char *const tail =
+            i < 2 ? (const char *)out.p : strstr((const char *)out.p, "\"mix\":");
+        const char *const at = strstr(tail, counts[i]);
+        sums[i] += at ? strtoull(at + strlen(counts[i]), NULL, 10) : 0;
+    }
+    tl_buf_fini(&out);
+}
+
+/* Whole shards are counted once and remembered, edges are walked: all of it must fit together. */
+static void statistics_add_up(void **state)
+{
+    static const uint64_t steps[] = {700, 24999, 25000, 31000, 60001, 1u << 20};
+    uint64_t whole[COUNTS] = {0}, again[COUNTS] = {0};
+    (void)state;
+    add_stats(0, UINT64_MAX, whole);
+    assert_int_equal(whole[0], truth.n);
+    for (size_t i = 1; i + 1 < COUNTS; i++)
+        if (whole[i] == 0)
+            fail_msg("no %s", counts[i]);
+    add_stats(0, UINT64_MAX, again);
+    assert_memory_equal(whole, again, sizeof(whole));
+    for (size_t k = 0; k < sizeof(steps) / sizeof(*steps); k++) {
+        uint64_t sums[COUNTS] = {0};
+        for (uint64_t at = 0; at < truth.n; at += steps[k])
+            add_stats(at, at + steps[k], sums);
+        for (size_t i = 0; i < COUNTS; i++)
+            if (sums[i] != whole[i])
+                fail_msg("%s by %llu: %llu, not %llu", counts[i], (unsigned long long)steps[k],
+                         (unsigned long long)sums[i], (unsigned long long)whole[i]);
+    }
+}
+
 /* An unconditional direct branch's row says where the next row is, and in which function. */
 static void rows_say_where_branches_lead(void **state)
 {
@@ -588,6 +633,7 @@ int main(void)
         cmocka_unit_test(tiles_tell_the_function),
         cmocka_unit_test(time_tiles_cover_everything),
         cmocka_unit_test(texts_are_json),
+        cmocka_unit_test(statistics_add_up),
         cmocka_unit_test(rows_say_where_branches_lead),
         cmocka_unit_test(slices_do_not_depend_on_the_window),
         cmocka_unit_test(wrong_questions_are_refused),
