@@ -86,9 +86,8 @@ static void apply_aside(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
     case TL_ETM4_TIMESTAMP:
         apply_timestamp(f, p);
         break;
-    case TL_ETM4_CYCLE_COUNT: /* an unknown count is told as 0 */
-        tl_item_batch_value(&f->out, TL_ITEM_CYCLES, p->flags & TL_ETM4_HAS_COUNT ? p->value : 0,
-                            p->offset);
+    case TL_ETM4_CYCLE_COUNT:
+        tl_etm4_walk_cycles(&f->walk, p);
         break;
     case TL_ETM4_EVENT:
         tl_item_batch_value(&f->out, TL_ITEM_EVENT, p->value, p->offset);
@@ -497,6 +496,7 @@ void tl_etm4_flow_reset(struct tl_etm4_flow *f)
     f->note = f->meet = NULL;
     f->out.rc = TL_OK;
     f->out.n = f->out.n_steps = 0;
+    f->out.run = 0;
     f->walk.failed = false;
     tl_etm4_queue_clear(&f->queue);
     tl_etm4_walk_reset(&f->walk);
@@ -513,6 +513,8 @@ int tl_etm4_flow_copy(struct tl_etm4_flow *to, const struct tl_etm4_flow *from)
     to->depth = from->depth;
     to->pending = from->pending;
     to->has_pending = from->has_pending;
+    to->out.run = from->out.run;
+    to->out.run_offset = from->out.run_offset;
     tl_etm4_walk_copy(&to->walk, &from->walk);
     return tl_etm4_queue_copy(&to->queue, &from->queue);
 }
@@ -555,6 +557,8 @@ static bool is_settled(const struct tl_etm4_flow *f, const struct tl_etm4_packet
 static bool is_same(const struct tl_etm4_flow *a, const struct tl_etm4_flow *b)
 {
     return a->state == b->state && a->marked == b->marked && a->depth == b->depth &&
+           a->out.run == b->out.run &&
+           (a->out.run == 0 || a->out.run_offset == b->out.run_offset) &&
            tl_etm4_walk_same(&a->walk, &b->walk) && tl_etm4_queue_same(&a->queue, &b->queue);
 }
 
@@ -595,22 +599,20 @@ static int look(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 
 /* ---- input --------------------------------------------------------------------------------- */
 
+/* One packet, in line. */
+static int push_one(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
+{
+    const int rc = f->state == IN_SYNC ? take(f, p) : take_unsynced(f, p);
+    return rc == TL_OK && (f->note || f->meet) ? look(f, p) : rc;
+}
+
 int tl_etm4_flow_push(struct tl_etm4_flow *f, const struct tl_etm4_packet *packets, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        const struct tl_etm4_packet *p = &packets[i];
-        const bool at_once = f->queue.n == 0 && f->config.max_spec_depth == 0 && !f->has_pending;
-        int rc = TL_OK;
-        if (f->state != IN_SYNC)
-            rc = take_unsynced(f, p);
-        else if (p->type == TL_ETM4_ATOM && at_once)
-            tl_etm4_walk_atoms(&f->walk, p->value, p->n, p->offset);
-        else if (p->type == TL_ETM4_ADDRESS && at_once)
-            tl_etm4_walk_address(&f->walk, p);
-        else
-            rc = take(f, p);
-        if (rc == TL_OK && (f->note || f->meet))
-            rc = look(f, p);
+    for (size_t i = 0; i < n;) {
+        if (f->state == IN_SYNC && f->queue.n == 0 && f->config.max_spec_depth == 0 &&
+            !f->has_pending && !f->note && !f->meet)
+            i += tl_etm4_walk_packets(&f->walk, packets + i, n - i);
+        const int rc = i < n ? push_one(f, &packets[i++]) : TL_OK;
         if (rc < 0)
             return rc;
         if (f->out.rc < 0)

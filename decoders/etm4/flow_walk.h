@@ -84,6 +84,15 @@ void tl_etm4_walk_context(struct tl_etm4_walk *walk, const struct tl_etm4_packet
 void tl_etm4_walk_address(struct tl_etm4_walk *walk, const struct tl_etm4_packet *packet);
 /* `n` atoms (1..64) in `atoms`, the oldest in bit 0, 1 = E. */
 void tl_etm4_walk_atoms(struct tl_etm4_walk *walk, uint64_t atoms, unsigned n, uint64_t offset);
+/* An unknown count is told as 0. */
+void tl_etm4_walk_cycles(struct tl_etm4_walk *walk, const struct tl_etm4_packet *packet);
+/*
+ * As many of packets[0..n) as are atoms, addresses and cycle counts that are committed as they
+ * come, and that PATH items can be made of; returns how many. What trace mostly consists of, with
+ * less to do for each.
+ */
+size_t tl_etm4_walk_packets(struct tl_etm4_walk *walk, const struct tl_etm4_packet *packets,
+                            size_t n);
 /* `address` completes the exception; its type is NOT_SYNC if there was none. */
 void tl_etm4_walk_exception(struct tl_etm4_walk *walk, const struct tl_etm4_packet *packet,
                             const struct tl_etm4_packet *address);

@@ -519,7 +519,8 @@ static int make_decoders(struct split *s)
         rc = decoder_init(&s->ahead[i], s);
         if (rc == TL_OK) {
             tl_etm4_flow_limit(s->ahead[i].now.flow, SIZE_MAX);
-            tl_etm4_flow_paths(s->ahead[i].now.flow);
+            if (s->sink.paths)
+                tl_etm4_flow_paths(s->ahead[i].now.flow);
         }
     }
     for (size_t i = 0; rc == TL_OK && i < s->n_parts; i++) {

@@ -7,6 +7,7 @@
 
 #define TL_BATCH_ITEMS 256  /* delivered at once, at most */
 #define TL_BATCH_STEPS 2048 /* blocks of PATH items, at most */
+#define TL_BATCH_RUN   64   /* steps of a run that the next packet is not added to any more */
 
 /* Where a batch's items are, and what they point to. */
 struct tl_item_room {
@@ -25,6 +26,12 @@ struct tl_item_batch {
     bool paths; /* the sink takes PATH items */
     size_t n;
     size_t n_steps;
+    /*
+     * Steps of several packets go into one PATH item, told at the offset of the first: a run. A
+     * delivery cuts the item, but not the run, so that offsets do not depend on deliveries.
+     */
+    uint32_t run; /* steps; 0: the next one begins a run */
+    uint64_t run_offset;
     /* &own, or another one. A sink that puts another one here keeps the items as they are. */
     struct tl_item_room *room;
     struct tl_item_room own;
@@ -57,6 +64,7 @@ static inline struct tl_item *tl_item_batch_add(struct tl_item_batch *b, enum tl
     if (b->n == TL_BATCH_ITEMS)
         tl_item_batch_flush(b);
     struct tl_item *const item = &b->room->items[b->n++];
+    b->run = 0;
     *item = (struct tl_item){.kind = (uint8_t)kind, .offset = offset};
     return item;
 }
@@ -87,6 +95,7 @@ static inline void tl_item_batch_block(struct tl_item_batch *b, const struct tl_
 {
     if (b->n == TL_BATCH_ITEMS)
         tl_item_batch_flush(b);
+    b->run = 0;
     b->room->items[b->n++] =
         (struct tl_item){.kind = TL_ITEM_BLOCK,
                          .flags = (uint8_t)(TL_ITEM_HAS_PC | (taken ? TL_ITEM_TAKEN : 0)),
@@ -104,19 +113,51 @@ static inline uintptr_t *tl_item_batch_steps(struct tl_item_batch *b, size_t n)
     return b->room->steps + b->n_steps;
 }
 
-/* The first `n` of the steps given by tl_item_batch_steps() are a path of `insns` instructions. */
+/* Between packets: what comes next may begin a run. */
+static inline void tl_item_batch_pause(struct tl_item_batch *b)
+{
+    if (b->run >= TL_BATCH_RUN)
+        b->run = 0;
+}
+
+/*
+ * The first `n` >= 1 of the steps given by tl_item_batch_steps() go on with the run, or begin one;
+ * they are `insns` instructions.
+ */
 static inline void tl_item_batch_path(struct tl_item_batch *b, size_t n, uint64_t insns,
                                       uint64_t offset)
 {
     const uintptr_t *const steps = b->room->steps + b->n_steps;
+    const bool goes_on = b->run > 0 && b->n > 0;
+    if (b->run == 0)
+        b->run_offset = offset;
+    b->run += (uint32_t)n;
     b->n_steps += n;
+    if (goes_on) { /* then the last item is the run's */
+        struct tl_item *const item = &b->room->items[b->n - 1];
+        item->n += (uint32_t)n;
+        item->value += insns;
+        return;
+    }
     b->room->items[b->n++] = (struct tl_item){.kind = TL_ITEM_PATH,
                                               .flags = TL_ITEM_HAS_PC,
                                               .n = (uint32_t)n,
                                               .pc = tl_path_block(*steps)->pc,
                                               .value = insns,
-                                              .offset = offset,
+                                              .offset = b->run_offset,
                                               .path = steps};
+}
+
+/* All of `block` was executed: a step, if the sink takes PATH items. */
+static inline void tl_item_batch_whole(struct tl_item_batch *b, const struct tl_block *block,
+                                       bool taken, uint64_t offset)
+{
+    if (b->paths) {
+        *tl_item_batch_steps(b, 1) = (uintptr_t)block | taken;
+        tl_item_batch_path(b, 1, block->n, offset);
+    } else {
+        tl_item_batch_block(b, block, block->n, taken, offset);
+    }
 }
 
 /* Software trace: `size` (0..8) bytes of `value` on `channel` of `source` (static storage). */

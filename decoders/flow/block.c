@@ -195,15 +195,18 @@ static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_
     b->link = last->link;
     b->is_return = last->is_return;
     b->target_isa = last->next_isa;
+    enum tl_block_turn taken = TL_TURN_OTHER;
     if (b->end != TL_BLOCK_WAYPOINT)
-        b->turn = TL_TURN_OTHER;
+        taken = TL_TURN_OTHER;
     else if (last->kind == TL_INSN_BRANCH && last->next_isa == b->isa)
-        b->turn = last->link ? TL_TURN_CALL : TL_TURN_BRANCH;
-    else if (last->kind == TL_INSN_INDIRECT && last->is_return && !last->link)
-        b->turn = TL_TURN_RETURN;
+        taken = last->link ? TL_TURN_CALL : TL_TURN_BRANCH;
+    else if (last->kind == TL_INSN_INDIRECT && !last->link)
+        taken = last->is_return ? TL_TURN_RETURN : TL_TURN_INDIRECT;
     else if (last->kind == TL_INSN_SYNC || last->kind == TL_INSN_WAIT ||
              last->kind == TL_INSN_TRANSACT)
-        b->turn = TL_TURN_STRAIGHT;
+        taken = TL_TURN_STRAIGHT;
+    b->turn[0] = taken == TL_TURN_OTHER ? TL_TURN_OTHER : TL_TURN_STRAIGHT;
+    b->turn[1] = (uint8_t)taken;
 }
 
 /* Decode from b->pc to the block's end; records go to cache->scratch. */

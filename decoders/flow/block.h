@@ -32,13 +32,17 @@ enum tl_block_alike {
     TL_ALIKE_TAKEN = 4     /* … and where it was: by a jump in its function and page */
 };
 
-/* How to go on behind a block, in one look. */
+/*
+ * How the flow goes on behind a block whose last instruction is reported as taken or not, in one
+ * look. Bit 0: it turns. From TL_TURN_CALL on there is more to do than to go on.
+ */
 enum tl_block_turn {
-    TL_TURN_OTHER,    /* none of the below: see the other members */
-    TL_TURN_BRANCH,   /* ends in a direct branch within the instruction set, no call */
-    TL_TURN_CALL,     /* ends in a direct call within the instruction set */
-    TL_TURN_STRAIGHT, /* ends in a waypoint that goes straight on, however it is reported */
-    TL_TURN_RETURN    /* ends in a return from a call */
+    TL_TURN_STRAIGHT, /* for the next instruction */
+    TL_TURN_BRANCH,   /* along a direct branch within the instruction set, no call */
+    TL_TURN_OTHER,    /* none of these: see the other members */
+    TL_TURN_CALL,     /* along a direct call within the instruction set */
+    TL_TURN_RETURN = TL_TURN_CALL + 2,    /* by a return from a call */
+    TL_TURN_INDIRECT = TL_TURN_RETURN + 2 /* by another indirect branch, no call */
 };
 
 /* How an instruction was left, for whoever follows calls. Blocks know the first few. */
@@ -56,8 +60,7 @@ enum tl_leave {
 /* What is read at every step comes first, and lies in one cache line. */
 struct tl_block {
     uint64_t pc;
-    struct tl_block *taken; /* where the flow went last time behind a taken branch */
-    struct tl_block *next;  /* … and behind a branch that was not taken */
+    struct tl_block *go[2]; /* where the flow went last time; [1]: behind what was taken */
     /*
      * The instructions' closing STF records, one after another, ready to be copied: what
      * tl_stf_close_insn() of stf/close.h makes of each. Where the last one leads only the flow
@@ -69,7 +72,7 @@ struct tl_block {
     uint32_t n;          /* instructions, 0 if nothing is mapped at pc */
     uint32_t size;       /* bytes */
     uint32_t function;   /* index of its symbol in the image, or TL_NO_FUNCTION */
-    uint8_t turn;        /* enum tl_block_turn */
+    uint8_t turn[2];     /* enum tl_block_turn; [1]: if the last instruction was taken */
     uint8_t isa;         /* enum tl_isa */
     uint8_t end;         /* enum tl_block_end */
     uint8_t last_kind;   /* enum tl_insn_kind of the last instruction */

@@ -29,8 +29,9 @@ enum tl_item_kind {
     TL_ITEM_NOTE,      /* text = annotation, without line ends */
     TL_ITEM_PATH,      /* `n` blocks executed whole, one behind another: path[0..n), `value`
                           instructions in all, of one instruction set. Each leads to the next
-                          by itself: straight on, to its target, or as a return. Only to sinks
-                          that ask for it */
+                          by itself: straight on, to its target, as a return, or wherever an
+                          indirect branch went. Several packets may have told them: the offset is
+                          the first's. Only to sinks that ask for it */
     TL_ITEM_TARGET,    /* the instruction in front of it, at pc, led to `value`; flags as BRANCH */
     TL_ITEM_KINDS
 };

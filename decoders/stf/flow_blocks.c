@@ -355,16 +355,24 @@ static INLINE size_t copy_steps(struct copier *c, const struct tl_item *item, si
     return i;
 }
 
+/* Items that leave no records, if there are no comments. */
+#define SILENT                                                                                     \
+    (1u << TL_ITEM_TIME | 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_EVENT | 1u << TL_ITEM_SOFTWARE |    \
+     1u << TL_ITEM_NOTE)
+
 /* tl_stf_flow_run(), once for each value of `marks`. */
 static INLINE size_t copy_items(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
                                 uint64_t stop, uint32_t *done, bool marks)
 {
+    const uint32_t silent = flow->options.comments ? 0 : SILENT;
     struct copier c;
     size_t i = 0;
     if (!begin_copy(flow, stop, &c))
         return 0;
     for (; i < n; i++) {
         const struct tl_item *const item = &items[i];
+        if (silent >> item->kind & 1)
+            continue;
         if (item->kind == TL_ITEM_PATH) {
             const uint64_t left = c.left;
             if (copy_steps(&c, item, 0, marks) < item->n) {

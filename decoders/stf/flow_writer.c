@@ -59,43 +59,79 @@ void tl_stf_flow_free(struct tl_stf_flow *flow)
 
 /* ---- single records ----------------------------------------------------------------------- */
 
-static int put_address(struct tl_buf *out, uint8_t type, uint64_t address)
+/* `n` more bytes at the end of `out`, to be filled in; NULL: out of memory. */
+static inline uint8_t *more(struct tl_buf *out, size_t n)
 {
-    uint8_t bytes[9] = {type};
-    tl_put_le64(bytes + 1, address);
-    return tl_buf_add(out, bytes, sizeof bytes);
+    if (out->cap - out->n < n && tl_buf_reserve(out, n) < 0)
+        return NULL;
+    uint8_t *const p = out->p + out->n;
+    out->n += n;
+    return p;
 }
 
-static int put_event(struct tl_buf *out, uint64_t number, const uint64_t *fields, size_t n)
+static inline uint8_t *append_address(uint8_t *p, uint8_t type, uint64_t address)
 {
-    uint8_t words[8 * (TL_STF_X_FIELDS + TL_STF_X_NAME / 8)];
-    for (size_t i = 0; i < n; i++)
-        tl_put_le64(words + 8 * i, fields[i]);
-    const struct tl_stf_layout layout = {0};
-    const struct tl_stf_record record = {.type = TL_STF_EVENT,
-                                         .event = {.number = number, .fields = {words, 8 * n}}};
-    return tl_stf_record_encode(&layout, &record, out);
+    p[0] = type;
+    tl_put_le64(p + 1, address);
+    return p + 9;
+}
+
+static int put_address(struct tl_buf *out, uint8_t type, uint64_t address)
+{
+    uint8_t *const p = more(out, 9);
+    if (!p)
+        return TL_NOMEM;
+    append_address(p, type, address);
+    return TL_OK;
+}
+
+/* An EVENT of `n` fields, which the caller fills in. NULL: out of memory. */
+static uint8_t *put_event(struct tl_buf *out, uint64_t number, size_t n)
+{
+    uint8_t *const p = more(out, 6 + 8 * n);
+    if (!p)
+        return NULL;
+    p[0] = TL_STF_EVENT;
+    tl_put_le32(p + 1, (uint32_t)(number & 0x3fffffff) | (uint32_t)(number >> 62) << 30);
+    p[5] = (uint8_t)n;
+    return p + 6;
 }
 
 int tl_stf_flow_put_mode(struct tl_buf *out, uint64_t mode, uint64_t flags)
 {
-    const uint64_t fields[TL_STF_MODE_FIELDS] = {tl_stf_map_level(mode), mode | flags};
-    return put_event(out, TL_STF_EVENT_MODE_CHANGE, fields, TL_STF_MODE_FIELDS);
+    uint8_t *const fields = put_event(out, TL_STF_EVENT_MODE_CHANGE, TL_STF_MODE_FIELDS);
+    if (!fields)
+        return TL_NOMEM;
+    tl_put_le64(fields, tl_stf_map_level(mode));
+    tl_put_le64(fields + 8, mode | flags);
+    return TL_OK;
 }
 
 static int put_comment(struct tl_buf *out, struct tl_bytes text)
 {
-    const struct tl_stf_layout layout = {0};
-    const struct tl_stf_record record = {.type = TL_STF_COMMENT, .text = text};
-    return tl_stf_record_encode(&layout, &record, out);
+    if (text.n > TL_STF_RECORD_MAX - 5)
+        return TL_USAGE;
+    uint8_t *const p = more(out, 5 + text.n);
+    if (!p)
+        return TL_NOMEM;
+    p[0] = TL_STF_COMMENT;
+    tl_put_le32(p + 1, (uint32_t)text.n);
+    memcpy(p + 5, text.p, text.n);
+    return TL_OK;
 }
 
-static void context_record(const struct tl_stf_flow_state *state, struct tl_stf_record *record)
+/* What PROCESS_ID_EXT says. */
+struct process {
+    uint32_t tgid, tid, asid;
+};
+
+static struct process process_of(const struct tl_stf_flow_state *state)
 {
-    *record = (struct tl_stf_record){.type = TL_STF_PROCESS_ID_EXT};
-    record->process.tgid = state->has_context ? (uint32_t)state->context : TL_STF_ABSENT;
-    record->process.tid = state->has_context ? (uint32_t)(state->context >> 32) : TL_STF_ABSENT;
-    record->process.asid = state->has_vmid ? (uint32_t)state->vmid : TL_STF_ABSENT;
+    return (struct process){
+        .tgid = state->has_context ? (uint32_t)state->context : TL_STF_ABSENT,
+        .tid = state->has_context ? (uint32_t)(state->context >> 32) : TL_STF_ABSENT,
+        .asid = state->has_vmid ? (uint32_t)state->vmid : TL_STF_ABSENT,
+    };
 }
 
 /* ---- header ------------------------------------------------------------------------------- */
@@ -106,10 +142,8 @@ int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc)
     if (flow->state.isa == TL_ISA_NONE && s->has_mode) /* addresses alone: no block has told */
         flow->state.isa = (uint8_t)tl_mode_isa(s->mode);
     const enum tl_isa isa = (enum tl_isa)flow->state.isa;
-    struct tl_stf_record context;
-    context_record(s, &context);
-    if (!s->has_context && !s->has_vmid)
-        context.process.tgid = context.process.tid = context.process.asid = 0;
+    const struct process process =
+        s->has_context || s->has_vmid ? process_of(s) : (struct process){0};
     const struct tl_stf_header_spec spec = {
         .comments = flow->options.header_comments,
         .n_comments = flow->options.n_header_comments,
@@ -120,9 +154,9 @@ int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc)
                     (tl_stf_map_isa(isa) == TL_STF_ISA_X86 ? TL_STF_FEATURE_MICROOP : 0) |
                     (s->has_context || s->has_vmid ? TL_STF_FEATURE_PROCESS_ID : 0),
         .pc = pc,
-        .tgid = context.process.tgid,
-        .tid = context.process.tid,
-        .asid = context.process.asid,
+        .tgid = process.tgid,
+        .tid = process.tid,
+        .asid = process.asid,
     };
     const int result = tl_stf_header_write(&spec, &flow->out, NULL);
     if (result < 0)
@@ -153,33 +187,37 @@ int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc)
 
 /* ---- groups ------------------------------------------------------------------------------- */
 
+static inline uint8_t *append(uint8_t *p, struct tl_bytes bytes)
+{
+    if (bytes.n)
+        memcpy(p, bytes.p, bytes.n);
+    return p + bytes.n;
+}
+
 int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, uint64_t pc,
                           const uint64_t *target, struct tl_bytes extra, struct tl_bytes post,
                           struct tl_bytes close)
 {
     struct tl_buf *const out = &flow->out;
-    const int result =
-        tl_buf_reserve(out, front->lead.n + front->pre.n + extra.n + post.n + close.n + 2 * 9);
-    if (result < 0)
-        return result;
-    int rc = tl_buf_add(out, front->lead.p, front->lead.n);
-    if (rc == TL_OK && front->force)
-        rc = put_address(out, TL_STF_FORCE_PC, pc);
-    if (rc == TL_OK && target)
-        rc = put_address(out, TL_STF_INST_PC_TARGET, *target);
-    if (rc == TL_OK)
-        rc = tl_buf_add(out, extra.p, extra.n);
-    if (rc == TL_OK)
-        rc = tl_buf_add(out, front->pre.p, front->pre.n);
-    if (rc == TL_OK)
-        rc = tl_buf_add(out, post.p, post.n);
-    if (rc == TL_OK)
-        rc = tl_buf_add(out, close.p, close.n);
+    const size_t n = front->lead.n + (front->force ? 9 : 0) + (target ? 9 : 0) + extra.n +
+                     front->pre.n + post.n + close.n;
+    uint8_t *p = more(out, n);
+    if (!p)
+        return TL_NOMEM;
+    p = append(p, (struct tl_bytes){front->lead.p, front->lead.n});
+    if (front->force)
+        p = append_address(p, TL_STF_FORCE_PC, pc);
+    if (target)
+        p = append_address(p, TL_STF_INST_PC_TARGET, *target);
+    p = append(p, extra);
+    p = append(p, (struct tl_bytes){front->pre.p, front->pre.n});
+    p = append(p, post);
+    append(p, close);
     tl_buf_reset(&front->lead);
     tl_buf_reset(&front->pre);
     front->force = front->target = front->any = false;
     flow->markers++;
-    return rc;
+    return TL_OK;
 }
 
 /* Fill in, or take out, where the flow went at the exception that the held group ends with. */
@@ -319,11 +357,16 @@ static int add_context(struct tl_stf_flow *flow, const struct tl_item *item)
         flow->told = *s;
         return TL_OK;
     }
-    struct tl_stf_record record;
-    context_record(s, &record);
-    const struct tl_stf_layout layout = {0};
+    const struct process now = process_of(s);
+    uint8_t *const p = more(&flow->front.lead, 13);
+    if (!p)
+        return TL_NOMEM;
+    p[0] = TL_STF_PROCESS_ID_EXT;
+    tl_put_le32(p + 1, now.tgid);
+    tl_put_le32(p + 5, now.tid);
+    tl_put_le32(p + 9, now.asid);
     flow->front.any = true;
-    return tl_stf_record_encode(&layout, &record, &flow->front.lead);
+    return TL_OK;
 }
 
 static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
@@ -336,24 +379,24 @@ static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
         held->has_target = true;
         held->target = item->pc;
     }
-    uint64_t fields[TL_STF_X_FIELDS + TL_STF_X_NAME / 8] = {
-        known ? item->pc : 0,
-        item->sub | (known ? 0 : TL_STF_X_NO_PC) | (held->is ? 0 : TL_STF_X_BEFORE)};
     size_t n = item->text ? strlen(item->text) : 0;
     if (n > TL_STF_X_NAME)
         n = TL_STF_X_NAME;
-    uint8_t name[TL_STF_X_NAME] = {0};
-    if (n)
-        memcpy(name, item->text, n);
     const size_t words = (n + 7) / 8;
-    for (size_t i = 0; i < words; i++)
-        fields[TL_STF_X_FIELDS + i] = tl_le64(name + 8 * i);
     const uint64_t number = tl_stf_map_exception(tl_stf_arch((enum tl_isa)flow->state.isa),
                                                  tl_stf_map_level(flow->state.mode), item->sub);
-    struct tl_buf *const out = held->is ? &held->post : &flow->front.pre;
-    const int result = put_event(out, number, fields, TL_STF_X_FIELDS + words);
-    if (result < 0)
-        return result;
+    uint8_t *const fields =
+        put_event(held->is ? &held->post : &flow->front.pre, number, TL_STF_X_FIELDS + words);
+    if (!fields)
+        return TL_NOMEM;
+    tl_put_le64(fields, known ? item->pc : 0);
+    tl_put_le64(fields + 8,
+                item->sub | (known ? 0 : TL_STF_X_NO_PC) | (held->is ? 0 : TL_STF_X_BEFORE));
+    if (n) {
+        uint8_t *const name = fields + 8 * TL_STF_X_FIELDS;
+        memset(name + 8 * (words - 1), 0, 8);
+        memcpy(name, item->text, n);
+    }
     if (!held->is) {
         flow->front.any = true;
         return TL_OK;

@@ -27,6 +27,7 @@ enum { ROUNDS = 16, STREAMS = 128 };
 /* All that a decode said, by stream; the last losses are the container's. */
 struct log {
     struct tl_buf items[STREAMS], losses[STREAMS + 1];
+    struct tl_buf offsets[STREAMS]; /* of the items */
     bool paths;
 };
 
@@ -41,7 +42,6 @@ static void put_item(struct tl_buf *b, const struct tl_item *item)
                (uint64_t)item->n << 32);
     put(b, item->pc);
     put(b, item->value);
-    put(b, item->offset);
     if (item->kind == TL_ITEM_BLOCK) {
         put(b, item->block->pc);
         put(b, item->block->isa);
@@ -58,9 +58,11 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
 {
     struct log *const log = context;
     struct tl_buf *const b = &log->items[stream->index % STREAMS];
+    struct tl_buf *const at = &log->offsets[stream->index % STREAMS];
     for (size_t i = 0; i < n; i++) {
         if (items[i].kind != TL_ITEM_PATH) {
             put_item(b, &items[i]);
+            put(at, items[i].offset);
             continue;
         }
         assert_true(log->paths);
@@ -68,6 +70,7 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
         for (uint32_t k = 0; k < items[i].n; k++) {
             const struct tl_item one = tl_path_item(&items[i], k);
             put_item(b, &one);
+            put(at, one.offset);
             insns += one.n;
         }
         assert_int_equal(insns, items[i].value);
@@ -108,8 +111,10 @@ static void decode(const struct tl_setup *setup, const struct tl_image *image, s
 
 static void log_fini(struct log *log)
 {
-    for (unsigned i = 0; i < STREAMS; i++)
+    for (unsigned i = 0; i < STREAMS; i++) {
         tl_buf_fini(&log->items[i]);
+        tl_buf_fini(&log->offsets[i]);
+    }
     for (unsigned i = 0; i <= STREAMS; i++)
         tl_buf_fini(&log->losses[i]);
 }
@@ -123,27 +128,42 @@ static void same_bytes(const struct tl_buf *a, const struct tl_buf *b)
 
 static void assert_same(const struct log *a, const struct log *b)
 {
-    for (unsigned i = 0; i < STREAMS; i++)
+    for (unsigned i = 0; i < STREAMS; i++) {
         same_bytes(&a->items[i], &b->items[i]);
+        if (a->paths == b->paths)
+            same_bytes(&a->offsets[i], &b->offsets[i]);
+    }
     for (unsigned i = 0; i <= STREAMS; i++)
         same_bytes(&a->losses[i], &b->losses[i]);
+}
+
+/* Steps of several packets are told at the offset of the first. */
+static void assert_earlier(const struct log *paths, const struct log *blocks)
+{
+    for (unsigned i = 0; i < STREAMS; i++) {
+        const struct tl_buf *const a = &paths->offsets[i], *const b = &blocks->offsets[i];
+        assert_int_equal(a->n, b->n);
+        for (size_t k = 0; k < a->n; k += 8)
+            assert_true(tl_le64(a->p + k) <= tl_le64(b->p + k));
+    }
 }
 
 static void compare(const struct tl_setup *setup, const struct tl_image *image, struct tl_bytes in,
                     size_t chunk, unsigned seed)
 {
-    struct log one = {0}, same = {.paths = true};
-    decode(setup, image, in, 1, chunk, seed, &one);
+    struct log blocks = {0}, paths = {.paths = true};
+    decode(setup, image, in, 1, chunk, seed, &blocks);
+    decode(setup, image, in, 1, chunk, seed, &paths);
+    assert_same(&blocks, &paths);
+    assert_earlier(&paths, &blocks);
     for (unsigned threads = 2; threads <= 4; threads += 2) {
         struct log many = {.paths = (seed + threads) % 4 > 1};
         decode(setup, image, in, threads, chunk, seed, &many);
-        assert_same(&one, &many);
+        assert_same(many.paths ? &paths : &blocks, &many);
         log_fini(&many);
     }
-    decode(setup, image, in, 1, chunk, seed, &same);
-    assert_same(&one, &same);
-    log_fini(&one);
-    log_fini(&same);
+    log_fini(&blocks);
+    log_fini(&paths);
 }
 
 /* ---- simulated streams --------------------------------------------------------------------- */
