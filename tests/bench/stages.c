@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One stage of the decoder on one input, for who counts instructions: prints how many bytes
+ * measured() takes. What is made once (input, tables, decoded blocks) is made before.
+ * Usage: stages STAGE; without one, their names. Run by instructions.py.
+ */
+#include "bench/capture.h"
+#include "decode/ops.h"
+#include "etm4/packetizer.h"
+#include "sim/program_core.h"
+#include "sim/tpiu_encoder.h"
+#include "stf/flow_writer.h"
+
+#include <stdlib.h>
+
+#define BYTES (256u << 10)
+
+static struct tl_buf input;
+static struct tl_source source;
+static struct tl_image *image;
+static struct tl_tpiu tpiu;
+static struct tl_etm4_packetizer packetizer;
+static struct tl_stream_decoder *decoder;
+static struct tl_stf_flow *writer;
+
+static void require(bool good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "stages: %s\n", what);
+    exit(1);
+}
+
+/* ---- frames -------------------------------------------------------------------------------- */
+
+static void make_frames(unsigned sources, size_t turn)
+{
+    struct tl_tpiu_encoder e;
+    uint8_t bytes[4096];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 37 >> 3);
+    tl_tpiu_encoder_init(&e, TL_TPIU_ALIGNED, 1);
+    e.repeat_percent = 0;
+    for (unsigned k = 0; e.out.n < BYTES; k++)
+        require(tl_tpiu_encoder_add(&e, (uint8_t)(1 + k % sources), bytes, turn) == 0, "frames");
+    input = e.out;
+}
+
+static int drop_run(void *context, uint8_t id, const struct tl_run *run)
+{
+    return 0;
+}
+
+static void push_frames(void)
+{
+    require(tl_tpiu_push(&tpiu, input.p, input.n) == 0, "frames");
+}
+
+/* Each source's bytes together, as stream decoders take them. */
+static void begin_frames(void)
+{
+    const struct tl_tpiu_sink sink = {.run = drop_run, .apart = {UINT64_MAX, UINT64_MAX}};
+    tl_tpiu_init(&tpiu, TL_TPIU_ALIGNED, 0, &sink);
+}
+
+static void one_source(void)
+{
+    make_frames(1, 4096);
+}
+
+static void four_sources(void)
+{
+    make_frames(4, 20);
+}
+
+/* ---- a simulated core, and a real one ------------------------------------------------------ */
+
+static void simulate(const struct tl_sim_etm4_options *etm)
+{
+    const struct tl_sim_program_options shape = {.seed = 1, .extra = 300};
+    const struct tl_sim_core_options options = {.seed = 2, .etm = *etm};
+    struct tl_sim_program program;
+    struct tl_sim_core *core;
+    require(tl_sim_program_init(&program, &shape) == 0 && tl_image_new(&image) == 0 &&
+                tl_sim_etm4_source(etm, &source) == 0 &&
+                tl_sim_core_new(&core, &program, &options, &input, NULL, NULL) == 0,
+            "no trace");
+    while (input.n < BYTES)
+        require(tl_sim_core_step(core, 50000) == 0, "no trace");
+    require(tl_sim_core_flush(core) == 0, "no trace");
+    for (unsigned i = 0; i < 2; i++) {
+        struct tl_buf code = {0};
+        require(tl_sim_program_code(&program, i, &code) == 0 &&
+                    tl_image_add_bytes(image, program.sections[i].base,
+                                       (struct tl_bytes){code.p, code.n}, TL_SPACE_ANY, NULL,
+                                       NULL) == 0,
+                "no image");
+        tl_buf_fini(&code);
+    }
+    require(tl_image_freeze(image) == 0, "no image");
+    tl_sim_core_free(core);
+    tl_sim_program_fini(&program);
+}
+
+static void simulate_atoms(void)
+{
+    simulate(&(struct tl_sim_etm4_options){.minor = 2, .return_stack = true});
+}
+
+static void simulate_addresses(void)
+{
+    simulate(&(struct tl_sim_etm4_options){.minor = 2, .branch_broadcast = true});
+}
+
+static void read_juno(void)
+{
+    struct capture capture;
+    if (!capture_read(&capture, "juno_r1_1")) {
+        printf("skipped: the capture is not there\n");
+        exit(77);
+    }
+    source = *capture.source;
+    require(tl_image_new(&image) == 0 &&
+                tl_setup_load_images(&capture.snapshot.buffers[0].setup, image, NULL, NULL, NULL) ==
+                    0 &&
+                tl_image_freeze(image) == 0,
+            "no image");
+    capture_cut(&capture.trace);
+    input = capture.trace;
+}
+
+/* ---- packets ------------------------------------------------------------------------------- */
+
+static int drop_tape(void *context, const struct tl_etm4_tape *tape)
+{
+    return 0;
+}
+
+static void begin_packets(void)
+{
+    struct tl_etm4_config config;
+    tl_etm4_config_init(&config, &source);
+    tl_etm4_packetizer_init_tape(&packetizer, &config, drop_tape, NULL);
+}
+
+static void push_packets(void)
+{
+    const struct tl_run run = {.p = input.p, .n = input.n, .slot = TL_RUN_LINEAR};
+    require(tl_etm4_packetizer_push(&packetizer, &run) == 0, "packets");
+}
+
+/* ---- flow and records ---------------------------------------------------------------------- */
+
+static int take_items(void *context, const struct tl_item *items, size_t n)
+{
+    struct tl_stf_flow_at at = {0};
+    if (writer == NULL)
+        return 0;
+    const int rc = tl_stf_flow_items(writer, items, n, UINT64_MAX, &at);
+    if (tl_stf_flow_bytes(writer).n >= BYTES)
+        tl_stf_flow_take(writer);
+    return rc < 0 ? rc : 0;
+}
+
+static int drop_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    return 0;
+}
+
+static void begin_flow(void)
+{
+    const struct tl_stream_sink sink = {.items = take_items, .loss = drop_loss, .paths = true};
+    require(tl_etm4_ops.create(&decoder, &source, image, &sink, NULL) == 0, "no decoder");
+}
+
+static void begin_records(void)
+{
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_A64};
+    require(tl_stf_flow_new(&writer, &options, NULL) == 0, "no writer");
+    begin_flow();
+}
+
+static void push_flow(void)
+{
+    const struct tl_run run = {.p = input.p, .n = input.n, .slot = TL_RUN_LINEAR};
+    require(decoder->ops->push(decoder, &run) == 0, "flow");
+}
+
+/* -------------------------------------------------------------------------------------------- */
+
+static const struct stage {
+    const char *name;
+    void (*make)(void);
+    void (*begin)(void);
+    void (*push)(void);
+} stages[] = {
+    {"frames, one source", one_source, begin_frames, push_frames},
+    {"frames, four sources, turns of 20 bytes", four_sources, begin_frames, push_frames},
+    {"packets, branch broadcast", simulate_addresses, begin_packets, push_packets},
+    {"packets, juno_r1_1", read_juno, begin_packets, push_packets},
+    {"flow, atoms and return stack", simulate_atoms, begin_flow, push_flow},
+    {"flow, branch broadcast", simulate_addresses, begin_flow, push_flow},
+    {"flow, juno_r1_1", read_juno, begin_flow, push_flow},
+    {"flow and STF records, atoms and return stack", simulate_atoms, begin_records, push_flow},
+    {"flow and STF records, branch broadcast", simulate_addresses, begin_records, push_flow},
+    {"flow and STF records, juno_r1_1", read_juno, begin_records, push_flow},
+};
+
+/* What is counted. */
+void measured(const struct stage *stage);
+
+__attribute__((noinline)) void measured(const struct stage *stage)
+{
+    stage->push();
+}
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
+        if (argc < 2) {
+            puts(stages[i].name);
+        } else if (strcmp(stages[i].name, argv[1]) == 0) {
+            stages[i].make();
+            stages[i].begin();
+            stages[i].push(); /* blocks are decoded once, memory is there */
+            measured(&stages[i]);
+            printf("%zu\n", input.n);
+            return 0;
+        }
+    }
+    return argc < 2 ? 0 : 2;
+}
