@@ -9,12 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = TL_PARALLEL_PUSH, LOSSES_SHOWN = 20 };
+enum { CHUNK = TL_PARALLEL_PUSH, LOSSES_SHOWN = 20, MOST_THREADS = 4 };
 
 struct options {
     const char *format;
@@ -29,7 +30,13 @@ struct options {
     bool text;
     bool packets;
     size_t chunk;     /* bytes per push: results must not depend on it, tests vary it */
-    unsigned threads; /* that decode at the same time */
+    unsigned threads; /* that decode at the same time; 0: see default_threads() */
+};
+
+struct fault {
+    const struct tl_decode_stream *stream;
+    uint64_t offset, bytes;
+    char reason[64];
 };
 
 /* What one decode leaves behind for the exit status. */
@@ -38,6 +45,7 @@ struct run {
     struct tl_decode_out *out;
     uint64_t items; /* that tell of execution or software, over all streams */
     unsigned losses;
+    struct fault faults[LOSSES_SHOWN]; /* the first ones, by offset: told when all are known */
 };
 
 static int on_stream(void *context, const struct tl_decode_stream *stream)
@@ -62,6 +70,36 @@ static int on_packet(void *context, const struct tl_decode_stream *stream, const
     return puts(line) < 0 ? TL_IO : TL_OK;
 }
 
+static bool is_before(const struct fault *a, const struct fault *b)
+{
+    if (a->offset != b->offset)
+        return a->offset < b->offset;
+    return b->stream && (!a->stream || a->stream->index < b->stream->index);
+}
+
+/* Streams may come each in its turn, whatever their offsets. */
+static void note_fault(struct run *r, const struct tl_decode_loss *loss)
+{
+    struct fault fault = {loss->stream, loss->offset, loss->bytes, ""};
+    size_t at = r->losses < LOSSES_SHOWN ? r->losses : LOSSES_SHOWN;
+    snprintf(fault.reason, sizeof fault.reason, "%s", loss->reason);
+    for (r->losses++; at > 0 && is_before(&fault, &r->faults[at - 1]); at--)
+        if (at < LOSSES_SHOWN)
+            r->faults[at] = r->faults[at - 1];
+    if (at < LOSSES_SHOWN)
+        r->faults[at] = fault;
+}
+
+static void tell_faults(const struct run *r)
+{
+    for (unsigned i = 0; i < r->losses && i < LOSSES_SHOWN; i++) {
+        const struct fault *const f = &r->faults[i];
+        tl_cli_warn(r->name, "offset 0x%llx: %s%s%s, %llu bytes not decoded",
+                    (unsigned long long)f->offset, f->stream ? f->stream->name : "",
+                    f->stream ? ": " : "", f->reason, (unsigned long long)f->bytes);
+    }
+}
+
 static int on_loss(void *context, const struct tl_decode_loss *loss)
 {
     struct run *const r = context;
@@ -73,10 +111,7 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
                         (unsigned long long)loss->bytes);
         return TL_OK;
     }
-    if (r->losses++ < LOSSES_SHOWN)
-        tl_cli_warn(r->name, "offset 0x%llx: %s%s%s, %llu bytes not decoded",
-                    (unsigned long long)loss->offset, loss->stream ? loss->stream->name : "",
-                    loss->stream ? ": " : "", loss->reason, (unsigned long long)loss->bytes);
+    note_fault(r, loss);
     return TL_OK;
 }
 
@@ -133,6 +168,14 @@ static int push_file(push_bytes *push, void *to, const char *path, size_t chunk,
     return rc;
 }
 
+/* One a processor that we may use, as long as that gains much. */
+static unsigned default_threads(void)
+{
+    cpu_set_t ours;
+    const int n = sched_getaffinity(0, sizeof ours, &ours) == 0 ? CPU_COUNT(&ours) : 1;
+    return n < MOST_THREADS ? (unsigned)n : MOST_THREADS;
+}
+
 static int decode_input(const struct tl_setup *setup, const char *path, const struct options *o)
 {
     struct tl_fail fail = {0};
@@ -161,8 +204,9 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
         .packet = o->packets ? on_packet : NULL,
         .loss = on_loss,
     };
+    const unsigned threads = o->threads ? o->threads : default_threads();
     if (rc == TL_OK)
-        rc = tl_decode_new_threads(&decode, setup, image, &sink, o->threads, &fail);
+        rc = tl_decode_new_threads(&decode, setup, image, &sink, threads, &fail);
     if (rc == TL_OK && o->out_dir)
         tl_decode_paths(decode);
     if (rc == TL_OK) {
@@ -175,6 +219,7 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
         const int end = tl_decode_out_finish(run.out, &fail);
         rc = rc < 0 ? rc : end;
     }
+    tell_faults(&run);
     int status = rc < 0 ? tl_cli_fail(where, &fail) : TL_CLI_DONE;
     if (rc == TL_OK && run.losses) {
         tl_cli_warn(path, "%u fault%s in the input; %s", run.losses, run.losses > 1 ? "s" : "",

@@ -81,7 +81,7 @@ static const struct command commands[] = {
      "  --text              flow text: executed instructions and events, one a line\n"
      "  --packets           trace packets, one a line\n"
      "  --out DIR           a .zstf per stream\n"
-     "  --threads N         that decode at the same time (default: 1)\n"
+     "  --threads N         that decode at the same time (default: one a processor, up to 4)\n"
      "  --like TOOL         print as ptdump, ptxed, osd-sw-ctm, osd-sw-stm or osd-sw-print do\n"},
 #endif
 #ifdef TL_HAVE_LS

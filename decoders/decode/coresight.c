@@ -4,6 +4,7 @@
  * trace ID. A fault in one stream never touches another.
  */
 #include "decode/registry.h"
+#include "flow/batch.h"
 #include "frame/align.h"
 #include "frame/tpiu.h"
 
@@ -43,6 +44,7 @@ struct coresight {
     uint16_t unaligned; /* bytes to drop until the next frame, behind lost bytes */
     struct tl_align align;
     struct tl_tpiu tpiu;
+    struct tl_item_room *rooms; /* for what lanes decode ahead, each in its turn */
 };
 
 /* ---- what stream decoders deliver, with the stream's name on it ------------------------------ */
@@ -103,7 +105,8 @@ static int make_decoder(struct lane *lane, uint64_t offset)
         struct tl_fail fail = {.text = "cannot be decoded"};
         const unsigned threads = sink.packet ? 1 : cs->base.threads;
         rc = threads > 1 && ops->create_threads
-                 ? ops->create_threads(&lane->decoder, source, cs->image, &sink, threads, &fail)
+                 ? ops->create_threads(&lane->decoder, source, cs->image, &sink, threads,
+                                       &cs->rooms, &fail)
                  : ops->create(&lane->decoder, source, cs->image, &sink, &fail);
         if (rc == TL_NOMEM)
             return rc;
@@ -257,6 +260,7 @@ static void destroy(struct tl_decode *decode)
             cs->lanes[id]->decoder->ops->destroy(cs->lanes[id]->decoder);
         free(cs->lanes[id]);
     }
+    tl_item_rooms_free(cs->rooms);
     tl_align_fini(&cs->align);
     free(cs);
 }

@@ -15,6 +15,8 @@
  * A container: de-multiplexes a capture and drives stream decoders. Implementations embed
  * struct tl_decode as their first member and set `ops`; contracts as in decode/decode.h.
  */
+struct tl_item_room;
+
 struct tl_decode_ops {
     const char *name; /* as in FMT: "tpiu", "di", … */
     int (*create)(struct tl_decode **out, const struct tl_setup *setup,
@@ -80,10 +82,11 @@ struct tl_stream_ops {
     int (*finish)(struct tl_stream_decoder *decoder);
     void (*destroy)(struct tl_stream_decoder *decoder); /* NULL is fine */
     /* As create(), using up to `threads` (> 1) threads. NULL: it cannot be split. Runs may then
-     * be kept until flush() (NULL: there is nothing to do), at the end of the container's push. */
+     * be kept until flush() (NULL: there is nothing to do), at the end of the container's push.
+     * `rooms` (borrowed) are those that nobody uses, of all streams: only one is in a call. */
     int (*create_threads)(struct tl_stream_decoder **out, const struct tl_source *source,
                           const struct tl_image *image, const struct tl_stream_sink *sink,
-                          unsigned threads, struct tl_fail *fail);
+                          unsigned threads, struct tl_item_room **rooms, struct tl_fail *fail);
     int (*flush)(struct tl_stream_decoder *decoder);
 };
 

@@ -11,8 +11,6 @@ int tl_kept_init(struct tl_kept *kept, size_t most)
 
 void tl_kept_fini(struct tl_kept *kept)
 {
-    for (size_t i = 0; kept->batches && i < kept->most; i++)
-        free(kept->batches[i].room);
     free(kept->batches);
     free(kept->losses);
     *kept = (struct tl_kept){0};
@@ -23,12 +21,19 @@ void tl_kept_reset(struct tl_kept *kept)
     kept->n = kept->n_losses = 0;
 }
 
-struct tl_item_room *tl_kept_room(struct tl_kept *kept)
+struct tl_item_room **tl_kept_room(struct tl_kept *kept)
 {
-    struct tl_kept_batch *const batch = &kept->batches[kept->n];
-    if (!batch->room)
-        batch->room = malloc(sizeof *batch->room);
-    return batch->room;
+    return &kept->batches[kept->n].room;
+}
+
+void tl_kept_release(struct tl_kept *kept, struct tl_item_room **rooms)
+{
+    for (size_t i = 0; i < kept->most && kept->batches[i].room; i++) {
+        kept->batches[i].room->next = *rooms;
+        *rooms = kept->batches[i].room;
+        kept->batches[i].room = NULL;
+    }
+    tl_kept_reset(kept);
 }
 
 int tl_kept_items(struct tl_kept *kept, size_t n)

@@ -18,7 +18,7 @@ struct tl_kept_loss {
 };
 
 struct tl_kept_batch {
-    struct tl_item_room *room; /* NULL: not needed so far */
+    struct tl_item_room *room; /* NULL: none yet */
     size_t n;                  /* items */
 };
 
@@ -29,15 +29,17 @@ struct tl_kept {
     size_t n_losses, cap_losses;
 };
 
-/* Room for `most` (> 0) batches; it takes memory only once it is used. TL_NOMEM. */
+/* Up to `most` (> 0) batches. TL_NOMEM. */
 TL_MUST_USE int tl_kept_init(struct tl_kept *kept, size_t most);
-/* Fine if zeroed. */
+/* Fine if zeroed. All rooms must have been given back. */
 void tl_kept_fini(struct tl_kept *kept);
-/* Forget all; the memory stays. */
+/* Forget all; the rooms stay. */
 void tl_kept_reset(struct tl_kept *kept);
 
-/* Where the next batch is to be made. NULL: out of memory. */
-struct tl_item_room *tl_kept_room(struct tl_kept *kept);
+/* Where the next batch is made, NULL if it has no room yet: then give one. */
+struct tl_item_room **tl_kept_room(struct tl_kept *kept);
+/* Give all rooms to a list. */
+void tl_kept_release(struct tl_kept *kept, struct tl_item_room **rooms);
 /* The batch made there has `n` items. TL_LIMIT: it is the last one there was room for. */
 TL_MUST_USE int tl_kept_items(struct tl_kept *kept, size_t n);
 TL_MUST_USE int tl_kept_loss(struct tl_kept *kept, const char *reason, uint64_t offset,

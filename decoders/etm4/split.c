@@ -104,18 +104,31 @@ struct split {
     size_t running;       /* parts being decoded ahead */
     size_t n_parts;
     struct part *parts;              /* [n_parts], part i in i % n_parts */
+    struct tl_item_room **rooms;     /* that no stream uses */
     struct tl_etm4_packetizer fresh; /* that nothing was pushed to */
 };
 
 /* ---- decoders ------------------------------------------------------------------------------ */
 
+static struct tl_item_room *take_room(struct split *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct tl_item_room *const room = *s->rooms;
+    if (room)
+        *s->rooms = room->next;
+    pthread_mutex_unlock(&s->lock);
+    return room ? room : malloc(sizeof *room);
+}
+
 /* The next items go where they will be delivered from. */
 static int next_room(struct decoder *d)
 {
-    struct tl_item_room *const room = tl_kept_room(&d->part->kept);
-    if (room)
-        tl_etm4_flow_room(d->now.flow, room);
-    return room ? TL_OK : TL_NOMEM;
+    struct tl_item_room **const room = tl_kept_room(&d->part->kept);
+    if (!*room)
+        *room = take_room(d->split);
+    if (*room)
+        tl_etm4_flow_room(d->now.flow, *room);
+    return *room ? TL_OK : TL_NOMEM;
 }
 
 static size_t blocks_most(const struct split *s)
@@ -217,11 +230,20 @@ static bool can_claim(const struct split *s)
     return s->cut < s->input.n && s->claimed < s->head + s->n_parts;
 }
 
+/* Begin the next part somewhat further on; towards the end sooner, so that all end together. */
+static void move_cut(struct split *s)
+{
+    const size_t share = (s->input.n - s->cut) / 2 / s->threads;
+    const size_t size = s->size < share ? s->size : share;
+    s->cut = find_sync(&s->input, s->cut + (size > LEAST_PART ? size : LEAST_PART));
+}
+
 static struct part *claim(struct split *s)
 {
     struct part *const part = &s->parts[s->claimed++ % s->n_parts];
     part->from = s->cut;
-    part->to = s->cut = find_sync(&s->input, s->cut + s->size);
+    move_cut(s);
+    part->to = s->cut;
     atomic_store(&part->stop, false);
     atomic_store(&part->done, false);
     return part;
@@ -258,14 +280,14 @@ static void decode_ahead(struct decoder *d, struct part *part)
     tl_kept_reset(&part->kept);
     d->part = part;
     tl_etm4_packetizer_copy(&d->now.packetizer, &d->split->fresh);
-    tl_etm4_flow_reset(d->now.flow);
     tl_etm4_flow_note(d->now.flow, &part->seam);
     int rc = next_room(d);
     while (rc == TL_OK && part->end < part->to && !part->full && !atomic_load(&part->stop)) {
         const size_t sync = find_sync(in, part->end + SLICE);
         rc = decode_slice(d, part, sync < part->to ? sync : part->to);
-        part->full = rc < 0 || part->kept.n > part->kept.most / 2;
+        part->full = rc < 0 || part->kept.n > part->kept.most / 4 * 3;
     }
+    tl_etm4_flow_reset(d->now.flow);
     d->part = NULL;
 }
 
@@ -308,9 +330,10 @@ static int stitch(struct split *s, struct part *part, size_t *at)
 /* Parts that fill the memory they may have are too big, those that hardly use it too small. */
 static void adapt(struct split *s, const struct part *part)
 {
+    const size_t size = part->end - part->from;
     if (part->full)
-        s->size = s->size / 2 > LEAST_PART ? s->size / 2 : LEAST_PART;
-    else if (part->end == part->to && part->kept.n < part->kept.most / 8)
+        s->size = size > LEAST_PART ? size : LEAST_PART;
+    else if (part->end == part->to && part->kept.n < part->kept.most / 4)
         s->size = s->size * 2 < MOST_PART ? s->size * 2 : MOST_PART;
 }
 
@@ -338,20 +361,23 @@ static void *run_thread(void *context)
     return NULL;
 }
 
-/* One step of the pushing thread, which stands at *at: up to the next part, or over it. */
+/* One step of the pushing thread, which stands at *at: a slice, or over a part. */
 static int advance(struct split *s, size_t *at)
 {
     pthread_mutex_lock(&s->lock);
     struct part *const part = s->head < s->claimed ? &s->parts[s->head % s->n_parts] : NULL;
     if (!part && *at == s->cut) {
-        s->cut = find_sync(&s->input, *at + s->size);
+        move_cut(s);
         pthread_cond_broadcast(&s->work);
     }
-    const size_t from = *at, to = part ? part->from : s->cut;
+    const size_t from = *at, end = part ? part->from : s->cut;
     pthread_mutex_unlock(&s->lock);
-    if (from < to) {
-        *at = to;
-        return decode_live(s, &s->input, from, to);
+    if (from < end) {
+        const size_t sync = find_sync(&s->input, from + SLICE);
+        *at = sync < end ? sync : end;
+        if (part && *at == end)
+            atomic_store(&part->stop, true); /* so that it is done when we are there */
+        return decode_live(s, &s->input, from, *at);
     }
     const int rc = stitch(s, part, at);
     pthread_mutex_lock(&s->lock);
@@ -402,6 +428,8 @@ static int decode_input(struct split *s, const struct input *in)
     for (size_t at = 0; rc == TL_OK && at < in->n;)
         rc = advance(s, &at);
     leave_off(s);
+    for (size_t i = 0; i < s->n_parts; i++)
+        tl_kept_release(&s->parts[i].kept, s->rooms);
     for (unsigned i = 0; i < s->threads - 1; i++)
         tl_etm4_flow_trim(s->ahead[i].now.flow, blocks_most(s) / 4 * 3);
     return rc;
@@ -536,7 +564,7 @@ static int make_decoders(struct split *s)
 
 int tl_etm4_split_new(struct tl_stream_decoder **out, const struct tl_source *source,
                       const struct tl_image *image, const struct tl_stream_sink *sink,
-                      unsigned threads, struct tl_fail *fail)
+                      unsigned threads, struct tl_item_room **rooms, struct tl_fail *fail)
 {
     struct tl_etm4_config config;
     tl_etm4_config_init(&config, source);
@@ -551,6 +579,7 @@ int tl_etm4_split_new(struct tl_stream_decoder **out, const struct tl_source *so
     s->config = config;
     s->image = image;
     s->threads = threads;
+    s->rooms = rooms;
     s->size = FIRST_PART;
     s->n_parts = (size_t)threads + 1;
     pthread_mutex_init(&s->lock, NULL);

@@ -5,12 +5,15 @@
 
 #include "flow/item.h"
 
+#include <stdlib.h>
+
 #define TL_BATCH_ITEMS 256  /* delivered at once, at most */
 #define TL_BATCH_STEPS 2048 /* blocks of PATH items, at most */
 #define TL_BATCH_RUN   64   /* steps of a run that the next packet is not added to any more */
 
 /* Where a batch's items are, and what they point to. */
 struct tl_item_room {
+    struct tl_item_room *next; /* the owner's */
     struct tl_item items[TL_BATCH_ITEMS];
     uintptr_t steps[TL_BATCH_STEPS]; /* of PATH items */
     union {
@@ -18,6 +21,16 @@ struct tl_item_room {
         char text[48];
     } store[TL_BATCH_ITEMS]; /* of others */
 };
+
+/* Free a list of rooms. */
+static inline void tl_item_rooms_free(struct tl_item_room *rooms)
+{
+    while (rooms) {
+        struct tl_item_room *const next = rooms->next;
+        free(rooms);
+        rooms = next;
+    }
+}
 
 struct tl_item_batch {
     tl_item_sink *sink;

@@ -12,6 +12,7 @@
 #include "bench/report.h"
 #include "decode/ops.h"
 #include "decode/parallel.h"
+#include "flow/batch.h"
 #include "sim/program_core.h"
 #include "stf/flow_writer.h"
 
@@ -198,10 +199,11 @@ static void decode(void *context)
     const struct tl_stream_sink sink = {
         .context = b, .items = on_items, .loss = ignore_loss, .paths = true};
     struct tl_stream_decoder *d;
+    struct tl_item_room *rooms = NULL;
     uint64_t offset = 0;
     b->insns = 0;
     const int rc = b->threads > 1 ? tl_etm4_ops.create_threads(&d, &b->source, b->image, &sink,
-                                                               b->threads, NULL)
+                                                               b->threads, &rooms, NULL)
                                   : tl_etm4_ops.create(&d, &b->source, b->image, &sink, NULL);
     if (rc < 0)
         die("no decoder");
@@ -216,6 +218,7 @@ static void decode(void *context)
     if (d->ops->finish(d) < 0)
         die("decoding failed");
     d->ops->destroy(d);
+    tl_item_rooms_free(rooms);
 }
 
 static void decode_to_stf(void *context)

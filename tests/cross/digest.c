@@ -6,6 +6,7 @@
  */
 #include "decode/ops.h"
 #include "etm4/unrolled.h"
+#include "flow/batch.h"
 #include "frame/tpiu.h"
 #include "image/image.h"
 #include "sim/etm4_encoder_packets.h"
@@ -258,13 +259,16 @@ static struct digest follow(const struct tl_source *source, const struct tl_imag
     const struct tl_stream_sink sink = {
         .context = &f, .items = on_items, .loss = on_loss, .paths = paths};
     const struct tl_run run = {.p = trace->p, .n = trace->n, .slot = TL_RUN_LINEAR};
+    struct tl_item_room *rooms = NULL;
     struct tl_stream_decoder *d;
 
     require(tl_stf_flow_new(&f.writer, &options, NULL) == 0);
-    require((threads > 1 ? tl_etm4_ops.create_threads(&d, source, image, &sink, threads, NULL)
-                         : tl_etm4_ops.create(&d, source, image, &sink, NULL)) == 0);
+    require((threads > 1
+                 ? tl_etm4_ops.create_threads(&d, source, image, &sink, threads, &rooms, NULL)
+                 : tl_etm4_ops.create(&d, source, image, &sink, NULL)) == 0);
     require(d->ops->push(d, &run) == 0 && d->ops->finish(d) == 0);
     d->ops->destroy(d);
+    tl_item_rooms_free(rooms);
     require(tl_stf_flow_finish(f.writer) >= 0);
     const struct tl_bytes rest = tl_stf_flow_bytes(f.writer);
     add(&f.records, rest.p, rest.n);
