@@ -240,7 +240,9 @@ int tl_view_recount(struct tl_view *view, enum tl_protocol protocol, const struc
         c->view = view;
         c->protocol = protocol;
         c->image = image;
-        c->per_frame = index->n_frames > 1 ? index->frames[1].marker : UINT64_MAX;
+        c->per_frame = UINT64_MAX;
+        if (index->n_frames > 1 && index->frames[1].marker > 0)
+            c->per_frame = index->frames[1].marker;
         tl_callstack_init(&c->calls, image, index->row.first, ignore_frame, NULL);
         c->part = tl_part_new(index->row.number, index->row.first, at);
         r = c->part ? count_all(c, pcs, fail) : TL_NOMEM;
