@@ -195,10 +195,17 @@ TL_MUST_USE int tl_lake_put_image(struct tl_lake *lake, const char *name, struct
                                   struct tl_image_row *row, struct tl_fail *fail);
 /* Free `*rows` with free(). */
 TL_MUST_USE int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n);
+struct tl_lake_binding {
+    const char *hash;
+    uint64_t address, offset;        /* as in struct tl_setup_image */
+    uint64_t length;                 /* 0: to the end */
+    const char *space;               /* NULL, "": any */
+    struct tl_image_context context; /* where it is there in one process or machine only */
+};
+
 /* Add an image to a trace's setup and decode it again. TL_NOTFOUND. */
-TL_MUST_USE int tl_lake_bind_image(struct tl_lake *lake, const char *trace, const char *hash,
-                                   uint64_t address, uint64_t offset, uint64_t length,
-                                   const char *space, struct tl_fail *fail);
+TL_MUST_USE int tl_lake_bind_image(struct tl_lake *lake, const char *trace,
+                                   const struct tl_lake_binding *binding, struct tl_fail *fail);
 
 /* ---- ranges ----------------------------------------------------------------------------- */
 

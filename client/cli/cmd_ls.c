@@ -221,6 +221,11 @@ static int start_redecode(const struct redecode *r, struct tracelake *lake, cons
             .address = image->address,
             .offset = image->offset,
             .length = image->length == UINT64_MAX ? 0 : image->length,
+            .space = image->space == TL_SPACE_ANY ? NULL : tl_space_name(image->space),
+            .has_context_id = image->context.has_context_id,
+            .context_id = image->context.context_id,
+            .has_vmid = image->context.has_vmid,
+            .vmid = image->context.vmid,
         };
         result = tracelake_bind_image(lake, trace, &binding, error);
     }

@@ -219,6 +219,9 @@ struct tracelake_binding {
     uint64_t offset;   /* of the first mapped byte in the image */
     uint64_t length;   /* 0: to the end */
     const char *space; /* NULL: any; else el1n, el3, … */
+    /* The image is there only while these identifiers are in force; false: whatever they are. */
+    bool has_context_id, has_vmid;
+    uint32_t context_id, vmid;
 };
 
 /* Add an image to a trace's setup; the server decodes the trace again. */

@@ -152,6 +152,14 @@ int tracelake_bind_image(struct tracelake *lake, const char *trace,
     request.offset = binding->offset;
     request.length = binding->length;
     request.space = text(binding->space);
+    if (binding->has_context_id) {
+        request.in_process_case = TRACELAKE__V1__BIND_IMAGE_REQUEST__IN_PROCESS_CONTEXT_ID;
+        request.context_id = binding->context_id;
+    }
+    if (binding->has_vmid) {
+        request.in_machine_case = TRACELAKE__V1__BIND_IMAGE_REQUEST__IN_MACHINE_VMID;
+        request.vmid = binding->vmid;
+    }
     const int result = tl_ask_once(lake, "/tracelake.v1.Images/BindImage", 0, &request.base,
                                    &tracelake__v1__bind_image_reply__descriptor, &reply, error);
     if (result == TRACELAKE_OK)

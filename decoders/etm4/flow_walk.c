@@ -131,17 +131,6 @@ void tl_etm4_walk_trim(struct tl_etm4_walk *w)
 
 /* ---- context and address ----------------------------------------------------------------- */
 
-static uint8_t space_of(unsigned level, enum tl_security security)
-{
-    static const uint8_t spaces[4][4] = {
-        [TL_SEC_NS] = {TL_SPACE_EL1N, TL_SPACE_EL1N, TL_SPACE_EL2, TL_SPACE_EL3},
-        [TL_SEC_S] = {TL_SPACE_EL1S, TL_SPACE_EL1S, TL_SPACE_EL2S, TL_SPACE_EL3},
-        [TL_SEC_REALM] = {TL_SPACE_EL1R, TL_SPACE_EL1R, TL_SPACE_EL2R, TL_SPACE_ROOT},
-        [TL_SEC_ROOT] = {TL_SPACE_ROOT, TL_SPACE_ROOT, TL_SPACE_ROOT, TL_SPACE_ROOT},
-    };
-    return spaces[security][level & 3];
-}
-
 static enum tl_security security_of(uint32_t flags)
 {
     if (flags & TL_ETM4_NSE)
@@ -182,16 +171,17 @@ void tl_etm4_walk_context(struct tl_etm4_walk *w, const struct tl_etm4_packet *p
         return;
     const unsigned level = p->flags >> TL_ETM4_EL_SHIFT & 3;
     const enum tl_security security = security_of(p->flags);
-    const uint8_t space = space_of(level, security);
     w->sf = p->flags & TL_ETM4_SF;
     const bool aarch32 = w->isa == TL_ISA_A32 || w->isa == TL_ISA_T32;
     const enum tl_isa isa = w->sf ? TL_ISA_A64 : aarch32 ? (enum tl_isa)w->isa : isa_of(w);
+    const uint64_t mode = tl_mode(TL_ARCH_ARM, level, security, isa);
+    const uint8_t space = (uint8_t)tl_mode_space(mode);
     if (space != w->space || isa != w->isa)
         tl_walk_forget_place(w);
     w->space = space;
     w->isa = (uint8_t)isa;
     w->need_context = false;
-    tl_walk_tell_mode(w, tl_mode(TL_ARCH_ARM, level, security, isa), p->offset);
+    tl_walk_tell_mode(w, mode, p->offset);
     tell_identifiers(w, p);
 }
 
@@ -232,8 +222,19 @@ void tl_etm4_walk_trace_info(struct tl_etm4_walk *w)
     w->stack.wait_address = true;
 }
 
+/*
+ * Instructions of the block up to `to`, where an exception came. Of T32 one may be interrupted half
+ * way, to be gone on with later: `to` lies within it then, and it counts. < 0: no such place.
+ */
+static int64_t count_to(const struct tl_block *b, uint64_t to, bool exception)
+{
+    const int64_t n = tl_block_count_to(b, to);
+    return n < 0 && exception && b->isa == TL_ISA_T32 && to % 2 == 0 ? tl_block_count_to(b, to + 2)
+                                                                     : n;
+}
+
 /* Straight on to `to`, which is executed later or not at all. False: it cannot be reached. */
-static bool walk_to(struct tl_etm4_walk *w, uint64_t to, uint64_t offset)
+static bool walk_to(struct tl_etm4_walk *w, uint64_t to, bool exception, uint64_t offset)
 {
     if (to - w->pc > STRAIGHT_MAX) {
         tl_walk_lose(w, TL_GAP_NO_PATH, offset);
@@ -244,7 +245,7 @@ static bool walk_to(struct tl_etm4_walk *w, uint64_t to, uint64_t offset)
         if (!b)
             return false;
         const bool ends_here = to - b->pc <= b->size;
-        const int64_t n = ends_here ? tl_block_count_to(b, to) : b->n;
+        const int64_t n = ends_here ? count_to(b, to, exception) : b->n;
         if (n < 0 || b->n == 0) {
             tl_walk_lose(w, n < 0 ? TL_GAP_NO_PATH : TL_GAP_NO_IMAGE, offset);
             return false;
@@ -272,7 +273,7 @@ void tl_etm4_walk_exception(struct tl_etm4_walk *w, const struct tl_etm4_packet 
     tl_walk_pop_pending(w, p->offset);
     if (has_address && !at_target && !tail_chained && tl_walk_is_known(w, p->offset) &&
         w->pc < address->value)
-        walk_to(w, address->value, p->offset);
+        walk_to(w, address->value, true, p->offset);
     if (has_address)
         tl_etm4_walk_context(w, address);
     struct tl_item *item = tl_item_batch_add(w->out, TL_ITEM_EXCEPTION, p->offset);
@@ -367,7 +368,7 @@ void tl_etm4_walk_source(struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
         return;
     }
     if (!w->need_address && w->pc <= p->value)
-        walk_to(w, p->value, p->offset);
+        walk_to(w, p->value, false, p->offset);
     tl_walk_forget_place(w);
     tl_walk_jump(w, p->value, isa);
     tl_walk_tell_isa(w, p->offset);

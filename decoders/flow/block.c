@@ -280,7 +280,7 @@ static struct tl_block *decode_new(struct tl_block_cache *cache, unsigned space,
         cache->nothing = b;
         return &cache->nothing;
     }
-    const int64_t function = tl_image_symbol_index(cache->image, pc);
+    const int64_t function = tl_image_view_symbol(cache->image, cache->view, space, pc);
     if (function >= 0)
         b.function = (uint32_t)function;
 

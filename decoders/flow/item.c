@@ -1,11 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "flow/item.h"
 
+#include "image/image.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define LINE_MAX_ROOM 64 /* of a line without a text of its own */
+
+unsigned tl_mode_space(uint64_t mode)
+{
+    static const uint8_t spaces[4][4] = {
+        [TL_SEC_NS] = {TL_SPACE_EL1N, TL_SPACE_EL1N, TL_SPACE_EL2, TL_SPACE_EL3},
+        [TL_SEC_S] = {TL_SPACE_EL1S, TL_SPACE_EL1S, TL_SPACE_EL2S, TL_SPACE_EL3},
+        [TL_SEC_REALM] = {TL_SPACE_EL1R, TL_SPACE_EL1R, TL_SPACE_EL2R, TL_SPACE_ROOT},
+        [TL_SEC_ROOT] = {TL_SPACE_ROOT, TL_SPACE_ROOT, TL_SPACE_ROOT, TL_SPACE_ROOT},
+    };
+    const unsigned level = tl_mode_privilege(mode), security = tl_mode_security(mode);
+    if (tl_mode_arch(mode) != TL_ARCH_ARM || level > 3 || security > TL_SEC_ROOT)
+        return TL_SPACE_ANY;
+    return spaces[security][level];
+}
 
 char *tl_mode_text(uint64_t mode, char out[static 32])
 {

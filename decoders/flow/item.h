@@ -140,6 +140,9 @@ static inline enum tl_arch tl_mode_arch(uint64_t mode)
     return (enum tl_arch)(mode >> 16 & 15);
 }
 
+/* The memory that is seen: a tl_space bit on Arm, all of it elsewhere. */
+unsigned tl_mode_space(uint64_t mode);
+
 /* "el1.ns.a64", "u.rv64", "ring3.x64" into `out`; returns it. */
 char *tl_mode_text(uint64_t mode, char out[static 32]);
 

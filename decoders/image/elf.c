@@ -132,7 +132,7 @@ static int take_table(const struct elf_load *load, Elf *elf, const GElf_Shdr *ta
         if (sym.st_name >= text.n || !is_code_symbol(elf, &sym, names + sym.st_name))
             continue;
         const uint64_t address = arm ? sym.st_value & ~1ULL : sym.st_value; /* bit 0: Thumb */
-        if (tl_symbols_add(&load->image->symbols, address + load->bias, sym.st_size,
+        if (tl_symbols_add(load->image, address + load->bias, sym.st_size, load->space,
                            names + sym.st_name) < 0)
             return tl_fail_set(load->fail, TL_NOMEM, "%s: out of memory for symbols", load->name);
     }

@@ -178,9 +178,14 @@ static struct tl_bytes look_up(const struct tl_layer *layer, unsigned space, uin
     return found;
 }
 
+struct tl_bytes tl_layer_at(const struct tl_layer *layer, unsigned space, uint64_t address)
+{
+    return look_up(layer, space, address, &(uint64_t){0});
+}
+
 struct tl_bytes tl_image_at(const struct tl_image *image, unsigned space, uint64_t address)
 {
-    return look_up(&image->layers[0], space, address, &(uint64_t){0});
+    return tl_layer_at(&image->layers[0], space, address);
 }
 
 struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, unsigned space,
@@ -197,7 +202,7 @@ struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, un
             next = before;
     }
     if (!found.n)
-        found = look_up(&image->layers[0], space, address, &(uint64_t){0});
+        found = tl_layer_at(&image->layers[0], space, address);
     if (next && found.n > next - address)
         found.n = (size_t)(next - address);
     return found;

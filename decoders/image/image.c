@@ -192,13 +192,13 @@ int tl_image_freeze(struct tl_image *image)
 {
     if (image->frozen)
         return TL_OK;
-    const int rc = tl_image_resolve(image);
-    if (rc < 0)
-        return rc;
-    tl_layers_sort(image);
-    tl_symbols_sort(&image->symbols);
-    image->frozen = true;
-    return TL_OK;
+    int rc = tl_image_resolve(image);
+    if (rc == TL_OK)
+        rc = tl_layers_sort(image);
+    if (rc == TL_OK)
+        rc = tl_symbols_sort(image);
+    image->frozen = rc == TL_OK;
+    return rc;
 }
 
 unsigned tl_image_machine(const struct tl_image *image)

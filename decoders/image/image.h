@@ -52,6 +52,9 @@ struct tl_symbol {
     uint64_t address;
     uint64_t size;    /* bytes, made up to the next symbol where the file says 0 */
     const char *name; /* owned by the image; C++ and Rust names as in the file */
+    uint32_t layer;   /* private: which context it is bound to, … */
+    uint32_t file;    /* … which file it is of … */
+    uint8_t space;    /* … and the spaces it is in */
 };
 
 TL_MUST_USE int tl_image_new(struct tl_image **out);
@@ -59,7 +62,7 @@ void tl_image_free(struct tl_image *image);
 
 /*
  * What is added from here on is there only in `context`: with both identifiers, where both agree,
- * with one, where that one does. NULL or none: always, as in a new image. Symbols are not bound.
+ * with one, where that one does. NULL or none: always, as in a new image.
  * TL_NOMEM, TL_LIMIT (a million contexts, or frozen).
  */
 TL_MUST_USE int tl_image_bind(struct tl_image *image, const struct tl_image_context *context);
@@ -111,11 +114,15 @@ uint64_t tl_image_view(const struct tl_image *image, const struct tl_image_conte
 struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, unsigned space,
                                  uint64_t address);
 
-/* The symbol that covers `address`, or NULL. */
-const struct tl_symbol *tl_image_symbol_at(const struct tl_image *image, uint64_t address);
 /* All symbols in order of address. */
 const struct tl_symbol *tl_image_symbols(const struct tl_image *image, size_t *n);
-/* Index into tl_image_symbols() of the one that covers `address`, or -1. */
+/*
+ * Index into tl_image_symbols() of the one that covers `address`, or -1; or the symbol, or NULL.
+ * Without a view: one that is there always, else of any context.
+ */
 int64_t tl_image_symbol_index(const struct tl_image *image, uint64_t address);
+const struct tl_symbol *tl_image_symbol_at(const struct tl_image *image, uint64_t address);
+int64_t tl_image_view_symbol(const struct tl_image *image, uint64_t view, unsigned space,
+                             uint64_t address);
 
 #endif

@@ -40,10 +40,13 @@ struct tl_symbols {
 /* Regions that are there together: always, or in a context. */
 struct tl_layer {
     struct tl_image_context context;
+    uint32_t was;              /* its index before tl_layers_sort() */
     struct tl_region *regions; /* in the order given */
     size_t n_regions;
     size_t cap_regions;
     struct tl_extents extents[TL_SPACE_BITS]; /* by space bit, filled by freeze */
+    uint32_t *symbols;                        /* indices, ascending by address; filled by freeze */
+    size_t n_symbols;
 };
 
 /* A view is the indices of the layers bound to both identifiers, the context ID, the VMID. */
@@ -69,16 +72,19 @@ TL_MUST_USE int tl_image_own(struct tl_image *image, void *memory);
 /* Fill each layer's extents from its regions. TL_NOMEM. */
 TL_MUST_USE int tl_image_resolve(struct tl_image *image);
 
-/* Put the layers into the order that tl_image_view() searches. */
-void tl_layers_sort(struct tl_image *image);
+/* Put the layers into the order that tl_image_view() searches; symbols follow theirs. TL_NOMEM. */
+TL_MUST_USE int tl_layers_sort(struct tl_image *image);
 
 void tl_layers_fini(struct tl_image *image);
 
-/* Add one symbol; `name` must live as long as the image. TL_NOMEM. */
-TL_MUST_USE int tl_symbols_add(struct tl_symbols *symbols, uint64_t address, uint64_t size,
-                               const char *name);
+/* Bytes of one layer, as tl_image_at(). */
+struct tl_bytes tl_layer_at(const struct tl_layer *layer, unsigned space, uint64_t address);
 
-/* Sort by address, keep one per address, make up missing sizes. */
-void tl_symbols_sort(struct tl_symbols *symbols);
+/* Add a symbol of the layer that regions are added to; `name` must live as long as the image. */
+TL_MUST_USE int tl_symbols_add(struct tl_image *image, uint64_t address, uint64_t size,
+                               unsigned space, const char *name);
+
+/* Sort by address, keep one per address and layer, make up missing sizes, index. TL_NOMEM. */
+TL_MUST_USE int tl_symbols_sort(struct tl_image *image);
 
 #endif

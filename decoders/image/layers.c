@@ -27,9 +27,20 @@ static int order_layers(const void *a, const void *b)
     return order(&((const struct tl_layer *)a)->context, &((const struct tl_layer *)b)->context);
 }
 
-void tl_layers_sort(struct tl_image *image)
+int tl_layers_sort(struct tl_image *image)
 {
+    uint32_t *const now = malloc(image->n_layers * sizeof *now); /* by index before */
+    if (!now)
+        return TL_NOMEM;
+    for (size_t i = 0; i < image->n_layers; i++)
+        image->layers[i].was = (uint32_t)i;
     qsort(image->layers, image->n_layers, sizeof *image->layers, order_layers);
+    for (size_t i = 0; i < image->n_layers; i++)
+        now[image->layers[i].was] = (uint32_t)i;
+    for (size_t i = 0; i < image->symbols.n; i++)
+        image->symbols.v[i].layer = now[image->symbols.v[i].layer];
+    free(now);
+    return TL_OK;
 }
 
 void tl_layers_fini(struct tl_image *image)
@@ -39,6 +50,7 @@ void tl_layers_fini(struct tl_image *image)
         for (size_t k = 0; k < layer->n_regions; k++)
             free(layer->regions[k].bytes);
         free(layer->regions);
+        free(layer->symbols);
         for (size_t k = 0; k < TL_SPACE_BITS; k++)
             free(layer->extents[k].v);
     }

@@ -6,64 +6,147 @@
 
 #define NESTING 8 /* how far back a symbol that covers an address is looked for */
 
-int tl_symbols_add(struct tl_symbols *symbols, uint64_t address, uint64_t size, const char *name)
+int tl_symbols_add(struct tl_image *image, uint64_t address, uint64_t size, unsigned space,
+                   const char *name)
 {
-    if (tl_grow(&symbols->v, &symbols->cap, symbols->n + 1, sizeof *symbols->v) < 0)
+    struct tl_symbols *const symbols = &image->symbols;
+    if (symbols->n == UINT32_MAX ||
+        tl_grow(&symbols->v, &symbols->cap, symbols->n + 1, sizeof *symbols->v) < 0)
         return TL_NOMEM;
-    symbols->v[symbols->n++] = (struct tl_symbol){.address = address, .size = size, .name = name};
+    symbols->v[symbols->n++] = (struct tl_symbol){.address = address,
+                                                  .size = size,
+                                                  .name = name,
+                                                  .layer = (uint32_t)image->layer,
+                                                  .file = (uint32_t)image->n_owned,
+                                                  .space = (uint8_t)space};
     return TL_OK;
+}
+
+static int order(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
 }
 
 static int by_address(const void *a, const void *b)
 {
     const struct tl_symbol *x = a, *y = b;
-    if (x->address != y->address)
-        return x->address < y->address ? -1 : 1;
-    if ((x->size == 0) != (y->size == 0)) /* one that tells its size is the real function */
-        return x->size == 0 ? 1 : -1;
-    return strcmp(x->name, y->name); /* only to be the same on every run */
+    int differ = order(x->address, y->address);
+    differ = differ ? differ : order(x->layer, y->layer);
+    differ = differ ? differ : order(y->file, x->file); /* what is given last counts */
+    /* One that tells its size is the real function. */
+    differ = differ ? differ : order(x->size == 0, y->size == 0);
+    return differ ? differ : strcmp(x->name, y->name); /* only to be the same on every run */
 }
 
-void tl_symbols_sort(struct tl_symbols *symbols)
+/* One symbol per address, layer and space. */
+static void keep_one(struct tl_symbols *symbols)
 {
-    if (symbols->n == 0)
-        return;
-    qsort(symbols->v, symbols->n, sizeof *symbols->v, by_address);
-    size_t kept = 1;
-    for (size_t i = 1; i < symbols->n; i++)
-        if (symbols->v[i].address != symbols->v[kept - 1].address)
-            symbols->v[kept++] = symbols->v[i];
+    size_t kept = 0;
+    unsigned taken = 0; /* spaces of the symbols at this place */
+    for (size_t i = 0; i < symbols->n; i++) {
+        struct tl_symbol s = symbols->v[i];
+        struct tl_symbol *const last = kept ? &symbols->v[kept - 1] : NULL;
+        const bool same = last && s.address == last->address && s.layer == last->layer;
+        s.space = (uint8_t)(same ? s.space & ~taken : s.space);
+        taken = same ? taken | s.space : s.space;
+        if (same && s.size == last->size && !strcmp(s.name, last->name))
+            last->space |= s.space;
+        else if (s.space)
+            symbols->v[kept++] = s;
+    }
     symbols->n = kept;
-    for (size_t i = 0; i < kept; i++) {
-        struct tl_symbol *s = &symbols->v[i];
+}
+
+/* A symbol without a size ends where the next one of its layer begins. */
+static void make_up_sizes(struct tl_image *image, const struct tl_layer *layer)
+{
+    uint64_t next = 0; /* address of the next one that is not at the same place */
+    for (size_t i = layer->n_symbols; i-- > 0;) {
+        struct tl_symbol *const s = &image->symbols.v[layer->symbols[i]];
+        const struct tl_symbol *const behind =
+            i + 1 < layer->n_symbols ? &image->symbols.v[layer->symbols[i + 1]] : NULL;
+        if (behind && behind->address != s->address)
+            next = behind->address;
         if (s->size > UINT64_MAX - s->address)
             s->size = UINT64_MAX - s->address;
         if (s->size == 0)
-            s->size = i + 1 < kept ? s[1].address - s->address : 1;
+            s->size = next > s->address ? next - s->address : 1;
     }
 }
 
-int64_t tl_image_symbol_index(const struct tl_image *image, uint64_t address)
+int tl_symbols_sort(struct tl_image *image)
 {
-    const struct tl_symbol *v = image->symbols.v;
-    size_t lo = 0, hi = image->symbols.n;
+    struct tl_symbols *const symbols = &image->symbols;
+    if (symbols->n == 0)
+        return TL_OK;
+    qsort(symbols->v, symbols->n, sizeof *symbols->v, by_address);
+    keep_one(symbols);
+    for (size_t i = 0; i < symbols->n; i++)
+        image->layers[symbols->v[i].layer].n_symbols++;
+    for (size_t i = 0; i < image->n_layers; i++) {
+        struct tl_layer *const layer = &image->layers[i];
+        layer->symbols = layer->n_symbols ? calloc(layer->n_symbols, sizeof *layer->symbols) : NULL;
+        if (layer->n_symbols && !layer->symbols)
+            return TL_NOMEM;
+        layer->n_symbols = 0;
+    }
+    for (size_t i = 0; i < symbols->n; i++) {
+        struct tl_layer *const layer = &image->layers[symbols->v[i].layer];
+        layer->symbols[layer->n_symbols++] = (uint32_t)i;
+    }
+    for (size_t i = 0; i < image->n_layers; i++)
+        make_up_sizes(image, &image->layers[i]);
+    return TL_OK;
+}
+
+/* Symbols of `space` in one layer. */
+static int64_t find(const struct tl_image *image, const struct tl_layer *layer, unsigned space,
+                    uint64_t address)
+{
+    const struct tl_symbol *const v = image->symbols.v;
+    size_t lo = 0, hi = layer->n_symbols;
     while (lo < hi) {
         const size_t mid = lo + (hi - lo) / 2;
-        if (v[mid].address <= address)
+        if (v[layer->symbols[mid]].address <= address)
             lo = mid + 1;
         else
             hi = mid;
     }
-    for (size_t back = 1; back <= NESTING && back <= lo; back++)
-        if (address - v[lo - back].address < v[lo - back].size)
-            return (int64_t)(lo - back);
+    for (size_t back = 1; back <= NESTING && back <= lo; back++) {
+        const uint32_t i = layer->symbols[lo - back];
+        if (v[i].space & space && address - v[i].address < v[i].size)
+            return i;
+    }
     return -1;
+}
+
+int64_t tl_image_symbol_index(const struct tl_image *image, uint64_t address)
+{
+    int64_t found = -1;
+    for (size_t i = 0; found < 0 && i < image->n_layers; i++)
+        found = find(image, &image->layers[i], TL_SPACE_ANY, address);
+    return found;
 }
 
 const struct tl_symbol *tl_image_symbol_at(const struct tl_image *image, uint64_t address)
 {
     const int64_t i = tl_image_symbol_index(image, address);
     return i < 0 ? NULL : &image->symbols.v[i];
+}
+
+int64_t tl_image_view_symbol(const struct tl_image *image, uint64_t view, unsigned space,
+                             uint64_t address)
+{
+    for (unsigned k = 3; k-- > 0;) {
+        const size_t i = view >> k * TL_VIEW_BITS & (TL_LAYERS_MAX - 1);
+        if (!i)
+            continue;
+        const int64_t found = find(image, &image->layers[i], space, address);
+        /* What covers the memory that is there always covers its symbols, too. */
+        if (found >= 0 || tl_layer_at(&image->layers[i], space, address).n)
+            return found;
+    }
+    return find(image, &image->layers[0], space, address);
 }
 
 const struct tl_symbol *tl_image_symbols(const struct tl_image *image, size_t *n)

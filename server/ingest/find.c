@@ -18,6 +18,7 @@ struct search {
     uint64_t pc_from, pc_to; /* [from, to) */
     bool entering;           /* only where the flow comes in from outside */
     bool inside;             /* the last instruction was in [from, to) */
+    struct tl_flow_now now;  /* at the item that is looked at */
     uint32_t kinds;          /* of items */
     int gap;                 /* only this enum tl_gap, or -1 */
     const struct tl_cut *cut;
@@ -43,15 +44,25 @@ static int add_hit(struct search *s, uint64_t position, uint64_t pc, const char 
     return TL_OK;
 }
 
+/* Is it the symbol that is looked for, rather than another context's at the same place? */
+static bool is_wanted(const struct search *s)
+{
+    if (!s->entering)
+        return true;
+    size_t n = 0;
+    const int64_t i = tl_flow_now_symbol(&s->now, s->image, s->pc_from);
+    return i >= 0 && !strcmp(tl_image_symbols(s->image, &n)[i].name, s->request->text);
+}
+
 static int at_address(struct search *s, uint64_t position, uint64_t pc)
 {
-    const bool in = pc >= s->pc_from && pc < s->pc_to;
+    const bool in = pc >= s->pc_from && pc < s->pc_to && is_wanted(s);
     const bool was = s->inside;
     s->inside = in;
     if (!in || (s->entering && was))
         return TL_OK;
     char text[96];
-    tl_function_text(s->image, pc, text, sizeof(text));
+    tl_function_text(s->image, &s->now, pc, text, sizeof(text));
     return add_hit(s, position, pc, text);
 }
 
@@ -88,8 +99,11 @@ static int search_event(struct search *s, const struct tl_item *item, uint64_t p
 static int search_items(struct search *s, const struct tl_walk *walk)
 {
     int r = TL_OK;
+    s->now = walk->now;
     for (size_t i = 0; i < walk->n && r >= 0; i++) {
         const struct tl_item *item = &walk->items[i];
+        if (item->kind != TL_ITEM_BLOCK)
+            tl_flow_now_item(&s->now, item);
         if (s->kinds)
             r = search_event(s, item, walk->positions[i]);
         else if (item->kind == TL_ITEM_BLOCK)

@@ -379,9 +379,10 @@ int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n)
     return TL_OK;
 }
 
-int tl_lake_bind_image(struct tl_lake *lake, const char *id, const char *hash, uint64_t address,
-                       uint64_t offset, uint64_t length, const char *space, struct tl_fail *fail)
+int tl_lake_bind_image(struct tl_lake *lake, const char *id, const struct tl_lake_binding *binding,
+                       struct tl_fail *fail)
 {
+    const char *const hash = binding->hash, *const space = binding->space;
     if (!tl_lake_has_image(lake, hash))
         return tl_fail_set(fail, TL_NOTFOUND, "image %.80s is not there; upload it first", hash);
     const int bits = space && *space ? tl_space_parse(space) : TL_SPACE_ANY;
@@ -402,10 +403,11 @@ int tl_lake_bind_image(struct tl_lake *lake, const char *id, const char *hash, u
     if (r >= 0) {
         struct tl_setup_image *image = &setup.images[setup.n_images++];
         *image = (struct tl_setup_image){.file = strdup(hash),
-                                         .address = address,
-                                         .offset = offset,
-                                         .length = length ? length : UINT64_MAX,
-                                         .space = (unsigned)bits};
+                                         .address = binding->address,
+                                         .offset = binding->offset,
+                                         .length = binding->length ? binding->length : UINT64_MAX,
+                                         .space = (unsigned)bits,
+                                         .context = binding->context};
         r = image->file ? tl_setup_write(&setup, &text) : TL_NOMEM;
     }
     if (r >= 0)

@@ -19,8 +19,7 @@ struct rows {
     struct tl_buf *out;
     struct tl_buf events; /* items in front of the next row, as JSON strings */
     struct tl_buf line;
-    uint64_t mode;
-    bool has_mode;
+    struct tl_flow_now now;
     uint64_t n;
 };
 
@@ -68,7 +67,7 @@ static void name_target(const struct rows *rows, enum tl_isa isa, uint64_t pc, s
     if (!operand || tl_insn_decode(isa, &any_core, pc, code, &insn) < 0 ||
         insn.kind != TL_INSN_BRANCH)
         return;
-    tl_function_text(rows->image, insn.target, function, sizeof function);
+    tl_function_text(rows->image, &rows->now, insn.target, function, sizeof function);
     snprintf(operand + 1, size - (size_t)(operand + 1 - text), "0x%llx%s%s%s",
              (unsigned long long)insn.target, function[0] ? " <" : "", function,
              function[0] ? ">" : "");
@@ -95,15 +94,15 @@ static int begin_row(struct rows *rows, uint64_t position, uint64_t pc)
     char function[256];
     int r = tl_buf_printf(rows->out, "%s\n{\"insn\":%llu,\"pc\":\"0x%llx\"", rows->n++ ? "," : "",
                           (unsigned long long)position, (unsigned long long)pc);
-    tl_function_text(rows->image, pc, function, sizeof(function));
+    tl_function_text(rows->image, &rows->now, pc, function, sizeof(function));
     if (r >= 0 && function[0]) {
         r = tl_buf_printf(rows->out, ",\"function\":");
         if (r >= 0)
             r = tl_json_text(rows->out, function);
     }
-    if (r >= 0 && rows->has_mode) {
+    if (r >= 0 && rows->now.has_mode) {
         char mode[32];
-        r = tl_buf_printf(rows->out, ",\"mode\":\"%s\"", tl_mode_text(rows->mode, mode));
+        r = tl_buf_printf(rows->out, ",\"mode\":\"%s\"", tl_mode_text(rows->now.mode, mode));
     }
     return r;
 }
@@ -158,10 +157,7 @@ static int add_event(struct rows *rows, const struct tl_item *item)
         r = tl_buf_add(&rows->events, ",", 1);
     if (r >= 0)
         r = tl_json_text(&rows->events, (const char *)rows->line.p);
-    if (item->kind == TL_ITEM_MODE) {
-        rows->mode = item->value;
-        rows->has_mode = true;
-    }
+    tl_flow_now_item(&rows->now, item);
     return r;
 }
 
@@ -225,11 +221,9 @@ static int add_rows(struct rows *rows, uint64_t from, uint64_t to, struct tl_fai
     bool begun = false;
     int r = tl_buf_add(rows->out, "[", 1);
     while (r >= 0 && (r = tl_cut_walk_next(&walk, fail)) >= 0) {
-        if (!begun) {
-            rows->mode = walk.walk.now.mode;
-            rows->has_mode = walk.walk.now.has_mode;
-            begun = true;
-        }
+        if (!begun)
+            rows->now = walk.walk.now;
+        begun = true;
         r = add_items(rows, &walk.walk);
     }
     tl_cut_walk_end(&walk);

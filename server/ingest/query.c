@@ -32,9 +32,12 @@ bool tl_block_walk_next(struct tl_block_walk *walk)
     return true;
 }
 
-char *tl_function_text(const struct tl_image *image, uint64_t pc, char *out, size_t size)
+char *tl_function_text(const struct tl_image *image, const struct tl_flow_now *now, uint64_t pc,
+                       char *out, size_t size)
 {
-    const struct tl_symbol *symbol = image ? tl_image_symbol_at(image, pc) : NULL;
+    size_t n = 0;
+    const int64_t i = tl_flow_now_symbol(now, image, pc);
+    const struct tl_symbol *const symbol = i < 0 ? NULL : tl_image_symbols(image, &n) + i;
     if (!symbol)
         out[0] = '\0';
     else if (symbol->address == pc)

@@ -17,8 +17,9 @@ void tl_block_walk_begin(struct tl_block_walk *walk, const struct tl_item *item)
 /* The next instruction; false behind the last. */
 bool tl_block_walk_next(struct tl_block_walk *walk);
 
-/* "main+0x10", "main", or "" where no symbol is, into `out`; returns it. */
-char *tl_function_text(const struct tl_image *image, uint64_t pc, char *out, size_t size);
+/* "main+0x10", "main", or "" where no symbol is `now`, into `out`; returns it. */
+char *tl_function_text(const struct tl_image *image, const struct tl_flow_now *now, uint64_t pc,
+                       char *out, size_t size);
 /* Name of a function by its symbol index, "" if there is none. */
 const char *tl_function_name(const struct tl_image *image, uint32_t function);
 /* "exception", "gap", …: what `find` and statistics call a kind of item; NULL for instructions. */

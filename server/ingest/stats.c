@@ -71,6 +71,7 @@ struct insn_memo {
 
 struct block_memo {
     uint64_t pc;
+    uint64_t mode, context; /* in which it is this function */
     uint32_t function;
     bool used, entered;
 };
@@ -87,8 +88,7 @@ struct stats {
     struct function_count *functions; /* by symbol index, the last one for none */
     size_t n_functions;
     bool calls_told; /* by the trace; else a function is called where it is entered at its start */
-    uint64_t mode;
-    bool has_mode;
+    struct tl_flow_now now;
 };
 
 static enum mix classify(const struct tl_insn *insn)
@@ -131,8 +131,8 @@ static void add_mode(struct counts *c, uint64_t mode, uint64_t n)
 
 static void count_mode(struct stats *s, uint64_t n)
 {
-    if (s->has_mode)
-        add_mode(&s->counts, s->mode, n);
+    if (s->now.has_mode)
+        add_mode(&s->counts, s->now.mode, n);
 }
 
 static size_t memo_slot(uint64_t pc)
@@ -183,10 +183,14 @@ static void count_insn(void *context, const struct tl_walk_insn *insn)
 static const struct block_memo *function_at(struct stats *s, uint64_t pc)
 {
     struct block_memo *m = &s->memo->blocks[memo_slot(pc)];
-    if (m->pc != pc || !m->used) {
-        const int64_t i = s->image ? tl_image_symbol_index(s->image, pc) : -1;
-        const struct tl_symbol *symbol = i < 0 ? NULL : tl_image_symbol_at(s->image, pc);
+    const uint64_t context = s->now.context << 32 ^ s->now.vmid;
+    if (m->pc != pc || m->mode != s->now.mode || m->context != context || !m->used) {
+        size_t n = 0;
+        const int64_t i = tl_flow_now_symbol(&s->now, s->image, pc);
+        const struct tl_symbol *symbol = i < 0 ? NULL : &tl_image_symbols(s->image, &n)[i];
         *m = (struct block_memo){.pc = pc,
+                                 .mode = s->now.mode,
+                                 .context = context,
                                  .function = i < 0 ? TL_NO_FUNCTION : (uint32_t)i,
                                  .used = true,
                                  .entered = symbol && symbol->address == pc};
@@ -217,10 +221,7 @@ static void count_item(struct stats *s, const struct tl_item *item, bool point)
     c->kinds[item->kind]++;
     if (item->kind == TL_ITEM_GAP && item->sub < TL_GAP_KINDS)
         c->gaps[item->sub]++;
-    if (item->kind == TL_ITEM_MODE) {
-        s->mode = item->value;
-        s->has_mode = true;
-    }
+    tl_flow_now_item(&s->now, item);
     c->taken += item->kind == TL_ITEM_BRANCH;
     if (s->calls_told && (item->kind == TL_ITEM_BRANCH || item->kind == TL_ITEM_TARGET) &&
         item->flags & TL_ITEM_CALL)
@@ -247,11 +248,9 @@ static int count_view(struct stats *s, struct tl_view *view, const struct tl_wal
         if (index->chunks[i].first >= range->to && !range->tail)
             break;
         r = tl_walk_chunk(&walk, view, i, range, fail);
-        if (!begun) {
-            s->mode = walk.now.mode;
-            s->has_mode = walk.now.has_mode;
-            begun = true;
-        }
+        if (!begun)
+            s->now = walk.now;
+        begun = true;
         for (size_t k = 0; r >= 0 && k < walk.n; k++) {
             const struct tl_item *item = &walk.items[k];
             if (item->kind == TL_ITEM_BLOCK)

@@ -68,13 +68,14 @@ static void take_block(struct spans *s, const struct tl_item *item, uint64_t pos
 }
 
 static void take_point(struct spans *s, const struct tl_item *item, uint64_t position, size_t i,
-                       unsigned privilege, unsigned depth)
+                       unsigned privilege, const struct tl_flow_now *now)
 {
     const uint64_t pc = tl_item_address(item);
     int64_t symbol = -1;
-    if (s->image && item->kind != TL_ITEM_SOFTWARE)
-        symbol = tl_image_symbol_index(s->image, pc);
-    tl_bucket_insns(&s->buckets[i], 1, symbol < 0 ? 0 : (uint64_t)symbol + 1, pc, privilege, depth);
+    if (item->kind != TL_ITEM_SOFTWARE)
+        symbol = tl_flow_now_symbol(now, s->image, pc);
+    tl_bucket_insns(&s->buckets[i], 1, symbol < 0 ? 0 : (uint64_t)symbol + 1, pc, privilege,
+                    now->depth);
     s->buckets[i].branches += item->kind == TL_ITEM_BRANCH;
 }
 
@@ -94,7 +95,7 @@ static void take_items(struct spans *s, const struct tl_walk *walk, struct tl_fl
             continue;
         tl_bucket_item(&s->buckets[i], item);
         if (tl_item_is_point(s->cut->lane->protocol, item->kind))
-            take_point(s, item, position, i, privilege, now->depth);
+            take_point(s, item, position, i, privilege, now);
     }
 }
 

@@ -163,9 +163,17 @@ static int run_list(struct tl_call *call, const void *message)
 static int run_bind(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__BindImageRequest *const r = message;
+    const struct tl_lake_binding binding = {.hash = r->sha256,
+                                            .address = r->address,
+                                            .offset = r->offset,
+                                            .length = r->length,
+                                            .space = r->space,
+                                            .context = {.context_id = r->context_id,
+                                                        .vmid = r->vmid,
+                                                        .has_context_id = r->in_process_case != 0,
+                                                        .has_vmid = r->in_machine_case != 0}};
     const int rc =
-        tl_lake_bind_image(tl_call_rpc(call)->lake, r->trace, r->sha256, r->address, r->offset,
-                           r->length ? r->length : UINT64_MAX, r->space, tl_call_fail(call));
+        tl_lake_bind_image(tl_call_rpc(call)->lake, r->trace, &binding, tl_call_fail(call));
     if (rc < 0)
         return rc;
     const Tracelake__V1__BindImageReply reply = TRACELAKE__V1__BIND_IMAGE_REPLY__INIT;

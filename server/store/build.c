@@ -354,7 +354,7 @@ static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *i
 
 static uint32_t function_at(const struct tl_build *b, uint64_t pc)
 {
-    const int64_t i = b->options.image ? tl_image_symbol_index(b->options.image, pc) : -1;
+    const int64_t i = tl_flow_now_symbol(&b->now, b->options.image, pc);
     return i < 0 ? TL_NO_FUNCTION : (uint32_t)i;
 }
 

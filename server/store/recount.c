@@ -33,7 +33,7 @@ static int ignore_frame(void *context, enum tl_frame_change change, const struct
 
 static uint32_t function_at(const struct recount *c, uint64_t pc)
 {
-    const int64_t i = c->image ? tl_image_symbol_index(c->image, pc) : -1;
+    const int64_t i = tl_flow_now_symbol(&c->now, c->image, pc);
     return i < 0 ? TL_NO_FUNCTION : (uint32_t)i;
 }
 

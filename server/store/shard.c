@@ -2,6 +2,7 @@
 #include "store/shard.h"
 
 #include "base/crc32c.h"
+#include "image/image.h"
 #include "store/itemlog.h"
 #include "store/varint.h"
 
@@ -58,6 +59,20 @@ void tl_flow_now_item(struct tl_flow_now *now, const struct tl_item *item)
         break;
     }
     now->offset = item->offset;
+}
+
+int64_t tl_flow_now_symbol(const struct tl_flow_now *now, const struct tl_image *image, uint64_t pc)
+{
+    if (!image)
+        return -1;
+    if (!now->has_mode && !now->has_context && !now->has_vmid)
+        return tl_image_symbol_index(image, pc);
+    const struct tl_image_context context = {.context_id = (uint32_t)now->context,
+                                             .vmid = (uint32_t)now->vmid,
+                                             .has_context_id = now->has_context,
+                                             .has_vmid = now->has_vmid};
+    const unsigned space = now->has_mode ? tl_mode_space(now->mode) : TL_SPACE_ANY;
+    return tl_image_view_symbol(image, tl_image_view(image, &context), space, pc);
 }
 
 void tl_shard_index_fini(struct tl_shard_index *index)

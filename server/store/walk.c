@@ -408,10 +408,14 @@ int tl_walk_chunk(struct tl_walk *w, struct tl_view *view, size_t chunk,
 
 void tl_walk_functions(struct tl_walk *w, const struct tl_image *image)
 {
-    if (!image)
-        return;
-    for (size_t i = 0; i < w->n_blocks; i++) {
-        const int64_t symbol = tl_image_symbol_index(image, w->blocks[i].pc);
-        w->blocks[i].function = symbol < 0 ? TL_NO_FUNCTION : (uint32_t)symbol;
+    struct tl_flow_now now = w->now;
+    struct tl_block *b = w->blocks;
+    for (size_t i = 0; image && i < w->n; i++) {
+        if (w->items[i].kind != TL_ITEM_BLOCK) {
+            tl_flow_now_item(&now, &w->items[i]);
+            continue;
+        }
+        const int64_t symbol = tl_flow_now_symbol(&now, image, b->pc);
+        b++->function = symbol < 0 ? TL_NO_FUNCTION : (uint32_t)symbol;
     }
 }

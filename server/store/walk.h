@@ -66,7 +66,7 @@ struct tl_walk_range {
 TL_MUST_USE int tl_walk_chunk(struct tl_walk *walk, struct tl_view *view, size_t chunk,
                               const struct tl_walk_range *range, struct tl_fail *fail);
 
-/* Name each block's function: the image's symbol that covers its first instruction. */
+/* Name each block's function: the image's symbol that covers its first instruction then. */
 void tl_walk_functions(struct tl_walk *walk, const struct tl_image *image);
 
 #endif

@@ -458,11 +458,11 @@ int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n)
     return TL_OK;
 }
 
-int tl_lake_bind_image(struct tl_lake *lake, const char *trace, const char *hash, uint64_t address,
-                       uint64_t offset, uint64_t length, const char *space, struct tl_fail *fail)
+int tl_lake_bind_image(struct tl_lake *lake, const char *trace,
+                       const struct tl_lake_binding *binding, struct tl_fail *fail)
 {
-    if (!tl_lake_has_image(lake, hash))
-        return tl_fail_set(fail, TL_NOTFOUND, "no image %s", hash);
+    if (!tl_lake_has_image(lake, binding->hash))
+        return tl_fail_set(fail, TL_NOTFOUND, "no image %s", binding->hash);
     return tl_lake_redecode(lake, trace, NULL, fail);
 }
 

@@ -582,6 +582,30 @@ static void changes_the_instruction_set(void **state)
     tl_image_free(with);
 }
 
+/* An exception in the middle of an instruction, which is gone on with later. */
+static void interrupts_an_instruction(void **state)
+{
+    static const struct tl_etm4_config c = {.version = 0x44, .v8 = true, .m_profile = true};
+    struct tl_image *with;
+    assert_int_equal(tl_image_new(&with), TL_OK);
+    add_code(with, NULL, 0x3000, 0x00f0e8b0, 0xe7fee7fe); /* ldm r0!, {r4-r7}; b .; b . */
+    assert_int_equal(tl_image_freeze(with), TL_OK);
+#define T32(a)                                                                                     \
+    {                                                                                              \
+        .type = TL_ETM4_ADDRESS, .value = (a), .flags = TL_ETM4_HAS_CONTEXT | TL_ETM4_IS1          \
+    }
+    const struct tl_etm4_packet packets[] = {ASYNC,     INFO,        ON,          T32(0x3000),
+                                             EXC(2, 1), T32(0x3002), T32(0x3006), E};
+    expect_with(&c, with, packets, sizeof packets / sizeof packets[0],
+                "O\nM el0.s.t32\nI 0000000000003000 e8b000f0\nX nmi 2 0000000000003002\n"
+                "I 0000000000003006 e7fe\n",
+                "");
+    const struct tl_etm4_packet odd[] = {ASYNC, INFO, ON, T32(0x3000), EXC(2, 1), T32(0x3001)};
+    expect_with(&c, with, odd, sizeof odd / sizeof odd[0],
+                "O\nM el0.s.t32\nG no-path\nX nmi 2 0000000000003001\n", "");
+    tl_image_free(with);
+}
+
 /* Any packets: a result, the same for any batching. */
 static void survives_any_packets(void **state)
 {
@@ -651,6 +675,7 @@ int main(void)
         cmocka_unit_test(tells_modes_and_contexts),
         cmocka_unit_test(follows_the_process),
         cmocka_unit_test(changes_the_instruction_set),
+        cmocka_unit_test(interrupts_an_instruction),
         cmocka_unit_test(survives_any_packets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -299,6 +299,64 @@ static void reads_elf(void **state)
     tl_image_free(image);
 }
 
+/* Its symbols have other names: each 'm' becomes `letter`. */
+static void add_elf(struct tl_image *image, char letter, unsigned space)
+{
+    struct elf64 e;
+    struct tl_fail fail;
+    make_elf64(&e);
+    for (size_t i = 0; i < sizeof e.str; i++)
+        e.str[i] = e.str[i] == 'm' ? letter : e.str[i];
+    const struct tl_bytes bytes = {(const uint8_t *)&e, sizeof e};
+    assert_int_equal(tl_image_add_elf(image, bytes, 0, space, "e", &fail), TL_OK);
+}
+
+static void expect_symbol(const struct tl_image *image, const struct tl_image_context *context,
+                          unsigned space, uint64_t address, const char *name)
+{
+    size_t n;
+    const uint64_t view = tl_image_view(image, context);
+    const int64_t i = tl_image_view_symbol(image, view, space, address);
+    const char *const found = i < 0 ? "none" : tl_image_symbols(image, &n)[i].name;
+    assert_string_equal(found, name);
+}
+
+/* Where images overlap, the symbols are those of the one that is there then. */
+static void symbols_are_bound_like_memory(void **state)
+{
+    static const struct tl_image_context none = {0}, p1 = {.context_id = 1, .has_context_id = true},
+                                         p2 = {.context_id = 2, .has_context_id = true},
+                                         p3 = {.context_id = 3, .has_context_id = true},
+                                         p1_vm = {1, 9, true, true};
+    struct tl_image *image;
+    struct tl_fail fail;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(tl_image_bind(image, &p2), TL_OK);
+    add_elf(image, '2', TL_SPACE_ANY);
+    assert_int_equal(tl_image_bind(image, &p1), TL_OK);
+    add_elf(image, '1', TL_SPACE_EL1N);
+    assert_int_equal(tl_image_bind(image, &p3), TL_OK); /* … whose functions have no names */
+    const struct tl_bytes code = {(const uint8_t *)"other code", 10};
+    assert_int_equal(tl_image_add_bytes(image, 0x400000, code, TL_SPACE_ANY, "", &fail), TL_OK);
+    assert_int_equal(tl_image_bind(image, NULL), TL_OK);
+    add_elf(image, 'm', TL_SPACE_ANY);
+    add_elf(image, 'S', TL_SPACE_EL1S);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+
+    expect_symbol(image, &none, TL_SPACE_EL1N, 0x400004, "main");
+    expect_symbol(image, &none, TL_SPACE_EL1S, 0x400004, "Sain");
+    expect_symbol(image, &none, TL_SPACE_EL2, 0x400008, "main");
+    expect_symbol(image, &p1, TL_SPACE_EL1N, 0x400004, "1ain");
+    expect_symbol(image, &p1_vm, TL_SPACE_EL1N, 0x400008, "1ain");
+    expect_symbol(image, &p1, TL_SPACE_EL2, 0x400004, "main"); /* not its space */
+    expect_symbol(image, &p2, TL_SPACE_EL2, 0x400004, "2ain");
+    expect_symbol(image, &p3, TL_SPACE_EL1N, 0x400004, "none");
+    expect_symbol(image, &p3, TL_SPACE_EL1N, 0x40000c, "label"); /* behind its code */
+    expect_symbol(image, &p1, TL_SPACE_EL1N, 0x500000, "none");
+    assert_string_equal(tl_image_symbol_at(image, 0x400002)->name, "helper");
+    tl_image_free(image);
+}
+
 static void refuses_what_is_no_elf(void **state)
 {
     struct elf64 e;
@@ -361,6 +419,7 @@ int main(void)
         cmocka_unit_test(reads_files),
         cmocka_unit_test(names_spaces),
         cmocka_unit_test(reads_elf),
+        cmocka_unit_test(symbols_are_bound_like_memory),
         cmocka_unit_test(refuses_what_is_no_elf),
         cmocka_unit_test(survives_damaged_elf),
     };

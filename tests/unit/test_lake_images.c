@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* Images that are bound to a trace later, each to one process. */
+#include "sim_capture.h"
+
+static struct tl_backend *backend;
+static struct tl_lake *lake;
+static struct capture capture;
+
+static int set_up(void **state)
+{
+    const struct sim_options options = {
+        .seed = 5, .insns = 12000, .cores = 2, .image = true, .events = true};
+    (void)state;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    lake = open_lake_sized(backend, 2500, 1);
+    sim_capture(lake, &options, &capture);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    capture_free(&capture);
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+    return 0;
+}
+
+/* The program with other names for its functions: with capitals. */
+static void put_renamed(char hash[static 72])
+{
+    struct tl_buf elf = {0};
+    assert_int_equal(tl_buf_add(&elf, capture.elf.p, capture.elf.n), TL_OK);
+    static const char first[] = "schedule", second[] = "sys_yield";
+    char *const one = memmem(elf.p, elf.n, first, sizeof first);
+    char *const two = memmem(elf.p, elf.n, second, sizeof second);
+    assert_true(one && two);
+    *one = *two = 'S';
+    sim_put_image(lake, &elf, hash);
+    tl_buf_fini(&elf);
+}
+
+/* Two processes run different programs at one address: each one's functions have its names. */
+static void images_of_two_processes(void **state)
+{
+    char hash[2][72];
+    struct tl_fail fail = {0};
+    struct tl_buf rows = {0};
+    (void)state;
+    push_all(lake, "t", &capture, 3000);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    put_renamed(hash[0]);
+    sim_put_image(lake, &capture.elf, hash[1]);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct tl_lake_binding binding = {
+            .hash = hash[i], .context = {.context_id = 0x100 + i, .has_context_id = true}};
+        assert_int_equal(tl_lake_bind_image(lake, "t", &binding, &fail), TL_OK);
+        assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    }
+    assert_int_equal(tl_lake_insns(lake, "t", "cs.10", 0, 4000, &rows, &fail), TL_OK);
+    assert_int_equal(tl_buf_add(&rows, "", 1), TL_OK);
+    unsigned seen[2] = {0};
+    uint64_t process = 0;
+    for (char *row = strtok((char *)rows.p, "\n"); row; row = strtok(NULL, "\n")) {
+        const char *const context = strstr(row, "\"C ");
+        if (context)
+            process = strtoull(context + 3, NULL, 16);
+        const bool renamed = strstr(row, "\"Schedule") || strstr(row, "\"Sys_yield");
+        if (!renamed && !strstr(row, "\"schedule") && !strstr(row, "\"sys_yield"))
+            continue;
+        assert_true(!renamed == (process != 0x100));
+        seen[!renamed]++;
+    }
+    print_message("%u and %u rows\n", seen[0], seen[1]);
+    assert_true(seen[0] > 0 && seen[1] > 0);
+    tl_buf_fini(&rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(images_of_two_processes, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("lake_images", tests, NULL, NULL);
+}
