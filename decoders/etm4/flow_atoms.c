@@ -101,6 +101,14 @@ static unsigned walk_on(struct tl_etm4_walk *w, uint64_t atoms, unsigned n, uint
     return done;
 }
 
+/* Atoms at a place that the image does not hold: as without one, at least where it went. */
+static void no_image(struct tl_etm4_walk *w, uint64_t offset)
+{
+    if (w->by_address)
+        tl_walk_tell_branch(w, w->pc, offset);
+    tl_walk_lose(w, TL_GAP_NO_IMAGE, offset);
+}
+
 /* Atoms of a packet, or what is left of them. */
 static void some_atoms(struct tl_etm4_walk *w, uint64_t atoms, unsigned n, uint64_t offset)
 {
@@ -113,9 +121,11 @@ static void some_atoms(struct tl_etm4_walk *w, uint64_t atoms, unsigned n, uint6
         struct tl_block *const b = tl_walk_here(w);
         if (!b)
             return;
-        if (b->n == 0 && w->by_address) /* as without an image: at least where it went */
-            tl_walk_tell_branch(w, w->pc, offset);
-        const unsigned done = b->n > 0 ? walk_on(w, atoms, n, offset) : 0;
+        if (b->n == 0) {
+            no_image(w, offset);
+            return;
+        }
+        const unsigned done = walk_on(w, atoms, n, offset);
         if (done < n) {
             atoms >>= done;
             one_atom(w, w->block ? w->block : b, atoms & 1, offset);
@@ -198,9 +208,15 @@ size_t tl_etm4_walk_packets(struct tl_etm4_walk *w, const struct tl_etm4_packet 
         const struct tl_etm4_packet *const p = &packets[i];
         if (p->type == TL_ETM4_ATOM) {
             unsigned done = 0;
-            next_stretch(w, &s, p->offset);
-            if (!b && !w->need_address && (b = tl_walk_here(w)) && b->n == 0)
+            if (!b && w->need_address && w->told && !w->stack.pending)
+                continue; /* lost until the next address */
+            if (!b && !w->need_address && (b = tl_walk_here(w)) && b->n == 0) {
+                end_stretch(w, &s);
+                no_image(w, p->offset);
                 b = NULL;
+                continue;
+            }
+            next_stretch(w, &s, p->offset);
             if (b) {
                 done = walk_known(w, &b, p->value, p->n, s.end, &s.insns);
                 s.end += done;

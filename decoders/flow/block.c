@@ -31,6 +31,18 @@ struct slot {
     struct entry *entry; /* NULL: free */
 };
 
+/*
+ * Addresses where a view of the image has nothing. Where much of what runs is not in the image,
+ * trace asks for it all the time. The image does not change, so these hold for ever.
+ */
+struct hole {
+    uint64_t first, last;
+    uint64_t view;
+    unsigned space; /* 0: there is none */
+};
+
+#define HOLES 64u /* a power of two; by page of the address that was asked for */
+
 struct chunk {
     struct chunk *next;
     size_t size;
@@ -49,6 +61,7 @@ struct tl_block_cache {
     size_t bytes;
     struct tl_buf scratch;   /* records of the block being decoded */
     struct tl_block nothing; /* what tl_block_get() returns for unmapped memory */
+    struct hole holes[HOLES];
 };
 
 int tl_block_cache_new(struct tl_block_cache **out, const struct tl_image *image,
@@ -66,6 +79,8 @@ int tl_block_cache_new(struct tl_block_cache **out, const struct tl_image *image
     cache->slots = slots;
     cache->mask = FIRST_SLOTS - 1;
     cache->bytes = FIRST_SLOTS * sizeof *slots;
+    cache->nothing.end = TL_BLOCK_UNMAPPED;
+    cache->nothing.function = TL_NO_FUNCTION;
     *out = cache;
     return TL_OK;
 }
@@ -263,8 +278,28 @@ static void sum_up(const struct tl_image *image, struct tl_block *b)
         b->alike |= TL_ALIKE_TAKEN;
 }
 
-static struct tl_block *decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
-                                   uint64_t pc)
+static struct hole *hole_of(struct tl_block_cache *cache, uint64_t pc)
+{
+    return &cache->holes[(pc ^ pc >> 6) >> 12 & (HOLES - 1)];
+}
+
+static void note_hole(struct tl_block_cache *cache, unsigned space, uint64_t pc)
+{
+    struct hole *const hole = hole_of(cache, pc);
+    hole->view = cache->view;
+    hole->space = space;
+    tl_image_view_void(cache->image, cache->view, space, pc, &hole->first, &hole->last);
+}
+
+static struct tl_block *nothing_at(struct tl_block_cache *cache, enum tl_isa isa, uint64_t pc)
+{
+    cache->nothing.pc = pc;
+    cache->nothing.isa = cache->nothing.target_isa = (uint8_t)isa;
+    return &cache->nothing;
+}
+
+static __attribute__((noinline)) struct tl_block *
+decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64_t pc)
 {
     struct tl_block b = {.pc = pc, .isa = (uint8_t)isa, .end = TL_BLOCK_UNMAPPED};
     const struct tl_bytes code = tl_image_view_at(cache->image, cache->view, space, pc);
@@ -277,8 +312,9 @@ static struct tl_block *decode_new(struct tl_block_cache *cache, unsigned space,
         tl_image_view_at(cache->image, cache->view, space, pc + b.size).n > 0)
         b.end = TL_BLOCK_FULL; /* what is bound to a context begins or ends here */
     if (b.n == 0) {
-        cache->nothing = b;
-        return &cache->nothing;
+        if (code.n == 0)
+            note_hole(cache, space, pc);
+        return nothing_at(cache, isa, pc);
     }
     const int64_t function = tl_image_view_symbol(cache->image, cache->view, space, pc);
     if (function >= 0)
@@ -310,6 +346,10 @@ void tl_block_cache_view(struct tl_block_cache *cache, uint64_t view)
 struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
                               uint64_t pc)
 {
+    const struct hole *const hole = hole_of(cache, pc);
+    if (pc - hole->first <= hole->last - hole->first && hole->space == (uint8_t)space &&
+        hole->view == cache->view)
+        return nothing_at(cache, isa, pc);
     const struct slot *slot =
         find_slot(cache->slots, cache->mask, cache->view, (uint8_t)space, (uint8_t)isa, pc);
     if (slot->entry)

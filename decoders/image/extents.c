@@ -207,3 +207,32 @@ struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, un
         found.n = (size_t)(next - address);
     return found;
 }
+
+/* Narrow *first..*last around `address` to what `layer` has nothing at. */
+static void narrow(const struct tl_layer *layer, unsigned space, uint64_t address, uint64_t *first,
+                   uint64_t *last)
+{
+    for (size_t bit = 0; bit < TL_SPACE_BITS; bit++) {
+        const struct tl_extents *const list = &layer->extents[bit];
+        if (!(space >> bit & 1))
+            continue;
+        const size_t i = lower_bound(list, address);
+        if (i > 0 && list->v[i - 1].last >= *first)
+            *first = list->v[i - 1].last + 1;
+        if (i < list->n && list->v[i].first <= *last)
+            *last = list->v[i].first - 1;
+    }
+}
+
+void tl_image_view_void(const struct tl_image *image, uint64_t view, unsigned space,
+                        uint64_t address, uint64_t *first, uint64_t *last)
+{
+    *first = 0;
+    *last = UINT64_MAX;
+    for (unsigned k = 3; k-- > 0;) {
+        const size_t i = view >> k * TL_VIEW_BITS & (TL_LAYERS_MAX - 1);
+        if (i)
+            narrow(&image->layers[i], space, address, first, last);
+    }
+    narrow(&image->layers[0], space, address, first, last);
+}

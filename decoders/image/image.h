@@ -113,6 +113,9 @@ struct tl_bytes tl_image_at(const struct tl_image *image, unsigned space, uint64
 uint64_t tl_image_view(const struct tl_image *image, const struct tl_image_context *context);
 struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, unsigned space,
                                  uint64_t address);
+/* Where tl_image_view_at() finds nothing at `address`: it does not for all of *first..*last. */
+void tl_image_view_void(const struct tl_image *image, uint64_t view, unsigned space,
+                        uint64_t address, uint64_t *first, uint64_t *last);
 
 /* All symbols in order of address. */
 const struct tl_symbol *tl_image_symbols(const struct tl_image *image, size_t *n);

@@ -222,6 +222,65 @@ static void grows_and_resets(void **state)
     tl_image_free(image);
 }
 
+static void map(struct tl_image *image, uint64_t address, size_t insns, unsigned space,
+                const struct tl_image_context *context)
+{
+    static const uint8_t zeroes[64 * 4];
+    assert_true(insns <= 64);
+    assert_int_equal(tl_image_bind(image, context), TL_OK);
+    assert_int_equal(
+        tl_image_add_bytes(image, address, (struct tl_bytes){zeroes, insns * 4}, space, NULL, NULL),
+        TL_OK);
+}
+
+/* Where nothing was found once, another space or view may have something, and what lies beside it.
+ */
+static void remembers_what_is_not_there(void **state)
+{
+    const struct tl_isa_options options = {0};
+    const struct tl_image_context contexts[] = {{.has_context_id = true, .context_id = 7},
+                                                {.has_vmid = true, .vmid = 3}};
+    const unsigned spaces[] = {TL_SPACE_EL1N, TL_SPACE_EL2, TL_SPACE_ANY};
+    uint64_t views[3] = {0};
+    struct tl_image *image;
+    struct tl_block_cache *cache;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    map(image, 0, 4, TL_SPACE_ANY, NULL);
+    map(image, 0x2000, 8, TL_SPACE_EL1N, NULL);
+    map(image, 0x2ff0, 8, TL_SPACE_EL2, NULL);
+    map(image, 0x4000, 64, TL_SPACE_EL1N, &contexts[0]);
+    map(image, 0x4080, 64, TL_SPACE_ANY, &contexts[1]);
+    map(image, UINT64_MAX - 15, 4, TL_SPACE_ANY, NULL);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    assert_int_equal(tl_block_cache_new(&cache, image, &options), TL_OK);
+    for (size_t i = 0; i < 2; i++)
+        views[i + 1] = tl_image_view(image, &contexts[i]);
+    assert_true(views[1] != views[2] && views[1] && views[2]);
+    uint64_t random = 1, found = 0;
+    for (unsigned i = 0; i < 200000; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        const uint64_t pc = (random >> 20 & 1 ? -0x40 : 0) + (random >> 32 & 0x57fc);
+        const uint64_t view = views[(random >> 50) % 3];
+        const unsigned space = spaces[(random >> 55) % 3];
+        const bool is_there = tl_image_view_at(image, view, space, pc).n > 0;
+        tl_block_cache_view(cache, view);
+        const struct tl_block *const b = tl_block_get(cache, space, TL_ISA_A64, pc);
+        assert_int_equal(b->n > 0, is_there);
+        assert_int_equal(b->pc, pc);
+        found += is_there;
+        uint64_t first, last;
+        if (is_there)
+            continue;
+        tl_image_view_void(image, view, space, pc, &first, &last);
+        assert_true(first <= pc && pc <= last);
+        assert_true(first == 0 || tl_image_view_at(image, view, space, first - 1).n > 0);
+        assert_true(last == UINT64_MAX || tl_image_view_at(image, view, space, last + 1).n > 0);
+    }
+    assert_true(found > 1000);
+    tl_block_cache_free(cache);
+    tl_image_free(image);
+}
+
 static void limits_block_length(void **state)
 {
     const struct tl_isa_options options = {0};
@@ -257,6 +316,7 @@ int main(void)
         cmocka_unit_test(ends_riscv_blocks_at_traps),
         cmocka_unit_test(counts_instructions),
         cmocka_unit_test(grows_and_resets),
+        cmocka_unit_test(remembers_what_is_not_there),
         cmocka_unit_test(limits_block_length),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
