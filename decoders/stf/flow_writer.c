@@ -445,6 +445,43 @@ static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
     return result;
 }
 
+/*
+ * As many of items[0..n) as are branches of which nothing but the target is known, and gaps: what a
+ * trace consists of where the image does not hold the program. As add_point() and add_item() write
+ * them while nothing waits. Returns how many; TL_NOMEM.
+ */
+static int64_t add_points(struct tl_stf_flow *flow, const struct tl_item *items, size_t n)
+{
+    struct tl_stf_front *const front = &flow->front;
+    const uint8_t more_known = TL_ITEM_HAS_PC | TL_ITEM_CALL | TL_ITEM_RETURN;
+    const struct tl_item *last = NULL;
+    size_t i = 0;
+    if (!flow->header || flow->held.is || front->lead.n || front->pre.n || flow->options.comments)
+        return 0;
+    if (tl_buf_reserve(&flow->out, 9 * n) < 0)
+        return TL_NOMEM;
+    uint8_t *p = flow->out.p + flow->out.n;
+    for (; i < n; i++) {
+        const struct tl_item *const item = &items[i];
+        if (item->kind == TL_ITEM_BRANCH && !(item->flags & more_known)) {
+            p = append_address(p, TL_STF_INST_PC_TARGET, item->value);
+            last = item;
+        } else if (item->kind != TL_ITEM_GAP) {
+            break;
+        }
+    }
+    flow->out.n = (size_t)(p - flow->out.p);
+    if (i > 0)
+        front->force = front->any = true;
+    if (last) {
+        front->target = true;
+        flow->told = flow->state;
+        flow->state.pc = last->value;
+        flow->state.has_pc = true;
+    }
+    return (int64_t)i;
+}
+
 /* The held instruction comes out in front of an item that it has nothing to do with. */
 static int release_before(struct tl_stf_flow *flow, const struct tl_item *item)
 {
@@ -496,6 +533,14 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
         const struct tl_item *const item = &items[at->item];
         const bool blocks = item->kind == TL_ITEM_BLOCK || item->kind == TL_ITEM_PATH;
         int result;
+        if (item->kind == TL_ITEM_BRANCH && flow->markers < stop) {
+            const int64_t points = add_points(flow, item, n - at->item);
+            if (points < 0)
+                return (int)points;
+            at->item += (size_t)points;
+            if (points > 0)
+                continue;
+        }
         if (blocks && at->insn == 0) {
             const size_t whole = tl_stf_flow_run(flow, item, n - at->item, stop, &at->insn);
             at->item += whole;

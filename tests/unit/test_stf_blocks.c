@@ -20,6 +20,7 @@ struct made {
 static struct made made[BLOCKS];
 static struct tl_item quick[ITEMS], slow[ITEMS], paths[ITEMS];
 static uintptr_t steps[ITEMS];
+static bool comments; /* else what has no record leaves nothing, and a run goes over it */
 
 static void make_block(struct made *m, uint64_t pc, enum tl_isa isa)
 {
@@ -72,12 +73,23 @@ static void make_items(void)
             item->flags = kind & 1 ? TL_ITEM_HAS_PC : 0;
         } else if (kind < 7) {
             *item = (struct tl_item){.kind = TL_ITEM_GAP};
-        } else if (kind < 10) {
+        } else if (kind < 12 || (kind < 60 && i > 0 && quick[i - 1].kind == TL_ITEM_BRANCH)) {
+            *item = (struct tl_item){
+                .kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_VALUE, .value = (uint64_t)rand() * 2};
+            if (kind % 16 == 11) {
+                item->flags |= TL_ITEM_HAS_PC;
+                item->pc = (uint64_t)rand() * 2;
+            }
+        } else if (kind < 70 && i > 0 && quick[i - 1].kind == TL_ITEM_BRANCH) {
+            *item = (struct tl_item){.kind = TL_ITEM_GAP};
+        } else if (kind < 15) {
             item->n = 1 + (unsigned)rand() % b->n;
         } else if (rand() % 2) {
             item->flags = TL_ITEM_TAKEN;
         }
         slow[i] = *item;
+        if (item->kind == TL_ITEM_BRANCH && !comments)
+            slow[i].flags |= TL_ITEM_CALL; /* which only a comment would tell */
         if (item->kind == TL_ITEM_BLOCK) {
             slow[i].block = &made[at].slow;
             const bool on = !(item->flags & TL_ITEM_TAKEN) && rand() % 50;
@@ -108,8 +120,6 @@ static size_t make_paths(void)
     }
     return n;
 }
-
-static bool comments; /* else what has no record leaves nothing, and a run goes over it */
 
 /* Write all, in batches of up to `batch` items and chunks of `chunk` markers (0: no chunks). */
 static void write_all(const struct tl_item *items, size_t total, size_t batch, uint64_t chunk,
@@ -150,8 +160,8 @@ static void same_records(void **state)
     for (unsigned round = 0; round < 60; round++) {
         struct tl_buf a = {0}, b = {0};
         srand(round);
-        make_items();
         comments = round % 2;
+        make_items();
         const size_t batch = round % 3 ? 1 + (size_t)rand() % 300 : ITEMS;
         const uint64_t chunk = round % 4 ? 1 + (uint64_t)rand() % 500 : 0;
         write_all(quick, ITEMS, batch, chunk, &a);
