@@ -135,6 +135,18 @@ static void some_atoms(struct tl_etm4_walk *w, uint64_t atoms, unsigned n, uint6
     }
 }
 
+/* The same where walk_known() has just stopped at block `b`, NULL: there is none. */
+static void stuck_atoms(struct tl_etm4_walk *w, struct tl_block *b, uint64_t atoms, unsigned n,
+                        uint64_t offset)
+{
+    if (b) {
+        one_atom(w, b, atoms & 1, offset);
+        atoms >>= 1;
+        n--;
+    }
+    some_atoms(w, atoms, n, offset);
+}
+
 void tl_etm4_walk_atoms(struct tl_etm4_walk *w, uint64_t atoms, unsigned n, uint64_t offset)
 {
     if (!w->cache || w->need_context)
@@ -225,7 +237,7 @@ size_t tl_etm4_walk_packets(struct tl_etm4_walk *w, const struct tl_etm4_packet 
                 continue;
             w->block = b;
             end_stretch(w, &s);
-            some_atoms(w, p->value >> done, p->n - done, p->offset);
+            stuck_atoms(w, b, p->value >> done, p->n - done, p->offset);
             b = w->block;
         } else if (p->type == TL_ETM4_ADDRESS && is_quick(w, p)) {
             b = quick_address(w, b, p->value);

@@ -146,8 +146,8 @@ static uint32_t hash(uint64_t pc, unsigned isa, unsigned space, uint64_t view)
     return (uint32_t)(h >> 32);
 }
 
-static struct slot *find_slot(struct slot *slots, uint32_t mask, uint64_t view, unsigned space,
-                              unsigned isa, uint64_t pc)
+static inline struct slot *find_slot(struct slot *slots, uint32_t mask, uint64_t view,
+                                     unsigned space, unsigned isa, uint64_t pc)
 {
     uint32_t i = hash(pc, isa, space, view) & mask;
     for (;; i = (i + 1) & mask) {
@@ -350,7 +350,7 @@ struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum
     if (pc - hole->first <= hole->last - hole->first && hole->space == (uint8_t)space &&
         hole->view == cache->view)
         return nothing_at(cache, isa, pc);
-    const struct slot *slot =
+    const struct slot *const slot =
         find_slot(cache->slots, cache->mask, cache->view, (uint8_t)space, (uint8_t)isa, pc);
     if (slot->entry)
         return &slot->entry->block;

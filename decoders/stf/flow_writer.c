@@ -533,7 +533,8 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
         const struct tl_item *const item = &items[at->item];
         const bool blocks = item->kind == TL_ITEM_BLOCK || item->kind == TL_ITEM_PATH;
         int result;
-        if (item->kind == TL_ITEM_BRANCH && flow->markers < stop) {
+        if ((item->kind == TL_ITEM_BRANCH || item->kind == TL_ITEM_GAP) && !flow->held.is &&
+            flow->markers < stop) {
             const int64_t points = add_points(flow, item, n - at->item);
             if (points < 0)
                 return (int)points;
@@ -541,7 +542,7 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
             if (points > 0)
                 continue;
         }
-        if (blocks && at->insn == 0) {
+        if (blocks && at->insn == 0 && flow->held.is && !flow->front.any) {
             const size_t whole = tl_stf_flow_run(flow, item, n - at->item, stop, &at->insn);
             at->item += whole;
             if (whole || at->insn)
