@@ -21,14 +21,16 @@
 
 struct entry {
     struct tl_block block;
-    uint64_t view;
-    uint8_t space;
     uint8_t stf[]; /* its records */
 };
 
+/* All that tells a block from others, so that others are not read. */
 struct slot {
     uint64_t pc;
+    uint64_t view;
     struct entry *entry; /* NULL: free */
+    uint8_t isa;
+    uint8_t space;
 };
 
 /*
@@ -151,10 +153,9 @@ static inline struct slot *find_slot(struct slot *slots, uint32_t mask, uint64_t
 {
     uint32_t i = hash(pc, isa, space, view) & mask;
     for (;; i = (i + 1) & mask) {
-        const struct entry *e = slots[i].entry;
-        if (!e ||
-            (slots[i].pc == pc && e->block.isa == isa && e->space == space && e->view == view))
-            return &slots[i];
+        struct slot *const s = &slots[i];
+        if (!s->entry || (s->pc == pc && s->isa == isa && s->space == space && s->view == view))
+            return s;
     }
 }
 
@@ -167,8 +168,7 @@ static int grow_slots(struct tl_block_cache *cache)
     for (uint32_t i = 0; i <= cache->mask; i++) {
         const struct slot *s = &cache->slots[i];
         if (s->entry)
-            *find_slot(slots, mask, s->entry->view, s->entry->space, s->entry->block.isa, s->pc) =
-                *s;
+            *find_slot(slots, mask, s->view, s->space, s->isa, s->pc) = *s;
     }
     free(cache->slots);
     cache->slots = slots;
@@ -331,9 +331,12 @@ decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64
     b.plain = b.last_size == 2 || b.last_size == 4;
     sum_up(cache->image, &b);
     entry->block = b;
-    entry->view = cache->view;
-    entry->space = (uint8_t)space;
-    *find_slot(cache->slots, cache->mask, cache->view, space, isa, pc) = (struct slot){pc, entry};
+    *find_slot(cache->slots, cache->mask, cache->view, space, isa, pc) =
+        (struct slot){.pc = pc,
+                      .view = cache->view,
+                      .entry = entry,
+                      .isa = (uint8_t)isa,
+                      .space = (uint8_t)space};
     cache->used++;
     return &entry->block;
 }

@@ -274,6 +274,21 @@ struct copier {
     const uint8_t *begin; /* of the records */
 };
 
+/* Without a last instruction to go on from. */
+static INLINE void empty_copy(const struct tl_stf_flow *flow, uint64_t stop, struct copier *c)
+{
+    *c = (struct copier){.p = flow->out.p + flow->out.n,
+                         .end = flow->out.p + flow->out.cap,
+                         .left = stop - flow->markers,
+                         .isa = flow->state.isa,
+                         .tail = flow->held.close,
+                         .begin = flow->out.p};
+    if (flow->options.marks) {
+        c->mark = flow->marks + flow->n_marks;
+        c->mark_end = flow->marks + flow->cap_marks;
+    }
+}
+
 /* False: nothing can be copied. */
 static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, struct copier *c)
 {
@@ -281,19 +296,10 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
     if (!flow->header || flow->front.any || !is_plain(held) || flow->read_isa != flow->state.isa ||
         flow->markers >= stop)
         return false;
-    *c = (struct copier){.p = flow->out.p + flow->out.n,
-                         .end = flow->out.p + flow->out.cap,
-                         .left = stop - flow->markers,
-                         .isa = flow->state.isa,
-                         .tail = held->close,
-                         .tail_n = held->close_n,
-                         .taken = held->taken,
-                         .next = held->next,
-                         .begin = flow->out.p};
-    if (flow->options.marks) {
-        c->mark = flow->marks + flow->n_marks;
-        c->mark_end = flow->marks + flow->cap_marks;
-    }
+    empty_copy(flow, stop, c);
+    c->tail_n = held->close_n;
+    c->taken = held->taken;
+    c->next = held->next;
     return true;
 }
 
@@ -344,6 +350,37 @@ static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struc
     hold(flow, b, true, c->taken, c->tail, c->tail_n, b->size - b->last_size, b->last_size);
 }
 
+/*
+ * Behind a gap, where nothing waits but that the address is to be told: the records that say so,
+ * and the first step. False: nothing was copied.
+ */
+static INLINE bool begin_apart(struct tl_stf_flow *flow, uintptr_t step, uint64_t stop,
+                               struct copier *c)
+{
+    struct tl_stf_front *const front = &flow->front;
+    const struct tl_block *const b = tl_path_block(step);
+    const uint8_t first = b->stf[0];
+    const size_t size = first == TL_STF_INST_32 ? 4 : 2;
+    if (!flow->header || flow->held.is || !front->force || front->lead.n || front->pre.n ||
+        flow->read_isa != flow->state.isa || flow->markers >= stop || flow->markers == 0 ||
+        b->n < 2 || (first != TL_STF_INST_32 && first != TL_STF_INST_16) ||
+        flow->out.cap - flow->out.n < 18)
+        return false;
+    empty_copy(flow, stop, c);
+    c->left++; /* no instruction is held back that would come out */
+    c->next = b->pc;
+    c->p[0] = TL_STF_FORCE_PC;
+    tl_put_le64(c->p + 1, b->pc);
+    c->p[9] = TL_STF_INST_PC_TARGET;
+    tl_put_le64(c->p + 10, b->pc + size);
+    c->p += front->target ? 18 : 9;
+    if (!copy_block(c, b, b->n, tl_path_taken(step), false))
+        return false;
+    flow->told = flow->state;
+    front->force = front->target = front->any = false;
+    return true;
+}
+
 /* The steps of a path from `i` on; returns the first that is not copied. */
 static INLINE size_t copy_steps(struct copier *c, const struct tl_item *item, size_t i, bool marks)
 {
@@ -366,19 +403,25 @@ static INLINE size_t copy_items(struct tl_stf_flow *flow, const struct tl_item *
 {
     const uint32_t silent = flow->options.comments ? 0 : SILENT;
     struct copier c;
-    size_t i = 0;
-    if (!begin_copy(flow, stop, &c))
-        return 0;
+    size_t i = 0, step = 0;
+    uint32_t before = 0; /* instructions of the item's steps in front of `step` */
+    if (!begin_copy(flow, stop, &c)) {
+        if (items->kind != TL_ITEM_PATH || !begin_apart(flow, items->path[0], stop, &c))
+            return 0;
+        step = 1;
+        before = c.last->n;
+    }
     for (; i < n; i++) {
         const struct tl_item *const item = &items[i];
         if (silent >> item->kind & 1)
             continue;
         if (item->kind == TL_ITEM_PATH) {
             const uint64_t left = c.left;
-            if (copy_steps(&c, item, 0, marks) < item->n) {
-                *done = (uint32_t)(left - c.left);
+            if (copy_steps(&c, item, step, marks) < item->n) {
+                *done = before + (uint32_t)(left - c.left);
                 break;
             }
+            step = before = 0;
         } else if (item->kind != TL_ITEM_BLOCK ||
                    !copy_block(&c, item->block, item->n, item->flags & TL_ITEM_TAKEN, marks)) {
             break;

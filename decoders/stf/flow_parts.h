@@ -70,8 +70,9 @@ int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next);
 int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
                       uint32_t *done);
 /*
- * As many of items[0..n), behind a held instruction, as are whole blocks that follow each other,
- * and need no look at single instructions, or leave no records. Returns how many items are used up;
+ * As many of items[0..n), behind a held instruction or a gap, as are whole blocks that follow each
+ * other, and need no look at single instructions, or leave no records. Returns how many items are
+ * used up;
  * `*done` instructions of the next one, a PATH, are.
  */
 size_t tl_stf_flow_run(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,

@@ -542,7 +542,7 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
             if (points > 0)
                 continue;
         }
-        if (blocks && at->insn == 0 && flow->held.is && !flow->front.any) {
+        if (blocks && at->insn == 0) {
             const size_t whole = tl_stf_flow_run(flow, item, n - at->item, stop, &at->insn);
             at->item += whole;
             if (whole || at->insn)

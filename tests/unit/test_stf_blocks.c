@@ -20,6 +20,7 @@ struct made {
 static struct made made[BLOCKS];
 static struct tl_item quick[ITEMS], slow[ITEMS], paths[ITEMS];
 static uintptr_t steps[ITEMS];
+static bool marks;
 static bool comments; /* else what has no record leaves nothing, and a run goes over it */
 
 static void make_block(struct made *m, uint64_t pc, enum tl_isa isa)
@@ -121,12 +122,20 @@ static size_t make_paths(void)
     return n;
 }
 
+static void add_marks(const struct tl_stf_flow *flow, struct tl_buf *out)
+{
+    size_t n;
+    const struct tl_stf_mark *const all = tl_stf_flow_marks(flow, &n);
+    assert_int_equal(tl_buf_add(out, all, n * sizeof *all), TL_OK);
+}
+
 /* Write all, in batches of up to `batch` items and chunks of `chunk` markers (0: no chunks). */
 static void write_all(const struct tl_item *items, size_t total, size_t batch, uint64_t chunk,
                       struct tl_buf *out)
 {
     struct tl_stf_flow *flow;
-    const struct tl_stf_flow_options options = {.isa = TL_ISA_A64, .comments = comments};
+    const struct tl_stf_flow_options options = {
+        .isa = TL_ISA_A64, .comments = comments, .marks = marks};
     uint64_t stop = chunk ? chunk : UINT64_MAX;
     assert_int_equal(tl_stf_flow_new(&flow, &options, NULL), TL_OK);
     for (size_t i = 0; i < total;) {
@@ -139,6 +148,7 @@ static void write_all(const struct tl_item *items, size_t total, size_t batch, u
             const uint64_t pc = tl_stf_flow_chunk_pc(flow);
             assert_int_equal(tl_buf_add(out, bytes.p, bytes.n), TL_OK);
             assert_int_equal(tl_buf_add(out, &pc, sizeof pc), TL_OK);
+            add_marks(flow, out);
             tl_stf_flow_take(flow);
             stop += chunk;
         }
@@ -151,6 +161,7 @@ static void write_all(const struct tl_item *items, size_t total, size_t batch, u
     assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
     const struct tl_bytes bytes = tl_stf_flow_bytes(flow);
     assert_int_equal(tl_buf_add(out, bytes.p, bytes.n), TL_OK);
+    add_marks(flow, out);
     tl_stf_flow_free(flow);
 }
 
@@ -161,6 +172,7 @@ static void same_records(void **state)
         struct tl_buf a = {0}, b = {0};
         srand(round);
         comments = round % 2;
+        marks = round % 3 == 0;
         make_items();
         const size_t batch = round % 3 ? 1 + (size_t)rand() % 300 : ITEMS;
         const uint64_t chunk = round % 4 ? 1 + (uint64_t)rand() % 500 : 0;
