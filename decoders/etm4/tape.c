@@ -121,10 +121,12 @@ static ALWAYS_INLINE size_t read_all(struct tl_tape_reader *r, size_t n, struct 
 }
 
 /* Returns how many of the `n` packets were taken; `out` is moved on. */
-static ALWAYS_INLINE size_t read_merged(struct tl_tape_reader *r, size_t n,
+static ALWAYS_INLINE size_t read_merged(struct tl_tape_reader *reader, size_t n,
                                         struct tl_etm4_packet **out,
                                         const struct tl_etm4_packet *end, bool had, bool linear)
 {
+    /* A copy that nobody else can point to stays in registers while packets are written. */
+    struct tl_tape_reader own = *reader, *const r = &own;
     const struct tl_etm4_forms *const forms = r->tape->forms;
     const struct tl_run *const run = &r->tape->run;
     struct tl_etm4_packet *o = *out;
@@ -159,6 +161,8 @@ static ALWAYS_INLINE size_t read_merged(struct tl_tape_reader *r, size_t n,
         o++;
     }
     *out = o;
+    reader->address = r->address;
+    reader->other = r->other;
     return k;
 }
 
