@@ -43,6 +43,24 @@ void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
     t->id = TL_TPIU_NO_ID;
 }
 
+/* ---- where blocks are -------------------------------------------------------------------- */
+
+#define PATIENCE      ((uint64_t)16 << 10)
+#define PATIENCE_MOST ((uint64_t)1 << 40)
+
+/*
+ * A frame was not what it should be. Where bytes have been lost, footers are taken for frames from
+ * there on: look at what comes, from the next block on, so that no chunking changes when that is.
+ */
+static void suspect_blocks(struct tl_tpiu *t)
+{
+    t->suspects++;
+    if (t->sync != TL_TPIU_DSTREAM || !t->synchronised || t->watched_from ||
+        t->raw < t->quiet_until)
+        return;
+    t->watched_from = (t->raw / BLOCK + 1) * BLOCK;
+}
+
 static uint64_t offset_of(const struct tl_tpiu *t, uint64_t place)
 {
     if (t->sync == TL_TPIU_DSTREAM)
@@ -361,6 +379,7 @@ static int start_hunt(struct tl_tpiu *t)
 {
     const uint64_t offset = t->at[t->fill];
     const unsigned bytes = t->half_fsync ? 4 : 2;
+    suspect_blocks(t);
     int rc = lose_frame(t, NO_SYNC);
     if (rc == TL_OK)
         rc = lose(t, NO_SYNC, offset, bytes);
@@ -392,6 +411,7 @@ static void take_fsync(struct tl_tpiu *t)
 /* An FSYNC that does not begin at a half-word: bytes were lost, a frame begins behind it. */
 static int take_odd_fsync(struct tl_tpiu *t, uint8_t byte, uint64_t offset)
 {
+    suspect_blocks(t);
     const int rc = lose_frame(t, CUT_FRAME);
     begin_frame(t);
     t->frame[0] = byte;
@@ -481,6 +501,7 @@ static int release_held(struct tl_tpiu *t, bool by_fsync)
 {
     int rc = TL_OK;
     if (!by_fsync || !is_inserted(t)) {
+        suspect_blocks(t);
         rc = lose_frame(t, CUT_FRAME);
         t->fill = 0;
     }
@@ -632,32 +653,104 @@ static int feed(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t place)
     return TL_OK;
 }
 
+/* Bytes of one block, or of several where they are taken at once. Returns how many, or < 0. */
+static int64_t feed_block(struct tl_tpiu *t, const uint8_t *p, size_t n)
+{
+    const size_t in_block = (size_t)(t->raw % BLOCK);
+    const bool footer = in_block >= BLOCK_USE;
+    const size_t left = (footer ? BLOCK : BLOCK_USE) - in_block;
+    size_t part = n < left ? n : left;
+    if (!footer && t->state == FRAMES && !t->half_fsync) {
+        const int64_t units = t->fill ? 0 : tl_tpiu_take_units(t, p, n, left, t->start + t->raw);
+        if (units)
+            return units;
+        if (t->fill && part > FRAME - t->fill)
+            part = FRAME - t->fill;
+    }
+    const int rc = footer ? TL_OK : feed(t, p, part, t->raw / BLOCK * BLOCK_USE + in_block);
+    return rc < 0 ? rc : (int64_t)part;
+}
+
+/* Blocks begin elsewhere from now on: `phase` bytes behind where they were thought to. */
+static int move_blocks(struct tl_tpiu *t, unsigned phase)
+{
+    const struct tl_tpiu_sink sink = t->sink;
+    /* Which of them are sure depends on whether the FSYNC behind them has been taken yet. */
+    const uint64_t ids[2] = {t->ids_sure[0] | t->ids_new[0], t->ids_sure[1] | t->ids_new[1]};
+    const unsigned in_block = BLOCK - phase;
+    const uint64_t offset = t->start + t->raw;
+    const int rc = tl_tpiu_finish(t);
+    tl_tpiu_init(t, TL_TPIU_DSTREAM, offset - in_block, &sink);
+    t->raw = in_block;
+    t->synchronised = true;
+    memcpy(t->ids_sure, ids, sizeof ids);
+    forget_id(t);
+    return rc;
+}
+
+/* All that was to be watched has come. */
+static int judge_blocks(struct tl_tpiu *t)
+{
+    const unsigned phase = tl_blocks_find(t->watched, t->n_watched);
+    if (phase)
+        return move_blocks(t, phase);
+    t->watched_from = 0;
+    t->patience = !t->suspects                      ? 0
+                  : t->patience < PATIENCE_MOST / 2 ? t->patience * 2 + PATIENCE
+                                                    : t->patience;
+    t->quiet_until = t->raw + t->patience;
+    return TL_OK;
+}
+
+/* Watching begins with the two blocks before: the footer between them may have been the trouble. */
+static void watch_blocks(struct tl_tpiu *t)
+{
+    const size_t n = t->raw < sizeof t->recent ? (size_t)t->raw : sizeof t->recent;
+    const size_t at = (size_t)(t->raw - n) % sizeof t->recent;
+    const size_t first = n < sizeof t->recent - at ? n : sizeof t->recent - at;
+    memcpy(t->watched, t->recent + at, first);
+    memcpy(t->watched + first, t->recent, n - first);
+    t->n_watched = n;
+    t->suspects = 0;
+}
+
+/* Bytes that have been taken, up to t->raw. */
+static void remember_blocks(struct tl_tpiu *t, const uint8_t *p, size_t n, bool watching)
+{
+    if (watching) {
+        memcpy(t->watched + t->n_watched, p, n);
+        t->n_watched += n;
+    }
+    if (n > sizeof t->recent) {
+        p += n - sizeof t->recent;
+        n = sizeof t->recent;
+    }
+    const size_t at = (size_t)(t->raw - n) % sizeof t->recent;
+    const size_t first = n < sizeof t->recent - at ? n : sizeof t->recent - at;
+    memcpy(t->recent + at, p, first);
+    memcpy(t->recent, p + first, n - first);
+}
+
 static int feed_blocks(struct tl_tpiu *t, const uint8_t *p, size_t n)
 {
     while (n) {
-        const size_t in_block = (size_t)(t->raw % BLOCK);
-        const bool footer = in_block >= BLOCK_USE;
-        const size_t left = (footer ? BLOCK : BLOCK_USE) - in_block;
-        size_t part = n < left ? n : left;
-        if (!footer && t->state == FRAMES && !t->half_fsync) {
-            const int64_t units =
-                t->fill ? 0 : tl_tpiu_take_units(t, p, n, left, t->start + t->raw);
-            if (units < 0)
-                return (int)units;
-            t->raw += (uint64_t)units;
-            p += units;
-            n -= (size_t)units;
-            if (units)
-                continue;
-            if (t->fill && part > FRAME - t->fill)
-                part = FRAME - t->fill;
+        const bool watching = t->watched_from && t->raw >= t->watched_from;
+        const uint64_t end = t->watched_from + (watching ? TL_BLOCKS_AHEAD : 0);
+        const size_t some = t->watched_from && n > end - t->raw ? (size_t)(end - t->raw) : n;
+        if (watching && t->raw == t->watched_from)
+            watch_blocks(t);
+        const int64_t done = feed_block(t, p, some);
+        if (done < 0)
+            return (int)done;
+        t->raw += (uint64_t)done;
+        remember_blocks(t, p, (size_t)done, watching);
+        p += done;
+        n -= (size_t)done;
+        if (watching && t->raw == end) {
+            const int rc = judge_blocks(t);
+            if (rc < 0)
+                return rc;
         }
-        const int rc = footer ? TL_OK : feed(t, p, part, t->raw / BLOCK * BLOCK_USE + in_block);
-        if (rc < 0)
-            return rc;
-        t->raw += part;
-        p += part;
-        n -= part;
     }
     return TL_OK;
 }

@@ -17,6 +17,7 @@
 #define TL_FRAME_TPIU_H
 
 #include "base/err.h"
+#include "frame/blocks.h"
 #include "frame/deal.h"
 #include "frame/gather.h"
 #include "frame/run.h"
@@ -27,7 +28,8 @@ enum tl_tpiu_sync {
     TL_TPIU_ALIGNED, /* frames back to back from the first byte on, nothing between them */
     TL_TPIU_FSYNC,   /* full-word synchronisation between frames; HSYNC is understood, too */
     TL_TPIU_HSYNC,   /* half-word synchronisation anywhere, and FSYNC */
-    TL_TPIU_DSTREAM  /* blocks of 504 bytes with FSYNC and an 8-byte footer, from byte 0 on */
+    TL_TPIU_DSTREAM  /* blocks of 504 bytes with FSYNC and an 8-byte footer, from byte 0 on; found
+                        again where frames are cut short (frame/blocks.h) */
 };
 
 #define TL_TPIU_NO_ID          0xff /* not known which source is speaking */
@@ -90,6 +92,11 @@ struct tl_tpiu {
     uint64_t lost_at; /* file offset of the first byte of a loss not yet reported */
     uint64_t lost;    /* its bytes, 0: none */
 
+    uint64_t watched_from; /* raw: what comes from there on is looked at for footers; 0: nothing */
+    uint64_t quiet_until;  /* raw: nothing is before it, … */
+    uint64_t patience;     /* … since looking so often led to nothing */
+    unsigned suspects;     /* frames cut short, since watching began */
+
     uint64_t turns_until; /* file offset: no source comes apart before it */
     uint8_t luck;         /* how many more frames with FSYNCs between them may be tried at once */
 
@@ -103,6 +110,10 @@ struct tl_tpiu {
     size_t held;        /* bytes of `hold` */
     uint64_t held_from; /* place of hold[0] */
     uint8_t hold[TL_TPIU_HOLD];
+
+    uint8_t recent[TL_BLOCKS_BEHIND]; /* the last bytes, byte i of the capture at i % its size */
+    uint8_t watched[TL_BLOCKS_WINDOW];
+    size_t n_watched;
 
     /* Of no meaning between two runs. */
     struct tl_deal deal;

@@ -229,7 +229,7 @@ static size_t collect(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t left
             p += TL_RUN_FOOTER;
             left = BLOCK_USE;
         }
-        frames += is_fsync(p);
+        frames += left >= 4 && is_fsync(p); /* not one that a footer cuts */
     }
     return frames;
 }

@@ -7,8 +7,8 @@
 
 #define AUX       15
 #define FRAME     16
-#define BLOCK     512 /* DSTREAM */
-#define BLOCK_USE 504
+#define BLOCK     TL_BLOCK_BYTES /* DSTREAM */
+#define BLOCK_USE TL_BLOCK_USE
 #define FSYNC_LE  0x7fffffffu /* FSYNC as a little-endian number */
 
 static inline bool is_source(unsigned id)

@@ -65,8 +65,9 @@ static uint64_t id_behind(const struct tl_buf *b, uint64_t from)
 
 /*
  * Frames that nothing marks are found again once unknown sources have spoken in some frames. Not
- * where that is too short to tell, or the configuration does not fit anyway; and a DSTREAM capture
- * is one byte in each block out of step from there on.
+ * where that is too short to tell, or the configuration does not fit anyway; and in a DSTREAM with
+ * as few FSYNCs as here, footers a few bytes off are not noticed before one lies beside an FSYNC
+ * (test_tpiu has those with more).
  */
 static uint64_t out_of_step(const struct capture *c, const struct outcome *whole, uint64_t end)
 {

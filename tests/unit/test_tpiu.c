@@ -327,6 +327,44 @@ static void test_damage(void **state)
     }
 }
 
+/* Behind lost or added bytes a DSTREAM's footers lie elsewhere: they are found again, to the byte.
+ */
+static void test_moved_blocks(void **state)
+{
+    for (unsigned round = 0; round < 120; round++) {
+        struct tl_tpiu_encoder e;
+        struct sources said = {0}, got = {0}, parts = {0};
+        tl_tpiu_encoder_init(&e, TL_TPIU_DSTREAM, next());
+        e.placed = placed;
+        e.context = &said;
+        e.repeat_percent = 20;
+        encode(&e, 28000, 1 + next() % 4, 30);
+        struct tl_buf bad = {0};
+        const size_t at = round % 8 ? 2000 + next() % 4000 : 0;
+        const size_t n = 1 + next() % (round % 4 ? 31 : 600);
+        const bool added = round % 2;
+        assert_int_equal(tl_buf_add(&bad, e.out.p, at), TL_OK);
+        for (size_t i = 0; added && i < n; i++)
+            assert_int_equal(tl_buf_add(&bad, (uint8_t[]){(uint8_t)next()}, 1), TL_OK);
+        const size_t behind = added ? at : at + n;
+        assert_int_equal(tl_buf_add(&bad, e.out.p + behind, e.out.n - behind), TL_OK);
+        decode(&got, e.sync, bad.p, bad.n, 0, 0);
+        decode(&parts, e.sync, bad.p, bad.n, 0, 1 + next() % 2000);
+        assert_same(&got, &parts);
+        assert_int_equal(got.lost, parts.lost);
+        assert_true(n % TL_BLOCK_BYTES == 0 || got.lost > 0);
+        /* Five blocks until an FSYNC shows it, ten to be sure, and until an ID is said. */
+        const uint64_t again = behind + 16 * TL_BLOCK_BYTES + 1000;
+        for (size_t i = 0; i < sizeof some_ids; i++)
+            assert_tail(&said, &got, some_ids[i], again, added ? (int64_t)n : -(int64_t)n);
+        tl_buf_fini(&bad);
+        sources_fini(&said);
+        sources_fini(&got);
+        sources_fini(&parts);
+        tl_tpiu_encoder_fini(&e);
+    }
+}
+
 /* An FSYNC put into the middle of a frame costs nothing. */
 static void test_inserted_fsync(void **state)
 {
@@ -659,6 +697,7 @@ int main(void)
         cmocka_unit_test(test_id_rules),
         cmocka_unit_test(test_reset_marker),
         cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_moved_blocks),
         cmocka_unit_test(test_inserted_fsync),
         cmocka_unit_test(test_single_source_damage),
         cmocka_unit_test(test_captures),

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include "frame/blocks.h"
+
+#include <string.h>
+
+#define FOOTER (TL_BLOCK_BYTES - TL_BLOCK_USE)
+#define FSYNC  4
+#define FRAME  16
+
+/* The window without its footers, if a block begins at `phase`. Returns how many bytes that is. */
+static size_t without_footers(uint8_t *out, const uint8_t *p, size_t n, size_t phase)
+{
+    size_t plain = phase > FOOTER ? phase - FOOTER : 0;
+    memcpy(out, p, plain);
+    for (size_t at = phase; at < n; at += TL_BLOCK_BYTES) {
+        const size_t left = n - at;
+        const size_t use = left < TL_BLOCK_USE ? left : TL_BLOCK_USE;
+        memcpy(out + plain, p + at, use);
+        plain += use;
+    }
+    return plain;
+}
+
+/* How many FSYNCs have whole frames between them and the one before. */
+static unsigned fits(const uint8_t *p, size_t n)
+{
+    static const uint8_t fsync[FSYNC] = {0xff, 0xff, 0xff, 0x7f};
+    const uint8_t *const end = p + n;
+    const uint8_t *last = NULL;
+    unsigned good = 0;
+    for (const uint8_t *at = p; (at = memmem(at, (size_t)(end - at), fsync, sizeof fsync));) {
+        good += last && (size_t)(at - last) % FRAME == FSYNC;
+        last = at;
+        at += FSYNC;
+    }
+    return good;
+}
+
+unsigned tl_blocks_find(const uint8_t *p, size_t n)
+{
+    uint8_t plain[TL_BLOCKS_WINDOW];
+    unsigned best = 0, most = 0;
+    for (unsigned i = 0; i < TL_BLOCK_BYTES; i++) {
+        const unsigned phase = i % 2 ? TL_BLOCK_BYTES - (i + 1) / 2 : i / 2;
+        const unsigned good = fits(plain, without_footers(plain, p, n, phase));
+        if (good > most) {
+            most = good;
+            best = phase;
+        }
+    }
+    return best;
+}
