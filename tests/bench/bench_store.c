@@ -463,8 +463,6 @@ static void finds(const char *dir, const struct made *m)
              (struct tl_find_request){.kind = TL_FIND_EVENT, .text = "software"});
     find_one(dir, "code that never ran",
              (struct tl_find_request){.kind = TL_FIND_PC, .pc_from = 0x10});
-    find_one(dir, "what never ran in a page that did",
-             (struct tl_find_request){.kind = TL_FIND_PC, .pc_from = entry + 2});
 }
 
 /* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes. */
