@@ -45,8 +45,8 @@ void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
 
 /* ---- where blocks are -------------------------------------------------------------------- */
 
-#define PATIENCE      ((uint64_t)16 << 10)
-#define PATIENCE_MOST ((uint64_t)1 << 40)
+#define PATIENCE      ((uint64_t)16) /* blocks */
+#define PATIENCE_MOST ((uint64_t)1 << 30)
 
 /*
  * A frame was not what it should be. Where bytes have been lost, footers are taken for frames from
@@ -55,10 +55,12 @@ void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
 static void suspect_blocks(struct tl_tpiu *t)
 {
     t->suspects++;
-    if (t->sync != TL_TPIU_DSTREAM || !t->synchronised || t->watched_from ||
-        t->raw < t->quiet_until)
+    const uint64_t block = t->raw / BLOCK;
+    if (t->sync != TL_TPIU_DSTREAM || !t->synchronised || t->watched_from || block < t->quiet_until)
         return;
-    t->watched_from = (t->raw / BLOCK + 1) * BLOCK;
+    if (block - t->quiet_until > t->patience) /* all went well meanwhile */
+        t->patience = 0;
+    t->watched_from = (block + 1) * BLOCK;
 }
 
 static uint64_t offset_of(const struct tl_tpiu *t, uint64_t place)
@@ -688,18 +690,18 @@ static int move_blocks(struct tl_tpiu *t, unsigned phase)
     return rc;
 }
 
-/* All that was to be watched has come. */
+/* All that was to be watched has come. If it is full of trouble, it likely is so elsewhere, too. */
 static int judge_blocks(struct tl_tpiu *t)
 {
     const unsigned phase = tl_blocks_find(t->watched, t->n_watched);
-    if (phase)
-        return move_blocks(t, phase);
+    const uint64_t more =
+        t->patience < PATIENCE_MOST / 2 ? t->patience * 2 + PATIENCE : t->patience;
+    const uint64_t patience = t->suspects ? more : 0;
+    const int rc = phase ? move_blocks(t, phase) : TL_OK;
     t->watched_from = 0;
-    t->patience = !t->suspects                      ? 0
-                  : t->patience < PATIENCE_MOST / 2 ? t->patience * 2 + PATIENCE
-                                                    : t->patience;
-    t->quiet_until = t->raw + t->patience;
-    return TL_OK;
+    t->patience = patience;
+    t->quiet_until = (t->raw + BLOCK - 1) / BLOCK + patience;
+    return rc;
 }
 
 /* Watching begins with the two blocks before: the footer between them may have been the trouble. */

@@ -93,8 +93,8 @@ struct tl_tpiu {
     uint64_t lost;    /* its bytes, 0: none */
 
     uint64_t watched_from; /* raw: what comes from there on is looked at for footers; 0: nothing */
-    uint64_t quiet_until;  /* raw: nothing is before it, … */
-    uint64_t patience;     /* … since looking so often led to nothing */
+    uint64_t quiet_until;  /* block before which nothing is, … */
+    uint64_t patience;     /* … so many blocks, since looking has not helped */
     unsigned suspects;     /* frames cut short, since watching began */
 
     uint64_t turns_until; /* file offset: no source comes apart before it */
