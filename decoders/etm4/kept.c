@@ -52,34 +52,12 @@ int tl_kept_loss(struct tl_kept *kept, const char *reason, uint64_t offset, uint
     return TL_OK;
 }
 
-/* A batch for a sink that takes no paths: their blocks, one by one. */
-static int deliver_single(const struct tl_kept_batch *batch, const struct tl_stream_sink *sink)
-{
-    struct tl_item items[TL_BATCH_ITEMS];
-    size_t n = 0;
-    for (size_t i = 0; i < batch->n; i++) {
-        const struct tl_item *const item = &batch->room->items[i];
-        const size_t blocks = item->kind == TL_ITEM_PATH ? item->n : 1;
-        for (size_t k = 0; k < blocks; k++) {
-            items[n++] = item->kind == TL_ITEM_PATH ? tl_path_item(item, k) : *item;
-            if (n < TL_BATCH_ITEMS)
-                continue;
-            const int rc = sink->items(sink->context, items, n);
-            if (rc < 0)
-                return rc;
-            n = 0;
-        }
-    }
-    return n ? sink->items(sink->context, items, n) : TL_OK;
-}
-
 static int deliver_batches(const struct tl_kept *kept, size_t from, size_t to,
                            const struct tl_stream_sink *sink)
 {
     for (size_t i = from; i < to; i++) {
         const struct tl_kept_batch *const batch = &kept->batches[i];
-        const int rc = sink->paths ? sink->items(sink->context, batch->room->items, batch->n)
-                                   : deliver_single(batch, sink);
+        const int rc = sink->items(sink->context, batch->room->items, batch->n);
         if (rc < 0)
             return rc;
     }

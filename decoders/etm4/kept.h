@@ -45,7 +45,7 @@ TL_MUST_USE int tl_kept_items(struct tl_kept *kept, size_t n);
 TL_MUST_USE int tl_kept_loss(struct tl_kept *kept, const char *reason, uint64_t offset,
                              uint64_t bytes);
 
-/* Deliver all. PATH items become BLOCK items if the sink does not take them. */
+/* Deliver all, as it was kept: PATH items only where the sink takes them. */
 TL_MUST_USE int tl_kept_deliver(const struct tl_kept *kept, const struct tl_stream_sink *sink);
 
 #endif

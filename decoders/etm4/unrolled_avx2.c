@@ -231,16 +231,10 @@ static ALWAYS_INLINE void add_addresses_together(struct tl_etm4_packetizer *p, c
         r->address[k] = upper | (uint64_t)low[2 - k] << 1;
 }
 
-#define KERNEL(u)                                                                                  \
-    TL_KERNEL(avx2_##u)                                                                            \
-    {                                                                                              \
-        return unrolled(p, run, i, u);                                                             \
-    }
-
-KERNEL(8)
-KERNEL(16)
-KERNEL(32)
-KERNEL(64)
+TL_KERNEL_OF(avx2, 8)
+TL_KERNEL_OF(avx2, 16)
+TL_KERNEL_OF(avx2, 32)
+TL_KERNEL_OF(avx2, 64)
 
 TL_TARGET_END
 

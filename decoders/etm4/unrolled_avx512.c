@@ -393,19 +393,13 @@ static ALWAYS_INLINE size_t unrolled(struct tl_etm4_packetizer *p, const struct 
     return at;
 }
 
-#define KERNEL(u)                                                                                  \
-    TL_KERNEL(avx512_##u)                                                                          \
-    {                                                                                              \
-        return unrolled(p, run, i, u);                                                             \
-    }
-
-KERNEL(1)
-KERNEL(2)
-KERNEL(4)
-KERNEL(8)
-KERNEL(16)
-KERNEL(32)
-KERNEL(64)
+TL_KERNEL_OF(avx512, 1)
+TL_KERNEL_OF(avx512, 2)
+TL_KERNEL_OF(avx512, 4)
+TL_KERNEL_OF(avx512, 8)
+TL_KERNEL_OF(avx512, 16)
+TL_KERNEL_OF(avx512, 32)
+TL_KERNEL_OF(avx512, 64)
 
 TL_TARGET_END
 

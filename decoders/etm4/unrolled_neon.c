@@ -79,18 +79,12 @@ static ALWAYS_INLINE struct lengths lengths_of(const struct tl_etm4_forms *forms
                             .nine = equal(length, 9)};
 }
 
-#define KERNEL(u)                                                                                  \
-    TL_KERNEL(neon_##u)                                                                            \
-    {                                                                                              \
-        return unrolled(p, run, i, u);                                                             \
-    }
-
-KERNEL(1)
-KERNEL(2)
-KERNEL(4)
-KERNEL(8)
-KERNEL(16)
-KERNEL(32)
-KERNEL(64)
+TL_KERNEL_OF(neon, 1)
+TL_KERNEL_OF(neon, 2)
+TL_KERNEL_OF(neon, 4)
+TL_KERNEL_OF(neon, 8)
+TL_KERNEL_OF(neon, 16)
+TL_KERNEL_OF(neon, 32)
+TL_KERNEL_OF(neon, 64)
 
 #endif

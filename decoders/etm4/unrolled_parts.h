@@ -96,6 +96,13 @@ size_t tl_etm4_parse_one(struct tl_etm4_packetizer *p, const struct tl_run *run,
 #define TL_KERNEL(name)                                                                            \
     size_t tl_etm4_##name(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
 
+/* A level's kernel for blocks of `u` bytes: unrolled() with that as a constant. */
+#define TL_KERNEL_OF(level, u)                                                                     \
+    TL_KERNEL(level##_##u)                                                                         \
+    {                                                                                              \
+        return unrolled(p, run, i, u);                                                             \
+    }
+
 TL_KERNEL(avx2_8);
 TL_KERNEL(avx2_16);
 TL_KERNEL(avx2_32);

@@ -6,10 +6,11 @@
  */
 #include "frame/align.h"
 
+#include "frame/tpiu_parts.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAME         16
 #define PATIENCE      ((uint64_t)32 << 10)
 #define PATIENCE_MOST ((uint64_t)1 << 40)
 #define CHECK_PART    16 /* of what has come, between two checkpoints */

@@ -7,23 +7,13 @@
  */
 #include "frame/deal.h"
 
-#include "frame/split.h"
+#include "frame/tpiu_parts.h"
 #include "frame/vectors.h"
 
 #include <string.h>
 
-#define FRAME         16
-#define AUX           15
-#define GROUP         (4 * FRAME)
-#define AUX_BYTES     0x8000800080008000u
-#define BYTE_14       0x4000400040004000u
-#define EVEN          0x5555555555555555u
-#define FIRST_INVALID 0x70 /* and 0: IDs of no source */
-
-static bool is_source(unsigned id)
-{
-    return id > 0 && id < FIRST_INVALID;
-}
+#define GROUP     (4 * FRAME)
+#define AUX_BYTES 0x8000800080008000u
 
 /* A share for one more source, from group `g` on; NULL: it gets none. */
 static struct tl_share *add_share(struct tl_deal *d, unsigned id, size_t g)
@@ -204,8 +194,9 @@ TARGET static inline struct owners owners_of(__m512i four, __m512i before)
     /* Where no ID goes, at the end, is the one that rank -1 looks up: the one before. */
     const __m512i said = _mm512_mask_compress_epi8(before, ids, four);
     const __m512i id = _mm512_permutexvar_epi8(rank((ids ^ late) << 1 | late << 2), said);
-    const uint64_t owned = _mm512_cmplt_epu8_mask(_mm512_sub_epi8(id, _mm512_set1_epi8(2)),
-                                                  _mm512_set1_epi8((char)(2 * FIRST_INVALID - 2)));
+    const uint64_t owned =
+        _mm512_cmplt_epu8_mask(_mm512_sub_epi8(id, _mm512_set1_epi8(2)),
+                               _mm512_set1_epi8((char)(2 * TL_TPIU_FIRST_RESERVED - 2)));
     return (struct owners){_mm512_mask_add_epi8(four, set, four, one), id, owned,
                            owned & ~(ids | AUX_BYTES), ids};
 }

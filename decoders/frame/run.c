@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "frame/run.h"
 
+#include "frame/tpiu_parts.h"
 #include "simd/cpu.h"
 
-#define FRAME 16
-#define AUX   15
 #define GROUP (4 * FRAME)
 
 /* Each returns the end of what it has put to `out`. */

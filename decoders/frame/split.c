@@ -7,9 +7,6 @@
 
 #include <stdbool.h>
 
-#define EVEN    0x5555555555555555u
-#define BYTE_14 0x4000400040004000u /* an ID there has no byte behind it that could delay it */
-
 /* Bits 0, 16, 32 and 48 to bits 0, 2, 4 and 6. */
 static unsigned pack(uint64_t bits)
 {

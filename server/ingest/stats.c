@@ -186,12 +186,13 @@ static const struct block_memo *function_at(struct stats *s, uint64_t pc)
     const uint64_t context = s->now.context << 32 ^ s->now.vmid;
     if (m->pc != pc || m->mode != s->now.mode || m->context != context || !m->used) {
         size_t n = 0;
-        const int64_t i = tl_flow_now_symbol(&s->now, s->image, pc);
-        const struct tl_symbol *symbol = i < 0 ? NULL : &tl_image_symbols(s->image, &n)[i];
+        const uint32_t function = tl_flow_now_function(&s->now, s->image, pc);
+        const struct tl_symbol *symbol =
+            function == TL_NO_FUNCTION ? NULL : &tl_image_symbols(s->image, &n)[function];
         *m = (struct block_memo){.pc = pc,
                                  .mode = s->now.mode,
                                  .context = context,
-                                 .function = i < 0 ? TL_NO_FUNCTION : (uint32_t)i,
+                                 .function = function,
                                  .used = true,
                                  .entered = symbol && symbol->address == pc};
     }

@@ -352,12 +352,6 @@ static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *i
     return check_cut(b, true);
 }
 
-static uint32_t function_at(const struct tl_build *b, uint64_t pc)
-{
-    const int64_t i = tl_flow_now_symbol(&b->now, b->options.image, pc);
-    return i < 0 ? TL_NO_FUNCTION : (uint32_t)i;
-}
-
 static void count_item(struct tl_build *b, const struct tl_item *item)
 {
     struct tl_build_totals *t = &b->totals;
@@ -385,7 +379,7 @@ static int log_item(struct tl_build *b, const struct tl_item *item)
     if (item->kind == TL_ITEM_BRANCH)
         pc = item->value;
     if (point && item->kind != TL_ITEM_SOFTWARE)
-        function = function_at(b, pc);
+        function = tl_flow_now_function(&b->now, b->options.image, pc);
     count_item(b, item);
     const int r = tl_part_item(b->part, &b->now, item, point, pc, function);
     if (r < 0)

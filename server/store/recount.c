@@ -31,12 +31,6 @@ static int ignore_frame(void *context, enum tl_frame_change change, const struct
     return TL_OK;
 }
 
-static uint32_t function_at(const struct recount *c, uint64_t pc)
-{
-    const int64_t i = tl_flow_now_symbol(&c->now, c->image, pc);
-    return i < 0 ? TL_NO_FUNCTION : (uint32_t)i;
-}
-
 static uint64_t position(const struct recount *c)
 {
     const struct tl_shard_row *row = &c->part->view->index.row;
@@ -125,7 +119,7 @@ static int count_run(struct recount *c, const struct tl_item *item)
         block.is_return = insn.is_return;
         block.conditional = insn.conditional;
         block.target = insn.target;
-        block.function = function_at(c, block.pc);
+        block.function = tl_flow_now_function(&c->now, c->image, block.pc);
         if (last)
             block.size = (uint32_t)(run->pc + run->size - block.pc);
         tl_block_sum_up(&block);
@@ -152,8 +146,9 @@ static int count_item(struct recount *c, const struct tl_item *item)
     if (r < 0)
         return r;
     const uint64_t pc = item->kind == TL_ITEM_BRANCH ? item->value : item->pc;
-    const uint32_t function =
-        point && item->kind != TL_ITEM_SOFTWARE ? function_at(c, pc) : TL_NO_FUNCTION;
+    const uint32_t function = point && item->kind != TL_ITEM_SOFTWARE
+                                  ? tl_flow_now_function(&c->now, c->image, pc)
+                                  : TL_NO_FUNCTION;
     return tl_part_item(c->part, &c->now, item, point, pc, function);
 }
 

@@ -58,6 +58,14 @@ void tl_flow_now_item(struct tl_flow_now *now, const struct tl_item *item);
 int64_t tl_flow_now_symbol(const struct tl_flow_now *now, const struct tl_image *image,
                            uint64_t pc);
 
+/* The same as blocks have it: TL_NO_FUNCTION if there is none. */
+static inline uint32_t tl_flow_now_function(const struct tl_flow_now *now,
+                                            const struct tl_image *image, uint64_t pc)
+{
+    const int64_t symbol = tl_flow_now_symbol(now, image, pc);
+    return symbol < 0 ? TL_NO_FUNCTION : (uint32_t)symbol;
+}
+
 /* A timestamp and the position in front of which it stands. */
 struct tl_anchor {
     uint64_t position;

@@ -415,7 +415,7 @@ void tl_walk_functions(struct tl_walk *w, const struct tl_image *image)
             tl_flow_now_item(&now, &w->items[i]);
             continue;
         }
-        const int64_t symbol = tl_flow_now_symbol(&now, image, b->pc);
-        b++->function = symbol < 0 ? TL_NO_FUNCTION : (uint32_t)symbol;
+        b->function = tl_flow_now_function(&now, image, b->pc);
+        b++;
     }
 }

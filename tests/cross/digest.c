@@ -291,17 +291,7 @@ static void flows(const char *input, unsigned k, const struct tl_source *source,
 static void simulated(struct tl_sim_rng *rng)
 {
     for (unsigned k = 0; k < 8; k++) {
-        const struct tl_sim_core_options options = {.seed = tl_sim_rand(rng),
-                                                    .irq_every = 4000,
-                                                    .fault_every = 3000,
-                                                    .etm = {.minor = 4,
-                                                            .branch_broadcast = k & 1,
-                                                            .return_stack = k & 2,
-                                                            .cycle_count = k & 4,
-                                                            .threshold = 8,
-                                                            .timestamps = k & 4,
-                                                            .timestamp_every = 50,
-                                                            .sync_every = 3000}};
+        const struct tl_sim_core_options options = tl_sim_core_kinds(tl_sim_rand(rng), k);
         const struct tl_sim_program_options shape = {.seed = 3, .extra = 20};
         struct tl_sim_program program;
         struct tl_sim_core *core;

@@ -22,6 +22,23 @@ struct tl_sim_core_options {
     struct tl_sim_etm4_options etm;
 };
 
+/* Trace of all kinds, by the lowest three bits of `kinds`: broadcast, return stack, counts of time.
+ */
+static inline struct tl_sim_core_options tl_sim_core_kinds(uint64_t random, unsigned kinds)
+{
+    return (struct tl_sim_core_options){.seed = random,
+                                        .irq_every = 4000,
+                                        .fault_every = 3000,
+                                        .etm = {.minor = 4,
+                                                .branch_broadcast = kinds & 1,
+                                                .return_stack = kinds & 2,
+                                                .cycle_count = kinds & 4,
+                                                .threshold = 8,
+                                                .timestamps = kinds & 4,
+                                                .timestamp_every = 50,
+                                                .sync_every = 3000}};
+}
+
 struct tl_sim_core;
 
 /*

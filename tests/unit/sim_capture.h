@@ -118,4 +118,23 @@ static inline void sim_capture(struct tl_lake *lake, const struct sim_options *o
     tl_sim_program_fini(&program);
 }
 
+/* A lake of one, over memory, with shards of `shard` instructions, and a capture with all kinds of
+ * events: for tests that have the same three variables. */
+static inline void sim_lake_begin(struct tl_backend **backend, struct tl_lake **lake,
+                                  struct capture *c, uint64_t shard)
+{
+    const struct sim_options options = {
+        .seed = 5, .insns = 12000, .cores = 2, .image = true, .events = true};
+    assert_int_equal(tl_backend_memory(backend), TL_OK);
+    *lake = open_lake_sized(*backend, shard, 1);
+    sim_capture(*lake, &options, c);
+}
+
+static inline void sim_lake_end(struct tl_backend *backend, struct tl_lake *lake, struct capture *c)
+{
+    capture_free(c);
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+}
+
 #endif

@@ -257,7 +257,7 @@ static void test_states_and_halves(void **state)
     for (unsigned round = 0; round < 90; round++) {
         static uint8_t bytes[20000];
         struct input in = {.config = any_config, .p = bytes};
-        const unsigned first = round % 3 * 2; /* with contexts, without, without 64-bit ones */
+        const unsigned first = round % 3 * 2;      /* with contexts, without, without 64-bit ones */
         const int other_is = (int)(round / 3 % 3); /* left out; 2: none */
         random_shape(&in, &rng);
         memset(bytes, 0, 11);
@@ -279,17 +279,7 @@ static void test_simulated_traces(void **state)
     (void)state;
     struct tl_sim_rng rng = {seed_of_now()};
     for (unsigned round = 0; round < 12; round++) {
-        struct tl_sim_core_options options = {.seed = tl_sim_rand(&rng),
-                                              .irq_every = 4000,
-                                              .fault_every = 3000,
-                                              .etm = {.minor = 4,
-                                                      .branch_broadcast = round & 1,
-                                                      .return_stack = round & 2,
-                                                      .cycle_count = round & 4,
-                                                      .threshold = 8,
-                                                      .timestamps = round & 4,
-                                                      .timestamp_every = 50,
-                                                      .sync_every = 3000}};
+        const struct tl_sim_core_options options = tl_sim_core_kinds(tl_sim_rand(&rng), round);
         const struct tl_sim_program_options shape = {.seed = 3, .extra = 20};
         struct tl_sim_program program;
         struct tl_sim_core *core;

@@ -8,21 +8,15 @@ static struct capture capture;
 
 static int set_up(void **state)
 {
-    const struct sim_options options = {
-        .seed = 5, .insns = 12000, .cores = 2, .image = true, .events = true};
     (void)state;
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, 2500, 1);
-    sim_capture(lake, &options, &capture);
+    sim_lake_begin(&backend, &lake, &capture, 2500);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    capture_free(&capture);
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    sim_lake_end(backend, lake, &capture);
     return 0;
 }
 
