@@ -295,7 +295,7 @@ int tl_spool_new(struct tl_spool **out, struct tl_backend *backend,
     if (spool->options.segment_bytes == 0)
         spool->options.segment_bytes = 64u << 20;
     if (spool->options.pending_bytes == 0)
-        spool->options.pending_bytes = 16u << 20;
+        spool->options.pending_bytes = 4u << 20;
     pthread_mutex_init(&spool->lock, NULL);
     pthread_cond_init(&spool->work, NULL);
     pthread_cond_init(&spool->progress, NULL);

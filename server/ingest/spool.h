@@ -33,7 +33,7 @@ struct tl_capture; /* one capture's raw bytes, being written */
 
 struct tl_spool_options {
     uint64_t segment_bytes; /* 0: 64 MiB */
-    uint64_t pending_bytes; /* that may wait for the disk, of each capture. 0: 16 MiB */
+    uint64_t pending_bytes; /* that may wait for the disk, of each capture. 0: 4 MiB */
     uint64_t min_free;      /* refuse appends below this much free space */
 };
 

@@ -11,6 +11,9 @@
 
 #define PLAIN_MAX (256u << 20) /* plain bytes of a blob */
 #define SPARE_MAX (1u << 20)   /* bytes of a piece whose memory is worth keeping */
+/* Blobs that wait until a thread is woken for them: waking costs a tenth of packing one. Fewer
+ * stay plain until others come, or are packed by whoever wants to store them. */
+#define BATCH 4
 
 enum state { PLAIN, BUSY, PACKED };
 
@@ -35,6 +38,7 @@ struct tl_packing {
     bool closing;
     struct tl_blob **queue; /* a ring */
     size_t first, n, size;
+    unsigned idle; /* threads that sleep */
     struct tl_stf_piece *spare;
     size_t n_spare;
 };
@@ -194,8 +198,11 @@ int tl_blob_packed(struct tl_blob *blob, struct tl_packer *packer, struct tl_byt
 static struct tl_blob *next_blob(struct tl_packing *p)
 {
     pthread_mutex_lock(&p->lock);
-    while (p->n == 0 && !p->closing)
+    while (p->n == 0 && !p->closing) {
+        p->idle++;
         pthread_cond_wait(&p->work, &p->lock);
+        p->idle--;
+    }
     struct tl_blob *blob = NULL;
     if (!p->closing) {
         blob = p->queue[p->first];
@@ -232,7 +239,7 @@ int tl_packing_new(struct tl_packing **out, unsigned threads)
         threads = processors > 0 ? (unsigned)processors : 1;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
-    p->size = 2 * (size_t)threads + 2;
+    p->size = 2 * (size_t)threads + 2 * BATCH;
     p->queue = calloc(p->size, sizeof(*p->queue));
     p->spare = calloc(p->size, sizeof(*p->spare));
     p->threads = calloc(threads, sizeof(*p->threads));
@@ -277,11 +284,12 @@ int tl_packing_add(struct tl_packing *p, struct tl_blob *blob, struct tl_packer 
     pthread_mutex_unlock(&blob->lock);
     pthread_mutex_lock(&p->lock);
     const bool room = p->n < p->size;
-    if (room) {
+    if (room)
         p->queue[(p->first + p->n++) % p->size] = tl_blob_get(blob);
-        pthread_cond_signal(&p->work);
-    }
+    const bool wake = p->idle > 0 && p->n >= BATCH;
     pthread_mutex_unlock(&p->lock);
+    if (wake) /* without the lock: who wakes up wants it first of all */
+        pthread_cond_signal(&p->work);
     return room ? TL_OK : pack_blob(blob, packer);
 }
 
