@@ -74,11 +74,12 @@ static inline void tl_soft_time(struct tl_soft *s, uint64_t time, uint64_t offse
 TL_PRINTF(3, 4)
 static inline void tl_soft_note(struct tl_soft *s, uint64_t offset, const char *format, ...)
 {
+    enum { SIZE = 48 };
+    char *const text = tl_item_batch_store(&s->out, SIZE);
     struct tl_item *const item = tl_item_batch_add(&s->out, TL_ITEM_NOTE, offset);
-    char *const text = s->out.room->store[s->out.n - 1].text;
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof s->out.room->store[0].text, format, args);
+    vsnprintf(text, SIZE, format, args);
     va_end(args);
     item->text = text;
 }

@@ -3,45 +3,24 @@
 
 #include <stdlib.h>
 
-int tl_kept_init(struct tl_kept *kept, size_t most)
+void tl_kept_init(struct tl_kept *kept)
 {
-    *kept = (struct tl_kept){.batches = calloc(most, sizeof *kept->batches), .most = most};
-    return kept->batches ? TL_OK : TL_NOMEM;
+    *kept = (struct tl_kept){.end = &kept->first};
 }
 
 void tl_kept_fini(struct tl_kept *kept)
 {
-    free(kept->batches);
     free(kept->losses);
-    *kept = (struct tl_kept){0};
+    tl_kept_init(kept);
 }
 
-void tl_kept_reset(struct tl_kept *kept)
+void tl_kept_batch(struct tl_kept *kept, struct tl_item_room *room, size_t n)
 {
-    kept->n = kept->n_losses = 0;
-}
-
-struct tl_item_room **tl_kept_room(struct tl_kept *kept)
-{
-    return &kept->batches[kept->n].room;
-}
-
-void tl_kept_release(struct tl_kept *kept, struct tl_item_room **rooms)
-{
-    for (size_t i = 0; i < kept->most && kept->batches[i].room; i++) {
-        kept->batches[i].room->next = *rooms;
-        *rooms = kept->batches[i].room;
-        kept->batches[i].room = NULL;
-    }
-    tl_kept_reset(kept);
-}
-
-int tl_kept_items(struct tl_kept *kept, size_t n)
-{
-    if (kept->n + 1 == kept->most)
-        return TL_LIMIT;
-    kept->batches[kept->n++].n = n;
-    return TL_OK;
+    room->next = NULL;
+    room->n = n;
+    *kept->end = room;
+    kept->end = &room->next;
+    kept->n++;
 }
 
 int tl_kept_loss(struct tl_kept *kept, const char *reason, uint64_t offset, uint64_t bytes)
@@ -52,29 +31,45 @@ int tl_kept_loss(struct tl_kept *kept, const char *reason, uint64_t offset, uint
     return TL_OK;
 }
 
-static int deliver_batches(const struct tl_kept *kept, size_t from, size_t to,
-                           const struct tl_stream_sink *sink)
+struct tl_kept_mark tl_kept_mark(const struct tl_kept *kept)
 {
-    for (size_t i = from; i < to; i++) {
-        const struct tl_kept_batch *const batch = &kept->batches[i];
-        const int rc = sink->items(sink->context, batch->room->items, batch->n);
-        if (rc < 0)
-            return rc;
-    }
-    return TL_OK;
+    return (struct tl_kept_mark){kept->end, kept->n, kept->n_losses};
+}
+
+size_t tl_kept_cut(struct tl_kept *kept, const struct tl_kept_mark *mark,
+                   struct tl_item_room **rooms)
+{
+    const size_t n = kept->n - mark->n;
+    *kept->end = *rooms;
+    *rooms = *mark->end;
+    *mark->end = NULL;
+    kept->end = mark->end;
+    kept->n = mark->n;
+    kept->n_losses = mark->n_losses;
+    return n;
+}
+
+size_t tl_kept_reset(struct tl_kept *kept, struct tl_item_room **rooms)
+{
+    const struct tl_kept_mark begin = {&kept->first, 0, 0};
+    return tl_kept_cut(kept, &begin, rooms);
 }
 
 int tl_kept_deliver(const struct tl_kept *kept, const struct tl_stream_sink *sink)
 {
-    size_t at = 0;
-    for (size_t i = 0; i < kept->n_losses; i++) {
-        const struct tl_kept_loss *const loss = &kept->losses[i];
-        int rc = deliver_batches(kept, at, loss->before, sink);
-        if (rc >= 0)
+    const struct tl_item_room *room = kept->first;
+    size_t next_loss = 0;
+    int rc = TL_OK;
+    for (size_t i = 0; rc >= 0 && i <= kept->n; i++) {
+        for (; rc >= 0 && next_loss < kept->n_losses && kept->losses[next_loss].before == i;
+             next_loss++) {
+            const struct tl_kept_loss *const loss = &kept->losses[next_loss];
             rc = sink->loss(sink->context, loss->reason, loss->offset, loss->bytes);
-        if (rc < 0)
-            return rc;
-        at = loss->before;
+        }
+        if (rc >= 0 && room) {
+            rc = sink->items(sink->context, room->items, room->n);
+            room = room->next;
+        }
     }
-    return deliver_batches(kept, at, kept->n, sink);
+    return rc < 0 ? rc : TL_OK;
 }

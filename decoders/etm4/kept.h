@@ -17,33 +17,34 @@ struct tl_kept_loss {
     size_t before;
 };
 
-struct tl_kept_batch {
-    struct tl_item_room *room; /* NULL: none yet */
-    size_t n;                  /* items */
-};
-
 struct tl_kept {
-    struct tl_kept_batch *batches; /* [most] */
-    size_t n, most;
+    struct tl_item_room *first, **end; /* the batches */
+    size_t n;
     struct tl_kept_loss *losses;
     size_t n_losses, cap_losses;
 };
 
-/* Up to `most` (> 0) batches. TL_NOMEM. */
-TL_MUST_USE int tl_kept_init(struct tl_kept *kept, size_t most);
-/* Fine if zeroed. All rooms must have been given back. */
-void tl_kept_fini(struct tl_kept *kept);
-/* Forget all; the rooms stay. */
-void tl_kept_reset(struct tl_kept *kept);
+/* How much is kept: what came later can be dropped. */
+struct tl_kept_mark {
+    struct tl_item_room **end;
+    size_t n, n_losses;
+};
 
-/* Where the next batch is made, NULL if it has no room yet: then give one. */
-struct tl_item_room **tl_kept_room(struct tl_kept *kept);
-/* Give all rooms to a list. */
-void tl_kept_release(struct tl_kept *kept, struct tl_item_room **rooms);
-/* The batch made there has `n` items. TL_LIMIT: it is the last one there was room for. */
-TL_MUST_USE int tl_kept_items(struct tl_kept *kept, size_t n);
+void tl_kept_init(struct tl_kept *kept);
+/* All rooms must have been taken back. */
+void tl_kept_fini(struct tl_kept *kept);
+
+/* Keep the batch of `n` items in `room`, which belongs to `kept` from now on. */
+void tl_kept_batch(struct tl_kept *kept, struct tl_item_room *room, size_t n);
 TL_MUST_USE int tl_kept_loss(struct tl_kept *kept, const char *reason, uint64_t offset,
                              uint64_t bytes);
+
+struct tl_kept_mark tl_kept_mark(const struct tl_kept *kept);
+/* Forget what was kept since the mark; its rooms go to the front of a list. Returns how many. */
+size_t tl_kept_cut(struct tl_kept *kept, const struct tl_kept_mark *mark,
+                   struct tl_item_room **rooms);
+/* Forget all. */
+size_t tl_kept_reset(struct tl_kept *kept, struct tl_item_room **rooms);
 
 /* Deliver all, as it was kept: PATH items only where the sink takes them. */
 TL_MUST_USE int tl_kept_deliver(const struct tl_kept *kept, const struct tl_stream_sink *sink);

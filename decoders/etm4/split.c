@@ -23,8 +23,10 @@
 #define LEAST_PART ((size_t)4 << 10) /* bytes; parts adapt to how much comes of them */
 #define FIRST_PART ((size_t)32 << 10)
 #define MOST_PART  ((size_t)256 << 10)
-#define SLICE      ((size_t)2 << 10) /* bytes, at least, until a decoder can be told to leave off */
+#define SLICE      ((size_t)1 << 10)  /* bytes, at least, until a decoder can be told to leave off */
+#define NEAR       ((size_t)8 << 10)  /* bytes in front of a part, when it is told so */
 #define KEPT_TOTAL ((size_t)16 << 20) /* bytes of items kept, of all parts together */
+#define ROOMS      (KEPT_TOTAL / sizeof(struct tl_item_room))
 #define BLOCKS_TOTAL                                                                               \
     ((size_t)16 << 20)                /* bytes of decoded blocks, of all other threads together    \
                                        */
@@ -44,7 +46,8 @@ struct state {
 struct decoder {
     struct split *split;
     struct state now;
-    struct part *part; /* decoded ahead; NULL: what comes is delivered */
+    struct part *part;         /* decoded ahead; NULL: what comes is delivered */
+    struct tl_item_room *room; /* where the batch in the making is; NULL: none yet */
     pthread_t thread;
     bool started;
 };
@@ -105,30 +108,27 @@ struct split {
     size_t n_parts;
     struct part *parts;              /* [n_parts], part i in i % n_parts */
     struct tl_item_room **rooms;     /* that no stream uses */
+    size_t taken;                    /* rooms that are used */
     struct tl_etm4_packetizer fresh; /* that nothing was pushed to */
 };
 
 /* ---- decoders ------------------------------------------------------------------------------ */
 
-static struct tl_item_room *take_room(struct split *s)
+/* The next items go where they will be delivered from. TL_LIMIT: enough is kept. */
+static int take_room(struct decoder *d)
 {
+    struct split *const s = d->split;
     pthread_mutex_lock(&s->lock);
-    struct tl_item_room *const room = *s->rooms;
-    if (room)
-        *s->rooms = room->next;
+    const bool may = s->taken < ROOMS;
+    struct tl_item_room *const spare = may ? *s->rooms : NULL;
+    if (spare)
+        *s->rooms = spare->next;
+    s->taken += may;
     pthread_mutex_unlock(&s->lock);
-    return room ? room : malloc(sizeof *room);
-}
-
-/* The next items go where they will be delivered from. */
-static int next_room(struct decoder *d)
-{
-    struct tl_item_room **const room = tl_kept_room(&d->part->kept);
-    if (!*room)
-        *room = take_room(d->split);
-    if (*room)
-        tl_etm4_flow_room(d->now.flow, *room);
-    return *room ? TL_OK : TL_NOMEM;
+    d->room = spare || !may ? spare : malloc(sizeof *d->room);
+    if (d->room)
+        tl_etm4_flow_room(d->now.flow, d->room);
+    return d->room ? TL_OK : may ? TL_NOMEM : TL_LIMIT;
 }
 
 static size_t blocks_most(const struct split *s)
@@ -146,8 +146,8 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
         return TL_OK;
     if (tl_etm4_flow_blocks(d->now.flow) > blocks_most(d->split))
         return TL_LIMIT;
-    const int rc = tl_kept_items(&part->kept, n);
-    return rc < 0 ? rc : next_room(d);
+    tl_kept_batch(&part->kept, d->room, n);
+    return take_room(d);
 }
 
 static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
@@ -249,18 +249,26 @@ static struct part *claim(struct split *s)
     return part;
 }
 
+/* Slices end in front of A-Syncs: atoms of two pushes are not told as one packet. */
+static size_t slice_end(const struct input *in, size_t from, size_t to)
+{
+    const size_t sync = find_sync(in, from + SLICE);
+    return sync < to ? sync : to;
+}
+
 /* Decode up to byte `to`, all that comes of it kept. If that fails, the part ends where it did. */
 static int decode_slice(struct decoder *d, struct part *part, size_t to)
 {
-    const size_t n = part->kept.n, n_losses = part->kept.n_losses;
+    const struct tl_kept_mark before = tl_kept_mark(&part->kept);
     int rc = push_bytes(d, &d->split->input, part->end, to);
     if (rc == TL_OK)
         rc = tl_etm4_flow_flush(d->now.flow);
     if (rc == TL_OK)
         rc = copy_state(&part->state, &d->now);
     if (rc < 0) {
-        part->kept.n = n;
-        part->kept.n_losses = n_losses;
+        pthread_mutex_lock(&d->split->lock);
+        d->split->taken -= tl_kept_cut(&part->kept, &before, d->split->rooms);
+        pthread_mutex_unlock(&d->split->lock);
         return rc;
     }
     part->end = to;
@@ -277,16 +285,13 @@ static void decode_ahead(struct decoder *d, struct part *part)
     part->seam.async = run_from(in, find_run(in, part->from), part->from).offset;
     part->end = part->from;
     part->usable = part->full = false;
-    tl_kept_reset(&part->kept);
     d->part = part;
     tl_etm4_packetizer_copy(&d->now.packetizer, &d->split->fresh);
     tl_etm4_flow_note(d->now.flow, &part->seam);
-    int rc = next_room(d);
-    while (rc == TL_OK && part->end < part->to && !part->full && !atomic_load(&part->stop)) {
-        const size_t sync = find_sync(in, part->end + SLICE);
-        rc = decode_slice(d, part, sync < part->to ? sync : part->to);
-        part->full = rc < 0 || part->kept.n > part->kept.most / 4 * 3;
-    }
+    int rc = d->room ? TL_OK : take_room(d);
+    while (rc == TL_OK && part->end < part->to && !atomic_load(&part->stop))
+        rc = decode_slice(d, part, slice_end(in, part->end, part->to));
+    part->full = rc < 0;
     tl_etm4_flow_reset(d->now.flow);
     d->part = NULL;
 }
@@ -298,23 +303,32 @@ static int decode_live(struct split *s, const struct input *in, size_t from, siz
     return rc < 0 ? rc : tl_etm4_flow_flush(s->live.now.flow);
 }
 
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /* Wait until the part is left off, soon. */
 static void wait_for(struct split *s, struct part *part)
 {
-    for (unsigned i = 0; i < SPINS; i++)
+    for (unsigned i = 0; i < SPINS; i++) {
         if (atomic_load(&part->done))
             return;
+        relax();
+    }
     pthread_mutex_lock(&s->lock);
     while (!atomic_load(&part->done))
         pthread_cond_wait(&s->done, &s->lock);
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The stream stands at a part that is decoded ahead: go as far with it as it is of use. */
+/* The stream stands at a part that was decoded ahead: go as far with it as it is of use. */
 static int stitch(struct split *s, struct part *part, size_t *at)
 {
-    atomic_store(&part->stop, true);
-    wait_for(s, part);
     if (!part->usable)
         return TL_OK;
     tl_etm4_flow_meet(s->live.now.flow, &part->seam);
@@ -327,14 +341,21 @@ static int stitch(struct split *s, struct part *part, size_t *at)
     return rc < 0 ? rc : copy_state(&s->live.now, &part->state);
 }
 
-/* Parts that fill the memory they may have are too big, those that hardly use it too small. */
+/* The next parts are as big as fits, if all take equally much memory. */
 static void adapt(struct split *s, const struct part *part)
 {
-    const size_t size = part->end - part->from;
-    if (part->full)
-        s->size = size > LEAST_PART ? size : LEAST_PART;
-    else if (part->end == part->to && part->kept.n < part->kept.most / 4)
-        s->size = s->size * 2 < MOST_PART ? s->size * 2 : MOST_PART;
+    const size_t bytes = part->end - part->from;
+    if (bytes < LEAST_PART && !part->full)
+        return; /* tells nothing */
+    const size_t size = bytes / (part->kept.n + 1) * (ROOMS / s->n_parts);
+    s->size = size < LEAST_PART ? LEAST_PART : size < MOST_PART ? size : MOST_PART;
+}
+
+/* A part that was full before its end ends there, if nobody decodes what is behind it. */
+static void give_back(struct split *s, struct part *part)
+{
+    if (part->full && part->end > part->from && part->to == s->cut)
+        s->cut = part->to = part->end;
 }
 
 static void *run_thread(void *context)
@@ -349,8 +370,9 @@ static void *run_thread(void *context)
             s->running++;
             pthread_mutex_unlock(&s->lock);
             decode_ahead(d, part);
-            atomic_store(&part->done, true);
             pthread_mutex_lock(&s->lock);
+            give_back(s, part);
+            atomic_store(&part->done, true);
             s->running--;
             pthread_cond_signal(&s->done);
         } else {
@@ -373,15 +395,17 @@ static int advance(struct split *s, size_t *at)
     const size_t from = *at, end = part ? part->from : s->cut;
     pthread_mutex_unlock(&s->lock);
     if (from < end) {
-        const size_t sync = find_sync(&s->input, from + SLICE);
-        *at = sync < end ? sync : end;
-        if (part && *at == end)
-            atomic_store(&part->stop, true); /* so that it is done when we are there */
+        *at = slice_end(&s->input, from, end);
+        if (part && end - *at <= NEAR)
+            atomic_store(&part->stop, true); /* so that it is left off when we are there */
         return decode_live(s, &s->input, from, *at);
     }
+    atomic_store(&part->stop, true);
+    wait_for(s, part);
     const int rc = stitch(s, part, at);
     pthread_mutex_lock(&s->lock);
     adapt(s, part);
+    s->taken -= tl_kept_reset(&part->kept, s->rooms);
     s->head++;
     pthread_cond_broadcast(&s->work);
     pthread_mutex_unlock(&s->lock);
@@ -411,6 +435,22 @@ static void leave_off(struct split *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Nobody decodes ahead any more: all rooms may be used by other streams. */
+static void give_rooms(struct split *s)
+{
+    for (size_t i = 0; i < s->n_parts; i++)
+        tl_kept_reset(&s->parts[i].kept, s->rooms);
+    for (unsigned i = 0; i < s->threads - 1; i++) {
+        struct decoder *const d = &s->ahead[i];
+        if (d->room) {
+            d->room->next = *s->rooms;
+            *s->rooms = d->room;
+            d->room = NULL;
+        }
+    }
+    s->taken = 0;
+}
+
 /* Decode the whole input; whatever comes of it has been delivered then. */
 static int decode_input(struct split *s, const struct input *in)
 {
@@ -428,8 +468,7 @@ static int decode_input(struct split *s, const struct input *in)
     for (size_t at = 0; rc == TL_OK && at < in->n;)
         rc = advance(s, &at);
     leave_off(s);
-    for (size_t i = 0; i < s->n_parts; i++)
-        tl_kept_release(&s->parts[i].kept, s->rooms);
+    give_rooms(s);
     for (unsigned i = 0; i < s->threads - 1; i++)
         tl_etm4_flow_trim(s->ahead[i].now.flow, blocks_most(s) / 4 * 3);
     return rc;
@@ -553,9 +592,7 @@ static int make_decoders(struct split *s)
     }
     for (size_t i = 0; rc == TL_OK && i < s->n_parts; i++) {
         rc = tl_etm4_flow_new(&s->parts[i].seam.state, &s->config, NULL, NULL, NULL, NULL);
-        if (rc == TL_OK)
-            rc = tl_kept_init(&s->parts[i].kept,
-                              KEPT_TOTAL / s->n_parts / sizeof(struct tl_item_room));
+        tl_kept_init(&s->parts[i].kept);
         if (rc == TL_OK)
             rc = tl_etm4_flow_new(&s->parts[i].state.flow, &s->config, NULL, NULL, NULL, NULL);
     }

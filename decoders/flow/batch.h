@@ -8,18 +8,15 @@
 #include <stdlib.h>
 
 #define TL_BATCH_ITEMS 256  /* delivered at once, at most */
-#define TL_BATCH_STEPS 2048 /* blocks of PATH items, at most */
+#define TL_BATCH_STEPS 1024 /* words of what they point to, at most: blocks of PATH items */
 #define TL_BATCH_RUN   64   /* steps of a run that the next packet is not added to any more */
 
 /* Where a batch's items are, and what they point to. */
 struct tl_item_room {
-    struct tl_item_room *next; /* the owner's */
+    struct tl_item_room *next; /* the owner's, as is … */
+    size_t n;                  /* … how many items there are */
     struct tl_item items[TL_BATCH_ITEMS];
-    uintptr_t steps[TL_BATCH_STEPS]; /* of PATH items */
-    union {
-        uint8_t payload[8];
-        char text[48];
-    } store[TL_BATCH_ITEMS]; /* of others */
+    uintptr_t steps[TL_BATCH_STEPS]; /* of PATH items; payloads and texts of others */
 };
 
 /* Free a list of rooms. */
@@ -126,6 +123,16 @@ static inline uintptr_t *tl_item_batch_steps(struct tl_item_batch *b, size_t n)
     return b->room->steps + b->n_steps;
 }
 
+/* Room for `size` bytes (at most 64) that the item added next points to. */
+static inline void *tl_item_batch_store(struct tl_item_batch *b, size_t size)
+{
+    const size_t n = (size + sizeof(uintptr_t) - 1) / sizeof(uintptr_t);
+    void *const room = tl_item_batch_steps(b, n);
+    b->n_steps += n;
+    b->run = 0;
+    return room;
+}
+
 /* Between packets: what comes next may begin a run. */
 static inline void tl_item_batch_pause(struct tl_item_batch *b)
 {
@@ -178,8 +185,8 @@ static inline void tl_item_batch_software(struct tl_item_batch *b, const char *s
                                           uint64_t channel, uint64_t value, unsigned size,
                                           uint64_t offset)
 {
+    uint8_t *const payload = tl_item_batch_store(b, sizeof value);
     struct tl_item *const item = tl_item_batch_add(b, TL_ITEM_SOFTWARE, offset);
-    uint8_t *const payload = b->room->store[b->n - 1].payload;
     tl_put_le64(payload, value);
     item->flags = TL_ITEM_HAS_PC;
     item->name = source;

@@ -244,6 +244,52 @@ static void wrap_frames(struct tl_buf *trace)
     *trace = e.out;
 }
 
+struct world {
+    struct tl_sim_program program;
+    struct tl_buf trace, code[2];
+    struct tl_image *image;
+    struct tl_setup setup;
+};
+
+/* A program, its image, and at least `bytes` of trace of it, or 40 steps. */
+static void world_init(struct world *w, const struct tl_sim_program_options *shape,
+                       const struct tl_sim_core_options *options, size_t bytes)
+{
+    struct tl_sim_core *core;
+    memset(w, 0, sizeof *w);
+    tl_setup_init(&w->setup);
+    w->setup.container = TL_CONTAINER_SINGLE;
+    w->setup.sources = calloc(1, sizeof *w->setup.sources);
+    w->setup.n_sources = 1;
+    assert_int_equal(tl_sim_program_init(&w->program, shape), TL_OK);
+    assert_int_equal(tl_sim_etm4_source(&options->etm, &w->setup.sources[0]), TL_OK);
+    w->setup.sources[0].id = 0x10;
+    assert_int_equal(tl_sim_core_new(&core, &w->program, options, &w->trace, NULL, NULL), TL_OK);
+    for (unsigned k = 0; k < 40 && w->trace.n < bytes; k++)
+        assert_int_equal(tl_sim_core_step(core, 50000), TL_OK);
+    assert_int_equal(tl_sim_core_flush(core), TL_OK);
+    tl_sim_core_free(core);
+    assert_int_equal(tl_image_new(&w->image), TL_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(tl_sim_program_code(&w->program, i, &w->code[i]), TL_OK);
+        assert_int_equal(tl_image_add_bytes(w->image, w->program.sections[i].base,
+                                            (struct tl_bytes){w->code[i].p, w->code[i].n},
+                                            TL_SPACE_ANY, NULL, NULL),
+                         TL_OK);
+    }
+    assert_int_equal(tl_image_freeze(w->image), TL_OK);
+}
+
+static void world_fini(struct world *w)
+{
+    tl_image_free(w->image);
+    tl_buf_fini(&w->code[0]);
+    tl_buf_fini(&w->code[1]);
+    tl_buf_fini(&w->trace);
+    tl_sim_program_fini(&w->program);
+    tl_setup_fini(&w->setup);
+}
+
 static void simulated_streams(void **state)
 {
     (void)state;
@@ -252,46 +298,44 @@ static void simulated_streams(void **state)
         const struct tl_sim_program_options shape = {
             .seed = round, .extra = 40, .short_loops = round % 2};
         const struct tl_sim_core_options options = random_options(&rng);
-        struct tl_sim_program program;
-        struct tl_sim_core *core;
-        struct tl_buf trace = {0}, code[2] = {0};
-        struct tl_image *image;
-        struct tl_setup setup;
-        tl_setup_init(&setup);
-        setup.container = round % 3 == 2 ? TL_CONTAINER_TPIU : TL_CONTAINER_SINGLE;
-        setup.sources = calloc(1, sizeof *setup.sources);
-        setup.n_sources = 1;
-        assert_int_equal(tl_sim_program_init(&program, &shape), TL_OK);
-        assert_int_equal(tl_sim_etm4_source(&options.etm, &setup.sources[0]), TL_OK);
-        setup.sources[0].id = 0x10;
-        assert_int_equal(tl_sim_core_new(&core, &program, &options, &trace, NULL, NULL), TL_OK);
-        for (unsigned k = 0; k < 40 && trace.n < 300000; k++)
-            assert_int_equal(tl_sim_core_step(core, 50000), TL_OK);
-        assert_int_equal(tl_sim_core_flush(core), TL_OK);
-        tl_sim_core_free(core);
-        assert_int_equal(tl_image_new(&image), TL_OK);
-        for (unsigned i = 0; i < 2; i++) {
-            assert_int_equal(tl_sim_program_code(&program, i, &code[i]), TL_OK);
-            assert_int_equal(tl_image_add_bytes(image, program.sections[i].base,
-                                                (struct tl_bytes){code[i].p, code[i].n},
-                                                TL_SPACE_ANY, NULL, NULL),
-                             TL_OK);
-        }
-        assert_int_equal(tl_image_freeze(image), TL_OK);
+        struct world w;
+        world_init(&w, &shape, &options, 300000);
         if (round % 2)
-            damage(&trace, &rng);
-        if (setup.container == TL_CONTAINER_TPIU)
-            wrap_frames(&trace);
+            damage(&w.trace, &rng);
+        if (round % 3 == 2) {
+            w.setup.container = TL_CONTAINER_TPIU;
+            wrap_frames(&w.trace);
+        }
         const size_t chunk = round % 4 == 3 ? 200000 : 0;
-        compare(&setup, round % 8 == 5 ? NULL : image, (struct tl_bytes){trace.p, trace.n}, chunk,
-                round);
-        tl_image_free(image);
-        tl_buf_fini(&code[0]);
-        tl_buf_fini(&code[1]);
-        tl_buf_fini(&trace);
-        tl_sim_program_fini(&program);
-        tl_setup_fini(&setup);
+        compare(&w.setup, round % 8 == 5 ? NULL : w.image,
+                (struct tl_bytes){w.trace.p, w.trace.n}, chunk, round);
+        world_fini(&w);
     }
+}
+
+/*
+ * Parts that turn out to be too much to be kept: bytes that nothing comes of make them long, and
+ * then each byte becomes many items.
+ */
+static void parts_that_fill(void **state)
+{
+    (void)state;
+    const struct tl_sim_program_options shape = {.seed = 5, .extra = 40};
+    const struct tl_sim_core_options options = {
+        .seed = 5, .etm = {.minor = 2, .trace_id = 0x10, .return_stack = true, .sync_every = 1024}};
+    struct world w;
+    struct tl_buf in = {0};
+    world_init(&w, &shape, &options, 300000);
+    uint8_t nothing[4096]; /* the trace's first bytes, A-Sync and trace info, and ignore packets */
+    memset(nothing, 0x70, sizeof nothing);
+    memcpy(nothing, w.trace.p, 16);
+    for (unsigned i = 0; i < 300; i++)
+        assert_int_equal(tl_buf_add(&in, nothing, sizeof nothing), TL_OK);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(tl_buf_add(&in, w.trace.p, w.trace.n), TL_OK);
+    compare(&w.setup, w.image, (struct tl_bytes){in.p, in.n}, 0, 0);
+    tl_buf_fini(&in);
+    world_fini(&w);
 }
 
 /* ---- real captures ------------------------------------------------------------------------- */
@@ -335,6 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simulated_streams),
+        cmocka_unit_test(parts_that_fill),
         cmocka_unit_test(real_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
