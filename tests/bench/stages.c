@@ -75,15 +75,14 @@ static void four_sources(void)
 
 /* ---- a simulated core, and a real one ------------------------------------------------------ */
 
-static void simulate(const struct tl_sim_etm4_options *etm)
+static void simulate(const struct tl_sim_core_options *options)
 {
     const struct tl_sim_program_options shape = {.seed = 1, .extra = 300};
-    const struct tl_sim_core_options options = {.seed = 2, .etm = *etm};
     struct tl_sim_program program;
     struct tl_sim_core *core;
     require(tl_sim_program_init(&program, &shape) == 0 && tl_image_new(&image) == 0 &&
-                tl_sim_etm4_source(etm, &source) == 0 &&
-                tl_sim_core_new(&core, &program, &options, &input, NULL, NULL) == 0,
+                tl_sim_etm4_source(&options->etm, &source) == 0 &&
+                tl_sim_core_new(&core, &program, options, &input, NULL, NULL) == 0,
             "no trace");
     while (input.n < BYTES)
         require(tl_sim_core_step(core, 50000) == 0, "no trace");
@@ -104,12 +103,22 @@ static void simulate(const struct tl_sim_etm4_options *etm)
 
 static void simulate_atoms(void)
 {
-    simulate(&(struct tl_sim_etm4_options){.minor = 2, .return_stack = true});
+    simulate(&(struct tl_sim_core_options){.seed = 2, .etm = {.minor = 2, .return_stack = true}});
 }
 
 static void simulate_addresses(void)
 {
-    simulate(&(struct tl_sim_etm4_options){.minor = 2, .branch_broadcast = true});
+    simulate(
+        &(struct tl_sim_core_options){.seed = 2, .etm = {.minor = 2, .branch_broadcast = true}});
+}
+
+static void simulate_exceptions(void)
+{
+    simulate(&(struct tl_sim_core_options){
+        .seed = 2,
+        .irq_every = 400,
+        .fault_every = 300,
+        .etm = {.minor = 2, .return_stack = true, .context_id = true}});
 }
 
 static void read_juno(void)
@@ -200,9 +209,11 @@ static const struct stage {
     {"packets, juno_r1_1", read_juno, begin_packets, push_packets},
     {"flow, atoms and return stack", simulate_atoms, begin_flow, push_flow},
     {"flow, branch broadcast", simulate_addresses, begin_flow, push_flow},
+    {"flow, exceptions", simulate_exceptions, begin_flow, push_flow},
     {"flow, juno_r1_1", read_juno, begin_flow, push_flow},
     {"flow and STF records, atoms and return stack", simulate_atoms, begin_records, push_flow},
     {"flow and STF records, branch broadcast", simulate_addresses, begin_records, push_flow},
+    {"flow and STF records, exceptions", simulate_exceptions, begin_records, push_flow},
     {"flow and STF records, juno_r1_1", read_juno, begin_records, push_flow},
 };
 
