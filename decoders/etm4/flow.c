@@ -8,6 +8,7 @@
 
 #include "etm4/element.h"
 #include "etm4/flow_walk.h"
+#include "etm4/headers.h"
 #include "etm4/seam.h"
 
 #include <stdlib.h>
@@ -31,6 +32,7 @@ struct tl_etm4_flow {
     struct tl_etm4_element pending; /* an exception or Q, waiting for its address */
     bool has_pending;
     struct tl_etm4_seam *note, *meet; /* see etm4/seam.h; NULL: none */
+    struct tl_etm4_joined joined;     /* atoms not pushed yet */
     struct tl_etm4_queue queue;
     struct tl_etm4_walk walk;
     struct tl_item_batch out;
@@ -493,6 +495,7 @@ void tl_etm4_flow_reset(struct tl_etm4_flow *f)
     f->state = WAIT_ASYNC;
     f->marked = f->lost = f->has_pending = false;
     f->depth = 0;
+    f->joined.n = 0;
     f->note = f->meet = NULL;
     f->out.rc = TL_OK;
     f->out.n = f->out.n_steps = 0;
@@ -606,33 +609,86 @@ static int push_one(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
     return rc == TL_OK && (f->note || f->meet) ? look(f, p) : rc;
 }
 
+/* Behind what may have failed: 0, or why. */
+static int verdict(const struct tl_etm4_flow *f, int rc)
+{
+    if (rc < 0)
+        return rc;
+    if (f->out.rc < 0)
+        return f->out.rc;
+    return f->walk.failed ? TL_NOMEM : TL_OK;
+}
+
 int tl_etm4_flow_push(struct tl_etm4_flow *f, const struct tl_etm4_packet *packets, size_t n)
 {
-    for (size_t i = 0; i < n;) {
-        if (f->state == IN_SYNC && f->queue.n == 0 && f->config.max_spec_depth == 0 &&
-            !f->has_pending && !f->note && !f->meet)
-            i += tl_etm4_walk_packets(&f->walk, packets + i, n - i);
-        const int rc = i < n ? push_one(f, &packets[i++]) : TL_OK;
-        if (rc < 0)
-            return rc;
-        if (f->out.rc < 0)
-            return f->out.rc;
-        if (f->walk.failed)
-            return TL_NOMEM;
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < n; i++)
+        rc = verdict(f, push_one(f, &packets[i]));
+    if (rc == TL_OK)
+        tl_etm4_walk_trim(&f->walk);
+    return rc;
+}
+
+int tl_etm4_flow_pause(struct tl_etm4_flow *f)
+{
+    const struct tl_etm4_packet atoms = {.type = TL_ETM4_ATOM,
+                                         .n = (uint8_t)f->joined.n,
+                                         .value = f->joined.atoms,
+                                         .offset = f->joined.offset};
+    if (f->joined.n == 0)
+        return TL_OK;
+    f->joined.n = 0;
+    return tl_etm4_flow_push(f, &atoms, 1);
+}
+
+/* The next packet of a tape, whatever it is. */
+static int push_next(struct tl_etm4_flow *f, const struct tl_etm4_tape *tape,
+                     struct tl_etm4_tape_place *place)
+{
+    struct tl_etm4_packet packet;
+    const size_t k = place->packet;
+    if (tape->header[k] >= TL_ETM4_ATOM_FIRST) {
+        place->packet = tl_etm4_join(&f->joined, tape, k, k + 1);
+        return place->packet > k ? TL_OK : tl_etm4_flow_pause(f);
     }
-    tl_etm4_walk_trim(&f->walk);
-    return f->out.rc;
+    const int rc = tl_etm4_flow_pause(f);
+    if (rc < 0)
+        return rc;
+    tl_etm4_tape_next(tape, place, &packet);
+    return verdict(f, push_one(f, &packet));
+}
+
+/* Is each packet applied as it comes, and nobody wants to look at each? */
+static bool is_straight(const struct tl_etm4_flow *f)
+{
+    return f->state == IN_SYNC && f->queue.n == 0 && f->config.max_spec_depth == 0 &&
+           !f->has_pending && !f->note && !f->meet && f->out.paths;
+}
+
+int tl_etm4_flow_tape(struct tl_etm4_flow *f, const struct tl_etm4_tape *tape)
+{
+    struct tl_etm4_tape_place place = {0};
+    struct tl_etm4_tape_marks marks;
+    int rc = TL_OK;
+    tl_etm4_tape_mark(tape, &marks);
+    while (rc == TL_OK && place.packet < tape->n) {
+        if (is_straight(f))
+            tl_etm4_walk_tape(&f->walk, tape, &marks, &place, &f->joined);
+        rc = verdict(f, place.packet < tape->n ? push_next(f, tape, &place) : TL_OK);
+    }
+    if (rc == TL_OK)
+        tl_etm4_walk_trim(&f->walk);
+    return verdict(f, rc);
 }
 
 int tl_etm4_flow_flush(struct tl_etm4_flow *f)
 {
-    return tl_item_batch_flush(&f->out);
+    const int rc = tl_etm4_flow_pause(f);
+    return rc < 0 ? rc : tl_item_batch_flush(&f->out);
 }
 
 int tl_etm4_flow_finish(struct tl_etm4_flow *f, uint64_t end)
 {
-    const int rc = tl_item_batch_flush(&f->out);
-    if (rc < 0)
-        return rc;
-    return tell_loss(f, end);
+    const int rc = tl_etm4_flow_flush(f);
+    return rc < 0 ? rc : tell_loss(f, end);
 }

@@ -11,7 +11,7 @@
 #define TL_ETM4_FLOW_H
 
 #include "etm4/config.h"
-#include "etm4/packet.h"
+#include "etm4/tape.h"
 #include "flow/item.h"
 
 struct tl_etm4_flow;
@@ -35,7 +35,16 @@ void tl_etm4_flow_paths(struct tl_etm4_flow *flow);
 TL_MUST_USE int tl_etm4_flow_push(struct tl_etm4_flow *flow, const struct tl_etm4_packet *packets,
                                   size_t n);
 
-/* Deliver the items that are pending. */
+/*
+ * The same of a tape. Atoms that it ends with may wait for those of the next one, so that atoms
+ * are taken together as far as the bytes of one push go.
+ */
+TL_MUST_USE int tl_etm4_flow_tape(struct tl_etm4_flow *flow, const struct tl_etm4_tape *tape);
+
+/* A push has ended: atoms that wait are taken. */
+TL_MUST_USE int tl_etm4_flow_pause(struct tl_etm4_flow *flow);
+
+/* Take what waits, and deliver the items that are pending. */
 TL_MUST_USE int tl_etm4_flow_flush(struct tl_etm4_flow *flow);
 
 /*

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Atoms: from block to block. */
 #include "etm4/flow_walk_parts.h"
+#include "etm4/headers.h"
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* One atom at block `b`, whatever the block is. */
 static void one_atom(struct tl_etm4_walk *w, struct tl_block *b, bool taken, uint64_t offset)
@@ -155,7 +158,7 @@ void tl_etm4_walk_atoms(struct tl_etm4_walk *w, uint64_t atoms, unsigned n, uint
     some_atoms(w, atoms, n, offset);
 }
 
-/* ---- many packets -------------------------------------------------------------------------- */
+/* ---- stretches ----------------------------------------------------------------------------- */
 
 /* Steps that are not in the batch yet. */
 struct stretch {
@@ -184,71 +187,232 @@ static inline void next_stretch(struct tl_etm4_walk *w, struct stretch *s, uint6
     s->offset = offset;
 }
 
-/*
- * An address that nothing comes out for, nor ends the run: in the same context, and where the flow
- * is known to go or an indirect branch went.
- */
-static inline bool is_quick(const struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
+/* ---- a tape -------------------------------------------------------------------------------- */
+
+static ALWAYS_INLINE size_t join(struct tl_etm4_joined *j, const struct tl_etm4_tape *tape,
+                                 size_t k, size_t end)
 {
-    return !(p->flags & TL_ETM4_HAS_CONTEXT) && (w->need_address || w->pc == p->value) &&
-           (w->isa == TL_ISA_T32) == !!(p->flags & TL_ETM4_IS1);
+    if (j->n == 0) {
+        j->atoms = 0;
+        j->offset = tl_run_offset(&tape->run, tape->at[k]);
+    }
+    for (; k < end; k++) {
+        const uint32_t atoms = tl_etm4_atoms[tape->header[k] - TL_ETM4_ATOM_FIRST];
+        const unsigned more = atoms >> 24;
+        if (j->n + more > 64)
+            break;
+        j->atoms |= (uint64_t)(atoms & 0xffffff) << j->n;
+        j->n += more;
+    }
+    return k;
 }
 
-static inline struct tl_block *quick_address(struct tl_etm4_walk *w, struct tl_block *b,
-                                             uint64_t pc)
+size_t tl_etm4_join(struct tl_etm4_joined *joined, const struct tl_etm4_tape *tape, size_t k,
+                    size_t end)
 {
-    w->stack.wait_address = false;
-    w->is1 = w->isa == TL_ISA_T32;
-    if (b) { /* branch broadcasting tells what we know */
-        w->told = false;
-        w->by_address = true;
-        return b;
+    return join(joined, tape, k, end);
+}
+
+/* Atoms at block `*b`, NULL: where the walk stands without one. */
+static ALWAYS_INLINE void walk_joined(struct tl_etm4_walk *w, struct tl_block **b,
+                                      struct stretch *s, struct tl_etm4_joined *j)
+{
+    unsigned done = 0;
+    next_stretch(w, s, j->offset);
+    if (*b) {
+        done = walk_known(w, b, j->atoms, j->n, s->end, &s->insns);
+        s->end += done;
     }
-    w->stack.pending = false;
-    tl_walk_jump(w, pc, (enum tl_isa)w->isa);
+    if (done < j->n) {
+        w->block = *b;
+        end_stretch(w, s);
+        stuck_atoms(w, *b, j->atoms >> done, j->n - done, j->offset);
+        *b = w->block;
+    }
+    j->n = 0;
+}
+
+/* Without a block: do atoms say nothing until the next address? As for the first ones. */
+static inline bool passes_over(struct tl_etm4_walk *w, struct tl_block **b, struct stretch *s,
+                               const struct tl_run *run, size_t at)
+{
+    if (!w->cache || w->need_context)
+        return true;
+    if (w->need_address)
+        return w->told && !w->stack.pending;
+    *b = tl_walk_here(w);
+    if (!*b || (*b)->n > 0)
+        return false;
+    end_stretch(w, s);
+    no_image(w, tl_run_offset(run, at));
+    *b = NULL;
+    return true;
+}
+
+/* An address without a context: nothing comes out where the flow goes there anyway. */
+static ALWAYS_INLINE struct tl_block *walk_address(struct tl_etm4_walk *w, struct tl_block *b,
+                                                   struct stretch *s, uint64_t address,
+                                                   const struct tl_run *run, size_t at)
+{
+    const uint64_t pc = address & ~1ull;
+    const bool is1 = address & 1;
+    if ((w->need_address || w->pc == pc) && (w->isa == TL_ISA_T32) == is1 && w->cache) {
+        w->stack.wait_address = false;
+        w->is1 = is1;
+        if (b) { /* branch broadcasting tells what we know */
+            w->told = false;
+            w->by_address = true;
+            return b;
+        }
+        w->stack.pending = false;
+        tl_walk_jump(w, pc, (enum tl_isa)w->isa);
+        return w->block;
+    }
+    const struct tl_etm4_packet packet = {.type = TL_ETM4_ADDRESS,
+                                          .flags = is1 ? TL_ETM4_IS1 : 0,
+                                          .value = pc,
+                                          .offset = tl_run_offset(run, at)};
+    w->block = b;
+    end_stretch(w, s);
+    tl_etm4_walk_address(w, &packet);
     return w->block;
 }
 
-size_t tl_etm4_walk_packets(struct tl_etm4_walk *w, const struct tl_etm4_packet *packets, size_t n)
+/* Another packet that only has to do with where the core is. False: it is none. */
+static bool walk_other(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
+                       struct tl_etm4_tape_place *place)
 {
+    struct tl_etm4_packet packet;
+    switch (tape->forms->class_of[tape->header[place->packet]]) {
+    case TL_CLASS_ADDR_CTX32:
+    case TL_CLASS_ADDR_CTX64:
+        tl_etm4_tape_next(tape, place, &packet);
+        tl_etm4_walk_address(w, &packet);
+        return true;
+    case TL_CLASS_CONTEXT:
+        tl_etm4_tape_next(tape, place, &packet);
+        tl_etm4_walk_context(w, &packet);
+        return true;
+    case TL_CLASS_CYCLES_F1:
+    case TL_CLASS_CYCLES_F2:
+    case TL_CLASS_CYCLES_F3:
+        tl_etm4_tape_next(tape, place, &packet);
+        tl_etm4_walk_cycles(w, &packet);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* An address of a hole, and that the flow is lost there. */
+static ALWAYS_INLINE void tell_hole(struct tl_item_batch *out, uint64_t pc, uint64_t offset)
+{
+    if (out->n > TL_BATCH_ITEMS - 2)
+        tl_item_batch_flush(out);
+    struct tl_item *const items = &out->room->items[out->n];
+    items[0] = (struct tl_item){
+        .kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_VALUE, .value = pc, .offset = offset};
+    items[1] = (struct tl_item){.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE, .offset = offset};
+    out->n += 2;
+}
+
+/*
+ * Lost, and at packet `k`, which is no atom: from hole to hole, as long as all that comes are
+ * addresses of such places with atoms behind them. Returns the first packet that is neither.
+ */
+static __attribute__((noinline)) size_t pass_holes(struct tl_etm4_walk *w,
+                                                   const struct tl_etm4_tape *tape,
+                                                   const struct tl_etm4_tape_marks *marks,
+                                                   struct tl_etm4_tape_place *place, size_t k)
+{
+    const uint8_t *const fill = tape->forms->fill;
+    const uint64_t *address = tape->address + place->address;
+    const unsigned is1 = w->isa == TL_ISA_T32;
+    struct tl_block_hole hole = {UINT64_MAX, UINT64_MAX}; /* no address is odd */
+    const size_t from = k;
+    uint64_t pc = 0;
+
+    while (k < tape->n) {
+        const unsigned how = fill[tape->header[k]];
+        if ((how != TL_FILL_ADDRESS && how != TL_FILL_SHORT) || (*address & 1) != is1)
+            break;
+        const size_t next = tl_etm4_tape_marked(marks, k + 1);
+        if (next == k + 1)
+            break;
+        const uint64_t to = *address & ~1ull;
+        if (to - hole.first > hole.last - hole.first) {
+            const struct tl_block_hole *const other = tl_block_hole_at(w->cache, w->space, to);
+            if (!other)
+                break;
+            hole = *other;
+        }
+        pc = to;
+        tell_hole(w->out, pc, tl_run_offset(&tape->run, tape->at[k + 1]));
+        address++;
+        k = next;
+    }
+    if (k == from)
+        return k;
+    w->out->run = 0;
+    w->pc = pc;
+    w->is1 = is1;
+    w->by_address = true;
+    w->stack.wait_address = false;
+    place->address = (size_t)(address - tape->address);
+    return k;
+}
+
+void tl_etm4_walk_tape(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
+                       const struct tl_etm4_tape_marks *marks, struct tl_etm4_tape_place *place,
+                       struct tl_etm4_joined *joined)
+{
+    const uint8_t *const fill = tape->forms->fill;
+    struct tl_etm4_joined j = *joined;
     struct tl_block *b = w->block;
     struct stretch s = {0};
-    size_t i = 0;
-    if (!w->out->paths || !w->cache || w->need_context)
-        return 0;
-    for (; i < n; i++) {
-        const struct tl_etm4_packet *const p = &packets[i];
-        if (p->type == TL_ETM4_ATOM) {
-            unsigned done = 0;
-            if (!b && w->need_address && w->told && !w->stack.pending)
-                continue; /* lost until the next address */
-            if (!b && !w->need_address && (b = tl_walk_here(w)) && b->n == 0) {
-                end_stretch(w, &s);
-                no_image(w, p->offset);
-                b = NULL;
-                continue;
-            }
-            next_stretch(w, &s, p->offset);
-            if (b) {
-                done = walk_known(w, &b, p->value, p->n, s.end, &s.insns);
-                s.end += done;
-            }
-            if (done == p->n)
-                continue;
+    size_t k = place->packet;
+
+    for (;;) {
+        const size_t end = tl_etm4_tape_marked(marks, k);
+        if (k < end) {
+            if (j.n == 0 && !b && passes_over(w, &b, &s, &tape->run, tape->at[k]))
+                k = end;
+            else
+                k = join(&j, tape, k, end);
+        }
+        if (k == tape->n) /* more may follow on the next one */
+            break;
+        if (j.n > 0)
+            walk_joined(w, &b, &s, &j);
+        if (k < end)
+            continue;
+        if (!b && w->need_address && w->told && !w->stack.pending && w->cache && !w->need_context) {
+            k = pass_holes(w, tape, marks, place, k);
+            if (k == tape->n)
+                break;
+        }
+        const unsigned how = fill[tape->header[k]];
+        if (how == TL_FILL_ADDRESS || how == TL_FILL_SHORT) {
+            b = walk_address(w, b, &s, tape->address[place->address++], &tape->run, tape->at[k]);
+            k++;
+        } else if (how == TL_FILL_CYCLES) {
+            end_stretch(w, &s);
+            tl_item_batch_value(w->out, TL_ITEM_CYCLES,
+                                tape->forms->fixed[tape->header[k]].value + tape->threshold,
+                                tl_run_offset(&tape->run, tape->at[k]));
+            k++;
+        } else {
             w->block = b;
             end_stretch(w, &s);
-            stuck_atoms(w, b, p->value >> done, p->n - done, p->offset);
+            place->packet = k;
+            if (!walk_other(w, tape, place))
+                break;
             b = w->block;
-        } else if (p->type == TL_ETM4_ADDRESS && is_quick(w, p)) {
-            b = quick_address(w, b, p->value);
-        } else if (p->type == TL_ETM4_CYCLE_COUNT) {
-            end_stretch(w, &s);
-            tl_etm4_walk_cycles(w, p);
-        } else {
-            break;
+            k++;
         }
     }
     end_stretch(w, &s);
     w->block = b;
-    return i;
+    place->packet = k;
+    *joined = j;
 }

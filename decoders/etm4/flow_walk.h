@@ -11,7 +11,7 @@
 #define TL_ETM4_FLOW_WALK_H
 
 #include "etm4/config.h"
-#include "etm4/packet.h"
+#include "etm4/tape.h"
 #include "flow/batch.h"
 
 #define TL_ETM4_RETURN_STACK 16 /* entries; a power of two, no trace unit has more */
@@ -86,13 +86,27 @@ void tl_etm4_walk_address(struct tl_etm4_walk *walk, const struct tl_etm4_packet
 void tl_etm4_walk_atoms(struct tl_etm4_walk *walk, uint64_t atoms, unsigned n, uint64_t offset);
 /* An unknown count is told as 0. */
 void tl_etm4_walk_cycles(struct tl_etm4_walk *walk, const struct tl_etm4_packet *packet);
-/*
- * As many of packets[0..n) as are atoms, addresses and cycle counts that are committed as they
- * come, and that PATH items can be made of; returns how many. What trace mostly consists of, with
- * less to do for each.
+
+/* Atoms of packets one behind another: up to 64 count as those of one packet, the first. */
+struct tl_etm4_joined {
+    uint64_t atoms; /* the oldest in bit 0 */
+    uint64_t offset;
+    unsigned n;
+};
+
+/* Join the atom packets [k, end) of a tape. Returns the first that there is no room for, or `end`.
  */
-size_t tl_etm4_walk_packets(struct tl_etm4_walk *walk, const struct tl_etm4_packet *packets,
-                            size_t n);
+size_t tl_etm4_join(struct tl_etm4_joined *joined, const struct tl_etm4_tape *tape, size_t k,
+                    size_t end);
+
+/*
+ * Go on with a tape as far as packets are committed as they come and need nothing but the place
+ * where the core is: what trace mostly consists of, with less to do for each. Atoms that the tape
+ * ends with stay joined: those of the next one may belong to them.
+ */
+void tl_etm4_walk_tape(struct tl_etm4_walk *walk, const struct tl_etm4_tape *tape,
+                       const struct tl_etm4_tape_marks *marks, struct tl_etm4_tape_place *place,
+                       struct tl_etm4_joined *joined);
 /* `address` completes the exception; its type is NOT_SYNC if there was none. */
 void tl_etm4_walk_exception(struct tl_etm4_walk *walk, const struct tl_etm4_packet *packet,
                             const struct tl_etm4_packet *address);

@@ -26,11 +26,10 @@ static void init(struct tl_etm4_packetizer *p, const struct tl_etm4_config *conf
 }
 
 void tl_etm4_packetizer_init(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config,
-                             bool merge_atoms, tl_etm4_packet_sink *sink, void *context)
+                             tl_etm4_packet_sink *sink, void *context)
 {
     init(p, config, context);
     p->sink = sink;
-    p->merge_atoms = merge_atoms;
 }
 
 void tl_etm4_packetizer_init_tape(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config,
@@ -60,41 +59,19 @@ void tl_etm4_packetizer_copy(struct tl_etm4_packetizer *to, const struct tl_etm4
     to->skipped = from->skipped;
     memcpy(to->tail, from->tail, sizeof to->tail);
     c->n = c->n_found = c->n_addresses = c->n_others = 0;
-    to->n = 0;
 }
 
 /* ---- delivery ------------------------------------------------------------------------------ */
 
-static void deliver(struct tl_etm4_packetizer *p, size_t n)
-{
-    if (n > 0 && p->failed >= 0)
-        p->failed = p->sink(p->context, p->batch, n);
-}
-
-/* Deliver a full batch; atoms that others may be joined to stay: batches must not show. */
-static void batch_flush(struct tl_etm4_packetizer *p)
-{
-    const bool stays = p->merge_atoms && p->batch[p->n - 1].type == TL_ETM4_ATOM;
-    const struct tl_etm4_packet last = p->batch[p->n - 1];
-
-    deliver(p, p->n - stays);
-    if (stays)
-        p->batch[0] = last;
-    p->n = stays;
-}
-
 /* The tape's packets, whole, to a sink of packets. */
 static void unroll_tape(struct tl_etm4_packetizer *p, const struct tl_etm4_tape *tape)
 {
+    struct tl_etm4_packet packets[TL_ETM4_BATCH];
     struct tl_etm4_tape_place place = {0};
 
     while (place.packet < tape->n && p->failed >= 0) {
-        if (p->n == TL_ETM4_BATCH)
-            batch_flush(p);
-        struct tl_etm4_packet *const out = p->batch + p->n;
-        const size_t room = TL_ETM4_BATCH - p->n;
-        p->n += p->merge_atoms ? tl_etm4_tape_read_merged(tape, &place, out, room, p->n > 0)
-                               : tl_etm4_tape_read(tape, &place, out, room);
+        const size_t n = tl_etm4_tape_read(tape, &place, packets, TL_ETM4_BATCH);
+        p->failed = p->sink(p->context, packets, n);
     }
 }
 
@@ -122,15 +99,6 @@ void tl_etm4_columns_flush(struct tl_etm4_packetizer *p)
             unroll_tape(p, &tape);
     }
     c->n = c->n_found = c->n_addresses = c->n_others = 0;
-}
-
-/* Everything found so far, at the end of a push. */
-static int deliver_all(struct tl_etm4_packetizer *p)
-{
-    tl_etm4_columns_flush(p);
-    deliver(p, p->n);
-    p->n = 0;
-    return p->failed < 0 ? p->failed : 0;
 }
 
 /* Where a packet that is not plain goes next. */
@@ -376,7 +344,7 @@ int tl_etm4_packetizer_push(struct tl_etm4_packetizer *p, const struct tl_run *r
         keep_tail(p, &part);
         tl_etm4_columns_flush(p);
     }
-    return deliver_all(p);
+    return p->failed < 0 ? p->failed : 0;
 }
 
 int tl_etm4_packetizer_finish(struct tl_etm4_packetizer *p)
@@ -389,5 +357,6 @@ int tl_etm4_packetizer_finish(struct tl_etm4_packetizer *p)
     p->zeros = 0;
     p->length = 0;
     p->in_sync = false;
-    return deliver_all(p);
+    tl_etm4_columns_flush(p);
+    return p->failed < 0 ? p->failed : 0;
 }

@@ -3,8 +3,7 @@
  * The packet layer of ETMv4 and ETE: bytes of one trace source in, packets out, with addresses
  * resolved against the three address registers and timestamps merged to full values.
  *
- * Same bytes give the same packets, whatever the chunking (only where `merge_atoms` joins atom
- * packets, it never joins them across two pushes). Any bytes end in packets; there is no
+ * Same bytes give the same packets, whatever the chunking. Any bytes end in packets; there is no
  * failure but that of the sink. No allocation. Not thread-safe.
  *
  * Behind a BAD packet parsing goes on at the next byte as if in step, and so every byte is
@@ -42,10 +41,9 @@ struct tl_etm4_registers {
     uint64_t threshold; /* cycle count threshold */
 };
 
-#define TL_TAPE_PACKETS 1024 /* on a tape, at most */
+#define TL_TAPE_SLACK   64                             /* blocks are written whole */
+#define TL_TAPE_PACKETS (TL_TAPE_ROOM - TL_TAPE_SLACK) /* a tape with as many is full */
 #define TL_TAPE_OTHERS  64
-#define TL_TAPE_SLACK   64 /* blocks are written whole */
-#define TL_TAPE_ROOM    (TL_TAPE_PACKETS + TL_TAPE_SLACK)
 
 /* A tape in the making, see tape.h. */
 struct tl_etm4_columns {
@@ -69,7 +67,6 @@ struct tl_etm4_packetizer {
     tl_etm4_tape_sink *tape_sink; /* … of tapes */
     void *context;
     struct tl_etm4_registers regs;
-    bool merge_atoms;
     bool in_sync;
     int failed;           /* what the sink returned, if that was < 0 */
     uint8_t length;       /* bytes in `bytes` */
@@ -83,16 +80,11 @@ struct tl_etm4_packetizer {
     struct tl_run run;                   /* the one being taken */
     struct tl_etm4_forms forms;
     struct tl_etm4_columns columns;
-    size_t n; /* in the batch */
-    struct tl_etm4_packet batch[TL_ETM4_BATCH];
 };
 
-/*
- * Start, not synchronised. `config` is copied. `merge_atoms`: consecutive atom packets become
- * one of up to 64 atoms, at the offset of the first: for speed, not for listings.
- */
+/* Start, not synchronised. `config` is copied. */
 void tl_etm4_packetizer_init(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config,
-                             bool merge_atoms, tl_etm4_packet_sink *sink, void *context);
+                             tl_etm4_packet_sink *sink, void *context);
 
 /* The same for packets as tapes, each within a run: what costs least. */
 void tl_etm4_packetizer_init_tape(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config,

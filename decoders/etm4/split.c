@@ -158,16 +158,16 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     return d->part->seam.settled ? tl_kept_loss(&d->part->kept, reason, offset, bytes) : TL_OK;
 }
 
-static int on_packets(void *context, const struct tl_etm4_packet *packets, size_t n)
+static int on_tape(void *context, const struct tl_etm4_tape *tape)
 {
     struct decoder *const d = context;
-    return tl_etm4_flow_push(d->now.flow, packets, n);
+    return tl_etm4_flow_tape(d->now.flow, tape);
 }
 
 static int decoder_init(struct decoder *d, struct split *s)
 {
     d->split = s;
-    tl_etm4_packetizer_init(&d->now.packetizer, &s->config, true, on_packets, d);
+    tl_etm4_packetizer_init_tape(&d->now.packetizer, &s->config, on_tape, d);
     return tl_etm4_flow_new(&d->now.flow, &s->config, s->image, on_items, on_loss, d);
 }
 
@@ -210,6 +210,8 @@ static int push_bytes(struct decoder *d, const struct input *in, size_t from, si
         struct tl_run run = run_from(in, i, from);
         run.n = run.n < to - from ? run.n : to - from;
         rc = tl_etm4_packetizer_push(&d->now.packetizer, &run);
+        if (rc == TL_OK)
+            rc = tl_etm4_flow_pause(d->now.flow);
         from += run.n;
     }
     return rc;
@@ -575,7 +577,7 @@ static const struct tl_stream_ops split_ops = {
 
 static int make_decoders(struct split *s)
 {
-    tl_etm4_packetizer_init(&s->fresh, &s->config, true, NULL, NULL);
+    tl_etm4_packetizer_init_tape(&s->fresh, &s->config, NULL, NULL);
     int rc = decoder_init(&s->live, s);
     if (rc == TL_OK) {
         tl_etm4_flow_limit(s->live.now.flow, BLOCKS_TOTAL);

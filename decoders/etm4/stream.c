@@ -17,17 +17,26 @@ struct etm4_stream {
     struct tl_etm4_packetizer packetizer;
 };
 
-static int on_packets(void *context, const struct tl_etm4_packet *packets, size_t n)
+static int list(const struct etm4_stream *s, const struct tl_etm4_tape *tape)
 {
-    struct etm4_stream *s = context;
-    for (size_t i = 0; s->sink.packet && i < n; i++) {
+    struct tl_etm4_tape_place place = {0};
+    while (place.packet < tape->n) {
+        struct tl_etm4_packet packet;
         char line[TL_ETM4_TEXT_MAX];
-        tl_etm4_packet_text(line, &packets[i], s->config.trace_id);
+        tl_etm4_tape_next(tape, &place, &packet);
+        tl_etm4_packet_text(line, &packet, s->config.trace_id);
         const int rc = s->sink.packet(s->sink.context, line);
         if (rc < 0)
             return rc;
     }
-    return s->flow ? tl_etm4_flow_push(s->flow, packets, n) : TL_OK;
+    return TL_OK;
+}
+
+static int on_tape(void *context, const struct tl_etm4_tape *tape)
+{
+    struct etm4_stream *s = context;
+    const int rc = s->sink.packet ? list(s, tape) : TL_OK;
+    return rc < 0 || !s->flow ? rc : tl_etm4_flow_tape(s->flow, tape);
 }
 
 static void destroy(struct tl_stream_decoder *decoder)
@@ -63,7 +72,7 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     }
     if (sink->paths && s->flow)
         tl_etm4_flow_paths(s->flow);
-    tl_etm4_packetizer_init(&s->packetizer, &config, sink->packet == NULL, on_packets, s);
+    tl_etm4_packetizer_init_tape(&s->packetizer, &config, on_tape, s);
     *out = &s->base;
     return TL_OK;
 }

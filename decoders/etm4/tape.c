@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "etm4/tape_parts.h"
 
-#include "etm4/headers.h"
+#include "base/bytes.h"
 #include "etm4/parse.h"
 
 #include <string.h>
@@ -120,60 +120,6 @@ static ALWAYS_INLINE size_t read_all(struct tl_tape_reader *r, size_t n, struct 
     return n;
 }
 
-/* Returns how many of the `n` packets were taken; `out` is moved on. */
-static ALWAYS_INLINE size_t read_merged(struct tl_tape_reader *reader, size_t n,
-                                        struct tl_etm4_packet **out,
-                                        const struct tl_etm4_packet *end, bool had, bool linear)
-{
-    /* A copy that nobody else can point to stays in registers while packets are written. */
-    struct tl_tape_reader own = *reader, *const r = &own;
-    const struct tl_etm4_forms *const forms = r->tape->forms;
-    const struct tl_run *const run = &r->tape->run;
-    struct tl_etm4_packet *o = *out;
-    unsigned have = had && o[-1].type == TL_ETM4_ATOM ? o[-1].n : 64; /* atoms in o[-1] */
-    size_t k = 0;
-
-    for (; k < n; k++) {
-        const uint8_t header = r->header[k];
-        if (header >= TL_ETM4_ATOM_FIRST) {
-            const uint32_t atoms = tl_etm4_atoms[header - TL_ETM4_ATOM_FIRST];
-            const unsigned more = atoms >> 24;
-            if (have + more <= 64) {
-                o[-1].value |= (uint64_t)(atoms & 0xffffff) << have;
-                o[-1].n = (uint8_t)(have += more);
-                continue;
-            }
-            if (o == end)
-                break;
-            *o = forms->fixed[header];
-            o->offset = linear ? run->offset + r->at[k] : tl_run_offset(run, r->at[k]);
-            have = more;
-        } else {
-            const unsigned fill = forms->fill[header];
-            if (o == end)
-                break;
-            if (__builtin_expect(fill < TL_FILL_FIXED, 0))
-                make_rare(r, header, k, o);
-            else
-                put(o, make(r, header, fill, k, linear));
-            have = 64;
-        }
-        o++;
-    }
-    *out = o;
-    reader->address = r->address;
-    reader->other = r->other;
-    return k;
-}
-
-size_t tl_etm4_tape_merged(struct tl_tape_reader *r, size_t n, struct tl_etm4_packet **out,
-                           const struct tl_etm4_packet *end, bool had)
-{
-    if (r->tape->run.slot == TL_RUN_LINEAR)
-        return read_merged(r, n, out, end, had, true);
-    return read_merged(r, n, out, end, had, false);
-}
-
 static bool is_wide(const struct tl_etm4_tape *tape)
 {
 #if defined(__x86_64__)
@@ -210,19 +156,49 @@ size_t tl_etm4_tape_read(const struct tl_etm4_tape *tape, struct tl_etm4_tape_pl
     return n;
 }
 
-size_t tl_etm4_tape_read_merged(const struct tl_etm4_tape *tape, struct tl_etm4_tape_place *place,
-                                struct tl_etm4_packet *out, size_t max, bool had)
+void tl_etm4_tape_next(const struct tl_etm4_tape *tape, struct tl_etm4_tape_place *place,
+                       struct tl_etm4_packet *out)
 {
-    const size_t left = tape->n - place->packet;
-    struct tl_etm4_packet *o = out;
-    struct tl_tape_reader r;
-    size_t n;
+    const size_t k = place->packet++;
+    const uint8_t header = tape->header[k];
 
-    reader_at(&r, tape, place);
-    if (is_wide(tape))
-        n = tl_etm4_tape_merged_avx512(&r, left, &o, out + max, had);
-    else
-        n = tl_etm4_tape_merged(&r, left, &o, out + max, had);
-    reader_done(&r, n, place);
-    return (size_t)(o - out);
+    if (header == TL_TAPE_OTHER) {
+        *out = tape->other[place->other++];
+        return;
+    }
+    const unsigned fill = tape->forms->fill[header];
+    if (fill < TL_FILL_FIXED || fill == TL_FILL_SHORT) {
+        tl_etm4_tape_parse(tape, tape->at[k], out);
+    } else {
+        *out = tape->forms->fixed[header];
+        out->offset = tl_run_offset(&tape->run, tape->at[k]);
+        out->value += fill == TL_FILL_CYCLES ? tape->threshold : 0;
+    }
+    if (tl_etm4_is_address(header)) {
+        const uint64_t address = tape->address[place->address++];
+        out->value = address & ~1ull;
+        out->flags |= address & 1 ? TL_ETM4_IS1 : 0;
+    }
+}
+
+/* Bit 7 of each of eight headers where it is not an atom's: 0xc0 and above are. */
+static inline uint64_t no_atoms(uint64_t headers)
+{
+    return ~(headers & headers << 1) & 0x8080808080808080;
+}
+
+void tl_etm4_tape_mark(const struct tl_etm4_tape *tape, struct tl_etm4_tape_marks *marks)
+{
+    const size_t words = tape->n / 64;
+
+    for (size_t i = 0; i * 64 < tape->n; i++) {
+        uint64_t word = 0;
+        for (unsigned k = 0; k < 64; k += 8) /* a multiplication puts the bits side by side */
+            word |=
+                (no_atoms(tl_le64(tape->header + i * 64 + k)) >> 7) * 0x0102040810204080 >> 56 << k;
+        marks->words[i] = word;
+    }
+    if (tape->n % 64 == 0)
+        marks->words[words] = 0;
+    marks->words[words] |= 1ull << tape->n % 64;
 }

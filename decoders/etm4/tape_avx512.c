@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Structures of a tape, 64 packets at a time (AVX-512 with VBMI2): which of them begin a structure
- * is found first, and of these alone headers, offsets and values are put together. What is rare
- * is put right afterwards, one by one.
+ * Structures of a tape, 64 packets at a time (AVX-512 with VBMI2): headers, offsets and values are
+ * put together. What is rare is put right afterwards, one by one.
  */
 #include "etm4/tape_parts.h"
 
 #if defined(__x86_64__)
 
-#include "etm4/headers.h"
 #include "etm4/unrolled_parts.h"
 
 #include <immintrin.h>
@@ -114,95 +112,29 @@ static ALWAYS_INLINE void write_rare(struct tl_tape_reader *r, const struct bloc
     }
 }
 
-/* Structures that atoms are joined to. */
-struct joined {
-    unsigned n;
-    int8_t number[64]; /* of the structure, -1: the one before the block */
-    uint8_t atoms[64];
-    uint64_t value[64];
-};
-
-/*
- * Atoms that are joined: runs in `joins`, each to the structure before, which for the block's
- * first packet is `before`. A run of more than 64 is parted: bits of `joins` are cleared.
- */
-static ALWAYS_INLINE uint64_t join(const uint8_t *header, uint64_t joins,
-                                   const struct tl_etm4_packet *before, struct joined *joined)
-{
-    unsigned n_joined = 0, out = 0; /* packets that begin no structure */
-
-    for (uint64_t left = joins; left != 0; out++) {
-        unsigned k = (unsigned)__builtin_ctzll(left);
-        const unsigned end = k + (unsigned)_tzcnt_u64(~(left >> k));
-        const uint32_t first = k > 0 ? tl_etm4_atoms[header[k - 1] - TL_ETM4_ATOM_FIRST] : 0;
-        uint64_t value = k > 0 ? first & 0xffffff : before->value;
-        unsigned n = k > 0 ? first >> 24 : before->n;
-        left = end < 64 ? left & ~0ull << end : 0;
-        joined->number[out] = (int8_t)((int)(k - n_joined) - 1);
-        for (; k < end; k++) {
-            const uint32_t atoms = tl_etm4_atoms[header[k] - TL_ETM4_ATOM_FIRST];
-            if (__builtin_expect(n + (atoms >> 24) > 64, 0)) {
-                joined->atoms[out] = (uint8_t)n;
-                joined->value[out++] = value;
-                joined->number[out] = (int8_t)(k - n_joined);
-                joins &= ~(1ull << k);
-                n = value = 0;
-            } else {
-                n_joined++;
-            }
-            value |= (uint64_t)(atoms & 0xffffff) << n;
-            n += atoms >> 24;
-        }
-        joined->atoms[out] = (uint8_t)n;
-        joined->value[out] = value;
-    }
-    joined->n = out;
-    return joins;
-}
-
-/*
- * The next `n` packets. `before`: atoms that the first ones are
- * joined to, or NULL. Returns how many structures were begun.
- */
-static ALWAYS_INLINE unsigned read_block(struct tl_tape_reader *r, unsigned n,
-                                         struct tl_etm4_packet *out, bool merge,
-                                         const struct tl_etm4_packet *before)
+/* The next `n` packets. */
+static ALWAYS_INLINE void read_block(struct tl_tape_reader *r, unsigned n,
+                                     struct tl_etm4_packet *out)
 {
     const struct tl_etm4_forms *const forms = r->tape->forms;
     const uint64_t all = ~0ull >> (64 - n);
-    const __m512i headers = _mm512_maskz_loadu_epi8(all, r->header);
-    const __m512i at[2] = {_mm512_maskz_loadu_epi16((__mmask32)all, r->at),
-                           _mm512_maskz_loadu_epi16((__mmask32)(all >> 32), r->at + 32)};
-    uint64_t joins = 0;
-    struct joined joined;
+    const __m512i header = _mm512_maskz_loadu_epi8(all, r->header);
+    const __m512i fill = look_up(forms->fill, header);
     struct block block;
 
-    joined.n = 0;
-    if (merge) {
-        const uint64_t atoms = _mm512_cmpge_epu8_mask(headers, BYTES(TL_ETM4_ATOM_FIRST)) & all;
-        joins = atoms & (atoms << 1 | (before != NULL));
-        if (joins != 0)
-            joins = join(r->header, joins, before, &joined);
-    }
-    const uint64_t begins = all & ~joins;
-    const unsigned half = (unsigned)__builtin_popcount((uint32_t)begins);
-    const unsigned begun = (unsigned)__builtin_popcountll(begins);
-    const __m512i header = _mm512_maskz_compress_epi8(begins, headers);
-    const __m512i fill = look_up(forms->fill, header);
-    const uint64_t used = begun < 64 ? (1ull << begun) - 1 : ~0ull;
     _mm512_storeu_si512(block.header, header);
-    _mm512_storeu_si512(block.at, _mm512_maskz_compress_epi16((__mmask32)begins, at[0]));
-    _mm512_storeu_si512(block.at + half,
-                        _mm512_maskz_compress_epi16((__mmask32)(begins >> 32), at[1]));
+    _mm512_storeu_si512(block.at, _mm512_maskz_loadu_epi16((__mmask32)all, r->at));
+    _mm512_storeu_si512(block.at + 32,
+                        _mm512_maskz_loadu_epi16((__mmask32)(all >> 32), r->at + 32));
 
-    const uint64_t shorts = _mm512_cmpeq_epi8_mask(fill, BYTES(TL_FILL_SHORT)) & used;
-    const uint64_t rare = _mm512_cmplt_epu8_mask(fill, BYTES(TL_FILL_FIXED)) & used;
+    const uint64_t shorts = _mm512_cmpeq_epi8_mask(fill, BYTES(TL_FILL_SHORT)) & all;
+    const uint64_t rare = _mm512_cmplt_epu8_mask(fill, BYTES(TL_FILL_FIXED)) & all;
     const uint64_t addresses =
-        _mm512_cmple_epu8_mask(_mm512_sub_epi8(header, BYTES(0x82)), BYTES(0x9e - 0x82)) & used;
-    offsets_of(&r->tape->run, &block, begun);
-    uint64_t is1 = values_of(r, &block, begun, addresses,
-                             _mm512_cmpeq_epi8_mask(fill, BYTES(TL_FILL_CYCLES)) & used);
-    write_all(forms, &block, begun, out);
+        _mm512_cmple_epu8_mask(_mm512_sub_epi8(header, BYTES(0x82)), BYTES(0x9e - 0x82)) & all;
+    offsets_of(&r->tape->run, &block, n);
+    uint64_t is1 = values_of(r, &block, n, addresses,
+                             _mm512_cmpeq_epi8_mask(fill, BYTES(TL_FILL_CYCLES)) & all);
+    write_all(forms, &block, n, out);
     for (uint64_t left = shorts; left != 0; left &= left - 1) {
         const unsigned k = (unsigned)__builtin_ctzll(left);
         out[k].bits = (uint8_t)(forms->fixed[block.header[k]].bits +
@@ -212,51 +144,15 @@ static ALWAYS_INLINE unsigned read_block(struct tl_tape_reader *r, unsigned n,
         out[__builtin_ctzll(is1)].flags |= TL_ETM4_IS1;
     if (rare != 0)
         write_rare(r, &block, rare, out);
-    for (unsigned k = 0; k < joined.n; k++) {
-        struct tl_etm4_packet *const to = out + joined.number[k];
-        to->value = joined.value[k];
-        to->n = joined.atoms[k];
-    }
     r->header += n;
     r->at += n;
-    return begun;
 }
 
 size_t tl_etm4_tape_whole_avx512(struct tl_tape_reader *r, size_t n, struct tl_etm4_packet *out)
 {
     for (size_t k = 0; k < n; k += 64)
-        read_block(r, (unsigned)(n - k < 64 ? n - k : 64), out + k, false, NULL);
+        read_block(r, (unsigned)(n - k < 64 ? n - k : 64), out + k);
     return n;
-}
-
-/* Are so many atoms to be joined that one by one is quicker? */
-static ALWAYS_INLINE bool is_dense(const uint8_t *header, size_t n)
-{
-    const __m512i headers = _mm512_maskz_loadu_epi8(~0ull >> (64 - n), header);
-    const uint64_t atoms = _mm512_cmpge_epu8_mask(headers, BYTES(TL_ETM4_ATOM_FIRST));
-    return (size_t)__builtin_popcountll(atoms & atoms << 1) * 4 > n;
-}
-
-size_t tl_etm4_tape_merged_avx512(struct tl_tape_reader *r, size_t n, struct tl_etm4_packet **out,
-                                  const struct tl_etm4_packet *end, bool had)
-{
-    struct tl_etm4_packet *o = *out;
-    size_t k = 0;
-
-    while (k < n && o < end) {
-        const size_t room = (size_t)(end - o) < 64 ? (size_t)(end - o) : 64;
-        const size_t some = n - k < room ? n - k : room;
-        if (is_dense(r->header, some)) {
-            k += tl_etm4_tape_merged(r, n - k, &o, end, had);
-            break;
-        }
-        const bool atoms = had && o[-1].type == TL_ETM4_ATOM;
-        o += read_block(r, (unsigned)some, o, true, atoms ? &o[-1] : NULL);
-        k += some;
-        had = true;
-    }
-    *out = o;
-    return k;
 }
 
 TL_TARGET_END

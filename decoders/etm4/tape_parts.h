@@ -23,16 +23,7 @@ struct tl_tape_reader {
 /* The plain packet at byte `at`, but for its address, by looking at all its bytes. */
 void tl_etm4_tape_parse(const struct tl_etm4_tape *tape, size_t at, struct tl_etm4_packet *out);
 
-/*
- * The next `n` packets, fewer if `out`, which is moved on, comes to `end`. Returns how many. The
- * reader's columns of addresses and others are moved on.
- */
-size_t tl_etm4_tape_merged(struct tl_tape_reader *r, size_t n, struct tl_etm4_packet **out,
-                           const struct tl_etm4_packet *end, bool had);
-
-/* The same, and packets as they are, for machines with AVX-512 and VBMI2. */
-size_t tl_etm4_tape_merged_avx512(struct tl_tape_reader *r, size_t n, struct tl_etm4_packet **out,
-                                  const struct tl_etm4_packet *end, bool had);
+/* The next `n` packets, for machines with AVX-512 and VBMI2. */
 size_t tl_etm4_tape_whole_avx512(struct tl_tape_reader *r, size_t n, struct tl_etm4_packet *out);
 
 #endif

@@ -37,12 +37,6 @@ struct slot {
  * Addresses where a view of the image has nothing. Where much of what runs is not in the image,
  * trace asks for it all the time. The image does not change, so these hold for ever.
  */
-struct hole {
-    uint64_t first, last;
-    uint64_t view;
-    unsigned space; /* 0: there is none */
-};
-
 #define HOLES 64u /* a power of two; by page of the address that was asked for */
 
 struct chunk {
@@ -63,7 +57,7 @@ struct tl_block_cache {
     size_t bytes;
     struct tl_buf scratch;   /* records of the block being decoded */
     struct tl_block nothing; /* what tl_block_get() returns for unmapped memory */
-    struct hole holes[HOLES];
+    struct tl_block_hole holes[HOLES];
 };
 
 int tl_block_cache_new(struct tl_block_cache **out, const struct tl_image *image,
@@ -278,14 +272,14 @@ static void sum_up(const struct tl_image *image, struct tl_block *b)
         b->alike |= TL_ALIKE_TAKEN;
 }
 
-static struct hole *hole_of(struct tl_block_cache *cache, uint64_t pc)
+static unsigned hole_of(uint64_t pc)
 {
-    return &cache->holes[(pc ^ pc >> 6) >> 12 & (HOLES - 1)];
+    return (pc ^ pc >> 6) >> 12 & (HOLES - 1);
 }
 
 static void note_hole(struct tl_block_cache *cache, unsigned space, uint64_t pc)
 {
-    struct hole *const hole = hole_of(cache, pc);
+    struct tl_block_hole *const hole = &cache->holes[hole_of(pc)];
     hole->view = cache->view;
     hole->space = space;
     tl_image_view_void(cache->image, cache->view, space, pc, &hole->first, &hole->last);
@@ -346,12 +340,20 @@ void tl_block_cache_view(struct tl_block_cache *cache, uint64_t view)
     cache->view = view;
 }
 
+const struct tl_block_hole *tl_block_hole_at(const struct tl_block_cache *cache, unsigned space,
+                                             uint64_t pc)
+{
+    const struct tl_block_hole *const hole = &cache->holes[hole_of(pc)];
+    return pc - hole->first <= hole->last - hole->first && hole->space == (uint8_t)space &&
+                   hole->view == cache->view
+               ? hole
+               : NULL;
+}
+
 struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
                               uint64_t pc)
 {
-    const struct hole *const hole = hole_of(cache, pc);
-    if (pc - hole->first <= hole->last - hole->first && hole->space == (uint8_t)space &&
-        hole->view == cache->view)
+    if (tl_block_hole_at(cache, space, pc))
         return nothing_at(cache, isa, pc);
     const struct slot *const slot =
         find_slot(cache->slots, cache->mask, cache->view, (uint8_t)space, (uint8_t)isa, pc);

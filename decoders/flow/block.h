@@ -139,6 +139,20 @@ void tl_block_cache_view(struct tl_block_cache *cache, uint64_t view);
 struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
                               uint64_t pc);
 
+/* Addresses at which nothing is mapped. */
+struct tl_block_hole {
+    uint64_t first, last;
+    uint64_t view;
+    unsigned space; /* 0: there is none */
+};
+
+/*
+ * The hole that `pc` is in, in the view in force, if a block was asked for there and is still
+ * remembered; else NULL. Valid until a block is asked for.
+ */
+const struct tl_block_hole *tl_block_hole_at(const struct tl_block_cache *cache, unsigned space,
+                                             uint64_t pc);
+
 /*
  * Walk a block's instructions: decode the one at byte `at` of the block. For text, tools and
  * statistics; not for the hot path.

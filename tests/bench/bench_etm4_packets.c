@@ -190,7 +190,7 @@ static size_t line_up(struct variant variants[VARIANTS], const struct input *in,
     for (size_t k = 0; k < n; k++) {
         struct tl_etm4_packetizer *const p = &variants[k].packetizer;
         if (variants[k].structures)
-            tl_etm4_packetizer_init(p, &in->config, false, take, &variants[k]);
+            tl_etm4_packetizer_init(p, &in->config, take, &variants[k]);
         else
             tl_etm4_packetizer_init_tape(p, &in->config, take_tape, &variants[k]);
         tl_etm4_packetizer_use(p, variants[k].kernel);

@@ -125,7 +125,7 @@ static void find_syncs(struct bench *b)
     struct tl_etm4_config config;
     b->n_syncs = 0;
     tl_etm4_config_init(&config, &b->source);
-    tl_etm4_packetizer_init(&p, &config, true, on_packets, b);
+    tl_etm4_packetizer_init(&p, &config, on_packets, b);
     if (tl_etm4_packetizer_push(&p, &run) < 0)
         die("splitting failed");
 }
@@ -239,7 +239,7 @@ static uint64_t count_found(const struct events *intact, const struct events *e)
         if (e->v[i].class != 'I')
             continue;
         while (k < intact->n && intact->v[k].offset + BLUR < e->v[i].offset)
-            k++; /* what lies between was lost */
+            k++;                                    /* what lies between was lost */
         const uint64_t end = e->v[i].offset + BLUR; /* joined atoms blur offsets */
         size_t at = k;
         while (at < intact->n && intact->v[at].offset <= end &&

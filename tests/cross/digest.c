@@ -149,13 +149,13 @@ static int on_packets(void *context, const struct tl_etm4_packet *packets, size_
 }
 
 static struct digest split(const struct tl_etm4_config *config, const uint8_t *p, size_t n,
-                           bool merge, uint64_t seed, const struct tl_etm4_kernel *kernel)
+                           uint64_t seed, const struct tl_etm4_kernel *kernel)
 {
     static struct tl_etm4_packetizer packetizer;
     struct tl_sim_rng rng = {seed};
     struct digest d = begun;
 
-    tl_etm4_packetizer_init(&packetizer, config, merge, on_packets, &d);
+    tl_etm4_packetizer_init(&packetizer, config, on_packets, &d);
     tl_etm4_packetizer_use(&packetizer, kernel);
     for (size_t i = 0; i < n;) {
         size_t some = tl_sim_between(&rng, 1, seed & 1 ? 300 : 9000);
@@ -175,13 +175,13 @@ static void packets(const char *input, unsigned k, const struct tl_etm4_config *
     const uint64_t seed = tl_sim_rand(rng);
     size_t n_kernels;
     const struct tl_etm4_kernel *const kernels = tl_etm4_kernels(&n_kernels);
-    const struct digest scalar = split(config, p, n, k & 1, seed, NULL);
+    const struct digest scalar = split(config, p, n, seed, NULL);
 
     for (size_t i = 0; i < n_kernels; i++) {
         const struct tl_etm4_kernel *const best = tl_etm4_kernel_at(kernels[i].level);
         if (!tl_cpu_has(kernels[i].level) || best == NULL || best->level != kernels[i].level)
             continue;
-        const struct digest ours = split(config, p, n, k & 1, seed, &kernels[i]);
+        const struct digest ours = split(config, p, n, seed, &kernels[i]);
         if (ours.value != scalar.value || ours.n != scalar.n) {
             fprintf(stderr, "%s %u: %s, unrolled %u, says something else\n", input, k,
                     tl_cpu_name(kernels[i].level), kernels[i].unroll);

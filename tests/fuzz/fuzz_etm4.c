@@ -51,7 +51,7 @@ static struct digest split(const struct tl_etm4_config *config, const uint8_t *p
     static struct tl_etm4_packetizer packetizer;
     struct digest digest = {0xcbf29ce484222325u, 0};
 
-    tl_etm4_packetizer_init(&packetizer, config, false, digest_packets, &digest);
+    tl_etm4_packetizer_init(&packetizer, config, digest_packets, &digest);
     tl_etm4_packetizer_use(&packetizer, kernel);
     for (size_t i = 0; i < n; i += chunk) {
         const struct tl_run run = {p + i, n - i < chunk ? n - i : chunk, i, TL_RUN_LINEAR};
@@ -102,7 +102,8 @@ static const struct tl_image *image(void)
 
 static void follow(const uint8_t *choose, const uint8_t *p, size_t n)
 {
-    const struct tl_stream_sink sink = {.items = ignore_items, .loss = ignore_loss};
+    const struct tl_stream_sink sink = {
+        .items = ignore_items, .loss = ignore_loss, .paths = choose[0] & 4};
     struct tl_source source = {.protocol = choose[0] & 1 ? TL_PROTO_ETE : TL_PROTO_ETM4};
     struct tl_stream_decoder *decoder;
 

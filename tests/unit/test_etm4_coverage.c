@@ -24,7 +24,7 @@ static void check(const struct tl_sim_packets *s, size_t first, size_t chunk)
     struct tl_etm4_packetizer *packetizer = malloc(sizeof *packetizer);
     struct packets ours = {0};
     size_t n = first;
-    tl_etm4_packetizer_init(packetizer, &s->config, false, collect, &ours);
+    tl_etm4_packetizer_init(packetizer, &s->config, collect, &ours);
     for (size_t at = 0; at < s->bytes.n; at += n, n = chunk) {
         n = n < s->bytes.n - at ? n : s->bytes.n - at;
         const struct tl_run run = {s->bytes.p + at, n, at, TL_RUN_LINEAR};

@@ -85,7 +85,7 @@ static void split(struct packets *out, const struct tl_etm4_config *config,
                   const struct tl_buf *bytes, size_t chunk)
 {
     struct tl_etm4_packetizer *p = malloc(sizeof *p);
-    tl_etm4_packetizer_init(p, config, false, collect, out);
+    tl_etm4_packetizer_init(p, config, collect, out);
     for (size_t i = 0; i < bytes->n; i += chunk) {
         const size_t n = bytes->n - i < chunk ? bytes->n - i : chunk;
         const struct tl_run run = {bytes->p + i, n, i, TL_RUN_LINEAR};

@@ -22,12 +22,12 @@ static const struct tl_etm4_config etm4_config = {.version = 0x44,
                                                   .commit_opt1 = true};
 
 /* Split `bytes` in chunks of `least` to `most` bytes, finish. */
-static void split(struct packets *out, const struct tl_etm4_config *config, bool merge,
-                  const uint8_t *p, size_t n, struct tl_sim_rng *rng, uint32_t least, uint32_t most)
+static void split(struct packets *out, const struct tl_etm4_config *config, const uint8_t *p,
+                  size_t n, struct tl_sim_rng *rng, uint32_t least, uint32_t most)
 {
     struct tl_etm4_packetizer *packetizer = malloc(sizeof *packetizer);
     out->n = 0;
-    tl_etm4_packetizer_init(packetizer, config, merge, collect, out);
+    tl_etm4_packetizer_init(packetizer, config, collect, out);
     for (size_t i = 0; i < n;) {
         size_t size = tl_sim_between(rng, least, most);
         if (size > n - i)
@@ -71,54 +71,15 @@ static void test_round_trip(void **state)
                             tl_sim_rand(&rng));
         assert_int_equal(tl_sim_packets_async(&s), 0);
         assert_int_equal(tl_sim_packets_add(&s, 2000), 0);
-        split(&ours, &config, false, s.bytes.p, s.bytes.n, &rng, 1000000, 1000000);
+        split(&ours, &config, s.bytes.p, s.bytes.n, &rng, 1000000, 1000000);
         expect(&ours, s.expected, s.n);
-        split(&ours, &config, false, s.bytes.p, s.bytes.n, &rng, 1, 20);
+        split(&ours, &config, s.bytes.p, s.bytes.n, &rng, 1, 20);
         expect(&ours, s.expected, s.n);
-        split(&ours, &config, false, s.bytes.p, s.bytes.n, &rng, 1, 1);
+        split(&ours, &config, s.bytes.p, s.bytes.n, &rng, 1, 1);
         expect(&ours, s.expected, s.n);
         tl_sim_packets_fini(&s);
     }
     free(ours.p);
-}
-
-/* Merged, the same atoms, in as few packets as 64 atoms each allow. */
-static void test_merge(void **state)
-{
-    (void)state;
-    struct tl_sim_rng rng = {11};
-    struct tl_sim_packets s;
-    struct packets merged = {0};
-    size_t k = 0, next = 0;
-
-    tl_sim_packets_init(&s, &etm4_config, TL_SIM_MIX_ATOMS, false, 12);
-    assert_int_equal(tl_sim_packets_async(&s), 0);
-    assert_int_equal(tl_sim_packets_add(&s, 5000), 0);
-    split(&merged, &etm4_config, true, s.bytes.p, s.bytes.n, &rng, 1000000, 1000000);
-    assert_true(merged.n < s.n / 2);
-    for (size_t i = 0; i < merged.n; i++) {
-        const struct tl_etm4_packet *m = &merged.p[i];
-        uint64_t bits = 0;
-        unsigned n = 0;
-        if (m->type != TL_ETM4_ATOM) {
-            assert_memory_equal(m, &s.expected[k], sizeof *m);
-            k++;
-            continue;
-        }
-        assert_int_equal(m->offset, s.expected[k].offset);
-        while (n < m->n) {
-            assert_int_equal(s.expected[k].type, TL_ETM4_ATOM);
-            bits |= s.expected[k].value << n;
-            n += s.expected[k++].n;
-        }
-        assert_int_equal(n, m->n);
-        assert_int_equal(bits, m->value);
-        next++;
-    }
-    assert_int_equal(k, s.n);
-    assert_true(next > 100);
-    tl_sim_packets_fini(&s);
-    free(merged.p);
 }
 
 /* Any bytes whatever: the same packets in any chunks, and never past the end. */
@@ -137,8 +98,8 @@ static void test_noise(void **state)
         noise[11] = 0x80;
         for (unsigned i = 12; i < 3000; i++)
             noise[i] = tl_sim_percent(&rng, 20) ? 0 : (uint8_t)tl_sim_rand(&rng);
-        split(&whole, &config, false, noise, 3000, &rng, 3000, 3000);
-        split(&pieces, &config, false, noise, 3000, &rng, 1, 9);
+        split(&whole, &config, noise, 3000, &rng, 3000, 3000);
+        split(&pieces, &config, noise, 3000, &rng, 1, 9);
         expect(&pieces, whole.p, whole.n);
         free(noise);
     }
@@ -156,7 +117,7 @@ static void test_out_of_sync(void **state)
     struct packets ours = {0};
 
     for (uint32_t chunk = 1; chunk <= sizeof bytes; chunk++) {
-        split(&ours, &etm4_config, false, bytes, sizeof bytes, &rng, chunk, chunk);
+        split(&ours, &etm4_config, bytes, sizeof bytes, &rng, chunk, chunk);
         assert_int_equal(ours.n, 4);
         assert_int_equal(ours.p[0].type, TL_ETM4_NOT_SYNC);
         assert_int_equal(ours.p[0].value, 7);
@@ -167,7 +128,7 @@ static void test_out_of_sync(void **state)
         assert_int_equal(ours.p[3].type, TL_ETM4_INCOMPLETE);
         assert_int_equal(ours.p[3].offset, 20);
     }
-    split(&ours, &etm4_config, false, bytes, 10, &rng, 3, 3);
+    split(&ours, &etm4_config, bytes, 10, &rng, 3, 3);
     assert_int_equal(ours.n, 1);
     assert_int_equal(ours.p[0].type, TL_ETM4_NOT_SYNC);
     assert_int_equal(ours.p[0].value, 10);
@@ -185,7 +146,7 @@ static void test_frame_offsets(void **state)
     const struct tl_run second = {bytes + 20, 40, 1024, 8}; /* goes on in the same frame */
 
     memset(bytes + 12, 0x04, 48);
-    tl_etm4_packetizer_init(p, &etm4_config, false, collect, &ours);
+    tl_etm4_packetizer_init(p, &etm4_config, collect, &ours);
     assert_int_equal(tl_etm4_packetizer_push(p, &first), 0);
     assert_int_equal(tl_etm4_packetizer_push(p, &second), 0);
     assert_int_equal(ours.n, 49);
@@ -206,7 +167,7 @@ static void test_sink_fails(void **state)
     const struct tl_run run = {bytes, sizeof bytes, 0, TL_RUN_LINEAR};
 
     memset(bytes + 12, 0x04, sizeof bytes - 12);
-    tl_etm4_packetizer_init(p, &etm4_config, false, collect, &ours);
+    tl_etm4_packetizer_init(p, &etm4_config, collect, &ours);
     assert_int_equal(tl_etm4_packetizer_push(p, &run), TL_CANCELLED);
     assert_int_equal(ours.n, 768);
     free(p);
@@ -216,9 +177,9 @@ static void test_sink_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_noise),         cmocka_unit_test(test_out_of_sync),
-        cmocka_unit_test(test_frame_offsets), cmocka_unit_test(test_sink_fails),
+        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_out_of_sync), cmocka_unit_test(test_frame_offsets),
+        cmocka_unit_test(test_sink_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

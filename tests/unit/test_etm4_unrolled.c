@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Every kernel of the unrolled packetizer says what the scalar one says, whatever the bytes. */
 #include "etm4/unrolled.h"
+
+#include "etm4/headers.h"
 #include "sim/etm4_encoder_packets.h"
 #include "sim/program_core.h"
 #include "unit/etm4_collect.h"
@@ -20,7 +22,6 @@ struct input {
     const uint8_t *p;
     size_t n;
     bool framed;
-    bool merge;
     bool tape;
     uint32_t most;   /* bytes a push */
     uint64_t chunks; /* seed */
@@ -32,9 +33,11 @@ static int collect_tape(void *context, const struct tl_etm4_tape *tape)
     struct packets *all = context;
     struct tl_etm4_tape_place place = {0};
     struct tl_etm4_packet some[7];
+    struct tl_etm4_tape_marks marks;
     size_t n, addresses = 0, others = 0;
 
-    assert_true(tape->n >= 1);
+    assert_true(tape->n >= 1 && tape->n <= TL_TAPE_ROOM);
+    tl_etm4_tape_mark(tape, &marks);
     for (size_t k = 0; k < tape->n; k++) {
         const bool is_other = tape->header[k] == TL_TAPE_OTHER;
         others += is_other;
@@ -44,6 +47,11 @@ static int collect_tape(void *context, const struct tl_etm4_tape *tape)
         assert_int_equal(tape->run.p[tape->at[k]], tape->header[k]);
         addresses += tl_etm4_is_address(tape->header[k]);
     }
+    for (size_t k = tape->n, next = tape->n; k-- > 0;) {
+        next = tape->header[k] < TL_ETM4_ATOM_FIRST ? k : next;
+        assert_int_equal(tl_etm4_tape_marked(&marks, k), next);
+    }
+    assert_int_equal(tl_etm4_tape_marked(&marks, tape->n), tape->n);
     assert_int_equal(addresses, tape->n_addresses);
     assert_int_equal(others, tape->n_others);
     while ((n = tl_etm4_tape_read(tape, &place, some, sizeof some / sizeof some[0])) > 0)
@@ -64,7 +72,7 @@ static void split(struct packets *out, const struct input *in, const struct tl_e
     if (in->tape && kernel != NULL)
         tl_etm4_packetizer_init_tape(p, &in->config, collect_tape, out);
     else
-        tl_etm4_packetizer_init(p, &in->config, in->merge, collect, out);
+        tl_etm4_packetizer_init(p, &in->config, collect, out);
     tl_etm4_packetizer_use(p, kernel);
     for (size_t i = 0; i < in->n;) {
         size_t n = tl_sim_between(&rng, 1, in->most);
@@ -110,7 +118,6 @@ static void random_shape(struct input *in, struct tl_sim_rng *rng)
 {
     in->framed = tl_sim_percent(rng, 50);
     in->tape = tl_sim_percent(rng, 30);
-    in->merge = !in->tape && tl_sim_percent(rng, 50);
     in->most = tl_sim_percent(rng, 70) ? 20000 : 300;
     in->chunks = tl_sim_rand(rng);
 }

@@ -109,6 +109,12 @@ static void take_item(struct steps *s, const struct tl_item *item)
     case TL_ITEM_BLOCK:
         take_block(s, item);
         break;
+    case TL_ITEM_PATH:
+        for (uint32_t i = 0; i < item->n; i++) {
+            const struct tl_item block = tl_path_item(item, i);
+            take_block(s, &block);
+        }
+        break;
     case TL_ITEM_EXCEPTION:
         add(s, EXCEPTION, item->pc, 0, item->sub);
         break;
@@ -183,7 +189,8 @@ static struct tl_image *image_of(const struct tl_sim_program *program)
 static void decode(struct steps *out, const struct tl_sim_etm4_options *etm,
                    const struct tl_image *image, const struct tl_buf *trace, size_t chunk)
 {
-    const struct tl_stream_sink sink = {.context = out, .items = take_items, .loss = lost};
+    const struct tl_stream_sink sink = {
+        .context = out, .items = take_items, .loss = lost, .paths = chunk & 1};
     struct tl_stream_decoder *decoder;
     struct tl_source source;
     struct tl_fail fail = {0};

@@ -210,7 +210,7 @@ static void one(uint64_t seed, struct unit *all)
     assert_int_equal(tl_sim_core_flush(core), 0);
     assert_int_equal(tl_sim_etm4_source(&options.etm, &source), 0);
     tl_etm4_config_init(&config, &source);
-    tl_etm4_packetizer_init(packetizer, &config, false, collect, &packets);
+    tl_etm4_packetizer_init(packetizer, &config, collect, &packets);
     const struct tl_run run = {trace.p, trace.n, 0, TL_RUN_LINEAR};
     assert_int_equal(tl_etm4_packetizer_push(packetizer, &run), 0);
 

@@ -162,7 +162,7 @@ static void packetize(struct counts *counts, const struct tl_sim_etm4_options *e
     assert_int_equal(tl_sim_etm4_source(etm, &source), 0);
     tl_etm4_config_init(&config, &source);
     assert_int_equal(tl_etm4_config_check(&config, NULL), 0);
-    tl_etm4_packetizer_init(p, &config, false, count_packets, counts);
+    tl_etm4_packetizer_init(p, &config, count_packets, counts);
     assert_int_equal(tl_etm4_packetizer_push(p, &whole), 0);
     assert_int_equal(tl_etm4_packetizer_finish(p), 0);
     free(p);
