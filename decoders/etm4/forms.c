@@ -16,8 +16,6 @@ static unsigned cycles1_shape(const struct tl_etm4_config *config, uint8_t heade
 
 static unsigned shape_of(const struct tl_etm4_config *config, uint8_t header, unsigned class)
 {
-    const unsigned ids = config->vmid_bytes + config->context_bytes > 0 ? TL_SHAPE_IDS : 0;
-
     switch (class) {
     case TL_CLASS_ATOM:
     case TL_CLASS_ADDR_MATCH:
@@ -52,11 +50,11 @@ static unsigned shape_of(const struct tl_etm4_config *config, uint8_t header, un
     case TL_CLASS_ADDR_LONG64:
         return 1 + 8;
     case TL_CLASS_CONTEXT:
-        return header & 1 ? 2 | ids : 1;
+        return header & 1 ? 2 | TL_SHAPE_IDS : 1;
     case TL_CLASS_ADDR_CTX32:
-        return (1 + 4 + 1) | ids;
+        return (1 + 4 + 1) | TL_SHAPE_IDS;
     case TL_CLASS_ADDR_CTX64:
-        return (1 + 8 + 1) | ids;
+        return (1 + 8 + 1) | TL_SHAPE_IDS;
     default:
         return 0;
     }
@@ -80,6 +78,15 @@ static unsigned fill_of(unsigned shape, unsigned class)
     }
 }
 
+/* The shape of `n` headers if all have the same, else 0. */
+static uint8_t shape_of_all(const uint8_t *shape, unsigned n)
+{
+    for (unsigned k = 1; k < n; k++)
+        if (shape[k] != shape[0])
+            return 0;
+    return shape[0];
+}
+
 void tl_etm4_forms_init(struct tl_etm4_forms *forms, const struct tl_etm4_config *config)
 {
     memset(forms, 0, sizeof *forms);
@@ -95,9 +102,10 @@ void tl_etm4_forms_init(struct tl_etm4_forms *forms, const struct tl_etm4_config
         if (shape == 0)
             continue;
         forms->shape[h] = (uint8_t)shape;
-        forms->shapes |= (uint8_t)(shape & ~TL_SHAPE_LENGTH);
         forms->fill[h] = (uint8_t)fill_of(shape, forms->class_of[h]);
         (void)tl_etm4_parse(forms->class_of, config, &nothing, bytes, sizeof bytes,
                             &forms->fixed[h]);
     }
+    for (unsigned row = 0; row < 16; row++)
+        forms->rows[row] = shape_of_all(forms->shape + 16 * (size_t)row, 16);
 }

@@ -42,19 +42,22 @@ enum tl_etm4_fill {
 struct tl_etm4_forms {
     struct tl_etm4_config config;
     uint8_t ids[4];        /* bytes of VMID and context ID, by bits 7:6 of the information byte */
-    uint8_t shapes;        /* all flags of `shape` together */
     uint8_t class_of[256]; /* enum tl_etm4_class */
     uint8_t shape[256];    /* enum tl_etm4_shape */
+    uint8_t rows[16];      /* shape of the headers with these upper four bits; 0: not all alike */
     uint8_t fill[256];     /* enum tl_etm4_fill */
     struct tl_etm4_packet fixed[256]; /* templates, their offset 0 */
 };
 
 void tl_etm4_forms_init(struct tl_etm4_forms *forms, const struct tl_etm4_config *config);
 
-/* Is this header of a plain packet one of an address packet, with or without a context? */
+/* Headers of address packets, with and without a context; no other plain packets are between. */
+#define TL_ADDRESS_FIRST 0x82
+#define TL_ADDRESS_LAST  0x9e
+
 static inline bool tl_etm4_is_address(uint8_t header)
 {
-    return (uint8_t)(header - 0x82) <= 0x9e - 0x82;
+    return (uint8_t)(header - TL_ADDRESS_FIRST) <= TL_ADDRESS_LAST - TL_ADDRESS_FIRST;
 }
 
 /* Length of the plain packet at `b`, of which `n` bytes are there; 0: not plain, or not all. */

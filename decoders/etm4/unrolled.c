@@ -35,8 +35,10 @@ const struct tl_etm4_address_form tl_etm4_address_forms[2][64] = {FORMS(0), FORM
 #if defined(__x86_64__)
 
 static const struct tl_etm4_kernel kernels[] = {
-    {TL_CPU_AVX2, 8, tl_etm4_avx2_8},       {TL_CPU_AVX2, 16, tl_etm4_avx2_16},
-    {TL_CPU_AVX2, 32, tl_etm4_avx2_32},     {TL_CPU_AVX2, 64, tl_etm4_avx2_64},
+    {TL_CPU_AVX2, 1, tl_etm4_avx2_1},       {TL_CPU_AVX2, 2, tl_etm4_avx2_2},
+    {TL_CPU_AVX2, 4, tl_etm4_avx2_4},       {TL_CPU_AVX2, 8, tl_etm4_avx2_8},
+    {TL_CPU_AVX2, 16, tl_etm4_avx2_16},     {TL_CPU_AVX2, 32, tl_etm4_avx2_32},
+    {TL_CPU_AVX2, 64, tl_etm4_avx2_64},
     {TL_CPU_AVX512, 1, tl_etm4_avx512_1},   {TL_CPU_AVX512, 2, tl_etm4_avx512_2},
     {TL_CPU_AVX512, 4, tl_etm4_avx512_4},   {TL_CPU_AVX512, 8, tl_etm4_avx512_8},
     {TL_CPU_AVX512, 16, tl_etm4_avx512_16}, {TL_CPU_AVX512, 32, tl_etm4_avx512_32},
@@ -55,7 +57,7 @@ const struct tl_etm4_kernel *tl_etm4_kernel_at(enum tl_cpu level)
 {
     if (level >= TL_CPU_AVX512 && has_vbmi2())
         return &kernels[N_KERNELS - 1];
-    return level >= TL_CPU_AVX2 ? &kernels[3] : NULL;
+    return level >= TL_CPU_AVX2 ? &kernels[6] : NULL;
 }
 
 #elif defined(__aarch64__) && !defined(__AARCH64EB__)

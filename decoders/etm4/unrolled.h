@@ -6,12 +6,12 @@
  * CoreSight Trace Decoding", carried over to vector instructions:
  *
  *   header preprocessing   every byte of a block is classified as if it began a packet
- *   stream state           which of them do: one bit mask for the whole block
+ *   stream state           which of them do, for a whole block
  *   action preprocessing   each packet's action code, found in a table, gives its fixed parts
  *   trace state            the address registers, packet after packet
  *
  * Plain packets (etm4/forms.h) go this way: atoms, addresses with and without context, contexts,
- * cycle counts, most exceptions, all packets of one byte; AVX2 takes some of these one by one. Any
+ * cycle counts, most exceptions, all packets of one byte; NEON takes some of these one by one. Any
  * other packet is parsed on its own. The output is that of the scalar packetizer, packet by packet.
  *
  * The unroll factor is the number of bytes of a block in which packets may begin; they may end

@@ -1,236 +1,371 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels of the unrolled packetizer for AVX2 with BMI2. */
-#include "etm4/unrolled_parts.h"
+/*
+ * Kernels of the unrolled packetizer for AVX2 with BMI2.
+ *
+ * A shuffle permutes sixteen bytes, so a block is made of parts of sixteen bytes, two of them side
+ * by side in a register. In each part, as if a packet began at each of its bytes, the place of the
+ * next one is looked up, and of the one 2, 4, 8 and 16 packets on: permutations of that table by
+ * itself. The last of these says, for every entry into the part, the entry into the next one: the
+ * way from part to part is a look-up of a byte in memory for each.
+ *
+ * That is done for CHUNK bytes at once, before it is known where the first packet begins. Nothing
+ * waits for anything there. Then block by block follows what depends on the entries.
+ */
+#include "etm4/unrolled_avx2.h"
 
 #if defined(__x86_64__)
 
 #include <immintrin.h>
 #include <string.h>
 
-TL_TARGET_BEGIN("avx2,bmi,bmi2,lzcnt,popcnt")
+TL_TARGET_BEGIN(TL_AVX2_TARGET)
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define BYTES(byte)   _mm256_set1_epi8((char)(byte))
 
-static ALWAYS_INLINE void add_addresses_together(struct tl_etm4_packetizer *p, const uint8_t *b,
-                                                 uint64_t heads, uint64_t whole);
-#define add_addresses add_addresses_together
-
-struct lengths;
-static ALWAYS_INLINE struct lengths lengths_of(const struct tl_etm4_forms *forms, const uint8_t *b,
-                                               uint64_t *addresses);
-
-static ALWAYS_INLINE size_t compress8(struct tl_etm4_columns *c, size_t n, const uint8_t *bytes,
-                                      uint64_t which, unsigned base)
-{
-    const __m128i bits = _mm_cvtsi64_si128((int64_t)tl_etm4_set_bits[which]);
-    const __m128i header = _mm_shuffle_epi8(_mm_loadl_epi64((const __m128i *)bytes), bits);
-
-    _mm_storel_epi64((__m128i *)(c->header + n), header);
-    _mm_storeu_si128((__m128i *)(c->at + n),
-                     _mm_add_epi16(_mm_cvtepu8_epi16(bits), _mm_set1_epi16((short)base)));
-    return (size_t)__builtin_popcountll(which);
-}
-
-#include "etm4/unrolled_masks_body.h"
-
-/* Entries of a table of sixteen for the bytes of which `first` is the first, 0 for others. */
-static ALWAYS_INLINE __m256i look_up(__m256i v, uint8_t first, const uint8_t table[16])
-{
-    const __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
-    return _mm256_shuffle_epi8(t, _mm256_adds_epu8(_mm256_xor_si256(v, BYTES(first)), BYTES(0x70)));
-}
-
-/* Lengths of the packets that may begin at each byte; of those that blocks do not take, others. */
-static ALWAYS_INLINE __m256i length_of(const struct tl_etm4_forms *forms, const uint8_t *b,
-                                       __m256i v)
-{
-    const __m256i atoms = _mm256_cmpeq_epi8(_mm256_max_epu8(v, BYTES(0xc0)), v);
-    __m256i shape = look_up(v, 0x90, forms->shape + 0x90);
-    shape = _mm256_or_si256(shape, look_up(v, 0x00, forms->shape));
-    shape = _mm256_or_si256(shape, look_up(v, 0x10, forms->shape + 0x10));
-    const __m256i next = _mm256_loadu_si256((const __m256i *)(b + 1));
-    const __m256i longer = _mm256_cmpgt_epi8(_mm256_setzero_si256(), _mm256_and_si256(shape, next));
-    const __m256i length = _mm256_sub_epi8(_mm256_and_si256(shape, BYTES(0x7f)), longer);
-    return _mm256_sub_epi8(length, atoms); /* true is -1 */
-}
-
-static ALWAYS_INLINE uint64_t equal(__m256i low, __m256i high, uint8_t byte)
-{
-    const unsigned l = (unsigned)_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, BYTES(byte)));
-    const unsigned h = (unsigned)_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, BYTES(byte)));
-    return l | (uint64_t)h << 32;
-}
-
-static ALWAYS_INLINE struct lengths lengths_of(const struct tl_etm4_forms *forms, const uint8_t *b,
-                                               uint64_t *addresses)
-{
-    const __m256i v = _mm256_loadu_si256((const __m256i *)b);
-    const __m256i w = _mm256_loadu_si256((const __m256i *)(b + 32));
-    const __m256i low = length_of(forms, b, v);
-    const __m256i high = length_of(forms, b + 32, w);
-
-    *addresses = equal(_mm256_and_si256(v, BYTES(0xf0)), _mm256_and_si256(w, BYTES(0xf0)), 0x90);
-    return (struct lengths){.one = equal(low, high, 1),
-                            .two = equal(low, high, 2),
-                            .three = equal(low, high, 3),
-                            .five = equal(low, high, 5),
-                            .nine = equal(low, high, 9)};
-}
-
-/* ---- addresses ----------------------------------------------------------------------------- */
+#define PART  16u /* bytes */
+#define CHUNK 256u
+#define PAIRS (CHUNK / PART / 2)
+#define REACH 40u /* bytes behind a block's last one that are read at most */
 
 /*
- * Thirteen addresses at once, behind the three before them: for each byte of an address, a table
- * of sixteen lanes "where my parent is", which four shuffles by itself lead to the packet that
- * said the byte. Addresses are without their bit 0, of IS0, and of one upper half; any others are
- * resolved in order.
+ * Where packets lead to: to a lane of this part, in bits 3:0, with INSIDE; with OUTSIDE, to a byte
+ * of the next part and those behind it, 17 at most; or nowhere: NOWHERE, where a header was met
+ * that blocks do not know, or that would change SF.
+ *
+ * These values grow along any way, so that the greater one of two is the one further on.
  */
-#define TOGETHER 13
-#define FEW      8 /* addresses of a block that are resolved in order */
+#define INSIDE  0x70
+#define OUTSIDE 0x80
+#define NOWHERE 0x9f
 
-enum { BACK = 0x03, SHORT = 0x40, EXACT = 0x80, OTHER = 0x20 };
-
-/* By bits 3:0 of the header: how many addresses back the parent is, and kinds. */
-#define KINDS                                                                                      \
-    _mm_setr_epi8((char)(EXACT | 1), (char)(EXACT | 2), (char)(EXACT | 3), OTHER, OTHER,           \
-                  SHORT | 1, OTHER, OTHER, OTHER, OTHER, 1, OTHER, OTHER, OTHER, OTHER, OTHER)
-
-/* Bytes 0 to 4 of sixteen packets, by byte. */
-struct planes {
-    __m128i header, b1, b2, b3, b4;
+/* What the entries of a part lead to: those of its own bytes, and behind them those that pass it.
+ */
+struct exits {
+    uint8_t of[2 * PART];
 };
 
-static ALWAYS_INLINE struct planes planes_of(const uint64_t *packets)
+struct chunk {
+    __m256i lead[PAIRS][4]; /* by 1, 2, 4, 8 packets */
+    struct exits exits[2 * PAIRS];
+};
+
+static const uint8_t passing[PART] = {0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87,
+                                      0x88, 0x89, 0x8a, 0x8b, 0x8c, 0x8d, 0x8e, NOWHERE};
+
+/* ---- where packets lead to ----------------------------------------------------------------- */
+
+static ALWAYS_INLINE __m256i table_of(const uint8_t table[16])
 {
-    const __m256i pairs = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
-    __m256i two[4];
-#pragma GCC unroll 4
-    for (unsigned k = 0; k < 4; k++)
-        two[k] =
-            _mm256_shuffle_epi8(_mm256_loadu2_m128i((const __m128i *)(packets + 8 + (size_t)2 * k),
-                                                    (const __m128i *)(packets + (size_t)2 * k)),
-                                pairs);
-    const __m256i low01 = _mm256_unpacklo_epi16(two[0], two[1]);
-    const __m256i low23 = _mm256_unpacklo_epi16(two[2], two[3]);
-    const __m256i high01 = _mm256_unpackhi_epi16(two[0], two[1]);
-    const __m256i high23 = _mm256_unpackhi_epi16(two[2], two[3]);
-    const __m256i p01 = _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(low01, low23), 0xd8);
-    const __m256i p23 = _mm256_permute4x64_epi64(_mm256_unpackhi_epi32(low01, low23), 0xd8);
-    const __m256i p4 = _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(high01, high23), 0xd8);
-    return (struct planes){_mm256_castsi256_si128(p01), _mm256_extracti128_si256(p01, 1),
-                           _mm256_castsi256_si128(p23), _mm256_extracti128_si256(p23, 1),
-                           _mm256_castsi256_si128(p4)};
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
 }
 
-/* Byte k of the three last addresses into the lanes behind the new ones. */
-static ALWAYS_INLINE __m128i with_past(__m128i plane, __m128i past, unsigned k)
+static ALWAYS_INLINE __m256i load(const uint8_t *b)
 {
-    const char i = (char)k, no = (char)0x80;
-    const __m128i index = _mm_setr_epi8(no, no, no, no, no, no, no, no, no, no, no, no, no, i,
-                                        (char)(i + 4), (char)(i + 8));
-    const __m128i is_old = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1);
-    return _mm_blendv_epi8(plane, _mm_shuffle_epi8(past, index), is_old);
+    return _mm256_loadu_si256((const __m256i *)b);
 }
+
+/* Shapes of headers: of rows of sixteen that are alike, and of rows that are not. */
+struct shapes {
+    __m256i rows, row0, row2, row8, row9;
+    __m256i longer; /* by bits 7:6 and 4 of the information byte: by how many bytes; bit 7: odd */
+};
+
+static ALWAYS_INLINE struct shapes shapes_of(const struct tl_etm4_forms *forms, unsigned sf)
+{
+    uint8_t longer[16];
+    for (unsigned k = 0; k < 16; k++)
+        longer[k] = (uint8_t)(forms->ids[k >> 2] | ((k & 1) != sf) << 7);
+    return (struct shapes){table_of(forms->rows),         table_of(forms->shape),
+                           table_of(forms->shape + 0x20), table_of(forms->shape + 0x80),
+                           table_of(forms->shape + 0x90), table_of(longer)};
+}
+
+/* Entries of `table` for the bytes whose upper half is `row`, 0 for others. */
+static ALWAYS_INLINE __m256i look_up(__m256i table, __m256i v, uint8_t row)
+{
+    return _mm256_shuffle_epi8(table,
+                               _mm256_adds_epu8(_mm256_xor_si256(v, BYTES(row)), BYTES(0x70)));
+}
+
+static ALWAYS_INLINE __m256i shape_of(const struct shapes *s, __m256i v)
+{
+    const __m256i row = _mm256_and_si256(_mm256_srli_epi16(v, 4), BYTES(0x0f));
+    const __m256i a = _mm256_or_si256(look_up(s->row8, v, 0x80), look_up(s->row9, v, 0x90));
+    const __m256i b = _mm256_or_si256(look_up(s->row0, v, 0x00), look_up(s->row2, v, 0x20));
+    return _mm256_or_si256(_mm256_or_si256(a, b), _mm256_shuffle_epi8(s->rows, row));
+}
+
+/* By how many bytes a packet is longer for its context's information byte; bit 7: odd. */
+static ALWAYS_INLINE __m256i longer_by_ids(const struct shapes *s, const uint8_t *b, __m256i shape,
+                                           __m256i next)
+{
+    const __m256i at5 = _mm256_slli_epi16(shape, 5), at9 = _mm256_slli_epi16(shape, 4);
+    __m256i info = _mm256_blendv_epi8(next, load(b + 5), at5);
+    info = _mm256_blendv_epi8(info, load(b + 9), at9);
+    const __m256i index = _mm256_and_si256(_mm256_srli_epi16(info, 4), BYTES(0x0d));
+    const __m256i none = _mm256_andnot_si256(shape, BYTES(TL_SHAPE_IDS));
+    return _mm256_shuffle_epi8(
+        s->longer, _mm256_adds_epu8(_mm256_or_si256(none, index), BYTES(0x80 - TL_SHAPE_IDS)));
+}
+
+/* Where the packet that may begin at each byte leads to. */
+static ALWAYS_INLINE __m256i first_lead(const struct shapes *s, const uint8_t *b, unsigned unroll)
+{
+    const __m256i lane =
+        table_of((const uint8_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
+    const __m256i shape = shape_of(s, load(b));
+    const __m256i next = load(b + 1), next2 = load(b + 2);
+    const __m256i longer = _mm256_and_si256(shape, next); /* its bit 7 */
+    const __m256i field = _mm256_and_si256(_mm256_add_epi8(shape, shape), longer);
+    const __m256i both = _mm256_slli_epi16(shape, 2);
+    __m256i less1 = _mm256_add_epi8(_mm256_and_si256(shape, BYTES(TL_SHAPE_LENGTH)), BYTES(0xff));
+
+    less1 = _mm256_add_epi8(less1, longer_by_ids(s, b, shape, next));
+    /* In bit 7: a field goes on too long, or there is no length at all. */
+    __m256i odd = _mm256_or_si256(less1, _mm256_and_si256(field, next2));
+    odd = _mm256_or_si256(odd, _mm256_and_si256(both, _mm256_or_si256(next, next2)));
+    less1 = _mm256_sub_epi8(less1, _mm256_cmpgt_epi8(_mm256_setzero_si256(), longer));
+    __m256i lead = _mm256_add_epi8(less1, _mm256_add_epi8(lane, BYTES(INSIDE + 1)));
+    if (unroll < PART) {
+        const __m256i beyond =
+            _mm256_cmpeq_epi8(_mm256_max_epu8(lead, BYTES(INSIDE + unroll)), lead);
+        lead = _mm256_add_epi8(lead, _mm256_and_si256(beyond, BYTES(PART - unroll)));
+    }
+    return _mm256_blendv_epi8(lead, BYTES(NOWHERE), odd);
+}
+
+/* Two times as many packets on. */
+static ALWAYS_INLINE __m256i twice(__m256i lead)
+{
+    return _mm256_max_epu8(_mm256_shuffle_epi8(lead, lead), lead);
+}
+
+static ALWAYS_INLINE void find_leads(struct chunk *chunk, const struct shapes *s, const uint8_t *b,
+                                     unsigned pairs, unsigned unroll)
+{
+    for (unsigned k = 0; k < pairs; k++) {
+        __m256i lead = first_lead(s, b + (size_t)2 * PART * k, unroll);
+#pragma GCC unroll 4
+        for (unsigned i = 0; i < 4; i++) {
+            chunk->lead[k][i] = lead;
+            lead = twice(lead);
+        }
+        _mm_store_si128((__m128i *)chunk->exits[2 * k].of, _mm256_castsi256_si128(lead));
+        _mm_store_si128((__m128i *)chunk->exits[2 * k + 1].of, _mm256_extracti128_si256(lead, 1));
+    }
+}
+
+/* ---- packets ------------------------------------------------------------------------------- */
 
 /*
- * The low halves, without bit 0, of thirteen addresses behind the three in `low`. Returns which of
- * them are of other kinds, and so all nothing.
+ * The entries of a block's parts, if packets begin at `entry` of part `first`; returns the entry
+ * of what is behind it.
  */
-static ALWAYS_INLINE unsigned resolve_low(uint32_t low[3 + 16], const uint64_t *packets)
+static ALWAYS_INLINE unsigned follow(unsigned entries[4], const struct exits *exits, unsigned parts,
+                                     unsigned first, unsigned entry)
 {
-    const struct planes s = planes_of(packets);
-    const __m128i lane = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m128i new = _mm_cmpgt_epi8(_mm_set1_epi8(TOGETHER), lane);
-    const __m128i kind =
-        _mm_and_si128(new, _mm_shuffle_epi8(KINDS, _mm_and_si128(s.header, _mm_set1_epi8(15))));
-    const __m128i back = _mm_and_si128(kind, _mm_set1_epi8(BACK));
-    const __m128i parent = _mm_and_si128(_mm_sub_epi8(lane, back), _mm_set1_epi8(15));
-    const __m128i brief = _mm_add_epi8(kind, kind), kept23 = _mm_or_si128(kind, brief);
-    const __m128i kept1 = _mm_or_si128(kind, _mm_andnot_si128(s.b1, brief)); /* these in bit 7 */
-    const __m128i past = _mm_loadu_si128((const __m128i *)low), low7 = _mm_set1_epi8(0x7f);
-    __m256i bytes01 =
-        _mm256_set_m128i(_mm_blendv_epi8(lane, parent, kept1), _mm_blendv_epi8(lane, parent, kind));
-    __m128i bytes23 = _mm_blendv_epi8(lane, parent, kept23);
-
+    unsigned at = NOWHERE;
 #pragma GCC unroll 4
-    for (unsigned round = 0; round < 4; round++) {
-        bytes01 = _mm256_shuffle_epi8(bytes01, bytes01);
-        bytes23 = _mm_shuffle_epi8(bytes23, bytes23);
+    for (unsigned k = 0; k < parts; k++) {
+        if (k == first)
+            at = entry;
+        entries[k] = at;
+        at = exits[k].of[at - OUTSIDE];
     }
-    const __m128i joined =
-        _mm_or_si128(_mm_and_si128(s.b2, low7), _mm_andnot_si128(low7, _mm_slli_epi16(s.b3, 7)));
-    const __m128i plane2 = _mm_or_si128(_mm_and_si128(_mm_srli_epi16(s.b3, 1), low7),
-                                        _mm_andnot_si128(low7, _mm_slli_epi16(s.b4, 7)));
-    const __m128i plane3 = _mm_and_si128(_mm_srli_epi16(s.b4, 1), low7);
-    const __m256i planes01 =
-        _mm256_set_m128i(with_past(_mm_blendv_epi8(joined, s.b2, kept23), past, 1),
-                         with_past(_mm_add_epi8(s.b1, s.b1), past, 0));
-    const __m256i b01 = _mm256_shuffle_epi8(planes01, bytes01);
-    const __m128i b0 = _mm256_castsi256_si128(b01), b1 = _mm256_extracti128_si256(b01, 1);
-    const __m128i b2 = _mm_shuffle_epi8(with_past(plane2, past, 2), bytes23);
-    const __m128i b3 = _mm_shuffle_epi8(with_past(plane3, past, 3), bytes23);
-    const __m128i low01 = _mm_unpacklo_epi8(b0, b1), high01 = _mm_unpackhi_epi8(b0, b1);
-    const __m128i low23 = _mm_unpacklo_epi8(b2, b3), high23 = _mm_unpackhi_epi8(b2, b3);
-    __m128i *const out = (__m128i *)(low + 3);
-    _mm_storeu_si128(out, _mm_unpacklo_epi16(low01, low23));
-    _mm_storeu_si128(out + 1, _mm_unpackhi_epi16(low01, low23));
-    _mm_storeu_si128(out + 2, _mm_unpacklo_epi16(high01, high23));
-    _mm_storeu_si128(out + 3, _mm_unpackhi_epi16(high01, high23));
-    return (unsigned)_mm_movemask_epi8(_mm_slli_epi16(kind, 2));
+    return at;
 }
 
-/* Whole addresses of halves without bit 0. */
-static ALWAYS_INLINE void widen(uint64_t out[16], const uint32_t low[16], uint64_t upper)
+/* To the places of some packets, those of as many behind them. */
+static ALWAYS_INLINE __m256i further(__m256i places, __m256i lead)
 {
-    const __m256i high = _mm256_set1_epi64x((long long)upper);
-#pragma GCC unroll 4
-    for (unsigned k = 0; k < 16; k += 4) {
-        const __m256i some = _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)(low + k)));
-        _mm256_storeu_si256((__m256i *)(out + k),
-                            _mm256_or_si256(_mm256_add_epi64(some, some), high));
-    }
+    return _mm256_max_epu8(_mm256_shuffle_epi8(lead, places), places);
 }
 
-/* See unrolled_masks_body.h. */
-static ALWAYS_INLINE void add_addresses_together(struct tl_etm4_packetizer *p, const uint8_t *b,
-                                                 uint64_t heads, uint64_t whole)
+/* The places of all packets of two parts, in order; the first one outside ends those of its part.
+ */
+static ALWAYS_INLINE __m256i places_from(const __m256i lead[4], unsigned entry0, unsigned entry1)
+{
+    const __m256i odd_lanes = _mm256_set1_epi16((short)0xff00);
+    const __m256i entries =
+        _mm256_set_m128i(_mm_set1_epi8((char)entry1), _mm_set1_epi8((char)entry0));
+    __m256i places = _mm256_sub_epi8(entries, BYTES(OUTSIDE - INSIDE));
+
+    places = _mm256_blendv_epi8(places, further(places, lead[0]), odd_lanes);
+    places = _mm256_blend_epi16(places, further(places, lead[1]), 0xaa);
+    places = _mm256_blend_epi32(places, further(places, lead[2]), 0xaa);
+    return _mm256_blend_epi32(places, further(places, lead[3]), 0xcc);
+}
+
+static ALWAYS_INLINE void write_parts(uint8_t *first, uint8_t *second, __m256i v)
+{
+    _mm_storeu_si128((__m128i *)first, _mm256_castsi256_si128(v));
+    _mm_storeu_si128((__m128i *)second, _mm256_extracti128_si256(v, 1));
+}
+
+/* Places of two parts, the first of which begins at byte `start` of the run. */
+static ALWAYS_INLINE void write_positions(uint16_t *first, uint16_t *second, __m256i places,
+                                          size_t start)
+{
+    const __m256i from = _mm256_set1_epi16((short)(start - INSIDE));
+    const __m256i low = _mm256_cvtepu8_epi16(_mm256_castsi256_si128(places));
+    const __m256i high = _mm256_cvtepu8_epi16(_mm256_extracti128_si256(places, 1));
+    _mm256_storeu_si256((__m256i *)first, _mm256_add_epi16(low, from));
+    _mm256_storeu_si256((__m256i *)second,
+                        _mm256_add_epi16(high, _mm256_add_epi16(from, _mm256_set1_epi16(PART))));
+}
+
+/* The numbers of the bits set in 16, from the lowest on, each in four bits. */
+static ALWAYS_INLINE __m128i bits_of(unsigned set)
+{
+    const uint64_t spread = _pdep_u64(set, 0x1111111111111111);
+    return _mm_cvtsi64_si128((int64_t)_pext_u64(0xfedcba9876543210, (spread << 4) - spread));
+}
+
+/* Keep what resolves the addresses among the packets of two parts. */
+static ALWAYS_INLINE size_t add_addresses(struct tl_etm4_columns *c, size_t n, const uint8_t *b,
+                                          __m256i places, unsigned addresses, size_t start)
+{
+    const __m256i four = _mm256_set_m128i(bits_of(addresses >> 16), bits_of(addresses & 0xffff));
+    const __m256i order =
+        _mm256_and_si256(_mm256_unpacklo_epi8(four, _mm256_srli_epi16(four, 4)), BYTES(0x0f));
+    const __m256i at = _mm256_shuffle_epi8(places, order);
+    const size_t m = n + (unsigned)__builtin_popcount(addresses & 0xffff);
+
+    write_positions(c->found_at + n, c->found_at + m, at, start);
+    write_parts(c->found + n, c->found + m, _mm256_shuffle_epi8(load(b), at));
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++)
+        write_parts(c->payload[k] + n, c->payload[k] + m, _mm256_shuffle_epi8(load(b + 1 + k), at));
+    return m + (unsigned)__builtin_popcount(addresses >> 16);
+}
+
+/* Put the packets of a block on the tape. */
+static ALWAYS_INLINE void add_packets(struct tl_etm4_columns *c, const __m256i (*lead)[4],
+                                      const uint8_t *b, const unsigned entries[4], unsigned parts,
+                                      size_t start)
+{
+    __m256i places[2];
+    unsigned addresses[2] = {0, 0};
+    size_t n = c->n, n_found = c->n_found;
+
+#pragma GCC unroll 2
+    for (unsigned k = 0; k < (parts + 1) / 2; k++) {
+        places[k] = places_from(lead[k], entries[2 * k], parts > 1 ? entries[2 * k + 1] : NOWHERE);
+        const __m256i header = _mm256_shuffle_epi8(load(b + (size_t)32 * k), places[k]);
+        const __m256i from = _mm256_sub_epi8(header, BYTES(TL_ADDRESS_FIRST));
+        const __m256i is_address = _mm256_cmpeq_epi8(
+            _mm256_min_epu8(from, BYTES(TL_ADDRESS_LAST - TL_ADDRESS_FIRST)), from);
+        const unsigned outside = (unsigned)_mm256_movemask_epi8(places[k]);
+        const size_t m = n + _tzcnt_u32(outside | 0x10000);
+        addresses[k] = (unsigned)_mm256_movemask_epi8(is_address);
+        write_parts(c->header + n, c->header + m, header);
+        write_positions(c->at + n, c->at + m, places[k], start + (size_t)32 * k);
+        n = m + _tzcnt_u32(outside >> 16 | 0x10000);
+    }
+    if ((addresses[0] | addresses[1]) != 0)
+#pragma GCC unroll 2
+        for (unsigned k = 0; k < (parts + 1) / 2; k++)
+            n_found = add_addresses(c, n_found, b + (size_t)32 * k, places[k], addresses[k],
+                                    start + (size_t)32 * k);
+    c->n = n;
+    c->n_found = n_found;
+}
+
+/* ---- packets that are not plain ------------------------------------------------------------ */
+
+/* Deliver the tape. */
+static __attribute__((noinline)) void flush(struct tl_etm4_packetizer *p)
+{
+    tl_etm4_avx2_resolve(p);
+    tl_etm4_columns_flush(p);
+}
+
+/* The packet at byte `i` is not one for blocks. Returns its length, 0 if it is not for kernels. */
+static __attribute__((noinline)) size_t take_odd(struct tl_etm4_packetizer *p,
+                                                 const struct tl_run *run, size_t i)
+{
+    const struct tl_etm4_columns *const c = &p->columns;
+    const uint8_t header = run->p[i];
+
+    if (c->n_others == TL_TAPE_OTHERS || c->n >= TL_TAPE_PACKETS || p->forms.shape[header] != 0 ||
+        tl_etm4_needs_resolved(p->forms.class_of[header]))
+        tl_etm4_avx2_resolve(p);
+    const size_t next = tl_etm4_plain(p, run, i, i + 1);
+    return next > i ? next - i : tl_etm4_parse_one(p, run, i);
+}
+
+/* ---- the run ------------------------------------------------------------------------------- */
+
+/*
+ * Packets that begin in the blocks of a chunk at byte `i`. Returns the first byte not taken. *stop:
+ * what begins there is not for kernels.
+ */
+static ALWAYS_INLINE size_t take_chunk(struct tl_etm4_packetizer *p, const struct chunk *chunk,
+                                       const struct tl_run *run, size_t i, unsigned blocks,
+                                       unsigned unroll, bool *stop)
 {
     struct tl_etm4_columns *const c = &p->columns;
-    struct tl_etm4_registers *const r = &p->regs;
-    const unsigned n = (unsigned)__builtin_popcountll(heads);
-    const uint64_t upper = r->address[0] & 0xffffffff00000000;
-    uint64_t packets[64 + 16 + 4], left = heads;
-    uint32_t low[3 + 16] = {(uint32_t)r->address[2] >> 1, (uint32_t)r->address[1] >> 1,
-                            (uint32_t)r->address[0] >> 1};
-    uint64_t *const out = c->address + c->n_addresses;
-    uint64_t others = (r->address[0] ^ r->address[1]) | (r->address[0] ^ r->address[2]);
+    const unsigned parts = unroll > PART ? unroll / PART : 1, sf = p->regs.sf;
+    unsigned entry = OUTSIDE;
 
-    others = (others | (r->sf ? 0 : upper)) >> 32 | whole | r->is[0] | r->is[1] | r->is[2];
-    if (others != 0 || n < FEW) {
-        add_addresses_in_order(p, b, heads, whole);
-        return;
+    for (unsigned k = 0; k < blocks; k++, i += unroll) {
+        const struct exits *const exits = chunk->exits + (size_t)parts * k;
+        unsigned entries[4];
+        unsigned exit = follow(entries, exits, parts, 0, entry);
+        for (;;) {
+            if (__builtin_expect(c->n + 64 > TL_TAPE_PACKETS, 0))
+                flush(p);
+            add_packets(c, chunk->lead + (size_t)parts * k / 2, run->p + i, entries, parts, i);
+            if (__builtin_expect(exit != NOWHERE, 1))
+                break;
+            c->n--; /* the last packet added is the odd one */
+            c->n_found -= tl_etm4_is_address(c->header[c->n]);
+            const size_t at = c->at[c->n], length = take_odd(p, run, at);
+            const size_t next = at + length - i;
+            *stop = length == 0 || p->failed < 0;
+            if (*stop || next >= unroll + PART || p->regs.sf != sf)
+                return at + length;
+            exit = (unsigned)(OUTSIDE + next - unroll);
+            if (next >= unroll)
+                break;
+            exit = follow(entries, exits, parts, (unsigned)next / PART,
+                          (unsigned)(OUTSIDE + next % PART));
+        }
+        entry = exit;
     }
-    for (unsigned k = 0; k < n; k += 4) /* where none is left, what is behind the block */
-        for (unsigned j = k; j < k + 4; j++, left &= left - 1)
-            memcpy(&packets[j], b + _tzcnt_u64(left), sizeof packets[0]);
-    memset(packets + (n + 3) / 4 * 4, 0, 16 * sizeof packets[0]);
-    for (unsigned k = 0; k < n; k += TOGETHER) {
-        const unsigned some = n - k < TOGETHER ? n - k : TOGETHER;
-        others |= resolve_low(low, packets + k) & ((1u << some) - 1);
-        widen(out + k, low + 3, upper);
-        memmove(low, low + some, 3 * sizeof low[0]);
-    }
-    if (others != 0) {
-        add_addresses_in_order(p, b, heads, whole);
-        return;
-    }
-    c->n_addresses = c->n_found += n;
-    for (unsigned k = 0; k < 3; k++)
-        r->address[k] = upper | (uint64_t)low[2 - k] << 1;
+    return i + entry - OUTSIDE;
 }
 
+static ALWAYS_INLINE size_t unrolled(struct tl_etm4_packetizer *p, const struct tl_run *run,
+                                     size_t i, unsigned unroll)
+{
+    const unsigned most = unroll <= PART ? 1 : CHUNK / unroll;
+    struct chunk chunk;
+    bool stop = false;
+
+    for (unsigned k = 0; k < 2 * PAIRS; k++)
+        memcpy(chunk.exits[k].of + PART, passing, sizeof passing);
+    struct shapes shapes = shapes_of(&p->forms, p->regs.sf);
+    unsigned sf = p->regs.sf;
+    while (!stop && run->n - i >= unroll + REACH && p->failed >= 0) {
+        const size_t fit = (run->n - i - REACH) / unroll;
+        const unsigned blocks = fit < most ? (unsigned)fit : most;
+        if (__builtin_expect(p->regs.sf != sf, 0)) {
+            sf = p->regs.sf;
+            shapes = shapes_of(&p->forms, sf);
+        }
+        find_leads(&chunk, &shapes, run->p + i, (blocks * unroll + 2 * PART - 1) / (2 * PART),
+                   unroll);
+        i = take_chunk(p, &chunk, run, i, blocks, unroll, &stop);
+    }
+    tl_etm4_avx2_resolve(p);
+    return i;
+}
+
+TL_KERNEL_OF(avx2, 1)
+TL_KERNEL_OF(avx2, 2)
+TL_KERNEL_OF(avx2, 4)
 TL_KERNEL_OF(avx2, 8)
 TL_KERNEL_OF(avx2, 16)
 TL_KERNEL_OF(avx2, 32)

@@ -9,8 +9,6 @@
  */
 #include "etm4/unrolled_avx512.h"
 
-#include "etm4/headers.h"
-
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -122,8 +120,7 @@ struct leads {
 };
 
 /* Where the packet that may begin at each byte leads to. */
-static ALWAYS_INLINE __m512i first_leads(const struct held *h, const struct tl_etm4_forms *forms,
-                                         const uint8_t *b)
+static ALWAYS_INLINE __m512i first_leads(const struct held *h, const uint8_t *b)
 {
     const __m512i shapes = shapes_of(h, _mm512_loadu_si512(b));
     const __m512i next = _mm512_loadu_si512(b + 1), next2 = _mm512_loadu_si512(b + 2);
@@ -138,8 +135,7 @@ static ALWAYS_INLINE __m512i first_leads(const struct held *h, const struct tl_e
     odd = _mm512_or_si512(odd, _mm512_ternarylogic_epi32(both, next, next2, 0xe0));
     odd = _mm512_or_si512(odd, less1);
     less1 = _mm512_mask_sub_epi8(less1, _mm512_movepi8_mask(longer), less1, h->ones);
-    if (forms->shapes & TL_SHAPE_IDS)
-        less1 = longer_by_ids(h, b, shapes, next, less1);
+    less1 = longer_by_ids(h, b, shapes, next, less1);
     return _mm512_mask_mov_epi8(_mm512_add_epi8(less1, h->next), _mm512_movepi8_mask(odd), h->stay);
 }
 
@@ -243,30 +239,13 @@ static ALWAYS_INLINE void take_back(struct tl_etm4_columns *c)
     c->n_found -= tl_etm4_is_address(c->header[c->n]);
 }
 
-/* Does this class change address registers, or stand between cycle counts and their threshold? */
-static bool needs_resolved(unsigned class)
-{
-    switch (class) {
-    case TL_CLASS_TRACE_INFO:
-    case TL_CLASS_EXCEPTION:
-    case TL_CLASS_Q:
-    case TL_CLASS_SOURCE_MATCH:
-    case TL_CLASS_SOURCE_SHORT:
-    case TL_CLASS_SOURCE_LONG32:
-    case TL_CLASS_SOURCE_LONG64:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* A packet that is not plain. Returns its length, 0 if it is not for blocks. */
 static __attribute__((noinline)) size_t take_odd(struct tl_etm4_packetizer *p,
                                                  struct tl_etm4_past *past,
                                                  const struct tl_run *run, size_t i)
 {
     const bool full = p->columns.n_others == TL_TAPE_OTHERS || p->columns.n >= TL_TAPE_PACKETS;
-    const bool resolved = full || needs_resolved(p->forms.class_of[run->p[i]]);
+    const bool resolved = full || tl_etm4_needs_resolved(p->forms.class_of[run->p[i]]);
 
     if (resolved)
         tl_etm4_resolve_all(p, past);
@@ -307,7 +286,7 @@ static ALWAYS_INLINE __m512i leads_ahead(const struct held *h, const struct tl_e
 {
     const bool can = i < p->run.n && p->run.n - i >= TL_UNROLLED_REACH;
     alignas(64) uint8_t window[WINDOW];
-    return first_leads(h, &p->forms, block_at(&p->run, can ? i : 0, unroll, window));
+    return first_leads(h, block_at(&p->run, can ? i : 0, unroll, window));
 }
 
 /*

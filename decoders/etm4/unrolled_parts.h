@@ -3,6 +3,7 @@
 #ifndef TL_ETM4_UNROLLED_PARTS_H
 #define TL_ETM4_UNROLLED_PARTS_H
 
+#include "etm4/headers.h"
 #include "etm4/packetizer.h"
 
 /* From here on, functions may use these instructions: TL_TARGET_BEGIN("avx2,bmi"). */
@@ -75,6 +76,23 @@ static inline unsigned tl_etm4_context_at(uint8_t header)
     return (header & 0xf8) == 0x80 ? at[header & 7] : 0;
 }
 
+/* Does this class change address registers, or stand between cycle counts and their threshold? */
+static inline bool tl_etm4_needs_resolved(unsigned class)
+{
+    switch (class) {
+    case TL_CLASS_TRACE_INFO:
+    case TL_CLASS_EXCEPTION:
+    case TL_CLASS_Q:
+    case TL_CLASS_SOURCE_MATCH:
+    case TL_CLASS_SOURCE_SHORT:
+    case TL_CLASS_SOURCE_LONG32:
+    case TL_CLASS_SOURCE_LONG64:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* How many bytes behind a block's first one are read at most. */
 #define TL_UNROLLED_REACH 84
 
@@ -103,6 +121,9 @@ size_t tl_etm4_parse_one(struct tl_etm4_packetizer *p, const struct tl_run *run,
         return unrolled(p, run, i, u);                                                             \
     }
 
+TL_KERNEL(avx2_1);
+TL_KERNEL(avx2_2);
+TL_KERNEL(avx2_4);
 TL_KERNEL(avx2_8);
 TL_KERNEL(avx2_16);
 TL_KERNEL(avx2_32);

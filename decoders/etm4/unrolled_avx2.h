@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* What the two halves of the AVX2 kernels share: stream state calls trace state. */
+#ifndef TL_ETM4_UNROLLED_AVX2_H
+#define TL_ETM4_UNROLLED_AVX2_H
+
+#include "etm4/unrolled_parts.h"
+
+#define TL_AVX2_TARGET "avx2,bmi,bmi2,lzcnt,popcnt"
+
+/* Resolve all addresses found. */
+void tl_etm4_avx2_resolve(struct tl_etm4_packetizer *p);
+
+#endif
