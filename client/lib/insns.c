@@ -43,36 +43,19 @@ static struct tracelake_insn *add(struct tracelake_insns *insns, enum tracelake_
     return insn;
 }
 
-/*
- * The records that close one instruction (stf/close.h) say how long it is: its micro-operations
- * hold its bytes, else the closing record's opcode does. Returns their size.
- */
-static uint32_t take_closing(const uint8_t *records, const uint8_t *code,
-                             struct tracelake_insn *insn)
-{
-    const uint8_t *p = records;
-    uint32_t size = 0;
-    for (; *p != TL_STF_INST_16 && *p != TL_STF_INST_32; p += *p == TL_STF_INST_MICROOP ? 6 : 9)
-        if (*p == TL_STF_INST_MICROOP)
-            size += p[1];
-    const bool wide = *p == TL_STF_INST_32;
-    if (size == 0) {
-        size = wide ? 4 : 2;
-        insn->opcode = wide ? tl_le32(p + 1) : tl_le16(p + 1);
-    }
-    insn->size = (uint8_t)(size < sizeof insn->bytes ? size : sizeof insn->bytes);
-    memcpy(insn->bytes, code, insn->size);
-    return (uint32_t)(p - records) + (wide ? 5 : 3);
-}
-
 static int add_block(struct tracelake_insns *insns, const struct tl_block *block, uint32_t n)
 {
-    uint32_t at = 0, record = 0;
+    uint32_t at = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct tracelake_insn *insn = add(insns, TRACELAKE_EXECUTED, block->pc + at);
+        struct tl_insn one;
         if (!insn)
             return TL_NOMEM;
-        record += take_closing(block->stf + record, block->code + at, insn);
+        tl_block_insn(block, at, &one);
+        if (one.size == 2 || one.size == 4)
+            insn->opcode = one.encoding;
+        insn->size = (uint8_t)(one.size < sizeof insn->bytes ? one.size : sizeof insn->bytes);
+        memcpy(insn->bytes, block->code + at, insn->size);
         at += insn->size;
     }
     return TL_OK;

@@ -366,7 +366,13 @@ void tl_block_insn(const struct tl_block *block, uint32_t at, struct tl_insn *ou
 {
     static const struct tl_isa_options options = {.wfx_branch = true};
     const struct tl_bytes rest = {block->code + at, block->size - at};
+    *out = (struct tl_insn){0};
     tl_insn_decode(block->isa, &options, block->pc + at, rest, out);
+    if (block->n != 1 || out->size == block->size)
+        return;
+    *out = (struct tl_insn){.size = (uint8_t)block->size, .kind = TL_INSN_PLAIN};
+    for (uint32_t i = block->size < 4 ? block->size : 4; i-- > 0;)
+        out->encoding = out->encoding << 8 | block->code[i];
 }
 
 uint32_t tl_block_bytes(const struct tl_block *block, uint32_t n)

@@ -9,12 +9,21 @@
 #ifndef TL_FLOW_BLOCK_H
 #define TL_FLOW_BLOCK_H
 
+#include "base/buf.h"
 #include "image/image.h"
 #include "isa/isa.h"
 
 #define TL_BLOCK_MAX   4096 /* instructions */
 #define TL_BLOCK_SLACK 64   /* bytes behind the records of a plain block that may be read */
 #define TL_NO_FUNCTION UINT32_MAX
+
+struct tl_block;
+
+/* What is common to all blocks of a trace that tells more of an instruction than that it ran. */
+struct tl_block_told {
+    /* Append a line of flow text for each instruction, and what was told of it behind it. */
+    int (*text)(const struct tl_block *block, uint32_t n, struct tl_buf *out);
+};
 
 enum tl_block_end {
     TL_BLOCK_WAYPOINT, /* `last` can change the flow */
@@ -60,11 +69,17 @@ enum tl_leave {
 /* What is read at every step comes first, and lies in one cache line. */
 struct tl_block {
     uint64_t pc;
-    struct tl_block *go[2]; /* where the flow went last time; [1]: behind what was taken */
+    union {
+        struct tl_block *go[2]; /* where the flow went last time; [1]: behind what was taken */
+        const struct tl_block_told *told; /* if `whole` */
+    };
     /*
      * The instructions' closing STF records, one after another, ready to be copied: what
      * tl_stf_close_insn() of stf/close.h makes of each. Where the last one leads only the flow
      * knows: an INST_PC_TARGET for it goes `last_stf` bytes before the end.
+     *
+     * If `whole`: the instructions' groups with all records, as they stood in the trace that this
+     * one was made from (stf/flow_groups.h).
      */
     const uint8_t *stf;
     uint32_t stf_size;
@@ -84,6 +99,7 @@ struct tl_block {
     bool plain;          /* `last_size` is 2 or 4, and TL_BLOCK_SLACK bytes behind `stf` exist */
     uint8_t leave;       /* enum tl_leave of the last instruction, where it changes the flow */
     uint8_t alike;       /* enum tl_block_alike: what need not be looked at */
+    bool whole;          /* `stf` holds whole groups of records */
     uint64_t target;     /* of the last instruction, if it is a direct branch */
     const uint8_t *code; /* the instructions' bytes in memory order; borrowed from the image */
 };
@@ -155,7 +171,8 @@ const struct tl_block_hole *tl_block_hole_at(const struct tl_block_cache *cache,
 
 /*
  * Walk a block's instructions: decode the one at byte `at` of the block. For text, tools and
- * statistics; not for the hot path.
+ * statistics; not for the hot path. A block's only instruction has the block's size, whatever its
+ * encoding looks like.
  */
 void tl_block_insn(const struct tl_block *block, uint32_t at, struct tl_insn *out);
 

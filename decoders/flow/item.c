@@ -110,6 +110,8 @@ static int fixed_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
 
 static int block_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
 {
+    if (b->whole)
+        return b->told->text(b, n, out);
     if (b->isa == TL_ISA_A64 || b->isa == TL_ISA_A32)
         return fixed_text(out, b, n);
     for (uint32_t i = 0, at = 0; i < n && at < b->size; i++) {

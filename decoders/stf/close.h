@@ -22,40 +22,6 @@
 #define TL_STF_INSN_MAX  16              /* bytes of an instruction */
 #define TL_STF_CLOSE_MAX (9 + 6 * 4 + 5) /* bytes of its closing records */
 
-/*
- * A trace that came as STF has more to tell of an instruction: registers and memory accesses. Such
- * records stand in front of the closing ones, behind the INST_PC_TARGET if there is one. This is
- * the size of those that begin at `stf`, in the 32-bit layout without vectors: as many as there
- * are in `n` bytes, or of one if `n` is 0. They must be whole.
- */
-static inline uint32_t tl_stf_extra_size(const uint8_t *stf, uint32_t n)
-{
-    uint32_t at = 0;
-    do {
-        switch (stf[at]) {
-        case TL_STF_INST_REG:
-            at += 12;
-            break;
-        case TL_STF_INST_READY_REG:
-            at += 3;
-            break;
-        case TL_STF_INST_MEM_ACCESS:
-            at += 14;
-            break;
-        case TL_STF_INST_MEM_CONTENT:
-        case TL_STF_BUS_MASTER_CONTENT:
-            at += 9;
-            break;
-        case TL_STF_BUS_MASTER_ACCESS:
-            at += 18;
-            break;
-        default:
-            return at;
-        }
-    } while (at < n);
-    return at;
-}
-
 /* Bytes that tl_stf_close_insn() writes for an instruction of `size` bytes (1..16). */
 static inline uint32_t tl_stf_close_size(uint32_t size)
 {

@@ -106,6 +106,10 @@ int tl_stf_batch_end_run(struct tl_stf_batch *batch, bool taken)
         .stf_size = (uint32_t)batch->stf.n,
         .last_stf = batch->last_stf,
     };
+    if (batch->groups) {
+        batch->blocks[batch->n].whole = true;
+        batch->blocks[batch->n].told = &batch->groups->told;
+    }
     tl_block_sum_up(&batch->blocks[batch->n]);
     int result = keep(batch, batch->code.p, batch->code.n, &item.data);
     if (result == TL_OK)
@@ -116,38 +120,50 @@ int tl_stf_batch_end_run(struct tl_stf_batch *batch, bool taken)
     return result < 0 ? result : add(batch, &item);
 }
 
-int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc, const uint8_t *code,
-                      uint32_t size, struct tl_bytes extra, bool taken, uint64_t offset)
+/* Its records go behind those of the run. */
+static int add_records(struct tl_stf_batch *batch, uint64_t pc, const uint8_t *code, uint32_t size,
+                       struct tl_bytes group)
 {
-    int result = TL_OK;
-    if (batch->insns && (batch->isa != isa || batch->pc + batch->code.n != pc))
-        result = tl_stf_batch_end_run(batch, false);
-    if (result < 0)
-        return result;
-    struct tl_insn insn;
+    uint8_t close[TL_STF_CLOSE_MAX];
+    if (!batch->groups)
+        group = (struct tl_bytes){close,
+                                  tl_stf_close_insn(close, pc, code, size, batch->last.encoding)};
+    batch->last_stf = (uint32_t)group.n;
+    return tl_buf_add(&batch->stf, group.p, group.n);
+}
+
+int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc, const uint8_t *code,
+                      uint32_t size, struct tl_bytes group, bool taken, uint64_t offset)
+{
+    struct tl_insn insn = {0};
     const int got = tl_insn_decode(isa, &newest, pc, (struct tl_bytes){code, size}, &insn);
-    if (got == TL_NOMEM || got == TL_AGAIN || got == TL_UNSUPPORTED || insn.size != size) {
+    const bool known =
+        got != TL_NOMEM && got != TL_AGAIN && got != TL_UNSUPPORTED && insn.size == size;
+    if (!known && !batch->groups) {
         /* An instruction set that we cannot tell apart: its address is all there is to say. */
         const struct tl_item item = {
             .kind = TL_ITEM_UNKNOWN, .flags = TL_ITEM_HAS_PC, .pc = pc, .offset = offset};
         return tl_stf_batch_add(batch, &item);
     }
+    if (!known) { /* a block of its own, so that nobody has to find its end */
+        insn = (struct tl_insn){.size = (uint8_t)size, .kind = TL_INSN_PLAIN};
+        isa = TL_ISA_NONE;
+    }
+    int result = TL_OK;
+    if (batch->insns && (batch->isa != isa || batch->pc + batch->code.n != pc || !known))
+        result = tl_stf_batch_end_run(batch, false);
+    if (result < 0)
+        return result;
     if (batch->insns == 0) {
         batch->pc = pc;
         batch->isa = (uint8_t)isa;
         batch->offset = offset;
     }
-    uint8_t close[TL_STF_CLOSE_MAX];
-    const uint32_t n = tl_stf_close_insn(close, pc, code, size, insn.encoding);
-    const uint32_t target = close[0] == TL_STF_INST_PC_TARGET ? 9 : 0;
-    if (tl_buf_add(&batch->code, code, size) < 0 || tl_buf_add(&batch->stf, close, target) < 0 ||
-        tl_buf_add(&batch->stf, extra.p, extra.n) < 0 ||
-        tl_buf_add(&batch->stf, close + target, n - target) < 0)
-        return TL_NOMEM;
     batch->last = insn;
-    batch->last_stf = n + (uint32_t)extra.n;
     batch->insns++;
-    if (taken || insn.kind != TL_INSN_PLAIN || batch->insns == TL_STF_RUN_MAX ||
+    if (tl_buf_add(&batch->code, code, size) < 0 || add_records(batch, pc, code, size, group) < 0)
+        return TL_NOMEM;
+    if (taken || !known || insn.kind != TL_INSN_PLAIN || batch->insns == TL_STF_RUN_MAX ||
         batch->stf.n > RUN_BYTES)
         return tl_stf_batch_end_run(batch, taken);
     return TL_OK;

@@ -7,6 +7,7 @@
 #define TL_STF_FLOW_BATCH_H
 
 #include "flow/item.h"
+#include "stf/flow_groups.h"
 
 #define TL_STF_BATCH_ITEMS 128
 #define TL_STF_RUN_MAX     1024 /* instructions */
@@ -14,6 +15,7 @@
 struct tl_stf_batch {
     tl_item_sink *sink;
     void *context;
+    const struct tl_stf_groups *groups; /* NULL: blocks have closing records only */
     struct tl_item items[TL_STF_BATCH_ITEMS];
     struct tl_block blocks[TL_STF_BATCH_ITEMS];
     size_t n;
@@ -37,11 +39,11 @@ void tl_stf_batch_fini(struct tl_stf_batch *batch);
 TL_MUST_USE int tl_stf_batch_add(struct tl_stf_batch *batch, const struct tl_item *item);
 
 /*
- * Add an instruction of `size` bytes `code` at `pc`, with the records `extra` in front of those
- * that close it (tl_stf_extra_size()). It ends the run if it can change the flow, or did (`taken`).
+ * Add an instruction of `size` bytes `code` at `pc`; `group`, if the batch has groups, is the whole
+ * group of its trace. It ends the run if it can change the flow, or did (`taken`).
  */
 TL_MUST_USE int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc,
-                                  const uint8_t *code, uint32_t size, struct tl_bytes extra,
+                                  const uint8_t *code, uint32_t size, struct tl_bytes group,
                                   bool taken, uint64_t offset);
 
 /* End the run. */

@@ -28,12 +28,9 @@ static uint32_t measure(const uint8_t *stf, uint32_t n, uint32_t *code)
             odd += p[1];
             p += 6;
             break;
-        case TL_STF_INST_PC_TARGET:
-            p += 9;
-            break;
         default:
-            assert(tl_stf_extra_size(p, 0) > 0);
-            p += tl_stf_extra_size(p, 0);
+            assert(*p == TL_STF_INST_PC_TARGET);
+            p += 9;
             break;
         }
     }
@@ -143,13 +140,11 @@ static int put_fronted(struct tl_stf_flow *flow, uint64_t pc, const uint8_t *stf
         n -= 9;
     }
     flow->told = flow->state;
-    const uint32_t extra = tl_stf_extra_size(stf, n);
     return tl_stf_flow_put_group(flow, &flow->front, pc, write ? &target : NULL,
-                                 (struct tl_bytes){stf, extra}, (struct tl_bytes){0},
-                                 (struct tl_bytes){stf + extra, n - extra});
+                                 (struct tl_bytes){0}, (struct tl_bytes){stf, n});
 }
 
-static int stopped(struct tl_stf_flow *flow, uint64_t pc)
+int tl_stf_flow_stopped(struct tl_stf_flow *flow, uint64_t pc)
 {
     flow->state.pc = pc;
     flow->state.has_pc = true;
@@ -174,6 +169,8 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
     const uint32_t n = item->n < block->n ? item->n : block->n;
     if (n == 0)
         return TL_OK;
+    if (block->whole)
+        return tl_stf_flow_groups(flow, item, stop, done);
     uint32_t code = 0;
     uint32_t from = *done ? offset_of(block, *done, &code) : 0;
     const uint64_t pc = block->pc + code;
@@ -184,7 +181,7 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
     if (result < 0)
         return result;
     if (flow->header && flow->markers >= stop)
-        return stopped(flow, pc);
+        return tl_stf_flow_stopped(flow, pc);
     result = arrive(flow, pc, (enum tl_isa)block->isa);
     if (result < 0)
         return result;
@@ -220,17 +217,12 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
         *done += count;
         flow->track = block->pc + to_code;
         if (cut)
-            return stopped(flow, flow->track);
+            return tl_stf_flow_stopped(flow, flow->track);
     }
     if (flow->markers >= stop && *done)
-        return stopped(flow, block->pc + last_code);
-    const uint8_t *stf = block->stf + last + (block->stf[last] == TL_STF_INST_PC_TARGET ? 9 : 0);
-    const uint32_t extra = tl_stf_extra_size(stf, (uint32_t)(block->stf + end - stf));
-    if (extra && tl_buf_add(&flow->held.extra, stf, extra) < 0)
-        return TL_NOMEM;
-    stf += extra;
-    hold(flow, block, n == block->n, item->flags & TL_ITEM_TAKEN, stf,
-         (uint32_t)(block->stf + end - stf), last_code, end_code - last_code);
+        return tl_stf_flow_stopped(flow, block->pc + last_code);
+    hold(flow, block, n == block->n, item->flags & TL_ITEM_TAKEN, block->stf + last, end - last,
+         last_code, end_code - last_code);
     return TL_OK;
 }
 
@@ -251,7 +243,7 @@ static inline void copy(uint8_t *out, const uint8_t *in, uint32_t n)
 static inline bool is_plain(const struct tl_stf_held *held)
 {
     return held->is && !held->open && !held->event && !held->odd && held->post.n == 0 &&
-           !held->extra.n && !held->front.any && !held->front.target;
+           !held->front.any && !held->front.target;
 }
 
 /* So that a copier stays in registers. */

@@ -27,7 +27,6 @@ struct tl_stf_held {
     uint64_t next; /* the address behind it */
     uint64_t target;
     size_t post_target;
-    struct tl_buf extra; /* what else the instruction has: tl_stf_extra_size() */
     struct tl_buf post;
     struct tl_stf_front front;
 };
@@ -39,6 +38,7 @@ struct tl_stf_flow {
     enum tl_isa read_isa;          /* what a reader takes the instructions for */
     bool header;                   /* is written */
     bool later;                    /* not the stream's first shard */
+    bool whole;                    /* whole groups come: they say what other items say, too */
     struct tl_buf out;
     struct tl_buf scratch;
     struct tl_stf_held held;
@@ -54,12 +54,11 @@ struct tl_stf_flow {
 int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc);
 int tl_stf_flow_put_mode(struct tl_buf *out, uint64_t mode, uint64_t flags);
 /*
- * Append a whole group: `front` (emptied), a target if `target` is not NULL, `extra`, `post`,
- * `close`. `close` has no INST_PC_TARGET of its own.
+ * Append a whole group: `front` (emptied), a target if `target` is not NULL, `post`, `close`.
+ * `close` has no INST_PC_TARGET of its own.
  */
 int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, uint64_t pc,
-                          const uint64_t *target, struct tl_bytes extra, struct tl_bytes post,
-                          struct tl_bytes close);
+                          const uint64_t *target, struct tl_bytes post, struct tl_bytes close);
 /*
  * The held instruction comes out, now that the flow is known to go on at `*next` (NULL: it is
  * not known).
@@ -69,6 +68,11 @@ int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next);
 /* Instructions [*done, item->n) of a BLOCK item; TL_AGAIN at the `stop`-th marker. */
 int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
                       uint32_t *done);
+/* The same where the block has whole groups. */
+int tl_stf_flow_groups(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
+                       uint32_t *done);
+/* At marker `stop`, with the next instruction at `pc`. */
+int tl_stf_flow_stopped(struct tl_stf_flow *flow, uint64_t pc);
 /*
  * As many of items[0..n), behind a held instruction or a gap, as are whole blocks that follow each
  * other, and need no look at single instructions, or leave no records. Returns how many items are

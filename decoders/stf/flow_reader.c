@@ -11,13 +11,14 @@
 
 #include "stf/flow_batch.h"
 #include "stf/flow_comment.h"
+#include "stf/flow_groups.h"
 #include "stf/flow_map.h"
-#include "stf/writer.h"
+#include "stf/rehead.h"
 
 #include <stdlib.h>
 
 #define WAITING_MAX 64
-#define EXTRA_MAX   (64u << 10) /* bytes of a group's registers and accesses that are kept */
+#define GROUP_MAX   (4u << 20) /* bytes of a group that are kept whole */
 
 struct waiting {
     struct tl_item item;
@@ -56,9 +57,13 @@ struct tl_stf_flow_reader {
     size_t n_waiting;
     struct tl_buf texts;
     struct tl_buf scratch;
-    struct tl_buf extra; /* registers and memory accesses of the current group */
-    struct tl_stf_order extra_order;
-    bool extra_bad; /* not kept: no reader could take them */
+    bool whole;                  /* others wrote the trace: its groups are kept as they are */
+    struct tl_stf_groups groups; /* their trace */
+    struct tl_stf_pc track;      /* where it says that it stands */
+    struct tl_buf kept;          /* records of the current group, if `whole` */
+    uint8_t kept_last;           /* the last one's type, but of those that stand anywhere */
+    size_t bare;                 /* where an access waits for its content */
+    bool overfull;               /* they were more than GROUP_MAX */
     uint8_t branch_flags;
     uint64_t skip, limit;
     bool ranged; /* the first instruction of a range is still to come */
@@ -83,7 +88,8 @@ void tl_stf_flow_reader_free(struct tl_stf_flow_reader *reader)
     tl_stf_batch_fini(&reader->batch);
     tl_buf_fini(&reader->texts);
     tl_buf_fini(&reader->scratch);
-    tl_buf_fini(&reader->extra);
+    tl_buf_fini(&reader->kept);
+    tl_stf_groups_fini(&reader->groups);
     free(reader);
 }
 
@@ -352,18 +358,34 @@ static bool odd_sized(const struct tl_stf_flow_reader *r, uint32_t opcode)
     return arch == TL_ARCH_X86 || (r->ours && arch == TL_ARCH_RISCV && (opcode & 31) == 31);
 }
 
-/* ---- registers and memory accesses ----------------------------------------------------------- */
+/* ---- whole groups -----------------------------------------------------------------------------
+ */
 
-static void begin_extra(struct tl_stf_flow_reader *r)
+static void begin_kept(struct tl_stf_flow_reader *r)
 {
-    tl_buf_reset(&r->extra);
-    r->extra_order.last = r->extra_order.prev = 0;
-    r->extra_bad = false;
+    tl_buf_reset(&r->kept);
+    r->kept_last = 0;
+    r->overfull = false;
 }
 
-/* Would today's readers take its fields? Those of instructions crash on others. */
-static bool fields_fit(const struct tl_stf_record *record)
+/* Does it belong into a group? */
+static bool is_of_group(uint8_t type)
 {
+    switch (type) {
+    case TL_STF_COMMENT:
+    case TL_STF_INST_IEM:
+    case TL_STF_PROCESS_ID_EXT:
+    case TL_STF_FORCE_PC:
+        return true;
+    default:
+        return type >= TL_STF_INST_PC_TARGET && type < TL_STF_TRANSACTION;
+    }
+}
+
+/* Today's readers of instructions fail on reserved values, and on what has nothing to follow. */
+static bool can_be_read(const struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+{
+    const uint8_t last = r->kept_last;
     switch (record->type) {
     case TL_STF_INST_REG:
         return (record->reg.meta & 15) >= TL_STF_REG_INT &&
@@ -371,43 +393,92 @@ static bool fields_fit(const struct tl_stf_record *record)
                record->reg.meta >> 4 <= 3;
     case TL_STF_INST_MEM_ACCESS:
         return record->access.type == TL_STF_READ || record->access.type == TL_STF_WRITE;
+    case TL_STF_INST_MEM_CONTENT:
+        return last == TL_STF_INST_MEM_ACCESS || last == TL_STF_INST_MEM_CONTENT;
+    case TL_STF_BUS_MASTER_CONTENT:
+        return last == TL_STF_BUS_MASTER_ACCESS || last == TL_STF_BUS_MASTER_CONTENT;
     default:
         return true;
     }
 }
 
-/*
- * They are kept as they are, in front of their instruction, if they are in an order that readers
- * can take. Vectors are not: a shard has no VLEN_CONFIG.
- */
-static int add_extra(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+/* An access without a content is taken back. */
+static void drop_bare_access(struct tl_stf_flow_reader *r, uint8_t next)
 {
-    const struct tl_stf_layout plain = {0};
-    const char *rule;
-    if (record->type == TL_STF_INST_REG && (record->reg.meta & 15) == TL_STF_REG_VECTOR)
+    size_t size;
+    if (r->kept_last == TL_STF_INST_MEM_ACCESS && next != TL_STF_INST_MEM_CONTENT)
+        size = 14;
+    else if (r->kept_last == TL_STF_BUS_MASTER_ACCESS && next != TL_STF_BUS_MASTER_CONTENT)
+        size = 18;
+    else
+        return;
+    uint8_t *const p = r->kept.p + r->bare;
+    r->kept.n -= size;
+    memmove(p, p + size, r->kept.n - r->bare);
+}
+
+/* A record as it is, in the layout of the stream's first header. */
+static int keep(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+{
+    if (r->overfull || !is_of_group(record->type))
         return TL_OK;
-    r->extra_order.header.complete = true;
-    r->extra_bad |= r->extra.n > EXTRA_MAX || !fields_fit(record) ||
-                    tl_stf_order_add(&r->extra_order, record, &rule) < 0;
-    return r->extra_bad ? TL_OK : tl_stf_record_encode(&plain, record, &r->extra);
+    const bool good = can_be_read(r, record);
+    if (record->type >= TL_STF_INST_PC_TARGET) {
+        drop_bare_access(r, record->type);
+        r->kept_last = good ? record->type : 0;
+        r->bare = r->kept.n;
+    }
+    r->overfull = r->kept.n > GROUP_MAX;
+    if (!good || r->overfull)
+        return TL_OK;
+    struct tl_stf_record copy = *record;
+    if (record->type == TL_STF_EVENT_PC_TARGET && !r->group.event)
+        copy.type = TL_STF_INST_PC_TARGET; /* of no event, which nobody can read */
+    const int result = tl_stf_record_encode(&r->groups.layout, &copy, &r->kept);
+    return result == TL_USAGE ? TL_OK : result;
 }
 
-static struct tl_bytes extra_of(struct tl_stf_flow_reader *r, const struct tl_stf_record *closing)
+/* Of a group that is too long only the way is kept. */
+static int keep_way(struct tl_stf_flow_reader *r, const struct tl_stf_record *closing, uint64_t pc)
 {
-    const char *rule;
-    if (r->extra.n == 0 || r->extra_bad || tl_stf_order_add(&r->extra_order, closing, &rule) < 0)
-        return (struct tl_bytes){0};
-    return (struct tl_bytes){r->extra.p, r->extra.n};
+    const struct tl_stf_layout *const layout = &r->groups.layout;
+    const struct tl_stf_record from = {.type = TL_STF_FORCE_PC, .pc = pc};
+    const struct tl_stf_record to = {.type = TL_STF_INST_PC_TARGET, .target = r->track.next};
+    tl_buf_reset(&r->kept);
+    int result = tl_stf_record_encode(layout, &from, &r->kept);
+    if (result == TL_OK && (r->group.has_target || r->group.jumped))
+        result = tl_stf_record_encode(layout, &to, &r->kept);
+    return result < 0 ? result : tl_stf_record_encode(layout, closing, &r->kept);
 }
 
-static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+/* A further header: what it changes. */
+static int keep_header(struct tl_stf_flow_reader *r)
+{
+    const struct tl_stf_header *const h = &r->header;
+    const struct tl_stf_record records[] = {
+        {.type = TL_STF_INST_IEM, .iem = h->iem},
+        {.type = TL_STF_PROCESS_ID_EXT, .process = {h->tgid, h->tid, h->asid}},
+        {.type = TL_STF_FORCE_PC, .pc = h->pc}};
+    int result = TL_OK;
+    for (size_t i = 0; i < sizeof records / sizeof *records && result == TL_OK; i++) {
+        const bool told = i == 0 ? h->has_iem : i == 1 ? h->has_process : h->has_pc;
+        result = told ? keep(r, &records[i]) : TL_OK;
+    }
+    return result;
+}
+
+/* ---- instructions -----------------------------------------------------------------------------
+ */
+
+/* `at`: its address as any reader follows it. */
+static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *record, uint64_t at)
 {
     struct group *const g = &r->group;
-    const uint64_t pc = g->forced ? g->pc : r->pc;
+    const uint64_t pc = r->whole ? at : g->forced ? g->pc : r->pc;
     const bool odd = odd_sized(r, record->opcode);
     const uint32_t size = odd ? g->n_code : record->type == TL_STF_INST_32 ? 4 : 2;
     const bool taken = g->has_target && !(odd && g->target == pc + size);
-    r->pc = g->jumped ? g->next : g->has_target ? g->target : pc + size;
+    r->pc = r->whole ? r->track.next : g->jumped ? g->next : g->has_target ? g->target : pc + size;
     if (r->skip) {
         r->skip--;
         return TL_OK;
@@ -420,8 +491,11 @@ static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
     r->limit--;
     if (!odd)
         code_of(r->isa, record->opcode, size, g->code);
-    result = tl_stf_batch_insn(&r->batch, r->isa, pc, g->code, size, extra_of(r, record), taken,
-                               g->offset);
+    if (r->whole && r->overfull)
+        result = keep_way(r, record, pc);
+    if (result == TL_OK)
+        result = tl_stf_batch_insn(&r->batch, r->isa, pc, g->code, size,
+                                   (struct tl_bytes){r->kept.p, r->kept.n}, taken, g->offset);
     if (result < 0)
         return result;
     const struct tl_insn *const last = &r->batch.last;
@@ -431,7 +505,8 @@ static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
                             &(struct tl_item){.kind = TL_ITEM_ERET, .offset = record->offset});
 }
 
-static int close_group(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
+static int close_group(struct tl_stf_flow_reader *r, const struct tl_stf_record *record,
+                       uint64_t at)
 {
     int result = TL_OK;
     if (r->first && !r->group.forced && !r->ours) /* the mode at the trace's begin */
@@ -442,11 +517,11 @@ static int close_group(struct tl_stf_flow_reader *r, const struct tl_stf_record 
     if (result == TL_OK)
         result = deliver_before(r);
     if (result == TL_OK)
-        result = add_insn(r, record);
+        result = add_insn(r, record, at);
     if (result == TL_OK)
         result = deliver_waiting(r);
     r->group = (struct group){0};
-    begin_extra(r);
+    begin_kept(r);
     return result;
 }
 
@@ -459,8 +534,15 @@ static int begin_trace(struct tl_stf_flow_reader *r, uint64_t offset)
     r->isa = tl_stf_unmap_isa(h->isa, h->iem);
     r->first = true;
     r->group = (struct group){0};
-    begin_extra(r);
+    begin_kept(r);
+    if (!r->in_trace) {
+        r->whole = !r->ours;
+        r->batch.groups = r->whole ? &r->groups : NULL;
+    } else if (r->whole && keep_header(r) < 0) {
+        return TL_NOMEM;
+    }
     r->pc = h->pc;
+    r->track = (struct tl_stf_pc){.next = h->pc};
     const bool told = r->ours ? (h->features & TL_STF_FEATURE_PROCESS_ID) != 0
                               : h->has_process && (h->tgid || h->tid || h->asid);
     if (told) {
@@ -481,13 +563,13 @@ static int begin_trace(struct tl_stf_flow_reader *r, uint64_t offset)
 
 static int in_header(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
 {
-    if (tl_stf_header_add(&r->header, record) < 0)
-        return TL_BAD;
-    if (record->type == TL_STF_TRACE_INFO) {
-        const size_t n = strlen(TL_STF_GENERATOR_NAME);
-        r->ours =
-            record->info.text.n >= n && memcmp(record->info.text.p, TL_STF_GENERATOR_NAME, n) == 0;
-    }
+    int result = tl_stf_header_add(&r->header, record);
+    if (result == TL_OK && !r->in_trace)
+        result = tl_stf_groups_add(&r->groups, record);
+    if (result < 0)
+        return result;
+    if (record->type == TL_STF_TRACE_INFO)
+        r->ours = tl_stf_info_is_ours(record);
     return r->header.complete ? begin_trace(r, record->offset) : TL_OK;
 }
 
@@ -508,8 +590,9 @@ static int add_force(struct tl_stf_flow_reader *r, uint64_t pc)
     int result = deliver_point(r);
     if (result == TL_OK)
         result = deliver_waiting(r);
+    if (!r->whole)
+        g->has_target = g->event = g->jumped = false;
     g->forced = true;
-    g->has_target = g->event = g->jumped = false;
     g->pc = pc;
     return result;
 }
@@ -542,10 +625,14 @@ static int in_group(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
     struct group *const g = &r->group;
     if (!g->offset)
         g->offset = record->offset;
+    const uint64_t at = tl_stf_pc_add(&r->track, record);
+    const int kept = r->whole ? keep(r, record) : TL_OK;
+    if (kept < 0)
+        return kept;
     switch (record->type) {
     case TL_STF_INST_32:
     case TL_STF_INST_16:
-        return close_group(r, record);
+        return close_group(r, record, at);
     case TL_STF_INST_PC_TARGET:
         return add_target(r, record->target);
     case TL_STF_FORCE_PC:
@@ -567,13 +654,6 @@ static int in_group(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
     case TL_STF_INST_MICROOP:
         add_microop(g, record);
         return TL_OK;
-    case TL_STF_INST_REG:
-    case TL_STF_INST_READY_REG:
-    case TL_STF_INST_MEM_ACCESS:
-    case TL_STF_INST_MEM_CONTENT:
-    case TL_STF_BUS_MASTER_ACCESS:
-    case TL_STF_BUS_MASTER_CONTENT:
-        return add_extra(r, record);
     default:
         return TL_OK;
     }

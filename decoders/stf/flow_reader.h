@@ -4,8 +4,8 @@
  * that others made. No I/O, not thread-safe.
  *
  * Runs of instructions come as TL_ITEM_BLOCK with a block of their own that lives only during
- * the call; its `stf` keeps the registers (but vectors) and memory accesses that the trace tells
- * of its instructions. Their `offset` is the byte offset in the plain STF stream.
+ * the call; of a trace that others wrote it has the whole groups of its instructions
+ * (stf/flow_groups.h). Their `offset` is the byte offset in the plain STF stream.
  */
 #ifndef TL_STF_FLOW_READER_H
 #define TL_STF_FLOW_READER_H

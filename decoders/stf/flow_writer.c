@@ -50,7 +50,6 @@ void tl_stf_flow_free(struct tl_stf_flow *flow)
     tl_buf_fini(&flow->out);
     tl_buf_fini(&flow->scratch);
     free(flow->marks);
-    tl_buf_fini(&flow->held.extra);
     tl_buf_fini(&flow->held.post);
     front_fini(&flow->held.front);
     front_fini(&flow->front);
@@ -149,7 +148,8 @@ int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc)
         .n_comments = flow->options.n_header_comments,
         .isa = tl_stf_map_isa(isa),
         .iem = tl_stf_map_iem(isa),
-        .generator = flow->options.generator,
+        .generator = flow->options.generator ? flow->options.generator
+                                             : TL_STF_GENERATOR_NAME " " TL_VERSION,
         .features = TL_STF_FEATURE_EVENT | (isa == TL_ISA_RV64 ? TL_STF_FEATURE_RV64 : 0) |
                     (tl_stf_map_isa(isa) == TL_STF_ISA_X86 ? TL_STF_FEATURE_MICROOP : 0) |
                     (s->has_context || s->has_vmid ? TL_STF_FEATURE_PROCESS_ID : 0),
@@ -195,12 +195,11 @@ static inline uint8_t *append(uint8_t *p, struct tl_bytes bytes)
 }
 
 int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, uint64_t pc,
-                          const uint64_t *target, struct tl_bytes extra, struct tl_bytes post,
-                          struct tl_bytes close)
+                          const uint64_t *target, struct tl_bytes post, struct tl_bytes close)
 {
     struct tl_buf *const out = &flow->out;
-    const size_t n = front->lead.n + (front->force ? 9 : 0) + (target ? 9 : 0) + extra.n +
-                     front->pre.n + post.n + close.n;
+    const size_t n =
+        front->lead.n + (front->force ? 9 : 0) + (target ? 9 : 0) + front->pre.n + post.n + close.n;
     uint8_t *p = more(out, n);
     if (!p)
         return TL_NOMEM;
@@ -209,7 +208,6 @@ int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, 
         p = append_address(p, TL_STF_FORCE_PC, pc);
     if (target)
         p = append_address(p, TL_STF_INST_PC_TARGET, *target);
-    p = append(p, extra);
     p = append(p, (struct tl_bytes){front->pre.p, front->pre.n});
     p = append(p, post);
     append(p, close);
@@ -287,14 +285,12 @@ int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next)
         flow->front.any = true;
         tl_buf_reset(&held->post);
     }
-    if (!held->front.any && held->post.n == 0 && held->extra.n == 0)
+    if (!held->front.any && held->post.n == 0)
         return put_closing(flow, write, target);
-    const struct tl_bytes extra = {held->extra.p, held->extra.n};
     const struct tl_bytes post = {held->post.p, held->post.n};
     const struct tl_bytes close = {held->close, held->close_n};
-    const int result = tl_stf_flow_put_group(flow, &held->front, held->pc, write ? &target : NULL,
-                                             extra, post, close);
-    tl_buf_reset(&held->extra);
+    const int result =
+        tl_stf_flow_put_group(flow, &held->front, held->pc, write ? &target : NULL, post, close);
     tl_buf_reset(&held->post);
     return result;
 }
@@ -346,13 +342,18 @@ static int add_mode(struct tl_stf_flow *flow, uint64_t mode)
     return tl_stf_flow_put_mode(&flow->front.pre, mode, TL_STF_MODE_BEFORE);
 }
 
-static int add_context(struct tl_stf_flow *flow, const struct tl_item *item)
+static void note_context(struct tl_stf_flow_state *s, const struct tl_item *item)
 {
-    struct tl_stf_flow_state *const s = &flow->state;
     s->has_context = item->flags & TL_ITEM_HAS_PC;
     s->has_vmid = item->flags & TL_ITEM_HAS_VALUE;
     s->context = s->has_context ? item->pc : 0;
     s->vmid = s->has_vmid ? item->value : 0;
+}
+
+static int add_context(struct tl_stf_flow *flow, const struct tl_item *item)
+{
+    struct tl_stf_flow_state *const s = &flow->state;
+    note_context(s, item);
     if (!flow->header && !flow->later) {
         flow->told = *s;
         return TL_OK;
@@ -456,7 +457,8 @@ static int64_t add_points(struct tl_stf_flow *flow, const struct tl_item *items,
     const uint8_t more_known = TL_ITEM_HAS_PC | TL_ITEM_CALL | TL_ITEM_RETURN;
     const struct tl_item *last = NULL;
     size_t i = 0;
-    if (!flow->header || flow->held.is || front->lead.n || front->pre.n || flow->options.comments)
+    if (!flow->header || flow->held.is || front->lead.n || front->pre.n || flow->options.comments ||
+        flow->whole)
         return 0;
     if (tl_buf_reserve(&flow->out, 9 * n) < 0)
         return TL_NOMEM;
@@ -501,8 +503,24 @@ static int release_before(struct tl_stf_flow *flow, const struct tl_item *item)
     }
 }
 
+/* Whole groups say it themselves: it only counts for the next header. */
+static void note_item(struct tl_stf_flow *flow, const struct tl_item *item)
+{
+    struct tl_stf_flow_state *const s = &flow->state;
+    if (item->kind == TL_ITEM_MODE) {
+        s->mode = item->value;
+        s->has_mode = true;
+    } else if (item->kind == TL_ITEM_CONTEXT) {
+        note_context(s, item);
+    }
+}
+
 static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
 {
+    if (flow->whole) {
+        note_item(flow, item);
+        return TL_OK;
+    }
     switch (item->kind) {
     case TL_ITEM_UNKNOWN:
     case TL_ITEM_BRANCH:

@@ -6,8 +6,8 @@
  * The records of the last instruction are held back until it is known where the flow goes on
  * (INST_PC_TARGET and EVENT stand in front of the instruction's closing record); all others are
  * final at once. Blocks are copied: block->stf must hold what tl_stf_close_insn() makes of each
- * instruction, one behind another; in front of it, what a trace that came as STF tells of the
- * instruction besides (tl_stf_extra_size() of close.h).
+ * instruction, one behind another. Blocks with `whole` come with all records of their groups
+ * (stf/flow_groups.h), which say what other items say, too: those only count for the next header.
  *
  * Use:
  *
@@ -34,6 +34,9 @@ struct tl_stf_flow_options {
      * calls and returns of branch items, notes) as COMMENT records. */
     bool comments;
     bool marks; /* keep marks of the records, see tl_stf_flow_marks() */
+    /* Whole groups: what is written begins at this instruction of their trace, from which the
+     * numbers in page walks are to count. */
+    uint64_t first;
     /* COMMENT records of the header; borrowed for the object's life. None: one is made. */
     const char *const *header_comments;
     size_t n_header_comments;

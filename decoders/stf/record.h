@@ -222,6 +222,9 @@ TL_MUST_USE int tl_stf_record_encode(const struct tl_stf_layout *layout,
  */
 TL_MUST_USE int tl_stf_record_text(const struct tl_stf_record *record, struct tl_buf *out);
 
+/* The same without offset and size. TL_NOMEM. */
+TL_MUST_USE int tl_stf_record_fields(const struct tl_stf_record *record, struct tl_buf *out);
+
 /*
  * The same as a whole line of a listing: record number (from 0) in front; behind INST_32 and
  * INST_16 their address and instruction number (from 1).

@@ -315,7 +315,15 @@ int tl_stf_record_text(const struct tl_stf_record *record, struct tl_buf *out)
     *p++ = ' ';
     p = put_number(p, record->size);
     *p++ = ' ';
-    p = put_text(p, tl_stf_type_name(record->type));
+    out->n = (size_t)(p - out->p);
+    return tl_stf_record_fields(record, out);
+}
+
+int tl_stf_record_fields(const struct tl_stf_record *record, struct tl_buf *out)
+{
+    if (tl_buf_reserve(out, LINE_ROOM) < 0)
+        return TL_NOMEM;
+    uint8_t *const p = put_text(out->p + out->n, tl_stf_type_name(record->type));
     uint8_t *const end = put_common(p, record);
     out->n = (size_t)((end ? end : p) - out->p);
     return end || text_fields(record, out) >= 0 ? TL_OK : TL_NOMEM;

@@ -3,8 +3,8 @@
 
 #include "stf/flow_map.h"
 #include "stf/regstate.h"
+#include "stf/rehead.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define GROUP_MAX (UINT32_C(64) << 20) /* bytes of a group that is kept */
@@ -79,94 +79,33 @@ static int put(struct tl_stf_slicer *s, const struct tl_stf_record *record, stru
 
 /* ---- the header ------------------------------------------------------------------------------ */
 
-/* All records of one type that the header had. */
-static int put_old(struct tl_stf_slicer *s, uint8_t type, struct tl_fail *fail)
-{
-    const struct tl_stf_layout plain = {0};
-    struct tl_bytes rest = {s->head.p, s->head.n};
-    int result = TL_OK;
-    while (rest.n && result == TL_OK) {
-        struct tl_stf_record r;
-        const int size = tl_stf_record_decode(&plain, rest, &r);
-        if (size < 0)
-            return tl_fail_set(fail, TL_BAD, "the header cannot be read again");
-        if (r.type == type)
-            result = tl_stf_out_put(s->out, &r, fail);
-        rest.p += size;
-        rest.n -= (size_t)size;
-    }
-    return result;
-}
-
-/* Every tool that changes a trace adds itself. */
-static int put_ourselves(struct tl_stf_slicer *s, uint8_t type, struct tl_fail *fail)
-{
-    static const char name[] = TL_STF_GENERATOR_NAME " " TL_VERSION;
-    struct tl_stf_record r = {.type = type};
-    const char *text = name;
-    if (type == TL_STF_COMMENT)
-        text = s->comment;
-    if (!text)
-        return TL_OK;
-    const struct tl_bytes bytes = {(const uint8_t *)text, strlen(text)};
-    unsigned version[3] = {0};
-    (void)sscanf(TL_VERSION, "%u.%u.%u", &version[0], &version[1], &version[2]);
-    if (type == TL_STF_COMMENT)
-        r.text = bytes;
-    else
-        r.info = (typeof(r.info)){TL_STF_GENERATOR, (uint8_t)version[0], (uint8_t)version[1],
-                                  (uint8_t)version[2], bytes};
-    /* Ours must stay the last one, others' must not become ours: readers go by the last. */
-    if (type == TL_STF_TRACE_INFO && !s->ours)
-        r.info.text = (struct tl_bytes){(const uint8_t *)"sliced by tracelake " TL_VERSION,
-                                        strlen("sliced by tracelake " TL_VERSION)};
-    return tl_stf_out_put(s->out, &r, fail);
-}
-
 static int put_header(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail)
 {
-    static const uint8_t order[] = {TL_STF_IDENTIFIER,
-                                    TL_STF_VERSION,
-                                    TL_STF_COMMENT,
-                                    TL_STF_ISA,
-                                    TL_STF_INST_IEM,
-                                    TL_STF_TRACE_INFO,
-                                    TL_STF_TRACE_INFO_FEATURE,
-                                    TL_STF_PROCESS_ID_EXT,
-                                    TL_STF_FORCE_PC,
-                                    TL_STF_VLEN_CONFIG,
-                                    TL_STF_ISA_EXTENDED,
-                                    TL_STF_END_HEADER};
-    int result = TL_OK;
-    for (size_t i = 0; i < sizeof order && result == TL_OK; i++) {
-        struct tl_stf_record r = {.type = order[i]};
-        switch (order[i]) {
-        case TL_STF_INST_IEM:
-            r.iem = s->iem;
+    const struct tl_stf_rehead spec = {
+        .head = {s->head.p, s->head.n},
+        .comment = s->comment,
+        /* Ours must stay the last one, others' must not become ours: readers go by the last. */
+        .info = s->ours ? TL_STF_GENERATOR_NAME " " TL_VERSION : "sliced by tracelake " TL_VERSION,
+        .iem = s->iem,
+        .features = s->features,
+        .pc = pc,
+        .tgid = s->process.process.tgid,
+        .tid = s->process.process.tid,
+        .asid = s->process.process.asid,
+    };
+    const struct tl_stf_layout plain = {0};
+    struct tl_buf head = {0};
+    struct tl_stf_record r;
+    int result = tl_stf_rehead_write(&spec, &head);
+    if (result < 0)
+        result = tl_fail_set(fail, (enum tl_err)result, "the header cannot be read again");
+    for (size_t at = 0; at < head.n && result == TL_OK; at += r.size) {
+        if (tl_stf_record_decode(&plain, (struct tl_bytes){head.p + at, head.n - at}, &r) < 0)
+            result = tl_fail_set(fail, TL_BAD, "the header cannot be read again");
+        else
             result = tl_stf_out_put(s->out, &r, fail);
-            break;
-        case TL_STF_TRACE_INFO_FEATURE:
-            r.features = s->features;
-            result = tl_stf_out_put(s->out, &r, fail);
-            break;
-        case TL_STF_PROCESS_ID_EXT:
-            r.process = s->process.process;
-            result = tl_stf_out_put(s->out, &r, fail);
-            break;
-        case TL_STF_FORCE_PC:
-            r.pc = pc;
-            result = tl_stf_out_put(s->out, &r, fail);
-            break;
-        case TL_STF_END_HEADER:
-            result = tl_stf_out_put(s->out, &r, fail);
-            break;
-        default:
-            result = put_old(s, order[i], fail);
-            if (result == TL_OK && (order[i] == TL_STF_COMMENT || order[i] == TL_STF_TRACE_INFO))
-                result = put_ourselves(s, order[i], fail);
-            break;
-        }
     }
+    tl_buf_fini(&head);
     return result;
 }
 
@@ -304,11 +243,8 @@ static int in_header(struct tl_stf_slicer *s, const struct tl_stf_record *record
 {
     if (tl_stf_header_add(&s->header, record) < 0)
         return tl_fail_at(fail, TL_BAD, record->offset, "no STF trace");
-    if (record->type == TL_STF_TRACE_INFO) {
-        const size_t n = strlen(TL_STF_GENERATOR_NAME);
-        s->ours =
-            record->info.text.n >= n && memcmp(record->info.text.p, TL_STF_GENERATOR_NAME, n) == 0;
-    }
+    if (record->type == TL_STF_TRACE_INFO)
+        s->ours = tl_stf_info_is_ours(record);
     const struct tl_stf_layout plain = {0};
     int result = TL_OK;
     if (!s->later && record->type != TL_STF_EVENT && record->type != TL_STF_INST_REG)

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#define DEFAULT_GENERATOR "tracelake " TL_VERSION
+#define DEFAULT_GENERATOR "libtracelake-stf " TL_VERSION
 
 static struct tl_bytes text_of(const char *text)
 {

@@ -32,7 +32,7 @@ struct tl_stf_header_spec {
     size_t n_comments;
     uint16_t isa;
     uint16_t iem;
-    const char *generator; /* TRACE_INFO's text, NULL: "tracelake" and its version */
+    const char *generator; /* TRACE_INFO's text, NULL: "libtracelake-stf" and its version */
     uint64_t features;     /* EVENT64 selects 64-bit events */
     uint64_t pc;
     uint32_t tgid, tid, asid;

@@ -129,12 +129,15 @@ static int add_json_items(struct tl_range *range, struct tl_buf *out)
     for (size_t i = 0; i < walk->n && r >= 0; i++) {
         tl_buf_reset(&text);
         r = tl_item_text(&text, &walk->items[i], 1);
-        uint64_t position = walk->positions[i];
+        uint64_t next = walk->positions[i], position = next;
         const char *line = (const char *)text.p;
         for (size_t at = 0; r >= 0 && at < text.n;) {
             const char *end = memchr(line + at, '\n', text.n - at);
             const size_t n = end ? (size_t)(end - (line + at)) : text.n - at;
-            r = add_json_line(range, out, line + at, n, position++);
+            /* What is told of an instruction stands behind it. */
+            if (line[at] != 'A')
+                position = next++;
+            r = add_json_line(range, out, line + at, n, position);
             at += n + 1;
         }
     }
@@ -173,7 +176,7 @@ static int next_json(struct tl_range *range, struct tl_buf *out, struct tl_fail 
 static int make_flow(struct tl_range *range)
 {
     const struct tl_flow_now *now = &range->walk.walk.now;
-    const struct tl_stf_flow_options options = {.isa = TL_ISA_NONE};
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_NONE, .first = range->first};
     const struct tl_stf_flow_state state = {
         .mode = now->mode,
         .context = now->context,

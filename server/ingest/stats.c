@@ -140,21 +140,20 @@ static size_t memo_slot(uint64_t pc)
     return (size_t)(pc >> 1 ^ pc >> 14) % MEMO;
 }
 
-static void count_accesses(struct counts *c, struct tl_bytes extra)
+static void count_accesses(struct counts *c, const struct tl_walk_insn *insn)
 {
-    static const struct tl_stf_layout layout; /* our shards have the 32-bit layout */
+    struct tl_bytes rest = insn->group;
     struct tl_stf_record record;
-    while (extra.n > 0) {
-        const uint32_t size = tl_stf_extra_size(extra.p, 0);
-        if (size == 0 || size > extra.n)
+    while (rest.n > 0) {
+        const int size = tl_stf_record_decode(insn->layout, rest, &record);
+        if (size <= 0)
             return;
-        if (extra.p[0] == TL_STF_INST_MEM_ACCESS &&
-            tl_stf_record_decode(&layout, extra, &record) > 0) {
+        if (record.type == TL_STF_INST_MEM_ACCESS) {
             c->writes += record.access.type == TL_STF_WRITE;
             c->reads += record.access.type != TL_STF_WRITE;
         }
-        extra.p += size;
-        extra.n -= size;
+        rest.p += size;
+        rest.n -= (size_t)size;
     }
 }
 
@@ -175,8 +174,7 @@ static void count_insn(void *context, const struct tl_walk_insn *insn)
                                 .mix = r < 0 ? MIX_UNKNOWN : classify(&decoded)};
     }
     s->counts.mix[m->mix]++;
-    if (insn->extra.n > 0)
-        count_accesses(&s->counts, insn->extra);
+    count_accesses(&s->counts, insn);
 }
 
 /* The function at `pc`, and is that its first instruction? */

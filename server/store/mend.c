@@ -2,6 +2,7 @@
 #include "store/mend.h"
 
 #include "base/crc32c.h"
+#include "stf/flow_groups.h"
 #include "stf/flow_reader.h"
 #include "stf/zstf.h"
 #include "store/build.h"
@@ -174,18 +175,24 @@ static int read_log(struct patient *p, size_t i, struct log_facts *out)
 /* Markers in a frame. */
 static int count_markers(struct patient *p, size_t frame, uint64_t *out)
 {
-    static const struct tl_stf_layout layout; /* our shards have the 32-bit layout */
+    struct tl_stf_groups head = {0}; /* what the shard's header says of the layout */
     struct tl_buf plain = {0};
-    int r = tl_blob_plain(p->view->frames[frame], &plain);
+    int r = tl_blob_plain(p->view->frames[0], &plain);
+    if (r >= 0)
+        r = tl_stf_groups_read(&head, (struct tl_bytes){plain.p, plain.n});
+    tl_buf_reset(&plain);
+    if (r >= 0)
+        r = tl_blob_plain(p->view->frames[frame], &plain);
     *out = 0;
     for (size_t at = 0; r >= 0 && at < plain.n;) {
         const struct tl_bytes rest = {plain.p + at, plain.n - at};
-        const int size = tl_stf_record_size(&layout, rest);
+        const int size = tl_stf_record_size(&head.layout, rest);
         if (size <= 0 || (size_t)size > rest.n)
             r = hopeless(p, "a chunk of instructions makes no sense");
         *out += rest.p[0] == TL_STF_INST_32 || rest.p[0] == TL_STF_INST_16;
         at += size > 0 ? (size_t)size : 0;
     }
+    tl_stf_groups_fini(&head);
     tl_buf_fini(&plain);
     return r;
 }

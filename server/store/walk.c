@@ -16,6 +16,8 @@ void tl_walk_fini(struct tl_walk *walk)
     tl_buf_fini(&walk->log);
     tl_buf_fini(&walk->frame);
     tl_view_put(walk->view);
+    tl_stf_groups_fini(&walk->groups);
+    tl_view_put(walk->headed);
     *walk = (struct tl_walk){0};
 }
 
@@ -28,14 +30,14 @@ struct insn {
     uint8_t size;                  /* bytes of the instruction */
     uint8_t code[TL_STF_INSN_MAX]; /* if size is not 2 or 4 */
     bool taken;                    /* it says where it leads to */
-    struct tl_bytes extra;         /* registers and memory accesses, in the frame */
+    struct tl_bytes group;         /* all its records, in the frame */
 };
 
 /* The other records of a group. Returns the record's size, or < 0. */
-static int other_record(struct tl_bytes rest, struct insn *insn, uint64_t *pc, bool *has_next)
+static int other_record(const struct tl_stf_layout *layout, struct tl_bytes rest, struct insn *insn,
+                        uint64_t *pc, bool *has_next)
 {
-    static const struct tl_stf_layout layout; /* our shards have the 32-bit layout */
-    const int size = tl_stf_record_size(&layout, rest);
+    const int size = tl_stf_record_size(layout, rest);
     if (size < 0 || (size_t)size > rest.n)
         return TL_BAD;
     switch (rest.p[0]) {
@@ -54,23 +56,24 @@ static int other_record(struct tl_bytes rest, struct insn *insn, uint64_t *pc, b
             insn->code[insn->size++] = rest.p[2 + i];
         break;
     default:
-        if (tl_stf_extra_size(rest.p, 0) != (uint32_t)size)
-            break;
-        if (insn->extra.n == 0 || insn->extra.p + insn->extra.n != rest.p)
-            insn->extra = (struct tl_bytes){rest.p, 0};
-        insn->extra.n += (size_t)size;
         break;
     }
     return size;
 }
 
+/* Are micro-operations the bytes of instructions, where others wrote the trace? */
+static bool in_microops(uint8_t isa)
+{
+    return isa == TL_ISA_X16 || isa == TL_ISA_X32 || isa == TL_ISA_X64;
+}
+
 /* The next instruction of the frame, and the walk's place behind it. */
-static int next_insn(struct tl_walk *w, struct insn *insn)
+static int next_insn(struct tl_walk *w, uint8_t isa, struct insn *insn)
 {
     bool has_next = false;
     insn->size = 0;
     insn->taken = false;
-    insn->extra = (struct tl_bytes){0};
+    const size_t begin = w->at;
     for (;;) {
         const struct tl_bytes rest = {w->frame.p + w->at, w->frame.n - w->at};
         if (rest.n == 0)
@@ -81,20 +84,54 @@ static int next_insn(struct tl_walk *w, struct insn *insn)
             if (rest.n < (wide ? 5 : 3))
                 return TL_BAD;
             insn->opcode = wide ? tl_le32(rest.p + 1) : tl_le16(rest.p + 1);
-            if (insn->size == 0)
-                insn->size = wide ? 4 : 2;
+            const uint8_t closed = wide ? 4 : 2;
+            if (insn->size == 0 || (w->whole && !in_microops(isa)))
+                insn->size = closed;
             insn->pc = w->pc;
             if (!has_next)
-                insn->next = w->pc + insn->size;
+                insn->next = w->pc + (w->whole ? closed : insn->size);
             w->pc = insn->next;
             w->at += wide ? 5 : 3;
             w->marker++;
+            insn->group = (struct tl_bytes){w->frame.p + begin, w->at - begin};
             return TL_OK;
         }
-        const int size = other_record(rest, insn, &w->pc, &has_next);
+        const int size = other_record(&w->groups.layout, rest, insn, &w->pc, &has_next);
         if (size < 0)
             return size;
         w->at += (size_t)size;
+    }
+}
+
+/* Know the header of the view's shard: whether its groups are whole, and how they are laid out. */
+static int read_head(struct tl_walk *w, struct tl_view *view, struct tl_fail *fail)
+{
+    if (w->headed == view || view->index.n_frames == 0)
+        return TL_OK;
+    struct tl_buf frame = {0};
+    tl_view_put(w->headed);
+    w->headed = NULL;
+    int r = tl_view_frame(view, 0, &frame, fail);
+    if (r >= 0)
+        r = tl_stf_groups_read(&w->groups, (struct tl_bytes){frame.p, frame.n});
+    tl_buf_fini(&frame);
+    if (r < 0)
+        return r;
+    w->headed = tl_view_get(view);
+    w->head = (size_t)r;
+    w->whole = !w->groups.ours;
+    return TL_OK;
+}
+
+/* The walk's next marker is the first one of the frame that it has. */
+static void begin_frame(struct tl_walk *w, const struct tl_shard_frame *frame)
+{
+    w->marker = frame->marker;
+    w->at = 0;
+    w->pc = frame->pc;
+    if (w->whole && w->frame_number == 0) {
+        w->at = w->head;
+        w->pc = w->groups.header.pc;
     }
 }
 
@@ -114,13 +151,11 @@ static int seek_marker(struct tl_walk *w, struct tl_view *view, const struct tl_
             return r;
         w->view = tl_view_get(view);
         w->frame_number = chunk->stf;
-        w->at = 0;
-        w->marker = view->index.frames[chunk->stf].marker;
-        w->pc = view->index.frames[chunk->stf].pc;
+        begin_frame(w, &view->index.frames[chunk->stf]);
     }
     struct insn insn;
     while (w->marker < marker)
-        if (next_insn(w, &insn) < 0)
+        if (next_insn(w, TL_ISA_NONE, &insn) < 0)
             return TL_BAD;
     return TL_OK;
 }
@@ -151,6 +186,7 @@ static struct tl_block *new_block(struct tl_walk *w, const struct insn *insn,
                            .isa = now->isa,
                            .end = TL_BLOCK_FULL,
                            .function = TL_NO_FUNCTION,
+                           .whole = w->whole && !w->each,
                            .code = (const uint8_t *)(uintptr_t)w->code.n,
                            .stf = (const uint8_t *)(uintptr_t)w->stf.n};
     return b;
@@ -190,20 +226,21 @@ static void fill_code(struct insn *insn, uint8_t isa)
 static int add_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
 {
     fill_code(insn, b->isa);
-    if (tl_buf_reserve(&w->stf, insn->extra.n + TL_STF_CLOSE_MAX + TARGET_BYTES) < 0 ||
+    if (tl_buf_reserve(&w->stf, TL_STF_CLOSE_MAX + TARGET_BYTES) < 0 ||
         tl_buf_add(&w->code, insn->code, insn->size) < 0)
         return TL_NOMEM;
-    if (b->n > 0 && needs_target(b->last_size))
-        put_target(w, b);
-    uint8_t stf[TL_STF_CLOSE_MAX];
-    uint32_t n = tl_stf_close_insn(stf, insn->pc, insn->code, insn->size, insn->opcode);
-    const uint32_t skip = needs_target(insn->size) ? TARGET_BYTES : 0;
-    n -= skip;
-    if (insn->extra.n)
-        memcpy(w->stf.p + w->stf.n, insn->extra.p, insn->extra.n);
-    memcpy(w->stf.p + w->stf.n + insn->extra.n, stf + skip, n);
-    n += (uint32_t)insn->extra.n;
-    w->stf.n += n;
+    uint8_t close[TL_STF_CLOSE_MAX];
+    struct tl_bytes stf = insn->group;
+    if (!w->whole) {
+        if (b->n > 0 && needs_target(b->last_size))
+            put_target(w, b);
+        const uint32_t skip = needs_target(insn->size) ? TARGET_BYTES : 0;
+        const uint32_t n = tl_stf_close_insn(close, insn->pc, insn->code, insn->size, insn->opcode);
+        stf = (struct tl_bytes){close + skip, n - skip};
+    }
+    const uint32_t n = (uint32_t)stf.n;
+    if (tl_buf_add(&w->stf, stf.p, n) < 0)
+        return TL_NOMEM;
     b->stf_size += n;
     b->n++;
     b->size += insn->size;
@@ -220,7 +257,8 @@ static int tell_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
                                       .size = insn->size,
                                       .isa = b->isa,
                                       .code = insn->code,
-                                      .extra = insn->extra};
+                                      .group = w->whole ? insn->group : (struct tl_bytes){0},
+                                      .layout = &w->groups.layout};
     w->each(w->context, &told);
     b->n++;
     b->size += insn->size;
@@ -235,9 +273,9 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
     struct tl_block *b = NULL;
     for (uint64_t i = 0; i < n; i++) {
         struct insn insn;
-        if (next_insn(w, &insn) < 0)
+        if (next_insn(w, now->isa, &insn) < 0)
             return TL_BAD;
-        if (!b || insn.pc != b->pc + b->size || b->n == TL_BLOCK_MAX)
+        if (!b || insn.pc != b->pc + b->size || b->n == TL_BLOCK_MAX || b->isa == TL_ISA_NONE)
             b = new_block(w, &insn, now, position + i);
         if (!b || (w->each ? tell_insn(w, b, &insn) : add_insn(w, b, &insn)) < 0)
             return TL_NOMEM;
@@ -263,6 +301,8 @@ static void fix_blocks(struct tl_walk *w)
             continue;
         b->code = w->each ? NULL : w->code.p + (uintptr_t)b->code;
         b->stf = w->each ? NULL : w->stf.p + (uintptr_t)b->stf;
+        if (b->whole)
+            b->told = &w->groups.told;
         item->n = b->n;
         item->block = b++;
     }
@@ -394,7 +434,10 @@ int tl_walk_chunk(struct tl_walk *w, struct tl_view *view, size_t chunk,
     int r = tl_view_items(view, chunk, &w->log, fail);
     if (r < 0)
         return r;
-    r = pass_chunk(w, &at, fail);
+    if (range->protocol == TL_PROTO_STF)
+        r = read_head(w, view, fail);
+    if (r >= 0)
+        r = pass_chunk(w, &at, fail);
     if (r == TL_BAD)
         return tl_fail_set(fail, TL_BAD, "%s: chunk %zu contradicts its index; decode again",
                            view->key[0] ? view->key : "the live shard", chunk);

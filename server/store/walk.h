@@ -3,14 +3,15 @@
  * Reads shards back into flow items: the inverse of build.h, chunk by chunk. Not thread-safe.
  *
  * Instructions come as TL_ITEM_BLOCK items of consecutive addresses, with a block made for the
- * purpose (pc, n, size, isa, code, stf and what is known of its last instruction); everything
- * else as it was delivered when the shard was built. An item's offset is that of its packet,
- * of a BLOCK that of the nearest mark before it.
+ * purpose (pc, n, size, isa, code, stf and what is known of its last instruction), whole where
+ * the trace came as STF; everything else as it was delivered when the shard was built. An item's
+ * offset is that of its packet, of a BLOCK that of the nearest mark before it.
  */
 #ifndef TL_STORE_WALK_H
 #define TL_STORE_WALK_H
 
 #include "setup/setup.h"
+#include "stf/flow_groups.h"
 #include "store/view.h"
 
 /* An instruction as it is told to a walk's `each`. */
@@ -18,9 +19,10 @@ struct tl_walk_insn {
     uint64_t pc;
     uint32_t opcode;
     uint8_t size;
-    uint8_t isa;           /* enum tl_isa */
-    const uint8_t *code;   /* its bytes in memory order */
-    struct tl_bytes extra; /* records of registers and memory accesses */
+    uint8_t isa;                        /* enum tl_isa */
+    const uint8_t *code;                /* its bytes in memory order */
+    struct tl_bytes group;              /* all its records, where others wrote the trace */
+    const struct tl_stf_layout *layout; /* theirs */
 };
 
 struct tl_walk {
@@ -42,7 +44,11 @@ struct tl_walk {
     size_t n_blocks, cap_blocks;
     struct tl_buf code, stf; /* of all blocks */
     struct tl_buf log, frame;
-    struct tl_view *view; /* whose frame it is; referenced */
+    struct tl_stf_groups groups; /* the header of `headed`, … */
+    struct tl_view *headed;      /* referenced; NULL: no view whose header matters … */
+    size_t head;                 /* … and its size */
+    bool whole;                  /* blocks have whole groups */
+    struct tl_view *view;        /* whose frame it is; referenced */
     size_t frame_number;
     size_t at;       /* byte in the frame of the next marker's group … */
     uint64_t marker; /* … its number in the shard … */

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "stf/flow_groups.h"
+
+#include "stf/rehead.h"
+
+/* ---- a trace --------------------------------------------------------------------------------- */
+
+void tl_stf_groups_fini(struct tl_stf_groups *groups)
+{
+    tl_buf_fini(&groups->head);
+}
+
+/* What must not stand in a header is not kept: it would be no header that others can read. */
+static bool belongs_in_header(uint8_t type)
+{
+    return type <= TL_STF_END_HEADER;
+}
+
+static int text_of(const struct tl_block *block, uint32_t n, struct tl_buf *out);
+
+int tl_stf_groups_add(struct tl_stf_groups *groups, const struct tl_stf_record *record)
+{
+    static const struct tl_stf_layout plain = {0};
+    groups->told.text = text_of;
+    if (tl_stf_header_add(&groups->header, record) < 0)
+        return TL_BAD;
+    tl_stf_layout_apply(&groups->layout, record);
+    if (record->type == TL_STF_TRACE_INFO)
+        groups->ours = tl_stf_info_is_ours(record);
+    return belongs_in_header(record->type) ? tl_stf_record_encode(&plain, record, &groups->head)
+                                           : TL_OK;
+}
+
+int tl_stf_groups_read(struct tl_stf_groups *groups, struct tl_bytes stf)
+{
+    struct tl_bytes rest = stf;
+    tl_buf_reset(&groups->head);
+    *groups = (struct tl_stf_groups){.head = groups->head};
+    while (!groups->header.complete) {
+        struct tl_stf_record r;
+        const int size = tl_stf_record_decode(&groups->layout, rest, &r);
+        if (size < 0)
+            return TL_BAD;
+        const int result = tl_stf_groups_add(groups, &r);
+        if (result < 0)
+            return result;
+        if (groups->header.complete && r.type != TL_STF_END_HEADER)
+            break;
+        rest.p += size;
+        rest.n -= (size_t)size;
+    }
+    return (int)(rest.p - stf.p);
+}
+
+/* ---- groups -----------------------------------------------------------------------------------
+ */
+
+size_t tl_stf_groups_pass(const struct tl_stf_groups *groups, const uint8_t *stf, uint32_t n,
+                          struct tl_stf_pc *pc)
+{
+    const uint8_t *p = stf;
+    while (n > 0) {
+        struct tl_stf_record r;
+        const int size =
+            tl_stf_record_decode(&groups->layout, (struct tl_bytes){p, TL_STF_RECORD_MAX}, &r);
+        if (size <= 0)
+            break; /* never: they were read before */
+        tl_stf_pc_add(pc, &r);
+        n -= tl_stf_is_marker(r.type);
+        p += size;
+    }
+    return (size_t)(p - stf);
+}
+
+/* ---- text -------------------------------------------------------------------------------------
+ */
+
+/* Is it said by an item, or by the instruction's line? */
+static bool is_shown(const struct tl_stf_record *record)
+{
+    switch (record->type) {
+    case TL_STF_COMMENT:
+    case TL_STF_INST_IEM:
+    case TL_STF_PROCESS_ID_EXT:
+    case TL_STF_FORCE_PC:
+    case TL_STF_INST_PC_TARGET:
+    case TL_STF_EVENT_PC_TARGET:
+    case TL_STF_INST_32:
+    case TL_STF_INST_16:
+        return true;
+    case TL_STF_EVENT:
+        return record->event.number == TL_STF_EVENT_MODE_CHANGE && record->event.fields.n == 8;
+    default:
+        return false;
+    }
+}
+
+/* The records of the group at `*stf` that nothing else shows, as annotations. */
+static int group_text(const struct tl_stf_groups *groups, const uint8_t **stf, struct tl_buf *out)
+{
+    for (;;) {
+        struct tl_stf_record r;
+        const int size =
+            tl_stf_record_decode(&groups->layout, (struct tl_bytes){*stf, TL_STF_RECORD_MAX}, &r);
+        if (size <= 0)
+            return TL_BAD; /* never */
+        *stf += size;
+        if (!is_shown(&r) && (tl_buf_add(out, "A ", 2) < 0 || tl_stf_record_fields(&r, out) < 0 ||
+                              tl_buf_add(out, "\n", 1) < 0))
+            return TL_NOMEM;
+        if (tl_stf_is_marker(r.type))
+            return TL_OK;
+    }
+}
+
+static int insn_text(const struct tl_block *block, uint32_t at, struct tl_insn *insn,
+                     struct tl_buf *out)
+{
+    tl_block_insn(block, at, insn);
+    if (insn->size == 2 || insn->size == 4)
+        return tl_buf_printf(out, "I %016llx %0*x\n", (unsigned long long)(block->pc + at),
+                             insn->size * 2, insn->encoding);
+    int result = tl_buf_printf(out, "I %016llx ", (unsigned long long)(block->pc + at));
+    for (uint32_t i = 0; i < insn->size && result >= 0; i++)
+        result = tl_buf_printf(out, "%02x", block->code[at + i]);
+    return result < 0 ? result : tl_buf_add(out, "\n", 1);
+}
+
+static int text_of(const struct tl_block *block, uint32_t n, struct tl_buf *out)
+{
+    const uint8_t *stf = block->stf;
+    int result = TL_OK;
+    for (uint32_t i = 0, at = 0; i < n && at < block->size && result >= 0; i++) {
+        struct tl_insn insn;
+        result = insn_text(block, at, &insn, out);
+        if (result >= 0)
+            result = group_text(tl_stf_groups_of(block), &stf, out);
+        at += insn.size;
+    }
+    return result;
+}

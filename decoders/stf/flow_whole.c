@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Blocks with whole groups to STF: copied as they are. Nothing is held back, since each group says
+ * itself where it leads. What is made anew is the header, and with it the mode in force.
+ */
+#include "stf/flow_groups.h"
+#include "stf/flow_map.h"
+#include "stf/flow_parts.h"
+#include "stf/rehead.h"
+
+/* The number in a PAGE_TABLE_WALK record, behind the descriptor and the virtual address. */
+enum { WALK_FIRST = 1 + 8 };
+
+static int put_head(struct tl_stf_flow *flow, const struct tl_block *block, uint64_t pc)
+{
+    const struct tl_stf_groups *const groups = tl_stf_groups_of(block);
+    const struct tl_stf_header *const old = &groups->header;
+    const struct tl_stf_flow_state *const s = &flow->state;
+    const bool as_before = block->isa == TL_ISA_NONE ||
+                           tl_stf_unmap_isa(old->isa, old->iem) == (enum tl_isa)block->isa;
+    const struct tl_stf_rehead spec = {
+        .head = {groups->head.p, groups->head.n},
+        .info = "stored by tracelake " TL_VERSION,
+        .iem = as_before ? old->iem : tl_stf_map_iem((enum tl_isa)block->isa),
+        .features = old->features,
+        .pc = pc,
+        .tgid = s->has_context ? (uint32_t)s->context : 0,
+        .tid = s->has_context ? (uint32_t)(s->context >> 32) : 0,
+        .asid = s->has_vmid ? (uint32_t)s->vmid : 0,
+    };
+    const int result = tl_stf_rehead_write(&spec, &flow->out);
+    flow->header = result == TL_OK;
+    flow->chunk_pc = 0;
+    return result;
+}
+
+/* Is the mode in force to be told in a group of `n` bytes, and where? SIZE_MAX: it is not. */
+static size_t place_of_mode(const struct tl_stf_flow *flow, const struct tl_stf_groups *groups,
+                            const uint8_t *stf, size_t n)
+{
+    const unsigned level = tl_mode_privilege(flow->state.mode);
+    size_t place = SIZE_MAX;
+    if (!flow->state.has_mode || level > 3)
+        return SIZE_MAX;
+    struct tl_stf_record r;
+    for (size_t at = 0; at < n; at += r.size) {
+        if (tl_stf_record_decode(&groups->layout, (struct tl_bytes){stf + at, n - at}, &r) < 0)
+            return SIZE_MAX; /* never */
+        if (r.type >= TL_STF_EVENT && place == SIZE_MAX)
+            place = at; /* descriptors do not decrease */
+        if (r.type == TL_STF_EVENT && r.event.number == TL_STF_EVENT_MODE_CHANGE &&
+            r.event.fields.n && tl_stf_word(r.event.fields, 0) == level)
+            return SIZE_MAX; /* it says so itself */
+    }
+    return place;
+}
+
+/* The first group behind a header, `n` bytes: with the mode among its records. */
+static int put_first(struct tl_stf_flow *flow, const struct tl_stf_groups *groups,
+                     const uint8_t *stf, size_t n)
+{
+    const size_t place = place_of_mode(flow, groups, stf, n);
+    if (place == SIZE_MAX)
+        return tl_buf_add(&flow->out, stf, n);
+    uint8_t level[8] = {(uint8_t)tl_mode_privilege(flow->state.mode)};
+    const struct tl_stf_record mode = {.type = TL_STF_EVENT,
+                                       .event = {TL_STF_EVENT_MODE_CHANGE, {level, 8}}};
+    int result = tl_buf_add(&flow->out, stf, place);
+    if (result >= 0)
+        result = tl_stf_record_encode(&groups->layout, &mode, &flow->out);
+    return result < 0 ? result : tl_buf_add(&flow->out, stf + place, n - place);
+}
+
+/* Page walks in what was written from byte `at` on count from where this trace begins. */
+static void shift_walks(struct tl_stf_flow *flow, const struct tl_stf_groups *groups, size_t at)
+{
+    const uint64_t first = flow->options.first;
+    while (first && at < flow->out.n) {
+        uint8_t *const p = flow->out.p + at;
+        const int size =
+            tl_stf_record_size(&groups->layout, (struct tl_bytes){p, flow->out.n - at});
+        if (size <= 0)
+            return; /* never */
+        if (p[0] == TL_STF_PAGE_TABLE_WALK) {
+            const uint64_t index = tl_le64(p + WALK_FIRST);
+            tl_put_le64(p + WALK_FIRST, index > first ? index - first : 0);
+        }
+        at += (size_t)size;
+    }
+}
+
+/* What waits was said by other items than groups, of which there are none where there are some. */
+static void empty_front(struct tl_stf_front *front)
+{
+    tl_buf_reset(&front->lead);
+    tl_buf_reset(&front->pre);
+    front->force = front->target = front->any = false;
+}
+
+/* The header, and behind it the group at `stf`; returns its size. */
+static int64_t begin(struct tl_stf_flow *flow, const struct tl_block *block, const uint8_t *stf,
+                     struct tl_stf_pc *pc)
+{
+    const struct tl_stf_groups *const groups = tl_stf_groups_of(block);
+    int result = put_head(flow, block, pc->next);
+    if (result < 0)
+        return result;
+    const size_t at = flow->out.n;
+    const size_t size = tl_stf_groups_pass(groups, stf, 1, pc);
+    result = put_first(flow, groups, stf, size);
+    if (result < 0)
+        return result;
+    shift_walks(flow, groups, at);
+    flow->markers++;
+    return (int64_t)size;
+}
+
+/* Bytes of `n` groups at `stf`, `whole`: of all that are left of the block. */
+static size_t measure(const struct tl_block *block, const uint8_t *stf, uint32_t n, bool whole,
+                      struct tl_stf_pc *pc)
+{
+    const struct tl_stf_groups *const groups = tl_stf_groups_of(block);
+    if (!whole || n == 0)
+        return tl_stf_groups_pass(groups, stf, n, pc);
+    /* Instructions of a block lie one behind another: the last one tells where it leads. */
+    const uint8_t *const end = block->stf + block->stf_size;
+    *pc = (struct tl_stf_pc){.next = block->pc + block->size - block->last_size};
+    tl_stf_groups_pass(groups, end - block->last_stf, 1, pc);
+    return (size_t)(end - stf);
+}
+
+int tl_stf_flow_groups(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
+                       uint32_t *done)
+{
+    const struct tl_block *const block = item->block;
+    const struct tl_stf_groups *const groups = tl_stf_groups_of(block);
+    const uint32_t n = item->n < block->n ? item->n : block->n;
+    struct tl_stf_pc pc = {.next = block->pc};
+    const uint8_t *stf = block->stf + tl_stf_groups_pass(groups, block->stf, *done, &pc);
+    int result = tl_stf_flow_release(flow, &pc.next);
+    if (result < 0)
+        return result;
+    flow->whole = true;
+    empty_front(&flow->front);
+    if (flow->header && flow->markers >= stop)
+        return tl_stf_flow_stopped(flow, pc.next);
+    flow->state.isa = block->isa;
+    flow->state.has_pc = false;
+    if (!flow->header) {
+        const int64_t size = begin(flow, block, stf, &pc);
+        if (size < 0)
+            return (int)size;
+        stf += size;
+        *done += 1;
+    }
+    uint64_t count = n - *done;
+    if (count > stop - flow->markers)
+        count = stop - flow->markers;
+    const size_t at = flow->out.n;
+    const bool whole = *done + count == block->n;
+    result = tl_buf_add(&flow->out, stf, measure(block, stf, (uint32_t)count, whole, &pc));
+    if (result < 0)
+        return result;
+    shift_walks(flow, groups, at);
+    flow->markers += count;
+    *done += (uint32_t)count;
+    flow->track = pc.next;
+    return *done < n ? tl_stf_flow_stopped(flow, pc.next) : TL_OK;
+}

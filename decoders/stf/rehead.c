@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "stf/rehead.h"
+
+#include "stf/flow_map.h"
+#include "stf/writer.h"
+
+#include <stdio.h>
+
+bool tl_stf_info_is_ours(const struct tl_stf_record *record)
+{
+    const size_t n = strlen(TL_STF_GENERATOR_NAME);
+    return record->info.text.n >= n && memcmp(record->info.text.p, TL_STF_GENERATOR_NAME, n) == 0;
+}
+
+/* All records of one type that the old header had, or the last one. Returns how many. */
+static int put_old(const struct tl_stf_rehead *spec, uint8_t type, bool all, struct tl_buf *out)
+{
+    static const struct tl_stf_layout plain = {0};
+    struct tl_bytes rest = spec->head;
+    struct tl_stf_record last;
+    int n = 0, result = TL_OK;
+    while (rest.n && result >= 0) {
+        struct tl_stf_record r;
+        const int size = tl_stf_record_decode(&plain, rest, &r);
+        if (size < 0)
+            return TL_BAD;
+        if (r.type == type) {
+            n++;
+            last = r;
+            result = all ? tl_stf_record_encode(&plain, &r, out) : TL_OK;
+        }
+        rest.p += size;
+        rest.n -= (size_t)size;
+    }
+    if (result >= 0 && n && !all)
+        result = tl_stf_record_encode(&plain, &last, out);
+    return result < 0 ? result : n;
+}
+
+static struct tl_bytes bytes_of(const char *text)
+{
+    return (struct tl_bytes){(const uint8_t *)text, strlen(text)};
+}
+
+/* Every tool that changes a trace adds itself. */
+static void tell_ourselves(const struct tl_stf_rehead *spec, struct tl_stf_record *record)
+{
+    unsigned version[3] = {0};
+    (void)sscanf(TL_VERSION, "%u.%u.%u", &version[0], &version[1], &version[2]);
+    record->info =
+        (typeof(record->info)){TL_STF_GENERATOR, (uint8_t)version[0], (uint8_t)version[1],
+                               (uint8_t)version[2], bytes_of(spec->info)};
+}
+
+/* A record that is told anew, or that must be there. False: there is none. */
+static bool anew(const struct tl_stf_rehead *spec, int old, struct tl_stf_record *record)
+{
+    switch (record->type) {
+    case TL_STF_IDENTIFIER:
+        memcpy(record->magic, "STF", 3);
+        return old == 0;
+    case TL_STF_VERSION:
+        record->version.major = TL_STF_VERSION_MAJOR;
+        record->version.minor = TL_STF_VERSION_MINOR;
+        return old == 0;
+    case TL_STF_COMMENT:
+        record->text = spec->comment ? bytes_of(spec->comment) : (struct tl_bytes){0};
+        return spec->comment;
+    case TL_STF_ISA:
+        record->isa = TL_STF_ISA_OTHER;
+        return old == 0;
+    case TL_STF_INST_IEM:
+        record->iem = spec->iem;
+        return true;
+    case TL_STF_TRACE_INFO:
+        tell_ourselves(spec, record);
+        return true;
+    case TL_STF_TRACE_INFO_FEATURE:
+        record->features = spec->features;
+        return true;
+    case TL_STF_PROCESS_ID_EXT:
+        record->process = (typeof(record->process)){spec->tgid, spec->tid, spec->asid};
+        return true;
+    case TL_STF_FORCE_PC:
+        record->pc = spec->pc;
+        return true;
+    case TL_STF_END_HEADER:
+        return true;
+    default:
+        return false;
+    }
+}
+
+int tl_stf_rehead_write(const struct tl_stf_rehead *spec, struct tl_buf *out)
+{
+    enum { TOLD_ANEW = -1, ALL = 1, ONE = 0 };
+    static const struct tl_stf_layout plain = {0};
+    static const struct {
+        uint8_t type;
+        int8_t old;
+    } order[] = {{TL_STF_IDENTIFIER, ONE},
+                 {TL_STF_VERSION, ONE},
+                 {TL_STF_COMMENT, ALL},
+                 {TL_STF_ISA, ONE},
+                 {TL_STF_INST_IEM, TOLD_ANEW},
+                 {TL_STF_TRACE_INFO, ALL},
+                 {TL_STF_TRACE_INFO_FEATURE, TOLD_ANEW},
+                 {TL_STF_PROCESS_ID_EXT, TOLD_ANEW},
+                 {TL_STF_FORCE_PC, TOLD_ANEW},
+                 {TL_STF_VLEN_CONFIG, ONE},
+                 {TL_STF_ISA_EXTENDED, ONE},
+                 {TL_STF_END_HEADER, TOLD_ANEW}};
+    int result = TL_OK;
+    for (size_t i = 0; i < sizeof order / sizeof *order && result >= 0; i++) {
+        struct tl_stf_record r = {.type = order[i].type};
+        if (order[i].old != TOLD_ANEW)
+            result = put_old(spec, r.type, order[i].old, out);
+        if (result >= 0 && anew(spec, result, &r))
+            result = tl_stf_record_encode(&plain, &r, out);
+    }
+    return result < 0 ? result : TL_OK;
+}

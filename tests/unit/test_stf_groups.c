@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an STF trace that others made tells of its instructions goes through flow items into shards
+ * as it is: whole groups, record by record, whatever the header says of their layout.
+ */
+#include "test_stf_util.h"
+
+#include "stf/flow_reader.h"
+#include "stf/flow_writer.h"
+#include "stf/operands.h"
+#include "stf/slice.h"
+
+#define N 3000
+
+struct insn {
+    uint64_t pc;
+    uint32_t opcode;
+    struct tl_buf group; /* its records, in the trace's layout */
+};
+
+/* A trace being made. */
+struct maker {
+    struct tl_buf out;
+    struct tl_stf_layout layout;
+    uint64_t seed;
+};
+
+static uint64_t roll(struct maker *m)
+{
+    return rng_next(&m->seed);
+}
+
+static void put(struct maker *m, const struct tl_stf_record *record)
+{
+    assert_int_equal(tl_stf_record_encode(&m->layout, record, &m->out), TL_OK);
+}
+
+static void begin_trace(struct maker *m, uint32_t vlen, bool event64)
+{
+    const struct tl_stf_header_spec spec = {
+        .isa = TL_STF_ISA_RISCV,
+        .iem = TL_STF_IEM_64,
+        .pc = 0x1000,
+        .vlen = vlen,
+        .isa_extended = vlen ? "rv64gcv" : NULL,
+        .features = event64 ? TL_STF_FEATURE_EVENT64 : 0,
+        .generator = "simulator 1.0",
+    };
+    assert_int_equal(tl_stf_header_write(&spec, &m->out, &m->layout), TL_OK);
+}
+
+static void put_reg(struct maker *m, uint8_t type, uint8_t operand)
+{
+    uint8_t value[512];
+    const size_t n = type == TL_STF_REG_VECTOR ? (m->layout.vlen + 63) / 64 : 1;
+    for (size_t i = 0; i < n; i++)
+        tl_put_le64(value + 8 * i, roll(m));
+    put(m, &(struct tl_stf_record){.type = TL_STF_INST_REG,
+                                   .reg = {(uint16_t)(roll(m) & 31),
+                                           (uint8_t)(type | operand << 4),
+                                           {value, 8 * (n ? n : 1)}}});
+}
+
+static void put_access(struct maker *m)
+{
+    const uint64_t dice = roll(m);
+    put(m, &(struct tl_stf_record){.type = TL_STF_INST_MEM_ACCESS,
+                                   .access = {dice >> 8, (uint16_t)(dice & 1 ? 16 : 8),
+                                              (uint16_t)dice, (uint8_t)(1 + (dice >> 5) % 2)}});
+    put(m, &(struct tl_stf_record){.type = TL_STF_INST_MEM_CONTENT, .data = dice});
+    if (dice & 1)
+        put(m, &(struct tl_stf_record){.type = TL_STF_INST_MEM_CONTENT, .data = ~dice});
+}
+
+static void put_bus(struct maker *m)
+{
+    put(m, &(struct tl_stf_record){.type = TL_STF_BUS_MASTER_ACCESS,
+                                   .bus = {roll(m), 8, 2, 1, 7, TL_STF_READ}});
+    put(m, &(struct tl_stf_record){.type = TL_STF_BUS_MASTER_CONTENT, .data = roll(m)});
+}
+
+static void put_walk(struct maker *m, uint64_t index)
+{
+    uint8_t entries[16 * 255];
+    const size_t n = roll(m) % 8 ? roll(m) % 4 : 255;
+    for (size_t i = 0; i < 2 * n; i++)
+        tl_put_le64(entries + 8 * i, roll(m));
+    put(m, &(struct tl_stf_record){.type = TL_STF_PAGE_TABLE_WALK,
+                                   .walk = {roll(m), index, 4096, {entries, 16 * n}}});
+}
+
+static void put_event(struct maker *m, bool jump, uint64_t to)
+{
+    uint8_t fields[8 * 255] = {0};
+    const uint64_t dice = roll(m);
+    size_t n = dice % 5 == 0 ? 255 : dice % 5 - 1;
+    uint64_t number = dice >> 8 & 15;
+    if (dice % 3 == 0) {
+        number = TL_STF_EVENT_MODE_CHANGE;
+        n = 1 + dice % 2;
+    } else if (dice % 7 == 0) {
+        number |= TL_STF_EVENT_INTERRUPT;
+    } else if (m->layout.event64) {
+        number = dice >> 8 & 0xffffffffffff; /* more than the short form can hold */
+    }
+    for (size_t i = 0; i < n; i++)
+        tl_put_le64(fields + 8 * i, roll(m));
+    fields[0] &= 3;
+    memset(fields + 1, 0, 7);
+    put(m, &(struct tl_stf_record){.type = TL_STF_EVENT, .event = {number, {fields, 8 * n}}});
+    if (!jump && number != TL_STF_EVENT_MODE_CHANGE)
+        put(m, &(struct tl_stf_record){.type = TL_STF_EVENT_PC_TARGET, .target = to});
+}
+
+static void put_microops(struct maker *m)
+{
+    for (uint64_t n = 1 + roll(m) % 20; n > 0; n--)
+        put(m, &(struct tl_stf_record){.type = TL_STF_INST_MICROOP,
+                                       .microop = {(uint8_t)(1 + roll(m) % 4), (uint32_t)roll(m)}});
+}
+
+/* A trace as a simulator writes it. */
+static void put_trace(struct maker *m, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        const uint64_t dice = roll(m);
+        const bool jump = dice % 6 == 0;
+        const uint64_t to = 0x1000 + (roll(m) & 0xffe);
+        if (dice % 37 == 0)
+            put(m, &(struct tl_stf_record){.type = TL_STF_COMMENT, .text = text_bytes("a note")});
+        if (dice % 41 == 0)
+            put(m, &(struct tl_stf_record){.type = TL_STF_PROCESS_ID_EXT, .process = {1, i, 3}});
+        if (dice % 43 == 0)
+            put(m, &(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = to ^ 0x40});
+        if (jump)
+            put(m, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = to});
+        for (uint64_t k = dice >> 8 & 3; k > 0; k--)
+            put_reg(m, (uint8_t)(1 + roll(m) % 4), (uint8_t)(1 + roll(m) % 3));
+        if (dice % 11 == 0)
+            put(m, &(struct tl_stf_record){.type = TL_STF_INST_READY_REG, .ready_reg = 7});
+        if (dice % 67 == 0)
+            put_walk(m, i);
+        if (dice % 3 == 0)
+            put_access(m);
+        if (dice % 61 == 0)
+            put_bus(m);
+        if (dice % 47 == 0)
+            put_event(m, jump, to);
+        if (dice % 59 == 0)
+            put_microops(m);
+        if (jump)
+            put(m, &(struct tl_stf_record){.type = TL_STF_INST_32, .opcode = 0x6f});
+        else if (dice & 1 << 30)
+            put(m, &(struct tl_stf_record){.type = TL_STF_INST_32,
+                                           .opcode = dice & 1 << 29 ? 0 /* no such instruction */
+                                                                    : 0x13});
+        else
+            put(m, &(struct tl_stf_record){.type = TL_STF_INST_16, .opcode = 0x0001});
+    }
+}
+
+/* Instructions of a trace with their groups. `strict`: all rules but the order of descriptors hold.
+ */
+static size_t collect_all(struct tl_bytes bytes, bool strict, struct insn *out, size_t cap)
+{
+    struct tl_stf_reader *reader;
+    struct tl_stf_record r;
+    struct tl_stf_pc pc = {0};
+    struct tl_stf_layout layout = {0};
+    struct tl_stf_order order = {0};
+    struct tl_buf group = {0};
+    size_t n = 0;
+    const char *rule;
+    assert_int_equal(tl_stf_reader_new(&reader), TL_OK);
+    tl_stf_reader_push(reader, bytes);
+    tl_stf_reader_finish(reader);
+    int result;
+    while ((result = tl_stf_reader_next(reader, &r, NULL)) == TL_OK) {
+        const uint64_t at = tl_stf_pc_add(&pc, &r);
+        const bool header = !tl_stf_reader_header(reader)->complete || r.type == TL_STF_END_HEADER;
+        if (strict && tl_stf_order_add(&order, &r, &rule) < 0 && strcmp(rule, TL_STF_DISORDER) != 0)
+            fail_msg("offset %llu: %s: %s", (unsigned long long)r.offset, tl_stf_type_name(r.type),
+                     rule);
+        tl_stf_layout_apply(&layout, &r);
+        if (!header)
+            assert_int_equal(tl_stf_record_encode(&layout, &r, &group), TL_OK);
+        if (tl_stf_is_marker(r.type)) {
+            assert_true(n < cap);
+            out[n++] = (struct insn){at, r.opcode, group};
+            group = (struct tl_buf){0};
+        }
+    }
+    assert_int_equal(result, TL_EOF);
+    tl_buf_fini(&group);
+    tl_stf_reader_free(reader);
+    return n;
+}
+
+static size_t collect(struct tl_bytes bytes, struct insn *out, size_t cap)
+{
+    return collect_all(bytes, true, out, cap);
+}
+
+static void free_insns(struct insn *insns, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        tl_buf_fini(&insns[i].group);
+}
+
+/* Flow items into shards of `shard` instructions, taken in chunks of `chunk`. */
+struct store {
+    struct tl_stf_flow *flow;
+    uint64_t stop, chunk, shard;
+    struct tl_buf shards[N];
+    size_t n;
+};
+
+static void take(struct store *s)
+{
+    const struct tl_bytes bytes = tl_stf_flow_bytes(s->flow);
+    assert_int_equal(tl_buf_add(&s->shards[s->n], bytes.p, bytes.n), TL_OK);
+    tl_stf_flow_take(s->flow);
+}
+
+static int store_items(void *context, const struct tl_item *items, size_t n)
+{
+    struct store *const s = context;
+    struct tl_stf_flow_at at = {0};
+    int result;
+    while ((result = tl_stf_flow_items(s->flow, items, n, s->stop, &at)) == TL_AGAIN) {
+        assert_int_equal(tl_stf_flow_markers(s->flow), s->stop);
+        take(s);
+        s->stop += s->chunk;
+        if (s->stop > s->shard) {
+            tl_stf_flow_restart(s->flow);
+            s->stop = s->chunk;
+            s->n++;
+        }
+    }
+    return result;
+}
+
+/* Instructions [first, first + limit) of a trace. */
+static void store_range(struct tl_bytes trace, uint64_t first, uint64_t limit, uint64_t chunk,
+                        uint64_t shard, struct store *s)
+{
+    struct tl_stf_reader *reader;
+    struct tl_stf_flow_reader *flow;
+    struct tl_stf_record r;
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_RV64, .first = first};
+    *s = (struct store){.chunk = chunk, .stop = chunk, .shard = shard};
+    assert_int_equal(tl_stf_flow_new(&s->flow, &options, NULL), TL_OK);
+    assert_int_equal(tl_stf_reader_new(&reader), TL_OK);
+    assert_int_equal(tl_stf_flow_reader_new(&flow, store_items, s), TL_OK);
+    if (limit != UINT64_MAX || first)
+        tl_stf_flow_reader_range(flow, first, limit);
+    tl_stf_reader_push(reader, trace);
+    tl_stf_reader_finish(reader);
+    int result;
+    while ((result = tl_stf_reader_next(reader, &r, NULL)) == TL_OK) {
+        result = tl_stf_flow_reader_add(flow, &r);
+        if (result == TL_EOF)
+            break;
+        assert_int_equal(result, TL_OK);
+    }
+    assert_int_equal(result, TL_EOF);
+    assert_int_equal(tl_stf_flow_reader_finish(flow), TL_OK);
+    assert_int_equal(tl_stf_flow_finish(s->flow), TL_OK);
+    take(s);
+    tl_stf_flow_free(s->flow);
+    tl_stf_flow_reader_free(flow);
+    tl_stf_reader_free(reader);
+}
+
+static void store_trace(struct tl_bytes trace, uint64_t chunk, uint64_t shard, struct store *s)
+{
+    store_range(trace, 0, UINT64_MAX, chunk, shard, s);
+}
+
+/* The group without the MODE_CHANGE of one field in it that tells the mode again, at `at`. */
+static bool is_without(const struct tl_buf *want, const struct tl_buf *got,
+                       const struct tl_stf_layout *layout)
+{
+    const size_t event = layout->event64 ? 18 : 14;
+    if (got->n != want->n + event)
+        return false;
+    size_t same = 0;
+    while (same < want->n && want->p[same] == got->p[same])
+        same++;
+    /* The same bytes may begin the record that was put in. */
+    for (size_t at = same + 1; at-- > 0;) {
+        struct tl_stf_record r;
+        const struct tl_bytes rest = {got->p + at, got->n - at};
+        if (tl_stf_record_decode(layout, rest, &r) == (int)event && r.type == TL_STF_EVENT &&
+            r.event.number == TL_STF_EVENT_MODE_CHANGE && r.event.fields.n == 8 &&
+            memcmp(got->p + at + event, want->p + at, want->n - at) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Where a shard begins (each `shard` instructions), the mode may be told again. */
+static void assert_same(const struct insn *want, const struct insn *got, size_t n, uint64_t shard,
+                        const struct tl_stf_layout *layout)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct tl_buf *const a = &want[i].group, *const b = &got[i].group;
+        if (want[i].pc == got[i].pc && want[i].opcode == got[i].opcode &&
+            ((a->n == b->n && memcmp(a->p, b->p, a->n) == 0) ||
+             (i % shard == 0 && is_without(a, b, layout))))
+            continue;
+        fail_msg("instruction %zu: 0x%llx %x with %zu bytes, wanted 0x%llx %x with %zu", i,
+                 (unsigned long long)got[i].pc, got[i].opcode, b->n, (unsigned long long)want[i].pc,
+                 want[i].opcode, a->n);
+    }
+}
+
+static size_t collect_shards(struct store *s, struct insn *out, size_t cap)
+{
+    size_t n = 0;
+    for (size_t i = 0; i <= s->n; i++) {
+        if (s->shards[i].n)
+            n += collect(bytes_of(&s->shards[i]), out + n, cap - n);
+        tl_buf_fini(&s->shards[i]);
+    }
+    return n;
+}
+
+static const struct {
+    uint32_t vlen;
+    bool event64;
+} kinds[] = {{0, false}, {0, true}, {128, false}, {512, true}, {64, true}, {200, false}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static void test_into_shards(void **state)
+{
+    (void)state;
+    static struct insn want[N], got[N];
+    static struct store s;
+    struct maker m = {.seed = rng_seed("into_shards")};
+    for (unsigned round = 0; round < 3 * KINDS; round++) {
+        const uint64_t chunk = 1 + roll(&m) % 300;
+        const uint64_t shard = round % 3 ? chunk * (1 + roll(&m) % 4) : UINT64_MAX;
+        m = (struct maker){.seed = m.seed};
+        begin_trace(&m, kinds[round % KINDS].vlen, kinds[round % KINDS].event64);
+        put_trace(&m, N);
+        assert_int_equal(collect(bytes_of(&m.out), want, N), N);
+        store_trace(bytes_of(&m.out), chunk, shard, &s);
+        assert_int_equal(collect_shards(&s, got, N), N);
+        assert_same(want, got, N, shard, &m.layout);
+        free_insns(want, N);
+        free_insns(got, N);
+        tl_buf_fini(&m.out);
+    }
+}
+
+/* What comes out goes in again: shards read back are written as they were. */
+static void test_again(void **state)
+{
+    (void)state;
+    static struct store once, twice;
+    static struct insn want[N], got[N];
+    struct maker m = {.seed = rng_seed("again")};
+    begin_trace(&m, 256, true);
+    put_trace(&m, N);
+    store_trace(bytes_of(&m.out), 100, UINT64_MAX, &once);
+    store_trace(bytes_of(&once.shards[0]), 77, UINT64_MAX, &twice);
+    assert_int_equal(collect(bytes_of(&once.shards[0]), want, N), N);
+    assert_int_equal(collect_shards(&twice, got, N), N);
+    assert_same(want, got, N, UINT64_MAX, &m.layout);
+    free_insns(want, N);
+    free_insns(got, N);
+    tl_buf_fini(&once.shards[0]);
+    tl_buf_fini(&m.out);
+}
+
+/* A range of it is what a slice of the file is, page walks counted from its begin. */
+static void test_range(void **state)
+{
+    (void)state;
+    static struct store s;
+    static struct insn want[N], got[N];
+    struct maker m = {.seed = rng_seed("range")};
+    for (unsigned round = 0; round < 2 * KINDS; round++) {
+        m = (struct maker){.seed = m.seed};
+        begin_trace(&m, kinds[round % KINDS].vlen, kinds[round % KINDS].event64);
+        put_trace(&m, N);
+        const uint64_t from = roll(&m) % (N - 10), to = from + 1 + roll(&m) % (N - from);
+        const struct tl_stf_sink sink = {&(struct tl_buf){0}, buf_write, buf_rewrite};
+        const struct tl_stf_out_options options = {.unchecked = true};
+        struct tl_stf_out *out;
+        struct tl_stf_slicer *slicer;
+        struct tl_stf_reader *reader;
+        struct tl_stf_record r;
+        assert_int_equal(tl_stf_out_new(&out, &options, &sink), TL_OK);
+        assert_int_equal(tl_stf_slicer_new(&slicer, from, to, NULL, out), TL_OK);
+        assert_int_equal(tl_stf_reader_new(&reader), TL_OK);
+        tl_stf_reader_push(reader, bytes_of(&m.out));
+        tl_stf_reader_finish(reader);
+        while (tl_stf_reader_next(reader, &r, NULL) == TL_OK &&
+               tl_stf_slicer_add(slicer, &r, NULL) == TL_OK) {
+        }
+        assert_int_equal(tl_stf_out_finish(out, NULL), TL_OK);
+        store_range(bytes_of(&m.out), from, to - from, UINT64_MAX, UINT64_MAX, &s);
+        const size_t n = collect(bytes_of(sink.context), want, N);
+        assert_int_equal(n, to - from);
+        assert_int_equal(collect_shards(&s, got, N), n);
+        /* The first group of a slice has the registers, too. */
+        assert_int_equal(want[0].pc, got[0].pc);
+        assert_same(want + 1, got + 1, n - 1, UINT64_MAX, &m.layout);
+        free_insns(want, n);
+        free_insns(got, n);
+        tl_stf_reader_free(reader);
+        tl_stf_slicer_free(slicer);
+        tl_stf_out_free(out);
+        tl_buf_fini(sink.context);
+        tl_buf_fini(&m.out);
+    }
+}
+
+/* What would stop a reader of shards is not kept; all else of the group is. */
+static void test_not_kept(void **state)
+{
+    (void)state;
+    static const uint8_t word[8] = {1};
+    static struct store s;
+    static struct insn got[16];
+    const struct tl_stf_record bad[][2] = {
+        {{.type = TL_STF_INST_MEM_ACCESS, .access = {1, 8, 0, 3}},
+         {.type = TL_STF_INST_MEM_CONTENT}},
+        {{.type = TL_STF_INST_MEM_ACCESS, .access = {1, 8, 0, 1}}},
+        {{.type = TL_STF_BUS_MASTER_ACCESS}},
+        {{.type = TL_STF_BUS_MASTER_ACCESS}, {.type = TL_STF_INST_MEM_CONTENT}},
+        {{.type = TL_STF_INST_MEM_CONTENT}},
+        {{.type = TL_STF_INST_REG, .reg = {1, 0x61, {word, 8}}}},
+        {{.type = TL_STF_INST_REG, .reg = {1, 0x25, {word, 8}}}},
+        {{.type = TL_STF_INST_REG, .reg = {1, 0x01, {word, 8}}}},
+        {{.type = TL_STF_VLEN_CONFIG, .vlen = 128}},
+        {{.type = TL_STF_TRACE_INFO_FEATURE, .features = TL_STF_FEATURE_EVENT64}},
+    };
+    const size_t n = sizeof bad / sizeof *bad;
+    struct maker m = {0};
+    begin_trace(&m, 0, false);
+    for (size_t i = 0; i < n; i++) {
+        put(&m, &(struct tl_stf_record){.type = TL_STF_INST_READY_REG});
+        for (size_t k = 0; k < 2 && bad[i][k].type; k++)
+            put(&m, &bad[i][k]);
+        put(&m, &(struct tl_stf_record){.type = TL_STF_INST_32, .opcode = 0x13});
+    }
+    store_trace(bytes_of(&m.out), 100, UINT64_MAX, &s);
+    assert_int_equal(collect_shards(&s, got, 16), n);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(got[i].pc, 0x1000 + 4 * i);
+        assert_int_equal(got[i].group.n, 3 + 5);
+    }
+    free_insns(got, n);
+    tl_buf_fini(&m.out);
+}
+
+/* What readers can take is kept, however odd. */
+static void test_kept(void **state)
+{
+    (void)state;
+    static const uint8_t word[8] = {1};
+    static struct store s;
+    static struct insn want[8], got[8];
+    const struct tl_stf_record odd[][3] = {
+        {{.type = TL_STF_INST_MEM_ACCESS, .access = {1, 8, 0, 1}},
+         {.type = TL_STF_COMMENT, .text = text_bytes("between")},
+         {.type = TL_STF_INST_MEM_CONTENT, .data = 5}},
+        {{.type = TL_STF_INST_READY_REG}, {.type = TL_STF_INST_REG, .reg = {1, 0x21, {word, 8}}}},
+        {{.type = TL_STF_INST_REG, .reg = {1, 0x23, {word, 8}}}}, /* 1.3 has one word of it */
+        {{.type = TL_STF_EVENT, .event = {3, {0}}},
+         {.type = TL_STF_EVENT_PC_TARGET, .target = 0x4000},
+         {.type = TL_STF_FORCE_PC, .pc = 0x3000}},
+        {{.type = TL_STF_INST_PC_TARGET, .target = 0x5000},
+         {.type = TL_STF_FORCE_PC, .pc = 0x4400}},
+        {{.type = TL_STF_INST_IEM, .iem = TL_STF_IEM_32}},
+    };
+    const size_t n = sizeof odd / sizeof *odd;
+    struct maker m = {0};
+    begin_trace(&m, 0, false);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < 3 && odd[i][k].type; k++)
+            put(&m, &odd[i][k]);
+        put(&m, &(struct tl_stf_record){.type = TL_STF_INST_32, .opcode = 0x13});
+    }
+    assert_int_equal(collect_all(bytes_of(&m.out), false, want, 8), n);
+    store_trace(bytes_of(&m.out), 100, UINT64_MAX, &s);
+    assert_int_equal(collect_all(bytes_of(&s.shards[0]), false, got, 8), n);
+    tl_buf_fini(&s.shards[0]);
+    assert_same(want, got, n, UINT64_MAX, &m.layout);
+    free_insns(want, n);
+    free_insns(got, n);
+    tl_buf_fini(&m.out);
+}
+
+/* Of a group that never ends the way is kept, no more: it must not fill the memory. */
+static void test_endless(void **state)
+{
+    (void)state;
+    static struct store s;
+    static struct insn got[4];
+    struct maker m = {0};
+    begin_trace(&m, 0, false);
+    put(&m, &(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = 0x7000});
+    put(&m, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = 0x9000});
+    for (unsigned i = 0; i < 500000; i++)
+        put_reg(&m, TL_STF_REG_INT, 2);
+    put(&m, &(struct tl_stf_record){.type = TL_STF_INST_32, .opcode = 0x13});
+    put_reg(&m, TL_STF_REG_INT, 2);
+    put(&m, &(struct tl_stf_record){.type = TL_STF_INST_32, .opcode = 0x13});
+    store_trace(bytes_of(&m.out), 100, UINT64_MAX, &s);
+    assert_int_equal(collect_shards(&s, got, 4), 2);
+    assert_int_equal(got[0].pc, 0x7000);
+    assert_int_equal(got[0].group.n, 9 + 9 + 5);
+    assert_int_equal(got[1].pc, 0x9000);
+    assert_int_equal(got[1].group.n, 12 + 5);
+    free_insns(got, 2);
+    tl_buf_fini(&m.out);
+}
+
+static void put_value(struct tl_buf *out, uint8_t operand, uint64_t dice)
+{
+    uint8_t value[8];
+    tl_put_le64(value, dice);
+    put_record(out, &(struct tl_stf_record){
+                        .type = TL_STF_INST_REG,
+                        .reg = {(uint16_t)(dice & 31), (uint8_t)(1 | operand << 4), {value, 8}}});
+}
+
+/* Accesses and registers of a group, with their data. */
+static void test_operands(void **state)
+{
+    (void)state;
+    struct tl_buf trace = {0};
+    struct tl_stf_insns *insns;
+    struct tl_stf_insn insn;
+    put_header(&trace);
+    put_value(&trace, TL_STF_OPERAND_SOURCE, 0x105);
+    put_record(&trace, &(struct tl_stf_record){.type = TL_STF_INST_MEM_ACCESS,
+                                               .access = {0x2000, 16, 9, TL_STF_WRITE}});
+    put_record(&trace, &(struct tl_stf_record){.type = TL_STF_INST_MEM_CONTENT, .data = 11});
+    put_record(&trace, &(struct tl_stf_record){.type = TL_STF_INST_MEM_CONTENT, .data = 12});
+    put_value(&trace, TL_STF_OPERAND_DEST, 0x206);
+    put_record(&trace, &(struct tl_stf_record){.type = TL_STF_BUS_MASTER_ACCESS,
+                                               .bus = {0x3000, 4, 2, 1, 7, TL_STF_READ}});
+    put_record(&trace, &(struct tl_stf_record){.type = TL_STF_BUS_MASTER_CONTENT, .data = 13});
+    put_insn(&trace, 0x13);
+    put_insn(&trace, 0x13);
+    assert_int_equal(tl_stf_insns_new(&insns), TL_OK);
+    tl_stf_insns_push(insns, bytes_of(&trace));
+    tl_stf_insns_finish(insns);
+    assert_int_equal(tl_stf_insns_read(insns, &insn, 1, NULL), 1);
+    struct tl_stf_group group = tl_stf_insn_group(insns, &insn);
+    struct tl_stf_access a;
+    assert_int_equal(tl_stf_group_access(&group, &a), TL_OK);
+    assert_true(a.address == 0x2000 && a.size == 16 && a.attr == 9 && a.type == TL_STF_WRITE);
+    assert_true(!a.bus && a.n_data == 2);
+    assert_int_equal(tl_stf_access_data(&a, 0), 11);
+    assert_int_equal(tl_stf_access_data(&a, 1), 12);
+    assert_int_equal(tl_stf_group_access(&group, &a), TL_OK);
+    assert_true(a.address == 0x3000 && a.bus && a.master == 2 && a.index == 1 && a.attr == 7);
+    assert_int_equal(a.n_data, 1);
+    assert_int_equal(tl_stf_access_data(&a, 0), 13);
+    assert_int_equal(tl_stf_group_access(&group, &a), TL_EOF);
+    group = tl_stf_insn_group(insns, &insn);
+    struct tl_stf_operand o;
+    assert_int_equal(tl_stf_group_operand(&group, &o), TL_OK);
+    assert_true(o.number == 5 && o.type == TL_STF_REG_INT && o.operand == TL_STF_OPERAND_SOURCE);
+    assert_int_equal(tl_stf_word(o.value, 0), 0x105);
+    assert_int_equal(tl_stf_group_operand(&group, &o), TL_OK);
+    assert_true(o.number == 6 && o.operand == TL_STF_OPERAND_DEST);
+    assert_int_equal(tl_stf_group_operand(&group, &o), TL_EOF);
+    assert_int_equal(tl_stf_insns_read(insns, &insn, 1, NULL), 1);
+    group = tl_stf_insn_group(insns, &insn);
+    assert_int_equal(tl_stf_group_access(&group, &a), TL_EOF);
+    tl_stf_insns_free(insns);
+    tl_buf_fini(&trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_into_shards), cmocka_unit_test(test_again),
+        cmocka_unit_test(test_range),       cmocka_unit_test(test_not_kept),
+        cmocka_unit_test(test_kept),        cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_operands),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
