@@ -416,6 +416,8 @@ int tl_shard_mend(struct tl_bytes file, const struct tl_mend *mend, struct tl_bu
         r = mend_index(&p);
     if (r >= 0)
         r = tl_view_encode(p.view, markers_per_chunk(&p.view->index), mend->packer, out, fail);
+    if (r == TL_USAGE)
+        r = hopeless(&p, "chunks of instructions are mixed up");
     tl_sums_fini(&p.sums);
     tl_view_put(p.view);
     return r < 0 ? r : p.lost;
