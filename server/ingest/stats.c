@@ -35,6 +35,16 @@ static const char *const mix_names[MIX_KINDS] = {
     "barrier", "unknown",
 };
 
+/* Records of instructions that are counted, in order of their descriptors. */
+static const uint8_t told_types[] = {
+    TL_STF_INST_REG,           TL_STF_INST_READY_REG,
+    TL_STF_PAGE_TABLE_WALK,    TL_STF_INST_MEM_ACCESS,
+    TL_STF_INST_MEM_CONTENT,   TL_STF_BUS_MASTER_ACCESS,
+    TL_STF_BUS_MASTER_CONTENT, TL_STF_EVENT,
+    TL_STF_INST_MICROOP,
+};
+enum { TOLD = sizeof told_types };
+
 struct function_count {
     uint64_t insns, calls;
 };
@@ -43,6 +53,7 @@ struct function_count {
 struct counts {
     uint64_t insns, taken;
     uint64_t reads, writes; /* memory accesses that the trace tells of */
+    uint64_t told[TOLD];    /* records of told_types */
     uint64_t mix[MIX_KINDS];
     uint64_t kinds[TL_ITEM_KINDS];
     uint64_t gaps[TL_GAP_KINDS];
@@ -140,7 +151,8 @@ static size_t memo_slot(uint64_t pc)
     return (size_t)(pc >> 1 ^ pc >> 14) % MEMO;
 }
 
-static void count_accesses(struct counts *c, const struct tl_walk_insn *insn)
+/* What the trace tells of the instruction besides. */
+static void count_told(struct counts *c, const struct tl_walk_insn *insn)
 {
     struct tl_bytes rest = insn->group;
     struct tl_stf_record record;
@@ -152,6 +164,9 @@ static void count_accesses(struct counts *c, const struct tl_walk_insn *insn)
             c->writes += record.access.type == TL_STF_WRITE;
             c->reads += record.access.type != TL_STF_WRITE;
         }
+        const uint8_t *const type = memchr(told_types, record.type, TOLD);
+        if (type)
+            c->told[type - told_types]++;
         rest.p += size;
         rest.n -= (size_t)size;
     }
@@ -174,7 +189,7 @@ static void count_insn(void *context, const struct tl_walk_insn *insn)
                                 .mix = r < 0 ? MIX_UNKNOWN : classify(&decoded)};
     }
     s->counts.mix[m->mix]++;
-    count_accesses(&s->counts, insn);
+    count_told(&s->counts, insn);
 }
 
 /* The function at `pc`, and is that its first instruction? */
@@ -281,6 +296,8 @@ static void add_shard(struct stats *s, const struct tl_shard_stats *shard)
     to->taken += from->taken;
     to->reads += from->reads;
     to->writes += from->writes;
+    for (size_t i = 0; i < TOLD; i++)
+        to->told[i] += from->told[i];
     for (size_t i = 0; i < MIX_KINDS; i++)
         to->mix[i] += from->mix[i];
     for (size_t i = 0; i < TL_ITEM_KINDS; i++)
@@ -486,6 +503,19 @@ static int add_modes(const struct stats *s, struct tl_buf *out)
     return r < 0 ? r : tl_buf_add(out, "}", 1);
 }
 
+static const char *told_name(unsigned i)
+{
+    return tl_stf_type_name(told_types[i]);
+}
+
+static bool has_told(const struct counts *c)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < TOLD; i++)
+        n += c->told[i];
+    return n > 0;
+}
+
 static int write_json(const struct stats *s, uint64_t from, uint64_t to, struct tl_buf *out)
 {
     int r = tl_buf_printf(out, "{\"from\":%llu,\"to\":%llu,\"insns\":%llu,\"taken\":%llu",
@@ -505,6 +535,8 @@ static int write_json(const struct stats *s, uint64_t from, uint64_t to, struct 
         r = tl_buf_printf(out, ",\n\"memory\":{\"reads\":%llu,\"writes\":%llu}",
                           (unsigned long long)s->counts.reads,
                           (unsigned long long)s->counts.writes);
+    if (r >= 0 && has_told(&s->counts))
+        r = add_counts(out, "records", told_name, s->counts.told, TOLD);
     return r < 0 ? r : tl_buf_add(out, "}\n", 2);
 }
 
