@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "flow/item.h"
 
+#include "base/digits.h"
 #include "image/image.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,27 +70,38 @@ static const char pairs[] = ROW("0") ROW("1") ROW("2") ROW("3") ROW("4") ROW("5"
     ROW("8") ROW("9") ROW("a") ROW("b") ROW("c") ROW("d") ROW("e") ROW("f");
 
 /* `n` digits, an even number. */
-static inline char *put_hex(char *p, uint64_t value, unsigned n)
+static inline uint8_t *put_digits(uint8_t *p, uint64_t value, unsigned n)
 {
     for (unsigned i = n / 2; i-- > 0; p += 2)
         memcpy(p, pairs + 2 * (value >> (8 * i) & 255), 2);
     return p;
 }
 
-static char *put_bytes(char *p, const uint8_t *bytes, unsigned n)
+static uint8_t *put_known(uint8_t *p, bool known, uint64_t value)
+{
+    return known ? tl_put_hex(p, value) : tl_put_text(p, "-");
+}
+
+/* An item's pc, if it has one. */
+static uint8_t *put_place(uint8_t *p, const struct tl_item *item)
+{
+    return item->flags & TL_ITEM_HAS_PC ? put_digits(p, item->pc, 16) : tl_put_text(p, "-");
+}
+
+static uint8_t *put_bytes(uint8_t *p, const uint8_t *bytes, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        p = put_hex(p, bytes[i], 2);
+        p = put_digits(p, bytes[i], 2);
     return p;
 }
 
-static char *put_insn(char *p, uint64_t pc, uint64_t encoding, unsigned size)
+static uint8_t *put_insn(uint8_t *p, uint64_t pc, uint64_t encoding, unsigned size)
 {
     *p++ = 'I';
     *p++ = ' ';
-    p = put_hex(p, pc, 16);
+    p = put_digits(p, pc, 16);
     *p++ = ' ';
-    p = put_hex(p, encoding, size * 2);
+    p = put_digits(p, encoding, size * 2);
     *p++ = '\n';
     return p;
 }
@@ -101,7 +112,7 @@ static int fixed_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
     const size_t line = 2 + 16 + 1 + 8 + 1;
     if (tl_buf_reserve(out, n * line) < 0)
         return TL_NOMEM;
-    char *p = (char *)out->p + out->n;
+    uint8_t *p = out->p + out->n;
     for (uint32_t i = 0; i < n; i++)
         p = put_insn(p, b->pc + i * 4ULL, tl_le32(b->code + i * 4ULL), 4);
     out->n += n * line;
@@ -119,11 +130,11 @@ static int block_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
         tl_block_insn(b, at, &insn);
         if (tl_buf_reserve(out, LINE_MAX_ROOM) < 0)
             return TL_NOMEM;
-        char *p = (char *)out->p + out->n, *const begin = p;
+        uint8_t *p = out->p + out->n, *const begin = p;
         if (insn.size == 2 || insn.size == 4) {
             p = put_insn(p, b->pc + at, insn.encoding, insn.size);
         } else {
-            p = put_hex(memcpy(p, "I ", 2) + 2, b->pc + at, 16);
+            p = put_digits(tl_put_text(p, "I "), b->pc + at, 16);
             *p++ = ' ';
             p = put_bytes(p, b->code + at, insn.size);
             *p++ = '\n';
@@ -137,95 +148,101 @@ static int block_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
 /* Up to 8 bytes are a number, more are bytes in memory order. */
 static int software_text(struct tl_buf *out, const struct tl_item *item)
 {
-    char channel[24] = "-";
-    const bool has_master = item->name && strcmp(item->name, "stm") == 0;
-    if (item->flags & TL_ITEM_HAS_PC && has_master)
-        snprintf(channel, sizeof channel, "%" PRIx64 ".%" PRIx64, item->pc >> 32,
-                 item->pc & UINT32_MAX);
-    else if (item->flags & TL_ITEM_HAS_PC)
-        snprintf(channel, sizeof channel, "%" PRIx64, item->pc);
-    int rc = tl_buf_printf(out, "S %s %s ", item->name ? item->name : "-", channel);
-    if (rc < 0 || tl_buf_reserve(out, (size_t)item->n * 2 + 2) < 0)
+    const char *const name = item->name ? item->name : "-";
+    if (tl_buf_reserve(out, LINE_MAX_ROOM + strlen(name) + (size_t)item->n * 2) < 0)
         return TL_NOMEM;
-    char *p = (char *)out->p + out->n, *const begin = p;
+    uint8_t *p = out->p + out->n, *const begin = p;
+    p = tl_put_text(tl_put_text(tl_put_text(p, "S "), name), " ");
+    if (item->flags & TL_ITEM_HAS_PC && strcmp(name, "stm") == 0) {
+        p = tl_put_text(tl_put_hex(p, item->pc >> 32), ".");
+        p = tl_put_hex(p, item->pc & UINT32_MAX);
+    } else {
+        p = put_known(p, item->flags & TL_ITEM_HAS_PC, item->pc);
+    }
+    *p++ = ' ';
     if (item->n == 0)
         *p++ = '-';
     else if (item->n > 8)
         p = put_bytes(p, item->data, item->n);
     else
         for (uint32_t i = item->n; i-- > 0;)
-            p = put_hex(p, item->data[i], 2);
+            p = put_digits(p, item->data[i], 2);
     *p++ = '\n';
     out->n += (size_t)(p - begin);
     return TL_OK;
 }
 
-static int exception_text(struct tl_buf *out, const struct tl_item *item)
+/* All others, a line without a text of its own being LINE_MAX_ROOM long at most. */
+static uint8_t *put_line(uint8_t *p, const struct tl_item *item)
 {
-    const char *name = item->text ? item->text : "-";
-    if (item->flags & TL_ITEM_HAS_PC)
-        return tl_buf_printf(out, "X %s %u %016" PRIx64 "\n", name, item->sub, item->pc);
-    return tl_buf_printf(out, "X %s %u -\n", name, item->sub);
-}
-
-static int context_text(struct tl_buf *out, const struct tl_item *item)
-{
-    char context[24] = "-", vmid[24] = "-";
-    if (item->flags & TL_ITEM_HAS_PC)
-        snprintf(context, sizeof context, "%" PRIx64, item->pc);
-    if (item->flags & TL_ITEM_HAS_VALUE)
-        snprintf(vmid, sizeof vmid, "%" PRIx64, item->value);
-    return tl_buf_printf(out, "C %s %s\n", context, vmid);
-}
-
-static int gap_text(struct tl_buf *out, const struct tl_item *item)
-{
-    const char *name = tl_gap_name(item->sub);
-    if (item->flags & TL_ITEM_HAS_VALUE)
-        return tl_buf_printf(out, "G %s %" PRIu64 "%s\n", name, item->value,
-                             item->flags & TL_ITEM_AT_LEAST ? "+" : "");
-    return tl_buf_printf(out, "G %s\n", name);
+    char mode[32];
+    switch (item->kind) {
+    case TL_ITEM_UNKNOWN:
+        p = put_digits(tl_put_text(p, "N "), item->pc, 16);
+        break;
+    case TL_ITEM_BRANCH:
+    case TL_ITEM_TARGET:
+        p = put_place(tl_put_text(p, "B "), item);
+        p = put_digits(tl_put_text(p, " "), item->value, 16);
+        break;
+    case TL_ITEM_EXCEPTION:
+        p = tl_put_text(tl_put_text(p, "X "), item->text ? item->text : "-");
+        p = tl_put_decimal(tl_put_text(p, " "), item->sub);
+        p = put_place(tl_put_text(p, " "), item);
+        break;
+    case TL_ITEM_ERET:
+        p = tl_put_text(p, "R");
+        break;
+    case TL_ITEM_MODE:
+        p = tl_put_text(tl_put_text(p, "M "), tl_mode_text(item->value, mode));
+        break;
+    case TL_ITEM_CONTEXT:
+        p = put_known(tl_put_text(p, "C "), item->flags & TL_ITEM_HAS_PC, item->pc);
+        p = put_known(tl_put_text(p, " "), item->flags & TL_ITEM_HAS_VALUE, item->value);
+        break;
+    case TL_ITEM_TIME:
+        p = tl_put_text(p, item->sub == TL_TIME_SOURCE ? "A time " : "T ");
+        p = tl_put_decimal(p, item->value);
+        break;
+    case TL_ITEM_CYCLES:
+        p = tl_put_decimal(tl_put_text(p, "Y "), item->value);
+        break;
+    case TL_ITEM_EVENT:
+        p = tl_put_hex(tl_put_text(p, "V "), item->value);
+        break;
+    case TL_ITEM_GAP:
+        p = tl_put_text(tl_put_text(p, "G "), tl_gap_name(item->sub));
+        if (item->flags & TL_ITEM_HAS_VALUE)
+            p = tl_put_decimal(tl_put_text(p, " "), item->value);
+        if (item->flags & TL_ITEM_HAS_VALUE && item->flags & TL_ITEM_AT_LEAST)
+            p = tl_put_text(p, "+");
+        break;
+    case TL_ITEM_TRACE_ON:
+        p = tl_put_text(p, "O");
+        break;
+    case TL_ITEM_NOTE:
+        p = tl_put_text(tl_put_text(p, "A "), item->text);
+        break;
+    default:
+        return p;
+    }
+    *p++ = '\n';
+    return p;
 }
 
 static int item_text(struct tl_buf *out, const struct tl_item *item)
 {
-    char mode[32];
-    switch (item->kind) {
-    case TL_ITEM_BLOCK:
+    if (item->kind == TL_ITEM_BLOCK)
         return block_text(out, item->block, item->n);
-    case TL_ITEM_UNKNOWN:
-        return tl_buf_printf(out, "N %016" PRIx64 "\n", item->pc);
-    case TL_ITEM_BRANCH:
-    case TL_ITEM_TARGET:
-        if (item->flags & TL_ITEM_HAS_PC)
-            return tl_buf_printf(out, "B %016" PRIx64 " %016" PRIx64 "\n", item->pc, item->value);
-        return tl_buf_printf(out, "B - %016" PRIx64 "\n", item->value);
-    case TL_ITEM_EXCEPTION:
-        return exception_text(out, item);
-    case TL_ITEM_ERET:
-        return tl_buf_add(out, "R\n", 2);
-    case TL_ITEM_MODE:
-        return tl_buf_printf(out, "M %s\n", tl_mode_text(item->value, mode));
-    case TL_ITEM_CONTEXT:
-        return context_text(out, item);
-    case TL_ITEM_TIME:
-        return tl_buf_printf(out, "%s %" PRIu64 "\n", item->sub == TL_TIME_SOURCE ? "A time" : "T",
-                             item->value);
-    case TL_ITEM_CYCLES:
-        return tl_buf_printf(out, "Y %" PRIu64 "\n", item->value);
-    case TL_ITEM_EVENT:
-        return tl_buf_printf(out, "V %" PRIx64 "\n", item->value);
-    case TL_ITEM_SOFTWARE:
+    if (item->kind == TL_ITEM_SOFTWARE)
         return software_text(out, item);
-    case TL_ITEM_GAP:
-        return gap_text(out, item);
-    case TL_ITEM_TRACE_ON:
-        return tl_buf_add(out, "O\n", 2);
-    case TL_ITEM_NOTE:
-        return tl_buf_printf(out, "A %s\n", item->text);
-    default:
-        return TL_OK;
-    }
+    const bool has_text = item->kind == TL_ITEM_NOTE || item->kind == TL_ITEM_EXCEPTION;
+    const size_t text = has_text && item->text ? strlen(item->text) : 0;
+    if (tl_buf_reserve(out, LINE_MAX_ROOM + text) < 0)
+        return TL_NOMEM;
+    uint8_t *const p = out->p + out->n;
+    out->n += (size_t)(put_line(p, item) - p);
+    return TL_OK;
 }
 
 int tl_item_text(struct tl_buf *out, const struct tl_item *items, size_t n)

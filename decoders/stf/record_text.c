@@ -2,6 +2,8 @@
 /* Names, and the listing that `tracelake dump` prints. */
 #include "stf/record.h"
 
+#include "base/digits.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -89,39 +91,7 @@ const char *tl_stf_event_name(uint64_t number)
     return number < 24 ? fault_names[number] : NULL;
 }
 
-/* ---- numbers, without printf: a listing has tens of millions of them ------------------------- */
-
-static uint8_t *put_text(uint8_t *p, const char *text)
-{
-    while (*text)
-        *p++ = (uint8_t)*text++;
-    return p;
-}
-
-static uint8_t *put_number(uint8_t *p, uint64_t value)
-{
-    uint8_t digits[20];
-    unsigned n = 0;
-    do {
-        digits[n++] = (uint8_t)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    while (n)
-        *p++ = digits[--n];
-    return p;
-}
-
-static uint8_t *put_hex(uint8_t *p, uint64_t value)
-{
-    unsigned shift = value ? (63 - (unsigned)__builtin_clzll(value)) / 4 * 4 : 0;
-    *p++ = '0';
-    *p++ = 'x';
-    for (;; shift -= 4) {
-        *p++ = (uint8_t) "0123456789abcdef"[value >> shift & 15];
-        if (shift == 0)
-            return p;
-    }
-}
+/* ---- records --------------------------------------------------------------------------------- */
 
 #define LINE_ROOM 192 /* offset, size, type and the fields of a record without arrays */
 
@@ -131,20 +101,20 @@ static uint8_t *put_common(uint8_t *p, const struct tl_stf_record *r)
     switch (r->type) {
     case TL_STF_INST_32:
     case TL_STF_INST_16:
-        return put_hex(put_text(p, " opcode="), r->opcode);
+        return tl_put_hex(tl_put_text(p, " opcode=0x"), r->opcode);
     case TL_STF_INST_PC_TARGET:
     case TL_STF_EVENT_PC_TARGET:
-        return put_hex(put_text(p, " target="), r->target);
+        return tl_put_hex(tl_put_text(p, " target=0x"), r->target);
     case TL_STF_FORCE_PC:
-        return put_hex(put_text(p, " pc="), r->pc);
+        return tl_put_hex(tl_put_text(p, " pc=0x"), r->pc);
     case TL_STF_INST_MEM_ACCESS:
-        p = put_hex(put_text(p, " addr="), r->access.address);
-        p = put_number(put_text(p, " size="), r->access.size);
-        p = put_hex(put_text(p, " attr="), r->access.attr);
-        return put_number(put_text(p, " access="), r->access.type);
+        p = tl_put_hex(tl_put_text(p, " addr=0x"), r->access.address);
+        p = tl_put_decimal(tl_put_text(p, " size="), r->access.size);
+        p = tl_put_hex(tl_put_text(p, " attr=0x"), r->access.attr);
+        return tl_put_decimal(tl_put_text(p, " access="), r->access.type);
     case TL_STF_INST_MEM_CONTENT:
     case TL_STF_BUS_MASTER_CONTENT:
-        return put_hex(put_text(p, " data="), r->data);
+        return tl_put_hex(tl_put_text(p, " data=0x"), r->data);
     default:
         return NULL;
     }
@@ -311,9 +281,9 @@ int tl_stf_record_text(const struct tl_stf_record *record, struct tl_buf *out)
     const int result = tl_buf_reserve(out, LINE_ROOM);
     if (result < 0)
         return result;
-    uint8_t *p = put_number(out->p + out->n, record->offset);
+    uint8_t *p = tl_put_decimal(out->p + out->n, record->offset);
     *p++ = ' ';
-    p = put_number(p, record->size);
+    p = tl_put_decimal(p, record->size);
     *p++ = ' ';
     out->n = (size_t)(p - out->p);
     return tl_stf_record_fields(record, out);
@@ -323,7 +293,7 @@ int tl_stf_record_fields(const struct tl_stf_record *record, struct tl_buf *out)
 {
     if (tl_buf_reserve(out, LINE_ROOM) < 0)
         return TL_NOMEM;
-    uint8_t *const p = put_text(out->p + out->n, tl_stf_type_name(record->type));
+    uint8_t *const p = tl_put_text(out->p + out->n, tl_stf_type_name(record->type));
     uint8_t *const end = put_common(p, record);
     out->n = (size_t)((end ? end : p) - out->p);
     return end || text_fields(record, out) >= 0 ? TL_OK : TL_NOMEM;
@@ -334,15 +304,15 @@ int tl_stf_listing_line(uint64_t index, const struct tl_stf_record *record, uint
 {
     if (tl_buf_reserve(out, LINE_ROOM) < 0)
         return TL_NOMEM;
-    uint8_t *p = put_number(out->p + out->n, index);
+    uint8_t *p = tl_put_decimal(out->p + out->n, index);
     *p++ = ' ';
     out->n = (size_t)(p - out->p);
     if (tl_stf_record_text(record, out) < 0 || tl_buf_reserve(out, LINE_ROOM) < 0)
         return TL_NOMEM;
     p = out->p + out->n;
     if (record->type == TL_STF_INST_32 || record->type == TL_STF_INST_16) {
-        p = put_hex(put_text(p, " ; pc="), pc);
-        p = put_number(put_text(p, " inst="), insn);
+        p = tl_put_hex(tl_put_text(p, " ; pc=0x"), pc);
+        p = tl_put_decimal(tl_put_text(p, " inst="), insn);
     }
     *p++ = '\n';
     out->n = (size_t)(p - out->p);
