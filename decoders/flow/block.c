@@ -266,10 +266,8 @@ static bool is_alike(const struct tl_image *image, const struct tl_block *b, uin
 static void sum_up(const struct tl_image *image, struct tl_block *b)
 {
     tl_block_sum_up(b);
-    if (is_alike(image, b, b->pc + b->size))
-        b->alike |= TL_ALIKE_STRAIGHT;
-    if (b->leave == TL_LEAVE_JUMP && is_alike(image, b, b->target))
-        b->alike |= TL_ALIKE_TAKEN;
+    b->alike[0] = is_alike(image, b, b->pc + b->size);
+    b->alike[1] = tl_block_leave(b) == TL_LEAVE_JUMP && is_alike(image, b, b->target);
 }
 
 static unsigned hole_of(uint64_t pc)

@@ -32,16 +32,6 @@ enum tl_block_end {
 };
 
 /*
- * What a block has in common with those around it, for who counts by function and page (of 4 KiB)
- * and follows calls. Where a bit is not set, nothing is known.
- */
-enum tl_block_alike {
-    TL_ALIKE_WITHIN = 1,   /* it lies in one page, and `leave` is set */
-    TL_ALIKE_STRAIGHT = 2, /* so is what follows where the last instruction was not taken … */
-    TL_ALIKE_TAKEN = 4     /* … and where it was: by a jump in its function and page */
-};
-
-/*
  * How the flow goes on behind a block whose last instruction is reported as taken or not, in one
  * look. Bit 0: it turns. From TL_TURN_CALL on there is more to do than to go on.
  */
@@ -54,7 +44,7 @@ enum tl_block_turn {
     TL_TURN_INDIRECT = TL_TURN_RETURN + 2 /* by another indirect branch, no call */
 };
 
-/* How an instruction was left, for whoever follows calls. Blocks know the first few. */
+/* How an instruction was left, for whoever follows calls. */
 enum tl_leave {
     TL_LEAVE_STRAIGHT, /* for the next instruction, or it is a branch that was not taken */
     TL_LEAVE_JUMP,     /* a direct branch */
@@ -83,12 +73,17 @@ struct tl_block {
      */
     const uint8_t *stf;
     uint32_t stf_size;
-    uint32_t last_stf;   /* bytes of the last instruction's records */
-    uint32_t n;          /* instructions, 0 if nothing is mapped at pc */
-    uint32_t size;       /* bytes */
-    uint32_t function;   /* index of its symbol in the image, or TL_NO_FUNCTION */
-    uint8_t turn[2];     /* enum tl_block_turn; [1]: if the last instruction was taken */
-    uint8_t isa;         /* enum tl_isa */
+    uint32_t last_stf; /* bytes of the last instruction's records */
+    uint32_t n;        /* instructions, 0 if nothing is mapped at pc */
+    uint32_t size;     /* bytes */
+    uint32_t function; /* index of its symbol in the image, or TL_NO_FUNCTION */
+    uint8_t turn[2];   /* enum tl_block_turn; [1]: if the last instruction was taken */
+    uint8_t isa;       /* enum tl_isa */
+    /* For who counts by function and page (of 4 KiB) and follows calls. 0: nothing is known. */
+    bool within;         /* it lies in one page */
+    bool alike[2];       /* so does what follows, not called, in its function; [1]: if taken */
+    uint8_t left[2];     /* 1 + enum tl_leave of the last instruction; [1]: if it was taken */
+    bool plain;          /* `last_size` is 2 or 4, and TL_BLOCK_SLACK bytes behind `stf` exist */
     uint8_t end;         /* enum tl_block_end */
     uint8_t last_kind;   /* enum tl_insn_kind of the last instruction */
     uint8_t last_size;   /* bytes of the last instruction */
@@ -96,9 +91,6 @@ struct tl_block {
     bool conditional;    /* the last instruction may not take its branch */
     bool link;           /* the last instruction is a call */
     bool is_return;      /* the last instruction returns from a call */
-    bool plain;          /* `last_size` is 2 or 4, and TL_BLOCK_SLACK bytes behind `stf` exist */
-    uint8_t leave;       /* enum tl_leave of the last instruction, where it changes the flow */
-    uint8_t alike;       /* enum tl_block_alike: what need not be looked at */
     bool whole;          /* `stf` holds whole groups of records */
     uint64_t target;     /* of the last instruction, if it is a direct branch */
     const uint8_t *code; /* the instructions' bytes in memory order; borrowed from the image */
@@ -119,12 +111,12 @@ static inline enum tl_leave tl_block_leave(const struct tl_block *block)
     }
 }
 
-/* Set what follows from the other members: `leave`, and of `alike` that it lies within a page. */
+/* Set what follows from the other members: `within` and `left`. */
 static inline void tl_block_sum_up(struct tl_block *block)
 {
-    const bool within = (block->pc ^ (block->pc + block->size - 1)) >> 12 == 0;
-    block->leave = (uint8_t)tl_block_leave(block);
-    block->alike = within ? TL_ALIKE_WITHIN : 0;
+    block->within = (block->pc ^ (block->pc + block->size - 1)) >> 12 == 0;
+    block->left[0] = 1 + TL_LEAVE_STRAIGHT;
+    block->left[1] = (uint8_t)(1 + tl_block_leave(block));
 }
 
 struct tl_block_cache;

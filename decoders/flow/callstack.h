@@ -96,33 +96,66 @@ static inline const struct tl_frame *tl_callstack_top(const struct tl_callstack 
 /* ---- many blocks ------------------------------------------------------------------------- */
 
 /*
- * For who follows very many blocks and has no use for a sink: calls, their returns, and what stays
- * in its function. False: it is none of these, and nothing was done; tl_callstack_arrive() does it.
- * The flow arrives at `block`, being instruction number `insn`, from an instruction in front of
- * `next_pc` that was left as `how` says.
+ * For who follows very many blocks and has no use for a sink. Depth and function are copies, where
+ * a compiler can keep them.
  */
-static inline bool tl_callstack_follow(struct tl_callstack *cs, uint8_t how, uint64_t next_pc,
-                                       const struct tl_block *block, uint64_t insn)
+struct tl_callstack_top {
+    uint32_t depth, function;
+    uint32_t low, high; /* depths that there were */
+};
+
+static inline struct tl_callstack_top tl_callstack_take(const struct tl_callstack *cs, uint32_t low,
+                                                        uint32_t high)
 {
-    struct tl_frame *const top = &cs->frames[cs->depth]; /* above it */
-    if (cs->deeper)
-        return false;
-    if (how == TL_LEAVE_CALL && cs->depth < TL_CALLSTACK_MAX) {
-        *top = (struct tl_frame){.insn = insn,
-                                 .pc = block->pc,
-                                 .return_pc = next_pc,
-                                 .function = block->function,
-                                 .kind = TL_FRAME_CALL};
-        cs->depth++;
-    } else if (how == TL_LEAVE_RETURN && cs->depth > 1) { /* so the innermost one is no ROOT */
-        if (top[-1].return_pc != block->pc || top[-2].function != block->function)
+    const uint32_t depth = tl_callstack_depth(cs);
+    return (struct tl_callstack_top){.depth = cs->depth,
+                                     .function = cs->function,
+                                     .low = depth < low ? depth : low,
+                                     .high = depth > high ? depth : high};
+}
+
+static inline void tl_callstack_give(struct tl_callstack *cs, const struct tl_callstack_top *top)
+{
+    cs->depth = top->depth;
+    cs->function = top->function;
+}
+
+/*
+ * Calls, their returns, and jumps. False: it is none of these, and nothing was done;
+ * tl_callstack_arrive() does it. The flow arrives at `block`, being instruction number `insn`, from
+ * an instruction in front of `next_pc` that was left as `left` says: a block's, taken or not. Only
+ * while cs->deeper is 0.
+ */
+static inline __attribute__((always_inline)) bool
+tl_callstack_follow(struct tl_callstack *cs, struct tl_callstack_top *top, uint8_t left,
+                    uint64_t next_pc, const struct tl_block *block, uint64_t insn)
+{
+    struct tl_frame *const above = &cs->frames[top->depth];
+    const uint32_t function = block->function;
+    if (left == 1 + TL_LEAVE_CALL && top->depth < TL_CALLSTACK_MAX) {
+        *above = (struct tl_frame){.insn = insn,
+                                   .pc = block->pc,
+                                   .return_pc = next_pc,
+                                   .function = function,
+                                   .kind = TL_FRAME_CALL};
+        top->depth++;
+        top->high = top->depth > top->high ? top->depth : top->high;
+    } else if (left == 1 + TL_LEAVE_RETURN && top->depth > 1) { /* so the innermost is no ROOT */
+        if (above[-1].return_pc != block->pc || above[-2].function != function)
             return false;
-        cs->depth--;
-    } else if (how > TL_LEAVE_INDIRECT || cs->depth == 0 || cs->function != block->function ||
-               (how == TL_LEAVE_INDIRECT && top[-1].return_pc == block->pc)) {
+        top->depth--;
+        top->low = top->depth < top->low ? top->depth : top->low;
+    } else if (left == 0 || left > 1 + TL_LEAVE_INDIRECT || top->depth == 0 ||
+               (left == 1 + TL_LEAVE_INDIRECT && above[-1].return_pc == block->pc)) {
         return false;
+    } else if (top->function != function) {
+        above[-1].insn = insn;
+        above[-1].pc = block->pc;
+        above[-1].function = function;
+        if (above[-1].kind == TL_FRAME_CALL)
+            above[-1].kind = TL_FRAME_TAIL;
     }
-    cs->function = block->function;
+    top->function = function;
     return true;
 }
 

@@ -13,7 +13,6 @@
 #include "store/count.h"
 #include "store/part.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 /* Limits for items without positions, so that they cannot grow a chunk or shard without end. */
@@ -267,23 +266,18 @@ static int track_calls(struct tl_build *b, const struct tl_item *item)
     return r;
 }
 
-/* Positions that can be logged before anything else than counting is due: a cut, the next bucket,
- * the next note of an offset. */
+/* Positions that can be logged before anything else than counting is due: before the one that
+ * makes a cut. */
 static uint64_t plain_room(const struct tl_build *b)
 {
     const struct tl_part *part = b->part;
     const struct tl_shard_row *row = &part->view->index.row;
     const uint64_t per_frame = b->options.chunk_markers;
-    const uint64_t stripe = UINT64_C(1) << TL_PART_OFFSETS;
-    static_assert(TL_PART_OFFSETS == 2 * TL_LEVEL_STORED, "notes and buckets go together");
-    if (b->position >> TL_PART_OFFSETS != part->offset_noted || row->n >= b->options.shard_insns ||
-        part->open.n >= CHUNK_POSITIONS)
+    if (row->n >= b->options.shard_insns || part->open.n >= CHUNK_POSITIONS)
         return 0;
-    uint64_t room = stripe - b->position % stripe;
+    uint64_t room = per_frame - row->markers % per_frame - 1;
     if (room >= b->options.shard_insns - row->n)
         room = b->options.shard_insns - row->n - 1;
-    if (room >= per_frame - row->markers % per_frame)
-        room = per_frame - row->markers % per_frame - 1;
     if (room >= CHUNK_POSITIONS - part->open.n)
         room = CHUNK_POSITIONS - part->open.n - 1;
     return room;

@@ -1,189 +1,249 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In two passes. The first one goes over all blocks, and finds those at which anything changes but
- * the number of instructions: the function, the page, or the frame. Their predecessors know it.
- * About every fourth does, and which ones nobody can predict: so each is written down, and the next
- * one over it unless it counts. The second pass follows the calls and counts what lies between.
+ * Bucket by bucket, each in two passes. The first one goes over all blocks, and finds those at
+ * which anything changes but the number of instructions: the function, the page, or the frame.
+ * Their predecessors know it. About every sixth does, and which ones nobody can predict: so each is
+ * written down, and the next one over it unless it counts. The second pass follows the calls and
+ * counts what lies between.
  */
 #include "store/count.h"
 
-#define EVENTS 1024 /* at most in one go: as many as a bucket has instructions */
+#include <assert.h>
 
-/* Each by itself in its array: the next one is written at every step. */
+/* At most in one bucket: as many as it has instructions. */
+#define EVENTS (1u << 2 * TL_LEVEL_STORED)
+
+/*
+ * Each by itself in its array: the next one is written at every step. Where instructions are
+ * counted, it is from the first one on that this call was given.
+ */
 struct events {
     size_t n;
-    uintptr_t step[EVENTS + 1]; /* where it changes */
-    uintptr_t from[EVENTS + 1]; /* the step in front of it; 0: none is known */
-    uint32_t at[EVENTS + 1];    /* instructions in front of it; behind the last: all there are */
+    const uintptr_t
+        *step[EVENTS + 1];   /* where it changes; in front of it: the step that led there */
+    uint32_t at[EVENTS + 1]; /* instructions in front of it; behind the last: of the bucket */
+    /* The first of each path, with the one in front of it; 0: none is known. */
+    uintptr_t heads[EVENTS][2];
+    size_t n_heads;
 };
 
 /* The first pass. */
 struct scan {
     struct events *events;
     uint64_t room; /* instructions that may be counted */
+    uint64_t end;  /* … up to the bucket's end: the block in which it lies comes along */
     uint64_t n;    /* … that were */
     uint64_t taken;
     uintptr_t from; /* the last step; 0: none yet */
     uint8_t isa;
+    /* Where we are. */
+    size_t item, step;
+    uint64_t item_at; /* instructions in front of the item */
+    uint64_t offset;  /* of the last item that had any */
 };
 
-/* Is `step` known to be like the one in front of it, which need not be of the same path? */
-static inline unsigned is_alike(uintptr_t from, uintptr_t step)
+/* What there may not be room for in front of the last step of a path. */
+enum ends { NOTHING, BUCKET, ALL };
+
+/* Does the block that begins at `at` lie behind the bucket's end, or the room's? */
+static inline bool is_out(const struct scan *s, uint64_t at, const struct tl_block *block,
+                          enum ends ends)
 {
-    const struct tl_block *const a = tl_path_block(from), *const b = tl_path_block(step);
-    return from && a->alike >> (1 + (from & 1)) & 1 && a->function == b->function &&
-           (a->pc ^ b->pc) >> 12 == 0;
+    return (ends >= BUCKET && at >= s->end) || (ends == ALL && block->n > s->room - at);
 }
 
-/*
- * Go over the steps [i, n), of one path; returns the first that is not counted. `fits`: there is
- * room for all.
- */
+/* Go over the steps [i, n), of one path; returns the first that is not counted. */
 static inline __attribute__((always_inline)) size_t
-scan_steps(struct scan *scan, const uintptr_t *path, size_t i, size_t n, bool fits)
+scan_steps(struct scan *scan, const uintptr_t *path, size_t i, size_t n, enum ends ends)
 {
-    const uint64_t room = scan->room;
     struct events *const events = scan->events;
+    const struct tl_block *block = tl_path_block(path[i]);
+    uint64_t at = scan->n;
+    if (is_out(scan, at, block, ends))
+        return i;
+    /* The step in front of the first one is somewhere else. */
+    uintptr_t *const head = events->heads[events->n_heads++];
+    head[0] = scan->from;
+    head[1] = path[i];
     size_t k = events->n;
-    uint64_t at = scan->n, taken = scan->taken;
-    uintptr_t from = scan->from;
-    unsigned alike = is_alike(from, path[i]); /* bit 0: it is like the one before */
-    for (; i < n; i++) {
-        const uintptr_t step = path[i];
-        const struct tl_block *const block = tl_path_block(step);
-        const unsigned own = block->alike;
-        if (!fits && block->n > room - at)
+    events->step[k] = &head[1];
+    events->at[k++] = (uint32_t)at;
+    uint64_t taken = path[i] & 1;
+    unsigned alike = block->alike[path[i] & 1];
+    at += block->n;
+    for (i++; i < n; i++) {
+        const uintptr_t turn = path[i] & 1;
+        block = (const struct tl_block *)(path[i] - turn);
+        if (is_out(scan, at, block, ends))
             break;
-        events->step[k] = step;
-        events->from[k] = from;
+        events->step[k] = &path[i];
         events->at[k] = (uint32_t)at;
-        k += ~(alike & own) & 1;
-        alike = own >> (1 + (step & 1));
-        taken += step & 1;
+        k++;
+        k -= alike & block->within;
+        alike = block->alike[turn];
+        taken += turn;
         at += block->n;
-        from = step;
     }
     events->n = k;
     scan->n = at;
-    scan->taken = taken;
-    scan->from = from;
+    scan->taken += taken;
+    scan->from = path[i - 1];
     return i;
 }
 
-static size_t scan_path(struct scan *s, const uintptr_t *path, size_t i, size_t n, uint64_t insns)
+__attribute__((noinline)) static size_t scan_path(struct scan *s, const uintptr_t *path, size_t i,
+                                                  size_t n, uint64_t insns)
 {
-    const size_t limit = EVENTS - s->events->n;
     if (tl_path_block(path[i])->isa != s->isa)
         return i;
-    if (insns <= s->room - s->n && n - i <= limit)
-        return scan_steps(s, path, i, n, true);
-    return scan_steps(s, path, i, n - i <= limit ? n : i + limit, false);
+    if (insns > s->room - s->n)
+        return scan_steps(s, path, i, n, ALL);
+    return insns > s->end - s->n ? scan_steps(s, path, i, n, BUCKET)
+                                 : scan_steps(s, path, i, n, NOTHING);
 }
 
-/* As many whole blocks as can be. */
-static void scan_items(struct scan *s, const struct tl_item *items, size_t n, struct tl_count *c)
+/* As many whole blocks as can be, up to the one in which the bucket ends. Returns 1 if it does. The
+ * first one's offset is noted, where that is due: a bucket ends as often. */
+static int scan_bucket(struct scan *s, struct tl_part *part, uint64_t position,
+                       const struct tl_item *items, size_t n)
 {
-    size_t i = c->steps, k = 0;
-    for (; k < n; k++) {
-        const struct tl_item *const item = &items[k];
+    const uint64_t begin = s->n;
+    static_assert(TL_PART_OFFSETS == 2 * TL_LEVEL_STORED, "notes and buckets go together");
+    s->events->n = s->events->n_heads = 0;
+    for (; s->item < n && s->n < s->end; s->item++) {
+        const struct tl_item *const item = &items[s->item];
         const uintptr_t one = (uintptr_t)item->block | (item->flags & TL_ITEM_TAKEN);
         const bool path = item->kind == TL_ITEM_PATH;
         if (!path && (item->kind != TL_ITEM_BLOCK || item->n != item->block->n || item->n == 0))
             break;
+        const uintptr_t *const steps = path ? item->path : &one;
+        const size_t n_steps = path ? item->n : 1, first = s->step;
         const uint64_t before = s->n;
-        const size_t steps = path ? item->n : 1;
-        i = path ? scan_path(s, item->path, i, steps, item->value)
-                 : scan_path(s, &one, i, 1, item->n);
-        c->within = s->n - before;
+        s->step = scan_path(s, steps, first, n_steps, path ? item->value : item->n);
         if (s->n > before)
-            c->offset = item->offset;
-        if (i < steps)
+            s->offset = item->offset;
+        const int r = before == begin && s->n > before
+                          ? tl_part_offset_at(part, position + begin, item->offset)
+                          : TL_OK;
+        if (r < 0)
+            return r;
+        if (s->step < n_steps)
             break;
-        i = 0;
-        c->within = 0;
+        s->step = 0;
+        s->item_at = s->n;
     }
-    c->items = k;
-    c->steps = i;
-    c->n = s->n;
+    return s->n >= s->end;
 }
 
-/* An event that is not a call, its return, or another page, or whose slots are another's. */
-__attribute__((noinline)) static int look_closer(struct tl_part *part, struct tl_callstack *calls,
-                                                 uintptr_t from, const struct tl_block *block,
-                                                 uint64_t insn)
+/* An event that is not a call, its return, or a jump; or the first one of a bucket. */
+__attribute__((noinline)) static int look_closer(struct tl_callstack *calls,
+                                                 struct tl_callstack_top *top, uintptr_t from,
+                                                 const struct tl_block *block, uint64_t insn)
 {
+    tl_callstack_give(calls, top);
     if (from)
         tl_callstack_leave(calls, tl_path_block(from), tl_path_taken(from), insn);
-    int r = tl_callstack_arrive(calls, block, insn);
-    if (r >= 0)
-        r = tl_part_slots(part, block->function, block->pc >> 12);
-    if (!(block->alike & TL_ALIKE_WITHIN))
-        tl_page_set_add(&part->pages, block->pc, block->size);
+    const int r = tl_callstack_arrive(calls, block, insn);
+    *top = tl_callstack_take(calls, top->low, top->high);
     return r;
 }
 
 /* The second pass: count all that the scan found. */
-static int count_spans(struct tl_part *part, struct tl_callstack *calls, uint64_t position,
-                       const struct events *events)
+__attribute__((noinline)) static int count_spans(struct tl_part *part, struct tl_callstack *calls,
+                                                 uint64_t position, const struct events *events)
 {
     struct tl_part_run *const run = &part->run;
-    uint8_t how = calls->how;
-    uint64_t next_pc = calls->next_pc;
-    uint64_t used = run->used;
-    uint32_t low = run->n > 0 ? run->depth_min : UINT32_MAX;
-    uint32_t high = run->n > 0 ? run->depth_max : 0;
+    struct tl_callstack_top top = {calls->depth, calls->function, run->depth_min, run->depth_max};
+    bool quick = false;
     for (size_t k = 0; k < events->n; k++) {
-        const struct tl_block *const block = tl_path_block(events->step[k]);
-        const uintptr_t step = events->from[k];
+        const struct tl_block *const block = tl_path_block(*events->step[k]);
+        const uintptr_t step = events->step[k][-1], turn = step & 1;
+        const struct tl_block *const from = (const struct tl_block *)(step - turn);
         const uint64_t insn = position + events->at[k];
         const uint64_t page = block->pc >> 12;
-        const size_t f = block->function % TL_PART_SLOTS, p = page % TL_PART_PAGE_SLOTS;
-        bool known = block->alike & TL_ALIKE_WITHIN;
-        if (step) {
-            const struct tl_block *const from = tl_path_block(step);
-            how = from->leave & (uint8_t) - (unsigned)tl_path_taken(step);
-            next_pc = from->pc + from->size;
-            known &= from->alike & TL_ALIKE_WITHIN;
+        if (!(quick && tl_callstack_follow(calls, &top, from->left[turn], from->pc + from->size,
+                                           block, insn))) {
+            struct tl_callstack_top copy = top; /* so that the other one has no address */
+            const int r = look_closer(calls, &copy, step, block, insn);
+            if (r < 0)
+                return r;
+            top = copy;
+            quick = calls->deeper == 0;
         }
-        if (!known || run->functions[f].function != block->function || run->pages[p].page != page ||
-            !tl_callstack_follow(calls, how, next_pc, block, insn)) {
-            const int r = look_closer(part, calls, step, block, insn);
+        if (!tl_part_run_has(run, block->function, page)) {
+            const int r = tl_part_slots(part, block->function, page, insn);
             if (r < 0)
                 return r;
         }
-        const uint32_t n = events->at[k + 1] - events->at[k];
-        used |= UINT64_C(1) << f;
-        run->functions[f].n += n;
-        run->pages[p].n += n;
-        const uint32_t depth = tl_callstack_depth(calls);
-        low = depth < low ? depth : low;
-        high = depth > high ? depth : high;
+        if (!block->within)
+            tl_page_set_add(&part->pages, block->pc, block->size);
+        tl_part_run_add(run, block->function, page, events->at[k + 1] - events->at[k]);
     }
-    run->used = used;
-    run->depth_min = low;
-    run->depth_max = high;
+    tl_callstack_give(calls, &top);
+    run->depth_min = top.low;
+    run->depth_max = top.high;
     return TL_OK;
+}
+
+/*
+ * Count what the scan found from instruction `begin` on, and what of its last block lies in the
+ * next bucket.
+ */
+static int count_bucket(struct tl_part *part, struct tl_callstack *calls,
+                        const struct tl_count *count, const struct scan *s, uint64_t begin)
+{
+    struct tl_part_run *const run = &part->run;
+    const struct tl_block *const last = tl_path_block(s->from);
+    const uint64_t end = s->n < s->end ? s->n : s->end;
+    const bool over = s->n > end, last_taken = over && tl_path_taken(s->from);
+    s->events->at[s->events->n] = (uint32_t)end;
+    int r = count_spans(part, calls, count->position, s->events);
+    if (r < 0)
+        return r;
+    run->n += end - begin;
+    run->position += end - begin;
+    run->taken += s->taken - last_taken;
+    if (count->privilege < 4)
+        run->privilege[count->privilege] += end - begin;
+    if (!over)
+        return TL_OK;
+    r = tl_part_count(part, s->n - end, last->function, last->pc >> 12, count->privilege,
+                      tl_callstack_depth(calls));
+    run->taken += last_taken;
+    return r;
 }
 
 int tl_count_blocks(struct tl_part *part, struct tl_callstack *calls, const struct tl_item *items,
                     size_t n, struct tl_count *count)
 {
     struct events events;
-    struct scan scan = {.events = &events, .room = count->room, .isa = count->isa};
-    struct tl_part_run *const run = &part->run;
-    events.n = 0;
-    scan_items(&scan, items, n, count);
-    if (scan.n == 0)
-        return TL_OK;
-    events.at[events.n] = (uint32_t)scan.n;
-    int r = run->n > 0 && run->privilege != count->privilege ? tl_part_settle(part) : TL_OK;
-    if (r < 0)
-        return r;
-    r = count_spans(part, calls, count->position, &events);
-    tl_callstack_leave(calls, tl_path_block(scan.from), tl_path_taken(scan.from),
-                       count->position + scan.n);
-    run->n += scan.n;
-    run->taken += scan.taken;
-    run->privilege = count->privilege;
-    return r;
+    const uint64_t position = count->position;
+    struct scan s = {
+        .events = &events,
+        .room = count->room,
+        .isa = count->isa,
+        .step = count->steps,
+    };
+    for (int more = 1; more;) {
+        int r = tl_part_run_room(&part->run) == 0 ? tl_part_settle(part) : TL_OK;
+        if (r < 0)
+            return r;
+        const uint64_t begin = s.n;
+        s.end = begin + tl_part_run_room(&part->run);
+        s.taken = 0;
+        more = scan_bucket(&s, part, position, items, n);
+        if (more < 0)
+            return more;
+        r = s.n > begin ? count_bucket(part, calls, count, &s, begin) : TL_OK;
+        if (r < 0)
+            return r;
+    }
+    if (s.n > 0)
+        tl_callstack_leave(calls, tl_path_block(s.from), tl_path_taken(s.from), position + s.n);
+    count->items = s.item;
+    count->steps = s.step;
+    count->n = s.n;
+    count->within = s.n - s.item_at;
+    count->offset = s.offset;
+    return TL_OK;
 }

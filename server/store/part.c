@@ -5,7 +5,7 @@
 #include "store/stackmark.h"
 #include "store/sums.h"
 
-#include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 
 /* ---- page sets ----------------------------------------------------------------------------- */
@@ -107,8 +107,10 @@ int tl_part_begin(struct tl_part *part, const struct tl_callstack *calls)
     return r;
 }
 
-static void init_run(struct tl_part_run *run)
+static void init_run(struct tl_part_run *run, uint64_t position)
 {
+    run->position = position;
+    run->depth_min = UINT32_MAX;
     for (uint32_t i = 0; i < TL_PART_SLOTS; i++)
         run->functions[i].function = i ^ 1;
     for (uint64_t i = 0; i < TL_PART_PAGE_SLOTS; i++)
@@ -128,7 +130,7 @@ struct tl_part *tl_part_new(uint64_t number, uint64_t position, const struct tl_
     index->row.at = *now;
     index->row.byte_first = index->row.byte_last = now->offset;
     index->buckets.level = TL_LEVEL_STORED;
-    init_run(&part->run);
+    init_run(&part->run, position);
     open_chunk(part, 0, now);
     return part;
 }
@@ -264,58 +266,65 @@ static bool has_function(const struct tl_bucket *b, size_t n, uint64_t id)
 }
 
 /* Slots hold different functions: what the bucket has not had before is only looked for there. */
-static void settle_functions(const struct tl_part_run *run, struct tl_bucket *b)
+static void settle_function(const struct tl_part_run *run, struct tl_bucket *b, size_t slot,
+                            size_t known, size_t *end)
 {
-    size_t known = 0;
-    while (known < TL_BUCKET_FUNCTIONS && b->functions[known].n > 0)
-        known++;
-    static_assert(TL_PART_SLOTS == 64, "a bit each");
-    size_t end = known;
-    for (uint64_t used = run->used; used != 0; used &= used - 1) {
-        const unsigned i = (unsigned)__builtin_ctzll(used);
-        const uint64_t id = function_id(run->functions[i].function), n = run->functions[i].n;
-        if (n * FEW < run->n) {
-            b->distinct += b->distinct < 255;
-        } else if (end == TL_BUCKET_FUNCTIONS || id == 0 || has_function(b, known, id)) {
-            tl_bucket_function(b, id, n);
-        } else {
-            b->functions[end++] = (struct tl_top){id, n};
-            b->distinct += b->distinct < 255;
-        }
+    const uint64_t id = function_id(run->functions[slot].function), n = run->functions[slot].n;
+    if (n * FEW < run->n) {
+        b->distinct += b->distinct < 255;
+    } else if (*end == TL_BUCKET_FUNCTIONS || id == 0 || has_function(b, known, id)) {
+        tl_bucket_function(b, id, n);
+    } else {
+        b->functions[(*end)++] = (struct tl_top){id, n};
+        b->distinct += b->distinct < 255;
     }
 }
 
 /* Give the run to `b`. */
 static void settle_in(const struct tl_part_run *run, struct tl_bucket *b)
 {
-    tl_bucket_span(b, run->n, run->privilege, run->depth_min, run->depth_max);
+    size_t known = 0;
+    while (known < TL_BUCKET_FUNCTIONS && b->functions[known].n > 0)
+        known++;
+    size_t end = known;
+    tl_bucket_span(b, run->n, UINT_MAX, run->depth_min, run->depth_max);
+    for (size_t i = 0; i < 4; i++)
+        b->privilege[i] += run->privilege[i];
     b->branches += run->taken;
-    settle_functions(run, b);
-    for (size_t i = 0; i < TL_PART_PAGE_SLOTS; i++)
-        if (run->pages[i].n > 0)
-            tl_bucket_page(b, run->pages[i].page, run->pages[i].n);
+    for (size_t word = 0; word < TL_PART_SLOTS / 64; word++)
+        for (uint64_t used = run->used[word]; used != 0; used &= used - 1)
+            settle_function(run, b, 64 * word + (size_t)__builtin_ctzll(used), known, &end);
+    for (uint64_t used = run->used_pages; used != 0; used &= used - 1) {
+        const int i = __builtin_ctzll(used);
+        tl_bucket_page(b, run->pages[i].page, run->pages[i].n);
+    }
 }
 
 static void empty_run(struct tl_part *part)
 {
     struct tl_part_run *run = &part->run;
-    for (uint64_t used = run->used; used != 0; used &= used - 1)
-        run->functions[__builtin_ctzll(used)].n = 0;
-    for (size_t i = 0; i < TL_PART_PAGE_SLOTS; i++) {
-        if (run->pages[i].n > 0)
-            tl_page_set_add(&part->pages, run->pages[i].page << 12, 1);
+    for (size_t word = 0; word < TL_PART_SLOTS / 64; word++) {
+        for (uint64_t used = run->used[word]; used != 0; used &= used - 1)
+            run->functions[64 * word + (size_t)__builtin_ctzll(used)].n = 0;
+        run->used[word] = 0;
+    }
+    for (uint64_t used = run->used_pages; used != 0; used &= used - 1) {
+        const int i = __builtin_ctzll(used);
+        tl_page_set_add(&part->pages, run->pages[i].page << 12, 1);
         run->pages[i].n = 0;
     }
-    run->n = run->taken = run->used = 0;
+    run->n = run->taken = run->used_pages = 0;
+    memset(run->privilege, 0, sizeof(run->privilege));
+    run->depth_min = UINT32_MAX;
+    run->depth_max = 0;
 }
 
 int tl_part_settle(struct tl_part *part)
 {
     struct tl_part_run *run = &part->run;
-    struct tl_shard_index *index = &part->view->index;
     if (run->n == 0)
         return TL_OK;
-    struct tl_bucket *b = tl_buckets_at(&index->buckets, index->row.first + index->row.n - 1);
+    struct tl_bucket *b = tl_buckets_at(&part->view->index.buckets, run->position - 1);
     if (!b)
         return TL_NOMEM;
     settle_in(run, b);
@@ -323,25 +332,20 @@ int tl_part_settle(struct tl_part *part)
     return TL_OK;
 }
 
-int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page)
+int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page, uint64_t position)
 {
-    struct tl_shard_index *index = &part->view->index;
     struct tl_part_run *run = &part->run;
     const size_t f = function % TL_PART_SLOTS, p = page % TL_PART_PAGE_SLOTS;
-    const bool same_function = run->functions[f].function == function;
-    const bool same_page = run->pages[p].page == page;
-    if (same_function && same_page)
-        return TL_OK;
-    struct tl_bucket *b = tl_buckets_at(&index->buckets, index->row.first + index->row.n);
+    struct tl_bucket *b = tl_buckets_at(&part->view->index.buckets, position);
     if (!b)
         return TL_NOMEM;
-    if (!same_function) {
+    if (run->functions[f].function != function) {
         if (run->functions[f].n > 0)
             tl_bucket_function(b, function_id(run->functions[f].function), run->functions[f].n);
         run->functions[f].function = function;
         run->functions[f].n = 0;
     }
-    if (!same_page) {
+    if (run->pages[p].page != page) {
         if (run->pages[p].n > 0) {
             tl_bucket_page(b, run->pages[p].page, run->pages[p].n);
             tl_page_set_add(&part->pages, run->pages[p].page << 12, 1);
@@ -352,41 +356,42 @@ int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page)
     return TL_OK;
 }
 
+int tl_part_count(struct tl_part *part, uint64_t n, uint32_t function, uint64_t page,
+                  unsigned privilege, uint32_t depth)
+{
+    struct tl_part_run *run = &part->run;
+    while (n > 0) {
+        int r = tl_part_run_room(run) == 0 ? tl_part_settle(part) : TL_OK;
+        if (r >= 0 && !tl_part_run_has(run, function, page))
+            r = tl_part_slots(part, function, page, run->position);
+        if (r < 0)
+            return r;
+        const uint64_t room = tl_part_run_room(run), take = n < room ? n : room;
+        tl_part_run_add(run, function, page, (uint32_t)take);
+        run->n += take;
+        run->position += take;
+        if (privilege < 4)
+            run->privilege[privilege] += take;
+        run->depth_min = depth < run->depth_min ? depth : run->depth_min;
+        run->depth_max = depth > run->depth_max ? depth : run->depth_max;
+        n -= take;
+    }
+    return TL_OK;
+}
+
 int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t n, uint64_t pc,
                   uint64_t size, uint32_t function)
 {
-    struct tl_shard_row *row = &part->view->index.row;
-    const uint64_t id = function_id(function);
     const unsigned privilege = now->has_mode ? tl_mode_privilege(now->mode) : 15;
-    uint64_t position = row->first + row->n;
-    const unsigned shift = 2 * TL_LEVEL_STORED;
-    const bool ends = part->run.n > 0 && (position - 1) >> shift != (position + n - 1) >> shift;
-    const int r = ends ? tl_part_settle(part) : TL_OK;
-    if (r < 0)
-        return r;
     tl_page_set_add(&part->pages, pc, size);
-    for (uint64_t left = n; left > 0;) {
-        struct tl_bucket *b = tl_buckets_at(&part->view->index.buckets, position);
-        if (!b)
-            return TL_NOMEM;
-        const uint64_t width = UINT64_C(1) << 2 * TL_LEVEL_STORED;
-        const uint64_t room = width - position % width;
-        const uint64_t take = left < room ? left : room;
-        tl_bucket_insns(b, take, id, pc, privilege, now->depth);
-        position += take;
-        left -= take;
-    }
-    row->n += n;
+    part->view->index.row.n += n;
     part->open.n += n;
-    return TL_OK;
+    return tl_part_count(part, n, function, pc >> 12, privilege, now->depth);
 }
 
 void tl_part_taken(struct tl_part *part)
 {
-    struct tl_shard_index *index = &part->view->index;
-    struct tl_bucket *b = tl_buckets_at(&index->buckets, index->row.first + index->row.n - 1);
-    if (b)
-        b->branches++;
+    part->run.taken++;
 }
 
 static void note_anchor(uint32_t *n, struct tl_anchor *first, struct tl_anchor *last,
@@ -443,14 +448,18 @@ int tl_part_isa(struct tl_part *part, enum tl_isa isa)
     return tl_itemlog_add_isa(&part->log, row->first + row->n - part->open.first, isa);
 }
 
-int tl_part_offset(struct tl_part *part, uint64_t offset)
+int tl_part_offset_at(struct tl_part *part, uint64_t position, uint64_t offset)
 {
-    const struct tl_shard_row *row = &part->view->index.row;
-    const uint64_t position = row->first + row->n;
     if (position >> TL_PART_OFFSETS == part->offset_noted)
         return TL_OK;
     part->offset_noted = position >> TL_PART_OFFSETS;
     return tl_itemlog_add_offset(&part->log, position - part->open.first, offset);
+}
+
+int tl_part_offset(struct tl_part *part, uint64_t offset)
+{
+    const struct tl_shard_row *row = &part->view->index.row;
+    return tl_part_offset_at(part, row->first + row->n, offset);
 }
 
 /* ---- views --------------------------------------------------------------------------------- */
@@ -545,7 +554,7 @@ static int settle_copy(const struct tl_part *part, struct tl_view *view)
     struct tl_shard_index *index = &view->index;
     if (part->run.n == 0)
         return TL_OK;
-    struct tl_bucket *b = tl_buckets_at(&index->buckets, index->row.first + index->row.n - 1);
+    struct tl_bucket *b = tl_buckets_at(&index->buckets, part->run.position - 1);
     if (!b)
         return TL_NOMEM;
     settle_in(&part->run, b);

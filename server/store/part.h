@@ -26,15 +26,17 @@ void tl_page_set_add(struct tl_page_set *set, uint64_t pc, uint64_t size);
  * that its low bits name. It stays theirs from one bucket to the next, with a count of 0; a slot
  * that nobody had yet has one that belongs elsewhere.
  */
-#define TL_PART_SLOTS      64
-#define TL_PART_PAGE_SLOTS 8
+#define TL_PART_SLOTS      512
+#define TL_PART_PAGE_SLOTS 64
 
 struct tl_part_run {
-    uint64_t n;     /* of all; 0: the rest but for the slots means nothing */
-    uint64_t taken; /* branches */
-    unsigned privilege;
+    uint64_t position; /* behind all that was counted, here and in buckets */
+    uint64_t n;        /* of all */
+    uint64_t taken;    /* branches */
+    uint64_t privilege[4];
     uint32_t depth_min, depth_max;
-    uint64_t used; /* a bit for each of `functions` that has any */
+    uint64_t used[TL_PART_SLOTS / 64]; /* a bit for each of `functions` that has any */
+    uint64_t used_pages;
     struct {
         uint32_t function;
         uint32_t n;
@@ -44,6 +46,30 @@ struct tl_part_run {
         uint64_t n;
     } pages[TL_PART_PAGE_SLOTS];
 };
+
+/* Instructions up to the end of the run's bucket. */
+static inline uint64_t tl_part_run_room(const struct tl_part_run *run)
+{
+    const uint64_t width = UINT64_C(1) << 2 * TL_LEVEL_STORED;
+    return run->n > 0 && run->position % width == 0 ? 0 : width - run->position % width;
+}
+
+static inline void tl_part_run_add(struct tl_part_run *run, uint32_t function, uint64_t page,
+                                   uint32_t n)
+{
+    const size_t f = function % TL_PART_SLOTS, p = page % TL_PART_PAGE_SLOTS;
+    run->used[f / 64] |= UINT64_C(1) << f % 64;
+    run->functions[f].n += n;
+    run->used_pages |= UINT64_C(1) << p;
+    run->pages[p].n += n;
+}
+
+/* Are the slots of this function and page theirs? */
+static inline bool tl_part_run_has(const struct tl_part_run *run, uint32_t function, uint64_t page)
+{
+    return run->functions[function % TL_PART_SLOTS].function == function &&
+           run->pages[page % TL_PART_PAGE_SLOTS].page == page;
+}
 
 struct tl_part {
     struct tl_view *view; /* closed chunks and frames */
@@ -56,7 +82,7 @@ struct tl_part {
     uint64_t log_bytes;     /* of all closed chunks, plain, without these */
     uint64_t offset_noted;  /* position >> TL_PART_OFFSETS of the last note of an offset */
     uint64_t last_position; /* of the last marker, if row.markers > 0 */
-    struct tl_part_run run; /* counted in the row and chunk, not yet in its bucket */
+    struct tl_part_run run; /* not yet in its bucket */
 };
 
 /* Begin a shard. NULL: no memory. */
@@ -73,13 +99,14 @@ static inline size_t tl_part_logged(const struct tl_part *part)
 }
 
 /* Make the slots of this function and page theirs; what was in them goes to the bucket that holds
- * the next position. */
-TL_MUST_USE int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page);
-/*
- * Give the run to its bucket: before its privilege changes, or a bucket ends. The row has its
- * instructions.
- */
+ * `position`, which is the run's. */
+TL_MUST_USE int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page,
+                              uint64_t position);
+/* Give the run to its bucket, where that ends or the chunk does. */
 TL_MUST_USE int tl_part_settle(struct tl_part *part);
+/* Count in the run, and in those that follow it. `privilege` > 3: not known. */
+TL_MUST_USE int tl_part_count(struct tl_part *part, uint64_t n, uint32_t function, uint64_t page,
+                              unsigned privilege, uint32_t depth);
 
 /* Count `n` instructions as read from `pc` on, `size` bytes. */
 TL_MUST_USE int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t n,
@@ -90,8 +117,10 @@ TL_MUST_USE int tl_part_item(struct tl_part *part, const struct tl_flow_now *now
                              uint32_t function);
 /* Note that the instructions that follow are of this instruction set. */
 TL_MUST_USE int tl_part_isa(struct tl_part *part, enum tl_isa isa);
-/* Instructions of the packet at raw byte `offset` follow: noted now and then. */
+/* Instructions of the packet at raw byte `offset` follow, here or from `position` on: noted now and
+ * then. */
 TL_MUST_USE int tl_part_offset(struct tl_part *part, uint64_t offset);
+TL_MUST_USE int tl_part_offset_at(struct tl_part *part, uint64_t position, uint64_t offset);
 /* The last instruction changed the flow. */
 void tl_part_taken(struct tl_part *part);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a walk reads goes through the part again that the builder uses, and in the same steps: block
- * by block, as the decoder delivered them, since functions and depths are told of whole blocks; and
- * in runs where the builder has runs, since what is counted of a bucket's rarer functions depends
- * on them.
+ * by block, as the decoder delivered them, since functions and depths are told of whole blocks.
  */
 #include "store/recount.h"
 
@@ -21,8 +19,7 @@ struct recount {
     struct tl_part *part;
     struct tl_flow_now now;
     struct tl_callstack calls;
-    uint64_t per_frame; /* markers in a full frame */
-    bool within;        /* the last block was not counted to its end */
+    bool within; /* the last block was not counted to its end */
 };
 
 static int ignore_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
@@ -45,16 +42,7 @@ static int follow(struct recount *c, const struct tl_item *item)
     return r;
 }
 
-/* Would the builder count a block of `n` instructions in a run? */
-static bool in_run(const struct recount *c, uint64_t n)
-{
-    const struct tl_shard_row *row = &c->part->view->index.row;
-    const uint64_t at = position(c), stripe = UINT64_C(1) << TL_PART_OFFSETS;
-    return at >> TL_PART_OFFSETS == c->part->offset_noted && n <= stripe - at % stripe &&
-           n < c->per_frame - row->markers % c->per_frame;
-}
-
-static int count_in_run(struct recount *c, const struct tl_item *item)
+static int count_whole(struct recount *c, const struct tl_item *item)
 {
     struct tl_shard_row *row = &c->part->view->index.row;
     struct tl_count count = {
@@ -90,7 +78,7 @@ static int count_block(struct recount *c, const struct tl_item *item)
     const bool whole = ends && !c->within && b->isa == c->now.isa;
     c->within = !ends;
     c->now.isa = b->isa;
-    const int r = whole && in_run(c, b->n) ? count_in_run(c, item) : count_alone(c, item);
+    const int r = whole ? count_whole(c, item) : count_alone(c, item);
     if (r < 0)
         return r;
     c->part->view->index.row.markers += b->n;
@@ -235,9 +223,6 @@ int tl_view_recount(struct tl_view *view, enum tl_protocol protocol, const struc
         c->view = view;
         c->protocol = protocol;
         c->image = image;
-        c->per_frame = UINT64_MAX;
-        if (index->n_frames > 1 && index->frames[1].marker > 0)
-            c->per_frame = index->frames[1].marker;
         tl_callstack_init(&c->calls, image, index->row.first, ignore_frame, NULL);
         c->part = tl_part_new(index->row.number, index->row.first, at);
         r = c->part ? count_all(c, pcs, fail) : TL_NOMEM;
