@@ -80,10 +80,10 @@ struct tl_block {
     uint8_t turn[2];   /* enum tl_block_turn; [1]: if the last instruction was taken */
     uint8_t isa;       /* enum tl_isa */
     /* For who counts by function and page (of 4 KiB) and follows calls. 0: nothing is known. */
-    bool within;         /* it lies in one page */
-    bool alike[2];       /* so does what follows, not called, in its function; [1]: if taken */
+    bool alike[2];       /* what follows lies in page and function, not called; [1]: if taken */
     uint8_t left[2];     /* 1 + enum tl_leave of the last instruction; [1]: if it was taken */
     bool plain;          /* `last_size` is 2 or 4, and TL_BLOCK_SLACK bytes behind `stf` exist */
+    uint32_t met;        /* the one sink's that has the blocks: where it last met it; new: 0 */
     uint8_t end;         /* enum tl_block_end */
     uint8_t last_kind;   /* enum tl_insn_kind of the last instruction */
     uint8_t last_size;   /* bytes of the last instruction */
@@ -111,10 +111,9 @@ static inline enum tl_leave tl_block_leave(const struct tl_block *block)
     }
 }
 
-/* Set what follows from the other members: `within` and `left`. */
+/* Set what follows from the other members: `left`. */
 static inline void tl_block_sum_up(struct tl_block *block)
 {
-    block->within = (block->pc ^ (block->pc + block->size - 1)) >> 12 == 0;
     block->left[0] = 1 + TL_LEAVE_STRAIGHT;
     block->left[1] = (uint8_t)(1 + tl_block_leave(block));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Looking for addresses, functions and events. Chunks that cannot have any are passed over by
- * their index: by pages for addresses, by kinds for events; whole shards without such events by
- * what the catalog has of them.
+ * their index: by what code they executed for addresses, by kinds for events; whole shards without
+ * such events by what the catalog has of them.
  */
 #include "ingest/query.h"
 
@@ -119,7 +119,7 @@ static bool promising(const struct search *s, const struct tl_view *view, const 
 {
     if (s->kinds)
         return c->kinds & s->kinds;
-    return tl_shard_has_page(&view->index, c, s->pc_from >> 12, (s->pc_to - 1) >> 12);
+    return tl_shard_has_code(&view->index, c, s->pc_from, s->pc_to - 1);
 }
 
 /* May the shard? Its first and last bucket may tell of its neighbours, too. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/bucket.h"
 
-#include "store/varint.h"
-
 #include <stdlib.h>
 
 /* Space-saving: an unknown id takes over the smallest counter, count and all. Returns whether
@@ -311,23 +309,28 @@ static void get_bucket(struct tl_varint_reader *r, struct tl_bucket *b)
         b->flags = get_byte(r);
 }
 
-int tl_buckets_decode(struct tl_buckets *out, struct tl_bytes bytes)
+int tl_buckets_read(struct tl_buckets *out, struct tl_varint_reader *in)
 {
-    struct tl_varint_reader r = {bytes.p, bytes.p + bytes.n, false};
     *out = (struct tl_buckets){0};
-    out->level = (unsigned)tl_varint_get(&r);
-    out->first = tl_varint_get(&r);
-    const uint64_t n = tl_varint_get(&r);
+    out->level = (unsigned)tl_varint_get(in);
+    out->first = tl_varint_get(in);
+    const uint64_t n = tl_varint_get(in);
     /* A bucket has 6 bytes at least. */
-    if (r.bad || out->level > 31 || n > bytes.n / 6)
+    if (in->bad || out->level > 31 || n > (uint64_t)(in->end - in->p) / 6)
         return TL_BAD;
     if (n > 0 && tl_grow(&out->p, &out->cap, (size_t)n, sizeof(*out->p)) < 0)
         return TL_NOMEM;
     for (; out->n < n; out->n++)
-        get_bucket(&r, &out->p[out->n]);
-    if (r.bad) {
+        get_bucket(in, &out->p[out->n]);
+    if (in->bad) {
         tl_buckets_fini(out);
         return TL_BAD;
     }
     return TL_OK;
+}
+
+int tl_buckets_decode(struct tl_buckets *out, struct tl_bytes bytes)
+{
+    struct tl_varint_reader in = {bytes.p, bytes.p + bytes.n, false};
+    return tl_buckets_read(out, &in);
 }

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "flow/item.h"
+#include "store/varint.h"
 
 #define TL_BUCKET_FUNCTIONS 12 /* counted */
 #define TL_BUCKET_PAGES     4
@@ -98,5 +99,7 @@ TL_MUST_USE int tl_buckets_encode(const struct tl_buckets *buckets, struct tl_bu
 /* The same of their summary, TL_LEVEL_SUMMARY. TL_NOMEM. */
 TL_MUST_USE int tl_buckets_encode_summary(const struct tl_buckets *buckets, struct tl_buf *out);
 TL_MUST_USE int tl_buckets_decode(struct tl_buckets *out, struct tl_bytes bytes);
+/* The same of buckets that have more behind them. */
+TL_MUST_USE int tl_buckets_read(struct tl_buckets *out, struct tl_varint_reader *in);
 
 #endif

@@ -35,6 +35,7 @@ struct scan {
     uint64_t n;    /* … that were */
     uint64_t taken;
     uintptr_t from; /* the last step; 0: none yet */
+    struct tl_part *part;
     uint8_t isa;
     /* Where we are. */
     size_t item, step;
@@ -50,6 +51,14 @@ static inline bool is_out(const struct scan *s, uint64_t at, const struct tl_blo
                           enum ends ends)
 {
     return (ends >= BUCKET && at >= s->end) || (ends == ALL && block->n > s->room - at);
+}
+
+/* The chunk has not had this block yet. */
+static __attribute__((noinline, cold)) void meet(struct tl_part *part, uintptr_t step)
+{
+    struct tl_block *const block = (struct tl_block *)(step & ~(uintptr_t)1);
+    tl_code_set_add(&part->code, block->pc, block->size);
+    block->met = part->stamp;
 }
 
 /* Go over the steps [i, n), of one path; returns the first that is not counted. */
@@ -70,16 +79,21 @@ scan_steps(struct scan *scan, const uintptr_t *path, size_t i, size_t n, enum en
     events->at[k++] = (uint32_t)at;
     uint64_t taken = path[i] & 1;
     unsigned alike = block->alike[path[i] & 1];
+    const uint32_t stamp = scan->part->stamp;
+    if (block->met != stamp)
+        meet(scan->part, path[i]);
     at += block->n;
     for (i++; i < n; i++) {
         const uintptr_t turn = path[i] & 1;
         block = (const struct tl_block *)(path[i] - turn);
         if (is_out(scan, at, block, ends))
             break;
+        if (block->met != stamp)
+            meet(scan->part, path[i]);
         events->step[k] = &path[i];
         events->at[k] = (uint32_t)at;
         k++;
-        k -= alike & block->within;
+        k -= alike;
         alike = block->alike[turn];
         taken += turn;
         at += block->n;
@@ -104,8 +118,7 @@ __attribute__((noinline)) static size_t scan_path(struct scan *s, const uintptr_
 
 /* As many whole blocks as can be, up to the one in which the bucket ends. Returns 1 if it does. The
  * first one's offset is noted, where that is due: a bucket ends as often. */
-static int scan_bucket(struct scan *s, struct tl_part *part, uint64_t position,
-                       const struct tl_item *items, size_t n)
+static int scan_bucket(struct scan *s, uint64_t position, const struct tl_item *items, size_t n)
 {
     const uint64_t begin = s->n;
     static_assert(TL_PART_OFFSETS == 2 * TL_LEVEL_STORED, "notes and buckets go together");
@@ -123,7 +136,7 @@ static int scan_bucket(struct scan *s, struct tl_part *part, uint64_t position,
         if (s->n > before)
             s->offset = item->offset;
         const int r = before == begin && s->n > before
-                          ? tl_part_offset_at(part, position + begin, item->offset)
+                          ? tl_part_offset_at(s->part, position + begin, item->offset)
                           : TL_OK;
         if (r < 0)
             return r;
@@ -175,8 +188,6 @@ __attribute__((noinline)) static int count_spans(struct tl_part *part, struct tl
             if (r < 0)
                 return r;
         }
-        if (!block->within)
-            tl_page_set_add(&part->pages, block->pc, block->size);
         tl_part_run_add(run, block->function, page, events->at[k + 1] - events->at[k]);
     }
     tl_callstack_give(calls, &top);
@@ -220,6 +231,7 @@ int tl_count_blocks(struct tl_part *part, struct tl_callstack *calls, const stru
     const uint64_t position = count->position;
     struct scan s = {
         .events = &events,
+        .part = part,
         .room = count->room,
         .isa = count->isa,
         .step = count->steps,
@@ -231,7 +243,7 @@ int tl_count_blocks(struct tl_part *part, struct tl_callstack *calls, const stru
         const uint64_t begin = s.n;
         s.end = begin + tl_part_run_room(&part->run);
         s.taken = 0;
-        more = scan_bucket(&s, part, position, items, n);
+        more = scan_bucket(&s, position, items, n);
         if (more < 0)
             return more;
         r = s.n > begin ? count_bucket(part, calls, count, &s, begin) : TL_OK;

@@ -8,72 +8,30 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* ---- page sets ----------------------------------------------------------------------------- */
-
-void tl_page_set_reset(struct tl_page_set *set)
+/* Append what was executed to the index's table, and tell the chunk where it is. */
+static int store_code(const struct tl_code_set *set, struct tl_shard_index *index,
+                      struct tl_chunk *chunk)
 {
-    memset(set, 0, sizeof(*set));
-    set->last = UINT64_MAX;
-}
-
-static void add_page(struct tl_page_set *set, uint64_t page)
-{
-    const uint32_t mask = 2 * TL_PART_PAGES - 1;
-    uint32_t i = (uint32_t)(page * 0x9e3779b97f4a7c15u >> 40) & mask;
-    while (set->slots[i] != 0) {
-        if (set->slots[i] == page + 1)
-            return;
-        i = (i + 1) & mask;
-    }
-    if (set->n == TL_PART_PAGES) {
-        set->full = true;
-        return;
-    }
-    set->slots[i] = page + 1;
-    set->n++;
-}
-
-void tl_page_set_add(struct tl_page_set *set, uint64_t pc, uint64_t size)
-{
-    const uint64_t first = pc >> 12, last = size > 0 ? (pc + size - 1) >> 12 : first;
-    if (set->full || (first == set->last && last == first))
-        return;
-    set->last = last;
-    for (uint64_t page = first; page - first <= 16; page++) {
-        add_page(set, page);
-        if (page == last)
-            return;
-    }
-    set->full = true; /* no block is as long as this */
-}
-
-static int compare_pages(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Append the set to the index's table, sorted, and tell the chunk where it is. */
-static int store_pages(const struct tl_page_set *set, struct tl_shard_index *index,
-                       struct tl_chunk *chunk)
-{
-    chunk->pages = (uint32_t)index->n_pages;
-    chunk->n_pages = set->full ? UINT32_MAX : set->n;
-    if (set->full || set->n == 0)
+    chunk->code = (uint32_t)index->n_code;
+    chunk->n_code = UINT32_MAX;
+    if (set->full)
         return TL_OK;
-    if (tl_grow(&index->pages, &index->cap_pages, index->n_pages + set->n, sizeof(uint64_t)) < 0)
-        return TL_NOMEM;
-    uint64_t *pages = index->pages + index->n_pages;
-    size_t n = 0;
-    for (size_t i = 0; i < 2 * TL_PART_PAGES; i++)
-        if (set->slots[i] != 0)
-            pages[n++] = set->slots[i] - 1;
-    qsort(pages, n, sizeof(*pages), compare_pages);
-    index->n_pages += n;
-    return TL_OK;
+    const int r = tl_code_set_edges(set, &index->code, &index->n_code, &index->cap_code);
+    chunk->n_code = (uint32_t)index->n_code - chunk->code;
+    return r;
 }
 
 /* ---- chunks -------------------------------------------------------------------------------- */
+
+/* Of all chunks that are built in this process each has its own, or another one very long ago. */
+static uint32_t next_stamp(void)
+{
+    static atomic_uint stamps;
+    uint32_t stamp;
+    while ((stamp = atomic_fetch_add_explicit(&stamps, 1, memory_order_relaxed)) == 0)
+        ;
+    return stamp;
+}
 
 static void open_chunk(struct tl_part *part, uint32_t stf, const struct tl_flow_now *now)
 {
@@ -82,7 +40,8 @@ static void open_chunk(struct tl_part *part, uint32_t stf, const struct tl_flow_
         .first = row->first + row->n, .marker = row->markers, .stf = stf, .at = *now};
     part->log_begin = 0;
     tl_itemlog_reset(&part->log, now->offset, now->has_time ? now->time : 0);
-    tl_page_set_reset(&part->pages);
+    tl_code_set_reset(&part->code);
+    part->stamp = next_stamp();
     part->offset_noted = part->open.first >> TL_PART_OFFSETS;
 }
 
@@ -141,6 +100,7 @@ void tl_part_free(struct tl_part *part)
         return;
     tl_view_put(part->view);
     tl_itemlog_fini(&part->log);
+    tl_code_set_fini(&part->code);
     free(part);
 }
 
@@ -217,7 +177,7 @@ static int close_chunk(struct tl_part *part, struct tl_blob **log)
     if (r < 0)
         return r;
     c->items_size = 0; /* known when it is packed */
-    r = store_pages(&part->pages, &part->view->index, c);
+    r = store_code(&part->code, &part->view->index, c);
     if (r < 0) {
         tl_blob_put(items);
         return r;
@@ -310,7 +270,6 @@ static void empty_run(struct tl_part *part)
     }
     for (uint64_t used = run->used_pages; used != 0; used &= used - 1) {
         const int i = __builtin_ctzll(used);
-        tl_page_set_add(&part->pages, run->pages[i].page << 12, 1);
         run->pages[i].n = 0;
     }
     run->n = run->taken = run->used_pages = 0;
@@ -346,10 +305,8 @@ int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page, uint64
         run->functions[f].n = 0;
     }
     if (run->pages[p].page != page) {
-        if (run->pages[p].n > 0) {
+        if (run->pages[p].n > 0)
             tl_bucket_page(b, run->pages[p].page, run->pages[p].n);
-            tl_page_set_add(&part->pages, run->pages[p].page << 12, 1);
-        }
         run->pages[p].page = page;
         run->pages[p].n = 0;
     }
@@ -383,7 +340,7 @@ int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t 
                   uint64_t size, uint32_t function)
 {
     const unsigned privilege = now->has_mode ? tl_mode_privilege(now->mode) : 15;
-    tl_page_set_add(&part->pages, pc, size);
+    tl_code_set_add(&part->code, pc, size > 0 ? size : 1);
     part->view->index.row.n += n;
     part->open.n += n;
     return tl_part_count(part, n, function, pc >> 12, privilege, now->depth);
@@ -497,11 +454,11 @@ static int copy_closed(const struct tl_view *from, struct tl_view *to)
     b->row = a->row;
     b->buckets.level = a->buckets.level;
     b->buckets.first = a->buckets.first;
-    if (copy_array(&b->pages, &b->cap_pages, a->pages, a->n_pages, sizeof(*a->pages)) < 0 ||
+    if (copy_array(&b->code, &b->cap_code, a->code, a->n_code, sizeof(*a->code)) < 0 ||
         copy_array(&b->buckets.p, &b->buckets.cap, a->buckets.p, a->buckets.n,
                    sizeof(*a->buckets.p)) < 0)
         return TL_NOMEM;
-    b->n_pages = a->n_pages;
+    b->n_code = a->n_code;
     b->buckets.n = a->buckets.n;
     int r = TL_OK;
     for (size_t i = 0; r >= 0 && i < a->n_chunks; i++)
@@ -522,7 +479,7 @@ static int copy_open(const struct tl_part *part, struct tl_bytes stf, uint64_t m
             return TL_NOMEM;
         chunk.items_plain = (uint32_t)part->log.bytes.n;
     }
-    chunk.n_pages = UINT32_MAX;
+    chunk.n_code = UINT32_MAX;
     int r = add_chunk(view, &chunk, items);
     const struct tl_shard_frame frame = {.plain = (uint32_t)stf.n, .marker = marker, .pc = pc};
     if (r >= 0 && stf.n > 0)

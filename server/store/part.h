@@ -4,22 +4,11 @@
 #define TL_STORE_PART_H
 
 #include "flow/callstack.h"
+#include "store/codeset.h"
 #include "store/itemlog.h"
 #include "store/view.h"
 
-#define TL_PART_PAGES   256 /* of a chunk that are listed */
-#define TL_PART_OFFSETS 10  /* a raw byte offset is noted every 2^10 positions */
-
-struct tl_page_set {
-    uint64_t slots[2 * TL_PART_PAGES]; /* page + 1, 0 free */
-    uint32_t n;
-    bool full; /* more than TL_PART_PAGES */
-    uint64_t last;
-};
-
-void tl_page_set_reset(struct tl_page_set *set);
-/* Add the pages of `size` bytes from `pc` on. */
-void tl_page_set_add(struct tl_page_set *set, uint64_t pc, uint64_t size);
+#define TL_PART_OFFSETS 10 /* a raw byte offset is noted every 2^10 positions */
 
 /*
  * Instructions of one bucket that are not in it yet: by function and by page, each in the slot
@@ -73,16 +62,17 @@ static inline bool tl_part_run_has(const struct tl_part_run *run, uint32_t funct
 
 struct tl_part {
     struct tl_view *view; /* closed chunks and frames */
-    struct tl_chunk open; /* pages and items not filled in before it is closed */
+    struct tl_chunk open; /* code and items not filled in before it is closed */
     struct tl_itemlog log;
-    struct tl_page_set pages;
-    bool ghost;             /* nothing is packed or kept: the shard is in the store already */
-    bool any;               /* there is an item or an instruction */
-    size_t log_begin;       /* bytes of the log that say how the chunk begins */
-    uint64_t log_bytes;     /* of all closed chunks, plain, without these */
-    uint64_t offset_noted;  /* position >> TL_PART_OFFSETS of the last note of an offset */
-    uint64_t last_position; /* of the last marker, if row.markers > 0 */
-    struct tl_part_run run; /* not yet in its bucket */
+    struct tl_code_set code; /* what the open chunk has executed */
+    uint32_t stamp;          /* of the open chunk, in blocks whose code it has */
+    bool ghost;              /* nothing is packed or kept: the shard is in the store already */
+    bool any;                /* there is an item or an instruction */
+    size_t log_begin;        /* bytes of the log that say how the chunk begins */
+    uint64_t log_bytes;      /* of all closed chunks, plain, without these */
+    uint64_t offset_noted;   /* position >> TL_PART_OFFSETS of the last note of an offset */
+    uint64_t last_position;  /* of the last marker, if row.markers > 0 */
+    struct tl_part_run run;  /* not yet in its bucket */
 };
 
 /* Begin a shard. NULL: no memory. */

@@ -202,11 +202,11 @@ static void take_over(struct tl_shard_index *to, struct tl_shard_index *from)
     to->chunks = from->chunks;
     to->cap_chunks = from->cap_chunks;
     from->chunks = chunks;
-    uint64_t *pages = to->pages;
-    to->pages = from->pages;
-    to->n_pages = from->n_pages;
-    to->cap_pages = from->cap_pages;
-    from->pages = pages;
+    uint64_t *code = to->code;
+    to->code = from->code;
+    to->n_code = from->n_code;
+    to->cap_code = from->cap_code;
+    from->code = code;
     const struct tl_buckets buckets = to->buckets;
     to->buckets = from->buckets;
     from->buckets = buckets;

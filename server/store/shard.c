@@ -3,6 +3,7 @@
 
 #include "base/crc32c.h"
 #include "image/image.h"
+#include "store/codeset.h"
 #include "store/itemlog.h"
 #include "store/varint.h"
 
@@ -79,7 +80,7 @@ void tl_shard_index_fini(struct tl_shard_index *index)
 {
     free(index->chunks);
     free(index->frames);
-    free(index->pages);
+    free(index->code);
     tl_buckets_fini(&index->buckets);
     *index = (struct tl_shard_index){0};
 }
@@ -185,8 +186,8 @@ static void code_chunk(struct codec *c, struct tl_chunk *chunk)
     number32(c, &chunk->items_size);
     number32(c, &chunk->items_plain);
     number32(c, &chunk->items_crc);
-    number32(c, &chunk->pages);
-    number32(c, &chunk->n_pages);
+    number32(c, &chunk->code);
+    number32(c, &chunk->n_code);
 }
 
 static void code_frame(struct codec *c, struct tl_shard_frame *frame)
@@ -199,13 +200,13 @@ static void code_frame(struct codec *c, struct tl_shard_frame *frame)
     number(c, &frame->pc);
 }
 
-static void code_pages(struct codec *c, uint64_t *pages, size_t n)
+static void code_edges(struct codec *c, uint64_t *edges, size_t n)
 {
     uint64_t last = 0;
     for (size_t i = 0; i < n; i++) {
-        uint64_t step = pages[i] - last; /* wraps where the next chunk's pages begin */
+        uint64_t step = edges[i] - last; /* wraps where the next chunk's begin */
         number(c, &step);
-        pages[i] = last += step;
+        edges[i] = last += step;
     }
 }
 
@@ -230,7 +231,7 @@ static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
 {
     struct codec c = {.out = out};
     struct tl_shard_row row = index->row;
-    uint64_t counts[] = {index->n_chunks, index->n_frames, index->n_pages};
+    uint64_t counts[] = {index->n_chunks, index->n_frames, 0}, n_code = index->n_code;
     code_row(&c, &row);
     for (size_t i = 0; i < 3; i++)
         number(&c, &counts[i]);
@@ -238,8 +239,11 @@ static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
         code_chunk(&c, &index->chunks[i]);
     for (size_t i = 0; i < index->n_frames; i++)
         code_frame(&c, &index->frames[i]);
-    code_pages(&c, index->pages, index->n_pages);
-    return c.result < 0 ? c.result : tl_buckets_encode(&index->buckets, out);
+    if (c.result >= 0)
+        c.result = tl_buckets_encode(&index->buckets, out);
+    number(&c, &n_code);
+    code_edges(&c, index->code, index->n_code);
+    return c.result;
 }
 
 static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint64_t items, uint64_t body,
@@ -301,8 +305,8 @@ static bool plausible(const struct tl_shard_index *index, const struct tl_shard_
             (c->items_offset < footer->items || c->items_offset > footer->body ||
              c->items_size > footer->body - c->items_offset))
             return false;
-        if (c->n_pages != UINT32_MAX &&
-            (c->pages > index->n_pages || c->n_pages > index->n_pages - c->pages))
+        if (c->n_code != UINT32_MAX &&
+            (c->n_code % 2 != 0 || c->code > index->n_code || c->n_code > index->n_code - c->code))
             return false;
         position += c->n;
     }
@@ -313,6 +317,43 @@ static bool plausible(const struct tl_shard_index *index, const struct tl_shard_
     return position == index->row.first + index->row.n && index->n_chunks > 0;
 }
 
+/* The table of `n` edges, or of as many pages. */
+static int read_edges(struct codec *c, uint64_t n, struct tl_shard_index *out)
+{
+    if (c->in->bad || n > (uint64_t)(c->in->end - c->in->p)) /* a byte each at least */
+        return TL_BAD;
+    if (n > 0 && tl_grow(&out->code, &out->cap_code, n, sizeof(*out->code)) < 0)
+        return TL_NOMEM;
+    out->n_code = n;
+    code_edges(c, out->code, n);
+    return c->in->bad ? TL_BAD : TL_OK;
+}
+
+/* Older shards tell only in which pages code was executed: say it of all that is in them. */
+static int edges_of_pages(struct tl_shard_index *out)
+{
+    const size_t n = out->n_code;
+    const unsigned shift = 12 - TL_CODE_SHIFT;
+    if (tl_grow(&out->code, &out->cap_code, 2 * n, sizeof(*out->code)) < 0)
+        return TL_NOMEM;
+    for (size_t i = n; i-- > 0;) {
+        const uint64_t page = out->code[i];
+        out->code[2 * i] = page << shift;
+        out->code[2 * i + 1] = (page + 1) << shift;
+    }
+    out->n_code = 2 * n;
+    for (size_t i = 0; i < out->n_chunks; i++) {
+        struct tl_chunk *const chunk = &out->chunks[i];
+        if (chunk->n_code == UINT32_MAX)
+            continue;
+        if (chunk->code > n || chunk->n_code > n)
+            return TL_BAD;
+        chunk->code *= 2;
+        chunk->n_code *= 2;
+    }
+    return TL_OK;
+}
+
 static int decode_body(struct tl_shard_index *out, struct tl_bytes body)
 {
     struct tl_varint_reader r = {body.p, body.p + body.n, false};
@@ -320,11 +361,10 @@ static int decode_body(struct tl_shard_index *out, struct tl_bytes body)
     code_row(&c, &out->row);
     const uint64_t n_chunks = tl_varint_get(&r), n_frames = tl_varint_get(&r),
                    n_pages = tl_varint_get(&r);
-    if (r.bad || n_chunks > body.n || n_frames > body.n || n_pages > body.n)
+    if (r.bad || n_chunks > body.n || n_frames > body.n)
         return TL_BAD;
     if (tl_grow(&out->chunks, &out->cap_chunks, n_chunks + 1, sizeof(*out->chunks)) < 0 ||
-        tl_grow(&out->frames, &out->cap_frames, n_frames + 1, sizeof(*out->frames)) < 0 ||
-        tl_grow(&out->pages, &out->cap_pages, n_pages + 1, sizeof(*out->pages)) < 0)
+        tl_grow(&out->frames, &out->cap_frames, n_frames + 1, sizeof(*out->frames)) < 0)
         return TL_NOMEM;
     memset(out->chunks, 0, n_chunks * sizeof(*out->chunks));
     memset(out->frames, 0, n_frames * sizeof(*out->frames));
@@ -332,11 +372,15 @@ static int decode_body(struct tl_shard_index *out, struct tl_bytes body)
         code_chunk(&c, &out->chunks[out->n_chunks]);
     for (; out->n_frames < n_frames; out->n_frames++)
         code_frame(&c, &out->frames[out->n_frames]);
-    out->n_pages = n_pages;
-    code_pages(&c, out->pages, n_pages);
-    if (r.bad)
-        return TL_BAD;
-    return tl_buckets_decode(&out->buckets, (struct tl_bytes){r.p, (size_t)(r.end - r.p)});
+    int result = read_edges(&c, n_pages, out);
+    if (result >= 0 && n_pages > 0)
+        result = edges_of_pages(out);
+    if (result >= 0)
+        result = tl_buckets_read(&out->buckets, &r);
+    if (result < 0 || r.p == r.end)
+        return result;
+    const uint64_t n_code = tl_varint_get(&r);
+    return n_pages > 0 ? TL_BAD : read_edges(&c, n_code, out);
 }
 
 int tl_shard_index_decode(struct tl_shard_index *out, struct tl_bytes body,
@@ -376,21 +420,23 @@ size_t tl_shard_chunk_at(const struct tl_shard_index *index, uint64_t position)
     return low;
 }
 
-bool tl_shard_has_page(const struct tl_shard_index *index, const struct tl_chunk *chunk,
+bool tl_shard_has_code(const struct tl_shard_index *index, const struct tl_chunk *chunk,
                        uint64_t from, uint64_t to)
 {
-    if (chunk->n_pages == UINT32_MAX)
+    if (chunk->n_code == UINT32_MAX)
         return true;
-    const uint64_t *pages = index->pages + chunk->pages;
-    size_t low = 0, high = chunk->n_pages;
+    from >>= TL_CODE_SHIFT;
+    to >>= TL_CODE_SHIFT;
+    const uint64_t *edges = index->code + chunk->code;
+    size_t low = 0, high = chunk->n_code; /* the first edge behind `from` */
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (pages[middle] < from)
+        if (edges[middle] <= from)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < chunk->n_pages && pages[low] <= to;
+    return low % 2 == 1 || (low < chunk->n_code && edges[low] <= to);
 }
 
 char *tl_shard_key(char out[static 192], const char *trace, uint64_t generation, const char *stream,

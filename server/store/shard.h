@@ -13,7 +13,8 @@
  *     sums          checksums of all blocks (sums.h)
  *     item blocks   of each index chunk: its item log (itemlog.h) as a zstd frame
  *     body          a zstd frame of: shard values, index chunks, checksums of the .zstf's
- *                   frames, page sets, tile buckets of TL_LEVEL_STORED
+ *                   frames, page sets (older shards only), tile buckets of TL_LEVEL_STORED, which
+ *                   code was executed (not in older shards)
  *     footer        48 bytes: "TLSHARD1", u32 version 1, u32 crc32c of the body frame,
  *                   u64 offset of the sums in the file, u64 offset of the body frame,
  *                   u64 its size, u32 0, u32 crc32c of the 44 footer bytes before
@@ -87,8 +88,8 @@ struct tl_chunk {
     uint32_t items_size;                        /* packed; 0: it has no items */
     uint32_t items_plain;
     uint32_t items_crc; /* of the packed bytes */
-    uint32_t pages;     /* first of its page numbers in the shard's table */
-    uint32_t n_pages;   /* UINT32_MAX: too many, not listed */
+    uint32_t code;      /* first of its edges in the shard's table */
+    uint32_t n_code;    /* UINT32_MAX: not known */
 };
 
 /* A chunk of the .zstf. */
@@ -121,8 +122,8 @@ struct tl_shard_index {
     size_t n_chunks, cap_chunks;
     struct tl_shard_frame *frames;
     size_t n_frames, cap_frames;
-    uint64_t *pages; /* page numbers (pc >> 12) of all chunks, rising within each */
-    size_t n_pages, cap_pages;
+    uint64_t *code; /* edges of executed code (codeset.h) of all chunks, rising within each */
+    size_t n_code, cap_code;
     struct tl_buckets buckets;
 };
 
@@ -150,8 +151,8 @@ TL_MUST_USE int tl_shard_index_decode(struct tl_shard_index *out, struct tl_byte
 
 /* Index of the chunk that holds `position` (the last that begins at or before it). */
 size_t tl_shard_chunk_at(const struct tl_shard_index *index, uint64_t position);
-/* May the chunk hold an instruction whose page lies in [from, to]? */
-bool tl_shard_has_page(const struct tl_shard_index *index, const struct tl_chunk *chunk,
+/* May the chunk hold an instruction whose address lies in [from, to]? */
+bool tl_shard_has_code(const struct tl_shard_index *index, const struct tl_chunk *chunk,
                        uint64_t from, uint64_t to);
 
 /* Catalog blobs of a row's parts that are no columns. */

@@ -358,9 +358,9 @@ static void assert_same_chunks(const struct tl_shard_index *a, const struct tl_s
 {
     assert_int_equal(a->n_chunks, b->n_chunks);
     if (code)
-        assert_int_equal(a->n_pages, b->n_pages);
-    if (code && a->n_pages > 0)
-        assert_memory_equal(a->pages, b->pages, a->n_pages * sizeof(*a->pages));
+        assert_int_equal(a->n_code, b->n_code);
+    if (code && a->n_code > 0)
+        assert_memory_equal(a->code, b->code, a->n_code * sizeof(*a->code));
     for (size_t i = 0; i < a->n_chunks; i++) {
         const struct tl_chunk *x = &a->chunks[i], *y = &b->chunks[i];
         assert_same_now(&x->at, &y->at);
@@ -375,7 +375,7 @@ static void assert_same_chunks(const struct tl_shard_index *a, const struct tl_s
         assert_int_equal(x->anchor_first.position, y->anchor_first.position);
         assert_int_equal(x->anchor_last.time, y->anchor_last.time);
         if (code)
-            assert_int_equal(x->n_pages, y->n_pages);
+            assert_int_equal(x->n_code, y->n_code);
         assert_int_equal(x->items_offset, y->items_offset);
         assert_int_equal(x->items_crc, y->items_crc);
     }

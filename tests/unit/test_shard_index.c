@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The index of shards against a recount, instruction by instruction: tiles, call depth and pages,
- * of a simulated core's trace, whole and damaged, with paths and without.
+ * The index of shards against a recount, instruction by instruction: tiles, call depth and executed
+ * code, of a simulated core's trace, whole and damaged, with paths and without.
  */
 #include "decode/ops.h"
 #include "flow/callstack.h"
 #include "random.h"
 #include "sim/program_core.h"
 #include "store/build.h"
+#include "store/codeset.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,14 +25,19 @@ struct truth {
     uint32_t functions[FUNCTIONS];
 };
 
+/* Code that was executed, in units of the index. */
+struct code {
+    uint64_t from, to;
+};
+
 /* One stream's items, counted the slow way. */
 struct recount {
     const struct tl_image *image;
     struct tl_callstack calls;
     struct truth *buckets;
     size_t n_buckets, cap;
-    uint64_t *pages; /* of each instruction, >> 12 */
-    size_t n, cap_pages;
+    struct code *code; /* of each instruction */
+    size_t n, cap_code;
     unsigned privilege;
     struct tl_build *build;
     struct tl_view *views[512];
@@ -63,8 +69,8 @@ static struct truth *bucket(struct recount *r)
     return &r->buckets[i];
 }
 
-/* An instruction ran, at `pc`. */
-static void count_one(struct recount *r, uint64_t pc, uint32_t function)
+/* An instruction ran, at `pc`, of `size` bytes. */
+static void count_one(struct recount *r, uint64_t pc, uint32_t size, uint32_t function)
 {
     const uint32_t depth = tl_callstack_depth(&r->calls);
     struct truth *const t = bucket(r);
@@ -77,8 +83,8 @@ static void count_one(struct recount *r, uint64_t pc, uint32_t function)
         assert_true(function < FUNCTIONS);
         t->distinct += t->functions[function]++ == 0;
     }
-    assert_int_equal(tl_grow(&r->pages, &r->cap_pages, r->n + 1, sizeof *r->pages), TL_OK);
-    r->pages[r->n++] = pc >> 12;
+    assert_int_equal(tl_grow(&r->code, &r->cap_code, r->n + 1, sizeof *r->code), TL_OK);
+    r->code[r->n++] = (struct code){pc >> TL_CODE_SHIFT, ((pc + size - 1) >> TL_CODE_SHIFT) + 1};
 }
 
 static uint32_t function_at(const struct recount *r, uint64_t pc)
@@ -91,8 +97,13 @@ static void count_block(struct recount *r, const struct tl_item *item)
 {
     const struct tl_block *const b = item->block;
     assert_int_equal(tl_callstack_push(&r->calls, item, 1), TL_OK);
-    for (uint32_t i = 0; i < item->n; i++)
-        count_one(r, b->pc + 4 * (uint64_t)i, b->function);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < item->n; i++) {
+        struct tl_insn insn = {0};
+        tl_block_insn(b, at, &insn);
+        count_one(r, b->pc + at, insn.size, b->function);
+        at += insn.size;
+    }
     if (item->flags & TL_ITEM_TAKEN && item->n > 0)
         r->buckets[r->n_buckets - 1].taken++;
 }
@@ -116,7 +127,7 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
             if (items[i].kind == TL_ITEM_BRANCH)
                 bucket(r)->taken++;
             if (items[i].kind == TL_ITEM_UNKNOWN)
-                count_one(r, items[i].pc, function_at(r, items[i].pc));
+                count_one(r, items[i].pc, 1, function_at(r, items[i].pc));
         }
     }
     return tl_build_items(r->build, items, n);
@@ -159,28 +170,39 @@ static void assert_bucket(const struct truth *t, const struct tl_bucket *b)
     assert_int_equal(pages, t->insns);
 }
 
-static int by_value(const void *a, const void *b)
+static int by_address(const void *a, const void *b)
 {
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
+    const struct code *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
 }
 
-/* A chunk's list of pages. */
-static void assert_pages(const struct recount *r, const struct tl_shard_index *index,
-                         const struct tl_chunk *c)
+/* A chunk's edges, from what ran in it, one piece behind another. */
+static void assert_code(const struct recount *r, const struct tl_shard_index *index,
+                        const struct tl_chunk *c)
 {
-    static uint64_t pages[1 << 17];
+    static struct code code[1 << 17];
+    const uint64_t *const edges = index->code + c->code;
+    uint64_t end = 0; /* of the code so far */
     size_t n = 0;
-    assert_true(c->n <= sizeof pages / sizeof *pages);
-    memcpy(pages, r->pages + c->first, c->n * sizeof *pages);
-    qsort(pages, c->n, sizeof *pages, by_value);
-    for (size_t i = 0; i < c->n; i++)
-        if (n == 0 || pages[n - 1] != pages[i])
-            pages[n++] = pages[i];
-    if (c->n_pages == UINT32_MAX)
-        return;
-    assert_int_equal(c->n_pages, n);
-    assert_memory_equal(index->pages + c->pages, pages, n * sizeof *pages);
+    assert_true(c->n <= sizeof code / sizeof *code);
+    assert_int_not_equal(c->n_code, UINT32_MAX);
+    memcpy(code, r->code + c->first, c->n * sizeof *code);
+    qsort(code, c->n, sizeof *code, by_address);
+    for (size_t i = 0; i < c->n; i++) {
+        const uint64_t pc = code[i].from << TL_CODE_SHIFT;
+        assert_true(tl_shard_has_code(index, c, pc, pc));
+        if (i == 0 || code[i].from > end) {
+            if (i > 0)
+                assert_int_equal(edges[n++], end);
+            assert_true(n < c->n_code);
+            assert_int_equal(edges[n++], code[i].from);
+            assert_false(tl_shard_has_code(index, c, end << TL_CODE_SHIFT, pc - 1));
+        }
+        end = code[i].to > end ? code[i].to : end;
+    }
+    if (c->n > 0)
+        assert_int_equal(edges[n++], end);
+    assert_int_equal(c->n_code, n);
 }
 
 static void assert_view(const struct recount *r, const struct tl_view *view)
@@ -188,7 +210,7 @@ static void assert_view(const struct recount *r, const struct tl_view *view)
     const struct tl_shard_index *const index = &view->index;
     const uint64_t end = index->row.first + index->row.n;
     for (size_t i = 0; i < index->n_chunks; i++)
-        assert_pages(r, index, &index->chunks[i]);
+        assert_code(r, index, &index->chunks[i]);
     for (size_t i = 0; i < index->buckets.n; i++) {
         const uint64_t at = (index->buckets.first + i) * BUCKET;
         if (at >= index->row.first && at + BUCKET <= end) /* else it has its shard's part */
@@ -275,7 +297,7 @@ static void check(const struct traced *t, bool paths, uint64_t shard, uint64_t c
     assert_int_equal(n, r.n);
     tl_build_free(r.build);
     free(r.buckets);
-    free(r.pages);
+    free(r.code);
 }
 
 static void index_is_what_was_executed(void **state)
