@@ -36,7 +36,8 @@ static const char *time_text(int64_t ns, char out[static 32])
 
 bool tl_counts_insns(const struct tracelake_stream *stream)
 {
-    static const char *const software[] = {"itm", "stm", "osd-stm", "osd-uart", "osd"};
+    static const char *const software[] = {"itm",      "stm", "osd-stm",
+                                           "osd-uart", "osd", "transactions"};
     for (size_t i = 0; i < sizeof software / sizeof software[0]; i++) {
         if (!strcmp(stream->protocol, software[i]))
             return false;

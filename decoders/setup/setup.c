@@ -9,11 +9,17 @@
 #include <strings.h>
 
 static const char *const protocol_names[] = {
-    [TL_PROTO_NONE] = "none",       [TL_PROTO_ETM4] = "etm4",
-    [TL_PROTO_ETE] = "ete",         [TL_PROTO_ITM] = "itm",
-    [TL_PROTO_STM] = "stm",         [TL_PROTO_OSD_CTM] = "osd-ctm",
-    [TL_PROTO_OSD_STM] = "osd-stm", [TL_PROTO_OSD_UART] = "osd-uart",
-    [TL_PROTO_PT] = "pt",           [TL_PROTO_STF] = "stf",
+    [TL_PROTO_NONE] = "none",
+    [TL_PROTO_ETM4] = "etm4",
+    [TL_PROTO_ETE] = "ete",
+    [TL_PROTO_ITM] = "itm",
+    [TL_PROTO_STM] = "stm",
+    [TL_PROTO_OSD_CTM] = "osd-ctm",
+    [TL_PROTO_OSD_STM] = "osd-stm",
+    [TL_PROTO_OSD_UART] = "osd-uart",
+    [TL_PROTO_PT] = "pt",
+    [TL_PROTO_STF] = "stf",
+    [TL_PROTO_STF_TRANSACTIONS] = "transactions",
     [TL_PROTO_OSD_OTHER] = "osd",
 };
 

@@ -42,6 +42,7 @@ enum tl_protocol {
     TL_PROTO_OSD_UART,
     TL_PROTO_PT,
     TL_PROTO_STF,
+    TL_PROTO_STF_TRANSACTIONS,
     TL_PROTO_OSD_OTHER /* register access, CDM, MAM: listed, no flow */
 };
 

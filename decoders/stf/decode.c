@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * STF as a capture format: a simulator or a rig pushes .stf or .zstf itself, wrapped or not. One
- * stream, "stf.0"; its offsets are those of the plain STF bytes.
+ * stream, "stf.0"; its offsets are those of the plain STF bytes. It is announced once the header
+ * has told what it is a trace of.
  */
 #include "decode/ops.h"
 #include "stf/file.h"
@@ -21,8 +22,19 @@ struct stf_decode {
     struct tl_stf_pc pc; /* for the listing */
     uint64_t index, insn;
     uint64_t pushed;
+    bool announced;
     bool over; /* what still comes cannot be read, or is behind the end */
 };
+
+static int announce(struct stf_decode *d)
+{
+    if (d->announced)
+        return TL_OK;
+    d->announced = true;
+    if (tl_stf_reader_header(d->reader)->transactions)
+        d->stream.protocol = TL_PROTO_STF_TRANSACTIONS;
+    return d->sink.stream ? d->sink.stream(d->sink.context, &d->stream) : TL_OK;
+}
 
 static int deliver(void *context, const struct tl_item *items, size_t n)
 {
@@ -59,8 +71,8 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
         result = tl_stf_reader_new(&d->reader);
     if (result == TL_OK)
         result = tl_stf_flow_reader_new(&d->flow, deliver, d);
-    if (result == TL_OK && sink->stream)
-        result = sink->stream(sink->context, &d->stream);
+    if (result == TL_OK && sink->packet) /* they come before the header is complete */
+        result = announce(d);
     if (result < 0) {
         destroy(&d->base);
         return result == TL_NOMEM ? tl_fail_set(fail, TL_NOMEM, "out of memory") : result;
@@ -73,8 +85,9 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
 static int lose(struct stf_decode *d, const struct tl_fail *fail)
 {
     d->over = true;
-    if (!d->sink.loss)
-        return TL_OK;
+    const int result = announce(d);
+    if (result < 0 || !d->sink.loss)
+        return result;
     const struct tl_decode_loss loss = {.stream = &d->stream,
                                         .reason = fail->text,
                                         .fault = true,
@@ -111,6 +124,8 @@ static int read_records(struct stf_decode *d)
         }
         if (result == TL_BAD || result == TL_LIMIT)
             return lose(d, &fail);
+        if (result == TL_OK && tl_stf_reader_header(d->reader)->complete)
+            result = announce(d);
         if (result == TL_OK && d->sink.packet)
             result = list(d, &record);
         if (result == TL_OK)
@@ -151,6 +166,8 @@ static int finish(struct tl_decode *decode)
         result = tl_stf_unpack_finish(d->unpack, &fail);
         result = result < 0 ? lose(d, &fail) : read_records(d);
     }
+    if (result == TL_OK)
+        result = announce(d);
     const int end = tl_stf_flow_reader_finish(d->flow);
     return result < 0 ? result : end;
 }

@@ -65,7 +65,7 @@ static bool parse_gap(struct tl_bytes line, struct tl_item *out)
 /* Source names that items carry; their storage must be static. */
 static const char *source_name(struct tl_bytes w)
 {
-    static const char *const names[] = {"itm", "stm", "osd-stm", "uart", "ite", "pt"};
+    static const char *const names[] = {"itm", "stm", "osd-stm", "uart", "ite", "pt", "stf"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (is(w, names[i]))
             return names[i];

@@ -13,6 +13,7 @@
 #include "stf/flow_comment.h"
 #include "stf/flow_groups.h"
 #include "stf/flow_map.h"
+#include "stf/flow_transaction.h"
 #include "stf/rehead.h"
 
 #include <stdlib.h>
@@ -64,6 +65,7 @@ struct tl_stf_flow_reader {
     uint8_t kept_last;           /* the last one's type, but of those that stand anywhere */
     size_t bare;                 /* where an access waits for its content */
     bool overfull;               /* they were more than GROUP_MAX */
+    struct tl_stf_transactions transactions;
     uint8_t branch_flags;
     uint64_t skip, limit;
     bool ranged; /* the first instruction of a range is still to come */
@@ -89,6 +91,7 @@ void tl_stf_flow_reader_free(struct tl_stf_flow_reader *reader)
     tl_buf_fini(&reader->texts);
     tl_buf_fini(&reader->scratch);
     tl_buf_fini(&reader->kept);
+    tl_stf_transactions_fini(&reader->transactions);
     tl_stf_groups_fini(&reader->groups);
     free(reader);
 }
@@ -623,6 +626,8 @@ static int add_process(struct tl_stf_flow_reader *r, const struct tl_stf_record 
 static int in_group(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
 {
     struct group *const g = &r->group;
+    if (r->header.transactions)
+        return tl_stf_transactions_add(&r->transactions, record, &r->batch);
     if (!g->offset)
         g->offset = record->offset;
     const uint64_t at = tl_stf_pc_add(&r->track, record);

@@ -46,6 +46,12 @@ int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
         free(range);
         return r;
     }
+    if (range->cut.lane->protocol == TL_PROTO_STF_TRANSACTIONS &&
+        (range->format == TL_FORMAT_STF || range->format == TL_FORMAT_ZSTF)) {
+        tl_range_close(range);
+        return tl_fail_set(fail, TL_UNSUPPORTED,
+                           "a transaction trace has no instructions: fetch its text or JSON");
+    }
     memcpy(range->trace, range->cut.gen->trace, sizeof(range->trace));
     r = tl_cut_resolve(&range->cut, request->unit, request->from, request->to, &range->first, &end,
                        fail);

@@ -27,7 +27,8 @@ bool tl_item_is_point(enum tl_protocol protocol, unsigned kind)
         return protocol == TL_PROTO_OSD_OTHER;
     case TL_ITEM_SOFTWARE:
         return protocol == TL_PROTO_ITM || protocol == TL_PROTO_STM ||
-               protocol == TL_PROTO_OSD_STM || protocol == TL_PROTO_OSD_UART;
+               protocol == TL_PROTO_STF_TRANSACTIONS || protocol == TL_PROTO_OSD_STM ||
+               protocol == TL_PROTO_OSD_UART;
     default:
         return false;
     }

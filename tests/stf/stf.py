@@ -10,6 +10,7 @@ import os
 import re
 import resource
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -391,8 +392,62 @@ def fetch(lab, server, made, trace, path, n):
     check(stats['memory'] == {'reads': memory.count(1), 'writes': memory.count(2)}, stats)
 
 
+def transactions(lab):
+    """A transaction trace is listed, and served as events with their time."""
+    sys.path.insert(0, os.path.join(SOURCE, 'tests', 'e2e'))
+    from lab import Lab as Server
+    from maker import Maker
+    made, path = Maker(seed=5).transactions(700), lab.path('bus.stf')
+    with open(path, 'wb') as f:
+        f.write(made.out)
+    lines = lab.tracelake('dump', path).stdout.splitlines()
+    check([tuple(map(int, line.split()[1:3])) for line in lines] ==
+          [(offset, size) for offset, size, _ in made.starts()])
+    check(b' 0 errors, 0 warnings,' in lab.tracelake('check', path).stdout)
+    lab.tracelake('slice', '--insn', '1:2', path, '-o', lab.path('none.stf'), status=1)
+    want, time, clock = [], 0, None
+    for line, (_, type_, data) in zip(lines, made.records):
+        if type_ == 250:
+            _, delta, its, metadata = struct.unpack('<QQBH', data[1:20])
+            at, clock = 20, its if clock is None else clock
+            for _ in range(metadata):
+                at += 1 + (1 << data[at])
+            if its == clock:
+                time += delta
+                want.append(b'T %d' % time)
+        if type_ in (250, 251):
+            want.append(b'A ' + line.split(b' ', 3)[3])
+        if type_ == 250:
+            payload = data[at + 1:]
+            if len(payload) <= 8:
+                payload = payload[::-1]
+            want.append(b'S stf %d %s' % (data[at], payload.hex().encode()))
+    text = lab.tracelake('decode', '--format', 'stf', '--text', path).stdout.splitlines()
+    check(text == [b'# stream stf.0'] + want, 'another text')
+    server = Server(lab.build)
+    try:
+        server.start()
+        done = run(lab.command, 'push', '--server', server.url, '--rig', 'sim', '--format', 'stf',
+                   '--trace', 'bus', path)
+        check(done.returncode == 0 and b'stf.0 transactions: 700 records' in done.stdout,
+              done.stdout, done.stderr)
+        done = run(lab.command, 'get', '--server', server.url, 'bus/stf.0', '--text')
+        check(done.stdout.splitlines() == text, 'another text from the server')
+        done = run(lab.command, 'get', '--server', server.url, 'bus/stf.0', '--insn', '10:12',
+                   '--text')
+        part = [line for line in done.stdout.splitlines() if line.startswith(b'S ')]
+        check(part == [line for line in want if line.startswith(b'S ')][10:12], part)
+        for format_ in ('stf', 'zstf'):
+            done = run(lab.command, 'get', '--server', server.url, 'bus/stf.0', '-o',
+                       lab.path('back.' + format_))
+            check(done.returncode and b'has no instructions' in done.stderr, done.stderr)
+    finally:
+        server.close()
+
+
 TESTS = {'library': library, 'wraps': wraps, 'damage': damage, 'memory': memory,
-         'listings': listings, 'emitted': emitted, 'served': served, 'simulated': simulated}
+         'listings': listings, 'emitted': emitted, 'served': served, 'simulated': simulated,
+         'transactions': transactions}
 
 
 def main():

@@ -305,7 +305,7 @@ export function timeIsNs(trace: Trace): boolean {
 
 /** Streams of software trace: their records are counted, not instructions. */
 export function isSoftware(protocol: string): boolean {
-  return /stm|itm|uart|^osd$/i.test(protocol);
+  return /stm|itm|uart|transactions|^osd$/i.test(protocol);
 }
 
 /** "16.3 M insns", "41 records". */
