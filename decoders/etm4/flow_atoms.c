@@ -282,8 +282,9 @@ static ALWAYS_INLINE struct tl_block *walk_address(struct tl_etm4_walk *w, struc
 static bool walk_other(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
                        struct tl_etm4_tape_place *place)
 {
-    struct tl_etm4_packet packet;
-    switch (tape->forms->class_of[tape->header[place->packet]]) {
+    struct tl_etm4_packet packet, address;
+    const size_t k = place->packet;
+    switch (tape->forms->class_of[tape->header[k]]) {
     case TL_CLASS_ADDR_CTX32:
     case TL_CLASS_ADDR_CTX64:
         tl_etm4_tape_next(tape, place, &packet);
@@ -298,6 +299,17 @@ static bool walk_other(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
     case TL_CLASS_CYCLES_F3:
         tl_etm4_tape_next(tape, place, &packet);
         tl_etm4_walk_cycles(w, &packet);
+        return true;
+    case TL_CLASS_EXCEPTION: /* nearly always with its address behind it */
+        if (k + 1 == tape->n || !tl_etm4_is_address(tape->header[k + 1]))
+            return false;
+        tl_etm4_tape_next(tape, place, &packet);
+        tl_etm4_tape_next(tape, place, &address);
+        tl_etm4_walk_exception(w, &packet, &address);
+        return true;
+    case TL_CLASS_EXCEPTION_RETURN:
+        tl_item_batch_add(w->out, TL_ITEM_ERET, tl_run_offset(&tape->run, tape->at[k]));
+        place->packet++;
         return true;
     default:
         return false;
@@ -408,7 +420,7 @@ void tl_etm4_walk_tape(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
             if (!walk_other(w, tape, place))
                 break;
             b = w->block;
-            k++;
+            k = place->packet;
         }
     }
     end_stretch(w, &s);

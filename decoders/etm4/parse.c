@@ -148,16 +148,11 @@ static void get_context(struct reader *r, const struct tl_etm4_config *config,
     const uint8_t vmid_bytes = info & 0x40 ? config->vmid_bytes : 0;
     const uint8_t context_bytes = info & 0x80 ? config->context_bytes : 0;
 
-    out->flags |= TL_ETM4_HAS_CONTEXT | (uint32_t)(info & 3) << TL_ETM4_EL_SHIFT;
-    out->flags |= info & 0x10 ? TL_ETM4_SF : 0;
-    out->flags |= info & 0x20 ? TL_ETM4_NS : 0;
-    out->flags |= config->ete && info & 0x08 ? TL_ETM4_NSE : 0;
+    out->flags |= tl_etm4_context_flags(config, info);
     for (unsigned k = 0; k < vmid_bytes; k++)
         out->vmid |= (uint32_t)get8(r) << 8 * k;
     for (unsigned k = 0; k < context_bytes; k++)
         out->context_id |= (uint32_t)get8(r) << 8 * k;
-    out->flags |= vmid_bytes ? TL_ETM4_HAS_VMID : 0;
-    out->flags |= context_bytes ? TL_ETM4_HAS_CTXID : 0;
 }
 
 static void remember_context(struct tl_etm4_registers *regs, const struct tl_etm4_packet *out)

@@ -12,6 +12,16 @@
 
 #include <stddef.h>
 
+/* What a context's information byte says, but for the identifiers behind it. */
+static inline uint32_t tl_etm4_context_flags(const struct tl_etm4_config *config, uint8_t info)
+{
+    return TL_ETM4_HAS_CONTEXT | (uint32_t)(info & 3) << TL_ETM4_EL_SHIFT |
+           (info & 0x10 ? TL_ETM4_SF : 0u) | (info & 0x20 ? TL_ETM4_NS : 0u) |
+           (config->ete && info & 0x08 ? TL_ETM4_NSE : 0u) |
+           (info & 0x40 && config->vmid_bytes ? TL_ETM4_HAS_VMID : 0u) |
+           (info & 0x80 && config->context_bytes ? TL_ETM4_HAS_CTXID : 0u);
+}
+
 /* No packet is longer: trace info with its six sections of at most five bytes. */
 #define TL_ETM4_PACKET_MAX 32
 

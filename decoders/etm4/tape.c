@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "etm4/parse.h"
+#include "etm4/unrolled_parts.h"
 
 #include <string.h>
 
@@ -156,6 +157,19 @@ size_t tl_etm4_tape_read(const struct tl_etm4_tape *tape, struct tl_etm4_tape_pl
     return n;
 }
 
+/* A context, from its information byte on. */
+static void fill_context(const struct tl_etm4_config *config, const uint8_t *b,
+                         struct tl_etm4_packet *out)
+{
+    const uint8_t info = *b++;
+
+    out->flags |= tl_etm4_context_flags(config, info);
+    for (unsigned k = 0; info & 0x40 && k < config->vmid_bytes; k++)
+        out->vmid |= (uint32_t)*b++ << 8 * k;
+    for (unsigned k = 0; info & 0x80 && k < config->context_bytes; k++)
+        out->context_id |= (uint32_t)*b++ << 8 * k;
+}
+
 void tl_etm4_tape_next(const struct tl_etm4_tape *tape, struct tl_etm4_tape_place *place,
                        struct tl_etm4_packet *out)
 {
@@ -167,12 +181,15 @@ void tl_etm4_tape_next(const struct tl_etm4_tape *tape, struct tl_etm4_tape_plac
         return;
     }
     const unsigned fill = tape->forms->fill[header];
-    if (fill < TL_FILL_FIXED || fill == TL_FILL_SHORT) {
+    const unsigned context = tl_etm4_context_at(header);
+    if (context == 0 && (fill < TL_FILL_FIXED || fill == TL_FILL_SHORT)) {
         tl_etm4_tape_parse(tape, tape->at[k], out);
     } else {
         *out = tape->forms->fixed[header];
         out->offset = tl_run_offset(&tape->run, tape->at[k]);
         out->value += fill == TL_FILL_CYCLES ? tape->threshold : 0;
+        if (context > 0)
+            fill_context(&tape->forms->config, tape->run.p + tape->at[k] + context, out);
     }
     if (tl_etm4_is_address(header)) {
         const uint64_t address = tape->address[place->address++];

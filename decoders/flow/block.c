@@ -12,16 +12,19 @@
 #include "base/buf.h"
 #include "stf/close.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define ARENA_CHUNK ((size_t)256 << 10)
 #define FIRST_SLOTS 1024u /* a power of two */
 
 #define CACHE_LINE 64u
+static_assert(CACHE_LINE % TL_BLOCK_SLACK == 0, "records end with whole pieces");
 
+/* Records begin with a line of their own: most fit in it, and are copied by reading just that. */
 struct entry {
     struct tl_block block;
-    uint8_t stf[]; /* its records */
+    _Alignas(CACHE_LINE) uint8_t stf[];
 };
 
 /* All that tells a block from others, so that others are not read. */
@@ -114,6 +117,7 @@ void tl_block_cache_reset(struct tl_block_cache *cache)
     cache->bytes = ((size_t)cache->mask + 1) * sizeof *cache->slots;
 }
 
+/* Whole lines. */
 static void *allocate(struct tl_block_cache *cache, size_t n)
 {
     n = (n + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
@@ -314,13 +318,13 @@ decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64
 
     if (cache->used >= cache->mask / 4 * 3 && grow_slots(cache) < 0)
         return NULL;
-    struct entry *entry = allocate(cache, sizeof *entry + cache->scratch.n + TL_BLOCK_SLACK);
+    struct entry *entry = allocate(cache, sizeof *entry + cache->scratch.n + TL_BLOCK_TAIL);
     if (!entry)
         return NULL;
     memcpy(entry->stf, cache->scratch.p, cache->scratch.n);
     b.stf = entry->stf;
     b.stf_size = (uint32_t)cache->scratch.n;
-    b.plain = b.last_size == 2 || b.last_size == 4;
+    b.plain = b.last_size == 2 || b.last_size == 4 ? b.isa : TL_ISA_NONE;
     sum_up(cache->image, &b);
     entry->block = b;
     *find_slot(cache->slots, cache->mask, cache->view, space, isa, pc) =

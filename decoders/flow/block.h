@@ -14,7 +14,8 @@
 #include "isa/isa.h"
 
 #define TL_BLOCK_MAX   4096 /* instructions */
-#define TL_BLOCK_SLACK 64   /* bytes behind the records of a plain block that may be read */
+#define TL_BLOCK_SLACK 64   /* bytes: a plain block's records may be read in pieces of this … */
+#define TL_BLOCK_TAIL  8    /* … and so many bytes behind their end */
 #define TL_NO_FUNCTION UINT32_MAX
 
 struct tl_block;
@@ -82,7 +83,7 @@ struct tl_block {
     /* For who counts by function and page (of 4 KiB) and follows calls. 0: nothing is known. */
     bool alike[2];       /* what follows lies in page and function, not called; [1]: if taken */
     uint8_t left[2];     /* 1 + enum tl_leave of the last instruction; [1]: if it was taken */
-    bool plain;          /* `last_size` is 2 or 4, and TL_BLOCK_SLACK bytes behind `stf` exist */
+    uint8_t plain;       /* `isa`, if `last_size` is 2 or 4 and TL_BLOCK_SLACK holds for `stf` */
     uint32_t met;        /* the one sink's that has the blocks: where it last met it; new: 0 */
     uint8_t end;         /* enum tl_block_end */
     uint8_t last_kind;   /* enum tl_insn_kind of the last instruction */

@@ -229,7 +229,7 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
 /* ---- runs of blocks -------------------------------------------------------------------------- */
 
 /*
- * Copy `n` bytes in steps of TL_BLOCK_SLACK, which both have behind them. Most blocks need one:
+ * Copy `n` bytes in pieces of TL_BLOCK_SLACK, as far as both have them. Most blocks need one:
  * a branch that is nearly always the same way costs less than one byte too many.
  */
 static inline void copy(uint8_t *out, const uint8_t *in, uint32_t n)
@@ -245,6 +245,9 @@ static inline bool is_plain(const struct tl_stf_held *held)
     return held->is && !held->open && !held->event && !held->odd && held->post.n == 0 &&
            !held->front.any && !held->front.target;
 }
+
+/* Behind a block's records: INST_PC_TARGET, the instruction in front of it, and all in pieces. */
+#define BLOCK_ROOM ((size_t)2 * TL_BLOCK_SLACK)
 
 /* So that a copier stays in registers. */
 #define INLINE inline __attribute__((always_inline))
@@ -297,16 +300,17 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
 
 /*
  * The step that everything else is there for: an INST_PC_TARGET if the last branch was taken, its
- * instruction, and all but the last instruction of `b`. False: it wants a closer look.
+ * instruction, and all but the last instruction of `b`. False: it wants a closer look. `ample`:
+ * there is room for it, and no cut.
  */
 static INLINE bool copy_block(struct copier *c, const struct tl_block *b, uint32_t n, bool taken,
-                              bool marks)
+                              bool marks, bool ample)
 {
     const bool follows = c->taken | (b->pc == c->next);
-    const bool fits = (size_t)(c->end - c->p) >= (size_t)b->stf_size + 2 * TL_BLOCK_SLACK &&
-                      (!marks || c->mark != c->mark_end);
+    const bool fits = ample || ((size_t)(c->end - c->p) >= (size_t)b->stf_size + BLOCK_ROOM &&
+                                (!marks || c->mark != c->mark_end) && b->n < c->left);
     /* Without short cuts: whether a branch was taken nobody can predict. */
-    if (!(follows & fits & (n == b->n) & (b->n < c->left) & (b->isa == c->isa) & b->plain))
+    if (!(follows & fits & (n == b->n) & (b->plain == c->isa)))
         return false;
     const uint32_t head = b->stf_size - b->last_stf;
     uint8_t *p = c->p;
@@ -315,7 +319,7 @@ static INLINE bool copy_block(struct copier *c, const struct tl_block *b, uint32
     p[0] = TL_STF_INST_PC_TARGET;
     tl_put_le64(p + 1, b->pc);
     p += 9 * (unsigned)c->taken;
-    memcpy(p, c->tail, 8);
+    memcpy(p, c->tail, TL_BLOCK_TAIL);
     p += c->tail_n;
     copy(p, b->stf, head);
     c->p = p + head;
@@ -366,22 +370,38 @@ static INLINE bool begin_apart(struct tl_stf_flow *flow, uintptr_t step, uint64_
     c->p[9] = TL_STF_INST_PC_TARGET;
     tl_put_le64(c->p + 10, b->pc + size);
     c->p += front->target ? 18 : 9;
-    if (!copy_block(c, b, b->n, tl_path_taken(step), false))
+    if (!copy_block(c, b, b->n, tl_path_taken(step), false, false))
         return false;
     flow->told = flow->state;
     front->force = front->target = front->any = false;
     return true;
 }
 
-/* The steps of a path from `i` on; returns the first that is not copied. */
-static INLINE size_t copy_steps(struct copier *c, const struct tl_item *item, size_t i, bool marks)
+/* Is there room for all that comes of a path, and no cut? */
+static INLINE bool is_ample(const struct copier *c, const struct tl_item *item, bool marks)
+{
+    const uint64_t room = (uint64_t)(c->end - c->p);
+    return item->value < c->left && room > 4 * BLOCK_ROOM &&
+           item->value < room / 2 / TL_STF_CLOSE_MAX && item->n < (room / 2 - BLOCK_ROOM) / 9 &&
+           (!marks || item->n <= (size_t)(c->mark_end - c->mark));
+}
+
+static INLINE size_t copy_some(struct copier *c, const struct tl_item *item, size_t i, bool marks,
+                               bool ample)
 {
     for (; i < item->n; i++) {
         const struct tl_block *const b = tl_path_block(item->path[i]);
-        if (!copy_block(c, b, b->n, tl_path_taken(item->path[i]), marks))
+        if (!copy_block(c, b, b->n, tl_path_taken(item->path[i]), marks, ample))
             break;
     }
     return i;
+}
+
+/* The steps of a path from `i` on; returns the first that is not copied. */
+static INLINE size_t copy_steps(struct copier *c, const struct tl_item *item, size_t i, bool marks)
+{
+    return is_ample(c, item, marks) ? copy_some(c, item, i, marks, true)
+                                    : copy_some(c, item, i, marks, false);
 }
 
 /* Items that leave no records, if there are no comments. */
@@ -389,19 +409,25 @@ static INLINE size_t copy_steps(struct copier *c, const struct tl_item *item, si
     (1u << TL_ITEM_TIME | 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_EVENT | 1u << TL_ITEM_SOFTWARE |    \
      1u << TL_ITEM_NOTE)
 
-/* tl_stf_flow_run(), once for each value of `marks`. */
-static INLINE size_t copy_items(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
-                                uint64_t stop, uint32_t *done, bool marks)
+/* How far items have come: those in front of `item`, and this one's steps in front of `step`. */
+struct progress {
+    size_t item, step;
+    uint32_t insns; /* of these steps */
+};
+
+/* copy_from(), once for each value of `marks`. */
+static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
+                              uint64_t stop, struct progress *at, bool marks)
 {
     const uint32_t silent = flow->options.comments ? 0 : SILENT;
     struct copier c;
-    size_t i = 0, step = 0;
-    uint32_t before = 0; /* instructions of the item's steps in front of `step` */
+    size_t i = 0, step = at->step;
+    uint32_t insns = at->insns;
     if (!begin_copy(flow, stop, &c)) {
-        if (items->kind != TL_ITEM_PATH || !begin_apart(flow, items->path[0], stop, &c))
-            return 0;
-        step = 1;
-        before = c.last->n;
+        if (items->kind != TL_ITEM_PATH || !begin_apart(flow, items->path[step], stop, &c))
+            return;
+        step++;
+        insns += c.last->n;
     }
     for (; i < n; i++) {
         const struct tl_item *const item = &items[i];
@@ -409,52 +435,69 @@ static INLINE size_t copy_items(struct tl_stf_flow *flow, const struct tl_item *
             continue;
         if (item->kind == TL_ITEM_PATH) {
             const uint64_t left = c.left;
-            if (copy_steps(&c, item, step, marks) < item->n) {
-                *done = before + (uint32_t)(left - c.left);
+            step = copy_steps(&c, item, step, marks);
+            insns += (uint32_t)(left - c.left);
+            if (step < item->n)
                 break;
-            }
-            step = before = 0;
+            step = insns = 0;
         } else if (item->kind != TL_ITEM_BLOCK ||
-                   !copy_block(&c, item->block, item->n, item->flags & TL_ITEM_TAKEN, marks)) {
+                   !copy_block(&c, item->block, item->n, item->flags & TL_ITEM_TAKEN, marks,
+                               false)) {
             break;
         }
     }
     end_copy(flow, stop, &c);
-    return i;
+    *at = (struct progress){i, step, insns};
+}
+
+/*
+ * Copy as much as is whole blocks that follow each other, or leaves no records; not more than
+ * items[0..n), from step at->step of the first one on. `at` is moved on.
+ */
+static __attribute__((noinline)) void copy_from(struct tl_stf_flow *flow,
+                                                const struct tl_item *items, size_t n,
+                                                uint64_t stop, struct progress *at)
+{
+    if (flow->options.marks)
+        copy_items(flow, items, n, stop, at, true);
+    else
+        copy_items(flow, items, n, stop, at, false);
 }
 
 size_t tl_stf_flow_run(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
                        uint64_t stop, uint32_t *done)
 {
-    return flow->options.marks ? copy_items(flow, items, n, stop, done, true)
-                               : copy_items(flow, items, n, stop, done, false);
+    struct progress at = {0};
+    copy_from(flow, items, n, stop, &at);
+    *done = at.insns;
+    return at.item;
 }
 
-int tl_stf_flow_path(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
-                     uint32_t *done)
+int64_t tl_stf_flow_path(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
+                         uint64_t stop, uint32_t *done)
 {
-    size_t i = 0;
-    uint32_t within = *done; /* instructions of step `i` that are used up */
-    for (; i < item->n && within >= tl_path_block(item->path[i])->n; i++)
-        within -= tl_path_block(item->path[i])->n;
-    while (i < item->n) {
-        struct copier c;
-        if (within == 0 && begin_copy(flow, stop, &c)) {
-            const uint64_t left = c.left;
-            i = copy_steps(&c, item, i, flow->options.marks);
-            *done += (uint32_t)(left - c.left);
-            end_copy(flow, stop, &c);
-            if (i == item->n)
-                break;
-        }
-        const struct tl_item one = tl_path_item(item, i);
-        const uint32_t before = within;
+    struct progress at = {0};
+    uint32_t within = *done; /* instructions of the next step that are used up */
+    for (; within > 0 && within >= tl_path_block(items->path[at.step])->n; at.step++)
+        within -= tl_path_block(items->path[at.step])->n;
+    at.insns = *done - within;
+    for (;;) {
+        const struct tl_item one = tl_path_item(items, at.step);
         const int rc = tl_stf_flow_block(flow, &one, stop, &within);
-        *done += (rc < 0 ? within : one.n) - before;
-        if (rc < 0)
+        if (rc < 0) {
+            *done = at.insns + within;
             return rc;
+        }
+        at.insns += one.n;
         within = 0;
-        i++;
+        if (++at.step == items->n) {
+            *done = 0;
+            return 1;
+        }
+        copy_from(flow, items, n, stop, &at);
+        if (at.item > 0) {
+            *done = at.insns;
+            return (int64_t)at.item;
+        }
     }
-    return TL_OK;
 }

@@ -82,8 +82,11 @@ int tl_stf_flow_stopped(struct tl_stf_flow *flow, uint64_t pc);
 size_t tl_stf_flow_run(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
                        uint64_t stop, uint32_t *done);
 
-/* Instructions [*done, …) of a PATH item; as tl_stf_flow_block(). */
-int tl_stf_flow_path(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
-                     uint32_t *done);
+/*
+ * Instructions [*done, …) of items[0], a PATH, and what tl_stf_flow_run() would do behind them.
+ * Returns how many items are used up, with `*done` of the next one; or as tl_stf_flow_block().
+ */
+int64_t tl_stf_flow_path(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
+                         uint64_t stop, uint32_t *done);
 
 #endif

@@ -569,7 +569,11 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
         if (item->kind == TL_ITEM_BLOCK) {
             result = tl_stf_flow_block(flow, item, stop, &at->insn);
         } else if (item->kind == TL_ITEM_PATH) {
-            result = tl_stf_flow_path(flow, item, stop, &at->insn);
+            const int64_t used = tl_stf_flow_path(flow, item, n - at->item, stop, &at->insn);
+            if (used < 0)
+                return (int)used;
+            at->item += (size_t)used;
+            continue;
         } else {
             result = release_before(flow, item);
             if (result == TL_OK && flow->header && flow->markers >= stop)

@@ -31,7 +31,7 @@ struct input {
 static int collect_tape(void *context, const struct tl_etm4_tape *tape)
 {
     struct packets *all = context;
-    struct tl_etm4_tape_place place = {0};
+    struct tl_etm4_tape_place place = {0}, by_one = {0};
     struct tl_etm4_packet some[7];
     struct tl_etm4_tape_marks marks;
     size_t n, addresses = 0, others = 0;
@@ -54,8 +54,14 @@ static int collect_tape(void *context, const struct tl_etm4_tape *tape)
     assert_int_equal(tl_etm4_tape_marked(&marks, tape->n), tape->n);
     assert_int_equal(addresses, tape->n_addresses);
     assert_int_equal(others, tape->n_others);
-    while ((n = tl_etm4_tape_read(tape, &place, some, sizeof some / sizeof some[0])) > 0)
+    while ((n = tl_etm4_tape_read(tape, &place, some, sizeof some / sizeof some[0])) > 0) {
         collect(all, some, n);
+        for (size_t k = 0; k < n; k++) {
+            struct tl_etm4_packet same;
+            tl_etm4_tape_next(tape, &by_one, &same);
+            assert_memory_equal(&same, &some[k], sizeof same);
+        }
+    }
     assert_int_equal(place.packet, tape->n);
     assert_int_equal(place.address, tape->n_addresses);
     assert_int_equal(place.other, tape->n_others);

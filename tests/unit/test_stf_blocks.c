@@ -46,7 +46,7 @@ static void make_block(struct made *m, uint64_t pc, enum tl_isa isa)
     b->last_kind = rand() % 3 ? TL_INSN_BRANCH : TL_INSN_INDIRECT;
     b->target = 0x1000 + 4 * ((uint64_t)rand() % 256);
     m->slow = *b;
-    b->plain = b->last_size == 2 || b->last_size == 4;
+    b->plain = b->last_size == 2 || b->last_size == 4 ? b->isa : TL_ISA_NONE;
 }
 
 static void make_items(void)
