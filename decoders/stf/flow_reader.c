@@ -464,7 +464,7 @@ static int keep_header(struct tl_stf_flow_reader *r)
         {.type = TL_STF_FORCE_PC, .pc = h->pc}};
     int result = TL_OK;
     for (size_t i = 0; i < sizeof records / sizeof *records && result == TL_OK; i++) {
-        const bool told = i == 0 ? h->has_iem : i == 1 ? h->has_process : h->has_pc;
+        const bool told = i == 0 ? h->has_iem : i == 1 ? h->has_process : true;
         result = told ? keep(r, &records[i]) : TL_OK;
     }
     return result;
@@ -534,7 +534,11 @@ static int close_group(struct tl_stf_flow_reader *r, const struct tl_stf_record 
 static int begin_trace(struct tl_stf_flow_reader *r, uint64_t offset)
 {
     const struct tl_stf_header *const h = &r->header;
-    r->isa = tl_stf_unmap_isa(h->isa, h->iem);
+    /* Whole groups are all under the first header, which says the ISA. */
+    if (!r->in_trace || !r->whole)
+        r->isa = tl_stf_unmap_isa(h->isa, h->iem);
+    else if (h->has_iem)
+        r->isa = tl_stf_unmap_isa(r->groups.header.isa, h->iem);
     r->first = true;
     r->group = (struct group){0};
     begin_kept(r);

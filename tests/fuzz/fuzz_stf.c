@@ -124,34 +124,89 @@ static void cut(struct tl_bytes plain, size_t at)
     free(copy);
 }
 
+struct rewriting {
+    struct tl_stf_flow *flow;
+    struct tl_buf out;   /* what it wrote */
+    struct tl_buf text;  /* of the items */
+    struct tl_buf insns; /* of their instructions: addresses and bytes */
+};
+
+static void take(struct rewriting *r)
+{
+    const struct tl_bytes bytes = tl_stf_flow_bytes(r->flow);
+    must(tl_buf_add(&r->out, bytes.p, bytes.n) == TL_OK);
+    tl_stf_flow_take(r->flow);
+}
+
+static void note_insns(struct rewriting *r, const struct tl_item *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct tl_block *const block = items[i].block;
+        for (uint32_t at = 0, k = 0; items[i].kind == TL_ITEM_BLOCK && k < items[i].n; k++) {
+            struct tl_insn insn;
+            tl_block_insn(block, at, &insn);
+            const uint64_t pc = block->pc + at;
+            must(insn.size > 0 && at + insn.size <= block->size);
+            must(tl_buf_add(&r->insns, &pc, sizeof pc) == TL_OK);
+            must(tl_buf_add(&r->insns, block->code + at, insn.size) == TL_OK);
+            at += insn.size;
+        }
+    }
+}
+
 static int rewrite(void *context, const struct tl_item *items, size_t n)
 {
-    struct tl_stf_flow *const flow = context;
+    struct rewriting *const r = context;
     struct tl_stf_flow_at at = {0};
-    uint64_t stop = tl_stf_flow_markers(flow) + 3;
+    uint64_t stop = tl_stf_flow_markers(r->flow) + 3;
     int result;
-    while ((result = tl_stf_flow_items(flow, items, n, stop, &at)) == TL_AGAIN) {
-        must(tl_stf_flow_markers(flow) == stop);
-        tl_stf_flow_take(flow);
+    tl_buf_reset(&r->text);
+    must(tl_item_text(&r->text, items, n) == TL_OK);
+    note_insns(r, items, n);
+    while ((result = tl_stf_flow_items(r->flow, items, n, stop, &at)) == TL_AGAIN) {
+        must(tl_stf_flow_markers(r->flow) == stop);
+        take(r);
         stop += 3;
     }
     return result;
 }
 
+static void rewriting_fini(struct rewriting *r)
+{
+    tl_buf_fini(&r->out);
+    tl_buf_fini(&r->text);
+    tl_buf_fini(&r->insns);
+}
+
 /* Flow items, and those written again. */
-static void items(struct tl_bytes bytes)
+static void items(struct tl_bytes bytes, struct rewriting *r)
 {
     struct tl_stf_file *file;
-    struct tl_stf_flow *flow;
     const struct tl_stf_flow_options options = {.isa = TL_ISA_RV64, .comments = true};
+    *r = (struct rewriting){0};
     if (tl_stf_file_bytes(&file, bytes, NULL) < 0)
         return;
     const struct tl_stf_source source = tl_stf_file_source(file);
-    must(tl_stf_flow_new(&flow, &options, NULL) == TL_OK);
-    (void)!tl_stf_flow_read(&source, rewrite, flow, NULL);
-    must(tl_stf_flow_finish(flow) == TL_OK);
-    tl_stf_flow_free(flow);
+    must(tl_stf_flow_new(&r->flow, &options, NULL) == TL_OK);
+    (void)!tl_stf_flow_read(&source, rewrite, r, NULL);
+    must(tl_stf_flow_finish(r->flow) == TL_OK);
+    take(r);
+    tl_stf_flow_free(r->flow);
     tl_stf_file_close(file);
+}
+
+/* What was written has the same instructions. */
+static void again(struct tl_bytes bytes)
+{
+    struct rewriting once, twice;
+    items(bytes, &once);
+    if (once.out.n) {
+        items((struct tl_bytes){once.out.p, once.out.n}, &twice);
+        must(once.insns.n == twice.insns.n &&
+             (once.insns.n == 0 || memcmp(once.insns.p, twice.insns.p, once.insns.n) == 0));
+        rewriting_fini(&twice);
+    }
+    rewriting_fini(&once);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -165,6 +220,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         cut(bytes, bytes.n - data[0] % (bytes.n < 256 ? bytes.n : 256));
         cut(bytes, bytes.n * data[0] / 256);
     }
-    items(bytes);
+    again(bytes);
     return 0;
 }

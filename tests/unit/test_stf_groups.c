@@ -529,6 +529,43 @@ static void put_value(struct tl_buf *out, uint8_t operand, uint64_t dice)
                         .reg = {(uint16_t)(dice & 31), (uint8_t)(1 | operand << 4), {value, 8}}});
 }
 
+/* A further header tells where it goes on; vectors of another length do not fit the first one. */
+static void test_further_header(void **state)
+{
+    (void)state;
+    static struct store s;
+    static struct insn got[8];
+    const struct tl_stf_record nop = {.type = TL_STF_INST_32, .opcode = 0x13};
+    struct maker first = {0}, second = {0};
+    begin_trace(&first, 128, true);
+    put_reg(&first, TL_STF_REG_VECTOR, TL_STF_OPERAND_DEST);
+    put(&first, &nop);
+    begin_trace(&second, 256, false);
+    put_reg(&second, TL_STF_REG_VECTOR, TL_STF_OPERAND_DEST);
+    put(&second, &nop);
+    put_reg(&second, TL_STF_REG_INT, TL_STF_OPERAND_DEST);
+    put_event(&second, true, 0);
+    put(&second, &nop);
+    assert_int_equal(tl_buf_add(&first.out, second.out.p, second.out.n), TL_OK);
+    /* And one whose header does not say where. */
+    static const uint8_t bare[] = {TL_STF_IDENTIFIER, 'S', 'T', 'F', TL_STF_INST_32, 0x13, 0, 0, 0};
+    assert_int_equal(tl_buf_add(&first.out, bare, sizeof bare), TL_OK);
+    store_trace(bytes_of(&first.out), 100, UINT64_MAX, &s);
+    assert_int_equal(collect_shards(&s, got, 8), 4);
+    static const uint64_t pcs[] = {0x1000, 0x1000, 0x1004, 0};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(got[i].pc, pcs[i]);
+        assert_int_equal(got[i].opcode, 0x13);
+    }
+    assert_int_equal(got[0].group.n, 4 + 16 + 5);
+    assert_int_equal(got[1].group.n, 3 + 13 + 9 + 5); /* INST_IEM, PROCESS_ID_EXT, FORCE_PC */
+    assert_true(got[2].group.n >= 12 + 10 + 5);       /* its events have the long form now */
+    assert_int_equal(got[3].group.n, 9 + 5);
+    free_insns(got, 4);
+    tl_buf_fini(&first.out);
+    tl_buf_fini(&second.out);
+}
+
 /* Accesses and registers of a group, with their data. */
 static void test_operands(void **state)
 {
@@ -585,7 +622,7 @@ int main(void)
         cmocka_unit_test(test_into_shards), cmocka_unit_test(test_again),
         cmocka_unit_test(test_range),       cmocka_unit_test(test_not_kept),
         cmocka_unit_test(test_kept),        cmocka_unit_test(test_endless),
-        cmocka_unit_test(test_operands),
+        cmocka_unit_test(test_operands),    cmocka_unit_test(test_further_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
