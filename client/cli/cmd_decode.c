@@ -54,13 +54,42 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
     return tl_decode_out_stream(r->out, stream);
 }
 
+static uint64_t count(const struct tl_item *items, size_t n)
+{
+    uint64_t found = 0;
+    for (size_t i = 0; i < n; i++)
+        found += items[i].kind != TL_ITEM_GAP;
+    return found;
+}
+
 static int on_items(void *context, const struct tl_decode_stream *stream,
                     const struct tl_item *items, size_t n)
 {
     struct run *const r = context;
-    for (size_t i = 0; i < n; i++)
-        r->items += items[i].kind != TL_ITEM_GAP;
+    r->items += count(items, n);
     return tl_decode_out_items(r->out, stream, items, n);
+}
+
+#define COUNT sizeof(uint64_t)
+
+/* How many items tell of something, and behind that their text. */
+static int on_digest(void *context, const struct tl_decode_stream *stream, struct tl_buf *out,
+                     const struct tl_item *items, size_t n)
+{
+    static const uint8_t none[COUNT];
+    if (out->n == 0 && tl_buf_add(out, none, sizeof none) < 0)
+        return TL_NOMEM;
+    tl_put_le64(out->p, tl_le64(out->p) + count(items, n));
+    return tl_item_text(out, items, n);
+}
+
+static int on_digested(void *context, const struct tl_decode_stream *stream,
+                       struct tl_bytes digest)
+{
+    struct run *const r = context;
+    r->items += tl_le64(digest.p);
+    return tl_decode_out_text(r->out, stream,
+                              (struct tl_bytes){digest.p + COUNT, digest.n - COUNT});
 }
 
 static int on_packet(void *context, const struct tl_decode_stream *stream, const char *line)
@@ -203,6 +232,8 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
         .items = on_items,
         .packet = o->packets ? on_packet : NULL,
         .loss = on_loss,
+        .digest = o->text ? on_digest : NULL,
+        .digested = o->text ? on_digested : NULL,
     };
     const unsigned threads = o->threads ? o->threads : default_threads();
     if (rc == TL_OK)

@@ -74,6 +74,16 @@ static int flush(struct lane *lane)
     return ok ? TL_OK : TL_IO;
 }
 
+int tl_decode_out_text(struct tl_decode_out *out, const struct tl_decode_stream *stream,
+                       struct tl_bytes text)
+{
+    struct lane *const lane = out->lanes[stream->index];
+    const int rc = flush(lane);
+    if (rc < 0)
+        return rc;
+    return fwrite(text.p, 1, text.n, lane->file) == text.n ? TL_OK : TL_IO;
+}
+
 int tl_decode_out_items(struct tl_decode_out *out, const struct tl_decode_stream *stream,
                         const struct tl_item *items, size_t n)
 {

@@ -57,6 +57,21 @@ static int lane_items(void *context, const struct tl_item *items, size_t n)
     return sink->items ? sink->items(sink->context, &lane->stream, items, n) : TL_OK;
 }
 
+static int lane_digest(void *context, struct tl_buf *out, const struct tl_item *items, size_t n)
+{
+    const struct lane *const lane = context;
+    const struct tl_decode_sink *const sink = &lane->owner->sink;
+    return sink->digest(sink->context, &lane->stream, out, items, n);
+}
+
+static int lane_digested(void *context, struct tl_bytes digest)
+{
+    struct lane *const lane = context;
+    const struct tl_decode_sink *const sink = &lane->owner->sink;
+    lane->heard = true;
+    return sink->digested(sink->context, &lane->stream, digest);
+}
+
 static int lane_packet(void *context, const char *line)
 {
     const struct lane *const lane = context;
@@ -101,6 +116,8 @@ static int make_decoder(struct lane *lane, uint64_t offset)
             .packet = cs->sink.packet ? lane_packet : NULL,
             .loss = lane_loss,
             .paths = cs->base.paths,
+            .digest = cs->sink.digest ? lane_digest : NULL,
+            .digested = cs->sink.digest ? lane_digested : NULL,
         };
         struct tl_fail fail = {.text = "cannot be decoded"};
         const unsigned threads = sink.packet ? 1 : cs->base.threads;

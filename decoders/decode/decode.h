@@ -41,6 +41,15 @@ struct tl_decode_sink {
      * to list packets. */
     int (*packet)(void *context, const struct tl_decode_stream *stream, const char *line);
     int (*loss)(void *context, const struct tl_decode_loss *loss);
+    /*
+     * Both or none, and only asked by a decode of several threads (decode/parallel.h). Where what
+     * `items` does can be done in two steps: `digest` adds what comes of a batch to `out`, by any
+     * thread, also several at once; `out` was empty in front of the first batch, and nothing of
+     * the stream is left out between two. `digested` takes it in its turn, in place of the items.
+     */
+    int (*digest)(void *context, const struct tl_decode_stream *stream, struct tl_buf *out,
+                  const struct tl_item *items, size_t n);
+    int (*digested)(void *context, const struct tl_decode_stream *stream, struct tl_bytes digest);
 };
 
 /*

@@ -59,6 +59,8 @@ struct tl_stream_sink {
     int (*packet)(void *context, const char *line); /* NULL: do not list packets */
     int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes); /* not NULL */
     bool paths; /* `items` takes PATH items */
+    int (*digest)(void *context, struct tl_buf *out, const struct tl_item *items, size_t n);
+    int (*digested)(void *context, struct tl_bytes digest);
 };
 
 /*

@@ -136,6 +136,12 @@ static size_t blocks_most(const struct split *s)
     return BLOCKS_TOTAL / (s->threads - 1);
 }
 
+/* Bytes that a part should keep at most. Digests can get twice that, as their memory can. */
+static size_t kept_most(const struct split *s)
+{
+    return KEPT_TOTAL / s->n_parts / (s->sink.digest ? 4 : 1);
+}
+
 static int on_items(void *context, const struct tl_item *items, size_t n)
 {
     struct decoder *const d = context;
@@ -146,6 +152,10 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
         return TL_OK;
     if (tl_etm4_flow_blocks(d->now.flow) > blocks_most(d->split))
         return TL_LIMIT;
+    if (d->split->sink.digest)
+        return part->kept.bytes > 2 * kept_most(d->split)
+                   ? TL_LIMIT
+                   : tl_kept_digest(&part->kept, &d->split->sink, items, n);
     tl_kept_batch(&part->kept, d->room, n);
     return take_room(d);
 }
@@ -258,7 +268,10 @@ static size_t slice_end(const struct input *in, size_t from, size_t to)
     return sync < to ? sync : to;
 }
 
-/* Decode up to byte `to`, all that comes of it kept. If that fails, the part ends where it did. */
+/*
+ * Decode up to byte `to`, all that comes of it kept. If that fails, the part ends where it did, or
+ * nothing of it is of use: digests cannot be made undone.
+ */
 static int decode_slice(struct decoder *d, struct part *part, size_t to)
 {
     const struct tl_kept_mark before = tl_kept_mark(&part->kept);
@@ -267,6 +280,10 @@ static int decode_slice(struct decoder *d, struct part *part, size_t to)
         rc = tl_etm4_flow_flush(d->now.flow);
     if (rc == TL_OK)
         rc = copy_state(&part->state, &d->now);
+    if (rc < 0 && d->split->sink.digest) {
+        part->usable = false;
+        return rc;
+    }
     if (rc < 0) {
         pthread_mutex_lock(&d->split->lock);
         d->split->taken -= tl_kept_cut(&part->kept, &before, d->split->rooms);
@@ -290,9 +307,13 @@ static void decode_ahead(struct decoder *d, struct part *part)
     d->part = part;
     tl_etm4_packetizer_copy(&d->now.packetizer, &d->split->fresh);
     tl_etm4_flow_note(d->now.flow, &part->seam);
-    int rc = d->room ? TL_OK : take_room(d);
-    while (rc == TL_OK && part->end < part->to && !atomic_load(&part->stop))
+    const bool digest = d->split->sink.digest != NULL;
+    int rc = d->room || digest ? TL_OK : take_room(d);
+    while (rc == TL_OK && part->end < part->to && !atomic_load(&part->stop)) {
         rc = decode_slice(d, part, slice_end(in, part->end, part->to));
+        if (rc == TL_OK && digest && part->kept.bytes > kept_most(d->split))
+            rc = TL_LIMIT;
+    }
     part->full = rc < 0;
     tl_etm4_flow_reset(d->now.flow);
     d->part = NULL;
@@ -349,7 +370,8 @@ static void adapt(struct split *s, const struct part *part)
     const size_t bytes = part->end - part->from;
     if (bytes < LEAST_PART && !part->full)
         return; /* tells nothing */
-    const size_t size = bytes / (part->kept.n + 1) * (ROOMS / s->n_parts);
+    const size_t size = (size_t)((uint64_t)bytes * kept_most(s) /
+                                 (part->kept.bytes + sizeof(struct tl_item_room)));
     s->size = size < LEAST_PART ? LEAST_PART : size < MOST_PART ? size : MOST_PART;
 }
 

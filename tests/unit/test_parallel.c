@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several threads say exactly what one says: every item with all its members, every loss, on
- * intact and damaged streams of simulated trace units in random configurations, in frames and
- * without, at any chunking, and on real captures.
+ * Several threads say exactly what one says: every item with all its members, every loss, as items
+ * or as what a sink makes of them, on intact and damaged streams of simulated trace units in random
+ * configurations, in frames and without, at any chunking, and on real captures.
  */
 #include "decode/ops.h"
 #include "decode/parallel.h"
@@ -28,8 +28,18 @@ enum { ROUNDS = 16, STREAMS = 128 };
 struct log {
     struct tl_buf items[STREAMS], losses[STREAMS + 1];
     struct tl_buf offsets[STREAMS]; /* of the items */
-    bool paths;
+    bool paths, digests;
 };
+
+static void log_fini(struct log *log)
+{
+    for (unsigned i = 0; i < STREAMS; i++) {
+        tl_buf_fini(&log->items[i]);
+        tl_buf_fini(&log->offsets[i]);
+    }
+    for (unsigned i = 0; i <= STREAMS; i++)
+        tl_buf_fini(&log->losses[i]);
+}
 
 static void put(struct tl_buf *b, uint64_t value)
 {
@@ -78,6 +88,42 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     return TL_OK;
 }
 
+/* Items and their offsets, a batch as [bytes of items, bytes of offsets, items, offsets]. */
+static int on_digest(void *context, const struct tl_decode_stream *stream, struct tl_buf *out,
+                     const struct tl_item *items, size_t n)
+{
+    const struct log *const log = context;
+    struct log *const own = calloc(1, sizeof *own);
+    assert_non_null(own);
+    own->paths = log->paths;
+    assert_int_equal(on_items(own, stream, items, n), TL_OK);
+    const struct tl_buf *const b = &own->items[stream->index % STREAMS];
+    const struct tl_buf *const at = &own->offsets[stream->index % STREAMS];
+    put(out, b->n);
+    put(out, at->n);
+    assert_int_equal(tl_buf_add(out, b->p, b->n), TL_OK);
+    assert_int_equal(tl_buf_add(out, at->p, at->n), TL_OK);
+    log_fini(own);
+    free(own);
+    return TL_OK;
+}
+
+static int on_digested(void *context, const struct tl_decode_stream *stream, struct tl_bytes digest)
+{
+    struct log *const log = context;
+    assert_true(digest.n > 0);
+    while (digest.n > 0) {
+        const size_t n = tl_le64(digest.p), n_at = tl_le64(digest.p + 8);
+        struct tl_buf *const b = &log->items[stream->index % STREAMS];
+        struct tl_buf *const at = &log->offsets[stream->index % STREAMS];
+        assert_int_equal(tl_buf_add(b, digest.p + 16, n), TL_OK);
+        assert_int_equal(tl_buf_add(at, digest.p + 16 + n, n_at), TL_OK);
+        digest.p += 16 + n + n_at;
+        digest.n -= 16 + n + n_at;
+    }
+    return TL_OK;
+}
+
 static int on_loss(void *context, const struct tl_decode_loss *loss)
 {
     struct log *const log = context;
@@ -92,7 +138,11 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
 static void decode(const struct tl_setup *setup, const struct tl_image *image, struct tl_bytes in,
                    unsigned threads, size_t chunk, unsigned seed, struct log *log)
 {
-    const struct tl_decode_sink sink = {.context = log, .items = on_items, .loss = on_loss};
+    const struct tl_decode_sink sink = {.context = log,
+                                        .items = on_items,
+                                        .loss = on_loss,
+                                        .digest = log->digests ? on_digest : NULL,
+                                        .digested = log->digests ? on_digested : NULL};
     struct tl_decode *d;
     struct tl_fail fail = {0};
     assert_int_equal(tl_decode_new_threads(&d, setup, image, &sink, threads, &fail), TL_OK);
@@ -107,16 +157,6 @@ static void decode(const struct tl_setup *setup, const struct tl_image *image, s
     }
     assert_int_equal(tl_decode_finish(d), TL_OK);
     tl_decode_free(d);
-}
-
-static void log_fini(struct log *log)
-{
-    for (unsigned i = 0; i < STREAMS; i++) {
-        tl_buf_fini(&log->items[i]);
-        tl_buf_fini(&log->offsets[i]);
-    }
-    for (unsigned i = 0; i <= STREAMS; i++)
-        tl_buf_fini(&log->losses[i]);
 }
 
 static void same_bytes(const struct tl_buf *a, const struct tl_buf *b)
@@ -157,7 +197,8 @@ static void compare(const struct tl_setup *setup, const struct tl_image *image, 
     assert_same(&blocks, &paths);
     assert_earlier(&paths, &blocks);
     for (unsigned threads = 2; threads <= 4; threads += 2) {
-        struct log many = {.paths = (seed + threads) % 4 > 1};
+        struct log many = {.paths = (seed + threads) % 4 > 1,
+                           .digests = (seed + threads) / 2 % 2};
         decode(setup, image, in, threads, chunk, seed, &many);
         assert_same(many.paths ? &paths : &blocks, &many);
         log_fini(&many);
