@@ -1,134 +1,245 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everywhere: split() finds the IDs, and what lies between two of them is copied. With AVX-512
- * there is no loop over IDs: how many have come into force up to each byte is counted for 64 bytes
- * at once, by which the owner of each byte is looked up, and a share is one comparison and one
- * compression.
+ * Everywhere: frames are lined up (frame/lineup.h), and what lies between two IDs is copied. With
+ * AVX-512 there is no loop over IDs: how many have come into force up to each byte is counted for
+ * 64 bytes at once, by which the owner of each byte is looked up, and a share is one comparison and
+ * one compression.
  */
 #include "frame/deal.h"
 
+#include "frame/lineup.h"
 #include "frame/tpiu_parts.h"
 #include "frame/vectors.h"
 
+#include <assert.h>
 #include <string.h>
 
-#define GROUP     (4 * FRAME)
-#define AUX_BYTES 0x8000800080008000u
+#define GROUP (4 * FRAME)
 
-/* A share for one more source, from group `g` on; NULL: it gets none. */
-static struct tl_share *add_share(struct tl_deal *d, unsigned id, size_t g)
+/* A share for one more source; NULL: it gets none. */
+static struct tl_share *add_share(struct tl_deal *d, unsigned id)
 {
     if (!(d->wanted[id / 64] >> id % 64 & 1) || d->n_shares == TL_DEAL_SHARES)
         return NULL;
     struct tl_share *const share = &d->share[d->n_shares++];
     share->n = 0;
     share->id = (uint8_t)id;
-    memset(share->mask, 0, (g + 1) * sizeof *share->mask);
     return share;
 }
 
-/* Take back what was dealt of group `g`. */
-static void take_back(struct tl_deal *d, size_t g)
-{
-    for (size_t k = 0; k < d->n_shares; k++)
-        d->share[k].n -= (size_t)__builtin_popcountll(d->share[k].mask[g]);
-}
+/* ---- lined up ----------------------------------------------------------------------------- */
 
-/* ---- by split() --------------------------------------------------------------------------- */
+/* Made for a level of the processor where it is called. */
+#define KERNEL __attribute__((always_inline)) static inline
 
-#define FOURS 8 /* groups at once */
+#define LINED TL_LINEUP_BYTES
+#define FIRST 8  /* groups to try with */
+#define CHUNK 32 /* groups at once: what is written stays in the first-level cache */
 
+#define STRETCH 64 /* bytes stored at once: as long as nearly all pieces are */
+#define SHORT   32 /* … where they are many */
+
+static_assert(TL_LINEUP_SLACK >= STRETCH, "room for what is too many");
+static_assert(TL_DEAL_SLACK >= STRETCH, "room for what is too many");
+
+/* Places are of bytes in struct tl_deal. A piece is what lies between two IDs. */
 struct dealer {
     struct tl_deal *deal;
-    struct tl_share *by_id[128]; /* NULL: not yet known */
+    uint32_t end[256];           /* of the share of an ID; 0: there is none yet, or no bytes */
+    uint32_t to[CHUNK * 32 + 1]; /* of each piece of a chunk */
 };
 
-/* The share of an ID that comes in force in group `g`; NULL: the group is not to be dealt. */
-static struct tl_share *find_share(struct dealer *dealer, unsigned id, size_t g)
+static uint32_t place_of(const struct tl_deal *d, const uint8_t *p)
 {
-    struct tl_share *const nobody = &dealer->deal->share[TL_DEAL_SHARES];
-    dealer->by_id[id] = is_source(id) ? add_share(dealer->deal, id, g) : nobody;
-    return dealer->by_id[id];
+    return (uint32_t)(p - (const uint8_t *)d);
 }
 
-/* Data bytes in front of byte `i` of a group. */
-static inline unsigned data_before(unsigned i)
+/* The ID in force behind `n` IDs, as it stands in a frame. */
+static uint8_t said_by(const struct tl_deal *d, size_t n)
 {
-    return i - i / FRAME;
+    return n ? d->lined.bytes[d->lined.at[n - 1]] : d->said_first;
 }
 
-/* Many at once, some of them too many. */
-static inline void copy(uint8_t *out, const uint8_t *p, const uint8_t *end)
+/* Where the piece behind `n` IDs begins. */
+static unsigned begin_of(const struct tl_deal *d, size_t n)
 {
-    do {
-        memcpy(out, p, 32);
-        p += 32, out += 32;
-    } while (p < end);
+    return n ? d->lined.at[n - 1] + 1u : 0;
 }
 
-static bool deal_group(struct dealer *dealer, size_t g, const uint8_t *in, const uint8_t *data,
-                       struct tl_split_marks marks)
+/* The only byte of a piece may be one that has changed places with the ID behind it. */
+static unsigned first_place(unsigned from, unsigned to)
+{
+    const unsigned g = from / LINED, i = from % LINED;
+    return g * GROUP + i + i / AUX + (to - from == 1 && to % AUX % 2);
+}
+
+/*
+ * Find a share for the piece behind `n` IDs, the first one of its ID that may have bytes. Returns
+ * its place; 0: it gets none.
+ */
+static uint32_t find_share(struct dealer *dealer, size_t n)
 {
     struct tl_deal *const d = dealer->deal;
-    unsigned from = 0, id = d->id;
-    struct tl_share *share = dealer->by_id[id];
-    d->share[TL_DEAL_SHARES].n = 0;
-    for (size_t k = 0; k < d->n_shares; k++)
-        d->share[k].mask[g] = 0;
-    if (!share && !(share = find_share(dealer, id, g)))
-        return false;
-    for (uint64_t ids = marks.ids; ids; ids &= ids - 1) {
-        const unsigned i = (unsigned)__builtin_ctzll(ids);
-        const uint64_t late = marks.late >> i & 1;
-        const uint64_t bits = (((uint64_t)1 << i) - ((uint64_t)1 << from)) & ~AUX_BYTES;
-        const unsigned to = data_before(i);
-        uint8_t *const out = share->bytes + share->n;
-        const size_t n = to - data_before(from);
-        copy(out, data + to - n, data + to);
-        out[n] = data[to + 1];
-        share->n += n + late;
-        share->mask[g] |= bits | late << (i + 1);
-        from = i + 1 + (unsigned)(late | (i % FRAME == AUX - 1));
-        id = in[i] >> 1;
-        share = dealer->by_id[id];
-        if (!share && !(share = find_share(dealer, id, g))) {
-            take_back(d, g);
-            return false;
-        }
+    const unsigned from = begin_of(d, n), to = d->lined.at[n], said = said_by(d, n);
+    struct tl_share *share = d->share;
+    if (is_source(said >> 1)) {
+        while (share < d->share + d->n_shares && share->id != said >> 1)
+            share++;
+        if (share == d->share + d->n_shares && !(share = add_share(d, said >> 1)))
+            return 0;
+    } else {
+        share = &d->share[TL_DEAL_SHARES];
     }
-    if (from < GROUP) {
-        copy(share->bytes + share->n, data + data_before(from), data + 60);
-        share->n += 60 - data_before(from);
-        share->mask[g] |= -((uint64_t)1 << from) & ~AUX_BYTES;
+    if (from < to) {
+        share->first = (uint16_t)first_place(from, to);
+        dealer->end[said] = place_of(d, share->bytes) + to - from;
     }
-    d->id = (uint8_t)id;
-    return true;
+    return place_of(d, share->bytes);
 }
 
-static size_t deal_by(tl_split *split, struct tl_deal *d, const uint8_t *in, size_t groups)
+/*
+ * Find places for pieces `n` … `end`. How long a piece is and whose cannot be foretold, so that
+ * nothing depends on it but places. Returns the end of those for which there is one.
+ */
+KERNEL size_t find_places(struct dealer *restrict dealer, size_t n, size_t end)
 {
-    uint8_t data[FOURS * 60 + TL_SPLIT_SLACK];
-    struct tl_split_marks marks[FOURS];
-    struct dealer dealer = {d, {NULL}};
-    size_t g = 0, quiet = 0;
-    d->n_shares = 0;
-    while (g < groups && quiet < d->quiet) {
-        const size_t want = groups - g < FOURS ? groups - g : FOURS;
-        const size_t got = split(data, marks, in, want);
-        for (size_t i = 0; i < got && quiet < d->quiet; i++, g++, in += GROUP) {
-            if (!deal_group(&dealer, g, in, data + 60 * i, marks[i]))
-                return g;
-            quiet = marks[i].ids ? 0 : quiet + 1;
-        }
-        if (got < want)
+    const struct tl_lined *const lined = &dealer->deal->lined;
+    uint32_t *restrict out = dealer->to;
+    unsigned from = begin_of(dealer->deal, n);
+    size_t said = said_by(dealer->deal, n);
+#pragma GCC unroll 2
+    for (; n < end; n++) {
+        const uint32_t place = dealer->end[said];
+        const unsigned to = lined->at[n];
+        *out = place;
+        if (place)
+            dealer->end[said] = place + to - from;
+        else if (!(*out = find_share(dealer, n)))
             break;
+        out++;
+        said = lined->bytes[to];
+        from = to + 1;
     }
+    return n;
+}
+
+typedef uint8_t wide __attribute__((vector_size(32), aligned(1), may_alias));
+
+KERNEL void copy_stretch(uint8_t *out, const uint8_t *p, size_t size)
+{
+    const wide low = *(const wide *)p, high = *(const wide *)(p + size - 32);
+    *(wide *)out = low;
+    *(wide *)(out + size - 32) = high;
+}
+
+/* Copy pieces `n` … `end`, `size` bytes at once, some of them too many. */
+KERNEL void copy_pieces(struct dealer *restrict dealer, size_t n, size_t end, size_t size)
+{
+    const struct tl_lined *const lined = &dealer->deal->lined;
+    const uint32_t *restrict out = dealer->to;
+    unsigned from = begin_of(dealer->deal, n);
+#pragma GCC unroll 2
+    for (; n < end; n++, out++) {
+        const unsigned to = lined->at[n];
+        const uint8_t *const p = lined->bytes + from;
+        uint8_t *const q = (uint8_t *)dealer->deal + *out;
+        copy_stretch(q, p, size);
+        for (size_t done = size; done < to - from; done += size)
+            copy_stretch(q + done, p + done, size);
+        from = to + 1;
+    }
+}
+
+/* The ID of piece `n` gets nothing: take back the group in which it has been said. */
+static size_t take_back(struct dealer *dealer, size_t n)
+{
+    const struct tl_deal *const d = dealer->deal;
+    const unsigned g = n ? d->lined.at[n - 1] / LINED : 0;
+    for (; n > 0 && d->lined.at[n - 1] >= g * LINED; n--) {
+        const unsigned begin = begin_of(d, n - 1), end = d->lined.at[n - 1];
+        const unsigned from = begin > g * LINED ? begin : g * LINED;
+        dealer->end[said_by(d, n - 1)] -= from < end ? end - from : 0;
+    }
+    dealer->deal->lined.n_ids = n;
     return g;
+}
+
+KERNEL size_t deal_by(tl_lineup *lineup, struct tl_deal *d, const uint8_t *in, size_t groups)
+{
+    struct dealer dealer;
+    struct tl_lined *const lined = &d->lined;
+    bool more = true;
+    dealer.deal = d;
+    memset(dealer.end, 0, sizeof dealer.end);
+    d->said_first = (uint8_t)(d->id << 1 | 1);
+    d->n_shares = 0;
+    d->masked = false;
+    lined->groups = lined->quiet = lined->n_ids = 0;
+    for (size_t n = 0, want = FIRST; more; want += CHUNK) {
+        want = want < groups ? want : groups;
+        lineup(lined, in, want, d->quiet);
+        more = lined->groups == want && want < groups && lined->quiet < d->quiet;
+        /* The last piece goes to the end. */
+        lined->at[lined->n_ids] = (uint16_t)(lined->groups * LINED);
+        const size_t end = lined->n_ids + !more;
+        const size_t found = find_places(&dealer, n, end);
+        if ((found - n) * 16 > LINED * CHUNK)
+            copy_pieces(&dealer, n, found, SHORT);
+        else
+            copy_pieces(&dealer, n, found, STRETCH);
+        if (found < end) {
+            lined->groups = take_back(&dealer, found);
+            break;
+        }
+        n = end;
+    }
+    for (size_t k = 0; k < d->n_shares; k++) {
+        struct tl_share *const share = &d->share[k];
+        const uint32_t end = dealer.end[share->id << 1 | 1];
+        share->n = end ? end - place_of(d, share->bytes) : 0;
+    }
+    d->id = said_by(d, lined->n_ids) >> 1;
+    return lined->groups;
+}
+
+/* A bit for each byte lined up to one for each byte of the frames. */
+static uint64_t spread(uint64_t bits)
+{
+    const uint64_t fifteen = 0x7fff;
+    return (bits & fifteen) | (bits & fifteen << 15) << 1 | (bits & fifteen << 30) << 2 |
+           (bits & fifteen << 45) << 3;
+}
+
+void tl_deal_masks(struct tl_deal *d)
+{
+    const struct tl_lined *const lined = &d->lined;
+    uint8_t share_of[256];
+    size_t n = 0;
+    if (d->masked)
+        return;
+    memset(share_of, TL_DEAL_SHARES, sizeof share_of);
+    for (unsigned k = 0; k < d->n_shares; k++)
+        share_of[d->share[k].id << 1 | 1] = (uint8_t)k;
+    unsigned share = share_of[d->said_first];
+    for (size_t g = 0; g < lined->groups; g++) {
+        uint64_t mask[TL_DEAL_SHARES + 1] = {0}, rest = ((uint64_t)1 << LINED) - 1, moved = 0;
+        for (; n < lined->n_ids && lined->at[n] < (g + 1) * LINED; n++) {
+            const unsigned i = lined->at[n] % LINED;
+            mask[share] |= rest & ~(UINT64_MAX << i);
+            rest &= UINT64_MAX << i << 1;
+            moved |= (uint64_t)(i % AUX % 2) << i >> 1;
+            share = share_of[lined->bytes[lined->at[n]]];
+        }
+        mask[share] |= rest;
+        for (size_t k = 0; k < d->n_shares; k++)
+            d->share[k].mask[g] = spread(mask[k] + (mask[k] & moved));
+    }
+    d->masked = true;
 }
 
 static size_t deal_scalar(struct tl_deal *d, const uint8_t *in, size_t groups)
 {
-    return deal_by(tl_split_variant(TL_CPU_SCALAR), d, in, groups);
+    return deal_by(tl_lineup_variant(TL_CPU_SCALAR), d, in, groups);
 }
 
 #if defined(__x86_64__)
@@ -136,12 +247,13 @@ static size_t deal_scalar(struct tl_deal *d, const uint8_t *in, size_t groups)
 
 static size_t deal_sse42(struct tl_deal *d, const uint8_t *in, size_t groups)
 {
-    return deal_by(tl_split_variant(TL_CPU_SSE42), d, in, groups);
+    return deal_by(tl_lineup_variant(TL_CPU_SSE42), d, in, groups);
 }
 
-static size_t deal_avx2(struct tl_deal *d, const uint8_t *in, size_t groups)
+__attribute__((target("avx2,bmi,bmi2,popcnt,tune=haswell"))) static size_t
+deal_avx2(struct tl_deal *d, const uint8_t *in, size_t groups)
 {
-    return deal_by(tl_split_variant(TL_CPU_AVX2), d, in, groups);
+    return deal_by(tl_lineup_variant(TL_CPU_AVX2), d, in, groups);
 }
 
 /* ---- AVX-512 with VBMI2 and BITALG ---------------------------------------------------------- */
@@ -260,6 +372,15 @@ TARGET static size_t deal_to(struct hands *h, const uint8_t *in, size_t g, size_
     return g;
 }
 
+/* The first bit, of which there is one. */
+static uint16_t first_of(const uint64_t *mask)
+{
+    unsigned g = 0;
+    while (!mask[g])
+        g++;
+    return (uint16_t)(g * GROUP + (unsigned)__builtin_ctzll(mask[g]));
+}
+
 TARGET static size_t deal_avx512(struct tl_deal *d, const uint8_t *in, size_t groups)
 {
     struct hands h;
@@ -269,18 +390,23 @@ TARGET static size_t deal_avx512(struct tl_deal *d, const uint8_t *in, size_t gr
     h.more = is_source(d->id) ? d->id : 0;
     d->n_shares = h.n = 0;
     do {
-        struct tl_share *const share = h.more ? add_share(d, h.more, g) : NULL;
+        struct tl_share *const share = h.more ? add_share(d, h.more) : NULL;
         if (h.more && !share)
             break;
         if (share) {
+            memset(share->mask, 0, (g + 1) * sizeof *share->mask);
             h.id[h.n] = _mm512_set1_epi8((char)(h.more << 1 | 1));
             h.mask[h.n] = share->mask;
             h.end[h.n++] = share->bytes;
         }
         g = deal_to(&h, in, g, groups, d->quiet);
     } while (h.more);
-    for (size_t k = 0; k < h.n; k++)
-        d->share[k].n = (size_t)(h.end[k] - d->share[k].bytes);
+    for (size_t k = 0; k < h.n; k++) {
+        struct tl_share *const share = &d->share[k];
+        share->n = (size_t)(h.end[k] - share->bytes);
+        share->first = share->n ? first_of(share->mask) : 0;
+    }
+    d->masked = true;
     d->id = (uint8_t)id_among(h.before, 1);
     return g;
 }
@@ -303,7 +429,7 @@ tl_deal *tl_deal_variant(enum tl_cpu level)
 
 static size_t deal_neon(struct tl_deal *d, const uint8_t *in, size_t groups)
 {
-    return deal_by(tl_split_variant(TL_CPU_NEON), d, in, groups);
+    return deal_by(tl_lineup_variant(TL_CPU_NEON), d, in, groups);
 }
 
 tl_deal *tl_deal_variant(enum tl_cpu level)

@@ -2,28 +2,30 @@
 /*
  * The third hot loop of the de-framer: CoreSight frames of several sources, dealt out so that each
  * source's bytes lie together, whoever spoke between them. Four frames, 64 bytes, are a group;
- * which bytes of a group are a source's share is one bit mask, and nothing is stored per byte or
- * per turn. From the masks follows the place of each byte, when somebody asks for it (frame/run.h).
+ * which bytes of a group are a source's share is one bit mask. From the masks, which are made when
+ * they are asked for, follows the place of each byte (frame/run.h).
  */
 #ifndef TL_FRAME_DEAL_H
 #define TL_FRAME_DEAL_H
 
-#include "simd/cpu.h"
+#include "frame/lineup.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define TL_DEAL_GROUPS 128 /* at once: what is written stays in the first-level cache */
-#define TL_DEAL_SHARES 16  /* sources at once */
+#define TL_DEAL_GROUPS                                                                             \
+    TL_LINEUP_GROUPS      /* at once: what is written stays in the first-level cache */
+#define TL_DEAL_SHARES 16 /* sources at once */
 #define TL_DEAL_BYTES  (TL_DEAL_GROUPS * 60) /* of one share, at most */
 #define TL_DEAL_SLACK  64 /* bytes that may be written behind the last one of a share */
 
 /* What one source has got. */
 struct tl_share {
-    size_t n; /* bytes */
+    size_t n;       /* bytes */
+    uint16_t first; /* if there are any: which byte of the groups is the first one */
     uint8_t id;
-    uint64_t mask[TL_DEAL_GROUPS]; /* of each group: bit i is its byte i */
+    uint64_t mask[TL_DEAL_GROUPS]; /* see tl_deal_masks() */
     uint8_t bytes[TL_DEAL_BYTES + TL_DEAL_SLACK];
 };
 
@@ -33,6 +35,11 @@ struct tl_deal {
     size_t quiet;       /* stop behind so many groups without an ID */
     size_t n_shares;    /* in the order in which the sources spoke; some may have no bytes */
     struct tl_share share[TL_DEAL_SHARES + 1]; /* the last one is private */
+
+    /* Private: of what masks are made. */
+    bool masked;
+    uint8_t said_first; /* in force in front of all, as it stands in a frame */
+    struct tl_lined lined;
 };
 
 /*
@@ -42,6 +49,9 @@ struct tl_deal {
  * are no sources are left out. Returns the groups dealt. Pure, thread-safe.
  */
 typedef size_t tl_deal(struct tl_deal *deal, const uint8_t *in, size_t groups);
+
+/* Make `mask` of all shares, if it has not been: of each group dealt, bit i is its byte i. */
+void tl_deal_masks(struct tl_deal *deal);
 
 /* The best variant for `level`; all give the same result. Never NULL. */
 tl_deal *tl_deal_variant(enum tl_cpu level);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "frame/run.h"
 
+#include "frame/deal.h"
 #include "frame/tpiu_parts.h"
-#include "simd/cpu.h"
 
 #define GROUP (4 * FRAME)
 
@@ -34,6 +34,7 @@ static uint16_t *place_apart(uint16_t *out, uint64_t mask, const struct tl_run_f
 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt"))) static uint16_t *
 place_groups_avx512(const struct tl_run_map *map, unsigned *groups)
 {
+    const uint64_t *const mask = map->share->mask;
     const __m512i ascending = _mm512_set_epi8(
         63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41,
         40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18,
@@ -42,12 +43,12 @@ place_groups_avx512(const struct tl_run_map *map, unsigned *groups)
     unsigned g = 0;
     for (const uint16_t *const end = out + map->n; out < end; g++) {
         const __m512i base = _mm512_set1_epi16((short)(GROUP * g));
-        const __m512i in_group = _mm512_maskz_compress_epi8(map->mask[g], ascending);
+        const __m512i in_group = _mm512_maskz_compress_epi8(mask[g], ascending);
         const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(in_group));
         const __m512i high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(in_group, 1));
         _mm512_storeu_si512(out, _mm512_add_epi16(low, base));
         _mm512_storeu_si512(out + 32, _mm512_add_epi16(high, base));
-        out += __builtin_popcountll(map->mask[g]);
+        out += __builtin_popcountll(mask[g]);
     }
     *groups = g;
     return out;
@@ -74,16 +75,18 @@ static bool is_wide(void)
 
 void tl_run_place(struct tl_run_map *map)
 {
+    const uint64_t *const mask = map->share->mask;
     uint16_t *out = map->place;
     const uint16_t *const end = out + map->n;
     unsigned g = 0;
+    tl_deal_masks(map->deal);
     if (!map->frame && is_wide())
         out = place_groups_avx512(map, &g);
     for (; out < end; g++)
-        out = map->frame ? place_apart(out, map->mask[g], map->frame + 4 * (size_t)g)
-                         : place_adjacent(out, map->mask[g], GROUP * g);
+        out = map->frame ? place_apart(out, mask[g], map->frame + 4 * (size_t)g)
+                         : place_adjacent(out, mask[g], GROUP * g);
     /* Behind the last data byte of a frame in one piece is the next frame. */
-    const unsigned last = GROUP - 1 - (unsigned)__builtin_clzll(map->mask[g - 1]);
+    const unsigned last = GROUP - 1 - (unsigned)__builtin_clzll(mask[g - 1]);
     const bool cut = map->frame && map->frame[4 * (g - 1) + last / FRAME].cut < FRAME;
     *out = (uint16_t)(out[-1] + (last % FRAME == AUX - 1 && !cut ? 2 : 1));
     map->placed = true;

@@ -26,12 +26,16 @@ struct tl_run_frame {
 
 #define TL_RUN_FOOTER 8 /* its bytes */
 
+struct tl_deal;
+struct tl_share;
+
 /* Where the bytes of scattered runs are. */
 struct tl_run_map {
-    const uint8_t *p;     /* the bytes, … */
-    size_t n;             /* how many */
-    uint64_t offset;      /* file offset of the first frame */
-    const uint64_t *mask; /* of each group of four frames: bit i: their byte i is one of them */
+    const uint8_t *p; /* the bytes, … */
+    size_t n;         /* how many */
+    uint64_t offset;  /* file offset of the first frame */
+    struct tl_deal *deal;
+    const struct tl_share *share;     /* of it; these are its bytes */
     const struct tl_run_frame *frame; /* where the frames are; NULL: they are adjacent */
     uint16_t *place; /* n + 1, and TL_RUN_SLACK more: of each byte behind `offset`, … */
     bool placed;     /* … when it has been worked out */

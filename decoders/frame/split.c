@@ -5,23 +5,6 @@
 #include "frame/gather.h"
 #include "frame/vectors.h"
 
-#include <stdbool.h>
-
-/* Bits 0, 16, 32 and 48 to bits 0, 2, 4 and 6. */
-static unsigned pack(uint64_t bits)
-{
-    const uint64_t places = (uint64_t)1 << 48 | (uint64_t)1 << 34 | 1 << 20 | 1 << 6;
-    return (unsigned)((bits & TL_GATHER_ID_BITS) * places >> 48) & 0x55;
-}
-
-/* Is any even byte of a frame ff? */
-static bool has_ff(uint64_t low, uint64_t high)
-{
-    const uint64_t even = 0x00ff00ff00ff00ffu, ones = TL_GATHER_ID_BITS;
-    const uint64_t a = (~low & even) - ones, b = (~high & even) - ones;
-    return ((a | b) & 0x8000800080008000u) != 0;
-}
-
 static size_t split_scalar(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in,
                            size_t fours)
 {
@@ -32,8 +15,8 @@ static size_t split_scalar(uint8_t *out, struct tl_split_marks *marks, const uin
             const uint64_t first = tl_gather_bits(in[15], 0), last = tl_gather_bits(in[15], 1);
             if (has_ff(low, high))
                 return i;
-            ids |= (uint64_t)(pack(low) | pack(high) << 8) << 16 * k;
-            set |= (uint64_t)(pack(first) | pack(last) << 8) << 16 * k;
+            ids |= (uint64_t)(pack_even(low) | pack_even(high) << 8) << 16 * k;
+            set |= (uint64_t)(pack_even(first) | pack_even(last) << 8) << 16 * k;
             tl_put_le64(out, low | first);
             tl_put_le64(out + 8, high | last);
         }
@@ -124,18 +107,6 @@ tl_split *tl_split_variant(enum tl_cpu level)
 }
 
 #elif defined(__aarch64__)
-#include <arm_neon.h>
-
-/* One bit of each of 64 bytes, which are all ones or zeros. */
-static inline uint64_t bits_neon(const uint8x16_t byte[4])
-{
-    static const uint8_t place[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-    const uint8x16_t bit = vld1q_u8(place);
-    const uint8x16_t low = vpaddq_u8(vandq_u8(byte[0], bit), vandq_u8(byte[1], bit));
-    const uint8x16_t high = vpaddq_u8(vandq_u8(byte[2], bit), vandq_u8(byte[3], bit));
-    const uint8x16_t all = vpaddq_u8(low, high);
-    return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(all, all)), 0);
-}
 
 static size_t split_neon(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in,
                          size_t fours)

@@ -8,6 +8,7 @@
 #include "frame/tpiu_parts.h"
 
 #include "base/bytes.h"
+#include "frame/vectors.h"
 
 #include <endian.h>
 #include <string.h>
@@ -294,14 +295,6 @@ static bool is_reset(const uint8_t *p)
     return tl_le64(p) == FSYNC_PAIR && tl_le64(p + 8) == FSYNC_PAIR;
 }
 
-/* Is any even byte of a frame ff, which no frame has? */
-static bool has_sync(const uint8_t *p)
-{
-    const uint64_t even = 0x00ff00ff00ff00ffu, ones = TL_GATHER_ID_BITS;
-    const uint64_t low = ~tl_le64(p) & even, high = ~tl_le64(p + 8) & even;
-    return (((low - ones) | (high - ones)) & 0x8000800080008000u) != 0;
-}
-
 /* Take frames while they need no closer look. Returns how many, or < 0. */
 static int64_t take_frames(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset)
 {
@@ -315,7 +308,7 @@ static int64_t take_frames(struct tl_tpiu *t, const uint8_t *p, size_t frames, u
             done += (size_t)plain;
             continue;
         }
-        if (t->sync != TL_TPIU_ALIGNED && has_sync(frame))
+        if (t->sync != TL_TPIU_ALIGNED && has_ff(tl_le64(frame), tl_le64(frame + 8)))
             break;
         if (frames - done >= 4 && t->id != TL_TPIU_NO_ID && !t->lost) {
             const uint64_t at = offset + done * FRAME;

@@ -118,44 +118,40 @@ static unsigned place_of(const struct tl_run_frame *frames, unsigned i)
     return frame->at + i % FRAME + (i % FRAME < frame->cut ? 0 : TL_RUN_FOOTER);
 }
 
-/* The first byte of a share that is not empty. */
-static unsigned first_of(const struct tl_share *share)
-{
-    unsigned g = 0;
-    while (!share->mask[g])
-        g++;
-    return g * (unsigned)FOUR + (unsigned)__builtin_ctzll(share->mask[g]);
-}
-
 static int deliver_share(struct tl_tpiu *t, const struct tl_share *share, uint64_t offset,
                          const struct tl_run_frame *frames)
 {
     struct tl_run_map map = {.p = share->bytes,
                              .n = share->n,
                              .offset = offset,
-                             .mask = share->mask,
+                             .deal = &t->deal,
+                             .share = share,
                              .frame = frames,
                              .place = t->place};
-    const struct tl_run run = {share->bytes, share->n, offset + place_of(frames, first_of(share)),
+    const struct tl_run run = {share->bytes, share->n, offset + place_of(frames, share->first),
                                TL_RUN_SCATTERED, &map};
     return t->sink.run(t->sink.context, share->id, &run);
 }
 
-/* Deliver all shares, those that begin first before the others. */
+/*
+ * Deliver all shares, those that begin first before the others. In which order they do cannot be
+ * foretold: each is put where as many are in front of it as begin before it.
+ */
 static int deliver_shares(struct tl_tpiu *t, uint64_t offset, const struct tl_run_frame *frames)
 {
-    const struct tl_share *order[TL_DEAL_SHARES];
+    const struct tl_share *share[TL_DEAL_SHARES], *order[TL_DEAL_SHARES];
     size_t n = 0;
     int rc = TL_OK;
     for (size_t k = 0; k < t->deal.n_shares; k++) {
-        const struct tl_share *const share = &t->deal.share[k];
-        t->ids_new[share->id / 64] |= (uint64_t)1 << share->id % 64;
-        if (!share->n)
-            continue;
-        size_t i = n++;
-        for (; i > 0 && first_of(order[i - 1]) > first_of(share); i--)
-            order[i] = order[i - 1];
-        order[i] = share;
+        share[n] = &t->deal.share[k];
+        t->ids_new[share[n]->id / 64] |= (uint64_t)1 << share[n]->id % 64;
+        n += share[n]->n > 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        size_t before = 0;
+        for (size_t k = 0; k < n; k++)
+            before += share[k]->first < share[i]->first;
+        order[before] = share[i];
     }
     for (size_t i = 0; i < n && rc >= 0; i++)
         rc = deliver_share(t, order[i], offset, frames);

@@ -78,14 +78,25 @@ static void expect(struct expected *e, const uint8_t *in, size_t groups, const u
     }
 }
 
-static void check(const struct expected *e, const struct tl_deal *d)
+static unsigned first_of(const uint64_t *mask)
+{
+    unsigned i = 0;
+    while (!(mask[i / 64] >> i % 64 & 1))
+        i++;
+    return i;
+}
+
+static void check(const struct expected *e, struct tl_deal *d)
 {
     size_t bytes = 0;
+    tl_deal_masks(d);
     for (size_t k = 0; k < d->n_shares; k++) {
         const struct tl_share *const share = &d->share[k];
         assert_int_equal(share->n, e->n[share->id]);
         assert_memory_equal(share->mask, e->mask[share->id], e->groups * sizeof *share->mask);
         assert_memory_equal(share->bytes, e->bytes[share->id], share->n);
+        if (share->n > 0)
+            assert_int_equal(share->first, first_of(e->mask[share->id]));
         bytes += share->n;
     }
     for (unsigned id = 0; id < 128; id++)
