@@ -546,11 +546,6 @@ static size_t hold_bytes(struct tl_tpiu *t, const uint8_t *p, size_t n)
     return n;
 }
 
-static bool has_fsync(const uint8_t *p, size_t n, size_t at)
-{
-    return n >= at + 4 && tl_le32(p + at) == FSYNC_LE;
-}
-
 /* Take what goes fast at a frame's beginning. Returns the bytes taken, or < 0. */
 static int64_t feed_frames(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t offset)
 {
@@ -558,7 +553,7 @@ static int64_t feed_frames(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64
     while (n - done >= FRAME) {
         if (t->sync != TL_TPIU_ALIGNED && tl_le32(p + done) == FSYNC_LE) {
             const int64_t units =
-                t->sync == TL_TPIU_DSTREAM || !has_fsync(p + done, n - done, 4 + FRAME)
+                t->sync == TL_TPIU_DSTREAM
                     ? 0
                     : tl_tpiu_take_units(t, p + done, n - done, SIZE_MAX, offset + done);
             if (units < 0)

@@ -98,6 +98,7 @@ struct tl_tpiu {
     unsigned suspects;     /* frames cut short, since watching began */
 
     uint64_t turns_until; /* file offset: no source comes apart before it */
+    bool mixed;           /* what was dealt last was of several sources */
     uint8_t luck;         /* how many more frames with FSYNCs between them may be tried at once */
 
     uint64_t ids_sure[2]; /* sources seen in stretches that ended with a proper FSYNC */

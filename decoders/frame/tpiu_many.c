@@ -158,48 +158,55 @@ static int deliver_shares(struct tl_tpiu *t, uint64_t offset, const struct tl_ru
     return rc;
 }
 
-/* `frames`: where they are; NULL: from `offset` on without anything between them. */
-static int64_t deal(struct tl_tpiu *t, const uint8_t *p, size_t groups, size_t quiet,
-                    uint64_t offset, const struct tl_run_frame *frames)
+/* Deal as many groups as can be, at most `groups`. Returns how many. */
+static size_t deal(struct tl_tpiu *t, const uint8_t *p, size_t groups, size_t quiet)
 {
     t->deal.wanted[0] = t->sink.apart[0];
     t->deal.wanted[1] = t->sink.apart[1];
     t->deal.id = t->id;
     t->deal.quiet = quiet;
-    groups = t->dealer(&t->deal, p, groups < TL_DEAL_GROUPS ? groups : TL_DEAL_GROUPS);
-    if (!groups)
-        return 0;
+    return t->dealer(&t->deal, p, groups < TL_DEAL_GROUPS ? groups : TL_DEAL_GROUPS);
+}
+
+/* What has been dealt. `frames`: where they are; NULL: from `offset` on without any gap. */
+static int deliver_dealt(struct tl_tpiu *t, uint64_t offset, const struct tl_run_frame *frames)
+{
     int rc = tl_tpiu_flush_run(t);
     if (rc == TL_OK)
         rc = deliver_shares(t, offset, frames);
     t->id = t->deal.id;
-    return rc < 0 ? rc : (int64_t)(groups * 4);
+    return rc;
 }
 
 int64_t tl_tpiu_take_apart(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset)
 {
     if (offset < t->turns_until)
         return 0;
-    const int64_t done = deal(t, p, frames / 4, QUIET, offset, NULL);
+    const size_t done = 4 * deal(t, p, frames / 4, QUIET);
+    const int rc = done ? deliver_dealt(t, offset, NULL) : TL_OK;
     /* No synchronisation word: one that may not come apart speaks, and likely does so again. */
-    const bool stopped = done >= 0 && done < 4 * FEW && (size_t)done < frames / 4 * 4;
-    if (stopped && t->sync == TL_TPIU_ALIGNED)
-        t->turns_until = offset + (uint64_t)done * FRAME + TURNS;
-    return done;
+    if (done < 4 * FEW && done < frames / 4 * 4 && t->sync == TL_TPIU_ALIGNED)
+        t->turns_until = offset + done * FRAME + TURNS;
+    t->mixed = t->deal.n_shares > 1;
+    return rc < 0 ? rc : (int64_t)done;
 }
 
-/* ---- frames with an FSYNC in front of each ---------------------------------------------- */
+/* ---- frames with FSYNCs between them ---------------------------------------------------- */
 
 #define UNIT_MOST (4 + FRAME + 2 * TL_RUN_FOOTER + 4) /* with what has to be known behind it */
-#define FEWEST    16                                  /* frames to try with */
+#define FEWEST    64                                  /* frames to try with */
 
 static bool is_fsync(const uint8_t *p)
 {
     return tl_le32(p) == FSYNC_LE;
 }
 
-/* Put together frames that lie between two FSYNCs, as many as wanted at most. */
-static size_t collect(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t left, size_t most)
+/*
+ * Put together frames that lie between two FSYNCs each, `most` at most; `left`: bytes until a
+ * footer.
+ */
+static size_t collect_from_blocks(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t left,
+                                  size_t most)
 {
     const uint8_t *const begin = p, *const end = p + n;
     size_t frames = 0;
@@ -230,22 +237,67 @@ static size_t collect(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t left
     return frames;
 }
 
+/*
+ * The same of frames with FSYNCs here and there, the first one at `p`: fours of frames up to one.
+ */
+static size_t collect(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t most)
+{
+    const uint8_t *const begin = p, *const end = p + n;
+    size_t frames = 0, whole = 0;
+    while (frames < most && end - p >= 4 + FRAME + 4) {
+        if (is_fsync(p))
+            p += 4;
+        else if (frames == 0)
+            break;
+        t->frame_at[frames] = (struct tl_run_frame){(uint16_t)(p - begin), FRAME};
+        memcpy(t->frames + frames * FRAME, p, FRAME);
+        p += FRAME;
+        frames++;
+        if (frames % 4 == 0 && is_fsync(p))
+            whole = frames;
+    }
+    return whole;
+}
+
+/* Is there an FSYNC in front of frame `i`, perhaps with a footer? */
+static bool follows_fsync(const struct tl_tpiu *t, size_t i)
+{
+    const struct tl_run_frame *const last = &t->frame_at[i - 1];
+    const unsigned end = last->at + FRAME + (last->cut < FRAME ? TL_RUN_FOOTER : 0);
+    return (t->frame_at[i].at - end) & 4;
+}
+
 int64_t tl_tpiu_take_units(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t left,
                            uint64_t offset)
 {
     const bool known = is_source(t->id) && t->sink.apart[t->id / 64] >> t->id % 64 & 1;
     const size_t most = (size_t)FEWEST << t->luck;
-    if (!known || t->lost)
+    const bool blocks = left != SIZE_MAX;
+    const bool each = blocks || (n >= 2 * 4 + FRAME && is_fsync(p + 4 + FRAME));
+    if (!known || t->lost || !(each || t->mixed))
         return 0;
-    const size_t frames = collect(t, p, n, left, most);
-    const int64_t done = deal(t, t->frames, frames / 4, TL_DEAL_GROUPS, offset, t->frame_at);
-    if (done < (int64_t)most)
+    const size_t frames =
+        blocks ? collect_from_blocks(t, p, n, left, most) : collect(t, p, n, most);
+    const size_t quiet = each ? TL_DEAL_GROUPS : QUIET;
+    size_t done = 4 * deal(t, t->frames, frames / 4, quiet);
+    const bool stopped = done < frames / 4 * 4;
+    if (stopped) { /* What comes next is to be an FSYNC. */
+        size_t sure = done;
+        while (sure > 0 && !follows_fsync(t, sure))
+            sure -= 4;
+        if (sure < done)
+            done = 4 * deal(t, t->frames, sure / 4, quiet);
+    }
+    if (stopped || done == 0) {
         t->luck = 0;
-    else if (most < TL_DEAL_GROUPS * 4)
+        t->mixed = false;
+    } else if (most < (size_t)TL_DEAL_GROUPS * 4) {
         t->luck++;
-    if (done <= 0)
-        return done;
+    }
+    if (done == 0)
+        return 0;
+    const int rc = deliver_dealt(t, offset, t->frame_at);
     const struct tl_run_frame *const last = &t->frame_at[done - 1];
     t->window = __builtin_bswap64(tl_le64(t->frames + done * FRAME - 8));
-    return last->at + FRAME + (last->cut < FRAME ? TL_RUN_FOOTER : 0);
+    return rc < 0 ? rc : last->at + FRAME + (last->cut < FRAME ? TL_RUN_FOOTER : 0);
 }
