@@ -36,9 +36,10 @@ int64_t tl_tpiu_take_turns(struct tl_tpiu *t, const uint8_t *p, size_t frames, u
 int64_t tl_tpiu_take_apart(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset);
 
 /*
- * The same of frames with an FSYNC in front of each, the first one at `p`. `left`: bytes until a
- * footer; SIZE_MAX: there are none. Returns how many bytes were taken: FSYNCs, frames and footers
- * between them, and what follows is an FSYNC, perhaps behind a footer.
+ * The same of frames with FSYNCs between them, the first one at `p`: in front of each frame, or now
+ * and then. `left`: bytes until a footer; SIZE_MAX: there are none. Returns how many bytes were
+ * taken: FSYNCs, frames and footers between them, and what follows is an FSYNC, perhaps behind a
+ * footer.
  */
 int64_t tl_tpiu_take_units(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t left,
                            uint64_t offset);
