@@ -344,8 +344,30 @@ def simulated(lab):
                 check(done.returncode == 0 and b'%d instructions' % n in done.stdout, done.stdout,
                       done.stderr)
                 fetch(lab, server, made, name + ending, path, n)
+        mended(lab, server, 'vlen512stf')
     finally:
         server.close()
+
+
+def mended(lab, server, trace):
+    """The index of a shard in another layout is made anew from the shard itself."""
+    def everything():
+        return [run(lab.command, 'get', '--server', server.url, trace + '/stf.0', *more).stdout
+                for more in (('-o', '-'), ('--text',))]
+
+    before = everything()
+    shard, = glob.glob(server.data + '/objects/t/%s/*/stf.0/*.zstf' % trace)
+    check(b' 0 errors,' in lab.tracelake('check', shard).stdout, shard)
+    with open(shard, 'rb') as f:
+        data = bytearray(f.read())
+    data[-200] ^= 0x55
+    os.chmod(shard, 0o644)
+    with open(shard, 'wb') as f:
+        f.write(data)
+    done = run(lab.command, 'verify', '--server', server.url, trace, '--repair')
+    check(b'made whole from itself' in done.stdout, done.stdout)
+    done = run(lab.command, 'verify', '--server', server.url, trace)
+    check(done.returncode == 0 and everything() == before, trace, 'is another one now')
 
 
 def fetch(lab, server, made, trace, path, n):
