@@ -93,7 +93,7 @@ static void by_packet(struct said *out, const struct tl_source *source,
     free(packetizer);
 }
 
-/* Some of the program; NULL: nothing. */
+/* The program, or two thirds of it; NULL: no image. */
 static struct tl_image *image_of(const struct tl_sim_program *program, unsigned holes)
 {
     struct tl_image *image;
@@ -159,7 +159,7 @@ static void one(uint64_t seed)
     by_tape(&tape, &source, image, &trace, chunk, framed);
     by_packet(&packets, &source, image, &trace, framed);
     if (tape.text.n != packets.text.n || tape.lost != packets.lost ||
-        memcmp(tape.text.p, packets.text.p, tape.text.n) != 0)
+        (tape.text.n > 0 && memcmp(tape.text.p, packets.text.p, tape.text.n) != 0))
         fail_msg("seed %llu", (unsigned long long)seed);
 
     tl_sim_core_free(core);
