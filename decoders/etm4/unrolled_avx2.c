@@ -24,7 +24,7 @@ TL_TARGET_BEGIN(TL_AVX2_TARGET)
 #define BYTES(byte)   _mm256_set1_epi8((char)(byte))
 
 #define PART  16u /* bytes */
-#define CHUNK 256u
+#define CHUNK 512u
 #define PAIRS (CHUNK / PART / 2)
 #define REACH 40u /* bytes behind a block's last one that are read at most */
 
@@ -39,8 +39,7 @@ TL_TARGET_BEGIN(TL_AVX2_TARGET)
 #define OUTSIDE 0x80
 #define NOWHERE 0x9f
 
-/* What the entries of a part lead to: those of its own bytes, and behind them those that pass it.
- */
+/* What the entries of a part lead to: those of its own bytes, then those that pass it. */
 struct exits {
     uint8_t of[2 * PART];
 };
@@ -109,12 +108,12 @@ static ALWAYS_INLINE __m256i longer_by_ids(const struct shapes *s, const uint8_t
         s->longer, _mm256_adds_epu8(_mm256_or_si256(none, index), BYTES(0x80 - TL_SHAPE_IDS)));
 }
 
-/* Where the packet that may begin at each byte leads to. */
-static ALWAYS_INLINE __m256i first_lead(const struct shapes *s, const uint8_t *b, unsigned unroll)
+/* Where the packet that may begin at each byte, of this shape, leads to. */
+static ALWAYS_INLINE __m256i first_lead(const struct shapes *s, const uint8_t *b, __m256i shape,
+                                        unsigned unroll)
 {
     const __m256i lane =
         table_of((const uint8_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
-    const __m256i shape = shape_of(s, load(b));
     const __m256i next = load(b + 1), next2 = load(b + 2);
     const __m256i longer = _mm256_and_si256(shape, next); /* its bit 7 */
     const __m256i field = _mm256_and_si256(_mm256_add_epi8(shape, shape), longer);
@@ -141,16 +140,23 @@ static ALWAYS_INLINE __m256i twice(__m256i lead)
     return _mm256_max_epu8(_mm256_shuffle_epi8(lead, lead), lead);
 }
 
+/* In three loops: many short ways side by side fit into what a processor looks ahead. */
 static ALWAYS_INLINE void find_leads(struct chunk *chunk, const struct shapes *s, const uint8_t *b,
                                      unsigned pairs, unsigned unroll)
 {
+#pragma GCC unroll 2
+    for (unsigned k = 0; k < pairs; k++)
+        chunk->lead[k][0] = shape_of(s, load(b + (size_t)2 * PART * k));
+#pragma GCC unroll 2
+    for (unsigned k = 0; k < pairs; k++)
+        chunk->lead[k][0] = first_lead(s, b + (size_t)2 * PART * k, chunk->lead[k][0], unroll);
+#pragma GCC unroll 2
     for (unsigned k = 0; k < pairs; k++) {
-        __m256i lead = first_lead(s, b + (size_t)2 * PART * k, unroll);
-#pragma GCC unroll 4
-        for (unsigned i = 0; i < 4; i++) {
-            chunk->lead[k][i] = lead;
-            lead = twice(lead);
-        }
+        __m256i lead = chunk->lead[k][0];
+#pragma GCC unroll 3
+        for (unsigned i = 1; i < 4; i++)
+            chunk->lead[k][i] = lead = twice(lead);
+        lead = twice(lead);
         _mm_store_si128((__m128i *)chunk->exits[2 * k].of, _mm256_castsi256_si128(lead));
         _mm_store_si128((__m128i *)chunk->exits[2 * k + 1].of, _mm256_extracti128_si256(lead, 1));
     }
@@ -162,10 +168,10 @@ static ALWAYS_INLINE void find_leads(struct chunk *chunk, const struct shapes *s
  * The entries of a block's parts, if packets begin at `entry` of part `first`; returns the entry
  * of what is behind it.
  */
-static ALWAYS_INLINE unsigned follow(unsigned entries[4], const struct exits *exits, unsigned parts,
-                                     unsigned first, unsigned entry)
+static ALWAYS_INLINE size_t follow(size_t entries[4], const struct exits *exits, unsigned parts,
+                                   size_t first, size_t entry)
 {
-    unsigned at = NOWHERE;
+    size_t at = NOWHERE;
 #pragma GCC unroll 4
     for (unsigned k = 0; k < parts; k++) {
         if (k == first)
@@ -182,9 +188,8 @@ static ALWAYS_INLINE __m256i further(__m256i places, __m256i lead)
     return _mm256_max_epu8(_mm256_shuffle_epi8(lead, places), places);
 }
 
-/* The places of all packets of two parts, in order; the first one outside ends those of its part.
- */
-static ALWAYS_INLINE __m256i places_from(const __m256i lead[4], unsigned entry0, unsigned entry1)
+/* The places of all packets of two parts, in order; the first one outside ends a part's. */
+static ALWAYS_INLINE __m256i places_from(const __m256i lead[4], size_t entry0, size_t entry1)
 {
     const __m256i odd_lanes = _mm256_set1_epi16((short)0xff00);
     const __m256i entries =
@@ -203,16 +208,19 @@ static ALWAYS_INLINE void write_parts(uint8_t *first, uint8_t *second, __m256i v
     _mm_storeu_si128((__m128i *)second, _mm256_extracti128_si256(v, 1));
 }
 
-/* Places of two parts, the first of which begins at byte `start` of the run. */
-static ALWAYS_INLINE void write_positions(uint16_t *first, uint16_t *second, __m256i places,
-                                          size_t start)
+static ALWAYS_INLINE __m256i further_by(__m256i position, unsigned bytes)
 {
-    const __m256i from = _mm256_set1_epi16((short)(start - INSIDE));
+    return _mm256_add_epi16(position, _mm256_set1_epi16((short)bytes));
+}
+
+/* Places of two parts. `from`: what comes to those of the first one for positions in the run. */
+static ALWAYS_INLINE void write_positions(uint16_t *first, uint16_t *second, __m256i places,
+                                          __m256i from)
+{
     const __m256i low = _mm256_cvtepu8_epi16(_mm256_castsi256_si128(places));
     const __m256i high = _mm256_cvtepu8_epi16(_mm256_extracti128_si256(places, 1));
     _mm256_storeu_si256((__m256i *)first, _mm256_add_epi16(low, from));
-    _mm256_storeu_si256((__m256i *)second,
-                        _mm256_add_epi16(high, _mm256_add_epi16(from, _mm256_set1_epi16(PART))));
+    _mm256_storeu_si256((__m256i *)second, _mm256_add_epi16(high, further_by(from, PART)));
 }
 
 /* The numbers of the bits set in 16, from the lowest on, each in four bits. */
@@ -224,7 +232,7 @@ static ALWAYS_INLINE __m128i bits_of(unsigned set)
 
 /* Keep what resolves the addresses among the packets of two parts. */
 static ALWAYS_INLINE size_t add_addresses(struct tl_etm4_columns *c, size_t n, const uint8_t *b,
-                                          __m256i places, unsigned addresses, size_t start)
+                                          __m256i places, unsigned addresses, __m256i from)
 {
     const __m256i four = _mm256_set_m128i(bits_of(addresses >> 16), bits_of(addresses & 0xffff));
     const __m256i order =
@@ -232,7 +240,7 @@ static ALWAYS_INLINE size_t add_addresses(struct tl_etm4_columns *c, size_t n, c
     const __m256i at = _mm256_shuffle_epi8(places, order);
     const size_t m = n + (unsigned)__builtin_popcount(addresses & 0xffff);
 
-    write_positions(c->found_at + n, c->found_at + m, at, start);
+    write_positions(c->found_at + n, c->found_at + m, at, from);
     write_parts(c->found + n, c->found + m, _mm256_shuffle_epi8(load(b), at));
 #pragma GCC unroll 4
     for (unsigned k = 0; k < 4; k++)
@@ -240,10 +248,10 @@ static ALWAYS_INLINE size_t add_addresses(struct tl_etm4_columns *c, size_t n, c
     return m + (unsigned)__builtin_popcount(addresses >> 16);
 }
 
-/* Put the packets of a block on the tape. */
+/* Put the packets of a block on the tape. `from` as for write_positions(). */
 static ALWAYS_INLINE void add_packets(struct tl_etm4_columns *c, const __m256i (*lead)[4],
-                                      const uint8_t *b, const unsigned entries[4], unsigned parts,
-                                      size_t start)
+                                      const uint8_t *b, const size_t entries[4], unsigned parts,
+                                      __m256i from)
 {
     __m256i places[2];
     unsigned addresses[2] = {0, 0};
@@ -253,21 +261,21 @@ static ALWAYS_INLINE void add_packets(struct tl_etm4_columns *c, const __m256i (
     for (unsigned k = 0; k < (parts + 1) / 2; k++) {
         places[k] = places_from(lead[k], entries[2 * k], parts > 1 ? entries[2 * k + 1] : NOWHERE);
         const __m256i header = _mm256_shuffle_epi8(load(b + (size_t)32 * k), places[k]);
-        const __m256i from = _mm256_sub_epi8(header, BYTES(TL_ADDRESS_FIRST));
+        const __m256i kind = _mm256_sub_epi8(header, BYTES(TL_ADDRESS_FIRST));
         const __m256i is_address = _mm256_cmpeq_epi8(
-            _mm256_min_epu8(from, BYTES(TL_ADDRESS_LAST - TL_ADDRESS_FIRST)), from);
+            _mm256_min_epu8(kind, BYTES(TL_ADDRESS_LAST - TL_ADDRESS_FIRST)), kind);
         const unsigned outside = (unsigned)_mm256_movemask_epi8(places[k]);
         const size_t m = n + _tzcnt_u32(outside | 0x10000);
         addresses[k] = (unsigned)_mm256_movemask_epi8(is_address);
         write_parts(c->header + n, c->header + m, header);
-        write_positions(c->at + n, c->at + m, places[k], start + (size_t)32 * k);
+        write_positions(c->at + n, c->at + m, places[k], further_by(from, 32 * k));
         n = m + _tzcnt_u32(outside >> 16 | 0x10000);
     }
     if ((addresses[0] | addresses[1]) != 0)
 #pragma GCC unroll 2
         for (unsigned k = 0; k < (parts + 1) / 2; k++)
             n_found = add_addresses(c, n_found, b + (size_t)32 * k, places[k], addresses[k],
-                                    start + (size_t)32 * k);
+                                    further_by(from, 32 * k));
     c->n = n;
     c->n_found = n_found;
 }
@@ -307,16 +315,18 @@ static ALWAYS_INLINE size_t take_chunk(struct tl_etm4_packetizer *p, const struc
 {
     struct tl_etm4_columns *const c = &p->columns;
     const unsigned parts = unroll > PART ? unroll / PART : 1, sf = p->regs.sf;
-    unsigned entry = OUTSIDE;
+    const uint8_t *const bytes = run->p;
+    __m256i from = _mm256_set1_epi16((short)(i - INSIDE));
+    size_t entry = OUTSIDE;
 
-    for (unsigned k = 0; k < blocks; k++, i += unroll) {
+    for (unsigned k = 0; k < blocks; k++, i += unroll, from = further_by(from, unroll)) {
         const struct exits *const exits = chunk->exits + (size_t)parts * k;
-        unsigned entries[4];
-        unsigned exit = follow(entries, exits, parts, 0, entry);
+        size_t entries[4];
+        size_t exit = follow(entries, exits, parts, 0, entry);
         for (;;) {
             if (__builtin_expect(c->n + 64 > TL_TAPE_PACKETS, 0))
                 flush(p);
-            add_packets(c, chunk->lead + (size_t)parts * k / 2, run->p + i, entries, parts, i);
+            add_packets(c, chunk->lead + (size_t)parts * k / 2, bytes + i, entries, parts, from);
             if (__builtin_expect(exit != NOWHERE, 1))
                 break;
             c->n--; /* the last packet added is the odd one */
@@ -326,11 +336,10 @@ static ALWAYS_INLINE size_t take_chunk(struct tl_etm4_packetizer *p, const struc
             *stop = length == 0 || p->failed < 0;
             if (*stop || next >= unroll + PART || p->regs.sf != sf)
                 return at + length;
-            exit = (unsigned)(OUTSIDE + next - unroll);
+            exit = OUTSIDE + next - unroll;
             if (next >= unroll)
                 break;
-            exit = follow(entries, exits, parts, (unsigned)next / PART,
-                          (unsigned)(OUTSIDE + next % PART));
+            exit = follow(entries, exits, parts, next / PART, OUTSIDE + next % PART);
         }
         entry = exit;
     }

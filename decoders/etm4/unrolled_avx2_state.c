@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace state of the AVX2 kernels: thirteen addresses at once, behind the three before them, by
- * the way of unrolled_avx512_state.c in sixteen lanes: for each byte of an address, a table "where
- * my parent is", which four shuffles by itself lead to the packet that said the byte.
+ * Trace state of the AVX2 kernels: twice thirteen addresses at once, by the way of
+ * unrolled_avx512_state.c in sixteen lanes: for each byte of an address, a table "where my parent
+ * is", which four shuffles by itself lead to the packet that said the byte. Thirteen addresses and
+ * the three before them fill sixteen lanes. Those before the second thirteen are the last of the
+ * first ones, but that matters only where the bytes are fetched, at the end.
  *
  * Addresses are without their bit 0, of IS0. IS1 among them, and AArch32 behind addresses of 64
  * bits, are resolved in order.
@@ -19,9 +21,13 @@
 TL_TARGET_BEGIN(TL_AVX2_TARGET)
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-#define BYTES(byte)   _mm_set1_epi8((char)(byte))
+#define BYTES(byte)   _mm256_set1_epi8((char)(byte))
 
-#define TOGETHER 13
+#define HALF 13u
+#define BOTH (2 * HALF)
+
+/* The same for the two halves of a register. */
+#define EACH(...) _mm256_broadcastsi128_si256(_mm_setr_epi8(__VA_ARGS__))
 
 /* Kinds of address packets: how many addresses back the parent is, and: */
 enum {
@@ -47,29 +53,6 @@ static const uint8_t kinds[2][16] = {
     {[0x2] = UPPER | 1, [0x3] = OTHER, [0x5] = LONG64 | 1, [0x6] = OTHER},
 };
 
-/* The three addresses before, oldest first, without bit 0; and room for one more. */
-struct past {
-    uint32_t low[4], high[4];
-};
-
-static struct past past_of(const struct tl_etm4_registers *r)
-{
-    struct past past = {{0}, {0}};
-    for (unsigned k = 0; k < 3; k++) {
-        past.low[k] = (uint32_t)(r->address[2 - k] >> 1);
-        past.high[k] = (uint32_t)(r->address[2 - k] >> 32);
-    }
-    return past;
-}
-
-static void past_keep(const struct past *past, struct tl_etm4_registers *r)
-{
-    for (unsigned k = 0; k < 3; k++) {
-        r->address[2 - k] = (uint64_t)past->high[k] << 32 | past->low[k] << 1;
-        r->is[k] = 0;
-    }
-}
-
 static __attribute__((noinline)) void resolve_in_order(struct tl_etm4_packetizer *p)
 {
     struct tl_etm4_columns *const c = &p->columns;
@@ -83,128 +66,222 @@ static __attribute__((noinline)) void resolve_in_order(struct tl_etm4_packetizer
     tl_etm4_history_keep(&h, &p->regs);
 }
 
-static ALWAYS_INLINE __m128i load(const void *p)
+static ALWAYS_INLINE __m256i halves(__m128i low, __m128i high)
 {
-    return _mm_loadu_si128(p);
+    return _mm256_set_m128i(high, low);
 }
 
-/* Kinds of the thirteen; of the lanes of those before, none. */
-static ALWAYS_INLINE __m128i kinds_of(__m128i header)
+/* Of the next addresses, thirteen in each half of the register. */
+static ALWAYS_INLINE __m256i load(const uint8_t *p)
+{
+    return halves(_mm_loadu_si128((const __m128i *)p),
+                  _mm_loadu_si128((const __m128i *)(p + HALF)));
+}
+
+static ALWAYS_INLINE __m256i table_of(const uint8_t table[16])
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
+}
+
+/* Kinds of the addresses; of the lanes of those before, none. */
+static ALWAYS_INLINE __m256i kinds_of(__m256i header)
 {
     const char no = (char)0x80;
-    const __m128i old = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, no, no, no);
-    const __m128i index = _mm_or_si128(_mm_and_si128(header, BYTES(15)), old);
-    return _mm_blendv_epi8(_mm_shuffle_epi8(load(kinds[1]), index),
-                           _mm_shuffle_epi8(load(kinds[0]), index), _mm_slli_epi16(header, 3));
+    const __m256i old = EACH(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, no, no, no);
+    const __m256i index = _mm256_or_si256(_mm256_and_si256(header, BYTES(15)), old);
+    return _mm256_blendv_epi8(_mm256_shuffle_epi8(table_of(kinds[1]), index),
+                              _mm256_shuffle_epi8(table_of(kinds[0]), index),
+                              _mm256_slli_epi16(header, 3));
 }
 
-/* Byte k of the three addresses before into the lanes behind the new ones. */
-static ALWAYS_INLINE __m128i with_past(__m128i plane, __m128i past, unsigned k)
+/* The first halves of two registers, and the second ones. */
+struct sides {
+    __m256i first, second;
+};
+
+static ALWAYS_INLINE struct sides sides_of(__m256i a, __m256i b)
 {
-    const char i = (char)k, no = (char)0x80;
-    const __m128i index = _mm_setr_epi8(no, no, no, no, no, no, no, no, no, no, no, no, no, i,
-                                        (char)(i + 4), (char)(i + 8));
-    const __m128i is_old = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1);
-    return _mm_blendv_epi8(plane, _mm_shuffle_epi8(past, index), is_old);
+    return (struct sides){_mm256_permute2x128_si256(a, b, 0x20),
+                          _mm256_permute2x128_si256(a, b, 0x31)};
 }
 
 /*
- * The low halves of the next thirteen addresses, behind those in `past`, in order. Returns which of
+ * Two bytes of all addresses, one in each half: those that the packets, or `past` in the lanes
+ * behind them, say, as the tables lead there. `past` goes on.
+ */
+static ALWAYS_INLINE struct sides fetch(__m256i a, __m256i b, __m256i table_a, __m256i table_b,
+                                        __m256i *past)
+{
+    const char no = (char)0x80;
+    const __m256i is_old = EACH(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, no, no, no);
+    const __m256i last = EACH(no, no, no, no, no, no, no, no, no, no, no, no, no, 10, 11, 12);
+    const struct sides said = sides_of(a, b), table = sides_of(table_a, table_b);
+    const __m256i first =
+        _mm256_shuffle_epi8(_mm256_blendv_epi8(said.first, *past, is_old), table.first);
+    const __m256i between = _mm256_shuffle_epi8(first, last);
+    const __m256i second =
+        _mm256_shuffle_epi8(_mm256_blendv_epi8(said.second, between, is_old), table.second);
+
+    *past = _mm256_shuffle_epi8(second, last);
+    return sides_of(first, second);
+}
+
+/*
+ * The three addresses before, oldest first: the low halves without bit 0 as bytes 0 and 1, and 2
+ * and 3, in lanes 13 to 15.
+ */
+struct past {
+    __m256i bytes01, bytes23;
+    uint32_t high[4]; /* the last one is nothing */
+};
+
+/* Bytes k and k + 1 of three words, in lanes 13 to 15. */
+static ALWAYS_INLINE __m256i past_of(const uint32_t word[4], unsigned k)
+{
+    const char i = (char)k, no = (char)0x80;
+    const __m128i first = _mm_setr_epi8(no, no, no, no, no, no, no, no, no, no, no, no, no, i,
+                                        (char)(i + 4), (char)(i + 8));
+    const __m128i second =
+        _mm_add_epi8(first, _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1));
+    return _mm256_shuffle_epi8(table_of((const uint8_t *)word), halves(first, second));
+}
+
+static ALWAYS_INLINE void past_read(struct past *past, const struct tl_etm4_registers *r)
+{
+    uint32_t low[4] = {0};
+    for (unsigned k = 0; k < 3; k++) {
+        low[k] = (uint32_t)(r->address[2 - k] >> 1);
+        past->high[k] = (uint32_t)(r->address[2 - k] >> 32);
+    }
+    past->high[3] = 0;
+    past->bytes01 = past_of(low, 0);
+    past->bytes23 = past_of(low, 2);
+}
+
+/* The last `n` addresses at `end` are the newest ones. */
+static ALWAYS_INLINE void keep_last(struct tl_etm4_registers *r, const uint64_t *end, size_t n)
+{
+    for (size_t k = n < 3 ? n : 3; k > 0; k--) {
+        r->address[2] = r->address[1];
+        r->address[1] = r->address[0];
+        r->address[0] = end[-(ptrdiff_t)k];
+    }
+}
+
+/* Words of bytes that are apart: out[k] has those of lanes 4 k to 4 k + 3 of both halves. */
+static ALWAYS_INLINE void unpack(__m256i out[4], struct sides s01, struct sides s23)
+{
+    const __m256i low01 = _mm256_unpacklo_epi8(s01.first, s01.second);
+    const __m256i high01 = _mm256_unpackhi_epi8(s01.first, s01.second);
+    const __m256i low23 = _mm256_unpacklo_epi8(s23.first, s23.second);
+    const __m256i high23 = _mm256_unpackhi_epi8(s23.first, s23.second);
+    out[0] = _mm256_unpacklo_epi16(low01, low23);
+    out[1] = _mm256_unpackhi_epi16(low01, low23);
+    out[2] = _mm256_unpacklo_epi16(high01, high23);
+    out[3] = _mm256_unpackhi_epi16(high01, high23);
+}
+
+/*
+ * The low halves of the next addresses, without bit 0, as unpack() orders them. Returns which of
  * the sixteen lanes says the high half of each.
  */
-static ALWAYS_INLINE __m128i low_halves(__m128i out[4], const struct tl_etm4_columns *c,
-                                        __m128i kind, __m128i past)
+static ALWAYS_INLINE __m256i low_halves(__m256i out[4], struct past *past,
+                                        const struct tl_etm4_columns *c, __m256i kind)
 {
-    const size_t k = c->n_addresses;
-    const __m128i b1 = load(c->payload[0] + k), b2 = load(c->payload[1] + k);
-    const __m128i b3 = load(c->payload[2] + k), b4 = load(c->payload[3] + k);
-    const __m128i lane = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m128i back = _mm_and_si128(kind, BYTES(BACK));
-    const __m128i parent = _mm_and_si128(_mm_sub_epi8(lane, back), BYTES(15));
-    const __m128i brief = _mm_add_epi8(kind, kind), kept23 = _mm_or_si128(kind, brief);
-    const __m128i kept1 = _mm_or_si128(kind, _mm_andnot_si128(b1, brief)); /* these in bit 7 */
-    const __m128i low7 = BYTES(0x7f);
-    __m256i bytes01 =
-        _mm256_set_m128i(_mm_blendv_epi8(lane, parent, kept1), _mm_blendv_epi8(lane, parent, kind));
-    __m256i bytes2u = _mm256_set_m128i(_mm_blendv_epi8(lane, parent, _mm_slli_epi16(kind, 4)),
-                                       _mm_blendv_epi8(lane, parent, kept23));
+    const size_t n = c->n_addresses;
+    const __m256i b1 = load(c->payload[0] + n), b2 = load(c->payload[1] + n);
+    const __m256i b3 = load(c->payload[2] + n), b4 = load(c->payload[3] + n);
+    const __m256i lane = EACH(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m256i low7 = BYTES(0x7f);
+    const __m256i back = _mm256_and_si256(kind, BYTES(BACK));
+    const __m256i parent = _mm256_and_si256(_mm256_sub_epi8(lane, back), BYTES(15));
+    /* Is the byte the parent's? In bit 7. */
+    const __m256i brief = _mm256_add_epi8(kind, kind), kept23 = _mm256_or_si256(kind, brief);
+    const __m256i kept1 = _mm256_or_si256(kind, _mm256_andnot_si256(b1, brief));
+    __m256i by0 = _mm256_blendv_epi8(lane, parent, kind);
+    __m256i by1 = _mm256_blendv_epi8(lane, parent, kept1);
+    __m256i by23 = _mm256_blendv_epi8(lane, parent, kept23);
+    __m256i upper = _mm256_blendv_epi8(lane, parent, _mm256_slli_epi16(kind, 4));
 
 #pragma GCC unroll 4
     for (unsigned round = 0; round < 4; round++) {
-        bytes01 = _mm256_shuffle_epi8(bytes01, bytes01);
-        bytes2u = _mm256_shuffle_epi8(bytes2u, bytes2u);
+        by0 = _mm256_shuffle_epi8(by0, by0);
+        by1 = _mm256_shuffle_epi8(by1, by1);
+        by23 = _mm256_shuffle_epi8(by23, by23);
+        upper = _mm256_shuffle_epi8(upper, upper);
     }
-    const __m128i joined =
-        _mm_or_si128(_mm_and_si128(b2, low7), _mm_andnot_si128(low7, _mm_slli_epi16(b3, 7)));
-    const __m128i plane1 = with_past(_mm_blendv_epi8(joined, b2, kept23), past, 1);
-    const __m128i plane2 = _mm_or_si128(_mm_and_si128(_mm_srli_epi16(b3, 1), low7),
-                                        _mm_andnot_si128(low7, _mm_slli_epi16(b4, 7)));
-    const __m128i plane3 = _mm_and_si128(_mm_srli_epi16(b4, 1), low7);
-    const __m256i b01 = _mm256_shuffle_epi8(
-        _mm256_set_m128i(plane1, with_past(_mm_add_epi8(b1, b1), past, 0)), bytes01);
-    const __m128i bytes23 = _mm256_castsi256_si128(bytes2u);
-    const __m128i r0 = _mm256_castsi256_si128(b01), r1 = _mm256_extracti128_si256(b01, 1);
-    const __m128i r2 = _mm_shuffle_epi8(with_past(plane2, past, 2), bytes23);
-    const __m128i r3 = _mm_shuffle_epi8(with_past(plane3, past, 3), bytes23);
-    const __m128i low01 = _mm_unpacklo_epi8(r0, r1), high01 = _mm_unpackhi_epi8(r0, r1);
-    const __m128i low23 = _mm_unpacklo_epi8(r2, r3), high23 = _mm_unpackhi_epi8(r2, r3);
-    out[0] = _mm_unpacklo_epi16(low01, low23);
-    out[1] = _mm_unpackhi_epi16(low01, low23);
-    out[2] = _mm_unpacklo_epi16(high01, high23);
-    out[3] = _mm_unpackhi_epi16(high01, high23);
-    return _mm256_extracti128_si256(bytes2u, 1);
+    const __m256i joined = _mm256_or_si256(_mm256_and_si256(b2, low7),
+                                           _mm256_andnot_si256(low7, _mm256_slli_epi16(b3, 7)));
+    const __m256i byte2 = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(b3, 1), low7),
+                                          _mm256_andnot_si256(low7, _mm256_slli_epi16(b4, 7)));
+    const __m256i byte3 = _mm256_and_si256(_mm256_srli_epi16(b4, 1), low7);
+    const struct sides s01 = fetch(_mm256_add_epi8(b1, b1), _mm256_blendv_epi8(joined, b2, kept23),
+                                   by0, by1, &past->bytes01);
+    const struct sides s23 = fetch(byte2, byte3, by23, by23, &past->bytes23);
+    unpack(out, s01, s23);
+    return upper;
+}
+
+static ALWAYS_INLINE void write_four(uint64_t *out, __m128i low, __m256i upper)
+{
+    _mm256_storeu_si256((__m256i *)out, _mm256_or_si256(_mm256_cvtepu32_epi64(low), upper));
 }
 
 /* Write whole addresses, all with the same high half. */
-static ALWAYS_INLINE void widen(uint64_t out[16], const __m128i low[4], uint32_t high)
+static ALWAYS_INLINE void widen(uint64_t *out, const __m256i low[4], uint32_t high)
 {
     const __m256i upper = _mm256_set1_epi64x((long long)((uint64_t)high << 32));
 #pragma GCC unroll 4
-    for (unsigned k = 0; k < 4; k++) {
-        const __m256i some = _mm256_cvtepu32_epi64(low[k]);
-        _mm256_storeu_si256((__m256i *)(out + (size_t)4 * k),
-                            _mm256_or_si256(_mm256_add_epi64(some, some), upper));
-    }
+    for (unsigned k = 0; k < 4; k++) /* the second half overwrites what is too much of the first */
+        write_four(out + (size_t)4 * k, _mm256_castsi256_si128(_mm256_add_epi32(low[k], low[k])),
+                   upper);
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++)
+        write_four(out + HALF + (size_t)4 * k,
+                   _mm256_extracti128_si256(_mm256_add_epi32(low[k], low[k]), 1), upper);
 }
 
 /*
- * High halves of the `n` next addresses, which have that of the last one: those that packets in
- * `is64` say, and those of the addresses before.
+ * Write whole addresses, of any high halves: said by the lanes in `upper`, by packets in `is64` or
+ * by the past.
  */
-static ALWAYS_INLINE void put_uppers(const struct tl_etm4_packetizer *p, uint64_t *out,
-                                     struct past *past, __m128i uppers, unsigned is64, unsigned n)
+static ALWAYS_INLINE void widen_any(const struct tl_etm4_packetizer *p, uint64_t *out,
+                                    const __m256i low[4], struct past *past, __m256i upper,
+                                    unsigned is64, unsigned n)
 {
     const uint16_t *const at = p->columns.found_at + p->columns.n_addresses;
-    uint32_t differ = (past->high[0] ^ past->high[1]) | (past->high[0] ^ past->high[2]);
-    uint32_t said[16] = {0};
-    uint8_t by[16];
+    __m256i past01 = past_of(past->high, 0), past23 = past_of(past->high, 2);
+    uint8_t plane[4][32] = {{0}};
+    __m256i high[4];
 
     for (; is64 != 0; is64 &= is64 - 1) {
-        const unsigned lane = (unsigned)__builtin_ctz(is64);
-        said[lane] = tl_le32(p->run.p + at[lane] + 5);
-        differ |= said[lane] ^ past->high[2];
+        const unsigned lane = _tzcnt_u32(is64), k = lane < 16 ? lane : lane - (16 - HALF);
+        const uint8_t *const said = p->run.p + at[k] + 5;
+        for (unsigned i = 0; i < 4; i++)
+            plane[i][lane] = said[i];
     }
-    if (differ == 0)
-        return;
-    _mm_storeu_si128((__m128i *)by, uppers);
-    memcpy(said + TOGETHER, past->high, 3 * sizeof said[0]);
-    for (unsigned k = 0; k < n; k++) {
-        const uint32_t high = said[by[k]];
-        memcpy((uint8_t *)(out + k) + 4, &high, sizeof high);
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < 4; i++)
+        high[i] = _mm256_loadu_si256((const __m256i *)plane[i]);
+    const struct sides s01 = fetch(high[0], high[1], upper, upper, &past01);
+    unpack(high, s01, fetch(high[2], high[3], upper, upper, &past23));
+    for (unsigned half = 0; half < 2; half++)
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < 4; k++) {
+            const __m256i both = _mm256_add_epi32(low[k], low[k]);
+            const __m128i l =
+                half ? _mm256_extracti128_si256(both, 1) : _mm256_castsi256_si128(both);
+            const __m128i h =
+                half ? _mm256_extracti128_si256(high[k], 1) : _mm256_castsi256_si128(high[k]);
+            __m128i *const to = (__m128i *)(out + HALF * half + (size_t)4 * k);
+            _mm_storeu_si128(to, _mm_unpacklo_epi32(l, h));
+            _mm_storeu_si128(to + 1, _mm_unpackhi_epi32(l, h));
+        }
+    for (unsigned k = n < 3 ? n : 3; k > 0; k--) {
         past->high[0] = past->high[1];
         past->high[1] = past->high[2];
-        past->high[2] = high;
+        past->high[2] = (uint32_t)(out[n - k] >> 32);
     }
-}
-
-/* The last three of `last` and the first `n` of `low`. */
-static ALWAYS_INLINE __m128i last_of(__m128i last, const __m128i low[4], unsigned n)
-{
-    uint32_t all[3 + 16];
-    _mm_storeu_si128((__m128i *)all, last);
-    for (unsigned k = 0; k < 4; k++)
-        _mm_storeu_si128((__m128i *)(all + 3 + 4 * k), low[k]);
-    return load(all + n);
 }
 
 static ALWAYS_INLINE bool in_halves(const struct tl_etm4_registers *r)
@@ -213,37 +290,50 @@ static ALWAYS_INLINE bool in_halves(const struct tl_etm4_registers *r)
     return (r->is[0] | r->is[1] | r->is[2]) == 0 && (r->sf || high >> 32 == 0);
 }
 
-__attribute__((noinline)) void tl_etm4_avx2_resolve(struct tl_etm4_packetizer *p)
+/* The lanes of `n` addresses, as a mask. */
+static ALWAYS_INLINE unsigned lanes_of(unsigned n)
+{
+    const unsigned low = (1u << n) - 1;
+    return n <= HALF ? low : (low >> HALF) << 16 | ((1u << HALF) - 1);
+}
+
+/* The bytes of which bit `bit` is set, as a mask. */
+static ALWAYS_INLINE unsigned with_bit(__m256i v, int bit)
+{
+    return (unsigned)_mm256_movemask_epi8(_mm256_slli_epi16(v, 7 - bit));
+}
+
+static __attribute__((noinline)) void resolve_together(struct tl_etm4_packetizer *p)
 {
     struct tl_etm4_columns *const c = &p->columns;
+    const size_t first = c->n_addresses, end = c->n_found;
+    struct past past;
 
-    if (c->n_found == c->n_addresses)
-        return;
-    if (!in_halves(&p->regs)) {
-        resolve_in_order(p);
-        return;
-    }
-    struct past past = past_of(&p->regs);
-    __m128i last = load(past.low);
-    while (c->n_addresses < c->n_found) {
-        const size_t left = c->n_found - c->n_addresses;
-        const unsigned n = left < TOGETHER ? (unsigned)left : TOGETHER, valid = (1u << n) - 1;
-        const __m128i kind = kinds_of(load(c->found + c->n_addresses));
-        const unsigned is64 = (unsigned)_mm_movemask_epi8(_mm_slli_epi16(kind, 3)) & valid;
-        const unsigned other = (unsigned)_mm_movemask_epi8(_mm_slli_epi16(kind, 2)) & valid;
-        __m128i low[4];
-        if (__builtin_expect(other || (is64 && !p->regs.sf), 0))
+    past_read(&past, &p->regs);
+    while (c->n_addresses < end) {
+        const size_t left = end - c->n_addresses;
+        const unsigned n = left < BOTH ? (unsigned)left : BOTH, valid = lanes_of(n);
+        const __m256i kind = kinds_of(load(c->found + c->n_addresses));
+        const unsigned is64 = with_bit(kind, 4) & valid;
+        __m256i low[4];
+        if (__builtin_expect((with_bit(kind, 5) & valid) != 0 || (is64 && !p->regs.sf), 0))
             break;
-        const __m128i uppers = low_halves(low, c, kind, last);
-        widen(c->address + c->n_addresses, low, past.high[2]);
-        if (__builtin_expect(is64 | (past.high[0] ^ past.high[1]) | (past.high[0] ^ past.high[2]),
-                             0))
-            put_uppers(p, c->address + c->n_addresses, &past, uppers, is64, n);
+        const __m256i upper = low_halves(low, &past, c, kind);
+        if (is64 | (past.high[0] ^ past.high[1]) | (past.high[0] ^ past.high[2]))
+            widen_any(p, c->address + c->n_addresses, low, &past, upper, is64, n);
+        else
+            widen(c->address + c->n_addresses, low, past.high[2]);
         c->n_addresses += n;
-        last = n == TOGETHER ? _mm_alignr_epi8(low[3], low[2], 8) : last_of(last, low, n);
     }
-    _mm_storeu_si128((__m128i *)past.low, last);
-    past_keep(&past, &p->regs);
+    keep_last(&p->regs, c->address + c->n_addresses, c->n_addresses - first);
+}
+
+void tl_etm4_avx2_resolve(struct tl_etm4_packetizer *p)
+{
+    const struct tl_etm4_columns *const c = &p->columns;
+
+    if (c->n_addresses < c->n_found && in_halves(&p->regs))
+        resolve_together(p);
     if (c->n_addresses < c->n_found)
         resolve_in_order(p);
 }
