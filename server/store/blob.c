@@ -239,7 +239,7 @@ int tl_packing_new(struct tl_packing **out, unsigned threads)
         threads = processors > 0 ? (unsigned)processors : 1;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
-    p->size = 2 * (size_t)threads + 2 * BATCH;
+    p->size = 2 * (size_t)threads + BATCH;
     p->queue = calloc(p->size, sizeof(*p->queue));
     p->spare = calloc(p->size, sizeof(*p->spare));
     p->threads = calloc(threads, sizeof(*p->threads));
