@@ -205,6 +205,7 @@ static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_
     b->last_kind = last->kind;
     b->last_size = last->size;
     b->conditional = last->conditional || in_it;
+    b->always = last->kind == TL_INSN_BRANCH && !last->link && !last->conditional;
     b->link = last->link;
     b->is_return = last->is_return;
     b->target_isa = last->next_isa;
@@ -222,8 +223,10 @@ static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_
     b->turn[1] = (uint8_t)taken;
 }
 
-/* Decode from b->pc to the block's end; records go to cache->scratch. */
-static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_bytes code)
+/* Decode from b->pc to the block's end; records go to cache->scratch. `*traps`: an instruction in
+ * it is a trap, or undefined. */
+static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_bytes code,
+                  bool *traps)
 {
     struct tl_insn insn = {0};
     unsigned it_left = 0; /* instructions of a T32 IT block still to come */
@@ -241,6 +244,7 @@ static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_by
         }
         if (rc < 0)
             one.kind = TL_INSN_TRAP; /* undefined: if it ran, it trapped */
+        *traps |= one.kind == TL_INSN_TRAP;
         const size_t before = cache->scratch.n;
         insn = one;
         if (put_insn(&cache->scratch, b->pc + b->size, &insn, rest.p) < 0)
@@ -260,18 +264,30 @@ static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_by
     return TL_OK;
 }
 
+static bool begins_function(const struct tl_image *image, uint32_t function, uint64_t pc)
+{
+    size_t n;
+    return function != TL_NO_FUNCTION && tl_image_symbols(image, &n)[function].address == pc;
+}
+
 static bool is_alike(const struct tl_image *image, const struct tl_block *b, uint64_t pc)
 {
     const int64_t function = b->function == TL_NO_FUNCTION ? -1 : (int64_t)b->function;
-    return (b->pc ^ pc) >> 12 == 0 && tl_image_symbol_index(image, pc) == function;
+    return (b->pc ^ pc) >> 12 == 0 && tl_image_symbol_index(image, pc) == function &&
+           !begins_function(image, b->function, pc);
 }
 
 /* Where the last instruction leads is looked at once, not each time that it runs. */
-static void sum_up(const struct tl_image *image, struct tl_block *b)
+static void sum_up(const struct tl_image *image, struct tl_block *b, bool traps)
 {
+    b->entry = begins_function(image, b->function, b->pc);
     tl_block_sum_up(b);
-    b->alike[0] = is_alike(image, b, b->pc + b->size);
-    b->alike[1] = tl_block_leave(b) == TL_LEAVE_JUMP && is_alike(image, b, b->target);
+    if (traps)
+        b->left[0] = b->left[1] = 0;
+    if (traps || tl_block_leave(b) != TL_LEAVE_JUMP)
+        return;
+    b->alike[0] |= is_alike(image, b, b->pc + b->size) ? TL_ALIKE_NEXT : 0;
+    b->alike[1] |= is_alike(image, b, b->target) ? TL_ALIKE_NEXT : 0;
 }
 
 static unsigned hole_of(uint64_t pc)
@@ -302,7 +318,8 @@ decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64
     b.code = code.p;
     b.function = TL_NO_FUNCTION;
     b.target_isa = (uint8_t)isa;
-    if (code.n > 0 && decode(cache, &b, code) < 0)
+    bool traps = false;
+    if (code.n > 0 && decode(cache, &b, code, &traps) < 0)
         return NULL;
     if (b.end == TL_BLOCK_UNMAPPED && b.size == code.n && b.n > 0 &&
         tl_image_view_at(cache->image, cache->view, space, pc + b.size).n > 0)
@@ -325,7 +342,7 @@ decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64
     b.stf = entry->stf;
     b.stf_size = (uint32_t)cache->scratch.n;
     b.plain = b.last_size == 2 || b.last_size == 4 ? b.isa : TL_ISA_NONE;
-    sum_up(cache->image, &b);
+    sum_up(cache->image, &b, traps);
     entry->block = b;
     *find_slot(cache->slots, cache->mask, cache->view, space, isa, pc) =
         (struct slot){.pc = pc,

@@ -32,6 +32,12 @@ enum tl_block_end {
     TL_BLOCK_FULL      /* TL_BLOCK_MAX: goes on in the next block */
 };
 
+enum tl_block_alike {
+    TL_ALIKE_NEXT = 1,  /* the block ends in a direct branch; what follows lies in its page and
+                           function, and is not the function's first instruction */
+    TL_ALIKE_ALWAYS = 2 /* it ends in a direct branch without condition that is no call */
+};
+
 /*
  * How the flow goes on behind a block whose last instruction is reported as taken or not, in one
  * look. Bit 0: it turns. From TL_TURN_CALL on there is more to do than to go on.
@@ -81,7 +87,7 @@ struct tl_block {
     uint8_t turn[2];   /* enum tl_block_turn; [1]: if the last instruction was taken */
     uint8_t isa;       /* enum tl_isa */
     /* For who counts by function and page (of 4 KiB) and follows calls. 0: nothing is known. */
-    bool alike[2];       /* what follows lies in page and function, not called; [1]: if taken */
+    uint8_t alike[2];    /* enum tl_block_alike; [1]: if the last instruction was taken */
     uint8_t left[2];     /* 1 + enum tl_leave of the last instruction; [1]: if it was taken */
     uint8_t plain;       /* `isa`, if `last_size` is 2 or 4 and TL_BLOCK_SLACK holds for `stf` */
     uint32_t met;        /* the one sink's that has the blocks: where it last met it; new: 0 */
@@ -92,6 +98,8 @@ struct tl_block {
     bool conditional;    /* the last instruction may not take its branch */
     bool link;           /* the last instruction is a call */
     bool is_return;      /* the last instruction returns from a call */
+    bool always;         /* TL_ALIKE_ALWAYS; that it is in an IT block does not matter */
+    bool entry;          /* it begins where its function does */
     bool whole;          /* `stf` holds whole groups of records */
     uint64_t target;     /* of the last instruction, if it is a direct branch */
     const uint8_t *code; /* the instructions' bytes in memory order; borrowed from the image */
@@ -112,9 +120,10 @@ static inline enum tl_leave tl_block_leave(const struct tl_block *block)
     }
 }
 
-/* Set what follows from the other members: `left`. */
+/* Set what follows from the other members: `left`, and of `alike` what does not need an image. */
 static inline void tl_block_sum_up(struct tl_block *block)
 {
+    block->alike[0] = block->alike[1] = block->always ? TL_ALIKE_ALWAYS : 0;
     block->left[0] = 1 + TL_LEAVE_STRAIGHT;
     block->left[1] = (uint8_t)(1 + tl_block_leave(block));
 }

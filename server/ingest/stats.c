@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exact statistics of a range. Every instruction of it is looked at, but of whole sealed shards
- * only once: what they consist of is remembered, as far as there is room.
+ * Exact statistics of a range. Of whole sealed shards their index says what they consist of; what
+ * lies in a part of a shard, or in one whose index does not say it, is looked at instruction by
+ * instruction. What is known of whole shards is remembered, as far as there is room.
  */
 #include "ingest/jsontext.h"
 #include "ingest/query.h"
 #include "stf/close.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,21 +17,7 @@
 #define MEMO          8192 /* instructions, and begins of blocks, whose nature is remembered */
 #define KEEP_MAX      (32u << 20) /* bytes of what is remembered of a stream's shards */
 
-enum mix {
-    MIX_PLAIN,
-    MIX_BRANCH,
-    MIX_CONDITIONAL,
-    MIX_CALL,
-    MIX_RETURN,
-    MIX_INDIRECT,
-    MIX_ERET,
-    MIX_TRAP,
-    MIX_SYNC,
-    MIX_UNKNOWN,
-    MIX_KINDS
-};
-
-static const char *const mix_names[MIX_KINDS] = {
+static const char *const mix_names[TL_MIX_KINDS] = {
     "plain",   "branch",   "conditional branch", "call",
     "return",  "indirect", "exception return",   "trap",
     "barrier", "unknown",
@@ -54,7 +42,7 @@ struct counts {
     uint64_t insns, taken;
     uint64_t reads, writes; /* memory accesses that the trace tells of */
     uint64_t told[TOLD];    /* records of told_types */
-    uint64_t mix[MIX_KINDS];
+    uint64_t mix[TL_MIX_KINDS];
     uint64_t kinds[TL_ITEM_KINDS];
     uint64_t gaps[TL_GAP_KINDS];
     struct {
@@ -98,28 +86,16 @@ struct stats {
     struct counts counts;
     struct function_count *functions; /* by symbol index, the last one for none */
     size_t n_functions;
+    /* Blocks of the chunk that is walked, and the first that is not counted yet. */
+    struct piece {
+        uint32_t n, size; /* instructions and bytes */
+        bool leads_away;  /* its last instruction is a call, a return or an indirect branch */
+    } * pieces;
+    size_t n_pieces, cap_pieces, piece;
+    bool piece_ended, no_memory;
     bool calls_told; /* by the trace; else a function is called where it is entered at its start */
     struct tl_flow_now now;
 };
-
-static enum mix classify(const struct tl_insn *insn)
-{
-    switch (insn->kind) {
-    case TL_INSN_BRANCH:
-        return insn->link ? MIX_CALL : insn->conditional ? MIX_CONDITIONAL : MIX_BRANCH;
-    case TL_INSN_INDIRECT:
-        return insn->link ? MIX_CALL : insn->is_return ? MIX_RETURN : MIX_INDIRECT;
-    case TL_INSN_RETURN_EX:
-        return MIX_ERET;
-    case TL_INSN_TRAP:
-        return MIX_TRAP;
-    case TL_INSN_SYNC:
-    case TL_INSN_WAIT:
-        return MIX_SYNC;
-    default:
-        return MIX_PLAIN;
-    }
-}
 
 static struct function_count *count_of(struct stats *s, uint32_t function)
 {
@@ -172,23 +148,38 @@ static void count_told(struct counts *c, const struct tl_walk_insn *insn)
     }
 }
 
+/* One more instruction of the block that began behind the last one that ended any. */
+static void add_to_piece(struct stats *s, uint32_t size, enum tl_mix mix)
+{
+    if (s->piece_ended || s->n_pieces == 0) {
+        if (tl_grow(&s->pieces, &s->cap_pieces, s->n_pieces + 1, sizeof(*s->pieces)) < 0) {
+            s->no_memory = true;
+            return;
+        }
+        s->pieces[s->n_pieces++] = (struct piece){0};
+    }
+    s->pieces[s->n_pieces - 1].n++;
+    s->pieces[s->n_pieces - 1].size += size;
+    s->pieces[s->n_pieces - 1].leads_away =
+        mix == TL_MIX_CALL || mix == TL_MIX_RETURN || mix == TL_MIX_INDIRECT;
+    s->piece_ended = mix != TL_MIX_PLAIN;
+}
+
 static void count_insn(void *context, const struct tl_walk_insn *insn)
 {
-    static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
     struct stats *s = context;
     struct insn_memo *m = &s->memo->insns[memo_slot(insn->pc)];
     if (m->pc != insn->pc || m->opcode != insn->opcode || m->size != insn->size ||
         m->isa != insn->isa || m->size == 0) {
-        struct tl_insn decoded = {0};
         const struct tl_bytes code = {insn->code, insn->size};
-        const int r = tl_insn_decode((enum tl_isa)insn->isa, &options, insn->pc, code, &decoded);
         *m = (struct insn_memo){.pc = insn->pc,
                                 .opcode = insn->opcode,
                                 .size = insn->size,
                                 .isa = insn->isa,
-                                .mix = r < 0 ? MIX_UNKNOWN : classify(&decoded)};
+                                .mix = (uint8_t)tl_mix_at((enum tl_isa)insn->isa, insn->pc, code)};
     }
     s->counts.mix[m->mix]++;
+    add_to_piece(s, insn->size, (enum tl_mix)m->mix);
     count_told(&s->counts, insn);
 }
 
@@ -221,11 +212,23 @@ static void count_at(struct stats *s, uint64_t pc, uint64_t n)
     count->calls += !s->calls_told && m->entered;
 }
 
+/* A walk joins blocks where the flow went straight on; each counts where it begins. */
 static void count_block(struct stats *s, const struct tl_item *item)
 {
-    count_at(s, item->block->pc, item->n);
+    uint64_t pc = item->block->pc;
+    bool away = false; /* though STF does not say where to, if nothing is known behind it */
+    for (uint32_t left = item->n; left > 0 && s->piece < s->n_pieces;) {
+        struct piece *const piece = &s->pieces[s->piece];
+        const uint32_t n = piece->n < left ? piece->n : left;
+        count_at(s, pc, n);
+        pc += piece->size;
+        left -= n;
+        piece->n -= n;
+        s->piece += piece->n == 0;
+        away = piece->n == 0 && left == 0 && piece->leads_away;
+    }
     s->counts.insns += item->n;
-    s->counts.taken += item->flags & TL_ITEM_TAKEN ? 1 : 0;
+    s->counts.taken += item->flags & TL_ITEM_TAKEN || away ? 1 : 0;
     count_mode(s, item->n);
 }
 
@@ -243,7 +246,7 @@ static void count_item(struct stats *s, const struct tl_item *item, bool point)
     if (!point)
         return;
     c->insns++;
-    c->mix[MIX_UNKNOWN] += item->kind == TL_ITEM_UNKNOWN;
+    c->mix[TL_MIX_UNKNOWN] += item->kind == TL_ITEM_UNKNOWN;
     if (item->kind == TL_ITEM_SOFTWARE)
         return;
     count_at(s, tl_item_address(item), 1);
@@ -261,7 +264,10 @@ static int count_view(struct stats *s, struct tl_view *view, const struct tl_wal
     for (size_t i = tl_shard_chunk_at(index, range->from); i < index->n_chunks && r >= 0; i++) {
         if (index->chunks[i].first >= range->to && !range->tail)
             break;
+        s->n_pieces = s->piece = 0;
         r = tl_walk_chunk(&walk, view, i, range, fail);
+        if (r >= 0 && s->no_memory)
+            r = TL_NOMEM;
         if (!begun)
             s->now = walk.now;
         begun = true;
@@ -298,7 +304,7 @@ static void add_shard(struct stats *s, const struct tl_shard_stats *shard)
     to->writes += from->writes;
     for (size_t i = 0; i < TOLD; i++)
         to->told[i] += from->told[i];
-    for (size_t i = 0; i < MIX_KINDS; i++)
+    for (size_t i = 0; i < TL_MIX_KINDS; i++)
         to->mix[i] += from->mix[i];
     for (size_t i = 0; i < TL_ITEM_KINDS; i++)
         to->kinds[i] += from->kinds[i];
@@ -367,6 +373,35 @@ static void remember(struct tl_lane *lane, size_t i, struct tl_shard_stats *shar
     free(shard);
 }
 
+/* What the shard's index says that it consists of. */
+static struct tl_shard_stats *told_by(const struct stats *s, const struct tl_shard_index *index,
+                                      size_t *size)
+{
+    const struct tl_tally *const tally = &index->tally;
+    static_assert(TL_TALLY_MODES == MODES, "as many modes");
+    struct tl_shard_stats *shard;
+    *size = sizeof(*shard) + tally->n_functions * sizeof(shard->functions[0]);
+    shard = calloc(1, *size);
+    if (!shard)
+        return NULL;
+    struct counts *const c = &shard->counts;
+    c->insns = index->row.n;
+    for (size_t i = 0; i < index->buckets.n; i++)
+        c->taken += index->buckets.p[i].branches;
+    memcpy(c->mix, tally->mix, sizeof(c->mix));
+    memcpy(c->kinds, tally->kinds, sizeof(c->kinds));
+    memcpy(c->gaps, tally->gaps, sizeof(c->gaps));
+    for (size_t i = 0; i < tally->n_modes; i++)
+        add_mode(c, tally->modes[i].mode, tally->modes[i].insns);
+    for (size_t i = 0; i < tally->n_functions; i++) {
+        const struct tl_tally_function *const f = &tally->functions[i];
+        const size_t none = s->n_functions - 1;
+        shard->functions[shard->n].function = (uint32_t)(f->function < none ? f->function : none);
+        shard->functions[shard->n++].count = (struct function_count){f->insns, f->calls};
+    }
+    return shard;
+}
+
 /* All of sealed shard `i`. */
 static int count_shard(struct stats *s, const struct tl_cut *cut, size_t i, struct tl_view *view,
                        struct tl_fail *fail)
@@ -379,15 +414,20 @@ static int count_shard(struct stats *s, const struct tl_cut *cut, size_t i, stru
                         .calls_told = s->calls_told};
     struct tl_shard_stats *shard = NULL;
     size_t size;
-    one.functions = calloc(one.n_functions, sizeof(*one.functions));
-    int r = one.functions ? count_view(&one, view, &all, fail) : TL_NOMEM;
-    if (r >= 0 && !(shard = sum_up(&one, &size)))
+    const bool told = view->index.tally.told;
+    int r = TL_OK;
+    if (!told) {
+        one.functions = calloc(one.n_functions, sizeof(*one.functions));
+        r = one.functions ? count_view(&one, view, &all, fail) : TL_NOMEM;
+    }
+    if (r >= 0 && !(shard = told ? told_by(s, &view->index, &size) : sum_up(&one, &size)))
         r = TL_NOMEM;
     if (r >= 0) {
         add_shard(s, shard);
         remember(cut->lane, i, shard, size);
     }
     free(one.functions);
+    free(one.pieces);
     return r;
 }
 
@@ -524,7 +564,7 @@ static int write_json(const struct stats *s, uint64_t from, uint64_t to, struct 
     if (r >= 0)
         r = add_functions(s, out);
     if (r >= 0)
-        r = add_counts(out, "mix", mix_name, s->counts.mix, MIX_KINDS);
+        r = add_counts(out, "mix", mix_name, s->counts.mix, TL_MIX_KINDS);
     if (r >= 0)
         r = add_modes(s, out);
     if (r >= 0)
@@ -567,6 +607,7 @@ int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, u
         r = write_json(&s, from, to, json);
     free(s.memo);
     free(s.functions);
+    free(s.pieces);
     tl_cut_close(&cut);
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
 }

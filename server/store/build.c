@@ -50,6 +50,7 @@ static int new_part(struct tl_build *b, uint64_t number)
     if (!b->part)
         return TL_NOMEM;
     b->part->ghost = number < b->options.sealed;
+    b->part->tallying.untold = !tl_tally_tells(b->options.protocol) || b->part->ghost;
     return tl_part_begin(b->part, &b->calls);
 }
 
@@ -335,6 +336,12 @@ static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *i
         r = tl_part_insns(b->part, &b->now, n, block->pc + from, to - from, block->function);
     if (r < 0)
         return r;
+    if (*insn == 0 && n == block->n)
+        tl_tallying_block(&b->part->tallying, block);
+    else
+        tl_tallying_code(&b->part->tallying, block, from, n);
+    if (*insn == 0 && block->entry)
+        tl_part_called(b->part, block->function);
     b->part->last_position = b->position + n - 1;
     b->position += n;
     row->markers += n;
@@ -378,6 +385,8 @@ static int log_item(struct tl_build *b, const struct tl_item *item)
     const int r = tl_part_item(b->part, &b->now, item, point, pc, function);
     if (r < 0)
         return r;
+    if (point && tl_begins_function(b->options.image, function, pc))
+        tl_part_called(b->part, function);
     b->position += point;
     return check_cut(b, false);
 }

@@ -74,11 +74,13 @@ scan_steps(struct scan *scan, const uintptr_t *path, size_t i, size_t n, enum en
     uintptr_t *const head = events->heads[events->n_heads++];
     head[0] = scan->from;
     head[1] = path[i];
+    const size_t first = i;
     size_t k = events->n;
     events->step[k] = &head[1];
     events->at[k++] = (uint32_t)at;
     uint64_t taken = path[i] & 1;
     unsigned alike = block->alike[path[i] & 1];
+    uint64_t always = alike >> 1;
     const uint32_t stamp = scan->part->stamp;
     if (block->met != stamp)
         meet(scan->part, path[i]);
@@ -93,14 +95,17 @@ scan_steps(struct scan *scan, const uintptr_t *path, size_t i, size_t n, enum en
         events->step[k] = &path[i];
         events->at[k] = (uint32_t)at;
         k++;
-        k -= alike;
+        k -= alike & TL_ALIKE_NEXT;
         alike = block->alike[turn];
+        always += alike >> 1;
         taken += turn;
         at += block->n;
     }
     events->n = k;
     scan->n = at;
     scan->taken += taken;
+    scan->part->tallying.always += always;
+    scan->part->tallying.steps += i - first;
     scan->from = path[i - 1];
     return i;
 }
@@ -183,12 +188,15 @@ __attribute__((noinline)) static int count_spans(struct tl_part *part, struct tl
             top = copy;
             quick = calls->deeper == 0;
         }
+        if (step)
+            tl_tallying_left(&part->tallying, from);
         if (!tl_part_run_has(run, block->function, page)) {
             const int r = tl_part_slots(part, block->function, page, insn);
             if (r < 0)
                 return r;
         }
         tl_part_run_add(run, block->function, page, events->at[k + 1] - events->at[k]);
+        run->functions[block->function % TL_PART_SLOTS].calls += block->entry;
     }
     tl_callstack_give(calls, &top);
     run->depth_min = top.low;
@@ -250,6 +258,8 @@ int tl_count_blocks(struct tl_part *part, struct tl_callstack *calls, const stru
         if (r < 0)
             return r;
     }
+    if (s.n > 0)
+        tl_tallying_left(&part->tallying, tl_path_block(s.from));
     if (s.n > 0)
         tl_callstack_leave(calls, tl_path_block(s.from), tl_path_taken(s.from), position + s.n);
     count->items = s.item;

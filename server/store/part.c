@@ -90,6 +90,8 @@ struct tl_part *tl_part_new(uint64_t number, uint64_t position, const struct tl_
     index->row.byte_first = index->row.byte_last = now->offset;
     index->buckets.level = TL_LEVEL_STORED;
     init_run(&part->run, position);
+    part->tallying.mode = now->mode;
+    part->tallying.has_mode = now->has_mode;
     open_chunk(part, 0, now);
     return part;
 }
@@ -98,6 +100,7 @@ void tl_part_free(struct tl_part *part)
 {
     if (!part)
         return;
+    tl_tallying_fini(&part->tallying);
     tl_view_put(part->view);
     tl_itemlog_fini(&part->log);
     tl_code_set_fini(&part->code);
@@ -260,12 +263,21 @@ static void settle_in(const struct tl_part_run *run, struct tl_bucket *b)
     }
 }
 
+static void empty_slot(struct tl_part *part, size_t slot)
+{
+    struct tl_part_run *run = &part->run;
+    if (tl_tallying_function(&part->tallying, run->functions[slot].function, run->functions[slot].n,
+                             run->functions[slot].calls) < 0)
+        part->tallying.untold = true;
+    run->functions[slot].n = run->functions[slot].calls = 0;
+}
+
 static void empty_run(struct tl_part *part)
 {
     struct tl_part_run *run = &part->run;
     for (size_t word = 0; word < TL_PART_SLOTS / 64; word++) {
         for (uint64_t used = run->used[word]; used != 0; used &= used - 1)
-            run->functions[64 * word + (size_t)__builtin_ctzll(used)].n = 0;
+            empty_slot(part, 64 * word + (size_t)__builtin_ctzll(used));
         run->used[word] = 0;
     }
     for (uint64_t used = run->used_pages; used != 0; used &= used - 1) {
@@ -299,10 +311,11 @@ int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page, uint64
     if (!b)
         return TL_NOMEM;
     if (run->functions[f].function != function) {
-        if (run->functions[f].n > 0)
+        if (run->functions[f].n > 0) {
             tl_bucket_function(b, function_id(run->functions[f].function), run->functions[f].n);
+            empty_slot(part, f);
+        }
         run->functions[f].function = function;
-        run->functions[f].n = 0;
     }
     if (run->pages[p].page != page) {
         if (run->pages[p].n > 0)
@@ -344,6 +357,17 @@ int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t 
     part->view->index.row.n += n;
     part->open.n += n;
     return tl_part_count(part, n, function, pc >> 12, privilege, now->depth);
+}
+
+void tl_part_called(struct tl_part *part, uint32_t function)
+{
+    part->run.functions[function % TL_PART_SLOTS].calls++;
+}
+
+void tl_part_tell(struct tl_part *part)
+{
+    struct tl_shard_index *index = &part->view->index;
+    tl_tallying_end(&part->tallying, index->row.n, index->row.markers, &index->tally);
 }
 
 void tl_part_taken(struct tl_part *part)
@@ -390,6 +414,8 @@ int tl_part_item(struct tl_part *part, const struct tl_flow_now *now, const stru
     if (r < 0)
         return r;
     note_item(part, now, item);
+    tl_tallying_item(&part->tallying, item, index->row.n);
+    part->tallying.untold |= point && item->kind != TL_ITEM_UNKNOWN;
     struct tl_bucket *b = tl_buckets_at(&index->buckets, position);
     if (!b)
         return TL_NOMEM;
@@ -429,6 +455,7 @@ int tl_part_complete(struct tl_part *part, struct tl_view **out, struct tl_blob 
     const int r = needed ? close_chunk(part, log) : TL_OK;
     if (r < 0)
         return r;
+    tl_part_tell(part);
     /* Items behind the last frame's last marker belong to no frame: give them the last. */
     for (size_t i = index->n_chunks; i-- > 0 && index->chunks[i].stf >= index->n_frames;)
         index->chunks[i].stf = (uint32_t)index->n_frames - 1;

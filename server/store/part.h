@@ -6,6 +6,7 @@
 #include "flow/callstack.h"
 #include "store/codeset.h"
 #include "store/itemlog.h"
+#include "store/tally.h"
 #include "store/view.h"
 
 #define TL_PART_OFFSETS 10 /* a raw byte offset is noted every 2^10 positions */
@@ -29,6 +30,7 @@ struct tl_part_run {
     struct {
         uint32_t function;
         uint32_t n;
+        uint32_t calls;
     } functions[TL_PART_SLOTS];
     struct {
         uint64_t page; /* pc >> 12 */
@@ -73,6 +75,7 @@ struct tl_part {
     uint64_t offset_noted;   /* position >> TL_PART_OFFSETS of the last note of an offset */
     uint64_t last_position;  /* of the last marker, if row.markers > 0 */
     struct tl_part_run run;  /* not yet in its bucket */
+    struct tl_tallying tallying;
 };
 
 /* Begin a shard. NULL: no memory. */
@@ -111,6 +114,10 @@ TL_MUST_USE int tl_part_isa(struct tl_part *part, enum tl_isa isa);
  * then. */
 TL_MUST_USE int tl_part_offset(struct tl_part *part, uint64_t offset);
 TL_MUST_USE int tl_part_offset_at(struct tl_part *part, uint64_t position, uint64_t offset);
+/* The last instructions counted begin where their function does. */
+void tl_part_called(struct tl_part *part, uint32_t function);
+/* All is counted: into the index with it. */
+void tl_part_tell(struct tl_part *part);
 /* The last instruction changed the flow. */
 void tl_part_taken(struct tl_part *part);
 

@@ -66,6 +66,10 @@ static int count_alone(struct recount *c, const struct tl_item *item)
         r = tl_part_offset(c->part, item->offset);
     if (r >= 0)
         r = tl_part_insns(c->part, &c->now, b->n, b->pc, b->size, b->function);
+    if (r >= 0)
+        tl_tallying_code(&c->part->tallying, b, 0, b->n);
+    if (r >= 0 && b->entry)
+        tl_part_called(c->part, b->function);
     if (r >= 0 && item->flags & TL_ITEM_TAKEN)
         tl_part_taken(c->part);
     return r;
@@ -106,8 +110,10 @@ static int count_run(struct recount *c, const struct tl_item *item)
         block.link = insn.link;
         block.is_return = insn.is_return;
         block.conditional = insn.conditional;
+        block.always = insn.kind == TL_INSN_BRANCH && !insn.link && !insn.conditional;
         block.target = insn.target;
         block.function = tl_flow_now_function(&c->now, c->image, block.pc);
+        block.entry = tl_begins_function(c->image, block.function, block.pc);
         if (last)
             block.size = (uint32_t)(run->pc + run->size - block.pc);
         tl_block_sum_up(&block);
@@ -137,7 +143,10 @@ static int count_item(struct recount *c, const struct tl_item *item)
     const uint32_t function = point && item->kind != TL_ITEM_SOFTWARE
                                   ? tl_flow_now_function(&c->now, c->image, pc)
                                   : TL_NO_FUNCTION;
-    return tl_part_item(c->part, &c->now, item, point, pc, function);
+    const int counted = tl_part_item(c->part, &c->now, item, point, pc, function);
+    if (counted >= 0 && point && tl_begins_function(c->image, function, pc))
+        tl_part_called(c->part, function);
+    return counted;
 }
 
 static int count_chunk(struct recount *c, const struct tl_walk *walk, const struct tl_chunk *chunk)
@@ -207,6 +216,9 @@ static void take_over(struct tl_shard_index *to, struct tl_shard_index *from)
     to->n_code = from->n_code;
     to->cap_code = from->cap_code;
     from->code = code;
+    const struct tl_tally tally = to->tally;
+    to->tally = from->tally;
+    from->tally = tally;
     const struct tl_buckets buckets = to->buckets;
     to->buckets = from->buckets;
     from->buckets = buckets;
@@ -225,10 +237,14 @@ int tl_view_recount(struct tl_view *view, enum tl_protocol protocol, const struc
         c->image = image;
         tl_callstack_init(&c->calls, image, index->row.first, ignore_frame, NULL);
         c->part = tl_part_new(index->row.number, index->row.first, at);
+        if (c->part)
+            c->part->tallying.untold = !tl_tally_tells(protocol);
         r = c->part ? count_all(c, pcs, fail) : TL_NOMEM;
     }
-    if (r >= 0)
+    if (r >= 0) {
+        tl_part_tell(c->part);
         take_over(index, &c->part->view->index);
+    }
     if (c)
         tl_part_free(c->part);
     free(c);

@@ -77,12 +77,20 @@ int64_t tl_flow_now_symbol(const struct tl_flow_now *now, const struct tl_image 
     return tl_image_view_symbol(image, tl_image_view(image, &context), space, pc);
 }
 
+bool tl_begins_function(const struct tl_image *image, uint32_t function, uint64_t pc)
+{
+    size_t n = 0;
+    return image && function != TL_NO_FUNCTION &&
+           tl_image_symbols(image, &n)[function].address == pc;
+}
+
 void tl_shard_index_fini(struct tl_shard_index *index)
 {
     free(index->chunks);
     free(index->frames);
     free(index->code);
     tl_buckets_fini(&index->buckets);
+    tl_tally_fini(&index->tally);
     *index = (struct tl_shard_index){0};
 }
 
@@ -244,7 +252,7 @@ static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
         c.result = tl_buckets_encode(&index->buckets, out);
     number(&c, &n_code);
     code_edges(&c, index->code, index->n_code);
-    return c.result;
+    return c.result < 0 ? c.result : tl_tally_encode(&index->tally, out);
 }
 
 static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint64_t items, uint64_t body,
@@ -381,7 +389,8 @@ static int decode_body(struct tl_shard_index *out, struct tl_bytes body)
     if (result < 0 || r.p == r.end)
         return result;
     const uint64_t n_code = tl_varint_get(&r);
-    return n_pages > 0 ? TL_BAD : read_edges(&c, n_code, out);
+    result = n_pages > 0 ? TL_BAD : read_edges(&c, n_code, out);
+    return result < 0 || r.p == r.end ? result : tl_tally_read(&out->tally, &r);
 }
 
 int tl_shard_index_decode(struct tl_shard_index *out, struct tl_bytes body,

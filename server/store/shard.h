@@ -14,7 +14,7 @@
  *     item blocks   of each index chunk: its item log (itemlog.h) as a zstd frame
  *     body          a zstd frame of: shard values, index chunks, checksums of the .zstf's
  *                   frames, page sets (older shards only), tile buckets of TL_LEVEL_STORED, which
- *                   code was executed (not in older shards)
+ *                   code was executed and what the shard consists of (not in older shards)
  *     footer        48 bytes: "TLSHARD1", u32 version 1, u32 crc32c of the body frame,
  *                   u64 offset of the sums in the file, u64 offset of the body frame,
  *                   u64 its size, u32 0, u32 crc32c of the 44 footer bytes before
@@ -28,12 +28,19 @@
 #include "setup/setup.h"
 #include "store/bucket.h"
 #include "store/pack.h"
+#include "store/tally.h"
 
 #define TL_SHARD_FOOTER  48
 #define TL_SHARD_VERSION 1
 
 /* Is every item of this kind a position of a stream of this protocol? */
 bool tl_item_is_point(enum tl_protocol protocol, unsigned kind);
+
+/* Do the blocks of such streams know what they consist of? */
+static inline bool tl_tally_tells(enum tl_protocol protocol)
+{
+    return protocol != TL_PROTO_STF && protocol != TL_PROTO_OSD_CTM;
+}
 
 /* A timestamp of the trace unit: one that places a position on the trace's time axis. */
 static inline bool tl_item_is_anchor(const struct tl_item *item)
@@ -66,6 +73,9 @@ static inline uint32_t tl_flow_now_function(const struct tl_flow_now *now,
     const int64_t symbol = tl_flow_now_symbol(now, image, pc);
     return symbol < 0 ? TL_NO_FUNCTION : (uint32_t)symbol;
 }
+
+/* Is `pc` the first address of this symbol, or TL_NO_FUNCTION, of the image? */
+bool tl_begins_function(const struct tl_image *image, uint32_t function, uint64_t pc);
 
 /* A timestamp and the position in front of which it stands. */
 struct tl_anchor {
@@ -125,6 +135,7 @@ struct tl_shard_index {
     uint64_t *code; /* edges of executed code (codeset.h) of all chunks, rising within each */
     size_t n_code, cap_code;
     struct tl_buckets buckets;
+    struct tl_tally tally; /* of the whole shard */
 };
 
 void tl_shard_index_fini(struct tl_shard_index *index);

@@ -490,9 +490,10 @@ static void texts_are_json(void **state)
     tl_buf_fini(&out);
 }
 
-static const char *const counts[] = {
-    "\"insns\":",     "\"taken\":", "\"plain\":",    "\"call\":",     "\"return\":",
-    "\"exception\":", "\"time\":",  "\"overflow\":", "\"el1.s.a64\":"};
+static const char *const counts[] = {"\"insns\":",  "\"taken\":",    "\"plain\":",
+                                     "\"call\":",   "\"return\":",   "\"exception\":",
+                                     "\"time\":",   "\"overflow\":", "\"conditional branch\":",
+                                     "\"branch\":", "\"el1.s.a64\":"};
 enum { COUNTS = sizeof(counts) / sizeof(*counts) };
 
 /* Add the counts of a range. */
@@ -512,6 +513,56 @@ static void add_stats(uint64_t from, uint64_t to, uint64_t sums[static COUNTS])
 }
 
 /* Whole shards are counted once and remembered, edges are walked: all of it must fit together. */
+/* Add the instructions and calls of functions; `names` are those of the first range. */
+static void add_functions(uint64_t from, uint64_t to, char names[static 8][64],
+                          uint64_t sums[static 16])
+{
+    struct tl_buf out = {0};
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_lake_stats(lake, "t", STREAM, from, to, &out, &fail), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    const char *p = strstr((const char *)out.p, "\"functions\":[");
+    for (size_t i = 0; (p = strstr(p, "{\"name\":")) != NULL; p++, i++) {
+        char name[64];
+        unsigned long long insns, calls;
+        assert_int_equal(sscanf(p,
+                                "{\"name\":\"%63[^\"]\",\"pc\":\"0x%*[0-9a-f]\",\"insns\":%llu,"
+                                "\"calls\":%llu}",
+                                name, &insns, &calls),
+                         3);
+        for (size_t k = 0; k < 8; k++) {
+            if (i == k && names[k][0] == '\0')
+                memcpy(names[k], name, sizeof name);
+            if (strcmp(names[k], name) == 0) {
+                sums[2 * k] += insns;
+                sums[2 * k + 1] += calls;
+            }
+        }
+    }
+    tl_buf_fini(&out);
+}
+
+/* Of whole shards their indexes tell, of parts of them instructions: it is the same. */
+static void functions_add_up(void **state)
+{
+    static const uint64_t steps[] = {24999, 31000, 60001};
+    char names[8][64] = {0};
+    uint64_t whole[16] = {0};
+    (void)state;
+    add_functions(0, UINT64_MAX, names, whole);
+    assert_true(names[7][0] != '\0' && whole[1] + whole[3] + whole[5] > 0);
+    for (size_t k = 0; k < sizeof(steps) / sizeof(*steps); k++) {
+        uint64_t sums[16] = {0};
+        for (uint64_t at = 0; at < truth.n; at += steps[k])
+            add_functions(at, at + steps[k], names, sums);
+        for (size_t i = 0; i < 16; i++)
+            if (sums[i] != whole[i])
+                fail_msg("%s %s by %llu: %llu, not %llu", i % 2 ? "calls of" : "instructions of",
+                         names[i / 2], (unsigned long long)steps[k], (unsigned long long)sums[i],
+                         (unsigned long long)whole[i]);
+    }
+}
+
 static void statistics_add_up(void **state)
 {
     static const uint64_t steps[] = {700, 24999, 25000, 31000, 60001, 1u << 20};
@@ -636,6 +687,7 @@ int main(void)
         cmocka_unit_test(time_tiles_cover_everything),
         cmocka_unit_test(texts_are_json),
         cmocka_unit_test(statistics_add_up),
+        cmocka_unit_test(functions_add_up),
         cmocka_unit_test(rows_say_where_branches_lead),
         cmocka_unit_test(slices_do_not_depend_on_the_window),
         cmocka_unit_test(wrong_questions_are_refused),

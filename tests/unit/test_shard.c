@@ -381,6 +381,26 @@ static void assert_same_chunks(const struct tl_shard_index *a, const struct tl_s
     }
 }
 
+/* But for functions: those that are made up here are in no image. */
+static void assert_same_tally(const struct tl_tally *a, const struct tl_tally *b)
+{
+    const struct tl_tally *const both[] = {a, b};
+    struct tl_buf bytes[2] = {0};
+    uint64_t insns[2] = {0};
+    for (size_t i = 0; i < 2; i++) {
+        struct tl_tally copy = *both[i];
+        for (size_t k = 0; k < copy.n_functions; k++)
+            insns[i] += copy.functions[k].insns;
+        copy.n_functions = 0;
+        assert_int_equal(tl_tally_encode(&copy, &bytes[i]), TL_OK);
+    }
+    assert_int_equal(insns[0], insns[1]);
+    assert_int_equal(bytes[0].n, bytes[1].n);
+    assert_memory_equal(bytes[0].p, bytes[1].p, bytes[0].n);
+    tl_buf_fini(&bytes[0]);
+    tl_buf_fini(&bytes[1]);
+}
+
 /* `code`: positions are code, and lie in pages that an item log tells of. */
 static void assert_same_index(const struct tl_shard_index *a, const struct tl_shard_index *b,
                               bool code)
@@ -396,6 +416,7 @@ static void assert_same_index(const struct tl_shard_index *a, const struct tl_sh
     assert_int_equal(a->row.anchors, b->row.anchors);
     assert_same_now(&a->row.at, &b->row.at);
     assert_same_chunks(a, b, code);
+    assert_same_tally(&a->tally, &b->tally);
     assert_int_equal(a->n_frames, b->n_frames);
     for (size_t i = 0; i < a->n_frames; i++) {
         assert_int_equal(a->frames[i].pc, b->frames[i].pc);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The index of shards against a recount, instruction by instruction: tiles, call depth and executed
- * code, of a simulated core's trace, whole and damaged, with paths and without.
+ * The index of shards against a recount, instruction by instruction: tiles, call depth, executed
+ * code, and what shards consist of, of a simulated core's trace, whole and damaged, with paths and
+ * without.
  */
 #include "decode/ops.h"
 #include "flow/callstack.h"
@@ -9,6 +10,7 @@
 #include "sim/program_core.h"
 #include "store/build.h"
 #include "store/codeset.h"
+#include "store/recount.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,9 +27,13 @@ struct truth {
     uint32_t functions[FUNCTIONS];
 };
 
-/* Code that was executed, in units of the index. */
+/* An instruction that was executed. */
 struct code {
-    uint64_t from, to;
+    uint64_t from, to; /* in units of the index */
+    uint64_t mode;     /* 0: none */
+    uint32_t function;
+    uint8_t mix;
+    bool called; /* its block begins where the function does */
 };
 
 /* One stream's items, counted the slow way. */
@@ -39,6 +45,8 @@ struct recount {
     struct code *code; /* of each instruction */
     size_t n, cap_code;
     unsigned privilege;
+    uint64_t mode;
+    uint64_t kinds[TL_ITEM_KINDS], gaps[TL_GAP_KINDS];
     struct tl_build *build;
     struct tl_view *views[512];
     size_t n_views;
@@ -69,8 +77,16 @@ static struct truth *bucket(struct recount *r)
     return &r->buckets[i];
 }
 
-/* An instruction ran, at `pc`, of `size` bytes. */
-static void count_one(struct recount *r, uint64_t pc, uint32_t size, uint32_t function)
+/* Is it the first one of its function? */
+static bool is_entry(const struct recount *r, uint64_t pc, uint32_t function)
+{
+    size_t n;
+    return function != TL_NO_FUNCTION && tl_image_symbols(r->image, &n)[function].address == pc;
+}
+
+/* An instruction ran, at `pc`, of `size` bytes; `first`: of its block. */
+static void count_one(struct recount *r, uint64_t pc, uint32_t size, uint32_t function,
+                      enum tl_mix mix, bool first)
 {
     const uint32_t depth = tl_callstack_depth(&r->calls);
     struct truth *const t = bucket(r);
@@ -84,7 +100,12 @@ static void count_one(struct recount *r, uint64_t pc, uint32_t size, uint32_t fu
         t->distinct += t->functions[function]++ == 0;
     }
     assert_int_equal(tl_grow(&r->code, &r->cap_code, r->n + 1, sizeof *r->code), TL_OK);
-    r->code[r->n++] = (struct code){pc >> TL_CODE_SHIFT, ((pc + size - 1) >> TL_CODE_SHIFT) + 1};
+    r->code[r->n++] = (struct code){.from = pc >> TL_CODE_SHIFT,
+                                    .to = ((pc + size - 1) >> TL_CODE_SHIFT) + 1,
+                                    .mode = r->mode,
+                                    .function = function,
+                                    .mix = (uint8_t)mix,
+                                    .called = first && is_entry(r, pc, function)};
 }
 
 static uint32_t function_at(const struct recount *r, uint64_t pc)
@@ -101,7 +122,9 @@ static void count_block(struct recount *r, const struct tl_item *item)
     for (uint32_t i = 0; i < item->n; i++) {
         struct tl_insn insn = {0};
         tl_block_insn(b, at, &insn);
-        count_one(r, b->pc + at, insn.size, b->function);
+        const struct tl_bytes code = {b->code + at, b->size - at};
+        count_one(r, b->pc + at, insn.size, b->function,
+                  tl_mix_at((enum tl_isa)b->isa, b->pc + at, code), i == 0);
         at += insn.size;
     }
     if (item->flags & TL_ITEM_TAKEN && item->n > 0)
@@ -122,12 +145,17 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
             }
         } else {
             assert_int_equal(tl_callstack_push(&r->calls, &items[i], 1), TL_OK);
+            r->kinds[items[i].kind]++;
+            if (items[i].kind == TL_ITEM_GAP)
+                r->gaps[items[i].sub]++;
+            if (items[i].kind == TL_ITEM_MODE)
+                r->mode = items[i].value;
             if (items[i].kind == TL_ITEM_MODE)
                 r->privilege = tl_mode_privilege(items[i].value);
             if (items[i].kind == TL_ITEM_BRANCH)
                 bucket(r)->taken++;
             if (items[i].kind == TL_ITEM_UNKNOWN)
-                count_one(r, items[i].pc, 1, function_at(r, items[i].pc));
+                count_one(r, items[i].pc, 1, function_at(r, items[i].pc), TL_MIX_UNKNOWN, true);
         }
     }
     return tl_build_items(r->build, items, n);
@@ -205,6 +233,54 @@ static void assert_code(const struct recount *r, const struct tl_shard_index *in
     assert_int_equal(c->n_code, n);
 }
 
+static const struct tl_tally_function *function_of(const struct tl_tally *tally, uint32_t function)
+{
+    static const struct tl_tally_function none;
+    for (size_t i = 0; i < tally->n_functions; i++)
+        if (tally->functions[i].function == function)
+            return &tally->functions[i];
+    return &none;
+}
+
+/* What the shard consists of; items are added to `sums`. */
+static void assert_tally(const struct recount *r, const struct tl_shard_index *index,
+                         struct recount *sums)
+{
+    static struct tl_tally_function functions[FUNCTIONS + 1]; /* the last one: none */
+    const struct tl_tally *const tally = &index->tally;
+    uint64_t mix[TL_MIX_KINDS] = {0}, with_mode = 0;
+    memset(functions, 0, sizeof functions);
+    assert_true(tally->told);
+    for (uint64_t i = index->row.first; i < index->row.first + index->row.n; i++) {
+        const struct code *const code = &r->code[i];
+        struct tl_tally_function *const f =
+            &functions[code->function < FUNCTIONS ? code->function : FUNCTIONS];
+        mix[code->mix]++;
+        f->insns++;
+        f->calls += code->called;
+        with_mode += code->mode != 0;
+    }
+    assert_memory_equal(tally->mix, mix, sizeof mix);
+    for (uint32_t i = 0; i <= FUNCTIONS; i++) {
+        const struct tl_tally_function *const f =
+            function_of(tally, i < FUNCTIONS ? i : TL_NO_FUNCTION);
+        assert_int_equal(f->insns, functions[i].insns);
+        assert_int_equal(f->calls, functions[i].calls);
+    }
+    for (size_t k = 0; k < tally->n_modes; k++) {
+        uint64_t n = 0;
+        for (uint64_t i = index->row.first; i < index->row.first + index->row.n; i++)
+            n += r->code[i].mode == tally->modes[k].mode;
+        assert_int_equal(tally->modes[k].insns, n);
+        with_mode -= n;
+    }
+    assert_int_equal(with_mode, 0);
+    for (size_t i = 0; i < TL_ITEM_KINDS; i++)
+        sums->kinds[i] += tally->kinds[i];
+    for (size_t i = 0; i < TL_GAP_KINDS; i++)
+        sums->gaps[i] += tally->gaps[i];
+}
+
 static void assert_view(const struct recount *r, const struct tl_view *view)
 {
     const struct tl_shard_index *const index = &view->index;
@@ -216,6 +292,29 @@ static void assert_view(const struct recount *r, const struct tl_view *view)
         if (at >= index->row.first && at + BUCKET <= end) /* else it has its shard's part */
             assert_bucket(&r->buckets[index->buckets.first + i], &index->buckets.p[i]);
     }
+}
+
+/* The index made anew from STF and item logs tells the same of code, and of what there is. */
+static void assert_recounted(const struct recount *r, struct tl_view *view)
+{
+    struct tl_shard_index *const index = &view->index;
+    const size_t n = index->n_code;
+    uint64_t *const code = malloc((n + 1) * sizeof *code);
+    struct tl_buf before = {0}, behind = {0};
+    struct tl_fail fail = {0};
+    assert_non_null(code);
+    memcpy(code, index->code, n * sizeof *code);
+    assert_int_equal(tl_tally_encode(&index->tally, &before), TL_OK);
+    if (tl_view_recount(view, TL_PROTO_ETM4, r->image, true, &fail) < 0)
+        fail_msg("%s", fail.text);
+    assert_int_equal(tl_tally_encode(&index->tally, &behind), TL_OK);
+    assert_int_equal(index->n_code, n);
+    assert_memory_equal(index->code, code, n * sizeof *code);
+    assert_int_equal(before.n, behind.n);
+    assert_memory_equal(before.p, behind.p, before.n);
+    tl_buf_fini(&before);
+    tl_buf_fini(&behind);
+    free(code);
 }
 
 /* ---- a trace ------------------------------------------------------------------------------- */
@@ -289,12 +388,17 @@ static void check(const struct traced *t, bool paths, uint64_t shard, uint64_t c
     assert_int_equal(tl_build_finish(r.build), TL_OK);
     assert_true(r.n > INSNS / 4 && r.paths == paths);
     uint64_t n = 0;
+    struct recount sums = {0};
     for (size_t i = 0; i < r.n_views; i++) {
         assert_view(&r, r.views[i]);
+        assert_tally(&r, &r.views[i]->index, &sums);
         n += r.views[i]->index.row.n;
+        assert_recounted(&r, r.views[i]);
         tl_view_put(r.views[i]);
     }
     assert_int_equal(n, r.n);
+    assert_memory_equal(sums.kinds, r.kinds, sizeof r.kinds);
+    assert_memory_equal(sums.gaps, r.gaps, sizeof r.gaps);
     tl_build_free(r.build);
     free(r.buckets);
     free(r.code);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/tally.h"
+
+#include <stdlib.h>
+
+enum tl_mix tl_mix_at(enum tl_isa isa, uint64_t pc, struct tl_bytes code)
+{
+    static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
+    struct tl_insn insn = {0};
+    if (tl_insn_decode(isa, &options, pc, code, &insn) < 0)
+        return TL_MIX_UNKNOWN;
+    switch (insn.kind) {
+    case TL_INSN_BRANCH:
+        return insn.link ? TL_MIX_CALL : insn.conditional ? TL_MIX_CONDITIONAL : TL_MIX_BRANCH;
+    case TL_INSN_INDIRECT:
+        return insn.link ? TL_MIX_CALL : insn.is_return ? TL_MIX_RETURN : TL_MIX_INDIRECT;
+    case TL_INSN_RETURN_EX:
+        return TL_MIX_ERET;
+    case TL_INSN_TRAP:
+        return TL_MIX_TRAP;
+    case TL_INSN_SYNC:
+    case TL_INSN_WAIT:
+        return TL_MIX_SYNC;
+    default:
+        return TL_MIX_PLAIN;
+    }
+}
+
+void tl_tally_fini(struct tl_tally *tally)
+{
+    free(tally->functions);
+    *tally = (struct tl_tally){0};
+}
+
+/* ---- counting ------------------------------------------------------------------------------ */
+
+void tl_tallying_fini(struct tl_tallying *t)
+{
+    tl_tally_fini(&t->tally);
+    free(t->slots);
+    *t = (struct tl_tallying){0};
+}
+
+static size_t slot_of(const struct tl_tallying *t, uint32_t function)
+{
+    size_t i = (size_t)(function * 0x9e3779b1u >> 7) & (t->n_slots - 1);
+    while (t->slots[i] != 0 && t->tally.functions[t->slots[i] - 1].function != function)
+        i = (i + 1) & (t->n_slots - 1);
+    return i;
+}
+
+/* Twice as many slots. */
+static int grow_slots(struct tl_tallying *t)
+{
+    const size_t n = t->n_slots > 0 ? 2 * t->n_slots : 256;
+    uint32_t *const slots = calloc(n, sizeof(*slots));
+    if (!slots)
+        return TL_NOMEM;
+    free(t->slots);
+    t->slots = slots;
+    t->n_slots = n;
+    for (size_t i = 0; i < t->tally.n_functions; i++)
+        t->slots[slot_of(t, t->tally.functions[i].function)] = (uint32_t)i + 1;
+    return TL_OK;
+}
+
+int tl_tallying_function(struct tl_tallying *t, uint32_t function, uint64_t n, uint64_t calls)
+{
+    struct tl_tally *const tally = &t->tally;
+    if (2 * tally->n_functions >= t->n_slots && grow_slots(t) < 0)
+        return TL_NOMEM;
+    const size_t i = slot_of(t, function);
+    if (t->slots[i] == 0) {
+        if (tl_grow(&tally->functions, &tally->cap_functions, tally->n_functions + 1,
+                    sizeof(*tally->functions)) < 0)
+            return TL_NOMEM;
+        tally->functions[tally->n_functions++] = (struct tl_tally_function){.function = function};
+        t->slots[i] = (uint32_t)tally->n_functions;
+    }
+    tally->functions[t->slots[i] - 1].insns += n;
+    tally->functions[t->slots[i] - 1].calls += calls;
+    return TL_OK;
+}
+
+void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, uint32_t at, uint64_t n)
+{
+    for (; n > 0 && block->code && at < block->size && !t->untold; n--) {
+        const struct tl_bytes code = {block->code + at, block->size - at};
+        struct tl_insn insn = {0};
+        tl_block_insn(block, at, &insn);
+        t->tally.mix[tl_mix_at((enum tl_isa)block->isa, block->pc + at, code)]++;
+        if (insn.size == 0)
+            return;
+        at += insn.size;
+    }
+}
+
+static void add_mode(struct tl_tallying *t, uint64_t insns)
+{
+    struct tl_tally *const tally = &t->tally;
+    size_t i = 0;
+    while (i < tally->n_modes && tally->modes[i].mode != t->mode)
+        i++;
+    if (t->has_mode && insns > t->mode_from && i < TL_TALLY_MODES) {
+        tally->modes[i].mode = t->mode;
+        tally->modes[i].insns += insns - t->mode_from;
+        tally->n_modes += i == tally->n_modes;
+    }
+    t->mode_from = insns;
+}
+
+void tl_tallying_item(struct tl_tallying *t, const struct tl_item *item, uint64_t insns)
+{
+    t->tally.kinds[item->kind]++;
+    if (item->kind == TL_ITEM_GAP && item->sub < TL_GAP_KINDS)
+        t->tally.gaps[item->sub]++;
+    if (item->kind != TL_ITEM_MODE)
+        return;
+    add_mode(t, insns);
+    t->mode = item->value;
+    t->has_mode = true;
+}
+
+static int by_function(const void *a, const void *b)
+{
+    const struct tl_tally_function *x = a, *y = b;
+    return (x->function > y->function) - (x->function < y->function);
+}
+
+void tl_tallying_end(struct tl_tallying *t, uint64_t insns, uint64_t markers, struct tl_tally *out)
+{
+    struct tl_tally *const tally = &t->tally;
+    uint64_t *const mix = tally->mix;
+    const uint64_t calls = t->left[1 + TL_LEAVE_CALL], returns = t->left[1 + TL_LEAVE_RETURN],
+                   indirect = t->left[1 + TL_LEAVE_INDIRECT],
+                   erets = t->left[1 + TL_LEAVE_EXCEPTION_RETURN];
+    uint64_t others = 0;
+    add_mode(t, insns);
+    mix[TL_MIX_BRANCH] += t->always;
+    mix[TL_MIX_CONDITIONAL] += t->steps - t->always - t->odd - calls - returns - indirect - erets;
+    mix[TL_MIX_CALL] += calls;
+    mix[TL_MIX_RETURN] += returns;
+    mix[TL_MIX_INDIRECT] += indirect;
+    mix[TL_MIX_ERET] += erets;
+    for (size_t i = TL_MIX_PLAIN + 1; i < TL_MIX_KINDS; i++)
+        others += mix[i];
+    mix[TL_MIX_PLAIN] = markers - others;
+    mix[TL_MIX_UNKNOWN] += tally->kinds[TL_ITEM_UNKNOWN];
+    if (tally->n_functions > 0)
+        qsort(tally->functions, tally->n_functions, sizeof(*tally->functions), by_function);
+    tally->told = !t->untold;
+    if (!tally->told)
+        tl_tally_fini(tally);
+    *out = *tally;
+    *tally = (struct tl_tally){0};
+}
+
+/* ---- as bytes ------------------------------------------------------------------------------ */
+
+static int encode_numbers(const uint64_t *p, size_t n, struct tl_buf *out)
+{
+    int r = TL_OK;
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = tl_varint_add(out, p[i]);
+    return r;
+}
+
+int tl_tally_encode(const struct tl_tally *tally, struct tl_buf *out)
+{
+    uint32_t last = 0;
+    int r = tl_varint_add(out, tally->told);
+    if (r < 0 || !tally->told)
+        return r;
+    r = encode_numbers(tally->mix, TL_MIX_KINDS, out);
+    if (r >= 0)
+        r = encode_numbers(tally->kinds, TL_ITEM_KINDS, out);
+    if (r >= 0)
+        r = encode_numbers(tally->gaps, TL_GAP_KINDS, out);
+    if (r >= 0)
+        r = tl_varint_add(out, tally->n_modes);
+    for (size_t i = 0; i < tally->n_modes && r >= 0; i++)
+        r = encode_numbers((const uint64_t[]){tally->modes[i].mode, tally->modes[i].insns}, 2, out);
+    if (r >= 0)
+        r = tl_varint_add(out, tally->n_functions);
+    for (size_t i = 0; i < tally->n_functions && r >= 0; i++) {
+        const struct tl_tally_function *f = &tally->functions[i];
+        r = encode_numbers((const uint64_t[]){f->function - last, f->insns, f->calls}, 3, out);
+        last = f->function;
+    }
+    return r;
+}
+
+static void read_numbers(uint64_t *p, size_t n, struct tl_varint_reader *in)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = tl_varint_get(in);
+}
+
+int tl_tally_read(struct tl_tally *out, struct tl_varint_reader *in)
+{
+    *out = (struct tl_tally){.told = tl_varint_get(in) != 0};
+    if (in->bad || !out->told)
+        return in->bad ? TL_BAD : TL_OK;
+    read_numbers(out->mix, TL_MIX_KINDS, in);
+    read_numbers(out->kinds, TL_ITEM_KINDS, in);
+    read_numbers(out->gaps, TL_GAP_KINDS, in);
+    out->n_modes = tl_varint_get(in);
+    if (out->n_modes > TL_TALLY_MODES)
+        return TL_BAD;
+    for (size_t i = 0; i < out->n_modes; i++) {
+        out->modes[i].mode = tl_varint_get(in);
+        out->modes[i].insns = tl_varint_get(in);
+    }
+    const uint64_t n = tl_varint_get(in);
+    if (in->bad || n > (uint64_t)(in->end - in->p) / 3)
+        return TL_BAD;
+    if (n > 0 && tl_grow(&out->functions, &out->cap_functions, n, sizeof(*out->functions)) < 0)
+        return TL_NOMEM;
+    for (uint32_t last = 0; out->n_functions < n;) {
+        struct tl_tally_function *const f = &out->functions[out->n_functions++];
+        f->function = last += (uint32_t)tl_varint_get(in);
+        f->insns = tl_varint_get(in);
+        f->calls = tl_varint_get(in);
+    }
+    return in->bad ? TL_BAD : TL_OK;
+}

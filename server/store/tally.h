@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a shard consists of, exactly: kinds of instructions, items, modes, functions. Counted while
+ * the shard is built, from what blocks know of themselves, and kept in its index. Not thread-safe.
+ */
+#ifndef TL_STORE_TALLY_H
+#define TL_STORE_TALLY_H
+
+#include "flow/item.h"
+#include "store/varint.h"
+
+#define TL_TALLY_MODES 16 /* those met first */
+
+enum tl_mix {
+    TL_MIX_PLAIN,
+    TL_MIX_BRANCH,
+    TL_MIX_CONDITIONAL,
+    TL_MIX_CALL,
+    TL_MIX_RETURN,
+    TL_MIX_INDIRECT,
+    TL_MIX_ERET,
+    TL_MIX_TRAP,
+    TL_MIX_SYNC,
+    TL_MIX_UNKNOWN,
+    TL_MIX_KINDS
+};
+
+/* What kind of instruction it is, by its bytes alone. */
+enum tl_mix tl_mix_at(enum tl_isa isa, uint64_t pc, struct tl_bytes code);
+
+struct tl_tally_function {
+    uint32_t function; /* index of the image's symbol, or TL_NO_FUNCTION */
+    uint64_t insns;    /* of blocks that begin in it */
+    uint64_t calls;    /* blocks that begin where it does */
+};
+
+struct tl_tally {
+    bool told; /* else nothing is known: it is an older shard, or one whose blocks do not know */
+    uint64_t mix[TL_MIX_KINDS];
+    uint64_t kinds[TL_ITEM_KINDS]; /* items */
+    uint64_t gaps[TL_GAP_KINDS];
+    struct {
+        uint64_t mode, insns;
+    } modes[TL_TALLY_MODES];
+    size_t n_modes;
+    struct tl_tally_function *functions; /* rising; TL_NO_FUNCTION is the last */
+    size_t n_functions, cap_functions;
+};
+
+void tl_tally_fini(struct tl_tally *tally);
+/* Append it; read it back. TL_NOMEM, TL_BAD. */
+TL_MUST_USE int tl_tally_encode(const struct tl_tally *tally, struct tl_buf *out);
+TL_MUST_USE int tl_tally_read(struct tl_tally *out, struct tl_varint_reader *in);
+
+/* ---- counting ------------------------------------------------------------------------------ */
+
+struct tl_tallying {
+    struct tl_tally tally;
+    bool untold;            /* of this shard nothing can be told */
+    uint64_t steps, always; /* whole blocks; of these: that end in a branch without condition */
+    uint64_t odd;           /* … that were looked at instruction by instruction */
+    uint64_t left[16];      /* … by how they were left; of jumps not all */
+    uint64_t mode, mode_from;
+    bool has_mode;
+    uint32_t *slots; /* of functions, + 1, by hash; 0: free */
+    size_t n_slots;
+};
+
+void tl_tallying_fini(struct tl_tallying *t);
+/* A function's instructions and calls. TL_NOMEM. */
+TL_MUST_USE int tl_tallying_function(struct tl_tallying *t, uint32_t function, uint64_t n,
+                                     uint64_t calls);
+/* `n` instructions of a block from its byte `at` on. */
+void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, uint32_t at, uint64_t n);
+/* An item, behind `insns` instructions of the shard. */
+void tl_tallying_item(struct tl_tallying *t, const struct tl_item *item, uint64_t insns);
+/* All is counted: `insns` positions, `markers` of them in blocks. Moves the result to `*out`. */
+void tl_tallying_end(struct tl_tallying *t, uint64_t insns, uint64_t markers, struct tl_tally *out);
+
+/*
+ * A block was executed to its end, and another one follows it that is not alike, or none. Where one
+ * follows that is alike only the first two numbers change.
+ */
+static inline void tl_tallying_left(struct tl_tallying *t, const struct tl_block *block)
+{
+    const unsigned left = block->left[1];
+    t->left[left & 15]++;
+    if (left <= 1 + TL_LEAVE_STRAIGHT) {
+        t->odd++;
+        t->always -= block->alike[0] >> 1;
+        tl_tallying_code(t, block, 0, block->n);
+    }
+}
+
+/* The same with all numbers. */
+static inline void tl_tallying_block(struct tl_tallying *t, const struct tl_block *block)
+{
+    t->steps++;
+    t->always += block->alike[0] >> 1;
+    tl_tallying_left(t, block);
+}
+
+#endif
