@@ -213,6 +213,7 @@ static uint64_t spread(uint64_t bits)
 void tl_deal_masks(struct tl_deal *d)
 {
     const struct tl_lined *const lined = &d->lined;
+    uint64_t mask[TL_DEAL_SHARES + 1] = {0}; /* the last one is nobody's */
     uint8_t share_of[256];
     size_t n = 0;
     if (d->masked)
@@ -222,7 +223,7 @@ void tl_deal_masks(struct tl_deal *d)
         share_of[d->share[k].id << 1 | 1] = (uint8_t)k;
     unsigned share = share_of[d->said_first];
     for (size_t g = 0; g < lined->groups; g++) {
-        uint64_t mask[TL_DEAL_SHARES + 1] = {0}, rest = ((uint64_t)1 << LINED) - 1, moved = 0;
+        uint64_t rest = ((uint64_t)1 << LINED) - 1, moved = 0;
         for (; n < lined->n_ids && lined->at[n] < (g + 1) * LINED; n++) {
             const unsigned i = lined->at[n] % LINED;
             mask[share] |= rest & ~(UINT64_MAX << i);
@@ -231,8 +232,10 @@ void tl_deal_masks(struct tl_deal *d)
             share = share_of[lined->bytes[lined->at[n]]];
         }
         mask[share] |= rest;
-        for (size_t k = 0; k < d->n_shares; k++)
+        for (size_t k = 0; k < d->n_shares; k++) {
             d->share[k].mask[g] = spread(mask[k] + (mask[k] & moved));
+            mask[k] = 0;
+        }
     }
     d->masked = true;
 }
