@@ -14,7 +14,8 @@
  *                                       software trace) nothing can be told of the chunk
  *
  * Of the tiles in an index that was made anew, functions are the image's (none without it), and
- * the rarer functions and pages of a bucket may be others: these are approximate in any case.
+ * the rarer functions and pages of a bucket may be others: these are approximate in any case. What
+ * is behind a cut counts for the function there, be it of a block that began in another one.
  * Shards of older versions, which have no sums, are mended only where their body is good.
  */
 #ifndef TL_STORE_MEND_H

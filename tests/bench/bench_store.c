@@ -463,6 +463,27 @@ static void finds(const char *dir, const struct made *m)
              (struct tl_find_request){.kind = TL_FIND_EVENT, .text = "software"});
     find_one(dir, "code that never ran",
              (struct tl_find_request){.kind = TL_FIND_PC, .pc_from = 0x10});
+    find_one(dir, "an address behind code that runs, in its page",
+             (struct tl_find_request){.kind = TL_FIND_PC,
+                                      .pc_from = m->program.sections[0].base + m->code[0].n});
+}
+
+/* Statistics of [from, to), with nothing in memory. */
+static void stats_one(const char *dir, const char *what, uint64_t from, uint64_t to)
+{
+    struct tl_lake *lake = open_lake(dir);
+    struct tl_fail fail = {0};
+    struct tl_buf json = {0};
+    char name[96];
+    nftw(dir, forget_one, 16, FTW_PHYS);
+    const double begin = bench_now();
+    if (tl_lake_stats(lake, "long", "cs.10", from, to, &json, &fail) < 0)
+        die("stats", &fail);
+    const double took = bench_now() - begin;
+    tl_buf_fini(&json);
+    tl_lake_close(lake);
+    snprintf(name, sizeof name, "statistics of %s, cold", what);
+    bench_report("store", name, took * 1e3, "ms", NULL, 0);
 }
 
 /* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes. */
@@ -508,6 +529,8 @@ static void store_long(const char *dir, struct made *m, size_t repeat)
                  (double)told.stored * 1000 / (double)told.insns, "bytes", NULL, 0);
     ranges(dir, told.insns);
     finds(dir, m);
+    stats_one(dir, "all", 0, UINT64_MAX);
+    stats_one(dir, "a half", told.insns / 4 + 12345, told.insns / 4 * 3 + 54321);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)

@@ -50,7 +50,7 @@ struct recount {
     struct tl_build *build;
     struct tl_view *views[512];
     size_t n_views;
-    bool paths;
+    bool paths, damaged;
 };
 
 static int no_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
@@ -294,9 +294,14 @@ static void assert_view(const struct recount *r, const struct tl_view *view)
     }
 }
 
-/* The index made anew from STF and item logs tells the same of code, and of what there is. */
+/*
+ * The index made anew from STF and item logs tells the same of code, and of what there is. Only a
+ * damaged trace runs from one function straight into the next: there a block may have begun in
+ * front of a cut, and counted for the other one.
+ */
 static void assert_recounted(const struct recount *r, struct tl_view *view)
 {
+    const bool functions = !r->damaged;
     struct tl_shard_index *const index = &view->index;
     const size_t n = index->n_code;
     uint64_t *const code = malloc((n + 1) * sizeof *code);
@@ -304,9 +309,11 @@ static void assert_recounted(const struct recount *r, struct tl_view *view)
     struct tl_fail fail = {0};
     assert_non_null(code);
     memcpy(code, index->code, n * sizeof *code);
+    index->tally.n_functions = functions ? index->tally.n_functions : 0;
     assert_int_equal(tl_tally_encode(&index->tally, &before), TL_OK);
     if (tl_view_recount(view, TL_PROTO_ETM4, r->image, true, &fail) < 0)
         fail_msg("%s", fail.text);
+    index->tally.n_functions = functions ? index->tally.n_functions : 0;
     assert_int_equal(tl_tally_encode(&index->tally, &behind), TL_OK);
     assert_int_equal(index->n_code, n);
     assert_memory_equal(index->code, code, n * sizeof *code);
@@ -373,9 +380,9 @@ static void decode(const struct traced *t, struct recount *r, bool paths)
     decoder->ops->destroy(decoder);
 }
 
-static void check(const struct traced *t, bool paths, uint64_t shard, uint64_t chunk)
+static void check(const struct traced *t, bool damaged, bool paths, uint64_t shard, uint64_t chunk)
 {
-    struct recount r = {.image = t->image, .privilege = 15};
+    struct recount r = {.image = t->image, .privilege = 15, .damaged = damaged};
     const struct tl_build_options options = {.protocol = TL_PROTO_ETM4,
                                              .shard_insns = shard,
                                              .chunk_markers = chunk,
@@ -413,7 +420,7 @@ static void index_is_what_was_executed(void **state)
         for (size_t i = 0; unit >= 3 && i < t.bytes.n / 3000; i++)
             t.bytes.p[next() % t.bytes.n] ^= 1 << next() % 8;
         for (unsigned paths = 0; paths < 2; paths++)
-            check(&t, paths, 2000 + next() % 60000, 100 + next() % 40000);
+            check(&t, unit >= 3, paths, 2000 + next() % 60000, 100 + next() % 40000);
         traced_fini(&t);
     }
 }
