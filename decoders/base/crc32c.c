@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/crc32c.h"
 
+#include "simd/target.h"
+
 #include <string.h>
 
 static uint32_t portable(uint32_t crc, const uint8_t *p, size_t n)
@@ -20,7 +22,7 @@ static uint32_t portable(uint32_t crc, const uint8_t *p, size_t n)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t sse42(uint32_t crc, const uint8_t *p, size_t n)
+TL_TARGET(TL_SSE42_TARGET) static uint32_t sse42(uint32_t crc, const uint8_t *p, size_t n)
 {
     uint64_t c = crc;
     for (; n >= 8; n -= 8, p += 8) {

@@ -11,7 +11,7 @@
 
 #include <immintrin.h>
 
-TL_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,lzcnt,popcnt")
+TL_TARGET_BEGIN(TL_AVX512_TARGET)
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define BYTES(byte)   _mm512_set1_epi8((char)(byte))

@@ -46,16 +46,9 @@ static const struct tl_etm4_kernel kernels[] = {
 };
 #define N_KERNELS (sizeof kernels / sizeof kernels[0])
 
-/* The level promises VBMI; these kernels compress bytes, too. */
-static bool has_vbmi2(void)
-{
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512vbmi2");
-}
-
 const struct tl_etm4_kernel *tl_etm4_kernel_at(enum tl_cpu level)
 {
-    if (level >= TL_CPU_AVX512 && has_vbmi2())
+    if (level >= TL_CPU_AVX512)
         return &kernels[N_KERNELS - 1];
     return level >= TL_CPU_AVX2 ? &kernels[6] : NULL;
 }

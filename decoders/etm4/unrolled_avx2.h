@@ -5,7 +5,6 @@
 
 #include "etm4/unrolled_parts.h"
 
-#define TL_AVX2_TARGET "avx2,bmi,bmi2,lzcnt,popcnt"
 
 /* Resolve all addresses found. */
 void tl_etm4_avx2_resolve(struct tl_etm4_packetizer *p);

@@ -51,7 +51,7 @@ struct held {
 
 static ALWAYS_INLINE __m512i hold(__m512i v)
 {
-    __asm__("" : "+v"(v));
+    __asm__("" : "+" TL_VECTOR_REGISTER(v));
     return v;
 }
 
@@ -120,7 +120,8 @@ struct leads {
 };
 
 /* Where the packet that may begin at each byte leads to. */
-static ALWAYS_INLINE __m512i first_leads(const struct held *h, const uint8_t *b)
+static ALWAYS_INLINE __m512i first_leads(const struct held *h, const struct tl_etm4_forms *forms,
+                                         const uint8_t *b)
 {
     const __m512i shapes = shapes_of(h, _mm512_loadu_si512(b));
     const __m512i next = _mm512_loadu_si512(b + 1), next2 = _mm512_loadu_si512(b + 2);
@@ -135,7 +136,8 @@ static ALWAYS_INLINE __m512i first_leads(const struct held *h, const uint8_t *b)
     odd = _mm512_or_si512(odd, _mm512_ternarylogic_epi32(both, next, next2, 0xe0));
     odd = _mm512_or_si512(odd, less1);
     less1 = _mm512_mask_sub_epi8(less1, _mm512_movepi8_mask(longer), less1, h->ones);
-    less1 = longer_by_ids(h, b, shapes, next, less1);
+    if (forms->ids[3] > 0)
+        less1 = longer_by_ids(h, b, shapes, next, less1);
     return _mm512_mask_mov_epi8(_mm512_add_epi8(less1, h->next), _mm512_movepi8_mask(odd), h->stay);
 }
 
@@ -286,7 +288,7 @@ static ALWAYS_INLINE __m512i leads_ahead(const struct held *h, const struct tl_e
 {
     const bool can = i < p->run.n && p->run.n - i >= TL_UNROLLED_REACH;
     alignas(64) uint8_t window[WINDOW];
-    return first_leads(h, block_at(&p->run, can ? i : 0, unroll, window));
+    return first_leads(h, &p->forms, block_at(&p->run, can ? i : 0, unroll, window));
 }
 
 /*

@@ -5,17 +5,7 @@
 
 #include "etm4/headers.h"
 #include "etm4/packetizer.h"
-
-/* From here on, functions may use these instructions: TL_TARGET_BEGIN("avx2,bmi"). */
-#define TL_PRAGMA(text) _Pragma(#text)
-#if defined(__clang__)
-#define TL_TARGET_BEGIN(features)                                                                  \
-    TL_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
-#define TL_TARGET_END TL_PRAGMA(clang attribute pop)
-#else
-#define TL_TARGET_BEGIN(features) TL_PRAGMA(GCC push_options) TL_PRAGMA(GCC target(features))
-#define TL_TARGET_END             TL_PRAGMA(GCC pop_options)
-#endif
+#include "simd/target.h"
 
 /* What an address packet says, and what it keeps of the last address and of those before. */
 struct tl_etm4_address_form {

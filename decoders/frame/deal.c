@@ -10,6 +10,7 @@
 #include "frame/lineup.h"
 #include "frame/tpiu_parts.h"
 #include "frame/vectors.h"
+#include "simd/target.h"
 
 #include <assert.h>
 #include <string.h>
@@ -253,17 +254,13 @@ static size_t deal_sse42(struct tl_deal *d, const uint8_t *in, size_t groups)
     return deal_by(tl_lineup_variant(TL_CPU_SSE42), d, in, groups);
 }
 
-__attribute__((target("avx2,bmi,bmi2,popcnt,tune=haswell"))) static size_t
-deal_avx2(struct tl_deal *d, const uint8_t *in, size_t groups)
+TL_TARGET(TL_AVX2_TARGET ",tune=haswell")
+static size_t deal_avx2(struct tl_deal *d, const uint8_t *in, size_t groups)
 {
     return deal_by(tl_lineup_variant(TL_CPU_AVX2), d, in, groups);
 }
 
-/* ---- AVX-512 with VBMI2 and BITALG ---------------------------------------------------------- */
-
-#define TARGET                                                                                     \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,"             \
-                          "avx512bitalg,bmi,bmi2,popcnt")))
+/* ---- AVX-512 -------------------------------------------------------------------------------- */
 
 /* For each byte, those of its eight that are not behind it. */
 #define UP_TO_BYTE 1, 3, 7, 15, 31, 63, 127, (char)255
@@ -272,7 +269,7 @@ deal_avx2(struct tl_deal *d, const uint8_t *in, size_t groups)
  * One less than the number of bits of `begins` up to each byte: by eights, with what comes before
  * each eight added.
  */
-TARGET static inline __m512i rank(uint64_t begins)
+TL_TARGET(TL_AVX512_TARGET) static inline __m512i rank(uint64_t begins)
 {
     const __m128i up_to = _mm_setr_epi8(UP_TO_BYTE, UP_TO_BYTE);
     const __m512i eighth = _mm512_set_epi64(
@@ -298,7 +295,7 @@ struct owners {
 };
 
 /* `before`: the ID in force in front of the group, in each byte. */
-TARGET static inline struct owners owners_of(__m512i four, __m512i before)
+TL_TARGET(TL_AVX512_TARGET) static inline struct owners owners_of(__m512i four, __m512i before)
 {
     const __m512i select = _mm512_broadcast_i32x4(_mm_setr_epi8(TL_BIT_OF_BYTE));
     const __m512i one = _mm512_set1_epi8(1);
@@ -328,7 +325,7 @@ struct hands {
 };
 
 /* The ID of the lowest byte in `which`. */
-TARGET static unsigned id_among(__m512i id, uint64_t which)
+TL_TARGET(TL_AVX512_TARGET) static unsigned id_among(__m512i id, uint64_t which)
 {
     uint8_t ids[GROUP];
     _mm512_storeu_si512(ids, id);
@@ -339,8 +336,9 @@ TARGET static unsigned id_among(__m512i id, uint64_t which)
  * Deal to the shares there are. What a group gives to a share is written behind the share's end
  * before it is known whether the group can be dealt: then it is of no meaning.
  */
-TARGET static size_t deal_to(struct hands *h, const uint8_t *in, size_t g, size_t groups,
-                             size_t most_quiet)
+TL_TARGET(TL_AVX512_TARGET)
+static size_t
+    deal_to(struct hands *h, const uint8_t *in, size_t g, size_t groups, size_t most_quiet)
 {
     const size_t n = h->n;
     __m512i before = h->before;
@@ -384,7 +382,8 @@ static uint16_t first_of(const uint64_t *mask)
     return (uint16_t)(g * GROUP + (unsigned)__builtin_ctzll(mask[g]));
 }
 
-TARGET static size_t deal_avx512(struct tl_deal *d, const uint8_t *in, size_t groups)
+TL_TARGET(TL_AVX512_TARGET)
+static size_t deal_avx512(struct tl_deal *d, const uint8_t *in, size_t groups)
 {
     struct hands h;
     size_t g = 0;
@@ -414,18 +413,13 @@ TARGET static size_t deal_avx512(struct tl_deal *d, const uint8_t *in, size_t gr
     return g;
 }
 
-static bool has_vbmi2(void)
-{
-    return __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bitalg");
-}
-
 tl_deal *tl_deal_variant(enum tl_cpu level)
 {
     static tl_deal *const variants[TL_CPU_LEVELS] = {
-        [TL_CPU_SCALAR] = deal_scalar, [TL_CPU_NEON] = deal_scalar, [TL_CPU_SSE42] = deal_sse42,
-        [TL_CPU_AVX2] = deal_avx2,     [TL_CPU_AVX512] = deal_avx2,
+        [TL_CPU_SCALAR] = deal_scalar, [TL_CPU_NEON] = deal_scalar,   [TL_CPU_SSE42] = deal_sse42,
+        [TL_CPU_AVX2] = deal_avx2,     [TL_CPU_AVX512] = deal_avx512,
     };
-    return level == TL_CPU_AVX512 && has_vbmi2() ? deal_avx512 : variants[level];
+    return variants[level];
 }
 
 #elif defined(__aarch64__)

@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "frame/vectors.h"
+#include "simd/target.h"
 
 static size_t gather_scalar(uint8_t *out, const uint8_t *in, size_t frames)
 {
@@ -21,7 +22,7 @@ static size_t gather_scalar(uint8_t *out, const uint8_t *in, size_t frames)
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-__attribute__((target("sse4.2"))) static inline __m128i patch_sse42(__m128i frame)
+TL_TARGET(TL_SSE42_TARGET) static inline __m128i patch_sse42(__m128i frame)
 {
     const __m128i select = _mm_setr_epi8(TL_BIT_OF_BYTE);
     const __m128i aux = _mm_shuffle_epi8(frame, _mm_set1_epi8(15));
@@ -29,8 +30,8 @@ __attribute__((target("sse4.2"))) static inline __m128i patch_sse42(__m128i fram
     return _mm_or_si128(frame, _mm_andnot_si128(none, _mm_set1_epi8(1)));
 }
 
-__attribute__((target("sse4.2"))) static size_t gather_sse42(uint8_t *out, const uint8_t *in,
-                                                             size_t frames)
+TL_TARGET(TL_SSE42_TARGET)
+static size_t gather_sse42(uint8_t *out, const uint8_t *in, size_t frames)
 {
     const __m128i id_bits = _mm_set1_epi16(1);
     size_t i = 0;
@@ -44,8 +45,7 @@ __attribute__((target("sse4.2"))) static size_t gather_sse42(uint8_t *out, const
 }
 
 /* Four frames at a time; the last store of each goes one byte too far and is overwritten. */
-__attribute__((target("avx2"))) static size_t gather_avx2(uint8_t *out, const uint8_t *in,
-                                                          size_t frames)
+TL_TARGET(TL_AVX2_TARGET) static size_t gather_avx2(uint8_t *out, const uint8_t *in, size_t frames)
 {
     const __m256i select = _mm256_setr_epi8(TL_BIT_OF_BYTE, TL_BIT_OF_BYTE);
     const __m256i one = _mm256_set1_epi8(1);
@@ -76,8 +76,8 @@ const uint8_t tl_frame_squeeze[64] = {
     23, 24, 25, 26, 27, 28, 29, 30, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45,
     46, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 63, 63, 63};
 
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi"))) static size_t
-gather_avx512(uint8_t *out, const uint8_t *in, size_t frames)
+TL_TARGET(TL_AVX512_TARGET)
+static size_t gather_avx512(uint8_t *out, const uint8_t *in, size_t frames)
 {
     const __m512i select = _mm512_broadcast_i32x4(_mm_setr_epi8(TL_BIT_OF_BYTE));
     const __m512i fifteen = _mm512_set1_epi8(15);

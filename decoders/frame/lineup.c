@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "frame/tpiu_parts.h"
 #include "frame/vectors.h"
+#include "simd/target.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -67,8 +68,8 @@ static void lineup_scalar(struct tl_lined *lined, const uint8_t *in, size_t grou
 /* Of each byte pair's ID and its flag, both, if it is late; that of byte 14 cannot be. */
 #define LATE_IS 1, 1, 1, 1, 1, 1, 1, 2
 
-__attribute__((target("sse4.2,popcnt"))) static void
-lineup_sse42(struct tl_lined *lined, const uint8_t *in, size_t groups, size_t quiet)
+TL_TARGET(TL_SSE42_TARGET)
+static void lineup_sse42(struct tl_lined *lined, const uint8_t *in, size_t groups, size_t quiet)
 {
     const __m128i select = _mm_setr_epi8(TL_BIT_OF_BYTE), one = _mm_set1_epi16(1);
     const __m128i turn = _mm_setr_epi8(TURNED), late_is = _mm_setr_epi16(LATE_IS);
@@ -94,7 +95,7 @@ lineup_sse42(struct tl_lined *lined, const uint8_t *in, size_t groups, size_t qu
     }
 }
 
-#define AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#define AVX2 TL_TARGET(TL_AVX2_TARGET)
 
 /* Two frames lined up, and which of their bytes are IDs, and late ones, of each even byte. */
 struct two {

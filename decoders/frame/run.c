@@ -3,6 +3,7 @@
 
 #include "frame/deal.h"
 #include "frame/tpiu_parts.h"
+#include "simd/target.h"
 
 #define GROUP (4 * FRAME)
 
@@ -31,8 +32,8 @@ static uint16_t *place_apart(uint16_t *out, uint64_t mask, const struct tl_run_f
 #include <immintrin.h>
 
 /* As the loop in tl_run_place() with place_adjacent(). */
-__attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt"))) static uint16_t *
-place_groups_avx512(const struct tl_run_map *map, unsigned *groups)
+TL_TARGET(TL_AVX512_TARGET)
+static uint16_t *place_groups_avx512(const struct tl_run_map *map, unsigned *groups)
 {
     const uint64_t *const mask = map->share->mask;
     const __m512i ascending = _mm512_set_epi8(
@@ -55,8 +56,8 @@ place_groups_avx512(const struct tl_run_map *map, unsigned *groups)
 }
 
 /* The same with BMI2: the numbers of the bits of a mask, eight at once. */
-__attribute__((target("avx2,bmi2,popcnt"))) static uint16_t *
-place_groups_avx2(const struct tl_run_map *map, unsigned *groups)
+TL_TARGET(TL_AVX2_TARGET)
+static uint16_t *place_groups_avx2(const struct tl_run_map *map, unsigned *groups)
 {
     const uint64_t ones = 0x0101010101010101u, ascending = 0x0706050403020100u;
     const uint64_t *const mask = map->share->mask;
@@ -78,7 +79,7 @@ place_groups_avx2(const struct tl_run_map *map, unsigned *groups)
 static uint16_t *place_groups(const struct tl_run_map *map, unsigned *groups)
 {
     const enum tl_cpu level = tl_cpu_level();
-    if (level == TL_CPU_AVX512 && __builtin_cpu_supports("avx512vbmi2"))
+    if (level == TL_CPU_AVX512)
         return place_groups_avx512(map, groups);
     return level >= TL_CPU_AVX2 ? place_groups_avx2(map, groups) : map->place;
 }

@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "frame/gather.h"
 #include "frame/vectors.h"
+#include "simd/target.h"
 
 static size_t split_scalar(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in,
                            size_t fours)
@@ -28,8 +29,9 @@ static size_t split_scalar(uint8_t *out, struct tl_split_marks *marks, const uin
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-__attribute__((target("sse4.2"))) static size_t
-split_sse42(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in, size_t fours)
+TL_TARGET(TL_SSE42_TARGET)
+static size_t
+    split_sse42(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in, size_t fours)
 {
     const __m128i select = _mm_setr_epi8(TL_BIT_OF_BYTE);
     const __m128i all = _mm_set1_epi8(-1);
@@ -51,8 +53,9 @@ split_sse42(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in, size_
     return fours;
 }
 
-__attribute__((target("avx2"))) static size_t split_avx2(uint8_t *out, struct tl_split_marks *marks,
-                                                         const uint8_t *in, size_t fours)
+TL_TARGET(TL_AVX2_TARGET)
+static size_t
+    split_avx2(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in, size_t fours)
 {
     const __m256i select = _mm256_setr_epi8(TL_BIT_OF_BYTE, TL_BIT_OF_BYTE);
     const __m256i all = _mm256_set1_epi8(-1), one = _mm256_set1_epi8(1);
@@ -77,8 +80,9 @@ __attribute__((target("avx2"))) static size_t split_avx2(uint8_t *out, struct tl
     return fours;
 }
 
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi"))) static size_t
-split_avx512(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in, size_t fours)
+TL_TARGET(TL_AVX512_TARGET)
+static size_t
+    split_avx512(uint8_t *out, struct tl_split_marks *marks, const uint8_t *in, size_t fours)
 {
     const __m512i select = _mm512_broadcast_i32x4(_mm_setr_epi8(TL_BIT_OF_BYTE));
     const __m512i fifteen = _mm512_set1_epi8(15), one = _mm512_set1_epi8(1);

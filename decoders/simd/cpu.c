@@ -15,17 +15,21 @@ const char *tl_cpu_name(enum tl_cpu level)
 #if defined(__x86_64__) || defined(__i386__)
 #define FIRST TL_CPU_SSE42 /* behind portable C */
 
+#if defined(TL_EMULATED_AVX512)
+#define HAS(feature) true
+#else
+#define HAS(feature) __builtin_cpu_supports(feature)
+#endif
+
 enum tl_cpu tl_cpu_supported(void)
 {
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("sse4.2") || !__builtin_cpu_supports("popcnt"))
+    if (!HAS("sse4.2") || !HAS("popcnt"))
         return TL_CPU_SCALAR;
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") ||
-        !__builtin_cpu_supports("bmi2"))
+    if (!HAS("avx2") || !HAS("bmi") || !HAS("bmi2") || !HAS("lzcnt"))
         return TL_CPU_SSE42;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl") ||
-        !__builtin_cpu_supports("avx512vbmi"))
+    if (!HAS("avx512f") || !HAS("avx512bw") || !HAS("avx512dq") || !HAS("avx512vl") ||
+        !HAS("avx512vbmi") || !HAS("avx512vbmi2") || !HAS("avx512bitalg"))
         return TL_CPU_AVX2;
     return TL_CPU_AVX512;
 }

@@ -17,7 +17,7 @@ enum tl_cpu {
     TL_CPU_NEON,   /* AArch64's Advanced SIMD */
     TL_CPU_SSE42,  /* up to SSE4.2, with POPCNT */
     TL_CPU_AVX2,   /* with BMI1 and BMI2 */
-    TL_CPU_AVX512, /* F, BW, DQ, VL, VBMI */
+    TL_CPU_AVX512, /* F, BW, DQ, VL, VBMI, VBMI2, BITALG */
     TL_CPU_LEVELS
 };
 

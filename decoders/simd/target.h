@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which instructions functions may use that not every machine has: those of a level of simd/cpu.h.
+ * One function: TL_TARGET(TL_AVX2_TARGET) in front of it; many: TL_TARGET_BEGIN … TL_TARGET_END
+ * around them.
+ */
+#ifndef TL_SIMD_TARGET_H
+#define TL_SIMD_TARGET_H
+
+#define TL_SSE42_TARGET "sse4.2,popcnt"
+#define TL_AVX2_TARGET  "avx2,bmi,bmi2,lzcnt,popcnt"
+#define TL_AVX512_TARGET                                                                           \
+    "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,avx512bitalg,bmi,bmi2,lzcnt,popcnt"
+
+#if defined(TL_EMULATED_AVX512) /* by functions (tests/cross); the whole program may use AVX2 */
+#define TL_TARGET(features)
+#define TL_TARGET_BEGIN(features)
+#define TL_TARGET_END
+#define TL_VECTOR_REGISTER "m"
+#else
+#define TL_VECTOR_REGISTER  "v" /* constraint of an operand */
+#define TL_TARGET(features) __attribute__((target(features)))
+#define TL_PRAGMA(text)     _Pragma(#text)
+#if defined(__clang__)
+#define TL_TARGET_BEGIN(features)                                                                  \
+    TL_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define TL_TARGET_END TL_PRAGMA(clang attribute pop)
+#else
+#define TL_TARGET_BEGIN(features) TL_PRAGMA(GCC push_options) TL_PRAGMA(GCC target(features))
+#define TL_TARGET_END             TL_PRAGMA(GCC pop_options)
+#endif
+#endif
+
+#endif
