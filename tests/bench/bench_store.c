@@ -271,7 +271,8 @@ static double decode_direct(const struct made *m, struct direct *d, tl_item_sink
     return since(begin).cpu;
 }
 
-static void index_costs(const struct made *m)
+/* `peer`: instructions a second. */
+static void index_costs(const struct made *m, double peer)
 {
     const struct tl_stf_flow_options flow = {.isa = TL_ISA_NONE, .marks = true};
     const struct tl_fail fail = {.text = "no memory"};
@@ -304,9 +305,9 @@ static void index_costs(const struct made *m)
     tl_buf_fini(&d.packed);
     tl_buf_fini(&d.file);
     bench_report("store", "decoded, written and packed, one thread",
-                 (double)d.insns / ROUNDS / without / 1e6, "Minsn/s", NULL, 0);
+                 (double)d.insns / ROUNDS / without / 1e6, "Minsn/s", PEER, peer / 1e6);
     bench_report("store", "… with index and tiles", (double)d.insns / ROUNDS / with / 1e6,
-                 "Minsn/s", NULL, 0);
+                 "Minsn/s", PEER, peer / 1e6);
     bench_report("store", "index and tiles, of that time", (with - without) / without * 100, "%",
                  NULL, 0);
     bench_report("store", "index and tiles, of the plain STF",
@@ -487,7 +488,8 @@ static void stats_one(const char *dir, const char *what, uint64_t from, uint64_t
 }
 
 /* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes. */
-static void store_long(const char *dir, struct made *m, size_t repeat)
+/* Returns what the peer decodes a second, by the clock and of processor time. */
+static struct clocks store_long(const char *dir, struct made *m, size_t repeat)
 {
     int ends[2];
     struct {
@@ -531,6 +533,7 @@ static void store_long(const char *dir, struct made *m, size_t repeat)
     finds(dir, m);
     stats_one(dir, "all", 0, UINT64_MAX);
     stats_one(dir, "a half", told.insns / 4 + 12345, told.insns / 4 * 3 + 54321);
+    return peer;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
@@ -547,8 +550,8 @@ int main(void)
     if (!mkdtemp(dir))
         return 1;
     make(&m);
-    store_long(dir, &m, (size_t)(insns / INSNS) + (insns < INSNS));
-    index_costs(&m);
+    const struct clocks peer = store_long(dir, &m, (size_t)(insns / INSNS) + (insns < INSNS));
+    index_costs(&m, peer.cpu);
 
     /* Bytes that nobody can decode: what the spool alone takes. */
     static uint8_t noise[1 << 20];
