@@ -32,6 +32,13 @@ struct tl_lake_options {
     bool rebuild_catalog; /* set the catalog aside and make a new one out of the stored objects */
 };
 
+/*
+ * For the whole process, before it has threads: malloc() keeps two heaps, not eight a processor. A
+ * lake's threads hand buffers on to each other, and what is free in one heap is none in the others:
+ * it would grow for hours.
+ */
+void tl_lake_share_heaps(void);
+
 TL_MUST_USE int tl_lake_open(struct tl_lake **out, const struct tl_lake_options *options,
                              struct tl_fail *fail);
 /* Stop decoding at a safe point, flush, free. Ingest sessions must be closed before. */

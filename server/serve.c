@@ -294,6 +294,7 @@ static void announce(const struct server *s)
 int tl_serve(const struct tl_serve_options *options, struct tl_fail *fail)
 {
     struct server s = {.options = options};
+    tl_lake_share_heaps();
     int rc = choose_listeners(&s, fail);
     if (rc < 0)
         goto done;

@@ -3,6 +3,7 @@
 #include "ingest/lakeint.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -10,6 +11,11 @@
 
 #define SHARD_INSNS UINT64_C(1000000)
 #define MIN_FREE    (UINT64_C(256) << 20)
+
+void tl_lake_share_heaps(void)
+{
+    (void)mallopt(M_ARENA_MAX, 2);
+}
 
 int64_t tl_wall_ns(void)
 {

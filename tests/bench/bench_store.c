@@ -547,6 +547,7 @@ int main(void)
     const char *wanted = getenv("TL_BENCH_INSNS");
     const uint64_t insns = wanted ? strtoull(wanted, NULL, 0) : UINT64_C(1) << 30;
     static struct made m;
+    tl_lake_share_heaps();
     if (!mkdtemp(dir))
         return 1;
     make(&m);
