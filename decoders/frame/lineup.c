@@ -97,12 +97,12 @@ static void lineup_sse42(struct tl_lined *lined, const uint8_t *in, size_t group
 
 #define AVX2 TL_TARGET(TL_AVX2_TARGET)
 
-/* Two frames lined up, and which of their bytes are IDs, and late ones, of each even byte. */
+/* Two frames lined up, and of each even byte: whether it is an ID, and where that goes. */
 struct two {
-    __m256i bytes, ids, late;
+    __m256i bytes, is_id, place;
 };
 
-AVX2 static inline struct two line_up_two(__m256i two)
+AVX2 static inline struct two line_up_two(__m256i two, __m256i place)
 {
     const __m256i select = _mm256_setr_epi8(TL_BIT_OF_BYTE, TL_BIT_OF_BYTE);
     const __m256i turn = _mm256_setr_epi8(TURNED, TURNED);
@@ -113,7 +113,8 @@ AVX2 static inline struct two line_up_two(__m256i two)
     const __m256i done = _mm256_or_si256(two, bit);
     const __m256i late = _mm256_cmpeq_epi16(_mm256_and_si256(two, bit), late_is);
     return (struct two){_mm256_blendv_epi8(done, _mm256_shuffle_epi8(done, turn), late),
-                        _mm256_slli_epi16(two, 7), late};
+                        _mm256_srai_epi16(_mm256_slli_epi16(two, 15), 15),
+                        _mm256_sub_epi16(place, late)};
 }
 
 AVX2 static inline void store_two(uint8_t *out, __m256i bytes)
@@ -122,31 +123,38 @@ AVX2 static inline void store_two(uint8_t *out, __m256i bytes)
     _mm_storeu_si128((__m128i *)(out + AUX), _mm256_extracti128_si256(bytes, 1));
 }
 
-AVX2 static inline uint64_t even_bits(__m256i low, __m256i high)
-{
-    const uint32_t first = (uint32_t)_mm256_movemask_epi8(low);
-    const uint32_t last = (uint32_t)_mm256_movemask_epi8(high);
-    return (first | (uint64_t)last << 32) & EVEN;
-}
+/* The even bytes of two frames, the first of which begins at `from`. */
+#define EVEN_FROM(from)                                                                            \
+    from, from + 2, from + 4, from + 6, from + 8, from + 10, from + 12, from + 14, from + 15,      \
+        from + 17, from + 19, from + 21, from + 23, from + 25, from + 27, from + 29
 
 /*
- * List the first `n` of some IDs; what is behind the last one is of no meaning. Each is stored as
- * two, the second to be overwritten: the compiler would make one vector of all, which takes longer.
+ * List the IDs of four frames, which are lined up from `first` on. Each frame's are made one row
+ * without the places between that are none, eight are stored, and those that are too many
+ * overwritten: what is behind the last one is of no meaning. Returns the end.
  */
-AVX2 static inline __attribute__((always_inline)) uint64_t list_some(uint16_t *at, uint64_t ids,
-                                                                     uint32_t first, unsigned n)
+AVX2 static inline uint16_t *list_ids(uint16_t *at, struct two a, struct two b, uint32_t first)
 {
-#pragma GCC unroll 8
-    for (unsigned k = 0; k < n; k++, ids = _blsr_u64(ids)) {
-        const uint32_t id = first + (uint32_t)_tzcnt_u64(ids);
-        memcpy(at + k, &id, sizeof id);
+    static const uint8_t order[4] = {0, 2, 1, 3}; /* packing goes by halves of vectors */
+    const __m128i base = _mm_set1_epi16((short)first);
+    uint64_t is_id[4], place[4];
+    _mm256_storeu_si256((__m256i *)is_id, _mm256_packs_epi16(a.is_id, b.is_id));
+    _mm256_storeu_si256((__m256i *)place, _mm256_packus_epi16(a.place, b.place));
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < 4; k++) {
+        const uint64_t ids = is_id[order[k]];
+        const __m128i row = _mm_cvtsi64_si128((int64_t)_pext_u64(place[order[k]], ids));
+        _mm_storeu_si128((__m128i *)at, _mm_add_epi16(_mm_cvtepu8_epi16(row), base));
+        at += (unsigned)__builtin_popcountll(ids) / 8;
     }
-    return ids;
+    return at;
 }
 
 AVX2 static void lineup_avx2(struct tl_lined *lined, const uint8_t *in, size_t groups, size_t most)
 {
     const __m256i all = _mm256_set1_epi8(-1), even = _mm256_set1_epi16(0xff);
+    const __m256i low_place = _mm256_setr_epi16(EVEN_FROM(0));
+    const __m256i high_place = _mm256_setr_epi16(EVEN_FROM(2 * AUX));
     size_t g = lined->groups, quiet = lined->quiet;
     uint8_t *out = end_of(lined);
     uint16_t *at = lined->at + lined->n_ids;
@@ -158,15 +166,11 @@ AVX2 static void lineup_avx2(struct tl_lined *lined, const uint8_t *in, size_t g
             _mm256_or_si256(_mm256_cmpeq_epi8(low, all), _mm256_cmpeq_epi8(high, all));
         if (!_mm256_testz_si256(ff, even))
             break;
-        const struct two a = line_up_two(low), b = line_up_two(high);
+        const struct two a = line_up_two(low, low_place), b = line_up_two(high, high_place);
         store_two(out, a.bytes);
         store_two(out + 2 * AUX, b.bytes);
-        uint64_t ids = _pext_u64(even_bits(a.ids, b.ids) + even_bits(a.late, b.late), ~AUX_BYTES);
-        uint16_t *const end = at + __builtin_popcountll(ids);
-        quiet = ids ? 0 : quiet + 1;
-        ids = list_some(at, ids, first, 4);
-        for (at += 4; at < end; at += 8)
-            ids = list_some(at, ids, first, 8);
+        uint16_t *const end = list_ids(at, a, b, first);
+        quiet = end > at ? 0 : quiet + 1;
         at = end;
         out += TL_LINEUP_BYTES;
         first += TL_LINEUP_BYTES;
