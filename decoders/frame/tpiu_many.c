@@ -237,6 +237,15 @@ static size_t collect_from_blocks(struct tl_tpiu *t, const uint8_t *p, size_t n,
     return frames;
 }
 
+/* Put frames that are adjacent, `at` bytes behind the first one, behind those there are. */
+static inline void add_frames(struct tl_tpiu *t, size_t frames, const uint8_t *p, size_t at,
+                              size_t n)
+{
+    memcpy(t->frames + frames * FRAME, p, n * FRAME);
+    for (size_t k = 0; k < n; k++)
+        t->frame_at[frames + k] = (struct tl_run_frame){(uint16_t)(at + k * FRAME), FRAME};
+}
+
 /*
  * The same of frames with FSYNCs here and there, the first one at `p`: fours of frames up to one.
  */
@@ -245,18 +254,22 @@ static size_t collect(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t most
     const uint8_t *const begin = p, *const end = p + n;
     size_t frames = 0, whole = 0;
     while (frames < most && end - p >= 4 + FRAME + 4) {
-        if (is_fsync(p))
+        if (is_fsync(p)) {
+            whole = frames % 4 ? whole : frames;
             p += 4;
-        else if (frames == 0)
+        } else if (frames == 0) {
             break;
-        t->frame_at[frames] = (struct tl_run_frame){(uint16_t)(p - begin), FRAME};
-        memcpy(t->frames + frames * FRAME, p, FRAME);
-        p += FRAME;
-        frames++;
-        if (frames % 4 == 0 && is_fsync(p))
-            whole = frames;
+        }
+        const bool four = frames % 4 == 0 && end - p >= (ptrdiff_t)FOUR + 8 &&
+                          !(is_fsync(p + FRAME) | is_fsync(p + 2 * FRAME) | is_fsync(p + 3 * FRAME));
+        if (four)
+            add_frames(t, frames, p, (size_t)(p - begin), 4);
+        else
+            add_frames(t, frames, p, (size_t)(p - begin), 1);
+        p += four ? FOUR : FRAME;
+        frames += four ? 4 : 1;
     }
-    return whole;
+    return frames % 4 == 0 && is_fsync(p) ? frames : whole;
 }
 
 /* Is there an FSYNC in front of frame `i`, perhaps with a footer? */
