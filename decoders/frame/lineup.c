@@ -162,8 +162,7 @@ AVX2 static void lineup_avx2(struct tl_lined *lined, const uint8_t *in, size_t g
     for (in += g * 4 * FRAME; g < groups && quiet < most; g++, in += 4 * FRAME) {
         const __m256i low = _mm256_loadu_si256((const __m256i *)in);
         const __m256i high = _mm256_loadu_si256((const __m256i *)(in + 2 * FRAME));
-        const __m256i ff =
-            _mm256_or_si256(_mm256_cmpeq_epi8(low, all), _mm256_cmpeq_epi8(high, all));
+        const __m256i ff = _mm256_cmpeq_epi8(_mm256_max_epu8(low, high), all);
         if (!_mm256_testz_si256(ff, even))
             break;
         const struct two a = line_up_two(low, low_place), b = line_up_two(high, high_place);

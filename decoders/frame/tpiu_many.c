@@ -242,6 +242,7 @@ static inline void add_frames(struct tl_tpiu *t, size_t frames, const uint8_t *p
                               size_t n)
 {
     memcpy(t->frames + frames * FRAME, p, n * FRAME);
+#pragma GCC unroll 4
     for (size_t k = 0; k < n; k++)
         t->frame_at[frames + k] = (struct tl_run_frame){(uint16_t)(at + k * FRAME), FRAME};
 }
