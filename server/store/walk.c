@@ -172,6 +172,12 @@ static int add_item(struct tl_walk *w, const struct tl_item *item, uint64_t posi
     return TL_OK;
 }
 
+/* Are blocks without code and STF? */
+static bool is_brief(const struct tl_walk *w)
+{
+    return w->each || w->brief;
+}
+
 /* Begin a block; its code and stf are offsets until fix_blocks(). */
 static struct tl_block *new_block(struct tl_walk *w, const struct insn *insn,
                                   const struct tl_flow_now *now, uint64_t position)
@@ -186,7 +192,7 @@ static struct tl_block *new_block(struct tl_walk *w, const struct insn *insn,
                            .isa = now->isa,
                            .end = TL_BLOCK_FULL,
                            .function = TL_NO_FUNCTION,
-                           .whole = w->whole && !w->each,
+                           .whole = w->whole && !is_brief(w),
                            .code = (const uint8_t *)(uintptr_t)w->code.n,
                            .stf = (const uint8_t *)(uintptr_t)w->stf.n};
     return b;
@@ -251,19 +257,39 @@ static int add_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
 
 static int tell_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
 {
-    fill_code(insn, b->isa);
-    const struct tl_walk_insn told = {.pc = insn->pc,
-                                      .opcode = insn->opcode,
-                                      .size = insn->size,
-                                      .isa = b->isa,
-                                      .code = insn->code,
-                                      .group = w->whole ? insn->group : (struct tl_bytes){0},
-                                      .layout = &w->groups.layout};
-    w->each(w->context, &told);
+    if (w->each) {
+        fill_code(insn, b->isa);
+        const struct tl_walk_insn told = {.pc = insn->pc,
+                                          .opcode = insn->opcode,
+                                          .size = insn->size,
+                                          .isa = b->isa,
+                                          .code = insn->code,
+                                          .group = w->whole ? insn->group : (struct tl_bytes){0},
+                                          .layout = &w->groups.layout};
+        w->each(w->context, &told);
+    }
     b->n++;
     b->size += insn->size;
     b->last_size = insn->size;
     return TL_OK;
+}
+
+/* What the last instruction of a block is, for whoever follows calls. */
+static void end_block(const struct tl_walk *w, struct tl_block *b, struct insn *last)
+{
+    static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
+    struct tl_insn insn;
+    if (w->each)
+        return;
+    fill_code(last, b->isa);
+    if (tl_insn_decode((enum tl_isa)b->isa, &options, last->pc,
+                       (struct tl_bytes){last->code, last->size}, &insn) < 0)
+        return;
+    b->last_kind = insn.kind;
+    b->conditional = insn.conditional;
+    b->link = insn.link;
+    b->is_return = insn.is_return;
+    b->target = insn.target;
 }
 
 /* `n` instructions from the frame, the first at `position`. */
@@ -271,23 +297,31 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
                      const struct tl_flow_now *now)
 {
     struct tl_block *b = NULL;
+    struct insn insns[2]; /* the one before is the last of its block, where a new one begins */
     for (uint64_t i = 0; i < n; i++) {
-        struct insn insn;
-        if (next_insn(w, now->isa, &insn) < 0)
+        struct insn *const insn = &insns[i & 1];
+        if (next_insn(w, now->isa, insn) < 0)
             return TL_BAD;
-        if (!b || insn.pc != b->pc + b->size || b->n == TL_BLOCK_MAX || b->isa == TL_ISA_NONE)
-            b = new_block(w, &insn, now, position + i);
-        if (!b || (w->each ? tell_insn(w, b, &insn) : add_insn(w, b, &insn)) < 0)
+        if (b && (insn->pc != b->pc + b->size || b->n == TL_BLOCK_MAX || b->isa == TL_ISA_NONE)) {
+            end_block(w, b, &insns[~i & 1]);
+            b = NULL;
+        }
+        if (!b)
+            b = new_block(w, insn, now, position + i);
+        if (!b || (is_brief(w) ? tell_insn(w, b, insn) : add_insn(w, b, insn)) < 0)
             return TL_NOMEM;
-        const bool jumps = insn.next != insn.pc + insn.size;
-        const bool taken = insn.taken && (jumps || !needs_target(insn.size));
+        const bool jumps = insn->next != insn->pc + insn->size;
+        const bool taken = insn->taken && (jumps || !needs_target(insn->size));
         if (taken)
             w->items[w->n - 1].flags |= TL_ITEM_TAKEN;
         if (taken || jumps) {
             b->end = TL_BLOCK_WAYPOINT;
+            end_block(w, b, insn);
             b = NULL;
         }
     }
+    if (b)
+        end_block(w, b, &insns[~n & 1]);
     return TL_OK;
 }
 
@@ -299,31 +333,12 @@ static void fix_blocks(struct tl_walk *w)
         struct tl_item *item = &w->items[i];
         if (item->kind != TL_ITEM_BLOCK)
             continue;
-        b->code = w->each ? NULL : w->code.p + (uintptr_t)b->code;
-        b->stf = w->each ? NULL : w->stf.p + (uintptr_t)b->stf;
+        b->code = is_brief(w) ? NULL : w->code.p + (uintptr_t)b->code;
+        b->stf = is_brief(w) ? NULL : w->stf.p + (uintptr_t)b->stf;
         if (b->whole)
             b->told = &w->groups.told;
         item->n = b->n;
         item->block = b++;
-    }
-}
-
-/* What the last instruction of a block is, for whoever follows calls. */
-static void classify(const struct tl_walk *w)
-{
-    static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
-    for (size_t i = 0; i < w->n_blocks; i++) {
-        struct tl_block *b = &w->blocks[i];
-        const struct tl_bytes code = {b->code + b->size - b->last_size, b->last_size};
-        struct tl_insn insn;
-        if (tl_insn_decode((enum tl_isa)b->isa, &options, b->pc + b->size - b->last_size, code,
-                           &insn) < 0)
-            continue;
-        b->last_kind = insn.kind;
-        b->conditional = insn.conditional;
-        b->link = insn.link;
-        b->is_return = insn.is_return;
-        b->target = insn.target;
     }
 }
 
@@ -444,8 +459,6 @@ int tl_walk_chunk(struct tl_walk *w, struct tl_view *view, size_t chunk,
     if (r < 0)
         return r;
     fix_blocks(w);
-    if (!w->each)
-        classify(w);
     return TL_OK;
 }
 

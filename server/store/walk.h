@@ -32,6 +32,7 @@ struct tl_walk {
      */
     void (*each)(void *context, const struct tl_walk_insn *insn);
     void *context;
+    bool brief; /* without `each`: blocks say all but their code and STF */
     /* The result, until the next call: */
     struct tl_item *items;
     uint64_t *positions; /* of each item; a BLOCK's is that of its first instruction */
