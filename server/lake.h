@@ -280,9 +280,19 @@ TL_MUST_USE int tl_lake_insns(struct tl_lake *lake, const char *trace, const cha
                               uint64_t from, uint32_t count, struct tl_buf *json,
                               struct tl_fail *fail);
 
-/* Call-stack slices that overlap a range, at most 4096, as JSON text. `axis`: insn or time. */
-TL_MUST_USE int tl_lake_slices(struct tl_lake *lake, const char *trace, const char *stream,
-                               enum tl_range_unit axis, uint64_t from, uint64_t to,
+struct tl_slices_request {
+    const char *trace;
+    const char *stream;
+    enum tl_range_unit axis; /* insn or time, of the range and the answer */
+    uint64_t from, to;
+    uint32_t columns; /* of the picture, at most 4096; 0: 1024 */
+};
+/*
+ * Call-stack slices that overlap a range, the widest 4096, as JSON text (docs/http.md). A range's
+ * length does not matter to what it costs: no more than some columns' call stacks and 128 chunks
+ * are read.
+ */
+TL_MUST_USE int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
                                struct tl_buf *json, struct tl_fail *fail);
 
 /* The function table of a trace (ids in tiles index it), as JSON text: [{"id","name","pc"}…]. */

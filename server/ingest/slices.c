@@ -1,69 +1,151 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Call-stack slices of a range. Each index chunk tells the stack at its begin, so a short range
- * is exact; of a long one only the frames that live where chunks begin are shown, every n-th
- * chunk being looked at: those are the ones long enough to be seen.
+ * Call-stack slices of a range. Each index chunk tells the stack at its begin, and each frame there
+ * knows where it began. A short range is walked. Of a long one the stacks are compared where every
+ * n-th chunk begins: frames that live at none of these places are too short to be seen. Between
+ * which two of them one of the others has ended is known then; in which chunk, stacks of the chunks
+ * between them tell; where exactly, that chunk's instructions.
  */
 #include "ingest/jsontext.h"
 #include "ingest/query.h"
+#include "store/build.h"
 #include "store/itemlog.h"
 #include "store/stackmark.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SLICES_MAX      4096
-#define EXACT_POSITIONS (UINT64_C(2) << 20)
-#define SAMPLES         1024
+#define SLICES_MAX  4096
+#define COLUMNS     1024 /* that the picture has, unless somebody says so, … */
+#define COLUMNS_MAX 4096 /* … and at most */
+#define WALKS       128  /* chunks whose instructions are read */
+#define SHORT       ((uint64_t)WALKS * TL_CHUNK_MARKERS)
 
 struct slice {
     uint64_t from, to; /* positions */
     uint64_t pc;
+    uint64_t low, high; /* until the end is exact: it lies in (low, high], both begins of chunks */
     uint32_t depth;
     uint32_t function;
     uint16_t exception;
     uint8_t kind;
+    bool exact; /* `to` is */
 };
 
 struct slices {
     const struct tl_cut *cut;
-    uint64_t from, to;
+    const struct tl_image *image;
+    uint64_t from, to; /* the range, inside the lane */
     struct slice *p;
     size_t n, cap;
+    uint64_t resolution; /* every slice with more positions of the range than that is there */
     bool truncated;
-    int result;
+    struct tl_walk walk; /* of the chunk read last */
 };
 
-static int add_slice(struct slices *s, const struct tl_frame *frame, uint32_t depth, uint64_t end)
+/* ---- the widest ones ------------------------------------------------------------------------ */
+
+static uint64_t width(const struct slices *s, const struct slice *slice)
 {
-    if (end <= s->from || frame->insn >= s->to || end <= frame->insn)
+    const uint64_t from = slice->from > s->from ? slice->from : s->from;
+    const uint64_t to = slice->to < s->to ? slice->to : s->to;
+    return to > from ? to - from : 0;
+}
+
+static void leave_out(struct slices *s, uint64_t most)
+{
+    s->truncated = true;
+    if (s->resolution < most)
+        s->resolution = most;
+}
+
+struct width {
+    uint64_t positions;
+    size_t slice;
+};
+
+static int by_width(const void *a, const void *b)
+{
+    const struct width *x = a, *y = b;
+    if (x->positions != y->positions)
+        return x->positions > y->positions ? -1 : 1;
+    return x->slice < y->slice ? -1 : x->slice > y->slice;
+}
+
+static int by_slice(const void *a, const void *b)
+{
+    const struct width *x = a, *y = b;
+    return x->slice < y->slice ? -1 : x->slice > y->slice;
+}
+
+/* All slices, the widest first: the caller's. NULL: no memory. */
+static struct width *widest(const struct slices *s)
+{
+    struct width *order = malloc((s->n + 1) * sizeof(*order));
+    for (size_t i = 0; order && i < s->n; i++)
+        order[i] = (struct width){width(s, &s->p[i]), i};
+    if (order)
+        qsort(order, s->n, sizeof(*order), by_width);
+    return order;
+}
+
+/* Keep no more than the widest SLICES_MAX. */
+static int trim(struct slices *s)
+{
+    if (s->n <= SLICES_MAX)
         return TL_OK;
-    if (s->n == SLICES_MAX) {
+    struct width *const order = widest(s);
+    if (!order)
+        return TL_NOMEM;
+    leave_out(s, order[SLICES_MAX].positions);
+    qsort(order, SLICES_MAX, sizeof(*order), by_slice);
+    for (size_t i = 0; i < SLICES_MAX; i++)
+        s->p[i] = s->p[order[i].slice];
+    s->n = SLICES_MAX;
+    free(order);
+    return TL_OK;
+}
+
+static int add_slice(struct slices *s, const struct slice *slice)
+{
+    const uint64_t positions = width(s, slice);
+    if (positions == 0)
+        return TL_OK;
+    if (s->n >= SLICES_MAX && positions <= s->resolution) {
         s->truncated = true;
-        return TL_LIMIT;
+        return TL_OK;
     }
     const int r = tl_grow(&s->p, &s->cap, s->n + 1, sizeof(*s->p));
     if (r < 0)
         return r;
-    s->p[s->n++] = (struct slice){.from = frame->insn,
-                                  .to = end,
-                                  .pc = frame->pc,
-                                  .depth = depth,
-                                  .function = frame->function,
-                                  .exception = frame->exception,
-                                  .kind = frame->kind};
-    return TL_OK;
+    s->p[s->n++] = *slice;
+    return s->n < 2 * SLICES_MAX ? TL_OK : trim(s);
 }
 
-static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
-                    uint32_t depth, uint64_t insn)
+static int by_place(const void *a, const void *b)
 {
-    return change == TL_FRAME_POP ? add_slice(context, frame, depth, insn) : TL_OK;
+    const struct slice *x = a, *y = b;
+    if (x->depth != y->depth)
+        return x->depth < y->depth ? -1 : 1;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return x->pc < y->pc ? -1 : x->pc > y->pc;
 }
 
-/* ---- exact ---------------------------------------------------------------------------------- */
+static struct slice slice_of(const struct tl_frame *frame, uint32_t depth, uint64_t end)
+{
+    return (struct slice){.from = frame->insn,
+                          .to = end,
+                          .pc = frame->pc,
+                          .depth = depth,
+                          .function = frame->function,
+                          .exception = frame->exception,
+                          .kind = frame->kind};
+}
 
-static int follow(struct slices *s, struct tl_callstack *calls, const struct tl_walk *walk)
+/* ---- walking -------------------------------------------------------------------------------- */
+
+static int follow(struct tl_callstack *calls, const struct tl_walk *walk)
 {
     int r = TL_OK;
     for (size_t i = 0; i < walk->n && r >= 0; i++) {
@@ -73,40 +155,61 @@ static int follow(struct slices *s, struct tl_callstack *calls, const struct tl_
     return r;
 }
 
-static int exact(struct slices *s, const struct tl_image *image, struct tl_callstack *calls,
-                 struct tl_fail *fail)
+/* From the begin of the chunk that holds `from` on, where the stack is known: frames that end
+ * before `to` are told to `sink`. */
+static int walk_frames(struct slices *s, struct tl_callstack *calls, tl_frame_sink *sink,
+                       uint64_t from, uint64_t to, struct tl_fail *fail)
 {
     struct tl_cut_walk walk;
-    /* From the begin of the chunk on, where the stack is known. */
-    tl_cut_walk_begin(&walk, s->cut, s->from, s->to);
+    tl_cut_walk_begin(&walk, s->cut, from, to);
     walk.range.tail = false;
+    walk.walk = s->walk;
+    walk.walk.brief = true;
     const struct tl_chunk *chunk;
     int r = tl_cut_walk_peek(&walk, &chunk, fail);
     if (r >= 0 && chunk)
         walk.range.from = chunk->first;
-    tl_callstack_init(calls, image, walk.range.from, on_frame, s);
+    tl_callstack_init(calls, s->image, walk.range.from, sink, s);
     bool begun = false;
-    uint64_t end = s->from;
     while (r >= 0 && (r = tl_cut_walk_next(&walk, fail)) >= 0) {
-        tl_walk_functions(&walk.walk, image);
+        tl_walk_functions(&walk.walk, s->image);
         if (!begun && walk.walk.stack.n > 0)
             r = tl_stackmark_decode(calls, walk.walk.stack);
         begun = true;
         if (r >= 0)
-            r = follow(s, calls, &walk.walk);
-        end = walk.at->first + walk.at->n;
+            r = follow(calls, &walk.walk);
     }
+    s->walk = walk.walk; /* its memory is used again */
+    walk.walk = (struct tl_walk){0};
     tl_cut_walk_end(&walk);
-    if (r == TL_EOF) {
-        calls->insns = end < s->to ? end : s->to;
+    return r == TL_EOF ? TL_OK : r;
+}
+
+/* ---- a short range -------------------------------------------------------------------------- */
+
+static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
+                    uint32_t depth, uint64_t insn)
+{
+    if (change != TL_FRAME_POP)
+        return TL_OK;
+    struct slice slice = slice_of(frame, depth, insn);
+    slice.exact = true;
+    return add_slice(context, &slice);
+}
+
+static int walked(struct slices *s, struct tl_callstack *calls, struct tl_fail *fail)
+{
+    int r = walk_frames(s, calls, on_frame, s->from, s->to, fail);
+    if (r >= 0) {
+        calls->insns = s->to;
         r = tl_callstack_finish(calls);
     }
     return r;
 }
 
-/* ---- sampled -------------------------------------------------------------------------------- */
+/* ---- a long one: where stacks differ -------------------------------------------------------- */
 
-static int stack_at(struct tl_view *view, size_t chunk, struct tl_callstack *calls,
+static int stack_at(const struct tl_view *view, size_t chunk, struct tl_callstack *calls,
                     struct tl_fail *fail)
 {
     const struct tl_chunk *c = &view->index.chunks[chunk];
@@ -129,28 +232,33 @@ static bool same_frame(const struct tl_frame *a, const struct tl_frame *b)
     return a->insn == b->insn && a->pc == b->pc;
 }
 
-/* Frames of `last` that `now` has no more ended between the two samples. */
+/* Frames of `last`, the stack at `low`, that `now`, the one at `high`, has no more ended between
+ * them. */
 static int compare_stacks(struct slices *s, const struct tl_callstack *last,
-                          const struct tl_callstack *now, uint64_t end)
+                          const struct tl_callstack *now, uint64_t low, uint64_t high)
 {
     uint32_t same = 0;
     while (same < last->depth && same < now->depth &&
            same_frame(&last->frames[same], &now->frames[same]))
         same++;
     int r = TL_OK;
-    for (uint32_t i = last->depth; i-- > same && r >= 0;)
-        r = add_slice(s, &last->frames[i], i, end);
+    for (uint32_t i = last->depth; i-- > same && r >= 0;) {
+        struct slice slice = slice_of(&last->frames[i], i, high);
+        slice.low = low;
+        slice.high = high;
+        r = add_slice(s, &slice);
+    }
+    leave_out(s, high - (low > s->from ? low : s->from)); /* begun and ended between them */
     return r;
 }
 
-static int sampled(struct slices *s, struct tl_callstack *last, struct tl_callstack *now,
-                   struct tl_fail *fail)
+static int sampled(struct slices *s, uint32_t columns, struct tl_callstack *last,
+                   struct tl_callstack *now, struct tl_fail *fail)
 {
-    const uint64_t stride = (s->to - s->from) / SAMPLES;
-    uint64_t next = 0;
+    const uint64_t stride = (s->to - s->from) / columns;
+    uint64_t next = 0, low = s->from;
     int r = TL_OK;
     last->depth = 0;
-    s->truncated = true;
     for (size_t i = tl_cut_shard_at(s->cut, s->from); i < s->cut->n_rows && r >= 0; i++) {
         const struct tl_shard_row *row = &s->cut->rows[i];
         if (row->first >= s->to)
@@ -164,27 +272,95 @@ static int sampled(struct slices *s, struct tl_callstack *last, struct tl_callst
             if (first < next || first >= s->to || first + view->index.chunks[c].n <= s->from)
                 continue;
             r = stack_at(view, c, now, fail);
-            if (r >= 0)
-                r = compare_stacks(s, last, now, first);
+            if (r >= 0 && first > s->from)
+                r = compare_stacks(s, last, now, low, first);
             *last = *now;
+            low = first;
             next = first + stride;
         }
         tl_view_put(view);
     }
     now->depth = 0;
-    const uint64_t end = s->to < s->cut->end ? s->to : s->cut->end;
-    return r < 0 ? r : compare_stacks(s, last, now, end);
+    return r < 0 ? r : compare_stacks(s, last, now, low, s->to);
+}
+
+/* ---- and where exactly ---------------------------------------------------------------------- */
+
+/* Narrow down the chunk in which it ended. */
+static int bisect(const struct slices *s, struct slice *slice, struct tl_callstack *now,
+                  struct tl_fail *fail)
+{
+    const struct tl_frame frame = {.insn = slice->from, .pc = slice->pc};
+    uint64_t behind = slice->low + 1; /* the last chunk that is known to have it */
+    int r = TL_OK;
+    while (r >= 0 && behind < slice->high) {
+        const uint64_t middle = behind + (slice->high - behind) / 2;
+        const size_t shard = tl_cut_shard_at(s->cut, middle);
+        struct tl_view *view;
+        if (shard == s->cut->n_rows || (r = tl_cut_view(s->cut, shard, &view, fail)) < 0)
+            break;
+        const size_t c = tl_shard_chunk_at(&view->index, middle);
+        uint64_t first = slice->low, end = slice->high;
+        if (c < view->index.n_chunks) {
+            first = view->index.chunks[c].first;
+            end = first + view->index.chunks[c].n;
+        }
+        if (first > slice->low)
+            r = stack_at(view, c, now, fail);
+        tl_view_put(view);
+        if (r < 0)
+            break;
+        if (first <= slice->low ||
+            (slice->depth < now->depth && same_frame(&now->frames[slice->depth], &frame))) {
+            slice->low = first > slice->low ? first : slice->low;
+            behind = end > middle ? end : middle + 1;
+        } else {
+            slice->high = first;
+        }
+    }
+    return r;
+}
+
+static int on_end(void *context, enum tl_frame_change change, const struct tl_frame *frame,
+                  uint32_t depth, uint64_t insn)
+{
+    struct slices *const s = context;
+    if (change != TL_FRAME_POP)
+        return TL_OK;
+    const struct slice wanted = slice_of(frame, depth, insn);
+    struct slice *const slice = bsearch(&wanted, s->p, s->n, sizeof(*s->p), by_place);
+    if (slice && !slice->exact) {
+        slice->to = insn;
+        slice->exact = true;
+    }
+    return TL_OK;
+}
+
+/* Of slices in the order of their places: the ends of the widest. A chunk that is walked tells of
+ * all that ended in it. */
+static int find_ends(struct slices *s, struct tl_callstack *calls, struct tl_callstack *now,
+                     struct tl_fail *fail)
+{
+    struct width *const order = widest(s);
+    int r = order ? TL_OK : TL_NOMEM;
+    for (size_t i = 0, walks = 0; r >= 0 && i < s->n && walks < WALKS; i++) {
+        struct slice *const slice = &s->p[order[i].slice];
+        if (slice->exact)
+            continue;
+        walks++;
+        r = bisect(s, slice, now, fail);
+        if (r >= 0)
+            r = walk_frames(s, calls, on_end, slice->low, slice->high, fail);
+        if (!slice->exact) { /* behind the last instruction there */
+            slice->to = slice->high;
+            slice->exact = true;
+        }
+    }
+    free(order);
+    return r;
 }
 
 /* ---- as JSON -------------------------------------------------------------------------------- */
-
-static int by_place(const void *a, const void *b)
-{
-    const struct slice *x = a, *y = b;
-    if (x->depth != y->depth)
-        return x->depth < y->depth ? -1 : 1;
-    return x->from < y->from ? -1 : x->from > y->from;
-}
 
 static void name_slice(const struct slice *slice, const struct tl_image *image, char *out,
                        size_t size)
@@ -198,16 +374,17 @@ static void name_slice(const struct slice *slice, const struct tl_image *image, 
         snprintf(out, size, "0x%llx", (unsigned long long)slice->pc);
 }
 
-static int write_json(struct slices *s, enum tl_range_unit axis, const struct tl_image *image,
-                      struct tl_buf *out, struct tl_fail *fail)
+static int write_json(struct slices *s, enum tl_range_unit axis, struct tl_buf *out,
+                      struct tl_fail *fail)
 {
     struct tl_scale time = {0};
     int r = TL_OK;
     if (axis == TL_UNIT_TIME)
         r = tl_scale_open(&time, s->cut, TL_SCALE_TIME, false, s->from, s->to, fail);
-    qsort(s->p, s->n, sizeof(*s->p), by_place);
     if (r >= 0)
-        r = tl_buf_printf(out, "{\"truncated\":%s,\"slices\":[", s->truncated ? "true" : "false");
+        r = tl_buf_printf(out, "{\"truncated\":%s,\"resolution\":%llu,\"slices\":[",
+                          s->truncated ? "true" : "false", (unsigned long long)s->resolution);
+    const char *separator = "";
     for (size_t i = 0; i < s->n && r >= 0; i++) {
         const struct slice *slice = &s->p[i];
         uint64_t from = slice->from, to = slice->to;
@@ -215,10 +392,13 @@ static int write_json(struct slices *s, enum tl_range_unit axis, const struct tl
         if (axis == TL_UNIT_TIME &&
             (!tl_scale_value(&time, from, &from) || !tl_scale_value(&time, to, &to)))
             continue;
-        name_slice(slice, image, name, sizeof(name));
-        r = tl_buf_printf(out,
-                          "%s\n{\"depth\":%u,\"from\":%llu,\"to\":%llu,\"name\":", i > 0 ? "," : "",
-                          slice->depth, (unsigned long long)from, (unsigned long long)to);
+        if (width(s, slice) == 0) /* it turned out to have ended before the range */
+            continue;
+        name_slice(slice, s->image, name, sizeof(name));
+        r = tl_buf_printf(out, "%s\n{\"depth\":%u,\"from\":%llu,\"to\":%llu,%s\"name\":", separator,
+                          slice->depth, (unsigned long long)from, (unsigned long long)to,
+                          slice->exact ? "" : "\"exact\":false,");
+        separator = ",";
         if (r >= 0)
             r = tl_json_text(out, name);
         if (r >= 0)
@@ -228,30 +408,33 @@ static int write_json(struct slices *s, enum tl_range_unit axis, const struct tl
     return r < 0 ? r : tl_buf_add(out, "]}\n", 3);
 }
 
-int tl_lake_slices(struct tl_lake *lake, const char *trace, const char *stream,
-                   enum tl_range_unit axis, uint64_t from, uint64_t to, struct tl_buf *json,
-                   struct tl_fail *fail)
+int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
+                   struct tl_buf *json, struct tl_fail *fail)
 {
+    if (request->columns > COLUMNS_MAX)
+        return tl_fail_set(fail, TL_USAGE, "no more than %u columns", COLUMNS_MAX);
     struct tl_cut cut;
-    int r = tl_cut_open(&cut, lake, trace, stream, fail);
+    int r = tl_cut_open(&cut, lake, request->trace, request->stream, fail);
     if (r < 0)
         return r;
-    struct slices s = {.cut = &cut};
-    const struct tl_image *image = tl_gen_image(cut.gen);
+    struct slices s = {.cut = &cut, .image = tl_gen_image(cut.gen)};
     struct tl_callstack *calls = calloc(2, sizeof(*calls));
-    r = tl_cut_resolve(&cut, axis, from, to, &s.from, &s.to, fail);
+    r = tl_cut_resolve(&cut, request->axis, request->from, request->to, &s.from, &s.to, fail);
     if (r >= 0 && !calls)
         r = TL_NOMEM;
-    if (r >= 0) {
-        tl_callstack_init(&calls[0], image, 0, on_frame, &s);
-        tl_callstack_init(&calls[1], image, 0, on_frame, &s);
-        r = s.to - s.from <= EXACT_POSITIONS ? exact(&s, image, calls, fail)
-                                             : sampled(&s, &calls[0], &calls[1], fail);
-        if (r == TL_LIMIT)
-            r = TL_OK;
+    if (r >= 0 && s.to - s.from <= SHORT)
+        r = walked(&s, &calls[0], fail);
+    else if (r >= 0)
+        r = sampled(&s, request->columns ? request->columns : COLUMNS, &calls[0], &calls[1], fail);
+    if (r >= 0)
+        r = trim(&s);
+    if (r >= 0 && s.n > 0) {
+        qsort(s.p, s.n, sizeof(*s.p), by_place);
+        r = find_ends(&s, &calls[0], &calls[1], fail);
     }
     if (r >= 0)
-        r = write_json(&s, axis, image, json, fail);
+        r = write_json(&s, request->axis, json, fail);
+    tl_walk_fini(&s.walk);
     free(s.p);
     free(calls);
     tl_cut_close(&cut);

@@ -234,15 +234,17 @@ int tl_web_stats(struct tl_http_request *request, struct tl_http_response *respo
 int tl_web_slices(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_buf json = {0};
-    enum tl_range_unit axis = TL_UNIT_INSN;
-    uint64_t from = 0;
-    uint64_t to = 0;
-    int rc = unit_of(request, "axis", &axis, &response->fail);
+    struct tl_slices_request slices = {
+        .trace = request->part[0], .stream = request->part[1], .axis = TL_UNIT_INSN};
+    uint64_t columns = 0;
+    int rc = unit_of(request, "axis", &slices.axis, &response->fail);
     if (rc == TL_OK)
-        rc = span_of(request, &from, &to, &response->fail);
+        rc = span_of(request, &slices.from, &slices.to, &response->fail);
     if (rc == TL_OK)
-        rc = tl_lake_slices(lake_of(request), request->part[0], request->part[1], axis, from, to,
-                            &json, &response->fail);
+        rc = tl_http_number(request, "columns", 0, &columns, &response->fail);
+    slices.columns = columns < UINT32_MAX ? (uint32_t)columns : UINT32_MAX;
+    if (rc == TL_OK)
+        rc = tl_lake_slices(lake_of(request), &slices, &json, &response->fail);
     if (rc == TL_OK)
         return tl_webjson_respond_text(response, &json);
     tl_buf_fini(&json);

@@ -487,6 +487,26 @@ static void stats_one(const char *dir, const char *what, uint64_t from, uint64_t
     bench_report("store", name, took * 1e3, "ms", NULL, 0);
 }
 
+/* The call stack over [from, to), with nothing in memory. */
+static void slices_one(const char *dir, const char *what, uint64_t from, uint64_t to)
+{
+    struct tl_lake *lake = open_lake(dir);
+    struct tl_fail fail = {0};
+    struct tl_buf json = {0};
+    char name[96];
+    const struct tl_slices_request request = {
+        .trace = "long", .stream = "cs.10", .axis = TL_UNIT_INSN, .from = from, .to = to};
+    nftw(dir, forget_one, 16, FTW_PHYS);
+    const double begin = bench_now();
+    if (tl_lake_slices(lake, &request, &json, &fail) < 0)
+        die("slices", &fail);
+    const double took = bench_now() - begin;
+    tl_buf_fini(&json);
+    tl_lake_close(lake);
+    snprintf(name, sizeof name, "slices of %s, cold", what);
+    bench_report("store", name, took * 1e3, "ms", NULL, 0);
+}
+
 /* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes. */
 /* Returns what the peer decodes a second, by the clock and of processor time. */
 static struct clocks store_long(const char *dir, struct made *m, size_t repeat)
@@ -533,6 +553,9 @@ static struct clocks store_long(const char *dir, struct made *m, size_t repeat)
     finds(dir, m);
     stats_one(dir, "all", 0, UINT64_MAX);
     stats_one(dir, "a half", told.insns / 4 + 12345, told.insns / 4 * 3 + 54321);
+    slices_one(dir, "all", 0, UINT64_MAX);
+    slices_one(dir, "2 M instructions", told.insns / 2, told.insns / 2 + (2 << 20));
+    slices_one(dir, "100,000 instructions", told.insns / 2, told.insns / 2 + 100000);
     return peer;
 }
 

@@ -588,12 +588,11 @@ int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, u
     return rc < 0 ? rc : tl_buf_printf(json, "{\"first\":%" PRIu64 ",\"count\":%u}", from, count);
 }
 
-int tl_lake_slices(struct tl_lake *lake, const char *trace, const char *stream,
-                   enum tl_range_unit axis, uint64_t from, uint64_t to, struct tl_buf *json,
-                   struct tl_fail *fail)
+int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
+                   struct tl_buf *json, struct tl_fail *fail)
 {
-    const int rc = check(lake, trace, stream, fail);
-    return rc < 0 ? rc : tl_buf_printf(json, "{\"axis\":%d,\"slices\":[]}", (int)axis);
+    const int rc = check(lake, request->trace, request->stream, fail);
+    return rc < 0 ? rc : tl_buf_printf(json, "{\"axis\":%d,\"slices\":[]}", (int)request->axis);
 }
 
 int tl_lake_functions(struct tl_lake *lake, const char *trace, struct tl_buf *json,

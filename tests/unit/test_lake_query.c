@@ -628,11 +628,12 @@ static void slices_do_not_depend_on_the_window(void **state)
         const uint64_t at = 200 + next_random(&random) % (truth.n - 400);
         tl_buf_reset(&whole);
         tl_buf_reset(&part);
-        assert_int_equal(
-            tl_lake_slices(lake, "t", STREAM, TL_UNIT_INSN, at - 100, at + 100, &whole, &fail),
-            TL_OK);
-        assert_int_equal(tl_lake_slices(lake, "t", STREAM, TL_UNIT_INSN, at, at + 1, &part, &fail),
-                         TL_OK);
+        struct tl_slices_request request = {
+            .trace = "t", .stream = STREAM, .axis = TL_UNIT_INSN, .from = at - 100, .to = at + 100};
+        assert_int_equal(tl_lake_slices(lake, &request, &whole, &fail), TL_OK);
+        request.from = at;
+        request.to = at + 1;
+        assert_int_equal(tl_lake_slices(lake, &request, &part, &fail), TL_OK);
         assert_int_equal(tl_buf_add(&whole, "", 1), TL_OK);
         assert_int_equal(tl_buf_add(&part, "", 1), TL_OK);
         /* Each frame that lives at `at` begins where the wider look says as well. */

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Call-stack slices of a long trace with deep calls, against what its maker knows: the trace is
+ * STF, written here call by call and return by return.
+ */
+#include "lake_help.h"
+
+#include "stf/writer.h"
+
+#define STREAM          "stf.0"
+#define INSNS           5000000 /* so that not everything is walked */
+#define DEEPEST         48
+#define ENTRY(function) (0x10000 + 0x1000 * (uint64_t)(function))
+
+enum { NOP = 0x00000013, CALL = 0x000000ef, RETURN = 0x00008067, JUMP = 0x0000006f };
+
+struct call {
+    uint64_t from, to;
+    uint64_t pc;
+    uint32_t depth;
+};
+
+/* A core that calls and returns at random, and slowly drifts deeper and back. */
+struct core {
+    struct tl_buf stf;
+    struct call *calls; /* all of them, by their ends */
+    size_t n_calls, cap_calls;
+    struct call open[DEEPEST + 1];
+    uint64_t back[DEEPEST + 1]; /* where each returns to */
+    uint32_t depth;             /* of the innermost one */
+    uint64_t pc, insns, random;
+};
+
+static struct tl_backend *backend;
+static struct tl_lake *lake;
+static struct core core;
+
+static uint64_t below(uint64_t n)
+{
+    core.random = core.random * 6364136223846793005u + 1442695040888963407u;
+    return (core.random >> 33) % n;
+}
+
+static void record(const struct tl_stf_record *r)
+{
+    const struct tl_stf_layout layout = {0};
+    assert_int_equal(tl_stf_record_encode(&layout, r, &core.stf), TL_OK);
+}
+
+static void step(uint32_t opcode, uint64_t next)
+{
+    if (opcode != NOP)
+        record(&(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = next});
+    record(&(struct tl_stf_record){.type = TL_STF_INST_32, .opcode = opcode});
+    core.pc = next;
+    core.insns++;
+}
+
+static void run(uint64_t n)
+{
+    for (; n > 0; n--) {
+        const uint64_t entry = core.open[core.depth].pc;
+        const bool again = core.pc - entry > 0xf00;
+        step(again ? JUMP : NOP, again ? entry : core.pc + 4);
+    }
+}
+
+static void call(uint64_t function)
+{
+    const uint64_t back = core.pc + 4;
+    step(CALL, ENTRY(function));
+    core.back[++core.depth] = back;
+    core.open[core.depth] = (struct call){.from = core.insns, .pc = core.pc, .depth = core.depth};
+}
+
+static void leave(void)
+{
+    struct call *const done = &core.open[core.depth];
+    step(RETURN, core.back[core.depth]);
+    done->to = core.insns;
+    assert_int_equal(tl_grow(&core.calls, &core.cap_calls, core.n_calls + 1, sizeof(*done)), TL_OK);
+    core.calls[core.n_calls++] = *done;
+    core.depth--;
+}
+
+static void make_trace(void)
+{
+    const struct tl_stf_header_spec spec = {
+        .isa = TL_STF_ISA_RISCV, .iem = TL_STF_IEM_64, .pc = ENTRY(0)};
+    assert_int_equal(tl_stf_header_write(&spec, &core.stf, NULL), TL_OK);
+    core.random = 3;
+    core.pc = core.open[0].pc = ENTRY(0);
+    run(10);
+    while (core.insns < INSNS) {
+        const uint32_t floor = (uint32_t)(core.insns / 300000 * 7 % 25) + 1;
+        const bool up = core.depth >= DEEPEST || (core.depth > floor && below(2));
+        if (up || (core.depth > 1 && below(9) == 0))
+            leave();
+        else
+            call(below(40));
+        run(below(60));
+    }
+    while (core.depth > 0) /* the root, too, ends where the trace does */
+        leave();
+    run(5);
+    core.open[0].to = core.insns;
+    assert_int_equal(tl_grow(&core.calls, &core.cap_calls, core.n_calls + 1, sizeof(struct call)),
+                     TL_OK);
+    core.calls[core.n_calls++] = core.open[0];
+}
+
+static int set_up(void **state)
+{
+    struct capture c = {0};
+    (void)state;
+    make_trace();
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    lake = open_lake_sized(backend, 1000000, 2);
+    c.bytes = core.stf;
+    assert_int_equal(tl_buf_printf(&c.setup, "[trace]\nformat=stf\n"), TL_OK);
+    assert_int_equal(tl_buf_add(&c.setup, "", 1), TL_OK);
+    push_all(lake, "t", &c, 1 << 20);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    capture_free(&c);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(core.calls);
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+    return 0;
+}
+
+/* ---- an answer ------------------------------------------------------------------------------ */
+
+struct answer {
+    struct call *slices;
+    bool *exact;
+    size_t n;
+    bool truncated;
+    uint64_t resolution;
+};
+
+static uint64_t number(const char *text, const char *name)
+{
+    const char *const at = strstr(text, name);
+    assert_non_null(at);
+    return strtoull(at + strlen(name), NULL, 10);
+}
+
+static void ask(struct answer *a, uint64_t from, uint64_t to, uint32_t columns)
+{
+    struct tl_buf json = {0};
+    struct tl_fail fail = {0};
+    const struct tl_slices_request request = {.trace = "t",
+                                              .stream = STREAM,
+                                              .axis = TL_UNIT_INSN,
+                                              .from = from,
+                                              .to = to,
+                                              .columns = columns};
+    if (tl_lake_slices(lake, &request, &json, &fail) < 0)
+        fail_msg("%s", fail.text);
+    assert_int_equal(tl_buf_add(&json, "", 1), TL_OK);
+    char *const text = (char *)json.p;
+    *a = (struct answer){.slices = calloc(4096, sizeof(struct call)), .exact = calloc(4096, 1)};
+    a->truncated = strncmp(text, "{\"truncated\":true", 17) == 0;
+    a->resolution = number(text, "\"resolution\":");
+    for (char *p = strstr(text, "{\"depth\""), *next; p; p = next) {
+        next = strstr(p + 1, "{\"depth\"");
+        if (next)
+            next[-1] = '\0';
+        assert_true(a->n < 4096);
+        a->exact[a->n] = !strstr(p, "\"exact\":false");
+        a->slices[a->n++] = (struct call){.depth = (uint32_t)number(p, "\"depth\":"),
+                                          .from = number(p, "\"from\":"),
+                                          .to = number(p, "\"to\":"),
+                                          .pc = strtoull(strstr(p, "\"name\":\"") + 8, NULL, 16)};
+    }
+    tl_buf_fini(&json);
+}
+
+static void answer_free(struct answer *a)
+{
+    free(a->slices);
+    free(a->exact);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct call *x = a, *y = b;
+    if (x->depth != y->depth)
+        return x->depth < y->depth ? -1 : 1;
+    return x->from < y->from ? -1 : x->from > y->from;
+}
+
+static const struct call *find_call(const struct call *calls, size_t n, const struct call *call)
+{
+    return bsearch(call, calls, n, sizeof(*calls), by_place);
+}
+
+/*
+ * Every slice is a call that there was, with its end if it says so, else not far behind it; every
+ * call that is wide enough is there. Returns how many ends are exact.
+ */
+static size_t check(const struct answer *a, uint64_t from, uint64_t to)
+{
+    size_t exact = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct call *const slice = &a->slices[i];
+        const struct call *const call = find_call(core.calls, core.n_calls, slice);
+        if (!call || call->pc != slice->pc)
+            fail_msg("nothing at depth %u was called at %llu", slice->depth,
+                     (unsigned long long)slice->from);
+        const uint64_t end = call->to < to ? call->to : to;
+        exact += a->exact[i];
+        if (a->exact[i] ? slice->to != end : slice->to < end || slice->to - end > a->resolution)
+            fail_msg("depth %u, from %llu: ends at %llu, not %llu", slice->depth,
+                     (unsigned long long)slice->from, (unsigned long long)slice->to,
+                     (unsigned long long)end);
+    }
+    for (size_t i = 0; i < core.n_calls; i++) {
+        const struct call *const call = &core.calls[i];
+        const uint64_t begin = call->from > from ? call->from : from;
+        const uint64_t end = call->to < to ? call->to : to;
+        if (end > begin && end - begin > a->resolution && !find_call(a->slices, a->n, call))
+            fail_msg("depth %u, [%llu, %llu) is missing", call->depth,
+                     (unsigned long long)call->from, (unsigned long long)call->to);
+    }
+    return exact;
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+static void long_ranges_have_exact_ends(void **state)
+{
+    static const struct {
+        uint64_t from, to;
+        uint32_t columns;
+        bool all; /* there are few enough columns for all ends */
+    } ranges[] = {
+        {0, UINT64_MAX, 16, true},         {0, UINT64_MAX, 100, true},
+        {0, UINT64_MAX, 0, false},         {123456, INSNS - 77777, 7, true},
+        {400001, UINT64_MAX, 4096, false},
+    };
+    (void)state;
+    qsort(core.calls, core.n_calls, sizeof(*core.calls), by_place);
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++) {
+        const uint64_t to = ranges[i].to < core.insns ? ranges[i].to : core.insns;
+        const uint64_t columns = ranges[i].columns ? ranges[i].columns : 1024;
+        struct answer a;
+        ask(&a, ranges[i].from, ranges[i].to, ranges[i].columns);
+        const size_t exact = check(&a, ranges[i].from, to);
+        assert_true(a.truncated);
+        assert_true(a.resolution <= (to - ranges[i].from) / columns + 2 * 32768);
+        assert_true(exact > 30);
+        if (ranges[i].all)
+            assert_int_equal(exact, a.n);
+        answer_free(&a);
+    }
+}
+
+static void short_ranges_have_everything(void **state)
+{
+    (void)state;
+    qsort(core.calls, core.n_calls, sizeof(*core.calls), by_place);
+    core.random = 17;
+    for (unsigned i = 0; i < 6; i++) {
+        const uint64_t length = UINT64_C(10) << 3 * i;
+        const uint64_t from = below(INSNS - length);
+        struct answer a;
+        ask(&a, from, from + length, 0);
+        assert_int_equal(check(&a, from, from + length), a.n);
+        assert_true(a.truncated == (a.resolution > 0));
+        if (length < 10000)
+            assert_false(a.truncated);
+        answer_free(&a);
+    }
+}
+
+/* Of more calls than an answer has room for. */
+static void the_widest_are_kept(void **state)
+{
+    struct answer a;
+    (void)state;
+    qsort(core.calls, core.n_calls, sizeof(*core.calls), by_place);
+    ask(&a, 1000000, 3000000, 0);
+    assert_true(a.truncated);
+    assert_int_equal(a.n, 4096);
+    assert_int_equal(check(&a, 1000000, 3000000), a.n);
+    for (size_t i = 0; i < a.n; i++)
+        assert_true(a.slices[i].to - a.slices[i].from >= a.resolution);
+    answer_free(&a);
+}
+
+static void too_many_columns_are_refused(void **state)
+{
+    const struct tl_slices_request request = {
+        .trace = "t", .stream = STREAM, .axis = TL_UNIT_INSN, .to = UINT64_MAX, .columns = 4097};
+    struct tl_buf json = {0};
+    struct tl_fail fail = {0};
+    (void)state;
+    assert_int_equal(tl_lake_slices(lake, &request, &json, &fail), TL_USAGE);
+    assert_int_equal(json.n, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_ranges_have_exact_ends),
+        cmocka_unit_test(short_ranges_have_everything),
+        cmocka_unit_test(the_widest_are_kept),
+        cmocka_unit_test(too_many_columns_are_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
