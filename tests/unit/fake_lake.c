@@ -592,7 +592,12 @@ int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request
                    struct tl_buf *json, struct tl_fail *fail)
 {
     const int rc = check(lake, request->trace, request->stream, fail);
-    return rc < 0 ? rc : tl_buf_printf(json, "{\"axis\":%d,\"slices\":[]}", (int)request->axis);
+    return rc < 0 ? rc
+                  : tl_buf_printf(json,
+                                  "{\"axis\":\"%s\",\"from\":%" PRIu64 ",\"to\":%" PRIu64
+                                  ",\"columns\":%u,\"slices\":[]}",
+                                  request->axis == TL_UNIT_TIME ? "time" : "insn", request->from,
+                                  request->to, request->columns);
 }
 
 int tl_lake_functions(struct tl_lake *lake, const char *trace, struct tl_buf *json,

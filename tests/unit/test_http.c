@@ -360,6 +360,22 @@ static void test_find(void **state)
     }
 }
 
+static void test_slices(void **state)
+{
+    static const char path[] = "/api/v1/traces/t/streams/cs.10/slices?axis=time&from=3&to=70";
+    struct fixture *const f = *state;
+    struct answer a = ask(f, WAY_H1, path, NULL);
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr((char *)a.body.p, "\"time\",\"from\":3,\"to\":70,\"columns\":0"));
+    answer_fini(&a);
+    a = ask(f, WAY_H2, "/api/v1/traces/t/streams/cs.10/slices?from=3&columns=500", NULL);
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr((char *)a.body.p, "\"insn\",\"from\":3,"));
+    assert_non_null(strstr((char *)a.body.p, "\"columns\":500,"));
+    answer_fini(&a);
+    expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/slices?columns=many", 400, "many");
+}
+
 /* 2^53 + 1 survives both forms. */
 static void test_exact_numbers(void **state)
 {
@@ -701,6 +717,7 @@ int main(void)
         TEST(test_errors),
         TEST(test_traces),
         TEST(test_find),
+        TEST(test_slices),
         TEST(test_exact_numbers),
         TEST(test_range),
         TEST(test_tiles),
