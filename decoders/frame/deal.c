@@ -151,6 +151,33 @@ KERNEL void copy_pieces(struct dealer *restrict dealer, size_t n, size_t end, si
     }
 }
 
+/*
+ * Both at once, which pays where pieces are long. Where they are not, look-ups wait for the copies
+ * before them.
+ */
+KERNEL size_t deal_pieces(struct dealer *restrict dealer, size_t n, size_t end, size_t size)
+{
+    const struct tl_lined *const lined = &dealer->deal->lined;
+    unsigned from = begin_of(dealer->deal, n);
+    size_t said = said_by(dealer->deal, n);
+    for (; n < end; n++) {
+        uint32_t place = dealer->end[said];
+        const unsigned to = lined->at[n];
+        if (place)
+            dealer->end[said] = place + to - from;
+        else if (!(place = find_share(dealer, n)))
+            break;
+        const uint8_t *const p = lined->bytes + from;
+        uint8_t *const q = (uint8_t *)dealer->deal + place;
+        copy_stretch(q, p, size);
+        for (size_t done = size; done < to - from; done += size)
+            copy_stretch(q + done, p + done, size);
+        said = lined->bytes[to];
+        from = to + 1;
+    }
+    return n;
+}
+
 /* The ID of piece `n` gets nothing: take back the group in which it has been said. */
 static size_t take_back(struct dealer *dealer, size_t n)
 {
@@ -183,11 +210,16 @@ KERNEL size_t deal_by(tl_lineup *lineup, struct tl_deal *d, const uint8_t *in, s
         /* The last piece goes to the end. */
         lined->at[lined->n_ids] = (uint16_t)(lined->groups * LINED);
         const size_t end = lined->n_ids + !more;
-        const size_t found = find_places(&dealer, n, end);
-        if ((found - n) * 16 > LINED * CHUNK)
-            copy_pieces(&dealer, n, found, SHORT);
-        else
-            copy_pieces(&dealer, n, found, STRETCH);
+        size_t found;
+        if (end - n < CHUNK) {
+            found = deal_pieces(&dealer, n, end, STRETCH);
+        } else {
+            found = find_places(&dealer, n, end);
+            if ((found - n) * 16 > LINED * CHUNK)
+                copy_pieces(&dealer, n, found, SHORT);
+            else
+                copy_pieces(&dealer, n, found, STRETCH);
+        }
         if (found < end) {
             lined->groups = take_back(&dealer, found);
             break;
