@@ -425,10 +425,30 @@ static void ranges(const char *dir, uint64_t insns)
     bench_report("store", "… 95 %", took[RANGES * 95 / 100] * 1e3, "ms", NULL, 0);
 }
 
-/* One search through all of it, with nothing in memory. */
-static void find_one(const char *dir, const char *what, struct tl_find_request request)
+/* A question to a lake of which nothing is in memory. */
+struct cold {
+    struct tl_lake *lake;
+    double begin;
+};
+
+static struct cold begin_cold(const char *dir)
 {
     struct tl_lake *lake = open_lake(dir);
+    nftw(dir, forget_one, 16, FTW_PHYS);
+    return (struct cold){lake, bench_now()};
+}
+
+/* `what`: the question, and "cold". */
+static void end_cold(struct cold cold, const char *what)
+{
+    const double took = bench_now() - cold.begin;
+    tl_lake_close(cold.lake);
+    bench_report("store", what, took * 1e3, "ms", NULL, 0);
+}
+
+/* One search through all of it. */
+static void find_one(const char *dir, const char *what, struct tl_find_request request)
+{
     struct tl_fail fail = {0};
     struct tl_hit *hits = NULL;
     size_t n = 0;
@@ -437,15 +457,12 @@ static void find_one(const char *dir, const char *what, struct tl_find_request r
     request.trace = "long";
     request.stream = "cs.10";
     request.to = UINT64_MAX;
-    nftw(dir, forget_one, 16, FTW_PHYS);
-    const double begin = bench_now();
-    if (tl_lake_find(lake, &request, &hits, &n, &more, &fail) < 0)
+    const struct cold cold = begin_cold(dir);
+    if (tl_lake_find(cold.lake, &request, &hits, &n, &more, &fail) < 0)
         die("find", &fail);
-    const double took = bench_now() - begin;
-    free(hits);
-    tl_lake_close(lake);
     snprintf(name, sizeof name, "find %s, cold: %zu hits", what, n);
-    bench_report("store", name, took * 1e3, "ms", NULL, 0);
+    end_cold(cold, name);
+    free(hits);
 }
 
 static void finds(const char *dir, const struct made *m)
@@ -469,46 +486,38 @@ static void finds(const char *dir, const struct made *m)
                                       .pc_from = m->program.sections[0].base + m->code[0].n});
 }
 
-/* Statistics of [from, to), with nothing in memory. */
+/* Statistics of [from, to). */
 static void stats_one(const char *dir, const char *what, uint64_t from, uint64_t to)
 {
-    struct tl_lake *lake = open_lake(dir);
     struct tl_fail fail = {0};
     struct tl_buf json = {0};
     char name[96];
-    nftw(dir, forget_one, 16, FTW_PHYS);
-    const double begin = bench_now();
-    if (tl_lake_stats(lake, "long", "cs.10", from, to, &json, &fail) < 0)
+    const struct cold cold = begin_cold(dir);
+    if (tl_lake_stats(cold.lake, "long", "cs.10", from, to, &json, &fail) < 0)
         die("stats", &fail);
-    const double took = bench_now() - begin;
-    tl_buf_fini(&json);
-    tl_lake_close(lake);
     snprintf(name, sizeof name, "statistics of %s, cold", what);
-    bench_report("store", name, took * 1e3, "ms", NULL, 0);
+    end_cold(cold, name);
+    tl_buf_fini(&json);
 }
 
-/* The call stack over [from, to), with nothing in memory. */
+/* The call stack over [from, to). */
 static void slices_one(const char *dir, const char *what, uint64_t from, uint64_t to)
 {
-    struct tl_lake *lake = open_lake(dir);
     struct tl_fail fail = {0};
     struct tl_buf json = {0};
     char name[96];
     const struct tl_slices_request request = {
         .trace = "long", .stream = "cs.10", .axis = TL_UNIT_INSN, .from = from, .to = to};
-    nftw(dir, forget_one, 16, FTW_PHYS);
-    const double begin = bench_now();
-    if (tl_lake_slices(lake, &request, &json, &fail) < 0)
+    const struct cold cold = begin_cold(dir);
+    if (tl_lake_slices(cold.lake, &request, &json, &fail) < 0)
         die("slices", &fail);
-    const double took = bench_now() - begin;
-    tl_buf_fini(&json);
-    tl_lake_close(lake);
     snprintf(name, sizeof name, "slices of %s, cold", what);
-    bench_report("store", name, took * 1e3, "ms", NULL, 0);
+    end_cold(cold, name);
+    tl_buf_fini(&json);
 }
 
-/* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes. */
-/* Returns what the peer decodes a second, by the clock and of processor time. */
+/* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes.
+ * Returns what the peer decodes a second, by the clock and of processor time. */
 static struct clocks store_long(const char *dir, struct made *m, size_t repeat)
 {
     int ends[2];

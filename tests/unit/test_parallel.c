@@ -6,12 +6,10 @@
  */
 #include "decode/ops.h"
 #include "decode/parallel.h"
-#include "image/image.h"
-#include "setup/setup.h"
-#include "sim/program_core.h"
 #include "sim/program_rng.h"
 #include "sim/tpiu_encoder.h"
 #include "unit/data.h"
+#include "unit/sim_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -197,8 +195,7 @@ static void compare(const struct tl_setup *setup, const struct tl_image *image, 
     assert_same(&blocks, &paths);
     assert_earlier(&paths, &blocks);
     for (unsigned threads = 2; threads <= 4; threads += 2) {
-        struct log many = {.paths = (seed + threads) % 4 > 1,
-                           .digests = (seed + threads) / 2 % 2};
+        struct log many = {.paths = (seed + threads) % 4 > 1, .digests = (seed + threads) / 2 % 2};
         decode(setup, image, in, threads, chunk, seed, &many);
         assert_same(many.paths ? &paths : &blocks, &many);
         log_fini(&many);
@@ -285,52 +282,6 @@ static void wrap_frames(struct tl_buf *trace)
     *trace = e.out;
 }
 
-struct world {
-    struct tl_sim_program program;
-    struct tl_buf trace, code[2];
-    struct tl_image *image;
-    struct tl_setup setup;
-};
-
-/* A program, its image, and at least `bytes` of trace of it, or 40 steps. */
-static void world_init(struct world *w, const struct tl_sim_program_options *shape,
-                       const struct tl_sim_core_options *options, size_t bytes)
-{
-    struct tl_sim_core *core;
-    memset(w, 0, sizeof *w);
-    tl_setup_init(&w->setup);
-    w->setup.container = TL_CONTAINER_SINGLE;
-    w->setup.sources = calloc(1, sizeof *w->setup.sources);
-    w->setup.n_sources = 1;
-    assert_int_equal(tl_sim_program_init(&w->program, shape), TL_OK);
-    assert_int_equal(tl_sim_etm4_source(&options->etm, &w->setup.sources[0]), TL_OK);
-    w->setup.sources[0].id = 0x10;
-    assert_int_equal(tl_sim_core_new(&core, &w->program, options, &w->trace, NULL, NULL), TL_OK);
-    for (unsigned k = 0; k < 40 && w->trace.n < bytes; k++)
-        assert_int_equal(tl_sim_core_step(core, 50000), TL_OK);
-    assert_int_equal(tl_sim_core_flush(core), TL_OK);
-    tl_sim_core_free(core);
-    assert_int_equal(tl_image_new(&w->image), TL_OK);
-    for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(tl_sim_program_code(&w->program, i, &w->code[i]), TL_OK);
-        assert_int_equal(tl_image_add_bytes(w->image, w->program.sections[i].base,
-                                            (struct tl_bytes){w->code[i].p, w->code[i].n},
-                                            TL_SPACE_ANY, NULL, NULL),
-                         TL_OK);
-    }
-    assert_int_equal(tl_image_freeze(w->image), TL_OK);
-}
-
-static void world_fini(struct world *w)
-{
-    tl_image_free(w->image);
-    tl_buf_fini(&w->code[0]);
-    tl_buf_fini(&w->code[1]);
-    tl_buf_fini(&w->trace);
-    tl_sim_program_fini(&w->program);
-    tl_setup_fini(&w->setup);
-}
-
 static void simulated_streams(void **state)
 {
     (void)state;
@@ -340,7 +291,7 @@ static void simulated_streams(void **state)
             .seed = round, .extra = 40, .short_loops = round % 2};
         const struct tl_sim_core_options options = random_options(&rng);
         struct world w;
-        world_init(&w, &shape, &options, 300000);
+        world_init(&w, &shape, &options, 300000, 40);
         if (round % 2)
             damage(&w.trace, &rng);
         if (round % 3 == 2) {
@@ -348,8 +299,8 @@ static void simulated_streams(void **state)
             wrap_frames(&w.trace);
         }
         const size_t chunk = round % 4 == 3 ? 200000 : 0;
-        compare(&w.setup, round % 8 == 5 ? NULL : w.image,
-                (struct tl_bytes){w.trace.p, w.trace.n}, chunk, round);
+        compare(&w.setup, round % 8 == 5 ? NULL : w.image, (struct tl_bytes){w.trace.p, w.trace.n},
+                chunk, round);
         world_fini(&w);
     }
 }
@@ -366,7 +317,7 @@ static void parts_that_fill(void **state)
         .seed = 5, .etm = {.minor = 2, .trace_id = 0x10, .return_stack = true, .sync_every = 1024}};
     struct world w;
     struct tl_buf in = {0};
-    world_init(&w, &shape, &options, 300000);
+    world_init(&w, &shape, &options, 300000, 40);
     uint8_t nothing[4096]; /* the trace's first bytes, A-Sync and trace info, and ignore packets */
     memset(nothing, 0x70, sizeof nothing);
     memcpy(nothing, w.trace.p, 16);

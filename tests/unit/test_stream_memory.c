@@ -4,16 +4,16 @@
  * 64) go through a pipe into a process whose largest resident size is looked at when it has ended.
  */
 #include "decode/parallel.h"
-#include "image/image.h"
-#include "sim/program_core.h"
 #include "sim/tpiu_encoder.h"
 #include "stf/flow_writer.h"
+#include "unit/sim_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -24,14 +24,6 @@
 #define LIMIT   (64 * 1024) /* KiB */
 #define TAKE_AT (256u << 10)
 
-struct world {
-    struct tl_sim_program program;
-    struct tl_buf code[2];
-    struct tl_image *image;
-    struct tl_setup setup;
-    struct tl_buf trace;
-};
-
 static void make(struct world *w, bool framed, bool broadcast)
 {
     const struct tl_sim_program_options shape = {.seed = 3, .extra = 60};
@@ -41,29 +33,8 @@ static void make(struct world *w, bool framed, bool broadcast)
                                                         .return_stack = !broadcast,
                                                         .branch_broadcast = broadcast,
                                                         .timestamps = true}};
-    struct tl_sim_core *core;
-    memset(w, 0, sizeof *w);
-    tl_setup_init(&w->setup);
+    world_init(w, &shape, &options, MIB / 4, UINT_MAX);
     w->setup.container = framed ? TL_CONTAINER_TPIU : TL_CONTAINER_SINGLE;
-    w->setup.sources = calloc(1, sizeof *w->setup.sources);
-    w->setup.n_sources = 1;
-    assert_int_equal(tl_sim_program_init(&w->program, &shape), TL_OK);
-    assert_int_equal(tl_sim_etm4_source(&options.etm, &w->setup.sources[0]), TL_OK);
-    w->setup.sources[0].id = 0x10;
-    assert_int_equal(tl_sim_core_new(&core, &w->program, &options, &w->trace, NULL, NULL), TL_OK);
-    while (w->trace.n < MIB / 4)
-        assert_int_equal(tl_sim_core_step(core, 50000), TL_OK);
-    assert_int_equal(tl_sim_core_flush(core), TL_OK);
-    tl_sim_core_free(core);
-    assert_int_equal(tl_image_new(&w->image), TL_OK);
-    for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(tl_sim_program_code(&w->program, i, &w->code[i]), TL_OK);
-        assert_int_equal(tl_image_add_bytes(w->image, w->program.sections[i].base,
-                                            (struct tl_bytes){w->code[i].p, w->code[i].n},
-                                            TL_SPACE_ANY, NULL, NULL),
-                         TL_OK);
-    }
-    assert_int_equal(tl_image_freeze(w->image), TL_OK);
     if (!framed)
         return;
     struct tl_tpiu_encoder e;
@@ -72,16 +43,6 @@ static void make(struct world *w, bool framed, bool broadcast)
     assert_int_equal(tl_tpiu_encoder_flush(&e), TL_OK);
     tl_buf_fini(&w->trace);
     w->trace = e.out;
-}
-
-static void drop(struct world *w)
-{
-    tl_image_free(w->image);
-    tl_buf_fini(&w->code[0]);
-    tl_buf_fini(&w->code[1]);
-    tl_buf_fini(&w->trace);
-    tl_sim_program_fini(&w->program);
-    tl_setup_fini(&w->setup);
 }
 
 /* ---- the process that decodes -------------------------------------------------------------- */
@@ -176,7 +137,7 @@ static void check(bool framed, bool broadcast, bool image, size_t bytes)
         print_message("%zu MiB, %u threads: %ld KiB\n", bytes / MIB, threads, used);
         assert_true(used < LIMIT);
     }
-    drop(&w);
+    world_fini(&w);
 }
 
 static size_t length(void)
