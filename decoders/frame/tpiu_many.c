@@ -194,7 +194,9 @@ int64_t tl_tpiu_take_apart(struct tl_tpiu *t, const uint8_t *p, size_t frames, u
 /* ---- frames with FSYNCs between them ---------------------------------------------------- */
 
 #define UNIT_MOST (4 + FRAME + 2 * TL_RUN_FOOTER + 4) /* with what has to be known behind it */
-#define FEWEST    64                                  /* frames to try with */
+/* Frames to try with. In blocks fewer: where their bytes have moved, what is tried is misread. */
+#define FEWEST           64
+#define FEWEST_IN_BLOCKS 16
 
 static bool is_fsync(const uint8_t *p)
 {
@@ -261,8 +263,9 @@ static size_t collect(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t most
         } else if (frames == 0) {
             break;
         }
-        const bool four = frames % 4 == 0 && end - p >= (ptrdiff_t)FOUR + 8 &&
-                          !(is_fsync(p + FRAME) | is_fsync(p + 2 * FRAME) | is_fsync(p + 3 * FRAME));
+        const bool four =
+            frames % 4 == 0 && end - p >= (ptrdiff_t)FOUR + 8 &&
+            !(is_fsync(p + FRAME) | is_fsync(p + 2 * FRAME) | is_fsync(p + 3 * FRAME));
         if (four)
             add_frames(t, frames, p, (size_t)(p - begin), 4);
         else
@@ -285,8 +288,8 @@ int64_t tl_tpiu_take_units(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t
                            uint64_t offset)
 {
     const bool known = is_source(t->id) && t->sink.apart[t->id / 64] >> t->id % 64 & 1;
-    const size_t most = (size_t)FEWEST << t->luck;
     const bool blocks = left != SIZE_MAX;
+    const size_t most = (size_t)(blocks ? FEWEST_IN_BLOCKS : FEWEST) << t->luck;
     const bool each = blocks || (n >= 2 * 4 + FRAME && is_fsync(p + 4 + FRAME));
     if (!known || t->lost || !(each || t->mixed))
         return 0;
