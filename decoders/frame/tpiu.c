@@ -46,7 +46,8 @@ void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
 
 /* ---- where blocks are -------------------------------------------------------------------- */
 
-#define PATIENCE      ((uint64_t)16) /* blocks */
+/* Blocks, more with each look: the first may be a byte off, by a footer that looks like a frame. */
+#define PATIENCE      ((uint64_t)1)
 #define PATIENCE_MOST ((uint64_t)1 << 30)
 
 /*

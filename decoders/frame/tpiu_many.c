@@ -194,9 +194,7 @@ int64_t tl_tpiu_take_apart(struct tl_tpiu *t, const uint8_t *p, size_t frames, u
 /* ---- frames with FSYNCs between them ---------------------------------------------------- */
 
 #define UNIT_MOST (4 + FRAME + 2 * TL_RUN_FOOTER + 4) /* with what has to be known behind it */
-/* Frames to try with. In blocks fewer: where their bytes have moved, what is tried is misread. */
-#define FEWEST           64
-#define FEWEST_IN_BLOCKS 16
+#define FEWEST    64                                  /* frames to try with */
 
 static bool is_fsync(const uint8_t *p)
 {
@@ -289,7 +287,7 @@ int64_t tl_tpiu_take_units(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t
 {
     const bool known = is_source(t->id) && t->sink.apart[t->id / 64] >> t->id % 64 & 1;
     const bool blocks = left != SIZE_MAX;
-    const size_t most = (size_t)(blocks ? FEWEST_IN_BLOCKS : FEWEST) << t->luck;
+    const size_t most = (size_t)FEWEST << t->luck;
     const bool each = blocks || (n >= 2 * 4 + FRAME && is_fsync(p + 4 + FRAME));
     if (!known || t->lost || !(each || t->mixed))
         return 0;
