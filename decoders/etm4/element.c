@@ -86,7 +86,8 @@ int tl_etm4_queue_push_oldest(struct tl_etm4_queue *queue, const struct tl_etm4_
     return TL_OK;
 }
 
-bool tl_etm4_stays(uint8_t type)
+/* Does an element of this type stay when the P0 elements around it are cancelled? */
+static bool stays(uint8_t type)
 {
     switch (type) {
     case TL_ETM4_EVENT:
@@ -128,7 +129,7 @@ uint64_t tl_etm4_queue_cancel(struct tl_etm4_queue *queue, uint64_t count)
         }
         left -= e->p0;
         i--;
-        if (tl_etm4_stays(e->packet.type))
+        if (stays(e->packet.type))
             *tl_etm4_queue_at(queue, --kept) = *e;
     }
     for (size_t from = kept; from < queue->n; from++)

@@ -79,7 +79,4 @@ uint64_t tl_etm4_queue_cancel(struct tl_etm4_queue *queue, uint64_t count);
  */
 bool tl_etm4_queue_mispredict(struct tl_etm4_queue *queue);
 
-/* Does an element of this type stay when the P0 elements around it are cancelled? */
-bool tl_etm4_stays(uint8_t type);
-
 #endif

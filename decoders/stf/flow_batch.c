@@ -65,21 +65,7 @@ static int add(struct tl_stf_batch *batch, const struct tl_item *item)
                : TL_OK;
 }
 
-int tl_stf_batch_add(struct tl_stf_batch *batch, const struct tl_item *item)
-{
-    int result = tl_stf_batch_end_run(batch, false);
-    if (result < 0)
-        return result;
-    struct tl_item copy = *item;
-    if (has_text(item->kind))
-        result = keep(batch, item->text ? item->text : "-", item->text ? strlen(item->text) + 1 : 2,
-                      &copy.data);
-    else if (item->kind == TL_ITEM_SOFTWARE)
-        result = keep(batch, item->data, item->n, &copy.data);
-    return result < 0 ? result : add(batch, &copy);
-}
-
-int tl_stf_batch_end_run(struct tl_stf_batch *batch, bool taken)
+static int end_run(struct tl_stf_batch *batch, bool taken)
 {
     if (batch->insns == 0)
         return TL_OK;
@@ -120,6 +106,20 @@ int tl_stf_batch_end_run(struct tl_stf_batch *batch, bool taken)
     return result < 0 ? result : add(batch, &item);
 }
 
+int tl_stf_batch_add(struct tl_stf_batch *batch, const struct tl_item *item)
+{
+    int result = end_run(batch, false);
+    if (result < 0)
+        return result;
+    struct tl_item copy = *item;
+    if (has_text(item->kind))
+        result = keep(batch, item->text ? item->text : "-", item->text ? strlen(item->text) + 1 : 2,
+                      &copy.data);
+    else if (item->kind == TL_ITEM_SOFTWARE)
+        result = keep(batch, item->data, item->n, &copy.data);
+    return result < 0 ? result : add(batch, &copy);
+}
+
 /* Its records go behind those of the run. */
 static int add_records(struct tl_stf_batch *batch, uint64_t pc, const uint8_t *code, uint32_t size,
                        struct tl_bytes group)
@@ -151,7 +151,7 @@ int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc, 
     }
     int result = TL_OK;
     if (batch->insns && (batch->isa != isa || batch->pc + batch->code.n != pc || !known))
-        result = tl_stf_batch_end_run(batch, false);
+        result = end_run(batch, false);
     if (result < 0)
         return result;
     if (batch->insns == 0) {
@@ -165,12 +165,12 @@ int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc, 
         return TL_NOMEM;
     if (taken || !known || insn.kind != TL_INSN_PLAIN || batch->insns == TL_STF_RUN_MAX ||
         batch->stf.n > RUN_BYTES)
-        return tl_stf_batch_end_run(batch, taken);
+        return end_run(batch, taken);
     return TL_OK;
 }
 
 int tl_stf_batch_flush(struct tl_stf_batch *batch)
 {
-    const int result = tl_stf_batch_end_run(batch, false);
+    const int result = end_run(batch, false);
     return result < 0 ? result : tl_stf_batch_deliver(batch);
 }

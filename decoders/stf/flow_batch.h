@@ -46,8 +46,6 @@ TL_MUST_USE int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, u
                                   const uint8_t *code, uint32_t size, struct tl_bytes group,
                                   bool taken, uint64_t offset);
 
-/* End the run. */
-TL_MUST_USE int tl_stf_batch_end_run(struct tl_stf_batch *batch, bool taken);
 /* Deliver what is complete; the run goes on. */
 TL_MUST_USE int tl_stf_batch_deliver(struct tl_stf_batch *batch);
 /* End the run and deliver everything. */
