@@ -92,6 +92,12 @@ static int on_digested(void *context, const struct tl_decode_stream *stream,
                               (struct tl_bytes){digest.p + COUNT, digest.n - COUNT});
 }
 
+static bool on_help(void *context)
+{
+    const struct run *const r = context;
+    return tl_decode_out_help(r->out);
+}
+
 static int on_packet(void *context, const struct tl_decode_stream *stream, const char *line)
 {
     struct run *const r = context;
@@ -213,6 +219,7 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
     struct tl_decode *decode = NULL;
     const char *where = path;
     uint64_t total = 0;
+    const unsigned threads = o->threads ? o->threads : default_threads();
     int rc = tl_image_new(&image);
     if (rc == TL_OK) {
         where = NULL;
@@ -225,7 +232,7 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
                                o->text      ? TL_OUT_TEXT
                                : o->out_dir ? TL_OUT_STF
                                             : TL_OUT_NONE,
-                               o->out_dir, &fail);
+                               o->out_dir, threads, &fail);
     const struct tl_decode_sink sink = {
         .context = &run,
         .stream = on_stream,
@@ -234,8 +241,8 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
         .loss = on_loss,
         .digest = o->text ? on_digest : NULL,
         .digested = o->text ? on_digested : NULL,
+        .help = o->out_dir ? on_help : NULL,
     };
-    const unsigned threads = o->threads ? o->threads : default_threads();
     if (rc == TL_OK)
         rc = tl_decode_new_threads(&decode, setup, image, &sink, threads, &fail);
     if (rc == TL_OK && o->out_dir)

@@ -24,14 +24,15 @@ struct lane {
 struct tl_decode_out {
     enum tl_decode_out_kind kind;
     const char *dir;
-    struct lane **lanes; /* by stream index */
+    struct tl_zstf_pool *pool; /* of all lanes' STF */
+    struct lane **lanes;       /* by stream index */
     size_t n;
     size_t cap;
     struct tl_fail fail; /* what went wrong between new and finish */
 };
 
 int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind, const char *dir,
-                      struct tl_fail *fail)
+                      unsigned threads, struct tl_fail *fail)
 {
     *out = NULL;
     if (kind == TL_OUT_STF && mkdir(dir, 0777) != 0 && errno != EEXIST)
@@ -39,6 +40,10 @@ int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind, 
     struct tl_decode_out *const o = calloc(1, sizeof *o);
     if (!o)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    if (kind == TL_OUT_STF && tl_cli_stf_pool(&o->pool, threads) < 0) {
+        free(o);
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    }
     o->kind = kind;
     o->dir = dir;
     *out = o;
@@ -61,7 +66,7 @@ int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_strea
     char *path = NULL;
     if (asprintf(&path, "%s/%s.zstf", out->dir, lane->name) < 0)
         return TL_NOMEM;
-    const int rc = tl_cli_stf_new(&lane->stf, path, &out->fail);
+    const int rc = tl_cli_stf_new(&lane->stf, path, out->pool, &out->fail);
     free(path);
     return rc;
 }
@@ -96,6 +101,11 @@ int tl_decode_out_items(struct tl_decode_out *out, const struct tl_decode_stream
     if (rc < 0)
         return rc;
     return lane->text.n >= FLUSH_AT ? flush(lane) : TL_OK;
+}
+
+bool tl_decode_out_help(struct tl_decode_out *out)
+{
+    return tl_zstf_pool_work(out->pool);
 }
 
 static int by_name(const void *a, const void *b)
@@ -179,6 +189,7 @@ void tl_decode_out_free(struct tl_decode_out *out)
         tl_buf_fini(&out->lanes[i]->text);
         free(out->lanes[i]);
     }
+    tl_zstf_pool_free(out->pool);
     free(out->lanes);
     free(out);
 }

@@ -14,22 +14,11 @@ struct tl_cli_stf {
     char *path;
     struct tl_stf_flow *flow;
     struct tl_zstf_writer *writer;
+    struct tl_zstf_pool *pool;
+    struct tl_zstf_job job; /* the next chunk */
     struct tl_buf bytes;
-    uint64_t done; /* markers in chunks that are written */
+    uint64_t done; /* markers in chunks that are in the pool, or written */
 };
-
-void tl_cli_stf_free(struct tl_cli_stf *out)
-{
-    if (!out)
-        return;
-    if (out->file)
-        fclose(out->file);
-    tl_stf_flow_free(out->flow);
-    tl_zstf_writer_free(out->writer);
-    tl_buf_fini(&out->bytes);
-    free(out->path);
-    free(out);
-}
 
 static int put(struct tl_cli_stf *out)
 {
@@ -39,12 +28,43 @@ static int put(struct tl_cli_stf *out)
     return ok ? TL_OK : TL_IO;
 }
 
-int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, struct tl_fail *fail)
+static int write_frame(const struct tl_zstf_job *job)
+{
+    struct tl_cli_stf *const out = job->context;
+    const struct tl_bytes frame = {job->frame.p, job->frame.n};
+    const int rc = tl_zstf_writer_frame(out->writer, frame, job->stf.n, job->markers, job->start_pc,
+                                        &out->bytes);
+    return rc < 0 ? rc : put(out);
+}
+
+int tl_cli_stf_pool(struct tl_zstf_pool **out, unsigned threads)
+{
+    return tl_zstf_pool_new(out, TL_ZSTF_LEVEL, threads, write_frame);
+}
+
+void tl_cli_stf_free(struct tl_cli_stf *out)
+{
+    if (!out)
+        return;
+    if (out->file)
+        fclose(out->file);
+    tl_stf_flow_free(out->flow);
+    tl_zstf_writer_free(out->writer);
+    tl_buf_fini(&out->job.stf);
+    tl_buf_fini(&out->bytes);
+    free(out->path);
+    free(out);
+}
+
+int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, struct tl_zstf_pool *pool,
+                   struct tl_fail *fail)
 {
     *result = NULL;
     struct tl_cli_stf *const out = calloc(1, sizeof *out);
     if (!out)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    out->pool = pool;
+    out->job.context = out;
     const struct tl_stf_flow_options options = {.comments = true};
     int rc = tl_stf_flow_new(&out->flow, &options, NULL);
     if (rc == TL_OK)
@@ -64,16 +84,16 @@ int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, struct tl_fail 
     return rc;
 }
 
-static int write_chunk(struct tl_cli_stf *out)
+static int add_chunk(struct tl_cli_stf *out)
 {
     const uint64_t markers = tl_stf_flow_markers(out->flow);
-    int rc = tl_zstf_writer_chunk(out->writer, tl_stf_flow_bytes(out->flow), markers - out->done,
-                                  tl_stf_flow_chunk_pc(out->flow), &out->bytes);
-    if (rc == TL_OK)
-        rc = put(out);
-    tl_stf_flow_take(out->flow);
+    struct tl_stf_piece piece = {.stf = out->job.stf};
+    out->job.markers = markers - out->done;
+    out->job.start_pc = tl_stf_flow_chunk_pc(out->flow);
+    tl_stf_flow_swap(out->flow, &piece);
+    out->job.stf = piece.stf;
     out->done = markers;
-    return rc;
+    return tl_zstf_pool_add(out->pool, &out->job);
 }
 
 int tl_cli_stf_items(struct tl_cli_stf *out, const struct tl_item *items, size_t n)
@@ -82,7 +102,7 @@ int tl_cli_stf_items(struct tl_cli_stf *out, const struct tl_item *items, size_t
     int rc;
     while ((rc = tl_stf_flow_items(out->flow, items, n, out->done + TL_ZSTF_MARKERS, &at)) ==
            TL_AGAIN) {
-        rc = write_chunk(out);
+        rc = add_chunk(out);
         if (rc < 0)
             return rc;
     }
@@ -94,7 +114,9 @@ int tl_cli_stf_finish(struct tl_cli_stf *out, uint64_t *insns, struct tl_fail *f
     uint8_t head[TL_ZSTF_HEAD];
     int rc = tl_stf_flow_finish(out->flow);
     if (rc == TL_OK && (tl_stf_flow_bytes(out->flow).n || out->done == 0))
-        rc = write_chunk(out);
+        rc = add_chunk(out);
+    if (rc == TL_OK)
+        rc = tl_zstf_pool_drain(out->pool);
     if (rc == TL_OK)
         rc = tl_zstf_writer_finish(out->writer, (struct tl_bytes){0}, &out->bytes, head);
     if (rc == TL_OK)

@@ -72,6 +72,13 @@ static int lane_digested(void *context, struct tl_bytes digest)
     return sink->digested(sink->context, &lane->stream, digest);
 }
 
+static bool lane_help(void *context)
+{
+    const struct lane *const lane = context;
+    const struct tl_decode_sink *const sink = &lane->owner->sink;
+    return sink->help(sink->context);
+}
+
 static int lane_packet(void *context, const char *line)
 {
     const struct lane *const lane = context;
@@ -118,6 +125,7 @@ static int make_decoder(struct lane *lane, uint64_t offset)
             .paths = cs->base.paths,
             .digest = cs->sink.digest ? lane_digest : NULL,
             .digested = cs->sink.digest ? lane_digested : NULL,
+            .help = cs->sink.help ? lane_help : NULL,
         };
         struct tl_fail fail = {.text = "cannot be decoded"};
         const unsigned threads = sink.packet ? 1 : cs->base.threads;

@@ -50,6 +50,12 @@ struct tl_decode_sink {
     int (*digest)(void *context, const struct tl_decode_stream *stream, struct tl_buf *out,
                   const struct tl_item *items, size_t n);
     int (*digested)(void *context, const struct tl_decode_stream *stream, struct tl_bytes digest);
+    /*
+     * Only asked by a decode of several threads: does a piece of work that the sink has left to
+     * others, and returns true; false: there is none. Called by the other threads when they come to
+     * it, also several at once, also between two pushes, until tl_decode_free().
+     */
+    bool (*help)(void *context);
 };
 
 /*

@@ -61,6 +61,7 @@ struct tl_stream_sink {
     bool paths; /* `items` takes PATH items */
     int (*digest)(void *context, struct tl_buf *out, const struct tl_item *items, size_t n);
     int (*digested)(void *context, struct tl_bytes digest);
+    bool (*help)(void *context);
 };
 
 /*

@@ -4,10 +4,10 @@
  * comes of the parts is stitched to exactly what one thread makes of the whole (docs/decoder.md).
  *
  * The object is used like any other decode, by one thread at a time: the sink is called only by
- * the thread that pushes, but for its `digest`, and all that a push completes is delivered before
- * it returns. So only
- * long pushes gain: those below TL_PARALLEL_LEAST bytes are decoded by the calling thread alone.
- * The other threads sleep between two pushes, and end with tl_decode_free().
+ * the thread that pushes, but for its `digest` and `help`, and all that a push completes is
+ * delivered before it returns. So only long pushes gain: those below TL_PARALLEL_LEAST bytes are
+ * decoded by the calling thread alone. The other threads sleep between two pushes, unless there is
+ * to `help`, and end with tl_decode_free().
  */
 #ifndef TL_DECODE_PARALLEL_H
 #define TL_DECODE_PARALLEL_H

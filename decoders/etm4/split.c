@@ -100,6 +100,7 @@ struct split {
     pthread_cond_t work; /* for the other threads: a part can be claimed, or it is all over */
     pthread_cond_t done; /* for the pushing thread: a part is done, or all are */
     bool quit;
+    bool helps; /* the other threads help the sink: in this stream's turn, and at its end */
     struct input input;
     size_t cut;           /* where the next part begins; an A-Sync, or the input's end */
     size_t size;          /* bytes that parts should have */
@@ -382,12 +383,26 @@ static void give_back(struct split *s, struct part *part)
         s->cut = part->to = part->end;
 }
 
+/* A piece of the sink's work; false: there was none. The lock is left meanwhile. */
+static bool help_locked(struct split *s)
+{
+    if (!s->sink.help || !s->helps)
+        return false;
+    pthread_mutex_unlock(&s->lock);
+    const bool helped = s->sink.help(s->sink.context);
+    pthread_mutex_lock(&s->lock);
+    return helped;
+}
+
 static void *run_thread(void *context)
 {
     struct decoder *const d = context;
     struct split *const s = d->split;
     pthread_mutex_lock(&s->lock);
     while (!s->quit) {
+        /* That goes first: who decodes ahead only makes more of it. */
+        if (help_locked(s))
+            continue;
         /* The first bytes are left to the pushing thread, which knows where the stream stands. */
         if (s->cut > 0 && can_claim(s)) {
             struct part *const part = claim(s);
@@ -399,7 +414,7 @@ static void *run_thread(void *context)
             atomic_store(&part->done, true);
             s->running--;
             pthread_cond_signal(&s->done);
-        } else {
+        } else if (!s->quit) {
             pthread_cond_wait(&s->work, &s->lock);
         }
     }
@@ -451,6 +466,7 @@ static int start_threads(struct split *s)
 static void leave_off(struct split *s)
 {
     pthread_mutex_lock(&s->lock);
+    s->helps = false;
     s->cut = s->input.n;
     for (; s->head < s->claimed; s->head++)
         atomic_store(&s->parts[s->head % s->n_parts].stop, true);
@@ -488,6 +504,7 @@ static int decode_input(struct split *s, const struct input *in)
     pthread_mutex_lock(&s->lock);
     s->input = *in;
     s->cut = s->claimed = s->head = 0;
+    s->helps = true;
     pthread_mutex_unlock(&s->lock);
     for (size_t at = 0; rc == TL_OK && at < in->n;)
         rc = advance(s, &at);
@@ -548,7 +565,13 @@ static int finish(struct tl_stream_decoder *decoder)
     int rc = flush(decoder);
     if (rc == TL_OK)
         rc = tl_etm4_packetizer_finish(&s->live.now.packetizer);
-    return rc < 0 ? rc : tl_etm4_flow_finish(s->live.now.flow, s->end);
+    if (rc == TL_OK)
+        rc = tl_etm4_flow_finish(s->live.now.flow, s->end);
+    pthread_mutex_lock(&s->lock);
+    s->helps = true;
+    pthread_cond_broadcast(&s->work);
+    pthread_mutex_unlock(&s->lock);
+    return rc;
 }
 
 static void stop_threads(struct split *s)

@@ -9,7 +9,7 @@
  *     E+8+24N  bytes that other readers ignore: a private index may ride there
  *
  * Every chunk but the last holds exactly C markers and ends with one. No I/O here, no threads:
- * compressing chunks in parallel is the caller's business (tl_zstf_compress()).
+ * several compress chunks with stf/zstf_pool.h.
  */
 #ifndef TL_STF_ZSTF_H
 #define TL_STF_ZSTF_H
@@ -47,7 +47,7 @@ TL_MUST_USE int tl_zstf_writer_begin(struct tl_zstf_writer *writer, struct tl_bu
  */
 TL_MUST_USE int tl_zstf_writer_chunk(struct tl_zstf_writer *writer, struct tl_bytes stf,
                                      uint64_t markers, uint64_t start_pc, struct tl_buf *out);
-/* The same of a chunk that tl_zstf_compress() made. */
+/* The same of a chunk that tl_zstf_pack() made of `size` bytes. */
 TL_MUST_USE int tl_zstf_writer_frame(struct tl_zstf_writer *writer, struct tl_bytes frame,
                                      uint64_t size, uint64_t markers, uint64_t start_pc,
                                      struct tl_buf *out);
@@ -61,8 +61,13 @@ TL_MUST_USE int tl_zstf_writer_finish(struct tl_zstf_writer *writer, struct tl_b
 /* The head with these values. */
 void tl_zstf_head(uint8_t head[static TL_ZSTF_HEAD], uint64_t markers, uint64_t index);
 
-/* One chunk as one zstd frame, appended. Thread-safe. TL_NOMEM. */
-TL_MUST_USE int tl_zstf_compress(struct tl_bytes stf, int level, struct tl_buf *out);
+/* What makes frames of chunks: the same frames, whatever it made before. zstd `level` as above. */
+struct tl_zstf_packer;
+TL_MUST_USE int tl_zstf_packer_new(struct tl_zstf_packer **out, int level);
+void tl_zstf_packer_free(struct tl_zstf_packer *packer);
+/* One chunk as one zstd frame, appended. TL_NOMEM. */
+TL_MUST_USE int tl_zstf_pack(struct tl_zstf_packer *packer, struct tl_bytes stf,
+                             struct tl_buf *out);
 
 /* ---- reading ---------------------------------------------------------------------------- */
 

@@ -5,15 +5,57 @@
 #include <stdlib.h>
 #include <zstd.h>
 
+struct tl_zstf_packer {
+    ZSTD_CCtx *zstd;
+    int level;
+};
+
 struct tl_zstf_writer {
     uint64_t markers; /* per chunk */
-    int level;
-    ZSTD_CCtx *zstd;
+    struct tl_zstf_packer *packer;
     uint64_t offset;  /* in the file, of the next byte */
     bool short_chunk; /* the last chunk was not full: nothing may follow */
     struct tl_zstf_entry *entries;
     size_t n, cap;
 };
+
+int tl_zstf_packer_new(struct tl_zstf_packer **out, int level)
+{
+    struct tl_zstf_packer *const packer = calloc(1, sizeof *packer);
+    if (!packer)
+        return TL_NOMEM;
+    packer->level = level ? level : TL_ZSTF_LEVEL;
+    packer->zstd = ZSTD_createCCtx();
+    if (!packer->zstd) {
+        free(packer);
+        return TL_NOMEM;
+    }
+    *out = packer;
+    return TL_OK;
+}
+
+void tl_zstf_packer_free(struct tl_zstf_packer *packer)
+{
+    if (!packer)
+        return;
+    ZSTD_freeCCtx(packer->zstd);
+    free(packer);
+}
+
+/* One frame with its content size: readers then know at once how much room it needs. */
+int tl_zstf_pack(struct tl_zstf_packer *packer, struct tl_bytes stf, struct tl_buf *out)
+{
+    const size_t bound = ZSTD_compressBound(stf.n);
+    const int result = tl_buf_reserve(out, bound);
+    if (result < 0)
+        return result;
+    const size_t n =
+        ZSTD_compressCCtx(packer->zstd, out->p + out->n, bound, stf.p, stf.n, packer->level);
+    if (ZSTD_isError(n))
+        return TL_NOMEM;
+    out->n += n;
+    return TL_OK;
+}
 
 int tl_zstf_writer_new(struct tl_zstf_writer **out, uint64_t markers, int level)
 {
@@ -21,21 +63,19 @@ int tl_zstf_writer_new(struct tl_zstf_writer **out, uint64_t markers, int level)
     if (!w)
         return TL_NOMEM;
     w->markers = markers ? markers : TL_ZSTF_MARKERS;
-    w->level = level ? level : TL_ZSTF_LEVEL;
-    w->zstd = ZSTD_createCCtx();
-    if (!w->zstd) {
+    const int result = tl_zstf_packer_new(&w->packer, level);
+    if (result < 0)
         free(w);
-        return TL_NOMEM;
-    }
-    *out = w;
-    return TL_OK;
+    else
+        *out = w;
+    return result;
 }
 
 void tl_zstf_writer_free(struct tl_zstf_writer *writer)
 {
     if (!writer)
         return;
-    ZSTD_freeCCtx(writer->zstd);
+    tl_zstf_packer_free(writer->packer);
     free(writer->entries);
     free(writer);
 }
@@ -55,30 +95,6 @@ int tl_zstf_writer_begin(struct tl_zstf_writer *writer, struct tl_buf *out)
     writer->short_chunk = false;
     writer->offset = TL_ZSTF_HEAD;
     return tl_buf_add(out, head, sizeof head);
-}
-
-/* One frame with its content size: readers then know at once how much room it needs. */
-static int compress(ZSTD_CCtx *zstd, struct tl_bytes stf, int level, struct tl_buf *out)
-{
-    const size_t bound = ZSTD_compressBound(stf.n);
-    int result = tl_buf_reserve(out, bound);
-    if (result < 0)
-        return result;
-    const size_t n = ZSTD_compressCCtx(zstd, out->p + out->n, bound, stf.p, stf.n, level);
-    if (ZSTD_isError(n))
-        return TL_NOMEM;
-    out->n += n;
-    return TL_OK;
-}
-
-int tl_zstf_compress(struct tl_bytes stf, int level, struct tl_buf *out)
-{
-    ZSTD_CCtx *const zstd = ZSTD_createCCtx();
-    if (!zstd)
-        return TL_NOMEM;
-    const int result = compress(zstd, stf, level ? level : TL_ZSTF_LEVEL, out);
-    ZSTD_freeCCtx(zstd);
-    return result;
 }
 
 /* May a chunk of `markers` come now? */
@@ -109,7 +125,7 @@ int tl_zstf_writer_chunk(struct tl_zstf_writer *writer, struct tl_bytes stf, uin
     if (result < 0)
         return result;
     const size_t before = out->n;
-    result = compress(writer->zstd, stf, writer->level, out);
+    result = tl_zstf_pack(writer->packer, stf, out);
     if (result < 0)
         return result;
     result = add_entry(writer, out->n - before, stf.n, markers, start_pc);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace bytes of one ETMv4 source, with the image at hand, to flow items and to STF records in
- * memory. The trace is that of a simulated core, a few MiB of it many times over, and that of real
- * captures where they are present, from their first A-Sync to their last one, many times over.
- * OpenCSD decodes a few MiB of the same bytes in the same program, to generic elements that nobody
- * prints. Usage: bench_flow [MiB [INPUT]]
+ * Trace bytes of one ETMv4 source, with the image at hand, to flow items, to STF records in memory,
+ * and to the compressed chunks of a .zstf, which are dropped. The trace is that of a simulated
+ * core, a few MiB of it many times over, and that of real captures where they are present, from
+ * their first A-Sync to their last one, many times over. OpenCSD decodes a few MiB of the same
+ * bytes in the same program, to generic elements that nobody prints. Usage: bench_flow [MiB
+ * [INPUT]]
  *
  * Rates are by processor time, so that other load on the machine weighs little.
  */
@@ -15,6 +16,7 @@
 #include "flow/batch.h"
 #include "sim/program_core.h"
 #include "stf/flow_writer.h"
+#include "stf/zstf_pool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +67,9 @@ struct bench {
     size_t n_places; /* of the image */
     struct tl_image *image;
     struct tl_source source;
-    struct tl_stf_flow *flow; /* NULL: count only */
+    struct tl_stf_flow *flow;  /* NULL: count only */
+    struct tl_zstf_pool *pool; /* NULL: records only */
+    struct tl_zstf_job job;    /* the next chunk */
     unsigned threads;
     uint64_t insns; /* seen by the decoder measured last */
     uint64_t stf_bytes;
@@ -151,6 +155,7 @@ static void drop(struct bench *b)
 {
     tl_image_free(b->image);
     tl_buf_fini(&b->trace);
+    tl_buf_fini(&b->job.stf);
 }
 
 /* ---- ours -------------------------------------------------------------------------------- */
@@ -159,6 +164,46 @@ static void take_records(struct bench *b)
 {
     b->stf_bytes += tl_stf_flow_bytes(b->flow).n;
     tl_stf_flow_take(b->flow);
+}
+
+static int drop_frame(const struct tl_zstf_job *job)
+{
+    struct bench *const b = job->context;
+    b->stf_bytes += job->frame.n;
+    return TL_OK;
+}
+
+static void add_chunk(struct bench *b)
+{
+    struct tl_stf_piece piece = {.stf = b->job.stf};
+    tl_stf_flow_swap(b->flow, &piece);
+    b->job.stf = piece.stf;
+    if (tl_zstf_pool_add(b->pool, &b->job) < 0)
+        die("no chunk");
+}
+
+/* Whole chunks go to the pool, and records alone are dropped in pieces. */
+static void add_items(struct bench *b, const struct tl_item *items, size_t n)
+{
+    struct tl_stf_flow_at at = {0};
+    int rc;
+    do {
+        const uint64_t markers = tl_stf_flow_markers(b->flow);
+        const uint64_t stop = markers - markers % TL_ZSTF_MARKERS + TL_ZSTF_MARKERS;
+        rc = tl_stf_flow_items(b->flow, items, n, b->pool ? stop : UINT64_MAX, &at);
+        if (rc == TL_AGAIN)
+            add_chunk(b);
+    } while (rc == TL_AGAIN);
+    if (rc < 0)
+        die("no records");
+    if (!b->pool && tl_stf_flow_bytes(b->flow).n >= TAKE)
+        take_records(b);
+}
+
+static bool on_help(void *context)
+{
+    const struct bench *const b = context;
+    return tl_zstf_pool_work(b->pool);
 }
 
 static uint64_t count(const struct tl_item *items, size_t n)
@@ -175,15 +220,10 @@ static uint64_t count(const struct tl_item *items, size_t n)
 static int on_items(void *context, const struct tl_item *items, size_t n)
 {
     struct bench *b = context;
-    if (b->flow) {
-        struct tl_stf_flow_at at = {0};
-        if (tl_stf_flow_items(b->flow, items, n, UINT64_MAX, &at) < 0)
-            die("no records");
-        if (tl_stf_flow_bytes(b->flow).n >= TAKE)
-            take_records(b);
-        return TL_OK;
-    }
-    b->insns += count(items, n);
+    if (b->flow)
+        add_items(b, items, n);
+    else
+        b->insns += count(items, n);
     return TL_OK;
 }
 
@@ -224,9 +264,11 @@ static void decode(void *context)
     struct tl_item_room *rooms = NULL;
     uint64_t offset = 0;
     b->insns = 0;
-    if (!b->flow) { /* records are made by one thread */
+    if (!b->flow) { /* records are made by one thread, chunks compressed by any */
         sink.digest = on_digest;
         sink.digested = on_digested;
+    } else if (b->pool) {
+        sink.help = on_help;
     }
     const int rc = b->threads > 1 ? tl_etm4_ops.create_threads(&d, &b->source, b->image, &sink,
                                                                b->threads, &rooms, NULL)
@@ -257,10 +299,25 @@ static void decode_to_stf(void *context)
     decode(b);
     if (tl_stf_flow_finish(b->flow) < 0)
         die("no records");
+    if (b->pool)
+        add_chunk(b);
+    if (b->pool && tl_zstf_pool_drain(b->pool) < 0)
+        die("no chunks");
     take_records(b);
     b->insns = tl_stf_flow_markers(b->flow);
     tl_stf_flow_free(b->flow);
     b->flow = NULL;
+}
+
+static void decode_to_zstf(void *context)
+{
+    struct bench *b = context;
+    if (tl_zstf_pool_new(&b->pool, TL_ZSTF_LEVEL, b->threads, drop_frame) < 0)
+        die("no pool");
+    b->job.context = b;
+    decode_to_stf(b);
+    tl_zstf_pool_free(b->pool);
+    b->pool = NULL;
 }
 
 /* ---- OpenCSD ----------------------------------------------------------------------------- */
@@ -296,14 +353,15 @@ static double peer_rate(struct bench *b)
  * Two threads and one take turns. The time on the clock counts; where other load takes the
  * processors away, the processor time of the thread that needs more tells what there is to gain.
  */
-static void measure_threads(struct bench *b, const char *name, uint64_t insns, double bytes)
+static void measure_threads(struct bench *b, const char *to, void (*fn)(void *), uint64_t insns,
+                            double bytes)
 {
     char input[160];
     double clock[2] = {1e9, 1e9}, cpu[2] = {1e9, 1e9};
     for (unsigned i = 0; i < 2 * ROUNDS; i++) {
         const double clock_begin = bench_now(), all = bench_cpu(), mine = bench_cpu_thread();
         b->threads = 1 + i % 2;
-        decode(b);
+        fn(b);
         if (b->insns != insns)
             die("two threads say something else");
         const double clock_took = bench_now() - clock_begin;
@@ -314,8 +372,8 @@ static void measure_threads(struct bench *b, const char *name, uint64_t insns, d
     }
     b->threads = 1;
     const double million = (double)insns / 1e6;
-    snprintf(input, sizeof input, "%s: bytes to flow, two threads (%.2f x by processor time)", name,
-             cpu[0] / cpu[1]);
+    snprintf(input, sizeof input, "%s: bytes to %s, two threads (%.2f x by processor time)",
+             b->name, to, cpu[0] / cpu[1]);
     bench_report_trace("flow", input, million / clock[1], "Minsn/s", "one thread",
                        million / clock[0], bytes / 1e6 / clock[1]);
 }
@@ -341,7 +399,9 @@ static void measure(struct bench *b, uint64_t bytes_wanted)
     snprintf(input, sizeof input, "%s: bytes to STF records in memory", b->name);
     bench_report_trace("flow", input, (double)ours / 1e6 / stf, "Minsn/s", PEER, peer,
                        bytes / 1e6 / stf);
-    measure_threads(b, b->name, ours, bytes);
+    measure_threads(b, "flow", decode, ours, bytes);
+    measure_threads(b, "STF records in memory", decode_to_stf, ours, bytes);
+    measure_threads(b, "compressed STF", decode_to_zstf, ours, bytes);
     drop(b);
 }
 

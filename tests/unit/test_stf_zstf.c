@@ -144,6 +144,14 @@ static void test_trailing_records(void **state)
     }
 }
 
+static void pack(struct tl_bytes plain, struct tl_buf *out)
+{
+    struct tl_zstf_packer *packer;
+    assert_int_equal(tl_zstf_packer_new(&packer, 1), TL_OK);
+    assert_int_equal(tl_zstf_pack(packer, plain, out), TL_OK);
+    tl_zstf_packer_free(packer);
+}
+
 static void test_chunk_rules(void **state)
 {
     (void)state;
@@ -160,7 +168,7 @@ static void test_chunk_rules(void **state)
     assert_int_equal(tl_zstf_writer_chunk(w, some, 4, 2, &file), TL_OK); /* the last */
     assert_int_equal(tl_zstf_writer_chunk(w, some, 5, 3, &file), TL_USAGE);
     struct tl_buf frame = {0};
-    assert_int_equal(tl_zstf_compress(some, 1, &frame), TL_OK);
+    pack(some, &frame);
     assert_int_equal(tl_zstf_writer_frame(w, bytes_of(&frame), some.n, 1, 3, &file), TL_USAGE);
     assert_int_equal(tl_zstf_writer_finish(w, text_bytes("mine"), &file, head), TL_OK);
     memcpy(file.p, head, sizeof head);
@@ -461,7 +469,7 @@ static void xz(const struct tl_buf *plain, struct tl_buf *out)
 
 static void zst(const struct tl_buf *plain, struct tl_buf *out)
 {
-    assert_int_equal(tl_zstf_compress(bytes_of(plain), 1, out), TL_OK);
+    pack(bytes_of(plain), out);
 }
 
 /* Unpack in pieces of `step` bytes. */
