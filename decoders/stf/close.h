@@ -22,6 +22,12 @@
 #define TL_STF_INSN_MAX  16              /* bytes of an instruction */
 #define TL_STF_CLOSE_MAX (9 + 6 * 4 + 5) /* bytes of its closing records */
 
+/* Has an instruction of `size` bytes no closing record of its own? */
+static inline bool tl_stf_is_odd(uint32_t size)
+{
+    return size != 2 && size != 4;
+}
+
 /* Bytes that tl_stf_close_insn() writes for an instruction of `size` bytes (1..16). */
 static inline uint32_t tl_stf_close_size(uint32_t size)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stf/flow_groups.h"
 
+#include "flow/item.h"
 #include "stf/rehead.h"
 
 /* ---- a trace --------------------------------------------------------------------------------- */
@@ -70,6 +71,24 @@ size_t tl_stf_groups_pass(const struct tl_stf_groups *groups, const uint8_t *stf
         p += size;
     }
     return (size_t)(p - stf);
+}
+
+size_t tl_stf_groups_mode(const struct tl_stf_groups *groups, struct tl_bytes stf, uint64_t mode)
+{
+    const unsigned level = tl_mode_privilege(mode);
+    size_t place = SIZE_MAX;
+    struct tl_stf_record r = {0};
+    for (size_t at = 0; level <= 3 && !tl_stf_is_marker(r.type); at += r.size) {
+        const struct tl_bytes rest = {stf.p + at, stf.n - at};
+        if (tl_stf_record_decode(&groups->layout, rest, &r) < 0)
+            return SIZE_MAX; /* never */
+        if (r.type >= TL_STF_EVENT && place == SIZE_MAX)
+            place = at; /* descriptors do not decrease */
+        if (r.type == TL_STF_EVENT && r.event.number == TL_STF_EVENT_MODE_CHANGE &&
+            r.event.fields.n && tl_stf_word(r.event.fields, 0) == level)
+            return SIZE_MAX; /* it says so itself */
+    }
+    return place;
 }
 
 /* ---- text -------------------------------------------------------------------------------------

@@ -38,6 +38,12 @@ static inline const struct tl_stf_groups *tl_stf_groups_of(const struct tl_block
     return (const struct tl_stf_groups *)block->told;
 }
 
+/*
+ * Where in the group that begins at `stf` an EVENT is to be put that tells the mode in force.
+ * SIZE_MAX: nowhere, the group says so itself, or STF has no word for the mode.
+ */
+size_t tl_stf_groups_mode(const struct tl_stf_groups *groups, struct tl_bytes stf, uint64_t mode);
+
 /* Bytes of `n` groups at `stf`, which must be whole. `pc` follows their addresses. */
 size_t tl_stf_groups_pass(const struct tl_stf_groups *groups, const uint8_t *stf, uint32_t n,
                           struct tl_stf_pc *pc);

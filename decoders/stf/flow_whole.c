@@ -34,32 +34,13 @@ static int put_head(struct tl_stf_flow *flow, const struct tl_block *block, uint
     return result;
 }
 
-/* Is the mode in force to be told in a group of `n` bytes, and where? SIZE_MAX: it is not. */
-static size_t place_of_mode(const struct tl_stf_flow *flow, const struct tl_stf_groups *groups,
-                            const uint8_t *stf, size_t n)
-{
-    const unsigned level = tl_mode_privilege(flow->state.mode);
-    size_t place = SIZE_MAX;
-    if (!flow->state.has_mode || level > 3)
-        return SIZE_MAX;
-    struct tl_stf_record r;
-    for (size_t at = 0; at < n; at += r.size) {
-        if (tl_stf_record_decode(&groups->layout, (struct tl_bytes){stf + at, n - at}, &r) < 0)
-            return SIZE_MAX; /* never */
-        if (r.type >= TL_STF_EVENT && place == SIZE_MAX)
-            place = at; /* descriptors do not decrease */
-        if (r.type == TL_STF_EVENT && r.event.number == TL_STF_EVENT_MODE_CHANGE &&
-            r.event.fields.n && tl_stf_word(r.event.fields, 0) == level)
-            return SIZE_MAX; /* it says so itself */
-    }
-    return place;
-}
-
 /* The first group behind a header, `n` bytes: with the mode among its records. */
 static int put_first(struct tl_stf_flow *flow, const struct tl_stf_groups *groups,
                      const uint8_t *stf, size_t n)
 {
-    const size_t place = place_of_mode(flow, groups, stf, n);
+    const struct tl_bytes group = {stf, n};
+    const size_t place =
+        flow->state.has_mode ? tl_stf_groups_mode(groups, group, flow->state.mode) : SIZE_MAX;
     if (place == SIZE_MAX)
         return tl_buf_add(&flow->out, stf, n);
     uint8_t level[8] = {(uint8_t)tl_mode_privilege(flow->state.mode)};

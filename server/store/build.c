@@ -10,6 +10,7 @@
 
 #include "flow/callstack.h"
 #include "stf/flow_writer.h"
+#include "store/census.h"
 #include "store/count.h"
 #include "store/part.h"
 
@@ -41,7 +42,15 @@ struct tl_build {
     struct tl_callstack calls;
     struct tl_build_totals totals;
     struct tl_packer *packer; /* made when it is needed */
+    struct tl_census *census; /* of a stream whose blocks do not know what they consist of; NULL:
+                                 they do */
 };
+
+/* The census that the part that is being built takes part in. */
+static struct tl_census *census_of(const struct tl_build *b)
+{
+    return b->part->ghost ? NULL : b->census;
+}
 
 /* Begin shard `number`: a ghost, of which nothing is kept, if it is in the store already. */
 static int new_part(struct tl_build *b, uint64_t number)
@@ -50,7 +59,10 @@ static int new_part(struct tl_build *b, uint64_t number)
     if (!b->part)
         return TL_NOMEM;
     b->part->ghost = number < b->options.sealed;
-    b->part->tallying.untold = !tl_tally_tells(b->options.protocol) || b->part->ghost;
+    b->part->tallying.untold = b->part->ghost;
+    b->part->counted = b->census && !b->part->ghost;
+    if (b->part->counted)
+        tl_census_begin(b->census, &b->now);
     return tl_part_begin(b->part, &b->calls);
 }
 
@@ -74,6 +86,8 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
     tl_callstack_init(&b->calls, options->image, 0, ignore_frame, NULL);
     const struct tl_stf_flow_options flow = {.isa = TL_ISA_NONE, .marks = true};
     int r = tl_stf_flow_new(&b->flow, &flow, NULL);
+    if (r >= 0 && tl_census_wanted(options->protocol))
+        r = tl_census_new(&b->census, options->image, options->protocol);
     if (r >= 0)
         r = new_part(b, 0);
     if (r < 0) {
@@ -92,6 +106,7 @@ void tl_build_free(struct tl_build *b)
     tl_part_free(b->closing);
     tl_stf_flow_free(b->flow);
     tl_packer_free(b->packer);
+    tl_census_free(b->census);
     free(b);
 }
 
@@ -196,10 +211,18 @@ static int carry_out_cut(struct tl_build *b)
     return seal(b, part);
 }
 
+/* All that the part will have is logged. */
+static void end_census(struct tl_build *b)
+{
+    if (b->part->counted)
+        tl_census_tell(b->census, &b->part->view->index.tally);
+}
+
 /* The log has reached the end of a shard: go on in a new one. */
 static int begin_cut_shard(struct tl_build *b, enum cut cut)
 {
     const struct tl_shard_row *row = &b->part->view->index.row;
+    end_census(b);
     b->closing = b->part;
     b->cut = cut;
     b->stop = row->markers;
@@ -213,6 +236,8 @@ static int next_chunk(struct tl_build *b, uint32_t frame)
     int r = tl_part_next_chunk(b->part, frame, &b->now, &log);
     if (r >= 0)
         r = pack(b, log);
+    if (census_of(b))
+        tl_census_mark(b->census);
     return r < 0 ? r : tl_part_begin(b->part, &b->calls);
 }
 
@@ -284,6 +309,33 @@ static uint64_t plain_room(const struct tl_build *b)
     return room;
 }
 
+/*
+ * tl_count_blocks() with a census, which must know in front of which block something was logged.
+ * Paths are left to others: who has to be counted so hardly has any.
+ */
+static int census_blocks(struct tl_build *b, const struct tl_item *items, size_t n,
+                         struct tl_count *count)
+{
+    int r = TL_OK;
+    while (r >= 0 && count->items < n && items[count->items].kind == TL_ITEM_BLOCK) {
+        const struct tl_item *const item = &items[count->items];
+        const uint64_t logged = b->part->log.n;
+        struct tl_count one = *count;
+        one.position += count->n;
+        one.room -= count->n;
+        r = tl_count_blocks(b->part, &b->calls, item, 1, &one);
+        if (b->part->log.n != logged)
+            tl_census_mark(b->census);
+        if (r < 0 || one.n == 0)
+            break;
+        tl_census_block(b->census, item, 0, 0, item->n);
+        count->n += one.n;
+        count->offset = one.offset;
+        count->items++;
+    }
+    return r;
+}
+
 /* Log as many whole blocks as can be, of items[0..n) from step `from` of the first on. */
 static int log_blocks(struct tl_build *b, const struct tl_item *items, size_t n, size_t from,
                       struct tl_count *count)
@@ -294,7 +346,8 @@ static int log_blocks(struct tl_build *b, const struct tl_item *items, size_t n,
                                .privilege = b->now.has_mode ? tl_mode_privilege(b->now.mode) : 15,
                                .isa = b->now.isa,
                                .steps = from};
-    const int r = tl_count_blocks(part, &b->calls, items, n, count);
+    const int r = census_of(b) ? census_blocks(b, items, n, count)
+                               : tl_count_blocks(part, &b->calls, items, n, count);
     if (r < 0 || count->n == 0)
         return r;
     struct tl_shard_row *const row = &part->view->index.row;
@@ -323,6 +376,7 @@ static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *i
     struct tl_item part = *item;
     if (*insn + n < item->n)
         part.flags &= (uint8_t)~TL_ITEM_TAKEN;
+    const uint64_t logged = b->part->log.n;
     int r = track_calls(b, &part);
     if (block->isa != b->now.isa && r >= 0) {
         r = tl_part_isa(b->part, (enum tl_isa)block->isa);
@@ -336,7 +390,11 @@ static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *i
         r = tl_part_insns(b->part, &b->now, n, block->pc + from, to - from, block->function);
     if (r < 0)
         return r;
-    if (*insn == 0 && n == block->n)
+    if (census_of(b) && b->part->log.n != logged)
+        tl_census_mark(b->census);
+    if (census_of(b))
+        tl_census_block(b->census, item, *insn, from, (uint32_t)n);
+    else if (*insn == 0 && n == block->n)
         tl_tallying_block(&b->part->tallying, block);
     else
         tl_tallying_code(&b->part->tallying, block, from, n);
@@ -382,6 +440,8 @@ static int log_item(struct tl_build *b, const struct tl_item *item)
     if (point && item->kind != TL_ITEM_SOFTWARE)
         function = tl_flow_now_function(&b->now, b->options.image, pc);
     count_item(b, item);
+    if (census_of(b))
+        tl_census_item(b->census, item);
     const int r = tl_part_item(b->part, &b->now, item, point, pc, function);
     if (r < 0)
         return r;
@@ -532,6 +592,7 @@ int tl_build_finish(struct tl_build *b)
     }
     if (r < 0 || tl_part_is_empty(b->part))
         return r;
+    end_census(b);
     r = take_frame(b, b->part);
     if (r < 0)
         return r;

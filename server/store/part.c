@@ -367,7 +367,8 @@ void tl_part_called(struct tl_part *part, uint32_t function)
 void tl_part_tell(struct tl_part *part)
 {
     struct tl_shard_index *index = &part->view->index;
-    tl_tallying_end(&part->tallying, index->row.n, index->row.markers, &index->tally);
+    if (!part->counted)
+        tl_tallying_end(&part->tallying, index->row.n, index->row.markers, &index->tally);
 }
 
 void tl_part_taken(struct tl_part *part)
@@ -415,7 +416,6 @@ int tl_part_item(struct tl_part *part, const struct tl_flow_now *now, const stru
         return r;
     note_item(part, now, item);
     tl_tallying_item(&part->tallying, item, index->row.n);
-    part->tallying.untold |= point && item->kind != TL_ITEM_UNKNOWN;
     struct tl_bucket *b = tl_buckets_at(&index->buckets, position);
     if (!b)
         return TL_NOMEM;

@@ -76,6 +76,7 @@ struct tl_part {
     uint64_t last_position;  /* of the last marker, if row.markers > 0 */
     struct tl_part_run run;  /* not yet in its bucket */
     struct tl_tallying tallying;
+    bool counted; /* by a census, whose tally the index has: `tallying` does not matter */
 };
 
 /* Begin a shard. NULL: no memory. */

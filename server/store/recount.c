@@ -5,6 +5,7 @@
  */
 #include "store/recount.h"
 
+#include "store/census.h"
 #include "store/count.h"
 #include "store/part.h"
 #include "store/stackmark.h"
@@ -194,6 +195,21 @@ static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
     return r;
 }
 
+/* What blocks do not know themselves. */
+static int count_census(struct recount *c, struct tl_fail *fail)
+{
+    const struct tl_walk_range all = {.to = UINT64_MAX, .tail = true, .protocol = c->protocol};
+    struct tl_census *census;
+    int r = tl_census_new(&census, c->image, c->protocol);
+    if (r < 0)
+        return r;
+    r = tl_census_view(census, c->view, &all, fail);
+    if (r >= 0)
+        tl_census_tell(census, &c->part->view->index.tally);
+    tl_census_free(census);
+    return r;
+}
+
 /* Take over what was counted; where things are stays. */
 static void take_over(struct tl_shard_index *to, struct tl_shard_index *from)
 {
@@ -237,9 +253,11 @@ int tl_view_recount(struct tl_view *view, enum tl_protocol protocol, const struc
         c->image = image;
         tl_callstack_init(&c->calls, image, index->row.first, ignore_frame, NULL);
         c->part = tl_part_new(index->row.number, index->row.first, at);
-        if (c->part)
-            c->part->tallying.untold = !tl_tally_tells(protocol);
         r = c->part ? count_all(c, pcs, fail) : TL_NOMEM;
+    }
+    if (r >= 0 && tl_census_wanted(protocol)) {
+        c->part->counted = true;
+        r = count_census(c, fail);
     }
     if (r >= 0) {
         tl_part_tell(c->part);

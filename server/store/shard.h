@@ -36,12 +36,6 @@
 /* Is every item of this kind a position of a stream of this protocol? */
 bool tl_item_is_point(enum tl_protocol protocol, unsigned kind);
 
-/* Do the blocks of such streams know what they consist of? */
-static inline bool tl_tally_tells(enum tl_protocol protocol)
-{
-    return protocol != TL_PROTO_STF && protocol != TL_PROTO_OSD_CTM;
-}
-
 /* A timestamp of the trace unit: one that places a position on the trace's time axis. */
 static inline bool tl_item_is_anchor(const struct tl_item *item)
 {

@@ -32,6 +32,30 @@ void tl_tally_fini(struct tl_tally *tally)
     *tally = (struct tl_tally){0};
 }
 
+void tl_tally_mode(struct tl_tally *tally, uint64_t mode, uint64_t n)
+{
+    size_t i = 0;
+    while (i < tally->n_modes && tally->modes[i].mode != mode)
+        i++;
+    if (n == 0 || i == TL_TALLY_MODES)
+        return;
+    tally->modes[i].mode = mode;
+    tally->modes[i].insns += n;
+    tally->n_modes += i == tally->n_modes;
+}
+
+static int by_function(const void *a, const void *b)
+{
+    const struct tl_tally_function *x = a, *y = b;
+    return (x->function > y->function) - (x->function < y->function);
+}
+
+void tl_tally_sort(struct tl_tally *tally)
+{
+    if (tally->n_functions > 0)
+        qsort(tally->functions, tally->n_functions, sizeof(*tally->functions), by_function);
+}
+
 /* ---- counting ------------------------------------------------------------------------------ */
 
 void tl_tallying_fini(struct tl_tallying *t)
@@ -97,15 +121,8 @@ void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, uint3
 
 static void add_mode(struct tl_tallying *t, uint64_t insns)
 {
-    struct tl_tally *const tally = &t->tally;
-    size_t i = 0;
-    while (i < tally->n_modes && tally->modes[i].mode != t->mode)
-        i++;
-    if (t->has_mode && insns > t->mode_from && i < TL_TALLY_MODES) {
-        tally->modes[i].mode = t->mode;
-        tally->modes[i].insns += insns - t->mode_from;
-        tally->n_modes += i == tally->n_modes;
-    }
+    if (t->has_mode)
+        tl_tally_mode(&t->tally, t->mode, insns - t->mode_from);
     t->mode_from = insns;
 }
 
@@ -119,12 +136,6 @@ void tl_tallying_item(struct tl_tallying *t, const struct tl_item *item, uint64_
     add_mode(t, insns);
     t->mode = item->value;
     t->has_mode = true;
-}
-
-static int by_function(const void *a, const void *b)
-{
-    const struct tl_tally_function *x = a, *y = b;
-    return (x->function > y->function) - (x->function < y->function);
 }
 
 void tl_tallying_end(struct tl_tallying *t, uint64_t insns, uint64_t markers, struct tl_tally *out)
@@ -146,8 +157,7 @@ void tl_tallying_end(struct tl_tallying *t, uint64_t insns, uint64_t markers, st
         others += mix[i];
     mix[TL_MIX_PLAIN] = markers - others;
     mix[TL_MIX_UNKNOWN] += tally->kinds[TL_ITEM_UNKNOWN];
-    if (tally->n_functions > 0)
-        qsort(tally->functions, tally->n_functions, sizeof(*tally->functions), by_function);
+    tl_tally_sort(tally);
     tally->told = !t->untold;
     if (!tally->told)
         tl_tally_fini(tally);
@@ -165,13 +175,22 @@ static int encode_numbers(const uint64_t *p, size_t n, struct tl_buf *out)
     return r;
 }
 
+/* What a tally begins with. */
+enum { UNTOLD, TOLD, COUNTED };
+
 int tl_tally_encode(const struct tl_tally *tally, struct tl_buf *out)
 {
     uint32_t last = 0;
-    int r = tl_varint_add(out, tally->told);
+    int r = tl_varint_add(out, !tally->told ? UNTOLD : tally->counted ? COUNTED : TOLD);
     if (r < 0 || !tally->told)
         return r;
-    r = encode_numbers(tally->mix, TL_MIX_KINDS, out);
+    const uint64_t counted[] = {tally->insns, tally->taken, tally->reads, tally->writes};
+    if (tally->counted)
+        r = encode_numbers(counted, 4, out);
+    if (r >= 0 && tally->counted)
+        r = encode_numbers(tally->records, TL_TALLY_RECORDS, out);
+    if (r >= 0)
+        r = encode_numbers(tally->mix, TL_MIX_KINDS, out);
     if (r >= 0)
         r = encode_numbers(tally->kinds, TL_ITEM_KINDS, out);
     if (r >= 0)
@@ -198,9 +217,21 @@ static void read_numbers(uint64_t *p, size_t n, struct tl_varint_reader *in)
 
 int tl_tally_read(struct tl_tally *out, struct tl_varint_reader *in)
 {
-    *out = (struct tl_tally){.told = tl_varint_get(in) != 0};
-    if (in->bad || !out->told)
-        return in->bad ? TL_BAD : TL_OK;
+    const uint64_t begin = tl_varint_get(in);
+    *out = (struct tl_tally){.told = begin != UNTOLD, .counted = begin == COUNTED};
+    if (in->bad || begin > COUNTED)
+        return TL_BAD;
+    if (!out->told)
+        return TL_OK;
+    if (out->counted) {
+        uint64_t counted[4];
+        read_numbers(counted, 4, in);
+        out->insns = counted[0];
+        out->taken = counted[1];
+        out->reads = counted[2];
+        out->writes = counted[3];
+        read_numbers(out->records, TL_TALLY_RECORDS, in);
+    }
     read_numbers(out->mix, TL_MIX_KINDS, in);
     read_numbers(out->kinds, TL_ITEM_KINDS, in);
     read_numbers(out->gaps, TL_GAP_KINDS, in);

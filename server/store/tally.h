@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a shard consists of, exactly: kinds of instructions, items, modes, functions. Counted while
- * the shard is built, from what blocks know of themselves, and kept in its index. Not thread-safe.
+ * the shard is built, from what blocks know of themselves, or where they do not know it instruction
+ * by instruction (census.h), and kept in its index. Not thread-safe.
  */
 #ifndef TL_STORE_TALLY_H
 #define TL_STORE_TALLY_H
@@ -9,7 +10,8 @@
 #include "flow/item.h"
 #include "store/varint.h"
 
-#define TL_TALLY_MODES 16 /* those met first */
+#define TL_TALLY_MODES   16 /* those met first */
+#define TL_TALLY_RECORDS 9  /* types of records: tl_census_record() */
 
 enum tl_mix {
     TL_MIX_PLAIN,
@@ -35,7 +37,11 @@ struct tl_tally_function {
 };
 
 struct tl_tally {
-    bool told; /* else nothing is known: it is an older shard, or one whose blocks do not know */
+    bool told;    /* else nothing is known: it is an older shard */
+    bool counted; /* instruction by instruction, so that the next five are told here, too */
+    uint64_t insns, taken;
+    uint64_t reads, writes; /* memory accesses that the trace tells of */
+    uint64_t records[TL_TALLY_RECORDS];
     uint64_t mix[TL_MIX_KINDS];
     uint64_t kinds[TL_ITEM_KINDS]; /* items */
     uint64_t gaps[TL_GAP_KINDS];
@@ -48,6 +54,10 @@ struct tl_tally {
 };
 
 void tl_tally_fini(struct tl_tally *tally);
+/* `n` instructions in a mode. */
+void tl_tally_mode(struct tl_tally *tally, uint64_t mode, uint64_t n);
+/* Bring functions into their order. */
+void tl_tally_sort(struct tl_tally *tally);
 /* Append it; read it back. TL_NOMEM, TL_BAD. */
 TL_MUST_USE int tl_tally_encode(const struct tl_tally *tally, struct tl_buf *out);
 TL_MUST_USE int tl_tally_read(struct tl_tally *out, struct tl_varint_reader *in);

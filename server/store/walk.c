@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/walk.h"
 
-#include "stf/close.h"
 #include "store/itemlog.h"
 
 #include <stdlib.h>
@@ -23,19 +22,9 @@ void tl_walk_fini(struct tl_walk *walk)
 
 /* ---- STF records to instructions ------------------------------------------------------------ */
 
-struct insn {
-    uint64_t pc;
-    uint64_t next; /* where the flow goes */
-    uint32_t opcode;
-    uint8_t size;                  /* bytes of the instruction */
-    uint8_t code[TL_STF_INSN_MAX]; /* if size is not 2 or 4 */
-    bool taken;                    /* it says where it leads to */
-    struct tl_bytes group;         /* all its records, in the frame */
-};
-
 /* The other records of a group. Returns the record's size, or < 0. */
-static int other_record(const struct tl_stf_layout *layout, struct tl_bytes rest, struct insn *insn,
-                        uint64_t *pc, bool *has_next)
+static int other_record(const struct tl_stf_layout *layout, struct tl_bytes rest,
+                        struct tl_walk_step *insn, uint64_t *pc, bool *has_next)
 {
     const int size = tl_stf_record_size(layout, rest);
     if (size < 0 || (size_t)size > rest.n)
@@ -67,40 +56,50 @@ static bool in_microops(uint8_t isa)
     return isa == TL_ISA_X16 || isa == TL_ISA_X32 || isa == TL_ISA_X64;
 }
 
-/* The next instruction of the frame, and the walk's place behind it. */
-static int next_insn(struct tl_walk *w, uint8_t isa, struct insn *insn)
+int tl_walk_step(const struct tl_stf_layout *layout, uint8_t isa, bool whole, struct tl_bytes in,
+                 uint64_t pc, struct tl_walk_step *insn)
 {
+    struct tl_bytes rest = in;
     bool has_next = false;
     insn->size = 0;
     insn->taken = false;
-    const size_t begin = w->at;
-    for (;;) {
-        const struct tl_bytes rest = {w->frame.p + w->at, w->frame.n - w->at};
-        if (rest.n == 0)
-            return TL_BAD;
+    while (rest.n > 0) {
         const uint8_t type = rest.p[0];
         const bool wide = type == TL_STF_INST_32;
         if (wide || type == TL_STF_INST_16) {
-            if (rest.n < (wide ? 5 : 3))
+            const uint32_t n = wide ? 5 : 3;
+            if (rest.n < n)
                 return TL_BAD;
             insn->opcode = wide ? tl_le32(rest.p + 1) : tl_le16(rest.p + 1);
             const uint8_t closed = wide ? 4 : 2;
-            if (insn->size == 0 || (w->whole && !in_microops(isa)))
+            if (insn->size == 0 || (whole && !in_microops(isa)))
                 insn->size = closed;
-            insn->pc = w->pc;
+            insn->pc = pc;
             if (!has_next)
-                insn->next = w->pc + (w->whole ? closed : insn->size);
-            w->pc = insn->next;
-            w->at += wide ? 5 : 3;
-            w->marker++;
-            insn->group = (struct tl_bytes){w->frame.p + begin, w->at - begin};
-            return TL_OK;
+                insn->next = pc + (whole ? closed : insn->size);
+            insn->group = (struct tl_bytes){in.p, (size_t)(rest.p - in.p) + n};
+            return (int)insn->group.n;
         }
-        const int size = other_record(&w->groups.layout, rest, insn, &w->pc, &has_next);
+        const int size = other_record(layout, rest, insn, &pc, &has_next);
         if (size < 0)
             return size;
-        w->at += (size_t)size;
+        rest.p += size;
+        rest.n -= (size_t)size;
     }
+    return TL_BAD;
+}
+
+/* The next instruction of the frame, and the walk's place behind it. */
+static int next_insn(struct tl_walk *w, uint8_t isa, struct tl_walk_step *insn)
+{
+    const struct tl_bytes rest = {w->frame.p + w->at, w->frame.n - w->at};
+    const int size = tl_walk_step(&w->groups.layout, isa, w->whole, rest, w->pc, insn);
+    if (size < 0)
+        return size;
+    w->pc = insn->next;
+    w->at += (size_t)size;
+    w->marker++;
+    return TL_OK;
 }
 
 /* Know the header of the view's shard: whether its groups are whole, and how they are laid out. */
@@ -153,7 +152,7 @@ static int seek_marker(struct tl_walk *w, struct tl_view *view, const struct tl_
         w->frame_number = chunk->stf;
         begin_frame(w, &view->index.frames[chunk->stf]);
     }
-    struct insn insn;
+    struct tl_walk_step insn;
     while (w->marker < marker)
         if (next_insn(w, TL_ISA_NONE, &insn) < 0)
             return TL_BAD;
@@ -179,7 +178,7 @@ static bool is_brief(const struct tl_walk *w)
 }
 
 /* Begin a block; its code and stf are offsets until fix_blocks(). */
-static struct tl_block *new_block(struct tl_walk *w, const struct insn *insn,
+static struct tl_block *new_block(struct tl_walk *w, const struct tl_walk_step *insn,
                                   const struct tl_flow_now *now, uint64_t position)
 {
     if (tl_grow(&w->blocks, &w->cap_blocks, w->n_blocks + 1, sizeof(*w->blocks)) < 0)
@@ -201,11 +200,6 @@ static struct tl_block *new_block(struct tl_walk *w, const struct insn *insn,
 /* In a block every instruction of odd length but the last says where the next one is. */
 enum { TARGET_BYTES = 9 };
 
-static bool needs_target(uint32_t size)
-{
-    return size != 2 && size != 4;
-}
-
 static void put_target(struct tl_walk *w, struct tl_block *b)
 {
     uint8_t *last = w->stf.p + w->stf.n - b->last_stf;
@@ -216,8 +210,7 @@ static void put_target(struct tl_walk *w, struct tl_block *b)
     b->stf_size += TARGET_BYTES;
 }
 
-/* The bytes of an instruction of usual size are those of its encoding. */
-static void fill_code(struct insn *insn, uint8_t isa)
+void tl_walk_code(struct tl_walk_step *insn, uint8_t isa)
 {
     if (insn->size == 4 && isa == TL_ISA_T32) {
         tl_put_le16(insn->code, (uint16_t)(insn->opcode >> 16));
@@ -229,18 +222,18 @@ static void fill_code(struct insn *insn, uint8_t isa)
     }
 }
 
-static int add_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
+static int add_insn(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *insn)
 {
-    fill_code(insn, b->isa);
+    tl_walk_code(insn, b->isa);
     if (tl_buf_reserve(&w->stf, TL_STF_CLOSE_MAX + TARGET_BYTES) < 0 ||
         tl_buf_add(&w->code, insn->code, insn->size) < 0)
         return TL_NOMEM;
     uint8_t close[TL_STF_CLOSE_MAX];
     struct tl_bytes stf = insn->group;
     if (!w->whole) {
-        if (b->n > 0 && needs_target(b->last_size))
+        if (b->n > 0 && tl_stf_is_odd(b->last_size))
             put_target(w, b);
-        const uint32_t skip = needs_target(insn->size) ? TARGET_BYTES : 0;
+        const uint32_t skip = tl_stf_is_odd(insn->size) ? TARGET_BYTES : 0;
         const uint32_t n = tl_stf_close_insn(close, insn->pc, insn->code, insn->size, insn->opcode);
         stf = (struct tl_bytes){close + skip, n - skip};
     }
@@ -255,10 +248,10 @@ static int add_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
     return TL_OK;
 }
 
-static int tell_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
+static int tell_insn(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *insn)
 {
     if (w->each) {
-        fill_code(insn, b->isa);
+        tl_walk_code(insn, b->isa);
         const struct tl_walk_insn told = {.pc = insn->pc,
                                           .opcode = insn->opcode,
                                           .size = insn->size,
@@ -275,13 +268,13 @@ static int tell_insn(struct tl_walk *w, struct tl_block *b, struct insn *insn)
 }
 
 /* What the last instruction of a block is, for whoever follows calls. */
-static void end_block(const struct tl_walk *w, struct tl_block *b, struct insn *last)
+static void end_block(const struct tl_walk *w, struct tl_block *b, struct tl_walk_step *last)
 {
     static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
     struct tl_insn insn;
     if (w->each)
         return;
-    fill_code(last, b->isa);
+    tl_walk_code(last, b->isa);
     if (tl_insn_decode((enum tl_isa)b->isa, &options, last->pc,
                        (struct tl_bytes){last->code, last->size}, &insn) < 0)
         return;
@@ -297,9 +290,10 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
                      const struct tl_flow_now *now)
 {
     struct tl_block *b = NULL;
-    struct insn insns[2]; /* the one before is the last of its block, where a new one begins */
+    struct tl_walk_step
+        insns[2]; /* the one before is the last of its block, where a new one begins */
     for (uint64_t i = 0; i < n; i++) {
-        struct insn *const insn = &insns[i & 1];
+        struct tl_walk_step *const insn = &insns[i & 1];
         if (next_insn(w, now->isa, insn) < 0)
             return TL_BAD;
         if (b && (insn->pc != b->pc + b->size || b->n == TL_BLOCK_MAX || b->isa == TL_ISA_NONE)) {
@@ -311,7 +305,7 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
         if (!b || (is_brief(w) ? tell_insn(w, b, insn) : add_insn(w, b, insn)) < 0)
             return TL_NOMEM;
         const bool jumps = insn->next != insn->pc + insn->size;
-        const bool taken = insn->taken && (jumps || !needs_target(insn->size));
+        const bool taken = insn->taken && (jumps || !tl_stf_is_odd(insn->size));
         if (taken)
             w->items[w->n - 1].flags |= TL_ITEM_TAKEN;
         if (taken || jumps) {

@@ -11,6 +11,7 @@
 #define TL_STORE_WALK_H
 
 #include "setup/setup.h"
+#include "stf/close.h"
 #include "stf/flow_groups.h"
 #include "store/view.h"
 
@@ -72,6 +73,28 @@ struct tl_walk_range {
  */
 TL_MUST_USE int tl_walk_chunk(struct tl_walk *walk, struct tl_view *view, size_t chunk,
                               const struct tl_walk_range *range, struct tl_fail *fail);
+
+/* ---- instruction by instruction ----------------------------------------------------------- */
+
+/* An instruction, out of its group of records. */
+struct tl_walk_step {
+    uint64_t pc;
+    uint64_t next; /* where the flow goes */
+    uint32_t opcode;
+    uint8_t size;                  /* bytes of the instruction */
+    uint8_t code[TL_STF_INSN_MAX]; /* if size is not 2 or 4; else see tl_walk_code() */
+    bool taken;                    /* it says where it leads to */
+    struct tl_bytes group;         /* all its records */
+};
+
+/*
+ * The instruction whose group begins at `in`, as a walk reads it that stands at `pc`; `whole`:
+ * others wrote the group. Returns its size in bytes, or TL_BAD.
+ */
+TL_MUST_USE int tl_walk_step(const struct tl_stf_layout *layout, uint8_t isa, bool whole,
+                             struct tl_bytes in, uint64_t pc, struct tl_walk_step *out);
+/* Fill in the bytes of an instruction of usual size: they are those of its encoding. */
+void tl_walk_code(struct tl_walk_step *insn, uint8_t isa);
 
 /* Name each block's function: the image's symbol that covers its first instruction then. */
 void tl_walk_functions(struct tl_walk *walk, const struct tl_image *image);

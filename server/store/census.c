@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A walk joins instructions to blocks as they lie one behind another. While a shard is built the
+ * same is done with the groups of records that it is built from, so that both count alike. What an
+ * address means (its function, what kind of instruction it is) is remembered.
+ */
+#include "store/census.h"
+
+#include "stf/close.h"
+
+#include <stdlib.h>
+
+#define MEMO 8192 /* instructions, and begins of blocks, whose nature is remembered */
+
+bool tl_census_wanted(enum tl_protocol protocol)
+{
+    switch (protocol) {
+    case TL_PROTO_ITM:
+    case TL_PROTO_STM:
+    case TL_PROTO_OSD_CTM:
+    case TL_PROTO_OSD_STM:
+    case TL_PROTO_OSD_UART:
+    case TL_PROTO_OSD_OTHER:
+    case TL_PROTO_STF:
+    case TL_PROTO_STF_TRANSACTIONS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Records of instructions that are counted, in order of their descriptors. */
+static const uint8_t record_types[TL_TALLY_RECORDS] = {
+    TL_STF_INST_REG,           TL_STF_INST_READY_REG,
+    TL_STF_PAGE_TABLE_WALK,    TL_STF_INST_MEM_ACCESS,
+    TL_STF_INST_MEM_CONTENT,   TL_STF_BUS_MASTER_ACCESS,
+    TL_STF_BUS_MASTER_CONTENT, TL_STF_EVENT,
+    TL_STF_INST_MICROOP,
+};
+
+int tl_census_record(uint8_t type)
+{
+    const uint8_t *const found = memchr(record_types, type, TL_TALLY_RECORDS);
+    return found ? (int)(found - record_types) : -1;
+}
+
+const char *tl_census_record_name(unsigned i)
+{
+    return tl_stf_type_name(record_types[i]);
+}
+
+struct insn_memo {
+    uint64_t pc;
+    uint32_t opcode;
+    uint8_t size, isa; /* size 0: free */
+    uint8_t mix;
+};
+
+struct block_memo {
+    uint64_t pc;
+    uint64_t mode, context; /* in which it is this function */
+    uint32_t function;
+    bool used, entered;
+};
+
+/* Code that is counted as one. */
+struct piece {
+    uint32_t n, size; /* instructions and bytes */
+    bool leads_away;  /* its last instruction is a call, a return or an indirect branch */
+};
+
+struct tl_census {
+    const struct tl_image *image;
+    enum tl_protocol protocol;
+    struct tl_tallying counts; /* only the tally itself, and its functions */
+    struct tl_flow_now now;
+    /* Pieces of the blocks to come, and the first that is not counted yet. */
+    struct piece *pieces;
+    size_t n_pieces, cap_pieces, piece;
+    bool piece_ended, no_memory;
+    /* While a shard is built: the block that a walk would join; n == 0: none. */
+    uint64_t pc;
+    uint32_t n, size;
+    uint8_t isa;
+    bool any; /* it is not the shard's first instruction */
+    struct insn_memo insns[MEMO];
+    struct block_memo blocks[MEMO];
+};
+
+int tl_census_new(struct tl_census **out, const struct tl_image *image, enum tl_protocol protocol)
+{
+    struct tl_census *const c = calloc(1, sizeof *c);
+    if (!c)
+        return TL_NOMEM;
+    c->image = image;
+    c->protocol = protocol;
+    *out = c;
+    return TL_OK;
+}
+
+void tl_census_free(struct tl_census *census)
+{
+    if (!census)
+        return;
+    tl_tallying_fini(&census->counts);
+    free(census->pieces);
+    free(census);
+}
+
+void tl_census_tell(struct tl_census *census, struct tl_tally *out)
+{
+    tl_census_mark(census);
+    struct tl_tally *const tally = &census->counts.tally;
+    tl_tally_sort(tally);
+    tally->told = tally->counted = !census->no_memory;
+    if (census->no_memory)
+        tl_tally_fini(tally);
+    *out = *tally;
+    *tally = (struct tl_tally){0};
+    tl_tallying_fini(&census->counts);
+    census->no_memory = false;
+}
+
+/* ---- instructions -------------------------------------------------------------------------- */
+
+static size_t memo_slot(uint64_t pc)
+{
+    return (size_t)(pc >> 1 ^ pc >> 14) % MEMO;
+}
+
+/* What the trace tells of the instruction besides: all but the closing record of its group. */
+static void count_records(struct tl_tally *tally, const struct tl_walk_insn *insn)
+{
+    for (struct tl_bytes rest = insn->group; rest.n > 0 && !tl_stf_is_marker(rest.p[0]);) {
+        const int size = tl_stf_record_size(insn->layout, rest);
+        const int i = tl_census_record(rest.p[0]);
+        if (size <= 0 || (size_t)size > rest.n)
+            return;
+        if (i >= 0)
+            tally->records[i]++;
+        if (rest.p[0] == TL_STF_INST_MEM_ACCESS) {
+            const bool write = rest.p[size - 1] == TL_STF_WRITE;
+            tally->writes += write;
+            tally->reads += !write;
+        }
+        rest.p += size;
+        rest.n -= (size_t)size;
+    }
+}
+
+/* One more instruction of the piece that began behind the last one that ended any. */
+static void add_to_piece(struct tl_census *c, uint32_t size, enum tl_mix mix)
+{
+    if (c->piece_ended || c->n_pieces == 0) {
+        if (tl_grow(&c->pieces, &c->cap_pieces, c->n_pieces + 1, sizeof(*c->pieces)) < 0) {
+            c->no_memory = true;
+            return;
+        }
+        c->pieces[c->n_pieces++] = (struct piece){0};
+    }
+    struct piece *const piece = &c->pieces[c->n_pieces - 1];
+    piece->n++;
+    piece->size += size;
+    piece->leads_away = mix == TL_MIX_CALL || mix == TL_MIX_RETURN || mix == TL_MIX_INDIRECT;
+    c->piece_ended = mix != TL_MIX_PLAIN;
+}
+
+static void count_insn(void *context, const struct tl_walk_insn *insn)
+{
+    struct tl_census *const c = context;
+    struct insn_memo *const m = &c->insns[memo_slot(insn->pc)];
+    if (m->pc != insn->pc || m->opcode != insn->opcode || m->size != insn->size ||
+        m->isa != insn->isa || m->size == 0) {
+        const struct tl_bytes code = {insn->code, insn->size};
+        *m = (struct insn_memo){.pc = insn->pc,
+                                .opcode = insn->opcode,
+                                .size = insn->size,
+                                .isa = insn->isa,
+                                .mix = (uint8_t)tl_mix_at((enum tl_isa)insn->isa, insn->pc, code)};
+    }
+    c->counts.tally.mix[m->mix]++;
+    add_to_piece(c, insn->size, (enum tl_mix)m->mix);
+    count_records(&c->counts.tally, insn);
+}
+
+/* ---- blocks and items ---------------------------------------------------------------------- */
+
+/* The function at `pc`, and is that its first instruction? */
+static const struct block_memo *function_at(struct tl_census *c, uint64_t pc)
+{
+    struct block_memo *const m = &c->blocks[memo_slot(pc)];
+    const uint64_t context = c->now.context << 32 ^ c->now.vmid;
+    if (m->pc != pc || m->mode != c->now.mode || m->context != context || !m->used) {
+        const uint32_t function = tl_flow_now_function(&c->now, c->image, pc);
+        *m = (struct block_memo){.pc = pc,
+                                 .mode = c->now.mode,
+                                 .context = context,
+                                 .function = function,
+                                 .used = true,
+                                 .entered = tl_begins_function(c->image, function, pc)};
+    }
+    return m;
+}
+
+static void add_function(struct tl_census *c, uint32_t function, uint64_t n, uint64_t calls)
+{
+    if (tl_tallying_function(&c->counts, function, n, calls) < 0)
+        c->no_memory = true;
+}
+
+/* Are calls told by the trace? Else a function is called where it is entered at its start. */
+static bool tells_calls(const struct tl_census *c)
+{
+    return c->protocol == TL_PROTO_OSD_CTM;
+}
+
+/* Count `n` instructions that begin at `pc`. */
+static void count_at(struct tl_census *c, uint64_t pc, uint64_t n)
+{
+    const struct block_memo *const m = function_at(c, pc);
+    add_function(c, m->function, n, !tells_calls(c) && m->entered);
+}
+
+/* `n` instructions of consecutive addresses, `size` bytes; each piece counts where it begins. */
+static void count_run(struct tl_census *c, uint64_t pc, uint32_t n, uint32_t size, bool taken)
+{
+    const uint64_t end = pc + size;
+    bool away = false; /* though STF does not say where to, if nothing is known behind it */
+    for (uint32_t left = n; left > 0 && c->piece < c->n_pieces;) {
+        struct piece *const piece = &c->pieces[c->piece];
+        const bool ends = piece->n <= left;
+        const uint32_t take = ends ? piece->n : left;
+        const uint64_t bytes = ends ? piece->size : end - pc;
+        count_at(c, pc, take);
+        pc += bytes;
+        left -= take;
+        piece->n -= take;
+        piece->size -= (uint32_t)bytes;
+        c->piece += ends;
+        away = ends && left == 0 && piece->leads_away;
+    }
+    struct tl_tally *const tally = &c->counts.tally;
+    tally->insns += n;
+    tally->taken += taken || away;
+    if (c->now.has_mode)
+        tl_tally_mode(tally, c->now.mode, n);
+}
+
+/* Of a point. A note's is only kept where it says something. */
+static uint64_t address_of(const struct tl_item *item)
+{
+    if (item->kind == TL_ITEM_BRANCH)
+        return item->value;
+    return item->kind == TL_ITEM_UNKNOWN || item->flags & TL_ITEM_HAS_PC ? item->pc : 0;
+}
+
+static void count_item(struct tl_census *c, const struct tl_item *item)
+{
+    struct tl_tally *const tally = &c->counts.tally;
+    tally->kinds[item->kind]++;
+    if (item->kind == TL_ITEM_GAP && item->sub < TL_GAP_KINDS)
+        tally->gaps[item->sub]++;
+    tl_flow_now_item(&c->now, item);
+    tally->taken += item->kind == TL_ITEM_BRANCH;
+    if (tells_calls(c) && (item->kind == TL_ITEM_BRANCH || item->kind == TL_ITEM_TARGET) &&
+        item->flags & TL_ITEM_CALL)
+        add_function(c, function_at(c, item->value)->function, 0, 1);
+    if (!tl_item_is_point(c->protocol, item->kind))
+        return;
+    tally->insns++;
+    tally->mix[TL_MIX_UNKNOWN] += item->kind == TL_ITEM_UNKNOWN;
+    if (item->kind == TL_ITEM_SOFTWARE)
+        return;
+    count_at(c, address_of(item), 1);
+    if (c->now.has_mode)
+        tl_tally_mode(tally, c->now.mode, 1);
+}
+
+int tl_census_view(struct tl_census *c, struct tl_view *view, const struct tl_walk_range *range,
+                   struct tl_fail *fail)
+{
+    const struct tl_shard_index *const index = &view->index;
+    struct tl_walk walk = {.each = count_insn, .context = c};
+    bool begun = false;
+    int r = TL_OK;
+    for (size_t i = tl_shard_chunk_at(index, range->from); i < index->n_chunks && r >= 0; i++) {
+        if (index->chunks[i].first >= range->to && !range->tail)
+            break;
+        c->n_pieces = c->piece = 0;
+        r = tl_walk_chunk(&walk, view, i, range, fail);
+        if (r >= 0 && c->no_memory)
+            r = TL_NOMEM;
+        if (!begun)
+            c->now = walk.now;
+        begun = true;
+        for (size_t k = 0; r >= 0 && k < walk.n; k++) {
+            const struct tl_item *const item = &walk.items[k];
+            if (item->kind == TL_ITEM_BLOCK)
+                count_run(c, item->block->pc, item->n, item->block->size,
+                          item->flags & TL_ITEM_TAKEN);
+            else
+                count_item(c, item);
+        }
+    }
+    c->n_pieces = c->piece = 0;
+    tl_walk_fini(&walk);
+    return r;
+}
+
+/* ---- while a shard is built --------------------------------------------------------------- */
+
+void tl_census_begin(struct tl_census *census, const struct tl_flow_now *now)
+{
+    census->now = *now;
+    census->any = false;
+}
+
+/* The walk's block ends. */
+static void end_run(struct tl_census *c, bool taken)
+{
+    if (c->n > 0)
+        count_run(c, c->pc, c->n, c->size, taken);
+    c->n = c->size = 0;
+    c->n_pieces = c->piece = 0;
+}
+
+void tl_census_mark(struct tl_census *census)
+{
+    end_run(census, false);
+}
+
+static void add_insn(struct tl_census *c, const struct tl_walk_insn *insn)
+{
+    if (c->n > 0 && (insn->pc != c->pc + c->size || c->n == TL_BLOCK_MAX || c->isa == TL_ISA_NONE))
+        end_run(c, false);
+    if (c->n == 0)
+        c->pc = insn->pc;
+    c->isa = insn->isa;
+    count_insn(c, insn);
+    c->n++;
+    c->size += insn->size;
+}
+
+/* Instructions with whole groups. */
+static void add_groups(struct tl_census *c, const struct tl_block *b, uint32_t first, uint32_t n)
+{
+    const struct tl_stf_groups *const groups = tl_stf_groups_of(b);
+    struct tl_stf_pc before = {.next = b->pc};
+    const size_t skip = tl_stf_groups_pass(groups, b->stf, first, &before);
+    struct tl_bytes rest = {b->stf + skip, b->stf_size - skip};
+    uint64_t pc = before.next;
+    if (!c->any) /* the shard's first group has the mode in force among its records */
+        c->counts.tally.records[tl_census_record(TL_STF_EVENT)] +=
+            c->now.has_mode && tl_stf_groups_mode(groups, rest, c->now.mode) != SIZE_MAX;
+    for (; n > 0; n--) {
+        struct tl_walk_step step;
+        const int size = tl_walk_step(&groups->layout, b->isa, true, rest, pc, &step);
+        if (size < 0) /* never: they were read before */
+            return;
+        tl_walk_code(&step, b->isa);
+        const struct tl_walk_insn insn = {step.pc,   step.opcode, step.size,      b->isa,
+                                          step.code, step.group,  &groups->layout};
+        add_insn(c, &insn);
+        const bool jumps = step.next != step.pc + step.size;
+        const bool taken = step.taken && (jumps || !tl_stf_is_odd(step.size));
+        if (taken || jumps)
+            end_run(c, taken);
+        rest.p += size;
+        rest.n -= (size_t)size;
+        pc = step.next;
+    }
+}
+
+/* Instructions of which nothing but their code is told. */
+static void add_code(struct tl_census *c, const struct tl_block *b, uint32_t at, uint32_t n)
+{
+    for (; n > 0 && b->code && at < b->size; n--) {
+        struct tl_insn known = {0};
+        tl_block_insn(b, at, &known);
+        const uint32_t left = b->size - at;
+        const uint8_t size = (uint8_t)(known.size && known.size < left ? known.size : left);
+        const struct tl_walk_insn insn = {.pc = b->pc + at,
+                                          .opcode = known.encoding,
+                                          .size = size,
+                                          .isa = b->isa,
+                                          .code = b->code + at};
+        add_insn(c, &insn);
+        at += size;
+    }
+}
+
+void tl_census_block(struct tl_census *census, const struct tl_item *item, uint32_t first,
+                     uint32_t at, uint32_t n)
+{
+    const struct tl_block *const b = item->block;
+    if (b->whole) {
+        add_groups(census, b, first, n);
+    } else {
+        add_code(census, b, at, n);
+        if (first + n == item->n && item->flags & TL_ITEM_TAKEN)
+            end_run(census, true);
+    }
+    census->any |= n > 0;
+}
+
+void tl_census_item(struct tl_census *census, const struct tl_item *item)
+{
+    end_run(census, false);
+    count_item(census, item);
+}
