@@ -7,15 +7,11 @@
  */
 #include "frame/deal.h"
 
+#include "frame/group.h"
 #include "frame/lineup.h"
-#include "frame/tpiu_parts.h"
-#include "frame/vectors.h"
-#include "simd/target.h"
 
 #include <assert.h>
 #include <string.h>
-
-#define GROUP (4 * FRAME)
 
 /* A share for one more source; NULL: it gets none. */
 static struct tl_share *add_share(struct tl_deal *d, unsigned id)
@@ -30,11 +26,7 @@ static struct tl_share *add_share(struct tl_deal *d, unsigned id)
 
 /* ---- lined up ----------------------------------------------------------------------------- */
 
-/* Made for a level of the processor where it is called. */
-#define KERNEL __attribute__((always_inline)) static inline
-
-#define LINED TL_LINEUP_BYTES
-#define FIRST 8  /* groups to try with */
+#define FIRST 4  /* groups to try with */
 #define CHUNK 32 /* groups at once: what is written stays in the first-level cache */
 
 #define STRETCH 64 /* bytes stored at once: as long as nearly all pieces are */
@@ -46,23 +38,23 @@ static_assert(TL_DEAL_SLACK >= STRETCH, "room for what is too many");
 /* Places are of bytes in struct tl_deal. A piece is what lies between two IDs. */
 struct dealer {
     struct tl_deal *deal;
-    uint32_t end[256];           /* of the share of an ID; 0: there is none yet, or no bytes */
+    uint32_t end[256];           /* of the share of an ID; 0: there is none yet */
     uint32_t to[CHUNK * 32 + 1]; /* of each piece of a chunk */
 };
 
-static uint32_t place_of(const struct tl_deal *d, const uint8_t *p)
+KERNEL uint32_t place_of(const struct tl_deal *d, const uint8_t *p)
 {
     return (uint32_t)(p - (const uint8_t *)d);
 }
 
 /* The ID in force behind `n` IDs, as it stands in a frame. */
-static uint8_t said_by(const struct tl_deal *d, size_t n)
+KERNEL uint8_t said_by(const struct tl_deal *d, size_t n)
 {
     return n ? d->lined.bytes[d->lined.at[n - 1]] : d->said_first;
 }
 
 /* Where the piece behind `n` IDs begins. */
-static unsigned begin_of(const struct tl_deal *d, size_t n)
+KERNEL unsigned begin_of(const struct tl_deal *d, size_t n)
 {
     return n ? d->lined.at[n - 1] + 1u : 0;
 }
@@ -74,50 +66,37 @@ static unsigned first_place(unsigned from, unsigned to)
     return g * GROUP + i + i / AUX + (to - from == 1 && to % AUX % 2);
 }
 
-/*
- * Find a share for the piece behind `n` IDs, the first one of its ID that may have bytes. Returns
- * its place; 0: it gets none.
- */
-static uint32_t find_share(struct dealer *dealer, size_t n)
+/* A share for piece `n`, the first one of its ID. Returns its place; 0: it gets none. */
+__attribute__((noinline)) static uint32_t find_share(struct dealer *dealer, size_t n)
 {
     struct tl_deal *const d = dealer->deal;
-    const unsigned from = begin_of(d, n), to = d->lined.at[n], said = said_by(d, n);
-    struct tl_share *share = d->share;
-    if (is_source(said >> 1)) {
-        while (share < d->share + d->n_shares && share->id != said >> 1)
-            share++;
-        if (share == d->share + d->n_shares && !(share = add_share(d, said >> 1)))
-            return 0;
-    } else {
-        share = &d->share[TL_DEAL_SHARES];
-    }
-    if (from < to) {
-        share->first = (uint16_t)first_place(from, to);
-        dealer->end[said] = place_of(d, share->bytes) + to - from;
-    }
-    return place_of(d, share->bytes);
+    const unsigned said = said_by(d, n);
+    struct tl_share *const share =
+        is_source(said >> 1) ? add_share(d, said >> 1) : &d->share[TL_DEAL_SHARES];
+    if (!share)
+        return 0;
+    share->first = (uint16_t)n;
+    return dealer->end[said] = place_of(d, share->bytes);
 }
 
 /*
- * Find places for pieces `n` … `end`. How long a piece is and whose cannot be foretold, so that
- * nothing depends on it but places. Returns the end of those for which there is one.
+ * Find places for pieces `n` … `end`, the first of which goes on at `from`. How long a piece is and
+ * whose cannot be foretold, so that nothing depends on it but places. Returns the end of those for
+ * which there is one.
  */
-KERNEL size_t find_places(struct dealer *restrict dealer, size_t n, size_t end)
+KERNEL size_t find_places(struct dealer *restrict dealer, size_t n, size_t end, unsigned from)
 {
     const struct tl_lined *const lined = &dealer->deal->lined;
     uint32_t *restrict out = dealer->to;
-    unsigned from = begin_of(dealer->deal, n);
     size_t said = said_by(dealer->deal, n);
 #pragma GCC unroll 2
     for (; n < end; n++) {
-        const uint32_t place = dealer->end[said];
+        uint32_t place = dealer->end[said];
         const unsigned to = lined->at[n];
-        *out = place;
-        if (place)
-            dealer->end[said] = place + to - from;
-        else if (!(*out = find_share(dealer, n)))
+        if (!place && !(place = find_share(dealer, n)))
             break;
-        out++;
+        *out++ = place;
+        dealer->end[said] = place + to - from;
         said = lined->bytes[to];
         from = to + 1;
     }
@@ -134,11 +113,11 @@ KERNEL void copy_stretch(uint8_t *out, const uint8_t *p, size_t size)
 }
 
 /* Copy pieces `n` … `end`, `size` bytes at once, some of them too many. */
-KERNEL void copy_pieces(struct dealer *restrict dealer, size_t n, size_t end, size_t size)
+KERNEL void copy_pieces(struct dealer *restrict dealer, size_t n, size_t end, unsigned from,
+                        size_t size)
 {
     const struct tl_lined *const lined = &dealer->deal->lined;
     const uint32_t *restrict out = dealer->to;
-    unsigned from = begin_of(dealer->deal, n);
 #pragma GCC unroll 2
     for (; n < end; n++, out++) {
         const unsigned to = lined->at[n];
@@ -149,33 +128,6 @@ KERNEL void copy_pieces(struct dealer *restrict dealer, size_t n, size_t end, si
             copy_stretch(q + done, p + done, size);
         from = to + 1;
     }
-}
-
-/*
- * Both at once, which pays where pieces are long. Where they are not, look-ups wait for the copies
- * before them.
- */
-KERNEL size_t deal_pieces(struct dealer *restrict dealer, size_t n, size_t end, size_t size)
-{
-    const struct tl_lined *const lined = &dealer->deal->lined;
-    unsigned from = begin_of(dealer->deal, n);
-    size_t said = said_by(dealer->deal, n);
-    for (; n < end; n++) {
-        uint32_t place = dealer->end[said];
-        const unsigned to = lined->at[n];
-        if (place)
-            dealer->end[said] = place + to - from;
-        else if (!(place = find_share(dealer, n)))
-            break;
-        const uint8_t *const p = lined->bytes + from;
-        uint8_t *const q = (uint8_t *)dealer->deal + place;
-        copy_stretch(q, p, size);
-        for (size_t done = size; done < to - from; done += size)
-            copy_stretch(q + done, p + done, size);
-        said = lined->bytes[to];
-        from = to + 1;
-    }
-    return n;
 }
 
 /* The ID of piece `n` gets nothing: take back the group in which it has been said. */
@@ -192,44 +144,136 @@ static size_t take_back(struct dealer *dealer, size_t n)
     return g;
 }
 
-KERNEL size_t deal_by(tl_lineup *lineup, struct tl_deal *d, const uint8_t *in, size_t groups)
+/* The pieces up to the end of what is lined up; returns their end. */
+KERNEL size_t end_pieces(struct tl_lined *lined)
+{
+    lined->at[lined->n_ids] = (uint16_t)(lined->groups * LINED);
+    return lined->n_ids + 1;
+}
+
+/* Deal more groups where IDs are many, up to group `want`. As deal_long(). */
+KERNEL size_t deal_short(tl_lineup *lineup, struct dealer *dealer, const uint8_t *in, size_t want)
+{
+    struct tl_deal *const d = dealer->deal;
+    const size_t n = d->lined.n_ids;
+    const unsigned from = (unsigned)(d->lined.groups * LINED);
+    lineup(&d->lined, in, want, d->quiet);
+    const size_t found = find_places(dealer, n, end_pieces(&d->lined), from);
+    if ((found - n) * 16 > LINED * CHUNK)
+        copy_pieces(dealer, n, found, from, SHORT);
+    else
+        copy_pieces(dealer, n, found, from, STRETCH);
+    return found;
+}
+
+/*
+ * Store a group from its byte `from` on. There is no telling where in its frame that is, so that
+ * the bytes in front of it are stored, too, and what they overwrite is put back.
+ */
+KERNEL void store_from(uint8_t *out, const struct group *group, unsigned from)
+{
+    const wide low = *(const wide *)(out - 64), high = *(const wide *)(out - 32);
+    store_group(out - from, group);
+    *(wide *)(out - 64) = low;
+    *(wide *)(out - 32) = high;
+}
+
+static_assert(offsetof(struct tl_share, bytes) >= 64, "room for what is put back");
+
+/*
+ * Deal more groups where IDs are few, up to group `want`: bytes go straight to the shares, and a
+ * branch on whether there is an ID is guessed wrong less often than it saves work. Returns the end
+ * of the pieces for which there were shares.
+ */
+KERNEL size_t deal_long(plain_group *plain, lineup_group *line_up, struct dealer *dealer,
+                        const uint8_t *in, size_t want)
+{
+    struct tl_deal *const d = dealer->deal;
+    struct tl_lined *const lined = &d->lined;
+    const size_t most = d->quiet;
+    size_t g = lined->groups, n = lined->n_ids, quiet = lined->quiet;
+    unsigned said = said_by(d, n);
+    uint8_t *out = (uint8_t *)d + dealer->end[said];
+    for (in += g * GROUP; g < want && quiet < most; g++, in += GROUP) {
+        if (plain(out, in)) {
+            out += LINED;
+            quiet++;
+            continue;
+        }
+        struct group group;
+        uint64_t ids;
+        if (!line_up(&group, in, &ids))
+            break;
+        store_group(out, &group);
+        quiet = 0;
+        unsigned from = 0;
+        for (; ids; ids &= ids - 1) {
+            const unsigned to = (unsigned)__builtin_ctzll(ids);
+            const unsigned at = (unsigned)g * LINED + to;
+            dealer->end[said] = place_of(d, out) + to - from;
+            said = in[(to + to / AUX) & ~1u];
+            lined->at[n++] = (uint16_t)at;
+            lined->bytes[at] = (uint8_t)said;
+            uint32_t place = dealer->end[said];
+            if (!place) {
+                lined->n_ids = n;
+                if (!(place = find_share(dealer, n))) {
+                    lined->groups = g + 1;
+                    return n;
+                }
+            }
+            out = (uint8_t *)d + place;
+            from = to + 1;
+            store_from(out, &group, from);
+        }
+        out += LINED - from;
+    }
+    dealer->end[said] = place_of(d, out);
+    lined->groups = g;
+    lined->quiet = quiet;
+    lined->n_ids = n;
+    return n + 1;
+}
+
+/* Of a share that has bytes: `first` is its first piece, find its first byte. */
+static uint16_t first_byte(const struct tl_deal *d, const struct tl_share *share)
+{
+    size_t n = share->first;
+    while (said_by(d, n) >> 1 != share->id || begin_of(d, n) == d->lined.at[n])
+        n++;
+    return (uint16_t)first_place(begin_of(d, n), d->lined.at[n]);
+}
+
+KERNEL size_t deal_by(plain_group *plain, lineup_group *line_up, tl_lineup *lineup,
+                      struct tl_deal *d, const uint8_t *in, size_t groups)
 {
     struct dealer dealer;
     struct tl_lined *const lined = &d->lined;
-    bool more = true;
     dealer.deal = d;
     memset(dealer.end, 0, sizeof dealer.end);
     d->said_first = (uint8_t)(d->id << 1 | 1);
     d->n_shares = 0;
     d->masked = false;
     lined->groups = lined->quiet = lined->n_ids = 0;
-    for (size_t n = 0, want = FIRST; more; want += CHUNK) {
+    if (!find_share(&dealer, 0))
+        return 0;
+    bool few = true;
+    for (size_t want = FIRST; lined->groups < groups; want += CHUNK) {
+        const size_t before = lined->groups, n = lined->n_ids;
         want = want < groups ? want : groups;
-        lineup(lined, in, want, d->quiet);
-        more = lined->groups == want && want < groups && lined->quiet < d->quiet;
-        /* The last piece goes to the end. */
-        lined->at[lined->n_ids] = (uint16_t)(lined->groups * LINED);
-        const size_t end = lined->n_ids + !more;
-        size_t found;
-        if (end - n < CHUNK) {
-            found = deal_pieces(&dealer, n, end, STRETCH);
-        } else {
-            found = find_places(&dealer, n, end);
-            if ((found - n) * 16 > LINED * CHUNK)
-                copy_pieces(&dealer, n, found, SHORT);
-            else
-                copy_pieces(&dealer, n, found, STRETCH);
-        }
-        if (found < end) {
+        const size_t found = few ? deal_long(plain, line_up, &dealer, in, want)
+                                 : deal_short(lineup, &dealer, in, want);
+        if (found <= lined->n_ids)
             lined->groups = take_back(&dealer, found);
+        if (lined->groups < want || lined->quiet == d->quiet)
             break;
-        }
-        n = end;
+        few = lined->n_ids - n < want - before;
     }
-    for (size_t k = 0; k < d->n_shares; k++) {
-        struct tl_share *const share = &d->share[k];
-        const uint32_t end = dealer.end[share->id << 1 | 1];
-        share->n = end ? end - place_of(d, share->bytes) : 0;
+    end_pieces(lined);
+    for (size_t i = 0; i < d->n_shares; i++) {
+        struct tl_share *const share = &d->share[i];
+        share->n = dealer.end[share->id << 1 | 1] - place_of(d, share->bytes);
+        share->first = share->n ? first_byte(d, share) : 0;
     }
     d->id = said_by(d, lined->n_ids) >> 1;
     return lined->groups;
@@ -275,21 +319,22 @@ void tl_deal_masks(struct tl_deal *d)
 
 static size_t deal_scalar(struct tl_deal *d, const uint8_t *in, size_t groups)
 {
-    return deal_by(tl_lineup_variant(TL_CPU_SCALAR), d, in, groups);
+    return deal_by(plain_scalar, line_up_scalar, tl_lineup_variant(TL_CPU_SCALAR), d, in, groups);
 }
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+TL_TARGET(TL_SSE42_TARGET)
 static size_t deal_sse42(struct tl_deal *d, const uint8_t *in, size_t groups)
 {
-    return deal_by(tl_lineup_variant(TL_CPU_SSE42), d, in, groups);
+    return deal_by(plain_sse42, line_up_sse42, tl_lineup_variant(TL_CPU_SSE42), d, in, groups);
 }
 
 TL_TARGET(TL_AVX2_TARGET ",tune=haswell")
 static size_t deal_avx2(struct tl_deal *d, const uint8_t *in, size_t groups)
 {
-    return deal_by(tl_lineup_variant(TL_CPU_AVX2), d, in, groups);
+    return deal_by(plain_avx2, line_up_avx2, tl_lineup_variant(TL_CPU_AVX2), d, in, groups);
 }
 
 /* ---- AVX-512 -------------------------------------------------------------------------------- */
@@ -369,8 +414,8 @@ TL_TARGET(TL_AVX512_TARGET) static unsigned id_among(__m512i id, uint64_t which)
  * before it is known whether the group can be dealt: then it is of no meaning.
  */
 TL_TARGET(TL_AVX512_TARGET)
-static size_t
-    deal_to(struct hands *h, const uint8_t *in, size_t g, size_t groups, size_t most_quiet)
+static size_t deal_to(struct hands *h, const uint8_t *in, size_t g, size_t groups,
+                      size_t most_quiet)
 {
     const size_t n = h->n;
     __m512i before = h->before;
@@ -458,7 +503,7 @@ tl_deal *tl_deal_variant(enum tl_cpu level)
 
 static size_t deal_neon(struct tl_deal *d, const uint8_t *in, size_t groups)
 {
-    return deal_by(tl_lineup_variant(TL_CPU_NEON), d, in, groups);
+    return deal_by(plain_neon, line_up_neon, tl_lineup_variant(TL_CPU_NEON), d, in, groups);
 }
 
 tl_deal *tl_deal_variant(enum tl_cpu level)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "frame/gather.h"
 
-#include "base/bytes.h"
-#include "frame/vectors.h"
-#include "simd/target.h"
+#include "frame/group.h"
 
 static size_t gather_scalar(uint8_t *out, const uint8_t *in, size_t frames)
 {
@@ -20,18 +18,8 @@ static size_t gather_scalar(uint8_t *out, const uint8_t *in, size_t frames)
 }
 
 #if defined(__x86_64__)
-#include <immintrin.h>
 
-TL_TARGET(TL_SSE42_TARGET) static inline __m128i patch_sse42(__m128i frame)
-{
-    const __m128i select = _mm_setr_epi8(TL_BIT_OF_BYTE);
-    const __m128i aux = _mm_shuffle_epi8(frame, _mm_set1_epi8(15));
-    const __m128i none = _mm_cmpeq_epi8(_mm_and_si128(aux, select), _mm_setzero_si128());
-    return _mm_or_si128(frame, _mm_andnot_si128(none, _mm_set1_epi8(1)));
-}
-
-TL_TARGET(TL_SSE42_TARGET)
-static size_t gather_sse42(uint8_t *out, const uint8_t *in, size_t frames)
+SSE42 static size_t gather_sse42(uint8_t *out, const uint8_t *in, size_t frames)
 {
     const __m128i id_bits = _mm_set1_epi16(1);
     size_t i = 0;
@@ -44,30 +32,11 @@ static size_t gather_sse42(uint8_t *out, const uint8_t *in, size_t frames)
     return i;
 }
 
-/* Four frames at a time; the last store of each goes one byte too far and is overwritten. */
-TL_TARGET(TL_AVX2_TARGET) static size_t gather_avx2(uint8_t *out, const uint8_t *in, size_t frames)
+AVX2 static size_t gather_avx2(uint8_t *out, const uint8_t *in, size_t frames)
 {
-    const __m256i select = _mm256_setr_epi8(TL_BIT_OF_BYTE, TL_BIT_OF_BYTE);
-    const __m256i one = _mm256_set1_epi8(1);
-    const __m256i zero = _mm256_setzero_si256();
-    const __m256i fifteen = _mm256_set1_epi8(15);
     size_t i = 0;
-    for (; frames - i >= 4; i += 4, in += 64, out += 60) {
-        const __m256i a = _mm256_loadu_si256((const __m256i *)in);
-        const __m256i b = _mm256_loadu_si256((const __m256i *)(in + 32));
-        if (!_mm256_testz_si256(_mm256_or_si256(a, b), _mm256_set1_epi16(1)))
-            break;
-        const __m256i aux_a = _mm256_and_si256(_mm256_shuffle_epi8(a, fifteen), select);
-        const __m256i aux_b = _mm256_and_si256(_mm256_shuffle_epi8(b, fifteen), select);
-        const __m256i bits_a = _mm256_andnot_si256(_mm256_cmpeq_epi8(aux_a, zero), one);
-        const __m256i bits_b = _mm256_andnot_si256(_mm256_cmpeq_epi8(aux_b, zero), one);
-        const __m256i done_a = _mm256_or_si256(a, bits_a);
-        const __m256i done_b = _mm256_or_si256(b, bits_b);
-        _mm_storeu_si128((__m128i *)out, _mm256_castsi256_si128(done_a));
-        _mm_storeu_si128((__m128i *)(out + 15), _mm256_extracti128_si256(done_a, 1));
-        _mm_storeu_si128((__m128i *)(out + 30), _mm256_castsi256_si128(done_b));
-        _mm_storeu_si128((__m128i *)(out + 45), _mm256_extracti128_si256(done_b, 1));
-    }
+    for (; frames - i >= 4 && plain_avx2(out, in); i += 4, in += GROUP, out += LINED)
+        ;
     return i + gather_sse42(out, in, frames - i);
 }
 
@@ -106,31 +75,12 @@ tl_gather *tl_gather_variant(enum tl_cpu level)
 }
 
 #elif defined(__aarch64__)
-#include <arm_neon.h>
 
-static inline uint8x16_t patch_neon(uint8x16_t frame)
-{
-    static const uint8_t bit_of_byte[16] = {TL_BIT_OF_BYTE};
-    const uint8x16_t set = vtstq_u8(vdupq_laneq_u8(frame, 15), vld1q_u8(bit_of_byte));
-    return vorrq_u8(frame, vandq_u8(set, vdupq_n_u8(1)));
-}
-
-/* Four frames at a time; the last store of each goes one byte too far and is overwritten. */
 static size_t gather_neon(uint8_t *out, const uint8_t *in, size_t frames)
 {
-    const uint8x16_t id_bits = vreinterpretq_u8_u16(vdupq_n_u16(1));
     size_t i = 0;
-    for (; frames - i >= 4; i += 4, in += 64, out += 60) {
-        const uint8x16_t a = vld1q_u8(in), b = vld1q_u8(in + 16);
-        const uint8x16_t c = vld1q_u8(in + 32), d = vld1q_u8(in + 48);
-        const uint8x16_t any = vorrq_u8(vorrq_u8(a, b), vorrq_u8(c, d));
-        if (vmaxvq_u8(vandq_u8(any, id_bits)))
-            break;
-        vst1q_u8(out, patch_neon(a));
-        vst1q_u8(out + 15, patch_neon(b));
-        vst1q_u8(out + 30, patch_neon(c));
-        vst1q_u8(out + 45, patch_neon(d));
-    }
+    for (; frames - i >= 4 && plain_neon(out, in); i += 4, in += GROUP, out += LINED)
+        ;
     return i + gather_scalar(out, in, frames - i);
 }
 

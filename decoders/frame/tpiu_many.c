@@ -105,7 +105,7 @@ int64_t tl_tpiu_take_turns(struct tl_tpiu *t, const uint8_t *p, size_t frames, u
 
 /* ---- apart ------------------------------------------------------------------------------ */
 
-#define QUIET 8           /* groups without an ID behind which gather() does better */
+#define QUIET 16          /* groups without an ID behind which gather() does better */
 #define FEW   4           /* groups for which dealing does not pay */
 #define TURNS (16 * FOUR) /* bytes behind them that are not dealt */
 
