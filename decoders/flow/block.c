@@ -283,7 +283,7 @@ static void sum_up(const struct tl_image *image, struct tl_block *b, bool traps)
     b->entry = begins_function(image, b->function, b->pc);
     tl_block_sum_up(b);
     if (traps)
-        b->left[0] = b->left[1] = 0;
+        b->left = 0;
     if (traps || tl_block_leave(b) != TL_LEAVE_JUMP)
         return;
     b->alike[0] |= is_alike(image, b, b->pc + b->size) ? TL_ALIKE_NEXT : 0;

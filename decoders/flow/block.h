@@ -88,7 +88,8 @@ struct tl_block {
     uint8_t isa;       /* enum tl_isa */
     /* For who counts by function and page (of 4 KiB) and follows calls. 0: nothing is known. */
     uint8_t alike[2];    /* enum tl_block_alike; [1]: if the last instruction was taken */
-    uint8_t left[2];     /* 1 + enum tl_leave of the last instruction; [1]: if it was taken */
+    uint8_t left;        /* 1 + enum tl_leave of the last instruction, if it was taken */
+    bool entry;          /* it begins where its function does */
     uint8_t plain;       /* `isa`, if `last_size` is 2 or 4 and TL_BLOCK_SLACK holds for `stf` */
     uint32_t met;        /* the one sink's that has the blocks: where it last met it; new: 0 */
     uint8_t end;         /* enum tl_block_end */
@@ -99,7 +100,6 @@ struct tl_block {
     bool link;           /* the last instruction is a call */
     bool is_return;      /* the last instruction returns from a call */
     bool always;         /* TL_ALIKE_ALWAYS; that it is in an IT block does not matter */
-    bool entry;          /* it begins where its function does */
     bool whole;          /* `stf` holds whole groups of records */
     uint64_t target;     /* of the last instruction, if it is a direct branch */
     const uint8_t *code; /* the instructions' bytes in memory order; borrowed from the image */
@@ -124,8 +124,7 @@ static inline enum tl_leave tl_block_leave(const struct tl_block *block)
 static inline void tl_block_sum_up(struct tl_block *block)
 {
     block->alike[0] = block->alike[1] = block->always ? TL_ALIKE_ALWAYS : 0;
-    block->left[0] = 1 + TL_LEAVE_STRAIGHT;
-    block->left[1] = (uint8_t)(1 + tl_block_leave(block));
+    block->left = (uint8_t)(1 + tl_block_leave(block));
 }
 
 struct tl_block_cache;

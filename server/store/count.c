@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bucket by bucket, each in two passes. The first one goes over all blocks, and finds those at
- * which anything changes but the number of instructions: the function, the page, or the frame.
- * Their predecessors know it. About every sixth does, and which ones nobody can predict: so each is
- * written down, and the next one over it unless it counts. The second pass follows the calls and
- * counts what lies between.
+ * Piece by piece, each in two passes: a bucket has several, so that the second pass finds the
+ * blocks in the nearest cache, and offsets are noted. The first one goes over all blocks, and finds
+ * those at which anything changes but the number of instructions: the function, the page, or the
+ * frame. Their predecessors know it. About every sixth does, and which ones nobody can predict: so
+ * each is written down, and the next one over it unless it counts. The second pass follows the
+ * calls and counts what lies between.
  */
 #include "store/count.h"
 
 #include <assert.h>
 
-/* At most in one bucket: as many as it has instructions. */
-#define EVENTS (1u << 2 * TL_LEVEL_STORED)
+/* At most in one piece: as many as it has instructions. */
+#define EVENTS (1u << TL_PART_OFFSETS)
+static_assert(TL_PART_OFFSETS <= 2 * TL_LEVEL_STORED, "a bucket consists of pieces");
 
 /*
  * Each by itself in its array: the next one is written at every step. Where instructions are
@@ -21,7 +23,7 @@ struct events {
     size_t n;
     const uintptr_t
         *step[EVENTS + 1];   /* where it changes; in front of it: the step that led there */
-    uint32_t at[EVENTS + 1]; /* instructions in front of it; behind the last: of the bucket */
+    uint32_t at[EVENTS + 1]; /* instructions in front of it; behind the last: of the piece */
     /* The first of each path, with the one in front of it; 0: none is known. */
     uintptr_t heads[EVENTS][2];
     size_t n_heads;
@@ -31,7 +33,7 @@ struct events {
 struct scan {
     struct events *events;
     uint64_t room; /* instructions that may be counted */
-    uint64_t end;  /* … up to the bucket's end: the block in which it lies comes along */
+    uint64_t end;  /* … up to the piece's end: the block in which it lies comes along */
     uint64_t n;    /* … that were */
     uint64_t taken;
     uintptr_t from; /* the last step; 0: none yet */
@@ -44,13 +46,13 @@ struct scan {
 };
 
 /* What there may not be room for in front of the last step of a path. */
-enum ends { NOTHING, BUCKET, ALL };
+enum ends { NOTHING, PIECE, ALL };
 
-/* Does the block that begins at `at` lie behind the bucket's end, or the room's? */
+/* Does the block that begins at `at` lie behind the piece's end, or the room's? */
 static inline bool is_out(const struct scan *s, uint64_t at, const struct tl_block *block,
                           enum ends ends)
 {
-    return (ends >= BUCKET && at >= s->end) || (ends == ALL && block->n > s->room - at);
+    return (ends >= PIECE && at >= s->end) || (ends == ALL && block->n > s->room - at);
 }
 
 /* The chunk has not had this block yet. */
@@ -117,16 +119,15 @@ __attribute__((noinline)) static size_t scan_path(struct scan *s, const uintptr_
         return i;
     if (insns > s->room - s->n)
         return scan_steps(s, path, i, n, ALL);
-    return insns > s->end - s->n ? scan_steps(s, path, i, n, BUCKET)
+    return insns > s->end - s->n ? scan_steps(s, path, i, n, PIECE)
                                  : scan_steps(s, path, i, n, NOTHING);
 }
 
-/* As many whole blocks as can be, up to the one in which the bucket ends. Returns 1 if it does. The
- * first one's offset is noted, where that is due: a bucket ends as often. */
-static int scan_bucket(struct scan *s, uint64_t position, const struct tl_item *items, size_t n)
+/* As many whole blocks as can be, up to the one in which the piece ends. Returns 1 if it does. The
+ * first one's offset is noted, where that is due: a piece ends as often. */
+static int scan_piece(struct scan *s, uint64_t position, const struct tl_item *items, size_t n)
 {
     const uint64_t begin = s->n;
-    static_assert(TL_PART_OFFSETS == 2 * TL_LEVEL_STORED, "notes and buckets go together");
     s->events->n = s->events->n_heads = 0;
     for (; s->item < n && s->n < s->end; s->item++) {
         const struct tl_item *const item = &items[s->item];
@@ -153,7 +154,7 @@ static int scan_bucket(struct scan *s, uint64_t position, const struct tl_item *
     return s->n >= s->end;
 }
 
-/* An event that is not a call, its return, or a jump; or the first one of a bucket. */
+/* An event that is not a call, its return, or a jump; or the first one of a piece. */
 __attribute__((noinline)) static int look_closer(struct tl_callstack *calls,
                                                  struct tl_callstack_top *top, uintptr_t from,
                                                  const struct tl_block *block, uint64_t insn)
@@ -164,6 +165,13 @@ __attribute__((noinline)) static int look_closer(struct tl_callstack *calls,
     const int r = tl_callstack_arrive(calls, block, insn);
     *top = tl_callstack_take(calls, top->low, top->high);
     return r;
+}
+
+/* 1 + enum tl_leave of a block that was left so; 0: nothing is known. */
+static inline uint8_t left_of(const struct tl_block *block, uintptr_t turn)
+{
+    const uint8_t most = turn ? UINT8_MAX : 1 + TL_LEAVE_STRAIGHT;
+    return block->left < most ? block->left : most;
 }
 
 /* The second pass: count all that the scan found. */
@@ -179,7 +187,7 @@ __attribute__((noinline)) static int count_spans(struct tl_part *part, struct tl
         const struct tl_block *const from = (const struct tl_block *)(step - turn);
         const uint64_t insn = position + events->at[k];
         const uint64_t page = block->pc >> 12;
-        if (!(quick && tl_callstack_follow(calls, &top, from->left[turn], from->pc + from->size,
+        if (!(quick && tl_callstack_follow(calls, &top, left_of(from, turn), from->pc + from->size,
                                            block, insn))) {
             struct tl_callstack_top copy = top; /* so that the other one has no address */
             const int r = look_closer(calls, &copy, step, block, insn);
@@ -195,8 +203,8 @@ __attribute__((noinline)) static int count_spans(struct tl_part *part, struct tl
             if (r < 0)
                 return r;
         }
-        tl_part_run_add(run, block->function, page, events->at[k + 1] - events->at[k]);
-        run->functions[block->function % TL_PART_SLOTS].calls += block->entry;
+        tl_part_run_add(run, block->function, page, events->at[k + 1] - events->at[k],
+                        block->entry);
     }
     tl_callstack_give(calls, &top);
     run->depth_min = top.low;
@@ -206,10 +214,10 @@ __attribute__((noinline)) static int count_spans(struct tl_part *part, struct tl
 
 /*
  * Count what the scan found from instruction `begin` on, and what of its last block lies in the
- * next bucket.
+ * next piece.
  */
-static int count_bucket(struct tl_part *part, struct tl_callstack *calls,
-                        const struct tl_count *count, const struct scan *s, uint64_t begin)
+static int count_piece(struct tl_part *part, struct tl_callstack *calls,
+                       const struct tl_count *count, const struct scan *s, uint64_t begin)
 {
     struct tl_part_run *const run = &part->run;
     const struct tl_block *const last = tl_path_block(s->from);
@@ -249,12 +257,12 @@ int tl_count_blocks(struct tl_part *part, struct tl_callstack *calls, const stru
         if (r < 0)
             return r;
         const uint64_t begin = s.n;
-        s.end = begin + tl_part_run_room(&part->run);
+        s.end = begin + EVENTS - (position + begin) % EVENTS;
         s.taken = 0;
-        more = scan_bucket(&s, position, items, n);
+        more = scan_piece(&s, position, items, n);
         if (more < 0)
             return more;
-        r = s.n > begin ? count_bucket(part, calls, count, &s, begin) : TL_OK;
+        r = s.n > begin ? count_piece(part, calls, count, &s, begin) : TL_OK;
         if (r < 0)
             return r;
     }

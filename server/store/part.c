@@ -263,13 +263,24 @@ static void settle_in(const struct tl_part_run *run, struct tl_bucket *b)
     }
 }
 
-static void empty_slot(struct tl_part *part, size_t slot)
+/* The bucket has ended: what it had stays in the slot to be told of. */
+static void end_slot(struct tl_part_run *run, size_t slot)
+{
+    run->ended[slot].n += run->functions[slot].n;
+    run->ended[slot].calls += run->functions[slot].calls;
+    run->functions[slot].n = run->functions[slot].calls = 0;
+}
+
+/* Tell of all that was counted in the slot. */
+static void tell_slot(struct tl_part *part, size_t slot)
 {
     struct tl_part_run *run = &part->run;
-    if (tl_tallying_function(&part->tallying, run->functions[slot].function, run->functions[slot].n,
-                             run->functions[slot].calls) < 0)
+    end_slot(run, slot);
+    if ((run->ended[slot].n > 0 || run->ended[slot].calls > 0) &&
+        tl_tallying_function(&part->tallying, run->functions[slot].function, run->ended[slot].n,
+                             run->ended[slot].calls) < 0)
         part->tallying.untold = true;
-    run->functions[slot].n = run->functions[slot].calls = 0;
+    run->ended[slot].n = run->ended[slot].calls = 0;
 }
 
 static void empty_run(struct tl_part *part)
@@ -277,7 +288,7 @@ static void empty_run(struct tl_part *part)
     struct tl_part_run *run = &part->run;
     for (size_t word = 0; word < TL_PART_SLOTS / 64; word++) {
         for (uint64_t used = run->used[word]; used != 0; used &= used - 1)
-            empty_slot(part, 64 * word + (size_t)__builtin_ctzll(used));
+            end_slot(run, 64 * word + (size_t)__builtin_ctzll(used));
         run->used[word] = 0;
     }
     for (uint64_t used = run->used_pages; used != 0; used &= used - 1) {
@@ -311,10 +322,9 @@ int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page, uint64
     if (!b)
         return TL_NOMEM;
     if (run->functions[f].function != function) {
-        if (run->functions[f].n > 0) {
+        if (run->functions[f].n > 0)
             tl_bucket_function(b, function_id(run->functions[f].function), run->functions[f].n);
-            empty_slot(part, f);
-        }
+        tell_slot(part, f);
         run->functions[f].function = function;
     }
     if (run->pages[p].page != page) {
@@ -337,7 +347,7 @@ int tl_part_count(struct tl_part *part, uint64_t n, uint32_t function, uint64_t 
         if (r < 0)
             return r;
         const uint64_t room = tl_part_run_room(run), take = n < room ? n : room;
-        tl_part_run_add(run, function, page, (uint32_t)take);
+        tl_part_run_add(run, function, page, (uint32_t)take, false);
         run->n += take;
         run->position += take;
         if (privilege < 4)
@@ -367,8 +377,11 @@ void tl_part_called(struct tl_part *part, uint32_t function)
 void tl_part_tell(struct tl_part *part)
 {
     struct tl_shard_index *index = &part->view->index;
-    if (!part->counted)
-        tl_tallying_end(&part->tallying, index->row.n, index->row.markers, &index->tally);
+    if (part->counted)
+        return;
+    for (size_t i = 0; i < TL_PART_SLOTS; i++)
+        tell_slot(part, i);
+    tl_tallying_end(&part->tallying, index->row.n, index->row.markers, &index->tally);
 }
 
 void tl_part_taken(struct tl_part *part)

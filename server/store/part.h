@@ -36,6 +36,10 @@ struct tl_part_run {
         uint64_t page; /* pc >> 12 */
         uint64_t n;
     } pages[TL_PART_PAGE_SLOTS];
+    /* Of the same functions, in buckets that have ended, and not yet told of. */
+    struct {
+        uint64_t n, calls;
+    } ended[TL_PART_SLOTS];
 };
 
 /* Instructions up to the end of the run's bucket. */
@@ -46,11 +50,12 @@ static inline uint64_t tl_part_run_room(const struct tl_part_run *run)
 }
 
 static inline void tl_part_run_add(struct tl_part_run *run, uint32_t function, uint64_t page,
-                                   uint32_t n)
+                                   uint32_t n, bool called)
 {
     const size_t f = function % TL_PART_SLOTS, p = page % TL_PART_PAGE_SLOTS;
     run->used[f / 64] |= UINT64_C(1) << f % 64;
     run->functions[f].n += n;
+    run->functions[f].calls += called;
     run->used_pages |= UINT64_C(1) << p;
     run->pages[p].n += n;
 }

@@ -93,7 +93,7 @@ void tl_tallying_end(struct tl_tallying *t, uint64_t insns, uint64_t markers, st
  */
 static inline void tl_tallying_left(struct tl_tallying *t, const struct tl_block *block)
 {
-    const unsigned left = block->left[1];
+    const unsigned left = block->left;
     t->left[left & 15]++;
     if (left <= 1 + TL_LEAVE_STRAIGHT) {
         t->odd++;

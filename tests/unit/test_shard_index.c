@@ -425,9 +425,47 @@ static void index_is_what_was_executed(void **state)
     }
 }
 
+/* Older shards have buckets of 4^5 positions: they are read, and add up to those of today. */
+static void finer_buckets_add_up(void **state)
+{
+    enum { FINE = 5, BUCKETS = 70 };
+    const unsigned each = 1u << 2 * (TL_LEVEL_STORED - FINE);
+    struct tl_buckets fine = {.level = FINE}, read = {0}, sums = {.level = TL_LEVEL_STORED};
+    struct tl_buf bytes = {0};
+    for (uint64_t i = 3; i < BUCKETS; i++) {
+        struct tl_bucket *const b = tl_buckets_at(&fine, i << 2 * FINE);
+        assert_non_null(b);
+        tl_bucket_insns(b, 1 << 2 * FINE, 7, 0x1000, 1, (unsigned)i);
+        b->branches = i;
+    }
+    assert_int_equal(tl_buckets_encode(&fine, &bytes), TL_OK);
+    assert_int_equal(tl_buckets_decode(&read, (struct tl_bytes){bytes.p, bytes.n}), TL_OK);
+    assert_int_equal(tl_buckets_merge(&sums, &read), TL_OK);
+    assert_int_equal(sums.first, 3 / each);
+    assert_int_equal(sums.n, (BUCKETS - 1) / each - 3 / each + 1);
+    for (uint64_t k = 0; k < sums.n; k++) {
+        const struct tl_bucket *const b = &sums.p[k];
+        uint64_t n = 0, branches = 0;
+        for (uint64_t i = (sums.first + k) * each; i < (sums.first + k + 1) * each; i++) {
+            n += i >= 3 && i < BUCKETS;
+            branches += i >= 3 && i < BUCKETS ? i : 0;
+        }
+        assert_int_equal(b->insns, n << 2 * FINE);
+        assert_int_equal(b->branches, branches);
+        assert_int_equal(b->functions[0].id, 7);
+        assert_int_equal(b->functions[0].n, b->insns);
+        assert_int_equal(b->privilege[1], b->insns);
+    }
+    tl_buckets_fini(&fine);
+    tl_buckets_fini(&read);
+    tl_buckets_fini(&sums);
+    tl_buf_fini(&bytes);
+}
+
 int main(void)
 {
     begin_random();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(index_is_what_was_executed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(index_is_what_was_executed),
+                                       cmocka_unit_test(finer_buckets_add_up)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
