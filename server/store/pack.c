@@ -5,13 +5,14 @@
 #include "stf/record.h"
 #include "stf/zstf.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_compressSequences() */
 #include <zstd.h>
 
 #define TABLE_BITS 12
 #define LEAST      8 /* bytes that a match must have to be worth a sequence */
-/* Of fewer bytes entropy coding takes off a fifth, in ten times the time. */
+/* Of fewer bytes, mostly numbers that have been made short, zstd takes off next to nothing. */
 #define SMALL 1024
 /* Of a turn's records up to where they end at the same place whatever the target was. */
 #define TARGET_BYTES 9
@@ -70,14 +71,38 @@ void tl_packer_free(struct tl_packer *packer)
     free(packer);
 }
 
+/* As a frame of one block that is not compressed (RFC 8878, 3.1.1). */
+static int put_small(struct tl_bytes plain, struct tl_buf *out)
+{
+    enum { SINGLE_SEGMENT = 0x20, SIZE_OF_2 = 0x40, LAST_BLOCK = 1 };
+    uint8_t head[4 + 1 + 2 + 3];
+    size_t n = 5;
+    tl_put_le32(head, ZSTD_MAGICNUMBER);
+    head[4] = SINGLE_SEGMENT;
+    if (plain.n < 256) {
+        head[n++] = (uint8_t)plain.n;
+    } else {
+        head[4] |= SIZE_OF_2;
+        tl_put_le16(head + n, (uint16_t)(plain.n - 256));
+        n += 2;
+    }
+    tl_put_le16(head + n, (uint16_t)(plain.n << 3 | LAST_BLOCK));
+    head[n + 2] = 0;
+    n += 3;
+    static_assert(SMALL << 3 <= UINT16_MAX, "a block's size of two bytes");
+    const int r = tl_buf_add(out, head, n);
+    return r < 0 ? r : tl_buf_add(out, plain.p, plain.n);
+}
+
 int tl_packer_bytes(struct tl_packer *packer, struct tl_bytes plain, struct tl_buf *out)
 {
-    const int level = plain.n < SMALL ? -5 : TL_ZSTF_LEVEL;
+    if (plain.n < SMALL)
+        return put_small(plain, out);
     const size_t bound = ZSTD_compressBound(plain.n);
     if (tl_buf_reserve(out, bound) < 0)
         return TL_NOMEM;
     const size_t n =
-        ZSTD_compressCCtx(packer->any, out->p + out->n, bound, plain.p, plain.n, level);
+        ZSTD_compressCCtx(packer->any, out->p + out->n, bound, plain.p, plain.n, TL_ZSTF_LEVEL);
     if (ZSTD_isError(n))
         return TL_NOMEM;
     out->n += n;

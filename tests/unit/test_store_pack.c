@@ -129,10 +129,36 @@ static void pools_pack(void **state)
     tl_packer_free(packer);
 }
 
+/* Bytes of any size, those too that are so few that they are not compressed. */
+static void bytes_come_back(void **state)
+{
+    (void)state;
+    static uint8_t bytes[1100];
+    struct made random = {.random = (uint64_t)time(NULL)};
+    struct tl_packer *packer;
+    struct tl_buf packed = {0}, plain = {0};
+    assert_int_equal(tl_packer_new(&packer), TL_OK);
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)made_below(&random, 256);
+    for (size_t n = 0; n <= sizeof(bytes); n++) {
+        tl_buf_reset(&packed);
+        tl_buf_reset(&plain);
+        assert_int_equal(tl_packer_bytes(packer, (struct tl_bytes){bytes, n}, &packed), TL_OK);
+        assert_true(packed.n <= n + 16);
+        assert_int_equal(tl_unpack((struct tl_bytes){packed.p, packed.n}, 1 << 20, &plain), TL_OK);
+        assert_int_equal(plain.n, n);
+        assert_memory_equal(plain.p, bytes, n);
+    }
+    tl_packer_free(packer);
+    tl_buf_fini(&packed);
+    tl_buf_fini(&plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_come_back),
+        cmocka_unit_test(bytes_come_back),
         cmocka_unit_test(pools_pack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
