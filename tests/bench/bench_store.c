@@ -5,7 +5,8 @@
  * memory. The capture is that of a simulated core; OpenCSD reconstructs the flow of the same bytes
  * in the same run, and stores nothing.
  *
- * TL_BENCH_INSNS: instructions of the long stream, instead of 1 G.
+ * TL_BENCH_INSNS: instructions of the long stream, instead of 1 G. 0: there is none, and no lake;
+ * only what index and tiles cost is measured.
  */
 #include "bench/report.h"
 #include "decode/ops.h"
@@ -580,9 +581,14 @@ int main(void)
     const uint64_t insns = wanted ? strtoull(wanted, NULL, 0) : UINT64_C(1) << 30;
     static struct made m;
     tl_lake_share_heaps();
+    make(&m);
+    if (insns == 0) {
+        index_costs(&m, peer_rates(&m).cpu);
+        drop(&m);
+        return 0;
+    }
     if (!mkdtemp(dir))
         return 1;
-    make(&m);
     const struct clocks peer = store_long(dir, &m, (size_t)(insns / INSNS) + (insns < INSNS));
     index_costs(&m, peer.cpu);
 
