@@ -36,7 +36,7 @@ void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
     t->held = 0;
     t->sink = *sink;
     t->gather = tl_gather_variant(tl_cpu_level());
-    t->split = tl_split_variant(tl_cpu_level());
+    t->lineup = tl_lineup_variant(tl_cpu_level());
     t->dealer = tl_deal_variant(tl_cpu_level());
     t->sync = sync;
     t->start = offset;

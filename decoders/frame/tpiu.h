@@ -20,8 +20,8 @@
 #include "frame/blocks.h"
 #include "frame/deal.h"
 #include "frame/gather.h"
+#include "frame/lineup.h"
 #include "frame/run.h"
-#include "frame/split.h"
 
 /* Values as in enum tl_frame_sync of a setup. */
 enum tl_tpiu_sync {
@@ -73,7 +73,7 @@ struct tl_tpiu_sink {
 struct tl_tpiu {
     struct tl_tpiu_sink sink;
     tl_gather *gather;
-    tl_split *split;
+    tl_lineup *lineup;
     tl_deal *dealer;
     enum tl_tpiu_sync sync;
     uint64_t start; /* file offset of the first byte given */

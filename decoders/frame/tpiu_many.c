@@ -15,92 +15,86 @@
 #define FOUR  ((size_t)4 * FRAME)
 #define FOURS 16 /* at once: what is written stays in the first-level cache */
 
-/*
- * Bytes of one source between IDs. Places count from the beginning of the frame in which the open
- * run begins, bytes 15 included.
- */
+/* Bytes of one source between IDs, as they are lined up. */
 struct piece {
-    uint32_t at;
-    uint16_t n;
+    uint16_t from, n;
     uint8_t id;
+    bool moved; /* to the place of a late ID, in front of which the one byte is */
 };
 
-static_assert(TL_TPIU_BUFFER <= UINT16_MAX, "the length of a piece");
-
-/* Data bytes in front of a place. */
-static inline uint32_t data_before(uint32_t place)
+/*
+ * Cut frames lined up at their IDs. Without a branch but the loop's: whether IDs are late, and what
+ * is between them, cannot be foretold. Returns the end of the pieces; the last one is still open.
+ */
+static struct piece *cut(struct piece *end, const struct tl_lined *lined, uint8_t id,
+                         uint64_t ids[2])
 {
-    return place - place / FRAME;
+    uint16_t from = 0;
+    for (size_t k = 0; k < lined->n_ids; k++) {
+        const uint16_t to = lined->at[k];
+        const bool late = to % AUX % 2, wanted = is_source(id);
+        const uint16_t n = (uint16_t)(to - late - from);
+        *end = (struct piece){from, n, id, false};
+        end += (n != 0) & wanted;
+        *end = (struct piece){(uint16_t)(to - 1), 1, id, true};
+        end += late & wanted;
+        from = (uint16_t)(to + 1);
+        id = lined->bytes[to] >> 1;
+        const uint64_t bit = (uint64_t)1 << id % 64, high = -(uint64_t)(id / 64);
+        ids[0] |= bit & ~high;
+        ids[1] |= bit & high;
+    }
+    *end = (struct piece){from, (uint16_t)(lined->groups * TL_LINEUP_BYTES - from), id, false};
+    return end;
 }
 
-/* The state between two IDs. */
-struct cutter {
-    struct piece *end; /* of the pieces cut off; one more may be written */
-    uint32_t from;     /* place of the first byte not cut off */
-    uint8_t id;        /* whose bytes they are */
-    uint64_t ids[2];   /* seen */
-};
-
-/*
- * Cut at the IDs of four frames, the first of which is at `place`. Without a branch but the loop's:
- * where the IDs are and whether they are late cannot be foretold.
- */
-static inline void cut(struct cutter *c, const uint8_t *p, struct tl_split_marks marks,
-                       uint32_t place)
+/* The run at byte `from` of frames lined up, the first of which is at `offset`. */
+static inline struct tl_run run_at(const struct tl_lined *lined, uint64_t offset,
+                                   const struct piece *piece)
 {
-    for (uint64_t ids = marks.ids; ids; ids &= ids - 1) {
-        const unsigned i = (unsigned)__builtin_ctzll(ids);
-        const uint32_t at = place + i;
-        const uint32_t late = marks.late >> i & 1;
-        const uint16_t n = (uint16_t)(data_before(at) - data_before(c->from));
-        const bool wanted = is_source(c->id);
-        *c->end = (struct piece){c->from, n, c->id};
-        c->end += (n != 0) & wanted;
-        *c->end = (struct piece){at + 1, 1, c->id};
-        c->end += late & wanted;
-        c->from = at + 1 + (late | (i % FRAME == AUX - 1));
-        c->id = p[i] >> 1;
-        const uint64_t bit = (uint64_t)1 << c->id % 64, high = -(uint64_t)(c->id / 64);
-        c->ids[0] |= bit & ~high;
-        c->ids[1] |= bit & high;
-    }
+    const unsigned from = piece->from, moved = piece->moved;
+    return (struct tl_run){lined->bytes + from, piece->n, offset + from + from / AUX + moved,
+                           (uint8_t)(from % AUX + moved), NULL};
 }
 
 int64_t tl_tpiu_take_turns(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset)
 {
-    struct tl_split_marks marks[FOURS];
     struct piece pieces[FOURS * 4 * 16 + 1]; /* eight IDs in a frame, two pieces in front of each */
-    size_t fours = frames / 4 < FOURS ? frames / 4 : FOURS;
+    struct tl_lined *const lined = &t->deal.lined;
+    const size_t fours = frames / 4 < FOURS ? frames / 4 : FOURS;
     int rc = tl_tpiu_open_run(t, offset, 0, AUX);
     if (rc < 0)
         return rc;
     /* A full buffer ends a run: where it does so must not depend on how many frames there are. */
     const size_t room = (TL_TPIU_BUFFER - t->run.n) / (4 * AUX);
-    fours = t->split(tl_tpiu_run_end(t), marks, p, fours < room ? fours : room);
-    if (!fours)
+    lined->groups = lined->quiet = lined->n_ids = 0;
+    t->lineup(lined, p, fours < room ? fours : room, SIZE_MAX);
+    if (!lined->groups)
         return 0;
 
-    const uint64_t base = t->run.offset - t->run.slot;
-    const uint8_t *const data = t->run.p - t->run.slot;
-    const uint32_t lead = (uint32_t)(offset - base);
-    const uint32_t end = lead + (uint32_t)(fours * FOUR);
-    struct cutter c = {pieces, t->run.slot, t->id, {0, 0}};
-    for (size_t k = 0; k < fours; k++)
-        cut(&c, p + k * FOUR, marks[k], lead + (uint32_t)(k * FOUR));
-    for (const struct piece *piece = pieces; piece < c.end && rc >= 0; piece++) {
-        const struct tl_run run = {data + data_before(piece->at), piece->n, base + piece->at,
-                                   piece->at % FRAME};
-        rc = t->sink.run(t->sink.context, piece->id, &run);
+    /* What is in front of the first ID belongs to the open run. */
+    const size_t all = lined->groups * TL_LINEUP_BYTES;
+    const size_t lead = lined->n_ids ? lined->at[0] - lined->at[0] % AUX % 2u : all;
+    memcpy(tl_tpiu_run_end(t), lined->bytes, lead);
+    t->run.n += lead;
+    t->run_joins = offset + lined->groups * FOUR;
+    if (lined->n_ids) {
+        uint64_t ids[2] = {0, 0};
+        const struct piece *const end = cut(pieces, lined, t->id, ids);
+        rc = tl_tpiu_flush_run(t);
+        for (const struct piece *piece = pieces; piece < end && rc >= 0; piece++) {
+            const struct tl_run run = run_at(lined, offset, piece);
+            if (piece->from || piece->moved) /* not that of the open run */
+                rc = t->sink.run(t->sink.context, piece->id, &run);
+        }
+        t->id = end->id;
+        t->ids_new[0] |= ids[0] & ~(uint64_t)1;
+        t->ids_new[1] |= ids[1] & (((uint64_t)1 << (TL_TPIU_FIRST_RESERVED - 64)) - 1);
+        t->run = run_at(lined, offset, end);
+        t->run.p = memcpy(t->buffer + FRAME, t->run.p, t->run.n);
+        t->run_joins = t->run.n ? offset + lined->groups * FOUR : TL_NO_OFFSET;
     }
-
-    t->id = c.id;
-    t->ids_new[0] |= c.ids[0] & ~(uint64_t)1;
-    t->ids_new[1] |= c.ids[1] & (((uint64_t)1 << (TL_TPIU_FIRST_RESERVED - 64)) - 1);
-    t->run = (struct tl_run){t->buffer + FRAME, data_before(end) - data_before(c.from),
-                             base + c.from, c.from % FRAME};
-    t->run_joins = t->run.n ? offset + fours * FOUR : TL_NO_OFFSET;
-    memmove(t->buffer + FRAME, data + data_before(c.from), t->run.n);
-    return rc < 0 ? rc : (int64_t)(fours * 4);
+    return rc < 0 ? rc : (int64_t)(lined->groups * 4);
 }
 
 /* ---- apart ------------------------------------------------------------------------------ */
