@@ -98,6 +98,14 @@ static void tell(void *context, uint64_t offset)
         _exit(3);
 }
 
+/* Nothing is refused before the power goes. While it does, other threads find another folder in the
+ * place of theirs: they wait for the end. */
+static void end_life(int status)
+{
+    sleep(60);
+    _exit(status);
+}
+
 /* One life in a process of its own, until the power goes. Returns what was acknowledged last. */
 static uint64_t live(const struct capture *c, uint64_t *random)
 {
@@ -116,10 +124,10 @@ static uint64_t live(const struct capture *c, uint64_t *random)
         medium_refuse(fault_random(&seed) % 400, 1, MEDIUM_POWER);
         if (try_open(&lake, &fail) < 0) {
             fprintf(stderr, "%s\n", fail.text);
-            _exit(2);
+            end_life(2);
         }
         if (!fault_push(lake, "t", c, &seed, tell, &ends[1]))
-            _exit(4);
+            end_life(4);
         for (;;) {
             fault_house(lake, c, &seed);
             usleep(500);
