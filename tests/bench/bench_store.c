@@ -18,6 +18,7 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -341,23 +342,38 @@ static void push(struct tl_lake *lake, const char *trace, const char *setup, con
     tl_ingest_close(ingest);
 }
 
-/* Wait until everything is decoded; its row. */
+static void note_change(void *context)
+{
+    sem_post(context);
+}
+
+/* Wait until everything is decoded; its row. Without looking when nothing has changed: that would
+ * take the processor, and the stream's lock, from those who work. */
 static struct tl_stream_row wait_sealed(struct tl_lake *lake, const char *trace)
 {
+    struct tl_stream_row row = {0};
+    sem_t changed;
+    sem_init(&changed, 0, 0);
+    const int watch = tl_lake_watch(lake, note_change, &changed);
+    if (watch < 0)
+        die("watch", &(struct tl_fail){.text = "refused"});
     for (;;) {
         struct tl_trace_list list;
         if (tl_lake_trace(lake, trace, &list) < 0)
             die("trace", &(struct tl_fail){.text = "gone"});
         const unsigned state = list.rows[0].state;
-        const struct tl_stream_row row =
-            list.rows[0].n_streams ? list.rows[0].streams[0] : (struct tl_stream_row){0};
+        if (list.rows[0].n_streams)
+            row = list.rows[0].streams[0];
         tl_trace_list_free(&list);
         if (state == TL_TRACE_SEALED)
-            return row;
+            break;
         if (state == TL_TRACE_FAILED)
             die("decode", &(struct tl_fail){.text = "failed"});
-        usleep(2000);
+        sem_wait(&changed);
     }
+    tl_lake_unwatch(lake, watch);
+    sem_destroy(&changed);
+    return row;
 }
 
 static int by_value(const void *a, const void *b)
