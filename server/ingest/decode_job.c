@@ -3,9 +3,9 @@
  * Decoding a generation: raw bytes from the spool, through the decoders, to each lane's builder,
  * and complete shards into the store.
  *
- * Shards are stored by a thread beside the decoding, in order, without any lock held. Where the
- * medium refuses, they stay in memory and readable, and decoding does not go on before they are
- * stored; where it is slow, decoding waits once a few of them are there.
+ * Shards are stored by a thread beside the decoding, in order, a few at a time, without any lock
+ * held. Where the medium refuses, they stay in memory and readable, and decoding does not go on
+ * before they are stored; where it is slow, decoding waits once some more of them are there.
  */
 #include "ingest/lakeint.h"
 
@@ -143,63 +143,93 @@ void tl_gen_stop(struct tl_gen *gen)
 
 /* ---- into the store ------------------------------------------------------------------------- */
 
-static int store_shard(struct tl_lane *lane, struct tl_view *view, struct tl_shard_row *row,
-                       struct tl_fail *fail)
-{
-    struct tl_gen *gen = lane->gen;
-    struct tl_backend *backend = gen->lake->backend;
-    struct tl_buf file = {0}, summary = {0};
+/* Shards that are stored together: one sync of their folder and one transaction for all of them. */
+#define TOGETHER 3
+
+/* A complete shard on its way into the store. */
+struct sealing {
+    struct tl_lane *lane;
+    struct tl_view *view;
+    struct tl_shard_row row;
+    struct tl_buf file, summary;
     char key[192];
-    *row = view->index.row;
-    tl_shard_key(key, gen->trace, gen->number, lane->name, row->number);
+};
+
+/* The oldest complete shards of the first `n_lanes` lanes, at most TOGETHER. */
+static size_t gather(struct tl_gen *gen, size_t n_lanes, struct sealing *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_lanes && n < TOGETHER; i++) {
+        struct tl_lane *lane = tl_gen_lane_at(gen, i);
+        pthread_mutex_lock(&lane->lock);
+        for (size_t k = 0; k < lane->n_pending && n < TOGETHER; k++)
+            out[n++] = (struct sealing){.lane = lane, .view = tl_view_get(lane->pending[k])};
+        pthread_mutex_unlock(&lane->lock);
+    }
+    return n;
+}
+
+static void drop(struct sealing *shards, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        tl_view_put(shards[i].view);
+        tl_buf_fini(&shards[i].file);
+        tl_buf_fini(&shards[i].summary);
+    }
+}
+
+static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fail)
+{
+    const struct tl_view *view = shard->view;
+    shard->row = view->index.row;
+    tl_shard_key(shard->key, gen->trace, gen->number, shard->lane->name, shard->row.number);
     int r = gen->packer ? TL_OK : tl_packer_new(&gen->packer);
     if (r >= 0)
-        r = tl_view_encode(view, TL_CHUNK_MARKERS, gen->packer, &file, fail);
-    if (r >= 0)
-        r = backend->ops->put(backend, key, (struct tl_bytes){file.p, file.n}, fail);
-    row->size = file.n;
-    if (r >= 0)
-        r = tl_buckets_encode_summary(&view->index.buckets, &summary);
-    if (r >= 0)
-        r = tl_catalog_add_shard(gen->lake->catalog, gen->trace, gen->number, lane->index, row,
-                                 (struct tl_bytes){summary.p, summary.n}, fail);
-    if (r >= 0) {
-        atomic_fetch_add(&gen->lake->shards_sealed, 1);
-        atomic_fetch_add(&gen->lake->bytes_sealed, file.n);
+        r = tl_view_encode(view, TL_CHUNK_MARKERS, gen->packer, &shard->file, fail);
+    shard->row.size = shard->file.n;
+    return r < 0 ? r : tl_buckets_encode_summary(&view->index.buckets, &shard->summary);
+}
+
+/* Into the store, then into the catalog. */
+static int store_shards(struct tl_gen *gen, struct sealing *shards, size_t n, struct tl_fail *fail)
+{
+    struct tl_backend *backend = gen->lake->backend;
+    struct tl_object objects[TOGETHER];
+    struct tl_catalog_shard rows[TOGETHER];
+    uint64_t bytes = 0;
+    int r = TL_OK;
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        struct sealing *const s = &shards[i];
+        r = encode(gen, s, fail);
+        objects[i] = (struct tl_object){s->key, {s->file.p, s->file.n}};
+        rows[i] = (struct tl_catalog_shard){
+            .stream = s->lane->index, .row = s->row, .summary = {s->summary.p, s->summary.n}};
+        bytes += s->file.n;
     }
-    tl_buf_fini(&file);
-    tl_buf_fini(&summary);
+    if (r >= 0)
+        r = backend->ops->put_all(backend, objects, n, fail);
+    if (r >= 0)
+        r = tl_catalog_add_shards(gen->lake->catalog, gen->trace, gen->number, rows, n, fail);
+    if (r >= 0) {
+        atomic_fetch_add(&gen->lake->shards_sealed, n);
+        atomic_fetch_add(&gen->lake->bytes_sealed, bytes);
+    }
     return r;
 }
 
-/* The lane's complete shards, oldest first. Readers see each in one place or the other. */
-static int store_lane(struct tl_lane *lane, struct tl_fail *fail)
+/* The lane's oldest shard is stored: readers see it in one place or the other. */
+static int move_on(struct tl_lane *lane, const struct tl_shard_row *row)
 {
-    for (;;) {
-        struct tl_view *view = NULL;
-        pthread_mutex_lock(&lane->lock);
-        if (lane->n_pending > 0)
-            view = tl_view_get(lane->pending[0]);
-        pthread_mutex_unlock(&lane->lock);
-        if (!view)
-            return TL_OK;
-        struct tl_shard_row row;
-        int r = store_shard(lane, view, &row, fail);
-        tl_view_put(view);
-        if (r < 0)
-            return r;
-        pthread_mutex_lock(&lane->lock);
-        r = tl_grow(&lane->rows, &lane->cap_rows, lane->n_rows + 1, sizeof(row));
-        if (r >= 0) {
-            lane->rows[lane->n_rows++] = row;
-            tl_view_put(lane->pending[0]);
-            lane->n_pending--;
-            memmove(lane->pending, lane->pending + 1, lane->n_pending * sizeof(*lane->pending));
-        }
-        pthread_mutex_unlock(&lane->lock);
-        if (r < 0)
-            return r;
+    pthread_mutex_lock(&lane->lock);
+    const int r = tl_grow(&lane->rows, &lane->cap_rows, lane->n_rows + 1, sizeof(*row));
+    if (r >= 0) {
+        lane->rows[lane->n_rows++] = *row;
+        tl_view_put(lane->pending[0]);
+        lane->n_pending--;
+        memmove(lane->pending, lane->pending + 1, lane->n_pending * sizeof(*lane->pending));
     }
+    pthread_mutex_unlock(&lane->lock);
+    return r;
 }
 
 /* The streams' names and numbers. */
@@ -221,12 +251,22 @@ static int save_streams(struct tl_gen *gen, struct tl_fail *fail)
     return r;
 }
 
-/* Complete shards of the first `n` lanes. */
-static int store_lanes(struct tl_gen *gen, size_t n, struct tl_fail *fail)
+/* Complete shards of the first `n_lanes` lanes, each lane's in order, as long as there are `least`
+ * of them. */
+static int store_lanes(struct tl_gen *gen, size_t n_lanes, size_t least, struct tl_fail *fail)
 {
+    struct sealing shards[TOGETHER];
+    bool enough = true;
     int r = TL_OK;
-    for (size_t i = 0; r >= 0 && i < n; i++)
-        r = store_lane(tl_gen_lane_at(gen, i), fail);
+    while (r >= 0 && enough) {
+        const size_t n = gather(gen, n_lanes, shards);
+        enough = n >= least;
+        if (enough)
+            r = store_shards(gen, shards, n, fail);
+        for (size_t i = 0; r >= 0 && enough && i < n; i++)
+            r = move_on(shards[i].lane, &shards[i].row);
+        drop(shards, n);
+    }
     if (r < 0)
         atomic_fetch_add(&gen->lake->seal_failures, 1);
     return r;
@@ -244,14 +284,15 @@ static int store_all(struct tl_gen *gen, struct tl_fail *fail)
 {
     /* A shard in the catalog wants its stream there first. */
     const int r = gen->unsaved ? save_streams(gen, fail) : TL_OK;
-    return r < 0 ? r : store_lanes(gen, lanes_of(gen), fail);
+    return r < 0 ? r : store_lanes(gen, lanes_of(gen), 1, fail);
 }
 
 /* ---- beside the decoding -------------------------------------------------------------------- */
 
-/* Complete shards that wait for the store, or where that is behind, how many make decoding wait. */
-#define BACKLOG 6
+/* So many complete shards make decoding wait for the store. */
+#define BACKLOG (2 * TOGETHER)
 
+/* Complete shards that are not in the store. */
 static size_t backlog(struct tl_gen *gen)
 {
     size_t n = 0;
@@ -267,7 +308,7 @@ static size_t backlog(struct tl_gen *gen)
 static void *run_sealer(void *context)
 {
     struct tl_gen *gen = context;
-    gen->seal_result = store_lanes(gen, gen->seal_lanes, &gen->seal_fail);
+    gen->seal_result = store_lanes(gen, gen->seal_lanes, TOGETHER, &gen->seal_fail);
     atomic_store(&gen->seal_over, true);
     return NULL;
 }
@@ -284,14 +325,15 @@ static int wait_sealer(struct tl_gen *gen, struct tl_fail *fail)
     return gen->seal_result;
 }
 
-/* Have complete shards stored while decoding goes on; wait where too many of them wait. */
+/* Have complete shards stored while decoding goes on, where enough have come together; wait where
+ * too many have. */
 static int store_beside(struct tl_gen *gen, struct tl_fail *fail)
 {
     const size_t waiting = backlog(gen);
     int r = TL_OK;
     if (gen->sealing && (waiting >= BACKLOG || atomic_load(&gen->seal_over)))
         r = wait_sealer(gen, fail);
-    if (r < 0 || gen->sealing || waiting == 0)
+    if (r < 0 || gen->sealing || waiting < TOGETHER)
         return r;
     /* Streams are told to the catalog by this thread alone; those that come later wait. */
     r = gen->unsaved ? save_streams(gen, fail) : TL_OK;
@@ -387,7 +429,11 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
         r = wait_sealer(gen, fail);
     if (r < 0 || atomic_load(&gen->decoded) < end)
         return r;
-    return last ? finish(gen, fail) : TL_EOF;
+    if (last)
+        return finish(gen, fail);
+    /* Nobody knows when more comes: what is complete does not wait for it. */
+    r = store_all(gen, fail);
+    return r < 0 ? r : TL_EOF;
 }
 
 int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail)

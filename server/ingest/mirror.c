@@ -289,9 +289,10 @@ static int rebuild_shard(struct tl_lake *lake, const struct tl_catalog_trace *t,
     if (r < 0)
         return r;
     r = tl_buckets_encode_summary(&view->index.buckets, &bytes);
+    const struct tl_catalog_shard shard = {
+        .stream = stream, .row = view->index.row, .summary = {bytes.p, bytes.n}};
     if (r >= 0)
-        r = tl_catalog_add_shard(lake->catalog, t->id, t->generation, stream, &view->index.row,
-                                 (struct tl_bytes){bytes.p, bytes.n}, fail);
+        r = tl_catalog_add_shards(lake->catalog, t->id, t->generation, &shard, 1, fail);
     tl_buf_fini(&bytes);
     tl_view_put(view);
     return r;

@@ -107,8 +107,10 @@ static int mend_row(struct checkup *c, struct tl_lane *lane, const struct tl_sha
                     const struct tl_buf *summary)
 {
     struct tl_gen *gen = lane->gen;
-    const int r = tl_catalog_add_shard(c->lake->catalog, gen->trace, gen->number, lane->index, row,
-                                       (struct tl_bytes){summary->p, summary->n}, c->fail);
+    const struct tl_catalog_shard shard = {
+        .stream = lane->index, .row = *row, .summary = {summary->p, summary->n}};
+    const int r =
+        tl_catalog_add_shards(c->lake->catalog, gen->trace, gen->number, &shard, 1, c->fail);
     if (r < 0)
         return r;
     pthread_mutex_lock(&lane->lock);

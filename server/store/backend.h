@@ -40,6 +40,12 @@ struct tl_lease; /* a held lease */
 /* The lease of the process that alone may write everything. */
 #define TL_LEASE_ALL "lake"
 
+/* An object to be stored; both are borrowed. */
+struct tl_object {
+    const char *key;
+    struct tl_bytes bytes;
+};
+
 struct tl_backend_ops {
     const char *name;
     void (*destroy)(struct tl_backend *backend);
@@ -48,6 +54,10 @@ struct tl_backend_ops {
      * it was. A key that is there already is replaced, atomically as well. */
     int (*put)(struct tl_backend *backend, const char *key, struct tl_bytes bytes,
                struct tl_fail *fail);
+    /* Store several, for less than one by one costs: after TL_OK all of them survive a power cut,
+     * otherwise each of them is as it was or as it was to be. */
+    int (*put_all)(struct tl_backend *backend, const struct tl_object *objects, size_t n,
+                   struct tl_fail *fail);
     /* Append up to `n` bytes from `offset` on to `out`; fewer only at the object's end. Returns
      * TL_OK. */
     int (*get)(struct tl_backend *backend, const char *key, uint64_t offset, size_t n,

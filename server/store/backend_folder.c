@@ -198,34 +198,63 @@ static int write_temporary(struct folder *f, const char *name, struct tl_bytes b
     return r;
 }
 
-/* Give a written file its name. A removal beside us may take the folder, empty then, away again. */
+/* Give a written file its name. Its folder may not be there yet; a removal beside us may take one
+ * that is empty away again. */
 static int place(struct folder *f, const char *name, const char *key)
 {
     for (int tries = 0;; tries++) {
-        if (make_parents(f->objects, key) == 0 && renameat(f->tmp, name, f->objects, key) == 0)
-            return sync_parent(f->objects, key);
-        if (errno != ENOENT || tries == 100)
+        if (renameat(f->tmp, name, f->objects, key) == 0)
+            return 0;
+        if (errno != ENOENT || tries == 100 || make_parents(f->objects, key) < 0)
             return -1;
     }
+}
+
+/* Write an object under its name, which is not yet durable. */
+static int write_object(struct folder *f, const struct tl_object *object, struct tl_fail *fail)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "%lu", atomic_fetch_add(&f->serial, 1));
+    if (write_temporary(f, name, object->bytes) == 0 && place(f, name, object->key) == 0)
+        return TL_OK;
+    const int code = refused(fail, "store", object->key);
+    unlinkat(f->tmp, name, 0);
+    return code == TL_NOTFOUND ? TL_IO : code;
+}
+
+/* Do both keys lie in the same folder? */
+static bool are_together(const char *a, const char *b)
+{
+    const char *const end_a = strrchr(a, '/'), *const end_b = strrchr(b, '/');
+    const size_t n = end_a ? (size_t)(end_a - a) : 0;
+    return n == (end_b ? (size_t)(end_b - b) : 0) && memcmp(a, b, n) == 0;
+}
+
+static int folder_put_all(struct tl_backend *backend, const struct tl_object *objects, size_t n,
+                          struct tl_fail *fail)
+{
+    struct folder *f = folder_of(backend);
+    for (size_t i = 0; i < n; i++)
+        if (!tl_key_valid(objects[i].key))
+            return bad_key(fail, objects[i].key);
+    int r = fenced(f, fail);
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        const char *const key = objects[i].key;
+        r = write_object(f, &objects[i], fail);
+        /* One sync for names that follow each other in a folder. */
+        if (r >= 0 && (i + 1 == n || !are_together(key, objects[i + 1].key)) &&
+            sync_parent(f->objects, key) < 0) {
+            r = refused(fail, "store", key);
+            r = r == TL_NOTFOUND ? TL_IO : r;
+        }
+    }
+    return r;
 }
 
 static int folder_put(struct tl_backend *backend, const char *key, struct tl_bytes bytes,
                       struct tl_fail *fail)
 {
-    struct folder *f = folder_of(backend);
-    if (!tl_key_valid(key))
-        return bad_key(fail, key);
-    const int may = fenced(f, fail);
-    if (may < 0)
-        return may;
-    char name[32];
-    snprintf(name, sizeof(name), "%lu", atomic_fetch_add(&f->serial, 1));
-    if (write_temporary(f, name, bytes) < 0 || place(f, name, key) < 0) {
-        const int code = refused(fail, "store", key);
-        unlinkat(f->tmp, name, 0);
-        return code == TL_NOTFOUND ? TL_IO : code;
-    }
-    return TL_OK;
+    return folder_put_all(backend, &(struct tl_object){key, bytes}, 1, fail);
 }
 
 static int folder_get(struct tl_backend *backend, const char *key, uint64_t offset, size_t n,
@@ -573,6 +602,7 @@ static const struct tl_backend_ops folder_ops = {
     .name = "folder",
     .destroy = folder_destroy,
     .put = folder_put,
+    .put_all = folder_put_all,
     .get = folder_get,
     .size = folder_size,
     .remove = folder_remove,

@@ -200,18 +200,25 @@ static int put_locked(struct memory *m, const char *key, struct tl_bytes bytes,
     return TL_OK;
 }
 
+static int memory_put_all(struct tl_backend *backend, const struct tl_object *objects, size_t n,
+                          struct tl_fail *fail)
+{
+    struct memory *m = memory_of(backend);
+    for (size_t i = 0; i < n; i++)
+        if (!tl_key_valid(objects[i].key))
+            return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", objects[i].key);
+    pthread_mutex_lock(&m->lock);
+    int r = fenced_locked(handle_of(backend), fail);
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = put_locked(m, objects[i].key, objects[i].bytes, fail);
+    pthread_mutex_unlock(&m->lock);
+    return r;
+}
+
 static int memory_put(struct tl_backend *backend, const char *key, struct tl_bytes bytes,
                       struct tl_fail *fail)
 {
-    struct memory *m = memory_of(backend);
-    if (!tl_key_valid(key))
-        return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", key);
-    pthread_mutex_lock(&m->lock);
-    int r = fenced_locked(handle_of(backend), fail);
-    if (r >= 0)
-        r = put_locked(m, key, bytes, fail);
-    pthread_mutex_unlock(&m->lock);
-    return r;
+    return memory_put_all(backend, &(struct tl_object){key, bytes}, 1, fail);
 }
 
 static int read_locked(const struct entry *e, uint64_t offset, size_t n, struct tl_buf *out)
@@ -627,6 +634,7 @@ static const struct tl_backend_ops memory_ops = {
     .name = "memory",
     .destroy = memory_destroy,
     .put = memory_put,
+    .put_all = memory_put_all,
     .get = memory_get,
     .size = memory_size,
     .remove = memory_remove,

@@ -13,7 +13,7 @@
 #define SPARE_MAX (1u << 20)   /* bytes of a piece whose memory is worth keeping */
 /* Blobs that wait until a thread is woken for them: waking costs a tenth of packing one. Fewer
  * stay plain until others come, or are packed by whoever wants to store them. */
-#define BATCH 4
+#define BATCH 6
 
 enum state { PLAIN, BUSY, PACKED };
 

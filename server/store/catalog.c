@@ -121,6 +121,36 @@ int tl_sql_prepare(struct tl_catalog *c, sqlite3_stmt **out, struct tl_fail *fai
     return r;
 }
 
+int tl_sql_bind(struct tl_catalog *c, sqlite3_stmt *s, struct tl_fail *fail, const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    sqlite3_reset(s); /* what it last said was heard when it said it */
+    const int r = bind_all(s, types, args);
+    va_end(args);
+    return r == SQLITE_OK ? TL_OK : tl_sql_failed(c, fail);
+}
+
+static int execute(struct tl_catalog *c, const char *sql, struct tl_fail *fail)
+{
+    return sqlite3_exec(c->db, sql, NULL, NULL, NULL) == SQLITE_OK ? TL_OK : tl_sql_failed(c, fail);
+}
+
+int tl_sql_begin(struct tl_catalog *c, struct tl_fail *fail)
+{
+    return execute(c, "BEGIN IMMEDIATE", fail);
+}
+
+int tl_sql_end(struct tl_catalog *c, int result, struct tl_fail *fail)
+{
+    int r = result;
+    if (r >= 0)
+        r = execute(c, "COMMIT", fail);
+    if (r < 0)
+        sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL);
+    return r < 0 ? r : TL_OK;
+}
+
 int tl_sql_step(struct tl_catalog *c, sqlite3_stmt *s, struct tl_fail *fail)
 {
     const int r = sqlite3_step(s);
@@ -166,11 +196,6 @@ struct tl_bytes tl_sql_bytes(sqlite3_stmt *s, int column)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static int execute(struct tl_catalog *c, const char *sql, struct tl_fail *fail)
-{
-    return sqlite3_exec(c->db, sql, NULL, NULL, NULL) == SQLITE_OK ? TL_OK : tl_sql_failed(c, fail);
-}
-
 static int read_number(struct tl_catalog *c, const char *sql, int *out, struct tl_fail *fail)
 {
     sqlite3_stmt *s;
@@ -200,18 +225,18 @@ static int migrate(struct tl_catalog *c, struct tl_fail *fail)
         return r;
     c->fresh = version != 1 && mark != APPLICATION;
     for (int i = version; i < SCHEMA; i++) {
-        char end[128];
-        snprintf(end, sizeof(end), "PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT",
+        char marks[128];
+        snprintf(marks, sizeof(marks), "PRAGMA application_id=%d; PRAGMA user_version=%d",
                  c->fresh ? 0 : APPLICATION, i + 1);
-        r = execute(c, "BEGIN IMMEDIATE", fail);
-        if (r >= 0)
-            r = execute(c, migrations[i], fail);
-        if (r >= 0)
-            r = execute(c, end, fail);
-        if (r < 0) {
-            sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL);
+        r = tl_sql_begin(c, fail);
+        if (r < 0)
             return r;
-        }
+        r = execute(c, migrations[i], fail);
+        if (r >= 0)
+            r = execute(c, marks, fail);
+        r = tl_sql_end(c, r, fail);
+        if (r < 0)
+            return r;
     }
     return c->fresh ? TL_OK : tl_catalog_ready(c, fail);
 }

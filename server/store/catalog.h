@@ -86,11 +86,16 @@ tl_catalog_streams(struct tl_catalog *catalog, const char *trace, uint64_t gener
                    int (*each)(void *context, const struct tl_catalog_stream *stream),
                    void *context, struct tl_fail *fail);
 
-/* A sealed shard. `summary`: its encoded buckets of TL_LEVEL_SUMMARY. */
-TL_MUST_USE int tl_catalog_add_shard(struct tl_catalog *catalog, const char *trace,
-                                     uint64_t generation, uint64_t stream,
-                                     const struct tl_shard_row *row, struct tl_bytes summary,
-                                     struct tl_fail *fail);
+struct tl_catalog_shard {
+    uint64_t stream;
+    struct tl_shard_row row;
+    struct tl_bytes summary; /* its encoded buckets of TL_LEVEL_SUMMARY */
+};
+
+/* Sealed shards of a generation, all or none of them. One that is there is replaced. */
+TL_MUST_USE int tl_catalog_add_shards(struct tl_catalog *catalog, const char *trace,
+                                      uint64_t generation, const struct tl_catalog_shard *shards,
+                                      size_t n, struct tl_fail *fail);
 /* `each` with every shard of a stream, in order. */
 TL_MUST_USE int tl_catalog_shards(struct tl_catalog *catalog, const char *trace,
                                   uint64_t generation, uint64_t stream,

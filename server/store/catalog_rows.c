@@ -190,28 +190,47 @@ int tl_catalog_streams(struct tl_catalog *c, const char *trace, uint64_t generat
 
 /* ---- shards -------------------------------------------------------------------------------- */
 
-int tl_catalog_add_shard(struct tl_catalog *c, const char *trace, uint64_t generation,
-                         uint64_t stream, const struct tl_shard_row *row, struct tl_bytes summary,
-                         struct tl_fail *fail)
+static int add_shard(struct tl_catalog *c, sqlite3_stmt *s, const char *trace, uint64_t generation,
+                     const struct tl_catalog_shard *shard, struct tl_fail *fail)
 {
+    const struct tl_shard_row *const row = &shard->row;
+    const struct tl_bytes summary = shard->summary;
     struct tl_buf begin = {0};
     int r = tl_flow_now_encode(&row->at, &begin);
     if (r < 0)
         return tl_fail_set(fail, r, "no memory");
     const struct tl_bytes begin_bytes = {begin.p, begin.n};
-    r = tl_sql_run(
-        c, fail,
-        "INSERT OR REPLACE INTO shards(trace, generation, stream, number, first, n, markers,"
-        " byte_first, byte_last, events, gaps, anchors, position_first, time_first, position_last,"
-        " time_last, size, begin, summary, summary_crc)"
-        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        "siiiiiiiiiiiiiiiibbi", trace, generation, stream, row->number, row->first, row->n,
-        row->markers, row->byte_first, row->byte_last, row->events, row->gaps,
-        (uint64_t)row->anchors, row->anchor_first.position, row->anchor_first.time,
-        row->anchor_last.position, row->anchor_last.time, row->size, &begin_bytes, &summary,
-        (uint64_t)tl_crc32c(0, summary.p, summary.n));
+    r = tl_sql_bind(c, s, fail, "siiiiiiiiiiiiiiiibbi", trace, generation, shard->stream,
+                    row->number, row->first, row->n, row->markers, row->byte_first, row->byte_last,
+                    row->events, row->gaps, (uint64_t)row->anchors, row->anchor_first.position,
+                    row->anchor_first.time, row->anchor_last.position, row->anchor_last.time,
+                    row->size, &begin_bytes, &summary,
+                    (uint64_t)tl_crc32c(0, summary.p, summary.n));
     tl_buf_fini(&begin);
-    return r < 0 ? r : TL_OK;
+    return r < 0 ? r : tl_sql_step(c, s, fail);
+}
+
+int tl_catalog_add_shards(struct tl_catalog *c, const char *trace, uint64_t generation,
+                          const struct tl_catalog_shard *shards, size_t n, struct tl_fail *fail)
+{
+    sqlite3_stmt *s = NULL;
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_begin(c, fail);
+    if (r >= 0) {
+        r = tl_sql_prepare(
+            c, &s, fail,
+            "INSERT OR REPLACE INTO shards(trace, generation, stream, number, first, n, markers,"
+            " byte_first, byte_last, events, gaps, anchors, position_first, time_first,"
+            " position_last, time_last, size, begin, summary, summary_crc)"
+            " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            "");
+        for (size_t i = 0; r >= 0 && i < n; i++)
+            r = add_shard(c, s, trace, generation, &shards[i], fail);
+        sqlite3_finalize(s);
+        r = tl_sql_end(c, r, fail);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return r;
 }
 
 struct shard_call {

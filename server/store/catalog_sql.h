@@ -24,6 +24,14 @@ int tl_sql_failed(struct tl_catalog *catalog, struct tl_fail *fail);
  */
 TL_MUST_USE int tl_sql_prepare(struct tl_catalog *catalog, sqlite3_stmt **out, struct tl_fail *fail,
                                const char *sql, const char *types, ...);
+/* Bind other values to a statement, which begins anew. */
+TL_MUST_USE int tl_sql_bind(struct tl_catalog *catalog, sqlite3_stmt *statement,
+                            struct tl_fail *fail, const char *types, ...);
+/* A transaction, with the lock held. */
+TL_MUST_USE int tl_sql_begin(struct tl_catalog *catalog, struct tl_fail *fail);
+/* End it: commit, or with `result` < 0 or where that is refused, take all of it back. Returns why
+ * it was taken back, or TL_OK. */
+TL_MUST_USE int tl_sql_end(struct tl_catalog *catalog, int result, struct tl_fail *fail);
 /* Run a statement without rows, under the lock. Returns the number of changed rows. */
 TL_MUST_USE int tl_sql_run(struct tl_catalog *catalog, struct tl_fail *fail, const char *sql,
                            const char *types, ...);

@@ -120,22 +120,29 @@ static void shards(void **state)
     assert_int_equal(tl_catalog_add_trace(catalog, &t, &fail), TL_OK);
     const struct tl_catalog_stream stream = {.index = 0, .name = "cs.10", .protocol = 1};
     assert_int_equal(tl_catalog_put_stream(catalog, "a", 1, &stream, &fail), TL_OK);
-    for (uint64_t i = 0; i < 3; i++) {
-        const struct tl_shard_row row = {.number = i,
-                                         .first = i * 1000,
-                                         .n = 1000,
-                                         .markers = 990,
-                                         .events = i,
-                                         .anchors = 2,
-                                         .anchor_last = {.position = i, .time = UINT64_MAX},
-                                         .at = {.mode = 77, .has_mode = true, .isa = 3},
-                                         .size = 4096};
-        const struct tl_bytes summary = {(const uint8_t *)"summary", 7};
-        assert_int_equal(tl_catalog_add_shard(catalog, "a", 1, 0, &row, summary, &fail), TL_OK);
-    }
+    struct tl_catalog_shard added[4];
+    for (uint64_t i = 0; i < 4; i++)
+        added[i] =
+            (struct tl_catalog_shard){.row = {.number = i,
+                                              .first = i * 1000,
+                                              .n = 1000,
+                                              .markers = 990,
+                                              .events = i,
+                                              .anchors = 2,
+                                              .anchor_last = {.position = i, .time = UINT64_MAX},
+                                              .at = {.mode = 77, .has_mode = true, .isa = 3},
+                                              .size = 4096},
+                                      .summary = {(const uint8_t *)"summary", 7}};
+    assert_int_equal(tl_catalog_add_shards(catalog, "a", 1, added, 1, &fail), TL_OK);
+    assert_int_equal(tl_catalog_add_shards(catalog, "a", 1, added, 3, &fail), TL_OK);
+    /* All or none. */
+    tl_backend_memory_refuse(backend, 0, 1, TL_IO);
+    assert_int_equal(tl_catalog_add_shards(catalog, "a", 1, added, 4, &fail), TL_IO);
+    tl_backend_memory_refuse(backend, 0, 0, TL_IO);
     reopen();
     assert_int_equal(tl_catalog_shards(catalog, "a", 1, 0, take_row, rows, &fail), TL_OK);
     assert_int_equal(rows[2].first, 2000);
+    assert_int_equal(rows[3].n, 0);
     assert_int_equal(rows[2].events, 2);
     assert_true(rows[2].anchor_last.time == UINT64_MAX);
     assert_int_equal(rows[2].at.mode, 77);

@@ -94,6 +94,33 @@ static void objects(void **state)
     tl_buf_fini(&out);
 }
 
+static void several_objects(void **state)
+{
+    struct tl_backend *b = *state;
+    struct tl_buf out = {0};
+    const struct tl_object some[] = {{"a/b/1", text("one")},
+                                     {"a/b/2", text("two")},
+                                     {"a/c/1", text("other")},
+                                     {"top", text("t")},
+                                     {"a/b/3", text("")}};
+    assert_int_equal(b->ops->put_all(b, some, 5, NULL), TL_OK);
+    assert_int_equal(b->ops->put_all(b, some, 0, NULL), TL_OK);
+    assert_int_equal(b->ops->list(b, "", note_key, &out, NULL), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    assert_string_equal((char *)out.p, "a/b/1:3 a/b/2:3 a/b/3:0 a/c/1:5 top:1 ");
+    /* Replaced, and of a wrong key nothing is begun. */
+    const struct tl_object others[] = {{"a/b/2", text("twice")}, {"a//b", text("bad")}};
+    assert_int_equal(b->ops->put_all(b, others, 2, NULL), TL_USAGE);
+    tl_buf_reset(&out);
+    assert_int_equal(b->ops->get(b, "a/b/2", 0, 100, &out, NULL), TL_OK);
+    assert_memory_equal(out.p, "two", out.n);
+    assert_int_equal(b->ops->put_all(b, others, 1, NULL), TL_OK);
+    tl_buf_reset(&out);
+    assert_int_equal(b->ops->get(b, "a/b/2", 0, 100, &out, NULL), TL_OK);
+    assert_int_equal(out.n, 5);
+    tl_buf_fini(&out);
+}
+
 static void keys_are_checked(void **state)
 {
     struct tl_backend *b = *state;
@@ -314,6 +341,10 @@ static void a_full_medium_says_so(void **state)
     assert_int_equal(b->ops->put(b, "b", text("12345678"), NULL), TL_NOSPACE);
     assert_int_equal(b->ops->size(b, "b", &size, NULL), TL_NOTFOUND);
     assert_int_equal(b->ops->free_bytes(b), 2);
+    /* Each of several is as it was or as it was to be. */
+    const struct tl_object some[] = {{"a", text("123456789")}, {"b", text("12")}};
+    assert_int_equal(b->ops->put_all(b, some, 2, NULL), TL_NOSPACE);
+    assert_int_equal(b->ops->size(b, "b", &size, NULL), TL_NOTFOUND);
     assert_int_equal(b->ops->put(b, "a", text("1234567890"), NULL), TL_OK);
     assert_int_equal(b->ops->log_open(b, "l", true, &log, &size, NULL), TL_OK);
     const struct tl_bytes part = text("x");
@@ -355,6 +386,7 @@ int main(void)
 #define MEMORY(test) cmocka_unit_test_setup_teardown(test, set_up_memory, tear_down_memory)
     const struct CMUnitTest tests[] = {
         BOTH(objects),
+        BOTH(several_objects),
         BOTH(keys_are_checked),
         BOTH(logs),
         BOTH(leases),
