@@ -309,31 +309,28 @@ static uint64_t plain_room(const struct tl_build *b)
     return room;
 }
 
-/*
- * tl_count_blocks() with a census, which must know in front of which block something was logged.
- * Paths are left to others: who has to be counted so hardly has any.
- */
-static int census_blocks(struct tl_build *b, const struct tl_item *items, size_t n,
-                         struct tl_count *count)
+/* The blocks that were logged, of items that are no paths, go through the census. In front of some
+ * of them an offset was noted: `noted` is the last before. */
+static void census_blocks(struct tl_build *b, const struct tl_item *items,
+                          const struct tl_count *count, uint64_t noted)
 {
-    int r = TL_OK;
-    while (r >= 0 && count->items < n && items[count->items].kind == TL_ITEM_BLOCK) {
-        const struct tl_item *const item = &items[count->items];
-        const uint64_t logged = b->part->log.n;
-        struct tl_count one = *count;
-        one.position += count->n;
-        one.room -= count->n;
-        r = tl_count_blocks(b->part, &b->calls, item, 1, &one);
-        if (b->part->log.n != logged)
+    uint64_t position = count->position;
+    for (size_t i = 0; i < count->items; i++) {
+        if (position >> TL_PART_OFFSETS != noted)
             tl_census_mark(b->census);
-        if (r < 0 || one.n == 0)
-            break;
-        tl_census_block(b->census, item, 0, 0, item->n);
-        count->n += one.n;
-        count->offset = one.offset;
-        count->items++;
+        noted = position >> TL_PART_OFFSETS;
+        tl_census_block(b->census, &items[i], 0, 0, items[i].n);
+        position += items[i].n;
     }
-    return r;
+}
+
+/* Who is counted by a census hardly has any paths: they are logged block by block. */
+static size_t blocks_in_front(const struct tl_item *items, size_t n)
+{
+    size_t i = 0;
+    while (i < n && items[i].kind == TL_ITEM_BLOCK)
+        i++;
+    return i;
 }
 
 /* Log as many whole blocks as can be, of items[0..n) from step `from` of the first on. */
@@ -346,10 +343,17 @@ static int log_blocks(struct tl_build *b, const struct tl_item *items, size_t n,
                                .privilege = b->now.has_mode ? tl_mode_privilege(b->now.mode) : 15,
                                .isa = b->now.isa,
                                .steps = from};
-    const int r = census_of(b) ? census_blocks(b, items, n, count)
-                               : tl_count_blocks(part, &b->calls, items, n, count);
+    struct tl_census *const census = census_of(b);
+    const uint64_t noted = part->offset_noted;
+    if (census)
+        n = blocks_in_front(items, n);
+    if (n == 0)
+        return TL_OK;
+    const int r = tl_count_blocks(part, &b->calls, items, n, count);
     if (r < 0 || count->n == 0)
         return r;
+    if (census)
+        census_blocks(b, items, count, noted);
     struct tl_shard_row *const row = &part->view->index.row;
     row->n += count->n;
     row->markers += count->n;

@@ -49,6 +49,15 @@ const char *tl_census_record_name(unsigned i)
     return tl_stf_type_name(record_types[i]);
 }
 
+/* Records that most groups consist of, and where an access says what it is. */
+enum {
+    CLOSING_BYTES = 5,
+    TARGET_BYTES = 9,
+    ACCESS_BYTES = 14,
+    ACCESS_TYPE = 13,
+    CONTENT_BYTES = 9
+};
+
 struct insn_memo {
     uint64_t pc;
     uint32_t opcode;
@@ -70,7 +79,7 @@ struct piece {
 };
 
 struct tl_census {
-    const struct tl_image *image;
+    const struct tl_image *image; /* NULL: it has no functions */
     enum tl_protocol protocol;
     struct tl_tallying counts; /* only the tally itself, and its functions */
     struct tl_flow_now now;
@@ -78,6 +87,7 @@ struct tl_census {
     struct piece *pieces;
     size_t n_pieces, cap_pieces, piece;
     bool piece_ended, no_memory;
+    uint64_t nowhere; /* instructions in no function, where there is none */
     /* While a shard is built: the block that a walk would join; n == 0: none. */
     uint64_t pc;
     uint32_t n, size;
@@ -92,7 +102,10 @@ int tl_census_new(struct tl_census **out, const struct tl_image *image, enum tl_
     struct tl_census *const c = calloc(1, sizeof *c);
     if (!c)
         return TL_NOMEM;
-    c->image = image;
+    size_t symbols = 0;
+    if (image)
+        tl_image_symbols(image, &symbols);
+    c->image = symbols > 0 ? image : NULL;
     c->protocol = protocol;
     *out = c;
     return TL_OK;
@@ -107,9 +120,18 @@ void tl_census_free(struct tl_census *census)
     free(census);
 }
 
+static void add_function(struct tl_census *c, uint32_t function, uint64_t n, uint64_t calls)
+{
+    if (tl_tallying_function(&c->counts, function, n, calls) < 0)
+        c->no_memory = true;
+}
+
 void tl_census_tell(struct tl_census *census, struct tl_tally *out)
 {
     tl_census_mark(census);
+    if (census->nowhere > 0)
+        add_function(census, TL_NO_FUNCTION, census->nowhere, 0);
+    census->nowhere = 0;
     struct tl_tally *const tally = &census->counts.tally;
     tl_tally_sort(tally);
     tally->told = tally->counted = !census->no_memory;
@@ -131,7 +153,10 @@ static size_t memo_slot(uint64_t pc)
 /* What the trace tells of the instruction besides: all but the closing record of its group. */
 static void count_records(struct tl_tally *tally, const struct tl_walk_insn *insn)
 {
-    for (struct tl_bytes rest = insn->group; rest.n > 0 && !tl_stf_is_marker(rest.p[0]);) {
+    struct tl_bytes rest = insn->group;
+    while (rest.n > TARGET_BYTES && rest.p[0] == TL_STF_INST_PC_TARGET)
+        rest = (struct tl_bytes){rest.p + TARGET_BYTES, rest.n - TARGET_BYTES};
+    while (rest.n > 0 && !tl_stf_is_marker(rest.p[0])) {
         const int size = tl_stf_record_size(insn->layout, rest);
         const int i = tl_census_record(rest.p[0]);
         if (size <= 0 || (size_t)size > rest.n)
@@ -148,8 +173,9 @@ static void count_records(struct tl_tally *tally, const struct tl_walk_insn *ins
     }
 }
 
-/* One more instruction of the piece that began behind the last one that ended any. */
-static void add_to_piece(struct tl_census *c, uint32_t size, enum tl_mix mix)
+/* `n` more instructions of the piece that began behind the last one that ended any; `mix`: the last
+ * of them, the others are plain. */
+static void add_to_piece(struct tl_census *c, uint32_t n, uint32_t size, enum tl_mix mix)
 {
     if (c->piece_ended || c->n_pieces == 0) {
         if (tl_grow(&c->pieces, &c->cap_pieces, c->n_pieces + 1, sizeof(*c->pieces)) < 0) {
@@ -159,7 +185,7 @@ static void add_to_piece(struct tl_census *c, uint32_t size, enum tl_mix mix)
         c->pieces[c->n_pieces++] = (struct piece){0};
     }
     struct piece *const piece = &c->pieces[c->n_pieces - 1];
-    piece->n++;
+    piece->n += n;
     piece->size += size;
     piece->leads_away = mix == TL_MIX_CALL || mix == TL_MIX_RETURN || mix == TL_MIX_INDIRECT;
     c->piece_ended = mix != TL_MIX_PLAIN;
@@ -179,7 +205,7 @@ static void count_insn(void *context, const struct tl_walk_insn *insn)
                                 .mix = (uint8_t)tl_mix_at((enum tl_isa)insn->isa, insn->pc, code)};
     }
     c->counts.tally.mix[m->mix]++;
-    add_to_piece(c, insn->size, (enum tl_mix)m->mix);
+    add_to_piece(c, 1, insn->size, (enum tl_mix)m->mix);
     count_records(&c->counts.tally, insn);
 }
 
@@ -202,12 +228,6 @@ static const struct block_memo *function_at(struct tl_census *c, uint64_t pc)
     return m;
 }
 
-static void add_function(struct tl_census *c, uint32_t function, uint64_t n, uint64_t calls)
-{
-    if (tl_tallying_function(&c->counts, function, n, calls) < 0)
-        c->no_memory = true;
-}
-
 /* Are calls told by the trace? Else a function is called where it is entered at its start. */
 static bool tells_calls(const struct tl_census *c)
 {
@@ -217,6 +237,10 @@ static bool tells_calls(const struct tl_census *c)
 /* Count `n` instructions that begin at `pc`. */
 static void count_at(struct tl_census *c, uint64_t pc, uint64_t n)
 {
+    if (!c->image) {
+        c->nowhere += n;
+        return;
+    }
     const struct block_memo *const m = function_at(c, pc);
     add_function(c, m->function, n, !tells_calls(c) && m->entered);
 }
@@ -341,6 +365,75 @@ static void add_insn(struct tl_census *c, const struct tl_walk_insn *insn)
     c->size += insn->size;
 }
 
+/* Bytes of the group at `stf` if it is a usual one of an instruction of four bytes: by itself, or
+ * behind a memory access. Else 0. */
+static uint32_t usual_group(struct tl_bytes stf)
+{
+    const uint32_t closing = ACCESS_BYTES + CONTENT_BYTES;
+    if (stf.p[0] == TL_STF_INST_32)
+        return CLOSING_BYTES;
+    if (stf.p[0] == TL_STF_INST_MEM_ACCESS && stf.n > closing &&
+        stf.p[ACCESS_BYTES] == TL_STF_INST_MEM_CONTENT && stf.p[closing] == TL_STF_INST_32)
+        return closing + CLOSING_BYTES;
+    return 0;
+}
+
+/*
+ * Of `n` instructions at `pc` that are not the last of their block, pass over those that are surely
+ * plain: nearly all are. Only one of two bytes may be none at all. Returns how many.
+ */
+static uint32_t add_plain(struct tl_census *c, enum tl_isa isa, uint64_t pc, uint32_t n,
+                          struct tl_bytes *rest)
+{
+    struct tl_tally *const tally = &c->counts.tally;
+    uint32_t done = 0, accesses = 0, writes = 0;
+    if (isa == TL_ISA_NONE || n > TL_BLOCK_MAX - c->n || (c->n > 0 && pc != c->pc + c->size))
+        return 0;
+    for (uint32_t size; done < n && (size = usual_group(*rest)) > 0; done++) {
+        accesses += size > CLOSING_BYTES;
+        writes += size > CLOSING_BYTES && rest->p[ACCESS_TYPE] == TL_STF_WRITE;
+        rest->p += size;
+        rest->n -= size;
+    }
+    if (done == 0)
+        return 0;
+    if (c->n == 0)
+        c->pc = pc;
+    c->isa = (uint8_t)isa;
+    c->n += done;
+    c->size += 4 * done;
+    add_to_piece(c, done, 4 * done, TL_MIX_PLAIN);
+    tally->mix[TL_MIX_PLAIN] += done;
+    if (accesses == 0)
+        return done;
+    tally->reads += accesses - writes;
+    tally->writes += writes;
+    tally->records[tl_census_record(TL_STF_INST_MEM_ACCESS)] += accesses;
+    tally->records[tl_census_record(TL_STF_INST_MEM_CONTENT)] += accesses;
+    return done;
+}
+
+/* The next one, whatever it is. Returns where the flow goes. */
+static uint64_t add_group(struct tl_census *c, const struct tl_stf_layout *layout, uint8_t isa,
+                          uint64_t pc, struct tl_bytes *rest)
+{
+    struct tl_walk_step step;
+    const int size = tl_walk_step(layout, isa, true, *rest, pc, &step);
+    if (size < 0)
+        return pc; /* never: it was read before */
+    tl_walk_code(&step, isa);
+    const struct tl_walk_insn insn = {step.pc,   step.opcode, step.size, isa,
+                                      step.code, step.group,  layout};
+    add_insn(c, &insn);
+    const bool jumps = step.next != step.pc + step.size;
+    const bool taken = step.taken && (jumps || !tl_stf_is_odd(step.size));
+    if (taken || jumps)
+        end_run(c, taken);
+    rest->p += size;
+    rest->n -= (size_t)size;
+    return step.next;
+}
+
 /* Instructions with whole groups. */
 static void add_groups(struct tl_census *c, const struct tl_block *b, uint32_t first, uint32_t n)
 {
@@ -352,22 +445,14 @@ static void add_groups(struct tl_census *c, const struct tl_block *b, uint32_t f
     if (!c->any) /* the shard's first group has the mode in force among its records */
         c->counts.tally.records[tl_census_record(TL_STF_EVENT)] +=
             c->now.has_mode && tl_stf_groups_mode(groups, rest, c->now.mode) != SIZE_MAX;
-    for (; n > 0; n--) {
-        struct tl_walk_step step;
-        const int size = tl_walk_step(&groups->layout, b->isa, true, rest, pc, &step);
-        if (size < 0) /* never: they were read before */
+    for (const uint32_t end = first + n; first < end; first++) {
+        const uint32_t inner = (end < b->n ? end : b->n - 1) - first;
+        const uint32_t plain = add_plain(c, (enum tl_isa)b->isa, pc, inner, &rest);
+        first += plain;
+        pc += 4 * plain;
+        if (first == end)
             return;
-        tl_walk_code(&step, b->isa);
-        const struct tl_walk_insn insn = {step.pc,   step.opcode, step.size,      b->isa,
-                                          step.code, step.group,  &groups->layout};
-        add_insn(c, &insn);
-        const bool jumps = step.next != step.pc + step.size;
-        const bool taken = step.taken && (jumps || !tl_stf_is_odd(step.size));
-        if (taken || jumps)
-            end_run(c, taken);
-        rest.p += size;
-        rest.n -= (size_t)size;
-        pc = step.next;
+        pc = add_group(c, &groups->layout, b->isa, pc, &rest);
     }
 }
 

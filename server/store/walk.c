@@ -33,9 +33,6 @@ static int other_record(const struct tl_stf_layout *layout, struct tl_bytes rest
     case TL_STF_FORCE_PC:
         *pc = tl_le64(rest.p + 1);
         break;
-    case TL_STF_INST_PC_TARGET:
-        insn->taken = true; /* be it to the next instruction */
-        __attribute__((fallthrough));
     case TL_STF_EVENT_PC_TARGET:
         insn->next = tl_le64(rest.p + 1);
         *has_next = true;
@@ -79,6 +76,13 @@ int tl_walk_step(const struct tl_stf_layout *layout, uint8_t isa, bool whole, st
                 insn->next = pc + (whole ? closed : insn->size);
             insn->group = (struct tl_bytes){in.p, (size_t)(rest.p - in.p) + n};
             return (int)insn->group.n;
+        }
+        if (type == TL_STF_INST_PC_TARGET && rest.n >= 9) {
+            insn->taken = true; /* be it to the next instruction */
+            insn->next = tl_le64(rest.p + 1);
+            has_next = true;
+            rest = (struct tl_bytes){rest.p + 9, rest.n - 9};
+            continue;
         }
         const int size = other_record(layout, rest, insn, &pc, &has_next);
         if (size < 0)
