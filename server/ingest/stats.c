@@ -27,7 +27,7 @@ struct function_count {
 
 struct stats {
     const struct tl_image *image;
-    struct tl_census *census;
+    struct tl_census *census;         /* made when it is needed */
     struct tl_tally sum;              /* all but functions */
     struct function_count *functions; /* by symbol index, the last one for none */
     size_t n_functions;
@@ -139,6 +139,9 @@ static int told_by(const struct tl_shard_index *index, struct tl_tally *out)
 static int count_view(struct stats *s, struct tl_view *view, const struct tl_walk_range *range,
                       struct tl_tally *out, struct tl_fail *fail)
 {
+    *out = (struct tl_tally){0};
+    if (!s->census && tl_census_new(&s->census, s->image, range->protocol) < 0)
+        return TL_NOMEM;
     const int r = tl_census_view(s->census, view, range, fail);
     tl_census_tell(s->census, out);
     return r < 0 || out->told ? r : TL_NOMEM;
@@ -332,8 +335,8 @@ int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, u
         tl_image_symbols(s.image, &symbols);
     s.n_functions = symbols + 1;
     s.functions = calloc(s.n_functions, sizeof(*s.functions));
-    if (r >= 0)
-        r = s.functions ? tl_census_new(&s.census, s.image, cut.lane->protocol) : TL_NOMEM;
+    if (r >= 0 && !s.functions)
+        r = TL_NOMEM;
     const struct tl_walk_range range = {
         .from = from, .to = to, .tail = whole, .protocol = cut.lane->protocol};
     if (r >= 0)

@@ -37,7 +37,33 @@ void tl_view_put(struct tl_view *view)
     free(view->frames);
     free(view->items);
     tl_shard_index_fini(&view->index);
+    free(atomic_load(&view->head));
     free(view);
+}
+
+struct tl_view_head {
+    size_t n;
+    uint8_t bytes[];
+};
+
+struct tl_bytes tl_view_head(const struct tl_view *view)
+{
+    const struct tl_view_head *const head = atomic_load(&view->head);
+    return head ? (struct tl_bytes){head->bytes, head->n} : (struct tl_bytes){0};
+}
+
+void tl_view_keep_head(struct tl_view *view, struct tl_bytes head)
+{
+    struct tl_view_head *const kept = malloc(sizeof(*kept) + head.n);
+    struct tl_view_head *none = NULL;
+    if (!kept || head.n == 0) {
+        free(kept);
+        return;
+    }
+    kept->n = head.n;
+    memcpy(kept->bytes, head.p, head.n);
+    if (!atomic_compare_exchange_strong(&view->head, &none, kept))
+        free(kept); /* another reader was first */
 }
 
 /* ---- stored shards ------------------------------------------------------------------------- */

@@ -12,10 +12,13 @@
 
 #include <stdatomic.h>
 
+struct tl_view_head;
+
 struct tl_view {
     atomic_uint refs;
-    struct tl_shard_index index; /* row.size == 0: it is not stored */
-    bool open;                   /* it may still grow */
+    _Atomic(struct tl_view_head *) head; /* see tl_view_head() */
+    struct tl_shard_index index;         /* row.size == 0: it is not stored */
+    bool open;                           /* it may still grow */
     /* In memory: */
     struct tl_blob **frames; /* one per index.frames */
     struct tl_blob **items;  /* one per index.chunks, NULL where there are none */
@@ -43,6 +46,15 @@ TL_MUST_USE int tl_view_items(const struct tl_view *view, size_t i, struct tl_bu
 /* Append the plain STF records of frame i to `out`. */
 TL_MUST_USE int tl_view_frame(const struct tl_view *view, size_t i, struct tl_buf *out,
                               struct tl_fail *fail);
+
+/*
+ * The STF header that the first frame begins with, where somebody has told it by
+ * tl_view_keep_head() (which copies it, or does nothing where memory does not do); else n == 0. For
+ * who needs nothing else of that frame. Valid as long as the view is; both may be called at any
+ * time.
+ */
+struct tl_bytes tl_view_head(const struct tl_view *view);
+void tl_view_keep_head(struct tl_view *view, struct tl_bytes head);
 
 /*
  * Append the shard's file, made of a view in memory that will not grow. What of it is not packed

@@ -106,26 +106,6 @@ static int next_insn(struct tl_walk *w, uint8_t isa, struct tl_walk_step *insn)
     return TL_OK;
 }
 
-/* Know the header of the view's shard: whether its groups are whole, and how they are laid out. */
-static int read_head(struct tl_walk *w, struct tl_view *view, struct tl_fail *fail)
-{
-    if (w->headed == view || view->index.n_frames == 0)
-        return TL_OK;
-    struct tl_buf frame = {0};
-    tl_view_put(w->headed);
-    w->headed = NULL;
-    int r = tl_view_frame(view, 0, &frame, fail);
-    if (r >= 0)
-        r = tl_stf_groups_read(&w->groups, (struct tl_bytes){frame.p, frame.n});
-    tl_buf_fini(&frame);
-    if (r < 0)
-        return r;
-    w->headed = tl_view_get(view);
-    w->head = (size_t)r;
-    w->whole = !w->groups.ours;
-    return TL_OK;
-}
-
 /* The walk's next marker is the first one of the frame that it has. */
 static void begin_frame(struct tl_walk *w, const struct tl_shard_frame *frame)
 {
@@ -138,24 +118,60 @@ static void begin_frame(struct tl_walk *w, const struct tl_shard_frame *frame)
     }
 }
 
+/* Have a frame. */
+static int load_frame(struct tl_walk *w, struct tl_view *view, size_t number, struct tl_fail *fail)
+{
+    tl_buf_reset(&w->frame);
+    const int r = tl_view_frame(view, number, &w->frame, fail);
+    tl_view_put(w->view);
+    w->view = NULL;
+    if (r < 0)
+        return r;
+    w->view = tl_view_get(view);
+    w->frame_number = number;
+    begin_frame(w, &view->index.frames[number]);
+    return TL_OK;
+}
+
+/* Know the header of the view's shard: whether its groups are whole, and how they are laid out. The
+ * frame that tells it is likely to be the next one that is wanted, where it is wanted at all. */
+static int read_head(struct tl_walk *w, struct tl_view *view, struct tl_fail *fail)
+{
+    if (w->headed == view || view->index.n_frames == 0)
+        return TL_OK;
+    struct tl_bytes head = tl_view_head(view);
+    const bool known = head.n > 0;
+    tl_view_put(w->headed);
+    w->headed = NULL;
+    w->whole = false;
+    int r = known ? TL_OK : load_frame(w, view, 0, fail);
+    if (r < 0)
+        return r;
+    if (!known)
+        head = (struct tl_bytes){w->frame.p, w->frame.n};
+    r = tl_stf_groups_read(&w->groups, head);
+    if (r < 0)
+        return r;
+    w->headed = tl_view_get(view);
+    w->head = (size_t)r;
+    w->whole = !w->groups.ours;
+    if (known)
+        return TL_OK;
+    tl_view_keep_head(view, (struct tl_bytes){head.p, w->head});
+    begin_frame(w, &view->index.frames[0]);
+    return TL_OK;
+}
+
 /* Stand in front of marker `marker` of the chunk's frame. */
 static int seek_marker(struct tl_walk *w, struct tl_view *view, const struct tl_chunk *chunk,
                        uint64_t marker, struct tl_fail *fail)
 {
     const bool here = w->view == view && w->frame_number == chunk->stf && w->marker <= marker;
-    if (!here) {
-        if (chunk->stf >= view->index.n_frames)
-            return TL_BAD;
-        tl_buf_reset(&w->frame);
-        const int r = tl_view_frame(view, chunk->stf, &w->frame, fail);
-        tl_view_put(w->view);
-        w->view = NULL;
-        if (r < 0)
-            return r;
-        w->view = tl_view_get(view);
-        w->frame_number = chunk->stf;
-        begin_frame(w, &view->index.frames[chunk->stf]);
-    }
+    if (!here && chunk->stf >= view->index.n_frames)
+        return TL_BAD;
+    const int r = here ? TL_OK : load_frame(w, view, chunk->stf, fail);
+    if (r < 0)
+        return r;
     struct tl_walk_step insn;
     while (w->marker < marker)
         if (next_insn(w, TL_ISA_NONE, &insn) < 0)
