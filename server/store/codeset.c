@@ -24,24 +24,27 @@ void tl_code_set_reset(struct tl_code_set *set)
 {
     if (set->n > 0)
         memset(set->slots, 0, sizeof(set->slots));
-    set->n = 0;
+    set->n = set->last = 0;
     set->full = false;
 }
 
 /* The page of this number; NULL: there is no room for it. */
-static struct tl_code_page *page_of(struct tl_code_set *set, uint64_t number)
+static inline struct tl_code_page *page_of(struct tl_code_set *set, uint64_t number)
 {
     const uint32_t mask = 2 * TL_CODE_PAGES - 1;
+    if (set->last < set->n && set->pages[set->last].number == number)
+        return &set->pages[set->last];
     uint32_t i = (uint32_t)(number * 0x9e3779b97f4a7c15u >> 40) & mask;
     for (; set->slots[i] != 0; i = (i + 1) & mask)
         if (set->pages[set->slots[i] - 1].number == number)
-            return &set->pages[set->slots[i] - 1];
+            return &set->pages[set->last = set->slots[i] - 1u];
     if (set->n == TL_CODE_PAGES ||
         tl_grow(&set->pages, &set->cap, set->n + 1, sizeof(*set->pages)) < 0)
         return NULL;
     set->pages[set->n] = (struct tl_code_page){.number = number};
-    set->slots[i] = (uint16_t)++set->n;
-    return &set->pages[set->n - 1];
+    set->last = set->n++;
+    set->slots[i] = (uint16_t)set->n;
+    return &set->pages[set->last];
 }
 
 /* Set the bits from `first` to `last`. */

@@ -232,7 +232,8 @@ static bool has_function(const struct tl_bucket *b, size_t n, uint64_t id)
 static void settle_function(const struct tl_part_run *run, struct tl_bucket *b, size_t slot,
                             size_t known, size_t *end)
 {
-    const uint64_t id = function_id(run->functions[slot].function), n = run->functions[slot].n;
+    const uint64_t id = function_id(run->functions[slot].function),
+                   n = (uint32_t)run->functions[slot].counts;
     if (n * FEW < run->n) {
         b->distinct += b->distinct < 255;
     } else if (*end == TL_BUCKET_FUNCTIONS || id == 0 || has_function(b, known, id)) {
@@ -266,9 +267,9 @@ static void settle_in(const struct tl_part_run *run, struct tl_bucket *b)
 /* The bucket has ended: what it had stays in the slot to be told of. */
 static void end_slot(struct tl_part_run *run, size_t slot)
 {
-    run->ended[slot].n += run->functions[slot].n;
-    run->ended[slot].calls += run->functions[slot].calls;
-    run->functions[slot].n = run->functions[slot].calls = 0;
+    run->ended[slot].n += (uint32_t)run->functions[slot].counts;
+    run->ended[slot].calls += run->functions[slot].counts >> 32;
+    run->functions[slot].counts = 0;
 }
 
 /* Tell of all that was counted in the slot. */
@@ -322,8 +323,9 @@ int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page, uint64
     if (!b)
         return TL_NOMEM;
     if (run->functions[f].function != function) {
-        if (run->functions[f].n > 0)
-            tl_bucket_function(b, function_id(run->functions[f].function), run->functions[f].n);
+        const uint32_t n = (uint32_t)run->functions[f].counts;
+        if (n > 0)
+            tl_bucket_function(b, function_id(run->functions[f].function), n);
         tell_slot(part, f);
         run->functions[f].function = function;
     }
@@ -371,7 +373,7 @@ int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t 
 
 void tl_part_called(struct tl_part *part, uint32_t function)
 {
-    part->run.functions[function % TL_PART_SLOTS].calls++;
+    part->run.functions[function % TL_PART_SLOTS].counts += UINT64_C(1) << 32;
 }
 
 void tl_part_tell(struct tl_part *part)

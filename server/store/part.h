@@ -27,10 +27,9 @@ struct tl_part_run {
     uint32_t depth_min, depth_max;
     uint64_t used[TL_PART_SLOTS / 64]; /* a bit for each of `functions` that has any */
     uint64_t used_pages;
-    struct {
+    struct tl_part_slot {
         uint32_t function;
-        uint32_t n;
-        uint32_t calls;
+        uint64_t counts; /* instructions, and in the upper half calls: added to together */
     } functions[TL_PART_SLOTS];
     struct {
         uint64_t page; /* pc >> 12 */
@@ -54,8 +53,7 @@ static inline void tl_part_run_add(struct tl_part_run *run, uint32_t function, u
 {
     const size_t f = function % TL_PART_SLOTS, p = page % TL_PART_PAGE_SLOTS;
     run->used[f / 64] |= UINT64_C(1) << f % 64;
-    run->functions[f].n += n;
-    run->functions[f].calls += called;
+    run->functions[f].counts += n | (uint64_t)called << 32;
     run->used_pages |= UINT64_C(1) << p;
     run->pages[p].n += n;
 }

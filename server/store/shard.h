@@ -13,11 +13,11 @@
  *     sums          checksums of all blocks (sums.h)
  *     item blocks   of each index chunk: its item log (itemlog.h) as a zstd frame
  *     body          a zstd frame of: shard values, index chunks, checksums of the .zstf's
- *                   frames, page sets (older shards only), tile buckets of TL_LEVEL_STORED, which
- *                   code was executed and what the shard consists of (not in older shards)
- *     footer        48 bytes: "TLSHARD1", u32 version 1, u32 crc32c of the body frame,
- *                   u64 offset of the sums in the file, u64 offset of the body frame,
- *                   u64 its size, u32 0, u32 crc32c of the 44 footer bytes before
+ *                   frames, page sets (older shards only), tile buckets of TL_LEVEL_STORED (finer
+ *                   ones in older shards), which code was executed and what the shard consists of
+ * (not in older shards) footer        48 bytes: "TLSHARD1", u32 version 1, u32 crc32c of the body
+ * frame, u64 offset of the sums in the file, u64 offset of the body frame, u64 its size, u32 0, u32
+ * crc32c of the 44 footer bytes before
  *
  * Everything in it can be rebuilt from the raw bytes, and sums, body and footer from the .zstf and
  * the item logs (mend.h); nothing of the .zstf depends on it.
