@@ -446,31 +446,63 @@ static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
     return result;
 }
 
+/* A branch of which nothing but the target is known. */
+static inline bool is_point(const struct tl_item *item)
+{
+    return item->kind == TL_ITEM_BRANCH &&
+           !(item->flags & (TL_ITEM_HAS_PC | TL_ITEM_CALL | TL_ITEM_RETURN));
+}
+
+#define GAP_ROOM 32 /* bytes that the comment of a gap without a count takes at most */
+
+/* Make `line`, a buffer of GAP_ROOM bytes, the comment of gaps like `gap`. */
+static int make_gap_line(struct tl_stf_flow *flow, const struct tl_item *gap, struct tl_buf *line)
+{
+    tl_buf_reset(&flow->scratch);
+    const int result = tl_item_text(&flow->scratch, gap, 1);
+    line->n = 0;
+    return result < 0 ? result
+                      : put_comment(line, (struct tl_bytes){flow->scratch.p, flow->scratch.n - 1});
+}
+
 /*
  * As many of items[0..n) as are branches of which nothing but the target is known, and gaps: what a
  * trace consists of where the image does not hold the program. As add_point() and add_item() write
- * them while nothing waits. Returns how many; TL_NOMEM.
+ * them while nothing waits: a gap's comment in front of the branch behind it. Returns how many;
+ * TL_NOMEM.
  */
 static int64_t add_points(struct tl_stf_flow *flow, const struct tl_item *items, size_t n)
 {
     struct tl_stf_front *const front = &flow->front;
-    const uint8_t more_known = TL_ITEM_HAS_PC | TL_ITEM_CALL | TL_ITEM_RETURN;
+    const bool comments = flow->options.comments;
     const struct tl_item *last = NULL;
+    uint8_t bytes[GAP_ROOM];
+    struct tl_buf line = {bytes, 0, sizeof bytes};
+    int gap = -1; /* that `line` is of */
     size_t i = 0;
-    if (!flow->header || flow->held.is || front->lead.n || front->pre.n || flow->options.comments ||
-        flow->whole)
+    if (!flow->header || flow->held.is || front->lead.n || front->pre.n || flow->whole)
         return 0;
-    if (tl_buf_reserve(&flow->out, 9 * n) < 0)
+    if (tl_buf_reserve(&flow->out, (comments ? GAP_ROOM : 9) * n) < 0)
         return TL_NOMEM;
     uint8_t *p = flow->out.p + flow->out.n;
     for (; i < n; i++) {
         const struct tl_item *const item = &items[i];
-        if (item->kind == TL_ITEM_BRANCH && !(item->flags & more_known)) {
+        if (is_point(item)) {
             p = append_address(p, TL_STF_INST_PC_TARGET, item->value);
             last = item;
-        } else if (item->kind != TL_ITEM_GAP) {
-            break;
+            continue;
         }
+        if (item->kind != TL_ITEM_GAP)
+            break;
+        if (!comments)
+            continue;
+        if (i + 1 == n || !is_point(item + 1) || item->flags & TL_ITEM_HAS_VALUE)
+            break;
+        if (item->sub != gap && make_gap_line(flow, item, &line) < 0)
+            return TL_NOMEM;
+        gap = item->sub;
+        memcpy(p, bytes, GAP_ROOM);
+        p += line.n;
     }
     flow->out.n = (size_t)(p - flow->out.p);
     if (i > 0)

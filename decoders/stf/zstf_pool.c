@@ -11,8 +11,8 @@
 
 #define JOBS_A_THREAD 4
 #define JOBS_MOST     32
-#define PLAIN_MOST    ((size_t)8 << 20) /* bytes of chunks in the pool, but for one */
-#define KEEP_MOST     ((size_t)1 << 20) /* bytes of a buffer that is kept for the next chunk */
+#define PLAIN_MOST    ((size_t)6 << 20) /* bytes of chunks in the pool, but for one */
+#define FRAME_MOST    ((size_t)4 << 20) /* bytes of a frame's buffer that is kept for the next one */
 
 struct slot {
     struct tl_zstf_job job;
@@ -36,6 +36,7 @@ struct tl_zstf_pool {
     size_t n_slots;
     size_t head, next, tail;
     size_t plain; /* bytes of the chunks in [head, tail) */
+    size_t idle;  /* bytes of the buffers of the other slots; the adding thread's */
 };
 
 int tl_zstf_pool_new(struct tl_zstf_pool **out, int level, unsigned threads, tl_zstf_packed *packed)
@@ -122,11 +123,16 @@ bool tl_zstf_pool_work(struct tl_zstf_pool *pool)
     return worked;
 }
 
-static void empty(struct tl_buf *b)
+/* Memory that was written to is worth keeping, as far as all of it is not too much. */
+static void empty(struct tl_zstf_pool *pool, struct tl_zstf_job *job)
 {
-    if (b->cap > KEEP_MOST)
-        tl_buf_fini(b);
-    tl_buf_reset(b);
+    if (job->stf.cap > PLAIN_MOST - pool->idle)
+        tl_buf_fini(&job->stf);
+    pool->idle += job->stf.cap;
+    tl_buf_reset(&job->stf);
+    if (job->frame.cap > FRAME_MOST)
+        tl_buf_fini(&job->frame);
+    tl_buf_reset(&job->frame);
 }
 
 /*
@@ -144,8 +150,7 @@ static bool retire_locked(struct tl_zstf_pool *pool, bool wait, int *rc)
     pthread_mutex_unlock(&pool->lock);
     const size_t plain = slot->job.stf.n;
     *rc = slot->rc < 0 ? slot->rc : pool->packed(&slot->job);
-    empty(&slot->job.stf);
-    empty(&slot->job.frame);
+    empty(pool, &slot->job);
     pthread_mutex_lock(&pool->lock);
     pool->plain -= plain;
     pool->head++;
@@ -167,6 +172,7 @@ int tl_zstf_pool_add(struct tl_zstf_pool *pool, struct tl_zstf_job *job)
         slot->job.frame = empty.frame;
         slot->done = false;
         job->stf = empty.stf;
+        pool->idle -= job->stf.cap;
         pool->plain += slot->job.stf.n;
         pool->tail++;
         if (pool->n_slots == 1)
