@@ -20,8 +20,8 @@
 
 /* Where a frame is that has something in front of it, or in its midst. */
 struct tl_run_frame {
-    uint16_t at; /* behind the first frame */
-    uint8_t cut; /* bytes in front of a footer; 16: there is none */
+    uint16_t at;  /* behind the first frame */
+    uint16_t cut; /* bytes in front of a footer; 16: there is none */
 };
 
 #define TL_RUN_FOOTER 8 /* its bytes */

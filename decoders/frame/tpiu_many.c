@@ -215,7 +215,7 @@ static size_t collect_from_blocks(struct tl_tpiu *t, const uint8_t *p, size_t n,
         t->frame_at[frames] = (struct tl_run_frame){(uint16_t)(p - begin), FRAME};
         memcpy(out, p, FRAME);
         if (left < FRAME) {
-            t->frame_at[frames].cut = (uint8_t)left;
+            t->frame_at[frames].cut = (uint16_t)left;
             p += TL_RUN_FOOTER;
             memcpy(out + left, p + left, FRAME);
             left += BLOCK_USE;
@@ -231,14 +231,23 @@ static size_t collect_from_blocks(struct tl_tpiu *t, const uint8_t *p, size_t n,
     return frames;
 }
 
-/* Put frames that are adjacent, `at` bytes behind the first one, behind those there are. */
-static inline void add_frames(struct tl_tpiu *t, size_t frames, const uint8_t *p, size_t at,
-                              size_t n)
+/* Put a frame, `at` bytes behind the first one, behind those there are. */
+static inline void add_frame(struct tl_tpiu *t, size_t frames, const uint8_t *p, size_t at)
 {
-    memcpy(t->frames + frames * FRAME, p, n * FRAME);
-#pragma GCC unroll 4
-    for (size_t k = 0; k < n; k++)
-        t->frame_at[frames + k] = (struct tl_run_frame){(uint16_t)(at + k * FRAME), FRAME};
+    memcpy(t->frames + frames * FRAME, p, FRAME);
+    t->frame_at[frames] = (struct tl_run_frame){(uint16_t)at, FRAME};
+}
+
+/* The same of four that are adjacent, with one store for where they are. */
+static inline void add_four(struct tl_tpiu *t, size_t frames, const uint8_t *p, size_t at)
+{
+    typedef uint16_t where __attribute__((vector_size(4 * sizeof(struct tl_run_frame))));
+    static_assert(sizeof(struct tl_run_frame) == 2 * sizeof(uint16_t), "pairs");
+    const where of_first = {0, FRAME, FRAME, FRAME, 2 * FRAME, FRAME, 3 * FRAME, FRAME};
+    const where at_only = {0xffff, 0, 0xffff, 0, 0xffff, 0, 0xffff, 0};
+    const where all = of_first + (((where){0} + (uint16_t)at) & at_only);
+    memcpy(t->frames + frames * FRAME, p, FOUR);
+    memcpy(&t->frame_at[frames], &all, sizeof all);
 }
 
 /*
@@ -259,9 +268,9 @@ static size_t collect(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t most
             frames % 4 == 0 && end - p >= (ptrdiff_t)FOUR + 8 &&
             !(is_fsync(p + FRAME) | is_fsync(p + 2 * FRAME) | is_fsync(p + 3 * FRAME));
         if (four)
-            add_frames(t, frames, p, (size_t)(p - begin), 4);
+            add_four(t, frames, p, (size_t)(p - begin));
         else
-            add_frames(t, frames, p, (size_t)(p - begin), 1);
+            add_frame(t, frames, p, (size_t)(p - begin));
         p += four ? FOUR : FRAME;
         frames += four ? 4 : 1;
     }
