@@ -254,10 +254,10 @@ KERNEL size_t deal_by(plain_group *plain, lineup_group *line_up, tl_lineup *line
     d->said_first = (uint8_t)(d->id << 1 | 1);
     d->n_shares = 0;
     d->masked = false;
+    bool few = lined->n_ids <= lined->groups; /* as it was the last time */
     lined->groups = lined->quiet = lined->n_ids = 0;
     if (!find_share(&dealer, 0))
         return 0;
-    bool few = true;
     for (size_t want = FIRST; lined->groups < groups; want += CHUNK) {
         const size_t before = lined->groups, n = lined->n_ids;
         want = want < groups ? want : groups;

@@ -38,8 +38,8 @@ struct tl_deal {
 
     /* Private: of what masks are made. */
     bool masked;
-    uint8_t said_first; /* in force in front of all, as it stands in a frame */
-    struct tl_lined lined;
+    uint8_t said_first;    /* in force in front of all, as it stands in a frame */
+    struct tl_lined lined; /* its numbers are set, 0 at first: how to begin the next time */
 };
 
 /*

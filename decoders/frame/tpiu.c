@@ -34,6 +34,7 @@ void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
 {
     memset(t, 0, offsetof(struct tl_tpiu, buffer));
     t->held = 0;
+    t->deal.lined.groups = t->deal.lined.n_ids = 0;
     t->sink = *sink;
     t->gather = tl_gather_variant(tl_cpu_level());
     t->lineup = tl_lineup_variant(tl_cpu_level());
