@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks copied whole give the same records as blocks taken one by one, at any batching and cut. */
+/*
+ * Blocks copied whole give the same records as blocks taken one by one, at any batching and cut; so
+ * do branches and gaps.
+ */
 #include "stf/flow_writer.h"
 
 #include <setjmp.h>
@@ -190,8 +193,61 @@ static void same_records(void **state)
     }
 }
 
+/* The records of items given `step` at a time. */
+static void records_of(const struct tl_item *items, size_t n, size_t step, bool with,
+                       struct tl_buf *out)
+{
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_A64, .comments = with};
+    struct tl_stf_flow *flow;
+    assert_int_equal(tl_stf_flow_new(&flow, &options, NULL), TL_OK);
+    for (size_t i = 0; i < n; i += step) {
+        struct tl_stf_flow_at at = {0};
+        const size_t some = step < n - i ? step : n - i;
+        assert_int_equal(tl_stf_flow_items(flow, items + i, some, UINT64_MAX, &at), TL_OK);
+    }
+    assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
+    const struct tl_bytes bytes = tl_stf_flow_bytes(flow);
+    assert_int_equal(tl_buf_add(out, bytes.p, bytes.n), TL_OK);
+    tl_stf_flow_free(flow);
+}
+
+/* Branches and gaps where there is no image: many at once are the records of one after another. */
+static void points_together(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        struct tl_item items[100];
+        const size_t n = sizeof items / sizeof *items;
+        for (size_t i = 0; i < n; i++) {
+            const unsigned kind = (unsigned)rand() % 16, some = (unsigned)rand() % 16;
+            struct tl_item *const item = &items[i];
+            *item = (struct tl_item){.kind = TL_ITEM_BRANCH, .value = (unsigned)rand() & 0xfffffc};
+            if (kind < 7) {
+                item->kind = TL_ITEM_GAP;
+                item->sub = (uint16_t)(rand() % (round % 2 ? TL_GAP_KINDS : 2));
+                if (some < 2)
+                    item->flags = TL_ITEM_HAS_VALUE | (some ? TL_ITEM_AT_LEAST : 0);
+            } else if (kind == 7) {
+                item->kind = some < 8 ? TL_ITEM_TRACE_ON : TL_ITEM_ERET;
+            } else if (kind == 8) {
+                item->flags = (uint8_t)(rand() & (TL_ITEM_HAS_PC | TL_ITEM_CALL | TL_ITEM_RETURN));
+            }
+        }
+        for (int with = 0; with < 2; with++) {
+            struct tl_buf one = {0}, many = {0};
+            records_of(items, n, 1, with, &one);
+            records_of(items, n, round % 3 ? n : 7, with, &many);
+            assert_int_equal(one.n, many.n);
+            assert_memory_equal(one.p, many.p, one.n);
+            tl_buf_fini(&one);
+            tl_buf_fini(&many);
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_records)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_records),
+                                       cmocka_unit_test(points_together)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -476,59 +476,6 @@ static void test_branches_without_image(void **state)
     tl_buf_fini(&out);
 }
 
-/* The records of items given `step` at a time. */
-static void records_of(const struct tl_item *items, size_t n, size_t step, bool comments,
-                       struct tl_buf *out)
-{
-    const struct tl_stf_flow_options options = {.isa = TL_ISA_A64, .comments = comments};
-    struct tl_stf_flow *flow;
-    assert_int_equal(tl_stf_flow_new(&flow, &options, NULL), TL_OK);
-    for (size_t i = 0; i < n; i += step) {
-        struct tl_stf_flow_at at = {0};
-        const size_t some = step < n - i ? step : n - i;
-        assert_int_equal(tl_stf_flow_items(flow, items + i, some, UINT64_MAX, &at), TL_OK);
-    }
-    assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
-    const struct tl_bytes bytes = tl_stf_flow_bytes(flow);
-    assert_int_equal(tl_buf_add(out, bytes.p, bytes.n), TL_OK);
-    tl_stf_flow_free(flow);
-}
-
-/* Branches and gaps where there is no image: many at once are the records of one after another. */
-static void test_points_together(void **state)
-{
-    (void)state;
-    uint64_t seed = rng_seed("points_together");
-    for (int round = 0; round < 200; round++) {
-        struct tl_item items[100];
-        const size_t n = sizeof items / sizeof *items;
-        for (size_t i = 0; i < n; i++) {
-            const uint64_t random = rng_next(&seed);
-            struct tl_item *const item = &items[i];
-            *item = (struct tl_item){.kind = TL_ITEM_BRANCH, .value = random >> 8 & 0xfffffc};
-            if (random % 16 < 7) {
-                item->kind = TL_ITEM_GAP;
-                item->sub = (uint16_t)(random >> 40) % (round % 2 ? TL_GAP_KINDS : 2);
-                if (random >> 60 == 0)
-                    item->flags = TL_ITEM_HAS_VALUE | (random >> 59 & 1 ? TL_ITEM_AT_LEAST : 0);
-            } else if (random % 16 == 7) {
-                item->kind = random >> 60 < 8 ? TL_ITEM_TRACE_ON : TL_ITEM_ERET;
-            } else if (random % 16 == 8) {
-                item->flags = random >> 60 & (TL_ITEM_HAS_PC | TL_ITEM_CALL | TL_ITEM_RETURN);
-            }
-        }
-        for (int comments = 0; comments < 2; comments++) {
-            struct tl_buf one = {0}, many = {0};
-            records_of(items, n, 1, comments, &one);
-            records_of(items, n, round % 3 ? n : 7, comments, &many);
-            assert_int_equal(one.n, many.n);
-            assert_memory_equal(one.p, many.p, one.n);
-            tl_buf_fini(&one);
-            tl_buf_fini(&many);
-        }
-    }
-}
-
 static int keep_flags(void *context, const struct tl_item *items, size_t n)
 {
     struct tl_buf *const out = context;
@@ -818,7 +765,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_branches_without_image),
-        cmocka_unit_test(test_points_together),
         cmocka_unit_test(test_branch_flags_come_back),
         cmocka_unit_test(test_exception_at_the_held_instruction),
         cmocka_unit_test(test_gap_forces_the_address),
