@@ -6,6 +6,7 @@
 #ifndef TL_DECODE_OPS_H
 #define TL_DECODE_OPS_H
 
+#include "base/state.h"
 #include "decode/decode.h"
 #include "frame/run.h"
 
@@ -25,6 +26,8 @@ struct tl_decode_ops {
     int (*push)(struct tl_decode *decode, const uint8_t *p, size_t n);
     int (*finish)(struct tl_decode *decode);
     void (*destroy)(struct tl_decode *decode); /* NULL is fine */
+    /* See tl_decode_save(); NULL: that cannot be told. */
+    void (*state)(struct tl_decode *decode, struct tl_state *state);
 };
 
 struct tl_decode {
@@ -32,6 +35,8 @@ struct tl_decode {
     uint64_t arrival; /* of what is pushed, see tl_decode_arrival() */
     unsigned threads; /* that may be used, see decode/parallel.h; set before the first push */
     bool paths;       /* see tl_decode_paths() */
+    bool (*silent)(void *context, const char *stream); /* see tl_decode_silence(); may be NULL */
+    void *silent_context;
 };
 
 /*
@@ -91,6 +96,9 @@ struct tl_stream_ops {
                           const struct tl_image *image, const struct tl_stream_sink *sink,
                           unsigned threads, struct tl_item_room **rooms, struct tl_fail *fail);
     int (*flush)(struct tl_stream_decoder *decoder);
+    /* Between two pushes of the container: where it stands, into bytes or, if nothing was pushed
+     * yet, from them. NULL: that cannot be told. */
+    void (*state)(struct tl_stream_decoder *decoder, struct tl_state *state);
 };
 
 extern const struct tl_decode_ops tl_coresight_ops; /* tpiu and single-source containers */

@@ -84,3 +84,31 @@ int tl_decode_lost(struct tl_decode *decode, uint64_t n)
         return n ? tl_osd_lost(decode, n) : TL_OK;
     return TL_UNSUPPORTED;
 }
+
+void tl_decode_silence(struct tl_decode *decode, bool (*silent)(void *context, const char *stream),
+                       void *context)
+{
+    decode->silent = silent;
+    decode->silent_context = context;
+}
+
+int tl_decode_save(struct tl_decode *decode, struct tl_buf *out)
+{
+    struct tl_state state = {.out = out};
+    if (!decode->ops->state)
+        return TL_UNSUPPORTED;
+    tl_state_u64(&state, &decode->arrival);
+    decode->ops->state(decode, &state);
+    return state.rc;
+}
+
+int tl_decode_load(struct tl_decode *decode, struct tl_bytes bytes)
+{
+    struct tl_state state = {.in = bytes};
+    if (!decode->ops->state)
+        return TL_UNSUPPORTED;
+    tl_state_u64(&state, &decode->arrival);
+    decode->ops->state(decode, &state);
+    tl_state_check(&state, state.in.n == 0);
+    return state.rc;
+}

@@ -84,6 +84,15 @@ static inline void tl_soft_note(struct tl_soft *s, uint64_t offset, const char *
     item->text = text;
 }
 
+/* Where it stands; `reasons` are all that synchronisation is lost for. */
+static inline void tl_soft_state(struct tl_soft *s, struct tl_state *state,
+                                 const char *const *reasons, uint8_t n)
+{
+    tl_state_text(state, &s->lost_why, reasons, n);
+    tl_state_check(state, s->lost_why != NULL);
+    tl_state_u64(state, &s->lost_at);
+}
+
 /* The end of a push: deliver, and say what failed first. */
 static inline int tl_soft_flush(struct tl_soft *s)
 {

@@ -58,6 +58,47 @@ int tl_etm4_queue_copy(struct tl_etm4_queue *to, const struct tl_etm4_queue *fro
     return TL_OK;
 }
 
+void tl_etm4_packet_state(struct tl_etm4_packet *p, struct tl_state *s)
+{
+    tl_state_u8(s, &p->type, TL_ETM4_UNSEEN);
+    tl_state_u8(s, &p->header, UINT8_MAX);
+    tl_state_u8(s, &p->n, UINT8_MAX);
+    tl_state_u8(s, &p->bits, UINT8_MAX);
+    tl_state_u32(s, &p->flags);
+    tl_state_u64(s, &p->offset);
+    tl_state_u64(s, &p->value);
+    tl_state_u64(s, &p->value2);
+    tl_state_check(s, p->type != TL_ETM4_ATOM || (p->n > 0 && p->n <= 64));
+}
+
+void tl_etm4_element_state(struct tl_etm4_element *e, struct tl_state *s)
+{
+    tl_etm4_packet_state(&e->packet, s);
+    tl_etm4_packet_state(&e->address, s);
+    tl_state_u32(s, &e->p0);
+    tl_state_check(s, e->packet.type == TL_ETM4_UNSEEN || e->p0 <= 1 ||
+                          (e->packet.type == TL_ETM4_ATOM && e->p0 == e->packet.n));
+    tl_state_check(s, e->packet.type != TL_ETM4_ATOM || e->p0 == e->packet.n || e->p0 == 0);
+}
+
+void tl_etm4_queue_state(struct tl_etm4_queue *queue, struct tl_state *s, uint64_t *p0)
+{
+    size_t n = queue->n;
+    *p0 = 0;
+    tl_state_size(s, &n, TL_ETM4_QUEUE_MAX);
+    for (size_t i = 0; i < n && s->rc >= 0; i++) {
+        struct tl_etm4_element none = {0}, *e = &none;
+        if (!tl_state_loads(s))
+            e = tl_etm4_queue_at(queue, i);
+        else
+            tl_state_fail(s, tl_etm4_queue_push(queue, &none.packet, 0, &e));
+        if (s->rc < 0)
+            return;
+        tl_etm4_element_state(e, s);
+        *p0 += e->p0;
+    }
+}
+
 bool tl_etm4_queue_same(const struct tl_etm4_queue *a, const struct tl_etm4_queue *b)
 {
     if (a->n != b->n)

@@ -10,7 +10,7 @@
 #ifndef TL_ETM4_ELEMENT_H
 #define TL_ETM4_ELEMENT_H
 
-#include "base/err.h"
+#include "base/state.h"
 #include "etm4/packet.h"
 
 #include <stdbool.h>
@@ -60,6 +60,11 @@ TL_MUST_USE int tl_etm4_queue_push(struct tl_etm4_queue *queue, const struct tl_
 
 /* Make `to` hold what `from` holds. TL_NOMEM: it is empty. */
 TL_MUST_USE int tl_etm4_queue_copy(struct tl_etm4_queue *to, const struct tl_etm4_queue *from);
+/* What it holds, into bytes or from them; `p0` is the sum of its elements' then. */
+void tl_etm4_queue_state(struct tl_etm4_queue *queue, struct tl_state *state, uint64_t *p0);
+/* A packet, and an element, the same way. */
+void tl_etm4_packet_state(struct tl_etm4_packet *packet, struct tl_state *state);
+void tl_etm4_element_state(struct tl_etm4_element *element, struct tl_state *state);
 /* Do both hold the same elements? */
 bool tl_etm4_queue_same(const struct tl_etm4_queue *a, const struct tl_etm4_queue *b);
 

@@ -19,6 +19,15 @@ enum sync_state {
     IN_SYNC
 };
 
+/* Why bytes are skipped; the last two as in decode/ops.h. */
+static const char BAD_PACKET[] = "bad packet";
+static const char TOO_MANY[] = "too many uncommitted elements";
+static const char OVER_COMMIT[] = "commit of more elements than there are";
+static const char OVER_CANCELLED[] = "cancel of more elements than there are";
+static const char NO_ATOM[] = "mispredict without an atom";
+static const char OVERFLOWED[] = "trace unit overflow";
+static const char DISCARDED[] = "trace unit discard";
+
 struct tl_etm4_flow {
     struct tl_etm4_config config;
     tl_etm4_loss *loss;
@@ -220,7 +229,7 @@ static void discard(struct tl_etm4_flow *f, enum tl_gap gap, uint64_t offset)
     for (size_t i = 0; i < f->queue.n; i++)
         apply_aside(f, &tl_etm4_queue_at(&f->queue, i)->packet);
     tl_item_batch_gap(&f->out, gap, offset);
-    unsync(f, gap == TL_GAP_OVERFLOW ? "trace unit overflow" : "trace unit discard", offset);
+    unsync(f, gap == TL_GAP_OVERFLOW ? OVERFLOWED : DISCARDED, offset);
 }
 
 /* ---- queue ------------------------------------------------------------------------------- */
@@ -231,7 +240,7 @@ static int enqueue(struct tl_etm4_flow *f, const struct tl_etm4_packet *p,
     struct tl_etm4_element *e;
     const int rc = tl_etm4_queue_push(&f->queue, p, p0, &e);
     if (rc == TL_LIMIT) {
-        bad(f, "too many uncommitted elements", p->offset);
+        bad(f, TOO_MANY, p->offset);
         return TL_OK;
     }
     if (rc < 0)
@@ -268,7 +277,7 @@ static void commit(struct tl_etm4_flow *f, uint64_t count, uint64_t offset)
         tl_etm4_queue_pop(&f->queue);
     }
     if (count > 0 && f->config.max_spec_depth > 0) /* else they were committed as they came */
-        bad(f, "commit of more elements than there are", offset);
+        bad(f, OVER_COMMIT, offset);
 }
 
 /* A complete element: applied at once if nothing waits, else in line. */
@@ -304,7 +313,7 @@ static int atoms_before(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 static void mispredict(struct tl_etm4_flow *f, uint64_t offset)
 {
     if (!tl_etm4_queue_mispredict(&f->queue))
-        bad(f, "mispredict without an atom", offset);
+        bad(f, NO_ATOM, offset);
 }
 
 static int cancel(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
@@ -315,7 +324,7 @@ static int cancel(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
     const uint64_t done = tl_etm4_queue_cancel(&f->queue, p->value);
     f->depth -= done;
     if (done < p->value)
-        bad(f, "cancel of more elements than there are", p->offset);
+        bad(f, OVER_CANCELLED, p->offset);
     else if (p->flags & TL_ETM4_IS_MISPREDICT)
         mispredict(f, p->offset);
     commit(f, 0, p->offset); /* what stayed may have nothing in front of it now */
@@ -411,7 +420,7 @@ static int take(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
         return TL_OK;
     case TL_ETM4_BAD:
     case TL_ETM4_NOT_SYNC:
-        bad(f, "bad packet", p->offset);
+        bad(f, BAD_PACKET, p->offset);
         return TL_OK;
     case TL_ETM4_ASYNC:
     case TL_ETM4_IGNORE:
@@ -520,6 +529,28 @@ int tl_etm4_flow_copy(struct tl_etm4_flow *to, const struct tl_etm4_flow *from)
     to->out.run_offset = from->out.run_offset;
     tl_etm4_walk_copy(&to->walk, &from->walk);
     return tl_etm4_queue_copy(&to->queue, &from->queue);
+}
+
+void tl_etm4_flow_state(struct tl_etm4_flow *f, struct tl_state *s)
+{
+    static const char *const reasons[] = {BAD_PACKET,     TOO_MANY,   OVER_COMMIT, NO_ATOM,
+                                          OVER_CANCELLED, OVERFLOWED, DISCARDED};
+    uint64_t depth = 0;
+    tl_state_u8(s, &f->state, IN_SYNC);
+    tl_state_bool(s, &f->marked);
+    tl_state_bool(s, &f->lost);
+    tl_state_u64(s, &f->lost_at);
+    tl_state_text(s, &f->lost_why, reasons, sizeof reasons / sizeof *reasons);
+    tl_state_check(s, !f->lost || f->lost_why);
+    tl_etm4_element_state(&f->pending, s);
+    tl_state_bool(s, &f->has_pending);
+    tl_state_u32(s, &f->out.run);
+    tl_state_u64(s, &f->out.run_offset);
+    tl_etm4_walk_state(&f->walk, s);
+    tl_etm4_queue_state(&f->queue, s, &depth);
+    tl_state_check(s, f->state == IN_SYNC || f->queue.n == 0);
+    if (tl_state_loads(s))
+        f->depth = depth;
 }
 
 void tl_etm4_flow_room(struct tl_etm4_flow *flow, struct tl_item_room *room)

@@ -10,6 +10,7 @@
 #ifndef TL_ETM4_FLOW_H
 #define TL_ETM4_FLOW_H
 
+#include "base/state.h"
 #include "etm4/config.h"
 #include "etm4/tape.h"
 #include "flow/item.h"
@@ -27,6 +28,12 @@ TL_MUST_USE int tl_etm4_flow_new(struct tl_etm4_flow **out, const struct tl_etm4
                                  const struct tl_image *image, tl_item_sink *items,
                                  tl_etm4_loss *loss, void *context);
 void tl_etm4_flow_free(struct tl_etm4_flow *flow);
+
+/*
+ * Behind a flush: where it stands, into bytes or from them. What is loaded, of a new object of the
+ * same configuration and image, goes on as what was saved would have.
+ */
+void tl_etm4_flow_state(struct tl_etm4_flow *flow, struct tl_state *state);
 
 /* The sink takes PATH items. */
 void tl_etm4_flow_paths(struct tl_etm4_flow *flow);

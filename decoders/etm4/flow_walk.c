@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "etm4/element.h"
 #include "etm4/flow_walk_parts.h"
 
 #define CACHE_LIMIT ((size_t)40 << 20) /* bytes of decoded blocks per stream */
@@ -94,6 +95,37 @@ void tl_etm4_walk_copy(struct tl_etm4_walk *w, const struct tl_etm4_walk *from)
     w->mode = from->mode;
     w->context = from->context;
     set_view(w);
+}
+
+void tl_etm4_walk_state(struct tl_etm4_walk *w, struct tl_state *s)
+{
+    if (tl_state_loads(s))
+        tl_walk_forget_place(w);
+    tl_state_u64(s, &w->pc);
+    tl_state_u8(s, &w->isa, TL_ISA_T32);
+    tl_state_u8(s, &w->space, UINT8_MAX);
+    tl_state_bool(s, &w->sf);
+    tl_state_bool(s, &w->is1);
+    tl_state_bool(s, &w->need_context);
+    tl_state_bool(s, &w->need_address);
+    tl_state_bool(s, &w->told);
+    tl_state_bool(s, &w->by_address);
+    tl_state_bool(s, &w->stack.pending);
+    tl_state_bool(s, &w->stack.wait_address);
+    tl_state_u8(s, &w->stack.n, TL_ETM4_RETURN_STACK);
+    tl_state_u8(s, &w->stack.top, TL_ETM4_RETURN_STACK - 1);
+    for (size_t i = 0; i < TL_ETM4_RETURN_STACK; i++) {
+        tl_state_u64(s, &w->stack.v[i].pc);
+        tl_state_u8(s, &w->stack.v[i].isa, TL_ISA_T32);
+    }
+    tl_state_u64(s, &w->mode);
+    tl_etm4_packet_state(&w->context, s);
+    tl_state_check(s, !w->cache || w->need_context || w->need_address || w->isa != TL_ISA_NONE);
+    for (unsigned i = 0; i < w->stack.n; i++)
+        tl_state_check(s, w->stack.v[(w->stack.top - i) & (TL_ETM4_RETURN_STACK - 1)].isa !=
+                              TL_ISA_NONE);
+    if (tl_state_loads(s) && s->rc >= 0)
+        set_view(w);
 }
 
 static bool same_stack(const struct tl_etm4_return_stack *a, const struct tl_etm4_return_stack *b)

@@ -10,6 +10,7 @@
 #ifndef TL_ETM4_FLOW_WALK_H
 #define TL_ETM4_FLOW_WALK_H
 
+#include "base/state.h"
 #include "etm4/config.h"
 #include "etm4/tape.h"
 #include "flow/batch.h"
@@ -117,6 +118,8 @@ void tl_etm4_walk_source(struct tl_etm4_walk *walk, const struct tl_etm4_packet 
 
 /* Go on where `from` stands, by one's own cache. */
 void tl_etm4_walk_copy(struct tl_etm4_walk *walk, const struct tl_etm4_walk *from);
+/* Where it stands, into bytes or from them; by one's own cache then. */
+void tl_etm4_walk_state(struct tl_etm4_walk *walk, struct tl_state *state);
 /* Will both say the same of the same elements? Both know context and address. */
 bool tl_etm4_walk_same(const struct tl_etm4_walk *a, const struct tl_etm4_walk *b);
 

@@ -61,6 +61,35 @@ void tl_etm4_packetizer_copy(struct tl_etm4_packetizer *to, const struct tl_etm4
     c->n = c->n_found = c->n_addresses = c->n_others = 0;
 }
 
+void tl_etm4_packetizer_state(struct tl_etm4_packetizer *p, struct tl_state *s)
+{
+    struct tl_etm4_packet unused;
+    struct tl_etm4_registers *const r = &p->regs;
+    for (size_t i = 0; i < 3; i++) {
+        tl_state_u64(s, &r->address[i]);
+        tl_state_u8(s, &r->is[i], 1);
+    }
+    tl_state_u8(s, &r->sf, 1);
+    tl_state_u64(s, &r->timestamp);
+    tl_state_u64(s, &r->threshold);
+    tl_state_bool(s, &p->in_sync);
+    tl_state_u8(s, &p->length, TL_ETM4_PACKET_MAX - 1);
+    tl_state_bytes(s, p->bytes, sizeof p->bytes);
+    tl_state_u64(s, &p->start);
+    tl_state_u64(s, &p->zeros);
+    tl_state_bytes(s, p->zero_at, sizeof p->zero_at);
+    tl_state_u64(s, &p->skipped);
+    tl_state_bytes(s, p->tail, sizeof p->tail);
+    /* What waits for the next push is no whole packet. */
+    if (tl_state_loads(s) && p->length > 0) {
+        struct tl_etm4_registers regs = p->regs;
+        tl_state_check(s,
+                       p->bytes[0] != 0 && tl_etm4_parse(p->forms.class_of, &p->forms.config, &regs,
+                                                         p->bytes, p->length, &unused) == 0);
+    }
+    p->failed = TL_OK;
+}
+
 /* ---- delivery ------------------------------------------------------------------------------ */
 
 /* The tape's packets, whole, to a sink of packets. */

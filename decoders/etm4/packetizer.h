@@ -20,6 +20,7 @@
 #ifndef TL_ETM4_PACKETIZER_H
 #define TL_ETM4_PACKETIZER_H
 
+#include "base/state.h"
 #include "etm4/config.h"
 #include "etm4/packet.h"
 #include "etm4/tape.h"
@@ -95,6 +96,12 @@ void tl_etm4_packetizer_init_tape(struct tl_etm4_packetizer *p, const struct tl_
  * to. Of the same configuration; kernel and sink stay.
  */
 void tl_etm4_packetizer_copy(struct tl_etm4_packetizer *to, const struct tl_etm4_packetizer *from);
+
+/*
+ * Between two pushes: where it stands, into bytes or from them. What is loaded goes on as what was
+ * saved would have, of the same configuration; kernel and sink stay.
+ */
+void tl_etm4_packetizer_state(struct tl_etm4_packetizer *p, struct tl_state *state);
 
 /*
  * Take the whole run. Every packet that ends in it has been delivered on return; a packet that

@@ -23,8 +23,8 @@
 #define LEAST_PART ((size_t)4 << 10) /* bytes; parts adapt to how much comes of them */
 #define FIRST_PART ((size_t)32 << 10)
 #define MOST_PART  ((size_t)256 << 10)
-#define SLICE      ((size_t)1 << 10)  /* bytes, at least, until a decoder can be told to leave off */
-#define NEAR       ((size_t)8 << 10)  /* bytes in front of a part, when it is told so */
+#define SLICE      ((size_t)1 << 10) /* bytes, at least, until a decoder can be told to leave off */
+#define NEAR       ((size_t)8 << 10) /* bytes in front of a part, when it is told so */
 #define KEPT_TOTAL ((size_t)16 << 20) /* bytes of items kept, of all parts together */
 #define ROOMS      (KEPT_TOTAL / sizeof(struct tl_item_room))
 #define BLOCKS_TOTAL                                                                               \
@@ -371,8 +371,8 @@ static void adapt(struct split *s, const struct part *part)
     const size_t bytes = part->end - part->from;
     if (bytes < LEAST_PART && !part->full)
         return; /* tells nothing */
-    const size_t size = (size_t)((uint64_t)bytes * kept_most(s) /
-                                 (part->kept.bytes + sizeof(struct tl_item_room)));
+    const size_t size =
+        (size_t)((uint64_t)bytes * kept_most(s) / (part->kept.bytes + sizeof(struct tl_item_room)));
     s->size = size < LEAST_PART ? LEAST_PART : size < MOST_PART ? size : MOST_PART;
 }
 
@@ -611,6 +611,15 @@ static void destroy(struct tl_stream_decoder *decoder)
     free(s);
 }
 
+/* Behind a flush only the live decoder stands anywhere; the same bytes as of one thread. */
+static void state(struct tl_stream_decoder *decoder, struct tl_state *state)
+{
+    struct split *const s = (struct split *)decoder;
+    tl_state_u64(state, &s->end);
+    tl_etm4_packetizer_state(&s->live.now.packetizer, state);
+    tl_etm4_flow_state(s->live.now.flow, state);
+}
+
 static const struct tl_stream_ops split_ops = {
     .name = "etm4",
     .spec = "as etm4",
@@ -618,6 +627,7 @@ static const struct tl_stream_ops split_ops = {
     .finish = finish,
     .destroy = destroy,
     .flush = flush,
+    .state = state,
 };
 
 static int make_decoders(struct split *s)

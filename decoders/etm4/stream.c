@@ -94,6 +94,15 @@ static int finish(struct tl_stream_decoder *decoder)
     return rc < 0 || !s->flow ? rc : tl_etm4_flow_finish(s->flow, s->end);
 }
 
+static void state(struct tl_stream_decoder *decoder, struct tl_state *state)
+{
+    struct etm4_stream *s = (struct etm4_stream *)decoder;
+    tl_state_u64(state, &s->end);
+    tl_etm4_packetizer_state(&s->packetizer, state);
+    if (s->flow)
+        tl_etm4_flow_state(s->flow, state);
+}
+
 const struct tl_stream_ops tl_etm4_ops = {
     .name = "etm4",
     .spec = "Arm IHI0064H (ETMv4.0 to 4.6), Arm DDI0487 D5 and D6 (ETE)",
@@ -102,4 +111,5 @@ const struct tl_stream_ops tl_etm4_ops = {
     .finish = finish,
     .destroy = destroy,
     .create_threads = tl_etm4_split_new,
+    .state = state,
 };

@@ -326,6 +326,22 @@ int tl_align_push(struct tl_align *a, const uint8_t *p, size_t n)
     return TL_OK;
 }
 
+void tl_align_state(struct tl_align *a, struct tl_state *s)
+{
+    uint64_t trouble = a->trouble;
+    if (!tl_state_loads(s) && a->window)
+        tl_state_fail(s, TL_AGAIN);
+    tl_tpiu_state(a->tpiu, s);
+    tl_state_u64(s, &a->check_at);
+    tl_state_u64(s, &a->quiet_until);
+    tl_state_u64(s, &a->patience);
+    tl_state_u64(s, &a->troubled);
+    tl_state_u64(s, &trouble);
+    tl_state_check(s, a->check_at > next_offset(a) || !is_watched(a));
+    tl_state_check(s, trouble <= ALARM_FRAMES && a->patience <= 2 * PATIENCE_MOST);
+    a->trouble = (unsigned)trouble;
+}
+
 int tl_align_finish(struct tl_align *a)
 {
     while (a->window) {

@@ -68,6 +68,9 @@ void tl_align_fini(struct tl_align *a);
 TL_MUST_USE int tl_align_push(struct tl_align *a, const uint8_t *p, size_t n);
 TL_MUST_USE int tl_align_finish(struct tl_align *a);
 
+/* Both, as tl_tpiu_state(). */
+void tl_align_state(struct tl_align *a, struct tl_state *state);
+
 /* For each call of the sink, first of all: is it one that was made before? */
 bool tl_align_muted(struct tl_align *a);
 

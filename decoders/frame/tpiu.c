@@ -16,18 +16,11 @@
 #define FSYNC      0xffffff7fu         /* its bytes, the first one on top */
 #define FSYNC_PAIR 0x7fffffff7fffffffu /* two FSYNC words as a little-endian number */
 
-enum state {
-    HUNT,   /* for an FSYNC */
-    FRAMES, /* frame bytes, perhaps with synchronisation between half-words */
-    HOLD    /* keeping bytes back until it shows whether an FSYNC had cut the frame */
-};
-
-/* The first and the third are no faults: TL_LOSS_NOT_SYNC and TL_LOSS_NO_ID of decode/ops.h. */
-static const char NOT_YET[] = "not synchronised";
-static const char NO_SYNC[] = "no frame synchronisation";
-static const char NO_ID[] = "no trace ID yet";
-static const char CUT_FRAME[] = "frame cut short";
-static const char UNFINISHED[] = "unfinished frame";
+const char tl_tpiu_not_yet[] = "not synchronised";
+const char tl_tpiu_no_sync[] = "no frame synchronisation";
+const char tl_tpiu_no_id[] = "no trace ID yet";
+const char tl_tpiu_cut_frame[] = "frame cut short";
+const char tl_tpiu_unfinished[] = "unfinished frame";
 
 void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
                   const struct tl_tpiu_sink *sink)
@@ -103,7 +96,7 @@ static int lose(struct tl_tpiu *t, const char *reason, uint64_t offset, uint64_t
 static int deliver(struct tl_tpiu *t, const struct tl_run *run)
 {
     if (t->id == TL_TPIU_NO_ID)
-        return lose(t, NO_ID, run->offset, run->n);
+        return lose(t, tl_tpiu_no_id, run->offset, run->n);
     if (!is_source(t->id))
         return TL_OK;
     if (t->lost) {
@@ -377,9 +370,9 @@ static int start_hunt(struct tl_tpiu *t)
     const uint64_t offset = t->at[t->fill];
     const unsigned bytes = t->half_fsync ? 4 : 2;
     suspect_blocks(t);
-    int rc = lose_frame(t, NO_SYNC);
+    int rc = lose_frame(t, tl_tpiu_no_sync);
     if (rc == TL_OK)
-        rc = lose(t, NO_SYNC, offset, bytes);
+        rc = lose(t, tl_tpiu_no_sync, offset, bytes);
     t->state = HUNT;
     return rc;
 }
@@ -409,7 +402,7 @@ static void take_fsync(struct tl_tpiu *t)
 static int take_odd_fsync(struct tl_tpiu *t, uint8_t byte, uint64_t offset)
 {
     suspect_blocks(t);
-    const int rc = lose_frame(t, CUT_FRAME);
+    const int rc = lose_frame(t, tl_tpiu_cut_frame);
     begin_frame(t);
     t->frame[0] = byte;
     t->at[0] = offset;
@@ -451,7 +444,7 @@ static int take_byte(struct tl_tpiu *t, uint8_t byte, uint64_t offset)
 static int hunt(struct tl_tpiu *t, uint64_t offset)
 {
     if ((uint32_t)t->window != FSYNC)
-        return lose(t, t->synchronised ? NO_SYNC : NOT_YET, offset, 1);
+        return lose(t, t->synchronised ? tl_tpiu_no_sync : tl_tpiu_not_yet, offset, 1);
     t->synchronised = true;
     t->lost -= t->lost < 3 ? t->lost : 3;
     begin_frame(t);
@@ -499,7 +492,7 @@ static int release_held(struct tl_tpiu *t, bool by_fsync)
     int rc = TL_OK;
     if (!by_fsync || !is_inserted(t)) {
         suspect_blocks(t);
-        rc = lose_frame(t, CUT_FRAME);
+        rc = lose_frame(t, tl_tpiu_cut_frame);
         t->fill = 0;
     }
     t->state = FRAMES;
@@ -762,9 +755,9 @@ int tl_tpiu_push(struct tl_tpiu *t, const uint8_t *p, size_t n)
 int tl_tpiu_finish(struct tl_tpiu *t)
 {
     int rc = t->state == HOLD ? release_held(t, false) : TL_OK;
-    if (t->lost && t->lost_reason == NOT_YET) /* … and never was */
-        t->lost_reason = NO_SYNC;
+    if (t->lost && t->lost_reason == tl_tpiu_not_yet) /* … and never was */
+        t->lost_reason = tl_tpiu_no_sync;
     if (rc == TL_OK)
-        rc = lose_frame(t, UNFINISHED);
+        rc = lose_frame(t, tl_tpiu_unfinished);
     return rc < 0 ? rc : report_loss(t);
 }

@@ -16,7 +16,7 @@
 #ifndef TL_FRAME_TPIU_H
 #define TL_FRAME_TPIU_H
 
-#include "base/err.h"
+#include "base/state.h"
 #include "frame/blocks.h"
 #include "frame/deal.h"
 #include "frame/gather.h"
@@ -129,6 +129,12 @@ void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
 
 /* Take the next `n` bytes, all of them. < 0 only from the sink. */
 TL_MUST_USE int tl_tpiu_push(struct tl_tpiu *t, const uint8_t *p, size_t n);
+
+/*
+ * Between two pushes: where it stands, into bytes or, of one just begun with the same `sync` and a
+ * sink, from them. TL_AGAIN: bytes are kept back to be looked at, it can be told a little later.
+ */
+void tl_tpiu_state(struct tl_tpiu *t, struct tl_state *state);
 
 /* No more bytes: report what is left of an unfinished frame as lost. */
 TL_MUST_USE int tl_tpiu_finish(struct tl_tpiu *t);

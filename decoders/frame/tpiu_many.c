@@ -189,6 +189,7 @@ int64_t tl_tpiu_take_apart(struct tl_tpiu *t, const uint8_t *p, size_t frames, u
 
 #define UNIT_MOST (4 + FRAME + 2 * TL_RUN_FOOTER + 4) /* with what has to be known behind it */
 #define FEWEST    64                                  /* frames to try with */
+static_assert(FEWEST << TL_TPIU_LUCK == TL_DEAL_GROUPS * 4, "all that there is room for");
 
 static bool is_fsync(const uint8_t *p)
 {
@@ -309,7 +310,7 @@ int64_t tl_tpiu_take_units(struct tl_tpiu *t, const uint8_t *p, size_t n, size_t
     if (stopped || done == 0) {
         t->luck = 0;
         t->mixed = false;
-    } else if (most < (size_t)TL_DEAL_GROUPS * 4) {
+    } else if (t->luck < TL_TPIU_LUCK) {
         t->luck++;
     }
     if (done == 0)

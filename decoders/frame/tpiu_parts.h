@@ -9,7 +9,20 @@
 #define FRAME     16
 #define BLOCK     TL_BLOCK_BYTES /* DSTREAM */
 #define BLOCK_USE TL_BLOCK_USE
+
+#define TL_TPIU_LUCK 3 /* at most; then as many frames are tried as there is room for */
 #define FSYNC_LE  0x7fffffffu /* FSYNC as a little-endian number */
+
+enum state {
+    HUNT,   /* for an FSYNC */
+    FRAMES, /* frame bytes, perhaps with synchronisation between half-words */
+    HOLD    /* keeping bytes back until it shows whether an FSYNC had cut the frame */
+};
+
+/* Why bytes are lost. The first and the third are no faults: TL_LOSS_NOT_SYNC and TL_LOSS_NO_ID of
+ * decode/ops.h. */
+extern const char tl_tpiu_not_yet[], tl_tpiu_no_sync[], tl_tpiu_no_id[], tl_tpiu_cut_frame[],
+    tl_tpiu_unfinished[];
 
 static inline bool is_source(unsigned id)
 {

@@ -20,6 +20,12 @@ enum state {
     ZEROS   /* inside a synchronisation packet */
 };
 
+/* Why synchronisation is lost, beside TL_LOSS_NOT_SYNC. */
+static const char RESERVED[] = "reserved ITM header";
+static const char BAD_TIME[] = "malformed ITM global timestamp";
+static const char BAD_SYNC[] = "malformed ITM synchronisation";
+static const char CUT_SHORT[] = "ITM packet cut short";
+
 struct itm {
     struct tl_soft soft;
     enum state state;
@@ -192,7 +198,7 @@ static void on_header(struct itm *d, uint8_t b)
     } else if (b == 0x70 || (b & 0x8f) == 0 || (b & 0x8b) == 8) {
         complete(d);
     } else {
-        bad(d, "reserved ITM header");
+        bad(d, RESERVED);
     }
 }
 
@@ -204,7 +210,7 @@ static void on_payload(struct itm *d, uint8_t b)
         if (!(b & 0x80) || !d->need) {
             /* A high half is whole with four or six bytes, nothing between. */
             if (d->bytes[0] == 0xb4 && d->n != 5 && d->n != 7)
-                bad(d, "malformed ITM global timestamp");
+                bad(d, BAD_TIME);
             else
                 complete(d);
         }
@@ -220,7 +226,7 @@ static void on_zeros(struct itm *d, uint8_t b)
         return;
     d->n = 1;
     d->bytes[0] = 0;
-    bad(d, "malformed ITM synchronisation");
+    bad(d, BAD_SYNC);
     d->lost = d->packet;
 }
 
@@ -233,7 +239,7 @@ static void on_hunt(struct itm *d, uint64_t offset)
 /* A synchronisation packet came in the middle of the packet under construction. */
 static void cut_short(struct itm *d)
 {
-    d->soft.lost_why = "ITM packet cut short";
+    d->soft.lost_why = CUT_SHORT;
     d->soft.lost_at = d->start;
 }
 
@@ -325,6 +331,30 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     return TL_OK;
 }
 
+static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
+{
+    static const char *const reasons[] = {TL_LOSS_NOT_SYNC, RESERVED, BAD_TIME, BAD_SYNC,
+                                          CUT_SHORT};
+    struct itm *const d = (struct itm *)decoder;
+    uint8_t now = (uint8_t)d->state;
+    tl_soft_state(&d->soft, s, reasons, sizeof reasons / sizeof *reasons);
+    tl_state_u8(s, &now, ZEROS);
+    d->state = (enum state)now;
+    tl_state_bytes(s, d->bytes, sizeof d->bytes);
+    tl_state_u8(s, &d->n, MAX_PACKET);
+    tl_state_u8(s, &d->need, MAX_PACKET);
+    tl_state_check(s, (d->state != FIXED && d->state != SERIES) ||
+                          (d->n > 0 && d->need > 0 && d->n + d->need <= MAX_PACKET));
+    tl_state_u64(s, &d->start);
+    tl_state_u64(s, &d->zeros);
+    tl_state_bytes(s, d->zero_at, sizeof d->zero_at);
+    tl_state_u64(s, &d->packet);
+    tl_state_u64(s, &d->lost);
+    tl_state_u8(s, &d->page, UINT8_MAX);
+    tl_state_u64(s, &d->local_time);
+    tl_state_u64(s, &d->global_time);
+}
+
 const struct tl_stream_ops tl_itm_ops = {
     .name = "itm",
     .spec = "Arm DDI0403E appendix D4",
@@ -332,4 +362,5 @@ const struct tl_stream_ops tl_itm_ops = {
     .push = push,
     .finish = finish,
     .destroy = destroy,
+    .state = state,
 };

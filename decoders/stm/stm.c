@@ -101,6 +101,12 @@ static const struct header headers[4][16] = {
 
 enum state { HUNT, HEADER, PAYLOAD, STAMP_SIZE, STAMP, ONES };
 
+/* Why synchronisation is lost, beside TL_LOSS_NOT_SYNC. */
+static const char BAD_HEADER[] = "reserved STM header";
+static const char BAD_SIZE[] = "reserved STM timestamp size";
+static const char BAD_SYNC[] = "malformed STM synchronisation";
+static const char CUT_SHORT[] = "STM packet cut short";
+
 struct stm {
     struct tl_soft soft;
     enum state state;
@@ -304,7 +310,7 @@ static void on_header(struct stm *d, uint8_t nibble)
         d->level++;
         d->state = HEADER;
     } else if (h->packet == RESERVED) {
-        bad(d, "reserved STM header");
+        bad(d, BAD_HEADER);
     } else if (h->packet == ASYNC) {
         d->state = ONES;
     } else if (h->payload) {
@@ -319,7 +325,7 @@ static void on_header(struct stm *d, uint8_t nibble)
 static void on_stamp_size(struct stm *d, uint8_t nibble)
 {
     if (nibble == 15) {
-        bad(d, "reserved STM timestamp size");
+        bad(d, BAD_SIZE);
         return;
     }
     d->stamp_nibbles = nibble < 13 ? nibble : nibble == 13 ? 14 : 16;
@@ -333,7 +339,7 @@ static void on_stamp_size(struct stm *d, uint8_t nibble)
 static void on_ones(struct stm *d, uint8_t nibble)
 {
     if (nibble != 15)
-        bad(d, "malformed STM synchronisation");
+        bad(d, BAD_SYNC);
 }
 
 static void on_hunt(struct stm *d, uint64_t offset)
@@ -353,7 +359,7 @@ static void on_sync(struct stm *d)
     if (d->state == HUNT) {
         lost = d->lost_nibbles - ASYNC_ONES;
     } else if (d->state != ONES || d->packet < ASYNC_ONES) {
-        d->soft.lost_why = "STM packet cut short";
+        d->soft.lost_why = CUT_SHORT;
         d->soft.lost_at = d->start;
         lost = d->packet > ASYNC_ONES ? d->packet - ASYNC_ONES : 1;
     }
@@ -446,6 +452,46 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     return TL_OK;
 }
 
+/* The header of the packet under construction as its place in the table. */
+static void header_state(struct stm *d, struct tl_state *s)
+{
+    enum { NONE = sizeof headers / sizeof headers[0][0] };
+    uint8_t at = NONE;
+    if (!tl_state_loads(s) && d->header)
+        at = (uint8_t)(d->header - &headers[0][0]);
+    tl_state_u8(s, &at, NONE);
+    d->header = at < NONE ? &headers[at / 16][at % 16] : NULL;
+}
+
+static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
+{
+    static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_HEADER, BAD_SIZE, BAD_SYNC,
+                                          CUT_SHORT};
+    struct stm *const d = (struct stm *)decoder;
+    uint8_t now = (uint8_t)d->state;
+    tl_soft_state(&d->soft, s, reasons, sizeof reasons / sizeof *reasons);
+    tl_state_u8(s, &now, ONES);
+    d->state = (enum state)now;
+    tl_state_u8(s, &d->level, 3);
+    header_state(d, s);
+    tl_state_u8(s, &d->need, UINT8_MAX);
+    tl_state_u8(s, &d->stamp_nibbles, 16);
+    tl_state_check(s, d->state == HUNT || d->state == HEADER || d->state == ONES || d->header);
+    tl_state_check(s, (d->state != PAYLOAD && d->state != STAMP) || d->need > 0);
+    tl_state_u64(s, &d->value);
+    tl_state_u64(s, &d->stamp);
+    tl_state_u64(s, &d->start);
+    tl_state_u64(s, &d->ones);
+    tl_state_bytes(s, d->one_at, sizeof d->one_at);
+    tl_state_u64(s, &d->packet);
+    tl_state_u64(s, &d->lost_nibbles);
+    tl_state_u16(s, &d->master);
+    tl_state_u16(s, &d->channel);
+    tl_state_bool(s, &d->gray);
+    tl_state_bool(s, &d->delta);
+    tl_state_u64(s, &d->time);
+}
+
 const struct tl_stream_ops tl_stm_ops = {
     .name = "stm",
     .spec = "MIPI STPv2, Arm IHI0054",
@@ -453,4 +499,5 @@ const struct tl_stream_ops tl_stm_ops = {
     .push = push,
     .finish = finish,
     .destroy = destroy,
+    .state = state,
 };

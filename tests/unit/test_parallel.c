@@ -6,10 +6,9 @@
  */
 #include "decode/ops.h"
 #include "decode/parallel.h"
-#include "sim/program_rng.h"
-#include "sim/tpiu_encoder.h"
 #include "unit/data.h"
-#include "unit/sim_world.h"
+#include "unit/decode_log.h"
+#include "unit/sim_streams.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,71 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 16, STREAMS = 128 };
-
-/* All that a decode said, by stream; the last losses are the container's. */
-struct log {
-    struct tl_buf items[STREAMS], losses[STREAMS + 1];
-    struct tl_buf offsets[STREAMS]; /* of the items */
-    bool paths, digests;
-};
-
-static void log_fini(struct log *log)
-{
-    for (unsigned i = 0; i < STREAMS; i++) {
-        tl_buf_fini(&log->items[i]);
-        tl_buf_fini(&log->offsets[i]);
-    }
-    for (unsigned i = 0; i <= STREAMS; i++)
-        tl_buf_fini(&log->losses[i]);
-}
-
-static void put(struct tl_buf *b, uint64_t value)
-{
-    assert_int_equal(tl_buf_add(b, &value, sizeof value), TL_OK);
-}
-
-static void put_item(struct tl_buf *b, const struct tl_item *item)
-{
-    put(b, (uint64_t)item->kind | (uint64_t)item->flags << 8 | (uint64_t)item->sub << 16 |
-               (uint64_t)item->n << 32);
-    put(b, item->pc);
-    put(b, item->value);
-    if (item->kind == TL_ITEM_BLOCK) {
-        put(b, item->block->pc);
-        put(b, item->block->isa);
-        assert_int_equal(tl_buf_add(b, item->block->code, item->block->size), TL_OK);
-    } else if (item->kind == TL_ITEM_SOFTWARE) {
-        assert_int_equal(tl_buf_add(b, item->data, item->n), TL_OK);
-    } else if (item->kind == TL_ITEM_NOTE || (item->kind == TL_ITEM_EXCEPTION && item->text)) {
-        assert_int_equal(tl_buf_add(b, item->text, strlen(item->text)), TL_OK);
-    }
-}
-
-static int on_items(void *context, const struct tl_decode_stream *stream,
-                    const struct tl_item *items, size_t n)
-{
-    struct log *const log = context;
-    struct tl_buf *const b = &log->items[stream->index % STREAMS];
-    struct tl_buf *const at = &log->offsets[stream->index % STREAMS];
-    for (size_t i = 0; i < n; i++) {
-        if (items[i].kind != TL_ITEM_PATH) {
-            put_item(b, &items[i]);
-            put(at, items[i].offset);
-            continue;
-        }
-        assert_true(log->paths);
-        uint64_t insns = 0;
-        for (uint32_t k = 0; k < items[i].n; k++) {
-            const struct tl_item one = tl_path_item(&items[i], k);
-            put_item(b, &one);
-            put(at, one.offset);
-            insns += one.n;
-        }
-        assert_int_equal(insns, items[i].value);
-    }
-    return TL_OK;
-}
+enum { ROUNDS = 16 };
 
 /* Items and their offsets, a batch as [bytes of items, bytes of offsets, items, offsets]. */
 static int on_digest(void *context, const struct tl_decode_stream *stream, struct tl_buf *out,
@@ -122,16 +57,6 @@ static int on_digested(void *context, const struct tl_decode_stream *stream, str
     return TL_OK;
 }
 
-static int on_loss(void *context, const struct tl_decode_loss *loss)
-{
-    struct log *const log = context;
-    struct tl_buf *const b = &log->losses[loss->stream ? loss->stream->index % STREAMS : STREAMS];
-    put(b, loss->offset);
-    put(b, loss->bytes);
-    assert_int_equal(tl_buf_add(b, loss->reason, strlen(loss->reason)), TL_OK);
-    return TL_OK;
-}
-
 /* `chunk` 0: all at once; else pieces of up to so many bytes, the same for the same seed. */
 static void decode(const struct tl_setup *setup, const struct tl_image *image, struct tl_bytes in,
                    unsigned threads, size_t chunk, unsigned seed, struct log *log)
@@ -155,24 +80,6 @@ static void decode(const struct tl_setup *setup, const struct tl_image *image, s
     }
     assert_int_equal(tl_decode_finish(d), TL_OK);
     tl_decode_free(d);
-}
-
-static void same_bytes(const struct tl_buf *a, const struct tl_buf *b)
-{
-    assert_int_equal(a->n, b->n);
-    if (a->n)
-        assert_memory_equal(a->p, b->p, a->n);
-}
-
-static void assert_same(const struct log *a, const struct log *b)
-{
-    for (unsigned i = 0; i < STREAMS; i++) {
-        same_bytes(&a->items[i], &b->items[i]);
-        if (a->paths == b->paths)
-            same_bytes(&a->offsets[i], &b->offsets[i]);
-    }
-    for (unsigned i = 0; i <= STREAMS; i++)
-        same_bytes(&a->losses[i], &b->losses[i]);
 }
 
 /* Steps of several packets are told at the offset of the first. */
@@ -205,82 +112,6 @@ static void compare(const struct tl_setup *setup, const struct tl_image *image, 
 }
 
 /* ---- simulated streams --------------------------------------------------------------------- */
-
-static struct tl_sim_core_options random_options(struct tl_sim_rng *rng)
-{
-    struct tl_sim_core_options o = {
-        .seed = tl_sim_below(rng, 1 << 30),
-        .irq_every = tl_sim_below(rng, 2) ? 3000 : 0,
-        .fault_every = tl_sim_below(rng, 2) ? 5000 : 0,
-        .event_every = tl_sim_below(rng, 2) ? 700 : 0,
-        .off_every = tl_sim_below(rng, 3) ? 0 : 20000,
-        .overflow_every = tl_sim_below(rng, 3) ? 0 : 30000,
-    };
-    o.etm = (struct tl_sim_etm4_options){
-        .ete = tl_sim_below(rng, 3) == 0,
-        .minor = 2,
-        .trace_id = 0x10,
-        .return_stack = tl_sim_below(rng, 2),
-        .branch_broadcast = tl_sim_below(rng, 4) == 0,
-        .cycle_count = tl_sim_below(rng, 2),
-        .threshold = 16,
-        .commit_opt = tl_sim_below(rng, 2),
-        .timestamps = tl_sim_below(rng, 2),
-        .timestamp_every = 3000,
-        .context_id = tl_sim_below(rng, 2),
-        .vmid = tl_sim_below(rng, 2),
-        .sync_every = tl_sim_below(rng, 2) ? 1024 : 4096,
-        .max_spec_depth = tl_sim_below(rng, 3) ? 0 : (uint8_t)(1 + tl_sim_below(rng, 12)),
-    };
-    if (o.etm.ete)
-        o.etm.minor = (uint8_t)tl_sim_below(rng, 4);
-    o.etm.ts_marker = o.etm.ete && o.etm.minor >= 1 && tl_sim_below(rng, 2);
-    if (o.etm.max_spec_depth)
-        o.etm.commit_opt = false;
-    return o;
-}
-
-static void damage(struct tl_buf *trace, struct tl_sim_rng *rng)
-{
-    for (unsigned k = 0; k < 20; k++) {
-        const size_t at = tl_sim_below(rng, (uint32_t)trace->n - 64);
-        switch (tl_sim_below(rng, 4)) {
-        case 0:
-            trace->p[at] ^= (uint8_t)(1 << tl_sim_below(rng, 8));
-            break;
-        case 1:
-            memset(trace->p + at, (int)tl_sim_below(rng, 256), tl_sim_below(rng, 32));
-            break;
-        case 2: /* an A-Sync and trace info where there are none */
-            memset(trace->p + at, 0, 11);
-            memcpy(trace->p + at + 11, "\x80\x01\x01\x00", 4);
-            break;
-        default: /* … and as the tail of a longer run of zeros */
-            memset(trace->p + at, 0, 20);
-            memcpy(trace->p + at + 20, "\x80\x01", 2);
-            break;
-        }
-    }
-}
-
-static void wrap_frames(struct tl_buf *trace)
-{
-    struct tl_tpiu_encoder e;
-    uint32_t random = 1;
-    tl_tpiu_encoder_init(&e, TL_TPIU_ALIGNED, 1);
-    for (size_t at = 0; at < trace->n;) {
-        random = random * 1664525 + 1013904223;
-        size_t n = 1 + (random >> 8) % 3000;
-        n = n < trace->n - at ? n : trace->n - at;
-        assert_int_equal(tl_tpiu_encoder_add(&e, 0x10, trace->p + at, n), TL_OK);
-        if (random >> 28 == 0)
-            assert_int_equal(tl_tpiu_encoder_add(&e, 0x33, trace->p, 7), TL_OK);
-        at += n;
-    }
-    assert_int_equal(tl_tpiu_encoder_flush(&e), TL_OK);
-    tl_buf_fini(trace);
-    *trace = e.out;
-}
 
 static void simulated_streams(void **state)
 {

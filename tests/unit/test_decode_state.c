@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A decode that is saved between two pushes and loaded into a fresh one says exactly what an
+ * undisturbed one says: every item, every offset, every loss. On simulated streams, intact and
+ * damaged, in frames of every kind, with software trace between, and on real captures, each handed
+ * on from decode to decode at many places. Bytes that are no state are refused.
+ */
+#include "unit/data.h"
+#include "unit/decode_log.h"
+#include "unit/sim_streams.h"
+
+#include "decode/parallel.h"
+
+#include <dirent.h>
+
+enum { ROUNDS = 24, STEP = 111 };
+
+struct run {
+    const struct tl_setup *setup;
+    const struct tl_image *image;
+    struct tl_bytes in;
+    bool paths;
+    unsigned threads;
+};
+
+static struct tl_decode *begin(const struct run *run, struct log *log)
+{
+    const struct tl_decode_sink sink = {.context = log, .items = on_items, .loss = on_loss};
+    struct tl_decode *d;
+    struct tl_fail fail = {0};
+    log->paths = run->paths;
+    assert_int_equal(tl_decode_new_threads(&d, run->setup, run->image, &sink, run->threads, &fail),
+                     TL_OK);
+    if (run->paths)
+        tl_decode_paths(d);
+    return d;
+}
+
+/* What offsets of paths are depends on the pieces: the same for both. */
+static size_t piece(struct tl_sim_rng *rng, const struct run *run, size_t at, size_t most)
+{
+    const size_t n = 1 + tl_sim_below(rng, (uint32_t)most);
+    return n < run->in.n - at ? n : run->in.n - at;
+}
+
+static void undisturbed(const struct run *run, size_t most, struct tl_sim_rng rng, struct log *log)
+{
+    struct run one = *run;
+    one.threads = 1;
+    struct tl_decode *d = begin(&one, log);
+    for (size_t at = 0, n; at < run->in.n; at += n) {
+        n = piece(&rng, run, at, most);
+        assert_int_equal(tl_decode_push(d, run->in.p + at, n), TL_OK);
+    }
+    assert_int_equal(tl_decode_finish(d), TL_OK);
+    tl_decode_free(d);
+}
+
+/* Handed on behind each piece of up to `most` bytes where that can be; returns how often. */
+static unsigned handed_on(const struct run *run, size_t most, struct tl_sim_rng rng,
+                          struct log *log)
+{
+    struct tl_decode *d = begin(run, log);
+    struct tl_buf saved = {0};
+    unsigned times = 0;
+    for (size_t at = 0, n; at < run->in.n; at += n) {
+        n = piece(&rng, run, at, most);
+        assert_int_equal(tl_decode_push(d, run->in.p + at, n), TL_OK);
+        tl_buf_reset(&saved);
+        const int r = tl_decode_save(d, &saved);
+        if (r == TL_AGAIN)
+            continue;
+        assert_int_equal(r, TL_OK);
+        tl_decode_free(d);
+        d = begin(run, log);
+        assert_int_equal(tl_decode_load(d, (struct tl_bytes){saved.p, saved.n}), TL_OK);
+        times++;
+    }
+    assert_int_equal(tl_decode_finish(d), TL_OK);
+    tl_decode_free(d);
+    tl_buf_fini(&saved);
+    return times;
+}
+
+/* Returns how often the one was handed on. */
+static unsigned compare(struct run *run, size_t most, struct tl_sim_rng *rng)
+{
+    struct log all = {0}, parts = {0};
+    undisturbed(run, most, *rng, &all);
+    const unsigned times = handed_on(run, most, *rng, &parts);
+    assert_same(&all, &parts);
+    log_fini(&all);
+    log_fini(&parts);
+    tl_sim_below(rng, 2);
+    return times;
+}
+
+/* ---- simulated streams --------------------------------------------------------------------- */
+
+static void simulated_streams(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {77};
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        const struct tl_sim_program_options shape = {
+            .seed = round, .extra = 40, .short_loops = round % 2};
+        const struct tl_sim_core_options options = random_options(&rng);
+        struct world w;
+        world_init(&w, &shape, &options, 60000, 8);
+        if (round % 2)
+            damage(&w.trace, &rng);
+        if (round % 3 == 2) {
+            w.setup.container = TL_CONTAINER_TPIU;
+            wrap_frames(&w.trace);
+        }
+        struct run run = {.setup = &w.setup,
+                          .image = round % 8 == 5 ? NULL : w.image,
+                          .in = {w.trace.p, w.trace.n},
+                          .paths = round % 4 > 0,
+                          .threads = round % 8 == 6 ? 2 : 1};
+        assert_true(compare(&run, round % 2 ? 300 : 4000, &rng) > 0);
+        world_fini(&w);
+    }
+}
+
+/* ---- several sources ------------------------------------------------------------------------ */
+
+static void add_source(struct tl_setup *setup, enum tl_protocol protocol, uint16_t id)
+{
+    struct tl_source *source = tl_setup_add_source(setup);
+    assert_non_null(source);
+    source->protocol = (uint8_t)protocol;
+    source->id = id;
+}
+
+/* Software trace of sorts: synchronisation now and then, and any bytes between. */
+static size_t some_software(struct tl_sim_rng *rng, bool stm, uint8_t out[static 64])
+{
+    size_t n = 0;
+    if (tl_sim_below(rng, 8) == 0) {
+        memset(out, stm ? 0xff : 0, 16);
+        n = stm ? 10 : 5;
+        out[n++] = stm ? 0x0f : 0x80;
+    }
+    for (size_t i = tl_sim_below(rng, 20); i > 0; i--)
+        out[n++] = (uint8_t)tl_sim_below(rng, 256) & (stm ? 0xff : 0x1f);
+    return n;
+}
+
+static void mix(struct tl_buf *trace, enum tl_tpiu_sync sync, struct tl_sim_rng *rng)
+{
+    struct tl_tpiu_encoder e;
+    uint8_t bytes[64];
+    tl_tpiu_encoder_init(&e, sync, 3);
+    for (size_t at = 0; at < trace->n;) {
+        size_t n = 1 + tl_sim_below(rng, 400);
+        n = n < trace->n - at ? n : trace->n - at;
+        assert_int_equal(tl_tpiu_encoder_add(&e, 0x10, trace->p + at, n), TL_OK);
+        at += n;
+        n = some_software(rng, false, bytes);
+        assert_int_equal(tl_tpiu_encoder_add(&e, 0x20, bytes, n), TL_OK);
+        n = some_software(rng, true, bytes);
+        assert_int_equal(tl_tpiu_encoder_add(&e, 0x30, bytes, n), TL_OK);
+    }
+    assert_int_equal(tl_tpiu_encoder_flush(&e), TL_OK);
+    tl_buf_fini(trace);
+    *trace = e.out;
+}
+
+/* A core, an ITM and an STM in frames. */
+static void mixed_world(struct world *w, unsigned round, struct tl_sim_rng *rng)
+{
+    static const struct {
+        enum tl_tpiu_sync encoder;
+        enum tl_frame_sync setup;
+    } syncs[] = {{TL_TPIU_ALIGNED, TL_SYNC_NONE},
+                 {TL_TPIU_FSYNC, TL_SYNC_FSYNC},
+                 {TL_TPIU_HSYNC, TL_SYNC_HSYNC},
+                 {TL_TPIU_DSTREAM, TL_SYNC_DSTREAM}};
+    const struct tl_sim_program_options shape = {.seed = round, .extra = 40};
+    const struct tl_sim_core_options options = random_options(rng);
+    world_init(w, &shape, &options, 40000, 8);
+    w->setup.cap_sources = 1;
+    add_source(&w->setup, TL_PROTO_ITM, 0x20);
+    add_source(&w->setup, TL_PROTO_STM, 0x30);
+    w->setup.container = TL_CONTAINER_TPIU;
+    w->setup.sync = (uint8_t)syncs[round % 4].setup;
+    mix(&w->trace, syncs[round % 4].encoder, rng);
+    if (round % 8 > 4)
+        damage(&w->trace, rng);
+}
+
+static void several_sources(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {5};
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct world w;
+        mixed_world(&w, round, &rng);
+        struct run run = {.setup = &w.setup,
+                          .image = w.image,
+                          .in = {w.trace.p, w.trace.n},
+                          .paths = true,
+                          .threads = 1};
+        assert_true(compare(&run, 2000, &rng) > 0);
+        world_fini(&w);
+    }
+}
+
+/* ---- silence -------------------------------------------------------------------------------- */
+
+static bool is_core(void *context, const char *stream)
+{
+    return *(const bool *)context && !strcmp(stream, "cs.10");
+}
+
+/* Save what a decode of the first `n` bytes knows, or some more. Returns how many; 0: nowhere. */
+static size_t save_at(const struct run *run, size_t n, struct tl_buf *out)
+{
+    struct log log = {0};
+    struct tl_decode *d = begin(run, &log);
+    size_t at = 0;
+    int r;
+    do {
+        assert_int_equal(tl_decode_push(d, run->in.p + at, n - at), TL_OK);
+        at = n;
+        n += STEP;
+        tl_buf_reset(out);
+    } while ((r = tl_decode_save(d, out)) == TL_AGAIN && n < run->in.n);
+    if (r == TL_AGAIN)
+        at = 0;
+    else
+        assert_int_equal(r, TL_OK);
+    tl_decode_free(d);
+    log_fini(&log);
+    return at;
+}
+
+/* The end of `all` is `part`. */
+static void same_end(const struct tl_buf *all, const struct tl_buf *part)
+{
+    assert_true(all->n > part->n && part->n > 0);
+    assert_memory_equal(all->p + all->n - part->n, part->p, part->n);
+}
+
+/* Items up to `n` bytes, then the rest, in the same pieces. */
+static void in_two(const struct run *run, size_t first, size_t n, struct log *log)
+{
+    struct tl_decode *d = begin(run, log);
+    assert_int_equal(tl_decode_push(d, run->in.p, first), TL_OK);
+    for (size_t at = first; at < n; at += STEP)
+        assert_int_equal(tl_decode_push(d, run->in.p + at, STEP), TL_OK);
+    assert_int_equal(tl_decode_push(d, run->in.p + n, run->in.n - n), TL_OK);
+    assert_int_equal(tl_decode_finish(d), TL_OK);
+    tl_decode_free(d);
+}
+
+static bool with_silence(const struct run *run, size_t first, size_t n, const struct tl_buf *saved,
+                         struct log *log)
+{
+    bool silent = true;
+    struct tl_decode *d = begin(run, log);
+    tl_decode_silence(d, is_core, &silent);
+    assert_int_equal(tl_decode_push(d, run->in.p, first), TL_OK);
+    for (size_t at = first; at < n; at += STEP)
+        assert_int_equal(tl_decode_push(d, run->in.p + at, STEP), TL_OK);
+    silent = false;
+    const int r = tl_decode_load(d, (struct tl_bytes){saved->p, saved->n});
+    if (r == TL_OK) {
+        assert_int_equal(tl_decode_push(d, run->in.p + n, run->in.n - n), TL_OK);
+        assert_int_equal(tl_decode_finish(d), TL_OK);
+    } else {
+        assert_int_equal(r, TL_BAD);
+    }
+    tl_decode_free(d);
+    return r == TL_OK;
+}
+
+/* One stream goes on from a later place than the others, which go on from the first byte. */
+static void a_silent_stream(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {9};
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct world w;
+        struct log all = {0}, late = {0};
+        struct tl_buf saved = {0};
+        mixed_world(&w, round, &rng);
+        const struct run run = {.setup = &w.setup,
+                                .image = w.image,
+                                .in = {w.trace.p, w.trace.n},
+                                .paths = true,
+                                .threads = 1};
+        const size_t first = run.in.n / 2 + tl_sim_below(&rng, 1000);
+        const size_t n = save_at(&run, first, &saved);
+        if (n == 0) { /* only damage has so much looked at */
+            assert_true(round % 8 > 4);
+            tl_buf_fini(&saved);
+            world_fini(&w);
+            continue;
+        }
+        in_two(&run, first, n, &all);
+        /* Damage may look like frames out of step while there is nobody to tell: then all is to be
+         * decoded from the first byte on. */
+        if (with_silence(&run, first, n, &saved, &late)) {
+            same_end(&all.items[0], &late.items[0]);
+            same_end(&all.offsets[0], &late.offsets[0]);
+            for (unsigned i = 1; i < 3; i++) {
+                same_bytes(&all.items[i], &late.items[i]);
+                same_bytes(&all.offsets[i], &late.offsets[i]);
+            }
+        } else {
+            assert_true(round % 8 > 4);
+        }
+        tl_buf_fini(&saved);
+        log_fini(&all);
+        log_fini(&late);
+        world_fini(&w);
+    }
+}
+
+/* ---- bytes that are no state ------------------------------------------------------------------
+ */
+
+static void no_state(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {13};
+    struct world w;
+    struct tl_buf saved = {0};
+    mixed_world(&w, 1, &rng);
+    struct run run = {.setup = &w.setup,
+                      .image = w.image,
+                      .in = {w.trace.p, w.trace.n},
+                      .paths = true,
+                      .threads = 1};
+    const size_t n = save_at(&run, run.in.n / 2, &saved);
+    for (size_t cut = 0; cut <= saved.n; cut += cut == saved.n ? 1 : 1 + (saved.n - cut) / 40) {
+        struct log log = {0};
+        struct tl_decode *d = begin(&run, &log);
+        const int r = tl_decode_load(d, (struct tl_bytes){saved.p, cut});
+        assert_int_equal(r, cut == saved.n ? TL_OK : TL_BAD);
+        tl_decode_free(d);
+        log_fini(&log);
+    }
+    /* Of another place of the capture. */
+    struct log log = {0};
+    struct tl_decode *d = begin(&run, &log);
+    assert_int_equal(tl_decode_push(d, run.in.p, n - 32), TL_OK);
+    assert_int_equal(tl_decode_load(d, (struct tl_bytes){saved.p, saved.n}), TL_BAD);
+    tl_decode_free(d);
+    log_fini(&log);
+    tl_buf_fini(&saved);
+    world_fini(&w);
+}
+
+/* ---- real captures ----------------------------------------------------------------------------
+ */
+
+static unsigned hand_on_buffer(const struct tl_snapshot_buffer *buffer, struct tl_sim_rng *rng)
+{
+    struct tl_buf bytes = {0};
+    struct tl_image *image;
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(tl_setup_load_images(&buffer->setup, image, NULL, NULL, &fail), TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    assert_int_equal(tl_buf_read_file(&bytes, buffer->path, (size_t)1 << 30, &fail), TL_OK);
+    struct run run = {.setup = &buffer->setup,
+                      .image = image,
+                      .in = {bytes.p, bytes.n},
+                      .paths = true,
+                      .threads = 1};
+    const unsigned times = compare(&run, bytes.n / 20 + 64, rng);
+    tl_buf_fini(&bytes);
+    tl_image_free(image);
+    return times;
+}
+
+static void real_captures(void **state)
+{
+    (void)state;
+    char dir[4096];
+    struct tl_sim_rng rng = {3};
+    unsigned times = 0;
+    DIR *const list = test_data(dir, sizeof dir, "coresight/snapshots") ? opendir(dir) : NULL;
+    if (!list)
+        skip();
+    for (const struct dirent *e; (e = readdir(list));) {
+        char path[5000];
+        struct tl_snapshot snapshot;
+        struct tl_fail fail = {0};
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        if (e->d_name[0] == '.' || tl_snapshot_read(&snapshot, path, NULL, NULL, &fail) < 0)
+            continue;
+        for (size_t i = 0; i < snapshot.n_buffers; i++)
+            times += hand_on_buffer(&snapshot.buffers[i], &rng);
+        tl_snapshot_fini(&snapshot);
+    }
+    closedir(list);
+    assert_true(times > 0); /* not of those in which no frame is found */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simulated_streams), cmocka_unit_test(several_sources),
+        cmocka_unit_test(a_silent_stream),   cmocka_unit_test(no_state),
+        cmocka_unit_test(real_captures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
