@@ -670,6 +670,64 @@ void tl_stf_flow_state(const struct tl_stf_flow *flow, struct tl_stf_flow_state 
     }
 }
 
+static void stand_state(struct tl_stf_flow_state *at, struct tl_state *s)
+{
+    tl_state_u64(s, &at->pc);
+    tl_state_u64(s, &at->mode);
+    tl_state_u64(s, &at->context);
+    tl_state_u64(s, &at->vmid);
+    tl_state_u8(s, &at->isa, TL_ISA_OR1K);
+    tl_state_bool(s, &at->has_pc);
+    tl_state_bool(s, &at->has_mode);
+    tl_state_bool(s, &at->has_context);
+    tl_state_bool(s, &at->has_vmid);
+}
+
+static void front_state(struct tl_stf_front *front, struct tl_state *s)
+{
+    tl_state_buf(s, &front->lead, SIZE_MAX);
+    tl_state_buf(s, &front->pre, SIZE_MAX);
+    tl_state_bool(s, &front->force);
+    tl_state_bool(s, &front->target);
+    tl_state_bool(s, &front->any);
+}
+
+static void held_state(struct tl_stf_held *held, struct tl_state *s)
+{
+    tl_state_bool(s, &held->is);
+    tl_state_bool(s, &held->taken);
+    tl_state_bool(s, &held->has_target);
+    tl_state_bool(s, &held->open);
+    tl_state_bool(s, &held->event);
+    tl_state_bool(s, &held->odd);
+    tl_state_u8(s, &held->close_n, TL_STF_CLOSE_MAX);
+    tl_state_bytes(s, held->close, sizeof held->close);
+    tl_state_u64(s, &held->pc);
+    tl_state_u64(s, &held->next);
+    tl_state_u64(s, &held->target);
+    tl_state_size(s, &held->post_target, SIZE_MAX / 2);
+    tl_state_buf(s, &held->post, SIZE_MAX);
+    tl_state_check(s, !held->open || held->post_target + 9 <= held->post.n);
+    front_state(&held->front, s);
+}
+
+void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *s)
+{
+    uint8_t isa = (uint8_t)flow->read_isa;
+    stand_state(&flow->state, s);
+    stand_state(&flow->told, s);
+    tl_state_u8(s, &isa, TL_ISA_OR1K);
+    flow->read_isa = (enum tl_isa)isa;
+    tl_state_bool(s, &flow->header);
+    tl_state_bool(s, &flow->later);
+    tl_state_bool(s, &flow->whole);
+    held_state(&flow->held, s);
+    front_state(&flow->front, s);
+    tl_state_u64(s, &flow->markers);
+    tl_state_u64(s, &flow->track);
+    tl_state_u64(s, &flow->chunk_pc);
+}
+
 void tl_stf_flow_restart(struct tl_stf_flow *flow)
 {
     flow->later |= flow->header;

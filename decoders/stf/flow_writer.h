@@ -24,6 +24,7 @@
 #ifndef TL_STF_FLOW_WRITER_H
 #define TL_STF_FLOW_WRITER_H
 
+#include "base/state.h"
 #include "flow/item.h"
 #include "stf/close.h"
 #include "stf/flow_mark.h"
@@ -96,6 +97,12 @@ uint64_t tl_stf_flow_markers(const struct tl_stf_flow *flow);
 
 /* Where the stream stands behind the last marker that is out. */
 void tl_stf_flow_state(const struct tl_stf_flow *flow, struct tl_stf_flow_state *out);
+
+/*
+ * All that tells what becomes of later items, into bytes or, of a new object with the same options,
+ * from them; but not the records that have not been taken: there are none behind loading.
+ */
+void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *state);
 
 /*
  * Begin a new shard: with the next item a header is written again, with the current state.

@@ -13,6 +13,7 @@
 #include "store/census.h"
 #include "store/count.h"
 #include "store/part.h"
+#include "store/stackmark.h"
 
 #include <stdlib.h>
 
@@ -611,6 +612,80 @@ int tl_build_finish(struct tl_build *b)
     b->frame_marker = 0;
     b->frame = 0;
     return seal(b, part);
+}
+
+/* ---- where it stands ------------------------------------------------------------------------ */
+
+uint64_t tl_build_shard(const struct tl_build *b)
+{
+    return (b->closing ? b->closing : b->part)->view->index.row.number;
+}
+
+static void totals_state(struct tl_build_totals *t, struct tl_state *s)
+{
+    tl_state_u64(s, &t->events);
+    tl_state_u64(s, &t->gaps);
+    tl_state_u32(s, &t->anchors);
+    tl_state_u64(s, &t->anchor_first.position);
+    tl_state_u64(s, &t->anchor_first.time);
+    tl_state_u64(s, &t->anchor_last.position);
+    tl_state_u64(s, &t->anchor_last.time);
+}
+
+/* The call stack and what is in force, as a shard's index has them. */
+static void now_state(struct tl_build *b, struct tl_state *s)
+{
+    struct tl_buf calls = {0}, now = {0};
+    if (!tl_state_loads(s)) {
+        tl_state_fail(s, tl_stackmark_encode(&b->calls, &calls));
+        tl_state_fail(s, tl_flow_now_encode(&b->now, &now));
+    }
+    tl_state_buf(s, &calls, SIZE_MAX);
+    tl_state_buf(s, &now, SIZE_MAX);
+    if (tl_state_loads(s) && s->rc >= 0) {
+        tl_state_fail(s, tl_stackmark_decode(&b->calls, (struct tl_bytes){calls.p, calls.n}));
+        tl_state_fail(s, tl_flow_now_decode(&b->now, (struct tl_bytes){now.p, now.n}));
+    }
+    tl_buf_fini(&calls);
+    tl_buf_fini(&now);
+}
+
+/* The part itself; `number` and `first` are its shard's. */
+static void part_state(struct tl_build *b, struct tl_state *s, uint64_t number, uint64_t first)
+{
+    if (tl_state_loads(s)) {
+        tl_state_check(s, number < b->options.sealed && first <= b->position);
+        if (s->rc < 0)
+            return;
+        tl_part_free(b->part);
+        b->part = tl_part_new(number, first, &b->now);
+        if (!b->part) {
+            tl_state_fail(s, TL_NOMEM);
+            return;
+        }
+    }
+    tl_part_state(b->part, s);
+    const struct tl_part *part = b->part;
+    const struct tl_shard_row *row = &part->view->index.row;
+    tl_state_check(s, row->n == b->position - first && row->n <= b->options.shard_insns);
+    tl_state_check(s, row->markers <= row->n && part->open.n <= row->n &&
+                          part->open.first == b->position - part->open.n);
+}
+
+void tl_build_state(struct tl_build *b, struct tl_state *s)
+{
+    uint64_t number = b->part->view->index.row.number, first = b->part->view->index.row.first;
+    if (!tl_state_loads(s) && b->cut != CUT_NONE)
+        tl_state_fail(s, TL_AGAIN);
+    tl_state_u64(s, &number);
+    tl_state_u64(s, &first);
+    tl_state_u64(s, &b->position);
+    tl_state_u64(s, &b->frame_marker);
+    tl_state_u32(s, &b->frame);
+    totals_state(&b->totals, s);
+    now_state(b, s);
+    tl_stf_flow_resume(b->flow, s);
+    part_state(b, s, number, first);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #ifndef TL_STORE_BUILD_H
 #define TL_STORE_BUILD_H
 
+#include "base/state.h"
 #include "store/view.h"
 
 #define TL_CHUNK_MARKERS 32768 /* instructions in a chunk of the .zstf */
@@ -45,6 +46,17 @@ void tl_build_free(struct tl_build *build); /* NULL is fine */
 TL_MUST_USE int tl_build_items(struct tl_build *build, const struct tl_item *items, size_t n);
 /* The stream has ended: seal what is left. */
 TL_MUST_USE int tl_build_finish(struct tl_build *build);
+
+/*
+ * Where it stands in its shard, into bytes or, of a new builder with the same options, from them.
+ * Loaded, it goes on as what was saved would have from the shard's end on: of the shard itself
+ * nothing is kept, it must be in the store already (else TL_BAD). TL_AGAIN: it cannot be told
+ * here, but a little later.
+ */
+void tl_build_state(struct tl_build *build, struct tl_state *state);
+
+/* The number of the shard that is being built. */
+uint64_t tl_build_shard(const struct tl_build *build);
 
 /* A snapshot of the growing shard; NULL in `*out` where it has nothing yet. TL_NOMEM. */
 TL_MUST_USE int tl_build_view(struct tl_build *build, struct tl_view **out);

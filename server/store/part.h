@@ -3,6 +3,7 @@
 #ifndef TL_STORE_PART_H
 #define TL_STORE_PART_H
 
+#include "base/state.h"
 #include "flow/callstack.h"
 #include "store/codeset.h"
 #include "store/itemlog.h"
@@ -94,6 +95,12 @@ static inline size_t tl_part_logged(const struct tl_part *part)
 {
     return part->log.bytes.n - part->log_begin;
 }
+
+/*
+ * What decides where its chunks and the shard end, into bytes or, of a new part, from them: that is
+ * a ghost then.
+ */
+void tl_part_state(struct tl_part *part, struct tl_state *state);
 
 /* Make the slots of this function and page theirs; what was in them goes to the bucket that holds
  * `position`, which is the run's. */

@@ -151,6 +151,106 @@ static void text_comes_back(void **state)
     }
 }
 
+/* A builder that is saved in the middle of a shard. */
+struct saved {
+    struct tl_buf state;
+    size_t item; /* behind which */
+    uint64_t shard;
+};
+
+static bool save_build(struct tl_build *b, size_t item, struct saved *out)
+{
+    struct tl_state state = {.out = &out->state};
+    tl_buf_reset(&out->state);
+    tl_build_state(b, &state);
+    out->item = item;
+    out->shard = tl_build_shard(b);
+    assert_true(state.rc == TL_OK || state.rc == TL_AGAIN);
+    return state.rc == TL_OK;
+}
+
+/* Go on behind `saved`, of which `sealed` shards are there. */
+static struct shards *go_on(struct made *m, const struct run *run, const struct saved *saved,
+                            uint64_t sealed, uint64_t position)
+{
+    struct shards *s = calloc(1, sizeof(*s));
+    s->chunk_markers = run->chunk_markers;
+    assert_int_equal(tl_packer_new(&s->packer), TL_OK);
+    struct tl_build_options options = {.protocol = run->protocol,
+                                       .shard_insns = run->shard_insns,
+                                       .chunk_markers = run->chunk_markers,
+                                       .seal = on_seal,
+                                       .context = s,
+                                       .sealed = sealed,
+                                       .sealed_position = position};
+    struct tl_build *b;
+    assert_int_equal(tl_build_new(&b, &options), TL_OK);
+    struct tl_state state = {.in = {saved->state.p, saved->state.n}};
+    tl_build_state(b, &state);
+    assert_int_equal(state.rc, TL_OK);
+    assert_int_equal(state.in.n, 0);
+    assert_int_equal(tl_build_items(b, m->items + saved->item, m->n - saved->item), TL_OK);
+    assert_int_equal(tl_build_finish(b), TL_OK);
+    tl_build_free(b);
+    return s;
+}
+
+/* Save somewhere, with as many shards behind it as there may be. */
+static bool save_somewhere(struct made *m, const struct run *run, struct made *random,
+                           struct saved *out)
+{
+    struct shards *s = calloc(1, sizeof(*s));
+    s->chunk_markers = run->chunk_markers;
+    assert_int_equal(tl_packer_new(&s->packer), TL_OK);
+    struct tl_build_options options = {.protocol = run->protocol,
+                                       .shard_insns = run->shard_insns,
+                                       .chunk_markers = run->chunk_markers,
+                                       .seal = on_seal,
+                                       .context = s};
+    struct tl_build *b;
+    const size_t from = made_below(random, m->n);
+    bool done = false;
+    assert_int_equal(tl_build_new(&b, &options), TL_OK);
+    for (size_t at = 0; at < m->n && !done; at++) {
+        assert_int_equal(tl_build_items(b, m->items + at, 1), TL_OK);
+        done = at >= from && save_build(b, at + 1, out);
+    }
+    tl_build_free(b);
+    shards_free(s);
+    return done;
+}
+
+/* What comes behind a saved builder's shard is as if it had never been saved. */
+static void saved_in_a_shard(void **state)
+{
+    (void)state;
+    struct made random = {.random = seed_of_day()};
+    for (int round = 0; round < 80; round++) {
+        struct made m;
+        struct run run = random_run(&random);
+        struct saved saved = {{0}};
+        made_stream(&m, made_random(&random), 1 + made_below(&random, 1500),
+                    (unsigned)made_below(&random, 5));
+        if (run.shard_insns < 10 && m.n > 300)
+            m.n = 300;
+        struct shards *all = build(&m, &run, 0, 0, made_random(&random));
+        if (save_somewhere(&m, &run, &random, &saved) && saved.shard < all->n) {
+            const uint64_t sealed = saved.shard + 1 + made_below(&random, all->n - saved.shard);
+            const struct tl_shard_row *row = &all->views[sealed - 1]->index.row;
+            struct shards *rest = go_on(&m, &run, &saved, sealed, row->first + row->n);
+            assert_int_equal(rest->n, all->n - sealed);
+            for (size_t i = 0; i < rest->n; i++) {
+                assert_int_equal(rest->files[i].n, all->files[sealed + i].n);
+                assert_memory_equal(rest->files[i].p, all->files[sealed + i].p, rest->files[i].n);
+            }
+            shards_free(rest);
+        }
+        tl_buf_fini(&saved.state);
+        shards_free(all);
+        made_free(&m);
+    }
+}
+
 /* Batches do not matter, and neither does starting again behind any sealed shard. */
 static void resumed_shards_are_the_same(void **state)
 {
@@ -545,7 +645,7 @@ int main(void)
         cmocka_unit_test(text_comes_back),    cmocka_unit_test(resumed_shards_are_the_same),
         cmocka_unit_test(ranges_join),        cmocka_unit_test(snapshots_grow),
         cmocka_unit_test(stored_shards_open), cmocka_unit_test(damage_is_noticed),
-        cmocka_unit_test(shards_are_mended),
+        cmocka_unit_test(shards_are_mended),  cmocka_unit_test(saved_in_a_shard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
