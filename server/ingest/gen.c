@@ -113,6 +113,7 @@ static void remove_shards(struct tl_gen *gen)
     snprintf(prefix, sizeof(prefix), "t/%s/%llu", gen->trace, (unsigned long long)gen->number);
     tl_lake_forget_views(gen->lake, prefix);
     tl_lake_discard(gen->lake, prefix);
+    tl_resume_remove(gen->lake, gen->trace, gen->number);
 }
 
 void tl_gen_put(struct tl_gen *gen)
@@ -129,6 +130,8 @@ void tl_gen_put(struct tl_gen *gen)
     free(gen->lanes);
     free(gen->by_stream);
     tl_image_free(gen->image);
+    tl_buf_fini(&gen->images);
+    tl_resume_fini(gen);
     tl_setup_fini(&gen->setup);
     pthread_mutex_destroy(&gen->lock);
     free(gen);
@@ -188,6 +191,7 @@ int tl_gen_load(struct tl_gen *gen, struct tl_fail *fail)
 
 struct resolver {
     struct tl_lake *lake;
+    struct tl_buf *images; /* hashes of what was found */
     struct tl_buf content;
 };
 
@@ -209,22 +213,30 @@ static int resolve(void *context, const char *file, struct tl_bytes *bytes, stru
     if (r == TL_NOTFOUND)
         return tl_fail_set(fail, r, "image %.80s is not there; upload it and decode again", file);
     *bytes = (struct tl_bytes){resolver->content.p, resolver->content.n};
-    return r;
+    return r < 0 ? r : tl_buf_printf(resolver->images, "%s\n", hash);
 }
 
 /* What can be had of the setup's images, each for itself: without one of them the flow has gaps
  * in it, and the message says why. */
 static struct tl_image *load_image(struct tl_gen *gen)
 {
-    struct resolver resolver = {.lake = gen->lake};
+    struct resolver resolver = {.lake = gen->lake, .images = &gen->images};
     struct tl_image *image;
     if (tl_image_new(&image) < 0)
         return NULL;
     for (size_t i = 0; i < gen->setup.n_images; i++) {
         const struct tl_setup one = {.images = &gen->setup.images[i], .n_images = 1};
         struct tl_fail fail = {0};
-        if (tl_setup_load_images(&one, image, resolve, &resolver, &fail) < 0)
+        int r = tl_setup_load_images(&one, image, resolve, &resolver, &fail);
+        if (r < 0) {
             snprintf(gen->message, sizeof(gen->message), "%s", fail.text);
+            r = tl_buf_add(&gen->images, "-\n", 2);
+        }
+        if (r < 0) {
+            tl_buf_fini(&resolver.content);
+            tl_image_free(image);
+            return NULL;
+        }
     }
     tl_buf_fini(&resolver.content);
     if (tl_image_freeze(image) < 0) {

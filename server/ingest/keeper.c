@@ -110,18 +110,19 @@ static bool is_orphan(struct tl_lake *lake, const char *key)
     char trace[64];
     uint64_t generation = 0;
     const char kind = key[0];
-    if ((kind != 't' && kind != 'r' && kind != 'm') || key[1] != '/')
+    if (!strchr("trmc", kind) || key[1] != '/')
         return false;
     const size_t n = strcspn(key + 2, "/");
     if (n >= sizeof(trace))
         return false;
     snprintf(trace, sizeof(trace), "%.*s", (int)n, key + 2);
-    if (kind == 't')
+    if (kind == 't' || kind == 'c')
         generation = strtoull(key + 2 + n + (key[2 + n] == '/'), NULL, 10);
     struct tl_trace *t = tl_lake_find_trace(lake, trace);
-    const bool orphan =
-        !t || (kind == 'r' && t->raw_removed) ||
-        (kind == 't' && generation != t->serving->number && generation != t->wanted);
+    const bool orphan = !t || (kind == 'r' && t->raw_removed) ||
+                        (kind == 'c' && t->state == TL_TRACE_SEALED) ||
+                        ((kind == 't' || kind == 'c') && generation != t->serving->number &&
+                         generation != t->wanted);
     tl_trace_put(t);
     return orphan;
 }

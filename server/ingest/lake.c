@@ -9,8 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SHARD_INSNS UINT64_C(1000000)
-#define MIN_FREE    (UINT64_C(256) << 20)
+#define SHARD_INSNS      UINT64_C(1000000)
+#define CHECKPOINT_BYTES ((uint64_t)64 << 20)
+#define MIN_FREE         (UINT64_C(256) << 20)
 
 void tl_lake_share_heaps(void)
 {
@@ -420,6 +421,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     lake->backend = backend;
     lake->options = *options;
     lake->options.dir = NULL;
+    if (lake->options.checkpoint_bytes == 0)
+        lake->options.checkpoint_bytes = CHECKPOINT_BYTES;
     if (lake->options.shard_insns == 0)
         lake->options.shard_insns = SHARD_INSNS;
     if (lake->options.min_free_bytes == 0)

@@ -19,6 +19,8 @@
 #include "lake.h"
 #include "store/build.h"
 #include "store/catalog.h"
+#include "store/checkpoint.h"
+#include "store/hash.h"
 #include "store/walk.h"
 
 #include <pthread.h>
@@ -41,6 +43,7 @@ struct tl_lane {
     size_t n_pending, cap_pending;
     struct tl_build *build; /* NULL: not being decoded */
     uint64_t lost_bytes;
+    uint64_t resume_at; /* of the decode job: silent up to the checkpoint at this raw offset */
     struct tl_buckets
         summary;             /* of the sealed shards, TL_LEVEL_SUMMARY; made when first asked for */
     uint64_t summary_shards; /* that are in it */
@@ -71,6 +74,7 @@ struct tl_gen {
     struct tl_lane **lanes; /* grows; a lane lives as long as the generation */
     size_t n_lanes, cap_lanes;
     struct tl_image *image; /* frozen, never changes once set */
+    struct tl_buf images;   /* what it was made of: hashes, "-" where there is none */
     bool has_image;         /* it was looked for */
     uint64_t lost_bytes;    /* of the container */
     char message[256];      /* last trouble */
@@ -85,6 +89,10 @@ struct tl_gen {
     size_t seal_lanes; /* whose shards it stores */
     int seal_result;
     struct tl_fail seal_fail;
+    char whose[TL_HASH_TEXT]; /* for whom its checkpoints are good, "": not known yet */
+    struct tl_mark *marks;    /* its checkpoints, the oldest first */
+    size_t n_marks, cap_marks;
+    uint64_t marked;            /* raw bytes behind which the last one was tried */
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
     size_t n_by_stream, cap_by_stream;
     bool resumed;     /* an earlier run has left shards */
@@ -130,6 +138,36 @@ TL_MUST_USE int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struc
 TL_MUST_USE int tl_gen_pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail);
 /* Forget the decoder and the growing shards. */
 void tl_gen_stop(struct tl_gen *gen);
+
+/* A checkpoint that is stored (store/checkpoint.h), and where its lanes stood. */
+struct tl_mark {
+    uint64_t offset;
+    struct tl_checkpoint_lane *lanes; /* without states */
+    size_t n_lanes;
+};
+
+/*
+ * For the one decode job. Nothing of this ever fails a decode: without checkpoints it begins at
+ * the first byte.
+ */
+/* Before anything is decoded: plan from which of the stored checkpoints each lane goes on. */
+void tl_resume_plan(struct tl_gen *gen);
+/* Is the stream silent where the decode stands? */
+bool tl_resume_silent(void *gen, const char *stream);
+/* The raw offset of the next checkpoint of the plan, or UINT64_MAX. */
+uint64_t tl_resume_next(struct tl_gen *gen);
+/*
+ * All raw bytes up to that checkpoint have been decoded, or none and it is the first one: go on
+ * from it. An error: decoding must begin anew, tl_resume_forget() first.
+ */
+TL_MUST_USE int tl_resume_load(struct tl_gen *gen, uint64_t offset);
+/* Go on without the plan, and without the checkpoints that are there. */
+void tl_resume_forget(struct tl_gen *gen);
+/* Between two slices: store a checkpoint if it is time, and remove those that are of no use. */
+void tl_resume_mark(struct tl_gen *gen);
+/* All is sealed, or nobody wants it any more: remove all of a generation. */
+void tl_resume_remove(struct tl_lake *lake, const char *trace, uint64_t generation);
+void tl_resume_fini(struct tl_gen *gen);
 
 /* ---- traces -------------------------------------------------------------------------------- */
 
@@ -244,7 +282,8 @@ struct tl_lake {
 
     /* Counters for metrics. */
     atomic_ulong items_decoded, shards_sealed, bytes_sealed, seal_failures, ranges_served,
-        tiles_served, cache_hits, cache_misses, ingest_refused, retained_out, decode_waits;
+        tiles_served, cache_hits, cache_misses, ingest_refused, retained_out, decode_waits,
+        bytes_decoded, checkpoints, resumes;
 };
 
 /* As tl_lake_open(), over a backend that the caller keeps. */

@@ -153,6 +153,7 @@ static int seal_trace(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail
         return r;
     }
     tl_gen_stop(gen);
+    tl_resume_remove(trace->lake, gen->trace, gen->number);
     pthread_mutex_lock(&trace->lock);
     const bool done = trace->making == gen;
     if (done)

@@ -12,8 +12,11 @@ static struct tl_lake *open_folder(const char *dir)
 {
     struct tl_lake *lake;
     struct tl_fail fail = {0};
-    const struct tl_lake_options options = {
-        .dir = dir, .shard_insns = FAULT_SHARD, .decode_threads = 2, .min_free_bytes = 1};
+    const struct tl_lake_options options = {.dir = dir,
+                                            .shard_insns = FAULT_SHARD,
+                                            .decode_threads = 2,
+                                            .min_free_bytes = 1,
+                                            .checkpoint_bytes = 8192};
     /* The lease of a killed process is gone with it, though not at the very moment. */
     for (int i = 0; i < 500; i++) {
         const int r = tl_lake_open(&lake, &options, &fail);

@@ -24,8 +24,10 @@ static bool live(struct tl_backend *backend, const struct capture *c, uint64_t *
 {
     struct tl_lake *lake;
     struct tl_fail fail = {0};
-    const struct tl_lake_options options = {
-        .shard_insns = FAULT_SHARD, .decode_threads = 2, .min_free_bytes = 1};
+    const struct tl_lake_options options = {.shard_insns = FAULT_SHARD,
+                                            .decode_threads = 2,
+                                            .min_free_bytes = 1,
+                                            .checkpoint_bytes = 8192};
     if (cut)
         tl_backend_memory_refuse(backend, fault_random(random) % 320, 1, TL_OK);
     if (tl_lake_open_on(&lake, backend, &options, &fail) < 0) {

@@ -88,8 +88,10 @@ static inline struct tl_lake *open_lake_sized(struct tl_backend *backend, uint64
 {
     struct tl_lake *lake;
     struct tl_fail fail = {0};
-    const struct tl_lake_options options = {
-        .shard_insns = shard_insns, .decode_threads = threads, .min_free_bytes = 1};
+    const struct tl_lake_options options = {.shard_insns = shard_insns,
+                                            .decode_threads = threads,
+                                            .min_free_bytes = 1,
+                                            .checkpoint_bytes = 8192};
     if (tl_lake_open_on(&lake, backend, &options, &fail) < 0)
         fail_msg("%s", fail.text);
     return lake;

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A lake that was closed amid a capture goes on from a checkpoint: it reads raw bytes only from
+ * there on, and what it stores is, byte for byte, what decoding from the first byte stores. A
+ * checkpoint that is damaged or another's costs time, and nothing else.
+ */
+#include "base/crc32c.h"
+#include "sim_capture.h"
+
+enum { SHARD = 3000, INSNS = 300000, CORES = 2, PIECE = 2000 };
+
+struct objects {
+    struct tl_buf keys; /* NUL-ended, one behind another */
+    size_t n;
+};
+
+static int add_key(void *context, const char *key, uint64_t size)
+{
+    struct objects *o = context;
+    o->n++;
+    return tl_buf_add(&o->keys, key, strlen(key) + 1);
+}
+
+static void list(struct tl_backend *backend, const char *prefix, struct objects *out)
+{
+    *out = (struct objects){{0}};
+    assert_int_equal(backend->ops->list(backend, prefix, add_key, out, NULL), TL_OK);
+}
+
+/* Names below the generation, and contents, of all shards. */
+static void shards_of(struct tl_backend *backend, struct tl_buf *out)
+{
+    struct objects o;
+    list(backend, "t/t", &o);
+    for (const char *key = (char *)o.keys.p; o.n > 0; o.n--, key += strlen(key) + 1) {
+        const char *name = strchr(key + 4, '/');
+        assert_non_null(name);
+        assert_int_equal(tl_buf_add(out, name, strlen(name)), TL_OK);
+        assert_int_equal(tl_backend_get_all(backend, key, out, NULL), TL_OK);
+    }
+    tl_buf_fini(&o.keys);
+}
+
+static struct tl_lake *open_lake(struct tl_backend *backend, uint64_t checkpoint_bytes)
+{
+    struct tl_lake *lake;
+    struct tl_fail fail = {0};
+    const struct tl_lake_options options = {.shard_insns = SHARD,
+                                            .decode_threads = 1,
+                                            .min_free_bytes = 1,
+                                            .checkpoint_bytes = checkpoint_bytes};
+    if (tl_lake_open_on(&lake, backend, &options, &fail) < 0)
+        fail_msg("%s", fail.text);
+    return lake;
+}
+
+/* Push bytes up to `end`, and wait until they are decoded. */
+static void push_piece(struct tl_lake *lake, const struct capture *c, uint64_t end)
+{
+    struct tl_ingest *ingest;
+    struct tl_fail fail = {0};
+    char trace[64];
+    uint64_t at, durable;
+    const struct tl_ingest_request request = {
+        .rig = "rig", .trace = "t", .setup = (const char *)c->setup.p, .resume = true};
+    if (tl_ingest_open(lake, &request, NULL, NULL, &ingest, trace, &at, &fail) < 0)
+        fail_msg("%s", fail.text);
+    if (at < end)
+        assert_int_equal(tl_ingest_append(ingest, at,
+                                          (struct tl_bytes){c->bytes.p + at, (size_t)(end - at)},
+                                          &fail),
+                         TL_OK);
+    if (end == c->bytes.n)
+        assert_int_equal(tl_ingest_finish(ingest, &durable, &fail), TL_OK);
+    tl_ingest_close(ingest);
+    for (uint64_t decoded = 0; decoded < end;) {
+        struct tl_trace_list list;
+        assert_int_equal(tl_lake_trace(lake, "t", &list), TL_OK);
+        assert_int_not_equal(list.rows[0].state, TL_TRACE_FAILED);
+        decoded = list.rows[0].decoded_bytes;
+        tl_trace_list_free(&list);
+        usleep(1000);
+    }
+}
+
+/* Piece by piece, so that decoding has many slices. */
+static void push_up_to(struct tl_lake *lake, const struct capture *c, uint64_t from, uint64_t end)
+{
+    for (uint64_t at = from + PIECE; at < end; at += PIECE)
+        push_piece(lake, c, at);
+    push_piece(lake, c, end);
+}
+
+/* What is done to each checkpoint that is there. */
+enum harm { NONE, FLIP, CUT, FOREIGN, HARMS };
+
+static size_t harm_all(struct tl_backend *backend, enum harm harm)
+{
+    struct objects o;
+    list(backend, "c", &o);
+    const size_t n = o.n;
+    for (const char *key = (char *)o.keys.p; o.n > 0; o.n--, key += strlen(key) + 1) {
+        struct tl_buf bytes = {0};
+        assert_int_equal(tl_backend_get_all(backend, key, &bytes, NULL), TL_OK);
+        if (harm == FLIP)
+            bytes.p[bytes.n / 2] ^= 1;
+        else if (harm == CUT)
+            bytes.n -= bytes.n / 3;
+        else if (harm == FOREIGN) { /* whole, but of another program, setup or image */
+            bytes.p[12 + 4 + 8 + 20] ^= 1;
+            tl_put_le32(bytes.p + 8, tl_crc32c(0, bytes.p + 12, bytes.n - 12));
+        }
+        assert_int_equal(backend->ops->put(backend, key, (struct tl_bytes){bytes.p, bytes.n}, NULL),
+                         TL_OK);
+        tl_buf_fini(&bytes);
+    }
+    tl_buf_fini(&o.keys);
+    return n;
+}
+
+static void closed_and_opened(enum harm harm, uint64_t seed)
+{
+    struct tl_backend *backend;
+    struct capture c;
+    struct tl_buf text = {0}, resumed = {0}, anew = {0};
+    const struct sim_options options = {
+        .seed = seed, .insns = INSNS, .cores = CORES, .image = true, .events = true};
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    struct tl_lake *lake = open_lake(backend, 4096);
+    sim_capture(lake, &options, &c);
+    const uint64_t end = c.bytes.n / 10 * 9;
+    push_up_to(lake, &c, 0, end);
+    assert_true(atomic_load(&lake->bytes_decoded) == end);
+    assert_true(atomic_load(&lake->checkpoints) > 2);
+    tl_lake_close(lake);
+    const size_t n = harm_all(backend, harm);
+    assert_true(n > 0 && n <= CORES + 1);
+    lake = open_lake(backend, 4096);
+    push_piece(lake, &c, end);
+    const uint64_t again = atomic_load(&lake->bytes_decoded);
+    if (harm == NONE) {
+        assert_true(atomic_load(&lake->resumes) > 0);
+        assert_true(again < end / 3);
+    } else {
+        assert_int_equal(atomic_load(&lake->resumes), 0);
+        assert_true(again == end);
+    }
+    push_up_to(lake, &c, end, c.bytes.n);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    lake_text(lake, "t", &text);
+    assert_texts_equal(&c.text, &text);
+    struct objects left;
+    list(backend, "c", &left);
+    assert_int_equal(left.n, 0); /* of no use any more */
+    tl_buf_fini(&left.keys);
+    shards_of(backend, &resumed);
+    assert_int_equal(tl_lake_redecode(lake, "t", NULL, NULL), TL_OK);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    tl_lake_close(lake);
+    shards_of(backend, &anew);
+    assert_int_equal(resumed.n, anew.n);
+    assert_memory_equal(resumed.p, anew.p, anew.n);
+    tl_buf_fini(&text);
+    tl_buf_fini(&resumed);
+    tl_buf_fini(&anew);
+    capture_free(&c);
+    tl_backend_free(backend);
+}
+
+static void from_a_checkpoint(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 6; seed++)
+        closed_and_opened(NONE, seed);
+}
+
+static void from_the_first_byte(void **state)
+{
+    (void)state;
+    for (enum harm harm = FLIP; harm < HARMS; harm++)
+        closed_and_opened(harm, 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(from_a_checkpoint),
+        cmocka_unit_test(from_the_first_byte),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
