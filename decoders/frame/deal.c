@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everywhere: frames are lined up (frame/lineup.h), and what lies between two IDs is copied. With
- * AVX-512 there is no loop over IDs: how many have come into force up to each byte is counted for
+ * Everywhere: frames are lined up (frame/lineup.h), and what lies between two IDs is copied; where
+ * IDs are few, groups are stored straight to the shares. With AVX-512 there is no loop over IDs: how many have come into force up to each byte is counted for
  * 64 bytes at once, by which the owner of each byte is looked up, and a share is one comparison and
  * one compression.
  */
