@@ -127,6 +127,7 @@ int tl_lake_delete(struct tl_lake *lake, const char *id, struct tl_fail *fail)
     r = tl_catalog_remove_trace(lake->catalog, id, fail);
     if (r >= 0) {
         pthread_mutex_lock(&lake->lock);
+        tl_lake_unqueue_locked(lake, trace);
         unlink_locked(lake, trace);
         pthread_mutex_unlock(&lake->lock);
         /* From here on it is gone; space that cannot be freed now is freed by the housekeeper. */

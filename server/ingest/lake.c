@@ -45,6 +45,20 @@ static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
     pthread_cond_signal(&lake->work);
 }
 
+void tl_lake_unqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    struct tl_trace **p = &lake->jobs;
+    while (*p && *p != trace)
+        p = &(*p)->next_job;
+    trace->queued = false;
+    if (!*p)
+        return;
+    *p = trace->next_job;
+    if (!*p)
+        lake->last_job = p;
+    tl_trace_put(trace);
+}
+
 void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_ns)
 {
     pthread_mutex_lock(&lake->lock);
@@ -112,10 +126,9 @@ static void *decode_thread(void *context)
                 trace->not_before_ns = delay > 0 ? tl_monotonic_ns() + delay : 0;
             enqueue_locked(lake, trace);
         }
-        pthread_cond_broadcast(&lake->idle);
-        pthread_mutex_unlock(&lake->lock);
+        /* Before anyone who deletes it goes on: not the last one, which would be theirs to free. */
         tl_trace_put(trace);
-        pthread_mutex_lock(&lake->lock);
+        pthread_cond_broadcast(&lake->idle);
     }
     pthread_mutex_unlock(&lake->lock);
     return NULL;

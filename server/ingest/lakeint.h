@@ -297,6 +297,8 @@ TL_MUST_USE int tl_lake_add_trace(struct tl_lake *lake, const char *id, const ch
                                   const char *setup, struct tl_trace **out, struct tl_fail *fail);
 /* Let a decode thread look at the trace, not before `delay_ns` have passed. */
 void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_ns);
+/* … or not any more. The caller has the lake's lock and a reference of its own. */
+void tl_lake_unqueue_locked(struct tl_lake *lake, struct tl_trace *trace);
 /* One decode job; returns how long to wait before the next one, < 0: there is none now. */
 int64_t tl_lake_run_job(struct tl_trace *trace);
 void tl_lake_notify(struct tl_lake *lake);
