@@ -3,7 +3,6 @@
  * Blocks to STF records: copied whole where they come one behind another, in parts where a chunk
  * ends in them, or where their first instruction has records of its own.
  */
-#include "simd/prefetch.h"
 #include "stf/flow_map.h"
 #include "stf/flow_parts.h"
 #include "stf/writer.h"
@@ -253,12 +252,6 @@ static inline bool is_plain(const struct tl_stf_held *held)
 /* So that a copier stays in registers. */
 #define INLINE inline __attribute__((always_inline))
 
-/*
- * Whoever packed what was in this memory before had it in another processor's cache. Bytes from
- * what is being written to what is taken from there: a few dozen blocks.
- */
-#define AHEAD 512
-
 /* A run of whole blocks being copied. */
 struct copier {
     uint8_t *p;         /* where the next record goes */
@@ -321,7 +314,6 @@ static INLINE bool copy_block(struct copier *c, const struct tl_block *b, uint32
         return false;
     const uint32_t head = b->stf_size - b->last_stf;
     uint8_t *p = c->p;
-    tl_prefetch_write(p, AHEAD);
     if (marks)
         *c->mark++ = tl_stf_mark((uint32_t)(p - c->begin), c->next, b->pc);
     p[0] = TL_STF_INST_PC_TARGET;
