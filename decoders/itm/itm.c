@@ -58,8 +58,7 @@ static void bad(struct itm *d, const char *why)
     lose_sync(d, why, d->start, d->n);
 }
 
-/* ---- packets that are complete ------------------------------------------------------------------
- */
+/* ---- packets that are complete --------------------------------------------------------------- */
 
 static void on_source(struct itm *d)
 {
@@ -176,8 +175,7 @@ static void complete(struct itm *d)
         on_local_time(d);
 }
 
-/* ---- bytes
- * ---------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static void on_header(struct itm *d, uint8_t b)
 {

@@ -360,8 +360,7 @@ static void drop_dumps(struct reading *r)
     }
 }
 
-/* ---- trace.ini --------------------------------------------------------------------------------
- */
+/* ---- trace.ini ------------------------------------------------------------------------------- */
 
 static struct buffer *buffer_of_section(struct reading *r, const char *section)
 {
@@ -408,8 +407,7 @@ static int on_trace_entry(void *context, const char *section, bool begins, const
     return TL_OK;
 }
 
-/* ---- put together ------------------------------------------------------------------------------
- */
+/* ---- put together ---------------------------------------------------------------------------- */
 
 static const struct device *device_named(const struct reading *r, const char *name)
 {

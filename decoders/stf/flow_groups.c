@@ -53,8 +53,7 @@ int tl_stf_groups_read(struct tl_stf_groups *groups, struct tl_bytes stf)
     return (int)(rest.p - stf.p);
 }
 
-/* ---- groups -----------------------------------------------------------------------------------
- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 size_t tl_stf_groups_pass(const struct tl_stf_groups *groups, const uint8_t *stf, uint32_t n,
                           struct tl_stf_pc *pc)
@@ -91,8 +90,7 @@ size_t tl_stf_groups_mode(const struct tl_stf_groups *groups, struct tl_bytes st
     return place;
 }
 
-/* ---- text -------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* Is it said by an item, or by the instruction's line? */
 static bool is_shown(const struct tl_stf_record *record)

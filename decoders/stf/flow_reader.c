@@ -215,8 +215,7 @@ static int settle(struct tl_stf_flow_reader *r)
     return g->has_target || g->event || g->forced ? TL_OK : deliver_waiting(r);
 }
 
-/* ---- events -------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static int add_mode(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
 {
@@ -338,8 +337,7 @@ static int add_comment(struct tl_stf_flow_reader *r, const struct tl_stf_record 
     return add_item(r, &item, r->scratch.p, data ? r->scratch.n : 0, branch_flags);
 }
 
-/* ---- instructions
- * --------------------------------------------------------------------------------- */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 /* The bytes in memory of an instruction that its closing record holds. */
 static void code_of(enum tl_isa isa, uint32_t opcode, uint32_t size, uint8_t out[static 4])
@@ -361,8 +359,7 @@ static bool odd_sized(const struct tl_stf_flow_reader *r, uint32_t opcode)
     return arch == TL_ARCH_X86 || (r->ours && arch == TL_ARCH_RISCV && (opcode & 31) == 31);
 }
 
-/* ---- whole groups -----------------------------------------------------------------------------
- */
+/* ---- whole groups ---------------------------------------------------------------------------- */
 
 static void begin_kept(struct tl_stf_flow_reader *r)
 {
@@ -470,8 +467,7 @@ static int keep_header(struct tl_stf_flow_reader *r)
     return result;
 }
 
-/* ---- instructions -----------------------------------------------------------------------------
- */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 /* `at`: its address as any reader follows it. */
 static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *record, uint64_t at)
@@ -528,8 +524,7 @@ static int close_group(struct tl_stf_flow_reader *r, const struct tl_stf_record 
     return result;
 }
 
-/* ---- records
- * ---------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static int begin_trace(struct tl_stf_flow_reader *r, uint64_t offset)
 {

@@ -113,8 +113,7 @@ static int stop_bad(struct tl_stf_insns *s, int code, size_t behind, uint8_t des
     return stop(s, code, behind, text);
 }
 
-/* ---- one record, whatever it is ---------------------------------------------------------------
- */
+/* ---- one record, whatever it is -------------------------------------------------------------- */
 
 enum step {
     STEP_ON,     /* taken */
@@ -224,8 +223,7 @@ static int step(struct tl_stf_insns *s, struct tl_bytes in, size_t at, bool batc
     return result;
 }
 
-/* ---- the scan ---------------------------------------------------------------------------------
- */
+/* ---- the scan -------------------------------------------------------------------------------- */
 
 struct scan {
     const uint8_t *p;     /* the next record */
@@ -482,8 +480,7 @@ static size_t scan(struct tl_stf_insns *s, struct tl_bytes in, struct scan *c)
     return (size_t)(c->group - in.p);
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------
- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 static void advance(struct tl_stf_insns *s, size_t n)
 {
@@ -681,8 +678,7 @@ int tl_stf_insns_seek(struct tl_stf_insns *insns, uint64_t at, struct tl_fail *f
     return skip_to(insns, at, fail);
 }
 
-/* ---- groups ------------------------------------------------------------------------------------
- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 struct tl_stf_group tl_stf_insn_group(const struct tl_stf_insns *insns,
                                       const struct tl_stf_insn *insn)

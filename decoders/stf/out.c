@@ -147,8 +147,7 @@ int tl_stf_out_finish(struct tl_stf_out *out, struct tl_fail *fail)
     return write_out(out, &out->writer.out, fail);
 }
 
-/* ---- files by path ----------------------------------------------------------------------------
- */
+/* ---- files by path --------------------------------------------------------------------------- */
 
 struct tl_stf_save {
     struct tl_stf_out *out;

@@ -133,8 +133,7 @@ static int put_regs(struct tl_stf_slicer *s, struct tl_fail *fail)
     return result;
 }
 
-/* ---- the range --------------------------------------------------------------------------------
- */
+/* ---- the range ------------------------------------------------------------------------------- */
 
 /* What is in force is remembered from the trace's begin on. */
 static int remember(struct tl_stf_slicer *s, const struct tl_stf_record *record)

@@ -150,8 +150,7 @@ static void bad(struct stm *d, const char *why)
     lose_sync(d, why, d->start, d->packet);
 }
 
-/* ---- packets that are complete ------------------------------------------------------------------
- */
+/* ---- packets that are complete --------------------------------------------------------------- */
 
 static uint64_t from_gray(uint64_t gray)
 {
@@ -288,8 +287,7 @@ static void complete(struct stm *d)
     list_packet(d, time);
 }
 
-/* ---- nibbles
- * ---------------------------------------------------------------------------------------- */
+/* ---- nibbles --------------------------------------------------------------------------------- */
 
 static void payload_or_stamp(struct stm *d)
 {

@@ -38,8 +38,7 @@ void tl_resume_remove(struct tl_lake *lake, const char *trace, uint64_t generati
     tl_lake_discard(lake, tl_checkpoint_key(prefix, trace, generation, NULL));
 }
 
-/* ---- for whom ---------------------------------------------------------------------------------
- */
+/* ---- for whom -------------------------------------------------------------------------------- */
 
 /* What the result hangs on beside the raw bytes. */
 static int name_whose(struct tl_gen *gen)
@@ -61,8 +60,7 @@ static int name_whose(struct tl_gen *gen)
     return r;
 }
 
-/* ---- which are there ----------------------------------------------------------------------------
- */
+/* ---- which are there ------------------------------------------------------------------------- */
 
 static const struct tl_checkpoint_lane *lane_in(const struct tl_checkpoint_lane *lanes, size_t n,
                                                 const char *name)
@@ -146,8 +144,7 @@ static size_t last_usable(const struct tl_gen *gen, const char *name, size_t sto
     return i;
 }
 
-/* ---- going on
- * ------------------------------------------------------------------------------------ */
+/* ---- going on -------------------------------------------------------------------------------- */
 
 void tl_resume_plan(struct tl_gen *gen)
 {
@@ -249,8 +246,7 @@ void tl_resume_forget(struct tl_gen *gen)
     tl_resume_remove(gen->lake, gen->trace, gen->number);
 }
 
-/* ---- storing
- * ------------------------------------------------------------------------------------- */
+/* ---- storing --------------------------------------------------------------------------------- */
 
 static int save_lane(struct tl_lane *lane, struct tl_checkpoint *c)
 {

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #define N             TL_TILE_BUCKETS
-#define EXACT_MOST    (UINT64_C(1) << 20) /* positions that are worth decoding for a tile */
+#define EXACT_MOST    (UINT64_C(1) << 18) /* positions that are worth decoding for a tile */
 #define STORED_SHARDS 12                  /* shards whose own buckets are read */
 
 struct spans {

@@ -179,8 +179,7 @@ static void write_records(void *context)
     tl_stf_out_free(out);
 }
 
-/* ---- input -------------------------------------------------------------------------------------
- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
 static bool load_file(const char *name, struct tl_bytes *out)
 {

@@ -319,8 +319,7 @@ static void a_silent_stream(void **state)
     }
 }
 
-/* ---- bytes that are no state ------------------------------------------------------------------
- */
+/* ---- bytes that are no state ----------------------------------------------------------------- */
 
 static void no_state(void **state)
 {
@@ -354,8 +353,7 @@ static void no_state(void **state)
     world_fini(&w);
 }
 
-/* ---- real captures ----------------------------------------------------------------------------
- */
+/* ---- real captures --------------------------------------------------------------------------- */
 
 static unsigned hand_on_buffer(const struct tl_snapshot_buffer *buffer, struct tl_sim_rng *rng)
 {

@@ -125,8 +125,7 @@ static void test_every_packet_at_every_chunking(void **state)
             fail_msg("no packet with header %02x was made", h);
 }
 
-/* ---- what is listed though it cannot be followed, and followed though it is only listed -------
- */
+/* ---- what is listed though it cannot be followed, and followed though it is only listed ------ */
 
 struct said {
     struct tl_buf packets, items;

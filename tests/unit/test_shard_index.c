@@ -425,10 +425,10 @@ static void index_is_what_was_executed(void **state)
     }
 }
 
-/* Older shards have buckets of 4^5 positions: they are read, and add up to those of today. */
+/* Shards of another version may have finer buckets: they are read, and add up to those of today. */
 static void finer_buckets_add_up(void **state)
 {
-    enum { FINE = 5, BUCKETS = 70 };
+    enum { FINE = TL_LEVEL_STORED - 1, BUCKETS = 70 };
     const unsigned each = 1u << 2 * (TL_LEVEL_STORED - FINE);
     struct tl_buckets fine = {.level = FINE}, read = {0}, sums = {.level = TL_LEVEL_STORED};
     struct tl_buf bytes = {0};

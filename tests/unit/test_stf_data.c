@@ -174,8 +174,7 @@ static void test_verdicts(void **state)
     assert_true(n > 80);
 }
 
-/* ---- the identity
- * ---------------------------------------------------------------------------------- */
+/* ---- the identity ---------------------------------------------------------------------------- */
 
 static void copy_records(struct tl_bytes file, const struct tl_stf_out_options *options,
                          struct tl_buf *out)
@@ -254,8 +253,7 @@ static void test_real_traces_pass_the_checks(void **state)
     tl_buf_fini(&file);
 }
 
-/* ---- instructions
- * ------------------------------------------------------------------------------------ */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 struct counted {
     uint64_t insns;
@@ -357,8 +355,7 @@ static void test_instructions(void **state)
     tl_buf_fini(&file);
 }
 
-/* ---- damage
- * ------------------------------------------------------------------------------------------ */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 /* Every reader there is, on bytes that may be anything. */
 static void read_everything(struct tl_bytes bytes)

@@ -54,8 +54,7 @@ static void world_fini(struct world *w)
     tl_image_free(w->image);
 }
 
-/* ---- items ------------------------------------------------------------------------------------
- */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 struct script {
     struct tl_item items[600];
@@ -224,8 +223,7 @@ static void assert_same_text(const struct tl_buf *a, const struct tl_buf *b)
     fail_msg("texts differ at byte %zu of %zu and %zu", i, a->n, b->n);
 }
 
-/* ---- writing as the store does
- * ------------------------------------------------------------------- */
+/* ---- writing as the store does --------------------------------------------------------------- */
 
 struct shards {
     struct tl_buf file[16];
@@ -412,8 +410,7 @@ static void test_random_items(void **state)
     }
 }
 
-/* ---- single cases
- * ------------------------------------------------------------------------------------ */
+/* ---- single cases ---------------------------------------------------------------------------- */
 
 /* The listing of what `items` become, without the header. */
 static void listing_of(const struct tl_item *items, size_t n,

@@ -206,8 +206,7 @@ static void test_chunk_rules(void **state)
     tl_buf_fini(&file);
 }
 
-/* ---- what others write
- * --------------------------------------------------------------------------- */
+/* ---- what others write ----------------------------------------------------------------------- */
 
 /* A container put together by hand, with its faults. */
 struct maker {
@@ -438,8 +437,7 @@ static void test_cut_and_damage(void **state)
     tl_buf_fini(&file);
 }
 
-/* ---- wrappings
- * -------------------------------------------------------------------------------------- */
+/* ---- wrappings ------------------------------------------------------------------------------- */
 
 static void gzip(const struct tl_buf *plain, struct tl_buf *out)
 {
