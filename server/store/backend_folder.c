@@ -210,6 +210,12 @@ static int place(struct folder *f, const char *name, const char *key)
     }
 }
 
+static int not_stored(struct tl_fail *fail, const char *key)
+{
+    const int code = refused(fail, "store", key);
+    return code == TL_NOTFOUND ? TL_IO : code;
+}
+
 /* Write an object under its name, which is not yet durable. */
 static int write_object(struct folder *f, const struct tl_object *object, struct tl_fail *fail)
 {
@@ -217,9 +223,9 @@ static int write_object(struct folder *f, const struct tl_object *object, struct
     snprintf(name, sizeof(name), "%lu", atomic_fetch_add(&f->serial, 1));
     if (write_temporary(f, name, object->bytes) == 0 && place(f, name, object->key) == 0)
         return TL_OK;
-    const int code = refused(fail, "store", object->key);
+    const int code = not_stored(fail, object->key);
     unlinkat(f->tmp, name, 0);
-    return code == TL_NOTFOUND ? TL_IO : code;
+    return code;
 }
 
 /* Do both keys lie in the same folder? */
@@ -243,10 +249,8 @@ static int folder_put_all(struct tl_backend *backend, const struct tl_object *ob
         r = write_object(f, &objects[i], fail);
         /* One sync for names that follow each other in a folder. */
         if (r >= 0 && (i + 1 == n || !are_together(key, objects[i + 1].key)) &&
-            sync_parent(f->objects, key) < 0) {
-            r = refused(fail, "store", key);
-            r = r == TL_NOTFOUND ? TL_IO : r;
-        }
+            sync_parent(f->objects, key) < 0)
+            r = not_stored(fail, key);
     }
     return r;
 }
