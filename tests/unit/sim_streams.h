@@ -83,4 +83,20 @@ static inline void wrap_frames(struct tl_buf *trace)
     *trace = e.out;
 }
 
+/* The stream of round `round`: each second one damaged, each third one in frames. */
+static inline void streamed_world(struct world *w, unsigned round, uint64_t insns, uint32_t extra,
+                                  struct tl_sim_rng *rng)
+{
+    const struct tl_sim_program_options shape = {
+        .seed = round, .extra = 40, .short_loops = round % 2};
+    const struct tl_sim_core_options options = random_options(rng);
+    world_init(w, &shape, &options, insns, extra);
+    if (round % 2)
+        damage(&w->trace, rng);
+    if (round % 3 == 2) {
+        w->setup.container = TL_CONTAINER_TPIU;
+        wrap_frames(&w->trace);
+    }
+}
+
 #endif

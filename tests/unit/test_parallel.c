@@ -118,17 +118,8 @@ static void simulated_streams(void **state)
     (void)state;
     struct tl_sim_rng rng = {20};
     for (unsigned round = 0; round < ROUNDS; round++) {
-        const struct tl_sim_program_options shape = {
-            .seed = round, .extra = 40, .short_loops = round % 2};
-        const struct tl_sim_core_options options = random_options(&rng);
         struct world w;
-        world_init(&w, &shape, &options, 300000, 40);
-        if (round % 2)
-            damage(&w.trace, &rng);
-        if (round % 3 == 2) {
-            w.setup.container = TL_CONTAINER_TPIU;
-            wrap_frames(&w.trace);
-        }
+        streamed_world(&w, round, 300000, 40, &rng);
         const size_t chunk = round % 4 == 3 ? 200000 : 0;
         compare(&w.setup, round % 8 == 5 ? NULL : w.image, (struct tl_bytes){w.trace.p, w.trace.n},
                 chunk, round);

@@ -61,27 +61,41 @@ struct run {
     enum tl_protocol protocol;
 };
 
-static struct shards *build(struct made *m, const struct run *run, uint64_t sealed,
-                            uint64_t position, uint64_t seed)
+static struct shards *shards_new(const struct run *run)
 {
     struct shards *s = calloc(1, sizeof(*s));
     s->chunk_markers = run->chunk_markers;
     assert_int_equal(tl_packer_new(&s->packer), TL_OK);
+    return s;
+}
+
+/* A builder of what comes behind `sealed` shards. `packing` may be NULL. */
+static struct tl_build *build_new(struct shards *s, const struct run *run, uint64_t sealed,
+                                  uint64_t position, struct tl_packing *packing)
+{
+    const struct tl_build_options options = {.protocol = run->protocol,
+                                             .shard_insns = run->shard_insns,
+                                             .chunk_markers = run->chunk_markers,
+                                             .packing = packing,
+                                             .seal = on_seal,
+                                             .context = s,
+                                             .sealed = sealed,
+                                             .sealed_position = position};
+    struct tl_build *b;
+    assert_int_equal(tl_build_new(&b, &options), TL_OK);
+    return b;
+}
+
+static struct shards *build(struct made *m, const struct run *run, uint64_t sealed,
+                            uint64_t position, uint64_t seed)
+{
+    struct shards *s = shards_new(run);
     /* Half of them by threads: that makes no difference. */
     struct tl_packing *packing = NULL;
     if (seed & 1)
         assert_int_equal(tl_packing_new(&packing, 2), TL_OK);
-    struct tl_build_options options = {.protocol = run->protocol,
-                                       .shard_insns = run->shard_insns,
-                                       .chunk_markers = run->chunk_markers,
-                                       .packing = packing,
-                                       .seal = on_seal,
-                                       .context = s,
-                                       .sealed = sealed,
-                                       .sealed_position = position};
-    struct tl_build *b;
+    struct tl_build *b = build_new(s, run, sealed, position, packing);
     struct made random = {.random = seed};
-    assert_int_equal(tl_build_new(&b, &options), TL_OK);
     for (size_t at = 0; at < m->n;) {
         size_t n = 1 + made_below(&random, 1 + made_below(&random, 200));
         if (n > m->n - at)
@@ -173,18 +187,8 @@ static bool save_build(struct tl_build *b, size_t item, struct saved *out)
 static struct shards *go_on(struct made *m, const struct run *run, const struct saved *saved,
                             uint64_t sealed, uint64_t position)
 {
-    struct shards *s = calloc(1, sizeof(*s));
-    s->chunk_markers = run->chunk_markers;
-    assert_int_equal(tl_packer_new(&s->packer), TL_OK);
-    struct tl_build_options options = {.protocol = run->protocol,
-                                       .shard_insns = run->shard_insns,
-                                       .chunk_markers = run->chunk_markers,
-                                       .seal = on_seal,
-                                       .context = s,
-                                       .sealed = sealed,
-                                       .sealed_position = position};
-    struct tl_build *b;
-    assert_int_equal(tl_build_new(&b, &options), TL_OK);
+    struct shards *s = shards_new(run);
+    struct tl_build *b = build_new(s, run, sealed, position, NULL);
     struct tl_state state = {.in = {saved->state.p, saved->state.n}};
     tl_build_state(b, &state);
     assert_int_equal(state.rc, TL_OK);
@@ -199,18 +203,10 @@ static struct shards *go_on(struct made *m, const struct run *run, const struct 
 static bool save_somewhere(struct made *m, const struct run *run, struct made *random,
                            struct saved *out)
 {
-    struct shards *s = calloc(1, sizeof(*s));
-    s->chunk_markers = run->chunk_markers;
-    assert_int_equal(tl_packer_new(&s->packer), TL_OK);
-    struct tl_build_options options = {.protocol = run->protocol,
-                                       .shard_insns = run->shard_insns,
-                                       .chunk_markers = run->chunk_markers,
-                                       .seal = on_seal,
-                                       .context = s};
-    struct tl_build *b;
+    struct shards *s = shards_new(run);
+    struct tl_build *b = build_new(s, run, 0, 0, NULL);
     const size_t from = made_below(random, m->n);
     bool done = false;
-    assert_int_equal(tl_build_new(&b, &options), TL_OK);
     for (size_t at = 0; at < m->n && !done; at++) {
         assert_int_equal(tl_build_items(b, m->items + at, 1), TL_OK);
         done = at >= from && save_build(b, at + 1, out);
