@@ -335,9 +335,9 @@ int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes co
     image_key(key, row->hash);
     snprintf(name_key, sizeof(name_key), "n/%s", key + 2);
     const struct tl_bytes text = {(const uint8_t *)row->name, strlen(row->name)};
-    r = backend->ops->put(backend, name_key, text, fail);
+    r = tl_backend_put(backend, name_key, text, fail);
     if (r >= 0 && !known)
-        r = backend->ops->put(backend, key, content, fail);
+        r = tl_backend_put(backend, key, content, fail);
     if (r < 0)
         return r;
     const struct tl_catalog_image image = {

@@ -130,7 +130,7 @@ void tl_trace_mirror(struct tl_trace *trace)
         tl_buf_reset(&text);
         int r = compose(trace, &text, &number);
         if (r >= 0)
-            r = backend->ops->put(backend, key, (struct tl_bytes){text.p, text.n}, NULL);
+            r = tl_backend_put(backend, key, (struct tl_bytes){text.p, text.n}, NULL);
         pthread_mutex_lock(&trace->lock);
         again = r >= 0 && trace->mirrors != number; /* the older copy may have come last */
         trace->mirror_stale = r < 0;

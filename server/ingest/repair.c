@@ -190,7 +190,6 @@ static int mend_shard(struct checkup *c, struct tl_lane *lane, const char *key, 
 {
     struct tl_buf file = {0}, mended = {0};
     struct tl_fail why = {0};
-    const struct tl_backend_ops *ops = c->lake->backend->ops;
     int r = c->packer ? TL_OK : tl_packer_new(&c->packer);
     if (r >= 0)
         r = tl_backend_get_all(c->lake->backend, key, &file, c->fail);
@@ -206,7 +205,7 @@ static int mend_shard(struct checkup *c, struct tl_lane *lane, const char *key, 
     tl_buf_fini(&file);
     bool whole = r == 0 || (r > 0 && is_last_resort(c));
     if (whole)
-        r = ops->put(c->lake->backend, key, (struct tl_bytes){mended.p, mended.n}, c->fail);
+        r = tl_backend_put(c->lake->backend, key, (struct tl_bytes){mended.p, mended.n}, c->fail);
     if (r >= 0 && whole) {
         tl_lake_forget_views(c->lake, key);
         r = lost == 0 ? tell(c, "%s: made whole from itself", key)

@@ -285,8 +285,8 @@ static int put(struct tl_gen *gen, struct tl_checkpoint *c)
     struct tl_backend *backend = gen->lake->backend;
     int r = tl_checkpoint_encode(c, gen->whose, &bytes);
     if (r >= 0)
-        r = backend->ops->put(backend, tl_checkpoint_key(key, gen->trace, gen->number, &c->offset),
-                              (struct tl_bytes){bytes.p, bytes.n}, NULL);
+        r = tl_backend_put(backend, tl_checkpoint_key(key, gen->trace, gen->number, &c->offset),
+                           (struct tl_bytes){bytes.p, bytes.n}, NULL);
     tl_buf_fini(&bytes);
     return r < 0 ? r : add_mark(gen, c);
 }

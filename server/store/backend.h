@@ -50,12 +50,9 @@ struct tl_backend_ops {
     const char *name;
     void (*destroy)(struct tl_backend *backend);
 
-    /* Store `bytes` under `key`: after TL_OK they survive a power cut, otherwise the key is as
-     * it was. A key that is there already is replaced, atomically as well. */
-    int (*put)(struct tl_backend *backend, const char *key, struct tl_bytes bytes,
-               struct tl_fail *fail);
-    /* Store several, for less than one by one costs: after TL_OK all of them survive a power cut,
-     * otherwise each of them is as it was or as it was to be. */
+    /* Store objects, several for less than one by one costs: after TL_OK all of them survive a
+     * power cut, otherwise each key is as it was or as it was to be. A key that is there already is
+     * replaced, atomically as well. */
     int (*put_all)(struct tl_backend *backend, const struct tl_object *objects, size_t n,
                    struct tl_fail *fail);
     /* Append up to `n` bytes from `offset` on to `out`; fewer only at the object's end. Returns
@@ -159,6 +156,13 @@ void tl_backend_free(struct tl_backend *backend); /* NULL is fine */
 
 /* Is `key` well-formed? Backends refuse others with TL_USAGE. */
 bool tl_key_valid(const char *key);
+
+/* Store one object, as `put_all` does. */
+TL_MUST_USE static inline int tl_backend_put(struct tl_backend *backend, const char *key,
+                                             struct tl_bytes bytes, struct tl_fail *fail)
+{
+    return backend->ops->put_all(backend, &(struct tl_object){key, bytes}, 1, fail);
+}
 
 /* A whole object appended to `out`. */
 TL_MUST_USE int tl_backend_get_all(struct tl_backend *backend, const char *key, struct tl_buf *out,

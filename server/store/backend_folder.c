@@ -255,12 +255,6 @@ static int folder_put_all(struct tl_backend *backend, const struct tl_object *ob
     return r;
 }
 
-static int folder_put(struct tl_backend *backend, const char *key, struct tl_bytes bytes,
-                      struct tl_fail *fail)
-{
-    return folder_put_all(backend, &(struct tl_object){key, bytes}, 1, fail);
-}
-
 static int folder_get(struct tl_backend *backend, const char *key, uint64_t offset, size_t n,
                       struct tl_buf *out, struct tl_fail *fail)
 {
@@ -605,7 +599,6 @@ static void folder_destroy(struct tl_backend *backend)
 static const struct tl_backend_ops folder_ops = {
     .name = "folder",
     .destroy = folder_destroy,
-    .put = folder_put,
     .put_all = folder_put_all,
     .get = folder_get,
     .size = folder_size,

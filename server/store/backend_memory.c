@@ -215,12 +215,6 @@ static int memory_put_all(struct tl_backend *backend, const struct tl_object *ob
     return r;
 }
 
-static int memory_put(struct tl_backend *backend, const char *key, struct tl_bytes bytes,
-                      struct tl_fail *fail)
-{
-    return memory_put_all(backend, &(struct tl_object){key, bytes}, 1, fail);
-}
-
 static int read_locked(const struct entry *e, uint64_t offset, size_t n, struct tl_buf *out)
 {
     if (offset >= e->bytes.n)
@@ -633,7 +627,6 @@ static void memory_destroy(struct tl_backend *backend)
 static const struct tl_backend_ops memory_ops = {
     .name = "memory",
     .destroy = memory_destroy,
-    .put = memory_put,
     .put_all = memory_put_all,
     .get = memory_get,
     .size = memory_size,

@@ -64,7 +64,7 @@ static inline int fault_damage(struct tl_lake *lake, uint64_t *random)
         const uint64_t body = tl_le64(shard.p + shard.n - TL_SHARD_FOOTER + 24);
         if (body < shard.n) {
             shard.p[body + fault_random(random) % (shard.n - body)] ^= 4;
-            r = backend->ops->put(backend, key, (struct tl_bytes){shard.p, shard.n}, NULL);
+            r = tl_backend_put(backend, key, (struct tl_bytes){shard.p, shard.n}, NULL);
         }
     }
     if (r >= 0)

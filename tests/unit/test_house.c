@@ -331,7 +331,7 @@ static int add_key(void *context, const char *key, uint64_t size)
 static void put(const char *key, const struct tl_buf *content)
 {
     const struct tl_bytes bytes = {content->p, content->n};
-    assert_int_equal(backend->ops->put(backend, key, bytes, NULL), TL_OK);
+    assert_int_equal(tl_backend_put(backend, key, bytes, NULL), TL_OK);
 }
 
 /* Every byte of every object, one bit each: the object is named, with an offset. */

@@ -110,7 +110,7 @@ static size_t harm_all(struct tl_backend *backend, enum harm harm)
             bytes.p[12 + 4 + 8 + 20] ^= 1;
             tl_put_le32(bytes.p + 8, tl_crc32c(0, bytes.p + 12, bytes.n - 12));
         }
-        assert_int_equal(backend->ops->put(backend, key, (struct tl_bytes){bytes.p, bytes.n}, NULL),
+        assert_int_equal(tl_backend_put(backend, key, (struct tl_bytes){bytes.p, bytes.n}, NULL),
                          TL_OK);
         tl_buf_fini(&bytes);
     }

@@ -363,7 +363,7 @@ static void stored_shards_open(void **state)
         struct tl_fail fail = {0};
         const struct tl_bytes file = {s->files[i].p, s->files[i].n};
         tl_shard_key(key, "trace", 1, "cs.10", i);
-        assert_int_equal(backend->ops->put(backend, key, file, NULL), TL_OK);
+        assert_int_equal(tl_backend_put(backend, key, file, NULL), TL_OK);
         if (tl_view_open(&view, backend, key, &fail) < 0)
             fail_msg("%s", fail.text);
         assert_int_equal(view->index.row.first, s->views[i]->index.row.first);
@@ -398,7 +398,7 @@ static void damage_is_noticed(void **state)
         const uint8_t flip = (uint8_t)(1 + made_below(&random, 255));
         file->p[at] ^= flip;
         tl_buf_reset(&report);
-        assert_int_equal(backend->ops->put(backend, key, (struct tl_bytes){file->p, file->n}, NULL),
+        assert_int_equal(tl_backend_put(backend, key, (struct tl_bytes){file->p, file->n}, NULL),
                          TL_OK);
         if (tl_view_verify(backend, key, &report, NULL) <= 0)
             fail_msg("byte %zu of %zu changed by %02x is not noticed", at, file->n, flip);
@@ -414,7 +414,7 @@ static void damage_is_noticed(void **state)
         }
         file->p[at] ^= flip;
     }
-    assert_int_equal(backend->ops->put(backend, key, (struct tl_bytes){file->p, file->n}, NULL),
+    assert_int_equal(tl_backend_put(backend, key, (struct tl_bytes){file->p, file->n}, NULL),
                      TL_OK);
     tl_buf_reset(&report);
     assert_int_equal(tl_view_verify(backend, key, &report, NULL), 0);
@@ -432,7 +432,7 @@ static struct tl_view *open_file(struct tl_backend *backend, const struct tl_buf
     struct tl_fail fail = {0};
     const char *key = "t/a/1/b/000000.zstf";
     const struct tl_bytes bytes = {file->p, file->n};
-    assert_int_equal(backend->ops->put(backend, key, bytes, NULL), TL_OK);
+    assert_int_equal(tl_backend_put(backend, key, bytes, NULL), TL_OK);
     if (tl_view_open(&view, backend, key, &fail) < 0)
         fail_msg("%s", fail.text);
     return view;

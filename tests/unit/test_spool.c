@@ -216,7 +216,7 @@ static void damage_is_found(void **state)
         const uint8_t bit = (uint8_t)(1 << random_next(&random) % 8);
         file.p[i] ^= bit;
         const struct tl_bytes whole = {file.p, file.n};
-        assert_int_equal(backend->ops->put(backend, key, whole, NULL), TL_OK);
+        assert_int_equal(tl_backend_put(backend, key, whole, NULL), TL_OK);
         struct found found = {0};
         assert_int_equal(tl_spool_audit(backend, "c", end, note_damage, &found, NULL), TL_OK);
         assert_int_equal(found.calls, 1);

@@ -68,10 +68,10 @@ static void objects(void **state)
     struct tl_buf out = {0};
     uint64_t size;
     assert_int_equal(b->ops->size(b, "a/b", &size, NULL), TL_NOTFOUND);
-    assert_int_equal(b->ops->put(b, "a/b", text("hello"), NULL), TL_OK);
-    assert_int_equal(b->ops->put(b, "a/c.x", text(""), NULL), TL_OK);
-    assert_int_equal(b->ops->put(b, "d", text("x"), NULL), TL_OK);
-    assert_int_equal(b->ops->put(b, "a/b", text("world!"), NULL), TL_OK);
+    assert_int_equal(tl_backend_put(b, "a/b", text("hello"), NULL), TL_OK);
+    assert_int_equal(tl_backend_put(b, "a/c.x", text(""), NULL), TL_OK);
+    assert_int_equal(tl_backend_put(b, "d", text("x"), NULL), TL_OK);
+    assert_int_equal(tl_backend_put(b, "a/b", text("world!"), NULL), TL_OK);
     assert_int_equal(b->ops->size(b, "a/b", &size, NULL), TL_OK);
     assert_int_equal(size, 6);
     assert_int_equal(b->ops->get(b, "a/b", 2, 3, &out, NULL), TL_OK);
@@ -90,7 +90,7 @@ static void objects(void **state)
     tl_buf_reset(&out);
     assert_int_equal(b->ops->list(b, "a", note_key, &out, NULL), TL_OK);
     assert_int_equal(out.n, 0);
-    assert_int_equal(b->ops->put(b, "a/b", text("again"), NULL), TL_OK);
+    assert_int_equal(tl_backend_put(b, "a/b", text("again"), NULL), TL_OK);
     tl_buf_fini(&out);
 }
 
@@ -127,7 +127,7 @@ static void keys_are_checked(void **state)
     static const char *const bad[] = {"", "/a", "a/", "a//b", "../x", "a/..", ".x", "a b", "a\nb"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         assert_false(tl_key_valid(bad[i]));
-        assert_int_equal(b->ops->put(b, bad[i], text("x"), NULL), TL_USAGE);
+        assert_int_equal(tl_backend_put(b, bad[i], text("x"), NULL), TL_USAGE);
     }
     assert_true(tl_key_valid("t/rig-1.a_B/3/cs.10/000001.zstf"));
 }
@@ -208,13 +208,13 @@ static void lost_leases_fence(void **state)
     uint64_t size;
     assert_int_equal(b->ops->lease(b, TL_LEASE_ALL, &mine, NULL), TL_OK);
     assert_int_equal(other->ops->lease(other, TL_LEASE_ALL, &yours, NULL), TL_DENIED);
-    assert_int_equal(b->ops->put(b, "a", text("mine"), NULL), TL_OK);
+    assert_int_equal(tl_backend_put(b, "a", text("mine"), NULL), TL_OK);
     assert_int_equal(b->ops->log_open(b, "l", true, &log, &size, NULL), TL_OK);
     assert_int_equal(log->ops->log_write(log, 0, &part, 1, NULL), TL_OK);
     assert_true(b->ops->may_commit(b));
     take_away(b, TL_LEASE_ALL);
     assert_int_equal(other->ops->lease(other, TL_LEASE_ALL, &yours, NULL), TL_OK);
-    assert_int_equal(b->ops->put(b, "a", text("still mine"), NULL), TL_DENIED);
+    assert_int_equal(tl_backend_put(b, "a", text("still mine"), NULL), TL_DENIED);
     assert_int_equal(b->ops->remove(b, "a", NULL), TL_DENIED);
     assert_int_equal(b->ops->log_open(b, "m", true, &log, &size, NULL), TL_DENIED);
     assert_int_equal(log->ops->log_write(log, 3, &part, 1, NULL), TL_DENIED);
@@ -223,7 +223,7 @@ static void lost_leases_fence(void **state)
     assert_false(b->ops->may_commit(b));
     assert_int_equal(b->ops->get(b, "a", 0, 100, &out, NULL), TL_OK); /* it may look */
     assert_int_equal(out.n, 4);
-    assert_int_equal(other->ops->put(other, "a", text("yours"), NULL), TL_OK);
+    assert_int_equal(tl_backend_put(other, "a", text("yours"), NULL), TL_OK);
     assert_true(other->ops->may_commit(other));
     b->ops->lease_release(mine);
     assert_int_equal(b->ops->lease(b, TL_LEASE_ALL, &mine, NULL), TL_DENIED);
@@ -231,7 +231,7 @@ static void lost_leases_fence(void **state)
     other->ops->lease_release(yours);
     assert_int_equal(b->ops->lease(b, TL_LEASE_ALL, &mine, NULL), TL_OK);
     assert_true(mine->epoch > before);
-    assert_int_equal(b->ops->put(b, "a", text("mine"), NULL), TL_OK);
+    assert_int_equal(tl_backend_put(b, "a", text("mine"), NULL), TL_OK);
     b->ops->lease_release(mine);
     log->ops->log_close(log);
     tl_backend_free(other);
@@ -272,9 +272,9 @@ static int work_once(struct worker *w, unsigned round)
     memset(content, letter, n);
     const struct tl_bytes bytes = {(const uint8_t *)content, n};
     snprintf(key, sizeof(key), "w/%u/%u", w->number, round % 5);
-    int r = b->ops->put(b, key, bytes, NULL);
+    int r = tl_backend_put(b, key, bytes, NULL);
     if (r >= 0)
-        r = b->ops->put(b, "w/all", bytes, NULL);
+        r = tl_backend_put(b, "w/all", bytes, NULL);
     if (r >= 0)
         r = tl_backend_get_all(b, key, &out, NULL);
     if (r >= 0 && (out.n != n || memcmp(out.p, content, n) != 0))
@@ -337,15 +337,15 @@ static void a_full_medium_says_so(void **state)
     struct tl_log *log;
     uint64_t size;
     tl_backend_memory_limit(b, 10);
-    assert_int_equal(b->ops->put(b, "a", text("12345678"), NULL), TL_OK);
-    assert_int_equal(b->ops->put(b, "b", text("12345678"), NULL), TL_NOSPACE);
+    assert_int_equal(tl_backend_put(b, "a", text("12345678"), NULL), TL_OK);
+    assert_int_equal(tl_backend_put(b, "b", text("12345678"), NULL), TL_NOSPACE);
     assert_int_equal(b->ops->size(b, "b", &size, NULL), TL_NOTFOUND);
     assert_int_equal(b->ops->free_bytes(b), 2);
     /* Each of several is as it was or as it was to be. */
     const struct tl_object some[] = {{"a", text("123456789")}, {"b", text("12")}};
     assert_int_equal(b->ops->put_all(b, some, 2, NULL), TL_NOSPACE);
     assert_int_equal(b->ops->size(b, "b", &size, NULL), TL_NOTFOUND);
-    assert_int_equal(b->ops->put(b, "a", text("1234567890"), NULL), TL_OK);
+    assert_int_equal(tl_backend_put(b, "a", text("1234567890"), NULL), TL_OK);
     assert_int_equal(b->ops->log_open(b, "l", true, &log, &size, NULL), TL_OK);
     const struct tl_bytes part = text("x");
     assert_int_equal(log->ops->log_write(log, 0, &part, 1, NULL), TL_NOSPACE);
@@ -368,13 +368,13 @@ static void only_what_was_synced_survives(void **state)
     tl_backend_memory_cut(b);
     assert_int_equal(log->ops->log_write(log, 20, &part, 1, NULL), TL_IO);
     assert_int_equal(log->ops->log_sync(log, NULL), TL_IO);
-    assert_int_equal(b->ops->put(b, "o", part, NULL), TL_IO);
+    assert_int_equal(tl_backend_put(b, "o", part, NULL), TL_IO);
     log->ops->log_close(log);
     tl_backend_memory_boot(b, 5);
     assert_int_equal(b->ops->get(b, "l", 0, 100, &out, NULL), TL_OK);
     assert_true(out.n >= 10 && out.n <= 20);
     assert_memory_equal(out.p, "0123456789", 10);
-    assert_int_equal(b->ops->put(b, "o", part, NULL), TL_OK);
+    assert_int_equal(tl_backend_put(b, "o", part, NULL), TL_OK);
     tl_buf_fini(&out);
 }
 
