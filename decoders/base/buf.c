@@ -35,7 +35,7 @@ int tl_grow(void *p, size_t *cap, size_t need, size_t size)
     return TL_OK;
 }
 
-int tl_buf_reserve(struct tl_buf *b, size_t more)
+int tl_buf_grow(struct tl_buf *b, size_t more)
 {
     if (more > SIZE_MAX - b->n)
         return TL_NOMEM;

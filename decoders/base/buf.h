@@ -23,8 +23,14 @@ static inline void tl_buf_reset(struct tl_buf *b)
     b->n = 0;
 }
 
-/* Make room for `more` bytes behind the used ones. TL_NOMEM leaves the buffer as it was. */
-TL_MUST_USE int tl_buf_reserve(struct tl_buf *b, size_t more);
+/* Make room for `more` bytes behind the used ones, where there is not enough. TL_NOMEM leaves the
+ * buffer as it was. */
+TL_MUST_USE int tl_buf_grow(struct tl_buf *b, size_t more);
+
+TL_MUST_USE static inline int tl_buf_reserve(struct tl_buf *b, size_t more)
+{
+    return more <= b->cap - b->n ? TL_OK : tl_buf_grow(b, more);
+}
 
 /* Append. TL_NOMEM leaves the buffer as it was. */
 TL_MUST_USE int tl_buf_add(struct tl_buf *b, const void *p, size_t n);

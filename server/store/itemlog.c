@@ -7,7 +7,7 @@ enum {
     HAS_POSITION = 0x20,
     HAS_FLAGS = 0x40,
     HAS_OFFSET = 0x80,
-    HEAD_MAX = 64 /* everything of an item but its texts */
+    HEAD_MAX = 80 /* everything of an item but its data and texts */
 };
 
 /* What an item of each kind holds beside its flags and `sub`. */
@@ -79,42 +79,46 @@ static size_t put_head(struct tl_itemlog_base *base, uint8_t *out, uint64_t posi
     return n;
 }
 
-/* Length + 1 and the text with its NUL; 0 alone for none. */
-static int add_text(struct tl_buf *out, const char *text)
+/* Bytes of a text with its NUL; 0: there is none. */
+static size_t text_size(const char *text)
 {
-    const size_t n = text ? strlen(text) + 1 : 0;
-    const int r = tl_varint_add(out, n);
-    return r < 0 || n == 0 ? r : tl_buf_add(out, text, n);
+    return text ? strlen(text) + 1 : 0;
+}
+
+/* How many, and they themselves. */
+static size_t put_bytes(uint8_t *p, const void *bytes, size_t n)
+{
+    const size_t head = tl_varint_put(p, n);
+    if (n > 0)
+        memcpy(p + head, bytes, n);
+    return head + n;
 }
 
 int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
 {
-    uint8_t head[HEAD_MAX];
-    struct tl_itemlog_base base = log->base;
+    struct tl_itemlog_base *const base = &log->base;
     const uint8_t f = fields[item->kind];
-    size_t n = put_head(&base, head, position, item);
-    n += tl_varint_put(head + n, item->sub);
-    if (keeps_pc(item))
-        n += put_signed(head + n, &base.pc, item->pc);
-    if (f & F_VALUE)
-        n += tl_varint_put(head + n, item->value);
-    if (f & F_TIME)
-        n += put_signed(head + n, &base.time, item->value);
-    if (f & F_DATA)
-        n += tl_varint_put(head + n, item->n);
-    const size_t before = log->bytes.n;
-    int r = tl_buf_add(&log->bytes, head, n);
-    if (r >= 0 && f & F_DATA && item->n > 0)
-        r = tl_buf_add(&log->bytes, item->data, item->n);
-    if (r >= 0 && f & F_DATA)
-        r = add_text(&log->bytes, item->name);
-    if (r >= 0 && f & F_TEXT)
-        r = add_text(&log->bytes, item->text);
-    if (r < 0) {
-        log->bytes.n = before;
+    const size_t data = f & F_DATA ? item->n : 0, name = f & F_DATA ? text_size(item->name) : 0,
+                 text = f & F_TEXT ? text_size(item->text) : 0;
+    const int r = tl_buf_reserve(&log->bytes, HEAD_MAX + data + name + text);
+    if (r < 0)
         return r;
+    uint8_t *const p = log->bytes.p + log->bytes.n;
+    size_t n = put_head(base, p, position, item);
+    n += tl_varint_put(p + n, item->sub);
+    if (keeps_pc(item))
+        n += put_signed(p + n, &base->pc, item->pc);
+    if (f & F_VALUE)
+        n += tl_varint_put(p + n, item->value);
+    if (f & F_TIME)
+        n += put_signed(p + n, &base->time, item->value);
+    if (f & F_DATA) {
+        n += put_bytes(p + n, item->data, data);
+        n += put_bytes(p + n, item->name, name);
     }
-    log->base = base;
+    if (f & F_TEXT)
+        n += put_bytes(p + n, item->text, text);
+    log->bytes.n += n;
     log->n++;
     return TL_OK;
 }

@@ -11,9 +11,9 @@
 #include <zstd.h>
 
 #define TABLE_BITS 12
-#define LEAST      8 /* bytes that a match must have to be worth a sequence */
-/* Of fewer bytes, mostly numbers that have been made short, zstd takes off next to nothing. */
-#define SMALL 1024
+#define LEAST      8           /* bytes that a match must have to be worth a sequence */
+#define HEAD       12          /* bytes in front of a block that is not compressed */
+#define PLAIN_MAX  (64u << 10) /* bytes made in place that are left as they are */
 /* Of a turn's records up to where they end at the same place whatever the target was. */
 #define TARGET_BYTES 9
 
@@ -71,33 +71,26 @@ void tl_packer_free(struct tl_packer *packer)
     free(packer);
 }
 
-/* As a frame of one block that is not compressed (RFC 8878, 3.1.1). */
-static int put_small(struct tl_bytes plain, struct tl_buf *out)
+/* The head of a frame of one block that is not compressed (RFC 8878, 3.1.1). */
+static void put_head(uint8_t head[static HEAD], size_t n)
 {
-    enum { SINGLE_SEGMENT = 0x20, SIZE_OF_2 = 0x40, LAST_BLOCK = 1 };
-    uint8_t head[4 + 1 + 2 + 3];
-    size_t n = 5;
+    enum { SINGLE_SEGMENT = 0x20, SIZE_OF_4 = 0x80, LAST_BLOCK = 1 };
     tl_put_le32(head, ZSTD_MAGICNUMBER);
-    head[4] = SINGLE_SEGMENT;
-    if (plain.n < 256) {
-        head[n++] = (uint8_t)plain.n;
-    } else {
-        head[4] |= SIZE_OF_2;
-        tl_put_le16(head + n, (uint16_t)(plain.n - 256));
-        n += 2;
-    }
-    tl_put_le16(head + n, (uint16_t)(plain.n << 3 | LAST_BLOCK));
-    head[n + 2] = 0;
-    n += 3;
-    static_assert(SMALL << 3 <= UINT16_MAX, "a block's size of two bytes");
-    const int r = tl_buf_add(out, head, n);
-    return r < 0 ? r : tl_buf_add(out, plain.p, plain.n);
+    head[4] = SINGLE_SEGMENT | SIZE_OF_4;
+    tl_put_le32(head + 5, (uint32_t)n);
+    tl_put_le16(head + 9, (uint16_t)(n << 3 | LAST_BLOCK));
+    head[11] = (uint8_t)(n >> 13);
+    static_assert(PLAIN_MAX <= ZSTD_BLOCKSIZE_MAX, "one block holds it");
 }
 
 int tl_packer_bytes(struct tl_packer *packer, struct tl_bytes plain, struct tl_buf *out)
 {
-    if (plain.n < SMALL)
-        return put_small(plain, out);
+    if (plain.n < TL_PACK_SMALL) {
+        uint8_t head[HEAD];
+        put_head(head, plain.n);
+        const int r = tl_buf_add(out, head, sizeof(head));
+        return r < 0 ? r : tl_buf_add(out, plain.p, plain.n);
+    }
     const size_t bound = ZSTD_compressBound(plain.n);
     if (tl_buf_reserve(out, bound) < 0)
         return TL_NOMEM;
@@ -107,6 +100,27 @@ int tl_packer_bytes(struct tl_packer *packer, struct tl_bytes plain, struct tl_b
         return TL_NOMEM;
     out->n += n;
     return TL_OK;
+}
+
+int tl_packer_begin(struct tl_buf *out)
+{
+    static const uint8_t none[HEAD];
+    return tl_buf_add(out, none, sizeof(none));
+}
+
+int tl_packer_end(struct tl_packer *packer, size_t begin, struct tl_buf *out)
+{
+    const struct tl_bytes plain = {out->p + begin + HEAD, out->n - begin - HEAD};
+    if (plain.n <= PLAIN_MAX) {
+        put_head(out->p + begin, plain.n);
+        return TL_OK;
+    }
+    tl_buf_reset(&packer->scratch);
+    const int r = tl_packer_bytes(packer, plain, &packer->scratch);
+    if (r < 0)
+        return r;
+    out->n = begin;
+    return tl_buf_add(out, packer->scratch.p, packer->scratch.n);
 }
 
 /* ---- finding what was there before ---------------------------------------------------------- */

@@ -116,17 +116,22 @@ int tl_unpack(struct tl_bytes packed, size_t limit, struct tl_buf *out)
 
 /* A list of numbers, written and read by the same function each: the two cannot drift apart. */
 struct codec {
-    struct tl_buf *out;          /* writing */
+    uint8_t *out;                /* writing; there is room for all of them */
     struct tl_varint_reader *in; /* reading, if out is NULL */
-    int result;
 };
+
+/* Bytes of each list. */
+#define NOW_MAX   (7 * TL_VARINT_MAX)
+#define ROW_MAX   (13 * TL_VARINT_MAX + NOW_MAX)
+#define CHUNK_MAX (18 * TL_VARINT_MAX + NOW_MAX)
+#define FRAME_MAX (6 * TL_VARINT_MAX)
 
 static void number(struct codec *c, uint64_t *v)
 {
-    if (!c->out)
+    if (c->out)
+        c->out += tl_varint_put(c->out, *v);
+    else
         *v = tl_varint_get(c->in);
-    else if (c->result >= 0)
-        c->result = tl_varint_add(c->out, *v);
 }
 
 static void number32(struct codec *c, uint32_t *v)
@@ -209,22 +214,35 @@ static void code_frame(struct codec *c, struct tl_shard_frame *frame)
     number(c, &frame->pc);
 }
 
-static void code_edges(struct codec *c, uint64_t *edges, size_t n)
+/* Each is a difference to the one before; it wraps where the next chunk's begin. */
+static int put_edges(const uint64_t *edges, size_t n, struct tl_buf *out)
 {
+    enum { BATCH = 64 }; /* that room is made for at once */
     uint64_t last = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t step = edges[i] - last; /* wraps where the next chunk's begin */
-        number(c, &step);
-        edges[i] = last += step;
+    int r = tl_varint_add(out, n);
+    for (size_t i = 0; r >= 0 && i < n;) {
+        const size_t end = n - i < BATCH ? n : i + BATCH;
+        r = tl_buf_reserve(out, BATCH * TL_VARINT_MAX);
+        if (r < 0)
+            return r;
+        uint8_t *p = out->p + out->n;
+        for (; i < end; last = edges[i++])
+            p += tl_varint_put(p, edges[i] - last);
+        out->n = (size_t)(p - out->p);
     }
+    return r;
 }
 
 int tl_flow_now_encode(const struct tl_flow_now *now, struct tl_buf *out)
 {
     struct tl_flow_now copy = *now;
-    struct codec c = {.out = out};
+    const int r = tl_buf_reserve(out, NOW_MAX);
+    if (r < 0)
+        return r;
+    struct codec c = {.out = out->p + out->n};
     code_now(&c, &copy);
-    return c.result;
+    out->n = (size_t)(c.out - out->p);
+    return TL_OK;
 }
 
 int tl_flow_now_decode(struct tl_flow_now *now, struct tl_bytes bytes)
@@ -236,11 +254,16 @@ int tl_flow_now_decode(struct tl_flow_now *now, struct tl_bytes bytes)
     return r.bad ? TL_BAD : TL_OK;
 }
 
-static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
+/* Shard values, index chunks, and frames. */
+static int encode_lists(const struct tl_shard_index *index, struct tl_buf *out)
 {
-    struct codec c = {.out = out};
     struct tl_shard_row row = index->row;
-    uint64_t counts[] = {index->n_chunks, index->n_frames, 0}, n_code = index->n_code;
+    uint64_t counts[] = {index->n_chunks, index->n_frames, 0};
+    const int r = tl_buf_reserve(out, ROW_MAX + 3 * TL_VARINT_MAX + index->n_chunks * CHUNK_MAX +
+                                          index->n_frames * FRAME_MAX);
+    if (r < 0)
+        return r;
+    struct codec c = {.out = out->p + out->n};
     code_row(&c, &row);
     for (size_t i = 0; i < 3; i++)
         number(&c, &counts[i]);
@@ -248,11 +271,18 @@ static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
         code_chunk(&c, &index->chunks[i]);
     for (size_t i = 0; i < index->n_frames; i++)
         code_frame(&c, &index->frames[i]);
-    if (c.result >= 0)
-        c.result = tl_buckets_encode(&index->buckets, out);
-    number(&c, &n_code);
-    code_edges(&c, index->code, index->n_code);
-    return c.result < 0 ? c.result : tl_tally_encode(&index->tally, out);
+    out->n = (size_t)(c.out - out->p);
+    return TL_OK;
+}
+
+static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
+{
+    int r = encode_lists(index, out);
+    if (r >= 0)
+        r = tl_buckets_encode(&index->buckets, out);
+    if (r >= 0)
+        r = put_edges(index->code, index->n_code, out);
+    return r < 0 ? r : tl_tally_encode(&index->tally, out);
 }
 
 static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint64_t items, uint64_t body,
@@ -268,20 +298,20 @@ static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint64_t items,
     tl_put_le32(footer + 44, tl_crc32c(0, footer, 44));
 }
 
-int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t base,
-                          struct tl_packer *packer, struct tl_buf *out)
+int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t sums,
+                          struct tl_packer *packer, struct tl_buf *file)
 {
-    struct tl_buf body = {0};
-    const size_t begin = out->n;
-    int r = encode_body(index, &body);
+    const size_t body = file->n;
+    uint8_t footer[TL_SHARD_FOOTER];
+    int r = tl_packer_begin(file);
     if (r >= 0)
-        r = tl_packer_bytes(packer, (struct tl_bytes){body.p, body.n}, out);
-    tl_buf_fini(&body);
+        r = encode_body(index, file);
+    if (r >= 0)
+        r = tl_packer_end(packer, body, file);
     if (r < 0)
         return r;
-    uint8_t footer[TL_SHARD_FOOTER];
-    write_footer(footer, base, base + begin, (struct tl_bytes){out->p + begin, out->n - begin});
-    return tl_buf_add(out, footer, sizeof(footer));
+    write_footer(footer, sums, body, (struct tl_bytes){file->p + body, file->n - body});
+    return tl_buf_add(file, footer, sizeof(footer));
 }
 
 /* ---- decoding ------------------------------------------------------------------------------ */
@@ -327,15 +357,16 @@ static bool plausible(const struct tl_shard_index *index, const struct tl_shard_
 }
 
 /* The table of `n` edges, or of as many pages. */
-static int read_edges(struct codec *c, uint64_t n, struct tl_shard_index *out)
+static int read_edges(struct tl_varint_reader *in, uint64_t n, struct tl_shard_index *out)
 {
-    if (c->in->bad || n > (uint64_t)(c->in->end - c->in->p)) /* a byte each at least */
+    if (in->bad || n > (uint64_t)(in->end - in->p)) /* a byte each at least */
         return TL_BAD;
     if (n > 0 && tl_grow(&out->code, &out->cap_code, n, sizeof(*out->code)) < 0)
         return TL_NOMEM;
-    out->n_code = n;
-    code_edges(c, out->code, n);
-    return c->in->bad ? TL_BAD : TL_OK;
+    uint64_t last = 0;
+    for (; out->n_code < n; out->n_code++)
+        out->code[out->n_code] = last += tl_varint_get(in);
+    return in->bad ? TL_BAD : TL_OK;
 }
 
 /* Older shards tell only in which pages code was executed: say it of all that is in them. */
@@ -381,7 +412,7 @@ static int decode_body(struct tl_shard_index *out, struct tl_bytes body)
         code_chunk(&c, &out->chunks[out->n_chunks]);
     for (; out->n_frames < n_frames; out->n_frames++)
         code_frame(&c, &out->frames[out->n_frames]);
-    int result = read_edges(&c, n_pages, out);
+    int result = read_edges(&r, n_pages, out);
     if (result >= 0 && n_pages > 0)
         result = edges_of_pages(out);
     if (result >= 0)
@@ -389,7 +420,7 @@ static int decode_body(struct tl_shard_index *out, struct tl_bytes body)
     if (result < 0 || r.p == r.end)
         return result;
     const uint64_t n_code = tl_varint_get(&r);
-    result = n_pages > 0 ? TL_BAD : read_edges(&c, n_code, out);
+    result = n_pages > 0 ? TL_BAD : read_edges(&r, n_code, out);
     return result < 0 || r.p == r.end ? result : tl_tally_read(&out->tally, &r);
 }
 

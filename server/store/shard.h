@@ -15,9 +15,10 @@
  *     body          a zstd frame of: shard values, index chunks, checksums of the .zstf's
  *                   frames, page sets (older shards only), tile buckets of TL_LEVEL_STORED (finer
  *                   ones in older shards), which code was executed and what the shard consists of
- * (not in older shards) footer        48 bytes: "TLSHARD1", u32 version 1, u32 crc32c of the body
- * frame, u64 offset of the sums in the file, u64 offset of the body frame, u64 its size, u32 0, u32
- * crc32c of the 44 footer bytes before
+ *                   (both not in older shards)
+ *     footer        48 bytes: "TLSHARD1", u32 version 1, u32 crc32c of the body frame, u64 offset
+ *                   of the sums in the file, u64 offset of the body frame, u64 its size, u32 0,
+ *                   u32 crc32c of the 44 footer bytes before
  *
  * Everything in it can be rebuilt from the raw bytes, and sums, body and footer from the .zstf and
  * the item logs (mend.h); nothing of the .zstf depends on it.
@@ -135,11 +136,11 @@ struct tl_shard_index {
 void tl_shard_index_fini(struct tl_shard_index *index);
 
 /*
- * Append the private index's body and footer to `out`, which holds a private index that begins
- * at file offset `base` and already has the item blocks. TL_NOMEM.
+ * Append the private index's body and footer to `file`, in which the sums begin at `sums` and the
+ * item blocks are there already. TL_NOMEM.
  */
-TL_MUST_USE int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t base,
-                                      struct tl_packer *packer, struct tl_buf *out);
+TL_MUST_USE int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t sums,
+                                      struct tl_packer *packer, struct tl_buf *file);
 
 struct tl_shard_footer {
     uint64_t items; /* offset of the sums, or of the first item block where there are none */

@@ -29,12 +29,13 @@ static uint8_t *put_sum(uint8_t *p, uint32_t size, uint32_t crc)
     return p + 8;
 }
 
-void tl_sums_put(const struct tl_shard_index *index, struct tl_bytes body, uint8_t *out)
+void tl_sums_put(const struct tl_shard_index *index, const struct tl_shard_footer *footer,
+                 uint8_t *out)
 {
     memcpy(out, magic, sizeof(magic));
     tl_put_le32(out + 8, (uint32_t)index->n_frames);
     tl_put_le32(out + 12, (uint32_t)index->n_chunks);
-    uint8_t *p = put_sum(out + 16, (uint32_t)body.n, tl_crc32c(0, body.p, body.n));
+    uint8_t *p = put_sum(out + 16, (uint32_t)footer->body_size, footer->body_crc);
     for (size_t i = 0; i < index->n_frames; i++)
         p = put_sum(p, index->frames[i].size, index->frames[i].crc);
     for (size_t i = 0; i < index->n_chunks; i++)

@@ -33,8 +33,9 @@ void tl_sums_fini(struct tl_sums *sums);
 
 /* Bytes of the sums of an index like this. */
 size_t tl_sums_size(const struct tl_shard_index *index);
-/* Write them: tl_sums_size() bytes. `body` is the body frame. */
-void tl_sums_put(const struct tl_shard_index *index, struct tl_bytes body, uint8_t *out);
+/* Write them: tl_sums_size() bytes. */
+void tl_sums_put(const struct tl_shard_index *index, const struct tl_shard_footer *footer,
+                 uint8_t *out);
 /* Look for whole sums in a file that may be damaged anywhere. TL_NOTFOUND, TL_NOMEM. */
 TL_MUST_USE int tl_sums_find(struct tl_bytes file, struct tl_sums *out);
 

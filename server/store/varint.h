@@ -9,7 +9,9 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 
-static inline size_t tl_varint_put(uint8_t out[static 10], uint64_t v)
+#define TL_VARINT_MAX 10 /* bytes */
+
+static inline size_t tl_varint_put(uint8_t out[static TL_VARINT_MAX], uint64_t v)
 {
     size_t n = 0;
     while (v >= 0x80) {
@@ -32,8 +34,10 @@ static inline int64_t tl_unzigzag(uint64_t v)
 
 TL_MUST_USE static inline int tl_varint_add(struct tl_buf *out, uint64_t v)
 {
-    uint8_t bytes[10];
-    return tl_buf_add(out, bytes, tl_varint_put(bytes, v));
+    const int r = tl_buf_reserve(out, TL_VARINT_MAX);
+    if (r >= 0)
+        out->n += tl_varint_put(out->p + out->n, v);
+    return r;
 }
 
 struct tl_varint_reader {

@@ -206,8 +206,8 @@ static int write_frames(const struct tl_view *view, struct tl_zstf_writer *write
     return r;
 }
 
-static int write_items(const struct tl_view *view, uint64_t base, struct tl_packer *packer,
-                       struct tl_shard_index *index, struct tl_buf *private)
+static int write_items(const struct tl_view *view, struct tl_packer *packer,
+                       struct tl_shard_index *index, struct tl_buf *out)
 {
     for (size_t i = 0; i < index->n_chunks; i++) {
         struct tl_bytes bytes = {0};
@@ -215,34 +215,33 @@ static int write_items(const struct tl_view *view, uint64_t base, struct tl_pack
         int r = view->items[i] ? tl_blob_packed(view->items[i], packer, &bytes) : TL_OK;
         if (r < 0)
             return r;
-        c->items_offset = base + private->n;
+        c->items_offset = out->n;
         c->items_size = (uint32_t)bytes.n;
         c->items_crc = bytes.n > 0 ? tl_crc32c(0, bytes.p, bytes.n) : 0;
-        r = tl_buf_add(private, bytes.p, bytes.n);
+        r = tl_buf_add(out, bytes.p, bytes.n);
         if (r < 0)
             return r;
     }
     return TL_OK;
 }
 
-/* The private index behind the chunk index, that ends at `base` of the file. */
-static int write_private(const struct tl_view *view, uint64_t base, struct tl_packer *packer,
-                         struct tl_shard_index *index, struct tl_buf *private)
+/* The private index, behind the chunk index. */
+static int write_private(const struct tl_view *view, struct tl_packer *packer,
+                         struct tl_shard_index *index, struct tl_buf *out)
 {
-    const size_t sums = tl_sums_size(index);
-    int r = tl_buf_reserve(private, sums);
+    const size_t sums = out->n;
+    struct tl_shard_footer footer;
+    int r = tl_buf_reserve(out, tl_sums_size(index));
     if (r < 0)
         return r;
-    memset(private->p, 0, sums);
-    private->n = sums;
-    r = write_items(view, base, packer, index, private);
-    const size_t body = private->n;
+    out->n += tl_sums_size(index);
+    r = write_items(view, packer, index, out);
     if (r >= 0)
-        r = tl_shard_index_encode(index, base, packer, private);
+        r = tl_shard_index_encode(index, sums, packer, out);
     if (r >= 0)
-        tl_sums_put(index,
-                    (struct tl_bytes){private->p + body, private->n - TL_SHARD_FOOTER - body},
-                    private->p);
+        r = tl_shard_footer_read(out->p + out->n - TL_SHARD_FOOTER, out->n, &footer);
+    if (r >= 0)
+        tl_sums_put(index, &footer, out->p + sums);
     return r;
 }
 
@@ -267,7 +266,6 @@ int tl_view_encode(const struct tl_view *view, uint64_t markers_per_chunk, struc
 {
     struct tl_shard_index index;
     struct tl_zstf_writer *writer = NULL;
-    struct tl_buf private = {0};
     uint8_t head[TL_ZSTF_HEAD];
     int r = borrow_index(&view->index, &index);
     if (r < 0)
@@ -276,13 +274,12 @@ int tl_view_encode(const struct tl_view *view, uint64_t markers_per_chunk, struc
     if (r >= 0)
         r = write_frames(view, writer, markers_per_chunk, packer, &index, out);
     if (r >= 0)
-        r = write_private(view, out->n + 8 + 24 * index.n_frames, packer, &index, &private);
+        r = tl_zstf_writer_finish(writer, (struct tl_bytes){0}, out, head);
     if (r >= 0)
-        r = tl_zstf_writer_finish(writer, (struct tl_bytes){private.p, private.n}, out, head);
+        r = write_private(view, packer, &index, out);
     if (r >= 0)
         memcpy(out->p, head, sizeof(head));
     tl_zstf_writer_free(writer);
-    tl_buf_fini(&private);
     free(index.chunks);
     free(index.frames);
     return r < 0 ? tl_fail_set(fail, r, "cannot make a shard: %s", tl_err_name(r)) : TL_OK;

@@ -57,8 +57,8 @@ struct tl_bytes tl_view_head(const struct tl_view *view);
 void tl_view_keep_head(struct tl_view *view, struct tl_bytes head);
 
 /*
- * Append the shard's file, made of a view in memory that will not grow. What of it is not packed
- * yet is packed with `packer`. TL_NOMEM.
+ * The file of a shard, made of a view in memory that will not grow, into `out`, which is empty.
+ * What of it is not packed yet is packed with `packer`. TL_NOMEM.
  */
 TL_MUST_USE int tl_view_encode(const struct tl_view *view, uint64_t markers_per_chunk,
                                struct tl_packer *packer, struct tl_buf *out, struct tl_fail *fail);

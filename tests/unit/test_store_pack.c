@@ -154,11 +154,43 @@ static void bytes_come_back(void **state)
     tl_buf_fini(&plain);
 }
 
+/* Bytes that are made where they go, behind others: few are left as they are, many are not. */
+static void bytes_in_place(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 300, 65535, 65536, 65537, 200000};
+    struct made random = {.random = (uint64_t)time(NULL)};
+    struct tl_packer *packer;
+    struct tl_buf packed = {0}, plain = {0};
+    assert_int_equal(tl_packer_new(&packer), TL_OK);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        tl_buf_reset(&plain);
+        const size_t begin = packed.n, n = sizes[i];
+        assert_int_equal(tl_packer_begin(&packed), TL_OK);
+        const size_t head = packed.n - begin;
+        assert_int_equal(tl_buf_reserve(&packed, n), TL_OK);
+        uint8_t *const bytes = malloc(n + 1);
+        for (size_t k = 0; k < n; k++)
+            bytes[k] = packed.p[packed.n++] = (uint8_t)made_below(&random, 16);
+        assert_int_equal(tl_packer_end(packer, begin, &packed), TL_OK);
+        const struct tl_bytes frame = {packed.p + begin, packed.n - begin};
+        assert_true(n > 65536 ? frame.n < n : frame.n == head + n);
+        assert_int_equal(tl_unpack(frame, 1 << 20, &plain), TL_OK);
+        assert_int_equal(plain.n, n);
+        assert_memory_equal(plain.p, bytes, n);
+        free(bytes);
+    }
+    tl_packer_free(packer);
+    tl_buf_fini(&packed);
+    tl_buf_fini(&plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_come_back),
         cmocka_unit_test(bytes_come_back),
+        cmocka_unit_test(bytes_in_place),
         cmocka_unit_test(pools_pack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
