@@ -4,10 +4,8 @@
  * costs no set-up. Not thread-safe: one for each thread. What it makes depends on its arguments
  * alone, never on what it packed before.
  *
- * STF of a program's flow says the same few thousand blocks over and over, and whoever wrote the
- * records knows where each block begins. So nothing is searched for byte by byte: wherever the
- * flow turns, the place where it last turned the same way is looked up, and what follows is
- * compared from there. zstd then codes these sequences as it codes its own.
+ * In STF of a program's flow what was said before is found by who wrote it, not byte by byte
+ * (store/search.h); zstd then codes these sequences as it codes its own.
  */
 #ifndef TL_STORE_PACK_H
 #define TL_STORE_PACK_H

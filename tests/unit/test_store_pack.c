@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What is packed comes back, whatever the marks say, and whoever packs it. */
+/*
+ * What is packed comes back, whatever the marks say, and whoever packs it. All variants of the
+ * search find what a plain one finds.
+ */
 #include "made_items.h"
 #include "store/blob.h"
+#include "store/search.h"
 #include "store/shard.h"
 
 #include <setjmp.h>
@@ -22,7 +26,12 @@ static void records_free(struct records *r)
     free(r->marks);
 }
 
-/* Words of 5 bytes out of a few, as blocks: each turn with its mark. */
+static void add(struct records *r, const void *p, size_t n)
+{
+    assert_int_equal(tl_buf_add(&r->stf, p, n), TL_OK);
+}
+
+/* Blocks out of a few: each turn with its mark, some with a target, instructions of two sizes. */
 static void made_records(struct made *random, size_t blocks, struct records *r)
 {
     *r = (struct records){0};
@@ -31,11 +40,35 @@ static void made_records(struct made *random, size_t blocks, struct records *r)
         const uint64_t to = made_below(random, 40);
         assert_int_equal(tl_grow(&r->marks, &r->cap, r->n + 1, sizeof(*r->marks)), TL_OK);
         r->marks[r->n++] = tl_stf_mark((uint32_t)r->stf.n, from, to);
-        for (uint64_t k = 0; k <= to % 7; k++) {
-            const uint8_t word[5] = {TL_STF_INST_32, (uint8_t)to, (uint8_t)k, (uint8_t)from, 7};
-            assert_int_equal(tl_buf_add(&r->stf, word, sizeof(word)), TL_OK);
+        if (made_below(random, 3)) {
+            uint8_t target[9] = {TL_STF_INST_PC_TARGET, (uint8_t)to};
+            if (made_below(random, 4) == 0)
+                target[2 + made_below(random, 7)] = (uint8_t)made_below(random, 3);
+            add(r, target, sizeof(target));
+        }
+        if (from % 2) {
+            const uint8_t close[3] = {TL_STF_INST_16, (uint8_t)from};
+            add(r, close, sizeof(close));
+        } else {
+            const uint8_t close[5] = {TL_STF_INST_32, (uint8_t)from};
+            add(r, close, sizeof(close));
+        }
+        for (uint64_t k = 0; k < to % 17; k++) {
+            const uint8_t word[5] = {TL_STF_INST_32, (uint8_t)to, (uint8_t)k,
+                                     made_below(random, 200) ? 0 : (uint8_t)i, 7};
+            add(r, word, sizeof(word));
         }
         from = to;
+    }
+}
+
+/* Marks that lie: any place, any hash. */
+static void lie(struct made *random, struct records *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        r->marks[i].at = (uint32_t)made_random(random) >> made_below(random, 30);
+        r->marks[i].turn = (uint32_t)made_below(random, 3) << 28;
+        r->marks[i].entry = (uint32_t)made_below(random, 3) << 28;
     }
 }
 
@@ -72,18 +105,94 @@ static void records_come_back(void **state)
         tl_packer_free(fresh);
         assert_int_equal(packed.n, again.n);
         assert_memory_equal(packed.p, again.p, packed.n);
-        /* Marks that lie: any place, any hash. */
-        for (size_t i = 0; i < r.n; i++) {
-            r.marks[i].at = (uint32_t)made_random(&random) >> made_below(&random, 30);
-            r.marks[i].turn = (uint32_t)made_below(&random, 3) << 28;
-            r.marks[i].entry = (uint32_t)made_below(&random, 3) << 28;
-        }
+        lie(&random, &r);
         check(packer, &r, &packed);
         records_free(&r);
     }
     tl_packer_free(packer);
     tl_buf_fini(&packed);
     tl_buf_fini(&again);
+}
+
+/* ---- the search ----------------------------------------------------------------------------- */
+
+/* What follows `done` in the records: a match at `at` with what is at `before`, or nothing. */
+static size_t plain_match(const struct records *r, size_t done, size_t before, size_t at,
+                          ZSTD_Sequence *out)
+{
+    size_t n = 0;
+    while (before < at && at + n < r->stf.n && r->stf.p[before + n] == r->stf.p[at + n])
+        n++;
+    *out = (ZSTD_Sequence){.offset = (unsigned)(at - before),
+                           .litLength = (unsigned)(at - done),
+                           .matchLength = (unsigned)n};
+    return n >= 8 ? n : 0;
+}
+
+/* Byte by byte, one mark after another. */
+static size_t plain_search(struct tl_search *s, const struct records *r, ZSTD_Sequence *out)
+{
+    ZSTD_Sequence *const first = out;
+    size_t done = 0;
+    memset(s, 0, sizeof(*s));
+    for (size_t i = 0; i < r->n; i++) {
+        const size_t place = r->marks[i].at;
+        uint32_t *const turn = &s->turns[r->marks[i].turn >> 20];
+        uint32_t *const entry = &s->entries[r->marks[i].entry >> 20];
+        const size_t was = *turn;
+        *turn = (uint32_t)place + 1;
+        if (place + 9 <= done || place >= r->stf.n)
+            continue;
+        size_t at = done > place ? done : place;
+        size_t n = was ? plain_match(r, done, was - 1 + (at - place), at, out) : 0;
+        size_t begin = place + (r->stf.p[place] == TL_STF_INST_PC_TARGET ? 9 : 0);
+        begin += begin < r->stf.n && r->stf.p[begin] == TL_STF_INST_16 ? 3 : 5;
+        if (n == 0 && *entry && begin >= done) {
+            at = begin;
+            n = plain_match(r, done, *entry - 1, at, out);
+        }
+        *entry = (uint32_t)begin + 1;
+        if (n > 0) {
+            done = at + n;
+            out++;
+        }
+    }
+    return (size_t)(out - first);
+}
+
+static void variants_agree(const struct records *r)
+{
+    static struct tl_search search;
+    ZSTD_Sequence *const wanted = malloc((r->n + 1) * sizeof(*wanted));
+    ZSTD_Sequence *const got = malloc((r->n + 1) * sizeof(*got));
+    assert_true(wanted && got);
+    const size_t n = plain_search(&search, r, wanted);
+    for (int level = TL_CPU_SCALAR; level < TL_CPU_LEVELS; level++) {
+        if (!tl_cpu_has((enum tl_cpu)level))
+            continue;
+        memset(&search, 0xa5, sizeof(search));
+        assert_int_equal(tl_search_variant((enum tl_cpu)level)(
+                             &search, (struct tl_bytes){r->stf.p, r->stf.n}, r->marks, r->n, got),
+                         n);
+        assert_memory_equal(got, wanted, n * sizeof(*got));
+    }
+    free(wanted);
+    free(got);
+}
+
+static void searches_agree(void **state)
+{
+    (void)state;
+    struct made random = {.random = (uint64_t)time(NULL)};
+    print_message("seed %llu\n", (unsigned long long)random.random);
+    for (int round = 0; round < 400; round++) {
+        struct records r;
+        made_records(&random, 1 + made_below(&random, made_below(&random, 8) ? 300 : 10000), &r);
+        variants_agree(&r);
+        lie(&random, &r);
+        variants_agree(&r);
+        records_free(&r);
+    }
 }
 
 /* A pool and a reader at the same time: all see the same bytes, plain and packed. */
@@ -189,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_come_back),
+        cmocka_unit_test(searches_agree),
         cmocka_unit_test(bytes_come_back),
         cmocka_unit_test(bytes_in_place),
         cmocka_unit_test(pools_pack),

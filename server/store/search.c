@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/search.h"
+
+#include "simd/target.h"
+#include "stf/record.h"
+
+#include <stdbool.h>
+
+#define LEAST 8 /* bytes that a match must have to be worth a sequence */
+/* Of a turn's records up to where they end at the same place whatever the target was. */
+#define TARGET_BYTES 9
+
+#define INLINE inline __attribute__((always_inline))
+
+/* Bytes that are the same at `a` and, behind it, at `b`, up to `end`. Nobody can foresee where they
+ * end: variants have few jumps for that. */
+typedef size_t same_bytes(const uint8_t *a, const uint8_t *b, const uint8_t *end);
+
+static INLINE size_t same_to(const uint8_t *a, const uint8_t *b, const uint8_t *end)
+{
+    const uint8_t *const begin = b;
+    while (b < end && *a == *b) {
+        a++;
+        b++;
+    }
+    return (size_t)(b - begin);
+}
+
+static INLINE size_t same_words(const uint8_t *a, const uint8_t *b, const uint8_t *end)
+{
+    const uint8_t *const begin = b;
+    for (; end - b >= 32; a += 32, b += 32) {
+        const uint64_t differ[4] = {tl_le64(a) ^ tl_le64(b), tl_le64(a + 8) ^ tl_le64(b + 8),
+                                    tl_le64(a + 16) ^ tl_le64(b + 16),
+                                    tl_le64(a + 24) ^ tl_le64(b + 24)};
+        if (differ[0] | differ[1] | differ[2] | differ[3]) {
+            uint64_t first = differ[3];
+            size_t at = 24;
+            for (unsigned k = 3; k-- > 0;) {
+                at = differ[k] ? 8 * k : at;
+                first = differ[k] ? differ[k] : first;
+            }
+            return (size_t)(b - begin) + at + (unsigned)__builtin_ctzll(first) / 8;
+        }
+    }
+    return (size_t)(b - begin) + same_to(a, b, end);
+}
+
+/* Where the block begins whose turn is at `at`: behind a target and a closing record. */
+static INLINE uint32_t entry_of(struct tl_bytes stf, uint32_t at)
+{
+    if (stf.p[at] == TL_STF_INST_PC_TARGET)
+        at += TARGET_BYTES;
+    return at < stf.n && stf.p[at] == TL_STF_INST_16 ? at + 3 : at + 5;
+}
+
+static INLINE uint32_t slot(uint32_t key)
+{
+    return key >> (32 - TL_SEARCH_BITS);
+}
+
+/*
+ * Most marks lie within the match before them, and only the place of their turn is noted. Where a
+ * match ends, and so which mark is the next one outside, nobody can foresee either; so what is
+ * looked at there begins at the mark, not at the end of the match within its turn, and waits for
+ * nothing of the match.
+ */
+static INLINE size_t search(struct tl_search *s, struct tl_bytes stf,
+                            const struct tl_stf_mark *marks, size_t n, ZSTD_Sequence *out,
+                            same_bytes *same)
+{
+    const uint8_t *const end = stf.p + stf.n;
+    ZSTD_Sequence *const first = out;
+    uint32_t done = 0; /* bytes up to the end of the last match */
+    memset(s, 0, sizeof *s);
+    for (const struct tl_stf_mark *m = marks; m < marks + n; m++) {
+        uint32_t *const turn = &s->turns[slot(m->turn)];
+        const uint32_t at = m->at, before = *turn;
+        *turn = at + 1;
+        if (done >= at + TARGET_BYTES || at >= stf.n)
+            continue;
+        uint32_t begin = done > at ? done : at, back = at + 1 - before, stop = 0;
+        if (before && before <= at) {
+            stop = at + (uint32_t)same(stf.p + at - back, stf.p + at, end);
+            /* It may differ before the end of the last match, and be the same behind that. */
+            if (__builtin_expect(stop < done, false))
+                stop = begin + (uint32_t)same(stf.p + begin - back, stf.p + begin, end);
+        }
+        const uint32_t entry = entry_of(stf, at);
+        uint32_t *const known = &s->entries[slot(m->entry)];
+        const uint32_t known_at = *known;
+        *known = entry + 1;
+        if (stop < begin + LEAST) {
+            if (!known_at || known_at > entry || entry < done || entry >= stf.n)
+                continue;
+            begin = entry;
+            back = entry + 1 - known_at;
+            stop = begin + (uint32_t)same(stf.p + begin - back, stf.p + begin, end);
+            if (stop < begin + LEAST)
+                continue;
+        }
+        *out++ =
+            (ZSTD_Sequence){.offset = back, .litLength = begin - done, .matchLength = stop - begin};
+        done = stop;
+    }
+    return (size_t)(out - first);
+}
+
+static size_t search_words(struct tl_search *s, struct tl_bytes stf,
+                           const struct tl_stf_mark *marks, size_t n, ZSTD_Sequence *out)
+{
+    return search(s, stf, marks, n, out, same_words);
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+TL_TARGET(TL_AVX2_TARGET)
+static INLINE uint32_t equal_32(const uint8_t *a, const uint8_t *b)
+{
+    const __m256i x = _mm256_loadu_si256((const __m256i *)a);
+    const __m256i y = _mm256_loadu_si256((const __m256i *)b);
+    return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(x, y));
+}
+
+TL_TARGET(TL_AVX2_TARGET)
+static INLINE size_t same_avx2(const uint8_t *a, const uint8_t *b, const uint8_t *end)
+{
+    const uint8_t *const begin = b;
+    for (; end - b >= 64; a += 64, b += 64) {
+        const uint64_t differ = ~(equal_32(a, b) | (uint64_t)equal_32(a + 32, b + 32) << 32);
+        if (differ)
+            return (size_t)(b - begin) + (unsigned)__builtin_ctzll(differ);
+    }
+    return (size_t)(b - begin) + same_to(a, b, end);
+}
+
+TL_TARGET(TL_AVX2_TARGET)
+static size_t search_avx2(struct tl_search *s, struct tl_bytes stf, const struct tl_stf_mark *marks,
+                          size_t n, ZSTD_Sequence *out)
+{
+    return search(s, stf, marks, n, out, same_avx2);
+}
+
+tl_search_run *tl_search_variant(enum tl_cpu level)
+{
+    return level >= TL_CPU_AVX2 ? search_avx2 : search_words;
+}
+
+#else
+
+tl_search_run *tl_search_variant(enum tl_cpu level)
+{
+    return search_words;
+}
+
+#endif
