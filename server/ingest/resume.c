@@ -3,9 +3,10 @@
  * Going on after a restart near the end of what is sealed.
  *
  * Each so many raw bytes a checkpoint is stored: where the decoder stands, and where each lane's
- * builder stands in its shard. A lane can go on from it once that shard is stored, since of the
- * builder only that is kept which later shards hang on; the rest of the shard is followed in
- * silence, as all of the stream is without checkpoints. A lane whose checkpoint is a later one
+ * builder stands in its shard. Of a shard that has items alone so far these are kept, too, and the
+ * lane can go on from there. Another lane can once that shard is stored, since of the builder only
+ * that is kept which later shards hang on; the rest of the shard is followed in silence, as all of
+ * the stream is without checkpoints. A lane whose checkpoint is a later one
  * than that of others is silent up to there: its bytes are dealt out, not decoded. The raw bytes
  * from the earliest of them on are read again.
  *
@@ -128,11 +129,12 @@ static void find_marks(struct tl_gen *gen)
     tl_buf_fini(&keys);
 }
 
-/* Can this lane, of which so many shards are stored, go on from there? */
+/* Can this lane, of which so many shards are stored, go on from there? One that is not in it had
+ * not begun. */
 static bool is_usable(const struct tl_mark *mark, const char *name, size_t stored)
 {
     const struct tl_checkpoint_lane *lane = lane_in(mark->lanes, mark->n_lanes, name);
-    return lane && (lane->whole || lane->shard < stored);
+    return !lane || lane->shard < stored + lane->whole;
 }
 
 /* The place of the last mark that this lane can go on from, + 1; 0: there is none. */
@@ -182,7 +184,7 @@ static int load_lane(struct tl_lane *lane, const struct tl_checkpoint *c)
 {
     const struct tl_checkpoint_lane *saved = lane_in(c->lanes, c->n_lanes, lane->name);
     if (!saved || !lane->build)
-        return TL_BAD;
+        return saved || lane->build ? TL_BAD : TL_OK;
     struct tl_state state = {.in = {saved->build.p, saved->build.n}};
     pthread_mutex_lock(&lane->lock);
     tl_build_state(lane->build, &state);
@@ -260,6 +262,7 @@ static int save_lane(struct tl_lane *lane, struct tl_checkpoint *c)
     pthread_mutex_lock(&lane->lock);
     tl_build_state(lane->build, &state);
     saved->shard = tl_build_shard(lane->build);
+    saved->whole = tl_build_is_whole(lane->build);
     saved->lost_bytes = lane->lost_bytes;
     pthread_mutex_unlock(&lane->lock);
     return state.rc;

@@ -6,14 +6,9 @@
  * stays pending until the writer has reached it too; until then items are taken one by one and
  * go to the writer first. Only items without an instruction can come in between.
  */
-#include "store/build.h"
+#include "store/build_parts.h"
 
-#include "flow/callstack.h"
-#include "stf/flow_writer.h"
-#include "store/census.h"
 #include "store/count.h"
-#include "store/part.h"
-#include "store/stackmark.h"
 
 #include <stdlib.h>
 
@@ -22,39 +17,13 @@
 #define CHUNK_POSITIONS 65536u
 #define SHARD_LOG_BYTES (8u << 20)
 
-enum cut {
-    CUT_NONE,
-    CUT_FRAME, /* of a chunk of the .zstf */
-    CUT_SHARD, /* of a shard, behind an instruction */
-    CUT_HERE   /* of a shard, behind any item: the writer need not know what follows */
-};
-
-struct tl_build {
-    struct tl_build_options options;
-    struct tl_stf_flow *flow;
-    struct tl_part *part;    /* what the log is in */
-    struct tl_part *closing; /* with CUT_SHARD: the shard that waits for the writer */
-    enum cut cut;
-    uint64_t stop;         /* marker at which the cut is */
-    uint64_t frame_marker; /* markers of the shard in front of the open frame */
-    uint32_t frame;        /* its number */
-    uint64_t position;     /* in the stream */
-    struct tl_flow_now now;
-    struct tl_callstack calls;
-    struct tl_build_totals totals;
-    struct tl_packer *packer; /* made when it is needed */
-    struct tl_census *census; /* of a stream whose blocks do not know what they consist of; NULL:
-                                 they do */
-};
-
 /* The census that the part that is being built takes part in. */
 static struct tl_census *census_of(const struct tl_build *b)
 {
     return b->part->ghost ? NULL : b->census;
 }
 
-/* Begin shard `number`: a ghost, of which nothing is kept, if it is in the store already. */
-static int new_part(struct tl_build *b, uint64_t number)
+int tl_build_part(struct tl_build *b, uint64_t number)
 {
     b->part = tl_part_new(number, b->position, &b->now);
     if (!b->part)
@@ -90,11 +59,12 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
     if (r >= 0 && tl_census_wanted(options->protocol))
         r = tl_census_new(&b->census, options->image, options->protocol);
     if (r >= 0)
-        r = new_part(b, 0);
+        r = tl_build_part(b, 0);
     if (r < 0) {
         tl_build_free(b);
         return r;
     }
+    tl_build_origin(b);
     *out = b;
     return TL_OK;
 }
@@ -108,6 +78,7 @@ void tl_build_free(struct tl_build *b)
     tl_stf_flow_free(b->flow);
     tl_packer_free(b->packer);
     tl_census_free(b->census);
+    tl_buf_fini(&b->origin);
     free(b);
 }
 
@@ -120,7 +91,7 @@ static int check_ghost(const struct tl_build *b, const struct tl_shard_row *row)
     return last && row->first + row->n != b->options.sealed_position ? TL_BAD : TL_OK;
 }
 
-static int packer_of(struct tl_build *b)
+int tl_build_packer(struct tl_build *b)
 {
     return b->packer ? TL_OK : tl_packer_new(&b->packer);
 }
@@ -130,7 +101,7 @@ static int pack(struct tl_build *b, struct tl_blob *blob)
 {
     if (!blob || !b->options.packing)
         return TL_OK;
-    const int r = packer_of(b);
+    const int r = tl_build_packer(b);
     return r < 0 ? r : tl_packing_add(b->options.packing, blob, b->packer);
 }
 
@@ -143,7 +114,7 @@ static struct tl_blob *take_records(struct tl_build *b)
     if (!b->options.packing) {
         size_t n;
         const struct tl_stf_mark *marks = tl_stf_flow_marks(b->flow, &n);
-        blob = packer_of(b) < 0 ? NULL : tl_blob_pack(b->packer, records, marks, n);
+        blob = tl_build_packer(b) < 0 ? NULL : tl_blob_pack(b->packer, records, marks, n);
         tl_stf_flow_take(b->flow);
         return blob;
     }
@@ -228,7 +199,8 @@ static int begin_cut_shard(struct tl_build *b, enum cut cut)
     b->cut = cut;
     b->stop = row->markers;
     b->frame = 0;
-    return new_part(b, row->number + 1);
+    tl_buf_reset(&b->origin);
+    return tl_build_part(b, row->number + 1);
 }
 
 static int next_chunk(struct tl_build *b, uint32_t frame)
@@ -431,6 +403,12 @@ static void count_item(struct tl_build *b, const struct tl_item *item)
         t->anchor_first = t->anchor_last;
 }
 
+/* Does a log hold all of it? Of an address its flag has to say that there is one. */
+static bool is_logged_whole(const struct tl_item *item)
+{
+    return item->flags & TL_ITEM_HAS_PC || item->kind == TL_ITEM_UNKNOWN || item->pc == 0;
+}
+
 static int log_item(struct tl_build *b, const struct tl_item *item)
 {
     const bool point = tl_item_is_point(b->options.protocol, item->kind);
@@ -445,6 +423,8 @@ static int log_item(struct tl_build *b, const struct tl_item *item)
     if (point && item->kind != TL_ITEM_SOFTWARE)
         function = tl_flow_now_function(&b->now, b->options.image, pc);
     count_item(b, item);
+    if (!is_logged_whole(item))
+        tl_buf_reset(&b->origin);
     if (census_of(b))
         tl_census_item(b->census, item);
     const int r = tl_part_item(b->part, &b->now, item, point, pc, function);
@@ -535,13 +515,17 @@ static int log_until_cut(struct tl_build *b, const struct tl_item *items, size_t
 
 /* ---- items --------------------------------------------------------------------------------- */
 
-/* A cut behind an item waits for nothing. */
+/* A cut behind an item waits for nothing: writer and log begin the next shard together. */
 static int cut_here(struct tl_build *b)
 {
     if (b->cut != CUT_HERE)
         return TL_OK;
-    const int r = tl_stf_flow_finish(b->flow);
-    return r < 0 ? r : carry_out_cut(b);
+    int r = tl_stf_flow_finish(b->flow);
+    if (r >= 0)
+        r = carry_out_cut(b);
+    if (r >= 0)
+        tl_build_origin(b);
+    return r;
 }
 
 /* A cut is pending: give the writer one more item. */
@@ -603,7 +587,7 @@ int tl_build_finish(struct tl_build *b)
         return r;
     struct tl_part *part = b->part;
     b->part = NULL;
-    r = new_part(b, part->view->index.row.number + 1);
+    r = tl_build_part(b, part->view->index.row.number + 1);
     if (r < 0) {
         tl_part_free(part);
         return r;
@@ -612,80 +596,6 @@ int tl_build_finish(struct tl_build *b)
     b->frame_marker = 0;
     b->frame = 0;
     return seal(b, part);
-}
-
-/* ---- where it stands ------------------------------------------------------------------------ */
-
-uint64_t tl_build_shard(const struct tl_build *b)
-{
-    return (b->closing ? b->closing : b->part)->view->index.row.number;
-}
-
-static void totals_state(struct tl_build_totals *t, struct tl_state *s)
-{
-    tl_state_u64(s, &t->events);
-    tl_state_u64(s, &t->gaps);
-    tl_state_u32(s, &t->anchors);
-    tl_state_u64(s, &t->anchor_first.position);
-    tl_state_u64(s, &t->anchor_first.time);
-    tl_state_u64(s, &t->anchor_last.position);
-    tl_state_u64(s, &t->anchor_last.time);
-}
-
-/* The call stack and what is in force, as a shard's index has them. */
-static void now_state(struct tl_build *b, struct tl_state *s)
-{
-    struct tl_buf calls = {0}, now = {0};
-    if (!tl_state_loads(s)) {
-        tl_state_fail(s, tl_stackmark_encode(&b->calls, &calls));
-        tl_state_fail(s, tl_flow_now_encode(&b->now, &now));
-    }
-    tl_state_buf(s, &calls, SIZE_MAX);
-    tl_state_buf(s, &now, SIZE_MAX);
-    if (tl_state_loads(s) && s->rc >= 0) {
-        tl_state_fail(s, tl_stackmark_decode(&b->calls, (struct tl_bytes){calls.p, calls.n}));
-        tl_state_fail(s, tl_flow_now_decode(&b->now, (struct tl_bytes){now.p, now.n}));
-    }
-    tl_buf_fini(&calls);
-    tl_buf_fini(&now);
-}
-
-/* The part itself; `number` and `first` are its shard's. */
-static void part_state(struct tl_build *b, struct tl_state *s, uint64_t number, uint64_t first)
-{
-    if (tl_state_loads(s)) {
-        tl_state_check(s, number < b->options.sealed && first <= b->position);
-        if (s->rc < 0)
-            return;
-        tl_part_free(b->part);
-        b->part = tl_part_new(number, first, &b->now);
-        if (!b->part) {
-            tl_state_fail(s, TL_NOMEM);
-            return;
-        }
-    }
-    tl_part_state(b->part, s);
-    const struct tl_part *part = b->part;
-    const struct tl_shard_row *row = &part->view->index.row;
-    tl_state_check(s, row->n == b->position - first && row->n <= b->options.shard_insns);
-    tl_state_check(s, row->markers <= row->n && part->open.n <= row->n &&
-                          part->open.first == b->position - part->open.n);
-}
-
-void tl_build_state(struct tl_build *b, struct tl_state *s)
-{
-    uint64_t number = b->part->view->index.row.number, first = b->part->view->index.row.first;
-    if (!tl_state_loads(s) && b->cut != CUT_NONE)
-        tl_state_fail(s, TL_AGAIN);
-    tl_state_u64(s, &number);
-    tl_state_u64(s, &first);
-    tl_state_u64(s, &b->position);
-    tl_state_u64(s, &b->frame_marker);
-    tl_state_u32(s, &b->frame);
-    totals_state(&b->totals, s);
-    now_state(b, s);
-    tl_stf_flow_resume(b->flow, s);
-    part_state(b, s, number, first);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */

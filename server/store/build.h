@@ -50,10 +50,13 @@ TL_MUST_USE int tl_build_finish(struct tl_build *build);
 /*
  * Where it stands in its shard, into bytes or, of a new builder with the same options, from them.
  * Loaded, it goes on as what was saved would have from the shard's end on: of the shard itself
- * nothing is kept, it must be in the store already (else TL_BAD). TL_AGAIN: it cannot be told
- * here, but a little later.
+ * nothing is kept, it must be in the store already (else TL_BAD). Where the state is whole it holds
+ * the items of the shard, too: then only the shards in front of it must be there. TL_AGAIN: it
+ * cannot be told here, but a little later.
  */
 void tl_build_state(struct tl_build *build, struct tl_state *state);
+/* Would it be whole? It is where the shard has no blocks so far, but items alone. */
+bool tl_build_is_whole(const struct tl_build *build);
 
 /* The number of the shard that is being built. */
 uint64_t tl_build_shard(const struct tl_build *build);

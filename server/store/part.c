@@ -256,6 +256,18 @@ void tl_part_state(struct tl_part *part, struct tl_state *s)
     part->ghost = part->tallying.untold = true;
 }
 
+int tl_part_items(const struct tl_part *part, size_t i, struct tl_packer *packer,
+                  struct tl_buf *out)
+{
+    const struct tl_view *const view = part->view;
+    const struct tl_buf *const open = &part->log.bytes;
+    struct tl_bytes packed;
+    if (i == view->index.n_chunks)
+        return tl_packer_bytes(packer, (struct tl_bytes){open->p, open->n}, out);
+    const int r = tl_blob_packed(view->items[i], packer, &packed);
+    return r < 0 ? r : tl_buf_add(out, packed.p, packed.n);
+}
+
 /* ---- what happens -------------------------------------------------------------------------- */
 
 static uint64_t function_id(uint32_t function)

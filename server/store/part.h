@@ -101,6 +101,9 @@ static inline size_t tl_part_logged(const struct tl_part *part)
  * a ghost then.
  */
 void tl_part_state(struct tl_part *part, struct tl_state *state);
+/* Append the log of closed chunk `i`, or of the open one behind these, packed. TL_NOMEM. */
+TL_MUST_USE int tl_part_items(const struct tl_part *part, size_t i, struct tl_packer *packer,
+                              struct tl_buf *out);
 
 /* Make the slots of this function and page theirs; what was in them goes to the bucket that holds
  * `position`, which is the run's. */

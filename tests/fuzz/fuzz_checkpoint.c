@@ -79,7 +79,7 @@ static void made(struct tl_buf *out)
 
 static void load(const struct tl_checkpoint_lane *lane)
 {
-    struct tl_build *b = builder(lane->shard < 1000 ? lane->shard + 1 : 1);
+    struct tl_build *b = builder(lane->shard < 1000 ? lane->shard + !lane->whole : 1);
     struct tl_state state = {.in = {lane->build.p, lane->build.n}};
     tl_build_state(b, &state);
     if (state.rc >= 0 && feed(b, 300) >= 0)

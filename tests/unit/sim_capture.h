@@ -13,7 +13,11 @@ struct sim_options {
     unsigned cores; /* 1 or 2 */
     bool image;     /* with the program's image */
     bool events;    /* interrupts, faults, overflows, hardware events, timestamps */
+    /* With an ITM, "itm", that says a little now and then, from this instruction on; 0: none. */
+    uint64_t itm_from;
 };
+
+enum { SIM_ITM = 0x20 };
 
 static inline struct tl_sim_etm4_options sim_etm(const struct sim_options *o, unsigned core)
 {
@@ -50,6 +54,13 @@ static inline void sim_setup(const struct sim_options *o, const char *hash, stru
         snprintf(source->name, sizeof(source->name), "cs.%02x", 0x10 + i);
         source->id = (uint16_t)(0x10 + i);
     }
+    if (o->itm_from > 0) {
+        struct tl_source *source = tl_setup_add_source(&setup);
+        assert_non_null(source);
+        source->protocol = TL_PROTO_ITM;
+        source->id = SIM_ITM;
+        snprintf(source->name, sizeof(source->name), "itm");
+    }
     struct tl_image *image;
     assert_int_equal(tl_image_new(&image), TL_OK);
     if (o->image) {
@@ -67,6 +78,19 @@ static inline void sim_setup(const struct sim_options *o, const char *hash, stru
     assert_int_equal(tl_setup_write(&setup, &c->setup), TL_OK);
     assert_int_equal(tl_buf_add(&c->setup, "", 1), TL_OK);
     tl_setup_fini(&setup);
+}
+
+/* What the ITM says behind `done` instructions. */
+static inline void sim_itm(const struct sim_options *o, uint64_t done, struct tl_tpiu_encoder *tpiu)
+{
+    static const uint8_t sync[] = {0, 0, 0, 0, 0, 0x80};
+    const uint8_t said[] = {1 | (done / 500 & 31) << 3, (uint8_t)(done / 500)};
+    if (o->itm_from == 0 || done < o->itm_from)
+        return;
+    if (done < o->itm_from + 500)
+        assert_int_equal(tl_tpiu_encoder_add(tpiu, SIM_ITM, sync, sizeof(sync)), TL_OK);
+    if (done / 500 % 7 == 0)
+        assert_int_equal(tl_tpiu_encoder_add(tpiu, SIM_ITM, said, sizeof(said)), TL_OK);
 }
 
 /* A capture, its setup and its text; the image goes into `lake`. */
@@ -96,7 +120,7 @@ static inline void sim_capture(struct tl_lake *lake, const struct sim_options *o
         assert_int_equal(tl_sim_core_new(&cores[i], &program, &options, &trace[i], NULL, NULL),
                          TL_OK);
     }
-    for (uint64_t done = 0; done < o->insns; done += 500)
+    for (uint64_t done = 0; done < o->insns; done += 500) {
         for (unsigned i = 0; i < o->cores; i++) {
             assert_int_equal(tl_sim_core_step(cores[i], 500), TL_OK);
             if (done + 500 >= o->insns)
@@ -105,6 +129,8 @@ static inline void sim_capture(struct tl_lake *lake, const struct sim_options *o
                 tl_tpiu_encoder_add(&tpiu, (uint8_t)(0x10 + i), trace[i].p, trace[i].n), TL_OK);
             tl_buf_reset(&trace[i]);
         }
+        sim_itm(o, done, &tpiu);
+    }
     assert_int_equal(tl_tpiu_encoder_flush(&tpiu), TL_OK);
     assert_int_equal(tl_buf_add(&c->bytes, tpiu.out.p, tpiu.out.n), TL_OK);
     assert_int_equal(tl_sim_program_elf(&program, &c->elf), TL_OK);

@@ -118,13 +118,18 @@ static size_t harm_all(struct tl_backend *backend, enum harm harm)
     return n;
 }
 
-static void closed_and_opened(enum harm harm, uint64_t seed)
+/* `itm_from`: see struct sim_options. */
+static void closed_and_opened(enum harm harm, uint64_t seed, uint64_t itm_from)
 {
     struct tl_backend *backend;
     struct capture c;
     struct tl_buf text = {0}, resumed = {0}, anew = {0};
-    const struct sim_options options = {
-        .seed = seed, .insns = INSNS, .cores = CORES, .image = true, .events = true};
+    const struct sim_options options = {.seed = seed,
+                                        .insns = INSNS,
+                                        .cores = CORES,
+                                        .image = true,
+                                        .events = true,
+                                        .itm_from = itm_from};
     assert_int_equal(tl_backend_memory(&backend), TL_OK);
     struct tl_lake *lake = open_lake(backend, 4096);
     sim_capture(lake, &options, &c);
@@ -171,20 +176,30 @@ static void from_a_checkpoint(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed < 6; seed++)
-        closed_and_opened(NONE, seed);
+        closed_and_opened(NONE, seed, 0);
+}
+
+/* A stream that never fills a shard is no reason to begin further in front, whether the checkpoint
+ * has it or it has begun behind. */
+static void with_a_quiet_stream(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 6; seed++)
+        closed_and_opened(NONE, seed, seed % 2 ? 500 : INSNS / 100 * 89);
 }
 
 static void from_the_first_byte(void **state)
 {
     (void)state;
     for (enum harm harm = FLIP; harm < HARMS; harm++)
-        closed_and_opened(harm, 7);
+        closed_and_opened(harm, 7, 500);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_a_checkpoint),
+        cmocka_unit_test(with_a_quiet_stream),
         cmocka_unit_test(from_the_first_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
