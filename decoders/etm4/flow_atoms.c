@@ -61,9 +61,11 @@ static inline __attribute__((always_inline)) unsigned walk_known(struct tl_etm4_
     for (; done < n; done++, atoms >>= 1) {
         const unsigned turn = b->turn[atoms & 1];
         struct tl_block *next = b->go[atoms & 1];
-        if (turn >= TL_TURN_RETURN) {
+        if (turn >= TL_TURN_OTHER) {
+            if (turn < TL_TURN_RETURN)
+                break;
             if (done + 1 == n) {
-                steps[done] = (uintptr_t)b | 1;
+                steps[done] = (uintptr_t)b | (turn & TL_STEP_FLAGS);
                 *insns += b->n;
                 w->pc = b->pc;
                 tl_walk_await_address(w, b);
@@ -71,15 +73,15 @@ static inline __attribute__((always_inline)) unsigned walk_known(struct tl_etm4_
                 return n;
             }
             /* The next atom proves that there is no address. */
-            next = turn == TL_TURN_RETURN ? return_known(w) : NULL;
+            next = turn < TL_TURN_INDIRECT ? return_known(w) : NULL;
         }
-        if (!next || turn == TL_TURN_OTHER)
+        if (!next)
             break;
-        if (turn == TL_TURN_CALL) {
+        if (turn >= TL_TURN_CALL && turn < TL_TURN_OTHER) {
             tl_walk_push_return(w, tl_walk_next_pc(w, b));
             tl_walk_note_caller(w, b);
         }
-        steps[done] = (uintptr_t)b | (turn & 1);
+        steps[done] = (uintptr_t)b | (turn & TL_STEP_FLAGS);
         *insns += b->n;
         b = next;
     }

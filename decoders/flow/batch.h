@@ -173,7 +173,7 @@ static inline void tl_item_batch_whole(struct tl_item_batch *b, const struct tl_
                                        bool taken, uint64_t offset)
 {
     if (b->paths) {
-        *tl_item_batch_steps(b, 1) = (uintptr_t)block | taken;
+        *tl_item_batch_steps(b, 1) = tl_path_step(block, taken);
         tl_item_batch_path(b, 1, block->n, offset);
     } else {
         tl_item_batch_block(b, block, block->n, taken, offset);

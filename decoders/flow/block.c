@@ -220,7 +220,8 @@ static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_
              last->kind == TL_INSN_TRANSACT)
         taken = TL_TURN_STRAIGHT;
     b->turn[0] = taken == TL_TURN_OTHER ? TL_TURN_OTHER : TL_TURN_STRAIGHT;
-    b->turn[1] = (uint8_t)taken;
+    const bool turns = taken != TL_TURN_OTHER && taken != TL_TURN_STRAIGHT;
+    b->turn[1] = (uint8_t)(taken | (turns ? TL_STEP_TAKEN : 0));
 }
 
 /* Decode from b->pc to the block's end; records go to cache->scratch. `*traps`: an instruction in
@@ -286,8 +287,8 @@ static void sum_up(const struct tl_image *image, struct tl_block *b, bool traps)
         b->left = 0;
     if (traps || tl_block_leave(b) != TL_LEAVE_JUMP)
         return;
-    b->alike[0] |= is_alike(image, b, b->pc + b->size) ? TL_ALIKE_NEXT : 0;
-    b->alike[1] |= is_alike(image, b, b->target) ? TL_ALIKE_NEXT : 0;
+    b->turn[0] |= is_alike(image, b, b->pc + b->size) ? TL_STEP_ALIKE : 0;
+    b->turn[1] |= is_alike(image, b, b->target) ? TL_STEP_ALIKE : 0;
 }
 
 static unsigned hole_of(uint64_t pc)

@@ -32,23 +32,26 @@ enum tl_block_end {
     TL_BLOCK_FULL      /* TL_BLOCK_MAX: goes on in the next block */
 };
 
-enum tl_block_alike {
-    TL_ALIKE_NEXT = 1,  /* the block ends in a direct branch; what follows lies in its page and
-                           function, and is not the function's first instruction */
-    TL_ALIKE_ALWAYS = 2 /* it ends in a direct branch without condition that is no call */
-};
-
 /*
  * How the flow goes on behind a block whose last instruction is reported as taken or not, in one
- * look. Bit 0: it turns. From TL_TURN_CALL on there is more to do than to go on.
+ * look: one of these, and the flags of enum tl_step below it.
  */
 enum tl_block_turn {
-    TL_TURN_STRAIGHT, /* for the next instruction */
-    TL_TURN_BRANCH,   /* along a direct branch within the instruction set, no call */
-    TL_TURN_OTHER,    /* none of these: see the other members */
-    TL_TURN_CALL,     /* along a direct call within the instruction set */
-    TL_TURN_RETURN = TL_TURN_CALL + 2,    /* by a return from a call */
-    TL_TURN_INDIRECT = TL_TURN_RETURN + 2 /* by another indirect branch, no call */
+    TL_TURN_STRAIGHT = 0 << 3, /* for the next instruction */
+    TL_TURN_BRANCH = 1 << 3,   /* along a direct branch within the instruction set, no call */
+    TL_TURN_CALL = 2 << 3,     /* along a direct call within the instruction set */
+    TL_TURN_OTHER = 3 << 3,    /* none of these: see the other members */
+    TL_TURN_RETURN = 4 << 3,   /* by a return from a call */
+    TL_TURN_INDIRECT = 5 << 3  /* by another indirect branch, no call */
+};
+
+/* What a step of a path says beside its block, in the low bits of the block's address. */
+enum tl_step {
+    TL_STEP_TAKEN = 1,  /* the last instruction changed the flow */
+    TL_STEP_ALIKE = 2,  /* the block ends in a direct branch; what follows lies in its page (of
+                           4 KiB) and function, and is not the function's first instruction */
+    TL_STEP_ALWAYS = 4, /* the block ends in a direct branch without condition that is no call */
+    TL_STEP_FLAGS = 7
 };
 
 /* How an instruction was left, for whoever follows calls. */
@@ -84,14 +87,14 @@ struct tl_block {
     uint32_t n;        /* instructions, 0 if nothing is mapped at pc */
     uint32_t size;     /* bytes */
     uint32_t function; /* index of its symbol in the image, or TL_NO_FUNCTION */
-    uint8_t turn[2];   /* enum tl_block_turn; [1]: if the last instruction was taken */
+    uint8_t turn[2];   /* enum tl_block_turn and tl_step; [1]: if the last instruction was taken */
     uint8_t isa;       /* enum tl_isa */
-    /* For who counts by function and page (of 4 KiB) and follows calls. 0: nothing is known. */
-    uint8_t alike[2];    /* enum tl_block_alike; [1]: if the last instruction was taken */
-    uint8_t left;        /* 1 + enum tl_leave of the last instruction, if it was taken */
-    bool entry;          /* it begins where its function does */
-    uint8_t plain;       /* `isa`, if `last_size` is 2 or 4 and TL_BLOCK_SLACK holds for `stf` */
-    uint32_t met;        /* the one sink's that has the blocks: where it last met it; new: 0 */
+    uint8_t left;  /* 1 + enum tl_leave of the last instruction, if it was taken; 0: not known */
+    bool entry;    /* it begins where its function does */
+    uint8_t plain; /* `isa`, if `last_size` is 2 or 4 and TL_BLOCK_SLACK holds for `stf` */
+    /* The one sink's that has the blocks: a name for it, and where that was given; new: 0. */
+    uint16_t name;
+    uint32_t met;
     uint8_t end;         /* enum tl_block_end */
     uint8_t last_kind;   /* enum tl_insn_kind of the last instruction */
     uint8_t last_size;   /* bytes of the last instruction */
@@ -99,7 +102,7 @@ struct tl_block {
     bool conditional;    /* the last instruction may not take its branch */
     bool link;           /* the last instruction is a call */
     bool is_return;      /* the last instruction returns from a call */
-    bool always;         /* TL_ALIKE_ALWAYS; that it is in an IT block does not matter */
+    bool always;         /* TL_STEP_ALWAYS; that it is in an IT block does not matter */
     bool whole;          /* `stf` holds whole groups of records */
     uint64_t target;     /* of the last instruction, if it is a direct branch */
     const uint8_t *code; /* the instructions' bytes in memory order; borrowed from the image */
@@ -120,10 +123,12 @@ static inline enum tl_leave tl_block_leave(const struct tl_block *block)
     }
 }
 
-/* Set what follows from the other members: `left`, and of `alike` what does not need an image. */
+/* Set what follows from the other members: `left`, and of `turn` what does not need an image. */
 static inline void tl_block_sum_up(struct tl_block *block)
 {
-    block->alike[0] = block->alike[1] = block->always ? TL_ALIKE_ALWAYS : 0;
+    const unsigned flags = block->always ? TL_STEP_ALWAYS : 0;
+    block->turn[0] |= (uint8_t)flags;
+    block->turn[1] |= (uint8_t)flags;
     block->left = (uint8_t)(1 + tl_block_leave(block));
 }
 

@@ -96,66 +96,71 @@ static inline const struct tl_frame *tl_callstack_top(const struct tl_callstack 
 /* ---- many blocks ------------------------------------------------------------------------- */
 
 /*
- * For who follows very many blocks and has no use for a sink. Depth and function are copies, where
- * a compiler can keep them.
+ * For who follows very many blocks and has no use for a sink: copies, where a compiler can keep
+ * them. Only while cs->deeper is 0 and cs->depth is not.
  */
 struct tl_callstack_top {
-    uint32_t depth, function;
-    uint32_t low, high; /* depths that there were */
+    struct tl_frame *end;        /* behind the innermost frame */
+    struct tl_frame *low, *high; /* where that was at least, and at most */
+    struct tl_frame *first, *most;
 };
 
-static inline struct tl_callstack_top tl_callstack_take(const struct tl_callstack *cs, uint32_t low,
-                                                        uint32_t high)
+static inline struct tl_callstack_top tl_callstack_take(struct tl_callstack *cs)
 {
-    const uint32_t depth = tl_callstack_depth(cs);
-    return (struct tl_callstack_top){.depth = cs->depth,
-                                     .function = cs->function,
-                                     .low = depth < low ? depth : low,
-                                     .high = depth > high ? depth : high};
+    struct tl_frame *const end = cs->frames + cs->depth;
+    return (struct tl_callstack_top){.end = end,
+                                     .low = end,
+                                     .high = end,
+                                     .first = cs->frames,
+                                     .most = cs->frames + TL_CALLSTACK_MAX};
 }
 
 static inline void tl_callstack_give(struct tl_callstack *cs, const struct tl_callstack_top *top)
 {
-    cs->depth = top->depth;
-    cs->function = top->function;
+    cs->depth = (uint32_t)(top->end - top->first);
+    cs->function = top->end[-1].function;
 }
 
 /*
  * Calls, their returns, and jumps. False: it is none of these, and nothing was done;
- * tl_callstack_arrive() does it. The flow arrives at `block`, being instruction number `insn`, from
- * an instruction in front of `next_pc` that was left as `left` says: a block's, taken or not. Only
- * while cs->deeper is 0.
+ * tl_callstack_leave() and tl_callstack_arrive() do it. The flow arrives at `block`, being
+ * instruction number `insn` + `more`, from the last instruction of `from`.
  */
 static inline __attribute__((always_inline)) bool
-tl_callstack_follow(struct tl_callstack *cs, struct tl_callstack_top *top, uint8_t left,
-                    uint64_t next_pc, const struct tl_block *block, uint64_t insn)
+tl_callstack_follow(struct tl_callstack_top *top, const struct tl_block *from, bool taken,
+                    const struct tl_block *block, uint64_t insn, uint64_t more)
 {
-    struct tl_frame *const above = &cs->frames[top->depth];
-    const uint32_t function = block->function;
-    if (left == 1 + TL_LEAVE_CALL && top->depth < TL_CALLSTACK_MAX) {
-        *above = (struct tl_frame){.insn = insn,
-                                   .pc = block->pc,
-                                   .return_pc = next_pc,
-                                   .function = function,
-                                   .kind = TL_FRAME_CALL};
-        top->depth++;
-        top->high = top->depth > top->high ? top->depth : top->high;
-    } else if (left == 1 + TL_LEAVE_RETURN && top->depth > 1) { /* so the innermost is no ROOT */
-        if (above[-1].return_pc != block->pc || above[-2].function != function)
-            return false;
-        top->depth--;
-        top->low = top->depth < top->low ? top->depth : top->low;
-    } else if (left == 0 || left > 1 + TL_LEAVE_INDIRECT || top->depth == 0 ||
-               (left == 1 + TL_LEAVE_INDIRECT && above[-1].return_pc == block->pc)) {
+    struct tl_frame *const end = top->end;
+    const unsigned left = from->left, turned = left & -(unsigned)taken;
+    if (left - 1 - TL_LEAVE_JUMP > TL_LEAVE_RETURN - TL_LEAVE_JUMP)
         return false;
-    } else if (top->function != function) {
-        above[-1].insn = insn;
-        above[-1].pc = block->pc;
-        above[-1].function = function;
-        if (above[-1].kind == TL_FRAME_CALL)
-            above[-1].kind = TL_FRAME_TAIL;
+    if (turned == 1 + TL_LEAVE_CALL) {
+        if (end == top->most)
+            return false;
+        end->insn = insn + more;
+        end->pc = block->pc;
+        end->return_pc = from->pc + from->size;
+        end->function = block->function;
+        end->exception = 0;
+        end->kind = TL_FRAME_CALL;
+        top->end = end + 1;
+        top->high = top->end > top->high ? top->end : top->high;
+    } else if (turned == 1 + TL_LEAVE_RETURN) {
+        /* The innermost frame is no ROOT if there is another one. */
+        if (end - 1 == top->first || end[-1].return_pc != block->pc ||
+            end[-2].function != block->function)
+            return false;
+        top->end = end - 1;
+        top->low = top->end < top->low ? top->end : top->low;
+    } else if (turned == 1 + TL_LEAVE_INDIRECT && end[-1].return_pc == block->pc) {
+        return false;
+    } else if (end[-1].function != block->function) {
+        end[-1].insn = insn + more;
+        end[-1].pc = block->pc;
+        end[-1].function = block->function;
+        if (end[-1].kind == TL_FRAME_CALL)
+            end[-1].kind = TL_FRAME_TAIL;
     }
-    top->function = function;
     return true;
 }
 

@@ -80,15 +80,22 @@ struct tl_item {
     const char *name; /* SOFTWARE: source ("itm", "stm", "osd-stm", "uart", "ite") */
 };
 
-/* A block of a path, and did its last instruction change the flow? */
-static inline const struct tl_block *tl_path_block(uintptr_t step)
+/* A step of a path: a block, which lies at a multiple of 8, and enum tl_step. */
+static inline uintptr_t tl_path_step(const struct tl_block *block, bool taken)
 {
-    return (const struct tl_block *)(step & ~(uintptr_t)1);
+    const unsigned flags = block->turn[taken] & (TL_STEP_FLAGS & ~TL_STEP_TAKEN);
+    return (uintptr_t)block | flags | taken;
 }
 
+static inline const struct tl_block *tl_path_block(uintptr_t step)
+{
+    return (const struct tl_block *)(step & ~(uintptr_t)TL_STEP_FLAGS);
+}
+
+/* Did the block's last instruction change the flow? */
 static inline bool tl_path_taken(uintptr_t step)
 {
-    return step & 1;
+    return step & TL_STEP_TAKEN;
 }
 
 /* Block `i` of a PATH item as an item of its own. */

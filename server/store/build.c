@@ -376,7 +376,7 @@ static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *i
     else
         tl_tallying_code(&b->part->tallying, block, from, n);
     if (*insn == 0 && block->entry)
-        tl_part_called(b->part, block->function);
+        tl_part_called(b->part);
     b->part->last_position = b->position + n - 1;
     b->position += n;
     row->markers += n;
@@ -431,7 +431,7 @@ static int log_item(struct tl_build *b, const struct tl_item *item)
     if (r < 0)
         return r;
     if (point && tl_begins_function(b->options.image, function, pc))
-        tl_part_called(b->part, function);
+        tl_part_called(b->part);
     b->position += point;
     return check_cut(b, false);
 }

@@ -1,279 +1,363 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Piece by piece, each in two passes: a bucket has several, so that the second pass finds the
- * blocks in the nearest cache, and offsets are noted. The first one goes over all blocks, and finds
- * those at which anything changes but the number of instructions: the function, the page, or the
- * frame. Their predecessors know it. About every sixth does, and which ones nobody can predict: so
- * each is written down, and the next one over it unless it counts. The second pass follows the
- * calls and counts what lies between.
+ * Up to 64 steps at a time, in two passes. The first one goes over all of them, and only finds out
+ * how many instructions are in front of each. The second one goes over those at which anything
+ * changes but that number: the function, the page, or the frame. Their predecessors say so in a
+ * flag of the step, so these are the bits of a word: about every fourth step is one, and which ones
+ * no processor can foresee. What lies between two of them is one addition.
  */
 #include "store/count.h"
 
 #include <assert.h>
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
-/* At most in one piece: as many as it has instructions. */
-#define EVENTS (1u << TL_PART_OFFSETS)
-static_assert(TL_PART_OFFSETS <= 2 * TL_LEVEL_STORED, "a bucket consists of pieces");
+enum { STEPS = 64 };
 
-/*
- * Each by itself in its array: the next one is written at every step. Where instructions are
- * counted, it is from the first one on that this call was given.
- */
-struct events {
-    size_t n;
-    const uintptr_t
-        *step[EVENTS + 1];   /* where it changes; in front of it: the step that led there */
-    uint32_t at[EVENTS + 1]; /* instructions in front of it; behind the last: of the piece */
-    /* The first of each path, with the one in front of it; 0: none is known. */
-    uintptr_t heads[EVENTS][2];
-    size_t n_heads;
+struct batch {
+    const uintptr_t *steps;
+    uint32_t n;
+    uint64_t alike, taken, always; /* a bit for each step: its flags */
+    uint32_t at[STEPS + 1];        /* instructions of the batch in front of it */
 };
 
-/* The first pass. */
-struct scan {
-    struct events *events;
-    uint64_t room; /* instructions that may be counted */
-    uint64_t end;  /* … up to the piece's end: the block in which it lies comes along */
-    uint64_t n;    /* … that were */
-    uint64_t taken;
-    uintptr_t from; /* the last step; 0: none yet */
+/* Where the counting stands. */
+struct counting {
     struct tl_part *part;
-    uint8_t isa;
-    /* Where we are. */
-    size_t item, step;
-    uint64_t item_at; /* instructions in front of the item */
-    uint64_t offset;  /* of the last item that had any */
+    struct tl_callstack *calls;
+    uint64_t position; /* of instruction 0 */
+    unsigned privilege;
+    uint64_t n;     /* instructions that were counted */
+    uintptr_t from; /* the last step; 0: none yet */
+    /* The stretch that has not been added yet: where it is, and the number of its first
+     * instruction, less calls << 32. */
+    uint32_t place;
+    uint64_t begin;
 };
 
-/* What there may not be room for in front of the last step of a path. */
-enum ends { NOTHING, PIECE, ALL };
-
-/* Does the block that begins at `at` lie behind the piece's end, or the room's? */
-static inline bool is_out(const struct scan *s, uint64_t at, const struct tl_block *block,
-                          enum ends ends)
+static uint64_t low_bits(uint32_t n)
 {
-    return (ends >= PIECE && at >= s->end) || (ends == ALL && block->n > s->room - at);
+    return n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
 }
 
-/* The chunk has not had this block yet. */
-static __attribute__((noinline, cold)) void meet(struct tl_part *part, uintptr_t step)
+/* ---- the first pass ------------------------------------------------------------------------- */
+
+/* The chunk, or the run, has not had this block yet. False: there is no number left for its
+ * place. */
+static __attribute__((noinline)) bool meet(struct tl_part *part, uintptr_t step)
 {
-    struct tl_block *const block = (struct tl_block *)(step & ~(uintptr_t)1);
+    struct tl_block *const block = (struct tl_block *)(step & ~(uintptr_t)TL_STEP_FLAGS);
+    struct tl_part_run *const run = &part->run;
+    const uint64_t page = block->pc >> 12;
+    /* Nearly always it is still the number that it had in the last chunk. */
+    if (!tl_part_run_is(run, block->name, block->function, page)) {
+        const int place = tl_part_run_place(run, block->function, page);
+        if (place < 0)
+            return false;
+        block->name = (uint16_t)place;
+    }
     tl_code_set_add(&part->code, block->pc, block->size);
     block->met = part->stamp;
+    return true;
 }
 
-/* Go over the steps [i, n), of one path; returns the first that is not counted. */
-static inline __attribute__((always_inline)) size_t
-scan_steps(struct scan *scan, const uintptr_t *path, size_t i, size_t n, enum ends ends)
+/* The flags of 16 steps. */
+static inline void gather_16(const uintptr_t *steps, uint64_t *taken, uint64_t *alike,
+                             uint64_t *always)
 {
-    struct events *const events = scan->events;
-    const struct tl_block *block = tl_path_block(path[i]);
-    uint64_t at = scan->n;
-    if (is_out(scan, at, block, ends))
-        return i;
-    /* The step in front of the first one is somewhere else. */
-    uintptr_t *const head = events->heads[events->n_heads++];
-    head[0] = scan->from;
-    head[1] = path[i];
-    const size_t first = i;
-    size_t k = events->n;
-    events->step[k] = &head[1];
-    events->at[k++] = (uint32_t)at;
-    uint64_t taken = path[i] & 1;
-    unsigned alike = block->alike[path[i] & 1];
-    uint64_t always = alike >> 1;
-    const uint32_t stamp = scan->part->stamp;
-    if (block->met != stamp)
-        meet(scan->part, path[i]);
-    at += block->n;
-    for (i++; i < n; i++) {
-        const uintptr_t turn = path[i] & 1;
-        block = (const struct tl_block *)(path[i] - turn);
-        if (is_out(scan, at, block, ends))
+#ifdef __SSE2__
+    static_assert(TL_STEP_TAKEN == 1 && TL_STEP_ALIKE == 2 && TL_STEP_ALWAYS == 4, "shifts");
+    static_assert(sizeof(uintptr_t) == 8, "two of them in a vector");
+    const __m128i flags = _mm_set1_epi32(TL_STEP_FLAGS);
+    __m128i four[4];
+    for (int i = 0; i < 4; i++) {
+        const __m128 two = _mm_loadu_ps((const float *)&steps[4 * i]);
+        const __m128 more = _mm_loadu_ps((const float *)&steps[4 * i + 2]);
+        four[i] = _mm_and_si128(
+            flags, _mm_castps_si128(_mm_shuffle_ps(two, more, _MM_SHUFFLE(2, 0, 2, 0))));
+    }
+    const __m128i all =
+        _mm_packs_epi16(_mm_packs_epi32(four[0], four[1]), _mm_packs_epi32(four[2], four[3]));
+    *taken = (unsigned)_mm_movemask_epi8(_mm_slli_epi16(all, 7));
+    *alike = (unsigned)_mm_movemask_epi8(_mm_slli_epi16(all, 6));
+    *always = (unsigned)_mm_movemask_epi8(_mm_slli_epi16(all, 5));
+#else
+    *taken = *alike = *always = 0;
+    for (unsigned i = 0; i < 16; i++) {
+        *taken |= (uint64_t)(steps[i] & TL_STEP_TAKEN) << i;
+        *alike |= (uint64_t)(steps[i] / TL_STEP_ALIKE & 1) << i;
+        *always |= (uint64_t)(steps[i] / TL_STEP_ALWAYS & 1) << i;
+    }
+#endif
+}
+
+static void gather_flags(struct batch *b)
+{
+    b->alike = b->taken = b->always = 0;
+    for (uint32_t i = 0; i < b->n; i += 16) {
+        uintptr_t rest[16];
+        const uintptr_t *steps = b->steps + i;
+        uint64_t taken, alike, always;
+        if (b->n - i < 16) {
+            memset(rest, 0, sizeof(rest));
+            steps = memcpy(rest, steps, (b->n - i) * sizeof(*rest));
+        }
+        gather_16(steps, &taken, &alike, &always);
+        b->taken |= taken << i;
+        b->alike |= alike << i;
+        b->always |= always << i;
+    }
+}
+
+/* As many of the `n` steps as have a place; 0: the first one has none. */
+static __attribute__((noinline)) void scan(struct tl_part *part, const uintptr_t *steps, uint32_t n,
+                                           struct batch *b)
+{
+    const uint32_t stamp = part->stamp;
+    uint32_t at = 0, i = 0;
+#pragma GCC unroll 4
+    for (; i < n; i++) {
+        const struct tl_block *const block = tl_path_block(steps[i]);
+        if (__builtin_expect(block->met != stamp, 0) && !meet(part, steps[i]))
             break;
-        if (block->met != stamp)
-            meet(scan->part, path[i]);
-        events->step[k] = &path[i];
-        events->at[k] = (uint32_t)at;
-        k++;
-        k -= alike & TL_ALIKE_NEXT;
-        alike = block->alike[turn];
-        always += alike >> 1;
-        taken += turn;
+        b->at[i] = at;
         at += block->n;
     }
-    events->n = k;
-    scan->n = at;
-    scan->taken += taken;
-    scan->part->tallying.always += always;
-    scan->part->tallying.steps += i - first;
-    scan->from = path[i - 1];
-    return i;
+    b->at[i] = at;
+    b->steps = steps;
+    b->n = i;
+    gather_flags(b);
 }
 
-__attribute__((noinline)) static size_t scan_path(struct scan *s, const uintptr_t *path, size_t i,
-                                                  size_t n, uint64_t insns)
+/* ---- the second pass ------------------------------------------------------------------------ */
+
+/* Add the stretch up to instruction `end`; it goes on there. */
+static inline void add_stretch(struct counting *c, uint64_t end)
 {
-    if (tl_path_block(path[i])->isa != s->isa)
-        return i;
-    if (insns > s->room - s->n)
-        return scan_steps(s, path, i, n, ALL);
-    return insns > s->end - s->n ? scan_steps(s, path, i, n, PIECE)
-                                 : scan_steps(s, path, i, n, NOTHING);
+    tl_part_run_add(&c->part->run, c->place, end - c->begin);
+    c->begin = end;
 }
 
-/* As many whole blocks as can be, up to the one in which the piece ends. Returns 1 if it does. The
- * first one's offset is noted, where that is due: a piece ends as often. */
-static int scan_piece(struct scan *s, uint64_t position, const struct tl_item *items, size_t n)
+/* The depth that there is now. */
+static void note_depth(const struct counting *c)
 {
-    const uint64_t begin = s->n;
-    s->events->n = s->events->n_heads = 0;
-    for (; s->item < n && s->n < s->end; s->item++) {
-        const struct tl_item *const item = &items[s->item];
-        const uintptr_t one = (uintptr_t)item->block | (item->flags & TL_ITEM_TAKEN);
-        const bool path = item->kind == TL_ITEM_PATH;
-        if (!path && (item->kind != TL_ITEM_BLOCK || item->n != item->block->n || item->n == 0))
-            break;
-        const uintptr_t *const steps = path ? item->path : &one;
-        const size_t n_steps = path ? item->n : 1, first = s->step;
-        const uint64_t before = s->n;
-        s->step = scan_path(s, steps, first, n_steps, path ? item->value : item->n);
-        if (s->n > before)
-            s->offset = item->offset;
-        const int r = before == begin && s->n > before
-                          ? tl_part_offset_at(s->part, position + begin, item->offset)
-                          : TL_OK;
-        if (r < 0)
-            return r;
-        if (s->step < n_steps)
-            break;
-        s->step = 0;
-        s->item_at = s->n;
+    struct tl_part_run *const run = &c->part->run;
+    const uint32_t depth = tl_callstack_depth(c->calls);
+    run->depth_min = depth < run->depth_min ? depth : run->depth_min;
+    run->depth_max = depth > run->depth_max ? depth : run->depth_max;
+}
+
+/* The flow arrives at step `i`, wherever from. */
+static __attribute__((noinline)) int look_closer(struct counting *c, const struct batch *b,
+                                                 uint32_t i)
+{
+    const struct tl_block *const block = tl_path_block(b->steps[i]);
+    const uintptr_t from = i > 0 ? b->steps[i - 1] : c->from;
+    const uint64_t insn = c->n + b->at[i];
+    if (from) {
+        add_stretch(c, insn);
+        tl_tallying_left(&c->part->tallying, tl_path_block(from));
+        tl_callstack_leave(c->calls, tl_path_block(from), tl_path_taken(from), c->position + insn);
     }
-    return s->n >= s->end;
-}
-
-/* An event that is not a call, its return, or a jump; or the first one of a piece. */
-__attribute__((noinline)) static int look_closer(struct tl_callstack *calls,
-                                                 struct tl_callstack_top *top, uintptr_t from,
-                                                 const struct tl_block *block, uint64_t insn)
-{
-    tl_callstack_give(calls, top);
-    if (from)
-        tl_callstack_leave(calls, tl_path_block(from), tl_path_taken(from), insn);
-    const int r = tl_callstack_arrive(calls, block, insn);
-    *top = tl_callstack_take(calls, top->low, top->high);
+    c->place = block->name;
+    c->begin = insn - ((uint64_t)block->entry << 32);
+    const int r = tl_callstack_arrive(c->calls, block, c->position + insn);
+    note_depth(c);
     return r;
 }
 
-/* 1 + enum tl_leave of a block that was left so; 0: nothing is known. */
-static inline uint8_t left_of(const struct tl_block *block, uintptr_t turn)
+/*
+ * Calls, their returns, and jumps from step to step of the batch, not to its first one: `events`, a
+ * bit each. Returns those from the first on that is something else. The bucket has the depth that
+ * there is.
+ */
+static __attribute__((noinline)) uint64_t follow(struct counting *c, const struct batch *b,
+                                                 uint64_t events)
 {
-    const uint8_t most = turn ? UINT8_MAX : 1 + TL_LEAVE_STRAIGHT;
-    return block->left < most ? block->left : most;
+    struct tl_part *const part = c->part;
+    const uintptr_t *const steps = b->steps;
+    const uint64_t position = c->position + c->n;
+    struct tl_callstack_top top = tl_callstack_take(c->calls);
+    uint32_t place = c->place;
+    uint64_t begin = c->begin - c->n;
+    for (; events != 0; events &= events - 1) {
+        const size_t i = (size_t)__builtin_ctzll(events);
+        const struct tl_block *const from = tl_path_block(steps[i - 1]);
+        const struct tl_block *const block = tl_path_block(steps[i]);
+        const uint64_t at = b->at[i];
+        if (!tl_callstack_follow(&top, from, tl_path_taken(steps[i - 1]), block, position, at))
+            break;
+        part->tallying.left[from->left]++; /* as tl_tallying_left() */
+        tl_part_run_add(&part->run, place, at - begin);
+        place = block->name;
+        begin = at - ((uint64_t)block->entry << 32);
+    }
+    c->place = place;
+    c->begin = begin + c->n;
+    tl_callstack_give(c->calls, &top);
+    const uint32_t depth_min = (uint32_t)(top.low - top.first),
+                   depth_max = (uint32_t)(top.high - top.first);
+    struct tl_part_run *const run = &part->run;
+    run->depth_min = depth_min < run->depth_min ? depth_min : run->depth_min;
+    run->depth_max = depth_max > run->depth_max ? depth_max : run->depth_max;
+    return events;
 }
 
-/* The second pass: count all that the scan found. */
-__attribute__((noinline)) static int count_spans(struct tl_part *part, struct tl_callstack *calls,
-                                                 uint64_t position, const struct events *events)
+/* Count up to the last of the steps at which anything changes: `events`, a bit each. `fresh`: with
+ * the first one the bucket begins. */
+static int count_events(struct counting *c, const struct batch *b, uint64_t events, bool fresh)
 {
-    struct tl_part_run *const run = &part->run;
-    struct tl_callstack_top top = {calls->depth, calls->function, run->depth_min, run->depth_max};
-    bool quick = false;
-    for (size_t k = 0; k < events->n; k++) {
-        const struct tl_block *const block = tl_path_block(*events->step[k]);
-        const uintptr_t step = events->step[k][-1], turn = step & 1;
-        const struct tl_block *const from = (const struct tl_block *)(step - turn);
-        const uint64_t insn = position + events->at[k];
-        const uint64_t page = block->pc >> 12;
-        if (!(quick && tl_callstack_follow(calls, &top, left_of(from, turn), from->pc + from->size,
-                                           block, insn))) {
-            struct tl_callstack_top copy = top; /* so that the other one has no address */
-            const int r = look_closer(calls, &copy, step, block, insn);
-            if (r < 0)
-                return r;
-            top = copy;
-            quick = calls->deeper == 0;
-        }
-        if (step)
-            tl_tallying_left(&part->tallying, from);
-        if (!tl_part_run_has(run, block->function, page)) {
-            const int r = tl_part_slots(part, block->function, page, insn);
-            if (r < 0)
-                return r;
-        }
-        tl_part_run_add(run, block->function, page, events->at[k + 1] - events->at[k],
-                        block->entry);
+    while (events != 0) {
+        if (!fresh && !(events & 1) && c->calls->deeper == 0 && c->calls->depth > 0)
+            events = follow(c, b, events);
+        if (events == 0)
+            break;
+        const int r = look_closer(c, b, (uint32_t)__builtin_ctzll(events));
+        if (r < 0)
+            return r;
+        events &= events - 1;
+        fresh = false;
     }
-    tl_callstack_give(calls, &top);
-    run->depth_min = top.low;
-    run->depth_max = top.high;
     return TL_OK;
 }
 
-/*
- * Count what the scan found from instruction `begin` on, and what of its last block lies in the
- * next piece.
- */
-static int count_piece(struct tl_part *part, struct tl_callstack *calls,
-                       const struct tl_count *count, const struct scan *s, uint64_t begin)
+/* The run's bucket has instructions up to `end`, more than before. */
+static void count_span(struct counting *c, uint64_t end)
 {
+    struct tl_part_run *const run = &c->part->run;
+    const uint64_t n = c->position + end - run->position;
+    add_stretch(c, end);
+    run->n += n;
+    run->position += n;
+    if (c->privilege < 4)
+        run->privilege[c->privilege] += n;
+}
+
+/* The first step that begins at instruction `at` of the batch, or behind it. */
+static uint32_t step_at(const struct batch *b, uint64_t at)
+{
+    uint32_t i = 0;
+    for (uint32_t half = STEPS; half > 0; half /= 2)
+        i += i + half <= b->n && b->at[i + half - 1] < at ? half : 0;
+    return i;
+}
+
+static int count_batch(struct counting *c, const struct batch *b, uint64_t offset)
+{
+    struct tl_part *const part = c->part;
     struct tl_part_run *const run = &part->run;
-    const struct tl_block *const last = tl_path_block(s->from);
-    const uint64_t end = s->n < s->end ? s->n : s->end;
-    const bool over = s->n > end, last_taken = over && tl_path_taken(s->from);
-    s->events->at[s->events->n] = (uint32_t)end;
-    int r = count_spans(part, calls, count->position, s->events);
-    if (r < 0)
-        return r;
-    run->n += end - begin;
-    run->position += end - begin;
-    run->taken += s->taken - last_taken;
-    if (count->privilege < 4)
-        run->privilege[count->privilege] += end - begin;
-    if (!over)
-        return TL_OK;
-    r = tl_part_count(part, s->n - end, last->function, last->pc >> 12, count->privilege,
-                      tl_callstack_depth(calls));
-    run->taken += last_taken;
-    return r;
+    const uint64_t first = c->n;
+    const uint64_t alike = b->alike << 1 | (c->from & TL_STEP_ALIKE) / TL_STEP_ALIKE;
+    const uint64_t events = ~alike & low_bits(b->n);
+    uint32_t i = 0, ended = 0; /* the next step that begins, and that ends */
+    do {
+        int r = tl_part_run_room(run) == 0 ? tl_part_settle(part) : TL_OK;
+        if (r < 0)
+            return r;
+        const uint64_t room = tl_part_run_room(run), done = run->position - c->position - first,
+                       all = b->at[b->n] - done;
+        const uint64_t end = done + (all < room ? all : room);
+        const uint32_t next = all <= room ? b->n : step_at(b, end);
+        if (next > i && tl_part_offset_due(part, c->position + first + b->at[i]))
+            r = tl_part_offset_at(part, c->position + first + b->at[i], offset);
+        if (r < 0)
+            return r;
+        const bool begins = run->n == 0,
+                   fresh = begins && next > i && b->at[i] == done && events >> i & 1;
+        if (begins && !fresh)
+            note_depth(c);
+        r = count_events(c, b, events & low_bits(next) & ~low_bits(i), fresh);
+        if (r < 0)
+            return r;
+        count_span(c, first + end);
+        i = next;
+        const uint32_t whole = next > 0 && b->at[next] > end ? next - 1 : next;
+        run->taken += (unsigned)__builtin_popcountll(b->taken & low_bits(whole) & ~low_bits(ended));
+        ended = whole;
+    } while (ended < b->n);
+    part->tallying.always += (unsigned)__builtin_popcountll(b->always);
+    part->tallying.steps += b->n;
+    c->n = first + b->at[b->n];
+    c->from = b->steps[b->n - 1];
+    return TL_OK;
+}
+
+/* ---- items ---------------------------------------------------------------------------------- */
+
+/* The first step from `i` on for which there is no room. */
+static size_t steps_for(const uintptr_t *steps, size_t i, size_t n, uint64_t room)
+{
+    for (; i < n && tl_path_block(steps[i])->n <= room; i++)
+        room -= tl_path_block(steps[i])->n;
+    return i;
+}
+
+/* An item need not begin where the one in front of it led. */
+static void begin_item(struct counting *c, const struct tl_block *block)
+{
+    const struct tl_block *const from = tl_path_block(c->from);
+    if (c->from && block->pc != (tl_path_taken(c->from) ? from->target : from->pc + from->size))
+        c->from &= ~(uintptr_t)TL_STEP_ALIKE;
+}
+
+/* Count the steps [*i, n). */
+static int count_steps(struct counting *c, const uintptr_t *steps, size_t *i, size_t n,
+                       uint64_t offset)
+{
+    struct batch b;
+    while (*i < n) {
+        scan(c->part, steps + *i, n - *i < STEPS ? (uint32_t)(n - *i) : STEPS, &b);
+        const int r = b.n > 0 ? count_batch(c, &b, offset) : tl_part_renew(c->part);
+        if (r < 0)
+            return r;
+        /* After that the stretch's number is another one's: the next step begins a new one. */
+        if (b.n == 0)
+            c->from &= ~(uintptr_t)TL_STEP_ALIKE;
+        *i += b.n;
+    }
+    return TL_OK;
 }
 
 int tl_count_blocks(struct tl_part *part, struct tl_callstack *calls, const struct tl_item *items,
                     size_t n, struct tl_count *count)
 {
-    struct events events;
-    const uint64_t position = count->position;
-    struct scan s = {
-        .events = &events,
-        .part = part,
-        .room = count->room,
-        .isa = count->isa,
-        .step = count->steps,
-    };
-    for (int more = 1; more;) {
-        int r = tl_part_run_room(&part->run) == 0 ? tl_part_settle(part) : TL_OK;
+    struct counting c = {
+        .part = part, .calls = calls, .position = count->position, .privilege = count->privilege};
+    uint64_t item_at = 0; /* instructions in front of the item */
+    size_t i = 0, step = count->steps;
+    for (; i < n; i++) {
+        const struct tl_item *const item = &items[i];
+        const bool path = item->kind == TL_ITEM_PATH;
+        if (!path && (item->kind != TL_ITEM_BLOCK || item->n != item->block->n || item->n == 0))
+            break;
+        const uintptr_t one =
+            path ? 0 : tl_path_step(item->block, (item->flags & TL_ITEM_TAKEN) != 0);
+        const uintptr_t *const steps = path ? item->path : &one;
+        const size_t n_steps = path ? item->n : 1;
+        const uint64_t insns = path ? item->value : item->n, room = count->room - c.n;
+        if (tl_path_block(steps[step])->isa != count->isa)
+            break;
+        begin_item(&c, tl_path_block(steps[step]));
+        const size_t end = insns > room ? steps_for(steps, step, n_steps, room) : n_steps;
+        if (end > step)
+            count->offset = item->offset;
+        const int r = count_steps(&c, steps, &step, end, item->offset);
         if (r < 0)
             return r;
-        const uint64_t begin = s.n;
-        s.end = begin + EVENTS - (position + begin) % EVENTS;
-        s.taken = 0;
-        more = scan_piece(&s, position, items, n);
-        if (more < 0)
-            return more;
-        r = s.n > begin ? count_piece(part, calls, count, &s, begin) : TL_OK;
-        if (r < 0)
-            return r;
+        if (step < n_steps)
+            break;
+        step = 0;
+        item_at = c.n;
     }
-    if (s.n > 0)
-        tl_tallying_left(&part->tallying, tl_path_block(s.from));
-    if (s.n > 0)
-        tl_callstack_leave(calls, tl_path_block(s.from), tl_path_taken(s.from), position + s.n);
-    count->items = s.item;
-    count->steps = s.step;
-    count->n = s.n;
-    count->within = s.n - s.item_at;
-    count->offset = s.offset;
+    if (c.n > 0) {
+        tl_tallying_left(&part->tallying, tl_path_block(c.from));
+        tl_callstack_leave(calls, tl_path_block(c.from), tl_path_taken(c.from), c.position + c.n);
+    }
+    count->items = i;
+    count->steps = step;
+    count->n = c.n;
+    count->within = c.n - item_at;
     return TL_OK;
 }

@@ -5,7 +5,6 @@
 #include "store/stackmark.h"
 #include "store/sums.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #define LOGGED_MOST ((size_t)1 << 20) /* bytes of an open chunk's log; build.c has fewer */
@@ -68,16 +67,6 @@ int tl_part_begin(struct tl_part *part, const struct tl_callstack *calls)
     return r;
 }
 
-static void init_run(struct tl_part_run *run, uint64_t position)
-{
-    run->position = position;
-    run->depth_min = UINT32_MAX;
-    for (uint32_t i = 0; i < TL_PART_SLOTS; i++)
-        run->functions[i].function = i ^ 1;
-    for (uint64_t i = 0; i < TL_PART_PAGE_SLOTS; i++)
-        run->pages[i].page = i ^ 1;
-}
-
 struct tl_part *tl_part_new(uint64_t number, uint64_t position, const struct tl_flow_now *now)
 {
     struct tl_part *part = calloc(1, sizeof(*part));
@@ -91,7 +80,7 @@ struct tl_part *tl_part_new(uint64_t number, uint64_t position, const struct tl_
     index->row.at = *now;
     index->row.byte_first = index->row.byte_last = now->offset;
     index->buckets.level = TL_LEVEL_STORED;
-    init_run(&part->run, position);
+    tl_part_run_init(&part->run, position);
     part->tallying.mode = now->mode;
     part->tallying.has_mode = now->has_mode;
     open_chunk(part, 0, now);
@@ -270,97 +259,6 @@ int tl_part_items(const struct tl_part *part, size_t i, struct tl_packer *packer
 
 /* ---- what happens -------------------------------------------------------------------------- */
 
-static uint64_t function_id(uint32_t function)
-{
-    return function == TL_NO_FUNCTION ? 0 : (uint64_t)function + 1;
-}
-
-/* A function that has less than one in so many of a run's instructions is told of, not counted: it
- * is none of the few most frequent ones that are kept. */
-#define FEW 32u
-
-static bool has_function(const struct tl_bucket *b, size_t n, uint64_t id)
-{
-    for (size_t i = 0; i < n; i++)
-        if (b->functions[i].id == id)
-            return true;
-    return false;
-}
-
-/* Slots hold different functions: what the bucket has not had before is only looked for there. */
-static void settle_function(const struct tl_part_run *run, struct tl_bucket *b, size_t slot,
-                            size_t known, size_t *end)
-{
-    const uint64_t id = function_id(run->functions[slot].function),
-                   n = (uint32_t)run->functions[slot].counts;
-    if (n * FEW < run->n) {
-        b->distinct += b->distinct < 255;
-    } else if (*end == TL_BUCKET_FUNCTIONS || id == 0 || has_function(b, known, id)) {
-        tl_bucket_function(b, id, n);
-    } else {
-        b->functions[(*end)++] = (struct tl_top){id, n};
-        b->distinct += b->distinct < 255;
-    }
-}
-
-/* Give the run to `b`. */
-static void settle_in(const struct tl_part_run *run, struct tl_bucket *b)
-{
-    size_t known = 0;
-    while (known < TL_BUCKET_FUNCTIONS && b->functions[known].n > 0)
-        known++;
-    size_t end = known;
-    tl_bucket_span(b, run->n, UINT_MAX, run->depth_min, run->depth_max);
-    for (size_t i = 0; i < 4; i++)
-        b->privilege[i] += run->privilege[i];
-    b->branches += run->taken;
-    for (size_t word = 0; word < TL_PART_SLOTS / 64; word++)
-        for (uint64_t used = run->used[word]; used != 0; used &= used - 1)
-            settle_function(run, b, 64 * word + (size_t)__builtin_ctzll(used), known, &end);
-    for (uint64_t used = run->used_pages; used != 0; used &= used - 1) {
-        const int i = __builtin_ctzll(used);
-        tl_bucket_page(b, run->pages[i].page, run->pages[i].n);
-    }
-}
-
-/* The bucket has ended: what it had stays in the slot to be told of. */
-static void end_slot(struct tl_part_run *run, size_t slot)
-{
-    run->ended[slot].n += (uint32_t)run->functions[slot].counts;
-    run->ended[slot].calls += run->functions[slot].counts >> 32;
-    run->functions[slot].counts = 0;
-}
-
-/* Tell of all that was counted in the slot. */
-static void tell_slot(struct tl_part *part, size_t slot)
-{
-    struct tl_part_run *run = &part->run;
-    end_slot(run, slot);
-    if ((run->ended[slot].n > 0 || run->ended[slot].calls > 0) &&
-        tl_tallying_function(&part->tallying, run->functions[slot].function, run->ended[slot].n,
-                             run->ended[slot].calls) < 0)
-        part->tallying.untold = true;
-    run->ended[slot].n = run->ended[slot].calls = 0;
-}
-
-static void empty_run(struct tl_part *part)
-{
-    struct tl_part_run *run = &part->run;
-    for (size_t word = 0; word < TL_PART_SLOTS / 64; word++) {
-        for (uint64_t used = run->used[word]; used != 0; used &= used - 1)
-            end_slot(run, 64 * word + (size_t)__builtin_ctzll(used));
-        run->used[word] = 0;
-    }
-    for (uint64_t used = run->used_pages; used != 0; used &= used - 1) {
-        const int i = __builtin_ctzll(used);
-        run->pages[i].n = 0;
-    }
-    run->n = run->taken = run->used_pages = 0;
-    memset(run->privilege, 0, sizeof(run->privilege));
-    run->depth_min = UINT32_MAX;
-    run->depth_max = 0;
-}
-
 int tl_part_settle(struct tl_part *part)
 {
     struct tl_part_run *run = &part->run;
@@ -369,31 +267,29 @@ int tl_part_settle(struct tl_part *part)
     struct tl_bucket *b = tl_buckets_at(&part->view->index.buckets, run->position - 1);
     if (!b)
         return TL_NOMEM;
-    settle_in(run, b);
-    empty_run(part);
+    tl_part_run_settle(run, b, true);
     return TL_OK;
 }
 
-int tl_part_slots(struct tl_part *part, uint32_t function, uint64_t page, uint64_t position)
+/* Tell of what was counted for each function. */
+static void tell_functions(struct tl_part *part)
 {
-    struct tl_part_run *run = &part->run;
-    const size_t f = function % TL_PART_SLOTS, p = page % TL_PART_PAGE_SLOTS;
-    struct tl_bucket *b = tl_buckets_at(&part->view->index.buckets, position);
-    if (!b)
-        return TL_NOMEM;
-    if (run->functions[f].function != function) {
-        const uint32_t n = (uint32_t)run->functions[f].counts;
-        if (n > 0)
-            tl_bucket_function(b, function_id(run->functions[f].function), n);
-        tell_slot(part, f);
-        run->functions[f].function = function;
-    }
-    if (run->pages[p].page != page) {
-        if (run->pages[p].n > 0)
-            tl_bucket_page(b, run->pages[p].page, run->pages[p].n);
-        run->pages[p].page = page;
-        run->pages[p].n = 0;
-    }
+    const struct tl_part_run *run = &part->run;
+    for (uint32_t i = 0; i < run->places.n; i++)
+        if (run->counts[i] > 0 &&
+            tl_tallying_function(&part->tallying, tl_part_run_function(run, i),
+                                 (uint32_t)run->counts[i], run->counts[i] >> 32) < 0)
+            part->tallying.untold = true;
+}
+
+int tl_part_renew(struct tl_part *part)
+{
+    const int r = tl_part_settle(part);
+    if (r < 0)
+        return r;
+    tell_functions(part);
+    tl_part_run_forget(&part->run);
+    part->stamp = next_stamp();
     return TL_OK;
 }
 
@@ -403,12 +299,15 @@ int tl_part_count(struct tl_part *part, uint64_t n, uint32_t function, uint64_t 
     struct tl_part_run *run = &part->run;
     while (n > 0) {
         int r = tl_part_run_room(run) == 0 ? tl_part_settle(part) : TL_OK;
-        if (r >= 0 && !tl_part_run_has(run, function, page))
-            r = tl_part_slots(part, function, page, run->position);
+        int place = tl_part_run_place(run, function, page);
+        if (r >= 0 && place < 0) {
+            r = tl_part_renew(part);
+            place = tl_part_run_place(run, function, page);
+        }
         if (r < 0)
             return r;
         const uint64_t room = tl_part_run_room(run), take = n < room ? n : room;
-        tl_part_run_add(run, function, page, (uint32_t)take, false);
+        tl_part_run_add(run, (uint32_t)place, take);
         run->n += take;
         run->position += take;
         if (privilege < 4)
@@ -430,9 +329,9 @@ int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t 
     return tl_part_count(part, n, function, pc >> 12, privilege, now->depth);
 }
 
-void tl_part_called(struct tl_part *part, uint32_t function)
+void tl_part_called(struct tl_part *part)
 {
-    part->run.functions[function % TL_PART_SLOTS].counts += UINT64_C(1) << 32;
+    part->run.counts[part->run.last_place] += UINT64_C(1) << 32;
 }
 
 void tl_part_tell(struct tl_part *part)
@@ -440,8 +339,7 @@ void tl_part_tell(struct tl_part *part)
     struct tl_shard_index *index = &part->view->index;
     if (part->counted)
         return;
-    for (size_t i = 0; i < TL_PART_SLOTS; i++)
-        tell_slot(part, i);
+    tell_functions(part);
     tl_tallying_end(&part->tallying, index->row.n, index->row.markers, &index->tally);
 }
 
@@ -485,7 +383,10 @@ int tl_part_item(struct tl_part *part, const struct tl_flow_now *now, const stru
 {
     struct tl_shard_index *index = &part->view->index;
     const uint64_t position = index->row.first + index->row.n;
-    const int r = tl_itemlog_add(&part->log, position - part->open.first, item);
+    int r = tl_itemlog_add(&part->log, position - part->open.first, item);
+    /* Buckets are made in their order. */
+    if (r >= 0 && tl_part_run_room(&part->run) == 0)
+        r = tl_part_settle(part);
     if (r < 0)
         return r;
     note_item(part, now, item);
@@ -507,7 +408,7 @@ int tl_part_isa(struct tl_part *part, enum tl_isa isa)
 
 int tl_part_offset_at(struct tl_part *part, uint64_t position, uint64_t offset)
 {
-    if (position >> TL_PART_OFFSETS == part->offset_noted)
+    if (!tl_part_offset_due(part, position))
         return TL_OK;
     part->offset_noted = position >> TL_PART_OFFSETS;
     return tl_itemlog_add_offset(&part->log, position - part->open.first, offset);
@@ -607,7 +508,7 @@ static void clip(struct tl_view *view, uint64_t positions)
 }
 
 /* The run stays as it is: that somebody looked must make no difference. */
-static int settle_copy(const struct tl_part *part, struct tl_view *view)
+static int settle_copy(struct tl_part *part, struct tl_view *view)
 {
     struct tl_shard_index *index = &view->index;
     if (part->run.n == 0)
@@ -615,11 +516,11 @@ static int settle_copy(const struct tl_part *part, struct tl_view *view)
     struct tl_bucket *b = tl_buckets_at(&index->buckets, part->run.position - 1);
     if (!b)
         return TL_NOMEM;
-    settle_in(&part->run, b);
+    tl_part_run_settle(&part->run, b, false);
     return TL_OK;
 }
 
-int tl_part_snapshot(const struct tl_part *part, struct tl_bytes stf, uint64_t marker, uint64_t pc,
+int tl_part_snapshot(struct tl_part *part, struct tl_bytes stf, uint64_t marker, uint64_t pc,
                      uint64_t positions, struct tl_view **out)
 {
     struct tl_view *view = tl_view_new();

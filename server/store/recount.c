@@ -70,7 +70,7 @@ static int count_alone(struct recount *c, const struct tl_item *item)
     if (r >= 0)
         tl_tallying_code(&c->part->tallying, b, 0, b->n);
     if (r >= 0 && b->entry)
-        tl_part_called(c->part, b->function);
+        tl_part_called(c->part);
     if (r >= 0 && item->flags & TL_ITEM_TAKEN)
         tl_part_taken(c->part);
     return r;
@@ -146,7 +146,7 @@ static int count_item(struct recount *c, const struct tl_item *item)
                                   : TL_NO_FUNCTION;
     const int counted = tl_part_item(c->part, &c->now, item, point, pc, function);
     if (counted >= 0 && point && tl_begins_function(c->image, function, pc))
-        tl_part_called(c->part, function);
+        tl_part_called(c->part);
     return counted;
 }
 

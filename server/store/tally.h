@@ -97,7 +97,7 @@ static inline void tl_tallying_left(struct tl_tallying *t, const struct tl_block
     t->left[left & 15]++;
     if (left <= 1 + TL_LEAVE_STRAIGHT) {
         t->odd++;
-        t->always -= block->alike[0] >> 1;
+        t->always -= block->always;
         tl_tallying_code(t, block, 0, block->n);
     }
 }
@@ -106,7 +106,7 @@ static inline void tl_tallying_left(struct tl_tallying *t, const struct tl_block
 static inline void tl_tallying_block(struct tl_tallying *t, const struct tl_block *block)
 {
     t->steps++;
-    t->always += block->alike[0] >> 1;
+    t->always += block->always;
     tl_tallying_left(t, block);
 }
 

@@ -114,7 +114,7 @@ static size_t make_paths(void)
             path = NULL;
             continue;
         }
-        steps[i] = (uintptr_t)item->block | (item->flags & TL_ITEM_TAKEN);
+        steps[i] = tl_path_step(item->block, item->flags & TL_ITEM_TAKEN);
         if (!path || path->n == 64) {
             path = &paths[n++];
             *path = (struct tl_item){.kind = TL_ITEM_PATH, .path = &steps[i]};

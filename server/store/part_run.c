@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/part_run.h"
+
+#include "base/bytes.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* A function or page that has less than one in so many of a run's instructions is none of the few
+ * most frequent ones that are kept. */
+#define FEW 32u
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+static uint32_t slot_of(const struct tl_run_names *t, uint64_t name)
+{
+    const uint32_t mask = 2 * TL_RUN_PLACES - 1;
+    uint32_t i = (uint32_t)(name * 0x9e3779b97f4a7c15u >> 40) & mask;
+    while (t->slots[i] != 0 && t->names[t->slots[i] - 1] != name)
+        i = (i + 1) & mask;
+    return i;
+}
+
+/* The name's number, new if need be; -1: there is none left. */
+static int number_of(struct tl_run_names *t, uint64_t name)
+{
+    const uint32_t i = slot_of(t, name);
+    if (t->slots[i] == 0) {
+        if (t->n == TL_RUN_PLACES)
+            return -1;
+        t->names[t->n++] = name;
+        t->slots[i] = (uint16_t)t->n;
+    }
+    return t->slots[i] - 1;
+}
+
+static void forget_names(struct tl_run_names *t)
+{
+    t->n = 0;
+    memset(t->slots, 0, sizeof(t->slots));
+}
+
+static void empty(struct tl_part_run *run)
+{
+    run->n = run->taken = 0;
+    memset(run->privilege, 0, sizeof(run->privilege));
+    run->depth_min = UINT32_MAX;
+    run->depth_max = 0;
+}
+
+void tl_part_run_init(struct tl_part_run *run, uint64_t position)
+{
+    run->position = position;
+    run->last_page = UINT64_MAX; /* no address has it */
+    empty(run);
+}
+
+bool tl_part_run_is(const struct tl_part_run *run, uint32_t place, uint32_t function, uint64_t page)
+{
+    if (place >= run->places.n)
+        return false;
+    const uint64_t name = run->places.names[place];
+    return run->functions.names[name >> 16] == function &&
+           run->pages.names[name & UINT16_MAX] == page;
+}
+
+int tl_part_run_place(struct tl_part_run *run, uint32_t function, uint64_t page)
+{
+    if (run->last_page == page && run->last_function == function)
+        return (int)run->last_place;
+    const int f = number_of(&run->functions, function), p = number_of(&run->pages, page);
+    const int place =
+        f < 0 || p < 0 ? -1 : number_of(&run->places, (uint64_t)f << 16 | (unsigned)p);
+    if (place >= 0) {
+        run->last_function = function;
+        run->last_page = page;
+        run->last_place = (uint32_t)place;
+    }
+    return place;
+}
+
+void tl_part_run_forget(struct tl_part_run *run)
+{
+    forget_names(&run->places);
+    forget_names(&run->functions);
+    forget_names(&run->pages);
+    memset(run->counts, 0, sizeof(run->counts));
+    memset(run->settled, 0, sizeof(run->settled));
+    run->last_page = UINT64_MAX;
+}
+
+/* ---- the end of a bucket ------------------------------------------------------------------- */
+
+/* Numbers of functions, or of pages, that have any of the run's instructions. */
+struct some {
+    uint32_t n;
+    uint16_t numbers[TL_RUN_PLACES + 1];
+};
+
+static inline void add_some(struct some *some, uint64_t *sums, uint32_t number, uint32_t n)
+{
+    some->numbers[some->n] = (uint16_t)number;
+    some->n += sums[number] == 0;
+    sums[number] += n;
+}
+
+/* The places [base, base + 8), of which `used` has a byte each. */
+static inline void sum_up(struct tl_part_run *run, size_t base, uint64_t used, bool ends,
+                          struct some *functions, struct some *pages)
+{
+    for (; used != 0; used &= used - 1) {
+        const size_t place = base + (size_t)__builtin_ctzll(used) / 8;
+        const uint32_t n = (uint32_t)(run->counts[place] - run->settled[place]);
+        const uint64_t name = run->places.names[place];
+        if (n == 0)
+            continue;
+        add_some(functions, run->sums[0], (uint32_t)(name >> 16), n);
+        add_some(pages, run->sums[1], (uint32_t)(name & UINT16_MAX), n);
+        if (ends)
+            run->settled[place] = run->counts[place];
+    }
+}
+
+static void sum_up_all(struct tl_part_run *run, bool ends, struct some *functions,
+                       struct some *pages)
+{
+    for (size_t i = 0; i < run->places.n; i += 32) {
+        const uint8_t *const p = run->used + i;
+        const uint64_t used[4] = {tl_le64(p), tl_le64(p + 8), tl_le64(p + 16), tl_le64(p + 24)};
+        if ((used[0] | used[1] | used[2] | used[3]) == 0)
+            continue;
+        for (size_t k = 0; k < 4; k++)
+            sum_up(run, i + 8 * k, used[k], ends, functions, pages);
+        if (ends)
+            memset(run->used + i, 0, 32);
+    }
+}
+
+static uint64_t function_id(uint32_t function)
+{
+    return function == TL_NO_FUNCTION ? 0 : (uint64_t)function + 1;
+}
+
+static bool has_function(const struct tl_bucket *b, size_t n, uint64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (b->functions[i].id == id)
+            return true;
+    return false;
+}
+
+/* Is `n` of the run's instructions too few to be counted? Not if they are the most of all. */
+static bool is_few(const struct tl_part_run *run, uint64_t n, const struct some *some,
+                   const uint64_t *sums)
+{
+    if (n * FEW >= run->n)
+        return false;
+    for (uint32_t i = 0; some->n > FEW && i < some->n; i++)
+        if (sums[some->numbers[i]] > n)
+            return true;
+    return some->n <= FEW;
+}
+
+/* The functions are different: what the bucket has not had before is only looked for there. */
+static void settle_functions(struct tl_part_run *run, struct tl_bucket *b,
+                             const struct some *functions)
+{
+    size_t known = 0;
+    while (known < TL_BUCKET_FUNCTIONS && b->functions[known].n > 0)
+        known++;
+    size_t end = known;
+    for (uint32_t i = 0; i < functions->n; i++) {
+        const uint32_t f = functions->numbers[i];
+        const uint64_t n = run->sums[0][f];
+        if (is_few(run, n, functions, run->sums[0])) {
+            b->distinct += b->distinct < 255;
+            continue;
+        }
+        const uint64_t id = function_id((uint32_t)run->functions.names[f]);
+        if (end == TL_BUCKET_FUNCTIONS || id == 0 || has_function(b, known, id)) {
+            tl_bucket_function(b, id, n);
+        } else {
+            b->functions[end++] = (struct tl_top){id, n};
+            b->distinct += b->distinct < 255;
+        }
+    }
+}
+
+static void settle_pages(struct tl_part_run *run, struct tl_bucket *b, const struct some *pages)
+{
+    for (uint32_t i = 0; i < pages->n; i++) {
+        const uint32_t p = pages->numbers[i];
+        if (!is_few(run, run->sums[1][p], pages, run->sums[1]))
+            tl_bucket_page(b, run->pages.names[p], run->sums[1][p]);
+    }
+}
+
+static void clear_sums(const struct some *some, uint64_t *sums)
+{
+    for (uint32_t i = 0; i < some->n; i++)
+        sums[some->numbers[i]] = 0;
+}
+
+void tl_part_run_settle(struct tl_part_run *run, struct tl_bucket *b, bool ends)
+{
+    struct some functions, pages; /* large: not cleared */
+    functions.n = pages.n = 0;
+    sum_up_all(run, ends, &functions, &pages);
+    settle_functions(run, b, &functions);
+    settle_pages(run, b, &pages);
+    clear_sums(&functions, run->sums[0]);
+    clear_sums(&pages, run->sums[1]);
+    tl_bucket_span(b, run->n, UINT_MAX, run->depth_min, run->depth_max);
+    for (size_t i = 0; i < 4; i++)
+        b->privilege[i] += run->privilege[i];
+    b->branches += run->taken;
+    if (ends)
+        empty(run);
+}
+
+uint32_t tl_part_run_function(const struct tl_part_run *run, uint32_t place)
+{
+    return (uint32_t)run->functions.names[run->places.names[place] >> 16];
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Instructions of one bucket of the timeline that are not in it yet. What is done for each stretch
+ * of code in one function and page is one addition, at a place that has a number: all that can wait
+ * is done where the bucket ends. For part.c and count.c. Not thread-safe.
+ */
+#ifndef TL_STORE_PART_RUN_H
+#define TL_STORE_PART_RUN_H
+
+#include "store/bucket.h"
+
+#define TL_RUN_PLACES 1024u /* functions, pages, or both, that have a number at the same time */
+
+/* Numbers, in the order in which the names came. */
+struct tl_run_names {
+    uint32_t n;
+    uint16_t slots[2 * TL_RUN_PLACES]; /* number + 1, by hash of the name; 0: none */
+    uint64_t names[TL_RUN_PLACES];
+};
+
+struct tl_part_run {
+    uint64_t position; /* behind all that was counted, here and in buckets */
+    uint64_t n;        /* of all */
+    uint64_t taken;    /* branches */
+    uint64_t privilege[4];
+    uint32_t depth_min, depth_max;
+    /* Of each place all instructions so far, and in the upper half calls; what of them was there
+     * when the last bucket ended; and whether there may be more since. */
+    uint64_t counts[TL_RUN_PLACES], settled[TL_RUN_PLACES];
+    uint8_t used[TL_RUN_PLACES];
+    struct tl_run_names places; /* function's number << 16 | page's */
+    struct tl_run_names functions, pages;
+    /* The place that was asked for last. */
+    uint64_t last_page;
+    uint32_t last_function, last_place;
+    uint64_t sums[2][TL_RUN_PLACES]; /* of functions and pages while a bucket ends; else 0 */
+};
+
+/* Of a zeroed one. */
+void tl_part_run_init(struct tl_part_run *run, uint64_t position);
+
+/* The place's number; -1: there is none left (tl_part_run_forget()). */
+int tl_part_run_place(struct tl_part_run *run, uint32_t function, uint64_t page);
+/* Is that this place's number? */
+bool tl_part_run_is(const struct tl_part_run *run, uint32_t place, uint32_t function,
+                    uint64_t page);
+/* The function that a place is in. */
+uint32_t tl_part_run_function(const struct tl_part_run *run, uint32_t place);
+/* Give all numbers back, of an empty run, and forget what was counted. */
+void tl_part_run_forget(struct tl_part_run *run);
+
+/* Instructions up to the end of the run's bucket. */
+static inline uint64_t tl_part_run_room(const struct tl_part_run *run)
+{
+    const uint64_t width = UINT64_C(1) << 2 * TL_LEVEL_STORED;
+    return run->n > 0 && run->position % width == 0 ? 0 : width - run->position % width;
+}
+
+/* `counts`: as above. */
+static inline void tl_part_run_add(struct tl_part_run *run, uint32_t place, uint64_t counts)
+{
+    run->used[place] = 1;
+    run->counts[place] += counts;
+}
+
+/* Add the run to `bucket`; `ends`: and empty it. */
+void tl_part_run_settle(struct tl_part_run *run, struct tl_bucket *bucket, bool ends);
+
+#endif
