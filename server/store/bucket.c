@@ -37,10 +37,9 @@ static void widen_depth(struct tl_bucket *b, uint8_t low, uint8_t high)
         b->depth_max = high;
 }
 
-void tl_bucket_function(struct tl_bucket *b, uint64_t function, uint64_t n)
+bool tl_bucket_function(struct tl_bucket *b, uint64_t function, uint64_t n)
 {
-    if (function != 0 && count(b->functions, TL_BUCKET_FUNCTIONS, function, n) && b->distinct < 255)
-        b->distinct++;
+    return function != 0 && count(b->functions, TL_BUCKET_FUNCTIONS, function, n);
 }
 
 void tl_bucket_page(struct tl_bucket *b, uint64_t page, uint64_t n)
@@ -68,7 +67,7 @@ void tl_bucket_insns(struct tl_bucket *b, uint64_t n, uint64_t function, uint64_
     if (n == 0)
         return;
     tl_bucket_span(b, n, privilege, depth, depth);
-    tl_bucket_function(b, function, n);
+    b->distinct += tl_bucket_function(b, function, n) && b->distinct < 255;
     tl_bucket_page(b, pc >> 12, n);
 }
 

@@ -65,9 +65,10 @@ struct tl_bucket {
 /* Count `n` instructions of `function` (0: none) from `pc` on. `privilege` > 3: not known. */
 void tl_bucket_insns(struct tl_bucket *bucket, uint64_t n, uint64_t function, uint64_t pc,
                      unsigned privilege, unsigned depth);
-/* The same in parts: of one function, of one page, and what all of them have in common; each
- * instruction is to be counted once by each of the three. */
-void tl_bucket_function(struct tl_bucket *bucket, uint64_t function, uint64_t n);
+/* The same in parts: of one function (true: the bucket did not have it, and it is to be counted in
+ * `distinct`), of one page, and what all of them have in common; each instruction is to be counted
+ * once by each of the three. */
+bool tl_bucket_function(struct tl_bucket *bucket, uint64_t function, uint64_t n);
 void tl_bucket_page(struct tl_bucket *bucket, uint64_t page, uint64_t n);
 void tl_bucket_span(struct tl_bucket *bucket, uint64_t n, unsigned privilege, unsigned depth_min,
                     unsigned depth_max);

@@ -9,7 +9,6 @@
 #include "store/count.h"
 
 #include <assert.h>
-#include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -37,9 +36,17 @@ struct counting {
     uint64_t begin;
 };
 
-static uint64_t low_bits(uint32_t n)
+static inline uint64_t low_bits(uint32_t n)
 {
     return n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+}
+
+/* In place: where a processor need not have an instruction for it, compilers call a function. */
+static unsigned count_bits(uint64_t bits)
+{
+    bits -= bits >> 1 & 0x5555555555555555u;
+    bits = (bits & 0x3333333333333333u) + (bits >> 2 & 0x3333333333333333u);
+    return (unsigned)(((bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
 }
 
 /* ---- the first pass ------------------------------------------------------------------------- */
@@ -60,6 +67,16 @@ static __attribute__((noinline)) bool meet(struct tl_part *part, uintptr_t step)
     }
     tl_code_set_add(&part->code, block->pc, block->size);
     block->met = part->stamp;
+    return true;
+}
+
+/* The same of several, as far as there are numbers. */
+static __attribute__((noinline)) bool meet_all(struct tl_part *part, const uintptr_t *steps,
+                                               uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (tl_path_block(steps[i])->met != part->stamp && !meet(part, steps[i]))
+            return false;
     return true;
 }
 
@@ -93,22 +110,26 @@ static inline void gather_16(const uintptr_t *steps, uint64_t *taken, uint64_t *
 #endif
 }
 
-static void gather_flags(struct batch *b)
+static inline void gather_at(struct batch *b, const uintptr_t *steps, uint32_t i)
 {
+    uint64_t taken, alike, always;
+    gather_16(steps, &taken, &alike, &always);
+    b->taken |= taken << i;
+    b->alike |= alike << i;
+    b->always |= always << i;
+}
+
+static inline void gather_flags(struct batch *b)
+{
+    const uint32_t n = b->n, whole = n & ~15u;
     b->alike = b->taken = b->always = 0;
-    for (uint32_t i = 0; i < b->n; i += 16) {
-        uintptr_t rest[16];
-        const uintptr_t *steps = b->steps + i;
-        uint64_t taken, alike, always;
-        if (b->n - i < 16) {
-            memset(rest, 0, sizeof(rest));
-            steps = memcpy(rest, steps, (b->n - i) * sizeof(*rest));
-        }
-        gather_16(steps, &taken, &alike, &always);
-        b->taken |= taken << i;
-        b->alike |= alike << i;
-        b->always |= always << i;
-    }
+    for (uint32_t i = 0; i < whole; i += 16)
+        gather_at(b, b->steps + i, i);
+    uintptr_t rest[16] = {0};
+    for (uint32_t i = whole; i < n; i++)
+        rest[i - whole] = b->steps[i];
+    if (whole < n)
+        gather_at(b, rest, whole);
 }
 
 /* As many of the `n` steps as have a place; 0: the first one has none. */
@@ -116,18 +137,35 @@ static __attribute__((noinline)) void scan(struct tl_part *part, const uintptr_t
                                            struct batch *b)
 {
     const uint32_t stamp = part->stamp;
-    uint32_t at = 0, i = 0;
-#pragma GCC unroll 4
-    for (; i < n; i++) {
-        const struct tl_block *const block = tl_path_block(steps[i]);
-        if (__builtin_expect(block->met != stamp, 0) && !meet(part, steps[i]))
+    const uintptr_t *p = steps, *const end = steps + n;
+    uint32_t *ats = b->at;
+    uint32_t at = 0;
+    for (; end - p >= 4; p += 4, ats += 4) {
+        const struct tl_block *const first = tl_path_block(p[0]);
+        const struct tl_block *const second = tl_path_block(p[1]);
+        const struct tl_block *const third = tl_path_block(p[2]);
+        const struct tl_block *const fourth = tl_path_block(p[3]);
+        if (__builtin_expect(first->met != stamp || second->met != stamp || third->met != stamp ||
+                                 fourth->met != stamp,
+                             0) &&
+            !meet_all(part, p, 4))
             break;
-        b->at[i] = at;
+        ats[0] = at;
+        ats[1] = at += first->n;
+        ats[2] = at += second->n;
+        ats[3] = at += third->n;
+        at += fourth->n;
+    }
+    for (; p < end; p++) {
+        const struct tl_block *const block = tl_path_block(*p);
+        if (block->met != stamp && !meet(part, *p))
+            break;
+        *ats++ = at;
         at += block->n;
     }
-    b->at[i] = at;
+    *ats = at;
     b->steps = steps;
-    b->n = i;
+    b->n = (uint32_t)(p - steps);
     gather_flags(b);
 }
 
@@ -168,38 +206,56 @@ static __attribute__((noinline)) int look_closer(struct counting *c, const struc
     return r;
 }
 
+/* What follow() keeps at hand. */
+struct following {
+    struct tl_part *part;
+    struct tl_callstack_top top;
+    uint64_t position; /* of the batch's first instruction */
+    uint32_t place;    /* as of counting, but that `begin` is counted from the batch's first */
+    uint64_t begin;
+};
+
+/* A call, its return, or a jump, from `step` to `block`. False: it is something else. */
+static inline __attribute__((always_inline)) bool
+follow_step(struct following *f, uintptr_t step, const struct tl_block *block, uint64_t at)
+{
+    const struct tl_block *const from = tl_path_block(step);
+    if (!tl_callstack_follow(&f->top, from, tl_path_taken(step), block, f->position, at))
+        return false;
+    f->part->tallying.left[from->left]++; /* as tl_tallying_left() */
+    tl_part_run_add(&f->part->run, f->place, at - f->begin);
+    f->place = block->name;
+    f->begin = at - ((uint64_t)block->entry << 32);
+    return true;
+}
+
 /*
- * Calls, their returns, and jumps from step to step of the batch, not to its first one: `events`, a
- * bit each. Returns those from the first on that is something else. The bucket has the depth that
- * there is.
+ * Calls, their returns, and jumps at the steps `events`, a bit each. Returns those from the first
+ * on that is something else. The bucket has the depth that there is.
  */
 static __attribute__((noinline)) uint64_t follow(struct counting *c, const struct batch *b,
                                                  uint64_t events)
 {
-    struct tl_part *const part = c->part;
     const uintptr_t *const steps = b->steps;
-    const uint64_t position = c->position + c->n;
-    struct tl_callstack_top top = tl_callstack_take(c->calls);
-    uint32_t place = c->place;
-    uint64_t begin = c->begin - c->n;
-    for (; events != 0; events &= events - 1) {
-        const size_t i = (size_t)__builtin_ctzll(events);
-        const struct tl_block *const from = tl_path_block(steps[i - 1]);
-        const struct tl_block *const block = tl_path_block(steps[i]);
-        const uint64_t at = b->at[i];
-        if (!tl_callstack_follow(&top, from, tl_path_taken(steps[i - 1]), block, position, at))
-            break;
-        part->tallying.left[from->left]++; /* as tl_tallying_left() */
-        tl_part_run_add(&part->run, place, at - begin);
-        place = block->name;
-        begin = at - ((uint64_t)block->entry << 32);
+    struct following f = {.part = c->part,
+                          .top = tl_callstack_take(c->calls),
+                          .position = c->position + c->n,
+                          .place = c->place,
+                          .begin = c->begin - c->n};
+    /* In front of the batch's first step is another path's. */
+    if (!(events & 1) || follow_step(&f, c->from, tl_path_block(steps[0]), 0)) {
+        for (events &= ~UINT64_C(1); events != 0; events &= events - 1) {
+            const size_t i = (size_t)__builtin_ctzll(events);
+            if (!follow_step(&f, steps[i - 1], tl_path_block(steps[i]), b->at[i]))
+                break;
+        }
     }
-    c->place = place;
-    c->begin = begin + c->n;
-    tl_callstack_give(c->calls, &top);
-    const uint32_t depth_min = (uint32_t)(top.low - top.first),
-                   depth_max = (uint32_t)(top.high - top.first);
-    struct tl_part_run *const run = &part->run;
+    c->place = f.place;
+    c->begin = f.begin + c->n;
+    tl_callstack_give(c->calls, &f.top);
+    const uint32_t depth_min = (uint32_t)(f.top.low - f.top.first),
+                   depth_max = (uint32_t)(f.top.high - f.top.first);
+    struct tl_part_run *const run = &c->part->run;
     run->depth_min = depth_min < run->depth_min ? depth_min : run->depth_min;
     run->depth_max = depth_max > run->depth_max ? depth_max : run->depth_max;
     return events;
@@ -207,10 +263,12 @@ static __attribute__((noinline)) uint64_t follow(struct counting *c, const struc
 
 /* Count up to the last of the steps at which anything changes: `events`, a bit each. `fresh`: with
  * the first one the bucket begins. */
-static int count_events(struct counting *c, const struct batch *b, uint64_t events, bool fresh)
+static inline int count_events(struct counting *c, const struct batch *b, uint64_t events,
+                               bool fresh)
 {
+    fresh |= c->from == 0;
     while (events != 0) {
-        if (!fresh && !(events & 1) && c->calls->deeper == 0 && c->calls->depth > 0)
+        if (!fresh && c->calls->deeper == 0 && c->calls->depth > 0)
             events = follow(c, b, events);
         if (events == 0)
             break;
@@ -250,8 +308,8 @@ static int count_batch(struct counting *c, const struct batch *b, uint64_t offse
     struct tl_part_run *const run = &part->run;
     const uint64_t first = c->n;
     const uint64_t alike = b->alike << 1 | (c->from & TL_STEP_ALIKE) / TL_STEP_ALIKE;
-    const uint64_t events = ~alike & low_bits(b->n);
-    uint32_t i = 0, ended = 0; /* the next step that begins, and that ends */
+    const uint64_t events = ~alike & low_bits(b->n); /* steps at which anything changes */
+    uint32_t i = 0, ended = 0;                       /* the next step that begins, and that ends */
     do {
         int r = tl_part_run_room(run) == 0 ? tl_part_settle(part) : TL_OK;
         if (r < 0)
@@ -264,20 +322,21 @@ static int count_batch(struct counting *c, const struct batch *b, uint64_t offse
             r = tl_part_offset_at(part, c->position + first + b->at[i], offset);
         if (r < 0)
             return r;
-        const bool begins = run->n == 0,
-                   fresh = begins && next > i && b->at[i] == done && events >> i & 1;
-        if (begins && !fresh)
+        bool fresh = run->n == 0;
+        if (fresh && (next == i || b->at[i] > done || !(events >> i & 1))) {
             note_depth(c);
+            fresh = false;
+        }
         r = count_events(c, b, events & low_bits(next) & ~low_bits(i), fresh);
         if (r < 0)
             return r;
         count_span(c, first + end);
         i = next;
         const uint32_t whole = next > 0 && b->at[next] > end ? next - 1 : next;
-        run->taken += (unsigned)__builtin_popcountll(b->taken & low_bits(whole) & ~low_bits(ended));
+        run->taken += count_bits(b->taken & low_bits(whole) & ~low_bits(ended));
         ended = whole;
     } while (ended < b->n);
-    part->tallying.always += (unsigned)__builtin_popcountll(b->always);
+    part->tallying.always += count_bits(b->always);
     part->tallying.steps += b->n;
     c->n = first + b->at[b->n];
     c->from = b->steps[b->n - 1];

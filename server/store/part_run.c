@@ -149,56 +149,55 @@ static bool has_function(const struct tl_bucket *b, size_t n, uint64_t id)
     return false;
 }
 
-/* Is `n` of the run's instructions too few to be counted? Not if they are the most of all. */
-static bool is_few(const struct tl_part_run *run, uint64_t n, const struct some *some,
-                   const uint64_t *sums)
+/* What has fewer of the run's instructions is not counted; that which has the most always is. */
+static uint64_t least_of(const struct tl_part_run *run, const struct some *some,
+                         const uint64_t *sums)
 {
-    if (n * FEW >= run->n)
-        return false;
-    for (uint32_t i = 0; some->n > FEW && i < some->n; i++)
-        if (sums[some->numbers[i]] > n)
-            return true;
-    return some->n <= FEW;
+    uint64_t least = (run->n + FEW - 1) / FEW, most = 0;
+    if (some->n < FEW) /* so one has as many */
+        return least;
+    for (uint32_t i = 0; i < some->n; i++)
+        most = sums[some->numbers[i]] > most ? sums[some->numbers[i]] : most;
+    return most < least ? most : least;
 }
 
 /* The functions are different: what the bucket has not had before is only looked for there. */
 static void settle_functions(struct tl_part_run *run, struct tl_bucket *b,
                              const struct some *functions)
 {
+    uint64_t *const sums = run->sums[0];
+    const uint64_t least = least_of(run, functions, sums);
+    unsigned distinct = b->distinct;
     size_t known = 0;
     while (known < TL_BUCKET_FUNCTIONS && b->functions[known].n > 0)
         known++;
     size_t end = known;
     for (uint32_t i = 0; i < functions->n; i++) {
         const uint32_t f = functions->numbers[i];
-        const uint64_t n = run->sums[0][f];
-        if (is_few(run, n, functions, run->sums[0])) {
-            b->distinct += b->distinct < 255;
+        const uint64_t n = sums[f];
+        sums[f] = 0;
+        distinct++;
+        if (n < least)
             continue;
-        }
         const uint64_t id = function_id((uint32_t)run->functions.names[f]);
-        if (end == TL_BUCKET_FUNCTIONS || id == 0 || has_function(b, known, id)) {
-            tl_bucket_function(b, id, n);
-        } else {
+        if (end == TL_BUCKET_FUNCTIONS || id == 0 || has_function(b, known, id))
+            distinct -= !tl_bucket_function(b, id, n);
+        else
             b->functions[end++] = (struct tl_top){id, n};
-            b->distinct += b->distinct < 255;
-        }
     }
+    b->distinct = distinct < 255 ? (uint8_t)distinct : 255;
 }
 
 static void settle_pages(struct tl_part_run *run, struct tl_bucket *b, const struct some *pages)
 {
+    uint64_t *const sums = run->sums[1];
+    const uint64_t least = least_of(run, pages, sums);
     for (uint32_t i = 0; i < pages->n; i++) {
         const uint32_t p = pages->numbers[i];
-        if (!is_few(run, run->sums[1][p], pages, run->sums[1]))
-            tl_bucket_page(b, run->pages.names[p], run->sums[1][p]);
+        if (sums[p] >= least)
+            tl_bucket_page(b, run->pages.names[p], sums[p]);
+        sums[p] = 0;
     }
-}
-
-static void clear_sums(const struct some *some, uint64_t *sums)
-{
-    for (uint32_t i = 0; i < some->n; i++)
-        sums[some->numbers[i]] = 0;
 }
 
 void tl_part_run_settle(struct tl_part_run *run, struct tl_bucket *b, bool ends)
@@ -208,8 +207,6 @@ void tl_part_run_settle(struct tl_part_run *run, struct tl_bucket *b, bool ends)
     sum_up_all(run, ends, &functions, &pages);
     settle_functions(run, b, &functions);
     settle_pages(run, b, &pages);
-    clear_sums(&functions, run->sums[0]);
-    clear_sums(&pages, run->sums[1]);
     tl_bucket_span(b, run->n, UINT_MAX, run->depth_min, run->depth_max);
     for (size_t i = 0; i < 4; i++)
         b->privilege[i] += run->privilege[i];
