@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake decode`: a capture to flow text, packet listing or STF files, without a server. */
+#include "base/processors.h"
 #include "cli/cli.h"
 #include "cli/decode_out.h"
 #include "decode/ops.h"
@@ -9,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,8 +83,7 @@ static int on_digest(void *context, const struct tl_decode_stream *stream, struc
     return tl_item_text(out, items, n);
 }
 
-static int on_digested(void *context, const struct tl_decode_stream *stream,
-                       struct tl_bytes digest)
+static int on_digested(void *context, const struct tl_decode_stream *stream, struct tl_bytes digest)
 {
     struct run *const r = context;
     r->items += tl_le64(digest.p);
@@ -206,9 +205,8 @@ static int push_file(push_bytes *push, void *to, const char *path, size_t chunk,
 /* One a processor that we may use, as long as that gains much. */
 static unsigned default_threads(void)
 {
-    cpu_set_t ours;
-    const int n = sched_getaffinity(0, sizeof ours, &ours) == 0 ? CPU_COUNT(&ours) : 1;
-    return n < MOST_THREADS ? (unsigned)n : MOST_THREADS;
+    const unsigned n = tl_processors();
+    return n < MOST_THREADS ? n : MOST_THREADS;
 }
 
 static int decode_input(const struct tl_setup *setup, const char *path, const struct options *o)

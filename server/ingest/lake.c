@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening and closing the lake, its table of traces, the decode threads and the watchers. */
+#include "base/processors.h"
 #include "ingest/lakeint.h"
 
 #include <errno.h>
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #define SHARD_INSNS      UINT64_C(1000000)
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
@@ -390,11 +390,8 @@ static int load_all(struct tl_lake *lake, struct tl_fail *fail)
 
 static int start_threads(struct tl_lake *lake, struct tl_fail *fail)
 {
-    unsigned n = lake->options.decode_threads;
-    if (n == 0) {
-        const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-        n = processors > 0 ? (unsigned)processors : 1;
-    }
+    const unsigned n =
+        lake->options.decode_threads ? lake->options.decode_threads : tl_processors();
     lake->threads = calloc(n, sizeof(*lake->threads));
     if (!lake->threads)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
@@ -454,7 +451,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
         r = open_catalog(lake, fail);
     if (r >= 0)
         r = tl_spool_new(&lake->spool, backend, &spool, fail);
-    if (r >= 0 && tl_packing_new(&lake->packing, 0) < 0)
+    /* Alone on its processor, the decoding thread packs what it has just written. */
+    if (r >= 0 && tl_processors() > 1 && tl_packing_new(&lake->packing, tl_processors()) < 0)
         r = tl_fail_set(fail, TL_NOMEM, "no memory");
     if (r >= 0)
         r = load_all(lake, fail);

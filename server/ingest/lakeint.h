@@ -253,7 +253,7 @@ struct tl_lake {
     struct tl_lease *lease;
     struct tl_catalog *catalog;
     struct tl_spool *spool;
-    struct tl_packing *packing; /* threads that compress */
+    struct tl_packing *packing; /* threads that compress; NULL: there is one processor */
     struct tl_lake_options options;
     pthread_t *threads;
     unsigned n_threads;

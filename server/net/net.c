@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/net.h"
 
+#include "base/processors.h"
 #include "net/auth.h"
 #include "net/conn.h"
 #include "net/stream.h"
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #define QUICK_THREADS 16
 #define QUICK_QUEUE   4096
@@ -24,9 +24,7 @@ static void after_tasks(struct tl_loop *loop)
 
 static int start_loops(struct tl_net *net, struct tl_fail *fail)
 {
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    const unsigned n =
-        net->options.loops ? net->options.loops : (unsigned)(processors > 0 ? processors : 1);
+    const unsigned n = net->options.loops ? net->options.loops : tl_processors();
     net->loops = calloc(n, sizeof *net->loops);
     if (!net->loops)
         return TL_NOMEM;

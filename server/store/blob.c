@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define PLAIN_MAX (256u << 20) /* plain bytes of a blob */
 #define SPARE_MAX (1u << 20)   /* bytes of a piece whose memory is worth keeping */
@@ -232,11 +231,8 @@ static void *run(void *context)
 int tl_packing_new(struct tl_packing **out, unsigned threads)
 {
     struct tl_packing *p = calloc(1, sizeof(*p));
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     if (!p)
         return TL_NOMEM;
-    if (threads == 0)
-        threads = processors > 0 ? (unsigned)processors : 1;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
     p->size = 2 * (size_t)threads + BATCH;

@@ -41,7 +41,7 @@ TL_MUST_USE int tl_blob_packed(struct tl_blob *blob, struct tl_packer *packer,
 
 struct tl_packing;
 
-/* `threads` 0: one per processor. TL_NOMEM. */
+/* `threads` > 0. TL_NOMEM. */
 TL_MUST_USE int tl_packing_new(struct tl_packing **out, unsigned threads);
 /* Blobs that are still in the queue stay plain. NULL is fine. */
 void tl_packing_free(struct tl_packing *packing);

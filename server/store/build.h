@@ -19,7 +19,8 @@ struct tl_build_options {
     uint64_t shard_insns;         /* positions in a shard */
     uint64_t chunk_markers;       /* 0: TL_CHUNK_MARKERS */
     const struct tl_image *image; /* for the functions of addresses outside blocks; may be NULL */
-    struct tl_packing *packing;   /* borrowed; NULL: all is packed when it is stored */
+    struct tl_packing *packing;   /* borrowed; NULL: STF is packed at once, item logs when
+                                     they are stored */
     /*
      * A shard is complete: called from tl_build_items() and tl_build_finish(). The view is the
      * callee's. A result < 0 ends building.
