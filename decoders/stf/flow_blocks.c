@@ -3,6 +3,7 @@
  * Blocks to STF records: copied whole where they come one behind another, in parts where a chunk
  * ends in them, or where their first instruction has records of its own.
  */
+#include "stf/flow_copy.h"
 #include "stf/flow_map.h"
 #include "stf/flow_parts.h"
 #include "stf/writer.h"
@@ -228,17 +229,6 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
 
 /* ---- runs of blocks -------------------------------------------------------------------------- */
 
-/*
- * Copy `n` bytes in pieces of TL_BLOCK_SLACK, as far as both have them. Most blocks need one:
- * a branch that is nearly always the same way costs less than one byte too many.
- */
-static inline void copy(uint8_t *out, const uint8_t *in, uint32_t n)
-{
-    memcpy(out, in, TL_BLOCK_SLACK);
-    for (uint32_t i = TL_BLOCK_SLACK; i < n; i += TL_BLOCK_SLACK)
-        memcpy(out + i, in + i, TL_BLOCK_SLACK);
-}
-
 /* Can a held instruction come out without a look at anything but where the flow goes on? */
 static inline bool is_plain(const struct tl_stf_held *held)
 {
@@ -250,36 +240,28 @@ static inline bool is_plain(const struct tl_stf_held *held)
 #define BLOCK_ROOM ((size_t)2 * TL_BLOCK_SLACK)
 
 /* So that a copier stays in registers. */
-#define INLINE inline __attribute__((always_inline))
+#define INLINE TL_COPY_INLINE
 
 /* A run of whole blocks being copied. */
 struct copier {
-    uint8_t *p;         /* where the next record goes */
-    const uint8_t *end; /* of the room there is */
-    uint64_t left;      /* markers before the next cut */
+    struct tl_stf_cursor at;
+    const uint8_t *begin, *end; /* of the records, and of the room there is */
+    uint64_t left;              /* markers before the next cut */
     uint8_t isa;
     const struct tl_block *last; /* copied but for its last instruction; NULL: none */
-    /* That last instruction. */
-    const uint8_t *tail;
-    uint32_t tail_n;
-    bool taken;
-    uint64_t next;            /* the address behind it */
-    struct tl_stf_mark *mark; /* where the next one goes */
     const struct tl_stf_mark *mark_end;
-    const uint8_t *begin; /* of the records */
 };
 
 /* Without a last instruction to go on from. */
 static INLINE void empty_copy(const struct tl_stf_flow *flow, uint64_t stop, struct copier *c)
 {
-    *c = (struct copier){.p = flow->out.p + flow->out.n,
+    *c = (struct copier){.at = {.p = flow->out.p + flow->out.n, .tail = flow->held.close},
+                         .begin = flow->out.p,
                          .end = flow->out.p + flow->out.cap,
                          .left = stop - flow->markers,
-                         .isa = flow->state.isa,
-                         .tail = flow->held.close,
-                         .begin = flow->out.p};
+                         .isa = flow->state.isa};
     if (flow->options.marks) {
-        c->mark = flow->marks + flow->n_marks;
+        c->at.mark = flow->marks + flow->n_marks;
         c->mark_end = flow->marks + flow->cap_marks;
     }
 }
@@ -292,43 +274,23 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
         flow->markers >= stop)
         return false;
     empty_copy(flow, stop, c);
-    c->tail_n = held->close_n;
-    c->taken = held->taken;
-    c->next = held->next;
+    c->at.tail_n = held->close_n;
+    c->at.taken = held->taken;
+    c->at.next = held->next;
     return true;
 }
 
-/*
- * The step that everything else is there for: an INST_PC_TARGET if the last branch was taken, its
- * instruction, and all but the last instruction of `b`. False: it wants a closer look. `ample`:
- * there is room for it, and no cut.
- */
+/* A block, if there is room for it and no cut. False: it wants a closer look. */
 static INLINE bool copy_block(struct copier *c, const struct tl_block *b, uint32_t n, bool taken,
-                              bool marks, bool ample)
+                              bool marks)
 {
-    const bool follows = c->taken | (b->pc == c->next);
-    const bool fits = ample || ((size_t)(c->end - c->p) >= (size_t)b->stf_size + BLOCK_ROOM &&
-                                (!marks || c->mark != c->mark_end) && b->n < c->left);
-    /* Without short cuts: whether a branch was taken nobody can predict. */
-    if (!(follows & fits & (n == b->n) & (b->plain == c->isa)))
+    const bool fits = (size_t)(c->end - c->at.p) >= (size_t)b->stf_size + BLOCK_ROOM &&
+                      (!marks || c->at.mark != c->mark_end) && b->n < c->left;
+    if (!(fits & (n == b->n) & tl_stf_copy_leads(&c->at, b, c->isa)))
         return false;
-    const uint32_t head = b->stf_size - b->last_stf;
-    uint8_t *p = c->p;
-    if (marks)
-        *c->mark++ = tl_stf_mark((uint32_t)(p - c->begin), c->next, b->pc);
-    p[0] = TL_STF_INST_PC_TARGET;
-    tl_put_le64(p + 1, b->pc);
-    p += 9 * (unsigned)c->taken;
-    memcpy(p, c->tail, TL_BLOCK_TAIL);
-    p += c->tail_n;
-    copy(p, b->stf, head);
-    c->p = p + head;
+    tl_stf_copy_step(&c->at, b, taken, c->begin, marks, tl_stf_copy_portable);
     c->left -= b->n;
     c->last = b;
-    c->tail = b->stf + head;
-    c->tail_n = b->last_stf;
-    c->taken = taken;
-    c->next = b->pc + b->size;
     return true;
 }
 
@@ -338,12 +300,13 @@ static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struc
     if (!b)
         return;
     flow->held.is = false;
-    flow->out.n = (size_t)(c->p - flow->out.p);
-    if (c->mark)
-        flow->n_marks = (size_t)(c->mark - flow->marks);
+    flow->out.n = (size_t)(c->at.p - flow->out.p);
+    if (c->at.mark)
+        flow->n_marks = (size_t)(c->at.mark - flow->marks);
     flow->markers = stop - c->left; /* one comes out as another is held back */
     flow->track = b->pc + b->size - b->last_size;
-    hold(flow, b, true, c->taken, c->tail, c->tail_n, b->size - b->last_size, b->last_size);
+    hold(flow, b, true, c->at.taken, c->at.tail, c->at.tail_n, b->size - b->last_size,
+         b->last_size);
 }
 
 /*
@@ -364,13 +327,14 @@ static INLINE bool begin_apart(struct tl_stf_flow *flow, uintptr_t step, uint64_
         return false;
     empty_copy(flow, stop, c);
     c->left++; /* no instruction is held back that would come out */
-    c->next = b->pc;
-    c->p[0] = TL_STF_FORCE_PC;
-    tl_put_le64(c->p + 1, b->pc);
-    c->p[9] = TL_STF_INST_PC_TARGET;
-    tl_put_le64(c->p + 10, b->pc + size);
-    c->p += front->target ? 18 : 9;
-    if (!copy_block(c, b, b->n, tl_path_taken(step), false, false))
+    uint8_t *const p = c->at.p;
+    p[0] = TL_STF_FORCE_PC;
+    tl_put_le64(p + 1, b->pc);
+    p[9] = TL_STF_INST_PC_TARGET;
+    tl_put_le64(p + 10, b->pc + size);
+    c->at.p += front->target ? 18 : 9;
+    c->at.next = b->pc;
+    if (!copy_block(c, b, b->n, tl_path_taken(step), false))
         return false;
     flow->told = flow->state;
     front->force = front->target = front->any = false;
@@ -380,28 +344,42 @@ static INLINE bool begin_apart(struct tl_stf_flow *flow, uintptr_t step, uint64_
 /* Is there room for all that comes of a path, and no cut? */
 static INLINE bool is_ample(const struct copier *c, const struct tl_item *item, bool marks)
 {
-    const uint64_t room = (uint64_t)(c->end - c->p);
+    const uint64_t room = (uint64_t)(c->end - c->at.p);
     return item->value < c->left && room > 4 * BLOCK_ROOM &&
            item->value < room / 2 / TL_STF_CLOSE_MAX && item->n < (room / 2 - BLOCK_ROOM) / 9 &&
-           (!marks || item->n <= (size_t)(c->mark_end - c->mark));
+           (!marks || item->n <= (size_t)(c->mark_end - c->at.mark));
 }
 
-static INLINE size_t copy_some(struct copier *c, const struct tl_item *item, size_t i, bool marks,
-                               bool ample)
+/* The steps of a path from `i` on, for all of which there is room; as copy_steps(). */
+static INLINE size_t copy_many(const struct tl_stf_flow *flow, struct copier *c,
+                               const struct tl_item *item, size_t i)
 {
-    for (; i < item->n; i++) {
-        const struct tl_block *const b = tl_path_block(item->path[i]);
-        if (!copy_block(c, b, b->n, tl_path_taken(item->path[i]), marks, ample))
-            break;
-    }
-    return i;
+    const uintptr_t *const path = item->path;
+    struct tl_stf_cursor at = c->at; /* whose address is taken, not that of the copier */
+    const size_t end = (size_t)(flow->copy(&at, path + i, path + item->n, c->begin, c->isa) - path);
+    c->at = at;
+    if (end > i)
+        c->last = tl_path_block(path[end - 1]);
+    if (i == 0 && end == item->n)
+        c->left -= item->value;
+    else
+        for (; i < end; i++)
+            c->left -= tl_path_block(path[i])->n;
+    return end;
 }
 
 /* The steps of a path from `i` on; returns the first that is not copied. */
-static INLINE size_t copy_steps(struct copier *c, const struct tl_item *item, size_t i, bool marks)
+static INLINE size_t copy_steps(const struct tl_stf_flow *flow, struct copier *c,
+                                const struct tl_item *item, size_t i, bool marks)
 {
-    return is_ample(c, item, marks) ? copy_some(c, item, i, marks, true)
-                                    : copy_some(c, item, i, marks, false);
+    if (is_ample(c, item, marks))
+        return copy_many(flow, c, item, i);
+    for (; i < item->n; i++) {
+        const struct tl_block *const b = tl_path_block(item->path[i]);
+        if (!copy_block(c, b, b->n, tl_path_taken(item->path[i]), marks))
+            break;
+    }
+    return i;
 }
 
 /* Items that leave no records, if there are no comments. */
@@ -435,14 +413,13 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
             continue;
         if (item->kind == TL_ITEM_PATH) {
             const uint64_t left = c.left;
-            step = copy_steps(&c, item, step, marks);
+            step = copy_steps(flow, &c, item, step, marks);
             insns += (uint32_t)(left - c.left);
             if (step < item->n)
                 break;
             step = insns = 0;
         } else if (item->kind != TL_ITEM_BLOCK ||
-                   !copy_block(&c, item->block, item->n, item->flags & TL_ITEM_TAKEN, marks,
-                               false)) {
+                   !copy_block(&c, item->block, item->n, item->flags & TL_ITEM_TAKEN, marks)) {
             break;
         }
     }

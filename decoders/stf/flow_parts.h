@@ -3,6 +3,7 @@
 #ifndef TL_STF_FLOW_PARTS_H
 #define TL_STF_FLOW_PARTS_H
 
+#include "stf/flow_copy.h"
 #include "stf/flow_writer.h"
 
 /* Records that stand in front of an instruction's own. */
@@ -48,6 +49,7 @@ struct tl_stf_flow {
     uint64_t chunk_pc;
     struct tl_stf_mark *marks; /* of `out`, if options.marks */
     size_t n_marks, cap_marks;
+    tl_stf_copy_path *copy;
 };
 
 /* Begin the shard, now that the first address is known. */

@@ -33,6 +33,7 @@ int tl_stf_flow_new(struct tl_stf_flow **out, const struct tl_stf_flow_options *
     else
         flow->state.isa = (uint8_t)options->isa;
     flow->told = flow->state;
+    flow->copy = tl_stf_copy_variant(tl_cpu_level());
     *out = flow;
     return TL_OK;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks copied whole give the same records as blocks taken one by one, at any batching and cut; so
- * do branches and gaps.
+ * Blocks copied whole give the same records as blocks taken one by one, at any batching and cut, by
+ * all variants of copying; so do branches and gaps.
  */
-#include "stf/flow_writer.h"
+#include "stf/flow_parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,6 +24,7 @@ static struct made made[BLOCKS];
 static struct tl_item quick[ITEMS], slow[ITEMS], paths[ITEMS];
 static uintptr_t steps[ITEMS];
 static bool marks;
+static enum tl_cpu level = TL_CPU_SCALAR; /* of the variant that copies */
 static bool comments; /* else what has no record leaves nothing, and a run goes over it */
 
 static void make_block(struct made *m, uint64_t pc, enum tl_isa isa)
@@ -141,6 +142,7 @@ static void write_all(const struct tl_item *items, size_t total, size_t batch, u
         .isa = TL_ISA_A64, .comments = comments, .marks = marks};
     uint64_t stop = chunk ? chunk : UINT64_MAX;
     assert_int_equal(tl_stf_flow_new(&flow, &options, NULL), TL_OK);
+    flow->copy = tl_stf_copy_variant(level);
     for (size_t i = 0; i < total;) {
         const size_t n = batch < total - i ? batch : total - i;
         struct tl_stf_flow_at at = {0};
@@ -183,11 +185,18 @@ static void same_records(void **state)
         write_all(slow, ITEMS, batch, chunk, &b);
         assert_int_equal(a.n, b.n);
         assert_memory_equal(a.p, b.p, a.n);
-        a.n = b.n = 0;
-        write_all(paths, make_paths(), ITEMS, chunk, &a);
+        b.n = 0;
+        const size_t n = make_paths();
         write_all(slow, ITEMS, ITEMS, chunk, &b);
-        assert_int_equal(a.n, b.n);
-        assert_memory_equal(a.p, b.p, a.n);
+        for (level = TL_CPU_SCALAR; level < TL_CPU_LEVELS; level++) {
+            if (!tl_cpu_has(level))
+                continue;
+            a.n = 0;
+            write_all(paths, n, ITEMS, chunk, &a);
+            assert_int_equal(a.n, b.n);
+            assert_memory_equal(a.p, b.p, a.n);
+        }
+        level = TL_CPU_SCALAR;
         tl_buf_fini(&a);
         tl_buf_fini(&b);
     }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "stf/flow_copy.h"
+
+#include "simd/target.h"
+
+/* Functions of their own: the loop needs all registers there are. */
+static TL_COPY_INLINE const uintptr_t *copy_steps(struct tl_stf_cursor *at, const uintptr_t *step,
+                                                  const uintptr_t *end, const uint8_t *begin,
+                                                  uint8_t isa, bool marks, tl_stf_copy_piece *piece)
+{
+    struct tl_stf_cursor here = *at;
+    for (; step < end && tl_stf_copy_leads(&here, tl_path_block(*step), isa); step++)
+        tl_stf_copy_step(&here, tl_path_block(*step), tl_path_taken(*step), begin, marks, piece);
+    *at = here;
+    return step;
+}
+
+static TL_COPY_INLINE const uintptr_t *copy_path(struct tl_stf_cursor *at, const uintptr_t *step,
+                                                 const uintptr_t *end, const uint8_t *begin,
+                                                 uint8_t isa, tl_stf_copy_piece *piece)
+{
+    return at->mark ? copy_steps(at, step, end, begin, isa, true, piece)
+                    : copy_steps(at, step, end, begin, isa, false, piece);
+}
+
+static const uintptr_t *path_portable(struct tl_stf_cursor *at, const uintptr_t *step,
+                                      const uintptr_t *end, const uint8_t *begin, uint8_t isa)
+{
+    return copy_path(at, step, end, begin, isa, tl_stf_copy_portable);
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+TL_TARGET(TL_AVX2_TARGET) static TL_COPY_INLINE void copy_avx2(uint8_t *out, const uint8_t *in)
+{
+    const __m256i first = _mm256_loadu_si256((const __m256i *)in);
+    const __m256i second = _mm256_loadu_si256((const __m256i *)(in + 32));
+    _mm256_storeu_si256((__m256i *)out, first);
+    _mm256_storeu_si256((__m256i *)(out + 32), second);
+}
+
+TL_TARGET(TL_AVX2_TARGET)
+static const uintptr_t *path_avx2(struct tl_stf_cursor *at, const uintptr_t *step,
+                                  const uintptr_t *end, const uint8_t *begin, uint8_t isa)
+{
+    return copy_path(at, step, end, begin, isa, copy_avx2);
+}
+
+tl_stf_copy_path *tl_stf_copy_variant(enum tl_cpu level)
+{
+    return level >= TL_CPU_AVX2 ? path_avx2 : path_portable;
+}
+
+#else
+
+tl_stf_copy_path *tl_stf_copy_variant(enum tl_cpu level)
+{
+    return path_portable;
+}
+
+#endif
