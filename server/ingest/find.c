@@ -17,10 +17,11 @@ struct search {
     const struct tl_image *image;
     uint64_t pc_from, pc_to; /* [from, to) */
     bool entering;           /* only where the flow comes in from outside */
-    bool inside;             /* the last instruction was in [from, to) */
-    struct tl_flow_now now;  /* at the item that is looked at */
-    uint32_t kinds;          /* of items */
-    int gap;                 /* only this enum tl_gap, or -1 */
+    bool inside;             /* the last instruction that was looked at was in [from, to) … */
+    uint64_t behind; /* … and this position comes next: what is not looked at is not in it */
+    struct tl_flow_now now; /* at the item that is looked at */
+    uint32_t kinds;         /* of items */
+    int gap;                /* only this enum tl_gap, or -1 */
     const struct tl_cut *cut;
     struct tl_buckets summary; /* of the first `shards` shards: for events */
     uint64_t shards;
@@ -54,11 +55,13 @@ static bool is_wanted(const struct search *s)
     return i >= 0 && !strcmp(tl_image_symbols(s->image, &n)[i].name, s->request->text);
 }
 
-static int at_address(struct search *s, uint64_t position, uint64_t pc)
+/* `behind`: the position of what comes next. */
+static int at_address(struct search *s, uint64_t position, uint64_t pc, uint64_t behind)
 {
     const bool in = pc >= s->pc_from && pc < s->pc_to && is_wanted(s);
-    const bool was = s->inside;
+    const bool was = s->inside && position == s->behind;
     s->inside = in;
+    s->behind = behind;
     if (!in || (s->entering && was))
         return TL_OK;
     char text[96];
@@ -66,18 +69,20 @@ static int at_address(struct search *s, uint64_t position, uint64_t pc)
     return add_hit(s, position, pc, text);
 }
 
-static int search_block(struct search *s, const struct tl_item *item, uint64_t position)
+static int search_block(struct search *s, const struct tl_walk *walk, const struct tl_item *item,
+                        uint64_t position)
 {
     const struct tl_block *b = item->block;
-    if (b->pc + b->size <= s->pc_from || b->pc >= s->pc_to) {
-        s->inside = false;
+    if (b->pc + b->size <= s->pc_from || b->pc >= s->pc_to)
         return TL_OK;
-    }
-    struct tl_block_walk walk;
-    tl_block_walk_begin(&walk, item);
+    struct tl_walk_step insn = {.next = b->pc};
+    size_t at = 0;
     int r = TL_OK;
-    while (r >= 0 && tl_block_walk_next(&walk))
-        r = at_address(s, position++, walk.pc);
+    for (uint32_t i = 0; i < item->n && r >= 0; i++) {
+        r = tl_walk_insn(walk, b, &at, insn.next, &insn);
+        if (r >= 0)
+            r = at_address(s, position + i, insn.pc, position + i + 1);
+    }
     return r;
 }
 
@@ -107,9 +112,11 @@ static int search_items(struct search *s, const struct tl_walk *walk)
         if (s->kinds)
             r = search_event(s, item, walk->positions[i]);
         else if (item->kind == TL_ITEM_BLOCK)
-            r = search_block(s, item, walk->positions[i]);
+            r = search_block(s, walk, item, walk->positions[i]);
         else if (item->kind == TL_ITEM_UNKNOWN || item->kind == TL_ITEM_BRANCH)
-            r = at_address(s, walk->positions[i], tl_item_address(item));
+            r = at_address(s, walk->positions[i], tl_item_address(item),
+                           walk->positions[i] +
+                               tl_item_is_point(s->cut->lane->protocol, item->kind));
     }
     return r;
 }
@@ -173,6 +180,9 @@ static int search_cut(struct search *s, const struct tl_cut *cut, struct tl_fail
     const uint64_t to = s->request->to;
     tl_cut_walk_begin(&walk, cut, s->request->from, to);
     walk.range.tail = to >= cut->end;
+    walk.walk.detail = s->kinds ? TL_WALK_ITEMS : TL_WALK_SPANS;
+    walk.walk.pc_from = s->pc_from;
+    walk.walk.pc_to = s->pc_to;
     s->cut = cut;
     if (s->kinds && tl_cut_summary(cut, &s->summary, &s->shards, NULL) < 0)
         s->shards = 0; /* the shards themselves know */
@@ -185,7 +195,6 @@ static int search_cut(struct search *s, const struct tl_cut *cut, struct tl_fail
         if (r < 0 || !chunk)
             break;
         if (!promising(s, walk.view, chunk)) {
-            s->inside = false;
             tl_cut_walk_skip(&walk);
             continue;
         }

@@ -164,7 +164,7 @@ static int walk_frames(struct slices *s, struct tl_callstack *calls, tl_frame_si
     tl_cut_walk_begin(&walk, s->cut, from, to);
     walk.range.tail = false;
     walk.walk = s->walk;
-    walk.walk.brief = true;
+    walk.walk.detail = TL_WALK_FLOW;
     const struct tl_chunk *chunk;
     int r = tl_cut_walk_peek(&walk, &chunk, fail);
     if (r >= 0 && chunk)

@@ -104,6 +104,7 @@ static int from_items(struct spans *s, struct tl_fail *fail)
     struct tl_cut_walk walk;
     tl_cut_walk_begin(&walk, s->cut, s->edges[0], s->edges[N]);
     walk.range.tail = false;
+    walk.walk.detail = TL_WALK_SPANS;
     int r;
     while ((r = tl_cut_walk_next(&walk, fail)) >= 0) {
         tl_walk_functions(&walk.walk, s->image);

@@ -22,6 +22,8 @@ void tl_walk_fini(struct tl_walk *walk)
 
 /* ---- STF records to instructions ------------------------------------------------------------ */
 
+enum { CLOSING_BYTES = 5 }; /* of an instruction of four bytes, by itself */
+
 /* The other records of a group. Returns the record's size, or < 0. */
 static int other_record(const struct tl_stf_layout *layout, struct tl_bytes rest,
                         struct tl_walk_step *insn, uint64_t *pc, bool *has_next)
@@ -106,6 +108,34 @@ static int next_insn(struct tl_walk *w, uint8_t isa, struct tl_walk_step *insn)
     return TL_OK;
 }
 
+/*
+ * Pass over instructions of which nothing but the closing record is told, and that are followed by
+ * the next one: nearly all are. At most `n`, or up to the last few of the frame. Returns how many;
+ * `*size` is that of the last.
+ */
+static inline uint64_t pass_plain(struct tl_walk *w, uint64_t n, uint32_t *size)
+{
+    const uint8_t *const begin = w->frame.p + w->at, *p = begin;
+    const uint8_t *const end = w->frame.p + w->frame.n;
+    uint64_t done = 0, wide = 0;
+    for (; done < n && end - p >= CLOSING_BYTES; done++) {
+        if (*p == TL_STF_INST_32) {
+            p += CLOSING_BYTES;
+            wide++;
+            *size = 4;
+        } else if (*p == TL_STF_INST_16) {
+            p += CLOSING_BYTES - 2;
+            *size = 2;
+        } else {
+            break;
+        }
+    }
+    w->pc += 2 * (done + wide);
+    w->at += (size_t)(p - begin);
+    w->marker += done;
+    return done;
+}
+
 /* The walk's next marker is the first one of the frame that it has. */
 static void begin_frame(struct tl_walk *w, const struct tl_shard_frame *frame)
 {
@@ -173,18 +203,24 @@ static int seek_marker(struct tl_walk *w, struct tl_view *view, const struct tl_
     if (r < 0)
         return r;
     struct tl_walk_step insn;
-    while (w->marker < marker)
+    uint32_t size;
+    for (;;) {
+        pass_plain(w, marker - w->marker, &size);
+        if (w->marker == marker)
+            return TL_OK;
         if (next_insn(w, TL_ISA_NONE, &insn) < 0)
             return TL_BAD;
-    return TL_OK;
+    }
 }
 
 /* ---- results ------------------------------------------------------------------------------- */
 
 static int add_item(struct tl_walk *w, const struct tl_item *item, uint64_t position)
 {
-    if (tl_grow(&w->items, &w->cap_items, w->n + 1, sizeof(*w->items)) < 0 ||
-        tl_grow(&w->positions, &w->cap_positions, w->n + 1, sizeof(*w->positions)) < 0)
+    if ((w->n == w->cap_items &&
+         tl_grow(&w->items, &w->cap_items, w->n + 1, sizeof(*w->items)) < 0) ||
+        (w->n == w->cap_positions &&
+         tl_grow(&w->positions, &w->cap_positions, w->n + 1, sizeof(*w->positions)) < 0))
         return TL_NOMEM;
     w->items[w->n] = *item;
     w->positions[w->n++] = position;
@@ -194,26 +230,29 @@ static int add_item(struct tl_walk *w, const struct tl_item *item, uint64_t posi
 /* Are blocks without code and STF? */
 static bool is_brief(const struct tl_walk *w)
 {
-    return w->each || w->brief;
+    return w->each || w->detail > TL_WALK_ALL;
 }
 
-/* Begin a block; its code and stf are offsets until fix_blocks(). */
-static struct tl_block *new_block(struct tl_walk *w, const struct tl_walk_step *insn,
+/* Begin a block with the instruction at `pc`, whose group is at byte `at` of the frame; its code
+ * and stf are offsets until fix_blocks(). */
+static struct tl_block *new_block(struct tl_walk *w, uint64_t pc, size_t at,
                                   const struct tl_flow_now *now, uint64_t position)
 {
-    if (tl_grow(&w->blocks, &w->cap_blocks, w->n_blocks + 1, sizeof(*w->blocks)) < 0)
+    if (w->n_blocks == w->cap_blocks &&
+        tl_grow(&w->blocks, &w->cap_blocks, w->n_blocks + 1, sizeof(*w->blocks)) < 0)
         return NULL;
     const struct tl_item item = {.kind = TL_ITEM_BLOCK, .offset = now->offset};
     if (add_item(w, &item, position) < 0)
         return NULL;
     struct tl_block *b = &w->blocks[w->n_blocks++];
-    *b = (struct tl_block){.pc = insn->pc,
-                           .isa = now->isa,
-                           .end = TL_BLOCK_FULL,
-                           .function = TL_NO_FUNCTION,
-                           .whole = w->whole && !is_brief(w),
-                           .code = (const uint8_t *)(uintptr_t)w->code.n,
-                           .stf = (const uint8_t *)(uintptr_t)w->stf.n};
+    static const struct tl_block blank = {.end = TL_BLOCK_FULL, .function = TL_NO_FUNCTION};
+    const size_t stf = is_brief(w) ? at : w->stf.n;
+    *b = blank;
+    b->pc = pc;
+    b->isa = now->isa;
+    b->whole = w->whole && !is_brief(w);
+    b->code = (const uint8_t *)(uintptr_t)w->code.n;
+    b->stf = (const uint8_t *)(uintptr_t)stf;
     return b;
 }
 
@@ -292,7 +331,7 @@ static void end_block(const struct tl_walk *w, struct tl_block *b, struct tl_wal
 {
     static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
     struct tl_insn insn;
-    if (w->each)
+    if (w->each || w->detail > TL_WALK_FLOW)
         return;
     tl_walk_code(last, b->isa);
     if (tl_insn_decode((enum tl_isa)b->isa, &options, last->pc,
@@ -305,23 +344,142 @@ static void end_block(const struct tl_walk *w, struct tl_block *b, struct tl_wal
     b->target = insn.target;
 }
 
+/* ---- several instructions at once --------------------------------------------------------- */
+
+/* As many plain instructions as belong to the block and tell nobody anything, at most `n`: `last`
+ * is then the last of them. Returns how many. */
+static uint64_t add_plain(struct tl_walk *w, struct tl_block *b, uint64_t n,
+                          struct tl_walk_step *last)
+{
+    const uint64_t room = TL_BLOCK_MAX - b->n;
+    uint32_t size = 0;
+    n = pass_plain(w, n < room ? n : room, &size);
+    if (n == 0)
+        return 0;
+    const uint8_t *const end = w->frame.p + w->at;
+    *last = (struct tl_walk_step){.pc = w->pc - size,
+                                  .next = w->pc,
+                                  .opcode = size == 4 ? tl_le32(end - 4) : tl_le16(end - 2),
+                                  .size = (uint8_t)size};
+    b->n += (uint32_t)n;
+    b->size = (uint32_t)(w->pc - b->pc);
+    b->last_size = (uint8_t)size;
+    return n;
+}
+
+/* Pass over the next instruction if nothing but where it led to is told of it. */
+static inline bool pass_taken(struct tl_walk *w, struct tl_walk_step *insn)
+{
+    const uint8_t *const p = w->frame.p + w->at, *const closing = p + TARGET_BYTES;
+    if (w->frame.n - w->at < TARGET_BYTES + CLOSING_BYTES || p[0] != TL_STF_INST_PC_TARGET)
+        return false;
+    const bool wide = closing[0] == TL_STF_INST_32;
+    if (!wide && closing[0] != TL_STF_INST_16)
+        return false;
+    *insn = (struct tl_walk_step){.pc = w->pc,
+                                  .next = tl_le64(p + 1),
+                                  .opcode = wide ? tl_le32(closing + 1) : tl_le16(closing + 1),
+                                  .size = wide ? 4 : 2,
+                                  .taken = true};
+    w->pc = insn->next;
+    w->at += TARGET_BYTES + (wide ? CLOSING_BYTES : CLOSING_BYTES - 2);
+    w->marker++;
+    return true;
+}
+
+/* Such a one ends its block. */
+static bool add_taken(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *last)
+{
+    if (b->n == TL_BLOCK_MAX || !pass_taken(w, last))
+        return false;
+    b->n++;
+    b->size += last->size;
+    b->last_size = last->size;
+    b->end = TL_BLOCK_WAYPOINT;
+    w->items[w->n - 1].flags |= TL_ITEM_TAKEN;
+    return true;
+}
+
+/* Pass over runs of plain instructions, and branches behind them, that lie where nobody looks. At
+ * most `n`; returns how many. */
+static uint64_t pass_elsewhere(struct tl_walk *w, uint64_t n)
+{
+    uint64_t done = 0;
+    for (;;) {
+        const uint64_t pc = w->pc, marker = w->marker;
+        const size_t at = w->at;
+        struct tl_walk_step insn;
+        uint32_t size;
+        uint64_t run = pass_plain(w, n - done, &size), end = w->pc;
+        if (run < n - done && pass_taken(w, &insn)) {
+            end = insn.pc + insn.size;
+            run++;
+        }
+        if (run == 0)
+            return done;
+        if (end > w->pc_from && pc < w->pc_to) {
+            w->pc = pc;
+            w->at = at;
+            w->marker = marker;
+            return done;
+        }
+        done += run;
+    }
+}
+
+/*
+ * Of `n` instructions in brief blocks, as many as need no closer look. `*block` is the one that has
+ * not ended, or NULL, and `last` its last instruction. Returns how many, or TL_NOMEM.
+ */
+static int64_t add_quickly(struct tl_walk *w, struct tl_block **block, uint64_t n,
+                           uint64_t position, const struct tl_flow_now *now,
+                           struct tl_walk_step *last)
+{
+    struct tl_block *b = *block;
+    uint64_t done = 0;
+    while (done < n && now->isa != TL_ISA_NONE) {
+        if (!b && w->pc_to > 0)
+            done += pass_elsewhere(w, n - done);
+        const uint8_t *const p = w->frame.p + w->at;
+        if (!b &&
+            (w->frame.n - w->at < CLOSING_BYTES || (*p != TL_STF_INST_32 && *p != TL_STF_INST_16)))
+            break;
+        if (!b && !(b = new_block(w, w->pc, w->at, now, position + done)))
+            return TL_NOMEM;
+        done += add_plain(w, b, n - done, last);
+        if (done == n || !add_taken(w, b, last))
+            break;
+        end_block(w, b, last);
+        b = NULL;
+        done++;
+    }
+    *block = b;
+    return (int64_t)done;
+}
+
 /* `n` instructions from the frame, the first at `position`. */
 static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
                      const struct tl_flow_now *now)
 {
     struct tl_block *b = NULL;
-    struct tl_walk_step
-        insns[2]; /* the one before is the last of its block, where a new one begins */
-    for (uint64_t i = 0; i < n; i++) {
-        struct tl_walk_step *const insn = &insns[i & 1];
+    struct tl_walk_step insns[2], *insn = &insns[0];
+    struct tl_walk_step *last = &insns[1]; /* of the block, where there is one */
+    const bool quick = is_brief(w) && !w->each;
+    for (uint64_t i = 0;; i++) {
+        const int64_t done = quick ? add_quickly(w, &b, n - i, position + i, now, last) : 0;
+        if (done < 0)
+            return TL_NOMEM;
+        i += (uint64_t)done;
+        if (i == n)
+            break;
         if (next_insn(w, now->isa, insn) < 0)
             return TL_BAD;
         if (b && (insn->pc != b->pc + b->size || b->n == TL_BLOCK_MAX || b->isa == TL_ISA_NONE)) {
-            end_block(w, b, &insns[~i & 1]);
+            end_block(w, b, last);
             b = NULL;
         }
         if (!b)
-            b = new_block(w, insn, now, position + i);
+            b = new_block(w, insn->pc, w->at - insn->group.n, now, position + i);
         if (!b || (is_brief(w) ? tell_insn(w, b, insn) : add_insn(w, b, insn)) < 0)
             return TL_NOMEM;
         const bool jumps = insn->next != insn->pc + insn->size;
@@ -333,9 +491,23 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
             end_block(w, b, insn);
             b = NULL;
         }
+        struct tl_walk_step *const other = last;
+        last = insn;
+        insn = other;
     }
     if (b)
-        end_block(w, b, &insns[~n & 1]);
+        end_block(w, b, last);
+    return TL_OK;
+}
+
+int tl_walk_insn(const struct tl_walk *walk, const struct tl_block *block, size_t *at, uint64_t pc,
+                 struct tl_walk_step *out)
+{
+    const struct tl_bytes rest = {block->stf + *at, block->stf_size - *at};
+    const int size = tl_walk_step(&walk->groups.layout, block->isa, walk->whole, rest, pc, out);
+    if (size < 0)
+        return size;
+    *at += (size_t)size;
     return TL_OK;
 }
 
@@ -347,8 +519,13 @@ static void fix_blocks(struct tl_walk *w)
         struct tl_item *item = &w->items[i];
         if (item->kind != TL_ITEM_BLOCK)
             continue;
+        const size_t stf = (uintptr_t)b->stf;
         b->code = is_brief(w) ? NULL : w->code.p + (uintptr_t)b->code;
-        b->stf = is_brief(w) ? NULL : w->stf.p + (uintptr_t)b->stf;
+        b->stf = is_brief(w) ? NULL : w->stf.p + stf;
+        if (w->detail == TL_WALK_SPANS && !w->each) {
+            b->stf = w->frame.p + stf; /* and what lies behind it */
+            b->stf_size = (uint32_t)(w->frame.n - stf);
+        }
         if (b->whole)
             b->told = &w->groups.told;
         item->n = b->n;
@@ -374,7 +551,7 @@ static int pass_insns(struct tl_walk *w, struct place *at, uint64_t to, struct t
     const struct tl_walk_range *range = at->range;
     uint64_t begin = at->position > range->from ? at->position : range->from;
     uint64_t end = to < range->to ? to : range->to;
-    if (begin < end) {
+    if (begin < end && w->detail != TL_WALK_ITEMS) {
         int r = seek_marker(w, at->view, at->chunk, at->marker + (begin - at->position), fail);
         if (r >= 0) {
             r = add_insns(w, end - begin, begin, &at->now);

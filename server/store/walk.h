@@ -26,14 +26,25 @@ struct tl_walk_insn {
     const struct tl_stf_layout *layout; /* theirs */
 };
 
+/* What is wanted of instructions: the less, the faster. */
+enum tl_walk_detail {
+    TL_WALK_ALL,   /* blocks say all … */
+    TL_WALK_FLOW,  /* … but their code and STF … */
+    TL_WALK_SPANS, /* … nor what their last instruction is: see tl_walk_insn() */
+    TL_WALK_ITEMS  /* there are no blocks */
+};
+
 struct tl_walk {
     /*
      * For who looks at very many instructions: each one is told to it, and blocks only say where
-     * they begin, how long they are and whether their end was taken. NULL: they say all.
+     * they begin, how long they are and whether their end was taken. NULL: see `detail`.
      */
     void (*each)(void *context, const struct tl_walk_insn *insn);
     void *context;
-    bool brief; /* without `each`: blocks say all but their code and STF */
+    enum tl_walk_detail detail;
+    /* TL_WALK_SPANS: blocks that do not reach into addresses [pc_from, pc_to) may be left out.
+     * pc_to == 0: none is. */
+    uint64_t pc_from, pc_to;
     /* The result, until the next call: */
     struct tl_item *items;
     uint64_t *positions; /* of each item; a BLOCK's is that of its first instruction */
@@ -93,6 +104,10 @@ struct tl_walk_step {
  */
 TL_MUST_USE int tl_walk_step(const struct tl_stf_layout *layout, uint8_t isa, bool whole,
                              struct tl_bytes in, uint64_t pc, struct tl_walk_step *out);
+/* The next instruction of a block of TL_WALK_SPANS, until the next chunk is walked: `*at` is its
+ * place, 0 of the first, and moves on. TL_BAD: there is none. */
+TL_MUST_USE int tl_walk_insn(const struct tl_walk *walk, const struct tl_block *block, size_t *at,
+                             uint64_t pc, struct tl_walk_step *out);
 /* Fill in the bytes of an instruction of usual size: they are those of its encoding. */
 void tl_walk_code(struct tl_walk_step *insn, uint8_t isa);
 
