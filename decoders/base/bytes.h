@@ -3,6 +3,7 @@
 #ifndef TL_BASE_BYTES_H
 #define TL_BASE_BYTES_H
 
+#include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -30,7 +31,10 @@ static inline uint32_t tl_le32(const uint8_t *p)
 
 static inline uint64_t tl_le64(const uint8_t *p)
 {
-    return (uint64_t)tl_le32(p) | (uint64_t)tl_le32(p + 4) << 32;
+    /* Not byte by byte: compilers do not always make one load of that. */
+    uint64_t v;
+    memcpy(&v, p, sizeof(v));
+    return le64toh(v);
 }
 
 static inline void tl_put_le16(uint8_t *p, uint16_t v)

@@ -106,7 +106,7 @@ static void keep_spare(struct tl_packing *pool, struct tl_stf_piece *piece)
 {
     tl_buf_reset(&piece->stf);
     piece->n_marks = 0;
-    if (pool && piece->stf.cap <= SPARE_MAX) {
+    if (pool && piece->marks && piece->stf.cap <= SPARE_MAX) { /* else too short for the next one */
         pthread_mutex_lock(&pool->lock);
         if (pool->n_spare < pool->size) {
             pool->spare[pool->n_spare++] = *piece;
@@ -276,8 +276,12 @@ void tl_packing_free(struct tl_packing *p)
 int tl_packing_add(struct tl_packing *p, struct tl_blob *blob, struct tl_packer *packer)
 {
     pthread_mutex_lock(&blob->lock);
-    blob->pool = p;
+    const bool work = blob->plain.stf.n >= TL_PACK_SMALL;
+    if (work)
+        blob->pool = p;
     pthread_mutex_unlock(&blob->lock);
+    if (!work)
+        return TL_OK;
     pthread_mutex_lock(&p->lock);
     const bool room = p->n < p->size;
     if (room)

@@ -47,7 +47,8 @@ TL_MUST_USE int tl_packing_new(struct tl_packing **out, unsigned threads);
 void tl_packing_free(struct tl_packing *packing);
 /*
  * Have a blob packed some time. Where the queue is full the caller does it, with `packer`: who
- * makes blobs faster than the threads pack them is held up. TL_NOMEM.
+ * makes blobs faster than the threads pack them is held up. One that is too small to be any work is
+ * packed when it is needed. TL_NOMEM.
  */
 TL_MUST_USE int tl_packing_add(struct tl_packing *packing, struct tl_blob *blob,
                                struct tl_packer *packer);

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/codeset.h"
 
+#include "base/bytes.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PAGE_SHIFT (12 - TL_CODE_SHIFT) /* of bits */
 #define PAGE_BITS  (1u << PAGE_SHIFT)
-#define BYTES_MAX  (UINT64_C(1) << 20) /* no block is as long */
+#define SLOTS      (2 * TL_CODE_PAGES)
+#define ADDRESSES  (UINT64_MAX >> TL_CODE_SHIFT)
+#define BITS_MAX   (UINT64_C(1) << 19) /* no block is as long */
+#define FEW        56 /* fit into 8 bytes, whichever bit of the first they begin with */
 
 struct tl_code_page {
-    uint64_t number; /* address >> 12 */
-    uint64_t bits[PAGE_BITS / 64];
+    uint64_t number;                 /* address >> 12 */
+    uint8_t bits[PAGE_BITS / 8 + 8]; /* behind the last: none, but set_few() writes there */
 };
 
 void tl_code_set_fini(struct tl_code_set *set)
@@ -24,48 +29,49 @@ void tl_code_set_reset(struct tl_code_set *set)
 {
     if (set->n > 0)
         memset(set->slots, 0, sizeof(set->slots));
-    set->n = set->last = 0;
+    set->n = 0;
     set->full = false;
 }
 
-/* The page of this number; NULL: there is no room for it. */
-static inline struct tl_code_page *page_of(struct tl_code_set *set, uint64_t number)
+static inline uint32_t slot_of(uint64_t number)
 {
-    const uint32_t mask = 2 * TL_CODE_PAGES - 1;
-    if (set->last < set->n && set->pages[set->last].number == number)
-        return &set->pages[set->last];
-    uint32_t i = (uint32_t)(number * 0x9e3779b97f4a7c15u >> 40) & mask;
-    for (; set->slots[i] != 0; i = (i + 1) & mask)
+    return (uint32_t)(number * 0x9e3779b97f4a7c15u >> 40) % SLOTS;
+}
+
+/* The page of this number; NULL: there is no room for it. */
+static struct tl_code_page *page_of(struct tl_code_set *set, uint64_t number)
+{
+    uint32_t i = slot_of(number);
+    for (; set->slots[i] != 0; i = (i + 1) % SLOTS)
         if (set->pages[set->slots[i] - 1].number == number)
-            return &set->pages[set->last = set->slots[i] - 1u];
+            return &set->pages[set->slots[i] - 1];
     if (set->n == TL_CODE_PAGES ||
         tl_grow(&set->pages, &set->cap, set->n + 1, sizeof(*set->pages)) < 0)
         return NULL;
     set->pages[set->n] = (struct tl_code_page){.number = number};
-    set->last = set->n++;
-    set->slots[i] = (uint16_t)set->n;
-    return &set->pages[set->last];
+    set->slots[i] = (uint16_t)++set->n;
+    return &set->pages[set->n - 1];
+}
+
+/* Set `n` bits, at most FEW, from `first` on, wherever words end. */
+static inline void set_few(uint8_t *bits, uint32_t first, uint32_t n)
+{
+    uint8_t *const p = bits + first / 8;
+    tl_put_le64(p, tl_le64(p) | UINT64_MAX >> (64 - n) << first % 8);
 }
 
 /* Set the bits from `first` to `last`. */
-static void set_bits(uint64_t *bits, uint32_t first, uint32_t last)
+static void set_bits(uint8_t *bits, uint32_t first, uint32_t last)
 {
-    const uint64_t head = UINT64_MAX << first % 64, tail = UINT64_MAX >> (63 - last % 64);
-    uint32_t i = first / 64;
-    if (i == last / 64) {
-        bits[i] |= head & tail;
-        return;
-    }
-    bits[i] |= head;
-    while (++i < last / 64)
-        bits[i] = UINT64_MAX;
-    bits[i] |= tail;
+    for (; last - first >= FEW; first += FEW)
+        set_few(bits, first, FEW);
+    set_few(bits, first, last - first + 1);
 }
 
-void tl_code_set_add(struct tl_code_set *set, uint64_t pc, uint64_t size)
+static __attribute__((noinline)) void add_many(struct tl_code_set *set, uint64_t begin,
+                                               uint64_t last)
 {
-    const uint64_t begin = pc >> TL_CODE_SHIFT, last = (pc + size - 1) >> TL_CODE_SHIFT;
-    if (size > BYTES_MAX)
+    if (((last - begin) & ADDRESSES) > BITS_MAX)
         set->full = true;
     for (uint64_t at = begin; !set->full;) {
         const uint64_t number = at >> PAGE_SHIFT;
@@ -77,8 +83,22 @@ void tl_code_set_add(struct tl_code_set *set, uint64_t pc, uint64_t size)
             set_bits(page->bits, at % PAGE_BITS, ends ? last % PAGE_BITS : PAGE_BITS - 1);
         if (ends)
             return;
-        at = (number + 1) << PAGE_SHIFT & UINT64_MAX >> TL_CODE_SHIFT;
+        at = (number + 1) << PAGE_SHIFT & ADDRESSES;
     }
+}
+
+/* Nearly all are short, in one page, and that is where it is looked for first: no jump here goes
+ * now this way and now that. */
+void tl_code_set_add(struct tl_code_set *set, uint64_t pc, uint64_t size)
+{
+    const uint64_t begin = pc >> TL_CODE_SHIFT, last = (pc + size - 1) >> TL_CODE_SHIFT;
+    const uint64_t number = begin >> PAGE_SHIFT;
+    const uint32_t i = set->slots[slot_of(number)];
+    struct tl_code_page *const page = set->pages + i;
+    if (i != 0 && page[-1].number == number && last - begin < FEW && last >> PAGE_SHIFT == number)
+        set_few(page[-1].bits, begin % PAGE_BITS, (uint32_t)(last - begin) + 1);
+    else
+        add_many(set, begin, last);
 }
 
 static int by_value(const void *a, const void *b)
@@ -87,17 +107,19 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Edges of a page, the bit in front of which is `*before`. Returns how many. */
-static size_t page_edges(const struct tl_code_page *page, uint64_t *before, uint64_t *out)
+/* Edges of a page, the bit in front of which is `*before`, to `out`. Returns where they end. */
+static uint64_t *page_edges(const struct tl_code_page *page, uint64_t *before, uint64_t *out)
 {
-    size_t n = 0;
-    for (uint32_t i = 0; i < PAGE_BITS / 64; i++) {
-        const uint64_t bits = page->bits[i];
-        for (uint64_t turns = bits ^ (bits << 1 | *before); turns != 0; turns &= turns - 1)
-            out[n++] = (page->number << PAGE_SHIFT) + 64 * i + (unsigned)__builtin_ctzll(turns);
-        *before = bits >> 63;
+    const uint64_t begin = page->number << PAGE_SHIFT;
+    uint64_t carry = *before;
+    for (uint32_t i = 0; i < PAGE_BITS; i += 64) {
+        const uint64_t bits = tl_le64(page->bits + i / 8);
+        for (uint64_t turns = bits ^ (bits << 1 | carry); turns != 0; turns &= turns - 1)
+            *out++ = begin + i + (unsigned)__builtin_ctzll(turns);
+        carry = bits >> 63;
     }
-    return n;
+    *before = carry;
+    return out;
 }
 
 /* As if the code in gaps of less than `gap` units had run, too. */
@@ -130,7 +152,7 @@ int tl_code_set_edges(const struct tl_code_set *set, uint64_t **edges, size_t *n
             (*edges)[(*n)++] = end;
             before = 0;
         }
-        *n += page_edges(page, &before, *edges + *n);
+        *n = (size_t)(page_edges(page, &before, *edges + *n) - *edges);
         end = (page->number + 1) << PAGE_SHIFT;
     }
     if (before)

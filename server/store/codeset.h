@@ -18,7 +18,6 @@ struct tl_code_page;
 struct tl_code_set {
     struct tl_code_page *pages;
     size_t n, cap;
-    size_t last;                       /* the page that was asked for last */
     uint16_t slots[2 * TL_CODE_PAGES]; /* page + 1, by hash of its address; 0: none */
     bool full;                         /* there are more, or no memory: it does not tell */
 };

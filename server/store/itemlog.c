@@ -58,23 +58,23 @@ static size_t put_signed(uint8_t *p, uint64_t *base, uint64_t value)
     return n;
 }
 
-static size_t put_head(struct tl_itemlog_base *base, uint8_t *out, uint64_t position,
-                       const struct tl_item *item)
+static inline size_t put_head(struct tl_itemlog_base *base, uint8_t *out, uint64_t position,
+                              uint8_t kind, uint8_t flags, uint64_t offset)
 {
     size_t n = 1;
-    out[0] = item->kind;
+    out[0] = kind;
     if (position != base->position) {
         out[0] |= HAS_POSITION;
         n += tl_varint_put(out + n, position - base->position);
         base->position = position;
     }
-    if (item->flags) {
+    if (flags) {
         out[0] |= HAS_FLAGS;
-        out[n++] = item->flags;
+        out[n++] = flags;
     }
-    if (item->offset != base->offset) {
+    if (offset != base->offset) {
         out[0] |= HAS_OFFSET;
-        n += put_signed(out + n, &base->offset, item->offset);
+        n += put_signed(out + n, &base->offset, offset);
     }
     return n;
 }
@@ -104,7 +104,7 @@ int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_it
     if (r < 0)
         return r;
     uint8_t *const p = log->bytes.p + log->bytes.n;
-    size_t n = put_head(base, p, position, item);
+    size_t n = put_head(base, p, position, item->kind, item->flags, item->offset);
     n += tl_varint_put(p + n, item->sub);
     if (keeps_pc(item))
         n += put_signed(p + n, &base->pc, item->pc);
@@ -130,10 +130,18 @@ int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa is
     return tl_itemlog_add(log, position, &item);
 }
 
+/* Half of all that is logged: nothing that they do not have is asked for. */
 int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset)
 {
-    const struct tl_item item = {.kind = TL_ITEM_OFFSET, .offset = offset};
-    return tl_itemlog_add(log, position, &item);
+    const int r = tl_buf_reserve(&log->bytes, HEAD_MAX);
+    if (r < 0)
+        return r;
+    uint8_t *const p = log->bytes.p + log->bytes.n;
+    size_t n = put_head(&log->base, p, position, TL_ITEM_OFFSET, 0, offset);
+    p[n++] = 0; /* sub */
+    log->bytes.n += n;
+    log->n++;
+    return TL_OK;
 }
 
 static int add_data(struct tl_itemlog *log, uint8_t kind, struct tl_bytes data)

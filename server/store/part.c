@@ -131,17 +131,13 @@ static int add_frame(struct tl_view *view, const struct tl_shard_frame *frame, s
     return TL_OK;
 }
 
-/* The log as a blob of its own; NULL in `*out`: it is empty. */
-static int take_log(struct tl_part *part, struct tl_blob **out)
+/* The log as a blob of its own, while its memory stays for the next one; NULL in `*out`: it is
+ * empty. */
+static int take_log(const struct tl_part *part, struct tl_blob **out)
 {
-    struct tl_stf_piece piece = {.stf = part->log.bytes};
-    *out = NULL;
-    if (part->log.bytes.n == 0)
-        return TL_OK;
-    part->log.bytes = (struct tl_buf){0};
-    *out = tl_blob_take(&piece);
-    tl_buf_fini(&piece.stf);
-    return *out ? TL_OK : TL_NOMEM;
+    const struct tl_buf *const log = &part->log.bytes;
+    *out = log->n > 0 ? tl_blob_new((struct tl_bytes){log->p, log->n}) : NULL;
+    return log->n > 0 && !*out ? TL_NOMEM : TL_OK;
 }
 
 /* Where the chunk ends in the raw bytes: nothing else but the index would tell. */

@@ -30,6 +30,35 @@ static void crc_of_known_bytes(void **state)
     assert_int_equal(tl_crc32c(tl_crc32c(0, "1234", 4), "56789", 5), 0xe3069283);
 }
 
+/* Bit by bit, as the polynomial says. */
+static uint32_t crc_by_bits(const uint8_t *p, size_t n)
+{
+    uint32_t crc = UINT32_MAX;
+    for (; n > 0; n--) {
+        crc ^= *p++;
+        for (int i = 0; i < 8; i++)
+            crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+    }
+    return ~crc;
+}
+
+/* Of any length, in two pieces, at any alignment. */
+static void crc_of_many(void **state)
+{
+    static uint8_t bytes[6000];
+    uint32_t random = 1;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)((random = random * 1664525 + 1013904223) >> 24);
+    for (size_t n = 0; n < sizeof bytes; n += 1 + n / 50) {
+        const size_t begin = (random = random * 1664525 + 1013904223) >> 8 & 31,
+                     end = begin + n < sizeof bytes ? begin + n : sizeof bytes,
+                     middle = begin + (random >> 13) % (end - begin + 1);
+        const uint32_t crc = tl_crc32c(0, bytes + begin, middle - begin);
+        assert_int_equal(tl_crc32c(crc, bytes + middle, end - middle),
+                         crc_by_bits(bytes + begin, end - begin));
+    }
+}
+
 static void buffer_grows_and_drops(void **state)
 {
     struct tl_buf b = {0};
@@ -94,11 +123,9 @@ static void integers_in_stated_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crc_of_known_bytes),
-        cmocka_unit_test(buffer_grows_and_drops),
-        cmocka_unit_test(failures_keep_the_first_cause),
-        cmocka_unit_test(offsets_inside_frames),
-        cmocka_unit_test(integers_in_stated_order),
+        cmocka_unit_test(crc_of_known_bytes),     cmocka_unit_test(crc_of_many),
+        cmocka_unit_test(buffer_grows_and_drops), cmocka_unit_test(failures_keep_the_first_cause),
+        cmocka_unit_test(offsets_inside_frames),  cmocka_unit_test(integers_in_stated_order),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }
