@@ -653,16 +653,33 @@ int tl_walk_chunk(struct tl_walk *w, struct tl_view *view, size_t chunk,
     return TL_OK;
 }
 
+/* Blocks come again and again: what function begins a block is remembered by its address, as long
+ * as the same memory is seen. */
+#define MEMO 512
+
 void tl_walk_functions(struct tl_walk *w, const struct tl_image *image)
 {
+    struct {
+        uint64_t pc;
+        uint32_t function, sight;
+    } memo[MEMO] = {{0}};
     struct tl_flow_now now = w->now;
     struct tl_block *b = w->blocks;
+    uint32_t sight = 1;
     for (size_t i = 0; image && i < w->n; i++) {
-        if (w->items[i].kind != TL_ITEM_BLOCK) {
+        const unsigned kind = w->items[i].kind;
+        if (kind != TL_ITEM_BLOCK) {
             tl_flow_now_item(&now, &w->items[i]);
+            sight += kind == TL_ITEM_MODE || kind == TL_ITEM_CONTEXT;
             continue;
         }
-        b->function = tl_flow_now_function(&now, image, b->pc);
+        const size_t slot = (b->pc >> 1 ^ b->pc >> 11) % MEMO;
+        if (memo[slot].pc != b->pc || memo[slot].sight != sight) {
+            memo[slot].function = tl_flow_now_function(&now, image, b->pc);
+            memo[slot].pc = b->pc;
+            memo[slot].sight = sight;
+        }
+        b->function = memo[slot].function;
         b++;
     }
 }
