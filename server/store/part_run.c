@@ -55,15 +55,6 @@ void tl_part_run_init(struct tl_part_run *run, uint64_t position)
     empty(run);
 }
 
-bool tl_part_run_is(const struct tl_part_run *run, uint32_t place, uint32_t function, uint64_t page)
-{
-    if (place >= run->places.n)
-        return false;
-    const uint64_t name = run->places.names[place];
-    return run->functions.names[name >> 16] == function &&
-           run->pages.names[name & UINT16_MAX] == page;
-}
-
 int tl_part_run_place(struct tl_part_run *run, uint32_t function, uint64_t page)
 {
     if (run->last_page == page && run->last_function == function)

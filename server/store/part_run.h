@@ -42,8 +42,15 @@ void tl_part_run_init(struct tl_part_run *run, uint64_t position);
 /* The place's number; -1: there is none left (tl_part_run_forget()). */
 int tl_part_run_place(struct tl_part_run *run, uint32_t function, uint64_t page);
 /* Is that this place's number? */
-bool tl_part_run_is(const struct tl_part_run *run, uint32_t place, uint32_t function,
-                    uint64_t page);
+static inline bool tl_part_run_is(const struct tl_part_run *run, uint32_t place, uint32_t function,
+                                  uint64_t page)
+{
+    if (place >= run->places.n)
+        return false;
+    const uint64_t name = run->places.names[place];
+    return run->functions.names[name >> 16] == function &&
+           run->pages.names[name & UINT16_MAX] == page;
+}
 /* The function that a place is in. */
 uint32_t tl_part_run_function(const struct tl_part_run *run, uint32_t place);
 /* Give all numbers back, of an empty run, and forget what was counted. */
