@@ -232,7 +232,7 @@ static int check_cut(struct tl_build *b, bool marker)
     if (!pending && marker && row->markers % b->options.chunk_markers == 0)
         return begin_cut_frame(b);
     if (!pending && part->log_bytes + tl_part_logged(part) >= SHARD_LOG_BYTES)
-        return begin_cut_shard(b, CUT_HERE);
+        return begin_cut_shard(b, marker ? CUT_SHARD : CUT_HERE);
     if (tl_part_logged(part) >= CHUNK_LOG_BYTES || part->open.n >= CHUNK_POSITIONS)
         return next_chunk(b, b->frame);
     return TL_OK;

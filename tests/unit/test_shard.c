@@ -165,6 +165,61 @@ static void text_comes_back(void **state)
     }
 }
 
+/* A block of this instruction set. */
+static const struct tl_block *made_of(const struct made *m, enum tl_isa isa)
+{
+    size_t i = 0;
+    while (m->blocks[i].isa != isa || m->blocks[i].n < 2)
+        i++;
+    return &m->blocks[i];
+}
+
+/* Items fill a shard's log (8 MiB) but for about a thousand bytes; then an instruction set that
+ * changes with each path does. */
+static void full_within_a_path(void **state)
+{
+    (void)state;
+    enum { NOTE = 250000, NOTES = 33, REST = (8 << 20) - NOTES * (NOTE + 16) - 1000, PATHS = 1000 };
+    static char text[NOTE + 1];
+    const struct run run = {
+        .shard_insns = 1 << 30, .chunk_markers = 1000, .protocol = TL_PROTO_ETM4};
+    struct tl_buf expected = {0}, got = {0};
+    struct made m;
+    made_stream(&m, seed_of_day(), 0, 0);
+    const struct tl_block *const blocks[] = {made_of(&m, TL_ISA_A64), made_of(&m, TL_ISA_T32)};
+    uintptr_t steps[2][3];
+    memset(text, 'x', NOTE);
+    for (size_t i = 0; i <= NOTES; i++)
+        made_add(&m, TL_ITEM_NOTE)->text = i < NOTES ? text : text + NOTE - REST;
+    assert_int_equal(tl_item_text(&expected, m.items, m.n), TL_OK);
+    for (size_t i = 0; i < PATHS; i++) {
+        const struct tl_block *const b = blocks[i % 2];
+        struct tl_item *const path = made_add(&m, TL_ITEM_PATH);
+        path->flags = TL_ITEM_HAS_PC;
+        path->pc = b->pc;
+        path->n = 3;
+        path->value = 3 * b->n;
+        path->path = steps[i % 2];
+        for (size_t k = 0; k < 3; k++) {
+            steps[i % 2][k] = tl_path_step(b, true);
+            const struct tl_item one = tl_path_item(path, k);
+            assert_int_equal(tl_item_text(&expected, &one, 1), TL_OK);
+        }
+    }
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        struct shards *s = build(&m, &run, 0, 0, seed);
+        assert_int_equal(s->n, 2);
+        assert_true(s->views[0]->index.row.n > 0);
+        tl_buf_reset(&got);
+        text_of(s, run.protocol, &got);
+        assert_same_text(&expected, &got);
+        shards_free(s);
+    }
+    tl_buf_fini(&expected);
+    tl_buf_fini(&got);
+    made_free(&m);
+}
+
 /* A builder that is saved in the middle of a shard. */
 struct saved {
     struct tl_buf state;
@@ -783,7 +838,7 @@ int main(void)
         cmocka_unit_test(ranges_join),        cmocka_unit_test(snapshots_grow),
         cmocka_unit_test(stored_shards_open), cmocka_unit_test(damage_is_noticed),
         cmocka_unit_test(shards_are_mended),  cmocka_unit_test(saved_in_a_shard),
-        cmocka_unit_test(less_detail),
+        cmocka_unit_test(less_detail),        cmocka_unit_test(full_within_a_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
