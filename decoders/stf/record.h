@@ -51,6 +51,10 @@ enum tl_stf_type {
     TL_STF_RESERVE_END = 255             /* 1.3 only */
 };
 
+/* Whole records: INST_PC_TARGET, and the one of INST_32 that closes an instruction; INST_16 has two
+ * bytes less. */
+enum { TL_STF_TARGET_BYTES = 9, TL_STF_CLOSING_BYTES = 5 };
+
 /* ISA record. */
 enum {
     TL_STF_ISA_OTHER = 0, /* "reserved": what we write where the list has no number (OpenRISC) */

@@ -49,14 +49,8 @@ const char *tl_census_record_name(unsigned i)
     return tl_stf_type_name(record_types[i]);
 }
 
-/* Records that most groups consist of, and where an access says what it is. */
-enum {
-    CLOSING_BYTES = 5,
-    TARGET_BYTES = 9,
-    ACCESS_BYTES = 14,
-    ACCESS_TYPE = 13,
-    CONTENT_BYTES = 9
-};
+/* Other records that many groups have, and where an access says what it is. */
+enum { ACCESS_BYTES = 14, ACCESS_TYPE = 13, CONTENT_BYTES = 9 };
 
 struct insn_memo {
     uint64_t pc;
@@ -154,8 +148,8 @@ static size_t memo_slot(uint64_t pc)
 static void count_records(struct tl_tally *tally, const struct tl_walk_insn *insn)
 {
     struct tl_bytes rest = insn->group;
-    while (rest.n > TARGET_BYTES && rest.p[0] == TL_STF_INST_PC_TARGET)
-        rest = (struct tl_bytes){rest.p + TARGET_BYTES, rest.n - TARGET_BYTES};
+    while (rest.n > TL_STF_TARGET_BYTES && rest.p[0] == TL_STF_INST_PC_TARGET)
+        rest = (struct tl_bytes){rest.p + TL_STF_TARGET_BYTES, rest.n - TL_STF_TARGET_BYTES};
     while (rest.n > 0 && !tl_stf_is_marker(rest.p[0])) {
         const int size = tl_stf_record_size(insn->layout, rest);
         const int i = tl_census_record(rest.p[0]);
@@ -371,10 +365,10 @@ static uint32_t usual_group(struct tl_bytes stf)
 {
     const uint32_t closing = ACCESS_BYTES + CONTENT_BYTES;
     if (stf.p[0] == TL_STF_INST_32)
-        return CLOSING_BYTES;
+        return TL_STF_CLOSING_BYTES;
     if (stf.p[0] == TL_STF_INST_MEM_ACCESS && stf.n > closing &&
         stf.p[ACCESS_BYTES] == TL_STF_INST_MEM_CONTENT && stf.p[closing] == TL_STF_INST_32)
-        return closing + CLOSING_BYTES;
+        return closing + TL_STF_CLOSING_BYTES;
     return 0;
 }
 
@@ -390,8 +384,8 @@ static uint32_t add_plain(struct tl_census *c, enum tl_isa isa, uint64_t pc, uin
     if (isa == TL_ISA_NONE || n > TL_BLOCK_MAX - c->n || (c->n > 0 && pc != c->pc + c->size))
         return 0;
     for (uint32_t size; done < n && (size = usual_group(*rest)) > 0; done++) {
-        accesses += size > CLOSING_BYTES;
-        writes += size > CLOSING_BYTES && rest->p[ACCESS_TYPE] == TL_STF_WRITE;
+        accesses += size > TL_STF_CLOSING_BYTES;
+        writes += size > TL_STF_CLOSING_BYTES && rest->p[ACCESS_TYPE] == TL_STF_WRITE;
         rest->p += size;
         rest->n -= size;
     }

@@ -181,10 +181,8 @@ static inline void add_stretch(struct counting *c, uint64_t end)
 /* The depth that there is now. */
 static void note_depth(const struct counting *c)
 {
-    struct tl_part_run *const run = &c->part->run;
     const uint32_t depth = tl_callstack_depth(c->calls);
-    run->depth_min = depth < run->depth_min ? depth : run->depth_min;
-    run->depth_max = depth > run->depth_max ? depth : run->depth_max;
+    tl_part_run_depth(&c->part->run, depth, depth);
 }
 
 /* The flow arrives at step `i`, wherever from. */
@@ -253,11 +251,8 @@ static __attribute__((noinline)) uint64_t follow(struct counting *c, const struc
     c->place = f.place;
     c->begin = f.begin + c->n;
     tl_callstack_give(c->calls, &f.top);
-    const uint32_t depth_min = (uint32_t)(f.top.low - f.top.first),
-                   depth_max = (uint32_t)(f.top.high - f.top.first);
-    struct tl_part_run *const run = &c->part->run;
-    run->depth_min = depth_min < run->depth_min ? depth_min : run->depth_min;
-    run->depth_max = depth_max > run->depth_max ? depth_max : run->depth_max;
+    tl_part_run_depth(&c->part->run, (uint32_t)(f.top.low - f.top.first),
+                      (uint32_t)(f.top.high - f.top.first));
     return events;
 }
 
@@ -285,12 +280,8 @@ static inline int count_events(struct counting *c, const struct batch *b, uint64
 static void count_span(struct counting *c, uint64_t end)
 {
     struct tl_part_run *const run = &c->part->run;
-    const uint64_t n = c->position + end - run->position;
     add_stretch(c, end);
-    run->n += n;
-    run->position += n;
-    if (c->privilege < 4)
-        run->privilege[c->privilege] += n;
+    tl_part_run_more(run, c->position + end - run->position, c->privilege);
 }
 
 /* The first step that begins at instruction `at` of the batch, or behind it. */

@@ -304,12 +304,8 @@ int tl_part_count(struct tl_part *part, uint64_t n, uint32_t function, uint64_t 
             return r;
         const uint64_t room = tl_part_run_room(run), take = n < room ? n : room;
         tl_part_run_add(run, (uint32_t)place, take);
-        run->n += take;
-        run->position += take;
-        if (privilege < 4)
-            run->privilege[privilege] += take;
-        run->depth_min = depth < run->depth_min ? depth : run->depth_min;
-        run->depth_max = depth > run->depth_max ? depth : run->depth_max;
+        tl_part_run_more(run, take, privilege);
+        tl_part_run_depth(run, depth, depth);
         n -= take;
     }
     return TL_OK;

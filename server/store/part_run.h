@@ -63,6 +63,22 @@ static inline uint64_t tl_part_run_room(const struct tl_part_run *run)
     return run->n > 0 && run->position % width == 0 ? 0 : width - run->position % width;
 }
 
+/* `n` instructions more of its bucket. `privilege` > 3: not known. */
+static inline void tl_part_run_more(struct tl_part_run *run, uint64_t n, unsigned privilege)
+{
+    run->n += n;
+    run->position += n;
+    if (privilege < 4)
+        run->privilege[privilege] += n;
+}
+
+/* They were at these depths of the call stack. */
+static inline void tl_part_run_depth(struct tl_part_run *run, uint32_t low, uint32_t high)
+{
+    run->depth_min = low < run->depth_min ? low : run->depth_min;
+    run->depth_max = high > run->depth_max ? high : run->depth_max;
+}
+
 /* `counts`: as above. */
 static inline void tl_part_run_add(struct tl_part_run *run, uint32_t place, uint64_t counts)
 {

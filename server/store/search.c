@@ -7,8 +7,6 @@
 #include <stdbool.h>
 
 #define LEAST 8 /* bytes that a match must have to be worth a sequence */
-/* Of a turn's records up to where they end at the same place whatever the target was. */
-#define TARGET_BYTES 9
 
 #define INLINE inline __attribute__((always_inline))
 
@@ -50,7 +48,7 @@ static INLINE size_t same_words(const uint8_t *a, const uint8_t *b, const uint8_
 static INLINE uint32_t entry_of(struct tl_bytes stf, uint32_t at)
 {
     if (stf.p[at] == TL_STF_INST_PC_TARGET)
-        at += TARGET_BYTES;
+        at += TL_STF_TARGET_BYTES;
     return at < stf.n && stf.p[at] == TL_STF_INST_16 ? at + 3 : at + 5;
 }
 
@@ -77,7 +75,8 @@ static INLINE size_t search(struct tl_search *s, struct tl_bytes stf,
         uint32_t *const turn = &s->turns[slot(m->turn)];
         const uint32_t at = m->at, before = *turn;
         *turn = at + 1;
-        if (done >= at + TARGET_BYTES || at >= stf.n)
+        /* A turn's records end at the same place whatever the target was. */
+        if (done >= at + TL_STF_TARGET_BYTES || at >= stf.n)
             continue;
         uint32_t begin = done > at ? done : at, back = at + 1 - before, stop = 0;
         if (before && before <= at) {

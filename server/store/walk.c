@@ -22,8 +22,6 @@ void tl_walk_fini(struct tl_walk *walk)
 
 /* ---- STF records to instructions ------------------------------------------------------------ */
 
-enum { CLOSING_BYTES = 5 }; /* of an instruction of four bytes, by itself */
-
 /* The other records of a group. Returns the record's size, or < 0. */
 static int other_record(const struct tl_stf_layout *layout, struct tl_bytes rest,
                         struct tl_walk_step *insn, uint64_t *pc, bool *has_next)
@@ -118,13 +116,13 @@ static inline uint64_t pass_plain(struct tl_walk *w, uint64_t n, uint32_t *size)
     const uint8_t *const begin = w->frame.p + w->at, *p = begin;
     const uint8_t *const end = w->frame.p + w->frame.n;
     uint64_t done = 0, wide = 0;
-    for (; done < n && end - p >= CLOSING_BYTES; done++) {
+    for (; done < n && end - p >= TL_STF_CLOSING_BYTES; done++) {
         if (*p == TL_STF_INST_32) {
-            p += CLOSING_BYTES;
+            p += TL_STF_CLOSING_BYTES;
             wide++;
             *size = 4;
         } else if (*p == TL_STF_INST_16) {
-            p += CLOSING_BYTES - 2;
+            p += TL_STF_CLOSING_BYTES - 2;
             *size = 2;
         } else {
             break;
@@ -257,16 +255,14 @@ static struct tl_block *new_block(struct tl_walk *w, uint64_t pc, size_t at,
 }
 
 /* In a block every instruction of odd length but the last says where the next one is. */
-enum { TARGET_BYTES = 9 };
-
 static void put_target(struct tl_walk *w, struct tl_block *b)
 {
     uint8_t *last = w->stf.p + w->stf.n - b->last_stf;
-    memmove(last + TARGET_BYTES, last, b->last_stf);
+    memmove(last + TL_STF_TARGET_BYTES, last, b->last_stf);
     last[0] = TL_STF_INST_PC_TARGET;
     tl_put_le64(last + 1, b->pc + b->size);
-    w->stf.n += TARGET_BYTES;
-    b->stf_size += TARGET_BYTES;
+    w->stf.n += TL_STF_TARGET_BYTES;
+    b->stf_size += TL_STF_TARGET_BYTES;
 }
 
 void tl_walk_code(struct tl_walk_step *insn, uint8_t isa)
@@ -284,7 +280,7 @@ void tl_walk_code(struct tl_walk_step *insn, uint8_t isa)
 static int add_insn(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *insn)
 {
     tl_walk_code(insn, b->isa);
-    if (tl_buf_reserve(&w->stf, TL_STF_CLOSE_MAX + TARGET_BYTES) < 0 ||
+    if (tl_buf_reserve(&w->stf, TL_STF_CLOSE_MAX + TL_STF_TARGET_BYTES) < 0 ||
         tl_buf_add(&w->code, insn->code, insn->size) < 0)
         return TL_NOMEM;
     uint8_t close[TL_STF_CLOSE_MAX];
@@ -292,7 +288,7 @@ static int add_insn(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *
     if (!w->whole) {
         if (b->n > 0 && tl_stf_is_odd(b->last_size))
             put_target(w, b);
-        const uint32_t skip = tl_stf_is_odd(insn->size) ? TARGET_BYTES : 0;
+        const uint32_t skip = tl_stf_is_odd(insn->size) ? TL_STF_TARGET_BYTES : 0;
         const uint32_t n = tl_stf_close_insn(close, insn->pc, insn->code, insn->size, insn->opcode);
         stf = (struct tl_bytes){close + skip, n - skip};
     }
@@ -370,8 +366,9 @@ static uint64_t add_plain(struct tl_walk *w, struct tl_block *b, uint64_t n,
 /* Pass over the next instruction if nothing but where it led to is told of it. */
 static inline bool pass_taken(struct tl_walk *w, struct tl_walk_step *insn)
 {
-    const uint8_t *const p = w->frame.p + w->at, *const closing = p + TARGET_BYTES;
-    if (w->frame.n - w->at < TARGET_BYTES + CLOSING_BYTES || p[0] != TL_STF_INST_PC_TARGET)
+    const uint8_t *const p = w->frame.p + w->at, *const closing = p + TL_STF_TARGET_BYTES;
+    if (w->frame.n - w->at < TL_STF_TARGET_BYTES + TL_STF_CLOSING_BYTES ||
+        p[0] != TL_STF_INST_PC_TARGET)
         return false;
     const bool wide = closing[0] == TL_STF_INST_32;
     if (!wide && closing[0] != TL_STF_INST_16)
@@ -382,7 +379,7 @@ static inline bool pass_taken(struct tl_walk *w, struct tl_walk_step *insn)
                                   .size = wide ? 4 : 2,
                                   .taken = true};
     w->pc = insn->next;
-    w->at += TARGET_BYTES + (wide ? CLOSING_BYTES : CLOSING_BYTES - 2);
+    w->at += TL_STF_TARGET_BYTES + (wide ? TL_STF_CLOSING_BYTES : TL_STF_CLOSING_BYTES - 2);
     w->marker++;
     return true;
 }
@@ -441,8 +438,8 @@ static int64_t add_quickly(struct tl_walk *w, struct tl_block **block, uint64_t 
         if (!b && w->pc_to > 0)
             done += pass_elsewhere(w, n - done);
         const uint8_t *const p = w->frame.p + w->at;
-        if (!b &&
-            (w->frame.n - w->at < CLOSING_BYTES || (*p != TL_STF_INST_32 && *p != TL_STF_INST_16)))
+        if (!b && (w->frame.n - w->at < TL_STF_CLOSING_BYTES ||
+                   (*p != TL_STF_INST_32 && *p != TL_STF_INST_16)))
             break;
         if (!b && !(b = new_block(w, w->pc, w->at, now, position + done)))
             return TL_NOMEM;
