@@ -28,7 +28,6 @@ struct lane {
     uint64_t given; /* bytes since the last checkpoint, … */
     uint64_t lost;  /* … those of them that are lost as far as is known … */
     bool heard;     /* … and whether anything came of them */
-    bool silent;    /* bytes are passed over */
     char name[32];
 };
 
@@ -172,8 +171,6 @@ static int lane_of(struct coresight *cs, unsigned id, uint64_t offset, struct la
             .protocol = source ? (enum tl_protocol)source->protocol : TL_PROTO_NONE,
             .source = source,
         };
-        lane->silent =
-            source && cs->base.silent && cs->base.silent(cs->base.silent_context, lane->name);
         int rc = make_decoder(lane, offset);
         if (rc == TL_OK && source && cs->sink.stream)
             rc = cs->sink.stream(cs->sink.context, &lane->stream);
@@ -196,8 +193,6 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
     if (rc < 0)
         return rc;
     lane->given += run->n;
-    if (lane->silent)
-        return TL_OK;
     if (lane->decoder)
         return lane->decoder->ops->push(lane->decoder, run);
     lane->refused_bytes += run->n;
@@ -218,7 +213,7 @@ static int on_reset(void *context, uint64_t offset)
     int rc = TL_OK;
     for (unsigned id = 0; rc == TL_OK && id < IDS; id++) {
         struct lane *const lane = cs->lanes[id];
-        if (!lane || !lane->decoder || lane->silent)
+        if (!lane || !lane->decoder)
             continue;
         rc = lane->decoder->ops->finish(lane->decoder);
         lane->decoder->ops->destroy(lane->decoder);
@@ -256,21 +251,16 @@ static int flush_streams(struct coresight *cs)
     return rc;
 }
 
-/*
- * Have the known streams lost most of what came since the last checkpoint? While one is silent nobody
- * knows: whoever silenced it has a later state, which tells (load_frames()).
- */
+/* Have the known streams lost most of what came since the last checkpoint? */
 static int is_troubled(void *context)
 {
     struct coresight *const cs = context;
     uint64_t given = 0, lost = 0;
-    bool silent = false;
     const int rc = flush_streams(cs);
     for (unsigned id = 0; id < IDS; id++) {
         const struct lane *const lane = cs->lanes[id];
         if (!lane || !lane->decoder || !lane->stream.source)
             continue;
-        silent |= lane->silent;
         given += lane->given;
         lost += lane->heard && lane->lost < lane->given ? lane->lost : lane->given;
     }
@@ -280,7 +270,7 @@ static int is_troubled(void *context)
         if (cs->lanes[id])
             begin_count(cs->lanes[id]);
     cs->checked_at = cs->tpiu.start + cs->tpiu.raw;
-    return !silent && lost > given / 2;
+    return lost > given / 2;
 }
 
 /* ---- tl_decode_ops ------------------------------------------------------------------- */
@@ -375,7 +365,7 @@ static int tell_lost(struct coresight *cs, uint64_t offset, uint64_t n)
     for (unsigned id = 0; rc == TL_OK && id < IDS; id++) {
         struct lane *const lane = cs->lanes[id];
         const struct tl_item gap = {.kind = TL_ITEM_GAP, .sub = TL_GAP_TRANSPORT, .offset = offset};
-        if (lane && lane->decoder && lane->stream.source && !lane->silent)
+        if (lane && lane->decoder && lane->stream.source)
             rc = lane_items(lane, &gap, 1);
     }
     return rc;
@@ -444,7 +434,7 @@ static int finish(struct tl_decode *decode)
     for (unsigned id = 0; rc == TL_OK && id < IDS; id++) {
         struct lane *const lane = cs->lanes[id];
         if (lane && lane->decoder)
-            rc = lane->silent ? TL_OK : lane->decoder->ops->finish(lane->decoder);
+            rc = lane->decoder->ops->finish(lane->decoder);
         else if (lane && lane->stream.source && lane->refused_bytes)
             rc = lane_loss(lane, lane->refused, lane->refused_at, lane->refused_bytes);
     }
@@ -455,101 +445,43 @@ static int finish(struct tl_decode *decode)
 
 /* ---- where it stands ------------------------------------------------------------------------ */
 
-/* Everything but the lanes. */
-static void frames_state(struct coresight *cs, struct tl_state *s)
-{
-    tl_state_u64(s, &cs->position);
-    tl_state_u16(s, &cs->unaligned);
-    tl_state_check(s, cs->unaligned <= 512);
-    if (cs->framed)
-        tl_align_state(&cs->align, s);
-}
-
-/*
- * The frames: loaded into a decode that has begun already they must be where they are known to be,
- * else something is not as it was.
- */
-static void load_frames(struct coresight *cs, struct tl_state *s, struct tl_buf *part, bool begun)
-{
-    struct tl_buf now = {0};
-    tl_state_buf(s, part, s->in.n);
-    struct tl_state in = {.in = {part->p, part->n}, .rc = s->rc};
-    struct tl_state out = {.out = &now, .rc = s->rc};
-    if (!begun) {
-        frames_state(cs, &in);
-        tl_state_check(&in, in.in.n == 0);
-        tl_state_fail(s, in.rc);
-    } else {
-        frames_state(cs, &out);
-        tl_state_fail(s, out.rc == TL_AGAIN ? TL_BAD : out.rc);
-        tl_state_check(s, now.n == part->n && (now.n == 0 || !memcmp(now.p, part->p, now.n)));
-    }
-    tl_buf_fini(&now);
-}
-
-static void load_decoder(struct lane *lane, struct tl_state *s, struct tl_bytes part)
+static void lane_state(struct lane *lane, struct tl_state *s)
 {
     struct tl_stream_decoder *const d = lane->decoder;
-    struct tl_state in = {.in = part, .rc = s->rc};
+    tl_state_u64(s, &lane->given);
+    tl_state_u64(s, &lane->lost);
+    tl_state_bool(s, &lane->heard);
+    tl_state_u64(s, &lane->refused_at);
+    tl_state_u64(s, &lane->refused_bytes);
     if (d && d->ops->state)
-        d->ops->state(d, &in);
+        d->ops->state(d, s);
     else if (d)
-        tl_state_fail(&in, TL_UNSUPPORTED);
-    tl_state_check(&in, in.in.n == 0);
-    tl_state_fail(s, in.rc);
+        tl_state_fail(s, TL_UNSUPPORTED);
 }
 
-static void load_lane(struct coresight *cs, struct tl_state *s, struct tl_buf *part)
+static void load_lane(struct coresight *cs, struct tl_state *s)
 {
     uint8_t id = 0;
     struct lane *lane = NULL;
     tl_state_u8(s, &id, IDS - 1);
-    if (s->rc < 0)
-        return;
-    bool fresh = !cs->lanes[id];
-    tl_state_fail(s, lane_of(cs, id, 0, &lane));
-    if (s->rc < 0)
-        return;
-    fresh |= lane->silent;
-    tl_state_u64(s, &lane->given);
-    tl_state_u64(s, &lane->lost);
-    tl_state_bool(s, &lane->heard);
-    tl_state_u64(s, &lane->refused_at);
-    tl_state_u64(s, &lane->refused_bytes);
-    tl_state_buf(s, part, s->in.n);
-    lane->silent = lane->silent && cs->base.silent(cs->base.silent_context, lane->name);
-    if (s->rc >= 0 && fresh && !lane->silent)
-        load_decoder(lane, s, (struct tl_bytes){part->p, part->n});
-}
-
-static void save_lane(struct lane *lane, uint8_t id, struct tl_state *s, struct tl_buf *part)
-{
-    struct tl_stream_decoder *const d = lane->decoder;
-    struct tl_state out = {.out = part};
-    tl_buf_reset(part);
-    if (lane->silent || (d && !d->ops->state))
-        tl_state_fail(&out, TL_UNSUPPORTED);
-    else if (d)
-        d->ops->state(d, &out);
-    tl_state_fail(s, out.rc);
-    tl_state_u8(s, &id, IDS - 1);
-    tl_state_u64(s, &lane->given);
-    tl_state_u64(s, &lane->lost);
-    tl_state_bool(s, &lane->heard);
-    tl_state_u64(s, &lane->refused_at);
-    tl_state_u64(s, &lane->refused_bytes);
-    tl_state_buf(s, part, part->n);
+    tl_state_check(s, !cs->lanes[id]);
+    if (s->rc >= 0)
+        tl_state_fail(s, lane_of(cs, id, 0, &lane));
+    if (s->rc >= 0)
+        lane_state(lane, s);
 }
 
 /* Streams in the order of their numbers, then those that are none. */
-static void save_lanes(struct coresight *cs, struct tl_state *s, struct tl_buf *part)
+static void save_lanes(struct coresight *cs, struct tl_state *s)
 {
     for (uint32_t i = 0; i <= cs->n_streams; i++) {
-        for (unsigned id = 0; id < IDS; id++) {
+        for (uint8_t id = 0; id < IDS; id++) {
             struct lane *const lane = cs->lanes[id];
             const uint32_t index = i < cs->n_streams ? i : UINT32_MAX;
-            if (lane && lane->stream.index == index)
-                save_lane(lane, (uint8_t)id, s, part);
+            if (!lane || lane->stream.index != index)
+                continue;
+            tl_state_u8(s, &id, IDS - 1);
+            lane_state(lane, s);
         }
     }
 }
@@ -557,25 +489,21 @@ static void save_lanes(struct coresight *cs, struct tl_state *s, struct tl_buf *
 static void state(struct tl_decode *decode, struct tl_state *s)
 {
     struct coresight *const cs = (struct coresight *)decode;
-    const bool begun = cs->position > 0 || cs->tpiu.raw > 0 || cs->n_streams > 0;
-    struct tl_buf part = {0};
     size_t n = 0;
     for (unsigned id = 0; id < IDS; id++)
         n += cs->lanes[id] != NULL;
+    tl_state_check(s, n == 0 && cs->position == 0 && cs->tpiu.raw == 0);
+    tl_state_u64(s, &cs->position);
+    tl_state_u16(s, &cs->unaligned);
+    tl_state_check(s, cs->unaligned <= 512);
+    if (cs->framed && s->rc >= 0)
+        tl_align_state(&cs->align, s);
     tl_state_size(s, &n, IDS);
-    if (tl_state_loads(s)) {
-        load_frames(cs, s, &part, begun);
-        for (size_t i = 0; i < n && s->rc >= 0; i++)
-            load_lane(cs, s, &part);
-    } else {
-        struct tl_state out = {.out = &part};
-        frames_state(cs, &out);
-        tl_state_fail(s, out.rc);
-        tl_state_buf(s, &part, part.n);
-        save_lanes(cs, s, &part);
-    }
+    for (size_t i = 0; tl_state_loads(s) && i < n && s->rc >= 0; i++)
+        load_lane(cs, s);
+    if (!tl_state_loads(s) && s->rc >= 0)
+        save_lanes(cs, s);
     tl_state_u64(s, &cs->checked_at);
-    tl_buf_fini(&part);
 }
 
 const struct tl_decode_ops tl_coresight_ops = {"coresight", create, push, finish, destroy, state};

@@ -99,20 +99,11 @@ TL_MUST_USE int tl_decode_save(struct tl_decode *decode, struct tl_buf *out);
 
 /*
  * Go on where another decode stood when it was saved: what is pushed next gives what it would have
- * given. Streams are announced again, in the same order. For a decode that nothing was pushed to,
- * or that has been pushed all bytes up to there (from an earlier state on, perhaps) with some
- * streams silent: those go on, and for all others nothing changes. TL_BAD: these bytes are no such
- * state, or of another capture; TL_UNSUPPORTED, TL_NOMEM: the decode is only to be freed then.
+ * given. Streams are announced again, in the same order. For a decode that nothing was pushed to.
+ * TL_BAD: these bytes are no such state; TL_UNSUPPORTED, TL_NOMEM. The decode is only to be freed
+ * then.
  */
 TL_MUST_USE int tl_decode_load(struct tl_decode *decode, struct tl_bytes bytes);
-
-/*
- * Streams that `silent` is true for, asked when one is announced and while a state is loaded, are
- * announced but not decoded: their bytes are passed over, until a state is loaded and it is false.
- * To be said before the first push or load.
- */
-void tl_decode_silence(struct tl_decode *decode, bool (*silent)(void *context, const char *stream),
-                       void *context);
 
 /* No more bytes: deliver what is pending. Call once. */
 TL_MUST_USE int tl_decode_finish(struct tl_decode *decode);

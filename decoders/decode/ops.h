@@ -35,8 +35,6 @@ struct tl_decode {
     uint64_t arrival; /* of what is pushed, see tl_decode_arrival() */
     unsigned threads; /* that may be used, see decode/parallel.h; set before the first push */
     bool paths;       /* see tl_decode_paths() */
-    bool (*silent)(void *context, const char *stream); /* see tl_decode_silence(); may be NULL */
-    void *silent_context;
 };
 
 /*

@@ -85,13 +85,6 @@ int tl_decode_lost(struct tl_decode *decode, uint64_t n)
     return TL_UNSUPPORTED;
 }
 
-void tl_decode_silence(struct tl_decode *decode, bool (*silent)(void *context, const char *stream),
-                       void *context)
-{
-    decode->silent = silent;
-    decode->silent_context = context;
-}
-
 int tl_decode_save(struct tl_decode *decode, struct tl_buf *out)
 {
     struct tl_state state = {.out = out};

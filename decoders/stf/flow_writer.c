@@ -712,6 +712,20 @@ static void held_state(struct tl_stf_held *held, struct tl_state *s)
     front_state(&held->front, s);
 }
 
+static void marks_state(struct tl_stf_flow *flow, struct tl_state *s)
+{
+    uint32_t last = 0;
+    size_t n = flow->n_marks;
+    tl_state_size(s, &n, s->in.n / sizeof *flow->marks);
+    if (tl_state_loads(s) && s->rc >= 0)
+        tl_state_fail(s, tl_grow(&flow->marks, &flow->cap_marks, n + 1, sizeof *flow->marks));
+    flow->n_marks = s->rc >= 0 ? n : 0;
+    if (flow->n_marks > 0)
+        tl_state_bytes(s, flow->marks, n * sizeof *flow->marks);
+    for (size_t i = 0; tl_state_loads(s) && i < flow->n_marks; last = flow->marks[i++].at)
+        tl_state_check(s, flow->marks[i].at >= last && flow->marks[i].at < flow->out.n);
+}
+
 void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *s)
 {
     uint8_t isa = (uint8_t)flow->read_isa;
@@ -727,6 +741,8 @@ void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *s)
     tl_state_u64(s, &flow->markers);
     tl_state_u64(s, &flow->track);
     tl_state_u64(s, &flow->chunk_pc);
+    tl_state_buf(s, &flow->out, SIZE_MAX);
+    marks_state(flow, s);
 }
 
 void tl_stf_flow_restart(struct tl_stf_flow *flow)

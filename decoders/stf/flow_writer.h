@@ -98,10 +98,8 @@ uint64_t tl_stf_flow_markers(const struct tl_stf_flow *flow);
 /* Where the stream stands behind the last marker that is out. */
 void tl_stf_flow_state(const struct tl_stf_flow *flow, struct tl_stf_flow_state *out);
 
-/*
- * All that tells what becomes of later items, into bytes or, of a new object with the same options,
- * from them; but not the records that have not been taken: there are none behind loading.
- */
+/* All of it, with the records that have not been taken, into bytes or, of a new object with the
+ * same options, from them. */
 void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *state);
 
 /*

@@ -120,7 +120,6 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
     if (r < 0)
         return r;
     tl_decode_paths(gen->decode);
-    tl_decode_silence(gen->decode, tl_resume_silent, gen);
     return TL_OK;
 }
 
@@ -370,6 +369,17 @@ static int finish(struct tl_gen *gen, struct tl_fail *fail)
     return r < 0 ? r : TL_EOF;
 }
 
+/* A checkpoint holds no complete shard: they are stored in front of it. */
+static int mark(struct tl_gen *gen, struct tl_fail *fail)
+{
+    int r = wait_sealer(gen, fail);
+    if (r >= 0)
+        r = store_all(gen, fail);
+    if (r >= 0)
+        tl_resume_mark(gen);
+    return r;
+}
+
 /* Push bytes slice by slice; complete shards are stored in between. */
 static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *fail)
 {
@@ -388,41 +398,26 @@ static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *
         at += n;
         atomic_fetch_add(&gen->decoded, n);
         atomic_fetch_add(&gen->lake->bytes_decoded, n);
-        const int r = store_beside(gen, fail);
+        int r = store_beside(gen, fail);
+        if (r >= 0 && tl_resume_due(gen))
+            r = mark(gen, fail);
         if (r < 0)
             return r;
-        tl_resume_mark(gen);
         if (atomic_load(&gen->abandoned) || atomic_load(&gen->lake->closing))
             return TL_CANCELLED;
     }
     return TL_OK;
 }
 
-/* Go on from the checkpoint at raw offset `at`; where that cannot be, from the first byte. */
-static int resume(struct tl_gen *gen, uint64_t at, struct tl_fail *fail)
-{
-    if (tl_resume_load(gen, at) >= 0)
-        return TL_OK;
-    int r = wait_sealer(gen, fail);
-    if (r >= 0) /* what is complete would be made once more */
-        r = store_all(gen, fail);
-    if (r < 0)
-        return r;
-    tl_gen_stop(gen);
-    tl_resume_forget(gen);
-    return start(gen, fail);
-}
-
+/* From the last checkpoint on, or from the first byte. */
 static int begin_decode(struct tl_gen *gen, struct tl_fail *fail)
 {
-    if (gen->resumed)
-        tl_resume_plan(gen);
     const int r = start(gen, fail);
-    struct tl_lane *lane;
-    uint64_t first = UINT64_MAX;
-    for (size_t i = 0; (lane = tl_gen_lane_at(gen, i)); i++)
-        first = lane->resume_at < first ? lane->resume_at : first;
-    return r >= 0 && first > 0 && first < UINT64_MAX ? resume(gen, first, fail) : r;
+    if (r < 0 || tl_resume_load(gen) >= 0)
+        return r;
+    tl_gen_stop(gen);
+    tl_resume_remove(gen->lake, gen->trace, gen->number);
+    return start(gen, fail);
 }
 
 /* A bounded amount of the raw bytes up to `end`. */
@@ -443,14 +438,8 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
     const uint64_t begin = atomic_load(&gen->decoded);
     while (r >= 0 && atomic_load(&gen->decoded) < end &&
            atomic_load(&gen->decoded) - begin < JOB_BYTES) {
-        const uint64_t next = tl_resume_next(gen);
-        if (next == atomic_load(&gen->decoded)) {
-            r = resume(gen, next, fail);
-            continue;
-        }
         tl_buf_reset(&bytes);
-        r = tl_spool_read(gen->reader, atomic_load(&gen->decoded), next < end ? next : end, &bytes,
-                          fail);
+        r = tl_spool_read(gen->reader, atomic_load(&gen->decoded), end, &bytes, fail);
         if (r >= 0) {
             tl_decode_arrival(gen->decode, tl_spool_reader_arrival(gen->reader));
             r = push(gen, &bytes, fail);

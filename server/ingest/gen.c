@@ -131,7 +131,6 @@ void tl_gen_put(struct tl_gen *gen)
     free(gen->by_stream);
     tl_image_free(gen->image);
     tl_buf_fini(&gen->images);
-    tl_resume_fini(gen);
     tl_setup_fini(&gen->setup);
     pthread_mutex_destroy(&gen->lock);
     free(gen);

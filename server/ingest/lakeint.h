@@ -43,7 +43,6 @@ struct tl_lane {
     size_t n_pending, cap_pending;
     struct tl_build *build; /* NULL: not being decoded */
     uint64_t lost_bytes;
-    uint64_t resume_at; /* of the decode job: silent up to the checkpoint at this raw offset */
     struct tl_buckets
         summary;             /* of the sealed shards, TL_LEVEL_SUMMARY; made when first asked for */
     uint64_t summary_shards; /* that are in it */
@@ -90,12 +89,12 @@ struct tl_gen {
     int seal_result;
     struct tl_fail seal_fail;
     char whose[TL_HASH_TEXT]; /* for whom its checkpoints are good, "": not known yet */
-    struct tl_mark *marks;    /* its checkpoints, the oldest first */
-    size_t n_marks, cap_marks;
-    uint64_t marked;            /* raw bytes behind which the last one was tried */
+    uint64_t marked;          /* raw bytes in front of its checkpoint, if it has one, … */
+    uint64_t tried;           /* … and of the last that was to be stored */
+    bool has_mark;
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
     size_t n_by_stream, cap_by_stream;
-    bool resumed;     /* an earlier run has left shards */
+    bool resumed;     /* an earlier run has left shards, or a checkpoint */
     unsigned retries; /* since the medium last took something */
     bool stuck;       /* the last look at damage found none */
     bool unsaved;     /* there is a lane that the catalog does not know */
@@ -139,35 +138,19 @@ TL_MUST_USE int tl_gen_pass_damage(struct tl_gen *gen, uint64_t end, struct tl_f
 /* Forget the decoder and the growing shards. */
 void tl_gen_stop(struct tl_gen *gen);
 
-/* A checkpoint that is stored (store/checkpoint.h), and where its lanes stood. */
-struct tl_mark {
-    uint64_t offset;
-    struct tl_checkpoint_lane *lanes; /* without states */
-    size_t n_lanes;
-};
-
 /*
- * For the one decode job. Nothing of this ever fails a decode: without checkpoints it begins at
- * the first byte.
+ * Checkpoints (store/checkpoint.h), for the one decode job. Nothing of this ever fails a decode:
+ * without a checkpoint it begins at the first byte.
  */
-/* Before anything is decoded: plan from which of the stored checkpoints each lane goes on. */
-void tl_resume_plan(struct tl_gen *gen);
-/* Is the stream silent where the decode stands? */
-bool tl_resume_silent(void *gen, const char *stream);
-/* The raw offset of the next checkpoint of the plan, or UINT64_MAX. */
-uint64_t tl_resume_next(struct tl_gen *gen);
-/*
- * All raw bytes up to that checkpoint have been decoded, or none and it is the first one: go on
- * from it. An error: decoding must begin anew, tl_resume_forget() first.
- */
-TL_MUST_USE int tl_resume_load(struct tl_gen *gen, uint64_t offset);
-/* Go on without the plan, and without the checkpoints that are there. */
-void tl_resume_forget(struct tl_gen *gen);
-/* Between two slices: store a checkpoint if it is time, and remove those that are of no use. */
+/* Nothing was pushed to the decoder yet: go on from the last checkpoint, if there is one. An error:
+ * that cannot be, and decoder and builders are of no use any more. */
+TL_MUST_USE int tl_resume_load(struct tl_gen *gen);
+/* Is it time for a checkpoint? */
+bool tl_resume_due(const struct tl_gen *gen);
+/* Between two slices, with all complete shards in the store: store one. */
 void tl_resume_mark(struct tl_gen *gen);
 /* All is sealed, or nobody wants it any more: remove all of a generation. */
 void tl_resume_remove(struct tl_lake *lake, const char *trace, uint64_t generation);
-void tl_resume_fini(struct tl_gen *gen);
 
 /* ---- traces -------------------------------------------------------------------------------- */
 

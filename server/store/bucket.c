@@ -177,6 +177,18 @@ struct tl_bucket *tl_buckets_at(struct tl_buckets *buckets, uint64_t position)
     return &buckets->p[i];
 }
 
+void tl_buckets_state(struct tl_buckets *buckets, struct tl_state *s)
+{
+    size_t n = buckets->n;
+    tl_state_u64(s, &buckets->first);
+    tl_state_size(s, &n, s->in.n / sizeof(*buckets->p));
+    if (tl_state_loads(s) && s->rc >= 0)
+        tl_state_fail(s, tl_grow(&buckets->p, &buckets->cap, n + 1, sizeof(*buckets->p)));
+    buckets->n = s->rc >= 0 ? n : 0;
+    if (buckets->n > 0) /* numbers alone, which may have any value */
+        tl_state_bytes(s, buckets->p, n * sizeof(*buckets->p));
+}
+
 int tl_buckets_merge(struct tl_buckets *into, const struct tl_buckets *from)
 {
     for (size_t i = 0; i < from->n; i++) {

@@ -10,7 +10,7 @@
 #ifndef TL_STORE_BUCKET_H
 #define TL_STORE_BUCKET_H
 
-#include "base/buf.h"
+#include "base/state.h"
 #include "flow/item.h"
 #include "store/varint.h"
 
@@ -94,6 +94,9 @@ void tl_buckets_fini(struct tl_buckets *buckets);
 struct tl_bucket *tl_buckets_at(struct tl_buckets *buckets, uint64_t position);
 /* Add all of `from`, whose level is the same or finer. TL_NOMEM. */
 TL_MUST_USE int tl_buckets_merge(struct tl_buckets *into, const struct tl_buckets *from);
+
+/* All that they hold, into bytes or, of empty ones of the same level, from them. */
+void tl_buckets_state(struct tl_buckets *buckets, struct tl_state *state);
 
 /* Append the encoded buckets; tl_buckets_decode() makes them again. TL_NOMEM. */
 TL_MUST_USE int tl_buckets_encode(const struct tl_buckets *buckets, struct tl_buf *out);

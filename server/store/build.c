@@ -64,7 +64,6 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
         tl_build_free(b);
         return r;
     }
-    tl_build_origin(b);
     *out = b;
     return TL_OK;
 }
@@ -78,7 +77,6 @@ void tl_build_free(struct tl_build *b)
     tl_stf_flow_free(b->flow);
     tl_packer_free(b->packer);
     tl_census_free(b->census);
-    tl_buf_fini(&b->origin);
     free(b);
 }
 
@@ -199,7 +197,6 @@ static int begin_cut_shard(struct tl_build *b, enum cut cut)
     b->cut = cut;
     b->stop = row->markers;
     b->frame = 0;
-    tl_buf_reset(&b->origin);
     return tl_build_part(b, row->number + 1);
 }
 
@@ -403,12 +400,6 @@ static void count_item(struct tl_build *b, const struct tl_item *item)
         t->anchor_first = t->anchor_last;
 }
 
-/* Does a log hold all of it? Of an address its flag has to say that there is one. */
-static bool is_logged_whole(const struct tl_item *item)
-{
-    return item->flags & TL_ITEM_HAS_PC || item->kind == TL_ITEM_UNKNOWN || item->pc == 0;
-}
-
 static int log_item(struct tl_build *b, const struct tl_item *item)
 {
     const bool point = tl_item_is_point(b->options.protocol, item->kind);
@@ -423,8 +414,6 @@ static int log_item(struct tl_build *b, const struct tl_item *item)
     if (point && item->kind != TL_ITEM_SOFTWARE)
         function = tl_flow_now_function(&b->now, b->options.image, pc);
     count_item(b, item);
-    if (!is_logged_whole(item))
-        tl_buf_reset(&b->origin);
     if (census_of(b))
         tl_census_item(b->census, item);
     const int r = tl_part_item(b->part, &b->now, item, point, pc, function);
@@ -520,12 +509,8 @@ static int cut_here(struct tl_build *b)
 {
     if (b->cut != CUT_HERE)
         return TL_OK;
-    int r = tl_stf_flow_finish(b->flow);
-    if (r >= 0)
-        r = carry_out_cut(b);
-    if (r >= 0)
-        tl_build_origin(b);
-    return r;
+    const int r = tl_stf_flow_finish(b->flow);
+    return r < 0 ? r : carry_out_cut(b);
 }
 
 /* A cut is pending: give the writer one more item. */

@@ -49,18 +49,11 @@ TL_MUST_USE int tl_build_items(struct tl_build *build, const struct tl_item *ite
 TL_MUST_USE int tl_build_finish(struct tl_build *build);
 
 /*
- * Where it stands in its shard, into bytes or, of a new builder with the same options, from them.
- * Loaded, it goes on as what was saved would have from the shard's end on: of the shard itself
- * nothing is kept, it must be in the store already (else TL_BAD). Where the state is whole it holds
- * the items of the shard, too: then only the shards in front of it must be there. TL_AGAIN: it
- * cannot be told here, but a little later.
+ * All of it, with the shard that is being built, into bytes or, of a new builder with the same
+ * options, from them. The shards in front of that one must be in the store by then (else TL_BAD);
+ * if it is there itself, or more are, these are followed in silence.
  */
 void tl_build_state(struct tl_build *build, struct tl_state *state);
-/* Would it be whole? It is where the shard has no blocks so far, but items alone. */
-bool tl_build_is_whole(const struct tl_build *build);
-
-/* The number of the shard that is being built. */
-uint64_t tl_build_shard(const struct tl_build *build);
 
 /* A snapshot of the growing shard; NULL in `*out` where it has nothing yet. TL_NOMEM. */
 TL_MUST_USE int tl_build_view(struct tl_build *build, struct tl_view **out);

@@ -32,15 +32,10 @@ struct tl_build {
     struct tl_packer *packer; /* made when it is needed */
     struct tl_census *census; /* of a stream whose blocks do not know what they consist of; NULL:
                                  they do */
-    struct tl_buf origin;     /* where it stood when the part began, from where its log leads here;
-                                 n == 0: not known */
 };
 
 /* Begin shard `number`: a ghost, of which nothing is kept, if it is in the store already. */
 TL_MUST_USE int tl_build_part(struct tl_build *b, uint64_t number);
-/* The part has begun here, and the writer with it. Where memory does not do, its state will not be
- * whole. */
-void tl_build_origin(struct tl_build *b);
 /* Have a packer. */
 TL_MUST_USE int tl_build_packer(struct tl_build *b);
 

@@ -487,3 +487,35 @@ void tl_census_item(struct tl_census *census, const struct tl_item *item)
     end_run(census, false);
     count_item(census, item);
 }
+
+static void pieces_state(struct tl_census *c, struct tl_state *s)
+{
+    size_t n = c->n_pieces;
+    tl_state_size(s, &n, s->in.n);
+    if (tl_state_loads(s) && s->rc >= 0)
+        tl_state_fail(s, tl_grow(&c->pieces, &c->cap_pieces, n + 1, sizeof(*c->pieces)));
+    c->n_pieces = s->rc >= 0 ? n : 0;
+    for (size_t i = 0; i < c->n_pieces; i++) {
+        if (tl_state_loads(s))
+            c->pieces[i] = (struct piece){0};
+        tl_state_u32(s, &c->pieces[i].n);
+        tl_state_u32(s, &c->pieces[i].size);
+        tl_state_bool(s, &c->pieces[i].leads_away);
+    }
+    tl_state_size(s, &c->piece, c->n_pieces);
+}
+
+void tl_census_state(struct tl_census *c, struct tl_state *s)
+{
+    tl_tallying_state(&c->counts, s);
+    tl_flow_now_state(&c->now, s);
+    pieces_state(c, s);
+    tl_state_bool(s, &c->piece_ended);
+    tl_state_bool(s, &c->no_memory);
+    tl_state_u64(s, &c->nowhere);
+    tl_state_u64(s, &c->pc);
+    tl_state_u32(s, &c->n);
+    tl_state_u32(s, &c->size);
+    tl_state_u8(s, &c->isa, TL_ISA_OR1K);
+    tl_state_bool(s, &c->any);
+}

@@ -47,4 +47,8 @@ void tl_census_block(struct tl_census *census, const struct tl_item *item, uint3
 /* An item that is no block. */
 void tl_census_item(struct tl_census *census, const struct tl_item *item);
 
+/* What it counts between two pushes, into bytes or, of a new one of the same image and protocol,
+ * from them. */
+void tl_census_state(struct tl_census *census, struct tl_state *state);
+
 #endif

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAGIC      "TLCHECK1"
+#define MAGIC      "TLCHECK2"
 #define HEAD       12
 #define ORDER      0x01020304u
 #define LANES_MOST 4096
@@ -31,9 +31,7 @@ static void text_state(struct tl_state *s, char *text, size_t size)
 static void lane_state(struct tl_checkpoint_lane *lane, struct tl_state *s)
 {
     text_state(s, lane->name, sizeof(lane->name));
-    tl_state_u64(s, &lane->shard);
     tl_state_u64(s, &lane->lost_bytes);
-    tl_state_bool(s, &lane->whole);
     tl_state_buf(s, &lane->build, SIZE_MAX);
 }
 

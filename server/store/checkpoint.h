@@ -4,7 +4,7 @@
  * that a restart goes on from there. It is never needed: whatever is wrong with one, decoding
  * begins further in front. Objects "c/<trace>/<generation>/<raw offset, 16 hex digits>":
  *
- *     "TLCHECK1", u32 crc32c of all that follows
+ *     "TLCHECK2", u32 crc32c of all that follows
  *     the state below by base/state.h, begun by a number that tells the machine's byte order and
  *     the text of whom it is for
  *
@@ -18,10 +18,8 @@
 
 struct tl_checkpoint_lane {
     char name[32];
-    uint64_t shard; /* in which its builder stood */
     uint64_t lost_bytes;
-    bool whole;          /* the builder's state holds all of that shard: it need not be stored */
-    struct tl_buf build; /* tl_build_state() */
+    struct tl_buf build; /* tl_build_state(), packed */
 };
 
 struct tl_checkpoint {

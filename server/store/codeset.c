@@ -101,6 +101,22 @@ void tl_code_set_add(struct tl_code_set *set, uint64_t pc, uint64_t size)
         add_many(set, begin, last);
 }
 
+void tl_code_set_state(struct tl_code_set *set, struct tl_state *s)
+{
+    size_t n = set->n;
+    tl_state_size(s, &n, TL_CODE_PAGES);
+    for (size_t i = 0; i < n && s->rc >= 0; i++) {
+        uint64_t number = tl_state_loads(s) ? 0 : set->pages[i].number;
+        tl_state_u64(s, &number);
+        if (tl_state_loads(s) && s->rc >= 0 && !page_of(set, number))
+            tl_state_fail(s, TL_NOMEM);
+        tl_state_check(s, set->n == i + 1); /* else it came twice */
+        if (s->rc >= 0)
+            tl_state_bytes(s, set->pages[i].bits, PAGE_BITS / 8);
+    }
+    tl_state_bool(s, &set->full);
+}
+
 static int by_value(const void *a, const void *b)
 {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

@@ -6,7 +6,7 @@
 #ifndef TL_STORE_CODESET_H
 #define TL_STORE_CODESET_H
 
-#include "base/buf.h"
+#include "base/state.h"
 
 #define TL_CODE_SHIFT 1     /* a bit stands for 1 << 1 bytes */
 #define TL_CODE_PAGES 1024u /* at most */
@@ -27,6 +27,9 @@ void tl_code_set_fini(struct tl_code_set *set);
 void tl_code_set_reset(struct tl_code_set *set);
 /* Add the `size` bytes from `pc` on, at least one. */
 void tl_code_set_add(struct tl_code_set *set, uint64_t pc, uint64_t size);
+
+/* Into bytes or, of an empty set, from them. */
+void tl_code_set_state(struct tl_code_set *set, struct tl_state *state);
 
 /*
  * Append to the array `*edges` of `*n` (and room for `*cap`, see tl_grow()) where executed code

@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-#define LOGGED_MOST ((size_t)1 << 20) /* bytes of an open chunk's log; build.c has fewer */
-
 /* Append what was executed to the index's table, and tell the chunk where it is. */
 static int store_code(const struct tl_code_set *set, struct tl_shard_index *index,
                       struct tl_chunk *chunk)
@@ -194,63 +192,6 @@ int tl_part_frame(struct tl_part *part, struct tl_blob *stf, size_t plain, uint6
     }
     const struct tl_shard_frame frame = {.plain = (uint32_t)plain, .marker = marker, .pc = pc};
     return add_frame(part->view, &frame, stf);
-}
-
-/* How much was logged counts, not what. */
-static void log_state(struct tl_part *part, struct tl_state *s)
-{
-    struct tl_itemlog *log = &part->log;
-    size_t logged = tl_part_logged(part);
-    tl_state_u64(s, &log->base.position);
-    tl_state_u64(s, &log->base.offset);
-    tl_state_u64(s, &log->base.pc);
-    tl_state_u64(s, &log->base.time);
-    tl_state_size(s, &logged, LOGGED_MOST);
-    if (!tl_state_loads(s) || s->rc < 0)
-        return;
-    part->log_begin = 0;
-    tl_buf_reset(&log->bytes);
-    tl_state_fail(s, tl_buf_reserve(&log->bytes, logged + 1));
-    if (s->rc < 0)
-        return;
-    memset(log->bytes.p, 0, logged);
-    log->bytes.n = logged;
-}
-
-void tl_part_state(struct tl_part *part, struct tl_state *s)
-{
-    struct tl_shard_index *index = &part->view->index;
-    struct tl_shard_row *row = &index->row;
-    bool frames = index->n_frames > 0;
-    tl_state_u64(s, &row->n);
-    tl_state_u64(s, &row->markers);
-    tl_state_u64(s, &part->open.first);
-    tl_state_u64(s, &part->open.n);
-    tl_state_u64(s, &part->open.marker);
-    tl_state_u32(s, &part->open.stf);
-    tl_state_u64(s, &part->log_bytes);
-    tl_state_u64(s, &part->offset_noted);
-    tl_state_u64(s, &part->last_position);
-    tl_state_bool(s, &part->any);
-    tl_state_bool(s, &frames);
-    log_state(part, s);
-    if (!tl_state_loads(s))
-        return;
-    index->n_frames = frames;
-    part->run.position = row->first + row->n;
-    part->ghost = part->tallying.untold = true;
-}
-
-int tl_part_items(const struct tl_part *part, size_t i, struct tl_packer *packer,
-                  struct tl_buf *out)
-{
-    const struct tl_view *const view = part->view;
-    const struct tl_buf *const open = &part->log.bytes;
-    struct tl_bytes packed;
-    if (i == view->index.n_chunks)
-        return tl_packer_bytes(packer, (struct tl_bytes){open->p, open->n}, out);
-    const int r = tl_blob_packed(view->items[i], packer, &packed);
-    return r < 0 ? r : tl_buf_add(out, packed.p, packed.n);
 }
 
 /* ---- what happens -------------------------------------------------------------------------- */

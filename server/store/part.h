@@ -43,14 +43,10 @@ static inline size_t tl_part_logged(const struct tl_part *part)
     return part->log.bytes.n - part->log_begin;
 }
 
-/*
- * What decides where its chunks and the shard end, into bytes or, of a new part, from them: that is
- * a ghost then.
- */
-void tl_part_state(struct tl_part *part, struct tl_state *state);
-/* Append the log of closed chunk `i`, or of the open one behind these, packed. TL_NOMEM. */
-TL_MUST_USE int tl_part_items(const struct tl_part *part, size_t i, struct tl_packer *packer,
-                              struct tl_buf *out);
+/* All of it, into bytes or, of a new part, from them. `packer` is for saving. */
+void tl_part_state(struct tl_part *part, struct tl_packer *packer, struct tl_state *state);
+/* The shard is in the store already: keep no more of it than decides where it ends. */
+void tl_part_make_ghost(struct tl_part *part);
 
 /* Give the run to its bucket, where that ends or the chunk does. */
 TL_MUST_USE int tl_part_settle(struct tl_part *part);

@@ -80,6 +80,42 @@ void tl_part_run_forget(struct tl_part_run *run)
     run->last_page = UINT64_MAX;
 }
 
+static void names_state(struct tl_run_names *t, struct tl_state *s)
+{
+    size_t n = t->n;
+    tl_state_size(s, &n, TL_RUN_PLACES);
+    for (size_t i = 0; i < n && s->rc >= 0; i++) {
+        uint64_t name = t->names[i];
+        tl_state_u64(s, &name);
+        tl_state_check(s, number_of(t, name) == (int)i); /* else it came twice */
+    }
+}
+
+void tl_part_run_state(struct tl_part_run *run, struct tl_state *s)
+{
+    tl_state_u64(s, &run->position);
+    tl_state_u64(s, &run->n);
+    tl_state_u64(s, &run->taken);
+    for (size_t i = 0; i < 4; i++)
+        tl_state_u64(s, &run->privilege[i]);
+    tl_state_u32(s, &run->depth_min);
+    tl_state_u32(s, &run->depth_max);
+    names_state(&run->functions, s);
+    names_state(&run->pages, s);
+    names_state(&run->places, s);
+    for (uint32_t i = 0; i < run->places.n; i++) {
+        const uint64_t name = run->places.names[i];
+        tl_state_check(s, name >> 16 < run->functions.n && (name & UINT16_MAX) < run->pages.n);
+        tl_state_u64(s, &run->counts[i]);
+        tl_state_u64(s, &run->settled[i]);
+        tl_state_u8(s, &run->used[i], 1);
+    }
+    tl_state_u64(s, &run->last_page);
+    tl_state_u32(s, &run->last_function);
+    tl_state_u32(s, &run->last_place);
+    tl_state_check(s, run->last_place < TL_RUN_PLACES);
+}
+
 /* ---- the end of a bucket ------------------------------------------------------------------- */
 
 /* Numbers of functions, or of pages, that have any of the run's instructions. */

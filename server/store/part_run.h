@@ -7,6 +7,7 @@
 #ifndef TL_STORE_PART_RUN_H
 #define TL_STORE_PART_RUN_H
 
+#include "base/state.h"
 #include "store/bucket.h"
 
 #define TL_RUN_PLACES 1024u /* functions, pages, or both, that have a number at the same time */
@@ -85,6 +86,9 @@ static inline void tl_part_run_add(struct tl_part_run *run, uint32_t place, uint
     run->used[place] = 1;
     run->counts[place] += counts;
 }
+
+/* Into bytes or, of a new one, from them. */
+void tl_part_run_state(struct tl_part_run *run, struct tl_state *state);
 
 /* Add the run to `bucket`; `ends`: and empty it. */
 void tl_part_run_settle(struct tl_part_run *run, struct tl_bucket *bucket, bool ends);

@@ -254,8 +254,18 @@ int tl_flow_now_decode(struct tl_flow_now *now, struct tl_bytes bytes)
     return r.bad ? TL_BAD : TL_OK;
 }
 
-/* Shard values, index chunks, and frames. */
-static int encode_lists(const struct tl_shard_index *index, struct tl_buf *out)
+void tl_flow_now_state(struct tl_flow_now *now, struct tl_state *s)
+{
+    struct tl_buf bytes = {0};
+    if (!tl_state_loads(s))
+        tl_state_fail(s, tl_flow_now_encode(now, &bytes));
+    tl_state_buf(s, &bytes, SIZE_MAX);
+    if (tl_state_loads(s) && s->rc >= 0)
+        tl_state_fail(s, tl_flow_now_decode(now, (struct tl_bytes){bytes.p, bytes.n}));
+    tl_buf_fini(&bytes);
+}
+
+int tl_shard_lists_encode(const struct tl_shard_index *index, struct tl_buf *out)
 {
     struct tl_shard_row row = index->row;
     uint64_t counts[] = {index->n_chunks, index->n_frames, 0};
@@ -277,7 +287,7 @@ static int encode_lists(const struct tl_shard_index *index, struct tl_buf *out)
 
 static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
 {
-    int r = encode_lists(index, out);
+    int r = tl_shard_lists_encode(index, out);
     if (r >= 0)
         r = tl_buckets_encode(&index->buckets, out);
     if (r >= 0)
@@ -394,14 +404,15 @@ static int edges_of_pages(struct tl_shard_index *out)
     return TL_OK;
 }
 
-static int decode_body(struct tl_shard_index *out, struct tl_bytes body)
+/* `*n_pages`: of an older shard, behind the lists. */
+static int read_lists(struct tl_varint_reader *r, struct tl_shard_index *out, uint64_t *n_pages)
 {
-    struct tl_varint_reader r = {body.p, body.p + body.n, false};
-    struct codec c = {.in = &r};
+    const size_t most = (size_t)(r->end - r->p);
+    struct codec c = {.in = r};
     code_row(&c, &out->row);
-    const uint64_t n_chunks = tl_varint_get(&r), n_frames = tl_varint_get(&r),
-                   n_pages = tl_varint_get(&r);
-    if (r.bad || n_chunks > body.n || n_frames > body.n)
+    const uint64_t n_chunks = tl_varint_get(r), n_frames = tl_varint_get(r);
+    *n_pages = tl_varint_get(r);
+    if (r->bad || n_chunks > most || n_frames > most)
         return TL_BAD;
     if (tl_grow(&out->chunks, &out->cap_chunks, n_chunks + 1, sizeof(*out->chunks)) < 0 ||
         tl_grow(&out->frames, &out->cap_frames, n_frames + 1, sizeof(*out->frames)) < 0)
@@ -412,7 +423,24 @@ static int decode_body(struct tl_shard_index *out, struct tl_bytes body)
         code_chunk(&c, &out->chunks[out->n_chunks]);
     for (; out->n_frames < n_frames; out->n_frames++)
         code_frame(&c, &out->frames[out->n_frames]);
-    int result = read_edges(&r, n_pages, out);
+    return r->bad ? TL_BAD : TL_OK;
+}
+
+int tl_shard_lists_decode(struct tl_shard_index *out, struct tl_bytes bytes)
+{
+    struct tl_varint_reader r = {bytes.p, bytes.p + bytes.n, false};
+    uint64_t n_pages;
+    const int result = read_lists(&r, out, &n_pages);
+    return result >= 0 && (n_pages > 0 || r.p != r.end) ? TL_BAD : result;
+}
+
+static int decode_body(struct tl_shard_index *out, struct tl_bytes body)
+{
+    struct tl_varint_reader r = {body.p, body.p + body.n, false};
+    uint64_t n_pages;
+    int result = read_lists(&r, out, &n_pages);
+    if (result >= 0)
+        result = read_edges(&r, n_pages, out);
     if (result >= 0 && n_pages > 0)
         result = edges_of_pages(out);
     if (result >= 0)

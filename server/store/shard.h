@@ -136,6 +136,13 @@ struct tl_shard_index {
 void tl_shard_index_fini(struct tl_shard_index *index);
 
 /*
+ * Append the shard's values, its chunks and its frames; read them into an index that has none.
+ * TL_BAD, TL_NOMEM.
+ */
+TL_MUST_USE int tl_shard_lists_encode(const struct tl_shard_index *index, struct tl_buf *out);
+TL_MUST_USE int tl_shard_lists_decode(struct tl_shard_index *out, struct tl_bytes bytes);
+
+/*
  * Append the private index's body and footer to `file`, in which the sums begin at `sums` and the
  * item blocks are there already. TL_NOMEM.
  */
@@ -164,6 +171,8 @@ bool tl_shard_has_code(const struct tl_shard_index *index, const struct tl_chunk
 /* Catalog blobs of a row's parts that are no columns. */
 TL_MUST_USE int tl_flow_now_encode(const struct tl_flow_now *now, struct tl_buf *out);
 TL_MUST_USE int tl_flow_now_decode(struct tl_flow_now *now, struct tl_bytes bytes);
+/* The same as part of a state. */
+void tl_flow_now_state(struct tl_flow_now *now, struct tl_state *state);
 
 /* "t/<trace>/<generation>/<stream>/<number>.zstf" into `out`; returns it. */
 char *tl_shard_key(char out[static 192], const char *trace, uint64_t generation, const char *stream,

@@ -165,6 +165,56 @@ void tl_tallying_end(struct tl_tallying *t, uint64_t insns, uint64_t markers, st
     *tally = (struct tl_tally){0};
 }
 
+static void numbers_state(uint64_t *p, size_t n, struct tl_state *s)
+{
+    for (size_t i = 0; i < n; i++)
+        tl_state_u64(s, &p[i]);
+}
+
+static void functions_state(struct tl_tallying *t, struct tl_state *s)
+{
+    struct tl_tally *const tally = &t->tally;
+    size_t n = tally->n_functions;
+    tl_state_size(s, &n, s->in.n);
+    for (size_t i = 0; i < n && s->rc >= 0; i++) {
+        struct tl_tally_function f = {0};
+        if (!tl_state_loads(s))
+            f = tally->functions[i];
+        tl_state_u32(s, &f.function);
+        tl_state_u64(s, &f.insns);
+        tl_state_u64(s, &f.calls);
+        if (tl_state_loads(s) && s->rc >= 0)
+            tl_state_fail(s, tl_tallying_function(t, f.function, f.insns, f.calls));
+    }
+}
+
+void tl_tallying_state(struct tl_tallying *t, struct tl_state *s)
+{
+    struct tl_tally *const tally = &t->tally;
+    tl_state_u64(s, &tally->insns);
+    tl_state_u64(s, &tally->taken);
+    tl_state_u64(s, &tally->reads);
+    tl_state_u64(s, &tally->writes);
+    numbers_state(tally->records, TL_TALLY_RECORDS, s);
+    numbers_state(tally->mix, TL_MIX_KINDS, s);
+    numbers_state(tally->kinds, TL_ITEM_KINDS, s);
+    numbers_state(tally->gaps, TL_GAP_KINDS, s);
+    tl_state_size(s, &tally->n_modes, TL_TALLY_MODES);
+    for (size_t i = 0; i < tally->n_modes; i++) {
+        tl_state_u64(s, &tally->modes[i].mode);
+        tl_state_u64(s, &tally->modes[i].insns);
+    }
+    functions_state(t, s);
+    tl_state_bool(s, &t->untold);
+    tl_state_u64(s, &t->steps);
+    tl_state_u64(s, &t->always);
+    tl_state_u64(s, &t->odd);
+    numbers_state(t->left, sizeof(t->left) / sizeof(*t->left), s);
+    tl_state_u64(s, &t->mode);
+    tl_state_u64(s, &t->mode_from);
+    tl_state_bool(s, &t->has_mode);
+}
+
 /* ---- as bytes ------------------------------------------------------------------------------ */
 
 static int encode_numbers(const uint64_t *p, size_t n, struct tl_buf *out)

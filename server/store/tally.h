@@ -7,6 +7,7 @@
 #ifndef TL_STORE_TALLY_H
 #define TL_STORE_TALLY_H
 
+#include "base/state.h"
 #include "flow/item.h"
 #include "store/varint.h"
 
@@ -77,6 +78,8 @@ struct tl_tallying {
 };
 
 void tl_tallying_fini(struct tl_tallying *t);
+/* Into bytes or, of a zeroed one, from them. */
+void tl_tallying_state(struct tl_tallying *t, struct tl_state *state);
 /* A function's instructions and calls. TL_NOMEM. */
 TL_MUST_USE int tl_tallying_function(struct tl_tallying *t, uint32_t function, uint64_t n,
                                      uint64_t calls);

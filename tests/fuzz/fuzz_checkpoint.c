@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "store/build.h"
 #include "store/checkpoint.h"
+#include "unit/made_items.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,33 +21,51 @@ static void require(bool condition)
         abort();
 }
 
-static int on_seal(void *context, struct tl_view *view)
+/* A software trace, and a core. */
+static const struct lane {
+    const char *name;
+    struct tl_build_options options;
+} lanes[] = {
+    {"itm", {.protocol = TL_PROTO_ITM, .shard_insns = 40, .chunk_markers = 16}},
+    {"core", {.protocol = TL_PROTO_ETM4, .shard_insns = 900, .chunk_markers = 300}},
+};
+
+enum { LANES = sizeof lanes / sizeof *lanes };
+
+struct sealed {
+    uint64_t shards, position;
+};
+
+static int count_sealed(void *context, struct tl_view *view)
 {
+    struct sealed *s = context;
+    s->shards++;
+    s->position = view->index.row.first + view->index.row.n;
     tl_view_put(view);
     return TL_OK;
 }
 
-static struct tl_build *builder(uint64_t sealed)
+static struct tl_build *builder(const struct lane *lane, const struct sealed *there,
+                                struct sealed *more)
 {
-    const struct tl_build_options options = {.protocol = TL_PROTO_ITM,
-                                             .shard_insns = 40,
-                                             .chunk_markers = 16,
-                                             .seal = on_seal,
-                                             .sealed = sealed,
-                                             .sealed_position = sealed * 40};
+    struct tl_build_options options = lane->options;
+    options.seal = count_sealed;
+    options.context = more;
+    options.sealed = there->shards;
+    options.sealed_position = there->position;
     struct tl_build *b;
     require(tl_build_new(&b, &options) == TL_OK);
     return b;
 }
 
 /* Software trace, gaps, modes and exceptions; so many. */
-static int feed(struct tl_build *b, unsigned n)
+static int feed_software(struct tl_build *b, size_t n)
 {
     static const uint8_t kinds[] = {TL_ITEM_SOFTWARE,  TL_ITEM_MODE,     TL_ITEM_TIME,
                                     TL_ITEM_EXCEPTION, TL_ITEM_SOFTWARE, TL_ITEM_GAP,
                                     TL_ITEM_UNKNOWN};
     int r = TL_OK;
-    for (unsigned i = 0; i < n && r >= 0; i++) {
+    for (size_t i = 0; i < n && r >= 0; i++) {
         struct tl_item item = {.kind = kinds[i % sizeof kinds],
                                .flags = TL_ITEM_HAS_PC | TL_ITEM_HAS_VALUE,
                                .pc = i * 4,
@@ -62,28 +81,52 @@ static int feed(struct tl_build *b, unsigned n)
     return r;
 }
 
-/* What a checkpoint of one lane looks like. */
-static void made(struct tl_buf *out)
+/* Items [from, to) of the lane. */
+static int feed(struct tl_build *b, const struct lane *lane, size_t from, size_t to)
+{
+    static struct made made;
+    if (lane->options.protocol == TL_PROTO_ITM)
+        return feed_software(b, to - from);
+    if (made.n == 0)
+        made_stream(&made, 7, 400, 4);
+    return tl_build_items(b, made.items + from, to - from);
+}
+
+/* What the checkpoint looks like, and what is sealed by then, or a while later; the builders'
+ * states as they are. */
+static void made_checkpoint(struct tl_buf *out, struct sealed sealed[static LANES][2])
 {
     struct tl_checkpoint c = {.offset = 4096};
-    struct tl_build *b = builder(0);
-    require(feed(b, 100) == TL_OK);
-    require(tl_grow(&c.lanes, &c.cap_lanes, 1, sizeof(*c.lanes)) == TL_OK);
-    c.lanes[c.n_lanes++] = (struct tl_checkpoint_lane){.name = "itm", .shard = tl_build_shard(b)};
-    struct tl_state state = {.out = &c.lanes[0].build};
-    tl_build_state(b, &state);
-    require(state.rc == TL_OK && tl_checkpoint_encode(&c, WHOSE, out) == TL_OK);
-    tl_build_free(b);
+    static const struct sealed nothing;
+    require(tl_grow(&c.lanes, &c.cap_lanes, LANES, sizeof(*c.lanes)) == TL_OK);
+    for (size_t i = 0; i < LANES; i++) {
+        struct tl_build *b = builder(&lanes[i], &nothing, &sealed[i][0]);
+        struct tl_checkpoint_lane *const saved = &c.lanes[c.n_lanes++];
+        *saved = (struct tl_checkpoint_lane){.lost_bytes = i};
+        snprintf(saved->name, sizeof saved->name, "%s", lanes[i].name);
+        struct tl_state state = {.out = &saved->build};
+        require(feed(b, &lanes[i], 0, 150) == TL_OK);
+        tl_build_state(b, &state);
+        require(state.rc == TL_OK);
+        tl_build_free(b);
+        b = builder(&lanes[i], &nothing, &sealed[i][1]);
+        require(feed(b, &lanes[i], 0, 300) == TL_OK);
+        tl_build_free(b);
+    }
+    require(tl_checkpoint_encode(&c, WHOSE, out) == TL_OK);
     tl_checkpoint_fini(&c);
 }
 
-static void load(const struct tl_checkpoint_lane *lane)
+static void load(const struct lane *lane, const struct tl_buf *build, const struct sealed *there)
 {
-    struct tl_build *b = builder(lane->shard < 1000 ? lane->shard + !lane->whole : 1);
-    struct tl_state state = {.in = {lane->build.p, lane->build.n}};
+    struct sealed more = {0};
+    struct tl_build *b = builder(lane, there, &more);
+    struct tl_view *view = NULL;
+    struct tl_state state = {.in = {build->p, build->n}};
     tl_build_state(b, &state);
-    if (state.rc >= 0 && feed(b, 300) >= 0)
+    if (state.rc >= 0 && tl_build_view(b, &view) >= 0 && feed(b, lane, 150, 400) >= 0)
         (void)!tl_build_finish(b);
+    tl_view_put(view);
     tl_build_free(b);
 }
 
@@ -94,12 +137,13 @@ static void load(const struct tl_checkpoint_lane *lane)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct tl_buf whole;
+    static struct sealed sealed[LANES][2];
     struct tl_buf bytes = {0};
     struct tl_checkpoint c;
     if (size < 4 || size > 65536)
         return 0;
     if (whole.n == 0)
-        made(&whole);
+        made_checkpoint(&whole, sealed);
     require(tl_buf_add(&bytes, whole.p, data[0] == 255 ? 12 : whole.n) == TL_OK);
     if (data[0] == 255)
         require(tl_buf_add(&bytes, data + 1, size - 1) == TL_OK);
@@ -108,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tl_put_le32(bytes.p + 8, tl_crc32c(0, bytes.p + 12, bytes.n - 12));
     if (tl_checkpoint_decode(&c, WHOSE, (struct tl_bytes){bytes.p, bytes.n}) >= 0)
         for (size_t i = 0; i < c.n_lanes; i++)
-            load(&c.lanes[i]);
+            load(&lanes[i % LANES], &c.lanes[i].build, &sealed[i % LANES][size % 2]);
     tl_checkpoint_fini(&c);
     tl_buf_fini(&bytes);
     return 0;

@@ -15,9 +15,12 @@ struct sim_options {
     bool events;    /* interrupts, faults, overflows, hardware events, timestamps */
     /* With an ITM, "itm", that says a little now and then, from this instruction on; 0: none. */
     uint64_t itm_from;
+    /* The last core nearly always sleeps: it runs in one of so many turns, and then only RARE_INSNS
+     * instructions; 0: it runs as the others do. */
+    unsigned rare;
 };
 
-enum { SIM_ITM = 0x20 };
+enum { SIM_ITM = 0x20, RARE_INSNS = 20 };
 
 static inline struct tl_sim_etm4_options sim_etm(const struct sim_options *o, unsigned core)
 {
@@ -122,7 +125,9 @@ static inline void sim_capture(struct tl_lake *lake, const struct sim_options *o
     }
     for (uint64_t done = 0; done < o->insns; done += 500) {
         for (unsigned i = 0; i < o->cores; i++) {
-            assert_int_equal(tl_sim_core_step(cores[i], 500), TL_OK);
+            const bool rare = o->rare > 0 && i + 1 == o->cores;
+            if (!rare || done / 500 % o->rare == 0)
+                assert_int_equal(tl_sim_core_step(cores[i], rare ? RARE_INSNS : 500), TL_OK);
             if (done + 500 >= o->insns)
                 assert_int_equal(tl_sim_core_flush(cores[i]), TL_OK);
             assert_int_equal(

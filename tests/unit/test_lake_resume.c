@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A lake that was closed amid a capture goes on from a checkpoint: it reads raw bytes only from
- * there on, and what it stores is, byte for byte, what decoding from the first byte stores. A
- * checkpoint that is damaged or another's costs time, and nothing else.
+ * there on, which is not far, whatever streams there are, and what it stores is, byte for byte,
+ * what decoding from the first byte stores. A checkpoint that is damaged or another's costs time,
+ * and nothing else.
  */
 #include "base/crc32c.h"
+#include "sim/program_rng.h"
 #include "sim_capture.h"
 
-enum { SHARD = 3000, INSNS = 300000, CORES = 2, PIECE = 2000 };
+enum {
+    SHARD = 3000,
+    INSNS = 300000,
+    CORES = 2,
+    PIECE = 2000,
+    CHECKPOINT = 4096,
+    AGAIN = CHECKPOINT + 2 * PIECE /* raw bytes that are read again at most */
+};
 
 struct objects {
     struct tl_buf keys; /* NUL-ended, one behind another */
@@ -118,42 +127,10 @@ static size_t harm_all(struct tl_backend *backend, enum harm harm)
     return n;
 }
 
-/* `itm_from`: see struct sim_options. */
-static void closed_and_opened(enum harm harm, uint64_t seed, uint64_t itm_from)
+/* What is stored in the end is what decoding from the first byte stores. Closes the lake. */
+static void assert_as_anew(struct tl_backend *backend, struct tl_lake *lake)
 {
-    struct tl_backend *backend;
-    struct capture c;
-    struct tl_buf text = {0}, resumed = {0}, anew = {0};
-    const struct sim_options options = {.seed = seed,
-                                        .insns = INSNS,
-                                        .cores = CORES,
-                                        .image = true,
-                                        .events = true,
-                                        .itm_from = itm_from};
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    struct tl_lake *lake = open_lake(backend, 4096);
-    sim_capture(lake, &options, &c);
-    const uint64_t end = c.bytes.n / 10 * 9;
-    push_up_to(lake, &c, 0, end);
-    assert_true(atomic_load(&lake->bytes_decoded) == end);
-    assert_true(atomic_load(&lake->checkpoints) > 2);
-    tl_lake_close(lake);
-    const size_t n = harm_all(backend, harm);
-    assert_true(n > 0 && n <= CORES + 1);
-    lake = open_lake(backend, 4096);
-    push_piece(lake, &c, end);
-    const uint64_t again = atomic_load(&lake->bytes_decoded);
-    if (harm == NONE) {
-        assert_true(atomic_load(&lake->resumes) > 0);
-        assert_true(again < end / 3);
-    } else {
-        assert_int_equal(atomic_load(&lake->resumes), 0);
-        assert_true(again == end);
-    }
-    push_up_to(lake, &c, end, c.bytes.n);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
-    lake_text(lake, "t", &text);
-    assert_texts_equal(&c.text, &text);
+    struct tl_buf resumed = {0}, anew = {0};
     struct objects left;
     list(backend, "c", &left);
     assert_int_equal(left.n, 0); /* of no use any more */
@@ -165,34 +142,110 @@ static void closed_and_opened(enum harm harm, uint64_t seed, uint64_t itm_from)
     shards_of(backend, &anew);
     assert_int_equal(resumed.n, anew.n);
     assert_memory_equal(resumed.p, anew.p, anew.n);
-    tl_buf_fini(&text);
     tl_buf_fini(&resumed);
     tl_buf_fini(&anew);
+}
+
+static void closed_and_opened(enum harm harm, const struct sim_options *options)
+{
+    struct tl_backend *backend;
+    struct capture c;
+    struct tl_buf text = {0};
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    struct tl_lake *lake = open_lake(backend, CHECKPOINT);
+    sim_capture(lake, options, &c);
+    const uint64_t end = c.bytes.n / 10 * 9;
+    push_up_to(lake, &c, 0, end);
+    assert_true(atomic_load(&lake->bytes_decoded) == end);
+    assert_true(atomic_load(&lake->checkpoints) > 2);
+    tl_lake_close(lake);
+    assert_int_equal(harm_all(backend, harm), 1);
+    lake = open_lake(backend, CHECKPOINT);
+    push_piece(lake, &c, end);
+    const uint64_t again = atomic_load(&lake->bytes_decoded);
+    assert_int_equal(atomic_load(&lake->resumes), harm == NONE);
+    assert_true(harm == NONE ? again <= AGAIN : again == end);
+    push_up_to(lake, &c, end, c.bytes.n);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    lake_text(lake, "t", &text);
+    assert_texts_equal(&c.text, &text);
+    assert_as_anew(backend, lake);
+    tl_buf_fini(&text);
     capture_free(&c);
     tl_backend_free(backend);
+}
+
+static struct sim_options options_of(uint64_t seed)
+{
+    return (struct sim_options){
+        .seed = seed, .insns = INSNS, .cores = CORES, .image = true, .events = true};
 }
 
 static void from_a_checkpoint(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed < 6; seed++)
-        closed_and_opened(NONE, seed, 0);
+    for (uint64_t seed = 1; seed < 6; seed++) {
+        const struct sim_options options = options_of(seed);
+        closed_and_opened(NONE, &options);
+    }
 }
 
 /* A stream that never fills a shard is no reason to begin further in front, whether the checkpoint
- * has it or it has begun behind. */
+ * has it or it has begun behind; nor is a core that does not. */
 static void with_a_quiet_stream(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed < 6; seed++)
-        closed_and_opened(NONE, seed, seed % 2 ? 500 : INSNS / 100 * 89);
+    for (uint64_t seed = 1; seed < 9; seed++) {
+        struct sim_options options = options_of(seed);
+        if (seed % 4 < 3)
+            options.itm_from = seed % 2 ? 500 : INSNS / 100 * 89;
+        if (seed % 4 > 1)
+            options.rare = 7 + 10 * (unsigned)seed; /* it has less than a shard */
+        closed_and_opened(NONE, &options);
+    }
 }
 
 static void from_the_first_byte(void **state)
 {
     (void)state;
-    for (enum harm harm = FLIP; harm < HARMS; harm++)
-        closed_and_opened(harm, 7, 500);
+    for (enum harm harm = FLIP; harm < HARMS; harm++) {
+        struct sim_options options = options_of(7);
+        options.itm_from = 500;
+        closed_and_opened(harm, &options);
+    }
+}
+
+/* Closed and opened again and again, anywhere. */
+static void again_and_again(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 5; seed++) {
+        struct tl_backend *backend;
+        struct capture c;
+        struct tl_sim_rng rng = {seed};
+        struct sim_options options = options_of(seed);
+        options.itm_from = 500;
+        options.rare = seed % 2 ? 0 : 31;
+        assert_int_equal(tl_backend_memory(&backend), TL_OK);
+        struct tl_lake *lake = open_lake(backend, CHECKPOINT);
+        sim_capture(lake, &options, &c);
+        for (uint64_t at = 0; at < c.bytes.n;) {
+            push_piece(lake, &c, at);
+            assert_true(atomic_load(&lake->bytes_decoded) <= AGAIN);
+            const uint64_t more = 1 + tl_sim_below(&rng, 6 * PIECE);
+            const uint64_t end = more < c.bytes.n - at ? at + more : c.bytes.n;
+            push_up_to(lake, &c, at, end);
+            at = end;
+            if (at < c.bytes.n) {
+                tl_lake_close(lake);
+                lake = open_lake(backend, CHECKPOINT);
+            }
+        }
+        assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+        assert_as_anew(backend, lake);
+        capture_free(&c);
+        tl_backend_free(backend);
+    }
 }
 
 int main(void)
@@ -201,6 +254,7 @@ int main(void)
         cmocka_unit_test(from_a_checkpoint),
         cmocka_unit_test(with_a_quiet_stream),
         cmocka_unit_test(from_the_first_byte),
+        cmocka_unit_test(again_and_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

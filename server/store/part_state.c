@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A part as bytes and back: the lists of its index, with the open chunk as the last one, packed
+ * frames and logs as they are, and all that is still being counted.
+ */
+#include "store/part.h"
+
+#include <stdlib.h>
+
+/* Values, chunks and frames. */
+static void lists_state(struct tl_part *part, struct tl_state *s)
+{
+    struct tl_shard_index *const index = &part->view->index;
+    struct tl_buf lists = {0};
+    if (!tl_state_loads(s)) {
+        struct tl_shard_index all = *index;
+        all.chunks = NULL;
+        all.cap_chunks = 0;
+        int r = tl_grow(&all.chunks, &all.cap_chunks, index->n_chunks + 1, sizeof(*all.chunks));
+        if (r >= 0) {
+            if (index->n_chunks > 0)
+                memcpy(all.chunks, index->chunks, index->n_chunks * sizeof(*all.chunks));
+            all.chunks[all.n_chunks++] = part->open;
+            r = tl_shard_lists_encode(&all, &lists);
+        }
+        free(all.chunks);
+        tl_state_fail(s, r);
+    }
+    tl_state_buf(s, &lists, SIZE_MAX);
+    if (tl_state_loads(s) && s->rc >= 0) {
+        tl_state_fail(s, tl_shard_lists_decode(index, (struct tl_bytes){lists.p, lists.n}));
+        tl_state_check(s, index->n_chunks > 0);
+        if (s->rc >= 0)
+            part->open = index->chunks[--index->n_chunks];
+        else /* there are no blobs for what was read */
+            index->n_chunks = index->n_frames = 0;
+    }
+    tl_buf_fini(&lists);
+}
+
+/* Packed bytes; NULL: there are none. */
+static void blob_state(struct tl_blob **blob, struct tl_packer *packer, struct tl_state *s)
+{
+    struct tl_bytes packed = {0};
+    if (!tl_state_loads(s) && *blob)
+        tl_state_fail(s, tl_blob_packed(*blob, packer, &packed));
+    size_t n = packed.n;
+    tl_state_size(s, &n, s->in.n);
+    tl_state_check(s, n <= s->in.n);
+    if (s->rc < 0 || n == 0)
+        return;
+    if (!tl_state_loads(s)) {
+        tl_state_fail(s, tl_buf_add(s->out, packed.p, n));
+        return;
+    }
+    *blob = tl_blob_of_packed((struct tl_bytes){s->in.p, n});
+    if (!*blob)
+        tl_state_fail(s, TL_NOMEM);
+    s->in.p += n;
+    s->in.n -= n;
+}
+
+static void blobs_state(struct tl_blob ***blobs, size_t *cap, size_t *n, bool wanted,
+                        struct tl_packer *packer, struct tl_state *s)
+{
+    const size_t all = *n;
+    if (tl_state_loads(s)) {
+        *n = 0; /* until they are there */
+        if (s->rc >= 0)
+            tl_state_fail(s, tl_grow(blobs, cap, all + 1, sizeof(**blobs)));
+    }
+    for (size_t i = 0; i < all && s->rc >= 0; i++) {
+        if (tl_state_loads(s)) {
+            (*blobs)[i] = NULL;
+            *n = i + 1;
+        }
+        blob_state(&(*blobs)[i], packer, s);
+        tl_state_check(s, (*blobs)[i] || !wanted);
+    }
+}
+
+static void code_state(struct tl_shard_index *index, struct tl_state *s)
+{
+    size_t n = index->n_code;
+    tl_state_size(s, &n, s->in.n / sizeof(*index->code));
+    if (tl_state_loads(s) && s->rc >= 0)
+        tl_state_fail(s, tl_grow(&index->code, &index->cap_code, n + 1, sizeof(*index->code)));
+    index->n_code = s->rc >= 0 ? n : 0;
+    if (index->n_code > 0)
+        tl_state_bytes(s, index->code, n * sizeof(*index->code));
+}
+
+/* Of a shard that is complete but for records: what it consists of. */
+static void tally_state(struct tl_tally *tally, struct tl_state *s)
+{
+    struct tl_buf bytes = {0};
+    if (!tl_state_loads(s))
+        tl_state_fail(s, tl_tally_encode(tally, &bytes));
+    tl_state_buf(s, &bytes, SIZE_MAX);
+    if (tl_state_loads(s) && s->rc >= 0) {
+        struct tl_varint_reader in = {bytes.p, bytes.p + bytes.n, false};
+        tl_state_fail(s, tl_tally_read(tally, &in));
+    }
+    tl_buf_fini(&bytes);
+}
+
+static void log_state(struct tl_part *part, struct tl_state *s)
+{
+    struct tl_itemlog *const log = &part->log;
+    tl_state_buf(s, &log->bytes, UINT32_MAX);
+    tl_state_u64(s, &log->base.position);
+    tl_state_u64(s, &log->base.offset);
+    tl_state_u64(s, &log->base.pc);
+    tl_state_u64(s, &log->base.time);
+    tl_state_u64(s, &log->n);
+    tl_state_size(s, &part->log_begin, log->bytes.n);
+    tl_state_u64(s, &part->log_bytes);
+}
+
+/* Are chunks and frames those of this shard, one behind the other? A ghost has none. */
+static bool lists_fit(const struct tl_part *part)
+{
+    const struct tl_shard_index *const index = &part->view->index;
+    const struct tl_shard_row *const row = &index->row;
+    uint64_t position = row->first, marker = 0;
+    for (size_t i = 0; i < index->n_chunks; i++) {
+        const struct tl_chunk *const c = &index->chunks[i];
+        if (c->first != position || c->n > row->n || c->marker < marker)
+            return false;
+        if (c->n_code != UINT32_MAX &&
+            (c->n_code % 2 != 0 || c->code > index->n_code || c->n_code > index->n_code - c->code))
+            return false;
+        position += c->n;
+        marker = c->marker;
+    }
+    for (size_t i = 0; i < index->n_frames; i++)
+        if (index->frames[i].marker > row->markers)
+            return false;
+    return (part->ghost || part->open.first == position) && part->open.marker >= marker &&
+           part->open.marker <= row->markers && row->markers <= row->n && part->open.n <= row->n &&
+           part->open.first == row->first + row->n - part->open.n;
+}
+
+/* Buckets are made up to where the run is, no further: so none of them is far away. */
+static bool counts_fit(const struct tl_part *part)
+{
+    const struct tl_shard_row *const row = &part->view->index.row;
+    const struct tl_buckets *const buckets = &part->view->index.buckets;
+    const uint64_t end = row->first + row->n, first = row->first >> 2 * TL_LEVEL_STORED;
+    return end >= row->first && part->run.position == end && part->run.n <= row->n &&
+           (part->ghost || ((buckets->n == 0 || buckets->first == first) &&
+                            (end >> 2 * TL_LEVEL_STORED) - first <= buckets->n + 1));
+}
+
+void tl_part_state(struct tl_part *part, struct tl_packer *packer, struct tl_state *s)
+{
+    struct tl_view *const view = part->view;
+    struct tl_shard_index *const index = &view->index;
+    tl_state_bool(s, &part->ghost);
+    tl_state_bool(s, &part->any);
+    tl_state_bool(s, &part->counted);
+    lists_state(part, s);
+    blobs_state(&view->items, &view->cap_items, &index->n_chunks, false, packer, s);
+    if (!part->ghost)
+        blobs_state(&view->frames, &view->cap_frames, &index->n_frames, true, packer, s);
+    code_state(index, s);
+    tl_buckets_state(&index->buckets, s);
+    tally_state(&index->tally, s);
+    log_state(part, s);
+    tl_code_set_state(&part->code, s);
+    tl_state_u64(s, &part->offset_noted);
+    tl_state_u64(s, &part->last_position);
+    tl_part_run_state(&part->run, s);
+    tl_tallying_state(&part->tallying, s);
+    tl_state_check(s, s->rc >= 0 && lists_fit(part) && counts_fit(part));
+}
+
+void tl_part_make_ghost(struct tl_part *part)
+{
+    struct tl_view *const view = part->view;
+    struct tl_shard_index *const index = &view->index;
+    for (size_t i = 0; view->items && i < index->n_chunks; i++)
+        tl_blob_put(view->items[i]);
+    for (size_t i = 0; view->frames && i < index->n_frames; i++)
+        tl_blob_put(view->frames[i]);
+    free(view->frames);
+    view->frames = NULL;
+    view->cap_frames = 0;
+    index->n_chunks = index->n_code = 0;
+    index->n_frames = index->n_frames > 0;
+    part->ghost = part->tallying.untold = true;
+    part->counted = false;
+}
