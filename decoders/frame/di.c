@@ -711,3 +711,51 @@ void tl_di_skip(struct tl_di *d, uint64_t n)
     start_search(d, 0, false);
     d->scanned = SIZE_MAX; /* the very next byte may be the place */
 }
+
+/* ---- where it stands ------------------------------------------------------------------------ */
+
+/* Is that a packet's length word? */
+static bool is_length(const struct tl_di *d, const uint8_t *p)
+{
+    return word(d, p) >= TL_DI_HEADER && word(d, p) <= d->limit;
+}
+
+/* What the next push relies on. */
+static bool is_sound(const struct tl_di *d)
+{
+    const size_t n = d->pending.n;
+    for (unsigned slot = 0; slot < 256; slot++) {
+        uint8_t header[8];
+        tl_put_le64(header, d->headers[slot]);
+        if (d->headers[slot] && (slot_of(d->headers[slot]) != slot || !is_length(d, header)))
+            return false;
+    }
+    if (!d->searching)
+        return n >= HEADER_BYTES && is_length(d, d->pending.p);
+    if (d->suspect && (n < HEADER_BYTES || !is_length(d, d->pending.p)))
+        return false;
+    return d->scanned == SIZE_MAX || d->scanned == 0 || d->scanned < n;
+}
+
+void tl_di_state(struct tl_di *d, struct tl_state *s)
+{
+    uint64_t scanned = d->scanned;
+    uint32_t limit = d->limit;
+    tl_state_u64(s, &d->offset);
+    tl_state_buf(s, &d->pending, SIZE_MAX);
+    tl_state_u64(s, &d->lost_at);
+    tl_state_u64(s, &scanned);
+    tl_state_u32(s, &limit);
+    tl_state_check(s, limit >= TL_DI_MAX_WORDS && limit <= UINT16_MAX);
+    d->scanned = (size_t)scanned;
+    d->limit = limit;
+    tl_state_bool(s, &d->little_endian);
+    tl_state_bool(s, &d->informed);
+    tl_state_bool(s, &d->started);
+    tl_state_bool(s, &d->searching);
+    tl_state_bool(s, &d->suspect);
+    tl_state_bytes(s, d->dests, sizeof d->dests);
+    tl_state_bytes(s, d->srcs, sizeof d->srcs);
+    tl_state_bytes(s, d->headers, sizeof d->headers);
+    tl_state_check(s, is_sound(d));
+}

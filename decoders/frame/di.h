@@ -18,8 +18,7 @@
 #ifndef TL_FRAME_DI_H
 #define TL_FRAME_DI_H
 
-#include "base/buf.h"
-#include "base/bytes.h"
+#include "base/state.h"
 
 #include <stdbool.h>
 
@@ -73,7 +72,6 @@ struct tl_di {
     uint64_t lost_at; /* offset where the search began */
     size_t scanned;   /* bytes of `pending` that the search has ruled out */
     unsigned limit;   /* longest packet accepted, words */
-    unsigned longest; /* seen so far */
     bool little_endian;
     bool informed;        /* the byte order, and some addresses, are known */
     bool started;         /* a packet was delivered */
@@ -129,5 +127,9 @@ void tl_di_skip(struct tl_di *d, uint64_t n);
 
 /* No more bytes, or none that follow these: deliver what is complete, report the rest as lost. */
 TL_MUST_USE int tl_di_finish(struct tl_di *d);
+
+/* Between two pushes: where it stands, into bytes or, of one that was just begun for the same sink,
+ * from them. */
+void tl_di_state(struct tl_di *d, struct tl_state *state);
 
 #endif

@@ -43,7 +43,7 @@ static enum tl_protocol protocol_of(uint8_t type)
     }
 }
 
-int tl_osd_lane_announce(struct tl_osd_lane *lane, uint16_t address, uint8_t type, uint32_t index)
+void tl_osd_lane_believe(struct tl_osd_lane *lane, uint16_t address, uint8_t type, uint32_t index)
 {
     const struct tl_source *const source = tl_setup_source(lane->setup, address);
     if (source && source->name[0])
@@ -56,7 +56,12 @@ int tl_osd_lane_announce(struct tl_osd_lane *lane, uint16_t address, uint8_t typ
         .protocol = protocol_of(type),
         .source = source,
     };
+    lane->type = type;
     lane->believed = true;
+}
+
+int tl_osd_lane_announce(struct tl_osd_lane *lane)
+{
     const struct tl_decode_sink *const sink = lane->sink;
     return sink->stream ? sink->stream(sink->context, &lane->stream) : TL_OK;
 }
@@ -434,4 +439,68 @@ int tl_osd_lane_finish(struct tl_osd_lane *lane)
     if (rc >= 0)
         add_gaps(lane);
     return rc;
+}
+
+/* ---- where it stands ------------------------------------------------------------------------ */
+
+static void event_state(struct tl_osd_event *e, struct tl_state *s)
+{
+    tl_state_u8(s, &e->kind, TL_OSD_RESERVED);
+    tl_state_u8(s, &e->type, TL_OSD_CDM);
+    tl_state_u8(s, &e->width, 64);
+    tl_state_check(s, tl_osd_is_width(e->width));
+    tl_state_u8(s, &e->mode, 3);
+    tl_state_bool(s, &e->call);
+    tl_state_bool(s, &e->ret);
+    tl_state_bool(s, &e->modechange);
+    tl_state_bool(s, &e->inbound);
+    tl_state_bool(s, &e->doubtful);
+    tl_state_u16(s, &e->src);
+    tl_state_u16(s, &e->id);
+    tl_state_u32(s, &e->time);
+    tl_state_u64(s, &e->pc);
+    tl_state_u64(s, &e->npc);
+    tl_state_u64(s, &e->value);
+    tl_state_u64(s, &e->offset);
+}
+
+/* Which stream it is, if it is one. */
+static void stream_state(struct tl_osd_lane *lane, uint16_t address, struct tl_state *s)
+{
+    bool believed = lane->believed;
+    uint8_t type = lane->type;
+    uint32_t index = lane->stream.index;
+    tl_state_bool(s, &believed);
+    tl_state_u8(s, &type, TL_OSD_CDM);
+    tl_state_u32(s, &index);
+    if (tl_state_loads(s) && s->rc >= 0 && believed)
+        tl_osd_lane_believe(lane, address, type, index);
+}
+
+void tl_osd_lane_state(struct tl_osd_lane *lane, const struct tl_osd_module *module,
+                       struct tl_state *s)
+{
+    bool quick = lane->quick > 0;
+    stream_state(lane, module->address, s);
+    tl_state_bool(s, &quick);
+    tl_state_u8(s, &lane->width, 64);
+    tl_state_check(s, tl_osd_is_width(lane->width));
+    tl_state_bool(s, &lane->waiting);
+    tl_state_bool(s, &lane->set_aside);
+    tl_state_bool(s, &lane->transport);
+    tl_state_bool(s, &lane->at_least);
+    tl_state_u64(s, &lane->lost_at);
+    tl_osd_ticks_state(&lane->ticks, s);
+    tl_state_u64(s, &lane->mode);
+    tl_state_u64(s, &lane->missed);
+    tl_state_u64(s, &lane->missed_at);
+    event_state(&lane->first, s);
+    tl_state_u64(s, &lane->first_arrival);
+    if (!tl_state_loads(s) || s->rc < 0)
+        return;
+    if (lane->width)
+        lane->base_mode = make_mode(lane, lane->width);
+    tl_state_check(s, lane->mode == NO_MODE || (lane->mode & ~PRIVILEGE) == lane->base_mode);
+    if (quick)
+        tl_osd_lane_ready(lane, module);
 }

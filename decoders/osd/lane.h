@@ -50,7 +50,8 @@ struct tl_osd_lane {
     unsigned quick;
     struct tl_osd_form form; /* … then */
     uint8_t width;           /* of the module when `base_mode` was made, 0: not yet */
-    bool believed;           /* announced */
+    bool believed;           /* announced, … */
+    uint8_t type;            /* … as that of such a module, enum tl_osd_type */
     bool waiting;            /* `first` is kept until it is believed */
     bool set_aside;          /* it has been told that its events are */
     bool transport;          /* bytes were lost before its next event */
@@ -72,9 +73,10 @@ struct tl_osd_lane {
 struct tl_osd_lane *tl_osd_lane_new(const struct tl_decode_sink *sink, const struct tl_setup *setup,
                                     const struct tl_image *image, struct tl_block_cache *blocks);
 
-/* Announce the stream of a module at `address` and of `type` as number `index`. From the sink. */
-TL_MUST_USE int tl_osd_lane_announce(struct tl_osd_lane *lane, uint16_t address, uint8_t type,
-                                     uint32_t index);
+/* It is the stream of a module at `address` and of `type`, number `index`. */
+void tl_osd_lane_believe(struct tl_osd_lane *lane, uint16_t address, uint8_t type, uint32_t index);
+/* Announce it then. From the sink. */
+TL_MUST_USE int tl_osd_lane_announce(struct tl_osd_lane *lane);
 
 /* Take over what the module lost before its type was known. */
 void tl_osd_lane_early(struct tl_osd_lane *lane, struct tl_osd_module *module);
@@ -102,6 +104,13 @@ void tl_osd_lane_ready(struct tl_osd_lane *lane, const struct tl_osd_module *mod
 
 /* Bytes were lost at `offset`, of which the module's may have been some. */
 void tl_osd_lane_lost(struct tl_osd_lane *lane, uint64_t offset);
+
+/*
+ * With nothing to deliver: where it stands, into bytes or, of a new one of this module, from them.
+ * It is not announced by that.
+ */
+void tl_osd_lane_state(struct tl_osd_lane *lane, const struct tl_osd_module *module,
+                       struct tl_state *state);
 
 /* The end: gaps that waited for an event behind them. From the sink. */
 TL_MUST_USE int tl_osd_lane_finish(struct tl_osd_lane *lane);

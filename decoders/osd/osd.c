@@ -111,7 +111,8 @@ static int announce(struct osd *osd, struct tl_osd_lane *lane, struct tl_osd_mod
 {
     if (m->type == TL_OSD_CTM || m->type == TL_OSD_STM)
         tl_osd_lane_early(lane, m);
-    return tl_osd_lane_announce(lane, m->address, m->type, osd->n_streams++);
+    tl_osd_lane_believe(lane, m->address, m->type, osd->n_streams++);
+    return tl_osd_lane_announce(lane);
 }
 
 /* ---- headers as they lie there ---------------------------------------------------------- */
@@ -450,5 +451,110 @@ int tl_osd_lost(struct tl_decode *decode, uint64_t n)
     return rc < 0 ? rc : deliver_all(osd);
 }
 
-const struct tl_decode_ops tl_osd_ops = {
-    .name = "di", .create = create, .push = push, .finish = finish, .destroy = destroy};
+/* ---- where it stands ------------------------------------------------------------------------ */
+
+static int count_module(void *context, struct tl_osd_module *m)
+{
+    ++*(size_t *)context;
+    return TL_OK;
+}
+
+static void module_state(struct osd *osd, struct tl_osd_module *m, struct tl_state *s)
+{
+    bool has_lane = m->user != NULL;
+    struct tl_osd_lane *lane;
+    tl_osd_module_state(m, s);
+    tl_state_bool(s, &has_lane);
+    if (s->rc < 0 || !has_lane)
+        return;
+    tl_state_fail(s, lane_of(osd, m, &lane));
+    tl_state_check(s, m->user != NULL);
+    if (s->rc >= 0)
+        tl_osd_lane_state(lane, m, s);
+}
+
+struct saving {
+    struct osd *osd;
+    struct tl_state *s;
+};
+
+static int save_module(void *context, struct tl_osd_module *m)
+{
+    const struct saving *const to = context;
+    uint16_t address = m->address;
+    tl_state_u16(to->s, &address);
+    module_state(to->osd, m, to->s);
+    return to->s->rc;
+}
+
+static void modules_state(struct osd *osd, struct tl_state *s)
+{
+    struct saving to = {osd, s};
+    size_t n = 0;
+    if (!tl_state_loads(s))
+        (void)tl_osd_each_module(&osd->reader, count_module, &n);
+    tl_state_size(s, &n, UINT16_MAX + 1);
+    if (!tl_state_loads(s))
+        (void)tl_osd_each_module(&osd->reader, save_module, &to);
+    for (uint32_t i = 0, next = 0; tl_state_loads(s) && i < n && s->rc >= 0; i++) {
+        uint16_t address = 0;
+        tl_state_u16(s, &address);
+        tl_state_check(s, address >= next); /* each once */
+        struct tl_osd_module *const m = s->rc < 0 ? NULL : tl_osd_module_at(&osd->reader, address);
+        if (m)
+            module_state(osd, m, s);
+        else
+            tl_state_fail(s, TL_NOMEM);
+        next = address + 1u;
+    }
+}
+
+struct streams {
+    uint32_t n;
+    struct tl_osd_lane *lanes[MAX_STREAMS];
+};
+
+static int find_stream(void *context, struct tl_osd_module *m)
+{
+    struct streams *const all = context;
+    struct tl_osd_lane *const lane = m->user;
+    if (!lane || !lane->believed)
+        return TL_OK;
+    if (lane->stream.index >= all->n || all->lanes[lane->stream.index])
+        return TL_BAD;
+    all->lanes[lane->stream.index] = lane;
+    return TL_OK;
+}
+
+/* All streams again, in the order in which they were announced. */
+static int announce_all(struct osd *osd)
+{
+    struct streams all = {.n = osd->n_streams};
+    int rc = tl_osd_each_module(&osd->reader, find_stream, &all);
+    for (uint32_t i = 0; rc == TL_OK && i < all.n; i++)
+        rc = all.lanes[i] ? tl_osd_lane_announce(all.lanes[i]) : TL_BAD;
+    return rc;
+}
+
+static void state(struct tl_decode *decode, struct tl_state *s)
+{
+    struct osd *const osd = (struct osd *)decode;
+    size_t n_streams = osd->n_streams;
+    tl_state_check(s, osd->pushed == 0);
+    tl_state_u64(s, &osd->pushed);
+    tl_state_u64(s, &osd->first_ns);
+    tl_state_size(s, &osd->n_arrivals, ARRIVALS);
+    for (size_t i = 0; i < osd->n_arrivals; i++) {
+        tl_state_u64(s, &osd->arrivals[i].end);
+        tl_state_u64(s, &osd->arrivals[i].ticks);
+    }
+    tl_di_state(&osd->di, s);
+    tl_osd_reader_state(&osd->reader, s);
+    modules_state(osd, s);
+    tl_state_size(s, &n_streams, MAX_STREAMS);
+    osd->n_streams = (uint32_t)n_streams;
+    if (tl_state_loads(s) && s->rc >= 0)
+        tl_state_fail(s, announce_all(osd));
+}
+
+const struct tl_decode_ops tl_osd_ops = {"di", create, push, finish, destroy, state};

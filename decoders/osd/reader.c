@@ -501,3 +501,38 @@ int tl_osd_read(struct tl_osd_reader *r, const struct tl_di_packet *packet,
         return TL_OK;
     }
 }
+
+/* ---- where it stands ------------------------------------------------------------------------ */
+
+void tl_osd_reader_state(struct tl_osd_reader *r, struct tl_state *s)
+{
+    uint32_t longest = r->max_pkt_len;
+    tl_state_u32(s, &longest);
+    tl_state_check(s, longest <= UINT16_MAX);
+    r->max_pkt_len = longest;
+    tl_state_bool(s, &r->any_declared);
+}
+
+void tl_osd_module_state(struct tl_osd_module *m, struct tl_state *s)
+{
+    tl_state_u8(s, &m->type, TL_OSD_CDM);
+    tl_state_u8(s, &m->width, 64);
+    tl_state_check(s, tl_osd_is_width(m->width));
+    tl_state_bool(s, &m->declared);
+    tl_state_bool(s, &m->exact);
+    tl_state_bool(s, &m->foreign);
+    tl_state_u8(s, &m->misfits, 1);
+    tl_state_bool(s, &m->doubtful);
+    tl_state_u32(s, &m->time);
+    tl_state_u8(s, &m->n_words, TL_OSD_PAYLOAD_MAX);
+    tl_state_bool(s, &m->too_long);
+    tl_state_u16(s, &m->dest);
+    tl_state_bytes(s, m->words, m->n_words * sizeof m->words[0]);
+    tl_state_u8(s, &m->n_replies, 2);
+    tl_state_u16(s, &m->reply);
+    tl_state_u8(s, &m->n_asked, sizeof m->asked / sizeof m->asked[0]);
+    tl_state_bytes(s, m->asked, m->n_asked * sizeof m->asked[0]);
+    tl_state_u8(s, &m->n_early, TL_OSD_EARLY_MAX);
+    tl_state_bytes(s, m->early, m->n_early * sizeof m->early[0]);
+    tl_state_u64(s, &m->early_at);
+}

@@ -177,6 +177,19 @@ static inline void tl_osd_read_stm(struct tl_osd_event *e, const uint16_t *words
 /* Packets were lost: events under construction cannot be completed. */
 void tl_osd_reader_lost(struct tl_osd_reader *r);
 
+/* Is `width` one that fields have, or 0? */
+static inline bool tl_osd_is_width(unsigned width)
+{
+    return width == 0 || width == 16 || width == 32 || width == 64;
+}
+
+/*
+ * What is known of the system and of a module, but for its address and `user`, into bytes or, of a
+ * reader of the same setup that has read nothing, from them.
+ */
+void tl_osd_reader_state(struct tl_osd_reader *r, struct tl_state *state);
+void tl_osd_module_state(struct tl_osd_module *m, struct tl_state *state);
+
 #define TL_OSD_LINE_MAX 2048 /* of any packet that the framing accepts unless told more */
 
 /*

@@ -14,8 +14,7 @@
 #ifndef TL_OSD_TICKS_H
 #define TL_OSD_TICKS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/state.h"
 
 #define TL_OSD_NO_ARRIVAL UINT64_MAX
 
@@ -33,6 +32,18 @@ struct tl_osd_ticks {
  * TL_OSD_NO_ARRIVAL. True: more than half a wrap has passed, and so it is not sure how many.
  */
 bool tl_osd_ticks_step(struct tl_osd_ticks *t, uint32_t ticks, uint64_t arrival);
+
+/* Into bytes, or from them. */
+static inline void tl_osd_ticks_state(struct tl_osd_ticks *t, struct tl_state *s)
+{
+    uint64_t latency = (uint64_t)t->latency;
+    tl_state_u64(s, &t->now);
+    tl_state_u64(s, &latency);
+    t->latency = (int64_t)latency;
+    tl_state_u64(s, &t->at);
+    tl_state_bool(s, &t->begun);
+    tl_state_bool(s, &t->placed);
+}
 
 /* `ns` as ticks of a clock of `hz`. */
 uint64_t tl_osd_ticks_of(uint64_t ns, uint64_t hz);

@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * States of a decode: the first byte chooses the container, the second how many bytes of the state
- * are changed, then for each where (two bytes) and how; the rest is a capture. Its first half is
- * decoded and saved. Unchanged, another decode goes on from there as if nothing had been; changed,
- * it is refused or gives some result.
+ * States of a decode: the first byte chooses the container (from 128 on: DI datagrams), the second
+ * how many bytes of the state are changed, then for each where (two bytes) and how; the rest is a
+ * capture. Its first half is decoded and saved. Unchanged, another decode goes on from there as if
+ * nothing had been; changed, it is refused or gives some result.
  */
 #include "fuzz/coresight.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void choose(struct tl_setup *setup, uint8_t choice)
+{
+    static const char modules[] = "[source di.0.1]\nprotocol=osd-ctm\n";
+    struct tl_fail fail = {0};
+    if (choice < 128) {
+        setup_of(setup, choice);
+        return;
+    }
+    tl_setup_init(setup);
+    require(tl_setup_format(setup, "di", &fail) == 0);
+    require(choice % 2 || tl_setup_parse(setup, modules, sizeof modules - 1, &fail) == 0);
+}
 
 static int on_items(void *context, const struct tl_decode_stream *stream,
                     const struct tl_item *items, size_t n)
@@ -72,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     const uint8_t *const p = changes + 3 * n_changes;
     const size_t n = size - 2 - 3 * n_changes;
-    setup_of(&setup, data[0]);
+    choose(&setup, data[0]);
     if (save_half(&setup, p, n, &text, &saved) == TL_OK) {
         for (size_t i = 0; i < n_changes; i++)
             saved.p[tl_le16(changes + 3 * i) % saved.n] ^= changes[3 * i + 2];

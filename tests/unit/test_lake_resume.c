@@ -6,6 +6,7 @@
  * and nothing else.
  */
 #include "base/crc32c.h"
+#include "sim/osd_encoder.h"
 #include "sim/program_rng.h"
 #include "sim_capture.h"
 
@@ -146,6 +147,52 @@ static void assert_as_anew(struct tl_backend *backend, struct tl_lake *lake)
     tl_buf_fini(&anew);
 }
 
+/* Datagrams of a core and a log; a module that has only ever said one thing. */
+static void di_capture(struct capture *c, uint64_t seed)
+{
+    struct tl_sim_osd e;
+    struct tl_setup setup;
+    struct tl_sim_rng rng = {seed};
+    const struct tl_sim_osd_module modules[] = {{0, TL_SIM_OSD_SCM, 0},
+                                                {1, TL_SIM_OSD_CTM, 32},
+                                                {2, TL_SIM_OSD_STM, 32},
+                                                {3, TL_SIM_OSD_UART, 0}};
+    *c = (struct capture){0};
+    tl_sim_osd_init(&e);
+    e.keep_truth = false;
+    assert_int_equal(tl_sim_osd_enumerate(&e, modules, 4), TL_OK);
+    assert_int_equal(tl_sim_osd_uart(&e, 3, '!'), TL_OK);
+    for (uint32_t time = 0; e.out.n < 200000; time += tl_sim_below(&rng, 100)) {
+        const uint32_t what = tl_sim_below(&rng, 100);
+        const struct tl_sim_osd_truth event = {.time = time,
+                                               .pc = 4 * tl_sim_below(&rng, 9999),
+                                               .npc = 4 * tl_sim_below(&rng, 9999),
+                                               .call = what % 2,
+                                               .ret = what % 2 == 0};
+        assert_int_equal(what < 60   ? tl_sim_osd_ctm(&e, 1, 32, &event)
+                         : what < 99 ? tl_sim_osd_stm(&e, 2, 32, time, 1, what)
+                                     : tl_sim_osd_overflow(&e, 1, 7, TL_SIM_OSD_CTM),
+                         TL_OK);
+    }
+    assert_int_equal(tl_buf_add(&c->bytes, e.out.p, e.out.n), TL_OK);
+    tl_setup_init(&setup);
+    assert_int_equal(tl_setup_format(&setup, "di", NULL), TL_OK);
+    decode_text(&setup, NULL, (struct tl_bytes){c->bytes.p, c->bytes.n}, &c->text);
+    assert_int_equal(tl_setup_write(&setup, &c->setup), TL_OK);
+    assert_int_equal(tl_buf_add(&c->setup, "", 1), TL_OK);
+    tl_setup_fini(&setup);
+    tl_sim_osd_fini(&e);
+}
+
+/* Of cores and an ITM, or where there are none of datagrams. */
+static void make_capture(struct tl_lake *lake, const struct sim_options *options, struct capture *c)
+{
+    if (options->cores > 0)
+        sim_capture(lake, options, c);
+    else
+        di_capture(c, options->seed);
+}
+
 static void closed_and_opened(enum harm harm, const struct sim_options *options)
 {
     struct tl_backend *backend;
@@ -153,7 +200,7 @@ static void closed_and_opened(enum harm harm, const struct sim_options *options)
     struct tl_buf text = {0};
     assert_int_equal(tl_backend_memory(&backend), TL_OK);
     struct tl_lake *lake = open_lake(backend, CHECKPOINT);
-    sim_capture(lake, options, &c);
+    make_capture(lake, options, &c);
     const uint64_t end = c.bytes.n / 10 * 9;
     push_up_to(lake, &c, 0, end);
     assert_true(atomic_load(&lake->bytes_decoded) == end);
@@ -205,6 +252,15 @@ static void with_a_quiet_stream(void **state)
     }
 }
 
+static void of_datagrams(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 4; seed++) {
+        const struct sim_options options = {.seed = seed};
+        closed_and_opened(NONE, &options);
+    }
+}
+
 static void from_the_first_byte(void **state)
 {
     (void)state;
@@ -219,16 +275,18 @@ static void from_the_first_byte(void **state)
 static void again_and_again(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed < 5; seed++) {
+    for (uint64_t seed = 1; seed < 7; seed++) {
         struct tl_backend *backend;
         struct capture c;
         struct tl_sim_rng rng = {seed};
         struct sim_options options = options_of(seed);
+        if (seed > 4)
+            options.cores = 0;
         options.itm_from = 500;
         options.rare = seed % 2 ? 0 : 31;
         assert_int_equal(tl_backend_memory(&backend), TL_OK);
         struct tl_lake *lake = open_lake(backend, CHECKPOINT);
-        sim_capture(lake, &options, &c);
+        make_capture(lake, &options, &c);
         for (uint64_t at = 0; at < c.bytes.n;) {
             push_piece(lake, &c, at);
             assert_true(atomic_load(&lake->bytes_decoded) <= AGAIN);
@@ -251,9 +309,8 @@ static void again_and_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_a_checkpoint),
-        cmocka_unit_test(with_a_quiet_stream),
-        cmocka_unit_test(from_the_first_byte),
+        cmocka_unit_test(from_a_checkpoint), cmocka_unit_test(with_a_quiet_stream),
+        cmocka_unit_test(of_datagrams),      cmocka_unit_test(from_the_first_byte),
         cmocka_unit_test(again_and_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

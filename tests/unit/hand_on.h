@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* A decode that is saved between two pushes and loaded into a fresh one, again and again, beside an
+ * undisturbed one. */
+#ifndef TL_TESTS_HAND_ON_H
+#define TL_TESTS_HAND_ON_H
+
+#include "decode/parallel.h"
+#include "sim/program_rng.h"
+#include "unit/decode_log.h"
+
+struct run {
+    const struct tl_setup *setup;
+    const struct tl_image *image;
+    struct tl_bytes in;
+    bool paths;
+    unsigned threads; /* of the one that is handed on */
+    uint64_t ns;      /* that each byte takes to arrive; 0: nobody knows when it does */
+};
+
+static inline struct tl_decode *begin(const struct run *run, struct log *log)
+{
+    const struct tl_decode_sink sink = {.context = log, .items = on_items, .loss = on_loss};
+    struct tl_decode *d;
+    struct tl_fail fail = {0};
+    log->paths = run->paths;
+    assert_int_equal(tl_decode_new_threads(&d, run->setup, run->image, &sink, run->threads, &fail),
+                     TL_OK);
+    if (run->paths)
+        tl_decode_paths(d);
+    return d;
+}
+
+/* What offsets of paths are depends on the pieces: the same for both. */
+static inline size_t piece(struct tl_sim_rng *rng, const struct run *run, size_t at, size_t most)
+{
+    const size_t n = 1 + tl_sim_below(rng, (uint32_t)most);
+    return n < run->in.n - at ? n : run->in.n - at;
+}
+
+static inline void push_piece(struct tl_decode *d, const struct run *run, size_t at, size_t n)
+{
+    tl_decode_arrival(d, run->ns ? 1 + run->ns * (at + n) : 0);
+    assert_int_equal(tl_decode_push(d, run->in.p + at, n), TL_OK);
+}
+
+static inline void undisturbed(const struct run *run, size_t most, struct tl_sim_rng rng,
+                               struct log *log)
+{
+    struct run one = *run;
+    one.threads = 1;
+    struct tl_decode *d = begin(&one, log);
+    for (size_t at = 0, n; at < run->in.n; at += n) {
+        n = piece(&rng, run, at, most);
+        push_piece(d, run, at, n);
+    }
+    assert_int_equal(tl_decode_finish(d), TL_OK);
+    tl_decode_free(d);
+}
+
+/* Handed on behind each piece of up to `most` bytes where that can be; returns how often. */
+static inline unsigned handed_on(const struct run *run, size_t most, struct tl_sim_rng rng,
+                                 struct log *log)
+{
+    struct tl_decode *d = begin(run, log);
+    struct tl_buf saved = {0};
+    unsigned times = 0;
+    for (size_t at = 0, n; at < run->in.n; at += n) {
+        n = piece(&rng, run, at, most);
+        push_piece(d, run, at, n);
+        tl_buf_reset(&saved);
+        const int r = tl_decode_save(d, &saved);
+        if (r == TL_AGAIN)
+            continue;
+        assert_int_equal(r, TL_OK);
+        tl_decode_free(d);
+        d = begin(run, log);
+        assert_int_equal(tl_decode_load(d, (struct tl_bytes){saved.p, saved.n}), TL_OK);
+        times++;
+    }
+    assert_int_equal(tl_decode_finish(d), TL_OK);
+    tl_decode_free(d);
+    tl_buf_fini(&saved);
+    return times;
+}
+
+/* Returns how often the one was handed on. */
+static inline unsigned compare(struct run *run, size_t most, struct tl_sim_rng *rng)
+{
+    struct log all = {0}, parts = {0};
+    undisturbed(run, most, *rng, &all);
+    const unsigned times = handed_on(run, most, *rng, &parts);
+    assert_same(&all, &parts);
+    log_fini(&all);
+    log_fini(&parts);
+    tl_sim_below(rng, 2);
+    return times;
+}
+
+#endif
