@@ -9,64 +9,21 @@
  *
  * Rates are by processor time, so that other load on the machine weighs little.
  */
-#include "bench/capture.h"
+#include "bench/inputs.h"
 #include "bench/report.h"
 #include "decode/ops.h"
 #include "decode/parallel.h"
 #include "flow/batch.h"
-#include "sim/program_core.h"
 #include "stf/flow_writer.h"
 #include "stf/zstf_pool.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#ifdef HAVE_OPENCSD
-#include "opencsd.h"
-#endif
-
-#define INSNS  (12u << 20) /* that the simulated core executes */
-#define STEP   (1u << 18)
 #define ROUNDS 3
 #define BLOCK  (4u << 20)   /* bytes per push */
 #define TAKE   (256u << 10) /* bytes of records that are gathered before they are dropped */
-#define PIECE  (2u << 20)   /* bytes of a capture's repetitions that the peer decodes */
-#define PLACES 16           /* regions of memory that the peer is told of, at most */
-
-struct mix {
-    const char *name;
-    struct tl_sim_core_options options;
-};
-
-static const struct mix mixes[] = {
-    {"atoms, return stack", {.seed = 2, .etm = {.minor = 2, .return_stack = true}}},
-    {"no return stack", {.seed = 2, .etm = {.minor = 2}}},
-    {"branch broadcast", {.seed = 1, .etm = {.minor = 2, .branch_broadcast = true}}},
-    {"cycle counts, timestamps",
-     {.seed = 3,
-      .etm = {.minor = 2,
-              .return_stack = true,
-              .cycle_count = true,
-              .threshold = 16,
-              .commit_opt = true,
-              .timestamps = true,
-              .timestamp_every = 2000,
-              .context_id = true}}},
-    {"exceptions",
-     {.seed = 4,
-      .irq_every = 400,
-      .fault_every = 300,
-      .etm = {.minor = 2, .return_stack = true, .context_id = true}}},
-};
 
 struct bench {
-    const char *name;
-    struct tl_buf trace;
-    uint64_t times; /* that the trace is decoded in a round */
-    uint64_t places[PLACES];
-    size_t n_places; /* of the image */
-    struct tl_image *image;
-    struct tl_source source;
+    struct input in;
+    uint64_t times;            /* that the trace is decoded in a round */
     struct tl_stf_flow *flow;  /* NULL: count only */
     struct tl_zstf_pool *pool; /* NULL: records only */
     struct tl_zstf_job job;    /* the next chunk */
@@ -79,83 +36,6 @@ static void die(const char *why)
 {
     fprintf(stderr, "bench_flow: %s\n", why);
     exit(1);
-}
-
-/* The image holds something at `address`. */
-static void add_place(struct bench *b, uint64_t address)
-{
-    if (b->n_places == PLACES)
-        die("too many regions");
-    b->places[b->n_places++] = address;
-}
-
-static void simulate(struct bench *b, const struct mix *mix, uint64_t bytes)
-{
-    const struct tl_sim_program_options options = {.seed = 1, .extra = 300};
-    struct tl_sim_program program;
-    struct tl_sim_core *core;
-    b->name = mix->name;
-    if (tl_sim_program_init(&program, &options) < 0 || tl_image_new(&b->image) < 0 ||
-        tl_sim_etm4_source(&mix->options.etm, &b->source) < 0 ||
-        tl_sim_core_new(&core, &program, &mix->options, &b->trace, NULL, NULL) < 0)
-        die("the trace cannot be made");
-    for (unsigned done = 0; done < INSNS && b->trace.n < bytes; done += STEP)
-        if (tl_sim_core_step(core, STEP) < 0)
-            die("the trace cannot be made");
-    if (tl_sim_core_flush(core) < 0)
-        die("the trace cannot be made");
-    tl_sim_core_free(core);
-    for (unsigned i = 0; i < 2; i++) {
-        struct tl_buf code = {0};
-        if (tl_sim_program_code(&program, i, &code) < 0 ||
-            tl_image_add_bytes(b->image, program.sections[i].base,
-                               (struct tl_bytes){code.p, code.n}, TL_SPACE_ANY, NULL, NULL) < 0)
-            die("the image cannot be made");
-        add_place(b, program.sections[i].base);
-        tl_buf_fini(&code);
-    }
-    if (tl_image_freeze(b->image) < 0)
-        die("the image cannot be made");
-    tl_sim_program_fini(&program);
-}
-
-/* False, with a word why: it cannot be measured. */
-static bool read_capture(struct bench *b, const char *name)
-{
-    struct capture capture;
-    if (!capture_read(&capture, name)) {
-        printf("%s: not there\n", name);
-        return false;
-    }
-    const struct tl_setup *const setup = &capture.snapshot.buffers[0].setup;
-    b->name = name;
-    b->source = *capture.source;
-    if (tl_image_new(&b->image) < 0 ||
-        tl_setup_load_images(setup, b->image, NULL, NULL, NULL) < 0 ||
-        tl_image_freeze(b->image) < 0)
-        die("the image cannot be read");
-    for (size_t i = 0; i < setup->n_images; i++)
-        add_place(b, setup->images[i].address);
-    const bool some = !tl_image_is_empty(b->image);
-    if (!some) {
-        printf("%s: no flow, there is no image\n", name);
-        tl_image_free(b->image);
-    } else {
-        if (!capture_cut(&capture.trace))
-            printf("%s: repeated whole, there are no two A-Syncs\n", name);
-        while (b->trace.n < PIECE)
-            if (tl_buf_add(&b->trace, capture.trace.p, capture.trace.n) < 0)
-                die("out of memory");
-    }
-    capture_fini(&capture);
-    return some;
-}
-
-static void drop(struct bench *b)
-{
-    tl_image_free(b->image);
-    tl_buf_fini(&b->trace);
-    tl_buf_fini(&b->job.stf);
 }
 
 /* ---- ours -------------------------------------------------------------------------------- */
@@ -251,8 +131,8 @@ static int ignore_loss(void *context, const char *reason, uint64_t offset, uint6
 
 static struct tl_run run_at(const struct bench *b, size_t at, uint64_t offset)
 {
-    const size_t left = b->trace.n - at;
-    return (struct tl_run){b->trace.p + at, left < BLOCK ? left : BLOCK, offset, TL_RUN_LINEAR};
+    const size_t left = b->in.trace.n - at;
+    return (struct tl_run){b->in.trace.p + at, left < BLOCK ? left : BLOCK, offset, TL_RUN_LINEAR};
 }
 
 static void decode(void *context)
@@ -270,13 +150,13 @@ static void decode(void *context)
     } else if (b->pool) {
         sink.help = on_help;
     }
-    const int rc = b->threads > 1 ? tl_etm4_ops.create_threads(&d, &b->source, b->image, &sink,
-                                                               b->threads, &rooms, NULL)
-                                  : tl_etm4_ops.create(&d, &b->source, b->image, &sink, NULL);
+    const int rc = b->threads > 1 ? tl_etm4_ops.create_threads(&d, &b->in.source, b->in.image,
+                                                               &sink, b->threads, &rooms, NULL)
+                                  : tl_etm4_ops.create(&d, &b->in.source, b->in.image, &sink, NULL);
     if (rc < 0)
         die("no decoder");
     for (uint64_t i = 0; i < b->times; i++)
-        for (size_t at = 0; at < b->trace.n;) {
+        for (size_t at = 0; at < b->in.trace.n;) {
             const struct tl_run run = run_at(b, at, offset);
             if (d->ops->push(d, &run) < 0)
                 die("decoding failed");
@@ -326,13 +206,7 @@ static void decode_to_zstf(void *context)
 static void decode_opencsd(void *context)
 {
     struct bench *b = context;
-    struct tl_opencsd_memory memory[PLACES];
-    for (size_t i = 0; i < b->n_places; i++)
-        memory[i] = (struct tl_opencsd_memory){b->places[i],
-                                               tl_image_at(b->image, TL_SPACE_ANY, b->places[i])};
-    b->insns = tl_opencsd_decode(&b->source, memory, b->n_places, b->trace.p, b->trace.n, BLOCK);
-    if (b->insns == 0)
-        die("OpenCSD failed");
+    b->insns = input_decode_opencsd(&b->in, b->in.trace.n, BLOCK);
 }
 
 static double peer_rate(struct bench *b)
@@ -373,7 +247,7 @@ static void measure_threads(struct bench *b, const char *to, void (*fn)(void *),
     b->threads = 1;
     const double million = (double)insns / 1e6;
     snprintf(input, sizeof input, "%s: bytes to %s, two threads (%.2f x by processor time)",
-             b->name, to, cpu[0] / cpu[1]);
+             b->in.name, to, cpu[0] / cpu[1]);
     bench_report_trace("flow", input, million / clock[1], "Minsn/s", "one thread",
                        million / clock[0], bytes / 1e6 / clock[1]);
 }
@@ -381,8 +255,8 @@ static void measure_threads(struct bench *b, const char *to, void (*fn)(void *),
 static void measure(struct bench *b, uint64_t bytes_wanted)
 {
     char input[160];
-    b->times = (bytes_wanted + b->trace.n - 1) / b->trace.n;
-    const double bytes = (double)b->trace.n * (double)b->times;
+    b->times = (bytes_wanted + b->in.trace.n - 1) / b->in.trace.n;
+    const double bytes = (double)b->in.trace.n * (double)b->times;
     const double items = bench_best_cpu(ROUNDS, decode, b);
     const uint64_t ours = b->insns;
     const double stf = bench_best_cpu(ROUNDS, decode_to_stf, b);
@@ -390,35 +264,36 @@ static void measure(struct bench *b, uint64_t bytes_wanted)
         die("records are missing");
     const double peer = peer_rate(b);
     if (peer > 0 && b->insns * b->times != ours)
-        printf("%s: %llu instructions here, %llu by OpenCSD\n", b->name, (unsigned long long)ours,
-               (unsigned long long)(b->insns * b->times));
-    snprintf(input, sizeof input, "%s (%.2f bits/insn): bytes to flow", b->name,
+        printf("%s: %llu instructions here, %llu by OpenCSD\n", b->in.name,
+               (unsigned long long)ours, (unsigned long long)(b->insns * b->times));
+    snprintf(input, sizeof input, "%s (%.2f bits/insn): bytes to flow", b->in.name,
              8 * bytes / (double)ours);
     bench_report_trace("flow", input, (double)ours / 1e6 / items, "Minsn/s", PEER, peer,
                        bytes / 1e6 / items);
-    snprintf(input, sizeof input, "%s: bytes to STF records in memory", b->name);
+    snprintf(input, sizeof input, "%s: bytes to STF records in memory", b->in.name);
     bench_report_trace("flow", input, (double)ours / 1e6 / stf, "Minsn/s", PEER, peer,
                        bytes / 1e6 / stf);
     measure_threads(b, "flow", decode, ours, bytes);
     measure_threads(b, "STF records in memory", decode_to_stf, ours, bytes);
     measure_threads(b, "compressed STF", decode_to_zstf, ours, bytes);
-    drop(b);
+    input_drop(&b->in);
+    tl_buf_fini(&b->job.stf);
 }
 
 int main(int argc, char **argv)
 {
     const uint64_t bytes = (uint64_t)((argc > 1 ? strtod(argv[1], NULL) : 64) * (1 << 20));
     const char *const only = argc > 2 ? argv[2] : "";
-    for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++) {
+    for (size_t i = 0; i < N_INPUT_MIXES; i++) {
         struct bench b = {0};
-        if (strstr(mixes[i].name, only)) {
-            simulate(&b, &mixes[i], bytes);
+        if (strstr(input_mixes[i].name, only)) {
+            input_simulate(&b.in, &input_mixes[i], bytes);
             measure(&b, bytes);
         }
     }
     for (size_t i = 0; i < N_CAPTURES; i++) {
         struct bench b = {0};
-        if (strstr(captures[i], only) && read_capture(&b, captures[i]))
+        if (strstr(captures[i], only) && input_capture(&b.in, captures[i]))
             measure(&b, bytes);
     }
     return 0;

@@ -5,16 +5,11 @@
  * memory. The capture is that of a simulated core; OpenCSD reconstructs the flow of the same bytes
  * in the same run, and stores nothing.
  *
- * TL_BENCH_INSNS: instructions of the long stream, instead of 1 G. 0: there is none, and no lake;
- * only what index and tiles cost is measured.
+ * TL_BENCH_INSNS: instructions of the long stream, instead of 1 G.
  */
 #include "bench/report.h"
-#include "decode/ops.h"
 #include "lake.h"
 #include "sim/program_core.h"
-#include "stf/flow_writer.h"
-#include "stf/zstf.h"
-#include "store/build.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -37,9 +32,7 @@ enum {
     CHUNK = 1 << 16,
     RANGES = 40,
     RANGE_INSNS = 1000,
-    RAW_BYTES = 128 << 20,
-    SHARD = 1000000, /* instructions */
-    ROUNDS = 3
+    RAW_BYTES = 128 << 20
 };
 
 static void die(const char *what, const struct tl_fail *fail)
@@ -166,154 +159,6 @@ static struct clocks peer_rates(struct made *m)
 #else
     return (struct clocks){0, 0};
 #endif
-}
-
-/* ---- what the index costs ----------------------------------------------------------------- */
-
-/* Without any lake: decode and make shards, with and without the index. */
-struct direct {
-    struct tl_stf_flow *flow;
-    struct tl_build *build;
-    struct tl_packer *packer;
-    struct tl_zstf_writer *writer;
-    struct tl_buf packed, file;
-    uint64_t stop, markers, insns, plain, frames, files;
-};
-
-/* A .zstf without any index ends, or begins. */
-static int begin_file(struct direct *d)
-{
-    uint8_t head[TL_ZSTF_HEAD];
-    int r = TL_OK;
-    if (d->writer) {
-        r = tl_zstf_writer_finish(d->writer, (struct tl_bytes){0}, &d->file, head);
-        tl_zstf_writer_free(d->writer);
-        tl_buf_fini(&d->file);
-        d->writer = NULL;
-    }
-    if (r >= 0)
-        r = tl_zstf_writer_new(&d->writer, TL_CHUNK_MARKERS, 0);
-    return r < 0 ? r : tl_zstf_writer_begin(d->writer, &d->file);
-}
-
-static int to_records(void *context, const struct tl_item *items, size_t n)
-{
-    struct direct *d = context;
-    struct tl_stf_flow_at at = {0};
-    int r;
-    while ((r = tl_stf_flow_items(d->flow, items, n, d->stop, &at)) == TL_AGAIN) {
-        size_t marks;
-        const struct tl_stf_mark *p = tl_stf_flow_marks(d->flow, &marks);
-        tl_buf_reset(&d->packed);
-        r = tl_packer_stf(d->packer, tl_stf_flow_bytes(d->flow), p, marks, &d->packed);
-        if (r >= 0 && (d->stop - d->markers >= SHARD || !d->writer)) {
-            d->markers = d->stop;
-            r = begin_file(d);
-        }
-        if (r >= 0)
-            r = tl_zstf_writer_frame(d->writer, (struct tl_bytes){d->packed.p, d->packed.n},
-                                     tl_stf_flow_bytes(d->flow).n, TL_CHUNK_MARKERS,
-                                     tl_stf_flow_chunk_pc(d->flow), &d->file);
-        if (r < 0)
-            return r;
-        tl_stf_flow_take(d->flow);
-        d->stop += TL_CHUNK_MARKERS;
-    }
-    return r;
-}
-
-static int to_shards(void *context, const struct tl_item *items, size_t n)
-{
-    struct direct *d = context;
-    return tl_build_items(d->build, items, n);
-}
-
-static int count_shard(void *context, struct tl_view *view)
-{
-    struct direct *d = context;
-    struct tl_buf file = {0};
-    struct tl_bytes frame = {0};
-    int r = tl_view_encode(view, TL_CHUNK_MARKERS, d->packer, &file, NULL);
-    for (size_t i = 0; r >= 0 && i < view->index.n_frames; i++) {
-        r = tl_blob_packed(view->frames[i], d->packer, &frame);
-        d->plain += view->index.frames[i].plain;
-        d->frames += frame.n;
-    }
-    d->files += file.n;
-    d->insns += view->index.row.n;
-    tl_buf_fini(&file);
-    tl_view_put(view);
-    return r;
-}
-
-static int ignore_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
-{
-    return TL_OK;
-}
-
-/* Processor seconds. */
-static double decode_direct(const struct made *m, struct direct *d, tl_item_sink *items)
-{
-    const struct tl_stream_sink sink = {
-        .context = d, .items = items, .loss = ignore_loss, .paths = true};
-    const struct tl_fail fail = {.text = "failed"};
-    struct tl_stream_decoder *decoder;
-    const struct clocks begin = clocks_now();
-    if (tl_etm4_ops.create(&decoder, &m->source, m->image, &sink, NULL) < 0)
-        die("decode", &fail);
-    for (size_t at = 0; at < m->trace.n; at += CHUNK) {
-        const size_t left = m->trace.n - at;
-        const struct tl_run run = {m->trace.p + at, left < CHUNK ? left : CHUNK, at, TL_RUN_LINEAR};
-        if (decoder->ops->push(decoder, &run) < 0)
-            die("decode", &fail);
-    }
-    if (decoder->ops->finish(decoder) < 0 || (d->build && tl_build_finish(d->build) < 0))
-        die("decode", &fail);
-    decoder->ops->destroy(decoder);
-    return since(begin).cpu;
-}
-
-/* `peer`: instructions a second. */
-static void index_costs(const struct made *m, double peer)
-{
-    const struct tl_stf_flow_options flow = {.isa = TL_ISA_NONE, .marks = true};
-    const struct tl_fail fail = {.text = "no memory"};
-    double without = 1e9, with = 1e9;
-    struct direct d = {0};
-    if (tl_packer_new(&d.packer) < 0)
-        die("index", &fail);
-    for (int i = 0; i < ROUNDS; i++) {
-        d.stop = TL_CHUNK_MARKERS;
-        d.markers = 0;
-        if (tl_stf_flow_new(&d.flow, &flow, NULL) < 0)
-            die("index", &fail);
-        double took = decode_direct(m, &d, to_records);
-        without = took < without ? took : without;
-        tl_stf_flow_free(d.flow);
-        const struct tl_build_options options = {.protocol = TL_PROTO_ETM4,
-                                                 .shard_insns = SHARD,
-                                                 .image = m->image,
-                                                 .seal = count_shard,
-                                                 .context = &d};
-        if (tl_build_new(&d.build, &options) < 0)
-            die("index", &fail);
-        took = decode_direct(m, &d, to_shards);
-        with = took < with ? took : with;
-        tl_build_free(d.build);
-        d.build = NULL;
-    }
-    tl_packer_free(d.packer);
-    tl_zstf_writer_free(d.writer);
-    tl_buf_fini(&d.packed);
-    tl_buf_fini(&d.file);
-    bench_report("store", "decoded, written and packed, one thread",
-                 (double)d.insns / ROUNDS / without / 1e6, "Minsn/s", PEER, peer / 1e6);
-    bench_report("store", "… with index and tiles", (double)d.insns / ROUNDS / with / 1e6,
-                 "Minsn/s", PEER, peer / 1e6);
-    bench_report("store", "index and tiles, of that time", (with - without) / without * 100, "%",
-                 NULL, 0);
-    bench_report("store", "index and tiles, of the plain STF",
-                 (double)(d.files - d.frames) / (double)d.plain * 100, "%", NULL, 0);
 }
 
 /* ---- the lake ----------------------------------------------------------------------------- */
@@ -535,7 +380,7 @@ static void slices_one(const char *dir, const char *what, uint64_t from, uint64_
 
 /* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes.
  * Returns what the peer decodes a second, by the clock and of processor time. */
-static struct clocks store_long(const char *dir, struct made *m, size_t repeat)
+static void store_long(const char *dir, struct made *m, size_t repeat)
 {
     int ends[2];
     struct {
@@ -582,7 +427,6 @@ static struct clocks store_long(const char *dir, struct made *m, size_t repeat)
     slices_one(dir, "all", 0, UINT64_MAX);
     slices_one(dir, "2 M instructions", told.insns / 2, told.insns / 2 + (2 << 20));
     slices_one(dir, "100,000 instructions", told.insns / 2, told.insns / 2 + 100000);
-    return peer;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
@@ -598,15 +442,9 @@ int main(void)
     static struct made m;
     tl_lake_share_heaps();
     make(&m);
-    if (insns == 0) {
-        index_costs(&m, peer_rates(&m).cpu);
-        drop(&m);
-        return 0;
-    }
     if (!mkdtemp(dir))
         return 1;
-    const struct clocks peer = store_long(dir, &m, (size_t)(insns / INSNS) + (insns < INSNS));
-    index_costs(&m, peer.cpu);
+    store_long(dir, &m, (size_t)(insns / INSNS) + (insns < INSNS));
 
     /* Bytes that nobody can decode: what the spool alone takes. */
     static uint8_t noise[1 << 20];

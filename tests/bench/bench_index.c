@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What index and tiles cost: the same inputs as bench_flow's to packed STF files, and to shards
+ * with their index, by one thread, with nothing written to disk. OpenCSD reconstructs the flow of a
+ * part of the same bytes in the same run, and keeps nothing. Usage: bench_index [INPUT [ROUNDS]]
+ *
+ * Rates are by processor time, so that other load on the machine weighs little.
+ */
+#include "bench/inputs.h"
+#include "bench/report.h"
+#include "decode/ops.h"
+#include "lake.h"
+#include "stf/flow_writer.h"
+#include "stf/zstf.h"
+#include "store/build.h"
+
+#define BYTES  (2u << 20)  /* of trace */
+#define SHARD  1000000     /* instructions */
+#define CHUNK  (64u << 10) /* bytes per push */
+#define ROUNDS 5
+
+#ifdef HAVE_OPENCSD
+#define PEER "OpenCSD"
+#else
+#define PEER NULL
+#endif
+
+static void die(const char *what)
+{
+    fprintf(stderr, "bench_index: %s\n", what);
+    exit(1);
+}
+
+/* M instructions of the first quarter a second. */
+static double peer_rate(const struct input *in)
+{
+#ifdef HAVE_OPENCSD
+    const double begin = bench_cpu();
+    const uint64_t insns = input_decode_opencsd(in, in->trace.n / 4, CHUNK);
+    return (double)insns / 1e6 / (bench_cpu() - begin);
+#else
+    return 0;
+#endif
+}
+
+struct direct {
+    struct tl_stf_flow *flow;
+    struct tl_build *build;
+    struct tl_packer *packer;
+    struct tl_zstf_writer *writer;
+    struct tl_buf packed, file;
+    uint64_t stop, markers, insns, plain, frames, files;
+};
+
+/* A .zstf without any index ends, or begins. */
+static int begin_file(struct direct *d)
+{
+    uint8_t head[TL_ZSTF_HEAD];
+    int r = TL_OK;
+    if (d->writer) {
+        r = tl_zstf_writer_finish(d->writer, (struct tl_bytes){0}, &d->file, head);
+        tl_zstf_writer_free(d->writer);
+        tl_buf_fini(&d->file);
+        d->writer = NULL;
+    }
+    if (r >= 0)
+        r = tl_zstf_writer_new(&d->writer, TL_CHUNK_MARKERS, 0);
+    return r < 0 ? r : tl_zstf_writer_begin(d->writer, &d->file);
+}
+
+static int to_records(void *context, const struct tl_item *items, size_t n)
+{
+    struct direct *d = context;
+    struct tl_stf_flow_at at = {0};
+    int r;
+    while ((r = tl_stf_flow_items(d->flow, items, n, d->stop, &at)) == TL_AGAIN) {
+        size_t marks;
+        const struct tl_stf_mark *p = tl_stf_flow_marks(d->flow, &marks);
+        tl_buf_reset(&d->packed);
+        r = tl_packer_stf(d->packer, tl_stf_flow_bytes(d->flow), p, marks, &d->packed);
+        if (r >= 0 && (d->stop - d->markers >= SHARD || !d->writer)) {
+            d->markers = d->stop;
+            r = begin_file(d);
+        }
+        if (r >= 0)
+            r = tl_zstf_writer_frame(d->writer, (struct tl_bytes){d->packed.p, d->packed.n},
+                                     tl_stf_flow_bytes(d->flow).n, TL_CHUNK_MARKERS,
+                                     tl_stf_flow_chunk_pc(d->flow), &d->file);
+        if (r < 0)
+            return r;
+        tl_stf_flow_take(d->flow);
+        d->stop += TL_CHUNK_MARKERS;
+    }
+    return r;
+}
+
+static int to_shards(void *context, const struct tl_item *items, size_t n)
+{
+    struct direct *d = context;
+    return tl_build_items(d->build, items, n);
+}
+
+static int count_shard(void *context, struct tl_view *view)
+{
+    struct direct *d = context;
+    struct tl_buf file = {0};
+    struct tl_bytes frame = {0};
+    int r = tl_view_encode(view, TL_CHUNK_MARKERS, d->packer, &file, NULL);
+    for (size_t i = 0; r >= 0 && i < view->index.n_frames; i++) {
+        r = tl_blob_packed(view->frames[i], d->packer, &frame);
+        d->plain += view->index.frames[i].plain;
+        d->frames += frame.n;
+    }
+    d->files += file.n;
+    d->insns += view->index.row.n;
+    tl_buf_fini(&file);
+    tl_view_put(view);
+    return r;
+}
+
+static int ignore_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    return TL_OK;
+}
+
+/* Processor seconds. */
+static double decode(const struct input *in, struct direct *d, tl_item_sink *items)
+{
+    const struct tl_stream_sink sink = {
+        .context = d, .items = items, .loss = ignore_loss, .paths = true};
+    struct tl_stream_decoder *decoder;
+    const double begin = bench_cpu();
+    if (tl_etm4_ops.create(&decoder, &in->source, in->image, &sink, NULL) < 0)
+        die("no decoder");
+    for (size_t at = 0; at < in->trace.n; at += CHUNK) {
+        const size_t left = in->trace.n - at;
+        const struct tl_run run = {in->trace.p + at, left < CHUNK ? left : CHUNK, at,
+                                   TL_RUN_LINEAR};
+        if (decoder->ops->push(decoder, &run) < 0)
+            die("decoding failed");
+    }
+    if (decoder->ops->finish(decoder) < 0 || (d->build && tl_build_finish(d->build) < 0))
+        die("decoding failed");
+    decoder->ops->destroy(decoder);
+    return bench_cpu() - begin;
+}
+
+static double to_files(const struct input *in, struct direct *d)
+{
+    const struct tl_stf_flow_options flow = {.isa = TL_ISA_NONE, .marks = true};
+    d->stop = TL_CHUNK_MARKERS;
+    d->markers = 0;
+    if (tl_stf_flow_new(&d->flow, &flow, NULL) < 0)
+        die("no writer");
+    const double took = decode(in, d, to_records);
+    tl_stf_flow_free(d->flow);
+    return took;
+}
+
+static double to_store(const struct input *in, struct direct *d)
+{
+    const struct tl_build_options options = {.protocol = TL_PROTO_ETM4,
+                                             .shard_insns = SHARD,
+                                             .image = in->image,
+                                             .seal = count_shard,
+                                             .context = d};
+    d->insns = d->plain = d->frames = d->files = 0;
+    if (tl_build_new(&d->build, &options) < 0)
+        die("no shards");
+    const double took = decode(in, d, to_shards);
+    tl_build_free(d->build);
+    d->build = NULL;
+    return took;
+}
+
+static void report(const struct input *in, const char *what, double value, const char *unit,
+                   double peer)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%s: %s", in->name, what);
+    bench_report("index", name, value, unit, peer > 0 ? PEER : NULL, peer);
+}
+
+static void measure(const struct input *in, int rounds)
+{
+    double without = 1e9, with = 1e9;
+    struct direct d = {0};
+    if (tl_packer_new(&d.packer) < 0)
+        die("no memory");
+    for (int i = 0; i < rounds; i++) {
+        double took = to_files(in, &d);
+        without = took < without ? took : without;
+        took = to_store(in, &d);
+        with = took < with ? took : with;
+    }
+    tl_packer_free(d.packer);
+    tl_zstf_writer_free(d.writer);
+    tl_buf_fini(&d.packed);
+    tl_buf_fini(&d.file);
+    const double insns = (double)d.insns, peer = peer_rate(in);
+    report(in, "written and packed", insns / without / 1e6, "Minsn/s", peer);
+    report(in, "… with index and tiles", insns / with / 1e6, "Minsn/s", peer);
+    report(in, "index and tiles, of that time", (with - without) / without * 100, "%", 0);
+    report(in, "… of the plain STF", (double)(d.files - d.frames) / (double)d.plain * 100, "%", 0);
+}
+
+int main(int argc, char **argv)
+{
+    const char *const only = argc > 1 ? argv[1] : "";
+    const int rounds = argc > 2 ? atoi(argv[2]) : ROUNDS;
+    tl_lake_share_heaps();
+    for (size_t i = 0; i < N_INPUT_MIXES; i++) {
+        struct input in = {0};
+        if (!strstr(input_mixes[i].name, only))
+            continue;
+        input_simulate(&in, &input_mixes[i], BYTES);
+        measure(&in, rounds);
+        input_drop(&in);
+    }
+    for (size_t i = 0; i < N_CAPTURES; i++) {
+        struct input in = {0};
+        if (!strstr(captures[i], only) || !input_capture(&in, captures[i]))
+            continue;
+        measure(&in, rounds);
+        input_drop(&in);
+    }
+    return 0;
+}
