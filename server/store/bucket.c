@@ -71,40 +71,11 @@ void tl_bucket_insns(struct tl_bucket *b, uint64_t n, uint64_t function, uint64_
     tl_bucket_page(b, pc >> 12, n);
 }
 
-static uint8_t gap_flags(unsigned gap)
-{
-    switch (gap) {
-    case TL_GAP_OVERFLOW:
-        return TL_FLAG_GAP | TL_FLAG_OVERFLOW;
-    case TL_GAP_SYNC:
-        return TL_FLAG_GAP | TL_FLAG_UNSYNCED;
-    case TL_GAP_BAD_PACKET:
-        return TL_FLAG_GAP | TL_FLAG_BAD_PACKET;
-    case TL_GAP_NO_IMAGE:
-        return TL_FLAG_GAP | TL_FLAG_NO_IMAGE;
-    case TL_GAP_OFF:
-        return TL_FLAG_GAP | TL_FLAG_OFF;
-    default:
-        return TL_FLAG_GAP;
-    }
-}
-
 void tl_bucket_item(struct tl_bucket *b, const struct tl_item *item)
 {
-    static const uint8_t masks[TL_ITEM_KINDS] = {
-        [TL_ITEM_EXCEPTION] = TL_HAS_EXCEPTION, [TL_ITEM_ERET] = TL_HAS_RETURN,
-        [TL_ITEM_EVENT] = TL_HAS_EVENT,         [TL_ITEM_SOFTWARE] = TL_HAS_SOFTWARE,
-        [TL_ITEM_MODE] = TL_HAS_MODE,           [TL_ITEM_CONTEXT] = TL_HAS_CONTEXT,
-        [TL_ITEM_TRACE_ON] = TL_HAS_TRACE_ON,   [TL_ITEM_NOTE] = TL_HAS_NOTE,
-    };
-    if (item->kind >= TL_ITEM_KINDS)
-        return;
-    if (item->kind == TL_ITEM_GAP)
-        b->flags |= gap_flags(item->sub);
-    if (item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_EVENT ||
-        item->kind == TL_ITEM_SOFTWARE)
-        b->events++;
-    b->event_mask |= masks[item->kind];
+    b->flags |= tl_bucket_flags(item);
+    b->events += tl_item_is_event(item);
+    b->event_mask |= tl_bucket_mask(item);
 }
 
 void tl_bucket_merge(struct tl_bucket *into, const struct tl_bucket *from)

@@ -74,6 +74,36 @@ void tl_bucket_span(struct tl_bucket *bucket, uint64_t n, unsigned privilege, un
                     unsigned depth_max);
 /* Count an item that is no instruction. */
 void tl_bucket_item(struct tl_bucket *bucket, const struct tl_item *item);
+/* The same in parts: which enum tl_bucket_event and enum tl_bucket_flag it is, and whether it is
+ * counted as an event. */
+static inline uint16_t tl_bucket_mask(const struct tl_item *item)
+{
+    static const uint8_t masks[TL_ITEM_KINDS] = {
+        [TL_ITEM_EXCEPTION] = TL_HAS_EXCEPTION, [TL_ITEM_ERET] = TL_HAS_RETURN,
+        [TL_ITEM_EVENT] = TL_HAS_EVENT,         [TL_ITEM_SOFTWARE] = TL_HAS_SOFTWARE,
+        [TL_ITEM_MODE] = TL_HAS_MODE,           [TL_ITEM_CONTEXT] = TL_HAS_CONTEXT,
+        [TL_ITEM_TRACE_ON] = TL_HAS_TRACE_ON,   [TL_ITEM_NOTE] = TL_HAS_NOTE,
+    };
+    return item->kind < TL_ITEM_KINDS ? masks[item->kind] : 0;
+}
+static inline uint8_t tl_bucket_flags(const struct tl_item *item)
+{
+    static const uint8_t flags[TL_GAP_KINDS] = {
+        [TL_GAP_OVERFLOW] = TL_FLAG_OVERFLOW,
+        [TL_GAP_SYNC] = TL_FLAG_UNSYNCED,
+        [TL_GAP_BAD_PACKET] = TL_FLAG_BAD_PACKET,
+        [TL_GAP_NO_IMAGE] = TL_FLAG_NO_IMAGE,
+        [TL_GAP_OFF] = TL_FLAG_OFF,
+    };
+    return item->kind != TL_ITEM_GAP  ? 0
+           : item->sub < TL_GAP_KINDS ? TL_FLAG_GAP | flags[item->sub]
+                                      : TL_FLAG_GAP;
+}
+static inline bool tl_item_is_event(const struct tl_item *item)
+{
+    return item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_EVENT ||
+           item->kind == TL_ITEM_SOFTWARE;
+}
 /* Add all of `from`. */
 void tl_bucket_merge(struct tl_bucket *into, const struct tl_bucket *from);
 /* Most frequent first. */

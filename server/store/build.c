@@ -53,6 +53,7 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
     b->options = *options;
     if (b->options.chunk_markers == 0)
         b->options.chunk_markers = TL_CHUNK_MARKERS;
+    b->keeps = tl_count_keeps(options->protocol);
     tl_callstack_init(&b->calls, options->image, 0, ignore_frame, NULL);
     const struct tl_stf_flow_options flow = {.isa = TL_ISA_NONE, .marks = true};
     int r = tl_stf_flow_new(&b->flow, &flow, NULL);
@@ -303,15 +304,40 @@ static size_t blocks_in_front(const struct tl_item *items, size_t n)
     return i;
 }
 
-/* Log as many whole blocks as can be, of items[0..n) from step `from` of the first on. */
+static void add_totals(struct tl_build *b, const struct tl_part_items *items)
+{
+    struct tl_build_totals *t = &b->totals;
+    t->gaps += items->gaps;
+    t->events += items->events;
+    if (items->anchors == 0)
+        return;
+    if (t->anchors == 0)
+        t->anchor_first = items->anchor_first;
+    t->anchor_last = items->anchor_last;
+    t->anchors += items->anchors;
+}
+
+/* Bytes of items that the open chunk, or its shard, has room for in its log. */
+static size_t log_room(const struct tl_part *part)
+{
+    const uint64_t shard =
+        part->log_bytes < SHARD_LOG_BYTES ? SHARD_LOG_BYTES - part->log_bytes : 0;
+    return shard < CHUNK_LOG_BYTES ? (size_t)shard : CHUNK_LOG_BYTES;
+}
+
+/* Log as many whole blocks as can be, of items[0..n) from step `from` of the first on, and what
+ * stands between them. */
 static int log_blocks(struct tl_build *b, const struct tl_item *items, size_t n, size_t from,
                       struct tl_count *count)
 {
     struct tl_part *const part = b->part;
     *count = (struct tl_count){.position = b->position,
                                .room = plain_room(b),
+                               .keeps = b->keeps,
+                               .log_room = log_room(part),
                                .privilege = b->now.has_mode ? tl_mode_privilege(b->now.mode) : 15,
                                .isa = b->now.isa,
+                               .now = &b->now,
                                .steps = from};
     struct tl_census *const census = census_of(b);
     const uint64_t noted = part->offset_noted;
@@ -319,8 +345,8 @@ static int log_blocks(struct tl_build *b, const struct tl_item *items, size_t n,
         n = blocks_in_front(items, n);
     if (n == 0)
         return TL_OK;
-    const int r = tl_count_blocks(part, &b->calls, items, n, count);
-    if (r < 0 || count->n == 0)
+    const int r = tl_count_items(part, &b->calls, items, n, count);
+    if (r < 0 || (count->n == 0 && count->kept.kinds == 0))
         return r;
     if (census)
         census_blocks(b, items, count, noted);
@@ -329,10 +355,13 @@ static int log_blocks(struct tl_build *b, const struct tl_item *items, size_t n,
     row->markers += count->n;
     part->open.n += count->n;
     b->position += count->n;
-    part->last_position = b->position - 1;
-    row->byte_last = b->now.offset = count->offset;
+    if (count->n > 0)
+        part->last_position = b->position - 1;
+    row->byte_last = b->now.offset;
     b->now.depth = tl_callstack_depth(&b->calls);
-    return TL_OK;
+    tl_part_kept(part, &count->kept);
+    add_totals(b, &count->kept);
+    return count->full ? check_cut(b, false) : TL_OK;
 }
 
 /* Log instructions [*insn, …) of a block, up to the next cut. */
@@ -371,7 +400,7 @@ static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *i
     else if (*insn == 0 && n == block->n)
         tl_tallying_block(&b->part->tallying, block);
     else
-        tl_tallying_code(&b->part->tallying, block, from, n);
+        tl_tallying_code(&b->part->tallying, block, from, n, *insn + n == block->n);
     if (*insn == 0 && block->entry)
         tl_part_called(b->part);
     b->part->last_position = b->position + n - 1;
@@ -383,21 +412,6 @@ static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *i
         tl_part_taken(b->part);
     }
     return check_cut(b, true);
-}
-
-static void count_item(struct tl_build *b, const struct tl_item *item)
-{
-    struct tl_build_totals *t = &b->totals;
-    if (item->kind == TL_ITEM_GAP)
-        t->gaps++;
-    else if (item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_EVENT ||
-             item->kind == TL_ITEM_SOFTWARE)
-        t->events++;
-    if (!tl_item_is_anchor(item))
-        return;
-    t->anchor_last = (struct tl_anchor){b->position, b->now.time};
-    if (t->anchors++ == 0)
-        t->anchor_first = t->anchor_last;
 }
 
 static int log_item(struct tl_build *b, const struct tl_item *item)
@@ -413,10 +427,13 @@ static int log_item(struct tl_build *b, const struct tl_item *item)
         pc = item->value;
     if (point && item->kind != TL_ITEM_SOFTWARE)
         function = tl_flow_now_function(&b->now, b->options.image, pc);
-    count_item(b, item);
     if (census_of(b))
         tl_census_item(b->census, item);
-    const int r = tl_part_item(b->part, &b->now, item, point, pc, function);
+    struct tl_part_items items;
+    int r = tl_part_item(b->part, &b->now, item, &items);
+    add_totals(b, &items);
+    if (r >= 0 && point)
+        r = tl_part_insns(b->part, &b->now, 1, pc, 1, function);
     if (r < 0)
         return r;
     if (point && tl_begins_function(b->options.image, function, pc))
@@ -472,6 +489,8 @@ static int log_code(struct tl_build *b, const struct tl_item *items, size_t n,
         if (r < 0 || at->item == n)
             return r;
     }
+    if (b->cut != CUT_NONE)
+        return r;
     const struct tl_item *const item = &items[at->item];
     bool whole = false;
     if (item->kind == TL_ITEM_PATH) {
@@ -494,7 +513,8 @@ static int log_until_cut(struct tl_build *b, const struct tl_item *items, size_t
     int r = TL_OK;
     while (r >= 0 && at->item < n && b->cut == CUT_NONE) {
         const struct tl_item *const item = &items[at->item];
-        if (item->kind == TL_ITEM_BLOCK || item->kind == TL_ITEM_PATH)
+        if (item->kind == TL_ITEM_BLOCK || item->kind == TL_ITEM_PATH ||
+            (b->keeps >> item->kind & 1 && !census_of(b)))
             r = log_code(b, items, n, at);
         else
             r = log_item(b, &items[at->item++]);

@@ -29,6 +29,7 @@ struct tl_build {
     struct tl_flow_now now;
     struct tl_callstack calls;
     struct tl_build_totals totals;
+    uint32_t keeps;           /* tl_count_keeps() */
     struct tl_packer *packer; /* made when it is needed */
     struct tl_census *census; /* of a stream whose blocks do not know what they consist of; NULL:
                                  they do */

@@ -9,11 +9,15 @@
 #include "store/count.h"
 
 #include <assert.h>
+#include <limits.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
-enum { STEPS = 64 };
+enum {
+    STEPS = 64,
+    SHORT = 16 /* steps of a path that is gone over with others */
+};
 
 struct batch {
     const uintptr_t *steps;
@@ -80,56 +84,59 @@ static __attribute__((noinline)) bool meet_all(struct tl_part *part, const uintp
     return true;
 }
 
-/* The flags of 16 steps. */
-static inline void gather_16(const uintptr_t *steps, uint64_t *taken, uint64_t *alike,
-                             uint64_t *always)
+/* Flags of steps, a bit each. */
+struct flags {
+    uint64_t alike, taken, always;
+};
+
+static inline void gather_one(struct flags *flags, const uintptr_t *steps, uint32_t i)
+{
+    flags->taken |= (uint64_t)(steps[i] & TL_STEP_TAKEN) << i;
+    flags->alike |= (uint64_t)(steps[i] / TL_STEP_ALIKE & 1) << i;
+    flags->always |= (uint64_t)(steps[i] / TL_STEP_ALWAYS & 1) << i;
+}
+
+/* Of steps [i, i + 16). */
+static inline void gather_16(struct flags *flags, const uintptr_t *steps, uint32_t i)
 {
 #ifdef __SSE2__
     static_assert(TL_STEP_TAKEN == 1 && TL_STEP_ALIKE == 2 && TL_STEP_ALWAYS == 4, "shifts");
     static_assert(sizeof(uintptr_t) == 8, "two of them in a vector");
-    const __m128i flags = _mm_set1_epi32(TL_STEP_FLAGS);
+    const __m128i mask = _mm_set1_epi32(TL_STEP_FLAGS);
     __m128i four[4];
-    for (int i = 0; i < 4; i++) {
-        const __m128 two = _mm_loadu_ps((const float *)&steps[4 * i]);
-        const __m128 more = _mm_loadu_ps((const float *)&steps[4 * i + 2]);
-        four[i] = _mm_and_si128(
-            flags, _mm_castps_si128(_mm_shuffle_ps(two, more, _MM_SHUFFLE(2, 0, 2, 0))));
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+        const __m128 two = _mm_loadu_ps((const float *)&steps[i + 4 * k]);
+        const __m128 more = _mm_loadu_ps((const float *)&steps[i + 4 * k + 2]);
+        four[k] = _mm_and_si128(
+            mask, _mm_castps_si128(_mm_shuffle_ps(two, more, _MM_SHUFFLE(2, 0, 2, 0))));
     }
     const __m128i all =
         _mm_packs_epi16(_mm_packs_epi32(four[0], four[1]), _mm_packs_epi32(four[2], four[3]));
-    *taken = (unsigned)_mm_movemask_epi8(_mm_slli_epi16(all, 7));
-    *alike = (unsigned)_mm_movemask_epi8(_mm_slli_epi16(all, 6));
-    *always = (unsigned)_mm_movemask_epi8(_mm_slli_epi16(all, 5));
+    flags->taken |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_slli_epi16(all, 7)) << i;
+    flags->alike |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_slli_epi16(all, 6)) << i;
+    flags->always |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_slli_epi16(all, 5)) << i;
 #else
-    *taken = *alike = *always = 0;
-    for (unsigned i = 0; i < 16; i++) {
-        *taken |= (uint64_t)(steps[i] & TL_STEP_TAKEN) << i;
-        *alike |= (uint64_t)(steps[i] / TL_STEP_ALIKE & 1) << i;
-        *always |= (uint64_t)(steps[i] / TL_STEP_ALWAYS & 1) << i;
-    }
+    for (uint32_t k = i; k < i + 16; k++)
+        gather_one(flags, steps, k);
 #endif
-}
-
-static inline void gather_at(struct batch *b, const uintptr_t *steps, uint32_t i)
-{
-    uint64_t taken, alike, always;
-    gather_16(steps, &taken, &alike, &always);
-    b->taken |= taken << i;
-    b->alike |= alike << i;
-    b->always |= always << i;
 }
 
 static inline void gather_flags(struct batch *b)
 {
-    const uint32_t n = b->n, whole = n & ~15u;
-    b->alike = b->taken = b->always = 0;
-    for (uint32_t i = 0; i < whole; i += 16)
-        gather_at(b, b->steps + i, i);
-    uintptr_t rest[16] = {0};
-    for (uint32_t i = whole; i < n; i++)
-        rest[i - whole] = b->steps[i];
-    if (whole < n)
-        gather_at(b, rest, whole);
+    const uintptr_t *const steps = b->steps;
+    struct flags flags = {0};
+    uint32_t i = 0;
+    for (; i + 16 <= b->n; i += 16)
+        gather_16(&flags, steps, i);
+    if (i > 0 && i < b->n) /* some of them once more */
+        gather_16(&flags, steps, b->n - 16);
+    else
+        for (; i < b->n; i++)
+            gather_one(&flags, steps, i);
+    b->taken = flags.taken;
+    b->alike = flags.alike;
+    b->always = flags.always;
 }
 
 /* As many of the `n` steps as have a place; 0: the first one has none. */
@@ -344,12 +351,13 @@ static size_t steps_for(const uintptr_t *steps, size_t i, size_t n, uint64_t roo
     return i;
 }
 
-/* An item need not begin where the one in front of it led. */
-static void begin_item(struct counting *c, const struct tl_block *block)
+/* An item need not begin where the step in front of it led: that step, as it is to be seen then. */
+static uintptr_t begin_item(uintptr_t step, const struct tl_block *block)
 {
-    const struct tl_block *const from = tl_path_block(c->from);
-    if (c->from && block->pc != (tl_path_taken(c->from) ? from->target : from->pc + from->size))
-        c->from &= ~(uintptr_t)TL_STEP_ALIKE;
+    const struct tl_block *const from = tl_path_block(step);
+    const bool leads =
+        !step || block->pc == (tl_path_taken(step) ? from->target : from->pc + from->size);
+    return leads ? step : step & ~(uintptr_t)TL_STEP_ALIKE;
 }
 
 /* Count the steps [*i, n). */
@@ -370,16 +378,183 @@ static int count_steps(struct counting *c, const uintptr_t *steps, size_t *i, si
     return TL_OK;
 }
 
-int tl_count_blocks(struct tl_part *part, struct tl_callstack *calls, const struct tl_item *items,
-                    size_t n, struct tl_count *count)
+/* The flow has been followed up to here. */
+static void end_flow(struct counting *c)
+{
+    const struct tl_block *const from = tl_path_block(c->from);
+    if (c->from == 0)
+        return;
+    tl_tallying_left(&c->part->tallying, from);
+    tl_callstack_leave(c->calls, from, tl_path_taken(c->from), c->position + c->n);
+    c->from = 0;
+}
+
+/* A branch, or a gap: it ends the flow, or begins it. */
+static int follow_item(struct counting *c, const struct tl_item *item, struct tl_count *count)
+{
+    end_flow(c);
+    c->calls->insns = c->position + c->n;
+    const int r = tl_callstack_push(c->calls, item, 1);
+    count->now->depth = tl_callstack_depth(c->calls);
+    return r;
+}
+
+/* Millions of them may stand one behind another: those behind the first change no call stack.
+ * Returns how many items they are, or < 0. */
+static int keep_holes(struct counting *c, const struct tl_item *items, size_t n,
+                      struct tl_count *count)
+{
+    n = n < INT_MAX ? n : INT_MAX;
+    int r =
+        tl_part_keep_holes(c->part, c->position + c->n, items, &n, count->log_room, &count->kept);
+    for (size_t i = 0; i < n && i < 2 && r >= 0; i++)
+        r = follow_item(c, &items[i], count);
+    if (n > 0)
+        count->now->offset = items[n - 1].offset;
+    return r < 0 ? r : (int)n;
+}
+
+/* Does the flow go on behind it as if it were not there? */
+static bool is_passed(const struct tl_count *count, const struct tl_item *item)
+{
+    return count->keeps >> item->kind & 1 && item->kind != TL_ITEM_GAP &&
+           item->kind != TL_ITEM_BRANCH;
+}
+
+/* What stands between blocks, in front of instruction `insn`. */
+static int keep_item(struct counting *c, const struct tl_item *item, uint64_t insn,
+                     struct tl_count *count)
+{
+    int r = TL_OK;
+    tl_flow_now_pass(count->now, item);
+    if (!is_passed(count, item))
+        r = follow_item(c, item, count);
+    if (r < 0)
+        return r;
+    r = tl_part_keep(c->part, c->position + insn, count->now, item, &count->kept);
+    count->full = tl_part_logged(c->part) >= count->log_room;
+    return r;
+}
+
+/* ---- short items --------------------------------------------------------------------------- */
+
+/* The steps of short items that are gone over together, with what is passed between them. */
+struct gathered {
+    uint32_t n;
+    uintptr_t steps[STEPS];
+    uint64_t insns;
+    size_t items; /* the last one has steps */
+};
+
+/* Instructions of a whole block or path; 0: it is none. */
+static uint64_t insns_of(const struct tl_item *item)
+{
+    if (item->kind == TL_ITEM_PATH)
+        return item->value;
+    return item->kind == TL_ITEM_BLOCK && item->n == item->block->n ? item->n : 0;
+}
+
+static uint32_t add_steps(struct gathered *g, const struct tl_item *item)
+{
+    if (item->kind == TL_ITEM_PATH)
+        for (uint32_t i = 0; i < item->n; i++)
+            g->steps[g->n + i] = item->path[i];
+    else
+        g->steps[g->n] = tl_path_step(item->block, (item->flags & TL_ITEM_TAKEN) != 0);
+    return item->kind == TL_ITEM_PATH ? item->n : 1;
+}
+
+/* Those that items[0..n) begin with, `room` instructions at most. */
+static void gather(struct gathered *g, const struct tl_count *count, const struct tl_item *items,
+                   size_t n, uint64_t room)
+{
+    g->n = 0;
+    g->insns = g->items = 0;
+    for (size_t i = 0; i < n && i < 2 * STEPS; i++) {
+        const uint64_t insns = insns_of(&items[i]);
+        if (insns == 0 && is_passed(count, &items[i]))
+            continue;
+        if (insns == 0 || g->insns + insns > room ||
+            (items[i].kind == TL_ITEM_PATH ? items[i].n : 1) > STEPS - g->n)
+            return;
+        const uint32_t begin = g->n, added = add_steps(g, &items[i]);
+        const struct tl_block *const block = tl_path_block(g->steps[begin]);
+        if (block->isa != count->isa)
+            return;
+        if (begin > 0)
+            g->steps[begin - 1] = begin_item(g->steps[begin - 1], block);
+        g->n += added;
+        g->insns += insns;
+        g->items = i + 1;
+    }
+}
+
+/*
+ * Count short items together, as many as fit into a batch and into the bucket, and keep what is
+ * passed between them. Returns how many items they are, 0 if they are not worth it, or < 0.
+ */
+static __attribute__((noinline)) int count_short(struct counting *c, const struct tl_item *items,
+                                                 size_t n, struct tl_count *count)
+{
+    struct tl_part *const part = c->part;
+    struct gathered g;
+    int r = tl_part_run_room(&part->run) == 0 ? tl_part_settle(part) : TL_OK;
+    if (r < 0)
+        return r;
+    const uint64_t bucket = tl_part_run_room(&part->run), room = count->room - c->n;
+    if (tl_part_logged(part) + 2 * STEPS * TL_ITEMLOG_ENTRY >= count->log_room)
+        return 0;
+    gather(&g, count, items, n, bucket < room ? bucket : room);
+    if (g.items < 2)
+        return 0;
+    /* All is logged first: nothing of it depends on what is counted. */
+    r = tl_part_offset_at(part, c->position + c->n, items[0].offset);
+    uint64_t insn = c->n;
+    for (size_t i = 0; i < g.items && r >= 0; i++) {
+        const uint64_t insns = insns_of(&items[i]);
+        insn += insns;
+        if (insns > 0)
+            count->now->offset = items[i].offset;
+        else
+            r = keep_item(c, &items[i], insn, count);
+    }
+    c->from = begin_item(c->from, tl_path_block(g.steps[0]));
+    size_t done = 0;
+    if (r >= 0)
+        r = count_steps(c, g.steps, &done, g.n, items[0].offset);
+    return r < 0 ? r : (int)g.items;
+}
+
+int tl_count_items(struct tl_part *part, struct tl_callstack *calls, const struct tl_item *items,
+                   size_t n, struct tl_count *count)
 {
     struct counting c = {
         .part = part, .calls = calls, .position = count->position, .privilege = count->privilege};
     uint64_t item_at = 0; /* instructions in front of the item */
     size_t i = 0, step = count->steps;
-    for (; i < n; i++) {
+    for (; i < n && !count->full; i++) {
         const struct tl_item *const item = &items[i];
         const bool path = item->kind == TL_ITEM_PATH;
+        if (count->keeps >> item->kind & 1) {
+            int r = item->kind == TL_ITEM_BRANCH ? keep_holes(&c, item, n - i, count) : 0;
+            if (r > 0)
+                i += (size_t)r - 1;
+            else if (r == 0)
+                r = keep_item(&c, item, c.n, count);
+            if (r < 0)
+                return r;
+            continue;
+        }
+        if (step == 0 && (!path || item->n <= SHORT)) {
+            const int r = count_short(&c, item, n - i, count);
+            if (r < 0)
+                return r;
+            if (r > 0) {
+                i += (size_t)r - 1;
+                item_at = c.n;
+                continue;
+            }
+        }
         if (!path && (item->kind != TL_ITEM_BLOCK || item->n != item->block->n || item->n == 0))
             break;
         const uintptr_t one =
@@ -389,10 +564,10 @@ int tl_count_blocks(struct tl_part *part, struct tl_callstack *calls, const stru
         const uint64_t insns = path ? item->value : item->n, room = count->room - c.n;
         if (tl_path_block(steps[step])->isa != count->isa)
             break;
-        begin_item(&c, tl_path_block(steps[step]));
+        c.from = begin_item(c.from, tl_path_block(steps[step]));
         const size_t end = insns > room ? steps_for(steps, step, n_steps, room) : n_steps;
         if (end > step)
-            count->offset = item->offset;
+            count->now->offset = item->offset;
         const int r = count_steps(&c, steps, &step, end, item->offset);
         if (r < 0)
             return r;
@@ -401,10 +576,7 @@ int tl_count_blocks(struct tl_part *part, struct tl_callstack *calls, const stru
         step = 0;
         item_at = c.n;
     }
-    if (c.n > 0) {
-        tl_tallying_left(&part->tallying, tl_path_block(c.from));
-        tl_callstack_leave(calls, tl_path_block(c.from), tl_path_taken(c.from), c.position + c.n);
-    }
+    end_flow(&c);
     count->items = i;
     count->steps = step;
     count->n = c.n;

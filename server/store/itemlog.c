@@ -3,12 +3,7 @@
 
 #include "store/varint.h"
 
-enum {
-    HAS_POSITION = 0x20,
-    HAS_FLAGS = 0x40,
-    HAS_OFFSET = 0x80,
-    HEAD_MAX = 80 /* everything of an item but its data and texts */
-};
+enum { HAS_POSITION = 0x20, HAS_FLAGS = 0x40, HAS_OFFSET = 0x80 };
 
 /* What an item of each kind holds beside its flags and `sub`. */
 enum field { F_PC = 1, F_VALUE = 2, F_TIME = 4, F_TEXT = 8, F_DATA = 16 };
@@ -49,6 +44,7 @@ void tl_itemlog_reset(struct tl_itemlog *log, uint64_t offset, uint64_t time)
     tl_buf_reset(&log->bytes);
     log->base = (struct tl_itemlog_base){.offset = offset, .time = time};
     log->n = 0;
+    log->away = UINT64_MAX;
 }
 
 static size_t put_signed(uint8_t *p, uint64_t *base, uint64_t value)
@@ -58,8 +54,10 @@ static size_t put_signed(uint8_t *p, uint64_t *base, uint64_t value)
     return n;
 }
 
-static inline size_t put_head(struct tl_itemlog_base *base, uint8_t *out, uint64_t position,
-                              uint8_t kind, uint8_t flags, uint64_t offset)
+static inline __attribute__((always_inline)) size_t put_head(struct tl_itemlog_base *base,
+                                                             uint8_t *out, uint64_t position,
+                                                             uint8_t kind, uint8_t flags,
+                                                             uint64_t offset)
 {
     size_t n = 1;
     out[0] = kind;
@@ -94,24 +92,86 @@ static size_t put_bytes(uint8_t *p, const void *bytes, size_t n)
     return head + n;
 }
 
-int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
+/* Is it an AWAY? */
+static inline bool is_away(const struct tl_item *item)
 {
-    struct tl_itemlog_base *const base = &log->base;
-    const uint8_t f = fields[item->kind];
-    const size_t data = f & F_DATA ? item->n : 0, name = f & F_DATA ? text_size(item->name) : 0,
-                 text = f & F_TEXT ? text_size(item->text) : 0;
-    const int r = tl_buf_reserve(&log->bytes, HEAD_MAX + data + name + text);
+    return item->kind == TL_ITEM_BRANCH && item->flags == TL_ITEM_HAS_VALUE && item->sub == 0;
+}
+
+/* Is it a gap as behind an AWAY at raw byte `offset`? */
+static inline bool is_lost(const struct tl_item *item, uint64_t offset)
+{
+    return item->kind == TL_ITEM_GAP && item->sub == TL_GAP_NO_IMAGE && item->flags == 0 &&
+           item->value == 0 && item->offset == offset;
+}
+
+static inline size_t put_away(struct tl_itemlog_base *base, uint8_t *p, uint64_t position,
+                              uint8_t kind, const struct tl_item *item)
+{
+    const size_t n = put_head(base, p, position, kind, 0, item->offset);
+    return n + put_signed(p + n, &base->pc, item->value);
+}
+
+static int add_away(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
+{
+    const int r = tl_buf_reserve(&log->bytes, TL_ITEMLOG_ENTRY);
     if (r < 0)
         return r;
-    uint8_t *const p = log->bytes.p + log->bytes.n;
+    log->away = log->bytes.n;
+    log->bytes.n += put_away(&log->base, log->bytes.p + log->bytes.n, position, TL_ITEM_AWAY, item);
+    log->n++;
+    return TL_OK;
+}
+
+int tl_itemlog_add_holes(struct tl_itemlog *log, uint64_t position, const struct tl_item *items,
+                         size_t *n, size_t most)
+{
+    const size_t end = *n;
+    struct tl_itemlog_base base = log->base;
+    int r = TL_OK;
+    size_t i = 0;
+    while (end - i >= 2 && is_away(&items[i]) && is_lost(&items[i + 1], items[i].offset) &&
+           log->bytes.n + TL_ITEMLOG_ENTRY < most &&
+           (r = tl_buf_reserve(&log->bytes, TL_ITEMLOG_ENTRY)) >= 0) {
+        uint8_t *const p = log->bytes.p + log->bytes.n;
+        log->bytes.n += put_away(&base, p, position, TL_ITEM_HOLE, &items[i]);
+        i += 2;
+    }
+    log->base = base;
+    log->n += i;
+    if (i > 0)
+        log->away = UINT64_MAX;
+    *n = i;
+    return r;
+}
+
+/* All of it but data and texts. */
+static inline size_t put_item(struct tl_itemlog_base *base, uint8_t *p, uint64_t position,
+                              const struct tl_item *item)
+{
+    const uint8_t f = fields[item->kind];
     size_t n = put_head(base, p, position, item->kind, item->flags, item->offset);
     n += tl_varint_put(p + n, item->sub);
-    if (keeps_pc(item))
+    if (f & F_PC && keeps_pc(item))
         n += put_signed(p + n, &base->pc, item->pc);
     if (f & F_VALUE)
         n += tl_varint_put(p + n, item->value);
     if (f & F_TIME)
         n += put_signed(p + n, &base->time, item->value);
+    return n;
+}
+
+static __attribute__((noinline)) int add_long(struct tl_itemlog *log, uint64_t position,
+                                              const struct tl_item *item)
+{
+    const uint8_t f = fields[item->kind];
+    const size_t data = f & F_DATA ? item->n : 0, name = f & F_DATA ? text_size(item->name) : 0,
+                 text = f & F_TEXT ? text_size(item->text) : 0;
+    const int r = tl_buf_reserve(&log->bytes, TL_ITEMLOG_ENTRY + data + name + text);
+    if (r < 0)
+        return r;
+    uint8_t *const p = log->bytes.p + log->bytes.n;
+    size_t n = put_item(&log->base, p, position, item);
     if (f & F_DATA) {
         n += put_bytes(p + n, item->data, data);
         n += put_bytes(p + n, item->name, name);
@@ -119,8 +179,28 @@ int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_it
     if (f & F_TEXT)
         n += put_bytes(p + n, item->text, text);
     log->bytes.n += n;
-    log->n++;
     return TL_OK;
+}
+
+int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
+{
+    if (is_away(item))
+        return add_away(log, position, item);
+    const bool hole = log->away != UINT64_MAX && position == log->base.position &&
+                      is_lost(item, log->base.offset);
+    const size_t away = log->away;
+    log->away = UINT64_MAX;
+    log->n++;
+    if (hole) {
+        log->bytes.p[away] += TL_ITEM_HOLE - TL_ITEM_AWAY;
+        return TL_OK;
+    }
+    if (fields[item->kind] & (F_DATA | F_TEXT))
+        return add_long(log, position, item);
+    const int r = tl_buf_reserve(&log->bytes, TL_ITEMLOG_ENTRY);
+    if (r >= 0)
+        log->bytes.n += put_item(&log->base, log->bytes.p + log->bytes.n, position, item);
+    return r;
 }
 
 int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa isa)
@@ -133,10 +213,11 @@ int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa is
 /* Half of all that is logged: nothing that they do not have is asked for. */
 int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset)
 {
-    const int r = tl_buf_reserve(&log->bytes, HEAD_MAX);
+    const int r = tl_buf_reserve(&log->bytes, TL_ITEMLOG_ENTRY);
     if (r < 0)
         return r;
     uint8_t *const p = log->bytes.p + log->bytes.n;
+    log->away = UINT64_MAX;
     size_t n = put_head(&log->base, p, position, TL_ITEM_OFFSET, 0, offset);
     p[n++] = 0; /* sub */
     log->bytes.n += n;
@@ -169,6 +250,7 @@ void tl_itemlog_read(struct tl_itemlog_reader *reader, struct tl_bytes bytes, ui
     reader->p = bytes.p;
     reader->end = bytes.p + bytes.n;
     reader->base = (struct tl_itemlog_base){.offset = offset, .time = time};
+    reader->gap = false;
 }
 
 static const char *get_text(struct tl_varint_reader *r)
@@ -184,6 +266,12 @@ static void get_fields(struct tl_varint_reader *r, struct tl_itemlog_base *base,
                        struct tl_item *item)
 {
     const uint8_t f = fields[item->kind];
+    if (item->kind == TL_ITEM_AWAY || item->kind == TL_ITEM_HOLE) {
+        item->kind = TL_ITEM_BRANCH;
+        item->flags = TL_ITEM_HAS_VALUE;
+        item->value = base->pc += (uint64_t)tl_varint_get_signed(r);
+        return;
+    }
     item->sub = (uint16_t)tl_varint_get(r);
     if (keeps_pc(item))
         item->pc = base->pc += (uint64_t)tl_varint_get_signed(r);
@@ -202,13 +290,21 @@ static void get_fields(struct tl_varint_reader *r, struct tl_itemlog_base *base,
 
 int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint64_t *position)
 {
+    if (reader->gap) {
+        reader->gap = false;
+        *item = (struct tl_item){
+            .kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE, .offset = reader->base.offset};
+        *position = reader->base.position;
+        return TL_OK;
+    }
     if (reader->p == reader->end)
         return TL_EOF;
     struct tl_varint_reader r = {reader->p, reader->end, false};
     const uint8_t head = *r.p++;
     *item = (struct tl_item){.kind = head & 31};
-    if (item->kind == TL_ITEM_BLOCK || (item->kind >= TL_ITEM_KINDS && item->kind < TL_ITEM_CHUNK))
+    if (item->kind == TL_ITEM_BLOCK || (item->kind >= TL_ITEM_KINDS && item->kind < TL_ITEM_HOLE))
         return TL_BAD;
+    const bool hole = item->kind == TL_ITEM_HOLE;
     if (head & HAS_POSITION)
         reader->base.position += tl_varint_get(&r);
     if (head & HAS_FLAGS && r.p < r.end)
@@ -221,5 +317,6 @@ int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint
         return TL_BAD;
     *position = reader->base.position;
     reader->p = r.p;
+    reader->gap = hole;
     return TL_OK;
 }

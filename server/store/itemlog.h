@@ -9,12 +9,18 @@
  * set of the following instructions changes, the raw byte offset of every thousandth or so, and
  * first of all the call stack and what the index says of the chunk's begin: the index can be lost.
  *
+ * Where there is no image each address that the trace names is a branch that leads there, and a
+ * gap. There may be millions of both, so a plain branch is written shorter than others, and a gap
+ * right behind it is no more than another kind.
+ *
  * Not thread-safe. An item is
  *
  *     u8 kind (low 5 bits) | 0x20 position follows | 0x40 flags follow | 0x80 offset follows
  *     varint position difference, u8 flags, signed varint offset difference, as announced
  *     varint sub, then by kind: pc (signed difference), value (TIME: signed difference), data or
- * text
+ *     text
+ *
+ * but an AWAY or a HOLE has no sub, and only the value, as a signed difference to the last pc.
  */
 #ifndef TL_STORE_ITEMLOG_H
 #define TL_STORE_ITEMLOG_H
@@ -27,6 +33,11 @@
 #define TL_ITEM_OFFSET 30
 #define TL_ITEM_STACK  29
 #define TL_ITEM_CHUNK  28
+/* A BRANCH without pc; the same, and behind it a GAP (TL_GAP_NO_IMAGE). Readers see the items. */
+#define TL_ITEM_AWAY 27
+#define TL_ITEM_HOLE 26
+
+#define TL_ITEMLOG_ENTRY 80 /* bytes of an item at most, without its data and texts */
 
 /* What the next item is a difference to. */
 struct tl_itemlog_base {
@@ -39,7 +50,8 @@ struct tl_itemlog_base {
 struct tl_itemlog {
     struct tl_buf bytes;
     struct tl_itemlog_base base;
-    uint64_t n; /* items */
+    uint64_t n;    /* items */
+    uint64_t away; /* bytes up to the last entry, if that is an AWAY, else UINT64_MAX */
 };
 
 void tl_itemlog_fini(struct tl_itemlog *log);
@@ -49,6 +61,12 @@ void tl_itemlog_reset(struct tl_itemlog *log, uint64_t offset, uint64_t time);
 /* Add an item at `position` (rising, within the chunk). Never a BLOCK. TL_NOMEM. */
 TL_MUST_USE int tl_itemlog_add(struct tl_itemlog *log, uint64_t position,
                                const struct tl_item *item);
+/*
+ * The same of items[0..*n), BRANCH and GAP by turns that make holes, as far as that goes on: sets
+ * `*n`. No more where the log has `most` bytes, or nearly as many.
+ */
+TL_MUST_USE int tl_itemlog_add_holes(struct tl_itemlog *log, uint64_t position,
+                                     const struct tl_item *items, size_t *n, size_t most);
 TL_MUST_USE int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa isa);
 TL_MUST_USE int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset);
 TL_MUST_USE int tl_itemlog_add_stack(struct tl_itemlog *log, struct tl_bytes stack);
@@ -57,6 +75,7 @@ TL_MUST_USE int tl_itemlog_add_chunk(struct tl_itemlog *log, struct tl_bytes hea
 struct tl_itemlog_reader {
     const uint8_t *p, *end;
     struct tl_itemlog_base base;
+    bool gap; /* … of a HOLE comes next */
 };
 
 /* `bytes` are borrowed; `offset` and `time` as they were given to tl_itemlog_reset(). */

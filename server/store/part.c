@@ -199,9 +199,9 @@ int tl_part_frame(struct tl_part *part, struct tl_blob *stf, size_t plain, uint6
 int tl_part_settle(struct tl_part *part)
 {
     struct tl_part_run *run = &part->run;
-    if (run->n == 0)
+    if (run->n == 0 && !run->items)
         return TL_OK;
-    struct tl_bucket *b = tl_buckets_at(&part->view->index.buckets, run->position - 1);
+    struct tl_bucket *b = tl_buckets_at(&part->view->index.buckets, tl_part_run_bucket(run));
     if (!b)
         return TL_NOMEM;
     tl_part_run_settle(run, b, true);
@@ -281,56 +281,88 @@ void tl_part_taken(struct tl_part *part)
     part->run.taken++;
 }
 
-static void note_anchor(uint32_t *n, struct tl_anchor *first, struct tl_anchor *last,
-                        const struct tl_anchor *anchor)
+int tl_part_keep(struct tl_part *part, uint64_t position, const struct tl_flow_now *now,
+                 const struct tl_item *item, struct tl_part_items *items)
 {
-    if ((*n)++ == 0)
-        *first = *anchor;
-    *last = *anchor;
-}
-
-static void note_item(struct tl_part *part, const struct tl_flow_now *now,
-                      const struct tl_item *item)
-{
-    struct tl_shard_row *row = &part->view->index.row;
-    struct tl_chunk *c = &part->open;
-    part->any = true;
-    c->kinds |= 1u << item->kind;
-    if (item->kind == TL_ITEM_GAP) {
-        c->gaps++;
-        row->gaps++;
-    } else if (item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_EVENT ||
-               item->kind == TL_ITEM_SOFTWARE) {
-        c->events++;
-        row->events++;
-    } else if (tl_item_is_anchor(item)) {
-        const struct tl_anchor anchor = {row->first + row->n, now->time};
-        note_anchor(&c->anchors, &c->anchor_first, &c->anchor_last, &anchor);
-        note_anchor(&row->anchors, &row->anchor_first, &row->anchor_last, &anchor);
-    }
-    row->byte_last = item->offset;
-}
-
-int tl_part_item(struct tl_part *part, const struct tl_flow_now *now, const struct tl_item *item,
-                 bool point, uint64_t pc, uint32_t function)
-{
-    struct tl_shard_index *index = &part->view->index;
-    const uint64_t position = index->row.first + index->row.n;
     int r = tl_itemlog_add(&part->log, position - part->open.first, item);
     /* Buckets are made in their order. */
     if (r >= 0 && tl_part_run_room(&part->run) == 0)
         r = tl_part_settle(part);
     if (r < 0)
         return r;
-    note_item(part, now, item);
-    tl_tallying_item(&part->tallying, item, index->row.n);
-    struct tl_bucket *b = tl_buckets_at(&index->buckets, position);
-    if (!b)
-        return TL_NOMEM;
-    tl_bucket_item(b, item);
-    if (item->kind == TL_ITEM_BRANCH)
-        b->branches++;
-    return point ? tl_part_insns(part, now, 1, pc, 1, function) : TL_OK;
+    part->run.items = true;
+    items->kinds |= 1u << item->kind;
+    if (item->kind == TL_ITEM_CYCLES || item->kind == TL_ITEM_TIME) { /* by far the most */
+        part->tallying.tally.kinds[item->kind]++;
+        if (tl_item_is_anchor(item)) {
+            items->anchor_last = (struct tl_anchor){position, now->time};
+            if (items->anchors++ == 0)
+                items->anchor_first = items->anchor_last;
+        }
+        return TL_OK;
+    }
+    tl_part_run_item(&part->run, item);
+    items->gaps += item->kind == TL_ITEM_GAP;
+    items->events += tl_item_is_event(item);
+    tl_tallying_item(&part->tallying, item, position - part->view->index.row.first);
+    return TL_OK;
+}
+
+int tl_part_keep_holes(struct tl_part *part, uint64_t position, const struct tl_item *items,
+                       size_t *n, size_t most, struct tl_part_items *sums)
+{
+    struct tl_part_run *const run = &part->run;
+    struct tl_tally *const tally = &part->tallying.tally;
+    int r = tl_itemlog_add_holes(&part->log, position - part->open.first, items, n,
+                                 most + part->log_begin);
+    if (r >= 0 && *n > 0 && tl_part_run_room(run) == 0)
+        r = tl_part_settle(part);
+    if (r < 0 || *n == 0)
+        return r;
+    const uint64_t holes = *n / 2;
+    tl_part_run_item(run, &items[0]);
+    tl_part_run_item(run, &items[1]);
+    run->taken += holes - 1;
+    sums->kinds |= 1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP;
+    sums->gaps += holes;
+    tally->kinds[TL_ITEM_BRANCH] += holes;
+    tally->kinds[TL_ITEM_GAP] += holes;
+    tally->gaps[TL_GAP_NO_IMAGE] += holes;
+    return TL_OK;
+}
+
+void tl_part_kept(struct tl_part *part, const struct tl_part_items *items)
+{
+    struct tl_shard_row *row = &part->view->index.row;
+    struct tl_chunk *c = &part->open;
+    if (items->kinds == 0)
+        return;
+    part->any = true;
+    c->kinds |= items->kinds;
+    c->gaps += (uint32_t)items->gaps;
+    row->gaps += items->gaps;
+    c->events += (uint32_t)items->events;
+    row->events += items->events;
+    if (items->anchors == 0)
+        return;
+    if (c->anchors == 0)
+        c->anchor_first = items->anchor_first;
+    if (row->anchors == 0)
+        row->anchor_first = items->anchor_first;
+    c->anchor_last = row->anchor_last = items->anchor_last;
+    c->anchors += items->anchors;
+    row->anchors += items->anchors;
+}
+
+int tl_part_item(struct tl_part *part, const struct tl_flow_now *now, const struct tl_item *item,
+                 struct tl_part_items *items)
+{
+    struct tl_shard_row *row = &part->view->index.row;
+    *items = (struct tl_part_items){0};
+    const int r = tl_part_keep(part, row->first + row->n, now, item, items);
+    row->byte_last = item->offset;
+    tl_part_kept(part, items);
+    return r;
 }
 
 int tl_part_isa(struct tl_part *part, enum tl_isa isa)
@@ -444,9 +476,9 @@ static void clip(struct tl_view *view, uint64_t positions)
 static int settle_copy(struct tl_part *part, struct tl_view *view)
 {
     struct tl_shard_index *index = &view->index;
-    if (part->run.n == 0)
+    if (part->run.n == 0 && !part->run.items)
         return TL_OK;
-    struct tl_bucket *b = tl_buckets_at(&index->buckets, part->run.position - 1);
+    struct tl_bucket *b = tl_buckets_at(&index->buckets, tl_part_run_bucket(&part->run));
     if (!b)
         return TL_NOMEM;
     tl_part_run_settle(&part->run, b, false);

@@ -59,10 +59,25 @@ TL_MUST_USE int tl_part_count(struct tl_part *part, uint64_t n, uint32_t functio
 /* Count `n` instructions as read from `pc` on, `size` bytes. */
 TL_MUST_USE int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t n,
                               uint64_t pc, uint64_t size, uint32_t function);
-/* Keep an item; a `point` takes a position of its own, at `pc`. */
+/* What adds up of items. */
+struct tl_part_items {
+    uint32_t kinds, anchors;
+    uint64_t gaps, events;
+    struct tl_anchor anchor_first, anchor_last;
+};
+/* Keep an item that stands in front of `position`, which is behind all that was counted. */
+TL_MUST_USE int tl_part_keep(struct tl_part *part, uint64_t position, const struct tl_flow_now *now,
+                             const struct tl_item *item, struct tl_part_items *items);
+/* The same of as many of items[0..*n) as are holes, by turns a BRANCH and a GAP; sets `*n`. The log
+ * is not to have more than `most` bytes. */
+TL_MUST_USE int tl_part_keep_holes(struct tl_part *part, uint64_t position,
+                                   const struct tl_item *items, size_t *n, size_t most,
+                                   struct tl_part_items *sums);
+/* Of all that was kept, before its chunk ends. */
+void tl_part_kept(struct tl_part *part, const struct tl_part_items *items);
+/* Both, of one that stands here. */
 TL_MUST_USE int tl_part_item(struct tl_part *part, const struct tl_flow_now *now,
-                             const struct tl_item *item, bool point, uint64_t pc,
-                             uint32_t function);
+                             const struct tl_item *item, struct tl_part_items *items);
 /* Note that the instructions that follow are of this instruction set. */
 TL_MUST_USE int tl_part_isa(struct tl_part *part, enum tl_isa isa);
 /* Instructions of the packet at raw byte `offset` follow, here or from `position` on: noted now and

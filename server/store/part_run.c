@@ -42,7 +42,9 @@ static void forget_names(struct tl_run_names *t)
 
 static void empty(struct tl_part_run *run)
 {
-    run->n = run->taken = 0;
+    run->n = run->taken = run->events = 0;
+    run->event_mask = run->flags = 0;
+    run->items = false;
     memset(run->privilege, 0, sizeof(run->privilege));
     run->depth_min = UINT32_MAX;
     run->depth_max = 0;
@@ -96,6 +98,10 @@ void tl_part_run_state(struct tl_part_run *run, struct tl_state *s)
     tl_state_u64(s, &run->position);
     tl_state_u64(s, &run->n);
     tl_state_u64(s, &run->taken);
+    tl_state_bool(s, &run->items);
+    tl_state_u64(s, &run->events);
+    tl_state_u16(s, &run->event_mask);
+    tl_state_u8(s, &run->flags, UINT8_MAX);
     for (size_t i = 0; i < 4; i++)
         tl_state_u64(s, &run->privilege[i]);
     tl_state_u32(s, &run->depth_min);
@@ -227,7 +233,7 @@ static void settle_pages(struct tl_part_run *run, struct tl_bucket *b, const str
     }
 }
 
-void tl_part_run_settle(struct tl_part_run *run, struct tl_bucket *b, bool ends)
+static void settle_insns(struct tl_part_run *run, struct tl_bucket *b, bool ends)
 {
     struct some functions, pages; /* large: not cleared */
     functions.n = pages.n = 0;
@@ -237,7 +243,16 @@ void tl_part_run_settle(struct tl_part_run *run, struct tl_bucket *b, bool ends)
     tl_bucket_span(b, run->n, UINT_MAX, run->depth_min, run->depth_max);
     for (size_t i = 0; i < 4; i++)
         b->privilege[i] += run->privilege[i];
+}
+
+void tl_part_run_settle(struct tl_part_run *run, struct tl_bucket *b, bool ends)
+{
+    if (run->n > 0)
+        settle_insns(run, b, ends);
     b->branches += run->taken;
+    b->events += run->events;
+    b->event_mask |= run->event_mask;
+    b->flags |= run->flags;
     if (ends)
         empty(run);
 }

@@ -21,8 +21,12 @@ struct tl_run_names {
 
 struct tl_part_run {
     uint64_t position; /* behind all that was counted, here and in buckets */
-    uint64_t n;        /* of all */
-    uint64_t taken;    /* branches */
+    uint64_t n;        /* of all; if 0, and it has items, it is of the bucket of `position` */
+    bool items;        /* it has some */
+    uint64_t events;   /* as of a bucket */
+    uint16_t event_mask;
+    uint8_t flags;
+    uint64_t taken; /* branches */
     uint64_t privilege[4];
     uint32_t depth_min, depth_max;
     /* Of each place all instructions so far, and in the upper half calls; what of them was there
@@ -78,6 +82,22 @@ static inline void tl_part_run_depth(struct tl_part_run *run, uint32_t low, uint
 {
     run->depth_min = low < run->depth_min ? low : run->depth_min;
     run->depth_max = high > run->depth_max ? high : run->depth_max;
+}
+
+/* An item in front of what follows. */
+static inline void tl_part_run_item(struct tl_part_run *run, const struct tl_item *item)
+{
+    run->items = true;
+    run->taken += item->kind == TL_ITEM_BRANCH;
+    run->events += tl_item_is_event(item);
+    run->event_mask |= tl_bucket_mask(item);
+    run->flags |= tl_bucket_flags(item);
+}
+
+/* A position in the bucket that the run is of. */
+static inline uint64_t tl_part_run_bucket(const struct tl_part_run *run)
+{
+    return run->position - (run->n > 0);
 }
 
 /* `counts`: as above. */

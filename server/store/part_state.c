@@ -113,6 +113,8 @@ static void log_state(struct tl_part *part, struct tl_state *s)
     tl_state_u64(s, &log->base.pc);
     tl_state_u64(s, &log->base.time);
     tl_state_u64(s, &log->n);
+    tl_state_u64(s, &log->away);
+    tl_state_check(s, log->away < log->bytes.n || log->away == UINT64_MAX);
     tl_state_size(s, &part->log_begin, log->bytes.n);
     tl_state_u64(s, &part->log_bytes);
 }

@@ -51,8 +51,9 @@ static int count_whole(struct recount *c, const struct tl_item *item)
         .room = item->n,
         .privilege = c->now.has_mode ? tl_mode_privilege(c->now.mode) : 15,
         .isa = item->block->isa,
+        .now = &c->now,
     };
-    const int r = tl_count_blocks(c->part, &c->calls, item, 1, &count);
+    const int r = tl_count_items(c->part, &c->calls, item, 1, &count);
     c->now.depth = tl_callstack_depth(&c->calls);
     row->n += count.n;
     c->part->open.n += count.n;
@@ -68,7 +69,7 @@ static int count_alone(struct recount *c, const struct tl_item *item)
     if (r >= 0)
         r = tl_part_insns(c->part, &c->now, b->n, b->pc, b->size, b->function);
     if (r >= 0)
-        tl_tallying_code(&c->part->tallying, b, 0, b->n);
+        tl_tallying_code(&c->part->tallying, b, 0, b->n, true);
     if (r >= 0 && b->entry)
         tl_part_called(c->part);
     if (r >= 0 && item->flags & TL_ITEM_TAKEN)
@@ -144,7 +145,10 @@ static int count_item(struct recount *c, const struct tl_item *item)
     const uint32_t function = point && item->kind != TL_ITEM_SOFTWARE
                                   ? tl_flow_now_function(&c->now, c->image, pc)
                                   : TL_NO_FUNCTION;
-    const int counted = tl_part_item(c->part, &c->now, item, point, pc, function);
+    struct tl_part_items items;
+    int counted = tl_part_item(c->part, &c->now, item, &items);
+    if (counted >= 0 && point)
+        counted = tl_part_insns(c->part, &c->now, 1, pc, 1, function);
     if (counted >= 0 && point && tl_begins_function(c->image, function, pc))
         tl_part_called(c->part);
     return counted;

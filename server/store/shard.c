@@ -48,11 +48,7 @@ void tl_flow_now_item(struct tl_flow_now *now, const struct tl_item *item)
         now->vmid = now->has_vmid ? item->value : 0;
         break;
     case TL_ITEM_TIME:
-        if (!tl_item_is_anchor(item))
-            break;
-        if (!now->has_time || item->value > now->time)
-            now->time = item->value;
-        now->has_time = true;
+        tl_flow_now_pass(now, item);
         break;
     case TL_ITEM_ISA:
         now->isa = (uint8_t)item->sub;

@@ -106,17 +106,50 @@ int tl_tallying_function(struct tl_tallying *t, uint32_t function, uint64_t n, u
     return TL_OK;
 }
 
-void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, uint32_t at, uint64_t n)
+/* The kind of the instruction at byte `*at` of the block; goes on to the next one. False: there is
+ * none. */
+static bool next_mix(const struct tl_block *block, uint32_t *at, enum tl_mix *mix)
 {
-    for (; n > 0 && block->code && at < block->size && !t->untold; n--) {
-        const struct tl_bytes code = {block->code + at, block->size - at};
-        struct tl_insn insn = {0};
-        tl_block_insn(block, at, &insn);
-        t->tally.mix[tl_mix_at((enum tl_isa)block->isa, block->pc + at, code)]++;
-        if (insn.size == 0)
-            return;
-        at += insn.size;
+    struct tl_insn insn = {0};
+    if (!block->code || *at >= block->size)
+        return false;
+    const struct tl_bytes code = {block->code + *at, block->size - *at};
+    tl_block_insn(block, *at, &insn);
+    *mix = tl_mix_at((enum tl_isa)block->isa, block->pc + *at, code);
+    *at = insn.size > 0 ? *at + insn.size : block->size;
+    return true;
+}
+
+/* Are all but the last instruction plain ones, and is that where it should be? They are looked at
+ * once. */
+static bool is_plain_inside(const struct tl_block *block)
+{
+    enum { UNKNOWN, PLAIN, OTHER };
+    if (block->inner == UNKNOWN) {
+        enum tl_mix mix = TL_MIX_PLAIN;
+        uint32_t at = 0;
+        for (uint32_t i = 0; i + 1 < block->n && mix == TL_MIX_PLAIN; i++)
+            if (!next_mix(block, &at, &mix))
+                break;
+        const bool plain = mix == TL_MIX_PLAIN && at + block->last_size == block->size;
+        ((struct tl_block *)block)->inner = plain ? PLAIN : OTHER;
     }
+    return block->inner == PLAIN;
+}
+
+void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, uint32_t at, uint64_t n,
+                      bool last)
+{
+    enum tl_mix mix;
+    if (t->untold)
+        return;
+    /* Those that are plain need not be counted: they are what is left. */
+    if (is_plain_inside(block)) {
+        at = block->size - block->last_size;
+        n = last ? 1 : 0;
+    }
+    for (; n > 0 && next_mix(block, &at, &mix); n--)
+        t->tally.mix[mix]++;
 }
 
 static void add_mode(struct tl_tallying *t, uint64_t insns)

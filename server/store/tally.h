@@ -83,8 +83,9 @@ void tl_tallying_state(struct tl_tallying *t, struct tl_state *state);
 /* A function's instructions and calls. TL_NOMEM. */
 TL_MUST_USE int tl_tallying_function(struct tl_tallying *t, uint32_t function, uint64_t n,
                                      uint64_t calls);
-/* `n` instructions of a block from its byte `at` on. */
-void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, uint32_t at, uint64_t n);
+/* `n` instructions of a block from its byte `at` on; `last`: up to its end. */
+void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, uint32_t at, uint64_t n,
+                      bool last);
 /* An item, behind `insns` instructions of the shard. */
 void tl_tallying_item(struct tl_tallying *t, const struct tl_item *item, uint64_t insns);
 /* All is counted: `insns` positions, `markers` of them in blocks. Moves the result to `*out`. */
@@ -101,7 +102,7 @@ static inline void tl_tallying_left(struct tl_tallying *t, const struct tl_block
     if (left <= 1 + TL_LEAVE_STRAIGHT) {
         t->odd++;
         t->always -= block->always;
-        tl_tallying_code(t, block, 0, block->n);
+        tl_tallying_code(t, block, 0, block->n, true);
     }
 }
 

@@ -95,8 +95,28 @@ static inline struct tl_item *made_add(struct made *m, uint8_t kind)
     return item;
 }
 
+/* Addresses of no image, one behind another, as the trace of other programs has them. */
+static inline void made_holes(struct made *m)
+{
+    for (uint64_t i = made_below(m, 12); i-- > 0;) {
+        struct tl_item *const branch = made_add(m, TL_ITEM_BRANCH);
+        branch->flags = TL_ITEM_HAS_VALUE;
+        branch->value = made_random(m) >> made_below(m, 64);
+        if (made_below(m, 8) == 0)
+            continue;
+        struct tl_item *const gap = made_add(m, TL_ITEM_GAP);
+        gap->sub = made_below(m, 8) ? TL_GAP_NO_IMAGE : TL_GAP_NO_PATH;
+        gap->offset = made_below(m, 8) ? m->items[m->n - 2].offset : gap->offset;
+        m->offset = gap->offset;
+    }
+}
+
 static inline void made_other(struct made *m)
 {
+    if (made_below(m, 10) == 0) {
+        made_holes(m);
+        return;
+    }
     static const uint8_t payload[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
     const uint8_t any = (uint8_t)(1 + made_below(m, TL_ITEM_KINDS - 1));
     const uint8_t kind = any == TL_ITEM_PATH ? TL_ITEM_NOTE : any; /* a path is no item by itself */

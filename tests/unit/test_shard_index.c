@@ -27,6 +27,9 @@ struct truth {
     uint32_t functions[FUNCTIONS];
     uint32_t n_pages;
     struct tl_top pages[PAGES];
+    uint64_t events; /* of its items; … */
+    unsigned mask, flags;
+    bool first; /* an item stands in front of its first instruction */
 };
 
 /* An instruction that was executed. */
@@ -49,6 +52,7 @@ struct recount {
     unsigned privilege;
     uint64_t mode;
     uint64_t kinds[TL_ITEM_KINDS], gaps[TL_GAP_KINDS];
+    uint64_t all_gaps, events, anchors; /* of chunks */
     struct tl_build *build;
     struct tl_view *views[512];
     size_t n_views;
@@ -145,6 +149,28 @@ static void count_block(struct recount *r, const struct tl_item *item)
         r->buckets[r->n_buckets - 1].taken++;
 }
 
+static void count_item(struct recount *r, const struct tl_item *item)
+{
+    static const unsigned masks[TL_ITEM_KINDS] = {[TL_ITEM_EXCEPTION] = TL_HAS_EXCEPTION,
+                                                  [TL_ITEM_ERET] = TL_HAS_RETURN,
+                                                  [TL_ITEM_EVENT] = TL_HAS_EVENT,
+                                                  [TL_ITEM_MODE] = TL_HAS_MODE,
+                                                  [TL_ITEM_CONTEXT] = TL_HAS_CONTEXT,
+                                                  [TL_ITEM_TRACE_ON] = TL_HAS_TRACE_ON,
+                                                  [TL_ITEM_NOTE] = TL_HAS_NOTE};
+    static const unsigned flags[TL_GAP_KINDS] = {[TL_GAP_OVERFLOW] = TL_FLAG_OVERFLOW,
+                                                 [TL_GAP_SYNC] = TL_FLAG_UNSYNCED,
+                                                 [TL_GAP_BAD_PACKET] = TL_FLAG_BAD_PACKET,
+                                                 [TL_GAP_NO_IMAGE] = TL_FLAG_NO_IMAGE,
+                                                 [TL_GAP_OFF] = TL_FLAG_OFF};
+    struct truth *const t = bucket(r);
+    t->events += item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_EVENT;
+    t->mask |= masks[item->kind];
+    t->flags |= item->kind == TL_ITEM_GAP ? TL_FLAG_GAP | flags[item->sub] : 0;
+    t->taken += item->kind == TL_ITEM_BRANCH;
+    t->first |= r->n % BUCKET == 0;
+}
+
 static int on_items(void *context, const struct tl_item *items, size_t n)
 {
     struct recount *const r = context;
@@ -166,8 +192,7 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
                 r->mode = items[i].value;
             if (items[i].kind == TL_ITEM_MODE)
                 r->privilege = tl_mode_privilege(items[i].value);
-            if (items[i].kind == TL_ITEM_BRANCH)
-                bucket(r)->taken++;
+            count_item(r, &items[i]);
             if (items[i].kind == TL_ITEM_UNKNOWN)
                 count_one(r, items[i].pc, 1, function_at(r, items[i].pc), TL_MIX_UNKNOWN, true);
         }
@@ -198,11 +223,17 @@ static void assert_counted(const struct truth *t, const struct tl_top *top, size
     assert_true(n < counted + most || (n - counted - most) * 32 <= t->insns);
 }
 
-static void assert_bucket(const struct truth *t, const struct tl_bucket *b)
+/* `begins`: with it begins the shard, so that items in front of it may be in the last one. */
+static void assert_bucket(const struct truth *t, const struct tl_bucket *b, bool begins)
 {
     uint64_t pages = 0;
     assert_int_equal(b->insns, t->insns);
-    assert_int_equal(b->branches, t->taken);
+    if (!begins || !t->first) {
+        assert_int_equal(b->branches, t->taken);
+        assert_int_equal(b->events, t->events);
+        assert_int_equal(b->event_mask, t->mask);
+        assert_int_equal(b->flags, t->flags);
+    }
     assert_memory_equal(b->privilege, t->privilege, sizeof t->privilege);
     assert_int_equal(b->depth_min, t->depth_min);
     assert_int_equal(b->depth_max, t->depth_max);
@@ -293,6 +324,11 @@ static void assert_tally(const struct recount *r, const struct tl_shard_index *i
         with_mode -= n;
     }
     assert_int_equal(with_mode, 0);
+    for (size_t i = 0; i < index->n_chunks; i++) {
+        sums->all_gaps += index->chunks[i].gaps;
+        sums->events += index->chunks[i].events;
+        sums->anchors += index->chunks[i].anchors;
+    }
     for (size_t i = 0; i < TL_ITEM_KINDS; i++)
         sums->kinds[i] += tally->kinds[i];
     for (size_t i = 0; i < TL_GAP_KINDS; i++)
@@ -308,7 +344,8 @@ static void assert_view(const struct recount *r, const struct tl_view *view)
     for (size_t i = 0; i < index->buckets.n; i++) {
         const uint64_t at = (index->buckets.first + i) * BUCKET;
         if (at >= index->row.first && at + BUCKET <= end) /* else it has its shard's part */
-            assert_bucket(&r->buckets[index->buckets.first + i], &index->buckets.p[i]);
+            assert_bucket(&r->buckets[index->buckets.first + i], &index->buckets.p[i],
+                          at == index->row.first);
     }
 }
 
@@ -348,7 +385,20 @@ struct traced {
     struct tl_buf bytes, elf;
     struct tl_image *image;
     struct tl_source source;
+    bool holes; /* of one section there is no image */
 };
+
+/* Half of the program is not known. */
+static void add_half(struct traced *t, const struct tl_sim_program *program)
+{
+    struct tl_buf code = {0};
+    assert_int_equal(tl_sim_program_code(program, 0, &code), TL_OK);
+    assert_int_equal(tl_image_add_bytes(t->image, program->sections[0].base,
+                                        (struct tl_bytes){code.p, code.n / 2}, TL_SPACE_ANY, NULL,
+                                        NULL),
+                     TL_OK);
+    tl_buf_fini(&code);
+}
 
 static void trace(struct traced *t, const struct tl_sim_etm4_options *etm, uint64_t number)
 {
@@ -371,9 +421,12 @@ static void trace(struct traced *t, const struct tl_sim_etm4_options *etm, uint6
     assert_int_equal(tl_sim_program_elf(&program, &t->elf), TL_OK);
     assert_int_equal(tl_sim_etm4_source(etm, &t->source), TL_OK);
     assert_int_equal(tl_image_new(&t->image), TL_OK);
-    assert_int_equal(tl_image_add_elf(t->image, (struct tl_bytes){t->elf.p, t->elf.n}, 0,
-                                      TL_SPACE_ANY, "program", &fail),
-                     TL_OK);
+    if (t->holes)
+        add_half(t, &program);
+    else
+        assert_int_equal(tl_image_add_elf(t->image, (struct tl_bytes){t->elf.p, t->elf.n}, 0,
+                                          TL_SPACE_ANY, "program", &fail),
+                         TL_OK);
     assert_int_equal(tl_image_freeze(t->image), TL_OK);
     tl_sim_core_free(core);
     tl_sim_program_fini(&program);
@@ -411,7 +464,12 @@ static void check(const struct traced *t, bool damaged, bool paths, uint64_t sha
     assert_int_equal(tl_build_new(&r.build, &options), TL_OK);
     decode(t, &r, paths);
     assert_int_equal(tl_build_finish(r.build), TL_OK);
-    assert_true(r.n > INSNS / 4 && r.paths == paths);
+    assert_true(r.n > INSNS / (t->holes ? 50 : 4) && r.paths == paths);
+    struct tl_build_totals totals;
+    tl_build_totals(r.build, &totals);
+    assert_int_equal(totals.gaps, r.kinds[TL_ITEM_GAP]);
+    assert_int_equal(totals.events, r.kinds[TL_ITEM_EXCEPTION] + r.kinds[TL_ITEM_EVENT]);
+    r.anchors = totals.anchors;
     uint64_t n = 0;
     struct recount sums = {0};
     for (size_t i = 0; i < r.n_views; i++) {
@@ -424,6 +482,12 @@ static void check(const struct traced *t, bool damaged, bool paths, uint64_t sha
     assert_int_equal(n, r.n);
     assert_memory_equal(sums.kinds, r.kinds, sizeof r.kinds);
     assert_memory_equal(sums.gaps, r.gaps, sizeof r.gaps);
+    assert_int_equal(sums.all_gaps, r.kinds[TL_ITEM_GAP]);
+    assert_int_equal(sums.events, r.kinds[TL_ITEM_EXCEPTION] + r.kinds[TL_ITEM_EVENT]);
+    assert_int_equal(sums.anchors, r.kinds[TL_ITEM_TIME]);
+    assert_int_equal(r.anchors, r.kinds[TL_ITEM_TIME]);
+    if (t->holes)
+        assert_true(r.gaps[TL_GAP_NO_IMAGE] > INSNS / 1000);
     tl_build_free(r.build);
     free(r.buckets);
     free(r.code);
@@ -431,11 +495,11 @@ static void check(const struct traced *t, bool damaged, bool paths, uint64_t sha
 
 static void index_is_what_was_executed(void **state)
 {
-    for (unsigned unit = 0; unit < 6; unit++) {
-        struct traced t = {0};
+    for (unsigned unit = 0; unit < 9; unit++) {
+        struct traced t = {.holes = unit >= 6};
         const struct tl_sim_etm4_options etm = tl_sim_etm4_unlike(unit % 3, 2);
         trace(&t, &etm, next());
-        for (size_t i = 0; unit >= 3 && i < t.bytes.n / 3000; i++)
+        for (size_t i = 0; unit >= 3 && unit < 6 && i < t.bytes.n / 3000; i++)
             t.bytes.p[next() % t.bytes.n] ^= 1 << next() % 8;
         for (unsigned paths = 0; paths < 2; paths++)
             check(&t, unit >= 3, paths, 2000 + next() % 60000, 100 + next() % 40000);

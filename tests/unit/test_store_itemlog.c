@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* The item log: what goes in comes out, however it went in, and damage is harmless. */
+#include "made_items.h"
+#include "random.h"
+#include "store/itemlog.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static struct made made;
+
+/* Items without blocks, and positions for them. */
+static uint64_t *make(size_t n)
+{
+    uint64_t position = 0;
+    made_stream(&made, next(), 0, 1);
+    while (made.n < n)
+        made_other(&made);
+    uint64_t *const positions = malloc(made.n * sizeof *positions);
+    assert_non_null(positions);
+    for (size_t i = 0; i < made.n; i++)
+        positions[i] = position += next() % 4 ? 0 : next() % 1000;
+    return positions;
+}
+
+static void begin(struct tl_itemlog *log)
+{
+    *log = (struct tl_itemlog){0};
+    tl_itemlog_reset(log, 7, 9);
+}
+
+/* The same bytes, as far as it can be by runs of holes. */
+static void add_runs(struct tl_itemlog *log, const uint64_t *positions)
+{
+    for (size_t i = 0; i < made.n;) {
+        size_t n = 0;
+        while (i + n < made.n && positions[i + n] == positions[i])
+            n++;
+        n = 1 + next() % n;
+        assert_int_equal(tl_itemlog_add_holes(log, positions[i], &made.items[i], &n, 1 << 30),
+                         TL_OK);
+        assert_true(n % 2 == 0);
+        if (n == 0)
+            assert_int_equal(tl_itemlog_add(log, positions[i], &made.items[i]), TL_OK);
+        i += n > 0 ? n : 1;
+    }
+}
+
+static void assert_item(const struct tl_item *a, const struct tl_item *b)
+{
+    assert_int_equal(a->kind, b->kind);
+    assert_int_equal(a->flags, b->flags);
+    assert_int_equal(a->sub, b->sub);
+    assert_int_equal(a->offset, b->offset);
+    const bool values = a->kind == TL_ITEM_TIME || a->kind == TL_ITEM_CYCLES ||
+                        a->kind == TL_ITEM_EVENT || a->kind == TL_ITEM_MODE;
+    if ((a->flags & TL_ITEM_HAS_PC && !values) || a->kind == TL_ITEM_UNKNOWN)
+        assert_int_equal(a->pc, b->pc);
+    if (values || a->kind == TL_ITEM_BRANCH || a->kind == TL_ITEM_TARGET)
+        assert_int_equal(a->value, b->value);
+    if (a->kind == TL_ITEM_SOFTWARE) {
+        assert_int_equal(a->n, b->n);
+        assert_memory_equal(a->data, b->data, a->n);
+        assert_string_equal(a->name, b->name);
+    }
+    if (a->kind == TL_ITEM_NOTE)
+        assert_string_equal(a->text, b->text);
+}
+
+static void what_goes_in_comes_out(void **state)
+{
+    for (unsigned round = 0; round < 100; round++) {
+        uint64_t *const positions = make(1 + next() % 500);
+        struct tl_itemlog one, many;
+        struct tl_itemlog_reader reader;
+        struct tl_item item;
+        uint64_t position;
+        begin(&one);
+        begin(&many);
+        for (size_t i = 0; i < made.n; i++)
+            assert_int_equal(tl_itemlog_add(&one, positions[i], &made.items[i]), TL_OK);
+        add_runs(&many, positions);
+        assert_int_equal(one.n, made.n);
+        assert_int_equal(many.n, made.n);
+        assert_int_equal(one.bytes.n, many.bytes.n);
+        assert_memory_equal(one.bytes.p, many.bytes.p, one.bytes.n);
+        tl_itemlog_read(&reader, (struct tl_bytes){one.bytes.p, one.bytes.n}, 7, 9);
+        for (size_t i = 0; i < made.n; i++) {
+            assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_OK);
+            assert_int_equal(position, positions[i]);
+            assert_item(&made.items[i], &item);
+        }
+        assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_EOF);
+        tl_itemlog_fini(&one);
+        tl_itemlog_fini(&many);
+        free(positions);
+        made_free(&made);
+    }
+}
+
+/* An address of no image, and that there is none, take no more than the address. */
+static void holes_are_short(void **state)
+{
+    enum { HOLES = 1000 };
+    struct tl_itemlog log;
+    begin(&log);
+    for (uint64_t i = 0; i < HOLES; i++) {
+        const struct tl_item items[2] = {
+            {.kind = TL_ITEM_BRANCH,
+             .flags = TL_ITEM_HAS_VALUE,
+             .value = 0xffffffc000080000 + 4 * i,
+             .offset = i},
+            {.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE, .offset = i}};
+        for (size_t k = 0; k < 2; k++)
+            assert_int_equal(tl_itemlog_add(&log, 0, &items[k]), TL_OK);
+    }
+    assert_int_equal(log.n, 2 * HOLES);
+    assert_true(log.bytes.n < 3 * HOLES + 20);
+    /* No more where there is no room. */
+    const struct tl_item items[2] = {
+        {.kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_VALUE, .value = 4},
+        {.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE}};
+    size_t n = 2;
+    assert_int_equal(tl_itemlog_add_holes(&log, 0, items, &n, log.bytes.n), TL_OK);
+    assert_int_equal(n, 0);
+    tl_itemlog_fini(&log);
+}
+
+static void damage_is_harmless(void **state)
+{
+    for (unsigned round = 0; round < 300; round++) {
+        uint64_t *const positions = make(1 + next() % 60);
+        struct tl_itemlog log;
+        struct tl_itemlog_reader reader;
+        struct tl_item item;
+        uint64_t position;
+        int r;
+        begin(&log);
+        add_runs(&log, positions);
+        for (unsigned i = 0; i < 3; i++)
+            log.bytes.p[next() % log.bytes.n] ^= 1 << next() % 8;
+        const size_t n = next() % 2 ? log.bytes.n : next() % log.bytes.n;
+        uint8_t *const bytes = malloc(n + 1); /* so that a sanitizer sees its end */
+        assert_non_null(bytes);
+        memcpy(bytes + 1, log.bytes.p, n);
+        tl_itemlog_read(&reader, (struct tl_bytes){bytes + 1, n}, 7, 9);
+        size_t items = 0;
+        while ((r = tl_itemlog_next(&reader, &item, &position)) == TL_OK) {
+            assert_true(item.kind < TL_ITEM_KINDS || item.kind >= TL_ITEM_CHUNK);
+            assert_true(++items <= 2 * n);
+        }
+        assert_true(r == TL_EOF || r == TL_BAD);
+        free(bytes);
+        tl_itemlog_fini(&log);
+        free(positions);
+        made_free(&made);
+    }
+}
+
+int main(void)
+{
+    begin_random();
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_goes_in_comes_out),
+                                       cmocka_unit_test(holes_are_short),
+                                       cmocka_unit_test(damage_is_harmless)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
