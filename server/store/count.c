@@ -422,76 +422,61 @@ static bool is_passed(const struct tl_count *count, const struct tl_item *item)
 }
 
 /* What stands between blocks, in front of instruction `insn`. */
-static int keep_item(struct counting *c, const struct tl_item *item, uint64_t insn,
-                     struct tl_count *count)
+static inline int keep(struct counting *c, const struct tl_item *item, uint64_t insn,
+                       struct tl_count *count)
 {
-    int r = TL_OK;
     tl_flow_now_pass(count->now, item);
-    if (!is_passed(count, item))
-        r = follow_item(c, item, count);
-    if (r < 0)
-        return r;
-    r = tl_part_keep(c->part, c->position + insn, count->now, item, &count->kept);
+    return tl_part_keep(c->part, c->position + insn, count->now, item, &count->kept);
+}
+
+/* The same here, and of an item that the flow does not go on behind. */
+static int keep_item(struct counting *c, const struct tl_item *item, struct tl_count *count)
+{
+    int r = is_passed(count, item) ? TL_OK : follow_item(c, item, count);
+    if (r >= 0)
+        r = keep(c, item, c->n, count);
     count->full = tl_part_logged(c->part) >= count->log_room;
     return r;
 }
 
 /* ---- short items --------------------------------------------------------------------------- */
 
-/* The steps of short items that are gone over together, with what is passed between them. */
+/* The steps of short items that are gone over together. */
 struct gathered {
     uint32_t n;
     uintptr_t steps[STEPS];
-    uint64_t insns;
-    size_t items; /* the last one has steps */
 };
 
 /* Instructions of a whole block or path; 0: it is none. */
-static uint64_t insns_of(const struct tl_item *item)
+static inline uint64_t insns_of(const struct tl_item *item)
 {
     if (item->kind == TL_ITEM_PATH)
         return item->value;
     return item->kind == TL_ITEM_BLOCK && item->n == item->block->n ? item->n : 0;
 }
 
-static uint32_t add_steps(struct gathered *g, const struct tl_item *item)
+static inline bool gather(struct gathered *g, const struct tl_item *item, uint8_t isa)
 {
-    if (item->kind == TL_ITEM_PATH)
-        for (uint32_t i = 0; i < item->n; i++)
-            g->steps[g->n + i] = item->path[i];
+    const bool path = item->kind == TL_ITEM_PATH;
+    const uint32_t begin = g->n, n = path ? item->n : 1;
+    const struct tl_block *const block = path ? tl_path_block(item->path[0]) : item->block;
+    if (n > STEPS - begin || block->isa != isa)
+        return false;
+    if (begin > 0)
+        g->steps[begin - 1] = begin_item(g->steps[begin - 1], block);
+    if (path)
+        for (uint32_t i = 0; i < n; i++)
+            g->steps[begin + i] = item->path[i];
     else
-        g->steps[g->n] = tl_path_step(item->block, (item->flags & TL_ITEM_TAKEN) != 0);
-    return item->kind == TL_ITEM_PATH ? item->n : 1;
-}
-
-/* Those that items[0..n) begin with, `room` instructions at most. */
-static void gather(struct gathered *g, const struct tl_count *count, const struct tl_item *items,
-                   size_t n, uint64_t room)
-{
-    g->n = 0;
-    g->insns = g->items = 0;
-    for (size_t i = 0; i < n && i < 2 * STEPS; i++) {
-        const uint64_t insns = insns_of(&items[i]);
-        if (insns == 0 && is_passed(count, &items[i]))
-            continue;
-        if (insns == 0 || g->insns + insns > room ||
-            (items[i].kind == TL_ITEM_PATH ? items[i].n : 1) > STEPS - g->n)
-            return;
-        const uint32_t begin = g->n, added = add_steps(g, &items[i]);
-        const struct tl_block *const block = tl_path_block(g->steps[begin]);
-        if (block->isa != count->isa)
-            return;
-        if (begin > 0)
-            g->steps[begin - 1] = begin_item(g->steps[begin - 1], block);
-        g->n += added;
-        g->insns += insns;
-        g->items = i + 1;
-    }
+        g->steps[begin] = tl_path_step(block, (item->flags & TL_ITEM_TAKEN) != 0);
+    g->n += n;
+    return true;
 }
 
 /*
  * Count short items together, as many as fit into a batch and into the bucket, and keep what is
- * passed between them. Returns how many items they are, 0 if they are not worth it, or < 0.
+ * passed between them. Returns how many items they are, or < 0. Nothing that is kept depends on
+ * what is counted, so it is kept at once.
  */
 static __attribute__((noinline)) int count_short(struct counting *c, const struct tl_item *items,
                                                  size_t n, struct tl_count *count)
@@ -501,28 +486,32 @@ static __attribute__((noinline)) int count_short(struct counting *c, const struc
     int r = tl_part_run_room(&part->run) == 0 ? tl_part_settle(part) : TL_OK;
     if (r < 0)
         return r;
-    const uint64_t bucket = tl_part_run_room(&part->run), room = count->room - c->n;
-    if (tl_part_logged(part) + 2 * STEPS * TL_ITEMLOG_ENTRY >= count->log_room)
+    const uint64_t bucket = tl_part_run_room(&part->run), room = count->room - c->n,
+                   most = bucket < room ? bucket : room;
+    uint64_t insns = insns_of(&items[0]);
+    g.n = 0;
+    if (insns == 0 || insns > most || !gather(&g, &items[0], count->isa) ||
+        tl_part_logged(part) + (2 * STEPS + 1) * TL_ITEMLOG_ENTRY >= count->log_room)
         return 0;
-    gather(&g, count, items, n, bucket < room ? bucket : room);
-    if (g.items < 2)
-        return 0;
-    /* All is logged first: nothing of it depends on what is counted. */
     r = tl_part_offset_at(part, c->position + c->n, items[0].offset);
-    uint64_t insn = c->n;
-    for (size_t i = 0; i < g.items && r >= 0; i++) {
-        const uint64_t insns = insns_of(&items[i]);
-        insn += insns;
-        if (insns > 0)
-            count->now->offset = items[i].offset;
-        else
-            r = keep_item(c, &items[i], insn, count);
-    }
     c->from = begin_item(c->from, tl_path_block(g.steps[0]));
+    count->now->offset = items[0].offset;
+    size_t i = 1;
+    for (; i < n && i < 2 * STEPS && insns < most && r >= 0; i++) {
+        const uint64_t more = insns_of(&items[i]);
+        if (more == 0 && is_passed(count, &items[i])) {
+            r = keep(c, &items[i], c->n + insns, count);
+            continue;
+        }
+        if (more == 0 || more > most - insns || !gather(&g, &items[i], count->isa))
+            break;
+        insns += more;
+        count->now->offset = items[i].offset;
+    }
     size_t done = 0;
     if (r >= 0)
         r = count_steps(c, g.steps, &done, g.n, items[0].offset);
-    return r < 0 ? r : (int)g.items;
+    return r < 0 ? r : (int)i;
 }
 
 int tl_count_items(struct tl_part *part, struct tl_callstack *calls, const struct tl_item *items,
@@ -540,7 +529,7 @@ int tl_count_items(struct tl_part *part, struct tl_callstack *calls, const struc
             if (r > 0)
                 i += (size_t)r - 1;
             else if (r == 0)
-                r = keep_item(&c, item, c.n, count);
+                r = keep_item(&c, item, count);
             if (r < 0)
                 return r;
             continue;
