@@ -5,8 +5,8 @@
  * has told what it is a trace of.
  */
 #include "decode/ops.h"
-#include "stf/file.h"
 #include "stf/flow_reader.h"
+#include "stf/stand.h"
 
 #include <stdlib.h>
 
@@ -172,5 +172,21 @@ static int finish(struct tl_decode *decode)
     return result < 0 ? result : end;
 }
 
-const struct tl_decode_ops tl_stf_ops = {
-    .name = "stf", .create = create, .push = push, .finish = finish, .destroy = destroy};
+static void state(struct tl_decode *decode, struct tl_state *s)
+{
+    struct stf_decode *const d = (struct stf_decode *)decode;
+    bool announced = d->announced;
+    tl_state_check(s, d->pushed == 0);
+    if (d->sink.packet) /* a listing goes on nowhere */
+        tl_state_fail(s, TL_UNSUPPORTED);
+    tl_state_u64(s, &d->pushed);
+    tl_state_bool(s, &announced);
+    tl_state_bool(s, &d->over);
+    tl_stf_unpack_state(d->unpack, s);
+    tl_stf_reader_state(d->reader, s);
+    tl_stf_flow_reader_state(d->flow, s);
+    if (tl_state_loads(s) && s->rc >= 0 && announced)
+        tl_state_fail(s, announce(d));
+}
+
+const struct tl_decode_ops tl_stf_ops = {"stf", create, push, finish, destroy, state};

@@ -132,13 +132,20 @@ static int add_records(struct tl_stf_batch *batch, uint64_t pc, const uint8_t *c
     return tl_buf_add(&batch->stf, group.p, group.n);
 }
 
+/* Is it an instruction of this size, whatever else it may be? */
+static bool decode_insn(enum tl_isa isa, uint64_t pc, const uint8_t *code, size_t size,
+                        struct tl_insn *out)
+{
+    *out = (struct tl_insn){0};
+    const int got = tl_insn_decode(isa, &newest, pc, (struct tl_bytes){code, size}, out);
+    return got != TL_NOMEM && got != TL_AGAIN && got != TL_UNSUPPORTED && out->size == size;
+}
+
 int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc, const uint8_t *code,
                       uint32_t size, struct tl_bytes group, bool taken, uint64_t offset)
 {
-    struct tl_insn insn = {0};
-    const int got = tl_insn_decode(isa, &newest, pc, (struct tl_bytes){code, size}, &insn);
-    const bool known =
-        got != TL_NOMEM && got != TL_AGAIN && got != TL_UNSUPPORTED && insn.size == size;
+    struct tl_insn insn;
+    const bool known = decode_insn(isa, pc, code, size, &insn);
     if (!known && !batch->groups) {
         /* An instruction set that we cannot tell apart: its address is all there is to say. */
         const struct tl_item item = {
@@ -173,4 +180,40 @@ int tl_stf_batch_flush(struct tl_stf_batch *batch)
 {
     const int result = end_run(batch, false);
     return result < 0 ? result : tl_stf_batch_deliver(batch);
+}
+
+/* ---- where it stands ------------------------------------------------------------------------ */
+
+/* Does the run hang together? The last instruction is known by its code. */
+static bool load_last(struct tl_stf_batch *batch, uint8_t size)
+{
+    const size_t n = batch->code.n;
+    struct tl_stf_shape shape;
+    if (batch->insns == 0)
+        return n == 0 && batch->stf.n == 0;
+    if (batch->insns > n || size == 0 || size > n || batch->last_stf > batch->stf.n)
+        return false;
+    if (!decode_insn((enum tl_isa)batch->isa, batch->pc + n - size, batch->code.p + n - size, size,
+                     &batch->last))
+        return false;
+    return !batch->groups ||
+           (tl_stf_groups_look(batch->groups, (struct tl_bytes){batch->stf.p, batch->stf.n},
+                               &shape) &&
+            shape.ends && shape.markers == batch->insns &&
+            batch->stf.n - shape.group == batch->last_stf);
+}
+
+void tl_stf_batch_state(struct tl_stf_batch *batch, struct tl_state *s)
+{
+    uint8_t size = batch->last.size;
+    tl_state_buf(s, &batch->code, 16 * TL_STF_RUN_MAX);
+    tl_state_buf(s, &batch->stf, SIZE_MAX);
+    tl_state_u64(s, &batch->pc);
+    tl_state_u64(s, &batch->offset);
+    tl_state_u32(s, &batch->insns);
+    tl_state_u32(s, &batch->last_stf);
+    tl_state_u8(s, &batch->isa, TL_ISA_COUNT - 1);
+    tl_state_u8(s, &size, UINT8_MAX);
+    tl_state_check(s, batch->insns < TL_STF_RUN_MAX);
+    tl_state_check(s, s->rc >= 0 && load_last(batch, size));
 }

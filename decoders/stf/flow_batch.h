@@ -6,6 +6,7 @@
 #ifndef TL_STF_FLOW_BATCH_H
 #define TL_STF_FLOW_BATCH_H
 
+#include "base/state.h"
 #include "flow/item.h"
 #include "stf/flow_groups.h"
 
@@ -45,6 +46,10 @@ TL_MUST_USE int tl_stf_batch_add(struct tl_stf_batch *batch, const struct tl_ite
 TL_MUST_USE int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc,
                                   const uint8_t *code, uint32_t size, struct tl_bytes group,
                                   bool taken, uint64_t offset);
+
+/* With all that is complete delivered: the run, into bytes or, of a new batch, from them; `groups`
+ * are its own. */
+void tl_stf_batch_state(struct tl_stf_batch *batch, struct tl_state *state);
 
 /* Deliver what is complete; the run goes on. */
 TL_MUST_USE int tl_stf_batch_deliver(struct tl_stf_batch *batch);

@@ -3,6 +3,7 @@
 
 #include "flow/item.h"
 #include "stf/rehead.h"
+#include "stf/stand.h"
 
 /* ---- a trace --------------------------------------------------------------------------------- */
 
@@ -155,4 +156,39 @@ static int text_of(const struct tl_block *block, uint32_t n, struct tl_buf *out)
         at += insn.size;
     }
     return result;
+}
+
+/* ---- where it stands ------------------------------------------------------------------------ */
+
+void tl_stf_groups_state(struct tl_stf_groups *groups, struct tl_state *s)
+{
+    tl_stf_header_state(&groups->header, s);
+    tl_stf_layout_state(&groups->layout, s);
+    tl_state_buf(s, &groups->head, SIZE_MAX);
+    tl_state_bool(s, &groups->ours);
+    groups->told.text = text_of;
+}
+
+bool tl_stf_groups_look(const struct tl_stf_groups *groups, struct tl_bytes stf,
+                        struct tl_stf_shape *out)
+{
+    *out = (struct tl_stf_shape){0};
+    for (size_t at = 0; at < stf.n;) {
+        struct tl_stf_record r;
+        const int size =
+            tl_stf_record_decode(&groups->layout, (struct tl_bytes){stf.p + at, stf.n - at}, &r);
+        if (size <= 0)
+            return false;
+        if (out->ends)
+            out->group = at;
+        if (r.type >= TL_STF_INST_PC_TARGET) {
+            out->record = at;
+            out->type = r.type;
+            out->size = (uint32_t)size;
+        }
+        out->ends = tl_stf_is_marker(r.type);
+        out->markers += out->ends;
+        at += (size_t)size;
+    }
+    return true;
 }

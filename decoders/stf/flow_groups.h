@@ -9,6 +9,7 @@
 #ifndef TL_STF_FLOW_GROUPS_H
 #define TL_STF_FLOW_GROUPS_H
 
+#include "base/state.h"
 #include "flow/block.h"
 #include "stf/reader.h"
 
@@ -43,6 +44,21 @@ static inline const struct tl_stf_groups *tl_stf_groups_of(const struct tl_block
  * SIZE_MAX: nowhere, the group says so itself, or STF has no word for the mode.
  */
 size_t tl_stf_groups_mode(const struct tl_stf_groups *groups, struct tl_bytes stf, uint64_t mode);
+
+/* Into bytes, or from them. */
+void tl_stf_groups_state(struct tl_stf_groups *groups, struct tl_state *state);
+/* What records of groups look like. */
+struct tl_stf_shape {
+    uint32_t markers;
+    size_t group;  /* where the last group begins */
+    size_t record; /* where the last record begins that does not stand anywhere, … */
+    uint8_t type;  /* … its type, 0: there is none, … */
+    uint32_t size; /* … and its size */
+    bool ends;     /* they end with a marker */
+};
+/* False: they are no whole records. */
+bool tl_stf_groups_look(const struct tl_stf_groups *groups, struct tl_bytes stf,
+                        struct tl_stf_shape *out);
 
 /* Bytes of `n` groups at `stf`, which must be whole. `pc` follows their addresses. */
 size_t tl_stf_groups_pass(const struct tl_stf_groups *groups, const uint8_t *stf, uint32_t n,

@@ -15,6 +15,7 @@
 #include "stf/flow_map.h"
 #include "stf/flow_transaction.h"
 #include "stf/rehead.h"
+#include "stf/stand.h"
 
 #include <stdlib.h>
 
@@ -365,6 +366,7 @@ static void begin_kept(struct tl_stf_flow_reader *r)
 {
     tl_buf_reset(&r->kept);
     r->kept_last = 0;
+    r->bare = 0;
     r->overfull = false;
 }
 
@@ -713,4 +715,83 @@ int tl_stf_flow_read(const struct tl_stf_source *source, tl_item_sink *sink, voi
     tl_stf_flow_reader_free(flow);
     tl_stf_reader_free(reader);
     return result;
+}
+
+/* ---- where it stands ------------------------------------------------------------------------ */
+
+static void group_state(struct group *g, struct tl_state *s)
+{
+    tl_state_bool(s, &g->forced);
+    tl_state_bool(s, &g->has_target);
+    tl_state_bool(s, &g->event);
+    tl_state_bool(s, &g->jumped);
+    tl_state_u64(s, &g->pc);
+    tl_state_u64(s, &g->target);
+    tl_state_u64(s, &g->next);
+    tl_state_u64(s, &g->offset);
+    tl_state_u32(s, &g->n_code);
+    tl_state_check(s, g->n_code <= sizeof g->code);
+    tl_state_bytes(s, g->code, sizeof g->code);
+}
+
+/* The context in force, if there is one. */
+static void context_state(struct tl_item *context, struct tl_state *s)
+{
+    bool is = context->kind == TL_ITEM_CONTEXT;
+    tl_state_bool(s, &is);
+    context->kind = is ? TL_ITEM_CONTEXT : 0;
+    tl_state_u8(s, &context->flags, TL_ITEM_HAS_PC | TL_ITEM_HAS_VALUE);
+    tl_state_u64(s, &context->pc);
+    tl_state_u64(s, &context->value);
+    tl_state_u64(s, &context->offset);
+}
+
+/* Are they records of one group, and is an access that waits for its content the last of them? */
+static bool kept_fits(const struct tl_stf_flow_reader *r)
+{
+    const uint8_t last = r->kept_last;
+    struct tl_stf_shape shape;
+    if (!tl_stf_groups_look(&r->groups, (struct tl_bytes){r->kept.p, r->kept.n}, &shape) ||
+        shape.markers > 0)
+        return false;
+    return (last != TL_STF_INST_MEM_ACCESS && last != TL_STF_BUS_MASTER_ACCESS) ||
+           (shape.type == last && shape.record == r->bare);
+}
+
+static void kept_state(struct tl_stf_flow_reader *r, struct tl_state *s)
+{
+    tl_stf_groups_state(&r->groups, s);
+    tl_stf_pc_state(&r->track, s);
+    tl_state_buf(s, &r->kept, SIZE_MAX);
+    tl_state_u8(s, &r->kept_last, UINT8_MAX);
+    tl_state_size(s, &r->bare, r->kept.n);
+    tl_state_bool(s, &r->overfull);
+    tl_state_check(s, kept_fits(r));
+}
+
+void tl_stf_flow_reader_state(struct tl_stf_flow_reader *r, struct tl_state *s)
+{
+    uint8_t isa = (uint8_t)r->isa;
+    if (!tl_state_loads(s) && (!r->header.complete || r->n_waiting > 0 || r->batch.n > 0))
+        tl_state_fail(s, TL_AGAIN);
+    tl_stf_header_state(&r->header, s);
+    tl_state_check(s, r->header.complete);
+    tl_state_bool(s, &r->in_trace);
+    tl_state_bool(s, &r->ours);
+    tl_state_bool(s, &r->first);
+    tl_state_bool(s, &r->whole);
+    tl_state_u8(s, &isa, TL_ISA_COUNT - 1);
+    r->isa = (enum tl_isa)isa;
+    tl_state_u64(s, &r->pc);
+    tl_state_u64(s, &r->mode);
+    tl_state_bool(s, &r->has_mode);
+    context_state(&r->context, s);
+    group_state(&r->group, s);
+    kept_state(r, s);
+    tl_state_u8(s, &r->branch_flags, TL_ITEM_CALL | TL_ITEM_RETURN);
+    tl_state_bool(s, &r->transactions.begun);
+    tl_state_u8(s, &r->transactions.clock, UINT8_MAX);
+    tl_state_u64(s, &r->transactions.time);
+    r->batch.groups = r->whole ? &r->groups : NULL;
+    tl_stf_batch_state(&r->batch, s);
 }

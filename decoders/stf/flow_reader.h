@@ -10,6 +10,7 @@
 #ifndef TL_STF_FLOW_READER_H
 #define TL_STF_FLOW_READER_H
 
+#include "base/state.h"
 #include "flow/item.h"
 #include "stf/reader.h"
 
@@ -32,6 +33,11 @@ TL_MUST_USE int tl_stf_flow_reader_add(struct tl_stf_flow_reader *reader,
                                        const struct tl_stf_record *record);
 /* Deliver what is complete already, for those who follow a trace that is still growing. */
 TL_MUST_USE int tl_stf_flow_reader_deliver(struct tl_stf_flow_reader *reader);
+/*
+ * Of one that reads everything, behind tl_stf_flow_reader_deliver(): where it stands, into bytes
+ * or, of a new one, from them. TL_AGAIN: within a header, or where items wait for an instruction.
+ */
+void tl_stf_flow_reader_state(struct tl_stf_flow_reader *reader, struct tl_state *state);
 /* Deliver what is pending. */
 TL_MUST_USE int tl_stf_flow_reader_finish(struct tl_stf_flow_reader *reader);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "stf/header.h"
 
+#include "stf/stand.h"
+
 static void fault(struct tl_stf_header *header, unsigned bit, uint64_t offset)
 {
     if (header->faults == 0)
@@ -185,4 +187,43 @@ const char *tl_stf_header_fault_text(unsigned bit)
     default:
         return "?";
     }
+}
+
+void tl_stf_header_state(struct tl_stf_header *h, struct tl_state *s)
+{
+    uint32_t faults = h->faults;
+    uint32_t *const words[] = {&h->major, &h->minor, &h->tgid,    &h->tid, &h->asid,
+                               &h->vlen,  &faults,   &h->records, &h->size};
+    uint8_t *const bytes[] = {&h->generator, &h->gen_major, &h->gen_minor, &h->gen_patch,
+                              &h->protocol};
+    bool *const told[] = {&h->has_version,  &h->has_isa,         &h->has_iem,  &h->has_features,
+                          &h->has_pc,       &h->has_process,     &h->has_vlen, &h->has_comment,
+                          &h->has_clock,    &h->has_protocol,    &h->complete, &h->has_trace_info,
+                          &h->transactions, &h->has_isa_extended};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        tl_state_u32(s, words[i]);
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
+        tl_state_u8(s, bytes[i], UINT8_MAX);
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        tl_state_bool(s, told[i]);
+    tl_state_u16(s, &h->isa);
+    tl_state_u16(s, &h->iem);
+    tl_state_u64(s, &h->features);
+    tl_state_u64(s, &h->pc);
+    tl_state_u64(s, &h->fault_offset);
+    h->faults = faults;
+}
+
+void tl_stf_layout_state(struct tl_stf_layout *layout, struct tl_state *s)
+{
+    tl_state_bool(s, &layout->event64);
+    tl_state_u32(s, &layout->vlen);
+    tl_state_u8(s, &layout->protocol, UINT8_MAX);
+}
+
+void tl_stf_pc_state(struct tl_stf_pc *pc, struct tl_state *s)
+{
+    tl_state_u64(s, &pc->next);
+    tl_state_u64(s, &pc->target);
+    tl_state_bool(s, &pc->has_target);
 }

@@ -6,6 +6,7 @@
 #include "stf/reader.h"
 
 #include "stf/record_hot.h"
+#include "stf/stand.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,4 +222,19 @@ int tl_stf_reader_next(struct tl_stf_reader *reader, struct tl_stf_record *recor
         }
     }
     return next_any(reader, record, fail);
+}
+
+void tl_stf_reader_state(struct tl_stf_reader *reader, struct tl_state *s)
+{
+    bool final = reader->result < 0;
+    if (!tl_state_loads(s) && !reader->header.complete)
+        tl_state_fail(s, TL_AGAIN);
+    tl_stf_header_state(&reader->header, s);
+    tl_state_check(s, reader->header.complete);
+    tl_stf_layout_state(&reader->layout, s);
+    tl_state_buf(s, &reader->carry, TL_STF_RECORD_MAX);
+    tl_state_u64(s, &reader->offset);
+    tl_state_bool(s, &final);
+    if (final)
+        reader->result = TL_EOF;
 }

@@ -2,6 +2,8 @@
 /* Wrapped bytes to plain STF bytes, as they come. */
 #include "stf/file.h"
 
+#include "stf/stand.h"
+
 #include <lzma.h>
 #include <stdlib.h>
 #include <zlib.h>
@@ -11,6 +13,7 @@
 #define PIECE      (256u << 10) /* plain bytes per call */
 #define XZ_MEMORY  (UINT64_C(256) << 20)
 #define HEAD_BYTES TL_ZSTF_HEAD
+#define FRAME_MOST (16u << 20) /* bytes of a zstd frame that are kept until it ends */
 
 struct tl_stf_unpack {
     int wrap; /* enum tl_stf_wrap, or -1 while `head` fills */
@@ -21,6 +24,8 @@ struct tl_stf_unpack {
     uint64_t index;      /* .zstf: E, 0 not known */
     bool between;        /* at the end of a frame, a member, a stream */
     bool done;           /* what still comes is not looked at */
+    struct tl_buf frame; /* zstd: what has come of a frame that has not ended … */
+    bool long_frame;     /* … but for one of more than FRAME_MOST */
     ZSTD_DCtx *zstd;
     z_stream gzip;
     lzma_stream xz;
@@ -63,6 +68,7 @@ void tl_stf_unpack_free(struct tl_stf_unpack *unpack)
     if (!unpack)
         return;
     ZSTD_freeDCtx(unpack->zstd);
+    tl_buf_fini(&unpack->frame);
     if (unpack->wrap == TL_STF_GZIP)
         inflateEnd(&unpack->gzip);
     if (unpack->wrap == TL_STF_XZ)
@@ -137,6 +143,7 @@ int tl_stf_unpack_chunks(struct tl_stf_unpack *unpack, uint64_t offset, uint64_t
     if (!u->zstd && begin_zstd(u) < 0)
         return TL_NOMEM;
     ZSTD_DCtx_reset(u->zstd, ZSTD_reset_session_only);
+    tl_buf_reset(&u->frame);
     u->wrap = TL_STF_ZSTF;
     u->n_head = u->head_used = 0;
     u->offset = offset;
@@ -144,6 +151,17 @@ int tl_stf_unpack_chunks(struct tl_stf_unpack *unpack, uint64_t offset, uint64_t
     u->between = true;
     u->done = false;
     return TL_OK;
+}
+
+/* What nobody can ask zstd for is kept: how it came to where it stands. */
+static int keep_frame(struct tl_stf_unpack *u, const uint8_t *p, size_t n)
+{
+    u->long_frame = !u->between && (u->long_frame || u->frame.n + n > FRAME_MOST);
+    if (u->long_frame)
+        tl_buf_fini(&u->frame);
+    if (u->between)
+        tl_buf_reset(&u->frame);
+    return u->between || u->long_frame ? TL_OK : tl_buf_add(&u->frame, p, n);
 }
 
 static int push_zstd(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out,
@@ -166,8 +184,10 @@ static int push_zstd(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf
         }
         return bad(u, fail, "a chunk cannot be decompressed: damaged");
     }
-    if (i.pos)
+    if (i.pos || o.pos)
         u->between = result == 0;
+    if (keep_frame(u, in->p, i.pos) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
     out->n += o.pos;
     in->p += i.pos;
     in->n -= i.pos;
@@ -311,4 +331,52 @@ int tl_stf_unpack_finish(struct tl_stf_unpack *unpack, struct tl_fail *fail)
         unpack->between = lzma_code(&unpack->xz, LZMA_FINISH) == LZMA_STREAM_END;
     }
     return unpack->between ? TL_OK : bad(unpack, fail, "the compressed stream is cut");
+}
+
+/* ---- where it stands ------------------------------------------------------------------------ */
+
+/* Bring zstd to where it was in the frame. */
+static int repeat_frame(struct tl_stf_unpack *u)
+{
+    struct tl_buf gone = {0};
+    int rc = begin_zstd(u);
+    if (rc >= 0)
+        rc = tl_buf_reserve(&gone, PIECE);
+    ZSTD_inBuffer i = {u->frame.p, u->frame.n, 0};
+    for (bool more = u->frame.n > 0; more && rc >= 0;) {
+        const size_t before = i.pos;
+        ZSTD_outBuffer o = {gone.p, PIECE, 0};
+        const size_t result = ZSTD_decompressStream(u->zstd, &o, &i);
+        if (ZSTD_isError(result) || result == 0)
+            rc = TL_BAD;
+        more = i.pos > before || o.pos > 0;
+    }
+    u->between = u->frame.n == 0;
+    tl_buf_fini(&gone);
+    return rc;
+}
+
+void tl_stf_unpack_state(struct tl_stf_unpack *u, struct tl_state *s)
+{
+    uint8_t wrap = (uint8_t)(u->wrap + 1);
+    tl_state_u8(s, &wrap, TL_STF_ZSTD + 1);
+    const bool zstd = wrap == TL_STF_ZSTF + 1 || wrap == TL_STF_ZSTD + 1;
+    if (wrap > 0 && !zstd && wrap != TL_STF_PLAIN + 1)
+        tl_state_fail(s, TL_UNSUPPORTED); /* nobody can ask zlib or liblzma for theirs */
+    if (u->long_frame)
+        tl_state_fail(s, TL_AGAIN);
+    tl_state_bytes(s, u->head, sizeof u->head);
+    tl_state_size(s, &u->need, HEAD_BYTES);
+    tl_state_size(s, &u->n_head, HEAD_BYTES);
+    tl_state_size(s, &u->head_used, u->n_head);
+    tl_state_u64(s, &u->offset);
+    tl_state_u64(s, &u->index);
+    tl_state_bool(s, &u->done);
+    tl_state_buf(s, &u->frame, FRAME_MOST);
+    tl_state_check(s, u->need >= 6 && (!u->index || u->offset <= u->index));
+    if (!tl_state_loads(s) || s->rc < 0)
+        return;
+    if (zstd)
+        tl_state_fail(s, repeat_frame(u));
+    u->wrap = wrap - 1;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * States of a decode: the first byte chooses the container (from 128 on: DI datagrams), the second
- * how many bytes of the state are changed, then for each where (two bytes) and how; the rest is a
- * capture. Its first half is decoded and saved. Unchanged, another decode goes on from there as if
- * nothing had been; changed, it is refused or gives some result.
+ * States of a decode: the first byte chooses the container (from 128 on DI, from 192 on STF), the
+ * second how many bytes of the state are changed, then for each where (two bytes) and how; the rest
+ * is a capture. Its first half is decoded and saved. Unchanged, another decode goes on from there
+ * as if nothing had been; changed, it is refused or gives some result.
  */
 #include "fuzz/coresight.h"
 
@@ -18,6 +18,10 @@ static void choose(struct tl_setup *setup, uint8_t choice)
         return;
     }
     tl_setup_init(setup);
+    if (choice >= 192) {
+        require(tl_setup_format(setup, "stf", &fail) == 0);
+        return;
+    }
     require(tl_setup_format(setup, "di", &fail) == 0);
     require(choice % 2 || tl_setup_parse(setup, modules, sizeof modules - 1, &fail) == 0);
 }

@@ -31,21 +31,23 @@ static inline void log_fini(struct log *log)
         tl_buf_fini(&log->losses[i]);
 }
 
-static inline void put(struct tl_buf *b, uint64_t value)
+static inline void log_number(struct tl_buf *b, uint64_t value)
 {
     assert_int_equal(tl_buf_add(b, &value, sizeof value), TL_OK);
 }
 
-static inline void put_item(struct tl_buf *b, const struct tl_item *item)
+static inline void log_one(struct tl_buf *b, const struct tl_item *item)
 {
-    put(b, (uint64_t)item->kind | (uint64_t)item->flags << 8 | (uint64_t)item->sub << 16 |
-               (uint64_t)item->n << 32);
-    put(b, item->pc);
-    put(b, item->value);
+    log_number(b, (uint64_t)item->kind | (uint64_t)item->flags << 8 | (uint64_t)item->sub << 16 |
+                      (uint64_t)item->n << 32);
+    log_number(b, item->pc);
+    log_number(b, item->value);
     if (item->kind == TL_ITEM_BLOCK) {
-        put(b, item->block->pc);
-        put(b, item->block->isa);
+        log_number(b, item->block->pc);
+        log_number(b, item->block->isa);
         assert_int_equal(tl_buf_add(b, item->block->code, item->block->size), TL_OK);
+        if (item->block->whole)
+            assert_int_equal(tl_buf_add(b, item->block->stf, item->block->stf_size), TL_OK);
     } else if (item->kind == TL_ITEM_SOFTWARE) {
         assert_int_equal(tl_buf_add(b, item->data, item->n), TL_OK);
     } else if (item->kind == TL_ITEM_NOTE || (item->kind == TL_ITEM_EXCEPTION && item->text)) {
@@ -61,16 +63,16 @@ static inline int on_items(void *context, const struct tl_decode_stream *stream,
     struct tl_buf *const at = &log->offsets[stream->index % STREAMS];
     for (size_t i = 0; i < n; i++) {
         if (items[i].kind != TL_ITEM_PATH) {
-            put_item(b, &items[i]);
-            put(at, items[i].offset);
+            log_one(b, &items[i]);
+            log_number(at, items[i].offset);
             continue;
         }
         assert_true(log->paths);
         uint64_t insns = 0;
         for (uint32_t k = 0; k < items[i].n; k++) {
             const struct tl_item one = tl_path_item(&items[i], k);
-            put_item(b, &one);
-            put(at, one.offset);
+            log_one(b, &one);
+            log_number(at, one.offset);
             insns += one.n;
         }
         assert_int_equal(insns, items[i].value);
@@ -82,8 +84,8 @@ static inline int on_loss(void *context, const struct tl_decode_loss *loss)
 {
     struct log *const log = context;
     struct tl_buf *const b = &log->losses[loss->stream ? loss->stream->index % STREAMS : STREAMS];
-    put(b, loss->offset);
-    put(b, loss->bytes);
+    log_number(b, loss->offset);
+    log_number(b, loss->bytes);
     assert_int_equal(tl_buf_add(b, loss->reason, strlen(loss->reason)), TL_OK);
     return TL_OK;
 }

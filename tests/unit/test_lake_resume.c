@@ -6,9 +6,12 @@
  * and nothing else.
  */
 #include "base/crc32c.h"
+#include "made_stf.h"
 #include "sim/osd_encoder.h"
 #include "sim/program_rng.h"
 #include "sim_capture.h"
+
+#include <zstd.h>
 
 enum {
     SHARD = 3000,
@@ -16,7 +19,8 @@ enum {
     CORES = 2,
     PIECE = 2000,
     CHECKPOINT = 4096,
-    AGAIN = CHECKPOINT + 2 * PIECE /* raw bytes that are read again at most */
+    AGAIN = CHECKPOINT + 2 * PIECE, /* raw bytes that are read again at most */
+    CHUNK = 50                      /* instructions of a .zstf's */
 };
 
 struct objects {
@@ -184,11 +188,39 @@ static void di_capture(struct capture *c, uint64_t seed)
     tl_sim_osd_fini(&e);
 }
 
-/* Of cores and an ITM, or where there are none of datagrams. */
+/* A .zstf as a simulator pushes it, in chunks. */
+static void stf_capture(struct capture *c, const struct sim_options *options)
+{
+    struct maker m = {.seed = options->seed};
+    struct tl_setup setup;
+    uint8_t head[TL_ZSTF_HEAD];
+    *c = (struct capture){0};
+    tl_zstf_head(head, CHUNK, 0);
+    assert_int_equal(tl_buf_add(&c->bytes, head, sizeof head), TL_OK);
+    begin_trace(&m, 0, false);
+    for (uint64_t done = 0; done < options->insns; done += CHUNK) {
+        put_trace(&m, CHUNK);
+        assert_int_equal(tl_buf_reserve(&c->bytes, ZSTD_compressBound(m.out.n)), TL_OK);
+        c->bytes.n +=
+            ZSTD_compress(c->bytes.p + c->bytes.n, c->bytes.cap - c->bytes.n, m.out.p, m.out.n, 1);
+        tl_buf_reset(&m.out);
+    }
+    tl_setup_init(&setup);
+    assert_int_equal(tl_setup_format(&setup, "stf", NULL), TL_OK);
+    decode_text(&setup, NULL, (struct tl_bytes){c->bytes.p, c->bytes.n}, &c->text);
+    assert_int_equal(tl_setup_write(&setup, &c->setup), TL_OK);
+    assert_int_equal(tl_buf_add(&c->setup, "", 1), TL_OK);
+    tl_setup_fini(&setup);
+    tl_buf_fini(&m.out);
+}
+
+/* Of cores and an ITM; where there are none, STF, or without instructions datagrams. */
 static void make_capture(struct tl_lake *lake, const struct sim_options *options, struct capture *c)
 {
     if (options->cores > 0)
         sim_capture(lake, options, c);
+    else if (options->insns > 0)
+        stf_capture(c, options);
     else
         di_capture(c, options->seed);
 }
@@ -261,6 +293,15 @@ static void of_datagrams(void **state)
     }
 }
 
+static void of_pushed_stf(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 4; seed++) {
+        const struct sim_options options = {.seed = seed, .insns = 15000};
+        closed_and_opened(NONE, &options);
+    }
+}
+
 static void from_the_first_byte(void **state)
 {
     (void)state;
@@ -275,13 +316,15 @@ static void from_the_first_byte(void **state)
 static void again_and_again(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed < 7; seed++) {
+    for (uint64_t seed = 1; seed < 9; seed++) {
         struct tl_backend *backend;
         struct capture c;
         struct tl_sim_rng rng = {seed};
         struct sim_options options = options_of(seed);
         if (seed > 4)
             options.cores = 0;
+        if (seed > 4)
+            options.insns = seed % 2 * 10000;
         options.itm_from = 500;
         options.rare = seed % 2 ? 0 : 31;
         assert_int_equal(tl_backend_memory(&backend), TL_OK);
@@ -309,9 +352,9 @@ static void again_and_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_a_checkpoint), cmocka_unit_test(with_a_quiet_stream),
-        cmocka_unit_test(of_datagrams),      cmocka_unit_test(from_the_first_byte),
-        cmocka_unit_test(again_and_again),
+        cmocka_unit_test(from_a_checkpoint),   cmocka_unit_test(with_a_quiet_stream),
+        cmocka_unit_test(of_datagrams),        cmocka_unit_test(of_pushed_stf),
+        cmocka_unit_test(from_the_first_byte), cmocka_unit_test(again_and_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

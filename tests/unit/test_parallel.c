@@ -32,8 +32,8 @@ static int on_digest(void *context, const struct tl_decode_stream *stream, struc
     assert_int_equal(on_items(own, stream, items, n), TL_OK);
     const struct tl_buf *const b = &own->items[stream->index % STREAMS];
     const struct tl_buf *const at = &own->offsets[stream->index % STREAMS];
-    put(out, b->n);
-    put(out, at->n);
+    log_number(out, b->n);
+    log_number(out, at->n);
     assert_int_equal(tl_buf_add(out, b->p, b->n), TL_OK);
     assert_int_equal(tl_buf_add(out, at->p, at->n), TL_OK);
     log_fini(own);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Where readers of STF stand, into bytes or from them (base/state.h). Private to the project. */
+#ifndef TL_STF_STAND_H
+#define TL_STF_STAND_H
+
+#include "base/state.h"
+#include "stf/file.h"
+
+void tl_stf_header_state(struct tl_stf_header *header, struct tl_state *state);
+void tl_stf_layout_state(struct tl_stf_layout *layout, struct tl_state *state);
+void tl_stf_pc_state(struct tl_stf_pc *pc, struct tl_state *state);
+
+/*
+ * Of a reader of pushed bytes that has said TL_AGAIN, or anything that is final: where it stands,
+ * into bytes or, of a new one, from them; then the end is TL_EOF, whatever it was. TL_AGAIN: the
+ * header is not complete.
+ */
+void tl_stf_reader_state(struct tl_stf_reader *reader, struct tl_state *state);
+
+/*
+ * Between two pushes, with all that could be unpacked taken: where it stands, into bytes or, of a
+ * new one, from them. Of a zstd frame that has not ended these hold all that has come. TL_AGAIN: in
+ * a frame that is too long for that; TL_UNSUPPORTED: gzip and xz.
+ */
+void tl_stf_unpack_state(struct tl_stf_unpack *unpack, struct tl_state *state);
+
+#endif
