@@ -3,7 +3,12 @@
 
 #include "store/varint.h"
 
-enum { HAS_POSITION = 0x20, HAS_FLAGS = 0x40, HAS_OFFSET = 0x80 };
+enum {
+    HAS_POSITION = 0x20,
+    HAS_FLAGS = 0x40,
+    HAS_OFFSET = 0x80,
+    HOLE_MAX = 1 + 3 * TL_VARINT_MAX /* bytes of one */
+};
 
 /* What an item of each kind holds beside its flags and `sub`. */
 enum field { F_PC = 1, F_VALUE = 2, F_TIME = 4, F_TEXT = 8, F_DATA = 16 };
@@ -47,9 +52,16 @@ void tl_itemlog_reset(struct tl_itemlog *log, uint64_t offset, uint64_t time)
     log->away = UINT64_MAX;
 }
 
-static size_t put_signed(uint8_t *p, uint64_t *base, uint64_t value)
+static inline size_t put_signed(uint8_t *p, uint64_t *base, uint64_t value)
 {
     const size_t n = tl_varint_put(p, tl_zigzag((int64_t)(value - *base)));
+    *base = value;
+    return n;
+}
+
+static inline size_t put_address(uint8_t *p, uint64_t *base, uint64_t value)
+{
+    const size_t n = tl_varint_put_any(p, tl_zigzag((int64_t)(value - *base)));
     *base = value;
     return n;
 }
@@ -60,20 +72,21 @@ static inline __attribute__((always_inline)) size_t put_head(struct tl_itemlog_b
                                                              uint64_t offset)
 {
     size_t n = 1;
-    out[0] = kind;
+    unsigned head = kind;
     if (position != base->position) {
-        out[0] |= HAS_POSITION;
+        head |= HAS_POSITION;
         n += tl_varint_put(out + n, position - base->position);
         base->position = position;
     }
     if (flags) {
-        out[0] |= HAS_FLAGS;
+        head |= HAS_FLAGS;
         out[n++] = flags;
     }
     if (offset != base->offset) {
-        out[0] |= HAS_OFFSET;
+        head |= HAS_OFFSET;
         n += put_signed(out + n, &base->offset, offset);
     }
+    out[0] = (uint8_t)head;
     return n;
 }
 
@@ -109,7 +122,7 @@ static inline size_t put_away(struct tl_itemlog_base *base, uint8_t *p, uint64_t
                               uint8_t kind, const struct tl_item *item)
 {
     const size_t n = put_head(base, p, position, kind, 0, item->offset);
-    return n + put_signed(p + n, &base->pc, item->value);
+    return n + put_address(p + n, &base->pc, item->value);
 }
 
 static int add_away(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
@@ -126,23 +139,37 @@ static int add_away(struct tl_itemlog *log, uint64_t position, const struct tl_i
 int tl_itemlog_add_holes(struct tl_itemlog *log, uint64_t position, const struct tl_item *items,
                          size_t *n, size_t most)
 {
-    const size_t end = *n;
     struct tl_itemlog_base base = log->base;
-    int r = TL_OK;
+    const size_t end = *n, begin = log->bytes.n, pairs = end / 2;
     size_t i = 0;
-    while (end - i >= 2 && is_away(&items[i]) && is_lost(&items[i + 1], items[i].offset) &&
-           log->bytes.n + TL_ITEMLOG_ENTRY < most &&
-           (r = tl_buf_reserve(&log->bytes, TL_ITEMLOG_ENTRY)) >= 0) {
-        uint8_t *const p = log->bytes.p + log->bytes.n;
-        log->bytes.n += put_away(&base, p, position, TL_ITEM_HOLE, &items[i]);
-        i += 2;
+    const int r = tl_buf_reserve(&log->bytes, pairs * HOLE_MAX + TL_ITEMLOG_ENTRY);
+    *n = 0;
+    if (r < 0 || begin + TL_ITEMLOG_ENTRY >= most)
+        return r;
+    uint8_t *p = log->bytes.p + begin;
+    const size_t room = most - TL_ITEMLOG_ENTRY;
+    for (; end - i >= 2 && (size_t)(p - log->bytes.p) < room; i += 2) {
+        const struct tl_item *const item = &items[i];
+        const uint64_t away = item->offset - base.offset;
+        if (!is_away(item) || !is_lost(item + 1, item->offset))
+            break;
+        if (away - 1 < 63 && position == base.position) { /* nearly always */
+            p[0] = TL_ITEM_HOLE | HAS_OFFSET;
+            p[1] = (uint8_t)(away << 1);
+            p += 2;
+            base.offset = item->offset;
+        } else {
+            p += put_head(&base, p, position, TL_ITEM_HOLE, 0, item->offset);
+        }
+        p += put_address(p, &base.pc, item->value);
     }
+    log->bytes.n = (size_t)(p - log->bytes.p);
     log->base = base;
     log->n += i;
     if (i > 0)
         log->away = UINT64_MAX;
     *n = i;
-    return r;
+    return TL_OK;
 }
 
 /* All of it but data and texts. */
@@ -153,7 +180,7 @@ static inline size_t put_item(struct tl_itemlog_base *base, uint8_t *p, uint64_t
     size_t n = put_head(base, p, position, item->kind, item->flags, item->offset);
     n += tl_varint_put(p + n, item->sub);
     if (f & F_PC && keeps_pc(item))
-        n += put_signed(p + n, &base->pc, item->pc);
+        n += put_address(p + n, &base->pc, item->pc);
     if (f & F_VALUE)
         n += tl_varint_put(p + n, item->value);
     if (f & F_TIME)

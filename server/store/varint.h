@@ -11,23 +11,28 @@
 
 #define TL_VARINT_MAX 10 /* bytes */
 
-/* Returns how many bytes it has; those behind them may change, too. */
 static inline size_t tl_varint_put(uint8_t out[static TL_VARINT_MAX], uint64_t v)
 {
     size_t n = 0;
-    if (v >= 0x4000 && v >> 56 == 0) { /* long: how long nobody can foresee, so without a loop */
-        n = ((64 - (unsigned)__builtin_clzll(v)) * 9 + 64) / 64; /* bits / 7, rounded up */
-        v = (v & 0x0fffffff) | (v & 0xfffffff0000000) << 4;
-        v = (v & 0x3fff00003fff) | (v & 0xfffc0000fffc000) << 2;
-        v = (v & 0x7f007f007f007f) | (v & 0x3f803f803f803f80) << 1;
-        tl_put_le64(out, v | (0x8080808080808080 & ((UINT64_C(1) << 8 * (n - 1)) - 1)));
-        return n;
-    }
     while (v >= 0x80) {
         out[n++] = (uint8_t)(v | 0x80);
         v >>= 7;
     }
     out[n++] = (uint8_t)v;
+    return n;
+}
+
+/* The same of a number whose length nobody can foresee, without a loop. Bytes behind it may change,
+ * too. */
+static inline size_t tl_varint_put_any(uint8_t out[static TL_VARINT_MAX], uint64_t v)
+{
+    if (v >> 56 != 0)
+        return tl_varint_put(out, v);
+    const unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1), n = (bits * 9 + 64) / 64;
+    v = (v & 0x0fffffff) | (v & 0xfffffff0000000) << 4;
+    v = (v & 0x3fff00003fff) | (v & 0xfffc0000fffc000) << 2;
+    v = (v & 0x7f007f007f007f) | (v & 0x3f803f803f803f80) << 1;
+    tl_put_le64(out, v | (0x8080808080808080 & ((UINT64_C(1) << 8 * (n - 1)) - 1)));
     return n;
 }
 

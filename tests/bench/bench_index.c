@@ -17,7 +17,8 @@
 #define BYTES  (2u << 20)  /* of trace */
 #define SHARD  1000000     /* instructions */
 #define CHUNK  (64u << 10) /* bytes per push */
-#define ROUNDS 5
+#define ROUNDS 15
+#define MOST   99
 
 #ifdef HAVE_OPENCSD
 #define PEER "OpenCSD"
@@ -181,18 +182,26 @@ static void report(const struct input *in, const char *what, double value, const
     bench_report("index", name, value, unit, peer > 0 ? PEER : NULL, peer);
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* What the index costs is the median of the rounds: machines change their speed between them. */
 static void measure(const struct input *in, int rounds)
 {
-    double without = 1e9, with = 1e9;
+    double without = 1e9, with = 1e9, more[MOST];
     struct direct d = {0};
     if (tl_packer_new(&d.packer) < 0)
         die("no memory");
     for (int i = 0; i < rounds; i++) {
-        double took = to_files(in, &d);
-        without = took < without ? took : without;
-        took = to_store(in, &d);
-        with = took < with ? took : with;
+        const double files = to_files(in, &d), store = to_store(in, &d);
+        without = files < without ? files : without;
+        with = store < with ? store : with;
+        more[i] = store / files - 1;
     }
+    qsort(more, (size_t)rounds, sizeof *more, by_value);
     tl_packer_free(d.packer);
     tl_zstf_writer_free(d.writer);
     tl_buf_fini(&d.packed);
@@ -200,14 +209,15 @@ static void measure(const struct input *in, int rounds)
     const double insns = (double)d.insns, peer = peer_rate(in);
     report(in, "written and packed", insns / without / 1e6, "Minsn/s", peer);
     report(in, "… with index and tiles", insns / with / 1e6, "Minsn/s", peer);
-    report(in, "index and tiles, of that time", (with - without) / without * 100, "%", 0);
+    report(in, "index and tiles, of that time", more[rounds / 2] * 100, "%", 0);
     report(in, "… of the plain STF", (double)(d.files - d.frames) / (double)d.plain * 100, "%", 0);
 }
 
 int main(int argc, char **argv)
 {
     const char *const only = argc > 1 ? argv[1] : "";
-    const int rounds = argc > 2 ? atoi(argv[2]) : ROUNDS;
+    const int wanted = argc > 2 ? atoi(argv[2]) : ROUNDS;
+    const int rounds = wanted > 0 && wanted <= MOST ? wanted : ROUNDS;
     tl_lake_share_heaps();
     for (size_t i = 0; i < N_INPUT_MIXES; i++) {
         struct input in = {0};
