@@ -20,13 +20,16 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define LEAST_PART ((size_t)4 << 10) /* bytes; parts adapt to how much comes of them */
-#define FIRST_PART ((size_t)32 << 10)
-#define MOST_PART  ((size_t)256 << 10)
-#define SLICE      ((size_t)1 << 10) /* bytes, at least, until a decoder can be told to leave off */
-#define NEAR       ((size_t)8 << 10) /* bytes in front of a part, when it is told so */
-#define KEPT_TOTAL ((size_t)16 << 20) /* bytes of items kept, of all parts together */
-#define ROOMS      (KEPT_TOTAL / sizeof(struct tl_item_room))
+#define LEAST_PART  ((size_t)4 << 10) /* bytes; parts adapt to how much comes of them */
+#define FIRST_PART  ((size_t)32 << 10)
+#define MOST_PART   ((size_t)256 << 10)
+#define SLICES      16 /* in a part: between two a decoder can be told to leave off */
+#define LEAST_SLICE ((size_t)1 << 10) /* bytes */
+#define NEAR        ((size_t)4 << 10) /* bytes, and two slices, in front of it when it is told so */
+#define SOON        256               /* bytes behind an A-Sync: mostly all is settled there */
+#define GRID        32u               /* bytes of a step in search of A-Syncs */
+#define KEPT_TOTAL  ((size_t)16 << 20) /* bytes of items kept, of all parts together */
+#define ROOMS       (KEPT_TOTAL / sizeof(struct tl_item_room))
 #define BLOCKS_TOTAL                                                                               \
     ((size_t)16 << 20)                /* bytes of decoded blocks, of all other threads together    \
                                        */
@@ -54,6 +57,7 @@ struct decoder {
 
 struct part {
     size_t from, to;  /* bytes of the input */
+    size_t slice;     /* bytes, at least, until it may be left off */
     size_t end;       /* decoded up to here */
     bool usable;      /* `seam`, `state` and `kept` are there */
     bool full;        /* all was kept that may be */
@@ -99,6 +103,7 @@ struct split {
     pthread_mutex_t lock;
     pthread_cond_t work; /* for the other threads: a part can be claimed, or it is all over */
     pthread_cond_t done; /* for the pushing thread: a part is done, or all are */
+    atomic_uint calls;   /* of those who wait for work */
     bool quit;
     bool helps; /* the other threads help the sink: in this stream's turn, and at its end */
     struct input input;
@@ -213,15 +218,16 @@ static struct tl_run run_from(const struct input *in, size_t i, size_t at)
     return tl_run_from(&whole, at - run->start);
 }
 
-/* Push bytes [from, to) of the input. */
+/* Push bytes [from, to) of the input. In the midst of a run nothing tells that they end there. */
 static int push_bytes(struct decoder *d, const struct input *in, size_t from, size_t to)
 {
     int rc = TL_OK;
     for (size_t i = find_run(in, from); rc == TL_OK && from < to; i++) {
         struct tl_run run = run_from(in, i, from);
-        run.n = run.n < to - from ? run.n : to - from;
+        const bool whole = run.n <= to - from;
+        run.n = whole ? run.n : to - from;
         rc = tl_etm4_packetizer_push(&d->now.packetizer, &run);
-        if (rc == TL_OK)
+        if (rc == TL_OK && whole)
             rc = tl_etm4_flow_pause(d->now.flow);
         from += run.n;
     }
@@ -230,12 +236,34 @@ static int push_bytes(struct decoder *d, const struct input *in, size_t from, si
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
-/* The first A-Sync from `at` on, or the input's end. */
+/* The first A-Sync that lies within [at, end), or the input's end. */
+static size_t find_sync_in(const struct input *in, size_t at, size_t end)
+{
+    const uint8_t *const found = at < end ? memmem(in->p + at, end - at, SYNC, sizeof SYNC) : NULL;
+    return found ? (size_t)(found - in->p) : in->n;
+}
+
+/* Is one of the words at bytes 0, 8, 16 and 24 zero? Only zero less one has bit 63. */
+static inline bool has_zeros(const uint8_t *b)
+{
+    const uint64_t first = (uint64_t)tl_le32(b) - 1, second = (uint64_t)tl_le32(b + 8) - 1;
+    const uint64_t third = (uint64_t)tl_le32(b + 16) - 1, fourth = (uint64_t)tl_le32(b + 24) - 1;
+    return (first | second | third | fourth) >> 63;
+}
+
+/* The first A-Sync from `at` on: wherever it begins, one of such words lies in its zeros. */
 static size_t find_sync(const struct input *in, size_t at)
 {
-    const uint8_t *const found =
-        at < in->n ? memmem(in->p + at, in->n - at, SYNC, sizeof SYNC) : NULL;
-    return found ? (size_t)(found - in->p) : in->n;
+    size_t i = at;
+    for (; i < in->n && in->n - i >= GRID; i += GRID) {
+        if (!has_zeros(in->p + i))
+            continue;
+        const size_t end = i + GRID + sizeof SYNC;
+        const size_t sync = find_sync_in(in, i - at < 7 ? at : i - 7, end < in->n ? end : in->n);
+        if (sync < in->n)
+            return sync;
+    }
+    return find_sync_in(in, i - at < 7 ? at : i - 7, in->n);
 }
 
 static bool can_claim(const struct split *s)
@@ -243,29 +271,43 @@ static bool can_claim(const struct split *s)
     return s->cut < s->input.n && s->claimed < s->head + s->n_parts;
 }
 
-/* Begin the next part somewhat further on; towards the end sooner, so that all end together. */
-static void move_cut(struct split *s)
+static size_t larger(size_t a, size_t b)
 {
-    const size_t share = (s->input.n - s->cut) / 2 / s->threads;
+    return a > b ? a : b;
+}
+
+/* The next part begins somewhat behind `from`; sooner towards the end, so that all end together. */
+static void move_cut(struct split *s, size_t from)
+{
+    const size_t share = (s->input.n - from) / (s->threads + 1);
     const size_t size = s->size < share ? s->size : share;
-    s->cut = find_sync(&s->input, s->cut + (size > LEAST_PART ? size : LEAST_PART));
+    s->cut = find_sync(&s->input, from + (size > LEAST_PART ? size : LEAST_PART));
+}
+
+/* The pushing thread, which goes on at `from`, gets no less than a part. */
+static void extend_cut(struct split *s, size_t from)
+{
+    const size_t cut = s->cut;
+    move_cut(s, from);
+    s->cut = larger(s->cut, cut);
 }
 
 static struct part *claim(struct split *s)
 {
     struct part *const part = &s->parts[s->claimed++ % s->n_parts];
     part->from = s->cut;
-    move_cut(s);
+    move_cut(s, s->cut);
     part->to = s->cut;
+    part->slice = larger((part->to - part->from) / SLICES, LEAST_SLICE);
     atomic_store(&part->stop, false);
     atomic_store(&part->done, false);
     return part;
 }
 
 /* Slices end in front of A-Syncs: atoms of two pushes are not told as one packet. */
-static size_t slice_end(const struct input *in, size_t from, size_t to)
+static size_t slice_end(const struct input *in, size_t from, size_t slice, size_t to)
 {
-    const size_t sync = find_sync(in, from + SLICE);
+    const size_t sync = slice < to - from ? find_sync(in, from + slice) : to;
     return sync < to ? sync : to;
 }
 
@@ -311,7 +353,10 @@ static void decode_ahead(struct decoder *d, struct part *part)
     const bool digest = d->split->sink.digest != NULL;
     int rc = d->room || digest ? TL_OK : take_room(d);
     while (rc == TL_OK && part->end < part->to && !atomic_load(&part->stop)) {
-        rc = decode_slice(d, part, slice_end(in, part->end, part->to));
+        /* Who may have to wait for a part that has just begun does not wait long. */
+        const size_t had = larger(part->end - part->from, LEAST_SLICE);
+        const size_t slice = had < part->slice ? had : part->slice;
+        rc = decode_slice(d, part, slice_end(in, part->end, slice, part->to));
         if (rc == TL_OK && digest && part->kept.bytes > kept_most(d->split))
             rc = TL_LIMIT;
     }
@@ -355,8 +400,11 @@ static int stitch(struct split *s, struct part *part, size_t *at)
 {
     if (!part->usable)
         return TL_OK;
+    const size_t soon = part->end - part->from < SOON ? part->end : part->from + SOON;
     tl_etm4_flow_meet(s->live.now.flow, &part->seam);
-    int rc = decode_live(s, &s->input, part->from, part->end);
+    int rc = push_bytes(&s->live, &s->input, part->from, soon);
+    if (rc == TL_OK)
+        rc = decode_live(s, &s->input, soon, part->end);
     tl_etm4_flow_meet(s->live.now.flow, NULL);
     *at = part->end;
     if (rc != TL_AGAIN || !part->seam.met)
@@ -376,11 +424,18 @@ static void adapt(struct split *s, const struct part *part)
     s->size = size < LEAST_PART ? LEAST_PART : size < MOST_PART ? size : MOST_PART;
 }
 
-/* A part that was full before its end ends there, if nobody decodes what is behind it. */
+/*
+ * If nobody decodes what is behind it: a part that was full before its end ends there, and behind
+ * one that was left off the pushing thread gets enough to do while the next one is decoded.
+ */
 static void give_back(struct split *s, struct part *part)
 {
-    if (part->full && part->end > part->from && part->to == s->cut)
+    if (part->end == part->from || part->to != s->cut)
+        return;
+    if (part->full)
         s->cut = part->to = part->end;
+    else if (part->end < part->to)
+        extend_cut(s, part->end);
 }
 
 /* A piece of the sink's work; false: there was none. The lock is left meanwhile. */
@@ -392,6 +447,25 @@ static bool help_locked(struct split *s)
     const bool helped = s->sink.help(s->sink.context);
     pthread_mutex_lock(&s->lock);
     return helped;
+}
+
+/* There is more to do now, or soon. */
+static void call_locked(struct split *s)
+{
+    atomic_fetch_add(&s->calls, 1);
+    pthread_cond_broadcast(&s->work);
+}
+
+/* Look for some time before going to sleep: one push may follow another at once. */
+static void wait_for_work_locked(struct split *s)
+{
+    const unsigned calls = atomic_load(&s->calls);
+    pthread_mutex_unlock(&s->lock);
+    for (unsigned i = 0; i < SPINS && atomic_load(&s->calls) == calls; i++)
+        relax();
+    pthread_mutex_lock(&s->lock);
+    if (atomic_load(&s->calls) == calls)
+        pthread_cond_wait(&s->work, &s->lock);
 }
 
 static void *run_thread(void *context)
@@ -415,10 +489,26 @@ static void *run_thread(void *context)
             s->running--;
             pthread_cond_signal(&s->done);
         } else if (!s->quit) {
-            pthread_cond_wait(&s->work, &s->lock);
+            wait_for_work_locked(s);
         }
     }
     pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/*
+ * The part that is still being decoded when the pushing thread gets there, or NULL: the next one;
+ * where it is done and takes no time to deliver, the one behind it.
+ */
+static struct part *running_locked(const struct split *s)
+{
+    for (size_t i = s->head; i < s->claimed; i++) {
+        struct part *const part = &s->parts[i % s->n_parts];
+        if (!atomic_load(&part->done))
+            return part;
+        if (!s->sink.digest || part->end < part->to)
+            break;
+    }
     return NULL;
 }
 
@@ -428,25 +518,25 @@ static int advance(struct split *s, size_t *at)
     pthread_mutex_lock(&s->lock);
     struct part *const part = s->head < s->claimed ? &s->parts[s->head % s->n_parts] : NULL;
     if (!part && *at == s->cut) {
-        move_cut(s);
-        pthread_cond_broadcast(&s->work);
+        move_cut(s, s->cut);
+        call_locked(s);
     }
     const size_t from = *at, end = part ? part->from : s->cut;
+    struct part *const running = running_locked(s);
+    if (running && end - from <= 2 * running->slice + NEAR)
+        atomic_store(&running->stop, true); /* so that it is left off when we are there */
     pthread_mutex_unlock(&s->lock);
     if (from < end) {
-        *at = slice_end(&s->input, from, end);
-        if (part && end - *at <= NEAR)
-            atomic_store(&part->stop, true); /* so that it is left off when we are there */
+        *at = slice_end(&s->input, from, larger((end - from) / 4, LEAST_SLICE), end);
         return decode_live(s, &s->input, from, *at);
     }
-    atomic_store(&part->stop, true);
     wait_for(s, part);
     const int rc = stitch(s, part, at);
     pthread_mutex_lock(&s->lock);
     adapt(s, part);
     s->taken -= tl_kept_reset(&part->kept, s->rooms);
     s->head++;
-    pthread_cond_broadcast(&s->work);
+    call_locked(s);
     pthread_mutex_unlock(&s->lock);
     return rc;
 }
@@ -569,7 +659,7 @@ static int finish(struct tl_stream_decoder *decoder)
         rc = tl_etm4_flow_finish(s->live.now.flow, s->end);
     pthread_mutex_lock(&s->lock);
     s->helps = true;
-    pthread_cond_broadcast(&s->work);
+    call_locked(s);
     pthread_mutex_unlock(&s->lock);
     return rc;
 }
@@ -578,7 +668,7 @@ static void stop_threads(struct split *s)
 {
     pthread_mutex_lock(&s->lock);
     s->quit = true;
-    pthread_cond_broadcast(&s->work);
+    call_locked(s);
     pthread_mutex_unlock(&s->lock);
     for (unsigned i = 0; i < s->threads - 1; i++)
         if (s->ahead[i].started)
