@@ -164,4 +164,14 @@ tl_callstack_follow(struct tl_callstack_top *top, const struct tl_block *from, b
     return true;
 }
 
+/* A call, and its return to `block`, with neither between them. False: they are something else. */
+static inline bool tl_callstack_leaf(struct tl_callstack_top *top, const struct tl_block *block)
+{
+    struct tl_frame *const end = top->end;
+    if (end == top->most || end[-1].function != block->function)
+        return false;
+    top->high = end + 1 > top->high ? end + 1 : top->high;
+    return true;
+}
+
 #endif
