@@ -13,6 +13,8 @@ const char *tl_cpu_name(enum tl_cpu level)
 }
 
 #if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+
 #define FIRST TL_CPU_SSE42 /* behind portable C */
 
 #if defined(TL_EMULATED_AVX512)
@@ -21,12 +23,19 @@ const char *tl_cpu_name(enum tl_cpu level)
 #define HAS(feature) __builtin_cpu_supports(feature)
 #endif
 
+/* There is no name for it that every compiler knows: CPUID 8000_0001, ECX bit 5. */
+static bool has_lzcnt(void)
+{
+    unsigned a, b, c = 0, d;
+    return __get_cpuid(0x80000001, &a, &b, &c, &d) && c >> 5 & 1;
+}
+
 enum tl_cpu tl_cpu_supported(void)
 {
     __builtin_cpu_init();
     if (!HAS("sse4.2") || !HAS("popcnt"))
         return TL_CPU_SCALAR;
-    if (!HAS("avx2") || !HAS("bmi") || !HAS("bmi2") || !HAS("lzcnt"))
+    if (!HAS("avx2") || !HAS("bmi") || !HAS("bmi2") || !has_lzcnt())
         return TL_CPU_SSE42;
     if (!HAS("avx512f") || !HAS("avx512bw") || !HAS("avx512dq") || !HAS("avx512vl") ||
         !HAS("avx512vbmi") || !HAS("avx512vbmi2") || !HAS("avx512bitalg"))
