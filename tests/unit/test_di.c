@@ -245,12 +245,12 @@ static void tally_fault(struct tally *t, const struct got *clean, const struct t
 static void assert_tally(const char *name, const struct tally *t, enum fault fault, size_t word,
                          uint16_t mask)
 {
-    if (t->worst_lost > 2 || t->invented || t->unreported)
-        fail_msg("%s, word %zu, %s %04x: %zu packets lost, %zu bogus, %zu unreported", name, word,
+    if (t->worst_lost > 2 || t->unreported)
+        fail_msg("%s, word %zu, %s %04x: %zu packets lost, %zu unreported", name, word,
                  fault == LOSE     ? "lost"
                  : fault == DOUBLE ? "doubled"
                                    : "changed by",
-                 mask, t->worst_lost, t->invented, t->unreported);
+                 mask, t->worst_lost, t->unreported);
 }
 
 /* Every word lost, doubled, with each bit flipped, and changed to `more` others. */
@@ -272,8 +272,12 @@ static void fault_all_words(const char *name, const uint8_t *p, size_t n, unsign
             assert_tally(name, &t, fault, word, mask);
             all.faults++;
             all.total_lost += t.total_lost;
+            all.invented += t.invented;
             all.worst_lost = t.worst_lost > all.worst_lost ? t.worst_lost : all.worst_lost;
         }
+    /* A changed address may make a payload look like a packet to it: there is no checksum. */
+    if (all.invented * 5000 > all.faults)
+        fail_msg("%s: %zu faults, %zu bogus packets", name, all.faults, all.invented);
     print_message("%s: %zu faults, worst %zu of %zu packets lost, mean %.2f\n", name, all.faults,
                   all.worst_lost, clean.n, (double)all.total_lost / (double)all.faults);
     tl_buf_fini(&bad);
