@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What index and tiles cost: the same inputs as bench_flow's to packed STF files, and to shards
- * with their index, by one thread, with nothing written to disk. OpenCSD reconstructs the flow of a
- * part of the same bytes in the same run, and keeps nothing. Usage: bench_index [INPUT [ROUNDS]]
+ * What index and tiles cost: the same inputs as bench_flow's to packed STF files; to the same with
+ * item logs, which hold what STF has no place for, so that all is stored but nothing can be looked
+ * up; and to shards with index and tiles. By one thread, with nothing written to disk. OpenCSD
+ * reconstructs the flow of a part of the same bytes in the same run, and keeps nothing.
+ * Usage: bench_index [INPUT [ROUNDS]]
  *
  * Rates are by processor time, so that other load on the machine weighs little.
  */
@@ -13,6 +15,7 @@
 #include "stf/flow_writer.h"
 #include "stf/zstf.h"
 #include "store/build.h"
+#include "store/itemlog.h"
 
 #define BYTES  (2u << 20)  /* of trace */
 #define SHARD  1000000     /* instructions */
@@ -51,6 +54,8 @@ struct direct {
     struct tl_zstf_writer *writer;
     struct tl_buf packed, file;
     uint64_t stop, markers, insns, plain, frames, files;
+    struct tl_itemlog log;            /* of the chunk of 2^15 instructions before `log_end` … */
+    uint64_t position, log_end, logs; /* … and the bytes of all */
 };
 
 /* A .zstf without any index ends, or begins. */
@@ -91,6 +96,41 @@ static int to_records(void *context, const struct tl_item *items, size_t n)
             return r;
         tl_stf_flow_take(d->flow);
         d->stop += TL_CHUNK_MARKERS;
+    }
+    return r;
+}
+
+static int end_log(struct direct *d)
+{
+    tl_buf_reset(&d->packed);
+    const struct tl_bytes log = {d->log.bytes.p, d->log.bytes.n};
+    const int r = tl_packer_bytes(d->packer, log, &d->packed);
+    d->logs += d->packed.n;
+    d->log_end = (d->position / TL_CHUNK_MARKERS + 1) * TL_CHUNK_MARKERS;
+    tl_itemlog_reset(&d->log, d->log.base.offset, d->log.base.time);
+    return r;
+}
+
+/* The records, and all that is no instruction, without counting either. */
+static int to_records_and_logs(void *context, const struct tl_item *items, size_t n)
+{
+    struct direct *d = context;
+    int r = to_records(d, items, n);
+    for (size_t i = 0; i < n && r >= 0;) {
+        const struct tl_item *const item = &items[i];
+        size_t used = item->kind == TL_ITEM_BRANCH ? n - i : 0;
+        if (item->kind == TL_ITEM_BLOCK || item->kind == TL_ITEM_PATH) {
+            d->position += item->kind == TL_ITEM_BLOCK ? item->n : item->value;
+            r = d->position >= d->log_end ? end_log(d) : TL_OK;
+            i++;
+            continue;
+        }
+        const uint64_t at = d->position % TL_CHUNK_MARKERS;
+        if (used > 0)
+            r = tl_itemlog_add_holes(&d->log, at, item, &used, UINT32_MAX);
+        if (r >= 0 && used == 0)
+            r = tl_itemlog_add(&d->log, at, item);
+        i += used > 0 ? used : 1;
     }
     return r;
 }
@@ -146,14 +186,18 @@ static double decode(const struct input *in, struct direct *d, tl_item_sink *ite
     return bench_cpu() - begin;
 }
 
-static double to_files(const struct input *in, struct direct *d)
+/* `logs`: with item logs. */
+static double to_files(const struct input *in, struct direct *d, bool logs)
 {
     const struct tl_stf_flow_options flow = {.isa = TL_ISA_NONE, .marks = true};
     d->stop = TL_CHUNK_MARKERS;
     d->markers = 0;
     if (tl_stf_flow_new(&d->flow, &flow, NULL) < 0)
         die("no writer");
-    const double took = decode(in, d, to_records);
+    d->position = d->logs = 0;
+    d->log_end = TL_CHUNK_MARKERS;
+    tl_itemlog_reset(&d->log, 0, 0);
+    const double took = decode(in, d, logs ? to_records_and_logs : to_records);
     tl_stf_flow_free(d->flow);
     return took;
 }
@@ -188,29 +232,44 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What the index costs is the median of the rounds: machines change their speed between them. */
+/* Of several rounds. */
+static double median(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    return values[n / 2];
+}
+
+/* Shares are medians of rounds: machines change their speed between them. */
 static void measure(const struct input *in, int rounds)
 {
-    double without = 1e9, with = 1e9, more[MOST];
+    double files = 1e9, stored = 1e9, indexed = 1e9, logs[MOST], index[MOST], more[MOST];
     struct direct d = {0};
     if (tl_packer_new(&d.packer) < 0)
         die("no memory");
     for (int i = 0; i < rounds; i++) {
-        const double files = to_files(in, &d), store = to_store(in, &d);
-        without = files < without ? files : without;
-        with = store < with ? store : with;
-        more[i] = store / files - 1;
+        const double a = to_files(in, &d, false), b = to_files(in, &d, true), c = to_store(in, &d);
+        files = a < files ? a : files;
+        stored = b < stored ? b : stored;
+        indexed = c < indexed ? c : indexed;
+        logs[i] = (b - a) / c;
+        index[i] = (c - b) / c;
+        more[i] = (c - a) / a;
     }
-    qsort(more, (size_t)rounds, sizeof *more, by_value);
     tl_packer_free(d.packer);
     tl_zstf_writer_free(d.writer);
+    tl_itemlog_fini(&d.log);
     tl_buf_fini(&d.packed);
     tl_buf_fini(&d.file);
-    const double insns = (double)d.insns, peer = peer_rate(in);
-    report(in, "written and packed", insns / without / 1e6, "Minsn/s", peer);
-    report(in, "… with index and tiles", insns / with / 1e6, "Minsn/s", peer);
-    report(in, "index and tiles, of that time", more[rounds / 2] * 100, "%", 0);
-    report(in, "… of the plain STF", (double)(d.files - d.frames) / (double)d.plain * 100, "%", 0);
+    const double insns = (double)d.insns, plain = (double)d.plain, peer = peer_rate(in);
+    const double index_bytes = (double)(d.files - d.frames - d.logs);
+    report(in, "STF written and packed", insns / files / 1e6, "Minsn/s", peer);
+    report(in, "… and item logs: all is stored", insns / stored / 1e6, "Minsn/s", peer);
+    report(in, "… and index and tiles", insns / indexed / 1e6, "Minsn/s", peer);
+    report(in, "item logs, of all that time", median(logs, rounds) * 100, "%", 0);
+    report(in, "index and tiles, of all that time", median(index, rounds) * 100, "%", 0);
+    report(in, "both, of the time of STF alone", median(more, rounds) * 100, "%", 0);
+    report(in, "item logs, of the plain STF", (double)d.logs / plain * 100, "%", 0);
+    report(in, "index and tiles, of the plain STF", index_bytes / plain * 100, "%", 0);
 }
 
 int main(int argc, char **argv)
