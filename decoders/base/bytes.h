@@ -37,10 +37,11 @@ static inline uint64_t tl_le64(const uint8_t *p)
     return le64toh(v);
 }
 
+/* The same for stores. */
 static inline void tl_put_le16(uint8_t *p, uint16_t v)
 {
-    p[0] = (uint8_t)v;
-    p[1] = (uint8_t)(v >> 8);
+    v = htole16(v);
+    memcpy(p, &v, sizeof(v));
 }
 
 static inline void tl_put_be16(uint8_t *p, uint16_t v)
@@ -51,14 +52,14 @@ static inline void tl_put_be16(uint8_t *p, uint16_t v)
 
 static inline void tl_put_le32(uint8_t *p, uint32_t v)
 {
-    tl_put_le16(p, (uint16_t)v);
-    tl_put_le16(p + 2, (uint16_t)(v >> 16));
+    v = htole32(v);
+    memcpy(p, &v, sizeof(v));
 }
 
 static inline void tl_put_le64(uint8_t *p, uint64_t v)
 {
-    tl_put_le32(p, (uint32_t)v);
-    tl_put_le32(p + 4, (uint32_t)(v >> 32));
+    v = htole64(v);
+    memcpy(p, &v, sizeof(v));
 }
 
 #endif

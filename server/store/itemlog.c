@@ -105,24 +105,60 @@ static size_t put_bytes(uint8_t *p, const void *bytes, size_t n)
     return head + n;
 }
 
+/* What an item is, in one word. */
+static inline uint32_t what(uint8_t kind, uint8_t flags, uint16_t sub)
+{
+    return kind | (uint32_t)flags << 8 | (uint32_t)sub << 16;
+}
+
+static inline bool is(const struct tl_item *item, uint8_t kind, uint8_t flags, uint16_t sub)
+{
+    return what(item->kind, item->flags, item->sub) == what(kind, flags, sub);
+}
+
 /* Is it an AWAY? */
 static inline bool is_away(const struct tl_item *item)
 {
-    return item->kind == TL_ITEM_BRANCH && item->flags == TL_ITEM_HAS_VALUE && item->sub == 0;
+    return is(item, TL_ITEM_BRANCH, TL_ITEM_HAS_VALUE, 0);
+}
+
+/* Is it a COUNT? */
+static inline bool is_count(const struct tl_item *item)
+{
+    return is(item, TL_ITEM_CYCLES, TL_ITEM_HAS_VALUE, 0);
 }
 
 /* Is it a gap as behind an AWAY at raw byte `offset`? */
 static inline bool is_lost(const struct tl_item *item, uint64_t offset)
 {
-    return item->kind == TL_ITEM_GAP && item->sub == TL_GAP_NO_IMAGE && item->flags == 0 &&
-           item->value == 0 && item->offset == offset;
+    return is(item, TL_ITEM_GAP, 0, TL_GAP_NO_IMAGE) && item->value == 0 && item->offset == offset;
 }
 
-static inline size_t put_away(struct tl_itemlog_base *base, uint8_t *p, uint64_t position,
-                              uint8_t kind, const struct tl_item *item)
+/* One near the item before: see itemlog.h. Bytes behind it may change, too. */
+static inline size_t put_near(uint8_t *p, uint8_t kind, uint64_t behind, uint64_t away)
 {
-    const size_t n = put_head(base, p, position, kind, 0, item->offset);
-    return n + put_address(p + n, &base->pc, item->value);
+    away = tl_zigzag((int64_t)away);
+    const unsigned more = (63 - (unsigned)__builtin_clzll(away | 1)) / 8;
+    p[0] = (uint8_t)(kind | more << 5);
+    p[1] = (uint8_t)behind;
+    tl_put_le64(p + 2, away);
+    return 3 + more;
+}
+
+/* An AWAY, or with `hole` a HOLE. */
+static size_t put_away(struct tl_itemlog_base *base, uint8_t *p, uint64_t position, bool hole,
+                       const struct tl_item *item)
+{
+    const uint64_t behind = item->offset - base->offset;
+    if (behind > UINT8_MAX || position != base->position) {
+        const uint8_t kind = hole ? TL_ITEM_HOLE : TL_ITEM_AWAY;
+        const size_t n = put_head(base, p, position, kind, 0, item->offset);
+        return n + put_address(p + n, &base->pc, item->value);
+    }
+    const uint64_t away = item->value - base->pc;
+    base->offset = item->offset;
+    base->pc = item->value;
+    return put_near(p, hole ? TL_ITEM_NEAR_HOLE : TL_ITEM_NEAR_AWAY, behind, away);
 }
 
 static int add_away(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
@@ -131,7 +167,7 @@ static int add_away(struct tl_itemlog *log, uint64_t position, const struct tl_i
     if (r < 0)
         return r;
     log->away = log->bytes.n;
-    log->bytes.n += put_away(&log->base, log->bytes.p + log->bytes.n, position, TL_ITEM_AWAY, item);
+    log->bytes.n += put_away(&log->base, log->bytes.p + log->bytes.n, position, false, item);
     log->n++;
     return TL_OK;
 }
@@ -139,10 +175,9 @@ static int add_away(struct tl_itemlog *log, uint64_t position, const struct tl_i
 int tl_itemlog_add_holes(struct tl_itemlog *log, uint64_t position, const struct tl_item *items,
                          size_t *n, size_t most)
 {
-    struct tl_itemlog_base base = log->base;
     const size_t end = *n, begin = log->bytes.n, pairs = end / 2;
-    size_t i = 0;
     const int r = tl_buf_reserve(&log->bytes, pairs * HOLE_MAX + TL_ITEMLOG_ENTRY);
+    size_t i = 0;
     *n = 0;
     if (r < 0 || begin + TL_ITEMLOG_ENTRY >= most)
         return r;
@@ -150,21 +185,18 @@ int tl_itemlog_add_holes(struct tl_itemlog *log, uint64_t position, const struct
     const size_t room = most - TL_ITEMLOG_ENTRY;
     for (; end - i >= 2 && (size_t)(p - log->bytes.p) < room; i += 2) {
         const struct tl_item *const item = &items[i];
-        const uint64_t away = item->offset - base.offset;
         if (!is_away(item) || !is_lost(item + 1, item->offset))
             break;
-        if (away - 1 < 63 && position == base.position) { /* nearly always */
-            p[0] = TL_ITEM_HOLE | HAS_OFFSET;
-            p[1] = (uint8_t)(away << 1);
-            p += 2;
-            base.offset = item->offset;
-        } else {
-            p += put_head(&base, p, position, TL_ITEM_HOLE, 0, item->offset);
+        const uint64_t behind = item->offset - log->base.offset;
+        if (i == 0 || behind > UINT8_MAX) {
+            p += put_away(&log->base, p, position, true, item);
+            continue;
         }
-        p += put_address(p, &base.pc, item->value);
+        p += put_near(p, TL_ITEM_NEAR_HOLE, behind, item->value - log->base.pc);
+        log->base.offset = item->offset;
+        log->base.pc = item->value;
     }
     log->bytes.n = (size_t)(p - log->bytes.p);
-    log->base = base;
     log->n += i;
     if (i > 0)
         log->away = UINT64_MAX;
@@ -209,7 +241,8 @@ static __attribute__((noinline)) int add_long(struct tl_itemlog *log, uint64_t p
     return TL_OK;
 }
 
-int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
+static __attribute__((noinline)) int add_any(struct tl_itemlog *log, uint64_t position,
+                                             const struct tl_item *item)
 {
     if (is_away(item))
         return add_away(log, position, item);
@@ -225,9 +258,34 @@ int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_it
     if (fields[item->kind] & (F_DATA | F_TEXT))
         return add_long(log, position, item);
     const int r = tl_buf_reserve(&log->bytes, TL_ITEMLOG_ENTRY);
-    if (r >= 0)
-        log->bytes.n += put_item(&log->base, log->bytes.p + log->bytes.n, position, item);
-    return r;
+    if (r < 0)
+        return r;
+    uint8_t *const p = log->bytes.p + log->bytes.n;
+    if (is_count(item)) {
+        const size_t n = put_head(&log->base, p, position, TL_ITEM_COUNT, 0, item->offset);
+        log->bytes.n += n + tl_varint_put(p + n, item->value);
+    } else {
+        log->bytes.n += put_item(&log->base, p, position, item);
+    }
+    return TL_OK;
+}
+
+/* With cycle counts there is one behind nearly every packet, and nearly all of them are small. */
+int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
+{
+    const uint64_t behind = position - log->base.position, away = item->offset - log->base.offset;
+    if (!is_count(item) || behind - 1 >= 127 || away - 1 >= 63 || item->value >= 128 ||
+        log->bytes.cap - log->bytes.n < 4)
+        return add_any(log, position, item);
+    tl_put_le32(log->bytes.p + log->bytes.n,
+                (uint32_t)(TL_ITEM_COUNT | HAS_POSITION | HAS_OFFSET | behind << 8 | away << 17 |
+                           item->value << 24));
+    log->bytes.n += 4;
+    log->base.position = position;
+    log->base.offset = item->offset;
+    log->away = UINT64_MAX;
+    log->n++;
+    return TL_OK;
 }
 
 int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa isa)
@@ -289,16 +347,35 @@ static const char *get_text(struct tl_varint_reader *r)
     return (const char *)text;
 }
 
+/* The difference of one near the item before; it has `n` bytes. */
+static uint64_t get_near(struct tl_varint_reader *r, struct tl_itemlog_base *base, size_t n)
+{
+    const uint8_t *const bytes = tl_varint_bytes(r, 1 + n);
+    uint64_t away = 0;
+    if (!bytes)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        away |= (uint64_t)bytes[1 + i] << 8 * i;
+    base->offset += bytes[0];
+    return (uint64_t)tl_unzigzag(away);
+}
+
+/* What is in front of the fields. */
+static void get_head(struct tl_varint_reader *r, struct tl_itemlog_base *base, uint8_t head,
+                     struct tl_item *item)
+{
+    if (head & HAS_POSITION)
+        base->position += tl_varint_get(r);
+    if (head & HAS_FLAGS && r->p < r->end)
+        item->flags = *r->p++;
+    if (head & HAS_OFFSET)
+        base->offset += (uint64_t)tl_varint_get_signed(r);
+}
+
 static void get_fields(struct tl_varint_reader *r, struct tl_itemlog_base *base,
                        struct tl_item *item)
 {
     const uint8_t f = fields[item->kind];
-    if (item->kind == TL_ITEM_AWAY || item->kind == TL_ITEM_HOLE) {
-        item->kind = TL_ITEM_BRANCH;
-        item->flags = TL_ITEM_HAS_VALUE;
-        item->value = base->pc += (uint64_t)tl_varint_get_signed(r);
-        return;
-    }
     item->sub = (uint16_t)tl_varint_get(r);
     if (keeps_pc(item))
         item->pc = base->pc += (uint64_t)tl_varint_get_signed(r);
@@ -326,24 +403,32 @@ int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint
     }
     if (reader->p == reader->end)
         return TL_EOF;
+    struct tl_itemlog_base *const base = &reader->base;
     struct tl_varint_reader r = {reader->p, reader->end, false};
-    const uint8_t head = *r.p++;
-    *item = (struct tl_item){.kind = head & 31};
-    if (item->kind == TL_ITEM_BLOCK || (item->kind >= TL_ITEM_KINDS && item->kind < TL_ITEM_HOLE))
+    const uint8_t head = *r.p++, kind = head & 31;
+    const bool near = kind == TL_ITEM_NEAR_AWAY || kind == TL_ITEM_NEAR_HOLE;
+    *item = (struct tl_item){.kind = kind};
+    if (!near)
+        get_head(&r, base, head, item);
+    if (near || kind == TL_ITEM_AWAY || kind == TL_ITEM_HOLE) {
+        base->pc += near ? get_near(&r, base, 1 + (head >> 5)) : (uint64_t)tl_varint_get_signed(&r);
+        item->kind = TL_ITEM_BRANCH;
+        item->flags = TL_ITEM_HAS_VALUE;
+        item->value = base->pc;
+    } else if (kind == TL_ITEM_COUNT) {
+        item->kind = TL_ITEM_CYCLES;
+        item->flags = TL_ITEM_HAS_VALUE;
+        item->value = tl_varint_get(&r);
+    } else if (kind != TL_ITEM_BLOCK && (kind < TL_ITEM_KINDS || kind >= TL_ITEM_CHUNK)) {
+        get_fields(&r, base, item);
+    } else {
         return TL_BAD;
-    const bool hole = item->kind == TL_ITEM_HOLE;
-    if (head & HAS_POSITION)
-        reader->base.position += tl_varint_get(&r);
-    if (head & HAS_FLAGS && r.p < r.end)
-        item->flags = *r.p++;
-    if (head & HAS_OFFSET)
-        reader->base.offset += (uint64_t)tl_varint_get_signed(&r);
-    item->offset = reader->base.offset;
-    get_fields(&r, &reader->base, item);
+    }
     if (r.bad)
         return TL_BAD;
-    *position = reader->base.position;
+    item->offset = base->offset;
+    *position = base->position;
     reader->p = r.p;
-    reader->gap = hole;
+    reader->gap = kind == TL_ITEM_HOLE || kind == TL_ITEM_NEAR_HOLE;
     return TL_OK;
 }

@@ -11,7 +11,7 @@
  *
  * Where there is no image each address that the trace names is a branch that leads there, and a
  * gap. There may be millions of both, so a plain branch is written shorter than others, and a gap
- * right behind it is no more than another kind.
+ * right behind it is no more than another kind. So are cycle counts.
  *
  * Not thread-safe. An item is
  *
@@ -20,7 +20,12 @@
  *     varint sub, then by kind: pc (signed difference), value (TIME: signed difference), data or
  *     text
  *
- * but an AWAY or a HOLE has no sub, and only the value, as a signed difference to the last pc.
+ * but an AWAY, a HOLE or a COUNT has no sub, and only the value: of the former two as a signed
+ * difference to the last pc. Where these stand at the same position as the item before, and their
+ * packet less than 256 bytes behind its, they are
+ *
+ *     u8 kind (low 5 bits) | bytes of the difference less one (high 3 bits)
+ *     u8 offset difference, signed difference to the last pc (zigzag, lowest byte first)
  */
 #ifndef TL_STORE_ITEMLOG_H
 #define TL_STORE_ITEMLOG_H
@@ -36,6 +41,11 @@
 /* A BRANCH without pc; the same, and behind it a GAP (TL_GAP_NO_IMAGE). Readers see the items. */
 #define TL_ITEM_AWAY 27
 #define TL_ITEM_HOLE 26
+/* CYCLES with a value, and nothing else. */
+#define TL_ITEM_COUNT 25
+/* AWAY and HOLE near the item before. */
+#define TL_ITEM_NEAR_AWAY 24
+#define TL_ITEM_NEAR_HOLE 23
 
 #define TL_ITEMLOG_ENTRY 80 /* bytes of an item at most, without its data and texts */
 

@@ -129,6 +129,87 @@ static void holes_are_short(void **state)
     tl_itemlog_fini(&log);
 }
 
+static const uint64_t lengths[] = {0, 1, 62, 63, 64, 127, 128, 255, 256, 1 << 20};
+#define LENGTHS (sizeof lengths / sizeof *lengths)
+
+/* Cycle counts, and holes, by turns and at all distances from each other. */
+static void short_ones_of_any_length(void **state)
+{
+    struct tl_itemlog log;
+    struct tl_itemlog_reader reader;
+    struct tl_item item;
+    uint64_t position = 0, at, made_n = 0;
+    struct tl_item all[3 * LENGTHS * LENGTHS * LENGTHS];
+    uint64_t positions[3 * LENGTHS * LENGTHS * LENGTHS], offset = 7;
+    begin(&log);
+    for (size_t i = 0; i < LENGTHS * LENGTHS * LENGTHS; i++) {
+        const uint64_t value = lengths[i % LENGTHS];
+        position += lengths[i / LENGTHS % LENGTHS];
+        offset += lengths[i / LENGTHS / LENGTHS];
+        if (i % 3 != 1) {
+            positions[made_n] = position;
+            all[made_n++] = (struct tl_item){.kind = TL_ITEM_CYCLES,
+                                             .flags = TL_ITEM_HAS_VALUE,
+                                             .value = value << i % 40,
+                                             .offset = offset};
+        }
+        if (i % 3 == 2)
+            continue;
+        positions[made_n] = positions[made_n + 1] = position;
+        all[made_n++] = (struct tl_item){.kind = TL_ITEM_BRANCH,
+                                         .flags = TL_ITEM_HAS_VALUE,
+                                         .value = value << i % 64,
+                                         .offset = offset};
+        all[made_n++] =
+            (struct tl_item){.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE, .offset = offset};
+    }
+    for (size_t i = 0; i < made_n; i++)
+        assert_int_equal(tl_itemlog_add(&log, positions[i], &all[i]), TL_OK);
+    tl_itemlog_read(&reader, (struct tl_bytes){log.bytes.p, log.bytes.n}, 7, 9);
+    for (size_t i = 0; i < made_n; i++) {
+        assert_int_equal(tl_itemlog_next(&reader, &item, &at), TL_OK);
+        assert_int_equal(at, positions[i]);
+        assert_item(&all[i], &item);
+    }
+    assert_int_equal(tl_itemlog_next(&reader, &item, &at), TL_EOF);
+    tl_itemlog_fini(&log);
+}
+
+/* Logs as older versions wrote them. */
+static void old_logs_are_read(void **state)
+{
+    static const uint8_t bytes[] = {
+        8 | 0x20 | 0x40 | 0x80,
+        5,
+        TL_ITEM_HAS_VALUE,
+        2 << 1,
+        0,
+        40, /* CYCLES */
+        TL_ITEM_HOLE | 0x80,
+        6,
+        0x80,
+        0x20, /* with a gap */
+        TL_ITEM_AWAY,
+        3, /* with none */
+    };
+    struct tl_itemlog_reader reader;
+    struct tl_item item;
+    uint64_t position;
+    tl_itemlog_read(&reader, (struct tl_bytes){bytes, sizeof bytes}, 7, 9);
+    static const struct tl_item items[] = {
+        {.kind = TL_ITEM_CYCLES, .flags = TL_ITEM_HAS_VALUE, .value = 40, .offset = 9},
+        {.kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_VALUE, .value = 0x800, .offset = 12},
+        {.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE, .offset = 12},
+        {.kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_VALUE, .value = 0x7fe, .offset = 12},
+    };
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+        assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_OK);
+        assert_int_equal(position, 5);
+        assert_item(&items[i], &item);
+    }
+    assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_EOF);
+}
+
 static void damage_is_harmless(void **state)
 {
     for (unsigned round = 0; round < 300; round++) {
@@ -163,8 +244,9 @@ static void damage_is_harmless(void **state)
 int main(void)
 {
     begin_random();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_goes_in_comes_out),
-                                       cmocka_unit_test(holes_are_short),
-                                       cmocka_unit_test(damage_is_harmless)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_goes_in_comes_out), cmocka_unit_test(holes_are_short),
+        cmocka_unit_test(short_ones_of_any_length), cmocka_unit_test(old_logs_are_read),
+        cmocka_unit_test(damage_is_harmless)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
