@@ -318,61 +318,80 @@ static bool walk_other(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
     }
 }
 
-/* An address of a hole, and that the flow is lost there. */
-static ALWAYS_INLINE void tell_hole(struct tl_item_batch *out, uint64_t pc, uint64_t offset)
+/* Is it an address without a context? Under every configuration. */
+static inline bool is_mere_address(uint8_t header)
 {
-    if (out->n > TL_BATCH_ITEMS - 2)
-        tl_item_batch_flush(out);
-    struct tl_item *const items = &out->room->items[out->n];
-    items[0] = (struct tl_item){
-        .kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_VALUE, .value = pc, .offset = offset};
-    items[1] = (struct tl_item){.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE, .offset = offset};
-    out->n += 2;
+    return header >> 4 == 9;
 }
 
 /*
- * Lost, and at packet `k`, which is no atom: from hole to hole, as long as all that comes are
- * addresses of such places with atoms behind them. Returns the first packet that is neither.
+ * Lost, and at packet `k`, an address in `hole`: on as long as all that comes are addresses of that
+ * hole with atoms behind them. Of each, where it went and that the flow is lost there. Returns the
+ * first packet that is neither.
  */
-static __attribute__((noinline)) size_t pass_holes(struct tl_etm4_walk *w,
-                                                   const struct tl_etm4_tape *tape,
-                                                   const struct tl_etm4_tape_marks *marks,
-                                                   struct tl_etm4_tape_place *place, size_t k)
+static __attribute__((noinline)) size_t pass_hole(struct tl_etm4_walk *w,
+                                                  const struct tl_etm4_tape *tape,
+                                                  const struct tl_etm4_tape_marks *marks,
+                                                  struct tl_etm4_tape_place *place, size_t k,
+                                                  const struct tl_block_hole *hole)
 {
-    const uint8_t *const fill = tape->forms->fill;
-    const uint64_t *address = tape->address + place->address;
+    const uint8_t *const header = tape->header;
+    const uint16_t *const at = tape->at;
+    const uint64_t *const from = tape->address + place->address, *address = from;
     const unsigned is1 = w->isa == TL_ISA_T32;
-    struct tl_block_hole hole = {UINT64_MAX, UINT64_MAX}; /* no address is odd */
-    const size_t from = k;
-    uint64_t pc = 0;
+    const bool linear = tape->run.slot == TL_RUN_LINEAR;
+    const uint64_t base = tape->run.offset;
+    size_t next;
+    const uint64_t first = hole->first, size = hole->last - first;
+    struct tl_item_batch *const out = w->out;
+    struct tl_item *item = out->room->items + out->n;
+    size_t word = k / 64;
+    uint64_t left = marks->words[word] & ~0ull << k % 64; /* marks from `k` on */
 
-    while (k < tape->n) {
-        const unsigned how = fill[tape->header[k]];
-        if ((how != TL_FILL_ADDRESS && how != TL_FILL_SHORT) || (*address & 1) != is1)
+    for (const size_t end = tape->n; k < end && is_mere_address(header[k]); k = next, address++) {
+        const uint64_t to = *address - is1;
+        left &= left - 1;
+        while (left == 0)
+            left = marks->words[++word];
+        next = word * 64 + (size_t)__builtin_ctzll(left);
+        if (to - first > size || to & 1 || next == k + 1) /* another instruction set; no atoms */
             break;
-        const size_t next = tl_etm4_tape_marked(marks, k + 1);
-        if (next == k + 1)
-            break;
-        const uint64_t to = *address & ~1ull;
-        if (to - hole.first > hole.last - hole.first) {
-            const struct tl_block_hole *const other = tl_block_hole_at(w->cache, w->space, to);
-            if (!other)
-                break;
-            hole = *other;
+        if (item - out->room->items > TL_BATCH_ITEMS - 2) {
+            out->n = (size_t)(item - out->room->items);
+            tl_item_batch_flush(out);
+            item = out->room->items;
         }
-        pc = to;
-        tell_hole(w->out, pc, tl_run_offset(&tape->run, tape->at[k + 1]));
-        address++;
-        k = next;
+        const uint64_t offset = linear ? base + at[k + 1] : tl_run_offset(&tape->run, at[k + 1]);
+        item[0] = (struct tl_item){
+            .kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_VALUE, .value = to, .offset = offset};
+        item[1] = (struct tl_item){.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE, .offset = offset};
+        item += 2;
     }
-    if (k == from)
+    out->n = (size_t)(item - out->room->items);
+    if (address == from)
         return k;
-    w->out->run = 0;
-    w->pc = pc;
+    out->run = 0;
+    w->pc = address[-1] & ~1ull;
     w->is1 = is1;
     w->by_address = true;
     w->stack.wait_address = false;
-    place->address = (size_t)(address - tape->address);
+    place->address += (size_t)(address - from);
+    return k;
+}
+
+/* Lost, and at packet `k`, which is no atom: the first packet that does not lead to a hole. */
+static size_t pass_holes(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
+                         const struct tl_etm4_tape_marks *marks, struct tl_etm4_tape_place *place,
+                         size_t k)
+{
+    for (size_t from = tape->n; k != from && k < tape->n && is_mere_address(tape->header[k]);) {
+        const struct tl_block_hole *const hole =
+            tl_block_hole_at(w->cache, w->space, tape->address[place->address] & ~1ull);
+        if (!hole)
+            break;
+        from = k;
+        k = pass_hole(w, tape, marks, place, k, hole);
+    }
     return k;
 }
 

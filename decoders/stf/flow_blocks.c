@@ -232,51 +232,60 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
 /* Can a held instruction come out without a look at anything but where the flow goes on? */
 static inline bool is_plain(const struct tl_stf_held *held)
 {
-    return held->is && !held->open && !held->event && !held->odd && held->post.n == 0 &&
-           !held->front.any && !held->front.target;
+    return !held->open && !held->event && !held->odd && held->post.n == 0 && !held->front.any &&
+           !held->front.target;
 }
 
 /* Behind a block's records: INST_PC_TARGET, the instruction in front of it, and all in pieces. */
 #define BLOCK_ROOM ((size_t)2 * TL_BLOCK_SLACK)
 
+/* Paths of so many steps are worth a call. */
+#define LONG_PATH 6
+
 /* So that a copier stays in registers. */
 #define INLINE TL_COPY_INLINE
 
-/* A run of whole blocks being copied. */
+/* A run of whole blocks being copied, with the gaps and addresses that stand between them. */
 struct copier {
     struct tl_stf_cursor at;
-    const uint8_t *begin, *end; /* of the records, and of the room there is */
-    uint64_t left;              /* markers before the next cut */
-    uint8_t isa;
+    const uint8_t *begin, *end;  /* of the records, and of the room there is */
+    uint64_t left;               /* markers before the next cut; apart: one more */
+    uint8_t isa;                 /* of blocks that can be copied */
+    bool apart;                  /* no instruction is held back: at.tail is nothing */
+    bool force, target;          /* as of struct tl_stf_front */
+    bool begun;                  /* apart, and a block was copied */
     const struct tl_block *last; /* copied but for its last instruction; NULL: none */
+    bool known;                  /* apart: where the flow goes on, at `point` */
+    const struct tl_item *point; /* the last one; NULL: there was none */
     const struct tl_stf_mark *mark_end;
 };
-
-/* Without a last instruction to go on from. */
-static INLINE void empty_copy(const struct tl_stf_flow *flow, uint64_t stop, struct copier *c)
-{
-    *c = (struct copier){.at = {.p = flow->out.p + flow->out.n, .tail = flow->held.close},
-                         .begin = flow->out.p,
-                         .end = flow->out.p + flow->out.cap,
-                         .left = stop - flow->markers,
-                         .isa = flow->state.isa};
-    if (flow->options.marks) {
-        c->at.mark = flow->marks + flow->n_marks;
-        c->mark_end = flow->marks + flow->cap_marks;
-    }
-}
 
 /* False: nothing can be copied. */
 static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, struct copier *c)
 {
     const struct tl_stf_held *const held = &flow->held;
-    if (!flow->header || flow->front.any || !is_plain(held) || flow->read_isa != flow->state.isa ||
-        flow->markers >= stop)
+    const struct tl_stf_front *const front = &flow->front;
+    const bool apart = !held->is;
+    if (!flow->header || flow->whole || flow->markers >= stop ||
+        (apart ? front->lead.n || front->pre.n : front->any || !is_plain(held)))
         return false;
-    empty_copy(flow, stop, c);
-    c->at.tail_n = held->close_n;
-    c->at.taken = held->taken;
-    c->at.next = held->next;
+    *c = (struct copier){.at = {.p = flow->out.p + flow->out.n,
+                                .tail = held->close,
+                                .tail_n = held->close_n,
+                                .taken = held->taken,
+                                .next = held->next},
+                         .begin = flow->out.p,
+                         .end = flow->out.p + flow->out.cap,
+                         .left = stop - flow->markers + apart,
+                         .isa = flow->read_isa == flow->state.isa ? flow->state.isa : UINT8_MAX,
+                         .apart = apart,
+                         .force = front->force,
+                         .target = front->target,
+                         .known = flow->state.has_pc};
+    if (flow->options.marks) {
+        c->at.mark = flow->marks + flow->n_marks;
+        c->mark_end = flow->marks + flow->cap_marks;
+    }
     return true;
 }
 
@@ -294,51 +303,133 @@ static INLINE bool copy_block(struct copier *c, const struct tl_block *b, uint32
     return true;
 }
 
-static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struct copier *c)
+/* The held instruction, behind which it is not known where the flow goes. */
+static INLINE bool leave(const struct tl_stf_flow *flow, struct copier *c)
 {
-    const struct tl_block *const b = c->last;
-    if (!b)
-        return;
-    flow->held.is = false;
-    flow->out.n = (size_t)(c->at.p - flow->out.p);
-    if (c->at.mark)
-        flow->n_marks = (size_t)(c->at.mark - flow->marks);
-    flow->markers = stop - c->left; /* one comes out as another is held back */
-    flow->track = b->pc + b->size - b->last_size;
-    hold(flow, b, true, c->at.taken, c->at.tail, c->at.tail_n, b->size - b->last_size,
-         b->last_size);
+    if (c->apart)
+        return true;
+    if (c->left == 1)
+        return false;
+    const bool write =
+        c->last ? c->at.taken && c->last->last_kind == TL_INSN_BRANCH : flow->held.has_target;
+    const uint64_t target = c->last ? c->last->target : flow->held.target;
+    uint8_t *p = c->at.p;
+    p[0] = TL_STF_INST_PC_TARGET;
+    tl_put_le64(p + 1, target);
+    p += write ? 9 : 0;
+    memcpy(p, c->at.tail, TL_BLOCK_TAIL);
+    c->at.p = p + c->at.tail_n;
+    c->at.next = write ? target : c->at.next;
+    c->apart = true;
+    c->target = false;
+    return true;
+}
+
+/* From here on the flow is not known. False: it wants a closer look. */
+static INLINE bool pass_gap(const struct tl_stf_flow *flow, struct copier *c)
+{
+    if ((size_t)(c->end - c->at.p) < BLOCK_ROOM || !leave(flow, c))
+        return false;
+    c->force = true;
+    return true;
+}
+
+/* The same of a gap whose comment is wanted, in front of the address behind it. */
+static INLINE bool tell_gap(struct tl_stf_flow *flow, struct copier *c, const struct tl_item *item,
+                            bool last)
+{
+    if (last || !tl_stf_flow_is_point(item + 1) || item->flags & TL_ITEM_HAS_VALUE ||
+        tl_stf_flow_gap_line(flow, item) < 0 || !pass_gap(flow, c))
+        return false;
+    memcpy(c->at.p, flow->gap.line, sizeof flow->gap.line);
+    c->at.p += flow->gap.n;
+    return true;
 }
 
 /*
- * Behind a gap, where nothing waits but that the address is to be told: the records that say so,
- * and the first step. False: nothing was copied.
+ * The records of items[0], a branch of which nothing but the target is known, and of as many more
+ * of them as come with a gap in front of each, from `*at` on, not beyond `end` but for the first.
+ * Returns the last one. What a trace consists of where the image does not hold the program.
  */
-static INLINE bool begin_apart(struct tl_stf_flow *flow, uintptr_t step, uint64_t stop,
-                               struct copier *c)
+static __attribute__((noinline)) const struct tl_item *
+put_points(uint8_t **at, const uint8_t *end, const struct tl_item *items, size_t n)
 {
-    struct tl_stf_front *const front = &flow->front;
-    const struct tl_block *const b = tl_path_block(step);
+    const struct tl_item *last = items;
+    uint8_t *p = *at;
+    for (;; last += 2) {
+        tl_put_le64(p + 1, last->value);
+        *p = TL_STF_INST_PC_TARGET;
+        p += 9;
+        if (p >= end || last + 2 >= items + n || last[1].kind != TL_ITEM_GAP ||
+            !tl_stf_flow_is_point(&last[2]))
+            break;
+    }
+    *at = p;
+    return last;
+}
+
+/*
+ * A block where nothing waits but that its address is to be told: the records that say so, and the
+ * block. `more`: a step follows it. False: it wants a closer look.
+ */
+static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool taken, bool more,
+                              uint64_t stop, bool marks)
+{
     const uint8_t first = b->stf[0];
     const size_t size = first == TL_STF_INST_32 ? 4 : 2;
-    if (!flow->header || flow->held.is || !front->force || front->lead.n || front->pre.n ||
-        flow->read_isa != flow->state.isa || flow->markers >= stop || flow->markers == 0 ||
-        b->n < 2 || (first != TL_STF_INST_32 && first != TL_STF_INST_16) ||
-        flow->out.cap - flow->out.n < 18)
+    /* An only instruction is held back: where it leads is told then, or now if that is sure. A mark
+     * stands in front of all that comes out with it. */
+    const bool single = b->n == 1;
+    const bool sure = !c->target | more | (taken & (b->last_kind == TL_INSN_BRANCH));
+    const bool good = c->force & (c->left != stop + 1) & (b->n > 1 || (sure && !marks)) &
+                      ((first == TL_STF_INST_32) | (first == TL_STF_INST_16)) &
+                      ((size_t)(c->end - c->at.p) >= (size_t)b->stf_size + 2 * BLOCK_ROOM) &
+                      (b->n < c->left) & (b->plain == c->isa);
+    if (__builtin_expect(!good, 0))
         return false;
-    empty_copy(flow, stop, c);
-    c->left++; /* no instruction is held back that would come out */
     uint8_t *const p = c->at.p;
     p[0] = TL_STF_FORCE_PC;
     tl_put_le64(p + 1, b->pc);
     p[9] = TL_STF_INST_PC_TARGET;
     tl_put_le64(p + 10, b->pc + size);
-    c->at.p += front->target ? 18 : 9;
-    c->at.next = b->pc;
-    if (!copy_block(c, b, b->n, tl_path_taken(step), false))
-        return false;
-    flow->told = flow->state;
-    front->force = front->target = front->any = false;
+    c->at.p += c->target & !(single & taken) ? 18 : 9;
+    c->at.taken = false;
+    c->at.tail_n = 0;
+    tl_stf_copy_step(&c->at, b, taken, c->begin, false, tl_stf_copy_portable);
+    c->left -= b->n;
+    c->last = b;
+    c->begun = true;
+    c->apart = c->force = c->target = c->known = false;
     return true;
+}
+
+static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struct copier *c)
+{
+    struct tl_stf_front *const front = &flow->front;
+    const struct tl_block *const b = c->last;
+    if (!b && !c->apart)
+        return;
+    flow->out.n = (size_t)(c->at.p - flow->out.p);
+    if (c->at.mark)
+        flow->n_marks = (size_t)(c->at.mark - flow->marks);
+    if (c->begun || c->point)
+        flow->told = flow->state;
+    if (c->point)
+        flow->state.pc = c->point->value;
+    flow->state.has_pc = c->known;
+    front->force = c->force;
+    front->target = c->target;
+    front->any = c->force || c->target;
+    flow->held.is = false;
+    const uint64_t markers = stop - c->left + c->apart;
+    if (c->apart && markers != flow->markers)
+        flow->track = c->at.next;
+    flow->markers = markers; /* one comes out as another is held back */
+    if (c->apart)
+        return;
+    flow->track = b->pc + b->size - b->last_size;
+    hold(flow, b, true, c->at.taken, c->at.tail, c->at.tail_n, b->size - b->last_size,
+         b->last_size);
 }
 
 /* Is there room for all that comes of a path, and no cut? */
@@ -372,7 +463,7 @@ static INLINE size_t copy_many(const struct tl_stf_flow *flow, struct copier *c,
 static INLINE size_t copy_steps(const struct tl_stf_flow *flow, struct copier *c,
                                 const struct tl_item *item, size_t i, bool marks)
 {
-    if (is_ample(c, item, marks))
+    if (item->n - i >= LONG_PATH && is_ample(c, item, marks))
         return copy_many(flow, c, item, i);
     for (; i < item->n; i++) {
         const struct tl_block *const b = tl_path_block(item->path[i]);
@@ -397,29 +488,45 @@ struct progress {
 static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
                               uint64_t stop, struct progress *at, bool marks)
 {
-    const uint32_t silent = flow->options.comments ? 0 : SILENT;
+    const bool comments = flow->options.comments;
+    const uint32_t silent = comments ? 0 : SILENT;
     struct copier c;
     size_t i = 0, step = at->step;
     uint32_t insns = at->insns;
-    if (!begin_copy(flow, stop, &c)) {
-        if (items->kind != TL_ITEM_PATH || !begin_apart(flow, items->path[step], stop, &c))
-            return;
-        step++;
-        insns += c.last->n;
-    }
+    if (!begin_copy(flow, stop, &c))
+        return;
     for (; i < n; i++) {
         const struct tl_item *const item = &items[i];
-        if (silent >> item->kind & 1)
-            continue;
         if (item->kind == TL_ITEM_PATH) {
             const uint64_t left = c.left;
+            if (c.apart) {
+                const uintptr_t first = item->path[step];
+                if (!copy_apart(&c, tl_path_block(first), tl_path_taken(first), step + 1 < item->n,
+                                stop, marks))
+                    break;
+                step++;
+            }
             step = copy_steps(flow, &c, item, step, marks);
             insns += (uint32_t)(left - c.left);
             if (step < item->n)
                 break;
             step = insns = 0;
-        } else if (item->kind != TL_ITEM_BLOCK ||
-                   !copy_block(&c, item->block, item->n, item->flags & TL_ITEM_TAKEN, marks)) {
+        } else if (item->kind == TL_ITEM_GAP) {
+            if (comments ? !tell_gap(flow, &c, item, i + 1 == n) : !pass_gap(flow, &c))
+                break;
+        } else if (tl_stf_flow_is_point(item)) {
+            if (!pass_gap(flow, &c))
+                break;
+            uint8_t *p = c.at.p;
+            c.point = put_points(&p, c.end - BLOCK_ROOM, item, comments ? 1 : n - i);
+            c.at.p = p;
+            c.target = c.known = true;
+            i = (size_t)(c.point - items);
+        } else if (item->kind == TL_ITEM_BLOCK) {
+            if (c.apart ||
+                !copy_block(&c, item->block, item->n, item->flags & TL_ITEM_TAKEN, marks))
+                break;
+        } else if (!(silent >> item->kind & 1)) {
             break;
         }
     }
@@ -428,8 +535,8 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
 }
 
 /*
- * Copy as much as is whole blocks that follow each other, or leaves no records; not more than
- * items[0..n), from step at->step of the first one on. `at` is moved on.
+ * Copy as much as is whole blocks, gaps and mere addresses between them, or leaves no records; not
+ * more than items[0..n), from step at->step of the first one on. `at` is moved on.
  */
 static __attribute__((noinline)) void copy_from(struct tl_stf_flow *flow,
                                                 const struct tl_item *items, size_t n,

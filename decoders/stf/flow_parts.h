@@ -32,6 +32,13 @@ struct tl_stf_held {
     struct tl_stf_front front;
 };
 
+/* The comment of gaps like the last one that had no count. */
+struct tl_stf_gap_line {
+    uint8_t n;  /* bytes; 0: there was none */
+    uint8_t of; /* enum tl_gap */
+    uint8_t line[32];
+};
+
 struct tl_stf_flow {
     struct tl_stf_flow_options options;
     struct tl_stf_flow_state state;
@@ -50,7 +57,15 @@ struct tl_stf_flow {
     struct tl_stf_mark *marks; /* of `out`, if options.marks */
     size_t n_marks, cap_marks;
     tl_stf_copy_path *copy;
+    struct tl_stf_gap_line gap;
 };
+
+/* A branch of which nothing but the target is known. */
+static inline bool tl_stf_flow_is_point(const struct tl_item *item)
+{
+    return item->kind == TL_ITEM_BRANCH &&
+           !(item->flags & (TL_ITEM_HAS_PC | TL_ITEM_CALL | TL_ITEM_RETURN));
+}
 
 /* Begin the shard, now that the first address is known. */
 int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc);
@@ -73,13 +88,14 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
 /* The same where the block has whole groups. */
 int tl_stf_flow_groups(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
                        uint32_t *done);
+/* Make `flow->gap` that of `gap`, which has no count. TL_NOMEM. */
+int tl_stf_flow_gap_line(struct tl_stf_flow *flow, const struct tl_item *gap);
 /* At marker `stop`, with the next instruction at `pc`. */
 int tl_stf_flow_stopped(struct tl_stf_flow *flow, uint64_t pc);
 /*
- * As many of items[0..n), behind a held instruction or a gap, as are whole blocks that follow each
- * other, and need no look at single instructions, or leave no records. Returns how many items are
- * used up;
- * `*done` instructions of the next one, a PATH, are.
+ * As many of items[0..n) as are whole blocks that need no look at single instructions, gaps and
+ * mere addresses between them, or leave no records. Returns how many items are used up; `*done`
+ * instructions of the next one, a PATH, are.
  */
 size_t tl_stf_flow_run(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
                        uint64_t stop, uint32_t *done);

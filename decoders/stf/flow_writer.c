@@ -447,74 +447,20 @@ static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
     return result;
 }
 
-/* A branch of which nothing but the target is known. */
-static inline bool is_point(const struct tl_item *item)
+int tl_stf_flow_gap_line(struct tl_stf_flow *flow, const struct tl_item *gap)
 {
-    return item->kind == TL_ITEM_BRANCH &&
-           !(item->flags & (TL_ITEM_HAS_PC | TL_ITEM_CALL | TL_ITEM_RETURN));
-}
-
-#define GAP_ROOM 32 /* bytes that the comment of a gap without a count takes at most */
-
-/* Make `line`, a buffer of GAP_ROOM bytes, the comment of gaps like `gap`. */
-static int make_gap_line(struct tl_stf_flow *flow, const struct tl_item *gap, struct tl_buf *line)
-{
+    struct tl_buf line = {flow->gap.line, 0, sizeof flow->gap.line};
+    if (flow->gap.n > 0 && flow->gap.of == gap->sub)
+        return TL_OK;
     tl_buf_reset(&flow->scratch);
-    const int result = tl_item_text(&flow->scratch, gap, 1);
-    line->n = 0;
-    return result < 0 ? result
-                      : put_comment(line, (struct tl_bytes){flow->scratch.p, flow->scratch.n - 1});
-}
-
-/*
- * As many of items[0..n) as are branches of which nothing but the target is known, and gaps: what a
- * trace consists of where the image does not hold the program. As add_point() and add_item() write
- * them while nothing waits: a gap's comment in front of the branch behind it. Returns how many;
- * TL_NOMEM.
- */
-static int64_t add_points(struct tl_stf_flow *flow, const struct tl_item *items, size_t n)
-{
-    struct tl_stf_front *const front = &flow->front;
-    const bool comments = flow->options.comments;
-    const struct tl_item *last = NULL;
-    uint8_t bytes[GAP_ROOM];
-    struct tl_buf line = {bytes, 0, sizeof bytes};
-    int gap = -1; /* that `line` is of */
-    size_t i = 0;
-    if (!flow->header || flow->held.is || front->lead.n || front->pre.n || flow->whole)
-        return 0;
-    if (tl_buf_reserve(&flow->out, (comments ? GAP_ROOM : 9) * n) < 0)
-        return TL_NOMEM;
-    uint8_t *p = flow->out.p + flow->out.n;
-    for (; i < n; i++) {
-        const struct tl_item *const item = &items[i];
-        if (is_point(item)) {
-            p = append_address(p, TL_STF_INST_PC_TARGET, item->value);
-            last = item;
-            continue;
-        }
-        if (item->kind != TL_ITEM_GAP)
-            break;
-        if (!comments)
-            continue;
-        if (i + 1 == n || !is_point(item + 1) || item->flags & TL_ITEM_HAS_VALUE)
-            break;
-        if (item->sub != gap && make_gap_line(flow, item, &line) < 0)
-            return TL_NOMEM;
-        gap = item->sub;
-        memcpy(p, bytes, GAP_ROOM);
-        p += line.n;
-    }
-    flow->out.n = (size_t)(p - flow->out.p);
-    if (i > 0)
-        front->force = front->any = true;
-    if (last) {
-        front->target = true;
-        flow->told = flow->state;
-        flow->state.pc = last->value;
-        flow->state.has_pc = true;
-    }
-    return (int64_t)i;
+    int result = tl_item_text(&flow->scratch, gap, 1);
+    if (result == TL_OK && flow->scratch.n - 1 > sizeof flow->gap.line - 5)
+        result = TL_USAGE;
+    if (result == TL_OK)
+        result = put_comment(&line, (struct tl_bytes){flow->scratch.p, flow->scratch.n - 1});
+    flow->gap.n = result < 0 ? 0 : (uint8_t)line.n;
+    flow->gap.of = (uint8_t)gap->sub;
+    return result;
 }
 
 /* The held instruction comes out in front of an item that it has nothing to do with. */
@@ -577,23 +523,16 @@ static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
     }
 }
 
+/* Items that a run of copied blocks may begin with. */
+#define RUNS (1u << TL_ITEM_BLOCK | 1u << TL_ITEM_PATH | 1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP)
+
 int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
                       uint64_t stop, struct tl_stf_flow_at *at)
 {
     while (at->item < n) {
         const struct tl_item *const item = &items[at->item];
-        const bool blocks = item->kind == TL_ITEM_BLOCK || item->kind == TL_ITEM_PATH;
         int result;
-        if ((item->kind == TL_ITEM_BRANCH || item->kind == TL_ITEM_GAP) && !flow->held.is &&
-            flow->markers < stop) {
-            const int64_t points = add_points(flow, item, n - at->item);
-            if (points < 0)
-                return (int)points;
-            at->item += (size_t)points;
-            if (points > 0)
-                continue;
-        }
-        if (blocks && at->insn == 0) {
+        if (RUNS >> item->kind & 1 && at->insn == 0) {
             const size_t whole = tl_stf_flow_run(flow, item, n - at->item, stop, &at->insn);
             at->item += whole;
             if (whole || at->insn)

@@ -25,6 +25,7 @@ static struct tl_item quick[ITEMS], slow[ITEMS], paths[ITEMS];
 static uintptr_t steps[ITEMS];
 static bool marks;
 static enum tl_cpu level = TL_CPU_SCALAR; /* of the variant that copies */
+static bool holes;                        /* a gap at every third block */
 static bool comments; /* else what has no record leaves nothing, and a run goes over it */
 
 static void make_block(struct made *m, uint64_t pc, enum tl_isa isa)
@@ -76,7 +77,7 @@ static void make_items(void)
         } else if (kind < 6) {
             *item = (struct tl_item){.kind = TL_ITEM_EXCEPTION, .pc = b->pc, .text = "irq"};
             item->flags = kind & 1 ? TL_ITEM_HAS_PC : 0;
-        } else if (kind < 7) {
+        } else if (kind < 7 || (holes && kind >= 70)) {
             *item = (struct tl_item){.kind = TL_ITEM_GAP};
         } else if (kind < 12 || (kind < 60 && i > 0 && quick[i - 1].kind == TL_ITEM_BRANCH)) {
             *item = (struct tl_item){
@@ -94,7 +95,9 @@ static void make_items(void)
         }
         slow[i] = *item;
         if (item->kind == TL_ITEM_BRANCH && !comments)
-            slow[i].flags |= TL_ITEM_CALL; /* which only a comment would tell */
+            slow[i].flags |= TL_ITEM_CALL; /* which only a comment would tell … */
+        if (item->kind == TL_ITEM_GAP && !comments)
+            slow[i].kind = TL_ITEM_TRACE_ON; /* … and so this */
         if (item->kind == TL_ITEM_BLOCK) {
             slow[i].block = &made[at].slow;
             const bool on = !(item->flags & TL_ITEM_TAKEN) && rand() % 50;
@@ -161,6 +164,7 @@ static void write_all(const struct tl_item *items, size_t total, size_t batch, u
         struct tl_stf_flow_state state;
         tl_stf_flow_state(flow, &state);
         assert_int_equal(tl_buf_add(out, &state.pc, sizeof state.pc), TL_OK);
+        assert_int_equal(tl_buf_add(out, &state.has_pc, sizeof state.has_pc), TL_OK);
         i += n;
     }
     assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
@@ -173,11 +177,12 @@ static void write_all(const struct tl_item *items, size_t total, size_t batch, u
 static void same_records(void **state)
 {
     (void)state;
-    for (unsigned round = 0; round < 60; round++) {
+    for (unsigned round = 0; round < 120; round++) {
         struct tl_buf a = {0}, b = {0};
         srand(round);
         comments = round % 2;
         marks = round % 3 == 0;
+        holes = round / 2 % 2;
         make_items();
         const size_t batch = round % 3 ? 1 + (size_t)rand() % 300 : ITEMS;
         const uint64_t chunk = round % 4 ? 1 + (uint64_t)rand() % 500 : 0;
