@@ -47,9 +47,10 @@ static inline struct tl_block *return_known(struct tl_etm4_walk *w)
 
 /*
  * As many atoms as lead from block `*at` on to blocks that are known, and one that leads to where
- * only an address tells; returns how many. Each is a step; `*insns` counts on. `*at` is the block
- * that comes next, or NULL if it is to be told. The loop that everything else is there for: where
- * it goes on is looked up, since no processor foresees which branches are taken.
+ * the block has not been looked up, or only an address tells; returns how many. Each is a step;
+ * `*insns` counts on. `*at` is the block that comes next, or NULL if the walk has to find it. The
+ * loop that everything else is there for: where it goes on is looked up, since no processor
+ * foresees which branches are taken.
  */
 static inline __attribute__((always_inline)) unsigned walk_known(struct tl_etm4_walk *w,
                                                                  struct tl_block **at,
@@ -74,15 +75,21 @@ static inline __attribute__((always_inline)) unsigned walk_known(struct tl_etm4_
             }
             /* The next atom proves that there is no address. */
             next = turn < TL_TURN_INDIRECT ? return_known(w) : NULL;
+            if (!next)
+                break;
         }
-        if (!next)
-            break;
         if (turn >= TL_TURN_CALL && turn < TL_TURN_OTHER) {
             tl_walk_push_return(w, tl_walk_next_pc(w, b));
             tl_walk_note_caller(w, b);
         }
         steps[done] = (uintptr_t)b | (turn & TL_STEP_FLAGS);
         *insns += b->n;
+        if (!next) {
+            const uint64_t pc = turn < TL_TURN_BRANCH ? tl_walk_next_pc(w, b) : b->target;
+            tl_walk_step(w, pc, &b->go[atoms & 1]);
+            *at = NULL;
+            return done + 1;
+        }
         b = next;
     }
     w->pc = b->pc;
@@ -123,7 +130,7 @@ static void some_atoms(struct tl_etm4_walk *w, uint64_t atoms, unsigned n, uint6
             tl_walk_is_known(w, offset);
             return;
         }
-        struct tl_block *const b = tl_walk_here(w);
+        const struct tl_block *const b = tl_walk_here(w);
         if (!b)
             return;
         if (b->n == 0) {
@@ -131,12 +138,15 @@ static void some_atoms(struct tl_etm4_walk *w, uint64_t atoms, unsigned n, uint6
             return;
         }
         const unsigned done = walk_on(w, atoms, n, offset);
-        if (done < n) {
-            atoms >>= done;
-            one_atom(w, w->block ? w->block : b, atoms & 1, offset);
+        n -= done;
+        if (n == 0)
+            return;
+        atoms >>= done;
+        if (w->block) {
+            one_atom(w, w->block, atoms & 1, offset);
             atoms >>= 1;
+            n--;
         }
-        n -= done < n ? done + 1 : done;
     }
 }
 
@@ -338,14 +348,12 @@ static __attribute__((noinline)) size_t pass_hole(struct tl_etm4_walk *w,
     const uint8_t *const header = tape->header;
     const uint16_t *const at = tape->at;
     const uint64_t *const from = tape->address + place->address, *address = from;
-    const unsigned is1 = w->isa == TL_ISA_T32;
+    const uint64_t first = hole->first, size = hole->last - first, base = tape->run.offset;
     const bool linear = tape->run.slot == TL_RUN_LINEAR;
-    const uint64_t base = tape->run.offset;
-    size_t next;
-    const uint64_t first = hole->first, size = hole->last - first;
+    const unsigned is1 = w->isa == TL_ISA_T32;
     struct tl_item_batch *const out = w->out;
     struct tl_item *item = out->room->items + out->n;
-    size_t word = k / 64;
+    size_t word = k / 64, next;
     uint64_t left = marks->words[word] & ~0ull << k % 64; /* marks from `k` on */
 
     for (const size_t end = tape->n; k < end && is_mere_address(header[k]); k = next, address++) {
