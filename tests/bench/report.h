@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 static inline double bench_now(void)
@@ -68,6 +69,19 @@ static inline double bench_best_cpu(int rounds, void (*fn)(void *context), void 
         best = took < best ? took : best;
     }
     return best;
+}
+
+static inline int bench_by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of `n` values, an odd number; sorts them. */
+static inline double bench_median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, bench_by_value);
+    return values[n / 2];
 }
 
 /* Best of `rounds` calls of `fn(context)`, in seconds: the least disturbed one. */
