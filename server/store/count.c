@@ -14,16 +14,17 @@
 #include <emmintrin.h>
 #endif
 
-enum {
-    STEPS = 64,
-    SHORT = 16 /* steps of a path that is gone over with others */
-};
+#define STEPS 64
 
 struct batch {
     const uintptr_t *steps;
     uint32_t n;
-    uint64_t alike, taken, always; /* a bit for each step: its flags */
+    uint64_t apart;                /* a bit for each step: the one in front does not lead to it */
+    uint64_t alike, taken, always; /* … its flags */
     uint32_t at[STEPS + 1];        /* instructions of the batch in front of it */
+    /* The item that the first step is of, and how many of its steps are in front of that. */
+    const struct tl_item *item;
+    size_t step;
 };
 
 /* Where the counting stands. */
@@ -139,12 +140,11 @@ static inline void gather_flags(struct batch *b)
     b->always = flags.always;
 }
 
-/* As many of the `n` steps as have a place; 0: the first one has none. */
-static __attribute__((noinline)) void scan(struct tl_part *part, const uintptr_t *steps, uint32_t n,
-                                           struct batch *b)
+/* Cuts the batch in front of the first step that has no place. */
+static __attribute__((noinline)) void scan(struct tl_part *part, struct batch *b)
 {
     const uint32_t stamp = part->stamp;
-    const uintptr_t *p = steps, *const end = steps + n;
+    const uintptr_t *p = b->steps, *const end = p + b->n;
     uint32_t *ats = b->at;
     uint32_t at = 0;
     for (; end - p >= 4; p += 4, ats += 4) {
@@ -171,8 +171,7 @@ static __attribute__((noinline)) void scan(struct tl_part *part, const uintptr_t
         at += block->n;
     }
     *ats = at;
-    b->steps = steps;
-    b->n = (uint32_t)(p - steps);
+    b->n = (uint32_t)(p - b->steps);
     gather_flags(b);
 }
 
@@ -333,14 +332,27 @@ static uint32_t step_at(const struct batch *b, uint64_t at)
     return i;
 }
 
-static int count_batch(struct counting *c, const struct batch *b, uint64_t offset)
+/* The raw byte offset that step `i` was told at. */
+static uint64_t offset_of(const struct batch *b, size_t i)
+{
+    const struct tl_item *item = b->item;
+    for (i += b->step;; item++) {
+        const size_t n = item->kind == TL_ITEM_PATH ? item->n : item->kind == TL_ITEM_BLOCK ? 1 : 0;
+        if (i < n)
+            return item->offset;
+        i -= n;
+    }
+}
+
+static int count_batch(struct counting *c, const struct batch *b)
 {
     struct tl_part *const part = c->part;
     struct tl_part_run *const run = &part->run;
     const uint64_t first = c->n;
     const uint64_t alike = b->alike << 1 | (c->from & TL_STEP_ALIKE) / TL_STEP_ALIKE;
-    const uint64_t events = ~alike & low_bits(b->n); /* steps at which anything changes */
-    uint32_t i = 0, ended = 0;                       /* the next step that begins, and that ends */
+    /* Steps at which anything changes. */
+    const uint64_t events = (~alike | b->apart) & low_bits(b->n);
+    uint32_t i = 0, ended = 0; /* the next step that begins, and that ends */
     do {
         int r = tl_part_run_room(run) == 0 ? tl_part_settle(part) : TL_OK;
         if (r < 0)
@@ -350,7 +362,7 @@ static int count_batch(struct counting *c, const struct batch *b, uint64_t offse
         const uint64_t end = done + (all < room ? all : room);
         const uint32_t next = all <= room ? b->n : step_at(b, end);
         if (next > i && tl_part_offset_due(part, c->position + first + b->at[i]))
-            r = tl_part_offset_at(part, c->position + first + b->at[i], offset);
+            r = tl_part_offset_at(part, c->position + first + b->at[i], offset_of(b, i));
         if (r < 0)
             return r;
         bool fresh = run->n == 0;
@@ -374,42 +386,29 @@ static int count_batch(struct counting *c, const struct batch *b, uint64_t offse
     return TL_OK;
 }
 
-/* ---- items ---------------------------------------------------------------------------------- */
-
-/* The first step from `i` on for which there is no room. */
-static size_t steps_for(const uintptr_t *steps, size_t i, size_t n, uint64_t room)
+/* Count them all. */
+static int count_all(struct counting *c, struct batch *b)
 {
-    for (; i < n && tl_path_block(steps[i])->n <= room; i++)
-        room -= tl_path_block(steps[i])->n;
-    return i;
-}
-
-/* An item need not begin where the step in front of it led: that step, as it is to be seen then. */
-static uintptr_t begin_item(uintptr_t step, const struct tl_block *block)
-{
-    const struct tl_block *const from = tl_path_block(step);
-    const bool leads =
-        !step || block->pc == (tl_path_taken(step) ? from->target : from->pc + from->size);
-    return leads ? step : step & ~(uintptr_t)TL_STEP_ALIKE;
-}
-
-/* Count the steps [*i, n). */
-static int count_steps(struct counting *c, const uintptr_t *steps, size_t *i, size_t n,
-                       uint64_t offset)
-{
-    struct batch b;
-    while (*i < n) {
-        scan(c->part, steps + *i, n - *i < STEPS ? (uint32_t)(n - *i) : STEPS, &b);
-        const int r = b.n > 0 ? count_batch(c, &b, offset) : tl_part_renew(c->part);
+    uint32_t left = b->n;
+    for (;;) {
+        b->n = left;
+        scan(c->part, b);
+        const int r = b->n > 0 ? count_batch(c, b) : tl_part_renew(c->part);
         if (r < 0)
             return r;
+        left -= b->n;
+        if (left == 0)
+            return TL_OK;
         /* After that the stretch's number is another one's: the next step begins a new one. */
-        if (b.n == 0)
+        if (b->n == 0)
             c->from &= ~(uintptr_t)TL_STEP_ALIKE;
-        *i += b.n;
+        b->steps += b->n;
+        b->step += b->n;
+        b->apart = b->n < STEPS ? b->apart >> b->n : 0;
     }
-    return TL_OK;
 }
+
+/* ---- items ---------------------------------------------------------------------------------- */
 
 /* The flow has been followed up to here. */
 static void end_flow(struct counting *c)
@@ -472,79 +471,145 @@ static int keep_item(struct counting *c, const struct tl_item *item, struct tl_c
     return r;
 }
 
-/* ---- short items --------------------------------------------------------------------------- */
+/* ---- steps of many items --------------------------------------------------------------------- */
 
-/* The steps of short items that are gone over together. */
-struct gathered {
-    uint32_t n;
-    uintptr_t steps[STEPS];
+static inline bool is_whole_block(const struct tl_item *item)
+{
+    return item->kind == TL_ITEM_BLOCK && item->n == item->block->n && item->n > 0;
+}
+
+/* How many of the `n` steps there is room for. */
+static size_t steps_for(const uintptr_t *steps, size_t n, uint64_t room)
+{
+    size_t i = 0;
+    for (; i < n && tl_path_block(steps[i])->n <= room; i++)
+        room -= tl_path_block(steps[i])->n;
+    return i;
+}
+
+/* Where the counting stands in the items. */
+struct place {
+    size_t item, step;
+    uint64_t begin; /* instructions in front of that item */
 };
 
-/* Instructions of a whole block or path; 0: it is none. */
-static inline uint64_t insns_of(const struct tl_item *item)
-{
-    if (item->kind == TL_ITEM_PATH)
-        return item->value;
-    return item->kind == TL_ITEM_BLOCK && item->n == item->block->n ? item->n : 0;
-}
-
-static inline bool gather(struct gathered *g, const struct tl_item *item, uint8_t isa)
-{
-    const bool path = item->kind == TL_ITEM_PATH;
-    const uint32_t begin = g->n, n = path ? item->n : 1;
-    const struct tl_block *const block = path ? tl_path_block(item->path[0]) : item->block;
-    if (n > STEPS - begin || block->isa != isa)
-        return false;
-    if (begin > 0)
-        g->steps[begin - 1] = begin_item(g->steps[begin - 1], block);
-    if (path)
-        for (uint32_t i = 0; i < n; i++)
-            g->steps[begin + i] = item->path[i];
-    else
-        g->steps[begin] = tl_path_step(block, (item->flags & TL_ITEM_TAKEN) != 0);
-    g->n += n;
-    return true;
-}
-
 /*
- * Count short items together, as many as fit into a batch and into the bucket, and keep what is
- * passed between them. Returns how many items they are, or < 0. Nothing that is kept depends on
- * what is counted, so it is kept at once.
+ * The steps from `at` on that are gone over together, up to `*end`: those of paths where they lie,
+ * as long as they lie one behind another; of blocks, in `own`. At most `most` items are passed
+ * between them, all of them in front of instruction `bucket`: none of it depends on what is
+ * counted. No steps: the first item wants a closer look.
  */
-static __attribute__((noinline)) int count_short(struct counting *c, const struct tl_item *items,
-                                                 size_t n, struct tl_count *count)
+static __attribute__((noinline)) void gather(const struct counting *c, const struct tl_item *items,
+                                             size_t n, const struct tl_count *count,
+                                             uint64_t bucket, size_t most, struct place *at,
+                                             uintptr_t *own, struct batch *b)
+{
+    const struct tl_item *item = items + at->item, *const end = items + n;
+    const uintptr_t *const steps = item->kind == TL_ITEM_PATH ? item->path + at->step : own,
+                           *next = steps, *const limit = steps + STEPS;
+    const uint32_t passed = count->keeps & ~(1u << TL_ITEM_GAP | 1u << TL_ITEM_BRANCH);
+    const struct tl_block *from = tl_path_block(c->from);
+    uint64_t insns = c->n, begin = at->begin, apart = 0;
+    size_t step = at->step;
+    bool turned = tl_path_taken(c->from);
+    for (; item < end; item++) {
+        const bool path = item->kind == TL_ITEM_PATH;
+        if (!path && passed >> item->kind & 1) {
+            if (insns >= bucket || most-- == 0)
+                break;
+            continue;
+        }
+        if (next == limit || (path ? item->path + step != next : steps != own))
+            break;
+        uint64_t more = item->value - (insns - begin);
+        size_t all = item->n - step;
+        if (!path) {
+            if (!is_whole_block(item))
+                break;
+            own[next - own] = tl_path_step(item->block, (item->flags & TL_ITEM_TAKEN) != 0);
+            more = item->n;
+            all = 1;
+        }
+        const struct tl_block *const block = tl_path_block(*next);
+        if (block->isa != count->isa)
+            break;
+        size_t taken = all < (size_t)(limit - next) ? all : (size_t)(limit - next);
+        if (more > count->room - insns)
+            taken = steps_for(next, taken, count->room - insns);
+        if (from && taken > 0) {
+            const uint64_t pc = turned ? from->target : from->pc + from->size;
+            apart |= (uint64_t)(pc != block->pc) << (next - steps);
+        }
+        next += taken;
+        if (taken < all) {
+            step += taken;
+            break;
+        }
+        insns += more;
+        begin = insns;
+        step = 0;
+        from = tl_path_block(next[-1]);
+        turned = tl_path_taken(next[-1]);
+    }
+    b->steps = steps;
+    b->n = (uint32_t)(next - steps);
+    b->apart = apart;
+    b->item = items + at->item;
+    b->step = at->step;
+    *at = (struct place){(size_t)(item - items), step, begin};
+}
+
+/* Keep what is passed of items[0..n): the first one begins in front of instruction `insn`. */
+static int keep_passed(struct counting *c, const struct tl_item *items, size_t n, uint64_t insn,
+                       struct tl_count *count)
 {
     struct tl_part *const part = c->part;
-    struct gathered g;
+    const uint64_t position = c->position - part->open.first;
+    uint64_t cycles = 0;
+    int r = TL_OK;
+    for (const struct tl_item *item = items; item < items + n && r >= 0; item++) {
+        if (item->kind == TL_ITEM_PATH) {
+            insn += item->value;
+        } else if (item->kind == TL_ITEM_CYCLES) {
+            r = tl_itemlog_add(&part->log, position + insn, item);
+            cycles++;
+        } else if (item->kind == TL_ITEM_BLOCK) {
+            insn += item->n;
+        } else {
+            r = keep(c, item, insn, count);
+        }
+    }
+    part->tallying.tally.kinds[TL_ITEM_CYCLES] += cycles;
+    if (cycles > 0)
+        count->kept.kinds |= 1u << TL_ITEM_CYCLES;
+    return r;
+}
+
+/* Count a batch, and keep what is passed in it. False: there is none. */
+static int count_some(struct counting *c, const struct tl_item *items, size_t n,
+                      struct tl_count *count, struct place *at, uintptr_t *own)
+{
+    struct tl_part *const part = c->part;
+    struct batch b;
+    const struct place from = *at;
+    const size_t logged = tl_part_logged(part),
+                 most =
+                     logged < count->log_room ? (count->log_room - logged) / TL_ITEMLOG_ENTRY : 0;
     int r = tl_part_run_room(&part->run) == 0 ? tl_part_settle(part) : TL_OK;
     if (r < 0)
         return r;
-    const uint64_t bucket = tl_part_run_room(&part->run), room = count->room - c->n,
-                   most = bucket < room ? bucket : room;
-    uint64_t insns = insns_of(&items[0]);
-    g.n = 0;
-    if (insns == 0 || insns > most || !gather(&g, &items[0], count->isa) ||
-        tl_part_logged(part) + (2 * STEPS + 1) * TL_ITEMLOG_ENTRY >= count->log_room)
+    gather(c, items, n, count, c->n + tl_part_run_room(&part->run), most > 2 ? most - 2 : 0, at,
+           own, &b);
+    if (b.n == 0)
         return 0;
-    r = tl_part_offset_at(part, c->position + c->n, items[0].offset);
-    c->from = begin_item(c->from, tl_path_block(g.steps[0]));
-    count->now->offset = items[0].offset;
-    size_t i = 1;
-    for (; i < n && i < 2 * STEPS && insns < most && r >= 0; i++) {
-        const uint64_t more = insns_of(&items[i]);
-        if (more == 0 && is_passed(count, &items[i])) {
-            r = keep(c, &items[i], c->n + insns, count);
-            continue;
-        }
-        if (more == 0 || more > most - insns || !gather(&g, &items[i], count->isa))
-            break;
-        insns += more;
-        count->now->offset = items[i].offset;
-    }
-    size_t done = 0;
+    if (tl_part_offset_due(part, c->position + c->n))
+        r = tl_part_offset_at(part, c->position + c->n, b.item->offset);
+    if (r >= 0 && at->item > from.item)
+        r = keep_passed(c, b.item, at->item - from.item, from.begin, count);
     if (r >= 0)
-        r = count_steps(c, g.steps, &done, g.n, items[0].offset);
-    return r < 0 ? r : (int)i;
+        r = count_all(c, &b);
+    count->now->offset = items[at->step > 0 ? at->item : at->item - 1].offset;
+    return r < 0 ? r : 1;
 }
 
 int tl_count_items(struct tl_part *part, struct tl_callstack *calls, const struct tl_item *items,
@@ -552,56 +617,31 @@ int tl_count_items(struct tl_part *part, struct tl_callstack *calls, const struc
 {
     struct counting c = {
         .part = part, .calls = calls, .position = count->position, .privilege = count->privilege};
-    uint64_t item_at = 0; /* instructions in front of the item */
-    size_t i = 0, step = count->steps;
-    for (; i < n && !count->full; i++) {
-        const struct tl_item *const item = &items[i];
-        const bool path = item->kind == TL_ITEM_PATH;
+    struct place at = {.step = count->steps};
+    uintptr_t own[STEPS];
+    while (at.item < n && !count->full) {
+        const struct tl_item *const item = &items[at.item];
+        int r = 0;
         if (count->keeps >> item->kind & 1) {
-            int r = item->kind == TL_ITEM_BRANCH ? keep_holes(&c, item, n - i, count) : 0;
-            if (r > 0)
-                i += (size_t)r - 1;
-            else if (r == 0)
+            if (item->kind == TL_ITEM_BRANCH)
+                r = keep_holes(&c, item, n - at.item, count);
+            if (r == 0)
                 r = keep_item(&c, item, count);
             if (r < 0)
                 return r;
+            at.item += r > 0 ? (size_t)r : 1;
             continue;
         }
-        if (step == 0 && (!path || item->n <= SHORT)) {
-            const int r = count_short(&c, item, n - i, count);
-            if (r < 0)
-                return r;
-            if (r > 0) {
-                i += (size_t)r - 1;
-                item_at = c.n;
-                continue;
-            }
-        }
-        if (!path && (item->kind != TL_ITEM_BLOCK || item->n != item->block->n || item->n == 0))
-            break;
-        const uintptr_t one =
-            path ? 0 : tl_path_step(item->block, (item->flags & TL_ITEM_TAKEN) != 0);
-        const uintptr_t *const steps = path ? item->path : &one;
-        const size_t n_steps = path ? item->n : 1;
-        const uint64_t insns = path ? item->value : item->n, room = count->room - c.n;
-        if (tl_path_block(steps[step])->isa != count->isa)
-            break;
-        c.from = begin_item(c.from, tl_path_block(steps[step]));
-        const size_t end = insns > room ? steps_for(steps, step, n_steps, room) : n_steps;
-        if (end > step)
-            count->now->offset = item->offset;
-        const int r = count_steps(&c, steps, &step, end, item->offset);
+        r = count_some(&c, items, n, count, &at, own);
         if (r < 0)
             return r;
-        if (step < n_steps)
+        if (r == 0)
             break;
-        step = 0;
-        item_at = c.n;
     }
     end_flow(&c);
-    count->items = i;
-    count->steps = step;
+    count->items = at.item;
+    count->steps = at.step;
     count->n = c.n;
-    count->within = c.n - item_at;
+    count->within = c.n - at.begin;
     return TL_OK;
 }
