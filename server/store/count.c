@@ -19,9 +19,12 @@
 struct batch {
     const uintptr_t *steps;
     uint32_t n;
-    uint64_t apart;                /* a bit for each step: the one in front does not lead to it */
+    /* A bit for each step: the one in front does not lead to it; and nobody knows how the flow came
+     * there. */
+    uint64_t apart, lost;
     uint64_t alike, taken, always; /* … its flags */
     uint32_t at[STEPS + 1];        /* instructions of the batch in front of it */
+    bool ends_apart, ends_lost; /* the same of what comes next */
     /* The item that the first step is of, and how many of its steps are in front of that. */
     const struct tl_item *item;
     size_t step;
@@ -202,6 +205,8 @@ static __attribute__((noinline)) int look_closer(struct counting *c, const struc
         add_stretch(c, insn);
         tl_tallying_left(&c->part->tallying, tl_path_block(from));
         tl_callstack_leave(c->calls, tl_path_block(from), tl_path_taken(from), c->position + insn);
+        if (b->lost >> i & 1)
+            c->calls->how = TL_LEAVE_LOST;
     }
     c->place = block->name;
     c->begin = insn - ((uint64_t)block->entry << 32);
@@ -302,8 +307,13 @@ static inline int count_events(struct counting *c, const struct batch *b, uint64
 {
     fresh |= c->from == 0;
     while (events != 0) {
-        if (!fresh && c->calls->deeper == 0 && c->calls->depth > 0)
-            events = follow(c, b, events);
+        if (!fresh && c->calls->deeper == 0 && c->calls->depth > 0) {
+            const uint64_t lost = b->lost & events;
+            const uint64_t known = events & ((lost & (0 - lost)) - 1); /* in front of that */
+            events ^= known;
+            if (known != 0)
+                events |= follow(c, b, known);
+        }
         if (events == 0)
             break;
         const int r = look_closer(c, b, (uint32_t)__builtin_ctzll(events));
@@ -405,6 +415,7 @@ static int count_all(struct counting *c, struct batch *b)
         b->steps += b->n;
         b->step += b->n;
         b->apart = b->n < STEPS ? b->apart >> b->n : 0;
+        b->lost = b->n < STEPS ? b->lost >> b->n : 0;
     }
 }
 
@@ -493,30 +504,45 @@ struct place {
     uint64_t begin; /* instructions in front of that item */
 };
 
+#define HOLES (1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP)
+
+/* May a BRANCH behind this block be passed? Not if its address tells how it was left. */
+static inline bool may_branch(const struct tl_block *from, bool taken)
+{
+    return !taken || from->left - 1u - TL_LEAVE_JUMP <= TL_LEAVE_RETURN - TL_LEAVE_JUMP;
+}
+
 /*
- * The steps from `at` on that are gone over together, up to `*end`: those of paths where they lie,
- * as long as they lie one behind another; of blocks, in `own`. At most `most` items are passed
- * between them, all of them in front of instruction `bucket`: none of it depends on what is
- * counted. No steps: the first item wants a closer look.
+ * The steps from `at` on that are gone over together, up to where that is then: those of paths where
+ * they lie, as long as they lie one behind another; of blocks, in `own`. What is passed between them
+ * lies in front of instruction `bucket`. No steps: the first item wants a closer look.
  */
 static __attribute__((noinline)) void gather(const struct counting *c, const struct tl_item *items,
                                              size_t n, const struct tl_count *count,
-                                             uint64_t bucket, size_t most, struct place *at,
-                                             uintptr_t *own, struct batch *b)
+                                             uint64_t bucket, struct place *at, uintptr_t *own,
+                                             struct batch *b)
 {
     const struct tl_item *item = items + at->item, *const end = items + n;
     const uintptr_t *const steps = item->kind == TL_ITEM_PATH ? item->path + at->step : own,
                            *next = steps, *const limit = steps + STEPS;
-    const uint32_t passed = count->keeps & ~(1u << TL_ITEM_GAP | 1u << TL_ITEM_BRANCH);
     const struct tl_block *from = tl_path_block(c->from);
-    uint64_t insns = c->n, begin = at->begin, apart = 0;
+    const uint32_t keeps = count->keeps;
+    uint64_t insns = c->n, begin = at->begin, ways = 0, losses = 0, apart = 0, lost = 0;
     size_t step = at->step;
     bool turned = tl_path_taken(c->from);
     for (; item < end; item++) {
         const bool path = item->kind == TL_ITEM_PATH;
-        if (!path && passed >> item->kind & 1) {
-            if (insns >= bucket || most-- == 0)
+        if (!path && keeps >> item->kind & 1) {
+            if (insns >= bucket)
                 break;
+            if (HOLES >> item->kind & 1) {
+                if (lost == 0 && item->kind == TL_ITEM_BRANCH && !may_branch(from, turned))
+                    break;
+                apart = 1;
+                lost |= item->kind == TL_ITEM_GAP;
+                for (; end - item > 1 && HOLES & keeps & 1u << item[1].kind; item++)
+                    lost |= item[1].kind == TL_ITEM_GAP;
+            }
             continue;
         }
         if (next == limit || (path ? item->path + step != next : steps != own))
@@ -536,10 +562,13 @@ static __attribute__((noinline)) void gather(const struct counting *c, const str
         size_t taken = all < (size_t)(limit - next) ? all : (size_t)(limit - next);
         if (more > count->room - insns)
             taken = steps_for(next, taken, count->room - insns);
-        if (from && taken > 0) {
-            const uint64_t pc = turned ? from->target : from->pc + from->size;
-            apart |= (uint64_t)(pc != block->pc) << (next - steps);
-        }
+        if (taken == 0)
+            break;
+        if (from)
+            apart |= block->pc != (turned ? from->target : from->pc + from->size);
+        ways |= apart << (next - steps);
+        losses |= lost << (next - steps);
+        apart = lost = 0;
         next += taken;
         if (taken < all) {
             step += taken;
@@ -553,7 +582,10 @@ static __attribute__((noinline)) void gather(const struct counting *c, const str
     }
     b->steps = steps;
     b->n = (uint32_t)(next - steps);
-    b->apart = apart;
+    b->apart = ways;
+    b->lost = losses;
+    b->ends_apart = apart;
+    b->ends_lost = lost;
     b->item = items + at->item;
     b->step = at->step;
     *at = (struct place){(size_t)(item - items), step, begin};
@@ -567,7 +599,7 @@ static int keep_passed(struct counting *c, const struct tl_item *items, size_t n
     const uint64_t position = c->position - part->open.first;
     uint64_t cycles = 0;
     int r = TL_OK;
-    for (const struct tl_item *item = items; item < items + n && r >= 0; item++) {
+    for (const struct tl_item *item = items, *const end = items + n; item < end && r >= 0; item++) {
         if (item->kind == TL_ITEM_PATH) {
             insn += item->value;
         } else if (item->kind == TL_ITEM_CYCLES) {
@@ -576,7 +608,13 @@ static int keep_passed(struct counting *c, const struct tl_item *items, size_t n
         } else if (item->kind == TL_ITEM_BLOCK) {
             insn += item->n;
         } else {
-            r = keep(c, item, insn, count);
+            size_t holes = item->kind == TL_ITEM_BRANCH ? (size_t)(end - item) : 0;
+            if (holes > 0)
+                r = tl_part_keep_holes(part, c->position + insn, item, &holes, count->log_room,
+                                       &count->kept);
+            if (r >= 0 && holes == 0)
+                r = keep(c, item, insn, count);
+            item += holes > 0 ? holes - 1 : 0;
         }
     }
     part->tallying.tally.kinds[TL_ITEM_CYCLES] += cycles;
@@ -592,14 +630,14 @@ static int count_some(struct counting *c, const struct tl_item *items, size_t n,
     struct tl_part *const part = c->part;
     struct batch b;
     const struct place from = *at;
-    const size_t logged = tl_part_logged(part),
-                 most =
-                     logged < count->log_room ? (count->log_room - logged) / TL_ITEMLOG_ENTRY : 0;
+    const size_t logged = tl_part_logged(part), room = count->log_room,
+                 most = logged < room ? (room - logged) / TL_ITEMLOG_ENTRY : 0;
     int r = tl_part_run_room(&part->run) == 0 ? tl_part_settle(part) : TL_OK;
     if (r < 0)
         return r;
-    gather(c, items, n, count, c->n + tl_part_run_room(&part->run), most > 2 ? most - 2 : 0, at,
-           own, &b);
+    const size_t left = n - at->item, some = most > 3 ? most - 2 : 1; /* does not fill the log */
+    gather(c, items, at->item + (left < some ? left : some), count,
+           c->n + tl_part_run_room(&part->run), at, own, &b);
     if (b.n == 0)
         return 0;
     if (tl_part_offset_due(part, c->position + c->n))
@@ -608,6 +646,12 @@ static int count_some(struct counting *c, const struct tl_item *items, size_t n,
         r = keep_passed(c, b.item, at->item - from.item, from.begin, count);
     if (r >= 0)
         r = count_all(c, &b);
+    if (b.ends_apart)
+        c->from &= ~(uintptr_t)TL_STEP_ALIKE;
+    if (b.ends_lost) {
+        end_flow(c);
+        c->calls->how = TL_LEAVE_LOST;
+    }
     count->now->offset = items[at->step > 0 ? at->item : at->item - 1].offset;
     return r < 0 ? r : 1;
 }
