@@ -334,6 +334,59 @@ static inline bool is_mere_address(uint8_t header)
     return header >> 4 == 9;
 }
 
+/* pass_hole(), once for each value of `linear`: offsets are those of adjacent bytes. */
+static ALWAYS_INLINE size_t pass_addresses(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
+                                           const struct tl_etm4_tape_marks *marks,
+                                           struct tl_etm4_tape_place *place, size_t k,
+                                           const struct tl_block_hole *hole, bool linear)
+{
+    const uint64_t *const from = tape->address + place->address, *address = from;
+    const uint64_t first = hole->first, size = hole->last - first, base = tape->run.offset;
+    const uint8_t *const header = tape->header;
+    const uint16_t *const at = tape->at;
+    const size_t end = tape->n;
+    const unsigned is1 = w->isa == TL_ISA_T32;
+    struct tl_item_batch *const out = w->out;
+    struct tl_item *item = out->room->items + out->n;
+    const struct tl_item *last = out->room->items + TL_BATCH_ITEMS - 2;
+    const uint64_t *word = &marks->words[k / 64];
+    uint64_t left = *word & ~0ull << k % 64; /* marks from `k` on */
+    size_t lowest = k & ~(size_t)63;         /* packet of the word */
+
+    do {
+        const uint64_t to = *address - is1;
+        left &= left - 1;
+        for (; left == 0; lowest += 64)
+            left = *++word;
+        const size_t next = lowest + (size_t)__builtin_ctzll(left);
+        if (to - first > size || to & 1 || next == k + 1) /* another instruction set; no atoms */
+            break;
+        if (item > last) {
+            out->n = (size_t)(item - out->room->items);
+            tl_item_batch_flush(out);
+            item = out->room->items;
+            last = item + TL_BATCH_ITEMS - 2;
+        }
+        const uint64_t offset = linear ? base + at[k + 1] : tl_run_offset(&tape->run, at[k + 1]);
+        item[0] = (struct tl_item){
+            .kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_VALUE, .value = to, .offset = offset};
+        item[1] = (struct tl_item){.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE, .offset = offset};
+        item += 2;
+        address++;
+        k = next;
+    } while (k < end && is_mere_address(header[k]));
+    out->n = (size_t)(item - out->room->items);
+    if (address == from)
+        return k;
+    out->run = 0;
+    w->pc = address[-1] & ~1ull;
+    w->is1 = is1;
+    w->by_address = true;
+    w->stack.wait_address = false;
+    place->address += (size_t)(address - from);
+    return k;
+}
+
 /*
  * Lost, and at packet `k`, an address in `hole`: on as long as all that comes are addresses of that
  * hole with atoms behind them. Of each, where it went and that the flow is lost there. Returns the
@@ -345,46 +398,8 @@ static __attribute__((noinline)) size_t pass_hole(struct tl_etm4_walk *w,
                                                   struct tl_etm4_tape_place *place, size_t k,
                                                   const struct tl_block_hole *hole)
 {
-    const uint8_t *const header = tape->header;
-    const uint16_t *const at = tape->at;
-    const uint64_t *const from = tape->address + place->address, *address = from;
-    const uint64_t first = hole->first, size = hole->last - first, base = tape->run.offset;
-    const bool linear = tape->run.slot == TL_RUN_LINEAR;
-    const unsigned is1 = w->isa == TL_ISA_T32;
-    struct tl_item_batch *const out = w->out;
-    struct tl_item *item = out->room->items + out->n;
-    size_t word = k / 64, next;
-    uint64_t left = marks->words[word] & ~0ull << k % 64; /* marks from `k` on */
-
-    for (const size_t end = tape->n; k < end && is_mere_address(header[k]); k = next, address++) {
-        const uint64_t to = *address - is1;
-        left &= left - 1;
-        while (left == 0)
-            left = marks->words[++word];
-        next = word * 64 + (size_t)__builtin_ctzll(left);
-        if (to - first > size || to & 1 || next == k + 1) /* another instruction set; no atoms */
-            break;
-        if (item - out->room->items > TL_BATCH_ITEMS - 2) {
-            out->n = (size_t)(item - out->room->items);
-            tl_item_batch_flush(out);
-            item = out->room->items;
-        }
-        const uint64_t offset = linear ? base + at[k + 1] : tl_run_offset(&tape->run, at[k + 1]);
-        item[0] = (struct tl_item){
-            .kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_VALUE, .value = to, .offset = offset};
-        item[1] = (struct tl_item){.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE, .offset = offset};
-        item += 2;
-    }
-    out->n = (size_t)(item - out->room->items);
-    if (address == from)
-        return k;
-    out->run = 0;
-    w->pc = address[-1] & ~1ull;
-    w->is1 = is1;
-    w->by_address = true;
-    w->stack.wait_address = false;
-    place->address += (size_t)(address - from);
-    return k;
+    return tape->run.slot == TL_RUN_LINEAR ? pass_addresses(w, tape, marks, place, k, hole, true)
+                                           : pass_addresses(w, tape, marks, place, k, hole, false);
 }
 
 /* Lost, and at packet `k`, which is no atom: the first packet that does not lead to a hole. */

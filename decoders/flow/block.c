@@ -360,8 +360,8 @@ void tl_block_cache_view(struct tl_block_cache *cache, uint64_t view)
     cache->view = view;
 }
 
-const struct tl_block_hole *tl_block_hole_at(const struct tl_block_cache *cache, unsigned space,
-                                             uint64_t pc)
+static inline const struct tl_block_hole *hole_at(const struct tl_block_cache *cache,
+                                                  unsigned space, uint64_t pc)
 {
     const struct tl_block_hole *const hole = &cache->holes[hole_of(pc)];
     return pc - hole->first <= hole->last - hole->first && hole->space == (uint8_t)space &&
@@ -370,10 +370,16 @@ const struct tl_block_hole *tl_block_hole_at(const struct tl_block_cache *cache,
                : NULL;
 }
 
+const struct tl_block_hole *tl_block_hole_at(const struct tl_block_cache *cache, unsigned space,
+                                             uint64_t pc)
+{
+    return hole_at(cache, space, pc);
+}
+
 struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
                               uint64_t pc)
 {
-    if (tl_block_hole_at(cache, space, pc))
+    if (hole_at(cache, space, pc))
         return nothing_at(cache, isa, pc);
     const struct slot *const slot =
         find_slot(cache->slots, cache->mask, cache->view, (uint8_t)space, (uint8_t)isa, pc);
