@@ -95,7 +95,7 @@ struct tl_block {
     /* The one sink's that has the blocks: a name for it, and where that was given; new: 0. */
     uint16_t name;
     uint32_t met;
-    uint8_t inner; /* what it knows of the instructions in front of the last one; new: 0 */
+    uint8_t inner;       /* … what it knows of the instructions; new: 0 */
     uint8_t end;         /* enum tl_block_end */
     uint8_t last_kind;   /* enum tl_insn_kind of the last instruction */
     uint8_t last_size;   /* bytes of the last instruction */

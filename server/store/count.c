@@ -24,7 +24,7 @@ struct batch {
     uint64_t apart, lost;
     uint64_t alike, taken, always; /* … its flags */
     uint32_t at[STEPS + 1];        /* instructions of the batch in front of it */
-    bool ends_apart, ends_lost; /* the same of what comes next */
+    bool ends_apart, ends_lost;    /* the same of what comes next */
     /* The item that the first step is of, and how many of its steps are in front of that. */
     const struct tl_item *item;
     size_t step;
@@ -107,11 +107,12 @@ static inline void gather_16(struct flags *flags, const uintptr_t *steps, uint32
     static_assert(TL_STEP_TAKEN == 1 && TL_STEP_ALIKE == 2 && TL_STEP_ALWAYS == 4, "shifts");
     static_assert(sizeof(uintptr_t) == 8, "two of them in a vector");
     const __m128i mask = _mm_set1_epi32(TL_STEP_FLAGS);
+    const uintptr_t *const p = steps + i;
     __m128i four[4];
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
-        const __m128 two = _mm_loadu_ps((const float *)&steps[i + 4 * k]);
-        const __m128 more = _mm_loadu_ps((const float *)&steps[i + 4 * k + 2]);
+        const __m128 two = _mm_loadu_ps((const float *)&p[4 * k]);
+        const __m128 more = _mm_loadu_ps((const float *)&p[4 * k + 2]);
         four[k] = _mm_and_si128(
             mask, _mm_castps_si128(_mm_shuffle_ps(two, more, _MM_SHUFFLE(2, 0, 2, 0))));
     }
@@ -504,6 +505,10 @@ struct place {
     uint64_t begin; /* instructions in front of that item */
 };
 
+/* So few items cannot fill the log: one has less than half of this, and so have notes beside it. */
+#define SPARE 256u
+static_assert(2 * TL_ITEMLOG_ENTRY < SPARE, "room for both");
+
 #define HOLES (1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP)
 
 /* May a BRANCH behind this block be passed? Not if its address tells how it was left. */
@@ -513,9 +518,9 @@ static inline bool may_branch(const struct tl_block *from, bool taken)
 }
 
 /*
- * The steps from `at` on that are gone over together, up to where that is then: those of paths where
- * they lie, as long as they lie one behind another; of blocks, in `own`. What is passed between them
- * lies in front of instruction `bucket`. No steps: the first item wants a closer look.
+ * The steps from `at` on that are gone over together, up to where that is then: those of paths
+ * where they lie, as long as they lie one behind another; of blocks, in `own`. What is passed
+ * between them lies in front of instruction `bucket`. No steps: the first item wants a closer look.
  */
 static __attribute__((noinline)) void gather(const struct counting *c, const struct tl_item *items,
                                              size_t n, const struct tl_count *count,
@@ -631,11 +636,11 @@ static int count_some(struct counting *c, const struct tl_item *items, size_t n,
     struct batch b;
     const struct place from = *at;
     const size_t logged = tl_part_logged(part), room = count->log_room,
-                 most = logged < room ? (room - logged) / TL_ITEMLOG_ENTRY : 0;
+                 most = logged < room ? (room - logged) / SPARE : 0;
     int r = tl_part_run_room(&part->run) == 0 ? tl_part_settle(part) : TL_OK;
     if (r < 0)
         return r;
-    const size_t left = n - at->item, some = most > 3 ? most - 2 : 1; /* does not fill the log */
+    const size_t left = n - at->item, some = most > 0 ? most : 1;
     gather(c, items, at->item + (left < some ? left : some), count,
            c->n + tl_part_run_room(&part->run), at, own, &b);
     if (b.n == 0)

@@ -120,21 +120,26 @@ static bool next_mix(const struct tl_block *block, uint32_t *at, enum tl_mix *mi
     return true;
 }
 
-/* Are all but the last instruction plain ones, and is that where it should be? They are looked at
- * once. */
-static bool is_plain_inside(const struct tl_block *block)
+/* What is known of a block's instructions: they are looked at once. */
+enum {
+    INNER_UNKNOWN,
+    INNER_OTHER, /* not all but the last one are plain, or that is not where it should be */
+    INNER_PLAIN  /* they are; and the enum tl_mix of the last one */
+};
+
+static uint8_t inner_of(const struct tl_block *block)
 {
-    enum { UNKNOWN, PLAIN, OTHER };
-    if (block->inner == UNKNOWN) {
-        enum tl_mix mix = TL_MIX_PLAIN;
-        uint32_t at = 0;
-        for (uint32_t i = 0; i + 1 < block->n && mix == TL_MIX_PLAIN; i++)
-            if (!next_mix(block, &at, &mix))
-                break;
-        const bool plain = mix == TL_MIX_PLAIN && at + block->last_size == block->size;
-        ((struct tl_block *)block)->inner = plain ? PLAIN : OTHER;
-    }
-    return block->inner == PLAIN;
+    enum tl_mix mix = TL_MIX_PLAIN;
+    uint32_t at = 0;
+    if (block->inner != INNER_UNKNOWN)
+        return block->inner;
+    for (uint32_t i = 0; i + 1 < block->n && mix == TL_MIX_PLAIN; i++)
+        if (!next_mix(block, &at, &mix))
+            break;
+    const bool plain =
+        mix == TL_MIX_PLAIN && at + block->last_size == block->size && next_mix(block, &at, &mix);
+    ((struct tl_block *)block)->inner = (uint8_t)(plain ? INNER_PLAIN + mix : INNER_OTHER);
+    return block->inner;
 }
 
 void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, uint32_t at, uint64_t n,
@@ -143,10 +148,11 @@ void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, uint3
     enum tl_mix mix;
     if (t->untold)
         return;
+    const uint8_t inner = inner_of(block);
     /* Those that are plain need not be counted: they are what is left. */
-    if (is_plain_inside(block)) {
-        at = block->size - block->last_size;
-        n = last ? 1 : 0;
+    if (inner >= INNER_PLAIN) {
+        t->tally.mix[inner - INNER_PLAIN] += last;
+        return;
     }
     for (; n > 0 && next_mix(block, &at, &mix); n--)
         t->tally.mix[mix]++;
