@@ -344,7 +344,7 @@ static void measure(struct bench *b, uint64_t bytes_wanted)
     snprintf(input, sizeof input, "%s: bytes to STF records in memory", b->in.name);
     bench_report_trace("flow", input, (double)ours / 1e6 / stf, "Minsn/s", PEER, peer,
                        bytes / 1e6 / stf);
-    b->times = (b->times + 3) / 4 * 2; /* about half as much, in two halves */
+    b->times = (b->times + 5) / 6 * 2; /* about a third as much, in two halves */
     measure_threads(b, "flow", decode);
     measure_threads(b, "STF records in memory", decode_to_stf);
     measure_threads(b, "compressed STF", decode_to_zstf);

@@ -226,19 +226,6 @@ static void report(const struct input *in, const char *what, double value, const
     bench_report("index", name, value, unit, peer > 0 ? PEER : NULL, peer);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Of several rounds. */
-static double median(double *values, int n)
-{
-    qsort(values, (size_t)n, sizeof *values, by_value);
-    return values[n / 2];
-}
-
 /* Shares are medians of rounds: machines change their speed between them. */
 static void measure(const struct input *in, int rounds)
 {
@@ -265,9 +252,10 @@ static void measure(const struct input *in, int rounds)
     report(in, "STF written and packed", insns / files / 1e6, "Minsn/s", peer);
     report(in, "… and item logs: all is stored", insns / stored / 1e6, "Minsn/s", peer);
     report(in, "… and index and tiles", insns / indexed / 1e6, "Minsn/s", peer);
-    report(in, "item logs, of all that time", median(logs, rounds) * 100, "%", 0);
-    report(in, "index and tiles, of all that time", median(index, rounds) * 100, "%", 0);
-    report(in, "both, of the time of STF alone", median(more, rounds) * 100, "%", 0);
+    report(in, "item logs, of all that time", bench_median(logs, (size_t)rounds) * 100, "%", 0);
+    report(in, "index and tiles, of all that time", bench_median(index, (size_t)rounds) * 100, "%",
+           0);
+    report(in, "both, of the time of STF alone", bench_median(more, (size_t)rounds) * 100, "%", 0);
     report(in, "item logs, of the plain STF", (double)d.logs / plain * 100, "%", 0);
     report(in, "index and tiles, of the plain STF", index_bytes / plain * 100, "%", 0);
 }

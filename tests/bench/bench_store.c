@@ -221,13 +221,6 @@ static struct tl_stream_row wait_sealed(struct tl_lake *lake, const char *trace)
     return row;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static int forget_one(const char *path, const struct stat *st, int type, struct FTW *walk)
 {
     const int fd = type == FTW_F ? open(path, O_RDONLY) : -1;
@@ -279,7 +272,7 @@ static void ranges(const char *dir, uint64_t insns)
         tl_lake_close(lake);
     }
     tl_buf_fini(&out);
-    qsort(took, RANGES, sizeof took[0], by_value);
+    qsort(took, RANGES, sizeof took[0], bench_by_value);
     char what[96];
     snprintf(what, sizeof what, "range of 1000 out of %.0f M instructions, cold, median",
              (double)insns / 1e6);
