@@ -122,8 +122,8 @@ int tl_packer_stf(struct tl_packer *packer, struct tl_bytes stf, const struct tl
 {
     if (n == 0 || stf.n > TL_SEARCH_MOST)
         return tl_packer_bytes(packer, stf, out);
-    const size_t bound = ZSTD_compressBound(stf.n);
-    if (tl_grow(&packer->sequences, &packer->cap, n + 1, sizeof(*packer->sequences)) < 0 ||
+    const size_t bound = ZSTD_compressBound(stf.n), most = stf.n / TL_SEARCH_LEAST + 1;
+    if (tl_grow(&packer->sequences, &packer->cap, most, sizeof(*packer->sequences)) < 0 ||
         tl_buf_reserve(out, bound) < 0)
         return TL_NOMEM;
     const size_t found = packer->find(&packer->search, stf, marks, n, packer->sequences);

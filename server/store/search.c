@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-#define LEAST 8 /* bytes that a match must have to be worth a sequence */
+#define LEAST TL_SEARCH_LEAST
+#define LONG  32 /* bytes between matches that are gone over */
 
 #define INLINE inline __attribute__((always_inline))
 
@@ -57,6 +58,54 @@ static INLINE uint32_t slot(uint32_t key)
     return key >> (32 - TL_SEARCH_BITS);
 }
 
+/* What has been found so far: matches, the end of the last one, and how far was gone over. */
+struct found {
+    ZSTD_Sequence *out;
+    uint32_t done, seen;
+};
+
+/* Bytes to the next record, of those that are by far the most; of others each byte is looked at. */
+static const uint8_t steps[256] = {
+    [TL_STF_INST_32] = 5,         [TL_STF_INST_16] = 3,  [TL_STF_INST_PC_TARGET] = 9,
+    [TL_STF_EVENT_PC_TARGET] = 9, [TL_STF_FORCE_PC] = 9,
+};
+
+/*
+ * Go over what lies between the last match and `to`. The longer nothing is found the fewer places
+ * are looked at, so that bytes that do not repeat cost little.
+ */
+typedef struct found go_over_run(struct tl_search *s, struct tl_bytes stf, uint32_t to,
+                                 struct found f);
+
+static INLINE struct found go_over(struct tl_search *s, struct tl_bytes stf, uint32_t to,
+                                   struct found f, same_bytes *same)
+{
+    const uint8_t *const end = stf.p + stf.n;
+    uint32_t at = f.done > f.seen ? f.done : f.seen;
+    while (at < to && stf.n - at >= LEAST) {
+        const uint64_t word = tl_le64(stf.p + at);
+        uint32_t *const last = &s->words[word * 0x9e3779b97f4a7c15u >> (64 - TL_SEARCH_BITS)];
+        const uint32_t known = *last;
+        *last = at + 1;
+        if (known == 0 || tl_le64(stf.p + known - 1) != word) {
+            const uint32_t step = steps[stf.p[at]];
+            at += step ? step : 1 + (at - f.done) / 64;
+            continue;
+        }
+        const uint32_t back = at + 1 - known;
+        uint32_t begin = at;
+        while (begin > f.done && begin > back && stf.p[begin - 1] == stf.p[begin - 1 - back])
+            begin--;
+        at += LEAST;
+        at += (uint32_t)same(stf.p + at - back, stf.p + at, end);
+        *f.out++ =
+            (ZSTD_Sequence){.offset = back, .litLength = begin - f.done, .matchLength = at - begin};
+        f.done = at;
+    }
+    f.seen = at;
+    return f;
+}
+
 /*
  * Most marks lie within the match before them, and only the place of their turn is noted. Where a
  * match ends, and so which mark is the next one outside, nobody can foresee either; so what is
@@ -65,11 +114,11 @@ static INLINE uint32_t slot(uint32_t key)
  */
 static INLINE size_t search(struct tl_search *s, struct tl_bytes stf,
                             const struct tl_stf_mark *marks, size_t n, ZSTD_Sequence *out,
-                            same_bytes *same)
+                            same_bytes *same, go_over_run *over)
 {
     const uint8_t *const end = stf.p + stf.n;
     ZSTD_Sequence *const first = out;
-    uint32_t done = 0; /* bytes up to the end of the last match */
+    uint32_t done = 0, seen = 0; /* see `found` */
     memset(s, 0, sizeof *s);
     for (const struct tl_stf_mark *m = marks; m < marks + n; m++) {
         uint32_t *const turn = &s->turns[slot(m->turn)];
@@ -78,6 +127,14 @@ static INLINE size_t search(struct tl_search *s, struct tl_bytes stf,
         /* A turn's records end at the same place whatever the target was. */
         if (done >= at + TL_STF_TARGET_BYTES || at >= stf.n)
             continue;
+        if (__builtin_expect(at >= done + LONG, false)) {
+            const struct found f = over(s, stf, at, (struct found){out, done, seen});
+            out = f.out;
+            done = f.done;
+            seen = f.seen;
+            if (done >= at + TL_STF_TARGET_BYTES)
+                continue;
+        }
         uint32_t begin = done > at ? done : at, back = at + 1 - before, stop = 0;
         if (before && before <= at) {
             stop = at + (uint32_t)same(stf.p + at - back, stf.p + at, end);
@@ -102,13 +159,21 @@ static INLINE size_t search(struct tl_search *s, struct tl_bytes stf,
             (ZSTD_Sequence){.offset = back, .litLength = begin - done, .matchLength = stop - begin};
         done = stop;
     }
+    if (stf.n >= (size_t)done + LONG)
+        out = over(s, stf, (uint32_t)stf.n, (struct found){out, done, seen}).out;
     return (size_t)(out - first);
+}
+
+static __attribute__((noinline)) struct found over_words(struct tl_search *s, struct tl_bytes stf,
+                                                         uint32_t to, struct found f)
+{
+    return go_over(s, stf, to, f, same_words);
 }
 
 static size_t search_words(struct tl_search *s, struct tl_bytes stf,
                            const struct tl_stf_mark *marks, size_t n, ZSTD_Sequence *out)
 {
-    return search(s, stf, marks, n, out, same_words);
+    return search(s, stf, marks, n, out, same_words, over_words);
 }
 
 #if defined(__x86_64__)
@@ -135,10 +200,17 @@ static INLINE size_t same_avx2(const uint8_t *a, const uint8_t *b, const uint8_t
 }
 
 TL_TARGET(TL_AVX2_TARGET)
+static __attribute__((noinline)) struct found over_avx2(struct tl_search *s, struct tl_bytes stf,
+                                                        uint32_t to, struct found f)
+{
+    return go_over(s, stf, to, f, same_avx2);
+}
+
+TL_TARGET(TL_AVX2_TARGET)
 static size_t search_avx2(struct tl_search *s, struct tl_bytes stf, const struct tl_stf_mark *marks,
                           size_t n, ZSTD_Sequence *out)
 {
-    return search(s, stf, marks, n, out, same_avx2);
+    return search(s, stf, marks, n, out, same_avx2, over_avx2);
 }
 
 tl_search_run *tl_search_variant(enum tl_cpu level)
