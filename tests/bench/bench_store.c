@@ -161,6 +161,12 @@ static struct clocks peer_rates(struct made *m)
 #endif
 }
 
+/* Of two that took turns with something: the machine's speed drifts. */
+static double mean_rate(double before, double behind)
+{
+    return before > 0 && behind > 0 ? 2 / (1 / before + 1 / behind) : 0;
+}
+
 /* ---- the lake ----------------------------------------------------------------------------- */
 
 /* Push `n` bytes as `trace`, and wait until they are durable. */
@@ -371,8 +377,8 @@ static void slices_one(const char *dir, const char *what, uint64_t from, uint64_
     tl_buf_fini(&json);
 }
 
-/* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes.
- * Returns what the peer decodes a second, by the clock and of processor time. */
+/* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes. The
+ * peer decodes in front of that and behind it. */
 static void store_long(const char *dir, struct made *m, size_t repeat)
 {
     int ends[2];
@@ -382,6 +388,7 @@ static void store_long(const char *dir, struct made *m, size_t repeat)
     } told = {0};
     if (pipe(ends) < 0)
         die("pipe", &(struct tl_fail){.text = "refused"});
+    const struct clocks before = peer_rates(m);
     const pid_t pid = fork();
     if (pid == 0) {
         struct tl_lake *lake = open_lake(dir);
@@ -402,7 +409,9 @@ static void store_long(const char *dir, struct made *m, size_t repeat)
         wait4(pid, &status, 0, &usage) != pid)
         die("child", &(struct tl_fail){.text = "failed"});
     close(ends[0]);
-    const struct clocks peer = peer_rates(m);
+    const struct clocks behind = peer_rates(m);
+    const struct clocks peer = {mean_rate(before.wall, behind.wall),
+                                mean_rate(before.cpu, behind.cpu)};
     char what[96];
     snprintf(what, sizeof what, "ETMv4 to sealed shards and index, %.0f M instructions",
              (double)told.insns / 1e6);
