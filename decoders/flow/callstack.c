@@ -22,6 +22,14 @@ static struct tl_frame *top(struct tl_callstack *cs)
     return &cs->frames[cs->depth - 1];
 }
 
+static int tell(const struct tl_callstack *cs, enum tl_frame_change change,
+                const struct tl_frame *frame)
+{
+    return cs->sink ? cs->sink(cs->context, change, frame, cs->depth - (change == TL_FRAME_PUSH),
+                               cs->insns)
+                    : TL_OK;
+}
+
 static int push(struct tl_callstack *cs, struct tl_frame frame)
 {
     cs->function = frame.function;
@@ -31,7 +39,7 @@ static int push(struct tl_callstack *cs, struct tl_frame frame)
     }
     frame.insn = cs->insns;
     cs->frames[cs->depth++] = frame;
-    return cs->sink(cs->context, TL_FRAME_PUSH, top(cs), cs->depth - 1, cs->insns);
+    return tell(cs, TL_FRAME_PUSH, top(cs));
 }
 
 /* Pop down to `depth` frames. */
@@ -41,7 +49,7 @@ static int pop_to(struct tl_callstack *cs, uint32_t depth)
     while (cs->depth > depth) {
         const struct tl_frame frame = *top(cs);
         cs->depth--;
-        const int rc = cs->sink(cs->context, TL_FRAME_POP, &frame, cs->depth, cs->insns);
+        const int rc = tell(cs, TL_FRAME_POP, &frame);
         if (rc < 0)
             return rc;
     }

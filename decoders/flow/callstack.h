@@ -47,7 +47,7 @@ typedef int tl_frame_sink(void *context, enum tl_frame_change change, const stru
 
 struct tl_callstack {
     const struct tl_image *image; /* borrowed; may be NULL where no block has a function */
-    tl_frame_sink *sink;
+    tl_frame_sink *sink;          /* may be NULL */
     void *context;
     uint64_t insns;     /* executed so far */
     uint64_t next_pc;   /* behind the last block */
@@ -62,7 +62,7 @@ struct tl_callstack {
 
 /*
  * Begin with no frame; `first_insn` is the number of the next instruction. `image` is the one
- * that the items' blocks are of, NULL if there are none.
+ * that the items' blocks are of, NULL if there are none; `sink` is NULL where nobody listens.
  */
 void tl_callstack_init(struct tl_callstack *cs, const struct tl_image *image, uint64_t first_insn,
                        tl_frame_sink *sink, void *context);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Consistent looks at a lane, and walking through them. */
 #include "ingest/lakeint.h"
+#include "store/stackmark.h"
 
 #include <stdlib.h>
 
@@ -147,6 +148,16 @@ int tl_cut_walk_peek(struct tl_cut_walk *walk, const struct tl_chunk **out, stru
     }
 }
 
+int tl_cut_walk_calls(struct tl_cut_walk *walk, struct tl_callstack *calls, struct tl_fail *fail)
+{
+    const struct tl_chunk *chunk;
+    const int r = tl_cut_walk_peek(walk, &chunk, fail);
+    if (r >= 0 && chunk)
+        walk->range.from = calls->insns = chunk->first;
+    walk->calls = calls;
+    return r;
+}
+
 void tl_cut_walk_skip(struct tl_cut_walk *walk)
 {
     walk->chunk++;
@@ -161,7 +172,11 @@ int tl_cut_walk_next(struct tl_cut_walk *walk, struct tl_fail *fail)
     if (!chunk)
         return TL_EOF;
     walk->at = chunk;
-    return tl_walk_chunk(&walk->walk, walk->view, walk->chunk++, &walk->range, fail);
+    r = tl_walk_chunk(&walk->walk, walk->view, walk->chunk++, &walk->range, fail);
+    if (r >= 0 && walk->calls && walk->walk.stack.n > 0)
+        r = tl_stackmark_decode(walk->calls, walk->walk.stack);
+    walk->calls = NULL;
+    return r;
 }
 
 void tl_cut_walk_end(struct tl_cut_walk *walk)

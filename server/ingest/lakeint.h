@@ -15,6 +15,7 @@
 #define TL_INGEST_LAKEINT_H
 
 #include "decode/decode.h"
+#include "flow/callstack.h"
 #include "ingest/spool.h"
 #include "lake.h"
 #include "store/build.h"
@@ -358,10 +359,25 @@ struct tl_cut_walk {
     /* If set: shards for which it is false are passed over unopened. */
     bool (*wanted)(const void *context, size_t shard);
     const void *context;
+    struct tl_callstack *calls; /* gets the call stack at the begin of the first chunk */
 };
 /* [from, to); items behind the end come along if `to` lies at or behind it. */
 void tl_cut_walk_begin(struct tl_cut_walk *walk, const struct tl_cut *cut, uint64_t from,
                        uint64_t to);
+/*
+ * Begin at the first instruction of the chunk that `from` is in: there the call stack is known. The
+ * first tl_cut_walk_next() sets `calls`, which is initialised and follows what is read from then on
+ * with tl_cut_walk_follow().
+ */
+TL_MUST_USE int tl_cut_walk_calls(struct tl_cut_walk *walk, struct tl_callstack *calls,
+                                  struct tl_fail *fail);
+/* Take item `i` of walk->walk. Returns what the sink of `calls` did. */
+static inline int tl_cut_walk_follow(const struct tl_cut_walk *walk, struct tl_callstack *calls,
+                                     size_t i)
+{
+    calls->insns = walk->walk.positions[i];
+    return tl_callstack_push(calls, &walk->walk.items[i], 1);
+}
 /* The next chunk's items are in walk->walk: TL_OK, or TL_EOF. */
 TL_MUST_USE int tl_cut_walk_next(struct tl_cut_walk *walk, struct tl_fail *fail);
 /* Would the next chunk be worth reading? NULL: none is left. Loads its index only. */

@@ -145,16 +145,6 @@ static struct slice slice_of(const struct tl_frame *frame, uint32_t depth, uint6
 
 /* ---- walking -------------------------------------------------------------------------------- */
 
-static int follow(struct tl_callstack *calls, const struct tl_walk *walk)
-{
-    int r = TL_OK;
-    for (size_t i = 0; i < walk->n && r >= 0; i++) {
-        calls->insns = walk->positions[i];
-        r = tl_callstack_push(calls, &walk->items[i], 1);
-    }
-    return r;
-}
-
 /* From the begin of the chunk that holds `from` on, where the stack is known: frames that end
  * before `to` are told to `sink`. */
 static int walk_frames(struct slices *s, struct tl_callstack *calls, tl_frame_sink *sink,
@@ -165,19 +155,12 @@ static int walk_frames(struct slices *s, struct tl_callstack *calls, tl_frame_si
     walk.range.tail = false;
     walk.walk = s->walk;
     walk.walk.detail = TL_WALK_FLOW;
-    const struct tl_chunk *chunk;
-    int r = tl_cut_walk_peek(&walk, &chunk, fail);
-    if (r >= 0 && chunk)
-        walk.range.from = chunk->first;
-    tl_callstack_init(calls, s->image, walk.range.from, sink, s);
-    bool begun = false;
+    tl_callstack_init(calls, s->image, from, sink, s);
+    int r = tl_cut_walk_calls(&walk, calls, fail);
     while (r >= 0 && (r = tl_cut_walk_next(&walk, fail)) >= 0) {
         tl_walk_functions(&walk.walk, s->image);
-        if (!begun && walk.walk.stack.n > 0)
-            r = tl_stackmark_decode(calls, walk.walk.stack);
-        begun = true;
-        if (r >= 0)
-            r = follow(calls, &walk.walk);
+        for (size_t i = 0; i < walk.walk.n && r >= 0; i++)
+            r = tl_cut_walk_follow(&walk, calls, i);
     }
     s->walk = walk.walk; /* its memory is used again */
     walk.walk = (struct tl_walk){0};

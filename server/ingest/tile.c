@@ -28,6 +28,7 @@ struct spans {
     uint64_t times[N + 1]; /* time axis */
     uint64_t time_first, time_last;
     bool has_time;
+    struct tl_callstack calls; /* from items */
 };
 
 /* The last span that begins at or before `position` and is not empty there; N: none. */
@@ -52,8 +53,8 @@ static void take_block(struct spans *s, const struct tl_item *item, uint64_t pos
     const struct tl_block *b = item->block;
     const uint64_t function = b->function == TL_NO_FUNCTION ? 0 : (uint64_t)b->function + 1;
     const uint64_t end = position + item->n;
-    size_t i = span_at(s, position);
-    uint64_t at = position;
+    uint64_t at = position > s->edges[0] ? position : s->edges[0];
+    size_t i = span_at(s, at);
     for (; i < N && at < end; i++) {
         const uint64_t stop = s->edges[i + 1] < end ? s->edges[i + 1] : end;
         if (stop <= at)
@@ -63,7 +64,7 @@ static void take_block(struct spans *s, const struct tl_item *item, uint64_t pos
         tl_bucket_insns(&s->buckets[i], stop - at, function, pc, privilege, depth);
         at = stop;
     }
-    if (item->flags & TL_ITEM_TAKEN && at == end && i > 0)
+    if (item->flags & TL_ITEM_TAKEN && at == end && end > s->edges[0] && i > 0)
         s->buckets[i - 1].branches++;
 }
 
@@ -79,24 +80,22 @@ static void take_point(struct spans *s, const struct tl_item *item, uint64_t pos
     s->buckets[i].branches += item->kind == TL_ITEM_BRANCH;
 }
 
-static void take_items(struct spans *s, const struct tl_walk *walk, struct tl_flow_now *now)
+static void take_item(struct spans *s, const struct tl_item *item, uint64_t position,
+                      struct tl_flow_now *now)
 {
-    for (size_t k = 0; k < walk->n; k++) {
-        const struct tl_item *item = &walk->items[k];
-        const uint64_t position = walk->positions[k];
-        const unsigned privilege = now->has_mode ? tl_mode_privilege(now->mode) : 15;
-        if (item->kind == TL_ITEM_BLOCK) {
-            take_block(s, item, position, privilege, now->depth);
-            continue;
-        }
-        tl_flow_now_item(now, item);
-        const size_t i = span_at(s, position);
-        if (i == N)
-            continue;
-        tl_bucket_item(&s->buckets[i], item);
-        if (tl_item_is_point(s->cut->lane->protocol, item->kind))
-            take_point(s, item, position, i, privilege, now);
+    const unsigned privilege = now->has_mode ? tl_mode_privilege(now->mode) : 15;
+    now->depth = tl_callstack_depth(&s->calls);
+    if (item->kind == TL_ITEM_BLOCK) {
+        take_block(s, item, position, privilege, now->depth);
+        return;
     }
+    tl_flow_now_item(now, item);
+    const size_t i = span_at(s, position);
+    if (i == N)
+        return;
+    tl_bucket_item(&s->buckets[i], item);
+    if (tl_item_is_point(s->cut->lane->protocol, item->kind))
+        take_point(s, item, position, i, privilege, now);
 }
 
 static int from_items(struct spans *s, struct tl_fail *fail)
@@ -104,12 +103,16 @@ static int from_items(struct spans *s, struct tl_fail *fail)
     struct tl_cut_walk walk;
     tl_cut_walk_begin(&walk, s->cut, s->edges[0], s->edges[N]);
     walk.range.tail = false;
-    walk.walk.detail = TL_WALK_SPANS;
-    int r;
-    while ((r = tl_cut_walk_next(&walk, fail)) >= 0) {
+    walk.walk.detail = TL_WALK_FLOW;
+    tl_callstack_init(&s->calls, s->image, s->edges[0], NULL, NULL);
+    int r = tl_cut_walk_calls(&walk, &s->calls, fail);
+    while (r >= 0 && (r = tl_cut_walk_next(&walk, fail)) >= 0) {
         tl_walk_functions(&walk.walk, s->image);
         struct tl_flow_now now = walk.walk.now;
-        take_items(s, &walk.walk, &now);
+        for (size_t i = 0; i < walk.walk.n && r >= 0; i++) {
+            r = tl_cut_walk_follow(&walk, &s->calls, i);
+            take_item(s, &walk.walk.items[i], walk.walk.positions[i], &now);
+        }
     }
     tl_cut_walk_end(&walk);
     return r == TL_EOF ? TL_OK : r;

@@ -38,13 +38,6 @@ int tl_build_part(struct tl_build *b, uint64_t number)
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-/* Only the depth and the frames at chunk boundaries are of interest. */
-static int ignore_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
-                        uint32_t depth, uint64_t insn)
-{
-    return TL_OK;
-}
-
 int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
 {
     struct tl_build *b = calloc(1, sizeof(*b));
@@ -54,7 +47,7 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
     if (b->options.chunk_markers == 0)
         b->options.chunk_markers = TL_CHUNK_MARKERS;
     b->keeps = tl_count_keeps(options->protocol);
-    tl_callstack_init(&b->calls, options->image, 0, ignore_frame, NULL);
+    tl_callstack_init(&b->calls, options->image, 0, NULL, NULL);
     const struct tl_stf_flow_options flow = {.isa = TL_ISA_NONE, .marks = true};
     int r = tl_stf_flow_new(&b->flow, &flow, NULL);
     if (r >= 0 && tl_census_wanted(options->protocol))

@@ -23,12 +23,6 @@ struct recount {
     bool within; /* the last block was not counted to its end */
 };
 
-static int ignore_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
-                        uint32_t depth, uint64_t insn)
-{
-    return TL_OK;
-}
-
 static uint64_t position(const struct recount *c)
 {
     const struct tl_shard_row *row = &c->part->view->index.row;
@@ -255,7 +249,7 @@ int tl_view_recount(struct tl_view *view, enum tl_protocol protocol, const struc
         c->view = view;
         c->protocol = protocol;
         c->image = image;
-        tl_callstack_init(&c->calls, image, index->row.first, ignore_frame, NULL);
+        tl_callstack_init(&c->calls, image, index->row.first, NULL, NULL);
         c->part = tl_part_new(index->row.number, index->row.first, at);
         r = c->part ? count_all(c, pcs, fail) : TL_NOMEM;
     }

@@ -162,6 +162,10 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
     const to = Math.min(stream.insns, 20000);
     await open(page, base, `#/trace/${t.id}?lane=${stream.name}&from=0&to=${to}&select=0-${to}&panel=stats`);
     await page.waitForSelector("table.figures tbody tr");
+    const { slices } = await (await get(page, base,
+      `api/v1/traces/${t.id}/streams/${stream.name}/slices?from=0&to=${to}`)).json();
+    assert.equal(await page.locator(`.fold[aria-label="Call stack of ${stream.name}"]`).isVisible(), slices.length > 0,
+      "a call stack is offered where there is one, of few instructions, too");
     assert.match(await page.textContent(".tabpanel"), new RegExp(to.toLocaleString("en-US")));
     await shot(page, `${title}-statistics`);
     const link = await page.locator(".links a").nth(2).getAttribute("href");

@@ -6,6 +6,7 @@
 #include "lake_help.h"
 
 #include "stf/writer.h"
+#include "tracelake/v1/ranges.pb-c.h"
 
 #define STREAM          "stf.0"
 #define INSNS           5000000 /* so that not everything is walked */
@@ -306,6 +307,63 @@ static void too_many_columns_are_refused(void **state)
     assert_int_equal(json.n, 0);
 }
 
+/* How deep the call stack is at each instruction, from all calls. */
+static uint8_t *depths(void)
+{
+    uint8_t *const at = calloc(core.insns, 1);
+    assert_non_null(at);
+    for (size_t i = 0; i < core.n_calls; i++) {
+        const struct call *const call = &core.calls[i];
+        for (uint64_t k = call->from; k < call->to; k++)
+            at[k] = call->depth + 1 > at[k] ? (uint8_t)(call->depth + 1) : at[k];
+    }
+    return at;
+}
+
+static void check_tile(const uint8_t *depths, unsigned level, uint64_t index)
+{
+    struct tl_buf bytes = {0};
+    struct tl_tile_meta meta;
+    struct tl_fail fail = {0};
+    if (tl_lake_tile(lake, "t", TL_UNIT_INSN, level, index, 0, 0, 1, &bytes, &meta, &fail) < 0)
+        fail_msg("%s", fail.text);
+    Tracelake__V1__Tile *const tile = tracelake__v1__tile__unpack(NULL, bytes.n, bytes.p);
+    assert_non_null(tile);
+    assert_int_equal(tile->n_lanes, 1);
+    const Tracelake__V1__Lane *const lane = tile->lanes[0];
+    assert_int_equal(lane->depth_min.len, 512);
+    assert_int_equal(lane->depth_max.len, 512);
+    for (size_t i = 0; i < 512; i++) {
+        const uint64_t from = tile->first + i * tile->bucket, to = from + tile->bucket;
+        unsigned low = 255, high = 0;
+        for (uint64_t k = from; k < to && k < core.insns; k++) {
+            low = depths[k] < low ? depths[k] : low;
+            high = depths[k] > high ? depths[k] : high;
+        }
+        low = high == 0 ? 0 : low; /* nothing is left there */
+        if (lane->depth_min.data[i] != low || lane->depth_max.data[i] != high)
+            fail_msg("level %u, from %llu: depth %u to %u, not %u to %u", level,
+                     (unsigned long long)from, lane->depth_min.data[i], lane->depth_max.data[i],
+                     low, high);
+    }
+    tracelake__v1__tile__free_unpacked(tile, NULL);
+    tl_buf_fini(&bytes);
+}
+
+/* Of instructions (up to level 4) and of stored buckets alike. */
+static void tiles_tell_the_depth(void **state)
+{
+    uint8_t *const at = depths();
+    (void)state;
+    for (unsigned level = 0; level < 8; level++) {
+        const uint64_t tiles = core.insns / (UINT64_C(512) << 2 * level) + 1;
+        const uint64_t step = tiles > 20 ? tiles / 17 : 1;
+        for (uint64_t index = 0; index < tiles; index += step)
+            check_tile(at, level, index);
+    }
+    free(at);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +371,7 @@ int main(void)
         cmocka_unit_test(short_ranges_have_everything),
         cmocka_unit_test(the_widest_are_kept),
         cmocka_unit_test(too_many_columns_are_refused),
+        cmocka_unit_test(tiles_tell_the_depth),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
