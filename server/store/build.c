@@ -14,7 +14,7 @@
 
 /* Limits for items without positions, so that they cannot grow a chunk or shard without end. */
 #define CHUNK_LOG_BYTES (256u << 10)
-#define CHUNK_POSITIONS 65536u
+#define CHUNK_POSITIONS (2u * TL_CHUNK_MARKERS)
 #define SHARD_LOG_BYTES (8u << 20)
 
 /* The census that the part that is being built takes part in. */

@@ -12,7 +12,7 @@
 #include "base/state.h"
 #include "store/view.h"
 
-#define TL_CHUNK_MARKERS 32768 /* instructions in a chunk of the .zstf */
+#define TL_CHUNK_MARKERS 65536 /* instructions in a chunk of the .zstf */
 
 struct tl_build_options {
     enum tl_protocol protocol;

@@ -54,7 +54,7 @@ struct direct {
     struct tl_zstf_writer *writer;
     struct tl_buf packed, file;
     uint64_t stop, markers, insns, plain, frames, files;
-    struct tl_itemlog log;            /* of the chunk of 2^15 instructions before `log_end` … */
+    struct tl_itemlog log;            /* of the chunk of 2^16 instructions before `log_end` … */
     uint64_t position, log_end, logs; /* … and the bytes of all */
 };
 
