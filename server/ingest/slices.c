@@ -8,7 +8,6 @@
  */
 #include "ingest/jsontext.h"
 #include "ingest/query.h"
-#include "store/build.h"
 #include "store/itemlog.h"
 #include "store/stackmark.h"
 
@@ -19,7 +18,7 @@
 #define COLUMNS     1024 /* that the picture has, unless somebody says so, … */
 #define COLUMNS_MAX 4096 /* … and at most */
 #define WALKS       128  /* chunks whose instructions are read */
-#define SHORT       ((uint64_t)WALKS * TL_CHUNK_MARKERS)
+#define SHORT       (UINT64_C(1) << 22) /* positions of a range that is walked */
 
 struct slice {
     uint64_t from, to; /* positions */

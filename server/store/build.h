@@ -12,8 +12,6 @@
 #include "base/state.h"
 #include "store/view.h"
 
-#define TL_CHUNK_MARKERS 65536 /* instructions in a chunk of the .zstf */
-
 struct tl_build_options {
     enum tl_protocol protocol;
     uint64_t shard_insns;         /* positions in a shard */

@@ -5,7 +5,6 @@
 #include "stf/flow_groups.h"
 #include "stf/flow_reader.h"
 #include "stf/zstf.h"
-#include "store/build.h"
 #include "store/itemlog.h"
 #include "store/recount.h"
 #include "store/sums.h"
@@ -388,12 +387,6 @@ static int mend_index(struct patient *p)
     return r;
 }
 
-/* Of one chunk alone nothing tells how long chunks are, but that all are made alike. */
-static uint64_t markers_per_chunk(const struct tl_shard_index *index)
-{
-    return index->n_frames > 1 ? index->frames[1].marker : TL_CHUNK_MARKERS;
-}
-
 static int examine(struct patient *p)
 {
     int r = tl_sums_find(p->file, &p->sums);
@@ -410,12 +403,14 @@ static int examine(struct patient *p)
 int tl_shard_mend(struct tl_bytes file, const struct tl_mend *mend, struct tl_buf *out,
                   struct tl_fail *fail)
 {
+    const uint64_t head = file.n >= TL_ZSTF_HEAD ? tl_le64(file.p + 4) : 0;
     struct patient p = {.file = file, .mend = mend, .fail = fail, .view = tl_view_new()};
     int r = p.view ? examine(&p) : TL_NOMEM;
     if (r >= 0)
         r = mend_index(&p);
     if (r >= 0)
-        r = tl_view_encode(p.view, markers_per_chunk(&p.view->index), mend->packer, out, fail);
+        r = tl_view_encode(p.view, tl_shard_chunk_markers(&p.view->index, head), mend->packer, out,
+                           fail);
     if (r == TL_USAGE)
         r = hopeless(&p, "chunks of instructions are mixed up");
     tl_sums_fini(&p.sums);

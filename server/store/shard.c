@@ -469,6 +469,14 @@ int tl_shard_index_decode(struct tl_shard_index *out, struct tl_bytes body,
 
 /* ---- looking things up --------------------------------------------------------------------- */
 
+uint64_t tl_shard_chunk_markers(const struct tl_shard_index *index, uint64_t head)
+{
+    if (index->n_frames > 1)
+        return index->frames[1].marker;
+    const bool old = head == TL_CHUNK_MARKERS_OLD && index->row.markers <= TL_CHUNK_MARKERS_OLD;
+    return old ? TL_CHUNK_MARKERS_OLD : TL_CHUNK_MARKERS;
+}
+
 size_t tl_shard_chunk_at(const struct tl_shard_index *index, uint64_t position)
 {
     size_t low = 0, high = index->n_chunks;

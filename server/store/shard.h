@@ -34,6 +34,9 @@
 #define TL_SHARD_FOOTER  48
 #define TL_SHARD_VERSION 1
 
+#define TL_CHUNK_MARKERS     65536 /* instructions in a chunk of the .zstf */
+#define TL_CHUNK_MARKERS_OLD 32768 /* … of older versions */
+
 /* Is every item of this kind a position of a stream of this protocol? */
 bool tl_item_is_point(enum tl_protocol protocol, unsigned kind);
 
@@ -173,6 +176,11 @@ TL_MUST_USE int tl_shard_footer_read(const uint8_t bytes[static TL_SHARD_FOOTER]
 TL_MUST_USE int tl_shard_index_decode(struct tl_shard_index *out, struct tl_bytes body,
                                       const struct tl_shard_footer *footer);
 
+/*
+ * Instructions in each chunk of the .zstf but the last. Where there is one alone only `head`, what
+ * the file's head says, can tell by which version it was made.
+ */
+uint64_t tl_shard_chunk_markers(const struct tl_shard_index *index, uint64_t head);
 /* Index of the chunk that holds `position` (the last that begins at or before it). */
 size_t tl_shard_chunk_at(const struct tl_shard_index *index, uint64_t position);
 /* May the chunk hold an instruction whose address lies in [from, to]? */

@@ -7,7 +7,6 @@
 
 #include "base/crc32c.h"
 #include "stf/zstf.h"
-#include "store/build.h"
 #include "store/itemlog.h"
 #include "store/sums.h"
 #include "store/walk.h"
@@ -44,8 +43,7 @@ static void check_container(struct check *c, const struct tl_buf *file,
     tl_zstf_head(head, tl_le64(file->p + 4), base);
     const uint64_t markers = tl_le64(file->p + 4);
     bool good = memcmp(head, file->p, TL_ZSTF_HEAD) == 0;
-    /* Of one chunk alone nothing tells how long chunks are, but that all are made alike. */
-    good = good && (n > 1 || markers == TL_CHUNK_MARKERS);
+    good = good && markers == tl_shard_chunk_markers(index, markers);
     for (size_t i = 0; i < n; i++) {
         const uint64_t next = i + 1 < n ? index->frames[i + 1].marker : index->row.markers;
         const uint64_t here = next - index->frames[i].marker;

@@ -255,7 +255,7 @@ static void long_ranges_have_exact_ends(void **state)
         ask(&a, ranges[i].from, ranges[i].to, ranges[i].columns);
         const size_t exact = check(&a, ranges[i].from, to);
         assert_true(a.truncated);
-        assert_true(a.resolution <= (to - ranges[i].from) / columns + 2 * 32768);
+        assert_true(a.resolution <= (to - ranges[i].from) / columns + 2 * TL_CHUNK_MARKERS);
         assert_true(exact > 30);
         if (ranges[i].all)
             assert_int_equal(exact, a.n);

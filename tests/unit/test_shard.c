@@ -543,7 +543,8 @@ static void shards_are_mended(void **state)
             .mend = {.number = k, .protocol = run.protocol, .packer = s->packer},
             .file = &s->files[k]};
         mending.view = open_file(backend, &s->files[k]);
-        /* A head that tells another length of chunks is only right where there are several. */
+        /* A head that tells another length of chunks is only right where there are several:
+         * chunks_of_all_versions(). */
         if (mending.view->index.n_frames > 1) {
             append_text(mending.view, 0, UINT64_MAX, true, run.protocol, &mending.text);
             mend_all(&mending, &random);
@@ -559,6 +560,46 @@ static void shards_are_mended(void **state)
     print_message("%u whole, %u without some items, %u hopeless\n", whole, lost, hopeless);
     tl_backend_free(backend);
 }
+
+/* A shard of one chunk, as this version and older ones made it, is good, and mended to what it was;
+ * another length of chunks is damage. */
+static void chunks_of_all_versions(void **state)
+{
+    static const uint64_t lengths[] = {TL_CHUNK_MARKERS, TL_CHUNK_MARKERS_OLD, 1000};
+    struct made random = {.random = seed_of_day()};
+    struct tl_backend *backend;
+    struct made m;
+    (void)state;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    made_stream(&m, made_random(&random), 100, 4);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+        const struct run run = {1 << 20, lengths[i], TL_PROTO_ETM4};
+        struct shards *s = build(&m, &run, 0, 0, 1);
+        assert_int_equal(s->n, 1);
+        assert_int_equal(s->views[0]->index.n_frames, 1);
+        struct tl_view *const view = open_file(backend, &s->files[0]);
+        struct tl_buf report = {0}, mended = {0};
+        const struct tl_mend mend = {.protocol = run.protocol, .packer = s->packer};
+        const struct tl_bytes file = {s->files[0].p, s->files[0].n};
+        const bool known = i < 2;
+        assert_int_equal(tl_view_verify(backend, view->key, &report, NULL), known ? 0 : 1);
+        s->files[0].p[file.n - 1] ^= 1; /* the footer's checksum */
+        assert_int_equal(tl_shard_mend(file, &mend, &mended, NULL), TL_OK);
+        s->files[0].p[file.n - 1] ^= 1;
+        assert_int_equal(tl_le64(mended.p + 4), known ? lengths[i] : TL_CHUNK_MARKERS);
+        if (known) {
+            assert_int_equal(mended.n, file.n);
+            assert_memory_equal(mended.p, file.p, file.n);
+        }
+        tl_buf_fini(&report);
+        tl_buf_fini(&mended);
+        tl_view_put(view);
+        shards_free(s);
+    }
+    made_free(&m);
+    tl_backend_free(backend);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -566,7 +607,7 @@ int main(void)
         cmocka_unit_test(ranges_join),        cmocka_unit_test(snapshots_grow),
         cmocka_unit_test(stored_shards_open), cmocka_unit_test(damage_is_noticed),
         cmocka_unit_test(shards_are_mended),  cmocka_unit_test(saved_in_a_shard),
-        cmocka_unit_test(full_within_a_path),
+        cmocka_unit_test(full_within_a_path), cmocka_unit_test(chunks_of_all_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
