@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "flow/callstack.h"
 
-#define SEARCH 64 /* frames looked through when a return does not match the innermost one */
+#define SEARCH TL_CALLSTACK_SEARCH
 
 void tl_callstack_init(struct tl_callstack *cs, const struct tl_image *image, uint64_t first_insn,
                        tl_frame_sink *sink, void *context)

@@ -16,7 +16,8 @@
 
 #include "flow/item.h"
 
-#define TL_CALLSTACK_MAX 1024 /* frames kept; deeper ones are counted only */
+#define TL_CALLSTACK_MAX    1024 /* frames kept; deeper ones are counted only */
+#define TL_CALLSTACK_SEARCH 64   /* looked through where no return matches the innermost one */
 
 enum tl_frame_kind {
     TL_FRAME_ROOT, /* running when tracing began, or found again behind a gap */
@@ -171,6 +172,26 @@ static inline bool tl_callstack_leaf(struct tl_callstack_top *top, const struct 
     if (end == top->most || end[-1].function != block->function)
         return false;
     top->high = end + 1 > top->high ? end + 1 : top->high;
+    return true;
+}
+
+/*
+ * The flow was lost, and goes on at `block`: that is in the innermost frame's function, and no
+ * frame waits for a return to it. Nearly always it is so, and nothing changes. False: it is
+ * something else.
+ */
+static inline bool tl_callstack_stays(const struct tl_callstack_top *top,
+                                      const struct tl_block *block)
+{
+    const struct tl_frame *f = top->end, *const first = top->first;
+    const struct tl_frame *const low =
+        f - first > TL_CALLSTACK_SEARCH ? f - TL_CALLSTACK_SEARCH : first;
+    const uint64_t pc = block->pc;
+    if (f[-1].function != block->function)
+        return false;
+    while (f-- > low)
+        if (f->return_pc == pc)
+            return false;
     return true;
 }
 

@@ -226,6 +226,16 @@ struct following {
     uint64_t leaves; /* calls and returns that have not been tallied */
 };
 
+/* The flow left `from`, and is at `block` now. */
+static inline void go_on(struct following *f, const struct tl_block *from,
+                         const struct tl_block *block, uint64_t at)
+{
+    f->part->tallying.left[from->left]++; /* as tl_tallying_left() */
+    tl_part_run_add(&f->part->run, f->place, at - f->begin);
+    f->place = block->name;
+    f->begin = at - ((uint64_t)block->entry << 32);
+}
+
 /* A call, its return, or a jump, from `step` to `block`. False: it is something else. */
 static inline __attribute__((always_inline)) bool
 follow_step(struct following *f, uintptr_t step, const struct tl_block *block, uint64_t at)
@@ -233,10 +243,20 @@ follow_step(struct following *f, uintptr_t step, const struct tl_block *block, u
     const struct tl_block *const from = tl_path_block(step);
     if (!tl_callstack_follow(&f->top, from, tl_path_taken(step), block, f->position, at))
         return false;
-    f->part->tallying.left[from->left]++; /* as tl_tallying_left() */
-    tl_part_run_add(&f->part->run, f->place, at - f->begin);
-    f->place = block->name;
-    f->begin = at - ((uint64_t)block->entry << 32);
+    go_on(f, from, block, at);
+    return true;
+}
+
+/* Behind `step` the flow was lost; it goes on at `block` in the same function. False: it is
+ * something else. */
+static inline bool follow_lost(struct following *f, uintptr_t step, const struct tl_block *block,
+                               uint64_t at)
+{
+    const struct tl_block *const from = tl_path_block(step);
+    if (from->left - 1u - TL_LEAVE_JUMP > TL_LEAVE_RETURN - TL_LEAVE_JUMP ||
+        !tl_callstack_stays(&f->top, block))
+        return false;
+    go_on(f, from, block, at);
     return true;
 }
 
@@ -265,12 +285,31 @@ follow_leaf(struct following *f, const struct batch *b, size_t i, size_t j)
     return true;
 }
 
-/*
- * Calls, their returns, and jumps at the steps `events`, a bit each. Returns those from the first
- * on that is something else. The bucket has the depth that there is.
- */
-static __attribute__((noinline)) uint64_t follow(struct counting *c, const struct batch *b,
-                                                 uint64_t events)
+/* Calls, their returns, and jumps at the steps `events`, a bit each. Returns those from the first
+ * on that is something else. */
+static inline __attribute__((always_inline)) uint64_t
+follow_known(struct following *f, const struct batch *b, uintptr_t before, uint64_t events)
+{
+    const uintptr_t *const steps = b->steps;
+    /* In front of the batch's first step is another path's. */
+    if (events & 1 && !follow_step(f, before, tl_path_block(steps[0]), 0))
+        return events;
+    for (events &= ~UINT64_C(1); events != 0; events &= events - 1) {
+        const size_t i = (size_t)__builtin_ctzll(events);
+        const uint64_t rest = events & (events - 1);
+        if (rest != 0 && follow_leaf(f, b, i, (size_t)__builtin_ctzll(rest))) {
+            events = rest;
+            continue;
+        }
+        if (!follow_step(f, steps[i - 1], tl_path_block(steps[i]), b->at[i]))
+            break;
+    }
+    return events;
+}
+
+/* The same, and where the flow was `lost`. The bucket has the depth that there is. */
+static inline __attribute__((always_inline)) uint64_t
+follow_all(struct counting *c, const struct batch *b, uint64_t events, uint64_t lost)
 {
     const uintptr_t *const steps = b->steps;
     struct following f = {.part = c->part,
@@ -278,19 +317,19 @@ static __attribute__((noinline)) uint64_t follow(struct counting *c, const struc
                           .position = c->position + c->n,
                           .place = c->place,
                           .begin = c->begin - c->n};
-    /* In front of the batch's first step is another path's. */
-    if (!(events & 1) || follow_step(&f, c->from, tl_path_block(steps[0]), 0)) {
-        for (events &= ~UINT64_C(1); events != 0; events &= events - 1) {
-            const size_t i = (size_t)__builtin_ctzll(events);
-            const uint64_t rest = events & (events - 1);
-            if (rest != 0 && follow_leaf(&f, b, i, (size_t)__builtin_ctzll(rest))) {
-                events = rest;
-                continue;
-            }
-            if (!follow_step(&f, steps[i - 1], tl_path_block(steps[i]), b->at[i]))
-                break;
-        }
+    while (lost != 0) {
+        const uint64_t known = events & ((lost & (0 - lost)) - 1); /* in front of the first */
+        const uint64_t other = follow_known(&f, b, c->from, known);
+        const size_t i = (size_t)__builtin_ctzll(lost);
+        events ^= known ^ other;
+        if (other != 0 ||
+            !follow_lost(&f, i > 0 ? steps[i - 1] : c->from, tl_path_block(steps[i]), b->at[i]))
+            break;
+        events &= events - 1;
+        lost &= lost - 1;
     }
+    if (lost == 0)
+        events = follow_known(&f, b, c->from, events);
     c->part->tallying.left[1 + TL_LEAVE_CALL] += f.leaves;
     c->part->tallying.left[1 + TL_LEAVE_RETURN] += f.leaves;
     c->place = f.place;
@@ -301,6 +340,19 @@ static __attribute__((noinline)) uint64_t follow(struct counting *c, const struc
     return events;
 }
 
+static __attribute__((noinline)) uint64_t follow_gaps(struct counting *c, const struct batch *b,
+                                                      uint64_t events)
+{
+    return follow_all(c, b, events, b->lost & events);
+}
+
+/* In most traces there are none: for these it is made by itself. */
+static __attribute__((noinline)) uint64_t follow(struct counting *c, const struct batch *b,
+                                                 uint64_t events)
+{
+    return b->lost & events ? follow_gaps(c, b, events) : follow_all(c, b, events, 0);
+}
+
 /* Count up to the last of the steps at which anything changes: `events`, a bit each. `fresh`: with
  * the first one the bucket begins. */
 static inline int count_events(struct counting *c, const struct batch *b, uint64_t events,
@@ -308,13 +360,8 @@ static inline int count_events(struct counting *c, const struct batch *b, uint64
 {
     fresh |= c->from == 0;
     while (events != 0) {
-        if (!fresh && c->calls->deeper == 0 && c->calls->depth > 0) {
-            const uint64_t lost = b->lost & events;
-            const uint64_t known = events & ((lost & (0 - lost)) - 1); /* in front of that */
-            events ^= known;
-            if (known != 0)
-                events |= follow(c, b, known);
-        }
+        if (!fresh && c->calls->deeper == 0 && c->calls->depth > 0)
+            events = follow(c, b, events);
         if (events == 0)
             break;
         const int r = look_closer(c, b, (uint32_t)__builtin_ctzll(events));
