@@ -266,22 +266,22 @@ static inline bool follow_lost(struct following *f, uintptr_t step, const struct
  * next. False: it is something else.
  */
 static inline __attribute__((always_inline)) bool
-follow_leaf(struct following *f, const struct batch *b, size_t i, size_t j)
+follow_leaf(struct following *f, const uintptr_t *steps, const uint32_t *ats, size_t i, size_t j)
 {
-    const struct tl_block *const call = tl_path_block(b->steps[i - 1]),
-                                 *const last = tl_path_block(b->steps[j - 1]),
-                                 *const callee = tl_path_block(b->steps[i]),
-                                 *const block = tl_path_block(b->steps[j]);
-    if (call->left != 1 + TL_LEAVE_CALL || last->left != 1 + TL_LEAVE_RETURN ||
-        !(b->steps[i - 1] & b->steps[j - 1] & TL_STEP_TAKEN) ||
+    const uintptr_t begin = steps[i - 1], end = steps[j - 1];
+    const struct tl_block *const call = tl_path_block(begin), *const last = tl_path_block(end),
+                                 *const block = tl_path_block(steps[j]);
+    if (last->left != 1 + TL_LEAVE_RETURN || !(begin & end & TL_STEP_TAKEN) ||
         block->pc != call->pc + call->size || !tl_callstack_leaf(&f->top, block))
         return false;
+    const struct tl_block *const callee = tl_path_block(steps[i]);
+    const uint64_t from = ats[i], to = ats[j];
     struct tl_part_run *const run = &f->part->run;
     f->leaves++;
-    tl_part_run_add(run, f->place, b->at[i] - f->begin);
-    tl_part_run_add(run, callee->name, b->at[j] - b->at[i] + ((uint64_t)callee->entry << 32));
+    tl_part_run_add(run, f->place, from - f->begin);
+    tl_part_run_add(run, callee->name, to - from + ((uint64_t)callee->entry << 32));
     f->place = block->name;
-    f->begin = b->at[j] - ((uint64_t)block->entry << 32);
+    f->begin = to - ((uint64_t)block->entry << 32);
     return true;
 }
 
@@ -297,11 +297,11 @@ follow_known(struct following *f, const struct batch *b, uintptr_t before, uint6
     for (events &= ~UINT64_C(1); events != 0; events &= events - 1) {
         const size_t i = (size_t)__builtin_ctzll(events);
         const uint64_t rest = events & (events - 1);
-        if (rest != 0 && follow_leaf(f, b, i, (size_t)__builtin_ctzll(rest))) {
+        const uintptr_t step = steps[i - 1];
+        if (tl_path_block(step)->left == 1 + TL_LEAVE_CALL && rest != 0 &&
+            follow_leaf(f, steps, b->at, i, (size_t)__builtin_ctzll(rest)))
             events = rest;
-            continue;
-        }
-        if (!follow_step(f, steps[i - 1], tl_path_block(steps[i]), b->at[i]))
+        else if (!follow_step(f, step, tl_path_block(steps[i]), b->at[i]))
             break;
     }
     return events;
