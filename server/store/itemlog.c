@@ -145,16 +145,22 @@ static inline size_t put_near(uint8_t *p, uint8_t kind, uint64_t behind, uint64_
     return 3 + more;
 }
 
+static __attribute__((noinline)) size_t put_far(struct tl_itemlog_base *base, uint8_t *p,
+                                                uint64_t position, bool hole,
+                                                const struct tl_item *item)
+{
+    const uint8_t kind = hole ? TL_ITEM_HOLE : TL_ITEM_AWAY;
+    const size_t n = put_head(base, p, position, kind, 0, item->offset);
+    return n + put_address(p + n, &base->pc, item->value);
+}
+
 /* An AWAY, or with `hole` a HOLE. */
-static size_t put_away(struct tl_itemlog_base *base, uint8_t *p, uint64_t position, bool hole,
-                       const struct tl_item *item)
+static inline size_t put_away(struct tl_itemlog_base *base, uint8_t *p, uint64_t position,
+                              bool hole, const struct tl_item *item)
 {
     const uint64_t behind = item->offset - base->offset;
-    if (behind > UINT8_MAX || position != base->position) {
-        const uint8_t kind = hole ? TL_ITEM_HOLE : TL_ITEM_AWAY;
-        const size_t n = put_head(base, p, position, kind, 0, item->offset);
-        return n + put_address(p + n, &base->pc, item->value);
-    }
+    if (behind > UINT8_MAX || position != base->position)
+        return put_far(base, p, position, hole, item);
     const uint64_t away = item->value - base->pc;
     base->offset = item->offset;
     base->pc = item->value;
@@ -187,14 +193,7 @@ int tl_itemlog_add_holes(struct tl_itemlog *log, uint64_t position, const struct
         const struct tl_item *const item = &items[i];
         if (!is_away(item) || !is_lost(item + 1, item->offset))
             break;
-        const uint64_t behind = item->offset - log->base.offset;
-        if (i == 0 || behind > UINT8_MAX) {
-            p += put_away(&log->base, p, position, true, item);
-            continue;
-        }
-        p += put_near(p, TL_ITEM_NEAR_HOLE, behind, item->value - log->base.pc);
-        log->base.offset = item->offset;
-        log->base.pc = item->value;
+        p += put_away(&log->base, p, position, true, item);
     }
     log->bytes.n = (size_t)(p - log->bytes.p);
     log->n += i;
@@ -270,7 +269,8 @@ static __attribute__((noinline)) int add_any(struct tl_itemlog *log, uint64_t po
     return TL_OK;
 }
 
-/* With cycle counts there is one behind nearly every packet, and nearly all of them are small. */
+/* With cycle counts there is one behind nearly every packet, and nearly all of them are small: what
+ * put_head() makes of them is one word. */
 int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
 {
     const uint64_t behind = position - log->base.position, away = item->offset - log->base.offset;

@@ -70,13 +70,14 @@ static const uint8_t steps[256] = {
     [TL_STF_EVENT_PC_TARGET] = 9, [TL_STF_FORCE_PC] = 9,
 };
 
-/*
- * Go over what lies between the last match and `to`. The longer nothing is found the fewer places
- * are looked at, so that bytes that do not repeat cost little.
- */
+/* Go over what lies between the last match and `to`. */
 typedef struct found go_over_run(struct tl_search *s, struct tl_bytes stf, uint32_t to,
                                  struct found f);
 
+/*
+ * From record to record. In others the longer nothing is found the fewer bytes are looked at, so
+ * that those that do not repeat cost little.
+ */
 static INLINE struct found go_over(struct tl_search *s, struct tl_bytes stf, uint32_t to,
                                    struct found f, same_bytes *same)
 {
