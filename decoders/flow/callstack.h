@@ -189,10 +189,10 @@ static inline bool tl_callstack_stays(const struct tl_callstack_top *top,
     const uint64_t pc = block->pc;
     if (f[-1].function != block->function)
         return false;
-    while (f-- > low)
-        if (f->return_pc == pc)
+    for (; f - low >= 2; f -= 2)
+        if (f[-1].return_pc == pc || f[-2].return_pc == pc)
             return false;
-    return true;
+    return f == low || f[-1].return_pc != pc;
 }
 
 #endif

@@ -564,37 +564,74 @@ static inline bool may_branch(const struct tl_block *from, bool taken)
     return !taken || from->left - 1u - TL_LEAVE_JUMP <= TL_LEAVE_RETURN - TL_LEAVE_JUMP;
 }
 
-/*
- * The steps from `at` on that are gone over together, up to where that is then: those of paths
- * where they lie, as long as they lie one behind another; of blocks, in `own`. What is passed
- * between them lies in front of instruction `bucket`. No steps: the first item wants a closer look.
- */
-static __attribute__((noinline)) void gather(const struct counting *c, const struct tl_item *items,
-                                             size_t n, const struct tl_count *count,
-                                             uint64_t bucket, struct place *at, uintptr_t *own,
-                                             struct batch *b)
+/* Can the counting go on with step `step` of this item? */
+static inline bool can_begin(const struct counting *c, const struct tl_item *item, size_t step,
+                             const struct tl_count *count)
 {
+    if (item->kind == TL_ITEM_PATH ? step >= item->n : !is_whole_block(item))
+        return false;
+    const struct tl_block *const block =
+        item->kind == TL_ITEM_PATH ? tl_path_block(item->path[step]) : item->block;
+    return block->isa == count->isa && block->n <= count->room - c->n;
+}
+
+/*
+ * Keep the first of items[0..n), and holes that it may begin, in front of instruction `insn`.
+ * Returns how many items they are, or < 0.
+ */
+static __attribute__((noinline)) int keep_some(struct counting *c, const struct tl_item *items,
+                                               size_t n, uint64_t insn, struct tl_count *count)
+{
+    int r = TL_OK;
+    n = n < INT_MAX ? n : INT_MAX;
+    if (items->kind == TL_ITEM_BRANCH) {
+        r = tl_part_keep_holes(c->part, c->position + insn, items, &n, count->log_room,
+                               &count->kept);
+        if (r < 0 || n > 0)
+            return r < 0 ? r : (int)n;
+    }
+    r = keep(c, items, insn, count);
+    return r < 0 ? r : 1;
+}
+
+/*
+ * The steps from `at` on that are gone over together, at least one, up to where that is then: those
+ * of paths where they lie, as long as they lie one behind another; of blocks, in `own`. What stands
+ * between them is kept: it lies in front of instruction `bucket`.
+ */
+static __attribute__((noinline)) int gather(struct counting *c, const struct tl_item *items,
+                                            size_t n, struct tl_count *count, uint64_t bucket,
+                                            struct place *at, uintptr_t *own, struct batch *b)
+{
+    struct tl_part *const part = c->part;
     const struct tl_item *item = items + at->item, *const end = items + n;
     const uintptr_t *const steps = item->kind == TL_ITEM_PATH ? item->path + at->step : own,
                            *next = steps, *const limit = steps + STEPS;
     const struct tl_block *from = tl_path_block(c->from);
     const uint32_t keeps = count->keeps;
-    uint64_t insns = c->n, begin = at->begin, ways = 0, losses = 0, apart = 0, lost = 0;
+    uint64_t insns = c->n, begin = at->begin, ways = 0, losses = 0, apart = 0, lost = 0, cycles = 0;
     size_t step = at->step;
     bool turned = tl_path_taken(c->from);
-    for (; item < end; item++) {
+    while (item < end) {
         const bool path = item->kind == TL_ITEM_PATH;
         if (!path && keeps >> item->kind & 1) {
+            int kept = 1;
             if (insns >= bucket)
                 break;
-            if (HOLES >> item->kind & 1) {
+            if (item->kind == TL_ITEM_CYCLES) {
+                kept = tl_itemlog_add(&part->log, c->position - part->open.first + insns, item);
+                kept = kept < 0 ? kept : 1;
+                cycles++;
+            } else {
                 if (lost == 0 && item->kind == TL_ITEM_BRANCH && !may_branch(from, turned))
                     break;
-                apart = 1;
-                lost |= item->kind == TL_ITEM_GAP;
-                for (; end - item > 1 && HOLES & keeps & 1u << item[1].kind; item++)
-                    lost |= item[1].kind == TL_ITEM_GAP;
+                apart |= HOLES >> item->kind & 1;
+                kept = keep_some(c, item, (size_t)(end - item), insns, count);
+                lost |= kept > 1 || item->kind == TL_ITEM_GAP;
             }
+            if (kept < 0)
+                return kept;
+            item += kept;
             continue;
         }
         if (next == limit || (path ? item->path + step != next : steps != own))
@@ -631,7 +668,11 @@ static __attribute__((noinline)) void gather(const struct counting *c, const str
         step = 0;
         from = tl_path_block(next[-1]);
         turned = tl_path_taken(next[-1]);
+        item++;
     }
+    part->tallying.tally.kinds[TL_ITEM_CYCLES] += cycles;
+    if (cycles > 0)
+        count->kept.kinds |= 1u << TL_ITEM_CYCLES;
     b->steps = steps;
     b->n = (uint32_t)(next - steps);
     b->apart = ways;
@@ -641,38 +682,7 @@ static __attribute__((noinline)) void gather(const struct counting *c, const str
     b->item = items + at->item;
     b->step = at->step;
     *at = (struct place){(size_t)(item - items), step, begin};
-}
-
-/* Keep what is passed of items[0..n): the first one begins in front of instruction `insn`. */
-static int keep_passed(struct counting *c, const struct tl_item *items, size_t n, uint64_t insn,
-                       struct tl_count *count)
-{
-    struct tl_part *const part = c->part;
-    const uint64_t position = c->position - part->open.first;
-    uint64_t cycles = 0;
-    int r = TL_OK;
-    for (const struct tl_item *item = items, *const end = items + n; item < end && r >= 0; item++) {
-        if (item->kind == TL_ITEM_PATH) {
-            insn += item->value;
-        } else if (item->kind == TL_ITEM_CYCLES) {
-            r = tl_itemlog_add(&part->log, position + insn, item);
-            cycles++;
-        } else if (item->kind == TL_ITEM_BLOCK) {
-            insn += item->n;
-        } else {
-            size_t holes = item->kind == TL_ITEM_BRANCH ? (size_t)(end - item) : 0;
-            if (holes > 0)
-                r = tl_part_keep_holes(part, c->position + insn, item, &holes, count->log_room,
-                                       &count->kept);
-            if (r >= 0 && holes == 0)
-                r = keep(c, item, insn, count);
-            item += holes > 0 ? holes - 1 : 0;
-        }
-    }
-    part->tallying.tally.kinds[TL_ITEM_CYCLES] += cycles;
-    if (cycles > 0)
-        count->kept.kinds |= 1u << TL_ITEM_CYCLES;
-    return r;
+    return TL_OK;
 }
 
 /* Count a batch, and keep what is passed in it. False: there is none. */
@@ -681,23 +691,22 @@ static int count_some(struct counting *c, const struct tl_item *items, size_t n,
 {
     struct tl_part *const part = c->part;
     struct batch b;
-    const struct place from = *at;
     const size_t logged = tl_part_logged(part), room = count->log_room,
                  most = logged < room ? (room - logged) / SPARE : 0;
+    if (!can_begin(c, &items[at->item], at->step, count))
+        return 0;
     int r = tl_part_run_room(&part->run) == 0 ? tl_part_settle(part) : TL_OK;
+    if (r >= 0 && tl_part_offset_due(part, c->position + c->n))
+        r = tl_part_offset_at(part, c->position + c->n, items[at->item].offset);
     if (r < 0)
         return r;
     const size_t left = n - at->item, some = most > 0 ? most : 1;
-    gather(c, items, at->item + (left < some ? left : some), count,
-           c->n + tl_part_run_room(&part->run), at, own, &b);
-    if (b.n == 0)
-        return 0;
-    if (tl_part_offset_due(part, c->position + c->n))
-        r = tl_part_offset_at(part, c->position + c->n, b.item->offset);
-    if (r >= 0 && at->item > from.item)
-        r = keep_passed(c, b.item, at->item - from.item, from.begin, count);
+    r = gather(c, items, at->item + (left < some ? left : some), count,
+               c->n + tl_part_run_room(&part->run), at, own, &b);
     if (r >= 0)
         r = count_all(c, &b);
+    if (r < 0)
+        return r;
     if (b.ends_apart)
         c->from &= ~(uintptr_t)TL_STEP_ALIKE;
     if (b.ends_lost) {
@@ -705,7 +714,7 @@ static int count_some(struct counting *c, const struct tl_item *items, size_t n,
         c->calls->how = TL_LEAVE_LOST;
     }
     count->now->offset = items[at->step > 0 ? at->item : at->item - 1].offset;
-    return r < 0 ? r : 1;
+    return 1;
 }
 
 int tl_count_items(struct tl_part *part, struct tl_callstack *calls, const struct tl_item *items,

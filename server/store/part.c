@@ -301,8 +301,13 @@ int tl_part_keep(struct tl_part *part, uint64_t position, const struct tl_flow_n
         }
         return TL_OK;
     }
+    if (item->kind == TL_ITEM_GAP) { /* with holes there are many of them, too */
+        part->run.flags |= tl_bucket_flags(item);
+        items->gaps++;
+        tl_tallying_gap(&part->tallying, item);
+        return TL_OK;
+    }
     tl_part_run_item(&part->run, item);
-    items->gaps += item->kind == TL_ITEM_GAP;
     items->events += tl_item_is_event(item);
     tl_tallying_item(&part->tallying, item, position - part->view->index.row.first);
     return TL_OK;
@@ -320,9 +325,9 @@ int tl_part_keep_holes(struct tl_part *part, uint64_t position, const struct tl_
     if (r < 0 || *n == 0)
         return r;
     const uint64_t holes = *n / 2;
-    tl_part_run_item(run, &items[0]);
-    tl_part_run_item(run, &items[1]);
-    run->taken += holes - 1;
+    run->items = true;
+    run->taken += holes;
+    run->flags |= tl_bucket_flags(&items[1]);
     sums->kinds |= 1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP;
     sums->gaps += holes;
     tally->kinds[TL_ITEM_BRANCH] += holes;

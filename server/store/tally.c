@@ -167,9 +167,11 @@ static void add_mode(struct tl_tallying *t, uint64_t insns)
 
 void tl_tallying_item(struct tl_tallying *t, const struct tl_item *item, uint64_t insns)
 {
+    if (item->kind == TL_ITEM_GAP) {
+        tl_tallying_gap(t, item);
+        return;
+    }
     t->tally.kinds[item->kind]++;
-    if (item->kind == TL_ITEM_GAP && item->sub < TL_GAP_KINDS)
-        t->tally.gaps[item->sub]++;
     if (item->kind != TL_ITEM_MODE)
         return;
     add_mode(t, insns);

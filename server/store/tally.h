@@ -88,6 +88,13 @@ void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, uint3
                       bool last);
 /* An item, behind `insns` instructions of the shard. */
 void tl_tallying_item(struct tl_tallying *t, const struct tl_item *item, uint64_t insns);
+/* The same of a gap. */
+static inline void tl_tallying_gap(struct tl_tallying *t, const struct tl_item *gap)
+{
+    t->tally.kinds[TL_ITEM_GAP]++;
+    if (gap->sub < TL_GAP_KINDS)
+        t->tally.gaps[gap->sub]++;
+}
 /* All is counted: `insns` positions, `markers` of them in blocks. Moves the result to `*out`. */
 void tl_tallying_end(struct tl_tallying *t, uint64_t insns, uint64_t markers, struct tl_tally *out);
 
