@@ -328,7 +328,6 @@ static int log_blocks(struct tl_build *b, const struct tl_item *items, size_t n,
                                .room = plain_room(b),
                                .keeps = b->keeps,
                                .log_room = log_room(part),
-                               .privilege = b->now.has_mode ? tl_mode_privilege(b->now.mode) : 15,
                                .isa = b->now.isa,
                                .now = &b->now,
                                .steps = from};

@@ -505,12 +505,8 @@ static int keep_holes(struct counting *c, const struct tl_item *items, size_t n,
     return r < 0 ? r : (int)n;
 }
 
-/* Does the flow go on behind it as if it were not there? */
-static bool is_passed(const struct tl_count *count, const struct tl_item *item)
-{
-    return count->keeps >> item->kind & 1 && item->kind != TL_ITEM_GAP &&
-           item->kind != TL_ITEM_BRANCH;
-}
+#define PASSED (1u << TL_ITEM_TIME | 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_EVENT)
+#define HOLES  (1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP)
 
 /* What stands between blocks, in front of instruction `insn`. */
 static inline int keep(struct counting *c, const struct tl_item *item, uint64_t insn,
@@ -520,12 +516,28 @@ static inline int keep(struct counting *c, const struct tl_item *item, uint64_t 
     return tl_part_keep(c->part, c->position + insn, count->now, item, &count->kept);
 }
 
-/* The same here, and of an item that the flow does not go on behind. */
+/* The same here, of any item that is kept. */
 static int keep_item(struct counting *c, const struct tl_item *item, struct tl_count *count)
 {
-    int r = is_passed(count, item) ? TL_OK : follow_item(c, item, count);
-    if (r >= 0)
-        r = keep(c, item, c->n, count);
+    int r = TL_OK;
+    switch (item->kind) {
+    case TL_ITEM_TIME:
+    case TL_ITEM_CYCLES:
+    case TL_ITEM_EVENT:
+        break; /* the flow goes on as if they were not there */
+    case TL_ITEM_MODE:
+    case TL_ITEM_CONTEXT:
+        end_flow(c); /* other code may be at the same addresses */
+        break;
+    default:
+        r = follow_item(c, item, count);
+        break;
+    }
+    if (r < 0)
+        return r;
+    tl_flow_now_item(count->now, item);
+    c->privilege = tl_flow_now_privilege(count->now);
+    r = tl_part_keep(c->part, c->position + c->n, count->now, item, &count->kept);
     count->full = tl_part_logged(c->part) >= count->log_room;
     return r;
 }
@@ -555,8 +567,6 @@ struct place {
 /* So few items cannot fill the log: one has less than half of this, and so have notes beside it. */
 #define SPARE 256u
 static_assert(2 * TL_ITEMLOG_ENTRY < SPARE, "room for both");
-
-#define HOLES (1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP)
 
 /* May a BRANCH behind this block be passed? Not if its address tells how it was left. */
 static inline bool may_branch(const struct tl_block *from, bool taken)
@@ -608,7 +618,7 @@ static __attribute__((noinline)) int gather(struct counting *c, const struct tl_
     const uintptr_t *const steps = item->kind == TL_ITEM_PATH ? item->path + at->step : own,
                            *next = steps, *const limit = steps + STEPS;
     const struct tl_block *from = tl_path_block(c->from);
-    const uint32_t keeps = count->keeps;
+    const uint32_t keeps = count->keeps & (PASSED | HOLES);
     uint64_t insns = c->n, begin = at->begin, ways = 0, losses = 0, apart = 0, lost = 0, cycles = 0;
     size_t step = at->step;
     bool turned = tl_path_taken(c->from);
@@ -717,11 +727,22 @@ static int count_some(struct counting *c, const struct tl_item *items, size_t n,
     return 1;
 }
 
+uint32_t tl_count_keeps(enum tl_protocol protocol)
+{
+    uint32_t keeps = 0;
+    for (unsigned kind = 0; kind < TL_ITEM_KINDS; kind++)
+        if (kind != TL_ITEM_BLOCK && kind != TL_ITEM_PATH && !tl_item_is_point(protocol, kind))
+            keeps |= 1u << kind;
+    return keeps;
+}
+
 int tl_count_items(struct tl_part *part, struct tl_callstack *calls, const struct tl_item *items,
                    size_t n, struct tl_count *count)
 {
-    struct counting c = {
-        .part = part, .calls = calls, .position = count->position, .privilege = count->privilege};
+    struct counting c = {.part = part,
+                         .calls = calls,
+                         .position = count->position,
+                         .privilege = tl_flow_now_privilege(count->now)};
     struct place at = {.step = count->steps};
     uintptr_t own[STEPS];
     while (at.item < n && !count->full) {

@@ -17,9 +17,8 @@ struct tl_count {
     uint64_t room;           /* instructions that may be counted */
     uint32_t keeps;          /* kinds of items that are kept on the way: tl_count_keeps() */
     size_t log_room;         /* bytes of items that the chunk's log may have: it ends at as many */
-    unsigned privilege;      /* > 3: not known */
     uint8_t isa;             /* enum tl_isa */
-    struct tl_flow_now *now; /* time and offset go on */
+    struct tl_flow_now *now; /* goes on with what is kept */
     /* What was counted. */
     uint64_t n;      /* instructions */
     size_t items;    /* whole items */
@@ -29,14 +28,8 @@ struct tl_count {
     bool full; /* that much is in the log now */
 };
 
-/* The kinds of a stream's items that change neither mode nor context, and take no position. */
-static inline uint32_t tl_count_keeps(enum tl_protocol protocol)
-{
-    const uint32_t points = tl_item_is_point(protocol, TL_ITEM_BRANCH) ? 1u << TL_ITEM_BRANCH : 0;
-    return (1u << TL_ITEM_TIME | 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_EVENT | 1u << TL_ITEM_GAP |
-            1u << TL_ITEM_BRANCH) &
-           ~points;
-}
+/* The kinds of a stream's items that take no position. */
+uint32_t tl_count_keeps(enum tl_protocol protocol);
 
 /*
  * Count the blocks of items[0..n), from step `count->steps` of the first on, and keep what stands

@@ -255,11 +255,10 @@ int tl_part_count(struct tl_part *part, uint64_t n, uint32_t function, uint64_t 
 int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t n, uint64_t pc,
                   uint64_t size, uint32_t function)
 {
-    const unsigned privilege = now->has_mode ? tl_mode_privilege(now->mode) : 15;
     tl_code_set_add(&part->code, pc, size > 0 ? size : 1);
     part->view->index.row.n += n;
     part->open.n += n;
-    return tl_part_count(part, n, function, pc >> 12, privilege, now->depth);
+    return tl_part_count(part, n, function, pc >> 12, tl_flow_now_privilege(now), now->depth);
 }
 
 void tl_part_called(struct tl_part *part)

@@ -43,7 +43,6 @@ static int count_whole(struct recount *c, const struct tl_item *item)
     struct tl_count count = {
         .position = position(c),
         .room = item->n,
-        .privilege = c->now.has_mode ? tl_mode_privilege(c->now.mode) : 15,
         .isa = item->block->isa,
         .now = &c->now,
     };

@@ -58,6 +58,12 @@ struct tl_flow_now {
     bool has_mode, has_context, has_vmid, has_time;
 };
 
+/* > 3: not known. */
+static inline unsigned tl_flow_now_privilege(const struct tl_flow_now *now)
+{
+    return now->has_mode ? tl_mode_privilege(now->mode) : 15;
+}
+
 /* Apply an item that says no more than where it is, and perhaps the time. */
 static inline void tl_flow_now_pass(struct tl_flow_now *now, const struct tl_item *item)
 {
