@@ -101,8 +101,8 @@ static inline uint8_t tl_bucket_flags(const struct tl_item *item)
 }
 static inline bool tl_item_is_event(const struct tl_item *item)
 {
-    return item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_EVENT ||
-           item->kind == TL_ITEM_SOFTWARE;
+    const uint32_t events = 1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_EVENT | 1u << TL_ITEM_SOFTWARE;
+    return events >> item->kind & 1;
 }
 /* Add all of `from`. */
 void tl_bucket_merge(struct tl_bucket *into, const struct tl_bucket *from);

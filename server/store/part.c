@@ -283,32 +283,38 @@ void tl_part_taken(struct tl_part *part)
 int tl_part_keep(struct tl_part *part, uint64_t position, const struct tl_flow_now *now,
                  const struct tl_item *item, struct tl_part_items *items)
 {
+    struct tl_part_run *const run = &part->run;
     int r = tl_itemlog_add(&part->log, position - part->open.first, item);
     /* Buckets are made in their order. */
-    if (r >= 0 && tl_part_run_room(&part->run) == 0)
+    if (r >= 0 && tl_part_run_room(run) == 0)
         r = tl_part_settle(part);
     if (r < 0)
         return r;
-    part->run.items = true;
+    run->items = true;
     items->kinds |= 1u << item->kind;
-    if (item->kind == TL_ITEM_CYCLES || item->kind == TL_ITEM_TIME) { /* by far the most */
-        part->tallying.tally.kinds[item->kind]++;
+    part->tallying.tally.kinds[item->kind]++;
+    switch (item->kind) {
+    case TL_ITEM_CYCLES:
+    case TL_ITEM_TIME: /* by far the most */
         if (tl_item_is_anchor(item)) {
             items->anchor_last = (struct tl_anchor){position, now->time};
             if (items->anchors++ == 0)
                 items->anchor_first = items->anchor_last;
         }
         return TL_OK;
-    }
-    if (item->kind == TL_ITEM_GAP) { /* with holes there are many of them, too */
-        part->run.flags |= tl_bucket_flags(item);
+    case TL_ITEM_MODE:
+        tl_tallying_mode(&part->tallying, item->value, position - part->view->index.row.first);
+        break;
+    case TL_ITEM_GAP: /* with holes there are many of them, too */
+        run->flags |= tl_bucket_flags(item);
         items->gaps++;
         tl_tallying_gap(&part->tallying, item);
         return TL_OK;
+    default:
+        items->events += tl_item_is_event(item);
+        break;
     }
-    tl_part_run_item(&part->run, item);
-    items->events += tl_item_is_event(item);
-    tl_tallying_item(&part->tallying, item, position - part->view->index.row.first);
+    tl_part_run_item(run, item);
     return TL_OK;
 }
 

@@ -84,10 +84,9 @@ static inline void tl_part_run_depth(struct tl_part_run *run, uint32_t low, uint
     run->depth_max = high > run->depth_max ? high : run->depth_max;
 }
 
-/* An item in front of what follows. */
+/* What an item counts for, beside that there is one. */
 static inline void tl_part_run_item(struct tl_part_run *run, const struct tl_item *item)
 {
-    run->items = true;
     run->taken += item->kind == TL_ITEM_BRANCH;
     run->events += tl_item_is_event(item);
     run->event_mask |= tl_bucket_mask(item);

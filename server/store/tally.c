@@ -165,17 +165,10 @@ static void add_mode(struct tl_tallying *t, uint64_t insns)
     t->mode_from = insns;
 }
 
-void tl_tallying_item(struct tl_tallying *t, const struct tl_item *item, uint64_t insns)
+void tl_tallying_mode(struct tl_tallying *t, uint64_t mode, uint64_t insns)
 {
-    if (item->kind == TL_ITEM_GAP) {
-        tl_tallying_gap(t, item);
-        return;
-    }
-    t->tally.kinds[item->kind]++;
-    if (item->kind != TL_ITEM_MODE)
-        return;
     add_mode(t, insns);
-    t->mode = item->value;
+    t->mode = mode;
     t->has_mode = true;
 }
 

@@ -86,17 +86,16 @@ TL_MUST_USE int tl_tallying_function(struct tl_tallying *t, uint32_t function, u
 /* `n` instructions of a block from its byte `at` on; `last`: up to its end. */
 void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, uint32_t at, uint64_t n,
                       bool last);
-/* An item, behind `insns` instructions of the shard. */
-void tl_tallying_item(struct tl_tallying *t, const struct tl_item *item, uint64_t insns);
-/* The same of a gap. */
-static inline void tl_tallying_gap(struct tl_tallying *t, const struct tl_item *gap)
-{
-    t->tally.kinds[TL_ITEM_GAP]++;
-    if (gap->sub < TL_GAP_KINDS)
-        t->tally.gaps[gap->sub]++;
-}
+/* A MODE item, behind `insns` instructions of the shard. */
+void tl_tallying_mode(struct tl_tallying *t, uint64_t mode, uint64_t insns);
 /* All is counted: `insns` positions, `markers` of them in blocks. Moves the result to `*out`. */
 void tl_tallying_end(struct tl_tallying *t, uint64_t insns, uint64_t markers, struct tl_tally *out);
+
+static inline void tl_tallying_gap(struct tl_tallying *t, const struct tl_item *item)
+{
+    if (item->sub < TL_GAP_KINDS)
+        t->tally.gaps[item->sub]++;
+}
 
 /*
  * A block was executed to its end, and another one follows it that is not alike, or none. Where one
