@@ -46,6 +46,8 @@ static int push(struct tl_callstack *cs, struct tl_frame frame)
 static int pop_to(struct tl_callstack *cs, uint32_t depth)
 {
     cs->deeper = 0;
+    if (!cs->sink && cs->depth > depth)
+        cs->depth = depth;
     while (cs->depth > depth) {
         const struct tl_frame frame = *top(cs);
         cs->depth--;
@@ -88,7 +90,7 @@ static uint32_t find_return(const struct tl_callstack *cs, uint64_t pc, bool pas
 {
     for (uint32_t i = cs->depth, looked = 0; i > 0 && looked < SEARCH; i--, looked++) {
         const struct tl_frame *f = &cs->frames[i - 1];
-        if (f->kind != TL_FRAME_ROOT && f->return_pc == pc)
+        if (f->return_pc == pc && f->kind != TL_FRAME_ROOT)
             return i;
         if (f->kind == TL_FRAME_EXCEPTION && !past_exceptions)
             return 0; /* no return leads out of a handler */
@@ -123,6 +125,11 @@ static int settle(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 /* Somewhere, nobody knows how: back to a place that waits for it, or start anew. */
 static int resume(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 {
+    if (cs->depth > 0 && cs->deeper == 0 &&
+        tl_callstack_stays(cs->frames, cs->frames + cs->depth, pc, function)) {
+        cs->function = function;
+        return TL_OK;
+    }
     const uint32_t returned = find_return(cs, pc, true);
     if (returned) {
         const int rc = pop_to(cs, returned - 1);

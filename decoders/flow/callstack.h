@@ -176,23 +176,21 @@ static inline bool tl_callstack_leaf(struct tl_callstack_top *top, const struct 
 }
 
 /*
- * The flow was lost, and goes on at `block`: that is in the innermost frame's function, and no
- * frame waits for a return to it. Nearly always it is so, and nothing changes. False: it is
- * something else.
+ * The flow was lost, and goes on at `pc` in `function`: that is the innermost frame's, and no frame
+ * from `first` on waits for a return to it. Nearly always it is so, and nothing changes. `end` is
+ * behind the innermost frame. False: it is something else.
  */
-static inline bool tl_callstack_stays(const struct tl_callstack_top *top,
-                                      const struct tl_block *block)
+static inline bool tl_callstack_stays(const struct tl_frame *first, const struct tl_frame *end,
+                                      uint64_t pc, uint32_t function)
 {
-    const struct tl_frame *f = top->end, *const first = top->first;
     const struct tl_frame *const low =
-        f - first > TL_CALLSTACK_SEARCH ? f - TL_CALLSTACK_SEARCH : first;
-    const uint64_t pc = block->pc;
-    if (f[-1].function != block->function)
+        end - first > TL_CALLSTACK_SEARCH ? end - TL_CALLSTACK_SEARCH : first;
+    if (end[-1].function != function)
         return false;
-    for (; f - low >= 2; f -= 2)
-        if (f[-1].return_pc == pc || f[-2].return_pc == pc)
+    for (; end - low >= 2; end -= 2)
+        if (end[-1].return_pc == pc || end[-2].return_pc == pc)
             return false;
-    return f == low || f[-1].return_pc != pc;
+    return end == low || end[-1].return_pc != pc;
 }
 
 #endif

@@ -254,7 +254,7 @@ static inline bool follow_lost(struct following *f, uintptr_t step, const struct
 {
     const struct tl_block *const from = tl_path_block(step);
     if (from->left - 1u - TL_LEAVE_JUMP > TL_LEAVE_RETURN - TL_LEAVE_JUMP ||
-        !tl_callstack_stays(&f->top, block))
+        !tl_callstack_stays(f->top.first, f->top.end, block->pc, block->function))
         return false;
     go_on(f, from, block, at);
     return true;
