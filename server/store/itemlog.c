@@ -269,23 +269,35 @@ static __attribute__((noinline)) int add_any(struct tl_itemlog *log, uint64_t po
     return TL_OK;
 }
 
-/* With cycle counts there is one behind nearly every packet, and nearly all of them are small: what
- * put_head() makes of them is one word. */
-int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
+/* What put_head() makes, and a byte behind it: all of them small. */
+static inline __attribute__((always_inline)) int
+put_small(struct tl_itemlog *log, unsigned kind, uint64_t behind, uint64_t away, uint64_t last)
 {
-    const uint64_t behind = position - log->base.position, away = item->offset - log->base.offset;
-    if (!is_count(item) || behind - 1 >= 127 || away - 1 >= 63 || item->value >= 128 ||
-        log->bytes.cap - log->bytes.n < 4)
-        return add_any(log, position, item);
-    tl_put_le32(log->bytes.p + log->bytes.n,
-                (uint32_t)(TL_ITEM_COUNT | HAS_POSITION | HAS_OFFSET | behind << 8 | away << 17 |
-                           item->value << 24));
+    tl_put_le32(log->bytes.p + log->bytes.n, (uint32_t)(kind | HAS_POSITION | HAS_OFFSET |
+                                                        behind << 8 | away << 17 | last << 24));
     log->bytes.n += 4;
-    log->base.position = position;
-    log->base.offset = item->offset;
+    log->base.position += behind;
+    log->base.offset += away;
     log->away = UINT64_MAX;
     log->n++;
     return TL_OK;
+}
+
+/* With cycle counts there is one behind nearly every packet, and where no image is known a gap
+ * behind every few; nearly all of them are near the item before. */
+int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
+{
+    const uint64_t behind = position - log->base.position, away = item->offset - log->base.offset;
+    if (behind - 1 >= 127 || away - 1 >= 63 || log->bytes.cap - log->bytes.n < 5)
+        return add_any(log, position, item);
+    if (is_count(item) && item->value < 128)
+        return put_small(log, TL_ITEM_COUNT, behind, away, item->value);
+    if (!is(item, TL_ITEM_GAP, 0, item->sub & 127) || item->value != 0)
+        return add_any(log, position, item);
+    log->bytes.p[log->bytes.n + 4] = 0; /* its value */
+    const int r = put_small(log, TL_ITEM_GAP, behind, away, item->sub);
+    log->bytes.n++;
+    return r;
 }
 
 int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa isa)
