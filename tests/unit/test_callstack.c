@@ -111,6 +111,18 @@ static void expect(const struct script *s, const char *text)
     tl_callstack_init(cs, NULL, 0, on_change, &w);
     assert_int_equal(tl_callstack_push(cs, s->items, s->n), TL_OK);
     assert_int_equal(tl_callstack_depth(cs), w.depth);
+    struct tl_callstack *const alone = malloc(sizeof *alone); /* with nobody who listens */
+    tl_callstack_init(alone, NULL, 0, NULL, NULL);
+    assert_int_equal(tl_callstack_push(alone, s->items, s->n), TL_OK);
+    assert_int_equal(alone->depth, cs->depth);
+    for (uint32_t i = 0; i < cs->depth; i++) {
+        const struct tl_frame *const a = &alone->frames[i], *const b = &cs->frames[i];
+        assert_true(a->insn == b->insn && a->pc == b->pc && a->return_pc == b->return_pc);
+        assert_true(a->function == b->function && a->exception == b->exception);
+        assert_int_equal(a->kind, b->kind);
+    }
+    assert_int_equal(alone->function, cs->function);
+    free(alone);
     assert_int_equal(tl_callstack_finish(cs), TL_OK);
     assert_int_equal(tl_buf_add(&w.text, "", 1), TL_OK);
     assert_string_equal((const char *)w.text.p, text);
@@ -222,6 +234,40 @@ static void gaps(void **state)
     other(&s, TL_ITEM_TRACE_ON, 0);
     plain(&s, 0x500, 5); /* unheard of */
     expect(&s, "+r1@0 +c2@1 +c3@2 -c3@3 -c2@4 -r1@5 +r5@5 -r5@6 ");
+}
+
+/* Behind a gap in the innermost frame's function, at an address that frame `to` waits for, 0: that
+ * none does. */
+static uint32_t depth_behind_gap(uint32_t depth, uint32_t to)
+{
+    const struct tl_item gap = {.kind = TL_ITEM_GAP};
+    struct tl_callstack *const cs = malloc(sizeof *cs);
+    tl_callstack_init(cs, NULL, 0, NULL, NULL);
+    for (uint32_t i = 0; i <= depth; i++) {
+        const bool last = i == depth;
+        const uint64_t pc = !last ? 0x1000 * (uint64_t)(i + 1) : to > 0 ? 0x1000 * to + 4 : 0x8;
+        const struct tl_block b = make(pc, last ? depth - 1 : i, TL_INSN_BRANCH, !last, false);
+        const struct tl_item item = {
+            .kind = TL_ITEM_BLOCK, .n = 1, .flags = TL_ITEM_TAKEN, .block = &b};
+        if (last)
+            assert_int_equal(tl_callstack_push(cs, &gap, 1), TL_OK);
+        assert_int_equal(tl_callstack_push(cs, &item, 1), TL_OK);
+        assert_int_equal(cs->function, b.function);
+    }
+    const uint32_t reached = tl_callstack_depth(cs);
+    free(cs);
+    return reached;
+}
+
+static void lost_in_the_same_function(void **state)
+{
+    (void)state;
+    for (uint32_t depth = 1; depth < 140; depth++) {
+        assert_int_equal(depth_behind_gap(depth, 0), depth);
+        for (uint32_t to = 1; to < depth; to++)
+            assert_int_equal(depth_behind_gap(depth, to),
+                             depth - to <= TL_CALLSTACK_SEARCH ? to : depth);
+    }
 }
 
 static void task_switch(void **state)
@@ -355,12 +401,19 @@ static void follows_a_core(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_and_returns),   cmocka_unit_test(tail_calls),
-        cmocka_unit_test(recursion),           cmocka_unit_test(exceptions),
-        cmocka_unit_test(exception_at_a_call), cmocka_unit_test(returns_to_the_unknown),
-        cmocka_unit_test(skipped_frames),      cmocka_unit_test(gaps),
-        cmocka_unit_test(task_switch),         cmocka_unit_test(branches_alone),
-        cmocka_unit_test(very_deep),           cmocka_unit_test(follows_a_core),
+        cmocka_unit_test(calls_and_returns),
+        cmocka_unit_test(tail_calls),
+        cmocka_unit_test(recursion),
+        cmocka_unit_test(exceptions),
+        cmocka_unit_test(exception_at_a_call),
+        cmocka_unit_test(returns_to_the_unknown),
+        cmocka_unit_test(skipped_frames),
+        cmocka_unit_test(gaps),
+        cmocka_unit_test(task_switch),
+        cmocka_unit_test(branches_alone),
+        cmocka_unit_test(lost_in_the_same_function),
+        cmocka_unit_test(very_deep),
+        cmocka_unit_test(follows_a_core),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
