@@ -122,6 +122,12 @@ static inline void tl_callstack_give(struct tl_callstack *cs, const struct tl_ca
     cs->function = top->end[-1].function;
 }
 
+/* Does its last instruction, where it is taken, jump, call or return? */
+static inline bool tl_callstack_known(const struct tl_block *from)
+{
+    return from->left - 1u - TL_LEAVE_JUMP <= TL_LEAVE_RETURN - TL_LEAVE_JUMP;
+}
+
 /*
  * Calls, their returns, and jumps. False: it is none of these, and nothing was done;
  * tl_callstack_leave() and tl_callstack_arrive() do it. The flow arrives at `block`, being
@@ -132,8 +138,8 @@ tl_callstack_follow(struct tl_callstack_top *top, const struct tl_block *from, b
                     const struct tl_block *block, uint64_t insn, uint64_t more)
 {
     struct tl_frame *const end = top->end;
-    const unsigned left = from->left, turned = left & -(unsigned)taken;
-    if (left - 1 - TL_LEAVE_JUMP > TL_LEAVE_RETURN - TL_LEAVE_JUMP)
+    const unsigned turned = from->left & -(unsigned)taken;
+    if (!tl_callstack_known(from))
         return false;
     if (turned == 1 + TL_LEAVE_CALL) {
         if (end == top->most)

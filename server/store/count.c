@@ -253,7 +253,7 @@ static inline bool follow_lost(struct following *f, uintptr_t step, const struct
                                uint64_t at)
 {
     const struct tl_block *const from = tl_path_block(step);
-    if (from->left - 1u - TL_LEAVE_JUMP > TL_LEAVE_RETURN - TL_LEAVE_JUMP ||
+    if (!tl_callstack_known(from) ||
         !tl_callstack_stays(f->top.first, f->top.end, block->pc, block->function))
         return false;
     go_on(f, from, block, at);
@@ -490,21 +490,32 @@ static int follow_item(struct counting *c, const struct tl_item *item, struct tl
     return r;
 }
 
-/* Millions of them may stand one behind another: those behind the first change no call stack.
- * Returns how many items they are, or < 0. */
-static int keep_holes(struct counting *c, const struct tl_item *items, size_t n,
-                      struct tl_count *count)
+/* Keep the holes that items[0..n) begin with, in front of instruction `insn`. Returns how many
+ * items they are, or < 0. */
+static inline int log_holes(struct counting *c, const struct tl_item *items, size_t n,
+                            uint64_t insn, struct tl_count *count)
 {
     n = n < INT_MAX ? n : INT_MAX;
-    int r =
-        tl_part_keep_holes(c->part, c->position + c->n, items, &n, count->log_room, &count->kept);
-    for (size_t i = 0; i < n && i < 2 && r >= 0; i++)
-        r = follow_item(c, &items[i], count);
-    if (n > 0)
-        count->now->offset = items[n - 1].offset;
+    const int r =
+        tl_part_keep_holes(c->part, c->position + insn, items, &n, count->log_room, &count->kept);
     return r < 0 ? r : (int)n;
 }
 
+/* The same here. Millions of them may stand one behind another: those behind the first change no
+ * call stack. */
+static int keep_holes(struct counting *c, const struct tl_item *items, size_t n,
+                      struct tl_count *count)
+{
+    const int kept = log_holes(c, items, n, c->n, count);
+    int r = kept;
+    for (int i = 0; i < kept && i < 2 && r >= 0; i++)
+        r = follow_item(c, &items[i], count);
+    if (kept > 0)
+        count->now->offset = items[kept - 1].offset;
+    return r < 0 ? r : kept;
+}
+
+/* The flow goes on behind these as if they were not there. */
 #define PASSED (1u << TL_ITEM_TIME | 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_EVENT)
 #define HOLES  (1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP)
 
@@ -520,19 +531,10 @@ static inline int keep(struct counting *c, const struct tl_item *item, uint64_t 
 static int keep_item(struct counting *c, const struct tl_item *item, struct tl_count *count)
 {
     int r = TL_OK;
-    switch (item->kind) {
-    case TL_ITEM_TIME:
-    case TL_ITEM_CYCLES:
-    case TL_ITEM_EVENT:
-        break; /* the flow goes on as if they were not there */
-    case TL_ITEM_MODE:
-    case TL_ITEM_CONTEXT:
+    if (item->kind == TL_ITEM_MODE || item->kind == TL_ITEM_CONTEXT)
         end_flow(c); /* other code may be at the same addresses */
-        break;
-    default:
+    else if (!(PASSED >> item->kind & 1))
         r = follow_item(c, item, count);
-        break;
-    }
     if (r < 0)
         return r;
     tl_flow_now_item(count->now, item);
@@ -571,7 +573,7 @@ static_assert(2 * TL_ITEMLOG_ENTRY < SPARE, "room for both");
 /* May a BRANCH behind this block be passed? Not if its address tells how it was left. */
 static inline bool may_branch(const struct tl_block *from, bool taken)
 {
-    return !taken || from->left - 1u - TL_LEAVE_JUMP <= TL_LEAVE_RETURN - TL_LEAVE_JUMP;
+    return !taken || tl_callstack_known(from);
 }
 
 /* Can the counting go on with step `step` of this item? */
@@ -592,14 +594,9 @@ static inline bool can_begin(const struct counting *c, const struct tl_item *ite
 static __attribute__((noinline)) int keep_some(struct counting *c, const struct tl_item *items,
                                                size_t n, uint64_t insn, struct tl_count *count)
 {
-    int r = TL_OK;
-    n = n < INT_MAX ? n : INT_MAX;
-    if (items->kind == TL_ITEM_BRANCH) {
-        r = tl_part_keep_holes(c->part, c->position + insn, items, &n, count->log_room,
-                               &count->kept);
-        if (r < 0 || n > 0)
-            return r < 0 ? r : (int)n;
-    }
+    int r = items->kind == TL_ITEM_BRANCH ? log_holes(c, items, n, insn, count) : 0;
+    if (r != 0)
+        return r;
     r = keep(c, items, insn, count);
     return r < 0 ? r : 1;
 }
