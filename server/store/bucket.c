@@ -131,6 +131,11 @@ void tl_buckets_fini(struct tl_buckets *buckets)
     *buckets = (struct tl_buckets){0};
 }
 
+int tl_buckets_reserve(struct tl_buckets *buckets, size_t n)
+{
+    return tl_grow(&buckets->p, &buckets->cap, n, sizeof(*buckets->p));
+}
+
 struct tl_bucket *tl_buckets_at(struct tl_buckets *buckets, uint64_t position)
 {
     const uint64_t number = position >> 2 * buckets->level;

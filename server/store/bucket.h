@@ -119,6 +119,8 @@ struct tl_buckets {
 };
 
 void tl_buckets_fini(struct tl_buckets *buckets);
+/* Make room for `n` at once. TL_NOMEM. */
+TL_MUST_USE int tl_buckets_reserve(struct tl_buckets *buckets, size_t n);
 /* The bucket that holds `position`, made (empty ones before it too) if it lies behind the last.
  * NULL: no memory, or `position` lies before the first. */
 struct tl_bucket *tl_buckets_at(struct tl_buckets *buckets, uint64_t position);

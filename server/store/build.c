@@ -33,7 +33,10 @@ int tl_build_part(struct tl_build *b, uint64_t number)
     b->part->counted = b->census && !b->part->ghost;
     if (b->part->counted)
         tl_census_begin(b->census, &b->now);
-    return tl_part_begin(b->part, &b->calls);
+    /* Shards are of much the same size. */
+    const size_t buckets = b->closing ? b->closing->view->index.buckets.n + 1 : 0;
+    const int r = tl_buckets_reserve(&b->part->view->index.buckets, buckets);
+    return r < 0 ? r : tl_part_begin(b->part, &b->calls);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -88,13 +91,15 @@ int tl_build_packer(struct tl_build *b)
     return b->packer ? TL_OK : tl_packer_new(&b->packer);
 }
 
-/* Have an item log packed: by the pool, or else when it is stored. */
+/* Have an item log packed: by the pool, or now where there is none. */
 static int pack(struct tl_build *b, struct tl_blob *blob)
 {
-    if (!blob || !b->options.packing)
-        return TL_OK;
-    const int r = tl_build_packer(b);
-    return r < 0 ? r : tl_packing_add(b->options.packing, blob, b->packer);
+    struct tl_bytes packed;
+    const int r = blob ? tl_build_packer(b) : TL_OK;
+    if (!blob || r < 0)
+        return r;
+    return b->options.packing ? tl_packing_add(b->options.packing, blob, b->packer)
+                              : tl_blob_packed(blob, b->packer, &packed);
 }
 
 /* The writer's records as a blob, packed now where there is no pool. NULL: no memory. */

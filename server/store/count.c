@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Up to 64 steps at a time, in two passes. The first one goes over all of them, and only finds out
- * how many instructions are in front of each. The second one goes over those at which anything
- * changes but that number: the function, the page, or the frame. Their predecessors say so in a
- * flag of the step, so these are the bits of a word: about every fourth step is one, and which ones
- * no processor can foresee. What lies between two of them is one addition.
+ * Steps are counted in batches that end with a bucket of the timeline, in two passes. The first one
+ * goes over all of them, and only finds out how many instructions are in front of each. The second
+ * one goes over those at which anything changes but that number: the function, the page, or the
+ * frame. Their predecessors say so in a flag of the step, so these are the bits of words: about
+ * every fourth step is one, and which ones no processor can foresee. What lies between two of them
+ * is one addition.
  */
 #include "store/count.h"
 
 #include <assert.h>
 #include <limits.h>
+#include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
-#define STEPS 64
+#define STEPS 256 /* of a batch, at most */
+#define WORDS (STEPS / 64)
 
 struct batch {
     const uintptr_t *steps;
     uint32_t n;
     /* A bit for each step: the one in front does not lead to it; and nobody knows how the flow came
      * there. */
-    uint64_t apart, lost;
-    uint64_t alike, taken, always; /* … its flags */
-    uint32_t at[STEPS + 1];        /* instructions of the batch in front of it */
-    bool ends_apart, ends_lost;    /* the same of what comes next */
-    /* The item that the first step is of, and how many of its steps are in front of that. */
-    const struct tl_item *item;
-    size_t step;
+    uint64_t apart[WORDS], lost[WORDS];
+    bool ends_apart, ends_lost; /* the same of what comes next */
+    bool any_lost;
+    /* What the first pass finds out. */
+    uint64_t events[WORDS]; /* a bit for each step at which anything changes */
+    uint32_t taken, always; /* steps with these flags */
+    uint32_t at[STEPS + 1]; /* instructions of the batch in front of each */
 };
 
 /* Where the counting stands. */
@@ -49,134 +52,159 @@ static inline uint64_t low_bits(uint32_t n)
     return n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
 }
 
-/* In place: where a processor need not have an instruction for it, compilers call a function. */
-static unsigned count_bits(uint64_t bits)
+static inline uint32_t lowest(uint64_t bits)
 {
-    bits -= bits >> 1 & 0x5555555555555555u;
-    bits = (bits & 0x3333333333333333u) + (bits >> 2 & 0x3333333333333333u);
-    return (unsigned)(((bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
+    return (uint32_t)__builtin_ctzll(bits);
 }
 
 /* ---- the first pass ------------------------------------------------------------------------- */
 
-/* The chunk, or the run, has not had this block yet. False: there is no number left for its
- * place. */
-static __attribute__((noinline)) bool meet(struct tl_part *part, uintptr_t step)
+/* The chunk, or the run, has not had this block yet. There is a number left for its place. */
+static __attribute__((noinline)) void meet(struct tl_part *part, uintptr_t step)
 {
     struct tl_block *const block = (struct tl_block *)(step & ~(uintptr_t)TL_STEP_FLAGS);
     struct tl_part_run *const run = &part->run;
     const uint64_t page = block->pc >> 12;
     /* Nearly always it is still the number that it had in the last chunk. */
-    if (!tl_part_run_is(run, block->name, block->function, page)) {
-        const int place = tl_part_run_place(run, block->function, page);
-        if (place < 0)
-            return false;
-        block->name = (uint16_t)place;
-    }
+    if (!tl_part_run_is(run, block->name, block->function, page))
+        block->name = (uint16_t)tl_part_run_place(run, block->function, page);
     tl_code_set_add(&part->code, block->pc, block->size);
     block->met = part->stamp;
-    return true;
 }
 
-/* The same of several, as far as there are numbers. */
-static __attribute__((noinline)) bool meet_all(struct tl_part *part, const uintptr_t *steps,
+/* The same of several. */
+static __attribute__((noinline)) void meet_all(struct tl_part *part, const uintptr_t *steps,
                                                uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (tl_path_block(steps[i])->met != part->stamp && !meet(part, steps[i]))
-            return false;
-    return true;
+        if (tl_path_block(steps[i])->met != part->stamp)
+            meet(part, steps[i]);
 }
 
-/* Flags of steps, a bit each. */
-struct flags {
-    uint64_t alike, taken, always;
-};
-
-static inline void gather_one(struct flags *flags, const uintptr_t *steps, uint32_t i)
-{
-    flags->taken |= (uint64_t)(steps[i] & TL_STEP_TAKEN) << i;
-    flags->alike |= (uint64_t)(steps[i] / TL_STEP_ALIKE & 1) << i;
-    flags->always |= (uint64_t)(steps[i] / TL_STEP_ALWAYS & 1) << i;
-}
-
-/* Of steps [i, i + 16). */
-static inline void gather_16(struct flags *flags, const uintptr_t *steps, uint32_t i)
-{
 #ifdef __SSE2__
-    static_assert(TL_STEP_TAKEN == 1 && TL_STEP_ALIKE == 2 && TL_STEP_ALWAYS == 4, "shifts");
+/* Flags of 16 steps, a byte each. */
+static inline __m128i flags_of(const uintptr_t *steps)
+{
     static_assert(sizeof(uintptr_t) == 8, "two of them in a vector");
     const __m128i mask = _mm_set1_epi32(TL_STEP_FLAGS);
-    const uintptr_t *const p = steps + i;
     __m128i four[4];
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
-        const __m128 two = _mm_loadu_ps((const float *)&p[4 * k]);
-        const __m128 more = _mm_loadu_ps((const float *)&p[4 * k + 2]);
+        const __m128 two = _mm_loadu_ps((const float *)&steps[4 * k]);
+        const __m128 more = _mm_loadu_ps((const float *)&steps[4 * k + 2]);
         four[k] = _mm_and_si128(
             mask, _mm_castps_si128(_mm_shuffle_ps(two, more, _MM_SHUFFLE(2, 0, 2, 0))));
     }
-    const __m128i all =
-        _mm_packs_epi16(_mm_packs_epi32(four[0], four[1]), _mm_packs_epi32(four[2], four[3]));
-    flags->taken |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_slli_epi16(all, 7)) << i;
-    flags->alike |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_slli_epi16(all, 6)) << i;
-    flags->always |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_slli_epi16(all, 5)) << i;
-#else
-    for (uint32_t k = i; k < i + 16; k++)
-        gather_one(flags, steps, k);
-#endif
+    return _mm_packs_epi16(_mm_packs_epi32(four[0], four[1]), _mm_packs_epi32(four[2], four[3]));
 }
 
-static inline void gather_flags(struct batch *b)
+/* The sum of bytes. */
+static inline uint32_t sum_of(__m128i bytes)
 {
-    const uintptr_t *const steps = b->steps;
-    struct flags flags = {0};
-    uint32_t i = 0;
-    for (; i + 16 <= b->n; i += 16)
-        gather_16(&flags, steps, i);
-    if (i > 0 && i < b->n) /* some of them once more */
-        gather_16(&flags, steps, b->n - 16);
-    else
-        for (; i < b->n; i++)
-            gather_one(&flags, steps, i);
-    b->taken = flags.taken;
-    b->alike = flags.alike;
-    b->always = flags.always;
+    const __m128i sums = _mm_sad_epu8(bytes, _mm_setzero_si128());
+    return (uint32_t)_mm_cvtsi128_si32(_mm_add_epi32(sums, _mm_unpackhi_epi64(sums, sums)));
 }
 
-/* Cuts the batch in front of the first step that has no place. */
-static __attribute__((noinline)) void scan(struct tl_part *part, struct batch *b)
+/* Sums of flags, a byte for every 16th step. */
+struct sums {
+    __m128i taken, always;
+};
+
+/* Add the flags of 16 steps. Returns a bit for each that has TL_STEP_ALIKE. */
+static inline uint64_t add_flags(struct sums *sums, __m128i flags)
+{
+    static_assert(TL_STEP_ALIKE == 2, "the bit that is moved up");
+    static_assert((STEPS / 16 + 1) * TL_STEP_ALWAYS < 256, "sums fit");
+    sums->taken = _mm_add_epi8(sums->taken, _mm_and_si128(flags, _mm_set1_epi8(TL_STEP_TAKEN)));
+    sums->always = _mm_add_epi8(sums->always, _mm_and_si128(flags, _mm_set1_epi8(TL_STEP_ALWAYS)));
+    return (unsigned)_mm_movemask_epi8(_mm_slli_epi16(flags, 6));
+}
+
+/* Sum up the batch's flags, if there are as many as go into a vector. Returns how many. */
+static inline uint32_t gather_vectors(struct batch *b, uint64_t *alike)
+{
+    static const uint8_t last[32] = {[16] = 255, 255, 255, 255, 255, 255, 255, 255,
+                                     255,        255, 255, 255, 255, 255, 255, 255};
+    struct sums sums = {_mm_setzero_si128(), _mm_setzero_si128()};
+    const uint32_t more = b->n % 16, whole = b->n - more;
+    if (whole == 0)
+        return 0;
+    for (uint32_t i = 0; i < whole; i += 16)
+        alike[i / 64] |= add_flags(&sums, flags_of(b->steps + i)) << i % 64;
+    if (more > 0) { /* with some that have been added */
+        const __m128i flags = _mm_and_si128(flags_of(b->steps + b->n - 16),
+                                            _mm_loadu_si128((const __m128i *)(last + more)));
+        alike[whole / 64] |= add_flags(&sums, flags) >> (16 - more) << whole % 64;
+    }
+    b->taken = sum_of(sums.taken);
+    b->always = sum_of(sums.always) / TL_STEP_ALWAYS;
+    return b->n;
+}
+#else
+static inline uint32_t gather_vectors(struct batch *b, uint64_t *alike)
+{
+    return 0;
+}
+#endif
+
+/* Sum up the flags of the batch's steps; `from`: the one in front. */
+static inline void gather_flags(struct batch *b, uintptr_t from)
+{
+    uint64_t alike[WORDS] = {0};
+    b->taken = b->always = 0;
+    for (uint32_t i = gather_vectors(b, alike); i < b->n; i++) {
+        const uintptr_t step = b->steps[i];
+        b->taken += step & TL_STEP_TAKEN;
+        b->always += step / TL_STEP_ALWAYS & 1;
+        alike[i / 64] |= (uint64_t)(step / TL_STEP_ALIKE & 1) << i % 64;
+    }
+    uint64_t before = from / TL_STEP_ALIKE & 1;
+    for (uint32_t w = 0; w < WORDS; w++) {
+        b->events[w] = ~(alike[w] << 1 | before) | b->apart[w];
+        before = alike[w] >> 63;
+    }
+    if (b->n % 64 != 0)
+        b->events[b->n / 64] &= low_bits(b->n % 64);
+}
+
+/*
+ * Cuts the batch behind the step in which the bucket ends: it has room for `room` instructions.
+ * `from`: the step in front.
+ */
+static __attribute__((noinline)) void scan(struct tl_part *part, struct batch *b, uint64_t room,
+                                           uintptr_t from)
 {
     const uint32_t stamp = part->stamp;
     const uintptr_t *p = b->steps, *const end = p + b->n;
     uint32_t *ats = b->at;
     uint32_t at = 0;
-    for (; end - p >= 4; p += 4, ats += 4) {
+    for (; p + 4 <= end && at < room; p += 4, ats += 4) {
         const struct tl_block *const first = tl_path_block(p[0]);
         const struct tl_block *const second = tl_path_block(p[1]);
         const struct tl_block *const third = tl_path_block(p[2]);
         const struct tl_block *const fourth = tl_path_block(p[3]);
         if (__builtin_expect(first->met != stamp || second->met != stamp || third->met != stamp ||
                                  fourth->met != stamp,
-                             0) &&
-            !meet_all(part, p, 4))
-            break;
+                             0))
+            meet_all(part, p, 4);
         ats[0] = at;
         ats[1] = at += first->n;
         ats[2] = at += second->n;
         ats[3] = at += third->n;
         at += fourth->n;
     }
-    for (; p < end; p++) {
+    for (; p < end && at < room; p++) {
         const struct tl_block *const block = tl_path_block(*p);
-        if (block->met != stamp && !meet(part, *p))
-            break;
+        if (block->met != stamp)
+            meet(part, *p);
         *ats++ = at;
         at += block->n;
     }
     *ats = at;
-    b->n = (uint32_t)(p - b->steps);
-    gather_flags(b);
+    for (; ats[-1] >= room; ats--) /* of the last four not all need be in the bucket */
+        ;
+    b->n = (uint32_t)(ats - b->at);
+    gather_flags(b, from);
 }
 
 /* ---- the second pass ------------------------------------------------------------------------ */
@@ -206,7 +234,7 @@ static __attribute__((noinline)) int look_closer(struct counting *c, const struc
         add_stretch(c, insn);
         tl_tallying_left(&c->part->tallying, tl_path_block(from));
         tl_callstack_leave(c->calls, tl_path_block(from), tl_path_taken(from), c->position + insn);
-        if (b->lost >> i & 1)
+        if (b->lost[i / 64] >> i % 64 & 1)
             c->calls->how = TL_LEAVE_LOST;
     }
     c->place = block->name;
@@ -221,19 +249,24 @@ struct following {
     struct tl_part *part;
     struct tl_callstack_top top;
     uint64_t position; /* of the batch's first instruction */
-    uint32_t place;    /* as of counting, but that `begin` is counted from the batch's first */
-    uint64_t begin;
-    uint64_t leaves; /* calls and returns that have not been tallied */
+    uint32_t place;    /* of the stretch; its counts lack the instructions in front of it */
+    uint64_t leaves;   /* calls and returns that have not been tallied */
 };
+
+/* A stretch begins at `block`, being instruction `at` of the batch; it will end. */
+static inline void begin_stretch(struct following *f, const struct tl_block *block, uint64_t at)
+{
+    f->place = block->name;
+    f->part->run.counts[f->place] -= at - ((uint64_t)block->entry << 32);
+}
 
 /* The flow left `from`, and is at `block` now. */
 static inline void go_on(struct following *f, const struct tl_block *from,
                          const struct tl_block *block, uint64_t at)
 {
     f->part->tallying.left[from->left]++; /* as tl_tallying_left() */
-    tl_part_run_add(&f->part->run, f->place, at - f->begin);
-    f->place = block->name;
-    f->begin = at - ((uint64_t)block->entry << 32);
+    tl_part_run_add(&f->part->run, f->place, at);
+    begin_stretch(f, block, at);
 }
 
 /* A call, its return, or a jump, from `step` to `block`. False: it is something else. */
@@ -278,96 +311,138 @@ follow_leaf(struct following *f, const uintptr_t *steps, const uint32_t *ats, si
     const uint64_t from = ats[i], to = ats[j];
     struct tl_part_run *const run = &f->part->run;
     f->leaves++;
-    tl_part_run_add(run, f->place, from - f->begin);
+    tl_part_run_add(run, f->place, from);
     tl_part_run_add(run, callee->name, to - from + ((uint64_t)callee->entry << 32));
-    f->place = block->name;
-    f->begin = to - ((uint64_t)block->entry << 32);
+    begin_stretch(f, block, to);
     return true;
 }
 
-/* Calls, their returns, and jumps at the steps `events`, a bit each. Returns those from the first
- * on that is something else. */
+/* Calls, their returns, and jumps at `events`, a bit for each step from `steps` on, where something
+ * is in front of the first. Returns those from the first on that is something else. */
 static inline __attribute__((always_inline)) uint64_t
-follow_known(struct following *f, const struct batch *b, uintptr_t before, uint64_t events)
+follow_known(struct following *f, const uintptr_t *steps, const uint32_t *ats, uint64_t events)
 {
-    const uintptr_t *const steps = b->steps;
-    /* In front of the batch's first step is another path's. */
-    if (events & 1 && !follow_step(f, before, tl_path_block(steps[0]), 0))
-        return events;
-    for (events &= ~UINT64_C(1); events != 0; events &= events - 1) {
-        const size_t i = (size_t)__builtin_ctzll(events);
+    for (; events != 0; events &= events - 1) {
+        const size_t i = lowest(events);
         const uint64_t rest = events & (events - 1);
         const uintptr_t step = steps[i - 1];
         if (tl_path_block(step)->left == 1 + TL_LEAVE_CALL && rest != 0 &&
-            follow_leaf(f, steps, b->at, i, (size_t)__builtin_ctzll(rest)))
+            follow_leaf(f, steps, ats, i, lowest(rest)))
             events = rest;
-        else if (!follow_step(f, step, tl_path_block(steps[i]), b->at[i]))
+        else if (!follow_step(f, step, tl_path_block(steps[i]), ats[i]))
             break;
     }
     return events;
 }
 
-/* The same, and where the flow was `lost`. The bucket has the depth that there is. */
-static inline __attribute__((always_inline)) uint64_t
-follow_all(struct counting *c, const struct batch *b, uint64_t events, uint64_t lost)
+/* The same, and where the flow was `lost`. */
+static inline __attribute__((always_inline)) uint64_t follow_word(struct following *f,
+                                                                  const uintptr_t *steps,
+                                                                  const uint32_t *ats,
+                                                                  uint64_t events, uint64_t lost)
 {
-    const uintptr_t *const steps = b->steps;
-    struct following f = {.part = c->part,
-                          .top = tl_callstack_take(c->calls),
-                          .position = c->position + c->n,
-                          .place = c->place,
-                          .begin = c->begin - c->n};
     while (lost != 0) {
         const uint64_t known = events & ((lost & (0 - lost)) - 1); /* in front of the first */
-        const uint64_t other = follow_known(&f, b, c->from, known);
-        const size_t i = (size_t)__builtin_ctzll(lost);
+        const uint64_t other = follow_known(f, steps, ats, known);
+        const size_t i = lowest(lost);
         events ^= known ^ other;
-        if (other != 0 ||
-            !follow_lost(&f, i > 0 ? steps[i - 1] : c->from, tl_path_block(steps[i]), b->at[i]))
-            break;
+        if (other != 0 || !follow_lost(f, steps[i - 1], tl_path_block(steps[i]), ats[i]))
+            return events;
         events &= events - 1;
         lost &= lost - 1;
     }
-    if (lost == 0)
-        events = follow_known(&f, b, c->from, events);
-    c->part->tallying.left[1 + TL_LEAVE_CALL] += f.leaves;
-    c->part->tallying.left[1 + TL_LEAVE_RETURN] += f.leaves;
-    c->place = f.place;
-    c->begin = f.begin + c->n;
-    tl_callstack_give(c->calls, &f.top);
-    tl_part_run_depth(&c->part->run, (uint32_t)(f.top.low - f.top.first),
-                      (uint32_t)(f.top.high - f.top.first));
-    return events;
+    return follow_known(f, steps, ats, events);
 }
 
-static __attribute__((noinline)) uint64_t follow_gaps(struct counting *c, const struct batch *b,
-                                                      uint64_t events)
+/* In front of the batch's first step is another path's. */
+static inline __attribute__((always_inline)) bool
+follow_first(struct following *f, const struct batch *b, uintptr_t before, bool gaps)
 {
-    return follow_all(c, b, events, b->lost & events);
+    const struct tl_block *const block = tl_path_block(b->steps[0]);
+    return gaps && b->lost[0] & 1 ? follow_lost(f, before, block, 0)
+                                  : follow_step(f, before, block, 0);
+}
+
+/* Calls, their returns, and jumps from step `from` on, and with `gaps` where the flow was lost.
+ * Returns the first step at which it is something else. The bucket has the depth that there is. */
+static inline __attribute__((always_inline)) uint32_t
+follow_all(struct counting *c, const struct batch *b, uint32_t from, bool gaps)
+{
+    struct following f = {.part = c->part,
+                          .top = tl_callstack_take(c->calls),
+                          .position = c->position + c->n,
+                          .place = c->place};
+    struct tl_part_run *const run = &c->part->run;
+    run->counts[c->place] -= c->begin - c->n;
+    uint32_t w = from / 64, end = b->n;
+    uint64_t events = b->events[w] & ~low_bits(from % 64);
+    if (from == 0 && events & 1) {
+        if (follow_first(&f, b, c->from, gaps))
+            events ^= 1;
+        else
+            end = 0;
+    }
+    while (from < end) {
+        const uint64_t rest = follow_word(&f, b->steps + 64 * w, b->at + 64 * w, events,
+                                          gaps ? b->lost[w] & events : 0);
+        if (rest != 0) {
+            end = 64 * w + lowest(rest);
+            break;
+        }
+        from = 64 * ++w;
+        events = w < WORDS ? b->events[w] : 0;
+    }
+    c->part->tallying.left[1 + TL_LEAVE_CALL] += f.leaves;
+    c->part->tallying.left[1 + TL_LEAVE_RETURN] += f.leaves;
+    tl_part_run_add(run, f.place, b->at[end]);
+    c->place = f.place;
+    c->begin = c->n + b->at[end];
+    tl_callstack_give(c->calls, &f.top);
+    tl_part_run_depth(run, (uint32_t)(f.top.low - f.top.first),
+                      (uint32_t)(f.top.high - f.top.first));
+    return end;
+}
+
+static __attribute__((noinline)) uint32_t follow_gaps(struct counting *c, const struct batch *b,
+                                                      uint32_t from)
+{
+    return follow_all(c, b, from, true);
 }
 
 /* In most traces there are none: for these it is made by itself. */
-static __attribute__((noinline)) uint64_t follow(struct counting *c, const struct batch *b,
-                                                 uint64_t events)
+static __attribute__((noinline)) uint32_t follow(struct counting *c, const struct batch *b,
+                                                 uint32_t from)
 {
-    return b->lost & events ? follow_gaps(c, b, events) : follow_all(c, b, events, 0);
+    return b->any_lost ? follow_gaps(c, b, from) : follow_all(c, b, from, false);
 }
 
-/* Count up to the last of the steps at which anything changes: `events`, a bit each. `fresh`: with
- * the first one the bucket begins. */
-static inline int count_events(struct counting *c, const struct batch *b, uint64_t events,
-                               bool fresh)
+/* The first of the steps from `from` on at which anything changes; the batch's end: none. */
+static inline uint32_t next_event(const struct batch *b, uint32_t from)
 {
+    for (uint32_t w = from / 64; from < b->n; from = 64 * ++w) {
+        const uint64_t events = b->events[w] & ~low_bits(from % 64);
+        if (events != 0)
+            return 64 * w + lowest(events);
+    }
+    return b->n;
+}
+
+/* Count up to the last step at which anything changes. `fresh`: with the first one, which is one of
+ * these, the bucket begins. */
+static inline int count_events(struct counting *c, const struct batch *b, bool fresh)
+{
+    uint32_t at = 0;
     fresh |= c->from == 0;
-    while (events != 0) {
+    while (at < b->n) {
         if (!fresh && c->calls->deeper == 0 && c->calls->depth > 0)
-            events = follow(c, b, events);
-        if (events == 0)
+            at = follow(c, b, at);
+        else
+            at = next_event(b, at);
+        if (at == b->n)
             break;
-        const int r = look_closer(c, b, (uint32_t)__builtin_ctzll(events));
+        const int r = look_closer(c, b, at++);
         if (r < 0)
             return r;
-        events &= events - 1;
         fresh = false;
     }
     return TL_OK;
@@ -381,90 +456,35 @@ static void count_span(struct counting *c, uint64_t end)
     tl_part_run_more(run, c->position + end - run->position, c->privilege);
 }
 
-/* The first step that begins at instruction `at` of the batch, or behind it. */
-static uint32_t step_at(const struct batch *b, uint64_t at)
-{
-    uint32_t i = 0;
-    for (uint32_t half = STEPS; half > 0; half /= 2)
-        i += i + half <= b->n && b->at[i + half - 1] < at ? half : 0;
-    return i;
-}
-
-/* The raw byte offset that step `i` was told at. */
-static uint64_t offset_of(const struct batch *b, size_t i)
-{
-    const struct tl_item *item = b->item;
-    for (i += b->step;; item++) {
-        const size_t n = item->kind == TL_ITEM_PATH ? item->n : item->kind == TL_ITEM_BLOCK ? 1 : 0;
-        if (i < n)
-            return item->offset;
-        i -= n;
-    }
-}
-
-static int count_batch(struct counting *c, const struct batch *b)
+/* Count a batch. The bucket, which has room for `room` instructions, may end in its last step. */
+static int count_batch(struct counting *c, const struct batch *b, uint64_t room)
 {
     struct tl_part *const part = c->part;
     struct tl_part_run *const run = &part->run;
-    const uint64_t first = c->n;
-    const uint64_t alike = b->alike << 1 | (c->from & TL_STEP_ALIKE) / TL_STEP_ALIKE;
-    /* Steps at which anything changes. */
-    const uint64_t events = (~alike | b->apart) & low_bits(b->n);
-    uint32_t i = 0, ended = 0; /* the next step that begins, and that ends */
-    do {
-        int r = tl_part_run_room(run) == 0 ? tl_part_settle(part) : TL_OK;
-        if (r < 0)
-            return r;
-        const uint64_t room = tl_part_run_room(run), done = run->position - c->position - first,
-                       all = b->at[b->n] - done;
-        const uint64_t end = done + (all < room ? all : room);
-        const uint32_t next = all <= room ? b->n : step_at(b, end);
-        if (next > i && tl_part_offset_due(part, c->position + first + b->at[i]))
-            r = tl_part_offset_at(part, c->position + first + b->at[i], offset_of(b, i));
-        if (r < 0)
-            return r;
-        bool fresh = run->n == 0;
-        if (fresh && (next == i || b->at[i] > done || !(events >> i & 1))) {
-            note_depth(c);
-            fresh = false;
-        }
-        r = count_events(c, b, events & low_bits(next) & ~low_bits(i), fresh);
-        if (r < 0)
-            return r;
-        count_span(c, first + end);
-        i = next;
-        const uint32_t whole = next > 0 && b->at[next] > end ? next - 1 : next;
-        run->taken += count_bits(b->taken & low_bits(whole) & ~low_bits(ended));
-        ended = whole;
-    } while (ended < b->n);
-    part->tallying.always += count_bits(b->always);
-    part->tallying.steps += b->n;
-    c->n = first + b->at[b->n];
-    c->from = b->steps[b->n - 1];
-    return TL_OK;
-}
-
-/* Count them all. */
-static int count_all(struct counting *c, struct batch *b)
-{
-    uint32_t left = b->n;
-    for (;;) {
-        b->n = left;
-        scan(c->part, b);
-        const int r = b->n > 0 ? count_batch(c, b) : tl_part_renew(c->part);
-        if (r < 0)
-            return r;
-        left -= b->n;
-        if (left == 0)
-            return TL_OK;
-        /* After that the stretch's number is another one's: the next step begins a new one. */
-        if (b->n == 0)
-            c->from &= ~(uintptr_t)TL_STEP_ALIKE;
-        b->steps += b->n;
-        b->step += b->n;
-        b->apart = b->n < STEPS ? b->apart >> b->n : 0;
-        b->lost = b->n < STEPS ? b->lost >> b->n : 0;
+    const uint64_t first = c->n, all = b->at[b->n];
+    const uintptr_t last = b->steps[b->n - 1];
+    bool fresh = run->n == 0;
+    if (fresh && !(b->events[0] & 1)) {
+        note_depth(c);
+        fresh = false;
     }
+    int r = count_events(c, b, fresh);
+    part->tallying.always += b->always;
+    part->tallying.steps += b->n;
+    run->taken += b->taken;
+    c->from = last;
+    if (all > room)
+        run->taken -= tl_path_taken(last);
+    for (uint64_t end = room; end < all && r >= 0; end += tl_part_run_room(run)) {
+        count_span(c, first + end);
+        r = tl_part_settle(part);
+        note_depth(c);
+    }
+    count_span(c, first + all);
+    if (all > room)
+        run->taken += tl_path_taken(last);
+    c->n = first + all;
+    return r;
 }
 
 /* ---- items ---------------------------------------------------------------------------------- */
@@ -604,7 +624,7 @@ static __attribute__((noinline)) int keep_some(struct counting *c, const struct 
 /*
  * The steps from `at` on that are gone over together, at least one, up to where that is then: those
  * of paths where they lie, as long as they lie one behind another; of blocks, in `own`. What stands
- * between them is kept: it lies in front of instruction `bucket`.
+ * between them is kept. Nothing is taken behind instruction `bucket` but the rest of a path.
  */
 static __attribute__((noinline)) int gather(struct counting *c, const struct tl_item *items,
                                             size_t n, struct tl_count *count, uint64_t bucket,
@@ -616,15 +636,15 @@ static __attribute__((noinline)) int gather(struct counting *c, const struct tl_
                            *next = steps, *const limit = steps + STEPS;
     const struct tl_block *from = tl_path_block(c->from);
     const uint32_t keeps = count->keeps & (PASSED | HOLES);
-    uint64_t insns = c->n, begin = at->begin, ways = 0, losses = 0, apart = 0, lost = 0, cycles = 0;
+    uint64_t insns = c->n, begin = at->begin, cycles = 0, apart = 0, lost = 0, any_lost = 0;
     size_t step = at->step;
     bool turned = tl_path_taken(c->from);
-    while (item < end) {
+    memset(b->apart, 0, sizeof(b->apart));
+    memset(b->lost, 0, sizeof(b->lost));
+    while (item < end && insns < bucket) {
         const bool path = item->kind == TL_ITEM_PATH;
         if (!path && keeps >> item->kind & 1) {
             int kept = 1;
-            if (insns >= bucket)
-                break;
             if (item->kind == TL_ITEM_CYCLES) {
                 kept = tl_itemlog_add(&part->log, c->position - part->open.first + insns, item);
                 kept = kept < 0 ? kept : 1;
@@ -662,8 +682,10 @@ static __attribute__((noinline)) int gather(struct counting *c, const struct tl_
             break;
         if (from)
             apart |= block->pc != (turned ? from->target : from->pc + from->size);
-        ways |= apart << (next - steps);
-        losses |= lost << (next - steps);
+        const size_t at_step = (size_t)(next - steps);
+        b->apart[at_step / 64] |= apart << at_step % 64;
+        b->lost[at_step / 64] |= lost << at_step % 64;
+        any_lost |= lost;
         apart = lost = 0;
         next += taken;
         if (taken < all) {
@@ -682,14 +704,22 @@ static __attribute__((noinline)) int gather(struct counting *c, const struct tl_
         count->kept.kinds |= 1u << TL_ITEM_CYCLES;
     b->steps = steps;
     b->n = (uint32_t)(next - steps);
-    b->apart = ways;
-    b->lost = losses;
+    b->any_lost = any_lost;
     b->ends_apart = apart;
     b->ends_lost = lost;
-    b->item = items + at->item;
-    b->step = at->step;
     *at = (struct place){(size_t)(item - items), step, begin};
     return TL_OK;
+}
+
+/* The last `n` steps were not counted: they are of one path. */
+static void give_back(struct place *at, const struct tl_item *items, size_t n)
+{
+    if (n > 0 && at->step == 0) {
+        const struct tl_item *const item = &items[--at->item];
+        at->step = item->n;
+        at->begin -= item->value;
+    }
+    at->step -= n;
 }
 
 /* Count a batch, and keep what is passed in it. False: there is none. */
@@ -707,13 +737,24 @@ static int count_some(struct counting *c, const struct tl_item *items, size_t n,
         r = tl_part_offset_at(part, c->position + c->n, items[at->item].offset);
     if (r < 0)
         return r;
+    if (part->run.places.n > TL_RUN_PLACES - STEPS) {
+        /* Then the stretch's number is another one's: the next step begins a new one. */
+        c->from &= ~(uintptr_t)TL_STEP_ALIKE;
+        r = tl_part_renew(part);
+        if (r < 0)
+            return r;
+    }
     const size_t left = n - at->item, some = most > 0 ? most : 1;
-    r = gather(c, items, at->item + (left < some ? left : some), count,
-               c->n + tl_part_run_room(&part->run), at, own, &b);
-    if (r >= 0)
-        r = count_all(c, &b);
+    const uint64_t bucket = tl_part_run_room(&part->run);
+    r = gather(c, items, at->item + (left < some ? left : some), count, c->n + bucket, at, own, &b);
     if (r < 0)
         return r;
+    const uint32_t gathered = b.n;
+    scan(part, &b, bucket, c->from);
+    r = count_batch(c, &b, bucket);
+    if (r < 0)
+        return r;
+    give_back(at, items, gathered - b.n);
     if (b.ends_apart)
         c->from &= ~(uintptr_t)TL_STEP_ALIKE;
     if (b.ends_lost) {

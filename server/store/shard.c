@@ -281,6 +281,14 @@ int tl_shard_lists_encode(const struct tl_shard_index *index, struct tl_buf *out
     return TL_OK;
 }
 
+size_t tl_shard_index_about(const struct tl_shard_index *index)
+{
+    enum { BUCKET = 64, EDGE = 2, FUNCTION = 8, REST = 4096 };
+    return ROW_MAX + index->n_chunks * CHUNK_MAX + index->n_frames * FRAME_MAX +
+           index->buckets.n * BUCKET + index->n_code * EDGE + index->tally.n_functions * FUNCTION +
+           REST;
+}
+
 static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
 {
     int r = tl_shard_lists_encode(index, out);

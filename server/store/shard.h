@@ -162,6 +162,8 @@ void tl_shard_index_fini(struct tl_shard_index *index);
 TL_MUST_USE int tl_shard_lists_encode(const struct tl_shard_index *index, struct tl_buf *out);
 TL_MUST_USE int tl_shard_lists_decode(struct tl_shard_index *out, struct tl_bytes bytes);
 
+/* About how many bytes the index takes while it is made: seldom too few. */
+size_t tl_shard_index_about(const struct tl_shard_index *index);
 /*
  * Append the private index's body and footer to `file`, in which the sums begin at `sums` and the
  * item blocks are there already. TL_NOMEM.

@@ -169,25 +169,34 @@ int tl_view_frame(const struct tl_view *view, size_t i, struct tl_buf *out, stru
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-/* Make room for all frames at once. */
-static int reserve_frames(const struct tl_view *view, struct tl_packer *packer, struct tl_buf *out)
+/* Add the bytes that these have when they are packed, which they are then. */
+static int add_sizes(struct tl_blob *const *blobs, size_t n, struct tl_packer *packer, size_t *sum)
 {
-    size_t n = TL_ZSTF_HEAD;
-    for (size_t i = 0; i < view->index.n_frames; i++) {
-        struct tl_bytes bytes;
-        const int r = tl_blob_packed(view->frames[i], packer, &bytes);
+    for (size_t i = 0; i < n; i++) {
+        struct tl_bytes bytes = {0};
+        const int r = blobs[i] ? tl_blob_packed(blobs[i], packer, &bytes) : TL_OK;
         if (r < 0)
             return r;
-        n += bytes.n;
+        *sum += bytes.n;
     }
-    return tl_buf_reserve(out, n + n / 8); /* and for the index */
+    return TL_OK;
+}
+
+/* Make room for all of the shard at once, nearly always. */
+static int reserve(const struct tl_view *view, struct tl_packer *packer, struct tl_buf *out)
+{
+    size_t n = TL_ZSTF_HEAD + tl_sums_size(&view->index) + tl_shard_index_about(&view->index);
+    int r = add_sizes(view->frames, view->index.n_frames, packer, &n);
+    if (r >= 0)
+        r = add_sizes(view->items, view->index.n_chunks, packer, &n);
+    return r < 0 ? r : tl_buf_reserve(out, n);
 }
 
 static int write_frames(const struct tl_view *view, struct tl_zstf_writer *writer,
                         uint64_t per_chunk, struct tl_packer *packer, struct tl_shard_index *index,
                         struct tl_buf *out)
 {
-    int r = reserve_frames(view, packer, out);
+    int r = reserve(view, packer, out);
     if (r >= 0)
         r = tl_zstf_writer_begin(writer, out);
     for (size_t i = 0; r >= 0 && i < index->n_frames; i++) {
