@@ -36,7 +36,8 @@ struct tl_lake_options {
 /*
  * For the whole process, before it has threads: malloc() keeps two heaps, not eight a processor. A
  * lake's threads hand buffers on to each other, and what is free in one heap is none in the others:
- * it would grow for hours.
+ * it would grow for hours. And they keep what a few shards take: giving that back at the end of each
+ * shard, and asking for it again, takes a fiftieth of the time that storing does.
  */
 void tl_lake_share_heaps(void);
 

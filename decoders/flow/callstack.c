@@ -85,13 +85,16 @@ static int replace(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 
 /* ---- matching ---------------------------------------------------------------------------- */
 
-/* Depth of the frame that returns to `pc`, from the innermost on; 0: none. */
-static uint32_t find_return(const struct tl_callstack *cs, uint64_t pc, bool past_exceptions)
+/* Depth of the frame that returns to `pc`, from the innermost on; 0: none. `*end`: the innermost
+ * frame that was not passed. */
+static uint32_t find_return(const struct tl_callstack *cs, uint64_t pc, bool past_exceptions,
+                            uint32_t *end)
 {
-    for (uint32_t i = cs->depth, looked = 0; i > 0 && looked < SEARCH; i--, looked++) {
-        const struct tl_frame *f = &cs->frames[i - 1];
+    const uint32_t least = cs->depth > SEARCH ? cs->depth - SEARCH : 0;
+    for (*end = cs->depth; *end > least; --*end) {
+        const struct tl_frame *f = &cs->frames[*end - 1];
         if (f->return_pc == pc && f->kind != TL_FRAME_ROOT)
-            return i;
+            return *end;
         if (f->kind == TL_FRAME_EXCEPTION && !past_exceptions)
             return 0; /* no return leads out of a handler */
     }
@@ -106,9 +109,10 @@ static uint32_t find_function(const struct tl_callstack *cs, uint32_t function)
     return 0;
 }
 
-static uint32_t find_exception(const struct tl_callstack *cs)
+/* The innermost handler's frame, not above `depth`; 0: none. */
+static uint32_t find_exception(const struct tl_callstack *cs, uint32_t depth)
 {
-    for (uint32_t i = cs->depth; i > 0; i--)
+    for (uint32_t i = depth; i > 0; i--)
         if (cs->frames[i - 1].kind == TL_FRAME_EXCEPTION)
             return i;
     return 0;
@@ -130,7 +134,8 @@ static int resume(struct tl_callstack *cs, uint64_t pc, uint32_t function)
         cs->function = function;
         return TL_OK;
     }
-    const uint32_t returned = find_return(cs, pc, true);
+    uint32_t end;
+    const uint32_t returned = find_return(cs, pc, true, &end);
     if (returned) {
         const int rc = pop_to(cs, returned - 1);
         return rc < 0 ? rc : settle(cs, pc, function);
@@ -141,11 +146,11 @@ static int resume(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 
 /*
  * A return that no frame waits for: into a caller from before the trace began. Everything up to
- * the handler or root that we are in has returned.
+ * the handler or root that we are in has returned: above `depth` there is none.
  */
-static int return_unknown(struct tl_callstack *cs, uint64_t pc, uint32_t function)
+static int return_unknown(struct tl_callstack *cs, uint64_t pc, uint32_t function, uint32_t depth)
 {
-    const uint32_t exception = find_exception(cs);
+    const uint32_t exception = find_exception(cs, depth);
     if (exception == 0)
         return restart(cs, pc, function);
     const int rc = pop_to(cs, exception);
@@ -159,9 +164,10 @@ static int do_return(struct tl_callstack *cs, uint64_t pc, uint32_t function)
         cs->function = cs->deeper ? TL_NO_FUNCTION : top(cs)->function;
         return TL_OK;
     }
-    const uint32_t returned = find_return(cs, pc, false);
+    uint32_t end;
+    const uint32_t returned = find_return(cs, pc, false, &end);
     if (!returned)
-        return return_unknown(cs, pc, function);
+        return return_unknown(cs, pc, function, end);
     const int rc = pop_to(cs, returned - 1);
     return rc < 0 ? rc : settle(cs, pc, function);
 }
@@ -320,7 +326,7 @@ static int branch_return(struct tl_callstack *cs, const struct tl_item *item)
         return enter(cs, item, function);
     if (function == cs->function)
         return TL_OK; /* a jump in a function, or the outermost one's return */
-    return return_unknown(cs, pc, function);
+    return return_unknown(cs, pc, function, cs->depth);
 }
 
 /* The instruction at pc ran: in which function are we? */

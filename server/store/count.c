@@ -413,7 +413,7 @@ static __attribute__((noinline)) uint32_t follow_gaps(struct counting *c, const 
 static __attribute__((noinline)) uint32_t follow(struct counting *c, const struct batch *b,
                                                  uint32_t from)
 {
-    return b->any_lost ? follow_gaps(c, b, from) : follow_all(c, b, from, false);
+    return follow_all(c, b, from, false);
 }
 
 /* The first of the steps from `from` on at which anything changes; the batch's end: none. */
@@ -435,7 +435,7 @@ static inline int count_events(struct counting *c, const struct batch *b, bool f
     fresh |= c->from == 0;
     while (at < b->n) {
         if (!fresh && c->calls->deeper == 0 && c->calls->depth > 0)
-            at = follow(c, b, at);
+            at = b->any_lost ? follow_gaps(c, b, at) : follow(c, b, at);
         else
             at = next_event(b, at);
         if (at == b->n)
@@ -510,44 +510,26 @@ static int follow_item(struct counting *c, const struct tl_item *item, struct tl
     return r;
 }
 
-/* Keep the holes that items[0..n) begin with, in front of instruction `insn`. Returns how many
- * items they are, or < 0. */
-static inline int log_holes(struct counting *c, const struct tl_item *items, size_t n,
-                            uint64_t insn, struct tl_count *count)
-{
-    n = n < INT_MAX ? n : INT_MAX;
-    const int r =
-        tl_part_keep_holes(c->part, c->position + insn, items, &n, count->log_room, &count->kept);
-    return r < 0 ? r : (int)n;
-}
-
-/* The same here. Millions of them may stand one behind another: those behind the first change no
- * call stack. */
+/* Keep the holes that items[0..n) begin with here; returns how many items they are, or < 0.
+ * Millions of them may stand one behind another: those behind the first change no call stack. */
 static int keep_holes(struct counting *c, const struct tl_item *items, size_t n,
                       struct tl_count *count)
 {
-    const int kept = log_holes(c, items, n, c->n, count);
-    int r = kept;
-    for (int i = 0; i < kept && i < 2 && r >= 0; i++)
+    n = n < INT_MAX ? n : INT_MAX;
+    int r =
+        tl_part_keep_gaps(c->part, c->position + c->n, items, &n, count->log_room, &count->kept);
+    for (size_t i = 0; i < n && i < 2 && r >= 0; i++)
         r = follow_item(c, &items[i], count);
-    if (kept > 0)
-        count->now->offset = items[kept - 1].offset;
-    return r < 0 ? r : kept;
+    if (n > 0)
+        count->now->offset = items[n - 1].offset;
+    return r < 0 ? r : (int)n;
 }
 
 /* The flow goes on behind these as if they were not there. */
 #define PASSED (1u << TL_ITEM_TIME | 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_EVENT)
 #define HOLES  (1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP)
 
-/* What stands between blocks, in front of instruction `insn`. */
-static inline int keep(struct counting *c, const struct tl_item *item, uint64_t insn,
-                       struct tl_count *count)
-{
-    tl_flow_now_pass(count->now, item);
-    return tl_part_keep(c->part, c->position + insn, count->now, item, &count->kept);
-}
-
-/* The same here, of any item that is kept. */
+/* Keep what stands between blocks here. */
 static int keep_item(struct counting *c, const struct tl_item *item, struct tl_count *count)
 {
     int r = TL_OK;
@@ -607,18 +589,28 @@ static inline bool can_begin(const struct counting *c, const struct tl_item *ite
     return block->isa == count->isa && block->n <= count->room - c->n;
 }
 
-/*
- * Keep the first of items[0..n), and holes that it may begin, in front of instruction `insn`.
- * Returns how many items they are, or < 0.
- */
-static __attribute__((noinline)) int keep_some(struct counting *c, const struct tl_item *items,
-                                               size_t n, uint64_t insn, struct tl_count *count)
+/* Keep the first of items[0..*n), and more of them if they are gaps, in front of instruction
+ * `insn`. Sets `*n`, and `*lost` if they are. */
+static inline int keep_some(struct counting *c, const struct tl_item *items, size_t *n,
+                            uint64_t insn, struct tl_count *count, uint64_t *lost)
 {
-    int r = items->kind == TL_ITEM_BRANCH ? log_holes(c, items, n, insn, count) : 0;
-    if (r != 0)
-        return r;
-    r = keep(c, items, insn, count);
-    return r < 0 ? r : 1;
+    const uint64_t position = c->position + insn;
+    if (HOLES >> items->kind & 1) {
+        /* Where branches are instructions holes are not kept here. */
+        size_t gaps = count->keeps >> TL_ITEM_BRANCH & 1 ? *n : 1;
+        const int r =
+            tl_part_keep_gaps(c->part, position, items, &gaps, count->log_room, &count->kept);
+        if (r < 0)
+            return r;
+        if (gaps > 0) {
+            *n = gaps;
+            *lost = 1;
+            return TL_OK;
+        }
+    }
+    *n = 1;
+    tl_flow_now_pass(count->now, items);
+    return tl_part_keep(c->part, position, count->now, items, &count->kept);
 }
 
 /*
@@ -636,34 +628,35 @@ static __attribute__((noinline)) int gather(struct counting *c, const struct tl_
                            *next = steps, *const limit = steps + STEPS;
     const struct tl_block *from = tl_path_block(c->from);
     const uint32_t keeps = count->keeps & (PASSED | HOLES);
-    uint64_t insns = c->n, begin = at->begin, cycles = 0, apart = 0, lost = 0, any_lost = 0;
+    uint64_t insns = c->n, cycles = 0, apart = 0, lost = 0, any_lost = 0;
     size_t step = at->step;
+    uint64_t within = c->n - at->begin; /* instructions of the item in front of that step */
     bool turned = tl_path_taken(c->from);
     memset(b->apart, 0, sizeof(b->apart));
     memset(b->lost, 0, sizeof(b->lost));
     while (item < end && insns < bucket) {
         const bool path = item->kind == TL_ITEM_PATH;
         if (!path && keeps >> item->kind & 1) {
-            int kept = 1;
+            size_t kept = 1;
+            int r;
             if (item->kind == TL_ITEM_CYCLES) {
-                kept = tl_itemlog_add(&part->log, c->position - part->open.first + insns, item);
-                kept = kept < 0 ? kept : 1;
+                r = tl_itemlog_add(&part->log, c->position - part->open.first + insns, item);
                 cycles++;
             } else {
                 if (lost == 0 && item->kind == TL_ITEM_BRANCH && !may_branch(from, turned))
                     break;
                 apart |= HOLES >> item->kind & 1;
-                kept = keep_some(c, item, (size_t)(end - item), insns, count);
-                lost |= kept > 1 || item->kind == TL_ITEM_GAP;
+                kept = (size_t)(end - item);
+                r = keep_some(c, item, &kept, insns, count, &lost);
             }
-            if (kept < 0)
-                return kept;
+            if (r < 0)
+                return r;
             item += kept;
             continue;
         }
         if (next == limit || (path ? item->path + step != next : steps != own))
             break;
-        uint64_t more = item->value - (insns - begin);
+        uint64_t more = item->value - within;
         size_t all = item->n - step;
         if (!path) {
             if (!is_whole_block(item))
@@ -693,8 +686,7 @@ static __attribute__((noinline)) int gather(struct counting *c, const struct tl_
             break;
         }
         insns += more;
-        begin = insns;
-        step = 0;
+        within = step = 0;
         from = tl_path_block(next[-1]);
         turned = tl_path_taken(next[-1]);
         item++;
@@ -707,7 +699,7 @@ static __attribute__((noinline)) int gather(struct counting *c, const struct tl_
     b->any_lost = any_lost;
     b->ends_apart = apart;
     b->ends_lost = lost;
-    *at = (struct place){(size_t)(item - items), step, begin};
+    *at = (struct place){(size_t)(item - items), step, insns - within};
     return TL_OK;
 }
 

@@ -305,7 +305,7 @@ int tl_part_keep(struct tl_part *part, uint64_t position, const struct tl_flow_n
     case TL_ITEM_MODE:
         tl_tallying_mode(&part->tallying, item->value, position - part->view->index.row.first);
         break;
-    case TL_ITEM_GAP: /* with holes there are many of them, too */
+    case TL_ITEM_GAP:
         run->flags |= tl_bucket_flags(item);
         items->gaps++;
         tl_tallying_gap(&part->tallying, item);
@@ -318,26 +318,39 @@ int tl_part_keep(struct tl_part *part, uint64_t position, const struct tl_flow_n
     return TL_OK;
 }
 
-int tl_part_keep_holes(struct tl_part *part, uint64_t position, const struct tl_item *items,
-                       size_t *n, size_t most, struct tl_part_items *sums)
+int tl_part_keep_gaps(struct tl_part *part, uint64_t position, const struct tl_item *items,
+                      size_t *n, size_t most, struct tl_part_items *sums)
 {
     struct tl_part_run *const run = &part->run;
     struct tl_tally *const tally = &part->tallying.tally;
-    int r = tl_itemlog_add_holes(&part->log, position - part->open.first, items, n,
-                                 most + part->log_begin);
-    if (r >= 0 && *n > 0 && tl_part_run_room(run) == 0)
+    const uint64_t at = position - part->open.first;
+    const size_t alone = *n > 0 && items->kind == TL_ITEM_GAP;
+    size_t paired = *n > alone && items[alone].kind == TL_ITEM_BRANCH ? *n - alone : 0;
+    int r = alone ? tl_itemlog_add(&part->log, at, items) : TL_OK;
+    *n = 0;
+    if (r >= 0 && paired > 0)
+        r = tl_itemlog_add_holes(&part->log, at, items + alone, &paired, most + part->log_begin);
+    if (r >= 0 && alone + paired > 0 && tl_part_run_room(run) == 0)
         r = tl_part_settle(part);
-    if (r < 0 || *n == 0)
+    if (r < 0 || alone + paired == 0)
         return r;
-    const uint64_t holes = *n / 2;
+    *n = alone + paired;
     run->items = true;
-    run->taken += holes;
-    run->flags |= tl_bucket_flags(&items[1]);
-    sums->kinds |= 1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP;
-    sums->gaps += holes;
-    tally->kinds[TL_ITEM_BRANCH] += holes;
-    tally->kinds[TL_ITEM_GAP] += holes;
-    tally->gaps[TL_GAP_NO_IMAGE] += holes;
+    if (alone) {
+        run->flags |= tl_bucket_flags(items);
+        tl_tallying_gap(&part->tallying, items);
+    }
+    const uint64_t holes = paired / 2;
+    if (holes > 0) {
+        run->taken += holes;
+        run->flags |= tl_bucket_flags(&items[alone + 1]);
+        sums->kinds |= 1u << TL_ITEM_BRANCH;
+        tally->kinds[TL_ITEM_BRANCH] += holes;
+        tally->gaps[TL_GAP_NO_IMAGE] += holes;
+    }
+    sums->kinds |= 1u << TL_ITEM_GAP;
+    sums->gaps += alone + holes;
+    tally->kinds[TL_ITEM_GAP] += alone + holes;
     return TL_OK;
 }
 

@@ -68,11 +68,11 @@ struct tl_part_items {
 /* Keep an item that stands in front of `position`, which is behind all that was counted. */
 TL_MUST_USE int tl_part_keep(struct tl_part *part, uint64_t position, const struct tl_flow_now *now,
                              const struct tl_item *item, struct tl_part_items *items);
-/* The same of as many of items[0..*n) as are holes, by turns a BRANCH and a GAP; sets `*n`. The log
- * is not to have more than `most` bytes. */
-TL_MUST_USE int tl_part_keep_holes(struct tl_part *part, uint64_t position,
-                                   const struct tl_item *items, size_t *n, size_t most,
-                                   struct tl_part_items *sums);
+/* The same of as many of items[0..*n) as are gaps: one by itself, if it is the first, and holes, by
+ * turns a BRANCH and a GAP. Sets `*n`. The log is not to have more than `most` bytes. */
+TL_MUST_USE int tl_part_keep_gaps(struct tl_part *part, uint64_t position,
+                                  const struct tl_item *items, size_t *n, size_t most,
+                                  struct tl_part_items *sums);
 /* Of all that was kept, before its chunk ends. */
 void tl_part_kept(struct tl_part *part, const struct tl_part_items *items);
 /* Both, of one that stands here. */

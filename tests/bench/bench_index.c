@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What index and tiles cost: the same inputs as bench_flow's to packed STF files; to the same with
- * item logs, which hold what STF has no place for, so that all is stored but nothing can be looked
- * up; and to shards with index and tiles. By one thread, with nothing written to disk. OpenCSD
- * reconstructs the flow of a part of the same bytes in the same run, and keeps nothing.
- * Usage: bench_index [INPUT [ROUNDS]]
+ * What index and tiles cost: the same inputs as bench_flow's to packed STF files with a checksum of
+ * each frame; to the same with item logs, which hold what STF has no place for, so that all is
+ * stored but nothing can be looked up; and to shards with index and tiles. By one thread, with
+ * nothing written to disk. OpenCSD reconstructs the flow of a part of the same bytes in the same
+ * run, and keeps nothing. Usage: bench_index [INPUT [ROUNDS]]
  *
  * Rates are by processor time, so that other load on the machine weighs little.
  */
+#include "base/crc32c.h"
 #include "bench/inputs.h"
 #include "bench/report.h"
 #include "decode/ops.h"
@@ -54,6 +55,7 @@ struct direct {
     struct tl_zstf_writer *writer;
     struct tl_buf packed, file;
     uint64_t stop, markers, insns, plain, frames, files;
+    uint32_t sum;                     /* of all checksums */
     struct tl_itemlog log;            /* of the chunk of 2^16 instructions before `log_end` … */
     uint64_t position, log_end, logs; /* … and the bytes of all */
 };
@@ -88,6 +90,7 @@ static int to_records(void *context, const struct tl_item *items, size_t n)
             d->markers = d->stop;
             r = begin_file(d);
         }
+        d->sum += tl_crc32c(0, d->packed.p, d->packed.n);
         if (r >= 0)
             r = tl_zstf_writer_frame(d->writer, (struct tl_bytes){d->packed.p, d->packed.n},
                                      tl_stf_flow_bytes(d->flow).n, TL_CHUNK_MARKERS,
@@ -107,6 +110,7 @@ static int end_log(struct direct *d, uint64_t position)
     const struct tl_bytes log = {d->log.bytes.p, d->log.bytes.n};
     const int r = tl_packer_bytes(d->packer, log, &d->packed);
     d->logs += d->packed.n;
+    d->sum += tl_crc32c(0, d->packed.p, d->packed.n);
     d->log_end = (position / TL_CHUNK_MARKERS + 1) * TL_CHUNK_MARKERS;
     tl_itemlog_reset(&d->log, d->log.base.offset, d->log.base.time);
     return r;
