@@ -139,8 +139,6 @@ tl_callstack_follow(struct tl_callstack_top *top, const struct tl_block *from, b
 {
     struct tl_frame *const end = top->end;
     const unsigned turned = from->left & -(unsigned)taken;
-    if (!tl_callstack_known(from))
-        return false;
     if (turned == 1 + TL_LEAVE_CALL) {
         if (end == top->most)
             return false;
@@ -159,7 +157,8 @@ tl_callstack_follow(struct tl_callstack_top *top, const struct tl_block *from, b
             return false;
         top->end = end - 1;
         top->low = top->end < top->low ? top->end : top->low;
-    } else if (turned == 1 + TL_LEAVE_INDIRECT && end[-1].return_pc == block->pc) {
+    } else if (!tl_callstack_known(from) ||
+               (turned == 1 + TL_LEAVE_INDIRECT && end[-1].return_pc == block->pc)) {
         return false;
     } else if (end[-1].function != block->function) {
         end[-1].insn = insn + more;

@@ -159,7 +159,7 @@ static inline void gather_flags(struct batch *b, uintptr_t from)
         alike[i / 64] |= (uint64_t)(step / TL_STEP_ALIKE & 1) << i % 64;
     }
     uint64_t before = from / TL_STEP_ALIKE & 1;
-    for (uint32_t w = 0; w < WORDS; w++) {
+    for (uint32_t w = 0; 64 * w < b->n; w++) {
         b->events[w] = ~(alike[w] << 1 | before) | b->apart[w];
         before = alike[w] >> 63;
     }
@@ -431,13 +431,10 @@ static inline uint32_t next_event(const struct batch *b, uint32_t from)
  * these, the bucket begins. */
 static inline int count_events(struct counting *c, const struct batch *b, bool fresh)
 {
-    uint32_t at = 0;
     fresh |= c->from == 0;
-    while (at < b->n) {
+    for (uint32_t at = next_event(b, 0); at < b->n; at = next_event(b, at)) {
         if (!fresh && c->calls->deeper == 0 && c->calls->depth > 0)
             at = b->any_lost ? follow_gaps(c, b, at) : follow(c, b, at);
-        else
-            at = next_event(b, at);
         if (at == b->n)
             break;
         const int r = look_closer(c, b, at++);

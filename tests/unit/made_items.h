@@ -95,9 +95,12 @@ static inline struct tl_item *made_add(struct made *m, uint8_t kind)
     return item;
 }
 
-/* Addresses of no image, one behind another, as the trace of other programs has them. */
+/* Addresses of no image, one behind another, as the trace of other programs has them; some behind a
+ * gap. */
 static inline void made_holes(struct made *m)
 {
+    if (made_below(m, 3) == 0)
+        made_add(m, TL_ITEM_GAP)->sub = (uint16_t)made_below(m, TL_GAP_KINDS);
     for (uint64_t i = made_below(m, 12); i-- > 0;) {
         struct tl_item *const branch = made_add(m, TL_ITEM_BRANCH);
         branch->flags = TL_ITEM_HAS_VALUE;
