@@ -11,7 +11,7 @@
 #include "store/tally.h"
 #include "store/view.h"
 
-#define TL_PART_OFFSETS 10 /* a raw byte offset is noted every 2^10 positions */
+#define TL_PART_OFFSETS 10 /* a raw byte offset is noted every 2^10 positions without items */
 
 struct tl_part {
     struct tl_view *view; /* closed chunks and frames */
