@@ -149,6 +149,9 @@ struct tl_bucket *tl_buckets_at(struct tl_buckets *buckets, uint64_t position)
             return NULL;
         memset(buckets->p + buckets->n, 0, ((size_t)i + 1 - buckets->n) * sizeof(*buckets->p));
         buckets->n = (size_t)i + 1;
+        if (buckets->n < buckets->cap) /* long ago it was another one */
+            for (size_t k = 0; k < sizeof(*buckets->p); k += 64)
+                __builtin_prefetch((const uint8_t *)&buckets->p[buckets->n] + k, 1);
     }
     return &buckets->p[i];
 }

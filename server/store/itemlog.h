@@ -6,8 +6,9 @@
  *
  * A log is self-contained bytes, one per index chunk; inside, positions, times and offsets are
  * differences to the item before. Beside flow items it holds a mark wherever the instruction
- * set of the following instructions changes, the raw byte offset of every thousandth or so, and
- * first of all the call stack and what the index says of the chunk's begin: the index can be lost.
+ * set of the following instructions changes, the raw byte offset of every thousandth or so where no
+ * item tells it, and first of all the call stack and what the index says of the chunk's begin: the
+ * index can be lost.
  *
  * Where there is no image each address that the trace names is a branch that leads there, and a
  * gap. There may be millions of both, so a plain branch is written shorter than others, and a gap
