@@ -322,16 +322,31 @@ static int tell_insn(struct tl_walk *w, struct tl_block *b, struct tl_walk_step 
     return TL_OK;
 }
 
-/* What the last instruction of a block is, for whoever follows calls. */
+/* Can the flow turn to `next` behind it? */
+static bool can_turn(const struct tl_insn *insn, uint64_t next)
+{
+    return insn->kind == TL_INSN_BRANCH ? insn->target == next : insn->kind != TL_INSN_PLAIN;
+}
+
+/* What the last instruction of a block is, for whoever follows calls. Behind a gap our records tell
+ * where it leads to whether that was a branch or not. */
 static void end_block(const struct tl_walk *w, struct tl_block *b, struct tl_walk_step *last)
 {
     static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
+    struct tl_item *const item = &w->items[w->n - 1];
     struct tl_insn insn;
-    if (w->each || w->detail > TL_WALK_FLOW)
+    const bool told = !w->each && w->detail <= TL_WALK_FLOW;
+    const bool straight =
+        !w->whole && item->flags & TL_ITEM_TAKEN && last->next == last->pc + last->size;
+    if (!told && !straight)
         return;
     tl_walk_code(last, b->isa);
     if (tl_insn_decode((enum tl_isa)b->isa, &options, last->pc,
                        (struct tl_bytes){last->code, last->size}, &insn) < 0)
+        return;
+    if (straight && !can_turn(&insn, last->next))
+        item->flags &= (uint8_t)~TL_ITEM_TAKEN;
+    if (!told)
         return;
     b->last_kind = insn.kind;
     b->conditional = insn.conditional;

@@ -134,10 +134,67 @@ static void less_detail(void **state)
     }
 }
 
+/* The positions of a stream at which the flow turned, a byte each. */
+static uint8_t *turns_of(const struct made *m, enum tl_protocol protocol, uint64_t *n)
+{
+    uint8_t *turns = NULL;
+    size_t cap = 0;
+    *n = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        const struct tl_item *const item = &m->items[i];
+        const bool block = item->kind == TL_ITEM_BLOCK;
+        const uint64_t more = block ? item->n : tl_item_is_point(protocol, item->kind);
+        assert_int_equal(tl_grow(&turns, &cap, *n + more + 1, 1), TL_OK);
+        memset(turns + *n, 0, more);
+        *n += more;
+        const bool tells = item->kind == TL_ITEM_TARGET || item->kind == TL_ITEM_BRANCH;
+        if (*n > 0 && (tells || (more > 0 && item->flags & TL_ITEM_TAKEN)))
+            turns[*n - 1] = 1;
+    }
+    return turns;
+}
+
+/* Where the flow was lost records tell addresses that it did not turn to. */
+static void no_branch_is_invented(void **state)
+{
+    (void)state;
+    struct made random = {.random = seed_of_day()};
+    unsigned turned = 0;
+    for (int round = 0; round < 60; round++) {
+        struct made m;
+        const struct run run = {UINT32_MAX, 1 + made_below(&random, 500), TL_PROTO_ETM4};
+        made_stream(&m, made_random(&random), 400, 3);
+        struct shards *s = build(&m, &run, 0, 0, made_random(&random));
+        struct tl_walk walk = {.detail = (uint8_t)(round % (TL_WALK_SPANS + 1))};
+        const struct tl_walk_range range = {0, UINT64_MAX, true, run.protocol};
+        uint64_t n;
+        uint8_t *const turns = turns_of(&m, run.protocol, &n);
+        for (size_t c = 0; c < s->views[0]->index.n_chunks; c++) {
+            assert_int_equal(tl_walk_chunk(&walk, s->views[0], c, &range, NULL), TL_OK);
+            for (size_t i = 0; i < walk.n; i++) {
+                const struct tl_item *const item = &walk.items[i];
+                /* What an exception led away from is told like a branch. */
+                const bool follows = i + 1 < walk.n && item[1].kind == TL_ITEM_BLOCK;
+                if (item->kind != TL_ITEM_BLOCK || !(item->flags & TL_ITEM_TAKEN) || !follows)
+                    continue;
+                assert_true(walk.positions[i] + item->n <= n);
+                assert_int_equal(turns[walk.positions[i] + item->n - 1], 1);
+                turned++;
+            }
+        }
+        free(turns);
+        tl_walk_fini(&walk);
+        shards_free(s);
+        made_free(&m);
+    }
+    assert_true(turned > 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(less_detail),
+        cmocka_unit_test(no_branch_is_invented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
