@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #define N             TL_TILE_BUCKETS
-#define EXACT_MOST    (UINT64_C(1) << 18) /* positions that are worth decoding for a tile */
+#define EXACT_MOST    (UINT64_C(1) << 20) /* positions that are worth decoding for a tile */
 #define STORED_SHARDS 12                  /* shards whose own buckets are read */
 
 struct spans {
@@ -28,13 +28,24 @@ struct spans {
     uint64_t times[N + 1]; /* time axis */
     uint64_t time_first, time_last;
     bool has_time;
+    size_t last;               /* span that was asked for */
     struct tl_callstack calls; /* from items */
 };
 
-/* The last span that begins at or before `position` and is not empty there; N: none. */
-static size_t span_at(const struct spans *s, uint64_t position)
+static inline bool is_in(const struct spans *s, size_t span, uint64_t position)
+{
+    return s->edges[span] <= position && position < s->edges[span + 1];
+}
+
+/* The last span that begins at or before `position` and is not empty there; N: none. Whoever goes
+ * over positions nearly always asks for the last one again, or for the next. */
+static size_t span_at(struct spans *s, uint64_t position)
 {
     size_t low = 0, high = N;
+    if (is_in(s, s->last, position))
+        return s->last;
+    if (s->last + 1 < N && is_in(s, s->last + 1, position))
+        return ++s->last;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (s->edges[middle + 1] <= position)
@@ -42,7 +53,10 @@ static size_t span_at(const struct spans *s, uint64_t position)
         else
             high = middle;
     }
-    return low < N && s->edges[low] <= position ? low : N;
+    if (low == N || s->edges[low] > position)
+        return N;
+    s->last = low;
+    return low;
 }
 
 /* ---- from items ----------------------------------------------------------------------------- */
@@ -60,7 +74,7 @@ static void take_block(struct spans *s, const struct tl_item *item, uint64_t pos
         if (stop <= at)
             continue;
         /* Instruction addresses inside the block: near enough for its page. */
-        const uint64_t pc = b->pc + (at - position) * b->size / b->n;
+        const uint64_t pc = at == position ? b->pc : b->pc + (at - position) * b->size / b->n;
         tl_bucket_insns(&s->buckets[i], stop - at, function, pc, privilege, depth);
         at = stop;
     }

@@ -18,7 +18,7 @@
 #define TL_BUCKET_PAGES     4
 #define TL_BUCKET_KEPT      4 /* of the functions, and half as many pages, when encoded */
 /* Levels of the pyramid: a bucket of level L spans 4^L positions. */
-#define TL_LEVEL_STORED  5 /* finest one that shards hold; finer ones are made on demand */
+#define TL_LEVEL_STORED  6 /* finest one that shards hold; finer ones are made on demand */
 #define TL_LEVEL_SUMMARY 8 /* … that the catalog holds */
 #define TL_TILE_BUCKETS  512
 

@@ -213,16 +213,16 @@ static int seek_marker(struct tl_walk *w, struct tl_view *view, const struct tl_
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-static int add_item(struct tl_walk *w, const struct tl_item *item, uint64_t position)
+/* Where the next item goes, which stands at `position`. NULL: no memory. */
+static inline struct tl_item *next_item(struct tl_walk *w, uint64_t position)
 {
     if ((w->n == w->cap_items &&
          tl_grow(&w->items, &w->cap_items, w->n + 1, sizeof(*w->items)) < 0) ||
         (w->n == w->cap_positions &&
          tl_grow(&w->positions, &w->cap_positions, w->n + 1, sizeof(*w->positions)) < 0))
-        return TL_NOMEM;
-    w->items[w->n] = *item;
-    w->positions[w->n++] = position;
-    return TL_OK;
+        return NULL;
+    w->positions[w->n] = position;
+    return &w->items[w->n++];
 }
 
 /* Are blocks without code and STF? */
@@ -239,9 +239,10 @@ static struct tl_block *new_block(struct tl_walk *w, uint64_t pc, size_t at,
     if (w->n_blocks == w->cap_blocks &&
         tl_grow(&w->blocks, &w->cap_blocks, w->n_blocks + 1, sizeof(*w->blocks)) < 0)
         return NULL;
-    const struct tl_item item = {.kind = TL_ITEM_BLOCK, .offset = now->offset};
-    if (add_item(w, &item, position) < 0)
+    struct tl_item *const item = next_item(w, position);
+    if (!item)
         return NULL;
+    *item = (struct tl_item){.kind = TL_ITEM_BLOCK, .offset = now->offset};
     struct tl_block *b = &w->blocks[w->n_blocks++];
     static const struct tl_block blank = {.end = TL_BLOCK_FULL, .function = TL_NO_FUNCTION};
     const size_t stf = is_brief(w) ? at : w->stf.n;
@@ -328,31 +329,49 @@ static bool can_turn(const struct tl_insn *insn, uint64_t next)
     return insn->kind == TL_INSN_BRANCH ? insn->target == next : insn->kind != TL_INSN_PLAIN;
 }
 
-/* What the last instruction of a block is, for whoever follows calls. Behind a gap our records tell
- * where it leads to whether that was a branch or not. */
-static void end_block(const struct tl_walk *w, struct tl_block *b, struct tl_walk_step *last)
+/* The same ones end blocks again and again: they are remembered by their addresses. NULL: no
+ * instruction. */
+static const struct tl_insn *decode_last(struct tl_walk *w, uint8_t isa, struct tl_walk_step *last)
 {
     static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
+    struct tl_walk_last *const known =
+        &w->lasts[(last->pc >> 1 ^ last->pc >> 9) % TL_WALK_LASTS];
+    const bool usual = last->size == 4 || last->size == 2; /* else the opcode is not all of it */
+    if (usual && known->size == last->size && known->pc == last->pc &&
+        known->opcode == last->opcode && known->isa == isa)
+        return &known->insn;
+    known->size = 0;
+    tl_walk_code(last, isa);
+    if (tl_insn_decode((enum tl_isa)isa, &options, last->pc,
+                       (struct tl_bytes){last->code, last->size}, &known->insn) < 0)
+        return NULL;
+    known->pc = last->pc;
+    known->opcode = last->opcode;
+    known->isa = isa;
+    known->size = usual ? last->size : 0;
+    return &known->insn;
+}
+
+/* What the last instruction of a block is, for whoever follows calls. Behind a gap our records tell
+ * where it leads to whether that was a branch or not. */
+static void end_block(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *last)
+{
     struct tl_item *const item = &w->items[w->n - 1];
-    struct tl_insn insn;
     const bool told = !w->each && w->detail <= TL_WALK_FLOW;
     const bool straight =
         !w->whole && item->flags & TL_ITEM_TAKEN && last->next == last->pc + last->size;
-    if (!told && !straight)
+    const struct tl_insn *const insn = told || straight ? decode_last(w, b->isa, last) : NULL;
+    if (!insn)
         return;
-    tl_walk_code(last, b->isa);
-    if (tl_insn_decode((enum tl_isa)b->isa, &options, last->pc,
-                       (struct tl_bytes){last->code, last->size}, &insn) < 0)
-        return;
-    if (straight && !can_turn(&insn, last->next))
+    if (straight && !can_turn(insn, last->next))
         item->flags &= (uint8_t)~TL_ITEM_TAKEN;
     if (!told)
         return;
-    b->last_kind = insn.kind;
-    b->conditional = insn.conditional;
-    b->link = insn.link;
-    b->is_return = insn.is_return;
-    b->target = insn.target;
+    b->last_kind = insn->kind;
+    b->conditional = insn->conditional;
+    b->link = insn->link;
+    b->is_return = insn->is_return;
+    b->target = insn->target;
 }
 
 /* ---- several instructions at once --------------------------------------------------------- */
@@ -587,15 +606,18 @@ static bool wanted(const struct place *at)
 static int pass_item(struct tl_walk *w, struct place *at, const struct tl_item *item)
 {
     const bool before = at->position < at->range->from;
-    int r = TL_OK;
     if (item->kind == TL_ITEM_STACK)
         w->stack = (struct tl_bytes){item->data, item->n};
-    if (wanted(at) && item->kind < TL_ITEM_KINDS)
-        r = add_item(w, item, at->position);
+    if (wanted(at) && item->kind < TL_ITEM_KINDS) {
+        struct tl_item *const next = next_item(w, at->position);
+        if (!next)
+            return TL_NOMEM;
+        *next = *item;
+    }
     tl_flow_now_item(&at->now, item);
     if (before)
         w->now = at->now;
-    return r;
+    return TL_OK;
 }
 
 static int pass_chunk(struct tl_walk *w, struct place *at, struct tl_fail *fail)

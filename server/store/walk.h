@@ -34,6 +34,17 @@ enum tl_walk_detail {
     TL_WALK_ITEMS  /* there are no blocks */
 };
 
+#define TL_WALK_LASTS 256
+
+/* What an instruction is that a block ended with. */
+struct tl_walk_last {
+    uint64_t pc;
+    uint32_t opcode;
+    uint8_t size; /* 2 or 4; 0: there is none */
+    uint8_t isa;
+    struct tl_insn insn;
+};
+
 struct tl_walk {
     /*
      * For who looks at very many instructions: each one is told to it, and blocks only say where
@@ -66,6 +77,7 @@ struct tl_walk {
     size_t at;       /* byte in the frame of the next marker's group … */
     uint64_t marker; /* … its number in the shard … */
     uint64_t pc;     /* … and address */
+    struct tl_walk_last lasts[TL_WALK_LASTS];
 };
 
 /* A zeroed walk is ready. */
