@@ -34,8 +34,12 @@ int tl_build_part(struct tl_build *b, uint64_t number)
     if (b->part->counted)
         tl_census_begin(b->census, &b->now);
     /* Shards are of much the same size. */
-    const size_t buckets = b->closing ? b->closing->view->index.buckets.n + 1 : 0;
-    const int r = tl_buckets_reserve(&b->part->view->index.buckets, buckets);
+    const struct tl_part *const before = b->closing;
+    int r = TL_OK;
+    if (before)
+        r = tl_buckets_reserve(&b->part->view->index.buckets, before->view->index.buckets.n + 1);
+    if (before && r >= 0)
+        r = tl_buf_reserve(&b->part->log.bytes, before->log.bytes.cap);
     return r < 0 ? r : tl_part_begin(b->part, &b->calls);
 }
 
@@ -91,15 +95,21 @@ int tl_build_packer(struct tl_build *b)
     return b->packer ? TL_OK : tl_packer_new(&b->packer);
 }
 
-/* Have an item log packed: by the pool, or now where there is none. */
+/* What packs, here and now; where a pool does it, NULL. */
+static int packer_for(struct tl_build *b, struct tl_packer **out)
+{
+    const int r = b->options.packing ? TL_OK : tl_build_packer(b);
+    *out = b->options.packing ? NULL : b->packer;
+    return r;
+}
+
+/* Have a blob packed by the pool, if there is one. */
 static int pack(struct tl_build *b, struct tl_blob *blob)
 {
-    struct tl_bytes packed;
-    const int r = blob ? tl_build_packer(b) : TL_OK;
-    if (!blob || r < 0)
-        return r;
-    return b->options.packing ? tl_packing_add(b->options.packing, blob, b->packer)
-                              : tl_blob_packed(blob, b->packer, &packed);
+    if (!blob || !b->options.packing)
+        return TL_OK;
+    const int r = tl_build_packer(b);
+    return r < 0 ? r : tl_packing_add(b->options.packing, blob, b->packer);
 }
 
 /* The writer's records as a blob, packed now where there is no pool. NULL: no memory. */
@@ -107,11 +117,14 @@ static struct tl_blob *take_records(struct tl_build *b)
 {
     struct tl_stf_piece piece = {0};
     const struct tl_bytes records = tl_stf_flow_bytes(b->flow);
+    struct tl_packer *packer;
     struct tl_blob *blob;
-    if (!b->options.packing) {
+    if (packer_for(b, &packer) < 0)
+        return NULL;
+    if (packer) {
         size_t n;
         const struct tl_stf_mark *marks = tl_stf_flow_marks(b->flow, &n);
-        blob = tl_build_packer(b) < 0 ? NULL : tl_blob_pack(b->packer, records, marks, n);
+        blob = tl_blob_pack(packer, records, marks, n);
         tl_stf_flow_take(b->flow);
         return blob;
     }
@@ -128,14 +141,20 @@ static struct tl_blob *take_records(struct tl_build *b)
 
 static int seal(struct tl_build *b, struct tl_part *part)
 {
-    struct tl_view *view;
+    struct tl_view *view = NULL;
     struct tl_blob *log = NULL;
-    int r =
-        part->ghost ? check_ghost(b, &part->view->index.row) : tl_part_complete(part, &view, &log);
+    struct tl_packer *packer;
+    int r = packer_for(b, &packer);
+    if (r >= 0)
+        r = part->ghost ? check_ghost(b, &part->view->index.row)
+                        : tl_part_complete(part, packer, &view, &log);
     if (r >= 0)
         r = pack(b, log);
-    if (r >= 0 && !part->ghost)
+    if (r >= 0 && view) {
         r = b->options.seal(b->options.context, view);
+        view = NULL;
+    }
+    tl_view_put(view);
     tl_part_free(part);
     return r;
 }
@@ -201,8 +220,11 @@ static int begin_cut_shard(struct tl_build *b, enum cut cut)
 
 static int next_chunk(struct tl_build *b, uint32_t frame)
 {
+    struct tl_packer *packer;
     struct tl_blob *log = NULL;
-    int r = tl_part_next_chunk(b->part, frame, &b->now, &log);
+    int r = packer_for(b, &packer);
+    if (r >= 0)
+        r = tl_part_next_chunk(b->part, frame, &b->now, packer, &log);
     if (r >= 0)
         r = pack(b, log);
     if (census_of(b))

@@ -318,40 +318,31 @@ follow_leaf(struct following *f, const uintptr_t *steps, const uint32_t *ats, si
 }
 
 /* Calls, their returns, and jumps at `events`, a bit for each step from `steps` on, where something
- * is in front of the first. Returns those from the first on that is something else. */
-static inline __attribute__((always_inline)) uint64_t
-follow_known(struct following *f, const uintptr_t *steps, const uint32_t *ats, uint64_t events)
+ * is in front of the first; with `gaps`, where the flow was `lost`, too. Returns those from the first
+ * on that is something else. */
+static inline __attribute__((always_inline)) uint64_t follow_word(struct following *f,
+                                                                  const uintptr_t *steps,
+                                                                  const uint32_t *ats,
+                                                                  uint64_t events, uint64_t lost,
+                                                                  bool gaps)
 {
     for (; events != 0; events &= events - 1) {
         const size_t i = lowest(events);
         const uint64_t rest = events & (events - 1);
         const uintptr_t step = steps[i - 1];
-        if (tl_path_block(step)->left == 1 + TL_LEAVE_CALL && rest != 0 &&
-            follow_leaf(f, steps, ats, i, lowest(rest)))
+        const struct tl_block *const block = tl_path_block(steps[i]);
+        if (gaps && lost >> i & 1) {
+            if (!follow_lost(f, step, block, ats[i]))
+                break;
+        } else if (tl_path_block(step)->left == 1 + TL_LEAVE_CALL && rest != 0 &&
+                   !(gaps && lost >> lowest(rest) & 1) &&
+                   follow_leaf(f, steps, ats, i, lowest(rest))) {
             events = rest;
-        else if (!follow_step(f, step, tl_path_block(steps[i]), ats[i]))
+        } else if (!follow_step(f, step, block, ats[i])) {
             break;
+        }
     }
     return events;
-}
-
-/* The same, and where the flow was `lost`. */
-static inline __attribute__((always_inline)) uint64_t follow_word(struct following *f,
-                                                                  const uintptr_t *steps,
-                                                                  const uint32_t *ats,
-                                                                  uint64_t events, uint64_t lost)
-{
-    while (lost != 0) {
-        const uint64_t known = events & ((lost & (0 - lost)) - 1); /* in front of the first */
-        const uint64_t other = follow_known(f, steps, ats, known);
-        const size_t i = lowest(lost);
-        events ^= known ^ other;
-        if (other != 0 || !follow_lost(f, steps[i - 1], tl_path_block(steps[i]), ats[i]))
-            return events;
-        events &= events - 1;
-        lost &= lost - 1;
-    }
-    return follow_known(f, steps, ats, events);
 }
 
 /* In front of the batch's first step is another path's. */
@@ -383,8 +374,8 @@ follow_all(struct counting *c, const struct batch *b, uint32_t from, bool gaps)
             end = 0;
     }
     while (from < end) {
-        const uint64_t rest = follow_word(&f, b->steps + 64 * w, b->at + 64 * w, events,
-                                          gaps ? b->lost[w] & events : 0);
+        const uint64_t rest =
+            follow_word(&f, b->steps + 64 * w, b->at + 64 * w, events, b->lost[w], gaps);
         if (rest != 0) {
             end = 64 * w + lowest(rest);
             break;
@@ -512,9 +503,11 @@ static int follow_item(struct counting *c, const struct tl_item *item, struct tl
 static int keep_holes(struct counting *c, const struct tl_item *items, size_t n,
                       struct tl_count *count)
 {
+    struct tl_part_gaps gaps = {0};
     n = n < INT_MAX ? n : INT_MAX;
-    int r =
-        tl_part_keep_gaps(c->part, c->position + c->n, items, &n, count->log_room, &count->kept);
+    int r = tl_part_log_gaps(c->part, c->position + c->n, items, &n, count->log_room, &gaps);
+    if (r >= 0)
+        r = tl_part_keep_gaps(c->part, &gaps, &count->kept);
     for (size_t i = 0; i < n && i < 2 && r >= 0; i++)
         r = follow_item(c, &items[i], count);
     if (n > 0)
@@ -589,18 +582,18 @@ static inline bool can_begin(const struct counting *c, const struct tl_item *ite
 /* Keep the first of items[0..*n), and more of them if they are gaps, in front of instruction
  * `insn`. Sets `*n`, and `*lost` if they are. */
 static inline int keep_some(struct counting *c, const struct tl_item *items, size_t *n,
-                            uint64_t insn, struct tl_count *count, uint64_t *lost)
+                            uint64_t insn, struct tl_count *count, struct tl_part_gaps *gaps,
+                            uint64_t *lost)
 {
     const uint64_t position = c->position + insn;
     if (HOLES >> items->kind & 1) {
         /* Where branches are instructions holes are not kept here. */
-        size_t gaps = count->keeps >> TL_ITEM_BRANCH & 1 ? *n : 1;
-        const int r =
-            tl_part_keep_gaps(c->part, position, items, &gaps, count->log_room, &count->kept);
+        size_t some = count->keeps >> TL_ITEM_BRANCH & 1 ? *n : 1;
+        const int r = tl_part_log_gaps(c->part, position, items, &some, count->log_room, gaps);
         if (r < 0)
             return r;
-        if (gaps > 0) {
-            *n = gaps;
+        if (some > 0) {
+            *n = some;
             *lost = 1;
             return TL_OK;
         }
@@ -629,6 +622,7 @@ static __attribute__((noinline)) int gather(struct counting *c, const struct tl_
     size_t step = at->step;
     uint64_t within = c->n - at->begin; /* instructions of the item in front of that step */
     bool turned = tl_path_taken(c->from);
+    struct tl_part_gaps gaps = {0};
     memset(b->apart, 0, sizeof(b->apart));
     memset(b->lost, 0, sizeof(b->lost));
     while (item < end && insns < bucket) {
@@ -644,7 +638,7 @@ static __attribute__((noinline)) int gather(struct counting *c, const struct tl_
                     break;
                 apart |= HOLES >> item->kind & 1;
                 kept = (size_t)(end - item);
-                r = keep_some(c, item, &kept, insns, count, &lost);
+                r = keep_some(c, item, &kept, insns, count, &gaps, &lost);
             }
             if (r < 0)
                 return r;
@@ -697,7 +691,7 @@ static __attribute__((noinline)) int gather(struct counting *c, const struct tl_
     b->ends_apart = apart;
     b->ends_lost = lost;
     *at = (struct place){(size_t)(item - items), step, insns - within};
-    return TL_OK;
+    return tl_part_keep_gaps(part, &gaps, &count->kept);
 }
 
 /* The last `n` steps were not counted: they are of one path. */

@@ -129,13 +129,15 @@ static int add_frame(struct tl_view *view, const struct tl_shard_frame *frame, s
     return TL_OK;
 }
 
-/* The log as a blob of its own, while its memory stays for the next one; NULL in `*out`: it is
- * empty. */
-static int take_log(const struct tl_part *part, struct tl_blob **out)
+/* The log as a blob of its own, packed if there is a packer, while its memory stays for the next
+ * one; NULL in `*out`: it is empty. */
+static int take_log(const struct tl_part *part, struct tl_packer *packer, struct tl_blob **out)
 {
-    const struct tl_buf *const log = &part->log.bytes;
-    *out = log->n > 0 ? tl_blob_new((struct tl_bytes){log->p, log->n}) : NULL;
-    return log->n > 0 && !*out ? TL_NOMEM : TL_OK;
+    const struct tl_bytes log = {part->log.bytes.p, part->log.bytes.n};
+    *out = NULL;
+    if (log.n > 0)
+        *out = packer ? tl_blob_pack(packer, log, NULL, 0) : tl_blob_new(log);
+    return log.n > 0 && !*out ? TL_NOMEM : TL_OK;
 }
 
 /* Where the chunk ends in the raw bytes: nothing else but the index would tell. */
@@ -148,7 +150,7 @@ static int note_end(struct tl_part *part)
                                  row->byte_last);
 }
 
-static int close_chunk(struct tl_part *part, struct tl_blob **log)
+static int close_chunk(struct tl_part *part, struct tl_packer *packer, struct tl_blob **log)
 {
     struct tl_chunk *c = &part->open;
     struct tl_blob *items;
@@ -161,7 +163,7 @@ static int close_chunk(struct tl_part *part, struct tl_blob **log)
     c->items_plain = (uint32_t)part->log.bytes.n;
     if (part->ghost)
         return TL_OK;
-    int r = take_log(part, &items);
+    int r = take_log(part, packer, &items);
     if (r < 0)
         return r;
     c->items_size = 0; /* known when it is packed */
@@ -175,9 +177,9 @@ static int close_chunk(struct tl_part *part, struct tl_blob **log)
 }
 
 int tl_part_next_chunk(struct tl_part *part, uint32_t stf, const struct tl_flow_now *now,
-                       struct tl_blob **log)
+                       struct tl_packer *packer, struct tl_blob **log)
 {
-    const int r = close_chunk(part, log);
+    const int r = close_chunk(part, packer, log);
     if (r >= 0)
         open_chunk(part, stf, now);
     return r;
@@ -318,11 +320,9 @@ int tl_part_keep(struct tl_part *part, uint64_t position, const struct tl_flow_n
     return TL_OK;
 }
 
-int tl_part_keep_gaps(struct tl_part *part, uint64_t position, const struct tl_item *items,
-                      size_t *n, size_t most, struct tl_part_items *sums)
+int tl_part_log_gaps(struct tl_part *part, uint64_t position, const struct tl_item *items,
+                     size_t *n, size_t most, struct tl_part_gaps *gaps)
 {
-    struct tl_part_run *const run = &part->run;
-    struct tl_tally *const tally = &part->tallying.tally;
     const uint64_t at = position - part->open.first;
     const size_t alone = *n > 0 && items->kind == TL_ITEM_GAP;
     size_t paired = *n > alone && items[alone].kind == TL_ITEM_BRANCH ? *n - alone : 0;
@@ -330,27 +330,40 @@ int tl_part_keep_gaps(struct tl_part *part, uint64_t position, const struct tl_i
     *n = 0;
     if (r >= 0 && paired > 0)
         r = tl_itemlog_add_holes(&part->log, at, items + alone, &paired, most + part->log_begin);
-    if (r >= 0 && alone + paired > 0 && tl_part_run_room(run) == 0)
-        r = tl_part_settle(part);
-    if (r < 0 || alone + paired == 0)
+    if (r < 0)
         return r;
-    *n = alone + paired;
-    run->items = true;
     if (alone) {
-        run->flags |= tl_bucket_flags(items);
+        gaps->flags |= tl_bucket_flags(items);
         tl_tallying_gap(&part->tallying, items);
     }
-    const uint64_t holes = paired / 2;
-    if (holes > 0) {
-        run->taken += holes;
-        run->flags |= tl_bucket_flags(&items[alone + 1]);
-        sums->kinds |= 1u << TL_ITEM_BRANCH;
-        tally->kinds[TL_ITEM_BRANCH] += holes;
-        tally->gaps[TL_GAP_NO_IMAGE] += holes;
-    }
-    sums->kinds |= 1u << TL_ITEM_GAP;
-    sums->gaps += alone + holes;
-    tally->kinds[TL_ITEM_GAP] += alone + holes;
+    gaps->alone += alone;
+    gaps->holes += paired / 2;
+    *n = alone + paired;
+    return TL_OK;
+}
+
+int tl_part_keep_gaps(struct tl_part *part, const struct tl_part_gaps *gaps,
+                      struct tl_part_items *items)
+{
+    static const struct tl_item hole = {.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE};
+    struct tl_part_run *const run = &part->run;
+    struct tl_tally *const tally = &part->tallying.tally;
+    const uint64_t all = gaps->alone + gaps->holes;
+    const int r = all > 0 && tl_part_run_room(run) == 0 ? tl_part_settle(part) : TL_OK;
+    if (r < 0 || all == 0)
+        return r;
+    run->items = true;
+    run->flags |= gaps->flags;
+    items->kinds |= 1u << TL_ITEM_GAP;
+    items->gaps += all;
+    tally->kinds[TL_ITEM_GAP] += all;
+    if (gaps->holes == 0)
+        return TL_OK;
+    run->taken += gaps->holes;
+    run->flags |= tl_bucket_flags(&hole);
+    items->kinds |= 1u << TL_ITEM_BRANCH;
+    tally->kinds[TL_ITEM_BRANCH] += gaps->holes;
+    tally->gaps[TL_GAP_NO_IMAGE] += gaps->holes;
     return TL_OK;
 }
 
@@ -413,12 +426,13 @@ int tl_part_offset(struct tl_part *part, uint64_t offset)
 
 /* ---- views --------------------------------------------------------------------------------- */
 
-int tl_part_complete(struct tl_part *part, struct tl_view **out, struct tl_blob **log)
+int tl_part_complete(struct tl_part *part, struct tl_packer *packer, struct tl_view **out,
+                     struct tl_blob **log)
 {
     struct tl_shard_index *index = &part->view->index;
     const bool needed = part->open.n > 0 || part->open.kinds != 0 || index->n_chunks == 0;
     *log = NULL;
-    const int r = needed ? close_chunk(part, log) : TL_OK;
+    const int r = needed ? close_chunk(part, packer, log) : TL_OK;
     if (r < 0)
         return r;
     tl_part_tell(part);

@@ -68,11 +68,19 @@ struct tl_part_items {
 /* Keep an item that stands in front of `position`, which is behind all that was counted. */
 TL_MUST_USE int tl_part_keep(struct tl_part *part, uint64_t position, const struct tl_flow_now *now,
                              const struct tl_item *item, struct tl_part_items *items);
-/* The same of as many of items[0..*n) as are gaps: one by itself, if it is the first, and holes, by
- * turns a BRANCH and a GAP. Sets `*n`. The log is not to have more than `most` bytes. */
-TL_MUST_USE int tl_part_keep_gaps(struct tl_part *part, uint64_t position,
-                                  const struct tl_item *items, size_t *n, size_t most,
-                                  struct tl_part_items *sums);
+/* Gaps that are in the log and are not counted yet. */
+struct tl_part_gaps {
+    uint64_t alone, holes;
+    uint8_t flags; /* as of a bucket, of those alone */
+};
+/* Log as many of items[0..*n) as are gaps: one by itself, if it is the first, and holes, by turns a
+ * BRANCH and a GAP. Sets `*n`. The log is not to have more than `most` bytes. */
+TL_MUST_USE int tl_part_log_gaps(struct tl_part *part, uint64_t position,
+                                 const struct tl_item *items, size_t *n, size_t most,
+                                 struct tl_part_gaps *gaps);
+/* Count them as tl_part_keep() does, behind the instructions that were counted. */
+TL_MUST_USE int tl_part_keep_gaps(struct tl_part *part, const struct tl_part_gaps *gaps,
+                                  struct tl_part_items *items);
 /* Of all that was kept, before its chunk ends. */
 void tl_part_kept(struct tl_part *part, const struct tl_part_items *items);
 /* Both, of one that stands here. */
@@ -97,17 +105,20 @@ void tl_part_taken(struct tl_part *part);
 
 /*
  * End the open chunk and begin the next, whose markers lie in frame `stf`. `*log` is the ended
- * chunk's item log, borrowed, for whoever packs it; NULL: there is none.
+ * chunk's item log, borrowed, NULL: there is none. It is packed, or if `packer` is NULL plain, for
+ * whoever packs it.
  */
 TL_MUST_USE int tl_part_next_chunk(struct tl_part *part, uint32_t stf,
-                                   const struct tl_flow_now *now, struct tl_blob **log);
+                                   const struct tl_flow_now *now, struct tl_packer *packer,
+                                   struct tl_blob **log);
 /* Add a frame of `plain` bytes of STF records (the blob is taken; of a ghost there is none), with
  * `marker` markers in front of it. */
 TL_MUST_USE int tl_part_frame(struct tl_part *part, struct tl_blob *stf, size_t plain,
                               uint64_t marker, uint64_t pc);
-/* End the last chunk and give the view away: it is complete. The part is then only freed. `*log`
- * as above. */
-TL_MUST_USE int tl_part_complete(struct tl_part *part, struct tl_view **out, struct tl_blob **log);
+/* End the last chunk and give the view away: it is complete. The part is then only freed. `packer`
+ * and `*log` as above. */
+TL_MUST_USE int tl_part_complete(struct tl_part *part, struct tl_packer *packer,
+                                 struct tl_view **out, struct tl_blob **log);
 /*
  * A copy as a view of its own. `stf`: the records of the open frame so far (n == 0: leave it
  * out), `positions`: how many of the shard's can be read.

@@ -186,7 +186,7 @@ static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
         /* A last one is closed, too, so that there are as many as before. */
         if (r >= 0)
             r = tl_part_next_chunk(c->part, last ? 0 : index->chunks[i + 1].stf,
-                                   last ? &c->now : &index->chunks[i + 1].at, &log);
+                                   last ? &c->now : &index->chunks[i + 1].at, NULL, &log);
     }
     tl_walk_fini(&walk);
     return r;
