@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#define TL_BATCH_ITEMS 256  /* delivered at once, at most */
+#define TL_BATCH_ITEMS 1024 /* delivered at once, at most */
 #define TL_BATCH_STEPS 1024 /* words of what they point to, at most: blocks of PATH items */
 #define TL_BATCH_RUN   64   /* steps of a run that the next packet is not added to any more */
 

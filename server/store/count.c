@@ -318,13 +318,11 @@ follow_leaf(struct following *f, const uintptr_t *steps, const uint32_t *ats, si
 }
 
 /* Calls, their returns, and jumps at `events`, a bit for each step from `steps` on, where something
- * is in front of the first; with `gaps`, where the flow was `lost`, too. Returns those from the first
- * on that is something else. */
-static inline __attribute__((always_inline)) uint64_t follow_word(struct following *f,
-                                                                  const uintptr_t *steps,
-                                                                  const uint32_t *ats,
-                                                                  uint64_t events, uint64_t lost,
-                                                                  bool gaps)
+ * is in front of the first; with `gaps`, where the flow was `lost`, too. Returns those from the
+ * first on that is something else. */
+static inline __attribute__((always_inline)) uint64_t
+follow_word(struct following *f, const uintptr_t *steps, const uint32_t *ats, uint64_t events,
+            uint64_t lost, bool gaps)
 {
     for (; events != 0; events &= events - 1) {
         const size_t i = lowest(events);

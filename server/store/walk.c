@@ -334,8 +334,7 @@ static bool can_turn(const struct tl_insn *insn, uint64_t next)
 static const struct tl_insn *decode_last(struct tl_walk *w, uint8_t isa, struct tl_walk_step *last)
 {
     static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
-    struct tl_walk_last *const known =
-        &w->lasts[(last->pc >> 1 ^ last->pc >> 9) % TL_WALK_LASTS];
+    struct tl_walk_last *const known = &w->lasts[(last->pc >> 1 ^ last->pc >> 9) % TL_WALK_LASTS];
     const bool usual = last->size == 4 || last->size == 2; /* else the opcode is not all of it */
     if (usual && known->size == last->size && known->pc == last->pc &&
         known->opcode == last->opcode && known->isa == isa)
