@@ -26,7 +26,7 @@ struct tl_retention {
 
 struct tl_lake_options {
     const char *dir;           /* data folder, made if absent */
-    uint64_t shard_insns;      /* instructions per shard, 0: 1,000,000 */
+    uint64_t shard_insns;      /* instructions per shard, 0: 2^20 */
     uint64_t min_free_bytes;   /* refuse ingest below this much free disk, 0: 256 MiB */
     unsigned decode_threads;   /* 0: one per processor */
     uint64_t checkpoint_bytes; /* raw bytes between two checkpoints, 0: 64 MiB */

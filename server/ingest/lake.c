@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define SHARD_INSNS      UINT64_C(1000000)
+#define SHARD_INSNS      (UINT64_C(1) << 20) /* whole chunks */
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
 #define HEAP_SPARE       (16 << 20) /* free bytes that a heap keeps at its end */

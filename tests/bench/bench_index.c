@@ -19,7 +19,7 @@
 #include "store/itemlog.h"
 
 #define BYTES  (2u << 20)  /* of trace */
-#define SHARD  1000000     /* instructions */
+#define SHARD  (1u << 20)  /* instructions: as many whole chunks either way */
 #define CHUNK  (64u << 10) /* bytes per push */
 #define ROUNDS 15
 #define MOST   99
@@ -76,30 +76,35 @@ static int begin_file(struct direct *d)
     return r < 0 ? r : tl_zstf_writer_begin(d->writer, &d->file);
 }
 
+/* The writer's records as a frame. */
+static int end_frame(struct direct *d)
+{
+    size_t marks;
+    const struct tl_stf_mark *p = tl_stf_flow_marks(d->flow, &marks);
+    tl_buf_reset(&d->packed);
+    int r = tl_packer_stf(d->packer, tl_stf_flow_bytes(d->flow), p, marks, &d->packed);
+    if (r >= 0 && (d->stop - d->markers >= SHARD || !d->writer)) {
+        d->markers = d->stop;
+        r = begin_file(d);
+    }
+    d->sum += tl_crc32c(0, d->packed.p, d->packed.n);
+    if (r >= 0)
+        r = tl_zstf_writer_frame(d->writer, (struct tl_bytes){d->packed.p, d->packed.n},
+                                 tl_stf_flow_bytes(d->flow).n, TL_CHUNK_MARKERS,
+                                 tl_stf_flow_chunk_pc(d->flow), &d->file);
+    tl_stf_flow_take(d->flow);
+    d->stop += TL_CHUNK_MARKERS;
+    return r;
+}
+
 static int to_records(void *context, const struct tl_item *items, size_t n)
 {
     struct direct *d = context;
     struct tl_stf_flow_at at = {0};
     int r;
-    while ((r = tl_stf_flow_items(d->flow, items, n, d->stop, &at)) == TL_AGAIN) {
-        size_t marks;
-        const struct tl_stf_mark *p = tl_stf_flow_marks(d->flow, &marks);
-        tl_buf_reset(&d->packed);
-        r = tl_packer_stf(d->packer, tl_stf_flow_bytes(d->flow), p, marks, &d->packed);
-        if (r >= 0 && (d->stop - d->markers >= SHARD || !d->writer)) {
-            d->markers = d->stop;
-            r = begin_file(d);
-        }
-        d->sum += tl_crc32c(0, d->packed.p, d->packed.n);
-        if (r >= 0)
-            r = tl_zstf_writer_frame(d->writer, (struct tl_bytes){d->packed.p, d->packed.n},
-                                     tl_stf_flow_bytes(d->flow).n, TL_CHUNK_MARKERS,
-                                     tl_stf_flow_chunk_pc(d->flow), &d->file);
-        if (r < 0)
+    while ((r = tl_stf_flow_items(d->flow, items, n, d->stop, &at)) == TL_AGAIN)
+        if ((r = end_frame(d)) < 0)
             return r;
-        tl_stf_flow_take(d->flow);
-        d->stop += TL_CHUNK_MARKERS;
-    }
     return r;
 }
 
@@ -208,7 +213,8 @@ static double to_files(const struct input *in, struct direct *d, bool logs)
     tl_itemlog_reset(&d->log, 0, 0);
     double took = decode(in, d, logs ? to_records_and_logs : to_records);
     const double begin = bench_cpu();
-    if (logs && end_log(d, d->position) < 0)
+    if (tl_stf_flow_finish(d->flow) < 0 || end_frame(d) < 0 ||
+        (logs && end_log(d, d->position) < 0))
         die("no memory");
     took += bench_cpu() - begin;
     tl_stf_flow_free(d->flow);
