@@ -427,9 +427,8 @@ static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *i
     row->markers += n;
     row->byte_last = b->now.offset = item->offset;
     *insn += (uint32_t)n;
-    if (*insn == item->n && item->flags & TL_ITEM_TAKEN) {
-        tl_part_taken(b->part);
-    }
+    b->part->log.turned = *insn == item->n && item->flags & TL_ITEM_TAKEN;
+    b->part->run.taken += b->part->log.turned;
     return check_cut(b, true);
 }
 
@@ -457,6 +456,7 @@ static int log_item(struct tl_build *b, const struct tl_item *item)
         return r;
     if (point && tl_begins_function(b->options.image, function, pc))
         tl_part_called(b->part);
+    b->part->log.turned &= !point;
     b->position += point;
     return check_cut(b, false);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps are counted in batches that end with a bucket of the timeline, in two passes. The first one
- * goes over all of them, and only finds out how many instructions are in front of each. The second
- * one goes over those at which anything changes but that number: the function, the page, or the
- * frame. Their predecessors say so in a flag of the step, so these are the bits of words: about
- * every fourth step is one, and which ones no processor can foresee. What lies between two of them
- * is one addition.
+ * Steps are counted in batches that end where an offset may have to be noted, and so with each
+ * bucket of the timeline, in two passes. The first one goes over all of them, and only finds out
+ * how many instructions are in front of each. The second one goes over those at which anything
+ * changes but that number: the function, the page, or the frame. Their predecessors say so in a
+ * flag of the step, so these are the bits of words: about every fourth step is one, and which ones
+ * no processor can foresee. What lies between two of them is one addition.
  */
 #include "store/count.h"
 
@@ -168,8 +168,8 @@ static inline void gather_flags(struct batch *b, uintptr_t from)
 }
 
 /*
- * Cuts the batch behind the step in which the bucket ends: it has room for `room` instructions.
- * `from`: the step in front.
+ * Cuts the batch behind the step in which it ends: it has room for `room` instructions. `from`: the
+ * step in front.
  */
 static __attribute__((noinline)) void scan(struct tl_part *part, struct batch *b, uint64_t room,
                                            uintptr_t from)
@@ -201,7 +201,7 @@ static __attribute__((noinline)) void scan(struct tl_part *part, struct batch *b
         at += block->n;
     }
     *ats = at;
-    for (; ats[-1] >= room; ats--) /* of the last four not all need be in the bucket */
+    for (; ats[-1] >= room; ats--) /* of the last four there may be room for one */
         ;
     b->n = (uint32_t)(ats - b->at);
     gather_flags(b, from);
@@ -483,13 +483,13 @@ static void end_flow(struct counting *c)
         return;
     tl_tallying_left(&c->part->tallying, from);
     tl_callstack_leave(c->calls, from, tl_path_taken(c->from), c->position + c->n);
+    c->part->log.turned = tl_path_taken(c->from);
     c->from = 0;
 }
 
-/* A branch, or a gap: it ends the flow, or begins it. */
+/* A branch, or a gap, where the flow has ended, or begins. */
 static int follow_item(struct counting *c, const struct tl_item *item, struct tl_count *count)
 {
-    end_flow(c);
     c->calls->insns = c->position + c->n;
     const int r = tl_callstack_push(c->calls, item, 1);
     count->now->depth = tl_callstack_depth(c->calls);
@@ -503,6 +503,7 @@ static int keep_holes(struct counting *c, const struct tl_item *items, size_t n,
 {
     struct tl_part_gaps gaps = {0};
     n = n < INT_MAX ? n : INT_MAX;
+    end_flow(c);
     int r = tl_part_log_gaps(c->part, c->position + c->n, items, &n, count->log_room, &gaps);
     if (r >= 0)
         r = tl_part_keep_gaps(c->part, &gaps, &count->kept);
@@ -521,9 +522,9 @@ static int keep_holes(struct counting *c, const struct tl_item *items, size_t n,
 static int keep_item(struct counting *c, const struct tl_item *item, struct tl_count *count)
 {
     int r = TL_OK;
-    if (item->kind == TL_ITEM_MODE || item->kind == TL_ITEM_CONTEXT)
-        end_flow(c); /* other code may be at the same addresses */
-    else if (!(PASSED >> item->kind & 1))
+    if (!(PASSED >> item->kind & 1))
+        end_flow(c); /* behind a mode or context, too: other code may be at the same addresses */
+    if (!((PASSED | 1u << TL_ITEM_MODE | 1u << TL_ITEM_CONTEXT) >> item->kind & 1))
         r = follow_item(c, item, count);
     if (r < 0)
         return r;
@@ -604,10 +605,10 @@ static inline int keep_some(struct counting *c, const struct tl_item *items, siz
 /*
  * The steps from `at` on that are gone over together, at least one, up to where that is then: those
  * of paths where they lie, as long as they lie one behind another; of blocks, in `own`. What stands
- * between them is kept. Nothing is taken behind instruction `bucket` but the rest of a path.
+ * between them is kept. Nothing is taken behind instruction `most` but the rest of a path.
  */
 static __attribute__((noinline)) int gather(struct counting *c, const struct tl_item *items,
-                                            size_t n, struct tl_count *count, uint64_t bucket,
+                                            size_t n, struct tl_count *count, uint64_t most,
                                             struct place *at, uintptr_t *own, struct batch *b)
 {
     struct tl_part *const part = c->part;
@@ -623,7 +624,7 @@ static __attribute__((noinline)) int gather(struct counting *c, const struct tl_
     struct tl_part_gaps gaps = {0};
     memset(b->apart, 0, sizeof(b->apart));
     memset(b->lost, 0, sizeof(b->lost));
-    while (item < end && insns < bucket) {
+    while (item < end && insns < most) {
         const bool path = item->kind == TL_ITEM_PATH;
         if (!path && keeps >> item->kind & 1) {
             size_t kept = 1;
@@ -634,6 +635,7 @@ static __attribute__((noinline)) int gather(struct counting *c, const struct tl_
             } else {
                 if (lost == 0 && item->kind == TL_ITEM_BRANCH && !may_branch(from, turned))
                     break;
+                part->log.turned = from ? turned : part->log.turned;
                 apart |= HOLES >> item->kind & 1;
                 kept = (size_t)(end - item);
                 r = keep_some(c, item, &kept, insns, count, &gaps, &lost);
@@ -726,13 +728,14 @@ static int count_some(struct counting *c, const struct tl_item *items, size_t n,
             return r;
     }
     const size_t left = n - at->item, some = most > 0 ? most : 1;
-    const uint64_t bucket = tl_part_run_room(&part->run);
-    r = gather(c, items, at->item + (left < some ? left : some), count, c->n + bucket, at, own, &b);
+    static_assert(2 * TL_LEVEL_STORED >= TL_PART_OFFSETS, "one is due where a bucket ends");
+    const uint64_t end = tl_part_offset_room(c->position + c->n);
+    r = gather(c, items, at->item + (left < some ? left : some), count, c->n + end, at, own, &b);
     if (r < 0)
         return r;
     const uint32_t gathered = b.n;
-    scan(part, &b, bucket, c->from);
-    r = count_batch(c, &b, bucket);
+    scan(part, &b, end, c->from);
+    r = count_batch(c, &b, tl_part_run_room(&part->run));
     if (r < 0)
         return r;
     give_back(at, items, gathered - b.n);

@@ -3,12 +3,16 @@
 
 #include "store/varint.h"
 
+#include <assert.h>
+
 enum {
     HAS_POSITION = 0x20,
     HAS_FLAGS = 0x40,
     HAS_OFFSET = 0x80,
-    HOLE_MAX = 1 + 3 * TL_VARINT_MAX /* bytes of one */
+    HOLE_MAX = 2 + 3 * TL_VARINT_MAX, /* bytes of one */
+    TURNED = 64                       /* in a GAP's sub: see itemlog.h */
 };
+static_assert((int)TL_GAP_KINDS <= (int)TURNED, "both fit");
 
 /* What an item of each kind holds beside its flags and `sub`. */
 enum field { F_PC = 1, F_VALUE = 2, F_TIME = 4, F_TEXT = 8, F_DATA = 16 };
@@ -47,7 +51,7 @@ void tl_itemlog_fini(struct tl_itemlog *log)
 void tl_itemlog_reset(struct tl_itemlog *log, uint64_t offset, uint64_t time)
 {
     tl_buf_reset(&log->bytes);
-    log->base = (struct tl_itemlog_base){.offset = offset, .time = time};
+    log->base = (struct tl_itemlog_base){.offset = offset, .time = time, .lost = UINT64_MAX};
     log->n = 0;
     log->away = UINT64_MAX;
 }
@@ -134,6 +138,21 @@ static inline bool is_lost(const struct tl_item *item, uint64_t offset)
     return is(item, TL_ITEM_GAP, 0, TL_GAP_NO_IMAGE) && item->value == 0 && item->offset == offset;
 }
 
+static inline bool may_tell_turn(uint8_t kind)
+{
+    const uint32_t kinds = 1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON |
+                           1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_UNKNOWN | 1u << TL_ITEM_OFFSET;
+    return kinds >> kind & 1;
+}
+
+/* One is added: the flag to say that the instruction in front changed the flow. */
+static inline uint8_t take_turn(struct tl_itemlog *log, uint64_t position)
+{
+    const bool first = log->base.lost != position;
+    log->base.lost = position;
+    return log->turned && first ? TL_ITEM_TAKEN : 0;
+}
+
 /* One near the item before: see itemlog.h. Bytes behind it may change, too. */
 static inline size_t put_near(uint8_t *p, uint8_t kind, uint64_t behind, uint64_t away)
 {
@@ -146,21 +165,21 @@ static inline size_t put_near(uint8_t *p, uint8_t kind, uint64_t behind, uint64_
 }
 
 static __attribute__((noinline)) size_t put_far(struct tl_itemlog_base *base, uint8_t *p,
-                                                uint64_t position, bool hole,
+                                                uint64_t position, bool hole, uint8_t turned,
                                                 const struct tl_item *item)
 {
     const uint8_t kind = hole ? TL_ITEM_HOLE : TL_ITEM_AWAY;
-    const size_t n = put_head(base, p, position, kind, 0, item->offset);
+    const size_t n = put_head(base, p, position, kind, turned, item->offset);
     return n + put_address(p + n, &base->pc, item->value);
 }
 
 /* An AWAY, or with `hole` a HOLE. */
 static inline size_t put_away(struct tl_itemlog_base *base, uint8_t *p, uint64_t position,
-                              bool hole, const struct tl_item *item)
+                              bool hole, uint8_t turned, const struct tl_item *item)
 {
     const uint64_t behind = item->offset - base->offset;
-    if (behind > UINT8_MAX || position != base->position)
-        return put_far(base, p, position, hole, item);
+    if (behind > UINT8_MAX || position != base->position || turned)
+        return put_far(base, p, position, hole, turned, item);
     const uint64_t away = item->value - base->pc;
     base->offset = item->offset;
     base->pc = item->value;
@@ -173,7 +192,8 @@ static int add_away(struct tl_itemlog *log, uint64_t position, const struct tl_i
     if (r < 0)
         return r;
     log->away = log->bytes.n;
-    log->bytes.n += put_away(&log->base, log->bytes.p + log->bytes.n, position, false, item);
+    log->bytes.n += put_away(&log->base, log->bytes.p + log->bytes.n, position, false,
+                             take_turn(log, position), item);
     log->n++;
     return TL_OK;
 }
@@ -193,7 +213,7 @@ int tl_itemlog_add_holes(struct tl_itemlog *log, uint64_t position, const struct
         const struct tl_item *const item = &items[i];
         if (!is_away(item) || !is_lost(item + 1, item->offset))
             break;
-        p += put_away(&log->base, p, position, true, item);
+        p += put_away(&log->base, p, position, true, i == 0 ? take_turn(log, position) : 0, item);
     }
     log->bytes.n = (size_t)(p - log->bytes.p);
     log->n += i;
@@ -204,12 +224,16 @@ int tl_itemlog_add_holes(struct tl_itemlog *log, uint64_t position, const struct
 }
 
 /* All of it but data and texts. */
-static inline size_t put_item(struct tl_itemlog_base *base, uint8_t *p, uint64_t position,
+static inline size_t put_item(struct tl_itemlog *log, uint8_t *p, uint64_t position,
                               const struct tl_item *item)
 {
+    struct tl_itemlog_base *const base = &log->base;
     const uint8_t f = fields[item->kind];
-    size_t n = put_head(base, p, position, item->kind, item->flags, item->offset);
-    n += tl_varint_put(p + n, item->sub);
+    const uint8_t turned = may_tell_turn(item->kind) ? take_turn(log, position) : 0;
+    const bool gap = item->kind == TL_ITEM_GAP;
+    const uint8_t flags = item->flags | (gap ? 0 : turned);
+    size_t n = put_head(base, p, position, item->kind, flags, item->offset);
+    n += tl_varint_put(p + n, item->sub | (gap && turned ? TURNED : 0u));
     if (f & F_PC && keeps_pc(item))
         n += put_address(p + n, &base->pc, item->pc);
     if (f & F_VALUE)
@@ -229,7 +253,7 @@ static __attribute__((noinline)) int add_long(struct tl_itemlog *log, uint64_t p
     if (r < 0)
         return r;
     uint8_t *const p = log->bytes.p + log->bytes.n;
-    size_t n = put_item(&log->base, p, position, item);
+    size_t n = put_item(log, p, position, item);
     if (f & F_DATA) {
         n += put_bytes(p + n, item->data, data);
         n += put_bytes(p + n, item->name, name);
@@ -264,7 +288,7 @@ static __attribute__((noinline)) int add_any(struct tl_itemlog *log, uint64_t po
         const size_t n = put_head(&log->base, p, position, TL_ITEM_COUNT, 0, item->offset);
         log->bytes.n += n + tl_varint_put(p + n, item->value);
     } else {
-        log->bytes.n += put_item(&log->base, p, position, item);
+        log->bytes.n += put_item(log, p, position, item);
     }
     return TL_OK;
 }
@@ -292,10 +316,11 @@ int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_it
         return add_any(log, position, item);
     if (is_count(item) && item->value < 128)
         return put_small(log, TL_ITEM_COUNT, behind, away, item->value);
-    if (!is(item, TL_ITEM_GAP, 0, item->sub & 127) || item->value != 0)
+    if (!is(item, TL_ITEM_GAP, 0, item->sub & (TURNED - 1)) || item->value != 0)
         return add_any(log, position, item);
     log->bytes.p[log->bytes.n + 4] = 0; /* its value */
-    const int r = put_small(log, TL_ITEM_GAP, behind, away, item->sub);
+    const unsigned sub = item->sub | (take_turn(log, position) ? TURNED : 0);
+    const int r = put_small(log, TL_ITEM_GAP, behind, away, sub);
     log->bytes.n++;
     return r;
 }
@@ -308,18 +333,30 @@ int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa is
 }
 
 /* Half of all that is logged: nothing that they do not have is asked for. */
-int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset)
+static inline int add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset,
+                             uint8_t flags)
 {
     const int r = tl_buf_reserve(&log->bytes, TL_ITEMLOG_ENTRY);
     if (r < 0)
         return r;
     uint8_t *const p = log->bytes.p + log->bytes.n;
     log->away = UINT64_MAX;
-    size_t n = put_head(&log->base, p, position, TL_ITEM_OFFSET, 0, offset);
+    size_t n = put_head(&log->base, p, position, TL_ITEM_OFFSET, flags, offset);
     p[n++] = 0; /* sub */
     log->bytes.n += n;
     log->n++;
     return TL_OK;
+}
+
+int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset)
+{
+    return add_offset(log, position, offset, 0);
+}
+
+int tl_itemlog_end(struct tl_itemlog *log, uint64_t position, uint64_t offset)
+{
+    const uint8_t turned = take_turn(log, position);
+    return turned || offset != log->base.offset ? add_offset(log, position, offset, turned) : TL_OK;
 }
 
 static int add_data(struct tl_itemlog *log, uint8_t kind, struct tl_bytes data)
@@ -347,7 +384,7 @@ void tl_itemlog_read(struct tl_itemlog_reader *reader, struct tl_bytes bytes, ui
     reader->p = bytes.p;
     reader->end = bytes.p + bytes.n;
     reader->base = (struct tl_itemlog_base){.offset = offset, .time = time};
-    reader->gap = false;
+    reader->gap = reader->turned = false;
 }
 
 static const char *get_text(struct tl_varint_reader *r)
@@ -404,10 +441,20 @@ static void get_fields(struct tl_varint_reader *r, struct tl_itemlog_base *base,
         item->text = get_text(r);
 }
 
+/* That the instruction in front changed the flow is no part of the item. */
+static bool tells_turn(struct tl_item *item)
+{
+    const bool gap = item->kind == TL_ITEM_GAP;
+    const bool told = gap ? item->sub & TURNED : item->flags & TL_ITEM_TAKEN;
+    item->sub &= gap ? (uint16_t)~TURNED : UINT16_MAX;
+    item->flags &= (uint8_t)~TL_ITEM_TAKEN;
+    return told;
+}
+
 int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint64_t *position)
 {
     if (reader->gap) {
-        reader->gap = false;
+        reader->gap = reader->turned = false;
         *item = (struct tl_item){
             .kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE, .offset = reader->base.offset};
         *position = reader->base.position;
@@ -425,7 +472,7 @@ int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint
     if (near || kind == TL_ITEM_AWAY || kind == TL_ITEM_HOLE) {
         base->pc += near ? get_near(&r, base, 1 + (head >> 5)) : (uint64_t)tl_varint_get_signed(&r);
         item->kind = TL_ITEM_BRANCH;
-        item->flags = TL_ITEM_HAS_VALUE;
+        item->flags |= TL_ITEM_HAS_VALUE;
         item->value = base->pc;
     } else if (kind == TL_ITEM_COUNT) {
         item->kind = TL_ITEM_CYCLES;
@@ -438,6 +485,7 @@ int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint
     }
     if (r.bad)
         return TL_BAD;
+    reader->turned = may_tell_turn(item->kind) && tells_turn(item);
     item->offset = base->offset;
     *position = base->position;
     reader->p = r.p;

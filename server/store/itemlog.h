@@ -27,6 +27,10 @@
  *
  *     u8 kind (low 5 bits) | bytes of the difference less one (high 3 bits)
  *     u8 offset difference, signed difference to the last pc (zigzag, lowest byte first)
+ *
+ * Where the flow does not simply go on STF need not say whether the last instruction in front had
+ * changed it. The first BRANCH, GAP, TRACE_ON, EXCEPTION or UNKNOWN behind it does, or the OFFSET
+ * at the log's end: by TL_ITEM_TAKEN in its flags, a GAP by bit 6 of its sub.
  */
 #ifndef TL_STORE_ITEMLOG_H
 #define TL_STORE_ITEMLOG_H
@@ -56,6 +60,7 @@ struct tl_itemlog_base {
     uint64_t offset;
     uint64_t pc;
     uint64_t time;
+    uint64_t lost; /* … of the last BRANCH or GAP; UINT64_MAX: there was none */
 };
 
 struct tl_itemlog {
@@ -63,6 +68,7 @@ struct tl_itemlog {
     struct tl_itemlog_base base;
     uint64_t n;    /* items */
     uint64_t away; /* bytes up to the last entry, if that is an AWAY, else UINT64_MAX */
+    bool turned;   /* the owner's: the last instruction has changed the flow */
 };
 
 void tl_itemlog_fini(struct tl_itemlog *log);
@@ -80,13 +86,16 @@ TL_MUST_USE int tl_itemlog_add_holes(struct tl_itemlog *log, uint64_t position,
                                      const struct tl_item *items, size_t *n, size_t most);
 TL_MUST_USE int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa isa);
 TL_MUST_USE int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset);
+/* All is added up to `position`; what follows is of the packet at `offset`, or behind it. */
+TL_MUST_USE int tl_itemlog_end(struct tl_itemlog *log, uint64_t position, uint64_t offset);
 TL_MUST_USE int tl_itemlog_add_stack(struct tl_itemlog *log, struct tl_bytes stack);
 TL_MUST_USE int tl_itemlog_add_chunk(struct tl_itemlog *log, struct tl_bytes head);
 
 struct tl_itemlog_reader {
     const uint8_t *p, *end;
     struct tl_itemlog_base base;
-    bool gap; /* … of a HOLE comes next */
+    bool gap;    /* … of a HOLE comes next */
+    bool turned; /* the instruction in front of the last item changed the flow, it says */
 };
 
 /* `bytes` are borrowed; `offset` and `time` as they were given to tl_itemlog_reset(). */

@@ -144,10 +144,9 @@ static int take_log(const struct tl_part *part, struct tl_packer *packer, struct
 static int note_end(struct tl_part *part)
 {
     const struct tl_shard_row *row = &part->view->index.row;
-    if (part->ghost || row->byte_last == part->log.base.offset)
+    if (part->ghost)
         return TL_OK;
-    return tl_itemlog_add_offset(&part->log, row->first + row->n - part->open.first,
-                                 row->byte_last);
+    return tl_itemlog_end(&part->log, row->first + row->n - part->open.first, row->byte_last);
 }
 
 static int close_chunk(struct tl_part *part, struct tl_packer *packer, struct tl_blob **log)

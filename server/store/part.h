@@ -94,6 +94,11 @@ static inline bool tl_part_offset_due(const struct tl_part *part, uint64_t posit
 {
     return position >> TL_PART_OFFSETS != part->offset_noted;
 }
+/* Positions from `position` on up to where one is due again. */
+static inline uint64_t tl_part_offset_room(uint64_t position)
+{
+    return (UINT64_C(1) << TL_PART_OFFSETS) - position % (UINT64_C(1) << TL_PART_OFFSETS);
+}
 TL_MUST_USE int tl_part_offset(struct tl_part *part, uint64_t offset);
 TL_MUST_USE int tl_part_offset_at(struct tl_part *part, uint64_t position, uint64_t offset);
 /* The last instructions counted begin where their function does. */

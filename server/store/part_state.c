@@ -112,6 +112,8 @@ static void log_state(struct tl_part *part, struct tl_state *s)
     tl_state_u64(s, &log->base.offset);
     tl_state_u64(s, &log->base.pc);
     tl_state_u64(s, &log->base.time);
+    tl_state_u64(s, &log->base.lost);
+    tl_state_bool(s, &log->turned);
     tl_state_u64(s, &log->n);
     tl_state_u64(s, &log->away);
     tl_state_check(s, log->away < log->bytes.n || log->away == UINT64_MAX);

@@ -242,6 +242,7 @@ static struct tl_block *new_block(struct tl_walk *w, uint64_t pc, size_t at,
     struct tl_item *const item = next_item(w, position);
     if (!item)
         return NULL;
+    w->last_block = w->n - 1;
     *item = (struct tl_item){.kind = TL_ITEM_BLOCK, .offset = now->offset};
     struct tl_block *b = &w->blocks[w->n_blocks++];
     static const struct tl_block blank = {.end = TL_BLOCK_FULL, .function = TL_NO_FUNCTION};
@@ -323,10 +324,21 @@ static int tell_insn(struct tl_walk *w, struct tl_block *b, struct tl_walk_step 
     return TL_OK;
 }
 
-/* Can the flow turn to `next` behind it? */
-static bool can_turn(const struct tl_insn *insn, uint64_t next)
+/* Is the last block an instruction behind a gap? */
+static bool is_found(const struct tl_walk *w, const struct tl_block *b)
 {
-    return insn->kind == TL_INSN_BRANCH ? insn->target == next : insn->kind != TL_INSN_PLAIN;
+    const size_t i = w->last_block;
+    return b->n == 1 && i > 0 && w->items[i - 1].kind == TL_ITEM_GAP &&
+           w->positions[i - 1] == w->positions[i];
+}
+
+/* Can the flow have turned to the instruction right behind it? Behind a gap our records tell where
+ * an instruction leads whether it turned or not: no return is likely to have led there. */
+static bool may_turn(const struct tl_insn *insn, uint64_t next, bool found)
+{
+    if (insn->kind == TL_INSN_BRANCH)
+        return insn->target == next;
+    return !found && (insn->kind == TL_INSN_INDIRECT || insn->kind == TL_INSN_RETURN_EX);
 }
 
 /* The same ones end blocks again and again: they are remembered by their addresses. NULL: no
@@ -351,8 +363,7 @@ static const struct tl_insn *decode_last(struct tl_walk *w, uint8_t isa, struct 
     return &known->insn;
 }
 
-/* What the last instruction of a block is, for whoever follows calls. Behind a gap our records tell
- * where it leads to whether that was a branch or not. */
+/* What the last instruction of a block is, for whoever follows calls. */
 static void end_block(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *last)
 {
     struct tl_item *const item = &w->items[w->n - 1];
@@ -362,7 +373,7 @@ static void end_block(struct tl_walk *w, struct tl_block *b, struct tl_walk_step
     const struct tl_insn *const insn = told || straight ? decode_last(w, b->isa, last) : NULL;
     if (!insn)
         return;
-    if (straight && !can_turn(insn, last->next))
+    if (straight && !may_turn(insn, last->next, is_found(w, b)))
         item->flags &= (uint8_t)~TL_ITEM_TAKEN;
     if (!told)
         return;
@@ -602,6 +613,16 @@ static bool wanted(const struct place *at)
     return at->position < range->to || range->tail;
 }
 
+/* The log tells that the last instruction changed the flow: no record does. */
+static void turn_last(struct tl_walk *w, uint64_t position)
+{
+    struct tl_block *const b = w->n_blocks > 0 ? &w->blocks[w->n_blocks - 1] : NULL;
+    if (!b || w->positions[w->last_block] + b->n != position)
+        return;
+    b->end = TL_BLOCK_WAYPOINT;
+    w->items[w->last_block].flags |= TL_ITEM_TAKEN;
+}
+
 static int pass_item(struct tl_walk *w, struct place *at, const struct tl_item *item)
 {
     const bool before = at->position < at->range->from;
@@ -641,6 +662,8 @@ static int pass_chunk(struct tl_walk *w, struct place *at, struct tl_fail *fail)
         if (position > end)
             return pass_insns(w, at, end, fail);
         r = pass_insns(w, at, position, fail);
+        if (r >= 0 && reader.turned)
+            turn_last(w, position);
         const bool point = tl_item_is_point(at->range->protocol, item.kind);
         if (r >= 0 && point && position == end)
             return TL_OK;

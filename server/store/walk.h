@@ -66,6 +66,7 @@ struct tl_walk {
     size_t cap_items, cap_positions;
     struct tl_block *blocks;
     size_t n_blocks, cap_blocks;
+    size_t last_block;       /* the last one's item */
     struct tl_buf code, stf; /* of all blocks */
     struct tl_buf log, frame;
     struct tl_stf_groups groups; /* the header of `headed`, … */

@@ -355,10 +355,14 @@ static void assert_recounted(const struct recount *r, struct tl_view *view)
     struct tl_shard_index *const index = &view->index;
     const size_t n = index->n_code;
     uint64_t *const code = malloc((n + 1) * sizeof *code);
+    const size_t n_buckets = index->buckets.n;
+    struct tl_bucket *const buckets = malloc((n_buckets + 1) * sizeof *buckets);
     struct tl_buf before = {0}, behind = {0};
     struct tl_fail fail = {0};
     assert_non_null(code);
+    assert_non_null(buckets);
     memcpy(code, index->code, n * sizeof *code);
+    memcpy(buckets, index->buckets.p, n_buckets * sizeof *buckets);
     index->tally.n_functions = functions ? index->tally.n_functions : 0;
     assert_int_equal(tl_tally_encode(&index->tally, &before), TL_OK);
     if (tl_view_recount(view, TL_PROTO_ETM4, r->image, true, &fail) < 0)
@@ -369,8 +373,22 @@ static void assert_recounted(const struct recount *r, struct tl_view *view)
     assert_memory_equal(index->code, code, n * sizeof *code);
     assert_int_equal(before.n, behind.n);
     assert_memory_equal(before.p, behind.p, before.n);
+    assert_int_equal(index->buckets.n, n_buckets);
+    for (size_t i = 0; i < n_buckets; i++) {
+        const struct tl_bucket *const a = &buckets[i], *const b = &index->buckets.p[i];
+        assert_int_equal(a->insns, b->insns);
+        /* Where trace contradicts the program a call may have led right behind itself: no record
+         * tells that from a gap's first instruction. */
+        const uint64_t less = a->branches < b->branches ? a->branches : b->branches;
+        assert_true(a->branches + b->branches - 2 * less <= (r->damaged ? 2 : 0));
+        if (r->damaged)
+            continue;
+        assert_int_equal(a->depth_min, b->depth_min);
+        assert_int_equal(a->depth_max, b->depth_max);
+    }
     tl_buf_fini(&before);
     tl_buf_fini(&behind);
+    free(buckets);
     free(code);
 }
 

@@ -32,6 +32,20 @@ static void begin(struct tl_itemlog *log)
     tl_itemlog_reset(log, 7, 9);
 }
 
+/* Had the instruction in front of a position changed the flow? */
+static bool turned_at(uint64_t position)
+{
+    return position * 0x9e3779b97f4a7c15u >> 63;
+}
+
+/* The first of these at a position says so. */
+static bool tells_turn(const struct tl_item *item)
+{
+    return item->kind == TL_ITEM_BRANCH || item->kind == TL_ITEM_GAP ||
+           item->kind == TL_ITEM_TRACE_ON || item->kind == TL_ITEM_EXCEPTION ||
+           item->kind == TL_ITEM_UNKNOWN;
+}
+
 /* The same bytes, as far as it can be by runs of holes. */
 static void add_runs(struct tl_itemlog *log, const uint64_t *positions)
 {
@@ -40,6 +54,7 @@ static void add_runs(struct tl_itemlog *log, const uint64_t *positions)
         while (i + n < made.n && positions[i + n] == positions[i])
             n++;
         n = 1 + next() % n;
+        log->turned = turned_at(positions[i]);
         assert_int_equal(tl_itemlog_add_holes(log, positions[i], &made.items[i], &n, 1 << 30),
                          TL_OK);
         assert_true(n % 2 == 0);
@@ -77,11 +92,13 @@ static void what_goes_in_comes_out(void **state)
         struct tl_itemlog one, many;
         struct tl_itemlog_reader reader;
         struct tl_item item;
-        uint64_t position;
+        uint64_t position, told = UINT64_MAX;
         begin(&one);
         begin(&many);
-        for (size_t i = 0; i < made.n; i++)
+        for (size_t i = 0; i < made.n; i++) {
+            one.turned = turned_at(positions[i]);
             assert_int_equal(tl_itemlog_add(&one, positions[i], &made.items[i]), TL_OK);
+        }
         add_runs(&many, positions);
         assert_int_equal(one.n, made.n);
         assert_int_equal(many.n, made.n);
@@ -92,12 +109,49 @@ static void what_goes_in_comes_out(void **state)
             assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_OK);
             assert_int_equal(position, positions[i]);
             assert_item(&made.items[i], &item);
+            const bool tells = tells_turn(&item) && told != position;
+            assert_int_equal(reader.turned, tells && turned_at(position));
+            told = tells ? position : told;
         }
         assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_EOF);
         tl_itemlog_fini(&one);
         tl_itemlog_fini(&many);
         free(positions);
         made_free(&made);
+    }
+}
+
+/* A log's end tells where it is in the raw bytes, and how the last instruction was left, unless an
+ * item has. */
+static void the_end_is_told(void **state)
+{
+    static const struct tl_item gap = {.kind = TL_ITEM_GAP, .offset = 7};
+    for (unsigned i = 0; i < 8; i++) {
+        const bool turned = i & 1, moved = i & 2, told = i & 4;
+        struct tl_itemlog log;
+        struct tl_itemlog_reader reader;
+        struct tl_item item;
+        uint64_t position;
+        begin(&log);
+        log.turned = turned;
+        if (told)
+            assert_int_equal(tl_itemlog_add(&log, 50, &gap), TL_OK);
+        assert_int_equal(tl_itemlog_end(&log, 50, moved ? 8 : 7), TL_OK);
+        tl_itemlog_read(&reader, (struct tl_bytes){log.bytes.p, log.bytes.n}, 7, 9);
+        if (told) {
+            assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_OK);
+            assert_int_equal(item.kind, TL_ITEM_GAP);
+            assert_int_equal(reader.turned, turned);
+        }
+        if (moved || (turned && !told)) {
+            assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_OK);
+            assert_int_equal(item.kind, TL_ITEM_OFFSET);
+            assert_int_equal(item.offset, moved ? 8 : 7);
+            assert_int_equal(position, 50);
+            assert_int_equal(reader.turned, turned && !told);
+        }
+        assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_EOF);
+        tl_itemlog_fini(&log);
     }
 }
 
@@ -245,8 +299,8 @@ int main(void)
 {
     begin_random();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_goes_in_comes_out), cmocka_unit_test(holes_are_short),
-        cmocka_unit_test(short_ones_of_any_length), cmocka_unit_test(old_logs_are_read),
-        cmocka_unit_test(damage_is_harmless)};
+        cmocka_unit_test(what_goes_in_comes_out), cmocka_unit_test(the_end_is_told),
+        cmocka_unit_test(holes_are_short),        cmocka_unit_test(short_ones_of_any_length),
+        cmocka_unit_test(old_logs_are_read),      cmocka_unit_test(damage_is_harmless)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
