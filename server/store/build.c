@@ -427,8 +427,7 @@ static int log_block(struct tl_build *b, const struct tl_item *item, uint32_t *i
     row->markers += n;
     row->byte_last = b->now.offset = item->offset;
     *insn += (uint32_t)n;
-    b->part->log.turned = *insn == item->n && item->flags & TL_ITEM_TAKEN;
-    b->part->run.taken += b->part->log.turned;
+    tl_part_left(b->part, *insn == item->n && item->flags & TL_ITEM_TAKEN);
     return check_cut(b, true);
 }
 

@@ -522,10 +522,12 @@ static int keep_holes(struct counting *c, const struct tl_item *items, size_t n,
 static int keep_item(struct counting *c, const struct tl_item *item, struct tl_count *count)
 {
     int r = TL_OK;
-    if (!(PASSED >> item->kind & 1))
-        end_flow(c); /* behind a mode or context, too: other code may be at the same addresses */
-    if (!((PASSED | 1u << TL_ITEM_MODE | 1u << TL_ITEM_CONTEXT) >> item->kind & 1))
-        r = follow_item(c, item, count);
+    if (!(PASSED >> item->kind & 1)) {
+        end_flow(c);
+        /* These only end it: other code may be at the same addresses. */
+        if (item->kind != TL_ITEM_MODE && item->kind != TL_ITEM_CONTEXT)
+            r = follow_item(c, item, count);
+    }
     if (r < 0)
         return r;
     tl_flow_now_item(count->now, item);
@@ -635,7 +637,8 @@ static __attribute__((noinline)) int gather(struct counting *c, const struct tl_
             } else {
                 if (lost == 0 && item->kind == TL_ITEM_BRANCH && !may_branch(from, turned))
                     break;
-                part->log.turned = from ? turned : part->log.turned;
+                if (from)
+                    part->log.turned = turned;
                 apart |= HOLES >> item->kind & 1;
                 kept = (size_t)(end - item);
                 r = keep_some(c, item, &kept, insns, count, &gaps, &lost);

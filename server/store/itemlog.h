@@ -60,7 +60,7 @@ struct tl_itemlog_base {
     uint64_t offset;
     uint64_t pc;
     uint64_t time;
-    uint64_t lost; /* … of the last BRANCH or GAP; UINT64_MAX: there was none */
+    uint64_t lost; /* … of the last one that may tell of a turn; UINT64_MAX: there was none */
 };
 
 struct tl_itemlog {

@@ -140,7 +140,8 @@ static int take_log(const struct tl_part *part, struct tl_packer *packer, struct
     return log.n > 0 && !*out ? TL_NOMEM : TL_OK;
 }
 
-/* Where the chunk ends in the raw bytes: nothing else but the index would tell. */
+/* Where the chunk ends in the raw bytes, and how its last instruction was left: nothing else but
+ * the index would tell. */
 static int note_end(struct tl_part *part)
 {
     const struct tl_shard_row *row = &part->view->index.row;
@@ -276,9 +277,10 @@ void tl_part_tell(struct tl_part *part)
     tl_tallying_end(&part->tallying, index->row.n, index->row.markers, &index->tally);
 }
 
-void tl_part_taken(struct tl_part *part)
+void tl_part_left(struct tl_part *part, bool taken)
 {
-    part->run.taken++;
+    part->run.taken += taken;
+    part->log.turned = taken;
 }
 
 int tl_part_keep(struct tl_part *part, uint64_t position, const struct tl_flow_now *now,
@@ -335,6 +337,8 @@ int tl_part_log_gaps(struct tl_part *part, uint64_t position, const struct tl_it
         gaps->flags |= tl_bucket_flags(items);
         tl_tallying_gap(&part->tallying, items);
     }
+    if (paired > 0)
+        gaps->flags |= tl_bucket_flags(&items[alone + 1]);
     gaps->alone += alone;
     gaps->holes += paired / 2;
     *n = alone + paired;
@@ -344,7 +348,6 @@ int tl_part_log_gaps(struct tl_part *part, uint64_t position, const struct tl_it
 int tl_part_keep_gaps(struct tl_part *part, const struct tl_part_gaps *gaps,
                       struct tl_part_items *items)
 {
-    static const struct tl_item hole = {.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE};
     struct tl_part_run *const run = &part->run;
     struct tl_tally *const tally = &part->tallying.tally;
     const uint64_t all = gaps->alone + gaps->holes;
@@ -359,7 +362,6 @@ int tl_part_keep_gaps(struct tl_part *part, const struct tl_part_gaps *gaps,
     if (gaps->holes == 0)
         return TL_OK;
     run->taken += gaps->holes;
-    run->flags |= tl_bucket_flags(&hole);
     items->kinds |= 1u << TL_ITEM_BRANCH;
     tally->kinds[TL_ITEM_BRANCH] += gaps->holes;
     tally->gaps[TL_GAP_NO_IMAGE] += gaps->holes;

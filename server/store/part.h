@@ -71,7 +71,7 @@ TL_MUST_USE int tl_part_keep(struct tl_part *part, uint64_t position, const stru
 /* Gaps that are in the log and are not counted yet. */
 struct tl_part_gaps {
     uint64_t alone, holes;
-    uint8_t flags; /* as of a bucket, of those alone */
+    uint8_t flags; /* as of a bucket */
 };
 /* Log as many of items[0..*n) as are gaps: one by itself, if it is the first, and holes, by turns a
  * BRANCH and a GAP. Sets `*n`. The log is not to have more than `most` bytes. */
@@ -105,8 +105,8 @@ TL_MUST_USE int tl_part_offset_at(struct tl_part *part, uint64_t position, uint6
 void tl_part_called(struct tl_part *part);
 /* All is counted: into the index with it. */
 void tl_part_tell(struct tl_part *part);
-/* The last instruction changed the flow. */
-void tl_part_taken(struct tl_part *part);
+/* Of the last instructions counted: did the last one change the flow? */
+void tl_part_left(struct tl_part *part, bool taken);
 
 /*
  * End the open chunk and begin the next, whose markers lie in frame `stf`. `*log` is the ended

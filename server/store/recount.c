@@ -65,8 +65,8 @@ static int count_alone(struct recount *c, const struct tl_item *item)
         tl_tallying_code(&c->part->tallying, b, 0, b->n, true);
     if (r >= 0 && b->entry)
         tl_part_called(c->part);
-    if (r >= 0 && item->flags & TL_ITEM_TAKEN)
-        tl_part_taken(c->part);
+    if (r >= 0)
+        tl_part_left(c->part, item->flags & TL_ITEM_TAKEN);
     return r;
 }
 

@@ -34,7 +34,7 @@ enum tl_walk_detail {
     TL_WALK_ITEMS  /* there are no blocks */
 };
 
-#define TL_WALK_LASTS 256
+#define TL_WALK_LASTS 256 /* remembered */
 
 /* What an instruction is that a block ended with. */
 struct tl_walk_last {

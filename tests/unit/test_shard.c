@@ -402,8 +402,8 @@ static void assert_same_chunks(const struct tl_shard_index *a, const struct tl_s
     }
 }
 
-/* But for functions: those that are made up here are in no image; and for branches behind which
- * nothing is known, of which STF does not say that they were taken. */
+/* But for what is made up here: functions are in no image, and what is left as if it were a branch
+ * need be none. */
 static void assert_same_tally(const struct tl_tally *a, const struct tl_tally *b)
 {
     const struct tl_tally *const both[] = {a, b};
