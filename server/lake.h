@@ -5,6 +5,8 @@
  *
  * Thread-safe throughout ("internally locked"). Calls may block on disk: call them from a
  * worker thread, never from an event loop, except where a comment says otherwise.
+ * Verifying, ranges, look-ups, statistics and tiles end with TL_CANCELLED soon after the calling
+ * thread's work is not wanted any more (base/cancel.h).
  */
 #ifndef TL_LAKE_H
 #define TL_LAKE_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of the disassembly list. */
+#include "base/cancel.h"
 #include "disasm/disasm.h"
 #include "ingest/jsontext.h"
 #include "ingest/query.h"
@@ -209,6 +210,8 @@ static int add_items(struct rows *rows, const struct tl_walk *walk)
             r = add_point(rows, item, walk->positions[i]);
         else
             r = add_event(rows, item);
+        if (r >= 0) /* disassembling is slow: some 10 us a row */
+            r = tl_cancel_check();
     }
     return r;
 }

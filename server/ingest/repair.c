@@ -2,6 +2,7 @@
 /* Stepping over damage while decoding; checking every stored byte, and rebuilding what can be. */
 #include "ingest/lakeint.h"
 
+#include "base/cancel.h"
 #include "store/hash.h"
 #include "store/mend.h"
 
@@ -272,7 +273,9 @@ static int check_image(struct checkup *c, const char *hash)
     struct tl_buf content = {0};
     char key[96], found[TL_HASH_TEXT];
     snprintf(key, sizeof(key), "i/%.64s", hash + 7);
-    int r = tl_backend_get_all(c->lake->backend, key, &content, c->fail);
+    int r = tl_cancel_check();
+    if (r >= 0)
+        r = tl_backend_get_all(c->lake->backend, key, &content, c->fail);
     const bool missing = r == TL_NOTFOUND;
     if (r >= 0)
         r = tl_hash_text((struct tl_bytes){content.p, content.n}, found);
@@ -362,6 +365,9 @@ static int repair_trace(struct checkup *c)
 
 static int check_trace(struct checkup *c, const char *id)
 {
+    int r = tl_cancel_check();
+    if (r < 0)
+        return r;
     c->trace = tl_lake_find_trace(c->lake, id);
     if (!c->trace)
         return tl_fail_set(c->fail, TL_NOTFOUND, "there is no trace %.64s", id);
@@ -373,7 +379,7 @@ static int check_trace(struct checkup *c, const char *id)
     pthread_mutex_unlock(&c->trace->lock);
     c->raw_lost = c->raw_heads = c->shards = 0;
     c->raw_removed = raw_removed;
-    int r = setup ? TL_OK : TL_NOMEM;
+    r = setup ? TL_OK : TL_NOMEM;
     if (r >= 0 && !raw_removed)
         r = tl_spool_audit(c->lake->backend, id, raw_bytes, on_raw, c, c->fail);
     struct tl_lane *lane;

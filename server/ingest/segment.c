@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ingest/segment.h"
 
+#include "base/cancel.h"
 #include "base/crc32c.h"
 
 #include <inttypes.h>
@@ -170,7 +171,9 @@ static int search(struct tl_segment_walk *walk, uint64_t at, uint64_t *found_at,
     int r = TL_EOF;
     for (bool more = true; more;) {
         tl_buf_reset(&window);
-        const int got = walk->log->ops->log_read(walk->log, at, SEARCH_BYTES, &window, fail);
+        int got = tl_cancel_check();
+        if (got >= 0)
+            got = walk->log->ops->log_read(walk->log, at, SEARCH_BYTES, &window, fail);
         if (got < 0) {
             r = got;
             break;

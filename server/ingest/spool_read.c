@@ -2,6 +2,8 @@
 #include "ingest/segment.h"
 #include "ingest/spool.h"
 
+#include "base/cancel.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -228,11 +230,14 @@ static int audit_segment(const struct audit *audit, struct tl_log *log, const ch
         r = audit->each(audit->context, &damage);
     }
     tl_segment_walk_begin(&walk, log, first, end);
-    while (r >= 0 && (r = tl_segment_walk_next(&walk, true, &piece, fail)) >= 0)
+    while (r >= 0 && (r = tl_segment_walk_next(&walk, true, &piece, fail)) >= 0) {
         if (piece.damaged) {
             const struct tl_spool_damage damage = {key, piece.at, piece.offset, piece.n};
             r = audit->each(audit->context, &damage);
         }
+        if (r >= 0)
+            r = tl_cancel_check();
+    }
     tl_segment_walk_end(&walk);
     return r == TL_EOF ? TL_OK : r;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/catalog.h"
 
+#include "base/cancel.h"
 #include "store/catalog_sql.h"
 
 #include <errno.h>
@@ -257,12 +258,20 @@ int tl_catalog_clear(struct tl_catalog *c, struct tl_fail *fail)
     return r;
 }
 
+#define CHECK_STEPS 10000 /* of SQLite's machine: well below a millisecond */
+
+static int on_progress(void *context)
+{
+    return tl_cancel_check() < 0;
+}
+
 int tl_catalog_check(struct tl_catalog *c, bool whole,
                      int (*each)(void *context, const char *finding), void *context,
                      struct tl_fail *fail)
 {
     sqlite3_stmt *s;
     pthread_mutex_lock(&c->lock);
+    sqlite3_progress_handler(c->db, CHECK_STEPS, on_progress, NULL);
     int r =
         tl_sql_prepare(c, &s, fail, whole ? "PRAGMA integrity_check" : "PRAGMA quick_check(1)", "");
     while (r >= 0 && (r = tl_sql_step(c, s, fail)) == 1) {
@@ -270,7 +279,10 @@ int tl_catalog_check(struct tl_catalog *c, bool whole,
         r = strcmp(text, "ok") == 0 ? TL_OK : each(context, text);
     }
     sqlite3_finalize(s);
+    sqlite3_progress_handler(c->db, 0, NULL, NULL);
     pthread_mutex_unlock(&c->lock);
+    if (r < 0 && tl_cancel_check() < 0)
+        return TL_CANCELLED;
     return r < 0 ? r : TL_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/view.h"
 
+#include "base/cancel.h"
 #include "base/crc32c.h"
 #include "stf/zstf.h"
 #include "store/sums.h"
@@ -90,7 +91,9 @@ static int read_index(struct tl_shard_index *index, struct tl_backend *backend, 
     struct tl_buf tail = {0}, body = {0};
     struct tl_shard_footer footer;
     uint64_t size;
-    int r = backend->ops->size(backend, key, &size, fail);
+    int r = tl_cancel_check();
+    if (r >= 0)
+        r = backend->ops->size(backend, key, &size, fail);
     if (r >= 0 && size < TL_SHARD_FOOTER + TL_ZSTF_HEAD)
         r = damaged(fail, 0, key, "the shard");
     if (r >= 0) {
@@ -151,6 +154,9 @@ static int stored_bytes(const struct tl_view *view, uint64_t offset, uint32_t si
 int tl_view_items(const struct tl_view *view, size_t i, struct tl_buf *out, struct tl_fail *fail)
 {
     const struct tl_chunk *c = &view->index.chunks[i];
+    const int r = tl_cancel_check();
+    if (r < 0)
+        return r;
     if (!view->backend)
         return view->items[i] ? tl_blob_plain(view->items[i], out) : TL_OK;
     if (c->items_size == 0)
@@ -162,6 +168,9 @@ int tl_view_items(const struct tl_view *view, size_t i, struct tl_buf *out, stru
 int tl_view_frame(const struct tl_view *view, size_t i, struct tl_buf *out, struct tl_fail *fail)
 {
     const struct tl_shard_frame *f = &view->index.frames[i];
+    const int r = tl_cancel_check();
+    if (r < 0)
+        return r;
     if (!view->backend)
         return tl_blob_plain(view->frames[i], out);
     return stored_bytes(view, f->offset, f->size, f->crc, f->plain, out, fail);
@@ -174,7 +183,9 @@ static int add_sizes(struct tl_blob *const *blobs, size_t n, struct tl_packer *p
 {
     for (size_t i = 0; i < n; i++) {
         struct tl_bytes bytes = {0};
-        const int r = blobs[i] ? tl_blob_packed(blobs[i], packer, &bytes) : TL_OK;
+        int r = tl_cancel_check();
+        if (r >= 0 && blobs[i])
+            r = tl_blob_packed(blobs[i], packer, &bytes);
         if (r < 0)
             return r;
         *sum += bytes.n;

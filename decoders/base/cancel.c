@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/cancel.h"
+
+#include <stddef.h>
+
+static _Thread_local const struct tl_cancel *current;
+
+const struct tl_cancel *tl_cancel_set(const struct tl_cancel *cancel)
+{
+    const struct tl_cancel *const before = current;
+    current = cancel;
+    return before;
+}
+
+int tl_cancel_check(void)
+{
+    return current && current->asked(current->context) ? TL_CANCELLED : TL_OK;
+}
