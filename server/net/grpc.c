@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/grpc.h"
 
+#include "base/cancel.h"
 #include "net/gzip.h"
 #include "net/stream.h"
 
@@ -9,6 +10,8 @@
 #include <string.h>
 
 #define GZIP_FROM 1024 /* smaller replies are not worth it */
+
+static const char expired_text[] = "the deadline has passed";
 
 struct tl_call {
     struct tl_stream *stream;
@@ -106,7 +109,7 @@ void tl_grpc_timed_out(struct tl_stream *stream)
     struct tl_fields head = {0};
     struct tl_fields trailers = {0};
     make_head(stream, &head);
-    make_trailers(stream, TL_GRPC_DEADLINE_EXCEEDED, "the deadline has passed", &trailers);
+    make_trailers(stream, TL_GRPC_DEADLINE_EXCEEDED, expired_text, &trailers);
     tl_stream_abort(stream, &head, &trailers);
 }
 
@@ -138,7 +141,7 @@ static int decompress(struct tl_call *call, struct tl_call_bytes *bytes)
     if (!call->stream->gzip_in)
         return tl_fail_set(&call->fail, TL_IO,
                            "a compressed message without a grpc-encoding that says how");
-    const int rc = tl_gunzip(bytes->bytes, call->stream->net->options.max_message, &bytes->plain);
+    const int rc = tl_gunzip(bytes->bytes, tl_stream_max_message(call->stream), &bytes->plain);
     if (rc < 0)
         return tl_fail_set(&call->fail, rc == TL_BAD ? TL_IO : (enum tl_err)rc,
                            rc == TL_LIMIT ? "message too large when decompressed"
@@ -154,7 +157,7 @@ int tl_call_recv_bytes(struct tl_call *call, struct tl_call_bytes *out, int64_t 
     int rc = tl_stream_read(call->stream, &message, timeout_ms);
     if (rc == TL_LIMIT)
         return tl_fail_set(&call->fail, rc, "message larger than %zu bytes",
-                           call->stream->net->options.max_message);
+                           tl_stream_max_message(call->stream));
     if (rc == TL_NOMEM)
         return tl_fail_set(&call->fail, rc, "too many messages wait for their handlers; retry");
     if (rc == TL_BAD)
@@ -378,9 +381,18 @@ static void work(void *argument)
 {
     struct tl_stream *const stream = argument;
     struct tl_call call = {.stream = stream, .fail.offset = TL_NO_OFFSET};
-    const int rc = run(&call);
+    const struct tl_cancel cancel = {tl_stream_unwanted, stream};
+    const struct tl_cancel *const before = tl_cancel_set(&cancel);
+    /* It may have waited for this thread until nobody wanted it any more. */
+    const int rc = tl_stream_unwanted(stream) ? TL_CANCELLED : run(&call);
     const char *text = NULL;
     char located[sizeof call.fail.text + 48];
+    tl_cancel_set(before);
+    if (tl_stream_expired(stream)) {
+        finish(stream, call.headed, TL_GRPC_DEADLINE_EXCEEDED, expired_text);
+        tl_stream_put(stream);
+        return;
+    }
     if (rc < 0 && rc != TL_EOF) {
         text = call.fail.text[0] ? call.fail.text : tl_err_name(rc);
         if (call.fail.text[0] && call.fail.offset != TL_NO_OFFSET) {
@@ -395,12 +407,13 @@ static void work(void *argument)
 
 static void start(struct tl_stream *stream)
 {
-    const uint8_t shape = stream->method->shape;
-    struct tl_pool *const pool = shape == TL_UNARY ? stream->net->quick : stream->net->slow;
+    const struct tl_method *const method = stream->method;
+    const enum tl_effort effort = method->shape == TL_UNARY ? method->effort : TL_LASTING;
     if (stream->working)
         return;
     stream->working = true;
-    if (tl_pool_run(pool, work, tl_stream_get(stream)) == TL_OK)
+    if (tl_workers_run(stream->net->workers, method->role, effort, work, tl_stream_get(stream)) ==
+        TL_OK)
         return;
     tl_stream_put(stream);
     finish(stream, false, TL_GRPC_RESOURCE_EXHAUSTED, "too many calls at a time; retry later");
@@ -430,11 +443,11 @@ const struct tl_method *tl_grpc_find(const struct tl_app *app, const char *path)
     return NULL;
 }
 
-/* "1S", "250m": at most 8 digits and a unit. Milliseconds rounded up, or TL_BAD. */
-int64_t tl_grpc_timeout_ms(const char *text)
+/* "1S", "250m": at most 8 digits and a unit. Source: PROTOCOL-HTTP2, "Timeout". */
+int64_t tl_grpc_timeout_ns(const char *text)
 {
     static const char units[] = "HMSmun";
-    static const int64_t us[] = {3600000000, 60000000, 1000000, 1000, 1, 0};
+    static const int64_t ns[] = {3600000000000, 60000000000, 1000000000, 1000000, 1000, 1};
     int64_t value = 0;
     size_t digits = 0;
     for (; text[digits] >= '0' && text[digits] <= '9'; digits++) {
@@ -445,9 +458,8 @@ int64_t tl_grpc_timeout_ms(const char *text)
     const char *const unit = text[digits] ? strchr(units, text[digits]) : NULL;
     if (!digits || !unit || text[digits + 1])
         return TL_BAD;
-    if (*unit == 'n')
-        return (value + 999999) / 1000000;
-    return (value * us[unit - units] + 999) / 1000;
+    const int64_t scale = ns[unit - units];
+    return value > INT64_MAX / scale ? INT64_MAX : value * scale;
 }
 
 static const char *header(const struct tl_stream *stream, const char *name)
@@ -475,7 +487,7 @@ void tl_grpc_begin(struct tl_stream *stream)
     const char *const path = header(stream, ":path");
     const char *const timeout = header(stream, "grpc-timeout");
     const char *const verb = header(stream, ":method");
-    const int64_t ms = timeout ? tl_grpc_timeout_ms(timeout) : -1;
+    const int64_t ns = timeout ? tl_grpc_timeout_ns(timeout) : -1;
     if (stream->too_large) {
         refuse(stream, TL_GRPC_RESOURCE_EXHAUSTED, "header fields are larger than 64 KiB");
         return;
@@ -493,7 +505,7 @@ void tl_grpc_begin(struct tl_stream *stream)
         refuse(stream, TL_GRPC_UNIMPLEMENTED, "messages may be compressed by gzip, nothing else");
         return;
     }
-    if (timeout && ms < 0) {
+    if (timeout && ns < 0) {
         refuse(stream, TL_GRPC_INTERNAL, "grpc-timeout is 1 to 8 digits and one of H M S m u n");
         return;
     }
@@ -510,7 +522,9 @@ void tl_grpc_begin(struct tl_stream *stream)
     stream->method = method;
     stream->framed = true;
     if (timeout)
-        tl_stream_deadline(stream, (uint64_t)ms);
-    if (method->shape == TL_CLIENT_STREAM || method->shape == TL_BIDI)
+        tl_stream_deadline(stream, ns);
+    if (tl_stream_expired(stream))
+        tl_grpc_timed_out(stream);
+    else if (method->shape == TL_CLIENT_STREAM || method->shape == TL_BIDI)
         start(stream);
 }

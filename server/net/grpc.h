@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gRPC calls as a handler sees them. A handler runs on a worker thread of its own and may
- * block; it reads messages, sends messages, and returns a result that becomes the status.
+ * block; it reads messages, sends messages, and returns a result that becomes the status. When the
+ * client has cancelled or the deadline has passed, tl_cancel_check() tells it (base/cancel.h).
  *
  * Source: gRPC over HTTP2 (PROTOCOL-HTTP2), the compression and status-code documents.
  */
@@ -54,6 +55,7 @@ struct tl_method {
      * TL_OK or an enum tl_err, with details in tl_call_fail().
      */
     int (*run)(struct tl_call *call, const void *request);
+    uint8_t effort; /* enum tl_effort of TL_UNARY; streams last */
 };
 
 /* The app's context. */

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * HTTP/1.1 by libmicrohttpd: a thread per connection, so that handlers may block, and sockets
- * that come from our own listeners. Handlers are those of HTTP/2.
+ * that come from our own listeners. Handlers are those of HTTP/2. Long work waits for one of the
+ * threads that it has there.
  */
 #include "net/http.h"
 #include "net/netint.h"
 
+#include "base/cancel.h"
+
 #include <microhttpd.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,7 +21,8 @@
 #define IDLE_S          60
 #define STACK_BYTES     (512u << 10)
 #define PIECE           65536
-#define GOODBYE_S       3 /* for connections to end by themselves at shutdown */
+#define LOOK_MS         10 /* between two looks whether a client is still there */
+#define GOODBYE_S       3  /* for connections to end by themselves at shutdown */
 
 struct tl_h1 {
     struct tl_net *net;
@@ -44,8 +49,11 @@ struct exchange {
     unsigned refs; /* guarded by h1->lock */
     bool begun;
     char *target;
+    int fd;
+    int64_t looked_ms; /* last, at the socket */
     struct tl_fields headers;
     struct tl_waiter waiter;
+    struct tl_waiter done; /* poked when long work is */
     struct tl_http_request request;
     struct tl_http_response response;
     struct tl_buf piece; /* pulled, not yet given to MHD */
@@ -70,6 +78,7 @@ static void put_exchange(struct exchange *x)
     tl_fields_fini(&x->headers);
     tl_buf_fini(&x->piece);
     tl_waiter_fini(&x->waiter);
+    tl_waiter_fini(&x->done);
     free(x->target);
     free(x);
 }
@@ -89,6 +98,7 @@ static void *on_request_line(void *context, const char *uri, struct MHD_Connecti
     x->h1 = h1;
     x->refs = 1;
     tl_waiter_init(&x->waiter);
+    tl_waiter_init(&x->done);
     pthread_mutex_lock(&h1->lock);
     x->next = h1->exchanges;
     x->link = &h1->exchanges;
@@ -116,6 +126,53 @@ static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const c
     return tl_fields_add(context, name, value ? value : "") == TL_OK ? MHD_YES : MHD_NO;
 }
 
+/* ---- work ------------------------------------------------------------------------------- */
+
+/* For struct tl_cancel: the client is gone. It has no more to say than a request: who closes its
+ * half of the connection waits for nothing. */
+static bool unwanted(void *context)
+{
+    struct exchange *const x = context;
+    const int64_t now = tl_now_ms();
+    if (tl_waiter_closed(&x->waiter))
+        return true;
+    if (now - x->looked_ms < LOOK_MS)
+        return false;
+    x->looked_ms = now;
+    struct pollfd look = {.fd = x->fd, .events = POLLRDHUP};
+    return poll(&look, 1, 0) > 0 && look.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
+static void work(struct exchange *x)
+{
+    const struct tl_cancel cancel = {unwanted, x};
+    const struct tl_cancel *const before = tl_cancel_set(&cancel);
+    if (unwanted(x)) /* since it waits for this thread */
+        x->response.status = 503;
+    else
+        tl_http_run(x->h1->net, &x->request, x->target, &x->response);
+    tl_cancel_set(before);
+}
+
+static void work_long(void *argument)
+{
+    struct exchange *const x = argument;
+    work(x);
+    tl_waiter_poke(&x->done);
+}
+
+static void answer(struct exchange *x)
+{
+    unsigned role;
+    struct tl_net *const net = x->h1->net;
+    if (tl_http_effort(net, x->target, &role) == TL_SHORT)
+        work(x);
+    else if (tl_workers_run(net->workers, role, TL_LONG, work_long, x) == TL_OK)
+        (void)!tl_waiter_wait(&x->done, -1);
+    else
+        x->response.status = 503; /* too many at a time */
+}
+
 /* ---- responses -------------------------------------------------------------------------- */
 
 static ssize_t pull(void *context, uint64_t position, char *out, size_t max)
@@ -128,7 +185,10 @@ static ssize_t pull(void *context, uint64_t position, char *out, size_t max)
             return MHD_CONTENT_READER_END_WITH_ERROR;
         tl_buf_reset(&x->piece);
         x->piece_at = 0;
+        const struct tl_cancel cancel = {unwanted, x};
+        const struct tl_cancel *const before = tl_cancel_set(&cancel);
         x->last = x->response.produce(x->response.producer, &x->piece);
+        tl_cancel_set(before);
     }
     size_t n = x->piece.n - x->piece_at;
     if (n > max)
@@ -198,7 +258,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     x->request.headers = &x->headers;
     x->request.waiter = &x->waiter;
     x->request.roles = tl_net_roles(net, tl_fields_get(&x->headers, "authorization"));
-    tl_http_run(net, &x->request, x->target, &x->response);
+    x->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    answer(x);
     struct MHD_Response *const response = make_response(x);
     if (!response)
         return MHD_NO;

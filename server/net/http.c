@@ -309,6 +309,17 @@ static const char *origin_form(const char *target)
     return *path == '/' ? path : "/";
 }
 
+enum tl_effort tl_http_effort(const struct tl_net *net, const char *target, unsigned *role)
+{
+    struct span part[TL_HTTP_PARTS];
+    size_t n_parts;
+    target = origin_form(target);
+    const struct span path = {target, strcspn(target, "?#")};
+    const struct tl_route *const route = find_route(&net->app, path, part, &n_parts);
+    *role = route ? route->role : TL_ROLE_PUBLIC;
+    return route ? route->effort : TL_SHORT;
+}
+
 static void run_route(struct tl_net *net, struct tl_http_request *request, const char *target,
                       struct tl_http_response *response)
 {

@@ -53,6 +53,7 @@ struct tl_route {
     uint8_t role;        /* enum tl_role that a token must have */
     /* TL_OK, or an enum tl_err that becomes a JSON error with response->fail's text. */
     int (*run)(struct tl_http_request *request, struct tl_http_response *response);
+    uint8_t effort; /* enum tl_effort of `run`; what a response's `produce` does lasts */
 };
 
 /* The value of a query argument or header field, NULL where there is none. */
@@ -83,6 +84,8 @@ TL_MUST_USE int tl_http_type(struct tl_http_response *response, const char *type
  */
 void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char *target,
                  struct tl_http_response *response);
+/* What a request for `target` takes, and the role that it needs. */
+enum tl_effort tl_http_effort(const struct tl_net *net, const char *target, unsigned *role);
 void tl_http_request_fini(struct tl_http_request *request);
 /* Free all but what the adapter took out. Calls `release`. */
 void tl_http_response_fini(struct tl_http_response *response);

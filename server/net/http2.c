@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* HTTP requests over an HTTP/2 stream. */
+#include "base/cancel.h"
 #include "net/grpc.h"
 #include "net/http.h"
 #include "net/stream.h"
@@ -9,6 +10,7 @@
 
 struct exchange {
     struct tl_stream *stream;
+    unsigned role; /* that the route needs */
     struct tl_http_request request;
     struct tl_http_response response;
 };
@@ -36,6 +38,8 @@ static void make_head(struct exchange *x, struct tl_fields *head, size_t length,
 static void produce(void *argument)
 {
     struct exchange *const x = argument;
+    const struct tl_cancel cancel = {tl_stream_unwanted, x->stream};
+    const struct tl_cancel *const before = tl_cancel_set(&cancel);
     int rc;
     do {
         struct tl_buf piece = {0};
@@ -48,6 +52,7 @@ static void produce(void *argument)
         }
         tl_buf_fini(&piece);
     } while (rc == TL_OK);
+    tl_cancel_set(before);
     if (rc == TL_EOF)
         tl_stream_end(x->stream, NULL);
     else
@@ -83,8 +88,14 @@ static void send_whole(struct exchange *x, bool body)
 static void work(void *argument)
 {
     struct exchange *const x = argument;
-    tl_http_run(x->stream->net, &x->request, tl_fields_get(&x->stream->request, ":path"),
-                &x->response);
+    const struct tl_cancel cancel = {tl_stream_unwanted, x->stream};
+    const struct tl_cancel *const before = tl_cancel_set(&cancel);
+    if (tl_stream_unwanted(x->stream)) /* since it waits for this thread */
+        x->response.status = 503;
+    else
+        tl_http_run(x->stream->net, &x->request, tl_fields_get(&x->stream->request, ":path"),
+                    &x->response);
+    tl_cancel_set(before);
     const bool body = strcmp(x->request.method, "HEAD");
     if (!x->response.produce || !body) {
         send_whole(x, body);
@@ -94,7 +105,7 @@ static void work(void *argument)
     struct tl_fields head = {0};
     make_head(x, &head, 0, false);
     tl_stream_head(x->stream, &head);
-    if (tl_pool_run(x->stream->net->slow, produce, x) < 0) {
+    if (tl_workers_run(x->stream->net->workers, x->role, TL_LASTING, produce, x) < 0) {
         tl_stream_reset(x->stream, NGHTTP2_ENHANCE_YOUR_CALM);
         free_exchange(x);
     }
@@ -133,7 +144,8 @@ void tl_http2_begin(struct tl_stream *stream)
     x->request.waiter = &stream->waiter;
     x->request.tls = stream->tls;
     x->request.roles = tl_net_roles(stream->net, tl_fields_get(&stream->request, "authorization"));
-    if (tl_pool_run(stream->net->quick, work, x) < 0) {
+    const enum tl_effort effort = tl_http_effort(stream->net, path, &x->role);
+    if (tl_workers_run(stream->net->workers, x->role, effort, work, x) < 0) {
         refuse(stream, "503");
         free_exchange(x);
     }

@@ -12,9 +12,6 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#define QUICK_THREADS 16
-#define QUICK_QUEUE   4096
-
 /* ---- loops ------------------------------------------------------------------------------ */
 
 static void after_tasks(struct tl_loop *loop)
@@ -110,17 +107,13 @@ static void raise_file_limit(void)
 static int start(struct tl_net *net, struct tl_fail *fail)
 {
     const struct tl_net_options *const o = &net->options;
-    const struct tl_pool_options quick = {"quick", QUICK_THREADS, QUICK_QUEUE};
-    const struct tl_pool_options slow = {"slow", o->max_streaming, 0};
     int rc = TL_OK;
     if (o->tokens)
         rc = tl_auth_read(&net->auth, o->tokens, fail);
     if (rc == TL_OK && o->tls_cert)
         rc = tl_tls_new(&net->tls, o->tls_cert, o->tls_key, fail);
     if (rc == TL_OK)
-        rc = tl_pool_new(&net->quick, &quick);
-    if (rc == TL_OK)
-        rc = tl_pool_new(&net->slow, &slow);
+        rc = tl_workers_new(&net->workers, o->max_streaming);
     if (rc == TL_OK)
         rc = tl_h1_new(&net->h1, net, fail);
     if (rc == TL_OK)
@@ -155,8 +148,8 @@ int tl_net_new(struct tl_net **out, const struct tl_net_options *options, struct
 static void wait_for_calls(struct tl_net *net)
 {
     const int64_t until = tl_now_ms() + net->options.drain_ms;
-    while (tl_now_ms() < until && (tl_pool_busy(net->slow) || tl_pool_busy(net->quick) ||
-                                   atomic_load(&net->stats.connections_open)))
+    while (tl_now_ms() < until &&
+           (tl_workers_busy(net->workers) || atomic_load(&net->stats.connections_open)))
         usleep(10000);
 }
 
@@ -170,13 +163,12 @@ void tl_net_free(struct tl_net *net)
     if (net->h1)
         tl_h1_drain(net->h1);
     on_all_loops(net, tl_conns_drain);
-    if (net->n_loops && net->slow && net->quick)
+    if (net->n_loops && net->workers)
         wait_for_calls(net);
     on_all_loops(net, tl_conns_close);
     on_all_loops(net, settle);
     tl_h1_free(net->h1);
-    tl_pool_free(net->quick); /* its jobs may give jobs to the slow one */
-    tl_pool_free(net->slow);
+    tl_workers_free(net->workers);
     for (unsigned i = 0; i < net->n_loops; i++) {
         tl_loop_stop(&net->loops[i].loop);
         free(net->loops[i].scratch);
@@ -213,6 +205,9 @@ unsigned tl_net_roles(const struct tl_net *net, const char *authorization)
 int tl_net_metrics(const struct tl_net *net, struct tl_buf *out)
 {
     const struct tl_net_stats *const s = &net->stats;
+    atomic_ullong inbound = 0;
+    for (size_t i = 0; i < TL_ROLE_CLASSES; i++)
+        inbound += atomic_load(&s->inbound[i]);
     const struct {
         const char *name;
         const char *type;
@@ -228,7 +223,7 @@ int tl_net_metrics(const struct tl_net *net, struct tl_buf *out)
         {"http2_streams_total", "counter", "HTTP/2 requests begun.", &s->streams},
         {"http2_floods_total", "counter", "Connections closed for a flood of empty frames.",
          &s->floods},
-        {"grpc_inbound_bytes", "gauge", "Received messages that wait for a handler.", &s->inbound},
+        {"grpc_inbound_bytes", "gauge", "Received messages that wait for a handler.", &inbound},
     };
     int rc = TL_OK;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && rc == TL_OK; i++)

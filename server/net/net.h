@@ -26,6 +26,14 @@ enum tl_role {
     TL_ROLE_ALL = 7
 };
 
+/* How long a call keeps a thread: each kind has threads of its own. */
+enum tl_effort {
+    TL_SHORT,   /* it looks something up, and ends */
+    TL_LONG,    /* it reads or computes much; asks tl_cancel_check() (base/cancel.h) meanwhile */
+    TL_LASTING, /* it goes on as long as the client likes */
+    TL_EFFORTS
+};
+
 struct tl_app {
     void *context; /* handed to every handler */
     const struct tl_method *methods;
@@ -54,10 +62,10 @@ struct tl_net_options {
     bool any_host;
     unsigned loops;           /* 0: one per processor */
     unsigned max_connections; /* 0: 4096 */
-    unsigned max_streaming;   /* long-lived calls at a time, 0: 512 */
+    unsigned max_streaming;   /* lasting calls of readers at a time, and as many pushes, 0: 512 */
     size_t max_message;       /* bytes of a received message, 0: 4 MiB */
-    size_t max_inbound;       /* bytes of received messages waiting, all together, 0: 1 GiB */
-    unsigned drain_ms;        /* how long calls may go on at shutdown, 0: 3000 */
+    size_t max_inbound; /* bytes of pushed messages waiting, 0: 1 GiB; others get a part of it */
+    unsigned drain_ms;  /* how long calls may go on at shutdown, 0: 3000 */
 };
 
 /* Bind, listen and serve. Errors: TL_USAGE (an address), TL_IO, TL_BAD (certificate, tokens). */

@@ -14,7 +14,7 @@
 #include "net/loop.h"
 #include "net/net.h"
 #include "net/outq.h"
-#include "net/pool.h"
+#include "net/workers.h"
 
 #include <sys/socket.h>
 
@@ -35,7 +35,8 @@ struct tl_net_stats {
     atomic_ullong floods;
     atomic_ullong grpc_status[17];
     atomic_ullong http_class[6]; /* by the status' first digit */
-    atomic_ullong inbound;       /* bytes of received messages that wait for a handler */
+    /* Memory of received messages until a handler is done with them. */
+    atomic_ullong inbound[TL_ROLE_CLASSES];
 };
 
 /* A loop with what lives on it. All but `loop` belongs to its thread. */
@@ -57,8 +58,7 @@ struct tl_net {
     atomic_uint next_loop;
     struct tl_listener *listeners;
     size_t n_listeners;
-    struct tl_pool *quick; /* calls that end by themselves */
-    struct tl_pool *slow;  /* calls that last as long as their client likes */
+    struct tl_workers *workers;
     struct tl_h1 *h1;
     struct tl_auth *auth;
     struct tl_tls *tls;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/stream.h"
 
+#include "net/grpc.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@ struct tl_stream *tl_stream_new(struct tl_netloop *loop, int32_t id)
     stream->net = loop->net;
     stream->loop = loop;
     stream->id = id;
+    stream->deadline_ns = INT64_MAX;
     stream->out_tail = &stream->out;
     stream->in_tail = &stream->in;
     tl_waiter_init(&stream->waiter);
@@ -37,7 +40,8 @@ void tl_message_free(struct tl_net *net, struct tl_message *message)
 {
     if (!message)
         return;
-    atomic_fetch_sub_explicit(&net->stats.inbound, message->held, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&net->stats.inbound[message->class], message->held,
+                              memory_order_relaxed);
     free(message);
 }
 
@@ -68,6 +72,17 @@ static void touch_locked(struct tl_stream *stream)
     stream->dirty = true;
     tl_stream_get(stream);
     tl_loop_post(&stream->loop->loop, &stream->task);
+}
+
+bool tl_stream_expired(const struct tl_stream *stream)
+{
+    return stream->deadline_ns != INT64_MAX && tl_now_ns() >= stream->deadline_ns;
+}
+
+bool tl_stream_unwanted(void *context)
+{
+    const struct tl_stream *const stream = context;
+    return tl_waiter_closed(&stream->waiter) || tl_stream_expired(stream);
 }
 
 /* ---- worker side: out ------------------------------------------------------------------- */
@@ -257,29 +272,94 @@ static void stop_receiving(struct tl_stream *stream, int error)
     pthread_mutex_unlock(&stream->waiter.lock);
 }
 
+/* Public calls need little. */
+#define MAX_PUBLIC_MESSAGE (64u << 10)
+#define PART_OF_PUBLIC     64 /* of the memory that pushes may take … */
+#define PART_OF_OTHERS     4
+
+static size_t max_inbound(const struct tl_net *net, enum tl_role_class class)
+{
+    const size_t most = net->options.max_inbound;
+    return class == TL_FOR_PUSH ? most : most / (class ? PART_OF_OTHERS : PART_OF_PUBLIC);
+}
+
+size_t tl_stream_max_message(const struct tl_stream *stream)
+{
+    const size_t most = stream->net->options.max_message;
+    return stream->method->role == TL_ROLE_PUBLIC && most > MAX_PUBLIC_MESSAGE ? MAX_PUBLIC_MESSAGE
+                                                                               : most;
+}
+
+/*
+ * Let `partial`, NULL at first, hold `n` bytes of its message. What is announced costs nothing:
+ * memory is taken, and counted, as bytes come in.
+ */
+static int grow_partial(struct tl_stream *stream, size_t n)
+{
+    struct tl_net *const net = stream->net;
+    struct tl_message *old = stream->partial;
+    const enum tl_role_class class = tl_role_class(stream->method->role);
+    const size_t before = old ? old->held : 0;
+    const size_t held = sizeof *old + n;
+    if (atomic_fetch_add(&net->stats.inbound[class], held - before) + held - before >
+        max_inbound(net, class)) {
+        atomic_fetch_sub(&net->stats.inbound[class], held - before);
+        return TL_NOMEM;
+    }
+    struct tl_message *const message = realloc(old, held);
+    if (!message) {
+        atomic_fetch_sub(&net->stats.inbound[class], held - before);
+        return TL_NOMEM;
+    }
+    message->held = held;
+    message->class = (uint8_t) class;
+    stream->partial = message;
+    return TL_OK;
+}
+
+static size_t announced(const struct tl_stream *stream)
+{
+    const uint8_t *const head = stream->prefix;
+    return (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
+}
+
 /* The 5 bytes in front of a message are complete. */
 static int begin_message(struct tl_stream *stream)
 {
-    struct tl_net *const net = stream->net;
     const uint8_t *const head = stream->prefix;
-    const size_t n = (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
+    const size_t n = announced(stream);
     if (head[0] > 1)
         return TL_BAD;
-    if (n > net->options.max_message)
+    if (n > tl_stream_max_message(stream))
         return TL_LIMIT;
-    const size_t held = sizeof(struct tl_message) + n;
-    if (atomic_fetch_add(&net->stats.inbound, held) + held > net->options.max_inbound) {
-        atomic_fetch_sub(&net->stats.inbound, held);
-        return TL_NOMEM;
-    }
-    stream->partial = malloc(held);
-    if (!stream->partial) {
-        atomic_fetch_sub(&net->stats.inbound, held);
-        return TL_NOMEM;
-    }
-    *stream->partial = (struct tl_message){.n = n, .held = held, .compressed = head[0] == 1};
+    const int rc = grow_partial(stream, 0);
+    if (rc < 0)
+        return rc;
+    *stream->partial = (struct tl_message){.n = n,
+                                           .held = stream->partial->held,
+                                           .class = stream->partial->class,
+                                           .compressed = head[0] == 1};
     stream->partial_n = 0;
     return TL_OK;
+}
+
+/* Bytes of a message that has begun. Returns how many belong to it, or TL_NOMEM. */
+static ssize_t continue_message(struct tl_stream *stream, const uint8_t *p, size_t n)
+{
+    const struct tl_message *const message = stream->partial;
+    const size_t left = message->n - stream->partial_n;
+    const size_t take = n < left ? n : left;
+    const size_t room = message->held - sizeof *message;
+    const size_t need = stream->partial_n + take;
+    if (need > room) {
+        size_t size = 2 * room > need ? 2 * room : need;
+        const int rc = grow_partial(stream, size < message->n ? size : message->n);
+        if (rc < 0)
+            return rc;
+    }
+    memcpy(stream->partial->p + stream->partial_n, p, take);
+    stream->partial_n += take;
+    return (ssize_t)take;
 }
 
 static void finish_message(struct tl_stream *stream)
@@ -296,31 +376,24 @@ static void finish_message(struct tl_stream *stream)
     tl_grpc_received(stream);
 }
 
-static size_t copy_some(uint8_t *to, size_t have, size_t want, const uint8_t *p, size_t n)
-{
-    const size_t take = n < want - have ? n : want - have;
-    memcpy(to + have, p, take);
-    return take;
-}
-
 static int deframe(struct tl_stream *stream, const uint8_t *p, size_t n)
 {
     while (n) {
-        size_t took;
-        if (!stream->partial) {
-            took = copy_some(stream->prefix, stream->prefix_n, sizeof stream->prefix, p, n);
-            stream->prefix_n += (unsigned)took;
+        ssize_t took = 1;
+        if (stream->partial) {
+            took = continue_message(stream, p, n);
+            if (took < 0)
+                return (int)took;
+        } else {
+            stream->prefix[stream->prefix_n++] = *p;
             if (stream->prefix_n == sizeof stream->prefix) {
                 const int rc = begin_message(stream);
                 if (rc < 0)
                     return rc;
             }
-        } else {
-            took = copy_some(stream->partial->p, stream->partial_n, stream->partial->n, p, n);
-            stream->partial_n += took;
         }
         p += took;
-        n -= took;
+        n -= (size_t)took;
         if (stream->partial && stream->partial_n == stream->partial->n)
             finish_message(stream);
     }
@@ -420,20 +493,22 @@ static void on_deadline(uv_timer_t *timer)
     tl_grpc_timed_out(timer->data);
 }
 
-void tl_stream_deadline(struct tl_stream *stream, uint64_t ms)
+void tl_stream_deadline(struct tl_stream *stream, int64_t ns)
 {
-    uv_timer_init(&stream->loop->loop.uv, &stream->deadline);
-    stream->deadline.data = tl_stream_get(stream);
-    stream->has_deadline = true;
+    const int64_t now = tl_now_ns();
+    stream->deadline_ns = ns < INT64_MAX - now ? now + ns : INT64_MAX;
+    uv_timer_init(&stream->loop->loop.uv, &stream->timer);
+    stream->timer.data = tl_stream_get(stream);
+    stream->has_timer = true;
     uv_update_time(&stream->loop->loop.uv);
-    uv_timer_start(&stream->deadline, on_deadline, ms, 0);
+    uv_timer_start(&stream->timer, on_deadline, (uint64_t)ns / 1000000 + 1, 0);
 }
 
 void tl_stream_detach(struct tl_stream *stream)
 {
-    if (stream->has_deadline)
-        uv_close((uv_handle_t *)&stream->deadline, on_deadline_closed);
-    stream->has_deadline = false;
+    if (stream->has_timer)
+        uv_close((uv_handle_t *)&stream->timer, on_deadline_closed);
+    stream->has_timer = false;
     stream->h2 = NULL;
     *stream->link = stream->next;
     if (stream->next)

@@ -19,7 +19,8 @@
 struct tl_message {
     struct tl_message *next;
     size_t n;
-    size_t held; /* what it counts towards tl_net_stats.inbound */
+    size_t held;   /* what it counts towards tl_net_stats.inbound … */
+    uint8_t class; /* … of this enum tl_role_class */
     bool compressed;
     uint8_t p[];
 };
@@ -37,8 +38,9 @@ struct tl_stream {
     unsigned roles;
     bool tls;
     bool is_grpc;
-    bool gzip_in;  /* compressed messages are gzip */
-    bool gzip_out; /* the client likes gzip, and uses it itself */
+    bool gzip_in;        /* compressed messages are gzip */
+    bool gzip_out;       /* the client likes gzip, and uses it itself */
+    int64_t deadline_ns; /* of the monotonic clock; INT64_MAX: none */
 
     /* Loop's thread only. */
     struct tl_h2 *h2; /* NULL once the stream is closed */
@@ -60,8 +62,8 @@ struct tl_stream {
     struct tl_chunk *ready; /* taken from `out`, being sent */
     size_t ready_at;
     size_t ready_bytes;
-    uv_timer_t deadline;
-    bool has_deadline;
+    uv_timer_t timer; /* of the deadline */
+    bool has_timer;
 
     struct tl_waiter waiter; /* its lock guards all below */
     bool dirty;
@@ -92,6 +94,14 @@ static inline struct tl_stream *tl_stream_get(struct tl_stream *stream)
     return stream;
 }
 void tl_stream_put(struct tl_stream *stream);
+
+/* ---- any thread ------------------------------------------------------------------------- */
+
+/* Has the deadline passed? */
+bool tl_stream_expired(const struct tl_stream *stream);
+/* Nobody waits for the response any more: the client went away, or the deadline has passed. The
+ * argument is the stream: for struct tl_cancel. */
+bool tl_stream_unwanted(void *stream);
 
 /* ---- worker side ------------------------------------------------------------------------ */
 
@@ -128,6 +138,8 @@ struct tl_stream *tl_stream_new(struct tl_netloop *loop, int32_t id);
 void tl_stream_detach(struct tl_stream *stream);
 /* Bytes of the body. Returns how many may be given back as window now; < 0: enum tl_err. */
 ssize_t tl_stream_receive(struct tl_stream *stream, const uint8_t *p, size_t n);
+/* The largest message that the stream's method takes. */
+size_t tl_stream_max_message(const struct tl_stream *stream);
 /* The client half-closed. */
 void tl_stream_receive_end(struct tl_stream *stream);
 /* Make `ready` hold what can be sent. Returns whether the response ends behind it. */
@@ -139,15 +151,15 @@ TL_MUST_USE int tl_stream_emit(struct tl_stream *stream, struct tl_outq *q, size
  * yet, else by RST_STREAM CANCEL. The worker's functions return TL_CANCELLED from now on.
  */
 void tl_stream_abort(struct tl_stream *stream, struct tl_fields *head, struct tl_fields *trailers);
-/* Start the deadline's clock. */
-void tl_stream_deadline(struct tl_stream *stream, uint64_t ms);
+/* End the stream in `ns` nanoseconds. */
+void tl_stream_deadline(struct tl_stream *stream, int64_t ns);
 
 /* ---- by protocol ------------------------------------------------------------------------ */
 
 /* The method of that path, or NULL. */
 const struct tl_method *tl_grpc_find(const struct tl_app *app, const char *path);
-/* A grpc-timeout's value in ms, or TL_BAD. */
-int64_t tl_grpc_timeout_ms(const char *text);
+/* A grpc-timeout's value in ns, at most INT64_MAX, or TL_BAD. */
+int64_t tl_grpc_timeout_ns(const char *text);
 /* A content type that we speak: application/grpc, application/grpc+proto. NULL is not. */
 bool tl_grpc_is(const char *content_type);
 /* The header fields are complete: begin the call, or answer at once. On the loop's thread. */

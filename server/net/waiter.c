@@ -3,11 +3,16 @@
 
 #include <time.h>
 
-int64_t tl_now_ms(void)
+int64_t tl_now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t tl_now_ms(void)
+{
+    return tl_now_ns() / 1000000;
 }
 
 void tl_waiter_init(struct tl_waiter *waiter)

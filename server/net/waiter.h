@@ -10,12 +10,13 @@
 #include "base/err.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct tl_waiter {
     pthread_mutex_t lock;
     pthread_cond_t cond; /* on the monotonic clock */
     bool poked;          /* somebody has news; cleared by the wait that reports it */
-    bool closed;         /* the peer went away, or the server stops */
+    atomic_bool closed;  /* the peer went away, or the server stops; set under the lock */
 };
 
 void tl_waiter_init(struct tl_waiter *waiter);
@@ -38,7 +39,14 @@ TL_MUST_USE int tl_waiter_sleep(struct tl_waiter *waiter, int64_t ms);
 /* Wait on `cond` until a moment of the monotonic clock; false: it has passed. Lock held. */
 bool tl_waiter_wait_until_locked(struct tl_waiter *waiter, int64_t until_ms);
 
+/* Was it closed? Without the lock: cheap. */
+static inline bool tl_waiter_closed(const struct tl_waiter *waiter)
+{
+    return atomic_load_explicit(&waiter->closed, memory_order_relaxed);
+}
+
 /* The monotonic clock. */
+int64_t tl_now_ns(void);
 int64_t tl_now_ms(void);
 
 #endif

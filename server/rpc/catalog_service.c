@@ -228,7 +228,7 @@ const struct tl_method tl_catalog_methods[] = {
     {"/tracelake.v1.Catalog/Redecode", &tracelake__v1__redecode_request__descriptor, TL_UNARY,
      TL_ROLE_PUSH, run_redecode},
     {"/tracelake.v1.Catalog/Verify", &tracelake__v1__verify_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, run_verify},
+     TL_ROLE_READ, run_verify, TL_LONG},
     {"/tracelake.v1.Catalog/ListRetention", &tracelake__v1__list_retention_request__descriptor,
      TL_UNARY, TL_ROLE_READ, run_list_retention},
     {"/tracelake.v1.Catalog/SetRetention", &tracelake__v1__set_retention_request__descriptor,

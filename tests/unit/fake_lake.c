@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "unit/fake_lake.h"
 
+#include "base/cancel.h"
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -66,6 +68,19 @@ static void slow(void)
         usleep(ms * 1000);
 }
 
+/* Work that asks now and then whether it is still wanted. */
+static int work(void)
+{
+    int rc = TL_OK;
+    atomic_fetch_add(&fake.held, 1);
+    while (atomic_load(&fake.hold) && (rc = tl_cancel_check()) == TL_OK)
+        usleep(1000);
+    atomic_fetch_sub(&fake.held, 1);
+    if (rc < 0)
+        atomic_fetch_add(&fake.cancelled, 1);
+    return rc;
+}
+
 /* Makes appended bytes durable, a little later. */
 static void *spool(void *argument)
 {
@@ -103,6 +118,8 @@ int tl_lake_open(struct tl_lake **out, const struct tl_lake_options *options, st
     atomic_store(&fake.stall, false);
     atomic_store(&fake.fail_append, 0);
     atomic_store(&fake.slow_ms, 0);
+    atomic_store(&fake.hold, false);
+    atomic_store(&fake.cancelled, 0);
     pthread_create(&lake->thread, NULL, spool, lake);
     *out = lake;
     return TL_OK;
@@ -236,7 +253,7 @@ int tl_lake_verify(struct tl_lake *lake, const char *trace, bool repair, struct 
     pthread_mutex_lock(&lake->lock);
     const bool there = find_locked(lake, trace);
     pthread_mutex_unlock(&lake->lock);
-    return there ? 0 : TL_NOTFOUND;
+    return there ? work() : TL_NOTFOUND;
 }
 
 static struct tl_retention_row fake_rule;
@@ -558,7 +575,9 @@ int tl_lake_locate(struct tl_lake *lake, const char *trace, const char *stream,
 int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, struct tl_hit **hits,
                  size_t *n, bool *more, struct tl_fail *fail)
 {
-    const int rc = check(lake, request->trace, request->stream, fail);
+    int rc = check(lake, request->trace, request->stream, fail);
+    if (rc == TL_OK)
+        rc = work();
     if (rc < 0)
         return rc;
     const uint64_t limit = request->limit ? request->limit : 100;

@@ -272,17 +272,17 @@ static void test_pool(void **state)
 
 static void test_timeouts(void **state)
 {
-    assert_int_equal(tl_grpc_timeout_ms("2S"), 2000);
-    assert_int_equal(tl_grpc_timeout_ms("1H"), 3600000);
-    assert_int_equal(tl_grpc_timeout_ms("1M"), 60000);
-    assert_int_equal(tl_grpc_timeout_ms("250m"), 250);
-    assert_int_equal(tl_grpc_timeout_ms("1u"), 1);
-    assert_int_equal(tl_grpc_timeout_ms("2000001n"), 3);
-    assert_int_equal(tl_grpc_timeout_ms("0n"), 0);
-    assert_int_equal(tl_grpc_timeout_ms("99999999H"), INT64_C(359999996400000));
+    assert_int_equal(tl_grpc_timeout_ns("2S"), 2000000000);
+    assert_int_equal(tl_grpc_timeout_ns("1H"), INT64_C(3600000000000));
+    assert_int_equal(tl_grpc_timeout_ns("1M"), INT64_C(60000000000));
+    assert_int_equal(tl_grpc_timeout_ns("250m"), 250000000);
+    assert_int_equal(tl_grpc_timeout_ns("1u"), 1000);
+    assert_int_equal(tl_grpc_timeout_ns("2000001n"), 2000001);
+    assert_int_equal(tl_grpc_timeout_ns("0n"), 0);
+    assert_int_equal(tl_grpc_timeout_ns("99999999H"), INT64_MAX);
     static const char *const bad[] = {"", "S", "1", "1x", "-1S", "1 S", "123456789S", "1SS"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_int_equal(tl_grpc_timeout_ms(bad[i]), TL_BAD);
+        assert_int_equal(tl_grpc_timeout_ns(bad[i]), TL_BAD);
 }
 
 static void test_content_types(void **state)

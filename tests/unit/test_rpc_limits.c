@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * No kind of call can keep others from being answered: long work, calls that anyone may make,
+ * messages that are announced and never come. And work that nobody wants any more ends.
+ */
+#include "net/http.h"
+#include "unit/serving.h"
+
+#include "grpc/health/v1/health.pb-c.h"
+#include "tracelake/v1/catalog.pb-c.h"
+#include "tracelake/v1/ingest.pb-c.h"
+#include "tracelake/v1/ranges.pb-c.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LIST    "/tracelake.v1.Catalog/ListTraces"
+#define WATCH   "/tracelake.v1.Catalog/WatchTraces"
+#define VERIFY  "/tracelake.v1.Catalog/Verify"
+#define FIND    "/tracelake.v1.Ranges/Find"
+#define PUSH    "/tracelake.v1.Ingest/Push"
+#define CHECK   "/grpc.health.v1.Health/Check"
+#define HEALTH  "/grpc.health.v1.Health/Watch"
+#define REFLECT "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+
+#define LIMIT_MS  20000 /* for what comes to pass without anybody's help */
+#define STREAMS   100   /* on a connection */
+#define ANNOUNCED (4u << 20)
+
+static const uint8_t empty_message[5];
+
+static void on_durable(void *context, uint64_t offset)
+{
+}
+
+static void add_trace(struct tl_lake *lake)
+{
+    const struct tl_ingest_request request = {
+        .rig = "rig", .trace = "t", .setup = "[trace]\nformat = tpiu\n"};
+    static const uint8_t bytes[4096];
+    struct tl_ingest *ingest;
+    char trace[64];
+    uint64_t durable;
+    struct tl_fail fail = {0};
+    if (tl_ingest_open(lake, &request, on_durable, NULL, &ingest, trace, &durable, &fail) < 0)
+        fail_msg("%s", fail.text);
+    assert_int_equal(tl_ingest_append(ingest, 0, (struct tl_bytes){bytes, sizeof bytes}, &fail),
+                     TL_OK);
+    assert_int_equal(tl_ingest_finish(ingest, &durable, &fail), TL_OK);
+    tl_ingest_close(ingest);
+}
+
+static void open_server(struct serving *s, const struct tl_net_options *options)
+{
+    serve(s, options);
+    add_trace(s->lake);
+}
+
+static struct h2_exchange *begin_verify(struct h2_client *c, const char *timeout)
+{
+    Tracelake__V1__VerifyRequest request = TRACELAKE__V1__VERIFY_REQUEST__INIT;
+    request.trace = (char *)(uintptr_t) "t";
+    struct h2_exchange *const x =
+        h2_request(c, "POST", VERIFY, false, "content-type", "application/grpc",
+                   timeout ? "grpc-timeout" : NULL, timeout, NULL);
+    h2_send_message(c, x, &request.base, true);
+    return x;
+}
+
+static struct h2_exchange *begin_find(struct h2_client *c)
+{
+    Tracelake__V1__FindRequest request = TRACELAKE__V1__FIND_REQUEST__INIT;
+    request.trace = (char *)(uintptr_t) "t";
+    request.stream = (char *)(uintptr_t) "cs.10";
+    request.what_case = TRACELAKE__V1__FIND_REQUEST__WHAT_EVENT;
+    request.event = (char *)(uintptr_t) "exception";
+    struct h2_exchange *const x = h2_call(c, FIND);
+    h2_send_message(c, x, &request.base, true);
+    return x;
+}
+
+/* Until so many are at work in the lake, sending what is to be sent. */
+static void wait_held(struct h2_client *c, unsigned least, unsigned most)
+{
+    const int64_t until = tl_now_ms() + LIMIT_MS;
+    for (;;) {
+        const unsigned held = atomic_load(&fake.held);
+        if (held >= least && held <= most)
+            return;
+        if (tl_now_ms() > until)
+            fail_msg("%u are at work, not %u to %u", held, least, most);
+        if (c)
+            h2_step(c, 1);
+        else
+            usleep(1000);
+    }
+}
+
+static void expect_ok(struct h2_client *c, const char *path)
+{
+    struct h2_exchange *const x = h2_call(c, path);
+    h2_send(c, x, empty_message, 5, true);
+    h2_finish(c, x);
+    assert_int_equal(h2_grpc_status(x), 0);
+}
+
+static void expect_page(struct h2_client *c, const char *path)
+{
+    struct h2_exchange *const x = h2_request(c, "GET", path, true, NULL);
+    h2_finish(c, x);
+    assert_int_equal(h2_status(x), 200);
+}
+
+static int h1_send(const char *url, const char *path)
+{
+    char text[256];
+    const int fd = tcp_connect(url);
+    const int n = snprintf(text, sizeof text,
+                           "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
+    assert_int_equal(send(fd, text, (size_t)n, MSG_NOSIGNAL), n);
+    return fd;
+}
+
+static void expect_h1(const char *url, const char *path)
+{
+    char text[64] = {0};
+    const int fd = h1_send(url, path);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&p, 1, LIMIT_MS), 1);
+    assert_true(recv(fd, text, sizeof text - 1, 0) > 12);
+    assert_memory_equal(text, "HTTP/1.1 200", 12);
+    close(fd);
+}
+
+static void expect_short_calls(const struct serving *s)
+{
+    struct h2_client *const c = h2_connect(s->url);
+    for (int i = 0; i < 20; i++) {
+        expect_ok(c, LIST);
+        expect_ok(c, CHECK);
+    }
+    expect_page(c, "/healthz");
+    expect_page(c, "/readyz");
+    expect_page(c, "/api/v1/traces");
+    expect_h1(s->url, "/healthz");
+    expect_h1(s->url, "/api/v1/traces");
+    h2_free(c);
+}
+
+static void open_push(struct h2_client *c, const char *trace)
+{
+    Tracelake__V1__PushRequest request = TRACELAKE__V1__PUSH_REQUEST__INIT;
+    Tracelake__V1__Open open = TRACELAKE__V1__OPEN__INIT;
+    open.rig = (char *)(uintptr_t) "rig";
+    open.trace = (char *)(uintptr_t)trace;
+    open.setup = (char *)(uintptr_t) "[trace]\nformat = tpiu\n";
+    request.step_case = TRACELAKE__V1__PUSH_REQUEST__STEP_OPEN;
+    request.open = &open;
+    struct h2_exchange *const x = h2_call(c, PUSH);
+    h2_send_message(c, x, &request.base, false);
+    ProtobufCMessage *const reply = h2_message(c, x, &tracelake__v1__push_reply__descriptor);
+    if (!reply)
+        fail_msg("push: %d %s", h2_grpc_status(x), h2_grpc_text(x));
+    protobuf_c_message_free_unpacked(reply, NULL);
+}
+
+/* ---- long work -------------------------------------------------------------------------- */
+
+static void test_long_beside_short(void **state)
+{
+    struct serving s;
+    struct h2_exchange *x[64];
+    open_server(&s, NULL);
+    atomic_store(&fake.hold, true);
+    struct h2_client *const c = h2_connect(s.url);
+    for (int i = 0; i < 64; i++)
+        x[i] = i & 1 ? begin_find(c) : begin_verify(c, NULL);
+    const int h1 = h1_send(s.url, "/api/v1/traces/t/streams/cs.10/find?event=exception");
+    wait_held(c, 2, 64);
+    expect_short_calls(&s);
+    atomic_store(&fake.hold, false);
+    for (int i = 0; i < 64; i++) {
+        h2_finish(c, x[i]);
+        assert_int_equal(h2_grpc_status(x[i]), 0);
+    }
+    close(h1);
+    h2_free(c);
+    stop_serving(&s);
+}
+
+/* Work that goes on by itself would be held for ever here. */
+static void test_cancelled_work_ends(void **state)
+{
+    struct serving s;
+    open_server(&s, NULL);
+    atomic_store(&fake.hold, true);
+    struct h2_client *c = h2_connect(s.url);
+    struct h2_exchange *x[40];
+    for (int i = 0; i < 40; i++)
+        x[i] = i & 1 ? begin_find(c) : begin_verify(c, NULL);
+    wait_held(c, 2, 40);
+    for (int i = 0; i < 40; i++)
+        nghttp2_submit_rst_stream(c->session, 0, x[i]->id, NGHTTP2_CANCEL);
+    wait_held(c, 0, 0);
+    assert_true(atomic_load(&fake.cancelled) < 40); /* those that waited never began */
+    /* The whole connection. */
+    begin_find(c);
+    wait_held(c, 1, 1);
+    h2_free(c);
+    wait_held(NULL, 0, 0);
+    /* HTTP/2 without gRPC. */
+    c = h2_connect(s.url);
+    struct h2_exchange *const y =
+        h2_request(c, "GET", "/api/v1/traces/t/streams/cs.10/find?event=exception", true, NULL);
+    wait_held(c, 1, 1);
+    nghttp2_submit_rst_stream(c->session, 0, y->id, NGHTTP2_CANCEL);
+    wait_held(c, 0, 0);
+    h2_free(c);
+    /* HTTP/1.1. */
+    const int h1 = h1_send(s.url, "/api/v1/traces/t/streams/cs.10/find?event=exception");
+    wait_held(NULL, 1, 1);
+    close(h1);
+    wait_held(NULL, 0, 0);
+    stop_serving(&s);
+}
+
+static void test_expired_work_ends(void **state)
+{
+    struct serving s;
+    open_server(&s, NULL);
+    atomic_store(&fake.hold, true);
+    struct h2_client *const c = h2_connect(s.url);
+    struct h2_exchange *x[20];
+    for (int i = 0; i < 20; i++)
+        x[i] = begin_verify(c, "100m");
+    for (int i = 0; i < 20; i++) {
+        h2_finish(c, x[i]);
+        assert_int_equal(h2_grpc_status(x[i]), 4);
+    }
+    wait_held(NULL, 0, 0);
+    h2_free(c);
+    stop_serving(&s);
+}
+
+/* Whatever the shape of the call, and however fast the answer would be. */
+static void test_deadlines_that_have_passed(void **state)
+{
+    static const char *const paths[] = {LIST, WATCH, VERIFY, PUSH, CHECK, HEALTH, REFLECT};
+    static const char *const timeouts[] = {"1n", "0m", "1n"};
+    struct serving s;
+    open_server(&s, NULL);
+    struct h2_client *const c = h2_connect(s.url);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        for (size_t k = 0; k < 3; k++) {
+            struct h2_exchange *const x =
+                h2_request(c, "POST", paths[i], false, "content-type", "application/grpc",
+                           "grpc-timeout", timeouts[k], NULL);
+            h2_send(c, x, empty_message, 5, true);
+            h2_finish(c, x);
+            if (h2_grpc_status(x) != 4)
+                fail_msg("%s within %s: status %d", paths[i], timeouts[k], h2_grpc_status(x));
+        }
+    h2_free(c);
+    stop_serving(&s);
+}
+
+/* ---- calls that anyone may make ---------------------------------------------------------- */
+
+static void test_public_streams(void **state)
+{
+    const struct tl_net_options options = {.max_streaming = 40};
+    struct h2_client *clients[6];
+    struct serving s;
+    open_server(&s, &options);
+    for (int i = 0; i < 6; i++) {
+        clients[i] = h2_connect(s.url);
+        for (int k = 0; k < STREAMS; k++) {
+            struct h2_exchange *const x = h2_call(clients[i], i & 1 ? REFLECT : HEALTH);
+            if (!(i & 1))
+                h2_send(clients[i], x, empty_message, 5, true);
+        }
+        while (h2_step(clients[i], 50))
+            ;
+    }
+    /* A rig pushes, a reader watches. */
+    struct h2_client *const c = h2_connect(s.url);
+    for (int i = 0; i < 20; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "trace-%d", i);
+        open_push(c, name);
+    }
+    struct h2_exchange *const watch = h2_call(c, WATCH);
+    h2_send(c, watch, empty_message, 5, true);
+    ProtobufCMessage *const first =
+        h2_message(c, watch, &tracelake__v1__list_traces_reply__descriptor);
+    assert_non_null(first);
+    protobuf_c_message_free_unpacked(first, NULL);
+    expect_short_calls(&s);
+    h2_free(c);
+    for (int i = 0; i < 6; i++)
+        h2_free(clients[i]);
+    stop_serving(&s);
+}
+
+/* Readers are no rigs either. */
+static void test_readers_leave_room_for_rigs(void **state)
+{
+    const struct tl_net_options options = {.max_streaming = 40};
+    struct serving s;
+    open_server(&s, &options);
+    struct h2_client *const readers = h2_connect(s.url);
+    for (int k = 0; k < STREAMS; k++) {
+        struct h2_exchange *const x = h2_call(readers, WATCH);
+        h2_send(readers, x, empty_message, 5, true);
+    }
+    while (h2_step(readers, 50))
+        ;
+    struct h2_client *const c = h2_connect(s.url);
+    open_push(c, "p");
+    expect_ok(c, LIST);
+    h2_free(c);
+    h2_free(readers);
+    stop_serving(&s);
+}
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+static unsigned long long inbound_bytes(struct tl_net *net)
+{
+    struct tl_buf text = {0};
+    assert_int_equal(tl_net_metrics(net, &text), TL_OK);
+    assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
+    const char *const line = strstr((char *)text.p, "\ntracelake_grpc_inbound_bytes ");
+    assert_non_null(line);
+    const unsigned long long bytes = strtoull(strchr(line, ' ') + 1, NULL, 10);
+    tl_buf_fini(&text);
+    return bytes;
+}
+
+/* 4 MiB each are announced, a byte comes. */
+static void test_announced_messages(void **state)
+{
+    static const uint8_t head[] = {
+        0, ANNOUNCED >> 24, ANNOUNCED >> 16 & 255, ANNOUNCED >> 8 & 255, ANNOUNCED & 255, 1};
+    static const char *const paths[] = {LIST, PUSH, VERIFY};
+    const struct tl_net_options options = {.max_inbound = 8u << 20};
+    struct h2_client *clients[3];
+    struct serving s;
+    open_server(&s, &options);
+    for (int i = 0; i < 3; i++) {
+        clients[i] = h2_connect(s.url);
+        for (int k = 0; k < STREAMS; k++)
+            h2_send(clients[i], h2_call(clients[i], paths[i]), head, sizeof head, false);
+        expect_ok(clients[i], CHECK); /* the server has seen what came before */
+    }
+    assert_true(inbound_bytes(s.net) > 0);
+    assert_true(inbound_bytes(s.net) < 1u << 20);
+    struct h2_client *const c = h2_connect(s.url);
+    open_push(c, "p");
+    expect_short_calls(&s);
+    h2_free(c);
+    for (int i = 0; i < 3; i++)
+        h2_free(clients[i]);
+    stop_serving(&s);
+}
+
+/* What really comes for calls that anyone may make is little, and takes nothing from others. */
+static void test_public_messages(void **state)
+{
+    const struct tl_net_options options = {.max_inbound = 8u << 20};
+    struct serving s;
+    open_server(&s, &options);
+    uint8_t *const message = calloc(1, 60005);
+    assert_non_null(message);
+    message[3] = 60000 >> 8;
+    message[4] = 60001 & 255; /* one more than comes */
+    struct h2_client *const c = h2_connect(s.url);
+    for (int k = 0; k < STREAMS; k++)
+        h2_send(c, h2_call(c, CHECK), message, 60005, false);
+    while (h2_step(c, 50))
+        ;
+    assert_true(inbound_bytes(s.net) <= 128u << 10);
+    /* Large ones are refused before they come. */
+    message[2] = 2;
+    struct h2_exchange *const x = h2_call(c, HEALTH);
+    h2_send(c, x, message, 5, false);
+    h2_finish(c, x);
+    assert_int_equal(h2_grpc_status(x), 8);
+    struct h2_client *const rig = h2_connect(s.url);
+    open_push(rig, "p");
+    h2_free(rig);
+    h2_free(c);
+    free(message);
+    stop_serving(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_long_beside_short),
+        cmocka_unit_test(test_cancelled_work_ends),
+        cmocka_unit_test(test_expired_work_ends),
+        cmocka_unit_test(test_deadlines_that_have_passed),
+        cmocka_unit_test(test_public_streams),
+        cmocka_unit_test(test_readers_leave_room_for_rigs),
+        cmocka_unit_test(test_announced_messages),
+        cmocka_unit_test(test_public_messages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
