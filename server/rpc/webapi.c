@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_INSNS 4096
-#define MAX_HITS  10000
+#define MAX_INSNS         4096
+#define MAX_HITS          10000
+#define MAX_SLICE_STREAMS 16
 
 static struct tl_lake *lake_of(const struct tl_http_request *request)
 {
@@ -231,18 +232,63 @@ int tl_web_stats(struct tl_http_request *request, struct tl_http_response *respo
     return explain(request, response, rc);
 }
 
+static int slices_request(const struct tl_http_request *request, struct tl_slices_request *slices,
+                          struct tl_fail *fail)
+{
+    uint64_t columns = 0;
+    *slices = (struct tl_slices_request){.trace = request->part[0], .axis = TL_UNIT_INSN};
+    int rc = unit_of(request, "axis", &slices->axis, fail);
+    if (rc == TL_OK)
+        rc = span_of(request, &slices->from, &slices->to, fail);
+    if (rc == TL_OK)
+        rc = tl_http_number(request, "columns", 0, &columns, fail);
+    slices->columns = columns < UINT32_MAX ? (uint32_t)columns : UINT32_MAX;
+    return rc;
+}
+
+/* One answer for the streams of `streams=NAME,NAME…`: an object with each one's slices. */
+int tl_web_trace_slices(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_slices_request slices;
+    const char *const streams = tl_http_query(request, "streams");
+    if (!streams || !*streams)
+        return tl_fail_set(&response->fail, TL_USAGE,
+                           "streams= is missing; name the streams, separated by commas");
+    int rc = slices_request(request, &slices, &response->fail);
+    char *const names = strdup(streams);
+    cJSON *const json = cJSON_CreateObject();
+    cJSON *const all = cJSON_AddObjectToObject(json, "streams");
+    if (rc == TL_OK && (!names || !all))
+        rc = TL_NOMEM;
+    unsigned n = 0;
+    char *rest = names;
+    for (char *name; rc == TL_OK && (name = strsep(&rest, ","));) {
+        struct tl_buf one = {0};
+        slices.stream = name;
+        if (n++ == MAX_SLICE_STREAMS)
+            rc = tl_fail_set(&response->fail, TL_USAGE, "no more than %d streams at once",
+                             MAX_SLICE_STREAMS);
+        else
+            rc = tl_lake_slices(lake_of(request), &slices, &one, &response->fail);
+        if (rc == TL_OK)
+            rc = tl_buf_add(&one, "", 1);
+        if (rc == TL_OK && !cJSON_AddRawToObject(all, name, (const char *)one.p))
+            rc = TL_NOMEM;
+        tl_buf_fini(&one);
+    }
+    free(names);
+    if (rc == TL_OK)
+        return tl_webjson_respond(response, json);
+    cJSON_Delete(json);
+    return explain(request, response, rc);
+}
+
 int tl_web_slices(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_buf json = {0};
-    struct tl_slices_request slices = {
-        .trace = request->part[0], .stream = request->part[1], .axis = TL_UNIT_INSN};
-    uint64_t columns = 0;
-    int rc = unit_of(request, "axis", &slices.axis, &response->fail);
-    if (rc == TL_OK)
-        rc = span_of(request, &slices.from, &slices.to, &response->fail);
-    if (rc == TL_OK)
-        rc = tl_http_number(request, "columns", 0, &columns, &response->fail);
-    slices.columns = columns < UINT32_MAX ? (uint32_t)columns : UINT32_MAX;
+    struct tl_slices_request slices;
+    int rc = slices_request(request, &slices, &response->fail);
+    slices.stream = request->part[1];
     if (rc == TL_OK)
         rc = tl_lake_slices(lake_of(request), &slices, &json, &response->fail);
     if (rc == TL_OK)

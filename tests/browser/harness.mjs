@@ -42,6 +42,8 @@ export class Suite {
     page.on("pageerror", (e) => troubles.push(`error: ${e.message}`));
     page.on("console", (m) => { if (m.type() === "error") troubles.push(`console: ${m.text()}`); });
     let timer;
+    const begun = performance.now();
+    const took = () => `${((performance.now() - begun) / 1000).toFixed(1)} s`;
     try {
       await Promise.race([
         body(page, troubles),
@@ -49,10 +51,10 @@ export class Suite {
       ]);
       assert.deepEqual(troubles, []);
       this.passed++;
-      console.log(`ok    ${name}`);
+      console.log(`ok    ${name} (${took()})`);
     } catch (error) {
       this.failed.push(name);
-      console.log(`FAIL  ${name}\n      ${String(error.stack ?? error).split("\n").slice(0, 14).join("\n      ")}`);
+      console.log(`FAIL  ${name} (${took()})\n      ${String(error.stack ?? error).split("\n").slice(0, 14).join("\n      ")}`);
       await page.screenshot({ path: path.join(SHOTS, `failed-${this.failed.length}.png`) }).catch(() => {});
     } finally {
       clearTimeout(timer);

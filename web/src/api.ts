@@ -3,7 +3,7 @@
 // tried once more, since a server that drains its connection may drop those under way.
 import {
   readFunctions, readHits, readInsns, readPosition, readSlices, readStats, readTrace, readTraces,
-  type FunctionRow, type Hit, type InsnRow, type Position, type Slice, type Stats, type Trace,
+  type FunctionRow, type Hit, type InsnRow, type Position, type Slices, type Stats, type Trace,
 } from "./model.ts";
 import type { Axis } from "./scale.ts";
 import type { TileId } from "./tile.ts";
@@ -97,11 +97,13 @@ export async function insns(
     await json(`${streamPath(id, stream)}/insns?from=${from}&count=${count}`, signal));
 }
 
+/** Of several streams at once, by their names. */
 export async function slices(
-  id: string, stream: string, axis: Axis, from: number, to: number, signal?: AbortSignal,
-): Promise<{ slices: Slice[]; truncated: boolean }> {
-  const where = `axis=${axis}&from=${Math.floor(from)}&to=${Math.ceil(to)}`;
-  return readSlices(await json(`${streamPath(id, stream)}/slices?${where}`, signal));
+  id: string, streams: readonly string[], axis: Axis, from: number, to: number, signal?: AbortSignal,
+): Promise<Map<string, Slices>> {
+  const names = streams.map(encodeURIComponent).join(",");
+  const where = `streams=${names}&axis=${axis}&from=${Math.floor(from)}&to=${Math.ceil(to)}`;
+  return readSlices(await json(`${tracePath(id)}/slices?${where}`, signal));
 }
 
 export async function stats(

@@ -33,6 +33,7 @@ export class App {
   announced = ""; // for the live region
 
   private frame = 0;
+  private pointed = true; // nothing but the pointer has moved since the last frame
   private urlTimer: ReturnType<typeof setTimeout> | undefined;
   private locating: AbortController | undefined;
   private searching: AbortController | undefined;
@@ -41,15 +42,17 @@ export class App {
   private readonly reduced = matchMedia("(prefers-reduced-motion: reduce)");
   private functionsAt = -Infinity;
 
-  /** `paint` is called once a frame when something changed. */
-  constructor(private readonly paint: () => void) {}
+  /** `paint` is called once a frame when something changed; `pointed`: nothing but the pointer. */
+  constructor(private readonly paint: (pointed: boolean) => void) {}
 
   start(): void {
     new Live({
       traces: (traces) => this.heard(traces),
       connection: (state) => {
         if (state === this.connection) return;
+        const back = (state === "live" || state === "polling") && this.trouble !== "";
         this.connection = state;
+        if (back && !this.session) this.fromUrl();
         this.changed();
       },
     });
@@ -58,11 +61,23 @@ export class App {
   }
 
   changed(): void {
+    this.pointed = false;
+    this.schedule();
+  }
+
+  /** The pointer has moved over the timeline. */
+  hovered(): void {
+    this.schedule();
+  }
+
+  private schedule(): void {
     if (this.frame !== 0) return;
     this.frame = requestAnimationFrame(() => {
+      const { pointed } = this;
       this.frame = 0;
-      this.step();
-      this.paint();
+      this.pointed = true;
+      if (!pointed) this.step();
+      this.paint(pointed);
     });
   }
 
@@ -146,9 +161,21 @@ export class App {
   private heard(traces: Trace[]): void {
     this.traces = traces;
     const s = this.session;
-    const now = s && traces.find((t) => t.id === s.trace.id);
-    if (s && now && now.revision !== s.trace.revision) this.grown(s, now);
-    this.changed();
+    if (!s) {
+      this.changed();
+      return;
+    }
+    const now = traces.find((t) => t.id === s.trace.id);
+    if (now && now.createdMs !== s.trace.createdMs) {
+      void this.open(this.place()); // another capture has the name now
+    } else if (now && (now.revision !== s.trace.revision || s.trace.state === "deleted")) {
+      this.grown(s, now);
+      this.changed();
+    } else if (!now && s.trace.state !== "deleted") {
+      s.trace = { ...s.trace, state: "deleted" };
+      this.following = undefined;
+      this.say(`The trace ${s.trace.id} was deleted.`);
+    }
   }
 
   private grown(s: Session, trace: Trace): void {

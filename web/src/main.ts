@@ -52,14 +52,12 @@ function status(s: Session): TemplateResult {
     : timeIsNs(s.trace) ? duration(wide) : `${short(wide)} ticks`;
   const cell = (name: string, text: string, cls = ""): TemplateResult | typeof nothing =>
     text === "" ? nothing : html`<span class=${`cell ${cls}`} title=${name}>${text}</span>`;
-  return html`<footer>
-    ${d ? html`${cell("Lane", d.lane, "lane")}${cell("Function", d.what, "strong")}${cell("Its share", d.share)}
+  return html`${d ? html`${cell("Lane", d.lane, "lane")}${cell("Function", d.what, "strong")}${cell("Its share", d.share)}
       ${cell("Position", d.where, "num")}${cell("Width of what is under the pointer", d.width && `in ${d.width}`, "num muted")}
       ${cell("Mode", d.mode)}${cell("Events", d.events)}${cell("Lost", d.lost, "bad")}` : nothing}
     <span class="grow"></span>
     <span class="cell num muted" title="Width of the view">${size} in view</span>
-    <span class="busy ${s.tiles.busy ? "on" : ""}" aria-hidden="true"></span>
-  </footer>`;
+    <span class="busy ${s.tiles.busy ? "on" : ""}" aria-hidden="true"></span>`;
 }
 
 /** What is under the pointer, beside it. The line at the bottom has the rest. */
@@ -85,11 +83,16 @@ function tracePage(s: Session): TemplateResult {
     <p id="timeline-help" class="hidden">W and S zoom, A and D move, comma and full stop step through
       the trace, square brackets go to events, question mark shows all keys.</p>
     ${app.table ? laneTable(app, s, timeline) : nothing}
-    </main>${status(s)}`;
+    </main><footer id="status"></footer>`;
 }
 
-function paint(): void {
+function paint(pointed: boolean): void {
   const s = app.session;
+  if (s && pointed) {
+    timeline.drawOver(s);
+    details(s);
+    return;
+  }
   document.title = s ? `${s.trace.id} – tracelake` : "tracelake";
   render(html`${header.view()}
     ${s ? tracePage(s) : traceList(app)}
@@ -97,6 +100,12 @@ function paint(): void {
     <div class="hidden" role="status" aria-live="polite">${app.announced}</div>`, root);
   if (!s) return;
   timeline.draw();
+  details(s);
+}
+
+/** What follows the pointer. */
+function details(s: Session): void {
+  render(status(s), document.getElementById("status")!);
   render(tip(s), timeline.tips);
 }
 

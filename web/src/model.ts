@@ -3,7 +3,8 @@
 // as zero or empty, and a 64-bit integer may come as a number or as a decimal string.
 import type { Axis, Extent } from "./scale.ts";
 
-export type TraceState = "live" | "decoding" | "sealed" | "failed";
+/** "deleted" is the page's own: the server no longer has the trace. */
+export type TraceState = "live" | "decoding" | "sealed" | "failed" | "deleted";
 
 export interface Stream {
   readonly name: string;
@@ -70,6 +71,11 @@ export interface Slice {
   readonly from: number;
   readonly to: number;
   readonly name: string;
+}
+
+export interface Slices {
+  readonly slices: readonly Slice[];
+  readonly truncated: boolean; // those too narrow to be seen are left out
 }
 
 export interface Count {
@@ -232,17 +238,15 @@ export function readInsns(value: unknown): InsnRow[] {
   });
 }
 
-export function readSlices(value: unknown): { slices: Slice[]; truncated: boolean } {
-  const o = object(value);
-  return {
-    slices: list(Array.isArray(value) ? value : o.slices).map((row) => {
+export function readSlices(value: unknown): Map<string, Slices> {
+  return new Map(Object.entries(object(object(value).streams)).map(([stream, told]) => {
+    const o = object(told);
+    const slices = list(o.slices).map((row) => {
       const s = object(row);
-      return {
-        depth: number(s.depth), from: number(s.from), to: number(s.to), name: text(s.name),
-      };
-    }),
-    truncated: o.truncated === true,
-  };
+      return { depth: number(s.depth), from: number(s.from), to: number(s.to), name: text(s.name) };
+    });
+    return [stream, { slices, truncated: o.truncated === true }];
+  }));
 }
 
 const TITLES: Record<string, string> = {

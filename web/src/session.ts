@@ -45,7 +45,8 @@ export class Session {
   selection: readonly [number, number] | undefined; // in units of the axis
   found: Found | undefined;
   measured: Measured | undefined;
-  readonly open = new Set<number>(); // lanes whose call stack is shown
+  readonly open = new Set<number>(); // lanes whose call stack is shown, …
+  readonly full = new Set<number>(); // … with all its rows
   /** How far the lanes can be drawn by now: the edge to follow. */
   drawnTo = Infinity;
   /** Where following goes as soon as the tiles there are `ready`. */

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT
-// Exact call-stack slices of open lanes, for views short enough to have few of them.
+// Call-stack slices of open lanes. The server leaves out those too narrow to be seen: an answer for a
+// wide range tells of a part of it only as long as that is not looked at much more closely.
 import * as api from "./api.ts";
 import type { Slice } from "./model.ts";
 import { span, type Axis, type View } from "./scale.ts";
 
-/** Wider views show the outline of the depth instead. */
-const MOST_UNITS = 262144;
 /** A view that moves is not asked for at every frame. */
 const PAUSE_MS = 120;
-/** After a failure the outline stands in for so long. */
+/** After a failure the outline of the depth stands in for so long. */
 const FAILED_MS = 3000;
 /** What was in view, and what comes next when following. */
 const KEEP = 2;
+/** Slices left out of a wide answer are missed when the view is narrower by this factor. */
+const CLOSER = 2;
 
 interface Held {
   readonly axis: Axis;
   readonly from: number;
   readonly to: number;
-  readonly slices: readonly Slice[] | undefined; // undefined: too many, or the server failed
+  readonly slices: readonly Slice[] | undefined; // undefined: the server failed
+  readonly narrowest: number; // span of the view that it has enough slices for; 0: for any
   readonly revision: number;
 }
 
@@ -27,33 +29,43 @@ interface Wish {
   readonly revision: number;
 }
 
+export interface Shown {
+  readonly slices: readonly Slice[];
+  readonly complete: boolean; // none was too narrow to be listed
+}
+
 export class SliceCache {
   private readonly held = new Map<string, Held[]>();
-  private readonly flying = new Map<string, AbortController>();
+  private flying: AbortController | undefined;
   private wish: Wish | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly trace: string, private readonly changed: () => void) {}
 
-  /** The slices that cover the view, if they are here. */
-  get(stream: string, view: View): readonly Slice[] | undefined {
-    return this.find(stream, view)?.slices;
+  /** The best that is known of the view; a wider answer stands in while a closer one is under way. */
+  get(stream: string, view: View): Shown | undefined {
+    const best = this.covering(stream, view).filter((h) => h.slices)
+      .sort((a, b) => a.narrowest - b.narrowest)[0];
+    return best?.slices && { slices: best.slices, complete: best.narrowest === 0 };
   }
 
   /** Is there nothing to wait for: they are here, or will not come? */
   known(stream: string, view: View): boolean {
-    return span(view) > MOST_UNITS || this.find(stream, view) !== undefined;
+    return this.find(stream, view) !== undefined;
+  }
+
+  private covering(stream: string, view: View): Held[] {
+    return (this.held.get(stream) ?? []).filter((h) =>
+      h.axis === view.axis && h.from <= view.from && h.to >= view.to);
   }
 
   private find(stream: string, view: View): Held | undefined {
-    if (span(view) > MOST_UNITS) return undefined;
-    return this.held.get(stream)?.find((h) =>
-      h.axis === view.axis && h.from <= view.from && h.to >= view.to);
+    return this.covering(stream, view).find((h) => span(view) >= h.narrowest);
   }
 
   /** Say each frame what is in view, or will be. `open`: it may have grown with the trace. */
   want(streams: readonly string[], view: View, revision: number, open: boolean): void {
-    const missing = span(view) > MOST_UNITS ? [] : streams.filter((s) => {
+    const missing = streams.filter((s) => {
       const held = this.find(s, view);
       return !held || (open && held.revision !== revision);
     });
@@ -61,8 +73,7 @@ export class SliceCache {
     if (!this.wish || this.timer !== undefined) return;
     this.timer = setTimeout(() => {
       this.timer = undefined;
-      const wish = this.wish;
-      for (const stream of wish?.streams ?? []) void this.fetch(stream, wish!.view, wish!.revision);
+      if (this.wish) void this.fetch(this.wish);
     }, PAUSE_MS);
   }
 
@@ -70,51 +81,42 @@ export class SliceCache {
     clearTimeout(this.timer);
     this.timer = undefined;
     this.wish = undefined;
-    for (const controller of this.flying.values()) controller.abort();
-    this.flying.clear();
+    this.flying?.abort();
+    this.flying = undefined;
     this.held.clear();
   }
 
-  private async fetch(stream: string, view: View, revision: number): Promise<void> {
-    this.flying.get(stream)?.abort();
+  private async fetch({ streams, view, revision }: Wish): Promise<void> {
+    this.flying?.abort();
     const controller = new AbortController();
-    this.flying.set(stream, controller);
+    this.flying = controller;
     // A view's width on each side, so that short pans find them here.
     const pad = span(view);
-    let range: readonly [number, number] = [view.from - pad, view.to + pad];
+    const { axis } = view;
+    const range = { axis, from: view.from - pad, to: view.to + pad, revision };
     try {
-      let got = await this.load(stream, view.axis, range, controller.signal);
-      if (got.truncated) {
-        range = [view.from, view.to];
-        got = await this.load(stream, view.axis, range, controller.signal);
+      const got = await api.slices(this.trace, streams, axis, Math.max(0, Math.floor(range.from)),
+        Math.max(1, Math.ceil(range.to)), controller.signal);
+      for (const stream of streams) {
+        const told = got.get(stream);
+        this.keep(stream, {
+          ...range, slices: told?.slices, narrowest: told?.truncated === true ? span(view) / CLOSER : 0,
+        });
       }
-      // Too many for the server to list: an outline is more honest than a part of them.
-      this.keep(stream, view.axis, range, got.truncated ? undefined : got.slices, revision);
     } catch {
       if (controller.signal.aborted) return;
-      this.keep(stream, view.axis, range, undefined, revision);
+      for (const stream of streams) this.keep(stream, { ...range, slices: undefined, narrowest: 0 });
       setTimeout(() => {
-        this.held.set(stream, (this.held.get(stream) ?? []).filter((h) => h.slices));
+        for (const [stream, held] of this.held) this.held.set(stream, held.filter((h) => h.slices));
         this.changed();
       }, FAILED_MS);
     } finally {
-      if (this.flying.get(stream) === controller) this.flying.delete(stream);
+      if (this.flying === controller) this.flying = undefined;
     }
     this.changed();
   }
 
-  private load(
-    stream: string, axis: Axis, [from, to]: readonly [number, number], signal: AbortSignal,
-  ): Promise<{ slices: Slice[]; truncated: boolean }> {
-    return api.slices(this.trace, stream, axis, Math.max(0, Math.floor(from)),
-      Math.max(1, Math.ceil(to)), signal);
-  }
-
-  private keep(
-    stream: string, axis: Axis, [from, to]: readonly [number, number],
-    slices: readonly Slice[] | undefined, revision: number,
-  ): void {
-    const before = (this.held.get(stream) ?? []).slice(0, KEEP - 1);
-    this.held.set(stream, [{ axis, from, to, slices, revision }, ...before]);
+  private keep(stream: string, held: Held): void {
+    this.held.set(stream, [held, ...(this.held.get(stream) ?? []).slice(0, KEEP - 1)]);
   }
 }

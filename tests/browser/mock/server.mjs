@@ -137,10 +137,17 @@ export function createServer({ rate = 3e6 } = {}) {
       return send(200, "application/x-protobuf", body,
         { etag, "cache-control": sealed ? "public, max-age=31536000, immutable" : "no-cache" });
     }
+    const number = (key, otherwise) => (url.searchParams.has(key) ? Number(url.searchParams.get(key)) : otherwise);
+    if (parts[4] === "slices") {
+      return json({ streams: Object.fromEntries(url.searchParams.get("streams").split(",").map((name) => {
+        const of = t.streams.findIndex((s) => s.name === name);
+        return [name, synth.slices(of, url.searchParams.get("axis") ?? "insn", number("from", 0),
+          number("to", Infinity), t.streams[of].insns)];
+      })) });
+    }
     const lane = t.streams.findIndex((s) => s.name === parts[5]);
     if (parts[4] !== "streams" || lane < 0) return missing();
     const { insns } = t.streams[lane];
-    const number = (key, otherwise) => (url.searchParams.has(key) ? Number(url.searchParams.get(key)) : otherwise);
     switch (parts[6]) {
       case "locate": {
         const at = number("at", 0);
@@ -152,8 +159,6 @@ export function createServer({ rate = 3e6 } = {}) {
         const n = Math.max(0, Math.min(number("count", 100), 4096, insns - from));
         return json({ first: from, rows: Array.from({ length: n }, (_, k) => synth.insnRow(lane, from + k)) });
       }
-      case "slices":
-        return json(synth.slices(lane, url.searchParams.get("axis") ?? "insn", number("from", 0), number("to", insns), insns));
       case "find":
         return json(synth.find(lane, Object.fromEntries(url.searchParams), number("from", 0), number("limit", 100), insns));
       case "stats":
@@ -165,14 +170,15 @@ export function createServer({ rate = 3e6 } = {}) {
         return missing();
     }
   });
-  return { server, grow: (n) => { offset += n; } };
+  const remove = (id) => { fixed.splice(fixed.findIndex((t) => t.id === id), 1); };
+  return { server, grow: (n) => { offset += n; }, remove };
 }
 
 export function listen(options = {}, port = 0) {
-  const { server, grow } = createServer(options);
+  const { server, grow, remove } = createServer(options);
   return new Promise((resolve) => {
     server.listen(port, "127.0.0.1", () => resolve({
-      url: `http://127.0.0.1:${server.address().port}`, grow,
+      url: `http://127.0.0.1:${server.address().port}`, grow, remove,
       close: () => new Promise((done) => { server.closeAllConnections(); server.close(done); }),
     }));
   });

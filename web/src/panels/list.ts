@@ -7,7 +7,9 @@ import { ago, bytes, duration, grouped, short } from "../format.ts";
 import { extentOf, hasTime, timeIsNs, type Trace } from "../model.ts";
 import { encodePlace, emptyPlace } from "../url.ts";
 
-const STATE_TEXT = { live: "live", decoding: "decoding", sealed: "complete", failed: "failed" };
+const STATE_TEXT = {
+  live: "live", decoding: "decoding", sealed: "complete", failed: "failed", deleted: "deleted",
+};
 
 export function stateBadge(trace: Trace): TemplateResult {
   const share = trace.state === "decoding" && trace.rawBytes > 0

@@ -148,20 +148,24 @@ export function drawInsns(
     ctx.fillRect(Math.round((i - view.from) * wide), y, 1, box.fn.h);
   }
   ctx.globalAlpha = 1;
-  if (wide < 44 || box.density.h < 10) return;
+  // Many lanes leave no room below the functions: then the text stands upon them.
+  const band = box.density.h >= 10 ? box.density : box.fn;
+  if (wide < 44 || band.h < 10) return;
   ctx.font = `400 10px ${MONO}`;
   ctx.textBaseline = "middle";
-  const textY = top + box.density.y + box.density.h / 2 + 0.5;
+  const textY = top + band.y + band.h / 2 + 0.5;
   for (let i = first; i < last; i++) {
     const row = cache.get(i);
     if (!row) continue;
     const x = Math.max(0, (i - view.from) * wide);
     const room = (i + 1 - view.from) * wide - x - 8;
-    ctx.fillStyle = colours.named.ground.css;
-    ctx.fillRect(x + 1, top + box.density.y, room + 6, box.density.h);
+    if (band === box.density) {
+      ctx.fillStyle = colours.named.ground.css;
+      ctx.fillRect(x + 1, top + band.y, room + 6, band.h);
+    }
     const text = fitted(ctx, row.text || shortAddress(row.pc), room);
     if (text === "") continue;
-    ctx.fillStyle = colours.named.ink.css;
+    ctx.fillStyle = band === box.density ? colours.named.ink.css : colours.label;
     ctx.fillText(text, x + 5, textY);
   }
 }

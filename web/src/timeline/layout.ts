@@ -19,7 +19,8 @@ export interface LaneBox {
 }
 
 export const STACK_ROW = 15;
-const MOST_ROWS = 12;
+/** Rows of an open call stack, until somebody asks for all of them. */
+export const FEW_ROWS = 12;
 
 interface Sizes {
   readonly marks: number;
@@ -37,6 +38,7 @@ function sizesFor(lanes: number): Sizes {
 
 export interface LaneShape {
   readonly open: boolean;
+  readonly full: boolean; // open with every row
   readonly depth: number; // deepest call stack known, 0: none known
 }
 
@@ -54,7 +56,7 @@ export function layoutLanes(shapes: readonly LaneShape[]): { boxes: LaneBox[]; h
     const fn = band(sizes.fn, 1);
     const privilege = band(sizes.privilege, 2);
     const density = band(sizes.density, 2);
-    const rows = shape.open ? Math.min(shape.depth, MOST_ROWS) : 0;
+    const rows = !shape.open ? 0 : shape.full ? shape.depth : Math.min(shape.depth, FEW_ROWS);
     const stack = band(rows * STACK_ROW);
     const box = { lane, y: top, h: y + Math.floor(sizes.pad / 2), marks, fn, privilege, density, stack };
     top += box.h;

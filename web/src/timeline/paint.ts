@@ -23,7 +23,8 @@ export interface Job {
   readonly columns: Columns;
   readonly x0: number;
   readonly x1: number;
-  readonly silhouette: boolean; // depth as an outline: no exact slices are drawn over it
+  readonly silhouette: boolean; // depth as an outline: not all slices are drawn over it
+  readonly exact: boolean; // of the level asked for; else it stands in, and looks like it
 }
 
 /** Branches are seldom more than a third of the instructions: that fills the plot. */
@@ -53,6 +54,31 @@ export function paint(target: Target, job: Job, colours: Colours): void {
     events = 0;
   }
   if (job.silhouette && job.box.stack.h > 0) silhouette(target, job, colours, b0, b1, left, wide, end);
+  if (!job.exact) fade(target, job, colours.named.ground.rgba);
+}
+
+/** What stands in for a tile that is under way is half let through to the ground. */
+function fade(target: Target, job: Job, ground: number): void {
+  const { pixels, width, height } = target;
+  const half = (ground >>> 1) & 0x7f7f7f7f;
+  const bottom = Math.min(job.top + job.box.h, height);
+  for (let y = Math.max(0, job.top); y < bottom; y++) {
+    for (let i = y * width + job.x0; i < y * width + job.x1; i++) {
+      const p = pixels[i]!;
+      if (p !== 0) pixels[i] = (((p >>> 1) & 0x7f7f7f7f) + half) | 0xff000000;
+    }
+  }
+}
+
+/** A part of a lane of which nothing is known yet: dots, which no trace is drawn as. */
+export function unknown(
+  target: Target, box: LaneBox, top: number, x0: number, x1: number, rgba: number,
+): void {
+  const bottom = Math.min(top + box.fn.y + box.fn.h, target.height);
+  for (let y = Math.max(0, top + box.fn.y); y < bottom; y++) {
+    if ((y - top) % 4 !== 0) continue;
+    for (let x = x0 + ((y - top) % 8 === 0 ? 0 : 2); x < x1; x += 4) target.pixels[y * target.width + x] = rgba;
+  }
 }
 
 /** The depth of the call stack; neighbours of the same depth are one rectangle. */
@@ -96,10 +122,12 @@ function column(
   }
   const y = top + box.marks.y;
   if (lost) {
-    // Never hidden by what else is in the bucket: a block over the whole marks band.
+    // Never hidden by what else is in the bucket: a block over the whole marks band, but for a
+    // stand-in, which does not tell where in its bucket that is: a line.
     const x = Math.max(x0 + 1, Math.min(x1, x0 + Math.max(2, Math.round(wide))));
-    fill(target, x0, x, y, y + box.marks.h, lostColour(flags, colours));
-    if (insns > 0 && wide >= 8) {
+    const h = job.exact || wide < 8 ? box.marks.h : 2;
+    fill(target, x0, x, y, y + h, lostColour(flags, colours));
+    if (job.exact && insns > 0 && wide >= 8) {
       fill(target, x0, x0 + 2, y, top + box.density.y + box.density.h, lostColour(flags, colours));
     }
   } else if ((events & ~EVENT.exceptionReturn) !== 0) {

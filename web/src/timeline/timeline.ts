@@ -11,12 +11,12 @@ import { children, tileKey, tileWidth, type Columns, type Stripe, type TileId } 
 import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
 import { drawInsns, drawRuns, drawSlices, runs, type Run } from "./labels.ts";
-import { laneAt, layoutLanes, STACK_ROW, type LaneBox } from "./layout.ts";
+import { FEW_ROWS, laneAt, layoutLanes, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
 } from "./minimap.ts";
 import { drawOverlay } from "./overlay.ts";
-import { paint, type Target } from "./paint.ts";
+import { paint, unknown, type Target } from "./paint.ts";
 import { drawRuler, RULER_HEIGHT } from "./ruler.ts";
 import { needed, pieces, stripesOf } from "./scene.ts";
 
@@ -172,18 +172,20 @@ export class Timeline {
     this.gestures.frame();
   }
 
-  private drawOver(s: Session): void {
+  /** What lies over the lanes and moves with the pointer. */
+  drawOver(s: Session): void {
+    if (!this.colours) return;
     const { ctx } = this.over;
     ctx.clearRect(0, 0, this.width, this.height);
     this.refreshHover(s);
     drawOverlay(ctx, s, {
       hoverX: this.hover?.x, scroll: this.scroll, boxes: this.boxes,
-    }, this.width, this.height, this.colours!);
+    }, this.width, this.height, this.colours);
   }
 
   private layout(s: Session): void {
     const shapes = s.trace.streams.map((_, i) => ({
-      open: s.open.has(i), depth: this.depths[i] ?? 0,
+      open: s.open.has(i), full: s.full.has(i), depth: this.depths[i] ?? 0,
     }));
     const { boxes, height } = layoutLanes(shapes);
     this.boxes = boxes;
@@ -269,14 +271,18 @@ export class Timeline {
   private visit(
     s: Session, lane: number,
     each: (stripe: Stripe, columns: Columns, from: number, to: number, exact: boolean) => void,
+    missing: (from: number, to: number) => void = () => {},
   ): void {
     const base = s.trace.tileBase[s.view.axis];
     const need = needed(s.view, this.width, s.extent, base, stripesOf(lane, lane));
     for (const id of [...need.tiles].sort((a, b) => a.index - b.index)) {
-      for (const piece of pieces(s.tiles, id, base)) {
+      const known = pieces(s.tiles, id, base);
+      for (const piece of known) {
         const columns = piece.stripe.lanes.get(lane);
         if (columns) each(piece.stripe, columns, piece.from, piece.to, piece.exact);
       }
+      const wide = tileWidth(base, id.level);
+      if (known.length === 0) missing(id.index * wide, (id.index + 1) * wide);
     }
   }
 
@@ -322,14 +328,19 @@ export class Timeline {
   private paintLane(s: Session, box: LaneBox, target: Target, colours: Colours): void {
     const stream = s.trace.streams[box.lane]!;
     const extent = streamExtent(stream, s.view.axis);
-    const silhouette = box.stack.h > 0 && s.slices.get(stream.name, s.view) === undefined;
-    this.visit(s, box.lane, (stripe, columns, from, to) => {
-      const x0 = Math.max(0, Math.round(toPixel(s.view, this.width, from)));
-      const x1 = Math.min(this.width, Math.round(toPixel(s.view, this.width, to)));
-      paint(target, {
-        view: s.view, box, top: box.y - this.scroll, extent, stripe, columns, x0, x1, silhouette,
-      }, colours);
+    // Where slices are too narrow to be listed, the outline of the depth shows behind the others.
+    const silhouette = box.stack.h > 0 && s.slices.get(stream.name, s.view)?.complete !== true;
+    const top = box.y - this.scroll;
+    const pixels = (from: number, to: number): [number, number] => [
+      Math.max(0, Math.round(toPixel(s.view, this.width, from))),
+      Math.min(this.width, Math.round(toPixel(s.view, this.width, to)))];
+    this.visit(s, box.lane, (stripe, columns, from, to, exact) => {
+      const [x0, x1] = pixels(from, to);
+      paint(target, { view: s.view, box, top, extent, stripe, columns, x0, x1, silhouette, exact }, colours);
       this.sound(box.lane, columns);
+    }, (from, to) => {
+      const [x0, x1] = pixels(Math.max(from, extent.first), Math.min(to, extent.last));
+      unknown(target, box, top, x0, x1, colours.named.density.rgba);
     });
   }
 
@@ -354,7 +365,8 @@ export class Timeline {
     });
     const perUnit = this.width / (s.view.to - s.view.from);
     const cells = s.view.axis === "insn" && perUnit >= CELL;
-    drawRuns(ctx, all, top, box, colours, s.nameOf, this.width, perUnit >= 0.05 && !cells);
+    const texts = cells && perUnit >= TEXT_CELL && box.density.h < 10;
+    if (!texts) drawRuns(ctx, all, top, box, colours, s.nameOf, this.width, perUnit >= 0.05 && !cells);
     if (cells) {
       const cache = s.insns(box.lane);
       if (cache && perUnit >= 8) {
@@ -363,7 +375,7 @@ export class Timeline {
       }
     }
     const slices = box.stack.h > 0 ? s.slices.get(stream.name, s.view) : undefined;
-    if (slices) drawSlices(ctx, slices, s.view, top, box, colours, this.width);
+    if (slices) drawSlices(ctx, slices.slices, s.view, top, box, colours, this.width);
   }
 
   private drawMap(s: Session, colours: Colours): void {
@@ -407,16 +419,20 @@ export class Timeline {
       const stream = s.trace.streams[box.lane]!;
       const y = RULER_HEIGHT + box.y - this.scroll;
       const open = s.open.has(box.lane);
-      const deep = (this.depths[box.lane] ?? 0) > 0;
+      const depth = this.depths[box.lane] ?? 0;
+      const full = s.full.has(box.lane);
       return html`<div class="head ${box.lane === s.lane ? "selected" : ""} ${box.h < 40 ? "small" : ""}"
           .style=${`top:${y}px;height:${box.h}px`} @click=${() => this.app.selectLane(box.lane)}>
-        <button class="fold" ?hidden=${!deep} aria-expanded=${open} tabindex="-1"
+        <button class="fold" ?hidden=${depth === 0} aria-expanded=${open} tabindex="-1"
           aria-label=${`Call stack of ${stream.name}`} @click=${() => this.toggle(box.lane)}
           >${open ? "▾" : "▸"}</button>
         <div class="name">${stream.name}</div>
         <div class="what">${stream.protocol}</div>
         <div class="count">${short(stream.insns)} ${unitName(stream.protocol)}</div>
         ${stream.gaps > 0 ? html`<div class="gaps">${short(stream.gaps)} ${stream.gaps === 1 ? "gap" : "gaps"}</div>` : ""}
+        ${open && depth > FEW_ROWS ? html`<button class="deeper" aria-expanded=${full} tabindex="-1"
+          title=${`Call stack of ${stream.name}: show ${full ? "fewer" : "all"} levels`} @click=${(e: Event) => { e.stopPropagation(); this.toggleFull(box.lane); }}
+          >${full ? `${FEW_ROWS} levels only` : `${FEW_ROWS} of ${depth} levels`}</button>` : ""}
       </div>`;
     });
     render(heads, this.heads);
@@ -433,6 +449,13 @@ export class Timeline {
     const s = this.app.session;
     if (!s) return;
     if (!s.open.delete(lane)) s.open.add(lane);
+    this.app.draw();
+  }
+
+  private toggleFull(lane: number): void {
+    const s = this.app.session;
+    if (!s) return;
+    if (!s.full.delete(lane)) s.full.add(lane);
     this.app.draw();
   }
 
@@ -475,7 +498,7 @@ export class Timeline {
     if (depth < 0 || depth * STACK_ROW >= box.stack.h) return undefined;
     const at = toUnit(s.view, this.width, x);
     const slack = (s.view.to - s.view.from) / this.width;
-    const slice = s.slices.get(s.trace.streams[lane]!.name, s.view)?.find((c) =>
+    const slice = s.slices.get(s.trace.streams[lane]!.name, s.view)?.slices.find((c) =>
       c.depth === depth && c.from <= at && Math.max(c.to, c.from + slack) > at);
     return slice && { lane, slice };
   }
@@ -484,7 +507,7 @@ export class Timeline {
     const s = this.app.session;
     if (!s) return;
     this.hover = x === undefined ? undefined : this.look(s, x, y);
-    this.app.draw();
+    this.app.hovered();
   }
 
   private refreshHover(s: Session): void {
