@@ -467,5 +467,7 @@ int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *f
     const int r = decode_some(gen, end, last, fail);
     /* Whatever happened: nothing is stored between two jobs. A refusal shows again in the next. */
     const int stored = wait_sealer(gen, NULL);
+    tl_packer_free(gen->packer); /* a quarter of a megabyte that thousands of traces would keep */
+    gen->packer = NULL;
     return r >= 0 && stored < 0 ? stored : r;
 }
