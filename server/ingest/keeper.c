@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The housekeeper: removes what is no longer needed, repeats what the medium refused. */
+/* The housekeeper: removes what is no longer needed, repeats what the medium refused, gives free
+ * memory back. */
+#include "ingest/heap.h"
 #include "ingest/lakeint.h"
 
 #include <errno.h>
@@ -8,8 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define ROUND_NS INT64_C(60000000000)
-#define RETRY_NS INT64_C(1000000000) /* where something is left to be repeated */
+#define TICK_NS INT64_C(1000000000)
+#define ROUND   60 /* ticks between two rounds; one where something is left to be repeated */
 
 /* ---- what is to be removed ------------------------------------------------------------------ */
 
@@ -195,17 +197,23 @@ static void *keep_house(void *context)
     struct tl_lake *lake = context;
     pthread_mutex_lock(&lake->lock);
     bool left = false;
+    unsigned ticks = 0;
     while (!atomic_load(&lake->closing)) {
-        const int64_t when = tl_wall_ns() + (left ? RETRY_NS : ROUND_NS);
+        const int64_t when = tl_wall_ns() + TICK_NS;
         const struct timespec t = {when / 1000000000, when % 1000000000};
         int e = 0;
         while (e != ETIMEDOUT && (!lake->house_now || left) && !atomic_load(&lake->closing))
             e = pthread_cond_timedwait(&lake->chores, &lake->lock, &t);
-        lake->house_now = false;
         if (atomic_load(&lake->closing))
             break;
+        const bool due = lake->house_now || left || ++ticks == ROUND;
+        lake->house_now = false;
         pthread_mutex_unlock(&lake->lock);
-        left = do_chores(lake);
+        tl_heap_tidy();
+        if (due) {
+            left = do_chores(lake);
+            ticks = 0;
+        }
         pthread_mutex_lock(&lake->lock);
     }
     pthread_mutex_unlock(&lake->lock);

@@ -4,7 +4,6 @@
 #include "ingest/lakeint.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -12,15 +11,6 @@
 #define SHARD_INSNS      (UINT64_C(1) << 20) /* whole chunks */
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
-#define HEAP_SPARE       (16 << 20) /* free bytes that a heap keeps at its end */
-#define HEAP_LARGEST     (8 << 20)  /* what is larger has pages of its own */
-
-void tl_lake_share_heaps(void)
-{
-    (void)mallopt(M_ARENA_MAX, 2);
-    (void)mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
-    (void)mallopt(M_MMAP_THRESHOLD, HEAP_LARGEST);
-}
 
 int64_t tl_wall_ns(void)
 {

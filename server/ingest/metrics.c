@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "ingest/heap.h"
 #include "ingest/lakeint.h"
 
 struct metric {
@@ -25,7 +26,11 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
         }
     }
     tl_trace_list_free(&list);
+    const struct tl_heap_use heap = tl_heap_use();
     const struct metric metrics[] = {
+        {"tracelake_memory_in_use_bytes", "Memory allocated.", "gauge", heap.in_use},
+        {"tracelake_memory_resident_bytes", "Anonymous memory of the process.", "gauge",
+         heap.resident},
         {"tracelake_ingest_bytes_total", "Raw bytes made durable.", "counter", spool.bytes},
         {"tracelake_spool_commits_total", "Group commits.", "counter", spool.commits},
         {"tracelake_spool_syncs_total", "Segments synced.", "counter", spool.syncs},

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A stream is stored in constant memory: four times the instructions take no more of it. */
+/*
+ * A stream is stored in constant memory: four times the instructions take no more of it. What is
+ * done with is given back.
+ */
 #include "sim_capture.h"
+
+#include "ingest/heap.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -120,8 +125,90 @@ static void long_streams_take_no_more(void **state)
     tl_buf_fini(&s.elf);
 }
 
+enum { TRACES = 150, OF_A_TRACE = 64 << 10 };
+
+/* Bytes in use for each of many small captures that were decoded and are only kept. */
+static void stored_traces_take_little(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    print_message("skipped: a sanitizer has a malloc() of its own\n");
+    skip();
+#endif
+    const struct sim_options options = {.seed = 5, .insns = 20000, .cores = 1, .events = true};
+    struct tl_backend *backend;
+    struct tl_trace_list list;
+    struct capture c;
+    char dir[] = "/tmp/tl-memory-XXXXXX";
+    char command[256];
+    assert_non_null(mkdtemp(dir));
+    struct tl_fail fail = {0};
+    if (tl_backend_folder(&backend, dir, &fail) < 0)
+        fail_msg("%s", fail.text);
+    struct tl_lake *const lake = open_lake_sized(backend, 1 << 20, 2);
+    sim_capture(lake, &options, &c);
+    uint64_t before = 0;
+    for (unsigned i = 0; i < TRACES + 20; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "t%u", i);
+        push_all(lake, id, &c, 10000);
+        assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+        if (i == 19) /* threads and caches have what they take */
+            before = tl_heap_use().in_use;
+    }
+    const uint64_t after = tl_heap_use().in_use;
+    print_message("%llu bytes a trace\n", (unsigned long long)((after - before) / TRACES));
+    assert_true(after < before + (uint64_t)TRACES * OF_A_TRACE);
+    assert_int_equal(tl_lake_traces(lake, &list), TL_OK);
+    assert_int_equal(list.n, TRACES + 20);
+    tl_trace_list_free(&list);
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+    capture_free(&c);
+    snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+    assert_int_equal(system(command), 0);
+}
+
+enum { PIECES = 4096, PIECE_BYTES = 60000 };
+
+/* Every 64th piece stays, so that no heap can be cut at its end. */
+static void freed_memory_is_given_back(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    print_message("skipped: a sanitizer has a malloc() of its own\n");
+    skip();
+#endif
+    static void *pieces[PIECES];
+    tl_lake_share_heaps();
+    for (size_t i = 0; i < PIECES; i++) {
+        pieces[i] = malloc(PIECE_BYTES);
+        assert_non_null(pieces[i]);
+        memset(pieces[i], 1, PIECE_BYTES);
+    }
+    for (size_t i = 0; i < PIECES; i++) {
+        if (i % 64 == 63)
+            continue;
+        free(pieces[i]);
+        pieces[i] = NULL;
+    }
+    const struct tl_heap_use held = tl_heap_use();
+    tl_heap_tidy();
+    const struct tl_heap_use use = tl_heap_use();
+    print_message("in use %llu; resident %llu, then %llu\n", (unsigned long long)use.in_use,
+                  (unsigned long long)held.resident, (unsigned long long)use.resident);
+    assert_true(held.resident > (uint64_t)PIECES * PIECE_BYTES * 9 / 10);
+    assert_true(use.resident < use.in_use + use.in_use / 2 + (64u << 20));
+    for (size_t i = 0; i < PIECES; i++)
+        free(pieces[i]);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(long_streams_take_no_more)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_streams_take_no_more),
+        cmocka_unit_test(stored_traces_take_little),
+        cmocka_unit_test(freed_memory_is_given_back),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
