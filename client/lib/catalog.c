@@ -38,36 +38,58 @@ static int nomem(struct tracelake_error *error)
     return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
 }
 
-static int copy_list(struct tracelake_list **out, const Tracelake__V1__ListTracesReply *reply)
+static int add_page(struct tracelake_list *list, const Tracelake__V1__ListTracesReply *reply)
 {
-    struct tracelake_list *list = calloc(1, sizeof *list);
-    if (!list)
+    const size_t n = list->n + reply->n_traces;
+    struct tracelake_trace *const traces = realloc(list->traces, (n + 1) * sizeof *traces);
+    if (!traces)
         return TRACELAKE_NOMEM;
+    list->traces = traces;
     list->revision = reply->revision;
-    if (reply->n_traces)
-        list->traces = calloc(reply->n_traces, sizeof *list->traces);
-    int result = reply->n_traces && !list->traces ? TRACELAKE_NOMEM : TRACELAKE_OK;
-    for (; result == TRACELAKE_OK && list->n < reply->n_traces; list->n++)
-        result = tl_client_trace(&list->traces[list->n], reply->traces[list->n]);
+    for (size_t i = 0; i < reply->n_traces; i++) {
+        const int result = tl_client_trace(&traces[list->n], reply->traces[i]);
+        if (result < 0)
+            return result;
+        list->n++;
+    }
+    return TRACELAKE_OK;
+}
+
+/* The page that `*token` begins (owned, and replaced by the next one's), behind what there is. */
+static int ask_page(struct tracelake *lake, struct tracelake_list *list, char **token,
+                    struct tracelake_error *error)
+{
+    Tracelake__V1__ListTracesRequest request = TRACELAKE__V1__LIST_TRACES_REQUEST__INIT;
+    Tracelake__V1__ListTracesReply *reply;
+    request.page_token = *token;
+    int result = tl_ask_once(lake, "/tracelake.v1.Catalog/ListTraces", 0, &request.base,
+                             &tracelake__v1__list_traces_reply__descriptor, &reply, error);
     if (result < 0)
-        tracelake_list_free(list);
-    else
-        *out = list;
-    return result;
+        return result;
+    result = add_page(list, reply);
+    free(*token);
+    /* An empty page ends it, whatever it says: else this could go on for ever. */
+    *token = strdup(reply->n_traces ? reply->next_page_token : "");
+    tracelake__v1__list_traces_reply__free_unpacked(reply, NULL);
+    return result < 0 || !*token ? nomem(error) : result;
 }
 
 int tracelake_list_traces(struct tracelake *lake, struct tracelake_list **out,
                           struct tracelake_error *error)
 {
-    Tracelake__V1__ListTracesRequest request = TRACELAKE__V1__LIST_TRACES_REQUEST__INIT;
-    Tracelake__V1__ListTracesReply *reply;
-    int result = tl_ask_once(lake, "/tracelake.v1.Catalog/ListTraces", 0, &request.base,
-                             &tracelake__v1__list_traces_reply__descriptor, &reply, error);
+    struct tracelake_list *const list = calloc(1, sizeof *list);
+    char *token = strdup("");
+    int result = list && token ? TRACELAKE_OK : nomem(error);
+    do
+        if (result >= 0)
+            result = ask_page(lake, list, &token, error);
+    while (result >= 0 && *token);
+    free(token);
     if (result < 0)
-        return result;
-    result = copy_list(out, reply);
-    tracelake__v1__list_traces_reply__free_unpacked(reply, NULL);
-    return result < 0 ? nomem(error) : result;
+        tracelake_list_free(list);
+    else
+        *out = list;
+    return result;
 }
 
 /* A call whose answer is a Trace. `out` may be NULL. */

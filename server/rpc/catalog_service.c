@@ -13,18 +13,31 @@ static int no_trace(struct tl_call *call, int rc, const char *trace)
                          : tl_fail_set(fail, rc, "trace \"%.63s\": %s", trace, tl_err_name(rc));
 }
 
-static int run_list(struct tl_call *call, const void *message)
+/* Rows from `*next` on, as many as one message takes. */
+static int send_page(struct tl_call *call, struct tl_trace_list *list, size_t *next, size_t most)
 {
-    struct tl_trace_list list = {0};
     Tracelake__V1__ListTracesReply reply;
-    int rc = tl_lake_traces(tl_call_rpc(call)->lake, &list);
-    if (rc < 0)
-        return rc;
-    rc = tl_traces_pb(&list, &reply);
+    int rc = tl_traces_pb(list, next, most, &reply);
     if (rc == TL_OK) {
         rc = tl_call_send(call, &reply.base);
         tl_traces_pb_free(&reply);
     }
+    return rc;
+}
+
+static int run_list(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__ListTracesRequest *const request = message;
+    struct tl_trace_list list = {0};
+    size_t next;
+    int rc = tl_lake_traces(tl_call_rpc(call)->lake, &list);
+    if (rc < 0)
+        return rc;
+    rc = tl_traces_page(&list, request->page_token, &next);
+    if (rc < 0)
+        rc = tl_fail_set(tl_call_fail(call), rc, "\"%.80s\" is no page token", request->page_token);
+    else
+        rc = send_page(call, &list, &next, request->page_size);
     tl_trace_list_free(&list);
     return rc;
 }
@@ -36,7 +49,7 @@ static int send_trace(struct tl_call *call, const char *trace)
     int rc = tl_lake_trace(tl_call_rpc(call)->lake, trace, &list);
     if (rc < 0)
         return no_trace(call, rc, trace);
-    rc = tl_traces_pb(&list, &reply);
+    rc = tl_traces_pb(&list, &(size_t){0}, 1, &reply);
     if (rc == TL_OK) {
         rc = reply.n_traces ? tl_call_send(call, &reply.traces[0]->base) : TL_NOTFOUND;
         tl_traces_pb_free(&reply);
@@ -58,7 +71,6 @@ static int send_state(struct tl_call *call, const char *trace, uint64_t *sent, b
 {
     struct tl_lake *const lake = tl_call_rpc(call)->lake;
     struct tl_trace_list list = {0};
-    Tracelake__V1__ListTracesReply reply;
     int rc = *trace ? tl_lake_trace(lake, trace, &list) : tl_lake_traces(lake, &list);
     if (rc < 0)
         return no_trace(call, rc, trace);
@@ -66,11 +78,10 @@ static int send_state(struct tl_call *call, const char *trace, uint64_t *sent, b
     if (*first || revision != *sent) {
         *first = false;
         *sent = revision;
-        rc = tl_traces_pb(&list, &reply);
-        if (rc == TL_OK) {
-            rc = tl_call_send(call, &reply.base);
-            tl_traces_pb_free(&reply);
-        }
+        size_t next = 0;
+        do
+            rc = send_page(call, &list, &next, 0);
+        while (rc == TL_OK && next < list.n);
     }
     tl_trace_list_free(&list);
     return rc;

@@ -22,6 +22,15 @@ int tl_labels_each(const char *labels,
     return rc < 0 ? rc : TL_OK;
 }
 
+/*
+ * Most clients refuse messages of more than 4 MiB. One trace stays below: a stream takes at most
+ * 180 bytes.
+ */
+#define PAGE_BYTES     (3u << 20)
+#define LABELS_BYTES   (256u << 10)
+#define LABEL_OVERHEAD 16
+#define STREAMS        16384
+
 /* Length of the UTF-8 sequence at `p`, 0 if it is none. Source: RFC 3629, section 4. */
 static size_t utf8_length(const unsigned char *p)
 {
@@ -61,9 +70,21 @@ void tl_traces_clean(struct tl_trace_list *list)
     }
 }
 
+struct labels {
+    Tracelake__V1__Trace *trace;
+    size_t bytes;
+};
+
 static int add_label(void *context, const char *key, const char *value)
 {
-    Tracelake__V1__Trace *const trace = context;
+    struct labels *const labels = context;
+    Tracelake__V1__Trace *const trace = labels->trace;
+    const size_t bytes = strlen(key) + strlen(value) + LABEL_OVERHEAD;
+    if (bytes > LABELS_BYTES - labels->bytes) {
+        trace->labels_left_out++;
+        return TL_OK;
+    }
+    labels->bytes += bytes;
     Tracelake__V1__Trace__LabelsEntry *const entry = malloc(sizeof *entry);
     if (!entry)
         return TL_NOMEM;
@@ -82,7 +103,7 @@ static int convert_labels(const char *labels, Tracelake__V1__Trace *trace)
     trace->labels = calloc(lines, sizeof *trace->labels);
     if (!trace->labels)
         return TL_NOMEM;
-    return tl_labels_each(labels, add_label, trace);
+    return tl_labels_each(labels, add_label, &(struct labels){.trace = trace});
 }
 
 static Tracelake__V1__Stream *convert_stream(const struct tl_stream_row *row)
@@ -125,29 +146,101 @@ static int convert_trace(const struct tl_trace_row *row, Tracelake__V1__Trace *t
     t->streams = calloc(row->n_streams + 1, sizeof *t->streams);
     if (!t->streams)
         return TL_NOMEM;
-    for (; t->n_streams < row->n_streams; t->n_streams++)
+    const size_t n = row->n_streams < STREAMS ? row->n_streams : STREAMS;
+    t->streams_left_out = (uint32_t)(row->n_streams - n);
+    for (; t->n_streams < n; t->n_streams++)
         if (!(t->streams[t->n_streams] = convert_stream(&row->streams[t->n_streams])))
             return TL_NOMEM;
     return convert_labels(row->labels, t);
 }
 
-int tl_traces_pb(struct tl_trace_list *list, Tracelake__V1__ListTracesReply *out)
+static void free_trace(Tracelake__V1__Trace *t)
 {
+    for (size_t k = 0; k < t->n_labels; k++) {
+        if (t->labels[k]->key != protobuf_c_empty_string)
+            free(t->labels[k]->key);
+        if (t->labels[k]->value != protobuf_c_empty_string)
+            free(t->labels[k]->value);
+        free(t->labels[k]);
+    }
+    for (size_t k = 0; k < t->n_streams; k++)
+        free(t->streams[k]);
+    free(t->labels);
+    free(t->streams);
+    free(t);
+}
+
+static int add_trace(const struct tl_trace_row *row, Tracelake__V1__ListTracesReply *out,
+                     size_t *bytes)
+{
+    Tracelake__V1__Trace *const trace = malloc(sizeof *trace);
+    if (!trace)
+        return TL_NOMEM;
+    tracelake__v1__trace__init(trace);
+    const int rc = convert_trace(row, trace);
+    *bytes += rc < 0 ? 0 : tracelake__v1__trace__get_packed_size(trace) + LABEL_OVERHEAD;
+    if (rc < 0 || (out->n_traces > 0 && *bytes > PAGE_BYTES)) {
+        free_trace(trace);
+        return rc < 0 ? rc : TL_LIMIT;
+    }
+    out->traces[out->n_traces++] = trace;
+    return TL_OK;
+}
+
+/* The place behind a row: when it was created, and its name. */
+static int set_token(const struct tl_trace_row *row, Tracelake__V1__ListTracesReply *out)
+{
+    struct tl_buf text = {0};
+    int rc = tl_buf_printf(&text, "%lld.%s", (long long)row->created_ns, row->id);
+    if (rc == TL_OK)
+        rc = tl_buf_add(&text, "", 1);
+    if (rc < 0)
+        tl_buf_fini(&text);
+    else
+        out->next_page_token = (char *)text.p;
+    return rc;
+}
+
+int tl_traces_page(const struct tl_trace_list *list, const char *token, size_t *next)
+{
+    char *id;
+    const long long created = strtoll(token, &id, 10);
+    *next = 0;
+    if (!*token)
+        return TL_OK;
+    if (id == token || *id != '.')
+        return TL_USAGE;
+    for (size_t i = 0; i < list->n; i++)
+        if (!strcmp(list->rows[i].id, id + 1)) {
+            *next = i + 1;
+            return TL_OK;
+        }
+    /* It was removed meanwhile. */
+    while (*next < list->n && list->rows[*next].created_ns >= created)
+        ++*next;
+    return TL_OK;
+}
+
+int tl_traces_pb(struct tl_trace_list *list, size_t *next, size_t most,
+                 Tracelake__V1__ListTracesReply *out)
+{
+    const size_t first = *next;
+    size_t n = list->n - first;
+    size_t bytes = 0;
     tl_traces_clean(list);
     tracelake__v1__list_traces_reply__init(out);
     out->revision = list->revision;
-    out->traces = calloc(list->n + 1, sizeof *out->traces);
+    if (most && most < n)
+        n = most;
+    out->traces = calloc(n + 1, sizeof *out->traces);
     int rc = out->traces ? TL_OK : TL_NOMEM;
-    for (size_t i = 0; i < list->n && rc == TL_OK; i++) {
-        Tracelake__V1__Trace *const trace = malloc(sizeof *trace);
-        if (!trace) {
-            rc = TL_NOMEM;
-            break;
-        }
-        tracelake__v1__trace__init(trace);
-        out->traces[out->n_traces++] = trace;
-        rc = convert_trace(&list->rows[i], trace);
-    }
+    for (size_t i = 0; i < n && rc == TL_OK; i++)
+        rc = add_trace(&list->rows[first + i], out, &bytes);
+    if (rc == TL_LIMIT) /* the next page begins with it */
+        rc = TL_OK;
+    *next = first + out->n_traces;
+    if (rc == TL_OK && *next < list->n)
+        rc = set_token(&list->rows[*next - 1], out);
     if (rc < 0)
         tl_traces_pb_free(out);
     return rc;
@@ -155,21 +248,10 @@ int tl_traces_pb(struct tl_trace_list *list, Tracelake__V1__ListTracesReply *out
 
 void tl_traces_pb_free(Tracelake__V1__ListTracesReply *reply)
 {
-    for (size_t i = 0; i < reply->n_traces; i++) {
-        Tracelake__V1__Trace *const t = reply->traces[i];
-        for (size_t k = 0; k < t->n_labels; k++) {
-            if (t->labels[k]->key != protobuf_c_empty_string)
-                free(t->labels[k]->key);
-            if (t->labels[k]->value != protobuf_c_empty_string)
-                free(t->labels[k]->value);
-            free(t->labels[k]);
-        }
-        for (size_t k = 0; k < t->n_streams; k++)
-            free(t->streams[k]);
-        free(t->labels);
-        free(t->streams);
-        free(t);
-    }
+    for (size_t i = 0; i < reply->n_traces; i++)
+        free_trace(reply->traces[i]);
+    if (reply->next_page_token != protobuf_c_empty_string)
+        free(reply->next_page_token);
     free(reply->traces);
     tracelake__v1__list_traces_reply__init(reply);
 }

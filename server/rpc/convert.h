@@ -7,8 +7,15 @@
 
 #include "tracelake/v1/catalog.pb-c.h"
 
-/* `list` is made UTF-8. Free by tl_traces_pb_free() before the list. TL_NOMEM. */
-TL_MUST_USE int tl_traces_pb(struct tl_trace_list *list, Tracelake__V1__ListTracesReply *out);
+/*
+ * Rows of `list`, which is made UTF-8, from `*next` on: at most `most` (0: any number), and as many
+ * as make a message that every client takes, one at least. Sets `*next` behind them, and the
+ * reply's token where there are more. Free by tl_traces_pb_free() before the list. TL_NOMEM.
+ */
+TL_MUST_USE int tl_traces_pb(struct tl_trace_list *list, size_t *next, size_t most,
+                             Tracelake__V1__ListTracesReply *out);
+/* The row from which a token goes on. TL_USAGE: it is none. */
+TL_MUST_USE int tl_traces_page(const struct tl_trace_list *list, const char *token, size_t *next);
 void tl_traces_pb_free(Tracelake__V1__ListTracesReply *reply);
 
 /*

@@ -54,7 +54,8 @@ struct fake {
     struct tl_buf fetch; /* what Fetch answers, in messages of fetch_piece bytes */
     size_t fetch_piece;
     uint64_t fetch_count;
-    size_t n_traces; /* what ListTraces answers */
+    size_t n_traces; /* what ListTraces answers, … */
+    size_t page;     /* … so many at a time; 0: all */
 
     /* the present connection */
     int fd;
@@ -170,8 +171,13 @@ static void fake_push(struct fake *fake, struct fake_stream *stream, const uint8
     tracelake__v1__push_request__free_unpacked(request, NULL);
 }
 
-static void fake_list(struct fake *fake, struct fake_stream *stream)
+static void fake_list(struct fake *fake, struct fake_stream *stream, const uint8_t *p, size_t n)
 {
+    Tracelake__V1__ListTracesRequest *const request =
+        tracelake__v1__list_traces_request__unpack(NULL, n, p);
+    const size_t first = strtoull(request->page_token, NULL, 10);
+    size_t end = fake->page ? first + fake->page : fake->n_traces;
+    char token[24];
     Tracelake__V1__ListTracesReply reply = TRACELAKE__V1__LIST_TRACES_REPLY__INIT;
     Tracelake__V1__Trace trace = TRACELAKE__V1__TRACE__INIT;
     Tracelake__V1__Stream row = TRACELAKE__V1__STREAM__INIT;
@@ -191,10 +197,15 @@ static void fake_list(struct fake *fake, struct fake_stream *stream)
     row.insns = 12345;
     trace.streams = rows;
     trace.n_streams = 1;
-    for (size_t i = 0; i < fake->n_traces; i++)
-        list[i] = &trace;
+    if (end > fake->n_traces)
+        end = fake->n_traces;
+    for (size_t i = first; i < end; i++)
+        list[reply.n_traces++] = &trace;
     reply.traces = list;
-    reply.n_traces = fake->n_traces;
+    snprintf(token, sizeof(token), "%zu", end);
+    if (end < fake->n_traces)
+        reply.next_page_token = token;
+    tracelake__v1__list_traces_request__free_unpacked(request, NULL);
     reply.revision = 77;
     fake_reply(stream, &reply.base);
     free(list);
@@ -236,7 +247,7 @@ static void fake_message(struct fake *fake, struct fake_stream *stream, const ui
     } else if (strcmp(stream->path, "/tracelake.v1.Ingest/GetOffset") == 0) {
         fake_offset(fake, stream);
     } else if (strcmp(stream->path, "/tracelake.v1.Catalog/ListTraces") == 0) {
-        fake_list(fake, stream);
+        fake_list(fake, stream, p, n);
     } else if (strcmp(stream->path, "/tracelake.v1.Ranges/Fetch") == 0) {
         fake_fetch(fake, stream);
     } else {

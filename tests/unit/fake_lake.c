@@ -318,7 +318,7 @@ static struct trace *create_locked(struct tl_lake *lake, const struct tl_ingest_
         else
             snprintf(t->row.id, sizeof t->row.id, "%.40s-%zu", request->rig, i);
         t->row.generation = 1;
-        t->row.created_ns = INT64_C(1700000000000000001);
+        t->row.created_ns = INT64_C(1700000000000000001) + (t - lake->traces);
         t->row.updated_ns = t->row.created_ns;
         strcpy(t->stream.name, STREAM);
         strcpy(t->stream.protocol, "etm4");

@@ -44,6 +44,23 @@ static void lists_traces(void **state)
     fake_stop(&fake);
 }
 
+static void lists_pages(void **state)
+{
+    struct fake fake = {.n_traces = 1000, .page = 17};
+    struct tracelake *lake;
+    struct tracelake_list *list;
+    struct tracelake_error error = {0};
+    fake_start(&fake);
+    expect(tracelake_connect(&lake, fake.url, NULL, &error), 0, &error);
+    expect(tracelake_list_traces(lake, &list, &error), 0, &error);
+    assert_int_equal(list->n, 1000);
+    for (size_t i = 0; i < list->n; i++)
+        assert_string_equal(list->traces[i].streams[0].name, "cs.10");
+    tracelake_list_free(list);
+    tracelake_close(lake);
+    fake_stop(&fake);
+}
+
 static void fill(struct tl_buf *buf, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -323,6 +340,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_traces),
+        cmocka_unit_test(lists_pages),
         cmocka_unit_test(fetches_pieces),
         cmocka_unit_test(iterates_instructions),
         cmocka_unit_test(notices_bad_ranges),

@@ -37,10 +37,10 @@ static void on_durable(void *context, uint64_t offset)
 {
 }
 
-static void add_trace(struct tl_lake *lake)
+static void add_trace(struct tl_lake *lake, const char *name)
 {
     const struct tl_ingest_request request = {
-        .rig = "rig", .trace = "t", .setup = "[trace]\nformat = tpiu\n"};
+        .rig = "rig", .trace = name, .setup = "[trace]\nformat = tpiu\n"};
     static const uint8_t bytes[4096];
     struct tl_ingest *ingest;
     char trace[64];
@@ -57,7 +57,7 @@ static void add_trace(struct tl_lake *lake)
 static void open_server(struct serving *s, const struct tl_net_options *options)
 {
     serve(s, options);
-    add_trace(s->lake);
+    add_trace(s->lake, "t");
 }
 
 static struct h2_exchange *begin_verify(struct h2_client *c, const char *timeout)
@@ -398,6 +398,139 @@ static void test_public_messages(void **state)
     stop_serving(&s);
 }
 
+/* ---- lists ------------------------------------------------------------------------------- */
+
+#define TRACES 40
+
+static void set_labels(struct tl_lake *lake, const char *trace, size_t each)
+{
+    struct tl_buf text = {0};
+    char *const value = malloc(each + 1);
+    assert_non_null(value);
+    memset(value, 'x', each);
+    value[each] = '\0';
+    assert_int_equal(tl_buf_printf(&text, "a=%s\nb=%s\nwho=me\n", value, value), TL_OK);
+    assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
+    assert_int_equal(tl_lake_set_labels(lake, trace, (char *)text.p, NULL), TL_OK);
+    tl_buf_fini(&text);
+    free(value);
+}
+
+/* More than a message holds, and a trace that does so alone. */
+static void open_full_server(struct serving *s)
+{
+    serve(s, NULL);
+    for (int i = 0; i < TRACES; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "trace-%02d", i);
+        add_trace(s->lake, name);
+        set_labels(s->lake, name, i == 20 ? 3900000 : 120000);
+    }
+}
+
+static Tracelake__V1__ListTracesReply *next_page(struct h2_client *c, struct h2_exchange *x)
+{
+    Tracelake__V1__ListTracesReply *const reply = (Tracelake__V1__ListTracesReply *)h2_message(
+        c, x, &tracelake__v1__list_traces_reply__descriptor);
+    if (!reply)
+        fail_msg("status %d: %s", h2_grpc_status(x), h2_grpc_text(x));
+    assert_true(tracelake__v1__list_traces_reply__get_packed_size(reply) < 4u << 20);
+    return reply;
+}
+
+static Tracelake__V1__ListTracesReply *ask_page(struct h2_client *c, uint32_t size,
+                                                const char *token)
+{
+    Tracelake__V1__ListTracesRequest request = TRACELAKE__V1__LIST_TRACES_REQUEST__INIT;
+    request.page_size = size;
+    request.page_token = (char *)(uintptr_t)token;
+    struct h2_exchange *const x = h2_call(c, LIST);
+    h2_send_message(c, x, &request.base, true);
+    Tracelake__V1__ListTracesReply *const reply = next_page(c, x);
+    h2_finish(c, x);
+    assert_int_equal(h2_grpc_status(x), 0);
+    return reply;
+}
+
+/* The traces of a page are the next ones, the newest first; returns how many. */
+static size_t check_page(const Tracelake__V1__ListTracesReply *page, size_t at)
+{
+    assert_true(page->n_traces > 0);
+    for (size_t i = 0; i < page->n_traces; i++) {
+        const Tracelake__V1__Trace *const t = page->traces[i];
+        const size_t number = TRACES - 1 - at - i;
+        char name[16];
+        snprintf(name, sizeof name, "trace-%02zu", number);
+        assert_string_equal(t->id, name);
+        assert_int_equal(t->n_labels, number == 20 ? 1 : 3);
+        assert_int_equal(t->labels_left_out, number == 20 ? 2 : 0);
+        assert_string_equal(t->labels[t->n_labels - 1]->value, "me");
+    }
+    assert_int_equal(*page->next_page_token == '\0', at + page->n_traces == TRACES);
+    return page->n_traces;
+}
+
+static void list_in_pages(struct h2_client *c, uint32_t size)
+{
+    char *token = strdup("");
+    for (size_t at = 0; at < TRACES;) {
+        Tracelake__V1__ListTracesReply *const page = ask_page(c, size, token);
+        if (size)
+            assert_true(page->n_traces <= size);
+        at += check_page(page, at);
+        free(token);
+        token = strdup(page->next_page_token);
+        tracelake__v1__list_traces_reply__free_unpacked(page, NULL);
+    }
+    free(token);
+}
+
+static void test_lists_come_in_pages(void **state)
+{
+    struct serving s;
+    open_full_server(&s);
+    struct h2_client *const c = h2_connect(s.url);
+    list_in_pages(c, 0);
+    list_in_pages(c, 1);
+    list_in_pages(c, 7);
+    struct h2_exchange *const x = h2_call(c, WATCH);
+    h2_send(c, x, empty_message, 5, true);
+    for (size_t at = 0; at < TRACES;) {
+        Tracelake__V1__ListTracesReply *const page = next_page(c, x);
+        at += check_page(page, at);
+        tracelake__v1__list_traces_reply__free_unpacked(page, NULL);
+    }
+    h2_free(c);
+    stop_serving(&s);
+}
+
+static void test_page_tokens(void **state)
+{
+    struct serving s;
+    open_full_server(&s);
+    struct h2_client *const c = h2_connect(s.url);
+    /* What a page ended with is removed: the next begins behind it all the same. */
+    Tracelake__V1__ListTracesReply *page = ask_page(c, 3, "");
+    char *const token = strdup(page->next_page_token);
+    tracelake__v1__list_traces_reply__free_unpacked(page, NULL);
+    assert_int_equal(tl_lake_delete(s.lake, "trace-37", NULL), TL_OK);
+    page = ask_page(c, 1, token);
+    assert_string_equal(page->traces[0]->id, "trace-36");
+    tracelake__v1__list_traces_reply__free_unpacked(page, NULL);
+    free(token);
+    static const char *const bad[] = {"x", "12", ".trace-36"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        Tracelake__V1__ListTracesRequest request = TRACELAKE__V1__LIST_TRACES_REQUEST__INIT;
+        request.page_token = (char *)(uintptr_t)bad[i];
+        struct h2_exchange *const x = h2_call(c, LIST);
+        h2_send_message(c, x, &request.base, true);
+        h2_finish(c, x);
+        assert_int_equal(h2_grpc_status(x), 3);
+    }
+    h2_free(c);
+    stop_serving(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -409,6 +542,8 @@ int main(void)
         cmocka_unit_test(test_readers_leave_room_for_rigs),
         cmocka_unit_test(test_announced_messages),
         cmocka_unit_test(test_public_messages),
+        cmocka_unit_test(test_lists_come_in_pages),
+        cmocka_unit_test(test_page_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
