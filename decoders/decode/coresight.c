@@ -187,7 +187,7 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
     struct lane *lane;
     if (cs->framed && tl_align_muted(&cs->align))
         return TL_OK;
-    int rc = lane_of(cs, id & (IDS - 1), run->offset, &lane);
+    int rc = lane_of(cs, id & (IDS - 1), tl_run_offset(run, 0), &lane);
     if (rc == TL_OK && cs->framed && !lane->stream.source)
         rc = tl_align_unknown(&cs->align, run);
     if (rc < 0)
@@ -345,7 +345,7 @@ static int push_bytes(struct coresight *cs, const uint8_t *p, size_t n)
     }
     if (cs->framed)
         return tl_align_push(&cs->align, p, n);
-    const struct tl_run run = {p, n, cs->position, TL_RUN_LINEAR};
+    const struct tl_run run = {p, n, cs->position, NULL};
     cs->position += n;
     const unsigned id = cs->setup->n_sources ? cs->setup->sources[0].id : 0;
     return on_run(cs, (uint8_t)id, &run);
@@ -389,7 +389,7 @@ int tl_coresight_lost(struct tl_decode *decode, uint64_t n)
     cs->position = offset + n;
     if (rc < 0 || !cs->framed)
         return rc;
-    const struct tl_tpiu_sink frames = cs->tpiu.sink;
+    const struct tl_tpiu_sink frames = cs->tpiu.demux.sink;
     const enum tl_tpiu_sync sync = cs->tpiu.sync;
     const uint64_t size = frame_size(sync);
     cs->unaligned = (uint16_t)((size - (offset + n) % size) % size);

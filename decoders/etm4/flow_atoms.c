@@ -341,7 +341,7 @@ static ALWAYS_INLINE size_t pass_addresses(struct tl_etm4_walk *w, const struct 
                                            const struct tl_block_hole *hole, bool linear)
 {
     const uint64_t *const from = tape->address + place->address, *address = from;
-    const uint64_t first = hole->first, size = hole->last - first, base = tape->run.offset;
+    const uint64_t first = hole->first, size = hole->last - first, base = tape->run.base;
     const uint8_t *const header = tape->header;
     const uint16_t *const at = tape->at;
     const size_t end = tape->n;
@@ -398,8 +398,8 @@ static __attribute__((noinline)) size_t pass_hole(struct tl_etm4_walk *w,
                                                   struct tl_etm4_tape_place *place, size_t k,
                                                   const struct tl_block_hole *hole)
 {
-    return tape->run.slot == TL_RUN_LINEAR ? pass_addresses(w, tape, marks, place, k, hole, true)
-                                           : pass_addresses(w, tape, marks, place, k, hole, false);
+    return !tape->run.place ? pass_addresses(w, tape, marks, place, k, hole, true)
+                            : pass_addresses(w, tape, marks, place, k, hole, false);
 }
 
 /* Lost, and at packet `k`, which is no atom: the first packet that does not lead to a hole. */

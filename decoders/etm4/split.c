@@ -71,10 +71,9 @@ struct part {
 /* A run's place among the bytes of the input, and in the file as in struct tl_run. */
 struct placed {
     size_t start;
-    uint64_t offset;
-    uint8_t slot;
-    size_t places;         /* scattered: its bytes' places among those gathered, … */
-    struct tl_run_map map; /* … and what leads to them */
+    uint64_t base;
+    size_t places; /* where its places are among those gathered */
+    const uint16_t *place;
 };
 
 /* Bytes to be decoded, and where they are in the file. */
@@ -96,7 +95,7 @@ struct split {
     struct decoder *ahead; /* [threads - 1] */
 
     struct tl_buf bytes;  /* gathered of short runs */
-    struct tl_buf places; /* uint16_t each, of those that are scattered */
+    struct tl_buf places; /* uint16_t each, of runs that have them */
     struct placed *runs;
     size_t n_runs, cap_runs;
 
@@ -211,10 +210,9 @@ static size_t find_run(const struct input *in, size_t at)
 /* Run `i` of the input from byte `at` on, which is in it. */
 static struct tl_run run_from(const struct input *in, size_t i, size_t at)
 {
-    struct placed *const run = &in->runs[i];
+    const struct placed *const run = &in->runs[i];
     const size_t end = i + 1 < in->n_runs ? run[1].start : in->n;
-    const struct tl_run whole = {in->p + run->start, end - run->start, run->offset, run->slot,
-                                 &run->map};
+    const struct tl_run whole = {in->p + run->start, end - run->start, run->base, run->place};
     return tl_run_from(&whole, at - run->start);
 }
 
@@ -344,7 +342,8 @@ static void decode_ahead(struct decoder *d, struct part *part)
     const struct input *const in = &d->split->input;
     struct tl_etm4_flow *const state = part->seam.state;
     part->seam = (struct tl_etm4_seam){.state = state};
-    part->seam.async = run_from(in, find_run(in, part->from), part->from).offset;
+    const struct tl_run run = run_from(in, find_run(in, part->from), part->from);
+    part->seam.async = tl_run_offset(&run, 0);
     part->end = part->from;
     part->usable = part->full = false;
     d->part = part;
@@ -610,10 +609,9 @@ static int decode_input(struct split *s, const struct input *in)
 static int flush(struct tl_stream_decoder *decoder)
 {
     struct split *const s = (struct split *)decoder;
-    for (size_t i = 0; i < s->n_runs; i++) { /* nothing is moved any more */
-        s->runs[i].map.p = s->bytes.p + s->runs[i].start;
-        s->runs[i].map.place = (uint16_t *)(void *)s->places.p + s->runs[i].places;
-    }
+    for (size_t i = 0; i < s->n_runs; i++) /* nothing is moved any more */
+        if (s->runs[i].places != SIZE_MAX)
+            s->runs[i].place = (const uint16_t *)(const void *)s->places.p + s->runs[i].places;
     const struct input in = {s->bytes.p, s->bytes.n, s->runs, s->n_runs};
     const int rc = decode_input(s, &in);
     tl_buf_reset(&s->bytes);
@@ -630,20 +628,18 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
         if (rc < 0)
             return rc;
     }
-    const bool scattered = run->slot == TL_RUN_SCATTERED;
-    if (run->n >= TL_PARALLEL_LEAST && !scattered) {
-        struct placed place = {0, run->offset, run->slot};
+    if (run->n >= TL_PARALLEL_LEAST) {
+        struct placed place = {0, run->base, SIZE_MAX, run->place};
         const struct input in = {run->p, run->n, &place, 1};
         return decode_input(s, &in);
     }
     if (tl_grow(&s->runs, &s->cap_runs, s->n_runs + 1, sizeof *s->runs) < 0)
         return TL_NOMEM;
     struct placed *const place = &s->runs[s->n_runs++];
-    *place = (struct placed){s->bytes.n, run->offset, run->slot};
-    if (scattered) {
-        place->places = s->places.n / sizeof(uint16_t);
-        place->map = (struct tl_run_map){.offset = run->map->offset, .placed = true};
-        if (tl_buf_add(&s->places, tl_run_places(run), (run->n + 1) * sizeof(uint16_t)) < 0)
+    *place = (struct placed){s->bytes.n, run->base, SIZE_MAX, NULL};
+    if (run->place) {
+        place->places = s->places.n / sizeof *run->place;
+        if (tl_buf_add(&s->places, run->place, (run->n + 1) * sizeof *run->place) < 0)
             return TL_NOMEM;
     }
     return tl_buf_add(&s->bytes, run->p, run->n);

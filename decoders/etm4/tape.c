@@ -87,7 +87,7 @@ static ALWAYS_INLINE struct words make(struct tl_tape_reader *r, uint8_t header,
     const struct tl_tape_value *const value = &r->value[fill];
     const uint64_t address = *r->address;
     struct words w = {
-        .offset = linear ? r->tape->run.offset + at : tl_run_offset(&r->tape->run, at),
+        .offset = linear ? r->tape->run.base + at : tl_run_offset(&r->tape->run, at),
         .value = fixed->value + value->plus + (address & value->mask),
         .value2 = fixed->value2,
     };
@@ -149,7 +149,7 @@ size_t tl_etm4_tape_read(const struct tl_etm4_tape *tape, struct tl_etm4_tape_pl
     reader_at(&r, tape, place);
     if (is_wide(tape))
         tl_etm4_tape_whole_avx512(&r, n, out);
-    else if (tape->run.slot == TL_RUN_LINEAR)
+    else if (!tape->run.place)
         read_all(&r, n, out, true);
     else
         read_all(&r, n, out, false);

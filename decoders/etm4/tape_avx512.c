@@ -36,28 +36,17 @@ static ALWAYS_INLINE __m512i look_up(const uint8_t table[static 256], __m512i he
 
 static ALWAYS_INLINE void offsets_of(const struct tl_run *run, struct block *block, unsigned n)
 {
-    const __m512i base = _mm512_set1_epi64((int64_t)run->offset);
+    const __m512i base = _mm512_set1_epi64((int64_t)run->base);
 
-    if (run->slot == TL_RUN_SCATTERED) {
-        const uint16_t *places = NULL; /* not asked for where all were kept from earlier runs */
-        for (unsigned k = 0; k < n; k++) {
-            if (block->header[k] == TL_TAPE_OTHER)
-                continue;
-            places = places ? places : tl_run_places(run);
-            block->offset[k] = run->map->offset + places[block->at[k]];
-        }
+    if (run->place) {
+        for (unsigned k = 0; k < n; k++)
+            if (block->header[k] != TL_TAPE_OTHER)
+                block->offset[k] = run->base + run->place[block->at[k]];
         return;
     }
     for (unsigned k = 0; k < n; k += 8) {
         const __m512i at = _mm512_cvtepu16_epi64(_mm_loadu_si128((const __m128i *)(block->at + k)));
-        __m512i offset = _mm512_add_epi64(base, at);
-        if (run->slot != TL_RUN_LINEAR) { /* one byte more behind every fifteen */
-            const __m512i place = _mm512_add_epi64(at, _mm512_set1_epi64(run->slot));
-            const __m512i frames = _mm512_srli_epi64(
-                _mm512_mul_epu32(place, _mm512_set1_epi64((int64_t)0x88888889)), 35);
-            offset = _mm512_add_epi64(offset, frames);
-        }
-        _mm512_storeu_si512(block->offset + k, offset);
+        _mm512_storeu_si512(block->offset + k, _mm512_add_epi64(base, at));
     }
 }
 

@@ -6,11 +6,10 @@
  */
 #include "frame/align.h"
 
-#include "frame/tpiu_parts.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#define FRAME         TL_FRAME_BYTES
 #define PATIENCE      ((uint64_t)32 << 10)
 #define PATIENCE_MOST ((uint64_t)1 << 40)
 #define CHECK_PART    16 /* of what has come, between two checkpoints */
@@ -74,7 +73,7 @@ int tl_align_unknown(struct tl_align *a, const struct tl_run *run)
         return TL_OK;
     const uint64_t start = a->tpiu->start;
     const uint64_t last = (tl_run_offset(run, run->n - 1) - start) / FRAME;
-    for (uint64_t f = (run->offset - start) / FRAME; f <= last; f++) {
+    for (uint64_t f = (tl_run_offset(run, 0) - start) / FRAME; f <= last; f++) {
         if (start + f * FRAME < a->quiet_until || !is_alarm(a, f))
             continue;
         a->alarm = true;
@@ -99,7 +98,7 @@ static uint8_t only_id(const struct tl_align *a)
     const struct tl_tpiu *const t = a->tpiu;
     uint8_t only = TL_TPIU_NO_ID;
     for (uint8_t id = 1; id < TL_TPIU_FIRST_RESERVED; id++) {
-        const bool spoke = (t->ids_new[id / 64] | t->ids_sure[id / 64]) >> id % 64 & 1;
+        const bool spoke = (t->demux.ids[id / 64] | t->ids_sure[id / 64]) >> id % 64 & 1;
         if (!spoke || a->watch.sources.kinds[id] == TL_FIT_UNKNOWN)
             continue;
         if (only != TL_TPIU_NO_ID)
@@ -196,7 +195,7 @@ static int find_turn(const struct tl_align *a, struct turn *best)
 /* From `offset` on all is new, with a frame beginning `phase` bytes behind it. */
 static int move_frames(struct tl_align *a, uint64_t offset, size_t phase)
 {
-    const struct tl_tpiu_sink sink = a->tpiu->sink;
+    const struct tl_tpiu_sink sink = a->tpiu->demux.sink;
     const uint8_t id = only_id(a);
     int rc = tl_tpiu_finish(a->tpiu);
     if (rc == TL_OK && sink.loss)
@@ -204,7 +203,8 @@ static int move_frames(struct tl_align *a, uint64_t offset, size_t phase)
     if (rc == TL_OK && sink.reset)
         rc = sink.reset(sink.context, offset + phase);
     tl_tpiu_init(a->tpiu, a->tpiu->sync, offset + phase, &sink);
-    a->tpiu->id = id;
+    if (rc == TL_OK)
+        rc = tl_demux_set_id(&a->tpiu->demux, id);
     set_checkpoint(a);
     return rc;
 }
@@ -282,7 +282,7 @@ static int check(struct tl_align *a)
 /* Returns the bytes passed on before an alarm, or all. */
 static int64_t pass_frames(struct tl_align *a, const uint8_t *p, size_t n)
 {
-    uint8_t before[offsetof(struct tl_tpiu, buffer)];
+    uint8_t before[offsetof(struct tl_tpiu, demux.buffer)];
     const uint64_t from = next_offset(a);
     memcpy(before, a->tpiu, sizeof before);
     a->calls = 0;

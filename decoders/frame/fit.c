@@ -62,10 +62,12 @@ int tl_fit_frames(struct tl_fit *fit, const struct tl_fit_sources *sources, cons
     *fit = (struct tl_fit){0};
     t->fit = fit;
     t->sources = sources;
-    const struct tl_tpiu_sink sink = {.context = t, .run = on_run};
+    const struct tl_tpiu_sink sink = {
+        .context = t, .run = on_run, .apart = {UINT64_MAX, UINT64_MAX}};
     tl_tpiu_init(&t->tpiu, TL_TPIU_ALIGNED, 0, &sink);
-    t->tpiu.id = sources->id;
-    int rc = tl_tpiu_push(&t->tpiu, p, n);
+    int rc = tl_demux_set_id(&t->tpiu.demux, sources->id);
+    if (rc == TL_OK)
+        rc = tl_tpiu_push(&t->tpiu, p, n);
     if (rc == TL_OK)
         rc = tl_tpiu_finish(&t->tpiu);
     free(t);

@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole frames go from the input straight into the run buffer, through gather(), where they have
- * no IDs; where they have, many at once (tpiu_many.c). Everything else (frames cut by the end of a
- * push, synchronisation words, damage) goes through `frame` and, like frames that are too few, to
- * take_mixed().
+ * Whole frames go from the input straight to the de-multiplexer. Frames cut by the end of a push or
+ * a footer are completed in `frame`; only around synchronisation words bytes are looked at singly.
  */
-#include "frame/tpiu_parts.h"
+#include "frame/tpiu.h"
 
 #include "base/bytes.h"
-#include "frame/vectors.h"
 
-#include <endian.h>
 #include <string.h>
 
-#define FSYNC      0xffffff7fu         /* its bytes, the first one on top */
-#define FSYNC_PAIR 0x7fffffff7fffffffu /* two FSYNC words as a little-endian number */
+#define AUX       TL_FRAME_AUX
+#define FRAME     TL_FRAME_BYTES
+#define BLOCK     TL_BLOCK_BYTES /* DSTREAM */
+#define BLOCK_USE TL_BLOCK_USE
+#define FSYNC     0xffffff7fu /* its bytes, the first one on top */
+#define FSYNC_LE  0x7fffffffu /* as a little-endian number */
 
-const char tl_tpiu_not_yet[] = "not synchronised";
-const char tl_tpiu_no_sync[] = "no frame synchronisation";
-const char tl_tpiu_no_id[] = "no trace ID yet";
-const char tl_tpiu_cut_frame[] = "frame cut short";
-const char tl_tpiu_unfinished[] = "unfinished frame";
+enum state {
+    HUNT,   /* for an FSYNC */
+    FRAMES, /* frame bytes, perhaps with synchronisation between half-words */
+    HOLD    /* keeping bytes back until it shows whether an FSYNC had cut the frame */
+};
+
+/* Why bytes are lost; the first is no fault: TL_LOSS_NOT_SYNC of decode/ops.h. */
+static const char not_yet[] = "not synchronised";
+static const char no_sync[] = "no frame synchronisation";
+static const char cut_frame[] = "frame cut short";
+static const char unfinished[] = "unfinished frame";
 
 void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
                   const struct tl_tpiu_sink *sink)
 {
-    memset(t, 0, offsetof(struct tl_tpiu, buffer));
+    memset(t, 0, offsetof(struct tl_tpiu, demux));
+    tl_demux_init(&t->demux, sink);
     t->held = 0;
-    t->deal.lined.groups = t->deal.lined.n_ids = 0;
-    t->sink = *sink;
-    t->gather = tl_gather_variant(tl_cpu_level());
-    t->lineup = tl_lineup_variant(tl_cpu_level());
-    t->dealer = tl_deal_variant(tl_cpu_level());
     t->sync = sync;
     t->start = offset;
     t->state = sync == TL_TPIU_ALIGNED ? FRAMES : HUNT;
-    t->id = TL_TPIU_NO_ID;
 }
 
 /* ---- where blocks are -------------------------------------------------------------------- */
@@ -66,261 +67,35 @@ static uint64_t offset_of(const struct tl_tpiu *t, uint64_t place)
     return t->start + place;
 }
 
-/* ---- what goes out ---------------------------------------------------------------------- */
-
-static int report_loss(struct tl_tpiu *t)
-{
-    const uint64_t bytes = t->lost;
-    t->lost = 0;
-    if (bytes && t->sink.loss)
-        return t->sink.loss(t->sink.context, t->lost_reason, t->lost_at, bytes);
-    return TL_OK;
-}
-
-/* Losses of one kind without any success between them are told as one. */
-static int lose(struct tl_tpiu *t, const char *reason, uint64_t offset, uint64_t bytes)
-{
-    int rc = TL_OK;
-    if (!bytes)
-        return TL_OK;
-    if (t->lost && t->lost_reason != reason)
-        rc = report_loss(t);
-    if (!t->lost) {
-        t->lost_reason = reason;
-        t->lost_at = offset;
-    }
-    t->lost += bytes;
-    return rc;
-}
-
-static int deliver(struct tl_tpiu *t, const struct tl_run *run)
-{
-    if (t->id == TL_TPIU_NO_ID)
-        return lose(t, tl_tpiu_no_id, run->offset, run->n);
-    if (!is_source(t->id))
-        return TL_OK;
-    if (t->lost) {
-        const int rc = report_loss(t);
-        if (rc < 0)
-            return rc;
-    }
-    return t->sink.run(t->sink.context, t->id, run);
-}
-
-int tl_tpiu_flush_run(struct tl_tpiu *t)
-{
-    const int rc = t->run.n ? deliver(t, &t->run) : TL_OK;
-    t->run.n = 0;
-    t->run_joins = TL_NO_OFFSET;
-    return rc;
-}
-
 /* ---- frames ----------------------------------------------------------------------------- */
 
-int tl_tpiu_open_run(struct tl_tpiu *t, uint64_t offset, uint8_t slot, size_t n)
+static bool is_marked(const struct tl_tpiu *t)
 {
-    if (t->run.n && t->run_joins == offset && slot == 0 && t->run.n + n <= TL_TPIU_BUFFER)
-        return TL_OK;
-    const int rc = tl_tpiu_flush_run(t);
-    t->run = (struct tl_run){t->buffer + FRAME, 0, offset + slot, slot};
-    return rc;
-}
-
-/* Take frames without an ID byte. Returns how many, or < 0. */
-static int64_t take_plain(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset)
-{
-    size_t done = 0;
-    while (done < frames) {
-        const uint64_t at = offset + done * FRAME;
-        const int rc = tl_tpiu_open_run(t, at, 0, AUX);
-        if (rc < 0)
-            return rc;
-        const size_t room = (TL_TPIU_BUFFER - t->run.n) / AUX;
-        const size_t want = frames - done < room ? frames - done : room;
-        const size_t got = t->gather(tl_tpiu_run_end(t), p + done * FRAME, want);
-        if (got) {
-            t->run.n += got * AUX;
-            t->run_joins = at + got * FRAME;
-            done += got;
-        }
-        if (got < want)
-            break;
-    }
-    return (int64_t)done;
-}
-
-/*
- * A frame's data bytes, ID bytes among them, the lowest bits in place. A vector, since it must be
- * stored as a whole: a load that spans several stores just made would have to wait for them.
- */
-typedef uint64_t patched __attribute__((vector_size(FRAME)));
-
-static inline patched patch(const uint8_t *p)
-{
-    patched frame;
-    memcpy(&frame, p, sizeof frame);
-    const uint8_t aux = p[AUX];
-    return frame | (patched){htole64(tl_gather_bits(aux, 0)), htole64(tl_gather_bits(aux, 1))};
-}
-
-/*
- * Append bytes `from` … `to` to the open run. If `from` is not 0, the run is empty and there is
- * room for the bytes in front of it.
- */
-static inline void append(struct tl_tpiu *t, const patched *data, unsigned from, unsigned to)
-{
-    memcpy(tl_tpiu_run_end(t) - from, data, sizeof *data);
-    t->run.n += to - from;
-}
-
-/* Bytes `from` … `to` of a frame, behind which comes an ID byte. */
-static int take_part(struct tl_tpiu *t, const patched *data, uint64_t offset, unsigned from,
-                     unsigned to)
-{
-    if (from >= to)
-        return TL_OK;
-    if (from > 0) { /* behind an ID byte, too: joins nothing */
-        const uint8_t *const bytes = (const uint8_t *)data;
-        const struct tl_run run = {bytes + from, to - from, offset + from, (uint8_t)from};
-        return deliver(t, &run);
-    }
-    const int rc = tl_tpiu_open_run(t, offset, 0, to);
-    if (rc < 0)
-        return rc;
-    append(t, data, 0, to);
-    return tl_tpiu_flush_run(t);
-}
-
-static void change_id(struct tl_tpiu *t, uint8_t id)
-{
-    t->id = id;
-    if (is_source(id))
-        t->ids_new[id / 64] |= (uint64_t)1 << id % 64;
-}
-
-/* The eight even bytes that are IDs, as bits. */
-static unsigned id_mask(uint64_t low, uint64_t high)
-{
-    const uint64_t pack = 0x0001000200040008u; /* bits 0, 16, 32, 48 to 48 … 51 */
-    return (unsigned)((low & TL_GATHER_ID_BITS) * pack >> 48 & 15) |
-           (unsigned)((high & TL_GATHER_ID_BITS) * pack >> 48 & 15) << 4;
-}
-
-/*
- * Take one frame, whose bytes are adjacent in the capture from `offset` on. A set flag in byte 15
- * delays an ID by one byte; it has no meaning for the ID in byte 14, behind which comes none.
- */
-static int take_mixed(struct tl_tpiu *t, const uint8_t *p, uint64_t offset)
-{
-    const patched data = patch(p);
-    unsigned from = 0;
-    for (unsigned ids = id_mask(tl_le64(p), tl_le64(p + 8)); ids; ids &= ids - 1) {
-        const unsigned i = (unsigned)__builtin_ctz(ids);
-        int rc = take_part(t, &data, offset, from, 2 * i);
-        if (rc == TL_OK && from == 0 && i == 0)
-            rc = tl_tpiu_flush_run(t);
-        from = 2 * i + 1;
-        if (rc == TL_OK && i < 7 && p[AUX] >> i & 1) {
-            rc = take_part(t, &data, offset, from, from + 1);
-            from++;
-        }
-        if (rc < 0)
-            return rc;
-        change_id(t, p[2 * i] >> 1);
-    }
-    if (from >= AUX)
-        return TL_OK;
-    const int rc = tl_tpiu_open_run(t, offset, (uint8_t)from, AUX - from);
-    if (rc < 0)
-        return rc;
-    append(t, &data, from, AUX);
-    t->run_joins = offset + FRAME;
-    return TL_OK;
-}
-
-/* Deliver bytes `from` … `to` of the buffered frame as linear runs. */
-static int take_pieces(struct tl_tpiu *t, const uint8_t *data, unsigned from, unsigned to)
-{
-    while (from < to) {
-        unsigned end = from + 1;
-        while (end < to && t->at[end] == t->at[end - 1] + 1)
-            end++;
-        const struct tl_run run = {data + from, end - from, t->at[from], TL_RUN_LINEAR};
-        const int rc = deliver(t, &run);
-        if (rc < 0)
-            return rc;
-        from = end;
-    }
-    return TL_OK;
-}
-
-/* Take the buffered frame, whose bytes have synchronisation words or a footer between them. */
-static int take_scattered(struct tl_tpiu *t)
-{
-    const patched data = patch(t->frame);
-    const uint8_t *const bytes = (const uint8_t *)&data;
-    const uint8_t aux = t->frame[AUX];
-    int rc = tl_tpiu_flush_run(t);
-    unsigned from = 0;
-    for (unsigned i = 0; i < 8 && rc == TL_OK; i++) {
-        if (!(t->frame[2 * i] & 1))
-            continue;
-        rc = take_pieces(t, bytes, from, 2 * i);
-        from = 2 * i + 1;
-        if (rc == TL_OK && i < 7 && aux >> i & 1) {
-            rc = take_pieces(t, bytes, from, from + 1);
-            from++;
-        }
-        change_id(t, t->frame[2 * i] >> 1);
-    }
-    return rc < 0 ? rc : take_pieces(t, bytes, from, AUX);
+    return t->sync != TL_TPIU_ALIGNED;
 }
 
 static int reset_all(struct tl_tpiu *t, uint64_t offset)
 {
-    const int rc = tl_tpiu_flush_run(t);
-    t->id = TL_TPIU_NO_ID;
-    if (rc < 0 || !t->sink.reset)
-        return rc;
-    return t->sink.reset(t->sink.context, offset);
+    const struct tl_tpiu_sink *const sink = &t->demux.sink;
+    const int rc = tl_demux_set_id(&t->demux, TL_TPIU_NO_ID);
+    return rc < 0 || !sink->reset ? rc : sink->reset(sink->context, offset);
 }
 
-static bool is_reset(const uint8_t *p)
-{
-    return tl_le64(p) == FSYNC_PAIR && tl_le64(p + 8) == FSYNC_PAIR;
-}
-
-/* Take frames while they need no closer look. Returns how many, or < 0. */
+/*
+ * Take frames up to a synchronisation word, p[16 * frames + 15] readable. Returns how many, or < 0.
+ */
 static int64_t take_frames(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset)
 {
     size_t done = 0;
     while (done < frames) {
-        const uint8_t *frame = p + done * FRAME;
-        if (!((tl_le64(frame) | tl_le64(frame + 8)) & TL_GATHER_ID_BITS)) {
-            const int64_t plain = take_plain(t, frame, frames - done, offset + done * FRAME);
-            if (plain < 0)
-                return plain;
-            done += (size_t)plain;
-            continue;
-        }
-        if (t->sync != TL_TPIU_ALIGNED && has_ff(tl_le64(frame), tl_le64(frame + 8)))
+        const int64_t some = tl_demux_frames(&t->demux, p + done * FRAME, frames - done,
+                                             offset + done * FRAME, is_marked(t));
+        if (some < 0)
+            return some;
+        done += (size_t)some;
+        if (done == frames || is_marked(t))
             break;
-        if (frames - done >= 4 && t->id != TL_TPIU_NO_ID && !t->lost) {
-            const uint64_t at = offset + done * FRAME;
-            int64_t some = tl_tpiu_take_apart(t, frame, frames - done, at);
-            if (some == 0)
-                some = tl_tpiu_take_turns(t, frame, frames - done, at);
-            if (some < 0)
-                return some;
-            done += (size_t)some;
-            if (some)
-                continue;
-        }
-        int rc;
-        if (t->sync == TL_TPIU_ALIGNED && is_reset(frame))
-            rc = reset_all(t, offset + done * FRAME);
-        else
-            rc = take_mixed(t, frame, offset + done * FRAME);
+        const int rc = reset_all(t, offset + done * FRAME);
         if (rc < 0)
             return rc;
         done++;
@@ -332,7 +107,7 @@ static int take_buffered(struct tl_tpiu *t)
 {
     t->fill = 0;
     if (t->at[AUX] - t->at[0] != AUX)
-        return take_scattered(t);
+        return tl_demux_frame(&t->demux, t->frame, t->at);
     const int64_t done = take_frames(t, t->frame, 1, t->at[0]);
     return done < 0 ? (int)done : TL_OK;
 }
@@ -343,25 +118,25 @@ static int take_buffered(struct tl_tpiu *t)
  * The ID behind lost bytes is not known, unless there is only one source: then it is better to go
  * on with it than to lose all until it says its ID again, which it may never do.
  */
-static void forget_id(struct tl_tpiu *t)
+static int forget_id(struct tl_tpiu *t)
 {
     const uint64_t low = t->ids_sure[0], high = t->ids_sure[1];
-    t->id = TL_TPIU_NO_ID;
-    t->ids_new[0] = t->ids_new[1] = 0;
+    uint8_t id = TL_TPIU_NO_ID;
     if (__builtin_popcountll(low) + __builtin_popcountll(high) == 1)
-        t->id = (uint8_t)(low ? __builtin_ctzll(low) : 64 + __builtin_ctzll(high));
+        id = (uint8_t)(low ? __builtin_ctzll(low) : 64 + __builtin_ctzll(high));
+    t->demux.ids[0] = t->demux.ids[1] = 0;
+    return tl_demux_set_id(&t->demux, id);
 }
 
 static int lose_frame(struct tl_tpiu *t, const char *reason)
 {
     const size_t fill = t->fill;
-    int rc = tl_tpiu_flush_run(t);
+    int rc = tl_demux_flush(&t->demux);
     t->fill = 0;
     t->half_fsync = false;
-    forget_id(t);
     for (size_t i = 0; i < fill && rc == TL_OK; i++)
-        rc = lose(t, reason, t->at[i], 1);
-    return rc;
+        rc = tl_demux_lose(&t->demux, reason, t->at[i], 1);
+    return rc < 0 ? rc : forget_id(t);
 }
 
 /* Damage at the last half-word: it and what there is of its frame are lost. */
@@ -370,9 +145,9 @@ static int start_hunt(struct tl_tpiu *t)
     const uint64_t offset = t->at[t->fill];
     const unsigned bytes = t->half_fsync ? 4 : 2;
     suspect_blocks(t);
-    int rc = lose_frame(t, tl_tpiu_no_sync);
+    int rc = lose_frame(t, no_sync);
     if (rc == TL_OK)
-        rc = lose(t, tl_tpiu_no_sync, offset, bytes);
+        rc = tl_demux_lose(&t->demux, no_sync, offset, bytes);
     t->state = HUNT;
     return rc;
 }
@@ -393,16 +168,16 @@ static void take_fsync(struct tl_tpiu *t)
         t->held = 0;
         return;
     }
-    t->ids_sure[0] |= t->ids_new[0];
-    t->ids_sure[1] |= t->ids_new[1];
-    t->ids_new[0] = t->ids_new[1] = 0;
+    t->ids_sure[0] |= t->demux.ids[0];
+    t->ids_sure[1] |= t->demux.ids[1];
+    t->demux.ids[0] = t->demux.ids[1] = 0;
 }
 
 /* An FSYNC that does not begin at a half-word: bytes were lost, a frame begins behind it. */
 static int take_odd_fsync(struct tl_tpiu *t, uint8_t byte, uint64_t offset)
 {
     suspect_blocks(t);
-    const int rc = lose_frame(t, tl_tpiu_cut_frame);
+    const int rc = lose_frame(t, cut_frame);
     begin_frame(t);
     t->frame[0] = byte;
     t->at[0] = offset;
@@ -444,11 +219,11 @@ static int take_byte(struct tl_tpiu *t, uint8_t byte, uint64_t offset)
 static int hunt(struct tl_tpiu *t, uint64_t offset)
 {
     if ((uint32_t)t->window != FSYNC)
-        return lose(t, t->synchronised ? tl_tpiu_no_sync : tl_tpiu_not_yet, offset, 1);
+        return tl_demux_lose(&t->demux, t->synchronised ? no_sync : not_yet, offset, 1);
     t->synchronised = true;
-    t->lost -= t->lost < 3 ? t->lost : 3;
+    t->demux.lost -= t->demux.lost < 3 ? t->demux.lost : 3;
     begin_frame(t);
-    return report_loss(t);
+    return tl_demux_report(&t->demux);
 }
 
 static int feed(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t place);
@@ -492,7 +267,7 @@ static int release_held(struct tl_tpiu *t, bool by_fsync)
     int rc = TL_OK;
     if (!by_fsync || !is_inserted(t)) {
         suspect_blocks(t);
-        rc = lose_frame(t, tl_tpiu_cut_frame);
+        rc = lose_frame(t, cut_frame);
         t->fill = 0;
     }
     t->state = FRAMES;
@@ -541,27 +316,18 @@ static size_t hold_bytes(struct tl_tpiu *t, const uint8_t *p, size_t n)
     return n;
 }
 
-/* Take what goes fast at a frame's beginning. Returns the bytes taken, or < 0. */
+/* Take whole frames and FSYNCs between them. Returns the bytes taken, or < 0. */
 static int64_t feed_frames(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t offset)
 {
     size_t done = 0;
-    while (n - done >= FRAME) {
-        if (t->sync != TL_TPIU_ALIGNED && tl_le32(p + done) == FSYNC_LE) {
-            const int64_t units =
-                t->sync == TL_TPIU_DSTREAM
-                    ? 0
-                    : tl_tpiu_take_units(t, p + done, n - done, SIZE_MAX, offset + done);
-            if (units < 0)
-                return units;
-            done += (size_t)units;
-            if (units)
-                continue;
+    while (n - done >= 2 * FRAME) { /* what is behind a frame must be readable */
+        if (is_marked(t) && tl_le32(p + done) == FSYNC_LE) {
             take_fsync(t);
             t->window = FSYNC;
             done += 4;
             continue;
         }
-        const int64_t frames = take_frames(t, p + done, (n - done) / FRAME, offset + done);
+        const int64_t frames = take_frames(t, p + done, (n - done) / FRAME - 1, offset + done);
         if (frames < 0)
             return frames;
         if (frames == 0)
@@ -638,20 +404,13 @@ static int feed(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t place)
     return TL_OK;
 }
 
-/* Bytes of one block, or of several where they are taken at once. Returns how many, or < 0. */
+/* Bytes of one block's frames, or of its footer. Returns how many, or < 0. */
 static int64_t feed_block(struct tl_tpiu *t, const uint8_t *p, size_t n)
 {
     const size_t in_block = (size_t)(t->raw % BLOCK);
     const bool footer = in_block >= BLOCK_USE;
     const size_t left = (footer ? BLOCK : BLOCK_USE) - in_block;
-    size_t part = n < left ? n : left;
-    if (!footer && t->state == FRAMES && !t->half_fsync) {
-        const int64_t units = t->fill ? 0 : tl_tpiu_take_units(t, p, n, left, t->start + t->raw);
-        if (units)
-            return units;
-        if (t->fill && part > FRAME - t->fill)
-            part = FRAME - t->fill;
-    }
+    const size_t part = n < left ? n : left;
     const int rc = footer ? TL_OK : feed(t, p, part, t->raw / BLOCK * BLOCK_USE + in_block);
     return rc < 0 ? rc : (int64_t)part;
 }
@@ -659,9 +418,9 @@ static int64_t feed_block(struct tl_tpiu *t, const uint8_t *p, size_t n)
 /* Blocks begin elsewhere from now on: `phase` bytes behind where they were thought to. */
 static int move_blocks(struct tl_tpiu *t, unsigned phase)
 {
-    const struct tl_tpiu_sink sink = t->sink;
+    const struct tl_tpiu_sink sink = t->demux.sink;
     /* Which of them are sure depends on whether the FSYNC behind them has been taken yet. */
-    const uint64_t ids[2] = {t->ids_sure[0] | t->ids_new[0], t->ids_sure[1] | t->ids_new[1]};
+    const uint64_t ids[2] = {t->ids_sure[0] | t->demux.ids[0], t->ids_sure[1] | t->demux.ids[1]};
     const unsigned in_block = BLOCK - phase;
     const uint64_t offset = t->start + t->raw;
     const int rc = tl_tpiu_finish(t);
@@ -669,8 +428,7 @@ static int move_blocks(struct tl_tpiu *t, unsigned phase)
     t->raw = in_block;
     t->synchronised = true;
     memcpy(t->ids_sure, ids, sizeof ids);
-    forget_id(t);
-    return rc;
+    return rc < 0 ? rc : forget_id(t);
 }
 
 /* All that was to be watched has come. If it is full of trouble, it likely is so elsewhere, too. */
@@ -749,15 +507,38 @@ int tl_tpiu_push(struct tl_tpiu *t, const uint8_t *p, size_t n)
         rc = feed(t, p, n, t->raw);
         t->raw += n;
     }
-    return rc < 0 ? rc : tl_tpiu_flush_run(t);
+    return rc < 0 ? rc : tl_demux_flush(&t->demux);
 }
 
 int tl_tpiu_finish(struct tl_tpiu *t)
 {
     int rc = t->state == HOLD ? release_held(t, false) : TL_OK;
-    if (t->lost && t->lost_reason == tl_tpiu_not_yet) /* … and never was */
-        t->lost_reason = tl_tpiu_no_sync;
+    if (t->demux.lost && t->demux.lost_reason == not_yet) /* … and never was */
+        t->demux.lost_reason = no_sync;
     if (rc == TL_OK)
-        rc = lose_frame(t, tl_tpiu_unfinished);
-    return rc < 0 ? rc : report_loss(t);
+        rc = lose_frame(t, unfinished);
+    return rc < 0 ? rc : tl_demux_report(&t->demux);
+}
+
+void tl_tpiu_state(struct tl_tpiu *t, struct tl_state *s)
+{
+    static const char *const reasons[] = {not_yet, no_sync, tl_demux_no_id, cut_frame, unfinished};
+    if (!tl_state_loads(s) && (t->state == HOLD || t->watched_from))
+        tl_state_fail(s, TL_AGAIN);
+    tl_state_u64(s, &t->start);
+    tl_state_u64(s, &t->raw);
+    tl_state_check(s, t->start < TL_NO_OFFSET / 4 && t->raw < TL_NO_OFFSET / 4);
+    tl_state_u8(s, &t->state, FRAMES);
+    tl_state_bool(s, &t->synchronised);
+    tl_state_bool(s, &t->half_fsync);
+    tl_state_u64(s, &t->window);
+    tl_state_size(s, &t->fill, FRAME - 1);
+    tl_state_bytes(s, t->frame, t->fill);
+    tl_state_bytes(s, t->at, t->fill * sizeof *t->at);
+    tl_demux_state(&t->demux, s, reasons, sizeof reasons / sizeof *reasons);
+    tl_state_u64(s, &t->quiet_until);
+    tl_state_u64(s, &t->patience);
+    tl_state_bytes(s, t->ids_sure, sizeof t->ids_sure);
+    if (t->sync == TL_TPIU_DSTREAM)
+        tl_state_bytes(s, t->recent, sizeof t->recent);
 }

@@ -165,8 +165,7 @@ static void turn(struct variant *variant, const struct input *in, size_t from, s
 {
     const double begin = cpu_now();
     for (size_t i = 0; i < n; i += 65536) {
-        const struct tl_run run = {in->p + from + i, n - i < 65536 ? n - i : 65536, from + i,
-                                   TL_RUN_LINEAR};
+        const struct tl_run run = {in->p + from + i, n - i < 65536 ? n - i : 65536, from + i, NULL};
         if (tl_etm4_packetizer_push(&variant->packetizer, &run) < 0)
             die("push failed");
     }

@@ -137,7 +137,7 @@ static int ignore_loss(void *context, const char *reason, uint64_t offset, uint6
 static struct tl_run run_at(const struct bench *b, size_t at, uint64_t offset)
 {
     const size_t left = b->in.trace.n - at;
-    return (struct tl_run){b->in.trace.p + at, left < BLOCK ? left : BLOCK, offset, TL_RUN_LINEAR};
+    return (struct tl_run){b->in.trace.p + at, left < BLOCK ? left : BLOCK, offset, NULL};
 }
 
 static void decode(void *context)

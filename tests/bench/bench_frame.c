@@ -38,7 +38,7 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
 {
     struct input *const in = context;
     in->runs++;
-    uint64_t sum = run->n + run->p[0] + run->offset;
+    uint64_t sum = run->n + run->p[0] + tl_run_offset(run, 0);
     for (size_t i = 0; in->offsets && i < run->n; i++)
         sum += tl_run_offset(run, i);
     in->sum += sum;
@@ -59,16 +59,6 @@ static void decode(void *context)
                 abort();
     if (tl_tpiu_finish(&decoder) < 0)
         abort();
-}
-
-static void gather(void *context)
-{
-    struct input *const in = context;
-    static uint8_t out[TL_TPIU_BUFFER + TL_GATHER_SLACK];
-    tl_gather *const fn = tl_gather_variant(tl_cpu_level());
-    for (size_t k = 0; k < TIMES; k++)
-        for (size_t i = 0; i + 16384 <= in->bytes.n; i += 16384)
-            in->sum += fn(out, in->bytes.p + i, 1024) + out[1];
 }
 
 #ifdef HAVE_OPENCSD
@@ -154,9 +144,6 @@ static void measure(const char *name, enum tl_tpiu_sync sync, unsigned ids, unsi
 static void measure_parts(void)
 {
     struct input in;
-    make(&in, TL_TPIU_ALIGNED, 1, 0);
-    report("one source, kernel alone", &in, gather);
-    tl_buf_fini(&in.bytes);
     make(&in, TL_TPIU_ALIGNED, 4, 20);
     in.offsets = true;
     report("four sources, turns of 20 bytes, offset of every byte", &in, decode);

@@ -189,8 +189,7 @@ static double decode(const struct input *in, struct direct *d, tl_item_sink *ite
         die("no decoder");
     for (size_t at = 0; at < in->trace.n; at += CHUNK) {
         const size_t left = in->trace.n - at;
-        const struct tl_run run = {in->trace.p + at, left < CHUNK ? left : CHUNK, at,
-                                   TL_RUN_LINEAR};
+        const struct tl_run run = {in->trace.p + at, left < CHUNK ? left : CHUNK, at, NULL};
         if (decoder->ops->push(decoder, &run) < 0)
             die("decoding failed");
     }

@@ -154,7 +154,7 @@ static void begin_packets(void)
 
 static void push_packets(void)
 {
-    const struct tl_run run = {.p = input.p, .n = input.n, .slot = TL_RUN_LINEAR};
+    const struct tl_run run = {.p = input.p, .n = input.n};
     require(tl_etm4_packetizer_push(&packetizer, &run) == 0, "packets");
 }
 
@@ -191,7 +191,7 @@ static void begin_records(void)
 
 static void push_flow(void)
 {
-    const struct tl_run run = {.p = input.p, .n = input.n, .slot = TL_RUN_LINEAR};
+    const struct tl_run run = {.p = input.p, .n = input.n};
     require(decoder->ops->push(decoder, &run) == 0, "flow");
 }
 

@@ -96,7 +96,7 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
 static void decode_ours(struct bench *b)
 {
     const struct tl_stream_sink sink = {.context = b, .items = on_items, .loss = on_loss};
-    const struct tl_run run = {b->trace.p, b->trace.n, 0, TL_RUN_LINEAR};
+    const struct tl_run run = {b->trace.p, b->trace.n, 0, NULL};
     struct tl_stream_decoder *d;
     b->ours->n = 0;
     if (tl_etm4_ops.create(&d, &b->source, b->image, &sink, NULL) < 0 ||
@@ -121,7 +121,7 @@ static int on_packets(void *context, const struct tl_etm4_packet *packets, size_
 static void find_syncs(struct bench *b)
 {
     static struct tl_etm4_packetizer p;
-    const struct tl_run run = {b->trace.p, b->trace.n, 0, TL_RUN_LINEAR};
+    const struct tl_run run = {b->trace.p, b->trace.n, 0, NULL};
     struct tl_etm4_config config;
     b->n_syncs = 0;
     tl_etm4_config_init(&config, &b->source);

@@ -161,7 +161,7 @@ static struct digest split(const struct tl_etm4_config *config, const uint8_t *p
         size_t some = tl_sim_between(&rng, 1, seed & 1 ? 300 : 9000);
         if (some > n - i)
             some = n - i;
-        const struct tl_run run = {.p = p + i, .n = some, .offset = i, .slot = TL_RUN_LINEAR};
+        const struct tl_run run = {.p = p + i, .n = some, .base = i};
         require(tl_etm4_packetizer_push(&packetizer, &run) == 0);
         i += some;
     }
@@ -258,7 +258,7 @@ static struct digest follow(const struct tl_source *source, const struct tl_imag
     struct flow f = {.records = begun, .loss = begun};
     const struct tl_stream_sink sink = {
         .context = &f, .items = on_items, .loss = on_loss, .paths = paths};
-    const struct tl_run run = {.p = trace->p, .n = trace->n, .slot = TL_RUN_LINEAR};
+    const struct tl_run run = {.p = trace->p, .n = trace->n};
     struct tl_item_room *rooms = NULL;
     struct tl_stream_decoder *d;
 

@@ -14,14 +14,14 @@ aarch64)
   [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || skip "no C library for aarch64"
   toolchain=aarch64 levels=(scalar neon) emulator=(qemu-aarch64)
   # What links without foreign libraries and ends soon under emulation.
-  tests=(base block cpu deal etm4_flow etm4_packetizer etm4_tape etm4_unrolled isa item
+  tests=(base block cpu etm4_flow etm4_packetizer etm4_tape etm4_unrolled isa item
          itm stf_blocks stf_record stm tpiu)
   ;;
 avx512)
   [ -e /usr/include/simde/x86/avx512.h ] || skip "no SIMDe (libsimde-dev)"
   [ "$(uname -m)" = x86_64 ] && grep -qw avx2 /proc/cpuinfo || skip "no AVX2 here"
   toolchain=avx512-emulated levels=(avx2 avx512) emulator=()
-  tests=(cpu deal etm4_flow etm4_packetizer etm4_tape etm4_unrolled stf_blocks tpiu)
+  tests=(cpu etm4_flow etm4_packetizer etm4_tape etm4_unrolled stf_blocks tpiu)
   ;;
 *)
   echo "run.sh: no machine $machine" >&2

@@ -54,7 +54,7 @@ static struct digest split(const struct tl_etm4_config *config, const uint8_t *p
     tl_etm4_packetizer_init(&packetizer, config, digest_packets, &digest);
     tl_etm4_packetizer_use(&packetizer, kernel);
     for (size_t i = 0; i < n; i += chunk) {
-        const struct tl_run run = {p + i, n - i < chunk ? n - i : chunk, i, TL_RUN_LINEAR};
+        const struct tl_run run = {p + i, n - i < chunk ? n - i : chunk, i, NULL};
         require(tl_etm4_packetizer_push(&packetizer, &run) == 0);
     }
     require(tl_etm4_packetizer_finish(&packetizer) == 0);
@@ -112,7 +112,7 @@ static void follow(const uint8_t *choose, const uint8_t *p, size_t n)
     require(tl_source_set_reg(&source, "TRCIDR8", choose[2] & 0x3f) == 0);
     if (tl_etm4_ops.create(&decoder, &source, image(), &sink, NULL) < 0)
         return;
-    const struct tl_run run = {p, n, 0, TL_RUN_LINEAR};
+    const struct tl_run run = {p, n, 0, NULL};
     require(tl_etm4_ops.push(decoder, &run) == 0);
     require(tl_etm4_ops.finish(decoder) == 0);
     tl_etm4_ops.destroy(decoder);

@@ -21,7 +21,7 @@ struct digest {
 static int on_run(void *context, uint8_t id, const struct tl_run *run)
 {
     struct digest *const d = context;
-    if (id == 0 || id >= TL_TPIU_FIRST_RESERVED || run->n == 0 || run->n > TL_TPIU_BUFFER)
+    if (id == 0 || id >= TL_TPIU_FIRST_RESERVED || run->n == 0 || run->n > TL_DEMUX_BLOCK)
         abort();
     for (size_t i = 0; i < run->n; i++) {
         const uint64_t offset = tl_run_offset(run, i);

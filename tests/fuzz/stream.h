@@ -37,13 +37,14 @@ static inline void fuzz_decode(const struct tl_stream_ops *ops, bool packets, co
                                size_t n, size_t chunk, struct fuzz_result *r)
 {
     const struct tl_source source = {.id = 0x10};
-    const struct tl_stream_sink sink = {r, fuzz_items, packets ? fuzz_packet : NULL, fuzz_loss, false};
+    const struct tl_stream_sink sink = {r, fuzz_items, packets ? fuzz_packet : NULL, fuzz_loss,
+                                        false};
     struct tl_stream_decoder *d;
     *r = (struct fuzz_result){0};
     if (ops->create(&d, &source, NULL, &sink, NULL) < 0)
         abort();
     for (size_t i = 0; i < n; i += chunk) {
-        const struct tl_run run = {p + i, n - i < chunk ? n - i : chunk, i, TL_RUN_LINEAR};
+        const struct tl_run run = {p + i, n - i < chunk ? n - i : chunk, i, NULL};
         if (ops->push(d, &run) < 0)
             abort();
     }

@@ -51,7 +51,7 @@ static inline void run_stream(const struct tl_stream_ops *ops, const struct tl_s
     for (size_t at = 0; at < n;) {
         size_t piece = chunk ? 1 + (size_t)rand() % chunk : n;
         piece = piece < n - at ? piece : n - at;
-        const struct tl_run run = {p + at, piece, at, TL_RUN_LINEAR};
+        const struct tl_run run = {p + at, piece, at, NULL};
         if (ops->push(d, &run) < 0)
             abort();
         at += piece;
@@ -92,7 +92,7 @@ static inline bool run_capture(const struct tl_stream_ops *ops, const char *name
     static struct tl_tpiu frames;
     const struct tl_tpiu_sink runs = {.context = (void *)context, .run = harness_run};
     tl_tpiu_init(&frames, TL_TPIU_ALIGNED, 0, &runs);
-    const struct tl_run run = {bytes, n, 0, TL_RUN_LINEAR};
+    const struct tl_run run = {bytes, n, 0, NULL};
     if ((framed ? tl_tpiu_push(&frames, bytes, n) : ops->push(d, &run)) < 0 || ops->finish(d) < 0)
         abort();
     ops->destroy(d);

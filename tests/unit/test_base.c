@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "frame/run.h"
+#include "unit/framed.h"
 
 #include <errno.h>
 #include <string.h>
@@ -91,10 +92,11 @@ static void failures_keep_the_first_cause(void **state)
 static void offsets_inside_frames(void **state)
 {
     uint8_t bytes[64] = {0};
-    const struct tl_run linear = {bytes, 64, 100, TL_RUN_LINEAR};
+    const struct tl_run linear = {bytes, 64, 100, NULL};
     assert_int_equal(tl_run_offset(&linear, 7), 107);
-    /* Slot 13 of the frame at 0x20: bytes lie at 0x2d, 0x2e, then 0x30 … 0x3e, 0x40. */
-    const struct tl_run framed = {bytes, 64, 0x2d, 13};
+    /* Byte 13 of the frame at 0x20: bytes lie at 0x2d, 0x2e, then 0x30 … 0x3e, 0x40. */
+    const struct tl_run framed = framed_run(bytes, 64, 43);
+    assert_int_equal(tl_run_offset(&framed, 0), 0x2d);
     assert_int_equal(tl_run_offset(&framed, 1), 0x2e);
     assert_int_equal(tl_run_offset(&framed, 2), 0x30);
     assert_int_equal(tl_run_offset(&framed, 16), 0x3e);

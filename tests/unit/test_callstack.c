@@ -382,7 +382,7 @@ static void follows_a_core(void **state)
     assert_int_equal(tl_sim_etm4_source(&options.etm, &source), TL_OK);
     tl_callstack_init(&cs, image, 0, on_change, &sim.watch);
     assert_int_equal(tl_etm4_ops.create(&decoder, &source, image, &sink, &fail), TL_OK);
-    const struct tl_run run = {trace.p, trace.n, 0, TL_RUN_LINEAR};
+    const struct tl_run run = {trace.p, trace.n, 0, NULL};
     assert_int_equal(decoder->ops->push(decoder, &run), TL_OK);
     assert_int_equal(decoder->ops->finish(decoder), TL_OK);
     decoder->ops->destroy(decoder);

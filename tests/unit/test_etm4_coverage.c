@@ -27,7 +27,7 @@ static void check(const struct tl_sim_packets *s, size_t first, size_t chunk)
     tl_etm4_packetizer_init(packetizer, &s->config, collect, &ours);
     for (size_t at = 0; at < s->bytes.n; at += n, n = chunk) {
         n = n < s->bytes.n - at ? n : s->bytes.n - at;
-        const struct tl_run run = {s->bytes.p + at, n, at, TL_RUN_LINEAR};
+        const struct tl_run run = {s->bytes.p + at, n, at, NULL};
         assert_int_equal(tl_etm4_packetizer_push(packetizer, &run), 0);
     }
     assert_int_equal(tl_etm4_packetizer_finish(packetizer), 0);
@@ -164,7 +164,7 @@ static bool say(uint64_t configr, bool list, struct said *out)
     };
     const struct tl_stream_sink sink = {
         .context = out, .items = on_items, .packet = list ? on_packet : NULL, .loss = on_loss};
-    const struct tl_run run = {bytes, sizeof bytes, 0, TL_RUN_LINEAR};
+    const struct tl_run run = {bytes, sizeof bytes, 0, NULL};
     struct tl_source source = {.protocol = TL_PROTO_ETM4};
     struct tl_stream_decoder *d;
     struct tl_fail fail = {0};

@@ -88,7 +88,7 @@ static void split(struct packets *out, const struct tl_etm4_config *config,
     tl_etm4_packetizer_init(p, config, collect, out);
     for (size_t i = 0; i < bytes->n; i += chunk) {
         const size_t n = bytes->n - i < chunk ? bytes->n - i : chunk;
-        const struct tl_run run = {bytes->p + i, n, i, TL_RUN_LINEAR};
+        const struct tl_run run = {bytes->p + i, n, i, NULL};
         assert_int_equal(tl_etm4_packetizer_push(p, &run), 0);
     }
     assert_int_equal(tl_etm4_packetizer_finish(p), 0);

@@ -2,6 +2,7 @@
 #include "etm4/packetizer.h"
 #include "sim/etm4_encoder_packets.h"
 #include "unit/etm4_collect.h"
+#include "unit/framed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +33,7 @@ static void split(struct packets *out, const struct tl_etm4_config *config, cons
         size_t size = tl_sim_between(rng, least, most);
         if (size > n - i)
             size = n - i;
-        const struct tl_run run = {p + i, size, i, TL_RUN_LINEAR};
+        const struct tl_run run = {p + i, size, i, NULL};
         assert_int_equal(tl_etm4_packetizer_push(packetizer, &run), 0);
         i += size;
     }
@@ -142,17 +143,16 @@ static void test_frame_offsets(void **state)
     uint8_t bytes[60] = {[11] = 0x80};
     struct packets ours = {0};
     struct tl_etm4_packetizer *p = malloc(sizeof *p);
-    const struct tl_run first = {bytes, 20, 1003, 3};       /* slots 3..14, then 0..7 */
-    const struct tl_run second = {bytes + 20, 40, 1024, 8}; /* goes on in the same frame */
-
     memset(bytes + 12, 0x04, 48);
     tl_etm4_packetizer_init(p, &etm4_config, collect, &ours);
+    const struct tl_run first = framed_run(bytes, 20, 3); /* bytes 3..14 of a frame, then 0..7 */
     assert_int_equal(tl_etm4_packetizer_push(p, &first), 0);
+    const struct tl_run second = framed_run(bytes + 20, 40, 23); /* goes on in the same frame */
     assert_int_equal(tl_etm4_packetizer_push(p, &second), 0);
     assert_int_equal(ours.n, 49);
     for (size_t i = 0; i < ours.n; i++) {
         const size_t place = 3 + (i == 0 ? 0 : i + 11);
-        assert_int_equal(ours.p[i].offset, 1000 + place / 15 * 16 + place % 15);
+        assert_int_equal(ours.p[i].offset, framed_offset(place));
     }
     free(p);
     free(ours.p);
@@ -164,7 +164,7 @@ static void test_sink_fails(void **state)
     uint8_t bytes[5000] = {[11] = 0x80};
     struct packets ours = {.stop_at = 600};
     struct tl_etm4_packetizer *p = malloc(sizeof *p);
-    const struct tl_run run = {bytes, sizeof bytes, 0, TL_RUN_LINEAR};
+    const struct tl_run run = {bytes, sizeof bytes, 0, NULL};
 
     memset(bytes + 12, 0x04, sizeof bytes - 12);
     tl_etm4_packetizer_init(p, &etm4_config, collect, &ours);

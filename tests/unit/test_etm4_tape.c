@@ -9,6 +9,7 @@
 #include "image/image.h"
 #include "sim/program_core.h"
 #include "sim/program_rng.h"
+#include "unit/framed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,8 +58,7 @@ static int take_packets(void *context, const struct tl_etm4_packet *packets, siz
 static struct tl_run run_at(const struct tl_buf *trace, size_t i, size_t chunk, bool framed)
 {
     const size_t n = trace->n - i < chunk ? trace->n - i : chunk;
-    return (struct tl_run){trace->p + i, n, framed ? i / 15 * 16 + i % 15 : i,
-                           framed ? (uint8_t)(i % 15) : TL_RUN_LINEAR};
+    return framed ? framed_run(trace->p + i, n, i) : (struct tl_run){trace->p + i, n, i, NULL};
 }
 
 static void by_tape(struct said *out, const struct tl_source *source, const struct tl_image *image,

@@ -6,6 +6,7 @@
 #include "sim/etm4_encoder_packets.h"
 #include "sim/program_core.h"
 #include "unit/etm4_collect.h"
+#include "unit/framed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,8 +87,8 @@ static void split(struct packets *out, const struct input *in, const struct tl_e
             n = in->n - i;
         uint8_t *copy = malloc(n);
         memcpy(copy, in->p + i, n);
-        const struct tl_run run = {copy, n, in->framed ? i / 15 * 16 + i % 15 : i,
-                                   in->framed ? (uint8_t)(i % 15) : TL_RUN_LINEAR};
+        const struct tl_run run =
+            in->framed ? framed_run(copy, n, i) : (struct tl_run){copy, n, i, NULL};
         assert_int_equal(tl_etm4_packetizer_push(p, &run), 0);
         free(copy);
         i += n;

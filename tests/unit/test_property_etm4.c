@@ -200,7 +200,7 @@ static void decode(struct steps *out, const struct tl_sim_etm4_options *etm,
         fail_msg("%s", fail.text);
     for (size_t i = 0; i < trace->n; i += chunk) {
         const size_t n = trace->n - i < chunk ? trace->n - i : chunk;
-        const struct tl_run run = {trace->p + i, n, i, TL_RUN_LINEAR};
+        const struct tl_run run = {trace->p + i, n, i, NULL};
         assert_int_equal(tl_etm4_ops.push(decoder, &run), 0);
     }
     assert_int_equal(tl_etm4_ops.finish(decoder), 0);

@@ -211,7 +211,7 @@ static void one(uint64_t seed, struct unit *all)
     assert_int_equal(tl_sim_etm4_source(&options.etm, &source), 0);
     tl_etm4_config_init(&config, &source);
     tl_etm4_packetizer_init(packetizer, &config, collect, &packets);
-    const struct tl_run run = {trace.p, trace.n, 0, TL_RUN_LINEAR};
+    const struct tl_run run = {trace.p, trace.n, 0, NULL};
     assert_int_equal(tl_etm4_packetizer_push(packetizer, &run), 0);
 
     struct unit unit = {.rng = &rng};

@@ -280,7 +280,7 @@ static void stf_of_a_core(void **state)
     assert_int_equal(tl_image_freeze(image), TL_OK);
     assert_int_equal(tl_stf_flow_new(&flow, &flow_options, NULL), TL_OK);
     const struct tl_stream_sink sink = {.context = flow, .items = to_flow, .loss = no_loss};
-    const struct tl_run run = {bytes.p, bytes.n, 0, TL_RUN_LINEAR};
+    const struct tl_run run = {bytes.p, bytes.n, 0, NULL};
     assert_int_equal(tl_etm4_ops.create(&decoder, &source, image, &sink, NULL), TL_OK);
     assert_int_equal(decoder->ops->push(decoder, &run), TL_OK);
     assert_int_equal(decoder->ops->finish(decoder), TL_OK);

@@ -456,7 +456,7 @@ static void decode(const struct traced *t, struct recount *r, bool paths)
 {
     const struct tl_stream_sink sink = {
         .context = r, .items = on_items, .loss = no_loss, .paths = paths};
-    const struct tl_run run = {t->bytes.p, t->bytes.n, 0, TL_RUN_LINEAR};
+    const struct tl_run run = {t->bytes.p, t->bytes.n, 0, NULL};
     struct tl_stream_decoder *decoder;
     assert_int_equal(tl_etm4_ops.create(&decoder, &t->source, t->image, &sink, NULL), TL_OK);
     assert_int_equal(decoder->ops->push(decoder, &run), TL_OK);

@@ -157,7 +157,7 @@ static void packetize(struct counts *counts, const struct tl_sim_etm4_options *e
     struct tl_etm4_packetizer *p = malloc(sizeof *p);
     struct tl_etm4_config config;
     struct tl_source source;
-    const struct tl_run whole = {trace->p, trace->n, 0, TL_RUN_LINEAR};
+    const struct tl_run whole = {trace->p, trace->n, 0, NULL};
 
     assert_int_equal(tl_sim_etm4_source(etm, &source), 0);
     tl_etm4_config_init(&config, &source);

@@ -49,11 +49,8 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
     assert_true(run->n > 0);
     assert_true(id > 0 && id < 0x70);
     const bool apart = s->apart[id / 64] >> id % 64 & 1;
-    assert_true(run->slot < 15 || run->slot == TL_RUN_LINEAR ||
-                (apart && run->slot == TL_RUN_SCATTERED));
-    assert_true(apart || run->offset >= s->behind);
+    assert_true(apart || tl_run_offset(run, 0) >= s->behind);
     s->behind = tl_run_offset(run, run->n) > s->behind ? tl_run_offset(run, run->n) : s->behind;
-    assert_int_equal(tl_run_offset(run, 0), run->offset);
     for (struct tl_run rest = *run; rest.n > 0;) { /* cut anywhere */
         const size_t n = 1 + next() % rest.n;
         for (size_t i = 0; i < n; i++)
@@ -176,7 +173,7 @@ static void test_long_runs(void **state)
     const uint64_t *const theirs = (const void *)said.offsets[1].p;
     for (size_t i = 0; i < said.bytes[1].n; i++)
         assert_int_equal(ours[i], theirs[i] + start);
-    assert_true(got.runs <= said.bytes[1].n / (TL_TPIU_BUFFER - 30) + 2);
+    assert_true(got.runs <= e.out.n / TL_DEMUX_BLOCK + 2);
     sources_fini(&said);
     sources_fini(&got);
     tl_tpiu_encoder_fini(&e);
@@ -440,93 +437,52 @@ static void test_single_source_damage(void **state)
     tl_tpiu_encoder_fini(&e);
 }
 
+/* Every kernel against frames taken one by one, which lets no two bytes share any work. */
 static void test_variants_alike(void **state)
 {
-    enum { FRAMES = 37 };
-    uint8_t in[FRAMES * 16], ref[FRAMES * 15 + TL_GATHER_SLACK], out[sizeof ref];
-    for (int round = 0; round < 3000; round++) {
-        for (size_t i = 0; i < sizeof in; i++)
-            in[i] = (uint8_t)(next() & (i % 2 ? 0xff : 0xfe));
-        if (round % 3)
-            in[next() % sizeof in & ~1u] |= 1;
-        const size_t frames = next() % (FRAMES + 1);
-        const size_t n = tl_gather_variant(TL_CPU_SCALAR)(ref, in, frames);
-        for (int level = 0; level < TL_CPU_LEVELS; level++) {
-            if (!tl_cpu_has((enum tl_cpu)level))
-                continue;
-            assert_int_equal(tl_gather_variant((enum tl_cpu)level)(out, in, frames), n);
-            assert_memory_equal(ref, out, n * 15);
-        }
-        for (size_t i = 0; i < n * 15; i++) {
-            const size_t f = i / 15 * 16, s = i % 15;
-            const uint8_t low = s % 2 ? 0 : in[f + 15] >> s / 2 & 1;
-            assert_int_equal(ref[i], in[f + s] | low);
-        }
-    }
-}
-
-/* Byte `i` of frames lined up, of which `in` is the first; `is_id`: it is an ID. */
-static uint8_t lined_up(const uint8_t *in, size_t i, bool *is_id)
-{
-    const uint8_t *const frame = in + i / 15 * 16;
-    const size_t slot = i % 15, even = slot & ~(size_t)1;
-    const bool flag = frame[15] >> slot / 2 & 1, said = frame[even] & 1;
-    const bool late = said && flag && even < 14;
-    const size_t from = late ? slot ^ 1 : slot;
-    *is_id = said && slot == even + late;
-    return frame[from] | (from % 2 == 0 && flag);
-}
-
-static void test_lineup_variants_alike(void **state)
-{
-    enum { GROUPS = 9 };
-    static struct tl_lined lined;
-    uint8_t in[GROUPS * 64];
-    size_t ids = 0;
-    for (int round = 0; round < 3000; round++) {
+    enum { FRAMES = 600 };
+    static struct tl_demux d;
+    static uint8_t in[FRAMES * 16 + 15];
+    for (int round = 0; round < 300; round++) {
         const uint8_t rare = (uint8_t)next(); /* how often there are IDs, from never to always */
+        const unsigned ids = 1 + next() % 40; /* more or fewer than there are buffers */
         for (size_t i = 0; i < sizeof in; i++) {
             in[i] = (uint8_t)next();
-            if (i % 2 == 0 && ((next() & 0xff) >= rare || in[i] == 0xff))
-                in[i] &= 0xfe;
+            if (i % 2 == 0)
+                in[i] = (next() & 0xff) >= rare ? in[i] & 0xfe : (uint8_t)((in[i] % ids) << 1 | 1);
         }
-        if (round % 3 == 0)
-            in[next() % sizeof in] = 0xff;
-        const size_t groups = next() % (GROUPS + 1), most = 1 + next() % GROUPS;
-        size_t n = 0, quiet = 0;
-        for (; n < groups && quiet < most; n++) {
-            bool any = false, ff = false;
-            for (size_t i = n * 64; i < (n + 1) * 64; i += 2) {
-                ff |= in[i] == 0xff;
-                any |= in[i] & 1;
-            }
-            if (ff)
-                break;
-            quiet = any ? 0 : quiet + 1;
+        const struct tl_tpiu_sink none = {.run = on_run};
+        struct sources single = {.apart = {~0ull, next()}};
+        struct tl_tpiu_sink sink = none;
+        const uint64_t offset = next() & ~15u;
+        sink.context = &single;
+        memcpy(sink.apart, single.apart, sizeof sink.apart);
+        tl_demux_init(&d, &sink);
+        assert_int_equal(tl_demux_set_id(&d, 0x12), TL_OK);
+        for (size_t f = 0; f < FRAMES; f++) {
+            uint64_t at[16];
+            for (size_t i = 0; i < 16; i++)
+                at[i] = offset + f * 16 + i;
+            assert_int_equal(tl_demux_frame(&d, in + f * 16, at), TL_OK);
         }
+        assert_int_equal(tl_demux_flush(&d), TL_OK);
         for (int level = 0; level < TL_CPU_LEVELS; level++) {
             if (!tl_cpu_has((enum tl_cpu)level))
                 continue;
-            const size_t first = next() % (n + 1); /* so many, then the others */
-            lined.groups = lined.quiet = lined.n_ids = 0;
-            tl_lineup_variant((enum tl_cpu)level)(&lined, in, first, most);
-            tl_lineup_variant((enum tl_cpu)level)(&lined, in, groups, most);
-            assert_int_equal(lined.groups, n);
-            assert_int_equal(lined.quiet, quiet);
-            size_t k = 0;
-            for (size_t i = 0; i < n * 60; i++) {
-                bool is_id;
-                assert_int_equal(lined.bytes[i], lined_up(in, i, &is_id));
-                if (is_id) {
-                    assert_true(k < lined.n_ids);
-                    assert_int_equal(lined.at[k++], i);
-                }
-            }
-            assert_int_equal(k, lined.n_ids);
-            ids += k;
+            struct sources many = {.apart = {single.apart[0], single.apart[1]}};
+            sink.context = &many;
+            tl_demux_init(&d, &sink);
+            d.kernel = tl_demux_variant((enum tl_cpu)level);
+            assert_int_equal(tl_demux_set_id(&d, 0x12), TL_OK);
+            assert_int_equal(tl_demux_frames(&d, in, FRAMES, offset, true), FRAMES);
+            assert_int_equal(tl_demux_flush(&d), TL_OK);
+            assert_same(&single, &many);
+            if (ids < TL_DEMUX_SOURCES - 4)
+                assert_int_equal(single.runs, many.runs);
+            sources_fini(&many);
         }
+        sources_fini(&single);
     }
-    assert_true(ids > 0);
 }
 
 /* Through the capture in one piece, many frames at a time, or so that no four are seen at once. */
@@ -570,7 +526,7 @@ static int count_call(void *context, uint8_t id, const struct tl_run *run)
     assert_true(c->n < CALLS);
     c->call[c->n].id = id;
     c->call[c->n].n = run->n;
-    c->call[c->n++].offset = run->offset;
+    c->call[c->n++].offset = tl_run_offset(run, 0);
     return TL_OK;
 }
 
@@ -727,7 +683,6 @@ int main(void)
     begin_random();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_variants_alike),
-        cmocka_unit_test(test_lineup_variants_alike),
         cmocka_unit_test(test_many_and_single_frames),
         cmocka_unit_test(test_calls_before_turn),
         cmocka_unit_test(test_round_trip),
