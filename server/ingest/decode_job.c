@@ -58,7 +58,7 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
     const struct tl_build_options options = {
         .protocol = stream->protocol,
         .shard_insns = gen->lake->options.shard_insns,
-        .image = gen->image,
+        .image = gen->program ? gen->program->image : NULL,
         .packing = gen->lake->packing,
         .seal = on_seal,
         .context = lane,

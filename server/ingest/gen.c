@@ -2,8 +2,6 @@
 /* Generations and their lanes: life, catalog, image. Decoding is in decode_job.c. */
 #include "ingest/lakeint.h"
 
-#include "store/hash.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,8 +127,7 @@ void tl_gen_put(struct tl_gen *gen)
         lane_free(gen->lanes[i]);
     free(gen->lanes);
     free(gen->by_stream);
-    tl_image_free(gen->image);
-    tl_buf_fini(&gen->images);
+    tl_program_put(gen->lake, gen->program);
     tl_setup_fini(&gen->setup);
     pthread_mutex_destroy(&gen->lock);
     free(gen);
@@ -188,71 +185,13 @@ int tl_gen_load(struct tl_gen *gen, struct tl_fail *fail)
 
 /* ---- the image ------------------------------------------------------------------------------ */
 
-struct resolver {
-    struct tl_lake *lake;
-    struct tl_buf *images; /* hashes of what was found */
-    struct tl_buf content;
-};
-
-/* Content is known by its hash alone. */
-static int resolve(void *context, const char *file, struct tl_bytes *bytes, struct tl_fail *fail)
-{
-    struct resolver *resolver = context;
-    char key[128], hash[72], found[TL_HASH_TEXT];
-    if (tl_lake_image_hash(resolver->lake, file, hash) < 0)
-        return tl_fail_set(fail, TL_NOTFOUND, "image %.100s was not uploaded", file);
-    snprintf(key, sizeof(key), "i/%s", hash + 7);
-    tl_buf_reset(&resolver->content);
-    int r = tl_backend_get_all(resolver->lake->backend, key, &resolver->content, fail);
-    if (r >= 0)
-        r = tl_hash_text((struct tl_bytes){resolver->content.p, resolver->content.n}, found);
-    if (r >= 0 && strcmp(found, hash) != 0)
-        return tl_fail_set(fail, TL_BAD, "image %.80s is damaged in the store; upload it again",
-                           file);
-    if (r == TL_NOTFOUND)
-        return tl_fail_set(fail, r, "image %.80s is not there; upload it and decode again", file);
-    *bytes = (struct tl_bytes){resolver->content.p, resolver->content.n};
-    return r < 0 ? r : tl_buf_printf(resolver->images, "%s\n", hash);
-}
-
-/* What can be had of the setup's images, each for itself: without one of them the flow has gaps
- * in it, and the message says why. */
-static struct tl_image *load_image(struct tl_gen *gen)
-{
-    struct resolver resolver = {.lake = gen->lake, .images = &gen->images};
-    struct tl_image *image;
-    if (tl_image_new(&image) < 0)
-        return NULL;
-    for (size_t i = 0; i < gen->setup.n_images; i++) {
-        const struct tl_setup one = {.images = &gen->setup.images[i], .n_images = 1};
-        struct tl_fail fail = {0};
-        int r = tl_setup_load_images(&one, image, resolve, &resolver, &fail);
-        if (r < 0) {
-            snprintf(gen->message, sizeof(gen->message), "%s", fail.text);
-            r = tl_buf_add(&gen->images, "-\n", 2);
-        }
-        if (r < 0) {
-            tl_buf_fini(&resolver.content);
-            tl_image_free(image);
-            return NULL;
-        }
-    }
-    tl_buf_fini(&resolver.content);
-    if (tl_image_freeze(image) < 0) {
-        tl_image_free(image);
-        return NULL;
-    }
-    return image;
-}
-
 const struct tl_image *tl_gen_image(struct tl_gen *gen)
 {
     pthread_mutex_lock(&gen->lock);
-    if (!gen->has_image) {
-        gen->image = load_image(gen);
-        gen->has_image = true;
-    }
-    const struct tl_image *image = gen->image;
+    if (!gen->program && tl_program_get(&gen->program, gen->lake, &gen->setup) >= 0 &&
+        gen->program->message[0])
+        snprintf(gen->message, sizeof(gen->message), "%s", gen->program->message);
+    const struct tl_image *image = gen->program ? gen->program->image : NULL;
     pthread_mutex_unlock(&gen->lock);
     return image;
 }

@@ -437,6 +437,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     pthread_cond_init(&lake->chores, NULL);
     pthread_mutex_init(&lake->watch_lock, NULL);
     pthread_mutex_init(&lake->cache_lock, NULL);
+    pthread_mutex_init(&lake->program_lock, NULL);
     pthread_cond_init(&lake->work, NULL);
     pthread_cond_init(&lake->idle, NULL);
     const struct tl_spool_options spool = {.min_free = lake->options.min_free_bytes};
@@ -517,6 +518,7 @@ void tl_lake_close(struct tl_lake *lake)
     pthread_cond_destroy(&lake->chores);
     pthread_mutex_destroy(&lake->watch_lock);
     pthread_mutex_destroy(&lake->cache_lock);
+    pthread_mutex_destroy(&lake->program_lock);
     pthread_cond_destroy(&lake->work);
     pthread_cond_destroy(&lake->idle);
     free(lake);

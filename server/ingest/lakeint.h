@@ -16,6 +16,7 @@
 
 #include "decode/decode.h"
 #include "flow/callstack.h"
+#include "ingest/program.h"
 #include "ingest/spool.h"
 #include "lake.h"
 #include "store/build.h"
@@ -73,11 +74,9 @@ struct tl_gen {
     /* Under the lock: */
     struct tl_lane **lanes; /* grows; a lane lives as long as the generation */
     size_t n_lanes, cap_lanes;
-    struct tl_image *image; /* frozen, never changes once set */
-    struct tl_buf images;   /* what it was made of: hashes, "-" where there is none */
-    bool has_image;         /* it was looked for */
-    uint64_t lost_bytes;    /* of the container */
-    char message[256];      /* last trouble */
+    struct tl_program *program; /* never changes once set; NULL: nobody has asked for it */
+    uint64_t lost_bytes;        /* of the container */
+    char message[256];          /* last trouble */
     /* Of the one decode job that may run: */
     struct tl_decode *decode;
     struct tl_spool_reader *reader;
@@ -260,6 +259,9 @@ struct tl_lake {
 
     pthread_mutex_t watch_lock;
     struct tl_watcher watchers[TL_WATCHERS];
+
+    pthread_mutex_t program_lock;
+    struct tl_program *programs; /* under `program_lock`; those that are shared */
 
     pthread_mutex_t cache_lock;
     struct tl_view *cache[TL_VIEW_CACHE]; /* most recently used first */

@@ -32,7 +32,7 @@ static int name_whose(struct tl_gen *gen)
     if (r >= 0 && !tl_gen_image(gen))
         r = TL_NOMEM;
     if (r >= 0)
-        r = tl_buf_add(&all, gen->images.p, gen->images.n);
+        r = tl_buf_add(&all, gen->program->images.p, gen->program->images.n);
     if (r >= 0)
         r = tl_hash_text((struct tl_bytes){all.p, all.n}, gen->whose);
     tl_buf_fini(&all);

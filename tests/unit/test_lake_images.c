@@ -70,10 +70,62 @@ static void images_of_two_processes(void **state)
     tl_buf_fini(&rows);
 }
 
+static struct tl_gen *serving(const char *id)
+{
+    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+    assert_non_null(trace);
+    struct tl_gen *const gen = tl_trace_serving(trace);
+    tl_trace_put(trace);
+    return gen;
+}
+
+/* Traces of one program hold it once; other places, or other content, make another. */
+static void programs_are_shared(void **state)
+{
+    static const char *const names[] = {"a", "b", "c", "d"};
+    struct tl_gen *gens[4];
+    struct tl_fail fail = {0};
+    char hash[72];
+    (void)state;
+    sim_put_image(lake, &capture.elf, hash);
+    for (size_t i = 0; i < 4; i++) {
+        const struct tl_lake_binding binding = {.hash = hash, .address = i == 3 ? 0x1000 : 0};
+        push_all(lake, names[i], &capture, 3000);
+        assert_int_equal(wait_done(lake, names[i]), TL_TRACE_SEALED);
+        if (i > 0) {
+            assert_int_equal(tl_lake_bind_image(lake, names[i], &binding, &fail), TL_OK);
+            assert_int_equal(wait_done(lake, names[i]), TL_TRACE_SEALED);
+        }
+        gens[i] = serving(names[i]);
+    }
+    const struct tl_image *const image = tl_gen_image(gens[1]);
+    assert_non_null(image);
+    assert_ptr_equal(tl_gen_image(gens[2]), image);
+    assert_ptr_not_equal(tl_gen_image(gens[0]), image);
+    assert_ptr_not_equal(tl_gen_image(gens[3]), image);
+    tl_gen_put(gens[1]);
+    assert_int_equal(tl_lake_delete(lake, "b", &fail), TL_OK);
+    size_t n;
+    (void)tl_image_symbols(tl_gen_image(gens[2]), &n);
+    assert_true(n > 0);
+    tl_gen_put(gens[0]);
+    tl_gen_put(gens[2]);
+    tl_gen_put(gens[3]);
+    unsigned programs = 0;
+    for (const struct tl_program *p = lake->programs; p; p = p->next)
+        programs++;
+    assert_int_equal(programs, 3);
+    assert_int_equal(tl_lake_delete(lake, "c", &fail), TL_OK);
+    assert_int_equal(tl_lake_delete(lake, "d", &fail), TL_OK);
+    assert_non_null(lake->programs); /* of "a" */
+    assert_null(lake->programs->next);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(images_of_two_processes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(programs_are_shared, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("lake_images", tests, NULL, NULL);
 }

@@ -135,7 +135,8 @@ static void stored_traces_take_little(void **state)
     print_message("skipped: a sanitizer has a malloc() of its own\n");
     skip();
 #endif
-    const struct sim_options options = {.seed = 5, .insns = 20000, .cores = 1, .events = true};
+    const struct sim_options options = {
+        .seed = 5, .insns = 20000, .cores = 1, .image = true, .events = true};
     struct tl_backend *backend;
     struct tl_trace_list list;
     struct capture c;

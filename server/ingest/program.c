@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "ingest/program.h"
+
+#include "ingest/lakeint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct resolver {
+    struct tl_lake *lake;
+    struct tl_buf *images; /* hashes of what was found */
+    struct tl_buf content;
+};
+
+/* Content is known by its hash alone. */
+static int resolve(void *context, const char *file, struct tl_bytes *bytes, struct tl_fail *fail)
+{
+    struct resolver *resolver = context;
+    char key[128], hash[72], found[TL_HASH_TEXT];
+    if (tl_lake_image_hash(resolver->lake, file, hash) < 0)
+        return tl_fail_set(fail, TL_NOTFOUND, "image %.100s was not uploaded", file);
+    snprintf(key, sizeof(key), "i/%s", hash + 7);
+    tl_buf_reset(&resolver->content);
+    int r = tl_backend_get_all(resolver->lake->backend, key, &resolver->content, fail);
+    if (r >= 0)
+        r = tl_hash_text((struct tl_bytes){resolver->content.p, resolver->content.n}, found);
+    if (r >= 0 && strcmp(found, hash) != 0)
+        return tl_fail_set(fail, TL_BAD, "image %.80s is damaged in the store; upload it again",
+                           file);
+    if (r == TL_NOTFOUND)
+        return tl_fail_set(fail, r, "image %.80s is not there; upload it and decode again", file);
+    *bytes = (struct tl_bytes){resolver->content.p, resolver->content.n};
+    return r < 0 ? r : tl_buf_printf(resolver->images, "%s\n", hash);
+}
+
+static int load_images(struct tl_program *program, struct tl_lake *lake,
+                       const struct tl_setup *setup)
+{
+    struct resolver resolver = {.lake = lake, .images = &program->images};
+    int r = tl_image_new(&program->image);
+    for (size_t i = 0; r >= 0 && i < setup->n_images; i++) {
+        const struct tl_setup one = {.images = &setup->images[i], .n_images = 1};
+        struct tl_fail fail = {0};
+        r = tl_setup_load_images(&one, program->image, resolve, &resolver, &fail);
+        if (r < 0) {
+            snprintf(program->message, sizeof(program->message), "%s", fail.text);
+            r = tl_buf_add(&program->images, "-\n", 2);
+        }
+    }
+    tl_buf_fini(&resolver.content);
+    return r < 0 ? r : tl_image_freeze(program->image);
+}
+
+static void destroy(struct tl_program *program)
+{
+    if (!program)
+        return;
+    tl_image_free(program->image);
+    tl_buf_fini(&program->images);
+    free(program);
+}
+
+static int load(struct tl_program **out, struct tl_lake *lake, const struct tl_setup *setup)
+{
+    struct tl_program *program = calloc(1, sizeof(*program));
+    const int r = program ? load_images(program, lake, setup) : TL_NOMEM;
+    if (r < 0) {
+        destroy(program);
+        return TL_NOMEM;
+    }
+    program->refs = 1;
+    *out = program;
+    return TL_OK;
+}
+
+/* The same for all setups that have the same content at the same places. */
+static int name(struct tl_lake *lake, const struct tl_setup *setup, char key[static TL_HASH_TEXT])
+{
+    struct tl_buf all = {0};
+    int r = TL_OK;
+    for (size_t i = 0; r >= 0 && i < setup->n_images; i++) {
+        const struct tl_setup_image *image = &setup->images[i];
+        const struct tl_image_context *c = &image->context;
+        char hash[72];
+        if (tl_lake_image_hash(lake, image->file, hash) < 0)
+            hash[0] = '\0';
+        r = tl_buf_printf(&all, "%s %llx %llx %llx %x %d %x %d %x\n", hash,
+                          (unsigned long long)image->address, (unsigned long long)image->offset,
+                          (unsigned long long)image->length, image->space, c->has_context_id,
+                          c->context_id, c->has_vmid, c->vmid);
+    }
+    if (r >= 0)
+        r = tl_hash_text((struct tl_bytes){all.p, all.n}, key);
+    tl_buf_fini(&all);
+    return r;
+}
+
+static struct tl_program *find_locked(struct tl_lake *lake, const char *key)
+{
+    struct tl_program *program = lake->programs;
+    while (program && strcmp(program->key, key) != 0)
+        program = program->next;
+    if (program)
+        program->refs++;
+    return program;
+}
+
+int tl_program_get(struct tl_program **out, struct tl_lake *lake, const struct tl_setup *setup)
+{
+    char key[TL_HASH_TEXT];
+    int r = name(lake, setup, key);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&lake->program_lock);
+    *out = find_locked(lake, key);
+    pthread_mutex_unlock(&lake->program_lock);
+    if (*out)
+        return TL_OK;
+    struct tl_program *loaded;
+    r = load(&loaded, lake, setup);
+    if (r < 0)
+        return r;
+    *out = loaded;
+    if (loaded->message[0])
+        return TL_OK; /* what is missing now may be there for the next one */
+    pthread_mutex_lock(&lake->program_lock);
+    struct tl_program *other = find_locked(lake, key); /* somebody else has loaded it meanwhile */
+    if (!other) {
+        memcpy(loaded->key, key, sizeof(loaded->key));
+        loaded->next = lake->programs;
+        lake->programs = loaded;
+    }
+    pthread_mutex_unlock(&lake->program_lock);
+    if (other) {
+        destroy(loaded);
+        *out = other;
+    }
+    return TL_OK;
+}
+
+void tl_program_put(struct tl_lake *lake, struct tl_program *program)
+{
+    if (!program)
+        return;
+    pthread_mutex_lock(&lake->program_lock);
+    const bool last = --program->refs == 0;
+    struct tl_program **p = &lake->programs;
+    while (last && *p && *p != program)
+        p = &(*p)->next;
+    if (last && *p)
+        *p = program->next;
+    pthread_mutex_unlock(&lake->program_lock);
+    if (last)
+        destroy(program);
+}
