@@ -101,7 +101,10 @@ static int move_down(struct tl_bridge *b)
 static void on_local(uv_poll_t *poll, int status, int events)
 {
     struct tl_bridge *const b = poll->data;
-    tl_bridge_ready(b->conn, events);
+    if (status < 0)
+        tl_conn_close(b->conn);
+    else
+        tl_bridge_ready(b->conn, events);
 }
 
 static void poll_local(struct tl_bridge *b, int events)

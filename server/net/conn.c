@@ -304,9 +304,13 @@ static void ready(struct tl_conn *conn, int events)
     }
 }
 
+/* libuv stops the handle of a socket that has an error, such as a reset: nothing more comes. */
 static void on_events(uv_poll_t *poll, int status, int events)
 {
-    ready(poll->data, status < 0 ? UV_READABLE | UV_WRITABLE : events);
+    if (status < 0)
+        tl_conn_close(poll->data);
+    else
+        ready(poll->data, events);
 }
 
 static void on_timer(uv_timer_t *timer)
