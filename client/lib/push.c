@@ -23,7 +23,6 @@ enum {
     CHUNK_MAX = (4 << 20) - (64 << 10), /* proto/tracelake/v1/ingest.proto */
     QUEUE = 512 << 10,                  /* framed bytes that may wait for the connection */
     RETRY_MS = 30000,
-    HELD_MS = 3000,
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 3000
 };
@@ -39,6 +38,7 @@ struct tracelake_push {
     uint8_t *ring;
     size_t cap;
     uint64_t acked, sent, head;
+    uint64_t epoch; /* of this push, 0: not opened yet */
     int64_t since;  /* when anything was acknowledged last, or connected: ms */
     bool finishing; /* Finish was queued in this call */
     bool finished;
@@ -70,6 +70,7 @@ static int send_open(struct tracelake_push *push, bool resume, struct tracelake_
     open.trace = push->trace;
     open.setup = push->setup;
     open.resume = resume;
+    open.epoch = push->epoch;
     request.step_case = TRACELAKE__V1__PUSH_REQUEST__STEP_OPEN;
     request.open = &open;
     return tl_ask_send(push->ask, &request.base, error);
@@ -106,8 +107,10 @@ static int begin(struct tracelake_push *push, bool resume, uint64_t *durable,
             push->trace = id;
         }
     }
-    if (result == TRACELAKE_OK)
+    if (result == TRACELAKE_OK) {
         *durable = reply->opened->durable;
+        push->epoch = reply->opened->epoch;
+    }
     if (reply)
         tracelake__v1__push_reply__free_unpacked(reply, NULL);
     if (result < 0) {
@@ -239,21 +242,11 @@ static void tell(const struct tracelake_push *push, const char *text)
         push->notice(push->context, text);
 }
 
-/* May trying again help? A trace that seems to be held by another rig is most likely held by our
- * own dead connection, which the server has not noticed yet. */
+/* May trying again help? A full or failing disk of the server can be mended while the rig waits. */
 static bool passes(const struct tracelake_push *push, int result)
 {
-    switch (result) {
-    case TRACELAKE_UNREACHABLE:
-    case TRACELAKE_TIMEOUT:
-    case TRACELAKE_EXISTS:
-        return true;
-    case TRACELAKE_NOSPACE:
-    case TRACELAKE_IO:
-        return push->retry_ms < 0;
-    default:
-        return false;
-    }
+    return result == TRACELAKE_UNREACHABLE || result == TRACELAKE_TIMEOUT ||
+           result == TRACELAKE_NOSPACE || (result == TRACELAKE_IO && push->why.grpc_status);
 }
 
 static int rewind_to(struct tracelake_push *push, uint64_t durable, struct tracelake_error *error)
@@ -388,24 +381,6 @@ static int take_options(struct tracelake_push *push, const struct tracelake_push
     return TRACELAKE_OK;
 }
 
-/* A trace that is to be resumed may still be held by the connection that just broke: give the
- * server a moment to notice. */
-static int begin_first(struct tracelake_push *push, bool resume, uint64_t *durable,
-                       struct tracelake_error *error)
-{
-    const int64_t until =
-        tl_wire_now() +
-        (push->retry_ms < HELD_MS && push->retry_ms >= 0 ? push->retry_ms : HELD_MS);
-    for (;;) {
-        int result = begin(push, resume, durable, error);
-        if (result != TRACELAKE_EXISTS || !resume || tl_wire_now() > until)
-            return result;
-        result = pause_for(push, BACKOFF_FIRST_MS, error);
-        if (result < 0)
-            return result;
-    }
-}
-
 int tracelake_push_open(struct tracelake_push **out, struct tracelake *lake,
                         const struct tracelake_push_options *options, struct tracelake_error *error)
 {
@@ -416,7 +391,7 @@ int tracelake_push_open(struct tracelake_push **out, struct tracelake *lake,
     uint64_t durable = 0;
     int result = take_options(push, options, error);
     if (result == TRACELAKE_OK)
-        result = begin_first(push, options->resume, &durable, error);
+        result = begin(push, options->resume, &durable, error);
     if (result < 0) {
         tracelake_push_close(push);
         return result;

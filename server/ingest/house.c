@@ -126,13 +126,15 @@ int tl_lake_delete(struct tl_lake *lake, const char *id, struct tl_fail *fail)
     tl_trace_mirror_remove(lake, id);
     r = tl_catalog_remove_trace(lake->catalog, id, fail);
     if (r >= 0) {
+        forget_generations(trace);
+        /* Space that cannot be freed now is freed by the housekeeper. The name is free only when
+         * its raw bytes are gone or known to be garbage, lest those of its next trace go with them.
+         */
+        tl_lake_bury(lake, id, trace->wanted);
         pthread_mutex_lock(&lake->lock);
         tl_lake_unqueue_locked(lake, trace);
         unlink_locked(lake, trace);
         pthread_mutex_unlock(&lake->lock);
-        /* From here on it is gone; space that cannot be freed now is freed by the housekeeper. */
-        forget_generations(trace);
-        tl_lake_bury(lake, id, trace->wanted);
         tl_trace_put(trace); /* the table's */
     } else {
         pthread_mutex_lock(&trace->lock);

@@ -46,6 +46,7 @@ void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation)
     if (g)
         g->generation = generation;
     pthread_mutex_unlock(&lake->lock);
+    tl_spool_forget(lake->spool, id);
     tl_lake_discard(lake, prefix);
 }
 
@@ -63,10 +64,12 @@ static struct tl_garbage *take_garbage(struct tl_lake *lake, const char *prefix)
     return g;
 }
 
+/* One caller at a time: who wants a prefix removed must not go on while another removes it. */
 static int remove_garbage(struct tl_lake *lake, const char *prefix, struct tl_fail *fail)
 {
     struct tl_garbage *kept = NULL, *g;
     int r = TL_OK;
+    pthread_mutex_lock(&lake->garbage_lock);
     while (r >= 0 && (g = take_garbage(lake, prefix))) {
         r = tl_backend_remove_all(lake->backend, g->prefix, fail);
         if (r >= 0)
@@ -80,6 +83,7 @@ static int remove_garbage(struct tl_lake *lake, const char *prefix, struct tl_fa
         lake->garbage = kept;
         pthread_mutex_unlock(&lake->lock);
     }
+    pthread_mutex_unlock(&lake->garbage_lock);
     return r;
 }
 

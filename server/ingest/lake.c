@@ -184,6 +184,7 @@ static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     atomic_init(&t->refs, 1);
     pthread_mutex_init(&t->lock, NULL);
+    pthread_mutex_init(&t->opening, NULL);
     t->lake = lake;
     snprintf(t->id, sizeof(t->id), "%s", row->id);
     snprintf(t->rig, sizeof(t->rig), "%s", row->rig);
@@ -434,6 +435,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     lake->last_job = &lake->jobs;
     pthread_mutex_init(&lake->lock, NULL);
     pthread_mutex_init(&lake->retain_lock, NULL);
+    pthread_mutex_init(&lake->garbage_lock, NULL);
     pthread_cond_init(&lake->chores, NULL);
     pthread_mutex_init(&lake->watch_lock, NULL);
     pthread_mutex_init(&lake->cache_lock, NULL);
@@ -515,6 +517,7 @@ void tl_lake_close(struct tl_lake *lake)
         tl_backend_free(lake->backend);
     pthread_mutex_destroy(&lake->lock);
     pthread_mutex_destroy(&lake->retain_lock);
+    pthread_mutex_destroy(&lake->garbage_lock);
     pthread_cond_destroy(&lake->chores);
     pthread_mutex_destroy(&lake->watch_lock);
     pthread_mutex_destroy(&lake->cache_lock);

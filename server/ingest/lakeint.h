@@ -161,6 +161,7 @@ struct tl_trace {
     char rig[64];
     int64_t created_ns;
     atomic_uint refs;
+    pthread_mutex_t opening; /* held while a push takes it, from the one before it */
     pthread_mutex_t lock;
     /* Under the lock: */
     char format[64];
@@ -178,6 +179,7 @@ struct tl_trace {
     uint64_t wanted;   /* number of the generation in `making` or, when all is done, `serving` */
     char message[256]; /* why it failed */
     struct tl_ingest *session;
+    uint64_t epoch; /* of the push that has or had it last, see struct tl_ingest_request */
     struct tl_gen *serving;
     struct tl_gen *making; /* the same while nothing is decoded anew; NULL: nothing to decode */
     /* Under the lake's lock: */
@@ -254,7 +256,8 @@ struct tl_lake {
     struct tl_trace *traces;
     struct tl_trace *jobs, **last_job;
 
-    struct tl_garbage *garbage; /* under `lock`; so are graves */
+    pthread_mutex_t garbage_lock; /* held while garbage is removed */
+    struct tl_garbage *garbage;   /* under `lock`; so are graves */
     struct tl_grave *graves;
 
     pthread_mutex_t watch_lock;

@@ -10,9 +10,13 @@
 struct tl_ingest {
     struct tl_lake *lake;
     struct tl_trace *trace;
-    struct tl_capture *capture;
+    atomic_int refs; /* its owner's, and of a session that takes over */
     void (*on_durable)(void *context, uint64_t offset);
     void *context;
+    atomic_bool fenced;         /* another session has the trace now */
+    pthread_mutex_t lock;       /* orders what the owner does and a takeover */
+    struct tl_capture *capture; /* NULL once fenced or closed */
+    uint64_t epoch;
 };
 
 /* From the spool's thread. */
@@ -94,25 +98,79 @@ static int find_or_create(struct tl_lake *lake, const struct tl_ingest_request *
     if (request->resume)
         return TL_OK;
     tl_trace_put(*out);
+    *out = NULL;
     return tl_fail_set(fail, TL_EXISTS, "trace %s exists; resume it or choose another id", wanted);
 }
 
-/* Make the trace this session's, unless somebody else has it. */
-static int claim(struct tl_ingest *ingest, const char *setup, struct tl_fail *fail)
+static void put(struct tl_ingest *ingest)
+{
+    if (atomic_fetch_sub(&ingest->refs, 1) > 1)
+        return;
+    tl_trace_put(ingest->trace);
+    pthread_mutex_destroy(&ingest->lock);
+    free(ingest);
+}
+
+/* May the request have the trace? A push of the same rig may take it over from one before it, which
+ * may hang in a dead connection; that one must not take it back. */
+static int check_claim_locked(const struct tl_trace *trace, const struct tl_ingest_request *request,
+                              struct tl_fail *fail)
+{
+    const char *setup = request->setup;
+    const char *rig = request->rig && *request->rig ? request->rig : "rig";
+    if (trace->deleted)
+        return tl_fail_set(fail, TL_AGAIN, "trace %s is being deleted; try again", trace->id);
+    if (request->epoch > 0 && request->epoch < trace->epoch)
+        return tl_fail_set(fail, TL_DENIED, "another push of rig %s has taken over trace %s",
+                           trace->rig, trace->id);
+    if (trace->session && strcmp(rig, trace->rig) != 0)
+        return tl_fail_set(fail, TL_EXISTS, "trace %s is being pushed by rig %s", trace->id,
+                           trace->rig);
+    if (setup && *setup && strcmp(setup, trace->setup) != 0)
+        return tl_fail_set(fail, TL_EXISTS, "trace %s was begun with another setup", trace->id);
+    return TL_OK;
+}
+
+/* Make the trace this session's. `*before`: the one that had it, with a reference for the caller.
+ */
+static int claim(struct tl_ingest *ingest, const struct tl_ingest_request *request,
+                 struct tl_ingest **before, uint64_t *epoch, struct tl_fail *fail)
 {
     struct tl_trace *trace = ingest->trace;
-    int r = TL_OK;
     pthread_mutex_lock(&trace->lock);
-    if (trace->deleted)
-        r = tl_fail_set(fail, TL_NOTFOUND, "trace %s was deleted", trace->id);
-    else if (trace->session)
-        r = tl_fail_set(fail, TL_EXISTS, "trace %s is being pushed by another session", trace->id);
-    else if (setup && *setup && strcmp(setup, trace->setup) != 0)
-        r = tl_fail_set(fail, TL_EXISTS, "trace %s was begun with another setup", trace->id);
-    else
+    const int r = check_claim_locked(trace, request, fail);
+    if (r >= 0) {
+        *before = trace->session;
+        if (*before)
+            atomic_fetch_add(&(*before)->refs, 1);
         trace->session = ingest;
+        trace->epoch = request->epoch > 0 ? request->epoch : trace->epoch + 1;
+        *epoch = trace->epoch;
+    }
     pthread_mutex_unlock(&trace->lock);
     return r;
+}
+
+/* What was appended becomes durable, or is forgotten where the disk refuses. */
+static void close_capture(struct tl_ingest *ingest)
+{
+    pthread_mutex_lock(&ingest->lock);
+    tl_capture_close(ingest->capture);
+    ingest->capture = NULL;
+    pthread_mutex_unlock(&ingest->lock);
+}
+
+/* Nothing that `before` is still told can reach the spool behind this. */
+static void fence(struct tl_ingest *before)
+{
+    atomic_store(&before->fenced, true);
+    pthread_mutex_lock(&before->lock);
+    /* Its owner may wait for a rig that does not answer. It has not closed it: it still listens. */
+    if (before->capture && before->on_durable)
+        before->on_durable(before->context, tl_capture_durable(before->capture));
+    pthread_mutex_unlock(&before->lock);
+    close_capture(before);
+    put(before);
 }
 
 static void release(struct tl_ingest *ingest)
@@ -122,8 +180,7 @@ static void release(struct tl_ingest *ingest)
     if (trace->session == ingest)
         trace->session = NULL;
     pthread_mutex_unlock(&trace->lock);
-    tl_trace_put(trace);
-    free(ingest);
+    put(ingest);
 }
 
 int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request,
@@ -137,20 +194,26 @@ int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request
     ingest->lake = lake;
     ingest->on_durable = on_durable;
     ingest->context = context;
+    atomic_store(&ingest->refs, 1);
+    pthread_mutex_init(&ingest->lock, NULL);
     int r = find_or_create(lake, request, &ingest->trace, fail);
+    struct tl_trace *trace = ingest->trace;
     if (r < 0) {
-        free(ingest);
+        put(ingest);
         return r;
     }
-    r = claim(ingest, request->setup, fail);
+    struct tl_ingest *before = NULL;
+    pthread_mutex_lock(&trace->opening);
+    r = claim(ingest, request, &before, &ingest->epoch, fail);
+    if (before)
+        fence(before);
     if (r >= 0)
-        r = tl_capture_open(lake->spool, ingest->trace->id, durable, ingest, &ingest->capture,
-                            fail);
+        r = tl_capture_open(lake->spool, trace->id, durable, ingest, &ingest->capture, fail);
+    pthread_mutex_unlock(&trace->opening);
     if (r < 0) {
         release(ingest);
         return r;
     }
-    struct tl_trace *trace = ingest->trace;
     *at = tl_capture_durable(ingest->capture);
     pthread_mutex_lock(&trace->lock);
     trace->raw_bytes = *at;
@@ -170,20 +233,36 @@ static bool is_complete(struct tl_trace *trace)
     return complete;
 }
 
+uint64_t tl_ingest_epoch(const struct tl_ingest *ingest)
+{
+    return ingest->epoch;
+}
+
+int tl_ingest_fenced(const struct tl_ingest *ingest, struct tl_fail *fail)
+{
+    if (!atomic_load(&ingest->fenced))
+        return TL_OK;
+    return tl_fail_set(fail, TL_DENIED, "another push of rig %s has taken over trace %s",
+                       ingest->trace->rig, ingest->trace->id);
+}
+
+static int append_locked(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
+                         struct tl_fail *fail)
+{
+    if (!ingest->capture)
+        return tl_ingest_fenced(ingest, fail);
+    if (is_complete(ingest->trace) && bytes.n > 0 &&
+        offset + bytes.n > tl_capture_end(ingest->capture))
+        return tl_fail_at(fail, TL_DENIED, offset, "the capture was declared complete");
+    return tl_capture_append(ingest->capture, offset, bytes, fail);
+}
+
 int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
                      struct tl_fail *fail)
 {
-    const uint64_t end = tl_capture_end(ingest->capture);
-    if (offset > end)
-        return tl_fail_at(fail, TL_BAD, offset, "bytes from %llu on are missing; push from there",
-                          (unsigned long long)end);
-    if (bytes.n <= end - offset)
-        return TL_OK;
-    if (is_complete(ingest->trace))
-        return tl_fail_at(fail, TL_DENIED, offset, "the capture was declared complete");
-    const size_t known = (size_t)(end - offset);
-    const int r = tl_capture_append(ingest->capture,
-                                    (struct tl_bytes){bytes.p + known, bytes.n - known}, fail);
+    pthread_mutex_lock(&ingest->lock);
+    const int r = append_locked(ingest, offset, bytes, fail);
+    pthread_mutex_unlock(&ingest->lock);
     if (r == TL_NOSPACE)
         atomic_fetch_add(&ingest->lake->ingest_refused, 1);
     return r;
@@ -192,10 +271,14 @@ int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes 
 int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *at, struct tl_fail *fail)
 {
     struct tl_trace *trace = ingest->trace;
-    int r = tl_capture_flush(ingest->capture, fail);
+    pthread_mutex_lock(&ingest->lock);
+    int r =
+        ingest->capture ? tl_capture_flush(ingest->capture, fail) : tl_ingest_fenced(ingest, fail);
+    if (r >= 0)
+        *at = tl_capture_durable(ingest->capture);
+    pthread_mutex_unlock(&ingest->lock);
     if (r < 0)
         return r;
-    *at = tl_capture_durable(ingest->capture);
     if (is_complete(trace))
         return TL_OK;
     pthread_mutex_lock(&trace->lock);
@@ -223,7 +306,7 @@ void tl_ingest_close(struct tl_ingest *ingest)
     if (!ingest)
         return;
     struct tl_trace *trace = tl_trace_get(ingest->trace);
-    tl_capture_close(ingest->capture);
+    close_capture(ingest);
     release(ingest);
     tl_trace_changed(trace);
     tl_trace_put(trace);

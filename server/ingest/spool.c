@@ -38,7 +38,7 @@ struct tl_capture {
 };
 
 /* A capture whose medium refused: what lies behind `durable` must not be believed, even if it
- * can be read back from the page cache. */
+ * can be read back from the page cache. Known until more of it is durable, or it is removed. */
 struct distrusted {
     struct distrusted *next;
     uint64_t durable;
@@ -161,7 +161,7 @@ static int write_capture(struct tl_capture *c, uint64_t offset, struct tl_fail *
     return TL_OK;
 }
 
-static void distrust(struct tl_spool *spool, struct tl_capture *c)
+static void distrust_locked(struct tl_spool *spool, struct tl_capture *c)
 {
     struct distrusted *d = spool->distrusted;
     while (d && strcmp(d->name, c->name) != 0)
@@ -177,7 +177,7 @@ static void distrust(struct tl_spool *spool, struct tl_capture *c)
     d->durable = c->durable;
 }
 
-static void trust(struct tl_spool *spool, const char *name)
+static void trust_locked(struct tl_spool *spool, const char *name)
 {
     for (struct distrusted **p = &spool->distrusted; *p; p = &(*p)->next)
         if (strcmp((*p)->name, name) == 0) {
@@ -220,14 +220,14 @@ static void settle_locked(struct tl_spool *spool, struct tl_capture *c, int resu
     if (result >= 0) {
         c->durable += c->writing.n;
         spool->counters.bytes += c->writing.n;
-        trust(spool, c->name);
+        trust_locked(spool, c->name);
     } else {
         c->failure = *fail;
         c->failure.code = result;
         c->pending.n = 0;
         c->end = c->durable;
         spool->counters.failures++;
-        distrust(spool, c);
+        distrust_locked(spool, c);
     }
     c->writing.n = 0;
 }
@@ -365,6 +365,13 @@ static int recover(struct tl_capture *c, uint64_t first, struct tl_fail *fail)
     return r;
 }
 
+void tl_spool_forget(struct tl_spool *spool, const char *name)
+{
+    pthread_mutex_lock(&spool->lock);
+    trust_locked(spool, name);
+    pthread_mutex_unlock(&spool->lock);
+}
+
 static bool find_distrusted(struct tl_spool *spool, const char *name, uint64_t *durable)
 {
     bool found = false;
@@ -418,7 +425,21 @@ static int failed_locked(const struct tl_capture *c, struct tl_fail *fail)
     return c->failure.code;
 }
 
-static int append_locked(struct tl_capture *c, struct tl_bytes bytes, struct tl_fail *fail)
+static int check_space(struct tl_spool *spool, size_t n, struct tl_fail *fail)
+{
+    const uint64_t left = spool->backend->ops->free_bytes(spool->backend);
+    if (left >= spool->options.min_free && left - spool->options.min_free >= n)
+        return TL_OK;
+    errno = ENOSPC;
+    return tl_fail_set(fail, TL_NOSPACE,
+                       "only %llu MiB are free in the data folder; free some and push again",
+                       (unsigned long long)(left >> 20));
+}
+
+/* A failure comes first: behind it `end` is where the capture was durable, not where the appender
+ * believes it to be. */
+static int append_locked(struct tl_capture *c, uint64_t offset, struct tl_bytes bytes,
+                         struct tl_fail *fail)
 {
     struct tl_spool *spool = c->spool;
     const uint64_t bound = spool->options.pending_bytes;
@@ -426,27 +447,30 @@ static int append_locked(struct tl_capture *c, struct tl_bytes bytes, struct tl_
         pthread_cond_wait(&spool->progress, &spool->lock);
     if (c->failure.code != TL_OK)
         return failed_locked(c, fail);
-    if (tl_buf_add(&c->pending, bytes.p, bytes.n) < 0)
+    if (offset > c->end)
+        return tl_fail_at(fail, TL_BAD, offset, "bytes from %llu on are missing; push from there",
+                          (unsigned long long)c->end);
+    if (bytes.n <= c->end - offset)
+        return TL_OK;
+    const size_t known = (size_t)(c->end - offset);
+    if (tl_buf_add(&c->pending, bytes.p + known, bytes.n - known) < 0)
         return tl_fail_set(fail, TL_NOMEM, "no memory for %zu bytes", bytes.n);
-    c->end += bytes.n;
+    c->end = offset + bytes.n;
     pthread_cond_signal(&spool->work);
     return TL_OK;
 }
 
-int tl_capture_append(struct tl_capture *c, struct tl_bytes bytes, struct tl_fail *fail)
+int tl_capture_append(struct tl_capture *c, uint64_t offset, struct tl_bytes bytes,
+                      struct tl_fail *fail)
 {
     struct tl_spool *spool = c->spool;
     if (bytes.n == 0)
         return TL_OK;
-    const uint64_t left = spool->backend->ops->free_bytes(spool->backend);
-    if (left < spool->options.min_free || left - spool->options.min_free < bytes.n) {
-        errno = ENOSPC;
-        return tl_fail_set(fail, TL_NOSPACE,
-                           "only %llu MiB are free in the data folder; free some and push again",
-                           (unsigned long long)(left >> 20));
-    }
+    const int space = check_space(spool, bytes.n, fail);
+    if (space < 0)
+        return space;
     pthread_mutex_lock(&spool->lock);
-    const int r = append_locked(c, bytes, fail);
+    const int r = append_locked(c, offset, bytes, fail);
     pthread_mutex_unlock(&spool->lock);
     return r;
 }

@@ -60,11 +60,13 @@ TL_MUST_USE int tl_capture_open(struct tl_spool *spool, const char *name,
                                 void (*on_durable)(void *context, uint64_t offset), void *context,
                                 struct tl_capture **out, struct tl_fail *fail);
 /*
- * Append (copied). Waits while too much is pending. After a failure of the disk every further
- * append says so, until the capture is closed and opened again. TL_NOSPACE, TL_IO.
+ * Append the bytes that begin at capture offset `offset` (copied); those that are there already are
+ * left out. Waits while too much is pending. After a failure of the disk every further append
+ * says so, whatever its offset, until the capture is closed and opened again. TL_NOSPACE, TL_IO;
+ * TL_BAD: bytes in front of `offset` are missing.
  */
-TL_MUST_USE int tl_capture_append(struct tl_capture *capture, struct tl_bytes bytes,
-                                  struct tl_fail *fail);
+TL_MUST_USE int tl_capture_append(struct tl_capture *capture, uint64_t offset,
+                                  struct tl_bytes bytes, struct tl_fail *fail);
 /* Wait until all that was appended is durable, or say why it will not be. */
 TL_MUST_USE int tl_capture_flush(struct tl_capture *capture, struct tl_fail *fail);
 /* Offset behind the last byte that was appended, and behind the last durable one. */
@@ -72,6 +74,9 @@ uint64_t tl_capture_end(struct tl_capture *capture);
 uint64_t tl_capture_durable(struct tl_capture *capture);
 /* Flush if the disk lets us, then free. After this no callback comes. NULL is fine. */
 void tl_capture_close(struct tl_capture *capture);
+
+/* The bytes of `name` are being removed: a capture of that name to come is another one. */
+void tl_spool_forget(struct tl_spool *spool, const char *name);
 
 /* ---- reading ------------------------------------------------------------------------------ */
 

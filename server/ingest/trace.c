@@ -20,6 +20,7 @@ void tl_trace_put(struct tl_trace *trace)
     free(trace->setup);
     free(trace->labels);
     pthread_mutex_destroy(&trace->lock);
+    pthread_mutex_destroy(&trace->opening);
     free(trace);
 }
 

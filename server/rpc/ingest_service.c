@@ -47,8 +47,11 @@ static int send_ack(struct push *push, uint64_t durable)
 static int step_open(struct push *push, const Tracelake__V1__Open *open)
 {
     struct tl_fail *const fail = tl_call_fail(push->call);
-    const struct tl_ingest_request request = {
-        .rig = open->rig, .trace = open->trace, .setup = open->setup, .resume = open->resume};
+    const struct tl_ingest_request request = {.rig = open->rig,
+                                              .trace = open->trace,
+                                              .setup = open->setup,
+                                              .resume = open->resume,
+                                              .epoch = open->epoch};
     uint64_t durable = 0;
     if (push->ingest)
         return tl_fail_set(fail, TL_USAGE, "a push has one `open`, this is the second");
@@ -66,6 +69,7 @@ static int step_open(struct push *push, const Tracelake__V1__Open *open)
     Tracelake__V1__PushReply reply = TRACELAKE__V1__PUSH_REPLY__INIT;
     opened.trace = push->trace;
     opened.durable = durable;
+    opened.epoch = tl_ingest_epoch(push->ingest);
     reply.step_case = TRACELAKE__V1__PUSH_REPLY__STEP_OPENED;
     reply.opened = &opened;
     return tl_call_send(push->call, &reply.base);
@@ -153,6 +157,9 @@ static int push_loop(struct push *push)
             return tl_call_stop(push->call);
         if (rc < 0 && rc != TL_AGAIN)
             return rc;
+        if (rc == TL_AGAIN && push->ingest &&
+            tl_ingest_fenced(push->ingest, tl_call_fail(push->call)) < 0)
+            return tl_call_fail(push->call)->code;
         if (rc == TL_OK) {
             rc = take_message(push, message.bytes);
             tl_call_free_bytes(push->call, &message);

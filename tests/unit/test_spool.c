@@ -58,7 +58,7 @@ static void append(struct tl_capture *c, uint64_t to, uint64_t *random)
         if (n > to - at)
             n = (size_t)(to - at);
         make(at, n, &buf);
-        assert_int_equal(tl_capture_append(c, (struct tl_bytes){buf.p, buf.n}, NULL), TL_OK);
+        assert_int_equal(tl_capture_append(c, at, (struct tl_bytes){buf.p, buf.n}, NULL), TL_OK);
     }
     tl_buf_fini(&buf);
 }
@@ -278,7 +278,7 @@ static void commits_are_shared(void **state)
     for (uint64_t at = 0; at < 4000; at++)
         for (int i = 0; i < 4; i++) {
             const uint8_t byte = byte_at(at);
-            assert_int_equal(tl_capture_append(captures[i], (struct tl_bytes){&byte, 1}, NULL),
+            assert_int_equal(tl_capture_append(captures[i], at, (struct tl_bytes){&byte, 1}, NULL),
                              TL_OK);
         }
     for (int i = 0; i < 4; i++) {
