@@ -82,7 +82,7 @@ def run_h2load(server):
 
 # ---- gRPC -------------------------------------------------------------------------------------
 
-def run_grpc(server):
+def make_stubs(server):
     try:
         import grpc  # noqa: F401
         from grpc_tools import protoc
@@ -102,8 +102,18 @@ def run_grpc(server):
     check(protoc.main(['protoc', '-I' + proto, '--include_imports',
                        '--descriptor_set_out=' + server.descriptors, *files]) == 0, 'protoc')
     sys.path.insert(0, out)
+
+
+def run_grpc(server):
+    make_stubs(server)
     import grpc_client
     grpc_client.run(server)
+
+
+def run_limits(server):
+    make_stubs(server)
+    import grpc_limits
+    grpc_limits.run(server)
 
 
 def run_serve(server):
@@ -117,7 +127,7 @@ def main():
     server = Server(build, folder)
     try:
         server.start()
-        {'curl': run_curl, 'h2load': run_h2load, 'grpc': run_grpc,
+        {'curl': run_curl, 'h2load': run_h2load, 'grpc': run_grpc, 'limits': run_limits,
          'serve': run_serve}[client](server)
         server.stop()
     except Skip as e:
