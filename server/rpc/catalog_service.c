@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEFT_OUT "There are more findings than one reply holds.\n"
+
 static int no_trace(struct tl_call *call, int rc, const char *trace)
 {
     struct tl_fail *const fail = tl_call_fail(call);
@@ -152,6 +154,19 @@ static int run_redecode(struct tl_call *call, const void *message)
     return rc < 0 ? no_trace(call, rc, request->trace) : send_trace(call, request->trace);
 }
 
+/* What fits into a reply, in whole lines. */
+static int end_report(struct tl_buf *report)
+{
+    size_t n = report->n;
+    if (n <= TL_REPLY_BYTES)
+        return tl_buf_add(report, "", 1);
+    n = TL_REPLY_BYTES;
+    while (n > 0 && report->p[n - 1] != '\n')
+        n--;
+    report->n = n;
+    return tl_buf_add(report, LEFT_OUT, sizeof LEFT_OUT);
+}
+
 static int run_verify(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__VerifyRequest *const request = message;
@@ -163,7 +178,7 @@ static int run_verify(struct tl_call *call, const void *message)
                             tl_call_fail(call));
     if (rc >= 0) {
         reply.findings = (uint32_t)rc;
-        rc = tl_buf_add(&report, "", 1);
+        rc = end_report(&report);
     } else {
         rc = no_trace(call, rc, request->trace);
     }

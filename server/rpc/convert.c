@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "rpc/convert.h"
 
+#include "rpc/rpcint.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,11 +24,7 @@ int tl_labels_each(const char *labels,
     return rc < 0 ? rc : TL_OK;
 }
 
-/*
- * Most clients refuse messages of more than 4 MiB. One trace stays below: a stream takes at most
- * 180 bytes.
- */
-#define PAGE_BYTES     (3u << 20)
+/* One trace stays below TL_REPLY_BYTES, or nearly: a stream takes at most 180 bytes. */
 #define LABELS_BYTES   (256u << 10)
 #define LABEL_OVERHEAD 16
 #define STREAMS        16384
@@ -179,7 +177,7 @@ static int add_trace(const struct tl_trace_row *row, Tracelake__V1__ListTracesRe
     tracelake__v1__trace__init(trace);
     const int rc = convert_trace(row, trace);
     *bytes += rc < 0 ? 0 : tracelake__v1__trace__get_packed_size(trace) + LABEL_OVERHEAD;
-    if (rc < 0 || (out->n_traces > 0 && *bytes > PAGE_BYTES)) {
+    if (rc < 0 || (out->n_traces > 0 && *bytes > TL_REPLY_BYTES)) {
         free_trace(trace);
         return rc < 0 ? rc : TL_LIMIT;
     }

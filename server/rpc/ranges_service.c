@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DATA_FIELD 3 /* FetchReply.data */
+#define DATA_FIELD   3 /* FetchReply.data */
+#define HIT_OVERHEAD 4 /* tag and length */
 
 static uint64_t or_end(uint64_t to)
 {
@@ -226,7 +227,8 @@ static int send_hits(struct tl_call *call, struct tl_hit *hits, size_t n, bool m
     struct hit_pb *const rows = calloc(n + 1, sizeof *rows);
     reply.hits = calloc(n + 1, sizeof *reply.hits);
     int rc = rows && reply.hits ? TL_OK : TL_NOMEM;
-    for (; rc == TL_OK && reply.n_hits < n; reply.n_hits++) {
+    size_t bytes = 0;
+    for (; rc == TL_OK && reply.n_hits < n && bytes < TL_REPLY_BYTES; reply.n_hits++) {
         struct hit_pb *const row = &rows[reply.n_hits];
         struct tl_hit *const hit = &hits[reply.n_hits];
         tl_utf8_clean(hit->text);
@@ -237,8 +239,9 @@ static int send_hits(struct tl_call *call, struct tl_hit *hits, size_t n, bool m
         row->hit.pc = hit->pc;
         row->hit.text = hit->text;
         reply.hits[reply.n_hits] = &row->hit;
+        bytes += tracelake__v1__hit__get_packed_size(&row->hit) + HIT_OVERHEAD;
     }
-    reply.more = more;
+    reply.more = more || reply.n_hits < n;
     if (rc == TL_OK)
         rc = tl_call_send(call, &reply.base);
     free(reply.hits);

@@ -8,6 +8,9 @@
 #include "rpc/hub.h"
 #include "rpc/rpc.h"
 
+/* Unary replies end here, or a little behind it: most clients refuse more than 4 MiB. */
+#define TL_REPLY_BYTES (3u << 20)
+
 struct tl_rpc {
     struct tl_lake *lake;
     struct tl_hub hub;

@@ -119,6 +119,7 @@ int tl_lake_open(struct tl_lake **out, const struct tl_lake_options *options, st
     atomic_store(&fake.fail_append, 0);
     atomic_store(&fake.slow_ms, 0);
     atomic_store(&fake.hold, false);
+    atomic_store(&fake.chatty, false);
     atomic_store(&fake.cancelled, 0);
     pthread_create(&lake->thread, NULL, spool, lake);
     *out = lake;
@@ -253,7 +254,10 @@ int tl_lake_verify(struct tl_lake *lake, const char *trace, bool repair, struct 
     pthread_mutex_lock(&lake->lock);
     const bool there = find_locked(lake, trace);
     pthread_mutex_unlock(&lake->lock);
-    return there ? work() : TL_NOTFOUND;
+    int rc = there ? work() : TL_NOTFOUND;
+    for (unsigned i = 0; atomic_load(&fake.chatty) && rc == TL_OK && report->n < 8u << 20; i++)
+        rc = tl_buf_printf(report, "object %u: offset 0x0: it is damaged\n", i);
+    return rc;
 }
 
 static struct tl_retention_row fake_rule;
@@ -592,13 +596,14 @@ int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, st
         return rc;
     const uint64_t limit = request->limit ? request->limit : 100;
     *hits = calloc(limit + 1, sizeof **hits);
-    *n = limit < 3 ? limit : 3;
+    *n = limit < 3 || atomic_load(&fake.chatty) ? limit : 3;
     *more = *n < 3;
     for (size_t i = 0; i < *n; i++) {
         (*hits)[i].at.insn = request->from + i;
         (*hits)[i].pc = request->kind == TL_FIND_PC ? request->pc_from : UINT64_MAX;
-        snprintf((*hits)[i].text, sizeof(*hits)[i].text, "%s",
-                 request->text ? request->text : "pc");
+        snprintf((*hits)[i].text, sizeof(*hits)[i].text, "%s%s",
+                 request->text ? request->text : "pc",
+                 atomic_load(&fake.chatty) ? " which is told at some length, to no purpose" : "");
     }
     return TL_OK;
 }

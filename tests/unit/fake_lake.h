@@ -19,6 +19,7 @@ struct fake_knobs {
     atomic_bool hold;       /* find and verify go on until they are cancelled, or this ends */
     atomic_uint held;       /* of them now */
     atomic_uint cancelled;  /* of them so far */
+    atomic_bool chatty;     /* they have as much to say as they may, and a report of 8 MiB */
 };
 extern struct fake_knobs fake;
 

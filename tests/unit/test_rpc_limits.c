@@ -78,6 +78,7 @@ static struct h2_exchange *begin_find(struct h2_client *c)
     request.stream = (char *)(uintptr_t) "cs.10";
     request.what_case = TRACELAKE__V1__FIND_REQUEST__WHAT_EVENT;
     request.event = (char *)(uintptr_t) "exception";
+    request.limit = atomic_load(&fake.chatty) ? 100000 : 0;
     struct h2_exchange *const x = h2_call(c, FIND);
     h2_send_message(c, x, &request.base, true);
     return x;
@@ -531,6 +532,32 @@ static void test_page_tokens(void **state)
     stop_serving(&s);
 }
 
+static void test_long_replies(void **state)
+{
+    struct serving s;
+    open_server(&s, NULL);
+    atomic_store(&fake.chatty, true);
+    struct h2_client *const c = h2_connect(s.url);
+    struct h2_exchange *x = begin_find(c);
+    Tracelake__V1__FindReply *const hits =
+        (Tracelake__V1__FindReply *)h2_message(c, x, &tracelake__v1__find_reply__descriptor);
+    assert_non_null(hits);
+    assert_true(hits->n_hits > 10000 && hits->n_hits < 100000);
+    assert_true(hits->more);
+    assert_true(tracelake__v1__find_reply__get_packed_size(hits) < 4u << 20);
+    tracelake__v1__find_reply__free_unpacked(hits, NULL);
+    x = begin_verify(c, NULL);
+    Tracelake__V1__VerifyReply *const verdict =
+        (Tracelake__V1__VerifyReply *)h2_message(c, x, &tracelake__v1__verify_reply__descriptor);
+    assert_non_null(verdict);
+    const size_t n = strlen(verdict->report);
+    assert_true(n > 2u << 20 && n < 4u << 20);
+    assert_non_null(strstr(verdict->report + n - 80, "damaged\nThere are more findings"));
+    tracelake__v1__verify_reply__free_unpacked(verdict, NULL);
+    h2_free(c);
+    stop_serving(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -544,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_public_messages),
         cmocka_unit_test(test_lists_come_in_pages),
         cmocka_unit_test(test_page_tokens),
+        cmocka_unit_test(test_long_replies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
