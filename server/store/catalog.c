@@ -265,15 +265,14 @@ static int on_progress(void *context)
     return tl_cancel_check() < 0;
 }
 
-int tl_catalog_check(struct tl_catalog *c, bool whole,
-                     int (*each)(void *context, const char *finding), void *context,
-                     struct tl_fail *fail)
+static int check(struct tl_catalog *c, const char *sql,
+                 int (*each)(void *context, const char *finding), void *context,
+                 struct tl_fail *fail)
 {
     sqlite3_stmt *s;
     pthread_mutex_lock(&c->lock);
     sqlite3_progress_handler(c->db, CHECK_STEPS, on_progress, NULL);
-    int r =
-        tl_sql_prepare(c, &s, fail, whole ? "PRAGMA integrity_check" : "PRAGMA quick_check(1)", "");
+    int r = tl_sql_prepare(c, &s, fail, sql, "");
     while (r >= 0 && (r = tl_sql_step(c, s, fail)) == 1) {
         const char *text = tl_sql_text(s, 0);
         r = strcmp(text, "ok") == 0 ? TL_OK : each(context, text);
@@ -284,6 +283,29 @@ int tl_catalog_check(struct tl_catalog *c, bool whole,
     if (r < 0 && tl_cancel_check() < 0)
         return TL_CANCELLED;
     return r < 0 ? r : TL_OK;
+}
+
+/* All of it takes long: through a connection of its own, beside which others read and write. */
+int tl_catalog_check(struct tl_catalog *c, bool whole,
+                     int (*each)(void *context, const char *finding), void *context,
+                     struct tl_fail *fail)
+{
+    const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    struct tl_catalog own = {.backend = c->backend};
+    int r;
+    if (!whole)
+        return check(c, "PRAGMA quick_check(1)", each, context, fail);
+    pthread_mutex_init(&own.lock, NULL);
+    if (sqlite3_open_v2(c->backend->ops->catalog_uri(c->backend), &own.db, flags, NULL) !=
+        SQLITE_OK) {
+        r = tl_sql_failed(&own, fail);
+    } else {
+        sqlite3_busy_timeout(own.db, 5000);
+        r = check(&own, "PRAGMA integrity_check", each, context, fail);
+    }
+    sqlite3_close(own.db);
+    pthread_mutex_destroy(&own.lock);
+    return r;
 }
 
 bool tl_catalog_fresh(const struct tl_catalog *c)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/catalog.h"
 
+#include "base/cancel.h"
+
+#include <limits.h>
 #include <setjmp.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -325,6 +328,58 @@ static void damaged_catalogs_are_refused(void **state)
     assert_int_equal(system(command), 0);
 }
 
+static int no_finding(void *context, const char *finding)
+{
+    fail_msg("%s", finding);
+    return TL_BAD;
+}
+
+struct beside {
+    struct tl_catalog *catalog;
+    unsigned asked, end;
+};
+
+/* In the middle of a check: what would wait for its end would wait for ever. */
+static bool write_beside(void *context)
+{
+    struct beside *const b = context;
+    struct tl_fail fail = {0};
+    if (b->asked++ == 0 && tl_catalog_set_label(b->catalog, "a", "key", "value", &fail) < 0)
+        fail_msg("%s", fail.text);
+    return b->asked >= b->end;
+}
+
+/* A whole check takes long: others write meanwhile, and it can be cancelled. */
+static void checks_hold_up_nobody(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/tl-catalog-XXXXXX", command[96];
+    static struct tl_catalog_shard rows[5000];
+    struct tl_backend *disk;
+    struct beside b = {.end = UINT_MAX};
+    const struct tl_cancel cancel = {write_beside, &b};
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(tl_backend_folder(&disk, dir, NULL), TL_OK);
+    assert_int_equal(tl_catalog_open(&b.catalog, disk, NULL), TL_OK);
+    const struct tl_catalog_trace t = a_trace("a");
+    assert_int_equal(tl_catalog_add_trace(b.catalog, &t, NULL), TL_OK);
+    for (uint64_t i = 0; i < 5000; i++)
+        rows[i] = (struct tl_catalog_shard){.row = {.number = i, .n = 1},
+                                            .summary = {(const uint8_t *)"summary", 7}};
+    assert_int_equal(tl_catalog_add_shards(b.catalog, "a", 1, rows, 5000, NULL), TL_OK);
+    assert_null(tl_cancel_set(&cancel));
+    assert_int_equal(tl_catalog_check(b.catalog, true, no_finding, NULL, NULL), TL_OK);
+    assert_true(b.asked > 2);
+    b.end = b.asked + 1;
+    assert_int_equal(tl_catalog_check(b.catalog, true, no_finding, NULL, NULL), TL_CANCELLED);
+    (void)tl_cancel_set(NULL);
+    assert_int_equal(tl_catalog_check(b.catalog, true, no_finding, NULL, NULL), TL_OK);
+    tl_catalog_close(b.catalog);
+    tl_backend_free(disk);
+    snprintf(command, sizeof(command), "rm -rf %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +390,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(older_catalogs_are_brought_up_to_date, set_up, tear_down),
         cmocka_unit_test_setup_teardown(new_catalogs_are_fresh_until_filled, set_up, tear_down),
         cmocka_unit_test(damaged_catalogs_are_refused),
+        cmocka_unit_test(checks_hold_up_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
