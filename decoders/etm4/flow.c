@@ -58,8 +58,7 @@ int tl_etm4_flow_new(struct tl_etm4_flow **out, const struct tl_etm4_config *con
     flow->loss = loss;
     flow->context = context;
     tl_item_batch_init(&flow->out, items, context);
-    const bool any = image && !tl_image_is_empty(image);
-    const int rc = tl_etm4_walk_init(&flow->walk, config, any ? image : NULL, &flow->out);
+    const int rc = tl_etm4_walk_init(&flow->walk, config, image, &flow->out);
     if (rc < 0) {
         free(flow);
         return rc;
@@ -77,7 +76,7 @@ void tl_etm4_flow_free(struct tl_etm4_flow *flow)
 {
     if (!flow)
         return;
-    tl_etm4_walk_fini(&flow->walk);
+    tl_walker_fini(&flow->walk.walker);
     tl_etm4_queue_fini(&flow->queue);
     free(flow);
 }
@@ -120,7 +119,7 @@ static void apply(struct tl_etm4_flow *f, const struct tl_etm4_packet *p,
 {
     switch (p->type) {
     case TL_ETM4_ATOM:
-        tl_etm4_walk_atoms(&f->walk, p->value, p->n, p->offset);
+        tl_walker_waypoints(&f->walk.walker, p->value, p->n, p->offset);
         break;
     case TL_ETM4_ADDRESS:
         tl_etm4_walk_address(&f->walk, p);
@@ -213,7 +212,7 @@ static void unsync(struct tl_etm4_flow *f, const char *why, uint64_t offset)
     f->lost_at = offset;
     f->lost_why = why;
     tl_etm4_queue_clear(&f->queue);
-    tl_etm4_walk_reset(&f->walk);
+    tl_walker_reset(&f->walk.walker);
 }
 
 static void bad(struct tl_etm4_flow *f, const char *why, uint64_t offset)
@@ -262,7 +261,8 @@ static void commit(struct tl_etm4_flow *f, uint64_t count, uint64_t offset)
             return;
         } else if (e->p0 > count) { /* some of several atoms, or of unseen elements */
             if (e->packet.type == TL_ETM4_ATOM) {
-                tl_etm4_walk_atoms(&f->walk, e->packet.value, (unsigned)count, e->packet.offset);
+                tl_walker_waypoints(&f->walk.walker, e->packet.value, (unsigned)count,
+                                    e->packet.offset);
                 e->packet.value >>= count;
                 e->packet.n = (uint8_t)(e->packet.n - count);
             }
@@ -509,9 +509,9 @@ void tl_etm4_flow_reset(struct tl_etm4_flow *f)
     f->out.rc = TL_OK;
     f->out.n = f->out.n_steps = 0;
     f->out.run = 0;
-    f->walk.failed = false;
+    f->walk.walker.failed = false;
     tl_etm4_queue_clear(&f->queue);
-    tl_etm4_walk_reset(&f->walk);
+    tl_walker_reset(&f->walk.walker);
 }
 
 int tl_etm4_flow_copy(struct tl_etm4_flow *to, const struct tl_etm4_flow *from)
@@ -560,20 +560,20 @@ void tl_etm4_flow_room(struct tl_etm4_flow *flow, struct tl_item_room *room)
 
 void tl_etm4_flow_limit(struct tl_etm4_flow *flow, size_t limit)
 {
-    flow->walk.cache_limit = limit;
+    flow->walk.walker.cache_limit = limit;
 }
 
 size_t tl_etm4_flow_blocks(const struct tl_etm4_flow *flow)
 {
-    return flow->walk.cache ? tl_block_cache_bytes(flow->walk.cache) : 0;
+    return flow->walk.walker.cache ? tl_block_cache_bytes(flow->walk.walker.cache) : 0;
 }
 
 void tl_etm4_flow_trim(struct tl_etm4_flow *flow, size_t limit)
 {
-    const size_t before = flow->walk.cache_limit;
-    flow->walk.cache_limit = limit;
-    tl_etm4_walk_trim(&flow->walk);
-    flow->walk.cache_limit = before;
+    const size_t before = flow->walk.walker.cache_limit;
+    flow->walk.walker.cache_limit = limit;
+    tl_walker_trim(&flow->walk.walker);
+    flow->walk.walker.cache_limit = before;
 }
 
 /*
@@ -582,8 +582,8 @@ void tl_etm4_flow_trim(struct tl_etm4_flow *flow, size_t limit)
  */
 static bool is_settled(const struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 {
-    if (f->state != IN_SYNC || f->has_pending || f->walk.need_context || f->walk.need_address ||
-        p->type == TL_ETM4_ATOM)
+    if (f->state != IN_SYNC || f->has_pending || f->walk.walker.need_mode ||
+        f->walk.walker.need_address || p->type == TL_ETM4_ATOM)
         return false;
     return f->queue.n == 0 || tl_etm4_queue_at(&f->queue, 0)->packet.type != TL_ETM4_UNSEEN;
 }
@@ -647,7 +647,7 @@ static int verdict(const struct tl_etm4_flow *f, int rc)
         return rc;
     if (f->out.rc < 0)
         return f->out.rc;
-    return f->walk.failed ? TL_NOMEM : TL_OK;
+    return f->walk.walker.failed ? TL_NOMEM : TL_OK;
 }
 
 int tl_etm4_flow_push(struct tl_etm4_flow *f, const struct tl_etm4_packet *packets, size_t n)
@@ -656,7 +656,7 @@ int tl_etm4_flow_push(struct tl_etm4_flow *f, const struct tl_etm4_packet *packe
     for (size_t i = 0; rc == TL_OK && i < n; i++)
         rc = verdict(f, push_one(f, &packets[i]));
     if (rc == TL_OK)
-        tl_etm4_walk_trim(&f->walk);
+        tl_walker_trim(&f->walk.walker);
     return rc;
 }
 
@@ -708,7 +708,7 @@ int tl_etm4_flow_tape(struct tl_etm4_flow *f, const struct tl_etm4_tape *tape)
         rc = verdict(f, place.packet < tape->n ? push_next(f, tape, &place) : TL_OK);
     }
     if (rc == TL_OK)
-        tl_etm4_walk_trim(&f->walk);
+        tl_walker_trim(&f->walk.walker);
     return verdict(f, rc);
 }
 

@@ -42,7 +42,7 @@ const char *tl_space_name(unsigned space);
 
 /* The identifiers of a process and of a virtual machine, as far as they are known. */
 struct tl_image_context {
-    uint32_t context_id;
+    uint64_t context_id; /* CONTEXTIDR, satp, CR3 … */
     uint32_t vmid;
     bool has_context_id;
     bool has_vmid;

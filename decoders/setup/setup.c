@@ -259,8 +259,8 @@ static int take_image_option(struct tl_setup_image *image, const char *key, cons
     const bool is_number = tl_ini_number(value, &number) == TL_OK;
     if (!strcasecmp(key, "context")) {
         image->context.has_context_id = true;
-        image->context.context_id = (uint32_t)number;
-        return is_number && number <= UINT32_MAX ? TL_OK : bad_value(fail, key, value);
+        image->context.context_id = number;
+        return is_number ? TL_OK : bad_value(fail, key, value);
     }
     if (!strcasecmp(key, "vmid")) {
         image->context.has_vmid = true;
@@ -529,7 +529,7 @@ int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
         if (rc == TL_OK && m->space != TL_SPACE_ANY)
             rc = tl_buf_printf(out, "space=%s\n", tl_space_name(m->space));
         if (rc == TL_OK && m->context.has_context_id)
-            rc = tl_buf_printf(out, "context=0x%x\n", m->context.context_id);
+            rc = tl_buf_printf(out, "context=0x%llx\n", (unsigned long long)m->context.context_id);
         if (rc == TL_OK && m->context.has_vmid)
             rc = tl_buf_printf(out, "vmid=0x%x\n", m->context.vmid);
     }

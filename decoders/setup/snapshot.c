@@ -262,7 +262,7 @@ static void take_dump_key(const struct reading *r, struct dump *dump, const char
     } else if (!strcasecmp(key, "length")) {
         dump->length = number ? number : UINT64_MAX;
     } else if (!strcasecmp(key, "context")) {
-        dump->context.context_id = (uint32_t)number;
+        dump->context.context_id = number;
         dump->context.has_context_id = true;
     } else if (!strcasecmp(key, "vmid")) {
         dump->context.vmid = (uint32_t)number;

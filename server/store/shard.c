@@ -65,7 +65,7 @@ int64_t tl_flow_now_symbol(const struct tl_flow_now *now, const struct tl_image 
         return -1;
     if (!now->has_mode && !now->has_context && !now->has_vmid)
         return tl_image_symbol_index(image, pc);
-    const struct tl_image_context context = {.context_id = (uint32_t)now->context,
+    const struct tl_image_context context = {.context_id = now->context,
                                              .vmid = (uint32_t)now->vmid,
                                              .has_context_id = now->has_context,
                                              .has_vmid = now->has_vmid};

@@ -319,7 +319,7 @@ static void image_arguments(void **state)
     assert_int_equal(s.images[1].length, 8);
     assert_false(s.images[1].context.has_context_id);
     assert_int_equal(tl_setup_add_image(&s, "app.elf,space=mars", &fail), TL_USAGE);
-    assert_int_equal(tl_setup_add_image(&s, "app.elf,context=0x100000000", &fail), TL_USAGE);
+    assert_int_equal(tl_setup_add_image(&s, "app.elf,context=0x10000000000000000", &fail), TL_USAGE);
     assert_int_equal(tl_setup_add_image(&s, "app.elf@there", &fail), TL_USAGE);
     assert_int_equal(s.n_images, 2);
     snprintf(s.format, sizeof s.format, "tpiu");

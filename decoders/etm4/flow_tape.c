@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* A tape of packets, where all that matters is where the core is. */
+#include "etm4/flow_walk.h"
+#include "etm4/headers.h"
+
+static inline size_t join(struct tl_etm4_joined *j, const struct tl_etm4_tape *tape, size_t k,
+                          size_t end)
+{
+    if (j->n == 0) {
+        j->atoms = 0;
+        j->offset = tl_run_offset(&tape->run, tape->at[k]);
+    }
+    for (; k < end; k++) {
+        const uint32_t atoms = tl_etm4_atoms[tape->header[k] - TL_ETM4_ATOM_FIRST];
+        const unsigned more = atoms >> 24;
+        if (j->n + more > 64)
+            break;
+        j->atoms |= (uint64_t)(atoms & 0xffffff) << j->n;
+        j->n += more;
+    }
+    return k;
+}
+
+size_t tl_etm4_join(struct tl_etm4_joined *joined, const struct tl_etm4_tape *tape, size_t k,
+                    size_t end)
+{
+    return join(joined, tape, k, end);
+}
+
+/* An address without a context. */
+static void walk_address(struct tl_etm4_walk *w, uint64_t address, uint64_t offset)
+{
+    w->is1 = address & 1;
+    const enum tl_isa isa = w->is1 ? TL_ISA_T32 : w->sf ? TL_ISA_A64 : TL_ISA_A32;
+    tl_walker_jump(&w->walker, address & ~1ull, isa, offset);
+}
+
+/* Another packet that only has to do with where the core is. False: it is none. */
+static bool walk_other(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
+                       struct tl_etm4_tape_place *place)
+{
+    struct tl_etm4_packet packet, address;
+    const size_t k = place->packet;
+    switch (tape->forms->class_of[tape->header[k]]) {
+    case TL_CLASS_ADDR_CTX32:
+    case TL_CLASS_ADDR_CTX64:
+        tl_etm4_tape_next(tape, place, &packet);
+        tl_etm4_walk_address(w, &packet);
+        return true;
+    case TL_CLASS_CONTEXT:
+        tl_etm4_tape_next(tape, place, &packet);
+        tl_etm4_walk_context(w, &packet);
+        return true;
+    case TL_CLASS_CYCLES_F1:
+    case TL_CLASS_CYCLES_F2:
+    case TL_CLASS_CYCLES_F3:
+        tl_etm4_tape_next(tape, place, &packet);
+        tl_etm4_walk_cycles(w, &packet);
+        return true;
+    case TL_CLASS_EXCEPTION: /* nearly always with its address behind it */
+        if (k + 1 == tape->n || !tl_etm4_is_address(tape->header[k + 1]))
+            return false;
+        tl_etm4_tape_next(tape, place, &packet);
+        tl_etm4_tape_next(tape, place, &address);
+        tl_etm4_walk_exception(w, &packet, &address);
+        return true;
+    case TL_CLASS_EXCEPTION_RETURN:
+        tl_item_batch_add(w->walker.out, TL_ITEM_ERET, tl_run_offset(&tape->run, tape->at[k]));
+        place->packet++;
+        return true;
+    default:
+        return false;
+    }
+}
+
+void tl_etm4_walk_tape(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
+                       const struct tl_etm4_tape_marks *marks, struct tl_etm4_tape_place *place,
+                       struct tl_etm4_joined *joined)
+{
+    const uint8_t *const fill = tape->forms->fill;
+    struct tl_walker *const walker = &w->walker;
+    size_t k = place->packet;
+
+    for (;;) {
+        const size_t end = tl_etm4_tape_marked(marks, k);
+        if (k < end) {
+            if (joined->n == 0 && tl_walker_passes_over(walker))
+                k = end;
+            else
+                k = join(joined, tape, k, end);
+        }
+        if (k == tape->n) /* more may follow on the next one */
+            break;
+        if (joined->n > 0) {
+            tl_walker_waypoints(walker, joined->atoms, joined->n, joined->offset);
+            joined->n = 0;
+        }
+        if (k < end)
+            continue;
+        const unsigned how = fill[tape->header[k]];
+        if (how == TL_FILL_ADDRESS || how == TL_FILL_SHORT) {
+            walk_address(w, tape->address[place->address++],
+                         tl_run_offset(&tape->run, tape->at[k]));
+            k++;
+        } else if (how == TL_FILL_CYCLES) {
+            tl_item_batch_value(walker->out, TL_ITEM_CYCLES,
+                                tape->forms->fixed[tape->header[k]].value + tape->threshold,
+                                tl_run_offset(&tape->run, tape->at[k]));
+            k++;
+        } else {
+            place->packet = k;
+            if (!walk_other(w, tape, place))
+                break;
+            k = place->packet;
+        }
+    }
+    place->packet = k;
+}

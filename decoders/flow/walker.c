@@ -1,0 +1,761 @@
+/* SPDX-License-Identifier: MIT */
+#include "flow/walker.h"
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+#define CACHE_LIMIT ((size_t)40 << 20) /* bytes of decoded blocks per stream */
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *config,
+                   struct tl_item_batch *out)
+{
+    const bool any = config->image && !tl_image_is_empty(config->image);
+    *walker = (struct tl_walker){
+        .out = out,
+        .image = any ? config->image : NULL,
+        .bits = config->bits,
+        .tells_erets = config->tells_erets,
+        .returns = {.active = config->predicts_returns,
+                    .size = config->returns ? config->returns : 1},
+        .cache_limit = CACHE_LIMIT,
+    };
+    tl_walker_reset(walker);
+    return any ? tl_block_cache_new(&walker->cache, walker->image, &config->isa) : TL_OK;
+}
+
+void tl_walker_fini(struct tl_walker *walker)
+{
+    tl_block_cache_free(walker->cache);
+}
+
+/* The block at pc has to be looked up. */
+static void forget_block(struct tl_walker *w)
+{
+    w->block = NULL;
+    w->link = NULL;
+    w->from = NULL;
+}
+
+static void forget_callers(struct tl_walker *w)
+{
+    memset(&w->callers, 0, sizeof w->callers);
+}
+
+/* Other identifiers may show another memory. */
+static void set_view(struct tl_walker *w)
+{
+    if (!w->cache)
+        return;
+    const uint64_t view = tl_image_view(w->image, &w->context);
+    if (view == w->view)
+        return;
+    w->view = view;
+    tl_block_cache_view(w->cache, view);
+    forget_block(w);
+    forget_callers(w);
+}
+
+void tl_walker_reset(struct tl_walker *w)
+{
+    tl_walker_await(w, true);
+    tl_walker_flush_returns(w, w->returns.wait_address);
+    w->need_mode = true;
+    w->space = TL_SPACE_ANY;
+    w->isa = TL_ISA_NONE;
+    w->mode = UINT64_MAX;
+    w->context = (struct tl_image_context){0};
+    set_view(w);
+}
+
+void tl_walker_restore_context(struct tl_walker *w, const struct tl_image_context *context)
+{
+    w->context = *context;
+    forget_block(w);
+    set_view(w);
+}
+
+bool tl_walker_same_context(const struct tl_image_context *a, const struct tl_image_context *b)
+{
+    return a->has_context_id == b->has_context_id && a->has_vmid == b->has_vmid &&
+           a->context_id == b->context_id && a->vmid == b->vmid;
+}
+
+void tl_walker_trim(struct tl_walker *w)
+{
+    if (!w->cache || tl_block_cache_bytes(w->cache) <= w->cache_limit)
+        return;
+    tl_item_batch_flush(w->out);
+    forget_block(w);
+    forget_callers(w);
+    tl_block_cache_reset(w->cache);
+}
+
+/* ---- mode and identifiers ---------------------------------------------------------------- */
+
+static void tell_mode(struct tl_walker *w, uint64_t mode, uint64_t offset)
+{
+    if (mode == w->mode)
+        return;
+    w->mode = mode;
+    tl_item_batch_value(w->out, TL_ITEM_MODE, mode, offset);
+}
+
+/* Privilege and security stay; the instruction set may be another than last told. */
+static void tell_isa(struct tl_walker *w, uint64_t offset)
+{
+    if (w->mode != UINT64_MAX)
+        tell_mode(w, (w->mode & ~0xffULL) | w->isa, offset);
+}
+
+void tl_walker_mode(struct tl_walker *w, uint64_t mode, uint64_t offset)
+{
+    const uint8_t space = (uint8_t)tl_mode_space(mode), isa = (uint8_t)tl_mode_isa(mode);
+    if (space != w->space || isa != w->isa)
+        forget_block(w);
+    w->space = space;
+    w->isa = isa;
+    w->need_mode = false;
+    tell_mode(w, mode, offset);
+}
+
+void tl_walker_context(struct tl_walker *w, const struct tl_image_context *context, uint64_t offset)
+{
+    if (tl_walker_same_context(context, &w->context))
+        return;
+    w->context = *context;
+    set_view(w);
+    struct tl_item *const item = tl_item_batch_add(w->out, TL_ITEM_CONTEXT, offset);
+    item->flags = (uint8_t)((context->has_context_id ? TL_ITEM_HAS_PC : 0) |
+                            (context->has_vmid ? TL_ITEM_HAS_VALUE : 0));
+    item->pc = context->context_id;
+    item->value = context->vmid;
+}
+
+/* ---- place ------------------------------------------------------------------------------- */
+
+/* Addresses of 32-bit instruction sets wrap. */
+static inline uint64_t wrap(const struct tl_walker *w, uint64_t pc)
+{
+    return w->isa == TL_ISA_A64 || w->isa == TL_ISA_X64 || w->isa == TL_ISA_RV64 ? pc
+                                                                                 : (uint32_t)pc;
+}
+
+static inline uint64_t pc_behind(const struct tl_walker *w, const struct tl_block *b)
+{
+    return wrap(w, b->pc + b->size);
+}
+
+/* The block at pc; NULL only when out of memory. */
+static inline struct tl_block *here(struct tl_walker *w)
+{
+    if (w->block)
+        return w->block;
+    struct tl_block *const b = tl_block_get(w->cache, w->space, w->isa, w->pc);
+    if (!b) {
+        w->failed = true;
+        return NULL;
+    }
+    if (b->n > 0) { /* what is not mapped is not kept by the cache */
+        w->block = b;
+        if (w->link)
+            *w->link = b;
+        if (w->from)
+            w->from->go[1] = b;
+    }
+    w->link = NULL;
+    w->from = NULL;
+    return b;
+}
+
+/* Go on at pc, remembering the block there in *link. */
+static inline void go_on(struct tl_walker *w, uint64_t pc, struct tl_block **link)
+{
+    w->pc = pc;
+    w->by_address = false;
+    w->block = *link;
+    w->link = link;
+}
+
+static inline void note_caller(struct tl_walker *w, struct tl_block *b)
+{
+    const uint32_t top = ++w->callers.top & (TL_WALKER_CALLERS - 1);
+    w->callers.v[top].block = b;
+    w->callers.v[top].space = w->space;
+}
+
+/* Is this the way back from the last call? Then the link behind the call knows the block. */
+static inline bool go_back(struct tl_walker *w, uint64_t pc, enum tl_isa isa)
+{
+    const uint32_t top = w->callers.top & (TL_WALKER_CALLERS - 1);
+    struct tl_block *const caller = w->callers.v[top].block;
+    if (!caller || caller->pc + caller->size != pc || caller->isa != isa ||
+        w->callers.v[top].space != w->space)
+        return false;
+    w->callers.v[top].block = NULL;
+    w->callers.top--;
+    w->isa = (uint8_t)isa;
+    go_on(w, pc, &caller->go[0]);
+    return true;
+}
+
+/* Go on at a known address. */
+static inline void jump(struct tl_walker *w, uint64_t pc, enum tl_isa isa)
+{
+    const bool was_known = !w->need_address;
+    w->need_address = false;
+    w->gap_told = false;
+    if (was_known && w->pc == pc && w->isa == isa) {
+        w->by_address = true;
+        return; /* branch broadcasting tells what is known */
+    }
+    if (was_known)
+        w->out->run = 0; /* the steps do not lead here */
+    if (w->from && w->from->is_return && go_back(w, pc, isa)) {
+        w->from = NULL;
+        w->by_address = true;
+        return;
+    }
+    struct tl_block *const guess = w->from ? w->from->go[1] : NULL;
+    w->block = guess && guess->pc == pc && guess->isa == isa ? guess : NULL;
+    if (w->block)
+        w->from = NULL;
+    w->link = NULL;
+    w->pc = pc;
+    w->by_address = true;
+    w->isa = (uint8_t)isa;
+}
+
+static void tell_branch(struct tl_walker *w, uint64_t to, uint64_t offset)
+{
+    tl_item_batch_value(w->out, TL_ITEM_BRANCH, to, offset);
+}
+
+void tl_walker_jump(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_t offset)
+{
+    w->returns.pending = false;
+    w->returns.wait_address = false;
+    jump(w, pc, isa);
+    tell_isa(w, offset);
+    if (!w->cache)
+        tell_branch(w, pc, offset);
+}
+
+void tl_walker_await(struct tl_walker *w, bool gap_told)
+{
+    w->need_address = true;
+    w->gap_told = gap_told;
+    forget_block(w);
+}
+
+void tl_walker_lose(struct tl_walker *w, enum tl_gap gap, uint64_t offset)
+{
+    tl_walker_await(w, true);
+    tl_item_batch_gap(w->out, gap, offset);
+}
+
+bool tl_walker_is_known(struct tl_walker *w, uint64_t offset)
+{
+    if (!w->cache || w->need_mode)
+        return false;
+    if (w->need_address && !w->gap_told)
+        tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+    return !w->need_address;
+}
+
+/* The image does not hold pc: as without one, at least where it went. */
+static void lose_image(struct tl_walker *w, uint64_t offset)
+{
+    if (w->by_address)
+        tell_branch(w, w->pc, offset);
+    tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
+}
+
+/* ---- return stack ------------------------------------------------------------------------ */
+
+static inline void push_return(struct tl_walker *w, uint64_t pc)
+{
+    struct tl_walker_returns *const r = &w->returns;
+    if (!r->active || r->wait_address)
+        return;
+    r->top = (r->top + 1u) & (r->size - 1u);
+    r->v[r->top].pc = pc;
+    r->v[r->top].isa = w->isa;
+    if (r->n < r->size)
+        r->n++; /* else the oldest one is gone */
+}
+
+static inline void drop_return(struct tl_walker_returns *r)
+{
+    r->top = (r->top - 1u) & (r->size - 1u);
+    r->n--;
+}
+
+void tl_walker_flush_returns(struct tl_walker *w, bool wait_address)
+{
+    w->returns.n = 0;
+    w->returns.pending = false;
+    w->returns.wait_address = wait_address;
+}
+
+void tl_walker_pop_return(struct tl_walker *w, uint64_t offset)
+{
+    struct tl_walker_returns *const r = &w->returns;
+    if (!r->pending)
+        return;
+    r->pending = false;
+    if (r->n == 0)
+        return;
+    const uint64_t pc = r->v[r->top].pc;
+    const enum tl_isa isa = r->v[r->top].isa;
+    drop_return(r);
+    jump(w, pc, isa);
+    tell_isa(w, offset);
+}
+
+/*
+ * Where a return leads, if the return stack predicts it and the block behind the call is known;
+ * else NULL, and nothing is changed.
+ */
+static inline struct tl_block *return_known(struct tl_walker *w)
+{
+    struct tl_walker_returns *const r = &w->returns;
+    const uint32_t top = w->callers.top & (TL_WALKER_CALLERS - 1);
+    const struct tl_block *const caller = w->callers.v[top].block;
+    if (r->n == 0 || !caller || !caller->go[0] || r->v[r->top].isa != w->isa ||
+        caller->isa != w->isa || caller->pc + caller->size != r->v[r->top].pc ||
+        w->callers.v[top].space != w->space)
+        return NULL;
+    drop_return(r);
+    w->callers.v[top].block = NULL;
+    w->callers.top--;
+    return caller->go[0];
+}
+
+/* ---- from block to block ----------------------------------------------------------------- */
+
+/* An indirect branch, that of `b`, was taken: only the trace or its return stack knows where to. */
+static inline void await_address(struct tl_walker *w, struct tl_block *b)
+{
+    w->returns.pending = w->returns.active;
+    w->need_address = true;
+    w->gap_told = false;
+    w->block = NULL;
+    w->link = NULL;
+    w->from = b;
+}
+
+static inline bool turns(const struct tl_block *b)
+{
+    return b->last_kind == TL_INSN_BRANCH || b->last_kind == TL_INSN_INDIRECT ||
+           b->last_kind == TL_INSN_RETURN_EX;
+}
+
+/* The last instruction of `b`, which can change the flow, was executed. */
+static void leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset)
+{
+    const uint64_t next = pc_behind(w, b);
+    if (!taken || !turns(b)) {
+        go_on(w, next, &b->go[taken]);
+        return;
+    }
+    if (b->link) {
+        push_return(w, next);
+        note_caller(w, b);
+    }
+    if (b->last_kind == TL_INSN_BRANCH) {
+        w->isa = b->target_isa;
+        go_on(w, b->target, &b->go[1]);
+        if (b->target_isa != b->isa)
+            tell_isa(w, offset);
+        return;
+    }
+    await_address(w, b);
+    if (w->tells_erets && b->last_kind == TL_INSN_RETURN_EX)
+        tl_item_batch_add(w->out, TL_ITEM_ERET, offset);
+}
+
+/* Blocks that are too long are several: up to the last one. NULL: out of memory. */
+static struct tl_block *walk_full(struct tl_walker *w, struct tl_block *b, uint64_t offset)
+{
+    while (b && b->end == TL_BLOCK_FULL) {
+        tl_item_batch_whole(w->out, b, false, offset);
+        go_on(w, pc_behind(w, b), &b->go[0]);
+        b = here(w);
+    }
+    return b;
+}
+
+/* All of `b`, behind which the image ends. */
+static void walk_off(struct tl_walker *w, const struct tl_block *b, uint64_t offset)
+{
+    if (b->n > 0)
+        tl_item_batch_whole(w->out, b, false, offset);
+    tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
+}
+
+/* All of `b` and its last instruction, which can change the flow. */
+static inline void walk_block(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset)
+{
+    tl_item_batch_whole(w->out, b, taken && turns(b), offset);
+    leave(w, b, taken, offset);
+}
+
+/* ---- a bit for each waypoint --------------------------------------------------------------- */
+
+/* One bit at block `b`, whatever the block is. */
+static void one_waypoint(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset)
+{
+    b = walk_full(w, b, offset);
+    if (!b)
+        return;
+    if (b->end == TL_BLOCK_WAYPOINT)
+        walk_block(w, b, taken, offset);
+    else
+        walk_off(w, b, offset);
+}
+
+/*
+ * As many bits as lead from the block at pc on to blocks that are known, and one that leads to
+ * where the block has not been looked up, or only an address tells; returns how many. Each is a
+ * step; `*insns` counts on. The loop that everything else is there for: where it goes on is looked
+ * up, since no processor foresees which branches are taken.
+ */
+static ALWAYS_INLINE unsigned walk_known(struct tl_walker *w, uint64_t bits, unsigned n,
+                                         uintptr_t *steps, uint64_t *insns)
+{
+    struct tl_block *b = w->block;
+    uint64_t sum = 0;
+    unsigned done = 0;
+    for (; done < n; done++, bits >>= 1) {
+        const unsigned turn = b->turn[bits & 1];
+        struct tl_block *next = b->go[bits & 1];
+        if (turn >= TL_TURN_OTHER) {
+            if (turn < TL_TURN_RETURN)
+                break;
+            if (done + 1 == n) {
+                steps[done] = (uintptr_t)b | (turn & TL_STEP_FLAGS);
+                *insns = sum + b->n;
+                w->pc = b->pc;
+                await_address(w, b);
+                return n;
+            }
+            /* The next bit proves that there is no address. */
+            next = turn < TL_TURN_INDIRECT ? return_known(w) : NULL;
+            if (!next)
+                break;
+        }
+        if (turn >= TL_TURN_CALL && turn < TL_TURN_OTHER) {
+            push_return(w, pc_behind(w, b));
+            note_caller(w, b);
+        }
+        steps[done] = (uintptr_t)b | (turn & TL_STEP_FLAGS);
+        sum += b->n;
+        if (!next) {
+            const uint64_t pc = turn < TL_TURN_BRANCH ? pc_behind(w, b) : b->target;
+            go_on(w, pc, &b->go[bits & 1]);
+            *insns = sum;
+            return done + 1;
+        }
+        b = next;
+    }
+    w->pc = b->pc;
+    w->block = b;
+    *insns = sum;
+    return done;
+}
+
+/* The same where each block is an item of its own. */
+static __attribute__((noinline)) unsigned walk_blocks(struct tl_walker *w, uint64_t bits,
+                                                      unsigned n, uint64_t offset)
+{
+    uintptr_t steps[64];
+    uint64_t insns;
+    const unsigned done = walk_known(w, bits, n, steps, &insns);
+    for (unsigned i = 0; i < done; i++) {
+        const struct tl_block *const b = tl_path_block(steps[i]);
+        tl_item_batch_block(w->out, b, b->n, tl_path_taken(steps[i]), offset);
+    }
+    return done;
+}
+
+static ALWAYS_INLINE unsigned walk_on(struct tl_walker *w, uint64_t bits, unsigned n,
+                                      uint64_t offset)
+{
+    if (!w->out->paths)
+        return walk_blocks(w, bits, n, offset);
+    uint64_t insns;
+    const unsigned done = walk_known(w, bits, n, tl_item_batch_steps(w->out, n), &insns);
+    if (done > 0)
+        tl_item_batch_path(w->out, done, insns, offset);
+    return done;
+}
+
+/* Bits where no block is known that they belong to, or one that they do not simply lead on from. */
+static __attribute__((noinline)) void walk_slowly(struct tl_walker *w, uint64_t bits, unsigned n,
+                                                  uint64_t offset)
+{
+    while (n > 0) {
+        if (w->block) {
+            one_waypoint(w, w->block, bits & 1, offset);
+            bits >>= 1;
+            n--;
+            continue;
+        }
+        tl_walker_pop_return(w, offset);
+        if (w->need_address) { /* and none of the bits can bring it */
+            tl_walker_is_known(w, offset);
+            return;
+        }
+        const struct tl_block *const b = here(w);
+        if (!b)
+            return;
+        if (b->n == 0) {
+            lose_image(w, offset);
+            return;
+        }
+        const unsigned done = walk_on(w, bits, n, offset);
+        bits = done < 64 ? bits >> done : 0;
+        n -= done;
+    }
+}
+
+void tl_walker_waypoints(struct tl_walker *w, uint64_t bits, unsigned n, uint64_t offset)
+{
+    if (!w->cache || w->need_mode)
+        return;
+    tl_item_batch_pause(w->out);
+    if (!w->block && !w->need_address)
+        here(w);
+    const unsigned done = w->block ? walk_on(w, bits, n, offset) : 0;
+    if (done < n && !w->failed)
+        walk_slowly(w, bits >> done, n - done, offset);
+}
+
+/* ---- a bit for each condition -------------------------------------------------------------- */
+
+static inline bool has_choice(const struct tl_block *b)
+{
+    return b->last_kind == TL_INSN_BRANCH && b->conditional;
+}
+
+/* Does the flow behind `b` need no more than the program? */
+static inline bool goes_by_itself(const struct tl_block *b)
+{
+    switch (b->last_kind) {
+    case TL_INSN_INDIRECT:
+    case TL_INSN_RETURN_EX:
+    case TL_INSN_TRAP:
+        return false;
+    default:
+        return !has_choice(b);
+    }
+}
+
+/* Notices a way that leads back to itself without a choice: it has no end. */
+struct round {
+    const struct tl_block *mark;
+    uint64_t steps, next;
+};
+
+static inline bool goes_round(struct round *r, const struct tl_block *b)
+{
+    if (b == r->mark)
+        return true;
+    if (r->steps++ == r->next) {
+        r->mark = b;
+        r->next = r->next * 2 + 1;
+    }
+    return false;
+}
+
+/*
+ * On to the block whose last instruction needs a bit or an address. NULL: the program cannot be
+ * followed so far, which was told.
+ */
+static struct tl_block *walk_to_choice(struct tl_walker *w, uint64_t offset)
+{
+    struct round round = {0};
+    for (;;) {
+        if (!tl_walker_is_known(w, offset))
+            return NULL;
+        struct tl_block *b = here(w);
+        if (b && b->n == 0) {
+            lose_image(w, offset);
+            return NULL;
+        }
+        b = walk_full(w, b, offset);
+        if (!b)
+            return NULL;
+        if (b->end != TL_BLOCK_WAYPOINT)
+            walk_off(w, b, offset);
+        else if (!goes_by_itself(b))
+            return b;
+        else if (goes_round(&round, b))
+            tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+        else
+            walk_block(w, b, true, offset);
+    }
+}
+
+unsigned tl_walker_conditions(struct tl_walker *w, uint64_t bits, unsigned n, uint64_t offset)
+{
+    if (!w->cache || w->need_mode)
+        return 0;
+    tl_item_batch_pause(w->out);
+    for (unsigned done = 0; done < n; done++, bits >>= 1) {
+        struct tl_block *const b = walk_to_choice(w, offset);
+        if (!b)
+            return done;
+        const bool taken = bits & 1;
+        const bool predicted = b->is_return && taken && w->returns.n > 0;
+        if (!has_choice(b) && !predicted)
+            return done;
+        walk_block(w, b, taken, offset);
+        if (predicted)
+            tl_walker_pop_return(w, offset);
+    }
+    return n;
+}
+
+bool tl_walker_to_indirect(struct tl_walker *w, uint64_t offset)
+{
+    if (!w->cache || w->need_mode)
+        return false;
+    tl_item_batch_pause(w->out);
+    struct tl_block *const b = walk_to_choice(w, offset);
+    if (!b)
+        return false;
+    if (has_choice(b)) {
+        tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+        return false;
+    }
+    walk_block(w, b, true, offset);
+    await_address(w, b); /* behind a trap, too */
+    w->returns.pending = false;
+    return true;
+}
+
+/* ---- straight on --------------------------------------------------------------------------- */
+
+/*
+ * Instructions of the block up to `to`. Of T32 one may be interrupted half way, to be gone on with
+ * later: `to` lies within it then, and it counts. < 0: no such place.
+ */
+static int64_t count_to(const struct tl_block *b, uint64_t to, bool half)
+{
+    const int64_t n = tl_block_count_to(b, to);
+    return n < 0 && half && b->isa == TL_ISA_T32 && to % 2 == 0 ? tl_block_count_to(b, to + 2) : n;
+}
+
+bool tl_walker_to(struct tl_walker *w, uint64_t to, bool half, uint64_t offset)
+{
+    const bool jumps = w->bits == TL_WALKER_CONDITIONS;
+    struct round round = {0};
+    if (!tl_walker_is_known(w, offset))
+        return false;
+    if (!jumps && to - w->pc > TL_WALKER_STRAIGHT_MAX) {
+        tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+        return false;
+    }
+    while (w->pc != to) {
+        struct tl_block *const b = here(w);
+        if (!b)
+            return false;
+        const bool leaves = jumps && b->end == TL_BLOCK_WAYPOINT;
+        const bool ends_here = to - b->pc < (uint64_t)b->size + !leaves;
+        const int64_t n = ends_here ? count_to(b, to, half) : b->n;
+        const bool stuck = leaves && !ends_here && (!goes_by_itself(b) || goes_round(&round, b));
+        if (n < 0 || b->n == 0 || stuck) {
+            tl_walker_lose(w, b->n == 0 ? TL_GAP_NO_IMAGE : TL_GAP_NO_PATH, offset);
+            return false;
+        }
+        if (leaves && !ends_here) {
+            walk_block(w, b, true, offset);
+            continue;
+        }
+        tl_item_batch_block(w->out, b, (uint32_t)n, false, offset);
+        if (ends_here) {
+            w->pc = to;
+            forget_block(w);
+        } else if (b->end == TL_BLOCK_UNMAPPED) {
+            tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
+            return false;
+        } else {
+            go_on(w, pc_behind(w, b), &b->go[0]);
+        }
+    }
+    return true;
+}
+
+/* tl_walker_count() without items, or with them: then the answer must have been yes. */
+static bool count_on(struct tl_walker *w, uint64_t count, uint64_t to, bool emit, uint64_t offset)
+{
+    const struct tl_block *b = here(w);
+    uint64_t pc = w->pc;
+    while (b && b->n > 0) {
+        const uint32_t n = count < b->n ? (uint32_t)count : b->n;
+        const bool branch = n == b->n && b->end == TL_BLOCK_WAYPOINT && turns(b);
+        pc = b->pc + tl_block_bytes(b, n);
+        if (emit)
+            tl_item_batch_block(w->out, b, n, branch && pc != to, offset);
+        count -= n;
+        if (count == 0)
+            return pc == to || branch;
+        if (branch || b->end == TL_BLOCK_UNMAPPED)
+            return false;
+        b = tl_block_get(w->cache, w->space, w->isa, pc);
+    }
+    return false;
+}
+
+bool tl_walker_count(struct tl_walker *w, uint64_t count, uint64_t to, uint64_t offset)
+{
+    if (!w->cache || w->need_mode || w->need_address || count == 0 ||
+        count > TL_WALKER_STRAIGHT_MAX || !count_on(w, count, to, false, offset))
+        return false;
+    return count_on(w, count, to, true, offset);
+}
+
+/* It was executed, whatever it is. */
+static void tell_unknown(struct tl_walker *w, uint64_t pc, uint64_t offset)
+{
+    struct tl_item *const item = tl_item_batch_add(w->out, TL_ITEM_UNKNOWN, offset);
+    item->pc = pc;
+    item->flags = TL_ITEM_HAS_PC;
+}
+
+void tl_walker_source(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_t offset)
+{
+    tl_walker_pop_return(w, offset);
+    if (w->need_mode)
+        return;
+    if (!w->cache) {
+        tell_unknown(w, pc, offset);
+        return;
+    }
+    if (!w->need_address)
+        isa = w->isa;
+    /* Its own block: the first instruction was executed, and it branched. */
+    struct tl_block *const b = tl_block_get(w->cache, w->space, isa, pc);
+    if (!b) {
+        w->failed = true;
+        return;
+    }
+    if (b->n == 0) {
+        tell_unknown(w, pc, offset);
+        tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
+        return;
+    }
+    if (!w->need_address && w->pc <= pc)
+        tl_walker_to(w, pc, false, offset);
+    forget_block(w);
+    jump(w, pc, isa);
+    tell_isa(w, offset);
+    const bool branched = b->n == 1 && b->end == TL_BLOCK_WAYPOINT;
+    tl_item_batch_block(w->out, b, 1, branched && turns(b), offset);
+    if (branched)
+        leave(w, b, true, offset);
+    else /* the image is another one than was executed */
+        w->pc = wrap(w, b->pc + tl_block_bytes(b, 1));
+}
