@@ -92,7 +92,10 @@ bool tl_host_is_local(const char *host)
         return true;
     const bool bracketed = *host == '[';
     const size_t n = bracketed ? strcspn(++host, "]") : strcspn(host, ":");
-    if (n >= sizeof name)
+    if (n >= sizeof name || (bracketed && !host[n]))
+        return false;
+    const char *const port = host + n + bracketed;
+    if (*port && (*port != ':' || port[1 + strspn(port + 1, "0123456789")]))
         return false;
     memcpy(name, host, n);
     name[n] = 0;

@@ -167,7 +167,8 @@ int tl_bridge_start(struct tl_conn *conn)
     b->poll.data = b;
     conn->bridge = b;
     const struct sockaddr_un local = {.sun_family = AF_UNIX};
-    tl_h1_add(conn->loop->net->h1, pair[1], (const struct sockaddr *)&local, sizeof local);
+    tl_h1_add(conn->loop->net->h1, pair[1], (const struct sockaddr *)&local, sizeof local,
+              &conn->peer);
     return TL_OK;
 }
 

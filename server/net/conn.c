@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HELLO_MS  10000 /* for the first bytes, and for the TLS handshake */
 #define LINGER_MS 1000
 #define RETRY_MS  20
 #define RECORD    16384 /* TLS: bytes in a full record */
@@ -25,11 +24,17 @@ static void on_closed(uv_handle_t *handle)
     struct tl_net *const net = conn->loop->net;
     SSL_free(conn->ssl);
     if (conn->hand_over)
-        tl_h1_add(net->h1, conn->fd, (struct sockaddr *)&conn->peer, conn->peer_n);
+        tl_h1_add(net->h1, conn->fd, (struct sockaddr *)&conn->peer, conn->peer_n, &conn->peer);
     else
         close(conn->fd);
+    tl_conn_forget(net, &conn->peer);
     free(conn->record);
     free(conn);
+}
+
+void tl_conn_forget(struct tl_net *net, const struct sockaddr_storage *peer)
+{
+    tl_peers_remove(&net->peers, peer);
     atomic_fetch_sub(&net->stats.connections_open, 1);
 }
 
@@ -194,7 +199,9 @@ void tl_conn_poll(struct tl_conn *conn, int events)
 static void start_h2(struct tl_conn *conn)
 {
     conn->phase = TL_PHASE_H2;
-    uv_timer_start(&conn->timer, on_timer, TL_H2_TICK_MS, TL_H2_TICK_MS);
+    const unsigned hello_ms = conn->loop->net->options.hello_ms;
+    const unsigned tick_ms = hello_ms < TL_H2_TICK_MS ? hello_ms : TL_H2_TICK_MS;
+    uv_timer_start(&conn->timer, on_timer, tick_ms, tick_ms);
     if (tl_h2_start(conn) < 0) {
         tl_conn_close(conn);
         return;
@@ -379,8 +386,9 @@ void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct socka
     if (conn->next)
         conn->next->link = &conn->next;
     loop->conns = conn;
-    conn->deadline = uv_now(&loop->loop.uv) + HELLO_MS;
-    uv_timer_start(&conn->timer, on_timer, HELLO_MS, 0);
+    const unsigned hello_ms = loop->net->options.hello_ms;
+    conn->deadline = uv_now(&loop->loop.uv) + hello_ms;
+    uv_timer_start(&conn->timer, on_timer, hello_ms, 0);
     tl_conn_poll(conn, UV_READABLE);
     return;
 fail:
@@ -390,7 +398,7 @@ fail:
         free(conn);
     }
     close(fd);
-    atomic_fetch_sub(&loop->net->stats.connections_open, 1);
+    tl_conn_forget(loop->net, peer);
 }
 
 void tl_conns_drain(struct tl_netloop *loop)

@@ -501,6 +501,10 @@ void tl_grpc_begin(struct tl_stream *stream)
         refuse(stream, TL_GRPC_UNIMPLEMENTED, "no such method");
         return;
     }
+    if (method->role != TL_ROLE_PUBLIC && !tl_net_knows_host(stream->net, &stream->request)) {
+        refuse(stream, TL_GRPC_PERMISSION_DENIED, tl_foreign_host);
+        return;
+    }
     if (!read_encoding(stream)) {
         refuse(stream, TL_GRPC_UNIMPLEMENTED, "messages may be compressed by gzip, nothing else");
         return;

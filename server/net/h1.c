@@ -6,6 +6,7 @@
  */
 #include "net/http.h"
 #include "net/netint.h"
+#include "net/peers.h"
 
 #include "base/cancel.h"
 
@@ -13,16 +14,18 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_CONNECTIONS 512
-#define REQUEST_MEMORY  65536 /* for a connection's header fields and buffers */
-#define IDLE_S          60
-#define STACK_BYTES     (512u << 10)
-#define PIECE           65536
-#define LOOK_MS         10 /* between two looks whether a client is still there */
-#define GOODBYE_S       3  /* for connections to end by themselves at shutdown */
+#define NO_LIMIT       (1u << 30) /* libmicrohttpd hangs at a limit of its own: ours is lower */
+#define REQUEST_MEMORY 65536      /* for a connection's header fields and buffers */
+#define IDLE_S         60
+#define STACK_BYTES    (512u << 10)
+#define PIECE          65536
+#define LOOK_MS        10   /* between two looks whether a client is still there */
+#define GOODBYE_S      3    /* for connections to end by themselves at shutdown */
+#define LATE_MS        1000 /* how often late connections are looked for, at least */
 
 struct tl_h1 {
     struct tl_net *net;
@@ -30,15 +33,21 @@ struct tl_h1 {
     pthread_mutex_t lock; /* guards the lists */
     struct exchange *exchanges;
     struct connection *connections;
-    unsigned adding;     /* handed over, and not yet begun */
-    pthread_cond_t none; /* of them and of connections are left */
+    pthread_cond_t changed; /* no connection is left, or `ending` is set */
+    struct tl_peers peers;
+    pthread_t watch; /* ends connections that are late */
+    bool watching;
+    bool ending;
 };
 
-/* A socket of MHD's. */
+/* A socket of MHD's, from when it is handed over. */
 struct connection {
     struct connection *next;
     struct connection **link;
     int fd;
+    bool begun;       /* MHD has told of it */
+    int64_t deadline; /* by tl_now_ms(): its request must be complete; guarded by h1->lock */
+    struct sockaddr_storage peer;
 };
 
 /* One request. Held by MHD's connection until completed, and by a response that is pulled. */
@@ -83,6 +92,16 @@ static void put_exchange(struct exchange *x)
     free(x);
 }
 
+static void set_deadline(struct tl_h1 *h1, struct MHD_Connection *connection, int64_t deadline)
+{
+    struct connection *const c =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    pthread_mutex_lock(&h1->lock);
+    if (c)
+        c->deadline = deadline;
+    pthread_mutex_unlock(&h1->lock);
+}
+
 /* Called with the request line: the one place where MHD tells the target as it was sent. */
 static void *on_request_line(void *context, const char *uri, struct MHD_Connection *connection)
 {
@@ -106,6 +125,7 @@ static void *on_request_line(void *context, const char *uri, struct MHD_Connecti
         x->next->link = &x->next;
     h1->exchanges = x;
     pthread_mutex_unlock(&h1->lock);
+    set_deadline(h1, connection, tl_now_ms() + h1->net->options.request_ms);
     return x;
 }
 
@@ -117,13 +137,37 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     if (!x)
         return;
     tl_waiter_close(&x->waiter);
+    set_deadline(x->h1, connection, tl_now_ms() + IDLE_S * 1000);
     put_exchange(x);
 }
 
+struct head {
+    struct tl_fields *fields;
+    unsigned hosts;
+    unsigned lengths;
+    bool coded; /* Transfer-Encoding */
+    bool bad;
+};
+
 static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name,
-                                 const char *value)
+                                 size_t name_n, const char *value, size_t value_n)
 {
-    return tl_fields_add(context, name, value ? value : "") == TL_OK ? MHD_YES : MHD_NO;
+    struct head *const head = context;
+    head->hosts += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
+    head->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    head->coded |= !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    head->bad |= name_n != strcspn(name, "\r\n\t ") || (value && value_n != strcspn(value, "\r\n"));
+    return tl_fields_add(head->fields, name, value ? value : "") == TL_OK ? MHD_YES : MHD_NO;
+}
+
+/*
+ * What MHD lets pass, though a proxy in front of us may read it another way: bare CR, two
+ * lengths of a body, no Host or two of them. Source: RFC 9110, 5.5; RFC 9112, 3.2 and 6.3.
+ */
+static bool well_formed(const struct head *head, const char *version)
+{
+    const bool host = head->hosts == 1 || (!head->hosts && !strcmp(version, "HTTP/1.0"));
+    return host && !head->bad && head->lengths + head->coded <= 1;
 }
 
 /* ---- work ------------------------------------------------------------------------------- */
@@ -251,15 +295,22 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         *upload_n = 0;
         return MHD_YES;
     }
-    if (MHD_get_connection_values(connection, MHD_HEADER_KIND, on_header, &x->headers) < 0)
+    struct head head = {.fields = &x->headers};
+    if (MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, &head) < 0)
         return MHD_NO;
     struct tl_net *const net = x->h1->net;
+    set_deadline(x->h1, connection, INT64_MAX);
     x->request.method = method;
     x->request.headers = &x->headers;
     x->request.waiter = &x->waiter;
     x->request.roles = tl_net_roles(net, tl_fields_get(&x->headers, "authorization"));
     x->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    answer(x);
+    if (well_formed(&head, version)) {
+        answer(x);
+    } else {
+        x->response.status = 400;
+        (void)!tl_fields_add(&x->response.headers, "connection", "close");
+    }
     struct MHD_Response *const response = make_response(x);
     if (!response)
         return MHD_NO;
@@ -271,33 +322,70 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 
 /* ---- life ------------------------------------------------------------------------------- */
 
+/* With the lock held. */
+static struct connection *find_connection(struct tl_h1 *h1, int fd)
+{
+    struct connection *c = h1->connections;
+    while (c && c->fd != fd)
+        c = c->next;
+    return c;
+}
+
+/* With the lock held. */
+static void end_connection(struct tl_h1 *h1, struct connection *c)
+{
+    *c->link = c->next;
+    if (c->next)
+        c->next->link = c->link;
+    tl_peers_remove(&h1->peers, &c->peer);
+    free(c);
+    if (!h1->connections)
+        pthread_cond_broadcast(&h1->changed);
+}
+
 /* MHD closes the socket after it has told of its end. */
 static void on_connection(void *context, struct MHD_Connection *connection, void **state,
                           enum MHD_ConnectionNotificationCode code)
 {
     struct tl_h1 *const h1 = context;
-    struct connection *c = *state;
     pthread_mutex_lock(&h1->lock);
-    if (code == MHD_CONNECTION_NOTIFY_STARTED && (c = calloc(1, sizeof *c))) {
-        c->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        c->next = h1->connections;
-        c->link = &h1->connections;
-        if (c->next)
-            c->next->link = &c->next;
-        h1->connections = c;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        struct connection *const c = find_connection(
+            h1, MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+        if (c)
+            c->begun = true;
         *state = c;
-        h1->adding--;
-        pthread_cond_signal(&h1->none);
-    } else if (code == MHD_CONNECTION_NOTIFY_CLOSED && c) {
-        *c->link = c->next;
-        if (c->next)
-            c->next->link = c->link;
-        free(c);
+    } else if (*state) {
+        end_connection(h1, *state);
         *state = NULL;
-        if (!h1->connections)
-            pthread_cond_signal(&h1->none);
     }
     pthread_mutex_unlock(&h1->lock);
+}
+
+/*
+ * End connections whose request is not complete in time. MHD's own limit counts from the last
+ * byte: whoever sends one now and then would keep a thread for ever.
+ */
+static void *watch(void *context)
+{
+    struct tl_h1 *const h1 = context;
+    const unsigned quarter = h1->net->options.request_ms / 4 + 1;
+    const unsigned step = quarter < LATE_MS ? quarter : LATE_MS;
+    pthread_mutex_lock(&h1->lock);
+    while (!h1->ending) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += step * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        (void)pthread_cond_timedwait(&h1->changed, &h1->lock, &until);
+        const int64_t now = tl_now_ms();
+        for (struct connection *c = h1->connections; c; c = c->next)
+            if (c->begun && now >= c->deadline)
+                (void)shutdown(c->fd, SHUT_RDWR);
+    }
+    pthread_mutex_unlock(&h1->lock);
+    return NULL;
 }
 
 int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail)
@@ -307,35 +395,60 @@ int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail)
         return TL_NOMEM;
     h1->net = net;
     pthread_mutex_init(&h1->lock, NULL);
-    pthread_cond_init(&h1->none, NULL);
+    pthread_cond_init(&h1->changed, NULL);
+    /* Half of the connections are enough for one address: others come in, too. */
+    tl_peers_init(&h1->peers, net->options.max_http1, (net->options.max_http1 + 1) / 2);
     h1->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET |
             MHD_USE_ITC,
         0, NULL, NULL, on_request, h1, MHD_OPTION_URI_LOG_CALLBACK, on_request_line, h1,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, h1, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-        h1, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MEMORY,
-        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
-    if (!h1->daemon) {
-        pthread_cond_destroy(&h1->none);
-        pthread_mutex_destroy(&h1->lock);
-        free(h1);
+        h1, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT, NO_LIMIT,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)REQUEST_MEMORY, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
+    h1->watching = h1->daemon && !pthread_create(&h1->watch, NULL, watch, h1);
+    if (!h1->watching) {
+        tl_h1_free(h1);
         return tl_fail_set(fail, TL_IO, "the HTTP/1.1 server does not start");
     }
     *out = h1;
     return TL_OK;
 }
 
-void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr *peer, socklen_t peer_n)
+/* Best effort: a client that has sent much already may see a reset instead. */
+static void refuse(struct tl_h1 *h1, int fd)
 {
-    pthread_mutex_lock(&h1->lock);
-    h1->adding++;
-    pthread_mutex_unlock(&h1->lock);
-    if (MHD_add_connection(h1->daemon, fd, peer, peer_n) == MHD_YES)
+    static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
+                               "Connection: close\r\nContent-Length: 0\r\n\r\n";
+    atomic_fetch_add(&h1->net->stats.refused, 1);
+    (void)!send(fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    close(fd);
+}
+
+void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr *peer, socklen_t peer_n,
+               const struct sockaddr_storage *client)
+{
+    struct connection *const c = calloc(1, sizeof *c);
+    if (!c || !tl_peers_add(&h1->peers, client)) {
+        free(c);
+        refuse(h1, fd);
         return;
-    pthread_mutex_lock(&h1->lock); /* the socket is closed */
-    h1->adding--;
+    }
+    c->fd = fd;
+    c->deadline = tl_now_ms() + h1->net->options.request_ms;
+    c->peer = *client;
+    pthread_mutex_lock(&h1->lock);
+    struct connection *const stale = find_connection(h1, fd);
+    if (stale) /* MHD closed it without a word, for want of memory */
+        end_connection(h1, stale);
+    c->next = h1->connections;
+    c->link = &h1->connections;
+    if (c->next)
+        c->next->link = &c->next;
+    h1->connections = c;
     pthread_mutex_unlock(&h1->lock);
+    /* When it fails, the socket is closed, and `c` is stale. */
+    (void)!MHD_add_connection(h1->daemon, fd, peer, peer_n);
 }
 
 void tl_h1_drain(struct tl_h1 *h1)
@@ -360,10 +473,10 @@ static void say_goodbye(struct tl_h1 *h1)
     for (struct exchange *x = h1->exchanges; x; x = x->next)
         tl_waiter_close(&x->waiter);
     int rc = 0;
-    while ((h1->connections || h1->adding) && rc == 0) {
+    while (h1->connections && rc == 0) {
         for (struct connection *c = h1->connections; c; c = c->next)
             (void)shutdown(c->fd, SHUT_RDWR); /* those that have just begun, too */
-        rc = pthread_cond_timedwait(&h1->none, &h1->lock, &until);
+        rc = pthread_cond_timedwait(&h1->changed, &h1->lock, &until);
     }
     pthread_mutex_unlock(&h1->lock);
 }
@@ -372,9 +485,21 @@ void tl_h1_free(struct tl_h1 *h1)
 {
     if (!h1)
         return;
-    say_goodbye(h1);
-    MHD_stop_daemon(h1->daemon);
-    pthread_cond_destroy(&h1->none);
+    if (h1->watching) {
+        pthread_mutex_lock(&h1->lock);
+        h1->ending = true;
+        pthread_cond_broadcast(&h1->changed);
+        pthread_mutex_unlock(&h1->lock);
+        pthread_join(h1->watch, NULL);
+    }
+    if (h1->daemon) {
+        say_goodbye(h1);
+        MHD_stop_daemon(h1->daemon);
+    }
+    while (h1->connections)
+        end_connection(h1, h1->connections);
+    tl_peers_fini(&h1->peers);
+    pthread_cond_destroy(&h1->changed);
     pthread_mutex_destroy(&h1->lock);
     free(h1);
 }

@@ -284,6 +284,7 @@ static void on_ping(struct tl_h2 *h2, const nghttp2_frame *frame)
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     struct tl_h2 *const h2 = user;
+    h2->greeted = true; /* its first SETTINGS belong to the preface. Source: RFC 9113, 3.4 */
     if (frame->hd.type == NGHTTP2_PING)
         on_ping(h2, frame);
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
@@ -318,6 +319,9 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
 
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
+    /* A stream that ends in an error was work for nothing. */
+    if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
+        take_credit(user);
     if ((frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) ||
         !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         return 0;
@@ -443,6 +447,10 @@ void tl_h2_tick(struct tl_conn *conn)
     struct tl_h2 *const h2 = conn->h2;
     const uint64_t now = uv_now(&conn->loop->loop.uv);
     const uint64_t quiet = now - h2->heard_at;
+    if (!h2->greeted && now >= conn->deadline) {
+        tl_conn_close(conn);
+        return;
+    }
     if (quiet > DEAD_MS && h2->streams) {
         tl_conn_close(conn);
         return;

@@ -22,6 +22,7 @@ struct tl_h2 {
     struct tl_h2 *flush_next;
     bool flush_queued;
     bool draining;
+    bool greeted;      /* the client's preface is complete */
     bool last_goaway;  /* the second one is sent */
     bool ping_pending; /* are you there? */
     uint64_t heard_at; /* loop time of the last bytes */

@@ -249,6 +249,25 @@ static bool tag_listed(const char *list, const char *tag)
     return false;
 }
 
+/*
+ * What may go out as gzip or plain has one tag for both, and a strong one would say that they
+ * are the same bytes. Source: RFC 9110, 8.8.3.3.
+ */
+static void weaken_tag(struct tl_http_response *response)
+{
+    struct tl_fields headers = {0};
+    const char *const tag = tl_fields_get(&response->headers, "etag");
+    if (!tag || !strncmp(tag, "W/", 2) || !(response->gzipped || response->compress))
+        return;
+    for (size_t i = 0; i < response->headers.n; i++) {
+        const char *const name = tl_fields_name(&response->headers, i);
+        const char *const value = tl_fields_value(&response->headers, i);
+        (void)!tl_fields_addf(&headers, name, strcmp(name, "etag") ? "%s" : "W/%s", value);
+    }
+    tl_fields_fini(&response->headers);
+    response->headers = headers;
+}
+
 static void not_modified(struct tl_http_response *response)
 {
     struct tl_fields kept = {0};
@@ -338,12 +357,8 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
                   "there is nothing here; docs/http.md lists the paths");
         return;
     }
-    const char *const host = tl_http_header(request, ":authority");
-    if (net->guard_host && route->role != TL_ROLE_PUBLIC &&
-        !tl_host_is_local(host ? host : tl_http_header(request, "host"))) {
-        fail_with(response, 421, "bad request",
-                  "this server is for its own machine and knows no names; use its address or "
-                  "localhost, or start it with --tokens or --insecure");
+    if (route->role != TL_ROLE_PUBLIC && !tl_net_knows_host(net, request->headers)) {
+        fail_with(response, 421, "bad request", tl_foreign_host);
         return;
     }
     if (strcmp(request->method, "GET") && strcmp(request->method, "HEAD")) {
@@ -396,6 +411,7 @@ void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char
     run_route(net, request, origin_form(target), response);
     if (!response->status)
         response->status = 200;
+    weaken_tag(response);
     const char *const tag = tl_fields_get(&response->headers, "etag");
     if (response->status == 200 && tag && !response->produce &&
         tag_listed(tl_http_header(request, "if-none-match"), tag))

@@ -33,7 +33,7 @@ static void arrive(struct tl_task *task)
     struct arrival *const a = (struct arrival *)task;
     if (tl_net_draining(a->loop->net)) {
         close(a->fd);
-        atomic_fetch_sub(&a->loop->net->stats.connections_open, 1);
+        tl_conn_forget(a->loop->net, &a->peer);
     } else {
         tl_conn_start(a->loop, a->fd, a->tls, &a->peer, a->peer_n);
     }
@@ -45,7 +45,7 @@ static void deal(struct tl_listener *listener, int fd, const struct sockaddr_sto
 {
     struct tl_net *const net = listener->net;
     struct arrival *const a = malloc(sizeof *a);
-    if (!a || atomic_load(&net->stats.connections_open) >= net->options.max_connections) {
+    if (!a || !tl_peers_add(&net->peers, peer)) {
         atomic_fetch_add(&net->stats.refused, 1);
         free(a);
         close(fd);

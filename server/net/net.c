@@ -2,8 +2,10 @@
 #include "net/net.h"
 
 #include "base/processors.h"
+#include "net/address.h"
 #include "net/auth.h"
 #include "net/conn.h"
+#include "net/fields.h"
 #include "net/stream.h"
 #include "net/tls.h"
 
@@ -84,6 +86,14 @@ static void set_defaults(struct tl_net_options *o)
 {
     if (!o->max_connections)
         o->max_connections = 4096;
+    if (!o->max_per_address)
+        o->max_per_address = (o->max_connections + 3) / 4;
+    if (!o->max_http1)
+        o->max_http1 = 512;
+    if (!o->hello_ms)
+        o->hello_ms = 10000;
+    if (!o->request_ms)
+        o->request_ms = 20000;
     if (!o->max_streaming)
         o->max_streaming = 512;
     if (!o->max_message)
@@ -136,6 +146,7 @@ int tl_net_new(struct tl_net **out, const struct tl_net_options *options, struct
     net->options = *options;
     net->app = *options->app;
     set_defaults(&net->options);
+    tl_peers_init(&net->peers, net->options.max_connections, net->options.max_per_address);
     const int rc = start(net, fail);
     if (rc < 0)
         tl_net_free(net);
@@ -176,6 +187,7 @@ void tl_net_free(struct tl_net *net)
     tl_listeners_free(net);
     tl_tls_free(net->tls);
     tl_auth_free(net->auth);
+    tl_peers_fini(&net->peers);
     free(net->loops);
     free(net);
 }
@@ -198,6 +210,16 @@ bool tl_net_draining(const struct tl_net *net)
 unsigned tl_net_roles(const struct tl_net *net, const char *authorization)
 {
     return net->auth ? tl_auth_roles(net->auth, authorization) : TL_ROLE_ALL;
+}
+
+const char tl_foreign_host[] =
+    "this server is for its own machine and knows no names; use its address or localhost, or "
+    "start it with --tokens or --insecure";
+
+bool tl_net_knows_host(const struct tl_net *net, const struct tl_fields *headers)
+{
+    return !net->guard_host || (tl_host_is_local(tl_fields_get(headers, ":authority")) &&
+                                tl_host_is_local(tl_fields_get(headers, "host")));
 }
 
 /* ---- metrics ---------------------------------------------------------------------------- */

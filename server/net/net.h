@@ -62,6 +62,10 @@ struct tl_net_options {
     bool any_host;
     unsigned loops;           /* 0: one per processor */
     unsigned max_connections; /* 0: 4096 */
+    unsigned max_per_address; /* of them, 0: a quarter */
+    unsigned max_http1;       /* HTTP/1.1 connections, half of them of one address, 0: 512 */
+    unsigned hello_ms;        /* for first bytes, TLS handshake and HTTP/2 preface, 0: 10000 */
+    unsigned request_ms;      /* for an HTTP/1.1 request to be complete, 0: 20000 */
     unsigned max_streaming;   /* lasting calls of readers at a time, and as many pushes, 0: 512 */
     size_t max_message;       /* bytes of a received message, 0: 4 MiB */
     size_t max_inbound; /* bytes of pushed messages waiting, 0: 1 GiB; others get a part of it */

@@ -6,6 +6,7 @@
  *   tl_hub.lock (server/rpc), tl_h1.lock    lists of waiters
  *   tl_waiter.lock                          a stream's queues and flags, a pool's jobs
  *   tl_loop.lock                            a loop's mailbox
+ *   tl_peers.lock                           connections of each address
  * The lake is never called with one of them held; its callbacks take the first two.
  */
 #ifndef TL_NET_NETINT_H
@@ -14,6 +15,7 @@
 #include "net/loop.h"
 #include "net/net.h"
 #include "net/outq.h"
+#include "net/peers.h"
 #include "net/workers.h"
 
 #include <sys/socket.h>
@@ -24,6 +26,7 @@ struct tl_h1;
 struct tl_auth;
 struct tl_tls;
 struct tl_listener;
+struct tl_fields;
 
 struct tl_net_stats {
     atomic_ullong connections;
@@ -64,6 +67,7 @@ struct tl_net {
     struct tl_tls *tls;
     bool guard_host; /* see tl_net_options.any_host */
     struct tl_net_stats stats;
+    struct tl_peers peers; /* of connections_open */
     atomic_bool draining;
 };
 
@@ -90,15 +94,27 @@ struct tl_listener {
 /* Serve a new socket on its loop's thread; takes over `fd`. */
 void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct sockaddr_storage *peer,
                    socklen_t peer_n);
+/* A connection from `peer` counts no more. Any thread. */
+void tl_conn_forget(struct tl_net *net, const struct sockaddr_storage *peer);
 /* Ask every connection of a loop to end (GOAWAY), or end it now. On the loop's thread. */
 void tl_conns_drain(struct tl_netloop *loop);
 void tl_conns_close(struct tl_netloop *loop);
 
+/* ---- net.c ------------------------------------------------------------------------------ */
+
+/* Does the request name us by a name that is ours? See tl_net_options.any_host. */
+bool tl_net_knows_host(const struct tl_net *net, const struct tl_fields *headers);
+extern const char tl_foreign_host[]; /* what to say if not */
+
 /* ---- http/1.1 (h1.c) -------------------------------------------------------------------- */
 
 TL_MUST_USE int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail);
-/* Hand over a connected socket, also when it fails. Any thread. */
-void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr *peer, socklen_t peer_n);
+/*
+ * Hand over a connected socket, also when it fails: one too many is told so and closed. `client`
+ * is who is at the other end, `peer` the address of the socket itself. Any thread.
+ */
+void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr *peer, socklen_t peer_n,
+               const struct sockaddr_storage *client);
 /* Wake and end handlers that wait for news. */
 void tl_h1_drain(struct tl_h1 *h1);
 void tl_h1_free(struct tl_h1 *h1);

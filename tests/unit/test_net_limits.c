@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* What hostile and broken clients may not do: hold connections, send what has two meanings, flood.
+ */
+#include "unit/serving.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 20000
+
+#define GET "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+static int connect_from(const char *url, const char *source)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    inet_pton(AF_INET, source, &at.sin_addr);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    inet_pton(AF_INET, "127.0.0.1", &at.sin_addr);
+    at.sin_port = htons((uint16_t)atoi(strrchr(url, ':') + 1));
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    return fd;
+}
+
+static void put(int fd, const char *text, size_t n)
+{
+    (void)!send(fd, text, n, MSG_NOSIGNAL);
+}
+
+/* The status of what is answered; 0: the connection was closed without an answer. */
+static int status_of(int fd)
+{
+    char in[4096] = "";
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+    const ssize_t n = recv(fd, in, sizeof in - 1, 0);
+    return n > 12 ? atoi(in + 9) : 0;
+}
+
+static int ask(const char *url, const char *source, const char *text, size_t n)
+{
+    const int fd = connect_from(url, source);
+    put(fd, text, n);
+    const int status = status_of(fd);
+    close(fd);
+    return status;
+}
+
+/* Ask until there is room again: connections end when their threads have. */
+static void expect_served(const char *url, const char *source)
+{
+    for (int i = 0; i < PATIENCE_MS / 10; i++) {
+        if (ask(url, source, GET, strlen(GET)) == 200)
+            return;
+        usleep(10000);
+    }
+    fail_msg("not served any more");
+}
+
+/* One address holds its half of HTTP/1.1, others are served, and all is well when it is gone. */
+static void test_burst_http1(void **state)
+{
+    struct serving s;
+    const struct tl_net_options options = {.max_http1 = 8};
+    int held[4];
+    serve(&s, &options);
+    for (int round = 0; round < 20; round++) {
+        for (size_t i = 0; i < 4; i++) {
+            held[i] = connect_from(s.url, "127.0.0.1");
+            put(held[i], "GET / HTTP/1.1\r\n", 16);
+        }
+        int refused = 0;
+        for (int i = 0; i < 16; i++)
+            refused += ask(s.url, "127.0.0.1", GET, strlen(GET)) != 200;
+        /* Those held by the round before may go while these come. */
+        assert_true(refused > 0 || round > 0);
+        expect_served(s.url, "127.0.0.2");
+        for (size_t i = 0; i < 4; i++)
+            close(held[i]);
+        expect_served(s.url, "127.0.0.1");
+    }
+    stop_serving(&s);
+}
+
+/* More at once than the library could take, and the server still ends. */
+static void test_burst_of_600(void **state)
+{
+    enum { N = 600 };
+    static int fd[N];
+    struct serving s;
+    serve(&s, NULL);
+    for (int i = 0; i < N; i++) {
+        char source[16];
+        snprintf(source, sizeof source, "127.0.0.%d", 2 + i % 4);
+        fd[i] = connect_from(s.url, source);
+        put(fd[i], "GET / HTTP/1.1\r\n", 16);
+    }
+    for (int i = 0; i < N; i++)
+        close(fd[i]);
+    expect_served(s.url, "127.0.0.1");
+    stop_serving(&s);
+}
+
+static void test_idle_connections_of_one_address(void **state)
+{
+    struct serving s;
+    const struct tl_net_options options = {.max_connections = 64, .max_per_address = 4};
+    int held[4];
+    serve(&s, &options);
+    for (size_t i = 0; i < 4; i++)
+        held[i] = connect_from(s.url, "127.0.0.1");
+    assert_int_equal(ask(s.url, "127.0.0.1", GET, strlen(GET)), 0);
+    assert_int_equal(ask(s.url, "127.0.0.2", GET, strlen(GET)), 200);
+    for (size_t i = 0; i < 4; i++)
+        close(held[i]);
+    expect_served(s.url, "127.0.0.1");
+    stop_serving(&s);
+}
+
+/* Send a byte now and then; the server has to put an end to it. */
+static void expect_cut(int fd, const char *piece)
+{
+    for (int waited = 0; waited < PATIENCE_MS; waited += 10) {
+        char in[64];
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (*piece)
+            put(fd, piece, 1);
+        if (poll(&p, 1, 10) == 1 && recv(fd, in, sizeof in, 0) <= 0) {
+            close(fd);
+            return;
+        }
+    }
+    fail_msg("still open");
+}
+
+static void test_trickled_heads(void **state)
+{
+    static const char *const beginnings[] = {
+        "G", "GET / HT", "GET / HTTP/1.1\r\nHost: localhost\r\nX: ",
+        "PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\nX: "};
+    struct serving s;
+    const struct tl_net_options options = {.request_ms = 100};
+    serve(&s, &options);
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
+        const int fd = connect_from(s.url, "127.0.0.1");
+        put(fd, beginnings[i], strlen(beginnings[i]));
+        expect_cut(fd, "x");
+    }
+    stop_serving(&s);
+}
+
+static void test_silence_and_half_preface(void **state)
+{
+    static const char *const beginnings[] = {"", "PR", "PRI * HTTP/2.0\r\n",
+                                             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"};
+    struct serving s;
+    const struct tl_net_options options = {.hello_ms = 50};
+    serve(&s, &options);
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
+        const int fd = connect_from(s.url, "127.0.0.1");
+        put(fd, beginnings[i], strlen(beginnings[i]));
+        expect_cut(fd, "");
+    }
+    stop_serving(&s);
+}
+
+static void test_http1_oddities(void **state)
+{
+#define LINE  "GET /healthz HTTP/1.1\r\n"
+#define CLOSE "Connection: close\r\n\r\n"
+#define ODD(text)                                                                                  \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    }
+    static const struct {
+        const char *text;
+        size_t n;
+    } odd[] = {
+        ODD(LINE CLOSE),
+        ODD(LINE "Host: localhost\r\nHost: localhost\r\n" CLOSE),
+        ODD(LINE "Host: localhost\r\nHost: evil\r\n" CLOSE),
+        ODD(LINE "Host : localhost\r\n" CLOSE),
+        ODD(LINE "Host: localhost\r\nX: a\rb\r\n" CLOSE),
+        ODD(LINE "Host: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n" CLOSE "ab"),
+        ODD(LINE "Host: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n" CLOSE
+                 "0\r\n\r\n"),
+    };
+    struct serving s;
+    serve(&s, NULL);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        const int status = ask(s.url, "127.0.0.1", odd[i].text, odd[i].n);
+        if (status != 400)
+            fail_msg("oddity %zu is answered %d", i, status);
+    }
+    assert_int_equal(ask(s.url, "127.0.0.1", GET, strlen(GET)), 200);
+    stop_serving(&s);
+}
+
+/* ---- HTTP/2 ------------------------------------------------------------------------------- */
+
+static nghttp2_nv field(const char *name, const char *value)
+{
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name),
+                        strlen(value), NGHTTP2_NV_FLAG_NONE};
+}
+
+static void test_content_length_flood(void **state)
+{
+    struct serving s;
+    serve(&s, NULL);
+    struct h2_client *const c = h2_connect(s.url);
+    const nghttp2_nv nv[] = {field(":method", "POST"), field(":scheme", "http"),
+                             field(":authority", "localhost"), field(":path", "/healthz"),
+                             field("content-length", "5")};
+    for (int i = 0; i < 20000 && !c->goaways && !c->eof; i++) {
+        assert_true(nghttp2_submit_request(c->session, NULL, nv, 5, NULL, NULL) > 0);
+        h2_step(c, 0);
+    }
+    while (!c->goaways && !c->eof && h2_step(c, PATIENCE_MS))
+        ;
+    assert_int_equal(c->goaways, 1);
+    assert_int_equal(c->goaway_code, NGHTTP2_ENHANCE_YOUR_CALM);
+    h2_free(c);
+    expect_served(s.url, "127.0.0.1");
+    stop_serving(&s);
+}
+
+static void test_foreign_authority_of_calls(void **state)
+{
+    static const uint8_t empty[5];
+    static const char *const names[] = {"[::1].evil", "evil.example", "127.0.0.1.evil"};
+    struct serving s;
+    serve(&s, NULL);
+    struct h2_client *const c = h2_connect(s.url);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        /* A Host field beside :authority must not say something else either. */
+        struct h2_exchange *const x =
+            h2_request(c, "POST", "/tracelake.v1.Catalog/ListTraces", false, "host", names[i],
+                       "content-type", "application/grpc", (char *)NULL);
+        h2_send(c, x, empty, 5, true);
+        h2_finish(c, x);
+        assert_int_equal(h2_grpc_status(x), 7);
+    }
+    h2_free(c);
+    stop_serving(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_burst_http1),
+        cmocka_unit_test(test_burst_of_600),
+        cmocka_unit_test(test_idle_connections_of_one_address),
+        cmocka_unit_test(test_trickled_heads),
+        cmocka_unit_test(test_silence_and_half_preface),
+        cmocka_unit_test(test_http1_oddities),
+        cmocka_unit_test(test_content_length_flood),
+        cmocka_unit_test(test_foreign_authority_of_calls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
