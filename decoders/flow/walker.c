@@ -271,6 +271,14 @@ static void lose_image(struct tl_walker *w, uint64_t offset)
     tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
 }
 
+void tl_walker_passed_unmapped(struct tl_walker *w, uint64_t pc)
+{
+    w->out->run = 0;
+    w->pc = pc;
+    w->by_address = true;
+    w->returns.wait_address = false;
+}
+
 /* ---- return stack ------------------------------------------------------------------------ */
 
 static inline void push_return(struct tl_walker *w, uint64_t pc)
@@ -278,7 +286,7 @@ static inline void push_return(struct tl_walker *w, uint64_t pc)
     struct tl_walker_returns *const r = &w->returns;
     if (!r->active || r->wait_address)
         return;
-    r->top = (r->top + 1u) & (r->size - 1u);
+    r->top = (uint8_t)((r->top + 1u) & (r->size - 1u));
     r->v[r->top].pc = pc;
     r->v[r->top].isa = w->isa;
     if (r->n < r->size)
@@ -287,7 +295,7 @@ static inline void push_return(struct tl_walker *w, uint64_t pc)
 
 static inline void drop_return(struct tl_walker_returns *r)
 {
-    r->top = (r->top - 1u) & (r->size - 1u);
+    r->top = (uint8_t)((r->top - 1u) & (r->size - 1u));
     r->n--;
 }
 

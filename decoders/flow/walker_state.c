@@ -33,7 +33,7 @@ void tl_walker_rest_state(struct tl_walker *w, struct tl_state *s)
     tl_state_bool(s, &r->pending);
     tl_state_bool(s, &r->wait_address);
     tl_state_u8(s, &r->n, r->size);
-    tl_state_u8(s, &r->top, r->size - 1u);
+    tl_state_u8(s, &r->top, (uint8_t)(r->size - 1));
     for (size_t i = 0; i < r->size; i++) {
         tl_state_u64(s, &r->v[i].pc);
         tl_state_u8(s, &r->v[i].isa, TL_ISA_COUNT - 1);

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The walker with a bit for each condition, against a model: random programs are run by a small
+ * interpreter, which makes the bits and addresses that a trace unit would send of it.
+ */
+#include "flow/walker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define BASE        0x10000ULL
+#define PROGRAM     128u  /* instructions */
+#define STEPS       3000u /* that are run */
+#define ROUNDS      200u
+#define NOP         0xd503201fu
+#define RET         0xd65f03c0u
+#define BR          0xd61f0020u
+#define B(n)        (0x14000000u | ((uint32_t)(n)&0x3ffffff))
+#define BL(n)       (0x94000000u | ((uint32_t)(n)&0x3ffffff))
+#define B_EQ(n)     (0x54000000u | ((uint32_t)(n)&0x7ffff) << 5)
+#define SMALL_STACK 4u
+
+struct world {
+    uint32_t code[PROGRAM];
+    uint64_t seen[STEPS + 1];
+    size_t n_seen;
+    unsigned kinds; /* of items, a bit each */
+    unsigned gap;   /* the last one */
+    struct tl_image *image;
+    struct tl_item_batch batch;
+    struct tl_walker walker;
+};
+
+static uint32_t random_below(uint64_t *seed, uint32_t n)
+{
+    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (uint32_t)(*seed >> 33) % n;
+}
+
+static void see(struct world *w, const struct tl_block *block, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        assert_true(w->n_seen < sizeof w->seen / sizeof *w->seen);
+        w->seen[w->n_seen++] = block->pc + 4 * i;
+    }
+}
+
+static int take(void *context, const struct tl_item *items, size_t n)
+{
+    struct world *const w = context;
+    for (size_t i = 0; i < n; i++) {
+        w->kinds |= 1u << items[i].kind;
+        if (items[i].kind == TL_ITEM_BLOCK)
+            see(w, items[i].block, items[i].n);
+        if (items[i].kind == TL_ITEM_PATH)
+            for (uint32_t k = 0; k < items[i].n; k++)
+                see(w, tl_path_block(items[i].path[k]), tl_path_block(items[i].path[k])->n);
+        if (items[i].kind == TL_ITEM_GAP)
+            w->gap = items[i].sub;
+    }
+    return TL_OK;
+}
+
+/* At BASE, in AArch64 state. */
+static struct world *begin(const uint32_t *code, size_t n, unsigned returns, bool paths)
+{
+    struct world *const w = calloc(1, sizeof *w);
+    uint8_t bytes[4 * PROGRAM];
+    assert_non_null(w);
+    for (size_t i = 0; i < n; i++)
+        tl_put_le32(bytes + 4 * i, code[i]);
+    assert_int_equal(tl_image_new(&w->image), TL_OK);
+    assert_int_equal(tl_image_add_bytes(w->image, BASE, (struct tl_bytes){bytes, 4 * n},
+                                        TL_SPACE_ANY, NULL, NULL),
+                     TL_OK);
+    assert_int_equal(tl_image_freeze(w->image), TL_OK);
+    const struct tl_walker_config config = {.image = w->image,
+                                            .bits = TL_WALKER_CONDITIONS,
+                                            .predicts_returns = returns > 0,
+                                            .returns = (uint8_t)returns};
+    tl_item_batch_init(&w->batch, take, w);
+    w->batch.paths = paths;
+    assert_int_equal(tl_walker_init(&w->walker, &config, &w->batch), TL_OK);
+    tl_walker_mode(&w->walker, tl_mode(TL_ARCH_ARM, 1, TL_SEC_NS, TL_ISA_A64), 0);
+    tl_walker_jump(&w->walker, BASE, TL_ISA_A64, 0);
+    return w;
+}
+
+static void end(struct world *w)
+{
+    tl_walker_fini(&w->walker);
+    tl_image_free(w->image);
+    free(w);
+}
+
+/* ---- the model --------------------------------------------------------------------------- */
+
+/* The processor and its trace unit: a toy format of taken bits and addresses. */
+struct model {
+    uint64_t pc;
+    uint64_t ran[STEPS];
+    size_t n_ran;
+    uint64_t stack[STEPS];
+    size_t depth;
+    uint64_t bits;
+    unsigned n_bits;
+};
+
+static void send_bits(struct model *m, struct world *w)
+{
+    if (m->n_bits > 0)
+        assert_int_equal(tl_walker_conditions(&w->walker, m->bits, m->n_bits, m->n_ran), m->n_bits);
+    m->bits = 0;
+    m->n_bits = 0;
+}
+
+static void add_bit(struct model *m, struct world *w, bool bit, uint64_t *seed)
+{
+    m->bits |= (uint64_t)bit << m->n_bits++;
+    if (m->n_bits == 64 || random_below(seed, 8) == 0)
+        send_bits(m, w);
+}
+
+static void send_address(struct model *m, struct world *w)
+{
+    send_bits(m, w);
+    assert_true(tl_walker_to_indirect(&w->walker, m->n_ran));
+    tl_walker_jump(&w->walker, m->pc, TL_ISA_A64, m->n_ran);
+}
+
+/* Jumps and calls lead forward, so that there is no way around without a bit. */
+static void make_program(uint32_t *code, uint64_t *seed)
+{
+    for (uint32_t i = 0; i < PROGRAM; i++) {
+        const uint32_t ahead = 1 + random_below(seed, PROGRAM - i), kind = random_below(seed, 12);
+        const uint32_t to = ahead < PROGRAM - i ? ahead : 1;
+        code[i] = kind < 4 ? NOP : kind == 4 ? B(to) : kind < 7 ? BL(to) : kind < 8 ? RET : BR;
+        if (kind >= 9)
+            code[i] = B_EQ((int32_t)random_below(seed, PROGRAM) - (int32_t)i);
+    }
+    code[PROGRAM - 1] = BR;
+}
+
+static void step(struct model *m, struct world *w, const uint32_t *code, unsigned returns,
+                 uint64_t *seed)
+{
+    const uint64_t pc = m->pc;
+    const uint32_t insn = code[(pc - BASE) / 4], index = random_below(seed, PROGRAM);
+    m->ran[m->n_ran++] = pc;
+    m->pc = pc + 4;
+    if (insn >> 24 == 0x54) {
+        const bool taken = random_below(seed, 2);
+        if (taken)
+            m->pc = pc + (uint64_t)((int64_t)((uint64_t)(insn >> 5) << 45) >> 45) * 4;
+        add_bit(m, w, taken, seed);
+    } else if (insn >> 26 == 5 || insn >> 26 == 0x25) {
+        if (insn >> 31)
+            m->stack[m->depth++] = pc + 4;
+        m->pc = pc + (insn & 0x3ffffff) * 4ULL;
+    } else if (insn == RET && m->depth > 0 && random_below(seed, 8)) {
+        m->pc = m->stack[--m->depth];
+        if (returns > 0)
+            add_bit(m, w, true, seed);
+        else
+            send_address(m, w);
+    } else if (insn == RET || insn == BR) {
+        m->pc = BASE + index * 4ULL;
+        send_address(m, w);
+    }
+}
+
+/* Where its return stack is full, the trace unit forgets the oldest entry. */
+static void forget_oldest(struct model *m, unsigned returns)
+{
+    if (returns == 0 || m->depth <= returns)
+        return;
+    memmove(m->stack, m->stack + m->depth - returns, returns * sizeof *m->stack);
+    m->depth = returns;
+}
+
+static void run_programs(unsigned returns, bool paths)
+{
+    static struct model m;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        uint32_t code[PROGRAM];
+        uint64_t seed = round;
+        make_program(code, &seed);
+        struct world *const w = begin(code, PROGRAM, returns, paths);
+        m = (struct model){.pc = BASE};
+        while (m.n_ran < STEPS) {
+            step(&m, w, code, returns, &seed);
+            forget_oldest(&m, returns);
+            if (random_below(&seed, 50) == 0) { /* the trace says where it is, of itself */
+                send_bits(&m, w);
+                assert_true(tl_walker_to(&w->walker, m.pc, false, m.n_ran));
+            }
+        }
+        send_bits(&m, w);
+        assert_true(tl_walker_to(&w->walker, m.pc, false, m.n_ran));
+        assert_int_equal(tl_item_batch_flush(&w->batch), TL_OK);
+        assert_int_equal(w->kinds & 1u << TL_ITEM_GAP, 0);
+        assert_int_equal(w->n_seen, m.n_ran);
+        assert_memory_equal(w->seen, m.ran, m.n_ran * sizeof *m.ran);
+        end(w);
+    }
+}
+
+static void follows_programs(void **state)
+{
+    (void)state;
+    run_programs(0, false);
+    run_programs(0, true);
+}
+
+static void follows_predicted_returns(void **state)
+{
+    (void)state;
+    run_programs(TL_WALKER_RETURNS, true);
+    run_programs(SMALL_STACK, true);
+}
+
+/* ---- what cannot be followed ---------------------------------------------------------------- */
+
+static void notices_a_loop_without_end(void **state)
+{
+    (void)state;
+    const uint32_t code[] = {NOP, B(1), B(-1)};
+    struct world *const w = begin(code, 3, 0, true);
+    assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 7), 0);
+    tl_item_batch_flush(&w->batch);
+    assert_int_equal(w->gap, TL_GAP_NO_PATH);
+    assert_true(w->walker.need_address);
+    tl_walker_jump(&w->walker, BASE, TL_ISA_A64, 8);
+    assert_false(tl_walker_to_indirect(&w->walker, 8));
+    tl_walker_jump(&w->walker, BASE, TL_ISA_A64, 9);
+    assert_false(tl_walker_to(&w->walker, BASE + 0x40, false, 9));
+    end(w);
+}
+
+static void needs_bits_and_addresses(void **state)
+{
+    (void)state;
+    const uint32_t code[] = {NOP, B_EQ(1), BR};
+    struct world *const w = begin(code, 3, 0, true);
+    assert_int_equal(tl_walker_conditions(&w->walker, 2, 2, 1), 1); /* BR has no bit */
+    assert_false(w->walker.need_address);
+    assert_true(tl_walker_to_indirect(&w->walker, 2));
+    assert_true(w->walker.need_address);
+    tl_walker_jump(&w->walker, BASE, TL_ISA_A64, 3);
+    assert_false(tl_walker_to_indirect(&w->walker, 4)); /* its condition has no bit */
+    tl_item_batch_flush(&w->batch);
+    assert_int_equal(w->gap, TL_GAP_NO_PATH);
+    assert_int_equal(w->n_seen, 3);
+    end(w);
+}
+
+static void tells_unmapped_ranges(void **state)
+{
+    (void)state;
+    const uint32_t code[] = {NOP};
+    struct world *const w = begin(code, 1, 0, true);
+    assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 1), 0);
+    tl_item_batch_flush(&w->batch);
+    assert_int_equal(w->n_seen, 1);
+    assert_int_equal(w->gap, TL_GAP_NO_IMAGE);
+    assert_int_equal(w->kinds & 1u << TL_ITEM_BRANCH, 0);
+    tl_walker_jump(&w->walker, BASE + 0x1000, TL_ISA_A64, 2);
+    assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 2), 0);
+    tl_item_batch_flush(&w->batch);
+    assert_int_equal(w->kinds >> TL_ITEM_BRANCH & 1, 1);
+    /* Up to where the image ends, and no further. */
+    tl_walker_jump(&w->walker, BASE, TL_ISA_A64, 3);
+    assert_true(tl_walker_to(&w->walker, BASE + 4, false, 3));
+    assert_false(tl_walker_to(&w->walker, BASE + 8, false, 3));
+    end(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(follows_programs),           cmocka_unit_test(follows_predicted_returns),
+        cmocka_unit_test(notices_a_loop_without_end), cmocka_unit_test(needs_bits_and_addresses),
+        cmocka_unit_test(tells_unmapped_ranges),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
