@@ -202,6 +202,29 @@ void tl_ingest_close(struct tl_ingest *ingest);
 TL_MUST_USE int tl_lake_offset(struct tl_lake *lake, const char *trace, uint64_t *durable,
                                bool *complete);
 
+/* ---- the rig's bytes -------------------------------------------------------------------- */
+
+/* A range of a trace's raw bytes, read in order. Not thread-safe; the trace may grow meanwhile. */
+struct tl_raw_range;
+
+/*
+ * Open [from, to) of what is durable now; a larger `to` ends there. TL_NOTFOUND; TL_USAGE: `from`
+ * lies behind it; TL_DENIED: retention has removed the bytes; TL_NOMEM.
+ */
+TL_MUST_USE int tl_raw_open(struct tl_lake *lake, const char *trace, uint64_t from, uint64_t to,
+                            struct tl_raw_range **out, struct tl_fail *fail);
+/*
+ * Append the next piece, at most 1 MiB, to `out`; `*offset` is that of its first byte. TL_EOF
+ * behind the last; TL_IO, with the offset, where bytes are damaged or missing; TL_NOMEM.
+ */
+TL_MUST_USE int tl_raw_next(struct tl_raw_range *range, uint64_t *offset, struct tl_buf *out,
+                            struct tl_fail *fail);
+void tl_raw_close(struct tl_raw_range *range); /* NULL is fine */
+
+/* What the rig said of its trace, INI text with a NUL behind it, into `text`. TL_NOTFOUND. */
+TL_MUST_USE int tl_lake_setup(struct tl_lake *lake, const char *trace, struct tl_buf *text,
+                              struct tl_fail *fail);
+
 /* ---- images ----------------------------------------------------------------------------- */
 
 struct tl_image_row {

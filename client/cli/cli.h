@@ -27,6 +27,7 @@ int tl_cmd_verify(int argc, char **argv);
 int tl_cmd_retain(int argc, char **argv);
 int tl_cmd_images(int argc, char **argv);
 int tl_cmd_get(int argc, char **argv);
+int tl_cmd_raw(int argc, char **argv);
 int tl_cmd_find(int argc, char **argv);
 int tl_cmd_stats(int argc, char **argv);
 int tl_cmd_tail(int argc, char **argv);

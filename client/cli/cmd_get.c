@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake get`: a range of a stream, to a file or as text. */
+#include "cli/outfile.h"
 #include "cli/remote.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ static int check_arguments(struct options *o)
     return TL_ARGS_GO;
 }
 
-/* Copy the pieces to a file. What was written stays, whatever comes behind it. */
+/* Copy the pieces. */
 static int copy(struct tracelake_fetch *fetch, const char *where, const char *stream, FILE *file,
                 bool text)
 {
@@ -65,7 +66,7 @@ static int copy(struct tracelake_fetch *fetch, const char *where, const char *st
             return TL_CLI_DONE;
         if (result < 0) {
             const int status = tl_remote_fail_query(where, &error);
-            if (total)
+            if (total && file == stdout)
                 tl_cli_warn(where, "the first %" PRIu64 " bytes of the result are kept", total);
             return status;
         }
@@ -113,19 +114,11 @@ static int get_file(const struct options *o, struct tracelake *lake, struct tl_r
     int status = tl_remote_one_stream(lake, name);
     if (status != TL_ARGS_GO)
         return status;
-    if (strcmp(o->out, "-") == 0)
-        return get_stream(o, lake, name, stdout);
-    FILE *file = fopen(o->out, "wbe");
-    if (!file) {
-        tl_cli_warn(o->out, "%s", strerror(errno));
-        return TL_CLI_BAD;
-    }
-    status = get_stream(o, lake, name, file);
-    if (fclose(file) != 0 && status == TL_CLI_DONE) {
-        tl_cli_warn(o->out, "cannot write: %s", strerror(errno));
-        status = TL_CLI_BAD;
-    }
-    return status;
+    struct tl_outfile out;
+    status = tl_outfile_open(&out, o->out);
+    if (status != TL_ARGS_GO)
+        return status;
+    return tl_outfile_close(&out, get_stream(o, lake, name, out.file));
 }
 
 int tl_cmd_get(int argc, char **argv)

@@ -130,6 +130,13 @@ static const struct command commands[] = {
      "  --text              flow text\n"
      "  --json              a JSON document for each stream\n" CONNECTION},
 #endif
+#ifdef TL_HAVE_RAW
+    {"raw", tl_cmd_raw, "get back what the rig sent, byte for byte",
+     "usage: tracelake raw TRACE [--byte A:B] (-o FILE | -) [--config FILE]\n"
+     "  --byte A:B          bytes A to B-1 (A: to the end, :B from the start)\n"
+     "  -o FILE             where to; - is stdout, if that is no terminal\n"
+     "  --config FILE       write the trace's setup, too, as push --config takes it\n" CONNECTION},
+#endif
 #ifdef TL_HAVE_FIND
     {"find", tl_cmd_find, "find instructions, symbols, events",
      "usage: tracelake find TRACE/STREAM (--pc ADDR[:ADDR] | --symbol S | --event KIND)\n"

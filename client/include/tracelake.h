@@ -426,6 +426,26 @@ TRACELAKE_API void tracelake_fetch_extent(const struct tracelake_fetch *fetch, u
 /* Free; what was not yet fetched is cancelled. */
 TRACELAKE_API void tracelake_fetch_close(struct tracelake_fetch *fetch);
 
+/* What the rig sent, byte for byte. */
+
+struct tracelake_raw;
+
+/* Bytes `from` to `to` (TRACELAKE_END: all that is durable now). */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_raw_open(struct tracelake_raw **out,
+                                                        struct tracelake *lake, const char *trace,
+                                                        uint64_t from, uint64_t to,
+                                                        struct tracelake_error *error);
+/* The next piece, valid until the next call, or TRACELAKE_EOF. TRACELAKE_IO, with the offset in the
+ * text, where stored bytes are damaged or missing. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_raw_next(struct tracelake_raw *raw,
+                                                        const void **data, size_t *n,
+                                                        struct tracelake_error *error);
+TRACELAKE_API void tracelake_raw_close(struct tracelake_raw *raw); /* NULL is fine */
+/* What a decoder must know of the trace, INI text as it was pushed; free `*setup` with free(). */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_get_setup(struct tracelake *lake, const char *trace,
+                                                         char **setup,
+                                                         struct tracelake_error *error);
+
 /* Look-ups. */
 
 struct tracelake_position {

@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const struct tl_method *const tables[] = {
-    tl_ingest_methods, tl_catalog_methods, tl_images_methods,
-    tl_ranges_methods, tl_health_methods,  tl_reflection_methods,
+    tl_ingest_methods, tl_catalog_methods, tl_images_methods,     tl_ranges_methods,
+    tl_raw_methods,    tl_health_methods,  tl_reflection_methods,
 };
 
 static int join_tables(struct tl_rpc *rpc)

@@ -29,6 +29,7 @@ extern const struct tl_method tl_ingest_methods[];
 extern const struct tl_method tl_catalog_methods[];
 extern const struct tl_method tl_images_methods[];
 extern const struct tl_method tl_ranges_methods[];
+extern const struct tl_method tl_raw_methods[];
 extern const struct tl_method tl_health_methods[];
 extern const struct tl_method tl_reflection_methods[];
 

@@ -420,6 +420,55 @@ void tl_ingest_close(struct tl_ingest *ingest)
     free(ingest);
 }
 
+struct tl_raw_range {
+    struct tl_lake *lake;
+    struct trace *trace;
+    uint64_t at, to;
+};
+
+int tl_raw_open(struct tl_lake *lake, const char *id, uint64_t from, uint64_t to,
+                struct tl_raw_range **out, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&lake->lock);
+    struct trace *const t = find_locked(lake, id);
+    const uint64_t end = t ? t->durable : 0;
+    pthread_mutex_unlock(&lake->lock);
+    if (!t || from > end)
+        return tl_fail_set(fail, t ? TL_USAGE : TL_NOTFOUND, "not there");
+    struct tl_raw_range *const range = malloc(sizeof *range);
+    *range = (struct tl_raw_range){lake, t, from, to < end ? to : end};
+    *out = range;
+    return TL_OK;
+}
+
+int tl_raw_next(struct tl_raw_range *range, uint64_t *offset, struct tl_buf *out,
+                struct tl_fail *fail)
+{
+    const uint64_t left = range->to - range->at;
+    const size_t n = left < 1000 ? (size_t)left : 1000;
+    *offset = range->at;
+    if (n == 0)
+        return TL_EOF;
+    pthread_mutex_lock(&range->lake->lock);
+    const int rc = tl_buf_add(out, range->trace->raw.p + range->at, n);
+    pthread_mutex_unlock(&range->lake->lock);
+    range->at += n;
+    return rc;
+}
+
+void tl_raw_close(struct tl_raw_range *range)
+{
+    free(range);
+}
+
+int tl_lake_setup(struct tl_lake *lake, const char *id, struct tl_buf *text, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&lake->lock);
+    const bool there = find_locked(lake, id) != NULL;
+    pthread_mutex_unlock(&lake->lock);
+    return there ? tl_buf_add(text, "[trace]\n", 9) : tl_fail_set(fail, TL_NOTFOUND, "not there");
+}
+
 int tl_lake_offset(struct tl_lake *lake, const char *trace, uint64_t *durable, bool *complete)
 {
     pthread_mutex_lock(&lake->lock);

@@ -345,7 +345,7 @@ static void reflect(struct h2_client *c, const char *path)
         GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_LIST_SERVICES;
     request.list_services = (char *)"";
     Told *told = ask(c, x, &request);
-    assert_int_equal(told->list_services_response->n_service, 7);
+    assert_int_equal(told->list_services_response->n_service, 8);
     protobuf_c_message_free_unpacked(&told->base, NULL);
 
     static const char *const symbols[] = {"tracelake.v1.Ingest",

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* The rig's bytes, and its setup. */
+#include "ask.h"
+#include "tracelake/v1/raw.pb-c.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tracelake_raw {
+    struct tl_ask *ask;
+    Tracelake__V1__FetchRawReply *reply; /* whose data was handed out last */
+    uint64_t next;                       /* offset of the byte that must come */
+};
+
+int tracelake_raw_open(struct tracelake_raw **out, struct tracelake *lake, const char *trace,
+                       uint64_t from, uint64_t to, struct tracelake_error *error)
+{
+    Tracelake__V1__FetchRawRequest request = TRACELAKE__V1__FETCH_RAW_REQUEST__INIT;
+    if (from > to)
+        return tl_client_fail(error, TRACELAKE_USAGE, "the range ends before it begins");
+    struct tracelake_raw *raw = calloc(1, sizeof *raw);
+    if (!raw)
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    request.trace = (char *)(uintptr_t)trace;
+    request.from = raw->next = from;
+    request.to = to == TRACELAKE_END ? 0 : to;
+    int result = tl_ask_open(&raw->ask, lake, "/tracelake.v1.Raw/FetchRaw", 0, error);
+    if (result == TRACELAKE_OK)
+        result = tl_ask_send(raw->ask, &request.base, error);
+    if (result < 0) {
+        tracelake_raw_close(raw);
+        return result;
+    }
+    tl_ask_end(raw->ask);
+    *out = raw;
+    return TRACELAKE_OK;
+}
+
+int tracelake_raw_next(struct tracelake_raw *raw, const void **data, size_t *n,
+                       struct tracelake_error *error)
+{
+    struct tl_bytes bytes;
+    if (raw->reply)
+        tracelake__v1__fetch_raw_reply__free_unpacked(raw->reply, NULL);
+    raw->reply = NULL;
+    int result = tl_ask_recv(raw->ask, &bytes, error);
+    if (result == TRACELAKE_OK)
+        result = tl_ask_unpack(raw->ask, &tracelake__v1__fetch_raw_reply__descriptor, bytes,
+                               &raw->reply, error);
+    if (result < 0)
+        return result;
+    if (raw->reply->offset != raw->next)
+        return tl_client_fail(
+            error, TRACELAKE_BAD, "the server sent raw bytes from %llu on where %llu comes next",
+            (unsigned long long)raw->reply->offset, (unsigned long long)raw->next);
+    *data = raw->reply->data.data;
+    *n = raw->reply->data.len;
+    raw->next += *n;
+    return TRACELAKE_OK;
+}
+
+void tracelake_raw_close(struct tracelake_raw *raw)
+{
+    if (!raw)
+        return;
+    if (raw->reply)
+        tracelake__v1__fetch_raw_reply__free_unpacked(raw->reply, NULL);
+    tl_ask_close(raw->ask);
+    free(raw);
+}
+
+int tracelake_get_setup(struct tracelake *lake, const char *trace, char **setup,
+                        struct tracelake_error *error)
+{
+    Tracelake__V1__GetSetupRequest request = TRACELAKE__V1__GET_SETUP_REQUEST__INIT;
+    Tracelake__V1__Setup *reply;
+    request.trace = (char *)(uintptr_t)trace;
+    int result = tl_ask_once(lake, "/tracelake.v1.Raw/GetSetup", 0, &request.base,
+                             &tracelake__v1__setup__descriptor, &reply, error);
+    if (result < 0)
+        return result;
+    *setup = strdup(reply->setup);
+    if (!*setup)
+        result = tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    tracelake__v1__setup__free_unpacked(reply, NULL);
+    return result;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* The rig's bytes and what it said of them, given back. */
+#include "ingest/lakeint.h"
+
+#include <stdlib.h>
+
+struct tl_raw_range {
+    struct tl_trace *trace;
+    struct tl_spool_reader *reader;
+    uint64_t at, end;
+};
+
+int tl_raw_open(struct tl_lake *lake, const char *id, uint64_t from, uint64_t to,
+                struct tl_raw_range **out, struct tl_fail *fail)
+{
+    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
+    pthread_mutex_lock(&trace->lock);
+    const uint64_t durable = trace->raw_bytes;
+    const bool removed = trace->raw_removed;
+    pthread_mutex_unlock(&trace->lock);
+    struct tl_raw_range *range = NULL;
+    int r = TL_OK;
+    if (removed)
+        r = tl_fail_set(fail, TL_DENIED, "the raw bytes of %s were removed by retention", id);
+    else if (from > durable || to < from)
+        r = tl_fail_set(fail, TL_USAGE, "%s has %llu bytes: none from %llu to %llu", id,
+                        (unsigned long long)durable, (unsigned long long)from,
+                        (unsigned long long)to);
+    else if (!(range = calloc(1, sizeof(*range))) ||
+             tl_spool_reader_new(&range->reader, lake->backend, id) < 0)
+        r = tl_fail_set(fail, TL_NOMEM, "no memory");
+    if (r < 0) {
+        free(range);
+        tl_trace_put(trace);
+        return r;
+    }
+    range->trace = trace;
+    range->at = from;
+    range->end = to < durable ? to : durable;
+    *out = range;
+    return TL_OK;
+}
+
+int tl_raw_next(struct tl_raw_range *range, uint64_t *offset, struct tl_buf *out,
+                struct tl_fail *fail)
+{
+    const size_t before = out->n;
+    *offset = range->at;
+    if (range->at == range->end)
+        return TL_EOF;
+    const int r = tl_spool_read(range->reader, range->at, range->end, out, fail);
+    range->at += out->n - before;
+    if (r == TL_BAD || r == TL_NOTFOUND || r == TL_EOF)
+        return tl_fail_at(fail, TL_IO, range->at,
+                          "the raw bytes of %s are damaged or missing from offset 0x%llx on; "
+                          "`tracelake verify %s` says how far",
+                          range->trace->id, (unsigned long long)range->at, range->trace->id);
+    return r;
+}
+
+void tl_raw_close(struct tl_raw_range *range)
+{
+    if (!range)
+        return;
+    tl_spool_reader_free(range->reader);
+    tl_trace_put(range->trace);
+    free(range);
+}
+
+int tl_lake_setup(struct tl_lake *lake, const char *id, struct tl_buf *text, struct tl_fail *fail)
+{
+    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
+    pthread_mutex_lock(&trace->lock);
+    const int r = tl_buf_add(text, trace->setup, strlen(trace->setup) + 1);
+    pthread_mutex_unlock(&trace->lock);
+    tl_trace_put(trace);
+    return r < 0 ? tl_fail_set(fail, r, "no memory") : TL_OK;
+}
