@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Everything at once for a while; then the server is as it was. usage: soak.py BUILD [SECONDS]
+
+Pushes, removals, fetches, follows and readers that do not read, side by side. Afterwards, with all
+traces removed, threads, descriptors and resident memory must come back to what they were when the
+same load had run once (pools and caches are made at first use)."""
+
+import collections
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lab import Lab, check  # noqa: E402
+
+SEED = int(os.environ.get('TL_SEED', '1'))
+WARM_S = 4
+SETTLE_S = 120
+MEMORY_SPARE = 64 << 20
+SPARE = 12  # threads and descriptors: pools grow to the greatest number of calls at a time
+READERS = 16
+
+
+class Load:
+    """Workers that act on a server until told to stop; what failed is kept."""
+
+    def __init__(self, lab, round_name, capture):
+        self.lab, self.name, self.capture = lab, round_name, capture
+        self.stop = threading.Event()
+        self.errors = []
+        self.done = collections.Counter()
+
+    def command(self, *args, **options):
+        process = subprocess.run([self.lab.tracelake] + list(args), env=self.lab.environment(),
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120,
+                                 **options)
+        return process.returncode, process.stderr.decode(errors='replace')
+
+    def must(self, what, *args):
+        status, text = self.command(*args)
+        check(status == 0, what, 'ended with', status, text)
+        self.done[what] += 1
+
+    def push_and_remove(self, worker, rng):
+        trace = '%s-%d-%d' % (self.name, worker, self.done['push'])
+        self.must('push', 'push', '--rig', 'r%d' % worker, '--trace', trace, '--format', 'di',
+                  '--config', self.capture + '.ini', self.capture)
+        if rng.random() < 0.8:
+            self.must('rm', 'rm', trace)
+
+    def fetch(self, worker, rng):
+        first = rng.randrange(1000)
+        self.must('fetch', 'get', 'kept/di.0.1', '--insn', '%d:%d' % (first, first + 5000), '-o',
+                  self.lab.path('fetch-%d.zstf' % worker))
+
+    def follow(self, worker, rng):
+        child = subprocess.Popen([self.lab.tracelake, 'tail', 'kept/di.0.1'],
+                                 env=self.lab.environment(), stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+        self.stop.wait(rng.uniform(0.1, 0.5))
+        child.kill()
+        child.wait()
+        self.done['follow'] += 1
+
+    def slow_readers(self, worker, rng):
+        """They ask for much and take nothing."""
+        sockets = []
+        for _ in range(READERS):
+            s = socket.socket()
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.connect(('127.0.0.1', self.lab.port))
+            s.sendall(b'GET /api/v1/traces/kept/streams/di.0.1/range?format=text HTTP/1.1\r\n'
+                      b'Host: localhost\r\n\r\n')
+            sockets.append(s)
+        self.stop.wait(rng.uniform(0.2, 1))
+        for s in sockets:
+            s.close()
+        self.done['slow readers'] += len(sockets)
+
+    def work(self, act, worker):
+        rng = random.Random(SEED * 1000 + worker)
+        try:
+            while not self.stop.is_set():
+                act(worker, rng)
+        except Exception as e:  # a worker's failure is the test's
+            self.errors.append(e)
+            self.stop.set()
+
+    def run(self, seconds):
+        acts = [self.push_and_remove, self.push_and_remove, self.fetch, self.follow,
+                self.slow_readers]
+        threads = [threading.Thread(target=self.work, args=(act, i))
+                   for i, act in enumerate(acts)]
+        for t in threads:
+            t.start()
+        self.stop.wait(seconds)
+        self.stop.set()
+        for t in threads:
+            t.join()
+        if self.errors:
+            raise self.errors[0]
+        for act in ('push', 'fetch', 'follow', 'slow readers'):
+            check(self.done[act], 'no', act, 'was done')
+
+
+def usage(lab):
+    """Threads, descriptors and resident bytes of the server."""
+    top = '/proc/%d/' % lab.server.pid
+    with open(top + 'status') as f:
+        status = dict(line.split(':', 1) for line in f)
+    return (int(status['Threads']), len(os.listdir(top + 'fd')),
+            int(status['VmRSS'].split()[0]) << 10)
+
+
+def clean(lab, prefix):
+    for trace in json.loads(lab.run('ls', '--json').text()):
+        if trace['id'].startswith(prefix):
+            lab.run('rm', trace['id'])
+
+
+def settle(lab, limit):
+    """Wait until the server is below the limits; returns what it has then, or at the end."""
+    until = time.monotonic() + SETTLE_S
+    while True:
+        now = usage(lab)
+        if all(a <= b for a, b in zip(now, limit)) or time.monotonic() > until:
+            return now
+        time.sleep(0.1)
+
+
+def soak(lab, seconds):
+    capture = lab.path('capture.di')
+    print('seed', SEED)
+    lab.start()
+    subprocess.run([lab.rig, '--kind', 'di', '--server', lab.url, '--trace', 'kept', '--rate',
+                    '100000000', '--bytes', '2000000', '--seed', str(SEED), '--save', capture,
+                    '--config', capture + '.ini', '--quiet'], check=True, timeout=120)
+    Load(lab, 'warm', capture).run(min(seconds, WARM_S))
+    clean(lab, 'warm')
+    before = usage(lab)
+    load = Load(lab, 'soak', capture)
+    load.run(seconds)
+    clean(lab, 'soak')
+    limit = (before[0] + SPARE, before[1] + SPARE, before[2] * 3 // 2 + MEMORY_SPARE)
+    after = settle(lab, limit)
+    print('threads, descriptors, bytes: before %s, after %s; %s' % (before, after,
+                                                                   dict(load.done)))
+    for what, most, now in zip(('threads', 'descriptors', 'memory'), limit, after):
+        check(now <= most, what, 'stay:', now, 'of at most', most)
+    lab.alive()
+    lab.stop()
+
+
+def main():
+    lab = Lab(os.path.abspath(sys.argv[1]))
+    try:
+        soak(lab, float(sys.argv[2]) if len(sys.argv) > 2 else 600)
+    finally:
+        lab.close()
+
+
+if __name__ == '__main__':
+    main()
