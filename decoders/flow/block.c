@@ -201,14 +201,10 @@ static int put_insn(struct tl_buf *out, uint64_t pc, const struct tl_insn *insn,
 
 static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_it)
 {
-    b->target = last->target;
-    b->last_kind = last->kind;
+    tl_block_set_last(b, last);
     b->last_size = last->size;
-    b->conditional = last->conditional || in_it;
     b->always = last->kind == TL_INSN_BRANCH && !last->link && !last->conditional;
-    b->link = last->link;
-    b->is_return = last->is_return;
-    b->target_isa = last->next_isa;
+    b->conditional |= in_it;
     enum tl_block_turn taken = TL_TURN_OTHER;
     if (b->end != TL_BLOCK_WAYPOINT)
         taken = TL_TURN_OTHER;
@@ -314,11 +310,11 @@ static struct tl_block *nothing_at(struct tl_block_cache *cache, enum tl_isa isa
 static __attribute__((noinline)) struct tl_block *
 decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64_t pc)
 {
-    struct tl_block b = {.pc = pc, .isa = (uint8_t)isa, .end = TL_BLOCK_UNMAPPED};
+    struct tl_block b;
+    tl_block_init(&b, pc, isa);
+    b.end = TL_BLOCK_UNMAPPED;
     const struct tl_bytes code = tl_image_view_at(cache->image, cache->view, space, pc);
     b.code = code.p;
-    b.function = TL_NO_FUNCTION;
-    b.target_isa = (uint8_t)isa;
     bool traps = false;
     if (code.n > 0 && decode(cache, &b, code, &traps) < 0)
         return NULL;

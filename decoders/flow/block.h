@@ -124,6 +124,27 @@ static inline enum tl_leave tl_block_leave(const struct tl_block *block)
     }
 }
 
+/* An empty block at `pc`, to which instructions are to be added: TL_BLOCK_FULL, of no function. */
+static inline void tl_block_init(struct tl_block *block, uint64_t pc, enum tl_isa isa)
+{
+    *block = (struct tl_block){.pc = pc,
+                               .isa = (uint8_t)isa,
+                               .target_isa = (uint8_t)isa,
+                               .end = TL_BLOCK_FULL,
+                               .function = TL_NO_FUNCTION};
+}
+
+/* `last` is the block's last instruction: set what is told of it, but for sizes and `always`. */
+static inline void tl_block_set_last(struct tl_block *block, const struct tl_insn *last)
+{
+    block->last_kind = last->kind;
+    block->conditional = last->conditional;
+    block->link = last->link;
+    block->is_return = last->is_return;
+    block->target = last->target;
+    block->target_isa = last->next_isa;
+}
+
 /* Set what follows from the other members: `left`, and of `turn` what does not need an image. */
 static inline void tl_block_sum_up(struct tl_block *block)
 {

@@ -75,28 +75,20 @@ static int end_run(struct tl_stf_batch *batch, bool taken)
                            .n = batch->insns,
                            .pc = batch->pc,
                            .offset = batch->offset};
-    batch->blocks[batch->n] = (struct tl_block){
-        .pc = batch->pc,
-        .target = last->target,
-        .n = batch->insns,
-        .size = (uint32_t)batch->code.n,
-        .isa = batch->isa,
-        .end = last->kind == TL_INSN_PLAIN ? TL_BLOCK_FULL : TL_BLOCK_WAYPOINT,
-        .last_kind = last->kind,
-        .last_size = last->size,
-        .conditional = last->conditional,
-        .link = last->link,
-        .is_return = last->is_return,
-        .target_isa = last->next_isa,
-        .function = TL_NO_FUNCTION,
-        .stf_size = (uint32_t)batch->stf.n,
-        .last_stf = batch->last_stf,
-    };
+    struct tl_block *const block = &batch->blocks[batch->n];
+    tl_block_init(block, batch->pc, (enum tl_isa)batch->isa);
+    tl_block_set_last(block, last);
+    block->n = batch->insns;
+    block->size = (uint32_t)batch->code.n;
+    block->last_size = last->size;
+    block->end = last->kind == TL_INSN_PLAIN ? TL_BLOCK_FULL : TL_BLOCK_WAYPOINT;
+    block->stf_size = (uint32_t)batch->stf.n;
+    block->last_stf = batch->last_stf;
     if (batch->groups) {
-        batch->blocks[batch->n].whole = true;
-        batch->blocks[batch->n].told = &batch->groups->told;
+        block->whole = true;
+        block->told = &batch->groups->told;
     }
-    tl_block_sum_up(&batch->blocks[batch->n]);
+    tl_block_sum_up(block);
     int result = keep(batch, batch->code.p, batch->code.n, &item.data);
     if (result == TL_OK)
         result = tl_buf_add(&batch->arena, batch->stf.p, batch->stf.n);

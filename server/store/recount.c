@@ -89,7 +89,9 @@ static int count_block(struct recount *c, const struct tl_item *item)
 static int count_run(struct recount *c, const struct tl_item *item)
 {
     const struct tl_block *run = item->block;
-    struct tl_block block = {.pc = run->pc, .isa = run->isa, .code = run->code};
+    struct tl_block block;
+    tl_block_init(&block, run->pc, (enum tl_isa)run->isa);
+    block.code = run->code;
     uint32_t n = 0;
     for (uint32_t at = 0; n < run->n; n++) {
         struct tl_insn insn = {0};
@@ -100,13 +102,9 @@ static int count_run(struct recount *c, const struct tl_item *item)
         const bool last = n + 1 == run->n;
         if ((insn.kind == TL_INSN_PLAIN && !last) || (insn.size == 0 && !last))
             continue;
-        block.last_kind = insn.kind;
+        tl_block_set_last(&block, &insn);
         block.last_size = insn.size;
-        block.link = insn.link;
-        block.is_return = insn.is_return;
-        block.conditional = insn.conditional;
         block.always = insn.kind == TL_INSN_BRANCH && !insn.link && !insn.conditional;
-        block.target = insn.target;
         block.function = tl_flow_now_function(&c->now, c->image, block.pc);
         block.entry = tl_begins_function(c->image, block.function, block.pc);
         if (last)
@@ -120,8 +118,8 @@ static int count_run(struct recount *c, const struct tl_item *item)
         const int r = count_block(c, &one);
         if (r < 0)
             return r;
-        block = (struct tl_block){
-            .pc = run->pc + at, .isa = run->isa, .code = run->code ? run->code + at : NULL};
+        tl_block_init(&block, run->pc + at, (enum tl_isa)run->isa);
+        block.code = run->code ? run->code + at : NULL;
     }
     return TL_OK;
 }

@@ -245,11 +245,8 @@ static struct tl_block *new_block(struct tl_walk *w, uint64_t pc, size_t at,
     w->last_block = w->n - 1;
     *item = (struct tl_item){.kind = TL_ITEM_BLOCK, .offset = now->offset};
     struct tl_block *b = &w->blocks[w->n_blocks++];
-    static const struct tl_block blank = {.end = TL_BLOCK_FULL, .function = TL_NO_FUNCTION};
     const size_t stf = is_brief(w) ? at : w->stf.n;
-    *b = blank;
-    b->pc = pc;
-    b->isa = now->isa;
+    tl_block_init(b, pc, (enum tl_isa)now->isa);
     b->whole = w->whole && !is_brief(w);
     b->code = (const uint8_t *)(uintptr_t)w->code.n;
     b->stf = (const uint8_t *)(uintptr_t)stf;
@@ -377,11 +374,7 @@ static void end_block(struct tl_walk *w, struct tl_block *b, struct tl_walk_step
         item->flags &= (uint8_t)~TL_ITEM_TAKEN;
     if (!told)
         return;
-    b->last_kind = insn->kind;
-    b->conditional = insn->conditional;
-    b->link = insn->link;
-    b->is_return = insn->is_return;
-    b->target = insn->target;
+    tl_block_set_last(b, insn);
 }
 
 /* ---- several instructions at once --------------------------------------------------------- */
