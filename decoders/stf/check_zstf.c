@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rules of the .zstf container, see zstf.h; and all rules, of a file. */
 #include "stf/check.h"
+#include "stf/group.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -35,18 +36,17 @@ static int64_t count(struct walk *w, struct tl_bytes plain, bool *on_marker)
 {
     int64_t markers = 0;
     *on_marker = false;
-    while (plain.n) {
+    struct tl_stf_group group = {plain, w->layout};
+    while (group.rest.n) {
         struct tl_stf_record r;
-        const int size = tl_stf_record_decode(&w->layout, plain, &r);
-        if (size < 0)
+        if (tl_stf_group_next(&group, &r) != TL_OK)
             return -1;
-        tl_stf_layout_apply(&w->layout, &r);
+        tl_stf_layout_apply(&group.layout, &r);
         tl_stf_pc_add(&w->pc, &r);
         *on_marker = tl_stf_is_marker(r.type);
         markers += *on_marker;
-        plain.p += size;
-        plain.n -= (size_t)size;
     }
+    w->layout = group.layout;
     return markers;
 }
 

@@ -19,8 +19,9 @@
 #include "base/bytes.h"
 #include "stf/record.h"
 
-#define TL_STF_INSN_MAX  16              /* bytes of an instruction */
-#define TL_STF_CLOSE_MAX (9 + 6 * 4 + 5) /* bytes of its closing records */
+#define TL_STF_INSN_MAX 16 /* bytes of an instruction */
+#define TL_STF_CLOSE_MAX                                                                           \
+    (TL_STF_TARGET_BYTES + 4 * TL_STF_MICROOP_BYTES + TL_STF_CLOSING_BYTES) /* of its records */
 
 /* Has an instruction of `size` bytes no closing record of its own? */
 static inline bool tl_stf_is_odd(uint32_t size)
@@ -32,10 +33,11 @@ static inline bool tl_stf_is_odd(uint32_t size)
 static inline uint32_t tl_stf_close_size(uint32_t size)
 {
     if (size == 4)
-        return 5;
+        return TL_STF_CLOSING_BYTES;
     if (size == 2)
-        return 3;
-    return 9 + (size + 3) / 4 * 6 + (size < 4 ? 3 : 5);
+        return TL_STF_CLOSING_16_BYTES;
+    return TL_STF_TARGET_BYTES + (size + 3) / 4 * TL_STF_MICROOP_BYTES +
+           (size < 4 ? TL_STF_CLOSING_16_BYTES : TL_STF_CLOSING_BYTES);
 }
 
 /*
@@ -46,7 +48,7 @@ static inline uint32_t tl_stf_close_insn(uint8_t out[static TL_STF_CLOSE_MAX], u
                                          const uint8_t *code, uint32_t size, uint32_t encoding)
 {
     uint8_t *p = out;
-    if (size != 2 && size != 4) {
+    if (tl_stf_is_odd(size)) {
         *p++ = TL_STF_INST_PC_TARGET;
         tl_put_le64(p, pc + size);
         p += 8;
@@ -56,7 +58,7 @@ static inline uint32_t tl_stf_close_insn(uint8_t out[static TL_STF_CLOSE_MAX], u
             p[1] = (uint8_t)n;
             tl_put_le32(p + 2, 0);
             memcpy(p + 2, code + i, n);
-            p += 6;
+            p += TL_STF_MICROOP_BYTES;
         }
         encoding = 0;
         for (uint32_t i = 0; i < 4 && i < size; i++)

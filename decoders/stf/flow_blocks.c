@@ -22,16 +22,16 @@ static uint32_t measure(const uint8_t *stf, uint32_t n, uint32_t *code)
         case TL_STF_INST_16:
             *code += odd ? odd : *p == TL_STF_INST_32 ? 4 : 2;
             odd = 0;
-            p += *p == TL_STF_INST_32 ? 5 : 3;
+            p += *p == TL_STF_INST_32 ? TL_STF_CLOSING_BYTES : TL_STF_CLOSING_16_BYTES;
             n--;
             break;
         case TL_STF_INST_MICROOP:
             odd += p[1];
-            p += 6;
+            p += TL_STF_MICROOP_BYTES;
             break;
         default:
             assert(*p == TL_STF_INST_PC_TARGET);
-            p += 9;
+            p += TL_STF_TARGET_BYTES;
             break;
         }
     }
@@ -45,13 +45,13 @@ static uint32_t offset_of(const struct tl_block *block, uint32_t n, uint32_t *co
         *code = block->size;
         return block->stf_size;
     }
-    if (block->stf_size == 5 * block->n && block->size == 4 * block->n) {
+    if (block->stf_size == TL_STF_CLOSING_BYTES * block->n && block->size == 4 * block->n) {
         *code = 4 * n;
-        return 5 * n;
+        return TL_STF_CLOSING_BYTES * n;
     }
-    if (block->stf_size == 3 * block->n && block->size == 2 * block->n) {
+    if (block->stf_size == TL_STF_CLOSING_16_BYTES * block->n && block->size == 2 * block->n) {
         *code = 2 * n;
-        return 3 * n;
+        return TL_STF_CLOSING_16_BYTES * n;
     }
     return measure(block->stf, n, code);
 }
@@ -62,8 +62,8 @@ static void hold(struct tl_stf_flow *flow, const struct tl_block *block, bool wh
 {
     struct tl_stf_held *const held = &flow->held;
     if (*stf == TL_STF_INST_PC_TARGET) {
-        stf += 9;
-        n -= 9;
+        stf += TL_STF_TARGET_BYTES;
+        n -= TL_STF_TARGET_BYTES;
     }
     if (n > sizeof held->close)
         n = sizeof held->close; /* never: no instruction is that long */
@@ -137,8 +137,8 @@ static int put_fronted(struct tl_stf_flow *flow, uint64_t pc, const uint8_t *stf
     uint64_t target = pc + size;
     const bool write = flow->front.target || *stf == TL_STF_INST_PC_TARGET;
     if (*stf == TL_STF_INST_PC_TARGET) {
-        stf += 9;
-        n -= 9;
+        stf += TL_STF_TARGET_BYTES;
+        n -= TL_STF_TARGET_BYTES;
     }
     flow->told = flow->state;
     return tl_stf_flow_put_group(flow, &flow->front, pc, write ? &target : NULL,
@@ -359,7 +359,7 @@ put_points(uint8_t **at, const uint8_t *end, const struct tl_item *items, size_t
     for (;; last += 2) {
         tl_put_le64(p + 1, last->value);
         *p = TL_STF_INST_PC_TARGET;
-        p += 9;
+        p += TL_STF_TARGET_BYTES;
         if (p >= end || last + 2 >= items + n || last[1].kind != TL_ITEM_GAP ||
             !tl_stf_flow_is_point(&last[2]))
             break;

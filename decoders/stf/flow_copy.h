@@ -53,7 +53,7 @@ static TL_COPY_INLINE void tl_stf_copy_step(struct tl_stf_cursor *at, const stru
         *at->mark++ = tl_stf_mark((uint32_t)(p - begin), at->next, pc);
     p[0] = TL_STF_INST_PC_TARGET;
     tl_put_le64(p + 1, pc);
-    p += 9 * (unsigned)at->taken;
+    p += TL_STF_TARGET_BYTES * (unsigned)at->taken;
     memcpy(p, at->tail, TL_BLOCK_TAIL);
     p += at->tail_n;
     const uint8_t *const stf = b->stf;

@@ -2,6 +2,7 @@
 #include "stf/flow_groups.h"
 
 #include "flow/item.h"
+#include "stf/group.h"
 #include "stf/rehead.h"
 #include "stf/stand.h"
 
@@ -35,23 +36,21 @@ int tl_stf_groups_add(struct tl_stf_groups *groups, const struct tl_stf_record *
 
 int tl_stf_groups_read(struct tl_stf_groups *groups, struct tl_bytes stf)
 {
-    struct tl_bytes rest = stf;
     tl_buf_reset(&groups->head);
     *groups = (struct tl_stf_groups){.head = groups->head};
+    struct tl_stf_group header = {.rest = stf};
     while (!groups->header.complete) {
         struct tl_stf_record r;
-        const int size = tl_stf_record_decode(&groups->layout, rest, &r);
-        if (size < 0)
+        if (tl_stf_group_next(&header, &r) != TL_OK)
             return TL_BAD;
         const int result = tl_stf_groups_add(groups, &r);
         if (result < 0)
             return result;
+        header.layout = groups->layout;
         if (groups->header.complete && r.type != TL_STF_END_HEADER)
-            break;
-        rest.p += size;
-        rest.n -= (size_t)size;
+            return (int)(header.rest.p - r.size - stf.p);
     }
-    return (int)(rest.p - stf.p);
+    return (int)(header.rest.p - stf.p);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -59,31 +58,26 @@ int tl_stf_groups_read(struct tl_stf_groups *groups, struct tl_bytes stf)
 size_t tl_stf_groups_pass(const struct tl_stf_groups *groups, const uint8_t *stf, uint32_t n,
                           struct tl_stf_pc *pc)
 {
-    const uint8_t *p = stf;
-    while (n > 0) {
-        struct tl_stf_record r;
-        const int size =
-            tl_stf_record_decode(&groups->layout, (struct tl_bytes){p, TL_STF_RECORD_MAX}, &r);
-        if (size <= 0)
-            break; /* never: they were read before */
+    struct tl_stf_group group = {{stf, SIZE_MAX}, groups->layout};
+    struct tl_stf_record r;
+    while (n > 0 && tl_stf_group_next(&group, &r) == TL_OK) {
         tl_stf_pc_add(pc, &r);
         n -= tl_stf_is_marker(r.type);
-        p += size;
     }
-    return (size_t)(p - stf);
+    return (size_t)(group.rest.p - stf);
 }
 
 size_t tl_stf_groups_mode(const struct tl_stf_groups *groups, struct tl_bytes stf, uint64_t mode)
 {
     const unsigned level = tl_mode_privilege(mode);
+    struct tl_stf_group group = {stf, groups->layout};
     size_t place = SIZE_MAX;
     struct tl_stf_record r = {0};
-    for (size_t at = 0; level <= 3 && !tl_stf_is_marker(r.type); at += r.size) {
-        const struct tl_bytes rest = {stf.p + at, stf.n - at};
-        if (tl_stf_record_decode(&groups->layout, rest, &r) < 0)
+    while (level <= 3 && !tl_stf_is_marker(r.type)) {
+        if (tl_stf_group_next(&group, &r) != TL_OK)
             return SIZE_MAX; /* never */
         if (r.type >= TL_STF_EVENT && place == SIZE_MAX)
-            place = at; /* descriptors do not decrease */
+            place = (size_t)(group.rest.p - stf.p) - r.size; /* descriptors do not decrease */
         if (r.type == TL_STF_EVENT && r.event.number == TL_STF_EVENT_MODE_CHANGE &&
             r.event.fields.n && tl_stf_word(r.event.fields, 0) == level)
             return SIZE_MAX; /* it says so itself */
@@ -113,22 +107,18 @@ static bool is_shown(const struct tl_stf_record *record)
     }
 }
 
-/* The records of the group at `*stf` that nothing else shows, as annotations. */
-static int group_text(const struct tl_stf_groups *groups, const uint8_t **stf, struct tl_buf *out)
+/* The records of the next group that nothing else shows, as annotations. */
+static int group_text(struct tl_stf_group *group, struct tl_buf *out)
 {
-    for (;;) {
-        struct tl_stf_record r;
-        const int size =
-            tl_stf_record_decode(&groups->layout, (struct tl_bytes){*stf, TL_STF_RECORD_MAX}, &r);
-        if (size <= 0)
-            return TL_BAD; /* never */
-        *stf += size;
+    struct tl_stf_record r;
+    while (tl_stf_group_next(group, &r) == TL_OK) {
         if (!is_shown(&r) && (tl_buf_add(out, "A ", 2) < 0 || tl_stf_record_fields(&r, out) < 0 ||
                               tl_buf_add(out, "\n", 1) < 0))
             return TL_NOMEM;
         if (tl_stf_is_marker(r.type))
             return TL_OK;
     }
+    return TL_BAD; /* never */
 }
 
 static int insn_text(const struct tl_block *block, uint32_t at, struct tl_insn *insn,
@@ -146,13 +136,13 @@ static int insn_text(const struct tl_block *block, uint32_t at, struct tl_insn *
 
 static int text_of(const struct tl_block *block, uint32_t n, struct tl_buf *out)
 {
-    const uint8_t *stf = block->stf;
+    struct tl_stf_group group = {{block->stf, block->stf_size}, tl_stf_groups_of(block)->layout};
     int result = TL_OK;
     for (uint32_t i = 0, at = 0; i < n && at < block->size && result >= 0; i++) {
         struct tl_insn insn;
         result = insn_text(block, at, &insn, out);
         if (result >= 0)
-            result = group_text(tl_stf_groups_of(block), &stf, out);
+            result = group_text(&group, out);
         at += insn.size;
     }
     return result;
@@ -173,22 +163,20 @@ bool tl_stf_groups_look(const struct tl_stf_groups *groups, struct tl_bytes stf,
                         struct tl_stf_shape *out)
 {
     *out = (struct tl_stf_shape){0};
-    for (size_t at = 0; at < stf.n;) {
-        struct tl_stf_record r;
-        const int size =
-            tl_stf_record_decode(&groups->layout, (struct tl_bytes){stf.p + at, stf.n - at}, &r);
-        if (size <= 0)
-            return false;
+    struct tl_stf_group group = {stf, groups->layout};
+    struct tl_stf_record r;
+    int result;
+    while ((result = tl_stf_group_next(&group, &r)) == TL_OK) {
+        const size_t at = (size_t)(group.rest.p - stf.p) - r.size;
         if (out->ends)
             out->group = at;
         if (r.type >= TL_STF_INST_PC_TARGET) {
             out->record = at;
             out->type = r.type;
-            out->size = (uint32_t)size;
+            out->size = r.size;
         }
         out->ends = tl_stf_is_marker(r.type);
         out->markers += out->ends;
-        at += (size_t)size;
     }
-    return true;
+    return result == TL_EOF;
 }

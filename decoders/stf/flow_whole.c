@@ -6,6 +6,7 @@
 #include "stf/flow_groups.h"
 #include "stf/flow_map.h"
 #include "stf/flow_parts.h"
+#include "stf/group.h"
 #include "stf/rehead.h"
 
 /* The number in a PAGE_TABLE_WALK record, behind the descriptor and the virtual address. */
@@ -56,17 +57,14 @@ static int put_first(struct tl_stf_flow *flow, const struct tl_stf_groups *group
 static void shift_walks(struct tl_stf_flow *flow, const struct tl_stf_groups *groups, size_t at)
 {
     const uint64_t first = flow->options.first;
-    while (first && at < flow->out.n) {
-        uint8_t *const p = flow->out.p + at;
-        const int size =
-            tl_stf_record_size(&groups->layout, (struct tl_bytes){p, flow->out.n - at});
-        if (size <= 0)
-            return; /* never */
-        if (p[0] == TL_STF_PAGE_TABLE_WALK) {
-            const uint64_t index = tl_le64(p + WALK_FIRST);
-            tl_put_le64(p + WALK_FIRST, index > first ? index - first : 0);
-        }
-        at += (size_t)size;
+    struct tl_stf_group group = {{flow->out.p + at, flow->out.n - at}, groups->layout};
+    struct tl_bytes record;
+    while (first && tl_stf_group_skip(&group, &record) == TL_OK) {
+        if (record.p[0] != TL_STF_PAGE_TABLE_WALK)
+            continue;
+        uint8_t *const p = flow->out.p + (record.p - flow->out.p) + WALK_FIRST;
+        const uint64_t index = tl_le64(p);
+        tl_put_le64(p, index > first ? index - first : 0);
     }
 }
 

@@ -73,7 +73,7 @@ static inline uint8_t *append_address(uint8_t *p, uint8_t type, uint64_t address
 {
     p[0] = type;
     tl_put_le64(p + 1, address);
-    return p + 9;
+    return p + TL_STF_TARGET_BYTES;
 }
 
 static int put_address(struct tl_buf *out, uint8_t type, uint64_t address)
@@ -231,16 +231,16 @@ static void close_event(struct tl_stf_held *held, const uint64_t *target)
         tl_put_le64(at + 1, *target);
         return;
     }
-    memmove(at, at + 9, held->post.n - held->post_target - 9);
-    held->post.n -= 9;
+    memmove(at, at + TL_STF_TARGET_BYTES, held->post.n - held->post_target - TL_STF_TARGET_BYTES);
+    held->post.n -= TL_STF_TARGET_BYTES;
 }
 
 /* The held instruction's group, which has at most a target in front of its closing records. */
 static int put_closing(struct tl_stf_flow *flow, bool write, uint64_t target)
 {
     struct tl_buf *const out = &flow->out;
-    if (out->cap - out->n < 9 + TL_STF_CLOSE_MAX) {
-        const int result = tl_buf_reserve(out, 9 + TL_STF_CLOSE_MAX);
+    if (out->cap - out->n < TL_STF_TARGET_BYTES + TL_STF_CLOSE_MAX) {
+        const int result = tl_buf_reserve(out, TL_STF_TARGET_BYTES + TL_STF_CLOSE_MAX);
         if (result < 0)
             return result;
     }
@@ -248,7 +248,7 @@ static int put_closing(struct tl_stf_flow *flow, bool write, uint64_t target)
     if (write) {
         *p = TL_STF_INST_PC_TARGET;
         tl_put_le64(p + 1, target);
-        p += 9;
+        p += TL_STF_TARGET_BYTES;
     }
     memcpy(p, flow->held.close, TL_STF_CLOSE_MAX); /* of a fixed size: no call */
     out->n = (size_t)(p - out->p) + flow->held.close_n;
@@ -647,7 +647,7 @@ static void held_state(struct tl_stf_held *held, struct tl_state *s)
     tl_state_u64(s, &held->target);
     tl_state_size(s, &held->post_target, SIZE_MAX / 2);
     tl_state_buf(s, &held->post, SIZE_MAX);
-    tl_state_check(s, !held->open || held->post_target + 9 <= held->post.n);
+    tl_state_check(s, !held->open || held->post_target + TL_STF_TARGET_BYTES <= held->post.n);
     front_state(&held->front, s);
 }
 

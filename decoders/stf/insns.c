@@ -269,16 +269,16 @@ static bool scan_group(struct tl_stf_insns *s, struct scan *c, const uint8_t *sa
     while ((on = p < safe) && !closes(*p)) {
         if (*p == TL_STF_INST_REG && (p[3] & 15) != TL_STF_REG_VECTOR) {
             flags |= TL_STF_OTHERS;
-            p += 12;
+            p += TL_STF_SCALAR_BYTES;
         } else if (*p == TL_STF_INST_MEM_ACCESS) {
             flags |= TL_STF_MEMORY;
-            p += 14;
+            p += TL_STF_ACCESS_BYTES;
             if (p[0] == TL_STF_INST_MEM_CONTENT)
-                p += 9;
+                p += TL_STF_CONTENT_BYTES;
         } else if (*p == TL_STF_INST_PC_TARGET) {
             s->target = tl_le64(p + 1);
             flags |= TL_STF_TAKEN;
-            p += 9;
+            p += TL_STF_TARGET_BYTES;
         } else {
             on = false;
             break;
@@ -310,10 +310,10 @@ static ALWAYS_INLINE bool scan_mixed(struct mixed *m, const uint8_t *p, const ui
 {
     unsigned flags = 0;
     m->target = 0;
-    for (; p < safe; p += p[0] == TL_STF_INST_REG ? 12 : 9) {
+    for (; p < safe; p += p[0] == TL_STF_INST_REG ? TL_STF_SCALAR_BYTES : TL_STF_CONTENT_BYTES) {
         if (*p == TL_STF_INST_MEM_ACCESS) {
             flags |= TL_STF_MEMORY;
-            p += 14;
+            p += TL_STF_ACCESS_BYTES;
             if (*p == TL_STF_INST_MEM_CONTENT)
                 continue;
         }
@@ -331,7 +331,8 @@ static ALWAYS_INLINE bool scan_mixed(struct mixed *m, const uint8_t *p, const ui
     return p < safe && closes(*p);
 }
 
-#define LEAST_INSN 3 /* bytes */
+#define LEAST_INSN   TL_STF_CLOSING_16_BYTES /* bytes */
+#define MEMORY_BYTES (TL_STF_ACCESS_BYTES + TL_STF_CONTENT_BYTES)
 
 /*
  * The records that most groups consist of, as long as they are surely whole. Stops in front of
@@ -365,29 +366,31 @@ static void scan_fast(struct tl_stf_insns *s, struct scan *c)
             if (type == TL_STF_INST_16) {
                 put_insn(out++, pc, p, p, 2, plain);
                 pc += 2;
-                p += 3;
+                p += TL_STF_CLOSING_16_BYTES;
             } else if (type == TL_STF_INST_32) {
                 put_insn(out++, pc, p, p, 4, plain);
                 pc += 4;
-                p += 5;
-            } else if (type == TL_STF_INST_MEM_ACCESS && p[14] == TL_STF_INST_MEM_CONTENT &&
-                       p[23] == TL_STF_INST_32) {
-                put_insn(out++, pc, p, p + 23, 4, memory);
+                p += TL_STF_CLOSING_BYTES;
+            } else if (type == TL_STF_INST_MEM_ACCESS &&
+                       p[TL_STF_ACCESS_BYTES] == TL_STF_INST_MEM_CONTENT &&
+                       p[MEMORY_BYTES] == TL_STF_INST_32) {
+                put_insn(out++, pc, p, p + MEMORY_BYTES, 4, memory);
                 pc += 4;
-                p += 23 + 5;
-            } else if (type == TL_STF_INST_MEM_ACCESS && p[14] == TL_STF_INST_MEM_CONTENT &&
-                       p[23] == TL_STF_INST_16) {
-                put_insn(out++, pc, p, p + 23, 2, memory);
+                p += MEMORY_BYTES + TL_STF_CLOSING_BYTES;
+            } else if (type == TL_STF_INST_MEM_ACCESS &&
+                       p[TL_STF_ACCESS_BYTES] == TL_STF_INST_MEM_CONTENT &&
+                       p[MEMORY_BYTES] == TL_STF_INST_16) {
+                put_insn(out++, pc, p, p + MEMORY_BYTES, 2, memory);
                 pc += 2;
-                p += 23 + 3;
-            } else if (type == TL_STF_INST_PC_TARGET && p[9] == TL_STF_INST_32) {
-                put_insn(out++, pc, p, p + 9, 4, taken);
+                p += MEMORY_BYTES + TL_STF_CLOSING_16_BYTES;
+            } else if (type == TL_STF_INST_PC_TARGET && p[TL_STF_TARGET_BYTES] == TL_STF_INST_32) {
+                put_insn(out++, pc, p, p + TL_STF_TARGET_BYTES, 4, taken);
                 pc = tl_le64(p + 1);
-                p += 9 + 5;
-            } else if (type == TL_STF_INST_PC_TARGET && p[9] == TL_STF_INST_16) {
-                put_insn(out++, pc, p, p + 9, 2, taken);
+                p += TL_STF_TARGET_BYTES + TL_STF_CLOSING_BYTES;
+            } else if (type == TL_STF_INST_PC_TARGET && p[TL_STF_TARGET_BYTES] == TL_STF_INST_16) {
+                put_insn(out++, pc, p, p + TL_STF_TARGET_BYTES, 2, taken);
                 pc = tl_le64(p + 1);
-                p += 9 + 3;
+                p += TL_STF_TARGET_BYTES + TL_STF_CLOSING_16_BYTES;
             } else {
                 struct mixed mixed;
                 if (!scan_mixed(&mixed, p, safe))
@@ -684,18 +687,6 @@ struct tl_stf_group tl_stf_insn_group(const struct tl_stf_insns *insns,
                                       const struct tl_stf_insn *insn)
 {
     return (struct tl_stf_group){{insn->group, insn->group_size}, insns->layout};
-}
-
-int tl_stf_group_next(struct tl_stf_group *group, struct tl_stf_record *record)
-{
-    if (group->rest.n == 0)
-        return TL_EOF;
-    const int size = tl_stf_record_decode(&group->layout, group->rest, record);
-    if (size < 0)
-        return size;
-    group->rest.p += size;
-    group->rest.n -= (size_t)size;
-    return TL_OK;
 }
 
 uint64_t tl_stf_insn_next(const struct tl_stf_insns *insns, const struct tl_stf_insn *insn)

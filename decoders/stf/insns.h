@@ -8,6 +8,7 @@
 #ifndef TL_STF_INSNS_H
 #define TL_STF_INSNS_H
 
+#include "stf/group.h"
 #include "stf/reader.h"
 
 enum tl_stf_insn_flag {
@@ -74,15 +75,9 @@ TL_MUST_USE int tl_stf_insns_seek(struct tl_stf_insns *insns, uint64_t at, struc
 
 /* ---- what a group holds ------------------------------------------------------------------ */
 
-/* Walks a group's records. Valid as long as the instruction's group is. */
-struct tl_stf_group {
-    struct tl_bytes rest;
-    struct tl_stf_layout layout;
-};
+/* The records of its group (stf/group.h). Valid as long as the instruction's group is. */
 struct tl_stf_group tl_stf_insn_group(const struct tl_stf_insns *insns,
                                       const struct tl_stf_insn *insn);
-/* The next record, or TL_EOF behind the closing one. */
-int tl_stf_group_next(struct tl_stf_group *group, struct tl_stf_record *record);
 
 /* Where the flow goes behind the instruction: its target if it has one, else the next address. */
 uint64_t tl_stf_insn_next(const struct tl_stf_insns *insns, const struct tl_stf_insn *insn);

@@ -23,7 +23,7 @@ struct tl_stf_access {
 /* The i-th content, the access's data from its address + 8 * i on, right-justified. */
 static inline uint64_t tl_stf_access_data(const struct tl_stf_access *access, uint32_t i)
 {
-    return tl_le64(access->data + 9 * (size_t)i + 1); /* records of a descriptor and a word */
+    return tl_le64(access->data + TL_STF_CONTENT_BYTES * (size_t)i + 1);
 }
 
 /*

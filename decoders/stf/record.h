@@ -51,9 +51,17 @@ enum tl_stf_type {
     TL_STF_RESERVE_END = 255             /* 1.3 only */
 };
 
-/* Whole records: INST_PC_TARGET, and the one of INST_32 that closes an instruction; INST_16 has two
- * bytes less. */
-enum { TL_STF_TARGET_BYTES = 9, TL_STF_CLOSING_BYTES = 5 };
+/* Bytes of whole records that are read and written in place: of INST_PC_TARGET and the other
+ * records of one address or word, of an instruction's closing INST_32 or INST_16, … */
+enum {
+    TL_STF_TARGET_BYTES = 9,
+    TL_STF_CLOSING_BYTES = 5,
+    TL_STF_CLOSING_16_BYTES = 3,
+    TL_STF_MICROOP_BYTES = 6,
+    TL_STF_ACCESS_BYTES = 14, /* INST_MEM_ACCESS */
+    TL_STF_CONTENT_BYTES = 9, /* INST_MEM_CONTENT */
+    TL_STF_SCALAR_BYTES = 12  /* INST_REG that is no vector */
+};
 
 /* ISA record. */
 enum {

@@ -21,29 +21,29 @@ static inline uint32_t tl_stf_decode_hot(const uint8_t *p, struct tl_stf_record 
     switch (type) {
     case TL_STF_INST_32:
         out->opcode = tl_le32(p + 1);
-        return out->size = 5;
+        return out->size = TL_STF_CLOSING_BYTES;
     case TL_STF_INST_16:
         out->opcode = tl_le16(p + 1);
-        return out->size = 3;
+        return out->size = TL_STF_CLOSING_16_BYTES;
     case TL_STF_INST_MEM_ACCESS:
         out->access.address = tl_le64(p + 1);
         out->access.size = tl_le16(p + 9);
         out->access.attr = tl_le16(p + 11);
         out->access.type = p[13];
-        return out->size = 14;
+        return out->size = TL_STF_ACCESS_BYTES;
     case TL_STF_INST_MEM_CONTENT:
         out->data = tl_le64(p + 1);
-        return out->size = 9;
+        return out->size = TL_STF_CONTENT_BYTES;
     case TL_STF_INST_PC_TARGET:
         out->target = tl_le64(p + 1);
-        return out->size = 9;
+        return out->size = TL_STF_TARGET_BYTES;
     case TL_STF_INST_REG:
         if ((p[3] & 15) == TL_STF_REG_VECTOR)
             return 0;
         out->reg.number = tl_le16(p + 1);
         out->reg.meta = p[3];
         out->reg.value = (struct tl_bytes){p + 4, 8};
-        return out->size = 12;
+        return out->size = TL_STF_SCALAR_BYTES;
     default:
         return 0;
     }
@@ -56,29 +56,29 @@ static inline int tl_stf_encode_hot(const struct tl_stf_record *record, uint8_t 
     switch (record->type) {
     case TL_STF_INST_32:
         tl_put_le32(p + 1, record->opcode);
-        return 5;
+        return TL_STF_CLOSING_BYTES;
     case TL_STF_INST_16:
         tl_put_le16(p + 1, (uint16_t)record->opcode);
-        return record->opcode > UINT16_MAX ? TL_USAGE : 3;
+        return record->opcode > UINT16_MAX ? TL_USAGE : TL_STF_CLOSING_16_BYTES;
     case TL_STF_INST_PC_TARGET:
         tl_put_le64(p + 1, record->target);
-        return 9;
+        return TL_STF_TARGET_BYTES;
     case TL_STF_INST_MEM_ACCESS:
         tl_put_le64(p + 1, record->access.address);
         tl_put_le16(p + 9, record->access.size);
         tl_put_le16(p + 11, record->access.attr);
         p[13] = record->access.type;
-        return 14;
+        return TL_STF_ACCESS_BYTES;
     case TL_STF_INST_MEM_CONTENT:
         tl_put_le64(p + 1, record->data);
-        return 9;
+        return TL_STF_CONTENT_BYTES;
     case TL_STF_INST_REG:
         if ((record->reg.meta & 15) == TL_STF_REG_VECTOR || record->reg.value.n != 8)
             return 0;
         tl_put_le16(p + 1, record->reg.number);
         p[3] = record->reg.meta;
         memcpy(p + 4, record->reg.value.p, 8);
-        return 12;
+        return TL_STF_SCALAR_BYTES;
     default:
         return 0;
     }

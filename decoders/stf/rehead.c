@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "stf/rehead.h"
 
+#include "stf/group.h"
+
 #include "stf/flow_map.h"
 #include "stf/writer.h"
 
@@ -16,21 +18,18 @@ bool tl_stf_info_is_ours(const struct tl_stf_record *record)
 static int put_old(const struct tl_stf_rehead *spec, uint8_t type, bool all, struct tl_buf *out)
 {
     static const struct tl_stf_layout plain = {0};
-    struct tl_bytes rest = spec->head;
+    struct tl_stf_group group = {.rest = spec->head};
     struct tl_stf_record last;
     int n = 0, result = TL_OK;
-    while (rest.n && result >= 0) {
+    while (group.rest.n && result >= 0) {
         struct tl_stf_record r;
-        const int size = tl_stf_record_decode(&plain, rest, &r);
-        if (size < 0)
+        if (tl_stf_group_next(&group, &r) != TL_OK)
             return TL_BAD;
         if (r.type == type) {
             n++;
             last = r;
             result = all ? tl_stf_record_encode(&plain, &r, out) : TL_OK;
         }
-        rest.p += size;
-        rest.n -= (size_t)size;
     }
     if (result >= 0 && n && !all)
         result = tl_stf_record_encode(&plain, &last, out);

@@ -2,6 +2,7 @@
 #include "stf/slice.h"
 
 #include "stf/flow_map.h"
+#include "stf/group.h"
 #include "stf/regstate.h"
 #include "stf/rehead.h"
 
@@ -93,14 +94,14 @@ static int put_header(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail
         .tid = s->process.process.tid,
         .asid = s->process.process.asid,
     };
-    const struct tl_stf_layout plain = {0};
     struct tl_buf head = {0};
     struct tl_stf_record r;
     int result = tl_stf_rehead_write(&spec, &head);
+    struct tl_stf_group group = {.rest = {head.p, head.n}};
     if (result < 0)
         result = tl_fail_set(fail, (enum tl_err)result, "the header cannot be read again");
-    for (size_t at = 0; at < head.n && result == TL_OK; at += r.size) {
-        if (tl_stf_record_decode(&plain, (struct tl_bytes){head.p + at, head.n - at}, &r) < 0)
+    while (group.rest.n && result == TL_OK) {
+        if (tl_stf_group_next(&group, &r) != TL_OK)
             result = tl_fail_set(fail, TL_BAD, "the header cannot be read again");
         else
             result = tl_stf_out_put(s->out, &r, fail);
@@ -165,19 +166,16 @@ static int remember(struct tl_stf_slicer *s, const struct tl_stf_record *record)
 /* What the records of the group in hand put in force: all of it, or what holds for it already. */
 static int remember_group(struct tl_stf_slicer *s, bool all)
 {
-    struct tl_bytes rest = {s->group.p, s->group.n};
-    int result = TL_OK;
-    while (rest.n && result == TL_OK) {
-        struct tl_stf_record r;
-        const int size = tl_stf_record_decode(&s->layout, rest, &r);
-        if (size < 0)
-            return TL_BAD;
+    struct tl_stf_group group = {{s->group.p, s->group.n}, s->layout};
+    struct tl_stf_record r;
+    int result;
+    while ((result = tl_stf_group_next(&group, &r)) == TL_OK) {
         if (all || r.type < TL_STF_INST_PC_TARGET)
             result = remember(s, &r);
-        rest.p += size;
-        rest.n -= (size_t)size;
+        if (result < 0)
+            return result;
     }
-    return result;
+    return result == TL_EOF ? TL_OK : TL_BAD;
 }
 
 /* The first group is whole: header, then its records with the mode among them. */
@@ -189,11 +187,10 @@ static int begin(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail)
     if (result == TL_OK)
         result = put_header(s, pc, fail);
     bool regs = false, mode = false;
-    struct tl_bytes rest = {s->group.p, s->group.n};
-    while (rest.n && result == TL_OK) {
+    struct tl_stf_group group = {{s->group.p, s->group.n}, s->layout};
+    while (group.rest.n && result == TL_OK) {
         struct tl_stf_record r;
-        const int size = tl_stf_record_decode(&s->layout, rest, &r);
-        if (size < 0)
+        if (tl_stf_group_next(&group, &r) != TL_OK)
             return tl_fail_set(fail, TL_BAD, "a group cannot be read again");
         if (r.type >= TL_STF_INST_REG && !regs) {
             regs = true;
@@ -205,8 +202,6 @@ static int begin(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail)
         }
         if (result == TL_OK)
             result = put(s, &r, fail);
-        rest.p += size;
-        rest.n -= (size_t)size;
     }
     s->begun = true;
     return result;

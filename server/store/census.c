@@ -7,6 +7,7 @@
 #include "store/census.h"
 
 #include "stf/close.h"
+#include "stf/group.h"
 
 #include <stdlib.h>
 
@@ -49,8 +50,8 @@ const char *tl_census_record_name(unsigned i)
     return tl_stf_type_name(record_types[i]);
 }
 
-/* Other records that many groups have, and where an access says what it is. */
-enum { ACCESS_BYTES = 14, ACCESS_TYPE = 13, CONTENT_BYTES = 9 };
+/* Where an INST_MEM_ACCESS says what it is. */
+enum { ACCESS_TYPE = 13 };
 
 struct insn_memo {
     uint64_t pc;
@@ -147,23 +148,19 @@ static size_t memo_slot(uint64_t pc)
 /* What the trace tells of the instruction besides: all but the closing record of its group. */
 static void count_records(struct tl_tally *tally, const struct tl_walk_insn *insn)
 {
-    struct tl_bytes rest = insn->group;
-    while (rest.n > TL_STF_TARGET_BYTES && rest.p[0] == TL_STF_INST_PC_TARGET)
-        rest = (struct tl_bytes){rest.p + TL_STF_TARGET_BYTES, rest.n - TL_STF_TARGET_BYTES};
-    while (rest.n > 0 && !tl_stf_is_marker(rest.p[0])) {
-        const int size = tl_stf_record_size(insn->layout, rest);
-        const int i = tl_census_record(rest.p[0]);
-        if (size <= 0 || (size_t)size > rest.n)
-            return;
+    if (!insn->group.n)
+        return;
+    struct tl_stf_group group = {insn->group, *insn->layout};
+    struct tl_bytes record;
+    while (tl_stf_group_skip(&group, &record) == TL_OK && !tl_stf_is_marker(record.p[0])) {
+        const int i = tl_census_record(record.p[0]);
         if (i >= 0)
             tally->records[i]++;
-        if (rest.p[0] == TL_STF_INST_MEM_ACCESS) {
-            const bool write = rest.p[size - 1] == TL_STF_WRITE;
+        if (record.p[0] == TL_STF_INST_MEM_ACCESS) {
+            const bool write = record.p[record.n - 1] == TL_STF_WRITE;
             tally->writes += write;
             tally->reads += !write;
         }
-        rest.p += size;
-        rest.n -= (size_t)size;
     }
 }
 
@@ -363,11 +360,11 @@ static void add_insn(struct tl_census *c, const struct tl_walk_insn *insn)
  * behind a memory access. Else 0. */
 static uint32_t usual_group(struct tl_bytes stf)
 {
-    const uint32_t closing = ACCESS_BYTES + CONTENT_BYTES;
+    const uint32_t closing = TL_STF_ACCESS_BYTES + TL_STF_CONTENT_BYTES;
     if (stf.p[0] == TL_STF_INST_32)
         return TL_STF_CLOSING_BYTES;
     if (stf.p[0] == TL_STF_INST_MEM_ACCESS && stf.n > closing &&
-        stf.p[ACCESS_BYTES] == TL_STF_INST_MEM_CONTENT && stf.p[closing] == TL_STF_INST_32)
+        stf.p[TL_STF_ACCESS_BYTES] == TL_STF_INST_MEM_CONTENT && stf.p[closing] == TL_STF_INST_32)
         return closing + TL_STF_CLOSING_BYTES;
     return 0;
 }

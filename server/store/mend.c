@@ -4,6 +4,7 @@
 #include "base/crc32c.h"
 #include "stf/flow_groups.h"
 #include "stf/flow_reader.h"
+#include "stf/group.h"
 #include "stf/zstf.h"
 #include "store/itemlog.h"
 #include "store/recount.h"
@@ -183,13 +184,13 @@ static int count_markers(struct patient *p, size_t frame, uint64_t *out)
     if (r >= 0)
         r = tl_blob_plain(p->view->frames[frame], &plain);
     *out = 0;
-    for (size_t at = 0; r >= 0 && at < plain.n;) {
-        const struct tl_bytes rest = {plain.p + at, plain.n - at};
-        const int size = tl_stf_record_size(&head.layout, rest);
-        if (size <= 0 || (size_t)size > rest.n)
+    struct tl_stf_group group = {{plain.p, plain.n}, head.layout};
+    while (r >= 0 && group.rest.n) {
+        struct tl_bytes record;
+        if (tl_stf_group_skip(&group, &record) != TL_OK)
             r = hopeless(p, "a chunk of instructions makes no sense");
-        *out += rest.p[0] == TL_STF_INST_32 || rest.p[0] == TL_STF_INST_16;
-        at += size > 0 ? (size_t)size : 0;
+        else
+            *out += record.p[0] == TL_STF_INST_32 || record.p[0] == TL_STF_INST_16;
     }
     tl_stf_groups_fini(&head);
     tl_buf_fini(&plain);

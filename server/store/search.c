@@ -50,7 +50,8 @@ static INLINE uint32_t entry_of(struct tl_bytes stf, uint32_t at)
 {
     if (stf.p[at] == TL_STF_INST_PC_TARGET)
         at += TL_STF_TARGET_BYTES;
-    return at < stf.n && stf.p[at] == TL_STF_INST_16 ? at + 3 : at + 5;
+    return at < stf.n && stf.p[at] == TL_STF_INST_16 ? at + TL_STF_CLOSING_16_BYTES
+                                                     : at + TL_STF_CLOSING_BYTES;
 }
 
 static INLINE uint32_t slot(uint32_t key)

@@ -64,7 +64,7 @@ int tl_walk_step(const struct tl_stf_layout *layout, uint8_t isa, bool whole, st
         const uint8_t type = rest.p[0];
         const bool wide = type == TL_STF_INST_32;
         if (wide || type == TL_STF_INST_16) {
-            const uint32_t n = wide ? 5 : 3;
+            const uint32_t n = wide ? TL_STF_CLOSING_BYTES : TL_STF_CLOSING_16_BYTES;
             if (rest.n < n)
                 return TL_BAD;
             insn->opcode = wide ? tl_le32(rest.p + 1) : tl_le16(rest.p + 1);
@@ -77,11 +77,11 @@ int tl_walk_step(const struct tl_stf_layout *layout, uint8_t isa, bool whole, st
             insn->group = (struct tl_bytes){in.p, (size_t)(rest.p - in.p) + n};
             return (int)insn->group.n;
         }
-        if (type == TL_STF_INST_PC_TARGET && rest.n >= 9) {
+        if (type == TL_STF_INST_PC_TARGET && rest.n >= TL_STF_TARGET_BYTES) {
             insn->taken = true; /* be it to the next instruction */
             insn->next = tl_le64(rest.p + 1);
             has_next = true;
-            rest = (struct tl_bytes){rest.p + 9, rest.n - 9};
+            rest = (struct tl_bytes){rest.p + TL_STF_TARGET_BYTES, rest.n - TL_STF_TARGET_BYTES};
             continue;
         }
         const int size = other_record(layout, rest, insn, &pc, &has_next);
