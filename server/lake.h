@@ -104,7 +104,16 @@ TL_MUST_USE int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out);
 TL_MUST_USE int tl_lake_trace(struct tl_lake *lake, const char *trace, struct tl_trace_list *out);
 void tl_trace_list_free(struct tl_trace_list *list);
 
-/* Merge "key=value\n"… into the labels; an empty value removes the key. TL_NOTFOUND. */
+#define TL_LABELS_MOST       64    /* labels of a trace … */
+#define TL_LABELS_BYTES      16384 /* … and the bytes of their keys and values together */
+#define TL_LABEL_KEY_BYTES   128
+#define TL_LABEL_VALUE_BYTES 4096
+
+/*
+ * Merge "key=value\n"… into the labels; an empty value removes the key, and may do so whatever
+ * the key. TL_NOTFOUND; TL_USAGE, and nothing is changed: beyond the limits above, or control
+ * characters.
+ */
 TL_MUST_USE int tl_lake_set_labels(struct tl_lake *lake, const char *trace, const char *labels,
                                    struct tl_fail *fail);
 /* Remove a trace and free its space, at once unless it is being read: then when the last reader
