@@ -112,6 +112,7 @@ static void block_signals(struct server *s)
     sigemptyset(&s->signals);
     sigaddset(&s->signals, SIGINT);
     sigaddset(&s->signals, SIGTERM);
+    sigaddset(&s->signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &s->signals, NULL); /* threads inherit it: only sigwait sees them */
 }
 
@@ -185,13 +186,34 @@ static int open_network(struct server *s, struct tl_fail *fail)
     return tl_net_new(&s->net, &options, fail);
 }
 
-/* ---- raw bytes -------------------------------------------------------------------------- */
-
 static void log_line(const char *line)
 {
     printf("%s\n", line);
     fflush(stdout);
 }
+
+static void reload(struct server *s)
+{
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    char line[400];
+    const int rc = tl_net_reload(s->net, &fail);
+    if (rc == TL_OK)
+        snprintf(line, sizeof line, "reloaded tokens and certificate");
+    else
+        snprintf(line, sizeof line, "not reloaded, the old tokens and certificate stay: %s",
+                 fail.text[0] ? fail.text : tl_err_name(rc));
+    log_line(line);
+}
+
+/* SIGHUP reads the files of tokens and of the certificate again; the others end the server. */
+static void wait_for_end(struct server *s)
+{
+    int number = SIGHUP;
+    while (!sigwait(&s->signals, &number) && number == SIGHUP)
+        reload(s);
+}
+
+/* ---- raw bytes -------------------------------------------------------------------------- */
 
 /* Neither raw TCP nor ZeroMQ asks who is there. */
 static int check_local(const struct server *s, const char *option, const char *address,
@@ -317,9 +339,8 @@ int tl_serve(const struct tl_serve_options *options, struct tl_fail *fail)
     if (rc == TL_OK)
         rc = start_osd(&s, fail);
     if (rc == TL_OK) {
-        int number;
         log_line("ready");
-        sigwait(&s.signals, &number);
+        wait_for_end(&s);
         printf("stopping\n");
         fflush(stdout);
     }

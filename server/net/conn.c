@@ -370,7 +370,9 @@ void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct socka
     conn->again.run = on_again;
     conn->phase = tls ? TL_PHASE_HANDSHAKE : TL_PHASE_SNIFF;
     if (tls) {
+        pthread_rwlock_rdlock(&loop->net->credentials);
         conn->ssl = tl_tls_accept(loop->net->tls, fd);
+        pthread_rwlock_unlock(&loop->net->credentials);
         conn->record = malloc(RECORD);
         if (!conn->ssl || !conn->record)
             goto fail;

@@ -114,14 +114,33 @@ static void raise_file_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+int tl_net_reload(struct tl_net *net, struct tl_fail *fail)
+{
+    const struct tl_net_options *const o = &net->options;
+    struct tl_auth *auth = NULL;
+    struct tl_tls *tls = NULL;
+    int rc = o->tokens ? tl_auth_read(&auth, o->tokens, fail) : TL_OK;
+    if (rc == TL_OK && o->tls_cert)
+        rc = tl_tls_new(&tls, o->tls_cert, o->tls_key, fail);
+    if (rc == TL_OK) {
+        pthread_rwlock_wrlock(&net->credentials);
+        struct tl_auth *const old_auth = net->auth;
+        struct tl_tls *const old_tls = net->tls;
+        net->auth = auth;
+        net->tls = tls;
+        pthread_rwlock_unlock(&net->credentials);
+        auth = old_auth;
+        tls = old_tls; /* connections hold OpenSSL's part of it themselves */
+    }
+    tl_tls_free(tls);
+    tl_auth_free(auth);
+    return rc;
+}
+
 static int start(struct tl_net *net, struct tl_fail *fail)
 {
     const struct tl_net_options *const o = &net->options;
-    int rc = TL_OK;
-    if (o->tokens)
-        rc = tl_auth_read(&net->auth, o->tokens, fail);
-    if (rc == TL_OK && o->tls_cert)
-        rc = tl_tls_new(&net->tls, o->tls_cert, o->tls_key, fail);
+    int rc = tl_net_reload(net, fail);
     if (rc == TL_OK)
         rc = tl_workers_new(&net->workers, o->max_streaming);
     if (rc == TL_OK)
@@ -141,6 +160,7 @@ int tl_net_new(struct tl_net **out, const struct tl_net_options *options, struct
     struct tl_net *const net = calloc(1, sizeof *net);
     if (!net)
         return TL_NOMEM;
+    pthread_rwlock_init(&net->credentials, NULL);
     signal(SIGPIPE, SIG_IGN); /* OpenSSL writes without MSG_NOSIGNAL */
     raise_file_limit();
     net->options = *options;
@@ -188,6 +208,7 @@ void tl_net_free(struct tl_net *net)
     tl_tls_free(net->tls);
     tl_auth_free(net->auth);
     tl_peers_fini(&net->peers);
+    pthread_rwlock_destroy(&net->credentials);
     free(net->loops);
     free(net);
 }
@@ -207,9 +228,12 @@ bool tl_net_draining(const struct tl_net *net)
     return atomic_load_explicit(&net->draining, memory_order_relaxed);
 }
 
-unsigned tl_net_roles(const struct tl_net *net, const char *authorization)
+unsigned tl_net_roles(struct tl_net *net, const char *authorization)
 {
-    return net->auth ? tl_auth_roles(net->auth, authorization) : TL_ROLE_ALL;
+    pthread_rwlock_rdlock(&net->credentials);
+    const unsigned roles = net->auth ? tl_auth_roles(net->auth, authorization) : TL_ROLE_ALL;
+    pthread_rwlock_unlock(&net->credentials);
+    return roles;
 }
 
 const char tl_foreign_host[] =

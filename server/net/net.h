@@ -51,7 +51,7 @@ struct tl_net_options {
     const struct tl_app *app; /* borrowed until tl_net_free() */
     const struct tl_listen *listen;
     size_t n_listen;
-    const char *tls_cert; /* PEM files; needed where a listener has tls */
+    const char *tls_cert; /* PEM files; needed where a listener has tls; names are borrowed */
     const char *tls_key;
     const char *tokens; /* file of "token role" lines; NULL: everyone may do everything */
     /*
@@ -76,9 +76,16 @@ struct tl_net_options {
 TL_MUST_USE int tl_net_new(struct tl_net **out, const struct tl_net_options *options,
                            struct tl_fail *fail);
 
+/*
+ * Read the files of tokens and of the certificate again. Requests and connections that begin from
+ * now on go by them; those under way go on as they began. When either file is bad, both stay as
+ * they were. Not from two threads at once. Errors: TL_BAD, TL_IO, TL_NOMEM.
+ */
+TL_MUST_USE int tl_net_reload(struct tl_net *net, struct tl_fail *fail);
+
 /* Where listener `i` listens, with its real port, as "http://127.0.0.1:7070". */
 const char *tl_net_url(const struct tl_net *net, size_t i);
-/* SHA-256 of the TLS certificate as "AB:CD:…", "" without TLS. */
+/* SHA-256 of the TLS certificate as "AB:CD:…", "" without TLS. Lasts until the next reload. */
 const char *tl_net_fingerprint(const struct tl_net *net);
 
 /* True from the moment that tl_net_free() was called. Any thread. */
@@ -94,7 +101,7 @@ void tl_net_free(struct tl_net *net);
 TL_MUST_USE int tl_net_metrics(const struct tl_net *net, struct tl_buf *out);
 
 /* Which roles an Authorization header's value gives (NULL: none was sent). Any thread. */
-unsigned tl_net_roles(const struct tl_net *net, const char *authorization);
+unsigned tl_net_roles(struct tl_net *net, const char *authorization);
 
 /* The host part of ADDR:PORT is a loopback address or "localhost". TL_USAGE: not ADDR:PORT. */
 TL_MUST_USE int tl_address_is_loopback(const char *address, struct tl_fail *fail);

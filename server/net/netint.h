@@ -18,6 +18,7 @@
 #include "net/peers.h"
 #include "net/workers.h"
 
+#include <pthread.h>
 #include <sys/socket.h>
 
 struct tl_conn;
@@ -63,6 +64,7 @@ struct tl_net {
     size_t n_listeners;
     struct tl_workers *workers;
     struct tl_h1 *h1;
+    pthread_rwlock_t credentials; /* guards which `auth` and `tls` are in force */
     struct tl_auth *auth;
     struct tl_tls *tls;
     bool guard_host; /* see tl_net_options.any_host */

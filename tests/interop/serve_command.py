@@ -3,7 +3,9 @@
 
 import json
 import os
+import signal
 import socket
+import ssl
 import subprocess
 import time
 import urllib.error
@@ -74,6 +76,67 @@ def test_config_and_tokens(server):
         other.kill()
 
 
+def hang_up(server, words):
+    """SIGHUP, and the line that it makes the server print."""
+    server.process.send_signal(signal.SIGHUP)
+    line = server.process.stdout.readline()
+    check(words in line, line)
+
+
+def fingerprint(server):
+    host, port = server.tls_url.split('//')[1].split(':')
+    return ssl.get_server_certificate((host, int(port)), timeout=20)
+
+
+def test_reload(server):
+    """SIGHUP takes new tokens and a new certificate; bad ones leave the old in force."""
+    folder = server.dir + '/reloaded'
+    os.mkdir(folder)
+    tokens = folder + '/tokens'
+    old, new = 'old-0123456789abcdef', 'new-0123456789abcdef'
+
+    def write(text):
+        with open(tokens, 'w', encoding='utf-8') as f:
+            f.write(text)
+
+    write(old + ' read\n')
+    other = Server(os.path.dirname(server.command), folder, '--tokens', tokens)
+    try:
+        other.start()
+        traces = other.url + '/api/v1/traces'
+        get(traces, old)
+        write(new + ' read\n')
+        hang_up(other, 'reloaded')
+        get(traces, old, status=401)
+        get(traces, new)
+        for bad in ('', new + ' nobody\n', 'short read\n'):
+            write(bad)
+            hang_up(other, 'not reloaded')
+            get(traces, new)
+        os.remove(tokens)
+        hang_up(other, 'not reloaded')
+        get(traces, new)
+        write(old + ' read\n')
+        first = fingerprint(other)
+        with open(server.cert, encoding='utf-8') as f:
+            certificate = f.read()
+        with open(server.cert.replace('cert', 'key'), encoding='utf-8') as f:
+            key = f.read()
+        with open(other.cert, 'w', encoding='utf-8') as f:
+            f.write(certificate)
+        hang_up(other, 'not reloaded')  # the key is not that certificate's
+        check(fingerprint(other) == first, 'a certificate without its key')
+        get(traces, new)  # nor are the tokens, which were good
+        with open(other.cert.replace('cert', 'key'), 'w', encoding='utf-8') as f:
+            f.write(key)
+        hang_up(other, 'reloaded')
+        check(fingerprint(other) == certificate != first, 'the new certificate')
+        get(traces, old)
+        other.stop()
+    finally:
+        other.kill()
+
+
 def wait_for(url, what):
     for _ in range(500):
         traces = [t for t in json.loads(get(url + '/api/v1/traces')) if what(t)]
@@ -115,7 +178,7 @@ def test_raw(server):
 
 
 def run(server):
-    for test in (test_refusals, test_config_and_tokens, test_raw):
+    for test in (test_refusals, test_config_and_tokens, test_reload, test_raw):
         begin = time.monotonic()
         test(server)
         print('%-30s %.2f s' % (test.__name__, time.monotonic() - begin), flush=True)
