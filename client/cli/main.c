@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The `tracelake` executable: finds the command and tells what there is. */
 #include "cli/cli.h"
+#include "cli/plain.h"
 #include "simd/cpu.h"
 
 #include <signal.h>
@@ -211,13 +212,19 @@ int tl_cli_usage(const char *command, const char *format, ...)
 void tl_cli_warn(const char *where, const char *format, ...)
 {
     va_list args;
+    char *text = NULL;
     va_start(args, format);
-    fputs("tracelake: ", stderr);
-    if (where)
-        fprintf(stderr, "%s: ", where);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    const int n = vasprintf(&text, format, args);
     va_end(args);
+    fputs("tracelake: ", stderr);
+    if (where) {
+        tl_print_plain(stderr, where, 0);
+        fputs(": ", stderr);
+    }
+    tl_print_plain(stderr, n < 0 ? "no memory" : text, 0);
+    fputc('\n', stderr);
+    if (n >= 0)
+        free(text);
 }
 
 int tl_cli_fail(const char *where, const struct tl_fail *fail)

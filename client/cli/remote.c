@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/remote.h"
 
+#include "cli/plain.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -146,7 +148,9 @@ void tl_print_json_text(const char *text)
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
         if (*p == '"' || *p == '\\')
             printf("\\%c", *p);
-        else if (*p < 0x20 || *p == 0x7f)
+        else if (tl_control_at((const char *)p) == 2) /* C1: its second byte is its number */
+            printf("\\u%04x", *++p);
+        else if (tl_control_at((const char *)p))
             printf("\\u%04x", *p);
         else
             putchar(*p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/rows_out.h"
 
+#include "cli/plain.h"
 #include "cli/remote.h"
 
 #include <inttypes.h>
@@ -58,46 +59,72 @@ static const char *or_dash(const char *text)
     return text[0] ? text : "-";
 }
 
+static int wider(int width, const char *text)
+{
+    const int needed = tl_plain_width(text);
+    return needed > width ? needed : width;
+}
+
 void tl_rows_table(const struct tracelake_trace *const *traces, size_t n)
 {
     int id = 5, rig = 3, format = 6;
     for (size_t i = 0; i < n; i++) {
-        id = (int)strlen(traces[i]->id) > id ? (int)strlen(traces[i]->id) : id;
-        rig = (int)strlen(traces[i]->rig) > rig ? (int)strlen(traces[i]->rig) : rig;
-        format = (int)strlen(traces[i]->format) > format ? (int)strlen(traces[i]->format) : format;
+        id = wider(id, traces[i]->id);
+        rig = wider(rig, traces[i]->rig);
+        format = wider(format, traces[i]->format);
     }
     printf("%-*s  %-8s  %-*s  %-*s  %7s  %14s  %7s  %s\n", id, "TRACE", "STATE", rig, "RIG", format,
            "FORMAT", "BYTES", "INSTRUCTIONS", "STREAMS", "CREATED");
     for (size_t i = 0; i < n; i++) {
         const struct tracelake_trace *t = traces[i];
         char size[16], created[32];
-        printf("%-*s  %-8s  %-*s  %-*s  %7s  %14" PRIu64 "  %7zu  %s\n", id, t->id,
-               tracelake_state_name(t->state), rig, or_dash(t->rig), format, or_dash(t->format),
-               size_text(t->raw_bytes, size), total_insns(t), t->n_streams,
-               time_text(t->created_ns, created));
+        tl_print_plain(stdout, t->id, id);
+        printf("  %-8s  ", tracelake_state_name(t->state));
+        tl_print_plain(stdout, or_dash(t->rig), rig);
+        printf("  ");
+        tl_print_plain(stdout, or_dash(t->format), format);
+        printf("  %7s  %14" PRIu64 "  %7zu  %s\n", size_text(t->raw_bytes, size), total_insns(t),
+               t->n_streams, time_text(t->created_ns, created));
     }
+}
+
+/* A line of a trace's own text. */
+static void own_line(const char *name, const char *text)
+{
+    printf("%-10s ", name);
+    tl_print_plain(stdout, text, 0);
+    putchar('\n');
 }
 
 void tl_rows_full(const struct tracelake_trace *trace)
 {
     char text[32];
-    printf("trace      %s\n", trace->id);
+    own_line("trace", trace->id);
     printf("state      %s\n", tracelake_state_name(trace->state));
     if (trace->message[0])
-        printf("message    %s\n", trace->message);
-    printf("rig        %s\n", or_dash(trace->rig));
-    printf("format     %s\n", or_dash(trace->format));
+        own_line("message", trace->message);
+    own_line("rig", or_dash(trace->rig));
+    own_line("format", or_dash(trace->format));
     printf("created    %s\n", time_text(trace->created_ns, text));
     printf("updated    %s\n", time_text(trace->updated_ns, text));
     printf("bytes      %" PRIu64 ", decoded %" PRIu64 "\n", trace->raw_bytes, trace->decoded_bytes);
     if (trace->raw_removed || trace->decoded_removed)
         printf("removed    %s, by retention\n", trace->raw_removed ? "raw bytes" : "decoded data");
     printf("generation %" PRIu64 "\n", trace->generation);
-    for (size_t i = 0; i < trace->n_labels; i++)
-        printf("label      %s=%s\n", trace->labels[i].key, trace->labels[i].value);
+    for (size_t i = 0; i < trace->n_labels; i++) {
+        printf("%-10s ", "label");
+        tl_print_plain(stdout, trace->labels[i].key, 0);
+        putchar('=');
+        tl_print_plain(stdout, trace->labels[i].value, 0);
+        putchar('\n');
+    }
     for (size_t i = 0; i < trace->n_streams; i++) {
         const struct tracelake_stream *s = &trace->streams[i];
-        printf("stream     %s %s\n", s->name, or_dash(s->protocol));
+        printf("%-10s ", "stream");
+        tl_print_plain(stdout, s->name, 0);
+        putchar(' ');
+        tl_print_plain(stdout, or_dash(s->protocol), 0);
+        putchar('\n');
         printf("  %-12s %" PRIu64 ", of which %" PRIu64 " in %" PRIu64 " shard%s\n",
                tl_counts_insns(s) ? "instructions" : "records", s->insns, s->sealed_insns,
                s->shards, s->shards == 1 ? "" : "s");

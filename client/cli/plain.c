@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/plain.h"
+
+#define ESCAPED 4 /* columns of \xHH */
+
+int tl_control_at(const char *text)
+{
+    const unsigned char *const p = (const unsigned char *)text;
+    if (!p[0])
+        return 0;
+    if (p[0] < 0x20 || p[0] == 0x7f)
+        return 1;
+    return p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0 ? 2 : 0;
+}
+
+int tl_plain_width(const char *text)
+{
+    int width = 0;
+    for (int n; *text; text += n ? n : 1) {
+        n = tl_control_at(text);
+        width += n ? n * ESCAPED : 1;
+    }
+    return width;
+}
+
+int tl_print_plain(FILE *out, const char *text, int width)
+{
+    int column = 0;
+    while (*text) {
+        const int n = tl_control_at(text);
+        for (int i = 0; i < n; i++)
+            fprintf(out, "\\x%02x", (unsigned char)*text++);
+        if (!n)
+            putc(*text++, out);
+        column += n ? n * ESCAPED : 1;
+    }
+    for (; column < width; column++)
+        putc(' ', out);
+    return column;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* What a terminal would obey is printed as \xHH, and takes the columns that it is said to take. */
+#include "cli/plain.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void expect(const char *text, int width, const char *printed)
+{
+    char *got = NULL;
+    size_t n = 0;
+    FILE *const out = open_memstream(&got, &n);
+    assert_non_null(out);
+    const int took = tl_print_plain(out, text, width);
+    fclose(out);
+    assert_string_equal(got, printed);
+    assert_int_equal(took, n);
+    assert_int_equal(tl_plain_width(printed), n);
+    assert_true(tl_plain_width(text) <= took);
+    free(got);
+}
+
+static void hostile_texts(void **state)
+{
+    (void)state;
+    expect("", 0, "");
+    expect("rig", 5, "rig  ");
+    expect("wide", 2, "wide");
+    expect("J\xc3\xbcrgen", 0, "J\xc3\xbcrgen");
+    expect("\x1b[2J", 0, "\\x1b[2J");
+    expect("a\x1b]0;t\x07", 14, "a\\x1b]0;t\\x07 ");
+    expect("one\r\ntwo\x7f", 0, "one\\x0d\\x0atwo\\x7f");
+    expect("\xc2\x9b"
+           "2J",
+           0, "\\xc2\\x9b2J");
+    expect("\xc2\xa0", 0, "\xc2\xa0"); /* no control character any more */
+    expect("\xc2", 0, "\xc2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(hostile_texts)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
