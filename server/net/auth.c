@@ -15,6 +15,7 @@
 struct entry {
     uint8_t digest[DIGEST]; /* of the token: equal length, and the token is not kept */
     unsigned roles;
+    struct tl_scope *scope; /* NULL: everything */
 };
 
 struct tl_auth {
@@ -39,6 +40,31 @@ static unsigned roles_of(const char *name)
     return 0;
 }
 
+static bool is_known(const struct tl_auth *auth, const uint8_t digest[static DIGEST])
+{
+    for (size_t i = 0; i < auth->n; i++)
+        if (!memcmp(digest, auth->entries[i].digest, DIGEST))
+            return true;
+    return false;
+}
+
+/* The words behind the role. */
+static int read_scope(struct entry *entry, char **save, unsigned number, const char *path,
+                      struct tl_fail *fail)
+{
+    for (const char *word; (word = strtok_r(NULL, " \t\r\n", save));) {
+        const int rc = tl_scope_add(&entry->scope, word);
+        if (rc == TL_USAGE)
+            return tl_fail_set(fail, TL_BAD,
+                               "%.100s: line %u: \"%.40s\" is no scope: write rig=GLOB[,GLOB…] or "
+                               "label=KEY=VALUE",
+                               path, number, word);
+        if (rc < 0)
+            return rc;
+    }
+    return TL_OK;
+}
+
 static int add_line(struct tl_auth *auth, char *line, unsigned number, const char *path,
                     struct tl_fail *fail)
 {
@@ -47,8 +73,8 @@ static int add_line(struct tl_auth *auth, char *line, unsigned number, const cha
     if (!token || *token == '#')
         return TL_OK;
     const char *const role = strtok_r(NULL, " \t\r\n", &save);
-    const unsigned roles = role ? roles_of(role) : 0;
-    if (!roles || strtok_r(NULL, " \t\r\n", &save))
+    struct entry entry = {.roles = role ? roles_of(role) : 0};
+    if (!entry.roles)
         return tl_fail_set(fail, TL_BAD,
                            "%.100s: line %u: write \"token role\", the role is read, push or admin",
                            path, number);
@@ -57,14 +83,19 @@ static int add_line(struct tl_auth *auth, char *line, unsigned number, const cha
                            "%.100s: line %u: a token has 16 to %d characters; "
                            "`openssl rand -hex 24` makes a good one",
                            path, number, MAX_TOKEN);
-    int rc = tl_grow(&auth->entries, &auth->cap, auth->n + 1, sizeof *auth->entries);
-    if (rc < 0)
-        return rc;
-    struct entry *const entry = &auth->entries[auth->n];
-    entry->roles = roles;
-    if (!digest_of(token, strlen(token), entry->digest))
+    if (!digest_of(token, strlen(token), entry.digest))
         return TL_NOMEM;
-    auth->n++;
+    if (is_known(auth, entry.digest))
+        return tl_fail_set(fail, TL_BAD, "%.100s: line %u: this token is on an earlier line", path,
+                           number);
+    int rc = read_scope(&entry, &save, number, path, fail);
+    if (rc == TL_OK)
+        rc = tl_grow(&auth->entries, &auth->cap, auth->n + 1, sizeof *auth->entries);
+    if (rc < 0) {
+        tl_scope_put(entry.scope);
+        return rc;
+    }
+    auth->entries[auth->n++] = entry;
     return TL_OK;
 }
 
@@ -94,24 +125,29 @@ void tl_auth_free(struct tl_auth *auth)
 {
     if (!auth)
         return;
+    for (size_t i = 0; i < auth->n; i++)
+        tl_scope_put(auth->entries[i].scope);
     free(auth->entries);
     free(auth);
 }
 
-static unsigned look_up(const struct tl_auth *auth, const char *token, size_t n)
+static unsigned look_up(const struct tl_auth *auth, const char *token, size_t n,
+                        struct tl_scope **scope)
 {
+    static const struct entry nobody;
     uint8_t digest[DIGEST];
-    unsigned roles = 0;
+    const struct entry *found = &nobody;
     if (n == 0 || n > MAX_TOKEN || !digest_of(token, n, digest))
         return 0;
     for (size_t i = 0; i < auth->n; i++)
         if (!CRYPTO_memcmp(digest, auth->entries[i].digest, DIGEST))
-            roles |= auth->entries[i].roles;
-    return roles;
+            found = &auth->entries[i];
+    *scope = tl_scope_get(found->scope);
+    return found->roles;
 }
 
 /* user:password in base64; the user's name does not matter. */
-static unsigned look_up_basic(const struct tl_auth *auth, const char *text)
+static unsigned look_up_basic(const struct tl_auth *auth, const char *text, struct tl_scope **scope)
 {
     unsigned char plain[MAX_TOKEN * 2];
     const size_t n = strlen(text);
@@ -125,18 +161,20 @@ static unsigned look_up_basic(const struct tl_auth *auth, const char *text)
     if (!colon)
         return 0;
     const size_t skip = (size_t)(colon + 1 - plain);
-    return look_up(auth, (const char *)colon + 1, (size_t)got - skip);
+    return look_up(auth, (const char *)colon + 1, (size_t)got - skip, scope);
 }
 
-unsigned tl_auth_roles(const struct tl_auth *auth, const char *authorization)
+unsigned tl_auth_roles(const struct tl_auth *auth, const char *authorization,
+                       struct tl_scope **scope)
 {
+    *scope = NULL;
     if (!authorization)
         return 0;
     const size_t scheme = strcspn(authorization, " ");
     const char *const rest = authorization + scheme + strspn(authorization + scheme, " ");
     if (scheme == 6 && !strncasecmp(authorization, "Bearer", 6))
-        return look_up(auth, rest, strlen(rest));
+        return look_up(auth, rest, strlen(rest), scope);
     if (scheme == 5 && !strncasecmp(authorization, "Basic", 5))
-        return look_up_basic(auth, rest);
+        return look_up_basic(auth, rest, scope);
     return 0;
 }

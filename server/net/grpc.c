@@ -120,6 +120,11 @@ void *tl_call_context(struct tl_call *call)
     return call->stream->net->app.context;
 }
 
+const struct tl_scope *tl_call_scope(struct tl_call *call)
+{
+    return call->stream->scope;
+}
+
 struct tl_fail *tl_call_fail(struct tl_call *call)
 {
     return &call->fail;
@@ -359,11 +364,44 @@ int tl_call_stop(struct tl_call *call)
 
 /* ---- running ---------------------------------------------------------------------------- */
 
+/* The request's field `trace`, "" if it has none. */
+static const char *trace_of(const ProtobufCMessage *request)
+{
+    const ProtobufCFieldDescriptor *const field =
+        protobuf_c_message_descriptor_get_field_by_name(request->descriptor, "trace");
+    if (!field || field->type != PROTOBUF_C_TYPE_STRING ||
+        field->label == PROTOBUF_C_LABEL_REPEATED)
+        return "";
+    const char *text;
+    memcpy(&text, (const char *)request + field->offset, sizeof text);
+    return text ? text : "";
+}
+
+/* Foreign traces are not there for who only looks. */
+static int check_reach(struct tl_call *call, const ProtobufCMessage *request)
+{
+    const struct tl_stream *const stream = call->stream;
+    const struct tl_app *const app = &stream->net->app;
+    const struct tl_method *const method = stream->method;
+    if (!stream->scope || method->reach == TL_REACH_OWN || method->reach == TL_REACH_NONE)
+        return TL_OK;
+    const char *const trace = request ? trace_of(request) : "";
+    if (method->reach == TL_REACH_ALL || !*trace)
+        return tl_fail_set(&call->fail, TL_DENIED, "the token is not for all traces");
+    if (app->covers(app->context, stream->scope, trace))
+        return TL_OK;
+    return method->role == TL_ROLE_READ
+               ? tl_fail_set(&call->fail, TL_NOTFOUND, "there is no trace %.64s", trace)
+               : tl_fail_set(&call->fail, TL_DENIED, "the token is not for trace %.64s", trace);
+}
+
 static int run(struct tl_call *call)
 {
     const struct tl_method *const method = call->stream->method;
-    if (method->shape == TL_CLIENT_STREAM || method->shape == TL_BIDI)
-        return method->run(call, NULL);
+    if (method->shape == TL_CLIENT_STREAM || method->shape == TL_BIDI) {
+        const int reach = check_reach(call, NULL);
+        return reach < 0 ? reach : method->run(call, NULL);
+    }
     ProtobufCMessage *request;
     int rc = tl_call_recv(call, &request, -1);
     if (rc == TL_EOF)
@@ -372,7 +410,9 @@ static int run(struct tl_call *call)
         return tl_call_stop(call);
     if (rc < 0)
         return rc;
-    rc = method->run(call, request);
+    rc = check_reach(call, request);
+    if (rc == TL_OK)
+        rc = method->run(call, request);
     tl_call_free_request(request);
     return rc;
 }
@@ -514,7 +554,7 @@ void tl_grpc_begin(struct tl_stream *stream)
         return;
     }
     const char *const authorization = header(stream, "authorization");
-    stream->roles = tl_net_roles(stream->net, authorization);
+    stream->roles = tl_net_roles(stream->net, authorization, &stream->scope);
     if ((stream->roles & method->role) != method->role) {
         if (stream->roles)
             refuse(stream, TL_GRPC_PERMISSION_DENIED, "the token does not allow this");

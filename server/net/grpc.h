@@ -56,10 +56,13 @@ struct tl_method {
      */
     int (*run)(struct tl_call *call, const void *request);
     uint8_t effort; /* enum tl_effort of TL_UNARY; streams last */
+    uint8_t reach;  /* enum tl_reach */
 };
 
 /* The app's context. */
 void *tl_call_context(struct tl_call *call);
+/* The scope of the call's token, NULL: everything. Borrowed. */
+const struct tl_scope *tl_call_scope(struct tl_call *call);
 /* Where a handler writes what went wrong. */
 struct tl_fail *tl_call_fail(struct tl_call *call);
 /* Does the caller's token have this role? For handlers whose need depends on the request. */

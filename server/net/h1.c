@@ -303,7 +303,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     x->request.method = method;
     x->request.headers = &x->headers;
     x->request.waiter = &x->waiter;
-    x->request.roles = tl_net_roles(net, tl_fields_get(&x->headers, "authorization"));
+    x->request.roles =
+        tl_net_roles(net, tl_fields_get(&x->headers, "authorization"), &x->request.scope);
     x->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     if (well_formed(&head, version)) {
         answer(x);

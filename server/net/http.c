@@ -4,6 +4,7 @@
 #include "net/address.h"
 #include "net/gzip.h"
 #include "net/netint.h"
+#include "net/scope.h"
 #include "net/stream.h"
 
 #include <errno.h>
@@ -385,6 +386,16 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
         fail_with(response, 400, "bad request", "the path or query is not well percent-encoded");
         return;
     }
+    if (request->scope &&
+        (route->reach == TL_REACH_ALL ||
+         (route->reach == TL_REACH_TRACE &&
+          !net->app.covers(net->app.context, request->scope, request->part[0])))) {
+        if (route->reach == TL_REACH_ALL)
+            fail_with(response, 403, "not allowed", "the token is not for all traces");
+        else
+            fail_with(response, 404, "not found", "there is no such trace");
+        return;
+    }
     response->fail.offset = TL_NO_OFFSET;
     const int rc = route->run(request, response);
     if (rc < 0)
@@ -430,6 +441,7 @@ void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char
 
 void tl_http_request_fini(struct tl_http_request *request)
 {
+    tl_scope_put(request->scope);
     free(request->path);
     tl_fields_fini(&request->query);
 }

@@ -27,6 +27,7 @@ struct tl_http_request {
     const struct tl_fields *headers;
     struct tl_waiter *waiter; /* for producers that wait for news; closed when nobody listens */
     unsigned roles;
+    struct tl_scope *scope; /* of the token; NULL: everything. The request's reference */
     bool tls;
 };
 
@@ -54,6 +55,7 @@ struct tl_route {
     /* TL_OK, or an enum tl_err that becomes a JSON error with response->fail's text. */
     int (*run)(struct tl_http_request *request, struct tl_http_response *response);
     uint8_t effort; /* enum tl_effort of `run`; what a response's `produce` does lasts */
+    uint8_t reach;  /* enum tl_reach; the first {…} of TL_REACH_TRACE is the trace */
 };
 
 /* The value of a query argument or header field, NULL where there is none. */

@@ -143,7 +143,8 @@ void tl_http2_begin(struct tl_stream *stream)
     x->request.headers = &stream->request;
     x->request.waiter = &stream->waiter;
     x->request.tls = stream->tls;
-    x->request.roles = tl_net_roles(stream->net, tl_fields_get(&stream->request, "authorization"));
+    x->request.roles = tl_net_roles(stream->net, tl_fields_get(&stream->request, "authorization"),
+                                    &x->request.scope);
     const enum tl_effort effort = tl_http_effort(stream->net, path, &x->role);
     if (tl_workers_run(stream->net->workers, x->role, effort, work, x) < 0) {
         refuse(stream, "503");

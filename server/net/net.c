@@ -228,10 +228,11 @@ bool tl_net_draining(const struct tl_net *net)
     return atomic_load_explicit(&net->draining, memory_order_relaxed);
 }
 
-unsigned tl_net_roles(struct tl_net *net, const char *authorization)
+unsigned tl_net_roles(struct tl_net *net, const char *authorization, struct tl_scope **scope)
 {
+    *scope = NULL;
     pthread_rwlock_rdlock(&net->credentials);
-    const unsigned roles = net->auth ? tl_auth_roles(net->auth, authorization) : TL_ROLE_ALL;
+    const unsigned roles = net->auth ? tl_auth_roles(net->auth, authorization, scope) : TL_ROLE_ALL;
     pthread_rwlock_unlock(&net->credentials);
     return roles;
 }

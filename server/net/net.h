@@ -16,6 +16,7 @@
 struct tl_net;
 struct tl_method; /* net/grpc.h */
 struct tl_route;  /* net/http.h */
+struct tl_scope;  /* net/scope.h */
 
 /* What a token allows: a set. */
 enum tl_role {
@@ -24,6 +25,14 @@ enum tl_role {
     TL_ROLE_PUSH = 2,  /* bring traces and images in */
     TL_ROLE_ADMIN = 4, /* change and remove */
     TL_ROLE_ALL = 7
+};
+
+/* What a method or route reaches, for tokens with a scope. */
+enum tl_reach {
+    TL_REACH_TRACE, /* the trace that the request names, in its field or path part `trace` */
+    TL_REACH_OWN,   /* it looks at the scope itself */
+    TL_REACH_NONE,  /* nothing of any trace */
+    TL_REACH_ALL    /* all traces: not for tokens with a scope */
 };
 
 /* How long a call keeps a thread: each kind has threads of its own. */
@@ -40,6 +49,8 @@ struct tl_app {
     size_t n_methods;
     const struct tl_route *routes;
     size_t n_routes;
+    /* Is the trace one of the scope's? Asked for methods and routes of TL_REACH_TRACE. */
+    bool (*covers)(void *context, const struct tl_scope *scope, const char *trace);
 };
 
 struct tl_listen {
@@ -100,8 +111,9 @@ void tl_net_free(struct tl_net *net);
 /* Append Prometheus text of what the network half counts. Any thread. */
 TL_MUST_USE int tl_net_metrics(const struct tl_net *net, struct tl_buf *out);
 
-/* Which roles an Authorization header's value gives (NULL: none was sent). Any thread. */
-unsigned tl_net_roles(struct tl_net *net, const char *authorization);
+/* Which roles an Authorization header's value gives (NULL: none was sent), and a reference to its
+ * scope (NULL: everything). Any thread. */
+unsigned tl_net_roles(struct tl_net *net, const char *authorization, struct tl_scope **scope);
 
 /* The host part of ADDR:PORT is a loopback address or "localhost". TL_USAGE: not ADDR:PORT. */
 TL_MUST_USE int tl_address_is_loopback(const char *address, struct tl_fail *fail);

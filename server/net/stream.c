@@ -2,6 +2,7 @@
 #include "net/stream.h"
 
 #include "net/grpc.h"
+#include "net/scope.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,7 @@ void tl_stream_put(struct tl_stream *stream)
 {
     if (atomic_fetch_sub(&stream->refs, 1) != 1)
         return;
+    tl_scope_put(stream->scope);
     tl_fields_fini(&stream->request);
     tl_fields_fini(&stream->head);
     tl_fields_fini(&stream->trailers);

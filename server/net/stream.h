@@ -36,6 +36,7 @@ struct tl_stream {
     struct tl_fields request;       /* with ":method", ":path" … */
     const struct tl_method *method; /* NULL: not a gRPC call */
     unsigned roles;
+    struct tl_scope *scope; /* of the token; NULL: everything */
     bool tls;
     bool is_grpc;
     bool gzip_in;        /* compressed messages are gzip */

@@ -2,6 +2,7 @@
 /* tracelake.v1.Catalog. */
 #include "rpc/convert.h"
 #include "rpc/rpcint.h"
+#include "rpc/scoped.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static int run_list(struct tl_call *call, const void *message)
     const Tracelake__V1__ListTracesRequest *const request = message;
     struct tl_trace_list list = {0};
     size_t next;
-    int rc = tl_lake_traces(tl_call_rpc(call)->lake, &list);
+    int rc = tl_scoped_traces(tl_call_rpc(call)->lake, tl_call_scope(call), &list);
     if (rc < 0)
         return rc;
     rc = tl_traces_page(&list, request->page_token, &next);
@@ -73,7 +74,13 @@ static int send_state(struct tl_call *call, const char *trace, uint64_t *sent, b
 {
     struct tl_lake *const lake = tl_call_rpc(call)->lake;
     struct tl_trace_list list = {0};
-    int rc = *trace ? tl_lake_trace(lake, trace, &list) : tl_lake_traces(lake, &list);
+    int rc;
+    if (!*trace)
+        rc = tl_scoped_traces(lake, tl_call_scope(call), &list);
+    else if (tl_call_scope(call) && !tl_scoped_covers(lake, tl_call_scope(call), trace))
+        rc = TL_NOTFOUND;
+    else
+        rc = tl_lake_trace(lake, trace, &list);
     if (rc < 0)
         return no_trace(call, rc, trace);
     const uint64_t revision = *trace && list.n ? list.rows[0].revision : list.revision;
@@ -242,11 +249,11 @@ static int run_set_retention(struct tl_call *call, const void *message)
 
 const struct tl_method tl_catalog_methods[] = {
     {"/tracelake.v1.Catalog/ListTraces", &tracelake__v1__list_traces_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, run_list},
+     TL_ROLE_READ, run_list, TL_SHORT, TL_REACH_OWN},
     {"/tracelake.v1.Catalog/GetTrace", &tracelake__v1__get_trace_request__descriptor, TL_UNARY,
      TL_ROLE_READ, run_get},
     {"/tracelake.v1.Catalog/WatchTraces", &tracelake__v1__watch_traces_request__descriptor,
-     TL_SERVER_STREAM, TL_ROLE_READ, run_watch},
+     TL_SERVER_STREAM, TL_ROLE_READ, run_watch, TL_LASTING, TL_REACH_OWN},
     {"/tracelake.v1.Catalog/DeleteTrace", &tracelake__v1__delete_trace_request__descriptor,
      TL_UNARY, TL_ROLE_ADMIN, run_delete},
     {"/tracelake.v1.Catalog/SetLabels", &tracelake__v1__set_labels_request__descriptor, TL_UNARY,
@@ -256,8 +263,8 @@ const struct tl_method tl_catalog_methods[] = {
     {"/tracelake.v1.Catalog/Verify", &tracelake__v1__verify_request__descriptor, TL_UNARY,
      TL_ROLE_READ, run_verify, TL_LONG},
     {"/tracelake.v1.Catalog/ListRetention", &tracelake__v1__list_retention_request__descriptor,
-     TL_UNARY, TL_ROLE_READ, run_list_retention},
+     TL_UNARY, TL_ROLE_READ, run_list_retention, TL_SHORT, TL_REACH_ALL},
     {"/tracelake.v1.Catalog/SetRetention", &tracelake__v1__set_retention_request__descriptor,
-     TL_UNARY, TL_ROLE_ADMIN, run_set_retention},
+     TL_UNARY, TL_ROLE_ADMIN, run_set_retention, TL_SHORT, TL_REACH_ALL},
     {NULL, NULL, 0, 0, NULL},
 };

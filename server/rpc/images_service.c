@@ -182,9 +182,9 @@ static int run_bind(struct tl_call *call, const void *message)
 
 const struct tl_method tl_images_methods[] = {
     {"/tracelake.v1.Images/PutImage", &tracelake__v1__put_image_request__descriptor,
-     TL_CLIENT_STREAM, TL_ROLE_PUSH, run_put},
+     TL_CLIENT_STREAM, TL_ROLE_PUSH, run_put, TL_LASTING, TL_REACH_NONE},
     {"/tracelake.v1.Images/ListImages", &tracelake__v1__list_images_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, run_list},
+     TL_ROLE_READ, run_list, TL_SHORT, TL_REACH_ALL},
     {"/tracelake.v1.Images/BindImage", &tracelake__v1__bind_image_request__descriptor, TL_UNARY,
      TL_ROLE_PUSH, run_bind},
     {NULL, NULL, 0, 0, NULL},

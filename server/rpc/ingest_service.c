@@ -7,6 +7,7 @@
 #include "base/crc32c.h"
 #include "rpc/pushchunk.h"
 #include "rpc/rpcint.h"
+#include "rpc/scoped.h"
 
 #include "tracelake/v1/ingest.pb-c.h"
 
@@ -59,8 +60,17 @@ static int step_open(struct push *push, const Tracelake__V1__Open *open)
         return tl_fail_set(fail, TL_USAGE, "rig: 1 to 63 of A-Z a-z 0-9 . _ -");
     if (*open->trace && !tl_name_ok(open->trace))
         return tl_fail_set(fail, TL_USAGE, "trace: 1 to 63 of A-Z a-z 0-9 . _ -, or nothing");
-    int rc = tl_ingest_open(push->rpc->lake, &request, on_durable, push, &push->ingest, push->trace,
-                            &durable, fail);
+    int rc =
+        tl_scoped_push(push->rpc->lake, tl_call_scope(push->call), open->rig, open->trace, fail);
+    if (rc < 0)
+        return rc;
+    rc = tl_ingest_open(push->rpc->lake, &request, on_durable, push, &push->ingest, push->trace,
+                        &durable, fail);
+    if (rc < 0)
+        return rc;
+    const char *const labels = tl_scope_labels(tl_call_scope(push->call));
+    if (*labels)
+        rc = tl_lake_set_labels(push->rpc->lake, push->trace, labels, fail);
     if (rc < 0)
         return rc;
     push->acked = durable;
@@ -208,7 +218,7 @@ static int run_get_offset(struct tl_call *call, const void *message)
 
 const struct tl_method tl_ingest_methods[] = {
     {"/tracelake.v1.Ingest/Push", &tracelake__v1__push_request__descriptor, TL_BIDI, TL_ROLE_PUSH,
-     run_push},
+     run_push, TL_LASTING, TL_REACH_OWN},
     {"/tracelake.v1.Ingest/GetOffset", &tracelake__v1__get_offset_request__descriptor, TL_UNARY,
      TL_ROLE_READ, run_get_offset},
     {NULL, NULL, 0, 0, NULL},

@@ -123,9 +123,9 @@ static int run_info(struct tl_call *call, const void *none)
 const struct tl_method tl_reflection_methods[] = {
     {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
      &grpc__reflection__v1__server_reflection_request__descriptor, TL_BIDI, TL_ROLE_PUBLIC,
-     run_info},
+     run_info, TL_SHORT, TL_REACH_NONE},
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
      &grpc__reflection__v1__server_reflection_request__descriptor, TL_BIDI, TL_ROLE_PUBLIC,
-     run_info},
+     run_info, TL_SHORT, TL_REACH_NONE},
     {NULL, NULL, 0, 0, NULL},
 };

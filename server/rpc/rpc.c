@@ -3,6 +3,7 @@
 
 #include "rpc/reflection.h"
 #include "rpc/rpcint.h"
+#include "rpc/scoped.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,11 @@ static const struct tl_method *const tables[] = {
     tl_ingest_methods, tl_catalog_methods, tl_images_methods,     tl_ranges_methods,
     tl_raw_methods,    tl_health_methods,  tl_reflection_methods,
 };
+
+static bool covers(void *context, const struct tl_scope *scope, const char *trace)
+{
+    return tl_scoped_covers(((struct tl_rpc *)context)->lake, scope, trace);
+}
 
 static int join_tables(struct tl_rpc *rpc)
 {
@@ -31,6 +37,7 @@ static int join_tables(struct tl_rpc *rpc)
         .n_methods = n,
         .routes = tl_http_routes,
         .n_routes = tl_http_routes_n,
+        .covers = covers,
     };
     return TL_OK;
 }

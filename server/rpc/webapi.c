@@ -4,6 +4,7 @@
 
 #include "rpc/convert.h"
 #include "rpc/rpcint.h"
+#include "rpc/scoped.h"
 #include "rpc/webjson.h"
 
 #include "tracelake/v1/ranges.pb-c.h"
@@ -34,7 +35,7 @@ static int explain(const struct tl_http_request *request, struct tl_http_respons
 int tl_web_traces(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_trace_list list = {0};
-    const int rc = tl_lake_traces(lake_of(request), &list);
+    const int rc = tl_scoped_traces(lake_of(request), request->scope, &list);
     if (rc < 0)
         return rc;
     cJSON *const json = tl_webjson_traces(&list);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Server-sent events: the traces as they grow. Source: WHATWG HTML, section 9.2. */
 #include "rpc/rpcint.h"
+#include "rpc/scoped.h"
 #include "rpc/webapi.h"
 #include "rpc/webjson.h"
 
@@ -13,6 +14,7 @@ struct events {
     struct tl_rpc *rpc;
     struct tl_net *net;
     struct tl_waiter *waiter;
+    struct tl_scope *scope;
     struct tl_hub_seat seat;
     uint64_t revision;
     int64_t told_ms;
@@ -23,7 +25,7 @@ struct events {
 static int tell(struct events *e, struct tl_buf *out)
 {
     struct tl_trace_list list = {0};
-    int rc = tl_lake_traces(e->rpc->lake, &list);
+    int rc = tl_scoped_traces(e->rpc->lake, e->scope, &list);
     if (rc < 0)
         return rc;
     if (!e->begun || list.revision != e->revision) {
@@ -64,6 +66,7 @@ static void release(void *context)
 {
     struct events *const e = context;
     tl_hub_leave(&e->rpc->hub, &e->seat);
+    tl_scope_put(e->scope);
     free(e);
 }
 
@@ -75,6 +78,7 @@ int tl_web_events(struct tl_http_request *request, struct tl_http_response *resp
     e->rpc = request->context;
     e->net = request->net;
     e->waiter = request->waiter;
+    e->scope = tl_scope_get(request->scope);
     tl_hub_join(&e->rpc->hub, &e->seat, e->waiter);
     response->producer = e;
     response->produce = produce;

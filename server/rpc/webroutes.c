@@ -71,7 +71,7 @@ static int ready(struct tl_http_request *request, struct tl_http_response *respo
 #define STREAM TRACE "/streams/{stream}"
 
 const struct tl_route tl_http_routes[] = {
-    {"/api/v1/traces", TL_ROLE_READ, tl_web_traces},
+    {"/api/v1/traces", TL_ROLE_READ, tl_web_traces, TL_SHORT, TL_REACH_OWN},
     {TRACE, TL_ROLE_READ, tl_web_trace},
     {TRACE "/functions", TL_ROLE_READ, tl_web_functions, TL_LONG},
     {TRACE "/tiles/{axis}/{level}/{index}", TL_ROLE_READ, tl_web_tile, TL_LONG},
@@ -82,10 +82,10 @@ const struct tl_route tl_http_routes[] = {
     {STREAM "/stats", TL_ROLE_READ, tl_web_stats, TL_LONG},
     {STREAM "/slices", TL_ROLE_READ, tl_web_slices, TL_LONG},
     {STREAM "/insns", TL_ROLE_READ, tl_web_insns, TL_LONG},
-    {"/api/v1/events", TL_ROLE_READ, tl_web_events},
-    {"/metrics", TL_ROLE_READ, metrics},
-    {"/healthz", TL_ROLE_PUBLIC, healthy},
-    {"/readyz", TL_ROLE_PUBLIC, ready},
-    {"/{*}", TL_ROLE_READ, tl_web_asset},
+    {"/api/v1/events", TL_ROLE_READ, tl_web_events, TL_SHORT, TL_REACH_OWN},
+    {"/metrics", TL_ROLE_READ, metrics, TL_SHORT, TL_REACH_ALL},
+    {"/healthz", TL_ROLE_PUBLIC, healthy, TL_SHORT, TL_REACH_NONE},
+    {"/readyz", TL_ROLE_PUBLIC, ready, TL_SHORT, TL_REACH_NONE},
+    {"/{*}", TL_ROLE_READ, tl_web_asset, TL_SHORT, TL_REACH_NONE},
 };
 const size_t tl_http_routes_n = sizeof tl_http_routes / sizeof *tl_http_routes;

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include "rpc/scoped.h"
+
+#include <stdlib.h>
+
+static bool covers_row(const struct tl_scope *scope, const struct tl_trace_row *row)
+{
+    return tl_scope_covers(scope, row->rig, row->labels);
+}
+
+bool tl_scoped_covers(struct tl_lake *lake, const struct tl_scope *scope, const char *trace)
+{
+    struct tl_trace_list list = {0};
+    const bool covered =
+        tl_lake_trace(lake, trace, &list) == TL_OK && list.n > 0 && covers_row(scope, list.rows);
+    tl_trace_list_free(&list);
+    return covered;
+}
+
+int tl_scoped_traces(struct tl_lake *lake, const struct tl_scope *scope, struct tl_trace_list *out)
+{
+    const int rc = tl_lake_traces(lake, out);
+    if (rc < 0 || !scope)
+        return rc;
+    size_t kept = 0;
+    for (size_t i = 0; i < out->n; i++) {
+        if (covers_row(scope, &out->rows[i])) {
+            out->rows[kept++] = out->rows[i];
+        } else {
+            free(out->rows[i].labels);
+            free(out->rows[i].streams);
+        }
+    }
+    out->n = kept;
+    return rc;
+}
+
+int tl_scoped_push(struct tl_lake *lake, const struct tl_scope *scope, const char *rig,
+                   const char *trace, struct tl_fail *fail)
+{
+    struct tl_trace_list list = {0};
+    if (!tl_scope_has_rig(scope, rig))
+        return tl_fail_set(fail, TL_DENIED, "the token is not for rig %.63s", rig);
+    if (!scope || !*trace)
+        return TL_OK;
+    const bool there = tl_lake_trace(lake, trace, &list) == TL_OK && list.n > 0;
+    const bool own = !there || covers_row(scope, list.rows);
+    tl_trace_list_free(&list);
+    return own ? TL_OK : tl_fail_set(fail, TL_DENIED, "the token is not for trace %.63s", trace);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What of the lake a token with a scope may see. A scope of NULL is everything. */
+#ifndef TL_RPC_SCOPED_H
+#define TL_RPC_SCOPED_H
+
+#include "lake.h"
+#include "net/scope.h"
+
+/* Is the trace there, and one of the scope's? */
+bool tl_scoped_covers(struct tl_lake *lake, const struct tl_scope *scope, const char *trace);
+/* tl_lake_traces() without those of others. */
+TL_MUST_USE int tl_scoped_traces(struct tl_lake *lake, const struct tl_scope *scope,
+                                 struct tl_trace_list *out);
+/* May it push to `trace` ("": a new one) as `rig`? TL_DENIED, told in `fail`. */
+TL_MUST_USE int tl_scoped_push(struct tl_lake *lake, const struct tl_scope *scope, const char *rig,
+                               const char *trace, struct tl_fail *fail);
+
+#endif
