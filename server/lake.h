@@ -124,6 +124,9 @@ TL_MUST_USE int tl_lake_delete(struct tl_lake *lake, const char *trace, struct t
  * were removed. */
 TL_MUST_USE int tl_lake_redecode(struct tl_lake *lake, const char *trace, const char *setup,
                                  struct tl_fail *fail);
+/* The same with the setup before the present one. TL_USAGE: there was none. */
+TL_MUST_USE int tl_lake_redecode_back(struct tl_lake *lake, const char *trace,
+                                      struct tl_fail *fail);
 /*
  * Check every stored byte of a trace ("": of all traces, and the catalog): raw bytes, shards with
  * their indexes and tiles, images, and what the catalog says of them. Appends a line per finding

@@ -187,6 +187,7 @@ struct redecode {
     struct tl_setup setup; /* of --config, or the images alone */
     bool whole;            /* it replaces the trace's setup */
     struct tl_buf text;
+    bool back;
     bool no_wait;
 };
 
@@ -209,6 +210,8 @@ static int read_redecode(struct redecode *r, const char *config, const struct tl
 static int start_redecode(const struct redecode *r, struct tracelake *lake, const char *trace,
                           struct tracelake_error *error)
 {
+    if (r->back)
+        return tracelake_redecode_back(lake, trace, NULL, error);
     if (r->whole)
         return tracelake_redecode(lake, trace, (const char *)r->text.p, NULL, error);
     if (r->setup.n_images == 0)
@@ -259,6 +262,7 @@ int tl_cmd_redecode(int argc, char **argv)
     const struct tl_arg args[] = {
         {"config", 0, TL_ARG_TEXT, &config},
         {"image", 0, TL_ARG_LIST, &images},
+        {"back", 0, TL_ARG_FLAG, &r.back},
         {"no-wait", 0, TL_ARG_FLAG, &r.no_wait},
         TL_REMOTE_ARGS(remote),
         {0},

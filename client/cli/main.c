@@ -95,10 +95,13 @@ static const struct command commands[] = {
     {"label", tl_cmd_label, "set or remove labels",
      "usage: tracelake label TRACE KEY=VALUE…\nAn empty value removes the label.\n" CONNECTION},
     {"redecode", tl_cmd_redecode, "decode the raw bytes again",
-     "usage: tracelake redecode TRACE… [--config F] [--image FILE[@ADDR]]…\n"
+     "usage: tracelake redecode TRACE… [--config F | --back] [--image FILE[@ADDR]]…\n"
      "  --config F          decode with this setup instead of the present one\n"
      "  --image FILE[@ADDR] add a program image to the setup\n"
-     "  --no-wait           do not wait for the end\n" CONNECTION},
+     "  --back              decode with the setup before the present one\n"
+     "  --no-wait           do not wait for the end\n"
+     "What is served stays until the new decode is whole, and for good if that tells "
+     "nothing.\n" CONNECTION},
     {"verify", tl_cmd_verify, "check every stored byte",
      "usage: tracelake verify [--repair] (TRACE… | --all)\n"
      "Prints a line per finding; exit status 1 if there are any.\n"

@@ -321,6 +321,11 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_redecode(struct tracelake *lake, 
                                                         const char *setup,
                                                         struct tracelake_trace **out,
                                                         struct tracelake_error *error);
+/* The same with the setup that it had before the present one. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_redecode_back(struct tracelake *lake,
+                                                             const char *trace,
+                                                             struct tracelake_trace **out,
+                                                             struct tracelake_error *error);
 /* Check every stored byte of a trace, or ("") of all, with the catalog. `*report` gets a line per
  * finding; free() it. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_verify(struct tracelake *lake, const char *trace,

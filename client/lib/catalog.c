@@ -194,6 +194,15 @@ int tracelake_redecode(struct tracelake *lake, const char *trace, const char *se
     return ask_trace(lake, "/tracelake.v1.Catalog/Redecode", &request.base, out, error);
 }
 
+int tracelake_redecode_back(struct tracelake *lake, const char *trace, struct tracelake_trace **out,
+                            struct tracelake_error *error)
+{
+    Tracelake__V1__RedecodeRequest request = TRACELAKE__V1__REDECODE_REQUEST__INIT;
+    request.trace = text(trace);
+    request.back = true;
+    return ask_trace(lake, "/tracelake.v1.Catalog/Redecode", &request.base, out, error);
+}
+
 int tracelake_verify(struct tracelake *lake, const char *trace, bool repair, uint32_t *findings,
                      char **report, struct tracelake_error *error)
 {

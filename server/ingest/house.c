@@ -258,7 +258,7 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
     }
     pthread_mutex_lock(&trace->lock);
     struct tl_gen *old = trace->making;
-    char *old_setup = trace->setup;
+    char *old_setup = NULL;
     if (trace->raw_removed) {
         r = tl_fail_set(fail, TL_DENIED,
                         "the raw bytes of %s were removed by retention; it cannot be decoded anew",
@@ -267,6 +267,13 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
         r = tl_fail_set(fail, TL_AGAIN, "trace %s is being changed by another; try again", id);
     } else {
         trace->making = gen;
+        /* What is served keeps its setup, until another one has been decoded. */
+        if (strcmp(text, trace->setup) != 0 && (!old || old == trace->serving)) {
+            old_setup = trace->earlier;
+            trace->earlier = trace->setup;
+        } else {
+            old_setup = trace->setup;
+        }
         trace->setup = text;
         trace->wanted = number;
         trace->message[0] = '\0';
@@ -290,6 +297,26 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
         tl_lake_queue(lake, trace, 0);
         tl_trace_changed(trace);
     }
+    tl_trace_put(trace);
+    return r;
+}
+
+int tl_lake_redecode_back(struct tl_lake *lake, const char *id, struct tl_fail *fail)
+{
+    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return no_trace(fail, id);
+    pthread_mutex_lock(&trace->lock);
+    const bool has = trace->earlier != NULL;
+    char *earlier = has ? strdup(trace->earlier) : NULL;
+    pthread_mutex_unlock(&trace->lock);
+    int r = TL_OK;
+    if (!has)
+        r = tl_fail_set(fail, TL_USAGE, "trace %s has had no other setup", id);
+    else
+        r = earlier ? tl_lake_redecode(lake, id, earlier, fail)
+                    : tl_fail_set(fail, TL_NOMEM, "no memory");
+    free(earlier);
     tl_trace_put(trace);
     return r;
 }

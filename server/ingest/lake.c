@@ -200,9 +200,13 @@ static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
     t->decoded_removed = row->decoded_removed;
     t->setup = strdup(row->setup);
     t->labels = strdup(row->labels);
+    if (row->earlier && *row->earlier)
+        t->earlier = strdup(row->earlier);
     int r = t->setup && t->labels ? TL_OK : tl_fail_set(fail, TL_NOMEM, "no memory");
     if (r >= 0)
-        r = tl_gen_new(&t->serving, lake, t->id, row->generation, row->setup, fail);
+        r = tl_gen_new(&t->serving, lake, t->id, row->generation,
+                       row->wanted != row->generation && t->earlier ? t->earlier : row->setup,
+                       fail);
     if (r < 0) {
         tl_trace_put(t);
         return r;
@@ -353,7 +357,7 @@ static int revive(struct tl_lake *lake, struct tl_trace *trace, struct tl_fail *
         r = tl_spool_end(lake->backend, trace->id, &trace->raw_bytes, fail);
     if (r < 0 || trace->state == TL_TRACE_FAILED)
         return r;
-    if (trace->wanted != trace->serving->number) {
+    if (trace->wanted != trace->serving->number && trace->state != TL_TRACE_SEALED) {
         r = tl_gen_new(&trace->making, lake, trace->id, trace->wanted, trace->setup, fail);
         if (r >= 0)
             r = tl_gen_load(trace->making, fail);

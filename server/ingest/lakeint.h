@@ -166,6 +166,7 @@ struct tl_trace {
     /* Under the lock: */
     char format[64];
     char *setup;
+    char *earlier; /* the setup before it, NULL: none */
     char *labels;
     uint8_t state; /* enum tl_trace_state */
     bool complete;

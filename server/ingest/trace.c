@@ -18,6 +18,7 @@ void tl_trace_put(struct tl_trace *trace)
     tl_gen_put(trace->serving);
     tl_gen_put(trace->making);
     free(trace->setup);
+    free(trace->earlier);
     free(trace->labels);
     pthread_mutex_destroy(&trace->lock);
     pthread_mutex_destroy(&trace->opening);
@@ -47,6 +48,7 @@ static int save_once(struct tl_trace *trace, bool *again, struct tl_fail *fail)
     const uint64_t number = ++trace->saves;
     char format[sizeof(trace->format)], message[sizeof(trace->message)];
     char *setup = strdup(trace->setup);
+    char *earlier = strdup(trace->earlier ? trace->earlier : "");
     snprintf(format, sizeof(format), "%s", trace->format);
     snprintf(message, sizeof(message), "%s", trace->message);
     const struct tl_catalog_trace row = {
@@ -54,6 +56,7 @@ static int save_once(struct tl_trace *trace, bool *again, struct tl_fail *fail)
         .rig = trace->rig,
         .format = format,
         .setup = setup,
+        .earlier = earlier,
         .message = message,
         .state = trace->state,
         .complete = trace->complete,
@@ -67,9 +70,10 @@ static int save_once(struct tl_trace *trace, bool *again, struct tl_fail *fail)
         .decoded_removed = trace->decoded_removed,
     };
     pthread_mutex_unlock(&trace->lock);
-    const int r = setup ? tl_catalog_update_trace(trace->lake->catalog, &row, fail)
-                        : tl_fail_set(fail, TL_NOMEM, "no memory");
+    const int r = setup && earlier ? tl_catalog_update_trace(trace->lake->catalog, &row, fail)
+                                   : tl_fail_set(fail, TL_NOMEM, "no memory");
     free(setup);
+    free(earlier);
     pthread_mutex_lock(&trace->lock);
     *again = trace->saves != number;
     pthread_mutex_unlock(&trace->lock);
@@ -144,6 +148,69 @@ static int swap(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail
     return TL_OK;
 }
 
+static void fill_stream(const struct tl_gen *gen, struct tl_lane *lane, struct tl_stream_row *row);
+
+static uint64_t told_by(struct tl_gen *gen)
+{
+    pthread_mutex_lock(&gen->lock);
+    const size_t n = gen->n_lanes;
+    pthread_mutex_unlock(&gen->lock);
+    uint64_t told = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct tl_stream_row row = {0};
+        fill_stream(gen, tl_gen_lane_at(gen, i), &row);
+        told += row.insns + row.events;
+    }
+    return told;
+}
+
+/*
+ * Would the new generation take away what is served? With a setup that does not fit, decoding anew
+ * fails or tells nothing at all.
+ */
+static bool is_worse(struct tl_trace *trace, struct tl_gen *gen, int r)
+{
+    struct tl_gen *const serving = tl_trace_serving(trace);
+    const bool worse = gen != serving && (r != TL_EOF || told_by(gen) == 0) && told_by(serving) > 0;
+    tl_gen_put(serving);
+    return worse;
+}
+
+/* Go on with what is served, and with its setup. Its number is not used again. */
+static int give_up(struct tl_trace *trace, struct tl_gen *gen, const char *why,
+                   struct tl_fail *fail)
+{
+    pthread_mutex_lock(&trace->lock);
+    char *const refused = trace->setup;
+    if (trace->earlier) {
+        trace->setup = trace->earlier;
+        trace->earlier = refused;
+    }
+    snprintf(trace->format, sizeof(trace->format), "%s", trace->serving->setup.format);
+    snprintf(trace->message, sizeof(trace->message),
+             "decoding anew %.150s; what was there before is kept, and its setup", why);
+    trace->state = TL_TRACE_SEALED;
+    pthread_mutex_unlock(&trace->lock);
+    const int r = tl_trace_save(trace, fail);
+    if (r < 0)
+        return r; /* tried again: the state says what is served in any case */
+    tl_gen_stop(gen);
+    tl_resume_remove(trace->lake, gen->trace, gen->number);
+    pthread_mutex_lock(&trace->lock);
+    const bool mine = trace->making == gen;
+    if (mine)
+        trace->making = NULL;
+    pthread_mutex_unlock(&trace->lock);
+    if (tl_catalog_drop_shards(trace->lake->catalog, trace->id, gen->number, UINT64_MAX, 0, NULL) <
+        0)
+        tl_house_wake(trace->lake);
+    atomic_store(&gen->obsolete, true);
+    if (mine)
+        tl_gen_put(gen);
+    tl_trace_changed(trace);
+    return TL_OK;
+}
+
 /* All is decoded and sealed. */
 static int seal_trace(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail)
 {
@@ -190,6 +257,14 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
 {
     if (!is_making(trace, gen))
         return 0;
+    const bool failed =
+        r != TL_OK && r != TL_EOF && r != TL_CANCELLED && r != TL_NOSPACE && r != TL_IO;
+    if ((failed || (r == TL_EOF && last)) && is_worse(trace, gen, r))
+        return give_up(trace, gen, failed ? fail->text : "told nothing", fail) < 0
+                   ? retry_delay(gen)
+                   : -1;
+    if (r == TL_EOF && is_worse(trace, gen, r))
+        return -1; /* of a live trace that has told more: more bytes may come */
     if (r == TL_EOF && gen != trace->serving)
         r = swap(trace, gen, fail) < 0 ? TL_IO : TL_EOF;
     if (r == TL_EOF && last)

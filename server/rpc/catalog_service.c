@@ -156,8 +156,13 @@ static int run_set_labels(struct tl_call *call, const void *message)
 static int run_redecode(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__RedecodeRequest *const request = message;
-    const int rc = tl_lake_redecode(tl_call_rpc(call)->lake, request->trace,
-                                    *request->setup ? request->setup : NULL, tl_call_fail(call));
+    struct tl_lake *const lake = tl_call_rpc(call)->lake;
+    struct tl_fail *const fail = tl_call_fail(call);
+    if (request->back && *request->setup)
+        return tl_fail_set(fail, TL_USAGE, "say either a setup or back");
+    const int rc = request->back ? tl_lake_redecode_back(lake, request->trace, fail)
+                                 : tl_lake_redecode(lake, request->trace,
+                                                    *request->setup ? request->setup : NULL, fail);
     return rc < 0 ? no_trace(call, rc, request->trace) : send_trace(call, request->trace);
 }
 

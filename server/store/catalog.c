@@ -45,6 +45,8 @@ static const char *const migrations[] = {
     " decoded_age_s INTEGER NOT NULL, decoded_bytes INTEGER NOT NULL) WITHOUT ROWID;"
     "ALTER TABLE shards ADD COLUMN summary_crc INTEGER NOT NULL DEFAULT -1;"
     "ALTER TABLE images ADD COLUMN announced INTEGER NOT NULL DEFAULT 1;",
+
+    "ALTER TABLE traces ADD COLUMN earlier TEXT NOT NULL DEFAULT '';",
 };
 #define SCHEMA ((int)(sizeof(migrations) / sizeof(*migrations)))
 

@@ -37,9 +37,10 @@ TL_MUST_USE int tl_catalog_check(struct tl_catalog *catalog, bool whole,
 
 struct tl_catalog_trace {
     const char *id, *rig, *format, *setup, *message;
-    const char *labels; /* "key=value\n"…, reading only */
-    int state;          /* enum tl_trace_state of lake.h */
-    bool complete;      /* the rig said that it is all */
+    const char *labels;  /* "key=value\n"…, reading only */
+    const char *earlier; /* the setup before the present one, "" or NULL: none */
+    int state;           /* enum tl_trace_state of lake.h */
+    bool complete;       /* the rig said that it is all */
     int64_t created_ns, updated_ns;
     uint64_t raw_bytes;     /* total, once complete */
     uint64_t decoded_bytes; /* when it was sealed */

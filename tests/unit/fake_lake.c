@@ -235,6 +235,11 @@ int tl_lake_delete(struct tl_lake *lake, const char *trace, struct tl_fail *fail
     return rc;
 }
 
+int tl_lake_redecode_back(struct tl_lake *lake, const char *trace, struct tl_fail *fail)
+{
+    return tl_lake_redecode(lake, trace, NULL, fail);
+}
+
 int tl_lake_redecode(struct tl_lake *lake, const char *trace, const char *setup,
                      struct tl_fail *fail)
 {
