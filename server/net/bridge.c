@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TLS on this side, HTTP/1.1 on the other: decrypted bytes go through a socket pair to
- * libmicrohttpd and back. One buffer each way; a full one stops reading, so neither side can
- * run ahead of the other.
+ * A connection on this side, libmicrohttpd's HTTP/1.1 on the other: bytes, decrypted where it is
+ * TLS, go through a socket pair and back, and heads of requests are looked at on their way. One
+ * buffer each way; a full one stops reading, so neither side can run ahead of the other.
  */
 #include "net/conn.h"
+#include "net/headscan.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define BRIDGE 16384
 #define ROUNDS 16 /* then other connections have their turn */
 
+/*
+ * What is passed on in place of the rest of a malformed head: whatever part of a head stands
+ * before it, with this it is one that is refused with 400, behind the answers to requests that
+ * came before it.
+ */
+static const char malformed[] = "\r\nHost: a\r\nHost: b\r\n\r\n";
+
 struct pipe {
-    uint8_t p[BRIDGE];
+    uint8_t p[1 + BRIDGE + sizeof malformed];
     size_t at;
     size_t n;
     bool ended;  /* nothing more comes in */
@@ -28,6 +35,8 @@ struct tl_bridge {
     uv_poll_t poll; /* of our end of the pair */
     int fd;
     int events;
+    struct tl_headscan scan;
+    bool cr;          /* one was read that waits for what follows it */
     struct pipe up;   /* client to server */
     struct pipe down; /* server to client */
 };
@@ -39,27 +48,48 @@ static ssize_t local_result(ssize_t n)
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? TL_AGAIN : TL_IO;
 }
 
+/* New bytes are in `up`, the first `n` of it. */
+static void scan_heads(struct tl_bridge *b, size_t n)
+{
+    struct pipe *const up = &b->up;
+    const size_t good = tl_headscan(&b->scan, up->p, n);
+    up->at = 0;
+    up->n = good;
+    b->cr = good < n;
+    if (!b->scan.bad)
+        return;
+    /* An empty line would end the head before the fields that spoil it. */
+    const size_t skip = b->scan.line_n ? 0 : 2;
+    memcpy(up->p + good, malformed + skip, sizeof malformed - 1 - skip);
+    up->n += sizeof malformed - 1 - skip;
+    up->ended = true;
+    up->closed = true; /* not shut down: it would say that the client is gone */
+}
+
 /* Returns whether anything moved, or TL_IO. */
 static int move_up(struct tl_bridge *b)
 {
     struct pipe *const up = &b->up;
     int moved = 0;
     if (up->at == up->n && !up->ended) {
-        const ssize_t n = tl_conn_read(b->conn, up->p, sizeof up->p);
+        up->p[0] = '\r';
+        const ssize_t n = tl_conn_read(b->conn, up->p + b->cr, BRIDGE);
         if (n == TL_IO)
             return TL_IO;
         if (n == TL_EOF)
             up->ended = true;
         if (n > 0) {
-            up->at = 0;
-            up->n = (size_t)n;
+            scan_heads(b, (size_t)n + b->cr);
             moved = 1;
         }
     }
     if (up->at < up->n) {
         const ssize_t n = local_result(send(b->fd, up->p + up->at, up->n - up->at, MSG_NOSIGNAL));
-        if (n == TL_IO)
-            return TL_IO;
+        if (n == TL_IO) { /* nobody reads it any more, but an answer may be there */
+            up->at = up->n;
+            up->ended = true;
+            up->closed = true;
+        }
         if (n > 0) {
             up->at += (size_t)n;
             moved = 1;
@@ -130,13 +160,17 @@ void tl_bridge_ready(struct tl_conn *conn, int events)
         if (down < 0 || (!up && !down))
             break;
     }
-    if (down < 0 || (b->down.ended && b->down.at == b->down.n)) {
+    if (down < 0) {
         tl_conn_close(conn);
+        return;
+    }
+    if (b->down.ended && b->down.at == b->down.n) {
+        tl_conn_linger(conn);
         return;
     }
     const bool up_full = b->up.at < b->up.n;
     const bool down_full = b->down.at < b->down.n;
-    if (!up_full && !b->up.ended && SSL_pending(conn->ssl))
+    if (!up_full && !b->up.ended && conn->ssl && SSL_pending(conn->ssl))
         tl_conn_again(conn);
     tl_conn_poll(conn, (up_full || b->up.ended ? 0 : UV_READABLE) |
                            (down_full || conn->write_blocked ? UV_WRITABLE : 0));
@@ -146,7 +180,7 @@ void tl_bridge_ready(struct tl_conn *conn, int events)
 int tl_bridge_start(struct tl_conn *conn)
 {
     int pair[2];
-    struct tl_bridge *const b = malloc(sizeof *b);
+    struct tl_bridge *const b = malloc(sizeof *b); /* its buffers need no zeros */
     if (!b)
         return TL_NOMEM;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair)) {
@@ -156,6 +190,8 @@ int tl_bridge_start(struct tl_conn *conn)
     b->conn = conn;
     b->fd = pair[0];
     b->events = 0;
+    b->cr = false;
+    b->scan = (struct tl_headscan){0};
     b->up.at = b->up.n = b->down.at = b->down.n = 0;
     b->up.ended = b->up.closed = b->down.ended = b->down.closed = false;
     if (uv_poll_init(&conn->loop->loop.uv, &b->poll, b->fd)) {
@@ -166,9 +202,7 @@ int tl_bridge_start(struct tl_conn *conn)
     }
     b->poll.data = b;
     conn->bridge = b;
-    const struct sockaddr_un local = {.sun_family = AF_UNIX};
-    tl_h1_add(conn->loop->net->h1, pair[1], (const struct sockaddr *)&local, sizeof local,
-              &conn->peer);
+    tl_h1_add(conn->loop->net->h1, pair[1], &conn->peer);
     return TL_OK;
 }
 

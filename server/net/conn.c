@@ -23,10 +23,7 @@ static void on_closed(uv_handle_t *handle)
         return;
     struct tl_net *const net = conn->loop->net;
     SSL_free(conn->ssl);
-    if (conn->hand_over)
-        tl_h1_add(net->h1, conn->fd, (struct sockaddr *)&conn->peer, conn->peer_n, &conn->peer);
-    else
-        close(conn->fd);
+    close(conn->fd);
     tl_conn_forget(net, &conn->peer);
     free(conn->record);
     free(conn);
@@ -40,6 +37,16 @@ void tl_conn_forget(struct tl_net *net, const struct sockaddr_storage *peer)
 
 static void on_again(struct tl_task *task);
 static void on_timer(uv_timer_t *timer);
+
+static void close_protocol(struct tl_conn *conn)
+{
+    if (conn->h2)
+        tl_h2_free(conn->h2);
+    conn->h2 = NULL;
+    if (conn->bridge)
+        tl_bridge_close(conn->bridge);
+    conn->bridge = NULL;
+}
 
 static void close_handles(struct tl_conn *conn)
 {
@@ -55,12 +62,7 @@ void tl_conn_close(struct tl_conn *conn)
 {
     if (conn->phase == TL_PHASE_CLOSED)
         return;
-    if (conn->h2)
-        tl_h2_free(conn->h2);
-    conn->h2 = NULL;
-    if (conn->bridge)
-        tl_bridge_close(conn->bridge);
-    conn->bridge = NULL;
+    close_protocol(conn);
     if (conn->ssl && conn->phase != TL_PHASE_LINGER && SSL_is_init_finished(conn->ssl))
         SSL_shutdown(conn->ssl);
     ERR_clear_error();
@@ -209,6 +211,16 @@ static void start_h2(struct tl_conn *conn)
     tl_h2_ready(conn, UV_READABLE);
 }
 
+static void start_http1(struct tl_conn *conn)
+{
+    uv_timer_stop(&conn->timer);
+    conn->phase = TL_PHASE_BRIDGE;
+    if (tl_bridge_start(conn) < 0)
+        tl_conn_close(conn);
+    else
+        tl_bridge_ready(conn, UV_READABLE | UV_WRITABLE);
+}
+
 static void sniff(struct tl_conn *conn)
 {
     char first[3];
@@ -229,8 +241,7 @@ static void sniff(struct tl_conn *conn)
         uv_timer_start(&conn->timer, on_timer, RETRY_MS, 0);
         return;
     }
-    conn->hand_over = true;
-    close_handles(conn);
+    start_http1(conn);
 }
 
 static void handshake(struct tl_conn *conn)
@@ -238,16 +249,10 @@ static void handshake(struct tl_conn *conn)
     conn->write_blocked = false;
     const int rc = SSL_do_handshake(conn->ssl);
     if (rc == 1) {
-        if (tl_tls_is_h2(conn->ssl)) {
+        if (tl_tls_is_h2(conn->ssl))
             start_h2(conn);
-            return;
-        }
-        uv_timer_stop(&conn->timer);
-        conn->phase = TL_PHASE_BRIDGE;
-        if (tl_bridge_start(conn) < 0)
-            tl_conn_close(conn);
         else
-            tl_bridge_ready(conn, UV_READABLE | UV_WRITABLE);
+            start_http1(conn);
         return;
     }
     if (ssl_result(conn, rc) != TL_AGAIN)
@@ -264,8 +269,7 @@ void tl_conn_linger(struct tl_conn *conn)
 {
     if (conn->phase == TL_PHASE_CLOSED)
         return;
-    tl_h2_free(conn->h2);
-    conn->h2 = NULL;
+    close_protocol(conn);
     conn->phase = TL_PHASE_LINGER;
     if (conn->ssl)
         SSL_shutdown(conn->ssl);

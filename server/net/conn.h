@@ -32,7 +32,6 @@ struct tl_conn {
     unsigned handles;
     enum tl_phase phase;
     bool again_posted;
-    bool hand_over; /* when the poll handle is closed, the socket goes to HTTP/1.1 */
     bool write_blocked;
     int events; /* as polled */
     int fd;

@@ -112,11 +112,10 @@ extern const char tl_foreign_host[]; /* what to say if not */
 
 TL_MUST_USE int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail);
 /*
- * Hand over a connected socket, also when it fails: one too many is told so and closed. `client`
- * is who is at the other end, `peer` the address of the socket itself. Any thread.
+ * Hand over a socket of a pair, also when it fails: one too many is told so and closed. `client`
+ * is who asks by it. Any thread.
  */
-void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr *peer, socklen_t peer_n,
-               const struct sockaddr_storage *client);
+void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr_storage *client);
 /* Wake and end handlers that wait for news. */
 void tl_h1_drain(struct tl_h1 *h1);
 void tl_h1_free(struct tl_h1 *h1);

@@ -3,6 +3,7 @@
 #include "net/gzip.h"
 #include "net/tls.h"
 #include "unit/serving.h"
+#include "unit/wire.h"
 
 #include "tracelake/v1/ranges.pb-c.h"
 
@@ -34,45 +35,6 @@ static void answer_fini(struct answer *a)
 }
 
 /* ---- HTTP/1.1 by hand --------------------------------------------------------------------- */
-
-struct wire {
-    int fd;
-    SSL_CTX *ctx;
-    SSL *ssl;
-};
-
-static struct wire wire_open(const char *url)
-{
-    struct wire w = {.fd = tcp_connect(url)};
-    if (!strncmp(url, "https", 5)) {
-        w.ctx = SSL_CTX_new(TLS_client_method());
-        w.ssl = SSL_new(w.ctx);
-        SSL_set_fd(w.ssl, w.fd);
-        assert_int_equal(SSL_connect(w.ssl), 1);
-    }
-    return w;
-}
-
-static void wire_close(struct wire *w)
-{
-    SSL_free(w->ssl);
-    SSL_CTX_free(w->ctx);
-    close(w->fd);
-}
-
-static void wire_send(struct wire *w, const char *text)
-{
-    const size_t n = strlen(text);
-    if (w->ssl)
-        assert_int_equal(SSL_write(w->ssl, text, (int)n), (int)n);
-    else
-        assert_int_equal(send(w->fd, text, n, MSG_NOSIGNAL), (ssize_t)n);
-}
-
-static ssize_t wire_read(struct wire *w, void *p, size_t n)
-{
-    return w->ssl ? SSL_read(w->ssl, p, (int)n) : recv(w->fd, p, n, 0);
-}
 
 /* Undo the chunked coding in place. */
 static void dechunk(struct tl_buf *b)
