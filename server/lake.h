@@ -98,6 +98,8 @@ struct tl_trace_list {
     uint64_t revision; /* of the catalog as a whole */
 };
 
+/* Can it take and give bytes: is the store there? TL_IO, with the reason. */
+TL_MUST_USE int tl_lake_usable(struct tl_lake *lake, struct tl_fail *fail);
 /* Newest first. Free with tl_trace_list_free(). */
 TL_MUST_USE int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out);
 /* One row in a list of one. TL_NOTFOUND. */

@@ -156,7 +156,7 @@ static int check_arguments(const struct options *o, int n, char **inputs)
 
 int tl_cmd_push(int argc, char **argv)
 {
-    struct options o = {.sender = {.retry_s = 30, .chunk = 0}};
+    struct options o = {.sender = {.retry_s = UINT64_MAX, .chunk = 0}};
     bool resume = false;
     const struct tl_arg args[] = {
         {"format", 0, TL_ARG_TEXT, &o.format},

@@ -70,7 +70,9 @@ static const struct command commands[] = {
      "  --no-resume         fail where the trace exists\n"
      "  --rate BYTES        at most so many bytes a second (K, M, G)\n"
      "  --chunk BYTES       bytes per message (default 256K)\n"
-     "  --retry SECONDS     how long to try to reconnect (default 30)\n"
+     "  --retry SECONDS     how long to try to go on when the connection breaks or the server's "
+     "disk is\n"
+     "                      full (default: for ever; 0: not at all)\n"
      "  --no-wait           return when the bytes are durable, do not wait for the decode\n"
      "  --quiet             print nothing but errors\n" CONNECTION},
 #endif

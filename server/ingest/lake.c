@@ -221,6 +221,11 @@ static void insert_locked(struct tl_lake *lake, struct tl_trace *trace)
     lake->traces = trace;
 }
 
+int tl_lake_usable(struct tl_lake *lake, struct tl_fail *fail)
+{
+    return lake->backend->ops->usable(lake->backend, fail);
+}
+
 int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, const char *setup,
                       struct tl_trace **out, struct tl_fail *fail)
 {

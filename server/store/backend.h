@@ -98,6 +98,8 @@ struct tl_backend_ops {
      * memory. Returns its descriptor. */
     int (*scratch)(struct tl_backend *backend, struct tl_fail *fail);
 
+    /* Can it be read and written? TL_IO, with the reason; asked often, so nothing is tried. */
+    int (*usable)(struct tl_backend *backend, struct tl_fail *fail);
     /* Bytes that may still be written; UINT64_MAX where that is not known. */
     uint64_t (*free_bytes)(struct tl_backend *backend);
     /* The catalog's database, as SQLite's URI. Valid as long as the backend. */

@@ -32,6 +32,7 @@ struct folder {
     atomic_ulong serial;
     pthread_mutex_t lock;
     struct folder_lease *held; /* under the lock */
+    char path[PATH_MAX];       /* of the data folder */
     char uri[PATH_MAX + 32];
 };
 
@@ -66,6 +67,14 @@ static int refused(struct tl_fail *fail, const char *what, const char *key)
     if (fail)
         fail->sys_errno = e;
     return code;
+}
+
+/* The same of what makes objects: there is nothing that may be missing but the data folder. */
+static int lost(struct tl_fail *fail, const char *what, const char *key)
+{
+    if (errno == ENOENT)
+        errno = EIO;
+    return refused(fail, what, key);
 }
 
 /* A lease is held by a lock on the file that has its name: is it still that file? */
@@ -212,7 +221,7 @@ static int place(struct folder *f, const char *name, const char *key)
 
 static int not_stored(struct tl_fail *fail, const char *key)
 {
-    const int code = refused(fail, "store", key);
+    const int code = lost(fail, "store", key);
     return code == TL_NOTFOUND ? TL_IO : code;
 }
 
@@ -379,7 +388,7 @@ static int folder_log_open(struct tl_backend *backend, const char *key, bool cre
     if (may < 0)
         return may;
     if (create && make_parents(f->objects, key) < 0)
-        return refused(fail, "make the folders of", key);
+        return lost(fail, "make the folders of", key);
     struct folder_log *log = calloc(1, sizeof(*log));
     if (!log)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
@@ -389,7 +398,7 @@ static int folder_log_open(struct tl_backend *backend, const char *key, bool cre
     log->fd = openat(f->objects, key, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
     struct stat st;
     if (log->fd < 0 || fstat(log->fd, &st) < 0 || (create && sync_parent(f->objects, key) < 0)) {
-        const int r = refused(fail, "open", key);
+        const int r = create ? lost(fail, "open", key) : refused(fail, "open", key);
         if (log->fd >= 0)
             close(log->fd);
         free(log);
@@ -561,6 +570,20 @@ static uint64_t folder_free_bytes(struct tl_backend *backend)
     return (uint64_t)st.f_bavail * st.f_frsize;
 }
 
+/* The descriptor keeps a folder that was removed, or moved away, or whose file system is gone. */
+static int folder_usable(struct tl_backend *backend, struct tl_fail *fail)
+{
+    const struct folder *f = folder_of(backend);
+    struct stat held, there;
+    if (fstat(f->dir, &held) < 0 || stat(f->path, &there) < 0 || held.st_ino != there.st_ino ||
+        held.st_dev != there.st_dev)
+        return tl_fail_set(fail, TL_IO, "the data folder %.120s is gone", f->path);
+    if (faccessat(f->objects, ".", W_OK | X_OK, AT_EACCESS) < 0)
+        return tl_fail_set(fail, TL_IO, "the data folder %.120s cannot be written: %s", f->path,
+                           strerror(errno));
+    return TL_OK;
+}
+
 static const char *folder_catalog_uri(struct tl_backend *backend)
 {
     return folder_of(backend)->uri;
@@ -614,6 +637,7 @@ static const struct tl_backend_ops folder_ops = {
     .lease_release = folder_lease_release,
     .scratch = folder_scratch,
     .free_bytes = folder_free_bytes,
+    .usable = folder_usable,
     .catalog_uri = folder_catalog_uri,
     .catalog_reset = folder_catalog_reset,
     .may_commit = folder_may_commit,
@@ -629,8 +653,8 @@ static int open_below(int dir, const char *name)
 /* SQLite's URIs use '%', '?' and '#' for themselves. */
 static int write_uri(struct folder *f, const char *dir)
 {
-    char path[PATH_MAX];
-    if (!realpath(dir, path))
+    const char *const path = f->path;
+    if (!realpath(dir, f->path))
         return -1;
     size_t n = (size_t)snprintf(f->uri, sizeof(f->uri), "file:");
     for (const char *p = path; *p && n + 16 < sizeof(f->uri); p++) {

@@ -600,6 +600,12 @@ static bool memory_may_commit(struct tl_backend *backend)
     return may;
 }
 
+static int memory_usable(struct tl_backend *backend, struct tl_fail *fail)
+{
+    return memory_may_commit(backend) ? TL_OK
+                                      : tl_fail_set(fail, TL_IO, "the medium does not answer");
+}
+
 static void memory_free(struct memory *m)
 {
     for (size_t i = 0; i < m->n; i++)
@@ -644,6 +650,7 @@ static const struct tl_backend_ops memory_ops = {
     .free_bytes = memory_free_bytes,
     .catalog_uri = memory_catalog_uri,
     .catalog_reset = memory_catalog_reset,
+    .usable = memory_usable,
     .may_commit = memory_may_commit,
 };
 

@@ -198,6 +198,31 @@ def taken_over(lab):
 
 
 @test
+def folder_gone(lab):
+    """The data folder goes in the middle of a push: not ready, the push waits, and goes on."""
+    simulated(lab, 300000)
+    wait_sealed(lab, 'sim')
+    push = lab.spawn('push', '--chunk', '1000', '--rate', '200K', *described(lab), '--trace', 'away',
+                     lab.path('raw'))
+    wait_offset(lab, 'away', 20000)
+    check(ready(lab) == 200, 'not ready')
+    # What is open goes on in the folder that was moved; a new server would not find it.
+    os.rename(lab.data, lab.data + '.away')
+    check(ready(lab) == 503, 'ready without a data folder')
+    os.rename(lab.data + '.away', lab.data)
+    check(ready(lab) == 200, 'not ready again')
+    check(push.wait(60) == 0, push.stderr.read())
+    with open(lab.path('raw'), 'rb') as f:
+        check(lab.run('raw', 'away', '-').out == f.read(), 'bytes differ')
+
+
+def ready(lab):
+    with socket.create_connection(('127.0.0.1', lab.port), 5) as s:
+        s.sendall(b'GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+        return int(s.recv(4096).split()[1])
+
+
+@test
 def raw(lab):
     """What the rig sent comes back byte for byte, whole and in ranges, with its setup."""
     simulated(lab, 300000)
