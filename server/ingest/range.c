@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PIECE (256u << 10)
+#define PIECE         (128u << 10)
+#define PIECE_MARKERS 8192 /* instructions in a piece of STF */
 
 struct tl_range {
     struct tl_cut cut;
@@ -25,8 +26,11 @@ struct tl_range {
     char trace[64];
     uint64_t first, count;
     bool begun, ended;
-    size_t rows; /* JSON: written so far */
+    size_t rows;        /* JSON: written so far */
+    struct tl_buf text; /* JSON: of one item */
+    size_t item;        /* of the walk's: the next to be written as text or JSON */
     struct tl_stf_flow *flow;
+    struct tl_stf_flow_at flow_at;
     struct tl_zstf_writer *zstf;
     int scratch; /* the finished .zstf, or -1 */
     uint64_t scratch_size, scratch_at;
@@ -40,6 +44,7 @@ int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     range->format = request->format;
     range->scratch = -1;
+    range->flow_at.item = SIZE_MAX;
     uint64_t end;
     int r = tl_cut_open(&range->cut, lake, request->trace, request->stream, fail);
     if (r < 0) {
@@ -83,11 +88,32 @@ void tl_range_close(struct tl_range *range)
         return;
     tl_cut_walk_end(&range->walk);
     tl_cut_close(&range->cut);
+    tl_buf_fini(&range->text);
     tl_stf_flow_free(range->flow);
     tl_zstf_writer_free(range->zstf);
     if (range->scratch >= 0)
         close(range->scratch);
     free(range);
+}
+
+static int next_chunk(struct tl_range *range, struct tl_fail *fail)
+{
+    const int r = tl_cut_walk_next(&range->walk, fail);
+    tl_walk_slim(&range->walk.walk);
+    return r;
+}
+
+/* A chunk is far more than a piece as text. The next item; TL_EOF behind the last. */
+static int next_item(struct tl_range *range, size_t *item, struct tl_fail *fail)
+{
+    while (range->item >= range->walk.walk.n) {
+        const int r = next_chunk(range, fail);
+        if (r < 0)
+            return r;
+        range->item = 0;
+    }
+    *item = range->item++;
+    return TL_OK;
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */
@@ -102,11 +128,12 @@ static int next_text(struct tl_range *range, struct tl_buf *out, struct tl_fail 
         r = tl_buf_printf(out, "# stream %s\n", range->cut.lane->name);
     }
     while (r >= 0 && out->n - before < PIECE) {
-        r = tl_cut_walk_next(&range->walk, fail);
+        size_t item;
+        r = next_item(range, &item, fail);
         if (r == TL_EOF)
             return out->n > before ? TL_OK : TL_EOF;
         if (r >= 0)
-            r = tl_item_text(out, walk->items, walk->n);
+            r = tl_item_text(out, &walk->items[item], 1);
     }
     return r;
 }
@@ -127,27 +154,23 @@ static int add_json_line(struct tl_range *range, struct tl_buf *out, const char 
     return r < 0 ? r : tl_buf_add(out, "}", 1);
 }
 
-static int add_json_items(struct tl_range *range, struct tl_buf *out)
+static int add_json_item(struct tl_range *range, struct tl_buf *out, size_t i)
 {
     const struct tl_walk *walk = &range->walk.walk;
-    struct tl_buf text = {0};
-    int r = TL_OK;
-    for (size_t i = 0; i < walk->n && r >= 0; i++) {
-        tl_buf_reset(&text);
-        r = tl_item_text(&text, &walk->items[i], 1);
-        uint64_t next = walk->positions[i], position = next;
-        const char *line = (const char *)text.p;
-        for (size_t at = 0; r >= 0 && at < text.n;) {
-            const char *end = memchr(line + at, '\n', text.n - at);
-            const size_t n = end ? (size_t)(end - (line + at)) : text.n - at;
-            /* What is told of an instruction stands behind it. */
-            if (line[at] != 'A')
-                position = next++;
-            r = add_json_line(range, out, line + at, n, position);
-            at += n + 1;
-        }
+    struct tl_buf *const text = &range->text;
+    tl_buf_reset(text);
+    int r = tl_item_text(text, &walk->items[i], 1);
+    uint64_t next = walk->positions[i], position = next;
+    const char *line = (const char *)text->p;
+    for (size_t at = 0; r >= 0 && at < text->n;) {
+        const char *end = memchr(line + at, '\n', text->n - at);
+        const size_t n = end ? (size_t)(end - (line + at)) : text->n - at;
+        /* What is told of an instruction stands behind it. */
+        if (line[at] != 'A')
+            position = next++;
+        r = add_json_line(range, out, line + at, n, position);
+        at += n + 1;
     }
-    tl_buf_fini(&text);
     return r;
 }
 
@@ -166,13 +189,14 @@ static int next_json(struct tl_range *range, struct tl_buf *out, struct tl_fail 
                           (unsigned long long)range->count);
     }
     while (r >= 0 && out->n - before < PIECE) {
-        r = tl_cut_walk_next(&range->walk, fail);
+        size_t item;
+        r = next_item(range, &item, fail);
         if (r == TL_EOF) {
             range->ended = true;
             return tl_buf_add(out, "\n]}\n", 4);
         }
         if (r >= 0)
-            r = add_json_items(range, out);
+            r = add_json_item(range, out, item);
     }
     return r;
 }
@@ -196,14 +220,14 @@ static int make_flow(struct tl_range *range)
 }
 
 /* The next chunk's items into the flow writer; TL_EOF once everything is in. */
-static int feed_flow(struct tl_range *range, uint64_t stop, struct tl_stf_flow_at *at,
-                     struct tl_fail *fail)
+static int feed_flow(struct tl_range *range, uint64_t stop, struct tl_fail *fail)
 {
+    struct tl_stf_flow_at *const at = &range->flow_at;
     const struct tl_walk *walk = &range->walk.walk;
     if (range->ended)
         return TL_EOF;
     if (at->item >= walk->n) {
-        const int r = tl_cut_walk_next(&range->walk, fail);
+        const int r = next_chunk(range, fail);
         *at = (struct tl_stf_flow_at){0};
         int made = TL_OK;
         if (!range->flow && (r >= 0 || r == TL_EOF))
@@ -224,11 +248,11 @@ static int next_stf(struct tl_range *range, struct tl_buf *out, struct tl_fail *
 {
     const size_t before = out->n;
     while (out->n - before < PIECE) {
-        struct tl_stf_flow_at at = {.item = SIZE_MAX};
-        int r = feed_flow(range, UINT64_MAX, &at, fail);
+        const uint64_t markers = range->flow ? tl_stf_flow_markers(range->flow) : 0;
+        int r = feed_flow(range, markers + PIECE_MARKERS, fail);
         if (r == TL_EOF)
             return out->n > before ? TL_OK : TL_EOF;
-        if (r < 0)
+        if (r < 0 && r != TL_AGAIN)
             return r;
         const struct tl_bytes bytes = tl_stf_flow_bytes(range->flow);
         r = tl_buf_add(out, bytes.p, bytes.n);
@@ -271,10 +295,9 @@ static int zstf_chunk(struct tl_range *range, uint64_t *begun, struct tl_buf *by
 
 static int zstf_chunks(struct tl_range *range, struct tl_buf *bytes, struct tl_fail *fail)
 {
-    struct tl_stf_flow_at at = {.item = SIZE_MAX};
     uint64_t begun = 0;
     for (;;) {
-        int r = feed_flow(range, begun + TL_CHUNK_MARKERS, &at, fail);
+        int r = feed_flow(range, begun + TL_CHUNK_MARKERS, fail);
         if (r == TL_AGAIN)
             r = zstf_chunk(range, &begun, bytes, fail);
         if (r == TL_EOF)

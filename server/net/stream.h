@@ -87,7 +87,7 @@ struct tl_stream {
 /* Received messages wait up to here before the client's window is kept from it. */
 #define TL_STREAM_IN_MARK (2u << 20)
 /* tl_stream_write() blocks above this. */
-#define TL_STREAM_OUT_MARK (1u << 20)
+#define TL_STREAM_OUT_MARK (256u << 10)
 
 static inline struct tl_stream *tl_stream_get(struct tl_stream *stream)
 {

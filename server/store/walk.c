@@ -20,6 +20,13 @@ void tl_walk_fini(struct tl_walk *walk)
     *walk = (struct tl_walk){0};
 }
 
+void tl_walk_slim(struct tl_walk *walk)
+{
+    tl_buf_fini(&walk->frame);
+    tl_view_put(walk->view);
+    walk->view = NULL;
+}
+
 /* ---- STF records to instructions ------------------------------------------------------------ */
 
 /* The other records of a group. Returns the record's size, or < 0. */

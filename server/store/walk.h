@@ -83,6 +83,9 @@ struct tl_walk {
 
 /* A zeroed walk is ready. */
 void tl_walk_fini(struct tl_walk *walk);
+/* For who takes a while over the result: give back what only the next chunk of the same frame would
+ * use again, and takes as much memory as all else. Not if blocks are spans or told one by one. */
+void tl_walk_slim(struct tl_walk *walk);
 
 /* What to read of a chunk. */
 struct tl_walk_range {

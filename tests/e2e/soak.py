@@ -11,6 +11,7 @@ import json
 import os
 import random
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -25,6 +26,37 @@ SETTLE_S = 120
 MEMORY_SPARE = 64 << 20
 SPARE = 12  # threads and descriptors: pools grow to the greatest number of calls at a time
 READERS = 16
+
+
+RANGE = '/api/v1/traces/kept/streams/di.0.1/range?format=text'
+WINDOW = (1 << 31) - 1  # of HTTP/2: it is the socket that is full
+
+
+def frame(kind, flags, stream, payload=b''):
+    return struct.pack('>I', len(payload))[1:] + bytes((kind, flags)) + \
+        struct.pack('>I', stream) + payload
+
+
+def http2(method, path, message=None):
+    """All that a client has to send for one request, field names and values spelled out."""
+    fields = {':method': method, ':scheme': 'http', ':authority': 'localhost', ':path': path}
+    if message is not None:
+        fields.update({'content-type': 'application/grpc', 'te': 'trailers'})
+    block = b''.join(bytes((0, len(name))) + name.encode() + bytes((len(value),)) + value.encode()
+                     for name, value in fields.items())
+    out = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + \
+        frame(4, 0, 0, struct.pack('>HI', 4, WINDOW)) + \
+        frame(8, 0, 0, struct.pack('>I', WINDOW - 65535)) + \
+        frame(1, 5 if message is None else 4, 1, block)
+    if message is not None:
+        out += frame(0, 1, 1, b'\0' + struct.pack('>I', len(message)) + message)
+    return out
+
+
+# FetchRequest: trace, stream, format text.
+FETCH = b'\x0a\x04kept\x12\x06di.0.1\x30\x02'
+REQUESTS = (('GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n' % RANGE).encode(),
+            http2('GET', RANGE), http2('POST', '/tracelake.v1.Ranges/Fetch', FETCH))
 
 
 class Load:
@@ -71,12 +103,11 @@ class Load:
     def slow_readers(self, worker, rng):
         """They ask for much and take nothing."""
         sockets = []
-        for _ in range(READERS):
+        for i in range(READERS):
             s = socket.socket()
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             s.connect(('127.0.0.1', self.lab.port))
-            s.sendall(b'GET /api/v1/traces/kept/streams/di.0.1/range?format=text HTTP/1.1\r\n'
-                      b'Host: localhost\r\n\r\n')
+            s.sendall(REQUESTS[i % len(REQUESTS)])
             sockets.append(s)
         self.stop.wait(rng.uniform(0.2, 1))
         for s in sockets:

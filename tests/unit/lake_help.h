@@ -151,14 +151,18 @@ static inline int wait_done(struct tl_lake *lake, const char *id)
     }
 }
 
+/* Pieces are small whatever a chunk holds: a client that reads slowly has two of them waiting. */
 static inline void fetch(struct tl_lake *lake, const struct tl_range_request *request,
                          struct tl_buf *out)
 {
     struct tl_range *range;
     struct tl_fail fail = {0};
     int r = tl_range_open(lake, request, &range, &fail);
-    while (r >= 0)
+    while (r >= 0) {
+        const size_t before = out->n;
         r = tl_range_next(range, out, &fail);
+        assert_true(out->n - before <= (256u << 10));
+    }
     if (r != TL_EOF)
         fail_msg("%s", fail.text);
     tl_range_close(range);
