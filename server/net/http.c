@@ -3,6 +3,7 @@
 
 #include "net/address.h"
 #include "net/gzip.h"
+#include "net/httprange.h"
 #include "net/netint.h"
 #include "net/scope.h"
 #include "net/stream.h"
@@ -127,6 +128,7 @@ static void clear(struct tl_http_response *response)
     response->produce = NULL;
     response->release = NULL;
     response->fixed = (struct tl_bytes){0};
+    response->ranges = false;
     response->gzipped = false;
     response->compress = false;
     tl_buf_reset(&response->body);
@@ -409,6 +411,19 @@ static void count(struct tl_net *net, int status)
         atomic_fetch_add_explicit(&net->stats.http_class[class], 1, memory_order_relaxed);
 }
 
+static void cut_range(const struct tl_http_request *request, struct tl_http_response *response)
+{
+    uint64_t total;
+    const int rc = tl_http_range(request, response, &total);
+    if (rc == TL_LIMIT) {
+        fail_with(response, 416, "bad request", "the range lies behind the end");
+        (void)!tl_fields_addf(&response->headers, "content-range", "bytes */%llu",
+                              (unsigned long long)total);
+    } else if (rc < 0) {
+        fail_as(response, rc);
+    }
+}
+
 static bool is_page(const char *type)
 {
     return type && !strncmp(type, "text/html", 9);
@@ -429,6 +444,8 @@ void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char
         not_modified(response);
     if (!response->produce && response->status != 304)
         gzip_body(request, response);
+    if (response->status == 200 && response->ranges)
+        cut_range(request, response);
     if (is_page(tl_fields_get(&response->headers, "content-type"))) {
         (void)!tl_fields_add(&response->headers, "content-security-policy", content_policy);
         (void)!tl_fields_add(&response->headers, "referrer-policy", "no-referrer");

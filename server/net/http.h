@@ -46,7 +46,9 @@ struct tl_http_response {
     int (*produce)(void *producer, struct tl_buf *out);
     void (*release)(void *producer);
     void *producer;
-    struct tl_fail fail; /* where a handler writes what went wrong */
+    bool ranges; /* the body is the same each time: a client may ask for a part of it … */
+    int (*rewind)(void *producer); /* … and this begins it anew. TL_OK, or < 0 */
+    struct tl_fail fail;           /* where a handler writes what went wrong */
 };
 
 struct tl_route {

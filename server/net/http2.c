@@ -66,7 +66,7 @@ static void send_whole(struct exchange *x, bool body)
     struct tl_http_response *const r = &x->response;
     const size_t n = r->body.n ? r->body.n : r->fixed.n;
     struct tl_chunk *chunk = NULL;
-    make_head(x, &head, n, true);
+    make_head(x, &head, n, !r->produce);
     if (body && n) {
         chunk = r->body.n ? tl_chunk_of(&r->body) : tl_chunk_fixed(r->fixed);
         if (!chunk) {

@@ -334,6 +334,8 @@ static const struct format formats[] = {
 };
 
 struct puller {
+    struct tl_lake *lake;
+    struct tl_range_request request; /* its names are the HTTP request's, which outlives this */
     struct tl_range *range;
     struct tl_buf first; /* read before the head was sent, so that errors have a status */
     int rc;
@@ -349,6 +351,24 @@ static int pull(void *context, struct tl_buf *out)
         return p->rc;
     }
     return tl_range_next(p->range, out, NULL);
+}
+
+/* A stream that has grown meanwhile is another body. */
+static int rewind_range(void *context)
+{
+    struct puller *const p = context;
+    uint64_t extent[2];
+    uint64_t now[2];
+    tl_range_extent(p->range, &extent[0], &extent[1]);
+    tl_range_close(p->range);
+    p->range = NULL;
+    p->rc = TL_OK;
+    tl_buf_reset(&p->first);
+    const int rc = tl_range_open(p->lake, &p->request, &p->range, NULL);
+    if (rc < 0)
+        return rc;
+    tl_range_extent(p->range, &now[0], &now[1]);
+    return memcmp(extent, now, sizeof now) ? TL_AGAIN : TL_OK;
 }
 
 static void release(void *context)
@@ -406,7 +426,9 @@ int tl_web_range(struct tl_http_request *request, struct tl_http_response *respo
     struct puller *const p = calloc(1, sizeof *p);
     if (!p)
         return TL_NOMEM;
-    rc = tl_range_open(lake_of(request), &range, &p->range, &response->fail);
+    p->lake = lake_of(request);
+    p->request = range;
+    rc = tl_range_open(p->lake, &range, &p->range, &response->fail);
     if (rc < 0) {
         free(p);
         return explain(request, response, rc);
@@ -417,5 +439,7 @@ int tl_web_range(struct tl_http_request *request, struct tl_http_response *respo
     if (p->rc < 0 && p->rc != TL_EOF)
         return explain(request, response, p->rc);
     response->produce = pull;
+    response->rewind = rewind_range;
+    response->ranges = true;
     return range_headers(&range, p->range, response);
 }

@@ -18,6 +18,7 @@ int tl_web_asset(struct tl_http_request *request, struct tl_http_response *respo
         return tl_fail_set(&response->fail, TL_NOTFOUND,
                            "there is nothing at %.80s; docs/http.md lists the paths",
                            request->path);
+    response->ranges = true;
     response->gzipped = asset->gzip != NULL;
     response->fixed = asset->gzip ? (struct tl_bytes){asset->gzip, asset->gzip_size}
                                   : (struct tl_bytes){asset->data, asset->size};

@@ -381,6 +381,93 @@ static void test_range(void **state)
     assert_int_equal(atomic_load(&fake.ranges), 0);
 }
 
+static void expect_part(struct fixture *f, int way, const char *path, const char *range,
+                        const struct tl_buf *whole, size_t from, size_t to)
+{
+    char text[80];
+    struct answer a = ask(f, way, path, range);
+    snprintf(text, sizeof text, "bytes %zu-%zu/%zu", from, to - 1, whole->n);
+    assert_int_equal(a.status, 206);
+    expect_head(&a, "content-range", text);
+    assert_int_equal(a.body.n, to - from);
+    assert_memory_equal(a.body.p, whole->p + from, to - from);
+    answer_fini(&a);
+}
+
+static void test_parts_of_a_body(void **state)
+{
+    static const char *const ignored[] = {
+        "Range: bytes=0-1,4-5", "Range: lines=0-1", "Range: bytes=5-4", "Range: bytes=x-4",
+        "Range: bytes=",        "Range: bytes=-",   "Range: bytes=1-2x"};
+    static const char *const paths[] = {
+        "/", "/api/v1/traces/t/streams/cs.10/range?from=10&to=9000&format=text"};
+    struct fixture *const f = *state;
+    for (int i = 0; i < 2 * WAYS; i++) {
+        const int way = i / 2;
+        const char *const path = paths[i % 2];
+        char text[80];
+        struct answer all = ask(f, way, path, NULL);
+        const struct tl_buf *const whole = &all.body;
+        const size_t n = whole->n;
+        expect_head(&all, "accept-ranges", "bytes");
+        expect_part(f, way, path, "Range: bytes=0-0", whole, 0, 1);
+        expect_part(f, way, path, "Range: bytes=3-9", whole, 3, 10);
+        expect_part(f, way, path, "Range: Bytes=7-", whole, 7, n);
+        expect_part(f, way, path, "Range: bytes=-4", whole, n - 4, n);
+        expect_part(f, way, path, "Range: bytes=-99999999999999999999999", whole, 0, n);
+        expect_part(f, way, path, "Range: bytes=5-99999999999999999999999", whole, 5, n);
+        snprintf(text, sizeof text, "Range: bytes=%zu-%zu", n / 2, n - 1);
+        expect_part(f, way, path, text, whole, n / 2, n);
+        for (size_t k = 0; k < sizeof ignored / sizeof *ignored; k++) {
+            struct answer a = ask(f, way, path, ignored[k]);
+            assert_int_equal(a.status, 200);
+            assert_int_equal(a.body.n, n);
+            answer_fini(&a);
+        }
+        for (int k = 0; k < 2; k++) {
+            snprintf(text, sizeof text, k ? "Range: bytes=-0" : "Range: bytes=%zu-", n);
+            struct answer a = ask(f, way, path, text);
+            snprintf(text, sizeof text, "bytes */%zu", n);
+            assert_int_equal(a.status, 416);
+            expect_head(&a, "content-range", text);
+            answer_fini(&a);
+        }
+        struct answer a = ask_as(f, way, "HEAD", path, "Range: bytes=0-0");
+        assert_int_equal(a.status, 200);
+        expect_head(&a, "accept-ranges", "bytes");
+        answer_fini(&a);
+        answer_fini(&all);
+    }
+    assert_int_equal(atomic_load(&fake.ranges), 0);
+}
+
+/* A part of what has changed since is no use: all of it comes. */
+static void test_parts_of_what_is_known(void **state)
+{
+    static const struct {
+        const char *path;
+        const char *tag;
+        bool part;
+    } cases[] = {{"/", "\"page-1\"", true},
+                 {"/", "\"page-0\"", false},
+                 {"/", "W/\"page-1\"", false},
+                 {"/", "Sat, 29 Oct 1994 19:43:31 GMT", false},
+                 {"/api/v1/traces/t/streams/cs.10/range?format=text", "\"x\"", false}};
+    struct fixture *const f = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[200];
+        char in[512] = "";
+        struct wire w = wire_open(f->s.url);
+        snprintf(text, sizeof text,
+                 "GET %s HTTP/1.1\r\nHost: localhost\r\nRange: bytes=1-2\r\nIf-Range: %s\r\n\r\n",
+                 cases[i].path, cases[i].tag);
+        wire_send(&w, text);
+        assert_true(wire_read(&w, in, sizeof in - 1) > 12);
+        assert_int_equal(atoi(in + 9), cases[i].part ? 206 : 200);
+        wire_close(&w);
+    }
+}
+
 static void test_tiles(void **state)
 {
     struct fixture *const f = *state;
@@ -688,6 +775,8 @@ int main(void)
         TEST(test_slices),
         TEST(test_exact_numbers),
         TEST(test_range),
+        TEST(test_parts_of_a_body),
+        TEST(test_parts_of_what_is_known),
         TEST(test_tiles),
         TEST(test_sealed_tiles_are_immutable),
         TEST(test_gzip),
