@@ -6,6 +6,7 @@
 #include "sim_capture.h"
 
 #include "ingest/spool.h"
+#include "unit/seed.h"
 
 #define FAULT_SHARD 2500 /* instructions */
 
@@ -26,9 +27,7 @@ static inline unsigned fault_rounds(unsigned usual)
 
 static inline uint64_t fault_seed(void)
 {
-    const char *given = getenv("TL_FAULT_SEED");
-    const uint64_t seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
-    print_message("seed %llu\n", (unsigned long long)seed);
+    const uint64_t seed = test_seed();
     return seed;
 }
 

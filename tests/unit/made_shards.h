@@ -6,6 +6,7 @@
 #include "made_items.h"
 #include "store/build.h"
 #include "store/walk.h"
+#include "unit/seed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -131,8 +132,7 @@ static inline void text_of(const struct shards *s, enum tl_protocol protocol, st
 
 static inline uint64_t seed_of_day(void)
 {
-    const uint64_t seed = (uint64_t)time(NULL);
-    print_message("seed %llu\n", (unsigned long long)seed);
+    const uint64_t seed = test_seed();
     return seed;
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers of a test, other ones each time: TL_SEED, which it prints, repeats a run. */
+/* Random numbers of a test, from test_seed(). */
 #ifndef TL_TEST_RANDOM_H
 #define TL_TEST_RANDOM_H
+
+#include "unit/seed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,9 +27,7 @@ static inline uint32_t next(void)
 /* First of all in main(). */
 static inline void begin_random(void)
 {
-    const char *const given = getenv("TL_SEED");
-    seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u | 1;
-    print_message("seed: TL_SEED=0x%llx\n", (unsigned long long)seed);
+    seed = test_seed();
 }
 
 #endif

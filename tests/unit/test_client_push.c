@@ -2,6 +2,7 @@
 /* Push sessions against a server that breaks connections. */
 #include "client_fake.h"
 #include "tracelake.h"
+#include "unit/seed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,9 +93,7 @@ static void push_bytewise(void **state)
 /* Whatever breaks wherever, every byte arrives once. */
 static void push_through_breaks(void **state)
 {
-    const char *given = getenv("TL_SEED");
-    const unsigned first = given ? (unsigned)atoi(given) : (unsigned)time(NULL);
-    print_message("TL_SEED=%u\n", first);
+    const unsigned first = (unsigned)test_seed();
     unsigned broken = 0;
     for (unsigned seed = first; seed < first + 25; seed++) {
         srand(seed);

@@ -3,6 +3,7 @@
 #include "sim/etm4_encoder_packets.h"
 #include "unit/etm4_collect.h"
 #include "unit/framed.h"
+#include "unit/seed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,12 +58,10 @@ static void expect(const struct packets *ours, const struct tl_etm4_packet *expe
 static void test_round_trip(void **state)
 {
     (void)state;
-    const char *given = getenv("TL_SEED");
-    const uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
+    const uint64_t seed = test_seed();
     struct tl_sim_rng rng = {seed};
     struct packets ours = {0};
 
-    print_message("seed %llu\n", (unsigned long long)seed);
     for (unsigned round = 0; round < 150; round++) {
         struct tl_etm4_config config;
         struct tl_sim_packets s;

@@ -10,6 +10,7 @@
 #include "sim/program_core.h"
 #include "sim/program_rng.h"
 #include "unit/framed.h"
+#include "unit/seed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -174,10 +175,8 @@ static void one(uint64_t seed)
 static void tapes_and_packets_agree(void **state)
 {
     (void)state;
-    const char *const given = getenv("TL_SEED");
-    const uint64_t seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 1000;
-    print_message("seed %llu\n", (unsigned long long)seed);
-    for (unsigned k = 0; k < (given ? 1 : 300); k++)
+    const uint64_t seed = test_seed();
+    for (unsigned k = 0; k < (test_seed_given() ? 1 : 300); k++)
         one(seed + k);
 }
 

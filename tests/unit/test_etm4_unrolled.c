@@ -7,6 +7,7 @@
 #include "sim/program_core.h"
 #include "unit/etm4_collect.h"
 #include "unit/framed.h"
+#include "unit/seed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -131,9 +132,7 @@ static void random_shape(struct input *in, struct tl_sim_rng *rng)
 
 static uint64_t seed_of_now(void)
 {
-    const char *given = getenv("TL_SEED");
-    const uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
-    print_message("seed %llu\n", (unsigned long long)seed);
+    const uint64_t seed = test_seed();
     return seed;
 }
 

@@ -7,6 +7,7 @@
 #include "grpc/reflection/v1/reflection.pb-c.h"
 #include "tracelake/v1/catalog.pb-c.h"
 #include "tracelake/v1/ingest.pb-c.h"
+#include "unit/seed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -484,8 +485,7 @@ static void test_rapid_reset(void **state)
 static void test_noise(void **state)
 {
     struct serving *const s = *state;
-    unsigned seed = (unsigned)time(NULL);
-    print_message("seed %u\n", seed);
+    unsigned seed = (unsigned)test_seed();
     for (int round = 0; round < 200; round++) {
         uint8_t bytes[600];
         const int fd = tcp_connect(s->url);

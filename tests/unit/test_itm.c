@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "stream_harness.h"
+#include "unit/seed.h"
 
 #include <time.h>
 
@@ -69,8 +70,7 @@ static void not_synchronised_at_the_start(void **state)
 
 static void any_bytes_any_chunking(void **state)
 {
-    const unsigned seed = (unsigned)time(NULL);
-    print_message("seed %u\n", seed);
+    const unsigned seed = (unsigned)test_seed();
     srand(seed);
     static uint8_t bytes[3000];
     for (int round = 0; round < 300; round++) {

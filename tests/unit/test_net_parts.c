@@ -10,6 +10,7 @@
 #include "net/tls.h"
 #include "rpc/convert.h"
 #include "rpc/rpc.h"
+#include "unit/seed.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -72,8 +73,7 @@ static void test_queries(void **state)
 
 static void test_gzip(void **state)
 {
-    unsigned seed = (unsigned)time(NULL);
-    print_message("seed %u\n", seed);
+    unsigned seed = (unsigned)test_seed();
     for (size_t n = 0; n < 300000; n = n * 3 + 1) {
         struct tl_buf plain = {0};
         struct tl_buf packed = {0};
@@ -241,11 +241,10 @@ static void test_certificate(void **state)
 /* What goes in comes out, whatever the pieces and however it is taken. */
 static void test_outq(void **state)
 {
-    unsigned seed = (unsigned)time(NULL);
+    unsigned seed = (unsigned)test_seed();
     struct tl_outq q = {0};
     uint8_t next_in = 0;
     uint8_t next_out = 0;
-    print_message("seed %u\n", seed);
     for (int round = 0; round < 20000; round++) {
         const size_t n = 1 + (size_t)rand_r(&seed) % 300;
         struct tl_chunk *const chunk = tl_chunk_new(n);

@@ -7,6 +7,7 @@
 #include "image/image.h"
 #include "sim/program_core.h"
 #include "sim/program_rng.h"
+#include "unit/seed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -295,15 +296,13 @@ static size_t one(uint64_t seed, uint64_t insns)
 static void test_flow_is_truth(void **state)
 {
     (void)state;
-    const char *given = getenv("TL_SEED");
     const char *rounds = getenv("TL_ROUNDS");
-    const uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 1000;
-    const unsigned n = given != NULL ? 1 : rounds != NULL ? (unsigned)atoi(rounds) : 2000;
+    const uint64_t seed = test_seed();
+    const unsigned n = test_seed_given() ? 1 : rounds != NULL ? (unsigned)atoi(rounds) : 2000;
 
-    print_message("seed %" PRIu64 "\n", seed);
     size_t steps = 0;
     for (unsigned k = 0; k < n; k++)
-        steps += one(seed + k, given != NULL || k % 50 == 0 ? 30000 : 1500);
+        steps += one(seed + k, test_seed_given() || k % 50 == 0 ? 30000 : 1500);
     print_message("%zu steps\n", steps);
     assert_true(steps > n * 750);
 }

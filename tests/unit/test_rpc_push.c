@@ -7,6 +7,7 @@
 #include "tracelake/v1/catalog.pb-c.h"
 #include "tracelake/v1/ingest.pb-c.h"
 #include "tracelake/v1/ranges.pb-c.h"
+#include "unit/seed.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -100,9 +101,8 @@ static uint8_t *noise(size_t n, unsigned *seed)
 static void test_bytes_arrive(void **state)
 {
     enum { TOTAL = 3000000 };
-    unsigned seed = (unsigned)time(NULL);
+    unsigned seed = (unsigned)test_seed();
     struct serving s;
-    print_message("seed %u\n", seed);
     serve(&s, NULL);
     struct h2_client *const c = h2_connect(s.url);
     struct h2_exchange *const x = h2_call(c, PUSH);
@@ -358,9 +358,8 @@ static void test_fetch(void **state)
 /* Read in place and by protobuf-c is the same, for every message and for damaged ones. */
 static void test_chunk_in_place(void **state)
 {
-    unsigned seed = (unsigned)time(NULL);
+    unsigned seed = (unsigned)test_seed();
     unsigned taken = 0;
-    print_message("seed %u\n", seed);
     for (int round = 0; round < 20000; round++) {
         Tracelake__V1__Chunk chunk = TRACELAKE__V1__CHUNK__INIT;
         Tracelake__V1__PushRequest request = TRACELAKE__V1__PUSH_REQUEST__INIT;

@@ -2,6 +2,7 @@
 /* The spool alone: order, segments, recovery of torn tails, damage, group commit. */
 #include "ingest/segment.h"
 #include "ingest/spool.h"
+#include "unit/seed.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -21,8 +22,7 @@ static uint64_t random_next(uint64_t *state)
 
 static uint64_t seed_of_day(void)
 {
-    const uint64_t seed = (uint64_t)time(NULL);
-    print_message("seed %llu\n", (unsigned long long)seed);
+    const uint64_t seed = test_seed();
     return seed;
 }
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "stream_harness.h"
+#include "unit/seed.h"
 
 #include <time.h>
 
@@ -90,8 +91,7 @@ static void a_bad_header_costs_one_sync_period(void **state)
 
 static void any_bytes_any_chunking(void **state)
 {
-    const unsigned seed = (unsigned)time(NULL);
-    print_message("seed %u\n", seed);
+    const unsigned seed = (unsigned)test_seed();
     srand(seed);
     static uint8_t bytes[4000];
     for (int round = 0; round < 300; round++) {

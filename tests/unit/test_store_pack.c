@@ -7,6 +7,7 @@
 #include "store/blob.h"
 #include "store/search.h"
 #include "store/shard.h"
+#include "unit/seed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,10 +96,9 @@ static void check(struct tl_packer *packer, const struct records *r, struct tl_b
 static void records_come_back(void **state)
 {
     (void)state;
-    struct made random = {.random = (uint64_t)time(NULL)};
+    struct made random = {.random = test_seed()};
     struct tl_packer *packer;
     struct tl_buf packed = {0}, again = {0};
-    print_message("seed %llu\n", (unsigned long long)random.random);
     assert_int_equal(tl_packer_new(&packer), TL_OK);
     for (int round = 0; round < 200; round++) {
         struct records r;
@@ -227,8 +227,7 @@ static void variants_agree(const struct records *r)
 static void searches_agree(void **state)
 {
     (void)state;
-    struct made random = {.random = (uint64_t)time(NULL)};
-    print_message("seed %llu\n", (unsigned long long)random.random);
+    struct made random = {.random = test_seed()};
     for (int round = 0; round < 400; round++) {
         struct records r;
         made_records(&random, 1 + made_below(&random, made_below(&random, 8) ? 300 : 10000), &r);
@@ -287,7 +286,7 @@ static void bytes_come_back(void **state)
 {
     (void)state;
     static uint8_t bytes[1100];
-    struct made random = {.random = (uint64_t)time(NULL)};
+    struct made random = {.random = test_seed()};
     struct tl_packer *packer;
     struct tl_buf packed = {0}, plain = {0};
     assert_int_equal(tl_packer_new(&packer), TL_OK);
@@ -312,7 +311,7 @@ static void bytes_in_place(void **state)
 {
     (void)state;
     static const size_t sizes[] = {0, 1, 300, 65535, 65536, 65537, 200000};
-    struct made random = {.random = (uint64_t)time(NULL)};
+    struct made random = {.random = test_seed()};
     struct tl_packer *packer;
     struct tl_buf packed = {0}, plain = {0};
     assert_int_equal(tl_packer_new(&packer), TL_OK);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Where a test's random numbers begin. */
+#ifndef TL_TEST_SEED_H
+#define TL_TEST_SEED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Is this to repeat one run? */
+static inline bool test_seed_given(void)
+{
+    const char *const given = getenv("TL_SEED");
+    return given && strcmp(given, "random") != 0;
+}
+
+/* The same each time; TL_SEED=N repeats another run, TL_SEED=random takes a new one. It is printed.
+ */
+static inline uint64_t test_seed(void)
+{
+    const char *const given = getenv("TL_SEED");
+    uint64_t seed = 0x1234567;
+    if (test_seed_given())
+        seed = strtoull(given, NULL, 0);
+    else if (given)
+        seed = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u | 1;
+    printf("TL_SEED=0x%llx\n", (unsigned long long)seed);
+    return seed;
+}
+
+#endif
