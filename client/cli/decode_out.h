@@ -19,8 +19,8 @@ TL_MUST_USE int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out
 TL_MUST_USE int tl_decode_out_stream(struct tl_decode_out *out,
                                      const struct tl_decode_stream *stream);
 /* Text that tl_item_text() made of a stream's next items; only of kind TL_OUT_TEXT. */
-TL_MUST_USE int tl_decode_out_text(struct tl_decode_out *out,
-                                   const struct tl_decode_stream *stream, struct tl_bytes text);
+TL_MUST_USE int tl_decode_out_text(struct tl_decode_out *out, const struct tl_decode_stream *stream,
+                                   struct tl_bytes text);
 TL_MUST_USE int tl_decode_out_items(struct tl_decode_out *out,
                                     const struct tl_decode_stream *stream,
                                     const struct tl_item *items, size_t n);

@@ -4,6 +4,7 @@
 #include "cli/plain.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -51,6 +52,15 @@ int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote)
     if (tracelake_connect(out, url, &options, &error) < 0)
         return tl_remote_fail(NULL, &error);
     return TL_ARGS_GO;
+}
+
+bool tl_remote_again(int result, unsigned *tries)
+{
+    if (result != TRACELAKE_UNREACHABLE || *tries >= 66 || tl_remote_signalled())
+        return false;
+    poll(NULL, 0, *tries < 7 ? 10 << *tries : 1000);
+    ++*tries;
+    return true;
 }
 
 int tl_remote_fail(const char *where, const struct tracelake_error *error)

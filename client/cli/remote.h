@@ -38,6 +38,12 @@ int tl_remote_fail(const char *where, const struct tracelake_error *error);
 /* The same for a question: what the server calls an invalid argument is USAGE. */
 int tl_remote_fail_query(const char *where, const struct tracelake_error *error);
 
+/*
+ * Shall a call that can be made twice be made again after this result? Where the connection broke:
+ * yes, behind a pause that grows to a second, for a minute. `*tries` begins at 0.
+ */
+bool tl_remote_again(int result, unsigned *tries);
+
 /* Let SIGINT and SIGTERM interrupt the calls on this connection (NULL: as before). A second
  * signal ends the program at once. */
 void tl_remote_on_signal(struct tracelake *lake);

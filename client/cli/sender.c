@@ -186,8 +186,12 @@ static int report(const struct tl_sender *sender, struct tracelake *lake, const 
 {
     struct tracelake_trace *row;
     struct tracelake_error error;
-    const int result = sender->no_wait ? tracelake_get_trace(lake, trace, &row, &error)
-                                       : tracelake_wait_sealed(lake, trace, &row, &error);
+    unsigned tries = 0;
+    int result;
+    do
+        result = sender->no_wait ? tracelake_get_trace(lake, trace, &row, &error)
+                                 : tracelake_wait_sealed(lake, trace, &row, &error);
+    while (tl_remote_again(result, &tries));
     if (result == TRACELAKE_CANCELLED)
         return TL_CLI_DONE; /* the bytes are stored; nobody wants to wait for more */
     if (result == TRACELAKE_DENIED) {
@@ -294,8 +298,9 @@ int tl_sender_push(const struct tl_sender *sender, struct tracelake *lake, const
     if (status == TL_ARGS_GO && sender->trace && !sender->no_resume) {
         struct tracelake_error error;
         const int known = tracelake_offset(lake, sender->trace, &durable, &complete, &error);
-        /* A token may allow pushing and nothing else. */
-        if (known < 0 && known != TRACELAKE_NOTFOUND && known != TRACELAKE_DENIED)
+        /* A token may allow pushing and nothing else; a push survives a connection that breaks. */
+        if (known < 0 && known != TRACELAKE_NOTFOUND && known != TRACELAKE_DENIED &&
+            known != TRACELAKE_UNREACHABLE)
             status = tl_remote_fail(input, &error);
     }
     if (status == TL_ARGS_GO)

@@ -16,7 +16,12 @@ static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i
     struct tracelake_image stored;
     struct tracelake_error error;
     char *const path = setup->images[i].file;
-    if (tracelake_put_image_file(lake, path, &stored, &error) < 0)
+    unsigned tries = 0;
+    int result;
+    do
+        result = tracelake_put_image_file(lake, path, &stored, &error);
+    while (tl_remote_again(result, &tries));
+    if (result < 0)
         return tl_remote_fail(NULL, &error);
     char *const hash = strdup(stored.sha256);
     if (!hash)

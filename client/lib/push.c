@@ -381,6 +381,24 @@ static int take_options(struct tracelake_push *push, const struct tracelake_push
     return TRACELAKE_OK;
 }
 
+/* The server was there, or tracelake_connect() had failed; a named trace is the same one each time.
+ */
+static int begin_first(struct tracelake_push *push, bool resume, uint64_t *durable,
+                       struct tracelake_error *error)
+{
+    const int64_t begun = tl_wire_now();
+    int backoff = BACKOFF_FIRST_MS;
+    int result = begin(push, resume, durable, error);
+    while (result == TRACELAKE_UNREACHABLE && resume && push->trace[0] &&
+           (push->retry_ms < 0 || tl_wire_now() - begun < push->retry_ms)) {
+        result = pause_for(push, backoff, error);
+        if (result == TRACELAKE_OK)
+            result = begin(push, resume, durable, error);
+        backoff = backoff * 2 < BACKOFF_MAX_MS ? backoff * 2 : BACKOFF_MAX_MS;
+    }
+    return result;
+}
+
 int tracelake_push_open(struct tracelake_push **out, struct tracelake *lake,
                         const struct tracelake_push_options *options, struct tracelake_error *error)
 {
@@ -391,7 +409,7 @@ int tracelake_push_open(struct tracelake_push **out, struct tracelake *lake,
     uint64_t durable = 0;
     int result = take_options(push, options, error);
     if (result == TRACELAKE_OK)
-        result = begin(push, options->resume, &durable, error);
+        result = begin_first(push, options->resume, &durable, error);
     if (result < 0) {
         tracelake_push_close(push);
         return result;

@@ -114,21 +114,19 @@ def cut_push(lab, how, tls):
     """Push through a proxy that cuts at random places, with default options."""
     dice = seeded()
     simulated(lab, 400000)
+    # In the first bytes of a connection, too; only there has to be a server at first.
     plans = [(dice.choice([dice.randrange(1, 400), dice.randrange(1, 20000)]), how)
              for _ in range(CUTS)]
+    plans[0] = (30000, how)
     proxy = Proxy(lab.tls_port if tls else lab.port, plans)
     server = ['--server', '%s://127.0.0.1:%d' % ('https' if tls else 'http', proxy.url_port)]
     if tls:
         server.append('--insecure')
     trace = 'cut-' + how
     try:
-        # What can be cut before the push is open is the command's to say; then it is begun again.
-        for _ in range(CUTS + 1):
-            args = [lab.tracelake, 'push'] + server + described(lab) + ['--trace', trace, '--chunk', '2000',
-                                                                        lab.path('raw')]
-            done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240)
-            if done.returncode != 3:
-                break
+        args = [lab.tracelake, 'push', *server, *described(lab), '--trace', trace, '--chunk', '2000',
+                lab.path('raw')]
+        done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=900)
         check(done.returncode == 0, done.stderr.decode())
         check(proxy.cuts == CUTS, 'only', proxy.cuts, 'cuts')
     finally:
@@ -155,6 +153,12 @@ def cut_by_rst(lab):
 def cut_by_rst_tls(lab):
     """The same by resets of TLS connections."""
     cut_push(lab, 'rst', True)
+
+
+@test
+def cut_by_fin_tls(lab):
+    """The same by ends of TLS connections."""
+    cut_push(lab, 'fin', True)
 
 
 @test
