@@ -56,7 +56,7 @@ int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote)
 
 bool tl_remote_again(int result, unsigned *tries)
 {
-    if (result != TRACELAKE_UNREACHABLE || *tries >= 66 || tl_remote_signalled())
+    if (result != TRACELAKE_UNREACHABLE || *tries >= 600 || tl_remote_signalled())
         return false;
     poll(NULL, 0, *tries < 7 ? 10 << *tries : 1000);
     ++*tries;

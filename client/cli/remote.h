@@ -40,7 +40,7 @@ int tl_remote_fail_query(const char *where, const struct tracelake_error *error)
 
 /*
  * Shall a call that can be made twice be made again after this result? Where the connection broke:
- * yes, behind a pause that grows to a second, for a minute. `*tries` begins at 0.
+ * yes, behind a pause that grows to a second, for ten minutes. `*tries` begins at 0.
  */
 bool tl_remote_again(int result, unsigned *tries);
 

@@ -389,8 +389,8 @@ static int begin_first(struct tracelake_push *push, bool resume, uint64_t *durab
     const int64_t begun = tl_wire_now();
     int backoff = BACKOFF_FIRST_MS;
     int result = begin(push, resume, durable, error);
-    while (result == TRACELAKE_UNREACHABLE && resume && push->trace[0] &&
-           (push->retry_ms < 0 || tl_wire_now() - begun < push->retry_ms)) {
+    while ((result == TRACELAKE_UNREACHABLE || result == TRACELAKE_TIMEOUT) && resume &&
+           push->trace[0] && (push->retry_ms < 0 || tl_wire_now() - begun < push->retry_ms)) {
         result = pause_for(push, backoff, error);
         if (result == TRACELAKE_OK)
             result = begin(push, resume, durable, error);

@@ -64,6 +64,10 @@ class Proxy:
         for s in (a, b):
             if state['how'] == 'rst':
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+                try:
+                    s.shutdown(socket.SHUT_RD)  # whoever reads it lets go of it
+                except OSError:
+                    pass
                 s.close()
             else:
                 try:
