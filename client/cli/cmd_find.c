@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake find`: where an address, a function or an event occurs. */
+#include "cli/plain.h"
 #include "cli/remote.h"
 
 #include <errno.h>
@@ -45,8 +46,9 @@ static void print_text(const struct tracelake_hit *hits, size_t n)
         char time[24] = "-";
         if (h->at.has_time)
             snprintf(time, sizeof time, "%" PRIu64, h->at.time);
-        printf("%" PRIu64 " %s %" PRIu64 " %016" PRIx64 " %s\n", h->at.insn, time, h->at.byte,
-               h->pc, h->text);
+        printf("%" PRIu64 " %s %" PRIu64 " %016" PRIx64 " ", h->at.insn, time, h->at.byte, h->pc);
+        tl_print_plain(stdout, h->text, 0);
+        putchar('\n');
     }
 }
 

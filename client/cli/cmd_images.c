@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake images`: upload program images before, during or after a capture, and list them. */
+#include "cli/plain.h"
 #include "cli/remote.h"
 
 #include <inttypes.h>
@@ -13,9 +14,12 @@ static int show(struct tracelake *lake)
     size_t n;
     if (tracelake_list_images(lake, &images, &n, &error) < 0)
         return tl_remote_fail(NULL, &error);
-    for (size_t i = 0; i < n; i++)
-        printf("%s %10" PRIu64 " %s%s %s\n", images[i].sha256, images[i].size,
-               images[i].build_id[0] ? "build-id:" : "-", images[i].build_id, images[i].name);
+    for (size_t i = 0; i < n; i++) {
+        printf("%s %10" PRIu64 " %s%s ", images[i].sha256, images[i].size,
+               images[i].build_id[0] ? "build-id:" : "-", images[i].build_id);
+        tl_print_plain(stdout, images[i].name, 0);
+        putchar('\n');
+    }
     free(images);
     return TL_CLI_DONE;
 }

@@ -237,11 +237,14 @@ int tl_cli_fail(const char *where, const struct tl_fail *fail)
     const size_t n = where ? strlen(where) : 0;
     fputs("tracelake: ", stderr);
     /* A failure to open a file names it already. */
-    if (where && (strncmp(fail->text, where, n) != 0 || fail->text[n] != ':'))
-        fprintf(stderr, "%s: ", where);
+    if (where && (strncmp(fail->text, where, n) != 0 || fail->text[n] != ':')) {
+        tl_print_plain(stderr, where, 0);
+        fputs(": ", stderr);
+    }
     if (fail->offset != TL_NO_OFFSET && fail->offset != 0)
         fprintf(stderr, "offset 0x%llx: ", (unsigned long long)fail->offset);
-    fprintf(stderr, "%s\n", fail->text[0] ? fail->text : tl_err_name(fail->code));
+    tl_print_plain(stderr, fail->text[0] ? fail->text : tl_err_name(fail->code), 0);
+    fputc('\n', stderr);
     switch (fail->code) {
     case TL_USAGE:
         return TL_CLI_USAGE;
