@@ -3,8 +3,8 @@
 #include "base/processors.h"
 #include "cli/cli.h"
 #include "cli/decode_out.h"
+#include "decode/crew.h"
 #include "decode/ops.h"
-#include "decode/parallel.h"
 #include "osd/osdsw.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = TL_PARALLEL_PUSH, LOSSES_SHOWN = 20, MOST_THREADS = 4 };
+enum { CHUNK = TL_DECODE_PUSH, LOSSES_SHOWN = 20, MOST_THREADS = 4 };
 
 struct options {
     const char *format;
@@ -89,12 +89,6 @@ static int on_digested(void *context, const struct tl_decode_stream *stream, str
     r->items += tl_le64(digest.p);
     return tl_decode_out_text(r->out, stream,
                               (struct tl_bytes){digest.p + COUNT, digest.n - COUNT});
-}
-
-static bool on_help(void *context)
-{
-    const struct run *const r = context;
-    return tl_decode_out_help(r->out);
 }
 
 static int on_packet(void *context, const struct tl_decode_stream *stream, const char *line)
@@ -217,8 +211,10 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
     struct tl_decode *decode = NULL;
     const char *where = path;
     uint64_t total = 0;
-    const unsigned threads = o->threads ? o->threads : default_threads();
-    int rc = tl_image_new(&image);
+    struct tl_crew *crew = NULL;
+    int rc = tl_crew_new(&crew, o->threads ? o->threads : default_threads());
+    if (rc == TL_OK)
+        rc = tl_image_new(&image);
     if (rc == TL_OK) {
         where = NULL;
         rc = tl_setup_load_images(setup, image, NULL, NULL, &fail);
@@ -230,7 +226,7 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
                                o->text      ? TL_OUT_TEXT
                                : o->out_dir ? TL_OUT_STF
                                             : TL_OUT_NONE,
-                               o->out_dir, threads, &fail);
+                               o->out_dir, crew, &fail);
     const struct tl_decode_sink sink = {
         .context = &run,
         .stream = on_stream,
@@ -239,12 +235,13 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
         .loss = on_loss,
         .digest = o->text ? on_digest : NULL,
         .digested = o->text ? on_digested : NULL,
-        .help = o->out_dir ? on_help : NULL,
     };
     if (rc == TL_OK)
-        rc = tl_decode_new_threads(&decode, setup, image, &sink, threads, &fail);
+        rc = tl_decode_new(&decode, setup, image, &sink, &fail);
     if (rc == TL_OK && o->out_dir)
         tl_decode_paths(decode);
+    if (rc == TL_OK)
+        rc = tl_decode_crew(decode, crew);
     if (rc == TL_OK) {
         where = path;
         rc = push_file(push_decode, decode, path, o->chunk, &total, &fail);
@@ -272,6 +269,7 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
     }
     tl_decode_free(decode);
     tl_decode_out_free(run.out);
+    tl_crew_free(crew);
     tl_image_free(image);
     return status;
 }
@@ -434,9 +432,9 @@ static int parse_options(int argc, char **argv, struct options *o)
             break;
         case JOBS:
             o->threads = (unsigned)strtoul(optarg, NULL, 0);
-            if (!o->threads || o->threads > TL_PARALLEL_MAX)
+            if (!o->threads || o->threads > TL_CREW_MAX)
                 return tl_cli_usage("decode", "--threads %s: give a number from 1 to %u", optarg,
-                                    TL_PARALLEL_MAX);
+                                    TL_CREW_MAX);
             break;
         case HELP:
             tl_cli_help("decode");

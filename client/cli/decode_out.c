@@ -2,6 +2,7 @@
 #include "cli/decode_out.h"
 
 #include "cli/stf_out.h"
+#include "decode/crew.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,15 +25,23 @@ struct lane {
 struct tl_decode_out {
     enum tl_decode_out_kind kind;
     const char *dir;
+    struct tl_crew *crew;      /* borrowed */
     struct tl_zstf_pool *pool; /* of all lanes' STF */
+    struct tl_crew_work work;  /* of the pool, */
+    bool offered;              /* … if the crew knows of it */
     struct lane **lanes;       /* by stream index */
     size_t n;
     size_t cap;
     struct tl_fail fail; /* what went wrong between new and finish */
 };
 
+static bool pack_piece(void *context)
+{
+    return tl_zstf_pool_work(context);
+}
+
 int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind, const char *dir,
-                      unsigned threads, struct tl_fail *fail)
+                      struct tl_crew *crew, struct tl_fail *fail)
 {
     *out = NULL;
     if (kind == TL_OUT_STF && mkdir(dir, 0777) != 0 && errno != EEXIST)
@@ -40,10 +49,13 @@ int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind, 
     struct tl_decode_out *const o = calloc(1, sizeof *o);
     if (!o)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    if (kind == TL_OUT_STF && tl_cli_stf_pool(&o->pool, threads) < 0) {
+    if (kind == TL_OUT_STF && tl_cli_stf_pool(&o->pool, 1 + tl_crew_threads(crew)) < 0) {
         free(o);
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     }
+    o->crew = crew;
+    o->work = (struct tl_crew_work){.piece = pack_piece, .context = o->pool};
+    o->offered = o->pool && tl_crew_threads(crew) > 0 && tl_crew_offer(crew, &o->work) == TL_OK;
     o->kind = kind;
     o->dir = dir;
     *out = o;
@@ -103,11 +115,6 @@ int tl_decode_out_items(struct tl_decode_out *out, const struct tl_decode_stream
     return lane->text.n >= FLUSH_AT ? flush(lane) : TL_OK;
 }
 
-bool tl_decode_out_help(struct tl_decode_out *out)
-{
-    return tl_zstf_pool_work(out->pool);
-}
-
 static int by_name(const void *a, const void *b)
 {
     return strcmp((*(struct lane *const *)a)->name, (*(struct lane *const *)b)->name);
@@ -152,6 +159,7 @@ static int finish_stf(struct tl_decode_out *out, struct tl_fail *fail)
         *fail = out->fail;
         return out->fail.code;
     }
+    tl_crew_call(out->crew);
     for (size_t i = 0; i < out->n; i++) {
         uint64_t insns;
         const int rc = tl_cli_stf_finish(out->lanes[i]->stf, &insns, fail);
@@ -182,6 +190,8 @@ void tl_decode_out_free(struct tl_decode_out *out)
 {
     if (!out)
         return;
+    if (out->offered)
+        tl_crew_withdraw(out->crew, &out->work);
     for (size_t i = 0; i < out->n; i++) {
         if (out->lanes[i]->file)
             fclose(out->lanes[i]->file);

@@ -10,11 +10,11 @@ enum tl_decode_out_kind { TL_OUT_NONE, TL_OUT_TEXT, TL_OUT_STF };
 struct tl_decode_out;
 
 /*
- * `dir` is the folder of the STF files, made if absent; `threads` how many there are that
- * tl_decode_out_help(), the calling one included. TL_IO, TL_NOMEM.
+ * `dir` is the folder of the STF files, made if absent; `crew` (borrowed) helps to compress them.
+ * TL_IO, TL_NOMEM.
  */
 TL_MUST_USE int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind,
-                                  const char *dir, unsigned threads, struct tl_fail *fail);
+                                  const char *dir, struct tl_crew *crew, struct tl_fail *fail);
 /* A new stream begins. */
 TL_MUST_USE int tl_decode_out_stream(struct tl_decode_out *out,
                                      const struct tl_decode_stream *stream);
@@ -24,8 +24,6 @@ TL_MUST_USE int tl_decode_out_text(struct tl_decode_out *out, const struct tl_de
 TL_MUST_USE int tl_decode_out_items(struct tl_decode_out *out,
                                     const struct tl_decode_stream *stream,
                                     const struct tl_item *items, size_t n);
-/* Some of the work that waits; false: there is none. Thread-safe; only of kind TL_OUT_STF. */
-bool tl_decode_out_help(struct tl_decode_out *out);
 /* Write all that is held back, streams in order of their names. */
 TL_MUST_USE int tl_decode_out_finish(struct tl_decode_out *out, struct tl_fail *fail);
 void tl_decode_out_free(struct tl_decode_out *out);

@@ -4,6 +4,7 @@
  * trace ID. A fault in one stream never touches another.
  */
 #include "decode/registry.h"
+#include "decode/split.h"
 #include "flow/batch.h"
 #include "frame/align.h"
 #include "frame/tpiu.h"
@@ -44,7 +45,6 @@ struct coresight {
     uint16_t unaligned; /* bytes to drop until the next frame, behind lost bytes */
     struct tl_align align;
     struct tl_tpiu tpiu;
-    struct tl_item_room *rooms; /* for what lanes decode ahead, each in its turn */
 };
 
 /* ---- what stream decoders deliver, with the stream's name on it ------------------------------ */
@@ -70,13 +70,6 @@ static int lane_digested(void *context, struct tl_bytes digest)
     const struct tl_decode_sink *const sink = &lane->owner->sink;
     lane->heard = true;
     return sink->digested(sink->context, &lane->stream, digest);
-}
-
-static bool lane_help(void *context)
-{
-    const struct lane *const lane = context;
-    const struct tl_decode_sink *const sink = &lane->owner->sink;
-    return sink->help(sink->context);
 }
 
 static int lane_packet(void *context, const char *line)
@@ -125,13 +118,11 @@ static int make_decoder(struct lane *lane, uint64_t offset)
             .paths = cs->base.paths,
             .digest = cs->sink.digest ? lane_digest : NULL,
             .digested = cs->sink.digest ? lane_digested : NULL,
-            .help = cs->sink.help ? lane_help : NULL,
         };
         struct tl_fail fail = {.text = "cannot be decoded"};
-        const unsigned threads = sink.packet ? 1 : cs->base.threads;
-        rc = threads > 1 && ops->create_threads
-                 ? ops->create_threads(&lane->decoder, source, cs->image, &sink, threads,
-                                       &cs->rooms, &fail)
+        rc = ops->split && !sink.packet
+                 ? tl_split_new(&lane->decoder, ops, source, cs->image, &sink, &cs->base.share,
+                                &fail)
                  : ops->create(&lane->decoder, source, cs->image, &sink, &fail);
         if (rc == TL_NOMEM)
             return rc;
@@ -243,7 +234,7 @@ static int on_tpiu_reset(void *context, uint64_t offset)
 static int flush_streams(struct coresight *cs)
 {
     int rc = TL_OK;
-    for (unsigned id = 0; rc == TL_OK && cs->base.threads > 1 && id < IDS; id++) {
+    for (unsigned id = 0; rc == TL_OK && id < IDS; id++) {
         struct tl_stream_decoder *const d = cs->lanes[id] ? cs->lanes[id]->decoder : NULL;
         if (d && d->ops->flush)
             rc = d->ops->flush(d);
@@ -285,7 +276,6 @@ static void destroy(struct tl_decode *decode)
             cs->lanes[id]->decoder->ops->destroy(cs->lanes[id]->decoder);
         free(cs->lanes[id]);
     }
-    tl_item_rooms_free(cs->rooms);
     tl_align_fini(&cs->align);
     free(cs);
 }
@@ -356,6 +346,11 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
     struct coresight *const cs = (struct coresight *)decode;
     const int rc = push_bytes(cs, p, n);
     return rc < 0 ? rc : flush_streams(cs);
+}
+
+static int flush(struct tl_decode *decode)
+{
+    return flush_streams((struct coresight *)decode);
 }
 
 /* Every stream that has begun says that bytes were lost on their way to it. */
@@ -506,4 +501,12 @@ static void state(struct tl_decode *decode, struct tl_state *s)
     tl_state_u64(s, &cs->checked_at);
 }
 
-const struct tl_decode_ops tl_coresight_ops = {"coresight", create, push, finish, destroy, state};
+const struct tl_decode_ops tl_coresight_ops = {
+    .name = "coresight",
+    .create = create,
+    .push = push,
+    .flush = flush,
+    .finish = finish,
+    .destroy = destroy,
+    .state = state,
+};

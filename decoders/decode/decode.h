@@ -3,8 +3,9 @@
  * A whole decode: raw bytes of one capture in, flow items per stream out. This is the one
  * entry to the decoders, used by the server, the command line, tests, fuzzers and benchmarks.
  *
- * Same bytes give the same items, whatever the chunking. Not thread-safe; objects are
- * independent of each other. No I/O, no threads, no global state.
+ * Same bytes give the same items, whatever the chunking and however many threads help. Not
+ * thread-safe: an object is used by one thread at a time; objects are independent of each other. No
+ * I/O, no global state, no threads but those of a crew that it is told to use.
  */
 #ifndef TL_DECODE_DECODE_H
 #define TL_DECODE_DECODE_H
@@ -14,6 +15,7 @@
 #include "setup/setup.h"
 
 struct tl_decode;
+struct tl_crew;
 
 /* One stream, announced before its first item. Owned by the decode. */
 struct tl_decode_stream {
@@ -43,20 +45,14 @@ struct tl_decode_sink {
     int (*packet)(void *context, const struct tl_decode_stream *stream, const char *line);
     int (*loss)(void *context, const struct tl_decode_loss *loss);
     /*
-     * Both or none, and only asked by a decode of several threads (decode/parallel.h). Where what
-     * `items` does can be done in two steps: `digest` adds what comes of a batch to `out`, by any
-     * thread, also several at once; `out` was empty in front of the first batch, and nothing of
-     * the stream is left out between two. `digested` takes it in its turn, in place of the items.
+     * Both or none, and only asked where a crew helps (tl_decode_crew()). Where what `items` does
+     * can be done in two steps: `digest` adds what comes of a batch to `out`, by any thread, also
+     * several at once; `out` was empty in front of the first batch, and nothing of the stream is
+     * left out between two. `digested` takes it in its turn, in place of the items.
      */
     int (*digest)(void *context, const struct tl_decode_stream *stream, struct tl_buf *out,
                   const struct tl_item *items, size_t n);
     int (*digested)(void *context, const struct tl_decode_stream *stream, struct tl_bytes digest);
-    /*
-     * Only asked by a decode of several threads: does a piece of work that the sink has left to
-     * others, and returns true; false: there is none. Called by the other threads when they come to
-     * it, also several at once, also between two pushes, until tl_decode_free().
-     */
-    bool (*help)(void *context);
 };
 
 /*
@@ -73,6 +69,17 @@ void tl_decode_free(struct tl_decode *decode);
  * first push.
  */
 void tl_decode_paths(struct tl_decode *decode);
+
+/*
+ * Have the crew's threads (decode/crew.h; borrowed) help with what is pushed from now on; NULL, as
+ * at first: none, and memory that this took is freed. Between two pushes. Streams are split at
+ * their synchronisation points (decode/split.h): the sink is called by the pushing thread alone,
+ * but for `digest`, and all that a push completes is delivered before it returns. So only long
+ * pushes gain, most those of TL_DECODE_PUSH bytes and more. TL_NOMEM, or what the sink returned.
+ */
+TL_MUST_USE int tl_decode_crew(struct tl_decode *decode, struct tl_crew *crew);
+
+#define TL_DECODE_PUSH ((size_t)4 << 20)
 
 /*
  * What is pushed from now on had arrived by `ns` (any epoch; never falling; 0: not known, as at

@@ -16,24 +16,30 @@
  * A container: de-multiplexes a capture and drives stream decoders. Implementations embed
  * struct tl_decode as their first member and set `ops`; contracts as in decode/decode.h.
  */
-struct tl_item_room;
-
 struct tl_decode_ops {
     const char *name; /* as in FMT: "tpiu", "di", … */
     int (*create)(struct tl_decode **out, const struct tl_setup *setup,
                   const struct tl_image *image, const struct tl_decode_sink *sink,
                   struct tl_fail *fail);
     int (*push)(struct tl_decode *decode, const uint8_t *p, size_t n);
+    /* Have streams deliver what waits. NULL: nothing ever does. */
+    int (*flush)(struct tl_decode *decode);
     int (*finish)(struct tl_decode *decode);
     void (*destroy)(struct tl_decode *decode); /* NULL is fine */
     /* See tl_decode_save(); NULL: that cannot be told. */
     void (*state)(struct tl_decode *decode, struct tl_state *state);
 };
 
+/* What the streams of a decode use in turn to be decoded by several threads (decode/split.h). */
+struct tl_share {
+    struct tl_crew *crew;       /* borrowed; NULL: the pushing thread alone */
+    struct tl_item_room *rooms; /* owned; those that no stream uses */
+};
+
 struct tl_decode {
     const struct tl_decode_ops *ops;
+    struct tl_share share;
     uint64_t arrival; /* of what is pushed, see tl_decode_arrival() */
-    unsigned threads; /* that may be used, see decode/parallel.h; set before the first push */
     bool paths;       /* see tl_decode_paths() */
 };
 
@@ -64,7 +70,6 @@ struct tl_stream_sink {
     bool paths; /* `items` takes PATH items */
     int (*digest)(void *context, struct tl_buf *out, const struct tl_item *items, size_t n);
     int (*digested)(void *context, struct tl_bytes digest);
-    bool (*help)(void *context);
 };
 
 /*
@@ -83,20 +88,41 @@ struct tl_stream_ops {
     int (*create)(struct tl_stream_decoder **out, const struct tl_source *source,
                   const struct tl_image *image, const struct tl_stream_sink *sink,
                   struct tl_fail *fail);
-    /* Take the whole run. Bad bytes are told through the sink; < 0 only from the sink, NOMEM. */
+    /* Take the whole run; items may wait for flush(). Bad bytes are told through the sink; < 0 only
+     * from the sink, NOMEM. */
     int (*push)(struct tl_stream_decoder *decoder, const struct tl_run *run);
     int (*finish)(struct tl_stream_decoder *decoder);
     void (*destroy)(struct tl_stream_decoder *decoder); /* NULL is fine */
-    /* As create(), using up to `threads` (> 1) threads. NULL: it cannot be split. Runs may then
-     * be kept until flush() (NULL: there is nothing to do), at the end of the container's push.
-     * `rooms` (borrowed) are those that nobody uses, of all streams: only one is in a call. */
-    int (*create_threads)(struct tl_stream_decoder **out, const struct tl_source *source,
-                          const struct tl_image *image, const struct tl_stream_sink *sink,
-                          unsigned threads, struct tl_item_room **rooms, struct tl_fail *fail);
+    /* At the end of the container's push: deliver what waits. NULL: nothing ever does. */
     int (*flush)(struct tl_stream_decoder *decoder);
     /* Between two pushes of the container: where it stands, into bytes or, if nothing was pushed
      * yet, from them. NULL: that cannot be told. */
     void (*state)(struct tl_stream_decoder *decoder, struct tl_state *state);
+    /* How it is decoded by several threads (decode/split.h). NULL: it cannot be. */
+    const struct tl_split_ops *split;
+};
+
+/*
+ * What a format adds to struct tl_stream_ops, so that a stream is decoded by several threads. Its
+ * `flush` and `state` are there then, and `state` saves nothing that does not matter: of two
+ * decoders that would say the same of whatever comes it saves the same bytes.
+ */
+struct tl_split_ops {
+    /*
+     * Index of the first byte of the first synchronisation point in p[0..n): one that a decoder can
+     * begin at, and behind which the trace says again all that it may leave out elsewhere. `n`:
+     * there is none. What looks like one and is none costs time only.
+     */
+    size_t (*find_sync)(const uint8_t *p, size_t n);
+    /*
+     * p[0..n) begins with a synchronisation point: index behind all that the trace says again
+     * there, where a push may end without a trace in the items, between two that are not joined.
+     * `n`: not known.
+     */
+    size_t (*find_rest)(const struct tl_stream_decoder *decoder, const uint8_t *p, size_t n);
+    /* As just made; decoded blocks are kept. What waits to be delivered is dropped. */
+    void (*reset)(struct tl_stream_decoder *decoder);
+    struct tl_walker *(*walker)(struct tl_stream_decoder *decoder);
 };
 
 extern const struct tl_decode_ops tl_coresight_ops; /* tpiu and single-source containers */

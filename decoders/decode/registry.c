@@ -3,7 +3,7 @@
 #include "decode/registry.h"
 
 #include "decode/ops.h"
-#include "decode/parallel.h"
+#include "flow/batch.h"
 
 static const struct tl_decode_ops *const containers[] = {
     [TL_CONTAINER_TPIU] = &tl_coresight_ops,
@@ -39,14 +39,14 @@ int tl_decode_new(struct tl_decode **out, const struct tl_setup *setup,
     return ops->create(out, setup, image, sink, fail);
 }
 
-int tl_decode_new_threads(struct tl_decode **out, const struct tl_setup *setup,
-                          const struct tl_image *image, const struct tl_decode_sink *sink,
-                          unsigned threads, struct tl_fail *fail)
+int tl_decode_crew(struct tl_decode *decode, struct tl_crew *crew)
 {
-    const int rc = tl_decode_new(out, setup, image, sink, fail);
-    if (rc == TL_OK)
-        (*out)->threads = threads < TL_PARALLEL_MAX ? threads : TL_PARALLEL_MAX;
-    return rc;
+    decode->share.crew = crew;
+    if (crew)
+        return TL_OK;
+    tl_item_rooms_free(decode->share.rooms);
+    decode->share.rooms = NULL;
+    return decode->ops->flush ? decode->ops->flush(decode) : TL_OK;
 }
 
 void tl_decode_paths(struct tl_decode *decode)
@@ -56,8 +56,10 @@ void tl_decode_paths(struct tl_decode *decode)
 
 void tl_decode_free(struct tl_decode *decode)
 {
-    if (decode)
-        decode->ops->destroy(decode);
+    if (!decode)
+        return;
+    tl_item_rooms_free(decode->share.rooms);
+    decode->ops->destroy(decode);
 }
 
 void tl_decode_arrival(struct tl_decode *decode, uint64_t ns)

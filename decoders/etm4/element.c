@@ -43,21 +43,6 @@ int tl_etm4_queue_push(struct tl_etm4_queue *queue, const struct tl_etm4_packet 
     return TL_OK;
 }
 
-int tl_etm4_queue_copy(struct tl_etm4_queue *to, const struct tl_etm4_queue *from)
-{
-    tl_etm4_queue_clear(to);
-    for (size_t i = 0; i < from->n; i++) {
-        const struct tl_etm4_element *const e = tl_etm4_queue_at(from, i);
-        struct tl_etm4_element *copy;
-        if (tl_etm4_queue_push(to, &e->packet, e->p0, &copy) < 0) {
-            tl_etm4_queue_clear(to);
-            return TL_NOMEM;
-        }
-        copy->address = e->address;
-    }
-    return TL_OK;
-}
-
 void tl_etm4_packet_state(struct tl_etm4_packet *p, struct tl_state *s)
 {
     tl_state_u8(s, &p->type, TL_ETM4_UNSEEN);
@@ -97,20 +82,6 @@ void tl_etm4_queue_state(struct tl_etm4_queue *queue, struct tl_state *s, uint64
         tl_etm4_element_state(e, s);
         *p0 += e->p0;
     }
-}
-
-bool tl_etm4_queue_same(const struct tl_etm4_queue *a, const struct tl_etm4_queue *b)
-{
-    if (a->n != b->n)
-        return false;
-    for (size_t i = 0; i < a->n; i++) {
-        const struct tl_etm4_element *const x = tl_etm4_queue_at(a, i);
-        const struct tl_etm4_element *const y = tl_etm4_queue_at(b, i);
-        if (x->p0 != y->p0 || memcmp(&x->packet, &y->packet, sizeof x->packet) ||
-            memcmp(&x->address, &y->address, sizeof x->address))
-            return false;
-    }
-    return true;
 }
 
 int tl_etm4_queue_push_oldest(struct tl_etm4_queue *queue, const struct tl_etm4_packet *packet,

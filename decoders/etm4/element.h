@@ -58,16 +58,11 @@ static inline void tl_etm4_queue_pop(struct tl_etm4_queue *queue)
 TL_MUST_USE int tl_etm4_queue_push(struct tl_etm4_queue *queue, const struct tl_etm4_packet *packet,
                                    uint32_t p0, struct tl_etm4_element **out);
 
-/* Make `to` hold what `from` holds. TL_NOMEM: it is empty. */
-TL_MUST_USE int tl_etm4_queue_copy(struct tl_etm4_queue *to, const struct tl_etm4_queue *from);
 /* What it holds, into bytes or from them; `p0` is the sum of its elements' then. */
 void tl_etm4_queue_state(struct tl_etm4_queue *queue, struct tl_state *state, uint64_t *p0);
 /* A packet, and an element, the same way. */
 void tl_etm4_packet_state(struct tl_etm4_packet *packet, struct tl_state *state);
 void tl_etm4_element_state(struct tl_etm4_element *element, struct tl_state *state);
-/* Do both hold the same elements? */
-bool tl_etm4_queue_same(const struct tl_etm4_queue *a, const struct tl_etm4_queue *b);
-
 /* Put one in front of all others, of `p0` P0 elements. TL_NOMEM, TL_LIMIT. */
 TL_MUST_USE int tl_etm4_queue_push_oldest(struct tl_etm4_queue *queue,
                                           const struct tl_etm4_packet *packet, uint32_t p0);

@@ -9,7 +9,6 @@
 #include "etm4/element.h"
 #include "etm4/flow_walk.h"
 #include "etm4/headers.h"
-#include "etm4/seam.h"
 
 #include <stdlib.h>
 
@@ -40,8 +39,7 @@ struct tl_etm4_flow {
     uint64_t depth;                 /* complete P0 elements in the queue */
     struct tl_etm4_element pending; /* an exception or Q, waiting for its address */
     bool has_pending;
-    struct tl_etm4_seam *note, *meet; /* see etm4/seam.h; NULL: none */
-    struct tl_etm4_joined joined;     /* atoms not pushed yet */
+    struct tl_etm4_joined joined; /* atoms not pushed yet */
     struct tl_etm4_queue queue;
     struct tl_etm4_walk walk;
     struct tl_item_batch out;
@@ -487,17 +485,7 @@ static int take_unsynced(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
     }
 }
 
-/* ---- seams --------------------------------------------------------------------------------- */
-
-void tl_etm4_flow_note(struct tl_etm4_flow *flow, struct tl_etm4_seam *seam)
-{
-    flow->note = seam;
-}
-
-void tl_etm4_flow_meet(struct tl_etm4_flow *flow, struct tl_etm4_seam *seam)
-{
-    flow->meet = seam;
-}
+/* ---- where it stands ------------------------------------------------------------------------ */
 
 void tl_etm4_flow_reset(struct tl_etm4_flow *f)
 {
@@ -505,30 +493,10 @@ void tl_etm4_flow_reset(struct tl_etm4_flow *f)
     f->marked = f->lost = f->has_pending = false;
     f->depth = 0;
     f->joined.n = 0;
-    f->note = f->meet = NULL;
-    f->out.rc = TL_OK;
-    f->out.n = f->out.n_steps = 0;
-    f->out.run = 0;
+    tl_item_batch_reset(&f->out);
     f->walk.walker.failed = false;
     tl_etm4_queue_clear(&f->queue);
     tl_walker_reset(&f->walk.walker);
-}
-
-int tl_etm4_flow_copy(struct tl_etm4_flow *to, const struct tl_etm4_flow *from)
-{
-    tl_etm4_flow_reset(to);
-    to->state = from->state;
-    to->marked = from->marked;
-    to->lost = from->lost;
-    to->lost_at = from->lost_at;
-    to->lost_why = from->lost_why;
-    to->depth = from->depth;
-    to->pending = from->pending;
-    to->has_pending = from->has_pending;
-    to->out.run = from->out.run;
-    to->out.run_offset = from->out.run_offset;
-    tl_etm4_walk_copy(&to->walk, &from->walk);
-    return tl_etm4_queue_copy(&to->queue, &from->queue);
 }
 
 void tl_etm4_flow_state(struct tl_etm4_flow *f, struct tl_state *s)
@@ -539,13 +507,18 @@ void tl_etm4_flow_state(struct tl_etm4_flow *f, struct tl_state *s)
     tl_state_u8(s, &f->state, IN_SYNC);
     tl_state_bool(s, &f->marked);
     tl_state_bool(s, &f->lost);
+    if (!f->lost) {
+        f->lost_at = 0;
+        f->lost_why = NULL;
+    }
     tl_state_u64(s, &f->lost_at);
     tl_state_text(s, &f->lost_why, reasons, sizeof reasons / sizeof *reasons);
     tl_state_check(s, !f->lost || f->lost_why);
+    if (!f->has_pending)
+        f->pending = (struct tl_etm4_element){0};
     tl_etm4_element_state(&f->pending, s);
     tl_state_bool(s, &f->has_pending);
-    tl_state_u32(s, &f->out.run);
-    tl_state_u64(s, &f->out.run_offset);
+    tl_item_batch_state(&f->out, s);
     tl_etm4_walk_state(&f->walk, s);
     tl_etm4_queue_state(&f->queue, s, &depth);
     tl_state_check(s, f->state == IN_SYNC || f->queue.n == 0);
@@ -553,82 +526,9 @@ void tl_etm4_flow_state(struct tl_etm4_flow *f, struct tl_state *s)
         f->depth = depth;
 }
 
-void tl_etm4_flow_room(struct tl_etm4_flow *flow, struct tl_item_room *room)
+struct tl_walker *tl_etm4_flow_walker(struct tl_etm4_flow *flow)
 {
-    flow->out.room = room;
-}
-
-void tl_etm4_flow_limit(struct tl_etm4_flow *flow, size_t limit)
-{
-    flow->walk.walker.cache_limit = limit;
-}
-
-size_t tl_etm4_flow_blocks(const struct tl_etm4_flow *flow)
-{
-    return flow->walk.walker.cache ? tl_block_cache_bytes(flow->walk.walker.cache) : 0;
-}
-
-void tl_etm4_flow_trim(struct tl_etm4_flow *flow, size_t limit)
-{
-    const size_t before = flow->walk.walker.cache_limit;
-    flow->walk.walker.cache_limit = limit;
-    tl_walker_trim(&flow->walk.walker);
-    flow->walk.walker.cache_limit = before;
-}
-
-/*
- * Is all told that the trace tells behind trace info, and nothing half done? Not behind atoms:
- * there, packets of atoms may be joined to others.
- */
-static bool is_settled(const struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
-{
-    if (f->state != IN_SYNC || f->has_pending || f->walk.walker.need_mode ||
-        f->walk.walker.need_address || p->type == TL_ETM4_ATOM)
-        return false;
-    return f->queue.n == 0 || tl_etm4_queue_at(&f->queue, 0)->packet.type != TL_ETM4_UNSEEN;
-}
-
-static bool is_same(const struct tl_etm4_flow *a, const struct tl_etm4_flow *b)
-{
-    return a->state == b->state && a->marked == b->marked && a->depth == b->depth &&
-           a->out.run == b->out.run &&
-           (a->out.run == 0 || a->out.run_offset == b->out.run_offset) &&
-           tl_etm4_walk_same(&a->walk, &b->walk) && tl_etm4_queue_same(&a->queue, &b->queue);
-}
-
-static int note(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
-{
-    struct tl_etm4_seam *const seam = f->note;
-    if (!is_settled(f, p))
-        return TL_OK;
-    int rc = tl_item_batch_flush(&f->out);
-    if (rc == TL_OK)
-        rc = tl_etm4_flow_copy(seam->state, f);
-    seam->at = p->offset;
-    seam->settled = rc == TL_OK;
-    f->note = NULL;
-    return rc;
-}
-
-static int meet(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
-{
-    struct tl_etm4_seam *const seam = f->meet;
-    if (p->type == TL_ETM4_ASYNC && p->offset == seam->async)
-        seam->aligned = true;
-    if (p->offset < seam->at)
-        return TL_OK;
-    f->meet = NULL;
-    if (p->offset > seam->at || !seam->aligned || !is_settled(f, p) || !is_same(f, seam->state))
-        return TL_OK;
-    const int rc = tl_item_batch_flush(&f->out);
-    seam->met = rc == TL_OK;
-    return rc < 0 ? rc : TL_AGAIN;
-}
-
-static int look(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
-{
-    const int rc = f->note ? note(f, p) : TL_OK;
-    return rc == TL_OK && f->meet ? meet(f, p) : rc;
+    return &flow->walk.walker;
 }
 
 /* ---- input --------------------------------------------------------------------------------- */
@@ -636,8 +536,7 @@ static int look(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 /* One packet, in line. */
 static int push_one(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 {
-    const int rc = f->state == IN_SYNC ? take(f, p) : take_unsynced(f, p);
-    return rc == TL_OK && (f->note || f->meet) ? look(f, p) : rc;
+    return f->state == IN_SYNC ? take(f, p) : take_unsynced(f, p);
 }
 
 /* Behind what may have failed: 0, or why. */
@@ -689,11 +588,11 @@ static int push_next(struct tl_etm4_flow *f, const struct tl_etm4_tape *tape,
     return verdict(f, push_one(f, &packet));
 }
 
-/* Is each packet applied as it comes, and nobody wants to look at each? */
+/* Is each packet applied as it comes? */
 static bool is_straight(const struct tl_etm4_flow *f)
 {
     return f->state == IN_SYNC && f->queue.n == 0 && f->config.max_spec_depth == 0 &&
-           !f->has_pending && !f->note && !f->meet && f->out.paths;
+           !f->has_pending && f->out.paths;
 }
 
 int tl_etm4_flow_tape(struct tl_etm4_flow *f, const struct tl_etm4_tape *tape)

@@ -30,10 +30,15 @@ TL_MUST_USE int tl_etm4_flow_new(struct tl_etm4_flow **out, const struct tl_etm4
 void tl_etm4_flow_free(struct tl_etm4_flow *flow);
 
 /*
- * Behind a flush: where it stands, into bytes or from them. What is loaded, of a new object of the
- * same configuration and image, goes on as what was saved would have.
+ * Behind a flush: where it stands, into bytes or from them. What is loaded, of a new object or one
+ * that was reset, of the same configuration and image, goes on as what was saved would have.
  */
 void tl_etm4_flow_state(struct tl_etm4_flow *flow, struct tl_state *state);
+
+/* As just made; decoded blocks are kept. Items that were not delivered are dropped. */
+void tl_etm4_flow_reset(struct tl_etm4_flow *flow);
+
+struct tl_walker *tl_etm4_flow_walker(struct tl_etm4_flow *flow);
 
 /* The sink takes PATH items. */
 void tl_etm4_flow_paths(struct tl_etm4_flow *flow);

@@ -24,18 +24,6 @@ int tl_etm4_walk_init(struct tl_etm4_walk *walk, const struct tl_etm4_config *co
     return tl_walker_init(&walk->walker, &walker, out);
 }
 
-void tl_etm4_walk_copy(struct tl_etm4_walk *walk, const struct tl_etm4_walk *from)
-{
-    tl_walker_copy(&walk->walker, &from->walker);
-    walk->sf = from->sf;
-    walk->is1 = from->is1;
-}
-
-bool tl_etm4_walk_same(const struct tl_etm4_walk *a, const struct tl_etm4_walk *b)
-{
-    return a->sf == b->sf && a->is1 == b->is1 && tl_walker_same(&a->walker, &b->walker);
-}
-
 /* Identifiers are saved as a packet that tells them. */
 void tl_etm4_walk_state(struct tl_etm4_walk *walk, struct tl_state *s)
 {
@@ -129,7 +117,7 @@ void tl_etm4_walk_trace_on(struct tl_etm4_walk *w, uint64_t offset)
 
 void tl_etm4_walk_trace_info(struct tl_etm4_walk *w)
 {
-    w->walker.out->run = 0; /* a decode may begin here, see seam.h */
+    w->walker.out->run = 0; /* a decode may begin here, see decode/split.h */
     tl_walker_flush_returns(&w->walker, true);
 }
 

@@ -59,13 +59,8 @@ void tl_etm4_walk_q(struct tl_etm4_walk *walk, const struct tl_etm4_packet *pack
                     const struct tl_etm4_packet *address);
 void tl_etm4_walk_source(struct tl_etm4_walk *walk, const struct tl_etm4_packet *packet);
 
-/* Go on where `from` stands, by one's own cache. */
-void tl_etm4_walk_copy(struct tl_etm4_walk *walk, const struct tl_etm4_walk *from);
 /* Where it stands, into bytes or from them; by one's own cache then. */
 void tl_etm4_walk_state(struct tl_etm4_walk *walk, struct tl_state *state);
-/* Will both say the same of the same elements? Both know context and address. */
-bool tl_etm4_walk_same(const struct tl_etm4_walk *a, const struct tl_etm4_walk *b);
-
 /* A word for an exception's type number, or NULL. Static storage. */
 const char *tl_etm4_exception_name(unsigned type, bool m_profile);
 

@@ -44,20 +44,16 @@ void tl_etm4_packetizer_use(struct tl_etm4_packetizer *p, const struct tl_etm4_k
     p->kernel = kernel;
 }
 
-void tl_etm4_packetizer_copy(struct tl_etm4_packetizer *to, const struct tl_etm4_packetizer *from)
+void tl_etm4_packetizer_reset(struct tl_etm4_packetizer *p)
 {
-    struct tl_etm4_columns *const c = &to->columns;
+    struct tl_etm4_columns *const c = &p->columns;
 
-    to->regs = from->regs;
-    to->in_sync = from->in_sync;
-    to->failed = from->failed;
-    to->length = from->length;
-    memcpy(to->bytes, from->bytes, sizeof to->bytes);
-    to->start = from->start;
-    to->zeros = from->zeros;
-    memcpy(to->zero_at, from->zero_at, sizeof to->zero_at);
-    to->skipped = from->skipped;
-    memcpy(to->tail, from->tail, sizeof to->tail);
+    p->regs = (struct tl_etm4_registers){.sf = 1};
+    p->in_sync = false;
+    p->failed = TL_OK;
+    p->length = 0;
+    p->start = p->zeros = p->skipped = 0;
+    memset(p->tail, 0xff, sizeof p->tail);
     c->n = c->n_found = c->n_addresses = c->n_others = 0;
 }
 
@@ -74,9 +70,12 @@ void tl_etm4_packetizer_state(struct tl_etm4_packetizer *p, struct tl_state *s)
     tl_state_u64(s, &r->threshold);
     tl_state_bool(s, &p->in_sync);
     tl_state_u8(s, &p->length, TL_ETM4_PACKET_MAX - 1);
+    memset(p->bytes + p->length, 0, sizeof p->bytes - p->length);
     tl_state_bytes(s, p->bytes, sizeof p->bytes);
     tl_state_u64(s, &p->start);
     tl_state_u64(s, &p->zeros);
+    if (p->zeros == 0)
+        memset(p->zero_at, 0, sizeof p->zero_at);
     tl_state_bytes(s, p->zero_at, sizeof p->zero_at);
     tl_state_u64(s, &p->skipped);
     tl_state_bytes(s, p->tail, sizeof p->tail);

@@ -91,11 +91,8 @@ void tl_etm4_packetizer_init(struct tl_etm4_packetizer *p, const struct tl_etm4_
 void tl_etm4_packetizer_init_tape(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config,
                                   tl_etm4_tape_sink *sink, void *context);
 
-/*
- * Make `to` go on where `from` stands, both between two pushes; or anew, if `from` was never pushed
- * to. Of the same configuration; kernel and sink stay.
- */
-void tl_etm4_packetizer_copy(struct tl_etm4_packetizer *to, const struct tl_etm4_packetizer *from);
+/* Not synchronised, as just made. */
+void tl_etm4_packetizer_reset(struct tl_etm4_packetizer *p);
 
 /*
  * Between two pushes: where it stands, into bytes or from them. What is loaded goes on as what was

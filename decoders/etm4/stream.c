@@ -4,7 +4,7 @@
 #include "etm4/flow.h"
 #include "etm4/packet_text.h"
 #include "etm4/packetizer.h"
-#include "etm4/split.h"
+#include "etm4/parse.h"
 
 #include <stdlib.h>
 
@@ -84,6 +84,12 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
     if (rc < 0)
         return rc;
     s->end = tl_run_offset(run, run->n);
+    return s->flow ? tl_etm4_flow_pause(s->flow) : TL_OK;
+}
+
+static int flush(struct tl_stream_decoder *decoder)
+{
+    struct etm4_stream *s = (struct etm4_stream *)decoder;
     return s->flow ? tl_etm4_flow_flush(s->flow) : TL_OK;
 }
 
@@ -103,6 +109,77 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *state)
         tl_etm4_flow_state(s->flow, state);
 }
 
+/* ---- for several threads --------------------------------------------------------------------- */
+
+/* A-Sync, and the header of trace info. */
+static const uint8_t SYNC[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x01};
+
+#define GRID 32u /* bytes of a step in search of A-Syncs */
+
+static size_t find_sync_in(const uint8_t *p, size_t at, size_t end, size_t n)
+{
+    const uint8_t *const found = at < end ? memmem(p + at, end - at, SYNC, sizeof SYNC) : NULL;
+    return found ? (size_t)(found - p) : n;
+}
+
+/* Is one of the words at bytes 0, 8, 16 and 24 zero? Only zero less one has bit 63. */
+static inline bool has_zeros(const uint8_t *b)
+{
+    const uint64_t first = (uint64_t)tl_le32(b) - 1, second = (uint64_t)tl_le32(b + 8) - 1;
+    const uint64_t third = (uint64_t)tl_le32(b + 16) - 1, fourth = (uint64_t)tl_le32(b + 24) - 1;
+    return (first | second | third | fourth) >> 63;
+}
+
+/* Wherever an A-Sync begins, one of such words lies in its zeros. */
+static size_t find_sync(const uint8_t *p, size_t n)
+{
+    size_t i = 0;
+    for (; n - i >= GRID; i += GRID) {
+        if (!has_zeros(p + i))
+            continue;
+        const size_t end = i + GRID + sizeof SYNC;
+        const size_t sync = find_sync_in(p, i < 7 ? 0 : i - 7, end < n ? end : n, n);
+        if (sync < n)
+            return sync;
+    }
+    return find_sync_in(p, i < 7 ? 0 : i - 7, n, n);
+}
+
+/* Trace info and what stands with it, up to the address, behind which come atoms. */
+static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *p, size_t n)
+{
+    const struct etm4_stream *const s = (const struct etm4_stream *)decoder;
+    const struct tl_etm4_forms *const forms = &s->packetizer.forms;
+    struct tl_etm4_registers regs = {.sf = 1};
+    for (size_t at = sizeof SYNC - 1; at < n && p[at] != 0;) {
+        struct tl_etm4_packet packet;
+        const int size =
+            tl_etm4_parse(forms->class_of, &forms->config, &regs, p + at, n - at, &packet);
+        if (size <= 0 || packet.type == TL_ETM4_ATOM)
+            break;
+        at += (size_t)size;
+        if (packet.type == TL_ETM4_ADDRESS)
+            return at;
+    }
+    return n;
+}
+
+static void reset(struct tl_stream_decoder *decoder)
+{
+    struct etm4_stream *s = (struct etm4_stream *)decoder;
+    s->end = 0;
+    tl_etm4_packetizer_reset(&s->packetizer);
+    tl_etm4_flow_reset(s->flow);
+}
+
+static struct tl_walker *walker(struct tl_stream_decoder *decoder)
+{
+    return tl_etm4_flow_walker(((struct etm4_stream *)decoder)->flow);
+}
+
+static const struct tl_split_ops split = {
+    .find_sync = find_sync, .find_rest = find_rest, .reset = reset, .walker = walker};
+
 const struct tl_stream_ops tl_etm4_ops = {
     .name = "etm4",
     .spec = "Arm IHI0064H (ETMv4.0 to 4.6), Arm DDI0487 D5 and D6 (ETE)",
@@ -110,6 +187,7 @@ const struct tl_stream_ops tl_etm4_ops = {
     .push = push,
     .finish = finish,
     .destroy = destroy,
-    .create_threads = tl_etm4_split_new,
+    .flush = flush,
     .state = state,
+    .split = &split,
 };

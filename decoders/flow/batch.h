@@ -3,6 +3,7 @@
 #ifndef TL_FLOW_BATCH_H
 #define TL_FLOW_BATCH_H
 
+#include "base/state.h"
 #include "flow/item.h"
 
 #include <stdlib.h>
@@ -52,6 +53,24 @@ static inline void tl_item_batch_init(struct tl_item_batch *b, tl_item_sink *sin
     b->sink = sink;
     b->context = context;
     b->room = &b->own;
+}
+
+/* As just made; items that were not delivered are dropped. */
+static inline void tl_item_batch_reset(struct tl_item_batch *b)
+{
+    b->rc = TL_OK;
+    b->n = 0;
+    b->n_steps = 0;
+    b->run = 0;
+}
+
+/* Behind a flush: whether a run goes on, into bytes or from them. */
+static inline void tl_item_batch_state(struct tl_item_batch *b, struct tl_state *s)
+{
+    if (b->run == 0)
+        b->run_offset = 0;
+    tl_state_u32(s, &b->run);
+    tl_state_u64(s, &b->run_offset);
 }
 
 /* Deliver what is pending. Returns the sink's first failure, or 0. */

@@ -117,11 +117,6 @@ void tl_walker_fini(struct tl_walker *walker);
 /* Synchronisation is lost: wait for mode and address. The caller has told the gap. */
 void tl_walker_reset(struct tl_walker *walker);
 
-/* Go on where `from` stands, by the walker's own cache. Both have the same configuration. */
-void tl_walker_copy(struct tl_walker *walker, const struct tl_walker *from);
-/* Will both say the same of whatever comes? Caches and guesses do not matter. */
-bool tl_walker_same(const struct tl_walker *a, const struct tl_walker *b);
-
 /*
  * Where the walker stands, into bytes or from them: first the place (pc, instruction set, space),
  * then all else but the identifiers, which the format keeps in its own form, and gives back with

@@ -557,4 +557,9 @@ static void state(struct tl_decode *decode, struct tl_state *s)
         tl_state_fail(s, announce_all(osd));
 }
 
-const struct tl_decode_ops tl_osd_ops = {"di", create, push, finish, destroy, state};
+const struct tl_decode_ops tl_osd_ops = {.name = "di",
+                                         .create = create,
+                                         .push = push,
+                                         .finish = finish,
+                                         .destroy = destroy,
+                                         .state = state};

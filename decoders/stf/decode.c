@@ -189,4 +189,9 @@ static void state(struct tl_decode *decode, struct tl_state *s)
         tl_state_fail(s, announce(d));
 }
 
-const struct tl_decode_ops tl_stf_ops = {"stf", create, push, finish, destroy, state};
+const struct tl_decode_ops tl_stf_ops = {.name = "stf",
+                                         .create = create,
+                                         .push = push,
+                                         .finish = finish,
+                                         .destroy = destroy,
+                                         .state = state};

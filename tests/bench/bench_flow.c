@@ -13,8 +13,8 @@
  */
 #include "bench/inputs.h"
 #include "bench/report.h"
-#include "decode/ops.h"
-#include "decode/parallel.h"
+#include "decode/crew.h"
+#include "decode/split.h"
 #include "flow/batch.h"
 #include "stf/flow_writer.h"
 #include "stf/zstf_pool.h"
@@ -85,10 +85,9 @@ static void add_items(struct bench *b, const struct tl_item *items, size_t n)
         take_records(b);
 }
 
-static bool on_help(void *context)
+static bool pack_piece(void *context)
 {
-    const struct bench *const b = context;
-    return tl_zstf_pool_work(b->pool);
+    return tl_zstf_pool_work(context);
 }
 
 static uint64_t count(const struct tl_item *items, size_t n)
@@ -146,20 +145,22 @@ static void decode(void *context)
     struct tl_stream_sink sink = {
         .context = b, .items = on_items, .loss = ignore_loss, .paths = true};
     struct tl_stream_decoder *d;
-    struct tl_item_room *rooms = NULL;
+    struct tl_share share = {0};
+    struct tl_crew_work work = {.piece = pack_piece, .context = b->pool};
     uint64_t offset = 0;
     b->insns = 0;
     if (!b->flow) { /* records are made by one thread, chunks compressed by any */
         sink.digest = on_digest;
         sink.digested = on_digested;
-    } else if (b->pool) {
-        sink.help = on_help;
     }
-    const int rc = b->threads > 1 ? tl_etm4_ops.create_threads(&d, &b->in.source, b->in.image,
-                                                               &sink, b->threads, &rooms, NULL)
-                                  : tl_etm4_ops.create(&d, &b->in.source, b->in.image, &sink, NULL);
-    if (rc < 0)
+    if (tl_crew_new(&share.crew, b->threads) < 0 ||
+        tl_split_new(&d, &tl_etm4_ops, &b->in.source, b->in.image, &sink, &share, NULL) < 0)
         die("no decoder");
+    if (b->threads == 1) { /* nothing is gathered then */
+        tl_crew_free(share.crew);
+        share.crew = NULL;
+    }
+    const bool helped = share.crew && b->pool && tl_crew_offer(share.crew, &work) == TL_OK;
     for (uint64_t i = 0; i < b->times; i++)
         for (size_t at = 0; at < b->in.trace.n;) {
             const struct tl_run run = run_at(b, at, offset);
@@ -170,8 +171,13 @@ static void decode(void *context)
         }
     if (d->ops->finish(d) < 0)
         die("decoding failed");
+    if (share.crew)
+        tl_crew_call(share.crew);
+    if (helped)
+        tl_crew_withdraw(share.crew, &work);
     d->ops->destroy(d);
-    tl_item_rooms_free(rooms);
+    tl_item_rooms_free(share.rooms);
+    tl_crew_free(share.crew);
 }
 
 static void decode_to_stf(void *context)

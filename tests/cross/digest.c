@@ -4,7 +4,8 @@
  * compared between machines. Within the program all kernels and unroll factors must agree; the
  * de-framer and flow take the level of TRACELAKE_CPU. Usage: digest [FOLDER OF SNAPSHOTS]
  */
-#include "decode/ops.h"
+#include "decode/crew.h"
+#include "decode/split.h"
 #include "etm4/unrolled.h"
 #include "flow/batch.h"
 #include "frame/tpiu.h"
@@ -259,16 +260,16 @@ static struct digest follow(const struct tl_source *source, const struct tl_imag
     const struct tl_stream_sink sink = {
         .context = &f, .items = on_items, .loss = on_loss, .paths = paths};
     const struct tl_run run = {.p = trace->p, .n = trace->n};
-    struct tl_item_room *rooms = NULL;
+    struct tl_share share = {0};
     struct tl_stream_decoder *d;
 
     require(tl_stf_flow_new(&f.writer, &options, NULL) == 0);
-    require((threads > 1
-                 ? tl_etm4_ops.create_threads(&d, source, image, &sink, threads, &rooms, NULL)
-                 : tl_etm4_ops.create(&d, source, image, &sink, NULL)) == 0);
+    require(tl_crew_new(&share.crew, threads) == 0);
+    require(tl_split_new(&d, &tl_etm4_ops, source, image, &sink, &share, NULL) == 0);
     require(d->ops->push(d, &run) == 0 && d->ops->finish(d) == 0);
     d->ops->destroy(d);
-    tl_item_rooms_free(rooms);
+    tl_item_rooms_free(share.rooms);
+    tl_crew_free(share.crew);
     require(tl_stf_flow_finish(f.writer) >= 0);
     const struct tl_bytes rest = tl_stf_flow_bytes(f.writer);
     add(&f.records, rest.p, rest.n);

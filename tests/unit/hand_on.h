@@ -4,7 +4,7 @@
 #ifndef TL_TESTS_HAND_ON_H
 #define TL_TESTS_HAND_ON_H
 
-#include "decode/parallel.h"
+#include "decode/crew.h"
 #include "sim/program_rng.h"
 #include "unit/decode_log.h"
 
@@ -13,8 +13,8 @@ struct run {
     const struct tl_image *image;
     struct tl_bytes in;
     bool paths;
-    unsigned threads; /* of the one that is handed on */
-    uint64_t ns;      /* that each byte takes to arrive; 0: nobody knows when it does */
+    struct tl_crew *crew; /* of the one that is handed on */
+    uint64_t ns;          /* that each byte takes to arrive; 0: nobody knows when it does */
 };
 
 static inline struct tl_decode *begin(const struct run *run, struct log *log)
@@ -23,10 +23,10 @@ static inline struct tl_decode *begin(const struct run *run, struct log *log)
     struct tl_decode *d;
     struct tl_fail fail = {0};
     log->paths = run->paths;
-    assert_int_equal(tl_decode_new_threads(&d, run->setup, run->image, &sink, run->threads, &fail),
-                     TL_OK);
+    assert_int_equal(tl_decode_new(&d, run->setup, run->image, &sink, &fail), TL_OK);
     if (run->paths)
         tl_decode_paths(d);
+    assert_int_equal(tl_decode_crew(d, run->crew), TL_OK);
     return d;
 }
 
@@ -47,7 +47,7 @@ static inline void undisturbed(const struct run *run, size_t most, struct tl_sim
                                struct log *log)
 {
     struct run one = *run;
-    one.threads = 1;
+    one.crew = NULL;
     struct tl_decode *d = begin(&one, log);
     for (size_t at = 0, n; at < run->in.n; at += n) {
         n = piece(&rng, run, at, most);

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "data.h"
 #include "decode/decode.h"
-#include "decode/parallel.h"
+#include "decode/crew.h"
 #include "image/image.h"
 #include "sim/program_core.h"
 #include "sim/program_rng.h"
@@ -179,12 +179,16 @@ static inline void decode_by(unsigned threads, const struct capture *c, const ui
     struct tl_fail fail = {0};
     struct tl_decode *d;
     memset(out, 0, sizeof *out);
-    if (tl_decode_new_threads(&d, &c->setup, c->image, &sink, threads, &fail) < 0)
+    struct tl_crew *crew;
+    if (tl_decode_new(&d, &c->setup, c->image, &sink, &fail) < 0)
         fail_msg("%s", fail.text);
+    assert_int_equal(tl_crew_new(&crew, threads), TL_OK);
+    assert_int_equal(tl_decode_crew(d, crew), TL_OK);
     for (size_t at = 0; at < n; at += chunk)
         assert_int_equal(tl_decode_push(d, p + at, n - at < chunk ? n - at : chunk), TL_OK);
     assert_int_equal(tl_decode_finish(d), TL_OK);
     tl_decode_free(d);
+    tl_crew_free(crew);
 }
 
 static inline void decode(const struct capture *c, const uint8_t *p, size_t n, size_t chunk,

@@ -19,6 +19,8 @@ static void simulated_streams(void **state)
 {
     (void)state;
     struct tl_sim_rng rng = {77};
+    struct tl_crew *crew;
+    assert_int_equal(tl_crew_new(&crew, 2), TL_OK);
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct world w;
         streamed_world(&w, round, 60000, 8, &rng);
@@ -26,10 +28,11 @@ static void simulated_streams(void **state)
                           .image = round % 8 == 5 ? NULL : w.image,
                           .in = {w.trace.p, w.trace.n},
                           .paths = round % 4 > 0,
-                          .threads = round % 8 == 6 ? 2 : 1};
+                          .crew = round % 8 == 6 ? crew : NULL};
         assert_true(compare(&run, round % 2 ? 300 : 4000, &rng) > 0);
         world_fini(&w);
     }
+    tl_crew_free(crew);
 }
 
 /* ---- several sources ------------------------------------------------------------------------ */
@@ -109,8 +112,7 @@ static void several_sources(void **state)
         struct run run = {.setup = &w.setup,
                           .image = w.image,
                           .in = {w.trace.p, w.trace.n},
-                          .paths = true,
-                          .threads = 1};
+                          .paths = true};
         assert_true(compare(&run, 2000, &rng) > 0);
         world_fini(&w);
     }
@@ -150,8 +152,7 @@ static void no_state(void **state)
     struct run run = {.setup = &w.setup,
                       .image = w.image,
                       .in = {w.trace.p, w.trace.n},
-                      .paths = true,
-                      .threads = 1};
+                      .paths = true};
     const size_t n = save_at(&run, run.in.n / 2, &saved);
     for (size_t cut = 0; cut <= saved.n; cut += cut == saved.n ? 1 : 1 + (saved.n - cut) / 40) {
         struct log log = {0};
@@ -186,8 +187,7 @@ static unsigned hand_on_buffer(const struct tl_snapshot_buffer *buffer, struct t
     struct run run = {.setup = &buffer->setup,
                       .image = image,
                       .in = {bytes.p, bytes.n},
-                      .paths = true,
-                      .threads = 1};
+                      .paths = true};
     const unsigned times = compare(&run, bytes.n / 20 + 64, rng);
     tl_buf_fini(&bytes);
     tl_image_free(image);

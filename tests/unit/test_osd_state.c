@@ -131,7 +131,6 @@ static void played_init(struct played *p, unsigned round, struct tl_sim_rng *rng
     p->run = (struct run){.setup = &p->setup,
                           .image = p->image,
                           .in = {p->e.out.p, p->e.out.n},
-                          .threads = 1,
                           .ns = round % 6 < 4 ? 30000 : 0};
 }
 

@@ -4,8 +4,9 @@
  * or as what a sink makes of them, on intact and damaged streams of simulated trace units in random
  * configurations, in frames and without, at any chunking, and on real captures.
  */
-#include "decode/ops.h"
-#include "decode/parallel.h"
+#include "decode/crew.h"
+#include "decode/split.h"
+#include "flow/batch.h"
 #include "unit/data.h"
 #include "unit/decode_log.h"
 #include "unit/sim_streams.h"
@@ -68,9 +69,12 @@ static void decode(const struct tl_setup *setup, const struct tl_image *image, s
                                         .digested = log->digests ? on_digested : NULL};
     struct tl_decode *d;
     struct tl_fail fail = {0};
-    assert_int_equal(tl_decode_new_threads(&d, setup, image, &sink, threads, &fail), TL_OK);
+    struct tl_crew *crew;
+    assert_int_equal(tl_crew_new(&crew, threads), TL_OK);
+    assert_int_equal(tl_decode_new(&d, setup, image, &sink, &fail), TL_OK);
     if (log->paths)
         tl_decode_paths(d);
+    assert_int_equal(tl_decode_crew(d, crew), TL_OK);
     srand(seed);
     for (size_t at = 0; at < in.n;) {
         size_t n = chunk ? 1 + (size_t)rand() % chunk : in.n;
@@ -80,6 +84,7 @@ static void decode(const struct tl_setup *setup, const struct tl_image *image, s
     }
     assert_int_equal(tl_decode_finish(d), TL_OK);
     tl_decode_free(d);
+    tl_crew_free(crew);
 }
 
 /* Steps of several packets are told at the offset of the first. */
@@ -152,6 +157,52 @@ static void parts_that_fill(void **state)
     world_fini(&w);
 }
 
+static int ignore_items(void *context, const struct tl_item *items, size_t n)
+{
+    return TL_OK;
+}
+
+static int ignore_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    return TL_OK;
+}
+
+/* Else all would be the same only because one thread does it all. */
+static void parts_are_of_use(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 4; round++) {
+        struct world w;
+        struct tl_share share = {0};
+        struct tl_stream_decoder *d;
+        const struct tl_stream_sink sink = {.items = ignore_items, .loss = ignore_loss};
+        const struct tl_sim_program_options shape = {.seed = round, .extra = 40};
+        const struct tl_sim_core_options options = {.seed = round,
+                                                    .etm = {.minor = 2,
+                                                            .trace_id = 0x10,
+                                                            .return_stack = round % 2,
+                                                            .timestamps = round > 1,
+                                                            .timestamp_every = 3000,
+                                                            .context_id = round == 3,
+                                                            .sync_every = 1024}};
+        world_init(&w, &shape, &options, 400000, 60);
+        assert_int_equal(tl_crew_new(&share.crew, 2), TL_OK);
+        assert_int_equal(
+            tl_split_new(&d, &tl_etm4_ops, &w.setup.sources[0], w.image, &sink, &share, NULL),
+            TL_OK);
+        for (unsigned i = 0; i < 50 && tl_split_met(d) == 0; i++) {
+            const struct tl_run run = {w.trace.p, w.trace.n, (uint64_t)i * w.trace.n, NULL};
+            assert_int_equal(d->ops->push(d, &run), TL_OK);
+            assert_int_equal(d->ops->flush(d), TL_OK);
+        }
+        assert_true(tl_split_met(d) > 0);
+        d->ops->destroy(d);
+        tl_crew_free(share.crew);
+        tl_item_rooms_free(share.rooms);
+        world_fini(&w);
+    }
+}
+
 /* ---- real captures ------------------------------------------------------------------------- */
 
 static void compare_buffer(const struct tl_snapshot_buffer *buffer)
@@ -194,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simulated_streams),
         cmocka_unit_test(parts_that_fill),
+        cmocka_unit_test(parts_are_of_use),
         cmocka_unit_test(real_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

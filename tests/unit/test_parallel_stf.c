@@ -3,7 +3,8 @@
  * .zstf files made by several threads are those that one makes, byte for byte; a file that cannot
  * be written ends the decode, whoever compresses its chunks.
  */
-#include "decode/parallel.h"
+#include "decode/crew.h"
+#include "decode/split.h"
 #include "sim/program_rng.h"
 #include "stf/flow_writer.h"
 #include "stf/zstf_pool.h"
@@ -176,10 +177,9 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     return rc;
 }
 
-static bool on_help(void *context)
+static bool help_pack(void *context)
 {
-    const struct out *const o = context;
-    return tl_zstf_pool_work(o->pool);
+    return tl_zstf_pool_work(context);
 }
 
 /* All of `w` into `file`, or as much as `room` bytes of frames hold. Returns the first error. */
@@ -187,7 +187,7 @@ static int decode(const struct world *w, unsigned threads, uint64_t room, struct
 {
     const struct tl_stf_flow_options options = {.comments = true};
     struct out o = {.left = room};
-    const struct tl_decode_sink sink = {.context = &o, .items = on_items, .help = on_help};
+    const struct tl_decode_sink sink = {.context = &o, .items = on_items};
     struct tl_decode *d;
     uint8_t head[TL_ZSTF_HEAD];
     o.job.context = &o;
@@ -195,8 +195,14 @@ static int decode(const struct world *w, unsigned threads, uint64_t room, struct
     assert_int_equal(tl_zstf_writer_new(&o.writer, MARKERS, 0), TL_OK);
     assert_int_equal(tl_zstf_writer_begin(o.writer, &o.file), TL_OK);
     assert_int_equal(tl_zstf_pool_new(&o.pool, 0, threads, write_frame), TL_OK);
-    assert_int_equal(tl_decode_new_threads(&d, &w->setup, w->image, &sink, threads, NULL), TL_OK);
+    struct tl_crew *crew;
+    struct tl_crew_work work = {.piece = help_pack, .context = o.pool};
+    assert_int_equal(tl_crew_new(&crew, threads), TL_OK);
+    assert_int_equal(tl_decode_new(&d, &w->setup, w->image, &sink, NULL), TL_OK);
     tl_decode_paths(d);
+    assert_int_equal(tl_decode_crew(d, crew), TL_OK);
+    if (threads > 1)
+        assert_int_equal(tl_crew_offer(crew, &work), TL_OK);
     int rc = TL_OK;
     for (size_t at = 0; rc == TL_OK && at < w->trace.n;) { /* two pushes */
         const size_t n = at ? w->trace.n - at : w->trace.n / 2;
@@ -217,6 +223,8 @@ static int decode(const struct world *w, unsigned threads, uint64_t room, struct
         memcpy(o.file.p, head, sizeof head);
     }
     tl_decode_free(d);
+    tl_crew_withdraw(crew, &work);
+    tl_crew_free(crew);
     tl_zstf_pool_free(o.pool);
     tl_zstf_writer_free(o.writer);
     tl_stf_flow_free(o.flow);
@@ -246,7 +254,7 @@ static void files_are_the_same(void **state)
         struct world w;
         struct tl_buf one, many;
         world_init(&w, &shape, &options, 400000, 60);
-        assert_true(w.trace.n > 2 * TL_PARALLEL_LEAST);
+        assert_true(w.trace.n > 2 * TL_SPLIT_LEAST);
         assert_int_equal(decode(&w, 1, UINT64_MAX, &one), TL_OK);
         for (unsigned threads = 2; threads <= 4; threads++) {
             assert_int_equal(decode(&w, threads, UINT64_MAX, &many), TL_OK);

@@ -154,7 +154,7 @@ static void traces(void **state)
         make(round, &rng, &trace);
         tl_setup_init(&setup);
         assert_int_equal(tl_setup_format(&setup, "stf", NULL), TL_OK);
-        struct run run = {.setup = &setup, .in = {trace.p, trace.n}, .threads = 1};
+        struct run run = {.setup = &setup, .in = {trace.p, trace.n}};
         times += compare(&run, round % 2 ? 100 : 5000, &rng);
         tl_setup_fini(&setup);
         tl_buf_fini(&trace);
@@ -174,7 +174,7 @@ static void no_state(void **state)
         make(round, &rng, &trace);
         tl_setup_init(&setup);
         assert_int_equal(tl_setup_format(&setup, "stf", NULL), TL_OK);
-        struct run run = {.setup = &setup, .in = {trace.p, trace.n}, .threads = 1};
+        struct run run = {.setup = &setup, .in = {trace.p, trace.n}};
         struct tl_decode *d = begin(&run, &log);
         size_t n = 0;
         int r = TL_AGAIN;

@@ -3,7 +3,8 @@
  * Decoding takes bounded memory, whatever the input's length: many megabytes (TL_MEMORY_MIB, else
  * 64) go through a pipe into a process whose largest resident size is looked at when it has ended.
  */
-#include "decode/parallel.h"
+#include "decode/crew.h"
+#include "decode/decode.h"
 #include "sim/tpiu_encoder.h"
 #include "stf/flow_writer.h"
 #include "unit/sim_world.h"
@@ -73,18 +74,20 @@ static int decode_pipe(const struct world *w, int fd, unsigned threads, bool ima
     const struct tl_stf_flow_options options = {.isa = TL_ISA_A64};
     const struct tl_decode_sink sink = {.context = &r, .items = on_items};
     struct tl_decode *d;
+    struct tl_crew *crew;
     struct tl_fail fail;
-    uint8_t *const piece = malloc(TL_PARALLEL_PUSH);
+    uint8_t *const piece = malloc(TL_DECODE_PUSH);
     if (!piece || (image && tl_stf_flow_new(&r.flow, &options, NULL) < 0) ||
-        tl_decode_new_threads(&d, &w->setup, image ? w->image : NULL, &sink, threads, &fail) < 0)
+        tl_decode_new(&d, &w->setup, image ? w->image : NULL, &sink, &fail) < 0 ||
+        tl_crew_new(&crew, threads) < 0 || tl_decode_crew(d, crew) < 0)
         return 1;
     tl_decode_paths(d);
     for (size_t n = 0;;) {
-        const ssize_t got = read(fd, piece + n, TL_PARALLEL_PUSH - n);
+        const ssize_t got = read(fd, piece + n, TL_DECODE_PUSH - n);
         if (got < 0)
             return 2;
         n += (size_t)got;
-        if (got > 0 && n < TL_PARALLEL_PUSH)
+        if (got > 0 && n < TL_DECODE_PUSH)
             continue;
         if (tl_decode_push(d, piece, n) < 0)
             return 3;
@@ -95,6 +98,7 @@ static int decode_pipe(const struct world *w, int fd, unsigned threads, bool ima
     if (tl_decode_finish(d) < 0 || r.items == 0)
         return 4;
     tl_decode_free(d);
+    tl_crew_free(crew);
     return 0;
 }
 

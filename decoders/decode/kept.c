@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "etm4/kept.h"
+#include "decode/kept.h"
 
 #include <stdlib.h>
 
@@ -31,8 +31,7 @@ int tl_kept_digest(struct tl_kept *kept, const struct tl_stream_sink *sink,
                    const struct tl_item *items, size_t n)
 {
     const bool goes_on =
-        kept->n > 0 &&
-        (kept->n_losses == 0 || kept->losses[kept->n_losses - 1].before < kept->n);
+        kept->n > 0 && (kept->n_losses == 0 || kept->losses[kept->n_losses - 1].before < kept->n);
     if (!goes_on) {
         const size_t had = kept->cap_digests;
         if (tl_grow(&kept->digests, &kept->cap_digests, kept->n + 1, sizeof *kept->digests) < 0)

@@ -4,8 +4,8 @@
  * batches, as the decoder made them, where it made them, and blocks that items point to must live
  * until then; or what the sink makes of them. Not thread-safe.
  */
-#ifndef TL_ETM4_KEPT_H
-#define TL_ETM4_KEPT_H
+#ifndef TL_DECODE_KEPT_H
+#define TL_DECODE_KEPT_H
 
 #include "decode/ops.h"
 #include "flow/batch.h"
@@ -46,7 +46,8 @@ TL_MUST_USE int tl_kept_loss(struct tl_kept *kept, const char *reason, uint64_t 
                              uint64_t bytes);
 
 struct tl_kept_mark tl_kept_mark(const struct tl_kept *kept);
-/* Forget what was kept since the mark, of batches; their rooms go to the front of a list. Returns how many. */
+/* Forget what was kept since the mark, of batches; their rooms go to the front of a list. Returns
+ * how many. */
 size_t tl_kept_cut(struct tl_kept *kept, const struct tl_kept_mark *mark,
                    struct tl_item_room **rooms);
 /* Forget all. */

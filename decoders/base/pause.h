@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* A moment in a loop that waits for another thread. Header only. */
+#ifndef TL_BASE_PAUSE_H
+#define TL_BASE_PAUSE_H
+
+static inline void tl_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif

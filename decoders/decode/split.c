@@ -1,0 +1,719 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pushing thread decodes where the stream stands. The crew claims parts further on, in order,
+ * and decodes them ahead; when the pushing thread comes to a part that is still being decoded it
+ * tells the other to leave off, delivers what there is, and goes on with the rest itself. So both
+ * always have something to do, however their speeds compare, and half of the stream is delivered
+ * by who decodes it.
+ *
+ * What is shared is in struct split, under its lock, but for a part between its claim and its
+ * delivery: that belongs to who claimed it, then to the pushing thread.
+ */
+#include "decode/split.h"
+
+#include "base/pause.h"
+#include "decode/crew.h"
+#include "decode/kept.h"
+#include "flow/walker.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define LEAST_PART   ((size_t)4 << 10) /* bytes; parts adapt to how much comes of them */
+#define FIRST_PART   ((size_t)32 << 10)
+#define MOST_PART    ((size_t)256 << 10)
+#define SEAMS        4  /* ways to its seam that a part has at least */
+#define SLICES       16 /* in a part: between two a decoder can be told to leave off */
+#define LEAST_SLICE  ((size_t)1 << 10) /* bytes */
+#define NEAR         ((size_t)4 << 10) /* bytes, and two slices, in front of it when it is told so */
+#define KEPT_TOTAL   ((size_t)16 << 20) /* bytes of items kept, of all parts together */
+#define ROOMS        (KEPT_TOTAL / sizeof(struct tl_item_room))
+#define BLOCKS_TOTAL ((size_t)16 << 20) /* bytes of decoded blocks, of all others together */
+#define GATHER_MOST  ((size_t)4 << 20)  /* bytes gathered of short runs */
+#define SPINS        4000               /* looks at a part that will be left off soon */
+
+/* A decoder of its own. */
+struct decoder {
+    struct split *split;
+    struct tl_stream_decoder *format;
+    struct tl_walker *walker;  /* that the format has */
+    struct part *part;         /* decoded ahead; NULL: what comes is delivered */
+    struct tl_item_room *room; /* where the batch in the making is; NULL: none yet */
+};
+
+struct part {
+    size_t from, to;               /* bytes of the input */
+    size_t seam;                   /* where states are compared */
+    size_t slice;                  /* bytes, at least, until it may be left off */
+    size_t end;                    /* decoded up to here */
+    bool kept_from_seam;           /* what comes is kept */
+    bool usable;                   /* `at_seam`, `at_end` and `kept` are there */
+    bool full;                     /* all was kept that may be */
+    atomic_bool stop;              /* asked to leave off */
+    atomic_bool done;              /* left off */
+    struct tl_buf at_seam, at_end; /* states */
+    struct tl_kept kept;           /* items behind the seam */
+};
+
+/* A run's place among the bytes of the input, and in the file as in struct tl_run. */
+struct placed {
+    size_t start;
+    uint64_t base;
+    size_t places; /* where its places are among those gathered */
+    const uint16_t *place;
+};
+
+/* Bytes to be decoded, and where they are in the file. */
+struct input {
+    const uint8_t *p;
+    size_t n;
+    struct placed *runs;
+    size_t n_runs;
+};
+
+struct split {
+    struct tl_stream_decoder base;
+    const struct tl_stream_ops *ops; /* of the format */
+    struct tl_stream_sink sink;
+    const struct tl_source *source;
+    const struct tl_image *image;
+    struct tl_share *share;
+    struct decoder live; /* the pushing thread's: goes through the whole stream */
+    struct tl_buf state; /* where it stands at a seam */
+    uint64_t met;
+
+    struct tl_buf bytes;  /* gathered of short runs */
+    struct tl_buf places; /* uint16_t each, of runs that have them */
+    struct placed *runs;
+    size_t n_runs, cap_runs;
+
+    struct tl_crew_work work;
+    unsigned threads;       /* of the crew; 0: nothing has been split yet */
+    struct decoder **ahead; /* [threads]; NULL: not made yet */
+    pthread_mutex_t lock;
+    pthread_cond_t done;    /* for the pushing thread: a part is done */
+    struct decoder **spare; /* [n_spare] of `ahead` that nobody uses */
+    unsigned n_spare, n_ahead;
+    struct input input;
+    size_t cut;           /* where the next part begins; a synchronisation point, or the end */
+    size_t size;          /* bytes that parts should have */
+    size_t claimed, head; /* parts claimed, parts delivered, of this input */
+    size_t n_parts;
+    struct part *parts; /* [n_parts], part i in i % n_parts */
+    size_t taken;       /* rooms that are used */
+};
+
+/* ---- decoders ------------------------------------------------------------------------------ */
+
+/* The next items go where they will be delivered from. TL_LIMIT: enough is kept. */
+static int take_room(struct decoder *d)
+{
+    struct split *const s = d->split;
+    pthread_mutex_lock(&s->lock);
+    const bool may = s->taken < ROOMS;
+    struct tl_item_room *const spare = may ? s->share->rooms : NULL;
+    if (spare)
+        s->share->rooms = spare->next;
+    s->taken += may;
+    pthread_mutex_unlock(&s->lock);
+    d->room = spare || !may ? spare : malloc(sizeof *d->room);
+    if (d->room)
+        d->walker->out->room = d->room;
+    return d->room ? TL_OK : may ? TL_NOMEM : TL_LIMIT;
+}
+
+static size_t blocks_most(const struct split *s)
+{
+    return BLOCKS_TOTAL / s->threads;
+}
+
+static size_t blocks_of(const struct decoder *d)
+{
+    return d->walker->cache ? tl_block_cache_bytes(d->walker->cache) : 0;
+}
+
+/* Bytes that a part should keep at most. Digests can get twice that, as their memory can. */
+static size_t kept_most(const struct split *s)
+{
+    return KEPT_TOTAL / s->n_parts / (s->sink.digest ? 4 : 1);
+}
+
+static int on_items(void *context, const struct tl_item *items, size_t n)
+{
+    struct decoder *const d = context;
+    struct part *const part = d->part;
+    if (!part)
+        return d->split->sink.items(d->split->sink.context, items, n);
+    if (!part->kept_from_seam)
+        return TL_OK;
+    if (blocks_of(d) > blocks_most(d->split))
+        return TL_LIMIT;
+    if (d->split->sink.digest)
+        return part->kept.bytes > 2 * kept_most(d->split)
+                   ? TL_LIMIT
+                   : tl_kept_digest(&part->kept, &d->split->sink, items, n);
+    tl_kept_batch(&part->kept, d->room, n);
+    return take_room(d);
+}
+
+static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    struct decoder *const d = context;
+    if (!d->part)
+        return d->split->sink.loss(d->split->sink.context, reason, offset, bytes);
+    return d->part->kept_from_seam ? tl_kept_loss(&d->part->kept, reason, offset, bytes) : TL_OK;
+}
+
+static int decoder_init(struct decoder *d, struct split *s, size_t block_limit,
+                        struct tl_fail *fail)
+{
+    const struct tl_stream_sink sink = {
+        .context = d, .items = on_items, .loss = on_loss, .paths = s->sink.paths};
+    d->split = s;
+    const int rc = s->ops->create(&d->format, s->source, s->image, &sink, fail);
+    if (rc < 0)
+        return rc;
+    d->walker = s->ops->split->walker(d->format);
+    d->walker->cache_limit = block_limit;
+    return TL_OK;
+}
+
+/* Append where the decoder stands to the empty `out`; read it from there. */
+static int save(struct decoder *d, struct tl_buf *out)
+{
+    struct tl_state state = {.out = out};
+    tl_buf_reset(out);
+    d->split->ops->state(d->format, &state);
+    return state.rc;
+}
+
+static int load(struct decoder *d, const struct tl_buf *from)
+{
+    struct tl_state state = {.in = {from->p, from->n}};
+    d->split->ops->split->reset(d->format);
+    d->split->ops->state(d->format, &state);
+    return state.rc;
+}
+
+/* The run that byte `at` is in. */
+static size_t find_run(const struct input *in, size_t at)
+{
+    size_t first = 0, last = in->n_runs - 1;
+    while (first < last) {
+        const size_t middle = (first + last + 1) / 2;
+        if (in->runs[middle].start <= at)
+            first = middle;
+        else
+            last = middle - 1;
+    }
+    return first;
+}
+
+/* Run `i` of the input from byte `at` on, which is in it. */
+static struct tl_run run_from(const struct input *in, size_t i, size_t at)
+{
+    const struct placed *const run = &in->runs[i];
+    const size_t end = i + 1 < in->n_runs ? run[1].start : in->n;
+    const struct tl_run whole = {in->p + run->start, end - run->start, run->base, run->place};
+    return tl_run_from(&whole, at - run->start);
+}
+
+/* Push bytes [from, to) of the input. */
+static int push_bytes(struct decoder *d, const struct input *in, size_t from, size_t to)
+{
+    int rc = TL_OK;
+    for (size_t i = find_run(in, from); rc == TL_OK && from < to; i++) {
+        struct tl_run run = run_from(in, i, from);
+        run.n = run.n < to - from ? run.n : to - from;
+        rc = d->split->ops->push(d->format, &run);
+        from += run.n;
+    }
+    return rc == TL_OK ? d->split->ops->flush(d->format) : rc;
+}
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The first synchronisation point from `at` on, or the input's end. */
+static size_t find_sync(const struct split *s, size_t at)
+{
+    const struct input *const in = &s->input;
+    return at < in->n ? at + s->ops->split->find_sync(in->p + at, in->n - at) : in->n;
+}
+
+static bool can_claim(const struct split *s)
+{
+    return s->cut < s->input.n && s->claimed < s->head + s->n_parts;
+}
+
+/* The next part begins somewhat behind `from`; sooner towards the end, so that all end together. */
+static void move_cut(struct split *s, size_t from, size_t least)
+{
+    const size_t share = (s->input.n - from) / (s->threads + 2);
+    const size_t size = s->size < share ? s->size : share;
+    s->cut = find_sync(s, from + larger(size, least));
+}
+
+/* The pushing thread, which goes on at `from`, gets no less than a part. */
+static void extend_cut(struct split *s, size_t from)
+{
+    const size_t cut = s->cut;
+    move_cut(s, from, LEAST_PART);
+    s->cut = larger(s->cut, cut);
+}
+
+/* Behind what the trace says again at the synchronisation point `at`, or at the next such point. */
+static size_t find_seam(const struct split *s, size_t at)
+{
+    const struct input *const in = &s->input;
+    const size_t rest = s->ops->split->find_rest(s->live.format, in->p + at, in->n - at);
+    return rest < in->n - at ? at + rest : find_sync(s, at + 1);
+}
+
+static struct part *claim(struct split *s)
+{
+    struct part *const part = &s->parts[s->claimed++ % s->n_parts];
+    part->from = s->cut;
+    part->seam = find_seam(s, part->from);
+    /* What is in front of the seam is decoded twice. */
+    move_cut(s, part->from, larger(LEAST_PART, SEAMS * (part->seam - part->from)));
+    part->to = s->cut;
+    part->slice = larger((part->to - part->from) / SLICES, LEAST_SLICE);
+    atomic_store(&part->stop, false);
+    atomic_store(&part->done, false);
+    return part;
+}
+
+/* Slices end in front of synchronisation points: packets of two pushes are not joined. */
+static size_t slice_end(const struct split *s, size_t from, size_t slice, size_t to)
+{
+    const size_t sync = slice < to - from ? find_sync(s, from + slice) : to;
+    return sync < to ? sync : to;
+}
+
+/*
+ * Decode up to byte `to`, all that comes of it kept. If that fails, the part ends where it did, or
+ * nothing of it is of use: digests cannot be made undone.
+ */
+static int decode_slice(struct decoder *d, struct part *part, size_t to)
+{
+    const struct tl_kept_mark before = tl_kept_mark(&part->kept);
+    int rc = push_bytes(d, &d->split->input, part->end, to);
+    if (rc < 0 && d->split->sink.digest) {
+        part->usable = false;
+        return rc;
+    }
+    if (rc == TL_OK)
+        rc = save(d, &part->at_end);
+    if (rc == TL_OK) {
+        part->end = to;
+        part->usable = true;
+        return TL_OK;
+    }
+    pthread_mutex_lock(&d->split->lock);
+    d->split->taken -= tl_kept_cut(&part->kept, &before, &d->split->share->rooms);
+    pthread_mutex_unlock(&d->split->lock);
+    return rc;
+}
+
+/* Up to the seam, nothing kept: what the trace says again behind a synchronisation point has been
+ * said there. */
+static int decode_to_seam(struct decoder *d, struct part *part)
+{
+    d->split->ops->split->reset(d->format);
+    int rc = push_bytes(d, &d->split->input, part->from, part->seam);
+    if (rc == TL_OK)
+        rc = save(d, &part->at_seam);
+    if (rc == TL_OK)
+        part->end = part->seam;
+    part->kept_from_seam = true;
+    return rc;
+}
+
+/* Decode a part that begins at a synchronisation point, and keep what comes of it. */
+static void decode_ahead(struct decoder *d, struct part *part)
+{
+    const bool digest = d->split->sink.digest != NULL;
+    part->end = part->from;
+    part->usable = part->full = part->kept_from_seam = false;
+    d->part = part;
+    int rc = d->room || digest ? TL_OK : take_room(d);
+    if (rc == TL_OK)
+        rc = decode_to_seam(d, part);
+    while (rc == TL_OK && part->end < part->to && !atomic_load(&part->stop)) {
+        /* Who may have to wait for a part that has just begun does not wait long. */
+        const size_t had = larger(part->end - part->from, LEAST_SLICE);
+        const size_t slice = had < part->slice ? had : part->slice;
+        rc = decode_slice(d, part, slice_end(d->split, part->end, slice, part->to));
+        if (rc == TL_OK && digest && part->kept.bytes > kept_most(d->split))
+            rc = TL_LIMIT;
+    }
+    part->full = rc < 0;
+    d->split->ops->split->reset(d->format);
+    d->part = NULL;
+}
+
+/* Wait until the part is left off, soon. */
+static void wait_for(struct split *s, struct part *part)
+{
+    for (unsigned i = 0; i < SPINS; i++) {
+        if (atomic_load(&part->done))
+            return;
+        tl_pause();
+    }
+    pthread_mutex_lock(&s->lock);
+    while (!atomic_load(&part->done))
+        pthread_cond_wait(&s->done, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The stream stands at a part that was decoded ahead: go as far with it as it is of use. */
+static int stitch(struct split *s, struct part *part, size_t *at)
+{
+    if (!part->usable)
+        return TL_OK;
+    *at = part->end;
+    int rc = push_bytes(&s->live, &s->input, part->from, part->seam);
+    if (rc == TL_OK)
+        rc = save(&s->live, &s->state);
+    if (rc < 0)
+        return rc;
+    const bool same =
+        s->state.n == part->at_seam.n && memcmp(s->state.p, part->at_seam.p, part->at_seam.n) == 0;
+    if (!same)
+        return push_bytes(&s->live, &s->input, part->seam, part->end);
+    s->met++;
+    rc = tl_kept_deliver(&part->kept, &s->sink);
+    return rc < 0 ? rc : load(&s->live, &part->at_end);
+}
+
+/* The next parts are as big as fits, if all take equally much memory. */
+static void adapt(struct split *s, const struct part *part)
+{
+    const size_t bytes = part->end - part->from;
+    if (bytes < LEAST_PART && !part->full)
+        return; /* tells nothing */
+    const size_t size =
+        (size_t)((uint64_t)bytes * kept_most(s) / (part->kept.bytes + sizeof(struct tl_item_room)));
+    s->size = size < LEAST_PART ? LEAST_PART : size < MOST_PART ? size : MOST_PART;
+}
+
+/*
+ * If nobody decodes what is behind it: a part that was full before its end ends there, and behind
+ * one that was left off the pushing thread gets enough to do while the next one is decoded.
+ */
+static void give_back(struct split *s, struct part *part)
+{
+    if (part->end == part->from || part->to != s->cut)
+        return;
+    if (part->full)
+        s->cut = part->to = part->end;
+    else if (part->end < part->to)
+        extend_cut(s, part->end);
+}
+
+/* A decoder that nobody uses. NULL: there is no memory for another one. */
+static struct decoder *take_decoder_locked(struct split *s)
+{
+    if (s->n_spare > 0)
+        return s->spare[--s->n_spare];
+    struct decoder *const d = s->n_ahead < s->threads ? calloc(1, sizeof *d) : NULL;
+    struct tl_fail fail;
+    if (d && decoder_init(d, s, SIZE_MAX, &fail) < 0) {
+        free(d);
+        return NULL;
+    }
+    if (d)
+        s->ahead[s->n_ahead++] = d;
+    return d;
+}
+
+/* A piece of work for the crew: a part, decoded ahead. */
+static bool decode_piece(void *context)
+{
+    struct split *const s = context;
+    pthread_mutex_lock(&s->lock);
+    /* The first bytes are left to the pushing thread, which knows where the stream stands. */
+    struct decoder *const d = s->cut > 0 && can_claim(s) ? take_decoder_locked(s) : NULL;
+    struct part *const part = d ? claim(s) : NULL;
+    pthread_mutex_unlock(&s->lock);
+    if (!part)
+        return false;
+    decode_ahead(d, part);
+    pthread_mutex_lock(&s->lock);
+    give_back(s, part);
+    s->spare[s->n_spare++] = d;
+    atomic_store(&part->done, true);
+    pthread_cond_signal(&s->done);
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+/*
+ * The part that is still being decoded when the pushing thread gets there, or NULL: the next one;
+ * where it is done and takes no time to deliver, the one behind it.
+ */
+static struct part *running_locked(const struct split *s)
+{
+    for (size_t i = s->head; i < s->claimed; i++) {
+        struct part *const part = &s->parts[i % s->n_parts];
+        if (!atomic_load(&part->done))
+            return part;
+        if (!s->sink.digest || part->end < part->to)
+            break;
+    }
+    return NULL;
+}
+
+/* One step of the pushing thread, which stands at *at: a slice, or over a part. */
+static int advance(struct split *s, size_t *at)
+{
+    pthread_mutex_lock(&s->lock);
+    struct part *const part = s->head < s->claimed ? &s->parts[s->head % s->n_parts] : NULL;
+    const bool moves = !part && *at == s->cut;
+    if (moves)
+        move_cut(s, s->cut, LEAST_PART);
+    const size_t from = *at, end = part ? part->from : s->cut;
+    struct part *const running = running_locked(s);
+    if (running && end - from <= 2 * running->slice + NEAR)
+        atomic_store(&running->stop, true); /* so that it is left off when we are there */
+    pthread_mutex_unlock(&s->lock);
+    if (moves)
+        tl_crew_call(s->share->crew);
+    if (from < end) {
+        *at = slice_end(s, from, larger((end - from) / 4, LEAST_SLICE), end);
+        return push_bytes(&s->live, &s->input, from, *at);
+    }
+    wait_for(s, part);
+    const int rc = stitch(s, part, at);
+    pthread_mutex_lock(&s->lock);
+    adapt(s, part);
+    s->taken -= tl_kept_reset(&part->kept, &s->share->rooms);
+    s->head++;
+    pthread_mutex_unlock(&s->lock);
+    tl_crew_call(s->share->crew);
+    return rc;
+}
+
+/* Nothing more is claimed, and nothing that is decoded ahead is of use. */
+static void leave_off(struct split *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->cut = s->input.n;
+    for (; s->head < s->claimed; s->head++)
+        atomic_store(&s->parts[s->head % s->n_parts].stop, true);
+    pthread_mutex_unlock(&s->lock);
+    tl_crew_withdraw(s->share->crew, &s->work);
+}
+
+/* Nobody decodes ahead any more: all rooms may be used by other streams. */
+static void give_rooms(struct split *s)
+{
+    for (size_t i = 0; i < s->n_parts; i++)
+        tl_kept_reset(&s->parts[i].kept, &s->share->rooms);
+    for (unsigned i = 0; i < s->n_ahead; i++) {
+        struct decoder *const d = s->ahead[i];
+        if (!d->room)
+            continue;
+        d->room->next = s->share->rooms;
+        s->share->rooms = d->room;
+        d->room = NULL;
+        d->walker->out->room = &d->walker->out->own;
+    }
+    s->taken = 0;
+}
+
+static void free_ahead(struct split *s)
+{
+    for (unsigned i = 0; i < s->n_ahead; i++) {
+        s->ops->destroy(s->ahead[i]->format);
+        free(s->ahead[i]);
+    }
+    for (size_t i = 0; s->parts && i < s->n_parts; i++) {
+        tl_buf_fini(&s->parts[i].at_seam);
+        tl_buf_fini(&s->parts[i].at_end);
+        tl_kept_fini(&s->parts[i].kept);
+    }
+    free(s->parts);
+    free(s->ahead);
+    free(s->spare);
+    s->parts = NULL;
+    s->ahead = s->spare = NULL;
+    s->threads = s->n_ahead = s->n_spare = 0;
+}
+
+/* Be ready to share work with the crew. TL_NOMEM: then the pushing thread works alone. */
+static int make_ahead(struct split *s)
+{
+    if (s->threads > 0)
+        return TL_OK;
+    s->threads = tl_crew_threads(s->share->crew);
+    s->n_parts = (size_t)s->threads + 2;
+    s->ahead = calloc(s->threads, sizeof(struct decoder *));
+    s->spare = calloc(s->threads, sizeof(struct decoder *));
+    s->parts = calloc(s->n_parts, sizeof *s->parts);
+    if (!s->ahead || !s->spare || !s->parts) {
+        free_ahead(s);
+        return TL_NOMEM;
+    }
+    for (size_t i = 0; i < s->n_parts; i++)
+        tl_kept_init(&s->parts[i].kept);
+    return TL_OK;
+}
+
+/* May this much be shared? Then the crew is at it. */
+static bool begin_sharing(struct split *s, const struct input *in)
+{
+    struct tl_crew *const crew = s->share->crew;
+    if (in->n < TL_SPLIT_LEAST || !crew || tl_crew_threads(crew) == 0 || make_ahead(s) < 0)
+        return false;
+    pthread_mutex_lock(&s->lock);
+    s->input = *in;
+    s->cut = s->claimed = s->head = 0;
+    pthread_mutex_unlock(&s->lock);
+    return tl_crew_offer(crew, &s->work) == TL_OK;
+}
+
+/* Decode the whole input; whatever comes of it has been delivered then. */
+static int decode_input(struct split *s, const struct input *in)
+{
+    if (in->n == 0)
+        return TL_OK;
+    if (!begin_sharing(s, in))
+        return push_bytes(&s->live, in, 0, in->n);
+    int rc = TL_OK;
+    for (size_t at = 0; rc == TL_OK && at < in->n;)
+        rc = advance(s, &at);
+    leave_off(s);
+    give_rooms(s);
+    for (unsigned i = 0; i < s->n_ahead; i++) {
+        struct tl_walker *const w = s->ahead[i]->walker;
+        w->cache_limit = blocks_most(s) / 4 * 3;
+        tl_walker_trim(w);
+        w->cache_limit = SIZE_MAX;
+    }
+    return rc;
+}
+
+/* ---- tl_stream_ops ------------------------------------------------------------------------- */
+
+static int flush(struct tl_stream_decoder *decoder)
+{
+    struct split *const s = (struct split *)decoder;
+    for (size_t i = 0; i < s->n_runs; i++) /* nothing is moved any more */
+        if (s->runs[i].places != SIZE_MAX)
+            s->runs[i].place = (const uint16_t *)(const void *)s->places.p + s->runs[i].places;
+    const struct input in = {s->bytes.p, s->bytes.n, s->runs, s->n_runs};
+    int rc = decode_input(s, &in);
+    if (rc == TL_OK && in.n == 0)
+        rc = s->ops->flush(s->live.format);
+    tl_buf_reset(&s->bytes);
+    tl_buf_reset(&s->places);
+    s->n_runs = 0;
+    if (!s->share->crew && s->threads > 0)
+        free_ahead(s);
+    return rc;
+}
+
+static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
+{
+    struct split *const s = (struct split *)decoder;
+    if (s->bytes.n + run->n > GATHER_MOST || run->n >= TL_SPLIT_LEAST || !s->share->crew) {
+        const int rc = flush(decoder);
+        if (rc < 0)
+            return rc;
+    }
+    if (!s->share->crew)
+        return s->ops->push(s->live.format, run);
+    if (run->n >= TL_SPLIT_LEAST) {
+        struct placed place = {0, run->base, SIZE_MAX, run->place};
+        const struct input in = {run->p, run->n, &place, 1};
+        return decode_input(s, &in);
+    }
+    if (tl_grow(&s->runs, &s->cap_runs, s->n_runs + 1, sizeof *s->runs) < 0)
+        return TL_NOMEM;
+    struct placed *const place = &s->runs[s->n_runs++];
+    *place = (struct placed){s->bytes.n, run->base, SIZE_MAX, NULL};
+    if (run->place) {
+        place->places = s->places.n / sizeof *run->place;
+        if (tl_buf_add(&s->places, run->place, (run->n + 1) * sizeof *run->place) < 0)
+            return TL_NOMEM;
+    }
+    return tl_buf_add(&s->bytes, run->p, run->n);
+}
+
+static int finish(struct tl_stream_decoder *decoder)
+{
+    struct split *const s = (struct split *)decoder;
+    const int rc = flush(decoder);
+    return rc < 0 ? rc : s->ops->finish(s->live.format);
+}
+
+static void destroy(struct tl_stream_decoder *decoder)
+{
+    struct split *const s = (struct split *)decoder;
+    if (!s)
+        return;
+    free_ahead(s);
+    if (s->live.format)
+        s->ops->destroy(s->live.format);
+    free(s->runs);
+    tl_buf_fini(&s->state);
+    tl_buf_fini(&s->bytes);
+    tl_buf_fini(&s->places);
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->done);
+    free(s);
+}
+
+/* Behind a flush only the live decoder stands anywhere; the same bytes as of one thread. */
+static void state(struct tl_stream_decoder *decoder, struct tl_state *state)
+{
+    struct split *const s = (struct split *)decoder;
+    s->ops->state(s->live.format, state);
+}
+
+uint64_t tl_split_met(const struct tl_stream_decoder *decoder)
+{
+    return ((const struct split *)decoder)->met;
+}
+
+static const struct tl_stream_ops split_ops = {
+    .name = "split",
+    .push = push,
+    .finish = finish,
+    .destroy = destroy,
+    .flush = flush,
+    .state = state,
+};
+
+int tl_split_new(struct tl_stream_decoder **out, const struct tl_stream_ops *ops,
+                 const struct tl_source *source, const struct tl_image *image,
+                 const struct tl_stream_sink *sink, struct tl_share *share, struct tl_fail *fail)
+{
+    struct split *const s = calloc(1, sizeof *s);
+    if (!s)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
+    s->base.ops = &split_ops;
+    s->ops = ops;
+    s->sink = *sink;
+    s->source = source;
+    s->image = image;
+    s->share = share;
+    s->size = FIRST_PART;
+    s->work = (struct tl_crew_work){.piece = decode_piece, .context = s};
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->done, NULL);
+    const int rc = decoder_init(&s->live, s, BLOCKS_TOTAL, fail);
+    if (rc < 0) {
+        destroy(&s->base);
+        return rc;
+    }
+    *out = &s->base;
+    return TL_OK;
+}
