@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake decode`: a capture to flow text, packet listing or STF files, without a server. */
+#include "base/crew.h"
 #include "base/processors.h"
 #include "cli/cli.h"
 #include "cli/decode_out.h"
-#include "decode/crew.h"
 #include "decode/ops.h"
 #include "osd/osdsw.h"
 
@@ -148,7 +148,8 @@ typedef int push_bytes(void *to, const uint8_t *p, size_t n);
 
 static int push_decode(void *to, const uint8_t *p, size_t n)
 {
-    return tl_decode_push(to, p, n);
+    const int rc = tl_decode_push(to, p, n);
+    return rc < 0 ? rc : tl_decode_flush(to);
 }
 
 /* Read until `n` bytes are there, the end, or an error. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/decode_out.h"
 
+#include "base/crew.h"
 #include "cli/stf_out.h"
-#include "decode/crew.h"
 
 #include <errno.h>
 #include <stdio.h>

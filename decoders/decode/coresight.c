@@ -345,7 +345,7 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
 {
     struct coresight *const cs = (struct coresight *)decode;
     const int rc = push_bytes(cs, p, n);
-    return rc < 0 ? rc : flush_streams(cs);
+    return rc < 0 || cs->base.share.crew ? rc : flush_streams(cs);
 }
 
 static int flush(struct tl_decode *decode)

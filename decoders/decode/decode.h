@@ -71,15 +71,19 @@ void tl_decode_free(struct tl_decode *decode);
 void tl_decode_paths(struct tl_decode *decode);
 
 /*
- * Have the crew's threads (decode/crew.h; borrowed) help with what is pushed from now on; NULL, as
+ * Have the crew's threads (base/crew.h; borrowed) help with what is pushed from now on; NULL, as
  * at first: none, and memory that this took is freed. Between two pushes. Streams are split at
  * their synchronisation points (decode/split.h): the sink is called by the pushing thread alone,
- * but for `digest`, and all that a push completes is delivered before it returns. So only long
- * pushes gain, most those of TL_DECODE_PUSH bytes and more. TL_NOMEM, or what the sink returned.
+ * but for `digest`. With a crew, what was pushed may wait until tl_decode_flush(), or until
+ * TL_DECODE_PUSH bytes of a stream wait: the more that is, the more is gained, and what comes of it
+ * is the same. TL_NOMEM, or what the sink returned.
  */
 TL_MUST_USE int tl_decode_crew(struct tl_decode *decode, struct tl_crew *crew);
 
 #define TL_DECODE_PUSH ((size_t)4 << 20)
+
+/* Everything that comes of what was pushed is delivered when it returns. As tl_decode_push(). */
+TL_MUST_USE int tl_decode_flush(struct tl_decode *decode);
 
 /*
  * What is pushed from now on had arrived by `ns` (any epoch; never falling; 0: not known, as at
@@ -98,9 +102,9 @@ TL_MUST_USE int tl_decode_push(struct tl_decode *decode, const uint8_t *p, size_
 TL_MUST_USE int tl_decode_lost(struct tl_decode *decode, uint64_t n);
 
 /*
- * Where the decode stands, between two pushes: appended to `out`, for tl_decode_load() of the same
- * program with the same setup and image. TL_AGAIN: not here, but a little later; TL_UNSUPPORTED:
- * not of this format; TL_NOMEM. `out` is of no use then.
+ * Where the decode stands, between two pushes, with a crew behind a flush: appended to `out`, for
+ * tl_decode_load() of the same program with the same setup and image. TL_AGAIN: not here, but a
+ * little later; TL_UNSUPPORTED: not of this format; TL_NOMEM. `out` is of no use then.
  */
 TL_MUST_USE int tl_decode_save(struct tl_decode *decode, struct tl_buf *out);
 

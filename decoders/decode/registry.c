@@ -46,6 +46,11 @@ int tl_decode_crew(struct tl_decode *decode, struct tl_crew *crew)
         return TL_OK;
     tl_item_rooms_free(decode->share.rooms);
     decode->share.rooms = NULL;
+    return tl_decode_flush(decode);
+}
+
+int tl_decode_flush(struct tl_decode *decode)
+{
     return decode->ops->flush ? decode->ops->flush(decode) : TL_OK;
 }
 

@@ -11,8 +11,8 @@
  */
 #include "decode/split.h"
 
+#include "base/crew.h"
 #include "base/pause.h"
-#include "decode/crew.h"
 #include "decode/kept.h"
 #include "flow/walker.h"
 
@@ -30,8 +30,9 @@
 #define KEPT_TOTAL   ((size_t)16 << 20) /* bytes of items kept, of all parts together */
 #define ROOMS        (KEPT_TOTAL / sizeof(struct tl_item_room))
 #define BLOCKS_TOTAL ((size_t)16 << 20) /* bytes of decoded blocks, of all others together */
-#define GATHER_MOST  ((size_t)4 << 20)  /* bytes gathered of short runs */
-#define SPINS        4000               /* looks at a part that will be left off soon */
+#define GATHER_RUN   ((size_t)1 << 20)
+#define GATHER_MOST  ((size_t)4 << 20) /* bytes gathered of short runs */
+#define SPINS        4000              /* looks at a part that will be left off soon */
 
 /* A decoder of its own. */
 struct decoder {
@@ -623,14 +624,14 @@ static int flush(struct tl_stream_decoder *decoder)
 static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
 {
     struct split *const s = (struct split *)decoder;
-    if (s->bytes.n + run->n > GATHER_MOST || run->n >= TL_SPLIT_LEAST || !s->share->crew) {
+    if (s->bytes.n + run->n > GATHER_MOST || run->n >= GATHER_RUN || !s->share->crew) {
         const int rc = flush(decoder);
         if (rc < 0)
             return rc;
     }
     if (!s->share->crew)
         return s->ops->push(s->live.format, run);
-    if (run->n >= TL_SPLIT_LEAST) {
+    if (run->n >= GATHER_RUN) {
         struct placed place = {0, run->base, SIZE_MAX, run->place};
         const struct input in = {run->p, run->n, &place, 1};
         return decode_input(s, &in);

@@ -7,14 +7,15 @@
  * held. Where the medium refuses, they stay in memory and readable, and decoding does not go on
  * before they are stored; where it is slow, decoding waits once some more of them are there.
  */
+#include "base/crew.h"
 #include "ingest/lakeint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Raw bytes between two looks at the builders; of a job before others get their turn. */
-#define SLICE_BYTES (64u << 10)
-#define JOB_BYTES   (4u << 20)
+#define SLICE_BYTES  (64u << 10)  /* raw bytes between two looks at what goes on */
+#define JOB_BYTES    (4u << 20)   /* of a job, before others get their turn */
+#define SHARED_BYTES (256u << 10) /* that wait for a job, for the crew to help */
 
 /* ---- from the decoder ----------------------------------------------------------------------- */
 
@@ -28,6 +29,7 @@ static int on_seal(void *context, struct tl_view *view)
         return r;
     }
     lane->pending[lane->n_pending++] = view;
+    lane->gen->completed++;
     return TL_OK;
 }
 
@@ -117,6 +119,8 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
     r = tl_decode_new(&gen->decode, &gen->setup, tl_gen_image(gen), &sink, fail);
     atomic_store(&gen->decoded, 0);
     gen->finished = false;
+    gen->waiting = 0;
+    gen->together = SLICE_BYTES;
     if (r < 0)
         return r;
     tl_decode_paths(gen->decode);
@@ -369,10 +373,40 @@ static int finish(struct tl_gen *gen, struct tl_fail *fail)
     return r < 0 ? r : TL_EOF;
 }
 
+/* Decoding, or the builders, failed for good. */
+static int broke(struct tl_gen *gen, int r, struct tl_fail *fail)
+{
+    gen->broken = r;
+    if (gen->failure.code == TL_OK)
+        tl_fail_set(&gen->failure, r, "decoding ended: %s", tl_err_name(r));
+    if (fail)
+        *fail = gen->failure;
+    return r;
+}
+
+/*
+ * What was pushed is decoded. The more that is at once, the better the crew shares it, but so much
+ * that few shards are complete behind it: until they are packed they take much memory.
+ */
+static int flush(struct tl_gen *gen, struct tl_fail *fail)
+{
+    const size_t before = gen->completed;
+    const int r = tl_decode_flush(gen->decode);
+    const size_t completed = gen->completed - before;
+    if (completed > TOGETHER && gen->together > SLICE_BYTES)
+        gen->together /= 2;
+    else if (completed < TOGETHER && gen->waiting >= gen->together && gen->together < JOB_BYTES)
+        gen->together *= 2;
+    gen->waiting = 0;
+    return r < 0 ? broke(gen, r, fail) : store_beside(gen, fail);
+}
+
 /* A checkpoint holds no complete shard: they are stored in front of it. */
 static int mark(struct tl_gen *gen, struct tl_fail *fail)
 {
-    int r = wait_sealer(gen, fail);
+    int r = flush(gen, fail);
+    if (r >= 0)
+        r = wait_sealer(gen, fail);
     if (r >= 0)
         r = store_all(gen, fail);
     if (r >= 0)
@@ -386,19 +420,15 @@ static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *
     for (size_t at = 0; at < bytes->n;) {
         const size_t n = bytes->n - at < SLICE_BYTES ? bytes->n - at : SLICE_BYTES;
         gen->failure = (struct tl_fail){0};
-        gen->broken = tl_decode_push(gen->decode, bytes->p + at, n);
-        if (gen->broken < 0) {
-            if (gen->failure.code == TL_OK)
-                tl_fail_set(&gen->failure, gen->broken, "decoding ended: %s",
-                            tl_err_name(gen->broken));
-            if (fail)
-                *fail = gen->failure;
-            return gen->broken;
-        }
+        int r = tl_decode_push(gen->decode, bytes->p + at, n);
+        if (r < 0)
+            return broke(gen, r, fail);
         at += n;
+        gen->waiting += n;
         atomic_fetch_add(&gen->decoded, n);
         atomic_fetch_add(&gen->lake->bytes_decoded, n);
-        int r = store_beside(gen, fail);
+        if (gen->waiting >= gen->together)
+            r = flush(gen, fail);
         if (r >= 0 && tl_resume_due(gen))
             r = mark(gen, fail);
         if (r < 0)
@@ -436,6 +466,8 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
     if (r >= 0)
         r = store_all(gen, fail);
     const uint64_t begin = atomic_load(&gen->decoded);
+    if (r >= 0 && begin < end && end - begin >= SHARED_BYTES)
+        r = tl_decode_crew(gen->decode, gen->lake->crew);
     while (r >= 0 && atomic_load(&gen->decoded) < end &&
            atomic_load(&gen->decoded) - begin < JOB_BYTES) {
         tl_buf_reset(&bytes);
@@ -452,6 +484,10 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
     }
     tl_buf_fini(&bytes);
     if (r >= 0)
+        r = flush(gen, fail);
+    if (r >= 0 && tl_decode_crew(gen->decode, NULL) < 0)
+        r = TL_NOMEM; /* nothing was left to be flushed */
+    if (r >= 0)
         r = wait_sealer(gen, fail);
     if (r < 0 || atomic_load(&gen->decoded) < end)
         return r;
@@ -464,7 +500,9 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
 
 int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail)
 {
+    tl_crew_enter(gen->lake->crew);
     const int r = decode_some(gen, end, last, fail);
+    tl_crew_exit(gen->lake->crew);
     /* Whatever happened: nothing is stored between two jobs. A refusal shows again in the next. */
     const int stored = wait_sealer(gen, NULL);
     tl_packer_free(gen->packer); /* a quarter of a megabyte that thousands of traces would keep */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening and closing the lake, its table of traces, the decode threads and the watchers. */
+#include "base/crew.h"
 #include "base/processors.h"
 #include "ingest/lakeint.h"
 
@@ -458,7 +459,9 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     if (r >= 0)
         r = tl_spool_new(&lake->spool, backend, &spool, fail);
     /* Alone on its processor, the decoding thread packs what it has just written. */
-    if (r >= 0 && tl_processors() > 1 && tl_packing_new(&lake->packing, tl_processors()) < 0)
+    if (r >= 0 &&
+        (tl_crew_new(&lake->crew, tl_processors()) < 0 ||
+         (tl_crew_threads(lake->crew) > 0 && tl_packing_new(&lake->packing, lake->crew) < 0)))
         r = tl_fail_set(fail, TL_NOMEM, "no memory");
     if (r >= 0)
         r = load_all(lake, fail);
@@ -515,6 +518,7 @@ void tl_lake_close(struct tl_lake *lake)
         tl_trace_put(t);
     }
     tl_packing_free(lake->packing);
+    tl_crew_free(lake->crew);
     tl_spool_free(lake->spool);
     tl_catalog_close(lake->catalog);
     for (size_t i = 0; i < TL_VIEW_CACHE; i++)

@@ -80,6 +80,9 @@ struct tl_gen {
     /* Of the one decode job that may run: */
     struct tl_decode *decode;
     struct tl_spool_reader *reader;
+    size_t waiting;           /* bytes pushed and not yet flushed, … */
+    size_t together;          /* … and how many are flushed at a time */
+    size_t completed;         /* shards so far */
     struct tl_packer *packer; /* for what the pool has not packed when a shard is stored */
     /* A thread that stores shards beside the decoding; never between two jobs. */
     pthread_t sealer;
@@ -239,7 +242,8 @@ struct tl_lake {
     struct tl_lease *lease;
     struct tl_catalog *catalog;
     struct tl_spool *spool;
-    struct tl_packing *packing; /* threads that compress; NULL: there is one processor */
+    struct tl_crew *crew;       /* threads that decode ahead and compress */
+    struct tl_packing *packing; /* by the crew; NULL: it has no threads, there is one processor */
     struct tl_lake_options options;
     pthread_t *threads;
     unsigned n_threads;

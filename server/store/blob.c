@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/blob.h"
 
+#include "base/crew.h"
 #include "stf/zstf.h"
 #include "store/shard.h"
 
@@ -10,8 +11,8 @@
 
 #define PLAIN_MAX (256u << 20) /* plain bytes of a blob */
 #define SPARE_MAX (1u << 20)   /* bytes of a piece whose memory is worth keeping */
-/* Blobs that wait until a thread is woken for them: waking costs a tenth of packing one. Fewer
- * stay plain until others come, or are packed by whoever wants to store them. */
+/* Blobs that wait until the crew is called for them: that costs a tenth of packing one. Fewer stay
+ * plain until others come, or are packed by whoever wants to store them. */
 #define BATCH 6
 
 enum state { PLAIN, BUSY, PACKED };
@@ -29,17 +30,17 @@ struct tl_blob {
 };
 
 struct tl_packing {
+    struct tl_crew *crew;
+    struct tl_crew_work work;
+    bool offered;
     pthread_mutex_t lock;
-    pthread_cond_t work;
-    pthread_t *threads;
-    unsigned n_threads;
     /* Under the lock: */
-    bool closing;
     struct tl_blob **queue; /* a ring */
     size_t first, n, size;
-    unsigned idle; /* threads that sleep */
     struct tl_stf_piece *spare;
     size_t n_spare;
+    struct tl_packer **packers; /* [n_packers] that nobody uses; room for one a thread */
+    size_t n_packers;
 };
 
 static void piece_fini(struct tl_stf_piece *piece)
@@ -192,60 +193,55 @@ int tl_blob_packed(struct tl_blob *blob, struct tl_packer *packer, struct tl_byt
     return there ? TL_OK : TL_NOMEM;
 }
 
-/* ---- the pool ------------------------------------------------------------------------------- */
+/* ---- the crew -------------------------------------------------------------------------------- */
 
-static struct tl_blob *next_blob(struct tl_packing *p)
+/* Pack a blob, if one waits. */
+static bool pack_piece(void *context)
 {
-    pthread_mutex_lock(&p->lock);
-    while (p->n == 0 && !p->closing) {
-        p->idle++;
-        pthread_cond_wait(&p->work, &p->lock);
-        p->idle--;
-    }
+    struct tl_packing *const p = context;
     struct tl_blob *blob = NULL;
-    if (!p->closing) {
+    struct tl_packer *packer = NULL;
+    pthread_mutex_lock(&p->lock);
+    if (p->n > 0) {
         blob = p->queue[p->first];
         p->first = (p->first + 1) % p->size;
         p->n--;
+        packer = p->n_packers > 0 ? p->packers[--p->n_packers] : NULL;
     }
     pthread_mutex_unlock(&p->lock);
-    return blob;
-}
-
-static void *run(void *context)
-{
-    struct tl_packing *p = context;
-    struct tl_packer *packer;
-    struct tl_blob *blob;
-    if (tl_packer_new(&packer) < 0)
-        return NULL; /* blobs are packed by those who need them */
-    while ((blob = next_blob(p)) != NULL) {
-        if (pack_blob(blob, packer) < 0)
-            (void)0; /* it stays plain, and is tried again when it is needed */
-        tl_blob_put(blob);
+    if (!blob)
+        return false;
+    /* What cannot be packed now stays plain, and is tried again when it is needed. */
+    if (packer || tl_packer_new(&packer) == TL_OK) {
+        (void)!pack_blob(blob, packer);
+        pthread_mutex_lock(&p->lock);
+        p->packers[p->n_packers++] = packer;
+        pthread_mutex_unlock(&p->lock);
     }
-    tl_packer_free(packer);
-    return NULL;
+    tl_blob_put(blob);
+    return true;
 }
 
-int tl_packing_new(struct tl_packing **out, unsigned threads)
+int tl_packing_new(struct tl_packing **out, struct tl_crew *crew)
 {
+    const unsigned threads = tl_crew_threads(crew);
     struct tl_packing *p = calloc(1, sizeof(*p));
     if (!p)
         return TL_NOMEM;
     pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->work, NULL);
-    p->size = 2 * (size_t)threads + BATCH;
+    p->crew = crew;
+    p->work = (struct tl_crew_work){.piece = pack_piece, .context = p};
+    p->size = 2 * (size_t)(threads + 1) + BATCH;
     p->queue = calloc(p->size, sizeof(*p->queue));
     p->spare = calloc(p->size, sizeof(*p->spare));
-    p->threads = calloc(threads, sizeof(*p->threads));
-    if (p->queue && p->spare && p->threads)
-        while (p->n_threads < threads &&
-               pthread_create(&p->threads[p->n_threads], NULL, run, p) == 0)
-            p->n_threads++;
-    if (p->n_threads == 0) {
+    p->packers = calloc(threads, sizeof(*p->packers));
+    int r = p->queue && p->spare && p->packers ? TL_OK : TL_NOMEM;
+    if (r >= 0)
+        r = tl_crew_offer(crew, &p->work);
+    p->offered = r >= 0;
+    if (r < 0) {
         tl_packing_free(p);
-        return TL_NOMEM;
+        return r;
     }
     *out = p;
     return TL_OK;
@@ -255,20 +251,17 @@ void tl_packing_free(struct tl_packing *p)
 {
     if (!p)
         return;
-    pthread_mutex_lock(&p->lock);
-    p->closing = true;
-    pthread_cond_broadcast(&p->work);
-    pthread_mutex_unlock(&p->lock);
-    for (unsigned i = 0; i < p->n_threads; i++)
-        pthread_join(p->threads[i], NULL);
+    if (p->offered)
+        tl_crew_withdraw(p->crew, &p->work);
     for (; p->n > 0; p->n--, p->first = (p->first + 1) % p->size)
         tl_blob_put(p->queue[p->first]);
     while (p->n_spare > 0)
         piece_fini(&p->spare[--p->n_spare]);
-    free(p->threads);
+    while (p->n_packers > 0)
+        tl_packer_free(p->packers[--p->n_packers]);
+    free(p->packers);
     free(p->spare);
     free(p->queue);
-    pthread_cond_destroy(&p->work);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
@@ -286,10 +279,10 @@ int tl_packing_add(struct tl_packing *p, struct tl_blob *blob, struct tl_packer 
     const bool room = p->n < p->size;
     if (room)
         p->queue[(p->first + p->n++) % p->size] = tl_blob_get(blob);
-    const bool wake = p->idle > 0 && p->n >= BATCH;
+    const bool call = p->n >= BATCH;
     pthread_mutex_unlock(&p->lock);
-    if (wake) /* without the lock: who wakes up wants it first of all */
-        pthread_cond_signal(&p->work);
+    if (call)
+        tl_crew_call(p->crew);
     return room ? TL_OK : pack_blob(blob, packer);
 }
 

@@ -37,12 +37,14 @@ TL_MUST_USE int tl_blob_plain(struct tl_blob *blob, struct tl_buf *out);
 TL_MUST_USE int tl_blob_packed(struct tl_blob *blob, struct tl_packer *packer,
                                struct tl_bytes *out);
 
-/* ---- a pool of threads that pack ------------------------------------------------------------ */
+/* ---- packing by the threads of a crew ---------------------------------------------------------
+ */
 
 struct tl_packing;
+struct tl_crew;
 
-/* `threads` > 0. TL_NOMEM. */
-TL_MUST_USE int tl_packing_new(struct tl_packing **out, unsigned threads);
+/* `crew` is borrowed, and has threads. TL_NOMEM, TL_IO. */
+TL_MUST_USE int tl_packing_new(struct tl_packing **out, struct tl_crew *crew);
 /* Blobs that are still in the queue stay plain. NULL is fine. */
 void tl_packing_free(struct tl_packing *packing);
 /*

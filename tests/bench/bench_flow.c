@@ -11,9 +11,9 @@
  * takes turns. What a second thread gains is the median over rounds, each with one thread, two
  * threads on the stream, and two decoders that share nothing but the image: what the machine gives.
  */
+#include "base/crew.h"
 #include "bench/inputs.h"
 #include "bench/report.h"
-#include "decode/crew.h"
 #include "decode/split.h"
 #include "flow/batch.h"
 #include "stf/flow_writer.h"

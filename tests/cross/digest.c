@@ -4,7 +4,7 @@
  * compared between machines. Within the program all kernels and unroll factors must agree; the
  * de-framer and flow take the level of TRACELAKE_CPU. Usage: digest [FOLDER OF SNAPSHOTS]
  */
-#include "decode/crew.h"
+#include "base/crew.h"
 #include "decode/split.h"
 #include "etm4/unrolled.h"
 #include "flow/batch.h"

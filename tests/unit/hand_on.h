@@ -4,7 +4,7 @@
 #ifndef TL_TESTS_HAND_ON_H
 #define TL_TESTS_HAND_ON_H
 
-#include "decode/crew.h"
+#include "base/crew.h"
 #include "sim/program_rng.h"
 #include "unit/decode_log.h"
 
@@ -41,6 +41,7 @@ static inline void push_piece(struct tl_decode *d, const struct run *run, size_t
 {
     tl_decode_arrival(d, run->ns ? 1 + run->ns * (at + n) : 0);
     assert_int_equal(tl_decode_push(d, run->in.p + at, n), TL_OK);
+    assert_int_equal(tl_decode_flush(d), TL_OK);
 }
 
 static inline void undisturbed(const struct run *run, size_t most, struct tl_sim_rng rng,

@@ -7,9 +7,9 @@
 #define TL_TESTS_HURT_CAPTURE_H
 
 #include "base/buf.h"
+#include "base/crew.h"
 #include "data.h"
 #include "decode/decode.h"
-#include "decode/crew.h"
 #include "image/image.h"
 #include "sim/program_core.h"
 #include "sim/program_rng.h"

@@ -3,6 +3,7 @@
 #ifndef TL_TESTS_MADE_SHARDS_H
 #define TL_TESTS_MADE_SHARDS_H
 
+#include "base/crew.h"
 #include "made_items.h"
 #include "store/build.h"
 #include "store/walk.h"
@@ -95,8 +96,10 @@ static inline struct shards *build(struct made *m, const struct run *run, uint64
     struct shards *s = shards_new(run);
     /* Half of them by threads: that makes no difference. */
     struct tl_packing *packing = NULL;
+    struct tl_crew *crew;
+    assert_int_equal(tl_crew_new(&crew, 3), TL_OK);
     if (seed & 1)
-        assert_int_equal(tl_packing_new(&packing, 2), TL_OK);
+        assert_int_equal(tl_packing_new(&packing, crew), TL_OK);
     struct tl_build *b = build_new(s, run, sealed, position, packing);
     struct made random = {.random = seed};
     for (size_t at = 0; at < m->n;) {
@@ -109,6 +112,7 @@ static inline struct shards *build(struct made *m, const struct run *run, uint64
     assert_int_equal(tl_build_finish(b), TL_OK);
     tl_build_free(b);
     tl_packing_free(packing);
+    tl_crew_free(crew);
     return s;
 }
 

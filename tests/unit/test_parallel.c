@@ -4,7 +4,7 @@
  * or as what a sink makes of them, on intact and damaged streams of simulated trace units in random
  * configurations, in frames and without, at any chunking, and on real captures.
  */
-#include "decode/crew.h"
+#include "base/crew.h"
 #include "decode/split.h"
 #include "flow/batch.h"
 #include "unit/data.h"

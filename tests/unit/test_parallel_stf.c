@@ -3,7 +3,7 @@
  * .zstf files made by several threads are those that one makes, byte for byte; a file that cannot
  * be written ends the decode, whoever compresses its chunks.
  */
-#include "decode/crew.h"
+#include "base/crew.h"
 #include "decode/split.h"
 #include "sim/program_rng.h"
 #include "stf/flow_writer.h"

@@ -3,6 +3,7 @@
  * What is packed comes back, whatever the marks say, and whoever packs it. All variants of the
  * search find what a plain one finds.
  */
+#include "base/crew.h"
 #include "made_items.h"
 #include "store/blob.h"
 #include "store/search.h"
@@ -244,11 +245,13 @@ static void pools_pack(void **state)
     (void)state;
     enum { BLOBS = 64 };
     struct made random = {.random = 5};
+    struct tl_crew *crew;
     struct tl_packing *pool;
     struct tl_packer *packer;
     struct tl_blob *blobs[BLOBS];
     struct tl_buf plain[BLOBS] = {{0}};
-    assert_int_equal(tl_packing_new(&pool, 3), TL_OK);
+    assert_int_equal(tl_crew_new(&crew, 4), TL_OK);
+    assert_int_equal(tl_packing_new(&pool, crew), TL_OK);
     assert_int_equal(tl_packer_new(&packer), TL_OK);
     for (size_t i = 0; i < BLOBS; i++) {
         struct records r;
@@ -278,6 +281,7 @@ static void pools_pack(void **state)
         tl_blob_put(blobs[i]);
     }
     tl_packing_free(pool);
+    tl_crew_free(crew);
     tl_packer_free(packer);
 }
 

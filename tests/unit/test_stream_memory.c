@@ -3,7 +3,7 @@
  * Decoding takes bounded memory, whatever the input's length: many megabytes (TL_MEMORY_MIB, else
  * 64) go through a pipe into a process whose largest resident size is looked at when it has ended.
  */
-#include "decode/crew.h"
+#include "base/crew.h"
 #include "decode/decode.h"
 #include "sim/tpiu_encoder.h"
 #include "stf/flow_writer.h"

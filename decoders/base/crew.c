@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "decode/crew.h"
+#include "base/crew.h"
 
 #include "base/buf.h"
 #include "base/pause.h"

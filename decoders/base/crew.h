@@ -7,8 +7,8 @@
  * Threads of others that compute for themselves say so (tl_crew_enter()): so many threads of the
  * crew stay idle meanwhile, and no processor has two masters. Thread-safe.
  */
-#ifndef TL_DECODE_CREW_H
-#define TL_DECODE_CREW_H
+#ifndef TL_BASE_CREW_H
+#define TL_BASE_CREW_H
 
 #include "base/err.h"
 
