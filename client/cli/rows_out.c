@@ -3,6 +3,7 @@
 
 #include "cli/plain.h"
 #include "cli/remote.h"
+#include "setup/format.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,13 +38,8 @@ static const char *time_text(int64_t ns, char out[static 32])
 
 bool tl_counts_insns(const struct tracelake_stream *stream)
 {
-    static const char *const software[] = {"itm",      "stm", "osd-stm",
-                                           "osd-uart", "osd", "transactions"};
-    for (size_t i = 0; i < sizeof software / sizeof software[0]; i++) {
-        if (!strcmp(stream->protocol, software[i]))
-            return false;
-    }
-    return true;
+    const int protocol = tl_protocol_named(stream->protocol);
+    return protocol < 0 || tl_protocol_has((unsigned)protocol, TL_TRAIT_FLOW);
 }
 
 static uint64_t total_insns(const struct tracelake_trace *trace)

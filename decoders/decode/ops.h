@@ -82,7 +82,6 @@ struct tl_stream_decoder {
 
 struct tl_stream_ops {
     const char *name; /* "etm4", "itm", … */
-    const char *spec; /* the document it implements */
     /* `source` and `image` (may be NULL) are borrowed for the object's life, `sink` is copied.
      * TL_UNSUPPORTED, with what to do, where the configuration cannot be decoded. */
     int (*create)(struct tl_stream_decoder **out, const struct tl_source *source,

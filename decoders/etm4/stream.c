@@ -182,7 +182,6 @@ static const struct tl_split_ops split = {
 
 const struct tl_stream_ops tl_etm4_ops = {
     .name = "etm4",
-    .spec = "Arm IHI0064H (ETMv4.0 to 4.6), Arm DDI0487 D5 and D6 (ETE)",
     .create = create,
     .push = push,
     .finish = finish,

@@ -355,7 +355,6 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
 
 const struct tl_stream_ops tl_itm_ops = {
     .name = "itm",
-    .spec = "Arm DDI0403E appendix D4",
     .create = create,
     .push = push,
     .finish = finish,

@@ -8,27 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *const protocol_names[] = {
-    [TL_PROTO_NONE] = "none",
-    [TL_PROTO_ETM4] = "etm4",
-    [TL_PROTO_ETE] = "ete",
-    [TL_PROTO_ITM] = "itm",
-    [TL_PROTO_STM] = "stm",
-    [TL_PROTO_OSD_CTM] = "osd-ctm",
-    [TL_PROTO_OSD_STM] = "osd-stm",
-    [TL_PROTO_OSD_UART] = "osd-uart",
-    [TL_PROTO_PT] = "pt",
-    [TL_PROTO_STF] = "stf",
-    [TL_PROTO_STF_TRANSACTIONS] = "transactions",
-    [TL_PROTO_OSD_OTHER] = "osd",
-};
-
-const char *tl_protocol_name(enum tl_protocol protocol)
-{
-    const size_t i = (size_t)protocol;
-    return i < sizeof protocol_names / sizeof protocol_names[0] ? protocol_names[i] : "none";
-}
-
 void tl_setup_init(struct tl_setup *setup)
 {
     *setup = (struct tl_setup){0};
@@ -63,6 +42,14 @@ const struct tl_source *tl_setup_source(const struct tl_setup *setup, unsigned i
     return NULL;
 }
 
+uint64_t tl_setup_clock(const struct tl_setup *setup, const char *stream)
+{
+    for (size_t i = 0; i < setup->n_sources; i++)
+        if (!strcmp(setup->sources[i].name, stream) && setup->sources[i].clock_hz)
+            return setup->sources[i].clock_hz;
+    return setup->clock_hz;
+}
+
 static const struct tl_register *find_register(const struct tl_source *source, const char *name)
 {
     for (size_t i = 0; i < source->n_regs; i++)
@@ -91,17 +78,6 @@ int tl_source_set_reg(struct tl_source *source, const char *name, uint64_t value
 }
 
 /* ---- --format ---------------------------------------------------------------------------- */
-
-static const struct format {
-    const char *name;
-    enum tl_container container;
-    enum tl_protocol protocol; /* of the one source, TL_PROTO_NONE where there are many */
-} formats[] = {
-    {"tpiu", TL_CONTAINER_TPIU, TL_PROTO_NONE}, {"etm4", TL_CONTAINER_SINGLE, TL_PROTO_ETM4},
-    {"ete", TL_CONTAINER_SINGLE, TL_PROTO_ETE}, {"itm", TL_CONTAINER_SINGLE, TL_PROTO_ITM},
-    {"stm", TL_CONTAINER_SINGLE, TL_PROTO_STM}, {"di", TL_CONTAINER_DI, TL_PROTO_NONE},
-    {"pt", TL_CONTAINER_PT, TL_PROTO_PT},       {"stf", TL_CONTAINER_STF, TL_PROTO_STF},
-};
 
 static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
                        struct tl_fail *fail)
@@ -143,14 +119,11 @@ int tl_setup_format(struct tl_setup *setup, const char *text, struct tl_fail *fa
     snprintf(setup->format, sizeof setup->format, "%s", text);
     char *rest = copy;
     const char *const name = strsep(&rest, ",");
-    const struct format *format = NULL;
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (!strcmp(formats[i].name, name))
-            format = &formats[i];
+    const struct tl_format *const format = tl_format_named(name);
+    char names[80];
     if (!format)
-        return tl_fail_set(
-            fail, TL_USAGE,
-            "format '%.40s' is not known; use tpiu, etm4, ete, itm, stm, di, pt or stf", name);
+        return tl_fail_set(fail, TL_USAGE, "format '%.40s' is not known; use %s", name,
+                           tl_format_names(names, sizeof names));
     setup->container = (uint8_t)format->container;
     unsigned id = 0;
     for (const char *option; (option = strsep(&rest, ","));) {
@@ -165,10 +138,7 @@ int tl_setup_format(struct tl_setup *setup, const char *text, struct tl_fail *fa
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     source->protocol = (uint8_t)format->protocol;
     source->id = (uint16_t)id;
-    if (format->container == TL_CONTAINER_SINGLE)
-        snprintf(source->name, sizeof source->name, "cs.%02x", id);
-    else
-        snprintf(source->name, sizeof source->name, "%s.%u", format->name, id);
+    tl_format_stream(format, id, source->name, sizeof source->name);
     return TL_OK;
 }
 
@@ -372,14 +342,9 @@ static int begin_source(struct reading *r, const char *name, struct tl_fail *fai
     if (!source)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     snprintf(source->name, sizeof source->name, "%.31s", name);
-    unsigned a;
-    unsigned b;
-    if (sscanf(name, "cs.%x", &a) == 1)
-        source->id = (uint16_t)a;
-    else if (sscanf(name, "di.%u.%u", &a, &b) == 2)
-        source->id = (uint16_t)(a << 10 | (b & 0x3ff));
-    else if (sscanf(name, "pt.%u", &a) == 1)
-        source->id = (uint16_t)a;
+    const int id = tl_stream_id(name);
+    if (id >= 0)
+        source->id = (uint16_t)id;
     r->source = (size_t)(source - s->sources);
     return TL_OK;
 }
@@ -390,18 +355,21 @@ static int take_source_key(struct reading *r, const char *key, const char *value
     struct tl_source *const source = &r->setup->sources[r->source];
     uint64_t number;
     if (!strcasecmp(key, "protocol")) {
-        for (size_t i = 0; i < sizeof protocol_names / sizeof protocol_names[0]; i++) {
-            if (!strcmp(protocol_names[i], value)) {
-                source->protocol = (uint8_t)i;
-                return TL_OK;
-            }
-        }
-        return bad_value(fail, key, value);
+        const int protocol = tl_protocol_named(value);
+        if (protocol < 0)
+            return bad_value(fail, key, value);
+        source->protocol = (uint8_t)protocol;
+        return TL_OK;
     }
     if (!strcasecmp(key, "id")) {
         if (tl_ini_number(value, &number) < 0 || number > 0xffff)
             return bad_value(fail, key, value);
         source->id = (uint16_t)number;
+        return TL_OK;
+    }
+    if (!strcasecmp(key, "clock")) {
+        if (tl_ini_number(value, &source->clock_hz) < 0)
+            return bad_value(fail, key, value);
         return TL_OK;
     }
     char *const to = !strcasecmp(key, "type")     ? source->type
@@ -507,13 +475,15 @@ int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
     for (size_t i = 0; rc == TL_OK && i < setup->n_sources; i++) {
         const struct tl_source *const s = &setup->sources[i];
         rc = tl_buf_printf(out, "\n[source %s]\nprotocol=%s\nid=0x%x\n", s->name,
-                           tl_protocol_name((enum tl_protocol)s->protocol), s->id);
+                           tl_protocol_info(s->protocol)->name, s->id);
         if (rc == TL_OK && s->type[0])
             rc = tl_buf_printf(out, "type=%s\n", s->type);
         if (rc == TL_OK && s->core[0])
             rc = tl_buf_printf(out, "core=%s\n", s->core);
         if (rc == TL_OK && s->device[0])
             rc = tl_buf_printf(out, "device=%s\n", s->device);
+        if (rc == TL_OK && s->clock_hz)
+            rc = tl_buf_printf(out, "clock=%llu\n", (unsigned long long)s->clock_hz);
         for (size_t k = 0; rc == TL_OK && k < s->n_regs; k++)
             rc = tl_buf_printf(out, "%s=0x%llx\n", s->regs[k].name,
                                (unsigned long long)s->regs[k].value);

@@ -13,37 +13,15 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "image/image.h"
+#include "setup/format.h"
 
 #include <stddef.h>
-
-enum tl_container {
-    TL_CONTAINER_TPIU,   /* 16-byte CoreSight formatter frames */
-    TL_CONTAINER_SINGLE, /* one unformatted source */
-    TL_CONTAINER_DI,     /* length-prefixed OSD debug interconnect datagrams */
-    TL_CONTAINER_PT,     /* Intel Processor Trace of one CPU */
-    TL_CONTAINER_STF     /* STF or .zstf */
-};
 
 enum tl_frame_sync {
     TL_SYNC_NONE,   /* 16-byte aligned frames, nothing between them */
     TL_SYNC_FSYNC,  /* full-word synchronisation between frames */
     TL_SYNC_HSYNC,  /* … and half-word synchronisation anywhere */
     TL_SYNC_DSTREAM /* FSYNC, and an 8-byte footer in each 512 bytes */
-};
-
-enum tl_protocol {
-    TL_PROTO_NONE, /* not known, or not supported (PTM, ETMv3): reported, its bytes counted */
-    TL_PROTO_ETM4,
-    TL_PROTO_ETE,
-    TL_PROTO_ITM,
-    TL_PROTO_STM,
-    TL_PROTO_OSD_CTM,
-    TL_PROTO_OSD_STM,
-    TL_PROTO_OSD_UART,
-    TL_PROTO_PT,
-    TL_PROTO_STF,
-    TL_PROTO_STF_TRANSACTIONS,
-    TL_PROTO_OSD_OTHER /* register access, CDM, MAM: listed, no flow */
 };
 
 #define TL_SETUP_REGS 64
@@ -54,12 +32,13 @@ struct tl_register {
 };
 
 struct tl_source {
-    char name[32];    /* the stream's name: "cs.10", "di.0.1", "pt.0" */
-    uint16_t id;      /* CoreSight trace ID, DI address, CPU number */
-    uint8_t protocol; /* enum tl_protocol */
-    char type[24];    /* as the configuration named it, e.g. "ETM4.2", "PTM1.1" */
-    char core[40];    /* e.g. "Cortex-A53", "ARM-AA64", "" if not told */
-    char device[40];  /* what the board's description calls it, e.g. "PTM_0", "" if not told */
+    char name[32];     /* the stream's name: "cs.10", "di.0.1", "pt.0" */
+    uint16_t id;       /* CoreSight trace ID, DI address, CPU number */
+    uint8_t protocol;  /* enum tl_protocol */
+    char type[24];     /* as the configuration named it, e.g. "ETM4.2", "PTM1.1" */
+    char core[40];     /* e.g. "Cortex-A53", "ARM-AA64", "" if not told */
+    char device[40];   /* what the board's description calls it, e.g. "PTM_0", "" if not told */
+    uint64_t clock_hz; /* rate of its timestamps; 0: the capture's */
     struct tl_register regs[TL_SETUP_REGS];
     size_t n_regs;
 };
@@ -77,7 +56,8 @@ struct tl_setup {
     uint8_t container; /* enum tl_container */
     uint8_t sync;      /* enum tl_frame_sync */
     char format[64];   /* FMT as it was given, e.g. "tpiu,sync=fsync" */
-    uint64_t clock_hz; /* rate of the timestamps, 0 not known */
+    uint64_t clock_hz; /* rate of the timestamps of sources without a clock of their own; 0: not
+                          known */
     struct tl_source *sources;
     size_t n_sources;
     size_t cap_sources;
@@ -132,10 +112,10 @@ const struct tl_source *tl_setup_source(const struct tl_setup *setup, unsigned i
 struct tl_source *tl_setup_add_source(struct tl_setup *setup);
 
 /* A register's value, or `otherwise` where the configuration has none. */
+/* Rate of the timestamps of this stream; 0: not known. */
+uint64_t tl_setup_clock(const struct tl_setup *setup, const char *stream);
 uint64_t tl_source_reg(const struct tl_source *source, const char *name, uint64_t otherwise);
 TL_MUST_USE int tl_source_set_reg(struct tl_source *source, const char *name, uint64_t value);
-
-const char *tl_protocol_name(enum tl_protocol protocol);
 
 /* ---- Arm trace snapshots ---------------------------------------------------------------- */
 

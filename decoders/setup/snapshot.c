@@ -614,8 +614,8 @@ static int make_buffer(const struct reading *r, const struct buffer *buffer,
         const struct tl_source *const source = &setup->sources[0];
         const enum tl_protocol protocol =
             source->protocol ? (enum tl_protocol)source->protocol : TL_PROTO_ETM4;
-        snprintf(setup->format, sizeof setup->format, "%s,id=0x%02x", tl_protocol_name(protocol),
-                 source->id);
+        snprintf(setup->format, sizeof setup->format, "%s,id=0x%02x",
+                 tl_protocol_info(protocol)->name, source->id);
     }
     return rc == TL_OK ? tl_snapshot_join(out, r->dir, buffer->file, fail) : rc;
 }

@@ -492,7 +492,6 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
 
 const struct tl_stream_ops tl_stm_ops = {
     .name = "stm",
-    .spec = "MIPI STPv2, Arm IHI0054",
     .create = create,
     .push = push,
     .finish = finish,

@@ -37,6 +37,7 @@ int tl_gen_add_lane(struct tl_gen *gen, const char *name, enum tl_protocol proto
         return TL_NOMEM;
     lane->gen = gen;
     lane->protocol = protocol;
+    lane->clock_hz = tl_setup_clock(&gen->setup, name);
     lane->summary.level = TL_LEVEL_SUMMARY;
     snprintf(lane->name, sizeof(lane->name), "%s", name);
     pthread_mutex_init(&lane->lock, NULL);
@@ -143,9 +144,9 @@ void tl_gen_say(struct tl_gen *gen, const char *format, ...)
     va_end(args);
 }
 
-uint64_t tl_gen_time(const struct tl_gen *gen, uint64_t ticks)
+uint64_t tl_lane_time(const struct tl_lane *lane, uint64_t ticks)
 {
-    const uint64_t hz = gen->setup.clock_hz;
+    const uint64_t hz = lane->clock_hz;
     if (hz == 0)
         return ticks;
     const unsigned __int128 ns = (unsigned __int128)ticks * 1000000000u / hz;

@@ -37,6 +37,7 @@ struct tl_lane {
     uint32_t index;
     char name[32];
     enum tl_protocol protocol;
+    uint64_t clock_hz; /* of its timestamps, 0: not known */
     pthread_mutex_t lock;
     /* Under the lock: */
     struct tl_shard_row *rows; /* sealed, in the catalog */
@@ -125,7 +126,7 @@ const struct tl_image *tl_gen_image(struct tl_gen *gen);
 void tl_gen_say(struct tl_gen *gen, const char *format, ...) TL_PRINTF(2, 3);
 
 /* Ticks as the unit of times that users see. */
-uint64_t tl_gen_time(const struct tl_gen *gen, uint64_t ticks);
+uint64_t tl_lane_time(const struct tl_lane *lane, uint64_t ticks);
 
 /* ---- decoding ------------------------------------------------------------------------------ */
 

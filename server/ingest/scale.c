@@ -18,7 +18,7 @@ struct maker {
 
 static uint64_t shown(const struct maker *m, uint64_t value)
 {
-    return m->kind == TL_SCALE_TIME ? tl_gen_time(m->cut->gen, value) : value;
+    return m->kind == TL_SCALE_TIME ? tl_lane_time(m->cut->lane, value) : value;
 }
 
 static int add(struct maker *m, uint64_t position, uint64_t raw)

@@ -148,7 +148,7 @@ static int swap(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail
     return TL_OK;
 }
 
-static void fill_stream(const struct tl_gen *gen, struct tl_lane *lane, struct tl_stream_row *row);
+static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row);
 
 static uint64_t told_by(struct tl_gen *gen)
 {
@@ -158,7 +158,7 @@ static uint64_t told_by(struct tl_gen *gen)
     uint64_t told = 0;
     for (size_t i = 0; i < n; i++) {
         struct tl_stream_row row = {0};
-        fill_stream(gen, tl_gen_lane_at(gen, i), &row);
+        fill_stream(tl_gen_lane_at(gen, i), &row);
         told += row.insns + row.events;
     }
     return told;
@@ -320,23 +320,23 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void fill_times(const struct tl_gen *gen, struct tl_stream_row *row, uint32_t anchors,
+static void fill_times(const struct tl_lane *lane, struct tl_stream_row *row, uint32_t anchors,
                        uint64_t first, uint64_t last)
 {
     row->has_time = anchors > 0;
-    row->time_unit_ns = gen->setup.clock_hz != 0;
-    row->time_first = anchors > 0 ? tl_gen_time(gen, first) : 0;
-    row->time_last = anchors > 0 ? tl_gen_time(gen, last) : 0;
+    row->time_unit_ns = lane->clock_hz != 0;
+    row->time_first = anchors > 0 ? tl_lane_time(lane, first) : 0;
+    row->time_last = anchors > 0 ? tl_lane_time(lane, last) : 0;
 }
 
-static void fill_stream(const struct tl_gen *gen, struct tl_lane *lane, struct tl_stream_row *row)
+static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row)
 {
     struct tl_build_totals totals = {0};
     uint64_t first = 0, last = 0;
     uint32_t anchors = 0;
     pthread_mutex_lock(&lane->lock);
     snprintf(row->name, sizeof(row->name), "%s", lane->name);
-    snprintf(row->protocol, sizeof(row->protocol), "%s", tl_protocol_name(lane->protocol));
+    snprintf(row->protocol, sizeof(row->protocol), "%s", tl_protocol_info(lane->protocol)->name);
     row->sealed_insns = tl_lane_sealed_locked(lane);
     row->shards = lane->n_rows;
     row->lost_bytes = lane->lost_bytes;
@@ -363,7 +363,7 @@ static void fill_stream(const struct tl_gen *gen, struct tl_lane *lane, struct t
         last = larger(last, totals.anchor_last.time);
         anchors += totals.anchors;
     }
-    fill_times(gen, row, anchors, first, last);
+    fill_times(lane, row, anchors, first, last);
 }
 
 static int fill_streams(struct tl_gen *gen, struct tl_trace_row *row)
@@ -379,7 +379,7 @@ static int fill_streams(struct tl_gen *gen, struct tl_trace_row *row)
         return TL_NOMEM;
     row->n_streams = n;
     for (size_t i = 0; i < n; i++)
-        fill_stream(gen, tl_gen_lane_at(gen, i), &row->streams[i]);
+        fill_stream(tl_gen_lane_at(gen, i), &row->streams[i]);
     return TL_OK;
 }
 

@@ -15,19 +15,7 @@
 
 bool tl_census_wanted(enum tl_protocol protocol)
 {
-    switch (protocol) {
-    case TL_PROTO_ITM:
-    case TL_PROTO_STM:
-    case TL_PROTO_OSD_CTM:
-    case TL_PROTO_OSD_STM:
-    case TL_PROTO_OSD_UART:
-    case TL_PROTO_OSD_OTHER:
-    case TL_PROTO_STF:
-    case TL_PROTO_STF_TRANSACTIONS:
-        return true;
-    default:
-        return false;
-    }
+    return !tl_protocol_has(protocol, TL_TRAIT_BLOCKS);
 }
 
 /* Records of instructions that are counted, in order of their descriptors. */
@@ -222,7 +210,7 @@ static const struct block_memo *function_at(struct tl_census *c, uint64_t pc)
 /* Are calls told by the trace? Else a function is called where it is entered at its start. */
 static bool tells_calls(const struct tl_census *c)
 {
-    return c->protocol == TL_PROTO_OSD_CTM;
+    return tl_protocol_has(c->protocol, TL_TRAIT_CALLS);
 }
 
 /* Count `n` instructions that begin at `pc`. */

@@ -22,13 +22,11 @@ bool tl_item_is_point(enum tl_protocol protocol, unsigned kind)
     case TL_ITEM_UNKNOWN:
         return true;
     case TL_ITEM_BRANCH:
-        return protocol == TL_PROTO_OSD_CTM;
-    case TL_ITEM_NOTE: /* a core stalled: all that such modules have to say */
-        return protocol == TL_PROTO_OSD_OTHER;
+        return tl_protocol_has(protocol, TL_TRAIT_CALLS);
+    case TL_ITEM_NOTE:
+        return tl_protocol_has(protocol, TL_TRAIT_NOTES);
     case TL_ITEM_SOFTWARE:
-        return protocol == TL_PROTO_ITM || protocol == TL_PROTO_STM ||
-               protocol == TL_PROTO_STF_TRANSACTIONS || protocol == TL_PROTO_OSD_STM ||
-               protocol == TL_PROTO_OSD_UART;
+        return tl_protocol_has(protocol, TL_TRAIT_SOFTWARE);
     default:
         return false;
     }

@@ -696,7 +696,7 @@ int tl_walk_chunk(struct tl_walk *w, struct tl_view *view, size_t chunk,
     int r = tl_view_items(view, chunk, &w->log, fail);
     if (r < 0)
         return r;
-    if (range->protocol == TL_PROTO_STF)
+    if (tl_protocol_has(range->protocol, TL_TRAIT_RECORDS))
         r = read_head(w, view, fail);
     if (r >= 0)
         r = pass_chunk(w, &at, fail);
