@@ -78,7 +78,7 @@ void tl_format_stream(const struct tl_format *format, unsigned id, char *out, si
 int tl_stream_id(const char *name)
 {
     unsigned a, b;
-    if (sscanf(name, "cs.%x", &a) == 1 || sscanf(name, "pt", &a) == 1)
+    if (sscanf(name, "cs.%x", &a) == 1 || sscanf(name, "pt.%u", &a) == 1)
         return (int)(a & 0xffff);
     if (sscanf(name, "di.%u.%u", &a, &b) == 2)
         return (int)((a << 10 | (b & 0x3ff)) & 0xffff);
