@@ -4,6 +4,7 @@
 #include "base/processors.h"
 #include "cli/cli.h"
 #include "cli/decode_out.h"
+#include "cli/pt_like.h"
 #include "decode/ops.h"
 #include "osd/osdsw.h"
 
@@ -23,10 +24,13 @@ struct options {
     const char *snapshot;
     const char *buffer;
     const char *like;
+    const char *cpu;
     const char *out_dir;
     const char *input;
     char **images;
     int n_images;
+    char **rest; /* [n_rest] options of the tool that --like names */
+    int n_rest;
     bool text;
     bool packets;
     size_t chunk;     /* bytes per push: results must not depend on it, tests vary it */
@@ -322,17 +326,27 @@ static int push_osdsw(void *to, const uint8_t *p, size_t n)
     return ok ? TL_OK : TL_IO;
 }
 
-/* A DI capture as osd-sw's own loggers print it. */
+/* A DI capture as osd-sw's own loggers print it, Intel PT as libipt's tools do. */
 static int decode_like(const struct tl_setup *setup, const struct options *o)
 {
     struct tl_osdsw log;
     struct tl_fail fail = {0};
     uint64_t total = 0;
     const int which = tl_osdsw_log_of(o->like);
+    if (tl_cli_is_pt_tool(o->like) && setup->container == TL_CONTAINER_PT) {
+        const struct tl_cli_pt_like like = {.tool = o->like,
+                                            .input = o->input,
+                                            .cpu = o->cpu,
+                                            .images = o->images,
+                                            .n_images = o->n_images,
+                                            .options = o->rest,
+                                            .n_options = o->n_rest};
+        return tl_cli_pt_like(&like);
+    }
     if (which < 0 || setup->container != TL_CONTAINER_DI)
         return tl_cli_usage("decode",
-                            "--like %s: there are osd-sw-ctm, osd-sw-stm and osd-sw-print, all "
-                            "for --format di",
+                            "--like %s: there are osd-sw-ctm, osd-sw-stm and osd-sw-print for "
+                            "--format di, ptdump and ptxed for --format pt",
                             o->like);
     int rc = tl_osdsw_init(&log, (enum tl_osdsw_log)which, setup);
     if (rc == TL_OK)
@@ -356,7 +370,8 @@ static int decode_file(const struct options *o)
         where = o->config;
         rc = tl_setup_read(&setup, o->config, &fail);
     }
-    for (int i = 0; rc == TL_OK && i < o->n_images; i++)
+    const bool maps = !o->like || !tl_cli_is_pt_tool(o->like); /* else images are of the tool */
+    for (int i = 0; rc == TL_OK && maps && i < o->n_images; i++)
         rc = tl_setup_add_image(&setup, o->images[i], &fail);
     const int status = rc < 0    ? tl_cli_fail(where, &fail)
                        : o->like ? decode_like(&setup, o)
@@ -377,6 +392,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         PACKETS,
         OUT,
         LIKE,
+        CPU,
         CHUNK_SIZE,
         JOBS,
         HELP
@@ -391,6 +407,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         {"packets", no_argument, NULL, PACKETS},
         {"out", required_argument, NULL, OUT},
         {"like", required_argument, NULL, LIKE},
+        {"cpu", required_argument, NULL, CPU},
         {"chunk", required_argument, NULL, CHUNK_SIZE},
         {"threads", required_argument, NULL, JOBS},
         {"help", no_argument, NULL, HELP},
@@ -426,6 +443,9 @@ static int parse_options(int argc, char **argv, struct options *o)
         case LIKE:
             o->like = optarg;
             break;
+        case CPU:
+            o->cpu = optarg;
+            break;
         case CHUNK_SIZE:
             o->chunk = strtoull(optarg, NULL, 0);
             if (!o->chunk)
@@ -445,7 +465,10 @@ static int parse_options(int argc, char **argv, struct options *o)
         }
     }
     o->input = optind < argc ? argv[optind++] : NULL;
-    if (optind < argc)
+    o->rest = argv + optind;
+    o->n_rest = argc - optind;
+    const bool pt_tool = o->like && tl_cli_is_pt_tool(o->like);
+    if (optind < argc && !pt_tool)
         return tl_cli_usage("decode", "more than one input: '%s'", argv[optind]);
     if (o->text + o->packets + (o->out_dir != NULL) + (o->like != NULL) != 1)
         return tl_cli_usage("decode", "say one of --text, --packets, --out DIR, --like TOOL");
@@ -453,9 +476,10 @@ static int parse_options(int argc, char **argv, struct options *o)
         return tl_cli_usage("decode", "--like goes with an INPUT");
     if (!o->snapshot == !o->input)
         return tl_cli_usage("decode", "give an INPUT ('-' is standard input) or --snapshot DIR");
+    char names[80];
     if (o->input && !o->format)
-        return tl_cli_usage("decode",
-                            "say what INPUT holds: --format tpiu, etm4, ete, itm, stm, di");
+        return tl_cli_usage("decode", "say what INPUT holds: --format %s",
+                            tl_format_names(names, sizeof names));
     if (o->buffer && !o->snapshot)
         return tl_cli_usage("decode", "--buffer goes with --snapshot");
     return TL_CLI_DONE;

@@ -29,6 +29,10 @@ int tl_insn_decode(enum tl_isa isa, const struct tl_isa_options *options, uint64
         return tl_riscv_decode(32, pc, code, out);
     case TL_ISA_RV64:
         return tl_riscv_decode(64, pc, code, out);
+    case TL_ISA_X16:
+    case TL_ISA_X32:
+    case TL_ISA_X64:
+        return tl_x86_insn_decode(isa, pc, code, out);
     default:
         out->size = 1;
         return TL_UNSUPPORTED;

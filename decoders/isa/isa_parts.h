@@ -13,6 +13,7 @@ int tl_a32_decode(const struct tl_isa_options *options, uint64_t pc, struct tl_b
 int tl_t32_decode(const struct tl_isa_options *options, uint64_t pc, struct tl_bytes code,
                   struct tl_insn *out);
 int tl_riscv_decode(unsigned xlen, uint64_t pc, struct tl_bytes code, struct tl_insn *out);
+int tl_x86_insn_decode(enum tl_isa isa, uint64_t pc, struct tl_bytes code, struct tl_insn *out);
 
 /* Bits high..low of a word. */
 static inline uint32_t tl_bits(uint32_t word, unsigned high, unsigned low)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "disasm/disasm.h"
 
+#include "isa/x86.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -119,6 +121,19 @@ static void tidy(char *text)
     *to = '\0';
 }
 
+/* LLVM prints the displacement of x86 branches: the address instead. */
+static void name_target(const struct tl_disasm *disasm, uint64_t pc, struct tl_bytes code,
+                        char *text, size_t size)
+{
+    struct tl_x86_insn insn;
+    char *const operand = strchr(text, ' ');
+    if (disasm->isa != TL_ISA_X64 && disasm->isa != TL_ISA_X32 && disasm->isa != TL_ISA_X16)
+        return;
+    if (operand && tl_x86_decode(disasm->isa, code, &insn) > 0 && insn.direct)
+        snprintf(operand, size - (size_t)(operand - text), " 0x%llx",
+                 (unsigned long long)tl_x86_target(disasm->isa, pc, &insn));
+}
+
 int tl_disasm_text(struct tl_disasm *disasm, uint64_t pc, struct tl_bytes code, char *out,
                    size_t size)
 {
@@ -128,6 +143,7 @@ int tl_disasm_text(struct tl_disasm *disasm, uint64_t pc, struct tl_bytes code, 
     const size_t used = n ? llvm.decode(disasm->context, bytes, n, pc, out, size) : 0;
     if (used) {
         tidy(out);
+        name_target(disasm, pc, (struct tl_bytes){bytes, n}, out, size);
         return (int)used;
     }
     if (n >= 4)
