@@ -19,7 +19,7 @@ struct tl_source;
 struct tl_pt_errata {
     bool bdm64;  /* a branch in front of a TSX abort may be wrong */
     bool bdm70;  /* a FUP in PSB+ although tracing is disabled: a TIP.PGE follows */
-    bool skd007; /* CYC of 16 to 31 may be one short */
+    bool skd007; /* an OVF may look like a CYC */
     bool skd010; /* the FUP behind OVF may be missing */
     bool skd022; /* a VM entry that fails looks like an asynchronous disable */
     bool skl014; /* TIP.PGD of a direct branch out of the filter may have no IP */

@@ -150,8 +150,14 @@ struct tl_pt_packet {
  */
 int tl_pt_parse(const struct tl_pt_config *config, struct tl_bytes at, struct tl_pt_packet *out);
 
-/* Index of the first whole PSB in `in`; in.n: there is none. */
+/*
+ * Index of the first whole PSB in `in`; in.n: there is none. Where 02 82 is repeated more often
+ * than that, it is the last PSB of these: what comes next is behind it.
+ */
 size_t tl_pt_find_psb(struct tl_bytes in);
+/* The same behind a packet at byte `at` that cannot be parsed. A PSB may have begun in front of it,
+ * where the packet before took its first bytes for its own. */
+size_t tl_pt_resync(struct tl_bytes in, size_t at);
 /* Index of the last whole PSB in `in`; in.n: there is none. */
 size_t tl_pt_find_psb_backward(struct tl_bytes in);
 

@@ -4,6 +4,10 @@
 #include <string.h>
 
 #define LONG_TNT_MAX 47
+#define CYC_MAX      9 /* bytes */
+
+static const uint8_t PSB[TL_PT_PSB_SIZE] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+                                            0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
 
 static uint64_t le(const uint8_t *p, unsigned n)
 {
@@ -45,19 +49,33 @@ static int set_tnt(uint64_t payload, unsigned most, struct tl_pt_packet *out)
     return TL_OK;
 }
 
-static int parse_cyc(struct tl_bytes at, struct tl_pt_packet *out)
+/*
+ * Erratum SKD007: what looks like two CYC without a full counter, and would be an OVF but for the
+ * first byte, is that byte of a CYC and an OVF. Only the OVF can be told.
+ */
+static bool hides_overflow(struct tl_bytes at, unsigned size, uint64_t cyc)
+{
+    return size == 2 && (cyc & ~UINT64_C(0x1f)) == 0x20 && at.n > 2 && at.p[2] == 0xf3;
+}
+
+static int parse_cyc(const struct tl_pt_config *config, struct tl_bytes at,
+                     struct tl_pt_packet *out)
 {
     uint64_t value = at.p[0] >> 3;
     bool more = at.p[0] & 4;
     unsigned size = 1, shift = 5;
     out->kind = TL_PT_CYC;
     for (; more; size++, shift += 7) {
-        if (size == 10 || shift >= 64)
-            return TL_BAD;
         if (size >= at.n)
             return TL_AGAIN;
+        if (size == CYC_MAX)
+            return TL_BAD;
         value |= (uint64_t)(at.p[size] >> 1) << shift;
         more = at.p[size] & 1;
+    }
+    if (config->errata.skd007 && hides_overflow(at, size, value)) {
+        out->kind = TL_PT_OVF;
+        return 3;
     }
     out->cyc = value;
     return (int)size;
@@ -106,11 +124,10 @@ static int parse_trig(struct tl_bytes at, struct tl_pt_packet *out)
 
 static int parse_psb(struct tl_bytes at, struct tl_pt_packet *out)
 {
-    for (unsigned i = 2; i < TL_PT_PSB_SIZE && i < at.n; i++)
-        if (at.p[i] != at.p[i % 2])
-            return TL_BAD;
     out->kind = TL_PT_PSB;
-    return whole(at, TL_PT_PSB_SIZE);
+    if (at.n < TL_PT_PSB_SIZE)
+        return TL_AGAIN;
+    return memcmp(at.p, PSB, sizeof PSB) == 0 ? TL_PT_PSB_SIZE : TL_BAD;
 }
 
 static int parse_tma(const struct tl_pt_config *config, struct tl_bytes at,
@@ -277,7 +294,7 @@ static int parse(const struct tl_pt_config *config, struct tl_bytes at, struct t
         break;
     }
     if ((b & 3) == 3)
-        return parse_cyc(at, out);
+        return parse_cyc(config, at, out);
     if ((b & 1) == 0) {
         out->kind = TL_PT_TNT_8;
         size = set_tnt(b >> 1, 6, out);
@@ -312,13 +329,21 @@ int tl_pt_parse(const struct tl_pt_config *config, struct tl_bytes at, struct tl
 
 /* ---- PSB ----------------------------------------------------------------------------------- */
 
-static const uint8_t PSB[TL_PT_PSB_SIZE] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
-                                            0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
-
 size_t tl_pt_find_psb(struct tl_bytes in)
 {
     const uint8_t *const found = in.n ? memmem(in.p, in.n, PSB, sizeof PSB) : NULL;
-    return found ? (size_t)(found - in.p) : in.n;
+    if (!found)
+        return in.n;
+    size_t end = (size_t)(found - in.p) + sizeof PSB;
+    while (in.n - end >= 2 && memcmp(in.p + end, PSB, 2) == 0)
+        end += 2;
+    return end - sizeof PSB;
+}
+
+size_t tl_pt_resync(struct tl_bytes in, size_t at)
+{
+    const size_t from = at < sizeof PSB ? 0 : at - (sizeof PSB - 1);
+    return from + tl_pt_find_psb((struct tl_bytes){in.p + from, in.n - from});
 }
 
 size_t tl_pt_find_psb_backward(struct tl_bytes in)

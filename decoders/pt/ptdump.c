@@ -481,7 +481,7 @@ int tl_pt_dump(struct tl_buf *out, const struct tl_pt_dump_options *options,
     while (at < trace.n) {
         at = print_packets(&d, at);
         if (at < trace.n)
-            at += tl_pt_find_psb((struct tl_bytes){trace.p + at, trace.n - at});
+            at = tl_pt_resync(trace, at);
         begin(&d);
     }
     return d.rc;
