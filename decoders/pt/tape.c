@@ -114,7 +114,11 @@ int tl_pt_tape_fill_at(enum tl_cpu level, struct tl_pt_tape *tape,
     tape->from[0] = (uint32_t)*at;
     if (in.n > UINT32_MAX)
         in.n = UINT32_MAX;
-    if (level >= TL_CPU_AVX2 && !config->errata.skd007) /* which not every CYC is one by */
+    if (config->errata.skd007) /* not every CYC is one by itself */
+        level = TL_CPU_SCALAR;
+    if (level == TL_CPU_AVX512)
+        rc = tl_pt_tape_avx512(tape, config, in, at);
+    else if (level == TL_CPU_AVX2)
         rc = tl_pt_tape_avx2(tape, config, in, at);
     /* If there is room for a block of the kernel's, it has left less than a block. */
     if (rc == TL_OK && tape->n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ROOM)

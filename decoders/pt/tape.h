@@ -19,6 +19,7 @@
 
 #define TL_PT_TAPE_ROOM     1024 /* entries */
 #define TL_PT_TAPE_OTHERS   64
+#define TL_PT_TAPE_SLACK    64 /* blocks are written whole */
 #define TL_PT_TAPE_OUTCOMES 48 /* that an entry has at most */
 
 /* With the kind of TIP, TIP.PGE, TIP.PGD and FUP: the IP is suppressed. */
@@ -29,20 +30,21 @@ struct tl_pt_tape {
     uint64_t ip; /* last IP behind the last entry */
     size_t n, n_others;
     /* Outcomes below a stop bit, the newest in bit 0; 1: there are none. */
-    uint64_t tnt[TL_PT_TAPE_ROOM + 2];
-    uint32_t from[TL_PT_TAPE_ROOM + 2]; /* index in the bytes given: where they may begin */
-    uint32_t at[TL_PT_TAPE_ROOM + 2];   /* … where the packet begins */
-    uint8_t kind[TL_PT_TAPE_ROOM + 2];  /* enum tl_pt_kind; PAD: there are only outcomes */
+    uint64_t tnt[TL_PT_TAPE_ROOM + TL_PT_TAPE_SLACK];
+    uint32_t from[TL_PT_TAPE_ROOM +
+                  TL_PT_TAPE_SLACK]; /* index in the bytes given: where they may begin */
+    uint32_t at[TL_PT_TAPE_ROOM + TL_PT_TAPE_SLACK]; /* … where the packet begins */
+    uint8_t kind[TL_PT_TAPE_ROOM +
+                 TL_PT_TAPE_SLACK]; /* enum tl_pt_kind; PAD: there are only outcomes */
     /*
      * By kind:
-     *   TNT_64             outcomes below a stop bit
+     *   TNT_8, TNT_64      outcomes behind those of `tnt`, below a stop bit
      *   TIP … FUP          last IP behind it
      *   TSC MTC CYC CBR    as in struct tl_pt_packet
      *   PAD PSB PSBEND OVF STOP   nothing
      *   others             index in `other`
-     * Never TNT_8.
      */
-    uint64_t value[TL_PT_TAPE_ROOM + 2];
+    uint64_t value[TL_PT_TAPE_ROOM + TL_PT_TAPE_SLACK];
     struct tl_pt_packet other[TL_PT_TAPE_OTHERS]; /* `offset`: as `at` */
 };
 

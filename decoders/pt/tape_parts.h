@@ -22,4 +22,8 @@ int tl_pt_tape_add(struct tl_pt_tape *tape, const struct tl_pt_config *config, s
 int tl_pt_tape_avx2(struct tl_pt_tape *tape, const struct tl_pt_config *config, struct tl_bytes in,
                     size_t *at);
 
+/* The same. */
+int tl_pt_tape_avx512(struct tl_pt_tape *tape, const struct tl_pt_config *config,
+                      struct tl_bytes in, size_t *at);
+
 #endif

@@ -21,7 +21,7 @@ avx512)
   [ -e /usr/include/simde/x86/avx512.h ] || skip "no SIMDe (libsimde-dev)"
   [ "$(uname -m)" = x86_64 ] && grep -qw avx2 /proc/cpuinfo || skip "no AVX2 here"
   toolchain=avx512-emulated levels=(avx2 avx512) emulator=()
-  tests=(cpu etm4_flow etm4_packetizer etm4_tape etm4_unrolled stf_blocks tpiu)
+  tests=(cpu etm4_flow etm4_packetizer etm4_tape etm4_unrolled pt_packets stf_blocks tpiu)
   ;;
 *)
   echo "run.sh: no machine $machine" >&2

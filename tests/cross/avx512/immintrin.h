@@ -112,4 +112,53 @@ TL_EMULATED simde__m256i tl_permutex_epi64(uint8_t mask, simde__m256i from, unsi
     return from;
 }
 
+#define _mm512_cvtepu8_epi32 tl_cvtepu8_epi32
+TL_EMULATED simde__m512i tl_cvtepu8_epi32(simde__m128i from)
+{
+    uint8_t in[16];
+    uint32_t out[16];
+    simde__m512i a;
+    memcpy(in, &from, 16);
+    for (unsigned k = 0; k < 16; k++)
+        out[k] = in[k];
+    memcpy(&a, out, 64);
+    return a;
+}
+
+#define _mm512_cvtepu32_epi64 tl_cvtepu32_epi64
+TL_EMULATED simde__m512i tl_cvtepu32_epi64(simde__m256i from)
+{
+    uint32_t in[8];
+    uint64_t out[8];
+    simde__m512i a;
+    memcpy(in, &from, 32);
+    for (unsigned k = 0; k < 8; k++)
+        out[k] = in[k];
+    memcpy(&a, out, 64);
+    return a;
+}
+
+#define _mm512_alignr_epi64 tl_alignr_epi64
+TL_EMULATED simde__m512i tl_alignr_epi64(simde__m512i high, simde__m512i low, unsigned by)
+{
+    uint64_t both[16];
+    memcpy(both, &low, 64);
+    memcpy(both + 8, &high, 64);
+    memcpy(&low, both + (by & 7), 64);
+    return low;
+}
+
+#define _mm512_testn_epi8_mask(a, b) tl_testn_epi8(UINT64_MAX, a, b)
+#define _mm512_mask_testn_epi8_mask  tl_testn_epi8
+TL_EMULATED uint64_t tl_testn_epi8(uint64_t mask, simde__m512i a, simde__m512i b)
+{
+    uint8_t first[64], second[64];
+    uint64_t none = 0;
+    memcpy(first, &a, 64);
+    memcpy(second, &b, 64);
+    for (unsigned k = 0; k < 64; k++)
+        none |= (uint64_t) !(first[k] & second[k]) << k;
+    return none & mask;
+}
+
 #endif
