@@ -124,7 +124,7 @@ struct tl_split_ops {
     struct tl_walker *(*walker)(struct tl_stream_decoder *decoder);
 };
 
-extern const struct tl_decode_ops tl_coresight_ops; /* tpiu and single-source containers */
+extern const struct tl_decode_ops tl_coresight_ops; /* tpiu, and single sources */
 /* tl_decode_lost() of this container; the others cannot be taken up again in the middle. */
 TL_MUST_USE int tl_coresight_lost(struct tl_decode *decode, uint64_t n);
 TL_MUST_USE int tl_osd_lost(struct tl_decode *decode, uint64_t n);
@@ -134,5 +134,6 @@ extern const struct tl_decode_ops tl_stf_ops; /* stf */
 extern const struct tl_stream_ops tl_etm4_ops; /* ETMv4 and ETE */
 extern const struct tl_stream_ops tl_itm_ops;
 extern const struct tl_stream_ops tl_stm_ops;
+extern const struct tl_stream_ops tl_pt_ops;
 
 #endif

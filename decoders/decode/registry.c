@@ -8,6 +8,7 @@
 static const struct tl_decode_ops *const containers[] = {
     [TL_CONTAINER_TPIU] = &tl_coresight_ops,
     [TL_CONTAINER_SINGLE] = &tl_coresight_ops,
+    [TL_CONTAINER_PT] = &tl_coresight_ops,
     [TL_CONTAINER_DI] = &tl_osd_ops,
     [TL_CONTAINER_STF] = &tl_stf_ops,
 };
@@ -17,6 +18,7 @@ static const struct tl_stream_ops *const protocols[] = {
     [TL_PROTO_ETE] = &tl_etm4_ops,
     [TL_PROTO_ITM] = &tl_itm_ops,
     [TL_PROTO_STM] = &tl_stm_ops,
+    [TL_PROTO_PT] = &tl_pt_ops,
 };
 
 const struct tl_stream_ops *tl_stream_ops_of(enum tl_protocol protocol)

@@ -53,9 +53,9 @@ static int set_tnt(uint64_t payload, unsigned most, struct tl_pt_packet *out)
  * Erratum SKD007: what looks like two CYC without a full counter, and would be an OVF but for the
  * first byte, is that byte of a CYC and an OVF. Only the OVF can be told.
  */
-static bool hides_overflow(struct tl_bytes at, unsigned size, uint64_t cyc)
+static bool may_hide_overflow(const struct tl_pt_config *config, unsigned size, uint64_t cyc)
 {
-    return size == 2 && (cyc & ~UINT64_C(0x1f)) == 0x20 && at.n > 2 && at.p[2] == 0xf3;
+    return config->errata.skd007 && size == 2 && (cyc & ~UINT64_C(0x1f)) == 0x20;
 }
 
 static int parse_cyc(const struct tl_pt_config *config, struct tl_bytes at,
@@ -73,9 +73,13 @@ static int parse_cyc(const struct tl_pt_config *config, struct tl_bytes at,
         value |= (uint64_t)(at.p[size] >> 1) << shift;
         more = at.p[size] & 1;
     }
-    if (config->errata.skd007 && hides_overflow(at, size, value)) {
-        out->kind = TL_PT_OVF;
-        return 3;
+    if (may_hide_overflow(config, size, value)) {
+        if (at.n == size)
+            return TL_AGAIN;
+        if (at.p[size] == 0xf3) {
+            out->kind = TL_PT_OVF;
+            return 3;
+        }
     }
     out->cyc = value;
     return (int)size;

@@ -37,7 +37,9 @@ const struct tl_source *tl_setup_source(const struct tl_setup *setup, unsigned i
     for (size_t i = 0; i < setup->n_sources; i++)
         if (setup->sources[i].id == id)
             return &setup->sources[i];
-    if (setup->container == TL_CONTAINER_SINGLE && setup->n_sources)
+    const bool single =
+        setup->container == TL_CONTAINER_SINGLE || setup->container == TL_CONTAINER_PT;
+    if (single && setup->n_sources)
         return &setup->sources[0];
     return NULL;
 }
