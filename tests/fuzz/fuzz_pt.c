@@ -2,10 +2,11 @@
 /*
  * Intel PT packets from bytes: whatever they are, parsing ends, each packet lies in the bytes and
  * prints, and tapes have as many packets as the parser finds, at the same places, at every vector
- * level. The first byte chooses errata.
+ * level; what is pushed in chunks gives the same as all at once. The first byte chooses errata and
+ * chunks.
  */
 #include "pt/packet_text.h"
-#include "pt/tape.h"
+#include "pt/packetizer.h"
 
 #include <stdlib.h>
 
@@ -76,6 +77,48 @@ static struct digest by_tapes(const struct tl_pt_config *config, struct tl_bytes
     return d;
 }
 
+/* ---- pushed --------------------------------------------------------------------------------- */
+
+static int on_tape(void *context, const struct tl_pt_tape *tape, const struct tl_pt_piece *piece)
+{
+    struct digest *const d = context;
+    for (size_t i = 0; i < tape->n; i++) {
+        const unsigned kind = tape->kind[i] & ~TL_PT_TAPE_SUPPRESSED;
+        add_outcomes(d, tape->tnt[i]);
+        if (kind == TL_PT_TNT_8)
+            add_outcomes(d, tape->value[i]);
+        else if (kind != TL_PT_PAD)
+            add(d, kind | (piece->base + tape->at[i]) << 8 | d->outcomes << 40);
+    }
+    return TL_OK;
+}
+
+static int on_error(void *context, int why, uint64_t offset)
+{
+    add(context, (uint64_t)-why << 56 | offset);
+    return TL_OK;
+}
+
+static int on_loss(void *context, uint64_t offset, uint64_t bytes)
+{
+    require(bytes > 0);
+    add(context, offset << 32 | bytes);
+    return TL_OK;
+}
+
+static struct digest pushed(const struct tl_pt_config *config, struct tl_bytes in, size_t chunk)
+{
+    static struct tl_pt_packetizer p;
+    struct digest d = {.rc = 0};
+    const struct tl_pt_packet_sink sink = {&d, on_tape, on_error, on_loss};
+    tl_pt_packetizer_init(&p, config, &sink);
+    for (size_t i = 0; i < in.n; i += chunk)
+        require(tl_pt_packetizer_push(
+                    &p, (struct tl_bytes){in.p + i, in.n - i < chunk ? in.n - i : chunk}) == TL_OK);
+    require(tl_pt_packetizer_finish(&p) == TL_OK);
+    return d;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1)
@@ -90,6 +133,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(got.value == want.value && got.outcomes == want.outcomes);
         require(got.end == want.end && got.rc == want.rc);
     }
+    const struct digest whole = pushed(&config, in, in.n + 1);
+    const struct digest pieces = pushed(&config, in, 1 + data[0] / 4);
+    require(whole.value == pieces.value && whole.outcomes == pieces.outcomes);
     require(tl_pt_resync(in, want.end) <= in.n);
     require(tl_pt_find_psb_backward(in) <= in.n);
     return 0;

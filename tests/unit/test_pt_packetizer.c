@@ -120,7 +120,8 @@ static void compare(struct tl_bytes in, const struct tl_pt_config *config)
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         struct account got = {.config = config};
         in_chunks(&got, in, sizes[k], k & 1);
-        if (got.text.n != want.text.n || memcmp(got.text.p, want.text.p, got.text.n) != 0) {
+        if (got.text.n != want.text.n ||
+            (got.text.n && memcmp(got.text.p, want.text.p, got.text.n) != 0)) {
             size_t i = 0;
             while (i < got.text.n && i < want.text.n && got.text.p[i] == want.text.p[i])
                 i++;
