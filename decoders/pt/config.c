@@ -137,6 +137,12 @@ int tl_pt_config_cpu(struct tl_pt_config *config, const char *cpu)
     return errata_of(family, model, &config->errata) ? TL_OK : TL_UNSUPPORTED;
 }
 
+bool tl_pt_config_cpu_known(const struct tl_pt_config *config)
+{
+    struct tl_pt_errata errata;
+    return !config->family || errata_of(config->family, config->model, &errata);
+}
+
 void tl_pt_config_init(struct tl_pt_config *config, const struct tl_source *source)
 {
     *config = (struct tl_pt_config){0};

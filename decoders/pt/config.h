@@ -50,6 +50,9 @@ struct tl_pt_config {
  * is known of it, and no errata are set. */
 int tl_pt_config_cpu(struct tl_pt_config *config, const char *cpu);
 
+/* False: a processor is told, and nothing is known of it. */
+bool tl_pt_config_cpu_known(const struct tl_pt_config *config);
+
 /* Of a source's registers; what is not told is zero. */
 void tl_pt_config_init(struct tl_pt_config *config, const struct tl_source *source);
 

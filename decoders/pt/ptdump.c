@@ -282,10 +282,14 @@ static void print_address(struct dump *d, const struct tl_pt_packet *p, struct l
         return;
     tl_pt_last_ip_update(&d->last_ip, p);
     strcpy(line->id, "ip");
-    if (d->last_ip.suppressed)
+    if (!d->last_ip.have) {
+        diagnose(d, p->offset, "error tracking last-ip", TL_PT_NO_IP);
+        strcpy(line->tracked, "<unavailable>");
+    } else if (d->last_ip.suppressed) {
         strcpy(line->tracked, "<suppressed>");
-    else
+    } else {
         snprintf(line->tracked, sizeof line->tracked, "%016" PRIx64, d->last_ip.ip);
+    }
 }
 
 static void print_cfe(const struct tl_pt_packet *p, struct line *line)
@@ -477,6 +481,8 @@ int tl_pt_dump(struct tl_buf *out, const struct tl_pt_dump_options *options,
 {
     struct dump d = {.out = out, .options = options, .config = config, .trace = trace};
     begin(&d);
+    if (!tl_pt_config_cpu_known(config))
+        diagnose(&d, 0, "failed to determine errata", TL_PT_BAD_CPU);
     size_t at = options->no_sync ? 0 : tl_pt_find_psb(trace);
     while (at < trace.n) {
         at = print_packets(&d, at);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Lines of ptdump that the reference's own test set does not have. */
+#include "pt/ptdump.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define PSB "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82"
+
+static void expect(const struct tl_pt_dump_options *options, const char *cpu, struct tl_bytes trace,
+                   const char *want)
+{
+    struct tl_pt_config config = {0};
+    struct tl_buf out = {0};
+    if (cpu)
+        assert_int_not_equal(tl_pt_config_cpu(&config, cpu), TL_BAD);
+    assert_int_equal(tl_pt_dump(&out, options, &config, trace), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    assert_string_equal((const char *)out.p, want);
+    tl_buf_fini(&out);
+}
+
+#define TRACE(text) ((struct tl_bytes){(const uint8_t *)(text), sizeof(text) - 1})
+
+static void last_ip_that_is_not_known(void **state)
+{
+    (void)state;
+    const struct tl_pt_dump_options options = {.last_ip = true, .no_offset = true};
+    expect(&options, NULL, TRACE(PSB "\x01\x2d\x05\x10\x01"),
+           "psb\n"
+           "[10: error tracking last-ip: no ip]\n"
+           "tip.pgd    0: ????????????????       ip   <unavailable>\n"
+           "tip        1: ????????????1005       ip   0000000000001005\n"
+           "tip.pgd    0: ????????????????       ip   <suppressed>\n");
+}
+
+static void processor_that_is_not_known(void **state)
+{
+    (void)state;
+    const struct tl_pt_dump_options options = {.no_offset = true};
+    expect(&options, "6/1", TRACE(PSB), "[0: failed to determine errata: unknown cpu]\npsb\n");
+    expect(&options, "6/0x4e", TRACE(PSB), "psb\n");
+}
+
+/* A packet in front of a PSB takes its first bytes, and what is left of it is none. */
+static void psb_begun_by_a_bad_packet(void **state)
+{
+    (void)state;
+    const struct tl_pt_dump_options options = {.no_pad = true};
+    expect(&options, NULL, TRACE(PSB "\x19" PSB "\x02\x23\0\0\0\0\0\0"),
+           "0000000000000000  psb\n"
+           "0000000000000010  tsc        2820282028202\n"
+           "0000000000000018  tnt.8      .....!\n"
+           "[19: error decoding packet: unknown packet]\n"
+           "0000000000000011  psb\n"
+           "0000000000000021  psbend\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(last_ip_that_is_not_known),
+        cmocka_unit_test(processor_that_is_not_known),
+        cmocka_unit_test(psb_begun_by_a_bad_packet),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
