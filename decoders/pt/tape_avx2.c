@@ -23,10 +23,9 @@ TL_TARGET_BEGIN(TL_AVX2_TARGET)
 #define BYTES(byte)   _mm256_set1_epi8((char)(byte))
 #define TABLE(...)    _mm256_broadcastsi128_si256(_mm_setr_epi8(__VA_ARGS__))
 
-#define BLOCK  64u
-#define BLOCKS 4u   /* classified at once */
-#define REACH  16u  /* bytes behind a block's last one that are read at most */
-#define ODD    0xff /* where a packet ends that is left to the parser */
+#define BLOCK 64u
+#define REACH 16u  /* bytes behind a block's last one that are read at most */
+#define ODD   0xff /* where a packet ends that is left to the parser */
 
 /* ---- headers -------------------------------------------------------------------------------- */
 
@@ -242,24 +241,18 @@ int tl_pt_tape_avx2(struct tl_pt_tape *tape, const struct tl_pt_config *config, 
                     size_t *at)
 {
     struct cursor c = {tape->ip, tape->n};
-    struct block blocks[BLOCKS];
+    struct block block;
     size_t base = *at;
     unsigned entry = 0; /* of the block: where the next packet begins */
     int rc = TL_OK;
-    while (rc == TL_OK && in.n - base >= BLOCKS * BLOCK + REACH &&
-           c.n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ROOM) {
-        /* All at once: what a block's walk loads was stored long before. */
-        for (unsigned k = 0; k < BLOCKS; k++) {
-            blocks[k].longer = classify(&blocks[k], in.p + base + BLOCK * k, 0);
-            blocks[k].longer |= (uint64_t)classify(&blocks[k], in.p + base + BLOCK * k, 32) << 32;
-        }
-        for (unsigned k = 0; k < BLOCKS; k++) {
-            rc = take_block(tape, &c, &blocks[k], config, in, base, &entry);
-            if (rc < 0)
-                break;
-            base += BLOCK;
-            entry -= BLOCK;
-        }
+    while (in.n - base >= BLOCK + REACH && c.n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ROOM) {
+        block.longer = classify(&block, in.p + base, 0);
+        block.longer |= (uint64_t)classify(&block, in.p + base, 32) << 32;
+        rc = take_block(tape, &c, &block, config, in, base, &entry);
+        if (rc < 0)
+            break;
+        base += BLOCK;
+        entry -= BLOCK;
     }
     tape->ip = c.ip;
     tape->n = c.n;
