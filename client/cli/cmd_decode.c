@@ -333,7 +333,8 @@ static int decode_like(const struct tl_setup *setup, const struct options *o)
     struct tl_fail fail = {0};
     uint64_t total = 0;
     const int which = tl_osdsw_log_of(o->like);
-    if (tl_cli_is_pt_tool(o->like) && setup->container == TL_CONTAINER_PT) {
+    const bool is_pt = setup->n_sources && setup->sources[0].protocol == TL_PROTO_PT;
+    if (tl_cli_is_pt_tool(o->like) && is_pt) {
         const struct tl_cli_pt_like like = {.tool = o->like,
                                             .input = o->input,
                                             .cpu = o->cpu,

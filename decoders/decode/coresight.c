@@ -106,8 +106,7 @@ static int make_decoder(struct lane *lane, uint64_t offset)
     struct coresight *const cs = lane->owner;
     begin_count(lane);
     const struct tl_source *const source = lane->stream.source;
-    const struct tl_stream_ops *const ops =
-        source ? tl_stream_ops_of((enum tl_protocol)source->protocol) : NULL;
+    const struct tl_stream_ops *const ops = source ? tl_format_of(source->protocol)->ops : NULL;
     int rc = TL_UNSUPPORTED;
     if (ops) {
         const struct tl_stream_sink sink = {
@@ -372,7 +371,7 @@ static uint64_t frame_size(enum tl_tpiu_sync sync)
     return sync == TL_TPIU_ALIGNED ? 16 : sync == TL_TPIU_DSTREAM ? 512 : 1;
 }
 
-int tl_coresight_lost(struct tl_decode *decode, uint64_t n)
+static int lost(struct tl_decode *decode, uint64_t n)
 {
     struct coresight *const cs = (struct coresight *)decode;
     int rc = cs->framed ? tl_align_finish(&cs->align) : TL_OK;
@@ -509,4 +508,5 @@ const struct tl_decode_ops tl_coresight_ops = {
     .finish = finish,
     .destroy = destroy,
     .state = state,
+    .lost = lost,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a container decoder and a stream decoder implement. decode/registry.c is the only list
- * of them.
+ * What a container decoder and a stream decoder implement. decode/registry.c lists them;
+ * tests/toy/toy.c is the smallest stream decoder that has everything.
  */
 #ifndef TL_DECODE_OPS_H
 #define TL_DECODE_OPS_H
@@ -28,6 +28,8 @@ struct tl_decode_ops {
     void (*destroy)(struct tl_decode *decode); /* NULL is fine */
     /* See tl_decode_save(); NULL: that cannot be told. */
     void (*state)(struct tl_decode *decode, struct tl_state *state);
+    /* See tl_decode_lost(), `n` > 0; NULL: it cannot be taken up again in the middle. */
+    int (*lost)(struct tl_decode *decode, uint64_t n);
 };
 
 /* What the streams of a decode use in turn to be decoded by several threads (decode/split.h). */
@@ -125,11 +127,8 @@ struct tl_split_ops {
 };
 
 extern const struct tl_decode_ops tl_coresight_ops; /* tpiu, and single sources */
-/* tl_decode_lost() of this container; the others cannot be taken up again in the middle. */
-TL_MUST_USE int tl_coresight_lost(struct tl_decode *decode, uint64_t n);
-TL_MUST_USE int tl_osd_lost(struct tl_decode *decode, uint64_t n);
-extern const struct tl_decode_ops tl_osd_ops; /* di */
-extern const struct tl_decode_ops tl_stf_ops; /* stf */
+extern const struct tl_decode_ops tl_osd_ops;       /* di */
+extern const struct tl_decode_ops tl_stf_ops;       /* stf */
 
 extern const struct tl_stream_ops tl_etm4_ops; /* ETMv4 and ETE */
 extern const struct tl_stream_ops tl_itm_ops;

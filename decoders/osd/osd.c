@@ -440,7 +440,7 @@ static int finish(struct tl_decode *decode)
 }
 
 /* Bytes in front of the hole cannot be made out any more than the half packet they end with. */
-int tl_osd_lost(struct tl_decode *decode, uint64_t n)
+static int lost(struct tl_decode *decode, uint64_t n)
 {
     struct osd *const osd = (struct osd *)decode;
     osd->pushed += n;
@@ -562,4 +562,5 @@ const struct tl_decode_ops tl_osd_ops = {.name = "di",
                                          .push = push,
                                          .finish = finish,
                                          .destroy = destroy,
-                                         .state = state};
+                                         .state = state,
+                                         .lost = lost};

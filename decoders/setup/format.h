@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of formats: the one place that names what can be pushed and decoded, and says what is
- * common to all that is known of each. Which code decodes them is in decode/registry.c, in the
- * order of the same enumerations. A new format is a line in each of both.
+ * What is known of each format, from the table in decode/registry.c: its name, what its streams
+ * tell, how they are named, and who decodes it. Nothing else lists formats. A program that links a
+ * table of its own in place of that one knows other formats (tests/toy/registry.c).
  *
  * Thread-safe; all texts have static storage.
  */
@@ -16,14 +16,16 @@
 /* How a capture's bytes are told apart. */
 enum tl_container {
     TL_CONTAINER_TPIU,   /* 16-byte CoreSight formatter frames */
-    TL_CONTAINER_SINGLE, /* one unformatted source */
+    TL_CONTAINER_SINGLE, /* one source alone */
     TL_CONTAINER_DI,     /* length-prefixed OSD debug interconnect datagrams */
-    TL_CONTAINER_PT,     /* Intel Processor Trace of one CPU */
     TL_CONTAINER_STF,    /* STF or .zstf */
     TL_CONTAINERS
 };
 
-/* What a source speaks. The numbers are stored in catalogs: they stay what they are. */
+/*
+ * Formats by number. The numbers of what a source speaks are stored in catalogs: they stay what
+ * they are, and new ones come last.
+ */
 enum tl_protocol {
     TL_PROTO_NONE, /* not known, or not supported (PTM, ETMv3): reported, its bytes counted */
     TL_PROTO_ETM4,
@@ -37,6 +39,8 @@ enum tl_protocol {
     TL_PROTO_STF,
     TL_PROTO_STF_TRANSACTIONS,
     TL_PROTO_OSD_OTHER, /* register access, CDM, MAM: listed, no flow */
+    TL_PROTO_TPIU,      /* captures of many sources, … */
+    TL_PROTO_DI,        /* … each of which speaks something else */
     TL_PROTOCOLS
 };
 
@@ -50,33 +54,37 @@ enum tl_protocol_trait {
     TL_TRAIT_RECORDS = 1 << 5   /* it was STF: its records are kept as they were */
 };
 
-struct tl_protocol_info {
-    const char *name; /* as in [source] protocol = NAME */
-    const char *spec; /* the document that describes it */
-    unsigned traits;  /* enum tl_protocol_trait */
+struct tl_stream_ops;
+
+struct tl_format {
+    const char *name;   /* as in --format NAME and [source] protocol = NAME */
+    const char *spec;   /* the document that describes it */
+    unsigned traits;    /* enum tl_protocol_trait */
+    const char *stream; /* "cs" or the like: the first word of its streams' names where a capture
+                           is of one source; "": where it is of many; NULL: there is no such
+                           capture, --format cannot name it */
+    enum tl_container container;     /* of such a capture */
+    const struct tl_stream_ops *ops; /* decodes the bytes of one source (decode/ops.h); NULL: they
+                                        are decoded by their container, or not at all */
 };
 
-/* Of any number: TL_PROTO_NONE's where there is no such protocol. */
-const struct tl_protocol_info *tl_protocol_info(unsigned protocol);
-/* By its name; -1: there is none. */
+/* The table: by enum tl_protocol, with holes. The first one stands for what is not known. */
+extern const struct tl_format tl_formats[];
+extern const unsigned tl_n_formats;
+
+/* Of any number: the first one's where there is no such format. */
+const struct tl_format *tl_format_of(unsigned protocol);
+/* The number of what a source may speak, by its name; -1: there is none. */
 int tl_protocol_named(const char *name);
 
 static inline bool tl_protocol_has(unsigned protocol, enum tl_protocol_trait trait)
 {
-    return tl_protocol_info(protocol)->traits & (unsigned)trait;
+    return tl_format_of(protocol)->traits & (unsigned)trait;
 }
 
-/* What `--format` and [trace] format may name. */
-struct tl_format {
-    const char *name;
-    enum tl_container container;
-    enum tl_protocol protocol; /* of the one source; TL_PROTO_NONE where there are many */
-    const char *stream;        /* "cs" or the like: how the one source's stream is named */
-};
-
-/* NULL: there is none. */
+/* What --format or [trace] format names; NULL: there is no such capture. */
 const struct tl_format *tl_format_named(const char *name);
-/* Names of all formats: "a, b or c", into `out`; returns it. */
+/* Names of all that --format may name: "a, b or c", into `out`; returns it. */
 char *tl_format_names(char *out, size_t size);
 
 /* Name the stream of the one source with this ID. */

@@ -37,9 +37,7 @@ const struct tl_source *tl_setup_source(const struct tl_setup *setup, unsigned i
     for (size_t i = 0; i < setup->n_sources; i++)
         if (setup->sources[i].id == id)
             return &setup->sources[i];
-    const bool single =
-        setup->container == TL_CONTAINER_SINGLE || setup->container == TL_CONTAINER_PT;
-    if (single && setup->n_sources)
+    if (setup->container == TL_CONTAINER_SINGLE && setup->n_sources)
         return &setup->sources[0];
     return NULL;
 }
@@ -133,12 +131,12 @@ int tl_setup_format(struct tl_setup *setup, const char *text, struct tl_fail *fa
         if (rc < 0)
             return rc;
     }
-    if (format->protocol == TL_PROTO_NONE)
+    if (!*format->stream)
         return TL_OK;
     struct tl_source *const source = tl_setup_add_source(setup);
     if (!source)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    source->protocol = (uint8_t)format->protocol;
+    source->protocol = (uint8_t)(format - tl_formats);
     source->id = (uint16_t)id;
     tl_format_stream(format, id, source->name, sizeof source->name);
     return TL_OK;
@@ -477,7 +475,7 @@ int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
     for (size_t i = 0; rc == TL_OK && i < setup->n_sources; i++) {
         const struct tl_source *const s = &setup->sources[i];
         rc = tl_buf_printf(out, "\n[source %s]\nprotocol=%s\nid=0x%x\n", s->name,
-                           tl_protocol_info(s->protocol)->name, s->id);
+                           tl_format_of(s->protocol)->name, s->id);
         if (rc == TL_OK && s->type[0])
             rc = tl_buf_printf(out, "type=%s\n", s->type);
         if (rc == TL_OK && s->core[0])

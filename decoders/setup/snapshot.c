@@ -615,7 +615,7 @@ static int make_buffer(const struct reading *r, const struct buffer *buffer,
         const enum tl_protocol protocol =
             source->protocol ? (enum tl_protocol)source->protocol : TL_PROTO_ETM4;
         snprintf(setup->format, sizeof setup->format, "%s,id=0x%02x",
-                 tl_protocol_info(protocol)->name, source->id);
+                 tl_format_of(protocol)->name, source->id);
     }
     return rc == TL_OK ? tl_snapshot_join(out, r->dir, buffer->file, fail) : rc;
 }

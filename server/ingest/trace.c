@@ -336,7 +336,7 @@ static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row)
     uint32_t anchors = 0;
     pthread_mutex_lock(&lane->lock);
     snprintf(row->name, sizeof(row->name), "%s", lane->name);
-    snprintf(row->protocol, sizeof(row->protocol), "%s", tl_protocol_info(lane->protocol)->name);
+    snprintf(row->protocol, sizeof(row->protocol), "%s", tl_format_of(lane->protocol)->name);
     row->sealed_insns = tl_lane_sealed_locked(lane);
     row->shards = lane->n_rows;
     row->lost_bytes = lane->lost_bytes;

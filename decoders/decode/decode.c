@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "decode/decode.h"
+
+#include "decode/registry.h"
+#include "flow/batch.h"
+
+int tl_decode_new(struct tl_decode **out, const struct tl_setup *setup,
+                  const struct tl_image *image, const struct tl_decode_sink *sink,
+                  struct tl_fail *fail)
+{
+    *out = NULL;
+    const size_t i = setup->container;
+    const struct tl_decode_ops *const ops = i < TL_CONTAINERS ? tl_containers[i] : NULL;
+    if (!ops)
+        return tl_fail_set(fail, TL_UNSUPPORTED, "format '%.40s' cannot be decoded yet",
+                           setup->format);
+    return ops->create(out, setup, image, sink, fail);
+}
+
+int tl_decode_crew(struct tl_decode *decode, struct tl_crew *crew)
+{
+    decode->share.crew = crew;
+    if (crew)
+        return TL_OK;
+    tl_item_rooms_free(decode->share.rooms);
+    decode->share.rooms = NULL;
+    return tl_decode_flush(decode);
+}
+
+int tl_decode_flush(struct tl_decode *decode)
+{
+    return decode->ops->flush ? decode->ops->flush(decode) : TL_OK;
+}
+
+void tl_decode_paths(struct tl_decode *decode)
+{
+    decode->paths = true;
+}
+
+void tl_decode_free(struct tl_decode *decode)
+{
+    if (!decode)
+        return;
+    tl_item_rooms_free(decode->share.rooms);
+    decode->ops->destroy(decode);
+}
+
+void tl_decode_arrival(struct tl_decode *decode, uint64_t ns)
+{
+    if (ns > decode->arrival)
+        decode->arrival = ns;
+}
+
+int tl_decode_push(struct tl_decode *decode, const uint8_t *p, size_t n)
+{
+    return n ? decode->ops->push(decode, p, n) : TL_OK;
+}
+
+int tl_decode_finish(struct tl_decode *decode)
+{
+    return decode->ops->finish(decode);
+}
+
+int tl_decode_lost(struct tl_decode *decode, uint64_t n)
+{
+    if (!decode->ops->lost)
+        return TL_UNSUPPORTED;
+    return n ? decode->ops->lost(decode, n) : TL_OK;
+}
+
+int tl_decode_save(struct tl_decode *decode, struct tl_buf *out)
+{
+    struct tl_state state = {.out = out};
+    if (!decode->ops->state)
+        return TL_UNSUPPORTED;
+    tl_state_u64(&state, &decode->arrival);
+    decode->ops->state(decode, &state);
+    return state.rc;
+}
+
+int tl_decode_load(struct tl_decode *decode, struct tl_bytes bytes)
+{
+    struct tl_state state = {.in = bytes};
+    if (!decode->ops->state)
+        return TL_UNSUPPORTED;
+    tl_state_u64(&state, &decode->arrival);
+    decode->ops->state(decode, &state);
+    tl_state_check(&state, state.in.n == 0);
+    return state.rc;
+}
