@@ -338,8 +338,7 @@ static int decode_like(const struct tl_setup *setup, const struct options *o)
         const struct tl_cli_pt_like like = {.tool = o->like,
                                             .input = o->input,
                                             .cpu = o->cpu,
-                                            .images = o->images,
-                                            .n_images = o->n_images,
+                                            .setup = setup,
                                             .options = o->rest,
                                             .n_options = o->n_rest};
         return tl_cli_pt_like(&like);
@@ -371,8 +370,7 @@ static int decode_file(const struct options *o)
         where = o->config;
         rc = tl_setup_read(&setup, o->config, &fail);
     }
-    const bool maps = !o->like || !tl_cli_is_pt_tool(o->like); /* else images are of the tool */
-    for (int i = 0; rc == TL_OK && maps && i < o->n_images; i++)
+    for (int i = 0; rc == TL_OK && i < o->n_images; i++)
         rc = tl_setup_add_image(&setup, o->images[i], &fail);
     const int status = rc < 0    ? tl_cli_fail(where, &fail)
                        : o->like ? decode_like(&setup, o)

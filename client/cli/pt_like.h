@@ -5,12 +5,13 @@
 
 #include <stdbool.h>
 
+struct tl_setup;
+
 struct tl_cli_pt_like {
     const char *tool, *input;
-    const char *cpu; /* FAMILY/MODEL[/STEPPING]; NULL: not told */
-    char **images;   /* [n_images] FILE@ADDRESS */
-    int n_images;
-    char **options; /* [n_options] of the tool itself */
+    const char *cpu;              /* FAMILY/MODEL[/STEPPING]; NULL: not told */
+    const struct tl_setup *setup; /* its images */
+    char **options;               /* [n_options] of the tool itself */
     int n_options;
 };
 

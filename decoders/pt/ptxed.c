@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+#include "pt/ptxed.h"
+
+#include "pt/ptdump.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct xed {
+    struct tl_buf *out;
+    const struct tl_pt_xed_options *options;
+    struct tl_pt_insns insns;
+    uint64_t time, offset;
+    uint64_t n_insns, n_blocks;
+    bool in_block;
+    bool begun; /* a run was asked for since the synchronisation */
+    int rc;
+};
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static bool number(const char *text, uint64_t *out)
+{
+    char *end;
+    if (!text || !*text || *text == '-')
+        return false;
+    errno = 0;
+    *out = strtoull(text, &end, 0);
+    return errno == 0 && *end == 0;
+}
+
+/* FILE[:from[-to]]:ADDRESS, the offsets in the file. */
+static int add_raw(struct tl_image *image, const char *text, struct tl_fail *fail)
+{
+    char name[4096];
+    uint64_t address, from = 0, to = UINT64_MAX;
+    if (snprintf(name, sizeof name, "%s", text) >= (int)sizeof name)
+        return TL_USAGE;
+    char *colon = strrchr(name, ':');
+    if (!colon || !number(colon + 1, &address))
+        return TL_USAGE;
+    *colon = 0;
+    colon = strrchr(name, ':');
+    if (colon) {
+        char *const dash = strchr(colon + 1, '-');
+        if (dash)
+            *dash = 0;
+        if (number(colon + 1, &from) && (!dash || number(dash + 1, &to)))
+            *colon = 0;
+        else
+            return TL_USAGE;
+    }
+    return tl_image_add_file(image, name, address, from, to == UINT64_MAX ? to : to - from,
+                             TL_SPACE_ANY, fail);
+}
+
+static int filter_option(struct tl_pt_config *config, const char *name, const char *value)
+{
+    unsigned i;
+    char what[8];
+    uint64_t n;
+    if (sscanf(name, "--filter:addr%1u_%7s", &i, what) != 2 || i >= TL_PT_FILTERS ||
+        !number(value, &n))
+        return TL_USAGE;
+    if (!strcmp(what, "cfg") && n <= 15)
+        config->filters[i].kind = (uint8_t)n;
+    else if (!strcmp(what, "a"))
+        config->filters[i].a = n;
+    else if (!strcmp(what, "b"))
+        config->filters[i].b = n;
+    else
+        return TL_USAGE;
+    return TL_OK;
+}
+
+int tl_pt_xed_option(struct tl_pt_xed_options *o, struct tl_pt_config *config,
+                     struct tl_image *image, int argc, char **argv, int *i, struct tl_fail *fail)
+{
+    bool ignored;
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {
+        {"--att", &ignored},
+        {"--no-inst", &ignored},
+        {"--verbose", &ignored},
+        {"--check", &ignored},
+        {"--insn-decoder", &ignored},
+        {"--quiet", &o->quiet},
+        {"--offset", &o->offset},
+        {"--time", &o->time},
+        {"--raw-insn", &o->raw_insn},
+        {"--event:time", &o->event_time},
+        {"--event:ip", &o->event_ip},
+        {"--event:tick", &o->insns.ticks},
+        {"--event:iflags", &o->insns.events.iflags},
+        {"--insn:keep-tcal-on-ovf", &o->insns.events.keep_tcal_on_overflow},
+        {"--block:keep-tcal-on-ovf", &o->insns.events.keep_tcal_on_overflow},
+        {"--block-decoder", &o->blocks},
+        {"--block:show-blocks", &o->show_blocks},
+        {"--block:end-on-call", &o->insns.end_on_call},
+        {"--block:end-on-jump", &o->insns.end_on_jump},
+        {"--stat", &o->stat},
+        {"--stat:insn", &o->stat_insn},
+        {"--stat:blocks", &o->stat_blocks},
+        {"--resync-on-error", &o->resync_on_error},
+    };
+    const char *const name = argv[*i], *const value = *i + 1 < argc ? argv[*i + 1] : NULL;
+    for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
+        if (!strcmp(name, flags[k].name)) {
+            *flags[k].flag = true;
+            ++*i;
+            return TL_OK;
+        }
+    int rc = TL_USAGE;
+    if (value && !strcmp(name, "--raw"))
+        rc = add_raw(image, value, fail);
+    else if (value && !strncmp(name, "--filter:", 9))
+        rc = filter_option(config, name, value);
+    else
+        return tl_pt_config_option(config, argc, argv, i);
+    *i += 2;
+    return rc;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static void put(struct xed *x, const char *format, ...)
+{
+    va_list args;
+    char text[256];
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (x->rc >= 0)
+        x->rc = tl_buf_add(x->out, text, strlen(text));
+}
+
+static void print_ip(struct xed *x, const struct tl_pt_event *event)
+{
+    if (x->options->event_ip && !event->ip_suppressed)
+        put(x, ", ip: %016" PRIx64, event->ip);
+}
+
+static void print_from(struct xed *x, const struct tl_pt_event *event, const char *from,
+                       const char *to)
+{
+    if (!x->options->event_ip)
+        return;
+    put(x, ", %s: %016" PRIx64, from, event->from);
+    if (!event->ip_suppressed)
+        put(x, ", %s: %016" PRIx64, to, event->ip);
+}
+
+static void print_vmexit(struct xed *x, const struct tl_pt_event *event)
+{
+    put(x, "vmexit");
+    if (event->packet.cfe.type == TL_PT_CFE_VMEXIT_INTR)
+        put(x, ", intr: %u", event->packet.cfe.vector);
+    if (event->has_vmxr)
+        put(x, ", vmxr: %016" PRIx64, event->vmxr);
+    if (event->has_vmxq)
+        put(x, ", vmxq: %016" PRIx64, event->vmxq);
+    print_ip(x, event);
+}
+
+static void print_pwrx(struct xed *x, const struct tl_pt_packet *p)
+{
+    put(x, "pwrx %s%s%sc%u (c%u)", p->pwrx.interrupt ? "int: " : "", p->pwrx.store ? "st: " : "",
+        p->pwrx.autonomous ? "hw: " : "", (p->pwrx.last + 1) & 15u, (p->pwrx.deepest + 1) & 15u);
+}
+
+static void print_trig(struct xed *x, const struct tl_pt_event *event)
+{
+    put(x, "trig %02x%s", event->packet.trig.trbv, event->packet.trig.mult ? ", mult" : "");
+    print_ip(x, event);
+    if (event->packet.trig.icnt && !event->ip_suppressed)
+        put(x, ", icnt: %u", event->packet.trig.icnt);
+}
+
+static const char *mode_name(const struct tl_pt_packet *p)
+{
+    return p->exec.csl ? (p->exec.csd ? "<unknown>" : "64-bit")
+                       : (p->exec.csd ? "32-bit" : "16-bit");
+}
+
+static void print_what(struct xed *x, const struct tl_pt_event *e)
+{
+    static const char *const plain[TL_PT_EV_IGNORED + 1] = {
+        [TL_PT_EV_DISABLED] = "disabled", [TL_PT_EV_OVERFLOW] = "overflow",
+        [TL_PT_EV_STOP] = "stopped",      [TL_PT_EV_EXSTOP] = "exstop",
+        [TL_PT_EV_TICK] = "tick",         [TL_PT_EV_IRET] = "iret",
+        [TL_PT_EV_SMI] = "smi",           [TL_PT_EV_RSM] = "rsm",
+        [TL_PT_EV_INIT] = "init",         [TL_PT_EV_VMENTRY] = "vmentry",
+        [TL_PT_EV_SHUTDOWN] = "shutdown", [TL_PT_EV_UIRET] = "uiret",
+        [TL_PT_EV_SYSCALL] = "syscall"};
+    const struct tl_pt_packet *const p = &e->packet;
+    const bool ip = x->options->event_ip;
+    if (plain[e->kind]) {
+        put(x, "%s", plain[e->kind]);
+        print_ip(x, e);
+        return;
+    }
+    switch (e->kind) {
+    case TL_PT_EV_ENABLED:
+        put(x, "%s", e->from == e->ip ? "resumed" : "enabled");
+        print_ip(x, e);
+        break;
+    case TL_PT_EV_ASYNC_DISABLED:
+        put(x, "disabled");
+        print_from(x, e, "at", "ip");
+        break;
+    case TL_PT_EV_ASYNC_BRANCH:
+        put(x, "interrupt");
+        print_from(x, e, "from", "to");
+        break;
+    case TL_PT_EV_PAGING:
+    case TL_PT_EV_ASYNC_PAGING:
+        put(x, "paging, cr3: %016" PRIx64 "%s", p->pip.cr3, p->pip.nr ? ", nr" : "");
+        if (ip && e->kind == TL_PT_EV_ASYNC_PAGING)
+            put(x, ", ip: %016" PRIx64, e->ip);
+        break;
+    case TL_PT_EV_VMCS:
+    case TL_PT_EV_ASYNC_VMCS:
+        put(x, "vmcs, base: %016" PRIx64, p->vmcs);
+        if (ip && e->kind == TL_PT_EV_ASYNC_VMCS)
+            put(x, ", ip: %016" PRIx64, e->ip);
+        break;
+    case TL_PT_EV_EXEC_MODE:
+        put(x, "exec mode: %s", mode_name(p));
+        print_ip(x, e);
+        break;
+    case TL_PT_EV_TSX:
+        put(x, "%s", p->tsx.abrt ? "aborted" : p->tsx.intx ? "begin transaction" : "committed");
+        print_ip(x, e);
+        break;
+    case TL_PT_EV_MWAIT:
+        put(x, "mwait %" PRIx32 " %" PRIx32, p->mwait.hints, p->mwait.ext);
+        print_ip(x, e);
+        break;
+    case TL_PT_EV_PWRE:
+        put(x, "pwre c%u.%u%s", (p->pwre.state + 1) & 15u, (p->pwre.sub_state + 1) & 15u,
+            p->pwre.hw ? " hw" : "");
+        break;
+    case TL_PT_EV_PWRX:
+        print_pwrx(x, p);
+        break;
+    case TL_PT_EV_PTWRITE:
+        put(x, "ptwrite: %" PRIx64, p->ptw.payload);
+        print_ip(x, e);
+        break;
+    case TL_PT_EV_CBR:
+        put(x, "cbr: %x", p->cbr);
+        break;
+    case TL_PT_EV_MNT:
+        put(x, "mnt: %" PRIx64, p->mnt);
+        break;
+    case TL_PT_EV_IFLAGS:
+        put(x, "interrupts %s", p->exec.iflag ? "enabled" : "disabled");
+        print_ip(x, e);
+        break;
+    case TL_PT_EV_INTERRUPT:
+        put(x, "interrupt %u", p->cfe.vector);
+        if (e->has_cr2)
+            put(x, ", cr2: %016" PRIx64, e->cr2);
+        print_ip(x, e);
+        break;
+    case TL_PT_EV_SWINTR:
+    case TL_PT_EV_UINTR:
+        put(x, "%s %u", e->kind == TL_PT_EV_UINTR ? "uintr" : "swintr", p->cfe.vector);
+        print_ip(x, e);
+        break;
+    case TL_PT_EV_SIPI:
+        put(x, "sipi: %x", p->cfe.vector);
+        break;
+    case TL_PT_EV_VMEXIT:
+        print_vmexit(x, e);
+        break;
+    case TL_PT_EV_TRIG:
+        print_trig(x, e);
+        break;
+    default:
+        break;
+    }
+}
+
+static void print_event(struct xed *x, const struct tl_pt_event *event)
+{
+    put(x, "[");
+    if (x->options->offset)
+        put(x, "%016" PRIx64 "  ", x->offset);
+    if (x->options->event_time && event->has_tsc)
+        put(x, "%016" PRIx64 "  ", event->tsc);
+    print_what(x, event);
+    put(x, "]\n");
+}
+
+static void print_block(struct xed *x)
+{
+    x->n_blocks++;
+    x->in_block = true;
+    const struct tl_pt_xed_options *const o = x->options;
+    if (!o->blocks || !o->show_blocks || o->quiet)
+        return;
+    if (o->stat || o->stat_insn || o->stat_blocks)
+        put(x, "[block %" PRIx64 "]\n", x->n_blocks);
+    else
+        put(x, "[block]\n");
+}
+
+static void on_insn(void *context, const struct tl_pt_insn *insn)
+{
+    struct xed *const x = context;
+    if (!x->in_block)
+        print_block(x);
+    x->n_insns++;
+    if (x->options->quiet)
+        return;
+    if (x->options->offset)
+        put(x, "%016" PRIx64 "  ", x->offset);
+    if (x->options->time)
+        put(x, "%016" PRIx64 "  ", x->time);
+    put(x, "%s%016" PRIx64, insn->speculative ? "? " : "", insn->ip);
+    if (x->options->raw_insn)
+        for (unsigned i = 0; i < TL_X86_MAX; i++)
+            put(x, i < insn->x86.size ? " %02x" : "   ", insn->raw[i]);
+    put(x, "\n");
+}
+
+static void diagnose(struct xed *x, const char *what, int error)
+{
+    put(x, "[%" PRIx64 ", %" PRIx64 ": %s: %s]\n", tl_pt_events_offset(&x->insns.events),
+        x->begun ? x->insns.ip : 0, what, tl_pt_error_text((enum tl_pt_error) - error));
+}
+
+/* ---- the trace ------------------------------------------------------------------------------- */
+
+static int drain(struct xed *x, int status)
+{
+    while (status >= 0 && (status & TL_PT_EVENT_PENDING)) {
+        struct tl_pt_event event;
+        x->offset = tl_pt_events_offset(&x->insns.events);
+        status = tl_pt_insns_event(&x->insns, &event);
+        if (status < 0)
+            break;
+        x->time = event.tsc;
+        if (!x->options->quiet && !event.status)
+            print_event(x, &event);
+    }
+    return status;
+}
+
+/* From a synchronisation point on. The error that ends it. */
+static int follow(struct xed *x, int status)
+{
+    for (;;) {
+        status = drain(x, status);
+        if (status < 0)
+            return status;
+        if (status & TL_PT_END) {
+            if (!(status & TL_PT_DISABLED) && !x->options->quiet)
+                put(x, "[end of trace]\n");
+            return -TL_PT_EOS;
+        }
+        x->offset = tl_pt_events_offset(&x->insns.events);
+        x->in_block = false;
+        x->begun = true;
+        status = tl_pt_insns_next(&x->insns);
+        if (status >= 0 && !x->in_block)
+            print_block(x);
+        if (status < 0)
+            return status;
+    }
+}
+
+static void print_stat(struct xed *x)
+{
+    const struct tl_pt_xed_options *const o = x->options;
+    const bool all = !o->stat_insn && !o->stat_blocks;
+    if (!o->stat && all)
+        return;
+    if (o->stat_insn || all)
+        put(x, "insn: %" PRIu64 ".\n", x->n_insns);
+    if (o->stat_blocks || (all && o->blocks))
+        put(x, "blocks:\t%" PRIu64 ".\n", x->n_blocks);
+}
+
+int tl_pt_xed(struct tl_buf *out, const struct tl_pt_xed_options *options,
+              const struct tl_pt_config *config, const struct tl_image *image,
+              struct tl_bytes trace)
+{
+    struct xed *const x = calloc(1, sizeof *x);
+    if (!x)
+        return TL_NOMEM;
+    x->out = out;
+    x->options = options;
+    tl_pt_insns_init(&x->insns, config, image, trace, &options->insns);
+    x->insns.insn = on_insn;
+    x->insns.context = x;
+    if (!tl_pt_config_cpu_known(config))
+        put(x, "[0, 0: config error: %s]\n", tl_pt_error_text(TL_PT_BAD_CPU));
+    while (x->rc >= 0) {
+        int status = tl_pt_insns_sync(&x->insns);
+        x->begun = false;
+        if (status == -TL_PT_EOS)
+            break;
+        if (status < 0) {
+            diagnose(x, "sync error", status);
+            continue;
+        }
+        while ((status = follow(x, status)) != -TL_PT_EOS) {
+            diagnose(x, "error", status);
+            if (!options->resync_on_error)
+                break;
+            status = tl_pt_insns_resync(&x->insns);
+            if (status == -TL_PT_EOS)
+                break;
+            if (status < 0) {
+                diagnose(x, "resync error", status);
+                break;
+            }
+        }
+        if (status == -TL_PT_EOS)
+            break;
+    }
+    print_stat(x);
+    const int rc = x->rc;
+    free(x);
+    return rc < 0 ? rc : TL_OK;
+}

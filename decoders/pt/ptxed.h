@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An instruction listing as the reference's ptxed prints it without disassembly: instruction
+ * pointers, events, errors. Its options are ptxed's; what they mean is in its own manual.
+ */
+#ifndef TL_PT_PTXED_H
+#define TL_PT_PTXED_H
+
+#include "base/buf.h"
+#include "pt/insn.h"
+
+struct tl_pt_xed_options {
+    struct tl_pt_insn_options insns;
+    bool quiet, offset, time, event_time, event_ip, raw_insn;
+    bool blocks, show_blocks; /* runs instead of instructions; a line for each */
+    bool stat, stat_insn, stat_blocks;
+    bool resync_on_error;
+};
+
+/* As tl_pt_dump_option(); `--raw FILE:ADDRESS` is added to `image`. */
+TL_MUST_USE int tl_pt_xed_option(struct tl_pt_xed_options *options, struct tl_pt_config *config,
+                                 struct tl_image *image, int argc, char **argv, int *i,
+                                 struct tl_fail *fail);
+
+/* Append the listing of a whole capture. `image` is frozen. TL_NOMEM. */
+TL_MUST_USE int tl_pt_xed(struct tl_buf *out, const struct tl_pt_xed_options *options,
+                          const struct tl_pt_config *config, const struct tl_image *image,
+                          struct tl_bytes trace);
+
+#endif
