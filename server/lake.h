@@ -270,7 +270,12 @@ TL_MUST_USE int tl_lake_bind_image(struct tl_lake *lake, const char *trace,
 /* ---- ranges ----------------------------------------------------------------------------- */
 
 enum tl_range_unit { TL_UNIT_INSN, TL_UNIT_TIME, TL_UNIT_BYTE };
-enum tl_range_format { TL_FORMAT_ZSTF, TL_FORMAT_STF, TL_FORMAT_TEXT, TL_FORMAT_JSON };
+enum tl_range_format {
+    TL_FORMAT_ZSTF,
+    TL_FORMAT_STF,
+    TL_FORMAT_TEXT,
+    TL_FORMAT_LINES /* lines of flow text with their positions: tl_range_lines() */
+};
 
 struct tl_range_request {
     const char *trace;
@@ -291,6 +296,12 @@ void tl_range_extent(const struct tl_range *range, uint64_t *first, uint64_t *co
 /* Append the next piece (some 64 KiB to 1 MiB) to `out`. TL_EOF behind the last. The pieces,
  * one behind another, are one complete file of the format. */
 TL_MUST_USE int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail);
+/* Of a range of TL_FORMAT_LINES: a line of flow text without its end, and the position it is told
+ * at. A result < 0 ends tl_range_lines(), which returns it. */
+typedef int tl_line_sink(void *context, uint64_t at, struct tl_bytes line);
+/* Pass the lines of the next item to `sink`. TL_EOF behind the last. */
+TL_MUST_USE int tl_range_lines(struct tl_range *range, tl_line_sink *sink, void *context,
+                               struct tl_fail *fail);
 void tl_range_close(struct tl_range *range);
 
 /* A position in all units. */
@@ -323,14 +334,56 @@ struct tl_hit {
 TL_MUST_USE int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request,
                              struct tl_hit **hits, size_t *n, bool *more, struct tl_fail *fail);
 
-/* Exact statistics of a range, as JSON text (docs/http.md). */
-TL_MUST_USE int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream,
-                              uint64_t from, uint64_t to, struct tl_buf *json,
-                              struct tl_fail *fail);
+/* ---- what a range consists of ------------------------------------------------------------- */
 
-/* Rows of the disassembly list: `count` (<= 4096) instructions from `from` on, as JSON text. */
+struct tl_gen;
+
+enum tl_stats_group { TL_STATS_MIX, TL_STATS_MODE, TL_STATS_ITEM, TL_STATS_GAP, TL_STATS_RECORD };
+
+struct tl_stats_count {
+    enum tl_stats_group group;
+    char name[32]; /* "conditional branch", "el1.ns.a64", "exception", "overflow", "INST_REG" */
+    uint64_t n;
+};
+
+struct tl_stats_function {
+    const char *name; /* NULL: instructions that belong to no symbol */
+    uint64_t pc;
+    uint64_t insns, calls;
+};
+
+struct tl_stats {
+    uint64_t from, to; /* the range, as far as it is there */
+    uint64_t insns, taken;
+    uint64_t reads, writes;              /* memory accesses that the trace tells of */
+    struct tl_stats_function *functions; /* at most 50, those with most instructions first */
+    size_t n_functions;
+    struct tl_stats_count *counts; /* group by group, those that are not 0 */
+    size_t n_counts, cap_counts;
+    struct tl_gen *gen; /* has the names */
+};
+/* Exact statistics of a range. Free with tl_stats_fini(), also after an error. */
+TL_MUST_USE int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream,
+                              uint64_t from, uint64_t to, struct tl_stats *out,
+                              struct tl_fail *fail);
+void tl_stats_fini(struct tl_stats *stats);
+
+/* A row of the disassembly list. Texts are "" where they are not known, and last for the call. */
+struct tl_insn_row {
+    uint64_t insn, pc;
+    uint64_t time; /* if has_time */
+    bool has_time;
+    const char *function; /* "main+0x10" */
+    const char *mode;     /* as in flow text */
+    const char *encoding; /* as in flow text */
+    const char *text;     /* the instruction, or what is at the position */
+    const char *events;   /* what is in front of it: lines of flow text, each with its end */
+};
+typedef int tl_insn_sink(void *context, const struct tl_insn_row *row);
+/* Pass rows of `count` (<= 4096) instructions from `from` on to `sink`; its result < 0 ends it and
+ * is returned. */
 TL_MUST_USE int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream,
-                              uint64_t from, uint32_t count, struct tl_buf *json,
+                              uint64_t from, uint32_t count, tl_insn_sink *sink, void *context,
                               struct tl_fail *fail);
 
 struct tl_slices_request {
@@ -340,34 +393,83 @@ struct tl_slices_request {
     uint64_t from, to;
     uint32_t columns; /* of the picture, at most 4096; 0: 1024 */
 };
+struct tl_stack_slice {
+    uint64_t from, to; /* on the axis; `to` ends at the range's end */
+    uint64_t pc;       /* where it begins */
+    uint32_t depth;
+    int32_t exception; /* number of the exception that it handles, -1: it is a function */
+    bool exact;        /* else `to` is late, by no more than the resolution */
+    const char *name;  /* of the function, "" if there is no symbol */
+};
+struct tl_slices {
+    struct tl_stack_slice *p; /* by depth and begin */
+    size_t n;
+    uint64_t resolution; /* all slices with more instructions of the range are there */
+    bool truncated;      /* shorter ones are left out */
+    struct tl_gen *gen;  /* has the names */
+};
 /*
- * Call-stack slices that overlap a range, the widest 4096, as JSON text (docs/http.md). A range's
- * length does not matter to what it costs: no more than some columns' call stacks and 128 chunks
- * are read.
+ * Call-stack slices that overlap a range, the widest 4096. A range's length does not matter to
+ * what it costs: no more than some columns' call stacks and 128 chunks are read. Free with
+ * tl_slices_fini(), also after an error.
  */
 TL_MUST_USE int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
-                               struct tl_buf *json, struct tl_fail *fail);
+                               struct tl_slices *out, struct tl_fail *fail);
+void tl_slices_fini(struct tl_slices *slices);
 
-/* The function table of a trace (ids in tiles index it), as JSON text: [{"id","name","pc"}…]. */
-TL_MUST_USE int tl_lake_functions(struct tl_lake *lake, const char *trace, struct tl_buf *json,
+/* The functions of a trace: tiles refer to them by their place here, + 1. */
+struct tl_functions {
+    struct tl_function {
+        const char *name;
+        uint64_t pc;
+    } * p;
+    size_t n;
+    struct tl_gen *gen; /* has the names */
+};
+/* Free with tl_functions_fini(), also after an error. */
+TL_MUST_USE int tl_lake_functions(struct tl_lake *lake, const char *trace, struct tl_functions *out,
                                   struct tl_fail *fail);
+void tl_functions_fini(struct tl_functions *functions);
 
 /* ---- tiles ------------------------------------------------------------------------------- */
 
-struct tl_tile_meta {
+#define TL_TILE_BUCKETS 512
+
+/* Columns of a stream's buckets; `tracelake.v1.Lane` says what they are. */
+struct tl_tile_lane {
+    uint32_t lane; /* index of the stream */
+    uint64_t insns[TL_TILE_BUCKETS], page[TL_TILE_BUCKETS];
+    uint32_t function[TL_TILE_BUCKETS], function2[TL_TILE_BUCKETS], event_mask[TL_TILE_BUCKETS],
+        event_count[TL_TILE_BUCKETS];
+    uint8_t coverage[TL_TILE_BUCKETS], share[TL_TILE_BUCKETS], share2[TL_TILE_BUCKETS],
+        distinct[TL_TILE_BUCKETS], privilege[4 * TL_TILE_BUCKETS], branches[TL_TILE_BUCKETS],
+        flags[TL_TILE_BUCKETS], depth_min[TL_TILE_BUCKETS], depth_max[TL_TILE_BUCKETS];
+};
+
+#define TL_TILE_LANES 64 /* at most */
+
+struct tl_tile {
+    enum tl_range_unit axis;
+    unsigned level;
+    uint64_t index;
+    uint64_t bucket, first; /* width of a bucket, and where the first begins, on the axis */
+    uint64_t generation;
     bool sealed;       /* will never change within this generation */
     uint64_t revision; /* for the ETag of an open tile */
+    struct tl_tile_lane *lanes[TL_TILE_LANES];
+    size_t n_lanes;
 };
 
 /*
- * A stripe: 512 buckets of lanes [lane_from, lane_to] at a level, as an encoded
- * tracelake.v1.Tile message appended to `out`. A bucket is 2^base * 4^level units wide, base as
- * told by the trace's JSON. TL_NOTFOUND: no such trace, or gen is not its generation.
+ * A stripe: 512 buckets of lanes [lane_from, lane_to] at a level. A bucket is 2^base * 4^level
+ * units wide, base as told by the trace's JSON. Free with tl_tile_fini(), also after an error.
+ * TL_NOTFOUND: no such trace, or gen is not its generation; TL_USAGE: no such tile, or more than
+ * TL_TILE_LANES.
  */
 TL_MUST_USE int tl_lake_tile(struct tl_lake *lake, const char *trace, enum tl_range_unit axis,
                              unsigned level, uint64_t index, unsigned lane_from, unsigned lane_to,
-                             uint64_t gen, struct tl_buf *out, struct tl_tile_meta *meta,
-                             struct tl_fail *fail);
+                             uint64_t gen, struct tl_tile *out, struct tl_fail *fail);
+void tl_tile_fini(struct tl_tile *tile);
 
 /* ---- counters ----------------------------------------------------------------------------- */
 

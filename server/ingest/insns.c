@@ -2,7 +2,6 @@
 /* Rows of the disassembly list. */
 #include "base/cancel.h"
 #include "disasm/disasm.h"
-#include "ingest/jsontext.h"
 #include "ingest/query.h"
 
 #include <stdio.h>
@@ -17,11 +16,11 @@ struct rows {
     struct tl_disasm *disasm[TL_ISA_COUNT];
     bool tried[TL_ISA_COUNT];
     struct tl_scale time;
-    struct tl_buf *out;
-    struct tl_buf events; /* items in front of the next row, as JSON strings */
+    tl_insn_sink *sink;
+    void *context;
+    struct tl_buf events; /* flow text of the items in front of the next row */
     struct tl_buf line;
     struct tl_flow_now now;
-    uint64_t n;
 };
 
 /* One disassembler per instruction set and request; none where LLVM is not there. */
@@ -74,57 +73,38 @@ static void name_target(const struct rows *rows, enum tl_isa isa, uint64_t pc, s
              function[0] ? ">" : "");
 }
 
-static int add_encoding(struct tl_buf *out, enum tl_isa isa, struct tl_bytes code)
+/* As in flow text. */
+static void encoding_text(enum tl_isa isa, struct tl_bytes code, char out[static 33])
 {
-    const size_t n = code.n;
-    if (n == 2)
-        return tl_buf_printf(out, ",\"encoding\":\"%04x\"", tl_le16(code.p));
-    if (n == 4 && isa == TL_ISA_T32)
-        return tl_buf_printf(out, ",\"encoding\":\"%04x%04x\"", tl_le16(code.p),
-                             tl_le16(code.p + 2));
-    if (n == 4)
-        return tl_buf_printf(out, ",\"encoding\":\"%08x\"", tl_le32(code.p));
-    int r = tl_buf_printf(out, ",\"encoding\":\"");
-    for (size_t i = 0; i < n && r >= 0; i++)
-        r = tl_buf_printf(out, "%02x", code.p[i]);
-    return r < 0 ? r : tl_buf_add(out, "\"", 1);
+    char *p = out;
+    *p = '\0';
+    if (code.n == 2)
+        snprintf(p, 5, "%04x", tl_le16(code.p));
+    else if (code.n == 4 && isa == TL_ISA_T32)
+        snprintf(p, 9, "%04x%04x", tl_le16(code.p), tl_le16(code.p + 2));
+    else if (code.n == 4)
+        snprintf(p, 9, "%08x", tl_le32(code.p));
+    else
+        for (size_t i = 0; i < code.n && i < 16; i++)
+            p += snprintf(p, 3, "%02x", code.p[i]);
 }
 
-static int begin_row(struct rows *rows, uint64_t position, uint64_t pc)
+static int add_row(struct rows *rows, uint64_t position, uint64_t pc, const char *encoding,
+                   const char *text)
 {
-    char function[256];
-    int r = tl_buf_printf(rows->out, "%s\n{\"insn\":%llu,\"pc\":\"0x%llx\"", rows->n++ ? "," : "",
-                          (unsigned long long)position, (unsigned long long)pc);
-    tl_function_text(rows->image, &rows->now, pc, function, sizeof(function));
-    if (r >= 0 && function[0]) {
-        r = tl_buf_printf(rows->out, ",\"function\":");
-        if (r >= 0)
-            r = tl_json_text(rows->out, function);
-    }
-    if (r >= 0 && rows->now.has_mode) {
-        char mode[32];
-        r = tl_buf_printf(rows->out, ",\"mode\":\"%s\"", tl_mode_text(rows->now.mode, mode));
-    }
-    return r;
-}
-
-static int end_row(struct rows *rows, uint64_t position, const char *text)
-{
-    uint64_t time;
-    int r = tl_buf_printf(rows->out, ",\"text\":");
+    char function[256], mode[32] = "";
+    struct tl_insn_row row = {
+        .insn = position, .pc = pc, .encoding = encoding, .text = text, .mode = mode};
+    int r = tl_buf_add(&rows->events, "", 1);
+    row.events = (const char *)rows->events.p;
+    row.function = tl_function_text(rows->image, &rows->now, pc, function, sizeof function);
+    row.has_time = tl_scale_value(&rows->time, position, &row.time);
+    if (rows->now.has_mode)
+        tl_mode_text(rows->now.mode, mode);
     if (r >= 0)
-        r = tl_json_text(rows->out, text);
-    if (r >= 0 && tl_scale_value(&rows->time, position, &time))
-        r = tl_buf_printf(rows->out, ",\"time\":%llu", (unsigned long long)time);
-    if (r >= 0 && rows->events.n > 0) {
-        r = tl_buf_printf(rows->out, ",\"events\":[");
-        if (r >= 0)
-            r = tl_buf_add(rows->out, rows->events.p, rows->events.n);
-        if (r >= 0)
-            r = tl_buf_add(rows->out, "]", 1);
-    }
+        r = rows->sink(rows->context, &row);
     tl_buf_reset(&rows->events);
-    return r < 0 ? r : tl_buf_add(rows->out, "}", 1);
+    return r;
 }
 
 static int add_block(struct rows *rows, const struct tl_item *item, uint64_t position)
@@ -135,29 +115,22 @@ static int add_block(struct rows *rows, const struct tl_item *item, uint64_t pos
     tl_block_walk_begin(&walk, item);
     int r = TL_OK;
     for (; r >= 0 && tl_block_walk_next(&walk); position++) {
-        char text[480];
+        char text[480], encoding[33];
         const int known =
             disasm ? tl_disasm_text(disasm, walk.pc, walk.code, text, sizeof(text)) : TL_BAD;
         if (known >= 0)
             name_target(rows, isa, walk.pc, walk.code, text, sizeof(text));
         else if (!disasm)
             snprintf(text, sizeof(text), "%s", kind_text(isa, walk.pc, walk.code));
-        r = begin_row(rows, position, walk.pc);
-        if (r >= 0)
-            r = add_encoding(rows->out, isa, walk.code);
-        if (r >= 0)
-            r = end_row(rows, position, text);
+        encoding_text(isa, walk.code, encoding);
+        r = add_row(rows, position, walk.pc, encoding, text);
     }
     return r;
 }
 
 static int add_event(struct rows *rows, const struct tl_item *item)
 {
-    int r = tl_item_words(item, &rows->line);
-    if (r >= 0 && rows->events.n > 0)
-        r = tl_buf_add(&rows->events, ",", 1);
-    if (r >= 0)
-        r = tl_json_text(&rows->events, (const char *)rows->line.p);
+    const int r = tl_item_text(&rows->events, item, 1);
     tl_flow_now_item(&rows->now, item);
     return r;
 }
@@ -195,8 +168,7 @@ static int add_point(struct rows *rows, const struct tl_item *item, uint64_t pos
     const size_t n = strlen(text);
     if (c)
         snprintf(text + n, sizeof(text) - n, " '%c'", c);
-    r = begin_row(rows, position, pc);
-    return r < 0 ? r : end_row(rows, position, text);
+    return add_row(rows, position, pc, "", text);
 }
 
 static int add_items(struct rows *rows, const struct tl_walk *walk)
@@ -222,7 +194,7 @@ static int add_rows(struct rows *rows, uint64_t from, uint64_t to, struct tl_fai
     tl_cut_walk_begin(&walk, rows->cut, from, to);
     walk.range.tail = false;
     bool begun = false;
-    int r = tl_buf_add(rows->out, "[", 1);
+    int r = TL_OK;
     while (r >= 0 && (r = tl_cut_walk_next(&walk, fail)) >= 0) {
         if (!begun)
             rows->now = walk.walk.now;
@@ -230,11 +202,11 @@ static int add_rows(struct rows *rows, uint64_t from, uint64_t to, struct tl_fai
         r = add_items(rows, &walk.walk);
     }
     tl_cut_walk_end(&walk);
-    return r == TL_EOF ? tl_buf_add(rows->out, "]\n", 2) : r;
+    return r == TL_EOF ? TL_OK : r;
 }
 
 int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, uint64_t from,
-                  uint32_t count, struct tl_buf *json, struct tl_fail *fail)
+                  uint32_t count, tl_insn_sink *sink, void *context, struct tl_fail *fail)
 {
     struct tl_cut cut;
     if (count > ROWS_MAX)
@@ -242,7 +214,8 @@ int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, u
     int r = tl_cut_open(&cut, lake, trace, stream, fail);
     if (r < 0)
         return r;
-    struct rows rows = {.cut = &cut, .image = tl_gen_image(cut.gen), .out = json};
+    struct rows rows = {
+        .cut = &cut, .image = tl_gen_image(cut.gen), .sink = sink, .context = context};
     if (from > cut.end)
         from = cut.end;
     const uint64_t to = count < cut.end - from ? from + count : cut.end;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranges of a stream, streamed chunk by chunk in constant memory: as flow text and JSON straight
- * from the items, as STF through the flow writer.
+ * Ranges of a stream, streamed chunk by chunk in constant memory: as flow text and its lines
+ * straight from the items, as STF through the flow writer.
  *
  * A .zstf names the place of its index in its first bytes, so it is made in a scratch file
  * first and then read from there.
  */
-#include "ingest/jsontext.h"
 #include "ingest/lakeint.h"
 #include "ingest/scale.h"
 #include "stf/flow_writer.h"
@@ -23,12 +22,10 @@ struct tl_range {
     struct tl_cut cut;
     struct tl_cut_walk walk;
     enum tl_range_format format;
-    char trace[64];
     uint64_t first, count;
     bool begun, ended;
-    size_t rows;        /* JSON: written so far */
-    struct tl_buf text; /* JSON: of one item */
-    size_t item;        /* of the walk's: the next to be written as text or JSON */
+    struct tl_buf text; /* of one item, to be taken apart into lines */
+    size_t item;        /* of the walk's: the next to be written as text or lines */
     struct tl_stf_flow *flow;
     struct tl_stf_flow_at flow_at;
     struct tl_zstf_writer *zstf;
@@ -57,7 +54,6 @@ int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
         return tl_fail_set(fail, TL_UNSUPPORTED,
                            "a transaction trace has no instructions: fetch its text or JSON");
     }
-    memcpy(range->trace, range->cut.gen->trace, sizeof(range->trace));
     r = tl_cut_resolve(&range->cut, request->unit, request->from, request->to, &range->first, &end,
                        fail);
     if (r < 0) {
@@ -138,67 +134,35 @@ static int next_text(struct tl_range *range, struct tl_buf *out, struct tl_fail 
     return r;
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------- */
+/* ---- lines ---------------------------------------------------------------------------------- */
 
-/* A line of flow text as {"at":position,"kind":"I","text":"…"}. */
-static int add_json_line(struct tl_range *range, struct tl_buf *out, const char *line, size_t n,
-                         uint64_t position)
-{
-    int r = tl_buf_printf(out, "%s{\"at\":%llu,\"kind\":\"%c\"", range->rows++ ? ",\n" : "\n",
-                          (unsigned long long)position, line[0]);
-    if (r >= 0 && n > 2) {
-        r = tl_buf_add(out, ",\"text\":", 8);
-        if (r >= 0)
-            r = tl_json_string(out, line + 2, n - 2);
-    }
-    return r < 0 ? r : tl_buf_add(out, "}", 1);
-}
-
-static int add_json_item(struct tl_range *range, struct tl_buf *out, size_t i)
+static int add_lines(struct tl_range *range, size_t i, tl_line_sink *sink, void *context)
 {
     const struct tl_walk *walk = &range->walk.walk;
     struct tl_buf *const text = &range->text;
     tl_buf_reset(text);
     int r = tl_item_text(text, &walk->items[i], 1);
     uint64_t next = walk->positions[i], position = next;
-    const char *line = (const char *)text->p;
     for (size_t at = 0; r >= 0 && at < text->n;) {
-        const char *end = memchr(line + at, '\n', text->n - at);
-        const size_t n = end ? (size_t)(end - (line + at)) : text->n - at;
+        const uint8_t *const line = text->p + at;
+        const uint8_t *const end = memchr(line, '\n', text->n - at);
+        const size_t n = end ? (size_t)(end - line) : text->n - at;
         /* What is told of an instruction stands behind it. */
-        if (line[at] != 'A')
+        if (line[0] != 'A')
             position = next++;
-        r = add_json_line(range, out, line + at, n, position);
+        r = sink(context, position, (struct tl_bytes){line, n});
         at += n + 1;
     }
     return r;
 }
 
-static int next_json(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
+int tl_range_lines(struct tl_range *range, tl_line_sink *sink, void *context, struct tl_fail *fail)
 {
-    const size_t before = out->n;
-    int r = TL_OK;
-    if (range->ended)
-        return TL_EOF;
-    if (!range->begun) {
-        range->begun = true;
-        r = tl_buf_printf(out,
-                          "{\"trace\":\"%s\",\"stream\":\"%s\",\"first\":%llu,\"count\":%llu,"
-                          "\"items\":[",
-                          range->trace, range->cut.lane->name, (unsigned long long)range->first,
-                          (unsigned long long)range->count);
-    }
-    while (r >= 0 && out->n - before < PIECE) {
-        size_t item;
-        r = next_item(range, &item, fail);
-        if (r == TL_EOF) {
-            range->ended = true;
-            return tl_buf_add(out, "\n]}\n", 4);
-        }
-        if (r >= 0)
-            r = add_json_item(range, out, item);
-    }
-    return r;
+    size_t item;
+    int r = next_item(range, &item, fail);
+    if (r >= 0)
+        r = add_lines(range, item, sink, context);
+    return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
 }
 
 /* ---- STF ------------------------------------------------------------------------------------ */
@@ -363,9 +327,6 @@ int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fa
     case TL_FORMAT_TEXT:
         r = next_text(range, out, fail);
         break;
-    case TL_FORMAT_JSON:
-        r = next_json(range, out, fail);
-        break;
     case TL_FORMAT_STF:
         r = next_stf(range, out, fail);
         break;
@@ -373,7 +334,7 @@ int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fa
         r = next_zstf(range, out, fail);
         break;
     default:
-        return tl_fail_set(fail, TL_USAGE, "there is no such format");
+        return tl_fail_set(fail, TL_USAGE, "that is no format of files");
     }
     if (r == TL_NOMEM)
         return tl_fail_set(fail, r, "no memory");

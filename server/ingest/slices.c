@@ -6,18 +6,16 @@
  * which two of them one of the others has ended is known then; in which chunk, stacks of the chunks
  * between them tell; where exactly, that chunk's instructions.
  */
-#include "ingest/jsontext.h"
 #include "ingest/query.h"
 #include "store/itemlog.h"
 #include "store/stackmark.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define SLICES_MAX  4096
-#define COLUMNS     1024 /* that the picture has, unless somebody says so, … */
-#define COLUMNS_MAX 4096 /* … and at most */
-#define WALKS       128  /* chunks whose instructions are read */
+#define COLUMNS     1024                /* that the picture has, unless somebody says so, … */
+#define COLUMNS_MAX 4096                /* … and at most */
+#define WALKS       128                 /* chunks whose instructions are read */
 #define SHORT       (UINT64_C(1) << 22) /* positions of a range that is walked */
 
 struct slice {
@@ -342,57 +340,54 @@ static int find_ends(struct slices *s, struct tl_callstack *calls, struct tl_cal
     return r;
 }
 
-/* ---- as JSON -------------------------------------------------------------------------------- */
+/* ---- the answer ----------------------------------------------------------------------------- */
 
-static void name_slice(const struct slice *slice, const struct tl_image *image, char *out,
-                       size_t size)
+void tl_slices_fini(struct tl_slices *slices)
 {
-    const char *name = tl_function_name(image, slice->function);
-    if (slice->kind == TL_FRAME_EXCEPTION)
-        snprintf(out, size, "exception %u%s%s", slice->exception, *name ? " " : "", name);
-    else if (*name)
-        snprintf(out, size, "%s", name);
-    else
-        snprintf(out, size, "0x%llx", (unsigned long long)slice->pc);
+    free(slices->p);
+    tl_gen_put(slices->gen);
+    *slices = (struct tl_slices){0};
 }
 
-static int write_json(struct slices *s, enum tl_range_unit axis, struct tl_buf *out,
-                      struct tl_fail *fail)
+static int answer(struct slices *s, enum tl_range_unit axis, struct tl_slices *out,
+                  struct tl_fail *fail)
 {
     struct tl_scale time = {0};
     int r = TL_OK;
+    out->truncated = s->truncated;
+    out->resolution = s->resolution;
+    out->gen = tl_gen_get(s->cut->gen);
+    out->p = calloc(s->n + 1, sizeof(*out->p));
+    if (!out->p)
+        return TL_NOMEM;
     if (axis == TL_UNIT_TIME)
         r = tl_scale_open(&time, s->cut, TL_SCALE_TIME, false, s->from, s->to, fail);
-    if (r >= 0)
-        r = tl_buf_printf(out, "{\"truncated\":%s,\"resolution\":%llu,\"slices\":[",
-                          s->truncated ? "true" : "false", (unsigned long long)s->resolution);
-    const char *separator = "";
     for (size_t i = 0; i < s->n && r >= 0; i++) {
         const struct slice *slice = &s->p[i];
         uint64_t from = slice->from, to = slice->to;
-        char name[256];
         if (axis == TL_UNIT_TIME &&
             (!tl_scale_value(&time, from, &from) || !tl_scale_value(&time, to, &to)))
             continue;
         if (width(s, slice) == 0) /* it turned out to have ended before the range */
             continue;
-        name_slice(slice, s->image, name, sizeof(name));
-        r = tl_buf_printf(out, "%s\n{\"depth\":%u,\"from\":%llu,\"to\":%llu,%s\"name\":", separator,
-                          slice->depth, (unsigned long long)from, (unsigned long long)to,
-                          slice->exact ? "" : "\"exact\":false,");
-        separator = ",";
-        if (r >= 0)
-            r = tl_json_text(out, name);
-        if (r >= 0)
-            r = tl_buf_add(out, "}", 1);
+        out->p[out->n++] = (struct tl_stack_slice){
+            .from = from,
+            .to = to,
+            .pc = slice->pc,
+            .depth = slice->depth,
+            .exception = slice->kind == TL_FRAME_EXCEPTION ? slice->exception : -1,
+            .exact = slice->exact,
+            .name = tl_function_name(s->image, slice->function),
+        };
     }
     tl_scale_close(&time);
-    return r < 0 ? r : tl_buf_add(out, "]}\n", 3);
+    return r;
 }
 
 int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
-                   struct tl_buf *json, struct tl_fail *fail)
+                   struct tl_slices *out, struct tl_fail *fail)
 {
+    *out = (struct tl_slices){0};
     if (request->columns > COLUMNS_MAX)
         return tl_fail_set(fail, TL_USAGE, "no more than %u columns", COLUMNS_MAX);
     struct tl_cut cut;
@@ -415,7 +410,7 @@ int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request
         r = find_ends(&s, &calls[0], &calls[1], fail);
     }
     if (r >= 0)
-        r = write_json(&s, request->axis, json, fail);
+        r = answer(&s, request->axis, out, fail);
     tl_walk_fini(&s.walk);
     free(s.p);
     free(calls);

@@ -4,7 +4,6 @@
  * lies in a part of a shard, or in one whose index does not say it, is looked at instruction by
  * instruction. What is known of whole shards is remembered, as far as there is room.
  */
-#include "ingest/jsontext.h"
 #include "ingest/query.h"
 #include "store/census.h"
 
@@ -25,7 +24,7 @@ struct function_count {
     uint64_t insns, calls;
 };
 
-struct stats {
+struct counting {
     const struct tl_image *image;
     struct tl_census *census;         /* made when it is needed */
     struct tl_tally sum;              /* all but functions */
@@ -57,7 +56,7 @@ static void add_numbers(uint64_t *to, const uint64_t *from, size_t n)
         to[i] += from[i];
 }
 
-static void add_tally(struct stats *s, const struct tl_tally *from)
+static void add_tally(struct counting *s, const struct tl_tally *from)
 {
     struct tl_tally *const to = &s->sum;
     to->insns += from->insns;
@@ -80,7 +79,7 @@ static void add_tally(struct stats *s, const struct tl_tally *from)
 }
 
 /* Add what is remembered of shard `i`, if it is. */
-static bool recall(struct stats *s, struct tl_lane *lane, size_t i)
+static bool recall(struct counting *s, struct tl_lane *lane, size_t i)
 {
     pthread_mutex_lock(&lane->lock);
     const struct tl_tally *const tally = i < lane->n_stats ? lane->stats[i] : NULL;
@@ -136,7 +135,7 @@ static int told_by(const struct tl_shard_index *index, struct tl_tally *out)
 }
 
 /* What lies in the range of one shard. */
-static int count_view(struct stats *s, struct tl_view *view, const struct tl_walk_range *range,
+static int count_view(struct counting *s, struct tl_view *view, const struct tl_walk_range *range,
                       struct tl_tally *out, struct tl_fail *fail)
 {
     *out = (struct tl_tally){0};
@@ -148,7 +147,7 @@ static int count_view(struct stats *s, struct tl_view *view, const struct tl_wal
 }
 
 /* All of sealed shard `i`. */
-static int count_shard(struct stats *s, const struct tl_cut *cut, size_t i, struct tl_view *view,
+static int count_shard(struct counting *s, const struct tl_cut *cut, size_t i, struct tl_view *view,
                        struct tl_fail *fail)
 {
     const struct tl_walk_range all = {
@@ -166,7 +165,7 @@ static int count_shard(struct stats *s, const struct tl_cut *cut, size_t i, stru
 }
 
 /* A part of a shard. */
-static int count_part(struct stats *s, struct tl_view *view, const struct tl_walk_range *range,
+static int count_part(struct counting *s, struct tl_view *view, const struct tl_walk_range *range,
                       struct tl_fail *fail)
 {
     struct tl_tally tally;
@@ -177,8 +176,8 @@ static int count_part(struct stats *s, struct tl_view *view, const struct tl_wal
     return r;
 }
 
-static int count_cut(struct stats *s, const struct tl_cut *cut, const struct tl_walk_range *range,
-                     struct tl_fail *fail)
+static int count_cut(struct counting *s, const struct tl_cut *cut,
+                     const struct tl_walk_range *range, struct tl_fail *fail)
 {
     size_t i = tl_cut_shard_at(cut, range->from);
     int r = TL_OK;
@@ -203,7 +202,15 @@ static int count_cut(struct stats *s, const struct tl_cut *cut, const struct tl_
     return r;
 }
 
-/* ---- as JSON -------------------------------------------------------------------------------- */
+/* ---- the answer ----------------------------------------------------------------------------- */
+
+void tl_stats_fini(struct tl_stats *stats)
+{
+    free(stats->functions);
+    free(stats->counts);
+    tl_gen_put(stats->gen);
+    *stats = (struct tl_stats){0};
+}
 
 struct ranked {
     uint64_t insns;
@@ -218,118 +225,80 @@ static int by_insns(const void *a, const void *b)
     return x->i < y->i ? -1 : x->i > y->i;
 }
 
-static int add_function(const struct stats *s, size_t i, bool first, struct tl_buf *out)
+static int add_functions(const struct counting *s, struct tl_stats *out)
 {
-    size_t n = 0;
-    const struct tl_symbol *symbols = s->image ? tl_image_symbols(s->image, &n) : NULL;
-    int r = tl_buf_printf(out, "%s\n{\"name\":", first ? "" : ",");
-    if (r >= 0)
-        r = tl_json_text(out, i < n ? symbols[i].name : "(no symbol)");
-    if (r >= 0)
-        r = tl_buf_printf(out, ",\"pc\":\"0x%llx\",\"insns\":%llu,\"calls\":%llu}",
-                          i < n ? (unsigned long long)symbols[i].address : 0,
-                          (unsigned long long)s->functions[i].insns,
-                          (unsigned long long)s->functions[i].calls);
-    return r;
-}
-
-static int add_functions(const struct stats *s, struct tl_buf *out)
-{
+    size_t n = 0, symbols = 0;
+    const struct tl_symbol *symbol = s->image ? tl_image_symbols(s->image, &symbols) : NULL;
     struct ranked *ranked = calloc(s->n_functions, sizeof(*ranked));
-    if (!ranked)
+    out->functions = calloc(TOP_FUNCTIONS, sizeof(*out->functions));
+    if (!ranked || !out->functions) {
+        free(ranked);
         return TL_NOMEM;
-    size_t n = 0;
+    }
     for (size_t i = 0; i < s->n_functions; i++)
         if (s->functions[i].insns > 0 || s->functions[i].calls > 0)
             ranked[n++] = (struct ranked){s->functions[i].insns, i};
     qsort(ranked, n, sizeof(*ranked), by_insns);
-    int r = tl_buf_printf(out, ",\"functions\":[");
-    for (size_t i = 0; i < n && i < TOP_FUNCTIONS && r >= 0; i++)
-        r = add_function(s, ranked[i].i, i == 0, out);
+    for (size_t k = 0; k < n && k < TOP_FUNCTIONS; k++) {
+        const size_t i = ranked[k].i;
+        out->functions[out->n_functions++] = (struct tl_stats_function){
+            .name = i < symbols ? symbol[i].name : NULL,
+            .pc = i < symbols ? symbol[i].address : 0,
+            .insns = s->functions[i].insns,
+            .calls = s->functions[i].calls,
+        };
+    }
     free(ranked);
-    return r < 0 ? r : tl_buf_add(out, "]", 1);
+    return TL_OK;
 }
 
-/* {"name":count,…} of all counts that are not 0. */
-static int add_counts(struct tl_buf *out, const char *title, const char *(*name)(unsigned),
-                      const uint64_t *counts, unsigned n)
+static int add_count(struct tl_stats *out, enum tl_stats_group group, const char *name, uint64_t n)
 {
-    bool any = false;
-    int r = tl_buf_printf(out, ",\n\"%s\":{", title);
-    for (unsigned i = 0; i < n && r >= 0; i++) {
-        const char *text = counts[i] > 0 ? name(i) : NULL;
-        if (!text)
-            continue;
-        r = tl_buf_printf(out, "%s\"%s\":%llu", any ? "," : "", text,
-                          (unsigned long long)counts[i]);
-        any = true;
-    }
-    return r < 0 ? r : tl_buf_add(out, "}", 1);
+    if (!name || n == 0)
+        return TL_OK;
+    if (tl_grow(&out->counts, &out->cap_counts, out->n_counts + 1, sizeof(*out->counts)) < 0)
+        return TL_NOMEM;
+    struct tl_stats_count *const count = &out->counts[out->n_counts++];
+    *count = (struct tl_stats_count){.group = group, .n = n};
+    snprintf(count->name, sizeof(count->name), "%s", name);
+    return TL_OK;
 }
 
-static const char *mix_name(unsigned i)
+static int answer(const struct counting *s, const struct tl_cut *cut, struct tl_stats *out)
 {
-    return mix_names[i];
-}
-
-static const char *gap_name(unsigned i)
-{
-    return tl_gap_name((enum tl_gap)i);
-}
-
-static int add_modes(const struct stats *s, struct tl_buf *out)
-{
-    int r = tl_buf_printf(out, ",\n\"modes\":{");
-    for (size_t i = 0; i < s->sum.n_modes && r >= 0; i++) {
-        char text[32];
-        r = tl_buf_printf(out, "%s\"%s\":%llu", i > 0 ? "," : "",
-                          tl_mode_text(s->sum.modes[i].mode, text),
-                          (unsigned long long)s->sum.modes[i].insns);
-    }
-    return r < 0 ? r : tl_buf_add(out, "}", 1);
-}
-
-static bool has_records(const struct tl_tally *tally)
-{
-    uint64_t n = 0;
-    for (size_t i = 0; i < TL_TALLY_RECORDS; i++)
-        n += tally->records[i];
-    return n > 0;
-}
-
-static int write_json(const struct stats *s, uint64_t from, uint64_t to, struct tl_buf *out)
-{
-    int r = tl_buf_printf(out, "{\"from\":%llu,\"to\":%llu,\"insns\":%llu,\"taken\":%llu",
-                          (unsigned long long)from, (unsigned long long)to,
-                          (unsigned long long)s->sum.insns, (unsigned long long)s->sum.taken);
-    if (r >= 0)
-        r = add_functions(s, out);
-    if (r >= 0)
-        r = add_counts(out, "mix", mix_name, s->sum.mix, TL_MIX_KINDS);
-    if (r >= 0)
-        r = add_modes(s, out);
-    if (r >= 0)
-        r = add_counts(out, "items", tl_item_kind_name, s->sum.kinds, TL_ITEM_KINDS);
-    if (r >= 0)
-        r = add_counts(out, "gaps", gap_name, s->sum.gaps, TL_GAP_KINDS);
-    if (r >= 0 && s->sum.reads + s->sum.writes > 0)
-        r = tl_buf_printf(out, ",\n\"memory\":{\"reads\":%llu,\"writes\":%llu}",
-                          (unsigned long long)s->sum.reads, (unsigned long long)s->sum.writes);
-    if (r >= 0 && has_records(&s->sum))
-        r = add_counts(out, "records", tl_census_record_name, s->sum.records, TL_TALLY_RECORDS);
-    return r < 0 ? r : tl_buf_add(out, "}\n", 2);
+    const struct tl_tally *const sum = &s->sum;
+    char mode[32];
+    out->gen = tl_gen_get(cut->gen);
+    out->insns = sum->insns;
+    out->taken = sum->taken;
+    out->reads = sum->reads;
+    out->writes = sum->writes;
+    int r = add_functions(s, out);
+    for (unsigned i = 0; i < TL_MIX_KINDS && r >= 0; i++)
+        r = add_count(out, TL_STATS_MIX, mix_names[i], sum->mix[i]);
+    for (size_t i = 0; i < sum->n_modes && r >= 0; i++)
+        r = add_count(out, TL_STATS_MODE, tl_mode_text(sum->modes[i].mode, mode),
+                      sum->modes[i].insns);
+    for (unsigned i = 0; i < TL_ITEM_KINDS && r >= 0; i++)
+        r = add_count(out, TL_STATS_ITEM, tl_item_kind_name(i), sum->kinds[i]);
+    for (unsigned i = 0; i < TL_GAP_KINDS && r >= 0; i++)
+        r = add_count(out, TL_STATS_GAP, tl_gap_name((enum tl_gap)i), sum->gaps[i]);
+    for (unsigned i = 0; i < TL_TALLY_RECORDS && r >= 0; i++)
+        r = add_count(out, TL_STATS_RECORD, tl_census_record_name(i), sum->records[i]);
+    return r;
 }
 
 int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, uint64_t from,
-                  uint64_t to, struct tl_buf *json, struct tl_fail *fail)
+                  uint64_t to, struct tl_stats *out, struct tl_fail *fail)
 {
     struct tl_cut cut;
+    *out = (struct tl_stats){0};
     int r = tl_cut_open(&cut, lake, trace, stream, fail);
     if (r < 0)
         return r;
     const bool whole = to >= cut.end;
-    r = tl_cut_resolve(&cut, TL_UNIT_INSN, from, to, &from, &to, fail);
-    struct stats s = {.image = tl_gen_image(cut.gen)};
+    r = tl_cut_resolve(&cut, TL_UNIT_INSN, from, to, &out->from, &out->to, fail);
+    struct counting s = {.image = tl_gen_image(cut.gen)};
     size_t symbols = 0;
     if (s.image)
         tl_image_symbols(s.image, &symbols);
@@ -338,11 +307,11 @@ int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, u
     if (r >= 0 && !s.functions)
         r = TL_NOMEM;
     const struct tl_walk_range range = {
-        .from = from, .to = to, .tail = whole, .protocol = cut.lane->protocol};
+        .from = out->from, .to = out->to, .tail = whole, .protocol = cut.lane->protocol};
     if (r >= 0)
         r = count_cut(&s, &cut, &range, fail);
     if (r >= 0)
-        r = write_json(&s, from, to, json);
+        r = answer(&s, &cut, out);
     tl_census_free(s.census);
     free(s.functions);
     tl_cut_close(&cut);
@@ -351,27 +320,28 @@ int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, u
 
 /* ---- the function table --------------------------------------------------------------------- */
 
-int tl_lake_functions(struct tl_lake *lake, const char *id, struct tl_buf *json,
+void tl_functions_fini(struct tl_functions *functions)
+{
+    free(functions->p);
+    tl_gen_put(functions->gen);
+    *functions = (struct tl_functions){0};
+}
+
+int tl_lake_functions(struct tl_lake *lake, const char *id, struct tl_functions *out,
                       struct tl_fail *fail)
 {
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    *out = (struct tl_functions){0};
     if (!trace)
         return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
-    struct tl_gen *gen = tl_trace_serving(trace);
+    out->gen = tl_trace_serving(trace);
     tl_trace_put(trace);
-    const struct tl_image *image = tl_gen_image(gen);
-    size_t n = 0;
-    const struct tl_symbol *symbols = image ? tl_image_symbols(image, &n) : NULL;
-    int r = tl_buf_add(json, "[", 1);
-    for (size_t i = 0; i < n && r >= 0; i++) {
-        r = tl_buf_printf(json, "%s\n{\"id\":%zu,\"name\":", i > 0 ? "," : "", i);
-        if (r >= 0)
-            r = tl_json_text(json, symbols[i].name);
-        if (r >= 0)
-            r = tl_buf_printf(json, ",\"pc\":\"0x%llx\"}", (unsigned long long)symbols[i].address);
-    }
-    if (r >= 0)
-        r = tl_buf_add(json, "]\n", 2);
-    tl_gen_put(gen);
-    return r < 0 ? tl_fail_set(fail, r, "no memory") : TL_OK;
+    const struct tl_image *image = tl_gen_image(out->gen);
+    const struct tl_symbol *symbols = image ? tl_image_symbols(image, &out->n) : NULL;
+    out->p = calloc(out->n + 1, sizeof(*out->p));
+    if (!out->p)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    for (size_t i = 0; i < out->n; i++)
+        out->p[i] = (struct tl_function){symbols[i].name, symbols[i].address};
+    return TL_OK;
 }

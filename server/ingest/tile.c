@@ -12,8 +12,6 @@
  */
 #include "ingest/query.h"
 
-#include "tracelake/v1/ranges.pb-c.h"
-
 #include <stdlib.h>
 
 #define N             TL_TILE_BUCKETS
@@ -339,15 +337,7 @@ static int time_edges(struct spans *s, uint64_t first, uint64_t width, struct tl
     return TL_OK;
 }
 
-/* ---- the message ---------------------------------------------------------------------------- */
-
-struct lane_message {
-    Tracelake__V1__Lane lane;
-    uint64_t insns[N], page[N];
-    uint32_t function[N], function2[N], event_mask[N], event_count[N];
-    uint8_t coverage[N], share[N], share2[N], distinct[N], privilege[4 * N], branches[N], flags[N],
-        depth_min[N], depth_max[N];
-};
+/* ---- columns -------------------------------------------------------------------------------- */
 
 static uint8_t of_255(uint64_t part, uint64_t whole)
 {
@@ -376,7 +366,7 @@ static uint8_t time_coverage(const struct spans *s, size_t i)
     return of_255(b > a ? b - a : 1, s->times[i + 1] - s->times[i]);
 }
 
-static void fill_column(struct lane_message *m, size_t i, const struct tl_bucket *bucket)
+static void fill_column(struct tl_tile_lane *m, size_t i, const struct tl_bucket *bucket)
 {
     struct tl_bucket b = *bucket;
     tl_bucket_sort(&b);
@@ -397,33 +387,10 @@ static void fill_column(struct lane_message *m, size_t i, const struct tl_bucket
     m->depth_max[i] = b.insns > 0 ? b.depth_max : 0;
 }
 
-static void set_columns(struct lane_message *m)
-{
-    Tracelake__V1__Lane *l = &m->lane;
-    l->n_insns = l->n_function = l->n_function2 = l->n_page = l->n_event_mask = l->n_event_count =
-        N;
-    l->insns = m->insns;
-    l->function = m->function;
-    l->function2 = m->function2;
-    l->page = m->page;
-    l->event_mask = m->event_mask;
-    l->event_count = m->event_count;
-    l->coverage = (ProtobufCBinaryData){N, m->coverage};
-    l->share = (ProtobufCBinaryData){N, m->share};
-    l->share2 = (ProtobufCBinaryData){N, m->share2};
-    l->distinct = (ProtobufCBinaryData){N, m->distinct};
-    l->privilege = (ProtobufCBinaryData){4 * N, m->privilege};
-    l->branches = (ProtobufCBinaryData){N, m->branches};
-    l->flags = (ProtobufCBinaryData){N, m->flags};
-    l->depth_min = (ProtobufCBinaryData){N, m->depth_min};
-    l->depth_max = (ProtobufCBinaryData){N, m->depth_max};
-}
-
-static void fill_message(struct lane_message *m, const struct spans *s, enum tl_range_unit axis,
+static void fill_columns(struct tl_tile_lane *m, const struct spans *s, enum tl_range_unit axis,
                          uint64_t width)
 {
-    tracelake__v1__lane__init(&m->lane);
-    m->lane.lane = s->cut->lane->index;
+    m->lane = s->cut->lane->index;
     for (size_t i = 0; i < N; i++) {
         struct tl_bucket b = s->buckets[i];
         const uint64_t n = s->edges[i + 1] - s->edges[i];
@@ -435,7 +402,6 @@ static void fill_message(struct lane_message *m, const struct spans *s, enum tl_
         fill_column(m, i, &b);
         m->coverage[i] = axis == TL_UNIT_TIME ? time_coverage(s, i) : of_255(n, width);
     }
-    set_columns(m);
 }
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
@@ -447,90 +413,45 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash;
 }
 
-struct maker {
-    struct tl_gen *gen;
-    enum tl_range_unit axis;
-    uint64_t first, width;
-    struct lane_message **lanes;
-    size_t n;
-    uint64_t revision;
-};
-
 /* What the lane's part of the tile depends on while the lane grows. */
-static void note_revision(struct maker *m, const struct spans *s)
+static void note_revision(struct tl_tile *tile, const struct spans *s)
 {
     uint64_t what = s->edges[N];
-    if (m->axis == TL_UNIT_TIME && s->has_time && s->times[N] >= s->time_last)
+    if (tile->axis == TL_UNIT_TIME && s->has_time && s->times[N] >= s->time_last)
         what = mix(s->cut->end, s->time_last);
-    m->revision = mix(mix(m->revision, s->cut->lane->index), what);
+    tile->revision = mix(mix(tile->revision, s->cut->lane->index), what);
 }
 
-static int add_lane(struct maker *m, struct tl_lane *lane, struct tl_fail *fail)
+static int add_lane(struct tl_tile *tile, struct tl_gen *gen, struct tl_lane *lane,
+                    struct tl_fail *fail)
 {
     struct tl_cut cut;
-    int r = tl_cut_of_lane(&cut, m->gen, lane);
+    int r = tl_cut_of_lane(&cut, gen, lane);
     if (r < 0)
         return r;
     struct spans *s = calloc(1, sizeof(*s));
-    struct lane_message *message = calloc(1, sizeof(*message));
-    r = s && message ? TL_OK : TL_NOMEM;
+    struct tl_tile_lane *columns = calloc(1, sizeof(*columns));
+    r = s && columns ? TL_OK : TL_NOMEM;
     if (r >= 0) {
         s->cut = &cut;
-        s->image = tl_gen_image(m->gen);
-        if (m->axis == TL_UNIT_TIME)
-            r = time_edges(s, m->first, m->width, fail);
+        s->image = tl_gen_image(gen);
+        if (tile->axis == TL_UNIT_TIME)
+            r = time_edges(s, tile->first, tile->bucket, fail);
         else
-            insn_edges(s, m->first, m->width);
+            insn_edges(s, tile->first, tile->bucket);
     }
     if (r >= 0)
         r = fill(s, fail);
     if (r >= 0) {
-        note_revision(m, s);
-        fill_message(message, s, m->axis, m->width);
-        m->lanes[m->n++] = message;
-        message = NULL;
+        note_revision(tile, s);
+        fill_columns(columns, s, tile->axis, tile->bucket);
+        tile->lanes[tile->n_lanes++] = columns;
+        columns = NULL;
     }
-    free(message);
+    free(columns);
     free(s);
     tl_cut_close(&cut);
     return r;
-}
-
-static int add_lanes(struct maker *m, unsigned from, unsigned to, struct tl_fail *fail)
-{
-    m->lanes = calloc((size_t)to - from + 1, sizeof(struct lane_message *));
-    if (!m->lanes)
-        return TL_NOMEM;
-    int r = TL_OK;
-    for (unsigned i = from; i <= to && r >= 0; i++) {
-        struct tl_lane *lane = tl_gen_lane_at(m->gen, i);
-        if (!lane)
-            break;
-        r = add_lane(m, lane, fail);
-    }
-    return r;
-}
-
-static int write_tile(const struct maker *m, unsigned level, uint64_t index, bool sealed,
-                      struct tl_buf *out)
-{
-    Tracelake__V1__Tile tile = TRACELAKE__V1__TILE__INIT;
-    tile.axis =
-        m->axis == TL_UNIT_TIME ? TRACELAKE__V1__UNIT__UNIT_TIME : TRACELAKE__V1__UNIT__UNIT_INSN;
-    tile.level = level;
-    tile.index = index;
-    tile.bucket = m->width;
-    tile.first = m->first;
-    tile.sealed = sealed;
-    tile.generation = m->gen->number;
-    tile.n_lanes = m->n;
-    /* Each message begins with its Lane. */
-    tile.lanes = (Tracelake__V1__Lane **)m->lanes;
-    const size_t size = tracelake__v1__tile__get_packed_size(&tile);
-    if (tl_buf_reserve(out, size) < 0)
-        return TL_NOMEM;
-    out->n += tracelake__v1__tile__pack(&tile, out->p + out->n);
-    return TL_OK;
 }
 
 static bool is_sealed(struct tl_trace *trace, const struct tl_gen *gen)
@@ -548,41 +469,46 @@ static int check(enum tl_range_unit axis, unsigned level, uint64_t index, unsign
         return tl_fail_set(fail, TL_USAGE, "a tile's axis is insn or time");
     if (level > 27 || index > (UINT64_MAX >> 2 * level) / N)
         return tl_fail_set(fail, TL_USAGE, "there is no such tile");
-    if (lane_from > lane_to || lane_to - lane_from >= 64)
-        return tl_fail_set(fail, TL_USAGE, "ask for 1 to 64 lanes");
+    if (lane_from > lane_to || lane_to - lane_from >= TL_TILE_LANES)
+        return tl_fail_set(fail, TL_USAGE, "ask for 1 to %u lanes", TL_TILE_LANES);
     return TL_OK;
+}
+
+void tl_tile_fini(struct tl_tile *tile)
+{
+    for (size_t i = 0; i < tile->n_lanes; i++)
+        free(tile->lanes[i]);
+    tile->n_lanes = 0;
 }
 
 int tl_lake_tile(struct tl_lake *lake, const char *id, enum tl_range_unit axis, unsigned level,
                  uint64_t index, unsigned lane_from, unsigned lane_to, uint64_t generation,
-                 struct tl_buf *out, struct tl_tile_meta *meta, struct tl_fail *fail)
+                 struct tl_tile *out, struct tl_fail *fail)
 {
+    *out = (struct tl_tile){.axis = axis, .level = level, .index = index};
     int r = check(axis, level, index, lane_from, lane_to, fail);
     if (r < 0)
         return r;
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
     if (!trace)
         return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
-    struct maker m = {
-        .gen = tl_trace_serving(trace), .axis = axis, .revision = 0xcbf29ce484222325u};
-    if (generation != 0 && generation != m.gen->number) {
+    struct tl_gen *const gen = tl_trace_serving(trace);
+    out->generation = gen->number;
+    if (generation != 0 && generation != gen->number)
         r = tl_fail_set(fail, TL_NOTFOUND, "trace %.64s is of generation %llu now", id,
-                        (unsigned long long)m.gen->number);
-    } else {
-        m.width = UINT64_C(1) << 2 * level;
-        m.first = m.width * N * index;
-        m.revision = mix(m.revision, m.gen->number);
-        /* Asked before: a trace that is sealed now was complete when the lanes were read. */
-        meta->sealed = is_sealed(trace, m.gen);
-        r = add_lanes(&m, lane_from, lane_to, fail);
-        meta->revision = m.revision;
+                        (unsigned long long)gen->number);
+    out->bucket = UINT64_C(1) << 2 * level;
+    out->first = out->bucket * N * index;
+    out->revision = mix(0xcbf29ce484222325u, gen->number);
+    /* Asked before: a trace that is sealed now was complete when the lanes were read. */
+    out->sealed = is_sealed(trace, gen);
+    for (unsigned i = lane_from; i <= lane_to && r >= 0; i++) {
+        struct tl_lane *const lane = tl_gen_lane_at(gen, i);
+        if (!lane)
+            break;
+        r = add_lane(out, gen, lane, fail);
     }
-    if (r >= 0)
-        r = write_tile(&m, level, index, meta->sealed, out);
-    for (size_t i = 0; i < m.n; i++)
-        free(m.lanes[i]);
-    free(m.lanes);
-    tl_gen_put(m.gen);
+    tl_gen_put(gen);
     tl_trace_put(trace);
     atomic_fetch_add(&lake->tiles_served, 1);
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;

@@ -298,28 +298,6 @@ static int send_parts(struct tl_call *call, struct tl_chunk *head, struct tl_chu
     return tl_stream_write(call->stream, head);
 }
 
-/* `reply` (may be NULL) and behind it `field` and `data`, as one message. */
-static int send_joined(struct tl_call *call, const ProtobufCMessage *reply, struct tl_bytes field,
-                       struct tl_buf *data)
-{
-    const size_t packed = reply ? protobuf_c_message_get_packed_size(reply) : 0;
-    const size_t total = packed + field.n + data->n;
-    if (total > UINT32_MAX)
-        return TL_LIMIT;
-    struct tl_chunk *const head = tl_chunk_new(5 + packed + field.n);
-    struct tl_chunk *const body = head ? tl_chunk_of(data) : NULL;
-    if (!body) {
-        tl_chunk_put(head);
-        return TL_NOMEM;
-    }
-    put_prefix(head->p, false, total);
-    if (reply)
-        protobuf_c_message_pack(reply, head->p + 5);
-    if (field.n)
-        memcpy(head->p + 5 + packed, field.p, field.n);
-    return send_parts(call, head, body);
-}
-
 int tl_call_send_data(struct tl_call *call, const ProtobufCMessage *reply, uint32_t tag,
                       struct tl_buf *data)
 {
@@ -329,12 +307,20 @@ int tl_call_send_data(struct tl_call *call, const ProtobufCMessage *reply, uint3
         n = put_varint(field, (uint64_t)tag << 3 | 2);
         n += put_varint(field + n, data->n);
     }
-    return send_joined(call, reply, (struct tl_bytes){field, n}, data);
-}
-
-int tl_call_send_packed(struct tl_call *call, struct tl_buf *packed)
-{
-    return send_joined(call, NULL, (struct tl_bytes){0}, packed);
+    const size_t packed = protobuf_c_message_get_packed_size(reply);
+    const size_t total = packed + n + data->n;
+    if (total > UINT32_MAX)
+        return TL_LIMIT;
+    struct tl_chunk *const head = tl_chunk_new(5 + packed + n);
+    struct tl_chunk *const body = head ? tl_chunk_of(data) : NULL;
+    if (!body) {
+        tl_chunk_put(head);
+        return TL_NOMEM;
+    }
+    put_prefix(head->p, false, total);
+    protobuf_c_message_pack(reply, head->p + 5);
+    memcpy(head->p + 5 + packed, field, n);
+    return send_parts(call, head, body);
 }
 
 void tl_call_poke(struct tl_call *call)

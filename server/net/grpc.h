@@ -100,9 +100,6 @@ TL_MUST_USE int tl_call_send_latest(struct tl_call *call, const ProtobufCMessage
 TL_MUST_USE int tl_call_send_data(struct tl_call *call, const ProtobufCMessage *reply, uint32_t tag,
                                   struct tl_buf *data);
 
-/* Send a reply that is packed already; the buffer is taken over. TL_CANCELLED, TL_NOMEM. */
-TL_MUST_USE int tl_call_send_packed(struct tl_call *call, struct tl_buf *packed);
-
 /* Wake the handler from tl_call_recv() or tl_call_wait(). Any thread, never blocks for long. */
 void tl_call_poke(struct tl_call *call);
 /* Wait for a poke. TL_OK: poked; TL_AGAIN: time is up; TL_CANCELLED. */

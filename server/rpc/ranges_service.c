@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tracelake.v1.Ranges. */
 #include "rpc/convert.h"
+#include "rpc/rangefile.h"
 #include "rpc/rpcint.h"
-
-#include "tracelake/v1/ranges.pb-c.h"
+#include "rpc/tilepb.h"
+#include "rpc/webjson.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,15 +33,15 @@ static int send_range(struct tl_call *call, const struct tl_range_request *reque
 {
     struct tl_fail *const fail = tl_call_fail(call);
     Tracelake__V1__FetchReply reply = TRACELAKE__V1__FETCH_REPLY__INIT;
-    struct tl_range *range = NULL;
+    struct tl_rangefile *range = NULL;
     bool first = true;
-    int rc = tl_range_open(tl_call_rpc(call)->lake, request, &range, fail);
+    int rc = tl_rangefile_open(tl_call_rpc(call)->lake, request, &range, fail);
     if (rc < 0)
         return explain(call, rc, request->trace, request->stream);
-    tl_range_extent(range, &reply.first, &reply.count);
+    tl_rangefile_extent(range, &reply.first, &reply.count);
     while (rc == TL_OK) {
         struct tl_buf piece = {0};
-        rc = tl_range_next(range, &piece, fail);
+        rc = tl_rangefile_next(range, &piece, fail);
         if (rc == TL_OK || (rc == TL_EOF && (piece.n || first))) {
             const int sent = tl_call_send_data(call, &reply.base, DATA_FIELD, &piece);
             if (sent < 0)
@@ -51,7 +52,7 @@ static int send_range(struct tl_call *call, const struct tl_range_request *reque
         }
         tl_buf_fini(&piece);
     }
-    tl_range_close(range);
+    tl_rangefile_close(range);
     return rc == TL_EOF ? TL_OK : rc;
 }
 
@@ -59,7 +60,7 @@ static int check_enums(struct tl_call *call, unsigned unit, unsigned format)
 {
     if (unit > TL_UNIT_BYTE)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "unit %u is not known", unit);
-    if (format > TL_FORMAT_JSON)
+    if (format > TL_FORMAT_LINES)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "format %u is not known", format);
     return TL_OK;
 }
@@ -73,7 +74,7 @@ static int run_fetch(struct tl_call *call, const void *message)
         .unit = (enum tl_range_unit)r->unit, /* numbered alike */
         .from = r->from,
         .to = or_end(r->to),
-        .format = (enum tl_range_format)r->format,
+        .format = (enum tl_range_format)r->format, /* JSON is made of lines */
     };
     const int rc = check_enums(call, (unsigned)r->unit, (unsigned)r->format);
     return rc < 0 ? rc : send_range(call, &request);
@@ -116,14 +117,14 @@ static int send_news(struct follow *f, uint64_t to)
         .format = (enum tl_range_format)f->request->format,
     };
     Tracelake__V1__FetchReply reply = TRACELAKE__V1__FETCH_REPLY__INIT;
-    struct tl_range *range = NULL;
-    int rc = tl_range_open(tl_call_rpc(f->call)->lake, &request, &range, fail);
+    struct tl_rangefile *range = NULL;
+    int rc = tl_rangefile_open(tl_call_rpc(f->call)->lake, &request, &range, fail);
     if (rc < 0)
         return explain(f->call, rc, request.trace, request.stream);
-    tl_range_extent(range, &reply.first, &reply.count);
+    tl_rangefile_extent(range, &reply.first, &reply.count);
     for (bool first = true; rc == TL_OK; first = false) {
         struct tl_buf piece = {0};
-        rc = tl_range_next(range, &piece, fail);
+        rc = tl_rangefile_next(range, &piece, fail);
         if (first && f->begun && request.format == TL_FORMAT_TEXT)
             drop_heading(&piece);
         if ((rc == TL_OK || rc == TL_EOF) && piece.n) {
@@ -136,7 +137,7 @@ static int send_news(struct follow *f, uint64_t to)
         }
         tl_buf_fini(&piece);
     }
-    tl_range_close(range);
+    tl_rangefile_close(range);
     if (rc == TL_EOF) {
         f->at = to;
         rc = TL_OK;
@@ -289,16 +290,20 @@ static int run_stats(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__StatsRequest *const r = message;
     Tracelake__V1__StatsReply reply = TRACELAKE__V1__STATS_REPLY__INIT;
+    struct tl_stats stats;
     struct tl_buf json = {0};
     int rc = tl_lake_stats(tl_call_rpc(call)->lake, r->trace, r->stream, r->from, or_end(r->to),
-                           &json, tl_call_fail(call));
+                           &stats, tl_call_fail(call));
     if (rc == TL_OK)
-        rc = tl_buf_add(&json, "", 1);
+        rc = tl_webjson_append(&json, tl_webjson_stats(&stats));
+    if (rc == TL_OK)
+        rc = tl_buf_add(&json, "\n", 2); /* with its NUL */
     if (rc == TL_OK) {
         reply.json = (char *)json.p;
         rc = tl_call_send(call, &reply.base);
     }
     tl_buf_fini(&json);
+    tl_stats_fini(&stats);
     return explain(call, rc, r->trace, r->stream);
 }
 
@@ -306,18 +311,18 @@ static int run_tiles(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__GetTilesRequest *const r = message;
     struct tl_lake *const lake = tl_call_rpc(call)->lake;
-    struct tl_tile_meta meta = {0};
-    struct tl_buf tile = {0};
+    struct tl_tile tile = {0};
+    struct tl_tile_pb pb;
     uint64_t generation = r->generation;
     int rc = check_enums(call, (unsigned)r->axis, 0);
     if (rc == TL_OK && !generation)
         rc = tl_generation_of(lake, r->trace, &generation);
     if (rc == TL_OK)
         rc = tl_lake_tile(lake, r->trace, (enum tl_range_unit)r->axis, r->level, r->index,
-                          r->lane_from, r->lane_to, generation, &tile, &meta, tl_call_fail(call));
+                          r->lane_from, r->lane_to, generation, &tile, tl_call_fail(call));
     if (rc == TL_OK)
-        rc = tl_call_send_packed(call, &tile);
-    tl_buf_fini(&tile);
+        rc = tl_call_send(call, tl_tile_pb(&tile, &pb));
+    tl_tile_fini(&tile);
     return explain(call, rc, r->trace, "");
 }
 

@@ -2,7 +2,7 @@
 /* The HTTP interface to traces: rows, look-ups and ranges. docs/http.md says what they give. */
 #include "rpc/webapi.h"
 
-#include "rpc/convert.h"
+#include "rpc/rangefile.h"
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
 #include "rpc/webjson.h"
@@ -32,6 +32,18 @@ static int explain(const struct tl_http_request *request, struct tl_http_respons
                        request->n_parts > 1 ? request->part[1] : "", tl_err_name(rc));
 }
 
+/* What was written row by row, and whether that went well. */
+static int respond_rows(const struct tl_http_request *request, struct tl_http_response *response,
+                        struct tl_buf *json, int rc)
+{
+    if (rc >= 0)
+        rc = tl_buf_add(json, "]\n", 2);
+    if (rc >= 0)
+        return tl_webjson_respond_text(response, json);
+    tl_buf_fini(json);
+    return explain(request, response, rc);
+}
+
 int tl_web_traces(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_trace_list list = {0};
@@ -56,12 +68,15 @@ int tl_web_trace(struct tl_http_request *request, struct tl_http_response *respo
 
 int tl_web_functions(struct tl_http_request *request, struct tl_http_response *response)
 {
+    struct tl_functions functions;
     struct tl_buf json = {0};
-    const int rc = tl_lake_functions(lake_of(request), request->part[0], &json, &response->fail);
-    if (rc == TL_OK)
-        return tl_webjson_respond_text(response, &json);
-    tl_buf_fini(&json);
-    return explain(request, response, rc);
+    int rc = tl_lake_functions(lake_of(request), request->part[0], &functions, &response->fail);
+    if (rc >= 0)
+        rc = tl_buf_add(&json, "[", 1);
+    for (size_t i = 0; i < functions.n && rc >= 0; i++)
+        rc = tl_webjson_row(&json, i, tl_webjson_function(i, &functions.p[i]));
+    tl_functions_fini(&functions);
+    return respond_rows(request, response, &json, rc);
 }
 
 /* ---- arguments -------------------------------------------------------------------------- */
@@ -101,16 +116,15 @@ static bool wants_protobuf(const struct tl_http_request *request)
            tl_http_accepts(request, "application/protobuf");
 }
 
-static int respond_pb(struct tl_http_response *response, const ProtobufCMessage *message)
+int tl_web_pack(struct tl_http_response *response, const ProtobufCMessage *message)
 {
     const size_t n = protobuf_c_message_get_packed_size(message);
-    int rc = tl_buf_reserve(&response->body, n + 1);
+    const int rc = tl_buf_reserve(&response->body, n + 1);
     if (rc < 0)
         return rc;
     response->body.n = protobuf_c_message_pack(message, response->body.p);
     response->compress = true;
-    rc = tl_http_type(response, "application/x-protobuf");
-    return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
+    return tl_http_type(response, "application/x-protobuf");
 }
 
 /* ---- look-ups --------------------------------------------------------------------------- */
@@ -135,7 +149,8 @@ int tl_web_locate(struct tl_http_request *request, struct tl_http_response *resp
     message.time = at.time;
     message.byte = at.byte;
     message.has_time = at.has_time;
-    return respond_pb(response, &message.base);
+    rc = tl_web_pack(response, &message.base);
+    return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
 }
 
 /* "ADDR" or "FROM:TO" (or "FROM-TO"), the end excluded. */
@@ -178,30 +193,6 @@ static int parse_find(const struct tl_http_request *request, struct tl_find_requ
     return tl_fail_set(fail, TL_USAGE, "find what? Give pc=ADDR[:ADDR], symbol=NAME or event=KIND");
 }
 
-static cJSON *json_hit(const struct tl_hit *hit)
-{
-    cJSON *const o = tl_webjson_position(&hit->at);
-    if (o && tl_webjson_address(o, "pc", hit->pc) && tl_webjson_text(o, "text", hit->text))
-        return o;
-    cJSON_Delete(o);
-    return NULL;
-}
-
-static cJSON *json_hits(const struct tl_hit *hits, size_t n, bool more)
-{
-    cJSON *const o = cJSON_CreateObject();
-    cJSON *const array = o ? cJSON_AddArrayToObject(o, "hits") : NULL;
-    bool ok = array && cJSON_AddBoolToObject(o, "more", more);
-    for (size_t i = 0; ok && i < n; i++) {
-        cJSON *const item = json_hit(&hits[i]);
-        ok = item && cJSON_AddItemToArray(array, item);
-    }
-    if (ok)
-        return o;
-    cJSON_Delete(o);
-    return NULL;
-}
-
 int tl_web_find(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_find_request find;
@@ -213,24 +204,25 @@ int tl_web_find(struct tl_http_request *request, struct tl_http_response *respon
         rc = tl_lake_find(lake_of(request), &find, &hits, &n, &more, &response->fail);
     if (rc < 0)
         return explain(request, response, rc);
-    cJSON *const json = json_hits(hits, n, more);
+    cJSON *const json = tl_webjson_hits(hits, n, more);
     free(hits);
     return tl_webjson_respond(response, json);
 }
 
 int tl_web_stats(struct tl_http_request *request, struct tl_http_response *response)
 {
-    struct tl_buf json = {0};
+    struct tl_stats stats;
     uint64_t from = 0;
     uint64_t to = 0;
     int rc = span_of(request, &from, &to, &response->fail);
-    if (rc == TL_OK)
-        rc = tl_lake_stats(lake_of(request), request->part[0], request->part[1], from, to, &json,
-                           &response->fail);
-    if (rc == TL_OK)
-        return tl_webjson_respond_text(response, &json);
-    tl_buf_fini(&json);
-    return explain(request, response, rc);
+    if (rc < 0)
+        return rc;
+    rc = tl_lake_stats(lake_of(request), request->part[0], request->part[1], from, to, &stats,
+                       &response->fail);
+    rc = rc < 0 ? explain(request, response, rc)
+                : tl_webjson_respond(response, tl_webjson_stats(&stats));
+    tl_stats_fini(&stats);
+    return rc;
 }
 
 static int slices_request(const struct tl_http_request *request, struct tl_slices_request *slices,
@@ -244,6 +236,18 @@ static int slices_request(const struct tl_http_request *request, struct tl_slice
     if (rc == TL_OK)
         rc = tl_http_number(request, "columns", 0, &columns, fail);
     slices->columns = columns < UINT32_MAX ? (uint32_t)columns : UINT32_MAX;
+    return rc;
+}
+
+/* A stream's slices into `*out`. */
+static int json_slices(const struct tl_http_request *request,
+                       const struct tl_slices_request *wanted, cJSON **out, struct tl_fail *fail)
+{
+    struct tl_slices slices;
+    int rc = tl_lake_slices(lake_of(request), wanted, &slices, fail);
+    if (rc >= 0 && !(*out = tl_webjson_slices(&slices)))
+        rc = TL_NOMEM;
+    tl_slices_fini(&slices);
     return rc;
 }
 
@@ -264,18 +268,17 @@ int tl_web_trace_slices(struct tl_http_request *request, struct tl_http_response
     unsigned n = 0;
     char *rest = names;
     for (char *name; rc == TL_OK && (name = strsep(&rest, ","));) {
-        struct tl_buf one = {0};
+        cJSON *one = NULL;
         slices.stream = name;
         if (n++ == MAX_SLICE_STREAMS)
             rc = tl_fail_set(&response->fail, TL_USAGE, "no more than %d streams at once",
                              MAX_SLICE_STREAMS);
         else
-            rc = tl_lake_slices(lake_of(request), &slices, &one, &response->fail);
-        if (rc == TL_OK)
-            rc = tl_buf_add(&one, "", 1);
-        if (rc == TL_OK && !cJSON_AddRawToObject(all, name, (const char *)one.p))
+            rc = json_slices(request, &slices, &one, &response->fail);
+        if (rc == TL_OK && !cJSON_AddItemToObject(all, name, one)) {
+            cJSON_Delete(one);
             rc = TL_NOMEM;
-        tl_buf_fini(&one);
+        }
     }
     free(names);
     if (rc == TL_OK)
@@ -286,21 +289,29 @@ int tl_web_trace_slices(struct tl_http_request *request, struct tl_http_response
 
 int tl_web_slices(struct tl_http_request *request, struct tl_http_response *response)
 {
-    struct tl_buf json = {0};
+    cJSON *json = NULL;
     struct tl_slices_request slices;
     int rc = slices_request(request, &slices, &response->fail);
     slices.stream = request->part[1];
     if (rc == TL_OK)
-        rc = tl_lake_slices(lake_of(request), &slices, &json, &response->fail);
-    if (rc == TL_OK)
-        return tl_webjson_respond_text(response, &json);
-    tl_buf_fini(&json);
-    return explain(request, response, rc);
+        rc = json_slices(request, &slices, &json, &response->fail);
+    return rc < 0 ? explain(request, response, rc) : tl_webjson_respond(response, json);
+}
+
+struct rows {
+    struct tl_buf json;
+    size_t n;
+};
+
+static int add_insn(void *context, const struct tl_insn_row *row)
+{
+    struct rows *const rows = context;
+    return tl_webjson_row(&rows->json, rows->n++, tl_webjson_insn(row));
 }
 
 int tl_web_insns(struct tl_http_request *request, struct tl_http_response *response)
 {
-    struct tl_buf json = {0};
+    struct rows rows = {0};
     uint64_t from = 0;
     uint64_t count = 0;
     int rc = tl_http_number(request, "from", 0, &from, &response->fail);
@@ -309,12 +320,11 @@ int tl_web_insns(struct tl_http_request *request, struct tl_http_response *respo
     if (count > MAX_INSNS)
         count = MAX_INSNS;
     if (rc == TL_OK)
-        rc = tl_lake_insns(lake_of(request), request->part[0], request->part[1], from,
-                           (uint32_t)count, &json, &response->fail);
+        rc = tl_buf_add(&rows.json, "[", 1);
     if (rc == TL_OK)
-        return tl_webjson_respond_text(response, &json);
-    tl_buf_fini(&json);
-    return explain(request, response, rc);
+        rc = tl_lake_insns(lake_of(request), request->part[0], request->part[1], from,
+                           (uint32_t)count, add_insn, &rows, &response->fail);
+    return respond_rows(request, response, &rows.json, rc);
 }
 
 /* ---- range ------------------------------------------------------------------------------ */
@@ -336,7 +346,7 @@ static const struct format formats[] = {
 struct puller {
     struct tl_lake *lake;
     struct tl_range_request request; /* its names are the HTTP request's, which outlives this */
-    struct tl_range *range;
+    struct tl_rangefile *range;
     struct tl_buf first; /* read before the head was sent, so that errors have a status */
     int rc;
 };
@@ -350,7 +360,7 @@ static int pull(void *context, struct tl_buf *out)
         p->first = (struct tl_buf){0};
         return p->rc;
     }
-    return tl_range_next(p->range, out, NULL);
+    return tl_rangefile_next(p->range, out, NULL);
 }
 
 /* A stream that has grown meanwhile is another body. */
@@ -359,22 +369,22 @@ static int rewind_range(void *context)
     struct puller *const p = context;
     uint64_t extent[2];
     uint64_t now[2];
-    tl_range_extent(p->range, &extent[0], &extent[1]);
-    tl_range_close(p->range);
+    tl_rangefile_extent(p->range, &extent[0], &extent[1]);
+    tl_rangefile_close(p->range);
     p->range = NULL;
     p->rc = TL_OK;
     tl_buf_reset(&p->first);
-    const int rc = tl_range_open(p->lake, &p->request, &p->range, NULL);
+    const int rc = tl_rangefile_open(p->lake, &p->request, &p->range, NULL);
     if (rc < 0)
         return rc;
-    tl_range_extent(p->range, &now[0], &now[1]);
+    tl_rangefile_extent(p->range, &now[0], &now[1]);
     return memcmp(extent, now, sizeof now) ? TL_AGAIN : TL_OK;
 }
 
 static void release(void *context)
 {
     struct puller *const p = context;
-    tl_range_close(p->range);
+    tl_rangefile_close(p->range);
     tl_buf_fini(&p->first);
     free(p);
 }
@@ -395,14 +405,14 @@ static int parse_range(const struct tl_http_request *request, struct tl_range_re
     return rc < 0 ? rc : span_of(request, &range->from, &range->to, fail);
 }
 
-static int range_headers(const struct tl_range_request *range, const struct tl_range *opened,
+static int range_headers(const struct tl_range_request *range, const struct tl_rangefile *opened,
                          struct tl_http_response *response)
 {
     const struct format *const format = &formats[range->format];
     const bool file = range->format <= TL_FORMAT_STF;
     uint64_t first;
     uint64_t count;
-    tl_range_extent(opened, &first, &count);
+    tl_rangefile_extent(opened, &first, &count);
     int rc = tl_http_type(response, format->type);
     if (rc == TL_OK)
         rc = tl_fields_addf(&response->headers, "content-disposition",
@@ -428,14 +438,14 @@ int tl_web_range(struct tl_http_request *request, struct tl_http_response *respo
         return TL_NOMEM;
     p->lake = lake_of(request);
     p->request = range;
-    rc = tl_range_open(p->lake, &range, &p->range, &response->fail);
+    rc = tl_rangefile_open(p->lake, &range, &p->range, &response->fail);
     if (rc < 0) {
         free(p);
         return explain(request, response, rc);
     }
     response->producer = p;
     response->release = release;
-    p->rc = tl_range_next(p->range, &p->first, &response->fail);
+    p->rc = tl_rangefile_next(p->range, &p->first, &response->fail);
     if (p->rc < 0 && p->rc != TL_EOF)
         return explain(request, response, p->rc);
     response->produce = pull;

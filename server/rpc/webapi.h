@@ -6,6 +6,8 @@
 #include "lake.h"
 #include "net/http.h"
 
+#include <protobuf-c/protobuf-c.h>
+
 /* webapi.c */
 int tl_web_traces(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_trace(struct tl_http_request *request, struct tl_http_response *response);
@@ -27,6 +29,8 @@ int tl_web_events(struct tl_http_request *request, struct tl_http_response *resp
 /* webroutes.c */
 int tl_web_asset(struct tl_http_request *request, struct tl_http_response *response);
 
+/* Make the message the body. TL_NOMEM. */
+TL_MUST_USE int tl_web_pack(struct tl_http_response *response, const ProtobufCMessage *message);
 /* "insn", "time" or "byte". TL_USAGE. */
 TL_MUST_USE int tl_unit_parse(const char *text, enum tl_range_unit *out);
 

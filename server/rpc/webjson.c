@@ -49,34 +49,75 @@ bool tl_webjson_address(cJSON *object, const char *name, uint64_t value)
 
 bool tl_webjson_text(cJSON *object, const char *name, const char *text)
 {
-    char *const clean = strdup(text);
-    if (!clean)
-        return false;
-    tl_utf8_clean(clean);
-    const bool ok = add(object, name, cJSON_CreateString(clean));
+    return tl_webjson_bytes(object, name, text, strlen(text));
+}
+
+/* NULL: out of memory. */
+static cJSON *text_item(const char *text, size_t n)
+{
+    char *const clean = strndup(text, n);
+    if (clean)
+        tl_utf8_clean(clean);
+    cJSON *const item = clean ? cJSON_CreateString(clean) : NULL;
     free(clean);
-    return ok;
+    return item;
+}
+
+bool tl_webjson_bytes(cJSON *object, const char *name, const char *text, size_t n)
+{
+    return add(object, name, text_item(text, n));
+}
+
+static bool add_row(cJSON *array, cJSON *item)
+{
+    if (item && cJSON_AddItemToArray(array, item))
+        return true;
+    cJSON_Delete(item);
+    return false;
+}
+
+/* `o`, or where it is not complete NULL. */
+static cJSON *all_or_none(cJSON *o, bool complete)
+{
+    if (o && complete)
+        return o;
+    cJSON_Delete(o);
+    return NULL;
+}
+
+int tl_webjson_append(struct tl_buf *out, cJSON *json)
+{
+    char *const text = json ? cJSON_PrintUnformatted(json) : NULL;
+    cJSON_Delete(json);
+    const int rc = text ? tl_buf_add(out, text, strlen(text)) : TL_NOMEM;
+    free(text);
+    return rc;
+}
+
+int tl_webjson_row(struct tl_buf *out, size_t row, cJSON *json)
+{
+    const int rc = tl_buf_add(out, ",\n" + !row, 2 - !row);
+    if (rc >= 0)
+        return tl_webjson_append(out, json);
+    cJSON_Delete(json);
+    return rc;
 }
 
 static cJSON *stream(const struct tl_stream_row *row)
 {
     cJSON *const o = cJSON_CreateObject();
-    const bool ok =
-        o && tl_webjson_text(o, "name", row->name) &&
-        tl_webjson_text(o, "protocol", row->protocol) && tl_webjson_u64(o, "insns", row->insns) &&
-        tl_webjson_u64(o, "sealed_insns", row->sealed_insns) &&
-        tl_webjson_u64(o, "shards", row->shards) &&
-        tl_webjson_u64(o, "time_first", row->time_first) &&
-        tl_webjson_u64(o, "time_last", row->time_last) &&
-        cJSON_AddBoolToObject(o, "has_time", row->has_time) &&
-        cJSON_AddBoolToObject(o, "time_unit_ns", row->time_unit_ns) &&
-        tl_webjson_u64(o, "events", row->events) && tl_webjson_u64(o, "gaps", row->gaps) &&
-        tl_webjson_u64(o, "lost_bytes", row->lost_bytes) &&
-        tl_webjson_u64(o, "stored_bytes", row->stored_bytes);
-    if (ok)
-        return o;
-    cJSON_Delete(o);
-    return NULL;
+    return all_or_none(
+        o, tl_webjson_text(o, "name", row->name) && tl_webjson_text(o, "protocol", row->protocol) &&
+               tl_webjson_u64(o, "insns", row->insns) &&
+               tl_webjson_u64(o, "sealed_insns", row->sealed_insns) &&
+               tl_webjson_u64(o, "shards", row->shards) &&
+               tl_webjson_u64(o, "time_first", row->time_first) &&
+               tl_webjson_u64(o, "time_last", row->time_last) &&
+               cJSON_AddBoolToObject(o, "has_time", row->has_time) &&
+               cJSON_AddBoolToObject(o, "time_unit_ns", row->time_unit_ns) &&
+               tl_webjson_u64(o, "events", row->events) && tl_webjson_u64(o, "gaps", row->gaps) &&
+               tl_webjson_u64(o, "lost_bytes", row->lost_bytes) &&
+               tl_webjson_u64(o, "stored_bytes", row->stored_bytes));
 }
 
 static int add_label(void *context, const char *key, const char *value)
@@ -116,46 +157,164 @@ static bool fill_trace(cJSON *o, const struct tl_trace_row *row)
     if (!labels || tl_labels_each(row->labels, add_label, labels) < 0)
         return false;
     cJSON *const streams = cJSON_AddArrayToObject(o, "streams");
-    for (size_t i = 0; streams && i < row->n_streams; i++) {
-        cJSON *const item = stream(&row->streams[i]);
-        if (!item || !cJSON_AddItemToArray(streams, item))
+    for (size_t i = 0; i < row->n_streams; i++)
+        if (!add_row(streams, stream(&row->streams[i])))
             return false;
-    }
     return streams != NULL;
 }
 
 cJSON *tl_webjson_trace(const struct tl_trace_row *row)
 {
     cJSON *const o = cJSON_CreateObject();
-    if (o && fill_trace(o, row))
-        return o;
-    cJSON_Delete(o);
-    return NULL;
+    return all_or_none(o, fill_trace(o, row));
 }
 
 cJSON *tl_webjson_traces(const struct tl_trace_list *list)
 {
     cJSON *const array = cJSON_CreateArray();
-    for (size_t i = 0; array && i < list->n; i++) {
-        cJSON *const item = tl_webjson_trace(&list->rows[i]);
-        if (!item || !cJSON_AddItemToArray(array, item)) {
-            cJSON_Delete(array);
-            return NULL;
-        }
-    }
-    return array;
+    bool ok = true;
+    for (size_t i = 0; ok && i < list->n; i++)
+        ok = add_row(array, tl_webjson_trace(&list->rows[i]));
+    return all_or_none(array, ok);
 }
+
+/* ---- look-ups --------------------------------------------------------------------------- */
 
 cJSON *tl_webjson_position(const struct tl_position *at)
 {
     cJSON *const o = cJSON_CreateObject();
-    if (o && tl_webjson_u64(o, "insn", at->insn) && tl_webjson_u64(o, "byte", at->byte) &&
-        cJSON_AddBoolToObject(o, "has_time", at->has_time) &&
-        (!at->has_time || tl_webjson_u64(o, "time", at->time)))
-        return o;
-    cJSON_Delete(o);
-    return NULL;
+    return all_or_none(o, tl_webjson_u64(o, "insn", at->insn) &&
+                              tl_webjson_u64(o, "byte", at->byte) &&
+                              cJSON_AddBoolToObject(o, "has_time", at->has_time) &&
+                              (!at->has_time || tl_webjson_u64(o, "time", at->time)));
 }
+
+static cJSON *hit_row(const struct tl_hit *hit)
+{
+    cJSON *const o = tl_webjson_position(&hit->at);
+    return all_or_none(o, tl_webjson_address(o, "pc", hit->pc) &&
+                              tl_webjson_text(o, "text", hit->text));
+}
+
+cJSON *tl_webjson_hits(const struct tl_hit *hits, size_t n, bool more)
+{
+    cJSON *const o = cJSON_CreateObject();
+    cJSON *const rows = cJSON_AddArrayToObject(o, "hits");
+    bool ok = cJSON_AddBoolToObject(o, "more", more) != NULL;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = add_row(rows, hit_row(&hits[i]));
+    return all_or_none(o, ok);
+}
+
+static cJSON *stats_function(const struct tl_stats_function *f)
+{
+    cJSON *const o = cJSON_CreateObject();
+    return all_or_none(o, tl_webjson_text(o, "name", f->name ? f->name : "(no symbol)") &&
+                              tl_webjson_address(o, "pc", f->pc) &&
+                              tl_webjson_u64(o, "insns", f->insns) &&
+                              tl_webjson_u64(o, "calls", f->calls));
+}
+
+/* {"name":count,…} of a group. */
+static bool add_counts(cJSON *o, const char *title, const struct tl_stats *stats,
+                       enum tl_stats_group group)
+{
+    cJSON *const counts = cJSON_AddObjectToObject(o, title);
+    bool ok = counts != NULL;
+    for (size_t i = 0; ok && i < stats->n_counts; i++)
+        if (stats->counts[i].group == group)
+            ok = tl_webjson_u64(counts, stats->counts[i].name, stats->counts[i].n);
+    return ok;
+}
+
+static bool add_memory(cJSON *o, const struct tl_stats *stats)
+{
+    cJSON *const memory = cJSON_AddObjectToObject(o, "memory");
+    return tl_webjson_u64(memory, "reads", stats->reads) &&
+           tl_webjson_u64(memory, "writes", stats->writes);
+}
+
+cJSON *tl_webjson_stats(const struct tl_stats *s)
+{
+    cJSON *const o = cJSON_CreateObject();
+    bool ok = tl_webjson_u64(o, "from", s->from) && tl_webjson_u64(o, "to", s->to) &&
+              tl_webjson_u64(o, "insns", s->insns) && tl_webjson_u64(o, "taken", s->taken);
+    cJSON *const functions = cJSON_AddArrayToObject(o, "functions");
+    for (size_t i = 0; ok && i < s->n_functions; i++)
+        ok = add_row(functions, stats_function(&s->functions[i]));
+    ok = ok && add_counts(o, "mix", s, TL_STATS_MIX) && add_counts(o, "modes", s, TL_STATS_MODE) &&
+         add_counts(o, "items", s, TL_STATS_ITEM) && add_counts(o, "gaps", s, TL_STATS_GAP);
+    if (s->reads + s->writes > 0)
+        ok = ok && add_memory(o, s);
+    if (s->n_counts > 0 && s->counts[s->n_counts - 1].group == TL_STATS_RECORD)
+        ok = ok && add_counts(o, "records", s, TL_STATS_RECORD);
+    return all_or_none(o, ok && functions);
+}
+
+/* "main", "exception 5 vector", or its address. */
+static bool add_slice_name(cJSON *o, const struct tl_stack_slice *s)
+{
+    char text[512];
+    if (s->exception >= 0)
+        snprintf(text, sizeof text, "exception %d%s%s", s->exception, *s->name ? " " : "", s->name);
+    else if (!*s->name)
+        return tl_webjson_address(o, "name", s->pc);
+    return tl_webjson_text(o, "name", s->exception >= 0 ? text : s->name);
+}
+
+static cJSON *slice_row(const struct tl_stack_slice *s)
+{
+    cJSON *const o = cJSON_CreateObject();
+    return all_or_none(
+        o, tl_webjson_u64(o, "depth", s->depth) && tl_webjson_u64(o, "from", s->from) &&
+               tl_webjson_u64(o, "to", s->to) && (s->exact || cJSON_AddFalseToObject(o, "exact")) &&
+               add_slice_name(o, s));
+}
+
+cJSON *tl_webjson_slices(const struct tl_slices *slices)
+{
+    cJSON *const o = cJSON_CreateObject();
+    bool ok = cJSON_AddBoolToObject(o, "truncated", slices->truncated) &&
+              tl_webjson_u64(o, "resolution", slices->resolution);
+    cJSON *const rows = cJSON_AddArrayToObject(o, "slices");
+    for (size_t i = 0; ok && i < slices->n; i++)
+        ok = add_row(rows, slice_row(&slices->p[i]));
+    return all_or_none(o, ok && rows);
+}
+
+static bool add_events(cJSON *o, const char *lines)
+{
+    cJSON *const events = cJSON_AddArrayToObject(o, "events");
+    bool ok = events != NULL;
+    for (size_t n; ok && *lines; lines += n + 1) {
+        n = strcspn(lines, "\n");
+        ok = add_row(events, text_item(lines, n));
+    }
+    return ok;
+}
+
+cJSON *tl_webjson_insn(const struct tl_insn_row *row)
+{
+    cJSON *const o = cJSON_CreateObject();
+    return all_or_none(o, tl_webjson_u64(o, "insn", row->insn) &&
+                              tl_webjson_address(o, "pc", row->pc) &&
+                              (!*row->function || tl_webjson_text(o, "function", row->function)) &&
+                              (!*row->mode || tl_webjson_text(o, "mode", row->mode)) &&
+                              (!*row->encoding || tl_webjson_text(o, "encoding", row->encoding)) &&
+                              tl_webjson_text(o, "text", row->text) &&
+                              (!row->has_time || tl_webjson_u64(o, "time", row->time)) &&
+                              (!*row->events || add_events(o, row->events)));
+}
+
+cJSON *tl_webjson_function(size_t id, const struct tl_function *function)
+{
+    cJSON *const o = cJSON_CreateObject();
+    return all_or_none(o, tl_webjson_u64(o, "id", id) &&
+                              tl_webjson_text(o, "name", function->name) &&
+                              tl_webjson_address(o, "pc", function->pc));
+}
+
+/* ---- responses -------------------------------------------------------------------------- */
 
 int tl_webjson_respond_text(struct tl_http_response *response, struct tl_buf *text)
 {
@@ -169,16 +328,12 @@ int tl_webjson_respond_text(struct tl_http_response *response, struct tl_buf *te
 
 int tl_webjson_respond(struct tl_http_response *response, cJSON *json)
 {
-    char *const text = json ? cJSON_PrintUnformatted(json) : NULL;
-    cJSON_Delete(json);
-    if (!text)
-        return TL_NOMEM;
-    const size_t n = strlen(text);
-    struct tl_buf body = {(uint8_t *)text, n, n + 1}; /* cJSON's memory is malloc's */
-    const int rc = tl_buf_add(&body, "\n", 1);
-    if (rc < 0) {
-        tl_buf_fini(&body);
-        return rc;
-    }
-    return tl_webjson_respond_text(response, &body);
+    struct tl_buf body = {0};
+    int rc = tl_webjson_append(&body, json);
+    if (rc >= 0)
+        rc = tl_buf_add(&body, "\n", 1);
+    if (rc >= 0)
+        return tl_webjson_respond_text(response, &body);
+    tl_buf_fini(&body);
+    return rc;
 }

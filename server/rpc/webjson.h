@@ -17,13 +17,25 @@ bool tl_webjson_i64(cJSON *object, const char *name, int64_t value);
 bool tl_webjson_address(cJSON *object, const char *name, uint64_t value);
 /* `text` may be any bytes; what is no UTF-8 is replaced. */
 bool tl_webjson_text(cJSON *object, const char *name, const char *text);
+/* The same of `n` bytes. */
+bool tl_webjson_bytes(cJSON *object, const char *name, const char *text, size_t n);
 /* The element as tl_webjson_u64() writes it. NULL: out of memory. */
 cJSON *tl_webjson_number(uint64_t value);
+
+/* Append its text (compact) and delete it. NULL is TL_NOMEM. */
+TL_MUST_USE int tl_webjson_append(struct tl_buf *out, cJSON *json);
+/* The same of element `row`, from 0, of an array that is written row by row, each on its line. */
+TL_MUST_USE int tl_webjson_row(struct tl_buf *out, size_t row, cJSON *json);
 
 /* NULL: out of memory. The caller deletes it. */
 cJSON *tl_webjson_trace(const struct tl_trace_row *row);
 cJSON *tl_webjson_traces(const struct tl_trace_list *list);
 cJSON *tl_webjson_position(const struct tl_position *at);
+cJSON *tl_webjson_hits(const struct tl_hit *hits, size_t n, bool more);
+cJSON *tl_webjson_stats(const struct tl_stats *stats);
+cJSON *tl_webjson_slices(const struct tl_slices *slices);
+cJSON *tl_webjson_insn(const struct tl_insn_row *row);
+cJSON *tl_webjson_function(size_t id, const struct tl_function *function);
 
 /*
  * Make it the body (compact) and delete it. NULL is TL_NOMEM. Sets the content type and

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiles: protobuf as the lake encodes them, JSON for people and scripts. */
+/* Tiles: protobuf for the page, JSON for people and scripts. */
 #include "rpc/rpcint.h"
+#include "rpc/tilepb.h"
 #include "rpc/webapi.h"
 #include "rpc/webjson.h"
 
-#include "tracelake/v1/ranges.pb-c.h"
-
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MAX_LANES 16
@@ -61,63 +59,38 @@ static int parse(const struct tl_http_request *request, struct tile_request *t,
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
-static bool add_bytes(cJSON *o, const char *name, const ProtobufCBinaryData *data)
+/* `n` numbers of 1, 4 or 8 bytes. */
+static bool add_column(cJSON *o, const char *name, const void *column, size_t size, size_t n)
 {
     cJSON *const array = cJSON_AddArrayToObject(o, name);
-    for (size_t i = 0; array && i < data->len; i++) {
-        cJSON *const item = tl_webjson_number(data->data[i]);
-        if (!item || !cJSON_AddItemToArray(array, item))
-            return false;
+    bool ok = array != NULL;
+    for (size_t i = 0; ok && i < n; i++) {
+        const uint64_t value = size == 1   ? ((const uint8_t *)column)[i]
+                               : size == 4 ? ((const uint32_t *)column)[i]
+                                           : ((const uint64_t *)column)[i];
+        ok = cJSON_AddItemToArray(array, tl_webjson_number(value));
     }
-    return array != NULL;
+    return ok;
 }
 
-static bool add_u64s(cJSON *o, const char *name, const uint64_t *values, size_t n)
+#define ADD_COLUMN(name)                                                                           \
+    add_column(o, #name, c->name, sizeof c->name[0], sizeof c->name / sizeof c->name[0])
+
+static bool fill_lane(cJSON *o, const struct tl_tile_lane *c)
 {
-    cJSON *const array = cJSON_AddArrayToObject(o, name);
-    for (size_t i = 0; array && i < n; i++) {
-        cJSON *const item = tl_webjson_number(values[i]);
-        if (!item || !cJSON_AddItemToArray(array, item))
-            return false;
-    }
-    return array != NULL;
+    return tl_webjson_u64(o, "lane", c->lane) && ADD_COLUMN(insns) && ADD_COLUMN(coverage) &&
+           ADD_COLUMN(function) && ADD_COLUMN(share) && ADD_COLUMN(function2) &&
+           ADD_COLUMN(share2) && ADD_COLUMN(distinct) && ADD_COLUMN(page) &&
+           ADD_COLUMN(privilege) && ADD_COLUMN(branches) && ADD_COLUMN(event_mask) &&
+           ADD_COLUMN(event_count) && ADD_COLUMN(flags) && ADD_COLUMN(depth_min) &&
+           ADD_COLUMN(depth_max);
 }
 
-static bool add_u32s(cJSON *o, const char *name, const uint32_t *values, size_t n)
+static cJSON *json_tile(const struct tl_tile *tile)
 {
-    cJSON *const array = cJSON_AddArrayToObject(o, name);
-    for (size_t i = 0; array && i < n; i++) {
-        cJSON *const item = tl_webjson_number(values[i]);
-        if (!item || !cJSON_AddItemToArray(array, item))
-            return false;
-    }
-    return array != NULL;
-}
-
-static bool fill_lane(cJSON *o, const Tracelake__V1__Lane *lane)
-{
-    return tl_webjson_u64(o, "lane", lane->lane) &&
-           add_u64s(o, "insns", lane->insns, lane->n_insns) &&
-           add_bytes(o, "coverage", &lane->coverage) &&
-           add_u32s(o, "function", lane->function, lane->n_function) &&
-           add_bytes(o, "share", &lane->share) &&
-           add_u32s(o, "function2", lane->function2, lane->n_function2) &&
-           add_bytes(o, "share2", &lane->share2) && add_bytes(o, "distinct", &lane->distinct) &&
-           add_u64s(o, "page", lane->page, lane->n_page) &&
-           add_bytes(o, "privilege", &lane->privilege) &&
-           add_bytes(o, "branches", &lane->branches) &&
-           add_u32s(o, "event_mask", lane->event_mask, lane->n_event_mask) &&
-           add_u32s(o, "event_count", lane->event_count, lane->n_event_count) &&
-           add_bytes(o, "flags", &lane->flags) && add_bytes(o, "depth_min", &lane->depth_min) &&
-           add_bytes(o, "depth_max", &lane->depth_max);
-}
-
-static bool fill_tile(cJSON *o, const Tracelake__V1__Tile *tile)
-{
-    static const char *const axes[] = {"insn", "time", "byte"};
-    const unsigned axis = (unsigned)tile->axis < 3 ? (unsigned)tile->axis : 0;
+    cJSON *const o = cJSON_CreateObject();
     cJSON *const lanes = cJSON_AddArrayToObject(o, "lanes");
-    bool ok = lanes && tl_webjson_text(o, "axis", axes[axis]) &&
+    bool ok = lanes && tl_webjson_text(o, "axis", tile->axis == TL_UNIT_TIME ? "time" : "insn") &&
               tl_webjson_u64(o, "level", tile->level) && tl_webjson_u64(o, "index", tile->index) &&
               tl_webjson_u64(o, "bucket", tile->bucket) &&
               tl_webjson_u64(o, "first", tile->first) &&
@@ -125,50 +98,46 @@ static bool fill_tile(cJSON *o, const Tracelake__V1__Tile *tile)
               tl_webjson_u64(o, "generation", tile->generation);
     for (size_t i = 0; ok && i < tile->n_lanes; i++) {
         cJSON *const lane = cJSON_CreateObject();
-        ok = lane && fill_lane(lane, tile->lanes[i]) && cJSON_AddItemToArray(lanes, lane);
-        if (!ok)
-            cJSON_Delete(lane);
+        ok = cJSON_AddItemToArray(lanes, lane) && fill_lane(lane, tile->lanes[i]);
     }
-    return ok;
-}
-
-static int to_json(struct tl_buf *tile)
-{
-    Tracelake__V1__Tile *const message = tracelake__v1__tile__unpack(NULL, tile->n, tile->p);
-    cJSON *const o = message ? cJSON_CreateObject() : NULL;
-    char *const text = o && fill_tile(o, message) ? cJSON_PrintUnformatted(o) : NULL;
+    if (ok)
+        return o;
     cJSON_Delete(o);
-    if (message)
-        tracelake__v1__tile__free_unpacked(message, NULL);
-    if (!text)
-        return TL_NOMEM;
-    tl_buf_fini(tile);
-    tile->p = (uint8_t *)text;
-    tile->n = strlen(text);
-    tile->cap = tile->n + 1;
-    return TL_OK;
+    return NULL;
 }
 
 /* ---- the handler ------------------------------------------------------------------------ */
 
 /* A sealed tile never changes within its generation, so its address is its identity. */
-static int cache_headers(const struct tile_request *t, const struct tl_tile_meta *meta, bool json,
-                         bool dated, struct tl_http_response *response)
+static int cache_headers(const struct tl_tile *tile, bool json, bool dated,
+                         struct tl_http_response *response)
 {
-    const bool immutable = meta->sealed && dated;
+    const bool immutable = tile->sealed && dated;
     int rc = tl_fields_addf(
-        &response->headers, "etag", "\"%llx-%llx%s\"", (unsigned long long)t->generation,
-        (unsigned long long)(meta->sealed ? 0 : meta->revision + 1), json ? "-j" : "");
+        &response->headers, "etag", "\"%llx-%llx%s\"", (unsigned long long)tile->generation,
+        (unsigned long long)(tile->sealed ? 0 : tile->revision + 1), json ? "-j" : "");
     if (rc == TL_OK)
         rc = tl_fields_add(&response->headers, "cache-control",
                            immutable ? "public, max-age=31536000, immutable" : "no-cache");
     return rc == TL_OK ? tl_fields_add(&response->headers, "vary", "accept") : rc;
 }
 
+static int respond(const struct tl_tile *tile, bool json, bool dated,
+                   struct tl_http_response *response)
+{
+    struct tl_tile_pb pb;
+    int rc = json ? tl_webjson_append(&response->body, json_tile(tile))
+                  : tl_web_pack(response, tl_tile_pb(tile, &pb));
+    response->compress = true;
+    if (rc == TL_OK && json)
+        rc = tl_http_type(response, "application/json");
+    return rc == TL_OK ? cache_headers(tile, json, dated, response) : rc;
+}
+
 int tl_web_tile(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_lake *const lake = ((struct tl_rpc *)request->context)->lake;
-    struct tl_tile_meta meta = {0};
+    struct tl_tile tile = {0};
     struct tile_request t = {0};
     struct tl_fail *const fail = &response->fail;
     int rc = parse(request, &t, fail);
@@ -177,16 +146,12 @@ int tl_web_tile(struct tl_http_request *request, struct tl_http_response *respon
         rc = tl_generation_of(lake, t.trace, &t.generation);
     if (rc == TL_OK)
         rc = tl_lake_tile(lake, t.trace, t.axis, (unsigned)t.level, t.index, (unsigned)t.lane_from,
-                          (unsigned)t.lane_to, t.generation, &response->body, &meta, fail);
-    if (rc < 0 && !fail->text[0])
-        return tl_fail_set(fail, (enum tl_err)rc, "trace \"%.63s\", generation %llu: %s", t.trace,
-                           (unsigned long long)t.generation, tl_err_name(rc));
-    if (rc < 0)
-        return rc;
-    const bool json = tl_http_accepts(request, "application/json");
-    if (json && (rc = to_json(&response->body)) < 0)
-        return rc;
-    response->compress = true;
-    rc = tl_http_type(response, json ? "application/json" : "application/x-protobuf");
-    return rc == TL_OK ? cache_headers(&t, &meta, json, dated, response) : rc;
+                          (unsigned)t.lane_to, t.generation, &tile, fail);
+    if (rc == TL_OK)
+        rc = respond(&tile, tl_http_accepts(request, "application/json"), dated, response);
+    else if (!fail->text[0])
+        rc = tl_fail_set(fail, (enum tl_err)rc, "trace \"%.63s\", generation %llu: %s", t.trace,
+                         (unsigned long long)t.generation, tl_err_name(rc));
+    tl_tile_fini(&tile);
+    return rc;
 }

@@ -20,7 +20,6 @@
 /* Levels of the pyramid: a bucket of level L spans 4^L positions. */
 #define TL_LEVEL_STORED  6 /* finest one that shards hold; finer ones are made on demand */
 #define TL_LEVEL_SUMMARY 8 /* … that the catalog holds */
-#define TL_TILE_BUCKETS  512
 
 enum tl_bucket_event {
     TL_HAS_EXCEPTION = 1,

@@ -351,30 +351,30 @@ static void finds(const char *dir, const struct made *m)
 static void stats_one(const char *dir, const char *what, uint64_t from, uint64_t to)
 {
     struct tl_fail fail = {0};
-    struct tl_buf json = {0};
+    struct tl_stats stats;
     char name[96];
     const struct cold cold = begin_cold(dir);
-    if (tl_lake_stats(cold.lake, "long", "cs.10", from, to, &json, &fail) < 0)
+    if (tl_lake_stats(cold.lake, "long", "cs.10", from, to, &stats, &fail) < 0)
         die("stats", &fail);
     snprintf(name, sizeof name, "statistics of %s, cold", what);
+    tl_stats_fini(&stats);
     end_cold(cold, name);
-    tl_buf_fini(&json);
 }
 
 /* The call stack over [from, to). */
 static void slices_one(const char *dir, const char *what, uint64_t from, uint64_t to)
 {
     struct tl_fail fail = {0};
-    struct tl_buf json = {0};
+    struct tl_slices slices;
     char name[96];
     const struct tl_slices_request request = {
         .trace = "long", .stream = "cs.10", .axis = TL_UNIT_INSN, .from = from, .to = to};
     const struct cold cold = begin_cold(dir);
-    if (tl_lake_slices(cold.lake, &request, &json, &fail) < 0)
+    if (tl_lake_slices(cold.lake, &request, &slices, &fail) < 0)
         die("slices", &fail);
     snprintf(name, sizeof name, "slices of %s, cold", what);
+    tl_slices_fini(&slices);
     end_cold(cold, name);
-    tl_buf_fini(&json);
 }
 
 /* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes. The

@@ -30,7 +30,7 @@ decoders/pt       base simd image isa flow frame setup decode
 decoders/stf      base simd image isa flow setup decode
 server/disasm     base isa image
 server/store      base simd image isa flow setup stf lake.h
-server/ingest     base simd image isa flow setup decode stf store disasm lake.h tracelake
+server/ingest     base simd image isa flow setup decode stf store disasm lake.h
 server/net        base
 server/osdhost    base setup net lake.h
 server/rpc        base net osdhost lake.h tracelake grpc web

@@ -617,6 +617,15 @@ int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fa
     return rc;
 }
 
+int tl_range_lines(struct tl_range *range, tl_line_sink *sink, void *context, struct tl_fail *fail)
+{
+    char line[64];
+    if (range->at == range->end)
+        return TL_EOF;
+    const int n = snprintf(line, sizeof line, "I %016" PRIx64 " größe", range->at * 4);
+    return sink(context, range->at++, (struct tl_bytes){(uint8_t *)line, (size_t)n});
+}
+
 void tl_range_close(struct tl_range *range)
 {
     if (!range)
@@ -667,55 +676,113 @@ int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, st
     return TL_OK;
 }
 
+/* A name with more than ASCII, and one that is no UTF-8. */
+#define NAME     "größe"
+#define BAD_NAME "gr\xf6\xdf"
+
 int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, uint64_t from,
-                  uint64_t to, struct tl_buf *json, struct tl_fail *fail)
+                  uint64_t to, struct tl_stats *out, struct tl_fail *fail)
 {
+    *out = (struct tl_stats){.from = from, .to = to, .insns = 1, .taken = UINT64_MAX};
     const int rc = check(lake, trace, stream, fail);
-    return rc < 0 ? rc : tl_buf_printf(json, "{\"from\":%" PRIu64 ",\"insns\":1}", from);
+    if (rc < 0)
+        return rc;
+    out->functions = calloc(out->n_functions = 2, sizeof *out->functions);
+    out->functions[0] = (struct tl_stats_function){NAME, UINT64_MAX, from, from + 1};
+    out->functions[1] = (struct tl_stats_function){BAD_NAME, 0, 1, 0};
+    out->counts = calloc(out->n_counts = 1, sizeof *out->counts);
+    out->counts[0] = (struct tl_stats_count){TL_STATS_MIX, "plain", from};
+    return TL_OK;
+}
+
+void tl_stats_fini(struct tl_stats *stats)
+{
+    free(stats->functions);
+    free(stats->counts);
 }
 
 int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, uint64_t from,
-                  uint32_t count, struct tl_buf *json, struct tl_fail *fail)
+                  uint32_t count, tl_insn_sink *sink, void *context, struct tl_fail *fail)
 {
-    const int rc = check(lake, trace, stream, fail);
-    return rc < 0 ? rc : tl_buf_printf(json, "{\"first\":%" PRIu64 ",\"count\":%u}", from, count);
+    int rc = check(lake, trace, stream, fail);
+    for (uint32_t i = 0; i < count && rc == TL_OK; i++) {
+        const struct tl_insn_row row = {.insn = from + i,
+                                        .pc = 4 * (from + i),
+                                        .time = 10 * (from + i),
+                                        .has_time = i > 0,
+                                        .function = NAME,
+                                        .mode = "",
+                                        .encoding = i ? "d503201f" : "",
+                                        .text = "nop\t; " BAD_NAME,
+                                        .events = i ? "" : "O\nA switch 1 1 " NAME "\n"};
+        rc = sink(context, &row);
+    }
+    return rc;
 }
 
+/* One slice; the resolution repeats the columns, and `truncated` that the axis was time. */
 int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
-                   struct tl_buf *json, struct tl_fail *fail)
+                   struct tl_slices *out, struct tl_fail *fail)
 {
+    *out = (struct tl_slices){.resolution = request->columns,
+                              .truncated = request->axis == TL_UNIT_TIME};
     const int rc = check(lake, request->trace, request->stream, fail);
-    return rc < 0 ? rc
-                  : tl_buf_printf(json,
-                                  "{\"axis\":\"%s\",\"from\":%" PRIu64 ",\"to\":%" PRIu64
-                                  ",\"columns\":%u,\"slices\":[]}",
-                                  request->axis == TL_UNIT_TIME ? "time" : "insn", request->from,
-                                  request->to, request->columns);
+    if (rc < 0)
+        return rc;
+    out->p = calloc(out->n = 1, sizeof *out->p);
+    out->p[0] = (struct tl_stack_slice){
+        .from = request->from, .to = request->to, .exception = 5, .exact = true, .name = NAME};
+    return TL_OK;
 }
 
-int tl_lake_functions(struct tl_lake *lake, const char *trace, struct tl_buf *json,
+void tl_slices_fini(struct tl_slices *slices)
+{
+    free(slices->p);
+}
+
+int tl_lake_functions(struct tl_lake *lake, const char *trace, struct tl_functions *out,
                       struct tl_fail *fail)
 {
+    *out = (struct tl_functions){0};
     const int rc = check(lake, trace, STREAM, fail);
-    return rc < 0 ? rc : tl_buf_printf(json, "[]");
+    if (rc < 0)
+        return rc;
+    out->p = calloc(out->n = 2, sizeof *out->p);
+    out->p[0] = (struct tl_function){NAME, 16};
+    out->p[1] = (struct tl_function){BAD_NAME, UINT64_MAX};
+    return TL_OK;
 }
 
-/* A Tile message by hand: level, index, sealed, generation. */
+void tl_functions_fini(struct tl_functions *functions)
+{
+    free(functions->p);
+}
+
 int tl_lake_tile(struct tl_lake *lake, const char *trace, enum tl_range_unit axis, unsigned level,
                  uint64_t index, unsigned lane_from, unsigned lane_to, uint64_t gen,
-                 struct tl_buf *out, struct tl_tile_meta *meta, struct tl_fail *fail)
+                 struct tl_tile *out, struct tl_fail *fail)
 {
+    *out = (struct tl_tile){.axis = axis, .level = level, .index = index, .generation = gen};
     pthread_mutex_lock(&lake->lock);
     const struct trace *const t = find_locked(lake, trace);
     const bool there = t && t->row.generation == gen;
-    if (there)
-        *meta = (struct tl_tile_meta){t->row.state == TL_TRACE_SEALED, t->row.revision};
+    if (there) {
+        out->sealed = t->row.state == TL_TRACE_SEALED;
+        out->revision = t->row.revision;
+    }
     pthread_mutex_unlock(&lake->lock);
     if (!there)
         return TL_NOTFOUND;
-    const uint8_t tile[] = {0x10, (uint8_t)level & 127, 0x18, (uint8_t)index & 127,
-                            0x30, meta->sealed,         0x38, (uint8_t)gen & 127};
-    return tl_buf_add(out, tile, sizeof tile);
+    out->lanes[0] = calloc(out->n_lanes = 1, sizeof *out->lanes[0]);
+    out->lanes[0]->page[1] = UINT64_MAX;
+    out->lanes[0]->privilege[4 * TL_TILE_BUCKETS - 1] = 255;
+    return TL_OK;
+}
+
+void tl_tile_fini(struct tl_tile *tile)
+{
+    for (size_t i = 0; i < tile->n_lanes; i++)
+        free(tile->lanes[i]);
 }
 
 int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The HTTP interface, the same over HTTP/1.1 and HTTP/2, plain and with TLS. */
 #include "net/gzip.h"
-#include "net/tls.h"
-#include "unit/serving.h"
-#include "unit/wire.h"
+#include "unit/asking.h"
 
 #include "tracelake/v1/ranges.pb-c.h"
 
@@ -14,191 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-enum way { WAY_H1, WAY_H2, WAY_H1_TLS, WAY_H2_TLS, WAYS };
-
-struct fixture {
-    struct serving s;
-    char dir[32], cert[64], key[64];
-};
-
-struct answer {
-    int status;
-    struct tl_fields head;
-    struct tl_buf body;
-};
-
-static void answer_fini(struct answer *a)
-{
-    tl_fields_fini(&a->head);
-    tl_buf_fini(&a->body);
-}
-
-/* ---- HTTP/1.1 by hand --------------------------------------------------------------------- */
-
-/* Undo the chunked coding in place. */
-static void dechunk(struct tl_buf *b)
-{
-    size_t in = 0;
-    size_t out = 0;
-    assert_int_equal(tl_buf_add(b, "", 1), TL_OK);
-    for (;;) {
-        char *end;
-        const size_t n = strtoul((char *)b->p + in, &end, 16);
-        in = (size_t)((uint8_t *)end - b->p) + 2;
-        if (!n)
-            break;
-        assert_true(in + n <= b->n);
-        memmove(b->p + out, b->p + in, n);
-        in += n + 2;
-        out += n;
-    }
-    b->n = out;
-}
-
-static void split_head(struct tl_buf *raw, struct answer *a)
-{
-    assert_int_equal(tl_buf_add(raw, "", 1), TL_OK);
-    raw->n--;
-    char *const text = (char *)raw->p;
-    char *const end = strstr(text, "\r\n\r\n");
-    assert_non_null(end);
-    *end = 0;
-    a->status = atoi(text + 9);
-    char *save = NULL;
-    strtok_r(text, "\r\n", &save);
-    for (char *line; (line = strtok_r(NULL, "\r\n", &save));) {
-        char *const colon = strchr(line, ':');
-        assert_non_null(colon);
-        *colon = 0;
-        assert_int_equal(tl_fields_add(&a->head, line, colon + 2), TL_OK);
-    }
-    const size_t skip = (size_t)(end + 4 - text);
-    assert_int_equal(tl_buf_add(&a->body, raw->p + skip, raw->n - skip), TL_OK);
-    if (tl_fields_get(&a->head, "transfer-encoding"))
-        dechunk(&a->body);
-}
-
-static void ask_h1(const char *url, const char *method, const char *path, const char *extra,
-                   struct answer *a)
-{
-    struct wire w = wire_open(url);
-    struct tl_buf out = {0};
-    struct tl_buf in = {0};
-    uint8_t buf[65536];
-    ssize_t n;
-    assert_int_equal(tl_buf_printf(&out,
-                                   "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-                                   "%s%s\r\n",
-                                   method, path, extra ? extra : "", extra ? "\r\n" : ""),
-                     TL_OK);
-    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
-    wire_send(&w, (char *)out.p);
-    while ((n = wire_read(&w, buf, sizeof buf)) > 0)
-        assert_int_equal(tl_buf_add(&in, buf, (size_t)n), TL_OK);
-    split_head(&in, a);
-    tl_buf_fini(&in);
-    tl_buf_fini(&out);
-    wire_close(&w);
-}
-
-static void ask_h2(const char *url, const char *method, const char *path, const char *extra,
-                   struct answer *a)
-{
-    struct h2_client *const c = h2_connect(url);
-    char name[64] = "";
-    const char *value = extra ? strchr(extra, ':') : NULL;
-    if (value)
-        for (size_t i = 0; extra + i < value; i++)
-            name[i] = (char)(extra[i] | 0x20);
-    struct h2_exchange *const x = h2_request(c, method, path, true, value ? name : (char *)NULL,
-                                             value ? value + 2 : NULL, (char *)NULL);
-    h2_finish(c, x);
-    a->status = h2_status(x);
-    for (size_t i = 0; i < x->head.n; i++)
-        assert_int_equal(
-            tl_fields_add(&a->head, tl_fields_name(&x->head, i), tl_fields_value(&x->head, i)),
-            TL_OK);
-    assert_int_equal(tl_buf_add(&a->body, x->body.p, x->body.n), TL_OK);
-    h2_free(c);
-}
-
-/* One request; `extra` is "Name: value" or NULL. */
-static struct answer ask_as(struct fixture *f, enum way way, const char *method, const char *path,
-                            const char *extra)
-{
-    struct answer a = {0};
-    const char *const url = way == WAY_H1 || way == WAY_H2 ? f->s.url : f->s.tls_url;
-    if (way == WAY_H1 || way == WAY_H1_TLS)
-        ask_h1(url, method, path, extra, &a);
-    else
-        ask_h2(url, method, path, extra, &a);
-    assert_int_equal(tl_buf_add(&a.body, "", 1), TL_OK); /* texts end */
-    a.body.n--;
-    return a;
-}
-
-static struct answer ask(struct fixture *f, enum way way, const char *path, const char *extra)
-{
-    return ask_as(f, way, "GET", path, extra);
-}
-
-static void expect_head(const struct answer *a, const char *name, const char *value)
-{
-    const char *const got = tl_fields_get(&a->head, name);
-    if (!got || strcmp(got, value))
-        fail_msg("%s is \"%s\", not \"%s\"", name, got ? got : "(none)", value);
-}
-
-/* ---- fixture ------------------------------------------------------------------------------ */
-
-static void add_trace(struct tl_lake *lake, const char *name, uint32_t insns, bool finish)
-{
-    const struct tl_ingest_request request = {.rig = "rig", .trace = name, .setup = ""};
-    struct tl_ingest *ingest = NULL;
-    char id[64];
-    uint64_t durable = 0;
-    struct tl_fail fail = {0};
-    atomic_store(&fake.stall, true); /* nobody is told: there is nobody */
-    assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &ingest, id, &durable, &fail),
-                     TL_OK);
-    uint8_t *const bytes = calloc(insns + 1, 4);
-    for (uint32_t i = 0; i < insns; i++)
-        tl_put_le32(bytes + 4 * i, i);
-    assert_int_equal(tl_ingest_append(ingest, 0, (struct tl_bytes){bytes, 4 * insns}, &fail),
-                     TL_OK);
-    free(bytes);
-    tl_ingest_close(ingest);
-    atomic_store(&fake.stall, false);
-    (void)finish;
-}
-
-static int setup(void **state)
-{
-    struct fixture *const f = calloc(1, sizeof *f);
-    struct tl_fail fail = {0};
-    strcpy(f->dir, "/tmp/tl-http-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    snprintf(f->cert, sizeof f->cert, "%s/c.pem", f->dir);
-    snprintf(f->key, sizeof f->key, "%s/k.pem", f->dir);
-    assert_int_equal(tl_tls_make_certificate(f->cert, f->key, &fail), 1);
-    const struct tl_net_options options = {.tls_cert = f->cert, .tls_key = f->key};
-    serve(&f->s, &options);
-    add_trace(f->s.lake, "t", 10000, false);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *const f = *state;
-    stop_serving(&f->s);
-    unlink(f->cert);
-    unlink(f->key);
-    rmdir(f->dir);
-    free(f);
-    return 0;
-}
 
 /* ---- tests -------------------------------------------------------------------------------- */
 
@@ -271,87 +84,11 @@ static void test_errors(void **state)
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/range?format=doc", 400, "doc");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/range?from=5&to=2&format=text", 400,
                  "from > to");
+    expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/slices?columns=many", 400, "many");
     expect_error(f, "GET", "/api/v1/traces/t/tiles/up/0/0", 400, "axis up");
     expect_error(f, "GET", "/api/v1/traces/t/tiles/insn/99/0", 400, "level");
     expect_error(f, "GET", "/api/v1/traces/t/tiles/insn/0/0?lanes=0-16", 400, "lanes");
     expect_error(f, "GET", "/api/v1/traces/t/tiles/insn/0/0?gen=77", 404, "generation 77");
-}
-
-static void test_traces(void **state)
-{
-    struct fixture *const f = *state;
-    for (int way = 0; way < WAYS; way++) {
-        struct answer a = ask(f, way, "/api/v1/traces", NULL);
-        assert_int_equal(a.status, 200);
-        cJSON *const list = cJSON_Parse((char *)a.body.p);
-        assert_int_equal(cJSON_GetArraySize(list), 1);
-        const cJSON *const t = cJSON_GetArrayItem(list, 0);
-        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(t, "id")), "t");
-        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(t, "state")), "live");
-        /* Above 2^53: exact, as text. */
-        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(t, "created_ns")),
-                            "1700000000000000001");
-        const cJSON *const stream = cJSON_GetArrayItem(cJSON_GetObjectItem(t, "streams"), 0);
-        assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(stream, "insns")), 10000);
-        cJSON_Delete(list);
-        answer_fini(&a);
-        a = ask(f, way, "/api/v1/traces/t", NULL);
-        cJSON *const one = cJSON_Parse((char *)a.body.p);
-        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(one, "id")), "t");
-        cJSON_Delete(one);
-        answer_fini(&a);
-    }
-}
-
-static void test_find(void **state)
-{
-    struct fixture *const f = *state;
-    for (int way = 0; way < WAYS; way++) {
-        struct answer a =
-            ask(f, way, "/api/v1/traces/t/streams/cs.10/find?pc=0xffff800012345678&limit=2", NULL);
-        assert_int_equal(a.status, 200);
-        cJSON *const o = cJSON_Parse((char *)a.body.p);
-        const cJSON *const hits = cJSON_GetObjectItem(o, "hits");
-        assert_int_equal(cJSON_GetArraySize(hits), 2);
-        assert_string_equal(
-            cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(hits, 0), "pc")),
-            "0xffff800012345678");
-        assert_true(cJSON_IsTrue(cJSON_GetObjectItem(o, "more")));
-        cJSON_Delete(o);
-        answer_fini(&a);
-    }
-}
-
-static void test_slices(void **state)
-{
-    static const char path[] = "/api/v1/traces/t/streams/cs.10/slices?axis=time&from=3&to=70";
-    struct fixture *const f = *state;
-    struct answer a = ask(f, WAY_H1, path, NULL);
-    assert_int_equal(a.status, 200);
-    assert_non_null(strstr((char *)a.body.p, "\"time\",\"from\":3,\"to\":70,\"columns\":0"));
-    answer_fini(&a);
-    a = ask(f, WAY_H2, "/api/v1/traces/t/streams/cs.10/slices?from=3&columns=500", NULL);
-    assert_int_equal(a.status, 200);
-    assert_non_null(strstr((char *)a.body.p, "\"insn\",\"from\":3,"));
-    assert_non_null(strstr((char *)a.body.p, "\"columns\":500,"));
-    answer_fini(&a);
-    expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/slices?columns=many", 400, "many");
-}
-
-/* 2^53 + 1 survives both forms. */
-static void test_exact_numbers(void **state)
-{
-    struct fixture *const f = *state;
-    const char *const path = "/api/v1/traces/t/streams/cs.10/locate?unit=insn&at=9007199254740993";
-    struct answer a = ask(f, WAY_H2, path, NULL);
-    assert_non_null(strstr((char *)a.body.p, "\"insn\":\"9007199254740993\""));
-    answer_fini(&a);
-    a = ask(f, WAY_H1, path, "Accept: application/x-protobuf");
-    expect_head(&a, "content-type", "application/x-protobuf");
-    Tracelake__V1__Position *const at = tracelake__v1__position__unpack(NULL, a.body.n, a.body.p);
-    assert_int_equal(at->insn, 9007199254740993);
-    tracelake__v1__position__free_unpacked(at, NULL);
-    answer_fini(&a);
 }
 
 static void test_range(void **state)
@@ -583,7 +320,7 @@ static void test_events_h1(void **state)
     struct wire w = wire_open(f->s.url);
     wire_send(&w, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
     read_until(&w, "event: traces\n", 1);
-    add_trace(f->s.lake, "fresh", 4, true);
+    add_trace(f->s.lake, "fresh", 4);
     read_until(&w, "\"id\":\"fresh\"", 1);
     wire_close(&w);
 }
@@ -596,7 +333,7 @@ static void test_events_h2(void **state)
     while (!x->body.n)
         h2_step(c, 10000);
     expect_head(&(struct answer){.head = x->head}, "content-type", "text/event-stream");
-    add_trace(f->s.lake, "fresh", 4, true);
+    add_trace(f->s.lake, "fresh", 4);
     do {
         assert_true(h2_step(c, 10000));
         assert_int_equal(tl_buf_add(&x->body, "", 1), TL_OK);
@@ -770,10 +507,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_page),
         TEST(test_errors),
-        TEST(test_traces),
-        TEST(test_find),
-        TEST(test_slices),
-        TEST(test_exact_numbers),
         TEST(test_range),
         TEST(test_parts_of_a_body),
         TEST(test_parts_of_what_is_known),

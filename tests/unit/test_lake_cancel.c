@@ -132,9 +132,9 @@ static int find_event(void)
 /* Of parts of shards: those of whole ones are known without looking. */
 static int stats(void)
 {
-    struct tl_buf json = {0};
-    const int r = tl_lake_stats(lake, "t", STREAM, 30000, 80000, &json, NULL);
-    tl_buf_fini(&json);
+    struct tl_stats out;
+    const int r = tl_lake_stats(lake, "t", STREAM, 30000, 80000, &out, NULL);
+    tl_stats_fini(&out);
     return r;
 }
 
@@ -142,18 +142,17 @@ static int slices(void)
 {
     const struct tl_slices_request request = {
         .trace = "t", .stream = STREAM, .to = UINT64_MAX, .columns = 64};
-    struct tl_buf json = {0};
-    const int r = tl_lake_slices(lake, &request, &json, NULL);
-    tl_buf_fini(&json);
+    struct tl_slices out;
+    const int r = tl_lake_slices(lake, &request, &out, NULL);
+    tl_slices_fini(&out);
     return r;
 }
 
 static int tile(void)
 {
-    struct tl_tile_meta meta;
-    struct tl_buf out = {0};
-    const int r = tl_lake_tile(lake, "t", TL_UNIT_INSN, 5, 0, 0, 0, 0, &out, &meta, NULL);
-    tl_buf_fini(&out);
+    struct tl_tile out;
+    const int r = tl_lake_tile(lake, "t", TL_UNIT_INSN, 5, 0, 0, 0, 0, &out, NULL);
+    tl_tile_fini(&out);
     return r;
 }
 
@@ -184,12 +183,16 @@ static int range_zstf(void)
     return range(TL_FORMAT_ZSTF);
 }
 
+static int ignore_row(void *context, const struct tl_insn_row *row)
+{
+    (void)context;
+    (void)row;
+    return TL_OK;
+}
+
 static int insns(void)
 {
-    struct tl_buf json = {0};
-    const int r = tl_lake_insns(lake, "t", STREAM, 1000, 4096, &json, NULL);
-    tl_buf_fini(&json);
-    return r;
+    return tl_lake_insns(lake, "t", STREAM, 1000, 4096, ignore_row, NULL, NULL);
 }
 
 static int locate(void)
@@ -206,7 +209,7 @@ static const struct {
     {"verify", verify, 20},   {"verify all", verify_all, 20},
     {"find pc", find_pc, 10}, {"find event", find_event, 10},
     {"stats", stats, 3},      {"slices", slices, 5},
-    {"tile", tile, 5},       {"text", range_text, 10},
+    {"tile", tile, 5},        {"text", range_text, 10},
     {"zstf", range_zstf, 10}, {"insns", insns, 1},
     {"locate", locate, 1},
 };

@@ -5,7 +5,6 @@
 #include "ingest/scale.h"
 #include "stf/file.h"
 #include "stf/insns.h"
-#include "tracelake/v1/ranges.pb-c.h"
 
 #define STREAM "cs.10"
 
@@ -173,22 +172,39 @@ static void ranges_are_stf(void **state)
     }
 }
 
-static void json_has_every_position(void **state)
+struct line_count {
+    uint64_t insns, next;
+};
+
+static int count_line(void *context, uint64_t at, struct tl_bytes line)
+{
+    struct line_count *const count = context;
+    if (line.p[0] == 'I' || line.p[0] == 'N') {
+        assert_int_equal(at, count->next++);
+        assert_null(memchr(line.p, '\n', line.n));
+        if (line.p[0] == 'I')
+            assert_int_equal(strtoull((const char *)line.p + 2, NULL, 16), truth.pc[at]);
+        count->insns++;
+    }
+    return TL_OK;
+}
+
+static void lines_have_their_positions(void **state)
 {
     (void)state;
-    struct tl_buf bytes = {0};
+    struct line_count count = {.next = 100};
+    struct tl_range *range;
+    struct tl_fail fail = {0};
     const struct tl_range_request request = {
-        .trace = "t", .stream = STREAM, .from = 100, .to = 5100, .format = TL_FORMAT_JSON};
-    fetch(lake, &request, &bytes);
-    assert_int_equal(tl_buf_add(&bytes, "", 1), TL_OK);
-    size_t n = 0;
-    for (const char *p = (const char *)bytes.p; (p = strstr(p, "\"kind\":\"I\"")); p++)
-        n++;
-    size_t unknown = 0;
-    for (const char *p = (const char *)bytes.p; (p = strstr(p, "\"kind\":\"N\"")); p++)
-        unknown++;
-    assert_int_equal(n + unknown, 5000);
-    tl_buf_fini(&bytes);
+        .trace = "t", .stream = STREAM, .from = 100, .to = 5100, .format = TL_FORMAT_LINES};
+    assert_int_equal(tl_range_open(lake, &request, &range, &fail), TL_OK);
+    int r;
+    do
+        r = tl_range_lines(range, count_line, &count, &fail);
+    while (r == TL_OK);
+    assert_int_equal(r, TL_EOF);
+    assert_int_equal(count.insns, 5000);
+    tl_range_close(range);
 }
 
 static uint64_t ns(uint64_t ticks)
@@ -335,18 +351,14 @@ static unsigned event_bit(char kind)
     }
 }
 
-static Tracelake__V1__Tile *get_tile(enum tl_range_unit axis, unsigned level, uint64_t index)
+static struct tl_tile get_tile(enum tl_range_unit axis, unsigned level, uint64_t index)
 {
-    struct tl_buf bytes = {0};
-    struct tl_tile_meta meta;
+    struct tl_tile tile;
     struct tl_fail fail = {0};
-    if (tl_lake_tile(lake, "t", axis, level, index, 0, 15, 1, &bytes, &meta, &fail) < 0)
+    if (tl_lake_tile(lake, "t", axis, level, index, 0, 15, 1, &tile, &fail) < 0)
         fail_msg("%s", fail.text);
-    assert_true(meta.sealed);
-    Tracelake__V1__Tile *tile = tracelake__v1__tile__unpack(NULL, bytes.n, bytes.p);
-    assert_non_null(tile);
-    assert_int_equal(tile->n_lanes, 2);
-    tl_buf_fini(&bytes);
+    assert_true(tile.sealed);
+    assert_int_equal(tile.n_lanes, 2);
     return tile;
 }
 
@@ -355,12 +367,11 @@ static void check_insn_tiles(unsigned level, const struct tl_image *image)
     const uint64_t width = UINT64_C(1) << 2 * level;
     size_t line = 0;
     for (uint64_t index = 0; index * 512 * width < truth.n; index++) {
-        Tracelake__V1__Tile *tile = get_tile(TL_UNIT_INSN, level, index);
-        const Tracelake__V1__Lane *lane = tile->lanes[0];
-        assert_int_equal(tile->bucket, width);
-        assert_int_equal(lane->n_insns, 512);
+        struct tl_tile tile = get_tile(TL_UNIT_INSN, level, index);
+        const struct tl_tile_lane *lane = tile.lanes[0];
+        assert_int_equal(tile.bucket, width);
         for (size_t i = 0; i < 512; i++) {
-            const uint64_t from = tile->first + i * width;
+            const uint64_t from = tile.first + i * width;
             const uint64_t to = from + width < truth.n ? from + width : truth.n;
             assert_int_equal(lane->insns[i], from < to ? to - from : 0);
             unsigned mask = 0, gaps = 0, events = 0;
@@ -372,14 +383,14 @@ static void check_insn_tiles(unsigned level, const struct tl_image *image)
             if (from < to) {
                 assert_int_equal(lane->event_mask[i], mask);
                 assert_int_equal(lane->event_count[i], events);
-                assert_int_equal(lane->flags.data[i] & TL_FLAG_GAP ? 1 : 0, gaps > 0);
+                assert_int_equal(lane->flags[i] & TL_FLAG_GAP ? 1 : 0, gaps > 0);
             }
             if (level == 0 && from < to) {
                 assert_int_equal(lane->function[i], function_of(image, from));
                 assert_int_equal(lane->page[i], truth.pc[from] >> 12);
             }
         }
-        tracelake__v1__tile__free_unpacked(tile, NULL);
+        tl_tile_fini(&tile);
     }
 }
 
@@ -405,14 +416,14 @@ static void tiles_tell_the_function(void **state)
     tl_image_symbols(image, &symbols);
     uint64_t *counts = calloc(symbols + 1, sizeof(*counts));
     for (unsigned level = 1; level < 8; level++) {
-        Tracelake__V1__Tile *tile = get_tile(TL_UNIT_INSN, level, 0);
-        const Tracelake__V1__Lane *lane = tile->lanes[0];
+        struct tl_tile tile = get_tile(TL_UNIT_INSN, level, 0);
+        const struct tl_tile_lane *lane = tile.lanes[0];
         size_t wrong = 0, checked = 0;
         for (size_t i = 0; i < 512; i++) {
             memset(counts, 0, (symbols + 1) * sizeof(*counts));
-            const uint64_t from = i * tile->bucket;
+            const uint64_t from = i * tile.bucket;
             uint64_t most = 0;
-            for (uint64_t p = from; p < from + tile->bucket && p < truth.n; p++) {
+            for (uint64_t p = from; p < from + tile.bucket && p < truth.n; p++) {
                 uint64_t *count = &counts[function_of(image, p)];
                 (*count)++;
                 most = *count > most ? *count : most;
@@ -423,7 +434,7 @@ static void tiles_tell_the_function(void **state)
             /* Several may be equally frequent; the approximation may miss a close winner. */
             wrong += counts[lane->function[i]] * 10 < most * 8;
         }
-        tracelake__v1__tile__free_unpacked(tile, NULL);
+        tl_tile_fini(&tile);
         print_message("level %u: dominant function clearly wrong in %zu of %zu buckets\n", level,
                       wrong, checked);
         all_wrong += wrong;
@@ -449,12 +460,12 @@ static void time_tiles_cover_everything(void **state)
             continue;
         uint64_t sum = 0, events = 0, expected = 0;
         for (uint64_t i = row.time_first / width; i <= row.time_last / width; i++) {
-            Tracelake__V1__Tile *tile = get_tile(TL_UNIT_TIME, level, i);
+            struct tl_tile tile = get_tile(TL_UNIT_TIME, level, i);
             for (size_t k = 0; k < 512; k++) {
-                sum += tile->lanes[0]->insns[k];
-                events += tile->lanes[0]->event_count[k];
+                sum += tile.lanes[0]->insns[k];
+                events += tile.lanes[0]->event_count[k];
             }
-            tracelake__v1__tile__free_unpacked(tile, NULL);
+            tl_tile_fini(&tile);
         }
         assert_int_equal(sum, truth.n);
         for (size_t i = 0; i < truth.n_lines; i++)
@@ -463,83 +474,104 @@ static void time_tiles_cover_everything(void **state)
     }
 }
 
-static void texts_are_json(void **state)
+static int check_row(void *context, const struct tl_insn_row *row)
+{
+    uint64_t *const next = context;
+    assert_int_equal(row->insn, *next);
+    assert_int_equal(row->pc, truth.pc[*next]);
+    assert_true(row->text[0] != '\0');
+    ++*next;
+    return TL_OK;
+}
+
+static void rows_have_their_addresses(void **state)
+{
+    (void)state;
+    struct tl_fail fail = {0};
+    uint64_t next = 1000;
+    assert_int_equal(tl_lake_insns(lake, "t", STREAM, 1000, 300, check_row, &next, &fail), TL_OK);
+    assert_int_equal(next, 1300);
+}
+
+/* The table is in the order that tiles refer to. */
+static void functions_are_numbered(void **state)
+{
+    (void)state;
+    struct tl_fail fail = {0};
+    struct tl_functions functions;
+    struct tl_trace *trace = tl_lake_find_trace(lake, "t");
+    struct tl_gen *gen = tl_trace_serving(trace);
+    size_t n;
+    const struct tl_symbol *const symbols = tl_image_symbols(tl_gen_image(gen), &n);
+    assert_int_equal(tl_lake_functions(lake, "t", &functions, &fail), TL_OK);
+    assert_int_equal(functions.n, n);
+    assert_true(n > 0);
+    for (size_t i = 0; i < n; i++) {
+        assert_string_equal(functions.p[i].name, symbols[i].name);
+        assert_int_equal(functions.p[i].pc, symbols[i].address);
+    }
+    tl_functions_fini(&functions);
+    tl_gen_put(gen);
+    tl_trace_put(trace);
+}
+
+static void counters_are_told(void **state)
 {
     (void)state;
     struct tl_buf out = {0};
-    struct tl_fail fail = {0};
-    assert_int_equal(tl_lake_insns(lake, "t", STREAM, 1000, 300, &out, &fail), TL_OK);
-    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
-    size_t n = 0;
-    for (const char *p = (const char *)out.p; (p = strstr(p, "{\"insn\":")); p++)
-        n++;
-    assert_int_equal(n, 300);
-    char first[64];
-    snprintf(first, sizeof(first), "{\"insn\":1000,\"pc\":\"0x%llx\"",
-             (unsigned long long)truth.pc[1000]);
-    assert_non_null(strstr((const char *)out.p, first));
-    tl_buf_reset(&out);
-    assert_int_equal(tl_lake_stats(lake, "t", STREAM, 0, UINT64_MAX, &out, &fail), TL_OK);
-    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
-    snprintf(first, sizeof(first), "\"insns\":%zu,", truth.n);
-    assert_non_null(strstr((const char *)out.p, first));
-    tl_buf_reset(&out);
-    assert_int_equal(tl_lake_functions(lake, "t", &out, &fail), TL_OK);
-    tl_buf_reset(&out);
     assert_int_equal(tl_lake_metrics(lake, &out), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    assert_non_null(strstr((const char *)out.p, "\ntracelake_traces{state=\"sealed\"} 1\n"));
     tl_buf_fini(&out);
 }
 
-static const char *const counts[] = {"\"insns\":",  "\"taken\":",    "\"plain\":",
-                                     "\"call\":",   "\"return\":",   "\"exception\":",
-                                     "\"time\":",   "\"overflow\":", "\"conditional branch\":",
-                                     "\"branch\":", "\"el1.s.a64\":"};
-enum { COUNTS = sizeof(counts) / sizeof(*counts) };
+static const struct {
+    enum tl_stats_group group;
+    const char *name;
+} counts[] = {
+    {TL_STATS_MIX, "plain"},      {TL_STATS_MIX, "call"},
+    {TL_STATS_MIX, "return"},     {TL_STATS_MIX, "conditional branch"},
+    {TL_STATS_MIX, "branch"},     {TL_STATS_ITEM, "exception"},
+    {TL_STATS_ITEM, "time"},      {TL_STATS_GAP, "overflow"},
+    {TL_STATS_MODE, "el1.ns.a64"},
+};
+enum { COUNTS = 2 + sizeof(counts) / sizeof(*counts) };
 
-/* Add the counts of a range. */
+/* Add the counts of a range: instructions, taken branches, and those above. */
 static void add_stats(uint64_t from, uint64_t to, uint64_t sums[static COUNTS])
 {
-    struct tl_buf out = {0};
+    struct tl_stats stats;
     struct tl_fail fail = {0};
-    assert_int_equal(tl_lake_stats(lake, "t", STREAM, from, to, &out, &fail), TL_OK);
-    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
-    for (size_t i = 0; i < COUNTS; i++) {
-        const char *const tail =
-            i < 2 ? (const char *)out.p : strstr((const char *)out.p, "\"mix\":");
-        const char *const at = strstr(tail, counts[i]);
-        sums[i] += at ? strtoull(at + strlen(counts[i]), NULL, 10) : 0;
-    }
-    tl_buf_fini(&out);
+    assert_int_equal(tl_lake_stats(lake, "t", STREAM, from, to, &stats, &fail), TL_OK);
+    sums[0] += stats.insns;
+    sums[1] += stats.taken;
+    for (size_t k = 0; k < stats.n_counts; k++)
+        for (size_t i = 2; i < COUNTS; i++)
+            if (stats.counts[k].group == counts[i - 2].group &&
+                strcmp(stats.counts[k].name, counts[i - 2].name) == 0)
+                sums[i] += stats.counts[k].n;
+    tl_stats_fini(&stats);
 }
 
-/* Whole shards are counted once and remembered, edges are walked: all of it must fit together. */
 /* Add the instructions and calls of functions; `names` are those of the first range. */
 static void add_functions(uint64_t from, uint64_t to, char names[static 8][64],
                           uint64_t sums[static 16])
 {
-    struct tl_buf out = {0};
+    struct tl_stats stats;
     struct tl_fail fail = {0};
-    assert_int_equal(tl_lake_stats(lake, "t", STREAM, from, to, &out, &fail), TL_OK);
-    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
-    const char *p = strstr((const char *)out.p, "\"functions\":[");
-    for (size_t i = 0; (p = strstr(p, "{\"name\":")) != NULL; p++, i++) {
-        char name[64];
-        unsigned long long insns, calls;
-        assert_int_equal(sscanf(p,
-                                "{\"name\":\"%63[^\"]\",\"pc\":\"0x%*[0-9a-f]\",\"insns\":%llu,"
-                                "\"calls\":%llu}",
-                                name, &insns, &calls),
-                         3);
+    assert_int_equal(tl_lake_stats(lake, "t", STREAM, from, to, &stats, &fail), TL_OK);
+    for (size_t i = 0; i < stats.n_functions; i++) {
+        const struct tl_stats_function *const f = &stats.functions[i];
         for (size_t k = 0; k < 8; k++) {
             if (i == k && names[k][0] == '\0')
-                memcpy(names[k], name, sizeof name);
-            if (strcmp(names[k], name) == 0) {
-                sums[2 * k] += insns;
-                sums[2 * k + 1] += calls;
+                snprintf(names[k], sizeof names[k], "%s", f->name ? f->name : "(no symbol)");
+            if (strcmp(names[k], f->name ? f->name : "(no symbol)") == 0) {
+                sums[2 * k] += f->insns;
+                sums[2 * k + 1] += f->calls;
             }
         }
     }
-    tl_buf_fini(&out);
+    tl_stats_fini(&stats);
 }
 
 /* Of whole shards their indexes tell, of parts of them instructions: it is the same. */
@@ -570,9 +602,9 @@ static void statistics_add_up(void **state)
     (void)state;
     add_stats(0, UINT64_MAX, whole);
     assert_int_equal(whole[0], truth.n);
-    for (size_t i = 1; i + 1 < COUNTS; i++)
+    for (size_t i = 1; i < COUNTS; i++)
         if (whole[i] == 0)
-            fail_msg("no %s", counts[i]);
+            fail_msg("no count %zu", i);
     add_stats(0, UINT64_MAX, again);
     assert_memory_equal(whole, again, sizeof(whole));
     for (size_t k = 0; k < sizeof(steps) / sizeof(*steps); k++) {
@@ -581,72 +613,80 @@ static void statistics_add_up(void **state)
             add_stats(at, at + steps[k], sums);
         for (size_t i = 0; i < COUNTS; i++)
             if (sums[i] != whole[i])
-                fail_msg("%s by %llu: %llu, not %llu", counts[i], (unsigned long long)steps[k],
+                fail_msg("count %zu by %llu: %llu, not %llu", i, (unsigned long long)steps[k],
                          (unsigned long long)sums[i], (unsigned long long)whole[i]);
     }
+}
+
+struct branch_rows {
+    bool disassembled;
+    uint64_t target; /* of the branch in the row before, 0: it was none */
+    char function[256];
+    size_t calls;
+};
+
+static int check_branch(void *context, const struct tl_insn_row *row)
+{
+    struct branch_rows *const b = context;
+    if (b->target) {
+        assert_int_equal(row->pc, b->target);
+        assert_string_equal(row->function, b->function);
+        b->calls++;
+    }
+    b->target = 0;
+    if (strcmp(row->text, "(branch)") == 0)
+        b->disassembled = false;
+    if (strncmp(row->text, "bl ", 3) != 0)
+        return TL_OK;
+    char *end;
+    b->target = strtoull(row->text + 3, &end, 16);
+    assert_memory_equal(end, " <", 2);
+    snprintf(b->function, sizeof b->function, "%.*s", (int)strcspn(end + 2, ">"), end + 2);
+    return TL_OK;
 }
 
 /* An unconditional direct branch's row says where the next row is, and in which function. */
 static void rows_say_where_branches_lead(void **state)
 {
     (void)state;
-    struct tl_buf out = {0};
     struct tl_fail fail = {0};
-    size_t calls = 0;
-    assert_int_equal(tl_lake_insns(lake, "t", STREAM, 1000, 4000, &out, &fail), TL_OK);
-    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
-    if (strstr((const char *)out.p, "\"text\":\"(branch)\"")) {
-        tl_buf_fini(&out);
+    struct branch_rows b = {.disassembled = true};
+    assert_int_equal(tl_lake_insns(lake, "t", STREAM, 1000, 4000, check_branch, &b, &fail), TL_OK);
+    if (!b.disassembled) {
         print_message("skipped: LLVM's library is not installed\n");
         skip();
     }
-    static const char call[] = "\"text\":\"bl ";
-    static const char pc[] = "\"pc\":\"";
-    for (const char *p = (const char *)out.p; (p = strstr(p, call)); calls++) {
-        char *end;
-        const unsigned long long target = strtoull(p += strlen(call), &end, 16);
-        const char *const next = strstr(p, pc);
-        if (!next)
-            break;
-        assert_int_equal(strtoull(next + strlen(pc), NULL, 16), target);
-        assert_memory_equal(end, " <", 2);
-        const char *const function = strstr(next, "\"function\":\"") + strlen("\"function\":\"");
-        assert_memory_equal(end + 2, function, strcspn(function, "\""));
-    }
-    assert_true(calls > 10);
-    tl_buf_fini(&out);
+    assert_true(b.calls > 10);
 }
 
 /* Slices of a part are the slices of the whole, cut out: whatever chunk one begins in. */
 static void slices_do_not_depend_on_the_window(void **state)
 {
     (void)state;
-    struct tl_buf whole = {0}, part = {0};
     struct tl_fail fail = {0};
     uint64_t random = 11;
     for (int round = 0; round < 10; round++) {
         const uint64_t at = 200 + next_random(&random) % (truth.n - 400);
-        tl_buf_reset(&whole);
-        tl_buf_reset(&part);
+        struct tl_slices whole, part;
         struct tl_slices_request request = {
             .trace = "t", .stream = STREAM, .axis = TL_UNIT_INSN, .from = at - 100, .to = at + 100};
         assert_int_equal(tl_lake_slices(lake, &request, &whole, &fail), TL_OK);
         request.from = at;
         request.to = at + 1;
         assert_int_equal(tl_lake_slices(lake, &request, &part, &fail), TL_OK);
-        assert_int_equal(tl_buf_add(&whole, "", 1), TL_OK);
-        assert_int_equal(tl_buf_add(&part, "", 1), TL_OK);
+        assert_true(part.n > 0);
         /* Each frame that lives at `at` begins where the wider look says as well. */
-        for (char *p = strstr((char *)part.p, "{\"depth\""); p; p = strstr(p + 1, "{\"depth\"")) {
-            char *comma = strstr(p, ",\"to\"");
-            assert_non_null(comma);
-            *comma = '\0';
-            assert_non_null(strstr((char *)whole.p, p));
-            *comma = ',';
+        for (size_t i = 0; i < part.n; i++) {
+            size_t k = 0;
+            while (k < whole.n &&
+                   (whole.p[k].depth != part.p[i].depth || whole.p[k].from != part.p[i].from))
+                k++;
+            assert_true(k < whole.n);
+            assert_string_equal(whole.p[k].name, part.p[i].name);
         }
+        tl_slices_fini(&whole);
+        tl_slices_fini(&part);
     }
-    tl_buf_fini(&whole);
-    tl_buf_fini(&part);
 }
 
 static void wrong_questions_are_refused(void **state)
@@ -654,8 +694,8 @@ static void wrong_questions_are_refused(void **state)
     (void)state;
     struct tl_fail fail = {0};
     struct tl_range *range;
-    struct tl_buf out = {0};
-    struct tl_tile_meta meta;
+    struct tl_tile tile;
+    uint64_t next = 0;
     struct tl_range_request request = {.trace = "x", .stream = STREAM, .to = UINT64_MAX};
     assert_int_equal(tl_range_open(lake, &request, &range, &fail), TL_NOTFOUND);
     request.trace = "t";
@@ -665,13 +705,12 @@ static void wrong_questions_are_refused(void **state)
     request.from = 10;
     request.to = 9;
     assert_int_equal(tl_range_open(lake, &request, &range, &fail), TL_USAGE);
-    assert_int_equal(tl_lake_tile(lake, "t", TL_UNIT_INSN, 3, 0, 0, 15, 2, &out, &meta, &fail),
+    assert_int_equal(tl_lake_tile(lake, "t", TL_UNIT_INSN, 3, 0, 0, 15, 2, &tile, &fail),
                      TL_NOTFOUND);
-    assert_int_equal(
-        tl_lake_tile(lake, "t", TL_UNIT_INSN, 27, UINT64_MAX, 0, 15, 1, &out, &meta, &fail),
-        TL_USAGE);
-    assert_int_equal(tl_lake_insns(lake, "t", STREAM, 0, 100000, &out, &fail), TL_USAGE);
-    tl_buf_fini(&out);
+    assert_int_equal(tl_lake_tile(lake, "t", TL_UNIT_INSN, 27, UINT64_MAX, 0, 15, 1, &tile, &fail),
+                     TL_USAGE);
+    assert_int_equal(tl_lake_insns(lake, "t", STREAM, 0, 100000, check_row, &next, &fail),
+                     TL_USAGE);
 }
 
 int main(void)
@@ -679,14 +718,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranges_of_text_join),
         cmocka_unit_test(ranges_are_stf),
-        cmocka_unit_test(json_has_every_position),
+        cmocka_unit_test(lines_have_their_positions),
         cmocka_unit_test(positions_have_times),
         cmocka_unit_test(finds_addresses),
         cmocka_unit_test(finds_events),
         cmocka_unit_test(tiles_sum_up),
         cmocka_unit_test(tiles_tell_the_function),
         cmocka_unit_test(time_tiles_cover_everything),
-        cmocka_unit_test(texts_are_json),
+        cmocka_unit_test(rows_have_their_addresses),
+        cmocka_unit_test(functions_are_numbered),
+        cmocka_unit_test(counters_are_told),
         cmocka_unit_test(statistics_add_up),
         cmocka_unit_test(functions_add_up),
         cmocka_unit_test(rows_say_where_branches_lead),

@@ -6,7 +6,6 @@
 #include "lake_help.h"
 
 #include "stf/writer.h"
-#include "tracelake/v1/ranges.pb-c.h"
 
 #define STREAM          "stf.0"
 #define INSNS           5000000 /* so that not everything is walked */
@@ -137,24 +136,8 @@ static int tear_down(void **state)
 
 /* ---- an answer ------------------------------------------------------------------------------ */
 
-struct answer {
-    struct call *slices;
-    bool *exact;
-    size_t n;
-    bool truncated;
-    uint64_t resolution;
-};
-
-static uint64_t number(const char *text, const char *name)
+static void ask(struct tl_slices *a, uint64_t from, uint64_t to, uint32_t columns)
 {
-    const char *const at = strstr(text, name);
-    assert_non_null(at);
-    return strtoull(at + strlen(name), NULL, 10);
-}
-
-static void ask(struct answer *a, uint64_t from, uint64_t to, uint32_t columns)
-{
-    struct tl_buf json = {0};
     struct tl_fail fail = {0};
     const struct tl_slices_request request = {.trace = "t",
                                               .stream = STREAM,
@@ -162,31 +145,9 @@ static void ask(struct answer *a, uint64_t from, uint64_t to, uint32_t columns)
                                               .from = from,
                                               .to = to,
                                               .columns = columns};
-    if (tl_lake_slices(lake, &request, &json, &fail) < 0)
+    if (tl_lake_slices(lake, &request, a, &fail) < 0)
         fail_msg("%s", fail.text);
-    assert_int_equal(tl_buf_add(&json, "", 1), TL_OK);
-    char *const text = (char *)json.p;
-    *a = (struct answer){.slices = calloc(4096, sizeof(struct call)), .exact = calloc(4096, 1)};
-    a->truncated = strncmp(text, "{\"truncated\":true", 17) == 0;
-    a->resolution = number(text, "\"resolution\":");
-    for (char *p = strstr(text, "{\"depth\""), *next; p; p = next) {
-        next = strstr(p + 1, "{\"depth\"");
-        if (next)
-            next[-1] = '\0';
-        assert_true(a->n < 4096);
-        a->exact[a->n] = !strstr(p, "\"exact\":false");
-        a->slices[a->n++] = (struct call){.depth = (uint32_t)number(p, "\"depth\":"),
-                                          .from = number(p, "\"from\":"),
-                                          .to = number(p, "\"to\":"),
-                                          .pc = strtoull(strstr(p, "\"name\":\"") + 8, NULL, 16)};
-    }
-    tl_buf_fini(&json);
-}
-
-static void answer_free(struct answer *a)
-{
-    free(a->slices);
-    free(a->exact);
+    assert_true(a->n <= 4096);
 }
 
 static int by_place(const void *a, const void *b)
@@ -197,27 +158,45 @@ static int by_place(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
-static const struct call *find_call(const struct call *calls, size_t n, const struct call *call)
+static const struct call *find_call(uint32_t depth, uint64_t from)
 {
-    return bsearch(call, calls, n, sizeof(*calls), by_place);
+    const struct call wanted = {.depth = depth, .from = from};
+    return bsearch(&wanted, core.calls, core.n_calls, sizeof(*core.calls), by_place);
+}
+
+/* Slices come in the order of their places. */
+static bool find_slice(const struct tl_slices *a, const struct call *call)
+{
+    size_t low = 0, high = a->n;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        const struct tl_stack_slice *const s = &a->p[middle];
+        if (s->depth == call->depth && s->from == call->from)
+            return true;
+        if (s->depth < call->depth || (s->depth == call->depth && s->from < call->from))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
 }
 
 /*
  * Every slice is a call that there was, with its end if it says so, else not far behind it; every
  * call that is wide enough is there. Returns how many ends are exact.
  */
-static size_t check(const struct answer *a, uint64_t from, uint64_t to)
+static size_t check(const struct tl_slices *a, uint64_t from, uint64_t to)
 {
     size_t exact = 0;
     for (size_t i = 0; i < a->n; i++) {
-        const struct call *const slice = &a->slices[i];
-        const struct call *const call = find_call(core.calls, core.n_calls, slice);
+        const struct tl_stack_slice *const slice = &a->p[i];
+        const struct call *const call = find_call(slice->depth, slice->from);
         if (!call || call->pc != slice->pc)
             fail_msg("nothing at depth %u was called at %llu", slice->depth,
                      (unsigned long long)slice->from);
         const uint64_t end = call->to < to ? call->to : to;
-        exact += a->exact[i];
-        if (a->exact[i] ? slice->to != end : slice->to < end || slice->to - end > a->resolution)
+        exact += slice->exact;
+        if (slice->exact ? slice->to != end : slice->to < end || slice->to - end > a->resolution)
             fail_msg("depth %u, from %llu: ends at %llu, not %llu", slice->depth,
                      (unsigned long long)slice->from, (unsigned long long)slice->to,
                      (unsigned long long)end);
@@ -226,7 +205,7 @@ static size_t check(const struct answer *a, uint64_t from, uint64_t to)
         const struct call *const call = &core.calls[i];
         const uint64_t begin = call->from > from ? call->from : from;
         const uint64_t end = call->to < to ? call->to : to;
-        if (end > begin && end - begin > a->resolution && !find_call(a->slices, a->n, call))
+        if (end > begin && end - begin > a->resolution && !find_slice(a, call))
             fail_msg("depth %u, [%llu, %llu) is missing", call->depth,
                      (unsigned long long)call->from, (unsigned long long)call->to);
     }
@@ -251,7 +230,7 @@ static void long_ranges_have_exact_ends(void **state)
     for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++) {
         const uint64_t to = ranges[i].to < core.insns ? ranges[i].to : core.insns;
         const uint64_t columns = ranges[i].columns ? ranges[i].columns : 1024;
-        struct answer a;
+        struct tl_slices a;
         ask(&a, ranges[i].from, ranges[i].to, ranges[i].columns);
         const size_t exact = check(&a, ranges[i].from, to);
         assert_true(a.truncated);
@@ -259,7 +238,7 @@ static void long_ranges_have_exact_ends(void **state)
         assert_true(exact > 30);
         if (ranges[i].all)
             assert_int_equal(exact, a.n);
-        answer_free(&a);
+        tl_slices_fini(&a);
     }
 }
 
@@ -271,20 +250,20 @@ static void short_ranges_have_everything(void **state)
     for (unsigned i = 0; i < 6; i++) {
         const uint64_t length = UINT64_C(10) << 3 * i;
         const uint64_t from = below(INSNS - length);
-        struct answer a;
+        struct tl_slices a;
         ask(&a, from, from + length, 0);
         assert_int_equal(check(&a, from, from + length), a.n);
         assert_true(a.truncated == (a.resolution > 0));
         if (length < 10000)
             assert_false(a.truncated);
-        answer_free(&a);
+        tl_slices_fini(&a);
     }
 }
 
 /* Of more calls than an answer has room for. */
 static void the_widest_are_kept(void **state)
 {
-    struct answer a;
+    struct tl_slices a;
     (void)state;
     qsort(core.calls, core.n_calls, sizeof(*core.calls), by_place);
     ask(&a, 1000000, 3000000, 0);
@@ -292,19 +271,19 @@ static void the_widest_are_kept(void **state)
     assert_int_equal(a.n, 4096);
     assert_int_equal(check(&a, 1000000, 3000000), a.n);
     for (size_t i = 0; i < a.n; i++)
-        assert_true(a.slices[i].to - a.slices[i].from >= a.resolution);
-    answer_free(&a);
+        assert_true(a.p[i].to - a.p[i].from >= a.resolution);
+    tl_slices_fini(&a);
 }
 
 static void too_many_columns_are_refused(void **state)
 {
     const struct tl_slices_request request = {
         .trace = "t", .stream = STREAM, .axis = TL_UNIT_INSN, .to = UINT64_MAX, .columns = 4097};
-    struct tl_buf json = {0};
+    struct tl_slices slices;
     struct tl_fail fail = {0};
     (void)state;
-    assert_int_equal(tl_lake_slices(lake, &request, &json, &fail), TL_USAGE);
-    assert_int_equal(json.n, 0);
+    assert_int_equal(tl_lake_slices(lake, &request, &slices, &fail), TL_USAGE);
+    assert_int_equal(slices.n, 0);
 }
 
 /* How deep the call stack is at each instruction, from all calls. */
@@ -322,32 +301,25 @@ static uint8_t *depths(void)
 
 static void check_tile(const uint8_t *depths, unsigned level, uint64_t index)
 {
-    struct tl_buf bytes = {0};
-    struct tl_tile_meta meta;
+    struct tl_tile tile;
     struct tl_fail fail = {0};
-    if (tl_lake_tile(lake, "t", TL_UNIT_INSN, level, index, 0, 0, 1, &bytes, &meta, &fail) < 0)
+    if (tl_lake_tile(lake, "t", TL_UNIT_INSN, level, index, 0, 0, 1, &tile, &fail) < 0)
         fail_msg("%s", fail.text);
-    Tracelake__V1__Tile *const tile = tracelake__v1__tile__unpack(NULL, bytes.n, bytes.p);
-    assert_non_null(tile);
-    assert_int_equal(tile->n_lanes, 1);
-    const Tracelake__V1__Lane *const lane = tile->lanes[0];
-    assert_int_equal(lane->depth_min.len, 512);
-    assert_int_equal(lane->depth_max.len, 512);
+    assert_int_equal(tile.n_lanes, 1);
+    const struct tl_tile_lane *const lane = tile.lanes[0];
     for (size_t i = 0; i < 512; i++) {
-        const uint64_t from = tile->first + i * tile->bucket, to = from + tile->bucket;
+        const uint64_t from = tile.first + i * tile.bucket, to = from + tile.bucket;
         unsigned low = 255, high = 0;
         for (uint64_t k = from; k < to && k < core.insns; k++) {
             low = depths[k] < low ? depths[k] : low;
             high = depths[k] > high ? depths[k] : high;
         }
         low = high == 0 ? 0 : low; /* nothing is left there */
-        if (lane->depth_min.data[i] != low || lane->depth_max.data[i] != high)
+        if (lane->depth_min[i] != low || lane->depth_max[i] != high)
             fail_msg("level %u, from %llu: depth %u to %u, not %u to %u", level,
-                     (unsigned long long)from, lane->depth_min.data[i], lane->depth_max.data[i],
-                     low, high);
+                     (unsigned long long)from, lane->depth_min[i], lane->depth_max[i], low, high);
     }
-    tracelake__v1__tile__free_unpacked(tile, NULL);
-    tl_buf_fini(&bytes);
+    tl_tile_fini(&tile);
 }
 
 /* Of instructions (up to level 4) and of stored buckets alike. */

@@ -265,8 +265,8 @@ export function readStats(value: unknown): Stats {
         ? part.map((row) => ({ name: text(object(row).name), count: number(object(row).count) }))
         : Object.entries(part).map(([name, count]) => ({ name, count: number(count) }));
       groups.push({ title: TITLES[key] ?? key.replaceAll("_", " "), rows: rows.filter((r) => r.count > 0) });
-    } else if (typeof part === "number") {
-      loose.push({ name: key, count: part });
+    } else if (typeof part === "number" || /^\d+$/.test(text(part))) {
+      loose.push({ name: key, count: number(part) });
     }
   }
   if (loose.length > 0) groups.push({ title: "Others", rows: loose });

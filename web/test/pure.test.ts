@@ -142,6 +142,13 @@ test("what the server tells is read leniently", () => {
   }
 });
 
+test("counts from 2^53 on come as texts", () => {
+  const stats = readStats({ insns: "9007199254740992", taken: "18014398509481984", mix: { plain: "9007199254740994" } });
+  assert.equal(stats.insns, 2 ** 53);
+  assert.deepEqual(stats.groups.map((g) => g.rows),
+    [[{ name: "plain", count: 2 ** 53 + 2 }], [{ name: "taken", count: 2 ** 54 }]]);
+});
+
 test("privilege is called what the architecture calls it", () => {
   assert.deepEqual([unitName("etm4"), unitName("osd-stm"), unitName("itm")], ["insns", "records", "records"]);
   assert.deepEqual([privilegeName("etm4", 1), privilegeName("pt", 3), privilegeName("osd-ctm", 0)], ["EL1", "ring 3", "U"]);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "rpc/rangefile.h"
+
+#include "rpc/webjson.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECE (128u << 10)
+
+struct tl_rangefile {
+    struct tl_range *range;
+    struct tl_range_request request;
+    bool begun, ended;
+    size_t rows;
+    struct tl_buf *out; /* of the piece that is made */
+};
+
+int tl_rangefile_open(struct tl_lake *lake, const struct tl_range_request *request,
+                      struct tl_rangefile **out, struct tl_fail *fail)
+{
+    struct tl_rangefile *const file = calloc(1, sizeof *file);
+    if (!file)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    file->request = *request;
+    const int rc = tl_range_open(lake, request, &file->range, fail);
+    if (rc < 0)
+        free(file);
+    else
+        *out = file;
+    return rc;
+}
+
+void tl_rangefile_extent(const struct tl_rangefile *file, uint64_t *first, uint64_t *count)
+{
+    tl_range_extent(file->range, first, count);
+}
+
+void tl_rangefile_close(struct tl_rangefile *file)
+{
+    if (file)
+        tl_range_close(file->range);
+    free(file);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------- */
+
+/* {"trace":…,"stream":…,"first":…,"count":…,"items":[, and the rows follow. */
+static int begin(const struct tl_rangefile *file, struct tl_buf *out)
+{
+    uint64_t first, count;
+    tl_rangefile_extent(file, &first, &count);
+    cJSON *const o = cJSON_CreateObject();
+    if (!o || !tl_webjson_text(o, "trace", file->request.trace) ||
+        !tl_webjson_text(o, "stream", file->request.stream) || !tl_webjson_u64(o, "first", first) ||
+        !tl_webjson_u64(o, "count", count) || !cJSON_AddArrayToObject(o, "items")) {
+        cJSON_Delete(o);
+        return TL_NOMEM;
+    }
+    const int rc = tl_webjson_append(out, o);
+    out->n -= rc < 0 ? 0 : strlen("]}");
+    return rc;
+}
+
+/* A line of flow text as {"at":position,"kind":"I","text":"…"}. */
+static int add_line(void *context, uint64_t at, struct tl_bytes line)
+{
+    struct tl_rangefile *const file = context;
+    const char *const p = (const char *)line.p;
+    cJSON *const o = cJSON_CreateObject();
+    if (o && tl_webjson_u64(o, "at", at) && tl_webjson_bytes(o, "kind", p, 1) &&
+        (line.n <= 2 || tl_webjson_bytes(o, "text", p + 2, line.n - 2)))
+        return tl_webjson_row(file->out, file->rows++, o);
+    cJSON_Delete(o);
+    return TL_NOMEM;
+}
+
+static int next_json(struct tl_rangefile *file, struct tl_buf *out, struct tl_fail *fail)
+{
+    const size_t before = out->n;
+    int rc = TL_OK;
+    if (file->ended)
+        return TL_EOF;
+    if (!file->begun)
+        rc = begin(file, out);
+    file->begun = true;
+    file->out = out;
+    while (rc >= 0 && out->n - before < PIECE)
+        rc = tl_range_lines(file->range, add_line, file, fail);
+    if (rc != TL_EOF)
+        return rc;
+    file->ended = true;
+    return tl_buf_add(out, "\n]}\n", 4);
+}
+
+int tl_rangefile_next(struct tl_rangefile *file, struct tl_buf *out, struct tl_fail *fail)
+{
+    return file->request.format == TL_FORMAT_LINES ? next_json(file, out, fail)
+                                                   : tl_range_next(file->range, out, fail);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Tiles as messages. */
+#ifndef TL_RPC_TILEPB_H
+#define TL_RPC_TILEPB_H
+
+#include "lake.h"
+
+#include "tracelake/v1/ranges.pb-c.h"
+
+struct tl_tile_pb {
+    Tracelake__V1__Tile tile;
+    Tracelake__V1__Lane lanes[TL_TILE_LANES], *at[TL_TILE_LANES];
+};
+
+/* `tile` as the message `pb->tile`, which borrows its columns and is returned. Nothing to free. */
+const ProtobufCMessage *tl_tile_pb(const struct tl_tile *tile, struct tl_tile_pb *pb);
+
+#endif

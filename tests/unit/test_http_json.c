@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* What the HTTP interface answers as JSON. */
+#include "unit/asking.h"
+
+#include "tracelake/v1/ranges.pb-c.h"
+
+#include <cjson/cJSON.h>
+
+static void test_traces(void **state)
+{
+    struct fixture *const f = *state;
+    for (int way = 0; way < WAYS; way++) {
+        struct answer a = ask(f, way, "/api/v1/traces", NULL);
+        assert_int_equal(a.status, 200);
+        cJSON *const list = cJSON_Parse((char *)a.body.p);
+        assert_int_equal(cJSON_GetArraySize(list), 1);
+        const cJSON *const t = cJSON_GetArrayItem(list, 0);
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(t, "id")), "t");
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(t, "state")), "live");
+        /* Above 2^53: exact, as text. */
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(t, "created_ns")),
+                            "1700000000000000001");
+        const cJSON *const stream = cJSON_GetArrayItem(cJSON_GetObjectItem(t, "streams"), 0);
+        assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(stream, "insns")), 10000);
+        cJSON_Delete(list);
+        answer_fini(&a);
+        a = ask(f, way, "/api/v1/traces/t", NULL);
+        cJSON *const one = cJSON_Parse((char *)a.body.p);
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(one, "id")), "t");
+        cJSON_Delete(one);
+        answer_fini(&a);
+    }
+}
+
+static void test_find(void **state)
+{
+    struct fixture *const f = *state;
+    for (int way = 0; way < WAYS; way++) {
+        struct answer a =
+            ask(f, way, "/api/v1/traces/t/streams/cs.10/find?pc=0xffff800012345678&limit=2", NULL);
+        assert_int_equal(a.status, 200);
+        cJSON *const o = cJSON_Parse((char *)a.body.p);
+        const cJSON *const hits = cJSON_GetObjectItem(o, "hits");
+        assert_int_equal(cJSON_GetArraySize(hits), 2);
+        assert_string_equal(
+            cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(hits, 0), "pc")),
+            "0xffff800012345678");
+        assert_true(cJSON_IsTrue(cJSON_GetObjectItem(o, "more")));
+        cJSON_Delete(o);
+        answer_fini(&a);
+    }
+}
+
+static void expect_in(const struct answer *a, const char *text)
+{
+    if (!strstr((const char *)a->body.p, text))
+        fail_msg("%s is not in %s", text, (const char *)a->body.p);
+}
+
+static void test_slices(void **state)
+{
+    static const char path[] = "/api/v1/traces/t/streams/cs.10/slices?axis=time&from=3&to=70";
+    struct fixture *const f = *state;
+    struct answer a = ask(f, WAY_H1, path, NULL);
+    assert_int_equal(a.status, 200);
+    expect_in(&a, "{\"truncated\":true,\"resolution\":0,\"slices\":[{\"depth\":0,\"from\":3,"
+                  "\"to\":70,\"name\":\"exception 5 größe\"}]}");
+    answer_fini(&a);
+    a = ask(f, WAY_H2, "/api/v1/traces/t/slices?streams=cs.10&from=3&columns=500", NULL);
+    assert_int_equal(a.status, 200);
+    expect_in(&a, "{\"streams\":{\"cs.10\":{\"truncated\":false,\"resolution\":500,");
+    answer_fini(&a);
+}
+
+/* Texts are UTF-8, whatever the trace's files have, and no number loses digits. */
+static void test_texts_and_numbers(void **state)
+{
+    static const struct {
+        const char *path, *json;
+    } answers[] = {
+        {"functions", "[\n{\"id\":0,\"name\":\"größe\",\"pc\":\"0x10\"},\n{\"id\":1,\"name\":"
+                      "\"gr??\",\"pc\":\"0xffffffffffffffff\"}]\n"},
+        {"streams/cs.10/stats?from=9007199254740991",
+         "{\"from\":9007199254740991,\"to\":\"18446744073709551615\",\"insns\":1,"
+         "\"taken\":\"18446744073709551615\",\"functions\":[{\"name\":\"größe\",\"pc\":"
+         "\"0xffffffffffffffff\",\"insns\":9007199254740991,\"calls\":\"9007199254740992\"},"
+         "{\"name\":\"gr??\",\"pc\":\"0x0\",\"insns\":1,\"calls\":0}],"
+         "\"mix\":{\"plain\":9007199254740991},\"modes\":{},\"items\":{},\"gaps\":{}}\n"},
+        {"streams/cs.10/insns?from=9007199254740991&count=2",
+         "[\n{\"insn\":9007199254740991,\"pc\":\"0x7ffffffffffffc\",\"function\":\"größe\","
+         "\"text\":\"nop\\t; gr??\",\"events\":[\"O\",\"A switch 1 1 größe\"]},\n"
+         "{\"insn\":\"9007199254740992\",\"pc\":\"0x80000000000000\",\"function\":\"größe\","
+         "\"encoding\":\"d503201f\",\"text\":\"nop\\t; gr??\",\"time\":\"90071992547409920\"}]\n"},
+        {"streams/cs.10/range?from=10&to=11&format=json",
+         "{\"trace\":\"t\",\"stream\":\"cs.10\",\"first\":10,\"count\":1,\"items\":[\n"
+         "{\"at\":10,\"kind\":\"I\",\"text\":\"0000000000000028 größe\"}\n]}\n"},
+    };
+    struct fixture *const f = *state;
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "/api/v1/traces/t/%s", answers[i].path);
+        for (int way = 0; way < WAYS; way++) {
+            struct answer a = ask(f, way, path, NULL);
+            assert_int_equal(a.status, 200);
+            expect_head(&a, "content-type", "application/json");
+            assert_string_equal((const char *)a.body.p, answers[i].json);
+            answer_fini(&a);
+        }
+    }
+}
+
+/* 2^53 + 1 survives both forms. */
+static void test_exact_numbers(void **state)
+{
+    struct fixture *const f = *state;
+    const char *const path = "/api/v1/traces/t/streams/cs.10/locate?unit=insn&at=9007199254740993";
+    struct answer a = ask(f, WAY_H2, path, NULL);
+    assert_non_null(strstr((char *)a.body.p, "\"insn\":\"9007199254740993\""));
+    answer_fini(&a);
+    a = ask(f, WAY_H1, path, "Accept: application/x-protobuf");
+    expect_head(&a, "content-type", "application/x-protobuf");
+    Tracelake__V1__Position *const at = tracelake__v1__position__unpack(NULL, a.body.n, a.body.p);
+    assert_int_equal(at->insn, 9007199254740993);
+    tracelake__v1__position__free_unpacked(at, NULL);
+    answer_fini(&a);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_traces),        TEST(test_find), TEST(test_slices), TEST(test_texts_and_numbers),
+        TEST(test_exact_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
