@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Flow as Debian's libipt says it: its instruction decoder over a trace and a simulated program,
+ * the way that ptxed uses it, as a list of what comes one after another.
+ */
+#ifndef TL_TEST_LIBIPT_FLOW_H
+#define TL_TEST_LIBIPT_FLOW_H
+
+#include "sim/pt_flow_encoder.h"
+
+#include <intel-pt.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct said {
+    struct tl_sim_pt_truth truth;
+    int error;       /* pt_error_code; 0: `truth` */
+    uint64_t offset; /* of an error */
+    uint64_t tsc;    /* of an event; 0: not known */
+};
+
+static inline void say(struct tl_buf *out, const struct said *said)
+{
+    if (tl_buf_add(out, said, sizeof *said) < 0)
+        abort();
+}
+
+static inline uint8_t isa_of(enum pt_exec_mode mode)
+{
+    return mode == ptem_64bit   ? TL_ISA_X64
+           : mode == ptem_32bit ? TL_ISA_X32
+           : mode == ptem_16bit ? TL_ISA_X16
+                                : TL_ISA_NONE;
+}
+
+/* Those that say where, in all that an event may have. */
+static inline struct tl_sim_pt_truth power_of_libipt(const struct pt_event *e)
+{
+    switch (e->type) {
+    case ptev_exstop:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_EXSTOP, .ip = e->variant.exstop.ip};
+    case ptev_mwait:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_MWAIT,
+                                        .ip = e->variant.mwait.ip,
+                                        .value = e->variant.mwait.hints |
+                                                 (uint64_t)e->variant.mwait.ext << 32};
+    case ptev_pwre:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_PWRE,
+                                        .value = e->variant.pwre.state |
+                                                 (uint64_t)e->variant.pwre.sub_state << 8 |
+                                                 (uint64_t)e->variant.pwre.hw << 16};
+    default:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_PWRX,
+                                        .value = e->variant.pwrx.last |
+                                                 (uint64_t)e->variant.pwrx.deepest << 8 |
+                                                 (uint64_t)e->variant.pwrx.interrupt << 16 |
+                                                 (uint64_t)e->variant.pwrx.store << 17 |
+                                                 (uint64_t)e->variant.pwrx.autonomous << 18};
+    }
+}
+
+static inline struct tl_sim_pt_truth event_of_libipt(const struct pt_event *e)
+{
+    switch (e->type) {
+    case ptev_enabled:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_ENABLED, .ip = e->variant.enabled.ip};
+    case ptev_disabled:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_DISABLED,
+                                        .value = e->variant.disabled.ip};
+    case ptev_async_disabled:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_ASYNC_DISABLED,
+                                        .ip = e->variant.async_disabled.at,
+                                        .value = e->variant.async_disabled.ip};
+    case ptev_async_branch:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_ASYNC_BRANCH,
+                                        .ip = e->variant.async_branch.from,
+                                        .value = e->variant.async_branch.to};
+    case ptev_paging:
+        return (struct tl_sim_pt_truth){
+            .what = TL_SIM_PT_PAGING, .value = e->variant.paging.cr3 | e->variant.paging.non_root};
+    case ptev_async_paging:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_ASYNC_PAGING,
+                                        .ip = e->variant.async_paging.ip,
+                                        .value = e->variant.async_paging.cr3 |
+                                                 e->variant.async_paging.non_root};
+    case ptev_overflow:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_OVERFLOW, .ip = e->variant.overflow.ip};
+    case ptev_exec_mode:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_EXEC_MODE,
+                                        .ip = e->variant.exec_mode.ip,
+                                        .isa = isa_of(e->variant.exec_mode.mode)};
+    case ptev_tsx:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_TSX,
+                                        .ip = e->variant.tsx.ip,
+                                        .value = e->variant.tsx.speculative |
+                                                 (uint64_t)e->variant.tsx.aborted << 1};
+    case ptev_stop:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_STOP};
+    case ptev_vmcs:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_VMCS, .value = e->variant.vmcs.base};
+    case ptev_async_vmcs:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_ASYNC_VMCS,
+                                        .ip = e->variant.async_vmcs.ip,
+                                        .value = e->variant.async_vmcs.base};
+    case ptev_ptwrite:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_PTWRITE,
+                                        .ip = e->variant.ptwrite.ip,
+                                        .value = e->variant.ptwrite.payload};
+    case ptev_cbr:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_CBR, .value = e->variant.cbr.ratio};
+    case ptev_exstop:
+    case ptev_mwait:
+    case ptev_pwre:
+    case ptev_pwrx:
+        return power_of_libipt(e);
+    default:
+        return (struct tl_sim_pt_truth){.what = TL_SIM_PT_WHATS};
+    }
+}
+
+/* Does an event of this kind say where it is, if it can? */
+static inline bool has_place(unsigned what)
+{
+    return what != TL_SIM_PT_PAGING && what != TL_SIM_PT_VMCS && what != TL_SIM_PT_STOP &&
+           what != TL_SIM_PT_PWRE && what != TL_SIM_PT_PWRX && what != TL_SIM_PT_CBR;
+}
+
+static inline int libipt_reads(uint8_t *buffer, size_t size, const struct pt_asid *asid,
+                               uint64_t ip, void *context)
+{
+    (void)asid;
+    const size_t n = tl_sim_x86_read(context, ip, buffer, size);
+    return n ? (int)n : -pte_nomap;
+}
+
+static inline int libipt_events(struct pt_insn_decoder *decoder, struct tl_buf *out, int status)
+{
+    while (status >= 0 && status & pts_event_pending) {
+        struct pt_event event;
+        status = pt_insn_event(decoder, &event, sizeof event);
+        if (status < 0)
+            break;
+        struct said said = {.truth = event_of_libipt(&event), .tsc = event.has_tsc ? event.tsc : 0};
+        said.truth.status = event.status_update;
+        said.truth.no_ip = event.ip_suppressed || !has_place(said.truth.what);
+        say(out, &said);
+    }
+    return status;
+}
+
+/* From a PSB to an error or the end of the trace. */
+static inline int libipt_from_sync(struct pt_insn_decoder *decoder, struct tl_buf *out, int status)
+{
+    for (;;) {
+        struct pt_insn insn;
+        status = libipt_events(decoder, out, status);
+        if (status < 0)
+            return status;
+        if (status & pts_eos)
+            return -pte_eos;
+        status = pt_insn_next(decoder, &insn, sizeof insn);
+        if (status >= 0 || insn.iclass != ptic_error) {
+            const struct said said = {.truth = {.what = TL_SIM_PT_INSN,
+                                                .ip = insn.ip,
+                                                .size = insn.size,
+                                                .isa = isa_of(insn.mode),
+                                                .speculative = insn.speculative}};
+            say(out, &said);
+        }
+        if (status < 0)
+            return status;
+    }
+}
+
+/* struct said, one after another. Of a trace that cannot end: at most so many. */
+static inline void libipt_flow(struct tl_buf *out, const struct pt_config *config,
+                               const struct tl_sim_x86_program *program)
+{
+    struct pt_insn_decoder *const decoder = pt_insn_alloc_decoder(config);
+    uint64_t last = UINT64_MAX;
+    if (!decoder)
+        abort();
+    pt_image_set_callback(pt_insn_get_image(decoder), libipt_reads, (void *)(uintptr_t)program);
+    for (;;) {
+        struct said error = {0};
+        int status = pt_insn_sync_forward(decoder);
+        if (status == -pte_eos)
+            break;
+        if (status >= 0)
+            status = libipt_from_sync(decoder, out, status);
+        if (status == -pte_eos)
+            break;
+        error.error = -status;
+        if (pt_insn_get_offset(decoder, &error.offset) < 0 || error.offset == last)
+            break;
+        last = error.offset;
+        say(out, &error);
+    }
+    pt_insn_free_decoder(decoder);
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * x86 instructions made at random, of all lengths: what they are is known without a decoder. Pure
+ * functions.
+ *
+ * Source: Intel SDM volume 2, chapter 2 and appendix A.
+ */
+#ifndef TL_SIM_X86_CODE_H
+#define TL_SIM_X86_CODE_H
+
+#include "isa/isa.h"
+#include "sim/program_rng.h"
+
+enum { TL_SIM_X86_MAX = 15 };
+
+/* What an instruction does to the flow, and to a trace. */
+enum tl_sim_x86_kind {
+    TL_SIM_X86_OTHER,
+    TL_SIM_X86_COND,
+    TL_SIM_X86_JUMP,
+    TL_SIM_X86_JUMP_INDIRECT,
+    TL_SIM_X86_CALL,
+    TL_SIM_X86_CALL_INDIRECT,
+    TL_SIM_X86_RETURN,
+    TL_SIM_X86_TRAP, /* SYSCALL, SYSENTER, INT n, INT3 */
+    TL_SIM_X86_FAR_CALL,
+    TL_SIM_X86_FAR_JUMP,
+    TL_SIM_X86_FAR_RETURN, /* and IRET, SYSRET */
+    TL_SIM_X86_PTWRITE,
+    TL_SIM_X86_MOV_CR3,
+    TL_SIM_X86_VMPTRLD,
+    TL_SIM_X86_MWAIT,
+    TL_SIM_X86_XBEGIN,
+    TL_SIM_X86_XEND,
+    TL_SIM_X86_XABORT,
+    TL_SIM_X86_KINDS
+};
+
+struct tl_sim_x86_bytes {
+    uint8_t p[TL_SIM_X86_MAX];
+    uint8_t n;
+    uint8_t relative; /* JUMP, CALL, COND, XBEGIN: so many bytes at the end are the distance from
+                         the instruction's end to its target, and left zero */
+};
+
+/* An instruction of `kind` for the mode `isa` (TL_ISA_X16, X32, X64); the kinds behind FAR_RETURN
+ * only for X64. */
+void tl_sim_x86_make(struct tl_sim_x86_bytes *out, struct tl_sim_rng *rng, enum tl_isa isa,
+                     enum tl_sim_x86_kind kind);
+
+#endif
