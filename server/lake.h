@@ -261,6 +261,7 @@ struct tl_lake_binding {
     uint64_t length;                 /* 0: to the end */
     const char *space;               /* NULL, "": any */
     struct tl_image_context context; /* where it is there in one process or machine only */
+    struct tl_image_span span;       /* when it is there */
 };
 
 /* Add an image to a trace's setup and decode it again. TL_NOTFOUND. */

@@ -229,6 +229,8 @@ static int start_redecode(const struct redecode *r, struct tracelake *lake, cons
             .context_id = image->context.context_id,
             .has_vmid = image->context.has_vmid,
             .vmid = image->context.vmid,
+            .from = image->span.from,
+            .until = image->span.until,
         };
         result = tracelake_bind_image(lake, trace, &binding, error);
     }

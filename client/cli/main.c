@@ -30,6 +30,7 @@
     "  --format FMT        tpiu[,sync=none|fsync|hsync] etm4 ete itm stm [,id=0x10] di pt stf\n"   \
     "  --config F          what a decoder must know of the source (INI)\n"                         \
     "  --image FILE[@ADDR][,space=EL1N][,context=ID][,vmid=ID][,offset=N][,length=N]\n"            \
+    "        [,from=TICKS][,until=TICKS]\n"                                                        \
     "                      program image; may be given more than once\n"
 
 struct command {

@@ -221,7 +221,10 @@ struct tracelake_binding {
     const char *space; /* NULL: any; else el1n, el3, … */
     /* The image is there only while these identifiers are in force; false: whatever they are. */
     bool has_context_id, has_vmid;
-    uint32_t context_id, vmid;
+    uint32_t vmid;
+    uint64_t context_id;
+    /* It is there at times from <= t < until, in ticks of the timestamps; until 0: to the end. */
+    uint64_t from, until;
 };
 
 /* Add an image to a trace's setup; the server decodes the trace again. */

@@ -84,7 +84,7 @@ void tl_etm4_flow_free(struct tl_etm4_flow *flow)
 static void apply_timestamp(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 {
     if (!f->config.ts_marker || f->marked)
-        tl_item_batch_value(&f->out, TL_ITEM_TIME, p->value, p->offset);
+        tl_walker_time(&f->walk.walker, p->value, p->offset);
 }
 
 /* What is no P0 element and has nothing to do with where the core is. */
@@ -494,9 +494,8 @@ void tl_etm4_flow_reset(struct tl_etm4_flow *f)
     f->depth = 0;
     f->joined.n = 0;
     tl_item_batch_reset(&f->out);
-    f->walk.walker.failed = false;
     tl_etm4_queue_clear(&f->queue);
-    tl_walker_reset(&f->walk.walker);
+    tl_walker_begin(&f->walk.walker);
 }
 
 void tl_etm4_flow_state(struct tl_etm4_flow *f, struct tl_state *s)

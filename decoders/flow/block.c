@@ -38,7 +38,7 @@ struct slot {
 
 /*
  * Addresses where a view of the image has nothing. Where much of what runs is not in the image,
- * trace asks for it all the time. The image does not change, so these hold for ever.
+ * trace asks for it all the time. A view does not change, so these hold for ever.
  */
 #define HOLES 64u /* a power of two; by page of the address that was asked for */
 
@@ -267,24 +267,27 @@ static bool begins_function(const struct tl_image *image, uint32_t function, uin
     return function != TL_NO_FUNCTION && tl_image_symbols(image, &n)[function].address == pc;
 }
 
-static bool is_alike(const struct tl_image *image, const struct tl_block *b, uint64_t pc)
+static bool is_alike(const struct tl_block_cache *cache, unsigned space, const struct tl_block *b,
+                     uint64_t pc)
 {
     const int64_t function = b->function == TL_NO_FUNCTION ? -1 : (int64_t)b->function;
-    return (b->pc ^ pc) >> 12 == 0 && tl_image_symbol_index(image, pc) == function &&
-           !begins_function(image, b->function, pc);
+    return (b->pc ^ pc) >> 12 == 0 &&
+           tl_image_view_symbol(cache->image, cache->view, space, pc) == function &&
+           !begins_function(cache->image, b->function, pc);
 }
 
 /* Where the last instruction leads is looked at once, not each time that it runs. */
-static void sum_up(const struct tl_image *image, struct tl_block *b, bool traps)
+static void sum_up(const struct tl_block_cache *cache, unsigned space, struct tl_block *b,
+                   bool traps)
 {
-    b->entry = begins_function(image, b->function, b->pc);
+    b->entry = begins_function(cache->image, b->function, b->pc);
     tl_block_sum_up(b);
     if (traps)
         b->left = 0;
     if (traps || tl_block_leave(b) != TL_LEAVE_JUMP)
         return;
-    b->turn[0] |= is_alike(image, b, b->pc + b->size) ? TL_STEP_ALIKE : 0;
-    b->turn[1] |= is_alike(image, b, b->target) ? TL_STEP_ALIKE : 0;
+    b->turn[0] |= is_alike(cache, space, b, b->pc + b->size) ? TL_STEP_ALIKE : 0;
+    b->turn[1] |= is_alike(cache, space, b, b->target) ? TL_STEP_ALIKE : 0;
 }
 
 static unsigned hole_of(uint64_t pc)
@@ -339,7 +342,7 @@ decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64
     b.stf = entry->stf;
     b.stf_size = (uint32_t)cache->scratch.n;
     b.plain = b.last_size == 2 || b.last_size == 4 ? b.isa : TL_ISA_NONE;
-    sum_up(cache->image, &b, traps);
+    sum_up(cache, space, &b, traps);
     entry->block = b;
     *find_slot(cache->slots, cache->mask, cache->view, space, isa, pc) =
         (struct slot){.pc = pc,

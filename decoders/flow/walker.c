@@ -20,8 +20,9 @@ int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *conf
                     .size = config->returns ? config->returns : 1},
         .cache_limit = CACHE_LIMIT,
     };
-    tl_walker_reset(walker);
-    return any ? tl_block_cache_new(&walker->cache, walker->image, &config->isa) : TL_OK;
+    const int rc = any ? tl_block_cache_new(&walker->cache, walker->image, &config->isa) : TL_OK;
+    tl_walker_begin(walker);
+    return rc;
 }
 
 void tl_walker_fini(struct tl_walker *walker)
@@ -42,12 +43,12 @@ static void forget_callers(struct tl_walker *w)
     memset(&w->callers, 0, sizeof w->callers);
 }
 
-/* Other identifiers may show another memory. */
+/* Other identifiers, or another time, may show another memory. */
 static void set_view(struct tl_walker *w)
 {
     if (!w->cache)
         return;
-    const uint64_t view = tl_image_view(w->image, &w->context);
+    const uint64_t view = tl_image_view(w->image, &w->context, w->time, &w->view_until);
     if (view == w->view)
         return;
     w->view = view;
@@ -66,6 +67,14 @@ void tl_walker_reset(struct tl_walker *w)
     w->mode = UINT64_MAX;
     w->context = (struct tl_image_context){0};
     set_view(w);
+}
+
+void tl_walker_begin(struct tl_walker *w)
+{
+    w->time = 0;
+    w->view_until = UINT64_MAX;
+    w->failed = false;
+    tl_walker_reset(w);
 }
 
 void tl_walker_restore_context(struct tl_walker *w, const struct tl_image_context *context)
@@ -130,6 +139,15 @@ void tl_walker_context(struct tl_walker *w, const struct tl_image_context *conte
                             (context->has_vmid ? TL_ITEM_HAS_VALUE : 0));
     item->pc = context->context_id;
     item->value = context->vmid;
+}
+
+void tl_walker_time(struct tl_walker *w, uint64_t ticks, uint64_t offset)
+{
+    tl_item_batch_value(w->out, TL_ITEM_TIME, ticks, offset);
+    if (ticks > w->time)
+        w->time = ticks;
+    if (w->time >= w->view_until)
+        set_view(w);
 }
 
 /* ---- place ------------------------------------------------------------------------------- */

@@ -86,7 +86,9 @@ struct tl_walker {
     struct tl_item_batch *out;    /* borrowed */
     const struct tl_image *image; /* borrowed; NULL: none */
     struct tl_block_cache *cache; /* owned; NULL without an image */
-    uint64_t view;                /* of the image, by the identifiers in force */
+    uint64_t view;                /* of the image, by the identifiers and time in force, … */
+    uint64_t view_until;          /* … which is the same before this time */
+    uint64_t time;                /* the largest told so far; 0: none */
     struct tl_block *block;       /* at pc; NULL: to be looked up */
     struct tl_block **link;       /* where the block looked up next is to be remembered, or NULL */
     struct tl_block *from;        /* the indirect branch that led here, or NULL */
@@ -114,8 +116,12 @@ TL_MUST_USE int tl_walker_init(struct tl_walker *walker, const struct tl_walker_
                                struct tl_item_batch *out);
 void tl_walker_fini(struct tl_walker *walker);
 
-/* Synchronisation is lost: wait for mode and address. The caller has told the gap. */
+/* Synchronisation is lost: wait for mode and address. The caller has told the gap. The time is
+ * known all the same. */
 void tl_walker_reset(struct tl_walker *walker);
+
+/* As just made, but that decoded blocks are kept. */
+void tl_walker_begin(struct tl_walker *walker);
 
 /*
  * Where the walker stands, into bytes or from them: first the place (pc, instruction set, space),
@@ -140,6 +146,12 @@ void tl_walker_mode(struct tl_walker *walker, uint64_t mode, uint64_t offset);
 /* These identifiers are in force. A CONTEXT item, if they are others than before. */
 void tl_walker_context(struct tl_walker *walker, const struct tl_image_context *context,
                        uint64_t offset);
+
+/*
+ * A timestamp in ticks, a TIME item: what is executed from here on is looked up in the image as it
+ * is at that time. Times that fall are told, but do not bring back what was unloaded.
+ */
+void tl_walker_time(struct tl_walker *walker, uint64_t ticks, uint64_t offset);
 
 /*
  * The trace gave the address where execution is, or goes on: of the branch waited for, or of the

@@ -12,6 +12,10 @@ void tl_walker_place_state(struct tl_walker *w, struct tl_state *s)
 void tl_walker_rest_state(struct tl_walker *w, struct tl_state *s)
 {
     struct tl_walker_returns *const r = &w->returns;
+    /* Of two times between which no memory changes either will do. */
+    if (!tl_state_loads(s))
+        w->time = w->image ? tl_image_last_change(w->image, w->time) : 0;
+    tl_state_u64(s, &w->time);
     tl_state_bool(s, &w->need_mode);
     tl_state_bool(s, &w->need_address);
     tl_state_bool(s, &w->gap_told);

@@ -71,29 +71,43 @@ static size_t extent_size(const struct tl_extent *e)
     return (size_t)(e->last - e->first) + 1;
 }
 
-/* Have any of the earlier spaces joined exactly this run of extents already? */
-static const uint8_t *joined_before(const struct tl_extents *before, size_t n_before,
-                                    const struct tl_extent *run, size_t n, uint64_t last)
+/* Has a list joined exactly this run of extents already? */
+static const uint8_t *joined_in(const struct tl_extents *list, const struct tl_extent *run,
+                                size_t n, uint64_t last)
 {
-    for (size_t s = 0; s < n_before; s++) {
-        const size_t i = lower_bound(&before[s], run[0].first);
-        if (i == before[s].n || before[s].v[i].first != run[0].first || before[s].v[i].last != last)
-            continue;
-        const uint8_t *p = before[s].v[i].bytes;
-        size_t at = 0, k = 0;
-        while (k < n && memcmp(p + at, run[k].bytes, extent_size(&run[k])) == 0)
-            at += extent_size(&run[k++]);
-        if (k == n)
-            return p;
-    }
-    return NULL;
+    const size_t i = lower_bound(list, run[0].first);
+    if (i == list->n || list->v[i].first != run[0].first || list->v[i].last != last)
+        return NULL;
+    const uint8_t *const p = list->v[i].bytes;
+    size_t at = 0, k = 0;
+    while (k < n && memcmp(p + at, run[k].bytes, extent_size(&run[k])) == 0)
+        at += extent_size(&run[k++]);
+    return k == n ? p : NULL;
 }
 
-static const uint8_t *join(struct tl_image *image, const struct tl_extents *before, size_t n_before,
+/* The version in front of a layer's version, or NULL. */
+static const struct tl_version *before(const struct tl_version *version)
+{
+    return version->span.from > 0 ? version - 1 : NULL;
+}
+
+/* Have the earlier spaces of the version, or the version before it, joined this run already? */
+static const uint8_t *joined_before(const struct tl_version *version, size_t space,
+                                    const struct tl_extent *run, size_t n)
+{
+    const struct tl_version *const earlier = before(version);
+    const uint64_t last = run[n - 1].last;
+    const uint8_t *p = earlier ? joined_in(&earlier->extents[space], run, n, last) : NULL;
+    for (size_t s = 0; !p && s < space; s++)
+        p = joined_in(&version->extents[s], run, n, last);
+    return p;
+}
+
+static const uint8_t *join(struct tl_image *image, const struct tl_version *version, size_t space,
                            const struct tl_extent *run, size_t n)
 {
     const uint64_t last = run[n - 1].last;
-    const uint8_t *p = joined_before(before, n_before, run, n, last);
+    const uint8_t *p = joined_before(version, space, run, n);
     if (p)
         return p;
     const size_t size = (size_t)(last - run[0].first) + 1;
@@ -108,9 +122,9 @@ static const uint8_t *join(struct tl_image *image, const struct tl_extents *befo
     return memory;
 }
 
-static int join_touching(struct tl_image *image, struct tl_layer *layer, size_t space)
+static int join_touching(struct tl_image *image, struct tl_version *version, size_t space)
 {
-    struct tl_extents *list = &layer->extents[space];
+    struct tl_extents *list = &version->extents[space];
     size_t kept = 0;
     for (size_t i = 0, end; i < list->n; i = end) {
         struct tl_extent whole = list->v[i];
@@ -118,7 +132,7 @@ static int join_touching(struct tl_image *image, struct tl_layer *layer, size_t 
             ;
         if (end > i + 1) {
             whole.last = list->v[end - 1].last;
-            whole.bytes = join(image, layer->extents, space, &list->v[i], end - i);
+            whole.bytes = join(image, version, space, &list->v[i], end - i);
             if (!whole.bytes)
                 return TL_NOMEM;
         }
@@ -128,16 +142,38 @@ static int join_touching(struct tl_image *image, struct tl_layer *layer, size_t 
     return TL_OK;
 }
 
-static int resolve_layer(struct tl_image *image, struct tl_layer *layer)
+/* The lowest space that all of the layer's regions are in that are in `space`, and no others. */
+static size_t same_space(const struct tl_layer *layer, size_t space)
+{
+    for (size_t s = 0; s < space; s++) {
+        size_t i = 0;
+        while (i < layer->n_regions &&
+               !((layer->regions[i].space >> s ^ layer->regions[i].space >> space) & 1))
+            i++;
+        if (i == layer->n_regions)
+            return s;
+    }
+    return space;
+}
+
+static int resolve_version(struct tl_image *image, const struct tl_layer *layer,
+                           struct tl_version *version)
 {
     for (size_t space = 0; space < TL_SPACE_BITS; space++) {
+        const size_t same = same_space(layer, space);
+        if (same < space) {
+            version->extents[space] = version->extents[same];
+            continue;
+        }
+        version->owners |= (uint8_t)(1u << space);
         for (size_t i = 0; i < layer->n_regions; i++) {
-            if (!(layer->regions[i].space >> space & 1))
+            const struct tl_region *const region = &layer->regions[i];
+            if (!(region->space >> space & 1) || !tl_version_has(version, region->span))
                 continue;
-            if (paint(&layer->extents[space], &layer->regions[i]) < 0)
+            if (paint(&version->extents[space], region) < 0)
                 return TL_NOMEM;
         }
-        if (join_touching(image, layer, space) < 0)
+        if (join_touching(image, version, space) < 0)
             return TL_NOMEM;
     }
     return TL_OK;
@@ -145,24 +181,25 @@ static int resolve_layer(struct tl_image *image, struct tl_layer *layer)
 
 int tl_image_resolve(struct tl_image *image)
 {
+    int rc = TL_OK;
     for (size_t i = 0; i < image->n_layers; i++) {
-        const int rc = resolve_layer(image, &image->layers[i]);
-        if (rc < 0)
-            return rc;
+        const struct tl_layer *const layer = &image->layers[i];
+        for (size_t k = 0; rc == TL_OK && k < layer->n_versions; k++)
+            rc = resolve_version(image, layer, &image->versions[layer->version + k]);
     }
-    return TL_OK;
+    return rc;
 }
 
 /* The bytes at `address`; *next becomes the lowest address behind it (0: none) that is known to
  * have some. */
-static struct tl_bytes look_up(const struct tl_layer *layer, unsigned space, uint64_t address,
+static struct tl_bytes look_up(const struct tl_version *version, unsigned space, uint64_t address,
                                uint64_t *next)
 {
     struct tl_bytes found = {NULL, 0};
     for (size_t bit = 0; bit < TL_SPACE_BITS; bit++) {
         if (!(space >> bit & 1))
             continue;
-        const struct tl_extents *list = &layer->extents[bit];
+        const struct tl_extents *list = &version->extents[bit];
         const size_t i = lower_bound(list, address);
         if (i == list->n)
             continue;
@@ -178,42 +215,40 @@ static struct tl_bytes look_up(const struct tl_layer *layer, unsigned space, uin
     return found;
 }
 
-struct tl_bytes tl_layer_at(const struct tl_layer *layer, unsigned space, uint64_t address)
+struct tl_bytes tl_version_at(const struct tl_version *version, unsigned space, uint64_t address)
 {
-    return look_up(layer, space, address, &(uint64_t){0});
+    return look_up(version, space, address, &(uint64_t){0});
 }
 
 struct tl_bytes tl_image_at(const struct tl_image *image, unsigned space, uint64_t address)
 {
-    return tl_layer_at(&image->layers[0], space, address);
+    return tl_version_at(&image->versions[0], space, address);
 }
 
 struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, unsigned space,
                                  uint64_t address)
 {
-    uint64_t next = 0; /* where a layer in front of the one looked at begins */
+    const struct tl_version *versions[TL_BINDINGS];
+    const unsigned n = tl_view_versions(image, view, versions);
     struct tl_bytes found = {NULL, 0};
-    for (unsigned k = 3; !found.n && k-- > 0;) {
-        const size_t i = view >> k * TL_VIEW_BITS & (TL_LAYERS_MAX - 1);
-        const uint64_t before = next;
-        if (i)
-            found = look_up(&image->layers[i], space, address, &next);
-        if (found.n)
-            next = before;
+    uint64_t next = 0; /* where what counts more than what is found begins */
+    for (unsigned i = 0; !found.n && i < n; i++) {
+        uint64_t begins = next;
+        found = look_up(versions[i], space, address, &begins);
+        if (!found.n)
+            next = begins;
     }
-    if (!found.n)
-        found = tl_layer_at(&image->layers[0], space, address);
     if (next && found.n > next - address)
         found.n = (size_t)(next - address);
     return found;
 }
 
-/* Narrow *first..*last around `address` to what `layer` has nothing at. */
-static void narrow(const struct tl_layer *layer, unsigned space, uint64_t address, uint64_t *first,
-                   uint64_t *last)
+/* Narrow *first..*last around `address` to what `version` has nothing at. */
+static void narrow(const struct tl_version *version, unsigned space, uint64_t address,
+                   uint64_t *first, uint64_t *last)
 {
     for (size_t bit = 0; bit < TL_SPACE_BITS; bit++) {
-        const struct tl_extents *const list = &layer->extents[bit];
+        const struct tl_extents *const list = &version->extents[bit];
         if (!(space >> bit & 1))
             continue;
         const size_t i = lower_bound(list, address);
@@ -227,12 +262,10 @@ static void narrow(const struct tl_layer *layer, unsigned space, uint64_t addres
 void tl_image_view_void(const struct tl_image *image, uint64_t view, unsigned space,
                         uint64_t address, uint64_t *first, uint64_t *last)
 {
+    const struct tl_version *versions[TL_BINDINGS];
+    const unsigned n = tl_view_versions(image, view, versions);
     *first = 0;
     *last = UINT64_MAX;
-    for (unsigned k = 3; k-- > 0;) {
-        const size_t i = view >> k * TL_VIEW_BITS & (TL_LAYERS_MAX - 1);
-        if (i)
-            narrow(&image->layers[i], space, address, first, last);
-    }
-    narrow(&image->layers[0], space, address, first, last);
+    for (unsigned i = 0; i < n; i++)
+        narrow(versions[i], space, address, first, last);
 }

@@ -59,6 +59,7 @@ int tl_image_new(struct tl_image **out)
         free(image);
         return TL_NOMEM;
     }
+    tl_image_during(image, (struct tl_image_span){0});
     *out = image;
     return TL_OK;
 }
@@ -85,13 +86,19 @@ int tl_image_own(struct tl_image *image, void *memory)
     return TL_OK;
 }
 
+void tl_image_during(struct tl_image *image, struct tl_image_span span)
+{
+    image->span = (struct tl_image_span){span.from, span.until ? span.until : UINT64_MAX};
+}
+
 /* Snapshots repeat the same dumps for every core. */
-static bool is_known(const struct tl_layer *layer, uint64_t first, struct tl_bytes bytes,
-                     unsigned space)
+static bool is_known(const struct tl_image *image, const struct tl_layer *layer, uint64_t first,
+                     struct tl_bytes bytes, unsigned space)
 {
     for (size_t i = 0; i < layer->n_regions; i++) {
         const struct tl_region *r = &layer->regions[i];
         if (r->first == first && r->last == first + (bytes.n - 1) && r->space == space &&
+            r->span.from == image->span.from && r->span.until == image->span.until &&
             memcmp(r->bytes, bytes.p, bytes.n) == 0)
             return true;
     }
@@ -106,7 +113,8 @@ static int add_taken(struct tl_image *image, uint64_t address, uint8_t *p, size_
     int rc = TL_OK;
     if (image->frozen || !(space & TL_SPACE_ANY)) {
         rc = tl_fail_set(fail, TL_USAGE, "%s: the image takes no more", name ? name : "region");
-    } else if (n == 0 || is_known(layer, address, (struct tl_bytes){p, n}, space)) {
+    } else if (n == 0 || image->span.from >= image->span.until ||
+               is_known(image, layer, address, (struct tl_bytes){p, n}, space)) {
         rc = TL_OK;
     } else if (n - 1 > UINT64_MAX - address) {
         rc = tl_fail_set(fail, TL_USAGE, "%s: does not fit behind address 0x%llx; lower it",
@@ -115,8 +123,11 @@ static int add_taken(struct tl_image *image, uint64_t address, uint8_t *p, size_
                        sizeof *layer->regions) < 0) {
         rc = tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", n);
     } else {
-        layer->regions[layer->n_regions++] = (struct tl_region){
-            .first = address, .last = address + (n - 1), .bytes = p, .space = space};
+        layer->regions[layer->n_regions++] = (struct tl_region){.first = address,
+                                                                .last = address + (n - 1),
+                                                                .span = image->span,
+                                                                .bytes = p,
+                                                                .space = space};
         return TL_OK;
     }
     free(p);
@@ -192,9 +203,9 @@ int tl_image_freeze(struct tl_image *image)
 {
     if (image->frozen)
         return TL_OK;
-    int rc = tl_image_resolve(image);
+    int rc = tl_layers_sort(image);
     if (rc == TL_OK)
-        rc = tl_layers_sort(image);
+        rc = tl_image_resolve(image);
     if (rc == TL_OK)
         rc = tl_symbols_sort(image);
     image->frozen = rc == TL_OK;

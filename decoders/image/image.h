@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The program image: what memory held while the trace was captured, by address, address
- * space and (optionally) context, with symbols where an ELF file brought them.
+ * space and (optionally) context and time, with symbols where an ELF file brought them.
  *
  * Regions can be bound to a context: they are there only while the core says that it runs in it,
- * and then they cover what is there always.
+ * and then they cover what is there always. Regions can be bound to a time: code that was loaded
+ * while the trace ran is there from then on, and until it was unloaded. Who reads asks for the
+ * view of a context at a time, tl_image_view(), and looks up addresses in that.
  *
  * Built by one thread, then frozen: from tl_image_freeze() on it never changes and may be
  * read by any number of threads.
@@ -48,13 +50,22 @@ struct tl_image_context {
     bool has_vmid;
 };
 
+/*
+ * When something is there: at times from <= t < until, as the trace tells them: ticks of the
+ * source's timestamps (TL_ITEM_TIME). Before the first timestamp it is 0.
+ */
+struct tl_image_span {
+    uint64_t from, until; /* until 0: to the end; so {0} is always */
+};
+
 struct tl_symbol {
     uint64_t address;
-    uint64_t size;    /* bytes, made up to the next symbol where the file says 0 */
-    const char *name; /* owned by the image; C++ and Rust names as in the file */
-    uint32_t layer;   /* private: which context it is bound to, … */
-    uint32_t file;    /* … which file it is of … */
-    uint8_t space;    /* … and the spaces it is in */
+    uint64_t size;             /* bytes, made up to the next symbol where the file says 0 */
+    const char *name;          /* owned by the image; C++ and Rust names as in the file */
+    uint32_t layer;            /* private: which context it is bound to, … */
+    uint32_t file;             /* … which file it is of … */
+    uint8_t space;             /* … the spaces it is in … */
+    struct tl_image_span span; /* … and when */
 };
 
 TL_MUST_USE int tl_image_new(struct tl_image **out);
@@ -67,10 +78,14 @@ void tl_image_free(struct tl_image *image);
  */
 TL_MUST_USE int tl_image_bind(struct tl_image *image, const struct tl_image_context *context);
 
+/* What is added from here on is there at these times only; {0}: always, as in a new image. */
+void tl_image_during(struct tl_image *image, struct tl_image_span span);
+
 /*
  * Map `bytes` (copied) at `address`. `space` is a set of tl_space bits. `name` (copied, may be
- * NULL) is for messages. A region given again is dropped; where regions overlap in a space,
- * the one given last wins. Errors: TL_NOMEM, TL_USAGE (it would wrap the address space).
+ * NULL) is for messages. A region given again is dropped; where regions of one context overlap in
+ * a space at a time, the one given last wins. Errors: TL_NOMEM, TL_USAGE (it would wrap the address
+ * space).
  */
 TL_MUST_USE int tl_image_add_bytes(struct tl_image *image, uint64_t address, struct tl_bytes bytes,
                                    unsigned space, const char *name, struct tl_fail *fail);
@@ -93,24 +108,36 @@ TL_MUST_USE int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, 
 /* For which machine the first ELF file was made (EM_RISCV, EM_OPENRISC, …); 0: there is none. */
 unsigned tl_image_machine(const struct tl_image *image);
 
-/* Sort, resolve overlaps, index. Nothing can be added any more. */
+/* Sort, resolve overlaps, index. Nothing can be added any more. TL_NOMEM, TL_LIMIT (too many
+ * contexts and changes). */
 TL_MUST_USE int tl_image_freeze(struct tl_image *image);
 
 /* Is nothing mapped at all? */
 bool tl_image_is_empty(const struct tl_image *image);
 
 /*
- * Bytes mapped at `address` for `space` (one bit, or any set: the first that matches), up to
- * the end of the contiguous region. n == 0: nothing is there. Borrowed from the image.
+ * A view: the memory that a context sees at a time. What is bound to both of its identifiers counts
+ * first, then what is bound to the context ID, to the VMID, and what is there always. Equal views
+ * show the same memory; 0 is the one of no identifiers at time 0.
+ *
+ * The view stays the same up to time `*until` (may be NULL), UINT64_MAX for an image that does not
+ * change: so who follows a trace asks again when identifiers change or that time has come.
  */
-struct tl_bytes tl_image_at(const struct tl_image *image, unsigned space, uint64_t address);
+uint64_t tl_image_view(const struct tl_image *image, const struct tl_image_context *context,
+                       uint64_t time, uint64_t *until);
 
 /*
- * The same while `view` is in force: what is bound to the context counts first, then what is there
- * always. tl_image_view() makes a view of the identifiers in force; 0 is the view without any, and
- * equal views show the same memory.
+ * The last time up to `time` at which memory changes in any context, 0 if there is none: every
+ * context's view at both is the same.
  */
-uint64_t tl_image_view(const struct tl_image *image, const struct tl_image_context *context);
+uint64_t tl_image_last_change(const struct tl_image *image, uint64_t time);
+
+/*
+ * Bytes mapped at `address` for `space` (one bit, or any set: the first that matches), up to
+ * the end of the contiguous region. n == 0: nothing is there. Borrowed from the image. Without a
+ * view: in view 0.
+ */
+struct tl_bytes tl_image_at(const struct tl_image *image, unsigned space, uint64_t address);
 struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, unsigned space,
                                  uint64_t address);
 /* Where tl_image_view_at() finds nothing at `address`: it does not for all of *first..*last. */
@@ -121,7 +148,7 @@ void tl_image_view_void(const struct tl_image *image, uint64_t view, unsigned sp
 const struct tl_symbol *tl_image_symbols(const struct tl_image *image, size_t *n);
 /*
  * Index into tl_image_symbols() of the one that covers `address`, or -1; or the symbol, or NULL.
- * Without a view: one that is there always, else of any context.
+ * Without a view: one that is in no context, else of any, whenever it was there.
  */
 int64_t tl_image_symbol_index(const struct tl_image *image, uint64_t address);
 const struct tl_symbol *tl_image_symbol_at(const struct tl_image *image, uint64_t address);

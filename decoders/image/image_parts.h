@@ -14,6 +14,7 @@
 struct tl_region {
     uint64_t first;
     uint64_t last; /* inclusive, so that the address space's end needs no care */
+    struct tl_image_span span;
     uint8_t *bytes;
     unsigned space;
 };
@@ -37,27 +38,49 @@ struct tl_symbols {
     size_t cap;
 };
 
-/* Regions that are there together: always, or in a context. */
+/* What is given for one context. */
 struct tl_layer {
     struct tl_image_context context;
     uint32_t was;              /* its index before tl_layers_sort() */
     struct tl_region *regions; /* in the order given */
     size_t n_regions;
     size_t cap_regions;
-    struct tl_extents extents[TL_SPACE_BITS]; /* by space bit, filled by freeze */
-    uint32_t *symbols;                        /* indices, ascending by address; filled by freeze */
+    size_t version; /* the first of its versions, which are ascending by time; from freeze on */
+    size_t n_versions;
+};
+
+/* A layer between two of its changes, or for ever. */
+struct tl_version {
+    struct tl_image_span span;
+    struct tl_extents extents[TL_SPACE_BITS]; /* by space bit; one list may be of several … */
+    uint8_t owners;                           /* … and is freed with the space that has its bit */
+    uint32_t *symbols;                        /* indices, ascending by address */
     size_t n_symbols;
 };
 
-/* A view is the indices of the layers bound to both identifiers, the context ID, the VMID. */
-#define TL_VIEW_BITS  20
-#define TL_LAYERS_MAX ((size_t)1 << TL_VIEW_BITS)
+/* Layers sorted by context are in these groups. */
+enum tl_binding {
+    TL_BOUND_TO_NONE,
+    TL_BOUND_TO_VMID,
+    TL_BOUND_TO_CONTEXT_ID,
+    TL_BOUND_TO_BOTH,
+    TL_BINDINGS
+};
+
+#define TL_LAYERS_MAX ((size_t)1 << 20)
 
 struct tl_image {
     struct tl_layer *layers; /* the first is of no context; ascending by context once frozen */
     size_t n_layers;
     size_t cap_layers;
-    size_t layer; /* the one that regions are added to */
+    size_t layer;              /* the one that regions are added to, … */
+    struct tl_image_span span; /* … and when; within the image, `until` is UINT64_MAX for the end */
+    struct tl_version *versions; /* of the first layer, of the second, … */
+    size_t n_versions;
+    size_t group[TL_BINDINGS + 1];        /* the first layer of each binding */
+    uint64_t group_versions[TL_BINDINGS]; /* versions of all layers of each binding */
+    uint64_t *changes;                    /* ascending: when any layer changes */
+    size_t n_changes;
     struct tl_symbols symbols;
     void **owned; /* memory freed with the image: string tables, joined extents */
     size_t n_owned;
@@ -69,22 +92,35 @@ struct tl_image {
 /* Hand `memory` over to the image. On TL_NOMEM it is freed at once. */
 TL_MUST_USE int tl_image_own(struct tl_image *image, void *memory);
 
-/* Fill each layer's extents from its regions. TL_NOMEM. */
-TL_MUST_USE int tl_image_resolve(struct tl_image *image);
-
-/* Put the layers into the order that tl_image_view() searches; symbols follow theirs. TL_NOMEM. */
+/*
+ * Put the layers into the order that tl_image_view() searches, symbols follow theirs; make their
+ * versions, without what is in them. TL_NOMEM, TL_LIMIT.
+ */
 TL_MUST_USE int tl_layers_sort(struct tl_image *image);
 
 void tl_layers_fini(struct tl_image *image);
 
-/* Bytes of one layer, as tl_image_at(). */
-struct tl_bytes tl_layer_at(const struct tl_layer *layer, unsigned space, uint64_t address);
+/* The versions that a view consists of, the one that counts first in front. Returns how many. */
+unsigned tl_view_versions(const struct tl_image *image, uint64_t view,
+                          const struct tl_version *versions[static TL_BINDINGS]);
 
-/* Add a symbol of the layer that regions are added to; `name` must live as long as the image. */
+/* Is something with `span` there in the version? Its span does not begin or end within it. */
+static inline bool tl_version_has(const struct tl_version *version, struct tl_image_span span)
+{
+    return span.from <= version->span.from && version->span.from < span.until;
+}
+
+/* Fill each version's extents from its layer's regions. TL_NOMEM. */
+TL_MUST_USE int tl_image_resolve(struct tl_image *image);
+
+/* Bytes of one version, as tl_image_at(). */
+struct tl_bytes tl_version_at(const struct tl_version *version, unsigned space, uint64_t address);
+
+/* Add a symbol where and when regions are added; `name` must live as long as the image. */
 TL_MUST_USE int tl_symbols_add(struct tl_image *image, uint64_t address, uint64_t size,
                                unsigned space, const char *name);
 
-/* Sort by address, keep one per address and layer, make up missing sizes, index. TL_NOMEM. */
+/* Sort by address, keep one per address, layer and time, make up missing sizes, index. TL_NOMEM. */
 TL_MUST_USE int tl_symbols_sort(struct tl_image *image);
 
 #endif

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Which regions are there in which context. */
+/*
+ * Which regions are there in which context, and when.
+ *
+ * A layer is what is given for one context. Its versions are cut where one of its regions or
+ * symbols begins or ends, so each version's memory does not change. A view is one version of each
+ * layer that is in force, written as one number: a digit for each binding, see tl_image_view().
+ */
 #include "base/buf.h"
 #include "image/image_parts.h"
 
 #include <stdlib.h>
 
-/* Nothing, VMID, context ID, both: the more special, the higher. */
+/* enum tl_binding: the more special, the higher. */
 static unsigned rank(const struct tl_image_context *c)
 {
-    return c->has_context_id * 2u + c->has_vmid;
+    return c->has_context_id * (unsigned)TL_BOUND_TO_CONTEXT_ID +
+           c->has_vmid * (unsigned)TL_BOUND_TO_VMID;
 }
 
 static int order(const struct tl_image_context *a, const struct tl_image_context *b)
@@ -27,7 +34,9 @@ static int order_layers(const void *a, const void *b)
     return order(&((const struct tl_layer *)a)->context, &((const struct tl_layer *)b)->context);
 }
 
-int tl_layers_sort(struct tl_image *image)
+/* ---- freezing ------------------------------------------------------------------------------ */
+
+static int sort(struct tl_image *image)
 {
     uint32_t *const now = malloc(image->n_layers * sizeof *now); /* by index before */
     if (!now)
@@ -40,7 +49,139 @@ int tl_layers_sort(struct tl_image *image)
     for (size_t i = 0; i < image->symbols.n; i++)
         image->symbols.v[i].layer = now[image->symbols.v[i].layer];
     free(now);
+    for (size_t i = 0, binding = 0; binding <= TL_BINDINGS; binding++) {
+        while (i < image->n_layers && rank(&image->layers[i].context) < binding)
+            i++;
+        image->group[binding] = i;
+    }
     return TL_OK;
+}
+
+/* A time at which a layer changes. */
+struct change {
+    uint64_t time;
+    uint32_t layer;
+};
+
+struct changes {
+    struct change *v;
+    size_t n, cap;
+};
+
+static int order_changes(const void *a, const void *b)
+{
+    const struct change *const x = a, *const y = b;
+    if (x->layer != y->layer)
+        return x->layer < y->layer ? -1 : 1;
+    return (x->time > y->time) - (x->time < y->time);
+}
+
+static int order_times(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int add_span(struct changes *changes, size_t layer, struct tl_image_span span)
+{
+    const uint64_t times[] = {span.from, span.until};
+    for (size_t i = 0; i < 2; i++) {
+        if (times[i] == 0 || times[i] == UINT64_MAX)
+            continue;
+        if (tl_grow(&changes->v, &changes->cap, changes->n + 1, sizeof *changes->v) < 0)
+            return TL_NOMEM;
+        changes->v[changes->n++] = (struct change){times[i], (uint32_t)layer};
+    }
+    return TL_OK;
+}
+
+/* All changes, by layer and time, each once. */
+static int find_changes(const struct tl_image *image, struct changes *changes)
+{
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < image->n_layers; i++)
+        for (size_t k = 0; rc == TL_OK && k < image->layers[i].n_regions; k++)
+            rc = add_span(changes, i, image->layers[i].regions[k].span);
+    for (size_t i = 0; rc == TL_OK && i < image->symbols.n; i++)
+        rc = add_span(changes, image->symbols.v[i].layer, image->symbols.v[i].span);
+    if (rc < 0 || changes->n == 0)
+        return rc;
+    qsort(changes->v, changes->n, sizeof *changes->v, order_changes);
+    size_t kept = 1;
+    for (size_t i = 1; i < changes->n; i++)
+        if (order_changes(&changes->v[i], &changes->v[kept - 1]) != 0)
+            changes->v[kept++] = changes->v[i];
+    changes->n = kept;
+    return TL_OK;
+}
+
+/* Cut each layer into versions. */
+static int make_versions(struct tl_image *image, const struct changes *changes)
+{
+    size_t at = 0; /* in the changes */
+    image->versions = calloc(image->n_layers + changes->n, sizeof *image->versions);
+    if (!image->versions)
+        return TL_NOMEM;
+    for (size_t i = 0; i < image->n_layers; i++) {
+        struct tl_layer *const layer = &image->layers[i];
+        layer->version = image->n_versions;
+        struct tl_version *version = &image->versions[image->n_versions++];
+        version->span = (struct tl_image_span){0, UINT64_MAX};
+        for (; at < changes->n && changes->v[at].layer == i; at++) {
+            version->span.until = changes->v[at].time;
+            version = &image->versions[image->n_versions++];
+            version->span = (struct tl_image_span){changes->v[at].time, UINT64_MAX};
+        }
+        layer->n_versions = image->n_versions - layer->version;
+        image->group_versions[rank(&layer->context)] += layer->n_versions;
+    }
+    return TL_OK;
+}
+
+/* When any layer changes. */
+static int list_times(struct tl_image *image, const struct changes *changes)
+{
+    if (changes->n == 0)
+        return TL_OK;
+    uint64_t *const times = image->changes = malloc(changes->n * sizeof *times);
+    if (!times)
+        return TL_NOMEM;
+    for (size_t i = 0; i < changes->n; i++)
+        times[i] = changes->v[i].time;
+    qsort(times, changes->n, sizeof *times, order_times);
+    image->n_changes = 1;
+    for (size_t i = 1; i < changes->n; i++)
+        if (times[i] != times[image->n_changes - 1])
+            times[image->n_changes++] = times[i];
+    return TL_OK;
+}
+
+/* Can all views be written as numbers? */
+static bool has_room(const struct tl_image *image)
+{
+    uint64_t views = image->group_versions[TL_BOUND_TO_NONE];
+    for (unsigned binding = TL_BOUND_TO_VMID; binding < TL_BINDINGS; binding++) {
+        if (views > UINT64_MAX / (image->group_versions[binding] + 1))
+            return false;
+        views *= image->group_versions[binding] + 1;
+    }
+    return true;
+}
+
+int tl_layers_sort(struct tl_image *image)
+{
+    struct changes changes = {0};
+    int rc = sort(image);
+    if (rc == TL_OK)
+        rc = find_changes(image, &changes);
+    if (rc == TL_OK)
+        rc = make_versions(image, &changes);
+    if (rc == TL_OK)
+        rc = list_times(image, &changes);
+    if (rc == TL_OK && !has_room(image))
+        rc = TL_LIMIT;
+    free(changes.v);
+    return rc;
 }
 
 void tl_layers_fini(struct tl_image *image)
@@ -50,12 +191,20 @@ void tl_layers_fini(struct tl_image *image)
         for (size_t k = 0; k < layer->n_regions; k++)
             free(layer->regions[k].bytes);
         free(layer->regions);
-        free(layer->symbols);
+    }
+    for (size_t i = 0; i < image->n_versions; i++) {
+        struct tl_version *const version = &image->versions[i];
+        free(version->symbols);
         for (size_t k = 0; k < TL_SPACE_BITS; k++)
-            free(layer->extents[k].v);
+            if (version->owners >> k & 1)
+                free(version->extents[k].v);
     }
     free(image->layers);
+    free(image->versions);
+    free(image->changes);
 }
+
+/* ---- adding -------------------------------------------------------------------------------- */
 
 bool tl_image_is_empty(const struct tl_image *image)
 {
@@ -68,6 +217,8 @@ bool tl_image_is_empty(const struct tl_image *image)
 int tl_image_bind(struct tl_image *image, const struct tl_image_context *context)
 {
     const struct tl_image_context wanted = context ? *context : (struct tl_image_context){0};
+    if (image->n_layers > 0 && order(&image->layers[image->layer].context, &wanted) == 0)
+        return TL_OK;
     for (size_t i = 0; i < image->n_layers; i++) {
         if (order(&image->layers[i].context, &wanted) == 0) {
             image->layer = i;
@@ -83,10 +234,15 @@ int tl_image_bind(struct tl_image *image, const struct tl_image_context *context
     return TL_OK;
 }
 
-/* Index of the layer of exactly this context, 0: there is none. */
-static uint64_t find(const struct tl_image *image, const struct tl_image_context *context)
+/* ---- views --------------------------------------------------------------------------------- */
+
+/* The layer of exactly this context, or NULL. */
+static const struct tl_layer *find(const struct tl_image *image,
+                                   const struct tl_image_context *context)
 {
-    size_t lo = 1, hi = image->n_layers;
+    const unsigned binding = rank(context);
+    size_t lo = image->group[binding], hi = image->group[binding + 1];
+    const size_t end = hi;
     while (lo < hi) {
         const size_t mid = lo + (hi - lo) / 2;
         if (order(&image->layers[mid].context, context) < 0)
@@ -94,19 +250,88 @@ static uint64_t find(const struct tl_image *image, const struct tl_image_context
         else
             hi = mid;
     }
-    return lo < image->n_layers && order(&image->layers[lo].context, context) == 0 ? lo : 0;
+    return lo < end && order(&image->layers[lo].context, context) == 0 ? &image->layers[lo] : NULL;
 }
 
-uint64_t tl_image_view(const struct tl_image *image, const struct tl_image_context *context)
+/* The first version of a binding. */
+static size_t first_version(const struct tl_image *image, unsigned binding)
 {
-    if (image->n_layers == 1)
+    const size_t layer = image->group[binding];
+    return layer < image->n_layers ? image->layers[layer].version : image->n_versions;
+}
+
+/* Number, within those of its binding, of the version at `time` of a layer. */
+static uint64_t version_at(const struct tl_image *image, const struct tl_layer *layer,
+                           uint64_t time, uint64_t *until)
+{
+    size_t lo = layer->version, hi = lo + layer->n_versions; /* the last one that has begun */
+    while (hi - lo > 1) {
+        const size_t mid = lo + (hi - lo) / 2;
+        if (image->versions[mid].span.from <= time)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    if (image->versions[lo].span.until < *until)
+        *until = image->versions[lo].span.until;
+    return lo - first_version(image, rank(&layer->context));
+}
+
+/*
+ * Digits of a view, the lowest first: the version of the first layer, and for each other binding
+ * one more than the version of the layer bound to that context, 0 if there is none.
+ */
+uint64_t tl_image_view(const struct tl_image *image, const struct tl_image_context *context,
+                       uint64_t time, uint64_t *until)
+{
+    uint64_t unused;
+    uint64_t *const end = until ? until : &unused;
+    *end = UINT64_MAX;
+    if (image->n_versions == 1)
         return 0;
-    const struct tl_image_context process = {.context_id = context->context_id,
-                                             .has_context_id = true};
-    const struct tl_image_context machine = {.vmid = context->vmid, .has_vmid = true};
     uint64_t view = 0;
-    if (context->has_context_id && context->has_vmid)
-        view = find(image, context);
-    view = view << TL_VIEW_BITS | (context->has_context_id ? find(image, &process) : 0);
-    return view << TL_VIEW_BITS | (context->has_vmid ? find(image, &machine) : 0);
+    for (unsigned binding = TL_BOUND_TO_BOTH; binding > TL_BOUND_TO_NONE; binding--) {
+        struct tl_image_context bound = *context;
+        bound.has_context_id = binding & TL_BOUND_TO_CONTEXT_ID;
+        bound.has_vmid = binding & TL_BOUND_TO_VMID;
+        const bool known = (context->has_context_id || !bound.has_context_id) &&
+                           (context->has_vmid || !bound.has_vmid);
+        const struct tl_layer *const layer = known ? find(image, &bound) : NULL;
+        view *= image->group_versions[binding] + 1;
+        view += layer ? version_at(image, layer, time, end) + 1 : 0;
+    }
+    return view * image->group_versions[TL_BOUND_TO_NONE] +
+           version_at(image, &image->layers[0], time, end);
+}
+
+unsigned tl_view_versions(const struct tl_image *image, uint64_t view,
+                          const struct tl_version *versions[static TL_BINDINGS])
+{
+    const uint64_t always = image->group_versions[TL_BOUND_TO_NONE];
+    const struct tl_version *found[TL_BINDINGS] = {&image->versions[view % always]};
+    unsigned n = 0;
+    view /= always;
+    for (unsigned binding = TL_BOUND_TO_VMID; view > 0 && binding < TL_BINDINGS; binding++) {
+        const uint64_t digits = image->group_versions[binding] + 1, digit = view % digits;
+        if (digit > 0)
+            found[binding] = &image->versions[first_version(image, binding) + digit - 1];
+        view /= digits;
+    }
+    for (unsigned binding = TL_BINDINGS; binding-- > 0;)
+        if (found[binding])
+            versions[n++] = found[binding];
+    return n;
+}
+
+uint64_t tl_image_last_change(const struct tl_image *image, uint64_t time)
+{
+    size_t lo = 0, hi = image->n_changes; /* changes up to `time` */
+    while (lo < hi) {
+        const size_t mid = lo + (hi - lo) / 2;
+        if (image->changes[mid] <= time)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo > 0 ? image->changes[lo - 1] : 0;
 }

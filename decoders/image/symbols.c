@@ -10,6 +10,8 @@ int tl_symbols_add(struct tl_image *image, uint64_t address, uint64_t size, unsi
                    const char *name)
 {
     struct tl_symbols *const symbols = &image->symbols;
+    if (image->span.from >= image->span.until)
+        return TL_OK;
     if (symbols->n == UINT32_MAX ||
         tl_grow(&symbols->v, &symbols->cap, symbols->n + 1, sizeof *symbols->v) < 0)
         return TL_NOMEM;
@@ -18,7 +20,8 @@ int tl_symbols_add(struct tl_image *image, uint64_t address, uint64_t size, unsi
                                                   .name = name,
                                                   .layer = (uint32_t)image->layer,
                                                   .file = (uint32_t)image->n_owned,
-                                                  .space = (uint8_t)space};
+                                                  .space = (uint8_t)space,
+                                                  .span = image->span};
     return TL_OK;
 }
 
@@ -32,13 +35,21 @@ static int by_address(const void *a, const void *b)
     const struct tl_symbol *x = a, *y = b;
     int differ = order(x->address, y->address);
     differ = differ ? differ : order(x->layer, y->layer);
+    differ = differ ? differ : order(x->span.from, y->span.from);
+    differ = differ ? differ : order(x->span.until, y->span.until);
     differ = differ ? differ : order(y->file, x->file); /* what is given last counts */
     /* One that tells its size is the real function. */
     differ = differ ? differ : order(x->size == 0, y->size == 0);
     return differ ? differ : strcmp(x->name, y->name); /* only to be the same on every run */
 }
 
-/* One symbol per address, layer and space. */
+static bool are_together(const struct tl_symbol *a, const struct tl_symbol *b)
+{
+    return a->address == b->address && a->layer == b->layer && a->span.from == b->span.from &&
+           a->span.until == b->span.until;
+}
+
+/* One symbol per address, layer, time and space. */
 static void keep_one(struct tl_symbols *symbols)
 {
     size_t kept = 0;
@@ -46,7 +57,7 @@ static void keep_one(struct tl_symbols *symbols)
     for (size_t i = 0; i < symbols->n; i++) {
         struct tl_symbol s = symbols->v[i];
         struct tl_symbol *const last = kept ? &symbols->v[kept - 1] : NULL;
-        const bool same = last && s.address == last->address && s.layer == last->layer;
+        const bool same = last && are_together(&s, last);
         s.space = (uint8_t)(same ? s.space & ~taken : s.space);
         taken = same ? taken | s.space : s.space;
         if (same && s.size == last->size && !strcmp(s.name, last->name))
@@ -57,14 +68,14 @@ static void keep_one(struct tl_symbols *symbols)
     symbols->n = kept;
 }
 
-/* A symbol without a size ends where the next one of its layer begins. */
-static void make_up_sizes(struct tl_image *image, const struct tl_layer *layer)
+/* A symbol without a size ends where the next one begins that is there with it. */
+static void make_up_sizes(struct tl_image *image, const struct tl_version *version)
 {
     uint64_t next = 0; /* address of the next one that is not at the same place */
-    for (size_t i = layer->n_symbols; i-- > 0;) {
-        struct tl_symbol *const s = &image->symbols.v[layer->symbols[i]];
+    for (size_t i = version->n_symbols; i-- > 0;) {
+        struct tl_symbol *const s = &image->symbols.v[version->symbols[i]];
         const struct tl_symbol *const behind =
-            i + 1 < layer->n_symbols ? &image->symbols.v[layer->symbols[i + 1]] : NULL;
+            i + 1 < version->n_symbols ? &image->symbols.v[version->symbols[i + 1]] : NULL;
         if (behind && behind->address != s->address)
             next = behind->address;
         if (s->size > UINT64_MAX - s->address)
@@ -74,6 +85,18 @@ static void make_up_sizes(struct tl_image *image, const struct tl_layer *layer)
     }
 }
 
+/* Add symbol `i`. Of two at one place, given for different times, the one given last counts. */
+static void add_to(struct tl_version *version, const struct tl_symbol *v, uint32_t i)
+{
+    const struct tl_symbol *const last =
+        version->n_symbols ? &v[version->symbols[version->n_symbols - 1]] : NULL;
+    const bool same = last && last->address == v[i].address && last->space & v[i].space;
+    if (!same)
+        version->symbols[version->n_symbols++] = i;
+    else if (v[i].file >= last->file)
+        version->symbols[version->n_symbols - 1] = i;
+}
+
 int tl_symbols_sort(struct tl_image *image)
 {
     struct tl_symbols *const symbols = &image->symbols;
@@ -81,39 +104,45 @@ int tl_symbols_sort(struct tl_image *image)
         return TL_OK;
     qsort(symbols->v, symbols->n, sizeof *symbols->v, by_address);
     keep_one(symbols);
-    for (size_t i = 0; i < symbols->n; i++)
-        image->layers[symbols->v[i].layer].n_symbols++;
-    for (size_t i = 0; i < image->n_layers; i++) {
-        struct tl_layer *const layer = &image->layers[i];
-        layer->symbols = layer->n_symbols ? calloc(layer->n_symbols, sizeof *layer->symbols) : NULL;
-        if (layer->n_symbols && !layer->symbols)
+    for (size_t i = 0; i < symbols->n; i++) {
+        const struct tl_layer *const layer = &image->layers[symbols->v[i].layer];
+        for (size_t k = layer->version; k < layer->version + layer->n_versions; k++)
+            image->versions[k].n_symbols += tl_version_has(&image->versions[k], symbols->v[i].span);
+    }
+    for (size_t i = 0; i < image->n_versions; i++) {
+        struct tl_version *const version = &image->versions[i];
+        const size_t n = version->n_symbols;
+        version->symbols = n ? calloc(n, sizeof *version->symbols) : NULL;
+        if (n && !version->symbols)
             return TL_NOMEM;
-        layer->n_symbols = 0;
+        version->n_symbols = 0;
     }
     for (size_t i = 0; i < symbols->n; i++) {
-        struct tl_layer *const layer = &image->layers[symbols->v[i].layer];
-        layer->symbols[layer->n_symbols++] = (uint32_t)i;
+        const struct tl_layer *const layer = &image->layers[symbols->v[i].layer];
+        for (size_t k = layer->version; k < layer->version + layer->n_versions; k++)
+            if (tl_version_has(&image->versions[k], symbols->v[i].span))
+                add_to(&image->versions[k], symbols->v, (uint32_t)i);
     }
-    for (size_t i = 0; i < image->n_layers; i++)
-        make_up_sizes(image, &image->layers[i]);
+    for (size_t i = 0; i < image->n_versions; i++)
+        make_up_sizes(image, &image->versions[i]);
     return TL_OK;
 }
 
-/* Symbols of `space` in one layer. */
-static int64_t find(const struct tl_image *image, const struct tl_layer *layer, unsigned space,
+/* Symbols of `space` in one version. */
+static int64_t find(const struct tl_image *image, const struct tl_version *version, unsigned space,
                     uint64_t address)
 {
     const struct tl_symbol *const v = image->symbols.v;
-    size_t lo = 0, hi = layer->n_symbols;
+    size_t lo = 0, hi = version->n_symbols;
     while (lo < hi) {
         const size_t mid = lo + (hi - lo) / 2;
-        if (v[layer->symbols[mid]].address <= address)
+        if (v[version->symbols[mid]].address <= address)
             lo = mid + 1;
         else
             hi = mid;
     }
     for (size_t back = 1; back <= NESTING && back <= lo; back++) {
-        const uint32_t i = layer->symbols[lo - back];
+        const uint32_t i = version->symbols[lo - back];
         if (v[i].space & space && address - v[i].address < v[i].size)
             return i;
     }
@@ -123,8 +152,8 @@ static int64_t find(const struct tl_image *image, const struct tl_layer *layer, 
 int64_t tl_image_symbol_index(const struct tl_image *image, uint64_t address)
 {
     int64_t found = -1;
-    for (size_t i = 0; found < 0 && i < image->n_layers; i++)
-        found = find(image, &image->layers[i], TL_SPACE_ANY, address);
+    for (size_t i = 0; found < 0 && i < image->n_versions; i++)
+        found = find(image, &image->versions[i], TL_SPACE_ANY, address);
     return found;
 }
 
@@ -137,16 +166,15 @@ const struct tl_symbol *tl_image_symbol_at(const struct tl_image *image, uint64_
 int64_t tl_image_view_symbol(const struct tl_image *image, uint64_t view, unsigned space,
                              uint64_t address)
 {
-    for (unsigned k = 3; k-- > 0;) {
-        const size_t i = view >> k * TL_VIEW_BITS & (TL_LAYERS_MAX - 1);
-        if (!i)
-            continue;
-        const int64_t found = find(image, &image->layers[i], space, address);
+    const struct tl_version *versions[TL_BINDINGS];
+    const unsigned n = tl_view_versions(image, view, versions);
+    for (unsigned i = 0; i + 1 < n; i++) {
+        const int64_t found = find(image, versions[i], space, address);
         /* What covers the memory that is there always covers its symbols, too. */
-        if (found >= 0 || tl_layer_at(&image->layers[i], space, address).n)
+        if (found >= 0 || tl_version_at(versions[i], space, address).n)
             return found;
     }
-    return find(image, &image->layers[0], space, address);
+    return find(image, versions[n - 1], space, address);
 }
 
 const struct tl_symbol *tl_image_symbols(const struct tl_image *image, size_t *n)

@@ -186,6 +186,10 @@ static const struct tl_block *find_block(struct tl_osd_lane *lane, uint64_t mode
     const unsigned machine = tl_image_machine(lane->image);
     if (machine != EM_NONE && machine != EM_RISCV)
         return NULL;
+    if (lane->ticks.now >= lane->view_until)
+        lane->view = tl_image_view(lane->image, &(struct tl_image_context){0}, lane->ticks.now,
+                                   &lane->view_until);
+    tl_block_cache_view(lane->blocks, lane->view);
     const struct tl_block *const block = tl_block_get(lane->blocks, TL_SPACE_ANY, isa, pc);
     if (!block)
         *rc = TL_NOMEM;

@@ -43,6 +43,7 @@ struct tl_osd_lane {
     const struct tl_setup *setup;      /* borrowed, may be NULL */
     const struct tl_image *image;      /* borrowed; NULL: none */
     struct tl_block_cache *blocks;     /* borrowed, of the image; NULL: none */
+    uint64_t view, view_until;         /* of the image at the time told last, the same up to then */
     struct tl_decode_stream stream;
     char name[32];
     /* Words of an event that tl_osd_lane_quick() takes, 0: none. Cleared by whoever changes what

@@ -179,6 +179,7 @@ static int map_image(struct tl_image *image, const struct tl_setup_image *m, str
 {
     if (tl_image_bind(image, &m->context) < 0)
         return tl_fail_set(fail, TL_LIMIT, "%.120s: too many contexts with images", m->file);
+    tl_image_during(image, m->span);
     if (bytes.n >= 4 && !memcmp(bytes.p, "\177ELF", 4) && m->offset == 0 && m->length == UINT64_MAX)
         return tl_image_add_elf(image, bytes, m->address, m->space, m->file, fail);
     if (m->offset > bytes.n || (m->length != UINT64_MAX && m->length > bytes.n - m->offset))
@@ -208,6 +209,7 @@ int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
         if (rc == TL_OK)
             rc = map_image(image, &setup->images[i], bytes, fail);
     }
+    tl_image_during(image, (struct tl_image_span){0});
     if (rc == TL_OK)
         rc = tl_image_bind(image, NULL);
     tl_buf_fini(&file);
@@ -240,6 +242,8 @@ static int take_image_option(struct tl_setup_image *image, const char *key, cons
     uint64_t *const to = !strcasecmp(key, "address")  ? &image->address
                          : !strcasecmp(key, "offset") ? &image->offset
                          : !strcasecmp(key, "length") ? &image->length
+                         : !strcasecmp(key, "from")   ? &image->span.from
+                         : !strcasecmp(key, "until")  ? &image->span.until
                                                       : NULL;
     if (!to)
         return TL_NOTFOUND;
@@ -413,7 +417,7 @@ static int take_image_key(struct reading *r, const char *key, const char *value,
         return rc;
     return tl_fail_set(fail, TL_BAD,
                        "key '%.40s' is not known in [image]; file, address, offset, length, "
-                       "space, context and vmid are",
+                       "space, context, vmid, from and until are",
                        key);
 }
 
@@ -502,6 +506,10 @@ int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
             rc = tl_buf_printf(out, "context=0x%llx\n", (unsigned long long)m->context.context_id);
         if (rc == TL_OK && m->context.has_vmid)
             rc = tl_buf_printf(out, "vmid=0x%x\n", m->context.vmid);
+        if (rc == TL_OK && m->span.from > 0)
+            rc = tl_buf_printf(out, "from=%llu\n", (unsigned long long)m->span.from);
+        if (rc == TL_OK && m->span.until > 0)
+            rc = tl_buf_printf(out, "until=%llu\n", (unsigned long long)m->span.until);
     }
     return rc;
 }

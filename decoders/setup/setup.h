@@ -50,6 +50,7 @@ struct tl_setup_image {
     uint64_t length;  /* UINT64_MAX: to the end */
     unsigned space;   /* tl_space bits */
     struct tl_image_context context; /* where it is there in one process or machine only */
+    struct tl_image_span span;       /* when it is there */
 };
 
 struct tl_setup {
@@ -85,8 +86,8 @@ TL_MUST_USE int tl_setup_read(struct tl_setup *setup, const char *path, struct t
 TL_MUST_USE int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out);
 
 /*
- * `--image FILE[@ADDR][,space=S][,context=N][,vmid=N][,offset=N][,length=N]`. Errors: TL_USAGE,
- * TL_NOMEM.
+ * `--image FILE[@ADDR][,space=S][,context=N][,vmid=N][,offset=N][,length=N][,from=T][,until=T]`.
+ * Errors: TL_USAGE, TL_NOMEM.
  */
 TL_MUST_USE int tl_setup_add_image(struct tl_setup *setup, const char *argument,
                                    struct tl_fail *fail);

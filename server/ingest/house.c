@@ -526,7 +526,8 @@ int tl_lake_bind_image(struct tl_lake *lake, const char *id, const struct tl_lak
                                          .offset = binding->offset,
                                          .length = binding->length ? binding->length : UINT64_MAX,
                                          .space = (unsigned)bits,
-                                         .context = binding->context};
+                                         .context = binding->context,
+                                         .span = binding->span};
         r = image->file ? tl_setup_write(&setup, &text) : TL_NOMEM;
     }
     if (r >= 0)

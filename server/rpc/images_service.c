@@ -171,7 +171,8 @@ static int run_bind(struct tl_call *call, const void *message)
                                             .context = {.context_id = r->context_id,
                                                         .vmid = r->vmid,
                                                         .has_context_id = r->in_process_case != 0,
-                                                        .has_vmid = r->in_machine_case != 0}};
+                                                        .has_vmid = r->in_machine_case != 0},
+                                            .span = {r->from, r->until}};
     const int rc =
         tl_lake_bind_image(tl_call_rpc(call)->lake, r->trace, &binding, tl_call_fail(call));
     if (rc < 0)

@@ -50,7 +50,7 @@ struct insn_memo {
 
 struct block_memo {
     uint64_t pc;
-    uint64_t mode, context; /* in which it is this function */
+    uint64_t mode, context, changed; /* in which it is this function */
     uint32_t function;
     bool used, entered;
 };
@@ -195,11 +195,14 @@ static const struct block_memo *function_at(struct tl_census *c, uint64_t pc)
 {
     struct block_memo *const m = &c->blocks[memo_slot(pc)];
     const uint64_t context = c->now.context << 32 ^ c->now.vmid;
-    if (m->pc != pc || m->mode != c->now.mode || m->context != context || !m->used) {
+    const uint64_t changed = c->image ? tl_image_last_change(c->image, c->now.time) : 0;
+    if (m->pc != pc || m->mode != c->now.mode || m->context != context || m->changed != changed ||
+        !m->used) {
         const uint32_t function = tl_flow_now_function(&c->now, c->image, pc);
         *m = (struct block_memo){.pc = pc,
                                  .mode = c->now.mode,
                                  .context = context,
+                                 .changed = changed,
                                  .function = function,
                                  .used = true,
                                  .entered = tl_begins_function(c->image, function, pc)};

@@ -68,7 +68,8 @@ int64_t tl_flow_now_symbol(const struct tl_flow_now *now, const struct tl_image 
                                              .has_context_id = now->has_context,
                                              .has_vmid = now->has_vmid};
     const unsigned space = now->has_mode ? tl_mode_space(now->mode) : TL_SPACE_ANY;
-    return tl_image_view_symbol(image, tl_image_view(image, &context), space, pc);
+    const uint64_t view = tl_image_view(image, &context, now->has_time ? now->time : 0, NULL);
+    return tl_image_view_symbol(image, view, space, pc);
 }
 
 bool tl_begins_function(const struct tl_image *image, uint32_t function, uint64_t pc)

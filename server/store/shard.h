@@ -77,7 +77,8 @@ static inline void tl_flow_now_pass(struct tl_flow_now *now, const struct tl_ite
 
 /* Apply an item that is no BLOCK. */
 void tl_flow_now_item(struct tl_flow_now *now, const struct tl_item *item);
-/* Index of the symbol of `image` that covers `pc` then, in this context and space; -1: none. */
+/* Index of the symbol of `image` that covers `pc` then, in this context and space, at this time;
+ * -1: none. */
 int64_t tl_flow_now_symbol(const struct tl_flow_now *now, const struct tl_image *image,
                            uint64_t pc);
 

@@ -722,11 +722,15 @@ void tl_walk_functions(struct tl_walk *w, const struct tl_image *image)
     struct tl_flow_now now = w->now;
     struct tl_block *b = w->blocks;
     uint32_t sight = 1;
+    uint64_t changed = image ? tl_image_last_change(image, now.time) : 0;
     for (size_t i = 0; image && i < w->n; i++) {
         const unsigned kind = w->items[i].kind;
         if (kind != TL_ITEM_BLOCK) {
             tl_flow_now_item(&now, &w->items[i]);
-            sight += kind == TL_ITEM_MODE || kind == TL_ITEM_CONTEXT;
+            const uint64_t before = changed;
+            if (kind == TL_ITEM_TIME)
+                changed = tl_image_last_change(image, now.time);
+            sight += kind == TL_ITEM_MODE || kind == TL_ITEM_CONTEXT || changed != before;
             continue;
         }
         const size_t slot = (b->pc >> 1 ^ b->pc >> 11) % MEMO;

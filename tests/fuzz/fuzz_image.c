@@ -52,12 +52,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(tl_image_new(&image) == 0);
     (void)!tl_image_add_elf(image, file, 0, TL_SPACE_ANY, "file", &fail);
     require(tl_image_bind(image, &context) == 0);
+    const struct tl_image_span span = {data[1] >> 4, data[0] >> 4};
+    tl_image_during(image, span);
     (void)!tl_image_add_elf(image, file, (uint64_t)data[3] << 4, TL_SPACE_N, "file", &fail);
     (void)!tl_image_add_bytes(image, UINT64_MAX - size + (data[3] & 15), file, TL_SPACE_ANY, "end",
                               &fail);
     require(tl_image_add_bytes(image, 0x1000, file, TL_SPACE_N, "bytes", &fail) == 0);
     require(tl_image_freeze(image) == 0);
-    const uint64_t view = tl_image_view(image, &context);
+    const uint64_t view = tl_image_view(image, &context, data[2] >> 4, NULL);
     size_t n;
     const struct tl_symbol *const symbols = tl_image_symbols(image, &n);
     for (size_t i = 0; i < n && i < 16; i++) {

@@ -254,7 +254,7 @@ static void remembers_what_is_not_there(void **state)
     assert_int_equal(tl_image_freeze(image), TL_OK);
     assert_int_equal(tl_block_cache_new(&cache, image, &options), TL_OK);
     for (size_t i = 0; i < 2; i++)
-        views[i + 1] = tl_image_view(image, &contexts[i]);
+        views[i + 1] = tl_image_view(image, &contexts[i], 0, NULL);
     assert_true(views[1] != views[2] && views[1] && views[2]);
     uint64_t random = 1, found = 0;
     for (unsigned i = 0; i < 200000; i++) {

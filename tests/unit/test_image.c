@@ -47,7 +47,7 @@ static void expect_in(const struct tl_image *image, const struct tl_image_contex
                       unsigned space, uint64_t address, const char *text)
 {
     const struct tl_bytes got =
-        tl_image_view_at(image, tl_image_view(image, context), space, address);
+        tl_image_view_at(image, tl_image_view(image, context, 0, NULL), space, address);
     assert_int_equal(got.n, strlen(text));
     if (got.n)
         assert_memory_equal(got.p, text, got.n);
@@ -79,7 +79,7 @@ static void looks_up_by_context(void **state)
     expect(image, TL_SPACE_EL1N, 100, "everywXere");
     expect_in(image, &none, TL_SPACE_EL1N, 100, "everywXere");
     expect_in(image, &other, TL_SPACE_EL1N, 100, "everywXere");
-    assert_true(tl_image_view(image, &other) == 0);
+    assert_true(tl_image_view(image, &other, 0, NULL) == 0);
     expect_in(image, &p1, TL_SPACE_EL1N, 100, "ever"); /* up to what covers it */
     expect_in(image, &p1, TL_SPACE_EL1N, 104, "1");
     expect_in(image, &p1, TL_SPACE_EL1N, 105, "wXere");
@@ -168,6 +168,62 @@ static void agrees_with_a_plain_array(void **state)
         }
         tl_image_free(image);
     }
+}
+
+/* Random regions of a process and of all, at random times, against an array of bytes each. */
+static void changes_as_plain_arrays_do(void **state)
+{
+    enum { SIZE = 80, TIMES = 12 };
+    static const struct tl_image_context contexts[2] = {{0},
+                                                        {.context_id = 7, .has_context_id = true}};
+    uint64_t changed = 0;
+    srandom(20240612);
+    for (int round = 0; round < 300; round++) {
+        static uint8_t plain[2][TIMES][SIZE];
+        struct tl_image *image;
+        memset(plain, 0, sizeof plain);
+        assert_int_equal(tl_image_new(&image), TL_OK);
+        for (int i = random() % 20; i >= 0; i--) {
+            uint8_t bytes[30];
+            const size_t n = 1 + (size_t)random() % sizeof bytes;
+            const size_t at = (size_t)random() % (SIZE - n);
+            const unsigned whose = random() % 2;
+            const struct tl_image_span span = {(uint64_t)random() % TIMES,
+                                               (uint64_t)random() % (TIMES + 1)};
+            memset(bytes, (int)(1 + random() % 255), n);
+            for (size_t t = span.from; t < (span.until ? span.until : TIMES) && t < TIMES; t++)
+                memcpy(plain[whose][t] + at, bytes, n);
+            assert_int_equal(tl_image_bind(image, &contexts[whose]), TL_OK);
+            tl_image_during(image, span);
+            assert_int_equal(tl_image_add_bytes(image, 1000 + at, (struct tl_bytes){bytes, n},
+                                                TL_SPACE_ANY, NULL, NULL),
+                             TL_OK);
+        }
+        assert_int_equal(tl_image_freeze(image), TL_OK);
+        for (unsigned whose = 0; whose < 2; whose++) {
+            uint64_t view = 0, until = 0;
+            for (uint64_t t = 0; t < TIMES; t++) {
+                uint64_t end;
+                const uint64_t now = tl_image_view(image, &contexts[whose], t, &end);
+                assert_true(end > t && (t == 0 || now == view || t == until));
+                assert_true(now == view || t == 0 || tl_image_last_change(image, t) == t);
+                assert_true(now == tl_image_view(image, &contexts[whose],
+                                                 tl_image_last_change(image, t), NULL));
+                changed += t > 0 && now != view;
+                view = now;
+                until = end;
+                for (size_t at = 0; at < SIZE; at++) {
+                    const uint8_t own = plain[whose][t][at];
+                    const uint8_t byte = own ? own : plain[0][t][at];
+                    const struct tl_bytes got =
+                        tl_image_view_at(image, view, TL_SPACE_EL1N, 1000 + at);
+                    assert_true(byte ? got.n > 0 && *got.p == byte : got.n == 0);
+                }
+            }
+        }
+        tl_image_free(image);
+    }
+    assert_true(changed > 1000);
 }
 
 static void reads_files(void **state)
@@ -315,7 +371,7 @@ static void expect_symbol(const struct tl_image *image, const struct tl_image_co
                           unsigned space, uint64_t address, const char *name)
 {
     size_t n;
-    const uint64_t view = tl_image_view(image, context);
+    const uint64_t view = tl_image_view(image, context, 0, NULL);
     const int64_t i = tl_image_view_symbol(image, view, space, address);
     const char *const found = i < 0 ? "none" : tl_image_symbols(image, &n)[i].name;
     assert_string_equal(found, name);
@@ -354,6 +410,36 @@ static void symbols_are_bound_like_memory(void **state)
     expect_symbol(image, &p3, TL_SPACE_EL1N, 0x40000c, "label"); /* behind its code */
     expect_symbol(image, &p1, TL_SPACE_EL1N, 0x500000, "none");
     assert_string_equal(tl_image_symbol_at(image, 0x400002)->name, "helper");
+    tl_image_free(image);
+}
+
+/* One file after another at one place. */
+static void symbols_have_their_time(void **state)
+{
+    static const struct {
+        char letter;
+        struct tl_image_span span;
+    } files[] = {{'a', {0, 100}}, {'b', {100, 200}}, {'c', {150, 0}}};
+    static const struct {
+        uint64_t time;
+        const char *name;
+    } expected[] = {{0, "aain"},   {99, "aain"},  {100, "bain"}, {149, "bain"},
+                    {150, "cain"}, {199, "cain"}, {200, "cain"}, {UINT64_MAX, "cain"}};
+    static const struct tl_image_context none = {0};
+    struct tl_image *image;
+    size_t n;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    for (size_t i = 0; i < 3; i++) {
+        tl_image_during(image, files[i].span);
+        add_elf(image, files[i].letter, TL_SPACE_ANY);
+    }
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const uint64_t view = tl_image_view(image, &none, expected[i].time, NULL);
+        const int64_t s = tl_image_view_symbol(image, view, TL_SPACE_EL1N, 0x400004);
+        assert_true(s >= 0);
+        assert_string_equal(tl_image_symbols(image, &n)[s].name, expected[i].name);
+    }
     tl_image_free(image);
 }
 
@@ -416,6 +502,8 @@ int main(void)
         cmocka_unit_test(later_regions_win),
         cmocka_unit_test(reaches_the_end_of_the_address_space),
         cmocka_unit_test(agrees_with_a_plain_array),
+        cmocka_unit_test(changes_as_plain_arrays_do),
+        cmocka_unit_test(symbols_have_their_time),
         cmocka_unit_test(reads_files),
         cmocka_unit_test(names_spaces),
         cmocka_unit_test(reads_elf),

@@ -274,7 +274,7 @@ static void a_snapshot_with_everything(void **state)
     struct tl_bytes at = tl_image_at(image, TL_SPACE_EL1N, 0x1000);
     assert_int_equal(at.n, 10);
     assert_memory_equal(at.p, "2345456789", 10);
-    at = tl_image_view_at(image, tl_image_view(image, &process), TL_SPACE_EL1N, 0x1000);
+    at = tl_image_view_at(image, tl_image_view(image, &process, 0, NULL), TL_SPACE_EL1N, 0x1000);
     assert_int_equal(at.n, 10);
     assert_memory_equal(at.p, "0123456789", 10);
     tl_image_free(image);
@@ -318,17 +318,24 @@ static void image_arguments(void **state)
     assert_int_equal(s.images[1].offset, 4);
     assert_int_equal(s.images[1].length, 8);
     assert_false(s.images[1].context.has_context_id);
+    assert_int_equal(tl_setup_add_image(&s, "app.elf,from=500,until=0x400", &fail), TL_OK);
+    assert_int_equal(s.images[2].span.from, 500);
+    assert_int_equal(s.images[2].span.until, 0x400);
+    assert_int_equal(s.images[1].span.from + s.images[1].span.until, 0);
+    assert_int_equal(tl_setup_add_image(&s, "app.elf,until=dawn", &fail), TL_USAGE);
     assert_int_equal(tl_setup_add_image(&s, "app.elf,space=mars", &fail), TL_USAGE);
-    assert_int_equal(tl_setup_add_image(&s, "app.elf,context=0x10000000000000000", &fail), TL_USAGE);
+    assert_int_equal(tl_setup_add_image(&s, "app.elf,context=0x10000000000000000", &fail),
+                     TL_USAGE);
     assert_int_equal(tl_setup_add_image(&s, "app.elf@there", &fail), TL_USAGE);
-    assert_int_equal(s.n_images, 2);
+    assert_int_equal(s.n_images, 3);
     snprintf(s.format, sizeof s.format, "tpiu");
     struct tl_buf text = {0};
     struct tl_setup again;
     tl_setup_init(&again);
     assert_int_equal(tl_setup_write(&s, &text), TL_OK);
     assert_int_equal(tl_setup_parse(&again, (char *)text.p, text.n, &fail), TL_OK);
-    assert_int_equal(again.n_images, 2);
+    assert_int_equal(again.n_images, 3);
+    assert_memory_equal(&again.images[2].span, &s.images[2].span, sizeof s.images[2].span);
     assert_memory_equal(&again.images[0].context, &s.images[0].context, sizeof s.images[0].context);
     tl_buf_fini(&text);
     tl_setup_fini(&again);

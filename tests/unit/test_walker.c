@@ -279,12 +279,75 @@ static void tells_unmapped_ranges(void **state)
     end(w);
 }
 
+/* ---- time -------------------------------------------------------------------------------- */
+
+/* A state that is saved knows the time as far as it matters. */
+static void save_and_load(struct tl_walker *from, struct tl_walker *to)
+{
+    struct tl_buf bytes = {0};
+    struct tl_state out = {.out = &bytes};
+    tl_walker_place_state(from, &out);
+    tl_walker_rest_state(from, &out);
+    assert_int_equal(out.rc, TL_OK);
+    struct tl_state in = {.in = {bytes.p, bytes.n}};
+    tl_walker_place_state(to, &in);
+    tl_walker_rest_state(to, &in);
+    tl_walker_restore_context(to, &from->context);
+    assert_int_equal(in.rc, TL_OK);
+    tl_buf_fini(&bytes);
+}
+
+/* Two programs, one after the other at one address, take the same bit in different ways. */
+static void code_changes_at_its_time(void **state)
+{
+    static const uint32_t codes[2][4] = {{NOP, B_EQ(2), NOP, RET}, {B_EQ(3), NOP, NOP, RET}};
+    static const struct tl_image_span spans[2] = {{0, 100}, {100, 0}};
+    static const uint64_t times[] = {0, 50, 99, 100, 60, 5000};
+    static const uint8_t second[] = {0, 0, 0, 1, 1, 1}; /* time does not go back */
+    struct world w = {0};
+    struct tl_walker other;
+    (void)state;
+    assert_int_equal(tl_image_new(&w.image), TL_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        uint8_t bytes[16];
+        for (unsigned k = 0; k < 4; k++)
+            tl_put_le32(bytes + 4 * k, codes[i][k]);
+        tl_image_during(w.image, spans[i]);
+        assert_int_equal(tl_image_add_bytes(w.image, BASE, (struct tl_bytes){bytes, 16},
+                                            TL_SPACE_ANY, NULL, NULL),
+                         TL_OK);
+    }
+    assert_int_equal(tl_image_freeze(w.image), TL_OK);
+    const struct tl_walker_config config = {.image = w.image, .bits = TL_WALKER_CONDITIONS};
+    tl_item_batch_init(&w.batch, take, &w);
+    assert_int_equal(tl_walker_init(&w.walker, &config, &w.batch), TL_OK);
+    assert_int_equal(tl_walker_init(&other, &config, &w.batch), TL_OK);
+    tl_walker_mode(&w.walker, tl_mode(TL_ARCH_ARM, 1, TL_SEC_NS, TL_ISA_A64), 0);
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        if (times[i])
+            tl_walker_time(&w.walker, times[i], 0);
+        save_and_load(&w.walker, &other);
+        for (unsigned k = 0; k < 2; k++) {
+            struct tl_walker *const walker = k ? &other : &w.walker;
+            w.n_seen = 0;
+            tl_walker_jump(walker, BASE, TL_ISA_A64, 0);
+            assert_int_equal(tl_walker_conditions(walker, 1, 1, 0), 1);
+            assert_int_equal(tl_item_batch_flush(&w.batch), TL_OK);
+            assert_int_equal(w.n_seen, second[i] ? 1 : 2);
+            assert_true(walker->pc == BASE + 12);
+        }
+    }
+    tl_walker_fini(&w.walker);
+    tl_walker_fini(&other);
+    tl_image_free(w.image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_programs),           cmocka_unit_test(follows_predicted_returns),
         cmocka_unit_test(notices_a_loop_without_end), cmocka_unit_test(needs_bits_and_addresses),
-        cmocka_unit_test(tells_unmapped_ranges),
+        cmocka_unit_test(tells_unmapped_ranges),      cmocka_unit_test(code_changes_at_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
