@@ -9,7 +9,7 @@
 static void set_space(struct tl_pt_insns *d)
 {
     if (d->image)
-        d->view = tl_image_view(d->image, &d->space);
+        d->view = tl_image_view(d->image, &d->space, 0, NULL);
 }
 
 static uint8_t isa_of(const struct tl_pt_packet *p)
