@@ -80,13 +80,16 @@ static const struct command commands[] = {
 #ifdef TL_HAVE_DECODE
     {"decode", tl_cmd_decode, "decode a capture without a server",
      "usage: tracelake decode --format FMT [options] (--text | --packets | --out DIR) INPUT|-\n"
+     "       tracelake decode --format di --like osd-sw-ctm|osd-sw-stm|osd-sw-print INPUT\n"
+     "       tracelake decode --format pt --like ptdump|ptxed [--cpu CPU] INPUT [-- OPTIONS]\n"
      "       tracelake decode --snapshot DIR [--buffer NAME] (--text | --packets | --out "
      "DIR)\n" FORMATS
      "  --text              flow text: executed instructions and events, one a line\n"
      "  --packets           trace packets, one a line\n"
      "  --out DIR           a .zstf per stream\n"
      "  --threads N         that decode at the same time (default: one a processor, up to 4)\n"
-     "  --like TOOL         print as ptdump, ptxed, osd-sw-ctm, osd-sw-stm or osd-sw-print do\n"},
+     "  --like TOOL         print as this tool does; ptdump and ptxed take the OPTIONS that they have\n"
+     "  --cpu CPU           the traced processor, FAMILY/MODEL[/STEPPING], with --like ptdump|ptxed\n"},
 #endif
 #ifdef TL_HAVE_LS
     {"ls", tl_cmd_ls, "list traces",

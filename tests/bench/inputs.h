@@ -136,6 +136,19 @@ static inline bool input_capture(struct input *in, const char *name)
     return some;
 }
 
+/* The input with this in its name, a mix of at least `bytes` of trace. False: it is not there. */
+static inline bool input_named(struct input *in, const char *name, uint64_t bytes)
+{
+    *in = (struct input){0};
+    for (size_t i = 0; i < N_INPUT_MIXES; i++) {
+        if (strstr(input_mixes[i].name, name)) {
+            input_simulate(in, &input_mixes[i], bytes);
+            return true;
+        }
+    }
+    return input_capture(in, name);
+}
+
 static inline void input_drop(struct input *in)
 {
     tl_image_free(in->image);

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""Run the benchmark programs and print one table; ./dev bench calls this.
+"""Run the benchmarks and print two tables: from end to end (end.py), which is what counts, and by
+stages, beside peers; ./dev bench calls this.
 
 usage: run.py --build DIR --json FILE [NAME…]     NAME: part of a program's or a stage's name, or
-                                                  'decode': everything between bytes and flow
+                                                  'decode': everything between bytes and flow, or
+                                                  'end': the first table alone
 """
 import argparse, glob, json, os, platform, subprocess, sys, time
+
+import end
 
 
 def main():
@@ -19,6 +23,11 @@ def main():
     if args.names:
         programs = [p for p in programs if any(n in os.path.basename(p) for n in args.names)] or programs
     rows, failed = [], 0
+    whole = [] if args.names and 'end' not in args.names else end.measure(args.build)
+    if whole:
+        print(end.table(whole) + '\n')
+    if args.names == ['end']:
+        programs = []
     for program in programs:
         run = subprocess.run([program], stdout=subprocess.PIPE, text=True, cwd=args.build)
         failed += run.returncode != 0
@@ -47,14 +56,14 @@ def main():
                        '%.1f' % r['ratio'] if r.get('ratio') else '',
                        '%.1f' % r['trace_mb_s'] if 'trace_mb_s' in r else '') for r in rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(head))]
-    for i, row in enumerate(table):
+    for i, row in enumerate(table if rows else []):
         print('  '.join(c.rjust(w) if k in (2, 5, 6, 7) else c.ljust(w)
                         for k, (c, w) in enumerate(zip(row, widths))).rstrip())
         if i == 0:
             print('  '.join('-' * w for w in widths))
     with open(args.json, 'w') as out:
         json.dump(dict(time=time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()), machine=platform.processor() or platform.machine(),
-                       cores=os.cpu_count(), results=rows), out, indent=1)
+                       cores=os.cpu_count(), end_to_end=whole, results=rows), out, indent=1)
         out.write('\n')
     return 1 if failed else 0
 
