@@ -2,6 +2,7 @@
 #include "net/net.h"
 
 #include "base/processors.h"
+#include "base/prometheus.h"
 #include "net/address.h"
 #include "net/auth.h"
 #include "net/conn.h"
@@ -252,43 +253,32 @@ bool tl_net_knows_host(const struct tl_net *net, const struct tl_fields *headers
 int tl_net_metrics(const struct tl_net *net, struct tl_buf *out)
 {
     const struct tl_net_stats *const s = &net->stats;
-    atomic_ullong inbound = 0;
+    uint64_t inbound = 0;
     for (size_t i = 0; i < TL_ROLE_CLASSES; i++)
         inbound += atomic_load(&s->inbound[i]);
-    const struct {
-        const char *name;
-        const char *type;
-        const char *help;
-        const atomic_ullong *value;
-    } rows[] = {
-        {"connections_total", "counter", "Connections accepted.", &s->connections},
-        {"connections_open", "gauge", "HTTP/2 and unidentified connections.", &s->connections_open},
-        {"connections_refused_total", "counter", "Connections closed for want of room.",
-         &s->refused},
-        {"network_received_bytes_total", "counter", "Bytes read, HTTP/2 and TLS.", &s->bytes_in},
-        {"network_sent_bytes_total", "counter", "Bytes written, HTTP/2 and TLS.", &s->bytes_out},
-        {"http2_streams_total", "counter", "HTTP/2 requests begun.", &s->streams},
-        {"http2_floods_total", "counter", "Connections closed for a flood of empty frames.",
-         &s->floods},
-        {"grpc_inbound_bytes", "gauge", "Received messages that wait for a handler.", &inbound},
+    const struct tl_metric rows[] = {
+        {"connections_total", "Connections accepted.", atomic_load(&s->connections)},
+        {"connections_open", "HTTP/2 and unidentified connections.",
+         atomic_load(&s->connections_open)},
+        {"connections_refused_total", "Connections closed for want of room.",
+         atomic_load(&s->refused)},
+        {"network_received_bytes_total", "Bytes read, HTTP/2 and TLS.", atomic_load(&s->bytes_in)},
+        {"network_sent_bytes_total", "Bytes written, HTTP/2 and TLS.", atomic_load(&s->bytes_out)},
+        {"http2_streams_total", "HTTP/2 requests begun.", atomic_load(&s->streams)},
+        {"http2_floods_total", "Connections closed for a flood of empty frames.",
+         atomic_load(&s->floods)},
+        {"grpc_inbound_bytes", "Received messages that wait for a handler.", inbound},
     };
-    int rc = TL_OK;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows && rc == TL_OK; i++)
-        rc = tl_buf_printf(out,
-                           "# HELP tracelake_%s %s\n# TYPE tracelake_%s %s\ntracelake_%s %llu\n",
-                           rows[i].name, rows[i].help, rows[i].name, rows[i].type, rows[i].name,
-                           atomic_load(rows[i].value));
+    int rc = tl_metrics_add(out, rows, sizeof rows / sizeof *rows);
     if (rc == TL_OK)
-        rc = tl_buf_printf(out, "# HELP tracelake_grpc_calls_total Calls ended, by status code.\n"
-                                "# TYPE tracelake_grpc_calls_total counter\n");
+        rc = tl_metric_begin(out, "grpc_calls_total", "Calls ended, by status code.");
     for (int i = 0; i < 17 && rc == TL_OK; i++)
-        rc = tl_buf_printf(out, "tracelake_grpc_calls_total{code=\"%d\"} %llu\n", i,
-                           atomic_load(&s->grpc_status[i]));
+        rc = tl_metric_sample(out, "grpc_calls_total", atomic_load(&s->grpc_status[i]),
+                              "code=\"%d\"", i);
     if (rc == TL_OK)
-        rc = tl_buf_printf(out, "# HELP tracelake_http_responses_total Responses, by class.\n"
-                                "# TYPE tracelake_http_responses_total counter\n");
+        rc = tl_metric_begin(out, "http_responses_total", "Responses, by class.");
     for (int i = 1; i < 6 && rc == TL_OK; i++)
-        rc = tl_buf_printf(out, "tracelake_http_responses_total{class=\"%dxx\"} %llu\n", i,
-                           atomic_load(&s->http_class[i]));
+        rc = tl_metric_sample(out, "http_responses_total", atomic_load(&s->http_class[i]),
+                              "class=\"%dxx\"", i);
     return rc;
 }

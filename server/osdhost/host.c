@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "osdhost/host.h"
 
+#include "base/prometheus.h"
 #include "net/address.h"
 #include "net/waiter.h"
 #include "osdhost/capture.h"
@@ -430,37 +431,27 @@ void tl_osd_host_free(struct tl_osd_host *host)
 
 /* ---- metrics ------------------------------------------------------------------------------ */
 
-static int add_counter(struct tl_buf *out, const char *name, const char *type, const char *help,
-                       uint64_t value)
-{
-    return tl_buf_printf(out,
-                         "# HELP tracelake_osd_%s %s\n# TYPE tracelake_osd_%s %s\n"
-                         "tracelake_osd_%s %llu\n",
-                         name, help, name, type, name, (unsigned long long)value);
-}
-
 static int add_states(struct tl_buf *out, const struct state *states)
 {
     static const struct {
-        const char *name, *type, *help;
+        const char *name, *help;
     } all[] = {
-        {"gateway_state", "gauge", "how far the devices behind the gateways are brought up"},
-        {"gateway_modules", "gauge", "modules that enumeration found"},
-        {"gateway_packets_total", "counter", "DI packets of the gateway at present"},
-        {"gateway_bytes_total", "counter", "bytes of them, as they are stored"},
+        {"osd_gateway_state", "how far the devices behind the gateways are brought up"},
+        {"osd_gateway_modules", "modules that enumeration found"},
+        {"osd_gateway_packets_total", "DI packets of the gateway at present"},
+        {"osd_gateway_bytes_total", "bytes of them, as they are stored"},
     };
     int rc = TL_OK;
     for (unsigned k = 0; k < sizeof all / sizeof all[0] && rc >= 0; k++) {
-        rc = tl_buf_printf(out, "# HELP tracelake_osd_%s %s\n# TYPE tracelake_osd_%s %s\n",
-                           all[k].name, all[k].help, all[k].name, all[k].type);
+        rc = tl_metric_begin(out, all[k].name, all[k].help);
         for (unsigned i = 0; i < TL_OSD_SUBNETS && rc >= 0; i++) {
             const struct state *const s = &states[i];
             const uint64_t values[] = {1, s->modules, s->packets, s->bytes};
             if (!s->here)
                 continue;
-            rc = tl_buf_printf(out, "tracelake_osd_%s{subnet=\"%u\"%s%s%s} %llu\n", all[k].name, i,
-                               k ? "" : ",state=\"", k ? "" : tl_osd_phase_name(s->phase),
-                               k ? "" : "\"", (unsigned long long)values[k]);
+            rc = tl_metric_sample(out, all[k].name, values[k], "subnet=\"%u\"%s%s%s", i,
+                                  k ? "" : ",state=\"", k ? "" : tl_osd_phase_name(s->phase),
+                                  k ? "" : "\"");
         }
     }
     return rc;
@@ -475,21 +466,16 @@ int tl_osd_host_metrics(struct tl_osd_host *host, struct tl_buf *out)
     const struct tl_osd_ctl_counters c = host->counters;
     memcpy(states, host->states, sizeof states);
     pthread_mutex_unlock(&host->lock);
-    const struct {
-        const char *name, *type, *help;
-        uint64_t value;
-    } all[] = {
-        {"gateways", "gauge", "registered gateways", c.gateways},
-        {"host_modules", "gauge", "addresses given to host modules", c.hosts},
-        {"messages_total", "counter", "messages received", c.messages},
-        {"packets_total", "counter", "DI packets received", c.packets},
-        {"routed_total", "counter", "DI packets passed on", c.routed},
-        {"undelivered_total", "counter", "DI packets for nobody who is there", c.undelivered},
-        {"malformed_total", "counter", "messages dropped", c.malformed},
-        {"refused_total", "counter", "requests answered by NACK", c.refused},
+    const struct tl_metric all[] = {
+        {"osd_gateways", "registered gateways", c.gateways},
+        {"osd_host_modules", "addresses given to host modules", c.hosts},
+        {"osd_messages_total", "messages received", c.messages},
+        {"osd_packets_total", "DI packets received", c.packets},
+        {"osd_routed_total", "DI packets passed on", c.routed},
+        {"osd_undelivered_total", "DI packets for nobody who is there", c.undelivered},
+        {"osd_malformed_total", "messages dropped", c.malformed},
+        {"osd_refused_total", "requests answered by NACK", c.refused},
     };
-    int rc = TL_OK;
-    for (size_t i = 0; i < sizeof all / sizeof all[0] && rc >= 0; i++)
-        rc = add_counter(out, all[i].name, all[i].type, all[i].help, all[i].value);
+    const int rc = tl_metrics_add(out, all, sizeof all / sizeof all[0]);
     return rc < 0 ? rc : add_states(out, states);
 }

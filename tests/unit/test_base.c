@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "base/prometheus.h"
 #include "frame/run.h"
 #include "unit/framed.h"
 
@@ -122,12 +123,34 @@ static void integers_in_stated_order(void **state)
     assert_int_equal(tl_be16(b), 0x1234);
 }
 
+static void metrics_have_types_and_labels(void **state)
+{
+    static const char text[] = "# HELP tracelake_total_of Of it.\n# TYPE tracelake_total_of gauge\n"
+                               "tracelake_total_of 18446744073709551615\n"
+                               "# HELP tracelake_calls_total Calls.\n"
+                               "# TYPE tracelake_calls_total counter\n"
+                               "tracelake_calls_total{code=\"7\"} 12\n";
+    const struct tl_metric one = {"total_of", "Of it.", UINT64_MAX};
+    struct tl_buf out = {0};
+    (void)state;
+    assert_int_equal(tl_metrics_add(&out, &one, 1), TL_OK);
+    assert_int_equal(tl_metric_begin(&out, "calls_total", "Calls."), TL_OK);
+    assert_int_equal(tl_metric_sample(&out, "calls_total", 12, "code=\"%d\"", 7), TL_OK);
+    assert_int_equal(out.n, sizeof text - 1);
+    assert_memory_equal(out.p, text, out.n);
+    tl_buf_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crc_of_known_bytes),     cmocka_unit_test(crc_of_many),
-        cmocka_unit_test(buffer_grows_and_drops), cmocka_unit_test(failures_keep_the_first_cause),
-        cmocka_unit_test(offsets_inside_frames),  cmocka_unit_test(integers_in_stated_order),
+        cmocka_unit_test(metrics_have_types_and_labels),
+        cmocka_unit_test(crc_of_known_bytes),
+        cmocka_unit_test(crc_of_many),
+        cmocka_unit_test(buffer_grows_and_drops),
+        cmocka_unit_test(failures_keep_the_first_cause),
+        cmocka_unit_test(offsets_inside_frames),
+        cmocka_unit_test(integers_in_stated_order),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }
