@@ -595,9 +595,10 @@ int tl_pt_insns_trailing(struct tl_pt_insns *d, bool in_run)
         if (rc > 0)
             return tl_pt_insns_pending(d);
     }
-    rc = leave_postponed(d);
-    if (rc < 0)
-        return rc;
+    if (d->postponed) { /* leaving it takes a TIP or an outcome, so that there is another event */
+        rc = leave_postponed(d);
+        return rc < 0 ? rc : tl_pt_insns_trailing(d, in_run);
+    }
     bool here = true;
     switch (event->kind) {
     case TL_PT_EV_TNT:

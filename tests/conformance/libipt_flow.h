@@ -6,24 +6,9 @@
 #ifndef TL_TEST_LIBIPT_FLOW_H
 #define TL_TEST_LIBIPT_FLOW_H
 
-#include "sim/pt_flow_encoder.h"
+#include "unit/pt_said.h"
 
 #include <intel-pt.h>
-#include <stdlib.h>
-#include <string.h>
-
-struct said {
-    struct tl_sim_pt_truth truth;
-    int error;       /* pt_error_code; 0: `truth` */
-    uint64_t offset; /* of an error */
-    uint64_t tsc;    /* of an event; 0: not known */
-};
-
-static inline void say(struct tl_buf *out, const struct said *said)
-{
-    if (tl_buf_add(out, said, sizeof *said) < 0)
-        abort();
-}
 
 static inline uint8_t isa_of(enum pt_exec_mode mode)
 {
@@ -118,13 +103,6 @@ static inline struct tl_sim_pt_truth event_of_libipt(const struct pt_event *e)
     }
 }
 
-/* Does an event of this kind say where it is, if it can? */
-static inline bool has_place(unsigned what)
-{
-    return what != TL_SIM_PT_PAGING && what != TL_SIM_PT_VMCS && what != TL_SIM_PT_STOP &&
-           what != TL_SIM_PT_PWRE && what != TL_SIM_PT_PWRX && what != TL_SIM_PT_CBR;
-}
-
 static inline int libipt_reads(uint8_t *buffer, size_t size, const struct pt_asid *asid,
                                uint64_t ip, void *context)
 {
@@ -172,29 +150,45 @@ static inline int libipt_from_sync(struct pt_insn_decoder *decoder, struct tl_bu
     }
 }
 
-/* struct said, one after another. Of a trace that cannot end: at most so many. */
+static inline enum tl_pt_error error_of_libipt(int status)
+{
+    static const uint8_t errors[] = {
+        [pte_eos] = TL_PT_EOS,
+        [pte_bad_opc] = TL_PT_BAD_OPCODE,
+        [pte_bad_packet] = TL_PT_BAD_PACKET,
+        [pte_bad_context] = TL_PT_BAD_CONTEXT,
+        [pte_bad_query] = TL_PT_BAD_QUERY,
+        [pte_noip] = TL_PT_NO_IP,
+        [pte_ip_suppressed] = TL_PT_IP_SUPPRESSED_ERROR,
+        [pte_nomap] = TL_PT_NO_MAP,
+        [pte_bad_insn] = TL_PT_BAD_INSN,
+        [pte_no_time] = TL_PT_NO_TIME,
+        [pte_retstack_empty] = TL_PT_NO_RETURN,
+        [pte_bad_retcomp] = TL_PT_BAD_RETURN,
+        [pte_bad_status_update] = TL_PT_BAD_STATUS,
+        [pte_no_enable] = TL_PT_NO_ENABLE,
+    };
+    const size_t code = (size_t)-status;
+    return code < sizeof errors && errors[code] ? (enum tl_pt_error)errors[code] : TL_PT_INTERNAL;
+}
+
+/* struct said, one after another. Behind an error it goes on at the next PSB. */
 static inline void libipt_flow(struct tl_buf *out, const struct pt_config *config,
                                const struct tl_sim_x86_program *program)
 {
     struct pt_insn_decoder *const decoder = pt_insn_alloc_decoder(config);
     uint64_t last = UINT64_MAX;
-    if (!decoder)
-        abort();
+    assert_non_null(decoder);
     pt_image_set_callback(pt_insn_get_image(decoder), libipt_reads, (void *)(uintptr_t)program);
     for (;;) {
-        struct said error = {0};
+        uint64_t offset;
         int status = pt_insn_sync_forward(decoder);
-        if (status == -pte_eos)
-            break;
         if (status >= 0)
             status = libipt_from_sync(decoder, out, status);
-        if (status == -pte_eos)
+        if (status == -pte_eos || pt_insn_get_offset(decoder, &offset) < 0 || offset == last)
             break;
-        error.error = -status;
-        if (pt_insn_get_offset(decoder, &error.offset) < 0 || error.offset == last)
-            break;
-        last = error.offset;
-        say(out, &error);
+        last = offset;
+        say(out, &(struct said){.error = error_of_libipt(status), .offset = offset});
     }
     pt_insn_free_decoder(decoder);
 }

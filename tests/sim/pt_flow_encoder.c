@@ -411,7 +411,9 @@ static void put_psb(struct tl_sim_pt_flow *flow)
     tl_sim_pt_bare(&flow->pt, TL_PT_PSB);
     if (flow->options.timing)
         put_time(flow);
-    put_exec_mode(flow, tl_sim_x86_isa(here(flow)->zone));
+    flow->isa = TL_ISA_NONE; /* while tracing is off, the next TIP.PGE says it */
+    if (flow->enabled)
+        put_exec_mode(flow, tl_sim_x86_isa(here(flow)->zone));
     put_tsx(flow, flow->run.in_transaction, false);
     put_pip(flow);
     if (flow->enabled)
@@ -420,7 +422,8 @@ static void put_psb(struct tl_sim_pt_flow *flow)
     const size_t first = flow->truth.n;
     if (flow->options.timing)
         say(flow, TL_SIM_PT_CBR, 0, 30)->no_ip = true;
-    say_exec_mode(flow, ip);
+    if (flow->enabled)
+        say_exec_mode(flow, ip);
     say(flow, TL_SIM_PT_TSX, ip, flow->transaction);
     say(flow, TL_SIM_PT_ASYNC_PAGING, ip, flow->cr3);
     for (size_t at = first; at < flow->truth.n; at += sizeof(struct tl_sim_pt_truth)) {

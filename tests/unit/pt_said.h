@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a decoder of Intel PT says, one thing behind another: instructions, events, errors. In a
+ * form that decoders and the truth of a simulation are compared in.
+ */
+#ifndef TL_TEST_PT_SAID_H
+#define TL_TEST_PT_SAID_H
+
+#include "pt/insn.h"
+#include "sim/pt_flow_encoder.h"
+#include "unit/random.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct said {
+    struct tl_sim_pt_truth truth;
+    enum tl_pt_error error; /* TL_PT_OK: `truth` */
+    uint64_t offset;        /* of an error */
+    uint64_t tsc;           /* of an event; 0: not known */
+};
+
+static inline void say(struct tl_buf *out, const struct said *said)
+{
+    assert_int_equal(tl_buf_add(out, said, sizeof *said), TL_OK);
+}
+
+static inline const struct said *said_at(const struct tl_buf *said, size_t i)
+{
+    return (const struct said *)(const void *)said->p + i;
+}
+
+static inline size_t n_said(const struct tl_buf *said)
+{
+    return said->n / sizeof(struct said);
+}
+
+/* Does an event of this kind say where it is, if it can? For PTWRITE some do always. */
+static inline bool has_place(unsigned what)
+{
+    return what != TL_SIM_PT_PAGING && what != TL_SIM_PT_VMCS && what != TL_SIM_PT_STOP &&
+           what != TL_SIM_PT_PWRE && what != TL_SIM_PT_PWRX && what != TL_SIM_PT_CBR &&
+           what != TL_SIM_PT_PTWRITE;
+}
+
+/* A mode said again is an event to some, and none to others. */
+static inline void drop_repeated_modes(struct tl_buf *said)
+{
+    struct said *const all = (struct said *)(void *)said->p;
+    uint8_t isa = TL_ISA_NONE;
+    size_t kept = 0;
+    for (size_t i = 0; i < n_said(said); i++) {
+        const struct tl_sim_pt_truth *const t = &all[i].truth;
+        const bool mode = !all[i].error && t->what == TL_SIM_PT_EXEC_MODE;
+        if (mode && !t->status && t->isa == isa)
+            continue;
+        isa = all[i].error ? TL_ISA_NONE : mode ? t->isa : isa;
+        all[kept++] = all[i];
+    }
+    said->n = kept * sizeof *all;
+}
+
+/* ---- ours ------------------------------------------------------------------------------------ */
+
+static inline uint64_t power_of_ours(const struct tl_pt_packet *p)
+{
+    switch (p->kind) {
+    case TL_PT_MWAIT:
+        return p->mwait.hints | (uint64_t)p->mwait.ext << 32;
+    case TL_PT_PWRE:
+        return p->pwre.state | (uint64_t)p->pwre.sub_state << 8 | (uint64_t)p->pwre.hw << 16;
+    default:
+        return p->pwrx.last | (uint64_t)p->pwrx.deepest << 8 | (uint64_t)p->pwrx.interrupt << 16 |
+               (uint64_t)p->pwrx.store << 17 | (uint64_t)p->pwrx.autonomous << 18;
+    }
+}
+
+/* Ours are in the same order; those that a simulation has not are TL_SIM_PT_WHATS. */
+static inline struct tl_sim_pt_truth event_of_ours(const struct tl_pt_event *e)
+{
+    static const uint8_t whats[TL_PT_EV_IGNORED + 1] = {
+        [TL_PT_EV_ENABLED] = TL_SIM_PT_ENABLED,
+        [TL_PT_EV_DISABLED] = TL_SIM_PT_DISABLED,
+        [TL_PT_EV_ASYNC_DISABLED] = TL_SIM_PT_ASYNC_DISABLED,
+        [TL_PT_EV_ASYNC_BRANCH] = TL_SIM_PT_ASYNC_BRANCH,
+        [TL_PT_EV_PAGING] = TL_SIM_PT_PAGING,
+        [TL_PT_EV_ASYNC_PAGING] = TL_SIM_PT_ASYNC_PAGING,
+        [TL_PT_EV_OVERFLOW] = TL_SIM_PT_OVERFLOW,
+        [TL_PT_EV_EXEC_MODE] = TL_SIM_PT_EXEC_MODE,
+        [TL_PT_EV_TSX] = TL_SIM_PT_TSX,
+        [TL_PT_EV_STOP] = TL_SIM_PT_STOP,
+        [TL_PT_EV_VMCS] = TL_SIM_PT_VMCS,
+        [TL_PT_EV_ASYNC_VMCS] = TL_SIM_PT_ASYNC_VMCS,
+        [TL_PT_EV_EXSTOP] = TL_SIM_PT_EXSTOP,
+        [TL_PT_EV_MWAIT] = TL_SIM_PT_MWAIT,
+        [TL_PT_EV_PWRE] = TL_SIM_PT_PWRE,
+        [TL_PT_EV_PWRX] = TL_SIM_PT_PWRX,
+        [TL_PT_EV_PTWRITE] = TL_SIM_PT_PTWRITE,
+        [TL_PT_EV_CBR] = TL_SIM_PT_CBR,
+    };
+    struct tl_sim_pt_truth out = {.what = whats[e->kind], .ip = e->ip};
+    const struct tl_pt_packet *const p = &e->packet;
+    if (out.what == TL_SIM_PT_INSN)
+        out.what = TL_SIM_PT_WHATS;
+    switch (e->kind) {
+    case TL_PT_EV_DISABLED:
+        out.value = e->ip_suppressed ? 0 : e->ip;
+        out.ip = 0;
+        break;
+    case TL_PT_EV_ASYNC_DISABLED:
+    case TL_PT_EV_ASYNC_BRANCH:
+        out.ip = e->from;
+        out.value = e->ip_suppressed ? 0 : e->ip;
+        break;
+    case TL_PT_EV_PAGING:
+    case TL_PT_EV_ASYNC_PAGING:
+        out.value = p->pip.cr3 | p->pip.nr;
+        break;
+    case TL_PT_EV_EXEC_MODE:
+        out.isa = p->exec.csl ? (p->exec.csd ? TL_ISA_NONE : TL_ISA_X64)
+                              : (p->exec.csd ? TL_ISA_X32 : TL_ISA_X16);
+        break;
+    case TL_PT_EV_TSX:
+        out.value = p->tsx.intx | (uint64_t)p->tsx.abrt << 1;
+        break;
+    case TL_PT_EV_VMCS:
+    case TL_PT_EV_ASYNC_VMCS:
+        out.value = p->vmcs;
+        break;
+    case TL_PT_EV_MWAIT:
+    case TL_PT_EV_PWRE:
+    case TL_PT_EV_PWRX:
+        out.value = power_of_ours(p);
+        break;
+    case TL_PT_EV_PTWRITE:
+        out.value = p->ptw.payload;
+        break;
+    case TL_PT_EV_CBR:
+        out.value = p->cbr;
+        break;
+    default:
+        break;
+    }
+    return out;
+}
+
+static inline void insn_of_ours(void *context, const struct tl_pt_insn *insn)
+{
+    say(context, &(struct said){.truth = {.what = TL_SIM_PT_INSN,
+                                          .ip = insn->ip,
+                                          .size = insn->x86.size,
+                                          .isa = insn->isa,
+                                          .speculative = insn->speculative}});
+}
+
+/* Up to an error, which may be the end. */
+static inline int ours_from(struct tl_pt_insns *d, struct tl_buf *out, int status)
+{
+    while (status >= 0) {
+        struct tl_pt_event event;
+        while (status >= 0 && status & TL_PT_EVENT_PENDING) {
+            status = tl_pt_insns_event(d, &event);
+            if (status < 0)
+                return status;
+            /* Whether tracing is on is a status that Debian's reference does not tell. */
+            if (event.status && (event.kind == TL_PT_EV_ENABLED || event.kind == TL_PT_EV_DISABLED))
+                continue;
+            struct said said = {.truth = event_of_ours(&event),
+                                .tsc = event.has_tsc ? event.tsc : 0};
+            said.truth.status = event.status;
+            said.truth.no_ip = event.ip_suppressed || !has_place(said.truth.what);
+            say(out, &said);
+        }
+        if (status & TL_PT_END)
+            return -TL_PT_EOS;
+        status = tl_pt_insns_next(d);
+    }
+    return status;
+}
+
+/* struct said, one after another. Behind an error it goes on at the next PSB. */
+static inline void ours_flow(struct tl_buf *out, const struct tl_pt_config *config,
+                             const struct tl_image *image, struct tl_bytes trace)
+{
+    struct tl_pt_insns *const d = malloc(sizeof *d);
+    assert_non_null(d);
+    tl_pt_insns_init(d, config, image, trace, &(struct tl_pt_insn_options){0});
+    d->insn = insn_of_ours;
+    d->context = out;
+    for (;;) {
+        int status = tl_pt_insns_sync(d);
+        if (status >= 0)
+            status = ours_from(d, out, status);
+        if (status == -TL_PT_EOS)
+            break;
+        say(out, &(struct said){.error = (enum tl_pt_error) - status,
+                                .offset = tl_pt_events_offset(&d->events)});
+    }
+    free(d);
+}
+
+/* ---- comparison ------------------------------------------------------------------------------ */
+
+static inline void said_text(char out[160], const struct tl_buf *said, size_t i)
+{
+    const struct said *const s = said_at(said, i);
+    if (i >= n_said(said))
+        strcpy(out, "the end");
+    else if (s->error)
+        snprintf(out, 160, "[%llu: %s]", (unsigned long long)s->offset, tl_pt_error_text(s->error));
+    else
+        tl_sim_pt_truth_text(out, &s->truth);
+}
+
+static inline bool said_alike(const struct tl_buf *a, const struct tl_buf *b, size_t i)
+{
+    char a_text[160], b_text[160];
+    said_text(a_text, a, i);
+    said_text(b_text, b, i);
+    return !strcmp(a_text, b_text);
+}
+
+/* Around `i`, where they part; the trace goes to the file that TL_PT_DUMP names. */
+static inline void print_said(const struct tl_buf *a, const struct tl_buf *b, size_t i,
+                              struct tl_bytes trace)
+{
+    for (size_t k = i > 12 ? i - 12 : 0; k < i + 6; k++) {
+        char a_text[160], b_text[160];
+        said_text(a_text, a, k);
+        said_text(b_text, b, k);
+        print_error("%c %-50s | %s\n", k == i ? '>' : ' ', a_text, b_text);
+    }
+    const char *const path = getenv("TL_PT_DUMP");
+    FILE *const f = path ? fopen(path, "wb") : NULL;
+    if (f)
+        fwrite(trace.p, 1, trace.n, f);
+    if (f)
+        fclose(f);
+}
+
+static inline void said_of_truth(struct tl_buf *out, const struct tl_buf *truth)
+{
+    for (size_t at = 0; at < truth->n; at += sizeof(struct tl_sim_pt_truth)) {
+        struct said said = {.truth =
+                                *(const struct tl_sim_pt_truth *)(const void *)(truth->p + at)};
+        said.truth.no_ip |= said.truth.what != TL_SIM_PT_INSN && !has_place(said.truth.what);
+        say(out, &said);
+    }
+}
+
+/* They are the same; but behind the last packet, a decoder that does not go on is right, too. */
+static inline void require_truth(struct tl_buf *said, const struct tl_buf *truths,
+                                 struct tl_bytes trace)
+{
+    struct tl_buf truth = {0};
+    said_of_truth(&truth, truths);
+    drop_repeated_modes(&truth);
+    drop_repeated_modes(said);
+    for (size_t i = 0; i < n_said(said); i++)
+        if (!said_alike(said, &truth, i)) {
+            print_said(said, &truth, i, trace);
+            fail();
+        }
+    for (size_t i = n_said(said); i < n_said(&truth); i++)
+        assert_int_equal(said_at(&truth, i)->truth.what, TL_SIM_PT_INSN);
+    assert_true(n_said(&truth) < n_said(said) + 200);
+    tl_buf_fini(&truth);
+}
+
+#endif
