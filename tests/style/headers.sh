@@ -21,6 +21,7 @@ decoders/isa      base
 decoders/flow     base simd image isa stf/close.h
 decoders/frame    base simd
 decoders/setup    base image isa
+decoders/import   base image setup
 decoders/decode   base simd image isa flow frame setup
 decoders/etm4     base simd image isa flow frame setup decode
 decoders/itm      base simd image isa flow frame setup decode
