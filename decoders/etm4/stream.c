@@ -12,6 +12,7 @@ struct etm4_stream {
     struct tl_stream_decoder base;
     struct tl_stream_sink sink;
     struct tl_etm4_config config;
+    bool needs_time;           /* to know what memory holds */
     uint64_t end;              /* offset behind the last byte */
     struct tl_etm4_flow *flow; /* NULL: packets are only listed */
     struct tl_etm4_packetizer packetizer;
@@ -63,6 +64,7 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     s->base.ops = &tl_etm4_ops;
     s->sink = *sink;
     s->config = config;
+    s->needs_time = image && tl_image_last_change(image, UINT64_MAX) > 0;
     int rc = TL_OK;
     if (usable == TL_OK)
         rc = tl_etm4_flow_new(&s->flow, &config, image, sink->items, sink->loss, sink->context);
@@ -145,20 +147,26 @@ static size_t find_sync(const uint8_t *p, size_t n)
     return find_sync_in(p, i < 7 ? 0 : i - 7, n, n);
 }
 
-/* Trace info and what stands with it, up to the address, behind which come atoms. */
+/*
+ * Trace info and what stands with it, up to the address, behind which come atoms; where it matters,
+ * also the next timestamp.
+ */
 static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *p, size_t n)
 {
     const struct etm4_stream *const s = (const struct etm4_stream *)decoder;
     const struct tl_etm4_forms *const forms = &s->packetizer.forms;
     struct tl_etm4_registers regs = {.sf = 1};
+    bool has_address = false, has_time = !s->needs_time;
     for (size_t at = sizeof SYNC - 1; at < n && p[at] != 0;) {
         struct tl_etm4_packet packet;
         const int size =
             tl_etm4_parse(forms->class_of, &forms->config, &regs, p + at, n - at, &packet);
-        if (size <= 0 || packet.type == TL_ETM4_ATOM)
+        if (size <= 0 || (packet.type == TL_ETM4_ATOM && !has_address))
             break;
         at += (size_t)size;
-        if (packet.type == TL_ETM4_ADDRESS)
+        has_address |= packet.type == TL_ETM4_ADDRESS;
+        has_time |= packet.type == TL_ETM4_TIMESTAMP;
+        if (has_address && has_time)
             return at;
     }
     return n;

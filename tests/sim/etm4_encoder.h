@@ -27,7 +27,7 @@ struct tl_sim_etm4_options {
     uint16_t threshold; /* cycles before a cycle count is worth a packet, at least 4 */
     bool commit_opt;    /* TRCIDR0.COMMOPT: cycle counts carry no commits */
     bool timestamps;
-    uint32_t timestamp_every; /* cycles between two, 0: 20000 */
+    uint32_t timestamp_every; /* ticks between two, 0: 20000 */
     bool context_id;
     bool vmid;
     uint32_t sync_every;    /* bytes between two A-Syncs, 0: 4096 */

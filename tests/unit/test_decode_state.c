@@ -7,6 +7,7 @@
  */
 #include "unit/data.h"
 #include "unit/hand_on.h"
+#include "unit/sim_loading.h"
 #include "unit/sim_streams.h"
 
 #include <dirent.h>
@@ -33,6 +34,24 @@ static void simulated_streams(void **state)
         world_fini(&w);
     }
     tl_crew_free(crew);
+}
+
+/* The time is part of what is handed on, as far as the image changes. */
+static void code_that_changes(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {78};
+    for (unsigned round = 0; round < 8; round++) {
+        const struct tl_sim_etm4_options etm = loading_etm(round);
+        struct tl_sim_loading l;
+        struct world w;
+        loading_world(&w, &l, &etm, round, 40000, 2000);
+        struct run run = {
+            .setup = &w.setup, .image = w.image, .in = {w.trace.p, w.trace.n}, .paths = round % 2};
+        assert_true(compare(&run, round % 3 ? 300 : 4000, &rng) > 0);
+        tl_sim_loading_fini(&l);
+        world_fini(&w);
+    }
 }
 
 /* ---- several sources ------------------------------------------------------------------------ */
@@ -109,10 +128,8 @@ static void several_sources(void **state)
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct world w;
         mixed_world(&w, round, &rng);
-        struct run run = {.setup = &w.setup,
-                          .image = w.image,
-                          .in = {w.trace.p, w.trace.n},
-                          .paths = true};
+        struct run run = {
+            .setup = &w.setup, .image = w.image, .in = {w.trace.p, w.trace.n}, .paths = true};
         assert_true(compare(&run, 2000, &rng) > 0);
         world_fini(&w);
     }
@@ -149,10 +166,8 @@ static void no_state(void **state)
     struct world w;
     struct tl_buf saved = {0};
     mixed_world(&w, 1, &rng);
-    struct run run = {.setup = &w.setup,
-                      .image = w.image,
-                      .in = {w.trace.p, w.trace.n},
-                      .paths = true};
+    struct run run = {
+        .setup = &w.setup, .image = w.image, .in = {w.trace.p, w.trace.n}, .paths = true};
     const size_t n = save_at(&run, run.in.n / 2, &saved);
     for (size_t cut = 0; cut <= saved.n; cut += cut == saved.n ? 1 : 1 + (saved.n - cut) / 40) {
         struct log log = {0};
@@ -184,10 +199,8 @@ static unsigned hand_on_buffer(const struct tl_snapshot_buffer *buffer, struct t
     assert_int_equal(tl_setup_load_images(&buffer->setup, image, NULL, NULL, &fail), TL_OK);
     assert_int_equal(tl_image_freeze(image), TL_OK);
     assert_int_equal(tl_buf_read_file(&bytes, buffer->path, (size_t)1 << 30, &fail), TL_OK);
-    struct run run = {.setup = &buffer->setup,
-                      .image = image,
-                      .in = {bytes.p, bytes.n},
-                      .paths = true};
+    struct run run = {
+        .setup = &buffer->setup, .image = image, .in = {bytes.p, bytes.n}, .paths = true};
     const unsigned times = compare(&run, bytes.n / 20 + 64, rng);
     tl_buf_fini(&bytes);
     tl_image_free(image);
@@ -223,9 +236,8 @@ static void real_captures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simulated_streams),
-        cmocka_unit_test(several_sources),
-        cmocka_unit_test(no_state),
+        cmocka_unit_test(simulated_streams), cmocka_unit_test(code_that_changes),
+        cmocka_unit_test(several_sources),   cmocka_unit_test(no_state),
         cmocka_unit_test(real_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "flow/batch.h"
 #include "unit/data.h"
 #include "unit/decode_log.h"
+#include "unit/sim_loading.h"
 #include "unit/sim_streams.h"
 
 #include <setjmp.h>
@@ -132,6 +133,22 @@ static void simulated_streams(void **state)
     }
 }
 
+/* Who decodes ahead does not know the time at first. */
+static void code_that_changes(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 4; round++) {
+        const struct tl_sim_etm4_options etm = loading_etm(round);
+        struct tl_sim_loading l;
+        struct world w;
+        loading_world(&w, &l, &etm, round, 200000, 10000);
+        compare(&w.setup, w.image, (struct tl_bytes){w.trace.p, w.trace.n}, round % 2 ? 70000 : 0,
+                round);
+        tl_sim_loading_fini(&l);
+        world_fini(&w);
+    }
+}
+
 /*
  * Parts that turn out to be too much to be kept: bytes that nothing comes of make them long, and
  * then each byte becomes many items.
@@ -167,15 +184,32 @@ static int ignore_loss(void *context, const char *reason, uint64_t offset, uint6
     return TL_OK;
 }
 
+/* Do parts that were decoded ahead meet the stream? */
+static void assert_met(const struct world *w)
+{
+    struct tl_share share = {0};
+    struct tl_stream_decoder *d;
+    const struct tl_stream_sink sink = {.items = ignore_items, .loss = ignore_loss};
+    assert_int_equal(tl_crew_new(&share.crew, 2), TL_OK);
+    assert_int_equal(
+        tl_split_new(&d, &tl_etm4_ops, &w->setup.sources[0], w->image, &sink, &share, NULL), TL_OK);
+    for (unsigned i = 0; i < 50 && tl_split_met(d) == 0; i++) {
+        const struct tl_run run = {w->trace.p, w->trace.n, (uint64_t)i * w->trace.n, NULL};
+        assert_int_equal(d->ops->push(d, &run), TL_OK);
+        assert_int_equal(d->ops->flush(d), TL_OK);
+    }
+    assert_true(tl_split_met(d) > 0);
+    d->ops->destroy(d);
+    tl_crew_free(share.crew);
+    tl_item_rooms_free(share.rooms);
+}
+
 /* Else all would be the same only because one thread does it all. */
 static void parts_are_of_use(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 4; round++) {
         struct world w;
-        struct tl_share share = {0};
-        struct tl_stream_decoder *d;
-        const struct tl_stream_sink sink = {.items = ignore_items, .loss = ignore_loss};
         const struct tl_sim_program_options shape = {.seed = round, .extra = 40};
         const struct tl_sim_core_options options = {.seed = round,
                                                     .etm = {.minor = 2,
@@ -186,21 +220,16 @@ static void parts_are_of_use(void **state)
                                                             .context_id = round == 3,
                                                             .sync_every = 1024}};
         world_init(&w, &shape, &options, 400000, 60);
-        assert_int_equal(tl_crew_new(&share.crew, 2), TL_OK);
-        assert_int_equal(
-            tl_split_new(&d, &tl_etm4_ops, &w.setup.sources[0], w.image, &sink, &share, NULL),
-            TL_OK);
-        for (unsigned i = 0; i < 50 && tl_split_met(d) == 0; i++) {
-            const struct tl_run run = {w.trace.p, w.trace.n, (uint64_t)i * w.trace.n, NULL};
-            assert_int_equal(d->ops->push(d, &run), TL_OK);
-            assert_int_equal(d->ops->flush(d), TL_OK);
-        }
-        assert_true(tl_split_met(d) > 0);
-        d->ops->destroy(d);
-        tl_crew_free(share.crew);
-        tl_item_rooms_free(share.rooms);
+        assert_met(&w);
         world_fini(&w);
     }
+    const struct tl_sim_etm4_options etm = loading_etm(0);
+    struct tl_sim_loading l;
+    struct world w;
+    loading_world(&w, &l, &etm, 1, 400000, 30000);
+    assert_met(&w);
+    tl_sim_loading_fini(&l);
+    world_fini(&w);
 }
 
 /* ---- real captures ------------------------------------------------------------------------- */
@@ -243,9 +272,8 @@ static void real_captures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simulated_streams),
-        cmocka_unit_test(parts_that_fill),
-        cmocka_unit_test(parts_are_of_use),
+        cmocka_unit_test(simulated_streams), cmocka_unit_test(code_that_changes),
+        cmocka_unit_test(parts_that_fill),   cmocka_unit_test(parts_are_of_use),
         cmocka_unit_test(real_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
