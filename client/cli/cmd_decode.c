@@ -2,6 +2,7 @@
 /* `tracelake decode`: a capture to flow text, packet listing or STF files, without a server. */
 #include "base/crew.h"
 #include "base/processors.h"
+#include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/decode_out.h"
 #include "cli/pt_like.h"
@@ -10,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,14 +27,13 @@ struct options {
     const char *cpu;
     const char *out_dir;
     const char *input;
-    char **images;
-    int n_images;
+    struct tl_arg_list images;
     char **rest; /* [n_rest] options of the tool that --like names */
     int n_rest;
     bool text;
     bool packets;
-    size_t chunk;     /* bytes per push: results must not depend on it, tests vary it */
-    unsigned threads; /* that decode at the same time; 0: see default_threads() */
+    uint64_t chunk;   /* bytes per push: results must not depend on it, tests vary it */
+    uint64_t threads; /* that decode at the same time */
 };
 
 struct fault {
@@ -217,7 +216,7 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
     const char *where = path;
     uint64_t total = 0;
     struct tl_crew *crew = NULL;
-    int rc = tl_crew_new(&crew, o->threads ? o->threads : default_threads());
+    int rc = tl_crew_new(&crew, (unsigned)o->threads);
     if (rc == TL_OK)
         rc = tl_image_new(&image);
     if (rc == TL_OK) {
@@ -370,8 +369,8 @@ static int decode_file(const struct options *o)
         where = o->config;
         rc = tl_setup_read(&setup, o->config, &fail);
     }
-    for (int i = 0; rc == TL_OK && i < o->n_images; i++)
-        rc = tl_setup_add_image(&setup, o->images[i], &fail);
+    for (size_t i = 0; rc == TL_OK && i < o->images.n; i++)
+        rc = tl_setup_add_image(&setup, o->images.v[i], &fail);
     const int status = rc < 0    ? tl_cli_fail(where, &fail)
                        : o->like ? decode_like(&setup, o)
                                  : decode_input(&setup, o->input, o);
@@ -379,96 +378,38 @@ static int decode_file(const struct options *o)
     return status;
 }
 
+/* TL_ARGS_GO, or the exit status. */
 static int parse_options(int argc, char **argv, struct options *o)
 {
-    enum {
-        FORMAT = 1,
-        CONFIG,
-        IMAGE,
-        SNAPSHOT,
-        BUFFER,
-        TEXT,
-        PACKETS,
-        OUT,
-        LIKE,
-        CPU,
-        CHUNK_SIZE,
-        JOBS,
-        HELP
-    };
-    static const struct option longs[] = {
-        {"format", required_argument, NULL, FORMAT},
-        {"config", required_argument, NULL, CONFIG},
-        {"image", required_argument, NULL, IMAGE},
-        {"snapshot", required_argument, NULL, SNAPSHOT},
-        {"buffer", required_argument, NULL, BUFFER},
-        {"text", no_argument, NULL, TEXT},
-        {"packets", no_argument, NULL, PACKETS},
-        {"out", required_argument, NULL, OUT},
-        {"like", required_argument, NULL, LIKE},
-        {"cpu", required_argument, NULL, CPU},
-        {"chunk", required_argument, NULL, CHUNK_SIZE},
-        {"threads", required_argument, NULL, JOBS},
-        {"help", no_argument, NULL, HELP},
+    const struct tl_arg args[] = {
+        {"format", 0, TL_ARG_TEXT, &o->format},
+        {"config", 0, TL_ARG_TEXT, &o->config},
+        {"image", 0, TL_ARG_LIST, &o->images},
+        {"snapshot", 0, TL_ARG_TEXT, &o->snapshot},
+        {"buffer", 0, TL_ARG_TEXT, &o->buffer},
+        {"text", 0, TL_ARG_FLAG, &o->text},
+        {"packets", 0, TL_ARG_FLAG, &o->packets},
+        {"out", 0, TL_ARG_TEXT, &o->out_dir},
+        {"like", 0, TL_ARG_TEXT, &o->like},
+        {"cpu", 0, TL_ARG_TEXT, &o->cpu},
+        {"chunk", 0, TL_ARG_U64, &o->chunk},
+        {"threads", 0, TL_ARG_U64, &o->threads},
         {0},
     };
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
-        switch (c) {
-        case FORMAT:
-            o->format = optarg;
-            break;
-        case CONFIG:
-            o->config = optarg;
-            break;
-        case IMAGE:
-            o->images[o->n_images++] = optarg;
-            break;
-        case SNAPSHOT:
-            o->snapshot = optarg;
-            break;
-        case BUFFER:
-            o->buffer = optarg;
-            break;
-        case TEXT:
-            o->text = true;
-            break;
-        case PACKETS:
-            o->packets = true;
-            break;
-        case OUT:
-            o->out_dir = optarg;
-            break;
-        case LIKE:
-            o->like = optarg;
-            break;
-        case CPU:
-            o->cpu = optarg;
-            break;
-        case CHUNK_SIZE:
-            o->chunk = strtoull(optarg, NULL, 0);
-            if (!o->chunk)
-                return tl_cli_usage("decode", "--chunk %s: give a number of bytes", optarg);
-            break;
-        case JOBS:
-            o->threads = (unsigned)strtoul(optarg, NULL, 0);
-            if (!o->threads || o->threads > TL_CREW_MAX)
-                return tl_cli_usage("decode", "--threads %s: give a number from 1 to %u", optarg,
-                                    TL_CREW_MAX);
-            break;
-        case HELP:
-            tl_cli_help("decode");
-            return -1;
-        default:
-            return tl_cli_usage("decode", "unknown or incomplete option");
-        }
-    }
-    o->input = optind < argc ? argv[optind++] : NULL;
-    o->rest = argv + optind;
-    o->n_rest = argc - optind;
+    int first;
+    const int status = tl_args_parse(argc, argv, args, &first);
+    if (status != TL_ARGS_GO)
+        return status;
+    if (o->chunk == 0)
+        return tl_cli_usage("decode", "--chunk 0: give a number of bytes");
+    if (o->threads == 0 || o->threads > TL_CREW_MAX)
+        return tl_cli_usage("decode", "--threads: give a number from 1 to %u", TL_CREW_MAX);
+    o->input = first < argc ? argv[first++] : NULL;
+    o->rest = argv + first;
+    o->n_rest = argc - first;
     const bool pt_tool = o->like && tl_cli_is_pt_tool(o->like);
-    if (optind < argc && !pt_tool)
-        return tl_cli_usage("decode", "more than one input: '%s'", argv[optind]);
+    if (first < argc && !pt_tool)
+        return tl_cli_usage("decode", "more than one input: '%s'", argv[first]);
     if (o->text + o->packets + (o->out_dir != NULL) + (o->like != NULL) != 1)
         return tl_cli_usage("decode", "say one of --text, --packets, --out DIR, --like TOOL");
     if (o->like && o->snapshot)
@@ -481,18 +422,14 @@ static int parse_options(int argc, char **argv, struct options *o)
                             tl_format_names(names, sizeof names));
     if (o->buffer && !o->snapshot)
         return tl_cli_usage("decode", "--buffer goes with --snapshot");
-    return TL_CLI_DONE;
+    return TL_ARGS_GO;
 }
 
 int tl_cmd_decode(int argc, char **argv)
 {
-    struct options o = {.chunk = CHUNK};
-    o.images = calloc((size_t)argc + 1, sizeof *o.images);
-    if (!o.images)
-        return TL_CLI_BAD;
-    int status = parse_options(argc, argv, &o);
-    if (status == TL_CLI_DONE)
-        status = o.snapshot ? decode_snapshot(&o) : decode_file(&o);
-    free(o.images);
-    return status < 0 ? TL_CLI_DONE : status;
+    struct options o = {.chunk = CHUNK, .threads = default_threads()};
+    const int status = parse_options(argc, argv, &o);
+    if (status != TL_ARGS_GO)
+        return status;
+    return o.snapshot ? decode_snapshot(&o) : decode_file(&o);
 }

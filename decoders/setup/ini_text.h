@@ -23,7 +23,4 @@ typedef int tl_ini_entry(void *context, const char *section, bool begins, const 
 TL_MUST_USE int tl_ini_parse(const char *text, size_t n, tl_ini_entry *entry, void *context,
                              struct tl_fail *fail);
 
-/* A number: decimal, or hex behind 0x. Returns TL_BAD where there is more or less. */
-TL_MUST_USE int tl_ini_number(const char *value, uint64_t *out);
-
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "setup/setup.h"
 
+#include "base/args.h"
 #include "setup/ini_text.h"
 
 #include <stdio.h>
@@ -94,12 +95,12 @@ static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
         return tl_fail_set(fail, TL_USAGE, "sync=%s: use none, fsync, hsync or dstream",
                            option + 5);
     }
-    if (!strncmp(option, "id=", 3) && tl_ini_number(option + 3, &number) == TL_OK &&
+    if (!strncmp(option, "id=", 3) && tl_number_parse(option + 3, &number) == TL_OK &&
         number <= 0xffff) {
         *id = (unsigned)number;
         return TL_OK;
     }
-    if (!strncmp(option, "clock=", 6) && tl_ini_number(option + 6, &number) == TL_OK) {
+    if (!strncmp(option, "clock=", 6) && tl_number_parse(option + 6, &number) == TL_OK) {
         setup->clock_hz = number;
         return TL_OK;
     }
@@ -228,7 +229,7 @@ static int take_image_option(struct tl_setup_image *image, const char *key, cons
         image->space = (unsigned)space;
         return TL_OK;
     }
-    const bool is_number = tl_ini_number(value, &number) == TL_OK;
+    const bool is_number = tl_number_parse(value, &number) == TL_OK;
     if (!strcasecmp(key, "context")) {
         image->context.has_context_id = true;
         image->context.context_id = number;
@@ -286,7 +287,7 @@ int tl_setup_add_image(struct tl_setup *setup, const char *argument, struct tl_f
     char *const at = strrchr(file, '@');
     if (at) {
         *at = '\0';
-        if (tl_ini_number(at + 1, &options.address) < 0)
+        if (tl_number_parse(at + 1, &options.address) < 0)
             rc =
                 tl_fail_set(fail, TL_USAGE,
                             "image '%.100s': behind '@' comes an address such as 0x8000", argument);
@@ -323,7 +324,8 @@ static int take_trace_key(struct reading *r, const char *key, const char *value,
         return tl_setup_format(r->setup, value, fail);
     }
     if (!strcasecmp(key, "clock"))
-        return tl_ini_number(value, &r->setup->clock_hz) < 0 ? bad_value(fail, key, value) : TL_OK;
+        return tl_number_parse(value, &r->setup->clock_hz) < 0 ? bad_value(fail, key, value)
+                                                               : TL_OK;
     if (!strcasecmp(key, "description"))
         return TL_OK;
     return tl_fail_set(fail, TL_BAD, "key '%.40s' is not known in [trace]; format and clock are",
@@ -366,13 +368,13 @@ static int take_source_key(struct reading *r, const char *key, const char *value
         return TL_OK;
     }
     if (!strcasecmp(key, "id")) {
-        if (tl_ini_number(value, &number) < 0 || number > 0xffff)
+        if (tl_number_parse(value, &number) < 0 || number > 0xffff)
             return bad_value(fail, key, value);
         source->id = (uint16_t)number;
         return TL_OK;
     }
     if (!strcasecmp(key, "clock")) {
-        if (tl_ini_number(value, &source->clock_hz) < 0)
+        if (tl_number_parse(value, &source->clock_hz) < 0)
             return bad_value(fail, key, value);
         return TL_OK;
     }
@@ -387,7 +389,7 @@ static int take_source_key(struct reading *r, const char *key, const char *value
         memcpy(to, value, strlen(value) + 1);
         return TL_OK;
     }
-    if (tl_ini_number(value, &number) < 0)
+    if (tl_number_parse(value, &number) < 0)
         return bad_value(fail, key, value);
     if (tl_source_set_reg(source, key, number) < 0)
         return tl_fail_set(fail, TL_BAD, "too many registers, or name '%.40s' too long", key);

@@ -6,6 +6,7 @@
  * Source: "Arm Trace and Debug Snapshot file format 0v2", with the extensions that existing
  * snapshots use (buffer format dstream_coresight, memory spaces of Armv9).
  */
+#include "base/args.h"
 #include "image/image.h"
 #include "setup/ini_text.h"
 #include "setup/setup.h"
@@ -225,7 +226,7 @@ static void take_register(const struct reading *r, struct device *device, const 
     char text[40];
     uint64_t number;
     take_text(text, sizeof text, value, strlen(value));
-    if (tl_ini_number(text, &number) < 0) {
+    if (tl_number_parse(text, &number) < 0) {
         warn(r, "%.100s: register %.40s: '%.40s' is not a number; left out", r->file, name, text);
         return;
     }
@@ -253,7 +254,7 @@ static void take_dump_key(const struct reading *r, struct dump *dump, const char
         return;
     }
     uint64_t number = 0;
-    const bool is_number = tl_ini_number(text, &number) == TL_OK;
+    const bool is_number = tl_number_parse(text, &number) == TL_OK;
     if (!strcasecmp(key, "address")) {
         dump->address = number;
         dump->has_address = true;
@@ -614,8 +615,8 @@ static int make_buffer(const struct reading *r, const struct buffer *buffer,
         const struct tl_source *const source = &setup->sources[0];
         const enum tl_protocol protocol =
             source->protocol ? (enum tl_protocol)source->protocol : TL_PROTO_ETM4;
-        snprintf(setup->format, sizeof setup->format, "%s,id=0x%02x",
-                 tl_format_of(protocol)->name, source->id);
+        snprintf(setup->format, sizeof setup->format, "%s,id=0x%02x", tl_format_of(protocol)->name,
+                 source->id);
     }
     return rc == TL_OK ? tl_snapshot_join(out, r->dir, buffer->file, fail) : rc;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/http.h"
 
+#include "base/args.h"
 #include "net/address.h"
 #include "net/gzip.h"
 #include "net/httprange.h"
@@ -37,19 +38,10 @@ const char *tl_http_header(const struct tl_http_request *request, const char *na
 
 int tl_http_parse_number(const char *text, const char *what, uint64_t *out, struct tl_fail *fail)
 {
-    const bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-    const char *const digits = hex ? text + 2 : text;
-    char *end;
-    errno = 0;
-    const unsigned long long value = strtoull(digits, &end, hex ? 16 : 10);
-    /* strtoull would take signs, blanks and a second 0x. */
-    const bool clean =
-        strspn(digits, hex ? "0123456789abcdefABCDEF" : "0123456789") == strlen(digits);
-    if (!*digits || *end || errno || !clean)
+    if (tl_number_parse(text, out) < 0)
         return tl_fail_set(fail, TL_USAGE,
                            "%.40s=%.40s is no number; write decimal or 0x… within 64 bits", what,
                            text);
-    *out = value;
     return TL_OK;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/args.h"
 #include "osdhost/bringup.h"
 #include "osdhost/host.h"
 #include "rpc/raw.h"
@@ -90,19 +91,17 @@ static bool append(char *to, size_t size, const char *text)
 /* What is none of ours belongs to the format: "format=tpiu,sync=fsync,rig=a". */
 static int take_part(struct parts *parts, const char *part, struct tl_fail *fail)
 {
-    const struct {
-        const char *name;
-        const char **value;
-    } ours[] = {{"rig=", &parts->rig},     {"config=", &parts->config},
-                {"start=", &parts->start}, {"reset=", &parts->reset},
-                {"order=", &parts->order}, {"control=", &parts->control}};
-    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
-        const size_t n = strlen(ours[i].name);
-        if (strncmp(part, ours[i].name, n) != 0)
-            continue;
-        *ours[i].value = part + n;
+    const struct tl_arg ours[] = {{"rig", 0, TL_ARG_TEXT, &parts->rig},
+                                  {"config", 0, TL_ARG_TEXT, &parts->config},
+                                  {"start", 0, TL_ARG_TEXT, &parts->start},
+                                  {"reset", 0, TL_ARG_TEXT, &parts->reset},
+                                  {"order", 0, TL_ARG_TEXT, &parts->order},
+                                  {"control", 0, TL_ARG_TEXT, &parts->control},
+                                  {0}};
+    const size_t n = strcspn(part, "=");
+    const struct tl_arg *const arg = part[n] ? tl_arg_find(ours, part, n) : NULL;
+    if (arg && !tl_arg_set(arg, part + n + 1))
         return TL_OK;
-    }
     const char *const text = strncmp(part, "format=", 7) ? part : part + 7;
     if (text != part)
         *parts->format = 0;

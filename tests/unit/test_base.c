@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/args.h"
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
@@ -123,6 +124,72 @@ static void integers_in_stated_order(void **state)
     assert_int_equal(tl_be16(b), 0x1234);
 }
 
+static void numbers_are_exact(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "-1",
+                                      "+1",
+                                      " 1",
+                                      "1 ",
+                                      "0x",
+                                      "0x0x1",
+                                      "1e3",
+                                      "ff",
+                                      "1K",
+                                      "0x-1",
+                                      "0xg",
+                                      "18446744073709551616"};
+    uint64_t n = 5;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(tl_number_parse(bad[i], &n), TL_USAGE);
+    assert_int_equal(n, 5);
+    assert_int_equal(tl_number_parse("18446744073709551615", &n), TL_OK);
+    assert_true(n == UINT64_MAX);
+    assert_int_equal(tl_number_parse("0XfFffFfffffffFFFF", &n), TL_OK);
+    assert_true(n == UINT64_MAX);
+    assert_int_equal(tl_number_parse("010", &n), TL_OK);
+    assert_int_equal(n, 10);
+}
+
+static void arguments_by_a_table(void **state)
+{
+    bool flag = false;
+    const char *text = NULL;
+    uint64_t number = 1, size = 0;
+    static struct tl_arg_list list;
+    struct tl_arg_range range = {0};
+    const struct tl_arg args[] = {
+        {"flag", 0, TL_ARG_FLAG, &flag},
+        {"text", 0, TL_ARG_TEXT, &text},
+        {"n", 0, TL_ARG_U64, &number},
+        {"size", 0, TL_ARG_SIZE, &size},
+        {"list", 0, TL_ARG_LIST, &list},
+        {"range", 0, TL_ARG_RANGE, &range},
+        {0},
+    };
+    static const struct {
+        const char *name, *text;
+        bool good;
+    } sets[] = {{"flag", "maybe", false}, {"flag", "yes", true},  {"text", "", true},
+                {"n", "0x20", true},      {"n", "32K", false},    {"size", "3G", true},
+                {"size", "3T", false},    {"size", "K", false},   {"size", "17179869184G", false},
+                {"list", "a", true},      {"list", "b", true},    {"range", "7:", true},
+                {"range", "7", false},    {"range", "9:8", false}};
+    (void)state;
+    assert_null(tl_arg_find(args, "fla", 3));
+    assert_null(tl_arg_find(args, "flags", 5));
+    assert_ptr_equal(tl_arg_find(args, "range=7:", 5), &args[5]);
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        assert_int_equal(
+            !tl_arg_set(tl_arg_find(args, sets[i].name, strlen(sets[i].name)), sets[i].text),
+            sets[i].good);
+    assert_true(flag && number == 32 && size == 3221225472 && list.n == 2 && range.given);
+    assert_string_equal(text, "");
+    assert_string_equal(list.v[1], "b");
+    assert_true(range.from == 7 && range.to == UINT64_MAX);
+}
+
 static void metrics_have_types_and_labels(void **state)
 {
     static const char text[] = "# HELP tracelake_total_of Of it.\n# TYPE tracelake_total_of gauge\n"
@@ -145,6 +212,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_have_types_and_labels),
+        cmocka_unit_test(numbers_are_exact),
+        cmocka_unit_test(arguments_by_a_table),
         cmocka_unit_test(crc_of_known_bytes),
         cmocka_unit_test(crc_of_many),
         cmocka_unit_test(buffer_grows_and_drops),

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/args.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int tl_number_parse(const char *text, uint64_t *out)
+{
+    if (*text < '0' || *text > '9') /* strtoull() would take signs and blanks */
+        return TL_USAGE;
+    char *end;
+    errno = 0;
+    const int base = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10;
+    const unsigned long long value = strtoull(text, &end, base);
+    if (errno || *end)
+        return TL_USAGE;
+    *out = value;
+    return TL_OK;
+}
+
+static int parse_size(const char *text, uint64_t *out)
+{
+    static const char units[] = "KMG";
+    char digits[32];
+    const size_t n = strlen(text);
+    if (n == 0 || n >= sizeof digits)
+        return TL_USAGE;
+    memcpy(digits, text, n + 1);
+    const char *const unit = strchr(units, digits[n - 1]);
+    const unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (unit)
+        digits[n - 1] = 0;
+    uint64_t value;
+    if (tl_number_parse(digits, &value) < 0 || value > UINT64_MAX >> shift)
+        return TL_USAGE;
+    *out = value << shift;
+    return TL_OK;
+}
+
+static int parse_range(const char *text, struct tl_arg_range *out)
+{
+    const char *colon = strchr(text, ':');
+    char from[32];
+    if (!colon || (size_t)(colon - text) >= sizeof from)
+        return TL_USAGE;
+    memcpy(from, text, (size_t)(colon - text));
+    from[colon - text] = 0;
+    struct tl_arg_range range = {0, UINT64_MAX, true};
+    if (from[0] && tl_number_parse(from, &range.from) < 0)
+        return TL_USAGE;
+    if (colon[1] && tl_number_parse(colon + 1, &range.to) < 0)
+        return TL_USAGE;
+    if (range.from > range.to)
+        return TL_USAGE;
+    *out = range;
+    return TL_OK;
+}
+
+static int parse_flag(const char *text, bool *out)
+{
+    static const char *const words[] = {"no", "yes", "false", "true", "0", "1"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(text, words[i]) == 0) {
+            *out = i % 2;
+            return TL_OK;
+        }
+    return TL_USAGE;
+}
+
+const struct tl_arg *tl_arg_find(const struct tl_arg *args, const char *name, size_t n)
+{
+    for (; args->name; args++)
+        if (strncmp(args->name, name, n) == 0 && args->name[n] == '\0')
+            return args;
+    return NULL;
+}
+
+const char *tl_arg_set(const struct tl_arg *arg, const char *text)
+{
+    switch (arg->kind) {
+    case TL_ARG_FLAG:
+        return parse_flag(text, arg->value) < 0 ? "yes or no" : NULL;
+    case TL_ARG_TEXT:
+        *(const char **)arg->value = text;
+        return NULL;
+    case TL_ARG_U64:
+        return tl_number_parse(text, arg->value) < 0 ? "a number" : NULL;
+    case TL_ARG_SIZE:
+        return parse_size(text, arg->value) < 0 ? "a size such as 512K, 4M or 1G" : NULL;
+    case TL_ARG_RANGE:
+        return parse_range(text, arg->value) < 0 ? "a range FROM:TO" : NULL;
+    case TL_ARG_LIST: {
+        struct tl_arg_list *list = arg->value;
+        if (list->n == TL_ARG_LIST_MAX)
+            return "given less often";
+        list->v[list->n++] = text;
+        return NULL;
+    }
+    }
+    return NULL;
+}
