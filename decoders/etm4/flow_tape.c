@@ -2,6 +2,7 @@
 /* A tape of packets, where all that matters is where the core is. */
 #include "etm4/flow_walk.h"
 #include "etm4/headers.h"
+#include "flow/walker_hot.h"
 
 static inline size_t join(struct tl_etm4_joined *j, const struct tl_etm4_tape *tape, size_t k,
                           size_t end)
@@ -28,11 +29,11 @@ size_t tl_etm4_join(struct tl_etm4_joined *joined, const struct tl_etm4_tape *ta
 }
 
 /* An address without a context. */
-static void walk_address(struct tl_etm4_walk *w, uint64_t address, uint64_t offset)
+static inline void walk_address(struct tl_etm4_walk *w, uint64_t address, uint64_t offset)
 {
     w->is1 = address & 1;
     const enum tl_isa isa = w->is1 ? TL_ISA_T32 : w->sf ? TL_ISA_A64 : TL_ISA_A32;
-    tl_walker_jump(&w->walker, address & ~1ull, isa, offset);
+    tl_walker_jump_hot(&w->walker, address & ~1ull, isa, offset);
 }
 
 /* Another packet that only has to do with where the core is. False: it is none. */
@@ -170,7 +171,7 @@ void tl_etm4_walk_tape(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
     for (;;) {
         const size_t end = tl_etm4_tape_marked(marks, k);
         if (k < end) {
-            if (joined->n == 0 && tl_walker_passes_over(walker))
+            if (joined->n == 0 && !walker->block && tl_walker_passes_over(walker))
                 k = end;
             else
                 k = join(joined, tape, k, end);
@@ -178,12 +179,13 @@ void tl_etm4_walk_tape(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
         if (k == tape->n) /* more may follow on the next one */
             break;
         if (joined->n > 0) {
-            tl_walker_waypoints(walker, joined->atoms, joined->n, joined->offset);
+            tl_walker_waypoints_hot(walker, joined->atoms, joined->n, joined->offset);
             joined->n = 0;
         }
         if (k < end)
             continue;
-        if (walker->cache && !walker->need_mode && tl_walker_passes_over(walker)) {
+        if (!walker->block && walker->cache && !walker->need_mode &&
+            tl_walker_passes_over(walker)) {
             const size_t from = k;
             k = pass_all_unmapped(walker, tape, marks, place, k);
             if (k > from)

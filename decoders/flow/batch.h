@@ -159,6 +159,22 @@ static inline void tl_item_batch_pause(struct tl_item_batch *b)
         b->run = 0;
 }
 
+/* Between packets: does a run go on, its item the last one, and is there room for 64 more steps? */
+static inline bool tl_item_batch_goes_on(const struct tl_item_batch *b)
+{
+    return b->run - 1 < TL_BATCH_RUN - 1 && b->n > 0 && b->n_steps <= TL_BATCH_STEPS - 64;
+}
+
+/* It does: `n` steps behind its last one, which are `insns` instructions. */
+static inline void tl_item_batch_more(struct tl_item_batch *b, size_t n, uint64_t insns)
+{
+    struct tl_item *const item = &b->room->items[b->n - 1];
+    b->run += (uint32_t)n;
+    b->n_steps += n;
+    item->n += (uint32_t)n;
+    item->value += insns;
+}
+
 /*
  * The first `n` >= 1 of the steps given by tl_item_batch_steps() go on with the run, or begin one;
  * they are `insns` instructions.
@@ -170,14 +186,12 @@ static inline void tl_item_batch_path(struct tl_item_batch *b, size_t n, uint64_
     const bool goes_on = b->run > 0 && b->n > 0;
     if (b->run == 0)
         b->run_offset = offset;
-    b->run += (uint32_t)n;
-    b->n_steps += n;
     if (goes_on) { /* then the last item is the run's */
-        struct tl_item *const item = &b->room->items[b->n - 1];
-        item->n += (uint32_t)n;
-        item->value += insns;
+        tl_item_batch_more(b, n, insns);
         return;
     }
+    b->run += (uint32_t)n;
+    b->n_steps += n;
     b->room->items[b->n++] = (struct tl_item){.kind = TL_ITEM_PATH,
                                               .flags = TL_ITEM_HAS_PC,
                                               .n = (uint32_t)n,

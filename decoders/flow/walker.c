@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow/walker.h"
-
-#define ALWAYS_INLINE inline __attribute__((always_inline))
+#include "flow/walker_hot.h"
 
 #define CACHE_LIMIT ((size_t)40 << 20) /* bytes of decoded blocks per stream */
 
@@ -152,18 +150,6 @@ void tl_walker_time(struct tl_walker *w, uint64_t ticks, uint64_t offset)
 
 /* ---- place ------------------------------------------------------------------------------- */
 
-/* Addresses of 32-bit instruction sets wrap. */
-static inline uint64_t wrap(const struct tl_walker *w, uint64_t pc)
-{
-    return w->isa == TL_ISA_A64 || w->isa == TL_ISA_X64 || w->isa == TL_ISA_RV64 ? pc
-                                                                                 : (uint32_t)pc;
-}
-
-static inline uint64_t pc_behind(const struct tl_walker *w, const struct tl_block *b)
-{
-    return wrap(w, b->pc + b->size);
-}
-
 /* The block at pc; NULL only when out of memory. */
 static inline struct tl_block *here(struct tl_walker *w)
 {
@@ -186,64 +172,6 @@ static inline struct tl_block *here(struct tl_walker *w)
     return b;
 }
 
-/* Go on at pc, remembering the block there in *link. */
-static inline void go_on(struct tl_walker *w, uint64_t pc, struct tl_block **link)
-{
-    w->pc = pc;
-    w->by_address = false;
-    w->block = *link;
-    w->link = link;
-}
-
-static inline void note_caller(struct tl_walker *w, struct tl_block *b)
-{
-    const uint32_t top = ++w->callers.top & (TL_WALKER_CALLERS - 1);
-    w->callers.v[top].block = b;
-    w->callers.v[top].space = w->space;
-}
-
-/* Is this the way back from the last call? Then the link behind the call knows the block. */
-static inline bool go_back(struct tl_walker *w, uint64_t pc, enum tl_isa isa)
-{
-    const uint32_t top = w->callers.top & (TL_WALKER_CALLERS - 1);
-    struct tl_block *const caller = w->callers.v[top].block;
-    if (!caller || caller->pc + caller->size != pc || caller->isa != isa ||
-        w->callers.v[top].space != w->space)
-        return false;
-    w->callers.v[top].block = NULL;
-    w->callers.top--;
-    w->isa = (uint8_t)isa;
-    go_on(w, pc, &caller->go[0]);
-    return true;
-}
-
-/* Go on at a known address. */
-static inline void jump(struct tl_walker *w, uint64_t pc, enum tl_isa isa)
-{
-    const bool was_known = !w->need_address;
-    w->need_address = false;
-    w->gap_told = false;
-    if (was_known && w->pc == pc && w->isa == isa) {
-        w->by_address = true;
-        return; /* branch broadcasting tells what is known */
-    }
-    if (was_known)
-        w->out->run = 0; /* the steps do not lead here */
-    if (w->from && w->from->is_return && go_back(w, pc, isa)) {
-        w->from = NULL;
-        w->by_address = true;
-        return;
-    }
-    struct tl_block *const guess = w->from ? w->from->go[1] : NULL;
-    w->block = guess && guess->pc == pc && guess->isa == isa ? guess : NULL;
-    if (w->block)
-        w->from = NULL;
-    w->link = NULL;
-    w->pc = pc;
-    w->by_address = true;
-    w->isa = (uint8_t)isa;
-}
-
 static void tell_branch(struct tl_walker *w, uint64_t to, uint64_t offset)
 {
     tl_item_batch_value(w->out, TL_ITEM_BRANCH, to, offset);
@@ -253,7 +181,7 @@ void tl_walker_jump(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_t 
 {
     w->returns.pending = false;
     w->returns.wait_address = false;
-    jump(w, pc, isa);
+    tl_walker_jump_on(w, pc, isa);
     tell_isa(w, offset);
     if (!w->cache)
         tell_branch(w, pc, offset);
@@ -299,24 +227,6 @@ void tl_walker_passed_unmapped(struct tl_walker *w, uint64_t pc)
 
 /* ---- return stack ------------------------------------------------------------------------ */
 
-static inline void push_return(struct tl_walker *w, uint64_t pc)
-{
-    struct tl_walker_returns *const r = &w->returns;
-    if (!r->active || r->wait_address)
-        return;
-    r->top = (uint8_t)((r->top + 1u) & (r->size - 1u));
-    r->v[r->top].pc = pc;
-    r->v[r->top].isa = w->isa;
-    if (r->n < r->size)
-        r->n++; /* else the oldest one is gone */
-}
-
-static inline void drop_return(struct tl_walker_returns *r)
-{
-    r->top = (uint8_t)((r->top - 1u) & (r->size - 1u));
-    r->n--;
-}
-
 void tl_walker_flush_returns(struct tl_walker *w, bool wait_address)
 {
     w->returns.n = 0;
@@ -334,42 +244,12 @@ void tl_walker_pop_return(struct tl_walker *w, uint64_t offset)
         return;
     const uint64_t pc = r->v[r->top].pc;
     const enum tl_isa isa = r->v[r->top].isa;
-    drop_return(r);
-    jump(w, pc, isa);
+    tl_walker_drop_return(r);
+    tl_walker_jump_on(w, pc, isa);
     tell_isa(w, offset);
 }
 
-/*
- * Where a return leads, if the return stack predicts it and the block behind the call is known;
- * else NULL, and nothing is changed.
- */
-static inline struct tl_block *return_known(struct tl_walker *w)
-{
-    struct tl_walker_returns *const r = &w->returns;
-    const uint32_t top = w->callers.top & (TL_WALKER_CALLERS - 1);
-    const struct tl_block *const caller = w->callers.v[top].block;
-    if (r->n == 0 || !caller || !caller->go[0] || r->v[r->top].isa != w->isa ||
-        caller->isa != w->isa || caller->pc + caller->size != r->v[r->top].pc ||
-        w->callers.v[top].space != w->space)
-        return NULL;
-    drop_return(r);
-    w->callers.v[top].block = NULL;
-    w->callers.top--;
-    return caller->go[0];
-}
-
 /* ---- from block to block ----------------------------------------------------------------- */
-
-/* An indirect branch, that of `b`, was taken: only the trace or its return stack knows where to. */
-static inline void await_address(struct tl_walker *w, struct tl_block *b)
-{
-    w->returns.pending = w->returns.active;
-    w->need_address = true;
-    w->gap_told = false;
-    w->block = NULL;
-    w->link = NULL;
-    w->from = b;
-}
 
 static inline bool turns(const struct tl_block *b)
 {
@@ -380,23 +260,23 @@ static inline bool turns(const struct tl_block *b)
 /* The last instruction of `b`, which can change the flow, was executed. */
 static void leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset)
 {
-    const uint64_t next = pc_behind(w, b);
+    const uint64_t next = tl_walker_pc_behind(w, b);
     if (!taken || !turns(b)) {
-        go_on(w, next, &b->go[taken]);
+        tl_walker_go_on(w, next, &b->go[taken]);
         return;
     }
     if (b->link) {
-        push_return(w, next);
-        note_caller(w, b);
+        tl_walker_push_return(w, next);
+        tl_walker_note_caller(w, b);
     }
     if (b->last_kind == TL_INSN_BRANCH) {
         w->isa = b->target_isa;
-        go_on(w, b->target, &b->go[1]);
+        tl_walker_go_on(w, b->target, &b->go[1]);
         if (b->target_isa != b->isa)
             tell_isa(w, offset);
         return;
     }
-    await_address(w, b);
+    tl_walker_await_address(w, b);
     if (w->tells_erets && b->last_kind == TL_INSN_RETURN_EX)
         tl_item_batch_add(w->out, TL_ITEM_ERET, offset);
 }
@@ -406,7 +286,7 @@ static struct tl_block *walk_full(struct tl_walker *w, struct tl_block *b, uint6
 {
     while (b && b->end == TL_BLOCK_FULL) {
         tl_item_batch_whole(w->out, b, false, offset);
-        go_on(w, pc_behind(w, b), &b->go[0]);
+        tl_walker_go_on(w, tl_walker_pc_behind(w, b), &b->go[0]);
         b = here(w);
     }
     return b;
@@ -441,63 +321,13 @@ static void one_waypoint(struct tl_walker *w, struct tl_block *b, bool taken, ui
         walk_off(w, b, offset);
 }
 
-/*
- * As many bits as lead from the block at pc on to blocks that are known, and one that leads to
- * where the block has not been looked up, or only an address tells; returns how many. Each is a
- * step; `*insns` counts on. The loop that everything else is there for: where it goes on is looked
- * up, since no processor foresees which branches are taken.
- */
-static ALWAYS_INLINE unsigned walk_known(struct tl_walker *w, uint64_t bits, unsigned n,
-                                         uintptr_t *steps, uint64_t *insns)
-{
-    struct tl_block *b = w->block;
-    uint64_t sum = 0;
-    unsigned done = 0;
-    for (; done < n; done++, bits >>= 1) {
-        const unsigned turn = b->turn[bits & 1];
-        struct tl_block *next = b->go[bits & 1];
-        if (turn >= TL_TURN_OTHER) {
-            if (turn < TL_TURN_RETURN)
-                break;
-            if (done + 1 == n) {
-                steps[done] = (uintptr_t)b | (turn & TL_STEP_FLAGS);
-                *insns = sum + b->n;
-                w->pc = b->pc;
-                await_address(w, b);
-                return n;
-            }
-            /* The next bit proves that there is no address. */
-            next = turn < TL_TURN_INDIRECT ? return_known(w) : NULL;
-            if (!next)
-                break;
-        }
-        if (turn >= TL_TURN_CALL && turn < TL_TURN_OTHER) {
-            push_return(w, pc_behind(w, b));
-            note_caller(w, b);
-        }
-        steps[done] = (uintptr_t)b | (turn & TL_STEP_FLAGS);
-        sum += b->n;
-        if (!next) {
-            const uint64_t pc = turn < TL_TURN_BRANCH ? pc_behind(w, b) : b->target;
-            go_on(w, pc, &b->go[bits & 1]);
-            *insns = sum;
-            return done + 1;
-        }
-        b = next;
-    }
-    w->pc = b->pc;
-    w->block = b;
-    *insns = sum;
-    return done;
-}
-
 /* The same where each block is an item of its own. */
 static __attribute__((noinline)) unsigned walk_blocks(struct tl_walker *w, uint64_t bits,
                                                       unsigned n, uint64_t offset)
 {
     uintptr_t steps[64];
     uint64_t insns;
-    const unsigned done = walk_known(w, bits, n, steps, &insns);
+    const unsigned done = tl_walker_known_bits(w, bits, n, steps, &insns);
     for (unsigned i = 0; i < done; i++) {
         const struct tl_block *const b = tl_path_block(steps[i]);
         tl_item_batch_block(w->out, b, b->n, tl_path_taken(steps[i]), offset);
@@ -505,21 +335,19 @@ static __attribute__((noinline)) unsigned walk_blocks(struct tl_walker *w, uint6
     return done;
 }
 
-static ALWAYS_INLINE unsigned walk_on(struct tl_walker *w, uint64_t bits, unsigned n,
-                                      uint64_t offset)
+static unsigned walk_on(struct tl_walker *w, uint64_t bits, unsigned n, uint64_t offset)
 {
     if (!w->out->paths)
         return walk_blocks(w, bits, n, offset);
     uint64_t insns;
-    const unsigned done = walk_known(w, bits, n, tl_item_batch_steps(w->out, n), &insns);
+    const unsigned done = tl_walker_known_bits(w, bits, n, tl_item_batch_steps(w->out, n), &insns);
     if (done > 0)
         tl_item_batch_path(w->out, done, insns, offset);
     return done;
 }
 
 /* Bits where no block is known that they belong to, or one that they do not simply lead on from. */
-static __attribute__((noinline)) void walk_slowly(struct tl_walker *w, uint64_t bits, unsigned n,
-                                                  uint64_t offset)
+void tl_walker_waypoints_rest(struct tl_walker *w, uint64_t bits, unsigned n, uint64_t offset)
 {
     while (n > 0) {
         if (w->block) {
@@ -555,7 +383,7 @@ void tl_walker_waypoints(struct tl_walker *w, uint64_t bits, unsigned n, uint64_
         here(w);
     const unsigned done = w->block ? walk_on(w, bits, n, offset) : 0;
     if (done < n && !w->failed)
-        walk_slowly(w, bits >> done, n - done, offset);
+        tl_walker_waypoints_rest(w, bits >> done, n - done, offset);
 }
 
 /* ---- a bit for each condition -------------------------------------------------------------- */
@@ -657,7 +485,7 @@ bool tl_walker_to_indirect(struct tl_walker *w, uint64_t offset)
         return false;
     }
     walk_block(w, b, true, offset);
-    await_address(w, b); /* behind a trap, too */
+    tl_walker_await_address(w, b); /* behind a trap, too */
     w->returns.pending = false;
     return true;
 }
@@ -708,7 +536,7 @@ bool tl_walker_to(struct tl_walker *w, uint64_t to, bool half, uint64_t offset)
             tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
             return false;
         } else {
-            go_on(w, pc_behind(w, b), &b->go[0]);
+            tl_walker_go_on(w, tl_walker_pc_behind(w, b), &b->go[0]);
         }
     }
     return true;
@@ -776,12 +604,12 @@ void tl_walker_source(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_
     if (!w->need_address && w->pc <= pc)
         tl_walker_to(w, pc, false, offset);
     forget_block(w);
-    jump(w, pc, isa);
+    tl_walker_jump_on(w, pc, isa);
     tell_isa(w, offset);
     const bool branched = b->n == 1 && b->end == TL_BLOCK_WAYPOINT;
     tl_item_batch_block(w->out, b, 1, branched && turns(b), offset);
     if (branched)
         leave(w, b, true, offset);
     else /* the image is another one than was executed */
-        w->pc = wrap(w, b->pc + tl_block_bytes(b, 1));
+        w->pc = tl_walker_wrap(w, b->pc + tl_block_bytes(b, 1));
 }

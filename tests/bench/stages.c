@@ -106,6 +106,11 @@ static void simulate_atoms(void)
     simulate(&(struct tl_sim_core_options){.seed = 2, .etm = {.minor = 2, .return_stack = true}});
 }
 
+static void simulate_indirect(void)
+{
+    simulate(&(struct tl_sim_core_options){.seed = 2, .etm = {.minor = 2}});
+}
+
 static void simulate_addresses(void)
 {
     simulate(
@@ -208,10 +213,12 @@ static const struct stage {
     {"packets, branch broadcast", simulate_addresses, begin_packets, push_packets},
     {"packets, juno_r1_1", read_juno, begin_packets, push_packets},
     {"flow, atoms and return stack", simulate_atoms, begin_flow, push_flow},
+    {"flow, no return stack", simulate_indirect, begin_flow, push_flow},
     {"flow, branch broadcast", simulate_addresses, begin_flow, push_flow},
     {"flow, exceptions", simulate_exceptions, begin_flow, push_flow},
     {"flow, juno_r1_1", read_juno, begin_flow, push_flow},
     {"flow and STF records, atoms and return stack", simulate_atoms, begin_records, push_flow},
+    {"flow and STF records, no return stack", simulate_indirect, begin_records, push_flow},
     {"flow and STF records, branch broadcast", simulate_addresses, begin_records, push_flow},
     {"flow and STF records, exceptions", simulate_exceptions, begin_records, push_flow},
     {"flow and STF records, juno_r1_1", read_juno, begin_records, push_flow},

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is done for nearly every packet, to be inlined into a format's loop over its packets: bits
+ * at blocks that are known, and addresses that say what is known. Everything else is in walker.c,
+ * and so are the same functions for who does not need them to be inlined. Private to the walker but
+ * for the two functions at the end.
+ */
+#ifndef TL_FLOW_WALKER_HOT_H
+#define TL_FLOW_WALKER_HOT_H
+
+#include "flow/walker.h"
+
+/* Addresses of 32-bit instruction sets wrap. */
+static inline uint64_t tl_walker_wrap(const struct tl_walker *w, uint64_t pc)
+{
+    return w->isa == TL_ISA_A64 || w->isa == TL_ISA_X64 || w->isa == TL_ISA_RV64 ? pc
+                                                                                 : (uint32_t)pc;
+}
+
+static inline uint64_t tl_walker_pc_behind(const struct tl_walker *w, const struct tl_block *b)
+{
+    return tl_walker_wrap(w, b->pc + b->size);
+}
+
+/* Go on at pc, remembering the block there in *link. */
+static inline void tl_walker_go_on(struct tl_walker *w, uint64_t pc, struct tl_block **link)
+{
+    w->pc = pc;
+    w->by_address = false;
+    w->block = *link;
+    w->link = link;
+}
+
+static inline void tl_walker_note_caller(struct tl_walker *w, struct tl_block *b)
+{
+    const uint32_t top = ++w->callers.top & (TL_WALKER_CALLERS - 1);
+    w->callers.v[top].block = b;
+    w->callers.v[top].space = w->space;
+}
+
+/* Is this the way back from the last call? Then the link behind the call knows the block. */
+static inline bool tl_walker_go_back(struct tl_walker *w, uint64_t pc, enum tl_isa isa)
+{
+    const uint32_t top = w->callers.top & (TL_WALKER_CALLERS - 1);
+    struct tl_block *const caller = w->callers.v[top].block;
+    if (!caller || caller->pc + caller->size != pc || caller->isa != isa ||
+        w->callers.v[top].space != w->space)
+        return false;
+    w->callers.v[top].block = NULL;
+    w->callers.top--;
+    w->isa = (uint8_t)isa;
+    tl_walker_go_on(w, pc, &caller->go[0]);
+    return true;
+}
+
+/* Go on at a known address. */
+static inline void tl_walker_jump_on(struct tl_walker *w, uint64_t pc, enum tl_isa isa)
+{
+    const bool was_known = !w->need_address;
+    w->need_address = false;
+    w->gap_told = false;
+    if (was_known && w->pc == pc && w->isa == isa) {
+        w->by_address = true;
+        return; /* branch broadcasting tells what is known */
+    }
+    if (was_known)
+        w->out->run = 0; /* the steps do not lead here */
+    if (w->from && w->from->is_return && tl_walker_go_back(w, pc, isa)) {
+        w->from = NULL;
+        w->by_address = true;
+        return;
+    }
+    struct tl_block *const guess = w->from ? w->from->go[1] : NULL;
+    w->block = guess && guess->pc == pc && guess->isa == isa ? guess : NULL;
+    if (w->block)
+        w->from = NULL;
+    w->link = NULL;
+    w->pc = pc;
+    w->by_address = true;
+    w->isa = (uint8_t)isa;
+}
+
+static inline void tl_walker_push_return(struct tl_walker *w, uint64_t pc)
+{
+    struct tl_walker_returns *const r = &w->returns;
+    if (!r->active || r->wait_address)
+        return;
+    r->top = (uint8_t)((r->top + 1u) & (r->size - 1u));
+    r->v[r->top].pc = pc;
+    r->v[r->top].isa = w->isa;
+    if (r->n < r->size)
+        r->n++; /* else the oldest one is gone */
+}
+
+static inline void tl_walker_drop_return(struct tl_walker_returns *r)
+{
+    r->top = (uint8_t)((r->top - 1u) & (r->size - 1u));
+    r->n--;
+}
+
+/*
+ * Where a return leads, if the return stack predicts it and the block behind the call is known;
+ * else NULL, and nothing is changed.
+ */
+static inline struct tl_block *tl_walker_return_known(struct tl_walker *w)
+{
+    struct tl_walker_returns *const r = &w->returns;
+    const uint32_t top = w->callers.top & (TL_WALKER_CALLERS - 1);
+    const struct tl_block *const caller = w->callers.v[top].block;
+    if (r->n == 0 || !caller || !caller->go[0] || r->v[r->top].isa != w->isa ||
+        caller->isa != w->isa || caller->pc + caller->size != r->v[r->top].pc ||
+        w->callers.v[top].space != w->space)
+        return NULL;
+    tl_walker_drop_return(r);
+    w->callers.v[top].block = NULL;
+    w->callers.top--;
+    return caller->go[0];
+}
+
+/* An indirect branch, that of `b`, was taken: only the trace or its return stack knows where to. */
+static inline void tl_walker_await_address(struct tl_walker *w, struct tl_block *b)
+{
+    w->returns.pending = w->returns.active;
+    w->need_address = true;
+    w->gap_told = false;
+    w->block = NULL;
+    w->link = NULL;
+    w->from = b;
+}
+
+/*
+ * As many bits as lead from the block at pc on to blocks that are known, and one that leads to
+ * where the block has not been looked up, or only an address tells; returns how many. Each is a
+ * step; `*insns` counts on. The loop that everything else is there for: where it goes on is looked
+ * up, since no processor foresees which branches are taken.
+ */
+static inline __attribute__((always_inline)) unsigned
+tl_walker_known_bits(struct tl_walker *w, uint64_t bits, unsigned n, uintptr_t *steps,
+                     uint64_t *insns)
+{
+    struct tl_block *b = w->block;
+    uint64_t sum = 0;
+    unsigned done = 0;
+    for (; done < n; done++, bits >>= 1) {
+        const unsigned turn = b->turn[bits & 1];
+        struct tl_block *next = b->go[bits & 1];
+        if (turn >= TL_TURN_OTHER) {
+            if (turn < TL_TURN_RETURN)
+                break;
+            if (done + 1 == n) {
+                steps[done] = (uintptr_t)b | (turn & TL_STEP_FLAGS);
+                *insns = sum + b->n;
+                w->pc = b->pc;
+                tl_walker_await_address(w, b);
+                return n;
+            }
+            /* The next bit proves that there is no address. */
+            next = turn < TL_TURN_INDIRECT ? tl_walker_return_known(w) : NULL;
+            if (!next)
+                break;
+        }
+        if (turn >= TL_TURN_CALL && turn < TL_TURN_OTHER) {
+            tl_walker_push_return(w, tl_walker_pc_behind(w, b));
+            tl_walker_note_caller(w, b);
+        }
+        steps[done] = (uintptr_t)b | (turn & TL_STEP_FLAGS);
+        sum += b->n;
+        if (!next) {
+            const uint64_t pc = turn < TL_TURN_BRANCH ? tl_walker_pc_behind(w, b) : b->target;
+            tl_walker_go_on(w, pc, &b->go[bits & 1]);
+            *insns = sum;
+            return done + 1;
+        }
+        b = next;
+    }
+    w->pc = b->pc;
+    w->block = b;
+    *insns = sum;
+    return done;
+}
+
+/* tl_walker_waypoints() behind the bits that were taken at known blocks. */
+void tl_walker_waypoints_rest(struct tl_walker *walker, uint64_t bits, unsigned n, uint64_t offset);
+
+/* ---- for formats --------------------------------------------------------------------------- */
+
+/* tl_walker_waypoints() */
+static inline void tl_walker_waypoints_hot(struct tl_walker *w, uint64_t bits, unsigned n,
+                                           uint64_t offset)
+{
+    if (!w->block || !w->out->paths) {
+        tl_walker_waypoints(w, bits, n, offset);
+        return;
+    }
+    struct tl_item_batch *const out = w->out;
+    uint64_t insns;
+    const bool goes_on = tl_item_batch_goes_on(out);
+    if (!goes_on)
+        tl_item_batch_pause(out);
+    uintptr_t *const steps =
+        goes_on ? out->room->steps + out->n_steps : tl_item_batch_steps(out, n);
+    const unsigned done = tl_walker_known_bits(w, bits, n, steps, &insns);
+    if (goes_on)
+        tl_item_batch_more(out, done, insns);
+    else if (done > 0)
+        tl_item_batch_path(out, done, insns, offset);
+    if (done < n)
+        tl_walker_waypoints_rest(w, bits >> done, n - done, offset);
+}
+
+/* tl_walker_jump() */
+static inline void tl_walker_jump_hot(struct tl_walker *w, uint64_t pc, enum tl_isa isa,
+                                      uint64_t offset)
+{
+    if (w->isa != isa || !w->cache || (!w->need_address && w->pc != pc)) {
+        tl_walker_jump(w, pc, isa, offset);
+        return;
+    }
+    w->returns.pending = false;
+    w->returns.wait_address = false;
+    tl_walker_jump_on(w, pc, isa);
+}
+
+#endif
