@@ -7,8 +7,11 @@
  * held. Where the medium refuses, they stay in memory and readable, and decoding does not go on
  * before they are stored; where it is slow, decoding waits once some more of them are there.
  */
+#include "ingest/decode_job.h"
 #include "base/crew.h"
-#include "ingest/lakeint.h"
+
+#include "ingest/resume.h"
+#include "lake/lakeint.h"
 
 #include <stdio.h>
 #include <stdlib.h>

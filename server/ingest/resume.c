@@ -7,7 +7,9 @@
  * else to go on from there, and only the last one is kept. What has been stored behind it is made
  * once more, in silence, and only checked to end where the stored shards do.
  */
-#include "ingest/lakeint.h"
+#include "ingest/resume.h"
+
+#include "lake/lakeint.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ingest sessions: a rig's capture into the spool, and the decode job woken behind it. */
-#include "ingest/lakeint.h"
+#include "lake/lakeint.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * messages of every gRPC method. First byte: which of them; second: how they are cut up. After
  * each input the server must still answer.
  */
-#include "ingest/lakeint.h"
+#include "lake/lakeint.h"
 #include "net/grpc.h"
 #include "rpc/rpc.h"
 #include "sim/program_core.h"

@@ -3,7 +3,7 @@
 #ifndef TL_TESTS_LAKE_HELP_H
 #define TL_TESTS_LAKE_HELP_H
 
-#include "ingest/lakeint.h"
+#include "lake/lakeint.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

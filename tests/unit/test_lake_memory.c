@@ -5,7 +5,7 @@
  */
 #include "sim_capture.h"
 
-#include "ingest/heap.h"
+#include "lake/heap.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -2,7 +2,7 @@
 /* Look-ups of the lake against the flow text of the same stream, read line by line. */
 #include "sim_capture.h"
 
-#include "ingest/scale.h"
+#include "lake/scale.h"
 #include "stf/file.h"
 #include "stf/insns.h"
 
@@ -529,10 +529,10 @@ static const struct {
     enum tl_stats_group group;
     const char *name;
 } counts[] = {
-    {TL_STATS_MIX, "plain"},      {TL_STATS_MIX, "call"},
-    {TL_STATS_MIX, "return"},     {TL_STATS_MIX, "conditional branch"},
-    {TL_STATS_MIX, "branch"},     {TL_STATS_ITEM, "exception"},
-    {TL_STATS_ITEM, "time"},      {TL_STATS_GAP, "overflow"},
+    {TL_STATS_MIX, "plain"},       {TL_STATS_MIX, "call"},
+    {TL_STATS_MIX, "return"},      {TL_STATS_MIX, "conditional branch"},
+    {TL_STATS_MIX, "branch"},      {TL_STATS_ITEM, "exception"},
+    {TL_STATS_ITEM, "time"},       {TL_STATS_GAP, "overflow"},
     {TL_STATS_MODE, "el1.ns.a64"},
 };
 enum { COUNTS = 2 + sizeof(counts) / sizeof(*counts) };

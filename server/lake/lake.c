@@ -2,7 +2,7 @@
 /* Opening and closing the lake, its table of traces, the decode threads and the watchers. */
 #include "base/crew.h"
 #include "base/processors.h"
-#include "ingest/lakeint.h"
+#include "lake/lakeint.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Stepping over damage while decoding; checking every stored byte, and rebuilding what can be. */
-#include "ingest/lakeint.h"
+#include "lake/lakeint.h"
 
 #include "base/cancel.h"
 #include "store/hash.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Consistent looks at a lane, and walking through them. */
-#include "ingest/lakeint.h"
+#include "lake/lakeint.h"
 #include "store/stackmark.h"
 
 #include <stdlib.h>

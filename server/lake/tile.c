@@ -10,7 +10,7 @@
  * On the time axis a stored bucket can lie across an edge; then it is divided in proportion, and
  * its events go to the side on which it begins.
  */
-#include "ingest/query.h"
+#include "lake/query.h"
 
 #include <stdlib.h>
 

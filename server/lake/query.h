@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Helpers of the look-ups: instructions of blocks, names of functions and items. */
-#ifndef TL_INGEST_QUERY_H
-#define TL_INGEST_QUERY_H
+#ifndef TL_LAKE_QUERY_H
+#define TL_LAKE_QUERY_H
 
-#include "ingest/scale.h"
+#include "lake/scale.h"
 
 /* Steps through a BLOCK item's instructions. */
 struct tl_block_walk {

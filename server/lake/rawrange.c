@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The rig's bytes and what it said of them, given back. */
-#include "ingest/lakeint.h"
+#include "lake/lakeint.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Generations and their lanes: life, catalog, image. Decoding is in decode_job.c. */
-#include "ingest/lakeint.h"
+#include "ingest/resume.h"
+#include "lake/lakeint.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Labels, deleting, decoding anew, images, verifying: what is done to stored traces. */
-#include "ingest/lakeint.h"
+#include "lake/lakeint.h"
 
 #include "store/hash.h"
 

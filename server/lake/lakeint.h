@@ -11,14 +11,14 @@
  * Locks and their order are in server/LOCKING.md. A function whose name ends in _locked wants
  * the lock of the object it is named after.
  */
-#ifndef TL_INGEST_LAKEINT_H
-#define TL_INGEST_LAKEINT_H
+#ifndef TL_LAKE_LAKEINT_H
+#define TL_LAKE_LAKEINT_H
 
 #include "decode/decode.h"
 #include "flow/callstack.h"
-#include "ingest/program.h"
 #include "ingest/spool.h"
 #include "lake.h"
+#include "lake/program.h"
 #include "store/build.h"
 #include "store/catalog.h"
 #include "store/checkpoint.h"
@@ -128,33 +128,9 @@ void tl_gen_say(struct tl_gen *gen, const char *format, ...) TL_PRINTF(2, 3);
 /* Ticks as the unit of times that users see. */
 uint64_t tl_lane_time(const struct tl_lane *lane, uint64_t ticks);
 
-/* ---- decoding ------------------------------------------------------------------------------ */
-
-/*
- * Decode raw bytes [decoded, end) of a generation, a bounded amount of them; `last`: the capture
- * ends there. TL_OK: call again; TL_EOF: all of them are decoded (with `last`: finished, and
- * everything is sealed); TL_NOSPACE or TL_IO: try again later; others end the decoding.
- */
-TL_MUST_USE int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail);
 /* The next raw byte cannot be read: step over the damage, which becomes a gap. TL_BAD: the format
- * cannot be taken up again behind it. */
+ * cannot be taken up again behind it. For its decode job. */
 TL_MUST_USE int tl_gen_pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail);
-/* Forget the decoder and the growing shards. */
-void tl_gen_stop(struct tl_gen *gen);
-
-/*
- * Checkpoints (store/checkpoint.h), for the one decode job. Nothing of this ever fails a decode:
- * without a checkpoint it begins at the first byte.
- */
-/* Nothing was pushed to the decoder yet: go on from the last checkpoint, if there is one. An error:
- * that cannot be, and decoder and builders are of no use any more. */
-TL_MUST_USE int tl_resume_load(struct tl_gen *gen);
-/* Is it time for a checkpoint? */
-bool tl_resume_due(const struct tl_gen *gen);
-/* Between two slices, with all complete shards in the store: store one. */
-void tl_resume_mark(struct tl_gen *gen);
-/* All is sealed, or nobody wants it any more: remove all of a generation. */
-void tl_resume_remove(struct tl_lake *lake, const char *trace, uint64_t generation);
 
 /* ---- traces -------------------------------------------------------------------------------- */
 

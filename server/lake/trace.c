@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* One trace: its references, its row, its decode job, and what the catalog functions do to it. */
-#include "ingest/lakeint.h"
+#include "ingest/decode_job.h"
+#include "ingest/resume.h"
+#include "lake/lakeint.h"
 
 #include <stdio.h>
 #include <stdlib.h>

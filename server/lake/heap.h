@@ -3,8 +3,8 @@
  * Memory of the process as malloc() keeps it. What is freed in the middle of a heap stays resident
  * until it is trimmed: for a server that was busy once, for ever. Thread-safe.
  */
-#ifndef TL_INGEST_HEAP_H
-#define TL_INGEST_HEAP_H
+#ifndef TL_LAKE_HEAP_H
+#define TL_LAKE_HEAP_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * What a trace's setup says was in memory, loaded: traces of the same program share one.
  * Thread-safe.
  */
-#ifndef TL_INGEST_PROGRAM_H
-#define TL_INGEST_PROGRAM_H
+#ifndef TL_LAKE_PROGRAM_H
+#define TL_LAKE_PROGRAM_H
 
 #include "base/buf.h"
 #include "image/image.h"

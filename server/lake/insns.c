@@ -2,7 +2,7 @@
 /* Rows of the disassembly list. */
 #include "base/cancel.h"
 #include "disasm/disasm.h"
-#include "ingest/query.h"
+#include "lake/query.h"
 
 #include <stdio.h>
 #include <stdlib.h>

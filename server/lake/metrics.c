@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/prometheus.h"
-#include "ingest/heap.h"
-#include "ingest/lakeint.h"
+#include "lake/heap.h"
+#include "lake/lakeint.h"
 
 int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
 {

@@ -6,8 +6,8 @@
  * A .zstf names the place of its index in its first bytes, so it is made in a scratch file
  * first and then read from there.
  */
-#include "ingest/lakeint.h"
-#include "ingest/scale.h"
+#include "lake/lakeint.h"
+#include "lake/scale.h"
 #include "stf/flow_writer.h"
 #include "stf/zstf.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ingest/heap.h"
+#include "lake/heap.h"
 
 #include "lake.h"
 

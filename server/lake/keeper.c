@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The housekeeper: removes what is no longer needed, repeats what the medium refused, gives free
  * memory back. */
-#include "ingest/heap.h"
-#include "ingest/lakeint.h"
+#include "lake/heap.h"
+#include "lake/lakeint.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ingest/query.h"
+#include "lake/query.h"
 
 #include <stdio.h>
 

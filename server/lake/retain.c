@@ -5,7 +5,7 @@
  * A rule's traces form a pool. Of a pool, what is older than the rule's age goes, and then the
  * oldest until the rest is no larger than the rule's size; raw and decoded data each for itself.
  */
-#include "ingest/lakeint.h"
+#include "lake/lakeint.h"
 
 #include <stdio.h>
 #include <stdlib.h>

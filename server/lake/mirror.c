@@ -10,7 +10,7 @@
  *
  * Rows of shards follow from the shards, rows of images from the images.
  */
-#include "ingest/lakeint.h"
+#include "lake/lakeint.h"
 
 #include "base/crc32c.h"
 #include "store/hash.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ingest/scale.h"
+#include "lake/scale.h"
 
 #include "store/itemlog.h"
 

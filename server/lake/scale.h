@@ -4,10 +4,10 @@
  * between them. It is fine where it was asked to be, coarse elsewhere: every timestamp of the
  * chunks in question, or the first and last of chunks or shards where there are many of those.
  */
-#ifndef TL_INGEST_SCALE_H
-#define TL_INGEST_SCALE_H
+#ifndef TL_LAKE_SCALE_H
+#define TL_LAKE_SCALE_H
 
-#include "ingest/lakeint.h"
+#include "lake/lakeint.h"
 
 enum tl_scale_kind { TL_SCALE_TIME, TL_SCALE_BYTE };
 

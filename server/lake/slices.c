@@ -6,7 +6,7 @@
  * which two of them one of the others has ended is known then; in which chunk, stacks of the chunks
  * between them tell; where exactly, that chunk's instructions.
  */
-#include "ingest/query.h"
+#include "lake/query.h"
 #include "store/itemlog.h"
 #include "store/stackmark.h"
 

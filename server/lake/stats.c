@@ -4,7 +4,7 @@
  * lies in a part of a shard, or in one whose index does not say it, is looked at instruction by
  * instruction. What is known of whole shards is remembered, as far as there is room.
  */
-#include "ingest/query.h"
+#include "lake/query.h"
 #include "store/census.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "ingest/program.h"
+#include "lake/program.h"
 
-#include "ingest/lakeint.h"
+#include "lake/lakeint.h"
 
 #include <stdio.h>
 #include <stdlib.h>

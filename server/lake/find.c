@@ -4,7 +4,7 @@
  * their index: by what code they executed for addresses, by kinds for events; whole shards without
  * such events by what the catalog has of them.
  */
-#include "ingest/query.h"
+#include "lake/query.h"
 
 #include <stdio.h>
 #include <stdlib.h>
