@@ -3,6 +3,7 @@
 #include "base/crew.h"
 #include "base/processors.h"
 #include "cli/args.h"
+#include "cli/captures.h"
 #include "cli/cli.h"
 #include "cli/decode_out.h"
 #include "cli/pt_like.h"
@@ -10,11 +11,9 @@
 #include "osd/osdsw.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { CHUNK = TL_DECODE_PUSH, LOSSES_SHOWN = 20, MOST_THREADS = 4 };
 
@@ -156,11 +155,11 @@ static int push_decode(void *to, const uint8_t *p, size_t n)
 }
 
 /* Read until `n` bytes are there, the end, or an error. */
-static ssize_t read_full(int fd, uint8_t *p, size_t n)
+static ssize_t read_full(struct tl_bundle_input *in, uint8_t *p, size_t n)
 {
     size_t done = 0;
     while (done < n) {
-        const ssize_t got = read(fd, p + done, n - done);
+        const ssize_t got = tl_bundle_next(in, p + done, n - done);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -172,16 +171,16 @@ static ssize_t read_full(int fd, uint8_t *p, size_t n)
     return (ssize_t)done;
 }
 
-static int push_file(push_bytes *push, void *to, const char *path, size_t chunk, uint64_t *total,
-                     struct tl_fail *fail)
+static int push_capture(push_bytes *push, void *to, const struct tl_bundle_capture *capture,
+                        size_t chunk, uint64_t *total, struct tl_fail *fail)
 {
-    const int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-    if (fd < 0)
+    struct tl_bundle_input in;
+    if (tl_bundle_open(&in, capture) < 0)
         return tl_fail_set(fail, TL_IO, "%s", strerror(errno));
     uint8_t *const bytes = malloc(CHUNK);
     int rc = bytes ? TL_OK : tl_fail_set(fail, TL_NOMEM, "out of memory");
     while (rc == TL_OK) {
-        const ssize_t got = read_full(fd, bytes, CHUNK);
+        const ssize_t got = read_full(&in, bytes, CHUNK);
         if (got < 0)
             rc = tl_fail_at(fail, TL_IO, *total, "cannot read: %s", strerror(errno));
         if (got <= 0)
@@ -195,8 +194,7 @@ static int push_file(push_bytes *push, void *to, const char *path, size_t chunk,
         *total += (uint64_t)got;
     }
     free(bytes);
-    if (fd != STDIN_FILENO)
-        close(fd);
+    tl_bundle_close(&in);
     return rc;
 }
 
@@ -207,8 +205,10 @@ static unsigned default_threads(void)
     return n < MOST_THREADS ? n : MOST_THREADS;
 }
 
-static int decode_input(const struct tl_setup *setup, const char *path, const struct options *o)
+static int decode_capture(const struct tl_bundle_capture *capture, const struct options *o)
 {
+    const struct tl_setup *const setup = &capture->setup;
+    const char *const path = capture->pieces[0].path;
     struct tl_fail fail = {0};
     struct run run = {.name = path};
     struct tl_image *image = NULL;
@@ -248,7 +248,7 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
         rc = tl_decode_crew(decode, crew);
     if (rc == TL_OK) {
         where = path;
-        rc = push_file(push_decode, decode, path, o->chunk, &total, &fail);
+        rc = push_capture(push_decode, decode, capture, o->chunk, &total, &fail);
     }
     if (rc == TL_OK)
         rc = tl_decode_finish(decode);
@@ -278,42 +278,6 @@ static int decode_input(const struct tl_setup *setup, const char *path, const st
     return status;
 }
 
-static void warn_snapshot(void *context, const char *text)
-{
-    tl_cli_warn(context, "%s", text);
-}
-
-static int decode_snapshot(const struct options *o)
-{
-    struct tl_snapshot snapshot;
-    struct tl_fail fail = {0};
-    if (tl_snapshot_read(&snapshot, o->snapshot, warn_snapshot, (void *)(uintptr_t)o->snapshot,
-                         &fail) < 0)
-        return tl_cli_fail(o->snapshot, &fail);
-    int status = TL_CLI_DONE;
-    bool found = false;
-    for (size_t i = 0; i < snapshot.n_buffers; i++) {
-        const struct tl_snapshot_buffer *const b = &snapshot.buffers[i];
-        if (o->buffer && strcmp(o->buffer, b->name))
-            continue;
-        found = true;
-        if (!o->buffer && snapshot.n_buffers > 1 && (o->text || o->packets)) {
-            printf("# buffer %s\n", b->name);
-            fflush(stdout);
-        }
-        const int one = decode_input(&b->setup, b->path, o);
-        status = one > status ? one : status;
-    }
-    if (!found) {
-        tl_cli_warn(o->snapshot, "there is no buffer '%s'", o->buffer);
-        for (size_t i = 0; i < snapshot.n_buffers; i++)
-            tl_cli_warn(o->snapshot, "it has buffer %s", snapshot.buffers[i].name);
-        status = TL_CLI_USAGE;
-    }
-    tl_snapshot_fini(&snapshot);
-    return status;
-}
-
 static int push_osdsw(void *to, const uint8_t *p, size_t n)
 {
     struct tl_osdsw *const log = to;
@@ -326,8 +290,9 @@ static int push_osdsw(void *to, const uint8_t *p, size_t n)
 }
 
 /* A DI capture as osd-sw's own loggers print it, Intel PT as libipt's tools do. */
-static int decode_like(const struct tl_setup *setup, const struct options *o)
+static int decode_like(const struct tl_bundle_capture *capture, const struct options *o)
 {
+    const struct tl_setup *const setup = &capture->setup;
     struct tl_osdsw log;
     struct tl_fail fail = {0};
     uint64_t total = 0;
@@ -349,7 +314,7 @@ static int decode_like(const struct tl_setup *setup, const struct options *o)
                             o->like);
     int rc = tl_osdsw_init(&log, (enum tl_osdsw_log)which, setup);
     if (rc == TL_OK)
-        rc = push_file(push_osdsw, &log, o->input, o->chunk, &total, &fail);
+        rc = push_capture(push_osdsw, &log, capture, o->chunk, &total, &fail);
     if (rc == TL_OK)
         rc = tl_osdsw_finish(&log);
     if (rc == TL_OK && fwrite(log.out.p, 1, log.out.n, stdout) != log.out.n)
@@ -358,24 +323,29 @@ static int decode_like(const struct tl_setup *setup, const struct options *o)
     return rc < 0 ? tl_cli_fail(o->input, &fail) : TL_CLI_DONE;
 }
 
-static int decode_file(const struct options *o)
+static int decode_one(void *context, struct tl_bundle_capture *capture, bool alone)
 {
-    struct tl_setup setup;
-    struct tl_fail fail = {0};
-    tl_setup_init(&setup);
-    int rc = tl_setup_format(&setup, o->format, &fail);
-    const char *where = NULL;
-    if (rc == TL_OK && o->config) {
-        where = o->config;
-        rc = tl_setup_read(&setup, o->config, &fail);
+    const struct options *const o = context;
+    if (o->like)
+        return decode_like(capture, o);
+    if (!o->buffer && !alone && (o->text || o->packets)) {
+        printf("# buffer %s\n", capture->name);
+        fflush(stdout);
     }
-    for (size_t i = 0; rc == TL_OK && i < o->images.n; i++)
-        rc = tl_setup_add_image(&setup, o->images.v[i], &fail);
-    const int status = rc < 0    ? tl_cli_fail(where, &fail)
-                       : o->like ? decode_like(&setup, o)
-                                 : decode_input(&setup, o->input, o);
-    tl_setup_fini(&setup);
-    return status;
+    return decode_capture(capture, o);
+}
+
+static int decode(const struct options *o)
+{
+    const struct tl_cli_captures what = {.request = {.snapshot = o->snapshot,
+                                                     .input = o->input,
+                                                     .format = o->format,
+                                                     .config = o->config,
+                                                     .images = o->images.v,
+                                                     .n_images = o->images.n},
+                                         .buffer = o->buffer,
+                                         .stop = TL_CLI_REFUSED};
+    return tl_cli_captures(&what, decode_one, (void *)(uintptr_t)o);
 }
 
 /* TL_ARGS_GO, or the exit status. */
@@ -429,7 +399,5 @@ int tl_cmd_decode(int argc, char **argv)
 {
     struct options o = {.chunk = CHUNK, .threads = default_threads()};
     const int status = parse_options(argc, argv, &o);
-    if (status != TL_ARGS_GO)
-        return status;
-    return o.snapshot ? decode_snapshot(&o) : decode_file(&o);
+    return status == TL_ARGS_GO ? decode(&o) : status;
 }

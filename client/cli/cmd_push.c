@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake push`: captures to a server. */
+#include "cli/captures.h"
 #include "cli/remote.h"
 #include "cli/sender.h"
 #include "cli/upload.h"
@@ -21,6 +22,7 @@ struct options {
     const char *trace;
     struct tl_arg_list images;
     char host[64];
+    struct tracelake *lake;
 };
 
 /* A name that may stand in a trace's id: other characters become '-'. */
@@ -41,56 +43,6 @@ static const char *host_name(struct options *o)
     return o->host;
 }
 
-/* ---- one capture -------------------------------------------------------------------------- */
-
-static int push_one(struct options *o, struct tracelake *lake, struct tl_setup *setup,
-                    const char *input, const char *trace)
-{
-    struct tl_buf text = {0};
-    int status = tl_cli_upload_images(lake, setup);
-    if (status != TL_ARGS_GO)
-        return status;
-    if (tl_setup_write(setup, &text) < 0 || tl_buf_add(&text, "", 1) < 0) {
-        tl_cli_warn(NULL, "out of memory");
-        status = TL_CLI_BAD;
-    } else {
-        o->sender.rig = o->rig ? o->rig : host_name(o);
-        o->sender.trace = trace;
-        o->sender.setup = (const char *)text.p;
-        status = tl_sender_push(&o->sender, lake, input);
-    }
-    tl_buf_fini(&text);
-    return status;
-}
-
-static int push_file(struct options *o, struct tracelake *lake, const char *input)
-{
-    struct tl_setup setup;
-    struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    const char *where = NULL;
-    tl_setup_init(&setup);
-    int result = tl_setup_format(&setup, o->format, &fail);
-    if (result == TL_OK && o->config) {
-        where = o->config;
-        result = tl_setup_read(&setup, o->config, &fail);
-    }
-    for (size_t i = 0; result == TL_OK && i < o->images.n; i++) {
-        where = NULL;
-        result = tl_setup_add_image(&setup, o->images.v[i], &fail);
-    }
-    const int status =
-        result < 0 ? tl_cli_fail(where, &fail) : push_one(o, lake, &setup, input, o->trace);
-    tl_setup_fini(&setup);
-    return status;
-}
-
-/* ---- snapshots ---------------------------------------------------------------------------- */
-
-static void warn(void *context, const char *text)
-{
-    tl_cli_warn(context, "%s", text);
-}
-
 /* "SNAPSHOT.BUFFER": the folder's name, or --trace, and the buffer's. */
 static void name_buffer(const struct options *o, const char *buffer, char *out, size_t cap)
 {
@@ -103,39 +55,27 @@ static void name_buffer(const struct options *o, const char *buffer, char *out, 
     free(real);
 }
 
-static int push_buffers(struct options *o, struct tracelake *lake, struct tl_snapshot *snapshot)
+static int push_one(void *context, struct tl_bundle_capture *capture, bool alone)
 {
-    int status = TL_CLI_DONE;
-    bool found = false;
-    for (size_t i = 0; i < snapshot->n_buffers; i++) {
-        struct tl_snapshot_buffer *const b = &snapshot->buffers[i];
-        char trace[64];
-        if (o->buffer && strcmp(o->buffer, b->name) != 0)
-            continue;
-        found = true;
-        name_buffer(o, b->name, trace, sizeof trace);
-        const int one = push_one(o, lake, &b->setup, b->path, trace);
-        status = one > status ? one : status;
-        if (one >= TL_CLI_USAGE)
-            break; /* the next one would fare no better */
+    struct options *const o = context;
+    struct tl_buf text = {0};
+    char trace[64];
+    (void)alone;
+    int status = tl_cli_upload_images(o->lake, &capture->setup);
+    if (status != TL_ARGS_GO)
+        return status;
+    if (o->snapshot)
+        name_buffer(o, capture->name, trace, sizeof trace);
+    if (tl_setup_write(&capture->setup, &text) < 0 || tl_buf_add(&text, "", 1) < 0) {
+        tl_cli_warn(NULL, "out of memory");
+        status = TL_CLI_BAD;
+    } else {
+        o->sender.rig = o->rig ? o->rig : host_name(o);
+        o->sender.trace = o->snapshot ? trace : o->trace;
+        o->sender.setup = (const char *)text.p;
+        status = tl_sender_push(&o->sender, o->lake, capture);
     }
-    if (!found) {
-        tl_cli_warn(o->snapshot, "there is no buffer '%s'", o->buffer ? o->buffer : "");
-        for (size_t i = 0; i < snapshot->n_buffers; i++)
-            tl_cli_warn(o->snapshot, "it has buffer %s", snapshot->buffers[i].name);
-        return TL_CLI_USAGE;
-    }
-    return status;
-}
-
-static int push_snapshot(struct options *o, struct tracelake *lake)
-{
-    struct tl_snapshot snapshot;
-    struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    if (tl_snapshot_read(&snapshot, o->snapshot, warn, (void *)(uintptr_t)o->snapshot, &fail) < 0)
-        return tl_cli_fail(o->snapshot, &fail);
-    const int status = push_buffers(o, lake, &snapshot);
-    tl_snapshot_fini(&snapshot);
+    tl_buf_fini(&text);
     return status;
 }
 
@@ -182,13 +122,20 @@ int tl_cmd_push(int argc, char **argv)
         status = check_arguments(&o, argc - first, argv + first);
     if (status != TL_ARGS_GO)
         return status;
-    struct tracelake *lake;
-    status = tl_remote_connect(&lake, &o.remote);
+    status = tl_remote_connect(&o.lake, &o.remote);
     if (status != TL_ARGS_GO)
         return status;
-    tl_remote_on_signal(lake);
-    status = o.snapshot ? push_snapshot(&o, lake) : push_file(&o, lake, argv[first]);
+    tl_remote_on_signal(o.lake);
+    const struct tl_cli_captures what = {.request = {.snapshot = o.snapshot,
+                                                     .input = first < argc ? argv[first] : NULL,
+                                                     .format = o.format,
+                                                     .config = o.config,
+                                                     .images = o.images.v,
+                                                     .n_images = o.images.n},
+                                         .buffer = o.buffer,
+                                         .stop = TL_CLI_USAGE}; /* the next fares no better */
+    status = tl_cli_captures(&what, push_one, &o);
     tl_remote_on_signal(NULL);
-    tracelake_close(lake);
+    tracelake_close(o.lake);
     return status;
 }

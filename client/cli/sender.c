@@ -5,22 +5,18 @@
 #include "cli/rows_out.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { PIECE = 256 << 10, SLICE_MS = 20, LOOK_MS = 100, FAREWELL_MS = 2000 };
 
 struct input {
-    const char *name;
-    int fd;
-    bool live;      /* a pipe or a device: bytes come when they come */
+    const char *name; /* of its first file */
+    struct tl_bundle_input from;
     uint8_t *bytes; /* PIECE of them */
 };
 
@@ -31,19 +27,15 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int open_input(struct input *in, const char *name)
+static int open_input(struct input *in, const struct tl_bundle_capture *capture)
 {
-    *in = (struct input){.name = name, .fd = STDIN_FILENO, .bytes = malloc(PIECE)};
-    if (strcmp(name, "-") != 0)
-        in->fd = open(name, O_RDONLY | O_CLOEXEC);
-    if (in->fd < 0) {
-        tl_cli_warn(name, "%s", strerror(errno));
+    *in = (struct input){.name = capture->pieces[0].path, .bytes = malloc(PIECE)};
+    if (tl_bundle_open(&in->from, capture) < 0) {
+        tl_cli_warn(in->name, "%s", strerror(errno));
         return TL_CLI_BAD;
     }
-    struct stat st;
-    in->live = fstat(in->fd, &st) < 0 || !S_ISREG(st.st_mode);
     if (!in->bytes) {
-        tl_cli_warn(name, "out of memory");
+        tl_cli_warn(in->name, "out of memory");
         return TL_CLI_BAD;
     }
     return TL_ARGS_GO;
@@ -51,8 +43,7 @@ static int open_input(struct input *in, const char *name)
 
 static void close_input(struct input *in)
 {
-    if (in->fd > STDIN_FILENO)
-        close(in->fd);
+    tl_bundle_close(&in->from);
     free(in->bytes);
 }
 
@@ -60,13 +51,13 @@ static void close_input(struct input *in)
 static ssize_t read_input(struct input *in, size_t n)
 {
     for (;;) {
-        const ssize_t got = read(in->fd, in->bytes, n < PIECE ? n : PIECE);
+        const ssize_t got = tl_bundle_next(&in->from, in->bytes, n < PIECE ? n : PIECE);
         if (got >= 0)
             return got;
         if (errno == EINTR && !tl_remote_signalled())
             continue;
         if (errno != EINTR)
-            tl_cli_warn(in->name, "cannot read: %s", strerror(errno));
+            tl_cli_warn(tl_bundle_path(&in->from), "cannot read: %s", strerror(errno));
         return -1;
     }
 }
@@ -75,8 +66,8 @@ static ssize_t read_input(struct input *in, size_t n)
 static int await_input(const struct input *in, struct tracelake_push *push,
                        struct tracelake_error *error)
 {
-    struct pollfd fd = {.fd = in->fd, .events = POLLIN};
-    for (int ms = 0; in->live; ms = LOOK_MS) {
+    struct pollfd fd = {.fd = in->from.fd, .events = POLLIN};
+    for (int ms = 0; in->from.live; ms = LOOK_MS) {
         if (tl_remote_signalled())
             return TRACELAKE_CANCELLED;
         const int ready = poll(&fd, 1, ms);
@@ -87,24 +78,6 @@ static int await_input(const struct input *in, struct tracelake_push *push,
             return result;
     }
     return TRACELAKE_OK;
-}
-
-/* Leave out what the server has already. How many bytes there were to leave out. */
-static uint64_t skip_input(struct input *in, uint64_t n)
-{
-    const off_t end = lseek(in->fd, 0, SEEK_END);
-    if (end >= 0) {
-        const uint64_t to = (uint64_t)end < n ? (uint64_t)end : n;
-        return lseek(in->fd, (off_t)to, SEEK_SET) < 0 ? 0 : to;
-    }
-    uint64_t left = n;
-    while (left > 0) {
-        const ssize_t got = read_input(in, left < PIECE ? (size_t)left : PIECE);
-        if (got <= 0)
-            break;
-        left -= (uint64_t)got;
-    }
-    return n - left;
 }
 
 static int interrupted(const char *trace, uint64_t durable)
@@ -224,7 +197,7 @@ static int report(const struct tl_sender *sender, struct tracelake *lake, const 
 static int compare_complete(const struct tl_sender *sender, struct tracelake *lake,
                             struct input *in, uint64_t durable)
 {
-    const uint64_t there = skip_input(in, durable + 1);
+    const uint64_t there = tl_bundle_skip(&in->from, durable + 1);
     if (there != durable) {
         tl_cli_warn(in->name,
                     "trace %s is complete on the server with %" PRIu64
@@ -263,7 +236,7 @@ static int send_input(const struct tl_sender *sender, struct tracelake *lake, st
     const uint64_t from = tracelake_push_offset(push);
     char trace[128];
     snprintf(trace, sizeof trace, "%s", tracelake_push_trace(push));
-    if (from > 0 && skip_input(in, from) != from) {
+    if (from > 0 && tl_bundle_skip(&in->from, from) != from) {
         tl_cli_warn(in->name,
                     "trace %s holds %" PRIu64
                     " bytes already, which is more than this input has; is it the same capture?",
@@ -289,19 +262,20 @@ static int send_input(const struct tl_sender *sender, struct tracelake *lake, st
     return result < 0 ? tl_remote_fail(trace, &error) : report(sender, lake, trace, in->name);
 }
 
-int tl_sender_push(const struct tl_sender *sender, struct tracelake *lake, const char *input)
+int tl_sender_push(const struct tl_sender *sender, struct tracelake *lake,
+                   const struct tl_bundle_capture *capture)
 {
     struct input in;
     uint64_t durable = 0;
     bool complete = false;
-    int status = open_input(&in, input);
+    int status = open_input(&in, capture);
     if (status == TL_ARGS_GO && sender->trace && !sender->no_resume) {
         struct tracelake_error error;
         const int known = tracelake_offset(lake, sender->trace, &durable, &complete, &error);
         /* A token may allow pushing and nothing else; a push survives a connection that breaks. */
         if (known < 0 && known != TRACELAKE_NOTFOUND && known != TRACELAKE_DENIED &&
             known != TRACELAKE_UNREACHABLE)
-            status = tl_remote_fail(input, &error);
+            status = tl_remote_fail(in.name, &error);
     }
     if (status == TL_ARGS_GO)
         status =

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* One input, sent as one trace: resumed, throttled, waited for, reported. */
+/* One capture, sent as one trace: resumed, throttled, waited for, reported. */
 #ifndef TL_CLI_SENDER_H
 #define TL_CLI_SENDER_H
 
+#include "import/bundle.h"
 #include "tracelake.h"
 
 struct tl_sender {
@@ -17,7 +18,8 @@ struct tl_sender {
     bool quiet;
 };
 
-/* Send a file ("-": standard input). Says what went wrong; returns the exit status. */
-int tl_sender_push(const struct tl_sender *sender, struct tracelake *lake, const char *input);
+/* Send a capture's bytes. Says what went wrong; returns the exit status. */
+int tl_sender_push(const struct tl_sender *sender, struct tracelake *lake,
+                   const struct tl_bundle_capture *capture);
 
 #endif

@@ -3,8 +3,8 @@
  * A setup: all that a decoder must be told about a capture, beside its bytes: the container,
  * the trace sources with their registers, and which image lies where.
  *
- * One representation everywhere. It is read from `--format` and `--config FILE`, or made from
- * an Arm trace snapshot; it travels to the server and rests in its catalog as the same INI text
+ * One representation everywhere. It is read from `--format` and `--config FILE`, or made by an
+ * importer (import/bundle.h); it travels to the server and rests in its catalog as the same INI text
  * (docs/setup.md). Not thread-safe while being built; read-only afterwards.
  */
 #ifndef TL_SETUP_SETUP_H
@@ -117,32 +117,5 @@ struct tl_source *tl_setup_add_source(struct tl_setup *setup);
 uint64_t tl_setup_clock(const struct tl_setup *setup, const char *stream);
 uint64_t tl_source_reg(const struct tl_source *source, const char *name, uint64_t otherwise);
 TL_MUST_USE int tl_source_set_reg(struct tl_source *source, const char *name, uint64_t value);
-
-/* ---- Arm trace snapshots ---------------------------------------------------------------- */
-
-struct tl_snapshot_buffer {
-    char name[64];
-    char *path;            /* the trace bytes; several files are joined in an unnamed one */
-    struct tl_setup setup; /* complete, images by path */
-    int joined;            /* file descriptor behind `path` then, else -1 */
-};
-
-struct tl_snapshot {
-    struct tl_snapshot_buffer *buffers;
-    size_t n_buffers;
-};
-
-/*
- * Read DIR/snapshot.ini and all that it names. Source: "Arm Trace and Debug Snapshot file
- * format 0v2". What can be left out is: a device file, a memory dump, a register or a buffer that
- * is not there or makes no sense. `warn` (may be NULL) is told. Where regions overlap, the one
- * first named counts, those of the traced cores before others. TL_BAD or TL_IO with the file's
- * name and line where there is nothing left to decode.
- */
-TL_MUST_USE int tl_snapshot_read(struct tl_snapshot *out, const char *dir,
-                                 void (*warn)(void *context, const char *text), void *context,
-                                 struct tl_fail *fail);
-/* Closes joined files, too. */
-void tl_snapshot_fini(struct tl_snapshot *snapshot);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "frame/tpiu.h"
-#include "setup/setup.h"
+#include "import/bundle.h"
 #include "unit/data.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static const char *const captures[] = {"juno-uname-002", "juno_r1_1", "a55-test-
 #define N_CAPTURES (sizeof captures / sizeof captures[0])
 
 struct capture {
-    struct tl_snapshot snapshot; /* of which `source` is one */
+    struct tl_bundle snapshot; /* of which `source` is one */
     const struct tl_source *source;
     struct tl_buf trace;
 };
@@ -33,28 +33,28 @@ static inline int capture_run(void *context, uint8_t id, const struct tl_run *ru
     return id < 128 ? tl_buf_add(&ids->bytes[id], run->p, run->n) : 0;
 }
 
-static inline bool capture_frames(struct capture_ids *ids, const struct tl_snapshot_buffer *buffer)
+static inline bool capture_frames(struct capture_ids *ids, const struct tl_bundle_capture *buffer)
 {
     static struct tl_tpiu tpiu;
     const struct tl_tpiu_sink sink = {.context = ids, .run = capture_run};
+    struct tl_bundle_input in;
     uint8_t bytes[4096];
     bool good = true;
-    size_t n;
-    FILE *f = fopen(buffer->path, "rb");
+    ssize_t n;
 
-    if (f == NULL)
+    if (tl_bundle_open(&in, buffer) < 0)
         return false;
     tl_tpiu_init(&tpiu, (enum tl_tpiu_sync)buffer->setup.sync, 0, &sink);
-    while (good && (n = fread(bytes, 1, sizeof bytes, f)) > 0)
-        good = tl_tpiu_push(&tpiu, bytes, n) >= 0;
-    fclose(f);
+    while (good && (n = tl_bundle_next(&in, bytes, sizeof bytes)) > 0)
+        good = tl_tpiu_push(&tpiu, bytes, (size_t)n) >= 0;
+    tl_bundle_close(&in);
     return good && tl_tpiu_finish(&tpiu) >= 0;
 }
 
 static inline void capture_fini(struct capture *c)
 {
     tl_buf_fini(&c->trace);
-    tl_snapshot_fini(&c->snapshot);
+    tl_bundle_fini(&c->snapshot);
 }
 
 /* False: it is not there, or there is no such source in it. */
@@ -68,7 +68,7 @@ static inline bool capture_read(struct capture *c, const char *name)
     if (!test_data(path, sizeof path, part) ||
         tl_snapshot_read(&c->snapshot, path, NULL, NULL, NULL) < 0)
         return false;
-    const struct tl_snapshot_buffer *const buffer = &c->snapshot.buffers[0];
+    const struct tl_bundle_capture *const buffer = &c->snapshot.captures[0];
     const bool read =
         buffer->setup.container != TL_CONTAINER_SINGLE && capture_frames(&ids, buffer);
     for (unsigned id = 0; id < 128; id++) {

@@ -112,7 +112,7 @@ static inline bool input_capture(struct input *in, const char *name)
         printf("%s: not there\n", name);
         return false;
     }
-    const struct tl_setup *const setup = &capture.snapshot.buffers[0].setup;
+    const struct tl_setup *const setup = &capture.snapshot.captures[0].setup;
     in->name = name;
     in->source = *capture.source;
     if (tl_image_new(&in->image) < 0 ||

@@ -135,8 +135,8 @@ static void read_juno(void)
     }
     source = *capture.source;
     require(tl_image_new(&image) == 0 &&
-                tl_setup_load_images(&capture.snapshot.buffers[0].setup, image, NULL, NULL, NULL) ==
-                    0 &&
+                tl_setup_load_images(&capture.snapshot.captures[0].setup, image, NULL, NULL,
+                                     NULL) == 0 &&
                 tl_image_freeze(image) == 0,
             "no image");
     capture_cut(&capture.trace);

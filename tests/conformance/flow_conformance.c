@@ -7,6 +7,7 @@
  *   flow_conformance [NAME]     all snapshots, or those whose name begins like this
  */
 #include "decode/decode.h"
+#include "import/bundle.h"
 #include "unit/data.h"
 
 #include <dirent.h>
@@ -80,25 +81,14 @@ static int push_all(struct tl_decode *decode, const struct tl_buf *bytes, size_t
     return tl_decode_finish(decode);
 }
 
-static int read_file(struct tl_buf *out, FILE *f)
-{
-    char part[65536];
-    size_t n;
-    while ((n = fread(part, 1, sizeof part, f)) > 0)
-        if (tl_buf_add(out, part, n) < 0)
-            return TL_NOMEM;
-    return ferror(f) ? TL_IO : TL_OK;
-}
-
-static int decode_buffer(struct streams *out, const struct tl_snapshot_buffer *buffer, size_t chunk,
+static int decode_buffer(struct streams *out, const struct tl_bundle_capture *buffer, size_t chunk,
                          struct tl_fail *fail)
 {
     struct tl_buf bytes = {0};
     struct tl_image *image = NULL;
     struct tl_decode *decode = NULL;
     const struct tl_decode_sink sink = {.context = out, .items = on_items};
-    FILE *f = fopen(buffer->path, "rb");
-    int rc = f ? read_file(&bytes, f) : tl_fail_set(fail, TL_IO, "%s: not there", buffer->path);
+    int rc = tl_bundle_bytes(buffer, &bytes, fail);
     if (rc == TL_OK)
         rc = tl_image_new(&image);
     if (rc == TL_OK)
@@ -110,8 +100,6 @@ static int decode_buffer(struct streams *out, const struct tl_snapshot_buffer *b
     tl_decode_free(decode);
     tl_image_free(image);
     tl_buf_fini(&bytes);
-    if (f)
-        fclose(f);
     return rc;
 }
 
@@ -236,8 +224,8 @@ static bool same_text(struct streams *a, struct streams *b)
 
 static size_t buffers_done, differing;
 
-static void check_buffer(const char *data, const char *name,
-                         const struct tl_snapshot_buffer *buffer, bool only)
+static void check_buffer(const char *data, const char *name, const struct tl_bundle_capture *buffer,
+                         bool only)
 {
     char golden[LINE_MAX_SIZE], what[192];
     if (only)
@@ -275,7 +263,7 @@ static void check_buffer(const char *data, const char *name,
 static void check_snapshot(const char *data, const char *name)
 {
     char dir[LINE_MAX_SIZE];
-    struct tl_snapshot snapshot;
+    struct tl_bundle snapshot;
     struct tl_fail fail = {.text = ""};
     snprintf(dir, sizeof dir, "%.200s/snapshots/%.200s", data, name);
     if (tl_snapshot_read(&snapshot, dir, NULL, NULL, &fail) < 0) {
@@ -283,9 +271,9 @@ static void check_snapshot(const char *data, const char *name)
         differing++;
         return;
     }
-    for (size_t i = 0; i < snapshot.n_buffers; i++)
-        check_buffer(data, name, &snapshot.buffers[i], snapshot.n_buffers == 1);
-    tl_snapshot_fini(&snapshot);
+    for (size_t i = 0; i < snapshot.n_captures; i++)
+        check_buffer(data, name, &snapshot.captures[i], snapshot.n_captures == 1);
+    tl_bundle_fini(&snapshot);
 }
 
 int main(int argc, char **argv)

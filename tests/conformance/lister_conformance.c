@@ -11,6 +11,7 @@
  *   lister_conformance [ROUNDS [SEED]]
  */
 #include "decode/decode.h"
+#include "import/bundle.h"
 #include "sim/program_core.h"
 #include "sim/program_rng.h"
 #include "sim/tpiu_encoder.h"
@@ -163,21 +164,21 @@ static int on_packet(void *context, const struct tl_decode_stream *stream, const
 
 static void list_ours(struct bench *b)
 {
-    struct tl_snapshot snap;
+    struct tl_bundle snap;
     struct tl_fail fail = {0};
     struct tl_buf bytes = {0};
     struct tl_decode *d;
     const struct tl_decode_sink sink = {.context = b, .packet = on_packet};
     forget(b->ours);
     if (tl_snapshot_read(&snap, b->dir, NULL, NULL, &fail) < 0 ||
-        tl_buf_read_file(&bytes, snap.buffers[0].path, SIZE_MAX, &fail) < 0 ||
-        tl_decode_new(&d, &snap.buffers[0].setup, NULL, &sink, &fail) < 0)
+        tl_bundle_bytes(&snap.captures[0], &bytes, &fail) < 0 ||
+        tl_decode_new(&d, &snap.captures[0].setup, NULL, &sink, &fail) < 0)
         die(fail.text);
     if (tl_decode_push(d, bytes.p, bytes.n) < 0 || tl_decode_finish(d) < 0)
         die("decoding failed");
     tl_decode_free(d);
     tl_buf_fini(&bytes);
-    tl_snapshot_fini(&snap);
+    tl_bundle_fini(&snap);
 }
 
 /* False: it crashed, or did not end. What it had said by then counts. */

@@ -4,7 +4,7 @@
  * read again must be the same, or a snapshot, whose files stand one behind another with a line
  * "%%" between them: snapshot.ini, device.ini, trace.ini.
  */
-#include "setup/setup.h"
+#include "import/bundle.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static void ignore(void *context, const char *text)
 static void snapshot(const char *text, size_t n)
 {
     static bool made;
-    struct tl_snapshot snap;
+    struct tl_bundle snap;
     struct tl_fail fail = {0};
     if (!made) {
         require(mkdtemp(folder) != NULL);
@@ -81,10 +81,10 @@ static void snapshot(const char *text, size_t n)
         n -= end ? part + 4 : n;
     }
     if (tl_snapshot_read(&snap, folder, ignore, NULL, &fail) == 0) {
-        require(snap.n_buffers > 0);
-        for (size_t i = 0; i < snap.n_buffers; i++)
-            require(snap.buffers[i].path != NULL);
-        tl_snapshot_fini(&snap);
+        require(snap.n_captures > 0);
+        for (size_t i = 0; i < snap.n_captures; i++)
+            require(snap.captures[i].n_pieces > 0);
+        tl_bundle_fini(&snap);
     } else {
         require(fail.text[0] != '\0');
     }

@@ -11,6 +11,7 @@
 #include "data.h"
 #include "decode/decode.h"
 #include "image/image.h"
+#include "import/bundle.h"
 #include "sim/program_core.h"
 #include "sim/program_rng.h"
 #include "sim/tpiu_encoder.h"
@@ -390,16 +391,16 @@ static inline unsigned real_captures(void (*visit)(const struct capture *c, cons
     assert_non_null(d);
     unsigned buffers = 0;
     for (const struct dirent *e; (e = readdir(d));) {
-        struct tl_snapshot snap;
+        struct tl_bundle snap;
         struct tl_fail fail = {0};
         if (e->d_name[0] == '.')
             continue;
         snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
         if (tl_snapshot_read(&snap, path, NULL, NULL, &fail) < 0)
             fail_msg("%s: %s", e->d_name, fail.text);
-        for (size_t i = 0; i < snap.n_buffers; i++, buffers++) {
-            struct capture c = {.setup = snap.buffers[i].setup};
-            assert_int_equal(tl_buf_read_file(&c.bytes, snap.buffers[i].path, SIZE_MAX, &fail), 0);
+        for (size_t i = 0; i < snap.n_captures; i++, buffers++) {
+            struct capture c = {.setup = snap.captures[i].setup};
+            assert_int_equal(tl_bundle_bytes(&snap.captures[i], &c.bytes, &fail), TL_OK);
             assert_int_equal(tl_image_new(&c.image), TL_OK);
             assert_int_equal(tl_setup_load_images(&c.setup, c.image, NULL, NULL, &fail), TL_OK);
             assert_int_equal(tl_image_freeze(c.image), TL_OK);
@@ -407,7 +408,7 @@ static inline unsigned real_captures(void (*visit)(const struct capture *c, cons
             tl_image_free(c.image);
             tl_buf_fini(&c.bytes);
         }
-        tl_snapshot_fini(&snap);
+        tl_bundle_fini(&snap);
     }
     closedir(d);
     return buffers;

@@ -5,6 +5,7 @@
  * damaged, in frames of every kind, with software trace between, and on real captures, each handed
  * on from decode to decode at many places. Bytes that are no state are refused.
  */
+#include "import/bundle.h"
 #include "unit/data.h"
 #include "unit/hand_on.h"
 #include "unit/sim_loading.h"
@@ -190,7 +191,7 @@ static void no_state(void **state)
 
 /* ---- real captures --------------------------------------------------------------------------- */
 
-static unsigned hand_on_buffer(const struct tl_snapshot_buffer *buffer, struct tl_sim_rng *rng)
+static unsigned hand_on_buffer(const struct tl_bundle_capture *buffer, struct tl_sim_rng *rng)
 {
     struct tl_buf bytes = {0};
     struct tl_image *image;
@@ -198,7 +199,7 @@ static unsigned hand_on_buffer(const struct tl_snapshot_buffer *buffer, struct t
     assert_int_equal(tl_image_new(&image), TL_OK);
     assert_int_equal(tl_setup_load_images(&buffer->setup, image, NULL, NULL, &fail), TL_OK);
     assert_int_equal(tl_image_freeze(image), TL_OK);
-    assert_int_equal(tl_buf_read_file(&bytes, buffer->path, (size_t)1 << 30, &fail), TL_OK);
+    assert_int_equal(tl_bundle_bytes(buffer, &bytes, &fail), TL_OK);
     struct run run = {
         .setup = &buffer->setup, .image = image, .in = {bytes.p, bytes.n}, .paths = true};
     const unsigned times = compare(&run, bytes.n / 20 + 64, rng);
@@ -220,14 +221,14 @@ static void real_captures(void **state)
     }
     for (const struct dirent *e; (e = readdir(list));) {
         char path[5000];
-        struct tl_snapshot snapshot;
+        struct tl_bundle snapshot;
         struct tl_fail fail = {0};
         snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
         if (e->d_name[0] == '.' || tl_snapshot_read(&snapshot, path, NULL, NULL, &fail) < 0)
             continue;
-        for (size_t i = 0; i < snapshot.n_buffers; i++)
-            times += hand_on_buffer(&snapshot.buffers[i], &rng);
-        tl_snapshot_fini(&snapshot);
+        for (size_t i = 0; i < snapshot.n_captures; i++)
+            times += hand_on_buffer(&snapshot.captures[i], &rng);
+        tl_bundle_fini(&snapshot);
     }
     closedir(list);
     assert_true(times > 0); /* not of those in which no frame is found */

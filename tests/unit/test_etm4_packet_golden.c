@@ -5,7 +5,7 @@
  */
 #include "etm4/packet_text.h"
 #include "etm4/packetizer.h"
-#include "setup/setup.h"
+#include "import/bundle.h"
 #include "unit/etm4_collect.h"
 
 #include <setjmp.h>
@@ -293,18 +293,18 @@ static void test_goldens(void **state)
     }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[512];
-        struct tl_snapshot snapshot;
+        struct tl_bundle snapshot;
         struct tl_fail fail = {0};
         snprintf(path, sizeof path, "%s/coresight/snapshots/%s", data_folder(), names[i]);
         if (tl_snapshot_read(&snapshot, path, NULL, NULL, &fail) < 0)
             fail_msg("%s: %s", path, fail.text);
-        for (size_t b = 0; b < snapshot.n_buffers; b++) {
+        for (size_t b = 0; b < snapshot.n_captures; b++) {
             char name[160];
-            snprintf(name, sizeof name, "%s.%s", names[i], snapshot.buffers[b].name);
-            packets +=
-                check_listing(&snapshot.buffers[b].setup, snapshot.n_buffers > 1 ? name : names[i]);
+            snprintf(name, sizeof name, "%s.%s", names[i], snapshot.captures[b].name);
+            packets += check_listing(&snapshot.captures[b].setup,
+                                     snapshot.n_captures > 1 ? name : names[i]);
         }
-        tl_snapshot_fini(&snapshot);
+        tl_bundle_fini(&snapshot);
     }
     print_message("%zu packets as the reference lists them\n", packets);
     assert_true(packets > 150000);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The lake as its users see it, over real captures: push, decode, store, fetch. */
 #include "data.h"
+#include "import/bundle.h"
 #include "lake_help.h"
 
 /* A snapshot's buffer: its images go to the lake by content. False: the data is not there. */
 static bool load_snapshot(struct tl_lake *lake, const char *name, const char *buffer,
                           struct capture *c)
 {
-    struct tl_snapshot snapshot;
+    struct tl_bundle snapshot;
     struct tl_fail fail = {0};
     char path[512];
     *c = (struct capture){0};
@@ -19,11 +20,11 @@ static bool load_snapshot(struct tl_lake *lake, const char *name, const char *bu
     }
     if (tl_snapshot_read(&snapshot, dir, NULL, NULL, &fail) < 0)
         fail_msg("%s", fail.text);
-    struct tl_snapshot_buffer *b = &snapshot.buffers[0];
-    for (size_t i = 0; i < snapshot.n_buffers; i++)
-        if (buffer && strcmp(snapshot.buffers[i].name, buffer) == 0)
-            b = &snapshot.buffers[i];
-    read_file(b->path, &c->bytes);
+    struct tl_bundle_capture *b = &snapshot.captures[0];
+    for (size_t i = 0; i < snapshot.n_captures; i++)
+        if (buffer && strcmp(snapshot.captures[i].name, buffer) == 0)
+            b = &snapshot.captures[i];
+    assert_int_equal(tl_bundle_bytes(b, &c->bytes, &fail), TL_OK);
     struct tl_image *image;
     assert_int_equal(tl_image_new(&image), TL_OK);
     for (size_t i = 0; i < b->setup.n_images; i++) {
@@ -46,7 +47,7 @@ static bool load_snapshot(struct tl_lake *lake, const char *name, const char *bu
     tl_image_free(image);
     assert_int_equal(tl_setup_write(&b->setup, &c->setup), TL_OK);
     assert_int_equal(tl_buf_add(&c->setup, "", 1), TL_OK);
-    tl_snapshot_fini(&snapshot);
+    tl_bundle_fini(&snapshot);
     return true;
 }
 

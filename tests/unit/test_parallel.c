@@ -7,6 +7,7 @@
 #include "base/crew.h"
 #include "decode/split.h"
 #include "flow/batch.h"
+#include "import/bundle.h"
 #include "unit/data.h"
 #include "unit/decode_log.h"
 #include "unit/sim_loading.h"
@@ -234,7 +235,7 @@ static void parts_are_of_use(void **state)
 
 /* ---- real captures ------------------------------------------------------------------------- */
 
-static void compare_buffer(const struct tl_snapshot_buffer *buffer)
+static void compare_buffer(const struct tl_bundle_capture *buffer)
 {
     struct tl_buf bytes = {0};
     struct tl_image *image;
@@ -242,7 +243,7 @@ static void compare_buffer(const struct tl_snapshot_buffer *buffer)
     assert_int_equal(tl_image_new(&image), TL_OK);
     assert_int_equal(tl_setup_load_images(&buffer->setup, image, NULL, NULL, &fail), TL_OK);
     assert_int_equal(tl_image_freeze(image), TL_OK);
-    assert_int_equal(tl_buf_read_file(&bytes, buffer->path, (size_t)1 << 30, &fail), TL_OK);
+    assert_int_equal(tl_bundle_bytes(buffer, &bytes, &fail), TL_OK);
     compare(&buffer->setup, image, (struct tl_bytes){bytes.p, bytes.n}, 0, 1);
     tl_buf_fini(&bytes);
     tl_image_free(image);
@@ -257,14 +258,14 @@ static void real_captures(void **state)
         skip();
     for (const struct dirent *e; (e = readdir(list));) {
         char path[5000];
-        struct tl_snapshot snapshot;
+        struct tl_bundle snapshot;
         struct tl_fail fail = {0};
         snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
         if (e->d_name[0] == '.' || tl_snapshot_read(&snapshot, path, NULL, NULL, &fail) < 0)
             continue;
-        for (size_t i = 0; i < snapshot.n_buffers; i++)
-            compare_buffer(&snapshot.buffers[i]);
-        tl_snapshot_fini(&snapshot);
+        for (size_t i = 0; i < snapshot.n_captures; i++)
+            compare_buffer(&snapshot.captures[i]);
+        tl_bundle_fini(&snapshot);
     }
     closedir(list);
 }

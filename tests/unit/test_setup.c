@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "data.h"
-#include "setup/setup.h"
+#include "import/bundle.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,14 +184,28 @@ static void collect(void *context, const char *text)
     snprintf(*all + n, sizeof *all - n, "%s\n", text);
 }
 
-static void expect_file(const char *path, const char *text)
+/* As they are read in pieces, and behind any number of them that are passed over. */
+static void expect_bytes(const struct tl_bundle_capture *capture, const char *text)
 {
-    char got[64] = "";
-    FILE *const f = fopen(path, "r");
-    assert_non_null(f);
-    got[fread(got, 1, sizeof got - 1, f)] = '\0';
-    fclose(f);
-    assert_string_equal(got, text);
+    struct tl_buf all = {0};
+    struct tl_fail fail = {0};
+    const size_t n = strlen(text);
+    assert_int_equal(tl_bundle_bytes(capture, &all, &fail), TL_OK);
+    assert_int_equal(all.n, n);
+    assert_memory_equal(all.p, text, n);
+    tl_buf_fini(&all);
+    for (size_t skip = 0; skip <= n + 1; skip++) {
+        struct tl_bundle_input in;
+        uint8_t got[64];
+        assert_int_equal(tl_bundle_open(&in, capture), TL_OK);
+        assert_int_equal(tl_bundle_skip(&in, skip), skip < n ? skip : n);
+        size_t at = skip;
+        for (ssize_t more; (more = tl_bundle_next(&in, got, 1 + at % 4)) > 0; at += (size_t)more)
+            assert_memory_equal(got, text + at, (size_t)more);
+        assert_int_equal(at, skip < n ? n : skip);
+        assert_int_equal(tl_bundle_next(&in, got, 1), 0);
+        tl_bundle_close(&in);
+    }
 }
 
 /* Two sessions of one core, a buffer of several files, CR LF, comments, quotes, repeated sections,
@@ -232,7 +246,7 @@ static void a_snapshot_with_everything(void **state)
                      "[source_buffers]\netm_1=ETB_1\nPTM_7=ETB_1\nghost=ETB_1\n"
                      "[core_trace_sources]\ncpu_0=etm_1\ncpu_0=etm_2\n"
                      "[source_buffers]\netm_2=two\nstm=ETB_1,ETB_2\n");
-    struct tl_snapshot snap;
+    struct tl_bundle snap;
     struct tl_fail fail = {0};
     char told[4000] = "";
     assert_int_equal(tl_snapshot_read(&snap, made, collect, &told, &fail), TL_OK);
@@ -247,11 +261,11 @@ static void a_snapshot_with_everything(void **state)
         if (!strstr(told, expected[i]))
             fail_msg("nothing said of %s", expected[i]);
 
-    assert_int_equal(snap.n_buffers, 2);
-    const struct tl_snapshot_buffer *b = &snap.buffers[0];
+    assert_int_equal(snap.n_captures, 2);
+    const struct tl_bundle_capture *b = &snap.captures[0];
     assert_string_equal(b->name, "ETB_1");
-    expect_file(b->path, "first second");
-    expect_file(b->path, "first second"); /* as often as one likes */
+    expect_bytes(b, "first second");
+    expect_bytes(b, "first second"); /* as often as one likes */
     assert_int_equal(b->setup.n_sources, 3);
     assert_string_equal(b->setup.sources[0].device, "PTM_7");
     assert_int_equal(b->setup.sources[0].protocol, TL_PROTO_NONE);
@@ -259,8 +273,8 @@ static void a_snapshot_with_everything(void **state)
     assert_string_equal(b->setup.sources[1].core, "Cortex-A53");
     assert_int_equal(tl_source_reg(&b->setup.sources[1], "TRCCONFIGR", 9), 1);
     assert_int_equal(b->setup.sources[2].id, 0x20);
-    b = &snap.buffers[1];
-    expect_file(b->path, "second");
+    b = &snap.captures[1];
+    expect_bytes(b, "second");
     assert_int_equal(b->setup.n_sources, 1);
     assert_int_equal(b->setup.sources[0].protocol, TL_PROTO_ETE);
     assert_string_equal(b->setup.sources[0].core, "Cortex-A53");
@@ -278,20 +292,79 @@ static void a_snapshot_with_everything(void **state)
     assert_int_equal(at.n, 10);
     assert_memory_equal(at.p, "0123456789", 10);
     tl_image_free(image);
-    tl_snapshot_fini(&snap);
+    tl_bundle_fini(&snap);
+}
+
+/* Pieces may be any parts of files: those of one ring buffer among others, for one. */
+static void pieces_of_files(void **state)
+{
+    struct tl_bundle_capture capture = {0};
+    char path[256];
+    (void)state;
+    put("pieces.bin", "0123456789");
+    snprintf(path, sizeof path, "%s/pieces.bin", made);
+    assert_int_equal(tl_bundle_add(&capture, path, 7, 2), TL_OK);
+    assert_int_equal(tl_bundle_add(&capture, path, 4, 0), TL_OK);
+    assert_int_equal(tl_bundle_add(&capture, path, 0, 3), TL_OK);
+    assert_int_equal(tl_bundle_add(&capture, path, 10, UINT64_MAX), TL_OK);
+    assert_int_equal(tl_bundle_add(&capture, path, 8, UINT64_MAX), TL_OK);
+    expect_bytes(&capture, "7801289");
+    assert_int_equal(tl_bundle_add(&capture, "/nonexistent", 0, UINT64_MAX), TL_OK);
+    struct tl_bundle_input in;
+    struct tl_fail fail = {0};
+    struct tl_buf all = {0};
+    assert_int_equal(tl_bundle_open(&in, &capture), TL_OK);
+    assert_int_equal(tl_bundle_skip(&in, 100), 7);
+    assert_string_equal(tl_bundle_path(&in), "/nonexistent");
+    tl_bundle_close(&in);
+    assert_int_equal(tl_bundle_bytes(&capture, &all, &fail), TL_IO);
+    assert_non_null(strstr(fail.text, "/nonexistent"));
+    tl_buf_fini(&all);
+    tl_bundle_capture_fini(&capture);
+}
+
+/* One file, and what is named beside it. */
+static void one_file_is_a_bundle(void **state)
+{
+    static const char *const images[] = {"a.elf", "b.bin@0x100"};
+    struct tl_bundle_request request = {.input = "-", .format = "etm4", .images = images};
+    struct tl_bundle bundle;
+    struct tl_fail fail = {0};
+    const char *where = "";
+    char path[256];
+    (void)state;
+    put("source.ini", "[source cs.12]\nTRCTRACEIDR=0x12\n");
+    snprintf(path, sizeof path, "%s/source.ini", made);
+    request.n_images = 2;
+    request.config = path;
+    assert_int_equal(tl_bundle_read(&bundle, &request, &where, &fail), TL_OK);
+    assert_int_equal(bundle.n_captures, 1);
+    assert_string_equal(bundle.captures[0].name, "");
+    assert_string_equal(bundle.captures[0].setup.sources[0].name, "cs.12");
+    assert_int_equal(bundle.captures[0].setup.n_images, 2);
+    assert_int_equal(bundle.captures[0].n_pieces, 1);
+    assert_string_equal(bundle.captures[0].pieces[0].path, "-");
+    tl_bundle_fini(&bundle);
+    request.format = "tape";
+    assert_int_equal(tl_bundle_read(&bundle, &request, &where, &fail), TL_USAGE);
+    assert_null(where);
+    request.format = "etm4";
+    put("source.ini", "[source cs.12]\nTRCTRACEIDR=what\n");
+    assert_int_equal(tl_bundle_read(&bundle, &request, &where, &fail), TL_BAD);
+    assert_string_equal(where, path);
 }
 
 static void a_snapshot_with_next_to_nothing(void **state)
 {
-    struct tl_snapshot snap;
+    struct tl_bundle snap;
     struct tl_fail fail = {0};
     put("snapshot.ini", "[device_list]\na=etm.ini\n[trace]\nmetadata=trace.ini\n");
     put("etm.ini", "[device]\nname=e\nclass=trace_source\ntype=ITM\n");
     put("trace.ini", "[trace_buffers]\nbuffers=one\n[one]\nfile=a.bin\nformat=source_data\n");
     assert_int_equal(tl_snapshot_read(&snap, made, NULL, NULL, &fail), TL_OK);
-    assert_string_equal(snap.buffers[0].name, "one");
-    assert_int_equal(snap.buffers[0].setup.sources[0].protocol, TL_PROTO_ITM);
-    tl_snapshot_fini(&snap);
+    assert_string_equal(snap.captures[0].name, "one");
+    assert_int_equal(snap.captures[0].setup.sources[0].protocol, TL_PROTO_ITM);
+    tl_bundle_fini(&snap);
     put("trace.ini", "[trace_buffers]\nbuffers=one\n");
     assert_int_equal(tl_snapshot_read(&snap, made, NULL, NULL, &fail), TL_BAD);
     assert_non_null(strstr(fail.text, "trace.ini"));
@@ -349,19 +422,19 @@ static void real_snapshots(void **state)
         print_message("skipped: no captures here\n");
         skip();
     }
-    struct tl_snapshot snap;
+    struct tl_bundle snap;
     struct tl_fail fail = {0};
     assert_int_equal(tl_snapshot_read(&snap, dir, NULL, NULL, &fail), TL_OK);
-    assert_int_equal(snap.n_buffers, 2);
-    assert_string_equal(snap.buffers[0].name, "ETB_0");
-    assert_int_equal(snap.buffers[0].setup.n_sources, 6);
-    assert_int_equal(snap.buffers[0].setup.n_images, 1);
-    const struct tl_source *const s = tl_setup_source(&snap.buffers[0].setup, 0x10);
+    assert_int_equal(snap.n_captures, 2);
+    assert_string_equal(snap.captures[0].name, "ETB_0");
+    assert_int_equal(snap.captures[0].setup.n_sources, 6);
+    assert_int_equal(snap.captures[0].setup.n_images, 1);
+    const struct tl_source *const s = tl_setup_source(&snap.captures[0].setup, 0x10);
     assert_string_equal(s->core, "Cortex-A53");
     assert_int_equal(tl_source_reg(s, "TRCIDR0", 0), 0x28000EA1);
-    assert_int_equal(snap.buffers[1].setup.sources[0].protocol, TL_PROTO_STM);
-    assert_int_equal(snap.buffers[1].setup.sources[0].id, 0x20);
-    tl_snapshot_fini(&snap);
+    assert_int_equal(snap.captures[1].setup.sources[0].protocol, TL_PROTO_STM);
+    assert_int_equal(snap.captures[1].setup.sources[0].id, 0x20);
+    tl_bundle_fini(&snap);
     assert_int_equal(tl_snapshot_read(&snap, "/nonexistent", NULL, NULL, &fail), TL_IO);
 }
 
@@ -375,6 +448,8 @@ int main(void)
         cmocka_unit_test(the_implied_source_takes_on_the_file),
         cmocka_unit_test(image_arguments),
         cmocka_unit_test(a_snapshot_with_everything),
+        cmocka_unit_test(pieces_of_files),
+        cmocka_unit_test(one_file_is_a_bundle),
         cmocka_unit_test(a_snapshot_with_next_to_nothing),
         cmocka_unit_test(real_snapshots),
     };

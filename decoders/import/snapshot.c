@@ -8,9 +8,8 @@
  */
 #include "base/args.h"
 #include "image/image.h"
+#include "import/bundle.h"
 #include "setup/ini_text.h"
-#include "setup/setup.h"
-#include "setup/snapshot_join.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -597,11 +596,38 @@ static int add_sources(const struct reading *r, const struct buffer *buffer, str
     return rc;
 }
 
+/* The names of a `file=` value, with commas between them. Of several all must be there. */
+static int add_files(const struct reading *r, const char *files, struct tl_bundle_capture *out,
+                     struct tl_fail *fail)
+{
+    static const char blank[] = " \t,\"'";
+    int rc = TL_OK;
+    for (files += strspn(files, blank); rc == TL_OK && *files; files += strspn(files, blank)) {
+        const char *const name = files;
+        size_t n = strcspn(files, ",");
+        char *path = NULL;
+        files += n;
+        while (strchr(blank, name[n - 1]))
+            n--;
+        rc = asprintf(&path, "%s/%.*s", r->dir, (int)n, name) < 0 ? TL_NOMEM : TL_OK;
+        if (rc == TL_OK)
+            rc = tl_bundle_add(out, path, 0, UINT64_MAX);
+        free(path);
+    }
+    if (rc < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    if (out->n_pieces == 0)
+        return tl_fail_set(fail, TL_BAD, "buffer %s has no file=", out->name);
+    for (size_t i = 0; out->n_pieces > 1 && i < out->n_pieces; i++)
+        if (access(out->pieces[i].path, R_OK) < 0)
+            return tl_fail_set(fail, TL_IO, "%.180s: cannot be read", out->pieces[i].path);
+    return TL_OK;
+}
+
 static int make_buffer(const struct reading *r, const struct buffer *buffer,
-                       struct tl_snapshot_buffer *out, struct tl_fail *fail)
+                       struct tl_bundle_capture *out, struct tl_fail *fail)
 {
     tl_setup_init(&out->setup);
-    out->joined = -1;
     snprintf(out->name, sizeof out->name, "%s", buffer->name);
     struct tl_setup *const setup = &out->setup;
     int rc = buffer->file[0] ? set_container(setup, buffer, fail)
@@ -618,7 +644,7 @@ static int make_buffer(const struct reading *r, const struct buffer *buffer,
         snprintf(setup->format, sizeof setup->format, "%s,id=0x%02x", tl_format_of(protocol)->name,
                  source->id);
     }
-    return rc == TL_OK ? tl_snapshot_join(out, r->dir, buffer->file, fail) : rc;
+    return rc == TL_OK ? add_files(r, buffer->file, out, fail) : rc;
 }
 
 static void reading_fini(struct reading *r)
@@ -632,20 +658,11 @@ static void reading_fini(struct reading *r)
     free(r->core_sources.p);
 }
 
-static void fini_buffer(struct tl_snapshot_buffer *buffer)
-{
-    if (buffer->joined >= 0)
-        close(buffer->joined);
-    free(buffer->path);
-    tl_setup_fini(&buffer->setup);
-    *buffer = (struct tl_snapshot_buffer){.joined = -1};
-}
-
-int tl_snapshot_read(struct tl_snapshot *out, const char *dir,
+int tl_snapshot_read(struct tl_bundle *out, const char *dir,
                      void (*tell)(void *context, const char *text), void *context,
                      struct tl_fail *fail)
 {
-    *out = (struct tl_snapshot){0};
+    *out = (struct tl_bundle){0};
     struct reading r = {.dir = dir, .warn = tell, .warn_context = context};
     int rc = parse_file(&r, "snapshot.ini", on_snapshot_entry, fail);
     if (rc == TL_OK && !r.metadata[0])
@@ -661,34 +678,26 @@ int tl_snapshot_read(struct tl_snapshot *out, const char *dir,
     if (rc == TL_OK && !r.n_buffers)
         rc = tl_fail_set(fail, TL_BAD, "%.60s: no buffers= in [trace_buffers]", r.metadata);
     if (rc == TL_OK) {
-        out->buffers = calloc(r.n_buffers, sizeof *out->buffers);
-        if (!out->buffers)
+        out->captures = calloc(r.n_buffers, sizeof *out->captures);
+        if (!out->captures)
             rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
     }
     for (size_t i = 0; rc == TL_OK && i < r.n_buffers; i++) {
-        struct tl_snapshot_buffer *const buffer = &out->buffers[out->n_buffers];
+        struct tl_bundle_capture *const capture = &out->captures[out->n_captures];
         struct tl_fail why = {0};
-        const int one = make_buffer(&r, &r.buffers[i], buffer, &why);
+        const int one = make_buffer(&r, &r.buffers[i], capture, &why);
         if (one == TL_OK) {
-            out->n_buffers++;
+            out->n_captures++;
             continue;
         }
-        fini_buffer(buffer);
-        if (one == TL_NOMEM || (i + 1 == r.n_buffers && !out->n_buffers))
+        tl_bundle_capture_fini(capture);
+        if (one == TL_NOMEM || (i + 1 == r.n_buffers && !out->n_captures))
             rc = tl_fail_set(fail, (enum tl_err)one, "%.60s: %.120s", r.metadata, why.text);
         else
             warn(&r, "%.60s: %.200s; this buffer is left out", r.metadata, why.text);
     }
     reading_fini(&r);
     if (rc < 0)
-        tl_snapshot_fini(out);
+        tl_bundle_fini(out);
     return rc;
-}
-
-void tl_snapshot_fini(struct tl_snapshot *snapshot)
-{
-    for (size_t i = 0; i < snapshot->n_buffers; i++)
-        fini_buffer(&snapshot->buffers[i]);
-    free(snapshot->buffers);
-    *snapshot = (struct tl_snapshot){0};
 }

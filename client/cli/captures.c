@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/captures.h"
+
+#include "cli/cli.h"
+
+#include <string.h>
+
+static void warn(void *context, const char *text)
+{
+    tl_cli_warn(context, "%s", text);
+}
+
+static int no_buffer(const struct tl_cli_captures *what, const struct tl_bundle *bundle)
+{
+    tl_cli_warn(what->request.snapshot, "there is no buffer '%s'", what->buffer);
+    for (size_t i = 0; i < bundle->n_captures; i++)
+        tl_cli_warn(what->request.snapshot, "it has buffer %s", bundle->captures[i].name);
+    return TL_CLI_USAGE;
+}
+
+int tl_cli_captures(const struct tl_cli_captures *what,
+                    int (*each)(void *context, struct tl_bundle_capture *capture, bool alone),
+                    void *context)
+{
+    struct tl_bundle bundle;
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    struct tl_bundle_request request = what->request;
+    const char *where;
+    int status = TL_CLI_DONE;
+    bool found = false;
+    request.warn = warn;
+    request.context = (void *)(uintptr_t)request.snapshot;
+    if (tl_bundle_read(&bundle, &request, &where, &fail) < 0)
+        return tl_cli_fail(where, &fail);
+    for (size_t i = 0; i < bundle.n_captures && status < what->stop; i++) {
+        struct tl_bundle_capture *const capture = &bundle.captures[i];
+        if (what->buffer && strcmp(what->buffer, capture->name) != 0)
+            continue;
+        found = true;
+        const int one = each(context, capture, bundle.n_captures == 1);
+        status = one > status ? one : status;
+    }
+    if (!found)
+        status = no_buffer(what, &bundle);
+    tl_bundle_fini(&bundle);
+    return status;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What `decode` and `push` are given, capture by capture. */
+#ifndef TL_CLI_CAPTURES_H
+#define TL_CLI_CAPTURES_H
+
+#include "import/bundle.h"
+
+struct tl_cli_captures {
+    struct tl_bundle_request request; /* but for `warn`, which prints */
+    const char *buffer;               /* of a snapshot: that one alone; or NULL */
+    int stop;                         /* no more captures behind such an exit status, or a higher */
+};
+
+/*
+ * Read what was named and hand over each capture; `alone`: it is the only one that there is. Says
+ * what went wrong; returns the highest exit status.
+ */
+int tl_cli_captures(const struct tl_cli_captures *what,
+                    int (*each)(void *context, struct tl_bundle_capture *capture, bool alone),
+                    void *context);
+
+#endif

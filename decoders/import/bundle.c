@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/bundle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PIECE = 64 << 10 };
+
+int tl_bundle_add(struct tl_bundle_capture *capture, const char *path, uint64_t offset,
+                  uint64_t length)
+{
+    if (tl_grow(&capture->pieces, &capture->cap_pieces, capture->n_pieces + 1,
+                sizeof *capture->pieces) < 0)
+        return TL_NOMEM;
+    char *const copy = strdup(path);
+    if (!copy)
+        return TL_NOMEM;
+    capture->pieces[capture->n_pieces++] = (struct tl_bundle_piece){copy, offset, length};
+    return TL_OK;
+}
+
+void tl_bundle_capture_fini(struct tl_bundle_capture *capture)
+{
+    for (size_t i = 0; i < capture->n_pieces; i++)
+        free(capture->pieces[i].path);
+    free(capture->pieces);
+    tl_setup_fini(&capture->setup);
+    *capture = (struct tl_bundle_capture){0};
+}
+
+void tl_bundle_fini(struct tl_bundle *bundle)
+{
+    for (size_t i = 0; i < bundle->n_captures; i++)
+        tl_bundle_capture_fini(&bundle->captures[i]);
+    free(bundle->captures);
+    *bundle = (struct tl_bundle){0};
+}
+
+/* ---- importers ------------------------------------------------------------------------------- */
+
+static int read_file(struct tl_bundle *out, const struct tl_bundle_request *request,
+                     const char **where, struct tl_fail *fail)
+{
+    struct tl_bundle_capture *const capture = calloc(1, sizeof *capture);
+    if (!capture)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    *out = (struct tl_bundle){capture, 1};
+    tl_setup_init(&capture->setup);
+    int rc = tl_setup_format(&capture->setup, request->format, fail);
+    if (rc == TL_OK && request->config) {
+        *where = request->config;
+        rc = tl_setup_read(&capture->setup, request->config, fail);
+    }
+    if (rc == TL_OK)
+        *where = NULL;
+    for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)
+        rc = tl_setup_add_image(&capture->setup, request->images[i], fail);
+    if (rc == TL_OK && tl_bundle_add(capture, request->input, 0, UINT64_MAX) < 0)
+        rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
+    if (rc < 0)
+        tl_bundle_fini(out);
+    return rc;
+}
+
+int tl_bundle_read(struct tl_bundle *out, const struct tl_bundle_request *request,
+                   const char **where, struct tl_fail *fail)
+{
+    *where = request->snapshot;
+    return request->snapshot
+               ? tl_snapshot_read(out, request->snapshot, request->warn, request->context, fail)
+               : read_file(out, request, where, fail);
+}
+
+/* ---- raw bytes ------------------------------------------------------------------------------- */
+
+/* Open the next piece, at its first byte, if there is one. */
+static int open_piece(struct tl_bundle_input *in)
+{
+    struct stat st;
+    const struct tl_bundle_piece *const piece = &in->capture->pieces[in->piece];
+    const bool is_standard = strcmp(piece->path, "-") == 0;
+    in->fd = is_standard ? STDIN_FILENO : open(piece->path, O_RDONLY | O_CLOEXEC);
+    if (in->fd < 0)
+        return TL_IO;
+    in->left = piece->length;
+    in->live = fstat(in->fd, &st) < 0 || !S_ISREG(st.st_mode);
+    if (piece->offset > 0 && lseek(in->fd, (off_t)piece->offset, SEEK_SET) < 0)
+        return TL_IO;
+    return TL_OK;
+}
+
+void tl_bundle_close(struct tl_bundle_input *in)
+{
+    if (in->fd > STDIN_FILENO)
+        close(in->fd);
+    in->fd = -1;
+}
+
+int tl_bundle_open(struct tl_bundle_input *in, const struct tl_bundle_capture *capture)
+{
+    *in = (struct tl_bundle_input){.capture = capture, .fd = -1};
+    return open_piece(in);
+}
+
+const char *tl_bundle_path(const struct tl_bundle_input *in)
+{
+    const struct tl_bundle_capture *const capture = in->capture;
+    return capture->pieces[in->piece < capture->n_pieces ? in->piece : capture->n_pieces - 1].path;
+}
+
+/* The piece has ended: to the next one. 0: there is none; 1: there is; < 0: it cannot be read. */
+static int next_piece(struct tl_bundle_input *in)
+{
+    if (in->piece + 1 >= in->capture->n_pieces)
+        return 0;
+    tl_bundle_close(in);
+    in->piece++;
+    return open_piece(in) < 0 ? -1 : 1;
+}
+
+ssize_t tl_bundle_next(struct tl_bundle_input *in, uint8_t *p, size_t n)
+{
+    for (;;) {
+        const ssize_t got = read(in->fd, p, n < in->left ? n : (size_t)in->left);
+        if (got > 0 && in->left != UINT64_MAX)
+            in->left -= (uint64_t)got;
+        if (got != 0 || n == 0)
+            return got;
+        const int more = next_piece(in);
+        if (more <= 0)
+            return more;
+    }
+}
+
+/* Pass over bytes of a piece that is a file. Returns how many; 0: it ends, or is none. */
+static uint64_t skip_file(struct tl_bundle_input *in, uint64_t n)
+{
+    const off_t at = in->live ? -1 : lseek(in->fd, 0, SEEK_CUR);
+    const off_t end = at < 0 ? -1 : lseek(in->fd, 0, SEEK_END);
+    if (end < 0)
+        return 0;
+    uint64_t there = end > at ? (uint64_t)(end - at) : 0;
+    there = there < in->left ? there : in->left;
+    there = there < n ? there : n;
+    if (lseek(in->fd, at + (off_t)there, SEEK_SET) < 0)
+        return 0;
+    if (in->left != UINT64_MAX)
+        in->left -= there;
+    return there;
+}
+
+uint64_t tl_bundle_skip(struct tl_bundle_input *in, uint64_t n)
+{
+    uint8_t bytes[PIECE];
+    uint64_t done = 0;
+    while (done < n) {
+        done += skip_file(in, n - done);
+        const uint64_t left = n - done;
+        const ssize_t got =
+            left > 0 ? tl_bundle_next(in, bytes, left < PIECE ? (size_t)left : PIECE) : 0;
+        if (got <= 0)
+            break;
+        done += (uint64_t)got;
+    }
+    return done;
+}
+
+int tl_bundle_bytes(const struct tl_bundle_capture *capture, struct tl_buf *out,
+                    struct tl_fail *fail)
+{
+    struct tl_bundle_input in;
+    int rc = tl_bundle_open(&in, capture);
+    while (rc == TL_OK) {
+        rc = tl_buf_reserve(out, PIECE);
+        const ssize_t got = rc == TL_OK ? tl_bundle_next(&in, out->p + out->n, PIECE) : 0;
+        if (got < 0 && errno != EINTR)
+            rc = TL_IO;
+        if (got == 0)
+            break;
+        out->n += got > 0 ? (size_t)got : 0;
+    }
+    if (rc < 0)
+        tl_fail_set(fail, (enum tl_err)rc, "%.180s: cannot be read", tl_bundle_path(&in));
+    tl_bundle_close(&in);
+    return rc;
+}
