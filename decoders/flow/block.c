@@ -261,6 +261,27 @@ static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_by
     return TL_OK;
 }
 
+static enum tl_block_waits waits_for(const struct tl_block *b)
+{
+    if (b->end == TL_BLOCK_FULL)
+        return TL_WAITS_STRAIGHT;
+    if (b->end == TL_BLOCK_UNMAPPED)
+        return TL_WAITS_OTHER;
+    switch (b->last_kind) {
+    case TL_INSN_BRANCH:
+        return b->target_isa != b->isa ? TL_WAITS_OTHER
+               : b->conditional        ? TL_WAITS_OUTCOME
+                                       : TL_WAITS_NOTHING;
+    case TL_INSN_INDIRECT:
+        return b->is_return ? TL_WAITS_RETURN : TL_WAITS_OTHER;
+    case TL_INSN_RETURN_EX:
+    case TL_INSN_TRAP:
+        return TL_WAITS_OTHER;
+    default:
+        return TL_WAITS_NOTHING;
+    }
+}
+
 static bool begins_function(const struct tl_image *image, uint32_t function, uint64_t pc)
 {
     size_t n;
@@ -282,6 +303,7 @@ static void sum_up(const struct tl_block_cache *cache, unsigned space, struct tl
 {
     b->entry = begins_function(cache->image, b->function, b->pc);
     tl_block_sum_up(b);
+    b->waits = (uint8_t)waits_for(b);
     if (traps)
         b->left = 0;
     if (traps || tl_block_leave(b) != TL_LEAVE_JUMP)

@@ -45,6 +45,15 @@ enum tl_block_turn {
     TL_TURN_INDIRECT = 5 << 3  /* by another indirect branch, no call */
 };
 
+/* What must be told to go on behind a block, if the trace tells no more than it must. */
+enum tl_block_waits {
+    TL_WAITS_OTHER,    /* for an address, or it cannot be gone on */
+    TL_WAITS_NOTHING,  /* a direct branch or call without condition, or no branch at all */
+    TL_WAITS_STRAIGHT, /* the same, for TL_BLOCK_FULL */
+    TL_WAITS_OUTCOME,  /* was its branch taken? */
+    TL_WAITS_RETURN    /* an address, or that the return stack has it */
+};
+
 /* What a step of a path says beside its block, in the low bits of the block's address. */
 enum tl_step {
     TL_STEP_TAKEN = 1,  /* the last instruction changed the flow */
@@ -92,6 +101,7 @@ struct tl_block {
     uint8_t left;  /* 1 + enum tl_leave of the last instruction, if it was taken; 0: not known */
     bool entry;    /* it begins where its function does */
     uint8_t plain; /* `isa`, if `last_size` is 2 or 4 and TL_BLOCK_SLACK holds for `stf` */
+    uint8_t waits; /* enum tl_block_waits */
     /* The one sink's that has the blocks: a name for it, and where that was given; new: 0. */
     uint16_t name;
     uint32_t met;

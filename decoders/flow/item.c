@@ -125,13 +125,14 @@ static int block_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
         return b->told->text(b, n, out);
     if (b->isa == TL_ISA_A64 || b->isa == TL_ISA_A32)
         return fixed_text(out, b, n);
+    const bool is_x86 = b->isa == TL_ISA_X64 || b->isa == TL_ISA_X32 || b->isa == TL_ISA_X16;
     for (uint32_t i = 0, at = 0; i < n && at < b->size; i++) {
         struct tl_insn insn;
         tl_block_insn(b, at, &insn);
         if (tl_buf_reserve(out, LINE_MAX_ROOM) < 0)
             return TL_NOMEM;
         uint8_t *p = out->p + out->n, *const begin = p;
-        if (insn.size == 2 || insn.size == 4) {
+        if (!is_x86 && (insn.size == 2 || insn.size == 4)) {
             p = put_insn(p, b->pc + at, insn.encoding, insn.size);
         } else {
             p = put_digits(tl_put_text(p, "I "), b->pc + at, 16);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow/walker_hot.h"
+#include "flow/walk.h"
 
 #define CACHE_LIMIT ((size_t)40 << 20) /* bytes of decoded blocks per stream */
 
@@ -28,14 +28,6 @@ void tl_walker_fini(struct tl_walker *walker)
     tl_block_cache_free(walker->cache);
 }
 
-/* The block at pc has to be looked up. */
-static void forget_block(struct tl_walker *w)
-{
-    w->block = NULL;
-    w->link = NULL;
-    w->from = NULL;
-}
-
 static void forget_callers(struct tl_walker *w)
 {
     memset(&w->callers, 0, sizeof w->callers);
@@ -51,7 +43,7 @@ static void set_view(struct tl_walker *w)
         return;
     w->view = view;
     tl_block_cache_view(w->cache, view);
-    forget_block(w);
+    tl_walk_forget_block(w);
     forget_callers(w);
 }
 
@@ -78,7 +70,7 @@ void tl_walker_begin(struct tl_walker *w)
 void tl_walker_restore_context(struct tl_walker *w, const struct tl_image_context *context)
 {
     w->context = *context;
-    forget_block(w);
+    tl_walk_forget_block(w);
     set_view(w);
 }
 
@@ -93,7 +85,7 @@ void tl_walker_trim(struct tl_walker *w)
     if (!w->cache || tl_block_cache_bytes(w->cache) <= w->cache_limit)
         return;
     tl_item_batch_flush(w->out);
-    forget_block(w);
+    tl_walk_forget_block(w);
     forget_callers(w);
     tl_block_cache_reset(w->cache);
 }
@@ -119,7 +111,7 @@ void tl_walker_mode(struct tl_walker *w, uint64_t mode, uint64_t offset)
 {
     const uint8_t space = (uint8_t)tl_mode_space(mode), isa = (uint8_t)tl_mode_isa(mode);
     if (space != w->space || isa != w->isa)
-        forget_block(w);
+        tl_walk_forget_block(w);
     w->space = space;
     w->isa = isa;
     w->need_mode = false;
@@ -150,28 +142,6 @@ void tl_walker_time(struct tl_walker *w, uint64_t ticks, uint64_t offset)
 
 /* ---- place ------------------------------------------------------------------------------- */
 
-/* The block at pc; NULL only when out of memory. */
-static inline struct tl_block *here(struct tl_walker *w)
-{
-    if (w->block)
-        return w->block;
-    struct tl_block *const b = tl_block_get(w->cache, w->space, w->isa, w->pc);
-    if (!b) {
-        w->failed = true;
-        return NULL;
-    }
-    if (b->n > 0) { /* what is not mapped is not kept by the cache */
-        w->block = b;
-        if (w->link)
-            *w->link = b;
-        if (w->from)
-            w->from->go[1] = b;
-    }
-    w->link = NULL;
-    w->from = NULL;
-    return b;
-}
-
 static void tell_branch(struct tl_walker *w, uint64_t to, uint64_t offset)
 {
     tl_item_batch_value(w->out, TL_ITEM_BRANCH, to, offset);
@@ -191,7 +161,7 @@ void tl_walker_await(struct tl_walker *w, bool gap_told)
 {
     w->need_address = true;
     w->gap_told = gap_told;
-    forget_block(w);
+    tl_walk_forget_block(w);
 }
 
 void tl_walker_lose(struct tl_walker *w, enum tl_gap gap, uint64_t offset)
@@ -210,7 +180,7 @@ bool tl_walker_is_known(struct tl_walker *w, uint64_t offset)
 }
 
 /* The image does not hold pc: as without one, at least where it went. */
-static void lose_image(struct tl_walker *w, uint64_t offset)
+void tl_walk_lose_image(struct tl_walker *w, uint64_t offset)
 {
     if (w->by_address)
         tell_branch(w, w->pc, offset);
@@ -251,17 +221,11 @@ void tl_walker_pop_return(struct tl_walker *w, uint64_t offset)
 
 /* ---- from block to block ----------------------------------------------------------------- */
 
-static inline bool turns(const struct tl_block *b)
-{
-    return b->last_kind == TL_INSN_BRANCH || b->last_kind == TL_INSN_INDIRECT ||
-           b->last_kind == TL_INSN_RETURN_EX;
-}
-
 /* The last instruction of `b`, which can change the flow, was executed. */
-static void leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset)
+void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset)
 {
     const uint64_t next = tl_walker_pc_behind(w, b);
-    if (!taken || !turns(b)) {
+    if (!taken || !tl_walk_turns(b)) {
         tl_walker_go_on(w, next, &b->go[taken]);
         return;
     }
@@ -282,29 +246,22 @@ static void leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t 
 }
 
 /* Blocks that are too long are several: up to the last one. NULL: out of memory. */
-static struct tl_block *walk_full(struct tl_walker *w, struct tl_block *b, uint64_t offset)
+struct tl_block *tl_walk_full(struct tl_walker *w, struct tl_block *b, uint64_t offset)
 {
     while (b && b->end == TL_BLOCK_FULL) {
         tl_item_batch_whole(w->out, b, false, offset);
         tl_walker_go_on(w, tl_walker_pc_behind(w, b), &b->go[0]);
-        b = here(w);
+        b = tl_walk_here(w);
     }
     return b;
 }
 
 /* All of `b`, behind which the image ends. */
-static void walk_off(struct tl_walker *w, const struct tl_block *b, uint64_t offset)
+void tl_walk_off(struct tl_walker *w, const struct tl_block *b, uint64_t offset)
 {
     if (b->n > 0)
         tl_item_batch_whole(w->out, b, false, offset);
     tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
-}
-
-/* All of `b` and its last instruction, which can change the flow. */
-static inline void walk_block(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset)
-{
-    tl_item_batch_whole(w->out, b, taken && turns(b), offset);
-    leave(w, b, taken, offset);
 }
 
 /* ---- a bit for each waypoint --------------------------------------------------------------- */
@@ -312,13 +269,13 @@ static inline void walk_block(struct tl_walker *w, struct tl_block *b, bool take
 /* One bit at block `b`, whatever the block is. */
 static void one_waypoint(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset)
 {
-    b = walk_full(w, b, offset);
+    b = tl_walk_full(w, b, offset);
     if (!b)
         return;
     if (b->end == TL_BLOCK_WAYPOINT)
-        walk_block(w, b, taken, offset);
+        tl_walk_block(w, b, taken, offset);
     else
-        walk_off(w, b, offset);
+        tl_walk_off(w, b, offset);
 }
 
 /* The same where each block is an item of its own. */
@@ -361,11 +318,11 @@ void tl_walker_waypoints_rest(struct tl_walker *w, uint64_t bits, unsigned n, ui
             tl_walker_is_known(w, offset);
             return;
         }
-        const struct tl_block *const b = here(w);
+        const struct tl_block *const b = tl_walk_here(w);
         if (!b)
             return;
         if (b->n == 0) {
-            lose_image(w, offset);
+            tl_walk_lose_image(w, offset);
             return;
         }
         const unsigned done = walk_on(w, bits, n, offset);
@@ -380,114 +337,10 @@ void tl_walker_waypoints(struct tl_walker *w, uint64_t bits, unsigned n, uint64_
         return;
     tl_item_batch_pause(w->out);
     if (!w->block && !w->need_address)
-        here(w);
+        tl_walk_here(w);
     const unsigned done = w->block ? walk_on(w, bits, n, offset) : 0;
     if (done < n && !w->failed)
         tl_walker_waypoints_rest(w, bits >> done, n - done, offset);
-}
-
-/* ---- a bit for each condition -------------------------------------------------------------- */
-
-static inline bool has_choice(const struct tl_block *b)
-{
-    return b->last_kind == TL_INSN_BRANCH && b->conditional;
-}
-
-/* Does the flow behind `b` need no more than the program? */
-static inline bool goes_by_itself(const struct tl_block *b)
-{
-    switch (b->last_kind) {
-    case TL_INSN_INDIRECT:
-    case TL_INSN_RETURN_EX:
-    case TL_INSN_TRAP:
-        return false;
-    default:
-        return !has_choice(b);
-    }
-}
-
-/* Notices a way that leads back to itself without a choice: it has no end. */
-struct round {
-    const struct tl_block *mark;
-    uint64_t steps, next;
-};
-
-static inline bool goes_round(struct round *r, const struct tl_block *b)
-{
-    if (b == r->mark)
-        return true;
-    if (r->steps++ == r->next) {
-        r->mark = b;
-        r->next = r->next * 2 + 1;
-    }
-    return false;
-}
-
-/*
- * On to the block whose last instruction needs a bit or an address. NULL: the program cannot be
- * followed so far, which was told.
- */
-static struct tl_block *walk_to_choice(struct tl_walker *w, uint64_t offset)
-{
-    struct round round = {0};
-    for (;;) {
-        if (!tl_walker_is_known(w, offset))
-            return NULL;
-        struct tl_block *b = here(w);
-        if (b && b->n == 0) {
-            lose_image(w, offset);
-            return NULL;
-        }
-        b = walk_full(w, b, offset);
-        if (!b)
-            return NULL;
-        if (b->end != TL_BLOCK_WAYPOINT)
-            walk_off(w, b, offset);
-        else if (!goes_by_itself(b))
-            return b;
-        else if (goes_round(&round, b))
-            tl_walker_lose(w, TL_GAP_NO_PATH, offset);
-        else
-            walk_block(w, b, true, offset);
-    }
-}
-
-unsigned tl_walker_conditions(struct tl_walker *w, uint64_t bits, unsigned n, uint64_t offset)
-{
-    if (!w->cache || w->need_mode)
-        return 0;
-    tl_item_batch_pause(w->out);
-    for (unsigned done = 0; done < n; done++, bits >>= 1) {
-        struct tl_block *const b = walk_to_choice(w, offset);
-        if (!b)
-            return done;
-        const bool taken = bits & 1;
-        const bool predicted = b->is_return && taken && w->returns.n > 0;
-        if (!has_choice(b) && !predicted)
-            return done;
-        walk_block(w, b, taken, offset);
-        if (predicted)
-            tl_walker_pop_return(w, offset);
-    }
-    return n;
-}
-
-bool tl_walker_to_indirect(struct tl_walker *w, uint64_t offset)
-{
-    if (!w->cache || w->need_mode)
-        return false;
-    tl_item_batch_pause(w->out);
-    struct tl_block *const b = walk_to_choice(w, offset);
-    if (!b)
-        return false;
-    if (has_choice(b)) {
-        tl_walker_lose(w, TL_GAP_NO_PATH, offset);
-        return false;
-    }
-    walk_block(w, b, true, offset);
-    tl_walker_await_address(w, b); /* behind a trap, too */
-    w->returns.pending = false;
-    return true;
 }
 
 /* ---- straight on --------------------------------------------------------------------------- */
@@ -504,34 +357,32 @@ static int64_t count_to(const struct tl_block *b, uint64_t to, bool half)
 
 bool tl_walker_to(struct tl_walker *w, uint64_t to, bool half, uint64_t offset)
 {
-    const bool jumps = w->bits == TL_WALKER_CONDITIONS;
-    struct round round = {0};
+    if (w->bits == TL_WALKER_CONDITIONS) {
+        const enum tl_walker_end end = tl_walker_to_ip(w, to, offset);
+        if (end == TL_WALKER_CHOICE)
+            tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+        return end == TL_WALKER_REACHED;
+    }
     if (!tl_walker_is_known(w, offset))
         return false;
-    if (!jumps && to - w->pc > TL_WALKER_STRAIGHT_MAX) {
+    if (to - w->pc > TL_WALKER_STRAIGHT_MAX) {
         tl_walker_lose(w, TL_GAP_NO_PATH, offset);
         return false;
     }
     while (w->pc != to) {
-        struct tl_block *const b = here(w);
+        struct tl_block *const b = tl_walk_here(w);
         if (!b)
             return false;
-        const bool leaves = jumps && b->end == TL_BLOCK_WAYPOINT;
-        const bool ends_here = to - b->pc < (uint64_t)b->size + !leaves;
+        const bool ends_here = to - b->pc < (uint64_t)b->size + 1;
         const int64_t n = ends_here ? count_to(b, to, half) : b->n;
-        const bool stuck = leaves && !ends_here && (!goes_by_itself(b) || goes_round(&round, b));
-        if (n < 0 || b->n == 0 || stuck) {
+        if (n < 0 || b->n == 0) {
             tl_walker_lose(w, b->n == 0 ? TL_GAP_NO_IMAGE : TL_GAP_NO_PATH, offset);
             return false;
-        }
-        if (leaves && !ends_here) {
-            walk_block(w, b, true, offset);
-            continue;
         }
         tl_item_batch_block(w->out, b, (uint32_t)n, false, offset);
         if (ends_here) {
             w->pc = to;
-            forget_block(w);
+            tl_walk_forget_block(w);
         } else if (b->end == TL_BLOCK_UNMAPPED) {
             tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
             return false;
@@ -545,11 +396,11 @@ bool tl_walker_to(struct tl_walker *w, uint64_t to, bool half, uint64_t offset)
 /* tl_walker_count() without items, or with them: then the answer must have been yes. */
 static bool count_on(struct tl_walker *w, uint64_t count, uint64_t to, bool emit, uint64_t offset)
 {
-    const struct tl_block *b = here(w);
+    const struct tl_block *b = tl_walk_here(w);
     uint64_t pc = w->pc;
     while (b && b->n > 0) {
         const uint32_t n = count < b->n ? (uint32_t)count : b->n;
-        const bool branch = n == b->n && b->end == TL_BLOCK_WAYPOINT && turns(b);
+        const bool branch = n == b->n && b->end == TL_BLOCK_WAYPOINT && tl_walk_turns(b);
         pc = b->pc + tl_block_bytes(b, n);
         if (emit)
             tl_item_batch_block(w->out, b, n, branch && pc != to, offset);
@@ -603,13 +454,13 @@ void tl_walker_source(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_
     }
     if (!w->need_address && w->pc <= pc)
         tl_walker_to(w, pc, false, offset);
-    forget_block(w);
+    tl_walk_forget_block(w);
     tl_walker_jump_on(w, pc, isa);
     tell_isa(w, offset);
     const bool branched = b->n == 1 && b->end == TL_BLOCK_WAYPOINT;
-    tl_item_batch_block(w->out, b, 1, branched && turns(b), offset);
+    tl_item_batch_block(w->out, b, 1, branched && tl_walk_turns(b), offset);
     if (branched)
-        leave(w, b, true, offset);
+        tl_walk_leave(w, b, true, offset);
     else /* the image is another one than was executed */
         w->pc = tl_walker_wrap(w, b->pc + tl_block_bytes(b, 1));
 }

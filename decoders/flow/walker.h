@@ -194,6 +194,26 @@ unsigned tl_walker_conditions(struct tl_walker *walker, uint64_t bits, unsigned 
  */
 bool tl_walker_to_indirect(struct tl_walker *walker, uint64_t offset);
 
+/* How a walk without bits ends (TL_WALKER_CONDITIONS). */
+enum tl_walker_end {
+    TL_WALKER_REACHED,
+    TL_WALKER_CHOICE, /* in front of the block whose last instruction needs a bit or an address */
+    TL_WALKER_LOST    /* the program cannot be followed, which was told */
+};
+
+/* Does the instruction that `code` begins with suit? */
+typedef bool tl_walker_suits(enum tl_isa isa, struct tl_bytes code);
+
+/* Along all that leaves no choice up to the instruction at `ip`, or up to and with one that suits:
+ * if that one needs an address, it has been executed and the address follows. */
+enum tl_walker_end tl_walker_to_ip(struct tl_walker *walker, uint64_t ip, uint64_t offset);
+enum tl_walker_end tl_walker_to_insn(struct tl_walker *walker, tl_walker_suits *suits,
+                                     uint64_t offset);
+
+/* Behind TL_WALKER_CHOICE: that block is executed with its last instruction, and where it led is
+ * not known. */
+void tl_walker_take_choice(struct tl_walker *walker, bool taken, uint64_t offset);
+
 /*
  * Straight on up to the instruction at `to`, which is executed later or not at all; with
  * TL_WALKER_CONDITIONS also along jumps and calls that leave no choice. With `half` a T32

@@ -5,7 +5,6 @@
  * maps says which of these it has; the other maps are regular.
  */
 #include "isa/x86.h"
-#include "isa/x86.h"
 
 #include "base/err.h"
 #include "isa/isa_parts.h"
@@ -510,8 +509,8 @@ static enum tl_insn_kind kind_of(const struct tl_x86_insn *x)
 {
     switch (x->class) {
     case TL_X86_CALL:
-    case TL_X86_JUMP:
-        return x->direct ? TL_INSN_BRANCH : TL_INSN_INDIRECT;
+    case TL_X86_JUMP: /* a trace tells where JMPABS leads */
+        return x->direct && !x->absolute ? TL_INSN_BRANCH : TL_INSN_INDIRECT;
     case TL_X86_COND:
         return TL_INSN_BRANCH;
     case TL_X86_RETURN:
@@ -542,7 +541,7 @@ int tl_x86_insn_decode(enum tl_isa isa, uint64_t pc, struct tl_bytes code, struc
     out->link = x.class == TL_X86_CALL && !(x.direct && x.displacement == 0);
     out->is_return = x.class == TL_X86_RETURN;
     out->next_isa = (uint8_t)isa;
-    if (x.direct)
+    if (x.direct && !x.absolute)
         out->target = tl_x86_target(isa, pc, &x);
     return x.size;
 }

@@ -74,7 +74,7 @@ static enum outcome fail(struct step *step, enum tl_pt_error error)
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-enum tl_pt_error tl_pt_ahead_next(const struct tl_pt_events *d, struct tl_pt_ahead *ahead)
+enum tl_pt_error tl_pt_ahead_next(struct tl_pt_events *d, struct tl_pt_ahead *ahead)
 {
     ahead->packet.offset = ahead->at;
     const int size =
@@ -82,6 +82,7 @@ enum tl_pt_error tl_pt_ahead_next(const struct tl_pt_events *d, struct tl_pt_ahe
                     &ahead->packet);
     if (size > 0)
         ahead->at += (size_t)size;
+    d->looked_behind |= size == TL_AGAIN;
     return tl_pt_error_of(size);
 }
 
@@ -99,6 +100,10 @@ void tl_pt_event_fetch(struct tl_pt_events *d)
 
 static enum tl_pt_error keep_time(struct tl_pt_events *d, bool header)
 {
+    if (d->packet.kind == TL_PT_CYC) {
+        d->cycles += d->packet.cyc;
+        d->has_cycles = true;
+    }
     return tl_pt_error_of_time(tl_pt_clock_packet(&d->clock, d->config, &d->packet, header));
 }
 
@@ -140,7 +145,7 @@ static enum outcome tell_and_go_on(struct tl_pt_events *d, struct step *step,
 /* ---- PSB+ ------------------------------------------------------------------------------------ */
 
 /* Erratum BDM70: is the next packet that matters a TIP.PGE? Then the FUP in PSB+ is none. */
-static enum tl_pt_error is_bdm70(const struct tl_pt_events *d, bool *hit)
+static enum tl_pt_error is_bdm70(struct tl_pt_events *d, bool *hit)
 {
     struct tl_pt_ahead ahead = {.at = d->next};
     *hit = false;
@@ -442,7 +447,7 @@ static enum outcome on_space(struct tl_pt_events *d, struct step *step)
 /* ---- power and software ---------------------------------------------------------------------- */
 
 /* Does an EXSTOP follow, but for what tells time? */
-static bool stops_next(const struct tl_pt_events *d)
+static bool stops_next(struct tl_pt_events *d)
 {
     struct tl_pt_ahead ahead = {.at = d->next};
     while (tl_pt_ahead_next(d, &ahead) == TL_PT_OK) {

@@ -83,9 +83,12 @@ struct tl_pt_events {
     struct tl_pt_packet packet; /* the one looked at, at its `offset` … */
     enum tl_pt_error failed;    /* … if this is TL_PT_OK; else there is none */
     bool synced, enabled, bound;
+    bool looked_behind; /* what comes depends on what is behind `trace` */
     bool mode_known, csl, csd, iflag;
     struct tl_pt_last_ip last_ip;
     struct tl_pt_clock clock;
+    uint64_t cycles; /* of CYC packets, until whoever counts them takes them … */
+    bool has_cycles; /* … if there were any */
     unsigned n;
     struct {
         uint32_t binds;
@@ -121,7 +124,7 @@ struct tl_pt_ahead {
     struct tl_pt_packet packet;
 };
 
-enum tl_pt_error tl_pt_ahead_next(const struct tl_pt_events *events, struct tl_pt_ahead *ahead);
+enum tl_pt_error tl_pt_ahead_next(struct tl_pt_events *events, struct tl_pt_ahead *ahead);
 enum tl_pt_error tl_pt_event_tell(struct tl_pt_events *d, struct tl_pt_event *event,
                                   enum tl_pt_event_kind kind, bool with_ip);
 struct tl_pt_event *tl_pt_event_queue(struct tl_pt_events *d, enum tl_pt_event_kind kind,

@@ -16,7 +16,7 @@ static enum tl_pt_error keep_time(const struct tl_pt_events *d, struct tl_pt_ahe
 }
 
 /* Is there a FUP in the PSB+ that `ahead` is in? It is the packet then. */
-static enum tl_pt_error find_header_fup(const struct tl_pt_events *d, struct tl_pt_ahead *ahead,
+static enum tl_pt_error find_header_fup(struct tl_pt_events *d, struct tl_pt_ahead *ahead,
                                         bool *found)
 {
     for (*found = false;;) {
@@ -47,7 +47,7 @@ static enum tl_pt_error find_header_fup(const struct tl_pt_events *d, struct tl_
 
 /* Does a FUP follow, with nothing in front that tells that tracing is off? `*behind`: offset behind
  * it, or 0. */
-static enum tl_pt_error find_fup(const struct tl_pt_events *d, size_t *behind)
+static enum tl_pt_error find_fup(struct tl_pt_events *d, size_t *behind)
 {
     struct tl_pt_ahead ahead = {.at = d->next};
     for (*behind = 0;;) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Intel PT as a stream decoder: packets and their listing. */
+/* Intel PT as a stream decoder: packets, their listing, flow. */
 #include "decode/ops.h"
+#include "pt/flow.h"
 #include "pt/packet_text.h"
 #include "pt/packetizer.h"
 
@@ -15,6 +16,8 @@ struct pt_stream {
     bool begun;
     bool damaged;   /* the next loss is behind an error */
     uint64_t start; /* file offset of the first byte */
+    struct tl_pt_config config;
+    struct tl_pt_flow *flow; /* NULL: packets are only listed */
     struct tl_pt_packetizer packetizer;
 };
 
@@ -30,9 +33,8 @@ static int list(struct pt_stream *s, uint64_t offset, const char *what, const ch
 }
 
 /* One by one: a tape has outcomes joined. */
-static int on_tape(void *context, const struct tl_pt_tape *tape, const struct tl_pt_piece *piece)
+static int list_piece(struct pt_stream *s, const struct tl_pt_piece *piece)
 {
-    struct pt_stream *const s = context;
     const struct tl_pt_config *const config = &s->packetizer.config;
     for (size_t at = piece->from; at < piece->to;) {
         struct tl_pt_packet p = {.offset = s->start + piece->base + at};
@@ -50,42 +52,61 @@ static int on_tape(void *context, const struct tl_pt_tape *tape, const struct tl
     return TL_OK;
 }
 
+static int on_tape(void *context, const struct tl_pt_tape *tape, const struct tl_pt_piece *piece)
+{
+    struct pt_stream *const s = context;
+    const int rc = s->sink.packet ? list_piece(s, piece) : TL_OK;
+    return rc < 0 || !s->flow ? rc : tl_pt_flow_tape(s->flow, tape, piece, s->start);
+}
+
 static int on_error(void *context, int why, uint64_t offset)
 {
     struct pt_stream *const s = context;
+    const char *const name = why == TL_AGAIN         ? "INCOMPLETE"
+                             : why == TL_UNSUPPORTED ? "BAD_OPCODE"
+                                                     : "BAD_PACKET";
     s->damaged = true;
-    return list(s, offset,
-                why == TL_AGAIN         ? "INCOMPLETE"
-                : why == TL_UNSUPPORTED ? "BAD_OPCODE"
-                                        : "BAD_PACKET",
-                "", 0);
+    const int rc = s->sink.packet ? list(s, offset, name, "", 0) : TL_OK;
+    return rc < 0 || !s->flow || why == TL_AGAIN ? rc : tl_pt_flow_bad(s->flow, s->start + offset);
 }
 
 static int on_loss(void *context, uint64_t offset, uint64_t bytes)
 {
     struct pt_stream *const s = context;
     const char *const why = s->damaged ? "bad packet" : TL_LOSS_NOT_SYNC;
+    const bool told = s->damaged && s->flow; /* by the flow, where it goes on */
     s->damaged = false;
-    const int rc = list(s, offset, "NOT_SYNC", "bytes", bytes);
-    return rc < 0 ? rc : s->sink.loss(s->sink.context, why, s->start + offset, bytes);
+    const int rc = s->sink.packet ? list(s, offset, "NOT_SYNC", "bytes", bytes) : TL_OK;
+    return rc < 0 || told ? rc : s->sink.loss(s->sink.context, why, s->start + offset, bytes);
+}
+
+static void destroy(struct tl_stream_decoder *decoder)
+{
+    struct pt_stream *const s = (struct pt_stream *)decoder;
+    if (!s)
+        return;
+    tl_pt_flow_free(s->flow);
+    free(s);
 }
 
 static int create(struct tl_stream_decoder **out, const struct tl_source *source,
                   const struct tl_image *image, const struct tl_stream_sink *sink,
                   struct tl_fail *fail)
 {
-    if (!sink->packet)
-        return tl_fail_set(fail, TL_UNSUPPORTED, "flow of Intel PT: not yet; see --packets");
     struct pt_stream *const s = calloc(1, sizeof *s);
     if (!s)
         return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
     const struct tl_pt_packet_sink packets = {s, on_tape, on_error, on_loss};
-    struct tl_pt_config config;
-    tl_pt_config_init(&config, source);
+    tl_pt_config_init(&s->config, source);
     s->base.ops = &tl_pt_ops;
     s->sink = *sink;
     s->id = source ? source->id : 0;
-    tl_pt_packetizer_init(&s->packetizer, &config, &packets);
+    tl_pt_packetizer_init(&s->packetizer, &s->config, &packets);
+    if (tl_pt_flow_new(&s->flow, &s->config, image, sink->items, sink->loss, sink->context,
+                       sink->paths) < 0) {
+        destroy(&s->base);
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
+    }
     *out = &s->base;
     return TL_OK;
 }
@@ -99,14 +120,16 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
     return tl_pt_packetizer_push(&s->packetizer, (struct tl_bytes){run->p, run->n});
 }
 
-static int finish(struct tl_stream_decoder *decoder)
+static int flush(struct tl_stream_decoder *decoder)
 {
-    return tl_pt_packetizer_finish(&((struct pt_stream *)decoder)->packetizer);
+    return tl_pt_flow_flush(((struct pt_stream *)decoder)->flow);
 }
 
-static void destroy(struct tl_stream_decoder *decoder)
+static int finish(struct tl_stream_decoder *decoder)
 {
-    free(decoder);
+    struct pt_stream *const s = (struct pt_stream *)decoder;
+    const int rc = tl_pt_packetizer_finish(&s->packetizer);
+    return rc < 0 ? rc : tl_pt_flow_finish(s->flow, s->start + s->packetizer.end);
 }
 
 static void state(struct tl_stream_decoder *decoder, struct tl_state *st)
@@ -116,6 +139,7 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *st)
     tl_state_bool(st, &s->damaged);
     tl_state_u64(st, &s->start);
     tl_pt_packetizer_state(&s->packetizer, st);
+    tl_pt_flow_state(s->flow, st);
 }
 
 const struct tl_stream_ops tl_pt_ops = {
@@ -124,5 +148,6 @@ const struct tl_stream_ops tl_pt_ops = {
     .push = push,
     .finish = finish,
     .destroy = destroy,
+    .flush = flush,
     .state = state,
 };

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* Walks along a program whose trace tells conditions and indirect branches only. */
+#include "flow/walk.h"
+
+/* Does the flow behind `b` need no more than the program? */
+static inline bool goes_by_itself(const struct tl_block *b)
+{
+    return b->waits == TL_WAITS_NOTHING ||
+           (b->waits == TL_WAITS_OTHER && b->last_kind == TL_INSN_BRANCH && !b->conditional);
+}
+
+static inline bool has_outcome(const struct tl_block *b)
+{
+    return b->last_kind == TL_INSN_BRANCH && b->conditional;
+}
+
+/* Notices a way that leads back to itself without a choice: it has no end. */
+struct round {
+    const struct tl_block *mark;
+    uint64_t steps, next;
+};
+
+static inline bool goes_round(struct round *r, const struct tl_block *b)
+{
+    if (b == r->mark)
+        return true;
+    if (r->steps++ == r->next) {
+        r->mark = b;
+        r->next = r->next * 2 + 1;
+    }
+    return false;
+}
+
+/* The block at pc. NULL: the program cannot be followed, which was told. */
+static struct tl_block *block_here(struct tl_walker *w, uint64_t offset)
+{
+    if (!tl_walker_is_known(w, offset))
+        return NULL;
+    struct tl_block *const b = tl_walk_here(w);
+    if (b && b->n == 0) {
+        tl_walk_lose_image(w, offset);
+        return NULL;
+    }
+    return b;
+}
+
+/*
+ * On to the block whose last instruction needs a bit or an address. NULL: the program cannot be
+ * followed so far, which was told.
+ */
+static struct tl_block *walk_to_choice(struct tl_walker *w, uint64_t offset)
+{
+    struct round round = {0};
+    for (;;) {
+        struct tl_block *b = block_here(w, offset);
+        if (b)
+            b = tl_walk_full(w, b, offset);
+        if (!b)
+            return NULL;
+        if (b->n == 0)
+            tl_walk_lose_image(w, offset);
+        else if (b->end != TL_BLOCK_WAYPOINT)
+            tl_walk_off(w, b, offset);
+        else if (!goes_by_itself(b))
+            return b;
+        else if (goes_round(&round, b))
+            tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+        else
+            tl_walk_block(w, b, true, offset);
+    }
+}
+
+/* ---- bits ------------------------------------------------------------------------------------ */
+
+/*
+ * Along blocks that are known, as long as there are bits and room for steps; `*bits` and `*n`
+ * become fewer. The loop that a trace is spent in.
+ */
+static inline __attribute__((always_inline)) size_t walk_known(struct tl_walker *w, uint64_t *bits,
+                                                               unsigned *n, uintptr_t *steps,
+                                                               size_t room, uint64_t *insns)
+{
+    struct tl_block *b = w->block;
+    uint64_t left = *bits, sum = 0;
+    unsigned n_left = *n;
+    size_t k = 0;
+    bool taken;
+    while (n_left > 0 && k < room) {
+        struct tl_block *next;
+        switch (b->waits) {
+        case TL_WAITS_OUTCOME:
+            taken = left & 1;
+            next = b->go[taken];
+            left >>= 1;
+            n_left--;
+            break;
+        case TL_WAITS_NOTHING:
+            taken = true;
+            next = b->go[1];
+            if ((b->turn[1] & ~(unsigned)TL_STEP_FLAGS) == TL_TURN_CALL) {
+                tl_walker_push_return(w, tl_walker_pc_behind(w, b));
+                tl_walker_note_caller(w, b);
+            }
+            break;
+        case TL_WAITS_STRAIGHT:
+            taken = false;
+            next = b->go[0];
+            break;
+        case TL_WAITS_RETURN:
+            taken = true;
+            next = left & 1 ? tl_walker_return_known(w) : NULL;
+            if (!next)
+                goto out;
+            left >>= 1;
+            n_left--;
+            break;
+        default:
+            goto out;
+        }
+        const unsigned turn = b->turn[taken];
+        steps[k++] = (uintptr_t)b | (turn & TL_STEP_FLAGS);
+        sum += b->n;
+        if (!next) {
+            const bool turns = turn >= TL_TURN_BRANCH && turn < TL_TURN_OTHER;
+            tl_walker_go_on(w, turns ? b->target : tl_walker_pc_behind(w, b), &b->go[taken]);
+            goto done;
+        }
+        b = next;
+    }
+out:
+    w->pc = b->pc;
+    w->block = b;
+done:
+    *bits = left;
+    *n = n_left;
+    *insns = sum;
+    return k;
+}
+
+/* True: it got on. */
+static bool walk_on(struct tl_walker *w, uint64_t *bits, unsigned *n, uint64_t offset)
+{
+    enum { ROOM = 256 };
+    uint64_t insns;
+    if (w->out->paths) {
+        const size_t k = walk_known(w, bits, n, tl_item_batch_steps(w->out, ROOM), ROOM, &insns);
+        if (k > 0)
+            tl_item_batch_path(w->out, k, insns, offset);
+        return k > 0;
+    }
+    uintptr_t steps[ROOM];
+    const size_t k = walk_known(w, bits, n, steps, ROOM, &insns);
+    for (size_t i = 0; i < k; i++) {
+        const struct tl_block *const b = tl_path_block(steps[i]);
+        tl_item_batch_block(w->out, b, b->n, tl_path_taken(steps[i]), offset);
+    }
+    return k > 0;
+}
+
+unsigned tl_walker_conditions(struct tl_walker *w, uint64_t bits, unsigned n, uint64_t offset)
+{
+    if (!w->cache || w->need_mode)
+        return 0;
+    unsigned left = n;
+    tl_item_batch_pause(w->out);
+    while (left > 0) {
+        const unsigned before = left;
+        if (w->block && walk_on(w, &bits, &left, offset) && left < before)
+            continue;
+        if (left == 0)
+            break;
+        struct tl_block *const b = walk_to_choice(w, offset);
+        if (!b)
+            break;
+        const bool taken = bits & 1;
+        const bool predicted = b->is_return && taken && w->returns.n > 0;
+        if (!has_outcome(b) && !predicted)
+            break;
+        tl_walk_block(w, b, taken, offset);
+        if (predicted)
+            tl_walker_pop_return(w, offset);
+        bits >>= 1;
+        left--;
+    }
+    return n - left;
+}
+
+bool tl_walker_to_indirect(struct tl_walker *w, uint64_t offset)
+{
+    if (!w->cache || w->need_mode)
+        return false;
+    tl_item_batch_pause(w->out);
+    struct tl_block *const b = walk_to_choice(w, offset);
+    if (!b)
+        return false;
+    if (has_outcome(b)) {
+        tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+        return false;
+    }
+    tl_walker_take_choice(w, true, offset);
+    return true;
+}
+
+/* ---- without bits ---------------------------------------------------------------------------- */
+
+/* In block `b`: how many of its instructions are executed up to the goal; 0: it is not in it. */
+typedef uint32_t find_goal(const struct tl_block *b, const void *goal);
+
+static uint32_t find_ip(const struct tl_block *b, const void *goal)
+{
+    const uint64_t ip = *(const uint64_t *)goal;
+    const bool falls_through = b->end != TL_BLOCK_WAYPOINT;
+    const int64_t n = ip - b->pc < b->size + (uint64_t)falls_through ? tl_block_count_to(b, ip) : 0;
+    return n > 0 ? (uint32_t)n : 0;
+}
+
+static uint32_t find_insn(const struct tl_block *b, const void *goal)
+{
+    tl_walker_suits *const suits = *(tl_walker_suits *const *)goal;
+    for (uint32_t i = 0, at = 0; i < b->n; i++) {
+        struct tl_insn insn;
+        if (suits((enum tl_isa)b->isa, (struct tl_bytes){b->code + at, b->size - at}))
+            return i + 1;
+        tl_block_insn(b, at, &insn);
+        at += insn.size;
+    }
+    return 0;
+}
+
+/* The goal is behind the first `n` instructions of `b`. */
+static void end_within(struct tl_walker *w, struct tl_block *b, uint32_t n, uint64_t offset)
+{
+    if (n == b->n && b->end == TL_BLOCK_WAYPOINT && goes_by_itself(b)) {
+        tl_walk_block(w, b, true, offset);
+        return;
+    }
+    tl_item_batch_block(w->out, b, n, false, offset);
+    w->pc = tl_walker_wrap(w, b->pc + tl_block_bytes(b, n));
+    w->by_address = false;
+    tl_walk_forget_block(w);
+}
+
+static enum tl_walker_end walk_to(struct tl_walker *w, find_goal *find, const void *goal,
+                                  const uint64_t *ip, uint64_t offset)
+{
+    struct round round = {0};
+    if (!w->cache || w->need_mode)
+        return TL_WALKER_LOST;
+    tl_item_batch_pause(w->out);
+    for (;;) {
+        if (!tl_walker_is_known(w, offset))
+            return TL_WALKER_LOST;
+        if (ip && w->pc == *ip)
+            return TL_WALKER_REACHED;
+        struct tl_block *const b = block_here(w, offset);
+        if (!b)
+            return TL_WALKER_LOST;
+        const uint32_t n = find(b, goal);
+        const bool waits = b->end == TL_BLOCK_WAYPOINT && !goes_by_itself(b);
+        if (n > 0 && n == b->n && waits) {
+            tl_walker_take_choice(w, true, offset);
+            return TL_WALKER_REACHED;
+        }
+        if (n > 0) {
+            end_within(w, b, n, offset);
+            return TL_WALKER_REACHED;
+        }
+        if (waits)
+            return TL_WALKER_CHOICE;
+        if (goes_round(&round, b)) {
+            tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+            return TL_WALKER_LOST;
+        }
+        if (b->end == TL_BLOCK_WAYPOINT) {
+            tl_walk_block(w, b, true, offset);
+        } else if (b->end == TL_BLOCK_UNMAPPED) {
+            tl_walk_off(w, b, offset);
+            return TL_WALKER_LOST;
+        } else {
+            tl_item_batch_whole(w->out, b, false, offset);
+            tl_walker_go_on(w, tl_walker_pc_behind(w, b), &b->go[0]);
+        }
+    }
+}
+
+enum tl_walker_end tl_walker_to_ip(struct tl_walker *w, uint64_t ip, uint64_t offset)
+{
+    return walk_to(w, find_ip, &ip, &ip, offset);
+}
+
+enum tl_walker_end tl_walker_to_insn(struct tl_walker *w, tl_walker_suits *suits, uint64_t offset)
+{
+    return walk_to(w, find_insn, &suits, NULL, offset);
+}
+
+void tl_walker_take_choice(struct tl_walker *w, bool taken, uint64_t offset)
+{
+    struct tl_block *const b = w->block;
+    if (!b)
+        return;
+    tl_walk_block(w, b, taken, offset);
+    if (has_outcome(b)) {
+        tl_walker_await(w, true);
+        return;
+    }
+    tl_walker_await_address(w, b); /* behind a trap, too */
+    w->returns.pending = false;
+}

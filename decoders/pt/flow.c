@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+#include "pt/flow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char BAD_PACKET[] = "bad packet";
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void begin(struct tl_pt_flow *f)
+{
+    const struct tl_pt_event_options none = {0};
+    tl_pt_events_init(&f->events, f->config, (struct tl_bytes){0}, &none);
+    f->base = f->anchor = f->lost_at = f->told_tsc = 0;
+    f->enabled = f->lost = f->has_time = f->postponed = false;
+    f->n_outcomes = f->bound = 0;
+    f->isa = TL_ISA_NONE;
+    tl_buf_reset(&f->held);
+}
+
+int tl_pt_flow_new(struct tl_pt_flow **out, const struct tl_pt_config *config,
+                   const struct tl_image *image, tl_item_sink *items, tl_pt_loss *loss,
+                   void *context, bool paths)
+{
+    struct tl_pt_flow *const f = calloc(1, sizeof *f);
+    if (!f)
+        return TL_NOMEM;
+    const struct tl_walker_config walker = {.image = image,
+                                            .bits = TL_WALKER_CONDITIONS,
+                                            .predicts_returns = true,
+                                            .returns = TL_WALKER_RETURNS};
+    f->config = config;
+    f->loss = loss;
+    f->context = context;
+    tl_item_batch_init(&f->out, items, context);
+    f->out.paths = paths;
+    begin(f);
+    if (tl_walker_init(&f->walker, &walker, &f->out) < 0) {
+        free(f);
+        return TL_NOMEM;
+    }
+    *out = f;
+    return TL_OK;
+}
+
+void tl_pt_flow_free(struct tl_pt_flow *f)
+{
+    if (!f)
+        return;
+    tl_walker_fini(&f->walker);
+    tl_buf_fini(&f->held);
+    free(f);
+}
+
+void tl_pt_flow_reset(struct tl_pt_flow *f)
+{
+    begin(f);
+    tl_walker_begin(&f->walker);
+    tl_item_batch_reset(&f->out);
+}
+
+struct tl_walker *tl_pt_flow_walker(struct tl_pt_flow *f)
+{
+    return &f->walker;
+}
+
+/* ---- packets as events ----------------------------------------------------------------------- */
+
+/* Packets that need no others to be understood, while nothing waits for one. */
+static bool is_plain(const struct tl_pt_events *d)
+{
+    switch (d->packet.kind) {
+    case TL_PT_TNT_8:
+    case TL_PT_TNT_64:
+    case TL_PT_TIP:
+    case TL_PT_TSC:
+    case TL_PT_MTC:
+    case TL_PT_CYC:
+        return d->failed == TL_PT_OK && d->n == 0 && !d->bound && d->enabled;
+    default:
+        return false;
+    }
+}
+
+static void lose_sync(struct tl_pt_flow *f, uint64_t offset)
+{
+    if (f->lost)
+        return;
+    f->lost = true;
+    f->lost_at = offset;
+    f->enabled = f->postponed = false;
+    f->n_outcomes = 0;
+    tl_walker_lose(&f->walker, TL_GAP_BAD_PACKET, offset);
+}
+
+/* At a PSB, understood again. */
+static int find_sync(struct tl_pt_flow *f, uint64_t offset)
+{
+    const struct tl_pt_event_options none = {0};
+    const struct tl_bytes trace = f->events.trace;
+    const size_t next = f->events.next;
+    if (!f->lost)
+        return TL_OK;
+    f->lost = false;
+    tl_pt_events_init(&f->events, f->config, trace, &none);
+    f->events.next = next;
+    return f->loss ? f->loss(f->context, BAD_PACKET, f->lost_at, offset - f->lost_at) : TL_OK;
+}
+
+/* Look at the packet at byte `at`; while lost, at the next PSB. False: there is none. */
+static bool look_at(struct tl_pt_flow *f, size_t at, int *rc)
+{
+    struct tl_pt_events *const d = &f->events;
+    d->next = at;
+    do {
+        tl_pt_event_fetch(d);
+    } while (f->lost && d->failed == TL_PT_OK && d->packet.kind != TL_PT_PSB);
+    if (d->failed != TL_PT_OK || !f->lost)
+        return !f->lost;
+    const size_t psb = (size_t)d->packet.offset;
+    d->next = psb;
+    *rc = find_sync(f, f->base + psb);
+    d->next = psb;
+    tl_pt_event_fetch(d);
+    return *rc >= 0;
+}
+
+/*
+ * Packets from byte `at` of `in` on, one by one, up to byte `least` at least, and then to where
+ * they can be taken from the columns. `*at` is moved to there, or to the end; or to the first byte
+ * that waits for what follows `in`, if `more` may. The result tells: 1: it waits.
+ */
+static int take_events(struct tl_pt_flow *f, struct tl_bytes in, size_t *at, size_t least,
+                       bool more)
+{
+    struct tl_pt_events *const d = &f->events;
+    int rc = TL_OK;
+    d->trace = in;
+    if (!look_at(f, *at, &rc)) {
+        *at = in.n;
+        return rc;
+    }
+    for (;;) {
+        struct tl_pt_event event;
+        *at = (size_t)d->packet.offset;
+        if (*at >= least && is_plain(d))
+            return TL_OK;
+        if (d->failed == TL_PT_EOS && !more) {
+            *at = in.n;
+            return TL_OK;
+        }
+        const struct tl_pt_events before = *d;
+        d->looked_behind = false;
+        const enum tl_pt_error e = tl_pt_events_next(d, &event);
+        if (more && (e == TL_PT_EOS || d->looked_behind)) {
+            const bool waits = before.n > 0 || before.failed != TL_PT_EOS;
+            if (!waits && *at == in.n)
+                return TL_OK;
+            *d = before;
+            return 1;
+        }
+        if (e == TL_PT_OK) {
+            tl_pt_flow_event(f, &event, f->base + event.packet.offset);
+            continue;
+        }
+        if (e == TL_PT_EOS)
+            continue;
+        lose_sync(f, f->base + d->packet.offset);
+        if (!look_at(f, d->next, &rc)) {
+            *at = in.n;
+            return rc;
+        }
+    }
+}
+
+/* ---- held bytes ------------------------------------------------------------------------------ */
+
+/* Bytes from `at` on wait: keep them. Places in them count from there. */
+static int hold(struct tl_pt_flow *f, struct tl_bytes in, size_t at)
+{
+    struct tl_pt_events *const d = &f->events;
+    struct tl_buf kept = {0};
+    const int rc = tl_buf_add(&kept, in.p + at, in.n - at);
+    if (rc < 0)
+        return rc;
+    tl_buf_fini(&f->held);
+    f->held = kept;
+    f->base += at;
+    for (unsigned i = 0; i < d->n; i++)
+        d->queue[i].event.packet.offset -= at;
+    return TL_OK;
+}
+
+/* All that is held. With `more`, what waits stays. */
+static int take_held(struct tl_pt_flow *f, bool more)
+{
+    const struct tl_bytes in = {f->held.p, f->held.n};
+    size_t at = 0;
+    const int rc = take_events(f, in, &at, in.n, more && in.n < TL_PT_FLOW_HELD);
+    if (rc == 1)
+        return hold(f, in, at);
+    tl_buf_reset(&f->held);
+    return rc;
+}
+
+/* ---- columns --------------------------------------------------------------------------------- */
+
+/* The `n` outcomes below the stop bit of `word`, the oldest in bit 0. */
+static inline uint64_t oldest_first(uint64_t word, unsigned n)
+{
+    uint64_t v = word << (64 - n);
+    v = (v >> 1 & 0x5555555555555555) | (v & 0x5555555555555555) << 1;
+    v = (v >> 2 & 0x3333333333333333) | (v & 0x3333333333333333) << 2;
+    v = (v >> 4 & 0x0f0f0f0f0f0f0f0f) | (v & 0x0f0f0f0f0f0f0f0f) << 4;
+    return __builtin_bswap64(v);
+}
+
+static inline void take_outcomes(struct tl_pt_flow *f, uint64_t word)
+{
+    if (word > 1) {
+        const unsigned n = 63 - (unsigned)__builtin_clzll(word);
+        tl_pt_flow_outcomes(f, oldest_first(word, n), n, f->anchor);
+    }
+}
+
+static void take_time(struct tl_pt_flow *f, uint8_t kind, uint64_t value)
+{
+    struct tl_pt_packet packet = {.kind = kind};
+    switch (kind) {
+    case TL_PT_TSC:
+        packet.tsc = value;
+        break;
+    case TL_PT_MTC:
+        packet.mtc = (uint8_t)value;
+        break;
+    default:
+        packet.cyc = value;
+        f->events.cycles += value;
+        f->events.has_cycles = true;
+    }
+    tl_pt_clock_packet(&f->events.clock, f->config, &packet, false);
+    f->has_time = true;
+}
+
+/* Entries that need no event, from `k` on; packets in front of byte `done` were taken already.
+ * Returns the first entry that does. */
+static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, size_t k,
+                           size_t done)
+{
+    if (f->events.n > 0 || f->events.bound || f->lost)
+        return k;
+    for (; k < tape->n && f->events.enabled; k++) {
+        const uint64_t offset = f->base + tape->at[k];
+        if (tape->from[k] >= done)
+            take_outcomes(f, tape->tnt[k]);
+        switch (tape->kind[k]) {
+        case TL_PT_PAD:
+            continue;
+        case TL_PT_TNT_8:
+        case TL_PT_TNT_64:
+            take_outcomes(f, tape->value[k]);
+            continue;
+        case TL_PT_TIP:
+            f->events.last_ip = (struct tl_pt_last_ip){.ip = tape->value[k], .have = true};
+            tl_pt_flow_tip(f, tape->value[k], offset);
+            break;
+        case TL_PT_TSC:
+        case TL_PT_MTC:
+        case TL_PT_CYC:
+            take_time(f, tape->kind[k], tape->value[k]);
+            break;
+        default:
+            return k;
+        }
+        f->anchor = offset;
+    }
+    return k;
+}
+
+/* Packets from entry `k` on as events, up to one that the columns can be gone on with: `*k`, where
+ * all in front of `*done` is taken. As take_events(). */
+static int take_entries(struct tl_pt_flow *f, const struct tl_pt_tape *tape, struct tl_bytes in,
+                        size_t *k, size_t *done)
+{
+    const bool columns = f->events.enabled && f->events.n == 0 && !f->events.bound && !f->lost;
+    size_t at = !columns && tape->from[*k] >= *done ? tape->from[*k] : tape->at[*k];
+    size_t least = tape->at[*k] + 1u;
+    for (;;) {
+        const int rc = take_events(f, in, &at, least, true);
+        *done = at;
+        /* A PAD that ends a column of outcomes is no packet of its own. */
+        while (*k < tape->n && tape->at[*k] < at + (tape->kind[*k] == TL_PT_PAD))
+            ++*k;
+        if (rc != TL_OK || *k == tape->n || tape->from[*k] >= at || tape->at[*k] <= at)
+            return rc;
+        least = tape->at[*k]; /* among outcomes that are joined */
+    }
+}
+
+int tl_pt_flow_tape(struct tl_pt_flow *f, const struct tl_pt_tape *tape,
+                    const struct tl_pt_piece *piece, uint64_t start)
+{
+    int rc = TL_OK;
+    const struct tl_bytes in = {piece->bytes.p, piece->to};
+    if (f->held.n > 0) {
+        rc = tl_buf_add(&f->held, in.p + piece->from, in.n - piece->from);
+        rc = rc < 0 ? rc : take_held(f, true);
+    } else {
+        size_t done = 0;
+        f->base = start + piece->base;
+        for (size_t k = 0; k < tape->n && rc == TL_OK;) {
+            k = take_columns(f, tape, k, done);
+            if (k < tape->n)
+                rc = take_entries(f, tape, in, &k, &done);
+        }
+        if (rc == 1)
+            rc = hold(f, in, done);
+    }
+    tl_walker_trim(&f->walker);
+    return rc < 0 ? rc : f->walker.failed ? TL_NOMEM : f->out.rc;
+}
+
+int tl_pt_flow_bad(struct tl_pt_flow *f, uint64_t offset)
+{
+    const int rc = f->held.n > 0 ? take_held(f, false) : TL_OK;
+    lose_sync(f, offset);
+    return rc < 0 ? rc : f->walker.failed ? TL_NOMEM : f->out.rc;
+}
+
+int tl_pt_flow_flush(struct tl_pt_flow *f)
+{
+    return tl_item_batch_flush(&f->out);
+}
+
+int tl_pt_flow_finish(struct tl_pt_flow *f, uint64_t end)
+{
+    int rc = f->held.n > 0 ? take_held(f, false) : TL_OK;
+    if (rc >= 0)
+        rc = tl_pt_flow_flush(f);
+    if (rc >= 0 && f->lost && f->loss && end > f->lost_at)
+        rc = f->loss(f->context, BAD_PACKET, f->lost_at, end - f->lost_at);
+    return rc;
+}

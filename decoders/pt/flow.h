@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Intel PT packets to flow items, as they come. Outcomes, branch targets and time, which most of a
+ * trace consists of, are taken from the columns of the packetizer and followed by the walker;
+ * all other packets become events first (pt/event.h), each applied where it belongs.
+ *
+ * Where the program and the trace part, that is a gap, and the flow goes on at the next address of
+ * the trace; behind packets that cannot be, at the next PSB. Same bytes give the same items,
+ * whatever the chunks. Not thread-safe.
+ *
+ * Source: Intel SDM volume 3, Intel Processor Trace.
+ */
+#ifndef TL_PT_FLOW_H
+#define TL_PT_FLOW_H
+
+#include "base/buf.h"
+#include "flow/walker.h"
+#include "isa/x86.h"
+#include "pt/event.h"
+#include "pt/packetizer.h"
+
+struct tl_pt_flow;
+
+/* Told of bytes that were of no use; as in decode/ops.h. */
+typedef int tl_pt_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes);
+
+/* `config` and `image` (frozen; may be NULL) are borrowed. Items and losses go to `context`.
+ * `paths`: the sink takes PATH items. TL_NOMEM. */
+TL_MUST_USE int tl_pt_flow_new(struct tl_pt_flow **out, const struct tl_pt_config *config,
+                               const struct tl_image *image, tl_item_sink *items, tl_pt_loss *loss,
+                               void *context, bool paths);
+void tl_pt_flow_free(struct tl_pt_flow *flow);
+
+/* As just made; decoded blocks are kept. Items that were not delivered are dropped. */
+void tl_pt_flow_reset(struct tl_pt_flow *flow);
+struct tl_walker *tl_pt_flow_walker(struct tl_pt_flow *flow);
+
+/* What the packetizer finds; `start`: offset in the file of its first byte. TL_NOMEM, or what a
+ * sink returned. */
+TL_MUST_USE int tl_pt_flow_tape(struct tl_pt_flow *flow, const struct tl_pt_tape *tape,
+                                const struct tl_pt_piece *piece, uint64_t start);
+/* There are bytes that are no packets from here on, up to the next PSB. */
+TL_MUST_USE int tl_pt_flow_bad(struct tl_pt_flow *flow, uint64_t offset);
+
+/* Deliver the items that are pending. */
+TL_MUST_USE int tl_pt_flow_flush(struct tl_pt_flow *flow);
+/* No more bytes; `end` is the offset behind the last one. Delivers all items. */
+TL_MUST_USE int tl_pt_flow_finish(struct tl_pt_flow *flow, uint64_t end);
+
+/* Behind a flush: where it stands, into bytes or from them. */
+void tl_pt_flow_state(struct tl_pt_flow *flow, struct tl_state *state);
+
+/* ---- private to the parts of the flow decoder ------------------------------------------------ */
+
+#define TL_PT_FLOW_HELD ((size_t)1 << 20) /* bytes that wait for others, at most */
+
+struct tl_pt_flow {
+    const struct tl_pt_config *config;
+    tl_pt_loss *loss;
+    void *context;
+    struct tl_walker walker;
+    struct tl_pt_events events; /* last IP, clock, and what waits; its trace is the bytes at hand */
+    uint64_t base;              /* offset in the file of the first byte at hand */
+    uint64_t anchor;            /* … of the last packet that was more than outcomes */
+    bool enabled;               /* tracing is on, where the walker is */
+    bool lost;                  /* nothing is understood before the next PSB, … */
+    uint64_t lost_at;           /* … from here on */
+    uint8_t isa;                /* enum tl_isa; TL_ISA_NONE: not told yet */
+    uint64_t told_tsc;          /* last TIME item */
+    bool has_time;              /* there may be more to be told of it than was */
+    /* Outcomes behind an indirect branch whose TIP is deferred; the oldest in bit 0. */
+    uint64_t outcomes;
+    uint8_t n_outcomes;
+    /* An instruction that events bind to, and that was executed last. */
+    bool postponed;
+    uint8_t bound;      /* a set: each kind of event binds once */
+    struct tl_buf held; /* bytes that cannot be understood without those that follow */
+    struct tl_item_batch out;
+};
+
+/* An event, at `offset`. */
+void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset);
+/* `n` (1..64) outcomes, the oldest in bit 0. */
+void tl_pt_flow_outcomes(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64_t offset);
+/* A branch led to `ip`. */
+void tl_pt_flow_tip(struct tl_pt_flow *f, uint64_t ip, uint64_t offset);
+/* Time, if there is more to be told than was. */
+void tl_pt_flow_tell_time(struct tl_pt_flow *f, uint64_t offset);
+
+#endif

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/* What each event does to the flow, and where. */
+#include "pt/event_text.h"
+#include "pt/flow.h"
+
+#include <string.h>
+
+/* What binds to an instruction, once each. */
+enum { PAGING = 1, VMCS = 2, PTWRITE = 4, IRET = 8, VMENTRY = 16, UIRET = 32 };
+
+/* ---- what the walker is told ----------------------------------------------------------------- */
+
+void tl_pt_flow_tell_time(struct tl_pt_flow *f, uint64_t offset)
+{
+    const struct tl_pt_time *const t = &f->events.clock.time;
+    if (f->events.has_cycles)
+        tl_item_batch_value(&f->out, TL_ITEM_CYCLES, f->events.cycles, offset);
+    if (t->have_tsc && t->tsc != f->told_tsc) {
+        tl_walker_time(&f->walker, t->tsc, offset);
+        f->told_tsc = t->tsc;
+    }
+    f->events.cycles = 0;
+    f->has_time = f->events.has_cycles = false;
+}
+
+/* The trace does not tell the privilege level. Systems keep the upper half of 64-bit addresses for
+ * themselves. */
+static void set_mode(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
+{
+    const unsigned ring = f->isa != TL_ISA_X64 ? 15 : ip >> 63 ? 0 : 3;
+    const uint64_t mode = tl_mode(TL_ARCH_X86, ring, TL_SEC_NONE, (enum tl_isa)f->isa);
+    if (mode != f->walker.mode && f->isa != TL_ISA_NONE)
+        tl_walker_mode(&f->walker, mode, offset);
+}
+
+static void jump(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
+{
+    set_mode(f, ip, offset);
+    tl_walker_jump(&f->walker, ip, (enum tl_isa)f->isa, offset);
+}
+
+/* Outcomes that wait for a TIP that does not come. */
+static void drop_outcomes(struct tl_pt_flow *f, uint64_t offset)
+{
+    if (f->n_outcomes > 0)
+        tl_walker_lose(&f->walker, TL_GAP_NO_PATH, offset);
+    f->n_outcomes = 0;
+}
+
+static void walk(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64_t offset)
+{
+    struct tl_walker *const w = &f->walker;
+    const unsigned used = tl_walker_conditions(w, bits, n, offset);
+    f->n_outcomes = 0;
+    if (used == n || w->need_address || !w->cache || w->need_mode)
+        return;
+    /* At an indirect branch, whose TIP may follow; but a return takes the outcome. */
+    if (w->block && w->block->is_return) {
+        tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+        return;
+    }
+    f->outcomes = bits >> used;
+    f->n_outcomes = (uint8_t)(n - used);
+}
+
+void tl_pt_flow_outcomes(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64_t offset)
+{
+    if (f->has_time)
+        tl_pt_flow_tell_time(f, offset);
+    f->postponed = false;
+    drop_outcomes(f, offset);
+    walk(f, bits, n, offset);
+}
+
+void tl_pt_flow_tip(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
+{
+    if (f->has_time)
+        tl_pt_flow_tell_time(f, offset);
+    tl_item_batch_pause(&f->out);
+    f->postponed = false;
+    if (!f->walker.need_address)
+        tl_walker_to_indirect(&f->walker, offset);
+    jump(f, ip, offset);
+    if (f->n_outcomes > 0)
+        walk(f, f->outcomes, f->n_outcomes, offset);
+}
+
+/* ---- instructions that events bind to -------------------------------------------------------- */
+
+static bool is_far(const struct tl_x86_insn *x)
+{
+    return x->class == TL_X86_FAR_CALL || x->class == TL_X86_FAR_RETURN ||
+           x->class == TL_X86_FAR_JUMP;
+}
+
+static bool suits_pip(enum tl_isa isa, struct tl_bytes code)
+{
+    struct tl_x86_insn x;
+    return tl_x86_decode(isa, code, &x) > 0 &&
+           (is_far(&x) || x.special == TL_X86_MOV_CR3 || x.special == TL_X86_VM_ENTRY);
+}
+
+static bool suits_vmcs(enum tl_isa isa, struct tl_bytes code)
+{
+    struct tl_x86_insn x;
+    return tl_x86_decode(isa, code, &x) > 0 &&
+           (is_far(&x) || x.special == TL_X86_VMPTRLD || x.special == TL_X86_VM_ENTRY);
+}
+
+static bool suits_ptwrite(enum tl_isa isa, struct tl_bytes code)
+{
+    struct tl_x86_insn x;
+    return tl_x86_decode(isa, code, &x) > 0 && x.class == TL_X86_PTWRITE;
+}
+
+static bool suits_iret(enum tl_isa isa, struct tl_bytes code)
+{
+    struct tl_x86_insn x;
+    return tl_x86_decode(isa, code, &x) > 0 &&
+           (x.special == TL_X86_IRET || x.special == TL_X86_SYSRET || x.special == TL_X86_SYSEXIT ||
+            x.special == TL_X86_ERET);
+}
+
+static bool suits_vmentry(enum tl_isa isa, struct tl_bytes code)
+{
+    struct tl_x86_insn x;
+    return tl_x86_decode(isa, code, &x) > 0 && x.special == TL_X86_VM_ENTRY;
+}
+
+static bool suits_uiret(enum tl_isa isa, struct tl_bytes code)
+{
+    struct tl_x86_insn x;
+    return tl_x86_decode(isa, code, &x) > 0 && x.special == TL_X86_UIRET;
+}
+
+static bool suits_cr3(enum tl_isa isa, struct tl_bytes code)
+{
+    struct tl_x86_insn x;
+    return tl_x86_decode(isa, code, &x) > 0 && x.special == TL_X86_MOV_CR3;
+}
+
+static bool suits_any(enum tl_isa isa, struct tl_bytes code)
+{
+    (void)isa;
+    (void)code;
+    return true;
+}
+
+static const struct binding {
+    uint8_t flag;
+    bool by_ip;
+    tl_walker_suits *suits;
+} bindings[TL_PT_EV_IGNORED + 1] = {
+    [TL_PT_EV_PAGING] = {PAGING, false, suits_pip},
+    [TL_PT_EV_VMCS] = {VMCS, false, suits_vmcs},
+    [TL_PT_EV_PTWRITE] = {PTWRITE, true, suits_ptwrite},
+    [TL_PT_EV_IRET] = {IRET, true, suits_iret},
+    [TL_PT_EV_VMENTRY] = {VMENTRY, true, suits_vmentry},
+    [TL_PT_EV_UIRET] = {UIRET, true, suits_uiret},
+};
+
+/* The bytes of the instruction executed last, for events that bind to it, too. */
+static struct tl_bytes bytes_at(const struct tl_pt_flow *f, uint64_t ip)
+{
+    return f->walker.image ? tl_image_view_at(f->walker.image, f->walker.view, TL_SPACE_ANY, ip)
+                           : (struct tl_bytes){0};
+}
+
+/* Where the instruction that suits is found is not known in front of the walk: its end is. */
+static bool go_to_insn(struct tl_pt_flow *f, tl_walker_suits *suits, uint64_t offset)
+{
+    const enum tl_walker_end end = tl_walker_to_insn(&f->walker, suits, offset);
+    if (end == TL_WALKER_CHOICE)
+        tl_walker_lose(&f->walker, TL_GAP_NO_PATH, offset);
+    return end == TL_WALKER_REACHED;
+}
+
+/* Execute the instruction that the event binds to, unless it was for the event before. */
+static void bind(struct tl_pt_flow *f, const struct tl_pt_event *event,
+                 const struct binding *binding, uint64_t offset)
+{
+    const bool by_ip = binding->by_ip && !event->ip_suppressed;
+    if (f->postponed && !(f->bound & binding->flag) && !by_ip) {
+        f->bound |= binding->flag;
+        return;
+    }
+    f->postponed = false;
+    bool reached = true;
+    if (by_ip)
+        reached = tl_walker_to(&f->walker, event->ip, false, offset);
+    if (reached && !go_to_insn(f, by_ip ? suits_any : binding->suits, offset))
+        return;
+    /* Others bind to the same one only if it changes much. */
+    f->postponed = reached && f->walker.need_address && !f->walker.gap_told;
+    f->bound = binding->flag;
+}
+
+/* ---- where tracing ends ---------------------------------------------------------------------- */
+
+static bool has_filters(const struct tl_pt_config *config)
+{
+    for (unsigned i = 0; i < TL_PT_FILTERS; i++)
+        if (config->filters[i].kind != TL_PT_FILTER_NONE)
+            return true;
+    return false;
+}
+
+/* A direct branch at which the flow may leave what is traced (erratum SKL014). */
+static bool suits_skl014(enum tl_isa isa, struct tl_bytes code)
+{
+    struct tl_x86_insn x;
+    return tl_x86_decode(isa, code, &x) > 0 &&
+           (x.special == TL_X86_MOV_CR3 ||
+            ((x.class == TL_X86_JUMP || x.class == TL_X86_CALL) && x.direct && !x.absolute));
+}
+
+static enum tl_walker_end to_skl014(struct tl_pt_flow *f, uint64_t offset)
+{
+    enum tl_walker_end end;
+    do {
+        end = tl_walker_to_insn(&f->walker, suits_skl014, offset);
+    } while (end == TL_WALKER_REACHED && tl_pt_config_traces(f->config, f->walker.pc));
+    return end;
+}
+
+/* Up to where tracing was switched off: the IP, an instruction that does so, or any branch that a
+ * packet would have told. */
+static void go_to_disabled(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
+{
+    struct tl_walker *const w = &f->walker;
+    if (f->postponed || w->need_address)
+        return;
+    const enum tl_walker_end end = !event->ip_suppressed ? tl_walker_to_ip(w, event->ip, offset)
+                                   : f->config->errata.skl014 && has_filters(f->config)
+                                       ? to_skl014(f, offset)
+                                       : tl_walker_to_insn(w, suits_cr3, offset);
+    if (end == TL_WALKER_CHOICE) {
+        const struct tl_block *const b = w->block;
+        const bool falls = b && !event->ip_suppressed && event->ip == b->pc + b->size;
+        tl_walker_take_choice(w, !falls, offset);
+    }
+}
+
+static void switch_off(struct tl_pt_flow *f, uint64_t offset)
+{
+    f->enabled = false;
+    tl_walker_lose(&f->walker, TL_GAP_OFF, offset);
+}
+
+/* Erratum SKD022: a VM entry that fails disables tracing by itself. */
+static bool is_skd022(const struct tl_pt_flow *f, uint64_t ip)
+{
+    return f->config->errata.skd022 && suits_vmentry((enum tl_isa)f->isa, bytes_at(f, ip));
+}
+
+static void on_async_disabled(struct tl_pt_flow *f, const struct tl_pt_event *event,
+                              uint64_t offset)
+{
+    if (tl_walker_to(&f->walker, event->from, false, offset) && is_skd022(f, event->from))
+        go_to_insn(f, suits_any, offset);
+    switch_off(f, offset);
+}
+
+static void on_enabled(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
+{
+    if (event->ip_suppressed)
+        return;
+    if (event->status && f->enabled && !f->walker.need_address) {
+        /* The trace says again where it is: the walk has to lead there. */
+        if (!tl_walker_to(&f->walker, event->ip, false, offset))
+            jump(f, event->ip, offset);
+        return;
+    }
+    if (!event->status || !f->enabled)
+        tl_item_batch_add(&f->out, TL_ITEM_TRACE_ON, offset);
+    f->enabled = true;
+    jump(f, event->ip, offset);
+}
+
+/* ---- the others ------------------------------------------------------------------------------ */
+
+static void tell(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
+{
+    char text[TL_PT_EVENT_TEXT];
+    enum { ROOM = 64 };
+    tl_pt_event_text(event, false, text);
+    text[ROOM - 1] = 0;
+    char *const kept = tl_item_batch_store(&f->out, ROOM);
+    memcpy(kept, text, ROOM);
+    tl_item_batch_add(&f->out, TL_ITEM_NOTE, offset)->text = kept;
+}
+
+static void on_branch(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
+{
+    tl_walker_to(&f->walker, event->from, false, offset);
+    struct tl_item *const item = tl_item_batch_add(&f->out, TL_ITEM_EXCEPTION, offset);
+    item->flags = TL_ITEM_HAS_PC;
+    item->pc = event->from;
+    item->text = "interrupt";
+    tl_walker_await(&f->walker, true);
+    if (!event->ip_suppressed)
+        jump(f, event->ip, offset);
+}
+
+static void set_context(struct tl_pt_flow *f, const struct tl_pt_packet *packet, uint64_t offset)
+{
+    struct tl_image_context context = f->walker.context;
+    if (packet->kind == TL_PT_VMCS) {
+        context.vmid = (uint32_t)(packet->vmcs >> 12);
+        context.has_vmid = true;
+    } else {
+        context.context_id = packet->pip.cr3;
+        context.has_context_id = true;
+    }
+    tl_walker_context(&f->walker, &context, offset);
+}
+
+static void on_overflow(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
+{
+    tl_walker_lose(&f->walker, TL_GAP_OVERFLOW, offset);
+    f->enabled = !event->ip_suppressed;
+    if (f->enabled)
+        jump(f, event->ip, offset);
+}
+
+static void on_tsx(struct tl_pt_flow *f, const struct tl_pt_packet *packet, uint64_t offset)
+{
+    tl_item_batch_note(&f->out,
+                       packet->tsx.abrt   ? "transaction fail"
+                       : packet->tsx.intx ? "transaction start"
+                                          : "transaction commit",
+                       offset);
+}
+
+static uint8_t isa_of(const struct tl_pt_packet *p)
+{
+    return p->exec.csl ? (p->exec.csd ? TL_ISA_NONE : TL_ISA_X64)
+                       : (p->exec.csd ? TL_ISA_X32 : TL_ISA_X16);
+}
+
+static void on_mode(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
+{
+    struct tl_walker *const w = &f->walker;
+    const uint64_t ip = event->ip_suppressed ? w->pc : event->ip;
+    const uint8_t isa = isa_of(&event->packet);
+    if (isa == f->isa)
+        return;
+    f->isa = isa;
+    set_mode(f, ip, offset);
+    if (f->enabled && !event->ip_suppressed)
+        jump(f, ip, offset);
+}
+
+/* Of PSB+: nothing new but behind a loss. */
+static bool is_known(const struct tl_pt_event *event)
+{
+    return event->status && (event->kind == TL_PT_EV_CBR || event->kind == TL_PT_EV_TSX ||
+                             event->kind == TL_PT_EV_IFLAGS);
+}
+
+/* An event that says where it belongs: up to there. BDM64: not behind a branch that an abort made
+ * wrong. */
+static void go_to(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
+{
+    struct tl_walker *const w = &f->walker;
+    if (!f->enabled || event->ip_suppressed || event->ip == 0 || w->need_address)
+        return;
+    if (!tl_walker_to(w, event->ip, false, offset))
+        jump(f, event->ip, offset);
+}
+
+void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
+{
+    const struct binding *const binding = &bindings[event->kind];
+    if (event->kind == TL_PT_EV_TNT) {
+        uint64_t bits = 0;
+        for (unsigned i = 0; i < event->packet.tnt.n; i++)
+            bits |= (event->packet.tnt.bits >> (event->packet.tnt.n - 1 - i) & 1) << i;
+        f->has_time = true;
+        tl_pt_flow_outcomes(f, bits, event->packet.tnt.n, f->anchor);
+        return;
+    }
+    f->anchor = offset;
+    tl_pt_flow_tell_time(f, offset);
+    if (event->kind == TL_PT_EV_TIP) {
+        if (!event->ip_suppressed)
+            tl_pt_flow_tip(f, event->ip, offset);
+        else
+            tl_walker_lose(&f->walker, TL_GAP_NO_PATH, offset);
+        return;
+    }
+    if (is_known(event))
+        return;
+    drop_outcomes(f, offset);
+    if (binding->flag && f->enabled)
+        bind(f, event, binding, offset);
+    else if (event->kind != TL_PT_EV_DISABLED)
+        f->postponed = false;
+    switch (event->kind) {
+    case TL_PT_EV_ENABLED:
+        if (event->status) /* what was called before does not return here */
+            tl_walker_flush_returns(&f->walker, false);
+        on_enabled(f, event, offset);
+        break;
+    case TL_PT_EV_DISABLED:
+        if (event->status && !f->enabled)
+            break;
+        if (!event->status)
+            go_to_disabled(f, event, offset);
+        f->postponed = false;
+        switch_off(f, offset);
+        break;
+    case TL_PT_EV_ASYNC_DISABLED:
+        on_async_disabled(f, event, offset);
+        break;
+    case TL_PT_EV_ASYNC_BRANCH:
+        on_branch(f, event, offset);
+        break;
+    case TL_PT_EV_OVERFLOW:
+        on_overflow(f, event, offset);
+        break;
+    case TL_PT_EV_PAGING:
+    case TL_PT_EV_VMCS:
+        set_context(f, &event->packet, offset);
+        break;
+    case TL_PT_EV_ASYNC_PAGING:
+    case TL_PT_EV_ASYNC_VMCS:
+        go_to(f, event, offset);
+        set_context(f, &event->packet, offset);
+        break;
+    case TL_PT_EV_EXEC_MODE:
+        if (f->isa != TL_ISA_NONE)
+            go_to(f, event, offset);
+        on_mode(f, event, offset);
+        break;
+    case TL_PT_EV_TSX:
+        go_to(f, event, offset);
+        on_tsx(f, &event->packet, offset);
+        break;
+    case TL_PT_EV_PTWRITE:
+        tl_item_batch_software(&f->out, "ptwrite", 0, event->packet.ptw.payload,
+                               event->packet.ptw.plc ? 8 : 4, offset);
+        break;
+    default:
+        if (!binding->flag)
+            go_to(f, event, offset);
+        tell(f, event, offset);
+        break;
+    }
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Intel PT flow as it comes: of simulated executions, the instructions are those that the decoder
+ * that goes instruction by instruction finds (pt/insn.h), and neither chunks nor saved states
+ * change a word.
+ */
+#include "decode/ops.h"
+#include "pt/insn.h"
+#include "sim/pt_flow_encoder.h"
+#include "unit/random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct tl_source source = {.protocol = TL_PROTO_PT};
+
+static struct tl_image *image_of(const struct tl_sim_x86_program *program)
+{
+    struct tl_image *image;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    for (unsigned zone = 0; zone < TL_SIM_X86_ZONES; zone++)
+        assert_int_equal(tl_image_add_bytes(image, program->parts[zone].base,
+                                            (struct tl_bytes){program->parts[zone].code.p,
+                                                              program->parts[zone].code.n},
+                                            TL_SPACE_ANY, NULL, NULL),
+                         TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    return image;
+}
+
+/* Losses are told at once, items as batches fill. */
+struct result {
+    struct tl_buf text, losses;
+};
+
+static int on_items(void *context, const struct tl_item *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const bool path = items[i].kind == TL_ITEM_PATH;
+        for (size_t k = 0; k < (path ? items[i].n : 1); k++) {
+            const struct tl_item item = path ? tl_path_item(&items[i], k) : items[i];
+            if (tl_item_text(&((struct result *)context)->text, &item, 1) < 0)
+                return TL_NOMEM;
+        }
+    }
+    return TL_OK;
+}
+
+static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    struct result *const r = context;
+    return tl_buf_printf(&r->losses, "lost %s %llu %llu\n", reason, (unsigned long long)offset,
+                         (unsigned long long)bytes);
+}
+
+static struct tl_stream_decoder *decoder(const struct tl_image *image, struct result *out,
+                                         bool paths)
+{
+    const struct tl_stream_sink sink = {
+        .context = out, .items = on_items, .loss = on_loss, .paths = paths};
+    struct tl_stream_decoder *d;
+    struct tl_fail fail;
+    assert_int_equal(tl_pt_ops.create(&d, &source, image, &sink, &fail), TL_OK);
+    return d;
+}
+
+/* In chunks of up to `chunk` bytes; `saved`: by another decoder behind each. */
+static void decode(const struct tl_image *image, struct tl_bytes in, size_t chunk, bool saved,
+                   bool paths, struct tl_buf *out)
+{
+    struct result r = {{0}, {0}};
+    struct tl_stream_decoder *d = decoder(image, &r, paths);
+    for (size_t at = 0; at < in.n;) {
+        const size_t some = chunk < in.n - at ? 1 + next() % chunk : in.n - at;
+        const struct tl_run run = {in.p + at, some, at, NULL};
+        assert_int_equal(tl_pt_ops.push(d, &run), TL_OK);
+        at += some;
+        if (!saved)
+            continue;
+        struct tl_buf kept = {0};
+        struct tl_state save = {.out = &kept};
+        assert_int_equal(tl_pt_ops.flush(d), TL_OK);
+        tl_pt_ops.state(d, &save);
+        assert_int_equal(save.rc, TL_OK);
+        tl_pt_ops.destroy(d);
+        d = decoder(image, &r, paths);
+        struct tl_state load = {.in = {kept.p, kept.n}};
+        tl_pt_ops.state(d, &load);
+        assert_int_equal(load.rc, TL_OK);
+        tl_buf_fini(&kept);
+    }
+    assert_int_equal(tl_pt_ops.finish(d), TL_OK);
+    tl_pt_ops.destroy(d);
+    assert_int_equal(tl_buf_add(out, r.text.p, r.text.n), TL_OK);
+    assert_int_equal(tl_buf_add(out, r.losses.p, r.losses.n), TL_OK);
+    assert_int_equal(tl_buf_add(out, "", 1), TL_OK);
+    tl_buf_fini(&r.text);
+    tl_buf_fini(&r.losses);
+}
+
+static void on_insn(void *context, const struct tl_pt_insn *insn)
+{
+    char line[128];
+    size_t n = (size_t)snprintf(line, sizeof line, "I %016llx ", (unsigned long long)insn->ip);
+    for (unsigned i = 0; i < insn->x86.size; i++)
+        n += (size_t)snprintf(line + n, sizeof line - n, "%02x", insn->raw[i]);
+    line[n++] = '\n';
+    assert_int_equal(tl_buf_add(context, line, n), TL_OK);
+}
+
+/* Instructions as pt/insn.h finds them. False: not without errors. */
+static bool insn_by_insn(const struct tl_image *image, struct tl_bytes in, struct tl_buf *out)
+{
+    const struct tl_pt_insn_options options = {0};
+    struct tl_pt_config config;
+    struct tl_pt_insns *const d = malloc(sizeof *d);
+    assert_non_null(d);
+    tl_pt_config_init(&config, &source);
+    tl_pt_insns_init(d, &config, image, in, &options);
+    d->insn = on_insn;
+    d->context = out;
+    int status = tl_pt_insns_sync(d);
+    while (status >= 0) {
+        struct tl_pt_event event;
+        if (status & TL_PT_EVENT_PENDING)
+            status = tl_pt_insns_event(d, &event);
+        else if (status & TL_PT_END)
+            status = -TL_PT_EOS;
+        else
+            status = tl_pt_insns_next(d);
+    }
+    free(d);
+    assert_int_equal(tl_buf_add(out, "", 1), TL_OK);
+    return status == -TL_PT_EOS;
+}
+
+/* Only lines of instructions. */
+static void keep_insns(struct tl_buf *text)
+{
+    char *to = (char *)text->p;
+    for (char *line = to; *line;) {
+        char *const end = strchr(line, '\n') + 1;
+        if (*line == 'I') {
+            memmove(to, line, (size_t)(end - line));
+            to += end - line;
+        }
+        line = end;
+    }
+    *to = 0;
+}
+
+static void require_same(const struct tl_buf *a, const struct tl_buf *b, const char *what)
+{
+    const char *const x = (const char *)a->p, *const y = (const char *)b->p;
+    if (strcmp(x, y) == 0)
+        return;
+    size_t at = 0;
+    while (x[at] == y[at])
+        at++;
+    while (at > 0 && x[at - 1] != '\n')
+        at--;
+    const size_t before = at > 200 ? at - 200 : 0;
+    fail_msg("%s: %.*s\n--- first:\n%.160s\n--- second:\n%.160s", what, (int)(at - before),
+             x + before, x + at, y + at);
+}
+
+static void check(const struct tl_image *image, struct tl_bytes in)
+{
+    struct tl_buf whole = {0}, other = {0}, truth = {0};
+    decode(image, in, in.n + 1, false, false, &whole);
+    decode(image, in, in.n + 1, false, true, &other);
+    require_same(&whole, &other, "paths");
+    tl_buf_reset(&other);
+    decode(image, in, 1, false, true, &other);
+    require_same(&whole, &other, "chunks of a byte");
+    tl_buf_reset(&other);
+    decode(image, in, 300, true, false, &other);
+    require_same(&whole, &other, "saved and loaded");
+    if (insn_by_insn(image, in, &truth)) {
+        keep_insns(&whole);
+        /* Instructions behind the last packet are not executed for sure. */
+        truth.p[strlen((char *)whole.p) < truth.n ? strlen((char *)whole.p) : truth.n - 1] = 0;
+        require_same(&truth, &whole, "instructions");
+    }
+    tl_buf_fini(&whole);
+    tl_buf_fini(&other);
+    tl_buf_fini(&truth);
+}
+
+static void simulated(bool damaged)
+{
+    for (unsigned i = 0; i < 60; i++) {
+        struct tl_sim_rng rng = {((uint64_t)next() << 32) | next()};
+        struct tl_sim_pt_flow_options options;
+        struct tl_sim_x86_program program;
+        struct tl_sim_pt_flow flow;
+        tl_sim_x86_program_init(&program, tl_sim_rand(&rng), tl_sim_between(&rng, 2, 60));
+        tl_sim_pt_flow_random(&options, &rng);
+        tl_sim_pt_flow_init(&flow, &program, &options, tl_sim_rand(&rng));
+        tl_sim_pt_flow_run(&flow, tl_sim_between(&rng, 1, 3000));
+        struct tl_image *const image = image_of(&program);
+        for (unsigned k = 0; damaged && k < 1 + flow.pt.out.n / 500; k++)
+            flow.pt.out.p[next() % flow.pt.out.n] ^= (uint8_t)(1 + next() % 255);
+        check(image, (struct tl_bytes){flow.pt.out.p, flow.pt.out.n});
+        tl_image_free(image);
+        tl_sim_pt_flow_fini(&flow);
+        tl_sim_x86_program_fini(&program);
+    }
+}
+
+static void executions(void **state)
+{
+    (void)state;
+    simulated(false);
+}
+
+static void damaged_traces(void **state)
+{
+    (void)state;
+    simulated(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(executions),
+        cmocka_unit_test(damaged_traces),
+    };
+    begin_random();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
