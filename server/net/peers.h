@@ -13,16 +13,18 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define TL_PEERS_BUCKETS 1024
-
-struct tl_peer;
+struct tl_peer {
+    uint64_t address;
+    unsigned n; /* connections, at least one */
+};
 
 struct tl_peers {
     pthread_mutex_t lock;
     unsigned max_each;
     unsigned max;
     unsigned n;
-    struct tl_peer *bucket[TL_PEERS_BUCKETS];
+    struct tl_peer *peers; /* at most `max`: going over them is nothing beside an accept() */
+    size_t n_peers, cap;
 };
 
 /* At most `max` connections in all, and `max_each` of one address. */
