@@ -9,48 +9,39 @@
 
 #define PAGE_SHIFT (12 - TL_CODE_SHIFT) /* of bits */
 #define PAGE_BITS  (1u << PAGE_SHIFT)
-#define SLOTS      (2 * TL_CODE_PAGES)
 #define ADDRESSES  (UINT64_MAX >> TL_CODE_SHIFT)
 #define BITS_MAX   (UINT64_C(1) << 19) /* no block is as long */
 #define FEW        56 /* fit into 8 bytes, whichever bit of the first they begin with */
 
 struct tl_code_page {
-    uint64_t number;                 /* address >> 12 */
     uint8_t bits[PAGE_BITS / 8 + 8]; /* behind the last: none, but set_few() writes there */
 };
 
 void tl_code_set_fini(struct tl_code_set *set)
 {
+    tl_numbers_fini(&set->numbers);
     free(set->pages);
     *set = (struct tl_code_set){0};
 }
 
 void tl_code_set_reset(struct tl_code_set *set)
 {
-    if (set->n > 0)
-        memset(set->slots, 0, sizeof(set->slots));
-    set->n = 0;
+    tl_numbers_reset(&set->numbers);
     set->full = false;
 }
 
-static inline uint32_t slot_of(uint64_t number)
+/* The page of this address >> 12; NULL: there is no room for it. */
+static struct tl_code_page *page_of(struct tl_code_set *set, uint64_t address)
 {
-    return (uint32_t)(number * 0x9e3779b97f4a7c15u >> 40) % SLOTS;
-}
-
-/* The page of this number; NULL: there is no room for it. */
-static struct tl_code_page *page_of(struct tl_code_set *set, uint64_t number)
-{
-    uint32_t i = slot_of(number);
-    for (; set->slots[i] != 0; i = (i + 1) % SLOTS)
-        if (set->pages[set->slots[i] - 1].number == number)
-            return &set->pages[set->slots[i] - 1];
-    if (set->n == TL_CODE_PAGES ||
-        tl_grow(&set->pages, &set->cap, set->n + 1, sizeof(*set->pages)) < 0)
-        return NULL;
-    set->pages[set->n] = (struct tl_code_page){.number = number};
-    set->slots[i] = (uint16_t)++set->n;
-    return &set->pages[set->n - 1];
+    uint32_t i = tl_numbers_find(&set->numbers, address);
+    if (i == TL_NO_NUMBER) {
+        i = set->numbers.n;
+        if (i == TL_CODE_PAGES || tl_grow(&set->pages, &set->cap, i + 1, sizeof(*set->pages)) < 0 ||
+            tl_numbers_add(&set->numbers, address) < 0)
+            return NULL;
+        set->pages[i] = (struct tl_code_page){0};
+    }
+    return &set->pages[i];
 }
 
 /* Set `n` bits, at most FEW, from `first` on, wherever words end. */
@@ -87,30 +78,28 @@ static __attribute__((noinline)) void add_many(struct tl_code_set *set, uint64_t
     }
 }
 
-/* Nearly all are short, in one page, and that is where it is looked for first: no jump here goes
- * now this way and now that. */
 void tl_code_set_add(struct tl_code_set *set, uint64_t pc, uint64_t size)
 {
     const uint64_t begin = pc >> TL_CODE_SHIFT, last = (pc + size - 1) >> TL_CODE_SHIFT;
     const uint64_t number = begin >> PAGE_SHIFT;
-    const uint32_t i = set->slots[slot_of(number)];
-    struct tl_code_page *const page = set->pages + i;
-    if (i != 0 && page[-1].number == number && last - begin < FEW && last >> PAGE_SHIFT == number)
-        set_few(page[-1].bits, begin % PAGE_BITS, (uint32_t)(last - begin) + 1);
+    const uint32_t i = tl_numbers_find(&set->numbers, number);
+    /* Nearly all are short, and in one page that is known. */
+    if (i != TL_NO_NUMBER && last - begin < FEW && last >> PAGE_SHIFT == number)
+        set_few(set->pages[i].bits, begin % PAGE_BITS, (uint32_t)(last - begin) + 1);
     else
         add_many(set, begin, last);
 }
 
 void tl_code_set_state(struct tl_code_set *set, struct tl_state *s)
 {
-    size_t n = set->n;
+    size_t n = set->numbers.n;
     tl_state_size(s, &n, TL_CODE_PAGES);
     for (size_t i = 0; i < n && s->rc >= 0; i++) {
-        uint64_t number = tl_state_loads(s) ? 0 : set->pages[i].number;
+        uint64_t number = tl_state_loads(s) ? 0 : set->numbers.keys[i];
         tl_state_u64(s, &number);
         if (tl_state_loads(s) && s->rc >= 0 && !page_of(set, number))
             tl_state_fail(s, TL_NOMEM);
-        tl_state_check(s, set->n == i + 1); /* else it came twice */
+        tl_state_check(s, set->numbers.n == i + 1); /* else it came twice */
         if (s->rc >= 0)
             tl_state_bytes(s, set->pages[i].bits, PAGE_BITS / 8);
     }
@@ -123,10 +112,11 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Edges of a page, the bit in front of which is `*before`, to `out`. Returns where they end. */
-static uint64_t *page_edges(const struct tl_code_page *page, uint64_t *before, uint64_t *out)
+/* Edges of a page that begins at `begin`, the bit in front of which is `*before`, to `out`. Returns
+ * where they end. */
+static uint64_t *page_edges(const struct tl_code_page *page, uint64_t begin, uint64_t *before,
+                            uint64_t *out)
 {
-    const uint64_t begin = page->number << PAGE_SHIFT;
     uint64_t carry = *before;
     for (uint32_t i = 0; i < PAGE_BITS; i += 64) {
         const uint64_t bits = tl_le64(page->bits + i / 8);
@@ -154,26 +144,29 @@ static size_t close_gaps(uint64_t *edges, size_t n, uint64_t gap)
 int tl_code_set_edges(const struct tl_code_set *set, uint64_t **edges, size_t *n, size_t *cap)
 {
     static_assert(TL_CODE_PAGES <= 1 << 12, "its index fits below a page's number");
-    uint64_t order[TL_CODE_PAGES]; /* number of each page, and its index */
-    for (size_t i = 0; i < set->n; i++)
-        order[i] = set->pages[i].number << 12 | i;
-    qsort(order, set->n, sizeof(*order), by_value);
-    const size_t begin = *n;
+    uint64_t order[TL_CODE_PAGES]; /* address >> 12 of each page, and its number */
+    const size_t pages = set->numbers.n;
+    for (size_t i = 0; i < pages; i++)
+        order[i] = set->numbers.keys[i] << 12 | i;
+    if (pages > 0)
+        qsort(order, pages, sizeof(*order), by_value);
+    const size_t first = *n;
     uint64_t before = 0, end = 0;
-    for (size_t i = 0; i < set->n; i++) {
-        const struct tl_code_page *const page = &set->pages[order[i] & 4095];
+    for (size_t i = 0; i < pages; i++) {
+        const uint64_t begin = order[i] >> 12 << PAGE_SHIFT;
         if (tl_grow(edges, cap, *n + PAGE_BITS + 2, sizeof(**edges)) < 0)
             return TL_NOMEM;
-        if (before && page->number << PAGE_SHIFT != end) {
+        if (before && begin != end) {
             (*edges)[(*n)++] = end;
             before = 0;
         }
-        *n = (size_t)(page_edges(page, &before, *edges + *n) - *edges);
-        end = (page->number + 1) << PAGE_SHIFT;
+        *n = (size_t)(page_edges(&set->pages[order[i] & 4095], begin, &before, *edges + *n) -
+                      *edges);
+        end = begin + PAGE_BITS;
     }
     if (before)
         (*edges)[(*n)++] = end;
-    for (uint64_t gap = 4; *n - begin > TL_CODE_EDGES; gap *= 2)
-        *n = begin + close_gaps(*edges + begin, *n - begin, gap);
+    for (uint64_t gap = 4; *n - first > TL_CODE_EDGES; gap *= 2)
+        *n = first + close_gaps(*edges + first, *n - first, gap);
     return TL_OK;
 }

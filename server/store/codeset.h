@@ -6,6 +6,7 @@
 #ifndef TL_STORE_CODESET_H
 #define TL_STORE_CODESET_H
 
+#include "base/numbers.h"
 #include "base/state.h"
 
 #define TL_CODE_SHIFT 1     /* a bit stands for 1 << 1 bytes */
@@ -16,10 +17,10 @@ struct tl_code_page;
 
 /* Zeroed it is empty. */
 struct tl_code_set {
+    struct tl_numbers numbers; /* of pages, by address >> 12 */
     struct tl_code_page *pages;
-    size_t n, cap;
-    uint16_t slots[2 * TL_CODE_PAGES]; /* page + 1, by hash of its address; 0: none */
-    bool full;                         /* there are more, or no memory: it does not tell */
+    size_t cap;
+    bool full; /* there are more, or no memory: it does not tell */
 };
 
 void tl_code_set_fini(struct tl_code_set *set);

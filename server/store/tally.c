@@ -61,48 +61,25 @@ void tl_tally_sort(struct tl_tally *tally)
 void tl_tallying_fini(struct tl_tallying *t)
 {
     tl_tally_fini(&t->tally);
-    free(t->slots);
+    tl_numbers_fini(&t->functions);
     *t = (struct tl_tallying){0};
-}
-
-static size_t slot_of(const struct tl_tallying *t, uint32_t function)
-{
-    size_t i = (size_t)(function * 0x9e3779b1u >> 7) & (t->n_slots - 1);
-    while (t->slots[i] != 0 && t->tally.functions[t->slots[i] - 1].function != function)
-        i = (i + 1) & (t->n_slots - 1);
-    return i;
-}
-
-/* Twice as many slots. */
-static int grow_slots(struct tl_tallying *t)
-{
-    const size_t n = t->n_slots > 0 ? 2 * t->n_slots : 256;
-    uint32_t *const slots = calloc(n, sizeof(*slots));
-    if (!slots)
-        return TL_NOMEM;
-    free(t->slots);
-    t->slots = slots;
-    t->n_slots = n;
-    for (size_t i = 0; i < t->tally.n_functions; i++)
-        t->slots[slot_of(t, t->tally.functions[i].function)] = (uint32_t)i + 1;
-    return TL_OK;
 }
 
 int tl_tallying_function(struct tl_tallying *t, uint32_t function, uint64_t n, uint64_t calls)
 {
     struct tl_tally *const tally = &t->tally;
-    if (2 * tally->n_functions >= t->n_slots && grow_slots(t) < 0)
-        return TL_NOMEM;
-    const size_t i = slot_of(t, function);
-    if (t->slots[i] == 0) {
-        if (tl_grow(&tally->functions, &tally->cap_functions, tally->n_functions + 1,
-                    sizeof(*tally->functions)) < 0)
+    uint32_t i = tl_numbers_find(&t->functions, function);
+    if (i == TL_NO_NUMBER) {
+        i = t->functions.n;
+        if (tl_grow(&tally->functions, &tally->cap_functions, i + 1, sizeof(*tally->functions)) <
+                0 ||
+            tl_numbers_add(&t->functions, function) < 0)
             return TL_NOMEM;
-        tally->functions[tally->n_functions++] = (struct tl_tally_function){.function = function};
-        t->slots[i] = (uint32_t)tally->n_functions;
+        tally->functions[i] = (struct tl_tally_function){.function = function};
+        tally->n_functions = i + 1;
     }
-    tally->functions[t->slots[i] - 1].insns += n;
-    tally->functions[t->slots[i] - 1].calls += calls;
+    tally->functions[i].insns += n;
+    tally->functions[i].calls += calls;
     return TL_OK;
 }
 

@@ -7,6 +7,7 @@
 #ifndef TL_STORE_TALLY_H
 #define TL_STORE_TALLY_H
 
+#include "base/numbers.h"
 #include "base/state.h"
 #include "flow/item.h"
 #include "store/varint.h"
@@ -73,8 +74,7 @@ struct tl_tallying {
     uint64_t left[16];      /* … by how they were left; of jumps not all */
     uint64_t mode, mode_from;
     bool has_mode;
-    uint32_t *slots; /* of functions, + 1, by hash; 0: free */
-    size_t n_slots;
+    struct tl_numbers functions; /* their places in the tally */
 };
 
 void tl_tallying_fini(struct tl_tallying *t);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "base/numbers.h"
 #include "base/prometheus.h"
 #include "frame/run.h"
 #include "unit/framed.h"
@@ -190,6 +191,37 @@ static void arguments_by_a_table(void **state)
     assert_true(range.from == 7 && range.to == UINT64_MAX);
 }
 
+/* Keys that lie together, far apart, and all in one place of any table. */
+static uint64_t some_key(uint32_t i)
+{
+    return i % 3 == 0 ? i : i % 3 == 1 ? (uint64_t)i << 44 : UINT64_MAX - i;
+}
+
+static void keys_have_numbers(void **state)
+{
+    enum { KEYS = 30000 };
+    struct tl_numbers t = {0};
+    (void)state;
+    assert_true(tl_numbers_find(&t, 0) == TL_NO_NUMBER);
+    tl_numbers_reset(&t);
+    for (unsigned round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < KEYS; i++) {
+            assert_true(tl_numbers_find(&t, some_key(i)) == TL_NO_NUMBER);
+            assert_int_equal(tl_numbers_add(&t, some_key(i)), TL_OK);
+            assert_int_equal(tl_numbers_find(&t, some_key(i)), i);
+        }
+        assert_int_equal(t.n, KEYS);
+        for (uint32_t i = 0; i < KEYS; i++) {
+            assert_int_equal(tl_numbers_find(&t, some_key(i)), i);
+            assert_true(t.keys[i] == some_key(i));
+        }
+        assert_true(tl_numbers_find(&t, UINT64_C(1) << 63) == TL_NO_NUMBER);
+        tl_numbers_reset(&t);
+        assert_true(tl_numbers_find(&t, some_key(5)) == TL_NO_NUMBER);
+    }
+    tl_numbers_fini(&t);
+}
+
 static void metrics_have_types_and_labels(void **state)
 {
     static const char text[] = "# HELP tracelake_total_of Of it.\n# TYPE tracelake_total_of gauge\n"
@@ -213,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_have_types_and_labels),
         cmocka_unit_test(numbers_are_exact),
+        cmocka_unit_test(keys_have_numbers),
         cmocka_unit_test(arguments_by_a_table),
         cmocka_unit_test(crc_of_known_bytes),
         cmocka_unit_test(crc_of_many),

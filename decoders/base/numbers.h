@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Numbers of 64-bit keys: 0, 1, 2 … in the order in which the keys came, so that what belongs to a
+ * key stands in an array of the caller's. A hash table with open addressing, at most half full.
+ * Keys stay until all are forgotten. Zeroed it is empty. Not thread-safe.
+ */
+#ifndef TL_BASE_NUMBERS_H
+#define TL_BASE_NUMBERS_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct tl_numbers {
+    uint64_t *keys;  /* by number */
+    uint32_t *slots; /* number + 1, by hash of the key; 0: free */
+    uint32_t n;
+    uint32_t mask; /* slots - 1, or 0: there are none */
+};
+
+#define TL_NO_NUMBER UINT32_MAX
+
+static inline uint32_t tl_numbers_hash(uint64_t key)
+{
+    return (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32);
+}
+
+/* The key's number, or TL_NO_NUMBER. */
+static inline uint32_t tl_numbers_find(const struct tl_numbers *t, uint64_t key)
+{
+    if (t->mask == 0)
+        return TL_NO_NUMBER;
+    for (uint32_t i = tl_numbers_hash(key) & t->mask;; i = (i + 1) & t->mask) {
+        const uint32_t number = t->slots[i] - 1; /* free: TL_NO_NUMBER */
+        if (number == TL_NO_NUMBER || t->keys[number] == key)
+            return number;
+    }
+}
+
+/* Give a key that has none the next number. TL_NOMEM leaves the table as it was. */
+TL_MUST_USE int tl_numbers_add(struct tl_numbers *t, uint64_t key);
+
+/* Forget the keys, keep the memory. */
+void tl_numbers_reset(struct tl_numbers *t);
+void tl_numbers_fini(struct tl_numbers *t);
+
+#endif
