@@ -35,7 +35,7 @@ static bool cut_is_harmless(const char *line)
 static char *read_line(char *out, int size, void *stream)
 {
     struct parse *p = stream;
-    if (p->at >= p->n || size < 2)
+    if (p->at >= p->n || size < 2 || p->rc < 0) /* inih would go on */
         return NULL;
     p->line++;
     const char *const from = p->text + p->at;

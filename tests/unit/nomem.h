@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Allocations that fail, one place after another: of all that a scenario allocates, each place in
+ * the code (by its call stack) gets NULL once, in a run of the scenario of its own. For programs
+ * that are linked with malloc() and its like wrapped (tests/unit/CMakeLists.txt): what is wrapped
+ * is what tracelake calls itself, not what libraries do for themselves.
+ *
+ * A scenario returns an error code. In each run it must end, give back all memory, and return
+ * TL_NOMEM or have gone on without; what it then made is what it makes in an undisturbed run.
+ */
+#ifndef TL_TESTS_NOMEM_H
+#define TL_TESTS_NOMEM_H
+
+#include "base/buf.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <execinfo.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#define NOMEM_DEPTH 7 /* callers that tell places apart */
+#define NOMEM_SITES 8192
+#define NOMEM_LIVE  (1u << 18) /* pieces at a time, at most half of it; a power of two */
+
+enum nomem_mode { NOMEM_OFF, NOMEM_RECORD, NOMEM_FAIL };
+
+static struct {
+    pthread_mutex_t lock;
+    enum nomem_mode mode;
+    bool others; /* only what other threads than the main one allocate */
+    bool again;  /* everything behind the one that fails does, too */
+    pthread_t main;
+    uint64_t sites[NOMEM_SITES];
+    size_t n;
+    uint64_t site; /* that fails */
+    bool failed;
+    void *frames[NOMEM_DEPTH]; /* of the one that failed */
+    size_t live;
+    void *pieces[NOMEM_LIVE]; /* that a scenario allocated and has not freed, by their address */
+} nomem = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__real_aligned_alloc(size_t alignment, size_t n);
+char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t n);
+int __wrap_asprintf(char **out, const char *format, ...);
+ZSTD_CCtx *__real_ZSTD_createCCtx(void);
+ZSTD_DCtx *__real_ZSTD_createDCtx(void);
+ZSTD_CCtx *__wrap_ZSTD_createCCtx(void);
+ZSTD_DCtx *__wrap_ZSTD_createDCtx(void);
+void __real_free(void *p);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+void *__wrap_aligned_alloc(size_t alignment, size_t n);
+char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t n);
+void __wrap_free(void *p);
+
+/* Callers of the wrapped function. */
+static __attribute__((noinline)) uint64_t nomem_site(void **callers)
+{
+    enum { OWN = 3 };
+    void *frames[NOMEM_DEPTH + OWN] = {0};
+    backtrace(frames, NOMEM_DEPTH + OWN);
+    memcpy(callers, frames + OWN, NOMEM_DEPTH * sizeof *callers);
+    uint64_t hash = 1;
+    for (int i = 0; i < NOMEM_DEPTH; i++)
+        hash = (hash ^ (uintptr_t)callers[i]) * 0x9e3779b97f4a7c15u;
+    return hash;
+}
+
+/* Shall this one fail? */
+static __attribute__((noinline)) bool nomem_fails(void)
+{
+    void *callers[NOMEM_DEPTH];
+    if (nomem.mode == NOMEM_OFF || (nomem.others && pthread_equal(pthread_self(), nomem.main)))
+        return false;
+    const uint64_t site = nomem_site(callers);
+    bool fails = false;
+    pthread_mutex_lock(&nomem.lock);
+    if (nomem.mode == NOMEM_RECORD) {
+        size_t i = 0;
+        while (i < nomem.n && nomem.sites[i] != site)
+            i++;
+        if (i == nomem.n && nomem.n < NOMEM_SITES)
+            nomem.sites[nomem.n++] = site;
+    } else if (nomem.mode == NOMEM_FAIL) {
+        fails = nomem.failed ? nomem.again : site == nomem.site;
+        if (fails && !nomem.failed)
+            memcpy(nomem.frames, callers, sizeof callers);
+        nomem.failed |= fails;
+    }
+    pthread_mutex_unlock(&nomem.lock);
+    return fails;
+}
+
+static size_t nomem_place(const void *p)
+{
+    size_t i = (size_t)((uintptr_t)p * 0x9e3779b97f4a7c15u >> 40) % NOMEM_LIVE;
+    while (nomem.pieces[i] && nomem.pieces[i] != p)
+        i = (i + 1) % NOMEM_LIVE;
+    return i;
+}
+
+static void *nomem_took(void *p)
+{
+    if (!p || nomem.mode == NOMEM_OFF)
+        return p;
+    pthread_mutex_lock(&nomem.lock);
+    if (nomem.live < NOMEM_LIVE / 2) {
+        nomem.pieces[nomem_place(p)] = p;
+        nomem.live++;
+    }
+    pthread_mutex_unlock(&nomem.lock);
+    return p;
+}
+
+/* What was not allocated by a scenario, or by a library, is not there. */
+static void nomem_gave(const void *p)
+{
+    pthread_mutex_lock(&nomem.lock);
+    size_t i = p && nomem.live > 0 ? nomem_place(p) : NOMEM_LIVE;
+    if (i < NOMEM_LIVE && nomem.pieces[i]) {
+        nomem.live--;
+        nomem.pieces[i] = NULL;
+        for (i = (i + 1) % NOMEM_LIVE; nomem.pieces[i]; i = (i + 1) % NOMEM_LIVE) {
+            void *const other = nomem.pieces[i]; /* may have been put behind it */
+            nomem.pieces[i] = NULL;
+            nomem.pieces[nomem_place(other)] = other;
+        }
+    }
+    pthread_mutex_unlock(&nomem.lock);
+}
+
+void *__wrap_malloc(size_t n)
+{
+    return nomem_fails() ? NULL : nomem_took(__real_malloc(n));
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return nomem_fails() ? NULL : nomem_took(__real_calloc(n, size));
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+    if (nomem_fails())
+        return NULL;
+    nomem_gave(p);
+    return nomem_took(__real_realloc(p, n));
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t n)
+{
+    return nomem_fails() ? NULL : nomem_took(__real_aligned_alloc(alignment, n));
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return nomem_fails() ? NULL : nomem_took(__real_strdup(text));
+}
+
+char *__wrap_strndup(const char *text, size_t n)
+{
+    return nomem_fails() ? NULL : nomem_took(__real_strndup(text, n));
+}
+
+int __wrap_asprintf(char **out, const char *format, ...)
+{
+    va_list args;
+    if (nomem_fails())
+        return -1;
+    va_start(args, format);
+    const int n = vasprintf(out, format, args);
+    va_end(args);
+    if (n >= 0)
+        nomem_took(*out);
+    return n;
+}
+
+/* A library's, freed by it. */
+ZSTD_CCtx *__wrap_ZSTD_createCCtx(void)
+{
+    return nomem_fails() ? NULL : __real_ZSTD_createCCtx();
+}
+
+ZSTD_DCtx *__wrap_ZSTD_createDCtx(void)
+{
+    return nomem_fails() ? NULL : __real_ZSTD_createDCtx();
+}
+
+void __wrap_free(void *p)
+{
+    nomem_gave(p);
+    __real_free(p);
+}
+
+/* Result in `out`, which is the scenario's to fill and the caller's to free. */
+typedef int nomem_scenario(void *context, struct tl_buf *out);
+
+/* Say where it was that the allocation failed. */
+static inline void nomem_tell(void)
+{
+    fflush(NULL);
+    backtrace_symbols_fd(nomem.frames, NOMEM_DEPTH, 2);
+}
+
+static inline int nomem_once(nomem_scenario *scenario, void *context, enum nomem_mode mode,
+                             struct tl_buf *out)
+{
+    nomem.failed = false;
+    nomem.live = 0;
+    memset(nomem.pieces, 0, sizeof nomem.pieces);
+    nomem.mode = mode;
+    const int rc = scenario(context, out);
+    nomem.mode = NOMEM_OFF;
+    return rc;
+}
+
+/* Run the scenario with nothing failing, and each place once. Returns how many places there are. */
+static inline size_t nomem_run(nomem_scenario *scenario, void *context)
+{
+    struct tl_buf want = {0};
+    assert_int_equal(scenario(context, &want), TL_OK); /* what is made once is made */
+    tl_buf_fini(&want);
+    nomem.n = 0;
+    nomem.main = pthread_self();
+    assert_int_equal(nomem_once(scenario, context, NOMEM_RECORD, &want), TL_OK);
+    assert_true(nomem.n < NOMEM_SITES);
+    assert_int_equal(nomem.live, want.p != NULL);
+    for (size_t i = 0; i < 2 * nomem.n; i++) {
+        struct tl_buf got = {0};
+        nomem.site = nomem.sites[i / 2];
+        nomem.again = i % 2;
+        const int r = nomem_once(scenario, context, NOMEM_FAIL, &got);
+        const bool other = r == TL_OK && (got.n != want.n || memcmp(got.p, want.p, got.n));
+        tl_buf_fini(&got);
+        if ((r != TL_NOMEM && r != TL_OK) || other || nomem.live > 0) {
+            nomem_tell();
+            fail_msg("place %zu%s: returned %d, %zu pieces of memory lost%s", i / 2,
+                     nomem.again ? " and all behind it" : "", r, nomem.live,
+                     other ? ", said nothing and made something else" : "");
+        }
+    }
+    tl_buf_fini(&want);
+    return nomem.n;
+}
+
+#endif
