@@ -128,6 +128,36 @@ def simulated_rig(lab):
 
 
 @test
+def loaded_and_unloaded(lab):
+    """Code that comes and goes at one address: the images' times go with the setup, and stay."""
+    simulated(lab, 1, 'plugins')
+    wait_sealed(lab, 'sim')
+    with open(lab.path('truth')) as f:
+        truth = only(streams(f.read())['cs.10'], 'I')
+    check(len(truth) > 100000, 'too little happened', len(truth))
+    lab.run('push', '--trace', 'file', '--format', 'tpiu,sync=fsync', '--config',
+            lab.path('sim.ini'), lab.path('raw'))
+    local = lab.run('decode', '--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'),
+                    '--text', lab.path('raw')).text()
+    check(only(streams(local)['cs.10'], 'I') == truth, 'decoded other than executed')
+    lab.stop()
+    lab.start()
+    for trace in ('sim', 'file'):
+        for again in (False, True):
+            if again:
+                lab.run('redecode', trace)
+            check(lab.run('get', trace, '--text').text() == local, trace, 'differs', again)
+    with open(lab.path('sim.ini')) as f:
+        config = f.read()
+    check('until=' in config, 'no times', config[:2000])
+    with open(lab.path('late.ini'), 'w') as f:
+        f.write(re.sub('(from|until)=.*\\n', '', config))
+    wrong = lab.run('decode', '--format', 'tpiu,sync=fsync', '--config', lab.path('late.ini'),
+                    '--text', lab.path('raw')).text()
+    check(wrong != local, 'times do not matter')
+
+
+@test
 def simulated_di(lab):
     """The same for an Open SoC Debug system."""
     simulated(lab, 300000, 'di')

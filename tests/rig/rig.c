@@ -19,7 +19,7 @@
 
 enum { TICK_MS = 50, AWAY_MS = 500, FAREWELL_S = 3 };
 
-static const struct rig_kind *const kinds[] = {&rig_etm, &rig_di};
+static const struct rig_kind *const kinds[] = {&rig_etm, &rig_di, &rig_plugins};
 
 struct options {
     const struct rig_kind *kind;
@@ -33,7 +33,8 @@ struct run {
     const struct options *o;
     struct rig *rig;
     struct tl_setup setup;
-    struct tl_buf elf, text, bytes;
+    struct tl_buf code, text, bytes;
+    bool has_image; /* the server has the code, and the setup names it */
     struct tracelake *lake;
     struct tracelake_push *push;
     FILE *save;
@@ -103,15 +104,32 @@ static int connect_once(struct run *run, struct tracelake_error *error)
     return result;
 }
 
+/* The setup's images are of this file. */
+static int name_images(struct tl_setup *setup, const char *file)
+{
+    if (setup->n_images == 0)
+        return tl_setup_add_image(setup, file, NULL);
+    for (size_t i = 0; i < setup->n_images; i++) {
+        char *const copy = strdup(file);
+        if (!copy)
+            return TL_NOMEM;
+        free(setup->images[i].file);
+        setup->images[i].file = copy;
+    }
+    return TL_OK;
+}
+
 /* The image first, so that the setup can name it by its content; then the capture. */
 static int open_push(struct run *run, struct tracelake_error *error)
 {
     struct tracelake_image image;
     int result = connect_once(run, error);
-    if (result == TRACELAKE_OK && run->elf.n && run->setup.n_images == 0) {
-        result = tracelake_put_image(run->lake, "demo.elf", run->elf.p, run->elf.n, &image, error);
-        if (result == TRACELAKE_OK && tl_setup_add_image(&run->setup, image.sha256, NULL) < 0)
+    if (result == TRACELAKE_OK && run->code.n && !run->has_image) {
+        result =
+            tracelake_put_image(run->lake, "demo.elf", run->code.p, run->code.n, &image, error);
+        if (result == TRACELAKE_OK && name_images(&run->setup, image.sha256) < 0)
             return TRACELAKE_NOMEM;
+        run->has_image = result == TRACELAKE_OK;
     }
     if (result < 0)
         return result;
@@ -225,15 +243,17 @@ static int write_file(const char *path, const struct tl_buf *bytes)
 }
 
 /* The setup as it is before the server knows the image, and the image. */
-static int write_setup(const struct run *run)
+static int write_setup(struct run *run)
 {
     struct tl_buf text = {0};
     int result = 0;
-    if (run->o->config)
+    if (run->o->image && run->setup.n_images > 0 && name_images(&run->setup, run->o->image) < 0)
+        result = complain("setup", "out of memory");
+    if (result == 0 && run->o->config)
         result = tl_setup_write(&run->setup, &text) < 0 ? complain("setup", "out of memory")
                                                         : write_file(run->o->config, &text);
     if (result == 0 && run->o->image)
-        result = write_file(run->o->image, &run->elf);
+        result = write_file(run->o->image, &run->code);
     tl_buf_fini(&text);
     return result;
 }
@@ -264,7 +284,7 @@ static int run_rig(const struct options *o)
     if (o->save && !(run.save = fopen(o->save, "wbe")))
         complain(o->save, strerror(errno));
     else if (o->kind->start(&run.rig, o->seed, o->truth) < 0 ||
-             o->kind->describe(run.rig, &run.setup, &run.elf) < 0)
+             o->kind->describe(run.rig, &run.setup, &run.code) < 0)
         complain(o->kind->name, "out of memory");
     else if (write_setup(&run) == 0)
         status = live(&run);
@@ -277,7 +297,7 @@ static int run_rig(const struct options *o)
     if (run.rig)
         o->kind->stop(run.rig);
     tl_setup_fini(&run.setup);
-    tl_buf_fini(&run.elf);
+    tl_buf_fini(&run.code);
     tl_buf_fini(&run.text);
     tl_buf_fini(&run.bytes);
     return status;
@@ -289,7 +309,7 @@ static void help(FILE *out)
 {
     fputs("usage: tracelake-rig --kind KIND [options]\n", out);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        fprintf(out, "  KIND %-4s           %s\n", kinds[i]->name, kinds[i]->about);
+        fprintf(out, "  KIND %-7s        %s\n", kinds[i]->name, kinds[i]->about);
     fputs("  --server URL        default http://127.0.0.1:7070\n"
           "  --rig NAME          default sim-KIND\n"
           "  --trace ID          default: the server makes one\n"

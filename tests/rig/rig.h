@@ -19,8 +19,9 @@ struct rig_kind {
     /* TL_NOMEM. `truth`: what was traced is written down as flow text, in memory that grows. */
     int (*start)(struct rig **out, uint64_t seed, bool truth);
     void (*stop)(struct rig *rig);
-    /* Describe the capture. `elf` gets the program image, empty if there is none. */
-    int (*describe)(struct rig *rig, struct tl_setup *setup, struct tl_buf *elf);
+    /* Describe the capture. `code` gets the program image, empty if there is none: an ELF file, or
+     * one that the setup's images are parts of, whatever they call it. */
+    int (*describe)(struct rig *rig, struct tl_setup *setup, struct tl_buf *code);
     /* Append at least `n` more bytes, ending so that all that was traced is out. */
     int (*more)(struct rig *rig, size_t n, struct tl_buf *out);
     /* What a decoder must find in the bytes so far, each stream behind its "# stream" line. */
@@ -29,5 +30,6 @@ struct rig_kind {
 
 extern const struct rig_kind rig_etm;
 extern const struct rig_kind rig_di;
+extern const struct rig_kind rig_plugins;
 
 #endif

@@ -193,6 +193,8 @@ static int serve(struct tl_sim_loading *l)
     const unsigned what = tl_sim_below(&l->rng, 4);
     struct tl_sim_record r = {
         .time = now(l), .process = TL_SIM_LOADING_FIRST + l->process, .address = PLUGIN};
+    if (l->settled)
+        return TL_OK;
     if (what == 0 && *plugin >= 0) {
         r.unloads = true;
         r.file = (unsigned)*plugin;

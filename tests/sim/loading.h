@@ -46,6 +46,7 @@ struct tl_sim_loading {
     unsigned process;  /* that runs: 0 or 1 */
     int plugin[2];     /* that a process has loaded; -1: none */
     bool was_there[2]; /* it has had one */
+    bool settled;      /* may be set: nothing is loaded or unloaded any more */
 };
 
 /* A tick is 10 cycles; `options` should have context IDs and timestamps. TL_NOMEM. */
