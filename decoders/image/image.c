@@ -72,6 +72,7 @@ void tl_image_free(struct tl_image *image)
     for (size_t i = 0; i < image->n_owned; i++)
         free(image->owned[i]);
     free(image->owned);
+    free(image->parts);
     free(image->symbols.v);
     free(image);
 }
@@ -99,38 +100,42 @@ static bool is_known(const struct tl_image *image, const struct tl_layer *layer,
         const struct tl_region *r = &layer->regions[i];
         if (r->first == first && r->last == first + (bytes.n - 1) && r->space == space &&
             r->span.from == image->span.from && r->span.until == image->span.until &&
-            memcmp(r->bytes, bytes.p, bytes.n) == 0)
+            (r->bytes == bytes.p || memcmp(r->bytes, bytes.p, bytes.n) == 0))
             return true;
     }
     return false;
 }
 
-/* As tl_image_add_bytes(), but takes the memory (freed where it is not kept). */
-static int add_taken(struct tl_image *image, uint64_t address, uint8_t *p, size_t n, unsigned space,
-                     const char *name, struct tl_fail *fail)
+/* A region of bytes that are the image's, or become so: then `memory` is handed over, or freed. */
+static int add_region(struct tl_image *image, uint64_t address, struct tl_bytes bytes,
+                      unsigned space, const char *name, void *memory, struct tl_fail *fail)
 {
     struct tl_layer *const layer = &image->layers[image->layer];
     int rc = TL_OK;
     if (image->frozen || !(space & TL_SPACE_ANY)) {
         rc = tl_fail_set(fail, TL_USAGE, "%s: the image takes no more", name ? name : "region");
-    } else if (n == 0 || image->span.from >= image->span.until ||
-               is_known(image, layer, address, (struct tl_bytes){p, n}, space)) {
+    } else if (bytes.n == 0 || image->span.from >= image->span.until ||
+               is_known(image, layer, address, bytes, space)) {
         rc = TL_OK;
-    } else if (n - 1 > UINT64_MAX - address) {
+    } else if (bytes.n - 1 > UINT64_MAX - address) {
         rc = tl_fail_set(fail, TL_USAGE, "%s: does not fit behind address 0x%llx; lower it",
                          name ? name : "region", (unsigned long long)address);
     } else if (tl_grow(&layer->regions, &layer->cap_regions, layer->n_regions + 1,
                        sizeof *layer->regions) < 0) {
-        rc = tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", n);
+        rc = tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
+    } else if (memory && tl_image_own(image, memory) < 0) {
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
     } else {
-        layer->regions[layer->n_regions++] = (struct tl_region){.first = address,
-                                                                .last = address + (n - 1),
-                                                                .span = image->span,
-                                                                .bytes = p,
-                                                                .space = space};
+        layer->regions[layer->n_regions++] = (struct tl_region){
+            .first = address,
+            .last = address + (bytes.n - 1),
+            .span = image->span,
+            .bytes = bytes.p,
+            .space = space,
+        };
         return TL_OK;
     }
-    free(p);
+    free(memory);
     return rc;
 }
 
@@ -143,7 +148,46 @@ int tl_image_add_bytes(struct tl_image *image, uint64_t address, struct tl_bytes
     if (!copy)
         return tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
     memcpy(copy, bytes.p, bytes.n);
-    return add_taken(image, address, copy, bytes.n, space, name, fail);
+    return add_region(image, address, (struct tl_bytes){copy, bytes.n}, space, name, copy, fail);
+}
+
+/* A copy that the image owns, or NULL. */
+static void *keep(struct tl_image *image, const void *p, size_t n)
+{
+    void *const copy = malloc(n ? n : 1);
+    if (!copy)
+        return NULL;
+    memcpy(copy, p, n);
+    return tl_image_own(image, copy) < 0 ? NULL : copy;
+}
+
+int tl_image_add_part(struct tl_image *image, uint64_t address, struct tl_bytes bytes,
+                      unsigned space, const char *name, uint64_t offset, uint64_t length,
+                      struct tl_fail *fail)
+{
+    struct tl_image_part part = {.offset = offset, .length = length};
+    const int rc =
+        tl_grow(&image->parts, &image->cap_parts, image->n_parts + 1, sizeof *image->parts);
+    if (rc == TL_OK && bytes.n > 0)
+        part.bytes = (struct tl_bytes){keep(image, bytes.p, bytes.n), bytes.n};
+    if (rc == TL_OK)
+        part.name = keep(image, name, strlen(name) + 1);
+    if (!part.name || (bytes.n > 0 && !part.bytes.p))
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
+    image->parts[image->n_parts++] = part;
+    return add_region(image, address, part.bytes, space, name, NULL, fail);
+}
+
+/* Those that are mapped again mostly come one behind another. */
+int tl_image_add_again(struct tl_image *image, uint64_t address, unsigned space, const char *name,
+                       uint64_t offset, uint64_t length, struct tl_fail *fail)
+{
+    for (size_t i = image->n_parts; i-- > 0;) {
+        const struct tl_image_part *const part = &image->parts[i];
+        if (part->offset == offset && part->length == length && strcmp(part->name, name) == 0)
+            return add_region(image, address, part->bytes, space, name, NULL, fail);
+    }
+    return TL_NOTFOUND;
 }
 
 static int read_all(int fd, uint8_t *p, size_t n, uint64_t offset)
@@ -192,7 +236,7 @@ int tl_image_add_file(struct tl_image *image, const char *path, uint64_t address
         free(p);
         goto done;
     }
-    rc = add_taken(image, address, p, n, space, path, fail);
+    rc = add_region(image, address, (struct tl_bytes){p, n}, space, path, p, fail);
 done:
     if (fd >= 0)
         close(fd);

@@ -91,6 +91,18 @@ TL_MUST_USE int tl_image_add_bytes(struct tl_image *image, uint64_t address, str
                                    unsigned space, const char *name, struct tl_fail *fail);
 
 /*
+ * The same of a part of a file that is perhaps mapped many times, in other places, contexts or
+ * times: its bytes are kept once. `offset` and `length` only name the part, with `name`, which is
+ * not NULL. tl_image_add_again() maps what was given so before; TL_NOTFOUND: nothing was.
+ */
+TL_MUST_USE int tl_image_add_part(struct tl_image *image, uint64_t address, struct tl_bytes bytes,
+                                  unsigned space, const char *name, uint64_t offset,
+                                  uint64_t length, struct tl_fail *fail);
+TL_MUST_USE int tl_image_add_again(struct tl_image *image, uint64_t address, unsigned space,
+                                   const char *name, uint64_t offset, uint64_t length,
+                                   struct tl_fail *fail);
+
+/*
  * Map `length` bytes (UINT64_MAX: all) of a file from `offset` on. The file is read at once.
  * Errors: TL_IO, TL_BAD (offset or length outside the file), TL_NOMEM.
  */

@@ -15,8 +15,15 @@ struct tl_region {
     uint64_t first;
     uint64_t last; /* inclusive, so that the address space's end needs no care */
     struct tl_image_span span;
-    uint8_t *bytes;
+    const uint8_t *bytes; /* owned by the image */
     unsigned space;
+};
+
+/* A part of a file that is kept once. */
+struct tl_image_part {
+    const char *name;
+    uint64_t offset, length; /* as given */
+    struct tl_bytes bytes;
 };
 
 /* A piece of one space after overlaps are resolved; bytes are owned by the image. */
@@ -82,7 +89,9 @@ struct tl_image {
     uint64_t *changes;                    /* ascending: when any layer changes */
     size_t n_changes;
     struct tl_symbols symbols;
-    void **owned; /* memory freed with the image: string tables, joined extents */
+    struct tl_image_part *parts;
+    size_t n_parts, cap_parts;
+    void **owned; /* memory freed with the image: regions, string tables, joined extents, names */
     size_t n_owned;
     size_t cap_owned;
     bool frozen;

@@ -186,12 +186,8 @@ int tl_layers_sort(struct tl_image *image)
 
 void tl_layers_fini(struct tl_image *image)
 {
-    for (size_t i = 0; i < image->n_layers; i++) {
-        struct tl_layer *layer = &image->layers[i];
-        for (size_t k = 0; k < layer->n_regions; k++)
-            free(layer->regions[k].bytes);
-        free(layer->regions);
-    }
+    for (size_t i = 0; i < image->n_layers; i++)
+        free(image->layers[i].regions);
     for (size_t i = 0; i < image->n_versions; i++) {
         struct tl_version *const version = &image->versions[i];
         free(version->symbols);

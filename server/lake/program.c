@@ -10,6 +10,7 @@ struct resolver {
     struct tl_lake *lake;
     struct tl_buf *images; /* hashes of what was found */
     struct tl_buf content;
+    char last[72]; /* whose it is; "": nobody's */
 };
 
 /* Content is known by its hash alone. */
@@ -19,7 +20,12 @@ static int resolve(void *context, const char *file, struct tl_bytes *bytes, stru
     char key[128], hash[72], found[TL_HASH_TEXT];
     if (tl_lake_image_hash(resolver->lake, file, hash) < 0)
         return tl_fail_set(fail, TL_NOTFOUND, "image %.100s was not uploaded", file);
+    if (strcmp(resolver->last, hash) == 0) {
+        *bytes = (struct tl_bytes){resolver->content.p, resolver->content.n};
+        return TL_OK;
+    }
     snprintf(key, sizeof(key), "i/%s", hash + 7);
+    resolver->last[0] = '\0';
     tl_buf_reset(&resolver->content);
     int r = tl_backend_get_all(resolver->lake->backend, key, &resolver->content, fail);
     if (r >= 0)
@@ -29,8 +35,11 @@ static int resolve(void *context, const char *file, struct tl_bytes *bytes, stru
                            file);
     if (r == TL_NOTFOUND)
         return tl_fail_set(fail, r, "image %.80s is not there; upload it and decode again", file);
+    if (r < 0)
+        return r;
+    memcpy(resolver->last, hash, sizeof(resolver->last));
     *bytes = (struct tl_bytes){resolver->content.p, resolver->content.n};
-    return r < 0 ? r : tl_buf_printf(resolver->images, "%s\n", hash);
+    return tl_buf_printf(resolver->images, "%s\n", hash);
 }
 
 static int load_images(struct tl_program *program, struct tl_lake *lake,

@@ -226,6 +226,36 @@ static void changes_as_plain_arrays_do(void **state)
     assert_true(changed > 1000);
 }
 
+/* What is mapped in many places is kept once. */
+static void parts_are_kept_once(void **state)
+{
+    static const struct tl_image_context none = {0}, p1 = {.context_id = 1, .has_context_id = true};
+    static const struct tl_bytes bytes = {(const uint8_t *)"part", 4};
+    struct tl_image *image;
+    struct tl_fail fail;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(tl_image_add_again(image, 100, TL_SPACE_ANY, "f", 8, 4, &fail), TL_NOTFOUND);
+    assert_int_equal(tl_image_add_part(image, 100, bytes, TL_SPACE_ANY, "f", 8, 4, &fail), TL_OK);
+    assert_int_equal(tl_image_bind(image, &p1), TL_OK);
+    tl_image_during(image, (struct tl_image_span){50, 0});
+    assert_int_equal(tl_image_add_again(image, 200, TL_SPACE_ANY, "f", 8, 4, &fail), TL_OK);
+    assert_int_equal(tl_image_add_again(image, 300, TL_SPACE_ANY, "f", 7, 4, &fail), TL_NOTFOUND);
+    assert_int_equal(tl_image_add_again(image, 300, TL_SPACE_ANY, "f", 8, 3, &fail), TL_NOTFOUND);
+    assert_int_equal(tl_image_add_again(image, 300, TL_SPACE_ANY, "g", 8, 4, &fail), TL_NOTFOUND);
+    assert_int_equal(tl_image_add_again(image, UINT64_MAX, TL_SPACE_ANY, "f", 8, 4, &fail),
+                     TL_USAGE);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    const struct tl_bytes a =
+        tl_image_view_at(image, tl_image_view(image, &none, 0, NULL), TL_SPACE_EL1N, 100);
+    const struct tl_bytes b =
+        tl_image_view_at(image, tl_image_view(image, &p1, 50, NULL), TL_SPACE_EL1N, 200);
+    assert_true(a.n == 4 && b.n == 4 && a.p == b.p);
+    assert_memory_equal(a.p, "part", 4);
+    assert_int_equal(
+        tl_image_view_at(image, tl_image_view(image, &p1, 49, NULL), TL_SPACE_EL1N, 200).n, 0);
+    tl_image_free(image);
+}
+
 static void reads_files(void **state)
 {
     char path[] = "/tmp/tl_image_XXXXXX";
@@ -503,6 +533,7 @@ int main(void)
         cmocka_unit_test(reaches_the_end_of_the_address_space),
         cmocka_unit_test(agrees_with_a_plain_array),
         cmocka_unit_test(changes_as_plain_arrays_do),
+        cmocka_unit_test(parts_are_kept_once),
         cmocka_unit_test(symbols_have_their_time),
         cmocka_unit_test(reads_files),
         cmocka_unit_test(names_spaces),
