@@ -13,6 +13,7 @@
 #include "stf/close.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define ARENA_CHUNK ((size_t)256 << 10)
@@ -199,11 +200,36 @@ static int put_insn(struct tl_buf *out, uint64_t pc, const struct tl_insn *insn,
     return rc;
 }
 
+static enum tl_leave leave_by(const struct tl_insn *last)
+{
+    switch (last->kind) {
+    case TL_INSN_BRANCH:
+        return last->link ? TL_LEAVE_CALL : TL_LEAVE_JUMP;
+    case TL_INSN_INDIRECT:
+        return last->link ? TL_LEAVE_CALL : last->is_return ? TL_LEAVE_RETURN : TL_LEAVE_INDIRECT;
+    case TL_INSN_RETURN_EX:
+        return TL_LEAVE_EXCEPTION_RETURN;
+    default:
+        return TL_LEAVE_STRAIGHT;
+    }
+}
+
+void tl_block_set_last(struct tl_block *block, const struct tl_insn *last)
+{
+    block->last_kind = last->kind;
+    block->conditional = last->conditional;
+    block->link = last->link;
+    block->is_return = last->is_return;
+    block->always = last->kind == TL_INSN_BRANCH && !last->link && !last->conditional;
+    block->leave = (uint8_t)leave_by(last);
+    block->target = last->target;
+    block->target_isa = last->next_isa;
+}
+
 static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_it)
 {
     tl_block_set_last(b, last);
     b->last_size = last->size;
-    b->always = last->kind == TL_INSN_BRANCH && !last->link && !last->conditional;
     b->conditional |= in_it;
     enum tl_block_turn taken = TL_TURN_OTHER;
     if (b->end != TL_BLOCK_WAYPOINT)
@@ -220,10 +246,8 @@ static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_
     b->turn[1] = (uint8_t)(taken | (turns ? TL_STEP_TAKEN : 0));
 }
 
-/* Decode from b->pc to the block's end; records go to cache->scratch. `*traps`: an instruction in
- * it is a trap, or undefined. */
-static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_bytes code,
-                  bool *traps)
+/* Decode from b->pc to the block's end; records go to cache->scratch. */
+static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_bytes code)
 {
     struct tl_insn insn = {0};
     unsigned it_left = 0; /* instructions of a T32 IT block still to come */
@@ -241,7 +265,7 @@ static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_by
         }
         if (rc < 0)
             one.kind = TL_INSN_TRAP; /* undefined: if it ran, it trapped */
-        *traps |= one.kind == TL_INSN_TRAP;
+        b->traps |= one.kind == TL_INSN_TRAP;
         const size_t before = cache->scratch.n;
         insn = one;
         if (put_insn(&cache->scratch, b->pc + b->size, &insn, rest.p) < 0)
@@ -288,28 +312,14 @@ static bool begins_function(const struct tl_image *image, uint32_t function, uin
     return function != TL_NO_FUNCTION && tl_image_symbols(image, &n)[function].address == pc;
 }
 
-static bool is_alike(const struct tl_block_cache *cache, unsigned space, const struct tl_block *b,
-                     uint64_t pc)
+/* Of all blocks in the process each has its own, or another one 2^32 blocks ago. */
+static uint32_t next_number(void)
 {
-    const int64_t function = b->function == TL_NO_FUNCTION ? -1 : (int64_t)b->function;
-    return (b->pc ^ pc) >> 12 == 0 &&
-           tl_image_view_symbol(cache->image, cache->view, space, pc) == function &&
-           !begins_function(cache->image, b->function, pc);
-}
-
-/* Where the last instruction leads is looked at once, not each time that it runs. */
-static void sum_up(const struct tl_block_cache *cache, unsigned space, struct tl_block *b,
-                   bool traps)
-{
-    b->entry = begins_function(cache->image, b->function, b->pc);
-    tl_block_sum_up(b);
-    b->waits = (uint8_t)waits_for(b);
-    if (traps)
-        b->left = 0;
-    if (traps || tl_block_leave(b) != TL_LEAVE_JUMP)
-        return;
-    b->turn[0] |= is_alike(cache, space, b, b->pc + b->size) ? TL_STEP_ALIKE : 0;
-    b->turn[1] |= is_alike(cache, space, b, b->target) ? TL_STEP_ALIKE : 0;
+    static atomic_uint numbers;
+    uint32_t number;
+    while ((number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed)) == 0)
+        ;
+    return number;
 }
 
 static unsigned hole_of(uint64_t pc)
@@ -340,8 +350,7 @@ decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64
     b.end = TL_BLOCK_UNMAPPED;
     const struct tl_bytes code = tl_image_view_at(cache->image, cache->view, space, pc);
     b.code = code.p;
-    bool traps = false;
-    if (code.n > 0 && decode(cache, &b, code, &traps) < 0)
+    if (code.n > 0 && decode(cache, &b, code) < 0)
         return NULL;
     if (b.end == TL_BLOCK_UNMAPPED && b.size == code.n && b.n > 0 &&
         tl_image_view_at(cache->image, cache->view, space, pc + b.size).n > 0)
@@ -364,7 +373,9 @@ decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64
     b.stf = entry->stf;
     b.stf_size = (uint32_t)cache->scratch.n;
     b.plain = b.last_size == 2 || b.last_size == 4 ? b.isa : TL_ISA_NONE;
-    sum_up(cache, space, &b, traps);
+    b.entry = begins_function(cache->image, b.function, b.pc);
+    b.waits = (uint8_t)waits_for(&b);
+    b.number = next_number();
     entry->block = b;
     *find_slot(cache->slots, cache->mask, cache->view, space, isa, pc) =
         (struct slot){.pc = pc,

@@ -34,15 +34,15 @@ enum tl_block_end {
 
 /*
  * How the flow goes on behind a block whose last instruction is reported as taken or not, in one
- * look: one of these, and the flags of enum tl_step below it.
+ * look: one of these, and TL_STEP_TAKEN if that changes the flow.
  */
 enum tl_block_turn {
-    TL_TURN_STRAIGHT = 0 << 3, /* for the next instruction */
-    TL_TURN_BRANCH = 1 << 3,   /* along a direct branch within the instruction set, no call */
-    TL_TURN_CALL = 2 << 3,     /* along a direct call within the instruction set */
-    TL_TURN_OTHER = 3 << 3,    /* none of these: see the other members */
-    TL_TURN_RETURN = 4 << 3,   /* by a return from a call */
-    TL_TURN_INDIRECT = 5 << 3  /* by another indirect branch, no call */
+    TL_TURN_STRAIGHT = 0 << 1, /* for the next instruction */
+    TL_TURN_BRANCH = 1 << 1,   /* along a direct branch within the instruction set, no call */
+    TL_TURN_CALL = 2 << 1,     /* along a direct call within the instruction set */
+    TL_TURN_OTHER = 3 << 1,    /* none of these: see the other members */
+    TL_TURN_RETURN = 4 << 1,   /* by a return from a call */
+    TL_TURN_INDIRECT = 5 << 1  /* by another indirect branch, no call */
 };
 
 /* What must be told to go on behind a block, if the trace tells no more than it must. */
@@ -54,14 +54,9 @@ enum tl_block_waits {
     TL_WAITS_RETURN    /* an address, or that the return stack has it */
 };
 
-/* What a step of a path says beside its block, in the low bits of the block's address. */
-enum tl_step {
-    TL_STEP_TAKEN = 1,  /* the last instruction changed the flow */
-    TL_STEP_ALIKE = 2,  /* the block ends in a direct branch; what follows lies in its page (of
-                           4 KiB) and function, and is not the function's first instruction */
-    TL_STEP_ALWAYS = 4, /* the block ends in a direct branch without condition that is no call */
-    TL_STEP_FLAGS = 7
-};
+/* In the low bit of a path's step, above which is its block's address: the block's last instruction
+ * changed the flow. */
+#define TL_STEP_TAKEN 1u
 
 /* How an instruction was left, for whoever follows calls. */
 enum tl_leave {
@@ -96,16 +91,16 @@ struct tl_block {
     uint32_t n;        /* instructions, 0 if nothing is mapped at pc */
     uint32_t size;     /* bytes */
     uint32_t function; /* index of its symbol in the image, or TL_NO_FUNCTION */
-    uint8_t turn[2];   /* enum tl_block_turn and tl_step; [1]: if the last instruction was taken */
-    uint8_t isa;       /* enum tl_isa */
-    uint8_t left;  /* 1 + enum tl_leave of the last instruction, if it was taken; 0: not known */
-    bool entry;    /* it begins where its function does */
-    uint8_t plain; /* `isa`, if `last_size` is 2 or 4 and TL_BLOCK_SLACK holds for `stf` */
-    uint8_t waits; /* enum tl_block_waits */
-    /* The one sink's that has the blocks: a name for it, and where that was given; new: 0. */
-    uint16_t name;
-    uint32_t met;
-    uint8_t inner;       /* … what it knows of the instructions; new: 0 */
+    /* Process-unique, so that sinks can keep what they know of the block beside it; wraps at 2^32,
+     * and is 0 of blocks that are made for one delivery. */
+    uint32_t number;
+    uint8_t turn[2];     /* enum tl_block_turn; [1]: if the last instruction was taken */
+    uint8_t isa;         /* enum tl_isa */
+    uint8_t leave;       /* enum tl_leave of the last instruction, if it was taken */
+    bool traps;          /* one of its instructions is a trap, or undefined */
+    bool entry;          /* it begins where its function does */
+    uint8_t plain;       /* `isa`, if `last_size` is 2 or 4 and TL_BLOCK_SLACK holds for `stf` */
+    uint8_t waits;       /* enum tl_block_waits */
     uint8_t end;         /* enum tl_block_end */
     uint8_t last_kind;   /* enum tl_insn_kind of the last instruction */
     uint8_t last_size;   /* bytes of the last instruction */
@@ -113,26 +108,12 @@ struct tl_block {
     bool conditional;    /* the last instruction may not take its branch */
     bool link;           /* the last instruction is a call */
     bool is_return;      /* the last instruction returns from a call */
-    bool always;         /* TL_STEP_ALWAYS; that it is in an IT block does not matter */
+    bool always;         /* the last instruction is a direct branch without condition that is no
+                            call; that it is in an IT block does not matter */
     bool whole;          /* `stf` holds whole groups of records */
     uint64_t target;     /* of the last instruction, if it is a direct branch */
     const uint8_t *code; /* the instructions' bytes in memory order; borrowed from the image */
 };
-
-/* enum tl_leave of a block whose last instruction changes the flow, by what it is. */
-static inline enum tl_leave tl_block_leave(const struct tl_block *block)
-{
-    switch (block->last_kind) {
-    case TL_INSN_BRANCH:
-        return block->link ? TL_LEAVE_CALL : TL_LEAVE_JUMP;
-    case TL_INSN_INDIRECT:
-        return block->link ? TL_LEAVE_CALL : block->is_return ? TL_LEAVE_RETURN : TL_LEAVE_INDIRECT;
-    case TL_INSN_RETURN_EX:
-        return TL_LEAVE_EXCEPTION_RETURN;
-    default:
-        return TL_LEAVE_STRAIGHT;
-    }
-}
 
 /* An empty block at `pc`, to which instructions are to be added: TL_BLOCK_FULL, of no function. */
 static inline void tl_block_init(struct tl_block *block, uint64_t pc, enum tl_isa isa)
@@ -144,25 +125,8 @@ static inline void tl_block_init(struct tl_block *block, uint64_t pc, enum tl_is
                                .function = TL_NO_FUNCTION};
 }
 
-/* `last` is the block's last instruction: set what is told of it, but for sizes and `always`. */
-static inline void tl_block_set_last(struct tl_block *block, const struct tl_insn *last)
-{
-    block->last_kind = last->kind;
-    block->conditional = last->conditional;
-    block->link = last->link;
-    block->is_return = last->is_return;
-    block->target = last->target;
-    block->target_isa = last->next_isa;
-}
-
-/* Set what follows from the other members: `left`, and of `turn` what does not need an image. */
-static inline void tl_block_sum_up(struct tl_block *block)
-{
-    const unsigned flags = block->always ? TL_STEP_ALWAYS : 0;
-    block->turn[0] |= (uint8_t)flags;
-    block->turn[1] |= (uint8_t)flags;
-    block->left = (uint8_t)(1 + tl_block_leave(block));
-}
+/* `last` is the block's last instruction: set what is told of it, but for sizes. */
+void tl_block_set_last(struct tl_block *block, const struct tl_insn *last);
 
 struct tl_block_cache;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "flow/callstack.h"
 
-#define SEARCH TL_CALLSTACK_SEARCH
+#define SEARCH 64 /* frames looked through where no return matches the innermost one */
 
 void tl_callstack_init(struct tl_callstack *cs, const struct tl_image *image, uint64_t first_insn,
                        tl_frame_sink *sink, void *context)
@@ -30,7 +30,7 @@ static int tell(const struct tl_callstack *cs, enum tl_frame_change change,
                     : TL_OK;
 }
 
-static int push(struct tl_callstack *cs, struct tl_frame frame)
+static inline int push(struct tl_callstack *cs, struct tl_frame frame)
 {
     cs->function = frame.function;
     if (cs->depth == TL_CALLSTACK_MAX) {
@@ -39,7 +39,7 @@ static int push(struct tl_callstack *cs, struct tl_frame frame)
     }
     frame.insn = cs->insns;
     cs->frames[cs->depth++] = frame;
-    return tell(cs, TL_FRAME_PUSH, top(cs));
+    return cs->sink ? tell(cs, TL_FRAME_PUSH, top(cs)) : TL_OK;
 }
 
 /* Pop down to `depth` frames. */
@@ -126,11 +126,24 @@ static int settle(struct tl_callstack *cs, uint64_t pc, uint32_t function)
     return cs->function == function ? TL_OK : replace(cs, pc, function);
 }
 
+/* Is `function` the innermost frame's, and does no frame wait for a return to `pc`? Nearly always
+ * it is so where the flow was lost, and nothing changes. */
+static bool stays(const struct tl_callstack *cs, uint64_t pc, uint32_t function)
+{
+    const struct tl_frame *end = cs->frames + cs->depth;
+    const struct tl_frame *const low = cs->depth > SEARCH ? end - SEARCH : cs->frames;
+    if (cs->depth == 0 || cs->deeper > 0 || end[-1].function != function)
+        return false;
+    while (end > low)
+        if ((--end)->return_pc == pc)
+            return false;
+    return true;
+}
+
 /* Somewhere, nobody knows how: back to a place that waits for it, or start anew. */
 static int resume(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 {
-    if (cs->depth > 0 && cs->deeper == 0 &&
-        tl_callstack_stays(cs->frames, cs->frames + cs->depth, pc, function)) {
+    if (stays(cs, pc, function)) {
         cs->function = function;
         return TL_OK;
     }
@@ -157,11 +170,18 @@ static int return_unknown(struct tl_callstack *cs, uint64_t pc, uint32_t functio
     return rc < 0 ? rc : settle(cs, pc, function);
 }
 
-static int do_return(struct tl_callstack *cs, uint64_t pc, uint32_t function)
+static inline int do_return(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 {
     if (cs->deeper) { /* one of the frames that are only counted */
         cs->deeper--;
         cs->function = cs->deeper ? TL_NO_FUNCTION : top(cs)->function;
+        return TL_OK;
+    }
+    /* Nearly always it is the innermost frame that returns, to the function of the next one. */
+    if (cs->depth > 1 && !cs->sink && top(cs)->return_pc == pc &&
+        top(cs)[-1].function == function) {
+        cs->depth--;
+        cs->function = function;
         return TL_OK;
     }
     uint32_t end;
@@ -198,7 +218,8 @@ static int do_jump(struct tl_callstack *cs, uint64_t pc, uint32_t function, bool
 }
 
 /* Execution goes on at pc, in `function`. */
-static int arrive(struct tl_callstack *cs, uint64_t pc, uint32_t function)
+static inline __attribute__((always_inline)) int arrive(struct tl_callstack *cs, uint64_t pc,
+                                                        uint32_t function)
 {
     const enum tl_leave how = cs->how;
     cs->how = TL_LEAVE_STRAIGHT;
@@ -229,30 +250,45 @@ static int arrive(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 
 /* ---- items ------------------------------------------------------------------------------- */
 
-int tl_callstack_arrive(struct tl_callstack *cs, const struct tl_block *b, uint64_t insn)
+int tl_callstack_arrive(struct tl_callstack *cs, const struct tl_block *block, uint64_t insn)
 {
     cs->insns = insn;
-    /* by far the most blocks follow a jump inside a function */
-    return cs->how > TL_LEAVE_JUMP || b->function != cs->function || cs->depth == 0
-               ? arrive(cs, b->pc, b->function)
+    /* By far the most blocks follow a jump inside a function. */
+    return cs->how > TL_LEAVE_JUMP || block->function != cs->function || cs->depth == 0
+               ? arrive(cs, block->pc, block->function)
                : TL_OK;
 }
 
-void tl_callstack_leave(struct tl_callstack *cs, const struct tl_block *b, bool taken,
-                        uint64_t insn)
+void tl_callstack_steps(struct tl_callstack *cs, const uintptr_t *steps, uint32_t n, uint64_t turns,
+                        const uint64_t *begins, uint32_t *low, uint32_t *high)
 {
-    cs->insns = insn;
-    cs->next_pc = b->pc + b->size;
-    cs->how = (uint8_t)(taken ? tl_block_leave(b) : TL_LEAVE_STRAIGHT);
+    const uintptr_t last = steps[n - 1];
+    uint32_t least = *low, most = *high;
+    for (; turns != 0; turns &= turns - 1) {
+        const unsigned i = (unsigned)__builtin_ctzll(turns);
+        const struct tl_block *const block = tl_path_block(steps[i]);
+        if (i > 0)
+            tl_callstack_leave(cs, tl_path_block(steps[i - 1]), tl_path_taken(steps[i - 1]));
+        cs->insns = begins[i];
+        (void)arrive(cs, block->pc, block->function);
+        const uint32_t depth = tl_callstack_depth(cs);
+        least = depth < least ? depth : least;
+        most = depth > most ? depth : most;
+        /* Where frames are only counted it does not know the function. */
+        if (cs->function != block->function && i + 1 < n)
+            turns |= UINT64_C(2) << i;
+    }
+    tl_callstack_leave(cs, tl_path_block(last), tl_path_taken(last));
+    *low = least;
+    *high = most;
 }
 
 static inline int take_block(struct tl_callstack *cs, const struct tl_item *item)
 {
     const int rc = tl_callstack_arrive(cs, item->block, cs->insns);
-    if (rc < 0)
-        return rc;
-    tl_callstack_leave(cs, item->block, item->flags & TL_ITEM_TAKEN, cs->insns + item->n);
-    return TL_OK;
+    tl_callstack_leave(cs, item->block, item->flags & TL_ITEM_TAKEN);
+    cs->insns += item->n;
+    return rc;
 }
 
 static uint32_t function_at(const struct tl_callstack *cs, uint64_t pc)

@@ -16,8 +16,7 @@
 
 #include "flow/item.h"
 
-#define TL_CALLSTACK_MAX    1024 /* frames kept; deeper ones are counted only */
-#define TL_CALLSTACK_SEARCH 64   /* looked through where no return matches the innermost one */
+#define TL_CALLSTACK_MAX 1024 /* frames kept; deeper ones are counted only */
 
 enum tl_frame_kind {
     TL_FRAME_ROOT, /* running when tracing began, or found again behind a gap */
@@ -72,13 +71,31 @@ void tl_callstack_init(struct tl_callstack *cs, const struct tl_image *image, ui
 TL_MUST_USE int tl_callstack_push(struct tl_callstack *cs, const struct tl_item *items, size_t n);
 
 /*
- * The same of a block in two steps: the flow arrives at it, being instruction number `insn`; it
- * was left behind its last instruction.
+ * tl_callstack_push() of a block in two steps, for who follows very many: the flow arrives at it,
+ * being instruction number `insn`, …
  */
 TL_MUST_USE int tl_callstack_arrive(struct tl_callstack *cs, const struct tl_block *block,
                                     uint64_t insn);
-void tl_callstack_leave(struct tl_callstack *cs, const struct tl_block *block, bool taken,
-                        uint64_t insn);
+
+/* … and it was left behind its last instruction. cs->insns stays as it is. */
+static inline void tl_callstack_leave(struct tl_callstack *cs, const struct tl_block *block,
+                                      bool taken)
+{
+    cs->next_pc = block->pc + block->size;
+    cs->how = taken ? block->leave : TL_LEAVE_STRAIGHT;
+}
+
+#define TL_CALLSTACK_STEPS 64
+
+/*
+ * Both for each of steps[0..n) of a path, 1 <= n <= TL_CALLSTACK_STEPS, where there is no sink.
+ * `begins[i]` is the number of step i's first instruction. `turns` has a bit for each step that
+ * lies in another function than the step in front of it, or that this one does not lead to straight
+ * on or by a jump (of the first: than cs->function, and by cs->how; always if there is no frame):
+ * at others no frame changes. `*low` and `*high` are widened by the depths behind each turn.
+ */
+void tl_callstack_steps(struct tl_callstack *cs, const uintptr_t *steps, uint32_t n, uint64_t turns,
+                        const uint64_t *begins, uint32_t *low, uint32_t *high);
 
 /* Pop all frames: the end of the stream. Returns as push. */
 TL_MUST_USE int tl_callstack_finish(struct tl_callstack *cs);
@@ -92,110 +109,6 @@ static inline uint32_t tl_callstack_depth(const struct tl_callstack *cs)
 static inline const struct tl_frame *tl_callstack_top(const struct tl_callstack *cs)
 {
     return cs->depth ? &cs->frames[cs->depth - 1] : NULL;
-}
-
-/* ---- many blocks ------------------------------------------------------------------------- */
-
-/*
- * For who follows very many blocks and has no use for a sink: copies, where a compiler can keep
- * them. Only while cs->deeper is 0 and cs->depth is not.
- */
-struct tl_callstack_top {
-    struct tl_frame *end;        /* behind the innermost frame */
-    struct tl_frame *low, *high; /* where that was at least, and at most */
-    struct tl_frame *first, *most;
-};
-
-static inline struct tl_callstack_top tl_callstack_take(struct tl_callstack *cs)
-{
-    struct tl_frame *const end = cs->frames + cs->depth;
-    return (struct tl_callstack_top){.end = end,
-                                     .low = end,
-                                     .high = end,
-                                     .first = cs->frames,
-                                     .most = cs->frames + TL_CALLSTACK_MAX};
-}
-
-static inline void tl_callstack_give(struct tl_callstack *cs, const struct tl_callstack_top *top)
-{
-    cs->depth = (uint32_t)(top->end - top->first);
-    cs->function = top->end[-1].function;
-}
-
-/* Does its last instruction, where it is taken, jump, call or return? */
-static inline bool tl_callstack_known(const struct tl_block *from)
-{
-    return from->left - 1u - TL_LEAVE_JUMP <= TL_LEAVE_RETURN - TL_LEAVE_JUMP;
-}
-
-/*
- * Calls, their returns, and jumps. False: it is none of these, and nothing was done;
- * tl_callstack_leave() and tl_callstack_arrive() do it. The flow arrives at `block`, being
- * instruction number `insn` + `more`, from the last instruction of `from`.
- */
-static inline __attribute__((always_inline)) bool
-tl_callstack_follow(struct tl_callstack_top *top, const struct tl_block *from, bool taken,
-                    const struct tl_block *block, uint64_t insn, uint64_t more)
-{
-    struct tl_frame *const end = top->end;
-    const unsigned turned = from->left & -(unsigned)taken;
-    if (turned == 1 + TL_LEAVE_CALL) {
-        if (end == top->most)
-            return false;
-        end->insn = insn + more;
-        end->pc = block->pc;
-        end->return_pc = from->pc + from->size;
-        end->function = block->function;
-        end->exception = 0;
-        end->kind = TL_FRAME_CALL;
-        top->end = end + 1;
-        top->high = top->end > top->high ? top->end : top->high;
-    } else if (turned == 1 + TL_LEAVE_RETURN) {
-        /* The innermost frame is no ROOT if there is another one. */
-        if (end - 1 == top->first || end[-1].return_pc != block->pc ||
-            end[-2].function != block->function)
-            return false;
-        top->end = end - 1;
-        top->low = top->end < top->low ? top->end : top->low;
-    } else if (!tl_callstack_known(from) ||
-               (turned == 1 + TL_LEAVE_INDIRECT && end[-1].return_pc == block->pc)) {
-        return false;
-    } else if (end[-1].function != block->function) {
-        end[-1].insn = insn + more;
-        end[-1].pc = block->pc;
-        end[-1].function = block->function;
-        if (end[-1].kind == TL_FRAME_CALL)
-            end[-1].kind = TL_FRAME_TAIL;
-    }
-    return true;
-}
-
-/* A call, and its return to `block`, with neither between them. False: they are something else. */
-static inline bool tl_callstack_leaf(struct tl_callstack_top *top, const struct tl_block *block)
-{
-    struct tl_frame *const end = top->end;
-    if (end == top->most || end[-1].function != block->function)
-        return false;
-    top->high = end + 1 > top->high ? end + 1 : top->high;
-    return true;
-}
-
-/*
- * The flow was lost, and goes on at `pc` in `function`: that is the innermost frame's, and no frame
- * from `first` on waits for a return to it. Nearly always it is so, and nothing changes. `end` is
- * behind the innermost frame. False: it is something else.
- */
-static inline bool tl_callstack_stays(const struct tl_frame *first, const struct tl_frame *end,
-                                      uint64_t pc, uint32_t function)
-{
-    const struct tl_frame *const low =
-        end - first > TL_CALLSTACK_SEARCH ? end - TL_CALLSTACK_SEARCH : first;
-    if (end[-1].function != function)
-        return false;
-    for (; end - low >= 2; end -= 2)
-        if (end[-1].return_pc == pc || end[-2].return_pc == pc)
-            return false;
-    return end == low || end[-1].return_pc != pc;
 }
 
 #endif

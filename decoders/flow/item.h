@@ -80,16 +80,15 @@ struct tl_item {
     const char *name; /* SOFTWARE: source ("itm", "stm", "osd-stm", "uart", "ite") */
 };
 
-/* A step of a path: a block, which lies at a multiple of 8, and enum tl_step. */
+/* A step of a path: a block's address, which is even, and TL_STEP_TAKEN. */
 static inline uintptr_t tl_path_step(const struct tl_block *block, bool taken)
 {
-    const unsigned flags = block->turn[taken] & (TL_STEP_FLAGS & ~TL_STEP_TAKEN);
-    return (uintptr_t)block | flags | taken;
+    return (uintptr_t)block | taken;
 }
 
 static inline const struct tl_block *tl_path_block(uintptr_t step)
 {
-    return (const struct tl_block *)(step & ~(uintptr_t)TL_STEP_FLAGS);
+    return (const struct tl_block *)(step & ~(uintptr_t)TL_STEP_TAKEN);
 }
 
 /* Did the block's last instruction change the flow? */

@@ -97,7 +97,7 @@ static inline __attribute__((always_inline)) size_t walk_known(struct tl_walker 
         case TL_WAITS_NOTHING:
             taken = true;
             next = b->go[1];
-            if ((b->turn[1] & ~(unsigned)TL_STEP_FLAGS) == TL_TURN_CALL) {
+            if ((b->turn[1] & ~(unsigned)TL_STEP_TAKEN) == TL_TURN_CALL) {
                 tl_walker_push_return(w, tl_walker_pc_behind(w, b));
                 tl_walker_note_caller(w, b);
             }
@@ -118,7 +118,7 @@ static inline __attribute__((always_inline)) size_t walk_known(struct tl_walker 
             goto out;
         }
         const unsigned turn = b->turn[taken];
-        steps[k++] = (uintptr_t)b | (turn & TL_STEP_FLAGS);
+        steps[k++] = (uintptr_t)b | (turn & TL_STEP_TAKEN);
         sum += b->n;
         if (!next) {
             const bool turns = turn >= TL_TURN_BRANCH && turn < TL_TURN_OTHER;

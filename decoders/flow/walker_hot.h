@@ -148,7 +148,7 @@ tl_walker_known_bits(struct tl_walker *w, uint64_t bits, unsigned n, uintptr_t *
             if (turn < TL_TURN_RETURN)
                 break;
             if (done + 1 == n) {
-                steps[done] = (uintptr_t)b | (turn & TL_STEP_FLAGS);
+                steps[done] = (uintptr_t)b | (turn & TL_STEP_TAKEN);
                 *insns = sum + b->n;
                 w->pc = b->pc;
                 tl_walker_await_address(w, b);
@@ -163,7 +163,7 @@ tl_walker_known_bits(struct tl_walker *w, uint64_t bits, unsigned n, uintptr_t *
             tl_walker_push_return(w, tl_walker_pc_behind(w, b));
             tl_walker_note_caller(w, b);
         }
-        steps[done] = (uintptr_t)b | (turn & TL_STEP_FLAGS);
+        steps[done] = (uintptr_t)b | (turn & TL_STEP_TAKEN);
         sum += b->n;
         if (!next) {
             const uint64_t pc = turn < TL_TURN_BRANCH ? tl_walker_pc_behind(w, b) : b->target;

@@ -88,7 +88,6 @@ static int end_run(struct tl_stf_batch *batch, bool taken)
         block->whole = true;
         block->told = &batch->groups->told;
     }
-    tl_block_sum_up(block);
     int result = keep(batch, batch->code.p, batch->code.n, &item.data);
     if (result == TL_OK)
         result = tl_buf_add(&batch->arena, batch->stf.p, batch->stf.n);

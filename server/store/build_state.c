@@ -67,26 +67,26 @@ static void parts_state(struct tl_build *b, struct tl_state *s)
         number = closing->number + 1;
         end = closing->first + closing->n;
     }
-    part_state(b, &b->part, s);
+    part_state(b, &b->index.part, s);
     if (s->rc < 0)
         return;
-    const struct tl_shard_row *row = &b->part->view->index.row;
+    const struct tl_shard_row *row = &b->index.part->view->index.row;
+    b->index.census = b->index.part->ghost ? NULL : b->census;
     tl_state_check(s, b->cut == CUT_SHARD ? row->number == number && row->first == end
                                           : row->number <= number);
-    tl_state_check(s, row->first + row->n == b->position);
 }
 
 /* What it counts is of the part. */
 static void census_state(struct tl_build *b, struct tl_state *s)
 {
     struct tl_buf bytes = {0};
-    if (!tl_state_loads(s) && b->part->counted) {
+    if (!tl_state_loads(s) && b->index.part->counted) {
         struct tl_state out = {.out = &bytes};
         tl_census_state(b->census, &out);
         tl_state_fail(s, out.rc);
     }
     tl_state_buf(s, &bytes, SIZE_MAX);
-    if (tl_state_loads(s) && s->rc >= 0 && b->part->counted) {
+    if (tl_state_loads(s) && s->rc >= 0 && b->index.part->counted) {
         struct tl_state in = {.in = {bytes.p, bytes.n}};
         tl_census_state(b->census, &in);
         tl_state_check(&in, in.in.n == 0);
@@ -105,9 +105,8 @@ void tl_build_state(struct tl_build *b, struct tl_state *s)
     tl_state_u64(s, &b->stop);
     tl_state_u64(s, &b->frame_marker);
     tl_state_u32(s, &b->frame);
-    tl_state_u64(s, &b->position);
-    tl_flow_now_state(&b->now, s);
-    calls_state(&b->calls, s);
+    tl_flow_now_state(&b->index.now, s);
+    calls_state(&b->index.calls, s);
     totals_state(&b->totals, s);
     tl_stf_flow_resume(b->flow, s);
     tl_state_check(s, b->frame_marker <= tl_stf_flow_markers(b->flow));

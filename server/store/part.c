@@ -22,7 +22,7 @@ static int store_code(const struct tl_code_set *set, struct tl_shard_index *inde
 
 /* ---- chunks -------------------------------------------------------------------------------- */
 
-/* Of all chunks that are built in this process each has its own, or another one very long ago. */
+/* Process-unique; wraps at 2^32. */
 static uint32_t next_stamp(void)
 {
     static atomic_uint stamps;
@@ -213,15 +213,12 @@ int tl_part_settle(struct tl_part *part)
 /* Tell of what was counted for each function. */
 static void tell_functions(struct tl_part *part)
 {
-    const struct tl_part_run *run = &part->run;
-    for (uint32_t i = 0; i < run->places.n; i++)
-        if (run->counts[i] > 0 &&
-            tl_tallying_function(&part->tallying, tl_part_run_function(run, i),
-                                 (uint32_t)run->counts[i], run->counts[i] >> 32) < 0)
-            part->tallying.untold = true;
+    if (tl_part_run_tell(&part->run, &part->tallying) < 0)
+        part->tallying.untold = true;
 }
 
-int tl_part_renew(struct tl_part *part)
+/* The run has no number left for a place: give all of them back. */
+static int renew(struct tl_part *part)
 {
     const int r = tl_part_settle(part);
     if (r < 0)
@@ -232,40 +229,51 @@ int tl_part_renew(struct tl_part *part)
     return TL_OK;
 }
 
-int tl_part_count(struct tl_part *part, uint64_t n, uint32_t function, uint64_t page,
-                  unsigned privilege, uint32_t depth)
+int tl_part_place(struct tl_part *part, const struct tl_flow_now *now, uint32_t function,
+                  uint64_t page)
 {
-    struct tl_part_run *run = &part->run;
+    struct tl_part_run *const run = &part->run;
+    const int place = tl_part_run_place(run, function, page);
+    if (place >= 0)
+        return place;
+    const int r = renew(part);
+    tl_part_run_depth(run, now->depth);
+    return r < 0 ? r : tl_part_run_place(run, function, page);
+}
+
+int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t n, uint64_t pc,
+                  uint64_t size, uint32_t function, bool called)
+{
+    struct tl_part_run *const run = &part->run;
+    uint64_t counts = called ? UINT64_C(1) << 32 : 0;
+    tl_code_set_add(&part->code, pc, size > 0 ? size : 1);
     while (n > 0) {
-        int r = tl_part_run_room(run) == 0 ? tl_part_settle(part) : TL_OK;
-        int place = tl_part_run_place(run, function, page);
-        if (r >= 0 && place < 0) {
-            r = tl_part_renew(part);
-            place = tl_part_run_place(run, function, page);
-        }
-        if (r < 0)
-            return r;
+        const int r = tl_part_run_room(run) == 0 ? tl_part_settle(part) : TL_OK,
+                  place = r < 0 ? r : tl_part_place(part, now, function, pc >> 12);
+        if (place < 0)
+            return place;
         const uint64_t room = tl_part_run_room(run), take = n < room ? n : room;
-        tl_part_run_add(run, (uint32_t)place, take);
-        tl_part_run_more(run, take, privilege);
-        tl_part_run_depth(run, depth, depth);
+        run->counts[place] += counts + take;
+        tl_part_run_more(run, take, tl_flow_now_privilege(now));
+        tl_part_run_depth(run, now->depth);
+        counts = 0;
         n -= take;
     }
     return TL_OK;
 }
 
-int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t n, uint64_t pc,
-                  uint64_t size, uint32_t function)
+void tl_part_points(struct tl_part *part, uint64_t n)
 {
-    tl_code_set_add(&part->code, pc, size > 0 ? size : 1);
     part->view->index.row.n += n;
     part->open.n += n;
-    return tl_part_count(part, n, function, pc >> 12, tl_flow_now_privilege(now), now->depth);
 }
 
-void tl_part_called(struct tl_part *part)
+void tl_part_blocks(struct tl_part *part, uint64_t n)
 {
-    part->run.counts[part->run.last_place] += UINT64_C(1) << 32;
+    tl_part_points(part, n);
+    part->view->index.row.markers += n;
+    if (n > 0)
+        part->last_position = tl_part_position(part) - 1;
 }
 
 void tl_part_tell(struct tl_part *part)
@@ -283,146 +291,108 @@ void tl_part_left(struct tl_part *part, bool taken)
     part->log.turned = taken;
 }
 
-int tl_part_keep(struct tl_part *part, uint64_t position, const struct tl_flow_now *now,
-                 const struct tl_item *item, struct tl_part_items *items)
+/* Items are here, and of these kinds. Buckets are made in their order. */
+static int note_items(struct tl_part *part, uint32_t kinds)
 {
-    struct tl_part_run *const run = &part->run;
-    int r = tl_itemlog_add(&part->log, position - part->open.first, item);
-    /* Buckets are made in their order. */
-    if (r >= 0 && tl_part_run_room(run) == 0)
-        r = tl_part_settle(part);
+    const int r = tl_part_run_room(&part->run) == 0 ? tl_part_settle(part) : TL_OK;
+    part->run.items = part->any = true;
+    part->open.kinds |= kinds;
+    return r;
+}
+
+static void note_anchor(struct tl_part *part, uint64_t time)
+{
+    struct tl_shard_row *const row = &part->view->index.row;
+    struct tl_chunk *const c = &part->open;
+    const struct tl_anchor anchor = {tl_part_position(part), time};
+    if (c->anchors++ == 0)
+        c->anchor_first = anchor;
+    if (row->anchors++ == 0)
+        row->anchor_first = anchor;
+    c->anchor_last = row->anchor_last = anchor;
+}
+
+static void note_gaps(struct tl_part *part, const struct tl_item *item, size_t n)
+{
+    struct tl_tally *const tally = &part->tallying.tally;
+    part->run.flags |= tl_bucket_flags(item);
+    part->open.gaps += (uint32_t)n;
+    part->view->index.row.gaps += n;
+    if (item->sub < TL_GAP_KINDS)
+        tally->gaps[item->sub] += n;
+}
+
+int tl_part_item(struct tl_part *part, const struct tl_flow_now *now, const struct tl_item *item)
+{
+    struct tl_shard_row *const row = &part->view->index.row;
+    const bool event = tl_item_is_event(item);
+    int r = tl_itemlog_add(&part->log, tl_part_position(part) - part->open.first, item);
+    if (r >= 0)
+        r = note_items(part, 1u << item->kind);
     if (r < 0)
         return r;
-    run->items = true;
-    items->kinds |= 1u << item->kind;
+    row->byte_last = item->offset;
     part->tallying.tally.kinds[item->kind]++;
     switch (item->kind) {
-    case TL_ITEM_CYCLES:
-    case TL_ITEM_TIME: /* by far the most */
-        if (tl_item_is_anchor(item)) {
-            items->anchor_last = (struct tl_anchor){position, now->time};
-            if (items->anchors++ == 0)
-                items->anchor_first = items->anchor_last;
-        }
+    case TL_ITEM_CYCLES: /* by far the most */
+        return TL_OK;
+    case TL_ITEM_TIME:
+        if (tl_item_is_anchor(item))
+            note_anchor(part, now->time);
+        return TL_OK;
+    case TL_ITEM_GAP:
+        note_gaps(part, item, 1);
         return TL_OK;
     case TL_ITEM_MODE:
-        tl_tallying_mode(&part->tallying, item->value, position - part->view->index.row.first);
+        tl_tallying_mode(&part->tallying, item->value, row->n);
         break;
-    case TL_ITEM_GAP:
-        run->flags |= tl_bucket_flags(item);
-        items->gaps++;
-        tl_tallying_gap(&part->tallying, item);
-        return TL_OK;
     default:
-        items->events += tl_item_is_event(item);
         break;
     }
-    tl_part_run_item(run, item);
+    part->open.events += event;
+    row->events += event;
+    tl_part_run_item(&part->run, item);
     return TL_OK;
 }
 
-int tl_part_log_gaps(struct tl_part *part, uint64_t position, const struct tl_item *items,
-                     size_t *n, size_t most, struct tl_part_gaps *gaps)
+int tl_part_cycles(struct tl_part *part, uint64_t position, const struct tl_item *item)
 {
-    const uint64_t at = position - part->open.first;
-    const size_t alone = *n > 0 && items->kind == TL_ITEM_GAP;
-    size_t paired = *n > alone && items[alone].kind == TL_ITEM_BRANCH ? *n - alone : 0;
-    int r = alone ? tl_itemlog_add(&part->log, at, items) : TL_OK;
-    *n = 0;
-    if (r >= 0 && paired > 0)
-        r = tl_itemlog_add_holes(&part->log, at, items + alone, &paired, most + part->log_begin);
-    if (r < 0)
+    part->tallying.tally.kinds[TL_ITEM_CYCLES]++;
+    part->open.kinds |= 1u << TL_ITEM_CYCLES;
+    return tl_itemlog_add(&part->log, position - part->open.first, item);
+}
+
+int tl_part_holes(struct tl_part *part, const struct tl_item *items, size_t *n, size_t most)
+{
+    uint64_t *const kinds = part->tallying.tally.kinds;
+    int r = tl_itemlog_add_holes(&part->log, tl_part_position(part) - part->open.first, items, n,
+                                 most + part->log_begin);
+    const size_t holes = *n / 2;
+    if (r < 0 || holes == 0)
         return r;
-    if (alone) {
-        gaps->flags |= tl_bucket_flags(items);
-        tl_tallying_gap(&part->tallying, items);
-    }
-    if (paired > 0)
-        gaps->flags |= tl_bucket_flags(&items[alone + 1]);
-    gaps->alone += alone;
-    gaps->holes += paired / 2;
-    *n = alone + paired;
-    return TL_OK;
-}
-
-int tl_part_keep_gaps(struct tl_part *part, const struct tl_part_gaps *gaps,
-                      struct tl_part_items *items)
-{
-    struct tl_part_run *const run = &part->run;
-    struct tl_tally *const tally = &part->tallying.tally;
-    const uint64_t all = gaps->alone + gaps->holes;
-    const int r = all > 0 && tl_part_run_room(run) == 0 ? tl_part_settle(part) : TL_OK;
-    if (r < 0 || all == 0)
-        return r;
-    run->items = true;
-    run->flags |= gaps->flags;
-    items->kinds |= 1u << TL_ITEM_GAP;
-    items->gaps += all;
-    tally->kinds[TL_ITEM_GAP] += all;
-    if (gaps->holes == 0)
-        return TL_OK;
-    run->taken += gaps->holes;
-    items->kinds |= 1u << TL_ITEM_BRANCH;
-    tally->kinds[TL_ITEM_BRANCH] += gaps->holes;
-    tally->gaps[TL_GAP_NO_IMAGE] += gaps->holes;
-    return TL_OK;
-}
-
-void tl_part_kept(struct tl_part *part, const struct tl_part_items *items)
-{
-    struct tl_shard_row *row = &part->view->index.row;
-    struct tl_chunk *c = &part->open;
-    if (items->kinds == 0)
-        return;
-    part->any = true;
-    c->kinds |= items->kinds;
-    c->gaps += (uint32_t)items->gaps;
-    row->gaps += items->gaps;
-    c->events += (uint32_t)items->events;
-    row->events += items->events;
-    if (items->anchors == 0)
-        return;
-    if (c->anchors == 0)
-        c->anchor_first = items->anchor_first;
-    if (row->anchors == 0)
-        row->anchor_first = items->anchor_first;
-    c->anchor_last = row->anchor_last = items->anchor_last;
-    c->anchors += items->anchors;
-    row->anchors += items->anchors;
-}
-
-int tl_part_item(struct tl_part *part, const struct tl_flow_now *now, const struct tl_item *item,
-                 struct tl_part_items *items)
-{
-    struct tl_shard_row *row = &part->view->index.row;
-    *items = (struct tl_part_items){0};
-    const int r = tl_part_keep(part, row->first + row->n, now, item, items);
-    row->byte_last = item->offset;
-    tl_part_kept(part, items);
+    r = note_items(part, 1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP);
+    note_gaps(part, &items[1], holes);
+    part->run.taken += holes;
+    kinds[TL_ITEM_BRANCH] += holes;
+    kinds[TL_ITEM_GAP] += holes;
+    part->view->index.row.byte_last = items[*n - 1].offset;
     return r;
 }
 
 int tl_part_isa(struct tl_part *part, enum tl_isa isa)
 {
-    const struct tl_shard_row *row = &part->view->index.row;
-    return tl_itemlog_add_isa(&part->log, row->first + row->n - part->open.first, isa);
-}
-
-int tl_part_offset_at(struct tl_part *part, uint64_t position, uint64_t offset)
-{
-    if (!tl_part_offset_due(part, position))
-        return TL_OK;
-    part->offset_noted = position >> TL_PART_OFFSETS;
-    const uint64_t at = position - part->open.first;
-    /* An item shortly before tells as well; but a census expects the note. */
-    const bool told = at - part->log.base.position < 1u << (TL_PART_OFFSETS - 1) && !part->counted;
-    return told ? TL_OK : tl_itemlog_add_offset(&part->log, at, offset);
+    return tl_itemlog_add_isa(&part->log, tl_part_position(part) - part->open.first, isa);
 }
 
 int tl_part_offset(struct tl_part *part, uint64_t offset)
 {
-    const struct tl_shard_row *row = &part->view->index.row;
-    return tl_part_offset_at(part, row->first + row->n, offset);
+    const uint64_t position = tl_part_position(part), at = position - part->open.first;
+    if (position >> TL_PART_OFFSETS == part->offset_noted)
+        return TL_OK;
+    part->offset_noted = position >> TL_PART_OFFSETS;
+    /* An item shortly before tells as well; but a census expects the note. */
+    const bool told = at - part->log.base.position < 1u << (TL_PART_OFFSETS - 1) && !part->counted;
+    return told ? TL_OK : tl_itemlog_add_offset(&part->log, at, offset);
 }
 
 /* ---- views --------------------------------------------------------------------------------- */

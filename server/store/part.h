@@ -18,7 +18,8 @@ struct tl_part {
     struct tl_chunk open; /* code and items not filled in before it is closed */
     struct tl_itemlog log;
     struct tl_code_set code; /* what the open chunk has executed */
-    uint32_t stamp;          /* in blocks whose code the open chunk has, and whose places the run */
+    uint32_t stamp;          /* of what is known beside blocks: whose code the open chunk has, and
+                                whose places the run */
     bool ghost;              /* nothing is packed or kept: the shard is in the store already */
     bool any;                /* there is an item or an instruction */
     size_t log_begin;        /* bytes of the log that say how the chunk begins */
@@ -37,6 +38,12 @@ TL_MUST_USE int tl_part_begin(struct tl_part *part, const struct tl_callstack *c
 void tl_part_free(struct tl_part *part); /* NULL is fine */
 bool tl_part_is_empty(const struct tl_part *part);
 
+/* Of the next instruction or item. */
+static inline uint64_t tl_part_position(const struct tl_part *part)
+{
+    return part->view->index.row.first + part->view->index.row.n;
+}
+
 /* Bytes of items in the open chunk's log: the same of a ghost. */
 static inline size_t tl_part_logged(const struct tl_part *part)
 {
@@ -50,64 +57,35 @@ void tl_part_make_ghost(struct tl_part *part);
 
 /* Give the run to its bucket, where that ends or the chunk does. */
 TL_MUST_USE int tl_part_settle(struct tl_part *part);
-/* The same where the run has no number left for a place; blocks have to be met anew, too. */
-TL_MUST_USE int tl_part_renew(struct tl_part *part);
-/* Count in the run, and in those that follow it. `privilege` > 3: not known. */
-TL_MUST_USE int tl_part_count(struct tl_part *part, uint64_t n, uint32_t function, uint64_t page,
-                              unsigned privilege, uint32_t depth);
-
-/* Count `n` instructions as read from `pc` on, `size` bytes. */
+/* The place where instructions of a function and page are counted. Where there is no number left
+ * for it all are given back (`stamp` is a new one then). TL_NOMEM. */
+TL_MUST_USE int tl_part_place(struct tl_part *part, const struct tl_flow_now *now,
+                              uint32_t function, uint64_t page);
+/* Count `n` instructions as read from `pc` on, `size` bytes; `called`: they begin where their
+ * function does. */
 TL_MUST_USE int tl_part_insns(struct tl_part *part, const struct tl_flow_now *now, uint64_t n,
-                              uint64_t pc, uint64_t size, uint32_t function);
-/* What adds up of items. */
-struct tl_part_items {
-    uint32_t kinds, anchors;
-    uint64_t gaps, events;
-    struct tl_anchor anchor_first, anchor_last;
-};
-/* Keep an item that stands in front of `position`, which is behind all that was counted. */
-TL_MUST_USE int tl_part_keep(struct tl_part *part, uint64_t position, const struct tl_flow_now *now,
-                             const struct tl_item *item, struct tl_part_items *items);
-/* Gaps that are in the log and are not counted yet. */
-struct tl_part_gaps {
-    uint64_t alone, holes;
-    uint8_t flags; /* as of a bucket */
-};
-/* Log as many of items[0..*n) as are gaps: one by itself, if it is the first, and holes, by turns a
- * BRANCH and a GAP. Sets `*n`. The log is not to have more than `most` bytes. */
-TL_MUST_USE int tl_part_log_gaps(struct tl_part *part, uint64_t position,
-                                 const struct tl_item *items, size_t *n, size_t most,
-                                 struct tl_part_gaps *gaps);
-/* Count them as tl_part_keep() does, behind the instructions that were counted. */
-TL_MUST_USE int tl_part_keep_gaps(struct tl_part *part, const struct tl_part_gaps *gaps,
-                                  struct tl_part_items *items);
-/* Of all that was kept, before its chunk ends. */
-void tl_part_kept(struct tl_part *part, const struct tl_part_items *items);
-/* Both, of one that stands here. */
+                              uint64_t pc, uint64_t size, uint32_t function, bool called);
+/* These were, or are to be, counted: instructions of blocks, and items that are positions. */
+void tl_part_blocks(struct tl_part *part, uint64_t n);
+void tl_part_points(struct tl_part *part, uint64_t n);
+/* Keep an item that stands here. `now` is what holds behind it. */
 TL_MUST_USE int tl_part_item(struct tl_part *part, const struct tl_flow_now *now,
-                             const struct tl_item *item, struct tl_part_items *items);
+                             const struct tl_item *item);
+/* Keep a CYCLES that stands at `position`, behind instructions of its bucket. */
+TL_MUST_USE int tl_part_cycles(struct tl_part *part, uint64_t position, const struct tl_item *item);
+/* The same of items[0..*n), BRANCH and GAP by turns that make holes, as far as that goes on and the
+ * log has not `most` bytes: sets `*n`. */
+TL_MUST_USE int tl_part_holes(struct tl_part *part, const struct tl_item *items, size_t *n,
+                              size_t most);
 /* Note that the instructions that follow are of this instruction set. */
 TL_MUST_USE int tl_part_isa(struct tl_part *part, enum tl_isa isa);
-/* Instructions of the packet at raw byte `offset` follow, here or from `position` on: noted now and
- * then. */
-static inline bool tl_part_offset_due(const struct tl_part *part, uint64_t position)
-{
-    return position >> TL_PART_OFFSETS != part->offset_noted;
-}
-/* Positions from `position` on up to where one is due again. */
-static inline uint64_t tl_part_offset_room(uint64_t position)
-{
-    return (UINT64_C(1) << TL_PART_OFFSETS) - position % (UINT64_C(1) << TL_PART_OFFSETS);
-}
+/* Instructions of the packet at raw byte `offset` follow: noted now and then. */
 TL_MUST_USE int tl_part_offset(struct tl_part *part, uint64_t offset);
-TL_MUST_USE int tl_part_offset_at(struct tl_part *part, uint64_t position, uint64_t offset);
-/* The last instructions counted begin where their function does. */
-void tl_part_called(struct tl_part *part);
-/* All is counted: into the index with it. */
-void tl_part_tell(struct tl_part *part);
 /* Of the last instructions counted: did the last one change the flow? */
 void tl_part_left(struct tl_part *part, bool taken);
 
+/* All is counted: into the index with it. */
+void tl_part_tell(struct tl_part *part);
 /*
  * End the open chunk and begin the next, whose markers lie in frame `stf`. `*log` is the ended
  * chunk's item log, borrowed, NULL: there is none. It is packed, or if `packer` is NULL plain, for

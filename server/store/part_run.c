@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/part_run.h"
 
-#include "base/bytes.h"
-
 #include <limits.h>
 #include <string.h>
 
@@ -78,7 +76,7 @@ void tl_part_run_forget(struct tl_part_run *run)
     forget_names(&run->functions);
     forget_names(&run->pages);
     memset(run->counts, 0, sizeof(run->counts));
-    memset(run->settled, 0, sizeof(run->settled));
+    memset(run->before, 0, sizeof(run->before));
     run->last_page = UINT64_MAX;
 }
 
@@ -113,8 +111,7 @@ void tl_part_run_state(struct tl_part_run *run, struct tl_state *s)
         const uint64_t name = run->places.names[i];
         tl_state_check(s, name >> 16 < run->functions.n && (name & UINT16_MAX) < run->pages.n);
         tl_state_u64(s, &run->counts[i]);
-        tl_state_u64(s, &run->settled[i]);
-        tl_state_u8(s, &run->used[i], 1);
+        tl_state_u64(s, &run->before[i]);
     }
     tl_state_u64(s, &run->last_page);
     tl_state_u32(s, &run->last_function);
@@ -137,35 +134,19 @@ static inline void add_some(struct some *some, uint64_t *sums, uint32_t number, 
     sums[number] += n;
 }
 
-/* The places [base, base + 8), of which `used` has a byte each. */
-static inline void sum_up(struct tl_part_run *run, size_t base, uint64_t used, bool ends,
-                          struct some *functions, struct some *pages)
+static void sum_up(struct tl_part_run *run, bool ends, struct some *functions, struct some *pages)
 {
-    for (; used != 0; used &= used - 1) {
-        const size_t place = base + (size_t)__builtin_ctzll(used) / 8;
-        const uint32_t n = (uint32_t)(run->counts[place] - run->settled[place]);
-        const uint64_t name = run->places.names[place];
+    for (uint32_t i = 0; i < run->places.n; i++) {
+        const uint64_t name = run->places.names[i];
+        const uint32_t n = (uint32_t)run->counts[i];
         if (n == 0)
             continue;
         add_some(functions, run->sums[0], (uint32_t)(name >> 16), n);
         add_some(pages, run->sums[1], (uint32_t)(name & UINT16_MAX), n);
-        if (ends)
-            run->settled[place] = run->counts[place];
-    }
-}
-
-static void sum_up_all(struct tl_part_run *run, bool ends, struct some *functions,
-                       struct some *pages)
-{
-    for (size_t i = 0; i < run->places.n; i += 32) {
-        const uint8_t *const p = run->used + i;
-        const uint64_t used[4] = {tl_le64(p), tl_le64(p + 8), tl_le64(p + 16), tl_le64(p + 24)};
-        if ((used[0] | used[1] | used[2] | used[3]) == 0)
-            continue;
-        for (size_t k = 0; k < 4; k++)
-            sum_up(run, i + 8 * k, used[k], ends, functions, pages);
-        if (ends)
-            memset(run->used + i, 0, 32);
+        if (ends) {
+            run->before[i] += run->counts[i];
+            run->counts[i] = 0;
+        }
     }
 }
 
@@ -237,7 +218,7 @@ static void settle_insns(struct tl_part_run *run, struct tl_bucket *b, bool ends
 {
     struct some functions, pages; /* large: not cleared */
     functions.n = pages.n = 0;
-    sum_up_all(run, ends, &functions, &pages);
+    sum_up(run, ends, &functions, &pages);
     settle_functions(run, b, &functions);
     settle_pages(run, b, &pages);
     tl_bucket_span(b, run->n, UINT_MAX, run->depth_min, run->depth_max);
@@ -257,7 +238,14 @@ void tl_part_run_settle(struct tl_part_run *run, struct tl_bucket *b, bool ends)
         empty(run);
 }
 
-uint32_t tl_part_run_function(const struct tl_part_run *run, uint32_t place)
+int tl_part_run_tell(const struct tl_part_run *run, struct tl_tallying *tallying)
 {
-    return (uint32_t)run->functions.names[run->places.names[place] >> 16];
+    int r = TL_OK;
+    for (uint32_t i = 0; i < run->places.n && r >= 0; i++) {
+        const uint32_t function = (uint32_t)run->functions.names[run->places.names[i] >> 16];
+        if (run->before[i] > 0)
+            r = tl_tallying_function(tallying, function, (uint32_t)run->before[i],
+                                     run->before[i] >> 32);
+    }
+    return r;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions of one bucket of the timeline that are not in it yet. What is done for each stretch
- * of code in one function and page is one addition, at a place that has a number: all that can wait
- * is done where the bucket ends. For part.c and count.c. Not thread-safe.
+ * Instructions of one bucket of the timeline that are not in it yet. They are counted at places,
+ * each a function in a page, which have numbers; functions and pages are summed up where the bucket
+ * ends. Not thread-safe.
  */
 #ifndef TL_STORE_PART_RUN_H
 #define TL_STORE_PART_RUN_H
 
 #include "base/state.h"
 #include "store/bucket.h"
+#include "store/tally.h"
 
 #define TL_RUN_PLACES 1024u /* functions, pages, or both, that have a number at the same time */
 
@@ -29,10 +30,9 @@ struct tl_part_run {
     uint64_t taken; /* branches */
     uint64_t privilege[4];
     uint32_t depth_min, depth_max;
-    /* Of each place all instructions so far, and in the upper half calls; what of them was there
-     * when the last bucket ended; and whether there may be more since. */
-    uint64_t counts[TL_RUN_PLACES], settled[TL_RUN_PLACES];
-    uint8_t used[TL_RUN_PLACES];
+    /* Of each place instructions, and in the upper half calls: those of this bucket, and of all in
+     * front of it. */
+    uint64_t counts[TL_RUN_PLACES], before[TL_RUN_PLACES];
     struct tl_run_names places; /* function's number << 16 | page's */
     struct tl_run_names functions, pages;
     /* The place that was asked for last. */
@@ -56,8 +56,9 @@ static inline bool tl_part_run_is(const struct tl_part_run *run, uint32_t place,
     return run->functions.names[name >> 16] == function &&
            run->pages.names[name & UINT16_MAX] == page;
 }
-/* The function that a place is in. */
-uint32_t tl_part_run_function(const struct tl_part_run *run, uint32_t place);
+/* Tell of each place's function, instructions and calls in all buckets that have ended; of an empty
+ * run. A result < 0 ends it and is returned. */
+TL_MUST_USE int tl_part_run_tell(const struct tl_part_run *run, struct tl_tallying *tallying);
 /* Give all numbers back, of an empty run, and forget what was counted. */
 void tl_part_run_forget(struct tl_part_run *run);
 
@@ -77,11 +78,11 @@ static inline void tl_part_run_more(struct tl_part_run *run, uint64_t n, unsigne
         run->privilege[privilege] += n;
 }
 
-/* They were at these depths of the call stack. */
-static inline void tl_part_run_depth(struct tl_part_run *run, uint32_t low, uint32_t high)
+/* They were at this depth of the call stack. */
+static inline void tl_part_run_depth(struct tl_part_run *run, uint32_t depth)
 {
-    run->depth_min = low < run->depth_min ? low : run->depth_min;
-    run->depth_max = high > run->depth_max ? high : run->depth_max;
+    run->depth_min = depth < run->depth_min ? depth : run->depth_min;
+    run->depth_max = depth > run->depth_max ? depth : run->depth_max;
 }
 
 /* What an item counts for, beside that there is one. */
@@ -97,13 +98,6 @@ static inline void tl_part_run_item(struct tl_part_run *run, const struct tl_ite
 static inline uint64_t tl_part_run_bucket(const struct tl_part_run *run)
 {
     return run->position - (run->n > 0);
-}
-
-/* `counts`: as above. */
-static inline void tl_part_run_add(struct tl_part_run *run, uint32_t place, uint64_t counts)
-{
-    run->used[place] = 1;
-    run->counts[place] += counts;
 }
 
 /* Into bytes or, of a new one, from them. */

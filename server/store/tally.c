@@ -97,42 +97,34 @@ static bool next_mix(const struct tl_block *block, uint32_t *at, enum tl_mix *mi
     return true;
 }
 
-/* What is known of a block's instructions: they are looked at once. */
-enum {
-    INNER_UNKNOWN,
-    INNER_OTHER, /* not all but the last one are plain, or that is not where it should be */
-    INNER_PLAIN  /* they are; and the enum tl_mix of the last one */
-};
-
-static uint8_t inner_of(const struct tl_block *block)
+enum tl_mix tl_mix_of(const struct tl_block *block)
 {
+    static const uint8_t mixes[] = {[TL_LEAVE_INDIRECT] = TL_MIX_INDIRECT,
+                                    [TL_LEAVE_CALL] = TL_MIX_CALL,
+                                    [TL_LEAVE_RETURN] = TL_MIX_RETURN,
+                                    [TL_LEAVE_EXCEPTION_RETURN] = TL_MIX_ERET};
+    if (!block->traps && block->leave == TL_LEAVE_JUMP)
+        return block->always ? TL_MIX_BRANCH : TL_MIX_CONDITIONAL;
+    if (!block->traps && block->leave != TL_LEAVE_STRAIGHT)
+        return (enum tl_mix)mixes[block->leave];
     enum tl_mix mix = TL_MIX_PLAIN;
     uint32_t at = 0;
-    if (block->inner != INNER_UNKNOWN)
-        return block->inner;
     for (uint32_t i = 0; i + 1 < block->n && mix == TL_MIX_PLAIN; i++)
         if (!next_mix(block, &at, &mix))
             break;
     const bool plain =
         mix == TL_MIX_PLAIN && at + block->last_size == block->size && next_mix(block, &at, &mix);
-    ((struct tl_block *)block)->inner = (uint8_t)(plain ? INNER_PLAIN + mix : INNER_OTHER);
-    return block->inner;
+    return plain ? mix : TL_MIX_KINDS;
 }
 
-void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, uint32_t at, uint64_t n,
-                      bool last)
+void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, enum tl_mix mix,
+                      uint32_t at, uint64_t n, bool last)
 {
-    enum tl_mix mix;
-    if (t->untold)
-        return;
-    const uint8_t inner = inner_of(block);
-    /* Those that are plain need not be counted: they are what is left. */
-    if (inner >= INNER_PLAIN) {
-        t->tally.mix[inner - INNER_PLAIN] += last;
-        return;
-    }
-    for (; n > 0 && next_mix(block, &at, &mix); n--)
-        t->tally.mix[mix]++;
+    if (mix < TL_MIX_KINDS)
+        t->tally.mix[mix] += last;
+    else
+        for (; n > 0 && next_mix(block, &at, &mix); n--)
+            t->tally.mix[mix]++;
 }
 
 static void add_mode(struct tl_tallying *t, uint64_t insns)
@@ -153,17 +145,8 @@ void tl_tallying_end(struct tl_tallying *t, uint64_t insns, uint64_t markers, st
 {
     struct tl_tally *const tally = &t->tally;
     uint64_t *const mix = tally->mix;
-    const uint64_t calls = t->left[1 + TL_LEAVE_CALL], returns = t->left[1 + TL_LEAVE_RETURN],
-                   indirect = t->left[1 + TL_LEAVE_INDIRECT],
-                   erets = t->left[1 + TL_LEAVE_EXCEPTION_RETURN];
     uint64_t others = 0;
     add_mode(t, insns);
-    mix[TL_MIX_BRANCH] += t->always;
-    mix[TL_MIX_CONDITIONAL] += t->steps - t->always - t->odd - calls - returns - indirect - erets;
-    mix[TL_MIX_CALL] += calls;
-    mix[TL_MIX_RETURN] += returns;
-    mix[TL_MIX_INDIRECT] += indirect;
-    mix[TL_MIX_ERET] += erets;
     for (size_t i = TL_MIX_PLAIN + 1; i < TL_MIX_KINDS; i++)
         others += mix[i];
     mix[TL_MIX_PLAIN] = markers - others;
@@ -217,10 +200,6 @@ void tl_tallying_state(struct tl_tallying *t, struct tl_state *s)
     }
     functions_state(t, s);
     tl_state_bool(s, &t->untold);
-    tl_state_u64(s, &t->steps);
-    tl_state_u64(s, &t->always);
-    tl_state_u64(s, &t->odd);
-    numbers_state(t->left, sizeof(t->left) / sizeof(*t->left), s);
     tl_state_u64(s, &t->mode);
     tl_state_u64(s, &t->mode_from);
     tl_state_bool(s, &t->has_mode);

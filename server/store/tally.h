@@ -31,6 +31,8 @@ enum tl_mix {
 
 /* What kind of instruction it is, by its bytes alone. */
 enum tl_mix tl_mix_at(enum tl_isa isa, uint64_t pc, struct tl_bytes code);
+/* The kind of a block's last instruction if all others are plain; TL_MIX_KINDS: they are not. */
+enum tl_mix tl_mix_of(const struct tl_block *block);
 
 struct tl_tally_function {
     uint32_t function; /* index of the image's symbol, or TL_NO_FUNCTION */
@@ -68,10 +70,7 @@ TL_MUST_USE int tl_tally_read(struct tl_tally *out, struct tl_varint_reader *in)
 
 struct tl_tallying {
     struct tl_tally tally;
-    bool untold;            /* of this shard nothing can be told */
-    uint64_t steps, always; /* whole blocks; of these: that end in a branch without condition */
-    uint64_t odd;           /* … that were looked at instruction by instruction */
-    uint64_t left[16];      /* … by how they were left; of jumps not all */
+    bool untold; /* of this shard nothing can be told */
     uint64_t mode, mode_from;
     bool has_mode;
     struct tl_numbers functions; /* their places in the tally */
@@ -83,41 +82,13 @@ void tl_tallying_state(struct tl_tallying *t, struct tl_state *state);
 /* A function's instructions and calls. TL_NOMEM. */
 TL_MUST_USE int tl_tallying_function(struct tl_tallying *t, uint32_t function, uint64_t n,
                                      uint64_t calls);
-/* `n` instructions of a block from its byte `at` on; `last`: up to its end. */
-void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, uint32_t at, uint64_t n,
-                      bool last);
+/* `n` instructions of a block from its byte `at` on; `last`: up to its end. `mix` is the block's,
+ * tl_mix_of(). Plain ones need not be counted: they are what is left. */
+void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, enum tl_mix mix,
+                      uint32_t at, uint64_t n, bool last);
 /* A MODE item, behind `insns` instructions of the shard. */
 void tl_tallying_mode(struct tl_tallying *t, uint64_t mode, uint64_t insns);
 /* All is counted: `insns` positions, `markers` of them in blocks. Moves the result to `*out`. */
 void tl_tallying_end(struct tl_tallying *t, uint64_t insns, uint64_t markers, struct tl_tally *out);
-
-static inline void tl_tallying_gap(struct tl_tallying *t, const struct tl_item *item)
-{
-    if (item->sub < TL_GAP_KINDS)
-        t->tally.gaps[item->sub]++;
-}
-
-/*
- * A block was executed to its end, and another one follows it that is not alike, or none. Where one
- * follows that is alike only the first two numbers change.
- */
-static inline void tl_tallying_left(struct tl_tallying *t, const struct tl_block *block)
-{
-    const unsigned left = block->left;
-    t->left[left & 15]++;
-    if (left <= 1 + TL_LEAVE_STRAIGHT) {
-        t->odd++;
-        t->always -= block->always;
-        tl_tallying_code(t, block, 0, block->n, true);
-    }
-}
-
-/* The same with all numbers. */
-static inline void tl_tallying_block(struct tl_tallying *t, const struct tl_block *block)
-{
-    t->steps++;
-    t->always += block->always;
-    tl_tallying_left(t, block);
-}
 
 #endif

@@ -43,15 +43,15 @@ static int on_change(void *context, enum tl_frame_change change, const struct tl
 static struct tl_block make(uint64_t pc, uint32_t function, enum tl_insn_kind kind, bool link,
                             bool is_return)
 {
-    return (struct tl_block){.pc = pc,
-                             .n = 1,
-                             .size = 4,
-                             .isa = TL_ISA_A64,
-                             .last_kind = (uint8_t)kind,
-                             .last_size = 4,
-                             .link = link,
-                             .is_return = is_return,
-                             .function = function};
+    const struct tl_insn last = {
+        .kind = kind, .link = link, .is_return = is_return, .next_isa = TL_ISA_A64};
+    struct tl_block block;
+    tl_block_init(&block, pc, TL_ISA_A64);
+    tl_block_set_last(&block, &last);
+    block.n = 1;
+    block.size = block.last_size = 4;
+    block.function = function;
+    return block;
 }
 
 #define STEPS 32
@@ -266,7 +266,7 @@ static void lost_in_the_same_function(void **state)
         assert_int_equal(depth_behind_gap(depth, 0), depth);
         for (uint32_t to = 1; to < depth; to++)
             assert_int_equal(depth_behind_gap(depth, to),
-                             depth - to <= TL_CALLSTACK_SEARCH ? to : depth);
+                             depth - to <= 64 ? to : depth);
     }
 }
 

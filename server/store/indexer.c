@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Most instructions are counted by count_quickly(): blocks that ran whole, between two positions at
+ * which a raw byte offset may have to be noted, and so within a bucket of the timeline, and the
+ * cycle counts between them. What a block adds there is one number at its place, its kind, and
+ * nearly never a call. All else, and the first block behind such a position, is counted by
+ * count_closely() and count_item().
+ */
+#include "store/indexer.h"
+
+#include <limits.h>
+
+void tl_indexer_init(struct tl_indexer *ix, enum tl_protocol protocol, const struct tl_image *image,
+                     const struct tl_flow_now *now, uint64_t position)
+{
+    *ix = (struct tl_indexer){.protocol = protocol, .image = image, .now = *now};
+    ix->blocks[0].number = 1; /* no block's there, and so not that of blocks without a number */
+    tl_callstack_init(&ix->calls, image, position, NULL, NULL);
+}
+
+/* Where it stands: in an item, a PATH's step, and the step's block. */
+struct place {
+    size_t item, step;
+    uint32_t insn;  /* of the block */
+    uint32_t whole; /* instructions of the item in front of the block */
+};
+
+static struct place place_at(const struct tl_item *items, size_t n, const struct tl_stf_flow_at *at)
+{
+    struct place p = {.item = at->item, .insn = at->insn};
+    if (p.item == n || items[p.item].kind != TL_ITEM_PATH)
+        return p;
+    for (uint32_t size; (size = tl_path_block(items[p.item].path[p.step])->n) <= p.insn; p.step++) {
+        p.insn -= size;
+        p.whole += size;
+    }
+    return p;
+}
+
+static inline void next_item(struct place *p)
+{
+    *p = (struct place){.item = p->item + 1};
+}
+
+/* ---- one thing at a time -------------------------------------------------------------------- */
+
+/* As many instructions of the block as there is room for; up to position `*quick` the next ones
+ * need no closer look: there an offset is to be noted, or somebody has to look. */
+static int count_closely(struct tl_indexer *ix, const struct tl_item *item, struct place *p,
+                         const struct tl_indexer_room *room, uint64_t *quick)
+{
+    struct tl_part *const part = ix->part;
+    struct tl_shard_row *const row = &part->view->index.row;
+    const struct tl_item one = item->kind == TL_ITEM_PATH ? tl_path_item(item, p->step) : *item;
+    const struct tl_block *const block = one.block;
+    const uint32_t first = p->insn;
+    const uint64_t position = tl_part_position(part), left = room->cut - position,
+                   logged = part->log.n;
+    const uint32_t n = one.n - first < left ? one.n - first : (uint32_t)left;
+    /* A part of a block is left straight on, only its end as the item says. */
+    const bool ends = first + n == one.n, taken = ends && one.flags & TL_ITEM_TAKEN;
+    const bool whole = n == block->n, known = block->isa == ix->now.isa;
+    int r = tl_callstack_arrive(&ix->calls, block, position);
+    tl_callstack_leave(&ix->calls, block, taken);
+    ix->calls.insns = position + one.n;
+    ix->now.depth = tl_callstack_depth(&ix->calls);
+    ix->now.isa = block->isa;
+    if (r >= 0 && !known)
+        r = tl_part_isa(part, (enum tl_isa)block->isa);
+    if (r >= 0)
+        r = tl_part_offset(part, one.offset);
+    const uint32_t from = tl_block_bytes(block, first), to = tl_block_bytes(block, first + n);
+    if (r >= 0)
+        r = tl_part_insns(part, &ix->now, n, block->pc + from, to - from, block->function,
+                          first == 0 && block->entry);
+    if (r < 0)
+        return r;
+    tl_part_blocks(part, n);
+    if (ix->census && part->log.n != logged)
+        tl_census_mark(ix->census);
+    if (ix->census)
+        tl_census_block(ix->census, &one, first, from, n);
+    else
+        tl_tallying_code(&part->tallying, block, tl_mix_of(block), from, n, first + n == block->n);
+    tl_part_left(part, taken);
+    row->byte_last = ix->now.offset = one.offset;
+
+    const uint64_t end = room->cut < room->end ? room->cut : room->end, next = position + n;
+    const uint64_t due = ((position >> TL_PART_OFFSETS) + 1) << TL_PART_OFFSETS;
+    *quick = ix->census || next >= end ? 0 : due < end ? due : end - 1;
+    p->insn = ends ? 0 : first + n;
+    p->whole += ends ? one.n : 0;
+    p->step += ends;
+    if (ends && (item->kind == TL_ITEM_BLOCK || p->step == item->n))
+        next_item(p);
+    return whole && known && next < end ? TL_OK : TL_INDEXED_INSNS;
+}
+
+/* An item that is no instruction of a block. */
+static int count_item(struct tl_indexer *ix, const struct tl_item *item,
+                      const struct tl_indexer_room *room)
+{
+    struct tl_part *const part = ix->part;
+    const bool point = tl_item_is_point(ix->protocol, item->kind);
+    const uint64_t pc = item->kind == TL_ITEM_BRANCH ? item->value : item->pc;
+    tl_flow_now_item(&ix->now, item);
+    ix->calls.insns = tl_part_position(part);
+    int r = tl_callstack_push(&ix->calls, item, 1);
+    ix->now.depth = tl_callstack_depth(&ix->calls);
+    if (ix->census)
+        tl_census_item(ix->census, item);
+    if (r >= 0)
+        r = tl_part_item(part, &ix->now, item);
+    if (r < 0 || !point)
+        return r >= 0 && tl_part_logged(part) >= room->log ? TL_INDEXED_ITEM : r;
+    const uint32_t function = item->kind == TL_ITEM_SOFTWARE
+                                  ? TL_NO_FUNCTION
+                                  : tl_flow_now_function(&ix->now, ix->image, pc);
+    r = tl_part_insns(part, &ix->now, 1, pc, 1, function,
+                      tl_begins_function(ix->image, function, pc));
+    tl_part_points(part, 1);
+    part->log.turned = false;
+    return r < 0 ? r : TL_INDEXED_ITEM;
+}
+
+/* The holes that items[0..n) begin with; returns how many items they are. Millions of them may
+ * stand one behind another: those behind the first change no call stack. */
+static int count_holes(struct tl_indexer *ix, const struct tl_item *items, size_t n,
+                       const struct tl_indexer_room *room)
+{
+    n = n < INT_MAX ? n : INT_MAX;
+    if (ix->census || items->kind != TL_ITEM_BRANCH ||
+        tl_item_is_point(ix->protocol, TL_ITEM_BRANCH))
+        return 0;
+    int r = tl_part_holes(ix->part, items, &n, room->log);
+    ix->calls.insns = tl_part_position(ix->part);
+    if (r >= 0 && n > 0)
+        r = tl_callstack_push(&ix->calls, items, 2);
+    if (r < 0 || n == 0)
+        return r;
+    ix->now.depth = tl_callstack_depth(&ix->calls);
+    ix->now.offset = items[n - 1].offset;
+    return (int)n;
+}
+
+/* ---- many at once --------------------------------------------------------------------------- */
+
+/* What ran up to where an offset may have to be noted. */
+#define WINDOW (1u << TL_PART_OFFSETS)
+struct window {
+    uint64_t insns, taken; /* that the part does not have yet */
+    uint32_t n;            /* different blocks */
+    const struct tl_block *blocks[WINDOW + 1];
+};
+
+/* Beside a block that is new there are counters for it from now on. False: there are none, since it
+ * will not come again, or another block needs them still. */
+static __attribute__((noinline)) bool take_counters(struct tl_indexer *ix,
+                                                    const struct tl_block *block)
+{
+    struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
+    if (block->number == 0 || known->times > 0)
+        return false;
+    *known = (struct tl_indexer_block){.number = block->number, .mix = (uint8_t)tl_mix_of(block)};
+    return true;
+}
+
+/* The part's chunk has not had this block yet. */
+static __attribute__((noinline)) int meet(struct tl_part *part, const struct tl_flow_now *now,
+                                          const struct tl_block *block,
+                                          struct tl_indexer_block *known)
+{
+    const int place = tl_part_place(part, now, block->function, block->pc >> 12);
+    tl_code_set_add(&part->code, block->pc, block->size);
+    known->place = (uint16_t)place;
+    known->stamp = part->stamp;
+    return place;
+}
+
+/* Put all of the window into the part. */
+static int count_window(struct tl_indexer *ix, struct window *w)
+{
+    struct tl_part *const part = ix->part;
+    struct tl_part_run *const run = &part->run;
+    const unsigned privilege = tl_flow_now_privilege(&ix->now);
+    ix->now.depth = tl_callstack_depth(&ix->calls);
+    tl_part_blocks(part, w->insns);
+    run->taken += w->taken;
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct tl_block *const block = w->blocks[i];
+        struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
+        const int r = known->stamp == part->stamp ? 0 : meet(part, &ix->now, block, known);
+        if (r < 0)
+            return r;
+        run->counts[known->place] += known->times * (block->n | (uint64_t)block->entry << 32);
+        tl_part_run_more(run, (uint64_t)known->times * block->n, privilege);
+        if (known->mix < TL_MIX_KINDS)
+            part->tallying.tally.mix[known->mix] += known->times;
+        for (; known->mix == TL_MIX_KINDS && known->times > 0; known->times--)
+            tl_tallying_code(&part->tallying, block, TL_MIX_KINDS, 0, block->n, true);
+        known->times = 0;
+    }
+    return TL_OK;
+}
+
+/*
+ * Of `n` steps of one instruction set, all of which ran whole, as many as need no closer look: up
+ * to position `end`; the first begins at `at`. Returns how many. Calls are followed behind the
+ * counting, since no processor foresees which steps are calls or returns.
+ */
+static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n, uint64_t at,
+                            uint64_t end, struct window *w)
+{
+    struct tl_callstack *const calls = &ix->calls;
+    struct tl_part_run *const run = &ix->part->run;
+    uint64_t begins[TL_CALLSTACK_STEPS], turns = 0, taken = 0;
+    uint32_t function = calls->depth > 0 ? calls->function : ~calls->function;
+    uint32_t how = calls->how, ran = w->n;
+    const uint64_t begin = at;
+    size_t i = 0;
+    for (; i < n; i++) {
+        const uint32_t changes = (uint32_t)(steps[i] & TL_STEP_TAKEN);
+        const struct tl_block *const block = tl_path_block(steps[i]);
+        struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
+        begins[i] = at;
+        if (at + block->n > end)
+            break;
+        if (known->number != block->number && !take_counters(ix, block))
+            break;
+        w->blocks[ran] = block;
+        ran += known->times++ == 0;
+        turns |= (uint64_t)(how > TL_LEAVE_JUMP || block->function != function) << i;
+        function = block->function;
+        how = block->leave & -changes;
+        taken += changes;
+        at += block->n;
+    }
+    w->n = ran;
+    w->insns += at - begin;
+    w->taken += taken;
+    if (i > 0) {
+        tl_callstack_steps(calls, steps, (uint32_t)i, turns, begins, &run->depth_min,
+                           &run->depth_max);
+        calls->insns = at;
+    }
+    return (uint32_t)i;
+}
+
+/* Blocks from `*p` on up to position `end`, and the cycle counts between them, as far as they need
+ * no closer look. */
+static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, size_t n, uint64_t end,
+                         const struct tl_indexer_room *space, struct place *p)
+{
+    struct tl_part *const part = ix->part;
+    const uint64_t begin = tl_part_position(part);
+    struct window w;
+    int r = TL_OK;
+    w.insns = w.taken = w.n = 0;
+    while (r == TL_OK && p->item < n && begin + w.insns < end && p->insn == 0) {
+        const struct tl_item *const item = &items[p->item];
+        const uint64_t before = w.insns;
+        uintptr_t step;
+        const uintptr_t *steps = &step;
+        size_t all = 1;
+        if (item->kind == TL_ITEM_CYCLES) {
+            r = tl_part_cycles(part, begin + w.insns, item);
+            if (r >= 0 && tl_part_logged(part) >= space->log)
+                r = TL_INDEXED_ITEM;
+            ix->now.offset = item->offset;
+            next_item(p);
+            continue;
+        }
+        if (item->kind == TL_ITEM_PATH) {
+            steps = item->path + p->step;
+            all = item->n - p->step;
+        } else if (item->kind == TL_ITEM_BLOCK && item->n == item->block->n && item->n > 0) {
+            step = tl_path_step(item->block, item->flags & TL_ITEM_TAKEN);
+        } else {
+            break;
+        }
+        if (tl_path_block(*steps)->isa != ix->now.isa)
+            break;
+        const uint32_t some = all < TL_CALLSTACK_STEPS ? (uint32_t)all : TL_CALLSTACK_STEPS,
+                       counted = count_steps(ix, steps, some, begin + w.insns, end, &w);
+        if (counted > 0) {
+            part->log.turned = tl_path_taken(steps[counted - 1]);
+            ix->now.offset = item->offset;
+        }
+        p->step += counted;
+        p->whole += (uint32_t)(w.insns - before);
+        if (counted < some)
+            break;
+        if (counted == all)
+            next_item(p);
+    }
+    part->view->index.row.byte_last = ix->now.offset;
+    const int counted = count_window(ix, &w);
+    return counted < 0 ? counted : r;
+}
+
+int tl_indexer_items(struct tl_indexer *ix, const struct tl_item *items, size_t n,
+                     const struct tl_indexer_room *room, struct tl_stf_flow_at *at)
+{
+    struct place p = place_at(items, n, at);
+    uint64_t quick = 0; /* position up to which blocks need no closer look */
+    int r = TL_OK;
+    while (r == TL_OK && p.item < n) {
+        if (quick > tl_part_position(ix->part))
+            r = count_quickly(ix, items, n, quick, room, &p);
+        if (r != TL_OK || p.item == n)
+            break;
+        const struct tl_item *const item = &items[p.item];
+        if (item->kind == TL_ITEM_PATH || (item->kind == TL_ITEM_BLOCK && item->n > 0)) {
+            r = count_closely(ix, item, &p, room, &quick);
+            continue;
+        }
+        const int holes = count_holes(ix, items + p.item, n - p.item, room);
+        if (holes == 0 && item->kind != TL_ITEM_BLOCK)
+            r = count_item(ix, item, room);
+        else
+            r = holes < 0 ? holes : TL_OK;
+        p = (struct place){.item = p.item + (holes > 0 ? (size_t)holes : 1)};
+    }
+    at->item = p.item;
+    at->insn = p.whole + p.insn;
+    return r;
+}
