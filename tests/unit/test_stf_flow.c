@@ -3,6 +3,8 @@
 #include "test_stf_util.h"
 
 #include "image/image.h"
+#include "isa/x86.h"
+#include "sim/x86_code.h"
 #include "stf/flow_reader.h"
 #include "stf/flow_writer.h"
 
@@ -27,11 +29,39 @@ static const uint32_t rv[] = {0x0001, 0x4501,     0x852e,     0x00a50513, 0x0080
                               0x8082, 0x000500e7, 0x00a58533, 0x9002,     0x30200073, 0x00053503,
                               0xa001, 0xc111,     0x0001,     0x00100513};
 
+static bool is_x86(enum tl_isa isa)
+{
+    return isa == TL_ISA_X64 || isa == TL_ISA_X32 || isa == TL_ISA_X16;
+}
+
+/* Instructions of 1 to 15 bytes, some of them branches, over a few others at most. Returns how many
+ * bytes they are. */
+static uint32_t x86_code(enum tl_isa isa, uint8_t *code, uint32_t size, uint64_t *seed)
+{
+    struct tl_sim_rng rng = {rng_next(seed)};
+    uint32_t n = 0, over = 0; /* the byte that says how far the last branch goes, and from where */
+    for (uint32_t from = 0; n + TL_SIM_X86_MAX <= size;) {
+        struct tl_sim_x86_bytes insn;
+        const bool branch = tl_sim_percent(&rng, 25);
+        tl_sim_x86_make(&insn, &rng, isa,
+                        branch ? tl_sim_below(&rng, TL_SIM_X86_PTWRITE) : TL_SIM_X86_OTHER);
+        memcpy(code + n, insn.p, insn.n);
+        n += insn.n;
+        if (over && tl_sim_percent(&rng, 50) && n - from < 128)
+            code[over] = (uint8_t)(n - from);
+        if (insn.relative) {
+            from = n;
+            over = n - insn.relative;
+        }
+    }
+    return n;
+}
+
 static void world_init(struct world *w, enum tl_isa isa, uint64_t *seed)
 {
     uint8_t code[4096];
-    uint32_t n = 0;
-    while (n + 4 <= sizeof code) {
+    uint32_t n = is_x86(isa) ? x86_code(isa, code, sizeof code, seed) : 0;
+    while (!is_x86(isa) && n + 4 <= sizeof code) {
         const uint32_t pick = (uint32_t)(rng_next(seed) % 16);
         const uint32_t op = isa == TL_ISA_A64 ? a64[pick] : rv[pick];
         tl_put_le32(code + n, op);
@@ -76,8 +106,11 @@ static uint64_t some_pc(const struct world *w, uint64_t *seed)
         return BASE + want / 4 * 4;
     uint32_t at = 0;
     while (at < want) {
-        const uint8_t *const code = tl_image_at(w->image, TL_SPACE_ANY, BASE + at).p;
-        at += (code[0] & 3) == 3 ? 4 : 2;
+        const struct tl_bytes code = tl_image_at(w->image, TL_SPACE_ANY, BASE + at);
+        struct tl_x86_insn insn;
+        if (is_x86(w->isa))
+            assert_true(tl_x86_decode(w->isa, code, &insn) > 0);
+        at += is_x86(w->isa) ? insn.size : (code.p[0] & 3) == 3 ? 4 : 2;
     }
     return BASE + at;
 }
@@ -99,7 +132,9 @@ static bool add_between(struct script *s, const struct world *w, uint64_t next, 
         break;
     }
     case 1:
-        add(s, TL_ITEM_MODE)->value = tl_mode(w->isa == TL_ISA_A64 ? TL_ARCH_ARM : TL_ARCH_RISCV,
+        add(s, TL_ITEM_MODE)->value = tl_mode(w->isa == TL_ISA_A64 ? TL_ARCH_ARM
+                                              : is_x86(w->isa)     ? TL_ARCH_X86
+                                                                   : TL_ARCH_RISCV,
                                               rng_next(seed) % 4, rng_next(seed) % 4, w->isa);
         break;
     case 2: {
@@ -405,9 +440,9 @@ static void test_random_items(void **state)
 {
     (void)state;
     uint64_t seed = rng_seed("random_items");
-    for (int round = 0; round < 300; round++) {
-        round_trip(round & 1 ? TL_ISA_A64 : TL_ISA_RV64, round & 2, round & 4, &seed);
-    }
+    static const enum tl_isa sets[] = {TL_ISA_RV64, TL_ISA_A64, TL_ISA_X64, TL_ISA_X32, TL_ISA_X16};
+    for (int round = 0; round < 600; round++)
+        round_trip(sets[round % 5], round & 2, round & 4, &seed);
 }
 
 /* ---- single cases ---------------------------------------------------------------------------- */
