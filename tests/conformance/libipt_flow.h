@@ -130,14 +130,14 @@ static inline int libipt_events(struct pt_insn_decoder *decoder, struct tl_buf *
 static inline int libipt_from_sync(struct pt_insn_decoder *decoder, struct tl_buf *out, int status)
 {
     for (;;) {
-        struct pt_insn insn;
+        struct pt_insn insn = {0};
         status = libipt_events(decoder, out, status);
         if (status < 0)
             return status;
         if (status & pts_eos)
             return -pte_eos;
         status = pt_insn_next(decoder, &insn, sizeof insn);
-        if (status >= 0 || insn.iclass != ptic_error) {
+        if (status >= 0 || insn.size > 0) {
             const struct said said = {.truth = {.what = TL_SIM_PT_INSN,
                                                 .ip = insn.ip,
                                                 .size = insn.size,
@@ -183,6 +183,8 @@ static inline void libipt_flow(struct tl_buf *out, const struct pt_config *confi
     for (;;) {
         uint64_t offset;
         int status = pt_insn_sync_forward(decoder);
+        if (status != -pte_eos && pt_insn_get_sync_offset(decoder, &offset) >= 0)
+            say(out, &(struct said){.sync = true, .offset = offset});
         if (status >= 0)
             status = libipt_from_sync(decoder, out, status);
         if (status == -pte_eos || pt_insn_get_offset(decoder, &offset) < 0 || offset == last)

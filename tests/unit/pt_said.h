@@ -15,8 +15,9 @@
 
 struct said {
     struct tl_sim_pt_truth truth;
-    enum tl_pt_error error; /* TL_PT_OK: `truth` */
-    uint64_t offset;        /* of an error */
+    bool sync;              /* synchronised at a PSB, or … */
+    enum tl_pt_error error; /* … failed, or … */
+    uint64_t offset;        /* … in the trace; else `truth` */
     uint64_t tsc;           /* of an event; 0: not known */
 };
 
@@ -43,6 +44,21 @@ static inline bool has_place(unsigned what)
            what != TL_SIM_PT_PTWRITE;
 }
 
+/* The program as an image. */
+static inline struct tl_image *image_of(const struct tl_sim_x86_program *program)
+{
+    struct tl_image *image;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    for (unsigned zone = 0; zone < TL_SIM_X86_ZONES; zone++)
+        assert_int_equal(tl_image_add_bytes(image, program->parts[zone].base,
+                                            (struct tl_bytes){program->parts[zone].code.p,
+                                                              program->parts[zone].code.n},
+                                            TL_SPACE_ANY, NULL, NULL),
+                         TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    return image;
+}
+
 /* A mode said again is an event to some, and none to others. */
 static inline void drop_repeated_modes(struct tl_buf *said)
 {
@@ -51,10 +67,10 @@ static inline void drop_repeated_modes(struct tl_buf *said)
     size_t kept = 0;
     for (size_t i = 0; i < n_said(said); i++) {
         const struct tl_sim_pt_truth *const t = &all[i].truth;
-        const bool mode = !all[i].error && t->what == TL_SIM_PT_EXEC_MODE;
+        const bool mode = !all[i].sync && !all[i].error && t->what == TL_SIM_PT_EXEC_MODE;
         if (mode && !t->status && t->isa == isa)
             continue;
-        isa = all[i].error ? TL_ISA_NONE : mode ? t->isa : isa;
+        isa = all[i].sync ? TL_ISA_NONE : mode ? t->isa : isa;
         all[kept++] = all[i];
     }
     said->n = kept * sizeof *all;
@@ -188,6 +204,10 @@ static inline void ours_flow(struct tl_buf *out, const struct tl_pt_config *conf
     d->insn = insn_of_ours;
     d->context = out;
     for (;;) {
+        const size_t psb =
+            d->events.synced ? tl_pt_resync(trace, d->events.next) : tl_pt_find_psb(trace);
+        if (psb < trace.n)
+            say(out, &(struct said){.sync = true, .offset = psb});
         int status = tl_pt_insns_sync(d);
         if (status >= 0)
             status = ours_from(d, out, status);
@@ -206,29 +226,31 @@ static inline void said_text(char out[160], const struct tl_buf *said, size_t i)
     const struct said *const s = said_at(said, i);
     if (i >= n_said(said))
         strcpy(out, "the end");
+    else if (s->sync)
+        snprintf(out, 160, "[sync at %llu]", (unsigned long long)s->offset);
     else if (s->error)
         snprintf(out, 160, "[%llu: %s]", (unsigned long long)s->offset, tl_pt_error_text(s->error));
     else
         tl_sim_pt_truth_text(out, &s->truth);
 }
 
-static inline bool said_alike(const struct tl_buf *a, const struct tl_buf *b, size_t i)
+static inline bool said_alike(const struct tl_buf *a, size_t i, const struct tl_buf *b, size_t k)
 {
     char a_text[160], b_text[160];
     said_text(a_text, a, i);
-    said_text(b_text, b, i);
+    said_text(b_text, b, k);
     return !strcmp(a_text, b_text);
 }
 
 /* Around `i`, where they part; the trace goes to the file that TL_PT_DUMP names. */
-static inline void print_said(const struct tl_buf *a, const struct tl_buf *b, size_t i,
+static inline void print_said(const struct tl_buf *a, size_t i, const struct tl_buf *b, size_t k,
                               struct tl_bytes trace)
 {
-    for (size_t k = i > 12 ? i - 12 : 0; k < i + 6; k++) {
+    for (size_t n = i < k ? i : k, line = n > 12 ? n - 12 : 0; line < n + 6; line++) {
         char a_text[160], b_text[160];
-        said_text(a_text, a, k);
-        said_text(b_text, b, k);
-        print_error("%c %-50s | %s\n", k == i ? '>' : ' ', a_text, b_text);
+        said_text(a_text, a, line + i - n);
+        said_text(b_text, b, line + k - n);
+        print_error("%c %-50s | %s\n", line == n ? '>' : ' ', a_text, b_text);
     }
     const char *const path = getenv("TL_PT_DUMP");
     FILE *const f = path ? fopen(path, "wb") : NULL;
@@ -253,12 +275,13 @@ static inline void require_truth(struct tl_buf *said, const struct tl_buf *truth
                                  struct tl_bytes trace)
 {
     struct tl_buf truth = {0};
+    say(&truth, &(struct said){.sync = true});
     said_of_truth(&truth, truths);
     drop_repeated_modes(&truth);
     drop_repeated_modes(said);
     for (size_t i = 0; i < n_said(said); i++)
-        if (!said_alike(said, &truth, i)) {
-            print_said(said, &truth, i, trace);
+        if (!said_alike(said, i, &truth, i)) {
+            print_said(said, i, &truth, i, trace);
             fail();
         }
     for (size_t i = n_said(said); i < n_said(&truth); i++)

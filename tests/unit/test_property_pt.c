@@ -5,20 +5,6 @@
 static const struct tl_pt_config config = {
     .mtc_freq = 3, .nom_freq = 20, .crystal = 2, .tsc_ratio = 100};
 
-static struct tl_image *image_of(const struct tl_sim_x86_program *program)
-{
-    struct tl_image *image;
-    assert_int_equal(tl_image_new(&image), TL_OK);
-    for (unsigned zone = 0; zone < TL_SIM_X86_ZONES; zone++)
-        assert_int_equal(tl_image_add_bytes(image, program->parts[zone].base,
-                                            (struct tl_bytes){program->parts[zone].code.p,
-                                                              program->parts[zone].code.n},
-                                            TL_SPACE_ANY, NULL, NULL),
-                         TL_OK);
-    assert_int_equal(tl_image_freeze(image), TL_OK);
-    return image;
-}
-
 static void insn_by_insn(void **state)
 {
     (void)state;
