@@ -274,3 +274,24 @@ void tl_sim_x86_make(struct tl_sim_x86_bytes *out, struct tl_sim_rng *rng, enum 
     if (tl_sim_percent(rng, 6))
         lengthen(&m);
 }
+
+uint32_t tl_sim_x86_code(enum tl_isa isa, uint8_t *code, uint32_t size, uint64_t seed)
+{
+    struct tl_sim_rng rng = {seed};
+    uint32_t n = 0, over = 0; /* the byte that says how far the last branch goes, and from where */
+    for (uint32_t from = 0; n + TL_SIM_X86_MAX <= size;) {
+        struct tl_sim_x86_bytes insn;
+        const bool branch = tl_sim_percent(&rng, 25);
+        tl_sim_x86_make(&insn, &rng, isa,
+                        branch ? tl_sim_below(&rng, TL_SIM_X86_PTWRITE) : TL_SIM_X86_OTHER);
+        memcpy(code + n, insn.p, insn.n);
+        n += insn.n;
+        if (over && tl_sim_percent(&rng, 50) && n - from < 128)
+            code[over] = (uint8_t)(n - from);
+        if (insn.relative) {
+            from = n;
+            over = n - insn.relative;
+        }
+    }
+    return n;
+}

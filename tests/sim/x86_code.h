@@ -48,4 +48,8 @@ struct tl_sim_x86_bytes {
 void tl_sim_x86_make(struct tl_sim_x86_bytes *out, struct tl_sim_rng *rng, enum tl_isa isa,
                      enum tl_sim_x86_kind kind);
 
+/* Instructions one behind another, at most `size` bytes of them; some are branches, over a few
+ * others. Returns how many bytes they are. */
+uint32_t tl_sim_x86_code(enum tl_isa isa, uint8_t *code, uint32_t size, uint64_t seed);
+
 #endif

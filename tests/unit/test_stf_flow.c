@@ -34,33 +34,10 @@ static bool is_x86(enum tl_isa isa)
     return isa == TL_ISA_X64 || isa == TL_ISA_X32 || isa == TL_ISA_X16;
 }
 
-/* Instructions of 1 to 15 bytes, some of them branches, over a few others at most. Returns how many
- * bytes they are. */
-static uint32_t x86_code(enum tl_isa isa, uint8_t *code, uint32_t size, uint64_t *seed)
-{
-    struct tl_sim_rng rng = {rng_next(seed)};
-    uint32_t n = 0, over = 0; /* the byte that says how far the last branch goes, and from where */
-    for (uint32_t from = 0; n + TL_SIM_X86_MAX <= size;) {
-        struct tl_sim_x86_bytes insn;
-        const bool branch = tl_sim_percent(&rng, 25);
-        tl_sim_x86_make(&insn, &rng, isa,
-                        branch ? tl_sim_below(&rng, TL_SIM_X86_PTWRITE) : TL_SIM_X86_OTHER);
-        memcpy(code + n, insn.p, insn.n);
-        n += insn.n;
-        if (over && tl_sim_percent(&rng, 50) && n - from < 128)
-            code[over] = (uint8_t)(n - from);
-        if (insn.relative) {
-            from = n;
-            over = n - insn.relative;
-        }
-    }
-    return n;
-}
-
 static void world_init(struct world *w, enum tl_isa isa, uint64_t *seed)
 {
     uint8_t code[4096];
-    uint32_t n = is_x86(isa) ? x86_code(isa, code, sizeof code, seed) : 0;
+    uint32_t n = is_x86(isa) ? tl_sim_x86_code(isa, code, sizeof code, rng_next(seed)) : 0;
     while (!is_x86(isa) && n + 4 <= sizeof code) {
         const uint32_t pick = (uint32_t)(rng_next(seed) % 16);
         const uint32_t op = isa == TL_ISA_A64 ? a64[pick] : rv[pick];
