@@ -57,7 +57,9 @@ static size_t check(enum tl_isa isa, struct tl_bytes in)
     if (insn.direct) {
         const uint64_t to = tl_x86_target(isa, 0x1000, &insn);
         require(isa == TL_ISA_X64 || to <= UINT32_MAX);
-        require(block.target == to && block.kind == TL_INSN_BRANCH);
+        /* A trace tells where JMPABS leads. */
+        require(insn.absolute ? block.kind == TL_INSN_INDIRECT
+                              : block.kind == TL_INSN_BRANCH && block.target == to);
     }
     return (size_t)size;
 }
