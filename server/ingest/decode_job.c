@@ -453,6 +453,35 @@ static int begin_decode(struct tl_gen *gen, struct tl_fail *fail)
     return start(gen, fail);
 }
 
+/* The next raw byte cannot be read: step over the damage, which becomes a gap. TL_BAD: the format
+ * cannot be taken up again behind it. */
+static int pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail)
+{
+    const uint64_t offset = atomic_load(&gen->decoded);
+    uint64_t next;
+    int r = tl_spool_skip(gen->reader, offset, end, &next, fail);
+    if (r < 0)
+        return r;
+    if (next == offset) {
+        /* It can be read after all; if not the next time either, the medium is to blame. */
+        gen->stuck = !gen->stuck;
+        return gen->stuck ? TL_OK : tl_fail_set(fail, TL_IO, "raw bytes cannot be read reliably");
+    }
+    gen->stuck = false;
+    r = tl_decode_lost(gen->decode, next - offset);
+    if (r == TL_UNSUPPORTED)
+        return tl_fail_at(fail, TL_BAD, offset,
+                          "raw bytes 0x%llx to 0x%llx are damaged, and this format cannot be taken "
+                          "up again behind them",
+                          (unsigned long long)offset, (unsigned long long)next - 1);
+    if (r < 0)
+        return tl_fail_set(fail, (enum tl_err)r, "decoding ended: %s", tl_err_name(r));
+    tl_gen_say(gen, "raw bytes 0x%llx to 0x%llx are damaged: there is a gap",
+               (unsigned long long)offset, (unsigned long long)next - 1);
+    atomic_fetch_add(&gen->decoded, next - offset);
+    return TL_OK;
+}
+
 /* A bounded amount of the raw bytes up to `end`. */
 static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail)
 {
@@ -479,7 +508,7 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
             tl_decode_arrival(gen->decode, tl_spool_reader_arrival(gen->reader));
             r = push(gen, &bytes, fail);
         } else if (r == TL_BAD) {
-            r = tl_gen_pass_damage(gen, end, fail);
+            r = pass_damage(gen, end, fail);
             /* Nothing can follow: keep what there is. */
             if (r == TL_BAD && (wait_sealer(gen, NULL) < 0 || finish(gen, NULL) != TL_EOF))
                 r = TL_IO;

@@ -165,6 +165,11 @@ void tl_lake_notify(struct tl_lake *lake)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
+int tl_no_trace(struct tl_fail *fail, const char *id)
+{
+    return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
+}
+
 struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id)
 {
     struct tl_trace *found = NULL;
@@ -468,7 +473,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     if (r >= 0)
         r = start_threads(lake, fail);
     if (r >= 0)
-        r = tl_house_start(lake, fail);
+        r = tl_housekeeper_start(lake, fail);
     if (r < 0) {
         tl_lake_close(lake);
         return r;
@@ -507,7 +512,7 @@ void tl_lake_close(struct tl_lake *lake)
 {
     if (!lake)
         return;
-    tl_house_stop(lake);
+    tl_housekeeper_stop(lake);
     stop_threads(lake);
     for (struct tl_trace *t = lake->jobs, *next; t; t = next) {
         next = t->next_job;
@@ -523,7 +528,7 @@ void tl_lake_close(struct tl_lake *lake)
     tl_catalog_close(lake->catalog);
     for (size_t i = 0; i < TL_VIEW_CACHE; i++)
         tl_view_put(lake->cache[i]);
-    tl_house_free(lake);
+    tl_housekeeper_free(lake);
     if (lake->lease)
         lake->backend->ops->lease_release(lake->lease);
     if (lake->owns_backend)

@@ -128,10 +128,6 @@ void tl_gen_say(struct tl_gen *gen, const char *format, ...) TL_PRINTF(2, 3);
 /* Ticks as the unit of times that users see. */
 uint64_t tl_lane_time(const struct tl_lane *lane, uint64_t ticks);
 
-/* The next raw byte cannot be read: step over the damage, which becomes a gap. TL_BAD: the format
- * cannot be taken up again behind it. For its decode job. */
-TL_MUST_USE int tl_gen_pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail);
-
 /* ---- traces -------------------------------------------------------------------------------- */
 
 struct tl_trace {
@@ -227,7 +223,7 @@ struct tl_lake {
     pthread_t housekeeper;
     bool has_housekeeper;
     pthread_cond_t chores; /* under `lock`: look now, or closing */
-    bool house_now;
+    bool housekeeper_now;
     pthread_mutex_t retain_lock; /* one at a time; outermost */
     atomic_bool closing;
     atomic_ulong revision;
@@ -263,6 +259,8 @@ TL_MUST_USE int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend
 
 /* The trace of this id with a reference, or NULL. */
 struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id);
+/* Say that there is none of this id. Returns TL_NOTFOUND. */
+TL_MUST_USE int tl_no_trace(struct tl_fail *fail, const char *id);
 /* A new trace in the table and the catalog. TL_EXISTS. */
 TL_MUST_USE int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig,
                                   const char *setup, struct tl_trace **out, struct tl_fail *fail);
@@ -274,10 +272,10 @@ void tl_lake_unqueue_locked(struct tl_lake *lake, struct tl_trace *trace);
 int64_t tl_lake_run_job(struct tl_trace *trace);
 void tl_lake_notify(struct tl_lake *lake);
 /* The thread that carries retention out and repeats what failed. */
-TL_MUST_USE int tl_house_start(struct tl_lake *lake, struct tl_fail *fail);
-void tl_house_stop(struct tl_lake *lake);
-void tl_house_wake(struct tl_lake *lake);
-void tl_house_free(struct tl_lake *lake);
+TL_MUST_USE int tl_housekeeper_start(struct tl_lake *lake, struct tl_fail *fail);
+void tl_housekeeper_stop(struct tl_lake *lake);
+void tl_housekeeper_wake(struct tl_lake *lake);
+void tl_housekeeper_free(struct tl_lake *lake);
 /* Before any trace is used: remove what a crash has left of traces and generations that are no
  * more. */
 TL_MUST_USE int tl_lake_remove_orphans(struct tl_lake *lake, struct tl_fail *fail);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stepping over damage while decoding; checking every stored byte, and rebuilding what can be. */
+/* Checking every stored byte, and rebuilding what follows from something intact. */
 #include "lake/lakeint.h"
 
 #include "base/cancel.h"
@@ -9,35 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* ---- decoding over damage ------------------------------------------------------------------- */
-
-int tl_gen_pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail)
-{
-    const uint64_t offset = atomic_load(&gen->decoded);
-    uint64_t next;
-    int r = tl_spool_skip(gen->reader, offset, end, &next, fail);
-    if (r < 0)
-        return r;
-    if (next == offset) {
-        /* It can be read after all; if not the next time either, the medium is to blame. */
-        gen->stuck = !gen->stuck;
-        return gen->stuck ? TL_OK : tl_fail_set(fail, TL_IO, "raw bytes cannot be read reliably");
-    }
-    gen->stuck = false;
-    r = tl_decode_lost(gen->decode, next - offset);
-    if (r == TL_UNSUPPORTED)
-        return tl_fail_at(fail, TL_BAD, offset,
-                          "raw bytes 0x%llx to 0x%llx are damaged, and this format cannot be taken "
-                          "up again behind them",
-                          (unsigned long long)offset, (unsigned long long)next - 1);
-    if (r < 0)
-        return tl_fail_set(fail, (enum tl_err)r, "decoding ended: %s", tl_err_name(r));
-    tl_gen_say(gen, "raw bytes 0x%llx to 0x%llx are damaged: there is a gap",
-               (unsigned long long)offset, (unsigned long long)next - 1);
-    atomic_fetch_add(&gen->decoded, next - offset);
-    return TL_OK;
-}
 
 /* ---- checking ------------------------------------------------------------------------------- */
 
@@ -370,7 +341,7 @@ static int check_trace(struct checkup *c, const char *id)
         return r;
     c->trace = tl_lake_find_trace(c->lake, id);
     if (!c->trace)
-        return tl_fail_set(c->fail, TL_NOTFOUND, "there is no trace %.64s", id);
+        return tl_no_trace(c->fail, id);
     pthread_mutex_lock(&c->trace->lock);
     struct tl_gen *gen = tl_gen_get(c->trace->serving);
     const uint64_t raw_bytes = c->trace->raw_bytes;

@@ -34,7 +34,7 @@ int tl_lake_set_retention(struct tl_lake *lake, const char *scope, const struct 
     const bool empty = rule && memcmp(rule, &none, sizeof(none)) == 0 && !*scope;
     const int r = tl_catalog_set_retention(lake->catalog, scope, empty ? NULL : rule, fail);
     if (r >= 0)
-        tl_house_wake(lake);
+        tl_housekeeper_wake(lake);
     return r;
 }
 
@@ -175,7 +175,7 @@ static int remove_decoded(struct tl_trace *trace, struct tl_fail *fail)
     }
     if (tl_catalog_drop_shards(trace->lake->catalog, trace->id, old->number, UINT64_MAX, 0, NULL) <
         0)
-        tl_house_wake(trace->lake);
+        tl_housekeeper_wake(trace->lake);
     atomic_store(&old->obsolete, true);
     tl_gen_put(old);
     return 1;

@@ -333,7 +333,7 @@ int tl_lake_functions(struct tl_lake *lake, const char *id, struct tl_functions 
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
     *out = (struct tl_functions){0};
     if (!trace)
-        return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
+        return tl_no_trace(fail, id);
     out->gen = tl_trace_serving(trace);
     tl_trace_put(trace);
     const struct tl_image *image = tl_gen_image(out->gen);

@@ -144,7 +144,7 @@ static int swap(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail
     /* The swap is done. Rows that cannot be dropped now are dropped at the next start. */
     if (tl_catalog_drop_shards(trace->lake->catalog, trace->id, old->number, UINT64_MAX, 0, NULL) <
         0)
-        tl_house_wake(trace->lake);
+        tl_housekeeper_wake(trace->lake);
     atomic_store(&old->obsolete, true);
     tl_gen_put(old);
     return TL_OK;
@@ -205,7 +205,7 @@ static int give_up(struct tl_trace *trace, struct tl_gen *gen, const char *why,
     pthread_mutex_unlock(&trace->lock);
     if (tl_catalog_drop_shards(trace->lake->catalog, trace->id, gen->number, UINT64_MAX, 0, NULL) <
         0)
-        tl_house_wake(trace->lake);
+        tl_housekeeper_wake(trace->lake);
     atomic_store(&gen->obsolete, true);
     if (mine)
         tl_gen_put(gen);

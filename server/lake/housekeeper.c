@@ -27,7 +27,7 @@ void tl_lake_discard(struct tl_lake *lake, const char *prefix)
     g->next = lake->garbage;
     lake->garbage = g;
     pthread_mutex_unlock(&lake->lock);
-    tl_house_wake(lake);
+    tl_housekeeper_wake(lake);
 }
 
 void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation)
@@ -206,12 +206,12 @@ static void *keep_house(void *context)
         const int64_t when = tl_wall_ns() + TICK_NS;
         const struct timespec t = {when / 1000000000, when % 1000000000};
         int e = 0;
-        while (e != ETIMEDOUT && (!lake->house_now || left) && !atomic_load(&lake->closing))
+        while (e != ETIMEDOUT && (!lake->housekeeper_now || left) && !atomic_load(&lake->closing))
             e = pthread_cond_timedwait(&lake->chores, &lake->lock, &t);
         if (atomic_load(&lake->closing))
             break;
-        const bool due = lake->house_now || left || ++ticks == ROUND;
-        lake->house_now = false;
+        const bool due = lake->housekeeper_now || left || ++ticks == ROUND;
+        lake->housekeeper_now = false;
         pthread_mutex_unlock(&lake->lock);
         tl_heap_tidy();
         if (due) {
@@ -224,9 +224,9 @@ static void *keep_house(void *context)
     return NULL;
 }
 
-int tl_house_start(struct tl_lake *lake, struct tl_fail *fail)
+int tl_housekeeper_start(struct tl_lake *lake, struct tl_fail *fail)
 {
-    lake->house_now = true;
+    lake->housekeeper_now = true;
     const int e = pthread_create(&lake->housekeeper, NULL, keep_house, lake);
     if (e != 0) {
         errno = e;
@@ -236,7 +236,7 @@ int tl_house_start(struct tl_lake *lake, struct tl_fail *fail)
     return TL_OK;
 }
 
-void tl_house_stop(struct tl_lake *lake)
+void tl_housekeeper_stop(struct tl_lake *lake)
 {
     pthread_mutex_lock(&lake->lock);
     atomic_store(&lake->closing, true);
@@ -247,15 +247,15 @@ void tl_house_stop(struct tl_lake *lake)
     lake->has_housekeeper = false;
 }
 
-void tl_house_wake(struct tl_lake *lake)
+void tl_housekeeper_wake(struct tl_lake *lake)
 {
     pthread_mutex_lock(&lake->lock);
-    lake->house_now = true;
+    lake->housekeeper_now = true;
     pthread_cond_signal(&lake->chores);
     pthread_mutex_unlock(&lake->lock);
 }
 
-void tl_house_free(struct tl_lake *lake)
+void tl_housekeeper_free(struct tl_lake *lake)
 {
     for (struct tl_garbage *g = lake->garbage, *next; g; g = next) {
         next = g->next;

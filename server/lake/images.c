@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* Program images: stored by the hash of their content, found by it or by build ID. */
+#include "lake/lakeint.h"
+#include "store/hash.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void image_key(char out[static 96], const char *hash)
+{
+    snprintf(out, 96, "i/%.64s", hash + 7);
+}
+
+struct build_id_search {
+    const char *build_id;
+    char *hash;
+};
+
+static int match_build_id(void *context, const struct tl_catalog_image *image)
+{
+    struct build_id_search *search = context;
+    if (strcmp(image->build_id, search->build_id) == 0)
+        snprintf(search->hash, 72, "%s", image->hash); /* the newest one counts */
+    return TL_OK;
+}
+
+int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 72])
+{
+    char key[96];
+    uint64_t size;
+    out[0] = '\0';
+    if (strncmp(name, "build-id:", 9) == 0 && name[9]) {
+        struct build_id_search search = {name + 9, out};
+        const int r = tl_catalog_images(lake->catalog, match_build_id, &search, NULL);
+        if (r < 0)
+            return r;
+    } else if (tl_hash_valid(name)) {
+        snprintf(out, 72, "%s", name);
+    }
+    if (!out[0])
+        return TL_NOTFOUND;
+    image_key(key, out);
+    return lake->backend->ops->size(lake->backend, key, &size, NULL);
+}
+
+bool tl_lake_has_image(struct tl_lake *lake, const char *name)
+{
+    char hash[72];
+    return tl_lake_image_hash(lake, name, hash) >= 0;
+}
+
+/* The build ID note of an ELF file, in hex, by a plain search for its header. */
+static void find_build_id(struct tl_bytes elf, char out[static 64])
+{
+    static const uint8_t note[] = {3, 0, 0, 0, 'G', 'N', 'U', 0};
+    out[0] = '\0';
+    if (elf.n < 24 || memcmp(elf.p, "\177ELF", 4) != 0)
+        return;
+    const uint8_t *p = elf.p + 8;
+    while ((p = memmem(p, (size_t)(elf.p + elf.n - p), note, sizeof(note)))) {
+        const uint32_t name = tl_le32(p - 8), size = tl_le32(p - 4);
+        const size_t left = (size_t)(elf.p + elf.n - p) - sizeof(note);
+        if (name == 4 && size > 0 && size <= 31 && size <= left) {
+            for (uint32_t i = 0; i < size; i++)
+                snprintf(out + 2 * i, 3, "%02x", p[8 + i]);
+            return;
+        }
+        p++;
+    }
+}
+
+/* Traces that were decoded without this image can now do better. */
+static int redecode_users(struct tl_lake *lake, const struct tl_image_row *image,
+                          struct tl_fail *fail)
+{
+    char build_id[80];
+    snprintf(build_id, sizeof(build_id), "build-id:%s", image->build_id);
+    struct tl_trace_list list;
+    int r = tl_lake_traces(lake, &list);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < list.n && r >= 0; i++) {
+        struct tl_trace *trace = tl_lake_find_trace(lake, list.rows[i].id);
+        if (!trace)
+            continue;
+        pthread_mutex_lock(&trace->lock);
+        const bool uses = strstr(trace->setup, image->hash) ||
+                          (image->build_id[0] && strstr(trace->setup, build_id));
+        pthread_mutex_unlock(&trace->lock);
+        tl_trace_put(trace);
+        if (uses)
+            r = tl_lake_redecode(lake, list.rows[i].id, NULL, fail);
+        if (r == TL_DENIED || r == TL_NOTFOUND || r == TL_BAD || r == TL_USAGE)
+            r = TL_OK; /* that trace stays as it is */
+    }
+    tl_trace_list_free(&list);
+    return r;
+}
+
+struct announced_search {
+    const char *hash;
+    bool announced;
+};
+
+static int find_announced(void *context, const struct tl_catalog_image *image)
+{
+    struct announced_search *search = context;
+    if (strcmp(image->hash, search->hash) == 0)
+        search->announced = image->announced;
+    return TL_OK;
+}
+
+int tl_image_describe(const char *name, struct tl_bytes content, struct tl_image_row *row)
+{
+    *row = (struct tl_image_row){.size = content.n};
+    snprintf(row->name, sizeof(row->name), "%s", name ? name : "");
+    find_build_id(content, row->build_id);
+    return tl_hash_text(content, row->hash);
+}
+
+int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes content,
+                      struct tl_image_row *row, struct tl_fail *fail)
+{
+    struct tl_backend *backend = lake->backend;
+    char key[96], name_key[96];
+    int r = tl_image_describe(name, content, row);
+    if (r < 0)
+        return tl_fail_set(fail, (enum tl_err)r, "cannot hash an image");
+    struct announced_search search = {row->hash, false};
+    r = tl_catalog_images(lake->catalog, find_announced, &search, fail);
+    if (r < 0)
+        return r;
+    const bool known = tl_lake_has_image(lake, row->hash);
+    if (known && search.announced)
+        return TL_OK;
+    image_key(key, row->hash);
+    snprintf(name_key, sizeof(name_key), "n/%s", key + 2);
+    const struct tl_bytes text = {(const uint8_t *)row->name, strlen(row->name)};
+    r = tl_backend_put(backend, name_key, text, fail);
+    if (r >= 0 && !known)
+        r = tl_backend_put(backend, key, content, fail);
+    if (r < 0)
+        return r;
+    const struct tl_catalog_image image = {
+        .hash = row->hash, .name = row->name, .build_id = row->build_id, .size = row->size};
+    r = tl_catalog_add_image(lake->catalog, &image, fail);
+    if (r >= 0)
+        r = redecode_users(lake, row, fail);
+    return r < 0 ? r : tl_catalog_announce_image(lake->catalog, row->hash, fail);
+}
+
+struct image_list {
+    struct tl_image_row *rows;
+    size_t n, cap;
+};
+
+static int add_image_row(void *context, const struct tl_catalog_image *image)
+{
+    struct image_list *list = context;
+    const int r = tl_grow(&list->rows, &list->cap, list->n + 1, sizeof(*list->rows));
+    if (r < 0)
+        return r;
+    struct tl_image_row *row = &list->rows[list->n++];
+    *row = (struct tl_image_row){.size = image->size};
+    snprintf(row->hash, sizeof(row->hash), "%s", image->hash);
+    snprintf(row->name, sizeof(row->name), "%s", image->name);
+    snprintf(row->build_id, sizeof(row->build_id), "%s", image->build_id);
+    return TL_OK;
+}
+
+int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n)
+{
+    struct image_list list = {0};
+    const int r = tl_catalog_images(lake->catalog, add_image_row, &list, NULL);
+    if (r < 0) {
+        free(list.rows);
+        return r;
+    }
+    *rows = list.rows;
+    *n = list.n;
+    return TL_OK;
+}
+
+int tl_lake_bind_image(struct tl_lake *lake, const char *id, const struct tl_lake_binding *binding,
+                       struct tl_fail *fail)
+{
+    const char *const hash = binding->hash, *const space = binding->space;
+    if (!tl_lake_has_image(lake, hash))
+        return tl_fail_set(fail, TL_NOTFOUND, "image %.80s is not there; upload it first", hash);
+    const int bits = space && *space ? tl_space_parse(space) : TL_SPACE_ANY;
+    if (bits < 0)
+        return tl_fail_set(fail, TL_USAGE, "\"%.32s\" is no memory space", space);
+    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return tl_no_trace(fail, id);
+    struct tl_setup setup;
+    struct tl_buf text = {0};
+    tl_setup_init(&setup);
+    pthread_mutex_lock(&trace->lock);
+    int r = tl_setup_parse(&setup, trace->setup, strlen(trace->setup), fail);
+    pthread_mutex_unlock(&trace->lock);
+    tl_trace_put(trace);
+    if (r >= 0)
+        r = tl_grow(&setup.images, &setup.cap_images, setup.n_images + 1, sizeof(*setup.images));
+    if (r >= 0) {
+        struct tl_setup_image *image = &setup.images[setup.n_images++];
+        *image = (struct tl_setup_image){.file = strdup(hash),
+                                         .address = binding->address,
+                                         .offset = binding->offset,
+                                         .length = binding->length ? binding->length : UINT64_MAX,
+                                         .space = (unsigned)bits,
+                                         .context = binding->context,
+                                         .span = binding->span};
+        r = image->file ? tl_setup_write(&setup, &text) : TL_NOMEM;
+    }
+    if (r >= 0)
+        r = tl_buf_add(&text, "", 1);
+    if (r >= 0)
+        r = tl_lake_redecode(lake, id, (const char *)text.p, fail);
+    tl_buf_fini(&text);
+    tl_setup_fini(&setup);
+    return r;
+}
