@@ -63,13 +63,24 @@ static void walk(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64_t offse
     f->n_outcomes = (uint8_t)(n - used);
 }
 
+/* More outcomes behind the same branch. */
+static void wait_on(struct tl_pt_flow *f, uint64_t bits, unsigned n)
+{
+    f->outcomes |= bits << f->n_outcomes;
+    f->n_outcomes += (uint8_t)n;
+}
+
 void tl_pt_flow_outcomes(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64_t offset)
 {
     if (f->has_time)
         tl_pt_flow_tell_time(f, offset);
     f->postponed = false;
-    drop_outcomes(f, offset);
-    walk(f, bits, n, offset);
+    if (f->n_outcomes == 0)
+        walk(f, bits, n, offset);
+    else if (f->n_outcomes + n > 64)
+        drop_outcomes(f, offset);
+    else
+        wait_on(f, bits, n);
 }
 
 void tl_pt_flow_tip(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
