@@ -102,7 +102,7 @@ static enum tl_pt_error keep_time(struct tl_pt_events *d, bool header)
 {
     if (d->packet.kind == TL_PT_CYC) {
         d->cycles += d->packet.cyc;
-        d->has_cycles = true;
+        d->has_cycles = d->counts_cycles = true;
     }
     return tl_pt_error_of_time(tl_pt_clock_packet(&d->clock, d->config, &d->packet, header));
 }
@@ -252,6 +252,11 @@ static enum tl_pt_error read_header(struct tl_pt_events *d)
         return TL_PT_BAD_CONTEXT;
     d->last_ip = (struct tl_pt_last_ip){0};
     d->enabled = false;
+    if (d->options.anew_at_psb && !d->counts_cycles)
+        tl_pt_calibration_init(&d->clock.calibration);
+    if (d->options.anew_at_psb && !d->clock.time.have_tsc)
+        d->clock.time = (struct tl_pt_time){0};
+    d->counts_cycles = false;
     enum tl_pt_error e = header_status(d, TL_PT_EV_DISABLED); /* the first, whatever it becomes */
     while (e == TL_PT_OK) {
         tl_pt_event_fetch(d);

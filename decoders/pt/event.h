@@ -71,6 +71,9 @@ struct tl_pt_event {
 struct tl_pt_event_options {
     bool iflags;                /* events of the interrupt flag */
     bool keep_tcal_on_overflow; /* what is known of cycles holds behind an overflow */
+    bool anew_at_psb;           /* what time does not need is forgotten at a PSB: the length of a
+                                   cycle where no CYC came since the one before, and time itself
+                                   where no TSC ever told it */
 };
 
 #define TL_PT_EVENT_QUEUE 32
@@ -87,8 +90,9 @@ struct tl_pt_events {
     bool mode_known, csl, csd, iflag;
     struct tl_pt_last_ip last_ip;
     struct tl_pt_clock clock;
-    uint64_t cycles; /* of CYC packets, until whoever counts them takes them … */
-    bool has_cycles; /* … if there were any */
+    uint64_t cycles;    /* of CYC packets, until whoever counts them takes them … */
+    bool has_cycles;    /* … if there were any */
+    bool counts_cycles; /* there was a CYC since the PSB */
     unsigned n;
     struct {
         uint32_t binds;

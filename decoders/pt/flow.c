@@ -5,13 +5,13 @@
 #include <string.h>
 
 static const char BAD_PACKET[] = "bad packet";
+static const struct tl_pt_event_options options = {.anew_at_psb = true};
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static void begin(struct tl_pt_flow *f)
 {
-    const struct tl_pt_event_options none = {0};
-    tl_pt_events_init(&f->events, f->config, (struct tl_bytes){0}, &none);
+    tl_pt_events_init(&f->events, f->config, (struct tl_bytes){0}, &options);
     f->base = f->anchor = f->lost_at = f->told_tsc = 0;
     f->enabled = f->lost = f->has_time = f->postponed = false;
     f->n_outcomes = f->bound = 0;
@@ -97,13 +97,12 @@ static void lose_sync(struct tl_pt_flow *f, uint64_t offset)
 /* At a PSB, understood again. */
 static int find_sync(struct tl_pt_flow *f, uint64_t offset)
 {
-    const struct tl_pt_event_options none = {0};
     const struct tl_bytes trace = f->events.trace;
     const size_t next = f->events.next;
     if (!f->lost)
         return TL_OK;
     f->lost = false;
-    tl_pt_events_init(&f->events, f->config, trace, &none);
+    tl_pt_events_init(&f->events, f->config, trace, &options);
     f->events.next = next;
     return f->loss ? f->loss(f->context, BAD_PACKET, f->lost_at, offset - f->lost_at) : TL_OK;
 }
@@ -237,7 +236,7 @@ static void take_time(struct tl_pt_flow *f, uint8_t kind, uint64_t value)
     default:
         packet.cyc = value;
         f->events.cycles += value;
-        f->events.has_cycles = true;
+        f->events.has_cycles = f->events.counts_cycles = true;
     }
     tl_pt_clock_packet(&f->events.clock, f->config, &packet, false);
     f->has_time = true;
@@ -299,7 +298,7 @@ static int take_entries(struct tl_pt_flow *f, const struct tl_pt_tape *tape, str
 }
 
 int tl_pt_flow_tape(struct tl_pt_flow *f, const struct tl_pt_tape *tape,
-                    const struct tl_pt_piece *piece, uint64_t start)
+                    const struct tl_pt_piece *piece)
 {
     int rc = TL_OK;
     const struct tl_bytes in = {piece->bytes.p, piece->to};
@@ -308,7 +307,7 @@ int tl_pt_flow_tape(struct tl_pt_flow *f, const struct tl_pt_tape *tape,
         rc = rc < 0 ? rc : take_held(f, true);
     } else {
         size_t done = 0;
-        f->base = start + piece->base;
+        f->base = piece->base;
         for (size_t k = 0; k < tape->n && rc == TL_OK;) {
             k = take_columns(f, tape, k, done);
             if (k < tape->n)

@@ -35,10 +35,9 @@ void tl_pt_flow_free(struct tl_pt_flow *flow);
 void tl_pt_flow_reset(struct tl_pt_flow *flow);
 struct tl_walker *tl_pt_flow_walker(struct tl_pt_flow *flow);
 
-/* What the packetizer finds; `start`: offset in the file of its first byte. TL_NOMEM, or what a
- * sink returned. */
+/* What the packetizer finds. TL_NOMEM, or what a sink returned. */
 TL_MUST_USE int tl_pt_flow_tape(struct tl_pt_flow *flow, const struct tl_pt_tape *tape,
-                                const struct tl_pt_piece *piece, uint64_t start);
+                                const struct tl_pt_piece *piece);
 /* There are bytes that are no packets from here on, up to the next PSB. */
 TL_MUST_USE int tl_pt_flow_bad(struct tl_pt_flow *flow, uint64_t offset);
 

@@ -197,7 +197,9 @@ static void bind(struct tl_pt_flow *f, const struct tl_pt_event *event,
     }
     f->postponed = false;
     bool reached = true;
-    if (by_ip)
+    if (by_ip && f->walker.need_address)
+        jump(f, event->ip, offset);
+    else if (by_ip)
         reached = tl_walker_to(&f->walker, event->ip, false, offset);
     if (reached && !go_to_insn(f, by_ip ? suits_any : binding->suits, offset))
         return;
@@ -278,8 +280,8 @@ static void on_enabled(struct tl_pt_flow *f, const struct tl_pt_event *event, ui
         return;
     if (event->status && f->enabled && !f->walker.need_address) {
         /* The trace says again where it is: the walk has to lead there. */
-        if (!tl_walker_to(&f->walker, event->ip, false, offset))
-            jump(f, event->ip, offset);
+        tl_walker_to(&f->walker, event->ip, false, offset);
+        jump(f, event->ip, offset);
         return;
     }
     if (!event->status || !f->enabled)
@@ -374,9 +376,9 @@ static bool is_known(const struct tl_pt_event *event)
 static void go_to(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
 {
     struct tl_walker *const w = &f->walker;
-    if (!f->enabled || event->ip_suppressed || event->ip == 0 || w->need_address)
+    if (!f->enabled || event->ip_suppressed || event->ip == 0)
         return;
-    if (!tl_walker_to(w, event->ip, false, offset))
+    if (w->need_address || !tl_walker_to(w, event->ip, false, offset))
         jump(f, event->ip, offset);
 }
 
@@ -400,6 +402,8 @@ void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
             tl_walker_lose(&f->walker, TL_GAP_NO_PATH, offset);
         return;
     }
+    if (event->status)
+        f->out.run = 0; /* where the trace can be begun at, runs begin */
     if (is_known(event))
         return;
     drop_outcomes(f, offset);

@@ -41,6 +41,7 @@ static void events_state(struct tl_pt_events *d, struct tl_state *s)
     tl_pt_clock_state(&d->clock, s);
     tl_state_u64(s, &d->cycles);
     tl_state_bool(s, &d->has_cycles);
+    tl_state_bool(s, &d->counts_cycles);
     tl_state_u8(s, &n, TL_PT_EVENT_QUEUE);
     d->n = n;
     for (unsigned i = 0; i < d->n; i++) {

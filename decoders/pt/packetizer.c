@@ -11,6 +11,11 @@ void tl_pt_packetizer_init(struct tl_pt_packetizer *p, const struct tl_pt_config
     tl_pt_tape_reset(&p->tape);
 }
 
+void tl_pt_packetizer_begin(struct tl_pt_packetizer *p, uint64_t offset)
+{
+    p->end = p->lost = offset;
+}
+
 /* A run of 02 82 goes on to the end of the bytes, and so perhaps behind it: its last PSB is not
  * known. */
 static bool may_go_on(struct tl_bytes in, size_t psb)
@@ -116,11 +121,13 @@ int tl_pt_packetizer_finish(struct tl_pt_packetizer *p)
 void tl_pt_packetizer_state(struct tl_pt_packetizer *p, struct tl_state *s)
 {
     tl_state_u64(s, &p->end);
+    if (p->in_sync)
+        p->lost = 0;
     tl_state_u64(s, &p->lost);
     tl_state_bool(s, &p->in_sync);
     tl_state_u8(s, &p->n_tail, sizeof p->tail);
     tl_state_u8(s, &p->n_held, TL_PT_HELD);
     tl_state_check(s, p->n_held <= p->n_tail && p->n_tail <= p->end);
-    tl_state_bytes(s, p->tail, sizeof p->tail);
+    tl_state_bytes(s, p->tail, p->n_tail);
     tl_state_u64(s, &p->tape.ip);
 }

@@ -50,6 +50,9 @@ struct tl_pt_packetizer {
 void tl_pt_packetizer_init(struct tl_pt_packetizer *p, const struct tl_pt_config *config,
                            const struct tl_pt_packet_sink *sink);
 
+/* The first byte that will be pushed is at this offset. */
+void tl_pt_packetizer_begin(struct tl_pt_packetizer *p, uint64_t offset);
+
 /* Take all bytes. Packets that end in them have been delivered on return, but for up to 17 bytes
  * where a PSB may begin. Returns TL_OK, or what the sink returned; it is of no use then. */
 TL_MUST_USE int tl_pt_packetizer_push(struct tl_pt_packetizer *p, struct tl_bytes in);

@@ -14,8 +14,7 @@ struct pt_stream {
     struct tl_stream_sink sink;
     unsigned id;
     bool begun;
-    bool damaged;   /* the next loss is behind an error */
-    uint64_t start; /* file offset of the first byte */
+    bool damaged; /* the next loss is behind an error */
     struct tl_pt_config config;
     struct tl_pt_flow *flow; /* NULL: packets are only listed */
     struct tl_pt_packetizer packetizer;
@@ -25,8 +24,7 @@ static int list(struct pt_stream *s, uint64_t offset, const char *what, const ch
                 uint64_t value)
 {
     char line[TL_PT_TEXT_MAX];
-    const int n =
-        snprintf(line, sizeof line, "%" PRIu64 " %02x %s", s->start + offset, s->id, what);
+    const int n = snprintf(line, sizeof line, "%" PRIu64 " %02x %s", offset, s->id, what);
     if (*field)
         snprintf(line + n, sizeof line - (size_t)n, " %s=%" PRIu64, field, value);
     return s->sink.packet(s->sink.context, line);
@@ -37,7 +35,7 @@ static int list_piece(struct pt_stream *s, const struct tl_pt_piece *piece)
 {
     const struct tl_pt_config *const config = &s->packetizer.config;
     for (size_t at = piece->from; at < piece->to;) {
-        struct tl_pt_packet p = {.offset = s->start + piece->base + at};
+        struct tl_pt_packet p = {.offset = piece->base + at};
         char line[TL_PT_TEXT_MAX];
         const struct tl_bytes rest = {piece->bytes.p + at, piece->bytes.n - at};
         const int size = tl_pt_parse(config, rest, &p);
@@ -56,7 +54,7 @@ static int on_tape(void *context, const struct tl_pt_tape *tape, const struct tl
 {
     struct pt_stream *const s = context;
     const int rc = s->sink.packet ? list_piece(s, piece) : TL_OK;
-    return rc < 0 || !s->flow ? rc : tl_pt_flow_tape(s->flow, tape, piece, s->start);
+    return rc < 0 || !s->flow ? rc : tl_pt_flow_tape(s->flow, tape, piece);
 }
 
 static int on_error(void *context, int why, uint64_t offset)
@@ -67,7 +65,7 @@ static int on_error(void *context, int why, uint64_t offset)
                                                      : "BAD_PACKET";
     s->damaged = true;
     const int rc = s->sink.packet ? list(s, offset, name, "", 0) : TL_OK;
-    return rc < 0 || !s->flow || why == TL_AGAIN ? rc : tl_pt_flow_bad(s->flow, s->start + offset);
+    return rc < 0 || !s->flow || why == TL_AGAIN ? rc : tl_pt_flow_bad(s->flow, offset);
 }
 
 static int on_loss(void *context, uint64_t offset, uint64_t bytes)
@@ -77,7 +75,7 @@ static int on_loss(void *context, uint64_t offset, uint64_t bytes)
     const bool told = s->damaged && s->flow; /* by the flow, where it goes on */
     s->damaged = false;
     const int rc = s->sink.packet ? list(s, offset, "NOT_SYNC", "bytes", bytes) : TL_OK;
-    return rc < 0 || told ? rc : s->sink.loss(s->sink.context, why, s->start + offset, bytes);
+    return rc < 0 || told ? rc : s->sink.loss(s->sink.context, why, offset, bytes);
 }
 
 static void destroy(struct tl_stream_decoder *decoder)
@@ -115,7 +113,7 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
 {
     struct pt_stream *const s = (struct pt_stream *)decoder;
     if (!s->begun)
-        s->start = tl_run_offset(run, 0);
+        tl_pt_packetizer_begin(&s->packetizer, tl_run_offset(run, 0));
     s->begun = true;
     return tl_pt_packetizer_push(&s->packetizer, (struct tl_bytes){run->p, run->n});
 }
@@ -129,7 +127,7 @@ static int finish(struct tl_stream_decoder *decoder)
 {
     struct pt_stream *const s = (struct pt_stream *)decoder;
     const int rc = tl_pt_packetizer_finish(&s->packetizer);
-    return rc < 0 ? rc : tl_pt_flow_finish(s->flow, s->start + s->packetizer.end);
+    return rc < 0 ? rc : tl_pt_flow_finish(s->flow, s->packetizer.end);
 }
 
 static void state(struct tl_stream_decoder *decoder, struct tl_state *st)
@@ -137,10 +135,49 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *st)
     struct pt_stream *const s = (struct pt_stream *)decoder;
     tl_state_bool(st, &s->begun);
     tl_state_bool(st, &s->damaged);
-    tl_state_u64(st, &s->start);
     tl_pt_packetizer_state(&s->packetizer, st);
     tl_pt_flow_state(s->flow, st);
 }
+
+/* ---- for several threads --------------------------------------------------------------------- */
+
+static size_t find_sync(const uint8_t *p, size_t n)
+{
+    return tl_pt_find_psb((struct tl_bytes){p, n});
+}
+
+/* Behind PSB+. */
+static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *p, size_t n)
+{
+    const struct pt_stream *const s = (const struct pt_stream *)decoder;
+    for (size_t at = 0; at < n;) {
+        struct tl_pt_packet packet = {.offset = at};
+        const int size = tl_pt_parse(&s->config, (struct tl_bytes){p + at, n - at}, &packet);
+        if (size <= 0)
+            break;
+        at += (size_t)size;
+        if (packet.kind == TL_PT_PSBEND)
+            return at;
+    }
+    return n;
+}
+
+static void reset(struct tl_stream_decoder *decoder)
+{
+    struct pt_stream *const s = (struct pt_stream *)decoder;
+    const struct tl_pt_packet_sink packets = {s, on_tape, on_error, on_loss};
+    s->begun = s->damaged = false;
+    tl_pt_packetizer_init(&s->packetizer, &s->config, &packets);
+    tl_pt_flow_reset(s->flow);
+}
+
+static struct tl_walker *walker(struct tl_stream_decoder *decoder)
+{
+    return tl_pt_flow_walker(((struct pt_stream *)decoder)->flow);
+}
+
+static const struct tl_split_ops split = {
+    .find_sync = find_sync, .find_rest = find_rest, .reset = reset, .walker = walker};
 
 const struct tl_stream_ops tl_pt_ops = {
     .name = "pt",
@@ -150,4 +187,5 @@ const struct tl_stream_ops tl_pt_ops = {
     .destroy = destroy,
     .flush = flush,
     .state = state,
+    .split = &split,
 };
