@@ -297,7 +297,7 @@ static enum tl_block_waits waits_for(const struct tl_block *b)
                : b->conditional        ? TL_WAITS_OUTCOME
                                        : TL_WAITS_NOTHING;
     case TL_INSN_INDIRECT:
-        return b->is_return ? TL_WAITS_RETURN : TL_WAITS_OTHER;
+        return b->is_return ? TL_WAITS_RETURN : TL_WAITS_ADDRESS;
     case TL_INSN_RETURN_EX:
     case TL_INSN_TRAP:
         return TL_WAITS_OTHER;

@@ -47,7 +47,8 @@ enum tl_block_turn {
 
 /* What must be told to go on behind a block, if the trace tells no more than it must. */
 enum tl_block_waits {
-    TL_WAITS_OTHER,    /* for an address, or it cannot be gone on */
+    TL_WAITS_OTHER,    /* for an address behind a trap or the like, or it cannot be gone on */
+    TL_WAITS_ADDRESS,  /* of an indirect branch that is no return */
     TL_WAITS_NOTHING,  /* a direct branch or call without condition, or no branch at all */
     TL_WAITS_STRAIGHT, /* the same, for TL_BLOCK_FULL */
     TL_WAITS_OUTCOME,  /* was its branch taken? */

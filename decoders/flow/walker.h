@@ -13,7 +13,8 @@
  *     and without condition, calls, indirect branches, barriers: tl_walker_waypoints().
  *   - TL_WALKER_CONDITIONS (Intel PT, RISC-V): direct branches with a condition only. Jumps and
  *     calls that leave no choice are followed without one: tl_walker_conditions(),
- *     tl_walker_to_indirect().
+ *     tl_walker_to_indirect(). Where several packets may be joined, the format says where one ends:
+ *     by tl_item_batch_pause().
  *
  * An indirect branch waits for an address: the next bits either find one given by tl_walker_jump(),
  * or take it from the return stack that the trace unit has, too, or there is a gap (NO_PATH). At

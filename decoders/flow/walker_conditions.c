@@ -72,27 +72,39 @@ static struct tl_block *walk_to_choice(struct tl_walker *w, uint64_t offset)
 
 /* ---- bits ------------------------------------------------------------------------------------ */
 
+/* What a walk along known blocks has used and found. */
+struct known {
+    uint64_t bits;
+    unsigned n;     /* bits that are left */
+    bool address;   /* on to an indirect branch behind the bits, … */
+    bool arrived;   /* … which was found and taken */
+    uint64_t insns; /* of the steps */
+};
+
 /*
- * Along blocks that are known, as long as there are bits and room for steps; `*bits` and `*n`
- * become fewer. The loop that a trace is spent in.
+ * Along blocks that are known, as long as there are bits, or up to an indirect branch, and room for
+ * steps; returns how many. The loop that a trace is spent in.
  */
-static inline __attribute__((always_inline)) size_t walk_known(struct tl_walker *w, uint64_t *bits,
-                                                               unsigned *n, uintptr_t *steps,
-                                                               size_t room, uint64_t *insns)
+static inline __attribute__((always_inline)) size_t
+walk_known(struct tl_walker *w, struct known *known, uintptr_t *steps, size_t room)
 {
     struct tl_block *b = w->block;
-    uint64_t left = *bits, sum = 0;
-    unsigned n_left = *n;
+    const bool address = known->address;
+    uint64_t bits = known->bits, sum = 0;
+    unsigned n = known->n;
     size_t k = 0;
     bool taken;
-    while (n_left > 0 && k < room) {
-        struct tl_block *next;
+    while (k < room && (n > 0 || address)) {
+        struct tl_block *next = NULL;
+        bool awaits = false;
         switch (b->waits) {
         case TL_WAITS_OUTCOME:
-            taken = left & 1;
+            if (n == 0)
+                goto out;
+            taken = bits & 1;
             next = b->go[taken];
-            left >>= 1;
-            n_left--;
+            bits >>= 1;
+            n--;
             break;
         case TL_WAITS_NOTHING:
             taken = true;
@@ -108,18 +120,37 @@ static inline __attribute__((always_inline)) size_t walk_known(struct tl_walker 
             break;
         case TL_WAITS_RETURN:
             taken = true;
-            next = left & 1 ? tl_walker_return_known(w) : NULL;
+            awaits = n == 0;
+            if (awaits)
+                break;
+            next = bits & 1 ? tl_walker_return_known(w) : NULL;
             if (!next)
                 goto out;
-            left >>= 1;
-            n_left--;
+            bits >>= 1;
+            n--;
+            break;
+        case TL_WAITS_ADDRESS:
+            if (n > 0)
+                goto out;
+            taken = awaits = true;
+            if (b->link) {
+                tl_walker_push_return(w, tl_walker_pc_behind(w, b));
+                tl_walker_note_caller(w, b);
+            }
             break;
         default:
             goto out;
         }
         const unsigned turn = b->turn[taken];
-        steps[k++] = (uintptr_t)b | (turn & TL_STEP_TAKEN);
+        steps[k++] = (uintptr_t)b | (turn & TL_STEP_TAKEN) | awaits;
         sum += b->n;
+        if (awaits) {
+            w->pc = b->pc;
+            tl_walker_await_address(w, b);
+            w->returns.pending = false;
+            known->arrived = true;
+            goto done;
+        }
         if (!next) {
             const bool turns = turn >= TL_TURN_BRANCH && turn < TL_TURN_OTHER;
             tl_walker_go_on(w, turns ? b->target : tl_walker_pc_behind(w, b), &b->go[taken]);
@@ -131,65 +162,73 @@ out:
     w->pc = b->pc;
     w->block = b;
 done:
-    *bits = left;
-    *n = n_left;
-    *insns = sum;
+    known->bits = bits;
+    known->n = n;
+    known->insns = sum;
     return k;
 }
 
-/* True: it got on. */
-static bool walk_on(struct tl_walker *w, uint64_t *bits, unsigned *n, uint64_t offset)
+static void walk_on(struct tl_walker *w, struct known *known, uint64_t offset)
 {
     enum { ROOM = 256 };
-    uint64_t insns;
     if (w->out->paths) {
-        const size_t k = walk_known(w, bits, n, tl_item_batch_steps(w->out, ROOM), ROOM, &insns);
+        const size_t k = walk_known(w, known, tl_item_batch_steps(w->out, ROOM), ROOM);
         if (k > 0)
-            tl_item_batch_path(w->out, k, insns, offset);
-        return k > 0;
+            tl_item_batch_path(w->out, k, known->insns, offset);
+        return;
     }
     uintptr_t steps[ROOM];
-    const size_t k = walk_known(w, bits, n, steps, ROOM, &insns);
+    const size_t k = walk_known(w, known, steps, ROOM);
     for (size_t i = 0; i < k; i++) {
         const struct tl_block *const b = tl_path_block(steps[i]);
         tl_item_batch_block(w->out, b, b->n, tl_path_taken(steps[i]), offset);
     }
-    return k > 0;
 }
 
-unsigned tl_walker_conditions(struct tl_walker *w, uint64_t bits, unsigned n, uint64_t offset)
+/* The bits of `known` but for those that no block is found for. */
+static void walk_bits(struct tl_walker *w, struct known *known, uint64_t offset)
 {
-    if (!w->cache || w->need_mode)
-        return 0;
-    unsigned left = n;
-    tl_item_batch_pause(w->out);
-    while (left > 0) {
-        const unsigned before = left;
-        if (w->block && walk_on(w, &bits, &left, offset) && left < before)
+    while (known->n > 0) {
+        const unsigned before = known->n;
+        if (w->block)
+            walk_on(w, known, offset);
+        if (known->n < before)
             continue;
-        if (left == 0)
-            break;
         struct tl_block *const b = walk_to_choice(w, offset);
         if (!b)
             break;
-        const bool taken = bits & 1;
+        const bool taken = known->bits & 1;
         const bool predicted = b->is_return && taken && w->returns.n > 0;
         if (!has_outcome(b) && !predicted)
             break;
         tl_walk_block(w, b, taken, offset);
-        if (predicted)
+        if (predicted) {
+            w->returns.pending = true;
             tl_walker_pop_return(w, offset);
-        bits >>= 1;
-        left--;
+        }
+        known->bits >>= 1;
+        known->n--;
     }
-    return n - left;
+}
+
+unsigned tl_walker_conditions(struct tl_walker *w, uint64_t bits, unsigned n, uint64_t offset)
+{
+    struct known known = {.bits = bits, .n = n};
+    if (!w->cache || w->need_mode)
+        return 0;
+    walk_bits(w, &known, offset);
+    return n - known.n;
 }
 
 bool tl_walker_to_indirect(struct tl_walker *w, uint64_t offset)
 {
+    struct known known = {.address = true};
     if (!w->cache || w->need_mode)
         return false;
-    tl_item_batch_pause(w->out);
+    if (w->block)
+        walk_on(w, &known, offset);
+    if (known.arrived)
+        return true;
     struct tl_block *const b = walk_to_choice(w, offset);
     if (!b)
         return false;
@@ -246,7 +285,6 @@ static enum tl_walker_end walk_to(struct tl_walker *w, find_goal *find, const vo
     struct round round = {0};
     if (!w->cache || w->need_mode)
         return TL_WALKER_LOST;
-    tl_item_batch_pause(w->out);
     for (;;) {
         if (!tl_walker_is_known(w, offset))
             return TL_WALKER_LOST;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "pt/flow.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static void begin(struct tl_pt_flow *f)
 {
     tl_pt_events_init(&f->events, f->config, (struct tl_bytes){0}, &options);
     f->base = f->anchor = f->lost_at = f->told_tsc = 0;
-    f->enabled = f->lost = f->has_time = f->postponed = false;
+    f->upper = f->enabled = f->lost = f->has_time = f->postponed = false;
     f->n_outcomes = f->bound = 0;
     f->isa = TL_ISA_NONE;
     tl_buf_reset(&f->held);
@@ -125,6 +126,12 @@ static bool look_at(struct tl_pt_flow *f, size_t at, int *rc)
     return *rc >= 0;
 }
 
+/* A copy; of the queue what is in use. */
+static void keep(struct tl_pt_events *copy, const struct tl_pt_events *d)
+{
+    memcpy(copy, d, offsetof(struct tl_pt_events, queue) + d->n * sizeof d->queue[0]);
+}
+
 /*
  * Packets from byte `at` of `in` on, one by one, up to byte `least` at least, and then to where
  * they can be taken from the columns. `*at` is moved to there, or to the end; or to the first byte
@@ -149,14 +156,15 @@ static int take_events(struct tl_pt_flow *f, struct tl_bytes in, size_t *at, siz
             *at = in.n;
             return TL_OK;
         }
-        const struct tl_pt_events before = *d;
+        struct tl_pt_events before;
+        keep(&before, d);
         d->looked_behind = false;
         const enum tl_pt_error e = tl_pt_events_next(d, &event);
         if (more && (e == TL_PT_EOS || d->looked_behind)) {
             const bool waits = before.n > 0 || before.failed != TL_PT_EOS;
             if (!waits && *at == in.n)
                 return TL_OK;
-            *d = before;
+            keep(d, &before);
             return 1;
         }
         if (e == TL_PT_OK) {

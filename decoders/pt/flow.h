@@ -61,6 +61,7 @@ struct tl_pt_flow {
     struct tl_pt_events events; /* last IP, clock, and what waits; its trace is the bytes at hand */
     uint64_t base;              /* offset in the file of the first byte at hand */
     uint64_t anchor;            /* … of the last packet that was more than outcomes */
+    bool upper;                 /* the mode told is that of the upper half of addresses */
     bool enabled;               /* tracing is on, where the walker is */
     bool lost;                  /* nothing is understood before the next PSB, … */
     uint64_t lost_at;           /* … from here on */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What each event does to the flow, and where. */
+#include "flow/walker_hot.h"
 #include "pt/event_text.h"
 #include "pt/flow.h"
 
@@ -27,16 +28,18 @@ void tl_pt_flow_tell_time(struct tl_pt_flow *f, uint64_t offset)
  * themselves. */
 static void set_mode(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 {
+    f->upper = ip >> 63;
     const unsigned ring = f->isa != TL_ISA_X64 ? 15 : ip >> 63 ? 0 : 3;
     const uint64_t mode = tl_mode(TL_ARCH_X86, ring, TL_SEC_NONE, (enum tl_isa)f->isa);
     if (mode != f->walker.mode && f->isa != TL_ISA_NONE)
         tl_walker_mode(&f->walker, mode, offset);
 }
 
-static void jump(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
+static inline void jump(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 {
-    set_mode(f, ip, offset);
-    tl_walker_jump(&f->walker, ip, (enum tl_isa)f->isa, offset);
+    if (f->isa != TL_ISA_X64 || (ip >> 63) != f->upper || f->walker.isa != TL_ISA_X64)
+        set_mode(f, ip, offset);
+    tl_walker_jump_hot(&f->walker, ip, (enum tl_isa)f->isa, offset);
 }
 
 /* Outcomes that wait for a TIP that does not come. */

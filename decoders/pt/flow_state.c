@@ -57,6 +57,7 @@ void tl_pt_flow_state(struct tl_pt_flow *f, struct tl_state *s)
     events_state(&f->events, s);
     tl_state_u64(s, &f->anchor);
     tl_state_bool(s, &f->enabled);
+    tl_state_bool(s, &f->upper);
     tl_state_bool(s, &f->lost);
     if (!f->lost)
         f->lost_at = 0;
