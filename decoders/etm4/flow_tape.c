@@ -84,7 +84,7 @@ static inline bool is_mere_address(uint8_t header)
 static inline __attribute__((always_inline)) size_t
 pass_addresses(struct tl_walker *w, const struct tl_etm4_tape *tape,
                const struct tl_etm4_tape_marks *marks, struct tl_etm4_tape_place *place, size_t k,
-               const struct tl_block_hole *range, bool linear)
+               const struct tl_unmapped_range *range, bool linear)
 {
     const uint64_t *const from = tape->address + place->address, *address = from;
     const uint64_t first = range->first, size = range->last - first, base = tape->run.base;
@@ -138,7 +138,7 @@ static __attribute__((noinline)) size_t pass_unmapped(struct tl_walker *w,
                                                       const struct tl_etm4_tape *tape,
                                                       const struct tl_etm4_tape_marks *marks,
                                                       struct tl_etm4_tape_place *place, size_t k,
-                                                      const struct tl_block_hole *range)
+                                                      const struct tl_unmapped_range *range)
 {
     return !tape->run.place ? pass_addresses(w, tape, marks, place, k, range, true)
                             : pass_addresses(w, tape, marks, place, k, range, false);
@@ -150,8 +150,8 @@ static size_t pass_all_unmapped(struct tl_walker *w, const struct tl_etm4_tape *
                                 struct tl_etm4_tape_place *place, size_t k)
 {
     for (size_t from = tape->n; k != from && k < tape->n && is_mere_address(tape->header[k]);) {
-        const struct tl_block_hole *const range =
-            tl_block_hole_at(w->cache, w->space, tape->address[place->address] & ~1ull);
+        const struct tl_unmapped_range *const range =
+            tl_block_unmapped_at(w->cache, w->space, tape->address[place->address] & ~1ull);
         if (!range)
             break;
         from = k;

@@ -41,7 +41,7 @@ struct slot {
  * Addresses where a view of the image has nothing. Where much of what runs is not in the image,
  * trace asks for it all the time. A view does not change, so these hold for ever.
  */
-#define HOLES 64u /* a power of two; by page of the address that was asked for */
+#define UNMAPPED 64u /* a power of two; by page of the address that was asked for */
 
 struct chunk {
     struct chunk *next;
@@ -61,7 +61,7 @@ struct tl_block_cache {
     size_t bytes;
     struct tl_buf scratch;   /* records of the block being decoded */
     struct tl_block nothing; /* what tl_block_get() returns for unmapped memory */
-    struct tl_block_hole holes[HOLES];
+    struct tl_unmapped_range unmapped[UNMAPPED];
 };
 
 int tl_block_cache_new(struct tl_block_cache **out, const struct tl_image *image,
@@ -322,17 +322,17 @@ static uint32_t next_number(void)
     return number;
 }
 
-static unsigned hole_of(uint64_t pc)
+static unsigned unmapped_slot(uint64_t pc)
 {
-    return (pc ^ pc >> 6) >> 12 & (HOLES - 1);
+    return (pc ^ pc >> 6) >> 12 & (UNMAPPED - 1);
 }
 
-static void note_hole(struct tl_block_cache *cache, unsigned space, uint64_t pc)
+static void note_unmapped(struct tl_block_cache *cache, unsigned space, uint64_t pc)
 {
-    struct tl_block_hole *const hole = &cache->holes[hole_of(pc)];
-    hole->view = cache->view;
-    hole->space = space;
-    tl_image_view_void(cache->image, cache->view, space, pc, &hole->first, &hole->last);
+    struct tl_unmapped_range *const range = &cache->unmapped[unmapped_slot(pc)];
+    range->view = cache->view;
+    range->space = space;
+    tl_image_view_void(cache->image, cache->view, space, pc, &range->first, &range->last);
 }
 
 static struct tl_block *nothing_at(struct tl_block_cache *cache, enum tl_isa isa, uint64_t pc)
@@ -357,7 +357,7 @@ decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64
         b.end = TL_BLOCK_FULL; /* what is bound to a context begins or ends here */
     if (b.n == 0) {
         if (code.n == 0)
-            note_hole(cache, space, pc);
+            note_unmapped(cache, space, pc);
         return nothing_at(cache, isa, pc);
     }
     const int64_t function = tl_image_view_symbol(cache->image, cache->view, space, pc);
@@ -392,26 +392,26 @@ void tl_block_cache_view(struct tl_block_cache *cache, uint64_t view)
     cache->view = view;
 }
 
-static inline const struct tl_block_hole *hole_at(const struct tl_block_cache *cache,
-                                                  unsigned space, uint64_t pc)
+static inline const struct tl_unmapped_range *unmapped_at(const struct tl_block_cache *cache,
+                                                          unsigned space, uint64_t pc)
 {
-    const struct tl_block_hole *const hole = &cache->holes[hole_of(pc)];
-    return pc - hole->first <= hole->last - hole->first && hole->space == (uint8_t)space &&
-                   hole->view == cache->view
-               ? hole
+    const struct tl_unmapped_range *const range = &cache->unmapped[unmapped_slot(pc)];
+    return pc - range->first <= range->last - range->first && range->space == (uint8_t)space &&
+                   range->view == cache->view
+               ? range
                : NULL;
 }
 
-const struct tl_block_hole *tl_block_hole_at(const struct tl_block_cache *cache, unsigned space,
-                                             uint64_t pc)
+const struct tl_unmapped_range *tl_block_unmapped_at(const struct tl_block_cache *cache,
+                                                     unsigned space, uint64_t pc)
 {
-    return hole_at(cache, space, pc);
+    return unmapped_at(cache, space, pc);
 }
 
 struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
                               uint64_t pc)
 {
-    if (hole_at(cache, space, pc))
+    if (unmapped_at(cache, space, pc))
         return nothing_at(cache, isa, pc);
     const struct slot *const slot =
         find_slot(cache->slots, cache->mask, cache->view, (uint8_t)space, (uint8_t)isa, pc);

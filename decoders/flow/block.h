@@ -3,8 +3,17 @@
  * The block cache: each basic block of the image is decoded once.
  *
  * A block runs from its entry to the first instruction that can change the flow (a waypoint),
- * to the end of the mapped region, or to TL_BLOCK_MAX instructions. A cache belongs to one
- * decoder thread; blocks live until their cache is freed or reset.
+ * to the end of the mapped region, or to TL_BLOCK_MAX instructions.
+ *
+ *     tl_block_cache_new(&cache, image, &options);
+ *     struct tl_block *block = tl_block_get(cache, space, isa, pc);
+ *     // block->n == 0: nothing is mapped there; else it ran, and block->target or the trace tells
+ *     // where the flow goes on
+ *     tl_block_cache_free(cache);
+ *
+ * A cache and all of its blocks belong to one thread; blocks live until the cache is freed or
+ * reset. Who gets blocks in flow items (item.h) only reads them, and only while the items are
+ * delivered; what it wants to remember of a block goes beside it, by the block's number.
  */
 #ifndef TL_FLOW_BLOCK_H
 #define TL_FLOW_BLOCK_H
@@ -20,7 +29,8 @@
 
 struct tl_block;
 
-/* What is common to all blocks of a trace that tells more of an instruction than that it ran. */
+/* How blocks are shown of a trace that says more of an instruction than that it ran. Common to all
+ * blocks of that trace. */
 struct tl_block_told {
     /* Append a line of flow text for each instruction, and what was told of it behind it. */
     int (*text)(const struct tl_block *block, uint32_t n, struct tl_buf *out);
@@ -158,18 +168,18 @@ struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum
                               uint64_t pc);
 
 /* Addresses at which nothing is mapped. */
-struct tl_block_hole {
+struct tl_unmapped_range {
     uint64_t first, last;
     uint64_t view;
     unsigned space; /* 0: there is none */
 };
 
 /*
- * The hole that `pc` is in, in the view in force, if a block was asked for there and is still
- * remembered; else NULL. Valid until a block is asked for.
+ * The unmapped range that `pc` is in, in the view in force, if a block was asked for there and is
+ * still remembered; else NULL. Valid until a block is asked for.
  */
-const struct tl_block_hole *tl_block_hole_at(const struct tl_block_cache *cache, unsigned space,
-                                             uint64_t pc);
+const struct tl_unmapped_range *tl_block_unmapped_at(const struct tl_block_cache *cache,
+                                                     unsigned space, uint64_t pc);
 
 /*
  * Walk a block's instructions: decode the one at byte `at` of the block. For text, tools and

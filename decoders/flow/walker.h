@@ -240,7 +240,7 @@ void tl_walker_source(struct tl_walker *walker, uint64_t pc, enum tl_isa isa, ui
 bool tl_walker_is_known(struct tl_walker *walker, uint64_t offset);
 
 /*
- * The format itself told, for addresses in an unmapped range (tl_block_hole_at()) that had bits
+ * The format itself told, for addresses in an unmapped range (tl_block_unmapped_at()) that had bits
  * behind them, the BRANCH and the gap of each; `pc` was the last one. Nothing was known before.
  */
 void tl_walker_passed_unmapped(struct tl_walker *walker, uint64_t pc);

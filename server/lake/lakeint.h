@@ -50,7 +50,7 @@ struct tl_lane {
         summary;             /* of the sealed shards, TL_LEVEL_SUMMARY; made when first asked for */
     uint64_t summary_shards; /* that are in it */
     bool has_summary;
-    struct tl_tally **stats; /* of sealed shards by their place in `rows`; NULL: not known */
+    struct tl_shard_stats **stats; /* of sealed shards by their place in `rows`; NULL: not known */
     size_t n_stats, cap_stats;
     size_t stats_bytes;
 };

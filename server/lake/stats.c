@@ -5,7 +5,7 @@
  * instruction. What is known of whole shards is remembered, as far as there is room.
  */
 #include "lake/query.h"
-#include "store/census.h"
+#include "store/insn_stats.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -26,19 +26,19 @@ struct function_count {
 
 struct counting {
     const struct tl_image *image;
-    struct tl_census *census;         /* made when it is needed */
-    struct tl_tally sum;              /* all but functions */
+    struct tl_insn_stats *insn_stats; /* made when it is needed */
+    struct tl_shard_stats sum;        /* all but functions */
     struct function_count *functions; /* by symbol index, the last one for none */
     size_t n_functions;
 };
 
 /* ---- shards that are remembered ------------------------------------------------------------- */
 
-static void forget(struct tl_tally *tally)
+static void forget(struct tl_shard_stats *stats)
 {
-    if (tally)
-        tl_tally_fini(tally);
-    free(tally);
+    if (stats)
+        tl_shard_stats_fini(stats);
+    free(stats);
 }
 
 void tl_lane_forget_stats_locked(struct tl_lane *lane)
@@ -56,21 +56,21 @@ static void add_numbers(uint64_t *to, const uint64_t *from, size_t n)
         to[i] += from[i];
 }
 
-static void add_tally(struct counting *s, const struct tl_tally *from)
+static void add_stats(struct counting *s, const struct tl_shard_stats *from)
 {
-    struct tl_tally *const to = &s->sum;
+    struct tl_shard_stats *const to = &s->sum;
     to->insns += from->insns;
     to->taken += from->taken;
     to->reads += from->reads;
     to->writes += from->writes;
-    add_numbers(to->records, from->records, TL_TALLY_RECORDS);
+    add_numbers(to->records, from->records, TL_STATS_RECORDS);
     add_numbers(to->mix, from->mix, TL_MIX_KINDS);
     add_numbers(to->kinds, from->kinds, TL_ITEM_KINDS);
     add_numbers(to->gaps, from->gaps, TL_GAP_KINDS);
     for (size_t i = 0; i < from->n_modes; i++)
-        tl_tally_mode(to, from->modes[i].mode, from->modes[i].insns);
+        tl_shard_stats_mode(to, from->modes[i].mode, from->modes[i].insns);
     for (size_t i = 0; i < from->n_functions; i++) {
-        const struct tl_tally_function *const f = &from->functions[i];
+        const struct tl_shard_stats_function *const f = &from->functions[i];
         const size_t none = s->n_functions - 1;
         struct function_count *const count = &s->functions[f->function < none ? f->function : none];
         count->insns += f->insns;
@@ -82,23 +82,23 @@ static void add_tally(struct counting *s, const struct tl_tally *from)
 static bool recall(struct counting *s, struct tl_lane *lane, size_t i)
 {
     pthread_mutex_lock(&lane->lock);
-    const struct tl_tally *const tally = i < lane->n_stats ? lane->stats[i] : NULL;
-    if (tally)
-        add_tally(s, tally);
+    const struct tl_shard_stats *const stats = i < lane->n_stats ? lane->stats[i] : NULL;
+    if (stats)
+        add_stats(s, stats);
     pthread_mutex_unlock(&lane->lock);
-    return tally != NULL;
+    return stats != NULL;
 }
 
-/* Takes what `tally` holds. That there is no memory to remember it is no failure. */
-static void remember(struct tl_lane *lane, size_t i, struct tl_tally *tally)
+/* Takes what `statistics` holds. That there is no memory to remember it is no failure. */
+static void remember(struct tl_lane *lane, size_t i, struct tl_shard_stats *stats)
 {
-    struct tl_tally *kept = malloc(sizeof(*kept));
-    const size_t size = sizeof(*kept) + tally->cap_functions * sizeof(tally->functions[0]);
+    struct tl_shard_stats *kept = malloc(sizeof(*kept));
+    const size_t size = sizeof(*kept) + stats->cap_functions * sizeof(stats->functions[0]);
     if (!kept) {
-        tl_tally_fini(tally);
+        tl_shard_stats_fini(stats);
         return;
     }
-    *kept = *tally;
+    *kept = *stats;
     pthread_mutex_lock(&lane->lock);
     if (lane->stats_bytes + size <= KEEP_MAX &&
         tl_grow(&lane->stats, &lane->cap_stats, i + 1, sizeof(*lane->stats)) >= 0) {
@@ -115,16 +115,16 @@ static void remember(struct tl_lane *lane, size_t i, struct tl_tally *tally)
 }
 
 /* What the shard's index says that it consists of. */
-static int told_by(const struct tl_shard_index *index, struct tl_tally *out)
+static int told_by(const struct tl_shard_index *index, struct tl_shard_stats *out)
 {
-    *out = index->tally;
+    *out = index->stats;
     out->functions = NULL;
     out->cap_functions = 0;
     if (out->n_functions > 0) {
         if (tl_grow(&out->functions, &out->cap_functions, out->n_functions,
                     sizeof(*out->functions)) < 0)
             return TL_NOMEM;
-        memcpy(out->functions, index->tally.functions, out->n_functions * sizeof(*out->functions));
+        memcpy(out->functions, index->stats.functions, out->n_functions * sizeof(*out->functions));
     }
     if (out->counted)
         return TL_OK;
@@ -136,13 +136,13 @@ static int told_by(const struct tl_shard_index *index, struct tl_tally *out)
 
 /* What lies in the range of one shard. */
 static int count_view(struct counting *s, struct tl_view *view, const struct tl_walk_range *range,
-                      struct tl_tally *out, struct tl_fail *fail)
+                      struct tl_shard_stats *out, struct tl_fail *fail)
 {
-    *out = (struct tl_tally){0};
-    if (!s->census && tl_census_new(&s->census, s->image, range->protocol) < 0)
+    *out = (struct tl_shard_stats){0};
+    if (!s->insn_stats && tl_insn_stats_new(&s->insn_stats, s->image, range->protocol) < 0)
         return TL_NOMEM;
-    const int r = tl_census_view(s->census, view, range, fail);
-    tl_census_tell(s->census, out);
+    const int r = tl_insn_stats_view(s->insn_stats, view, range, fail);
+    tl_insn_stats_tell(s->insn_stats, out);
     return r < 0 || out->told ? r : TL_NOMEM;
 }
 
@@ -152,15 +152,15 @@ static int count_shard(struct counting *s, const struct tl_cut *cut, size_t i, s
 {
     const struct tl_walk_range all = {
         .to = UINT64_MAX, .tail = true, .protocol = cut->lane->protocol};
-    struct tl_tally tally;
-    const int r = view->index.tally.told ? told_by(&view->index, &tally)
-                                         : count_view(s, view, &all, &tally, fail);
+    struct tl_shard_stats stats;
+    const int r = view->index.stats.told ? told_by(&view->index, &stats)
+                                         : count_view(s, view, &all, &stats, fail);
     if (r < 0) {
-        tl_tally_fini(&tally);
+        tl_shard_stats_fini(&stats);
         return r;
     }
-    add_tally(s, &tally);
-    remember(cut->lane, i, &tally);
+    add_stats(s, &stats);
+    remember(cut->lane, i, &stats);
     return TL_OK;
 }
 
@@ -168,11 +168,11 @@ static int count_shard(struct counting *s, const struct tl_cut *cut, size_t i, s
 static int count_part(struct counting *s, struct tl_view *view, const struct tl_walk_range *range,
                       struct tl_fail *fail)
 {
-    struct tl_tally tally;
-    const int r = count_view(s, view, range, &tally, fail);
+    struct tl_shard_stats stats;
+    const int r = count_view(s, view, range, &stats, fail);
     if (r >= 0)
-        add_tally(s, &tally);
-    tl_tally_fini(&tally);
+        add_stats(s, &stats);
+    tl_shard_stats_fini(&stats);
     return r;
 }
 
@@ -266,7 +266,7 @@ static int add_count(struct tl_stats *out, enum tl_stats_group group, const char
 
 static int answer(const struct counting *s, const struct tl_cut *cut, struct tl_stats *out)
 {
-    const struct tl_tally *const sum = &s->sum;
+    const struct tl_shard_stats *const sum = &s->sum;
     char mode[32];
     out->gen = tl_gen_get(cut->gen);
     out->insns = sum->insns;
@@ -283,8 +283,8 @@ static int answer(const struct counting *s, const struct tl_cut *cut, struct tl_
         r = add_count(out, TL_STATS_ITEM, tl_item_kind_name(i), sum->kinds[i]);
     for (unsigned i = 0; i < TL_GAP_KINDS && r >= 0; i++)
         r = add_count(out, TL_STATS_GAP, tl_gap_name((enum tl_gap)i), sum->gaps[i]);
-    for (unsigned i = 0; i < TL_TALLY_RECORDS && r >= 0; i++)
-        r = add_count(out, TL_STATS_RECORD, tl_census_record_name(i), sum->records[i]);
+    for (unsigned i = 0; i < TL_STATS_RECORDS && r >= 0; i++)
+        r = add_count(out, TL_STATS_RECORD, tl_insn_stats_record_name(i), sum->records[i]);
     return r;
 }
 
@@ -312,7 +312,7 @@ int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, u
         r = count_cut(&s, &cut, &range, fail);
     if (r >= 0)
         r = answer(&s, &cut, out);
-    tl_census_free(s.census);
+    tl_insn_stats_free(s.insn_stats);
     free(s.functions);
     tl_cut_close(&cut);
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;

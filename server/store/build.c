@@ -16,32 +16,33 @@
 #define SHARD_LOG_BYTES (8u << 20)
 
 /* The shard that the log is in. */
-static struct tl_part *part_of(const struct tl_build *b)
+static struct tl_shard_builder *shard_of(const struct tl_build *b)
 {
-    return b->index.part;
+    return b->index.shard;
 }
 
-/* Begin shard `number`: a ghost, of which nothing is kept, if it is in the store already. */
-static int begin_part(struct tl_build *b, uint64_t number, uint64_t position)
+/* Begin shard `number`: a replayed shard, of which nothing is kept, if it is in the store already.
+ */
+static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
 {
-    struct tl_part *const part = tl_part_new(number, position, &b->index.now);
-    b->index.part = part;
-    if (!part)
+    struct tl_shard_builder *const shard = tl_shard_builder_new(number, position, &b->index.now);
+    b->index.shard = shard;
+    if (!shard)
         return TL_NOMEM;
-    part->ghost = number < b->options.sealed;
-    part->tallying.untold = part->ghost;
-    part->counted = b->census && !part->ghost;
-    b->index.census = part->ghost ? NULL : b->census;
-    if (part->counted)
-        tl_census_begin(b->census, &b->index.now);
+    shard->replayed = number < b->options.sealed;
+    shard->counter.untold = shard->replayed;
+    shard->by_insn = b->insn_stats && !shard->replayed;
+    b->index.insn_stats = shard->replayed ? NULL : b->insn_stats;
+    if (shard->by_insn)
+        tl_insn_stats_begin(b->insn_stats, &b->index.now);
     /* Shards are of much the same size. */
-    const struct tl_part *const before = b->closing;
+    const struct tl_shard_builder *const before = b->closing;
     int r = TL_OK;
     if (before)
-        r = tl_buckets_reserve(&part->view->index.buckets, before->view->index.buckets.n + 1);
+        r = tl_buckets_reserve(&shard->view->index.buckets, before->view->index.buckets.n + 1);
     if (before && r >= 0)
-        r = tl_buf_reserve(&part->log.bytes, before->log.bytes.cap);
-    return r < 0 ? r : tl_part_begin(part, &b->index.calls);
+        r = tl_buf_reserve(&shard->log.bytes, before->log.bytes.cap);
+    return r < 0 ? r : tl_shard_builder_begin(shard, &b->index.calls);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -58,10 +59,10 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
     tl_indexer_init(&b->index, options->protocol, options->image, &nothing, 0);
     const struct tl_stf_flow_options flow = {.isa = TL_ISA_NONE, .marks = true};
     int r = tl_stf_flow_new(&b->flow, &flow, NULL);
-    if (r >= 0 && tl_census_wanted(options->protocol))
-        r = tl_census_new(&b->census, options->image, options->protocol);
+    if (r >= 0 && tl_insn_stats_wanted(options->protocol))
+        r = tl_insn_stats_new(&b->insn_stats, options->image, options->protocol);
     if (r >= 0)
-        r = begin_part(b, 0, 0);
+        r = begin_shard(b, 0, 0);
     if (r < 0) {
         tl_build_free(b);
         return r;
@@ -74,18 +75,18 @@ void tl_build_free(struct tl_build *b)
 {
     if (!b)
         return;
-    tl_part_free(b->index.part);
-    tl_part_free(b->closing);
+    tl_shard_builder_free(b->index.shard);
+    tl_shard_builder_free(b->closing);
     tl_stf_flow_free(b->flow);
     tl_packer_free(b->packer);
-    tl_census_free(b->census);
+    tl_insn_stats_free(b->insn_stats);
     free(b);
 }
 
 /* ---- cuts ---------------------------------------------------------------------------------- */
 
 /* Where the shards that are there end is known: these must end there too. */
-static int check_ghost(const struct tl_build *b, const struct tl_shard_row *row)
+static int check_replayed(const struct tl_build *b, const struct tl_shard_row *row)
 {
     const bool last = row->number + 1 == b->options.sealed;
     return last && row->first + row->n != b->options.sealed_position ? TL_BAD : TL_OK;
@@ -152,16 +153,16 @@ static void add_totals(struct tl_build_totals *t, const struct tl_shard_row *row
     t->anchors += row->anchors;
 }
 
-static int seal(struct tl_build *b, struct tl_part *part)
+static int seal(struct tl_build *b, struct tl_shard_builder *shard)
 {
     struct tl_view *view = NULL;
     struct tl_blob *log = NULL;
     struct tl_packer *packer;
-    add_totals(&b->totals, &part->view->index.row);
+    add_totals(&b->totals, &shard->view->index.row);
     int r = packer_for(b, &packer);
     if (r >= 0)
-        r = part->ghost ? check_ghost(b, &part->view->index.row)
-                        : tl_part_complete(part, packer, &view, &log);
+        r = shard->replayed ? check_replayed(b, &shard->view->index.row)
+                            : tl_shard_builder_complete(shard, packer, &view, &log);
     if (r >= 0)
         r = pack(b, log);
     if (r >= 0 && view) {
@@ -169,28 +170,28 @@ static int seal(struct tl_build *b, struct tl_part *part)
         view = NULL;
     }
     tl_view_put(view);
-    tl_part_free(part);
+    tl_shard_builder_free(shard);
     return r;
 }
 
 /* The writer's records become a frame of `part`. Records alone, behind full frames, stay out:
  * other tools expect an instruction in every chunk, and the index has what they say. */
-static int take_frame(struct tl_build *b, struct tl_part *part)
+static int take_frame(struct tl_build *b, struct tl_shard_builder *shard)
 {
     const uint64_t markers = tl_stf_flow_markers(b->flow);
-    const uint64_t pc = part->view->index.n_frames > 0 ? tl_stf_flow_chunk_pc(b->flow) : 0;
-    const bool wanted = markers > b->frame_marker || part->view->index.n_frames == 0;
+    const uint64_t pc = shard->view->index.n_frames > 0 ? tl_stf_flow_chunk_pc(b->flow) : 0;
+    const bool wanted = markers > b->frame_marker || shard->view->index.n_frames == 0;
     const uint64_t marker = b->frame_marker;
     b->frame_marker = markers;
-    if (!wanted || part->ghost) {
+    if (!wanted || shard->replayed) {
         tl_stf_flow_take(b->flow);
-        return wanted ? tl_part_frame(part, NULL, 0, marker, pc) : TL_OK;
+        return wanted ? tl_shard_builder_frame(shard, NULL, 0, marker, pc) : TL_OK;
     }
     const size_t plain = tl_stf_flow_bytes(b->flow).n;
     struct tl_blob *blob = take_records(b);
     if (!blob)
         return TL_NOMEM;
-    const int r = tl_part_frame(part, blob, plain, marker, pc);
+    const int r = tl_shard_builder_frame(shard, blob, plain, marker, pc);
     return r < 0 ? r : pack(b, blob);
 }
 
@@ -200,36 +201,36 @@ static int carry_out_cut(struct tl_build *b)
     const enum cut cut = b->cut;
     b->cut = CUT_NONE;
     if (cut == CUT_FRAME)
-        return take_frame(b, part_of(b));
-    struct tl_part *part = b->closing;
+        return take_frame(b, shard_of(b));
+    struct tl_shard_builder *shard = b->closing;
     b->closing = NULL;
-    int r = take_frame(b, part);
+    int r = take_frame(b, shard);
     if (r < 0) {
-        tl_part_free(part);
+        tl_shard_builder_free(shard);
         return r;
     }
     tl_stf_flow_restart(b->flow);
     b->frame_marker = 0;
-    return seal(b, part);
+    return seal(b, shard);
 }
 
-/* All that the part will have is logged. */
-static void end_census(struct tl_build *b)
+/* All that the shard will have is logged. */
+static void end_insn_stats(struct tl_build *b)
 {
-    if (part_of(b)->counted)
-        tl_census_tell(b->census, &part_of(b)->view->index.tally);
+    if (shard_of(b)->by_insn)
+        tl_insn_stats_tell(b->insn_stats, &shard_of(b)->view->index.stats);
 }
 
 /* The log has reached the end of a shard: go on in a new one. */
 static int begin_cut_shard(struct tl_build *b, enum cut cut)
 {
-    const struct tl_shard_row *row = &part_of(b)->view->index.row;
-    end_census(b);
-    b->closing = part_of(b);
+    const struct tl_shard_row *row = &shard_of(b)->view->index.row;
+    end_insn_stats(b);
+    b->closing = shard_of(b);
     b->cut = cut;
     b->stop = row->markers;
     b->frame = 0;
-    return begin_part(b, row->number + 1, row->first + row->n);
+    return begin_shard(b, row->number + 1, row->first + row->n);
 }
 
 static int next_chunk(struct tl_build *b, uint32_t frame)
@@ -238,34 +239,34 @@ static int next_chunk(struct tl_build *b, uint32_t frame)
     struct tl_blob *log = NULL;
     int r = packer_for(b, &packer);
     if (r >= 0)
-        r = tl_part_next_chunk(part_of(b), frame, &b->index.now, packer, &log);
+        r = tl_shard_builder_next_chunk(shard_of(b), frame, &b->index.now, packer, &log);
     if (r >= 0)
         r = pack(b, log);
-    if (b->index.census)
-        tl_census_mark(b->census);
-    return r < 0 ? r : tl_part_begin(part_of(b), &b->index.calls);
+    if (b->index.insn_stats)
+        tl_insn_stats_mark(b->insn_stats);
+    return r < 0 ? r : tl_shard_builder_begin(shard_of(b), &b->index.calls);
 }
 
 static int begin_cut_frame(struct tl_build *b)
 {
     b->cut = CUT_FRAME;
-    b->stop = part_of(b)->view->index.row.markers;
+    b->stop = shard_of(b)->view->index.row.markers;
     return next_chunk(b, ++b->frame);
 }
 
 /* Is it time for a cut, now that something was logged? `marker`: it was an instruction. */
 static int check_cut(struct tl_build *b, bool marker)
 {
-    const struct tl_part *const part = part_of(b);
-    const struct tl_shard_row *const row = &part->view->index.row;
+    const struct tl_shard_builder *const shard = shard_of(b);
+    const struct tl_shard_row *const row = &shard->view->index.row;
     const bool pending = b->cut != CUT_NONE;
     if (!pending && row->n >= b->options.shard_insns)
         return begin_cut_shard(b, marker ? CUT_SHARD : CUT_HERE);
     if (!pending && marker && row->markers % b->options.chunk_markers == 0)
         return begin_cut_frame(b);
-    if (!pending && part->log_bytes + tl_part_logged(part) >= SHARD_LOG_BYTES)
+    if (!pending && shard->log_bytes + tl_shard_builder_logged(shard) >= SHARD_LOG_BYTES)
         return begin_cut_shard(b, marker ? CUT_SHARD : CUT_HERE);
-    if (tl_part_logged(part) >= CHUNK_LOG_BYTES || part->open.n >= CHUNK_POSITIONS)
+    if (tl_shard_builder_logged(shard) >= CHUNK_LOG_BYTES || shard->open.n >= CHUNK_POSITIONS)
         return next_chunk(b, b->frame);
     return TL_OK;
 }
@@ -273,14 +274,16 @@ static int check_cut(struct tl_build *b, bool marker)
 /* What fits into the chunk in front of the next cut. */
 static struct tl_indexer_room room_of(const struct tl_build *b)
 {
-    const struct tl_part *const part = part_of(b);
-    const struct tl_shard_row *const row = &part->view->index.row;
-    const uint64_t per_frame = b->options.chunk_markers, position = tl_part_position(part);
+    const struct tl_shard_builder *const shard = shard_of(b);
+    const struct tl_shard_row *const row = &shard->view->index.row;
+    const uint64_t per_frame = b->options.chunk_markers,
+                   position = tl_shard_builder_position(shard);
     const uint64_t frame = per_frame - row->markers % per_frame,
-                   shard = b->options.shard_insns - row->n;
-    const uint64_t log = part->log_bytes < SHARD_LOG_BYTES ? SHARD_LOG_BYTES - part->log_bytes : 0;
-    return (struct tl_indexer_room){.cut = position + (frame < shard ? frame : shard),
-                                    .end = part->open.first + CHUNK_POSITIONS,
+                   whole = b->options.shard_insns - row->n;
+    const uint64_t log =
+        shard->log_bytes < SHARD_LOG_BYTES ? SHARD_LOG_BYTES - shard->log_bytes : 0;
+    return (struct tl_indexer_room){.cut = position + (frame < whole ? frame : whole),
+                                    .end = shard->open.first + CHUNK_POSITIONS,
                                     .log = log < CHUNK_LOG_BYTES ? (size_t)log : CHUNK_LOG_BYTES};
 }
 
@@ -326,7 +329,7 @@ static int resolve(struct tl_build *b, const struct tl_item *items, struct tl_st
             r = check_cut(b, false);
     }
     /* While it was pending the next shard may have become full, too. */
-    if (r >= 0 && b->cut == CUT_NONE && part_of(b)->view->index.row.n >= b->options.shard_insns)
+    if (r >= 0 && b->cut == CUT_NONE && shard_of(b)->view->index.row.n >= b->options.shard_insns)
         r = begin_cut_shard(b, CUT_HERE);
     return r < 0 || !there ? r : cut_here(b);
 }
@@ -365,55 +368,55 @@ int tl_build_finish(struct tl_build *b)
         if (r >= 0 && shard)
             r = tl_stf_flow_finish(b->flow);
     }
-    struct tl_part *const part = part_of(b);
-    if (r < 0 || tl_part_is_empty(part))
+    struct tl_shard_builder *const shard = shard_of(b);
+    if (r < 0 || tl_shard_builder_is_empty(shard))
         return r;
-    end_census(b);
-    r = take_frame(b, part);
+    end_insn_stats(b);
+    r = take_frame(b, shard);
     if (r < 0)
         return r;
-    r = begin_part(b, part->view->index.row.number + 1, tl_part_position(part));
+    r = begin_shard(b, shard->view->index.row.number + 1, tl_shard_builder_position(shard));
     if (r < 0) {
-        tl_part_free(part);
+        tl_shard_builder_free(shard);
         return r;
     }
     tl_stf_flow_restart(b->flow);
     b->frame_marker = 0;
     b->frame = 0;
-    return seal(b, part);
+    return seal(b, shard);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
 /* Positions of `part` whose instructions the writer has let out. */
-static uint64_t readable(const struct tl_build *b, const struct tl_part *part)
+static uint64_t readable(const struct tl_build *b, const struct tl_shard_builder *shard)
 {
-    const struct tl_shard_row *row = &part->view->index.row;
-    return tl_stf_flow_markers(b->flow) < row->markers ? part->last_position - row->first : row->n;
+    const struct tl_shard_row *row = &shard->view->index.row;
+    return tl_stf_flow_markers(b->flow) < row->markers ? shard->last_position - row->first : row->n;
 }
 
 int tl_build_view(struct tl_build *b, struct tl_view **out)
 {
-    struct tl_part *const part = b->closing ? b->closing : part_of(b);
+    struct tl_shard_builder *const shard = b->closing ? b->closing : shard_of(b);
     *out = NULL;
-    if (part->ghost)
+    if (shard->replayed)
         return TL_OK;
     struct tl_bytes stf = {0};
     if (tl_stf_flow_markers(b->flow) > b->frame_marker)
         stf = tl_stf_flow_bytes(b->flow);
-    return tl_part_snapshot(part, stf, b->frame_marker, tl_stf_flow_chunk_pc(b->flow),
-                            readable(b, part), out);
+    return tl_shard_builder_snapshot(shard, stf, b->frame_marker, tl_stf_flow_chunk_pc(b->flow),
+                                     readable(b, shard), out);
 }
 
 void tl_build_totals(const struct tl_build *b, struct tl_build_totals *out)
 {
-    const struct tl_part *const part = b->closing ? b->closing : part_of(b);
+    const struct tl_shard_builder *const shard = b->closing ? b->closing : shard_of(b);
     *out = b->totals;
-    add_totals(out, &part->view->index.row);
+    add_totals(out, &shard->view->index.row);
     if (b->closing)
-        add_totals(out, &part_of(b)->view->index.row);
+        add_totals(out, &shard_of(b)->view->index.row);
     out->offset = b->index.now.offset;
-    out->position = part->view->index.row.first + readable(b, part);
-    if (part->ghost)
+    out->position = shard->view->index.row.first + readable(b, shard);
+    if (shard->replayed)
         out->position = b->options.sealed_position;
 }

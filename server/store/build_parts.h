@@ -17,16 +17,16 @@ enum cut {
 struct tl_build {
     struct tl_build_options options;
     struct tl_stf_flow *flow;
-    struct tl_indexer index; /* in the shard that the log is in */
-    struct tl_part *closing; /* with CUT_SHARD: the shard that waits for the writer */
+    struct tl_indexer index;          /* in the shard that the log is in */
+    struct tl_shard_builder *closing; /* with CUT_SHARD: the shard that waits for the writer */
     enum cut cut;
-    uint64_t stop;                 /* marker at which the cut is */
-    uint64_t frame_marker;         /* markers of the shard in front of the open frame */
-    uint32_t frame;                /* its number */
-    struct tl_build_totals totals; /* of all shards in front of these two: counts and anchors */
-    struct tl_packer *packer;      /* made when it is needed */
-    struct tl_census *census;      /* of a stream whose blocks do not know what they consist of;
-                                      NULL: they do */
+    uint64_t stop;                    /* marker at which the cut is */
+    uint64_t frame_marker;            /* markers of the shard in front of the open frame */
+    uint32_t frame;                   /* its number */
+    struct tl_build_totals totals;    /* of all shards in front of these two: counts and anchors */
+    struct tl_packer *packer;         /* made when it is needed */
+    struct tl_insn_stats *insn_stats; /* of a stream whose blocks do not know what they consist of;
+                                 NULL: they do */
 };
 
 /* Have a packer. */

@@ -27,39 +27,39 @@ static void calls_state(struct tl_callstack *calls, struct tl_state *s)
 }
 
 /* Is it a shard that is in the store already, or the one behind them? */
-static bool part_fits(const struct tl_build *b, const struct tl_part *part)
+static bool shard_fits(const struct tl_build *b, const struct tl_shard_builder *shard)
 {
-    const struct tl_shard_row *row = &part->view->index.row;
+    const struct tl_shard_row *row = &shard->view->index.row;
     const struct tl_build_options *o = &b->options;
     if (row->number < o->sealed)
         return row->first <= o->sealed_position;
-    return !part->ghost && part->counted == (b->census != NULL) &&
+    return !shard->replayed && shard->by_insn == (b->insn_stats != NULL) &&
            (row->number > o->sealed || row->first == o->sealed_position);
 }
 
-static void part_state(struct tl_build *b, struct tl_part **part, struct tl_state *s)
+static void builder_state(struct tl_build *b, struct tl_shard_builder **shard, struct tl_state *s)
 {
     static const struct tl_flow_now nothing;
     if (tl_state_loads(s)) {
-        tl_part_free(*part);
-        *part = tl_part_new(0, 0, &nothing);
-        if (!*part)
+        tl_shard_builder_free(*shard);
+        *shard = tl_shard_builder_new(0, 0, &nothing);
+        if (!*shard)
             tl_state_fail(s, TL_NOMEM);
     }
     if (s->rc < 0)
         return;
-    tl_part_state(*part, b->packer, s);
-    tl_state_check(s, part_fits(b, *part));
-    if (tl_state_loads(s) && s->rc >= 0 && (*part)->view->index.row.number < b->options.sealed)
-        tl_part_make_ghost(*part);
+    tl_shard_builder_state(*shard, b->packer, s);
+    tl_state_check(s, shard_fits(b, *shard));
+    if (tl_state_loads(s) && s->rc >= 0 && (*shard)->view->index.row.number < b->options.sealed)
+        tl_shard_builder_replay(*shard);
 }
 
 /* The shard that waits for the writer, if there is one, and the one behind it. */
-static void parts_state(struct tl_build *b, struct tl_state *s)
+static void builders_state(struct tl_build *b, struct tl_state *s)
 {
     uint64_t number = b->options.sealed, end = b->options.sealed_position;
     if (b->cut == CUT_SHARD) {
-        part_state(b, &b->closing, s);
+        builder_state(b, &b->closing, s);
         if (s->rc < 0)
             return;
         const struct tl_shard_row *closing = &b->closing->view->index.row;
@@ -67,28 +67,28 @@ static void parts_state(struct tl_build *b, struct tl_state *s)
         number = closing->number + 1;
         end = closing->first + closing->n;
     }
-    part_state(b, &b->index.part, s);
+    builder_state(b, &b->index.shard, s);
     if (s->rc < 0)
         return;
-    const struct tl_shard_row *row = &b->index.part->view->index.row;
-    b->index.census = b->index.part->ghost ? NULL : b->census;
+    const struct tl_shard_row *row = &b->index.shard->view->index.row;
+    b->index.insn_stats = b->index.shard->replayed ? NULL : b->insn_stats;
     tl_state_check(s, b->cut == CUT_SHARD ? row->number == number && row->first == end
                                           : row->number <= number);
 }
 
-/* What it counts is of the part. */
-static void census_state(struct tl_build *b, struct tl_state *s)
+/* What it counts is of the shard. */
+static void insn_stats_state(struct tl_build *b, struct tl_state *s)
 {
     struct tl_buf bytes = {0};
-    if (!tl_state_loads(s) && b->index.part->counted) {
+    if (!tl_state_loads(s) && b->index.shard->by_insn) {
         struct tl_state out = {.out = &bytes};
-        tl_census_state(b->census, &out);
+        tl_insn_stats_state(b->insn_stats, &out);
         tl_state_fail(s, out.rc);
     }
     tl_state_buf(s, &bytes, SIZE_MAX);
-    if (tl_state_loads(s) && s->rc >= 0 && b->index.part->counted) {
+    if (tl_state_loads(s) && s->rc >= 0 && b->index.shard->by_insn) {
         struct tl_state in = {.in = {bytes.p, bytes.n}};
-        tl_census_state(b->census, &in);
+        tl_insn_stats_state(b->insn_stats, &in);
         tl_state_check(&in, in.in.n == 0);
         tl_state_fail(s, in.rc);
     }
@@ -111,7 +111,7 @@ void tl_build_state(struct tl_build *b, struct tl_state *s)
     tl_stf_flow_resume(b->flow, s);
     tl_state_check(s, b->frame_marker <= tl_stf_flow_markers(b->flow));
     tl_state_check(s, b->cut == CUT_NONE || tl_stf_flow_markers(b->flow) <= b->stop);
-    parts_state(b, s);
+    builders_state(b, s);
     if (s->rc >= 0)
-        census_state(b, s);
+        insn_stats_state(b, s);
 }

@@ -49,13 +49,13 @@ static inline void next_item(struct place *p)
 static int count_closely(struct tl_indexer *ix, const struct tl_item *item, struct place *p,
                          const struct tl_indexer_room *room, uint64_t *quick)
 {
-    struct tl_part *const part = ix->part;
-    struct tl_shard_row *const row = &part->view->index.row;
+    struct tl_shard_builder *const shard = ix->shard;
+    struct tl_shard_row *const row = &shard->view->index.row;
     const struct tl_item one = item->kind == TL_ITEM_PATH ? tl_path_item(item, p->step) : *item;
     const struct tl_block *const block = one.block;
     const uint32_t first = p->insn;
-    const uint64_t position = tl_part_position(part), left = room->cut - position,
-                   logged = part->log.n;
+    const uint64_t position = tl_shard_builder_position(shard), left = room->cut - position,
+                   logged = shard->log.n;
     const uint32_t n = one.n - first < left ? one.n - first : (uint32_t)left;
     /* A part of a block is left straight on, only its end as the item says. */
     const bool ends = first + n == one.n, taken = ends && one.flags & TL_ITEM_TAKEN;
@@ -66,28 +66,29 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
     ix->now.depth = tl_callstack_depth(&ix->calls);
     ix->now.isa = block->isa;
     if (r >= 0 && !known)
-        r = tl_part_isa(part, (enum tl_isa)block->isa);
+        r = tl_shard_builder_isa(shard, (enum tl_isa)block->isa);
     if (r >= 0)
-        r = tl_part_offset(part, one.offset);
+        r = tl_shard_builder_offset(shard, one.offset);
     const uint32_t from = tl_block_bytes(block, first), to = tl_block_bytes(block, first + n);
     if (r >= 0)
-        r = tl_part_insns(part, &ix->now, n, block->pc + from, to - from, block->function,
-                          first == 0 && block->entry);
+        r = tl_shard_builder_insns(shard, &ix->now, n, block->pc + from, to - from, block->function,
+                                   first == 0 && block->entry);
     if (r < 0)
         return r;
-    tl_part_blocks(part, n);
-    if (ix->census && part->log.n != logged)
-        tl_census_mark(ix->census);
-    if (ix->census)
-        tl_census_block(ix->census, &one, first, from, n);
+    tl_shard_builder_blocks(shard, n);
+    if (ix->insn_stats && shard->log.n != logged)
+        tl_insn_stats_mark(ix->insn_stats);
+    if (ix->insn_stats)
+        tl_insn_stats_block(ix->insn_stats, &one, first, from, n);
     else
-        tl_tallying_code(&part->tallying, block, tl_mix_of(block), from, n, first + n == block->n);
-    tl_part_left(part, taken);
+        tl_stats_counter_code(&shard->counter, block, tl_mix_of(block), from, n,
+                              first + n == block->n);
+    tl_shard_builder_left(shard, taken);
     row->byte_last = ix->now.offset = one.offset;
 
     const uint64_t end = room->cut < room->end ? room->cut : room->end, next = position + n;
-    const uint64_t due = ((position >> TL_PART_OFFSETS) + 1) << TL_PART_OFFSETS;
-    *quick = ix->census || next >= end ? 0 : due < end ? due : end - 1;
+    const uint64_t due = ((position >> TL_SHARD_OFFSETS) + 1) << TL_SHARD_OFFSETS;
+    *quick = ix->insn_stats || next >= end ? 0 : due < end ? due : end - 1;
     p->insn = ends ? 0 : first + n;
     p->whole += ends ? one.n : 0;
     p->step += ends;
@@ -100,40 +101,40 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
 static int count_item(struct tl_indexer *ix, const struct tl_item *item,
                       const struct tl_indexer_room *room)
 {
-    struct tl_part *const part = ix->part;
+    struct tl_shard_builder *const shard = ix->shard;
     const bool point = tl_item_is_point(ix->protocol, item->kind);
     const uint64_t pc = item->kind == TL_ITEM_BRANCH ? item->value : item->pc;
     tl_flow_now_item(&ix->now, item);
-    ix->calls.insns = tl_part_position(part);
+    ix->calls.insns = tl_shard_builder_position(shard);
     int r = tl_callstack_push(&ix->calls, item, 1);
     ix->now.depth = tl_callstack_depth(&ix->calls);
-    if (ix->census)
-        tl_census_item(ix->census, item);
+    if (ix->insn_stats)
+        tl_insn_stats_item(ix->insn_stats, item);
     if (r >= 0)
-        r = tl_part_item(part, &ix->now, item);
+        r = tl_shard_builder_item(shard, &ix->now, item);
     if (r < 0 || !point)
-        return r >= 0 && tl_part_logged(part) >= room->log ? TL_INDEXED_ITEM : r;
+        return r >= 0 && tl_shard_builder_logged(shard) >= room->log ? TL_INDEXED_ITEM : r;
     const uint32_t function = item->kind == TL_ITEM_SOFTWARE
                                   ? TL_NO_FUNCTION
                                   : tl_flow_now_function(&ix->now, ix->image, pc);
-    r = tl_part_insns(part, &ix->now, 1, pc, 1, function,
-                      tl_begins_function(ix->image, function, pc));
-    tl_part_points(part, 1);
-    part->log.turned = false;
+    r = tl_shard_builder_insns(shard, &ix->now, 1, pc, 1, function,
+                               tl_begins_function(ix->image, function, pc));
+    tl_shard_builder_points(shard, 1);
+    shard->log.turned = false;
     return r < 0 ? r : TL_INDEXED_ITEM;
 }
 
-/* The holes that items[0..n) begin with; returns how many items they are. Millions of them may
- * stand one behind another: those behind the first change no call stack. */
-static int count_holes(struct tl_indexer *ix, const struct tl_item *items, size_t n,
-                       const struct tl_indexer_room *room)
+/* The unmapped code that items[0..n) begin with; returns how many items they are. Millions of them
+ * may stand one behind another: those behind the first change no call stack. */
+static int count_unmapped(struct tl_indexer *ix, const struct tl_item *items, size_t n,
+                          const struct tl_indexer_room *room)
 {
     n = n < INT_MAX ? n : INT_MAX;
-    if (ix->census || items->kind != TL_ITEM_BRANCH ||
+    if (ix->insn_stats || items->kind != TL_ITEM_BRANCH ||
         tl_item_is_point(ix->protocol, TL_ITEM_BRANCH))
         return 0;
-    int r = tl_part_holes(ix->part, items, &n, room->log);
-    ix->calls.insns = tl_part_position(ix->part);
+    int r = tl_shard_builder_unmapped(ix->shard, items, &n, room->log);
+    ix->calls.insns = tl_shard_builder_position(ix->shard);
     if (r >= 0 && n > 0)
         r = tl_callstack_push(&ix->calls, items, 2);
     if (r < 0 || n == 0)
@@ -146,9 +147,9 @@ static int count_holes(struct tl_indexer *ix, const struct tl_item *items, size_
 /* ---- many at once --------------------------------------------------------------------------- */
 
 /* What ran up to where an offset may have to be noted. */
-#define WINDOW (1u << TL_PART_OFFSETS)
+#define WINDOW (1u << TL_SHARD_OFFSETS)
 struct window {
-    uint64_t insns, taken; /* that the part does not have yet */
+    uint64_t insns, taken; /* that the shard does not have yet */
     uint32_t n;            /* different blocks */
     const struct tl_block *blocks[WINDOW + 1];
 };
@@ -165,39 +166,40 @@ static __attribute__((noinline)) bool take_counters(struct tl_indexer *ix,
     return true;
 }
 
-/* The part's chunk has not had this block yet. */
-static __attribute__((noinline)) int meet(struct tl_part *part, const struct tl_flow_now *now,
+/* The open chunk has not had this block yet. */
+static __attribute__((noinline)) int meet(struct tl_shard_builder *shard,
+                                          const struct tl_flow_now *now,
                                           const struct tl_block *block,
                                           struct tl_indexer_block *known)
 {
-    const int place = tl_part_place(part, now, block->function, block->pc >> 12);
-    tl_code_set_add(&part->code, block->pc, block->size);
+    const int place = tl_shard_builder_place(shard, now, block->function, block->pc >> 12);
+    tl_code_set_add(&shard->code, block->pc, block->size);
     known->place = (uint16_t)place;
-    known->stamp = part->stamp;
+    known->stamp = shard->stamp;
     return place;
 }
 
-/* Put all of the window into the part. */
+/* Put all of the window into the shard. */
 static int count_window(struct tl_indexer *ix, struct window *w)
 {
-    struct tl_part *const part = ix->part;
-    struct tl_part_run *const run = &part->run;
+    struct tl_shard_builder *const shard = ix->shard;
+    struct tl_open_bucket *const open = &shard->bucket;
     const unsigned privilege = tl_flow_now_privilege(&ix->now);
     ix->now.depth = tl_callstack_depth(&ix->calls);
-    tl_part_blocks(part, w->insns);
-    run->taken += w->taken;
+    tl_shard_builder_blocks(shard, w->insns);
+    open->taken += w->taken;
     for (uint32_t i = 0; i < w->n; i++) {
         const struct tl_block *const block = w->blocks[i];
         struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
-        const int r = known->stamp == part->stamp ? 0 : meet(part, &ix->now, block, known);
+        const int r = known->stamp == shard->stamp ? 0 : meet(shard, &ix->now, block, known);
         if (r < 0)
             return r;
-        run->counts[known->place] += known->times * (block->n | (uint64_t)block->entry << 32);
-        tl_part_run_more(run, (uint64_t)known->times * block->n, privilege);
+        open->counts[known->place] += known->times * (block->n | (uint64_t)block->entry << 32);
+        tl_open_bucket_more(open, (uint64_t)known->times * block->n, privilege);
         if (known->mix < TL_MIX_KINDS)
-            part->tallying.tally.mix[known->mix] += known->times;
+            shard->counter.stats.mix[known->mix] += known->times;
         for (; known->mix == TL_MIX_KINDS && known->times > 0; known->times--)
-            tl_tallying_code(&part->tallying, block, TL_MIX_KINDS, 0, block->n, true);
+            tl_stats_counter_code(&shard->counter, block, TL_MIX_KINDS, 0, block->n, true);
         known->times = 0;
     }
     return TL_OK;
@@ -212,7 +214,7 @@ static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint3
                             uint64_t end, struct window *w)
 {
     struct tl_callstack *const calls = &ix->calls;
-    struct tl_part_run *const run = &ix->part->run;
+    struct tl_open_bucket *const open = &ix->shard->bucket;
     uint64_t begins[TL_CALLSTACK_STEPS], turns = 0, taken = 0;
     uint32_t function = calls->depth > 0 ? calls->function : ~calls->function;
     uint32_t how = calls->how, ran = w->n;
@@ -239,8 +241,8 @@ static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint3
     w->insns += at - begin;
     w->taken += taken;
     if (i > 0) {
-        tl_callstack_steps(calls, steps, (uint32_t)i, turns, begins, &run->depth_min,
-                           &run->depth_max);
+        tl_callstack_steps(calls, steps, (uint32_t)i, turns, begins, &open->depth_min,
+                           &open->depth_max);
         calls->insns = at;
     }
     return (uint32_t)i;
@@ -251,8 +253,8 @@ static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint3
 static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, size_t n, uint64_t end,
                          const struct tl_indexer_room *space, struct place *p)
 {
-    struct tl_part *const part = ix->part;
-    const uint64_t begin = tl_part_position(part);
+    struct tl_shard_builder *const shard = ix->shard;
+    const uint64_t begin = tl_shard_builder_position(shard);
     struct window w;
     int r = TL_OK;
     w.insns = w.taken = w.n = 0;
@@ -263,8 +265,8 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
         const uintptr_t *steps = &step;
         size_t all = 1;
         if (item->kind == TL_ITEM_CYCLES) {
-            r = tl_part_cycles(part, begin + w.insns, item);
-            if (r >= 0 && tl_part_logged(part) >= space->log)
+            r = tl_shard_builder_cycles(shard, begin + w.insns, item);
+            if (r >= 0 && tl_shard_builder_logged(shard) >= space->log)
                 r = TL_INDEXED_ITEM;
             ix->now.offset = item->offset;
             next_item(p);
@@ -283,7 +285,7 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
         const uint32_t some = all < TL_CALLSTACK_STEPS ? (uint32_t)all : TL_CALLSTACK_STEPS,
                        counted = count_steps(ix, steps, some, begin + w.insns, end, &w);
         if (counted > 0) {
-            part->log.turned = tl_path_taken(steps[counted - 1]);
+            shard->log.turned = tl_path_taken(steps[counted - 1]);
             ix->now.offset = item->offset;
         }
         p->step += counted;
@@ -293,7 +295,7 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
         if (counted == all)
             next_item(p);
     }
-    part->view->index.row.byte_last = ix->now.offset;
+    shard->view->index.row.byte_last = ix->now.offset;
     const int counted = count_window(ix, &w);
     return counted < 0 ? counted : r;
 }
@@ -305,7 +307,7 @@ int tl_indexer_items(struct tl_indexer *ix, const struct tl_item *items, size_t 
     uint64_t quick = 0; /* position up to which blocks need no closer look */
     int r = TL_OK;
     while (r == TL_OK && p.item < n) {
-        if (quick > tl_part_position(ix->part))
+        if (quick > tl_shard_builder_position(ix->shard))
             r = count_quickly(ix, items, n, quick, room, &p);
         if (r != TL_OK || p.item == n)
             break;
@@ -314,12 +316,12 @@ int tl_indexer_items(struct tl_indexer *ix, const struct tl_item *items, size_t 
             r = count_closely(ix, item, &p, room, &quick);
             continue;
         }
-        const int holes = count_holes(ix, items + p.item, n - p.item, room);
-        if (holes == 0 && item->kind != TL_ITEM_BLOCK)
+        const int unmapped = count_unmapped(ix, items + p.item, n - p.item, room);
+        if (unmapped == 0 && item->kind != TL_ITEM_BLOCK)
             r = count_item(ix, item, room);
         else
-            r = holes < 0 ? holes : TL_OK;
-        p = (struct place){.item = p.item + (holes > 0 ? (size_t)holes : 1)};
+            r = unmapped < 0 ? unmapped : TL_OK;
+        p = (struct place){.item = p.item + (unmapped > 0 ? (size_t)unmapped : 1)};
     }
     at->item = p.item;
     at->insn = p.whole + p.insn;

@@ -9,8 +9,8 @@ enum {
     HAS_POSITION = 0x20,
     HAS_FLAGS = 0x40,
     HAS_OFFSET = 0x80,
-    HOLE_MAX = 2 + 3 * TL_VARINT_MAX, /* bytes of one */
-    TURNED = 64                       /* in a GAP's sub: see itemlog.h */
+    UNMAPPED_MAX = 2 + 3 * TL_VARINT_MAX, /* bytes of one */
+    TURNED = 64                           /* in a GAP's sub: see itemlog.h */
 };
 static_assert((int)TL_GAP_KINDS <= (int)TURNED, "both fit");
 
@@ -165,25 +165,25 @@ static inline size_t put_near(uint8_t *p, uint8_t kind, uint64_t behind, uint64_
 }
 
 static __attribute__((noinline)) size_t put_far(struct tl_itemlog_base *base, uint8_t *p,
-                                                uint64_t position, bool hole, uint8_t turned,
+                                                uint64_t position, bool range, uint8_t turned,
                                                 const struct tl_item *item)
 {
-    const uint8_t kind = hole ? TL_ITEM_HOLE : TL_ITEM_AWAY;
+    const uint8_t kind = range ? TL_ITEM_UNMAPPED : TL_ITEM_AWAY;
     const size_t n = put_head(base, p, position, kind, turned, item->offset);
     return n + put_address(p + n, &base->pc, item->value);
 }
 
-/* An AWAY, or with `hole` a HOLE. */
+/* An AWAY, or with `range` an UNMAPPED. */
 static inline size_t put_away(struct tl_itemlog_base *base, uint8_t *p, uint64_t position,
-                              bool hole, uint8_t turned, const struct tl_item *item)
+                              bool range, uint8_t turned, const struct tl_item *item)
 {
     const uint64_t behind = item->offset - base->offset;
     if (behind > UINT8_MAX || position != base->position || turned)
-        return put_far(base, p, position, hole, turned, item);
+        return put_far(base, p, position, range, turned, item);
     const uint64_t away = item->value - base->pc;
     base->offset = item->offset;
     base->pc = item->value;
-    return put_near(p, hole ? TL_ITEM_NEAR_HOLE : TL_ITEM_NEAR_AWAY, behind, away);
+    return put_near(p, range ? TL_ITEM_NEAR_UNMAPPED : TL_ITEM_NEAR_AWAY, behind, away);
 }
 
 static int add_away(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
@@ -198,11 +198,11 @@ static int add_away(struct tl_itemlog *log, uint64_t position, const struct tl_i
     return TL_OK;
 }
 
-int tl_itemlog_add_holes(struct tl_itemlog *log, uint64_t position, const struct tl_item *items,
-                         size_t *n, size_t most)
+int tl_itemlog_add_unmapped(struct tl_itemlog *log, uint64_t position, const struct tl_item *items,
+                            size_t *n, size_t most)
 {
     const size_t end = *n, begin = log->bytes.n, pairs = end / 2;
-    const int r = tl_buf_reserve(&log->bytes, pairs * HOLE_MAX + TL_ITEMLOG_ENTRY);
+    const int r = tl_buf_reserve(&log->bytes, pairs * UNMAPPED_MAX + TL_ITEMLOG_ENTRY);
     size_t i = 0;
     *n = 0;
     if (r < 0 || begin + TL_ITEMLOG_ENTRY >= most)
@@ -269,13 +269,13 @@ static __attribute__((noinline)) int add_any(struct tl_itemlog *log, uint64_t po
 {
     if (is_away(item))
         return add_away(log, position, item);
-    const bool hole = log->away != UINT64_MAX && position == log->base.position &&
-                      is_lost(item, log->base.offset);
+    const bool range = log->away != UINT64_MAX && position == log->base.position &&
+                       is_lost(item, log->base.offset);
     const size_t away = log->away;
     log->away = UINT64_MAX;
     log->n++;
-    if (hole) {
-        log->bytes.p[away] += TL_ITEM_HOLE - TL_ITEM_AWAY;
+    if (range) {
+        log->bytes.p[away] += TL_ITEM_UNMAPPED - TL_ITEM_AWAY;
         return TL_OK;
     }
     if (fields[item->kind] & (F_DATA | F_TEXT))
@@ -465,11 +465,11 @@ int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint
     struct tl_itemlog_base *const base = &reader->base;
     struct tl_varint_reader r = {reader->p, reader->end, false};
     const uint8_t head = *r.p++, kind = head & 31;
-    const bool near = kind == TL_ITEM_NEAR_AWAY || kind == TL_ITEM_NEAR_HOLE;
+    const bool near = kind == TL_ITEM_NEAR_AWAY || kind == TL_ITEM_NEAR_UNMAPPED;
     *item = (struct tl_item){.kind = kind};
     if (!near)
         get_head(&r, base, head, item);
-    if (near || kind == TL_ITEM_AWAY || kind == TL_ITEM_HOLE) {
+    if (near || kind == TL_ITEM_AWAY || kind == TL_ITEM_UNMAPPED) {
         base->pc += near ? get_near(&r, base, 1 + (head >> 5)) : (uint64_t)tl_varint_get_signed(&r);
         item->kind = TL_ITEM_BRANCH;
         item->flags |= TL_ITEM_HAS_VALUE;
@@ -489,6 +489,6 @@ int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint
     item->offset = base->offset;
     *position = base->position;
     reader->p = r.p;
-    reader->gap = kind == TL_ITEM_HOLE || kind == TL_ITEM_NEAR_HOLE;
+    reader->gap = kind == TL_ITEM_UNMAPPED || kind == TL_ITEM_NEAR_UNMAPPED;
     return TL_OK;
 }

@@ -2,35 +2,42 @@
 /*
  * The item log: everything of a stream that is not an instruction with known encoding, kept
  * losslessly and in order, each item with the position (instruction index) at which it sits: in
- * front of the instruction of that index.
+ * front of the instruction of that index. An index chunk of a shard has one log, which is
+ * self-contained.
  *
- * A log is self-contained bytes, one per index chunk; inside, positions, times and offsets are
- * differences to the item before. Beside flow items it holds a mark wherever the instruction
- * set of the following instructions changes, the raw byte offset of every thousandth or so where no
- * item tells it, and first of all the call stack and what the index says of the chunk's begin: the
- * index can be lost.
+ * Write:                                       Read:
+ *     tl_itemlog_reset(&log, offset, time);        tl_itemlog_read(&r, bytes, offset, time);
+ *     tl_itemlog_add(&log, position, &item);       while (tl_itemlog_next(&r, &item, &position) >=
+ * 0) …                                                … tl_itemlog_end(&log, position, offset);
+ *     // log.bytes
+ *     tl_itemlog_fini(&log);
  *
- * Where there is no image each address that the trace names is a branch that leads there, and a
- * gap. There may be millions of both, so a plain branch is written shorter than others, and a gap
- * right behind it is no more than another kind. So are cycle counts.
+ * Beside flow items a log holds marks: the instruction set wherever that of the following
+ * instructions changes, the raw byte offset of every thousandth instruction or so where no item
+ * tells it, and first of all the call stack and what the index says of the chunk's begin, so that
+ * the index can be made anew where it is lost.
  *
- * Not thread-safe. An item is
+ * The bytes. Positions, times and offsets are differences to the item before. An entry is
  *
  *     u8 kind (low 5 bits) | 0x20 position follows | 0x40 flags follow | 0x80 offset follows
  *     varint position difference, u8 flags, signed varint offset difference, as announced
  *     varint sub, then by kind: pc (signed difference), value (TIME: signed difference), data or
  *     text
  *
- * but an AWAY, a HOLE or a COUNT has no sub, and only the value: of the former two as a signed
- * difference to the last pc. Where these stand at the same position as the item before, and their
- * packet less than 256 bytes behind its, they are
+ * Code of which there is no image is told by a BRANCH to each address that the trace names and a
+ * GAP behind it, of which there may be millions. They, and cycle counts, are shorter: an AWAY (the
+ * BRANCH), an UNMAPPED (the BRANCH and its GAP) and a COUNT have no sub, and only the value: of the
+ * former two as a signed difference to the last pc. Where these two stand at the same position as
+ * the item before, and their packet less than 256 bytes behind its, they are
  *
  *     u8 kind (low 5 bits) | bytes of the difference less one (high 3 bits)
  *     u8 offset difference, signed difference to the last pc (zigzag, lowest byte first)
  *
- * Where the flow does not simply go on STF need not say whether the last instruction in front had
- * changed it. The first BRANCH, GAP, TRACE_ON, EXCEPTION or UNKNOWN behind it does, or the OFFSET
- * at the log's end: by TL_ITEM_TAKEN in its flags, a GAP by bit 6 of its sub.
+ * At a discontinuity STF omits whether the last branch was taken; the next entry carries that bit:
+ * the first BRANCH, GAP, TRACE_ON, EXCEPTION or UNKNOWN behind it, or the OFFSET at the log's end,
+ * by TL_ITEM_TAKEN in its flags, a GAP by bit 6 of its sub.
+ *
+ * Not thread-safe.
  */
 #ifndef TL_STORE_ITEMLOG_H
 #define TL_STORE_ITEMLOG_H
@@ -44,13 +51,13 @@
 #define TL_ITEM_STACK  29
 #define TL_ITEM_CHUNK  28
 /* A BRANCH without pc; the same, and behind it a GAP (TL_GAP_NO_IMAGE). Readers see the items. */
-#define TL_ITEM_AWAY 27
-#define TL_ITEM_HOLE 26
+#define TL_ITEM_AWAY     27
+#define TL_ITEM_UNMAPPED 26
 /* CYCLES with a value, and nothing else. */
 #define TL_ITEM_COUNT 25
-/* AWAY and HOLE near the item before. */
-#define TL_ITEM_NEAR_AWAY 24
-#define TL_ITEM_NEAR_HOLE 23
+/* AWAY and UNMAPPED near the item before. */
+#define TL_ITEM_NEAR_AWAY     24
+#define TL_ITEM_NEAR_UNMAPPED 23
 
 #define TL_ITEMLOG_ENTRY 80 /* bytes of an item at most, without its data and texts */
 
@@ -79,11 +86,12 @@ void tl_itemlog_reset(struct tl_itemlog *log, uint64_t offset, uint64_t time);
 TL_MUST_USE int tl_itemlog_add(struct tl_itemlog *log, uint64_t position,
                                const struct tl_item *item);
 /*
- * The same of items[0..*n), BRANCH and GAP by turns that make holes, as far as that goes on: sets
+ * The same of items[0..*n), BRANCH and GAP by turns that lead through unmapped code, as far as that
+ * goes on: sets
  * `*n`. No more where the log has `most` bytes, or nearly as many.
  */
-TL_MUST_USE int tl_itemlog_add_holes(struct tl_itemlog *log, uint64_t position,
-                                     const struct tl_item *items, size_t *n, size_t most);
+TL_MUST_USE int tl_itemlog_add_unmapped(struct tl_itemlog *log, uint64_t position,
+                                        const struct tl_item *items, size_t *n, size_t most);
 TL_MUST_USE int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa isa);
 TL_MUST_USE int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset);
 /* All is added up to `position`; what follows is of the packet at `offset`, or behind it. */
@@ -94,7 +102,7 @@ TL_MUST_USE int tl_itemlog_add_chunk(struct tl_itemlog *log, struct tl_bytes hea
 struct tl_itemlog_reader {
     const uint8_t *p, *end;
     struct tl_itemlog_base base;
-    bool gap;    /* … of a HOLE comes next */
+    bool gap;    /* … of an UNMAPPED comes next */
     bool turned; /* the instruction in front of the last item changed the flow, it says */
 };
 

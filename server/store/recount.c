@@ -6,9 +6,9 @@
  */
 #include "store/recount.h"
 
-#include "store/census.h"
 #include "store/indexer.h"
-#include "store/part.h"
+#include "store/insn_stats.h"
+#include "store/shard_builder.h"
 #include "store/stackmark.h"
 #include "store/walk.h"
 
@@ -70,7 +70,8 @@ static int count_chunk(struct recount *c, const struct tl_walk *walk, const stru
     for (size_t i = 0; i < walk->n && r >= 0; i++)
         r = walk->items[i].kind == TL_ITEM_BLOCK ? count_run(c, &walk->items[i])
                                                  : count_one(c, &walk->items[i]);
-    return r >= 0 && tl_part_position(c->index.part) != chunk->first + chunk->n ? TL_BAD : r;
+    return r >= 0 && tl_shard_builder_position(c->index.shard) != chunk->first + chunk->n ? TL_BAD
+                                                                                          : r;
 }
 
 /* The walk stands behind chunk `i`: if a frame ends there too, the next one begins where it
@@ -99,26 +100,27 @@ static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
             learn_pc(index, i, &walk);
         /* A last one is closed, too, so that there are as many as before. */
         if (r >= 0)
-            r = tl_part_next_chunk(c->index.part, last ? 0 : index->chunks[i + 1].stf,
-                                   last ? &c->index.now : &index->chunks[i + 1].at, NULL, &log);
+            r = tl_shard_builder_next_chunk(c->index.shard, last ? 0 : index->chunks[i + 1].stf,
+                                            last ? &c->index.now : &index->chunks[i + 1].at, NULL,
+                                            &log);
     }
     tl_walk_fini(&walk);
     return r;
 }
 
 /* What blocks do not know themselves. */
-static int count_census(struct recount *c, struct tl_fail *fail)
+static int count_insns(struct recount *c, struct tl_fail *fail)
 {
     const struct tl_walk_range all = {
         .to = UINT64_MAX, .tail = true, .protocol = c->index.protocol};
-    struct tl_census *census;
-    int r = tl_census_new(&census, c->index.image, c->index.protocol);
+    struct tl_insn_stats *insn_stats;
+    int r = tl_insn_stats_new(&insn_stats, c->index.image, c->index.protocol);
     if (r < 0)
         return r;
-    r = tl_census_view(census, c->view, &all, fail);
+    r = tl_insn_stats_view(insn_stats, c->view, &all, fail);
     if (r >= 0)
-        tl_census_tell(census, &c->index.part->view->index.tally);
-    tl_census_free(census);
+        tl_insn_stats_tell(insn_stats, &c->index.shard->view->index.stats);
+    tl_insn_stats_free(insn_stats);
     return r;
 }
 
@@ -144,9 +146,9 @@ static void take_over(struct tl_shard_index *to, struct tl_shard_index *from)
     to->n_code = from->n_code;
     to->cap_code = from->cap_code;
     from->code = code;
-    const struct tl_tally tally = to->tally;
-    to->tally = from->tally;
-    from->tally = tally;
+    const struct tl_shard_stats stats = to->stats;
+    to->stats = from->stats;
+    from->stats = stats;
     const struct tl_buckets buckets = to->buckets;
     to->buckets = from->buckets;
     from->buckets = buckets;
@@ -162,19 +164,19 @@ int tl_view_recount(struct tl_view *view, enum tl_protocol protocol, const struc
         const struct tl_flow_now *at = &index->chunks[0].at;
         c->view = view;
         tl_indexer_init(&c->index, protocol, image, at, index->row.first);
-        c->index.part = tl_part_new(index->row.number, index->row.first, at);
-        r = c->index.part ? count_all(c, pcs, fail) : TL_NOMEM;
+        c->index.shard = tl_shard_builder_new(index->row.number, index->row.first, at);
+        r = c->index.shard ? count_all(c, pcs, fail) : TL_NOMEM;
     }
-    if (r >= 0 && tl_census_wanted(protocol)) {
-        c->index.part->counted = true;
-        r = count_census(c, fail);
+    if (r >= 0 && tl_insn_stats_wanted(protocol)) {
+        c->index.shard->by_insn = true;
+        r = count_insns(c, fail);
     }
     if (r >= 0) {
-        tl_part_tell(c->index.part);
-        take_over(index, &c->index.part->view->index);
+        tl_shard_builder_tell(c->index.shard);
+        take_over(index, &c->index.shard->view->index);
     }
     if (c)
-        tl_part_free(c->index.part);
+        tl_shard_builder_free(c->index.shard);
     free(c);
     return r;
 }

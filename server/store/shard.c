@@ -85,7 +85,7 @@ void tl_shard_index_fini(struct tl_shard_index *index)
     free(index->frames);
     free(index->code);
     tl_buckets_fini(&index->buckets);
-    tl_tally_fini(&index->tally);
+    tl_shard_stats_fini(&index->stats);
     *index = (struct tl_shard_index){0};
 }
 
@@ -284,7 +284,7 @@ size_t tl_shard_index_about(const struct tl_shard_index *index)
 {
     enum { BUCKET = 64, EDGE = 2, FUNCTION = 8, REST = 4096 };
     return ROW_MAX + index->n_chunks * CHUNK_MAX + index->n_frames * FRAME_MAX +
-           index->buckets.n * BUCKET + index->n_code * EDGE + index->tally.n_functions * FUNCTION +
+           index->buckets.n * BUCKET + index->n_code * EDGE + index->stats.n_functions * FUNCTION +
            REST;
 }
 
@@ -295,7 +295,7 @@ static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
         r = tl_buckets_encode(&index->buckets, out);
     if (r >= 0)
         r = put_edges(index->code, index->n_code, out);
-    return r < 0 ? r : tl_tally_encode(&index->tally, out);
+    return r < 0 ? r : tl_shard_stats_encode(&index->stats, out);
 }
 
 static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint64_t items, uint64_t body,
@@ -452,7 +452,7 @@ static int decode_body(struct tl_shard_index *out, struct tl_bytes body)
         return result;
     const uint64_t n_code = tl_varint_get(&r);
     result = n_pages > 0 ? TL_BAD : read_edges(&r, n_code, out);
-    return result < 0 || r.p == r.end ? result : tl_tally_read(&out->tally, &r);
+    return result < 0 || r.p == r.end ? result : tl_shard_stats_read(&out->stats, &r);
 }
 
 int tl_shard_index_decode(struct tl_shard_index *out, struct tl_bytes body,

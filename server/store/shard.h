@@ -29,7 +29,7 @@
 #include "setup/setup.h"
 #include "store/bucket.h"
 #include "store/pack.h"
-#include "store/tally.h"
+#include "store/shard_stats.h"
 
 #define TL_SHARD_FOOTER  48
 #define TL_SHARD_VERSION 1
@@ -151,7 +151,7 @@ struct tl_shard_index {
     uint64_t *code; /* edges of executed code (codeset.h) of all chunks, rising within each */
     size_t n_code, cap_code;
     struct tl_buckets buckets;
-    struct tl_tally tally; /* of the whole shard */
+    struct tl_shard_stats stats; /* of the whole shard */
 };
 
 void tl_shard_index_fini(struct tl_shard_index *index);

@@ -404,18 +404,18 @@ static void assert_same_chunks(const struct tl_shard_index *a, const struct tl_s
 
 /* But for what is made up here: functions are in no image, and what is left as if it were a branch
  * need be none. */
-static void assert_same_tally(const struct tl_tally *a, const struct tl_tally *b)
+static void assert_same_tally(const struct tl_shard_stats *a, const struct tl_shard_stats *b)
 {
-    const struct tl_tally *const both[] = {a, b};
+    const struct tl_shard_stats *const both[] = {a, b};
     struct tl_buf bytes[2] = {0};
     uint64_t insns[2] = {0};
     for (size_t i = 0; i < 2; i++) {
-        struct tl_tally copy = *both[i];
+        struct tl_shard_stats copy = *both[i];
         for (size_t k = 0; k < copy.n_functions; k++)
             insns[i] += copy.functions[k].insns;
         copy.n_functions = 0;
         copy.taken = 0;
-        assert_int_equal(tl_tally_encode(&copy, &bytes[i]), TL_OK);
+        assert_int_equal(tl_shard_stats_encode(&copy, &bytes[i]), TL_OK);
     }
     assert_int_equal(insns[0], insns[1]);
     assert_int_equal(bytes[0].n, bytes[1].n);
@@ -439,7 +439,7 @@ static void assert_same_index(const struct tl_shard_index *a, const struct tl_sh
     assert_int_equal(a->row.anchors, b->row.anchors);
     assert_same_now(&a->row.at, &b->row.at);
     assert_same_chunks(a, b, code);
-    assert_same_tally(&a->tally, &b->tally);
+    assert_same_tally(&a->stats, &b->stats);
     assert_int_equal(a->n_frames, b->n_frames);
     for (size_t i = 0; i < a->n_frames; i++) {
         assert_int_equal(a->frames[i].pc, b->frames[i].pc);

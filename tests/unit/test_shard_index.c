@@ -277,12 +277,13 @@ static void assert_code(const struct recount *r, const struct tl_shard_index *in
     assert_int_equal(c->n_code, n);
 }
 
-static const struct tl_tally_function *function_of(const struct tl_tally *tally, uint32_t function)
+static const struct tl_shard_stats_function *function_of(const struct tl_shard_stats *stats,
+                                                         uint32_t function)
 {
-    static const struct tl_tally_function none;
-    for (size_t i = 0; i < tally->n_functions; i++)
-        if (tally->functions[i].function == function)
-            return &tally->functions[i];
+    static const struct tl_shard_stats_function none;
+    for (size_t i = 0; i < stats->n_functions; i++)
+        if (stats->functions[i].function == function)
+            return &stats->functions[i];
     return &none;
 }
 
@@ -290,32 +291,32 @@ static const struct tl_tally_function *function_of(const struct tl_tally *tally,
 static void assert_tally(const struct recount *r, const struct tl_shard_index *index,
                          struct recount *sums)
 {
-    static struct tl_tally_function functions[FUNCTIONS + 1]; /* the last one: none */
-    const struct tl_tally *const tally = &index->tally;
+    static struct tl_shard_stats_function functions[FUNCTIONS + 1]; /* the last one: none */
+    const struct tl_shard_stats *const stats = &index->stats;
     uint64_t mix[TL_MIX_KINDS] = {0}, with_mode = 0;
     memset(functions, 0, sizeof functions);
-    assert_true(tally->told);
+    assert_true(stats->told);
     for (uint64_t i = index->row.first; i < index->row.first + index->row.n; i++) {
         const struct code *const code = &r->code[i];
-        struct tl_tally_function *const f =
+        struct tl_shard_stats_function *const f =
             &functions[code->function < FUNCTIONS ? code->function : FUNCTIONS];
         mix[code->mix]++;
         f->insns++;
         f->calls += code->called;
         with_mode += code->mode != 0;
     }
-    assert_memory_equal(tally->mix, mix, sizeof mix);
+    assert_memory_equal(stats->mix, mix, sizeof mix);
     for (uint32_t i = 0; i <= FUNCTIONS; i++) {
-        const struct tl_tally_function *const f =
-            function_of(tally, i < FUNCTIONS ? i : TL_NO_FUNCTION);
+        const struct tl_shard_stats_function *const f =
+            function_of(stats, i < FUNCTIONS ? i : TL_NO_FUNCTION);
         assert_int_equal(f->insns, functions[i].insns);
         assert_int_equal(f->calls, functions[i].calls);
     }
-    for (size_t k = 0; k < tally->n_modes; k++) {
+    for (size_t k = 0; k < stats->n_modes; k++) {
         uint64_t n = 0;
         for (uint64_t i = index->row.first; i < index->row.first + index->row.n; i++)
-            n += r->code[i].mode == tally->modes[k].mode;
-        assert_int_equal(tally->modes[k].insns, n);
+            n += r->code[i].mode == stats->modes[k].mode;
+        assert_int_equal(stats->modes[k].insns, n);
         with_mode -= n;
     }
     assert_int_equal(with_mode, 0);
@@ -325,9 +326,9 @@ static void assert_tally(const struct recount *r, const struct tl_shard_index *i
         sums->anchors += index->chunks[i].anchors;
     }
     for (size_t i = 0; i < TL_ITEM_KINDS; i++)
-        sums->kinds[i] += tally->kinds[i];
+        sums->kinds[i] += stats->kinds[i];
     for (size_t i = 0; i < TL_GAP_KINDS; i++)
-        sums->gaps[i] += tally->gaps[i];
+        sums->gaps[i] += stats->gaps[i];
 }
 
 static void assert_view(const struct recount *r, const struct tl_view *view)
@@ -363,12 +364,12 @@ static void assert_recounted(const struct recount *r, struct tl_view *view)
     assert_non_null(buckets);
     memcpy(code, index->code, n * sizeof *code);
     memcpy(buckets, index->buckets.p, n_buckets * sizeof *buckets);
-    index->tally.n_functions = functions ? index->tally.n_functions : 0;
-    assert_int_equal(tl_tally_encode(&index->tally, &before), TL_OK);
+    index->stats.n_functions = functions ? index->stats.n_functions : 0;
+    assert_int_equal(tl_shard_stats_encode(&index->stats, &before), TL_OK);
     if (tl_view_recount(view, TL_PROTO_ETM4, r->image, true, &fail) < 0)
         fail_msg("%s", fail.text);
-    index->tally.n_functions = functions ? index->tally.n_functions : 0;
-    assert_int_equal(tl_tally_encode(&index->tally, &behind), TL_OK);
+    index->stats.n_functions = functions ? index->stats.n_functions : 0;
+    assert_int_equal(tl_shard_stats_encode(&index->stats, &behind), TL_OK);
     assert_int_equal(index->n_code, n);
     assert_memory_equal(index->code, code, n * sizeof *code);
     assert_int_equal(before.n, behind.n);

@@ -55,7 +55,7 @@ static void add_runs(struct tl_itemlog *log, const uint64_t *positions)
             n++;
         n = 1 + next() % n;
         log->turned = turned_at(positions[i]);
-        assert_int_equal(tl_itemlog_add_holes(log, positions[i], &made.items[i], &n, 1 << 30),
+        assert_int_equal(tl_itemlog_add_unmapped(log, positions[i], &made.items[i], &n, 1 << 30),
                          TL_OK);
         assert_true(n % 2 == 0);
         if (n == 0)
@@ -178,7 +178,7 @@ static void holes_are_short(void **state)
         {.kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_VALUE, .value = 4},
         {.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE}};
     size_t n = 2;
-    assert_int_equal(tl_itemlog_add_holes(&log, 0, items, &n, log.bytes.n), TL_OK);
+    assert_int_equal(tl_itemlog_add_unmapped(&log, 0, items, &n, log.bytes.n), TL_OK);
     assert_int_equal(n, 0);
     tl_itemlog_fini(&log);
 }
@@ -239,7 +239,7 @@ static void old_logs_are_read(void **state)
         2 << 1,
         0,
         40, /* CYCLES */
-        TL_ITEM_HOLE | 0x80,
+        TL_ITEM_UNMAPPED | 0x80,
         6,
         0x80,
         0x20, /* with a gap */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A part as bytes and back: the lists of its index, with the open chunk as the last one, packed
- * frames and logs as they are, and all that is still being counted.
+ * A shard builder as bytes and back: the lists of its index, with the open chunk as the last one,
+ * packed frames and logs as they are, and all that is still being counted.
  */
-#include "store/part.h"
+#include "store/shard_builder.h"
 
 #include <stdlib.h>
 
 /* Values, chunks and frames. */
-static void lists_state(struct tl_part *part, struct tl_state *s)
+static void lists_state(struct tl_shard_builder *shard, struct tl_state *s)
 {
-    struct tl_shard_index *const index = &part->view->index;
+    struct tl_shard_index *const index = &shard->view->index;
     struct tl_buf lists = {0};
     if (!tl_state_loads(s)) {
         struct tl_shard_index all = *index;
@@ -20,7 +20,7 @@ static void lists_state(struct tl_part *part, struct tl_state *s)
         if (r >= 0) {
             if (index->n_chunks > 0)
                 memcpy(all.chunks, index->chunks, index->n_chunks * sizeof(*all.chunks));
-            all.chunks[all.n_chunks++] = part->open;
+            all.chunks[all.n_chunks++] = shard->open;
             r = tl_shard_lists_encode(&all, &lists);
         }
         free(all.chunks);
@@ -31,7 +31,7 @@ static void lists_state(struct tl_part *part, struct tl_state *s)
         tl_state_fail(s, tl_shard_lists_decode(index, (struct tl_bytes){lists.p, lists.n}));
         tl_state_check(s, index->n_chunks > 0);
         if (s->rc >= 0)
-            part->open = index->chunks[--index->n_chunks];
+            shard->open = index->chunks[--index->n_chunks];
         else /* there are no blobs for what was read */
             index->n_chunks = index->n_frames = 0;
     }
@@ -91,22 +91,22 @@ static void code_state(struct tl_shard_index *index, struct tl_state *s)
 }
 
 /* Of a shard that is complete but for records: what it consists of. */
-static void tally_state(struct tl_tally *tally, struct tl_state *s)
+static void stats_state(struct tl_shard_stats *stats, struct tl_state *s)
 {
     struct tl_buf bytes = {0};
     if (!tl_state_loads(s))
-        tl_state_fail(s, tl_tally_encode(tally, &bytes));
+        tl_state_fail(s, tl_shard_stats_encode(stats, &bytes));
     tl_state_buf(s, &bytes, SIZE_MAX);
     if (tl_state_loads(s) && s->rc >= 0) {
         struct tl_varint_reader in = {bytes.p, bytes.p + bytes.n, false};
-        tl_state_fail(s, tl_tally_read(tally, &in));
+        tl_state_fail(s, tl_shard_stats_read(stats, &in));
     }
     tl_buf_fini(&bytes);
 }
 
-static void log_state(struct tl_part *part, struct tl_state *s)
+static void log_state(struct tl_shard_builder *shard, struct tl_state *s)
 {
-    struct tl_itemlog *const log = &part->log;
+    struct tl_itemlog *const log = &shard->log;
     tl_state_buf(s, &log->bytes, UINT32_MAX);
     tl_state_u64(s, &log->base.position);
     tl_state_u64(s, &log->base.offset);
@@ -117,14 +117,14 @@ static void log_state(struct tl_part *part, struct tl_state *s)
     tl_state_u64(s, &log->n);
     tl_state_u64(s, &log->away);
     tl_state_check(s, log->away < log->bytes.n || log->away == UINT64_MAX);
-    tl_state_size(s, &part->log_begin, log->bytes.n);
-    tl_state_u64(s, &part->log_bytes);
+    tl_state_size(s, &shard->log_begin, log->bytes.n);
+    tl_state_u64(s, &shard->log_bytes);
 }
 
-/* Are chunks and frames those of this shard, one behind the other? A ghost has none. */
-static bool lists_fit(const struct tl_part *part)
+/* Are chunks and frames those of this shard, one behind the other? A replayed shard has none. */
+static bool lists_fit(const struct tl_shard_builder *shard)
 {
-    const struct tl_shard_index *const index = &part->view->index;
+    const struct tl_shard_index *const index = &shard->view->index;
     const struct tl_shard_row *const row = &index->row;
     uint64_t position = row->first, marker = 0;
     for (size_t i = 0; i < index->n_chunks; i++) {
@@ -140,48 +140,49 @@ static bool lists_fit(const struct tl_part *part)
     for (size_t i = 0; i < index->n_frames; i++)
         if (index->frames[i].marker > row->markers)
             return false;
-    return (part->ghost || part->open.first == position) && part->open.marker >= marker &&
-           part->open.marker <= row->markers && row->markers <= row->n && part->open.n <= row->n &&
-           part->open.first == row->first + row->n - part->open.n;
+    return (shard->replayed || shard->open.first == position) && shard->open.marker >= marker &&
+           shard->open.marker <= row->markers && row->markers <= row->n &&
+           shard->open.n <= row->n && shard->open.first == row->first + row->n - shard->open.n;
 }
 
-/* Buckets are made up to where the run is, no further: so none of them is far away. */
-static bool counts_fit(const struct tl_part *part)
+/* Buckets are made up to where the open bucket is, no further: so none of them is far away. */
+static bool counts_fit(const struct tl_shard_builder *shard)
 {
-    const struct tl_shard_row *const row = &part->view->index.row;
-    const struct tl_buckets *const buckets = &part->view->index.buckets;
+    const struct tl_shard_row *const row = &shard->view->index.row;
+    const struct tl_buckets *const buckets = &shard->view->index.buckets;
     const uint64_t end = row->first + row->n, first = row->first >> 2 * TL_LEVEL_STORED;
-    return end >= row->first && part->run.position == end && part->run.n <= row->n &&
-           (part->ghost || ((buckets->n == 0 || buckets->first == first) &&
-                            (end >> 2 * TL_LEVEL_STORED) - first <= buckets->n + 1));
+    return end >= row->first && shard->bucket.position == end && shard->bucket.n <= row->n &&
+           (shard->replayed || ((buckets->n == 0 || buckets->first == first) &&
+                                (end >> 2 * TL_LEVEL_STORED) - first <= buckets->n + 1));
 }
 
-void tl_part_state(struct tl_part *part, struct tl_packer *packer, struct tl_state *s)
+void tl_shard_builder_state(struct tl_shard_builder *shard, struct tl_packer *packer,
+                            struct tl_state *s)
 {
-    struct tl_view *const view = part->view;
+    struct tl_view *const view = shard->view;
     struct tl_shard_index *const index = &view->index;
-    tl_state_bool(s, &part->ghost);
-    tl_state_bool(s, &part->any);
-    tl_state_bool(s, &part->counted);
-    lists_state(part, s);
+    tl_state_bool(s, &shard->replayed);
+    tl_state_bool(s, &shard->any);
+    tl_state_bool(s, &shard->by_insn);
+    lists_state(shard, s);
     blobs_state(&view->items, &view->cap_items, &index->n_chunks, false, packer, s);
-    if (!part->ghost)
+    if (!shard->replayed)
         blobs_state(&view->frames, &view->cap_frames, &index->n_frames, true, packer, s);
     code_state(index, s);
     tl_buckets_state(&index->buckets, s);
-    tally_state(&index->tally, s);
-    log_state(part, s);
-    tl_code_set_state(&part->code, s);
-    tl_state_u64(s, &part->offset_noted);
-    tl_state_u64(s, &part->last_position);
-    tl_part_run_state(&part->run, s);
-    tl_tallying_state(&part->tallying, s);
-    tl_state_check(s, s->rc >= 0 && lists_fit(part) && counts_fit(part));
+    stats_state(&index->stats, s);
+    log_state(shard, s);
+    tl_code_set_state(&shard->code, s);
+    tl_state_u64(s, &shard->offset_noted);
+    tl_state_u64(s, &shard->last_position);
+    tl_open_bucket_state(&shard->bucket, s);
+    tl_stats_counter_state(&shard->counter, s);
+    tl_state_check(s, s->rc >= 0 && lists_fit(shard) && counts_fit(shard));
 }
 
-void tl_part_make_ghost(struct tl_part *part)
+void tl_shard_builder_replay(struct tl_shard_builder *shard)
 {
-    struct tl_view *const view = part->view;
+    struct tl_view *const view = shard->view;
     struct tl_shard_index *const index = &view->index;
     for (size_t i = 0; view->items && i < index->n_chunks; i++)
         tl_blob_put(view->items[i]);
@@ -192,6 +193,6 @@ void tl_part_make_ghost(struct tl_part *part)
     view->cap_frames = 0;
     index->n_chunks = index->n_code = 0;
     index->n_frames = index->n_frames > 0;
-    part->ghost = part->tallying.untold = true;
-    part->counted = false;
+    shard->replayed = shard->counter.untold = true;
+    shard->by_insn = false;
 }

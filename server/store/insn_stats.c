@@ -4,7 +4,7 @@
  * same is done with the groups of records that it is built from, so that both count alike. What an
  * address means (its function, what kind of instruction it is) is remembered.
  */
-#include "store/census.h"
+#include "store/insn_stats.h"
 
 #include "stf/close.h"
 #include "stf/group.h"
@@ -13,13 +13,13 @@
 
 #define MEMO 8192 /* instructions, and begins of blocks, whose nature is remembered */
 
-bool tl_census_wanted(enum tl_protocol protocol)
+bool tl_insn_stats_wanted(enum tl_protocol protocol)
 {
     return !tl_protocol_has(protocol, TL_TRAIT_BLOCKS);
 }
 
 /* Records of instructions that are counted, in order of their descriptors. */
-static const uint8_t record_types[TL_TALLY_RECORDS] = {
+static const uint8_t record_types[TL_STATS_RECORDS] = {
     TL_STF_INST_REG,           TL_STF_INST_READY_REG,
     TL_STF_PAGE_TABLE_WALK,    TL_STF_INST_MEM_ACCESS,
     TL_STF_INST_MEM_CONTENT,   TL_STF_BUS_MASTER_ACCESS,
@@ -27,13 +27,13 @@ static const uint8_t record_types[TL_TALLY_RECORDS] = {
     TL_STF_INST_MICROOP,
 };
 
-int tl_census_record(uint8_t type)
+int tl_insn_stats_record(uint8_t type)
 {
-    const uint8_t *const found = memchr(record_types, type, TL_TALLY_RECORDS);
+    const uint8_t *const found = memchr(record_types, type, TL_STATS_RECORDS);
     return found ? (int)(found - record_types) : -1;
 }
 
-const char *tl_census_record_name(unsigned i)
+const char *tl_insn_stats_record_name(unsigned i)
 {
     return tl_stf_type_name(record_types[i]);
 }
@@ -61,10 +61,10 @@ struct piece {
     bool leads_away;  /* its last instruction is a call, a return or an indirect branch */
 };
 
-struct tl_census {
+struct tl_insn_stats {
     const struct tl_image *image; /* NULL: it has no functions */
     enum tl_protocol protocol;
-    struct tl_tallying counts; /* only the tally itself, and its functions */
+    struct tl_stats_counter counts; /* only the statistics itself, and its functions */
     struct tl_flow_now now;
     /* Pieces of the blocks to come, and the first that is not counted yet. */
     struct piece *pieces;
@@ -80,9 +80,10 @@ struct tl_census {
     struct block_memo blocks[MEMO];
 };
 
-int tl_census_new(struct tl_census **out, const struct tl_image *image, enum tl_protocol protocol)
+int tl_insn_stats_new(struct tl_insn_stats **out, const struct tl_image *image,
+                      enum tl_protocol protocol)
 {
-    struct tl_census *const c = calloc(1, sizeof *c);
+    struct tl_insn_stats *const c = calloc(1, sizeof *c);
     if (!c)
         return TL_NOMEM;
     size_t symbols = 0;
@@ -94,36 +95,36 @@ int tl_census_new(struct tl_census **out, const struct tl_image *image, enum tl_
     return TL_OK;
 }
 
-void tl_census_free(struct tl_census *census)
+void tl_insn_stats_free(struct tl_insn_stats *insn_stats)
 {
-    if (!census)
+    if (!insn_stats)
         return;
-    tl_tallying_fini(&census->counts);
-    free(census->pieces);
-    free(census);
+    tl_stats_counter_fini(&insn_stats->counts);
+    free(insn_stats->pieces);
+    free(insn_stats);
 }
 
-static void add_function(struct tl_census *c, uint32_t function, uint64_t n, uint64_t calls)
+static void add_function(struct tl_insn_stats *c, uint32_t function, uint64_t n, uint64_t calls)
 {
-    if (tl_tallying_function(&c->counts, function, n, calls) < 0)
+    if (tl_stats_counter_function(&c->counts, function, n, calls) < 0)
         c->no_memory = true;
 }
 
-void tl_census_tell(struct tl_census *census, struct tl_tally *out)
+void tl_insn_stats_tell(struct tl_insn_stats *insn_stats, struct tl_shard_stats *out)
 {
-    tl_census_mark(census);
-    if (census->nowhere > 0)
-        add_function(census, TL_NO_FUNCTION, census->nowhere, 0);
-    census->nowhere = 0;
-    struct tl_tally *const tally = &census->counts.tally;
-    tl_tally_sort(tally);
-    tally->told = tally->counted = !census->no_memory;
-    if (census->no_memory)
-        tl_tally_fini(tally);
-    *out = *tally;
-    *tally = (struct tl_tally){0};
-    tl_tallying_fini(&census->counts);
-    census->no_memory = false;
+    tl_insn_stats_mark(insn_stats);
+    if (insn_stats->nowhere > 0)
+        add_function(insn_stats, TL_NO_FUNCTION, insn_stats->nowhere, 0);
+    insn_stats->nowhere = 0;
+    struct tl_shard_stats *const stats = &insn_stats->counts.stats;
+    tl_shard_stats_sort(stats);
+    stats->told = stats->counted = !insn_stats->no_memory;
+    if (insn_stats->no_memory)
+        tl_shard_stats_fini(stats);
+    *out = *stats;
+    *stats = (struct tl_shard_stats){0};
+    tl_stats_counter_fini(&insn_stats->counts);
+    insn_stats->no_memory = false;
 }
 
 /* ---- instructions -------------------------------------------------------------------------- */
@@ -134,27 +135,27 @@ static size_t memo_slot(uint64_t pc)
 }
 
 /* What the trace tells of the instruction besides: all but the closing record of its group. */
-static void count_records(struct tl_tally *tally, const struct tl_walk_insn *insn)
+static void count_records(struct tl_shard_stats *stats, const struct tl_walk_insn *insn)
 {
     if (!insn->group.n)
         return;
     struct tl_stf_group group = {insn->group, *insn->layout};
     struct tl_bytes record;
     while (tl_stf_group_skip(&group, &record) == TL_OK && !tl_stf_is_marker(record.p[0])) {
-        const int i = tl_census_record(record.p[0]);
+        const int i = tl_insn_stats_record(record.p[0]);
         if (i >= 0)
-            tally->records[i]++;
+            stats->records[i]++;
         if (record.p[0] == TL_STF_INST_MEM_ACCESS) {
             const bool write = record.p[record.n - 1] == TL_STF_WRITE;
-            tally->writes += write;
-            tally->reads += !write;
+            stats->writes += write;
+            stats->reads += !write;
         }
     }
 }
 
 /* `n` more instructions of the piece that began behind the last one that ended any; `mix`: the last
  * of them, the others are plain. */
-static void add_to_piece(struct tl_census *c, uint32_t n, uint32_t size, enum tl_mix mix)
+static void add_to_piece(struct tl_insn_stats *c, uint32_t n, uint32_t size, enum tl_mix mix)
 {
     if (c->piece_ended || c->n_pieces == 0) {
         if (tl_grow(&c->pieces, &c->cap_pieces, c->n_pieces + 1, sizeof(*c->pieces)) < 0) {
@@ -172,7 +173,7 @@ static void add_to_piece(struct tl_census *c, uint32_t n, uint32_t size, enum tl
 
 static void count_insn(void *context, const struct tl_walk_insn *insn)
 {
-    struct tl_census *const c = context;
+    struct tl_insn_stats *const c = context;
     struct insn_memo *const m = &c->insns[memo_slot(insn->pc)];
     if (m->pc != insn->pc || m->opcode != insn->opcode || m->size != insn->size ||
         m->isa != insn->isa || m->size == 0) {
@@ -183,15 +184,15 @@ static void count_insn(void *context, const struct tl_walk_insn *insn)
                                 .isa = insn->isa,
                                 .mix = (uint8_t)tl_mix_at((enum tl_isa)insn->isa, insn->pc, code)};
     }
-    c->counts.tally.mix[m->mix]++;
+    c->counts.stats.mix[m->mix]++;
     add_to_piece(c, 1, insn->size, (enum tl_mix)m->mix);
-    count_records(&c->counts.tally, insn);
+    count_records(&c->counts.stats, insn);
 }
 
 /* ---- blocks and items ---------------------------------------------------------------------- */
 
 /* The function at `pc`, and is that its first instruction? */
-static const struct block_memo *function_at(struct tl_census *c, uint64_t pc)
+static const struct block_memo *function_at(struct tl_insn_stats *c, uint64_t pc)
 {
     struct block_memo *const m = &c->blocks[memo_slot(pc)];
     const uint64_t context = c->now.context << 32 ^ c->now.vmid;
@@ -211,13 +212,13 @@ static const struct block_memo *function_at(struct tl_census *c, uint64_t pc)
 }
 
 /* Are calls told by the trace? Else a function is called where it is entered at its start. */
-static bool tells_calls(const struct tl_census *c)
+static bool tells_calls(const struct tl_insn_stats *c)
 {
     return tl_protocol_has(c->protocol, TL_TRAIT_CALLS);
 }
 
 /* Count `n` instructions that begin at `pc`. */
-static void count_at(struct tl_census *c, uint64_t pc, uint64_t n)
+static void count_at(struct tl_insn_stats *c, uint64_t pc, uint64_t n)
 {
     if (!c->image) {
         c->nowhere += n;
@@ -228,7 +229,7 @@ static void count_at(struct tl_census *c, uint64_t pc, uint64_t n)
 }
 
 /* `n` instructions of consecutive addresses, `size` bytes; each piece counts where it begins. */
-static void count_run(struct tl_census *c, uint64_t pc, uint32_t n, uint32_t size, bool taken)
+static void count_run(struct tl_insn_stats *c, uint64_t pc, uint32_t n, uint32_t size, bool taken)
 {
     const uint64_t end = pc + size;
     bool away = false; /* though STF does not say where to, if nothing is known behind it */
@@ -245,11 +246,11 @@ static void count_run(struct tl_census *c, uint64_t pc, uint32_t n, uint32_t siz
         c->piece += ends;
         away = ends && left == 0 && piece->leads_away;
     }
-    struct tl_tally *const tally = &c->counts.tally;
-    tally->insns += n;
-    tally->taken += taken || away;
+    struct tl_shard_stats *const stats = &c->counts.stats;
+    stats->insns += n;
+    stats->taken += taken || away;
     if (c->now.has_mode)
-        tl_tally_mode(tally, c->now.mode, n);
+        tl_shard_stats_mode(stats, c->now.mode, n);
 }
 
 /* Of a point. A note's is only kept where it says something. */
@@ -260,30 +261,30 @@ static uint64_t address_of(const struct tl_item *item)
     return item->kind == TL_ITEM_UNKNOWN || item->flags & TL_ITEM_HAS_PC ? item->pc : 0;
 }
 
-static void count_item(struct tl_census *c, const struct tl_item *item)
+static void count_item(struct tl_insn_stats *c, const struct tl_item *item)
 {
-    struct tl_tally *const tally = &c->counts.tally;
-    tally->kinds[item->kind]++;
+    struct tl_shard_stats *const stats = &c->counts.stats;
+    stats->kinds[item->kind]++;
     if (item->kind == TL_ITEM_GAP && item->sub < TL_GAP_KINDS)
-        tally->gaps[item->sub]++;
+        stats->gaps[item->sub]++;
     tl_flow_now_item(&c->now, item);
-    tally->taken += item->kind == TL_ITEM_BRANCH;
+    stats->taken += item->kind == TL_ITEM_BRANCH;
     if (tells_calls(c) && (item->kind == TL_ITEM_BRANCH || item->kind == TL_ITEM_TARGET) &&
         item->flags & TL_ITEM_CALL)
         add_function(c, function_at(c, item->value)->function, 0, 1);
     if (!tl_item_is_point(c->protocol, item->kind))
         return;
-    tally->insns++;
-    tally->mix[TL_MIX_UNKNOWN] += item->kind == TL_ITEM_UNKNOWN;
+    stats->insns++;
+    stats->mix[TL_MIX_UNKNOWN] += item->kind == TL_ITEM_UNKNOWN;
     if (item->kind == TL_ITEM_SOFTWARE)
         return;
     count_at(c, address_of(item), 1);
     if (c->now.has_mode)
-        tl_tally_mode(tally, c->now.mode, 1);
+        tl_shard_stats_mode(stats, c->now.mode, 1);
 }
 
-int tl_census_view(struct tl_census *c, struct tl_view *view, const struct tl_walk_range *range,
-                   struct tl_fail *fail)
+int tl_insn_stats_view(struct tl_insn_stats *c, struct tl_view *view,
+                       const struct tl_walk_range *range, struct tl_fail *fail)
 {
     const struct tl_shard_index *const index = &view->index;
     struct tl_walk walk = {.each = count_insn, .context = c};
@@ -315,14 +316,14 @@ int tl_census_view(struct tl_census *c, struct tl_view *view, const struct tl_wa
 
 /* ---- while a shard is built --------------------------------------------------------------- */
 
-void tl_census_begin(struct tl_census *census, const struct tl_flow_now *now)
+void tl_insn_stats_begin(struct tl_insn_stats *insn_stats, const struct tl_flow_now *now)
 {
-    census->now = *now;
-    census->any = false;
+    insn_stats->now = *now;
+    insn_stats->any = false;
 }
 
 /* The walk's block ends. */
-static void end_run(struct tl_census *c, bool taken)
+static void end_run(struct tl_insn_stats *c, bool taken)
 {
     if (c->n > 0)
         count_run(c, c->pc, c->n, c->size, taken);
@@ -330,12 +331,12 @@ static void end_run(struct tl_census *c, bool taken)
     c->n_pieces = c->piece = 0;
 }
 
-void tl_census_mark(struct tl_census *census)
+void tl_insn_stats_mark(struct tl_insn_stats *insn_stats)
 {
-    end_run(census, false);
+    end_run(insn_stats, false);
 }
 
-static void add_insn(struct tl_census *c, const struct tl_walk_insn *insn)
+static void add_insn(struct tl_insn_stats *c, const struct tl_walk_insn *insn)
 {
     if (c->n > 0 && (insn->pc != c->pc + c->size || c->n == TL_BLOCK_MAX || c->isa == TL_ISA_NONE))
         end_run(c, false);
@@ -364,10 +365,10 @@ static uint32_t usual_group(struct tl_bytes stf)
  * Of `n` instructions at `pc` that are not the last of their block, pass over those that are surely
  * plain: nearly all are. Only one of two bytes may be none at all. Returns how many.
  */
-static uint32_t add_plain(struct tl_census *c, enum tl_isa isa, uint64_t pc, uint32_t n,
+static uint32_t add_plain(struct tl_insn_stats *c, enum tl_isa isa, uint64_t pc, uint32_t n,
                           struct tl_bytes *rest)
 {
-    struct tl_tally *const tally = &c->counts.tally;
+    struct tl_shard_stats *const stats = &c->counts.stats;
     uint32_t done = 0, accesses = 0, writes = 0;
     if (isa == TL_ISA_NONE || n > TL_BLOCK_MAX - c->n || (c->n > 0 && pc != c->pc + c->size))
         return 0;
@@ -385,18 +386,18 @@ static uint32_t add_plain(struct tl_census *c, enum tl_isa isa, uint64_t pc, uin
     c->n += done;
     c->size += 4 * done;
     add_to_piece(c, done, 4 * done, TL_MIX_PLAIN);
-    tally->mix[TL_MIX_PLAIN] += done;
+    stats->mix[TL_MIX_PLAIN] += done;
     if (accesses == 0)
         return done;
-    tally->reads += accesses - writes;
-    tally->writes += writes;
-    tally->records[tl_census_record(TL_STF_INST_MEM_ACCESS)] += accesses;
-    tally->records[tl_census_record(TL_STF_INST_MEM_CONTENT)] += accesses;
+    stats->reads += accesses - writes;
+    stats->writes += writes;
+    stats->records[tl_insn_stats_record(TL_STF_INST_MEM_ACCESS)] += accesses;
+    stats->records[tl_insn_stats_record(TL_STF_INST_MEM_CONTENT)] += accesses;
     return done;
 }
 
 /* The next one, whatever it is. Returns where the flow goes. */
-static uint64_t add_group(struct tl_census *c, const struct tl_stf_layout *layout, uint8_t isa,
+static uint64_t add_group(struct tl_insn_stats *c, const struct tl_stf_layout *layout, uint8_t isa,
                           uint64_t pc, struct tl_bytes *rest)
 {
     struct tl_walk_step step;
@@ -417,7 +418,8 @@ static uint64_t add_group(struct tl_census *c, const struct tl_stf_layout *layou
 }
 
 /* Instructions with whole groups. */
-static void add_groups(struct tl_census *c, const struct tl_block *b, uint32_t first, uint32_t n)
+static void add_groups(struct tl_insn_stats *c, const struct tl_block *b, uint32_t first,
+                       uint32_t n)
 {
     const struct tl_stf_groups *const groups = tl_stf_groups_of(b);
     struct tl_stf_pc before = {.next = b->pc};
@@ -425,7 +427,7 @@ static void add_groups(struct tl_census *c, const struct tl_block *b, uint32_t f
     struct tl_bytes rest = {b->stf + skip, b->stf_size - skip};
     uint64_t pc = before.next;
     if (!c->any) /* the shard's first group has the mode in force among its records */
-        c->counts.tally.records[tl_census_record(TL_STF_EVENT)] +=
+        c->counts.stats.records[tl_insn_stats_record(TL_STF_EVENT)] +=
             c->now.has_mode && tl_stf_groups_mode(groups, rest, c->now.mode) != SIZE_MAX;
     for (const uint32_t end = first + n; first < end; first++) {
         const uint32_t inner = (end < b->n ? end : b->n - 1) - first;
@@ -439,7 +441,7 @@ static void add_groups(struct tl_census *c, const struct tl_block *b, uint32_t f
 }
 
 /* Instructions of which nothing but their code is told. */
-static void add_code(struct tl_census *c, const struct tl_block *b, uint32_t at, uint32_t n)
+static void add_code(struct tl_insn_stats *c, const struct tl_block *b, uint32_t at, uint32_t n)
 {
     for (; n > 0 && b->code && at < b->size; n--) {
         struct tl_insn known = {0};
@@ -456,27 +458,27 @@ static void add_code(struct tl_census *c, const struct tl_block *b, uint32_t at,
     }
 }
 
-void tl_census_block(struct tl_census *census, const struct tl_item *item, uint32_t first,
-                     uint32_t at, uint32_t n)
+void tl_insn_stats_block(struct tl_insn_stats *insn_stats, const struct tl_item *item,
+                         uint32_t first, uint32_t at, uint32_t n)
 {
     const struct tl_block *const b = item->block;
     if (b->whole) {
-        add_groups(census, b, first, n);
+        add_groups(insn_stats, b, first, n);
     } else {
-        add_code(census, b, at, n);
+        add_code(insn_stats, b, at, n);
         if (first + n == item->n && item->flags & TL_ITEM_TAKEN)
-            end_run(census, true);
+            end_run(insn_stats, true);
     }
-    census->any |= n > 0;
+    insn_stats->any |= n > 0;
 }
 
-void tl_census_item(struct tl_census *census, const struct tl_item *item)
+void tl_insn_stats_item(struct tl_insn_stats *insn_stats, const struct tl_item *item)
 {
-    end_run(census, false);
-    count_item(census, item);
+    end_run(insn_stats, false);
+    count_item(insn_stats, item);
 }
 
-static void pieces_state(struct tl_census *c, struct tl_state *s)
+static void pieces_state(struct tl_insn_stats *c, struct tl_state *s)
 {
     size_t n = c->n_pieces;
     tl_state_size(s, &n, s->in.n);
@@ -493,9 +495,9 @@ static void pieces_state(struct tl_census *c, struct tl_state *s)
     tl_state_size(s, &c->piece, c->n_pieces);
 }
 
-void tl_census_state(struct tl_census *c, struct tl_state *s)
+void tl_insn_stats_state(struct tl_insn_stats *c, struct tl_state *s)
 {
-    tl_tallying_state(&c->counts, s);
+    tl_stats_counter_state(&c->counts, s);
     tl_flow_now_state(&c->now, s);
     pieces_state(c, s);
     tl_state_bool(s, &c->piece_ended);

@@ -13,7 +13,7 @@
 #include "sim/small_elf.h"
 #include "stf/flow_writer.h"
 #include "store/build.h"
-#include "store/census.h"
+#include "store/insn_stats.h"
 
 enum { INSNS = 4000, SYMBOLS = 64, CODE = 0x1000 };
 
@@ -26,27 +26,27 @@ struct shards {
     bool any_taken, any_call, any_event, any_microop, any_write, any_unknown;
 };
 
-static void note(struct shards *s, const struct tl_tally *t)
+static void note(struct shards *s, const struct tl_shard_stats *t)
 {
     s->any_taken |= t->taken > 0;
     for (size_t i = 0; i < t->n_functions; i++)
         s->any_call |= t->functions[i].calls > 0;
-    s->any_event |= t->records[tl_census_record(TL_STF_EVENT)] > 0;
-    s->any_microop |= t->records[tl_census_record(TL_STF_INST_MICROOP)] > 0;
+    s->any_event |= t->records[tl_insn_stats_record(TL_STF_EVENT)] > 0;
+    s->any_microop |= t->records[tl_insn_stats_record(TL_STF_INST_MICROOP)] > 0;
     s->any_write |= t->writes > 0 && t->reads > 0;
     s->any_unknown |= t->mix[TL_MIX_UNKNOWN] > 0;
     s->insns += t->insns;
     s->n++;
 }
 
-static void assert_same(const struct tl_tally *told, const struct tl_tally *walked)
+static void assert_same(const struct tl_shard_stats *told, const struct tl_shard_stats *walked)
 {
     struct tl_buf a = {0}, b = {0};
-    assert_int_equal(tl_tally_encode(told, &a), TL_OK);
-    assert_int_equal(tl_tally_encode(walked, &b), TL_OK);
+    assert_int_equal(tl_shard_stats_encode(told, &a), TL_OK);
+    assert_int_equal(tl_shard_stats_encode(walked, &b), TL_OK);
     for (size_t i = 0; i < TL_MIX_KINDS; i++)
         assert_int_equal(told->mix[i], walked->mix[i]);
-    for (size_t i = 0; i < TL_TALLY_RECORDS; i++)
+    for (size_t i = 0; i < TL_STATS_RECORDS; i++)
         assert_int_equal(told->records[i], walked->records[i]);
     assert_int_equal(told->taken, walked->taken);
     assert_int_equal(told->n_functions, walked->n_functions);
@@ -61,41 +61,41 @@ static void assert_same(const struct tl_tally *told, const struct tl_tally *walk
     tl_buf_fini(&b);
 }
 
-/* The tally as it comes back from the index's bytes. */
-static void assert_read_back(const struct tl_tally *tally)
+/* The statistics as it comes back from the index's bytes. */
+static void assert_read_back(const struct tl_shard_stats *stats)
 {
     struct tl_buf bytes = {0};
-    struct tl_tally back;
-    assert_int_equal(tl_tally_encode(tally, &bytes), TL_OK);
+    struct tl_shard_stats back;
+    assert_int_equal(tl_shard_stats_encode(stats, &bytes), TL_OK);
     struct tl_varint_reader in = {.p = bytes.p, .end = bytes.p + bytes.n};
-    assert_int_equal(tl_tally_read(&back, &in), TL_OK);
-    assert_true(in.p == in.end && back.counted && back.insns == tally->insns);
-    assert_same(tally, &back);
-    tl_tally_fini(&back);
+    assert_int_equal(tl_shard_stats_read(&back, &in), TL_OK);
+    assert_true(in.p == in.end && back.counted && back.insns == stats->insns);
+    assert_same(stats, &back);
+    tl_shard_stats_fini(&back);
     tl_buf_fini(&bytes);
 }
 
 static void assert_walked(const struct shards *s, struct tl_view *view)
 {
     const struct tl_walk_range all = {.to = UINT64_MAX, .tail = true, .protocol = s->protocol};
-    struct tl_census *census;
-    struct tl_tally walked;
+    struct tl_insn_stats *insn_stats;
+    struct tl_shard_stats walked;
     struct tl_fail fail = {0};
-    assert_int_equal(tl_census_new(&census, s->image, s->protocol), TL_OK);
-    if (tl_census_view(census, view, &all, &fail) < 0)
+    assert_int_equal(tl_insn_stats_new(&insn_stats, s->image, s->protocol), TL_OK);
+    if (tl_insn_stats_view(insn_stats, view, &all, &fail) < 0)
         fail_msg("%s", fail.text);
-    tl_census_tell(census, &walked);
+    tl_insn_stats_tell(insn_stats, &walked);
     if (!s->exact)
-        walked.taken = view->index.tally.taken;
-    assert_same(&view->index.tally, &walked);
-    tl_tally_fini(&walked);
-    tl_census_free(census);
+        walked.taken = view->index.stats.taken;
+    assert_same(&view->index.stats, &walked);
+    tl_shard_stats_fini(&walked);
+    tl_insn_stats_free(insn_stats);
 }
 
 static int on_seal(void *context, struct tl_view *view)
 {
     struct shards *const s = context;
-    const struct tl_tally *const told = &view->index.tally;
+    const struct tl_shard_stats *const told = &view->index.stats;
     assert_true(told->told && told->counted);
     assert_int_equal(told->insns, view->index.row.n);
     assert_read_back(told);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "store/tally.h"
+#include "store/shard_stats.h"
 
 #include <stdlib.h>
 
@@ -26,60 +26,61 @@ enum tl_mix tl_mix_at(enum tl_isa isa, uint64_t pc, struct tl_bytes code)
     }
 }
 
-void tl_tally_fini(struct tl_tally *tally)
+void tl_shard_stats_fini(struct tl_shard_stats *stats)
 {
-    free(tally->functions);
-    *tally = (struct tl_tally){0};
+    free(stats->functions);
+    *stats = (struct tl_shard_stats){0};
 }
 
-void tl_tally_mode(struct tl_tally *tally, uint64_t mode, uint64_t n)
+void tl_shard_stats_mode(struct tl_shard_stats *stats, uint64_t mode, uint64_t n)
 {
     size_t i = 0;
-    while (i < tally->n_modes && tally->modes[i].mode != mode)
+    while (i < stats->n_modes && stats->modes[i].mode != mode)
         i++;
-    if (n == 0 || i == TL_TALLY_MODES)
+    if (n == 0 || i == TL_STATS_MODES)
         return;
-    tally->modes[i].mode = mode;
-    tally->modes[i].insns += n;
-    tally->n_modes += i == tally->n_modes;
+    stats->modes[i].mode = mode;
+    stats->modes[i].insns += n;
+    stats->n_modes += i == stats->n_modes;
 }
 
 static int by_function(const void *a, const void *b)
 {
-    const struct tl_tally_function *x = a, *y = b;
+    const struct tl_shard_stats_function *x = a, *y = b;
     return (x->function > y->function) - (x->function < y->function);
 }
 
-void tl_tally_sort(struct tl_tally *tally)
+void tl_shard_stats_sort(struct tl_shard_stats *stats)
 {
-    if (tally->n_functions > 0)
-        qsort(tally->functions, tally->n_functions, sizeof(*tally->functions), by_function);
+    if (stats->n_functions > 0)
+        qsort(stats->functions, stats->n_functions, sizeof(*stats->functions), by_function);
 }
 
 /* ---- counting ------------------------------------------------------------------------------ */
 
-void tl_tallying_fini(struct tl_tallying *t)
+void tl_stats_counter_fini(struct tl_stats_counter *t)
 {
-    tl_tally_fini(&t->tally);
+    tl_shard_stats_fini(&t->stats);
     tl_numbers_fini(&t->functions);
-    *t = (struct tl_tallying){0};
+    *t = (struct tl_stats_counter){0};
 }
 
-int tl_tallying_function(struct tl_tallying *t, uint32_t function, uint64_t n, uint64_t calls)
+int tl_stats_counter_function(struct tl_stats_counter *t, uint32_t function, uint64_t n,
+                              uint64_t calls)
 {
-    struct tl_tally *const tally = &t->tally;
+    struct tl_shard_stats *const stats = &t->stats;
     uint32_t i = tl_numbers_find(&t->functions, function);
     if (i == TL_NO_NUMBER) {
         i = t->functions.n;
-        if (tl_grow(&tally->functions, &tally->cap_functions, i + 1, sizeof(*tally->functions)) <
+        if (tl_grow(&stats->functions, &stats->cap_functions, i + 1, sizeof(*stats->functions)) <
                 0 ||
             tl_numbers_add(&t->functions, function) < 0)
             return TL_NOMEM;
-        tally->functions[i] = (struct tl_tally_function){.function = function};
-        tally->n_functions = i + 1;
+        stats->functions[i] = (struct tl_shard_stats_function){.function = function};
+        stats->n_functions = i + 1;
     }
-    tally->functions[i].insns += n;
-    tally->functions[i].calls += calls;
+    stats->functions[i].insns += n;
+    stats->functions[i].calls += calls;
     return TL_OK;
 }
 
@@ -117,46 +118,47 @@ enum tl_mix tl_mix_of(const struct tl_block *block)
     return plain ? mix : TL_MIX_KINDS;
 }
 
-void tl_tallying_code(struct tl_tallying *t, const struct tl_block *block, enum tl_mix mix,
-                      uint32_t at, uint64_t n, bool last)
+void tl_stats_counter_code(struct tl_stats_counter *t, const struct tl_block *block,
+                           enum tl_mix mix, uint32_t at, uint64_t n, bool last)
 {
     if (mix < TL_MIX_KINDS)
-        t->tally.mix[mix] += last;
+        t->stats.mix[mix] += last;
     else
         for (; n > 0 && next_mix(block, &at, &mix); n--)
-            t->tally.mix[mix]++;
+            t->stats.mix[mix]++;
 }
 
-static void add_mode(struct tl_tallying *t, uint64_t insns)
+static void add_mode(struct tl_stats_counter *t, uint64_t insns)
 {
     if (t->has_mode)
-        tl_tally_mode(&t->tally, t->mode, insns - t->mode_from);
+        tl_shard_stats_mode(&t->stats, t->mode, insns - t->mode_from);
     t->mode_from = insns;
 }
 
-void tl_tallying_mode(struct tl_tallying *t, uint64_t mode, uint64_t insns)
+void tl_stats_counter_mode(struct tl_stats_counter *t, uint64_t mode, uint64_t insns)
 {
     add_mode(t, insns);
     t->mode = mode;
     t->has_mode = true;
 }
 
-void tl_tallying_end(struct tl_tallying *t, uint64_t insns, uint64_t markers, struct tl_tally *out)
+void tl_stats_counter_end(struct tl_stats_counter *t, uint64_t insns, uint64_t markers,
+                          struct tl_shard_stats *out)
 {
-    struct tl_tally *const tally = &t->tally;
-    uint64_t *const mix = tally->mix;
+    struct tl_shard_stats *const stats = &t->stats;
+    uint64_t *const mix = stats->mix;
     uint64_t others = 0;
     add_mode(t, insns);
     for (size_t i = TL_MIX_PLAIN + 1; i < TL_MIX_KINDS; i++)
         others += mix[i];
     mix[TL_MIX_PLAIN] = markers - others;
-    mix[TL_MIX_UNKNOWN] += tally->kinds[TL_ITEM_UNKNOWN];
-    tl_tally_sort(tally);
-    tally->told = !t->untold;
-    if (!tally->told)
-        tl_tally_fini(tally);
-    *out = *tally;
-    *tally = (struct tl_tally){0};
+    mix[TL_MIX_UNKNOWN] += stats->kinds[TL_ITEM_UNKNOWN];
+    tl_shard_stats_sort(stats);
+    stats->told = !t->untold;
+    if (!stats->told)
+        tl_shard_stats_fini(stats);
+    *out = *stats;
+    *stats = (struct tl_shard_stats){0};
 }
 
 static void numbers_state(uint64_t *p, size_t n, struct tl_state *s)
@@ -165,38 +167,38 @@ static void numbers_state(uint64_t *p, size_t n, struct tl_state *s)
         tl_state_u64(s, &p[i]);
 }
 
-static void functions_state(struct tl_tallying *t, struct tl_state *s)
+static void functions_state(struct tl_stats_counter *t, struct tl_state *s)
 {
-    struct tl_tally *const tally = &t->tally;
-    size_t n = tally->n_functions;
+    struct tl_shard_stats *const stats = &t->stats;
+    size_t n = stats->n_functions;
     tl_state_size(s, &n, s->in.n);
     for (size_t i = 0; i < n && s->rc >= 0; i++) {
-        struct tl_tally_function f = {0};
+        struct tl_shard_stats_function f = {0};
         if (!tl_state_loads(s))
-            f = tally->functions[i];
+            f = stats->functions[i];
         tl_state_u32(s, &f.function);
         tl_state_u64(s, &f.insns);
         tl_state_u64(s, &f.calls);
         if (tl_state_loads(s) && s->rc >= 0)
-            tl_state_fail(s, tl_tallying_function(t, f.function, f.insns, f.calls));
+            tl_state_fail(s, tl_stats_counter_function(t, f.function, f.insns, f.calls));
     }
 }
 
-void tl_tallying_state(struct tl_tallying *t, struct tl_state *s)
+void tl_stats_counter_state(struct tl_stats_counter *t, struct tl_state *s)
 {
-    struct tl_tally *const tally = &t->tally;
-    tl_state_u64(s, &tally->insns);
-    tl_state_u64(s, &tally->taken);
-    tl_state_u64(s, &tally->reads);
-    tl_state_u64(s, &tally->writes);
-    numbers_state(tally->records, TL_TALLY_RECORDS, s);
-    numbers_state(tally->mix, TL_MIX_KINDS, s);
-    numbers_state(tally->kinds, TL_ITEM_KINDS, s);
-    numbers_state(tally->gaps, TL_GAP_KINDS, s);
-    tl_state_size(s, &tally->n_modes, TL_TALLY_MODES);
-    for (size_t i = 0; i < tally->n_modes; i++) {
-        tl_state_u64(s, &tally->modes[i].mode);
-        tl_state_u64(s, &tally->modes[i].insns);
+    struct tl_shard_stats *const stats = &t->stats;
+    tl_state_u64(s, &stats->insns);
+    tl_state_u64(s, &stats->taken);
+    tl_state_u64(s, &stats->reads);
+    tl_state_u64(s, &stats->writes);
+    numbers_state(stats->records, TL_STATS_RECORDS, s);
+    numbers_state(stats->mix, TL_MIX_KINDS, s);
+    numbers_state(stats->kinds, TL_ITEM_KINDS, s);
+    numbers_state(stats->gaps, TL_GAP_KINDS, s);
+    tl_state_size(s, &stats->n_modes, TL_STATS_MODES);
+    for (size_t i = 0; i < stats->n_modes; i++) {
+        tl_state_u64(s, &stats->modes[i].mode);
+        tl_state_u64(s, &stats->modes[i].insns);
     }
     functions_state(t, s);
     tl_state_bool(s, &t->untold);
@@ -215,34 +217,34 @@ static int encode_numbers(const uint64_t *p, size_t n, struct tl_buf *out)
     return r;
 }
 
-/* What a tally begins with. */
+/* What statistics begins with. */
 enum { UNTOLD, TOLD, COUNTED };
 
-int tl_tally_encode(const struct tl_tally *tally, struct tl_buf *out)
+int tl_shard_stats_encode(const struct tl_shard_stats *stats, struct tl_buf *out)
 {
     uint32_t last = 0;
-    int r = tl_varint_add(out, !tally->told ? UNTOLD : tally->counted ? COUNTED : TOLD);
-    if (r < 0 || !tally->told)
+    int r = tl_varint_add(out, !stats->told ? UNTOLD : stats->counted ? COUNTED : TOLD);
+    if (r < 0 || !stats->told)
         return r;
-    const uint64_t counted[] = {tally->insns, tally->taken, tally->reads, tally->writes};
-    if (tally->counted)
+    const uint64_t counted[] = {stats->insns, stats->taken, stats->reads, stats->writes};
+    if (stats->counted)
         r = encode_numbers(counted, 4, out);
-    if (r >= 0 && tally->counted)
-        r = encode_numbers(tally->records, TL_TALLY_RECORDS, out);
+    if (r >= 0 && stats->counted)
+        r = encode_numbers(stats->records, TL_STATS_RECORDS, out);
     if (r >= 0)
-        r = encode_numbers(tally->mix, TL_MIX_KINDS, out);
+        r = encode_numbers(stats->mix, TL_MIX_KINDS, out);
     if (r >= 0)
-        r = encode_numbers(tally->kinds, TL_ITEM_KINDS, out);
+        r = encode_numbers(stats->kinds, TL_ITEM_KINDS, out);
     if (r >= 0)
-        r = encode_numbers(tally->gaps, TL_GAP_KINDS, out);
+        r = encode_numbers(stats->gaps, TL_GAP_KINDS, out);
     if (r >= 0)
-        r = tl_varint_add(out, tally->n_modes);
-    for (size_t i = 0; i < tally->n_modes && r >= 0; i++)
-        r = encode_numbers((const uint64_t[]){tally->modes[i].mode, tally->modes[i].insns}, 2, out);
+        r = tl_varint_add(out, stats->n_modes);
+    for (size_t i = 0; i < stats->n_modes && r >= 0; i++)
+        r = encode_numbers((const uint64_t[]){stats->modes[i].mode, stats->modes[i].insns}, 2, out);
     if (r >= 0)
-        r = tl_varint_add(out, tally->n_functions);
-    for (size_t i = 0; i < tally->n_functions && r >= 0; i++) {
-        const struct tl_tally_function *f = &tally->functions[i];
+        r = tl_varint_add(out, stats->n_functions);
+    for (size_t i = 0; i < stats->n_functions && r >= 0; i++) {
+        const struct tl_shard_stats_function *f = &stats->functions[i];
         r = encode_numbers((const uint64_t[]){f->function - last, f->insns, f->calls}, 3, out);
         last = f->function;
     }
@@ -255,10 +257,10 @@ static void read_numbers(uint64_t *p, size_t n, struct tl_varint_reader *in)
         p[i] = tl_varint_get(in);
 }
 
-int tl_tally_read(struct tl_tally *out, struct tl_varint_reader *in)
+int tl_shard_stats_read(struct tl_shard_stats *out, struct tl_varint_reader *in)
 {
     const uint64_t begin = tl_varint_get(in);
-    *out = (struct tl_tally){.told = begin != UNTOLD, .counted = begin == COUNTED};
+    *out = (struct tl_shard_stats){.told = begin != UNTOLD, .counted = begin == COUNTED};
     if (in->bad || begin > COUNTED)
         return TL_BAD;
     if (!out->told)
@@ -270,13 +272,13 @@ int tl_tally_read(struct tl_tally *out, struct tl_varint_reader *in)
         out->taken = counted[1];
         out->reads = counted[2];
         out->writes = counted[3];
-        read_numbers(out->records, TL_TALLY_RECORDS, in);
+        read_numbers(out->records, TL_STATS_RECORDS, in);
     }
     read_numbers(out->mix, TL_MIX_KINDS, in);
     read_numbers(out->kinds, TL_ITEM_KINDS, in);
     read_numbers(out->gaps, TL_GAP_KINDS, in);
     out->n_modes = tl_varint_get(in);
-    if (out->n_modes > TL_TALLY_MODES)
+    if (out->n_modes > TL_STATS_MODES)
         return TL_BAD;
     for (size_t i = 0; i < out->n_modes; i++) {
         out->modes[i].mode = tl_varint_get(in);
@@ -288,7 +290,7 @@ int tl_tally_read(struct tl_tally *out, struct tl_varint_reader *in)
     if (n > 0 && tl_grow(&out->functions, &out->cap_functions, n, sizeof(*out->functions)) < 0)
         return TL_NOMEM;
     for (uint32_t last = 0; out->n_functions < n;) {
-        struct tl_tally_function *const f = &out->functions[out->n_functions++];
+        struct tl_shard_stats_function *const f = &out->functions[out->n_functions++];
         f->function = last += (uint32_t)tl_varint_get(in);
         f->insns = tl_varint_get(in);
         f->calls = tl_varint_get(in);
