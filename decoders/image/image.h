@@ -45,7 +45,7 @@ const char *tl_space_name(unsigned space);
 /* The identifiers of a process and of a virtual machine, as far as they are known. */
 struct tl_image_context {
     uint64_t context_id; /* CONTEXTIDR, satp, CR3 … */
-    uint32_t vmid;
+    uint64_t vmid;       /* VMID; base of the VMCS on x86 */
     bool has_context_id;
     bool has_vmid;
 };

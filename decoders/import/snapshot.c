@@ -265,7 +265,7 @@ static void take_dump_key(const struct reading *r, struct dump *dump, const char
         dump->context.context_id = number;
         dump->context.has_context_id = true;
     } else if (!strcasecmp(key, "vmid")) {
-        dump->context.vmid = (uint32_t)number;
+        dump->context.vmid = number;
         dump->context.has_vmid = true;
     } else {
         warn(r, "%.100s: key '%.40s' is not known in a dump section", r->file, key);

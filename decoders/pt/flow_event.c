@@ -322,7 +322,7 @@ static void set_context(struct tl_pt_flow *f, const struct tl_pt_packet *packet,
 {
     struct tl_image_context context = f->walker.context;
     if (packet->kind == TL_PT_VMCS) {
-        context.vmid = (uint32_t)(packet->vmcs >> 12);
+        context.vmid = packet->vmcs;
         context.has_vmid = true;
     } else {
         context.context_id = packet->pip.cr3;

@@ -74,7 +74,7 @@ void tl_pt_flow_state(struct tl_pt_flow *f, struct tl_state *s)
     tl_state_bool(s, &f->postponed);
     tl_state_u8(s, &f->bound, UINT8_MAX);
     tl_state_u64(s, &context.context_id);
-    tl_state_u32(s, &context.vmid);
+    tl_state_u64(s, &context.vmid);
     tl_state_bool(s, &context.has_context_id);
     tl_state_bool(s, &context.has_vmid);
     if (tl_state_loads(s))

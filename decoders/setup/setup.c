@@ -261,8 +261,8 @@ static int take_image_option(struct tl_setup_image *image, const char *key, cons
     }
     if (!strcasecmp(key, "vmid")) {
         image->context.has_vmid = true;
-        image->context.vmid = (uint32_t)number;
-        return is_number && number <= UINT32_MAX ? TL_OK : bad_value(fail, key, value);
+        image->context.vmid = number;
+        return is_number ? TL_OK : bad_value(fail, key, value);
     }
     uint64_t *const to = !strcasecmp(key, "address")  ? &image->address
                          : !strcasecmp(key, "offset") ? &image->offset
@@ -531,7 +531,7 @@ int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
         if (rc == TL_OK && m->context.has_context_id)
             rc = tl_buf_printf(out, "context=0x%llx\n", (unsigned long long)m->context.context_id);
         if (rc == TL_OK && m->context.has_vmid)
-            rc = tl_buf_printf(out, "vmid=0x%x\n", m->context.vmid);
+            rc = tl_buf_printf(out, "vmid=0x%llx\n", (unsigned long long)m->context.vmid);
         if (rc == TL_OK && m->span.from > 0)
             rc = tl_buf_printf(out, "from=%llu\n", (unsigned long long)m->span.from);
         if (rc == TL_OK && m->span.until > 0)

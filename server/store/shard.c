@@ -64,7 +64,7 @@ int64_t tl_flow_now_symbol(const struct tl_flow_now *now, const struct tl_image 
     if (!now->has_mode && !now->has_context && !now->has_vmid)
         return tl_image_symbol_index(image, pc);
     const struct tl_image_context context = {.context_id = now->context,
-                                             .vmid = (uint32_t)now->vmid,
+                                             .vmid = now->vmid,
                                              .has_context_id = now->has_context,
                                              .has_vmid = now->has_vmid};
     const unsigned space = now->has_mode ? tl_mode_space(now->mode) : TL_SPACE_ANY;
