@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Intel PT flow beside Debian's libipt. First its instruction decoder says of simulated traces what
- * the simulation knows: so they are right, and so is the reference in all that they have.
+ * the simulation knows: so they are right, and so is the reference in all that they have. The time
+ * of each event is the same, too. Then damaged ones.
  */
 #include "conformance/libipt_flow.h"
 
@@ -10,14 +11,11 @@ static void configure(struct pt_config *config, const struct tl_buf *trace)
     pt_config_init(config);
     config->begin = trace->p;
     config->end = trace->p + trace->n;
-    config->cpuid_0x15_eax = 2;
-    config->cpuid_0x15_ebx = 100;
-    config->mtc_freq = 3;
-    config->nom_freq = 20;
+    config->cpuid_0x15_eax = TL_SIM_PT_CRYSTAL;
+    config->cpuid_0x15_ebx = TL_SIM_PT_TSC_RATIO;
+    config->mtc_freq = TL_SIM_PT_MTC_FREQ;
+    config->nom_freq = TL_SIM_PT_NOM_FREQ;
 }
-
-static const struct tl_pt_config ours_is = {
-    .mtc_freq = 3, .nom_freq = 20, .crystal = 2, .tsc_ratio = 100};
 
 static uint64_t compared; /* instructions and events */
 
@@ -44,6 +42,18 @@ static void unmake(struct world *w)
     tl_sim_x86_program_fini(&w->program);
 }
 
+/* The time of each event, too, by TSC, TMA, MTC and CYC. */
+static void compare_times(const struct world *w, struct tl_buf *theirs)
+{
+    struct tl_buf ours = {0};
+    ours_flow(&ours, &sim_config, w->image, (struct tl_bytes){w->flow.pt.out.p, w->flow.pt.out.n});
+    drop_repeated_modes(&ours);
+    for (size_t i = 0; i < n_said(theirs) && i < n_said(&ours); i++)
+        if (said_at(theirs, i)->tsc) /* theirs has none for power and PTWRITE */
+            assert_int_equal(said_at(theirs, i)->tsc, said_at(&ours, i)->tsc);
+    tl_buf_fini(&ours);
+}
+
 static void truth(void **state)
 {
     (void)state;
@@ -56,6 +66,7 @@ static void truth(void **state)
         configure(&config, &w.flow.pt.out);
         libipt_flow(&said, &config, &w.program);
         require_truth(&said, &w.flow.truth, (struct tl_bytes){w.flow.pt.out.p, w.flow.pt.out.n});
+        compare_times(&w, &said);
         compared += n_said(&said);
         tl_buf_fini(&said);
         unmake(&w);
@@ -158,7 +169,7 @@ static void compare(const struct world *w)
     const struct tl_bytes trace = {w->flow.pt.out.p, w->flow.pt.out.n};
     configure(&config, &w->flow.pt.out);
     libipt_flow(&theirs, &config, &w->program);
-    ours_flow(&ours, &ours_is, w->image, trace);
+    ours_flow(&ours, &sim_config, w->image, trace);
     drop_repeated_modes(&theirs);
     drop_repeated_modes(&ours);
     for (size_t i = 0, k = 0; i < n_said(&theirs) && k < n_said(&ours);) {

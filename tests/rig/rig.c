@@ -19,7 +19,7 @@
 
 enum { TICK_MS = 50, AWAY_MS = 500, FAREWELL_S = 3 };
 
-static const struct rig_kind *const kinds[] = {&rig_etm, &rig_di, &rig_plugins};
+static const struct rig_kind *const kinds[] = {&rig_etm, &rig_di, &rig_plugins, &rig_pt};
 
 struct options {
     const struct rig_kind *kind;

@@ -31,5 +31,6 @@ struct rig_kind {
 extern const struct rig_kind rig_etm;
 extern const struct rig_kind rig_di;
 extern const struct rig_kind rig_plugins;
+extern const struct rig_kind rig_pt;
 
 #endif

@@ -390,15 +390,25 @@ static void depart(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_step *st
         say_exec_mode(flow, to->pc);
 }
 
+static uint64_t tsc_of(const struct tl_sim_pt_flow *flow)
+{
+    return flow->cycles * TL_SIM_PT_NOM_FREQ / TL_SIM_PT_CBR_RATIO;
+}
+
+static uint64_t ctc_of(const struct tl_sim_pt_flow *flow)
+{
+    return tsc_of(flow) * TL_SIM_PT_CRYSTAL / TL_SIM_PT_TSC_RATIO;
+}
+
 static void put_time(struct tl_sim_pt_flow *flow)
 {
-    struct tl_pt_packet p = {.kind = TL_PT_TSC, .tsc = flow->tsc};
+    struct tl_pt_packet p = {.kind = TL_PT_TSC, .tsc = tsc_of(flow)};
     packet(flow, &p);
     p = (struct tl_pt_packet){.kind = TL_PT_TMA};
-    p.tma.ctc = flow->ctc;
-    p.tma.fc = 7;
+    p.tma.ctc = (uint16_t)ctc_of(flow);
+    p.tma.fc = (uint16_t)(tsc_of(flow) % (TL_SIM_PT_TSC_RATIO / TL_SIM_PT_CRYSTAL));
     packet(flow, &p);
-    p = (struct tl_pt_packet){.kind = TL_PT_CBR, .cbr = 30};
+    p = (struct tl_pt_packet){.kind = TL_PT_CBR, .cbr = TL_SIM_PT_CBR_RATIO};
     packet(flow, &p);
 }
 
@@ -421,7 +431,7 @@ static void put_psb(struct tl_sim_pt_flow *flow)
     tl_sim_pt_bare(&flow->pt, TL_PT_PSBEND);
     const size_t first = flow->truth.n;
     if (flow->options.timing)
-        say(flow, TL_SIM_PT_CBR, 0, 30)->no_ip = true;
+        say(flow, TL_SIM_PT_CBR, 0, TL_SIM_PT_CBR_RATIO)->no_ip = true;
     if (flow->enabled)
         say_exec_mode(flow, ip);
     say(flow, TL_SIM_PT_TSX, ip, flow->transaction);
@@ -493,15 +503,17 @@ static void put_power(struct tl_sim_pt_flow *flow)
     say(flow, TL_SIM_PT_PWRX, 0, p.pwrx.last | 1u << 16)->no_ip = true;
 }
 
+/* The cycles since the last time, and the crystal's ticks if there is one. */
 static void timing(struct tl_sim_pt_flow *flow)
 {
-    struct tl_pt_packet p = {.kind = TL_PT_CYC, .cyc = tl_sim_between(&flow->rng, 1, 300)};
-    if (chance(flow, 300)) {
-        p = (struct tl_pt_packet){.kind = TL_PT_MTC};
-        p.mtc = ++flow->ctc;
-    } else if (chance(flow, 100)) {
-        p = (struct tl_pt_packet){.kind = TL_PT_TSC, .tsc = flow->tsc};
-    }
+    struct tl_pt_packet p = {.kind = TL_PT_CYC, .cyc = flow->cycles - flow->told};
+    flow->told = flow->cycles;
+    tl_sim_pt_packet(&flow->pt, &p);
+    if (ctc_of(flow) >> TL_SIM_PT_MTC_FREQ == flow->mtc)
+        return;
+    flow->mtc = ctc_of(flow) >> TL_SIM_PT_MTC_FREQ;
+    p = (struct tl_pt_packet){.kind = TL_PT_MTC};
+    p.mtc = (uint8_t)flow->mtc;
     tl_sim_pt_packet(&flow->pt, &p);
 }
 
@@ -510,7 +522,7 @@ static void between(struct tl_sim_pt_flow *flow)
 {
     const struct tl_sim_pt_flow_options *const options = &flow->options;
     const size_t period = options->psb_period ? options->psb_period : 2000;
-    flow->tsc += 100;
+    flow->cycles += tl_sim_between(&flow->rng, 1, 4);
     if (options->timing && flow->pt.n_outcomes == 0 && flow->n_tips == 0 && chance(flow, 100))
         timing(flow);
     if (flow->pt.out.n - flow->psb > period && (flow->wrote || !options->timing))
@@ -533,7 +545,7 @@ static void between(struct tl_sim_pt_flow *flow)
 void tl_sim_pt_flow_init(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_program *program,
                          const struct tl_sim_pt_flow_options *options, uint64_t seed)
 {
-    *flow = (struct tl_sim_pt_flow){.options = *options, .rng = {seed}, .tsc = 1000000};
+    *flow = (struct tl_sim_pt_flow){.options = *options, .rng = {seed}, .cycles = 1000000};
     flow->pt.long_tnt = options->long_tnt;
     tl_sim_x86_run_init(&flow->run, program, seed);
 }
@@ -560,6 +572,12 @@ void tl_sim_pt_flow_run(struct tl_sim_pt_flow *flow, size_t steps)
         between(flow);
     }
     force(flow);
+}
+
+void tl_sim_pt_flow_taken(struct tl_sim_pt_flow *flow)
+{
+    flow->psb -= flow->pt.out.n; /* may be below zero: only the distance counts */
+    tl_buf_reset(&flow->pt.out);
 }
 
 void tl_sim_pt_flow_random(struct tl_sim_pt_flow_options *options, struct tl_sim_rng *rng)

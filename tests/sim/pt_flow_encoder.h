@@ -12,6 +12,15 @@
 #include "sim/pt_encoder.h"
 #include "sim/x86_program.h"
 
+/* The clocks of `timing`: the core runs at CBR * 100 MHz. */
+enum {
+    TL_SIM_PT_CBR_RATIO = 30,
+    TL_SIM_PT_NOM_FREQ = 20, /* the TSC's rate in 100 MHz … */
+    TL_SIM_PT_CRYSTAL = 2,   /* … and against the crystal's, as CPUID tells it */
+    TL_SIM_PT_TSC_RATIO = 100,
+    TL_SIM_PT_MTC_FREQ = 3
+};
+
 enum tl_sim_pt_what {
     TL_SIM_PT_INSN,
     TL_SIM_PT_ENABLED,
@@ -67,10 +76,11 @@ struct tl_sim_pt_flow {
     bool wrote;       /* the last step has an outcome in the trace */
     bool transaction; /* as the trace has told */
     uint8_t isa;      /* as the trace has told; enum tl_isa */
-    uint64_t cr3, vmcs, tsc;
-    uint8_t ctc;
-    size_t psb;        /* offset of the last one */
-    uint64_t tips[16]; /* deferred */
+    uint64_t cr3, vmcs;
+    uint64_t cycles, told; /* of the core; … that a CYC has told */
+    uint64_t mtc;          /* the last one, more than its 8 bits */
+    size_t psb;            /* offset of the last one */
+    uint64_t tips[16];     /* deferred */
     unsigned n_tips;
     uint64_t calls[64]; /* that a return may be compressed for */
     unsigned n_calls;
@@ -83,6 +93,9 @@ void tl_sim_pt_flow_fini(struct tl_sim_pt_flow *flow);
 
 /* So many steps on; all of them are in `pt.out` then. */
 void tl_sim_pt_flow_run(struct tl_sim_pt_flow *flow, size_t steps);
+
+/* What `pt.out` holds has been taken: it begins again, empty. */
+void tl_sim_pt_flow_taken(struct tl_sim_pt_flow *flow);
 
 /* Options chosen at random. */
 void tl_sim_pt_flow_random(struct tl_sim_pt_flow_options *options, struct tl_sim_rng *rng);

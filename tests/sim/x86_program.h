@@ -57,6 +57,9 @@ tl_sim_x86_insn(const struct tl_sim_x86_program *program, uint32_t index)
 size_t tl_sim_x86_read(const struct tl_sim_x86_program *program, uint64_t pc, uint8_t *out,
                        size_t size);
 
+/* Append it as an ELF64 executable: a segment for each zone, a symbol for each function. */
+void tl_sim_x86_program_elf(const struct tl_sim_x86_program *program, struct tl_buf *out);
+
 /* ---- executions ----------------------------------------------------------------------------- */
 
 enum tl_sim_x86_event {

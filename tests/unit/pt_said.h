@@ -44,18 +44,23 @@ static inline bool has_place(unsigned what)
            what != TL_SIM_PT_PTWRITE;
 }
 
+static const struct tl_pt_config sim_config = {.mtc_freq = TL_SIM_PT_MTC_FREQ,
+                                               .nom_freq = TL_SIM_PT_NOM_FREQ,
+                                               .crystal = TL_SIM_PT_CRYSTAL,
+                                               .tsc_ratio = TL_SIM_PT_TSC_RATIO};
+
 /* The program as an image. */
 static inline struct tl_image *image_of(const struct tl_sim_x86_program *program)
 {
     struct tl_image *image;
+    struct tl_buf elf = {0};
+    tl_sim_x86_program_elf(program, &elf);
     assert_int_equal(tl_image_new(&image), TL_OK);
-    for (unsigned zone = 0; zone < TL_SIM_X86_ZONES; zone++)
-        assert_int_equal(tl_image_add_bytes(image, program->parts[zone].base,
-                                            (struct tl_bytes){program->parts[zone].code.p,
-                                                              program->parts[zone].code.n},
-                                            TL_SPACE_ANY, NULL, NULL),
-                         TL_OK);
+    assert_int_equal(
+        tl_image_add_elf(image, (struct tl_bytes){elf.p, elf.n}, 0, TL_SPACE_ANY, NULL, NULL),
+        TL_OK);
     assert_int_equal(tl_image_freeze(image), TL_OK);
+    tl_buf_fini(&elf);
     return image;
 }
 

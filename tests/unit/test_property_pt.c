@@ -2,9 +2,6 @@
 /* Intel PT of simulated executions: what is decoded, instruction by instruction, is their truth. */
 #include "unit/pt_said.h"
 
-static const struct tl_pt_config config = {
-    .mtc_freq = 3, .nom_freq = 20, .crystal = 2, .tsc_ratio = 100};
-
 static void insn_by_insn(void **state)
 {
     (void)state;
@@ -21,7 +18,7 @@ static void insn_by_insn(void **state)
         tl_sim_pt_flow_run(&flow, tl_sim_between(&rng, 1, 5000));
         struct tl_image *const image = image_of(&program);
         const struct tl_bytes trace = {flow.pt.out.p, flow.pt.out.n};
-        ours_flow(&said, &config, image, trace);
+        ours_flow(&said, &sim_config, image, trace);
         require_truth(&said, &flow.truth, trace);
         compared += n_said(&said);
         tl_image_free(image);
