@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Intel PT of simulated executions: what is decoded, instruction by instruction, is their truth. */
+/* Intel PT of simulated executions: what is decoded is their truth, instruction by instruction and
+ * as flow items; these are the same for any chunks. */
+#include "decode/ops.h"
 #include "unit/pt_said.h"
 
 static void insn_by_insn(void **state)
@@ -29,10 +31,101 @@ static void insn_by_insn(void **state)
     printf("%llu instructions and events compared\n", (unsigned long long)compared);
 }
 
+/* ---- flow items ------------------------------------------------------------------------------ */
+
+static int add_text(void *context, const struct tl_item *items, size_t n)
+{
+    return tl_item_text(context, items, n);
+}
+
+static int no_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    (void)context;
+    fail_msg("%s at %llu, %llu bytes", reason, (unsigned long long)offset,
+             (unsigned long long)bytes);
+    return TL_OK;
+}
+
+static void decode(struct tl_buf *text, const struct tl_source *source,
+                   const struct tl_image *image, struct tl_bytes trace, size_t chunk)
+{
+    const struct tl_stream_sink sink = {text, add_text, NULL, no_loss, false};
+    struct tl_stream_decoder *d;
+    assert_int_equal(tl_pt_ops.create(&d, source, image, &sink, NULL), TL_OK);
+    for (size_t at = 0; at < trace.n;) {
+        size_t n = chunk ? 1 + next() % chunk : trace.n;
+        n = n < trace.n - at ? n : trace.n - at;
+        const struct tl_run run = {trace.p + at, n, at, NULL};
+        assert_int_equal(tl_pt_ops.push(d, &run), TL_OK);
+        at += n;
+    }
+    assert_int_equal(tl_pt_ops.finish(d), TL_OK);
+    tl_pt_ops.destroy(d);
+    assert_int_equal(tl_buf_add(text, "", 1), TL_OK);
+}
+
+/* Its instructions in the truth's order; what is behind the last packet may be left out. */
+static void require_insns(const char *text, const struct tl_buf *truths)
+{
+    const struct tl_sim_pt_truth *t = (const struct tl_sim_pt_truth *)(const void *)truths->p;
+    const struct tl_sim_pt_truth *const end = t + truths->n / sizeof *t;
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
+        if (*line != 'I')
+            continue;
+        char *code, want[32];
+        const uint64_t pc = strtoull(line + 2, &code, 16);
+        while (t < end && t->what != TL_SIM_PT_INSN)
+            t++;
+        snprintf(want, sizeof want, "I %016llx %u", t < end ? (unsigned long long)t->ip : 0,
+                 t < end ? t->size : 0);
+        char got[32];
+        snprintf(got, sizeof got, "I %016llx %u", (unsigned long long)pc,
+                 (unsigned)(strcspn(code + 1, "\n") / 2));
+        if (strcmp(got, want) != 0)
+            print_error("%.300s\n", line - text > 100 ? line - 100 : text);
+        assert_string_equal(got, want);
+        t++;
+    }
+    unsigned left = 0;
+    for (; t < end; t++) {
+        left += t->what == TL_SIM_PT_INSN;
+        assert_true(left == 0 || t->what == TL_SIM_PT_INSN);
+    }
+}
+
+static void items(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 200; i++) {
+        struct tl_sim_rng rng = {((uint64_t)next() << 32) | next()};
+        struct tl_sim_pt_flow_options options;
+        struct tl_sim_x86_program program;
+        struct tl_sim_pt_flow flow;
+        struct tl_source source = {.name = "pt.0"};
+        struct tl_buf whole = {0}, pieces = {0};
+        tl_sim_x86_program_init(&program, tl_sim_rand(&rng), tl_sim_between(&rng, 2, 60));
+        tl_sim_pt_flow_random(&options, &rng);
+        tl_sim_pt_flow_init(&flow, &program, &options, tl_sim_rand(&rng));
+        tl_sim_pt_flow_run(&flow, tl_sim_between(&rng, 1, 5000));
+        struct tl_image *const image = image_of(&program);
+        const struct tl_bytes trace = {flow.pt.out.p, flow.pt.out.n};
+        decode(&whole, &source, image, trace, 0);
+        require_insns((const char *)whole.p, &flow.truth);
+        decode(&pieces, &source, image, trace, 1u << tl_sim_below(&rng, 12));
+        assert_string_equal((const char *)pieces.p, (const char *)whole.p);
+        tl_image_free(image);
+        tl_buf_fini(&whole);
+        tl_buf_fini(&pieces);
+        tl_sim_pt_flow_fini(&flow);
+        tl_sim_x86_program_fini(&program);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(insn_by_insn),
+        cmocka_unit_test(items),
     };
     begin_random();
     return cmocka_run_group_tests(tests, NULL, NULL);
