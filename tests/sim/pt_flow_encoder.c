@@ -531,7 +531,6 @@ static void between(struct tl_sim_pt_flow *flow)
         toggle(flow);
     if (!flow->wrote)
         return;
-    flow->wrote = false;
     if (options->overflows && chance(flow, 5)) {
         force(flow);
         overflow(flow);
@@ -545,7 +544,8 @@ static void between(struct tl_sim_pt_flow *flow)
 void tl_sim_pt_flow_init(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_program *program,
                          const struct tl_sim_pt_flow_options *options, uint64_t seed)
 {
-    *flow = (struct tl_sim_pt_flow){.options = *options, .rng = {seed}, .cycles = 1000000};
+    *flow = (struct tl_sim_pt_flow){
+        .options = *options, .rng = {seed}, .cycles = 1000000, .told = 1000000};
     flow->pt.long_tnt = options->long_tnt;
     tl_sim_x86_run_init(&flow->run, program, seed);
 }
@@ -562,8 +562,11 @@ void tl_sim_pt_flow_run(struct tl_sim_pt_flow *flow, size_t steps)
         flow->begun = true;
         put_psb(flow);
     }
-    while (steps-- > 0) {
+    /* Tracing on, there is an outcome soon; else nothing is told anyway. */
+    for (size_t most = steps + 1000; steps > 0 || (!flow->wrote && most > 0); most--) {
         struct tl_sim_x86_step step;
+        flow->wrote = false;
+        steps -= steps > 0;
         tl_sim_x86_step(&flow->run, &step);
         if (step.event == TL_SIM_X86_EXECUTED)
             execute(flow, &step);

@@ -91,7 +91,8 @@ void tl_sim_pt_flow_init(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_pr
                          const struct tl_sim_pt_flow_options *options, uint64_t seed);
 void tl_sim_pt_flow_fini(struct tl_sim_pt_flow *flow);
 
-/* So many steps on; all of them are in `pt.out` then. */
+/* So many steps on, and then to the next that the trace has an outcome of: all of them are in
+ * `pt.out` then, and a decoder can say them all. */
 void tl_sim_pt_flow_run(struct tl_sim_pt_flow *flow, size_t steps);
 
 /* What `pt.out` holds has been taken: it begins again, empty. */

@@ -275,7 +275,7 @@ static inline void said_of_truth(struct tl_buf *out, const struct tl_buf *truth)
     }
 }
 
-/* They are the same; but behind the last packet, a decoder that does not go on is right, too. */
+/* They are the same. */
 static inline void require_truth(struct tl_buf *said, const struct tl_buf *truths,
                                  struct tl_bytes trace)
 {
@@ -284,14 +284,11 @@ static inline void require_truth(struct tl_buf *said, const struct tl_buf *truth
     said_of_truth(&truth, truths);
     drop_repeated_modes(&truth);
     drop_repeated_modes(said);
-    for (size_t i = 0; i < n_said(said); i++)
+    for (size_t i = 0; i < n_said(said) || i < n_said(&truth); i++)
         if (!said_alike(said, i, &truth, i)) {
             print_said(said, i, &truth, i, trace);
             fail();
         }
-    for (size_t i = n_said(said); i < n_said(&truth); i++)
-        assert_int_equal(said_at(&truth, i)->truth.what, TL_SIM_PT_INSN);
-    assert_true(n_said(&truth) < n_said(said) + 200);
     tl_buf_fini(&truth);
 }
 
