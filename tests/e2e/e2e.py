@@ -172,6 +172,18 @@ def simulated_di(lab):
 
 
 @test
+def simulated_pt(lab):
+    """The same for an x86 processor."""
+    simulated(lab, 200000, 'pt')
+    wait_sealed(lab, 'sim')
+    with open(lab.path('truth')) as f:
+        truth = streams(f.read())
+    stored = streams(lab.run('get', 'sim', '--text').text())
+    a, b = only(truth['pt.0'], 'I'), only(stored['pt.0'], 'I')
+    check(len(a) > 100000 and a == b, 'instructions differ from the truth', len(a), len(b))
+
+
+@test
 def osd_captures(lab):
     """Open SoC Debug hardware's own streams: stored as decoded, in any pieces."""
     folder = os.path.join(DATA, 'di')
