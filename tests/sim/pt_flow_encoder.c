@@ -562,8 +562,8 @@ void tl_sim_pt_flow_run(struct tl_sim_pt_flow *flow, size_t steps)
         flow->begun = true;
         put_psb(flow);
     }
-    /* Tracing on, there is an outcome soon; else nothing is told anyway. */
-    for (size_t most = steps + 1000; steps > 0 || (!flow->wrote && most > 0); most--) {
+    /* Tracing on, there is an outcome soon. */
+    while (steps > 0 || (flow->enabled && !flow->wrote)) {
         struct tl_sim_x86_step step;
         flow->wrote = false;
         steps -= steps > 0;

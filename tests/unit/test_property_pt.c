@@ -38,18 +38,16 @@ static int add_text(void *context, const struct tl_item *items, size_t n)
     return tl_item_text(context, items, n);
 }
 
-static int no_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+static int add_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
 {
-    (void)context;
-    fail_msg("%s at %llu, %llu bytes", reason, (unsigned long long)offset,
-             (unsigned long long)bytes);
-    return TL_OK;
+    return tl_buf_printf(context, "loss: %s at %llu, %llu bytes\n", reason,
+                         (unsigned long long)offset, (unsigned long long)bytes);
 }
 
 static void decode(struct tl_buf *text, const struct tl_source *source,
                    const struct tl_image *image, struct tl_bytes trace, size_t chunk)
 {
-    const struct tl_stream_sink sink = {text, add_text, NULL, no_loss, false};
+    const struct tl_stream_sink sink = {text, add_text, NULL, add_loss, false};
     struct tl_stream_decoder *d;
     assert_int_equal(tl_pt_ops.create(&d, source, image, &sink, NULL), TL_OK);
     for (size_t at = 0; at < trace.n;) {
@@ -70,6 +68,7 @@ static void require_insns(const char *text, const struct tl_buf *truths)
     const struct tl_sim_pt_truth *t = (const struct tl_sim_pt_truth *)(const void *)truths->p;
     const struct tl_sim_pt_truth *const end = t + truths->n / sizeof *t;
     for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
+        assert_int_not_equal(*line, 'l');
         if (*line != 'I')
             continue;
         char *code, want[32];
@@ -90,6 +89,25 @@ static void require_insns(const char *text, const struct tl_buf *truths)
         assert_int_not_equal(t->what, TL_SIM_PT_INSN);
 }
 
+/* Damaged, it may mean anything, but the same for any chunks. */
+static void require_any_chunks(const struct tl_source *source, const struct tl_image *image,
+                               struct tl_bytes trace, const char *whole, struct tl_sim_rng *rng)
+{
+    struct tl_buf pieces = {0};
+    decode(&pieces, source, image, trace, 1u << tl_sim_below(rng, 12));
+    assert_string_equal((const char *)pieces.p, whole);
+    tl_buf_fini(&pieces);
+}
+
+static void damage(struct tl_buf *trace, struct tl_sim_rng *rng)
+{
+    const uint32_t at = tl_sim_below(rng, (uint32_t)trace->n);
+    if (tl_sim_percent(rng, 50))
+        trace->p[at] = (uint8_t)tl_sim_rand(rng);
+    else
+        memmove(trace->p + at, trace->p + at + 1, --trace->n - at);
+}
+
 static void items(void **state)
 {
     (void)state;
@@ -99,7 +117,7 @@ static void items(void **state)
         struct tl_sim_x86_program program;
         struct tl_sim_pt_flow flow;
         struct tl_source source = {.name = "pt.0"};
-        struct tl_buf whole = {0}, pieces = {0};
+        struct tl_buf whole = {0};
         tl_sim_x86_program_init(&program, tl_sim_rand(&rng), tl_sim_between(&rng, 2, 60));
         tl_sim_pt_flow_random(&options, &rng);
         tl_sim_pt_flow_init(&flow, &program, &options, tl_sim_rand(&rng));
@@ -108,11 +126,16 @@ static void items(void **state)
         const struct tl_bytes trace = {flow.pt.out.p, flow.pt.out.n};
         decode(&whole, &source, image, trace, 0);
         require_insns((const char *)whole.p, &flow.truth);
-        decode(&pieces, &source, image, trace, 1u << tl_sim_below(&rng, 12));
-        assert_string_equal((const char *)pieces.p, (const char *)whole.p);
+        require_any_chunks(&source, image, trace, (const char *)whole.p, &rng);
+        for (unsigned k = 0; k < 4 && flow.pt.out.n > 1; k++) {
+            damage(&flow.pt.out, &rng);
+            const struct tl_bytes damaged = {flow.pt.out.p, flow.pt.out.n};
+            tl_buf_reset(&whole);
+            decode(&whole, &source, image, damaged, 0);
+            require_any_chunks(&source, image, damaged, (const char *)whole.p, &rng);
+        }
         tl_image_free(image);
         tl_buf_fini(&whole);
-        tl_buf_fini(&pieces);
         tl_sim_pt_flow_fini(&flow);
         tl_sim_x86_program_fini(&program);
     }
