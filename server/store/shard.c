@@ -46,7 +46,11 @@ void tl_flow_now_item(struct tl_flow_now *now, const struct tl_item *item)
         now->vmid = now->has_vmid ? item->value : 0;
         break;
     case TL_ITEM_TIME:
-        tl_flow_now_pass(now, item);
+        if (!tl_item_is_anchor(item))
+            break;
+        if (!now->has_time || item->value > now->time)
+            now->time = item->value;
+        now->has_time = true;
         break;
     case TL_ITEM_ISA:
         now->isa = (uint8_t)item->sub;

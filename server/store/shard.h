@@ -64,17 +64,6 @@ static inline unsigned tl_flow_now_privilege(const struct tl_flow_now *now)
     return now->has_mode ? tl_mode_privilege(now->mode) : 15;
 }
 
-/* Apply an item that says no more than where it is, and perhaps the time. */
-static inline void tl_flow_now_pass(struct tl_flow_now *now, const struct tl_item *item)
-{
-    if (tl_item_is_anchor(item)) {
-        if (!now->has_time || item->value > now->time)
-            now->time = item->value;
-        now->has_time = true;
-    }
-    now->offset = item->offset;
-}
-
 /* Apply an item that is no BLOCK. */
 void tl_flow_now_item(struct tl_flow_now *now, const struct tl_item *item);
 /* Index of the symbol of `image` that covers `pc` then, in this context and space, at this time;
