@@ -178,6 +178,58 @@ static void bound_later(void **state)
     tl_setup_fini(&all);
 }
 
+/*
+ * While the trace still comes, each when it is loaded: nobody knows then until when it will be
+ * there, and what is given later covers it from its time on.
+ */
+static void bound_while_it_runs(void **state)
+{
+    enum { PIECES = 16 };
+    struct tl_setup first;
+    struct tl_buf text = {0};
+    struct tl_fail fail = {0};
+    struct tl_ingest *ingest;
+    char trace[64];
+    uint64_t at;
+    size_t bound = 0;
+    (void)state;
+    tl_setup_init(&first);
+    assert_int_equal(
+        tl_setup_parse(&first, (const char *)capture.setup.p, capture.setup.n - 1, &fail), TL_OK);
+    const size_t n_images = first.n_images;
+    first.n_images = 0;
+    assert_int_equal(tl_setup_write(&first, &text), TL_OK);
+    assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
+    const struct tl_ingest_request request = {
+        .rig = "rig", .trace = "t", .setup = (const char *)text.p, .resume = true};
+    assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &ingest, trace, &at, &fail), TL_OK);
+    for (size_t piece = 1; piece <= PIECES; piece++) {
+        const size_t end = capture.bytes.n * piece / PIECES;
+        const size_t known = loading.n_records * piece / PIECES;
+        for (; bound < known; bound++) {
+            const struct tl_sim_record *const r = &loading.records[bound];
+            const struct tl_lake_binding binding = {
+                .hash = hashes[r->file],
+                .address = r->address,
+                .context = {.context_id = r->process, .has_context_id = r->process > 0},
+                .span = {.from = r->time}};
+            if (!r->unloads && tl_lake_bind_image(lake, "t", &binding, &fail) < 0)
+                fail_msg("%s", fail.text);
+        }
+        assert_int_equal(
+            tl_ingest_append(ingest, at, (struct tl_bytes){capture.bytes.p + at, end - at}, &fail),
+            TL_OK);
+        at = end;
+    }
+    assert_int_equal(tl_ingest_finish(ingest, &at, &fail), TL_OK);
+    tl_ingest_close(ingest);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    check_truth();
+    tl_buf_fini(&text);
+    first.n_images = n_images;
+    tl_setup_fini(&first);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -185,6 +237,7 @@ int main(void)
         TEST(same_after_a_restart),
         TEST(same_from_a_checkpoint),
         TEST(bound_later),
+        TEST(bound_while_it_runs),
     };
     return cmocka_run_group_tests_name("lake_loading", tests, NULL, NULL);
 }

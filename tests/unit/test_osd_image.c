@@ -292,9 +292,51 @@ static void test_no_image(void **state)
     tl_sim_osd_fini(&e);
 }
 
+static unsigned count_lines(const struct tl_buf *text, const char *line)
+{
+    unsigned n = 0;
+    const size_t size = strlen(line);
+    for (const uint8_t *p = text->p; (p = memmem(p, text->n - (size_t)(p - text->p), line, size));
+         p++)
+        n++;
+    return n;
+}
+
+/* From time 103 on the first instruction is another one. */
+static void test_code_that_changes(void **state)
+{
+    static const struct tl_image_span spans[] = {{0, 103}, {103, 0}};
+    struct tl_image *image;
+    struct tl_sim_osd e;
+    struct run r;
+    uint8_t code[0x80];
+    (void)state;
+    fill_code(code);
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        tl_image_during(image, spans[i]);
+        tl_put_le16(code, i ? 0x9502 : 0x00ef);
+        tl_put_le16(code + 2, i ? 0x0001 : 0x0400);
+        assert_int_equal(tl_image_add_bytes(image, BASE, (struct tl_bytes){code, sizeof code},
+                                            TL_SPACE_ANY, "code", NULL),
+                         TL_OK);
+    }
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    run_init(&r, image);
+    play(&e, 32);
+    decode(&r, &e, image);
+    /* Three rounds, at times 1, 101 and 201. */
+    assert_int_equal(count_lines(&r.text, "I 0000000080000000 040000ef\n"), 2);
+    assert_int_equal(count_lines(&r.text, "I 0000000080000000 9502\n"), 1);
+    run_fini(&r);
+    tl_sim_osd_fini(&e);
+    tl_image_free(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_code_that_changes),
         cmocka_unit_test(test_rv32),
         cmocka_unit_test(test_rv64),
         cmocka_unit_test(test_openrisc),
