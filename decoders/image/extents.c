@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the regions as given to a sorted list of extents per address space.
+ * From the regions as given to a list of extents per address space.
  *
- * Each space is painted in the order given, so a later region covers an earlier one. Extents
- * that touch are then joined into one piece of memory, because code runs across the border of
- * two dumps and an instruction may straddle it. Images have tens to hundreds of regions, are
- * frozen once and read for hours, so painting may be quadratic; look-up is a binary search.
+ * Each space is painted in the order given, on a plane of addresses and times, so a later region
+ * covers an earlier one where and when both are there. Extents that touch and are there at the same
+ * times are then joined into one piece of memory, because code runs across the border of two dumps
+ * and an instruction may straddle it. Images have tens to some ten thousand regions, are frozen
+ * once and read for hours, so painting may be quadratic. Look-up is a binary search by address, and
+ * from there back past what is not there at the time: mostly nothing, or what lay at the same place
+ * before.
  */
 #include "base/buf.h"
 #include "image/image_parts.h"
 
 #include <stdlib.h>
 
-/* Index of the first extent that ends at or behind `address`. */
-static size_t lower_bound(const struct tl_extents *list, uint64_t address)
+/* Index of the first extent that begins behind `address`. */
+static size_t upper_bound(const struct tl_extents *list, uint64_t address)
 {
     size_t lo = 0, hi = list->n;
     while (lo < hi) {
         const size_t mid = lo + (hi - lo) / 2;
-        if (list->v[mid].last < address)
+        if (list->v[mid].first <= address)
             lo = mid + 1;
         else
             hi = mid;
@@ -26,44 +29,125 @@ static size_t lower_bound(const struct tl_extents *list, uint64_t address)
     return lo;
 }
 
-/* Replace the extents from..to (exclusive) by the n new ones. */
-static int splice(struct tl_extents *list, size_t from, size_t to, const struct tl_extent *with,
-                  size_t n)
+static bool is_there(const struct tl_extent *e, uint64_t time)
 {
-    const size_t count = list->n - (to - from) + n;
-    if (tl_grow(&list->v, &list->cap, count, sizeof *list->v) < 0)
+    return e->span.from <= time && time < e->span.until;
+}
+
+/* The extent that `address` is in at `time`, or NULL. */
+static const struct tl_extent *find(const struct tl_extents *list, uint64_t address, uint64_t time)
+{
+    for (size_t i = upper_bound(list, address); i-- > 0 && list->v[i].most >= address;)
+        if (list->v[i].last >= address && is_there(&list->v[i], time))
+            return &list->v[i];
+    return NULL;
+}
+
+/* The first one behind `address` that is there at `time`, or NULL. */
+static const struct tl_extent *find_behind(const struct tl_extents *list, uint64_t address,
+                                           uint64_t time)
+{
+    for (size_t i = upper_bound(list, address); i < list->n; i++)
+        if (is_there(&list->v[i], time))
+            return &list->v[i];
+    return NULL;
+}
+
+/* ---- painting ------------------------------------------------------------------------------ */
+
+static int add(struct tl_extents *list, struct tl_extent e)
+{
+    if (tl_grow(&list->v, &list->cap, list->n + 1, sizeof *list->v) < 0)
         return TL_NOMEM;
-    memmove(list->v + from + n, list->v + to, (list->n - to) * sizeof *list->v);
-    memcpy(list->v + from, with, n * sizeof *with);
-    list->n = count;
+    list->v[list->n++] = e;
     return TL_OK;
+}
+
+static struct tl_extent addresses_of(struct tl_extent e, uint64_t first, uint64_t last)
+{
+    e.bytes += first - e.first;
+    e.first = first;
+    e.last = last;
+    return e;
+}
+
+/* What of an extent is left beside a region that overlaps it: before and after its times, in front
+ * of and behind its addresses. Returns how many. */
+static size_t cut(const struct tl_extent *e, const struct tl_region *r, struct tl_extent out[4])
+{
+    struct tl_extent during = *e;
+    size_t n = 0;
+    if (e->span.from < r->span.from) {
+        out[n] = *e;
+        out[n++].span.until = during.span.from = r->span.from;
+    }
+    if (e->span.until > r->span.until) {
+        out[n] = *e;
+        out[n++].span.from = during.span.until = r->span.until;
+    }
+    if (e->first < r->first)
+        out[n++] = addresses_of(during, e->first, r->first - 1);
+    if (e->last > r->last)
+        out[n++] = addresses_of(during, r->last + 1, e->last);
+    return n;
+}
+
+static bool overlaps(const struct tl_extent *e, const struct tl_region *r)
+{
+    return e->first <= r->last && r->first <= e->last && e->span.from < r->span.until &&
+           r->span.from < e->span.until;
 }
 
 static int paint(struct tl_extents *list, const struct tl_region *region)
 {
-    struct tl_extent with[3];
-    size_t n = 0;
-    const size_t from = lower_bound(list, region->first);
-    size_t to = from;
-    while (to < list->n && list->v[to].first <= region->last)
-        to++;
+    for (size_t i = 0; i < list->n;) {
+        struct tl_extent left[4];
+        if (!overlaps(&list->v[i], region)) {
+            i++;
+            continue;
+        }
+        const size_t n = cut(&list->v[i], region, left);
+        list->v[i] = n > 0 ? left[0] : list->v[--list->n];
+        for (size_t k = 1; k < n; k++)
+            if (add(list, left[k]) < 0)
+                return TL_NOMEM;
+    }
+    return add(list, (struct tl_extent){.first = region->first,
+                                        .last = region->last,
+                                        .span = region->span,
+                                        .bytes = region->bytes});
+}
 
-    if (to > from && list->v[from].first < region->first) { /* keep its head */
-        with[n] = list->v[from];
-        with[n++].last = region->first - 1;
-    }
-    with[n++] = (struct tl_extent){region->first, region->last, region->bytes};
-    if (to > from && list->v[to - 1].last > region->last) { /* keep its tail */
-        const struct tl_extent *e = &list->v[to - 1];
-        with[n++] =
-            (struct tl_extent){region->last + 1, e->last, e->bytes + (region->last + 1 - e->first)};
-    }
-    return splice(list, from, to, with, n);
+/* ---- joining ------------------------------------------------------------------------------- */
+
+static int order(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int order_spans(const struct tl_image_span *a, const struct tl_image_span *b)
+{
+    const int differ = order(a->from, b->from);
+    return differ ? differ : order(a->until, b->until);
+}
+
+static int by_span(const void *a, const void *b)
+{
+    const struct tl_extent *const x = a, *const y = b;
+    const int differ = order_spans(&x->span, &y->span);
+    return differ ? differ : order(x->first, y->first);
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct tl_extent *const x = a, *const y = b;
+    const int differ = order(x->first, y->first);
+    return differ ? differ : order_spans(&x->span, &y->span);
 }
 
 static bool touch(const struct tl_extent *a, const struct tl_extent *b)
 {
-    return a->last + 1 == b->first && b->first != 0;
+    return a->last + 1 == b->first && b->first != 0 && order_spans(&a->span, &b->span) == 0;
 }
 
 static size_t extent_size(const struct tl_extent *e)
@@ -71,46 +155,34 @@ static size_t extent_size(const struct tl_extent *e)
     return (size_t)(e->last - e->first) + 1;
 }
 
-/* Has a list joined exactly this run of extents already? */
-static const uint8_t *joined_in(const struct tl_extents *list, const struct tl_extent *run,
-                                size_t n, uint64_t last)
+/* Are these bytes those of a run of extents? */
+static bool is_run(const uint8_t *p, const struct tl_extent *run, size_t n)
 {
-    const size_t i = lower_bound(list, run[0].first);
-    if (i == list->n || list->v[i].first != run[0].first || list->v[i].last != last)
-        return NULL;
-    const uint8_t *const p = list->v[i].bytes;
     size_t at = 0, k = 0;
     while (k < n && memcmp(p + at, run[k].bytes, extent_size(&run[k])) == 0)
         at += extent_size(&run[k++]);
-    return k == n ? p : NULL;
+    return k == n;
 }
 
-/* The version in front of a layer's version, or NULL. */
-static const struct tl_version *before(const struct tl_version *version)
+/* Has a space joined exactly this run of extents already? */
+static const uint8_t *joined_in(const struct tl_extents *list, const struct tl_extent *run,
+                                size_t n)
 {
-    return version->span.from > 0 ? version - 1 : NULL;
+    for (size_t i = upper_bound(list, run[0].first); i-- > 0 && list->v[i].first == run[0].first;)
+        if (list->v[i].last == run[n - 1].last && is_run(list->v[i].bytes, run, n))
+            return list->v[i].bytes;
+    return NULL;
 }
 
-/* Have the earlier spaces of the version, or the version before it, joined this run already? */
-static const uint8_t *joined_before(const struct tl_version *version, size_t space,
-                                    const struct tl_extent *run, size_t n)
-{
-    const struct tl_version *const earlier = before(version);
-    const uint64_t last = run[n - 1].last;
-    const uint8_t *p = earlier ? joined_in(&earlier->extents[space], run, n, last) : NULL;
-    for (size_t s = 0; !p && s < space; s++)
-        p = joined_in(&version->extents[s], run, n, last);
-    return p;
-}
-
-static const uint8_t *join(struct tl_image *image, const struct tl_version *version, size_t space,
+static const uint8_t *join(struct tl_image *image, const struct tl_layer *layer, size_t space,
                            const struct tl_extent *run, size_t n)
 {
-    const uint64_t last = run[n - 1].last;
-    const uint8_t *p = joined_before(version, space, run, n);
+    const uint8_t *p = NULL;
+    for (size_t s = 0; !p && s < space; s++)
+        p = joined_in(&layer->extents[s], run, n);
     if (p)
         return p;
-    const size_t size = (size_t)(last - run[0].first) + 1;
+    const size_t size = (size_t)(run[n - 1].last - run[0].first) + 1;
     uint8_t *memory = malloc(size);
     if (!memory || tl_image_own(image, memory) < 0)
         return NULL;
@@ -122,23 +194,31 @@ static const uint8_t *join(struct tl_image *image, const struct tl_version *vers
     return memory;
 }
 
-static int join_touching(struct tl_image *image, struct tl_version *version, size_t space)
+static int join_touching(struct tl_image *image, struct tl_layer *layer, size_t space)
 {
-    struct tl_extents *list = &version->extents[space];
+    struct tl_extents *list = &layer->extents[space];
     size_t kept = 0;
+    if (list->n == 0)
+        return TL_OK;
+    qsort(list->v, list->n, sizeof *list->v, by_span);
     for (size_t i = 0, end; i < list->n; i = end) {
         struct tl_extent whole = list->v[i];
         for (end = i + 1; end < list->n && touch(&list->v[end - 1], &list->v[end]); end++)
             ;
         if (end > i + 1) {
             whole.last = list->v[end - 1].last;
-            whole.bytes = join(image, version, space, &list->v[i], end - i);
+            whole.bytes = join(image, layer, space, &list->v[i], end - i);
             if (!whole.bytes)
                 return TL_NOMEM;
         }
         list->v[kept++] = whole;
     }
     list->n = kept;
+    qsort(list->v, list->n, sizeof *list->v, by_address);
+    for (size_t i = 0; i < list->n; i++) {
+        const uint64_t before = i > 0 ? list->v[i - 1].most : 0;
+        list->v[i].most = list->v[i].last > before ? list->v[i].last : before;
+    }
     return TL_OK;
 }
 
@@ -156,24 +236,22 @@ static size_t same_space(const struct tl_layer *layer, size_t space)
     return space;
 }
 
-static int resolve_version(struct tl_image *image, const struct tl_layer *layer,
-                           struct tl_version *version)
+static int resolve_layer(struct tl_image *image, struct tl_layer *layer)
 {
     for (size_t space = 0; space < TL_SPACE_BITS; space++) {
         const size_t same = same_space(layer, space);
         if (same < space) {
-            version->extents[space] = version->extents[same];
+            layer->extents[space] = layer->extents[same];
             continue;
         }
-        version->owners |= (uint8_t)(1u << space);
+        layer->owners |= (uint8_t)(1u << space);
         for (size_t i = 0; i < layer->n_regions; i++) {
-            const struct tl_region *const region = &layer->regions[i];
-            if (!(region->space >> space & 1) || !tl_version_has(version, region->span))
+            if (!(layer->regions[i].space >> space & 1))
                 continue;
-            if (paint(&version->extents[space], region) < 0)
+            if (paint(&layer->extents[space], &layer->regions[i]) < 0)
                 return TL_NOMEM;
         }
-        if (join_touching(image, version, space) < 0)
+        if (join_touching(image, layer, space) < 0)
             return TL_NOMEM;
     }
     return TL_OK;
@@ -182,47 +260,43 @@ static int resolve_version(struct tl_image *image, const struct tl_layer *layer,
 int tl_image_resolve(struct tl_image *image)
 {
     int rc = TL_OK;
-    for (size_t i = 0; i < image->n_layers; i++) {
-        const struct tl_layer *const layer = &image->layers[i];
-        for (size_t k = 0; rc == TL_OK && k < layer->n_versions; k++)
-            rc = resolve_version(image, layer, &image->versions[layer->version + k]);
-    }
+    for (size_t i = 0; rc == TL_OK && i < image->n_layers; i++)
+        rc = resolve_layer(image, &image->layers[i]);
     return rc;
 }
 
+/* ---- looking up ---------------------------------------------------------------------------- */
+
 /* The bytes at `address`; *next becomes the lowest address behind it (0: none) that is known to
  * have some. */
-static struct tl_bytes look_up(const struct tl_version *version, unsigned space, uint64_t address,
-                               uint64_t *next)
+static struct tl_bytes look_up(const struct tl_image *image, const struct tl_version *version,
+                               unsigned space, uint64_t address, uint64_t *next)
 {
-    struct tl_bytes found = {NULL, 0};
+    const struct tl_layer *const layer = &image->layers[version->layer];
+    const uint64_t time = version->span.from;
     for (size_t bit = 0; bit < TL_SPACE_BITS; bit++) {
         if (!(space >> bit & 1))
             continue;
-        const struct tl_extents *list = &version->extents[bit];
-        const size_t i = lower_bound(list, address);
-        if (i == list->n)
-            continue;
-        const struct tl_extent *e = &list->v[i];
-        if (e->first > address) {
-            *next = *next && *next < e->first ? *next : e->first;
-        } else {
-            found.p = e->bytes + (address - e->first);
-            found.n = (size_t)(e->last - address) + 1;
-            return found;
-        }
+        const struct tl_extent *const e = find(&layer->extents[bit], address, time);
+        if (e)
+            return (struct tl_bytes){e->bytes + (address - e->first),
+                                     (size_t)(e->last - address) + 1};
+        const struct tl_extent *const behind = find_behind(&layer->extents[bit], address, time);
+        if (behind && (*next == 0 || behind->first < *next))
+            *next = behind->first;
     }
-    return found;
+    return (struct tl_bytes){NULL, 0};
 }
 
-struct tl_bytes tl_version_at(const struct tl_version *version, unsigned space, uint64_t address)
+struct tl_bytes tl_version_at(const struct tl_image *image, const struct tl_version *version,
+                              unsigned space, uint64_t address)
 {
-    return look_up(version, space, address, &(uint64_t){0});
+    return look_up(image, version, space, address, &(uint64_t){0});
 }
 
 struct tl_bytes tl_image_at(const struct tl_image *image, unsigned space, uint64_t address)
 {
-    return tl_version_at(&image->versions[0], space, address);
+    return tl_version_at(image, &image->versions[0], space, address);
 }
 
 struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, unsigned space,
@@ -234,7 +308,7 @@ struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, un
     uint64_t next = 0; /* where what counts more than what is found begins */
     for (unsigned i = 0; !found.n && i < n; i++) {
         uint64_t begins = next;
-        found = look_up(versions[i], space, address, &begins);
+        found = look_up(image, versions[i], space, address, &begins);
         if (!found.n)
             next = begins;
     }
@@ -243,19 +317,21 @@ struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, un
     return found;
 }
 
-/* Narrow *first..*last around `address` to what `version` has nothing at. */
-static void narrow(const struct tl_version *version, unsigned space, uint64_t address,
-                   uint64_t *first, uint64_t *last)
+/* Narrow *first..*last around `address` to what the version has nothing at. */
+static void narrow(const struct tl_image *image, const struct tl_version *version, unsigned space,
+                   uint64_t address, uint64_t *first, uint64_t *last)
 {
+    const uint64_t time = version->span.from;
     for (size_t bit = 0; bit < TL_SPACE_BITS; bit++) {
-        const struct tl_extents *const list = &version->extents[bit];
+        const struct tl_extents *const list = &image->layers[version->layer].extents[bit];
         if (!(space >> bit & 1))
             continue;
-        const size_t i = lower_bound(list, address);
-        if (i > 0 && list->v[i - 1].last >= *first)
-            *first = list->v[i - 1].last + 1;
-        if (i < list->n && list->v[i].first <= *last)
-            *last = list->v[i].first - 1;
+        for (size_t i = upper_bound(list, address); i-- > 0 && list->v[i].most >= *first;)
+            if (list->v[i].last >= *first && is_there(&list->v[i], time))
+                *first = list->v[i].last + 1;
+        const struct tl_extent *const behind = find_behind(list, address, time);
+        if (behind && behind->first <= *last)
+            *last = behind->first - 1;
     }
 }
 
@@ -267,5 +343,5 @@ void tl_image_view_void(const struct tl_image *image, uint64_t view, unsigned sp
     *first = 0;
     *last = UINT64_MAX;
     for (unsigned i = 0; i < n; i++)
-        narrow(versions[i], space, address, first, last);
+        narrow(image, versions[i], space, address, first, last);
 }

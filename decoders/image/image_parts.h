@@ -26,15 +26,18 @@ struct tl_image_part {
     struct tl_bytes bytes;
 };
 
-/* A piece of one space after overlaps are resolved; bytes are owned by the image. */
+/* A piece of one space after overlaps are resolved: of its addresses, at its times, nothing else is
+ * there. Bytes are owned by the image. */
 struct tl_extent {
     uint64_t first;
     uint64_t last;
+    struct tl_image_span span;
     const uint8_t *bytes; /* of `first` */
+    uint64_t most;        /* the largest `last` of those up to here */
 };
 
 struct tl_extents {
-    struct tl_extent *v; /* ascending, not overlapping */
+    struct tl_extent *v; /* ascending by `first` */
     size_t n;
     size_t cap;
 };
@@ -52,17 +55,19 @@ struct tl_layer {
     struct tl_region *regions; /* in the order given */
     size_t n_regions;
     size_t cap_regions;
-    size_t version; /* the first of its versions, which are ascending by time; from freeze on */
+    /* From freeze on: */
+    size_t version; /* the first of its versions, which are ascending by time */
     size_t n_versions;
+    struct tl_extents extents[TL_SPACE_BITS]; /* by space bit; one list may be of several … */
+    uint8_t owners;                           /* … and is freed with the space that has its bit */
+    uint32_t *symbols;                        /* indices, ascending by address */
+    size_t n_symbols;
 };
 
 /* A layer between two of its changes, or for ever. */
 struct tl_version {
     struct tl_image_span span;
-    struct tl_extents extents[TL_SPACE_BITS]; /* by space bit; one list may be of several … */
-    uint8_t owners;                           /* … and is freed with the space that has its bit */
-    uint32_t *symbols;                        /* indices, ascending by address */
-    size_t n_symbols;
+    uint32_t layer;
 };
 
 /* Layers sorted by context are in these groups. */
@@ -119,11 +124,12 @@ static inline bool tl_version_has(const struct tl_version *version, struct tl_im
     return span.from <= version->span.from && version->span.from < span.until;
 }
 
-/* Fill each version's extents from its layer's regions. TL_NOMEM. */
+/* Fill each layer's extents from its regions. TL_NOMEM. */
 TL_MUST_USE int tl_image_resolve(struct tl_image *image);
 
 /* Bytes of one version, as tl_image_at(). */
-struct tl_bytes tl_version_at(const struct tl_version *version, unsigned space, uint64_t address);
+struct tl_bytes tl_version_at(const struct tl_image *image, const struct tl_version *version,
+                              unsigned space, uint64_t address);
 
 /* Add a symbol where and when regions are added; `name` must live as long as the image. */
 TL_MUST_USE int tl_symbols_add(struct tl_image *image, uint64_t address, uint64_t size,

@@ -126,11 +126,12 @@ static int make_versions(struct tl_image *image, const struct changes *changes)
         struct tl_layer *const layer = &image->layers[i];
         layer->version = image->n_versions;
         struct tl_version *version = &image->versions[image->n_versions++];
-        version->span = (struct tl_image_span){0, UINT64_MAX};
+        *version = (struct tl_version){.span = {0, UINT64_MAX}, .layer = (uint32_t)i};
         for (; at < changes->n && changes->v[at].layer == i; at++) {
             version->span.until = changes->v[at].time;
             version = &image->versions[image->n_versions++];
-            version->span = (struct tl_image_span){changes->v[at].time, UINT64_MAX};
+            *version = (struct tl_version){.span = {changes->v[at].time, UINT64_MAX},
+                                           .layer = (uint32_t)i};
         }
         layer->n_versions = image->n_versions - layer->version;
         image->group_versions[rank(&layer->context)] += layer->n_versions;
@@ -186,14 +187,13 @@ int tl_layers_sort(struct tl_image *image)
 
 void tl_layers_fini(struct tl_image *image)
 {
-    for (size_t i = 0; i < image->n_layers; i++)
-        free(image->layers[i].regions);
-    for (size_t i = 0; i < image->n_versions; i++) {
-        struct tl_version *const version = &image->versions[i];
-        free(version->symbols);
+    for (size_t i = 0; i < image->n_layers; i++) {
+        struct tl_layer *const layer = &image->layers[i];
+        free(layer->regions);
+        free(layer->symbols);
         for (size_t k = 0; k < TL_SPACE_BITS; k++)
-            if (version->owners >> k & 1)
-                free(version->extents[k].v);
+            if (layer->owners >> k & 1)
+                free(layer->extents[k].v);
     }
     free(image->layers);
     free(image->versions);

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-#define NESTING 8 /* how far back a symbol that covers an address is looked for */
+#define NESTING 8    /* how far back a symbol that covers an address is looked for … */
+#define FAR     4096 /* … among so many of all times */
 
 int tl_symbols_add(struct tl_image *image, uint64_t address, uint64_t size, unsigned space,
                    const char *name)
@@ -69,32 +70,21 @@ static void keep_one(struct tl_symbols *symbols)
 }
 
 /* A symbol without a size ends where the next one begins that is there with it. */
-static void make_up_sizes(struct tl_image *image, const struct tl_version *version)
+static void make_up_sizes(struct tl_image *image, const struct tl_layer *layer)
 {
-    uint64_t next = 0; /* address of the next one that is not at the same place */
-    for (size_t i = version->n_symbols; i-- > 0;) {
-        struct tl_symbol *const s = &image->symbols.v[version->symbols[i]];
-        const struct tl_symbol *const behind =
-            i + 1 < version->n_symbols ? &image->symbols.v[version->symbols[i + 1]] : NULL;
-        if (behind && behind->address != s->address)
-            next = behind->address;
+    for (size_t i = 0; i < layer->n_symbols; i++) {
+        struct tl_symbol *const s = &image->symbols.v[layer->symbols[i]];
         if (s->size > UINT64_MAX - s->address)
             s->size = UINT64_MAX - s->address;
+        for (size_t k = i + 1; s->size == 0 && k < layer->n_symbols && k - i < FAR; k++) {
+            const struct tl_symbol *const behind = &image->symbols.v[layer->symbols[k]];
+            if (behind->address > s->address && behind->span.from == s->span.from &&
+                behind->span.until == s->span.until)
+                s->size = behind->address - s->address;
+        }
         if (s->size == 0)
-            s->size = next > s->address ? next - s->address : 1;
+            s->size = 1;
     }
-}
-
-/* Add symbol `i`. Of two at one place, given for different times, the one given last counts. */
-static void add_to(struct tl_version *version, const struct tl_symbol *v, uint32_t i)
-{
-    const struct tl_symbol *const last =
-        version->n_symbols ? &v[version->symbols[version->n_symbols - 1]] : NULL;
-    const bool same = last && last->address == v[i].address && last->space & v[i].space;
-    if (!same)
-        version->symbols[version->n_symbols++] = i;
-    else if (v[i].file >= last->file)
-        version->symbols[version->n_symbols - 1] = i;
 }
 
 int tl_symbols_sort(struct tl_image *image)
@@ -104,56 +94,59 @@ int tl_symbols_sort(struct tl_image *image)
         return TL_OK;
     qsort(symbols->v, symbols->n, sizeof *symbols->v, by_address);
     keep_one(symbols);
-    for (size_t i = 0; i < symbols->n; i++) {
-        const struct tl_layer *const layer = &image->layers[symbols->v[i].layer];
-        for (size_t k = layer->version; k < layer->version + layer->n_versions; k++)
-            image->versions[k].n_symbols += tl_version_has(&image->versions[k], symbols->v[i].span);
-    }
-    for (size_t i = 0; i < image->n_versions; i++) {
-        struct tl_version *const version = &image->versions[i];
-        const size_t n = version->n_symbols;
-        version->symbols = n ? calloc(n, sizeof *version->symbols) : NULL;
-        if (n && !version->symbols)
+    for (size_t i = 0; i < symbols->n; i++)
+        image->layers[symbols->v[i].layer].n_symbols++;
+    for (size_t i = 0; i < image->n_layers; i++) {
+        struct tl_layer *const layer = &image->layers[i];
+        layer->symbols = layer->n_symbols ? calloc(layer->n_symbols, sizeof *layer->symbols) : NULL;
+        if (layer->n_symbols && !layer->symbols)
             return TL_NOMEM;
-        version->n_symbols = 0;
+        layer->n_symbols = 0;
     }
     for (size_t i = 0; i < symbols->n; i++) {
-        const struct tl_layer *const layer = &image->layers[symbols->v[i].layer];
-        for (size_t k = layer->version; k < layer->version + layer->n_versions; k++)
-            if (tl_version_has(&image->versions[k], symbols->v[i].span))
-                add_to(&image->versions[k], symbols->v, (uint32_t)i);
+        struct tl_layer *const layer = &image->layers[symbols->v[i].layer];
+        layer->symbols[layer->n_symbols++] = (uint32_t)i;
     }
-    for (size_t i = 0; i < image->n_versions; i++)
-        make_up_sizes(image, &image->versions[i]);
+    for (size_t i = 0; i < image->n_layers; i++)
+        make_up_sizes(image, &image->layers[i]);
     return TL_OK;
 }
 
-/* Symbols of `space` in one version. */
-static int64_t find(const struct tl_image *image, const struct tl_version *version, unsigned space,
-                    uint64_t address)
+/* Symbols of `space` in one layer, those of one version or (NULL) of any. Of those at one place,
+ * given for different times, the one given last counts. */
+static int64_t find(const struct tl_image *image, const struct tl_layer *layer,
+                    const struct tl_version *version, unsigned space, uint64_t address)
 {
     const struct tl_symbol *const v = image->symbols.v;
-    size_t lo = 0, hi = version->n_symbols;
+    int64_t found = -1;
+    size_t lo = 0, hi = layer->n_symbols;
     while (lo < hi) {
         const size_t mid = lo + (hi - lo) / 2;
-        if (v[version->symbols[mid]].address <= address)
+        if (v[layer->symbols[mid]].address <= address)
             lo = mid + 1;
         else
             hi = mid;
     }
-    for (size_t back = 1; back <= NESTING && back <= lo; back++) {
-        const uint32_t i = version->symbols[lo - back];
-        if (v[i].space & space && address - v[i].address < v[i].size)
-            return i;
+    for (size_t i = lo, looked = 0; i-- > 0 && looked < NESTING && lo - i <= FAR;) {
+        const uint32_t k = layer->symbols[i];
+        if (found >= 0 && v[k].address != v[found].address)
+            break;
+        if (version && !tl_version_has(version, v[k].span))
+            continue;
+        looked++;
+        if (!(v[k].space & space) || address - v[k].address >= v[k].size)
+            continue;
+        if (found < 0 || (v[k].file > v[found].file && !are_together(&v[k], &v[found])))
+            found = k;
     }
-    return -1;
+    return found;
 }
 
 int64_t tl_image_symbol_index(const struct tl_image *image, uint64_t address)
 {
     int64_t found = -1;
-    for (size_t i = 0; found < 0 && i < image->n_versions; i++)
-        found = find(image, &image->versions[i], TL_SPACE_ANY, address);
+    for (size_t i = 0; found < 0 && i < image->n_layers; i++)
+        found = find(image, &image->layers[i], NULL, TL_SPACE_ANY, address);
     return found;
 }
 
@@ -168,13 +161,15 @@ int64_t tl_image_view_symbol(const struct tl_image *image, uint64_t view, unsign
 {
     const struct tl_version *versions[TL_BINDINGS];
     const unsigned n = tl_view_versions(image, view, versions);
-    for (unsigned i = 0; i + 1 < n; i++) {
-        const int64_t found = find(image, versions[i], space, address);
+    int64_t found = -1;
+    for (unsigned i = 0; found < 0 && i < n; i++) {
+        const struct tl_layer *const layer = &image->layers[versions[i]->layer];
+        found = find(image, layer, versions[i], space, address);
         /* What covers the memory that is there always covers its symbols, too. */
-        if (found >= 0 || tl_version_at(versions[i], space, address).n)
-            return found;
+        if (i + 1 < n && tl_version_at(image, versions[i], space, address).n)
+            break;
     }
-    return find(image, versions[n - 1], space, address);
+    return found;
 }
 
 const struct tl_symbol *tl_image_symbols(const struct tl_image *image, size_t *n)
