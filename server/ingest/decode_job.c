@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SLICE_BYTES  (64u << 10)  /* raw bytes between two looks at what goes on */
-#define JOB_BYTES    (4u << 20)   /* of a job, before others get their turn */
-#define SHARED_BYTES (256u << 10) /* that wait for a job, for the crew to help */
+#define SLICE_BYTES  (64u << 10)  /* raw bytes between two checks for cancelling and sealing */
+#define JOB_BYTES    (4u << 20)   /* raw bytes of one job: other traces then get their turn */
+#define SHARED_BYTES (256u << 10) /* backlog from which on the crew helps to decode */
 
 /* ---- from the decoder ----------------------------------------------------------------------- */
 
@@ -463,7 +463,7 @@ static int pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail)
     if (r < 0)
         return r;
     if (next == offset) {
-        /* It can be read after all; if not the next time either, the medium is to blame. */
+        /* The spool finds no damage there: try once more before the medium is blamed. */
         gen->stuck = !gen->stuck;
         return gen->stuck ? TL_OK : tl_fail_set(fail, TL_IO, "raw bytes cannot be read reliably");
     }

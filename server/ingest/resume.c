@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Going on after a restart.
+ * Resuming decoding after a restart.
  *
- * Each so many raw bytes a checkpoint is stored: where the decoder stands, and each lane's builder
- * with the shard that it is making. Complete shards are in the store by then, so it takes nothing
- * else to go on from there, and only the last one is kept. What has been stored behind it is made
- * once more, in silence, and only checked to end where the stored shards do.
+ * At intervals of raw bytes a checkpoint is stored: the state of the decoder and of each lane's
+ * builder with its incomplete shard. Complete shards are in the store before it is written, so a
+ * checkpoint is all that resuming needs, and only the last one is kept. Shards that were stored
+ * after the checkpoint are replayed: decoded again without being stored, and checked to end where
+ * the stored ones do.
  */
 #include "ingest/resume.h"
 

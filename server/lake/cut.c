@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Consistent looks at a lane, and walking through them. */
+/* Snapshots of a lane for readers, and reading them chunk by chunk. */
 #include "lake/lakeint.h"
 #include "store/stackmark.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looking for addresses, functions and events. Chunks that cannot have any are passed over by
- * their index: by what code they executed for addresses, by kinds for events; whole shards without
- * such events by what the catalog has of them.
+ * Searching for addresses, functions and events. A chunk's index tells which code it executed and
+ * which kinds of items it has, so that chunks without a hit are skipped unread; the catalog's
+ * summary tells which shards have no such event, and these are not opened.
  */
 #include "lake/query.h"
 
@@ -16,12 +16,12 @@ struct search {
     const struct tl_find_request *request;
     const struct tl_image *image;
     uint64_t pc_from, pc_to; /* [from, to) */
-    bool entering;           /* only where the flow comes in from outside */
-    bool inside;             /* the last instruction that was looked at was in [from, to) … */
-    uint64_t behind; /* … and this position comes next: what is not looked at is not in it */
-    struct tl_flow_now now; /* at the item that is looked at */
-    uint32_t kinds;         /* of items */
-    int gap;                /* only this enum tl_gap, or -1 */
+    bool entering;           /* report only where the flow enters the address range */
+    bool inside;             /* the last instruction examined was in the address range */
+    uint64_t behind;         /* the position behind it: skipped chunks are outside the range */
+    struct tl_flow_now now;  /* state at the current item */
+    uint32_t kinds;          /* of items */
+    int gap;                 /* only this enum tl_gap, or -1 */
     const struct tl_cut *cut;
     struct tl_buckets summary; /* of the first `shards` shards: for events */
     uint64_t shards;
@@ -121,7 +121,7 @@ static int search_items(struct search *s, const struct tl_walk *walk)
     return r;
 }
 
-/* May the chunk have what is looked for? */
+/* May the chunk have a hit? */
 static bool promising(const struct search *s, const struct tl_view *view, const struct tl_chunk *c)
 {
     if (s->kinds)
@@ -129,7 +129,7 @@ static bool promising(const struct search *s, const struct tl_view *view, const 
     return tl_shard_has_code(&view->index, c, s->pc_from, s->pc_to - 1);
 }
 
-/* May the shard? Its first and last bucket may tell of its neighbours, too. */
+/* May the shard have one? Its first and last bucket may include items of its neighbours. */
 static bool promising_shard(const void *context, size_t shard)
 {
     const struct search *s = context;
@@ -139,7 +139,7 @@ static bool promising_shard(const void *context, size_t shard)
     struct tl_bucket sought = {0};
     tl_bucket_item(&sought, &item);
     if (shard >= s->shards || (sought.event_mask | sought.flags) == 0)
-        return true; /* nobody knows */
+        return true; /* not in the summary */
     const struct tl_shard_row *row = &s->cut->rows[shard];
     const uint64_t last = (row->first + row->n) >> 2 * all->level;
     for (uint64_t i = row->first >> 2 * all->level; i <= last; i++) {
@@ -185,7 +185,7 @@ static int search_cut(struct search *s, const struct tl_cut *cut, struct tl_fail
     walk.walk.pc_to = s->pc_to;
     s->cut = cut;
     if (s->kinds && tl_cut_summary(cut, &s->summary, &s->shards, NULL) < 0)
-        s->shards = 0; /* the shards themselves know */
+        s->shards = 0; /* without a summary all shards are opened */
     walk.wanted = s->kinds ? promising_shard : NULL;
     walk.context = s;
     int r;

@@ -105,8 +105,7 @@ struct tl_gen *tl_gen_get(struct tl_gen *gen)
     return gen;
 }
 
-/* Nobody reads its shards any more: give their space back. What fails here is left to the
- * housekeeper. */
+/* The last reference is gone: remove its shards. The housekeeper retries what fails. */
 static void remove_shards(struct tl_gen *gen)
 {
     char prefix[128];

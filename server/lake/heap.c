@@ -13,8 +13,8 @@
 #define SLACK   (32u << 20)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t
-    settled; /* resident when it was trimmed last, or less since: all that is to be had */
+/* Lowest resident size since the heap was last trimmed: trimming cannot get below it. */
+static uint64_t settled;
 
 void tl_lake_share_heaps(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The housekeeper: removes what is no longer needed, repeats what the medium refused, gives free
+/* The housekeeper's thread: carries out retention, retries what the medium refused, gives free
  * memory back. */
 #include "lake/heap.h"
 #include "lake/lakeint.h"

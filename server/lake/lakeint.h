@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lake's inside, shared by its files and by nobody else.
+ * The objects behind lake.h, for server/lake and server/ingest only.
  *
- *   tl_lake      everything; the table of traces, the queue of decode jobs, watchers
- *   tl_trace     one trace: its row of the catalog, its session, its generations
+ *   tl_lake      the table of traces, the queue of decode jobs, watchers, caches
+ *   tl_trace     one trace: its catalog row, its push session, its generations
  *   tl_gen       one decoding of a trace: setup, image, streams, and the decoder while it runs
- *   tl_lane      one stream of a generation: sealed shards, shards on their way, the builder
- *   tl_cut       what a reader sees of a lane at one moment
+ *   tl_lane      one stream of a generation: sealed shards, shards not yet stored, the builder
+ *   tl_cut       a consistent snapshot of a lane for a reader
  *
- * Locks and their order are in server/LOCKING.md. A function whose name ends in _locked wants
- * the lock of the object it is named after.
+ * Traces and generations are reference counted: _get takes a reference, _put gives it back.
+ * Locks and their order are in server/LOCKING.md. A function whose name ends in _locked must be
+ * called with the lock of its object held; all others are thread-safe unless they say otherwise.
  */
 #ifndef TL_LAKE_LAKEINT_H
 #define TL_LAKE_LAKEINT_H
@@ -33,32 +34,32 @@ struct tl_gen;
 /* ---- lanes --------------------------------------------------------------------------------- */
 
 struct tl_lane {
-    struct tl_gen *gen; /* that owns it */
+    struct tl_gen *gen; /* its owner */
     uint32_t index;
     char name[32];
     enum tl_protocol protocol;
-    uint64_t clock_hz; /* of its timestamps, 0: not known */
+    uint64_t clock_hz; /* frequency of its timestamps, 0: unknown */
     pthread_mutex_t lock;
     /* Under the lock: */
-    struct tl_shard_row *rows; /* sealed, in the catalog */
+    struct tl_shard_row *rows; /* shards in the catalog, in order */
     size_t n_rows, cap_rows;
-    struct tl_view **pending; /* complete, not yet in the catalog */
+    struct tl_view **pending; /* complete shards that are not in the catalog yet */
     size_t n_pending, cap_pending;
-    struct tl_build *build; /* NULL: not being decoded */
+    struct tl_build *build; /* builder of the next shard, NULL: not being decoded */
     uint64_t lost_bytes;
-    struct tl_buckets
-        summary;             /* of the sealed shards, TL_LEVEL_SUMMARY; made when first asked for */
-    uint64_t summary_shards; /* that are in it */
+    /* Buckets of TL_LEVEL_SUMMARY over the first `summary_shards` shards; made on first use. */
+    struct tl_buckets summary;
+    uint64_t summary_shards;
     bool has_summary;
-    struct tl_shard_stats **stats; /* of sealed shards by their place in `rows`; NULL: not known */
+    struct tl_shard_stats **stats; /* cached statistics of rows[i], or NULL */
     size_t n_stats, cap_stats;
     size_t stats_bytes;
 };
 
-/* Forget what shards consist of (stats.c), since one of them has changed. */
+/* Drop the cached statistics: a shard has changed. */
 void tl_lane_forget_stats_locked(struct tl_lane *lane);
 
-/* Positions in sealed shards. */
+/* Number of positions in the sealed shards. */
 uint64_t tl_lane_sealed_locked(const struct tl_lane *lane);
 
 /* ---- generations --------------------------------------------------------------------------- */
@@ -69,50 +70,50 @@ struct tl_gen {
     char trace[64];
     uint64_t number;
     struct tl_setup setup;
-    atomic_bool obsolete;  /* remove its shards when the last reference goes */
-    atomic_bool abandoned; /* stop decoding it */
+    atomic_bool obsolete;  /* its shards are removed with the last reference */
+    atomic_bool abandoned; /* its decode job must stop */
     pthread_mutex_t lock;
     /* Under the lock: */
     struct tl_lane **lanes; /* grows; a lane lives as long as the generation */
     size_t n_lanes, cap_lanes;
-    struct tl_program *program; /* never changes once set; NULL: nobody has asked for it */
-    uint64_t lost_bytes;        /* of the container */
-    char message[256];          /* last trouble */
-    /* Of the one decode job that may run: */
+    struct tl_program *program; /* loaded on first use; does not change afterwards */
+    uint64_t lost_bytes;        /* bytes of the container that could not be decoded */
+    char message[256];          /* the last problem, for users */
+    /* For the generation's decode job; at most one runs at a time: */
     struct tl_decode *decode;
     struct tl_spool_reader *reader;
-    size_t waiting;           /* bytes pushed and not yet flushed, … */
-    size_t together;          /* … and how many are flushed at a time */
-    size_t completed;         /* shards so far */
-    struct tl_packer *packer; /* for what the pool has not packed when a shard is stored */
-    /* A thread that stores shards beside the decoding; never between two jobs. */
+    size_t waiting;           /* bytes pushed into the decoder since its last flush */
+    size_t together;          /* bytes after which it is flushed */
+    size_t completed;         /* number of shards completed */
+    struct tl_packer *packer; /* compresses what the crew has not when a shard is stored */
+    /* The sealing thread stores shards while the job decodes; it ends with the job. */
     pthread_t sealer;
     bool sealing;
     atomic_bool seal_over;
-    size_t seal_lanes; /* whose shards it stores */
+    size_t seal_lanes; /* number of lanes whose shards it stores */
     int seal_result;
     struct tl_fail seal_fail;
-    char whose[TL_HASH_TEXT]; /* for whom its checkpoints are good, "": not known yet */
-    uint64_t marked;          /* raw bytes in front of its checkpoint, if it has one, … */
-    uint64_t tried;           /* … and of the last that was to be stored */
+    char whose[TL_HASH_TEXT]; /* hash of all that checkpoints depend on, "": not computed yet */
+    uint64_t marked;          /* raw offset of the stored checkpoint, if has_mark */
+    uint64_t tried;           /* raw offset of the last attempt to store one */
     bool has_mark;
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
     size_t n_by_stream, cap_by_stream;
-    bool resumed;     /* an earlier run has left shards, or a checkpoint */
-    unsigned retries; /* since the medium last took something */
-    bool stuck;       /* the last look at damage found none */
-    bool unsaved;     /* there is a lane that the catalog does not know */
+    bool resumed;     /* an earlier run of the server left shards or a checkpoint */
+    unsigned retries; /* failed writes since the last successful one */
+    bool stuck;       /* a read failed where the spool then found no damage */
+    bool unsaved;     /* the catalog does not know all lanes yet */
     bool finished;    /* tl_decode_finish() was called */
     int broken;       /* the error that ended decoding */
     struct tl_fail failure;
-    atomic_ulong decoded; /* raw bytes */
+    atomic_ulong decoded; /* raw bytes decoded so far */
 };
 
 TL_MUST_USE int tl_gen_new(struct tl_gen **out, struct tl_lake *lake, const char *trace,
                            uint64_t number, const char *setup, struct tl_fail *fail);
 struct tl_gen *tl_gen_get(struct tl_gen *gen);
 void tl_gen_put(struct tl_gen *gen); /* NULL is fine */
-/* Take its streams and shards from the catalog. */
+/* Load its streams and shards from the catalog. */
 TL_MUST_USE int tl_gen_load(struct tl_gen *gen, struct tl_fail *fail);
 /* The lane of this name, or NULL. */
 struct tl_lane *tl_gen_lane(struct tl_gen *gen, const char *name);
@@ -120,12 +121,12 @@ struct tl_lane *tl_gen_lane(struct tl_gen *gen, const char *name);
 struct tl_lane *tl_gen_lane_at(struct tl_gen *gen, size_t index);
 TL_MUST_USE int tl_gen_add_lane(struct tl_gen *gen, const char *name, enum tl_protocol protocol,
                                 struct tl_lane **out);
-/* The program image, loaded on first use, perhaps empty; NULL: no memory. Lives as long as the
- * generation. */
+/* The program image, loaded on first use; it may be empty. Lives as long as the generation. NULL:
+ * out of memory. */
 const struct tl_image *tl_gen_image(struct tl_gen *gen);
 void tl_gen_say(struct tl_gen *gen, const char *format, ...) TL_PRINTF(2, 3);
 
-/* Ticks as the unit of times that users see. */
+/* Ticks in the unit shown to users: nanoseconds where the clock rate is known, else ticks. */
 uint64_t tl_lane_time(const struct tl_lane *lane, uint64_t ticks);
 
 /* ---- traces -------------------------------------------------------------------------------- */
@@ -264,25 +265,28 @@ TL_MUST_USE int tl_no_trace(struct tl_fail *fail, const char *id);
 /* A new trace in the table and the catalog. TL_EXISTS. */
 TL_MUST_USE int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig,
                                   const char *setup, struct tl_trace **out, struct tl_fail *fail);
-/* Let a decode thread look at the trace, not before `delay_ns` have passed. */
+/* Queue a decode job of the trace that is due in `delay_ns`; one that is queued becomes due no
+ * later than that. */
 void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_ns);
-/* … or not any more. The caller has the lake's lock and a reference of its own. */
+/* Take the trace's job off the queue. The caller holds the lake's lock and a reference. */
 void tl_lake_unqueue_locked(struct tl_lake *lake, struct tl_trace *trace);
-/* One decode job; returns how long to wait before the next one, < 0: there is none now. */
+/* Run one decode job. Returns the delay in ns until the next one is due, < 0: none is. */
 int64_t tl_lake_run_job(struct tl_trace *trace);
 void tl_lake_notify(struct tl_lake *lake);
-/* The thread that carries retention out and repeats what failed. */
+/* The housekeeper's thread carries out retention, retries what the medium refused, and gives free
+ * memory back. */
 TL_MUST_USE int tl_housekeeper_start(struct tl_lake *lake, struct tl_fail *fail);
 void tl_housekeeper_stop(struct tl_lake *lake);
 void tl_housekeeper_wake(struct tl_lake *lake);
 void tl_housekeeper_free(struct tl_lake *lake);
-/* Before any trace is used: remove what a crash has left of traces and generations that are no
- * more. */
+/* Remove objects of deleted traces and generations that a crash has left behind. Call it before any
+ * trace is used. */
 TL_MUST_USE int tl_lake_remove_orphans(struct tl_lake *lake, struct tl_fail *fail);
-/* Remove all objects below a prefix that nothing will ever use again, now or, if the medium
- * refuses, later. */
+/* Remove all objects below a prefix that nothing uses any more. What the medium refuses to remove
+ * now, the housekeeper removes later. */
 void tl_lake_discard(struct tl_lake *lake, const char *prefix);
-/* The trace is gone; another of the same name must not get in the way of what is left of it. */
+/* Remember the last generation of a deleted trace, so that a new trace of that name begins behind
+ * it, and remove its raw bytes as tl_lake_discard() does. */
 void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation);
 /* The first generation of a new trace, once nothing of an older one of the same name is left but
  * shards that are being read. */
@@ -291,7 +295,7 @@ TL_MUST_USE int tl_lake_first_generation(struct tl_lake *lake, const char *id, u
 /* A stored shard's view, from the cache if it is there. */
 TL_MUST_USE int tl_lake_view(struct tl_lake *lake, const struct tl_gen *gen, const char *stream,
                              uint64_t number, struct tl_view **out, struct tl_fail *fail);
-/* What is known of an image by its content alone; `name` is copied. TL_NOMEM. */
+/* Hash, size and build ID of an image; `name` is copied into the row. TL_NOMEM. */
 TL_MUST_USE int tl_image_describe(const char *name, struct tl_bytes content,
                                   struct tl_image_row *row);
 /* The hash of a stored image, named by its hash or as "build-id:<hex>". TL_NOTFOUND. */
@@ -302,17 +306,17 @@ void tl_lake_forget_views(struct tl_lake *lake, const char *prefix);
 int64_t tl_wall_ns(void);
 int64_t tl_monotonic_ns(void);
 
-/* ---- what a reader sees --------------------------------------------------------------------- */
+/* ---- snapshots for readers ------------------------------------------------------------------ */
 
 struct tl_cut {
     struct tl_gen *gen;
     struct tl_lane *lane;
-    struct tl_shard_row *rows; /* of all shards, those in memory too, in order */
+    struct tl_shard_row *rows; /* of all shards, in order; those in memory are the last ones */
     size_t n_rows;
-    size_t n_stored;       /* of which in the store */
-    struct tl_view **tail; /* of the others */
+    size_t n_stored;       /* number of those in the store */
+    struct tl_view **tail; /* views of rows[n_stored…], which are in memory */
     uint64_t end;          /* behind the last position */
-    bool open;             /* it may still grow */
+    bool open;             /* the lane may still grow */
 };
 
 /* TL_NOTFOUND: no such trace or stream. */
@@ -320,15 +324,15 @@ TL_MUST_USE int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char
                             const char *stream, struct tl_fail *fail);
 TL_MUST_USE int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane);
 void tl_cut_close(struct tl_cut *cut);
-/* Shard i's view with a reference. */
+/* The view of shard `i`, with a reference. */
 TL_MUST_USE int tl_cut_view(const struct tl_cut *cut, size_t i, struct tl_view **out,
                             struct tl_fail *fail);
 /* The first shard that may hold `position`; n_rows if there is none. */
 size_t tl_cut_shard_at(const struct tl_cut *cut, uint64_t position);
 
 /*
- * What the cut's first `*shards` shards, which are stored, sum up to, of TL_LEVEL_SUMMARY: without
- * opening any. The caller's, whatever is returned.
+ * Buckets of TL_LEVEL_SUMMARY over the first `*shards` shards, from the catalog: no shard is
+ * opened. The caller frees them, also after an error.
  */
 TL_MUST_USE int tl_cut_summary(const struct tl_cut *cut, struct tl_buckets *out, uint64_t *shards,
                                struct tl_fail *fail);
@@ -344,9 +348,10 @@ struct tl_cut_walk {
     /* If set: shards for which it is false are passed over unopened. */
     bool (*wanted)(const void *context, size_t shard);
     const void *context;
-    struct tl_callstack *calls; /* gets the call stack at the begin of the first chunk */
+    struct tl_callstack *calls; /* set to the call stack at the first chunk's begin, or NULL */
 };
-/* [from, to); items behind the end come along if `to` lies at or behind it. */
+/* Positions [from, to). Items behind the last position are included if `to` is at or behind the
+ * snapshot's end. */
 void tl_cut_walk_begin(struct tl_cut_walk *walk, const struct tl_cut *cut, uint64_t from,
                        uint64_t to);
 /*
@@ -365,7 +370,7 @@ static inline int tl_cut_walk_follow(const struct tl_cut_walk *walk, struct tl_c
 }
 /* The next chunk's items are in walk->walk: TL_OK, or TL_EOF. */
 TL_MUST_USE int tl_cut_walk_next(struct tl_cut_walk *walk, struct tl_fail *fail);
-/* Would the next chunk be worth reading? NULL: none is left. Loads its index only. */
+/* The next chunk's index entry, NULL behind the last: the chunk itself is not read. */
 TL_MUST_USE int tl_cut_walk_peek(struct tl_cut_walk *walk, const struct tl_chunk **out,
                                  struct tl_fail *fail);
 void tl_cut_walk_skip(struct tl_cut_walk *walk);
