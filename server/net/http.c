@@ -2,6 +2,7 @@
 #include "net/http.h"
 
 #include "base/args.h"
+#include "base/utf8.h"
 #include "net/address.h"
 #include "net/gzip.h"
 #include "net/httprange.h"
@@ -9,7 +10,7 @@
 #include "net/scope.h"
 #include "net/stream.h"
 
-#include <errno.h>
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,23 +97,6 @@ int tl_http_status_of(int err)
 
 /* ---- errors ----------------------------------------------------------------------------- */
 
-static void add_json_text(struct tl_buf *out, const char *text)
-{
-    int rc = tl_buf_add(out, "\"", 1);
-    for (; *text && rc == TL_OK; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            rc = tl_buf_printf(out, "\\%c", c);
-        else if (c < 0x20)
-            rc = tl_buf_printf(out, "\\u%04x", c);
-        else
-            rc = tl_buf_add(out, text, 1);
-    }
-    if (rc == TL_OK)
-        rc = tl_buf_add(out, "\"", 1);
-    (void)rc; /* without memory the error goes out without its text */
-}
-
 static void clear(struct tl_http_response *response)
 {
     if (response->release)
@@ -127,18 +111,22 @@ static void clear(struct tl_http_response *response)
     tl_fields_fini(&response->headers);
 }
 
+/* Both texts are UTF-8. Without memory the error goes out without a body. */
 static void fail_with(struct tl_http_response *response, int status, const char *code,
                       const char *text)
 {
+    cJSON *const json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, "error", text);
+    cJSON_AddStringToObject(json, "code", code);
+    char *const body = cJSON_PrintUnformatted(json);
+    cJSON_Delete(json);
     clear(response);
     response->status = status;
     (void)!tl_http_type(response, "application/json");
     (void)!tl_fields_add(&response->headers, "cache-control", "no-store");
-    (void)!tl_buf_printf(&response->body, "{\"error\":");
-    add_json_text(&response->body, text);
-    (void)!tl_buf_printf(&response->body, ",\"code\":");
-    add_json_text(&response->body, code);
-    (void)!tl_buf_printf(&response->body, "}\n");
+    if (body)
+        (void)!tl_buf_printf(&response->body, "%s\n", body);
+    free(body);
 }
 
 static void fail_as(struct tl_http_response *response, int rc)
@@ -152,6 +140,7 @@ static void fail_as(struct tl_http_response *response, int rc)
                  fail->text);
     else
         snprintf(text, sizeof text, "%s", fail->text);
+    tl_utf8_clean(text); /* it may quote the request */
     fail_with(response, tl_http_status_of(rc), tl_err_name(rc), text);
 }
 

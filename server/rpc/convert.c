@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "rpc/convert.h"
 
+#include "base/utf8.h"
 #include "rpc/rpcint.h"
 
 #include <stdlib.h>
@@ -28,32 +29,6 @@ int tl_labels_each(const char *labels,
 #define LABELS_BYTES   (256u << 10)
 #define LABEL_OVERHEAD 16
 #define STREAMS        16384
-
-/* Length of the UTF-8 sequence at `p`, 0 if it is none. Source: RFC 3629, section 4. */
-static size_t utf8_length(const unsigned char *p)
-{
-    if (p[0] < 0x80)
-        return 1;
-    const size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-    if (p[0] < 0xc2 || p[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0; /* also at the end of the text */
-    const bool overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
-    const bool outside = (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf4 && p[1] > 0x8f);
-    return overlong || outside ? 0 : n;
-}
-
-void tl_utf8_clean(char *text)
-{
-    while (*text) {
-        const size_t n = utf8_length((const unsigned char *)text);
-        if (!n)
-            *text = '?';
-        text += n ? n : 1;
-    }
-}
 
 void tl_traces_clean(struct tl_trace_list *list)
 {

@@ -32,7 +32,4 @@ TL_MUST_USE int tl_labels_each(const char *labels,
  */
 void tl_traces_clean(struct tl_trace_list *list);
 
-/* Replace in place every byte that is not part of well-formed UTF-8 by '?'. */
-void tl_utf8_clean(char *text);
-
 #endif

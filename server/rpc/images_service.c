@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tracelake.v1.Images. */
-#include "rpc/convert.h"
+#include "base/utf8.h"
 #include "rpc/rpcint.h"
 
 #include "tracelake/v1/images.pb-c.h"

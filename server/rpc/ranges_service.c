@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tracelake.v1.Ranges. */
+#include "base/utf8.h"
 #include "rpc/convert.h"
 #include "rpc/rangefile.h"
 #include "rpc/rpcint.h"

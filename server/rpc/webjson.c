@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "rpc/webjson.h"
 
+#include "base/utf8.h"
 #include "rpc/convert.h"
 
 #include <inttypes.h>

@@ -71,6 +71,7 @@ static void test_errors(void **state)
     expect_error(f, "GET", "/nonsense", 404, "/nonsense");
     expect_error(f, "GET", "/..%2f..%2fetc/passwd", 404, "nothing");
     expect_error(f, "GET", "/api/v1/traces/none", 404, "none");
+    expect_error(f, "GET", "/api/v1/traces/gr%c3%b6%c3%9fe%ff%22%01", 404, "größe?\"\001");
     expect_error(f, "GET", "/api/v1/traces/t/streams/x/insns", 404, "\"x\"");
     expect_error(f, "POST", "/api/v1/traces", 405, "only GET");
     expect_error(f, "DELETE", "/api/v1/traces/t", 405, "only GET");

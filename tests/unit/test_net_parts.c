@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of the network half that need no socket. */
+#include "base/utf8.h"
 #include "net/address.h"
 #include "net/auth.h"
 #include "net/fields.h"
@@ -8,7 +9,6 @@
 #include "net/pool.h"
 #include "net/stream.h"
 #include "net/tls.h"
-#include "rpc/convert.h"
 #include "rpc/rpc.h"
 #include "unit/seed.h"
 
