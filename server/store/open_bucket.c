@@ -8,34 +8,16 @@
  * most frequent ones that are kept. */
 #define FEW 32u
 
-/* ---- names --------------------------------------------------------------------------------- */
-
-static uint32_t slot_of(const struct tl_open_bucket_names *t, uint64_t name)
+/* The key's number, new if need be. TL_LIMIT: there is none left; TL_NOMEM. */
+static int number_of(struct tl_numbers *t, uint64_t key)
 {
-    const uint32_t mask = 2 * TL_OPEN_PLACES - 1;
-    uint32_t i = (uint32_t)(name * 0x9e3779b97f4a7c15u >> 40) & mask;
-    while (t->slots[i] != 0 && t->names[t->slots[i] - 1] != name)
-        i = (i + 1) & mask;
-    return i;
-}
-
-/* The name's number, new if need be; -1: there is none left. */
-static int number_of(struct tl_open_bucket_names *t, uint64_t name)
-{
-    const uint32_t i = slot_of(t, name);
-    if (t->slots[i] == 0) {
-        if (t->n == TL_OPEN_PLACES)
-            return -1;
-        t->names[t->n++] = name;
-        t->slots[i] = (uint16_t)t->n;
-    }
-    return t->slots[i] - 1;
-}
-
-static void forget_names(struct tl_open_bucket_names *t)
-{
-    t->n = 0;
-    memset(t->slots, 0, sizeof(t->slots));
+    const uint32_t number = tl_numbers_find(t, key);
+    if (number != TL_NO_NUMBER)
+        return (int)number;
+    if (t->n == TL_OPEN_PLACES)
+        return TL_LIMIT;
+    const int r = tl_numbers_add(t, key);
+    return r < 0 ? r : (int)t->n - 1;
 }
 
 static void empty(struct tl_open_bucket *open)
@@ -55,13 +37,21 @@ void tl_open_bucket_init(struct tl_open_bucket *open, uint64_t position)
     empty(open);
 }
 
+void tl_open_bucket_fini(struct tl_open_bucket *open)
+{
+    tl_numbers_fini(&open->places);
+    tl_numbers_fini(&open->functions);
+    tl_numbers_fini(&open->pages);
+}
+
 int tl_open_bucket_place(struct tl_open_bucket *open, uint32_t function, uint64_t page)
 {
     if (open->last_page == page && open->last_function == function)
         return (int)open->last_place;
     const int f = number_of(&open->functions, function), p = number_of(&open->pages, page);
-    const int place =
-        f < 0 || p < 0 ? -1 : number_of(&open->places, (uint64_t)f << 16 | (unsigned)p);
+    const int place = f < 0   ? f
+                      : p < 0 ? p
+                              : number_of(&open->places, (uint64_t)f << 16 | (unsigned)p);
     if (place >= 0) {
         open->last_function = function;
         open->last_page = page;
@@ -72,20 +62,20 @@ int tl_open_bucket_place(struct tl_open_bucket *open, uint32_t function, uint64_
 
 void tl_open_bucket_forget(struct tl_open_bucket *open)
 {
-    forget_names(&open->places);
-    forget_names(&open->functions);
-    forget_names(&open->pages);
+    tl_numbers_reset(&open->places);
+    tl_numbers_reset(&open->functions);
+    tl_numbers_reset(&open->pages);
     memset(open->counts, 0, sizeof(open->counts));
     memset(open->before, 0, sizeof(open->before));
     open->last_page = UINT64_MAX;
 }
 
-static void names_state(struct tl_open_bucket_names *t, struct tl_state *s)
+static void names_state(struct tl_numbers *t, struct tl_state *s)
 {
     size_t n = t->n;
     tl_state_size(s, &n, TL_OPEN_PLACES);
     for (size_t i = 0; i < n && s->rc >= 0; i++) {
-        uint64_t name = t->names[i];
+        uint64_t name = tl_state_loads(s) ? 0 : t->keys[i];
         tl_state_u64(s, &name);
         tl_state_check(s, number_of(t, name) == (int)i); /* else it came twice */
     }
@@ -108,7 +98,7 @@ void tl_open_bucket_state(struct tl_open_bucket *open, struct tl_state *s)
     names_state(&open->pages, s);
     names_state(&open->places, s);
     for (uint32_t i = 0; i < open->places.n; i++) {
-        const uint64_t name = open->places.names[i];
+        const uint64_t name = open->places.keys[i];
         tl_state_check(s, name >> 16 < open->functions.n && (name & UINT16_MAX) < open->pages.n);
         tl_state_u64(s, &open->counts[i]);
         tl_state_u64(s, &open->before[i]);
@@ -138,7 +128,7 @@ static void sum_up(struct tl_open_bucket *open, bool ends, struct some *function
                    struct some *pages)
 {
     for (uint32_t i = 0; i < open->places.n; i++) {
-        const uint64_t name = open->places.names[i];
+        const uint64_t name = open->places.keys[i];
         const uint32_t n = (uint32_t)open->counts[i];
         if (n == 0)
             continue;
@@ -195,7 +185,7 @@ static void settle_functions(struct tl_open_bucket *open, struct tl_bucket *b,
         distinct++;
         if (n < least)
             continue;
-        const uint64_t id = function_id((uint32_t)open->functions.names[f]);
+        const uint64_t id = function_id((uint32_t)open->functions.keys[f]);
         if (end == TL_BUCKET_FUNCTIONS || id == 0 || has_function(b, known, id))
             distinct -= !tl_bucket_function(b, id, n);
         else
@@ -211,7 +201,7 @@ static void settle_pages(struct tl_open_bucket *open, struct tl_bucket *b, const
     for (uint32_t i = 0; i < pages->n; i++) {
         const uint32_t p = pages->numbers[i];
         if (sums[p] >= least)
-            tl_bucket_page(b, open->pages.names[p], sums[p]);
+            tl_bucket_page(b, open->pages.keys[p], sums[p]);
         sums[p] = 0;
     }
 }
@@ -244,7 +234,7 @@ int tl_open_bucket_tell(const struct tl_open_bucket *open, struct tl_stats_count
 {
     int r = TL_OK;
     for (uint32_t i = 0; i < open->places.n && r >= 0; i++) {
-        const uint32_t function = (uint32_t)open->functions.names[open->places.names[i] >> 16];
+        const uint32_t function = (uint32_t)open->functions.keys[open->places.keys[i] >> 16];
         if (open->before[i] > 0)
             r = tl_stats_counter_function(counter, function, (uint32_t)open->before[i],
                                           open->before[i] >> 32);

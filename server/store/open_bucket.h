@@ -8,18 +8,12 @@
 #ifndef TL_STORE_OPEN_BUCKET_H
 #define TL_STORE_OPEN_BUCKET_H
 
+#include "base/numbers.h"
 #include "base/state.h"
 #include "store/bucket.h"
 #include "store/shard_stats.h"
 
 #define TL_OPEN_PLACES 1024u /* functions, pages, or both, that have a number at the same time */
-
-/* Numbers, in the order in which the names came. */
-struct tl_open_bucket_names {
-    uint32_t n;
-    uint16_t slots[2 * TL_OPEN_PLACES]; /* number + 1, by hash of the name; 0: none */
-    uint64_t names[TL_OPEN_PLACES];
-};
 
 struct tl_open_bucket {
     uint64_t position; /* behind all that was counted, here and in buckets */
@@ -34,8 +28,8 @@ struct tl_open_bucket {
     /* Of each place instructions, and in the upper half calls: those of this bucket, and of all in
      * front of it. */
     uint64_t counts[TL_OPEN_PLACES], before[TL_OPEN_PLACES];
-    struct tl_open_bucket_names places; /* function's number << 16 | page's */
-    struct tl_open_bucket_names functions, pages;
+    struct tl_numbers places; /* of function's number << 16 | page's */
+    struct tl_numbers functions, pages;
     /* The place that was asked for last. */
     uint64_t last_page;
     uint32_t last_function, last_place;
@@ -45,8 +39,10 @@ struct tl_open_bucket {
 /* Of a zeroed one. */
 void tl_open_bucket_init(struct tl_open_bucket *open, uint64_t position);
 
-/* The place's number; -1: there is none left (tl_open_bucket_forget()). */
-int tl_open_bucket_place(struct tl_open_bucket *open, uint32_t function, uint64_t page);
+void tl_open_bucket_fini(struct tl_open_bucket *open);
+
+/* The place's number. TL_LIMIT: there is none left (tl_open_bucket_forget()); TL_NOMEM. */
+TL_MUST_USE int tl_open_bucket_place(struct tl_open_bucket *open, uint32_t function, uint64_t page);
 /* Add each place's function, instructions and calls in all buckets that have ended to the
  * statistics. TL_NOMEM. */
 TL_MUST_USE int tl_open_bucket_tell(const struct tl_open_bucket *open,

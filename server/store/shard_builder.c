@@ -91,6 +91,7 @@ void tl_shard_builder_free(struct tl_shard_builder *shard)
     if (!shard)
         return;
     tl_stats_counter_fini(&shard->counter);
+    tl_open_bucket_fini(&shard->bucket);
     tl_view_put(shard->view);
     tl_itemlog_fini(&shard->log);
     tl_code_set_fini(&shard->code);
