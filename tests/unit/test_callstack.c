@@ -265,8 +265,7 @@ static void lost_in_the_same_function(void **state)
     for (uint32_t depth = 1; depth < 140; depth++) {
         assert_int_equal(depth_behind_gap(depth, 0), depth);
         for (uint32_t to = 1; to < depth; to++)
-            assert_int_equal(depth_behind_gap(depth, to),
-                             depth - to <= 64 ? to : depth);
+            assert_int_equal(depth_behind_gap(depth, to), depth - to <= 64 ? to : depth);
     }
 }
 
@@ -294,6 +293,23 @@ static void branches_alone(void **state)
     struct script s = {.n = sizeof items / sizeof items[0]};
     memcpy(s.items, items, sizeof items);
     expect(&s, "+c4294967295@0 +c4294967295@0 -c4294967295@0 -c4294967295@0 ");
+}
+
+/* Branches that tell where they come from: what is taken for a return, and leads to no call. */
+static void branches_with_their_source(void **state)
+{
+    const unsigned call = TL_ITEM_CALL | TL_ITEM_HAS_PC, back = TL_ITEM_RETURN | TL_ITEM_HAS_PC;
+    const struct tl_item items[] = {
+        {.kind = TL_ITEM_BRANCH, .flags = (uint8_t)back, .pc = 0x120, .value = 0x900},
+        {.kind = TL_ITEM_BRANCH, .flags = (uint8_t)call, .pc = 0x910, .value = 0x200},
+        {.kind = TL_ITEM_BRANCH, .flags = (uint8_t)back, .pc = 0x220, .value = 0xa00},
+    };
+    struct script s = {.n = 1}; /* in the outermost frame: a jump */
+    memcpy(s.items, items, sizeof items);
+    expect(&s, "+r4294967295@0 -r4294967295@0 ");
+    s.n = 3; /* in a call: another call */
+    expect(&s, "+r4294967295@0 +c4294967295@0 +c4294967295@0 "
+               "-c4294967295@0 -c4294967295@0 -r4294967295@0 ");
 }
 
 /* Deeper than what is kept: counted, and in step again afterwards. */
@@ -411,6 +427,7 @@ int main(void)
         cmocka_unit_test(gaps),
         cmocka_unit_test(task_switch),
         cmocka_unit_test(branches_alone),
+        cmocka_unit_test(branches_with_their_source),
         cmocka_unit_test(lost_in_the_same_function),
         cmocka_unit_test(very_deep),
         cmocka_unit_test(follows_a_core),

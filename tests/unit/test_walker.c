@@ -258,6 +258,23 @@ static void needs_bits_and_addresses(void **state)
     end(w);
 }
 
+/* With nothing on the return stack a bit is not a return's. */
+static void returns_that_nobody_called(void **state)
+{
+    (void)state;
+    const uint32_t code[] = {BL(2), NOP, RET};
+    struct world *const w = begin(code, 3, 4, true);
+    assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 1), 1); /* back behind the call … */
+    assert_int_equal(w->walker.pc, BASE + 4);
+    assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 2), 0); /* … and there again */
+    tl_item_batch_flush(&w->batch);
+    assert_int_equal(w->n_seen, 2); /* the call and the first return */
+    assert_int_equal(w->kinds >> TL_ITEM_GAP & 1, 0);
+    assert_false(w->walker.need_address);
+    assert_true(tl_walker_to_indirect(&w->walker, 3));
+    end(w);
+}
+
 static void tells_unmapped_ranges(void **state)
 {
     (void)state;
@@ -347,7 +364,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_programs),           cmocka_unit_test(follows_predicted_returns),
         cmocka_unit_test(notices_a_loop_without_end), cmocka_unit_test(needs_bits_and_addresses),
-        cmocka_unit_test(tells_unmapped_ranges),      cmocka_unit_test(code_changes_at_its_time),
+        cmocka_unit_test(returns_that_nobody_called), cmocka_unit_test(tells_unmapped_ranges),
+        cmocka_unit_test(code_changes_at_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
