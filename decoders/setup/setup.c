@@ -490,7 +490,8 @@ int tl_setup_read(struct tl_setup *setup, const char *path, struct tl_fail *fail
     if (rc == TL_OK) {
         const char *const slash = strrchr(path, '/');
         char *const base = slash ? strndup(path, (size_t)(slash - path)) : NULL;
-        rc = parse(setup, (const char *)text.p, text.n, base, fail);
+        rc = slash && !base ? tl_fail_set(fail, TL_NOMEM, "out of memory")
+                            : parse(setup, (const char *)text.p, text.n, base, fail);
         free(base);
     }
     tl_buf_fini(&text);

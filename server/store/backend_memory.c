@@ -312,7 +312,7 @@ static int memory_log_open(struct tl_backend *backend, const char *key, bool cre
         *size = log->entry->bytes.n;
         log->entry->logs++;
     } else if (r >= 0) {
-        r = not_there(fail, key);
+        r = create ? tl_fail_set(fail, TL_NOMEM, "no memory") : not_there(fail, key);
     }
     pthread_mutex_unlock(&m->lock);
     if (r < 0) {

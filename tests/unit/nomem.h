@@ -39,6 +39,7 @@ static struct {
     bool closed; /* nothing is counted or fails for a while */
     bool again;  /* everything behind the one that fails does, too */
     pthread_t main;
+    const void *outside; /* in call stacks: who called nomem_once() */
     uint64_t sites[NOMEM_SITES];
     size_t n;
     uint64_t site; /* that fails */
@@ -76,7 +77,7 @@ static __attribute__((noinline)) uint64_t nomem_site(void **callers)
     backtrace(frames, NOMEM_DEPTH + OWN);
     memcpy(callers, frames + OWN, NOMEM_DEPTH * sizeof *callers);
     uint64_t hash = 1;
-    for (int i = 0; i < NOMEM_DEPTH; i++)
+    for (int i = 0; i < NOMEM_DEPTH && callers[i] != nomem.outside; i++)
         hash = (hash ^ (uintptr_t)callers[i]) * 0x9e3779b97f4a7c15u;
     return hash;
 }
@@ -218,9 +219,10 @@ static inline void nomem_tell(void)
     backtrace_symbols_fd(nomem.frames, NOMEM_DEPTH, 2);
 }
 
-static inline int nomem_once(nomem_scenario *scenario, void *context, enum nomem_mode mode,
-                             struct tl_buf *out)
+static __attribute__((noinline)) int nomem_once(nomem_scenario *scenario, void *context,
+                                                enum nomem_mode mode, struct tl_buf *out)
 {
+    nomem.outside = __builtin_return_address(0);
     nomem.failed = false;
     nomem.live = 0;
     memset(nomem.pieces, 0, sizeof nomem.pieces);
@@ -230,33 +232,40 @@ static inline int nomem_once(nomem_scenario *scenario, void *context, enum nomem
     return rc;
 }
 
-/* Run the scenario with nothing failing, and each place once. Returns how many places there are. */
+/* Run the scenario with nothing failing, and each place twice, alone and with all behind it.
+ * Returns how many places failed. */
 static inline size_t nomem_run(nomem_scenario *scenario, void *context)
 {
     struct tl_buf want = {0};
+    size_t reached = 0;
     assert_int_equal(scenario(context, &want), TL_OK); /* what is made once is made */
     tl_buf_fini(&want);
     nomem.n = 0;
     nomem.main = pthread_self();
-    assert_int_equal(nomem_once(scenario, context, NOMEM_RECORD, &want), TL_OK);
-    assert_true(nomem.n < NOMEM_SITES);
-    assert_true(nomem.given || nomem.live == (want.p != NULL));
-    for (size_t i = 0; i < 2 * nomem.n; i++) {
+    for (long i = -1; i < 2 * (long)nomem.n; i++) {
         struct tl_buf got = {0};
-        nomem.site = nomem.sites[i / 2];
-        nomem.again = i % 2;
-        const int r = nomem_once(scenario, context, NOMEM_FAIL, &got);
+        nomem.site = i < 0 ? 0 : nomem.sites[i / 2];
+        nomem.again = i % 2 == 1;
+        const int r = nomem_once(scenario, context, i < 0 ? NOMEM_RECORD : NOMEM_FAIL, &got);
+        if (i < 0) {
+            assert_int_equal(r, TL_OK);
+            assert_true(nomem.n < NOMEM_SITES);
+            assert_true(nomem.given || nomem.live == (got.p != NULL));
+            want = got;
+            continue;
+        }
+        reached += nomem.failed;
         const bool other = r == TL_OK && (got.n != want.n || memcmp(got.p, want.p, got.n));
         tl_buf_fini(&got);
         if ((r != TL_NOMEM && r != TL_OK) || other || (nomem.live > 0 && !nomem.given)) {
             nomem_tell();
-            fail_msg("place %zu%s: returned %d, %zu pieces of memory lost%s", i / 2,
+            fail_msg("place %ld%s: returned %d, %zu pieces of memory lost%s", i / 2,
                      nomem.again ? " and all behind it" : "", r, nomem.live,
                      other ? ", said nothing and made something else" : "");
         }
     }
     tl_buf_fini(&want);
-    return nomem.n;
+    return reached / 2;
 }
 
 #endif
