@@ -7,7 +7,9 @@
 #include "base/crc32c.h"
 #include "unit/nomem.h"
 
+#include "grpc/reflection/v1/reflection.pb-c.h"
 #include "tracelake/v1/catalog.pb-c.h"
+#include "tracelake/v1/images.pb-c.h"
 #include "tracelake/v1/ingest.pb-c.h"
 #include "tracelake/v1/ranges.pb-c.h"
 #include "unit/asking.h"
@@ -98,6 +100,50 @@ static void grpc(const char *url)
     h2_free(c);
 }
 
+static void grpc_lookups(const char *url)
+{
+    Tracelake__V1__FindRequest find = TRACELAKE__V1__FIND_REQUEST__INIT;
+    Tracelake__V1__StatsRequest stats = TRACELAKE__V1__STATS_REQUEST__INIT;
+    Tracelake__V1__LocateRequest locate = TRACELAKE__V1__LOCATE_REQUEST__INIT;
+    Tracelake__V1__GetTilesRequest tiles = TRACELAKE__V1__GET_TILES_REQUEST__INIT;
+    Tracelake__V1__PcRange pc = TRACELAKE__V1__PC_RANGE__INIT;
+    struct h2_client *const c = h2_connect(url);
+    find.trace = stats.trace = locate.trace = tiles.trace = (char *)"t";
+    find.stream = stats.stream = locate.stream = (char *)"cs.10";
+    find.what_case = TRACELAKE__V1__FIND_REQUEST__WHAT_PC;
+    find.pc = &pc;
+    pc.from = 16;
+    tiles.lane_to = 15;
+    call(c, "/tracelake.v1.Ranges/Find", &find.base);
+    call(c, "/tracelake.v1.Ranges/Stats", &stats.base);
+    call(c, "/tracelake.v1.Ranges/Locate", &locate.base);
+    call(c, "/tracelake.v1.Ranges/GetTiles", &tiles.base);
+    h2_free(c);
+}
+
+static void grpc_others(const char *url)
+{
+    Tracelake__V1__ListImagesRequest list = TRACELAKE__V1__LIST_IMAGES_REQUEST__INIT;
+    Tracelake__V1__PutImageRequest image = TRACELAKE__V1__PUT_IMAGE_REQUEST__INIT;
+    Grpc__Reflection__V1__ServerReflectionRequest ask =
+        GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__INIT;
+    static uint8_t bytes[3000];
+    struct h2_client *const c = h2_connect(url);
+    image.name = (char *)"a.elf";
+    image.data = (ProtobufCBinaryData){sizeof bytes, bytes};
+    call(c, "/tracelake.v1.Images/PutImage", &image.base);
+    call(c, "/tracelake.v1.Images/ListImages", &list.base);
+    ask.message_request_case =
+        GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_CONTAINING_SYMBOL;
+    ask.file_containing_symbol = (char *)"tracelake.v1.Trace";
+    call(c, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", &ask.base);
+    ask.message_request_case =
+        GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_LIST_SERVICES;
+    ask.list_services = (char *)"";
+    call(c, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", &ask.base);
+    h2_free(c);
+}
+
 static void push(const char *url)
 {
     Tracelake__V1__Open open = TRACELAKE__V1__OPEN__INIT;
@@ -174,6 +220,16 @@ static void calls(void **state)
     some(grpc);
 }
 
+static void lookups_by_calls(void **state)
+{
+    some(grpc_lookups);
+}
+
+static void other_calls(void **state)
+{
+    some(grpc_others);
+}
+
 static void pushes(void **state)
 {
     some(push);
@@ -187,6 +243,8 @@ int main(void)
         cmocka_unit_test(requests_of_http2),
         cmocka_unit_test(calls),
         cmocka_unit_test(pushes),
+        cmocka_unit_test(lookups_by_calls),
+        cmocka_unit_test(other_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
