@@ -16,7 +16,8 @@ LIMIT = 180  # seconds of a test; one that runs for ever has noticed
 
 # Who is concerned, the fastest first.
 FLOW = ['test_walker', 'test_item', 'test_block', 'test_callstack', 'test_toy', 'test_etm4_flow',
-        'test_sim_etm4', 'test_property_etm4', 'test_decode_state', 'test_stf_flow', 'test_parallel']
+        'test_sim_etm4', 'test_property_etm4', 'test_decode_state', 'test_stf_flow', 'test_parallel',
+        'test_shard_index']
 STORE = ['test_store_itemlog', 'test_shard_census', 'test_store_pack', 'test_shard_walk',
          'test_store_backend', 'test_catalog', 'test_shard', 'test_shard_index', 'test_lake_query',
          'test_lake_slices', 'test_lake_resume', 'test_lake']
@@ -42,8 +43,9 @@ def places(text):
 
 
 def copy_tree(to):
-    files = subprocess.run(['git', 'ls-files', '-z'], cwd=ROOT, check=True,
-                           stdout=subprocess.PIPE).stdout.decode().split('\0')[:-1]
+    """What git knows, and nothing else; what is the same stays, so that it is not built again."""
+    files = set(subprocess.run(['git', 'ls-files', '-z'], cwd=ROOT, check=True,
+                               stdout=subprocess.PIPE).stdout.decode().split('\0')[:-1])
     for name in files:
         source, target = os.path.join(ROOT, name), os.path.join(to, name)
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -52,6 +54,10 @@ def copy_tree(to):
         if not os.path.exists(target) or open(target, 'rb').read() != data:
             with open(target, 'wb') as f:
                 f.write(data)
+    for top, _, names in os.walk(to):
+        for name in names:
+            if os.path.relpath(os.path.join(top, name), to) not in files:
+                os.remove(os.path.join(top, name))
 
 
 class Bench:

@@ -3,7 +3,7 @@
  * The walker with a bit for each condition, against a model: random programs are run by a small
  * interpreter, which makes the bits and addresses that a trace unit would send of it.
  */
-#include "flow/walker.h"
+#include "flow/walker_hot.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +17,7 @@
 #define STEPS       3000u /* that are run */
 #define ROUNDS      200u
 #define NOP         0xd503201fu
+#define ISB         0xd5033fdfu
 #define RET         0xd65f03c0u
 #define BR          0xd61f0020u
 #define B(n)        (0x14000000u | ((uint32_t)(n)&0x3ffffff))
@@ -30,6 +31,8 @@ struct world {
     size_t n_seen;
     unsigned kinds; /* of items, a bit each */
     unsigned gap;   /* the last one */
+    unsigned taken; /* BLOCK items that are */
+    uint64_t mode;  /* the last one */
     struct tl_image *image;
     struct tl_item_batch batch;
     struct tl_walker walker;
@@ -59,6 +62,10 @@ static int take(void *context, const struct tl_item *items, size_t n)
         if (items[i].kind == TL_ITEM_PATH)
             for (uint32_t k = 0; k < items[i].n; k++)
                 see(w, tl_path_block(items[i].path[k]), tl_path_block(items[i].path[k])->n);
+        if (items[i].kind == TL_ITEM_BLOCK)
+            w->taken += items[i].flags & TL_ITEM_TAKEN;
+        if (items[i].kind == TL_ITEM_MODE)
+            w->mode = items[i].value;
         if (items[i].kind == TL_ITEM_GAP)
             w->gap = items[i].sub;
     }
@@ -275,6 +282,58 @@ static void returns_that_nobody_called(void **state)
     end(w);
 }
 
+/* Where a source address is said to have branched, but the image has no branch, nothing has. */
+static void source_addresses(void **state)
+{
+    (void)state;
+    const uint32_t code[] = {NOP, ISB, NOP, B(-3), NOP};
+    struct world *const w = begin(code, 5, 0, false);
+    tl_walker_source(&w->walker, BASE + 4, TL_ISA_A64, 1);
+    tl_item_batch_flush(&w->batch);
+    assert_int_equal(w->n_seen, 2);
+    assert_int_equal(w->taken, 0);
+    assert_int_equal(w->walker.pc, BASE + 8);
+    tl_walker_source(&w->walker, BASE + 8, TL_ISA_A64, 2);
+    tl_item_batch_flush(&w->batch);
+    assert_int_equal(w->taken, 0);
+    assert_int_equal(w->walker.pc, BASE + 12);
+    tl_walker_source(&w->walker, BASE + 12, TL_ISA_A64, 3);
+    tl_item_batch_flush(&w->batch);
+    assert_int_equal(w->taken, 1);
+    assert_int_equal(w->walker.pc, BASE);
+    end(w);
+}
+
+/* Inlined or not: another instruction set is told, the same one is not. */
+static void jumps_tell_the_instruction_set(void **state)
+{
+    (void)state;
+    const uint32_t code[] = {NOP, NOP, BR};
+    for (unsigned inlined = 0; inlined < 2; inlined++) {
+        struct world *const w = begin(code, 3, 0, true);
+        void (*const jump)(struct tl_walker *, uint64_t, enum tl_isa, uint64_t) =
+            inlined ? tl_walker_jump_hot : tl_walker_jump;
+        tl_item_batch_flush(&w->batch);
+        const uint64_t mode = w->mode;
+        for (unsigned i = 0; i < 2; i++) { /* known, and waited for */
+            w->kinds = 0;
+            jump(&w->walker, BASE + 4, TL_ISA_A64, 1);
+            tl_item_batch_flush(&w->batch);
+            assert_int_equal(w->kinds, 0);
+            jump(&w->walker, BASE + 4, TL_ISA_T32, 2);
+            tl_item_batch_flush(&w->batch);
+            assert_int_equal(w->kinds, 1u << TL_ITEM_MODE);
+            assert_int_equal(w->mode, (mode & ~0xffull) | TL_ISA_T32);
+            assert_int_equal(w->walker.isa, TL_ISA_T32);
+            jump(&w->walker, BASE + 4, TL_ISA_A64, 3);
+            tl_item_batch_flush(&w->batch);
+            assert_int_equal(w->mode, mode);
+            tl_walker_await(&w->walker, true);
+        }
+        end(w);
+    }
+}
+
 static void tells_unmapped_ranges(void **state)
 {
     (void)state;
@@ -362,9 +421,14 @@ static void code_changes_at_its_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(follows_programs),           cmocka_unit_test(follows_predicted_returns),
-        cmocka_unit_test(notices_a_loop_without_end), cmocka_unit_test(needs_bits_and_addresses),
-        cmocka_unit_test(returns_that_nobody_called), cmocka_unit_test(tells_unmapped_ranges),
+        cmocka_unit_test(follows_programs),
+        cmocka_unit_test(follows_predicted_returns),
+        cmocka_unit_test(notices_a_loop_without_end),
+        cmocka_unit_test(needs_bits_and_addresses),
+        cmocka_unit_test(returns_that_nobody_called),
+        cmocka_unit_test(source_addresses),
+        cmocka_unit_test(jumps_tell_the_instruction_set),
+        cmocka_unit_test(tells_unmapped_ranges),
         cmocka_unit_test(code_changes_at_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
