@@ -77,7 +77,10 @@ static void names_state(struct tl_numbers *t, struct tl_state *s)
     for (size_t i = 0; i < n && s->rc >= 0; i++) {
         uint64_t name = tl_state_loads(s) ? 0 : t->keys[i];
         tl_state_u64(s, &name);
-        tl_state_check(s, number_of(t, name) == (int)i); /* else it came twice */
+        const int number = number_of(t, name);
+        if (number == TL_NOMEM)
+            tl_state_fail(s, TL_NOMEM);
+        tl_state_check(s, number == (int)i); /* else it came twice */
     }
 }
 
