@@ -302,13 +302,13 @@ static void real(const char *name, const char *elf)
 static void made_up(const char *name, unsigned functions, uint64_t insns, bool again)
 {
     struct tl_sim_rng rng = {7};
-    struct tl_sim_pt_flow_options options;
+    const struct tl_sim_pt_flow_options options = {
+        .kernel = true, .user = true, .long_tnt = true, .psb_period = 4096};
     struct tl_sim_x86_program program;
     struct tl_sim_pt_flow flow;
     struct tl_buf all = {0};
     struct bench b = {.name = name};
     tl_sim_x86_program_init(&program, tl_sim_rand(&rng), functions);
-    tl_sim_pt_flow_random(&options, &rng);
     tl_sim_pt_flow_init(&flow, &program, &options, tl_sim_rand(&rng));
     tl_sim_pt_flow_run(&flow, insns);
     if (tl_image_new(&b.image) < 0)
@@ -352,6 +352,6 @@ int main(int argc, char **argv)
     real("noretcomp", "ramble.elf");
     real("no-time", "stroll.elf");
     made_up("made up, warm", 40, 200000, true);
-    made_up("made up, cold", 4096, 100000, false);
+    made_up("made up, cold", 4096, 300000, false);
     return 0;
 }
