@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What each event does to the flow, and where. */
 #include "flow/walker_hot.h"
+#include "pt/binding.h"
 #include "pt/event_text.h"
 #include "pt/flow.h"
 
 #include <string.h>
+
+#define SKL014_BRANCHES (1u << 16) /* that may be between two packets, at most */
 
 /* What binds to an instruction, once each. */
 enum { PAGING = 1, VMCS = 2, PTWRITE = 4, IRET = 8, VMENTRY = 16, UIRET = 32 };
@@ -101,57 +104,20 @@ void tl_pt_flow_tip(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 
 /* ---- instructions that events bind to -------------------------------------------------------- */
 
-static bool is_far(const struct tl_x86_insn *x)
-{
-    return x->class == TL_X86_FAR_CALL || x->class == TL_X86_FAR_RETURN ||
-           x->class == TL_X86_FAR_JUMP;
-}
-
-static bool suits_pip(enum tl_isa isa, struct tl_bytes code)
-{
-    struct tl_x86_insn x;
-    return tl_x86_decode(isa, code, &x) > 0 &&
-           (is_far(&x) || x.special == TL_X86_MOV_CR3 || x.special == TL_X86_VM_ENTRY);
-}
-
-static bool suits_vmcs(enum tl_isa isa, struct tl_bytes code)
-{
-    struct tl_x86_insn x;
-    return tl_x86_decode(isa, code, &x) > 0 &&
-           (is_far(&x) || x.special == TL_X86_VMPTRLD || x.special == TL_X86_VM_ENTRY);
-}
-
-static bool suits_ptwrite(enum tl_isa isa, struct tl_bytes code)
-{
-    struct tl_x86_insn x;
-    return tl_x86_decode(isa, code, &x) > 0 && x.class == TL_X86_PTWRITE;
-}
-
-static bool suits_iret(enum tl_isa isa, struct tl_bytes code)
-{
-    struct tl_x86_insn x;
-    return tl_x86_decode(isa, code, &x) > 0 &&
-           (x.special == TL_X86_IRET || x.special == TL_X86_SYSRET || x.special == TL_X86_SYSEXIT ||
-            x.special == TL_X86_ERET);
-}
-
-static bool suits_vmentry(enum tl_isa isa, struct tl_bytes code)
-{
-    struct tl_x86_insn x;
-    return tl_x86_decode(isa, code, &x) > 0 && x.special == TL_X86_VM_ENTRY;
-}
-
-static bool suits_uiret(enum tl_isa isa, struct tl_bytes code)
-{
-    struct tl_x86_insn x;
-    return tl_x86_decode(isa, code, &x) > 0 && x.special == TL_X86_UIRET;
-}
-
-static bool suits_cr3(enum tl_isa isa, struct tl_bytes code)
-{
-    struct tl_x86_insn x;
-    return tl_x86_decode(isa, code, &x) > 0 && x.special == TL_X86_MOV_CR3;
-}
+/* Does the instruction that `code` begins with, if it is one, do so? */
+#define SUITS(NAME, PREDICATE)                                                                     \
+    static bool NAME(enum tl_isa isa, struct tl_bytes code)                                        \
+    {                                                                                              \
+        struct tl_x86_insn x;                                                                      \
+        return tl_x86_decode(isa, code, &x) > 0 && PREDICATE(&x);                                  \
+    }
+SUITS(suits_pip, tl_pt_binds_pip)
+SUITS(suits_vmcs, tl_pt_binds_vmcs)
+SUITS(suits_ptwrite, tl_pt_is_ptwrite)
+SUITS(suits_iret, tl_pt_is_iret)
+SUITS(suits_vmentry, tl_pt_is_vmentry)
+SUITS(suits_uiret, tl_pt_is_uiret)
+SUITS(suits_cr3, tl_pt_changes_cr3)
 
 static bool suits_any(enum tl_isa isa, struct tl_bytes code)
 {
@@ -221,22 +187,22 @@ static bool has_filters(const struct tl_pt_config *config)
     return false;
 }
 
-/* A direct branch at which the flow may leave what is traced (erratum SKL014). */
+/* Where the flow may leave what is traced (erratum SKL014). */
 static bool suits_skl014(enum tl_isa isa, struct tl_bytes code)
 {
     struct tl_x86_insn x;
-    return tl_x86_decode(isa, code, &x) > 0 &&
-           (x.special == TL_X86_MOV_CR3 ||
-            ((x.class == TL_X86_JUMP || x.class == TL_X86_CALL) && x.direct && !x.absolute));
+    return tl_x86_decode(isa, code, &x) > 0 && (tl_pt_changes_cr3(&x) || tl_pt_is_untold(&x));
 }
 
 static enum tl_walker_end to_skl014(struct tl_pt_flow *f, uint64_t offset)
 {
-    enum tl_walker_end end;
-    do {
-        end = tl_walker_to_insn(&f->walker, suits_skl014, offset);
-    } while (end == TL_WALKER_REACHED && tl_pt_config_traces(f->config, f->walker.pc));
-    return end;
+    for (unsigned branches = 0; branches < SKL014_BRANCHES; branches++) {
+        const enum tl_walker_end end = tl_walker_to_insn(&f->walker, suits_skl014, offset);
+        if (end != TL_WALKER_REACHED || !tl_pt_config_traces(f->config, f->walker.pc))
+            return end;
+    }
+    tl_walker_lose(&f->walker, TL_GAP_NO_PATH, offset);
+    return TL_WALKER_LOST;
 }
 
 /* Up to where tracing was switched off: the IP, an instruction that does so, or any branch that a

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "pt/insn.h"
 
+#include "pt/binding.h"
+
 #include <string.h>
 
 #define RUN_MAX   UINT16_MAX
@@ -16,65 +18,18 @@ enum { PAGING = 1, VMCS = 2, PTWRITE = 4, IRET = 8, VMENTRY = 16, UIRET = 32 };
 
 /* ---- instructions ---------------------------------------------------------------------------- */
 
-static bool is_far(const struct tl_x86_insn *x)
-{
-    return x->class == TL_X86_FAR_CALL || x->class == TL_X86_FAR_RETURN ||
-           x->class == TL_X86_FAR_JUMP;
-}
-
-static bool changes_cr3(const struct tl_x86_insn *x)
-{
-    return x->special == TL_X86_MOV_CR3;
-}
-
-static bool binds_to_pip(const struct tl_x86_insn *x)
-{
-    return is_far(x) || changes_cr3(x) || x->special == TL_X86_VM_ENTRY;
-}
-
-static bool binds_to_vmcs(const struct tl_x86_insn *x)
-{
-    return is_far(x) || x->special == TL_X86_VMPTRLD || x->special == TL_X86_VM_ENTRY;
-}
-
-static bool is_ptwrite(const struct tl_x86_insn *x)
-{
-    return x->class == TL_X86_PTWRITE;
-}
-
-static bool is_iret(const struct tl_x86_insn *x)
-{
-    return x->special == TL_X86_IRET || x->special == TL_X86_SYSRET ||
-           x->special == TL_X86_SYSEXIT || x->special == TL_X86_ERET;
-}
-
-static bool is_vmentry(const struct tl_x86_insn *x)
-{
-    return x->special == TL_X86_VM_ENTRY;
-}
-
-static bool is_uiret(const struct tl_x86_insn *x)
-{
-    return x->special == TL_X86_UIRET;
-}
-
-static bool is_direct_jump(const struct tl_x86_insn *x)
-{
-    return x->class == TL_X86_JUMP && x->direct && !x->absolute;
-}
-
 /* Events of these kinds bind to an instruction. */
 static const struct binding {
     uint8_t flag;
     bool by_ip; /* the event has the IP of the instruction, unless it is suppressed */
     bool (*suits)(const struct tl_x86_insn *);
 } bindings[TL_PT_EV_IGNORED + 1] = {
-    [TL_PT_EV_PAGING] = {PAGING, false, binds_to_pip},
-    [TL_PT_EV_VMCS] = {VMCS, false, binds_to_vmcs},
-    [TL_PT_EV_PTWRITE] = {PTWRITE, true, is_ptwrite},
-    [TL_PT_EV_IRET] = {IRET, true, is_iret},
-    [TL_PT_EV_VMENTRY] = {VMENTRY, true, is_vmentry},
-    [TL_PT_EV_UIRET] = {UIRET, true, is_uiret},
+    [TL_PT_EV_PAGING] = {PAGING, false, tl_pt_binds_pip},
+    [TL_PT_EV_VMCS] = {VMCS, false, tl_pt_binds_vmcs},
+    [TL_PT_EV_PTWRITE] = {PTWRITE, true, tl_pt_is_ptwrite},
+    [TL_PT_EV_IRET] = {IRET, true, tl_pt_is_iret},
+    [TL_PT_EV_VMENTRY] = {VMENTRY, true, tl_pt_is_vmentry},
+    [TL_PT_EV_UIRET] = {UIRET, true, tl_pt_is_uiret},
 };
 
 /* Read and decode the instruction at `ip`. It may lie in several regions. */
@@ -102,7 +57,7 @@ static int decode_at(const struct tl_pt_insns *d, uint64_t ip, struct tl_pt_insn
 static int next_ip(const struct tl_pt_insn *insn, uint64_t *ip)
 {
     const struct tl_x86_insn *const x = &insn->x86;
-    if (is_direct_jump(x) || (x->class == TL_X86_CALL && x->direct))
+    if (tl_pt_is_untold(x))
         *ip = tl_x86_target((enum tl_isa)insn->isa, insn->ip, x);
     else if (x->class == TL_X86_OTHER || x->class == TL_X86_PTWRITE)
         *ip = insn->ip + x->size;
@@ -319,7 +274,7 @@ static int to_ip(struct tl_pt_insns *d, struct tl_pt_insn *insn, uint64_t ip)
 
 static bool suits_skl014(const struct tl_x86_insn *x)
 {
-    return is_direct_jump(x) || (x->class == TL_X86_CALL && x->direct) || changes_cr3(x);
+    return tl_pt_is_untold(x) || tl_pt_changes_cr3(x);
 }
 
 /* Erratum SKL014: a direct branch out of the address filter may give no IP either. */
@@ -328,7 +283,7 @@ static int to_skl014(struct tl_pt_insns *d, struct tl_pt_insn *insn)
     for (;;) {
         uint64_t ip;
         int rc = to_insn(d, insn, suits_skl014);
-        if (rc != REACHED || changes_cr3(&insn->x86))
+        if (rc != REACHED || tl_pt_changes_cr3(&insn->x86))
             return rc;
         rc = next_ip(insn, &ip);
         if (rc < 0)
@@ -355,7 +310,7 @@ static int to_disabled(struct tl_pt_insns *d, struct tl_pt_insn *insn)
     if (!d->event.ip_suppressed)
         return to_ip(d, insn, d->event.ip);
     return config->errata.skl014 && has_filters(config) ? to_skl014(d, insn)
-                                                        : to_insn(d, insn, changes_cr3);
+                                                        : to_insn(d, insn, tl_pt_changes_cr3);
 }
 
 /* Behind a call out of what is traced, tracing goes on where it returns to. */
@@ -544,7 +499,7 @@ static int trailing_disabled(struct tl_pt_insns *d)
 {
     if (!d->postponed)
         return 0;
-    if (d->event.ip_suppressed && changes_cr3(&d->waits.x86))
+    if (d->event.ip_suppressed && tl_pt_changes_cr3(&d->waits.x86))
         return 1;
     if (next_ip(&d->waits, &d->ip) < 0) {
         expect_resume(d, &d->waits);
