@@ -47,6 +47,7 @@ struct bench {
     unsigned threads;
     struct tl_stf_flow *flow;
     uint64_t insns, theirs;
+    uint64_t met; /* parts decoded ahead that were of use */
 };
 
 static void die(const char *why)
@@ -103,7 +104,7 @@ static void ours(void *context)
     struct tl_fail fail;
     b->insns = 0;
     b->flow = NULL;
-    if (b->threads > 1 && tl_crew_new(&share.crew, b->threads - 1) < 0)
+    if (b->threads > 1 && tl_crew_new(&share.crew, b->threads) < 0)
         die("no crew");
     if (b->to == RECORDS && tl_stf_flow_new(&b->flow, &stf, NULL) < 0)
         die("no records");
@@ -120,6 +121,7 @@ static void ours(void *context)
     }
     if (d->ops->finish(d) < 0)
         die("finish");
+    b->met = b->threads > 1 ? tl_split_met(d) : 0;
     d->ops->destroy(d);
     tl_stf_flow_free(b->flow);
     tl_crew_free(share.crew);
@@ -237,7 +239,9 @@ static void measure(struct bench *b)
     }
     b->to = PATHS;
     const double one = by_clock(b, 1), two = by_clock(b, 2);
-    snprintf(name, sizeof name, "%s, two threads", b->name);
+    const uint64_t met = b->met;
+    snprintf(name, sizeof name, "%s, two threads (%llu parts ahead)", b->name,
+             (unsigned long long)met);
     bench_report("pt flow", name, insns / two, "Minsn/s", "one thread", insns / one);
 }
 
