@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Which instructions packets bind to. Pure functions. */
+/* What packets say of instructions: of which set they are, and which ones they bind to. Pure
+ * functions. */
 #ifndef TL_PT_BINDING_H
 #define TL_PT_BINDING_H
 
 #include "isa/x86.h"
+#include "pt/packet.h"
+
+/* enum tl_isa behind a MODE.Exec; TL_ISA_NONE: there is no such mode. */
+static inline uint8_t tl_pt_exec_isa(const struct tl_pt_packet *p)
+{
+    return p->exec.csl ? (p->exec.csd ? TL_ISA_NONE : TL_ISA_X64)
+                       : (p->exec.csd ? TL_ISA_X32 : TL_ISA_X16);
+}
 
 static inline bool tl_pt_is_far(const struct tl_x86_insn *x)
 {

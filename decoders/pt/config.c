@@ -165,6 +165,14 @@ void tl_pt_config_init(struct tl_pt_config *config, const struct tl_source *sour
         config->errata = (struct tl_pt_errata){0};
 }
 
+bool tl_pt_config_filters(const struct tl_pt_config *config)
+{
+    for (unsigned i = 0; i < TL_PT_FILTERS; i++)
+        if (config->filters[i].kind != TL_PT_FILTER_NONE)
+            return true;
+    return false;
+}
+
 bool tl_pt_config_traces(const struct tl_pt_config *config, uint64_t ip)
 {
     bool any = false, inside = false;

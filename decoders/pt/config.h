@@ -56,6 +56,9 @@ bool tl_pt_config_cpu_known(const struct tl_pt_config *config);
 /* Of a source's registers; what is not told is zero. */
 void tl_pt_config_init(struct tl_pt_config *config, const struct tl_source *source);
 
+/* Are there any filters? */
+bool tl_pt_config_filters(const struct tl_pt_config *config);
+
 /* May code at `ip` be traced, for all that the filters say? */
 bool tl_pt_config_traces(const struct tl_pt_config *config, uint64_t ip);
 

@@ -213,21 +213,11 @@ static int take_held(struct tl_pt_flow *f, bool more)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* The `n` outcomes below the stop bit of `word`, the oldest in bit 0. */
-static inline uint64_t oldest_first(uint64_t word, unsigned n)
-{
-    uint64_t v = word << (64 - n);
-    v = (v >> 1 & 0x5555555555555555) | (v & 0x5555555555555555) << 1;
-    v = (v >> 2 & 0x3333333333333333) | (v & 0x3333333333333333) << 2;
-    v = (v >> 4 & 0x0f0f0f0f0f0f0f0f) | (v & 0x0f0f0f0f0f0f0f0f) << 4;
-    return __builtin_bswap64(v);
-}
-
 static inline void take_outcomes(struct tl_pt_flow *f, uint64_t word)
 {
     if (word > 1) {
         const unsigned n = 63 - (unsigned)__builtin_clzll(word);
-        tl_pt_flow_outcomes(f, oldest_first(word, n), n, f->anchor);
+        tl_pt_flow_outcomes(f, tl_pt_oldest_first(word, n), n, f->anchor);
     }
 }
 

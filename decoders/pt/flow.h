@@ -78,6 +78,16 @@ struct tl_pt_flow {
     struct tl_item_batch out;
 };
 
+/* The lowest `n` (1..63) bits of `word`, outcomes whose newest is bit 0: with the oldest there. */
+static inline uint64_t tl_pt_oldest_first(uint64_t word, unsigned n)
+{
+    uint64_t v = word << (64 - n);
+    v = (v >> 1 & 0x5555555555555555) | (v & 0x5555555555555555) << 1;
+    v = (v >> 2 & 0x3333333333333333) | (v & 0x3333333333333333) << 2;
+    v = (v >> 4 & 0x0f0f0f0f0f0f0f0f) | (v & 0x0f0f0f0f0f0f0f0f) << 4;
+    return __builtin_bswap64(v);
+}
+
 /* An event, at `offset`. */
 void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset);
 /* `n` (1..64) outcomes, the oldest in bit 0. */

@@ -139,14 +139,14 @@ static const struct binding {
     [TL_PT_EV_UIRET] = {UIRET, true, suits_uiret},
 };
 
-/* The bytes of the instruction executed last, for events that bind to it, too. */
+/* What the image holds at `ip` now. */
 static struct tl_bytes bytes_at(const struct tl_pt_flow *f, uint64_t ip)
 {
     return f->walker.image ? tl_image_view_at(f->walker.image, f->walker.view, TL_SPACE_ANY, ip)
                            : (struct tl_bytes){0};
 }
 
-/* Where the instruction that suits is found is not known in front of the walk: its end is. */
+/* Up to and with an instruction that suits. False: none is reached, which is a gap. */
 static bool go_to_insn(struct tl_pt_flow *f, tl_walker_suits *suits, uint64_t offset)
 {
     const enum tl_walker_end end = tl_walker_to_insn(&f->walker, suits, offset);
@@ -170,22 +170,14 @@ static void bind(struct tl_pt_flow *f, const struct tl_pt_event *event,
         jump(f, event->ip, offset);
     else if (by_ip)
         reached = tl_walker_to(&f->walker, event->ip, false, offset);
-    if (reached && !go_to_insn(f, by_ip ? suits_any : binding->suits, offset))
+    if (!reached || !go_to_insn(f, by_ip ? suits_any : binding->suits, offset))
         return;
     /* Others bind to the same one only if it changes much. */
-    f->postponed = reached && f->walker.need_address && !f->walker.gap_told;
+    f->postponed = f->walker.need_address && !f->walker.gap_told;
     f->bound = binding->flag;
 }
 
 /* ---- where tracing ends ---------------------------------------------------------------------- */
-
-static bool has_filters(const struct tl_pt_config *config)
-{
-    for (unsigned i = 0; i < TL_PT_FILTERS; i++)
-        if (config->filters[i].kind != TL_PT_FILTER_NONE)
-            return true;
-    return false;
-}
 
 /* Where the flow may leave what is traced (erratum SKL014). */
 static bool suits_skl014(enum tl_isa isa, struct tl_bytes code)
@@ -213,7 +205,7 @@ static void go_to_disabled(struct tl_pt_flow *f, const struct tl_pt_event *event
     if (f->postponed || w->need_address)
         return;
     const enum tl_walker_end end = !event->ip_suppressed ? tl_walker_to_ip(w, event->ip, offset)
-                                   : f->config->errata.skl014 && has_filters(f->config)
+                                   : f->config->errata.skl014 && tl_pt_config_filters(f->config)
                                        ? to_skl014(f, offset)
                                        : tl_walker_to_insn(w, suits_cr3, offset);
     if (end == TL_WALKER_CHOICE) {
@@ -314,17 +306,11 @@ static void on_tsx(struct tl_pt_flow *f, const struct tl_pt_packet *packet, uint
                        offset);
 }
 
-static uint8_t isa_of(const struct tl_pt_packet *p)
-{
-    return p->exec.csl ? (p->exec.csd ? TL_ISA_NONE : TL_ISA_X64)
-                       : (p->exec.csd ? TL_ISA_X32 : TL_ISA_X16);
-}
-
 static void on_mode(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
 {
     struct tl_walker *const w = &f->walker;
     const uint64_t ip = event->ip_suppressed ? w->pc : event->ip;
-    const uint8_t isa = isa_of(&event->packet);
+    const uint8_t isa = tl_pt_exec_isa(&event->packet);
     if (isa == f->isa)
         return;
     f->isa = isa;
@@ -355,11 +341,9 @@ void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
 {
     const struct binding *const binding = &bindings[event->kind];
     if (event->kind == TL_PT_EV_TNT) {
-        uint64_t bits = 0;
-        for (unsigned i = 0; i < event->packet.tnt.n; i++)
-            bits |= (event->packet.tnt.bits >> (event->packet.tnt.n - 1 - i) & 1) << i;
+        const unsigned n = event->packet.tnt.n;
         f->has_time = true;
-        tl_pt_flow_outcomes(f, bits, event->packet.tnt.n, f->anchor);
+        tl_pt_flow_outcomes(f, tl_pt_oldest_first(event->packet.tnt.bits, n), n, f->anchor);
         return;
     }
     f->anchor = offset;

@@ -215,7 +215,7 @@ static int leave_with_trace(struct tl_pt_insns *d, const struct tl_pt_insn *insn
 /* The instruction at `ip` belongs to the run. NOT_REACHED: the run is full. */
 static int add_insn(struct tl_pt_insns *d, struct tl_pt_insn *out)
 {
-    if (d->n == RUN_MAX || d->cut)
+    if (d->n == RUN_MAX)
         return NOT_REACHED;
     if (++d->steps > STEPS_MAX)
         return -TL_PT_BAD_QUERY;
@@ -296,21 +296,14 @@ static int to_skl014(struct tl_pt_insns *d, struct tl_pt_insn *insn)
     }
 }
 
-static bool has_filters(const struct tl_pt_config *config)
-{
-    for (unsigned i = 0; i < TL_PT_FILTERS; i++)
-        if (config->filters[i].kind != TL_PT_FILTER_NONE)
-            return true;
-    return false;
-}
-
 static int to_disabled(struct tl_pt_insns *d, struct tl_pt_insn *insn)
 {
     const struct tl_pt_config *const config = d->events.config;
     if (!d->event.ip_suppressed)
         return to_ip(d, insn, d->event.ip);
-    return config->errata.skl014 && has_filters(config) ? to_skl014(d, insn)
-                                                        : to_insn(d, insn, tl_pt_changes_cr3);
+    return config->errata.skl014 && tl_pt_config_filters(config)
+               ? to_skl014(d, insn)
+               : to_insn(d, insn, tl_pt_changes_cr3);
 }
 
 /* Behind a call out of what is traced, tracing goes on where it returns to. */
@@ -389,6 +382,27 @@ static int to_binding(struct tl_pt_insns *d, const struct binding *binding, stru
     return tl_pt_insns_pending(d);
 }
 
+/* Does an event of this kind stand in front of the instruction at its IP, if it has one and tracing
+ * is on? Of others more is to be said. */
+static bool stands_at_ip(uint8_t kind)
+{
+    switch (kind) {
+    case TL_PT_EV_EXEC_MODE:
+    case TL_PT_EV_IFLAGS:
+    case TL_PT_EV_INTERRUPT:
+    case TL_PT_EV_SMI:
+    case TL_PT_EV_INIT:
+    case TL_PT_EV_VMEXIT:
+    case TL_PT_EV_SHUTDOWN:
+    case TL_PT_EV_UINTR:
+    case TL_PT_EV_SWINTR:
+    case TL_PT_EV_SYSCALL:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Tracing is on, or the event does not need that. */
 static int to_event(struct tl_pt_insns *d)
 {
@@ -422,17 +436,7 @@ static int to_event(struct tl_pt_insns *d)
         break;
     case TL_PT_EV_ASYNC_PAGING:
     case TL_PT_EV_ASYNC_VMCS:
-    case TL_PT_EV_EXEC_MODE:
     case TL_PT_EV_TSX:
-    case TL_PT_EV_IFLAGS:
-    case TL_PT_EV_INTERRUPT:
-    case TL_PT_EV_SMI:
-    case TL_PT_EV_INIT:
-    case TL_PT_EV_VMEXIT:
-    case TL_PT_EV_SHUTDOWN:
-    case TL_PT_EV_UINTR:
-    case TL_PT_EV_SWINTR:
-    case TL_PT_EV_SYSCALL:
         if (!d->event.ip_suppressed)
             rc = to_ip(d, &insn, d->event.ip);
         break;
@@ -440,6 +444,8 @@ static int to_event(struct tl_pt_insns *d)
         rc = to_trig(d, &insn);
         break;
     default:
+        if (stands_at_ip(d->event.kind) && !d->event.ip_suppressed)
+            rc = to_ip(d, &insn, d->event.ip);
         break;
     }
     return rc == REACHED ? tl_pt_insns_pending(d) : rc;
@@ -576,18 +582,8 @@ int tl_pt_insns_trailing(struct tl_pt_insns *d, bool in_run)
             mend_bdm64(d);
         here = event->ip_suppressed || d->ip == event->ip;
         break;
-    case TL_PT_EV_EXEC_MODE:
     case TL_PT_EV_EXSTOP:
     case TL_PT_EV_MWAIT:
-    case TL_PT_EV_IFLAGS:
-    case TL_PT_EV_INTERRUPT:
-    case TL_PT_EV_SMI:
-    case TL_PT_EV_INIT:
-    case TL_PT_EV_VMEXIT:
-    case TL_PT_EV_SHUTDOWN:
-    case TL_PT_EV_UINTR:
-    case TL_PT_EV_SWINTR:
-    case TL_PT_EV_SYSCALL:
         here = !somewhere || d->ip == event->ip;
         break;
     case TL_PT_EV_TRIG:
@@ -599,6 +595,7 @@ int tl_pt_insns_trailing(struct tl_pt_insns *d, bool in_run)
         here = event->packet.trig.icnt == 0 && event->ip == d->ip;
         break;
     default:
+        here = !stands_at_ip(event->kind) || !somewhere || d->ip == event->ip;
         break;
     }
     return here ? tl_pt_insns_pending(d) : status(d, 0);
@@ -617,7 +614,6 @@ static int without_event(struct tl_pt_insns *d)
 int tl_pt_insns_next(struct tl_pt_insns *d)
 {
     d->n = 0;
-    d->cut = false;
     if (d->status != TL_PT_OK) {
         if (d->status != TL_PT_EOS)
             return -(int)d->status;

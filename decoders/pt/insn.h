@@ -60,7 +60,6 @@ struct tl_pt_insns {
     /* The run of instructions in the making. */
     uint32_t n;
     struct tl_pt_insn last; /* if n > 0 */
-    bool cut;               /* the run must end */
     /* An instruction that events bind to, and that has not been left yet. */
     bool postponed;
     uint8_t bound; /* set of what is bound to it */

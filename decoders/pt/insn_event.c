@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What events change, and where decoding begins and goes on behind an error. */
+#include "pt/binding.h"
 #include "pt/insn.h"
 
 #include <string.h>
@@ -10,12 +11,6 @@ static void set_space(struct tl_pt_insns *d)
 {
     if (d->image)
         d->view = tl_image_view(d->image, &d->space, 0, NULL);
-}
-
-static uint8_t isa_of(const struct tl_pt_packet *p)
-{
-    return p->exec.csl ? (p->exec.csd ? TL_ISA_NONE : TL_ISA_X64)
-                       : (p->exec.csd ? TL_ISA_X32 : TL_ISA_X16);
 }
 
 static int enable(struct tl_pt_insns *d)
@@ -75,7 +70,7 @@ static int apply(struct tl_pt_insns *d)
         d->speculative = false;
         return 0;
     case TL_PT_EV_EXEC_MODE: {
-        const uint8_t isa = isa_of(&event->packet);
+        const uint8_t isa = tl_pt_exec_isa(&event->packet);
         if (event->status && d->enabled && d->isa != TL_ISA_NONE && d->isa != isa)
             return -TL_PT_BAD_STATUS;
         d->isa = isa;

@@ -30,7 +30,7 @@ struct dump {
 
 /* ---- options -------------------------------------------------------------------------------- */
 
-static bool number(const char *text, uint64_t most, uint64_t *out)
+bool tl_pt_option_number(const char *text, uint64_t most, uint64_t *out)
 {
     char *end;
     if (!text || !*text || *text == '-')
@@ -47,13 +47,13 @@ int tl_pt_config_option(struct tl_pt_config *config, int argc, char **argv, int 
     if (!strcmp(name, "--cpu")) {
         if (!value || (strcmp(value, "none") && tl_pt_config_cpu(config, value) == TL_BAD))
             return TL_USAGE;
-    } else if (!strcmp(name, "--mtc-freq") && number(value, 15, &n)) {
+    } else if (!strcmp(name, "--mtc-freq") && tl_pt_option_number(value, 15, &n)) {
         config->mtc_freq = (uint8_t)n;
-    } else if (!strcmp(name, "--nom-freq") && number(value, UINT8_MAX, &n)) {
+    } else if (!strcmp(name, "--nom-freq") && tl_pt_option_number(value, UINT8_MAX, &n)) {
         config->nom_freq = (uint8_t)n;
-    } else if (!strcmp(name, "--cpuid-0x15.eax") && number(value, UINT32_MAX, &n)) {
+    } else if (!strcmp(name, "--cpuid-0x15.eax") && tl_pt_option_number(value, UINT32_MAX, &n)) {
         config->crystal = (uint32_t)n;
-    } else if (!strcmp(name, "--cpuid-0x15.ebx") && number(value, UINT32_MAX, &n)) {
+    } else if (!strcmp(name, "--cpuid-0x15.ebx") && tl_pt_option_number(value, UINT32_MAX, &n)) {
         config->tsc_ratio = (uint32_t)n;
     } else {
         return TL_USAGE;

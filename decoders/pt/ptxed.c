@@ -4,7 +4,6 @@
 #include "pt/event_text.h"
 #include "pt/ptdump.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,16 +23,6 @@ struct xed {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static bool number(const char *text, uint64_t *out)
-{
-    char *end;
-    if (!text || !*text || *text == '-')
-        return false;
-    errno = 0;
-    *out = strtoull(text, &end, 0);
-    return errno == 0 && *end == 0;
-}
-
 /* FILE[:from[-to]]:ADDRESS, the offsets in the file. */
 static int add_raw(struct tl_image *image, const char *text, struct tl_fail *fail)
 {
@@ -42,7 +31,7 @@ static int add_raw(struct tl_image *image, const char *text, struct tl_fail *fai
     if (snprintf(name, sizeof name, "%s", text) >= (int)sizeof name)
         return TL_USAGE;
     char *colon = strrchr(name, ':');
-    if (!colon || !number(colon + 1, &address))
+    if (!colon || !tl_pt_option_number(colon + 1, UINT64_MAX, &address))
         return TL_USAGE;
     *colon = 0;
     colon = strrchr(name, ':');
@@ -50,7 +39,8 @@ static int add_raw(struct tl_image *image, const char *text, struct tl_fail *fai
         char *const dash = strchr(colon + 1, '-');
         if (dash)
             *dash = 0;
-        if (number(colon + 1, &from) && (!dash || number(dash + 1, &to)))
+        if (tl_pt_option_number(colon + 1, UINT64_MAX, &from) &&
+            (!dash || tl_pt_option_number(dash + 1, UINT64_MAX, &to)))
             *colon = 0;
         else
             return TL_USAGE;
@@ -65,7 +55,7 @@ static int filter_option(struct tl_pt_config *config, const char *name, const ch
     char what[8];
     uint64_t n;
     if (sscanf(name, "--filter:addr%1u_%7s", &i, what) != 2 || i >= TL_PT_FILTERS ||
-        !number(value, &n))
+        !tl_pt_option_number(value, UINT64_MAX, &n))
         return TL_USAGE;
     if (!strcmp(what, "cfg") && n <= 15)
         config->filters[i].kind = (uint8_t)n;
