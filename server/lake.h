@@ -436,6 +436,14 @@ void tl_functions_fini(struct tl_functions *functions);
 
 #define TL_TILE_BUCKETS 512
 
+/* Trace is missing in front of a position, between two times (both 0: not known). */
+struct tl_tile_break {
+    uint64_t position, from, to;
+    uint8_t flags; /* as of a bucket; TL_FLAG_OFF alone: nothing was lost */
+};
+
+#define TL_TILE_BREAKS 64 /* at most, the first ones */
+
 /* Columns of a stream's buckets; `tracelake.v1.Lane` says what they are. */
 struct tl_tile_lane {
     uint32_t lane; /* index of the stream */
@@ -444,7 +452,10 @@ struct tl_tile_lane {
         event_count[TL_TILE_BUCKETS];
     uint8_t coverage[TL_TILE_BUCKETS], share[TL_TILE_BUCKETS], share2[TL_TILE_BUCKETS],
         distinct[TL_TILE_BUCKETS], privilege[4 * TL_TILE_BUCKETS], branches[TL_TILE_BUCKETS],
-        flags[TL_TILE_BUCKETS], depth_min[TL_TILE_BUCKETS], depth_max[TL_TILE_BUCKETS];
+        flags[TL_TILE_BUCKETS], depth_min[TL_TILE_BUCKETS], depth_max[TL_TILE_BUCKETS],
+        lost[TL_TILE_BUCKETS];
+    struct tl_tile_break breaks[TL_TILE_BREAKS];
+    size_t n_breaks;
 };
 
 #define TL_TILE_LANES 64 /* at most */

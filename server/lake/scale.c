@@ -8,17 +8,53 @@
 /* So many shards or chunks are looked into; of more, the ends must do. */
 #define FINE 24
 
+/* … unless it is known that trace is missing there for this part of what is wanted. */
+#define WIDE_PARTS 512
+
 struct maker {
     struct tl_scale *scale;
     const struct tl_cut *cut;
     enum tl_scale_kind kind;
     bool by_value;
     uint64_t from, to;
+    uint64_t wide;             /* values that a break is to be seen from */
+    struct tl_buckets summary; /* if has_summary: which rows may have breaks, … */
+    uint64_t summarised;       /* … of the first so many */
+    bool has_summary;
+    struct tl_scale_break missing; /* since the last point, if `broken` */
+    bool broken;
 };
 
 static uint64_t shown(const struct maker *m, uint64_t value)
 {
     return m->kind == TL_SCALE_TIME ? tl_lane_time(m->cut->lane, value) : value;
+}
+
+static int add_point(struct tl_scale *s, uint64_t position, uint64_t value)
+{
+    if (s->n > 0 && s->points[s->n - 1].position == position && s->points[s->n - 1].value == value)
+        return TL_OK;
+    if (tl_grow(&s->points, &s->cap, s->n + 1, sizeof(*s->points)) < 0)
+        return TL_NOMEM;
+    s->points[s->n++] = (struct tl_scale_point){position, value};
+    return TL_OK;
+}
+
+/* Where trace is missing the value jumps at once. */
+static int add_break(struct maker *m, uint64_t value)
+{
+    struct tl_scale *const s = m->scale;
+    const uint64_t last = s->points[s->n - 1].value;
+    const uint64_t position = m->missing.position;
+    if (value == last)
+        return TL_OK;
+    if (tl_grow(&s->breaks, &s->cap_breaks, s->n_breaks + 1, sizeof(*s->breaks)) < 0)
+        return TL_NOMEM;
+    m->missing.from = last;
+    m->missing.to = value;
+    s->breaks[s->n_breaks++] = m->missing;
+    const int r = add_point(s, position, last);
+    return r < 0 ? r : add_point(s, position, value);
 }
 
 static int add(struct maker *m, uint64_t position, uint64_t raw)
@@ -27,12 +63,26 @@ static int add(struct maker *m, uint64_t position, uint64_t raw)
     uint64_t value = shown(m, raw);
     if (s->n > 0 && value < s->points[s->n - 1].value)
         value = s->points[s->n - 1].value;
-    if (s->n > 0 && s->points[s->n - 1].position == position && s->points[s->n - 1].value == value)
-        return TL_OK;
-    if (tl_grow(&s->points, &s->cap, s->n + 1, sizeof(*s->points)) < 0)
-        return TL_NOMEM;
-    s->points[s->n++] = (struct tl_scale_point){position, value};
-    return TL_OK;
+    int r = TL_OK;
+    if (m->broken && s->n > 0)
+        r = add_break(m, value);
+    m->broken = false;
+    return r < 0 ? r : add_point(s, position, value);
+}
+
+/* An item in front of `position`: is trace missing there? */
+static void note_item(struct maker *m, const struct tl_item *item, uint64_t position)
+{
+    if (item->kind != TL_ITEM_GAP && item->kind != TL_ITEM_TRACE_ON)
+        return;
+    if (!m->broken)
+        m->missing = (struct tl_scale_break){.position = position};
+    m->broken = true;
+    const uint8_t flags = tl_bucket_flags(item);
+    m->missing.count += flags != 0;
+    m->missing.flags |= flags;
+    if (m->missing.flags == 0)
+        m->missing.flags = TL_FLAG_OFF;
 }
 
 /* Does a stretch, with the raw values at its ends, touch what is to be fine? */
@@ -44,18 +94,64 @@ static bool touches(const struct maker *m, uint64_t first, uint64_t last, uint64
     return a <= m->to && b >= m->from;
 }
 
-static bool touches_row(const struct maker *m, size_t i)
+/* A row or a chunk with what is between it and the next one, in positions and raw values. */
+struct stretch {
+    uint64_t first, last, low, high;
+};
+
+/* From the last timestamp before it to the first one behind it, the lines cross it. */
+static struct stretch row_stretch(const struct maker *m, size_t i)
 {
     const struct tl_shard_row *row = &m->cut->rows[i];
-    const bool time = m->kind == TL_SCALE_TIME;
-    /* From the last timestamp before it to the first one behind it, the lines cross it. */
-    const uint64_t low = time ? row->at.time : row->at.offset;
-    uint64_t high = time ? row->anchor_last.time : row->byte_last;
-    if (i + 1 < m->cut->n_rows) {
-        const struct tl_shard_row *next = row + 1;
-        high = !time ? next->at.offset : next->anchors > 0 ? next->anchor_first.time : high;
+    const size_t n = m->cut->n_rows;
+    struct stretch s = {row->first, row->first + row->n, row->at.offset, row->byte_last};
+    if (m->kind == TL_SCALE_BYTE) {
+        s.high = i + 1 < n ? row[1].at.offset : s.high;
+    } else {
+        size_t next = i + 1;
+        while (next < n && m->cut->rows[next].anchors == 0)
+            next++;
+        s.high = row->anchor_last.time;
+        if (next < n) {
+            s.last = m->cut->rows[next].anchor_first.position;
+            s.high = m->cut->rows[next].anchor_first.time;
+        }
+        s.low = row->at.has_time   ? row->at.time
+                : row->anchors > 0 ? row->anchor_first.time
+                                   : s.high;
     }
-    return touches(m, row->first, row->first + row->n, low, high > low ? high : low);
+    s.high = s.high > s.low ? s.high : s.low;
+    return s;
+}
+
+static bool touches_stretch(const struct maker *m, struct stretch s)
+{
+    return touches(m, s.first, s.last, s.low, s.high);
+}
+
+static bool is_wide(const struct maker *m, struct stretch s)
+{
+    return m->kind == TL_SCALE_TIME && shown(m, s.high) - shown(m, s.low) >= m->wide;
+}
+
+/* May trace be missing in a row? No shard is opened to know. */
+static bool may_break(struct maker *m, size_t i)
+{
+    const struct tl_shard_row *row = &m->cut->rows[i];
+    const struct tl_buckets *const all = &m->summary;
+    if (row->gaps > 0)
+        return true;
+    if (!m->has_summary && tl_cut_summary(m->cut, &m->summary, &m->summarised, NULL) < 0)
+        m->summarised = 0;
+    m->has_summary = true;
+    if (i >= m->summarised)
+        return true;
+    uint64_t b = row->first >> 2 * all->level;
+    b = b > all->first ? b - all->first : 0;
+    for (; b < all->n && (all->first + b) << 2 * all->level <= row->first + row->n; b++)
+        if (all->p[b].event_mask & TL_HAS_TRACE_ON)
+            return true;
+    return false;
 }
 
 static int add_log(struct maker *m, struct tl_view *view, size_t i, struct tl_fail *fail)
@@ -84,6 +180,8 @@ static int add_log(struct maker *m, struct tl_view *view, size_t i, struct tl_fa
             r = add(m, c->first + position, item.offset);
         else if (tl_item_is_anchor(&item))
             r = add(m, c->first + position, now.time);
+        else
+            note_item(m, &item, c->first + position);
     }
     tl_buf_fini(&log);
     return r;
@@ -101,28 +199,46 @@ static int add_chunk_ends(struct maker *m, const struct tl_chunk *c)
     return r;
 }
 
-static bool touches_chunk(const struct maker *m, const struct tl_shard_index *index, size_t i)
+static struct stretch chunk_stretch(const struct maker *m, size_t row,
+                                    const struct tl_shard_index *index, size_t i)
 {
     const struct tl_chunk *c = &index->chunks[i];
-    const bool time = m->kind == TL_SCALE_TIME;
-    const uint64_t low = time ? c->at.time : c->at.offset;
-    uint64_t high = time ? c->anchor_last.time : index->row.byte_last;
-    if (i + 1 < index->n_chunks) {
-        const struct tl_chunk *next = c + 1;
-        high = !time ? next->at.offset : next->anchors > 0 ? next->anchor_first.time : high;
+    const size_t n = index->n_chunks;
+    struct stretch s = {c->first, c->first + c->n, c->at.offset, index->row.byte_last};
+    if (m->kind == TL_SCALE_BYTE) {
+        s.high = i + 1 < n ? c[1].at.offset : s.high;
+    } else {
+        size_t next = i + 1;
+        while (next < n && index->chunks[next].anchors == 0)
+            next++;
+        s.high = c->anchor_last.time;
+        if (next < n) {
+            s.last = index->chunks[next].anchor_first.position;
+            s.high = index->chunks[next].anchor_first.time;
+        } else { /* what crosses the shard's end */
+            const struct stretch whole = row_stretch(m, row);
+            s.last = whole.last;
+            s.high = whole.high;
+        }
+        s.low = c->at.has_time ? c->at.time : c->anchors > 0 ? c->anchor_first.time : s.high;
     }
-    return touches(m, c->first, c->first + c->n, low, high > low ? high : low);
+    s.high = s.high > s.low ? s.high : s.low;
+    return s;
 }
 
-static int add_view(struct maker *m, struct tl_view *view, bool fine, struct tl_fail *fail)
+static int add_view(struct maker *m, size_t row, struct tl_view *view, bool fine,
+                    struct tl_fail *fail)
 {
+    const uint32_t breaks = 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON;
     const struct tl_shard_index *index = &view->index;
     size_t touched = 0;
     for (size_t i = 0; i < index->n_chunks; i++)
-        touched += touches_chunk(m, index, i);
+        touched += touches_stretch(m, chunk_stretch(m, row, index, i));
     int r = TL_OK;
     for (size_t i = 0; i < index->n_chunks && r >= 0; i++) {
-        if (fine && touched <= FINE && touches_chunk(m, index, i))
+        const struct stretch s = chunk_stretch(m, row, index, i);
+        const bool wide = index->chunks[i].kinds & breaks && is_wide(m, s);
+        if (((fine && touched <= FINE) || wide) && touches_stretch(m, s))
             r = add_log(m, view, i, fail);
         else
             r = add_chunk_ends(m, &index->chunks[i]);
@@ -142,15 +258,36 @@ static int add_row_ends(struct maker *m, const struct tl_shard_row *row)
     return r;
 }
 
+/* How wide a break must be to be looked for: of all the time in question. */
+static void measure(struct maker *m)
+{
+    uint64_t low = UINT64_MAX, high = 0;
+    for (size_t i = 0; i < m->cut->n_rows; i++) {
+        const struct stretch s = row_stretch(m, i);
+        if (!touches_stretch(m, s))
+            continue;
+        low = shown(m, s.low) < low ? shown(m, s.low) : low;
+        high = shown(m, s.high) > high ? shown(m, s.high) : high;
+    }
+    if (m->by_value) {
+        low = low < m->from ? m->from : low;
+        high = high > m->to ? m->to : high;
+    }
+    m->wide = high > low ? (high - low) / WIDE_PARTS + 1 : 1;
+}
+
 static int make(struct maker *m, struct tl_fail *fail)
 {
     const struct tl_cut *cut = m->cut;
     size_t touched = 0;
     int r = TL_OK;
+    if (m->kind == TL_SCALE_TIME)
+        measure(m);
     for (size_t i = 0; i < cut->n_rows; i++)
-        touched += touches_row(m, i);
+        touched += touches_stretch(m, row_stretch(m, i));
     for (size_t i = 0; i < cut->n_rows && r >= 0; i++) {
-        if (touched > FINE || !touches_row(m, i)) {
+        const struct stretch s = row_stretch(m, i);
+        if (!touches_stretch(m, s) || (touched > FINE && !(is_wide(m, s) && may_break(m, i)))) {
             r = add_row_ends(m, &cut->rows[i]);
             continue;
         }
@@ -158,7 +295,7 @@ static int make(struct maker *m, struct tl_fail *fail)
         r = tl_cut_view(cut, i, &view, fail);
         if (r < 0)
             break;
-        r = add_view(m, view, touched <= 3, fail);
+        r = add_view(m, i, view, touched <= 3, fail);
         tl_view_put(view);
     }
     /* The end has the last byte that is known. */
@@ -171,8 +308,10 @@ int tl_scale_open(struct tl_scale *out, const struct tl_cut *cut, enum tl_scale_
                   bool by_value, uint64_t from, uint64_t to, struct tl_fail *fail)
 {
     *out = (struct tl_scale){.end = cut->end};
-    struct maker m = {out, cut, kind, by_value, from, to};
+    struct maker m = {
+        .scale = out, .cut = cut, .kind = kind, .by_value = by_value, .from = from, .to = to};
     const int r = make(&m, fail);
+    tl_buckets_fini(&m.summary);
     if (r < 0)
         tl_scale_close(out);
     return r;
@@ -181,6 +320,7 @@ int tl_scale_open(struct tl_scale *out, const struct tl_cut *cut, enum tl_scale_
 void tl_scale_close(struct tl_scale *scale)
 {
     free(scale->points);
+    free(scale->breaks);
     *scale = (struct tl_scale){0};
 }
 

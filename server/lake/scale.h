@@ -16,13 +16,35 @@ struct tl_scale_point {
     uint64_t value; /* as users see it; never falls */
 };
 
+/*
+ * Trace is missing in front of a position. What lies between the last timestamp before it and the
+ * first one behind it happened sometime between these two: there is no line from one to the other.
+ */
+struct tl_scale_break {
+    uint64_t position;
+    uint64_t from, to; /* values: the last known one, and the next */
+    uint64_t count;    /* of gaps between these two; 0: tracing was off, and nothing was lost */
+    uint8_t flags;     /* enum tl_bucket_flag, of all of them */
+};
+
+/* Was nothing lost, because nothing was traced? */
+static inline bool tl_scale_is_off(const struct tl_scale_break *b)
+{
+    return (b->flags & (uint8_t) ~(TL_FLAG_GAP | TL_FLAG_OPEN)) == TL_FLAG_OFF;
+}
+
 struct tl_scale {
     struct tl_scale_point *points;
     size_t n, cap;
+    struct tl_scale_break *breaks; /* time: in order, wherever it is fine or they are wide */
+    size_t n_breaks, cap_breaks;
     uint64_t end; /* behind the last position */
 };
 
-/* A scale that is fine at positions (`by_value`: at values) [from, to]. TL_NOMEM, TL_IO, TL_BAD. */
+/*
+ * A scale that is fine at positions (`by_value`: at values) [from, to]. Breaks of time that are as
+ * wide as a 512th of it are found there wherever they are. TL_NOMEM, TL_IO, TL_BAD.
+ */
 TL_MUST_USE int tl_scale_open(struct tl_scale *out, const struct tl_cut *cut,
                               enum tl_scale_kind kind, bool by_value, uint64_t from, uint64_t to,
                               struct tl_fail *fail);

@@ -8,7 +8,8 @@
  *   the catalog's summaries (TL_LEVEL_SUMMARY), where it spans many shards.
  *
  * On the time axis a stored bucket can lie across an edge; then it is divided in proportion, and
- * its events go to the side on which it begins.
+ * its events go to the side on which it begins. A span in which no instruction begins shows the one
+ * that runs, and where trace is missing a span has a share of that.
  */
 #include "lake/query.h"
 
@@ -17,16 +18,20 @@
 #define N             TL_TILE_BUCKETS
 #define EXACT_MOST    (UINT64_C(1) << 20) /* positions that are worth decoding for a tile */
 #define STORED_SHARDS 12                  /* shards whose own buckets are read */
+#define BREAK_WIDE    8                   /* buckets of a break that is told by itself */
 
 struct spans {
     const struct tl_cut *cut;
     const struct tl_image *image;
+    enum tl_range_unit axis;
     uint64_t edges[N + 1]; /* positions */
     struct tl_bucket buckets[N];
     uint64_t times[N + 1]; /* time axis */
-    uint64_t time_first, time_last;
-    bool has_time;
-    size_t last;               /* span that was asked for */
+    struct tl_scale time;  /* the same, and on the instruction axis where breaks are shown */
+    size_t last;           /* span that was asked for */
+    size_t quiet;          /* time axis: the next span that may be empty */
+    uint16_t tail_mask;    /* of items behind the last position */
+    uint8_t tail_flags;
     struct tl_callstack calls; /* from items */
 };
 
@@ -59,6 +64,23 @@ static size_t span_at(struct spans *s, uint64_t position)
 
 /* ---- from items ----------------------------------------------------------------------------- */
 
+/* Messages of software trace are moments: nothing goes on between two of them. */
+static bool goes_on(const struct spans *s)
+{
+    return s->axis == TL_UNIT_TIME && !tl_item_is_point(s->cut->lane->protocol, TL_ITEM_SOFTWARE);
+}
+
+/* Empty spans whose last position before them is one of [position, end), at `pc` or so. */
+static void take_quiet(struct spans *s, uint64_t position, uint64_t end, uint64_t function,
+                       uint64_t pc, unsigned privilege, unsigned depth)
+{
+    if (!goes_on(s))
+        return;
+    for (; s->quiet < N && s->edges[s->quiet] <= end; s->quiet++)
+        if (s->edges[s->quiet + 1] == s->edges[s->quiet] && s->edges[s->quiet] > position)
+            tl_bucket_insns(&s->buckets[s->quiet], 1, function, pc, privilege, depth);
+}
+
 static void take_block(struct spans *s, const struct tl_item *item, uint64_t position,
                        unsigned privilege, unsigned depth)
 {
@@ -78,6 +100,7 @@ static void take_block(struct spans *s, const struct tl_item *item, uint64_t pos
     }
     if (item->flags & TL_ITEM_TAKEN && at == end && end > s->edges[0] && i > 0)
         s->buckets[i - 1].branches++;
+    take_quiet(s, position, end, function, b->pc, privilege, depth);
 }
 
 static void take_point(struct spans *s, const struct tl_item *item, uint64_t position, size_t i,
@@ -87,9 +110,12 @@ static void take_point(struct spans *s, const struct tl_item *item, uint64_t pos
     int64_t symbol = -1;
     if (item->kind != TL_ITEM_SOFTWARE)
         symbol = tl_flow_now_symbol(now, s->image, pc);
-    tl_bucket_insns(&s->buckets[i], 1, symbol < 0 ? 0 : (uint64_t)symbol + 1, pc, privilege,
-                    now->depth);
-    s->buckets[i].branches += item->kind == TL_ITEM_BRANCH;
+    const uint64_t function = symbol < 0 ? 0 : (uint64_t)symbol + 1;
+    if (i < N) {
+        tl_bucket_insns(&s->buckets[i], 1, function, pc, privilege, now->depth);
+        s->buckets[i].branches += item->kind == TL_ITEM_BRANCH;
+    }
+    take_quiet(s, position, position + 1, function, pc, privilege, now->depth);
 }
 
 static void take_item(struct spans *s, const struct tl_item *item, uint64_t position,
@@ -103,9 +129,12 @@ static void take_item(struct spans *s, const struct tl_item *item, uint64_t posi
     }
     tl_flow_now_item(now, item);
     const size_t i = span_at(s, position);
-    if (i == N)
-        return;
-    tl_bucket_item(&s->buckets[i], item);
+    if (i < N) {
+        tl_bucket_item(&s->buckets[i], item);
+    } else if (position == s->cut->end) {
+        s->tail_mask |= tl_bucket_mask(item);
+        s->tail_flags |= tl_bucket_flags(item);
+    }
     if (tl_item_is_point(s->cut->lane->protocol, item->kind))
         take_point(s, item, position, i, privilege, now);
 }
@@ -113,10 +142,11 @@ static void take_item(struct spans *s, const struct tl_item *item, uint64_t posi
 static int from_items(struct spans *s, struct tl_fail *fail)
 {
     struct tl_cut_walk walk;
-    tl_cut_walk_begin(&walk, s->cut, s->edges[0], s->edges[N]);
-    walk.range.tail = false;
+    /* From the instruction on that runs where the first span begins. */
+    const uint64_t first = s->edges[0] - (s->edges[0] > 0 && goes_on(s));
+    tl_cut_walk_begin(&walk, s->cut, first, s->edges[N]);
     walk.walk.detail = TL_WALK_FLOW;
-    tl_callstack_init(&s->calls, s->image, s->edges[0], NULL, NULL);
+    tl_callstack_init(&s->calls, s->image, first, NULL, NULL);
     int r = tl_cut_walk_calls(&walk, &s->calls, fail);
     while (r >= 0 && (r = tl_cut_walk_next(&walk, fail)) >= 0) {
         tl_walk_functions(&walk.walk, s->image);
@@ -137,6 +167,30 @@ static uint64_t share(uint64_t n, uint64_t part, uint64_t whole)
     return whole == 0 ? 0 : (uint64_t)((unsigned __int128)n * part / whole);
 }
 
+/* Of a few of a bucket's instructions rounding leaves nothing: they are of what most of it is. */
+static void keep_most(struct tl_top *top, const struct tl_top *from, size_t n, uint64_t part)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (top[i].n > 0)
+            return;
+        most = from[i].n > from[most].n ? i : most;
+    }
+    if (from[most].n > 0)
+        top[most].n = part;
+}
+
+static void keep_most_privilege(uint64_t to[static 4], const uint64_t from[static 4], uint64_t part)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < 4; i++) {
+        if (to[i] > 0)
+            return;
+        most = from[i] > from[most] ? i : most;
+    }
+    to[most] = from[most] > 0 ? part : 0;
+}
+
 /* `part` of the `whole` positions of a bucket; `events`: those come along. */
 static void merge_part(struct tl_bucket *into, const struct tl_bucket *from, uint64_t part,
                        uint64_t whole, bool events)
@@ -151,6 +205,9 @@ static void merge_part(struct tl_bucket *into, const struct tl_bucket *from, uin
             piece.pages[i].n = share(from->pages[i].n, part, whole);
         for (size_t i = 0; i < 4; i++)
             piece.privilege[i] = share(from->privilege[i], part, whole);
+        keep_most(piece.functions, from->functions, TL_BUCKET_FUNCTIONS, part);
+        keep_most(piece.pages, from->pages, TL_BUCKET_PAGES, part);
+        keep_most_privilege(piece.privilege, from->privilege, part);
     }
     if (!events) {
         piece.events = 0;
@@ -158,6 +215,15 @@ static void merge_part(struct tl_bucket *into, const struct tl_bucket *from, uin
         piece.flags = 0;
     }
     tl_bucket_merge(into, &piece);
+}
+
+/* Is a break that lies at one of these positions shown by itself? */
+static bool is_shown(const struct spans *s, uint64_t low, uint64_t high)
+{
+    for (size_t i = 0; i < s->time.n_breaks && s->time.breaks[i].position < high; i++)
+        if (s->time.breaks[i].position >= low)
+            return true;
+    return false;
 }
 
 /* A bucket over [first, end), of which positions [low, high) exist. */
@@ -168,7 +234,13 @@ static void spread(struct spans *s, const struct tl_bucket *from, uint64_t low, 
     size_t i = span_at(s, low > s->edges[0] ? low : s->edges[0]);
     const uint64_t whole = high - low;
     const bool begins = low >= s->edges[0];
+    struct tl_bucket piece;
     bool first = true;
+    if (from->flags & TL_FLAG_GAP && is_shown(s, low, high)) {
+        piece = *from;
+        piece.flags = 0;
+        from = &piece;
+    }
     for (; i < N && s->edges[i] < high; i++) {
         const uint64_t a = s->edges[i] > low ? s->edges[i] : low;
         const uint64_t b = s->edges[i + 1] < high ? s->edges[i + 1] : high;
@@ -293,7 +365,7 @@ static int from_summary(struct spans *s, struct tl_fail *fail)
 static int fill(struct spans *s, struct tl_fail *fail)
 {
     const struct tl_cut *cut = s->cut;
-    if (s->edges[N] <= s->edges[0])
+    if (s->edges[N] == s->edges[0] && (s->edges[0] == 0 || !goes_on(s)))
         return TL_OK;
     if (s->edges[N] - s->edges[0] <= EXACT_MOST)
         return from_items(s, fail);
@@ -317,23 +389,16 @@ static void insn_edges(struct spans *s, uint64_t first, uint64_t width)
 
 static int time_edges(struct spans *s, uint64_t first, uint64_t width, struct tl_fail *fail)
 {
-    struct tl_scale scale;
     const unsigned __int128 end = (unsigned __int128)width * N + first;
     const uint64_t last = end < UINT64_MAX ? (uint64_t)end : UINT64_MAX;
-    const int r = tl_scale_open(&scale, s->cut, TL_SCALE_TIME, true, first, last, fail);
+    const int r = tl_scale_open(&s->time, s->cut, TL_SCALE_TIME, true, first, last, fail);
     if (r < 0)
         return r;
-    s->has_time = scale.n > 0;
-    if (s->has_time) {
-        s->time_first = scale.points[0].value;
-        s->time_last = scale.points[scale.n - 1].value;
-    }
     for (size_t i = 0; i <= N; i++) {
         const unsigned __int128 edge = (unsigned __int128)width * i + first;
         s->times[i] = edge < last ? (uint64_t)edge : last;
-        s->edges[i] = s->has_time ? tl_scale_position(&scale, s->times[i]) : s->cut->end;
+        s->edges[i] = s->time.n > 0 ? tl_scale_position(&s->time, s->times[i]) : s->cut->end;
     }
-    tl_scale_close(&scale);
     return TL_OK;
 }
 
@@ -357,13 +422,39 @@ static uint8_t log2_of(uint64_t n)
     return log;
 }
 
-static uint8_t time_coverage(const struct spans *s, size_t i)
+static uint64_t time_first(const struct spans *s)
 {
-    if (!s->has_time || s->times[i] > s->time_last || s->times[i + 1] <= s->time_first)
-        return 0;
-    const uint64_t a = s->times[i] > s->time_first ? s->times[i] : s->time_first;
-    const uint64_t b = s->times[i + 1] < s->time_last ? s->times[i + 1] : s->time_last;
-    return of_255(b > a ? b - a : 1, s->times[i + 1] - s->times[i]);
+    return s->time.n > 0 ? s->time.points[0].value : 0;
+}
+
+static uint64_t time_last(const struct spans *s)
+{
+    return s->time.n > 0 ? s->time.points[s->time.n - 1].value : 0;
+}
+
+/* What of a span's time there is trace of, what is lost, and why; `*next` is the first break that
+ * may reach into it. */
+static void fill_time(struct tl_tile_lane *m, struct spans *s, size_t i, size_t *next)
+{
+    const uint64_t width = s->times[i + 1] - s->times[i];
+    if (s->time.n == 0 || s->times[i] > time_last(s) || s->times[i + 1] <= time_first(s))
+        return;
+    const uint64_t a = s->times[i] > time_first(s) ? s->times[i] : time_first(s);
+    const uint64_t b = s->times[i + 1] < time_last(s) ? s->times[i + 1] : time_last(s);
+    uint64_t covered = b > a ? b - a : 1, lost = 0;
+    while (*next < s->time.n_breaks && s->time.breaks[*next].to <= a)
+        ++*next;
+    for (size_t k = *next; k < s->time.n_breaks && s->time.breaks[k].from < b; k++) {
+        const struct tl_scale_break *const at = &s->time.breaks[k];
+        const uint64_t low = at->from > a ? at->from : a, high = at->to < b ? at->to : b;
+        covered -= high - low;
+        if (tl_scale_is_off(at))
+            continue;
+        lost += high - low;
+        m->flags[i] |= at->flags;
+    }
+    m->coverage[i] = of_255(covered, width);
+    m->lost[i] = of_255(lost, width);
 }
 
 static void fill_column(struct tl_tile_lane *m, size_t i, const struct tl_bucket *bucket)
@@ -387,20 +478,99 @@ static void fill_column(struct tl_tile_lane *m, size_t i, const struct tl_bucket
     m->depth_max[i] = b.insns > 0 ? b.depth_max : 0;
 }
 
-static void fill_columns(struct tl_tile_lane *m, const struct spans *s, enum tl_range_unit axis,
-                         uint64_t width)
+/* What ran last still runs. */
+static void repeat_column(struct tl_tile_lane *m, size_t i)
 {
+    m->function[i] = m->function[i - 1];
+    m->share[i] = m->share[i - 1];
+    m->function2[i] = m->function2[i - 1];
+    m->share2[i] = m->share2[i - 1];
+    m->distinct[i] = m->distinct[i - 1];
+    m->page[i] = m->page[i - 1];
+    memcpy(m->privilege + 4 * i, m->privilege + 4 * (i - 1), 4);
+    m->depth_min[i] = m->depth_min[i - 1];
+    m->depth_max[i] = m->depth_max[i - 1];
+}
+
+static void fill_columns(struct tl_tile_lane *m, struct spans *s, uint64_t width)
+{
+    size_t next = 0;
     m->lane = s->cut->lane->index;
     for (size_t i = 0; i < N; i++) {
         struct tl_bucket b = s->buckets[i];
         const uint64_t n = s->edges[i + 1] - s->edges[i];
         /* Counts are exact where a bucket was divided, too. */
-        b.insns = n;
+        if (n > 0 || !goes_on(s))
+            b.insns = n;
         const bool edge = s->edges[i + 1] == s->cut->end && n > 0;
         if (edge && s->cut->open)
             b.flags |= TL_FLAG_OPEN;
         fill_column(m, i, &b);
-        m->coverage[i] = axis == TL_UNIT_TIME ? time_coverage(s, i) : of_255(n, width);
+        m->insns[i] = n;
+        if (s->axis != TL_UNIT_TIME) {
+            m->coverage[i] = of_255(n, width);
+            continue;
+        }
+        fill_time(m, s, i, &next);
+        if (b.insns == 0 && m->coverage[i] > 0 && i > 0 && goes_on(s))
+            repeat_column(m, i);
+    }
+}
+
+/* ---- breaks --------------------------------------------------------------------------------- */
+
+static void add_break(struct tl_tile_lane *m, uint64_t position, uint64_t from, uint64_t to,
+                      uint8_t flags)
+{
+    if (m->n_breaks < TL_TILE_BREAKS)
+        m->breaks[m->n_breaks++] = (struct tl_tile_break){position, from, to, flags};
+}
+
+/* In front of a position; the time is told where it is known. */
+static void add_insn_break(struct tl_tile_lane *m, const struct spans *s, uint64_t position,
+                           uint8_t flags)
+{
+    uint64_t time = 0;
+    const struct tl_scale_break *found = NULL;
+    const bool has_time = tl_scale_value(&s->time, position, &time);
+    for (size_t i = 0; i < s->time.n_breaks && s->time.breaks[i].position <= position; i++)
+        found = &s->time.breaks[i];
+    const bool within = found && has_time && found->to == time;
+    flags &= (uint8_t)~TL_FLAG_OPEN;
+    add_break(m, position, within ? found->from : 0, within ? found->to : 0,
+              flags ? flags : TL_FLAG_OFF);
+}
+
+static bool is_break(uint8_t flags, uint16_t mask)
+{
+    return flags & TL_FLAG_GAP || mask & TL_HAS_TRACE_ON;
+}
+
+/* Where single instructions are seen, each break between two of them. */
+static int insn_breaks(struct tl_tile_lane *m, struct spans *s, struct tl_fail *fail)
+{
+    bool any = is_break(s->tail_flags, s->tail_mask);
+    for (size_t i = 0; i < N; i++)
+        any |= is_break(m->flags[i], (uint16_t)m->event_mask[i]);
+    if (!any)
+        return TL_OK;
+    const int r =
+        tl_scale_open(&s->time, s->cut, TL_SCALE_TIME, false, s->edges[0], s->edges[N], fail);
+    for (size_t i = 0; r >= 0 && i < N; i++)
+        if (is_break(m->flags[i], (uint16_t)m->event_mask[i]))
+            add_insn_break(m, s, s->edges[i], m->flags[i]);
+    if (r >= 0 && is_break(s->tail_flags, s->tail_mask))
+        add_insn_break(m, s, s->cut->end, s->tail_flags);
+    return r;
+}
+
+/* Those wide enough to be told apart. */
+static void time_breaks(struct tl_tile_lane *m, const struct spans *s, uint64_t width)
+{
+    for (size_t i = 0; i < s->time.n_breaks; i++) {
+        const struct tl_scale_break *const b = &s->time.breaks[i];
+        if (b->from < s->times[N] && b->to > s->times[0] && (b->to - b->from) / width >= BREAK_WIDE)
+            add_break(m, b->position, b->from, b->to, b->flags);
     }
 }
 
@@ -417,8 +587,8 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 static void note_revision(struct tl_tile *tile, const struct spans *s)
 {
     uint64_t what = s->edges[N];
-    if (tile->axis == TL_UNIT_TIME && s->has_time && s->times[N] >= s->time_last)
-        what = mix(s->cut->end, s->time_last);
+    if (tile->axis == TL_UNIT_TIME && s->time.n > 0 && s->times[N] >= time_last(s))
+        what = mix(s->cut->end, time_last(s));
     tile->revision = mix(mix(tile->revision, s->cut->lane->index), what);
 }
 
@@ -434,6 +604,7 @@ static int add_lane(struct tl_tile *tile, struct tl_gen *gen, struct tl_lane *la
     r = s && columns ? TL_OK : TL_NOMEM;
     if (r >= 0) {
         s->cut = &cut;
+        s->axis = tile->axis;
         s->image = tl_gen_image(gen);
         if (tile->axis == TL_UNIT_TIME)
             r = time_edges(s, tile->first, tile->bucket, fail);
@@ -444,10 +615,18 @@ static int add_lane(struct tl_tile *tile, struct tl_gen *gen, struct tl_lane *la
         r = fill(s, fail);
     if (r >= 0) {
         note_revision(tile, s);
-        fill_columns(columns, s, tile->axis, tile->bucket);
+        fill_columns(columns, s, tile->bucket);
+        if (tile->axis == TL_UNIT_TIME)
+            time_breaks(columns, s, tile->bucket);
+        else if (tile->bucket == 1)
+            r = insn_breaks(columns, s, fail);
+    }
+    if (r >= 0) {
         tile->lanes[tile->n_lanes++] = columns;
         columns = NULL;
     }
+    if (s)
+        tl_scale_close(&s->time);
     free(columns);
     free(s);
     tl_cut_close(&cut);

@@ -7,8 +7,9 @@
 #define BYTES(message, name, columns)                                                              \
     (message->name = (ProtobufCBinaryData){sizeof columns->name, (void *)(uintptr_t)columns->name})
 
-static void fill_lane(Tracelake__V1__Lane *l, const struct tl_tile_lane *c)
+static void fill_lane(struct tl_tile_pb *pb, size_t i, const struct tl_tile_lane *c)
 {
+    Tracelake__V1__Lane *const l = &pb->lanes[i];
     tracelake__v1__lane__init(l);
     l->lane = c->lane;
     NUMBERS(l, insns, c);
@@ -26,6 +27,18 @@ static void fill_lane(Tracelake__V1__Lane *l, const struct tl_tile_lane *c)
     BYTES(l, flags, c);
     BYTES(l, depth_min, c);
     BYTES(l, depth_max, c);
+    BYTES(l, lost, c);
+    l->breaks = pb->breaks_at + pb->n_breaks;
+    for (size_t k = 0; k < c->n_breaks && pb->n_breaks < TL_TILE_PB_BREAKS; k++) {
+        Tracelake__V1__Break *const b = &pb->breaks[pb->n_breaks];
+        tracelake__v1__break__init(b);
+        b->position = c->breaks[k].position;
+        b->from = c->breaks[k].from;
+        b->to = c->breaks[k].to;
+        b->flags = c->breaks[k].flags;
+        pb->breaks_at[pb->n_breaks++] = b;
+        l->n_breaks++;
+    }
 }
 
 const ProtobufCMessage *tl_tile_pb(const struct tl_tile *tile, struct tl_tile_pb *pb)
@@ -40,9 +53,10 @@ const ProtobufCMessage *tl_tile_pb(const struct tl_tile *tile, struct tl_tile_pb
     t->sealed = tile->sealed;
     t->generation = tile->generation;
     t->lanes = pb->at;
+    pb->n_breaks = 0;
     for (; t->n_lanes < tile->n_lanes; t->n_lanes++) {
         pb->at[t->n_lanes] = &pb->lanes[t->n_lanes];
-        fill_lane(pb->at[t->n_lanes], tile->lanes[t->n_lanes]);
+        fill_lane(pb, t->n_lanes, tile->lanes[t->n_lanes]);
     }
     return &t->base;
 }

@@ -7,9 +7,13 @@
 
 #include "tracelake/v1/ranges.pb-c.h"
 
+#define TL_TILE_PB_BREAKS 1024 /* of all lanes together, the first ones */
+
 struct tl_tile_pb {
     Tracelake__V1__Tile tile;
     Tracelake__V1__Lane lanes[TL_TILE_LANES], *at[TL_TILE_LANES];
+    Tracelake__V1__Break breaks[TL_TILE_PB_BREAKS], *breaks_at[TL_TILE_PB_BREAKS];
+    size_t n_breaks;
 };
 
 /* `tile` as the message `pb->tile`, which borrows its columns and is returned. Nothing to free. */

@@ -76,6 +76,20 @@ static bool add_column(cJSON *o, const char *name, const void *column, size_t si
 #define ADD_COLUMN(name)                                                                           \
     add_column(o, #name, c->name, sizeof c->name[0], sizeof c->name / sizeof c->name[0])
 
+static bool add_breaks(cJSON *o, const struct tl_tile_lane *c)
+{
+    cJSON *const all = cJSON_AddArrayToObject(o, "breaks");
+    bool ok = all != NULL;
+    for (size_t i = 0; ok && i < c->n_breaks; i++) {
+        cJSON *const b = cJSON_CreateObject();
+        ok = cJSON_AddItemToArray(all, b) && tl_webjson_u64(b, "position", c->breaks[i].position) &&
+             tl_webjson_u64(b, "from", c->breaks[i].from) &&
+             tl_webjson_u64(b, "to", c->breaks[i].to) &&
+             tl_webjson_u64(b, "flags", c->breaks[i].flags);
+    }
+    return ok;
+}
+
 static bool fill_lane(cJSON *o, const struct tl_tile_lane *c)
 {
     return tl_webjson_u64(o, "lane", c->lane) && ADD_COLUMN(insns) && ADD_COLUMN(coverage) &&
@@ -83,7 +97,7 @@ static bool fill_lane(cJSON *o, const struct tl_tile_lane *c)
            ADD_COLUMN(share2) && ADD_COLUMN(distinct) && ADD_COLUMN(page) &&
            ADD_COLUMN(privilege) && ADD_COLUMN(branches) && ADD_COLUMN(event_mask) &&
            ADD_COLUMN(event_count) && ADD_COLUMN(flags) && ADD_COLUMN(depth_min) &&
-           ADD_COLUMN(depth_max);
+           ADD_COLUMN(depth_max) && ADD_COLUMN(lost) && add_breaks(o, c);
 }
 
 static cJSON *json_tile(const struct tl_tile *tile)

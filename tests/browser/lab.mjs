@@ -101,6 +101,13 @@ export class Lab {
     return id;
   }
 
+  /** Push what a writer of captures says; the name of the trace. */
+  async pushed(id, args) {
+    await this.run("tracelake", ["push", "--server", this.url, "--trace", id, ...args]);
+    await this.sealed(id);
+    return id;
+  }
+
   /** An Open SoC Debug capture with every kind of module. */
   async osd() {
     const file = path.join(this.dir, "osd.di");

@@ -10,11 +10,13 @@
 // screenshots. Exit status 0 if all passed.
 import { parseArgs } from "node:util";
 import { launch, Suite } from "./harness.mjs";
+import { FAR, gapChecks, missingTrace } from "./gaps.mjs";
 import { Lab } from "./lab.mjs";
 import { listen } from "./mock/server.mjs";
 import { osdChecks } from "./osd.mjs";
 import { pageChecks } from "./page.mjs";
 import { serverChecks } from "./server.mjs";
+import { slowChecks } from "./slow.mjs";
 
 const { values: args } = parseArgs({
   options: {
@@ -43,6 +45,7 @@ try {
     const mock = await listen();
     try {
       await pageChecks(suite, mock);
+      await slowChecks(suite, mock);
     } finally {
       await mock.close();
     }
@@ -54,6 +57,10 @@ try {
       const where = { server: lab.url, tls: lab.tls };
       await serverChecks(suite, { ...where, trace: await lab.finished(), live: await lab.live() });
       await osdChecks(suite, { ...where, trace: await lab.osd() });
+      await gapChecks(suite, {
+        ...where, trace: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
+        far: await lab.pushed("far", missingTrace(FAR).write(lab.dir, "far")),
+      });
       const real = await lab.real("juno_r1_1", "ETB_0");
       if (real) await serverChecks(suite, { ...where, trace: real, title: "board" });
       else suite.skip("server: a real capture", "no data");

@@ -5,9 +5,10 @@ import {
   readFunctions, readHits, readInsns, readPosition, readSlices, readStats, readTrace, readTraces,
   type FunctionRow, type Hit, type InsnRow, type Position, type Slices, type Stats, type Trace,
 } from "./model.ts";
+import { absolute, epochOn, type Ref } from "./epoch.ts";
 import type { Axis } from "./scale.ts";
 import type { TileId } from "./tile.ts";
-import { STRIPE_LANES } from "./tile.ts";
+import { STRIPE_LANES, TILE_BUCKETS } from "./tile.ts";
 
 export class ApiError extends Error {
   constructor(readonly status: number, message: string) {
@@ -71,10 +72,11 @@ export async function functions(id: string, signal?: AbortSignal): Promise<Funct
 }
 
 export async function locate(
-  id: string, stream: string, unit: Axis, at: number, signal?: AbortSignal,
+  trace: Ref, stream: string, unit: Axis, at: number, signal?: AbortSignal,
 ): Promise<Position> {
-  const where = `unit=${unit}&at=${Math.max(0, Math.floor(at))}`;
-  return readPosition(await json(`${streamPath(id, stream)}/locate?${where}`, signal));
+  const where = `unit=${unit}&at=${absolute(epochOn(trace, unit), at)}`;
+  return readPosition(
+    await json(`${streamPath(trace.id, stream)}/locate?${where}`, signal), trace.epoch);
 }
 
 export interface Query {
@@ -84,26 +86,31 @@ export interface Query {
 }
 
 export async function find(
-  id: string, stream: string, query: Query, from: number, limit: number, signal?: AbortSignal,
+  trace: Ref, stream: string, query: Query, from: number, limit: number, signal?: AbortSignal,
 ): Promise<{ hits: Hit[]; more: boolean }> {
   const params = new URLSearchParams({ ...query, from: String(from), limit: String(limit) });
-  return readHits(await json(`${streamPath(id, stream)}/find?${params}`, signal));
+  return readHits(
+    await json(`${streamPath(trace.id, stream)}/find?${params}`, signal), trace.epoch);
 }
 
 export async function insns(
-  id: string, stream: string, from: number, count: number, signal?: AbortSignal,
+  trace: Ref, stream: string, from: number, count: number, signal?: AbortSignal,
 ): Promise<InsnRow[]> {
+  const where = `from=${from}&count=${count}`;
   return readInsns(
-    await json(`${streamPath(id, stream)}/insns?from=${from}&count=${count}`, signal));
+    await json(`${streamPath(trace.id, stream)}/insns?${where}`, signal), trace.epoch);
 }
 
 /** Of several streams at once, by their names. */
 export async function slices(
-  id: string, streams: readonly string[], axis: Axis, from: number, to: number, signal?: AbortSignal,
+  trace: Ref, streams: readonly string[], axis: Axis, from: number, to: number,
+  signal?: AbortSignal,
 ): Promise<Map<string, Slices>> {
   const names = streams.map(encodeURIComponent).join(",");
-  const where = `streams=${names}&axis=${axis}&from=${Math.floor(from)}&to=${Math.ceil(to)}`;
-  return readSlices(await json(`${tracePath(id)}/slices?${where}`, signal));
+  const epoch = epochOn(trace, axis);
+  const last = absolute(epoch, Math.ceil(to)) || 1n;
+  const where = `streams=${names}&axis=${axis}&from=${absolute(epoch, from)}&to=${last}`;
+  return readSlices(await json(`${tracePath(trace.id)}/slices?${where}`, signal), epoch);
 }
 
 export async function stats(
@@ -118,8 +125,10 @@ export function rangeUrl(
   return `${streamPath(id, stream)}/range?unit=${unit}&from=${from}&to=${to}&format=${format}`;
 }
 
-export function tileUrl(id: string, generation: number, tile: TileId): string {
+export function tileUrl(trace: Ref, generation: number, tile: TileId): string {
   const lane = tile.stripe * STRIPE_LANES;
-  return `${tracePath(id)}/tiles/${tile.axis}/${tile.level}/${tile.index}`
+  const before = epochOn(trace, tile.axis) / (BigInt(TILE_BUCKETS) << BigInt(2 * tile.level));
+  const index = BigInt(tile.index) + before;
+  return `${tracePath(trace.id)}/tiles/${tile.axis}/${tile.level}/${index}`
     + `?lanes=${lane}-${lane + STRIPE_LANES - 1}&gen=${generation}`;
 }

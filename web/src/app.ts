@@ -2,6 +2,7 @@
 // The state of the page and everything that changes it. Drawing reads it; it knows no DOM beyond
 // the location and the scheduling of frames.
 import * as api from "./api.ts";
+import { epochOn, exact, near } from "./epoch.ts";
 import { follow, hops, settled } from "./follow.ts";
 import { Live, type Connection } from "./live.ts";
 import { extentOf, hasTime, type Trace } from "./model.ts";
@@ -98,10 +99,16 @@ export class App {
     const all = whole(s.view.axis, s.extent);
     const full = Math.abs(s.view.from - all.from) + Math.abs(s.view.to - all.to) < span(all) / 1000;
     const bare = full || (this.following ?? 0) > 0;
+    // Positions keep what a pixel needs, not more.
+    const epoch = epochOn(s.trace, s.view.axis);
+    const text = (at: number, step = 1): string => exact(epoch, at, step);
+    const step = span(s.view) / 2000;
     return {
-      trace: s.trace.id, axis: s.view.axis, from: bare ? undefined : s.view.from,
-      to: bare ? undefined : s.view.to, lane: s.lane > 0 ? s.stream?.name : undefined,
-      at: s.cursor, select: s.selection, find: s.found?.text ?? "", panel: this.panel,
+      trace: s.trace.id, axis: s.view.axis, from: bare ? undefined : text(s.view.from, step),
+      to: bare ? undefined : text(s.view.to, step), lane: s.lane > 0 ? s.stream?.name : undefined,
+      at: s.cursor === undefined ? undefined : text(s.cursor),
+      select: s.selection && [text(s.selection[0]), text(s.selection[1])], find: s.found?.text ?? "", panel: this.panel,
+      open: s.folds, full: s.trace.streams.filter((_, i) => s.full.has(i)).map((x) => x.name),
       follow: this.following,
     };
   }
@@ -140,15 +147,18 @@ export class App {
     const axis = this.axisFor(s.trace, place.axis);
     const lane = s.trace.streams.findIndex((stream) => stream.name === place.lane);
     s.lane = Math.max(0, lane);
+    s.fold(place.open, place.full);
     const extent = extentOf(s.trace, axis);
-    s.view = place.from !== undefined && place.to !== undefined
-      ? clamp({ axis, from: place.from, to: place.to }, extent) : whole(axis, extent);
+    const epoch = epochOn(s.trace, axis);
+    const [from, to] = [near(epoch, place.from ?? ""), near(epoch, place.to ?? "")];
+    s.view = place.from !== undefined && to > from
+      ? clamp({ axis, from, to }, extent) : whole(axis, extent);
     this.panel = place.panel;
     this.following = s.trace.state === "live" || s.trace.state === "decoding" ? place.follow
       : undefined;
-    s.selection = place.select;
-    this.moveCursor(place.at, false);
-    if (place.find !== "" && place.find !== s.found?.text) {
+    s.selection = place.select && [near(epoch, place.select[0]), near(epoch, place.select[1])];
+    this.moveCursor(place.at === undefined ? undefined : near(epoch, place.at), false);
+    if (place.find !== (s.found?.text ?? "")) {
       this.searchText = place.find;
       void this.search(place.find, false);
     }
@@ -166,8 +176,9 @@ export class App {
       return;
     }
     const now = traces.find((t) => t.id === s.trace.id);
-    if (now && now.createdMs !== s.trace.createdMs) {
-      void this.open(this.place()); // another capture has the name now
+    if (now && (now.createdMs !== s.trace.createdMs || now.epoch !== s.trace.epoch)) {
+      // Another capture has the name now, or its times have become too large.
+      void this.open(this.place());
     } else if (now && (now.revision !== s.trace.revision || s.trace.state === "deleted")) {
       this.grown(s, now);
       this.changed();
@@ -181,15 +192,14 @@ export class App {
   private grown(s: Session, trace: Trace): void {
     const anew = trace.generation !== s.trace.generation;
     const before = s.trace;
+    const usual = s.folds === undefined;
     // Who looks at everything goes on to see everything.
     const atEnd = span(s.view) >= (s.extent.last - s.extent.first) * 0.999
       && this.following === undefined;
     // The list may leave out what only the trace itself tells.
     s.trace = before.streams.length > 0 && trace.streams.length === 0
       ? { ...trace, streams: before.streams } : trace;
-    if (s.open.size === 0 && before.streams.length === 0 && trace.streams.length <= 6) {
-      trace.streams.forEach((_, i) => s.open.add(i));
-    }
+    if (usual && s.trace.streams.length > before.streams.length) s.fold(undefined, []);
     s.tiles.update(trace.generation, trace.revision);
     if (anew) s.dropDecoded();
     if (atEnd && trace.state === "live") s.view = whole(s.view.axis, s.extent);
@@ -391,7 +401,7 @@ export class App {
     let cursor: number | undefined;
     if (name !== undefined && (!everything || s.cursor !== undefined)) {
       const at = async (where: number): Promise<number> => {
-        const p = await api.locate(s.trace.id, name, old.axis, where);
+        const p = await api.locate(s.trace, name, old.axis, where);
         return axis === "insn" ? p.insn : p.time ?? extent.first;
       };
       try {
@@ -451,7 +461,7 @@ export class App {
       // Stepping quickly asks once, at the end.
       await new Promise((resolve) => setTimeout(resolve, 60));
       if (controller.signal.aborted) return;
-      const position = await api.locate(s.trace.id, stream.name, s.view.axis, at, controller.signal);
+      const position = await api.locate(s.trace, stream.name, s.view.axis, at, controller.signal);
       if (controller.signal.aborted) return;
       s.position = position;
       this.changed();
@@ -483,7 +493,7 @@ export class App {
       let [from, to] = range;
       if (s.view.axis === "time") {
         const [a, b] = await Promise.all([from, to].map((t) =>
-          api.locate(s.trace.id, stream.name, "time", t, controller.signal)));
+          api.locate(s.trace, stream.name, "time", t, controller.signal)));
         [from, to] = [a!.insn, b!.insn];
       }
       from = Math.max(0, from);
@@ -533,7 +543,7 @@ export class App {
     this.searching = controller;
     try {
       const got = await api.find(
-        s.trace.id, stream.name, parsed.query, 0, HITS, controller.signal);
+        s.trace, stream.name, parsed.query, 0, HITS, controller.signal);
       found.hits = got.hits;
       found.more = got.more;
     } catch (error) {
@@ -574,9 +584,19 @@ export class App {
     if (!s || name === undefined) return;
     let at = insn;
     if (s.view.axis === "time") {
-      at = time ?? (await api.locate(s.trace.id, name, "insn", insn)).time ?? 0;
+      at = time ?? (await api.locate(s.trace, name, "insn", insn)).time ?? 0;
     }
     this.moveCursor(at);
+  }
+
+  /** Open or close a lane's call stack; `all`: show all of its levels, or few. */
+  toggleLane(lane: number, all = false): void {
+    const s = this.session;
+    if (!s) return;
+    const which = all ? s.full : s.open;
+    if (!which.delete(lane)) which.add(lane);
+    this.toUrl();
+    this.changed();
   }
 
   setPanel(panel: Panel): void {

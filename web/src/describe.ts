@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What lies at a place, in words: for the line under the timeline, the tip and the live region.
 import type { Session } from "./session.ts";
+import { absolute, type Ref } from "./epoch.ts";
 import { duration, exactTime, grouped, short } from "./format.ts";
 import { isSoftware, privilegeName, timeIsNs } from "./model.ts";
-import { EVENT, FLAG, FLAG_LOST } from "./tile.ts";
+import { EVENT, FLAG, FLAG_LOST, isOff, runs } from "./tile.ts";
+import { breakText } from "./timeline/gaps.ts";
 import type { Hover } from "./timeline/timeline.ts";
 
 export interface Description {
@@ -32,9 +34,21 @@ function names(table: readonly (readonly [number, string])[], bits: number): str
   return table.filter(([bit]) => (bits & bit) !== 0).map(([, name]) => name).join(", ");
 }
 
+/** A time of the trace. */
+export function timeText(trace: Ref, at: number, ns: boolean): string {
+  const n = absolute(trace.epoch, at);
+  return ns ? exactTime(n) : `${grouped(n)} ticks`;
+}
+
+/** Why trace is missing, of a break or a bucket. */
+export function reasons(flags: number): string {
+  const known = flags & FLAG_LOST & ~FLAG.gap;
+  return names(FLAG_NAMES, known === 0 ? flags & FLAG_LOST : known);
+}
+
 export function positionText(session: Session, at: number): string {
   if (session.view.axis === "insn") return `insn ${grouped(at)}`;
-  return timeIsNs(session.trace) ? exactTime(at) : `${grouped(at)} ticks`;
+  return timeText(session.trace, at, timeIsNs(session.trace));
 }
 
 export function widthText(session: Session, units: number): string {
@@ -64,20 +78,29 @@ export function describe(session: Session, hover: Hover): Description {
   const c = hover.columns;
   const b = hover.bucket;
   if (!c || !stream || b < 0 || b >= c.insns.length) return out;
-  const reasons = c.flags[b]! & FLAG_LOST & ~FLAG.gap;
-  out.lost = names(FLAG_NAMES, reasons === 0 ? c.flags[b]! : reasons);
+  const timed = session.view.axis === "time";
+  out.lost = reasons(c.flags[b]!);
+  const within = c.breaks.find((k) => (timed ? k.from <= hover.at && hover.at < k.to
+    : k.position === Math.floor(hover.at) && hover.width === 1));
+  if (within) out.lost = breakText(within, timeIsNs(session.trace));
   out.events = names(EVENT_NAMES, c.events[b]!);
   if (c.eventCount[b]! > 1) out.events += ` (${grouped(c.eventCount[b]!)})`;
-  if (c.insns[b]! === 0) {
-    out.what = out.lost === "" ? "no trace" : "trace lost";
+  const software = isSoftware(stream.protocol);
+  if (within && timed) {
+    out.what = isOff(within.flags) ? "not traced" : "trace lost";
+    return out;
+  }
+  if (software ? c.insns[b]! === 0 : !runs(c, b)) {
+    out.what = software ? "no message" : out.lost === "" || isOff(c.flags[b]!) ? "not traced" : "trace lost";
     return out;
   }
   out.mode = mode(stream.protocol, c.privilege, b);
   const row = session.view.axis === "insn" && hover.width === 1
     ? session.insns(hover.lane)?.get(Math.floor(hover.at)) : undefined;
   if (c.fn[b]! > 0) out.what = session.nameOf(c.fn[b]! - 1);
+  else if (software) out.what = c.insns[b]! > 1 ? `${grouped(c.insns[b]!)} messages` : "1 message";
   else if (c.page[b]! > 0) out.what = `page 0x${(c.page[b]! * 4096).toString(16)}`;
-  else out.what = isSoftware(stream.protocol) ? "software trace" : "code without a name";
+  else out.what = "code without a name";
   if (row) out.what = `${row.fn ? row.fn + row.offset : out.what}  ${row.text || row.pc}`;
   const share = c.share[b]!;
   if (share > 0 && share < 250) out.share = `~${Math.round(share / 2.55)} %`;

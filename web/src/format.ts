@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Numbers as people read them.
 
-/** 1234567 as "1,234,567". Below 2^53. */
-export function grouped(n: number): string {
-  const digits = String(Math.trunc(n));
+/** 1234567 as "1,234,567". */
+export function grouped(n: number | bigint): string {
+  const digits = String(typeof n === "bigint" ? n : Math.trunc(n));
   return digits.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
@@ -46,11 +46,15 @@ export function duration(ns: number): string {
   return `${Math.round(ns)} ns`;
 }
 
-/** A position in ns, exact: "1.234 567 890 s". */
-export function exactTime(ns: number): string {
-  const seconds = Math.floor(ns / 1e9);
-  const rest = String(Math.floor(ns - seconds * 1e9)).padStart(9, "0");
-  return `${grouped(seconds)}.${rest.slice(0, 3)} ${rest.slice(3, 6)} ${rest.slice(6)} s`;
+/** A position in ns, exact, in the unit that has something in front of the point: "1.802 347 ms". */
+export function exactTime(ns: number | bigint): string {
+  const n = typeof ns === "bigint" ? ns : BigInt(Math.floor(ns));
+  const digits = String(n);
+  const unit = Math.min(3, Math.floor((digits.length - 1) / 3));
+  if (unit === 0) return `${digits} ns`;
+  const at = digits.length - 3 * unit;
+  const rest = digits.slice(at).match(/\d{3}/g)!.join(" ");
+  return `${grouped(BigInt(digits.slice(0, at)))}.${rest} ${["ns", "µs", "ms", "s"][unit]}`;
 }
 
 function significant(value: number): string {

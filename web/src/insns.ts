@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Instructions of one stream by index, fetched in blocks; shared by the list and the timeline.
 import * as api from "./api.ts";
+import type { Ref } from "./epoch.ts";
 import { Lru } from "./lru.ts";
 import type { InsnRow } from "./model.ts";
 
@@ -17,7 +18,7 @@ export class InsnCache {
   private readonly failed = new Map<number, number>();
 
   constructor(
-    readonly trace: string,
+    readonly trace: Ref,
     readonly stream: string,
     private readonly changed: () => void,
     private readonly load: Loader = (from, count, signal) =>

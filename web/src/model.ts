@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the server tells, as the page keeps it. Readers are lenient: a field that is not there reads
 // as zero or empty, and a 64-bit integer may come as a number or as a decimal string.
+import { epochOf, since, whole, type Ref } from "./epoch.ts";
 import type { Axis, Extent } from "./scale.ts";
 
 /** "deleted" is the page's own: the server no longer has the trace. */
@@ -20,8 +21,8 @@ export interface Stream {
   readonly storedBytes: number;
 }
 
-export interface Trace {
-  readonly id: string;
+/** Times of streams count from the trace's epoch. */
+export interface Trace extends Ref {
   readonly rig: string;
   readonly state: TraceState;
   readonly format: string;
@@ -113,14 +114,14 @@ function address(value: unknown): string {
   return typeof value === "number" ? `0x${value.toString(16)}` : text(value);
 }
 
-export function readStream(value: unknown): Stream {
+export function readStream(value: unknown, epoch: bigint): Stream {
   const o = object(value);
   return {
     name: text(o.name),
     protocol: text(o.protocol),
     insns: number(o.insns),
-    timeFirst: number(o.time_first),
-    timeLast: number(o.time_last),
+    timeFirst: o.has_time === true ? since(epoch, o.time_first) : 0,
+    timeLast: o.has_time === true ? since(epoch, o.time_last) : 0,
     hasTime: o.has_time === true,
     timeIsNs: o.time_unit_ns === true,
     events: number(o.events),
@@ -136,7 +137,12 @@ export function readTrace(value: unknown): Trace {
   const o = object(value);
   const base = object(o.tile_base);
   const state = text(o.state).toLowerCase();
+  const timed = list(o.streams).map(object).filter((s) => s.has_time === true);
+  const [first, last] = [timed.map((s) => whole(s.time_first)), timed.map((s) => whole(s.time_last))];
+  const epoch = timed.length === 0 ? 0n : epochOf(first.reduce((a, b) => (b < a ? b : a)),
+    last.reduce((a, b) => (b > a ? b : a)));
   return {
+    epoch,
     id: text(o.id),
     rig: text(o.rig),
     state: (STATES.includes(state) ? state : "sealed") as TraceState,
@@ -150,7 +156,7 @@ export function readTrace(value: unknown): Trace {
     message: text(o.message),
     labels: Object.fromEntries(Object.entries(object(o.labels)).map(([k, v]) => [k, text(v)])),
     tileBase: { insn: number(base.insn), time: number(base.time) },
-    streams: list(o.streams).map(readStream),
+    streams: list(o.streams).map((s) => readStream(s, epoch)),
   };
 }
 
@@ -165,22 +171,22 @@ export function readFunctions(value: unknown): FunctionRow[] {
   });
 }
 
-export function readPosition(value: unknown): Position {
+export function readPosition(value: unknown, epoch = 0n): Position {
   const o = object(value);
   return {
     insn: number(o.insn), byte: number(o.byte),
     time: o.has_time === true || (o.has_time === undefined && o.time !== undefined && o.time !== null)
-      ? number(o.time) : undefined,
+      ? since(epoch, o.time) : undefined,
   };
 }
 
-export function readHits(value: unknown): { hits: Hit[]; more: boolean } {
+export function readHits(value: unknown, epoch = 0n): { hits: Hit[]; more: boolean } {
   const o = object(value);
   return {
     hits: list(o.hits).map((row) => {
       const h = object(row);
       const at = h.at !== undefined ? object(h.at) : h;
-      return { ...readPosition(at), pc: address(h.pc), text: text(h.text) };
+      return { ...readPosition(at, epoch), pc: address(h.pc), text: text(h.text) };
     }),
     more: o.more === true,
   };
@@ -221,7 +227,7 @@ function collapse(lines: readonly string[]): string[] {
   return out.map(({ line, n }) => (n > 1 ? `${line} ×${n}` : line));
 }
 
-export function readInsns(value: unknown): InsnRow[] {
+export function readInsns(value: unknown, epoch = 0n): InsnRow[] {
   const rows = Array.isArray(value) ? value : list(object(value).rows ?? object(value).insns);
   return rows.map((row) => {
     const o = object(row);
@@ -232,18 +238,20 @@ export function readInsns(value: unknown): InsnRow[] {
       text: text(o.text),
       ...splitOffset(text(o.function)),
       mode: text(o.mode),
-      time: o.time === undefined || o.time === null ? undefined : number(o.time),
+      time: o.time === undefined || o.time === null ? undefined : since(epoch, o.time),
       events: collapse(list(o.events).map((e) => eventText(text(e)))),
     };
   });
 }
 
-export function readSlices(value: unknown): Map<string, Slices> {
+export function readSlices(value: unknown, epoch = 0n): Map<string, Slices> {
   return new Map(Object.entries(object(object(value).streams)).map(([stream, told]) => {
     const o = object(told);
     const slices = list(o.slices).map((row) => {
       const s = object(row);
-      return { depth: number(s.depth), from: number(s.from), to: number(s.to), name: text(s.name) };
+      return {
+        depth: number(s.depth), from: since(epoch, s.from), to: since(epoch, s.to), name: text(s.name),
+      };
     });
     return [stream, { slices, truncated: o.truncated === true }];
   }));

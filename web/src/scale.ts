@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The visible range of an axis, and the ruler. Positions are units of the axis (instructions or
-// time) as doubles: exact to a unit below 2^53.
+// time) as doubles: exact to a unit below 2^53. Times are counted from the trace's epoch (epoch.ts).
 import { grouped } from "./format.ts";
 
 export type Axis = "insn" | "time";
@@ -19,6 +19,11 @@ export interface Extent {
 
 /** The narrowest view: so many units over the whole width. */
 export const MIN_SPAN = 8;
+/** The narrowest one whose positions doubles can tell apart. */
+function least(extent: Extent): number {
+  return Math.max(MIN_SPAN, 2 ** Math.ceil(Math.log2(Math.max(1, extent.last)) - 42));
+}
+
 /** How much emptiness a view may show beside the trace, as a share of its span. */
 const MARGIN = 0.5;
 
@@ -41,8 +46,9 @@ export function toUnit(view: View, width: number, pixel: number): number {
 
 /** Keep the span legal, and at least a part of the trace in sight. */
 export function clamp(view: View, extent: Extent): View {
-  const whole = Math.max(extent.last - extent.first, MIN_SPAN);
-  const wide = Math.min(Math.max(span(view), MIN_SPAN), whole * (1 + MARGIN));
+  const narrowest = least(extent);
+  const whole = Math.max(extent.last - extent.first, narrowest);
+  const wide = Math.min(Math.max(span(view), narrowest), whole * (1 + MARGIN));
   const margin = wide * MARGIN;
   let from = span(view) === wide ? view.from : (view.from + view.to - wide) / 2;
   from = Math.min(Math.max(from, extent.first - margin), Math.max(extent.first, extent.last) - wide + margin);
@@ -54,14 +60,15 @@ export function clamp(view: View, extent: Extent): View {
 
 /** Everything, with a little air at the right. */
 export function whole(axis: Axis, extent: Extent): View {
-  const wide = Math.max(extent.last - extent.first, MIN_SPAN);
+  const wide = Math.max(extent.last - extent.first, least(extent));
   return { axis, from: extent.first, to: extent.first + wide * 1.01 };
 }
 
 /** `factor` < 1 zooms in; `anchor` (in units) stays where it is. */
 export function zoom(view: View, factor: number, anchor: number, extent: Extent): View {
-  const most = Math.max(extent.last - extent.first, MIN_SPAN) * (1 + MARGIN);
-  const wide = Math.min(Math.max(span(view) * factor, MIN_SPAN), most);
+  const narrowest = least(extent);
+  const most = Math.max(extent.last - extent.first, narrowest) * (1 + MARGIN);
+  const wide = Math.min(Math.max(span(view) * factor, narrowest), most);
   const ratio = wide / span(view);
   const from = anchor - (anchor - view.from) * ratio;
   return clamp({ axis: view.axis, from, to: from + wide }, extent);
@@ -93,18 +100,24 @@ export function niceStep(least: number): number {
   return 10 * power;
 }
 
-/** Ticks of the ruler, labels at least `spacing` pixels apart. `ns`: the time axis is in ns. */
-export function ticks(view: View, width: number, spacing: number, ns: boolean): Tick[] {
+/**
+ * Ticks of the ruler, labels at least `spacing` pixels apart. `ns`: the time axis is in ns. `zero`:
+ * labels count from there on, if it is not the axis' own zero.
+ */
+export function ticks(
+  view: View, width: number, spacing: number, ns: boolean, zero = 0,
+): Tick[] {
   const step = Math.max(1, niceStep(unitsPerPixel(view, width) * spacing));
   const minor = step >= 5 ? step / 5 : step;
   const out: Tick[] = [];
-  const first = Math.floor(view.from / minor);
-  const last = Math.ceil(view.to / minor);
+  const first = Math.floor((view.from - zero) / minor);
+  const last = Math.ceil((view.to - zero) / minor);
   for (let i = first; i <= last && out.length < 1000; i++) {
     const at = i * minor;
     if (at < 0) continue;
     const major = Math.abs(at / step - Math.round(at / step)) < 1e-6;
-    out.push({ at, label: major ? tickLabel(at, step, view.axis === "time" && ns) : "" });
+    const label = major ? tickLabel(at, step, view.axis === "time" && ns) : "";
+    out.push({ at: at + zero, label: major && zero !== 0 ? `+${label}` : label });
   }
   return out;
 }

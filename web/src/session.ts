@@ -23,6 +23,9 @@ export interface Found {
   index: number; // of the present hit, -1 before the first
 }
 
+/** With so many lanes all call stacks are open at first. */
+const FEW_LANES = 6;
+
 export interface Measured {
   readonly lane: number;
   readonly from: number; // instructions
@@ -55,10 +58,31 @@ export class Session {
   zoomedAt = -Infinity; // ms: when a zoom gesture last changed the level of detail
 
   constructor(public trace: Trace, axis: Axis, private readonly app: Host) {
-    this.tiles = new TileClient(trace.id, () => app.changed());
-    this.slices = new SliceCache(trace.id, () => app.changed());
+    this.tiles = new TileClient(trace, () => app.changed());
+    this.slices = new SliceCache(trace, () => app.changed());
     this.view = whole(axis, extentOf(trace, axis));
-    if (trace.streams.length <= 6) trace.streams.forEach((_, i) => this.open.add(i));
+    this.fold(undefined, []);
+  }
+
+  /** Open these lanes' call stacks, by name; undefined: those of few lanes. */
+  fold(open: readonly string[] | undefined, full: readonly string[]): void {
+    this.open.clear();
+    this.full.clear();
+    this.trace.streams.forEach((stream, i) => {
+      if (open ? open.includes(stream.name) : this.openByItself) this.open.add(i);
+      if (full.includes(stream.name)) this.full.add(i);
+    });
+  }
+
+  private get openByItself(): boolean {
+    return this.trace.streams.length <= FEW_LANES;
+  }
+
+  /** Names of the open lanes, undefined where they are as fold() makes them. */
+  get folds(): string[] | undefined {
+    const { streams } = this.trace;
+    return this.open.size === (this.openByItself ? streams.length : 0) ? undefined
+      : streams.filter((_, i) => this.open.has(i)).map((s) => s.name);
   }
 
   get extent(): Extent {
@@ -74,7 +98,7 @@ export class Session {
     if (!stream) return undefined;
     let cache = this.insnCaches.get(stream.name);
     if (!cache) {
-      cache = new InsnCache(this.trace.id, stream.name, () => this.app.changed());
+      cache = new InsnCache(this.trace, stream.name, () => this.app.changed());
       this.insnCaches.set(stream.name, cache);
     }
     return cache;

@@ -2,6 +2,7 @@
 // Call-stack slices of open lanes. The server leaves out those too narrow to be seen: an answer for a
 // wide range tells of a part of it only as long as that is not looked at much more closely.
 import * as api from "./api.ts";
+import type { Ref } from "./epoch.ts";
 import type { Slice } from "./model.ts";
 import { span, type Axis, type View } from "./scale.ts";
 
@@ -36,11 +37,11 @@ export interface Shown {
 
 export class SliceCache {
   private readonly held = new Map<string, Held[]>();
-  private flying: AbortController | undefined;
+  private flying: { readonly wish: Wish; readonly controller: AbortController } | undefined;
   private wish: Wish | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly trace: string, private readonly changed: () => void) {}
+  constructor(private readonly trace: Ref, private readonly changed: () => void) {}
 
   /** The best that is known of the view; a wider answer stands in while a closer one is under way. */
   get(stream: string, view: View): Shown | undefined {
@@ -70,33 +71,42 @@ export class SliceCache {
       return !held || (open && held.revision !== revision);
     });
     this.wish = missing.length > 0 ? { streams: missing, view, revision } : undefined;
-    if (!this.wish || this.timer !== undefined) return;
+    // What is under way and will do is waited for: asking anew at each frame would never end.
+    if (!this.wish || this.timer !== undefined || this.coming(this.wish)) return;
     this.timer = setTimeout(() => {
       this.timer = undefined;
-      if (this.wish) void this.fetch(this.wish);
+      if (this.wish && !this.coming(this.wish)) void this.fetch(this.wish);
     }, PAUSE_MS);
+  }
+
+  private coming({ streams, view }: Wish): boolean {
+    const on = this.flying?.wish;
+    if (on?.view.axis !== view.axis) return false;
+    const pad = span(on.view);
+    return on.view.from - pad <= view.from && on.view.to + pad >= view.to
+      && span(view) >= pad / CLOSER && streams.every((s) => on.streams.includes(s));
   }
 
   clear(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
     this.wish = undefined;
-    this.flying?.abort();
+    this.flying?.controller.abort();
     this.flying = undefined;
     this.held.clear();
   }
 
-  private async fetch({ streams, view, revision }: Wish): Promise<void> {
-    this.flying?.abort();
+  private async fetch(wish: Wish): Promise<void> {
+    const { streams, view, revision } = wish;
+    this.flying?.controller.abort();
     const controller = new AbortController();
-    this.flying = controller;
+    this.flying = { wish, controller };
     // A view's width on each side, so that short pans find them here.
     const pad = span(view);
     const { axis } = view;
     const range = { axis, from: view.from - pad, to: view.to + pad, revision };
     try {
-      const got = await api.slices(this.trace, streams, axis, Math.max(0, Math.floor(range.from)),
-        Math.max(1, Math.ceil(range.to)), controller.signal);
+      const got = await api.slices(this.trace, streams, axis, range.from, range.to, controller.signal);
       for (const stream of streams) {
         const told = got.get(stream);
         this.keep(stream, {
@@ -111,7 +121,7 @@ export class SliceCache {
         this.changed();
       }, FAILED_MS);
     } finally {
-      if (this.flying === controller) this.flying = undefined;
+      if (this.flying?.controller === controller) this.flying = undefined;
     }
     this.changed();
   }

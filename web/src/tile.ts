@@ -2,12 +2,13 @@
 // Where tiles lie, and what is in them. A tile is TILE_BUCKETS buckets wide; a bucket of level L is
 // 2^base * 4^L units of the axis wide; a stripe holds a tile of STRIPE_LANES neighbouring lanes.
 import { fromBinary } from "@bufbuild/protobuf";
-import { TileSchema, type Lane } from "../gen/tracelake/v1/ranges_pb";
+import { TileSchema, Unit, type Lane } from "../gen/tracelake/v1/ranges_pb";
+import { since } from "./epoch.ts";
 import type { Axis, Extent, View } from "./scale.ts";
 
 export const TILE_BUCKETS = 512;
 export const STRIPE_LANES = 16;
-export const MAX_LEVEL = 24;
+export const MAX_LEVEL = 27;
 
 export interface TileId {
   readonly axis: Axis;
@@ -78,6 +79,26 @@ export interface Columns {
   readonly flags: Uint8Array;
   readonly depthMin: Uint8Array;
   readonly depthMax: Uint8Array;
+  readonly lost: Uint8Array; // share of the bucket's time, on the time axis
+  readonly breaks: readonly Break[];
+}
+
+/** Trace is missing in front of an instruction, sometime between two times. */
+export interface Break {
+  readonly position: number;
+  readonly from: number; // of the time axis; from = to: not known
+  readonly to: number;
+  readonly flags: number;
+}
+
+/** Does the lane run in a bucket, be it an instruction that began before? */
+export function runs(c: Columns, b: number): boolean {
+  return c.insns[b]! > 0 || c.coverage[b]! > 0;
+}
+
+/** Is nothing lost, because nothing was traced? */
+export function isOff(flags: number): boolean {
+  return (flags & FLAG_LOST & ~FLAG.gap) === FLAG.off;
 }
 
 export interface Stripe {
@@ -87,17 +108,20 @@ export interface Stripe {
   readonly lanes: Map<number, Columns>;
 }
 
-/** Decode a Tile message. Throws on bytes that are none. Missing or short columns read as zero. */
-export function decodeStripe(bytes: Uint8Array): Stripe {
+/**
+ * Decode a Tile message. Throws on bytes that are none. Missing or short columns read as zero.
+ * `epoch` is that of times.
+ */
+export function decodeStripe(bytes: Uint8Array, epoch = 0n): Stripe {
   const tile = fromBinary(TileSchema, bytes);
   const lanes = new Map<number, Columns>();
-  for (const lane of tile.lanes) lanes.set(lane.lane, columns(lane));
+  for (const lane of tile.lanes) lanes.set(lane.lane, columns(lane, epoch));
   return {
-    first: Number(tile.first), bucket: Math.max(1, Number(tile.bucket)), sealed: tile.sealed, lanes,
+    first: since(tile.axis === Unit.TIME ? epoch : 0n, tile.first), bucket: Math.max(1, Number(tile.bucket)), sealed: tile.sealed, lanes,
   };
 }
 
-function columns(lane: Lane): Columns {
+function columns(lane: Lane, epoch: bigint): Columns {
   const insns = bigColumn(lane.insns);
   return {
     insns,
@@ -116,6 +140,11 @@ function columns(lane: Lane): Columns {
     flags: byteColumn(lane.flags, 1),
     depthMin: byteColumn(lane.depthMin, 1),
     depthMax: byteColumn(lane.depthMax, 1),
+    lost: byteColumn(lane.lost, 1),
+    breaks: lane.breaks.map((b) => ({
+      position: Number(b.position), flags: b.flags,
+      from: since(epoch, b.from), to: since(epoch, b.to),
+    })),
   };
 }
 

@@ -2,6 +2,7 @@
 // Fetches stripes and keeps the last ones, decoded. Every frame says what it wants; what nobody
 // wants any more is aborted, the newest wish goes first.
 import { get, tileUrl } from "./api.ts";
+import type { Ref } from "./epoch.ts";
 import { Lru } from "./lru.ts";
 import { decodeStripe, tileKey, type Stripe, type TileId } from "./tile.ts";
 
@@ -33,7 +34,7 @@ export class TileClient {
   fetched = 0;
 
   constructor(
-    private readonly trace: string,
+    private readonly trace: Ref,
     private readonly changed: () => void,
     private readonly transport: Transport = get,
     private readonly now: () => number = () => performance.now(),
@@ -121,7 +122,7 @@ export class TileClient {
       if (reply.status === 304) {
         stripe = known?.stripe;
       } else if (reply.ok) {
-        stripe = decodeStripe(new Uint8Array(await reply.arrayBuffer()));
+        stripe = decodeStripe(new Uint8Array(await reply.arrayBuffer()), this.trace.epoch);
       }
       if (generation !== this.generation || controller.signal.aborted) return;
       this.cache.set(key, {

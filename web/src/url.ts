@@ -9,13 +9,16 @@ export type Panel = "insns" | "stats" | "find" | "none";
 export interface Place {
   trace: string | undefined;
   axis: Axis;
-  from: number | undefined;
-  to: number | undefined;
+  /** Positions are texts, in units of the axis: times may be too large for a number. */
+  from: string | undefined;
+  to: string | undefined;
   lane: string | undefined; // a stream's name
-  at: number | undefined; // cursor, in units of the axis
-  select: readonly [number, number] | undefined; // in units of the axis
+  at: string | undefined; // cursor
+  select: readonly [string, string] | undefined;
   find: string;
   panel: Panel;
+  open: readonly string[] | undefined; // lanes whose call stack is open, by name; undefined: as usual
+  full: readonly string[]; // … with all of its levels
   /** undefined: not following; 0: keep the zoom; else the newest N units. */
   follow: number | undefined;
 }
@@ -23,14 +26,8 @@ export interface Place {
 export function emptyPlace(trace?: string): Place {
   return {
     trace, axis: "insn", from: undefined, to: undefined, lane: undefined, at: undefined,
-    select: undefined, find: "", panel: "insns", follow: undefined,
+    select: undefined, find: "", panel: "insns", open: undefined, full: [], follow: undefined,
   };
-}
-
-/** Positions keep what a pixel needs, not more. */
-function position(n: number, step: number): string {
-  if (step >= 1) return String(Math.round(n));
-  return String(Number(n.toFixed(Math.min(3, Math.ceil(-Math.log10(step))))));
 }
 
 export function encodePlace(place: Place): string {
@@ -39,21 +36,20 @@ export function encodePlace(place: Place): string {
   if (place.axis !== "insn") query.push(`axis=${place.axis}`);
   if (place.follow !== undefined) query.push(`follow=${place.follow === 0 ? "zoom" : place.follow}`);
   if (place.from !== undefined && place.to !== undefined) {
-    const step = (place.to - place.from) / 2000;
-    query.push(`from=${position(place.from, step)}`, `to=${position(place.to, step)}`);
+    query.push(`from=${place.from}`, `to=${place.to}`);
   }
   if (place.lane !== undefined) query.push(`lane=${encodeURIComponent(place.lane)}`);
   if (place.at !== undefined) query.push(`at=${place.at}`);
   if (place.select) query.push(`select=${place.select[0]}-${place.select[1]}`);
   if (place.find !== "") query.push(`find=${encodeURIComponent(place.find)}`);
   if (place.panel !== "insns") query.push(`panel=${place.panel}`);
+  if (place.open) query.push(`open=${place.open.map(encodeURIComponent).join(",")}`);
+  if (place.full.length > 0) query.push(`full=${place.full.map(encodeURIComponent).join(",")}`);
   return `#/trace/${encodeURIComponent(place.trace)}${query.length > 0 ? `?${query.join("&")}` : ""}`;
 }
 
-function number(text: string | null): number | undefined {
-  if (text === null || text === "") return undefined;
-  const n = Number(text);
-  return Number.isFinite(n) ? n : undefined;
+function position(text: string | null): string | undefined {
+  return text !== null && /^-?\d{1,20}(\.\d+)?$/.test(text) ? text : undefined;
 }
 
 function component(text: string): string | undefined {
@@ -64,6 +60,12 @@ function component(text: string): string | undefined {
   }
 }
 
+/** Names between commas, which they may have encoded in them. */
+function names(query: string | undefined, key: string): string[] | undefined {
+  const text = new RegExp(`(?:^|&)${key}=([^&]*)`).exec(query ?? "")?.[1];
+  return text?.split(",").map(component).filter((n) => n !== undefined && n !== "") as string[] | undefined;
+}
+
 /** Never throws: what cannot be read is as if absent. */
 export function decodePlace(hash: string): Place {
   const matched = /^#\/trace\/([^?]+)(?:\?(.*))?$/.exec(hash);
@@ -72,21 +74,23 @@ export function decodePlace(hash: string): Place {
   const query = new URLSearchParams(matched[2] ?? "");
   const place = emptyPlace(trace);
   if (query.get("axis") === "time") place.axis = "time";
-  const from = number(query.get("from"));
-  const to = number(query.get("to"));
-  if (from !== undefined && to !== undefined && to > from) {
+  const from = position(query.get("from"));
+  const to = position(query.get("to"));
+  if (from !== undefined && to !== undefined) {
     place.from = from;
     place.to = to;
   }
   place.lane = query.get("lane") ?? undefined;
-  place.at = number(query.get("at"));
+  place.at = position(query.get("at"));
   const select = /^(\d+)-(\d+)$/.exec(query.get("select") ?? "");
-  if (select && Number(select[2]) > Number(select[1])) {
-    place.select = [Number(select[1]), Number(select[2])];
+  if (select && BigInt(select[2]!) > BigInt(select[1]!)) {
+    place.select = [select[1]!, select[2]!];
   }
   place.find = query.get("find") ?? "";
   const panel = query.get("panel");
   if (panel === "stats" || panel === "find" || panel === "none") place.panel = panel;
+  place.open = names(matched[2], "open");
+  place.full = names(matched[2], "full") ?? [];
   const follow = query.get("follow");
   if (follow === "zoom") place.follow = 0;
   else if (follow !== null && Number(follow) > 0) place.follow = Number(follow);

@@ -64,7 +64,8 @@ test("numbers", () => {
   assert.deepEqual([0, 1023, 1024, 1536, 5e9].map(bytes), ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "4.7 GiB"]);
   assert.deepEqual([5, 1500, 2.5e6, 61e9, 200e9, 8000e9].map(duration),
     ["5 ns", "1.50 µs", "2.50 ms", "61.0 s", "3 min 20 s", "2 h 13 min"]);
-  assert.equal(exactTime(1234567890), "1.234 567 890 s");
+  assert.deepEqual([0, 812, 1500, 1802347, 1234567890, 12345678901234n].map(exactTime),
+    ["0 ns", "812 ns", "1.500 µs", "1.802 347 ms", "1.234 567 890 s", "12,345.678 901 234 s"]);
   assert.deepEqual([percent(1, 3), percent(1, 1), percent(1, 1e6), percent(0, 0)], ["33.3 %", "100 %", "< 0.1 %", "–"]);
 });
 

@@ -25,7 +25,7 @@ function setUp(): { client: TileClient; open: Request[]; time: { now: number } }
   const settle = async (): Promise<void> => {
     for (let i = 0; i < 10; i++) await Promise.resolve();
   };
-  const client = new TileClient("t", () => {}, (url, init) => new Promise((resolve, reject) => {
+  const client = new TileClient({ id: "t", epoch: 0n }, () => {}, (url, init) => new Promise((resolve, reject) => {
     const request: Request = {
       url, headers: init.headers as Record<string, string>, signal: init.signal!,
       answer: (status = 200, { sealed = true, etag = "" } = {}) => {

@@ -4,7 +4,8 @@ import { html, nothing, type TemplateResult } from "lit-html";
 import { rangeUrl } from "../api.ts";
 import type { App } from "../app.ts";
 import type { Found, Session } from "../session.ts";
-import { addressDigits, bytes, exactTime, grouped, percent, short } from "../format.ts";
+import { timeText } from "../describe.ts";
+import { addressDigits, bytes, grouped, percent, short } from "../format.ts";
 import { privilegeName } from "../model.ts";
 import { functionColour } from "../palette.ts";
 import type { Panel } from "../url.ts";
@@ -93,7 +94,7 @@ export class Side {
         .style=${`background:${functionColour(row.fn, this.app.theme).css}`}></span>${row.fn}<span class="muted">${row.offset}</span>`],
       ["PC", html`<code>${row?.pc ?? "…"}</code>`],
       ["Instruction", grouped(at)],
-      ["Time", time === undefined ? "–" : ns ? exactTime(time) : `${grouped(time)} ticks`],
+      ["Time", time === undefined ? "–" : timeText(s.trace, time, ns)],
       ["Mode", row?.mode || "–"],
       ["Trace byte", s.position ? grouped(s.position.byte) : "…"],
     ];

@@ -221,7 +221,7 @@ export class Gestures {
       case "zoomSelection": this.app.zoomSelection(); return true;
       case "laneUp": this.lane(s.lane - 1); return true;
       case "laneDown": this.lane(s.lane + 1); return true;
-      case "toggleLane": this.timeline.toggle(s.lane); return true;
+      case "toggleLane": this.app.toggleLane(s.lane); return true;
       case "stepBack": this.step(-1, shift); return true;
       case "stepForward": this.step(1, shift); return true;
       case "eventBack": this.event(-1); return true;

@@ -4,7 +4,7 @@ import { shortAddress } from "../format.ts";
 import type { InsnCache } from "../insns.ts";
 import type { Slice } from "../model.ts";
 import type { View } from "../scale.ts";
-import { TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
+import { runs as isRunning, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
 import type { Colours } from "./colours.ts";
 import { STACK_ROW, type LaneBox } from "./layout.ts";
 
@@ -68,7 +68,7 @@ export function runs(
 }
 
 function pure(columns: Columns, b: number): boolean {
-  return columns.insns[b]! > 0 && columns.share[b]! >= PURE && columns.coverage[b]! >= PURE;
+  return isRunning(columns, b) && columns.share[b]! >= PURE && columns.coverage[b]! >= PURE;
 }
 
 /** Join runs that touch across the edge of a tile. */
@@ -106,6 +106,16 @@ export function drawRuns(
     ctx.fillStyle = colours.label;
     ctx.fillText(text, x0 + 5, y);
   }
+}
+
+/** Words in a lane that has nothing to draw. */
+export function drawNote(
+  ctx: CanvasRenderingContext2D, text: string, top: number, box: LaneBox, colours: Colours,
+): void {
+  ctx.font = `400 11px ${SANS}`;
+  ctx.textBaseline = "middle";
+  ctx.fillStyle = colours.named.muted.css;
+  ctx.fillText(text, 12, top + box.fn.y + box.fn.h / 2 + 0.5);
 }
 
 /** Call-stack slices, outermost on top. */

@@ -4,7 +4,7 @@
 import type { Found, Session } from "../session.ts";
 import { streamExtent } from "../model.ts";
 import { toPixel, type View } from "../scale.ts";
-import { FLAG_LOST, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
+import { FLAG_LOST, isOff, runs, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
 import type { Colours } from "./colours.ts";
 import { fill, type Target } from "./paint.ts";
 
@@ -43,8 +43,8 @@ export function paintOverview(
       const x1 = Math.min(target.width,
         Math.max(x0 + 1, Math.round((Math.min(at + stripe.bucket, end) - view.from) * scale)));
       if (x1 <= 0 || x0 >= target.width) continue;
-      const lost = (columns.flags[b]! & FLAG_LOST) !== 0;
-      if (columns.insns[b]! > 0) {
+      const lost = (columns.flags[b]! & FLAG_LOST) !== 0 && !isOff(columns.flags[b]!);
+      if (runs(columns, b)) {
         const share = view.axis === "insn" ? 1 : Math.max(0.25, columns.coverage[b]! / 255);
         fill(target, x0, x1, y1 - Math.max(1, Math.round((y1 - y0) * share)), y1,
           colours.code(columns.fn[b]!, columns.page[b]!).rgba);

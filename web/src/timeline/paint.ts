@@ -2,7 +2,7 @@
 // Lanes from tiles into pixels: one pass over the buckets in view, columns written straight into
 // a Uint32 view of ImageData. The cost depends on the pixels, not on the trace.
 import type { Extent, View } from "../scale.ts";
-import { EVENT, FLAG_LOST, FLAG, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
+import { EVENT, FLAG_LOST, FLAG, isOff, runs, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
 import type { Colours } from "./colours.ts";
 import type { LaneBox } from "./layout.ts";
 import { STACK_ROW } from "./layout.ts";
@@ -25,7 +25,11 @@ export interface Job {
   readonly x1: number;
   readonly silhouette: boolean; // depth as an outline: not all slices are drawn over it
   readonly exact: boolean; // of the level asked for; else it stands in, and looks like it
+  readonly moments: boolean; // software trace: nothing goes on between two messages
 }
+
+/** From this width on a bucket that stands in would be taken for what it is not. */
+const COARSE = 12;
 
 /** Branches are seldom more than a third of the instructions: that fills the plot. */
 const DENSITY_FULL = 96;
@@ -54,7 +58,12 @@ export function paint(target: Target, job: Job, colours: Colours): void {
     events = 0;
   }
   if (job.silhouette && job.box.stack.h > 0) silhouette(target, job, colours, b0, b1, left, wide, end);
-  if (!job.exact) fade(target, job, colours.named.ground.rgba);
+  if (job.exact) return;
+  fade(target, job, colours.named.ground.rgba);
+  if (wide >= COARSE) {
+    const x1 = Math.min(job.x1, Math.round(end));
+    unknown(target, job.box, job.top, job.x0, x1, colours.named.muted.rgba);
+  }
 }
 
 /** What stands in for a tile that is under way is half let through to the ground. */
@@ -88,7 +97,7 @@ function silhouette(
 ): void {
   const c = job.columns;
   const depths = (b: number): number =>
-    (b < b1 && c.insns[b]! > 0 ? (c.depthMin[b]! << 8) | c.depthMax[b]! : 0);
+    (b < b1 && runs(c, b) ? (c.depthMin[b]! << 8) | c.depthMax[b]! : 0);
   const edge = (b: number): number => Math.round(Math.min(left + b * wide, end));
   for (let b = b0; b < b1;) {
     const same = depths(b);
@@ -106,9 +115,12 @@ function column(
   events: number, wide: number,
 ): void {
   const { columns: c, box, top } = job;
-  const insns = c.insns[b]!;
-  const lost = (flags & FLAG_LOST) !== 0;
-  if (insns > 0) {
+  const timed = job.view.axis === "time";
+  const lost = (flags & FLAG_LOST) !== 0 && !(timed && isOff(flags));
+  const running = job.moments ? c.insns[b]! > 0 : runs(c, b);
+  if (running && job.moments) {
+    messages(target, job, colours, b, x0, x1);
+  } else if (running) {
     functions(target, job, colours, b, x0, x1);
     privilege(target, job, colours, b, x0, x1);
     if (box.density.h > 0) {
@@ -116,30 +128,66 @@ function column(
       const y = top + box.density.y + box.density.h - h;
       fill(target, x0, x1, y, y + h, colours.named.density.rgba);
     }
-  } else if (lost) {
-    const y = top + box.fn.y;
-    hatch(target, x0, x1, y, top + box.h - 4, lostColour(flags, colours));
   }
+  if (timed) missing(target, job, colours, b, x0, x1, flags);
   const y = top + box.marks.y;
-  if (lost) {
+  if (lost && (timed || job.stripe.bucket > 1 || !job.exact)) {
     // Never hidden by what else is in the bucket: a block over the whole marks band, but for a
-    // stand-in, which does not tell where in its bucket that is: a line.
+    // stand-in, which does not tell where in its bucket that is: a line. Between two instructions
+    // it is drawn by itself.
     const x = Math.max(x0 + 1, Math.min(x1, x0 + Math.max(2, Math.round(wide))));
     const h = job.exact || wide < 8 ? box.marks.h : 2;
     fill(target, x0, x, y, y + h, lostColour(flags, colours));
-    if (job.exact && insns > 0 && wide >= 8) {
-      fill(target, x0, x0 + 2, y, top + box.density.y + box.density.h, lostColour(flags, colours));
-    }
   } else if ((events & ~EVENT.exceptionReturn) !== 0) {
     marks(target, job, colours, b, x0, events, wide);
   }
 }
 
-function lostColour(flags: number, colours: Colours): number {
-  if (flags & (FLAG.overflow | FLAG.bad)) return colours.named.lost.rgba;
-  if (flags & FLAG.noImage) return colours.named.warn.rgba;
+export function lossOf(flags: number): "lost" | "warn" | "muted" {
+  if (flags & (FLAG.overflow | FLAG.bad)) return "lost";
+  if (flags & FLAG.noImage) return "warn";
   // FLAG.gap alone: something is missing and the server knows no more than that.
-  return flags & (FLAG.off | FLAG.unsynced) ? colours.named.muted.rgba : colours.named.lost.rgba;
+  return flags & (FLAG.off | FLAG.unsynced) ? "muted" : "lost";
+}
+
+function lostColour(flags: number, colours: Colours): number {
+  return colours.named[lossOf(flags)].rgba;
+}
+
+/** By time: what is lost is hatched, above what ran in the same bucket; what was not traced is a line. */
+function missing(
+  target: Target, job: Job, colours: Colours, b: number, x0: number, x1: number, flags: number,
+): void {
+  const { columns: c, box, top } = job;
+  const lost = c.lost[b]!;
+  const y = top + box.fn.y;
+  if (lost > 0) {
+    const all = lost >= 128;
+    const bottom = all && c.coverage[b]! < 64 ? top + box.h - 4
+      : y + Math.max(3, Math.round((lost / 255) * box.fn.h));
+    hatch(target, x0, x1, y, bottom, lostColour(flags, colours));
+  } else if (c.coverage[b]! < 64 && !job.moments) {
+    untraced(target, box, top, x0, x1, colours);
+  }
+}
+
+/** A part of a lane in which nothing was traced: a line, with nothing upon it. */
+export function untraced(
+  target: Target, box: LaneBox, top: number, x0: number, x1: number, colours: Colours,
+): void {
+  const y = top + box.fn.y + (box.fn.h >> 1);
+  fill(target, x0, x1, y, y + 1, colours.named.density.rgba);
+}
+
+/** Messages of software trace: as high as there are many, on a common ground. */
+function messages(
+  target: Target, job: Job, colours: Colours, b: number, x0: number, x1: number,
+): void {
+  const { box, top } = job;
+  const h = Math.round(box.fn.h * Math.min(1, 0.4 + Math.log2(job.columns.insns[b]!) / 20));
+  const bottom = top + box.fn.y + box.fn.h;
+  fill(target, x0, x1, bottom - h, bottom, colours.faint(colours.named.software).rgba);
+  fill(target, x0, Math.min(x1, x0 + 2), bottom - h, bottom, colours.named.software.rgba);
 }
 
 /** The two functions with most instructions and the rest, stacked by share; lower ids lower. */

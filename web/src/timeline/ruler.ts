@@ -9,12 +9,12 @@ const SPACING = 110;
 
 export function drawRuler(
   ctx: CanvasRenderingContext2D, view: View, width: number, height: number, colours: Colours,
-  ns: boolean,
+  ns: boolean, zero: number,
 ): void {
   const { named } = colours;
   ctx.font = `400 11px ${SANS}`;
   ctx.textBaseline = "middle";
-  for (const tick of ticks(view, width, SPACING, ns)) {
+  for (const tick of ticks(view, width, SPACING, ns, zero)) {
     const x = Math.round(toPixel(view, width, tick.at));
     if (x < -120 || x > width) continue;
     const major = tick.label !== "";

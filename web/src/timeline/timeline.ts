@@ -5,18 +5,19 @@ import type { App } from "../app.ts";
 import type { Session } from "../session.ts";
 import { describe, spoken } from "../describe.ts";
 import { short } from "../format.ts";
-import { streamExtent, unitName, type Slice } from "../model.ts";
+import { isSoftware, streamExtent, unitName, type Slice } from "../model.ts";
 import { toPixel, toUnit, type View } from "../scale.ts";
-import { children, tileKey, tileWidth, type Columns, type Stripe, type TileId } from "../tile.ts";
+import { children, tileKey, tileWidth, type Break, type Columns, type Stripe, type TileId } from "../tile.ts";
 import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
-import { drawInsns, drawRuns, drawSlices, runs, type Run } from "./labels.ts";
+import { drawInsnBreaks, drawTimeBreaks } from "./gaps.ts";
+import { drawInsns, drawNote, drawRuns, drawSlices, runs, type Run } from "./labels.ts";
 import { FEW_ROWS, laneAt, layoutLanes, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
 } from "./minimap.ts";
 import { drawOverlay } from "./overlay.ts";
-import { paint, unknown, type Target } from "./paint.ts";
+import { paint, unknown, untraced, type Target } from "./paint.ts";
 import { drawRuler, RULER_HEIGHT } from "./ruler.ts";
 import { needed, pieces, stripesOf } from "./scene.ts";
 
@@ -312,7 +313,8 @@ export class Timeline {
       }
     }
     drawRuler(ctx, s.view, this.width, this.height, colours,
-      s.trace.streams[s.lane]?.timeIsNs ?? true);
+      s.trace.streams[s.lane]?.timeIsNs ?? true,
+      s.view.axis === "time" && s.trace.epoch !== 0n ? s.extent.first : 0);
     for (const box of visible) this.paintLane(s, box, target, colours);
     this.scratch.ctx.putImageData(this.image, 0, 0);
     ctx.imageSmoothingEnabled = false;
@@ -331,17 +333,25 @@ export class Timeline {
     // Where slices are too narrow to be listed, the outline of the depth shows behind the others.
     const silhouette = box.stack.h > 0 && s.slices.get(stream.name, s.view)?.complete !== true;
     const top = box.y - this.scroll;
+    const moments = isSoftware(stream.protocol);
     const pixels = (from: number, to: number): [number, number] => [
       Math.max(0, Math.round(toPixel(s.view, this.width, from))),
       Math.min(this.width, Math.round(toPixel(s.view, this.width, to)))];
     this.visit(s, box.lane, (stripe, columns, from, to, exact) => {
       const [x0, x1] = pixels(from, to);
-      paint(target, { view: s.view, box, top, extent, stripe, columns, x0, x1, silhouette, exact }, colours);
+      paint(target, {
+        view: s.view, box, top, extent, stripe, columns, x0, x1, silhouette, exact, moments,
+      }, colours);
       this.sound(box.lane, columns);
     }, (from, to) => {
       const [x0, x1] = pixels(Math.max(from, extent.first), Math.min(to, extent.last));
-      unknown(target, box, top, x0, x1, colours.named.density.rgba);
+      unknown(target, box, top, x0, x1, colours.named.muted.rgba);
     });
+    if (s.view.axis !== "time" || !stream.hasTime || moments) return;
+    // The others were traced before it, or go on.
+    for (const [from, to] of [[s.extent.first, extent.first], [extent.last, s.extent.last]] as const) {
+      if (to > from) untraced(target, box, top, ...pixels(from, to), colours);
+    }
   }
 
   /** A lane's height may grow while looking around, never shrink under the pointer. */
@@ -360,8 +370,13 @@ export class Timeline {
     const top = RULER_HEIGHT + box.y - this.scroll;
     const end = toPixel(s.view, this.width, streamExtent(stream, s.view.axis).last);
     const all: Run[] = [];
+    const breaks: Break[] = [];
     this.visit(s, box.lane, (stripe, columns, _from, _to, exact) => {
-      if (exact) all.push(...runs(stripe, columns, s.view, this.width, end));
+      if (!exact) return;
+      all.push(...runs(stripe, columns, s.view, this.width, end));
+      // A tile tells of those that reach into it, too.
+      const known = breaks.length > 0 ? breaks[breaks.length - 1]!.position : -1;
+      breaks.push(...columns.breaks.filter((b) => b.position > known));
     });
     const perUnit = this.width / (s.view.to - s.view.from);
     const cells = s.view.axis === "insn" && perUnit >= CELL;
@@ -376,6 +391,15 @@ export class Timeline {
     }
     const slices = box.stack.h > 0 ? s.slices.get(stream.name, s.view) : undefined;
     if (slices) drawSlices(ctx, slices.slices, s.view, top, box, colours, this.width);
+    const ground = (box.lane === s.lane && this.boxes.length > 1 ? colours.named.stripe
+      : colours.named.ground).css;
+    if (s.view.axis === "time" && stream.hasTime) {
+      drawTimeBreaks(ctx, breaks, s.view, top, box, colours, this.width, stream.timeIsNs, ground);
+    } else if (s.view.axis === "time") {
+      drawNote(ctx, "No timestamps: see it by instructions", top, box, colours);
+    } else {
+      drawInsnBreaks(ctx, breaks, s.view, top, box, colours, this.width, ground);
+    }
   }
 
   private drawMap(s: Session, colours: Colours): void {
@@ -424,14 +448,14 @@ export class Timeline {
       return html`<div class="head ${box.lane === s.lane ? "selected" : ""} ${box.h < 40 ? "small" : ""}"
           .style=${`top:${y}px;height:${box.h}px`} @click=${() => this.app.selectLane(box.lane)}>
         <button class="fold" ?hidden=${depth === 0} aria-expanded=${open} tabindex="-1"
-          aria-label=${`Call stack of ${stream.name}`} @click=${() => this.toggle(box.lane)}
+          aria-label=${`Call stack of ${stream.name}`} @click=${(e: Event) => { e.stopPropagation(); this.app.toggleLane(box.lane); }}
           >${open ? "▾" : "▸"}</button>
         <div class="name">${stream.name}</div>
         <div class="what">${stream.protocol}</div>
         <div class="count">${short(stream.insns)} ${unitName(stream.protocol)}</div>
         ${stream.gaps > 0 ? html`<div class="gaps">${short(stream.gaps)} ${stream.gaps === 1 ? "gap" : "gaps"}</div>` : ""}
         ${open && depth > FEW_ROWS ? html`<button class="deeper" aria-expanded=${full} tabindex="-1"
-          title=${`Call stack of ${stream.name}: show ${full ? "fewer" : "all"} levels`} @click=${(e: Event) => { e.stopPropagation(); this.toggleFull(box.lane); }}
+          title=${`Call stack of ${stream.name}: show ${full ? "fewer" : "all"} levels`} @click=${(e: Event) => { e.stopPropagation(); this.app.toggleLane(box.lane, true); }}
           >${full ? `${FEW_ROWS} levels only` : `${FEW_ROWS} of ${depth} levels`}</button>` : ""}
       </div>`;
     });
@@ -443,20 +467,6 @@ export class Timeline {
       @click=${() => void this.app.setAxis(axis)}>${text}</button>`;
     render(html`<div class="segmented" role="group" aria-label="Axis">
       ${label("insn", "Instructions")}${label("time", "Time")}</div>`, this.corner);
-  }
-
-  toggle(lane: number): void {
-    const s = this.app.session;
-    if (!s) return;
-    if (!s.open.delete(lane)) s.open.add(lane);
-    this.app.draw();
-  }
-
-  private toggleFull(lane: number): void {
-    const s = this.app.session;
-    if (!s) return;
-    if (!s.full.delete(lane)) s.full.add(lane);
-    this.app.draw();
   }
 
   // ---- what is where -----------------------------------------------------------------------

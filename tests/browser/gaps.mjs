@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// What is missing, and when: a trace of which every instruction and time is known, at several zooms
+// and on both axes, near zero and beyond what a double holds.
+import assert from "node:assert/strict";
+import { Etm } from "./etm.mjs";
+import { accessible, cssColour, open, place, settle, shot } from "./harness.mjs";
+
+/** [from, to) by time and what is there. */
+const TRUTH = [[1000, 2000, "running"], [2000, 5000, "lost"], [5000, 6000, "running"],
+  [6000, 9000, "untraced"], [9000, 10000, "running"]];
+export const FAR = 2n ** 63n;
+/** Instructions in front of which trace is missing. */
+const LOST_AT = 440;
+const OFF_AT = 880;
+
+export function missingTrace(begin = 0n) {
+  const at = (t) => begin + BigInt(t);
+  return new Etm().on().time(at(1000)).run(400).time(at(2000)).run(40).overflow().run(40)
+    .time(at(5000)).run(400).time(at(6000)).on().time(at(9000)).run(400).time(at(10000));
+}
+
+/** What a column of the one lane's function band looks like. */
+async function column(page, x) {
+  const names = ["lost", "density", "muted", "ground", "stripe"];
+  const named = Object.fromEntries(await Promise.all(names.map(async (n) => [n, await cssColour(page, n)])));
+  const seen = await page.evaluate((at) => {
+    const ctx = document.querySelector("canvas.base").getContext("2d");
+    const { data } = ctx.getImageData(at, 40, 1, 28);
+    return Array.from({ length: 28 }, (_, i) =>
+      `#${((data[4 * i] << 16) | (data[4 * i + 1] << 8) | data[4 * i + 2]).toString(16).padStart(6, "0")}`);
+  }, Math.round(x));
+  if (seen.filter((c) => c === named.lost).length >= 4) return "lost";
+  if (new Set(seen).size === 1 && seen[0] !== named.ground && seen[0] !== named.stripe) return "running";
+  return seen[14] === named.density ? "untraced" : `unclear: ${[...new Set(seen)].join(" ")}`;
+}
+
+const truth = (t) => TRUTH.find(([from, to]) => t >= from && t < to)?.[2];
+
+export async function gapChecks(suite, { server, trace, far, noimage }) {
+  const base = server.replace(/\/$/, "");
+  const at = (id, begin) => async (page, from, to) => {
+    const text = (t) => String(BigInt(t) + begin);
+    await open(page, base, `#/trace/${id}?axis=time&from=${text(from)}&to=${text(to)}&panel=none`);
+    return page.evaluate(() => document.querySelector(".plot").clientWidth);
+  };
+
+  for (const [id, begin, what] of [[trace, 0n, ""], [far, FAR, ", beyond 2^63"]]) {
+    const see = at(id, begin);
+    for (const theme of ["light", "dark"]) {
+      await suite.check(`gaps: lost, running and not traced by time${what}, ${theme}`, { colorScheme: theme }, async (page) => {
+        const width = await see(page, 1000, 10000);
+        for (const [from, to, state] of TRUTH) {
+          for (const part of [0.06, 0.2, 0.8, 0.94]) {
+            const x = ((from + (to - from) * part - 1000) / 9000) * width;
+            assert.equal(await column(page, x), state, `${from} to ${to}, at ${part}`);
+          }
+        }
+        await accessible(page);
+        await shot(page, `gaps-${begin === 0n ? "near" : "far"}-${theme}`);
+      });
+    }
+
+    await suite.check(`gaps: each edge is where it was, at six zooms${what}`, {}, async (page) => {
+      for (const edge of [2000, 5000, 6000, 9000]) {
+        for (const span of [6000, 1600, 400, 100, 32, 10]) {
+          const width = await see(page, edge - span / 2, edge + span / 2);
+          for (const by of [-40, -6, 6, 40]) {
+            const t = edge + (by / width) * span;
+            assert.equal(await column(page, width / 2 + by), truth(t), `${edge}, ${span} in view, ${by} px`);
+          }
+        }
+      }
+    });
+
+    await suite.check(`gaps: a place in the gap is told with its width and reason${what}`, {}, async (page) => {
+      await open(page, base, `#/trace/${id}?axis=time&from=${begin + 1000n}&to=${begin + 11000n}&at=${begin + 3000n}`);
+      await page.waitForFunction(() => /overflow/.test(document.querySelector("#status").textContent));
+      const text = await page.textContent("#status");
+      assert.match(text, /trace lost/);
+      assert.match(text, begin === 0n ? /3\.000 µs.*≤ 3\.00 µs, overflow/s : /9,223,372,036,854,778,808 ticks.*≤ 3\.00 k ticks, overflow/s);
+      await page.waitForSelector(".insn.here");
+      assert.match(await page.textContent(".insn.here"), /440/);
+      assert.match(await page.textContent(".details"), begin === 0n ? /5\.000 µs/ : /9,223,372,036,854,780,808 ticks/);
+      assert.equal((await place(page)).query.get("at"), String(begin + 3000n));
+    });
+  }
+
+  await suite.check("gaps: by instructions they lie between two of them", {}, async (page) => {
+    for (const [before, colour] of [[LOST_AT, "lost"], [OFF_AT, "muted"]]) {
+      for (const span of [10, 24, 60]) {
+        await open(page, base, `#/trace/${trace}?from=${before - span / 2}&to=${before + span / 2}&panel=none`);
+        const css = await cssColour(page, colour);
+        const found = await page.evaluate(({ css: wanted, h }) => {
+          const canvas = document.querySelector("canvas.base");
+          const { data } = canvas.getContext("2d").getImageData(0, h, canvas.width, 1);
+          const out = [];
+          for (let x = 0; x < canvas.width; x++) {
+            const c = `#${((data[4 * x] << 16) | (data[4 * x + 1] << 8) | data[4 * x + 2]).toString(16).padStart(6, "0")}`;
+            if (c === wanted) out.push(x);
+          }
+          return { out, width: canvas.width };
+        }, { css, h: 50 });
+        assert.deepEqual(found.out, [Math.round(found.width / 2)], `in front of ${before}, ${span} in view`);
+      }
+    }
+    await shot(page, "gaps-insns");
+  });
+
+  if (noimage) {
+    await suite.check("gaps: without an image the lane says so", {}, async (page) => {
+      await open(page, base, `#/trace/${noimage}`);
+      await settle(page);
+      await shot(page, "gaps-noimage");
+    });
+  }
+}

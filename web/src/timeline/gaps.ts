@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// Where trace is missing, over what is painted: by time from the last known time to the next, with
+// how long that may have been and why; by instructions between two of them.
+import { reasons } from "../describe.ts";
+import { duration, short } from "../format.ts";
+import { toPixel, type View } from "../scale.ts";
+import { isOff, type Break } from "../tile.ts";
+import type { Colours } from "./colours.ts";
+import { fitted, SANS } from "./labels.ts";
+import type { LaneBox } from "./layout.ts";
+import { lossOf } from "./paint.ts";
+
+const PATTERN = 7;
+const patterns = new Map<string, CanvasPattern>();
+
+/** Diagonal lines as hatch() paints them, upon the ground. */
+function pattern(ctx: CanvasRenderingContext2D, css: string, ground: string): CanvasPattern {
+  const key = css + ground;
+  let made = patterns.get(key);
+  if (!made) {
+    const canvas = document.createElement("canvas");
+    canvas.width = canvas.height = PATTERN;
+    const c = canvas.getContext("2d")!;
+    c.fillStyle = ground;
+    c.fillRect(0, 0, PATTERN, PATTERN);
+    c.fillStyle = css;
+    for (let y = 0; y < PATTERN; y++) {
+      for (let x = 0; x < PATTERN; x++) if ((x + y) % PATTERN < 2) c.fillRect(x, y, 1, 1);
+    }
+    made = ctx.createPattern(canvas, "repeat")!;
+    patterns.set(key, made);
+  }
+  return made;
+}
+
+/** How long it may have been, and why: "≤ 3.2 µs, overflow". */
+export function breakText(b: Break, ns: boolean): string {
+  const why = isOff(b.flags) ? "not traced" : reasons(b.flags);
+  const wide = b.to - b.from;
+  return wide <= 0 ? why : `≤ ${ns ? duration(wide) : `${short(wide)} ticks`}, ${why}`;
+}
+
+export function drawTimeBreaks(
+  ctx: CanvasRenderingContext2D, breaks: readonly Break[], view: View, top: number, box: LaneBox,
+  colours: Colours, width: number, ns: boolean, ground: string,
+): void {
+  for (const b of breaks) {
+    const x0 = Math.max(0, Math.round(toPixel(view, width, b.from)));
+    const x1 = Math.min(width, Math.round(toPixel(view, width, b.to)));
+    if (x1 - x0 < 2) continue;
+    const off = isOff(b.flags);
+    const y = top + box.fn.y;
+    const h = box.h - box.fn.y - 4;
+    const colour = colours.named[lossOf(b.flags)].css;
+    ctx.fillStyle = off ? ground : pattern(ctx, colour, ground);
+    ctx.fillRect(x0, y, x1 - x0, h);
+    if (off) {
+      ctx.fillStyle = colours.named.density.css;
+      ctx.fillRect(x0, y + (box.fn.h >> 1), x1 - x0, 1);
+    }
+    if (box.fn.h < 12) continue;
+    ctx.font = `500 11px ${SANS}`;
+    ctx.textBaseline = "middle";
+    const text = fitted(ctx, breakText(b, ns), x1 - x0 - 14);
+    if (text === "") continue;
+    const wide = ctx.measureText(text).width;
+    const x = (x0 + x1 - wide) / 2;
+    const middle = y + box.fn.h / 2;
+    ctx.fillStyle = ground;
+    ctx.fillRect(x - 4, middle - 8, wide + 8, 16);
+    ctx.fillStyle = off ? colours.named.muted.css : colour;
+    ctx.fillText(text, x, middle + 0.5);
+  }
+}
+
+/** A cut through the lane, with a wedge on top of it. */
+export function drawInsnBreaks(
+  ctx: CanvasRenderingContext2D, breaks: readonly Break[], view: View, top: number, box: LaneBox,
+  colours: Colours, width: number, ground: string,
+): void {
+  for (const b of breaks) {
+    const x = Math.round(toPixel(view, width, b.position));
+    if (x < -4 || x > width + 4) continue;
+    const y = top + box.marks.y;
+    const bottom = top + box.h - 4;
+    ctx.fillStyle = ground;
+    ctx.fillRect(x - 2, y, 5, bottom - y);
+    ctx.fillStyle = isOff(b.flags) ? colours.named.muted.css : colours.named[lossOf(b.flags)].css;
+    ctx.fillRect(x, y, 1, bottom - y);
+    ctx.beginPath();
+    ctx.moveTo(x - 5, y);
+    ctx.lineTo(x + 6, y);
+    ctx.lineTo(x + 0.5, y + Math.max(5, box.marks.h));
+    ctx.fill();
+  }
+}
