@@ -372,7 +372,8 @@ decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64
     memcpy(entry->stf, cache->scratch.p, cache->scratch.n);
     b.stf = entry->stf;
     b.stf_size = (uint32_t)cache->scratch.n;
-    b.plain = b.last_size == 2 || b.last_size == 4 ? b.isa : TL_ISA_NONE;
+    b.odd = tl_stf_is_odd(b.last_size);
+    b.plain = b.odd && !tl_isa_is_x86(isa) ? TL_ISA_NONE : b.isa;
     b.entry = begins_function(cache->image, b.function, b.pc);
     b.waits = (uint8_t)waits_for(&b);
     b.number = next_number();

@@ -24,7 +24,7 @@
 
 #define TL_BLOCK_MAX   4096 /* instructions */
 #define TL_BLOCK_SLACK 64   /* bytes: a plain block's records may be read in pieces of this … */
-#define TL_BLOCK_TAIL  8    /* … and so many bytes behind their end */
+#define TL_BLOCK_TAIL  32   /* … and so many bytes behind their end */
 #define TL_NO_FUNCTION UINT32_MAX
 
 struct tl_block;
@@ -91,7 +91,8 @@ struct tl_block {
     /*
      * The instructions' closing STF records, one after another, ready to be copied: what
      * tl_stf_close_insn() of stf/close.h makes of each. Where the last one leads only the flow
-     * knows: an INST_PC_TARGET for it goes `last_stf` bytes before the end.
+     * knows: an INST_PC_TARGET for it goes `last_stf` bytes before the end, instead of the one that
+     * is there if the instruction is `odd`.
      *
      * If `whole`: the instructions' groups with all records, as they stood in the trace that this
      * one was made from (stf/flow_groups.h).
@@ -108,9 +109,11 @@ struct tl_block {
     uint8_t turn[2];     /* enum tl_block_turn; [1]: if the last instruction was taken */
     uint8_t isa;         /* enum tl_isa */
     uint8_t leave;       /* enum tl_leave of the last instruction, if it was taken */
-    bool traps;          /* one of its instructions is a trap, or undefined */
-    bool entry;          /* it begins where its function does */
-    uint8_t plain;       /* `isa`, if `last_size` is 2 or 4 and TL_BLOCK_SLACK holds for `stf` */
+    bool traps : 1;      /* one of its instructions is a trap, or undefined */
+    bool entry : 1;      /* it begins where its function does */
+    bool odd;            /* the last instruction's records begin with an INST_PC_TARGET */
+    uint8_t plain;       /* `isa`, if TL_BLOCK_SLACK and TL_BLOCK_TAIL hold for `stf`, and it is
+                            not `odd`, or x86 */
     uint8_t waits;       /* enum tl_block_waits */
     uint8_t end;         /* enum tl_block_end */
     uint8_t last_kind;   /* enum tl_insn_kind of the last instruction */

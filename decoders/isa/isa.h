@@ -51,6 +51,11 @@ struct tl_insn {
 /* Lower-case name, e.g. "a64". Static storage. */
 const char *tl_isa_name(enum tl_isa isa);
 
+static inline bool tl_isa_is_x86(enum tl_isa isa)
+{
+    return isa == TL_ISA_X16 || isa == TL_ISA_X32 || isa == TL_ISA_X64;
+}
+
 /* What is told of an Arm core. All zero is fine: every encoding is admitted as its newest. */
 struct tl_isa_options {
     uint8_t arch_major; /* Armv7, 8, 9 */

@@ -230,10 +230,10 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
 /* ---- runs of blocks -------------------------------------------------------------------------- */
 
 /* Can a held instruction come out without a look at anything but where the flow goes on? */
-static inline bool is_plain(const struct tl_stf_held *held)
+static inline bool is_plain(const struct tl_stf_held *held, enum tl_isa isa)
 {
-    return !held->open && !held->event && !held->odd && held->post.n == 0 && !held->front.any &&
-           !held->front.target;
+    return !held->open && !held->event && held->post.n == 0 && !held->front.any &&
+           !held->front.target && (!held->odd || tl_isa_is_x86(isa));
 }
 
 /* Behind a block's records: INST_PC_TARGET, the instruction in front of it, and all in pieces. */
@@ -267,12 +267,14 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
     const struct tl_stf_front *const front = &flow->front;
     const bool apart = !held->is;
     if (!flow->header || flow->whole || flow->markers >= stop ||
-        (apart ? front->lead.n || front->pre.n : front->any || !is_plain(held)))
+        (apart ? front->lead.n || front->pre.n
+               : front->any || !is_plain(held, (enum tl_isa)flow->state.isa)))
         return false;
     *c = (struct copier){.at = {.p = flow->out.p + flow->out.n,
                                 .tail = held->close,
                                 .tail_n = held->close_n,
                                 .taken = held->taken,
+                                .odd = held->odd,
                                 .next = held->next},
                          .begin = flow->out.p,
                          .end = flow->out.p + flow->out.cap,
@@ -297,7 +299,7 @@ static INLINE bool copy_block(struct copier *c, const struct tl_block *b, uint32
                       (!marks || c->at.mark != c->mark_end) && b->n < c->left;
     if (!(fits & (n == b->n) & tl_stf_copy_leads(&c->at, b, c->isa)))
         return false;
-    tl_stf_copy_step(&c->at, b, taken, c->begin, marks, tl_stf_copy_portable);
+    tl_stf_copy_step(&c->at, b, taken, c->begin, true, marks, tl_stf_copy_portable);
     c->left -= b->n;
     c->last = b;
     return true;
@@ -310,16 +312,17 @@ static INLINE bool leave(const struct tl_stf_flow *flow, struct copier *c)
         return true;
     if (c->left == 1)
         return false;
-    const bool write =
+    const bool known =
         c->last ? c->at.taken && c->last->last_kind == TL_INSN_BRANCH : flow->held.has_target;
-    const uint64_t target = c->last ? c->last->target : flow->held.target;
+    const uint64_t target = !known ? c->at.next : c->last ? c->last->target : flow->held.target;
+    const bool write = known | c->at.odd;
     uint8_t *p = c->at.p;
     p[0] = TL_STF_INST_PC_TARGET;
     tl_put_le64(p + 1, target);
     p += write ? 9 : 0;
     memcpy(p, c->at.tail, TL_BLOCK_TAIL);
     c->at.p = p + c->at.tail_n;
-    c->at.next = write ? target : c->at.next;
+    c->at.next = target;
     c->apart = true;
     c->target = false;
     return true;
@@ -393,9 +396,9 @@ static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool t
     p[9] = TL_STF_INST_PC_TARGET;
     tl_put_le64(p + 10, b->pc + size);
     c->at.p += c->target & !(single & taken) ? 18 : 9;
-    c->at.taken = false;
+    c->at.taken = c->at.odd = false;
     c->at.tail_n = 0;
-    tl_stf_copy_step(&c->at, b, taken, c->begin, false, tl_stf_copy_portable);
+    tl_stf_copy_step(&c->at, b, taken, c->begin, true, false, tl_stf_copy_portable);
     c->left -= b->n;
     c->last = b;
     c->begun = true;

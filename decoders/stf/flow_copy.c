@@ -6,21 +6,33 @@
 /* Functions of their own: the loop needs all registers there are. */
 static TL_COPY_INLINE const uintptr_t *copy_steps(struct tl_stf_cursor *at, const uintptr_t *step,
                                                   const uintptr_t *end, const uint8_t *begin,
-                                                  uint8_t isa, bool marks, tl_stf_copy_piece *piece)
+                                                  uint8_t isa, bool odds, bool marks,
+                                                  tl_stf_copy_piece *piece)
 {
     struct tl_stf_cursor here = *at;
     for (; step < end && tl_stf_copy_leads(&here, tl_path_block(*step), isa); step++)
-        tl_stf_copy_step(&here, tl_path_block(*step), tl_path_taken(*step), begin, marks, piece);
+        tl_stf_copy_step(&here, tl_path_block(*step), tl_path_taken(*step), begin, odds, marks,
+                         piece);
     *at = here;
     return step;
+}
+
+static TL_COPY_INLINE const uintptr_t *copy_with_marks(struct tl_stf_cursor *at,
+                                                       const uintptr_t *step, const uintptr_t *end,
+                                                       const uint8_t *begin, uint8_t isa, bool odds,
+                                                       tl_stf_copy_piece *piece)
+{
+    return at->mark ? copy_steps(at, step, end, begin, isa, odds, true, piece)
+                    : copy_steps(at, step, end, begin, isa, odds, false, piece);
 }
 
 static TL_COPY_INLINE const uintptr_t *copy_path(struct tl_stf_cursor *at, const uintptr_t *step,
                                                  const uintptr_t *end, const uint8_t *begin,
                                                  uint8_t isa, tl_stf_copy_piece *piece)
 {
-    return at->mark ? copy_steps(at, step, end, begin, isa, true, piece)
-                    : copy_steps(at, step, end, begin, isa, false, piece);
+    return tl_isa_is_x86((enum tl_isa)isa)
+               ? copy_with_marks(at, step, end, begin, isa, true, piece)
+               : copy_with_marks(at, step, end, begin, isa, false, piece);
 }
 
 static const uintptr_t *path_portable(struct tl_stf_cursor *at, const uintptr_t *step,

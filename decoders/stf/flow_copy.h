@@ -23,6 +23,7 @@ struct tl_stf_cursor {
     const uint8_t *tail;
     uint32_t tail_n;
     bool taken;
+    bool odd;                 /* an INST_PC_TARGET belongs to it, taken or not */
     uint64_t next;            /* the address behind it */
     struct tl_stf_mark *mark; /* where the next one goes; NULL: there are none */
 };
@@ -39,13 +40,15 @@ static TL_COPY_INLINE bool tl_stf_copy_leads(const struct tl_stf_cursor *at,
 }
 
 /*
- * The step that everything else is there for: an INST_PC_TARGET if the last branch was taken, its
- * instruction, and all but the last instruction of `b`. `begin`: of the records.
+ * The step that everything else is there for: an INST_PC_TARGET if the last branch was taken or is
+ * odd, its instruction, and all but the last instruction of `b`. `begin`: of the records. `odds`:
+ * there may be odd ones.
  */
 static TL_COPY_INLINE void tl_stf_copy_step(struct tl_stf_cursor *at, const struct tl_block *b,
-                                            bool taken, const uint8_t *begin, bool marks,
+                                            bool taken, const uint8_t *begin, bool odds, bool marks,
                                             tl_stf_copy_piece *piece)
 {
+    enum { EVEN_TAIL = 8 }; /* bytes of INST_32, and more */
     /* Read once: what is written might be anything, as far as the compiler knows. */
     const uint64_t pc = b->pc;
     uint8_t *p = at->p;
@@ -53,20 +56,23 @@ static TL_COPY_INLINE void tl_stf_copy_step(struct tl_stf_cursor *at, const stru
         *at->mark++ = tl_stf_mark((uint32_t)(p - begin), at->next, pc);
     p[0] = TL_STF_INST_PC_TARGET;
     tl_put_le64(p + 1, pc);
-    p += TL_STF_TARGET_BYTES * (unsigned)at->taken;
-    memcpy(p, at->tail, TL_BLOCK_TAIL);
+    p += TL_STF_TARGET_BYTES * (unsigned)(odds ? at->taken | at->odd : at->taken);
+    memcpy(p, at->tail, odds ? TL_BLOCK_TAIL : EVEN_TAIL);
     p += at->tail_n;
     const uint8_t *const stf = b->stf;
-    at->tail_n = b->last_stf;
-    const uint32_t head = b->stf_size - at->tail_n;
+    const uint32_t head = b->stf_size - b->last_stf;
+    const uint32_t target = odds ? TL_STF_TARGET_BYTES * (unsigned)b->odd : 0;
     /* Most blocks need one piece: a branch that is nearly always the same way costs less than one
      * byte too many. */
     piece(p, stf);
     for (uint32_t i = TL_BLOCK_SLACK; i < head; i += TL_BLOCK_SLACK)
         piece(p + i, stf + i);
     at->p = p + head;
-    at->tail = stf + head;
+    at->tail = stf + head + target;
+    at->tail_n = b->last_stf - target;
     at->taken = taken;
+    if (odds)
+        at->odd = b->odd;
     at->next = pc + b->size;
 }
 

@@ -10,6 +10,7 @@
 #include "sim/program_core.h"
 #include "sim/tpiu_encoder.h"
 #include "stf/flow_writer.h"
+#include "unit/data.h"
 
 #include <stdlib.h>
 
@@ -143,6 +144,45 @@ static void read_juno(void)
     input = capture.trace;
 }
 
+static void read_stepped(const char *name, const char *elf)
+{
+    char trace[512], program[512], file[64];
+    struct tl_buf once = {0}, code = {0};
+    snprintf(file, sizeof file, "pt/stepped/%s.pt", name);
+    const bool there = test_data(trace, sizeof trace, file);
+    snprintf(file, sizeof file, "pt/stepped/%s", elf);
+    if (!there || !test_data(program, sizeof program, file)) {
+        printf("skipped: the capture is not there\n");
+        exit(77);
+    }
+    source = (struct tl_source){.protocol = TL_PROTO_PT};
+    require(tl_buf_read_file(&once, trace, 1 << 24, NULL) == 0 &&
+                tl_buf_read_file(&code, program, 1 << 24, NULL) == 0 && tl_image_new(&image) == 0 &&
+                tl_image_add_elf(image, (struct tl_bytes){code.p, code.n}, 0, TL_SPACE_ANY, elf,
+                                 NULL) == 0 &&
+                tl_image_freeze(image) == 0,
+            name);
+    while (input.n < BYTES)
+        require(tl_buf_add(&input, once.p, once.n) == 0, name);
+    tl_buf_fini(&once);
+    tl_buf_fini(&code);
+}
+
+static void read_one_cpu(void)
+{
+    read_stepped("one-cpu", "stroll.elf");
+}
+
+static void read_noretcomp(void)
+{
+    read_stepped("noretcomp", "ramble.elf");
+}
+
+static void read_cyc(void)
+{
+    read_stepped("cyc-long-tnt", "walk.elf");
+}
+
 /* ---- packets ------------------------------------------------------------------------------- */
 
 static int drop_tape(void *context, const struct tl_etm4_tape *tape)
@@ -184,12 +224,15 @@ static int drop_loss(void *context, const char *reason, uint64_t offset, uint64_
 static void begin_flow(void)
 {
     const struct tl_stream_sink sink = {.items = take_items, .loss = drop_loss, .paths = true};
-    require(tl_etm4_ops.create(&decoder, &source, image, &sink, NULL) == 0, "no decoder");
+    const struct tl_stream_ops *const ops =
+        source.protocol == TL_PROTO_PT ? &tl_pt_ops : &tl_etm4_ops;
+    require(ops->create(&decoder, &source, image, &sink, NULL) == 0, "no decoder");
 }
 
 static void begin_records(void)
 {
-    const struct tl_stf_flow_options options = {.isa = TL_ISA_A64};
+    const struct tl_stf_flow_options options = {.isa = source.protocol == TL_PROTO_PT ? TL_ISA_X64
+                                                                                      : TL_ISA_A64};
     require(tl_stf_flow_new(&writer, &options, NULL) == 0, "no writer");
     begin_flow();
 }
@@ -222,6 +265,12 @@ static const struct stage {
     {"flow and STF records, branch broadcast", simulate_addresses, begin_records, push_flow},
     {"flow and STF records, exceptions", simulate_exceptions, begin_records, push_flow},
     {"flow and STF records, juno_r1_1", read_juno, begin_records, push_flow},
+    {"PT flow, one-cpu", read_one_cpu, begin_flow, push_flow},
+    {"PT flow, noretcomp", read_noretcomp, begin_flow, push_flow},
+    {"PT flow, cyc-long-tnt", read_cyc, begin_flow, push_flow},
+    {"PT flow and STF records, one-cpu", read_one_cpu, begin_records, push_flow},
+    {"PT flow and STF records, noretcomp", read_noretcomp, begin_records, push_flow},
+    {"PT flow and STF records, cyc-long-tnt", read_cyc, begin_records, push_flow},
 };
 
 /* What is counted. */

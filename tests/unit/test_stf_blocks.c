@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-enum { BLOCKS = 40, ITEMS = 3000, CODE = 40 * 4 };
+enum { BLOCKS = 40, ITEMS = 3000, CODE = 40 * 15 };
 
 struct made {
     struct tl_block quick, slow; /* the same, but for `plain` */
@@ -36,11 +36,11 @@ static void make_block(struct made *m, uint64_t pc, enum tl_isa isa)
     for (size_t i = 0; i < sizeof m->code; i++)
         m->code[i] = (uint8_t)rand();
     for (uint32_t i = 0; i < b->n; i++) {
-        const uint32_t size = isa == TL_ISA_X64                 ? 1 + (unsigned)rand() % 4
+        const uint32_t size = isa == TL_ISA_X64                 ? 1 + (unsigned)rand() % 15
                               : isa == TL_ISA_T32 && rand() % 2 ? 2
                                                                 : 4;
         uint32_t value = 0;
-        memcpy(&value, m->code + b->size, size);
+        memcpy(&value, m->code + b->size, size < 4 ? size : 4);
         b->last_stf =
             tl_stf_close_insn(m->stf + b->stf_size, pc + b->size, m->code + b->size, size, value);
         b->stf_size += b->last_stf;
@@ -51,7 +51,8 @@ static void make_block(struct made *m, uint64_t pc, enum tl_isa isa)
     b->last_kind = rand() % 3 ? TL_INSN_BRANCH : TL_INSN_INDIRECT;
     b->target = 0x1000 + 4 * ((uint64_t)rand() % 256);
     m->slow = *b;
-    b->plain = b->last_size == 2 || b->last_size == 4 ? b->isa : TL_ISA_NONE;
+    b->odd = tl_stf_is_odd(b->last_size);
+    b->plain = b->odd && !tl_isa_is_x86(isa) ? TL_ISA_NONE : b->isa;
 }
 
 static void make_items(void)
