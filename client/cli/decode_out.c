@@ -78,7 +78,7 @@ int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_strea
     char *path = NULL;
     if (asprintf(&path, "%s/%s.zstf", out->dir, lane->name) < 0)
         return TL_NOMEM;
-    const int rc = tl_cli_stf_new(&lane->stf, path, out->pool, &out->fail);
+    const int rc = tl_cli_stf_new(&lane->stf, path, stream->isa, out->pool, &out->fail);
     free(path);
     return rc;
 }

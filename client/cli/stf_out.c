@@ -56,8 +56,8 @@ void tl_cli_stf_free(struct tl_cli_stf *out)
     free(out);
 }
 
-int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, struct tl_zstf_pool *pool,
-                   struct tl_fail *fail)
+int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, enum tl_isa isa,
+                   struct tl_zstf_pool *pool, struct tl_fail *fail)
 {
     *result = NULL;
     struct tl_cli_stf *const out = calloc(1, sizeof *out);
@@ -65,7 +65,7 @@ int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, struct tl_zstf_
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     out->pool = pool;
     out->job.context = out;
-    const struct tl_stf_flow_options options = {.comments = true};
+    const struct tl_stf_flow_options options = {.isa = isa, .comments = true};
     int rc = tl_stf_flow_new(&out->flow, &options, NULL);
     if (rc == TL_OK)
         rc = tl_zstf_writer_new(&out->writer, 0, 0);

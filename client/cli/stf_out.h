@@ -12,11 +12,12 @@ struct tl_cli_stf;
 TL_MUST_USE int tl_cli_stf_pool(struct tl_zstf_pool **out, unsigned threads);
 
 /*
- * Make (or replace) the file. What STF has no record for is kept as comments. `pool`, made by
- * tl_cli_stf_pool(), is borrowed for the object's life. TL_IO, TL_NOMEM.
+ * Make (or replace) the file. What STF has no record for is kept as comments; `isa` is told
+ * where nothing else tells it. `pool`, made by tl_cli_stf_pool(), is borrowed for the object's
+ * life. TL_IO, TL_NOMEM.
  */
-TL_MUST_USE int tl_cli_stf_new(struct tl_cli_stf **out, const char *path, struct tl_zstf_pool *pool,
-                               struct tl_fail *fail);
+TL_MUST_USE int tl_cli_stf_new(struct tl_cli_stf **out, const char *path, enum tl_isa isa,
+                               struct tl_zstf_pool *pool, struct tl_fail *fail);
 /* Chunks of other files may be written, too: results are theirs as well. */
 TL_MUST_USE int tl_cli_stf_items(struct tl_cli_stf *out, const struct tl_item *items, size_t n);
 /* Write the index; the file is complete. `*insns`: how many instructions it holds. */

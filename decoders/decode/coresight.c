@@ -161,6 +161,7 @@ static int lane_of(struct coresight *cs, unsigned id, uint64_t offset, struct la
             .protocol = source ? (enum tl_protocol)source->protocol : TL_PROTO_NONE,
             .source = source,
         };
+        lane->stream.isa = tl_source_isa(lane->stream.protocol, source);
         int rc = make_decoder(lane, offset);
         if (rc == TL_OK && source && cs->sink.stream)
             rc = cs->sink.stream(cs->sink.context, &lane->stream);

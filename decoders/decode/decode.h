@@ -23,6 +23,7 @@ struct tl_decode_stream {
     const char *name;
     enum tl_protocol protocol;
     const struct tl_source *source; /* NULL where the setup does not know it */
+    enum tl_isa isa;                /* as long as nothing in it tells; TL_ISA_NONE: not known */
 };
 
 /* Bytes that could not be used, of one stream or (stream NULL) of the container. */

@@ -55,6 +55,7 @@ void tl_osd_lane_believe(struct tl_osd_lane *lane, uint16_t address, uint8_t typ
         .name = lane->name,
         .protocol = protocol_of(type),
         .source = source,
+        .isa = tl_source_isa(protocol_of(type), source),
     };
     lane->type = type;
     lane->believed = true;

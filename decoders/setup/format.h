@@ -9,6 +9,8 @@
 #ifndef TL_SETUP_FORMAT_H
 #define TL_SETUP_FORMAT_H
 
+#include "isa/isa.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -66,6 +68,7 @@ struct tl_format {
     enum tl_container container;     /* of such a capture */
     const struct tl_stream_ops *ops; /* decodes the bytes of one source (decode/ops.h); NULL: they
                                         are decoded by their container, or not at all */
+    enum tl_isa isa; /* of the processors that it is usually of; NONE: it tells itself */
 };
 
 /* The table: by enum tl_protocol, with holes. The first one stands for what is not known. */

@@ -59,6 +59,22 @@ static const struct tl_register *find_register(const struct tl_source *source, c
     return NULL;
 }
 
+enum tl_isa tl_source_isa(enum tl_protocol protocol, const struct tl_source *source)
+{
+    static const struct {
+        const char *core;
+        enum tl_isa isa;
+    } known[] = {{"rv64", TL_ISA_RV64},
+                 {"rv32", TL_ISA_RV32},
+                 {"or1k", TL_ISA_OR1K},
+                 {"openrisc", TL_ISA_OR1K},
+                 {"cortex-m", TL_ISA_T32}};
+    for (size_t i = 0; source && i < sizeof known / sizeof *known; i++)
+        if (strcasestr(source->core, known[i].core))
+            return known[i].isa;
+    return tl_format_of(protocol)->isa;
+}
+
 uint64_t tl_source_reg(const struct tl_source *source, const char *name, uint64_t otherwise)
 {
     const struct tl_register *const reg = find_register(source, name);

@@ -4,8 +4,8 @@
  * the trace sources with their registers, and which image lies where.
  *
  * One representation everywhere. It is read from `--format` and `--config FILE`, or made by an
- * importer (import/bundle.h); it travels to the server and rests in its catalog as the same INI text
- * (docs/setup.md). Not thread-safe while being built; read-only afterwards.
+ * importer (import/bundle.h); it travels to the server and rests in its catalog as the same INI
+ * text (docs/setup.md). Not thread-safe while being built; read-only afterwards.
  */
 #ifndef TL_SETUP_SETUP_H
 #define TL_SETUP_SETUP_H
@@ -116,6 +116,11 @@ struct tl_source *tl_setup_add_source(struct tl_setup *setup);
 /* Rate of the timestamps of this stream; 0: not known. */
 uint64_t tl_setup_clock(const struct tl_setup *setup, const char *stream);
 uint64_t tl_source_reg(const struct tl_source *source, const char *name, uint64_t otherwise);
+/*
+ * The instruction set that the trace of a `protocol` is of as long as it tells of none itself: by
+ * the core that the setup names, else the usual one. `source` may be NULL. TL_ISA_NONE: not known.
+ */
+enum tl_isa tl_source_isa(enum tl_protocol protocol, const struct tl_source *source);
 TL_MUST_USE int tl_source_set_reg(struct tl_source *source, const char *name, uint64_t value);
 
 #endif

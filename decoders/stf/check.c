@@ -32,9 +32,11 @@ struct tl_stf_checker {
     struct place access_at;
     struct place target_at; /* the group's INST_PC_TARGET */
     struct place features_at;
-    struct place jump_at; /* the last instruction: a jump that did not say where to */
-    bool ended;           /* RESERVE_END */
-    bool jumped;          /* jump_at holds */
+    struct place jump_at;    /* the last instruction: a jump that did not say where to */
+    struct place unaimed_at; /* the group's last EVENT but changes of mode, if `unaimed` */
+    bool ended;              /* RESERVE_END */
+    bool jumped;             /* jump_at holds */
+    bool unaimed;            /* it has no EVENT_PC_TARGET so far */
     bool memory, target, event, microop; /* what the group has so far */
     bool mode_told, has_walks, has_microops, has_memory, has_trap;
     uint64_t without_memory; /* loads and stores without a record */
@@ -225,7 +227,7 @@ static void check_walk(struct tl_stf_checker *c, const struct tl_stf_record *r)
         WARNING("walk-empty", "a page table walk without an entry");
     if (page == 0 || (page & (page - 1)))
         WARNING("walk-page", "page size %u is no power of two", page);
-    if (r->walk.first_access > c->insns)
+    if (r->walk.first_access > c->insns + 1) /* they count from 1 */
         WARNING("walk-index", "first access at instruction %" PRIu64 ", which is still to come",
                 r->walk.first_access);
     c->has_walks = true;
@@ -274,6 +276,16 @@ static void check_bus(struct tl_stf_checker *c, const struct tl_stf_record *r)
         WARNING("bus-master", "bus master type %u is not defined", r->bus.master);
 }
 
+/* STFInst::write() of stf_lib takes the n-th target for the n-th event that is no change of mode,
+ * and ends in a crash where there are fewer. */
+static void check_aimed(struct tl_stf_checker *c)
+{
+    if (c->unaimed)
+        find(c, TL_STF_WARNING, "event-target", c->unaimed_at,
+             "an EVENT without EVENT_PC_TARGET: stf_lib crashes when it copies the instruction");
+    c->unaimed = false;
+}
+
 /* Fields that the table of events wants. */
 static unsigned event_fields(uint64_t number)
 {
@@ -309,6 +321,9 @@ static void check_event(struct tl_stf_checker *c, const struct tl_stf_record *r)
         return;
     }
     c->has_trap = c->event = true;
+    check_aimed(c);
+    c->unaimed = true;
+    c->unaimed_at = c->at;
     if (!tl_stf_event_name(number))
         WARNING("event-number", "event 0x%" PRIx64 " is not defined", number);
     else if (fields < event_fields(number))
@@ -376,6 +391,7 @@ static void check_insn(struct tl_stf_checker *c, const struct tl_stf_record *r)
         if (c->without_memory++ == 0)
             c->first_without = c->at;
     }
+    check_aimed(c);
     c->memory = c->target = c->event = c->microop = false;
     c->insns++;
 }
@@ -408,6 +424,7 @@ static void check_fields(struct tl_stf_checker *c, const struct tl_stf_record *r
         check_pc(c, "target", r->target);
         break;
     case TL_STF_EVENT_PC_TARGET:
+        c->unaimed = false;
         check_pc(c, "target", r->target);
         break;
     case TL_STF_INST_REG:
@@ -460,11 +477,10 @@ int tl_stf_checker_add(struct tl_stf_checker *checker, const struct tl_stf_recor
         c->ended = true;
         NOTE("reserve-end", "RESERVE_END, as 1.3 wants it; stf_lib stops with an exception here");
     } else if (tl_stf_order_add(&c->order, record, &rule) < 0) {
-        if (strcmp(rule, TL_STF_DISORDER) == 0)
-            WARNING("record-order", "%s: %s", tl_stf_type_name(record->type), rule);
-        else
-            ERROR(in_header ? "header" : "group-order", "%s: %s", tl_stf_type_name(record->type),
-                  rule);
+        const char *const name = strcmp(rule, TL_STF_DISORDER) == 0 ? "record-order"
+                                 : in_header                        ? "header"
+                                                                    : "group-order";
+        ERROR(name, "%s: %s", tl_stf_type_name(record->type), rule);
     }
     /* Missing records are found all at once: one message each. */
     if (in_header && c->order.header.complete) {
@@ -493,6 +509,7 @@ int tl_stf_checker_finish(struct tl_stf_checker *checker)
     const struct tl_stf_header *const h = &c->order.header;
     c->at = (struct place){c->end, c->records};
     check_access_end(c);
+    check_aimed(c);
     if (h->complete && !h->transactions) {
         if (c->insns == 0)
             WARNING("no-instruction", "the trace has no instruction");

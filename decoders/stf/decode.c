@@ -5,6 +5,7 @@
  * has told what it is a trace of.
  */
 #include "decode/ops.h"
+#include "stf/flow_map.h"
 #include "stf/flow_reader.h"
 #include "stf/stand.h"
 
@@ -31,7 +32,9 @@ static int announce(struct stf_decode *d)
     if (d->announced)
         return TL_OK;
     d->announced = true;
-    if (tl_stf_reader_header(d->reader)->transactions)
+    const struct tl_stf_header *const header = tl_stf_reader_header(d->reader);
+    d->stream.isa = tl_stf_unmap_isa(header->isa, header->iem);
+    if (header->transactions)
         d->stream.protocol = TL_PROTO_STF_TRANSACTIONS;
     return d->sink.stream ? d->sink.stream(d->sink.context, &d->stream) : TL_OK;
 }

@@ -67,7 +67,7 @@ static void hold(struct tl_stf_flow *flow, const struct tl_block *block, bool wh
     }
     if (n > sizeof held->close)
         n = sizeof held->close; /* never: no instruction is that long */
-    flow->state.has_pc = false;
+    flow->state.has_pc = flow->open = false;
     held->is = true;
     held->taken = taken;
     held->open = held->event = false;
@@ -95,7 +95,9 @@ static int change_isa(struct tl_stf_flow *flow, enum tl_isa isa)
         const struct tl_stf_record record = {.type = TL_STF_INST_IEM, .iem = tl_stf_map_iem(isa)};
         /* First in the group: descriptors must not decrease. */
         struct tl_buf lead = {0};
-        int rc = tl_stf_record_encode(&layout, &record, &lead);
+        int rc = flow->open ? tl_stf_flow_put_parting(&lead) : TL_OK;
+        if (rc == TL_OK)
+            rc = tl_stf_record_encode(&layout, &record, &lead);
         if (rc == TL_OK)
             rc = tl_buf_add(&lead, front->lead.p, front->lead.n);
         tl_buf_fini(&front->lead);
@@ -141,7 +143,7 @@ static int put_fronted(struct tl_stf_flow *flow, uint64_t pc, const uint8_t *stf
         n -= TL_STF_TARGET_BYTES;
     }
     flow->told = flow->state;
-    return tl_stf_flow_put_group(flow, &flow->front, pc, write ? &target : NULL,
+    return tl_stf_flow_put_group(flow, &flow->front, pc, write ? &target : NULL, target,
                                  (struct tl_bytes){0}, (struct tl_bytes){stf, n});
 }
 
@@ -254,6 +256,7 @@ struct copier {
     bool apart;                  /* no instruction is held back: at.tail is nothing */
     bool force, target;          /* as of struct tl_stf_front */
     bool begun;                  /* apart, and a block was copied */
+    bool open;                   /* as of struct tl_stf_flow */
     const struct tl_block *last; /* copied but for its last instruction; NULL: none */
     bool known;                  /* apart: where the flow goes on, at `point` */
     const struct tl_item *point; /* the last one; NULL: there was none */
@@ -283,6 +286,7 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
                          .apart = apart,
                          .force = front->force,
                          .target = front->target,
+                         .open = flow->open,
                          .known = flow->state.has_pc};
     if (flow->options.marks) {
         c->at.mark = flow->marks + flow->n_marks;
@@ -324,7 +328,7 @@ static INLINE bool leave(const struct tl_stf_flow *flow, struct copier *c)
     c->at.p = p + c->at.tail_n;
     c->at.next = target;
     c->apart = true;
-    c->target = false;
+    c->target = c->open = false;
     return true;
 }
 
@@ -402,7 +406,7 @@ static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool t
     c->left -= b->n;
     c->last = b;
     c->begun = true;
-    c->apart = c->force = c->target = c->known = false;
+    c->apart = c->force = c->target = c->known = c->open = false;
     return true;
 }
 
@@ -423,6 +427,7 @@ static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struc
     front->force = c->force;
     front->target = c->target;
     front->any = c->force || c->target;
+    flow->open = c->open;
     flow->held.is = false;
     const uint64_t markers = stop - c->left + c->apart;
     if (c->apart && markers != flow->markers)
@@ -523,7 +528,7 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
             uint8_t *p = c.at.p;
             c.point = put_points(&p, c.end - BLOCK_ROOM, item, comments ? 1 : n - i);
             c.at.p = p;
-            c.target = c.known = true;
+            c.target = c.known = c.open = true;
             i = (size_t)(c.point - items);
         } else if (item->kind == TL_ITEM_BLOCK) {
             if (c.apart ||

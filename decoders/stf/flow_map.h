@@ -31,10 +31,11 @@ uint64_t tl_stf_unmap_level(unsigned level, enum tl_isa isa);
  * Exceptions: EVENT number in the 64-bit form, the nearest of STF's list. Fields: 0 preferred
  * return address; 1 the source's number, with the flags; 2… its name, 8 bytes in each.
  */
-#define TL_STF_X_FIELDS 2
-#define TL_STF_X_NO_PC  (UINT64_C(1) << 32)
-#define TL_STF_X_BEFORE (UINT64_C(1) << 33) /* happened before the group's instruction */
-#define TL_STF_X_NAME   64                  /* bytes of a name that are kept */
+#define TL_STF_X_FIELDS  2
+#define TL_STF_X_NO_PC   (UINT64_C(1) << 32)
+#define TL_STF_X_BEFORE  (UINT64_C(1) << 33) /* happened before the group's instruction */
+#define TL_STF_X_NOWHERE (UINT64_C(1) << 34) /* where it led is not known, whatever the target */
+#define TL_STF_X_NAME    64                  /* bytes of a name that are kept */
 uint64_t tl_stf_map_exception(enum tl_arch arch, unsigned level, unsigned number);
 
 enum tl_arch tl_stf_arch(enum tl_isa isa);

@@ -19,7 +19,7 @@ struct tl_stf_held {
     bool is;
     bool taken;
     bool has_target; /* of a direct branch, or told by an exception's return address */
-    bool open;       /* an EVENT_PC_TARGET at post_target is to be filled in */
+    bool open;       /* the EVENT_PC_TARGET at post_target is to be filled in */
     bool event;      /* post has an EVENT */
     bool odd;        /* neither 2 nor 4 bytes: readers cannot compute the next address */
     uint8_t close_n;
@@ -28,6 +28,7 @@ struct tl_stf_held {
     uint64_t next; /* the address behind it */
     uint64_t target;
     size_t post_target;
+    size_t post_flags; /* of that EVENT: its field with the flags */
     struct tl_buf post;
     struct tl_stf_front front;
 };
@@ -45,6 +46,7 @@ struct tl_stf_flow {
     struct tl_stf_flow_state told; /* mode and context as far as the records that are out say */
     enum tl_isa read_isa;          /* what a reader takes the instructions for */
     bool header;                   /* is written */
+    bool open;                     /* addresses alone are out, in a group that nothing closes yet */
     bool later;                    /* not the stream's first shard */
     bool whole;                    /* whole groups come: they say what other items say, too */
     struct tl_buf out;
@@ -70,12 +72,16 @@ static inline bool tl_stf_flow_is_point(const struct tl_item *item)
 /* Begin the shard, now that the first address is known. */
 int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc);
 int tl_stf_flow_put_mode(struct tl_buf *out, uint64_t mode, uint64_t flags);
+/* A COMMENT behind which descriptors of the group may begin anew: stf_lib's writer takes a lower
+ * one behind it. "B" says nothing of the branch to come. */
+int tl_stf_flow_put_parting(struct tl_buf *out);
 /*
  * Append a whole group: `front` (emptied), a target if `target` is not NULL, `post`, `close`.
- * `close` has no INST_PC_TARGET of its own.
+ * `close` has no INST_PC_TARGET of its own; `next` is where readers go on behind it.
  */
 int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, uint64_t pc,
-                          const uint64_t *target, struct tl_bytes post, struct tl_bytes close);
+                          const uint64_t *target, uint64_t next, struct tl_bytes post,
+                          struct tl_bytes close);
 /*
  * The held instruction comes out, now that the flow is known to go on at `*next` (NULL: it is
  * not known).

@@ -13,6 +13,7 @@
 #include "stf/flow_comment.h"
 #include "stf/flow_groups.h"
 #include "stf/flow_map.h"
+#include "stf/flow_parts.h"
 #include "stf/flow_transaction.h"
 #include "stf/rehead.h"
 #include "stf/stand.h"
@@ -434,9 +435,13 @@ static int keep(struct tl_stf_flow_reader *r, const struct tl_stf_record *record
     if (!good || r->overfull)
         return TL_OK;
     struct tl_stf_record copy = *record;
-    if (record->type == TL_STF_EVENT_PC_TARGET && !r->group.event)
+    int result = TL_OK;
+    if (record->type == TL_STF_EVENT_PC_TARGET && !r->group.event) {
         copy.type = TL_STF_INST_PC_TARGET; /* of no event, which nobody can read */
-    const int result = tl_stf_record_encode(&r->groups.layout, &copy, &r->kept);
+        result = tl_stf_flow_put_parting(&r->kept);
+    }
+    if (result == TL_OK)
+        result = tl_stf_record_encode(&r->groups.layout, &copy, &r->kept);
     return result == TL_USAGE ? TL_OK : result;
 }
 

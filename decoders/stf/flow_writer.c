@@ -6,7 +6,8 @@
  *
  *     lead    INST_IEM, PROCESS_ID_EXT, COMMENT, FORCE_PC
  *     target  INST_PC_TARGET
- *     pre     EVENT of what happened before the instruction (a bit in a field says so)
+ *     pre     EVENT (EVENT_PC_TARGET) of what happened before the instruction (a bit in a field
+ *             says so)
  *     post    EVENT (EVENT_PC_TARGET) of what happened at or behind the instruction, COMMENT
  *     close   INST_MICROOP…, INST_32 or INST_16
  *
@@ -17,6 +18,7 @@
 
 #include "stf/flow_map.h"
 #include "stf/flow_parts.h"
+#include "stf/group.h"
 #include "stf/writer.h"
 
 #include <stdlib.h>
@@ -30,8 +32,6 @@ int tl_stf_flow_new(struct tl_stf_flow **out, const struct tl_stf_flow_options *
     flow->options = *options;
     if (initial)
         flow->state = *initial;
-    else
-        flow->state.isa = (uint8_t)options->isa;
     flow->told = flow->state;
     flow->copy = tl_stf_copy_variant(tl_cpu_level());
     *out = flow;
@@ -120,6 +120,12 @@ static int put_comment(struct tl_buf *out, struct tl_bytes text)
     return TL_OK;
 }
 
+int tl_stf_flow_put_parting(struct tl_buf *out)
+{
+    static const uint8_t letter = 'B';
+    return put_comment(out, (struct tl_bytes){&letter, 1});
+}
+
 /* What PROCESS_ID_EXT says. */
 struct process {
     uint32_t tgid, tid, asid;
@@ -141,6 +147,8 @@ int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc)
     const struct tl_stf_flow_state *const s = &flow->told;
     if (flow->state.isa == TL_ISA_NONE && s->has_mode) /* addresses alone: no block has told */
         flow->state.isa = (uint8_t)tl_mode_isa(s->mode);
+    if (flow->state.isa == TL_ISA_NONE)
+        flow->state.isa = (uint8_t)flow->options.isa;
     const enum tl_isa isa = (enum tl_isa)flow->state.isa;
     const struct process process =
         s->has_context || s->has_vmid ? process_of(s) : (struct process){0};
@@ -195,10 +203,28 @@ static inline uint8_t *append(uint8_t *p, struct tl_bytes bytes)
     return p + bytes.n;
 }
 
+/* Exceptions in front of an instruction do not change where readers go on behind it. Returns
+ * whether there are any. */
+static bool aim(struct tl_buf *pre, uint64_t next)
+{
+    struct tl_stf_group events = {.rest = {pre->p, pre->n}};
+    struct tl_bytes record;
+    bool any = false;
+    while (tl_stf_group_skip(&events, &record) == TL_OK) {
+        if (record.p[0] != TL_STF_EVENT_PC_TARGET)
+            continue;
+        tl_put_le64(pre->p + (record.p - pre->p) + 1, next);
+        any = true;
+    }
+    return any;
+}
+
 int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, uint64_t pc,
-                          const uint64_t *target, struct tl_bytes post, struct tl_bytes close)
+                          const uint64_t *target, uint64_t next, struct tl_bytes post,
+                          struct tl_bytes close)
 {
     struct tl_buf *const out = &flow->out;
+    aim(&front->pre, next);
     const size_t n =
         front->lead.n + (front->force ? 9 : 0) + (target ? 9 : 0) + front->pre.n + post.n + close.n;
     uint8_t *p = more(out, n);
@@ -215,24 +241,25 @@ int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, 
     tl_buf_reset(&front->lead);
     tl_buf_reset(&front->pre);
     front->force = front->target = front->any = false;
+    flow->open = false;
     flow->markers++;
     return TL_OK;
 }
 
-/* Fill in, or take out, where the flow went at the exception that the held group ends with. */
-static void close_event(struct tl_stf_held *held, const uint64_t *target)
+/*
+ * Fill in where the flow went at the exception that the held group ends with. Each EVENT has its
+ * target, since stf_lib cannot copy one that has none: where it is not `known`, that is where
+ * readers would go on without it.
+ */
+static void close_event(struct tl_stf_held *held, uint64_t target, bool known)
 {
     if (!held->open)
         return;
     held->open = false;
-    uint8_t *const at = held->post.p + held->post_target;
-    if (target) {
-        at[0] = TL_STF_EVENT_PC_TARGET;
-        tl_put_le64(at + 1, *target);
-        return;
-    }
-    memmove(at, at + TL_STF_TARGET_BYTES, held->post.n - held->post_target - TL_STF_TARGET_BYTES);
-    held->post.n -= TL_STF_TARGET_BYTES;
+    tl_put_le64(held->post.p + held->post_target + 1, target);
+    uint8_t *const flags = held->post.p + held->post_flags;
+    if (!known)
+        tl_put_le64(flags, tl_le64(flags) | TL_STF_X_NOWHERE);
 }
 
 /* The held instruction's group, which has at most a target in front of its closing records. */
@@ -250,6 +277,7 @@ static int put_closing(struct tl_stf_flow *flow, bool write, uint64_t target)
         tl_put_le64(p + 1, target);
         p += TL_STF_TARGET_BYTES;
     }
+    flow->open = false;
     memcpy(p, flow->held.close, TL_STF_CLOSE_MAX); /* of a fixed size: no call */
     out->n = (size_t)(p - out->p) + flow->held.close_n;
     flow->markers++;
@@ -262,8 +290,7 @@ int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next)
     if (!held->is)
         return TL_OK;
     held->is = false;
-    const bool event = held->open && next;
-    close_event(held, next);
+    const bool event = held->open;
     bool write = held->has_target;
     uint64_t target = held->target;
     if (held->taken && !event && next) {
@@ -274,7 +301,8 @@ int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next)
         write = true;
         target = held->next;
     }
-    flow->track = event ? *next : write ? target : held->next;
+    flow->track = event && next ? *next : write ? target : held->next;
+    close_event(held, flow->track, next != NULL);
     if (next && flow->track != *next)
         flow->front.force = flow->front.any = true;
     if (held->post.n && !write && !held->event) {
@@ -290,8 +318,8 @@ int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next)
         return put_closing(flow, write, target);
     const struct tl_bytes post = {held->post.p, held->post.n};
     const struct tl_bytes close = {held->close, held->close_n};
-    const int result =
-        tl_stf_flow_put_group(flow, &held->front, held->pc, write ? &target : NULL, post, close);
+    const int result = tl_stf_flow_put_group(flow, &held->front, held->pc, write ? &target : NULL,
+                                             flow->track, post, close);
     tl_buf_reset(&held->post);
     return result;
 }
@@ -376,7 +404,7 @@ static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
     struct tl_stf_held *const held = &flow->held;
     const bool known = item->flags & TL_ITEM_HAS_PC;
     if (held->is && held->open) {
-        close_event(held, known ? &item->pc : NULL);
+        close_event(held, known ? item->pc : held->has_target ? held->target : held->next, known);
     } else if (held->is && held->taken && known) {
         held->has_target = true;
         held->target = item->pc;
@@ -387,8 +415,8 @@ static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
     const size_t words = (n + 7) / 8;
     const uint64_t number = tl_stf_map_exception(tl_stf_arch((enum tl_isa)flow->state.isa),
                                                  tl_stf_map_level(flow->state.mode), item->sub);
-    uint8_t *const fields =
-        put_event(held->is ? &held->post : &flow->front.pre, number, TL_STF_X_FIELDS + words);
+    struct tl_buf *const out = held->is ? &held->post : &flow->front.pre;
+    uint8_t *const fields = put_event(out, number, TL_STF_X_FIELDS + words);
     if (!fields)
         return TL_NOMEM;
     tl_put_le64(fields, known ? item->pc : 0);
@@ -401,11 +429,12 @@ static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
     }
     if (!held->is) {
         flow->front.any = true;
-        return TL_OK;
+    } else {
+        held->open = held->event = true;
+        held->post_target = out->n;
+        held->post_flags = (size_t)(fields - out->p) + 8;
     }
-    held->open = held->event = true;
-    held->post_target = held->post.n;
-    return put_address(&held->post, TL_STF_EVENT_PC_TARGET, 0);
+    return put_address(out, TL_STF_EVENT_PC_TARGET, 0);
 }
 
 /*
@@ -429,6 +458,8 @@ static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
     }
     struct tl_stf_front *const front = &flow->front;
     struct tl_buf *const out = &flow->out;
+    const bool events = front->pre.n > 0;
+    const bool aimed = aim(&front->pre, pc);
     if (result == TL_OK)
         result = tl_buf_add(out, front->lead.p, front->lead.n);
     if (result == TL_OK)
@@ -437,10 +468,13 @@ static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
     tl_buf_reset(&front->pre);
     if (result == TL_OK && from)
         result = put_address(out, TL_STF_FORCE_PC, pc);
+    if (result == TL_OK && !from && events)
+        result = tl_stf_flow_put_parting(out);
     if (result == TL_OK && branch)
         result = put_address(out, TL_STF_INST_PC_TARGET, item->value);
     front->force = front->any = true;
-    front->target |= branch;
+    front->target |= branch | aimed;
+    flow->open = true;
     flow->told = flow->state;
     flow->state.pc = branch ? item->value : pc;
     flow->state.has_pc = branch;
@@ -646,8 +680,10 @@ static void held_state(struct tl_stf_held *held, struct tl_state *s)
     tl_state_u64(s, &held->next);
     tl_state_u64(s, &held->target);
     tl_state_size(s, &held->post_target, SIZE_MAX / 2);
+    tl_state_size(s, &held->post_flags, SIZE_MAX / 2);
     tl_state_buf(s, &held->post, SIZE_MAX);
-    tl_state_check(s, !held->open || held->post_target + TL_STF_TARGET_BYTES <= held->post.n);
+    tl_state_check(s, !held->open || (held->post_target + TL_STF_TARGET_BYTES <= held->post.n &&
+                                      held->post_flags + 8 <= held->post.n));
     front_state(&held->front, s);
 }
 
@@ -673,6 +709,7 @@ void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *s)
     tl_state_u8(s, &isa, TL_ISA_OR1K);
     flow->read_isa = (enum tl_isa)isa;
     tl_state_bool(s, &flow->header);
+    tl_state_bool(s, &flow->open);
     tl_state_bool(s, &flow->later);
     tl_state_bool(s, &flow->whole);
     held_state(&flow->held, s);
@@ -687,7 +724,7 @@ void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *s)
 void tl_stf_flow_restart(struct tl_stf_flow *flow)
 {
     flow->later |= flow->header;
-    flow->header = false;
+    flow->header = flow->open = false;
     flow->markers = 0;
     flow->chunk_pc = 0;
     flow->front.force = flow->front.target = false;
@@ -701,6 +738,7 @@ int tl_stf_flow_finish(struct tl_stf_flow *flow)
         result = tl_stf_flow_put_header(flow, flow->state.has_pc ? flow->state.pc : 0);
     if (result == TL_OK)
         result = tl_buf_add(&flow->out, flow->front.lead.p, flow->front.lead.n);
+    aim(&flow->front.pre, flow->track);
     if (result == TL_OK)
         result = tl_buf_add(&flow->out, flow->front.pre.p, flow->front.pre.n);
     tl_buf_reset(&flow->front.lead);

@@ -30,7 +30,7 @@
 #include "stf/flow_mark.h"
 
 struct tl_stf_flow_options {
-    enum tl_isa isa; /* of the first instruction, if a block does not tell before the header */
+    enum tl_isa isa; /* what the header tells if neither a block nor a mode does before it */
     /* Keep what STF has no record for (time, cycles, gaps, hardware events, software trace,
      * calls and returns of branch items, notes) as COMMENT records. */
     bool comments;

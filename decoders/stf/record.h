@@ -145,7 +145,7 @@ struct tl_stf_record {
         uint16_t ready_reg;
         struct {
             uint64_t va;
-            uint64_t first_access;   /* instruction index, from 0 */
+            uint64_t first_access;   /* instruction index, from 1; 0: in front of the first */
             uint32_t page_size;      /* bytes */
             struct tl_bytes entries; /* pairs of words: address and PTE, at most 255. Borrowed */
         } walk;

@@ -105,9 +105,10 @@ static bool anywhere(uint8_t type)
     return type == TL_STF_COMMENT || type == TL_STF_PROCESS_ID_EXT || type == TL_STF_FORCE_PC;
 }
 
-/* Behind `last` a lower descriptor may follow in these cases only. */
-static bool may_go_back(uint8_t last, uint8_t type)
+/* A lower descriptor may follow in these cases only. */
+static bool may_go_back(const struct tl_stf_order *order, uint8_t type)
 {
+    const uint8_t last = order->prev;
     switch (type) {
     case TL_STF_INST_MEM_ACCESS:
         return last == TL_STF_INST_MEM_CONTENT;
@@ -119,7 +120,7 @@ static bool may_go_back(uint8_t last, uint8_t type)
     case TL_STF_INST_PC_TARGET:
         return last == TL_STF_INST_REG || last == TL_STF_PAGE_TABLE_WALK;
     case TL_STF_EVENT:
-        return last == TL_STF_EVENT_PC_TARGET;
+        return last == TL_STF_EVENT_PC_TARGET && order->last == TL_STF_EVENT;
     default:
         return false;
     }
@@ -142,8 +143,6 @@ static bool header_only(uint8_t type)
     return type < TL_STF_END_HEADER + 1 && !anywhere(type) && type != TL_STF_INST_IEM;
 }
 
-/* A FORCE_PC behind an INST_PC_TARGET or an EVENT begins anew: addresses without instructions
- * (docs/stf.md) have no record that closes their group. */
 static int order_in_group(struct tl_stf_order *order, const struct tl_stf_record *record,
                           const char **rule)
 {
@@ -160,9 +159,9 @@ static int order_in_group(struct tl_stf_order *order, const struct tl_stf_record
                    : broken(rule, "BUS_MASTER_CONTENT does not follow BUS_MASTER_ACCESS");
     if (order->prev == TL_STF_BUS_MASTER_ACCESS)
         return broken(rule, "BUS_MASTER_ACCESS without BUS_MASTER_CONTENT behind it");
-    if (type == TL_STF_EVENT_PC_TARGET && order->last != TL_STF_EVENT)
+    if (type == TL_STF_EVENT_PC_TARGET && !order->event)
         return broken(rule, "EVENT_PC_TARGET without EVENT in front of it");
-    if (anywhere(type) || type >= order->last || may_go_back(order->last, type))
+    if (anywhere(type) || type >= order->prev || may_go_back(order, type))
         return TL_OK;
     return broken(rule, TL_STF_DISORDER);
 }
@@ -180,13 +179,13 @@ int tl_stf_order_add(struct tl_stf_order *order, const struct tl_stf_record *rec
     const int result = order->header.transactions ? TL_OK : order_in_group(order, record, rule);
     if (tl_stf_is_marker(record->type)) {
         order->last = order->prev = 0;
+        order->event = false;
         return result;
     }
+    order->last = order->prev;
     order->prev = record->type;
-    if (record->type == TL_STF_FORCE_PC && order->last >= TL_STF_INST_PC_TARGET)
-        order->last = 0;
-    else if (!anywhere(record->type))
-        order->last = record->type;
+    if (record->type == TL_STF_EVENT || record->type == TL_STF_EVENT_PC_TARGET)
+        order->event = record->type == TL_STF_EVENT;
     return result;
 }
 

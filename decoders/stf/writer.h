@@ -6,12 +6,12 @@
  * tl_stf_writer makes the plain stream; tl_stf_out is it plus the container: give records, take
  * the bytes of a .stf or .zstf file. Neither is thread-safe.
  *
- * Group order (stf_lib's writer checks the same): descriptors do not decrease, except that
- * COMMENT, PROCESS_ID_EXT and FORCE_PC may stand anywhere but between an access and its content;
- * INST_MEM_CONTENT directly follows INST_MEM_ACCESS or another INST_MEM_CONTENT, and each access
- * has a content (BUS_MASTER_ likewise); accesses repeat; INST_REG may follow a content or
- * PAGE_TABLE_WALK; INST_PC_TARGET may follow INST_REG or PAGE_TABLE_WALK; EVENT may follow
- * EVENT_PC_TARGET.
+ * Group order, as stf_lib's writer asserts it: the descriptor is not less than that of the record
+ * before, except that COMMENT, PROCESS_ID_EXT and FORCE_PC may stand anywhere but between an access
+ * and its content, and descriptors begin anew behind them; INST_MEM_CONTENT directly follows
+ * INST_MEM_ACCESS or another INST_MEM_CONTENT, and each access has a content (BUS_MASTER_
+ * likewise); accesses repeat; INST_REG may directly follow a content or PAGE_TABLE_WALK;
+ * INST_PC_TARGET INST_REG or PAGE_TABLE_WALK; EVENT an EVENT_PC_TARGET that follows its EVENT.
  */
 #ifndef TL_STF_WRITER_H
 #define TL_STF_WRITER_H
@@ -55,8 +55,9 @@ TL_MUST_USE int tl_stf_header_write(const struct tl_stf_header_spec *spec, struc
 /* Checks the order of records; used by the writer and by `tracelake check`. Zeroed is ready. */
 struct tl_stf_order {
     struct tl_stf_header header;
-    uint8_t last; /* highest descriptor of the group so far that counts, 0 at its begin */
-    uint8_t prev; /* the record before this one, 0 at a group's begin */
+    uint8_t prev; /* the record before this one, 0 at a group's begin, … */
+    uint8_t last; /* … and the one before that */
+    bool event;   /* the group has an EVENT that an EVENT_PC_TARGET may follow */
 };
 /* The one rule whose breach stops stf_lib's writer, but no reader. */
 #define TL_STF_DISORDER "the records of a group are not in the order of their descriptors"

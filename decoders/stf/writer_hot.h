@@ -21,7 +21,7 @@ static inline bool tl_stf_writer_in_order(const struct tl_stf_writer *writer, ui
     /* An access, of the core (60) or of a bus master (62), wants its content. */
     const bool pair =
         ((order->prev | 2) == TL_STF_BUS_MASTER_ACCESS) == (type == TL_STF_INST_MEM_CONTENT);
-    return writer->unchecked | (pair & (type >= order->last));
+    return writer->unchecked | (pair & (type >= order->prev));
 }
 
 /*
@@ -47,13 +47,15 @@ tl_stf_writer_put_hot(struct tl_stf_writer *writer, const struct tl_stf_record *
         pc->has_target = false;
         writer->markers++;
         writer->order.prev = writer->order.last = 0;
+        writer->order.event = false;
         return true;
     }
     if (type == TL_STF_INST_PC_TARGET) {
         pc->target = record->target;
         pc->has_target = true;
     }
-    writer->order.prev = writer->order.last = type;
+    writer->order.last = writer->order.prev;
+    writer->order.prev = type;
     return true;
 }
 

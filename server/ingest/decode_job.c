@@ -62,6 +62,7 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
     pthread_mutex_lock(&lane->lock);
     const struct tl_build_options options = {
         .protocol = stream->protocol,
+        .isa = stream->isa,
         .shard_insns = gen->lake->options.shard_insns,
         .image = gen->program ? gen->program->image : NULL,
         .packing = gen->lake->packing,

@@ -324,6 +324,9 @@ TL_MUST_USE int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char
                             const char *stream, struct tl_fail *fail);
 TL_MUST_USE int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane);
 void tl_cut_close(struct tl_cut *cut);
+/* The instruction set of its trace as long as its items tell of none: what the source is, or what
+ * the header of others' STF says. */
+enum tl_isa tl_cut_isa(const struct tl_cut *cut);
 /* The view of shard `i`, with a reference. */
 TL_MUST_USE int tl_cut_view(const struct tl_cut *cut, size_t i, struct tl_view **out,
                             struct tl_fail *fail);

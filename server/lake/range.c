@@ -170,7 +170,8 @@ int tl_range_lines(struct tl_range *range, tl_line_sink *sink, void *context, st
 static int make_flow(struct tl_range *range)
 {
     const struct tl_flow_now *now = &range->walk.walk.now;
-    const struct tl_stf_flow_options options = {.isa = TL_ISA_NONE, .first = range->first};
+    const struct tl_stf_flow_options options = {.isa = tl_cut_isa(&range->cut),
+                                                .first = range->first};
     const struct tl_stf_flow_state state = {
         .mode = now->mode,
         .context = now->context,

@@ -14,6 +14,7 @@
 
 struct tl_build_options {
     enum tl_protocol protocol;
+    enum tl_isa isa;              /* as long as the items tell of none */
     uint64_t shard_insns;         /* positions in a shard */
     uint64_t chunk_markers;       /* 0: TL_CHUNK_MARKERS */
     const struct tl_image *image; /* for the functions of addresses outside blocks; may be NULL */

@@ -101,6 +101,12 @@ struct tl_walk_range {
 TL_MUST_USE int tl_walk_chunk(struct tl_walk *walk, struct tl_view *view, size_t chunk,
                               const struct tl_walk_range *range, struct tl_fail *fail);
 
+/*
+ * Know the header of the view's shard, into walk->groups: whether its groups are whole, and how
+ * they are laid out. TL_BAD, TL_IO, TL_NOMEM.
+ */
+TL_MUST_USE int tl_walk_head(struct tl_walk *walk, struct tl_view *view, struct tl_fail *fail);
+
 /* ---- instruction by instruction ----------------------------------------------------------- */
 
 /* An instruction, out of its group of records. */

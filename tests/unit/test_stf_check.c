@@ -49,6 +49,7 @@ static const struct tl_stf_finding *finding(const struct found *f, const char *r
 }
 
 static const uint8_t words[64] = {9};
+static const uint8_t level[8] = {3};
 
 /* Records that break one rule, put into a good trace behind its first instruction. */
 static const struct {
@@ -61,7 +62,7 @@ static const struct {
     {"group-order", TL_STF_ERROR, 0, {{.type = TL_STF_EVENT_PC_TARGET}}},
     {"group-order", TL_STF_ERROR, 0, {{.type = TL_STF_ISA, .isa = 1}}},
     {"record-order",
-     TL_STF_WARNING,
+     TL_STF_ERROR,
      1,
      {{.type = TL_STF_INST_READY_REG}, {.type = TL_STF_INST_REG, .reg = {1, 0x21, {words, 8}}}}},
     {"iem-value", TL_STF_ERROR, 0, {{.type = TL_STF_INST_IEM, .iem = 3}}},
@@ -89,7 +90,7 @@ static const struct {
     {"walk-index",
      TL_STF_WARNING,
      0,
-     {{.type = TL_STF_PAGE_TABLE_WALK, .walk = {1, 2, 4096, {words, 16}}}}},
+     {{.type = TL_STF_PAGE_TABLE_WALK, .walk = {1, 3, 4096, {words, 16}}}}},
     {"access-type",
      TL_STF_ERROR,
      0,
@@ -141,9 +142,10 @@ static const struct {
     {"group-order", TL_STF_ERROR, 0, {{.type = TL_STF_END_HEADER}}},
     {"group-order", TL_STF_ERROR, 0, {{.type = TL_STF_TRACE_INFO, .info.generator = 1}}},
     {"record-order",
-     TL_STF_WARNING,
+     TL_STF_ERROR,
      1,
-     {{.type = TL_STF_EVENT, .event = {3, {words, 8}}}, {.type = TL_STF_INST_IEM, .iem = 2}}},
+     {{.type = TL_STF_EVENT, .event = {TL_STF_EVENT_MODE_CHANGE, {level, 8}}},
+      {.type = TL_STF_INST_IEM, .iem = 2}}},
     {"pc-odd", TL_STF_ERROR, 0, {{.type = TL_STF_FORCE_PC, .pc = UINT64_MAX}}},
     {"jump-target",
      TL_STF_WARNING,
@@ -177,13 +179,28 @@ static const struct {
      TL_STF_ERROR,
      0,
      {{.type = TL_STF_EVENT, .event = {TL_STF_EVENT_MODE_CHANGE, {words, 8}}}}},
-    {"event-number", TL_STF_WARNING, 0, {{.type = TL_STF_EVENT, .event = {14, {words, 8}}}}},
-    {"event-fields", TL_STF_WARNING, 0, {{.type = TL_STF_EVENT, .event = {2, {words, 16}}}}},
-    {"event-fields", TL_STF_WARNING, 0, {{.type = TL_STF_EVENT, .event = {12, {words, 8}}}}},
+    {"event-number",
+     TL_STF_WARNING,
+     0,
+     {{.type = TL_STF_EVENT, .event = {14, {words, 8}}}, {.type = TL_STF_EVENT_PC_TARGET}}},
     {"event-fields",
      TL_STF_WARNING,
      0,
-     {{.type = TL_STF_EVENT, .event = {TL_STF_EVENT_INTERRUPT | 3, {words, 0}}}}},
+     {{.type = TL_STF_EVENT, .event = {2, {words, 16}}}, {.type = TL_STF_EVENT_PC_TARGET}}},
+    {"event-fields",
+     TL_STF_WARNING,
+     0,
+     {{.type = TL_STF_EVENT, .event = {12, {words, 8}}}, {.type = TL_STF_EVENT_PC_TARGET}}},
+    {"event-fields",
+     TL_STF_WARNING,
+     0,
+     {{.type = TL_STF_EVENT, .event = {TL_STF_EVENT_INTERRUPT | 3, {words, 0}}},
+      {.type = TL_STF_EVENT_PC_TARGET}}},
+    {"event-target",
+     TL_STF_WARNING,
+     0,
+     {{.type = TL_STF_EVENT, .event = {3, {words, 8}}}, {.type = TL_STF_INST_32, .opcode = 0x13}}},
+    {"event-target", TL_STF_WARNING, 0, {{.type = TL_STF_EVENT, .event = {3, {words, 8}}}}},
     {"microop-size", TL_STF_WARNING, 0, {{.type = TL_STF_INST_MICROOP, .microop = {5, 1}}}},
     {"microop-size", TL_STF_WARNING, 0, {{.type = TL_STF_INST_MICROOP, .microop = {0, 1}}}},
     {"opcode-length", TL_STF_WARNING, 0, {{.type = TL_STF_INST_32, .opcode = 1}}},
@@ -313,7 +330,18 @@ static void test_legal_jumps(void **state)
     put_insn(&bytes, 0x6f); /* the flow goes on by a FORCE_PC */
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = 0x5000});
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_EVENT, .event = {3, {words, 8}}});
+    put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_EVENT_PC_TARGET, .target = 0x10});
     put_insn(&bytes, 0x8067); /* an event in its stead */
+    /* A comment lets descriptors begin anew; a change of mode has no target. */
+    put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_EVENT,
+                                               .event = {TL_STF_EVENT_MODE_CHANGE, {level, 8}}});
+    put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_COMMENT});
+    put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = 0x3000});
+    put_insn(&bytes, 0x6f);
+    /* A walk counts instructions from 1. */
+    put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_PAGE_TABLE_WALK,
+                                               .walk = {1, 7, 4096, {words, 16}}});
+    put_insn(&bytes, 0x13);
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_16, .opcode = 0x9002});
     put_insn(&bytes, 0x8067); /* the last one of all */
     check_bytes(bytes_of(&bytes), &f);
