@@ -2,6 +2,7 @@
 #include "stf/flow_groups.h"
 
 #include "flow/item.h"
+#include "stf/flow_map.h"
 #include "stf/group.h"
 #include "stf/rehead.h"
 #include "stf/stand.h"
@@ -83,6 +84,26 @@ size_t tl_stf_groups_mode(const struct tl_stf_groups *groups, struct tl_bytes st
             return SIZE_MAX; /* it says so itself */
     }
     return place;
+}
+
+size_t tl_stf_groups_mode_told(const struct tl_stf_groups *groups, struct tl_bytes stf,
+                               const uint64_t *mode, uint32_t *size)
+{
+    const uint64_t again = TL_STF_MODE_STATE | TL_STF_MODE_BEFORE;
+    struct tl_stf_group group = {stf, groups->layout};
+    struct tl_stf_record r = {0};
+    while (!tl_stf_is_marker(r.type) && tl_stf_group_next(&group, &r) == TL_OK) {
+        if (r.type != TL_STF_EVENT)
+            continue;
+        const struct tl_bytes fields = r.event.fields;
+        const bool told =
+            r.event.number == TL_STF_EVENT_MODE_CHANGE &&
+            (mode ? fields.n == 8 && tl_stf_word(fields, 0) == tl_mode_privilege(*mode)
+                  : fields.n == 16 && (tl_stf_word(fields, 1) & TL_STF_MODE_FLAGS) == again);
+        *size = r.size;
+        return told ? (size_t)(group.rest.p - stf.p) - r.size : SIZE_MAX; /* it is the first one */
+    }
+    return SIZE_MAX;
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */

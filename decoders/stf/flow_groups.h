@@ -45,6 +45,14 @@ static inline const struct tl_stf_groups *tl_stf_groups_of(const struct tl_block
  */
 size_t tl_stf_groups_mode(const struct tl_stf_groups *groups, struct tl_bytes stf, uint64_t mode);
 
+/*
+ * Where in the group that begins at `stf` that EVENT stands, and its `*size`; SIZE_MAX: nowhere.
+ * `mode`: the one in force, where it was told without fields of ours, as older versions did; NULL:
+ * it has them.
+ */
+size_t tl_stf_groups_mode_told(const struct tl_stf_groups *groups, struct tl_bytes stf,
+                               const uint64_t *mode, uint32_t *size);
+
 /* Into bytes, or from them. */
 void tl_stf_groups_state(struct tl_stf_groups *groups, struct tl_state *state);
 /* What records of groups look like. */

@@ -44,9 +44,10 @@ static int put_first(struct tl_stf_flow *flow, const struct tl_stf_groups *group
         flow->state.has_mode ? tl_stf_groups_mode(groups, group, flow->state.mode) : SIZE_MAX;
     if (place == SIZE_MAX)
         return tl_buf_add(&flow->out, stf, n);
-    uint8_t level[8] = {(uint8_t)tl_mode_privilege(flow->state.mode)};
-    const struct tl_stf_record mode = {.type = TL_STF_EVENT,
-                                       .event = {TL_STF_EVENT_MODE_CHANGE, {level, 8}}};
+    uint8_t fields[8 * TL_STF_MODE_FIELDS] = {(uint8_t)tl_mode_privilege(flow->state.mode)};
+    tl_put_le64(fields + 8, flow->state.mode | TL_STF_MODE_STATE | TL_STF_MODE_BEFORE);
+    const struct tl_stf_record mode = {
+        .type = TL_STF_EVENT, .event = {TL_STF_EVENT_MODE_CHANGE, {fields, sizeof fields}}};
     int result = tl_buf_add(&flow->out, stf, place);
     if (result >= 0)
         result = tl_stf_record_encode(&groups->layout, &mode, &flow->out);

@@ -51,6 +51,19 @@ static void tell_ourselves(const struct tl_stf_rehead *spec, struct tl_stf_recor
                                (uint8_t)version[2], bytes_of(spec->info)};
 }
 
+/* Did we add ourselves already, as the last one? */
+static bool told_ourselves(const struct tl_stf_rehead *spec)
+{
+    struct tl_stf_group group = {.rest = spec->head};
+    struct tl_stf_record r;
+    bool told = false;
+    while (tl_stf_group_next(&group, &r) == TL_OK)
+        if (r.type == TL_STF_TRACE_INFO)
+            told = r.info.generator == TL_STF_GENERATOR && r.info.text.n == strlen(spec->info) &&
+                   memcmp(r.info.text.p, spec->info, r.info.text.n) == 0;
+    return told;
+}
+
 /* A record that is told anew, or that must be there. False: there is none. */
 static bool anew(const struct tl_stf_rehead *spec, int old, struct tl_stf_record *record)
 {
@@ -73,7 +86,7 @@ static bool anew(const struct tl_stf_rehead *spec, int old, struct tl_stf_record
         return true;
     case TL_STF_TRACE_INFO:
         tell_ourselves(spec, record);
-        return true;
+        return !told_ourselves(spec);
     case TL_STF_TRACE_INFO_FEATURE:
         record->features = spec->features;
         return true;

@@ -14,7 +14,7 @@ bool tl_stf_info_is_ours(const struct tl_stf_record *record);
 struct tl_stf_rehead {
     struct tl_bytes head; /* the old header's records, in the plain layout */
     const char *comment;  /* one COMMENT more; NULL: none */
-    const char *info;     /* text of one TRACE_INFO more, the last one */
+    const char *info;     /* text of one TRACE_INFO more, unless it is the last one already */
     uint16_t iem;
     uint64_t features, pc;
     uint32_t tgid, tid, asid;

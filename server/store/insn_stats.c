@@ -75,7 +75,6 @@ struct tl_insn_stats {
     uint64_t pc;
     uint32_t n, size;
     uint8_t isa;
-    bool any; /* it is not the shard's first instruction */
     struct insn_memo insns[MEMO];
     struct block_memo blocks[MEMO];
 };
@@ -319,7 +318,6 @@ int tl_insn_stats_view(struct tl_insn_stats *c, struct tl_view *view,
 void tl_insn_stats_begin(struct tl_insn_stats *insn_stats, const struct tl_flow_now *now)
 {
     insn_stats->now = *now;
-    insn_stats->any = false;
 }
 
 /* The walk's block ends. */
@@ -426,9 +424,6 @@ static void add_groups(struct tl_insn_stats *c, const struct tl_block *b, uint32
     const size_t skip = tl_stf_groups_pass(groups, b->stf, first, &before);
     struct tl_bytes rest = {b->stf + skip, b->stf_size - skip};
     uint64_t pc = before.next;
-    if (!c->any) /* the shard's first group has the mode in force among its records */
-        c->counts.stats.records[tl_insn_stats_record(TL_STF_EVENT)] +=
-            c->now.has_mode && tl_stf_groups_mode(groups, rest, c->now.mode) != SIZE_MAX;
     for (const uint32_t end = first + n; first < end; first++) {
         const uint32_t inner = (end < b->n ? end : b->n - 1) - first;
         const uint32_t plain = add_plain(c, (enum tl_isa)b->isa, pc, inner, &rest);
@@ -469,7 +464,6 @@ void tl_insn_stats_block(struct tl_insn_stats *insn_stats, const struct tl_item 
         if (first + n == item->n && item->flags & TL_ITEM_TAKEN)
             end_run(insn_stats, true);
     }
-    insn_stats->any |= n > 0;
 }
 
 void tl_insn_stats_item(struct tl_insn_stats *insn_stats, const struct tl_item *item)
@@ -507,5 +501,4 @@ void tl_insn_stats_state(struct tl_insn_stats *c, struct tl_state *s)
     tl_state_u32(s, &c->n);
     tl_state_u32(s, &c->size);
     tl_state_u8(s, &c->isa, TL_ISA_OR1K);
-    tl_state_bool(s, &c->any);
 }

@@ -41,6 +41,14 @@ static struct tl_bytes good_bytes(const struct patient *p, uint64_t offset, stru
 
 /* ---- the index, as far as it is there -------------------------------------------------------- */
 
+/* What a damaged footer may still say of it. */
+static uint32_t told_version(struct tl_bytes file)
+{
+    const uint32_t told =
+        file.n < TL_SHARD_FOOTER ? 0 : tl_le32(file.p + file.n - TL_SHARD_FOOTER + 8);
+    return told > 0 && told < TL_SHARD_VERSION ? told : TL_SHARD_VERSION;
+}
+
 /* The body, found by the footer or by the sums. */
 static int find_index(struct patient *p)
 {
@@ -60,7 +68,7 @@ static int find_index(struct patient *p)
     for (size_t i = 0; i < s->n_blocks; i++)
         at += s->sums[s->n_frames + i].size;
     const struct tl_bytes body = good_bytes(p, at, s->body);
-    footer = (struct tl_shard_footer){s->at, at, s->body.size, s->body.crc};
+    footer = (struct tl_shard_footer){told_version(file), s->at, at, s->body.size, s->body.crc};
     return tl_shard_index_decode(&p->view->index, body, &footer);
 }
 
@@ -89,6 +97,7 @@ static int layout(struct patient *p)
     }
     index->n_frames = s->n_frames;
     index->n_chunks = s->n_blocks;
+    index->version = told_version(p->file);
     return TL_OK;
 }
 

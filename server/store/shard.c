@@ -302,12 +302,12 @@ static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
     return r < 0 ? r : tl_shard_stats_encode(&index->stats, out);
 }
 
-static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint64_t items, uint64_t body,
-                         struct tl_bytes frame)
+static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint32_t version, uint64_t items,
+                         uint64_t body, struct tl_bytes frame)
 {
     memset(footer, 0, TL_SHARD_FOOTER);
     memcpy(footer, footer_magic, 8);
-    tl_put_le32(footer + 8, TL_SHARD_VERSION);
+    tl_put_le32(footer + 8, version ? version : 1);
     tl_put_le32(footer + 12, tl_crc32c(0, frame.p, frame.n));
     tl_put_le64(footer + 16, items);
     tl_put_le64(footer + 24, body);
@@ -327,7 +327,8 @@ int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t sums,
         r = tl_packer_end(packer, body, file);
     if (r < 0)
         return r;
-    write_footer(footer, sums, body, (struct tl_bytes){file->p + body, file->n - body});
+    write_footer(footer, index->version, sums, body,
+                 (struct tl_bytes){file->p + body, file->n - body});
     return tl_buf_add(file, footer, sizeof(footer));
 }
 
@@ -336,8 +337,9 @@ int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t sums,
 int tl_shard_footer_read(const uint8_t bytes[static TL_SHARD_FOOTER], uint64_t size,
                          struct tl_shard_footer *out)
 {
-    if (memcmp(bytes, footer_magic, 8) != 0 || tl_le32(bytes + 8) != TL_SHARD_VERSION ||
-        tl_le32(bytes + 44) != tl_crc32c(0, bytes, 44))
+    out->version = tl_le32(bytes + 8);
+    if (memcmp(bytes, footer_magic, 8) != 0 || out->version == 0 ||
+        out->version > TL_SHARD_VERSION || tl_le32(bytes + 44) != tl_crc32c(0, bytes, 44))
         return TL_BAD;
     out->body_crc = tl_le32(bytes + 12);
     out->items = tl_le64(bytes + 16);
@@ -474,6 +476,7 @@ int tl_shard_index_decode(struct tl_shard_index *out, struct tl_bytes body,
         r = TL_BAD;
     if (r < 0)
         tl_shard_index_fini(out);
+    out->version = footer->version;
     out->row.size = footer->body + footer->body_size + TL_SHARD_FOOTER;
     return r;
 }

@@ -31,8 +31,13 @@
 #include "store/pack.h"
 #include "store/shard_stats.h"
 
-#define TL_SHARD_FOOTER  48
-#define TL_SHARD_VERSION 1
+#define TL_SHARD_FOOTER 48
+/*
+ * Version 2: each EVENT but changes of mode has its EVENT_PC_TARGET, no group breaks the order that
+ * stf/writer.h tells, and what a shard of others' STF tells again of the mode has fields of ours.
+ * Version 1 is read as well.
+ */
+#define TL_SHARD_VERSION 2
 
 #define TL_CHUNK_MARKERS     65536 /* instructions in a chunk of the .zstf */
 #define TL_CHUNK_MARKERS_OLD 32768 /* … of older versions */
@@ -132,6 +137,7 @@ struct tl_shard_row {
 };
 
 struct tl_shard_index {
+    uint32_t version; /* of the shard: its records are those of TL_SHARD_VERSION, or older ones */
     struct tl_shard_row row;
     struct tl_chunk *chunks;
     size_t n_chunks, cap_chunks;
@@ -162,6 +168,7 @@ TL_MUST_USE int tl_shard_index_encode(const struct tl_shard_index *index, uint64
                                       struct tl_packer *packer, struct tl_buf *file);
 
 struct tl_shard_footer {
+    uint32_t version;
     uint64_t items; /* offset of the sums, or of the first item block where there are none */
     uint64_t body;  /* offset of the body frame */
     uint64_t body_size;

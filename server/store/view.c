@@ -16,8 +16,10 @@
 struct tl_view *tl_view_new(void)
 {
     struct tl_view *view = calloc(1, sizeof(*view));
-    if (view)
-        atomic_init(&view->refs, 1);
+    if (!view)
+        return NULL;
+    atomic_init(&view->refs, 1);
+    view->index.version = TL_SHARD_VERSION;
     return view;
 }
 

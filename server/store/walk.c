@@ -141,6 +141,25 @@ static inline uint64_t pass_plain(struct tl_walk *w, uint64_t n, uint32_t *size)
     return done;
 }
 
+/* What the shard tells again in its first group was not in the trace; there what others wrote is
+ * copied as it is, and what is in force the index tells. */
+static void drop_told_mode(struct tl_walk *w)
+{
+    const struct tl_shard_index *const index = &w->headed->index;
+    const bool old = index->version < 2;
+    uint32_t size;
+    if (index->row.number == 0 || (old && !index->row.at.has_mode))
+        return;
+    const struct tl_bytes group = {w->frame.p + w->at, w->frame.n - w->at};
+    const size_t at =
+        tl_stf_groups_mode_told(&w->groups, group, old ? &index->row.at.mode : NULL, &size);
+    if (at == SIZE_MAX)
+        return;
+    uint8_t *const p = w->frame.p + w->at + at;
+    memmove(p, p + size, w->frame.n - w->at - at - size);
+    w->frame.n -= size;
+}
+
 /* The walk's next marker is the first one of the frame that it has. */
 static void begin_frame(struct tl_walk *w, const struct tl_shard_frame *frame)
 {
@@ -150,6 +169,7 @@ static void begin_frame(struct tl_walk *w, const struct tl_shard_frame *frame)
     if (w->whole && w->frame_number == 0) {
         w->at = w->head;
         w->pc = w->groups.header.pc;
+        drop_told_mode(w);
     }
 }
 
@@ -168,9 +188,9 @@ static int load_frame(struct tl_walk *w, struct tl_view *view, size_t number, st
     return TL_OK;
 }
 
-/* Know the header of the view's shard: whether its groups are whole, and how they are laid out. The
- * frame that tells it is likely to be the next one that is wanted, where it is wanted at all. */
-static int read_head(struct tl_walk *w, struct tl_view *view, struct tl_fail *fail)
+/* The frame that tells it is likely to be the next one that is wanted, where it is wanted at all.
+ */
+int tl_walk_head(struct tl_walk *w, struct tl_view *view, struct tl_fail *fail)
 {
     if (w->headed == view || view->index.n_frames == 0)
         return TL_OK;
@@ -697,7 +717,7 @@ int tl_walk_chunk(struct tl_walk *w, struct tl_view *view, size_t chunk,
     if (r < 0)
         return r;
     if (tl_protocol_has(range->protocol, TL_TRAIT_RECORDS))
-        r = read_head(w, view, fail);
+        r = tl_walk_head(w, view, fail);
     if (r >= 0)
         r = pass_chunk(w, &at, fail);
     if (r == TL_BAD)

@@ -136,11 +136,11 @@ static void store_trace(struct tl_bytes trace, uint64_t chunk, uint64_t shard, s
     store_range(trace, 0, UINT64_MAX, chunk, shard, s);
 }
 
-/* The group without the MODE_CHANGE of one field in it that tells the mode again, at `at`. */
+/* The group without the MODE_CHANGE of two fields in it that tells the mode again, at `at`. */
 static bool is_without(const struct tl_buf *want, const struct tl_buf *got,
                        const struct tl_stf_layout *layout)
 {
-    const size_t event = layout->event64 ? 18 : 14;
+    const size_t event = layout->event64 ? 26 : 22;
     if (got->n != want->n + event)
         return false;
     size_t same = 0;
@@ -151,7 +151,7 @@ static bool is_without(const struct tl_buf *want, const struct tl_buf *got,
         struct tl_stf_record r;
         const struct tl_bytes rest = {got->p + at, got->n - at};
         if (tl_stf_record_decode(layout, rest, &r) == (int)event && r.type == TL_STF_EVENT &&
-            r.event.number == TL_STF_EVENT_MODE_CHANGE && r.event.fields.n == 8 &&
+            r.event.number == TL_STF_EVENT_MODE_CHANGE && r.event.fields.n == 16 &&
             memcmp(got->p + at + event, want->p + at, want->n - at) == 0)
             return true;
     }
