@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void warn(void *context, const char *text)
@@ -16,6 +17,20 @@ static int no_buffer(const struct tl_cli_captures *what, const struct tl_bundle 
     for (size_t i = 0; i < bundle->n_captures; i++)
         tl_cli_warn(what->request.snapshot, "it has buffer %s", bundle->captures[i].name);
     return TL_CLI_USAGE;
+}
+
+/* Each has a name of its own: the second one with the same gets "-2". */
+static void tell_apart(struct tl_bundle *bundle)
+{
+    for (size_t i = 1; i < bundle->n_captures; i++) {
+        char *const name = bundle->captures[i].name;
+        unsigned same = 1;
+        for (size_t k = 0; k < i; k++)
+            same += strcmp(bundle->captures[k].name, name) == 0;
+        const size_t room = sizeof bundle->captures[i].name;
+        if (same > 1)
+            snprintf(name + strnlen(name, room - 12), 12, "-%u", same);
+    }
 }
 
 int tl_cli_captures(const struct tl_cli_captures *what,
@@ -32,6 +47,7 @@ int tl_cli_captures(const struct tl_cli_captures *what,
     request.context = (void *)(uintptr_t)request.snapshot;
     if (tl_bundle_read(&bundle, &request, &where, &fail) < 0)
         return tl_cli_fail(where, &fail);
+    tell_apart(&bundle);
     for (size_t i = 0; i < bundle.n_captures && status < what->stop; i++) {
         struct tl_bundle_capture *const capture = &bundle.captures[i];
         if (what->buffer && strcmp(what->buffer, capture->name) != 0)

@@ -205,8 +205,12 @@ static unsigned default_threads(void)
     return n < MOST_THREADS ? n : MOST_THREADS;
 }
 
-static int decode_capture(const struct tl_bundle_capture *capture, const struct options *o)
+/* `alone`: there is no other one. */
+static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
+                          const struct options *o)
 {
+    const struct tl_decode_out_place place = {
+        .dir = o->out_dir, .buffer = alone ? NULL : capture->name, .input = o->input};
     const struct tl_setup *const setup = &capture->setup;
     const char *const path = capture->pieces[0].path;
     struct tl_fail fail = {0};
@@ -230,7 +234,7 @@ static int decode_capture(const struct tl_bundle_capture *capture, const struct 
                                o->text      ? TL_OUT_TEXT
                                : o->out_dir ? TL_OUT_STF
                                             : TL_OUT_NONE,
-                               o->out_dir, crew, &fail);
+                               &place, crew, &fail);
     const struct tl_decode_sink sink = {
         .context = &run,
         .stream = on_stream,
@@ -253,8 +257,12 @@ static int decode_capture(const struct tl_bundle_capture *capture, const struct 
     if (rc == TL_OK)
         rc = tl_decode_finish(decode);
     if (run.out) {
-        const int end = tl_decode_out_finish(run.out, &fail);
-        rc = rc < 0 ? rc : end;
+        struct tl_fail written = {.offset = TL_NO_OFFSET};
+        if (tl_decode_out_finish(run.out, &written) < 0) {
+            where = NULL;
+            fail = written;
+            rc = written.code;
+        }
     }
     tell_faults(&run);
     int status = rc < 0 ? tl_cli_fail(where, &fail) : TL_CLI_DONE;
@@ -332,7 +340,7 @@ static int decode_one(void *context, struct tl_bundle_capture *capture, bool alo
         printf("# buffer %s\n", capture->name);
         fflush(stdout);
     }
-    return decode_capture(capture, o);
+    return decode_capture(capture, alone, o);
 }
 
 static int decode(const struct options *o)

@@ -2,9 +2,12 @@
 /* `tracelake dump`: the records of an STF file as text, one a line. */
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/outfile.h"
 #include "stf/file.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #define FLUSH (256u << 10)
 
@@ -15,12 +18,13 @@ struct dump {
     uint64_t insn;     /* instructions so far */
     struct tl_stf_pc pc;
     struct tl_buf out;
+    FILE *file;
 };
 
 static int flush(struct dump *d, struct tl_fail *fail)
 {
-    if (fwrite(d->out.p, 1, d->out.n, stdout) != d->out.n)
-        return tl_fail_set(fail, TL_IO, "cannot write to standard output");
+    if (fwrite(d->out.p, 1, d->out.n, d->file) != d->out.n)
+        return tl_fail_set(fail, TL_IO, "cannot write: %s", strerror(errno));
     tl_buf_reset(&d->out);
     return TL_OK;
 }
@@ -62,19 +66,19 @@ static int report(const char *path, struct tl_stf_file *file, const struct tl_st
     return result == TL_EOF ? status : tl_cli_fail(path, fail);
 }
 
-static int dump_file(const char *path, uint64_t from, uint64_t to)
+static int dump_file(const char *path, uint64_t from, uint64_t to, FILE *out)
 {
     struct tl_fail fail = {0};
     struct tl_stf_file *file;
     if (tl_stf_file_open(&file, path, &fail) < 0)
         return tl_cli_fail(path, &fail);
-    struct dump d = {.from = from, .to = to};
+    struct dump d = {.from = from, .to = to, .file = out};
     const struct tl_stf_source source = tl_stf_file_source(file);
     int status = TL_CLI_BAD;
     if (tl_stf_reader_open(&d.reader, &source) == TL_OK) {
         const int result = dump(&d, &fail);
         struct tl_fail written = {0};
-        if (flush(&d, &written) < 0 || fflush(stdout) != 0)
+        if (flush(&d, &written) < 0 || fflush(out) != 0)
             status = tl_cli_fail(NULL, &written);
         else
             status = report(path, file, tl_stf_reader_header(d.reader), result, &fail);
@@ -89,15 +93,28 @@ int tl_cmd_dump(int argc, char **argv)
 {
     uint64_t from = 0;
     uint64_t to = UINT64_MAX;
-    const struct tl_arg args[] = {
-        {"from", 0, TL_ARG_U64, &from}, {"to", 0, TL_ARG_U64, &to}, {NULL, 0, TL_ARG_FLAG, NULL}};
+    const char *out = NULL;
+    const struct tl_arg args[] = {{"from", 0, TL_ARG_U64, &from},
+                                  {"to", 0, TL_ARG_U64, &to},
+                                  {"output", 'o', TL_ARG_TEXT, &out},
+                                  {NULL, 0, TL_ARG_FLAG, NULL}};
     int first;
-    const int status = tl_args_parse(argc, argv, args, &first);
+    int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
         return status;
     if (argc - first != 1)
         return tl_cli_usage("dump", "one file is wanted");
     if (from > to)
         return tl_cli_usage("dump", "--from lies behind --to");
-    return dump_file(argv[first], from, to);
+    if (!out || strcmp(out, "-") == 0)
+        return dump_file(argv[first], from, to, stdout);
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    struct tl_outfile file;
+    if (tl_outfile_begin(&file, out, argv[first], &fail) < 0)
+        return tl_cli_fail(NULL, &fail);
+    status = dump_file(argv[first], from, to, file.file);
+    /* Records in front of a fault are a result. */
+    return status == TL_CLI_BAD && tl_outfile_close(&file, TL_CLI_DONE) == TL_CLI_DONE
+               ? TL_CLI_BAD
+               : tl_outfile_close(&file, status);
 }

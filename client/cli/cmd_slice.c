@@ -2,11 +2,35 @@
 /* `tracelake slice`: a range of an STF file's instructions as an STF file of its own. */
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/outfile.h"
 #include "stf/file.h"
 #include "stf/slice.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+
+/* Where the slice goes, and why it went no further. */
+struct output {
+    struct tl_outfile to;
+    int error;
+};
+
+static int write_out(void *context, const uint8_t *p, size_t n)
+{
+    struct output *const out = context;
+    if (fwrite(p, 1, n, out->to.file) == n)
+        return TL_OK;
+    out->error = errno;
+    return TL_IO;
+}
+
+static int rewrite_out(void *context, const uint8_t *p, size_t n)
+{
+    struct output *const out = context;
+    return fseek(out->to.file, 0, SEEK_SET) == 0 ? write_out(out, p, n) : TL_IO;
+}
 
 /* Records of `file` until the slice is complete. */
 static int feed(struct tl_stf_file *file, struct tl_stf_slicer *slicer, struct tl_fail *fail)
@@ -27,9 +51,14 @@ static int feed(struct tl_stf_file *file, struct tl_stf_slicer *slicer, struct t
 }
 
 /* Keep what there is of a damaged trace, and say so. */
-static int finish(const char *path, struct tl_stf_slicer *slicer, struct tl_stf_save *save,
-                  const struct tl_arg_range *range, int result, struct tl_fail *fail)
+static int finish(const char *path, struct tl_stf_slicer *slicer, struct tl_stf_out *out,
+                  struct output *to, const struct tl_arg_range *range, int result,
+                  struct tl_fail *fail)
 {
+    if (to->error) {
+        tl_fail_set(fail, TL_IO, "%.150s: cannot write: %s", to->to.path, strerror(to->error));
+        return tl_cli_fail(NULL, fail);
+    }
     if (tl_stf_slicer_written(slicer) == 0 && result == TL_OK)
         result = tl_fail_set(fail, TL_NOTFOUND, "the trace has only %" PRIu64 " instructions",
                              tl_stf_slicer_seen(slicer));
@@ -38,7 +67,7 @@ static int finish(const char *path, struct tl_stf_slicer *slicer, struct tl_stf_
     int status = result < 0 ? tl_cli_fail(path, fail) : TL_CLI_DONE;
     if (result == TL_OK && range->to != UINT64_MAX && tl_stf_slicer_seen(slicer) < range->to)
         tl_cli_warn(path, "the trace ends at instruction %" PRIu64, tl_stf_slicer_seen(slicer));
-    if (tl_stf_save_finish(save, fail) < 0)
+    if (tl_stf_out_finish(out, fail) < 0 || tl_outfile_commit(&to->to, fail) < 0)
         status = tl_cli_fail(NULL, fail);
     return status;
 }
@@ -48,7 +77,8 @@ static int slice(const char *path, const char *out_path, const struct tl_arg_ran
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     struct tl_stf_file *file = NULL;
-    struct tl_stf_save *save = NULL;
+    struct tl_stf_out *out = NULL;
+    struct output to = {0};
     struct tl_stf_slicer *slicer = NULL;
     char comment[160];
     if (range->to == UINT64_MAX)
@@ -59,15 +89,20 @@ static int slice(const char *path, const char *out_path, const struct tl_arg_ran
     if (tl_stf_file_open(&file, path, &fail) < 0)
         return tl_cli_fail(path, &fail);
     int status = TL_CLI_BAD;
-    if (tl_stf_save_new(&save, out_path, options, &fail) < 0) {
-        status = tl_cli_fail(out_path, &fail);
-    } else if (tl_stf_slicer_new(&slicer, range->from, range->to, comment, tl_stf_save_out(save)) ==
-               TL_OK) {
-        const int result = feed(file, slicer, &fail);
-        status = finish(path, slicer, save, range, result, &fail);
+    int result = tl_outfile_begin(&to.to, out_path, path, &fail);
+    const struct tl_stf_sink sink = {&to, write_out, rewrite_out};
+    if (result == TL_OK && (tl_stf_out_new(&out, options, &sink) < 0 ||
+                            tl_stf_slicer_new(&slicer, range->from, range->to, comment, out) < 0))
+        result = tl_fail_set(&fail, TL_NOMEM, "out of memory");
+    if (result == TL_OK) {
+        result = feed(file, slicer, &fail);
+        status = finish(path, slicer, out, &to, range, result, &fail);
+    } else {
+        status = tl_cli_fail(NULL, &fail);
     }
     tl_stf_slicer_free(slicer);
-    tl_stf_save_free(save);
+    tl_stf_out_free(out);
+    tl_outfile_drop(&to.to);
     tl_stf_file_close(file);
     return status;
 }

@@ -17,6 +17,7 @@ enum { FLUSH_AT = 1 << 18 };
 /* One stream's output. Text of several streams is held back in unnamed temporary files. */
 struct lane {
     char name[32];
+    char *path; /* of the STF file */
     FILE *file;
     struct tl_buf text;
     struct tl_cli_stf *stf;
@@ -24,7 +25,7 @@ struct lane {
 
 struct tl_decode_out {
     enum tl_decode_out_kind kind;
-    const char *dir;
+    struct tl_decode_out_place place;
     struct tl_crew *crew;      /* borrowed */
     struct tl_zstf_pool *pool; /* of all lanes' STF */
     struct tl_crew_work work;  /* of the pool, */
@@ -40,9 +41,11 @@ static bool pack_piece(void *context)
     return tl_zstf_pool_work(context);
 }
 
-int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind, const char *dir,
-                      struct tl_crew *crew, struct tl_fail *fail)
+int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind,
+                      const struct tl_decode_out_place *place, struct tl_crew *crew,
+                      struct tl_fail *fail)
 {
+    const char *const dir = place->dir;
     *out = NULL;
     if (kind == TL_OUT_STF && mkdir(dir, 0777) != 0 && errno != EEXIST)
         return tl_fail_set(fail, TL_IO, "%.150s: %s", dir, strerror(errno));
@@ -57,9 +60,22 @@ int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind, 
     o->work = (struct tl_crew_work){.piece = pack_piece, .context = o->pool};
     o->offered = o->pool && tl_crew_threads(crew) > 0 && tl_crew_offer(crew, &o->work) == TL_OK;
     o->kind = kind;
-    o->dir = dir;
+    o->place = *place;
     *out = o;
     return TL_OK;
+}
+
+/* DIR/STREAM.zstf, or DIR/BUFFER.STREAM.zstf. NULL: no memory. */
+static char *path_of(const struct tl_decode_out_place *place, const char *stream)
+{
+    const char *const buffer = place->buffer ? place->buffer : "";
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s%s%s.zstf", place->dir, buffer, *buffer ? "." : "", stream) < 0)
+        return NULL;
+    for (char *p = path + strlen(place->dir) + 1; *p; p++)
+        if (*p == '/' || (unsigned char)*p < ' ')
+            *p = '_';
+    return path;
 }
 
 int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_stream *stream)
@@ -75,12 +91,10 @@ int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_strea
         return TL_IO;
     if (out->kind != TL_OUT_STF)
         return TL_OK;
-    char *path = NULL;
-    if (asprintf(&path, "%s/%s.zstf", out->dir, lane->name) < 0)
-        return TL_NOMEM;
-    const int rc = tl_cli_stf_new(&lane->stf, path, stream->isa, out->pool, &out->fail);
-    free(path);
-    return rc;
+    lane->path = path_of(&out->place, lane->name);
+    return lane->path ? tl_cli_stf_new(&lane->stf, lane->path, out->place.input, stream->isa,
+                                       out->pool, &out->fail)
+                      : TL_NOMEM;
 }
 
 static int flush(struct lane *lane)
@@ -155,20 +169,15 @@ static int print_lane(struct lane *lane)
 
 static int finish_stf(struct tl_decode_out *out, struct tl_fail *fail)
 {
-    if (out->fail.code != TL_OK) {
-        *fail = out->fail;
-        return out->fail.code;
-    }
     tl_crew_call(out->crew);
-    for (size_t i = 0; i < out->n; i++) {
+    for (size_t i = 0; i < out->n && out->fail.code == TL_OK; i++) {
         uint64_t insns;
-        const int rc = tl_cli_stf_finish(out->lanes[i]->stf, &insns, fail);
-        if (rc < 0)
-            return rc;
-        printf("%s/%s.zstf: %llu instructions\n", out->dir, out->lanes[i]->name,
-               (unsigned long long)insns);
+        if (out->lanes[i]->stf && tl_cli_stf_finish(out->lanes[i]->stf, &insns) == TL_OK)
+            printf("%s: %llu instructions\n", out->lanes[i]->path, (unsigned long long)insns);
     }
-    return TL_OK;
+    if (out->fail.code != TL_OK)
+        *fail = out->fail;
+    return out->fail.code;
 }
 
 int tl_decode_out_finish(struct tl_decode_out *out, struct tl_fail *fail)
@@ -197,6 +206,7 @@ void tl_decode_out_free(struct tl_decode_out *out)
             fclose(out->lanes[i]->file);
         tl_cli_stf_free(out->lanes[i]->stf);
         tl_buf_fini(&out->lanes[i]->text);
+        free(out->lanes[i]->path);
         free(out->lanes[i]);
     }
     tl_zstf_pool_free(out->pool);

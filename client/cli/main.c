@@ -86,10 +86,14 @@ static const struct command commands[] = {
      "DIR)\n" FORMATS
      "  --text              flow text: executed instructions and events, one a line\n"
      "  --packets           trace packets, one a line\n"
-     "  --out DIR           a .zstf per stream\n"
+     "  --out DIR           a .zstf per stream, DIR/STREAM.zstf; of a snapshot with several "
+     "buffers\n"
+     "                      DIR/BUFFER.STREAM.zstf\n"
      "  --threads N         that decode at the same time (default: one a processor, up to 4)\n"
-     "  --like TOOL         print as this tool does; ptdump and ptxed take the OPTIONS that they have\n"
-     "  --cpu CPU           the traced processor, FAMILY/MODEL[/STEPPING], with --like ptdump|ptxed\n"},
+     "  --like TOOL         print as this tool does; ptdump and ptxed take the OPTIONS that they "
+     "have\n"
+     "  --cpu CPU           the traced processor, FAMILY/MODEL[/STEPPING], with --like "
+     "ptdump|ptxed\n"},
 #endif
 #ifdef TL_HAVE_LS
     {"ls", tl_cmd_ls, "list traces",
@@ -169,9 +173,10 @@ static const struct command commands[] = {
 #endif
 #ifdef TL_HAVE_DUMP
     {"dump", tl_cmd_dump, "STF records as text",
-     "usage: tracelake dump FILE|- [--from N --to M]\n"
+     "usage: tracelake dump FILE|- [--from N --to M] [-o OUT]\n"
      "FILE is STF, plain or as .zstf, gzip, xz or zstd; its content decides, not its name.\n"
-     "  --from N --to M     records N to M-1 (default: all)\n"},
+     "  --from N --to M     records N to M-1 (default: all)\n"
+     "  -o OUT              write to this file\n"},
 #endif
 #ifdef TL_HAVE_CHECK
     {"check", tl_cmd_check, "check STF files against the specification",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/stf_out.h"
 
+#include "cli/outfile.h"
 #include "stf/flow_writer.h"
 #include "stf/zstf.h"
 
@@ -10,8 +11,8 @@
 #include <string.h>
 
 struct tl_cli_stf {
-    FILE *file;
-    char *path;
+    struct tl_outfile to;
+    struct tl_fail *fail; /* the caller's */
     struct tl_stf_flow *flow;
     struct tl_zstf_writer *writer;
     struct tl_zstf_pool *pool;
@@ -23,8 +24,10 @@ struct tl_cli_stf {
 static int put(struct tl_cli_stf *out)
 {
     const size_t n = out->bytes.n;
-    const bool ok = fwrite(out->bytes.p, 1, n, out->file) == n;
+    const bool ok = fwrite(out->bytes.p, 1, n, out->to.file) == n;
     tl_buf_reset(&out->bytes);
+    if (!ok)
+        tl_fail_set(out->fail, TL_IO, "%.150s: cannot write: %s", out->to.path, strerror(errno));
     return ok ? TL_OK : TL_IO;
 }
 
@@ -46,17 +49,15 @@ void tl_cli_stf_free(struct tl_cli_stf *out)
 {
     if (!out)
         return;
-    if (out->file)
-        fclose(out->file);
+    tl_outfile_drop(&out->to);
     tl_stf_flow_free(out->flow);
     tl_zstf_writer_free(out->writer);
     tl_buf_fini(&out->job.stf);
     tl_buf_fini(&out->bytes);
-    free(out->path);
     free(out);
 }
 
-int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, enum tl_isa isa,
+int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, const char *input, enum tl_isa isa,
                    struct tl_zstf_pool *pool, struct tl_fail *fail)
 {
     *result = NULL;
@@ -64,6 +65,7 @@ int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, enum tl_isa isa
     if (!out)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     out->pool = pool;
+    out->fail = fail;
     out->job.context = out;
     const struct tl_stf_flow_options options = {.isa = isa, .comments = true};
     int rc = tl_stf_flow_new(&out->flow, &options, NULL);
@@ -73,8 +75,8 @@ int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, enum tl_isa isa
         rc = tl_zstf_writer_begin(out->writer, &out->bytes);
     if (rc < 0)
         tl_fail_set(fail, (enum tl_err)rc, "out of memory");
-    if (rc == TL_OK && !(out->file = fopen(path, "wb")))
-        rc = tl_fail_set(fail, TL_IO, "%.180s: %s", path, strerror(errno));
+    if (rc == TL_OK)
+        rc = tl_outfile_begin(&out->to, path, input, fail);
     if (rc == TL_OK)
         rc = put(out);
     if (rc < 0)
@@ -109,7 +111,7 @@ int tl_cli_stf_items(struct tl_cli_stf *out, const struct tl_item *items, size_t
     return rc;
 }
 
-int tl_cli_stf_finish(struct tl_cli_stf *out, uint64_t *insns, struct tl_fail *fail)
+int tl_cli_stf_finish(struct tl_cli_stf *out, uint64_t *insns)
 {
     uint8_t head[TL_ZSTF_HEAD];
     int rc = tl_stf_flow_finish(out->flow);
@@ -121,12 +123,12 @@ int tl_cli_stf_finish(struct tl_cli_stf *out, uint64_t *insns, struct tl_fail *f
         rc = tl_zstf_writer_finish(out->writer, (struct tl_bytes){0}, &out->bytes, head);
     if (rc == TL_OK)
         rc = put(out);
-    if (rc == TL_OK &&
-        (fseek(out->file, 0, SEEK_SET) != 0 ||
-         fwrite(head, 1, sizeof head, out->file) != sizeof head || fflush(out->file) != 0))
-        rc = TL_IO;
+    if (rc == TL_OK && fseek(out->to.file, 0, SEEK_SET) == 0)
+        (void)fwrite(head, 1, sizeof head, out->to.file); /* the commit sees whether that failed */
+    if (rc == TL_OK)
+        rc = tl_outfile_commit(&out->to, out->fail);
+    else if (rc != TL_IO)
+        tl_fail_set(out->fail, (enum tl_err)rc, "cannot write: %s", tl_err_name(rc));
     *insns = out->done;
-    return rc < 0 ? tl_fail_set(fail, (enum tl_err)rc, "cannot write: %s",
-                                rc == TL_IO ? strerror(errno) : tl_err_name(rc))
-                  : TL_OK;
+    return rc;
 }
