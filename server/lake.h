@@ -316,24 +316,53 @@ TL_MUST_USE int tl_lake_locate(struct tl_lake *lake, const char *trace, const ch
                                enum tl_range_unit unit, uint64_t at, struct tl_position *out,
                                struct tl_fail *fail);
 
-enum tl_find_kind { TL_FIND_PC, TL_FIND_SYMBOL, TL_FIND_EVENT };
+enum tl_find_kind {
+    TL_FIND_PC,       /* executions of addresses [pc_from, pc_to) */
+    TL_FIND_SYMBOL,   /* where the flow enters the function of this name */
+    TL_FIND_EVENT,    /* exception, gap, event, software …, or one reason of gaps: overflow … */
+    TL_FIND_CALL,     /* calls of the function of this name, else of all whose names contain it,
+                         whatever the letters' case, or fit it if it has * or ? */
+    TL_FIND_MNEMONIC, /* instructions with this mnemonic (* and ? as above), or, if the text has a
+                         space, whose assembly text contains it */
+    TL_FIND_OPCODE, /* … whose encoding, as in flow text, is this: hex digits, x for any digit */
+    TL_FIND_TEXT    /* any of these, as docs/http.md says of `q` */
+};
 struct tl_find_request {
     const char *trace;
-    const char *stream;
+    const char *stream; /* NULL, "": all of the trace, in one order */
     enum tl_find_kind kind;
     uint64_t pc_from, pc_to; /* PC: [from, to) */
-    const char *text;        /* symbol name, or event kind: exception, gap, event, software … */
-    uint64_t from, to;       /* instruction range to search */
-    uint64_t limit;          /* at most so many hits, 0: 100 */
+    const char *text;        /* of the other kinds */
+    uint64_t from, to;       /* instruction range to search; of one stream alone */
+    const char *near; /* only hits behind instruction `at` of this stream; with `backward` those
+                         in front of it. NULL: all */
+    uint64_t at;
+    bool backward;  /* the last ones instead of the first ones */
+    bool count;     /* count them all, too: `near` does not matter to that */
+    uint64_t limit; /* at most so many hits, 0: 100; more only where they are at one position */
 };
 struct tl_hit {
     struct tl_position at;
     uint64_t pc;
+    char stream[32];
     char text[96]; /* what it is, e.g. "exception irq 14" */
 };
-/* Hits in order; free `*hits` with free(). `*more`: the limit cut the list. */
+struct tl_found {
+    struct tl_hit *hits; /* in order; with `backward` the nearest first */
+    size_t n;
+    bool more;       /* the limit cut the list; of several streams: or may have */
+    uint64_t total;  /* of all, where they were counted, … */
+    uint64_t before; /* … and of those in front of hits[0]'s position */
+    enum tl_find_kind kind;
+    char what[128]; /* what was looked for: "calls of main" */
+};
+/*
+ * Hits in order. Of all streams: by time, those of streams without times behind them, stream by
+ * stream. Free with tl_found_fini(), also after an error.
+ */
 TL_MUST_USE int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request,
-                             struct tl_hit **hits, size_t *n, bool *more, struct tl_fail *fail);
+                             struct tl_found *out, struct tl_fail *fail);
+void tl_found_fini(struct tl_found *found);
 
 /* ---- what a range consists of ------------------------------------------------------------- */
 

@@ -37,60 +37,131 @@ static int parse_addresses(const char *text, struct tracelake_query *query)
     return TL_ARGS_GO;
 }
 
-static void print_text(const struct tracelake_hit *hits, size_t n)
+static void print_text(const struct tracelake_found *found, bool streams)
 {
-    if (n)
-        puts("# insn time byte pc what");
-    for (size_t i = 0; i < n; i++) {
-        const struct tracelake_hit *h = &hits[i];
+    if (found->n)
+        puts(streams ? "# stream insn time byte pc what" : "# insn time byte pc what");
+    for (size_t i = 0; i < found->n; i++) {
+        const struct tracelake_hit *h = &found->hits[i];
         char time[24] = "-";
         if (h->at.has_time)
             snprintf(time, sizeof time, "%" PRIu64, h->at.time);
+        if (streams)
+            printf("%s ", h->stream);
         printf("%" PRIu64 " %s %" PRIu64 " %016" PRIx64 " ", h->at.insn, time, h->at.byte, h->pc);
         tl_print_plain(stdout, h->text, 0);
         putchar('\n');
     }
 }
 
-static void print_json(const struct tracelake_hit *hits, size_t n, bool more)
+static void print_json(const struct tracelake_found *found, bool counted)
 {
-    printf("{\"hits\":[");
-    for (size_t i = 0; i < n; i++) {
-        const struct tracelake_hit *h = &hits[i];
+    printf("{\"what\":");
+    tl_print_json_text(found->what);
+    printf(",\"hits\":[");
+    for (size_t i = 0; i < found->n; i++) {
+        const struct tracelake_hit *h = &found->hits[i];
         printf("%s{\"insn\":%" PRIu64 ",", i ? ",\n " : "", h->at.insn);
         if (h->at.has_time)
             printf("\"time\":%" PRIu64 ",", h->at.time);
-        printf("\"byte\":%" PRIu64 ",\"pc\":\"0x%" PRIx64 "\",\"text\":", h->at.byte, h->pc);
+        printf("\"byte\":%" PRIu64 ",\"pc\":\"0x%" PRIx64 "\",\"stream\":\"%s\",\"text\":",
+               h->at.byte, h->pc, h->stream);
         tl_print_json_text(h->text);
         putchar('}');
     }
-    printf("],\"more\":%s}\n", more ? "true" : "false");
+    printf("],\"more\":%s", found->more ? "true" : "false");
+    if (counted)
+        printf(",\"total\":%" PRIu64 ",\"before\":%" PRIu64, found->total, found->before);
+    printf("}\n");
+}
+
+static void say_more(const struct tracelake_found *found, const struct tracelake_query *query)
+{
+    const uint64_t at = found->n ? found->hits[found->n - 1].at.insn : query->from;
+    if (*query->stream && !query->backward)
+        tl_cli_warn(query->trace,
+                    "there are more than %zu; raise --limit, or go on with --insn %" PRIu64 ":",
+                    found->n, at + 1);
+    else
+        tl_cli_warn(query->trace, "there are more than %zu; raise --limit, or go on %s them",
+                    found->n, query->backward ? "--before" : "--after");
 }
 
 static int run(struct tracelake *lake, struct tl_remote_name *name, struct tracelake_query *query,
-               bool json)
+               bool all, bool json)
 {
     struct tracelake_error error;
-    struct tracelake_hit *hits;
-    size_t n;
-    bool more;
-    const int status = tl_remote_one_stream(lake, name);
+    struct tracelake_found *found;
+    const int status = all ? TL_ARGS_GO : tl_remote_one_stream(lake, name);
     if (status != TL_ARGS_GO)
         return status;
     query->trace = name->trace;
     query->stream = name->stream;
-    if (tracelake_find(lake, query, &hits, &n, &more, &error) < 0)
+    if (!query->near && query->at != TRACELAKE_END)
+        query->near = query->stream;
+    if (tracelake_search(lake, query, &found, &error) < 0)
         return tl_remote_fail_query(name->trace, &error);
     if (json)
-        print_json(hits, n, more);
+        print_json(found, query->count);
     else
-        print_text(hits, n);
-    if (more && !json)
-        tl_cli_warn(name->trace,
-                    "there are more than %zu; raise --limit, or go on with --insn %" PRIu64 ":", n,
-                    n ? hits[n - 1].at.insn + 1 : query->from);
-    free(hits);
+        print_text(found, all);
+    if (query->count && !json)
+        printf("# %" PRIu64 " in all, %" PRIu64 " in front of these: %s\n", found->total,
+               found->before, found->what);
+    if (found->more && !json)
+        say_more(found, query);
+    tracelake_found_free(found);
     return TL_CLI_DONE;
+}
+
+/* --after and --before: "INSN", or "STREAM:INSN" where all streams are looked through. */
+static int parse_place(const char *text, char near[static 64], struct tracelake_query *query)
+{
+    const char *const colon = strrchr(text, ':');
+    const char *const digits = colon ? colon + 1 : text;
+    char *end;
+    errno = 0;
+    query->at = strtoull(digits, &end, 0);
+    if (errno || *end || end == digits || *digits == '-' || (colon && colon - text > 63))
+        return tl_cli_usage("find", "\"%s\" is no place; give INSN or STREAM:INSN", text);
+    if (colon) {
+        snprintf(near, 64, "%.*s", (int)(colon - text), text);
+        query->near = near;
+    }
+    return TL_ARGS_GO;
+}
+
+struct find_args {
+    const char *text[TRACELAKE_FIND_TEXT + 1]; /* by enum tracelake_find_kind */
+    const char *after, *before;
+    char near[64];
+    bool all;
+};
+
+static int read_args(struct find_args *a, struct tracelake_query *query)
+{
+    int kinds = 0;
+    for (int i = 0; i <= TRACELAKE_FIND_TEXT; i++)
+        if (a->text[i]) {
+            query->kind = (enum tracelake_find_kind)i;
+            query->text = a->text[i];
+            kinds++;
+        }
+    if (kinds != 1)
+        return tl_cli_usage("find", "say what: one of TEXT, --pc, --symbol, --event, --call, "
+                                    "--mnemonic, --opcode");
+    if (a->after && a->before)
+        return tl_cli_usage("find", "say one of --after, --before");
+    query->at = TRACELAKE_END;
+    query->backward = a->before != NULL;
+    if (a->after || a->before) {
+        const int status = parse_place(a->after ? a->after : a->before, a->near, query);
+        if (status != TL_ARGS_GO)
+            return status;
+    }
+    if (a->all && query->at != TRACELAKE_END && !query->near)
+        return tl_cli_usage("find", "in all streams a place is STREAM:INSN");
+    return query->kind == TRACELAKE_FIND_PC ? parse_addresses(query->text, query) : TL_ARGS_GO;
 }
 
 int tl_cmd_find(int argc, char **argv)
@@ -98,12 +169,19 @@ int tl_cmd_find(int argc, char **argv)
     struct tl_remote remote = {0};
     struct tracelake_query query = {.to = TRACELAKE_END};
     struct tl_arg_range insn = {0, TRACELAKE_END, false};
-    const char *pc = NULL, *symbol = NULL, *event = NULL;
+    struct find_args a = {0};
     bool json = false;
     const struct tl_arg args[] = {
-        {"pc", 0, TL_ARG_TEXT, &pc},
-        {"symbol", 0, TL_ARG_TEXT, &symbol},
-        {"event", 0, TL_ARG_TEXT, &event},
+        {"pc", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_PC]},
+        {"symbol", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_SYMBOL]},
+        {"event", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_EVENT]},
+        {"call", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_CALL]},
+        {"mnemonic", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_MNEMONIC]},
+        {"opcode", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_OPCODE]},
+        {"after", 0, TL_ARG_TEXT, &a.after},
+        {"before", 0, TL_ARG_TEXT, &a.before},
+        {"all", 0, TL_ARG_FLAG, &a.all},
+        {"count", 0, TL_ARG_FLAG, &query.count},
         {"insn", 0, TL_ARG_RANGE, &insn},
         {"limit", 0, TL_ARG_U64, &query.limit},
         {"json", 0, TL_ARG_FLAG, &json},
@@ -113,16 +191,16 @@ int tl_cmd_find(int argc, char **argv)
     int first;
     struct tl_remote_name name;
     int status = tl_args_parse(argc, argv, args, &first);
-    if (status == TL_ARGS_GO && argc - first != 1)
-        status = tl_cli_usage("find", "give one TRACE/STREAM");
+    if (status == TL_ARGS_GO && argc - first != 1 && argc - first != 2)
+        status = tl_cli_usage("find", "give one TRACE/STREAM, and perhaps what to look for");
+    if (status == TL_ARGS_GO && argc - first == 2)
+        a.text[TRACELAKE_FIND_TEXT] = argv[first + 1];
     if (status == TL_ARGS_GO)
         status = tl_remote_name("find", argv[first], &name);
-    if (status == TL_ARGS_GO && !pc + !symbol + !event != 2)
-        status = tl_cli_usage("find", "say one of --pc, --symbol, --event");
-    if (status == TL_ARGS_GO && pc)
-        status = parse_addresses(pc, &query);
-    query.kind = pc ? TRACELAKE_FIND_PC : symbol ? TRACELAKE_FIND_SYMBOL : TRACELAKE_FIND_EVENT;
-    query.text = symbol ? symbol : event;
+    if (status == TL_ARGS_GO)
+        status = read_args(&a, &query);
+    if (status == TL_ARGS_GO && a.all && *name.stream)
+        status = tl_cli_usage("find", "--all is of a whole TRACE");
     query.from = insn.from;
     query.to = insn.to;
     struct tracelake *lake;
@@ -130,7 +208,7 @@ int tl_cmd_find(int argc, char **argv)
         status = tl_remote_connect(&lake, &remote);
     if (status != TL_ARGS_GO)
         return status;
-    status = run(lake, &name, &query, json);
+    status = run(lake, &name, &query, a.all, json);
     tracelake_close(lake);
     return status;
 }

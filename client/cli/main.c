@@ -153,11 +153,20 @@ static const struct command commands[] = {
 #endif
 #ifdef TL_HAVE_FIND
     {"find", tl_cmd_find, "find instructions, symbols, events",
-     "usage: tracelake find TRACE/STREAM (--pc ADDR[:ADDR] | --symbol S | --event KIND)\n"
+     "usage: tracelake find TRACE/STREAM (TEXT | --pc ADDR[:ADDR] | --symbol S | --event KIND | …)\n"
+     "       tracelake find TRACE --all (TEXT | …)      in all streams, by time\n"
+     "TEXT is a function (calls; a part of its name will do), function+0xOFFSET, an address or\n"
+     "range, an event, a mnemonic; or says which: call:…, pc:…, event:…, op:…, opcode:…\n"
      "  --pc ADDR[:ADDR]    executions of an address, or of a range (end excluded)\n"
-     "  --symbol S          executions of a function\n"
-     "  --event KIND        exception, gap, event, software, mode or context\n"
+     "  --symbol S          where the flow enters a function, also by a return\n"
+     "  --call NAME         calls of a function: its name, or a part or pattern (*, ?) of names\n"
+     "  --event KIND        exception, gap, event, software, mode or context; overflow …\n"
+     "  --mnemonic M        instructions (*, ?); with a space: a part of the assembly text\n"
+     "  --opcode DIGITS     instructions by encoding, as in flow text, x for any digit\n"
      "  --insn A:B          search only there\n"
+     "  --after PLACE       only behind instruction PLACE (with --all: STREAM:INSN), …\n"
+     "  --before PLACE      … or in front of it, the nearest first\n"
+     "  --count             count all, too\n"
      "  --limit N           most hits printed (default 100)\n"
      "  --json              as JSON\n" CONNECTION},
 #endif

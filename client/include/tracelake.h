@@ -469,27 +469,57 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_locate(struct tracelake *lake, co
                                                       uint64_t at, struct tracelake_position *out,
                                                       struct tracelake_error *error);
 
-enum tracelake_find_kind { TRACELAKE_FIND_PC, TRACELAKE_FIND_SYMBOL, TRACELAKE_FIND_EVENT };
+enum tracelake_find_kind {
+    TRACELAKE_FIND_PC,     /* executions of addresses */
+    TRACELAKE_FIND_SYMBOL, /* where the flow enters a function, also by a return */
+    TRACELAKE_FIND_EVENT,  /* exception gap event software mode context, or a reason of gaps */
+    TRACELAKE_FIND_CALL,   /* calls of a function: its name, or a part or pattern (*, ?) of names */
+    TRACELAKE_FIND_MNEMONIC, /* instructions by mnemonic (*, ?), or a part of the assembly text */
+    TRACELAKE_FIND_OPCODE,   /* … by encoding, as in flow text, x for any digit */
+    TRACELAKE_FIND_TEXT      /* any of these, as docs/http.md says of `q` */
+};
 
 struct tracelake_query {
     const char *trace;
-    const char *stream;
+    const char *stream; /* NULL, "": all of the trace, in one order; then not `from` and `to` */
     enum tracelake_find_kind kind;
     uint64_t pc_from; /* PC: [pc_from, pc_to) */
     uint64_t pc_to;
-    const char *text; /* symbol, or kind of event: exception gap event software mode context */
+    const char *text; /* of the other kinds */
     uint64_t from;    /* instructions to search: [from, to) */
     uint64_t to;      /* TRACELAKE_END: to the end */
-    uint64_t limit;   /* most hits wanted, 0: 100 */
+    uint64_t limit;   /* most hits wanted, 0: 100; more only where they are at one position */
+    const char *near; /* only hits behind instruction `at` of this stream, with `backward` those in
+                         front of it; NULL: all */
+    uint64_t at;
+    bool backward; /* the last hits, the nearest first */
+    bool count;    /* count all, too */
 };
 
 struct tracelake_hit {
     struct tracelake_position at;
     uint64_t pc;
     char text[160];
+    char stream[64];
 };
 
-/* Hits in order; free `*hits` with free(). `*more`: the limit cut the list. */
+struct tracelake_found {
+    struct tracelake_hit *hits; /* in order, by time where there are several streams */
+    size_t n;
+    bool more;       /* the limit cut the list */
+    uint64_t total;  /* of all, whatever `near` is, if they were to be counted, … */
+    uint64_t before; /* … and of those in front of hits[0] */
+    char what[160];  /* what was looked for: "calls of main" */
+};
+
+/* Free it with tracelake_found_free(). */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_search(struct tracelake *lake,
+                                                      const struct tracelake_query *query,
+                                                      struct tracelake_found **out,
+                                                      struct tracelake_error *error);
+TRACELAKE_API void tracelake_found_free(struct tracelake_found *found); /* NULL is fine */
+
+/* The same in short: hits in order; free `*hits` with free(). `*more`: the limit cut the list. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_find(struct tracelake *lake,
                                                     const struct tracelake_query *query,
                                                     struct tracelake_hit **hits, size_t *n,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranges as files, and look-ups. */
 #include "ask.h"
+#include "position.h"
 #include "tracelake/v1/ranges.pb-c.h"
 
 #include <stdio.h>
@@ -122,7 +123,7 @@ void tracelake_fetch_close(struct tracelake_fetch *fetch)
 
 /* ---- look-ups ----------------------------------------------------------------------------- */
 
-static void copy_position(struct tracelake_position *out, const Tracelake__V1__Position *from)
+void tl_client_position(struct tracelake_position *out, const Tracelake__V1__Position *from)
 {
     if (from)
         *out = (struct tracelake_position){from->insn, from->time, from->byte, from->has_time};
@@ -144,62 +145,9 @@ int tracelake_locate(struct tracelake *lake, const char *trace, const char *stre
                                    &tracelake__v1__position__descriptor, &reply, error);
     if (result < 0)
         return result;
-    copy_position(out, reply);
+    tl_client_position(out, reply);
     tracelake__v1__position__free_unpacked(reply, NULL);
     return TRACELAKE_OK;
-}
-
-static int copy_hits(const Tracelake__V1__FindReply *reply, struct tracelake_hit **hits, size_t *n)
-{
-    struct tracelake_hit *list = calloc(reply->n_hits + 1, sizeof *list);
-    if (!list)
-        return TRACELAKE_NOMEM;
-    for (size_t i = 0; i < reply->n_hits; i++) {
-        copy_position(&list[i].at, reply->hits[i]->at);
-        list[i].pc = reply->hits[i]->pc;
-        snprintf(list[i].text, sizeof list[i].text, "%s", reply->hits[i]->text);
-    }
-    *hits = list;
-    *n = reply->n_hits;
-    return TRACELAKE_OK;
-}
-
-int tracelake_find(struct tracelake *lake, const struct tracelake_query *query,
-                   struct tracelake_hit **hits, size_t *n, bool *more,
-                   struct tracelake_error *error)
-{
-    Tracelake__V1__FindRequest request = TRACELAKE__V1__FIND_REQUEST__INIT;
-    Tracelake__V1__PcRange pc = TRACELAKE__V1__PC_RANGE__INIT;
-    Tracelake__V1__FindReply *reply;
-    request.trace = text(query->trace);
-    request.stream = text(query->stream);
-    request.from = query->from;
-    request.to = end_of(query->to);
-    request.limit = query->limit;
-    switch (query->kind) {
-    case TRACELAKE_FIND_PC:
-        pc.from = query->pc_from;
-        pc.to = query->pc_to;
-        request.what_case = TRACELAKE__V1__FIND_REQUEST__WHAT_PC;
-        request.pc = &pc;
-        break;
-    case TRACELAKE_FIND_SYMBOL:
-        request.what_case = TRACELAKE__V1__FIND_REQUEST__WHAT_SYMBOL;
-        request.symbol = text(query->text);
-        break;
-    case TRACELAKE_FIND_EVENT:
-        request.what_case = TRACELAKE__V1__FIND_REQUEST__WHAT_EVENT;
-        request.event = text(query->text);
-        break;
-    }
-    int result = tl_ask_once(lake, "/tracelake.v1.Ranges/Find", 0, &request.base,
-                             &tracelake__v1__find_reply__descriptor, &reply, error);
-    if (result < 0)
-        return result;
-    *more = reply->more;
-    result = copy_hits(reply, hits, n);
-    tracelake__v1__find_reply__free_unpacked(reply, NULL);
-    return result < 0 ? tl_client_fail(error, result, "out of memory") : result;
 }
 
 int tracelake_stats(struct tracelake *lake, const char *trace, const char *stream, uint64_t from,

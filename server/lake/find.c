@@ -1,296 +1,470 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Searching for addresses, functions and events. A chunk's index tells which code it executed and
- * which kinds of items it has, so that chunks without a hit are skipped unread; the catalog's
- * summary tells which shards have no such event, and these are not opened.
- */
-#include "lake/query.h"
+/* Searching for addresses, functions, instructions and events, in a stream or in all of a trace. */
+#include "lake/seek.h"
+#include "lake/sweep.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define HITS_DEFAULT 100
 #define HITS_MAX     100000
 
 struct search {
+    struct tl_lake *lake;
     const struct tl_find_request *request;
-    const struct tl_image *image;
-    uint64_t pc_from, pc_to; /* [from, to) */
-    bool entering;           /* report only where the flow enters the address range */
-    bool inside;             /* the last instruction examined was in the address range */
-    uint64_t behind;         /* the position behind it: skipped chunks are outside the range */
-    struct tl_flow_now now;  /* state at the current item */
-    uint32_t kinds;          /* of items */
-    int gap;                 /* only this enum tl_gap, or -1 */
-    const struct tl_cut *cut;
-    struct tl_buckets summary; /* of the first `shards` shards: for events */
-    uint64_t shards;
+    struct tl_sought sought;
+    struct tl_cut *cuts; /* of the streams that are looked through */
+    size_t n_cuts;
+    size_t near; /* cut of request->near, or n_cuts */
     uint64_t limit;
-    struct tl_hit *hits;
-    size_t n, cap;
-    struct tl_buf line;
+    struct tl_hit *hits; /* those of earlier streams, then of this one */
+    uint32_t *lanes;     /* for each, its cut */
+    size_t n, cap, cap_lanes;
+    size_t lane;       /* cut that is looked through now … */
+    size_t lane_first; /* … and its first hit */
+    size_t window;     /* first hit of the present window */
+    bool more;
 };
 
-/* One more hit; TL_LIMIT when there are enough. */
-static int add_hit(struct search *s, uint64_t position, uint64_t pc, const char *text)
+/* ---- an order of all streams ---------------------------------------------------------------- */
+
+/* A place in the order: by time, and behind all that have one, by stream. */
+struct key {
+    bool has_time;
+    uint64_t time;
+    size_t lane;
+    uint64_t insn;
+};
+
+static int compare_keys(const struct key *a, const struct key *b)
 {
-    if (s->n == s->limit)
+    if (a->has_time != b->has_time)
+        return a->has_time ? -1 : 1;
+    if (a->has_time && a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    if (a->lane != b->lane)
+        return a->lane < b->lane ? -1 : 1;
+    return a->insn < b->insn ? -1 : a->insn > b->insn;
+}
+
+static struct key key_of(const struct search *s, size_t hit)
+{
+    const struct tl_position *const at = &s->hits[hit].at;
+    return (struct key){at->has_time, at->has_time ? at->time : 0, s->lanes[hit], at->insn};
+}
+
+/* `*first`: the first position of the stream that is not in front of `key`; `behind`: … that is
+ * behind it. */
+static int first_at(const struct search *s, size_t lane, const struct key *key, bool behind,
+                    uint64_t *first, struct tl_fail *fail)
+{
+    struct tl_scale scale = {0};
+    const struct tl_cut *const cut = &s->cuts[lane];
+    if (lane == key->lane) {
+        *first = key->insn + behind;
+        return TL_OK;
+    }
+    /* Of equal times those of earlier streams come first. */
+    const uint64_t time = key->time + (key->has_time && lane < key->lane);
+    const int r = tl_scale_open(&scale, cut, TL_SCALE_TIME, true, time, time, fail);
+    if (r >= 0 && scale.n == 0)
+        *first = !key->has_time && lane < key->lane ? UINT64_MAX : 0;
+    else if (r >= 0)
+        *first = key->has_time ? tl_scale_position(&scale, time) : UINT64_MAX;
+    tl_scale_close(&scale);
+    return r;
+}
+
+static int key_at(const struct search *s, size_t lane, uint64_t insn, struct key *out,
+                  struct tl_fail *fail)
+{
+    struct tl_scale scale;
+    *out = (struct key){.lane = lane, .insn = insn};
+    const int r = tl_scale_open(&scale, &s->cuts[lane], TL_SCALE_TIME, false, insn, insn, fail);
+    if (r >= 0)
+        out->has_time = tl_scale_value(&scale, insn, &out->time);
+    tl_scale_close(&scale);
+    return r;
+}
+
+/* ---- hits of a stream ----------------------------------------------------------------------- */
+
+static size_t lane_hits(const struct search *s)
+{
+    return s->n - s->lane_first;
+}
+
+static int add_hit(void *context, uint64_t position, uint64_t pc, const char *text)
+{
+    struct search *const s = context;
+    /* Enough, but for those at the same place. Backward a window's last ones are wanted. */
+    if (!s->request->backward && lane_hits(s) >= s->limit && s->hits[s->n - 1].at.insn != position)
         return TL_LIMIT;
-    const int r = tl_grow(&s->hits, &s->cap, s->n + 1, sizeof(*s->hits));
-    if (r < 0)
-        return r;
-    struct tl_hit *hit = &s->hits[s->n++];
+    if (tl_grow(&s->hits, &s->cap, s->n + 1, sizeof *s->hits) < 0 ||
+        tl_grow(&s->lanes, &s->cap_lanes, s->n + 1, sizeof *s->lanes) < 0)
+        return TL_NOMEM;
+    struct tl_hit *const hit = &s->hits[s->n];
+    s->lanes[s->n++] = (uint32_t)s->lane;
     *hit = (struct tl_hit){.at.insn = position, .pc = pc};
-    snprintf(hit->text, sizeof(hit->text), "%s", text);
+    memcpy(hit->stream, s->cuts[s->lane].lane->name, sizeof hit->stream);
+    memcpy(hit->text, text, strlen(text) + 1);
     return TL_OK;
 }
 
-/* Is it the symbol that is looked for, rather than another context's at the same place? */
-static bool is_wanted(const struct search *s)
+static void reverse(struct tl_hit *p, size_t n)
 {
-    if (!s->entering)
-        return true;
-    size_t n = 0;
-    const int64_t i = tl_flow_now_symbol(&s->now, s->image, s->pc_from);
-    return i >= 0 && !strcmp(tl_image_symbols(s->image, &n)[i].name, s->request->text);
-}
-
-/* `behind`: the position of what comes next. */
-static int at_address(struct search *s, uint64_t position, uint64_t pc, uint64_t behind)
-{
-    const bool in = pc >= s->pc_from && pc < s->pc_to && is_wanted(s);
-    const bool was = s->inside && position == s->behind;
-    s->inside = in;
-    s->behind = behind;
-    if (!in || (s->entering && was))
-        return TL_OK;
-    char text[96];
-    tl_function_text(s->image, &s->now, pc, text, sizeof(text));
-    return add_hit(s, position, pc, text);
-}
-
-static int search_block(struct search *s, const struct tl_walk *walk, const struct tl_item *item,
-                        uint64_t position)
-{
-    const struct tl_block *b = item->block;
-    if (b->pc + b->size <= s->pc_from || b->pc >= s->pc_to)
-        return TL_OK;
-    struct tl_walk_step insn = {.next = b->pc};
-    size_t at = 0;
-    int r = TL_OK;
-    for (uint32_t i = 0; i < item->n && r >= 0; i++) {
-        r = tl_walk_insn(walk, b, &at, insn.next, &insn);
-        if (r >= 0)
-            r = at_address(s, position + i, insn.pc, position + i + 1);
+    for (size_t i = 0; i < n / 2; i++) {
+        const struct tl_hit hit = p[i];
+        p[i] = p[n - 1 - i];
+        p[n - 1 - i] = hit;
     }
-    return r;
 }
 
-static int search_event(struct search *s, const struct tl_item *item, uint64_t position)
+/* Times and byte offsets of a window's hits, which are all of one chunk, the nearest first. */
+static int place_hits(struct search *s, struct tl_fail *fail)
 {
-    if (!(s->kinds & 1u << item->kind) ||
-        (s->gap >= 0 && (item->kind != TL_ITEM_GAP || item->sub != s->gap)))
-        return TL_OK;
-    int r = tl_item_words(item, &s->line);
-    if (r < 0)
-        return r;
-    char text[96];
-    const char *words = (const char *)s->line.p;
-    snprintf(text, sizeof(text), "%s%s", tl_item_kind_name(item->kind),
-             words[0] && words[1] ? words + 1 : "");
-    return add_hit(s, position, tl_item_address(item), text);
-}
-
-static int search_items(struct search *s, const struct tl_walk *walk)
-{
-    int r = TL_OK;
-    s->now = walk->now;
-    for (size_t i = 0; i < walk->n && r >= 0; i++) {
-        const struct tl_item *item = &walk->items[i];
-        if (item->kind != TL_ITEM_BLOCK)
-            tl_flow_now_item(&s->now, item);
-        if (s->kinds)
-            r = search_event(s, item, walk->positions[i]);
-        else if (item->kind == TL_ITEM_BLOCK)
-            r = search_block(s, walk, item, walk->positions[i]);
-        else if (item->kind == TL_ITEM_UNKNOWN || item->kind == TL_ITEM_BRANCH)
-            r = at_address(s, walk->positions[i], tl_item_address(item),
-                           walk->positions[i] +
-                               tl_item_is_point(s->cut->lane->protocol, item->kind));
-    }
-    return r;
-}
-
-/* May the chunk have a hit? */
-static bool promising(const struct search *s, const struct tl_view *view, const struct tl_chunk *c)
-{
-    if (s->kinds)
-        return c->kinds & s->kinds;
-    return tl_shard_has_code(&view->index, c, s->pc_from, s->pc_to - 1);
-}
-
-/* May the shard have one? Its first and last bucket may include items of its neighbours. */
-static bool promising_shard(const void *context, size_t shard)
-{
-    const struct search *s = context;
-    const struct tl_buckets *all = &s->summary;
-    const struct tl_item item = {.kind = (uint8_t)__builtin_ctz(s->kinds),
-                                 .sub = (uint16_t)(s->gap < 0 ? TL_GAP_KINDS : s->gap)};
-    struct tl_bucket sought = {0};
-    tl_bucket_item(&sought, &item);
-    if (shard >= s->shards || (sought.event_mask | sought.flags) == 0)
-        return true; /* not in the summary */
-    const struct tl_shard_row *row = &s->cut->rows[shard];
-    const uint64_t last = (row->first + row->n) >> 2 * all->level;
-    for (uint64_t i = row->first >> 2 * all->level; i <= last; i++) {
-        if (i < all->first || i - all->first >= all->n)
-            continue;
-        const struct tl_bucket *b = &all->p[i - all->first];
-        if (b->event_mask & sought.event_mask ||
-            (sought.flags && (b->flags & sought.flags) == sought.flags))
-            return true;
-    }
-    return false;
-}
-
-/* Times and byte offsets of the hits from `from` on, which are all of one chunk. */
-static int place_hits(struct search *s, const struct tl_cut *cut, size_t from, struct tl_fail *fail)
-{
-    if (from == s->n)
+    const struct tl_cut *const cut = &s->cuts[s->lane];
+    struct tl_hit *const hits = s->hits + s->window;
+    const size_t n = s->n - s->window;
+    if (n == 0)
         return TL_OK;
     struct tl_scale time, byte = {0};
-    const uint64_t first = s->hits[from].at.insn, last = s->hits[s->n - 1].at.insn;
+    const uint64_t first = hits[0].at.insn, last = hits[n - 1].at.insn;
     int r = tl_scale_open(&time, cut, TL_SCALE_TIME, false, first, last, fail);
     if (r >= 0)
         r = tl_scale_open(&byte, cut, TL_SCALE_BYTE, false, first, last, fail);
-    for (size_t i = from; i < s->n && r >= 0; i++) {
-        struct tl_position *at = &s->hits[i].at;
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        struct tl_position *const at = &hits[i].at;
         at->has_time = tl_scale_value(&time, at->insn, &at->time);
         if (!tl_scale_value(&byte, at->insn, &at->byte))
             at->byte = 0;
     }
     tl_scale_close(&time);
     tl_scale_close(&byte);
+    if (s->request->backward)
+        reverse(hits, n);
     return r;
 }
 
-static int search_cut(struct search *s, const struct tl_cut *cut, struct tl_fail *fail)
+static int end_window(void *context)
 {
-    struct tl_cut_walk walk;
-    const uint64_t to = s->request->to;
-    tl_cut_walk_begin(&walk, cut, s->request->from, to);
-    walk.range.tail = to >= cut->end;
-    walk.walk.detail = s->kinds ? TL_WALK_ITEMS : TL_WALK_SPANS;
-    walk.walk.pc_from = s->pc_from;
-    walk.walk.pc_to = s->pc_to;
-    s->cut = cut;
-    if (s->kinds && tl_cut_summary(cut, &s->summary, &s->shards, NULL) < 0)
-        s->shards = 0; /* without a summary all shards are opened */
-    walk.wanted = s->kinds ? promising_shard : NULL;
-    walk.context = s;
-    int r;
-    for (;;) {
-        const struct tl_chunk *chunk;
-        r = tl_cut_walk_peek(&walk, &chunk, fail);
-        if (r < 0 || !chunk)
-            break;
-        if (!promising(s, walk.view, chunk)) {
-            tl_cut_walk_skip(&walk);
-            continue;
-        }
-        const size_t before = s->n;
-        r = tl_cut_walk_next(&walk, fail);
-        if (r < 0)
-            break;
-        r = search_items(s, &walk.walk);
-        const int placed = place_hits(s, cut, before, fail);
-        if (r >= 0)
-            r = placed;
-        if (r < 0)
-            break;
+    struct search *const s = context;
+    if (s->request->backward) {
+        /* No more than are wanted, and those at the same place. */
+        const size_t before = s->window - s->lane_first;
+        const size_t wanted = s->limit > before ? s->limit - before : 0;
+        size_t drop = s->n - s->window > wanted ? s->n - s->window - wanted : 0;
+        const struct tl_hit *const hits = s->hits + s->window;
+        while (drop > 0 && wanted > 0 && hits[drop - 1].at.insn == hits[drop].at.insn)
+            drop--;
+        const size_t kept = s->n - s->window - drop;
+        memmove(s->hits + s->window, s->hits + s->window + drop, kept * sizeof *s->hits);
+        s->n = s->window + kept;
+        s->more |= drop > 0;
     }
-    tl_cut_walk_end(&walk);
-    return r;
+    struct tl_fail fail;
+    const bool full = s->more && lane_hits(s) >= s->limit;
+    const int r = place_hits(s, &fail);
+    s->window = s->n;
+    return r < 0 ? r : full ? TL_LIMIT : TL_OK;
 }
 
-/* ---- what to look for ----------------------------------------------------------------------- */
-
-static int want_symbol(struct search *s, struct tl_fail *fail)
+/* Where the nearest `limit` hits of earlier streams end, none of this one matters any more. */
+static int narrow(struct search *s, struct tl_seek_range *range, struct tl_fail *fail)
 {
-    const char *name = s->request->text ? s->request->text : "";
-    size_t n = 0;
-    const struct tl_symbol *symbols = s->image ? tl_image_symbols(s->image, &n) : NULL;
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(symbols[i].name, name) == 0) {
-            s->pc_from = symbols[i].address;
-            s->pc_to = symbols[i].address + (symbols[i].size ? symbols[i].size : 1);
-            s->entering = true;
-            return TL_OK;
-        }
-    return tl_fail_set(fail, TL_NOTFOUND, "the trace's images have no symbol \"%.80s\"", name);
-}
-
-static int want_event(struct search *s, struct tl_fail *fail)
-{
-    const char *name = s->request->text ? s->request->text : "";
-    for (unsigned kind = 1; kind < TL_ITEM_KINDS; kind++)
-        if (strcmp(tl_item_kind_name(kind), name) == 0) {
-            s->kinds = 1u << kind;
-            return TL_OK;
-        }
-    for (int gap = 0; gap < TL_GAP_KINDS; gap++)
-        if (strcmp(tl_gap_name((enum tl_gap)gap), name) == 0) {
-            s->kinds = 1u << TL_ITEM_GAP;
-            s->gap = gap;
-            return TL_OK;
-        }
-    return tl_fail_set(
-        fail, TL_USAGE,
-        "there is no event kind \"%.40s\"; there are exception, return, mode, "
-        "context, event, software, gap, trace-on, note, branch, unknown, cycles, time",
-        name);
-}
-
-static int prepare(struct search *s, struct tl_fail *fail)
-{
-    const struct tl_find_request *request = s->request;
-    switch (request->kind) {
-    case TL_FIND_PC:
-        s->pc_from = request->pc_from;
-        s->pc_to = request->pc_to > request->pc_from ? request->pc_to : request->pc_from + 1;
+    uint64_t first;
+    if (s->lane_first < s->limit)
         return TL_OK;
-    case TL_FIND_SYMBOL:
-        return want_symbol(s, fail);
-    case TL_FIND_EVENT:
-        return want_event(s, fail);
-    default:
-        return tl_fail_set(fail, TL_USAGE, "look for an address, a symbol or an event");
-    }
-}
-
-int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, struct tl_hit **hits,
-                 size_t *n, bool *more, struct tl_fail *fail)
-{
-    struct tl_cut cut;
-    int r = tl_cut_open(&cut, lake, request->trace, request->stream, fail);
+    const struct key key = key_of(s, s->limit - 1);
+    const int r = first_at(s, s->lane, &key, false, &first, fail);
     if (r < 0)
         return r;
-    struct search s = {.request = request, .gap = -1, .image = tl_gen_image(cut.gen)};
+    if (s->request->backward && first > range->from) {
+        range->from = first;
+        s->more = true;
+    } else if (!s->request->backward && first < range->to) {
+        range->to = first;
+        s->more = true;
+    }
+    return TL_OK;
+}
+
+/* What of the stream is to be looked through. */
+static int lane_range(struct search *s, struct tl_seek_range *range, struct tl_fail *fail)
+{
+    const struct tl_find_request *const request = s->request;
+    const struct tl_cut *const cut = &s->cuts[s->lane];
+    const bool one = request->stream && *request->stream;
+    *range = (struct tl_seek_range){.from = one ? request->from : 0,
+                                    .to = one ? request->to : UINT64_MAX,
+                                    .backward = request->backward};
+    range->first = range->from;
+    int r = TL_OK;
+    if (s->near < s->n_cuts) {
+        struct key key;
+        uint64_t at = 0;
+        r = key_at(s, s->near, request->at, &key, fail);
+        if (r >= 0)
+            r = first_at(s, s->lane, &key, !request->backward, &at, fail);
+        if (request->backward && at < range->to)
+            range->to = at;
+        if (!request->backward && at > range->from)
+            range->from = at;
+    }
+    if (r >= 0)
+        r = narrow(s, range, fail);
+    range->tail = range->to >= cut->end;
+    return r;
+}
+
+static int search_lane(struct search *s, struct tl_fail *fail)
+{
+    struct tl_seek_range range;
+    struct tl_seek seek;
+    size_t first, end;
+    int r = lane_range(s, &range, fail);
+    if (r < 0 || (range.from >= range.to && !range.tail) || range.from > range.to)
+        return r;
+    const bool before = s->more;
+    s->more = false;
+    r = tl_seek_init(&seek, &s->sought, &s->cuts[s->lane]);
+    seek.sink = add_hit;
+    seek.context = s;
+    tl_seek_shards(&s->cuts[s->lane], &range, &first, &end);
+    for (size_t i = first; i < end && r >= 0; i++)
+        r = tl_seek_shard(&seek, range.backward ? end - 1 - (i - first) : i, &range, end_window,
+                          fail);
+    if (r == TL_LIMIT) {
+        s->more = true;
+        r = place_hits(s, fail);
+    }
+    tl_seek_fini(&seek);
+    s->more |= before;
+    return r;
+}
+
+/* Merge the last stream's hits with those before them, and keep the nearest. */
+static int merge(struct search *s)
+{
+    const size_t n = s->lane_first, all = s->n;
+    struct tl_hit *const hits = calloc(all + 1, sizeof *hits);
+    uint32_t *const lanes = calloc(all + 1, sizeof *lanes);
+    if (!hits || !lanes) {
+        free(hits);
+        free(lanes);
+        return TL_NOMEM;
+    }
+    for (size_t a = 0, b = n, to = 0; to < all; to++) {
+        const struct key x = key_of(s, a < n ? a : 0), y = key_of(s, b < all ? b : n);
+        const int order = s->request->backward ? -compare_keys(&x, &y) : compare_keys(&x, &y);
+        const size_t from = b == all || (a < n && order <= 0) ? a++ : b++;
+        hits[to] = s->hits[from];
+        lanes[to] = s->lanes[from];
+    }
+    memcpy(s->hits, hits, all * sizeof *hits);
+    memcpy(s->lanes, lanes, all * sizeof *lanes);
+    free(hits);
+    free(lanes);
+    size_t kept = all < s->limit ? all : s->limit;
+    while (kept > 0 && kept < all && s->lanes[kept] == s->lanes[kept - 1] &&
+           s->hits[kept].at.insn == s->hits[kept - 1].at.insn)
+        kept++;
+    s->more |= kept < all;
+    s->n = kept;
+    return TL_OK;
+}
+
+static int search_lanes(struct search *s, struct tl_fail *fail)
+{
+    int r = TL_OK;
+    for (s->lane = 0; s->lane < s->n_cuts && r >= 0; s->lane++) {
+        s->lane_first = s->window = s->n;
+        r = search_lane(s, fail);
+        if (r >= 0 && s->lane_first > 0 && s->n > s->lane_first)
+            r = merge(s);
+    }
+    return r;
+}
+
+/* ---- counting ------------------------------------------------------------------------------- */
+
+struct counter {
+    struct tl_seek seek;
+    bool begun;
+    uint64_t split; /* hits in front of this position are counted on their own */
+    uint64_t n, before;
+};
+
+struct counting {
+    const struct search *search;
+    const struct tl_cut *cut;
+    struct tl_seek_range range;
+    size_t first; /* shard */
+    struct counter *counters;
+};
+
+static int count_hit(void *context, uint64_t position, uint64_t pc, const char *text)
+{
+    struct counter *const c = context;
+    (void)pc;
+    (void)text;
+    c->n++;
+    c->before += position < c->split;
+    return TL_OK;
+}
+
+static int count_hits(void *context, uint64_t position, uint32_t n, uint32_t hits)
+{
+    struct counter *const c = context;
+    if (position < c->split && position + n > c->split)
+        return TL_AGAIN;
+    c->n += hits;
+    c->before += position < c->split ? hits : 0;
+    return TL_OK;
+}
+
+static int keep_on(void *context)
+{
+    (void)context;
+    return TL_OK;
+}
+
+static int count_shard(void *context, unsigned worker, size_t i, struct tl_fail *fail)
+{
+    const struct counting *const c = context;
+    struct counter *const counter = &c->counters[worker];
+    if (!counter->begun) {
+        const int r = tl_seek_init(&counter->seek, &c->search->sought, c->cut);
+        counter->begun = true;
+        counter->seek.count = count_hits;
+        counter->seek.sink = count_hit;
+        counter->seek.context = counter;
+        if (r < 0)
+            return r;
+    }
+    /* A symbol's executions are looked for from the shard's own begin. */
+    const struct tl_shard_row *const row = &c->cut->rows[c->first + i];
+    struct tl_seek_range range = c->range;
+    if (row->first > range.from)
+        range.from = row->first;
+    counter->seek.behind = UINT64_MAX;
+    return tl_seek_shard(&counter->seek, c->first + i, &range, keep_on, fail);
+}
+
+static int count_lane(const struct search *s, size_t lane, struct tl_found *out,
+                      struct tl_fail *fail)
+{
+    const struct tl_find_request *const request = s->request;
+    const bool one = request->stream && *request->stream;
+    const unsigned workers = tl_sweep_workers(s->lake);
+    struct counting c = {.search = s, .cut = &s->cuts[lane]};
+    uint64_t split = 0;
+    size_t end;
+    int r = TL_OK;
+    if (s->n > 0) {
+        const struct key key = key_of(s, 0);
+        r = first_at(s, lane, &key, false, &split, fail);
+    }
+    c.range = (struct tl_seek_range){.from = one ? request->from : 0,
+                                     .to = one ? request->to : UINT64_MAX};
+    c.range.first = c.range.from;
+    c.range.tail = c.range.to >= c.cut->end;
+    tl_seek_shards(c.cut, &c.range, &c.first, &end);
+    c.counters = calloc(workers, sizeof *c.counters);
+    if (!c.counters)
+        return TL_NOMEM;
+    for (unsigned i = 0; i < workers; i++)
+        c.counters[i].split = split;
+    if (r >= 0)
+        r = tl_sweep(s->lake, end - c.first, count_shard, &c, fail);
+    for (unsigned i = 0; i < workers; i++) {
+        out->total += c.counters[i].n;
+        out->before += c.counters[i].before;
+        if (c.counters[i].begun)
+            tl_seek_fini(&c.counters[i].seek);
+    }
+    free(c.counters);
+    return r;
+}
+
+/* ---- the answer ----------------------------------------------------------------------------- */
+
+/* All streams of the trace, or the one that is asked for. */
+static int open_cuts(struct search *s, struct tl_fail *fail)
+{
+    const struct tl_find_request *const request = s->request;
+    if (request->stream && *request->stream) {
+        s->cuts = calloc(1, sizeof *s->cuts);
+        const int r = s->cuts
+                          ? tl_cut_open(&s->cuts[0], s->lake, request->trace, request->stream, fail)
+                          : TL_NOMEM;
+        s->n_cuts = r >= 0;
+        return r;
+    }
+    struct tl_trace *const trace = tl_lake_find_trace(s->lake, request->trace);
+    if (!trace)
+        return tl_no_trace(fail, request->trace);
+    struct tl_gen *const gen = tl_trace_serving(trace);
+    tl_trace_put(trace);
+    int r = TL_OK;
+    struct tl_lane *lane;
+    size_t cap = 0;
+    while (r >= 0 && (lane = tl_gen_lane_at(gen, s->n_cuts))) {
+        r = tl_grow(&s->cuts, &cap, s->n_cuts + 1, sizeof *s->cuts);
+        if (r >= 0)
+            r = tl_cut_of_lane(&s->cuts[s->n_cuts], gen, lane);
+        s->n_cuts += r >= 0;
+    }
+    tl_gen_put(gen);
+    return r;
+}
+
+static int find_near(struct search *s, struct tl_fail *fail)
+{
+    const char *const near = s->request->near;
+    s->near = s->n_cuts;
+    for (size_t i = 0; near && i < s->n_cuts; i++)
+        if (strcmp(s->cuts[i].lane->name, near) == 0)
+            s->near = i;
+    if (near && s->near == s->n_cuts)
+        return tl_fail_set(fail, TL_NOTFOUND, "nothing is looked for in stream %.31s", near);
+    return TL_OK;
+}
+
+void tl_found_fini(struct tl_found *found)
+{
+    free(found->hits);
+    *found = (struct tl_found){0};
+}
+
+int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, struct tl_found *out,
+                 struct tl_fail *fail)
+{
+    struct search s = {.lake = lake, .request = request};
+    *out = (struct tl_found){0};
     s.limit = request->limit == 0 ? HITS_DEFAULT : request->limit;
     if (s.limit > HITS_MAX)
         s.limit = HITS_MAX;
-    r = prepare(&s, fail);
+    int r = open_cuts(&s, fail);
     if (r >= 0)
-        r = search_cut(&s, &cut, fail);
-    tl_cut_close(&cut);
-    tl_buf_fini(&s.line);
-    tl_buckets_fini(&s.summary);
-    *more = r == TL_LIMIT;
-    if (r < 0 && r != TL_LIMIT) {
-        free(s.hits);
-        return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
+        r = find_near(&s, fail);
+    if (r >= 0 && s.n_cuts > 0) {
+        r = tl_sought_init(&s.sought, s.cuts[0].gen, request, fail);
+        if (r >= 0)
+            r = search_lanes(&s, fail);
+        for (size_t i = 0; request->count && i < s.n_cuts && r >= 0; i++)
+            r = count_lane(&s, i, out, fail);
+        out->kind = s.sought.kind;
+        memcpy(out->what, s.sought.what, sizeof out->what);
+        tl_sought_fini(&s.sought);
     }
-    *hits = s.hits;
-    *n = s.n;
-    return TL_OK;
+    for (size_t i = 0; i < s.n_cuts; i++)
+        tl_cut_close(&s.cuts[i]);
+    free(s.cuts);
+    free(s.lanes);
+    out->hits = s.hits;
+    out->n = s.n;
+    out->more = s.more;
+    if (r == TL_UNSUPPORTED)
+        return tl_fail_set(fail, r, "mnemonics need LLVM's library, which is not installed here");
+    return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of the disassembly list. */
 #include "base/cancel.h"
-#include "disasm/disasm.h"
+#include "lake/opcodes.h"
 #include "lake/query.h"
 
 #include <stdio.h>
@@ -73,22 +73,6 @@ static void name_target(const struct rows *rows, enum tl_isa isa, uint64_t pc, s
              function[0] ? ">" : "");
 }
 
-/* As in flow text. */
-static void encoding_text(enum tl_isa isa, struct tl_bytes code, char out[static 33])
-{
-    char *p = out;
-    *p = '\0';
-    if (code.n == 2)
-        snprintf(p, 5, "%04x", tl_le16(code.p));
-    else if (code.n == 4 && isa == TL_ISA_T32)
-        snprintf(p, 9, "%04x%04x", tl_le16(code.p), tl_le16(code.p + 2));
-    else if (code.n == 4)
-        snprintf(p, 9, "%08x", tl_le32(code.p));
-    else
-        for (size_t i = 0; i < code.n && i < 16; i++)
-            p += snprintf(p, 3, "%02x", code.p[i]);
-}
-
 static int add_row(struct rows *rows, uint64_t position, uint64_t pc, const char *encoding,
                    const char *text)
 {
@@ -122,7 +106,7 @@ static int add_block(struct rows *rows, const struct tl_item *item, uint64_t pos
             name_target(rows, isa, walk.pc, walk.code, text, sizeof(text));
         else if (!disasm)
             snprintf(text, sizeof(text), "%s", kind_text(isa, walk.pc, walk.code));
-        encoding_text(isa, walk.code, encoding);
+        tl_encoding_text(isa, walk.code, encoding);
         r = add_row(rows, position, walk.pc, encoding, text);
     }
     return r;

@@ -108,9 +108,13 @@ static struct stretch row_stretch(const struct maker *m, size_t i)
     if (m->kind == TL_SCALE_BYTE) {
         s.high = i + 1 < n ? row[1].at.offset : s.high;
     } else {
-        size_t next = i + 1;
+        size_t next = i + 1, before = i;
         while (next < n && m->cut->rows[next].anchors == 0)
             next++;
+        while (before > 0 && m->cut->rows[before - 1].anchors == 0)
+            before--;
+        if (before > 0)
+            s.first = m->cut->rows[before - 1].anchor_last.position;
         s.high = row->anchor_last.time;
         if (next < n) {
             s.last = m->cut->rows[next].anchor_first.position;
@@ -208,9 +212,13 @@ static struct stretch chunk_stretch(const struct maker *m, size_t row,
     if (m->kind == TL_SCALE_BYTE) {
         s.high = i + 1 < n ? c[1].at.offset : s.high;
     } else {
-        size_t next = i + 1;
+        size_t next = i + 1, before = i;
         while (next < n && index->chunks[next].anchors == 0)
             next++;
+        while (before > 0 && index->chunks[before - 1].anchors == 0)
+            before--;
+        s.first =
+            before > 0 ? index->chunks[before - 1].anchor_last.position : row_stretch(m, row).first;
         s.high = c->anchor_last.time;
         if (next < n) {
             s.last = index->chunks[next].anchor_first.position;

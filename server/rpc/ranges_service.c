@@ -223,8 +223,9 @@ struct hit_pb {
     Tracelake__V1__Position at;
 };
 
-static int send_hits(struct tl_call *call, struct tl_hit *hits, size_t n, bool more)
+static int send_hits(struct tl_call *call, struct tl_found *found)
 {
+    const size_t n = found->n;
     Tracelake__V1__FindReply reply = TRACELAKE__V1__FIND_REPLY__INIT;
     struct hit_pb *const rows = calloc(n + 1, sizeof *rows);
     reply.hits = calloc(n + 1, sizeof *reply.hits);
@@ -232,7 +233,7 @@ static int send_hits(struct tl_call *call, struct tl_hit *hits, size_t n, bool m
     size_t bytes = 0;
     for (; rc == TL_OK && reply.n_hits < n && bytes < TL_REPLY_BYTES; reply.n_hits++) {
         struct hit_pb *const row = &rows[reply.n_hits];
-        struct tl_hit *const hit = &hits[reply.n_hits];
+        struct tl_hit *const hit = &found->hits[reply.n_hits];
         tl_utf8_clean(hit->text);
         tracelake__v1__hit__init(&row->hit);
         tracelake__v1__position__init(&row->at);
@@ -240,10 +241,15 @@ static int send_hits(struct tl_call *call, struct tl_hit *hits, size_t n, bool m
         row->hit.at = &row->at;
         row->hit.pc = hit->pc;
         row->hit.text = hit->text;
+        row->hit.stream = hit->stream;
         reply.hits[reply.n_hits] = &row->hit;
         bytes += tracelake__v1__hit__get_packed_size(&row->hit) + HIT_OVERHEAD;
     }
-    reply.more = more || reply.n_hits < n;
+    reply.more = found->more || reply.n_hits < n;
+    reply.total = found->total;
+    reply.before = found->before;
+    reply.what = found->what;
+    tl_utf8_clean(found->what);
     if (rc == TL_OK)
         rc = tl_call_send(call, &reply.base);
     free(reply.hits);
@@ -258,10 +264,12 @@ static int run_find(struct tl_call *call, const void *message)
                                       .stream = r->stream,
                                       .from = r->from,
                                       .to = or_end(r->to),
+                                      .near = *r->near ? r->near : NULL,
+                                      .at = r->at,
+                                      .backward = r->backward,
+                                      .count = r->count,
                                       .limit = r->limit};
-    struct tl_hit *hits = NULL;
-    size_t n = 0;
-    bool more = false;
+    struct tl_found found;
     switch ((int)r->what_case) {
     case TRACELAKE__V1__FIND_REQUEST__WHAT_PC:
         request.kind = TL_FIND_PC;
@@ -276,14 +284,28 @@ static int run_find(struct tl_call *call, const void *message)
         request.kind = TL_FIND_EVENT;
         request.text = r->event;
         break;
+    case TRACELAKE__V1__FIND_REQUEST__WHAT_CALL:
+        request.kind = TL_FIND_CALL;
+        request.text = r->call;
+        break;
+    case TRACELAKE__V1__FIND_REQUEST__WHAT_MNEMONIC:
+        request.kind = TL_FIND_MNEMONIC;
+        request.text = r->mnemonic;
+        break;
+    case TRACELAKE__V1__FIND_REQUEST__WHAT_OPCODE:
+        request.kind = TL_FIND_OPCODE;
+        request.text = r->opcode;
+        break;
+    case TRACELAKE__V1__FIND_REQUEST__WHAT_TEXT:
+        request.kind = TL_FIND_TEXT;
+        request.text = r->text;
+        break;
     default:
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "find what? Give a pc, symbol or event");
     }
-    int rc = tl_lake_find(tl_call_rpc(call)->lake, &request, &hits, &n, &more, tl_call_fail(call));
-    if (rc < 0)
-        return explain(call, rc, r->trace, r->stream);
-    rc = send_hits(call, hits, n, more);
-    free(hits);
+    int rc = tl_lake_find(tl_call_rpc(call)->lake, &request, &found, tl_call_fail(call));
+    rc = rc < 0 ? explain(call, rc, r->trace, r->stream) : send_hits(call, &found);
+    tl_found_fini(&found);
     return rc;
 }
 

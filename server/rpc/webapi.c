@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define MAX_INSNS         4096
-#define MAX_HITS          10000
 #define MAX_SLICE_STREAMS 16
 
 static struct tl_lake *lake_of(const struct tl_http_request *request)
@@ -151,62 +150,6 @@ int tl_web_locate(struct tl_http_request *request, struct tl_http_response *resp
     message.has_time = at.has_time;
     rc = tl_web_pack(response, &message.base);
     return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
-}
-
-/* "ADDR" or "FROM:TO" (or "FROM-TO"), the end excluded. */
-static int parse_pc(const char *text, struct tl_find_request *find, struct tl_fail *fail)
-{
-    char copy[64];
-    snprintf(copy, sizeof copy, "%s", text);
-    char *const colon = strpbrk(copy, ":-");
-    if (colon)
-        *colon = 0;
-    int rc = tl_http_parse_number(copy, "pc", &find->pc_from, fail);
-    if (rc == TL_OK && colon)
-        rc = tl_http_parse_number(colon + 1, "pc", &find->pc_to, fail);
-    else
-        find->pc_to = find->pc_from == UINT64_MAX ? UINT64_MAX : find->pc_from + 1;
-    find->kind = TL_FIND_PC;
-    return rc;
-}
-
-static int parse_find(const struct tl_http_request *request, struct tl_find_request *find,
-                      struct tl_fail *fail)
-{
-    const char *const pc = tl_http_query(request, "pc");
-    const char *const symbol = tl_http_query(request, "symbol");
-    const char *const event = tl_http_query(request, "event");
-    *find = (struct tl_find_request){.trace = request->part[0], .stream = request->part[1]};
-    int rc = span_of(request, &find->from, &find->to, fail);
-    if (rc == TL_OK)
-        rc = tl_http_number(request, "limit", 100, &find->limit, fail);
-    if (rc < 0)
-        return rc;
-    if (find->limit > MAX_HITS)
-        find->limit = MAX_HITS;
-    if (pc)
-        return parse_pc(pc, find, fail);
-    find->kind = symbol ? TL_FIND_SYMBOL : TL_FIND_EVENT;
-    find->text = symbol ? symbol : event;
-    if (find->text)
-        return TL_OK;
-    return tl_fail_set(fail, TL_USAGE, "find what? Give pc=ADDR[:ADDR], symbol=NAME or event=KIND");
-}
-
-int tl_web_find(struct tl_http_request *request, struct tl_http_response *response)
-{
-    struct tl_find_request find;
-    struct tl_hit *hits = NULL;
-    size_t n = 0;
-    bool more = false;
-    int rc = parse_find(request, &find, &response->fail);
-    if (rc == TL_OK)
-        rc = tl_lake_find(lake_of(request), &find, &hits, &n, &more, &response->fail);
-    if (rc < 0)
-        return explain(request, response, rc);
-    cJSON *const json = tl_webjson_hits(hits, n, more);
-    free(hits);
-    return tl_webjson_respond(response, json);
 }
 
 int tl_web_stats(struct tl_http_request *request, struct tl_http_response *response)

@@ -13,12 +13,15 @@ int tl_web_traces(struct tl_http_request *request, struct tl_http_response *resp
 int tl_web_trace(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_functions(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_locate(struct tl_http_request *request, struct tl_http_response *response);
-int tl_web_find(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_stats(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_trace_slices(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_slices(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_insns(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_range(struct tl_http_request *request, struct tl_http_response *response);
+
+/* webfind.c */
+int tl_web_find(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_trace_find(struct tl_http_request *request, struct tl_http_response *response);
 
 /* webtile.c */
 int tl_web_tile(struct tl_http_request *request, struct tl_http_response *response);

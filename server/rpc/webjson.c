@@ -194,16 +194,20 @@ static cJSON *hit_row(const struct tl_hit *hit)
 {
     cJSON *const o = tl_webjson_position(&hit->at);
     return all_or_none(o, tl_webjson_address(o, "pc", hit->pc) &&
+                              tl_webjson_text(o, "stream", hit->stream) &&
                               tl_webjson_text(o, "text", hit->text));
 }
 
-cJSON *tl_webjson_hits(const struct tl_hit *hits, size_t n, bool more)
+cJSON *tl_webjson_found(const struct tl_found *found, bool counted)
 {
     cJSON *const o = cJSON_CreateObject();
+    bool ok = tl_webjson_text(o, "what", found->what);
     cJSON *const rows = cJSON_AddArrayToObject(o, "hits");
-    bool ok = cJSON_AddBoolToObject(o, "more", more) != NULL;
-    for (size_t i = 0; ok && i < n; i++)
-        ok = add_row(rows, hit_row(&hits[i]));
+    ok = ok && cJSON_AddBoolToObject(o, "more", found->more);
+    if (ok && counted)
+        ok = tl_webjson_u64(o, "total", found->total) && tl_webjson_u64(o, "before", found->before);
+    for (size_t i = 0; ok && i < found->n; i++)
+        ok = add_row(rows, hit_row(&found->hits[i]));
     return all_or_none(o, ok);
 }
 

@@ -31,7 +31,8 @@ TL_MUST_USE int tl_webjson_row(struct tl_buf *out, size_t row, cJSON *json);
 cJSON *tl_webjson_trace(const struct tl_trace_row *row);
 cJSON *tl_webjson_traces(const struct tl_trace_list *list);
 cJSON *tl_webjson_position(const struct tl_position *at);
-cJSON *tl_webjson_hits(const struct tl_hit *hits, size_t n, bool more);
+/* `counted`: they were to be counted. */
+cJSON *tl_webjson_found(const struct tl_found *found, bool counted);
 cJSON *tl_webjson_stats(const struct tl_stats *stats);
 cJSON *tl_webjson_slices(const struct tl_slices *slices);
 cJSON *tl_webjson_insn(const struct tl_insn_row *row);

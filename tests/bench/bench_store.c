@@ -311,19 +311,17 @@ static void end_cold(struct cold cold, const char *what)
 static void find_one(const char *dir, const char *what, struct tl_find_request request)
 {
     struct tl_fail fail = {0};
-    struct tl_hit *hits = NULL;
-    size_t n = 0;
-    bool more;
+    struct tl_found found;
     char name[96];
     request.trace = "long";
     request.stream = "cs.10";
     request.to = UINT64_MAX;
     const struct cold cold = begin_cold(dir);
-    if (tl_lake_find(cold.lake, &request, &hits, &n, &more, &fail) < 0)
+    if (tl_lake_find(cold.lake, &request, &found, &fail) < 0)
         die("find", &fail);
-    snprintf(name, sizeof name, "find %s, cold: %zu hits", what, n);
+    snprintf(name, sizeof name, "find %s, cold: %zu hits", what, found.n);
     end_cold(cold, name);
-    free(hits);
+    tl_found_fini(&found);
 }
 
 static void finds(const char *dir, const struct made *m)

@@ -82,6 +82,7 @@ static void test_errors(void **state)
                  "number");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/locate?unit=mile", 400, "mile");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/find", 400, "find what");
+    expect_error(f, "GET", "/api/v1/traces/t/find", 400, "find what");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/range?format=doc", 400, "doc");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/range?from=5&to=2&format=text", 400,
                  "from > to");

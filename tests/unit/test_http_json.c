@@ -46,6 +46,27 @@ static void test_find(void **state)
             cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(hits, 0), "pc")),
             "0xffff800012345678");
         assert_true(cJSON_IsTrue(cJSON_GetObjectItem(o, "more")));
+        assert_null(cJSON_GetObjectItem(o, "total"));
+        cJSON_Delete(o);
+        answer_fini(&a);
+    }
+}
+
+/* In all streams, from a place in one of them. */
+static void test_find_near(void **state)
+{
+    struct fixture *const f = *state;
+    for (int way = 0; way < WAYS; way++) {
+        struct answer a =
+            ask(f, way, "/api/v1/traces/t/find?q=a%20b&near=cs.10&at=77&backward=1&count=1", NULL);
+        assert_int_equal(a.status, 200);
+        cJSON *const o = cJSON_Parse((char *)a.body.p);
+        const cJSON *const hit = cJSON_GetArrayItem(cJSON_GetObjectItem(o, "hits"), 0);
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(hit, "text")), "a b");
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(hit, "stream")), "cs.10");
+        assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(o, "before")) == 77);
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(o, "total")),
+                            "18446744073709551615");
         cJSON_Delete(o);
         answer_fini(&a);
     }
@@ -129,7 +150,11 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_traces),        TEST(test_find), TEST(test_slices), TEST(test_texts_and_numbers),
+        TEST(test_traces),
+        TEST(test_find),
+        TEST(test_find_near),
+        TEST(test_slices),
+        TEST(test_texts_and_numbers),
         TEST(test_exact_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,12 +99,9 @@ static int verify_all(void)
 
 static int find(const struct tl_find_request *request)
 {
-    struct tl_hit *hits = NULL;
-    size_t n;
-    bool more;
-    const int r = tl_lake_find(lake, request, &hits, &n, &more, NULL);
-    if (r >= 0)
-        free(hits);
+    struct tl_found found;
+    const int r = tl_lake_find(lake, request, &found, NULL);
+    tl_found_fini(&found);
     return r;
 }
 

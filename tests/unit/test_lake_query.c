@@ -269,11 +269,12 @@ static void finds_addresses(void **state)
                                                 .from = from,
                                                 .to = UINT64_MAX,
                                                 .limit = 50};
-        struct tl_hit *hits;
-        size_t n, k = 0;
-        bool more;
+        struct tl_found found;
+        size_t k = 0;
         struct tl_fail fail = {0};
-        assert_int_equal(tl_lake_find(lake, &request, &hits, &n, &more, &fail), TL_OK);
+        assert_int_equal(tl_lake_find(lake, &request, &found, &fail), TL_OK);
+        const struct tl_hit *const hits = found.hits;
+        const size_t n = found.n;
         for (uint64_t i = from; i < truth.n && k < n; i++)
             if (truth.pc[i] >= pc && truth.pc[i] < pc + 8) {
                 assert_int_equal(hits[k].at.insn, i);
@@ -284,10 +285,10 @@ static void finds_addresses(void **state)
         size_t all = 0;
         for (uint64_t i = from; i < truth.n; i++)
             all += truth.pc[i] >= pc && truth.pc[i] < pc + 8;
-        assert_int_equal(more, all > 50);
+        assert_int_equal(found.more, all > 50);
         if (all <= 50)
             assert_int_equal(n, all);
-        free(hits);
+        tl_found_fini(&found);
     }
 }
 
@@ -305,11 +306,12 @@ static void finds_events(void **state)
                                                 .text = kinds[c].name,
                                                 .to = UINT64_MAX,
                                                 .limit = 100000};
-        struct tl_hit *hits;
-        size_t n, k = 0;
-        bool more;
+        struct tl_found found;
+        size_t k = 0;
         struct tl_fail fail = {0};
-        assert_int_equal(tl_lake_find(lake, &request, &hits, &n, &more, &fail), TL_OK);
+        assert_int_equal(tl_lake_find(lake, &request, &found, &fail), TL_OK);
+        const struct tl_hit *const hits = found.hits;
+        const size_t n = found.n;
         for (size_t i = 0; i < truth.n_lines; i++)
             if (truth.kind[i] == kinds[c].kind) {
                 assert_true(k < n);
@@ -317,7 +319,7 @@ static void finds_events(void **state)
             }
         assert_int_equal(k, n);
         assert_true(n > 0);
-        free(hits);
+        tl_found_fini(&found);
     }
 }
 

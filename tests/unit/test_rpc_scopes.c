@@ -57,12 +57,13 @@ static const struct rule methods[] = {
 static const struct rule routes[] = {
     {"/api/v1/traces", READ, OWN}, {T, READ, TRACE},
     {T "/functions", READ, TRACE}, {T "/tiles/{axis}/{level}/{index}", READ, TRACE},
-    {T "/slices", READ, TRACE},    {S "/range", READ, TRACE},
-    {S "/locate", READ, TRACE},    {S "/find", READ, TRACE},
-    {S "/stats", READ, TRACE},     {S "/slices", READ, TRACE},
-    {S "/insns", READ, TRACE},     {"/api/v1/events", READ, OWN},
-    {"/metrics", READ, ALL},       {"/healthz", PUBLIC, NONE},
-    {"/readyz", PUBLIC, NONE},     {"/{*}", READ, NONE},
+    {T "/find", READ, TRACE},      {T "/slices", READ, TRACE},
+    {S "/range", READ, TRACE},     {S "/locate", READ, TRACE},
+    {S "/find", READ, TRACE},      {S "/stats", READ, TRACE},
+    {S "/slices", READ, TRACE},    {S "/insns", READ, TRACE},
+    {"/api/v1/events", READ, OWN}, {"/metrics", READ, ALL},
+    {"/healthz", PUBLIC, NONE},    {"/readyz", PUBLIC, NONE},
+    {"/{*}", READ, NONE},
 };
 
 static const struct token {

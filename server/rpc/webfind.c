@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* Searching over HTTP, in a stream or in all of a trace. docs/http.md says what it gives. */
+#include "rpc/rpcint.h"
+#include "rpc/webapi.h"
+#include "rpc/webjson.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_HITS 10000
+
+/* "ADDR" or "FROM:TO" (or "FROM-TO"), the end excluded. */
+static int parse_pc(const char *text, struct tl_find_request *find, struct tl_fail *fail)
+{
+    char copy[64];
+    snprintf(copy, sizeof copy, "%s", text);
+    char *const colon = strpbrk(copy, ":-");
+    if (colon)
+        *colon = 0;
+    int rc = tl_http_parse_number(copy, "pc", &find->pc_from, fail);
+    if (rc == TL_OK && colon)
+        rc = tl_http_parse_number(colon + 1, "pc", &find->pc_to, fail);
+    else
+        find->pc_to = find->pc_from == UINT64_MAX ? UINT64_MAX : find->pc_from + 1;
+    return rc;
+}
+
+/* Which of the kinds is asked for, by the first argument of it that is there. */
+static int parse_kind(const struct tl_http_request *request, struct tl_find_request *find,
+                      struct tl_fail *fail)
+{
+    static const struct {
+        const char *name;
+        enum tl_find_kind kind;
+    } kinds[] = {
+        {"pc", TL_FIND_PC},     {"symbol", TL_FIND_SYMBOL},     {"event", TL_FIND_EVENT},
+        {"call", TL_FIND_CALL}, {"mnemonic", TL_FIND_MNEMONIC}, {"opcode", TL_FIND_OPCODE},
+        {"q", TL_FIND_TEXT},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        find->text = tl_http_query(request, kinds[i].name);
+        find->kind = kinds[i].kind;
+        if (find->text)
+            return find->kind == TL_FIND_PC ? parse_pc(find->text, find, fail) : TL_OK;
+    }
+    return tl_fail_set(fail, TL_USAGE,
+                       "find what? Give pc=ADDR[:ADDR], symbol=NAME, event=KIND, call=NAME, "
+                       "mnemonic=TEXT, opcode=DIGITS or q=TEXT");
+}
+
+static int parse_flag(const struct tl_http_request *request, const char *name, bool *out,
+                      struct tl_fail *fail)
+{
+    uint64_t value = 0;
+    const int rc = tl_http_number(request, name, 0, &value, fail);
+    *out = value != 0;
+    return rc;
+}
+
+static int parse_find(const struct tl_http_request *request, struct tl_find_request *find,
+                      struct tl_fail *fail)
+{
+    *find = (struct tl_find_request){.trace = request->part[0]};
+    int rc = parse_kind(request, find, fail);
+    if (rc == TL_OK)
+        rc = tl_http_number(request, "limit", 100, &find->limit, fail);
+    if (rc == TL_OK)
+        rc = tl_http_number(request, "at", 0, &find->at, fail);
+    if (rc == TL_OK)
+        rc = parse_flag(request, "backward", &find->backward, fail);
+    if (rc == TL_OK)
+        rc = parse_flag(request, "count", &find->count, fail);
+    if (find->limit > MAX_HITS)
+        find->limit = MAX_HITS;
+    return rc;
+}
+
+static int respond(const struct tl_http_request *request, const struct tl_find_request *find,
+                   struct tl_http_response *response)
+{
+    struct tl_lake *const lake = ((struct tl_rpc *)request->context)->lake;
+    struct tl_found found;
+    int rc = tl_lake_find(lake, find, &found, &response->fail);
+    if (rc >= 0)
+        rc = tl_webjson_respond(response, tl_webjson_found(&found, find->count));
+    else if (!response->fail.text[0])
+        rc = tl_fail_set(&response->fail, (enum tl_err)rc, "%.63s: %s", request->part[0],
+                         tl_err_name(rc));
+    tl_found_fini(&found);
+    return rc;
+}
+
+int tl_web_find(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_find_request find;
+    int rc = parse_find(request, &find, &response->fail);
+    find.stream = request->part[1];
+    find.near = tl_http_query(request, "at") ? find.stream : NULL;
+    if (rc == TL_OK)
+        rc = tl_http_number(request, "from", 0, &find.from, &response->fail);
+    if (rc == TL_OK)
+        rc = tl_http_number(request, "to", UINT64_MAX, &find.to, &response->fail);
+    return rc < 0 ? rc : respond(request, &find, response);
+}
+
+int tl_web_trace_find(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_find_request find;
+    const int rc = parse_find(request, &find, &response->fail);
+    find.near = tl_http_query(request, "near");
+    return rc < 0 ? rc : respond(request, &find, response);
+}

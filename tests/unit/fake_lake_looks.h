@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* The look-ups of the lake's double: a part of fake_lake.c, which includes it at its end. */
+#ifndef TL_TESTS_FAKE_LAKE_LOOKS_H
+#define TL_TESTS_FAKE_LAKE_LOOKS_H
+
+static int check(struct tl_lake *lake, const char *trace, const char *stream, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&lake->lock);
+    const int rc = check_stream(find_locked(lake, trace), stream, fail);
+    pthread_mutex_unlock(&lake->lock);
+    return rc;
+}
+
+int tl_lake_locate(struct tl_lake *lake, const char *trace, const char *stream,
+                   enum tl_range_unit unit, uint64_t at, struct tl_position *out,
+                   struct tl_fail *fail)
+{
+    slow();
+    const uint64_t insn = unit == TL_UNIT_INSN ? at : unit == TL_UNIT_TIME ? at / 10 : at / 4;
+    *out =
+        (struct tl_position){.insn = insn, .time = insn * 10, .byte = insn * 4, .has_time = true};
+    return check(lake, trace, stream, fail);
+}
+
+int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, struct tl_found *out,
+                 struct tl_fail *fail)
+{
+    *out = (struct tl_found){.total = UINT64_MAX, .before = request->at, .kind = request->kind};
+    int rc = check(lake, request->trace, request->stream ? request->stream : STREAM, fail);
+    if (rc == TL_OK)
+        rc = work();
+    if (rc < 0)
+        return rc;
+    const uint64_t limit = request->limit ? request->limit : 100;
+    out->hits = calloc(limit + 1, sizeof *out->hits);
+    out->n = limit < 3 || atomic_load(&fake.chatty) ? limit : 3;
+    out->more = out->n < 3;
+    for (size_t i = 0; i < out->n; i++) {
+        struct tl_hit *const hit = &out->hits[i];
+        hit->at.insn = request->from + i;
+        hit->pc = request->kind == TL_FIND_PC ? request->pc_from : UINT64_MAX;
+        snprintf(hit->stream, sizeof hit->stream, "%s", request->near ? request->near : "");
+        snprintf(hit->text, sizeof hit->text, "%s%s", request->text ? request->text : "pc",
+                 atomic_load(&fake.chatty) ? " which is told at some length, to no purpose" : "");
+    }
+    return TL_OK;
+}
+
+void tl_found_fini(struct tl_found *found)
+{
+    free(found->hits);
+    *found = (struct tl_found){0};
+}
+
+/* A name with more than ASCII, and one that is no UTF-8. */
+#define NAME     "größe"
+#define BAD_NAME "gr\xf6\xdf"
+
+int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, uint64_t from,
+                  uint64_t to, struct tl_stats *out, struct tl_fail *fail)
+{
+    *out = (struct tl_stats){.from = from, .to = to, .insns = 1, .taken = UINT64_MAX};
+    const int rc = check(lake, trace, stream, fail);
+    if (rc < 0)
+        return rc;
+    out->functions = calloc(out->n_functions = 2, sizeof *out->functions);
+    out->functions[0] = (struct tl_stats_function){NAME, UINT64_MAX, from, from + 1};
+    out->functions[1] = (struct tl_stats_function){BAD_NAME, 0, 1, 0};
+    out->counts = calloc(out->n_counts = 1, sizeof *out->counts);
+    out->counts[0] = (struct tl_stats_count){TL_STATS_MIX, "plain", from};
+    return TL_OK;
+}
+
+void tl_stats_fini(struct tl_stats *stats)
+{
+    free(stats->functions);
+    free(stats->counts);
+}
+
+int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, uint64_t from,
+                  uint32_t count, tl_insn_sink *sink, void *context, struct tl_fail *fail)
+{
+    int rc = check(lake, trace, stream, fail);
+    for (uint32_t i = 0; i < count && rc == TL_OK; i++) {
+        const struct tl_insn_row row = {.insn = from + i,
+                                        .pc = 4 * (from + i),
+                                        .time = 10 * (from + i),
+                                        .has_time = i > 0,
+                                        .function = NAME,
+                                        .mode = "",
+                                        .encoding = i ? "d503201f" : "",
+                                        .text = "nop\t; " BAD_NAME,
+                                        .events = i ? "" : "O\nA switch 1 1 " NAME "\n"};
+        rc = sink(context, &row);
+    }
+    return rc;
+}
+
+/* One slice; the resolution repeats the columns, and `truncated` that the axis was time. */
+int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
+                   struct tl_slices *out, struct tl_fail *fail)
+{
+    *out = (struct tl_slices){.resolution = request->columns,
+                              .truncated = request->axis == TL_UNIT_TIME};
+    const int rc = check(lake, request->trace, request->stream, fail);
+    if (rc < 0)
+        return rc;
+    out->p = calloc(out->n = 1, sizeof *out->p);
+    out->p[0] = (struct tl_stack_slice){
+        .from = request->from, .to = request->to, .exception = 5, .exact = true, .name = NAME};
+    return TL_OK;
+}
+
+void tl_slices_fini(struct tl_slices *slices)
+{
+    free(slices->p);
+}
+
+int tl_lake_functions(struct tl_lake *lake, const char *trace, struct tl_functions *out,
+                      struct tl_fail *fail)
+{
+    *out = (struct tl_functions){0};
+    const int rc = check(lake, trace, STREAM, fail);
+    if (rc < 0)
+        return rc;
+    out->p = calloc(out->n = 2, sizeof *out->p);
+    out->p[0] = (struct tl_function){NAME, 16};
+    out->p[1] = (struct tl_function){BAD_NAME, UINT64_MAX};
+    return TL_OK;
+}
+
+void tl_functions_fini(struct tl_functions *functions)
+{
+    free(functions->p);
+}
+
+int tl_lake_tile(struct tl_lake *lake, const char *trace, enum tl_range_unit axis, unsigned level,
+                 uint64_t index, unsigned lane_from, unsigned lane_to, uint64_t gen,
+                 struct tl_tile *out, struct tl_fail *fail)
+{
+    *out = (struct tl_tile){.axis = axis, .level = level, .index = index, .generation = gen};
+    pthread_mutex_lock(&lake->lock);
+    const struct trace *const t = find_locked(lake, trace);
+    const bool there = t && t->row.generation == gen;
+    if (there) {
+        out->sealed = t->row.state == TL_TRACE_SEALED;
+        out->revision = t->row.revision;
+    }
+    pthread_mutex_unlock(&lake->lock);
+    if (!there)
+        return TL_NOTFOUND;
+    out->lanes[0] = calloc(out->n_lanes = 1, sizeof *out->lanes[0]);
+    out->lanes[0]->page[1] = UINT64_MAX;
+    out->lanes[0]->privilege[4 * TL_TILE_BUCKETS - 1] = 255;
+    return TL_OK;
+}
+
+void tl_tile_fini(struct tl_tile *tile)
+{
+    for (size_t i = 0; i < tile->n_lanes; i++)
+        free(tile->lanes[i]);
+}
+
+int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
+{
+    return tl_buf_printf(out,
+                         "# TYPE tracelake_appended_bytes counter\n"
+                         "tracelake_appended_bytes %llu\n",
+                         (unsigned long long)atomic_load(&fake.appended));
+}
+
+#endif
