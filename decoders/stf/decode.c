@@ -99,6 +99,15 @@ static int lose(struct stf_decode *d, const struct tl_fail *fail)
     return d->sink.loss(d->sink.context, &loss);
 }
 
+/* Bytes that the container should not have, and that were passed over. */
+static int tell_strange(struct stf_decode *d)
+{
+    struct tl_decode_loss loss = {.reason = "bytes between chunks that belong to none",
+                                  .fault = true};
+    loss.bytes = tl_stf_unpack_strange(d->unpack, &loss.offset);
+    return loss.bytes && d->sink.loss ? d->sink.loss(d->sink.context, &loss) : TL_OK;
+}
+
 static int list(struct stf_decode *d, const struct tl_stf_record *record)
 {
     const uint64_t pc = tl_stf_pc_add(&d->pc, record);
@@ -169,6 +178,8 @@ static int finish(struct tl_decode *decode)
         result = tl_stf_unpack_finish(d->unpack, &fail);
         result = result < 0 ? lose(d, &fail) : read_records(d);
     }
+    if (result == TL_OK)
+        result = tell_strange(d);
     if (result == TL_OK)
         result = announce(d);
     const int end = tl_stf_flow_reader_finish(d->flow);

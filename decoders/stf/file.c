@@ -66,6 +66,14 @@ static int read_raw(struct tl_stf_file *file, size_t least, struct tl_fail *fail
     return n ? TL_OK : TL_EOF;
 }
 
+static void warn_strange(struct tl_stf_file *file)
+{
+    uint64_t at, n = tl_stf_unpack_strange(file->unpack, &at);
+    if (n && !file->warning.text[0])
+        tl_fail_at(&file->warning, TL_BAD, at, "%llu bytes between chunks belong to none",
+                   (unsigned long long)n);
+}
+
 /* The next plain bytes out of the unpacker. */
 static int next_unpacked(struct tl_stf_file *file, struct tl_bytes *out, struct tl_fail *fail)
 {
@@ -88,6 +96,7 @@ static int next_unpacked(struct tl_stf_file *file, struct tl_bytes *out, struct 
         result = read_raw(file, 1, fail);
         if (result == TL_EOF) {
             file->raw_end = true;
+            warn_strange(file);
             result = tl_stf_unpack_finish(file->unpack, fail);
         }
         if (result < 0)

@@ -35,8 +35,11 @@ TL_MUST_USE int tl_stf_unpack_push(struct tl_stf_unpack *unpack, struct tl_bytes
  * at `index`. On a new unpacker or a used one. TL_NOMEM.
  */
 TL_MUST_USE int tl_stf_unpack_chunks(struct tl_stf_unpack *unpack, uint64_t offset, uint64_t index);
-/* No more bytes. TL_BAD: the wrapped stream is cut. */
+/* No more bytes. TL_BAD: the wrapped stream is cut, or chunks of a .zstf are not there. */
 TL_MUST_USE int tl_stf_unpack_finish(struct tl_stf_unpack *unpack, struct tl_fail *fail);
+/* How many bytes between chunks of a .zstf belonged to none and were passed over, and where the
+ * first one is in the wrapped stream. */
+uint64_t tl_stf_unpack_strange(const struct tl_stf_unpack *unpack, uint64_t *offset);
 
 struct tl_stf_file;
 /*

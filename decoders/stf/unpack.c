@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
-#include <zstd_errors.h>
 
 #define PIECE      (256u << 10) /* plain bytes per call */
 #define XZ_MEMORY  (UINT64_C(256) << 20)
@@ -23,6 +22,12 @@ struct tl_stf_unpack {
     uint64_t offset;     /* of the wrapped stream, bytes taken */
     uint64_t index;      /* .zstf: E, 0 not known */
     bool between;        /* at the end of a frame, a member, a stream */
+    uint8_t magic[4];    /* .zstf, between two chunks: what may be the next one's begin */
+    size_t n_magic;
+    uint64_t strange, strange_at; /* bytes that belong to no chunk, and where the first one is */
+    uint64_t frames;              /* that are whole */
+    uint8_t count[8];             /* .zstf: what the index begins with, the number of chunks */
+    size_t n_count;
     bool done;           /* what still comes is not looked at */
     struct tl_buf frame; /* zstd: what has come of a frame that has not ended … */
     bool long_frame;     /* … but for one of more than FRAME_MOST */
@@ -150,7 +155,15 @@ int tl_stf_unpack_chunks(struct tl_stf_unpack *unpack, uint64_t offset, uint64_t
     u->index = index;
     u->between = true;
     u->done = false;
+    u->n_magic = 0;
+    u->n_count = sizeof u->count + 1; /* chunks in front are not counted */
     return TL_OK;
+}
+
+uint64_t tl_stf_unpack_strange(const struct tl_stf_unpack *unpack, uint64_t *offset)
+{
+    *offset = unpack->strange_at;
+    return unpack->strange;
 }
 
 /* What nobody can ask zstd for is kept: how it came to where it stands. */
@@ -164,8 +177,52 @@ static int keep_frame(struct tl_stf_unpack *u, const uint8_t *p, size_t n)
     return u->between || u->long_frame ? TL_OK : tl_buf_add(&u->frame, p, n);
 }
 
-static int push_zstd(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out,
-                     struct tl_fail *fail)
+/* Does a frame, or one to be skipped, begin like this? Source: RFC 8878, 3.1. */
+static bool is_magic(const uint8_t *p)
+{
+    return tl_le32(p) == ZSTD_MAGICNUMBER ||
+           (tl_le32(p) & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
+/*
+ * Behind a chunk: pass over bytes up to the begin of the next one, or to the chunk index. Returns
+ * whether four bytes that begin a chunk are in u->magic; else `in` has come to its end, or all is
+ * done.
+ */
+static bool find_chunk(struct tl_stf_unpack *u, struct tl_bytes *in)
+{
+    while (u->n_magic < sizeof u->magic || !is_magic(u->magic)) {
+        if (u->n_magic == sizeof u->magic) {
+            if (u->offset == TL_ZSTF_HEAD && !u->index)
+                return true; /* zstd tells what is wrong */
+            if (!u->index) { /* the index of a file whose head was not completed */
+                u->done = true;
+                in->p += in->n;
+                in->n = 0;
+                return false;
+            }
+            u->strange_at = u->strange++ ? u->strange_at : u->offset;
+            memmove(u->magic, u->magic + 1, --u->n_magic);
+            u->offset++;
+        }
+        if (u->index && u->offset + u->n_magic == u->index) {
+            if (u->n_magic)
+                u->strange_at = u->strange ? u->strange_at : u->offset;
+            u->strange += u->n_magic;
+            u->offset = u->index;
+            u->done = true;
+            return false;
+        }
+        if (in->n == 0)
+            return false;
+        u->magic[u->n_magic++] = *in->p++;
+        in->n--;
+    }
+    return true;
+}
+
+static int push_frame(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out,
+                      struct tl_fail *fail)
 {
     size_t n = in->n;
     if (u->index && n > u->index - u->offset)
@@ -173,19 +230,11 @@ static int push_zstd(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf
     ZSTD_inBuffer i = {in->p, n, 0};
     ZSTD_outBuffer o = {out->p + out->n, PIECE, 0};
     const size_t result = ZSTD_decompressStream(u->zstd, &o, &i);
-    if (ZSTD_isError(result)) {
-        /* Behind a whole chunk, something else than a chunk: the index of a file whose head
-         * was not completed. */
-        if (u->wrap == TL_STF_ZSTF && u->between && u->offset > TL_ZSTF_HEAD && !u->index &&
-            ZSTD_getErrorCode(result) == ZSTD_error_prefix_unknown) {
-            u->done = true;
-            *in = (struct tl_bytes){in->p + in->n, 0};
-            return TL_OK;
-        }
+    if (ZSTD_isError(result))
         return bad(u, fail, "a chunk cannot be decompressed: damaged");
-    }
     if (i.pos || o.pos)
         u->between = result == 0;
+    u->frames += u->between;
     if (keep_frame(u, in->p, i.pos) < 0)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     out->n += o.pos;
@@ -197,6 +246,18 @@ static int push_zstd(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf
     else if (u->index && u->offset == u->index && i.pos == 0 && o.pos == 0)
         return bad(u, fail, "the last chunk is cut by the chunk index");
     return TL_OK;
+}
+
+static int push_zstd(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out,
+                     struct tl_fail *fail)
+{
+    if (u->wrap != TL_STF_ZSTF || !u->between)
+        return push_frame(u, in, out, fail);
+    if (!find_chunk(u, in))
+        return TL_OK;
+    struct tl_bytes magic = {u->magic, sizeof u->magic};
+    u->n_magic = 0;
+    return push_frame(u, &magic, out, fail);
 }
 
 static int push_gzip(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out,
@@ -298,6 +359,10 @@ int tl_stf_unpack_push(struct tl_stf_unpack *unpack, struct tl_bytes *in, struct
             return result == TL_AGAIN ? TL_OK : result;
     }
     if (unpack->done) {
+        while (unpack->n_count < sizeof unpack->count && in->n > 0) {
+            unpack->count[unpack->n_count++] = *in->p++;
+            in->n--;
+        }
         in->p += in->n;
         in->n = 0;
         return TL_OK;
@@ -316,8 +381,18 @@ int tl_stf_unpack_finish(struct tl_stf_unpack *unpack, struct tl_fail *fail)
 {
     if (unpack->wrap < 0)
         return tl_fail_at(fail, TL_BAD, 0, "no STF: only %zu bytes of it", unpack->n_head);
+    const uint64_t chunks = tl_le64(unpack->count);
+    if (unpack->index && unpack->done && unpack->n_count == sizeof unpack->count &&
+        unpack->frames < chunks)
+        return tl_fail_at(fail, TL_BAD, unpack->strange ? unpack->strange_at : unpack->index,
+                          "%llu of %llu chunks are damaged: what is behind them is told as if it "
+                          "followed",
+                          (unsigned long long)(chunks - unpack->frames),
+                          (unsigned long long)chunks);
     if (unpack->done || unpack->wrap == TL_STF_PLAIN)
         return TL_OK;
+    if (unpack->n_magic > 0 && unpack->offset > TL_ZSTF_HEAD && !unpack->index)
+        return TL_OK; /* the begin of an index */
     if (unpack->index && unpack->offset < unpack->index)
         return bad(unpack, fail, "the .zstf is cut in front of its chunk index");
     if (unpack->wrap == TL_STF_XZ) {
@@ -372,6 +447,13 @@ void tl_stf_unpack_state(struct tl_stf_unpack *u, struct tl_state *s)
     tl_state_u64(s, &u->offset);
     tl_state_u64(s, &u->index);
     tl_state_bool(s, &u->done);
+    tl_state_bytes(s, u->magic, sizeof u->magic);
+    tl_state_size(s, &u->n_magic, sizeof u->magic);
+    tl_state_u64(s, &u->strange);
+    tl_state_u64(s, &u->strange_at);
+    tl_state_u64(s, &u->frames);
+    tl_state_bytes(s, u->count, sizeof u->count);
+    tl_state_size(s, &u->n_count, sizeof u->count + 1);
     tl_state_buf(s, &u->frame, FRAME_MOST);
     tl_state_check(s, u->need >= 6 && (!u->index || u->offset <= u->index));
     if (!tl_state_loads(s) || s->rc < 0)

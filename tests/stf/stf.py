@@ -284,6 +284,64 @@ def strictly(lab):
     check(files > len(inputs), files, len(inputs))
 
 
+def parted(lab):
+    """A .zstf with bytes between its chunks is read whole wherever it comes from, with a word on
+    them; one with a damaged chunk never passes for a whole one."""
+    sys.path.insert(0, os.path.join(SOURCE, 'tests', 'e2e'))
+    from lab import Lab as Server
+    from maker import Maker
+    made = Maker(128, seed=4).trace(5000)
+    whole = made.zstf(500)
+    if whole is None:
+        print('no zstd: skipped')
+        sys.exit(77)
+    index, = struct.unpack_from('<q', whole, 12)
+    count, = struct.unpack_from('<Q', whole, index)
+    entries = [list(struct.unpack_from('<qQQ', whole, index + 8 + 24 * i)) for i in range(count)]
+    ends = [e[0] for e in entries[1:]] + [index]
+    data = bytearray(whole[:20])
+    for i, (entry, end) in enumerate(zip(entries, ends)):
+        begin, entry[0] = entry[0], len(data)
+        data += whole[begin:end]
+        if i % 3 != 1:
+            data += (b'not of a chunk, but like \x28\xb5\x2f it ', b'x')[i & 1]
+    struct.pack_into('<q', data, 12, len(data))
+    data += struct.pack('<Q', count) + b''.join(struct.pack('<qQQ', *e) for e in entries)
+    damaged = bytearray(whole)
+    damaged[ends[3]] ^= 1  # the begin of a chunk
+    paths = {}
+    for name, bytes_ in (('whole', whole), ('parted', data), ('damaged', damaged)):
+        paths[name] = lab.path(name + '.zstf')
+        with open(paths[name], 'wb') as f:
+            f.write(bytes_)
+    want = lab.tracelake('decode', '--format', 'stf', '--text', paths['whole']).stdout
+    listing = lab.tracelake('dump', paths['whole']).stdout
+    server = Server(lab.build)
+    try:
+        server.start()
+        for name, status in (('whole', 0), ('parted', 1)):
+            with open(paths[name], 'rb') as f:
+                bytes_ = f.read()
+            for args, more in (([paths[name]], {}), (['-'], {'input': bytes_}),
+                               (['--chunk', '7', '-'], {'input': bytes_})):
+                done = lab.tracelake('decode', '--format', 'stf', '--text', *args, status=status,
+                                     **more)
+                check(done.stdout == want, name, args, 'another text')
+                check(status == 0 or b'between chunks' in done.stderr, done.stderr)
+            for args, more in ((paths[name], {}), ('-', {'input': bytes_})):
+                check(lab.tracelake('dump', args, status=status, **more).stdout == listing, name)
+            run(lab.command, 'push', '--server', server.url, '--format', 'stf', '--trace', name,
+                paths[name])
+            done = run(lab.command, 'get', '--server', server.url, name + '/stf.0', '--text')
+            check(done.stdout == want, name, 'is served as another text')
+        for more in ({}, {'input': bytes(damaged)}):
+            done = run(lab.command, 'decode', '--format', 'stf', '--text',
+                       '-' if more else paths['damaged'], **more)
+            check(done.returncode == 1 and b'chunks are damaged' in done.stderr, done.stderr)
+    finally:
+        server.close()
+
+
 def served(lab):
     """Pushed to a server in any wrapping, a trace comes back with all its records."""
     sys.path.insert(0, os.path.join(SOURCE, 'tests', 'e2e'))
@@ -527,7 +585,7 @@ def transactions(lab):
 
 
 TESTS = {'library': library, 'wraps': wraps, 'damage': damage, 'memory': memory,
-         'listings': listings, 'emitted': emitted, 'strictly': strictly, 'served': served,
+         'listings': listings, 'emitted': emitted, 'strictly': strictly, 'parted': parted, 'served': served,
          'simulated': simulated, 'shards': shards, 'transactions': transactions}
 
 
