@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+TL_C_BEGIN
+
 struct tl_buf {
     uint8_t *p;
     size_t n;   /* bytes used */
@@ -50,5 +52,7 @@ void tl_buf_drop(struct tl_buf *b, size_t n);
  * at least doubling it. TL_NOMEM leaves it as it was.
  */
 TL_MUST_USE int tl_grow(void *p, size_t *cap, size_t need, size_t size);
+
+TL_C_END
 
 #endif

@@ -3,10 +3,20 @@
 #ifndef TL_BASE_BYTES_H
 #define TL_BASE_BYTES_H
 
-#include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+/* From the byte order of this machine to little-endian and back, in strict C and C++, too. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define TL_LITTLE16(v) (v)
+#define TL_LITTLE32(v) (v)
+#define TL_LITTLE64(v) (v)
+#else
+#define TL_LITTLE16(v) __builtin_bswap16(v)
+#define TL_LITTLE32(v) __builtin_bswap32(v)
+#define TL_LITTLE64(v) __builtin_bswap64(v)
+#endif
 
 /* Always borrowed, always read-only. */
 struct tl_bytes {
@@ -34,13 +44,13 @@ static inline uint64_t tl_le64(const uint8_t *p)
     /* Not byte by byte: compilers do not always make one load of that. */
     uint64_t v;
     memcpy(&v, p, sizeof(v));
-    return le64toh(v);
+    return TL_LITTLE64(v);
 }
 
 /* The same for stores. */
 static inline void tl_put_le16(uint8_t *p, uint16_t v)
 {
-    v = htole16(v);
+    v = TL_LITTLE16(v);
     memcpy(p, &v, sizeof(v));
 }
 
@@ -52,13 +62,13 @@ static inline void tl_put_be16(uint8_t *p, uint16_t v)
 
 static inline void tl_put_le32(uint8_t *p, uint32_t v)
 {
-    v = htole32(v);
+    v = TL_LITTLE32(v);
     memcpy(p, &v, sizeof(v));
 }
 
 static inline void tl_put_le64(uint8_t *p, uint64_t v)
 {
-    v = htole64(v);
+    v = TL_LITTLE64(v);
     memcpy(p, &v, sizeof(v));
 }
 

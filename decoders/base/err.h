@@ -12,8 +12,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Around declarations that C++ programs use, too. */
+#ifdef __cplusplus
+#define TL_C_BEGIN extern "C" {
+#define TL_C_END   }
+#else
+#define TL_C_BEGIN
+#define TL_C_END
+#endif
+
+/* An array argument of at least so many elements; C++ has no word for it. */
+#ifdef __cplusplus
+#define TL_AT_LEAST(n) n
+#else
+#define TL_AT_LEAST(n) static n
+#endif
+
 #define TL_MUST_USE     __attribute__((warn_unused_result))
 #define TL_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+TL_C_BEGIN
 
 enum tl_err {
     TL_OK = 0,
@@ -55,5 +73,7 @@ int tl_fail_set(struct tl_fail *fail, enum tl_err code, const char *format, ...)
 
 /* A short lower-case name of a code, e.g. "bad input". Static storage. */
 const char *tl_err_name(int code);
+
+TL_C_END
 
 #endif

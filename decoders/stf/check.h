@@ -9,6 +9,8 @@
 #include "stf/file.h"
 #include "stf/writer.h"
 
+TL_C_BEGIN
+
 enum tl_stf_severity {
     TL_STF_NOTE,    /* legal, but worth knowing */
     TL_STF_WARNING, /* the specification wants it otherwise; readers cope */
@@ -56,5 +58,7 @@ TL_MUST_USE int tl_stf_check_file(struct tl_stf_file *file, struct tl_stf_checke
 
 /* "note", "warning", "error". */
 const char *tl_stf_severity_name(enum tl_stf_severity severity);
+
+TL_C_END
 
 #endif

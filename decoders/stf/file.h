@@ -11,6 +11,8 @@
 #include "stf/reader.h"
 #include "stf/zstf.h"
 
+TL_C_BEGIN
+
 enum tl_stf_wrap { TL_STF_PLAIN, TL_STF_ZSTF, TL_STF_GZIP, TL_STF_XZ, TL_STF_ZSTD };
 
 /*
@@ -60,5 +62,7 @@ int tl_stf_file_wrap(const struct tl_stf_file *file);
 const struct tl_fail *tl_stf_file_warning(const struct tl_stf_file *file);
 /* The .zstf reader below it, or NULL where there is none, or no index that can be used. */
 struct tl_zstf *tl_stf_file_zstf(struct tl_stf_file *file);
+
+TL_C_END
 
 #endif

@@ -11,6 +11,8 @@
 
 #include "stf/record.h"
 
+TL_C_BEGIN
+
 /* The caller sets both; `rest` is borrowed. */
 struct tl_stf_group {
     struct tl_bytes rest; /* what is not yet read */
@@ -41,10 +43,13 @@ static inline int tl_stf_group_skip(struct tl_stf_group *group, struct tl_bytes 
     const int size = tl_stf_record_size(&group->layout, group->rest);
     if (size < 0 || (size_t)size > group->rest.n)
         return size < 0 ? size : TL_AGAIN;
-    *record = (struct tl_bytes){group->rest.p, (size_t)size};
+    record->p = group->rest.p;
+    record->n = (size_t)size;
     group->rest.p += size;
     group->rest.n -= (size_t)size;
     return TL_OK;
 }
+
+TL_C_END
 
 #endif

@@ -11,6 +11,8 @@
 
 #include "stf/record.h"
 
+TL_C_BEGIN
+
 /* What is wrong with a header, a bit set. Those marked [R] stop today's stf_lib readers. */
 enum tl_stf_header_fault {
     TL_STF_NO_VERSION = 1 << 0,    /* [R] the second record is not VERSION */
@@ -57,5 +59,7 @@ TL_MUST_USE int tl_stf_header_add(struct tl_stf_header *header, const struct tl_
 
 /* The words for one fault bit, e.g. "TRACE_INFO_FEATURE is missing". Static storage. */
 const char *tl_stf_header_fault_text(unsigned fault);
+
+TL_C_END
 
 #endif

@@ -11,6 +11,8 @@
 #include "stf/group.h"
 #include "stf/reader.h"
 
+TL_C_BEGIN
+
 enum tl_stf_insn_flag {
     TL_STF_TAKEN = 1,   /* an INST_PC_TARGET or EVENT_PC_TARGET: the flow goes elsewhere */
     TL_STF_FORCED = 2,  /* a FORCE_PC: does not follow from the instruction before */
@@ -87,6 +89,8 @@ uint64_t tl_stf_insn_next(const struct tl_stf_insns *insns, const struct tl_stf_
  * micro-ops hold the bytes of instructions that are not 2 or 4 bytes long. Returns their number.
  */
 uint32_t tl_stf_insn_bytes(const struct tl_stf_insns *insns, const struct tl_stf_insn *insn,
-                           uint8_t out[static 16]);
+                           uint8_t out[TL_AT_LEAST(16)]);
+
+TL_C_END
 
 #endif

@@ -8,6 +8,8 @@
 
 #include "stf/insns.h"
 
+TL_C_BEGIN
+
 /* One INST_MEM_ACCESS or BUS_MASTER_ACCESS with what follows it. */
 struct tl_stf_access {
     uint64_t address;
@@ -42,5 +44,7 @@ struct tl_stf_operand {
 
 /* The group's next register: TL_OK, or TL_EOF if there is no further one. */
 int tl_stf_group_operand(struct tl_stf_group *group, struct tl_stf_operand *operand);
+
+TL_C_END
 
 #endif

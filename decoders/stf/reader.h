@@ -13,6 +13,8 @@
 
 #include "stf/header.h"
 
+TL_C_BEGIN
+
 /* Where plain STF bytes come from, piece by piece. */
 struct tl_stf_source {
     void *context;
@@ -83,5 +85,7 @@ static inline uint64_t tl_stf_pc_add(struct tl_stf_pc *pc, const struct tl_stf_r
         return 0;
     }
 }
+
+TL_C_END
 
 #endif

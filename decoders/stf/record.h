@@ -17,6 +17,8 @@
 #include "base/bytes.h"
 #include "base/err.h"
 
+TL_C_BEGIN
+
 enum tl_stf_type {
     TL_STF_RESERVED = 0,
     TL_STF_IDENTIFIER = 1,
@@ -250,6 +252,8 @@ TL_MUST_USE int tl_stf_listing_line(uint64_t index, const struct tl_stf_record *
  * The name of a register as stf_lib prints it, e.g. "REG_5", "REG_F0", "REG_V31", "PC",
  * "REG_CSR_MSTATUS", "REG_CSR_UNK_7e", into `out`; "" of a reserved type. Returns `out`.
  */
-char *tl_stf_reg_name(uint16_t number, uint8_t meta, char out[static TL_STF_REG_NAME]);
+char *tl_stf_reg_name(uint16_t number, uint8_t meta, char out[TL_AT_LEAST(TL_STF_REG_NAME)]);
+
+TL_C_END
 
 #endif

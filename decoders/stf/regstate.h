@@ -10,6 +10,8 @@
 
 #include "stf/record.h"
 
+TL_C_BEGIN
+
 struct tl_stf_regstate;
 
 TL_MUST_USE int tl_stf_regstate_new(struct tl_stf_regstate **out);
@@ -28,5 +30,7 @@ bool tl_stf_regstate_any(const struct tl_stf_regstate *state);
  */
 int tl_stf_regstate_next(const struct tl_stf_regstate *state, size_t *at,
                          struct tl_stf_record *record);
+
+TL_C_END
 
 #endif

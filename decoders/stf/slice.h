@@ -13,6 +13,8 @@
 
 #include "stf/writer.h"
 
+TL_C_BEGIN
+
 struct tl_stf_slicer;
 
 /*
@@ -33,5 +35,7 @@ TL_MUST_USE int tl_stf_slicer_add(struct tl_stf_slicer *slicer, const struct tl_
 /* Instructions written so far, and seen in all. */
 uint64_t tl_stf_slicer_written(const struct tl_stf_slicer *slicer);
 uint64_t tl_stf_slicer_seen(const struct tl_stf_slicer *slicer);
+
+TL_C_END
 
 #endif

@@ -19,6 +19,8 @@
 #include "stf/reader.h"
 #include "stf/zstf.h"
 
+TL_C_BEGIN
+
 /* ---- headers ----------------------------------------------------------------------------- */
 
 #define TL_STF_VERSION_MAJOR 1
@@ -133,5 +135,7 @@ struct tl_stf_out *tl_stf_save_out(struct tl_stf_save *save);
 TL_MUST_USE int tl_stf_save_finish(struct tl_stf_save *save, struct tl_fail *fail);
 /* Free; without a finish before, nothing is left of the file. */
 void tl_stf_save_free(struct tl_stf_save *save);
+
+TL_C_END
 
 #endif

@@ -18,6 +18,8 @@
 #include "base/bytes.h"
 #include "base/err.h"
 
+TL_C_BEGIN
+
 #define TL_ZSTF_HEAD      20
 #define TL_ZSTF_MARKERS   100000              /* default markers per chunk, as stf_lib's */
 #define TL_ZSTF_LEVEL     1                   /* default zstd level */
@@ -52,14 +54,14 @@ TL_MUST_USE int tl_zstf_writer_frame(struct tl_zstf_writer *writer, struct tl_by
                                      uint64_t size, uint64_t markers, uint64_t start_pc,
                                      struct tl_buf *out);
 /*
- * Append the index and, behind it, `private` bytes. The caller must then overwrite the file's
- * first 20 bytes with `head`. TL_USAGE: there is no chunk.
+ * Append the index and, behind it, the bytes `more`, which stf_lib ignores. The caller must then
+ * overwrite the file's first 20 bytes with `head`. TL_USAGE: there is no chunk.
  */
-TL_MUST_USE int tl_zstf_writer_finish(struct tl_zstf_writer *writer, struct tl_bytes private,
-                                      struct tl_buf *out, uint8_t head[static TL_ZSTF_HEAD]);
+TL_MUST_USE int tl_zstf_writer_finish(struct tl_zstf_writer *writer, struct tl_bytes more,
+                                      struct tl_buf *out, uint8_t head[TL_AT_LEAST(TL_ZSTF_HEAD)]);
 
 /* The head with these values. */
-void tl_zstf_head(uint8_t head[static TL_ZSTF_HEAD], uint64_t markers, uint64_t index);
+void tl_zstf_head(uint8_t head[TL_AT_LEAST(TL_ZSTF_HEAD)], uint64_t markers, uint64_t index);
 
 /* What makes frames of chunks: the same frames, whatever it made before. zstd `level` as above. */
 struct tl_zstf_packer;
@@ -107,5 +109,7 @@ uint64_t tl_zstf_private(const struct tl_zstf *zstf, uint64_t *size);
  */
 TL_MUST_USE int tl_zstf_read(struct tl_zstf *zstf, uint64_t i, struct tl_buf *out, bool *odd,
                              struct tl_fail *fail);
+
+TL_C_END
 
 #endif

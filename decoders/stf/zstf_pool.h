@@ -12,6 +12,8 @@
 
 #include "stf/zstf.h"
 
+TL_C_BEGIN
+
 /* A chunk on its way through the pool. */
 struct tl_zstf_job {
     void *context; /* the adding thread's */
@@ -46,5 +48,7 @@ TL_MUST_USE int tl_zstf_pool_drain(struct tl_zstf_pool *pool);
 
 /* Compress a chunk, if one waits; false: none does. By any thread, also several at once. */
 bool tl_zstf_pool_work(struct tl_zstf_pool *pool);
+
+TL_C_END
 
 #endif

@@ -54,16 +54,16 @@ class Lab:
         check(done.returncode == 0, done.stderr.decode())
         pc = glob.glob(prefix + '/**/tracelake-stf.pc', recursive=True)
         check(pc, 'no tracelake-stf.pc')
-        with open(pc[0]) as f:
-            text = f.read()
-        with open(pc[0], 'w') as f:
-            f.write(re.sub(r'(?m)^prefix=.*$', 'prefix=' + prefix, text))
         env = dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(pc[0]))
+        for name in ('tracelake', 'tracelake-stf'):
+            told = run('pkg-config', '--variable=prefix', name, env=env).stdout.decode().strip()
+            check(told == prefix, name, 'has the prefix', told)
         flags = run('pkg-config', '--cflags', '--libs', 'tracelake-stf', env=env).stdout
+        self.flags = flags.decode().split()
         for name in ('stf_walk', 'stf_make'):
             done = run('cc', '-std=gnu17', '-Wall', '-Wextra', '-Werror', '-o', self.path(name),
                        os.path.join(SOURCE, 'client', 'examples', name + '.c'),
-                       *flags.decode().split(), *self.sanitize())
+                       *self.flags, *self.sanitize())
             check(done.returncode == 0, name, done.stderr.decode())
         return prefix
 
@@ -76,12 +76,24 @@ class Lab:
 
 
 def library(lab):
-    """Each header compiles alone; the examples write and read what the command reads."""
+    """Each header compiles alone, in C and C++; the examples write and read what the command reads."""
     trace = lab.make('loop.zstf', 40000)
-    for header in glob.glob(lab.installed + '/include/tracelake-stf/**/*.h', recursive=True):
-        done = run('cc', '-std=gnu17', '-Wall', '-Wextra', '-Werror', '-fsyntax-only', '-x', 'c',
-                   '-I', lab.installed + '/include/tracelake-stf', header)
-        check(done.returncode == 0, header, done.stderr.decode())
+    headers = glob.glob(lab.installed + '/include/**/*.h', recursive=True)
+    check(len(headers) > 15, headers)
+    for header in headers:
+        for language, compiler, standard in (('c', 'cc', 'c11'), ('c++', 'c++', 'c++17'),
+                                             ('c++', 'c++', 'c++20')):
+            done = run(compiler, '-std=' + standard, '-Wall', '-Wextra', '-Wpedantic', '-Werror',
+                       '-fsyntax-only', '-x', language, '-I',
+                       lab.installed + '/include/tracelake-stf', header)
+            check(done.returncode == 0, standard, header, done.stderr.decode())
+    for standard in ('c++17', 'c++20'):
+        done = run('c++', '-std=' + standard, '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-o',
+                   lab.path('stf_count'), os.path.join(SOURCE, 'client', 'examples', 'stf_count.cc'),
+                   *lab.flags, *lab.sanitize())
+        check(done.returncode == 0, standard, done.stderr.decode())
+        counted = run(lab.path('stf_count'), trace, 2).stdout.decode().splitlines()
+        check(counted == ['40000 0x80000000', '40000 0x80000004'], counted)
     done = lab.tracelake('check', trace)
     check(b' 0 errors, 0 warnings,' in done.stdout and b' 120000 instructions' in done.stdout,
           done.stdout.decode())
