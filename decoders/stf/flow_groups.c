@@ -7,6 +7,8 @@
 #include "stf/rehead.h"
 #include "stf/stand.h"
 
+#include <stdio.h>
+
 /* ---- a trace --------------------------------------------------------------------------------- */
 
 void tl_stf_groups_fini(struct tl_stf_groups *groups)
@@ -84,6 +86,26 @@ size_t tl_stf_groups_mode(const struct tl_stf_groups *groups, struct tl_bytes st
             return SIZE_MAX; /* it says so itself */
     }
     return place;
+}
+
+size_t tl_stf_groups_known(const struct tl_stf_groups *groups, struct tl_bytes stf, size_t *size,
+                           struct tl_bytes *records)
+{
+    struct tl_stf_group group = {stf, groups->layout};
+    struct tl_stf_record r = {0};
+    while (r.type < TL_STF_INST_PC_TARGET && tl_stf_group_next(&group, &r) == TL_OK) {
+        char text[sizeof TL_STF_KNOWN_COMMENT + 10] = "";
+        unsigned n;
+        if (r.type != TL_STF_COMMENT || r.text.n >= sizeof text)
+            continue;
+        memcpy(text, r.text.p, r.text.n);
+        if (sscanf(text, TL_STF_KNOWN_COMMENT, &n) != 1 || n > group.rest.n)
+            continue;
+        *records = (struct tl_bytes){group.rest.p, n};
+        *size = r.size + n;
+        return (size_t)(group.rest.p - stf.p) - r.size;
+    }
+    return SIZE_MAX;
 }
 
 size_t tl_stf_groups_mode_told(const struct tl_stf_groups *groups, struct tl_bytes stf,

@@ -46,6 +46,17 @@ static inline const struct tl_stf_groups *tl_stf_groups_of(const struct tl_block
 size_t tl_stf_groups_mode(const struct tl_stf_groups *groups, struct tl_bytes stf, uint64_t mode);
 
 /*
+ * A COMMENT with such a text stands in front of records that tell again what the trace told before
+ * of registers and address translation: so many bytes of them.
+ */
+#define TL_STF_KNOWN_COMMENT "state so far, in %u bytes"
+
+/* Where in the group that begins at `stf` these records stand, and their `*size` with the COMMENT;
+ * `*records`: without it. SIZE_MAX: nowhere. */
+size_t tl_stf_groups_known(const struct tl_stf_groups *groups, struct tl_bytes stf, size_t *size,
+                           struct tl_bytes *records);
+
+/*
  * Where in the group that begins at `stf` that EVENT stands, and its `*size`; SIZE_MAX: nowhere.
  * `mode`: the one in force, where it was told without fields of ours, as older versions did; NULL:
  * it has them.

@@ -5,6 +5,7 @@
 
 #include "stf/flow_copy.h"
 #include "stf/flow_writer.h"
+#include "stf/known.h"
 
 /* Records that stand in front of an instruction's own. */
 struct tl_stf_front {
@@ -60,6 +61,7 @@ struct tl_stf_flow {
     size_t n_marks, cap_marks;
     tl_stf_copy_path *copy;
     struct tl_stf_gap_line gap;
+    struct tl_stf_known *known; /* of the whole groups so far; NULL: nothing */
 };
 
 /* A branch of which nothing but the target is known. */

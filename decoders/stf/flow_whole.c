@@ -9,6 +9,8 @@
 #include "stf/group.h"
 #include "stf/rehead.h"
 
+#include <stdio.h>
+
 /* The number in a PAGE_TABLE_WALK record, behind the descriptor and the virtual address. */
 enum { WALK_FIRST = 1 + 8 };
 
@@ -23,7 +25,9 @@ static int put_head(struct tl_stf_flow *flow, const struct tl_block *block, uint
         .head = {groups->head.p, groups->head.n},
         .info = "stored by tracelake " TL_VERSION,
         .iem = as_before ? old->iem : tl_stf_map_iem((enum tl_isa)block->isa),
-        .features = old->features,
+        .features =
+            old->features |
+            (flow->known && tl_stf_regstate_any(flow->known->regs) ? TL_STF_FEATURE_REG_STATE : 0),
         .pc = pc,
         .tgid = s->has_context ? (uint32_t)s->context : 0,
         .tid = s->has_context ? (uint32_t)(s->context >> 32) : 0,
@@ -35,10 +39,48 @@ static int put_head(struct tl_stf_flow *flow, const struct tl_block *block, uint
     return result;
 }
 
-/* The first group behind a header, `n` bytes: with the mode among its records. */
+/* Where in a group of `n` bytes the first record stands that does not stand anywhere. */
+static size_t find_own(const struct tl_stf_groups *groups, const uint8_t *stf, size_t n)
+{
+    struct tl_stf_group group = {{stf, n}, groups->layout};
+    struct tl_bytes record = {stf, 0};
+    while (tl_stf_group_skip(&group, &record) == TL_OK && record.p[0] < TL_STF_INST_PC_TARGET)
+        ;
+    return (size_t)(record.p - stf);
+}
+
+/* What is known of the machine, behind a COMMENT that says how much that is; before a record of
+ * type `next`. */
+static int put_known(struct tl_stf_flow *flow, const struct tl_stf_groups *groups, uint8_t next)
+{
+    struct tl_buf *const bytes = &flow->scratch;
+    char text[sizeof TL_STF_KNOWN_COMMENT + 10];
+    tl_buf_reset(bytes);
+    int result = flow->known ? tl_stf_known_put(flow->known, &groups->layout, bytes) : TL_OK;
+    if (result == TL_OK && bytes->n && next == TL_STF_INST_READY_REG)
+        result = tl_stf_flow_put_parting(bytes); /* a lower descriptor than that of page walks */
+    if (result < 0 || bytes->n == 0)
+        return result;
+    const int n = snprintf(text, sizeof text, TL_STF_KNOWN_COMMENT, (unsigned)bytes->n);
+    const struct tl_stf_record comment = {.type = TL_STF_COMMENT,
+                                          .text = {(const uint8_t *)text, (size_t)n}};
+    result = tl_stf_record_encode(&groups->layout, &comment, &flow->out);
+    return result < 0 ? result : tl_buf_add(&flow->out, bytes->p, bytes->n);
+}
+
+/* The first group behind a header, `n` bytes: with what is known, and the mode, among its records.
+ */
 static int put_first(struct tl_stf_flow *flow, const struct tl_stf_groups *groups,
                      const uint8_t *stf, size_t n)
 {
+    const size_t own = find_own(groups, stf, n);
+    int result = tl_buf_add(&flow->out, stf, own);
+    if (result >= 0)
+        result = put_known(flow, groups, stf[own]);
+    if (result < 0)
+        return result;
+    stf += own;
+    n -= own;
     const struct tl_bytes group = {stf, n};
     const size_t place =
         flow->state.has_mode ? tl_stf_groups_mode(groups, group, flow->state.mode) : SIZE_MAX;
@@ -48,7 +90,7 @@ static int put_first(struct tl_stf_flow *flow, const struct tl_stf_groups *group
     tl_put_le64(fields + 8, flow->state.mode | TL_STF_MODE_STATE | TL_STF_MODE_BEFORE);
     const struct tl_stf_record mode = {
         .type = TL_STF_EVENT, .event = {TL_STF_EVENT_MODE_CHANGE, {fields, sizeof fields}}};
-    int result = tl_buf_add(&flow->out, stf, place);
+    result = tl_buf_add(&flow->out, stf, place);
     if (result >= 0)
         result = tl_stf_record_encode(&groups->layout, &mode, &flow->out);
     return result < 0 ? result : tl_buf_add(&flow->out, stf + place, n - place);
@@ -67,6 +109,21 @@ static void shift_walks(struct tl_stf_flow *flow, const struct tl_stf_groups *gr
         const uint64_t index = tl_le64(p);
         tl_put_le64(p, index > first ? index - first : 0);
     }
+}
+
+/* Remember what groups tell, for the next shard; most blocks have nothing but their closing
+ * records. */
+static int remember(struct tl_stf_flow *flow, const struct tl_block *block, const uint8_t *stf,
+                    size_t n)
+{
+    const bool bare = block->stf_size == TL_STF_CLOSING_BYTES * block->n ||
+                      block->stf_size == TL_STF_CLOSING_16_BYTES * block->n;
+    if (!flow->options.known || bare)
+        return TL_OK;
+    const int result = flow->known ? TL_OK : tl_stf_known_new(&flow->known);
+    return result < 0 ? result
+                      : tl_stf_known_pass(flow->known, &tl_stf_groups_of(block)->layout,
+                                          (struct tl_bytes){stf, n});
 }
 
 /* What waits was said by other items than groups, of which there are none where there are some. */
@@ -91,8 +148,9 @@ static int64_t begin(struct tl_stf_flow *flow, const struct tl_block *block, con
     if (result < 0)
         return result;
     shift_walks(flow, groups, at);
+    result = remember(flow, block, stf, size);
     flow->markers++;
-    return (int64_t)size;
+    return result < 0 ? result : (int64_t)size;
 }
 
 /* Bytes of `n` groups at `stf`, `whole`: of all that are left of the block. */
@@ -138,7 +196,10 @@ int tl_stf_flow_groups(struct tl_stf_flow *flow, const struct tl_item *item, uin
         count = stop - flow->markers;
     const size_t at = flow->out.n;
     const bool whole = *done + count == block->n;
-    result = tl_buf_add(&flow->out, stf, measure(block, stf, (uint32_t)count, whole, &pc));
+    const size_t size = measure(block, stf, (uint32_t)count, whole, &pc);
+    result = tl_buf_add(&flow->out, stf, size);
+    if (result == TL_OK)
+        result = remember(flow, block, stf, size);
     if (result < 0)
         return result;
     shift_walks(flow, groups, at);

@@ -54,7 +54,14 @@ void tl_stf_flow_free(struct tl_stf_flow *flow)
     tl_buf_fini(&flow->held.post);
     front_fini(&flow->held.front);
     front_fini(&flow->front);
+    tl_stf_known_free(flow->known);
     free(flow);
+}
+
+void tl_stf_flow_know(struct tl_stf_flow *flow, struct tl_stf_known *known)
+{
+    tl_stf_known_free(flow->known);
+    flow->known = known;
 }
 
 /* ---- single records ----------------------------------------------------------------------- */
@@ -718,6 +725,12 @@ void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *s)
     tl_state_u64(s, &flow->track);
     tl_state_u64(s, &flow->chunk_pc);
     tl_state_buf(s, &flow->out, SIZE_MAX);
+    bool known = flow->known;
+    tl_state_bool(s, &known);
+    if (known && tl_state_loads(s) && !flow->known)
+        tl_state_fail(s, tl_stf_known_new(&flow->known));
+    if (known && flow->known)
+        tl_stf_known_state(flow->known, s);
     marks_state(flow, s);
 }
 

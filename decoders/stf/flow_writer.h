@@ -29,12 +29,16 @@
 #include "stf/close.h"
 #include "stf/flow_mark.h"
 
+struct tl_stf_known; /* stf/known.h */
+
 struct tl_stf_flow_options {
     enum tl_isa isa; /* what the header tells if neither a block nor a mode does before it */
     /* Keep what STF has no record for (time, cycles, gaps, hardware events, software trace,
      * calls and returns of branch items, notes) as COMMENT records. */
     bool comments;
     bool marks; /* keep marks of the records, see tl_stf_flow_marks() */
+    bool known; /* whole groups: tell in each further shard what the trace told so far of registers
+                   and address translation */
     /* Whole groups: what is written begins at this instruction of their trace, from which the
      * numbers in page walks are to count. */
     uint64_t first;
@@ -66,6 +70,10 @@ struct tl_stf_flow;
 TL_MUST_USE int tl_stf_flow_new(struct tl_stf_flow **out, const struct tl_stf_flow_options *options,
                                 const struct tl_stf_flow_state *initial);
 void tl_stf_flow_free(struct tl_stf_flow *flow);
+
+/* Whole groups: what their trace told in front of them, which the first group tells again. `known`
+ * becomes the writer's. */
+void tl_stf_flow_know(struct tl_stf_flow *flow, struct tl_stf_known *known);
 
 /*
  * Add items[at->item…], up to the `stop`-th marker of this shard (UINT64_MAX: no limit).

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "stf/regstate.h"
 
+#include "stf/stand.h"
+
 #include <stdlib.h>
 
 #define VECTOR_MAX (65536 / 8) /* bytes: RISC-V "V" extension, VLEN is at most 2^16 bits */
@@ -102,4 +104,32 @@ int tl_stf_regstate_next(const struct tl_stf_regstate *state, size_t *at,
         .type = TL_STF_INST_REG,
         .reg = {(uint16_t)(i - first), (uint8_t)(type | TL_STF_OPERAND_STATE << 4), value}};
     return TL_OK;
+}
+
+void tl_stf_regstate_state(struct tl_stf_regstate *regs, struct tl_state *s)
+{
+    struct tl_stf_record record;
+    size_t at = 0;
+    for (;;) {
+        bool more = !tl_state_loads(s) && tl_stf_regstate_next(regs, &at, &record) == TL_OK;
+        tl_state_bool(s, &more);
+        if (!more || s->rc < 0)
+            return;
+        struct tl_buf value = {0};
+        if (!tl_state_loads(s))
+            value =
+                (struct tl_buf){(uint8_t *)(uintptr_t)record.reg.value.p, record.reg.value.n, 0};
+        else
+            record = (struct tl_stf_record){.type = TL_STF_INST_REG};
+        tl_state_u16(s, &record.reg.number);
+        tl_state_u8(s, &record.reg.meta, UINT8_MAX);
+        tl_state_buf(s, &value, VECTOR_MAX);
+        if (!tl_state_loads(s))
+            continue;
+        tl_state_check(s, value.n >= 8);
+        record.reg.value = (struct tl_bytes){value.p, value.n};
+        if (s->rc >= 0)
+            tl_state_fail(s, tl_stf_regstate_add(regs, &record));
+        tl_buf_fini(&value);
+    }
 }

@@ -3,7 +3,7 @@
 
 #include "stf/flow_map.h"
 #include "stf/group.h"
-#include "stf/regstate.h"
+#include "stf/known.h"
 #include "stf/rehead.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct tl_stf_slicer {
     struct tl_buf head;  /* the header's records as they were */
     struct tl_buf group; /* records of the group in hand, until the range begins */
     struct tl_buf mode;  /* fields of the last MODE_CHANGE */
-    struct tl_stf_regstate *regs;
+    struct tl_stf_known *known;
     struct tl_stf_layout layout;
     struct tl_stf_pc pc;
     struct tl_stf_record process; /* last PROCESS_ID_EXT; type 0: none */
@@ -35,7 +35,7 @@ int tl_stf_slicer_new(struct tl_stf_slicer **slicer, uint64_t from, uint64_t to,
                       const char *comment, struct tl_stf_out *out)
 {
     struct tl_stf_slicer *const s = calloc(1, sizeof *s);
-    if (!s || tl_stf_regstate_new(&s->regs) < 0) {
+    if (!s || tl_stf_known_new(&s->known) < 0) {
         free(s);
         return TL_NOMEM;
     }
@@ -54,7 +54,7 @@ void tl_stf_slicer_free(struct tl_stf_slicer *slicer)
     tl_buf_fini(&slicer->head);
     tl_buf_fini(&slicer->group);
     tl_buf_fini(&slicer->mode);
-    tl_stf_regstate_free(slicer->regs);
+    tl_stf_known_free(slicer->known);
     free(slicer);
 }
 
@@ -129,7 +129,18 @@ static int put_regs(struct tl_stf_slicer *s, struct tl_fail *fail)
     struct tl_stf_record r;
     size_t at = 0;
     int result = TL_OK;
-    while (result == TL_OK && tl_stf_regstate_next(s->regs, &at, &r) == TL_OK)
+    while (result == TL_OK && tl_stf_regstate_next(s->known->regs, &at, &r) == TL_OK)
+        result = tl_stf_out_put(s->out, &r, fail);
+    return result;
+}
+
+/* The same of the page walks that still hold. */
+static int put_walks(struct tl_stf_slicer *s, struct tl_fail *fail)
+{
+    struct tl_stf_record r;
+    size_t at = 0;
+    int result = TL_OK;
+    while (result == TL_OK && tl_stf_walks_next(s->known->walks, &at, &r) == TL_OK)
         result = tl_stf_out_put(s->out, &r, fail);
     return result;
 }
@@ -156,10 +167,8 @@ static int remember(struct tl_stf_slicer *s, const struct tl_stf_record *record)
             return TL_OK;
         tl_buf_reset(&s->mode);
         return tl_buf_add(&s->mode, record->event.fields.p, record->event.fields.n);
-    case TL_STF_INST_REG:
-        return tl_stf_regstate_add(s->regs, record);
     default:
-        return TL_OK;
+        return tl_stf_known_add(s->known, record);
     }
 }
 
@@ -182,11 +191,11 @@ static int remember_group(struct tl_stf_slicer *s, bool all)
 static int begin(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail)
 {
     int result = remember_group(s, false);
-    if (tl_stf_regstate_any(s->regs))
+    if (tl_stf_regstate_any(s->known->regs))
         s->features |= TL_STF_FEATURE_REG_STATE;
     if (result == TL_OK)
         result = put_header(s, pc, fail);
-    bool regs = false, mode = false;
+    bool regs = false, walks = false, mode = false;
     struct tl_stf_group group = {{s->group.p, s->group.n}, s->layout};
     while (group.rest.n && result == TL_OK) {
         struct tl_stf_record r;
@@ -195,6 +204,10 @@ static int begin(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail)
         if (r.type >= TL_STF_INST_REG && !regs) {
             regs = true;
             result = put_regs(s, fail);
+        }
+        if (r.type >= TL_STF_PAGE_TABLE_WALK && !walks && result == TL_OK) {
+            walks = true;
+            result = put_walks(s, fail);
         }
         if (r.type >= TL_STF_EVENT && !mode && result == TL_OK) {
             mode = true;

@@ -5,7 +5,9 @@
 
 #include "base/state.h"
 #include "stf/file.h"
+#include "stf/regstate.h"
 
+void tl_stf_regstate_state(struct tl_stf_regstate *regs, struct tl_state *state);
 void tl_stf_header_state(struct tl_stf_header *header, struct tl_state *state);
 void tl_stf_layout_state(struct tl_stf_layout *layout, struct tl_state *state);
 void tl_stf_pc_state(struct tl_stf_pc *pc, struct tl_state *state);

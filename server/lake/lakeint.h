@@ -308,6 +308,8 @@ int64_t tl_monotonic_ns(void);
 
 /* ---- snapshots for readers ------------------------------------------------------------------ */
 
+struct tl_stf_known;
+
 struct tl_cut {
     struct tl_gen *gen;
     struct tl_lane *lane;
@@ -327,6 +329,11 @@ void tl_cut_close(struct tl_cut *cut);
 /* The instruction set of its trace as long as its items tell of none: what the source is, or what
  * the header of others' STF says. */
 enum tl_isa tl_cut_isa(const struct tl_cut *cut);
+/* What the trace told of registers and page walks in front of `position`: for who writes others'
+ * STF from there on. NULL in `*out`: nothing. Reads up to a shard. Errors as of tl_cut_walk_next().
+ */
+TL_MUST_USE int tl_cut_known(const struct tl_cut *cut, uint64_t position, struct tl_stf_known **out,
+                             struct tl_fail *fail);
 /* The view of shard `i`, with a reference. */
 TL_MUST_USE int tl_cut_view(const struct tl_cut *cut, size_t i, struct tl_view **out,
                             struct tl_fail *fail);

@@ -9,6 +9,7 @@
 #include "lake/lakeint.h"
 #include "lake/scale.h"
 #include "stf/flow_writer.h"
+#include "stf/known.h"
 #include "stf/zstf.h"
 
 #include <errno.h>
@@ -167,8 +168,12 @@ int tl_range_lines(struct tl_range *range, tl_line_sink *sink, void *context, st
 
 /* ---- STF ------------------------------------------------------------------------------------ */
 
-static int make_flow(struct tl_range *range)
+static int make_flow(struct tl_range *range, struct tl_fail *fail)
 {
+    struct tl_stf_known *known;
+    int r = tl_cut_known(&range->cut, range->first, &known, fail);
+    if (r < 0)
+        return r;
     const struct tl_flow_now *now = &range->walk.walk.now;
     const struct tl_stf_flow_options options = {.isa = tl_cut_isa(&range->cut),
                                                 .first = range->first};
@@ -181,7 +186,12 @@ static int make_flow(struct tl_range *range)
         .has_context = now->has_context,
         .has_vmid = now->has_vmid,
     };
-    return tl_stf_flow_new(&range->flow, &options, &state);
+    r = tl_stf_flow_new(&range->flow, &options, &state);
+    if (r < 0)
+        tl_stf_known_free(known);
+    else
+        tl_stf_flow_know(range->flow, known);
+    return r;
 }
 
 /* The next chunk's items into the flow writer; TL_EOF once everything is in. */
@@ -196,7 +206,7 @@ static int feed_flow(struct tl_range *range, uint64_t stop, struct tl_fail *fail
         *at = (struct tl_stf_flow_at){0};
         int made = TL_OK;
         if (!range->flow && (r >= 0 || r == TL_EOF))
-            made = make_flow(range);
+            made = make_flow(range, fail);
         if (made < 0)
             return made;
         if (r == TL_EOF) {

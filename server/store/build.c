@@ -57,7 +57,7 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
         b->options.chunk_markers = TL_CHUNK_MARKERS;
     static const struct tl_flow_now nothing;
     tl_indexer_init(&b->index, options->protocol, options->image, &nothing, 0);
-    const struct tl_stf_flow_options flow = {.isa = options->isa, .marks = true};
+    const struct tl_stf_flow_options flow = {.isa = options->isa, .marks = true, .known = true};
     int r = tl_stf_flow_new(&b->flow, &flow, NULL);
     if (r >= 0 && tl_insn_stats_wanted(options->protocol))
         r = tl_insn_stats_new(&b->insn_stats, options->image, options->protocol);

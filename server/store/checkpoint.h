@@ -4,7 +4,7 @@
  * that a restart goes on from there. It is never needed: whatever is wrong with one, decoding
  * begins further in front. Objects "c/<trace>/<generation>/<raw offset, 16 hex digits>":
  *
- *     "TLCHECK8", u32 crc32c of all that follows
+ *     "TLCHECK9", u32 crc32c of all that follows
  *     the state below by base/state.h, begun by a number that tells the machine's byte order and
  *     the text of whom it is for
  *

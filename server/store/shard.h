@@ -35,9 +35,9 @@
 /*
  * Version 2: each EVENT but changes of mode has its EVENT_PC_TARGET, no group breaks the order that
  * stf/writer.h tells, and what a shard of others' STF tells again of the mode has fields of ours.
- * Version 1 is read as well.
+ * Version 3: such a shard tells again of registers and page walks, too. Older ones are read as well.
  */
-#define TL_SHARD_VERSION 2
+#define TL_SHARD_VERSION 3
 
 #define TL_CHUNK_MARKERS     65536 /* instructions in a chunk of the .zstf */
 #define TL_CHUNK_MARKERS_OLD 32768 /* … of older versions */

@@ -141,23 +141,41 @@ static inline uint64_t pass_plain(struct tl_walk *w, uint64_t n, uint32_t *size)
     return done;
 }
 
-/* What the shard tells again in its first group was not in the trace; there what others wrote is
- * copied as it is, and what is in force the index tells. */
-static void drop_told_mode(struct tl_walk *w)
+/* Take `size` bytes out of the frame, `at` behind where the walk stands; SIZE_MAX: none. */
+static void drop(struct tl_walk *w, size_t at, size_t size)
 {
-    const struct tl_shard_index *const index = &w->headed->index;
-    const bool old = index->version < 2;
-    uint32_t size;
-    if (index->row.number == 0 || (old && !index->row.at.has_mode))
-        return;
-    const struct tl_bytes group = {w->frame.p + w->at, w->frame.n - w->at};
-    const size_t at =
-        tl_stf_groups_mode_told(&w->groups, group, old ? &index->row.at.mode : NULL, &size);
     if (at == SIZE_MAX)
         return;
     uint8_t *const p = w->frame.p + w->at + at;
     memmove(p, p + size, w->frame.n - w->at - at - size);
     w->frame.n -= size;
+}
+
+static struct tl_bytes rest_of(const struct tl_walk *w)
+{
+    return (struct tl_bytes){w->frame.p + w->at, w->frame.n - w->at};
+}
+
+/* What the shard tells again in its first group was not in the trace; there what others wrote is
+ * copied as it is, and what is in force the index tells. */
+static void drop_told(struct tl_walk *w)
+{
+    const struct tl_shard_index *const index = &w->headed->index;
+    const bool old = index->version < 2;
+    if (index->row.number == 0)
+        return;
+    if (index->version >= 3) {
+        struct tl_bytes records;
+        size_t size = 0;
+        const size_t at = tl_stf_groups_known(&w->groups, rest_of(w), &size, &records);
+        drop(w, at, size);
+    }
+    uint32_t size = 0;
+    if (!old || index->row.at.has_mode) {
+        const size_t at = tl_stf_groups_mode_told(&w->groups, rest_of(w),
+                                                  old ? &index->row.at.mode : NULL, &size);
+        drop(w, at, size);
+    }
 }
 
 /* The walk's next marker is the first one of the frame that it has. */
@@ -169,7 +187,7 @@ static void begin_frame(struct tl_walk *w, const struct tl_shard_frame *frame)
     if (w->whole && w->frame_number == 0) {
         w->at = w->head;
         w->pc = w->groups.header.pc;
-        drop_told_mode(w);
+        drop_told(w);
     }
 }
 

@@ -45,6 +45,8 @@ struct tl_walk_last {
     struct tl_insn insn;
 };
 
+struct tl_stf_known;
+
 struct tl_walk {
     /*
      * For who looks at very many instructions: each one is told to it, and blocks only say where
@@ -106,6 +108,14 @@ TL_MUST_USE int tl_walk_chunk(struct tl_walk *walk, struct tl_view *view, size_t
  * they are laid out. TL_BAD, TL_IO, TL_NOMEM.
  */
 TL_MUST_USE int tl_walk_head(struct tl_walk *walk, struct tl_view *view, struct tl_fail *fail);
+
+/*
+ * What the trace told of registers and page walks in front of instruction `markers` of the view's
+ * shard, as far as the shard knows, into `known`, which is empty. Reads the shard up to there, if
+ * that tells of any. TL_BAD, TL_IO, TL_NOMEM.
+ */
+TL_MUST_USE int tl_walk_known(struct tl_walk *walk, struct tl_view *view, uint64_t markers,
+                              struct tl_stf_known *known, struct tl_fail *fail);
 
 /* ---- instruction by instruction ----------------------------------------------------------- */
 

@@ -46,8 +46,9 @@ static void put_trace(struct tl_buf *out, struct plan *plan, unsigned n, uint64_
                                 .reg = {(uint16_t)(dice >> 8 & 31), 0x31, {value, 8}}});
         }
         if (dice % 37 == 0)
-            put_record(out, &(struct tl_stf_record){.type = TL_STF_PAGE_TABLE_WALK,
-                                                    .walk = {1, i, 4096, {walk, 16}}});
+            put_record(out, &(struct tl_stf_record){
+                                .type = TL_STF_PAGE_TABLE_WALK,
+                                .walk = {(dice >> 13 & 7) << 12, i, 4096, {walk, 16}}});
         plan[i] = (struct plan){pc, 0x13 | (uint32_t)(dice >> 40) << 20, tid,
                                 (uint8_t)(mode < 0 ? 0 : mode), mode >= 0};
         if (dice % 23 == 0) {
@@ -166,10 +167,24 @@ static void test_random_slices(void **state)
 struct text {
     struct tl_buf *groups; /* listing of the records of each, without offsets */
     uint64_t n;
-    uint64_t values[32]; /* x registers in front of the first group */
-    uint32_t known;      /* bit i: xi */
-    int mode;            /* -1: none */
+    uint64_t values[32];           /* x registers in front of the first group */
+    uint32_t known;                /* bit i: xi */
+    int mode;                      /* -1: none */
+    struct tl_stf_record walks[8]; /* the last one of each page, in the order of their telling */
+    size_t n_walks;
 };
+
+static void note_walk(struct text *t, const struct tl_stf_record *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n_walks; i++)
+        if (t->walks[i].walk.va != r->walk.va)
+            t->walks[n++] = t->walks[i];
+    t->walks[n] = *r;
+    t->walks[n].walk.first_access = 0;
+    t->walks[n].walk.entries.p = walk;
+    t->n_walks = n + 1;
+}
 
 static void add_line(struct tl_buf *out, const struct tl_stf_record *r, uint64_t shift)
 {
@@ -203,6 +218,8 @@ static void cut(struct tl_bytes trace, uint64_t from, uint64_t to, uint64_t shif
             t->values[r.reg.number & 31] = tl_stf_word(r.reg.value, 0);
             t->known |= 1u << (r.reg.number & 31);
         }
+        if (r.type == TL_STF_PAGE_TABLE_WALK && insn < from)
+            note_walk(t, &r);
         if (r.type == TL_STF_EVENT && insn < from)
             t->mode = (int)tl_stf_word(r.event.fields, 0);
         insn += tl_stf_is_marker(r.type);
@@ -231,7 +248,7 @@ static void with_state(const struct text *t, struct tl_buf *out)
 {
     const char *p = (const char *)t->groups[0].p;
     const char *const end = p + t->groups[0].n;
-    bool regs = false, mode = t->mode < 0;
+    bool regs = false, walks = false, mode = t->mode < 0;
     while (p < end) {
         const char *const next = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1;
         const bool early =
@@ -247,6 +264,11 @@ static void with_state(const struct text *t, struct tl_buf *out)
                          0);
         }
         regs |= !early;
+        if (!early && !shows(p, "INST_REG") && !walks) {
+            for (size_t i = 0; i < t->n_walks; i++)
+                add_line(out, &t->walks[i], 0);
+            walks = true;
+        }
         if ((shows(p, "INST_32") || shows(p, "EVENT")) && !mode) {
             add_line(
                 out,
