@@ -296,6 +296,44 @@ def strictly(lab):
     check(files > len(inputs), files, len(inputs))
 
 
+def ranged(lab):
+    """The same of the shards that a server stores of them, and of what it cuts, instructions in it
+    or not."""
+    sys.path.insert(0, os.path.join(SOURCE, 'tests', 'e2e'))
+    import strict
+    from lab import Lab as Server
+    from maker import Maker
+    data = os.environ.get('TL_DATA', os.path.join(SOURCE, '..', 'shared', 'data'))
+    server, ranges = Server(lab.build), 0
+    made = Maker(seed=1)
+    made.header()
+    with open(lab.path('header.stf'), 'wb') as f:
+        f.write(made.out)
+    try:
+        server.start()
+        run(lab.command, 'push', '--server', server.url, '--format', 'stf', '--trace', 'header',
+            lab.path('header.stf'))
+        for path in glob.glob(os.path.join(data, 'coresight', 'snapshots', '*', 'snapshot.ini')):
+            folder = os.path.dirname(path)
+            run(lab.command, 'push', '--server', server.url, '--trace', os.path.basename(folder),
+                '--snapshot', folder)
+        shards = glob.glob(server.data + '/objects/t/*/*/*/*.zstf')
+        for path in shards:
+            strict.load(path)
+        for name in sorted({(path.split('/')[-4], path.split('/')[-2]) for path in shards}):
+            for args in ((), ('--byte', '0:24'), ('--insn', '7:90'), ('--byte', '1000:1016')):
+                out = lab.path('range.' + ('stf', 'zstf')[ranges & 1])
+                done = run(lab.command, 'get', '--server', server.url, '/'.join(name), *args, '-o',
+                           out)
+                if done.returncode == 0:
+                    strict.load(out)
+                    ranges += 1
+        check(ranges > 0, 'nothing was cut')
+        print(len(shards), 'shards,', ranges, 'ranges')
+    finally:
+        server.close()
+
+
 def parted(lab):
     """A .zstf with bytes between its chunks is read whole wherever it comes from, with a word on
     them; one with a damaged chunk never passes for a whole one."""
@@ -639,7 +677,8 @@ def transactions(lab):
 
 
 TESTS = {'library': library, 'wraps': wraps, 'damage': damage, 'memory': memory,
-         'listings': listings, 'emitted': emitted, 'strictly': strictly, 'parted': parted, 'served': served,
+         'listings': listings, 'emitted': emitted, 'strictly': strictly, 'ranged': ranged,
+         'parted': parted, 'served': served,
          'simulated': simulated, 'shards': shards, 'transactions': transactions}
 
 
