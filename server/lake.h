@@ -447,6 +447,95 @@ TL_MUST_USE int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_requ
                                struct tl_slices *out, struct tl_fail *fail);
 void tl_slices_fini(struct tl_slices *slices);
 
+/* ---- calls -------------------------------------------------------------------------------- */
+
+enum tl_call_kind {
+    TL_CALL_ROOT, /* it ran when tracing began, or when the flow was found again: nobody called it
+                   */
+    TL_CALL_CALL,
+    TL_CALL_TAIL, /* entered by a jump; it returns for the one that jumped */
+    TL_CALL_EXCEPTION
+};
+
+/* A call, taken apart. Numbers of calls are of the whole stream, and of its function alone. */
+struct tl_call_info {
+    const char *name; /* "" if there is no symbol: then nothing is told of its other calls */
+    enum tl_call_kind kind;
+    uint16_t exception;      /* EXCEPTION: its number */
+    uint32_t depth, deepest; /* its own, 0 is the outermost, and that of the position asked for */
+    uint64_t pc;             /* where it begins */
+    uint64_t return_pc;      /* where it returns to, 0: not known */
+    const char *caller;      /* function that called it, or was interrupted; "": none, no symbol */
+    uint64_t caller_from;    /* where that one's call begins, if depth > 0 */
+    uint64_t from, to;       /* instructions [from, to), those of what it called, too … */
+    uint64_t self;           /* … and without */
+    bool ended;              /* else it goes on where the stream ends */
+    bool has_time;
+    uint64_t time_from, time_to;
+    uint64_t number;          /* from 1; of a ROOT 0 */
+    uint64_t calls;           /* that began */
+    uint64_t finished;        /* calls that ended, and their lengths in instructions: */
+    uint64_t total, min, max; /* the sum, the least, the most */
+    uint64_t longest;         /* where the longest begins */
+    bool has_previous, has_next;
+    uint64_t previous, next; /* where they begin */
+    struct tl_gen *gen;      /* has the names */
+};
+#define TL_CALL_INNERMOST UINT32_MAX
+/*
+ * The call at `depth` (TL_CALL_INNERMOST: the innermost one) that is under way at an instruction.
+ * The first time that something is asked of a stream all of it is looked through, by all idle
+ * processors; later it is known. TL_NOTFOUND: nothing of that depth is. Free with tl_call_info_fini(),
+ * also after an error.
+ */
+TL_MUST_USE int tl_lake_call(struct tl_lake *lake, const char *trace, const char *stream,
+                             uint64_t insn, uint32_t depth, struct tl_call_info *out,
+                             struct tl_fail *fail);
+void tl_call_info_fini(struct tl_call_info *call);
+
+struct tl_profile_request {
+    const char *trace;
+    const char
+        *stream; /* NULL, "": all that have instructions; then not by instruction, but whole */
+    enum tl_range_unit unit;
+    uint64_t from, to;
+    bool callers;   /* bottom-up: under each function those that called it */
+    uint32_t nodes; /* at most; 0: 2000; no more than 20000 */
+};
+struct tl_profile_node {
+    const char *name; /* "": no symbol */
+    uint64_t pc;
+    uint32_t depth; /* 0: one that nobody called; bottom-up: the function itself */
+    uint64_t total; /* instructions, of what it called, too; bottom-up: the function's own that
+                       were run for these callers */
+    uint64_t self;  /* its own; bottom-up: those for which there are no more callers */
+    uint64_t calls; /* that began in the range */
+};
+struct tl_profile_function {
+    const char *name;
+    uint64_t pc;
+    uint64_t self;
+    uint64_t total; /* recursion counts once */
+    uint64_t calls;
+    uint64_t finished, length, min, max; /* calls that ended in the range: their lengths' sum … */
+};
+struct tl_profile {
+    uint64_t insns;
+    uint64_t time; /* that the range takes, if has_time, of one stream */
+    bool has_time;
+    bool truncated;                /* smaller paths are left out */
+    struct tl_profile_node *nodes; /* each behind its parent, of siblings the largest first */
+    size_t n_nodes;
+    struct tl_profile_function *functions; /* all; most own instructions first */
+    size_t n_functions;
+    struct tl_gen *gen; /* has the names */
+};
+/* Who called whom in a range, and how many instructions that took. Free with tl_profile_fini(),
+ * also after an error. */
+TL_MUST_USE int tl_lake_profile(struct tl_lake *lake, const struct tl_profile_request *request,
+                                struct tl_profile *out, struct tl_fail *fail);
+void tl_profile_fini(struct tl_profile *profile);
+
 /* The functions of a trace: tiles refer to them by their place here, + 1. */
 struct tl_functions {
     struct tl_function {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake stats`: what a range consists of. */
+#include "cli/plain.h"
 #include "cli/remote.h"
 
 #include <cJSON.h>
@@ -20,16 +21,54 @@ static int print_stats(const char *json, bool raw)
     return TL_CLI_DONE;
 }
 
+/* A line for each path: instructions with all that was called, its own, calls, function. */
+static void print_node(const cJSON *node)
+{
+    const cJSON *const name = cJSON_GetObjectItem(node, "name");
+    const double depth = cJSON_GetNumberValue(cJSON_GetObjectItem(node, "depth"));
+    printf("%14.0f %14.0f %10.0f  %*s", cJSON_GetNumberValue(cJSON_GetObjectItem(node, "total")),
+           cJSON_GetNumberValue(cJSON_GetObjectItem(node, "self")),
+           cJSON_GetNumberValue(cJSON_GetObjectItem(node, "calls")), (int)(2 * depth), "");
+    tl_print_plain(stdout, name && *name->valuestring ? name->valuestring : "(no symbol)", 0);
+    putchar('\n');
+}
+
+static int print_tree(const char *json, bool raw)
+{
+    cJSON *const tree = raw ? NULL : cJSON_Parse(json);
+    if (!tree) {
+        puts(json);
+        return TL_CLI_DONE;
+    }
+    const cJSON *node;
+    printf("#%13s %14s %10s  function\n", "instructions", "its own", "calls");
+    cJSON_ArrayForEach(node, cJSON_GetObjectItem(tree, "nodes")) print_node(node);
+    if (cJSON_IsTrue(cJSON_GetObjectItem(tree, "truncated")))
+        puts("# smaller paths are left out");
+    cJSON_Delete(tree);
+    return TL_CLI_DONE;
+}
+
+static int ask(struct tracelake *lake, const struct tl_remote_name *name,
+               const struct tl_arg_range *insn, bool tree, bool callers, char **json,
+               struct tracelake_error *error)
+{
+    const struct tracelake_range range = {name->trace, name->stream, TRACELAKE_INSN, insn->from,
+                                          insn->to};
+    return tree || callers ? tracelake_profile(lake, &range, callers, 0, json, error)
+                           : tracelake_stats(lake, name->trace, name->stream, insn->from, insn->to,
+                                             json, error);
+}
+
 int tl_cmd_stats(int argc, char **argv)
 {
     struct tl_remote remote = {0};
     struct tl_arg_range insn = {0, TRACELAKE_END, false};
-    bool raw = false;
+    bool raw = false, tree = false, callers = false;
     const struct tl_arg args[] = {
-        {"insn", 0, TL_ARG_RANGE, &insn},
-        {"json", 0, TL_ARG_FLAG, &raw},
-        TL_REMOTE_ARGS(remote),
-        {0},
+        {"tree", 0, TL_ARG_FLAG, &tree},  {"callers", 0, TL_ARG_FLAG, &callers},
+        {"insn", 0, TL_ARG_RANGE, &insn}, {"json", 0, TL_ARG_FLAG, &raw},
+        TL_REMOTE_ARGS(remote),           {0},
     };
     int first;
     struct tl_remote_name name;
@@ -47,10 +86,10 @@ int tl_cmd_stats(int argc, char **argv)
         return status;
     status = tl_remote_one_stream(lake, &name);
     if (status == TL_ARGS_GO)
-        status =
-            tracelake_stats(lake, name.trace, name.stream, insn.from, insn.to, &json, &error) < 0
-                ? tl_remote_fail_query(argv[first], &error)
-                : print_stats(json, raw);
+        status = ask(lake, &name, &insn, tree, callers, &json, &error) < 0
+                     ? tl_remote_fail_query(argv[first], &error)
+                 : tree || callers ? print_tree(json, raw)
+                                   : print_stats(json, raw);
     free(json);
     tracelake_close(lake);
     return status;

@@ -153,7 +153,8 @@ static const struct command commands[] = {
 #endif
 #ifdef TL_HAVE_FIND
     {"find", tl_cmd_find, "find instructions, symbols, events",
-     "usage: tracelake find TRACE/STREAM (TEXT | --pc ADDR[:ADDR] | --symbol S | --event KIND | …)\n"
+     "usage: tracelake find TRACE/STREAM (TEXT | --pc ADDR[:ADDR] | --symbol S | --event KIND | "
+     "…)\n"
      "       tracelake find TRACE --all (TEXT | …)      in all streams, by time\n"
      "TEXT is a function (calls; a part of its name will do), function+0xOFFSET, an address or\n"
      "range, an event, a mnemonic; or says which: call:…, pc:…, event:…, op:…, opcode:…\n"
@@ -172,7 +173,16 @@ static const struct command commands[] = {
 #endif
 #ifdef TL_HAVE_STATS
     {"stats", tl_cmd_stats, "instruction mix, hottest functions, events",
-     "usage: tracelake stats TRACE/STREAM [--insn A:B] [--json]\n" CONNECTION},
+     "usage: tracelake stats TRACE/STREAM [--insn A:B] [--tree | --callers] [--json]\n"
+     "  --tree              instead: who called whom, and how many instructions that took\n"
+     "  --callers           the same from below: under each function those that called "
+     "it\n" CONNECTION},
+    {"call", tl_cmd_call, "a call, taken apart",
+     "usage: tracelake call TRACE/STREAM --insn N [--depth N] [--json]\n"
+     "The call that is under way at an instruction: what it took, who called it, which of how "
+     "many\n"
+     "it is, and how long they take.\n"
+     "  --depth N           0 is the outermost one (default: the innermost)\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_TAIL
     {"tail", tl_cmd_tail, "follow a live stream",

@@ -530,6 +530,27 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_stats(struct tracelake *lake, con
                                                      const char *stream, uint64_t from, uint64_t to,
                                                      char **json, struct tracelake_error *error);
 
+#define TRACELAKE_INNERMOST UINT32_MAX
+/*
+ * The call at `depth` (0: the outermost) that is under way at an instruction, and what is known of
+ * all calls of its function, as JSON text (docs/http.md); free `*json` with free().
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_call(struct tracelake *lake, const char *trace,
+                                                    const char *stream, uint64_t insn,
+                                                    uint32_t depth, char **json,
+                                                    struct tracelake_error *error);
+
+/*
+ * Who called whom in a range, and how many instructions that took, as JSON text (docs/http.md);
+ * free
+ * `*json` with free(). An empty stream is all of them; then the range is one of time. `callers`:
+ * from below. `nodes`: how many paths are told, 0: 2000.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_profile(struct tracelake *lake,
+                                                       const struct tracelake_range *range,
+                                                       bool callers, uint32_t nodes, char **json,
+                                                       struct tracelake_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -26,6 +26,7 @@ static void lane_free(struct tl_lane *lane)
     free(lane->rows);
     tl_buckets_fini(&lane->summary);
     tl_lane_forget_stats_locked(lane);
+    tl_lane_forget_calltrees_locked(lane);
     pthread_mutex_destroy(&lane->lock);
     free(lane);
 }

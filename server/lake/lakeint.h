@@ -54,10 +54,14 @@ struct tl_lane {
     struct tl_shard_stats **stats; /* cached statistics of rows[i], or NULL */
     size_t n_stats, cap_stats;
     size_t stats_bytes;
+    struct tl_calltree **calltrees; /* cached call trees of rows[i], or NULL */
+    size_t n_calltrees, cap_calltrees;
+    size_t calltree_bytes;
 };
 
 /* Drop the cached statistics: a shard has changed. */
 void tl_lane_forget_stats_locked(struct tl_lane *lane);
+void tl_lane_forget_calltrees_locked(struct tl_lane *lane);
 
 /* Number of positions in the sealed shards. */
 uint64_t tl_lane_sealed_locked(const struct tl_lane *lane);

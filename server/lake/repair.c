@@ -90,6 +90,7 @@ static int mend_row(struct checkup *c, struct tl_lane *lane, const struct tl_sha
         if (lane->rows[i].number == row->number)
             lane->rows[i] = *row;
     tl_lane_forget_stats_locked(lane);
+    tl_lane_forget_calltrees_locked(lane);
     lane->has_summary = false;
     lane->summary_shards = 0;
     tl_buckets_fini(&lane->summary);

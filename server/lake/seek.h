@@ -31,6 +31,8 @@ struct tl_sought {
  * tl_sought_fini(), also after an error. */
 TL_MUST_USE int tl_sought_init(struct tl_sought *out, struct tl_gen *gen,
                                const struct tl_find_request *request, struct tl_fail *fail);
+/* Calls of one function, by the index of its symbol. TL_NOMEM. */
+TL_MUST_USE int tl_sought_function(struct tl_sought *out, struct tl_gen *gen, uint32_t function);
 void tl_sought_fini(struct tl_sought *sought);
 
 /* Where to look, and in which direction. */

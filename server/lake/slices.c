@@ -7,8 +7,7 @@
  * between them tell; where exactly, that chunk's instructions.
  */
 #include "lake/query.h"
-#include "store/itemlog.h"
-#include "store/stackmark.h"
+#include "lake/stacks.h"
 
 #include <stdlib.h>
 
@@ -189,29 +188,6 @@ static int walked(struct slices *s, struct tl_callstack *calls, struct tl_fail *
 
 /* ---- a long one: where stacks differ -------------------------------------------------------- */
 
-static int stack_at(const struct tl_view *view, size_t chunk, struct tl_callstack *calls,
-                    struct tl_fail *fail)
-{
-    const struct tl_chunk *c = &view->index.chunks[chunk];
-    struct tl_buf log = {0};
-    struct tl_itemlog_reader reader;
-    struct tl_item item;
-    uint64_t position;
-    int r = tl_view_items(view, chunk, &log, fail);
-    calls->depth = 0;
-    tl_itemlog_read(&reader, (struct tl_bytes){log.p, log.n}, c->at.offset,
-                    c->at.has_time ? c->at.time : 0);
-    if (r >= 0 && tl_itemlog_next(&reader, &item, &position) >= 0 && item.kind == TL_ITEM_STACK)
-        r = tl_stackmark_decode(calls, (struct tl_bytes){item.data, item.n});
-    tl_buf_fini(&log);
-    return r;
-}
-
-static bool same_frame(const struct tl_frame *a, const struct tl_frame *b)
-{
-    return a->insn == b->insn && a->pc == b->pc;
-}
-
 /* Frames of `last`, the stack at `low`, that `now`, the one at `high`, has no more ended between
  * them. */
 static int compare_stacks(struct slices *s, const struct tl_callstack *last,
@@ -219,7 +195,7 @@ static int compare_stacks(struct slices *s, const struct tl_callstack *last,
 {
     uint32_t same = 0;
     while (same < last->depth && same < now->depth &&
-           same_frame(&last->frames[same], &now->frames[same]))
+           tl_same_frame(&last->frames[same], &now->frames[same]))
         same++;
     int r = TL_OK;
     for (uint32_t i = last->depth; i-- > same && r >= 0;) {
@@ -251,7 +227,7 @@ static int sampled(struct slices *s, uint32_t columns, struct tl_callstack *last
             const uint64_t first = view->index.chunks[c].first;
             if (first < next || first >= s->to || first + view->index.chunks[c].n <= s->from)
                 continue;
-            r = stack_at(view, c, now, fail);
+            r = tl_stack_at_chunk(view, c, now, fail);
             if (r >= 0 && first > s->from)
                 r = compare_stacks(s, last, now, low, first);
             *last = *now;
@@ -265,41 +241,6 @@ static int sampled(struct slices *s, uint32_t columns, struct tl_callstack *last
 }
 
 /* ---- and where exactly ---------------------------------------------------------------------- */
-
-/* Narrow down the chunk in which it ended. */
-static int bisect(const struct slices *s, struct slice *slice, struct tl_callstack *now,
-                  struct tl_fail *fail)
-{
-    const struct tl_frame frame = {.insn = slice->from, .pc = slice->pc};
-    uint64_t behind = slice->low + 1; /* the last chunk that is known to have it */
-    int r = TL_OK;
-    while (r >= 0 && behind < slice->high) {
-        const uint64_t middle = behind + (slice->high - behind) / 2;
-        const size_t shard = tl_cut_shard_at(s->cut, middle);
-        struct tl_view *view;
-        if (shard == s->cut->n_rows || (r = tl_cut_view(s->cut, shard, &view, fail)) < 0)
-            break;
-        const size_t c = tl_shard_chunk_at(&view->index, middle);
-        uint64_t first = slice->low, end = slice->high;
-        if (c < view->index.n_chunks) {
-            first = view->index.chunks[c].first;
-            end = first + view->index.chunks[c].n;
-        }
-        if (first > slice->low)
-            r = stack_at(view, c, now, fail);
-        tl_view_put(view);
-        if (r < 0)
-            break;
-        if (first <= slice->low ||
-            (slice->depth < now->depth && same_frame(&now->frames[slice->depth], &frame))) {
-            slice->low = first > slice->low ? first : slice->low;
-            behind = end > middle ? end : middle + 1;
-        } else {
-            slice->high = first;
-        }
-    }
-    return r;
-}
 
 static int on_end(void *context, enum tl_frame_change change, const struct tl_frame *frame,
                   uint32_t depth, uint64_t insn)
@@ -328,7 +269,8 @@ static int find_ends(struct slices *s, struct tl_callstack *calls, struct tl_cal
         if (slice->exact)
             continue;
         walks++;
-        r = bisect(s, slice, now, fail);
+        const struct tl_frame frame = {.insn = slice->from, .pc = slice->pc};
+        r = tl_stack_bisect(s->cut, &frame, slice->depth, &slice->low, &slice->high, now, fail);
         if (r >= 0)
             r = walk_frames(s, calls, on_end, slice->low, slice->high, fail);
         if (!slice->exact) { /* behind the last instruction there */

@@ -157,6 +157,20 @@ static int want_calls(struct tl_sought *s, const char *name, struct tl_fail *fai
     return TL_OK;
 }
 
+int tl_sought_function(struct tl_sought *s, struct tl_gen *gen, uint32_t function)
+{
+    *s = (struct tl_sought){.kind = TL_FIND_CALL, .gap = -1, .image = tl_gen_image(gen)};
+    if (s->image)
+        tl_image_symbols(s->image, &s->n_symbols);
+    s->symbols = calloc(s->n_symbols + 1, 1);
+    s->wanted = malloc(sizeof *s->wanted);
+    if (!s->symbols || !s->wanted || function >= s->n_symbols)
+        return TL_NOMEM;
+    s->symbols[function] = 1;
+    s->wanted[s->n_wanted++] = function;
+    return TL_OK;
+}
+
 /* ---- events --------------------------------------------------------------------------------- */
 
 static bool is_event(struct tl_sought *s, const char *name)

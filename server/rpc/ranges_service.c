@@ -3,9 +3,9 @@
 #include "base/utf8.h"
 #include "rpc/convert.h"
 #include "rpc/rangefile.h"
+#include "rpc/rangejson.h"
 #include "rpc/rpcint.h"
 #include "rpc/tilepb.h"
-#include "rpc/webjson.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -309,27 +309,6 @@ static int run_find(struct tl_call *call, const void *message)
     return rc;
 }
 
-static int run_stats(struct tl_call *call, const void *message)
-{
-    const Tracelake__V1__StatsRequest *const r = message;
-    Tracelake__V1__StatsReply reply = TRACELAKE__V1__STATS_REPLY__INIT;
-    struct tl_stats stats;
-    struct tl_buf json = {0};
-    int rc = tl_lake_stats(tl_call_rpc(call)->lake, r->trace, r->stream, r->from, or_end(r->to),
-                           &stats, tl_call_fail(call));
-    if (rc == TL_OK)
-        rc = tl_webjson_append(&json, tl_webjson_stats(&stats));
-    if (rc == TL_OK)
-        rc = tl_buf_add(&json, "\n", 2); /* with its NUL */
-    if (rc == TL_OK) {
-        reply.json = (char *)json.p;
-        rc = tl_call_send(call, &reply.base);
-    }
-    tl_buf_fini(&json);
-    tl_stats_fini(&stats);
-    return explain(call, rc, r->trace, r->stream);
-}
-
 static int run_tiles(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__GetTilesRequest *const r = message;
@@ -367,7 +346,11 @@ const struct tl_method tl_ranges_methods[] = {
     {"/tracelake.v1.Ranges/Find", &tracelake__v1__find_request__descriptor, TL_UNARY, TL_ROLE_READ,
      run_find, TL_LONG},
     {"/tracelake.v1.Ranges/Stats", &tracelake__v1__stats_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, run_stats, TL_LONG},
+     TL_ROLE_READ, tl_run_stats, TL_LONG},
+    {"/tracelake.v1.Ranges/Call", &tracelake__v1__call_request__descriptor, TL_UNARY, TL_ROLE_READ,
+     tl_run_call, TL_LONG},
+    {"/tracelake.v1.Ranges/Profile", &tracelake__v1__profile_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, tl_run_profile, TL_LONG},
     {"/tracelake.v1.Ranges/GetTiles", &tracelake__v1__get_tiles_request__descriptor, TL_UNARY,
      TL_ROLE_READ, run_tiles, TL_LONG},
     {"/tracelake.v1.Ranges/Follow", &tracelake__v1__follow_request__descriptor, TL_SERVER_STREAM,

@@ -23,6 +23,10 @@ int tl_web_range(struct tl_http_request *request, struct tl_http_response *respo
 int tl_web_find(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_trace_find(struct tl_http_request *request, struct tl_http_response *response);
 
+/* webcalls.c */
+int tl_web_call(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_profile(struct tl_http_request *request, struct tl_http_response *response);
+
 /* webtile.c */
 int tl_web_tile(struct tl_http_request *request, struct tl_http_response *response);
 

@@ -18,7 +18,7 @@ cJSON *tl_webjson_number(uint64_t value)
     return value < EXACT ? cJSON_CreateRaw(text) : cJSON_CreateString(text);
 }
 
-static bool add(cJSON *object, const char *name, cJSON *item)
+bool tl_webjson_add(cJSON *object, const char *name, cJSON *item)
 {
     if (item && cJSON_AddItemToObject(object, name, item))
         return true;
@@ -28,7 +28,7 @@ static bool add(cJSON *object, const char *name, cJSON *item)
 
 bool tl_webjson_u64(cJSON *object, const char *name, uint64_t value)
 {
-    return add(object, name, tl_webjson_number(value));
+    return tl_webjson_add(object, name, tl_webjson_number(value));
 }
 
 bool tl_webjson_i64(cJSON *object, const char *name, int64_t value)
@@ -37,15 +37,15 @@ bool tl_webjson_i64(cJSON *object, const char *name, int64_t value)
         return tl_webjson_u64(object, name, (uint64_t)value);
     char text[24];
     snprintf(text, sizeof text, "%" PRId64, value);
-    return add(object, name,
-               value > -(int64_t)EXACT ? cJSON_CreateRaw(text) : cJSON_CreateString(text));
+    return tl_webjson_add(
+        object, name, value > -(int64_t)EXACT ? cJSON_CreateRaw(text) : cJSON_CreateString(text));
 }
 
 bool tl_webjson_address(cJSON *object, const char *name, uint64_t value)
 {
     char text[24];
     snprintf(text, sizeof text, "0x%" PRIx64, value);
-    return add(object, name, cJSON_CreateString(text));
+    return tl_webjson_add(object, name, cJSON_CreateString(text));
 }
 
 bool tl_webjson_text(cJSON *object, const char *name, const char *text)
@@ -66,10 +66,10 @@ static cJSON *text_item(const char *text, size_t n)
 
 bool tl_webjson_bytes(cJSON *object, const char *name, const char *text, size_t n)
 {
-    return add(object, name, text_item(text, n));
+    return tl_webjson_add(object, name, text_item(text, n));
 }
 
-static bool add_row(cJSON *array, cJSON *item)
+bool tl_webjson_add_row(cJSON *array, cJSON *item)
 {
     if (item && cJSON_AddItemToArray(array, item))
         return true;
@@ -77,8 +77,7 @@ static bool add_row(cJSON *array, cJSON *item)
     return false;
 }
 
-/* `o`, or where it is not complete NULL. */
-static cJSON *all_or_none(cJSON *o, bool complete)
+cJSON *tl_webjson_complete(cJSON *o, bool complete)
 {
     if (o && complete)
         return o;
@@ -107,7 +106,7 @@ int tl_webjson_row(struct tl_buf *out, size_t row, cJSON *json)
 static cJSON *stream(const struct tl_stream_row *row)
 {
     cJSON *const o = cJSON_CreateObject();
-    return all_or_none(
+    return tl_webjson_complete(
         o, tl_webjson_text(o, "name", row->name) && tl_webjson_text(o, "protocol", row->protocol) &&
                tl_webjson_u64(o, "insns", row->insns) &&
                tl_webjson_u64(o, "sealed_insns", row->sealed_insns) &&
@@ -159,7 +158,7 @@ static bool fill_trace(cJSON *o, const struct tl_trace_row *row)
         return false;
     cJSON *const streams = cJSON_AddArrayToObject(o, "streams");
     for (size_t i = 0; i < row->n_streams; i++)
-        if (!add_row(streams, stream(&row->streams[i])))
+        if (!tl_webjson_add_row(streams, stream(&row->streams[i])))
             return false;
     return streams != NULL;
 }
@@ -167,7 +166,7 @@ static bool fill_trace(cJSON *o, const struct tl_trace_row *row)
 cJSON *tl_webjson_trace(const struct tl_trace_row *row)
 {
     cJSON *const o = cJSON_CreateObject();
-    return all_or_none(o, fill_trace(o, row));
+    return tl_webjson_complete(o, fill_trace(o, row));
 }
 
 cJSON *tl_webjson_traces(const struct tl_trace_list *list)
@@ -175,8 +174,8 @@ cJSON *tl_webjson_traces(const struct tl_trace_list *list)
     cJSON *const array = cJSON_CreateArray();
     bool ok = true;
     for (size_t i = 0; ok && i < list->n; i++)
-        ok = add_row(array, tl_webjson_trace(&list->rows[i]));
-    return all_or_none(array, ok);
+        ok = tl_webjson_add_row(array, tl_webjson_trace(&list->rows[i]));
+    return tl_webjson_complete(array, ok);
 }
 
 /* ---- look-ups --------------------------------------------------------------------------- */
@@ -184,18 +183,18 @@ cJSON *tl_webjson_traces(const struct tl_trace_list *list)
 cJSON *tl_webjson_position(const struct tl_position *at)
 {
     cJSON *const o = cJSON_CreateObject();
-    return all_or_none(o, tl_webjson_u64(o, "insn", at->insn) &&
-                              tl_webjson_u64(o, "byte", at->byte) &&
-                              cJSON_AddBoolToObject(o, "has_time", at->has_time) &&
-                              (!at->has_time || tl_webjson_u64(o, "time", at->time)));
+    return tl_webjson_complete(o, tl_webjson_u64(o, "insn", at->insn) &&
+                                      tl_webjson_u64(o, "byte", at->byte) &&
+                                      cJSON_AddBoolToObject(o, "has_time", at->has_time) &&
+                                      (!at->has_time || tl_webjson_u64(o, "time", at->time)));
 }
 
 static cJSON *hit_row(const struct tl_hit *hit)
 {
     cJSON *const o = tl_webjson_position(&hit->at);
-    return all_or_none(o, tl_webjson_address(o, "pc", hit->pc) &&
-                              tl_webjson_text(o, "stream", hit->stream) &&
-                              tl_webjson_text(o, "text", hit->text));
+    return tl_webjson_complete(o, tl_webjson_address(o, "pc", hit->pc) &&
+                                      tl_webjson_text(o, "stream", hit->stream) &&
+                                      tl_webjson_text(o, "text", hit->text));
 }
 
 cJSON *tl_webjson_found(const struct tl_found *found, bool counted)
@@ -207,17 +206,17 @@ cJSON *tl_webjson_found(const struct tl_found *found, bool counted)
     if (ok && counted)
         ok = tl_webjson_u64(o, "total", found->total) && tl_webjson_u64(o, "before", found->before);
     for (size_t i = 0; ok && i < found->n; i++)
-        ok = add_row(rows, hit_row(&found->hits[i]));
-    return all_or_none(o, ok);
+        ok = tl_webjson_add_row(rows, hit_row(&found->hits[i]));
+    return tl_webjson_complete(o, ok);
 }
 
 static cJSON *stats_function(const struct tl_stats_function *f)
 {
     cJSON *const o = cJSON_CreateObject();
-    return all_or_none(o, tl_webjson_text(o, "name", f->name ? f->name : "(no symbol)") &&
-                              tl_webjson_address(o, "pc", f->pc) &&
-                              tl_webjson_u64(o, "insns", f->insns) &&
-                              tl_webjson_u64(o, "calls", f->calls));
+    return tl_webjson_complete(o, tl_webjson_text(o, "name", f->name ? f->name : "(no symbol)") &&
+                                      tl_webjson_address(o, "pc", f->pc) &&
+                                      tl_webjson_u64(o, "insns", f->insns) &&
+                                      tl_webjson_u64(o, "calls", f->calls));
 }
 
 /* {"name":count,…} of a group. */
@@ -246,14 +245,14 @@ cJSON *tl_webjson_stats(const struct tl_stats *s)
               tl_webjson_u64(o, "insns", s->insns) && tl_webjson_u64(o, "taken", s->taken);
     cJSON *const functions = cJSON_AddArrayToObject(o, "functions");
     for (size_t i = 0; ok && i < s->n_functions; i++)
-        ok = add_row(functions, stats_function(&s->functions[i]));
+        ok = tl_webjson_add_row(functions, stats_function(&s->functions[i]));
     ok = ok && add_counts(o, "mix", s, TL_STATS_MIX) && add_counts(o, "modes", s, TL_STATS_MODE) &&
          add_counts(o, "items", s, TL_STATS_ITEM) && add_counts(o, "gaps", s, TL_STATS_GAP);
     if (s->reads + s->writes > 0)
         ok = ok && add_memory(o, s);
     if (s->n_counts > 0 && s->counts[s->n_counts - 1].group == TL_STATS_RECORD)
         ok = ok && add_counts(o, "records", s, TL_STATS_RECORD);
-    return all_or_none(o, ok && functions);
+    return tl_webjson_complete(o, ok && functions);
 }
 
 /* "main", "exception 5 vector", or its address. */
@@ -270,7 +269,7 @@ static bool add_slice_name(cJSON *o, const struct tl_stack_slice *s)
 static cJSON *slice_row(const struct tl_stack_slice *s)
 {
     cJSON *const o = cJSON_CreateObject();
-    return all_or_none(
+    return tl_webjson_complete(
         o, tl_webjson_u64(o, "depth", s->depth) && tl_webjson_u64(o, "from", s->from) &&
                tl_webjson_u64(o, "to", s->to) && (s->exact || cJSON_AddFalseToObject(o, "exact")) &&
                add_slice_name(o, s));
@@ -283,8 +282,8 @@ cJSON *tl_webjson_slices(const struct tl_slices *slices)
               tl_webjson_u64(o, "resolution", slices->resolution);
     cJSON *const rows = cJSON_AddArrayToObject(o, "slices");
     for (size_t i = 0; ok && i < slices->n; i++)
-        ok = add_row(rows, slice_row(&slices->p[i]));
-    return all_or_none(o, ok && rows);
+        ok = tl_webjson_add_row(rows, slice_row(&slices->p[i]));
+    return tl_webjson_complete(o, ok && rows);
 }
 
 static bool add_events(cJSON *o, const char *lines)
@@ -293,7 +292,7 @@ static bool add_events(cJSON *o, const char *lines)
     bool ok = events != NULL;
     for (size_t n; ok && *lines; lines += n + 1) {
         n = strcspn(lines, "\n");
-        ok = add_row(events, text_item(lines, n));
+        ok = tl_webjson_add_row(events, text_item(lines, n));
     }
     return ok;
 }
@@ -301,22 +300,22 @@ static bool add_events(cJSON *o, const char *lines)
 cJSON *tl_webjson_insn(const struct tl_insn_row *row)
 {
     cJSON *const o = cJSON_CreateObject();
-    return all_or_none(o, tl_webjson_u64(o, "insn", row->insn) &&
-                              tl_webjson_address(o, "pc", row->pc) &&
-                              (!*row->function || tl_webjson_text(o, "function", row->function)) &&
-                              (!*row->mode || tl_webjson_text(o, "mode", row->mode)) &&
-                              (!*row->encoding || tl_webjson_text(o, "encoding", row->encoding)) &&
-                              tl_webjson_text(o, "text", row->text) &&
-                              (!row->has_time || tl_webjson_u64(o, "time", row->time)) &&
-                              (!*row->events || add_events(o, row->events)));
+    return tl_webjson_complete(
+        o, tl_webjson_u64(o, "insn", row->insn) && tl_webjson_address(o, "pc", row->pc) &&
+               (!*row->function || tl_webjson_text(o, "function", row->function)) &&
+               (!*row->mode || tl_webjson_text(o, "mode", row->mode)) &&
+               (!*row->encoding || tl_webjson_text(o, "encoding", row->encoding)) &&
+               tl_webjson_text(o, "text", row->text) &&
+               (!row->has_time || tl_webjson_u64(o, "time", row->time)) &&
+               (!*row->events || add_events(o, row->events)));
 }
 
 cJSON *tl_webjson_function(size_t id, const struct tl_function *function)
 {
     cJSON *const o = cJSON_CreateObject();
-    return all_or_none(o, tl_webjson_u64(o, "id", id) &&
-                              tl_webjson_text(o, "name", function->name) &&
-                              tl_webjson_address(o, "pc", function->pc));
+    return tl_webjson_complete(o, tl_webjson_u64(o, "id", id) &&
+                                      tl_webjson_text(o, "name", function->name) &&
+                                      tl_webjson_address(o, "pc", function->pc));
 }
 
 /* ---- responses -------------------------------------------------------------------------- */

@@ -34,6 +34,8 @@ cJSON *tl_webjson_position(const struct tl_position *at);
 /* `counted`: they were to be counted. */
 cJSON *tl_webjson_found(const struct tl_found *found, bool counted);
 cJSON *tl_webjson_stats(const struct tl_stats *stats);
+cJSON *tl_webjson_call(const struct tl_call_info *call);
+cJSON *tl_webjson_profile(const struct tl_profile *profile);
 cJSON *tl_webjson_slices(const struct tl_slices *slices);
 cJSON *tl_webjson_insn(const struct tl_insn_row *row);
 cJSON *tl_webjson_function(size_t id, const struct tl_function *function);
@@ -45,5 +47,11 @@ cJSON *tl_webjson_function(size_t id, const struct tl_function *function);
 TL_MUST_USE int tl_webjson_respond(struct tl_http_response *response, cJSON *json);
 /* The same of JSON text, whose memory is taken over. */
 TL_MUST_USE int tl_webjson_respond_text(struct tl_http_response *response, struct tl_buf *text);
+
+/* For those that make more of it: add an item to an object or array, or delete it. */
+bool tl_webjson_add(cJSON *object, const char *name, cJSON *item);
+bool tl_webjson_add_row(cJSON *array, cJSON *item);
+/* `o`, or where it is not complete NULL. */
+cJSON *tl_webjson_complete(cJSON *o, bool complete);
 
 #endif

@@ -44,6 +44,15 @@ static inline void next_item(struct place *p)
 
 /* ---- one thing at a time -------------------------------------------------------------------- */
 
+/* Blocks of trace that came as STF know no image. */
+static void name_block(const struct tl_indexer *ix, const struct tl_block *block,
+                       struct tl_block *out)
+{
+    *out = *block;
+    out->function = tl_flow_now_function(&ix->now, ix->image, block->pc);
+    out->entry = tl_begins_function(ix->image, out->function, block->pc);
+}
+
 /* As many instructions of the block as there is room for; up to position `*quick` the next ones
  * need no closer look: there an offset is to be noted, or somebody has to look. */
 static int count_closely(struct tl_indexer *ix, const struct tl_item *item, struct place *p,
@@ -51,7 +60,12 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
 {
     struct tl_shard_builder *const shard = ix->shard;
     struct tl_shard_row *const row = &shard->view->index.row;
-    const struct tl_item one = item->kind == TL_ITEM_PATH ? tl_path_item(item, p->step) : *item;
+    struct tl_item one = item->kind == TL_ITEM_PATH ? tl_path_item(item, p->step) : *item;
+    struct tl_block named;
+    if (one.block->whole && ix->image) {
+        name_block(ix, one.block, &named);
+        one.block = &named;
+    }
     const struct tl_block *const block = one.block;
     const uint32_t first = p->insn;
     const uint64_t position = tl_shard_builder_position(shard), left = room->cut - position,

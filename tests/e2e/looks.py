@@ -43,5 +43,36 @@ def finding(lab):
     lab.fails(3, r'no symbol', 'find', name, 'call:no such function')
 
 
+@test
+def calls(lab):
+    """A call taken apart agrees with searches, and call trees with each other."""
+    simulated(lab, 40000)
+    wait_sealed(lab, 'sim')
+    name = 'sim/cs.10'
+    first = json.loads(lab.run('find', name, 'call:checksum', '--limit', '100000', '--json').text())
+    begins = [hit['insn'] for hit in first['hits']]
+    check(len(begins) > 3, begins)
+    for number in (0, len(begins) // 2, len(begins) - 1):
+        call = json.loads(lab.run('call', name, '--insn', str(begins[number]), '--json').text())
+        check(call['name'] == 'checksum' and call['from'] == begins[number], call)
+        check(call['number'] == number + 1 and call['all']['calls'] == len(begins), call)
+        check(call['all'].get('previous') == (begins[number - 1] if number else None), call)
+        check(call['all'].get('next') == (begins + [None])[number + 1], call)
+        check(0 < call['self'] <= call['insns'] == call['to'] - call['from'], call)
+        inside = ['--insn', '%d:%d' % (call['from'], call['to'])]
+        tree = json.loads(lab.run('stats', name, '--tree', '--json', *inside).text())
+        check(tree['insns'] == call['insns'], tree['insns'], call)
+        own = [f['self'] for f in tree['functions'] if f['name'] == 'checksum']
+        check(own == [call['self']], own, call)
+    check('checksum' in lab.run('call', name, '--insn', str(begins[0])).text(), 'no text')
+    whole = json.loads(lab.run('stats', name, '--tree', '--json').text())
+    below = json.loads(lab.run('stats', name, '--callers', '--json').text())
+    check(whole['functions'] == below['functions'], 'functions differ')
+    text = lab.run('stats', name, '--tree').text().splitlines()
+    check(len(text) >= len(whole['nodes']) + 1, len(text))
+    lab.fails(2, r'--insn', 'call', name)
+    lab.fails(3, r'no call of that depth', 'call', name, '--insn', '5', '--depth', '900')
+
+
 if __name__ == '__main__':
     main(TESTS)

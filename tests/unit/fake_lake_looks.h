@@ -169,4 +169,49 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
                          (unsigned long long)atomic_load(&fake.appended));
 }
 
+int tl_lake_call(struct tl_lake *lake, const char *trace, const char *stream, uint64_t insn,
+                 uint32_t depth, struct tl_call_info *out, struct tl_fail *fail)
+{
+    *out = (struct tl_call_info){.name = NAME,
+                                 .kind = TL_CALL_EXCEPTION,
+                                 .exception = 7,
+                                 .depth = depth == TL_CALL_INNERMOST ? 1 : depth,
+                                 .deepest = 9,
+                                 .caller = BAD_NAME,
+                                 .from = insn,
+                                 .to = UINT64_MAX,
+                                 .number = 3,
+                                 .calls = 4,
+                                 .finished = 2,
+                                 .has_next = true,
+                                 .next = insn + 5};
+    return check(lake, trace, stream, fail);
+}
+
+void tl_call_info_fini(struct tl_call_info *call)
+{
+    *call = (struct tl_call_info){0};
+}
+
+int tl_lake_profile(struct tl_lake *lake, const struct tl_profile_request *request,
+                    struct tl_profile *out, struct tl_fail *fail)
+{
+    *out = (struct tl_profile){.insns = request->to, .truncated = request->callers};
+    const int rc = check(lake, request->trace, request->stream ? request->stream : STREAM, fail);
+    if (rc < 0)
+        return rc;
+    out->nodes = calloc(out->n_nodes = 1, sizeof *out->nodes);
+    out->nodes[0] = (struct tl_profile_node){.name = NAME, .total = request->nodes};
+    out->functions = calloc(out->n_functions = 1, sizeof *out->functions);
+    out->functions[0] = (struct tl_profile_function){.name = BAD_NAME, .self = request->from};
+    return TL_OK;
+}
+
+void tl_profile_fini(struct tl_profile *profile)
+{
+    free(profile->nodes);
+    free(profile->functions);
+    *profile = (struct tl_profile){0};
+}
+
 #endif

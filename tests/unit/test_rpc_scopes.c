@@ -43,6 +43,8 @@ static const struct rule methods[] = {
     {"/tracelake.v1.Ranges/Locate", READ, TRACE},
     {"/tracelake.v1.Ranges/Find", READ, TRACE},
     {"/tracelake.v1.Ranges/Stats", READ, TRACE},
+    {"/tracelake.v1.Ranges/Call", READ, TRACE},
+    {"/tracelake.v1.Ranges/Profile", READ, TRACE},
     {"/tracelake.v1.Ranges/GetTiles", READ, TRACE},
     {"/tracelake.v1.Raw/FetchRaw", READ, TRACE},
     {"/tracelake.v1.Raw/GetSetup", READ, TRACE},
@@ -57,13 +59,14 @@ static const struct rule methods[] = {
 static const struct rule routes[] = {
     {"/api/v1/traces", READ, OWN}, {T, READ, TRACE},
     {T "/functions", READ, TRACE}, {T "/tiles/{axis}/{level}/{index}", READ, TRACE},
-    {T "/find", READ, TRACE},      {T "/slices", READ, TRACE},
-    {S "/range", READ, TRACE},     {S "/locate", READ, TRACE},
-    {S "/find", READ, TRACE},      {S "/stats", READ, TRACE},
-    {S "/slices", READ, TRACE},    {S "/insns", READ, TRACE},
-    {"/api/v1/events", READ, OWN}, {"/metrics", READ, ALL},
-    {"/healthz", PUBLIC, NONE},    {"/readyz", PUBLIC, NONE},
-    {"/{*}", READ, NONE},
+    {T "/find", READ, TRACE},      {T "/profile", READ, TRACE},
+    {T "/slices", READ, TRACE},    {S "/range", READ, TRACE},
+    {S "/locate", READ, TRACE},    {S "/find", READ, TRACE},
+    {S "/call", READ, TRACE},      {S "/profile", READ, TRACE},
+    {S "/stats", READ, TRACE},     {S "/slices", READ, TRACE},
+    {S "/insns", READ, TRACE},     {"/api/v1/events", READ, OWN},
+    {"/metrics", READ, ALL},       {"/healthz", PUBLIC, NONE},
+    {"/readyz", PUBLIC, NONE},     {"/{*}", READ, NONE},
 };
 
 static const struct token {

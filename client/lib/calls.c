@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Questions whose answers are JSON. */
+#include "ask.h"
+#include "tracelake/v1/ranges.pb-c.h"
+
+#include <string.h>
+
+static char *text(const char *s)
+{
+    return (char *)(uintptr_t)(s ? s : "");
+}
+
+/* On the wire 0 stands for the end. */
+static uint64_t end_of(uint64_t to)
+{
+    return to == TRACELAKE_END ? 0 : to;
+}
+
+static int ask_json(struct tracelake *lake, const char *method, const ProtobufCMessage *request,
+                    char **json, struct tracelake_error *error)
+{
+    Tracelake__V1__JsonReply *reply;
+    const int result = tl_ask_once(lake, method, 0, request, &tracelake__v1__json_reply__descriptor,
+                                   &reply, error);
+    if (result < 0)
+        return result;
+    *json = strdup(reply->json);
+    tracelake__v1__json_reply__free_unpacked(reply, NULL);
+    return *json ? TRACELAKE_OK : tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+}
+
+int tracelake_call(struct tracelake *lake, const char *trace, const char *stream, uint64_t insn,
+                   uint32_t depth, char **json, struct tracelake_error *error)
+{
+    Tracelake__V1__CallRequest request = TRACELAKE__V1__CALL_REQUEST__INIT;
+    request.trace = text(trace);
+    request.stream = text(stream);
+    request.at = insn;
+    request.innermost = depth == TRACELAKE_INNERMOST;
+    request.depth = depth;
+    return ask_json(lake, "/tracelake.v1.Ranges/Call", &request.base, json, error);
+}
+
+int tracelake_profile(struct tracelake *lake, const struct tracelake_range *range, bool callers,
+                      uint32_t nodes, char **json, struct tracelake_error *error)
+{
+    Tracelake__V1__ProfileRequest request = TRACELAKE__V1__PROFILE_REQUEST__INIT;
+    request.trace = text(range->trace);
+    request.stream = text(range->stream);
+    request.unit = (Tracelake__V1__Unit)range->unit;
+    request.from = range->from;
+    request.to = end_of(range->to);
+    request.callers = callers;
+    request.nodes = nodes;
+    return ask_json(lake, "/tracelake.v1.Ranges/Profile", &request.base, json, error);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Call trees of pieces of a stream. Each index chunk tells the call stack at its begin, with where
+ * each call began, so shards are looked at in any order, and a call that began in an earlier one is
+ * known from its end.
+ */
+#include "lake/calltree.h"
+#include "lake/sweep.h"
+#include "store/stackmark.h"
+
+#include <stdlib.h>
+
+#define KEEP_MAX (48u << 20) /* bytes of what is remembered of a stream's shards */
+
+/* ---- a piece -------------------------------------------------------------------------------- */
+
+struct counter {
+    struct tl_calltree *tree;
+    struct tl_callstack calls;
+    struct tl_walk walk;
+    uint64_t from; /* what is before does not count */
+    uint32_t
+        paths[TL_CALLSTACK_MAX + 1]; /* of the frames, from the outermost on; [0] is nobody's */
+};
+
+static int begin_call(struct counter *c, const struct tl_frame *frame, uint32_t depth,
+                      uint64_t insn)
+{
+    const int64_t path = tl_calltree_path(c->tree, c->paths[depth], frame->function);
+    if (path < 0)
+        return TL_NOMEM;
+    c->paths[depth + 1] = (uint32_t)path;
+    if (frame->kind == TL_FRAME_ROOT || insn < c->from)
+        return TL_OK;
+    struct tl_calltree_function *const f = tl_calltree_function(c->tree, frame->function);
+    if (!f)
+        return TL_NOMEM;
+    f->calls++;
+    if ((uint32_t)path != c->paths[depth]) /* else the tree is full */
+        c->tree->nodes[path].calls++;
+    return TL_OK;
+}
+
+static int end_call(struct counter *c, const struct tl_frame *frame, uint64_t insn)
+{
+    if (frame->kind == TL_FRAME_ROOT || insn < c->from)
+        return TL_OK;
+    struct tl_calltree_function *const f = tl_calltree_function(c->tree, frame->function);
+    const uint64_t length = insn - frame->insn;
+    if (!f)
+        return TL_NOMEM;
+    f->ended++;
+    f->total += length;
+    f->min = length < f->min ? length : f->min;
+    if (length > f->max || (length == f->max && frame->insn < f->longest)) {
+        f->max = length;
+        f->longest = frame->insn;
+    }
+    return TL_OK;
+}
+
+static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
+                    uint32_t depth, uint64_t insn)
+{
+    return change == TL_FRAME_PUSH ? begin_call(context, frame, depth, insn)
+                                   : end_call(context, frame, insn);
+}
+
+/* The chunk at which a piece begins tells what is going on there. */
+static int begin_stack(struct counter *c, struct tl_bytes stack)
+{
+    const int r = stack.n > 0 ? tl_stackmark_decode(&c->calls, stack) : TL_OK;
+    for (uint32_t i = 0; i < c->calls.depth && r >= 0; i++) {
+        const int64_t path = tl_calltree_path(c->tree, c->paths[i], c->calls.frames[i].function);
+        if (path < 0)
+            return TL_NOMEM;
+        c->paths[i + 1] = (uint32_t)path;
+    }
+    return r;
+}
+
+/* Instructions of an item that lie in the range. The walk ends where the range does. */
+static uint64_t length_of(const struct counter *c, enum tl_protocol protocol,
+                          const struct tl_item *item, uint64_t position)
+{
+    const uint64_t n = item->kind == TL_ITEM_BLOCK              ? item->n
+                       : tl_item_is_point(protocol, item->kind) ? 1
+                                                                : 0;
+    if (position >= c->from)
+        return n;
+    return position + n > c->from ? position + n - c->from : 0;
+}
+
+static int count_chunk(struct counter *c, struct tl_view *view, size_t chunk,
+                       const struct tl_walk_range *range, const struct tl_image *image, bool first,
+                       struct tl_fail *fail)
+{
+    c->walk.detail = TL_WALK_FLOW;
+    int r = tl_walk_chunk(&c->walk, view, chunk, range, fail);
+    if (r >= 0 && first)
+        r = begin_stack(c, c->walk.stack);
+    if (r < 0)
+        return r;
+    tl_walk_functions(&c->walk, image);
+    for (size_t i = 0; i < c->walk.n && r >= 0; i++) {
+        const struct tl_item *const item = &c->walk.items[i];
+        c->calls.insns = c->walk.positions[i];
+        r = tl_callstack_push(&c->calls, item, 1);
+        const uint64_t n = length_of(c, range->protocol, item, c->walk.positions[i]);
+        if (r < 0 || n == 0)
+            continue;
+        if (c->tree->n_nodes == 0 && tl_calltree_path(c->tree, 0, TL_NO_FUNCTION) < 0)
+            return TL_NOMEM;
+        c->tree->nodes[c->paths[c->calls.depth]].self += n;
+    }
+    return r;
+}
+
+/* What of the range lies in one shard. */
+static int count_view(struct tl_calltree *tree, struct tl_view *view, const struct tl_cut *cut,
+                      uint64_t from, uint64_t to, struct tl_fail *fail)
+{
+    const struct tl_image *const image = tl_gen_image(cut->gen);
+    const struct tl_shard_index *const index = &view->index;
+    struct counter *const c = calloc(1, sizeof *c);
+    if (!c)
+        return TL_NOMEM;
+    c->tree = tree;
+    c->from = from;
+    tl_callstack_init(&c->calls, image, 0, on_frame, c);
+    const size_t low = tl_shard_chunk_at(index, from);
+    int r = TL_OK;
+    for (size_t i = low; i < index->n_chunks && index->chunks[i].first < to && r >= 0; i++) {
+        const struct tl_walk_range range = {
+            .from = index->chunks[i].first, .to = to, .protocol = cut->lane->protocol};
+        r = count_chunk(c, view, i, &range, image, i == low, fail);
+    }
+    tl_walk_fini(&c->walk);
+    free(c);
+    return r;
+}
+
+/* ---- shards that are remembered ------------------------------------------------------------- */
+
+static void forget(struct tl_calltree *tree)
+{
+    if (tree)
+        tl_calltree_fini(tree);
+    free(tree);
+}
+
+void tl_lane_forget_calltrees_locked(struct tl_lane *lane)
+{
+    for (size_t i = 0; i < lane->n_calltrees; i++)
+        forget(lane->calltrees[i]);
+    free(lane->calltrees);
+    lane->calltrees = NULL;
+    lane->n_calltrees = lane->cap_calltrees = lane->calltree_bytes = 0;
+}
+
+/* Takes the tree. Best effort. */
+static void remember(struct tl_lane *lane, size_t i, struct tl_calltree *tree)
+{
+    tl_calltree_slim(tree);
+    const size_t size = tl_calltree_bytes(tree);
+    pthread_mutex_lock(&lane->lock);
+    if (lane->calltree_bytes + size <= KEEP_MAX &&
+        tl_grow(&lane->calltrees, &lane->cap_calltrees, i + 1, sizeof *lane->calltrees) >= 0) {
+        for (; lane->n_calltrees <= i; lane->n_calltrees++)
+            lane->calltrees[lane->n_calltrees] = NULL;
+        if (!lane->calltrees[i]) {
+            lane->calltrees[i] = tree;
+            lane->calltree_bytes += size;
+            tree = NULL;
+        }
+    }
+    pthread_mutex_unlock(&lane->lock);
+    forget(tree);
+}
+
+/* ---- a range -------------------------------------------------------------------------------- */
+
+struct range {
+    const struct tl_cut *cut;
+    uint64_t from, to;
+    size_t first;               /* shard */
+    struct tl_calltree **trees; /* of the shards that were looked at */
+};
+
+static bool is_whole(const struct range *s, size_t i)
+{
+    const struct tl_shard_row *const row = &s->cut->rows[i];
+    return i < s->cut->n_stored && row->first >= s->from && row->first + row->n <= s->to;
+}
+
+/* What is remembered of a whole shard is the same whatever the range: with the items at its end. */
+static int count_part(const struct range *s, size_t shard, struct tl_view *view,
+                      struct tl_calltree *tree, struct tl_fail *fail)
+{
+    const bool whole = is_whole(s, shard);
+    return count_view(tree, view, s->cut, whole ? 0 : s->from, whole ? UINT64_MAX : s->to, fail);
+}
+
+static int count_shard(void *context, unsigned worker, size_t i, struct tl_fail *fail)
+{
+    struct range *const s = context;
+    const size_t shard = s->first + i;
+    struct tl_lane *const lane = s->cut->lane;
+    struct tl_view *view;
+    (void)worker;
+    if (is_whole(s, shard)) {
+        pthread_mutex_lock(&lane->lock);
+        const bool known = shard < lane->n_calltrees && lane->calltrees[shard];
+        pthread_mutex_unlock(&lane->lock);
+        if (known)
+            return TL_OK;
+    }
+    s->trees[i] = calloc(1, sizeof *s->trees[i]);
+    int r = s->trees[i] ? tl_cut_view(s->cut, shard, &view, fail) : TL_NOMEM;
+    if (r < 0)
+        return r;
+    r = count_part(s, shard, view, s->trees[i], fail);
+    tl_view_put(view);
+    return r;
+}
+
+/* Add what is remembered of a shard. TL_AGAIN: nothing is, any more. */
+static int recall(struct tl_calltree *tree, struct tl_lane *lane, size_t shard)
+{
+    pthread_mutex_lock(&lane->lock);
+    const struct tl_calltree *const known =
+        shard < lane->n_calltrees ? lane->calltrees[shard] : NULL;
+    const int r = known ? tl_calltree_merge(tree, known) : TL_AGAIN;
+    pthread_mutex_unlock(&lane->lock);
+    return r;
+}
+
+static int merge_shard(struct tl_calltree *tree, struct range *s, size_t i, struct tl_fail *fail)
+{
+    int r = TL_OK;
+    if (!s->trees[i])
+        r = recall(tree, s->cut->lane, s->first + i);
+    if (r == TL_AGAIN) { /* forgotten meanwhile */
+        s->trees[i] = calloc(1, sizeof *s->trees[i]);
+        struct tl_view *view;
+        r = s->trees[i] ? tl_cut_view(s->cut, s->first + i, &view, fail) : TL_NOMEM;
+        if (r >= 0) {
+            r = count_part(s, s->first + i, view, s->trees[i], fail);
+            tl_view_put(view);
+        }
+    }
+    if (r < 0 || !s->trees[i])
+        return r;
+    r = tl_calltree_merge(tree, s->trees[i]);
+    if (r >= 0 && is_whole(s, s->first + i)) {
+        remember(s->cut->lane, s->first + i, s->trees[i]);
+        s->trees[i] = NULL;
+    }
+    return r;
+}
+
+int tl_calltree_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64_t from, uint64_t to,
+                    struct tl_fail *fail)
+{
+    struct range s = {.cut = cut, .from = from, .to = to < cut->end ? to : cut->end};
+    s.first = tl_cut_shard_at(cut, from);
+    size_t n = 0;
+    while (s.first + n < cut->n_rows && cut->rows[s.first + n].first < s.to)
+        n++;
+    s.trees = calloc(n + 1, sizeof *s.trees);
+    if (!s.trees)
+        return TL_NOMEM;
+    int r = tl_sweep(cut->gen->lake, n, count_shard, &s, fail);
+    for (size_t i = 0; i < n; i++) {
+        if (r >= 0)
+            r = merge_shard(tree, &s, i, fail);
+        forget(s.trees[i]);
+    }
+    free(s.trees);
+    return r;
+}
+
+bool tl_calltree_none(const struct tl_cut *cut, size_t shard, uint32_t function)
+{
+    struct tl_lane *const lane = cut->lane;
+    pthread_mutex_lock(&lane->lock);
+    const struct tl_calltree *const known =
+        shard < lane->n_calltrees ? lane->calltrees[shard] : NULL;
+    const struct tl_calltree_function *const f = known ? tl_calltree_find(known, function) : NULL;
+    const bool none = known && (!f || f->calls == 0);
+    pthread_mutex_unlock(&lane->lock);
+    return none;
+}
+
+int tl_calltree_calls_before(const struct tl_cut *cut, uint32_t function, uint64_t to,
+                             uint64_t *calls, struct tl_fail *fail)
+{
+    const struct tl_calltree_function *f;
+    struct tl_calltree last = {0};
+    const size_t shard = tl_cut_shard_at(cut, to);
+    *calls = 0;
+    for (size_t i = 0; i < shard; i++) {
+        struct tl_calltree one = {0};
+        pthread_mutex_lock(&cut->lane->lock);
+        const struct tl_calltree *const known =
+            i < cut->lane->n_calltrees ? cut->lane->calltrees[i] : NULL;
+        f = known ? tl_calltree_find(known, function) : NULL;
+        *calls += f ? f->calls : 0;
+        pthread_mutex_unlock(&cut->lane->lock);
+        if (known)
+            continue;
+        const struct tl_shard_row *const row = &cut->rows[i];
+        const int r = tl_calltree_add(&one, cut, row->first, row->first + row->n, fail);
+        f = r >= 0 ? tl_calltree_find(&one, function) : NULL;
+        *calls += f ? f->calls : 0;
+        tl_calltree_fini(&one);
+        if (r < 0)
+            return r;
+    }
+    if (shard == cut->n_rows || to == cut->rows[shard].first)
+        return TL_OK;
+    const int r = tl_calltree_add(&last, cut, cut->rows[shard].first, to, fail);
+    f = r >= 0 ? tl_calltree_find(&last, function) : NULL;
+    *calls += f ? f->calls : 0;
+    tl_calltree_fini(&last);
+    return r;
+}

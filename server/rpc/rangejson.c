@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "rpc/rangejson.h"
+
+#include "rpc/webjson.h"
+
+#include "tracelake/v1/ranges.pb-c.h"
+
+/* `text` gets the JSON and its NUL. */
+static int write_json(struct tl_buf *text, cJSON *json)
+{
+    const int rc = tl_webjson_append(text, json);
+    return rc < 0 ? rc : tl_buf_add(text, "\n", 2);
+}
+
+static int send_json(struct tl_call *call, cJSON *json)
+{
+    Tracelake__V1__JsonReply reply = TRACELAKE__V1__JSON_REPLY__INIT;
+    struct tl_buf text = {0};
+    int rc = write_json(&text, json);
+    if (rc == TL_OK) {
+        reply.json = (char *)text.p;
+        rc = tl_call_send(call, &reply.base);
+    }
+    tl_buf_fini(&text);
+    return rc;
+}
+
+/* Say which trace and stream where the lake did not. */
+static int explain(struct tl_call *call, int rc, const char *trace, const char *stream)
+{
+    struct tl_fail *const fail = tl_call_fail(call);
+    if (rc >= 0 || fail->text[0])
+        return rc;
+    return tl_fail_set(fail, rc, "%.63s/%.31s: %s", trace, stream, tl_err_name(rc));
+}
+
+int tl_run_stats(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__StatsRequest *const r = message;
+    Tracelake__V1__StatsReply reply = TRACELAKE__V1__STATS_REPLY__INIT;
+    struct tl_stats stats;
+    struct tl_buf json = {0};
+    int rc = tl_lake_stats(tl_call_rpc(call)->lake, r->trace, r->stream, r->from,
+                           r->to ? r->to : UINT64_MAX, &stats, tl_call_fail(call));
+    if (rc == TL_OK)
+        rc = write_json(&json, tl_webjson_stats(&stats));
+    if (rc == TL_OK) {
+        reply.json = (char *)json.p;
+        rc = tl_call_send(call, &reply.base);
+    }
+    tl_buf_fini(&json);
+    tl_stats_fini(&stats);
+    return explain(call, rc, r->trace, r->stream);
+}
+
+int tl_run_call(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__CallRequest *const r = message;
+    struct tl_call_info info;
+    int rc = tl_lake_call(tl_call_rpc(call)->lake, r->trace, r->stream, r->at,
+                          r->innermost ? TL_CALL_INNERMOST : r->depth, &info, tl_call_fail(call));
+    if (rc == TL_OK)
+        rc = send_json(call, tl_webjson_call(&info));
+    tl_call_info_fini(&info);
+    return explain(call, rc, r->trace, r->stream);
+}
+
+int tl_run_profile(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__ProfileRequest *const r = message;
+    const struct tl_profile_request request = {.trace = r->trace,
+                                               .stream = r->stream,
+                                               .unit = (enum tl_range_unit)r->unit,
+                                               .from = r->from,
+                                               .to = r->to ? r->to : UINT64_MAX,
+                                               .callers = r->callers,
+                                               .nodes = r->nodes};
+    struct tl_profile profile = {0};
+    int rc =
+        (unsigned)r->unit > TL_UNIT_BYTE
+            ? tl_fail_set(tl_call_fail(call), TL_USAGE, "unit %u is not known", (unsigned)r->unit)
+            : tl_lake_profile(tl_call_rpc(call)->lake, &request, &profile, tl_call_fail(call));
+    if (rc == TL_OK)
+        rc = send_json(call, tl_webjson_profile(&profile));
+    tl_profile_fini(&profile);
+    return explain(call, rc, r->trace, r->stream);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls and call trees over HTTP. docs/http.md says what they give. */
+#include "rpc/rpcint.h"
+#include "rpc/webapi.h"
+#include "rpc/webjson.h"
+
+static struct tl_lake *lake_of(const struct tl_http_request *request)
+{
+    return ((struct tl_rpc *)request->context)->lake;
+}
+
+static int explain(const struct tl_http_request *request, struct tl_http_response *response, int rc)
+{
+    if (rc >= 0 || response->fail.text[0])
+        return rc;
+    return tl_fail_set(&response->fail, (enum tl_err)rc, "%.63s: %s", request->part[0],
+                       tl_err_name(rc));
+}
+
+int tl_web_call(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_call_info call = {0};
+    uint64_t at, depth;
+    int rc = tl_http_number(request, "at", 0, &at, &response->fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "depth", TL_CALL_INNERMOST, &depth, &response->fail);
+    if (rc >= 0)
+        rc = tl_lake_call(lake_of(request), request->part[0], request->part[1], at,
+                          depth < TL_CALL_INNERMOST ? (uint32_t)depth : TL_CALL_INNERMOST, &call,
+                          &response->fail);
+    rc = rc < 0 ? explain(request, response, rc)
+                : tl_webjson_respond(response, tl_webjson_call(&call));
+    tl_call_info_fini(&call);
+    return rc;
+}
+
+int tl_web_profile(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_profile_request wanted = {.trace = request->part[0],
+                                        .stream = request->n_parts > 1 ? request->part[1] : NULL};
+    struct tl_profile profile = {0};
+    uint64_t callers, nodes;
+    const char *const unit = tl_http_query(request, "unit");
+    int rc = tl_http_number(request, "from", 0, &wanted.from, &response->fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "to", UINT64_MAX, &wanted.to, &response->fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "callers", 0, &callers, &response->fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "nodes", 0, &nodes, &response->fail);
+    if (rc >= 0 && unit && tl_unit_parse(unit, &wanted.unit) < 0)
+        rc = tl_fail_set(&response->fail, TL_USAGE, "unit=%.20s; it is insn, time or byte", unit);
+    if (rc >= 0) {
+        wanted.callers = callers != 0;
+        wanted.nodes = nodes < UINT32_MAX ? (uint32_t)nodes : UINT32_MAX;
+        rc = tl_lake_profile(lake_of(request), &wanted, &profile, &response->fail);
+    }
+    rc = rc < 0 ? explain(request, response, rc)
+                : tl_webjson_respond(response, tl_webjson_profile(&profile));
+    tl_profile_fini(&profile);
+    return rc;
+}
