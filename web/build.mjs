@@ -67,6 +67,8 @@ function bundle() {
     ...common,
     entryPoints: { app: "src/main.ts", style: "src/style.css" },
     outdir: "dist",
+    splitting: true, // panels that are opened later are files of their own
+    chunkNames: "part-[hash]",
     minify: true,
     legalComments: "none",
     external: ["*.woff2"],

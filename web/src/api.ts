@@ -26,7 +26,7 @@ export async function get(path: string, init: RequestInit = {}): Promise<Respons
   }
 }
 
-async function json(path: string, signal?: AbortSignal): Promise<unknown> {
+export async function json(path: string, signal?: AbortSignal): Promise<unknown> {
   const reply = await get(path, { headers: { accept: "application/json" }, ...(signal ? { signal } : {}) });
   if (!reply.ok) throw new ApiError(reply.status, await reason(reply));
   return reply.json();
@@ -51,11 +51,11 @@ async function reason(reply: Response): Promise<string> {
 
 const ROOT = "api/v1";
 
-function tracePath(trace: string): string {
+export function tracePath(trace: string): string {
   return `${ROOT}/traces/${encodeURIComponent(trace)}`;
 }
 
-function streamPath(trace: string, stream: string): string {
+export function streamPath(trace: string, stream: string): string {
   return `${tracePath(trace)}/streams/${encodeURIComponent(stream)}`;
 }
 

@@ -44,6 +44,7 @@ export class Session {
   view: View;
   lane = 0;
   cursor: number | undefined; // in units of the view's axis
+  depth: number | undefined; // of the call at the cursor that was chosen; undefined: the innermost
   position: Position | undefined; // of the cursor, once the server has said it
   selection: readonly [number, number] | undefined; // in units of the axis
   found: Found | undefined;

@@ -4,7 +4,8 @@
 //   #/trace/ID?axis=time&from=..&to=..    a trace; every part of the query may be absent
 import type { Axis } from "./scale.ts";
 
-export type Panel = "insns" | "stats" | "find" | "none";
+export type Panel = "insns" | "stats" | "find" | "calls" | "none";
+const PANELS: readonly string[] = ["stats", "find", "calls", "none"];
 
 export interface Place {
   trace: string | undefined;
@@ -88,7 +89,7 @@ export function decodePlace(hash: string): Place {
   }
   place.find = query.get("find") ?? "";
   const panel = query.get("panel");
-  if (panel === "stats" || panel === "find" || panel === "none") place.panel = panel;
+  if (panel !== null && PANELS.includes(panel)) place.panel = panel as Panel;
   place.open = names(matched[2], "open");
   place.full = names(matched[2], "full") ?? [];
   const follow = query.get("follow");

@@ -10,16 +10,22 @@ import { privilegeName } from "../model.ts";
 import { functionColour } from "../palette.ts";
 import type { Panel } from "../url.ts";
 import { InsnList } from "./insnlist.ts";
+import { Lazy } from "./lazy.ts";
 
 const TABS: readonly (readonly [Panel, string])[] = [
   ["insns", "Instructions"], ["stats", "Statistics"], ["find", "Search"],
+  ["calls", "Calls"],
 ];
 
 export class Side {
   private readonly list: InsnList;
+  private readonly lazy: ReadonlyMap<Panel, Lazy>;
 
   constructor(private readonly app: App) {
     this.list = new InsnList(app);
+    this.lazy = new Map<Panel, Lazy>([
+      ["calls", new Lazy(app, async () => new (await import("./calls.ts")).CallsPanel(app))],
+    ]);
   }
 
   view(s: Session): TemplateResult | typeof nothing {
@@ -34,8 +40,8 @@ export class Side {
       app.setPanel(next[0]);
       document.getElementById(`tab-${next[0]}`)?.focus();
     };
-    const body = app.panel === "stats" ? this.stats(s) : app.panel === "find" ? this.find(s)
-      : this.insns(s);
+    const body = this.lazy.get(app.panel)?.view(s) ?? (app.panel === "stats" ? this.stats(s) : app.panel === "find" ? this.find(s)
+      : this.insns(s));
     return html`<aside class="side" aria-label="Details">
       <div class="tabs"><div role="tablist" aria-label="Details" @keydown=${key}>
         ${TABS.map(([id, text]) => html`<button role="tab" id=${`tab-${id}`} aria-selected=${id === app.panel}

@@ -126,6 +126,7 @@ export class Gestures {
     if (e.offsetY >= RULER_HEIGHT && !e.shiftKey) this.app.select(undefined);
     const at = this.timeline.unitAt(e.offsetX);
     const extent = s.extent;
+    s.depth = this.timeline.sliceAt(e.offsetX, e.offsetY)?.slice.depth;
     if (at >= extent.first && at < extent.last) this.app.moveCursor(at);
   }
 

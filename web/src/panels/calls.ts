@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// The call at the cursor, taken apart, and who called whom in a range: picture, tree and table.
+import { html, nothing, type TemplateResult } from "lit-html";
+import type { App } from "../app.ts";
+import { call, profile, type CallInfo, type Profile } from "../calls.ts";
+import { timeText } from "../describe.ts";
+import { duration, grouped, percent, short } from "../format.ts";
+import { functionColour } from "../palette.ts";
+import type { Session } from "../session.ts";
+import { Flame } from "./flame.ts";
+
+interface Asked<T> {
+  readonly key: string;
+  readonly abort: AbortController;
+  answer: T | undefined;
+  error: string;
+}
+
+export class CallsPanel {
+  private one: Asked<CallInfo> | undefined;
+  private tree: Asked<Profile> | undefined;
+  private whole: Asked<Profile> | undefined;
+  private callers = false;
+  private all = false;
+  private range: readonly [number, number] | undefined; // that the tree is of, in units of the axis
+  private readonly flame: Flame;
+
+  constructor(private readonly app: App) {
+    this.flame = new Flame(app);
+  }
+
+  view(s: Session): TemplateResult {
+    return html`<div class="scroll calls" tabindex="0" role="region" aria-label="Calls">
+      ${this.callView(s)}${this.treeView(s)}</div>`;
+  }
+
+  /** Ask unless that is what was asked last. */
+  private ask<T>(
+    last: Asked<T> | undefined, key: string, run: (signal: AbortSignal) => Promise<T>,
+  ): Asked<T> {
+    if (last?.key === key) return last;
+    last?.abort.abort();
+    const asked: Asked<T> = { key, abort: new AbortController(), answer: undefined, error: "" };
+    run(asked.abort.signal).then((answer) => { asked.answer = answer; }, (error: unknown) => {
+      if (!asked.abort.signal.aborted) asked.error = (error as Error).message;
+    }).finally(() => this.app.changed());
+    return asked;
+  }
+
+  // ---- a call ------------------------------------------------------------------------------
+
+  private callView(s: Session): TemplateResult {
+    const { stream, cursorInsn } = s;
+    if (!stream || cursorInsn === undefined) {
+      return html`<p class="muted hint">Click in a lane or on a slice of its call stack to take a call apart.</p>`;
+    }
+    const key = [s.trace.id, s.trace.generation, stream.name, cursorInsn, s.depth].join("/");
+    this.one = this.ask(this.one, key, (signal) => call(s.trace, stream.name, cursorInsn, s.depth, signal));
+    if (this.one.error !== "") return html`<p class="trouble" role="alert">${this.one.error}</p>`;
+    const c = this.one.answer;
+    return c ? this.taken(s, c) : html`<p class="muted hint">Looking through the calls…</p>`;
+  }
+
+  private taken(s: Session, c: CallInfo): TemplateResult {
+    const length = c.to - c.from;
+    const ns = s.stream?.timeIsNs ?? true;
+    const wide = c.timeFrom !== undefined && c.timeTo !== undefined ? c.timeTo - c.timeFrom : undefined;
+    const go = (text: string, at: number | undefined, depth: number | undefined, title: string): TemplateResult =>
+      html`<button class="action" title=${title} ?disabled=${at === undefined}
+        @click=${() => { s.depth = depth; void this.app.goTo(at!); }}>${text}</button>`;
+    const fields: (readonly [string, unknown])[] = [
+      ["Function", html`<span class="swatch" .style=${`background:${functionColour(c.name, this.app.theme).css}`}></span>${
+        c.kind === "exception" ? `exception ${c.exception} ` : ""}${c.name || c.pc}`],
+      ["Called by", c.kind === "root" ? "–" : c.caller || "–"],
+      ["Depth", `${c.depth} of ${c.deepest}`],
+      ["Instructions", `${grouped(length)}${c.ended ? "" : " so far"}`],
+      ["Its own", `${grouped(c.self)} (${percent(c.self, length)})`],
+    ];
+    if (wide !== undefined) {
+      fields.push(["Took", ns ? duration(wide) : `${grouped(wide)} ticks`],
+        ["Begins", timeText(s.trace, c.timeFrom!, ns)]);
+    }
+    const { all } = c;
+    if (all) {
+      fields.push(["Call", c.number === undefined ? "none: it ran from the begin" : `${grouped(c.number)} of ${grouped(all.calls)}`]);
+      if (all.finished > 0) {
+        fields.push(["All calls", html`<span title="least, average and most instructions">${short(all.min)} ·
+          ${short(Math.round(all.total / all.finished))} · ${short(all.max)} insns</span>`]);
+      }
+    }
+    return html`<dl class="details">${fields.map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
+      <p class="buttons">${go("Outer", c.depth > 0 ? c.from : undefined, c.depth - 1, "The call it was called from")}
+        ${go("Inner", c.depth < c.deepest ? s.cursorInsn : undefined, c.depth + 1, "What it had called at the cursor")}
+        ${go("Previous", all?.previous, undefined, "The previous call of this function")}
+        ${go("Next", all?.next, undefined, "The next call of this function")}
+        ${go("Longest", all?.longest, undefined, "The longest call of this function")}
+        <button class="action" title="The call tree of this call" @click=${() => void this.select(s, c)}>Select</button></p>`;
+  }
+
+  /** The call becomes the selection, and its tree is shown. */
+  private async select(s: Session, c: CallInfo): Promise<void> {
+    const time = s.view.axis === "time";
+    if (time && (c.timeFrom === undefined || c.timeTo === undefined)) return;
+    this.app.select(time ? [c.timeFrom!, Math.max(c.timeFrom! + 1, c.timeTo!)] : [c.from, c.to]);
+    this.all = false;
+    this.show(s);
+  }
+
+  // ---- a range -----------------------------------------------------------------------------
+
+  private show(s: Session): void {
+    this.range = s.selection ?? [Math.max(0, Math.floor(s.view.from)), Math.ceil(s.view.to)];
+    this.flame.reset();
+    this.app.changed();
+  }
+
+  private treeView(s: Session): TemplateResult {
+    const what = s.selection ? "the selection" : "what is in view";
+    const bar = html`<p class="buttons"><button class="action" @click=${() => this.show(s)}>Call tree of ${what}</button>
+      ${this.range ? html`<button class="action" aria-pressed=${this.callers} title="Under each function those that called it"
+          @click=${() => { this.callers = !this.callers; this.flame.reset(); this.app.changed(); }}>Bottom-up</button>
+        ${s.trace.streams.length > 1 && s.view.axis === "time" ? html`<button class="action" aria-pressed=${this.all}
+          @click=${() => { this.all = !this.all; this.flame.reset(); this.app.changed(); }}>All lanes</button>` : nothing}` : nothing}</p>`;
+    const { range } = this;
+    const name = this.all && s.view.axis === "time" ? undefined : s.stream?.name;
+    if (!range || (name === undefined && !this.all)) return bar;
+    const { axis } = s.view;
+    const base = [s.trace.id, s.trace.generation, s.trace.state === "sealed" ? 0 : s.trace.revision, name].join("/");
+    this.tree = this.ask(this.tree, [base, axis, ...range, this.callers].join("/"), (signal) =>
+      profile(s.trace, name, axis, range, this.callers, signal));
+    const tree = this.tree.answer;
+    if (this.tree.error !== "") return html`${bar}<p class="trouble" role="alert">${this.tree.error}</p>`;
+    if (!tree) return html`${bar}<p class="muted hint">Counting…</p>`;
+    // What it is of the whole comes behind it: that may take a while.
+    this.whole = this.ask(this.whole, base, (signal) => profile(s.trace, name, axis, undefined, false, signal));
+    return html`${bar}${this.flame.view(tree, this.callers)}${this.functions(tree, this.whole.answer)}`;
+  }
+
+  private functions(p: Profile, whole: Profile | undefined): TemplateResult {
+    const of = new Map(whole?.functions.map((f) => [f.name || f.pc, f.self]));
+    return html`<table class="figures wide"><caption>Functions by their own instructions</caption>
+      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Own</th><th scope="col" class="n">With callees</th>
+        <th scope="col" class="n">Calls</th><th scope="col" class="n" title="Own instructions as a share of the whole trace">Whole</th></tr></thead>
+      <tbody>${p.functions.slice(0, 200).map((f) => html`<tr><th scope="row" title=${f.name}>${f.name || f.pc}</th>
+        <td class="n" title=${grouped(f.self)}>${percent(f.self, p.insns)}</td>
+        <td class="n" title=${grouped(f.total)}>${percent(f.total, p.insns)}</td>
+        <td class="n" title=${f.finished > 0 ? `${grouped(Math.round(f.length / f.finished))} insns on average` : ""}>${short(f.calls)}</td>
+        <td class="n">${whole ? percent(of.get(f.name || f.pc) ?? 0, whole.insns) : "…"}</td></tr>`)}</tbody></table>
+      ${p.functions.length > 200 ? html`<p class="muted hint">${grouped(p.functions.length - 200)} smaller ones are left out.</p>` : nothing}`;
+  }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// A call tree as a picture, and as a list that opens level by level, for who does not see or point.
+import { html, nothing, type TemplateResult } from "lit-html";
+import type { App } from "../app.ts";
+import { layout, type Box, type Profile, type TreeNode } from "../calls.ts";
+import { grouped, percent, short } from "../format.ts";
+import { functionColour, INK } from "../palette.ts";
+
+const ROW = 18;
+const LEAST = 0.002; // share of the width: narrower ones are not drawn
+const LEVELS = 40;
+const ROWS = 400;
+
+export class Flame {
+  private zoom = -1; // the node that fills the width; -1: all
+  private readonly open = new Set<number>();
+  private drawn: { profile: Profile; boxes: Box[] } | undefined;
+
+  constructor(private readonly app: App) {}
+
+  reset(): void {
+    this.zoom = -1;
+    this.open.clear();
+  }
+
+  view(profile: Profile, callers: boolean): TemplateResult {
+    if (this.drawn?.profile !== profile) this.drawn = { profile, boxes: layout(profile.nodes, profile.insns) };
+    const { boxes } = this.drawn;
+    if (profile.nodes.length === 0) return html`<p class="muted hint">No instruction lies in there.</p>`;
+    return html`${this.picture(profile, boxes)}${this.list(profile, boxes, callers)}
+      ${profile.truncated ? html`<p class="muted hint">Paths with few instructions are left out.</p>` : nothing}`;
+  }
+
+  // ---- the picture -------------------------------------------------------------------------
+
+  private picture(p: Profile, boxes: readonly Box[]): TemplateResult {
+    const zoom = this.zoom < p.nodes.length ? this.zoom : -1;
+    const window = zoom >= 0 ? boxes[zoom]! : { left: 0, width: 1, parent: -1 };
+    const above = new Set<number>();
+    for (let i = zoom; i >= 0; i = boxes[i]!.parent) above.add(i);
+    let deepest = 0;
+    const drawn = p.nodes.map((node, i) => {
+      const box = boxes[i]!;
+      const left = above.has(i) ? 0 : (box.left - window.left) / window.width;
+      const width = above.has(i) ? 1 : box.width / window.width;
+      if (node.depth >= LEVELS || width < LEAST || left > 1 - LEAST / 2 || left < -LEAST / 2) return nothing;
+      deepest = Math.max(deepest, node.depth);
+      return this.node(p, node, i, left, width, above.has(i) && i !== zoom);
+    });
+    return html`<div class="flame" aria-hidden="true" .style=${`height:${(deepest + 1) * ROW}px`}>${drawn}</div>`;
+  }
+
+  private node(p: Profile, node: TreeNode, i: number, left: number, width: number, faint: boolean): TemplateResult {
+    const { theme } = this.app;
+    const style = `left:${(100 * left).toFixed(3)}%;width:${(100 * width).toFixed(3)}%;top:${node.depth * ROW}px;`
+      + `background:${functionColour(node.name, theme).css};color:${INK[theme]}`;
+    return html`<div class=${faint ? "faint" : ""} .style=${style} title=${`${node.name || "code without a name"}
+${grouped(node.total)} instructions (${percent(node.total, p.insns)}), ${grouped(node.self)} its own, ${grouped(node.calls)} calls`}
+      @click=${() => { this.zoom = this.zoom === i ? -1 : i; this.app.changed(); }}>${width > 0.06 ? node.name || "–" : ""}</div>`;
+  }
+
+  // ---- the list ----------------------------------------------------------------------------
+
+  private list(p: Profile, boxes: readonly Box[], callers: boolean): TemplateResult {
+    const shown: number[] = [];
+    p.nodes.forEach((_, i) => {
+      const { parent } = boxes[i]!;
+      if (shown.length < ROWS && (parent < 0 || (this.open.has(parent) && shown.includes(parent)))) shown.push(i);
+    });
+    const row = (i: number): TemplateResult => {
+      const node = p.nodes[i]!;
+      const inner = p.nodes[i + 1]?.depth === node.depth + 1;
+      const name = node.name || "code without a name";
+      const toggle = (): void => {
+        if (!this.open.delete(i)) this.open.add(i);
+        this.app.changed();
+      };
+      return html`<tr><th scope="row" .style=${`padding-left:${14 + 12 * node.depth}px`}>${inner
+        ? html`<button class="plain" aria-expanded=${this.open.has(i)} @click=${toggle}><span class="twist" aria-hidden="true">${this.open.has(i) ? "▾" : "▸"}</span>${name}</button>`
+        : html`<span class="twist"></span>${name}`}</th>
+        <td class="n" title=${grouped(node.total)}>${percent(node.total, p.insns)}</td>
+        <td class="n" title=${grouped(node.self)}>${percent(node.self, p.insns)}</td>
+        <td class="n">${short(node.calls)}</td></tr>`;
+    };
+    return html`<table class="figures tree"><caption>${callers ? "Who called them" : "Who called whom"}</caption>
+      <thead><tr><th scope="col">Function</th><th scope="col" class="n">With callees</th>
+        <th scope="col" class="n">Own</th><th scope="col" class="n">Calls</th></tr></thead>
+      <tbody>${shown.map(row)}</tbody></table>`;
+  }
+}

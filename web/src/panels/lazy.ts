@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// A panel whose code is loaded when it is opened first.
+import { html, type TemplateResult } from "lit-html";
+import type { App } from "../app.ts";
+import type { Session } from "../session.ts";
+
+export interface Loaded {
+  view(s: Session): TemplateResult;
+}
+
+export class Lazy {
+  private made: Loaded | undefined;
+  private loading = false;
+  private trouble = "";
+
+  constructor(private readonly app: App, private readonly load: () => Promise<Loaded>) {}
+
+  view(s: Session): TemplateResult {
+    if (this.made) return this.made.view(s);
+    if (!this.loading) {
+      this.loading = true;
+      this.trouble = "";
+      this.load().then((made) => { this.made = made; }, (error: unknown) => {
+        this.loading = false;
+        this.trouble = (error as Error).message;
+      }).finally(() => this.app.changed());
+    }
+    return this.trouble !== "" ? html`<p class="trouble" role="alert">${this.trouble}</p>`
+      : html`<p class="muted hint">Loading…</p>`;
+  }
+}
