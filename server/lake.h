@@ -485,8 +485,8 @@ struct tl_call_info {
 /*
  * The call at `depth` (TL_CALL_INNERMOST: the innermost one) that is under way at an instruction.
  * The first time that something is asked of a stream all of it is looked through, by all idle
- * processors; later it is known. TL_NOTFOUND: nothing of that depth is. Free with tl_call_info_fini(),
- * also after an error.
+ * processors; later it is known. TL_NOTFOUND: nothing of that depth is. Free with
+ * tl_call_info_fini(), also after an error.
  */
 TL_MUST_USE int tl_lake_call(struct tl_lake *lake, const char *trace, const char *stream,
                              uint64_t insn, uint32_t depth, struct tl_call_info *out,
@@ -535,6 +535,50 @@ struct tl_profile {
 TL_MUST_USE int tl_lake_profile(struct tl_lake *lake, const struct tl_profile_request *request,
                                 struct tl_profile *out, struct tl_fail *fail);
 void tl_profile_fini(struct tl_profile *profile);
+
+/* ---- two runs compared ---------------------------------------------------------------------- */
+
+struct tl_compare_side {
+    const char *trace, *stream;
+    uint64_t from, to; /* instructions [from, to) */
+};
+struct tl_compare_request {
+    struct tl_compare_side a, b;
+    bool calls;     /* which functions were called is compared, not which instructions were run */
+    uint32_t hunks; /* told at most; 0: 100, no more than 10000 */
+};
+/* In the place of instructions [a_from, a_to) of A stand [b_from, b_to) of B. */
+struct tl_compare_hunk {
+    uint64_t a_from, a_to, b_from, b_to;
+};
+struct tl_compare_function {
+    const char *name;                          /* "": code without symbols */
+    uint64_t self_a, self_b, calls_a, calls_b; /* own instructions, and calls that began */
+    uint64_t total_a, total_b; /* instructions of calls that ended, with all they called */
+};
+struct tl_compare {
+    uint64_t a_from, a_to, b_from, b_to; /* what was compared, as far as it is there */
+    /* Between hunks both are alike: the first ones, in order. None: all is. */
+    struct tl_compare_hunk *hunks;
+    size_t n_hunks;
+    uint64_t total_hunks;
+    uint64_t only_a, only_b; /* instructions in all hunks */
+    bool lost; /* behind the last hunk's begin they were too different to be laid side by side */
+    const char **stack_a, **stack_b; /* what was under way where they part first: outermost first */
+    size_t n_stack_a, n_stack_b;
+    struct tl_compare_function *functions; /* largest difference of own instructions first */
+    size_t n_functions;                    /* at most 200 */
+    struct tl_gen *gen_a, *gen_b;          /* have the names */
+};
+/*
+ * Where two runs part, and meet again. Instructions are alike if they are at the same place of a
+ * function of the same name, so that the runs may be of programs that were loaded elsewhere;
+ * without symbols, at the same address. Takes memory for no more than a window of both. Free with
+ * tl_compare_fini(), also after an error.
+ */
+TL_MUST_USE int tl_lake_compare(struct tl_lake *lake, const struct tl_compare_request *request,
+                                struct tl_compare *out, struct tl_fail *fail);
+void tl_compare_fini(struct tl_compare *compare);
 
 /* The functions of a trace: tiles refer to them by their place here, + 1. */
 struct tl_functions {

@@ -177,6 +177,13 @@ static const struct command commands[] = {
      "  --tree              instead: who called whom, and how many instructions that took\n"
      "  --callers           the same from below: under each function those that called "
      "it\n" CONNECTION},
+    {"diff", tl_cmd_diff, "where two runs part, and what differs by function",
+     "usage: tracelake diff TRACE/STREAM[@A:B] TRACE/STREAM[@A:B] [--calls] [--limit N] [--json]\n"
+     "Instructions are alike at the same place of a function of the same name, without symbols at\n"
+     "the same address. A:B are instructions.\n"
+     "  --calls             compare which functions were called, not each instruction\n"
+     "  --limit N           most differences printed (default 100)\n"
+     "  --exit-code         exit status 1 where they differ\n" CONNECTION},
     {"call", tl_cmd_call, "a call, taken apart",
      "usage: tracelake call TRACE/STREAM --insn N [--depth N] [--json]\n"
      "The call that is under way at an instruction: what it took, who called it, which of how "

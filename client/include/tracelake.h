@@ -551,6 +551,18 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_profile(struct tracelake *lake,
                                                        bool callers, uint32_t nodes, char **json,
                                                        struct tracelake_error *error);
 
+/*
+ * Where two runs part and meet again, and what differs by function, as JSON text (docs/http.md);
+ * free
+ * `*json` with free(). Ranges are of instructions. `calls`: compare which functions were called,
+ * not which instructions were run. `hunks`: how many are told, 0: 100.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_compare(struct tracelake *lake,
+                                                       const struct tracelake_range *a,
+                                                       const struct tracelake_range *b, bool calls,
+                                                       uint32_t hunks, char **json,
+                                                       struct tracelake_error *error);
+
 #ifdef __cplusplus
 }
 #endif

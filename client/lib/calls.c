@@ -54,3 +54,25 @@ int tracelake_profile(struct tracelake *lake, const struct tracelake_range *rang
     request.nodes = nodes;
     return ask_json(lake, "/tracelake.v1.Ranges/Profile", &request.base, json, error);
 }
+
+int tracelake_compare(struct tracelake *lake, const struct tracelake_range *a,
+                      const struct tracelake_range *b, bool calls, uint32_t hunks, char **json,
+                      struct tracelake_error *error)
+{
+    Tracelake__V1__CompareRequest request = TRACELAKE__V1__COMPARE_REQUEST__INIT;
+    Tracelake__V1__CompareSide with = TRACELAKE__V1__COMPARE_SIDE__INIT;
+    if (a->unit != TRACELAKE_INSN || b->unit != TRACELAKE_INSN)
+        return tl_client_fail(error, TRACELAKE_USAGE, "ranges of instructions are compared");
+    request.trace = text(a->trace);
+    request.stream = text(a->stream);
+    request.from = a->from;
+    request.to = end_of(a->to);
+    with.trace = text(b->trace);
+    with.stream = text(b->stream);
+    with.from = b->from;
+    with.to = end_of(b->to);
+    request.with = &with;
+    request.calls = calls;
+    request.hunks = hunks;
+    return ask_json(lake, "/tracelake.v1.Ranges/Compare", &request.base, json, error);
+}

@@ -38,7 +38,7 @@ static int parse_size(const char *text, uint64_t *out)
     return TL_OK;
 }
 
-static int parse_range(const char *text, struct tl_arg_range *out)
+int tl_arg_range_parse(const char *text, struct tl_arg_range *out)
 {
     const char *colon = strchr(text, ':');
     char from[32];
@@ -89,7 +89,7 @@ const char *tl_arg_set(const struct tl_arg *arg, const char *text)
     case TL_ARG_SIZE:
         return parse_size(text, arg->value) < 0 ? "a size such as 512K, 4M or 1G" : NULL;
     case TL_ARG_RANGE:
-        return parse_range(text, arg->value) < 0 ? "a range FROM:TO" : NULL;
+        return tl_arg_range_parse(text, arg->value) < 0 ? "a range FROM:TO" : NULL;
     case TL_ARG_LIST: {
         struct tl_arg_list *list = arg->value;
         if (list->n == TL_ARG_LIST_MAX)

@@ -47,6 +47,8 @@ const struct tl_arg *tl_arg_find(const struct tl_arg *args, const char *name, si
  * "a number". */
 TL_MUST_USE const char *tl_arg_set(const struct tl_arg *arg, const char *text);
 
+/* "A:B", "A:" or ":B" of such numbers. TL_USAGE. */
+TL_MUST_USE int tl_arg_range_parse(const char *text, struct tl_arg_range *out);
 /* A number of 64 bits, decimal or 0x…, and nothing else in the text. TL_USAGE. */
 TL_MUST_USE int tl_number_parse(const char *text, uint64_t *out);
 

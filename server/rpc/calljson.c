@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON of calls and call trees. docs/http.md says what it is. */
+/* JSON of calls, call trees and comparisons. docs/http.md says what it is. */
 #include "rpc/webjson.h"
 
 static bool add_time(cJSON *o, const struct tl_call_info *c)
@@ -77,5 +77,66 @@ cJSON *tl_webjson_profile(const struct tl_profile *p)
     cJSON *const functions = cJSON_AddArrayToObject(o, "functions");
     for (size_t i = 0; ok && i < p->n_functions; i++)
         ok = tl_webjson_add_row(functions, function(&p->functions[i]));
+    return tl_webjson_complete(o, ok && functions);
+}
+
+/* ---- two runs compared ---------------------------------------------------------------------- */
+
+static bool add_side(cJSON *o, const char *name, const struct tl_compare_side *side, uint64_t from,
+                     uint64_t to)
+{
+    cJSON *const one = cJSON_AddObjectToObject(o, name);
+    return tl_webjson_text(one, "trace", side->trace) &&
+           tl_webjson_text(one, "stream", side->stream) && tl_webjson_u64(one, "from", from) &&
+           tl_webjson_u64(one, "to", to);
+}
+
+static cJSON *hunk(const struct tl_compare_hunk *h)
+{
+    cJSON *const o = cJSON_CreateObject();
+    return tl_webjson_complete(
+        o, tl_webjson_u64(o, "a_from", h->a_from) && tl_webjson_u64(o, "a_to", h->a_to) &&
+               tl_webjson_u64(o, "b_from", h->b_from) && tl_webjson_u64(o, "b_to", h->b_to));
+}
+
+static cJSON *difference(const struct tl_compare_function *f)
+{
+    cJSON *const o = cJSON_CreateObject();
+    return tl_webjson_complete(
+        o, tl_webjson_text(o, "name", f->name) && tl_webjson_u64(o, "self_a", f->self_a) &&
+               tl_webjson_u64(o, "self_b", f->self_b) && tl_webjson_u64(o, "calls_a", f->calls_a) &&
+               tl_webjson_u64(o, "calls_b", f->calls_b) &&
+               tl_webjson_u64(o, "total_a", f->total_a) &&
+               tl_webjson_u64(o, "total_b", f->total_b));
+}
+
+static bool add_stack(cJSON *o, const char *name, const char *const *names, size_t n)
+{
+    cJSON *const stack = cJSON_AddArrayToObject(o, name);
+    bool ok = stack != NULL;
+    for (size_t i = 0; ok && i < n; i++) {
+        cJSON *const one = cJSON_CreateObject();
+        ok = tl_webjson_add_row(stack,
+                                tl_webjson_complete(one, tl_webjson_text(one, "name", names[i])));
+    }
+    return ok;
+}
+
+cJSON *tl_webjson_compare(const struct tl_compare_request *r, const struct tl_compare *c)
+{
+    cJSON *const o = cJSON_CreateObject();
+    bool ok = add_side(o, "a", &r->a, c->a_from, c->a_to) &&
+              add_side(o, "b", &r->b, c->b_from, c->b_to) &&
+              tl_webjson_u64(o, "total", c->total_hunks) &&
+              tl_webjson_u64(o, "only_a", c->only_a) && tl_webjson_u64(o, "only_b", c->only_b) &&
+              cJSON_AddBoolToObject(o, "lost", c->lost) &&
+              add_stack(o, "stack_a", c->stack_a, c->n_stack_a) &&
+              add_stack(o, "stack_b", c->stack_b, c->n_stack_b);
+    cJSON *const hunks = cJSON_AddArrayToObject(o, "hunks");
+    for (size_t i = 0; ok && i < c->n_hunks; i++)
+        ok = tl_webjson_add_row(hunks, hunk(&c->hunks[i]));
+    cJSON *const functions = cJSON_AddArrayToObject(o, "functions");
+    for (size_t i = 0; ok && i < c->n_functions; i++)
+        ok = tl_webjson_add_row(functions, difference(&c->functions[i]));
     return tl_webjson_complete(o, ok && functions);
 }

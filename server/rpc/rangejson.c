@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "rpc/rangejson.h"
 
+#include "rpc/scoped.h"
 #include "rpc/webjson.h"
 
 #include "tracelake/v1/ranges.pb-c.h"
@@ -83,5 +84,28 @@ int tl_run_profile(struct tl_call *call, const void *message)
     if (rc == TL_OK)
         rc = send_json(call, tl_webjson_profile(&profile));
     tl_profile_fini(&profile);
+    return explain(call, rc, r->trace, r->stream);
+}
+
+int tl_run_compare(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__CompareRequest *const r = message;
+    const Tracelake__V1__CompareSide *const with = r->with;
+    struct tl_lake *const lake = tl_call_rpc(call)->lake;
+    struct tl_compare compare = {0};
+    if (!with)
+        return tl_fail_set(tl_call_fail(call), TL_USAGE, "compare with what?");
+    /* Whoever dispatches has looked at the first trace. */
+    if (tl_call_scope(call) && !tl_scoped_covers(lake, tl_call_scope(call), with->trace))
+        return tl_fail_set(tl_call_fail(call), TL_NOTFOUND, "there is no such trace");
+    const struct tl_compare_request request = {
+        .a = {r->trace, r->stream, r->from, r->to ? r->to : UINT64_MAX},
+        .b = {with->trace, with->stream, with->from, with->to ? with->to : UINT64_MAX},
+        .calls = r->calls,
+        .hunks = r->hunks};
+    int rc = tl_lake_compare(lake, &request, &compare, tl_call_fail(call));
+    if (rc == TL_OK)
+        rc = send_json(call, tl_webjson_compare(&request, &compare));
+    tl_compare_fini(&compare);
     return explain(call, rc, r->trace, r->stream);
 }

@@ -8,5 +8,6 @@
 int tl_run_stats(struct tl_call *call, const void *message);
 int tl_run_call(struct tl_call *call, const void *message);
 int tl_run_profile(struct tl_call *call, const void *message);
+int tl_run_compare(struct tl_call *call, const void *message);
 
 #endif

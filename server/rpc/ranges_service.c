@@ -349,6 +349,8 @@ const struct tl_method tl_ranges_methods[] = {
      TL_ROLE_READ, tl_run_stats, TL_LONG},
     {"/tracelake.v1.Ranges/Call", &tracelake__v1__call_request__descriptor, TL_UNARY, TL_ROLE_READ,
      tl_run_call, TL_LONG},
+    {"/tracelake.v1.Ranges/Compare", &tracelake__v1__compare_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, tl_run_compare, TL_LONG},
     {"/tracelake.v1.Ranges/Profile", &tracelake__v1__profile_request__descriptor, TL_UNARY,
      TL_ROLE_READ, tl_run_profile, TL_LONG},
     {"/tracelake.v1.Ranges/GetTiles", &tracelake__v1__get_tiles_request__descriptor, TL_UNARY,

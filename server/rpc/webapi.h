@@ -26,6 +26,7 @@ int tl_web_trace_find(struct tl_http_request *request, struct tl_http_response *
 /* webcalls.c */
 int tl_web_call(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_profile(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_compare(struct tl_http_request *request, struct tl_http_response *response);
 
 /* webtile.c */
 int tl_web_tile(struct tl_http_request *request, struct tl_http_response *response);

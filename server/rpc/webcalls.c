@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls and call trees over HTTP. docs/http.md says what they give. */
 #include "rpc/rpcint.h"
+#include "rpc/scoped.h"
 #include "rpc/webapi.h"
 #include "rpc/webjson.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static struct tl_lake *lake_of(const struct tl_http_request *request)
 {
@@ -58,5 +62,54 @@ int tl_web_profile(struct tl_http_request *request, struct tl_http_response *res
     rc = rc < 0 ? explain(request, response, rc)
                 : tl_webjson_respond(response, tl_webjson_profile(&profile));
     tl_profile_fini(&profile);
+    return rc;
+}
+
+/* ---- two runs compared ---------------------------------------------------------------------- */
+
+static int compare_request(const struct tl_http_request *request, struct tl_compare_request *out,
+                           struct tl_fail *fail)
+{
+    uint64_t calls = 0, hunks = 0;
+    int rc = tl_http_number(request, "from", 0, &out->a.from, fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "to", UINT64_MAX, &out->a.to, fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "with_from", 0, &out->b.from, fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "with_to", UINT64_MAX, &out->b.to, fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "calls", 0, &calls, fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "hunks", 0, &hunks, fail);
+    out->calls = calls != 0;
+    out->hunks = hunks < UINT32_MAX ? (uint32_t)hunks : UINT32_MAX;
+    return rc;
+}
+
+int tl_web_compare(struct tl_http_request *request, struct tl_http_response *response)
+{
+    const char *const with = tl_http_query(request, "with");
+    struct tl_compare_request wanted = {
+        .a = {.trace = request->part[0], .stream = request->part[1]}};
+    struct tl_compare compare = {0};
+    const char *const slash = with ? strchr(with, '/') : NULL;
+    if (!slash)
+        return tl_fail_set(&response->fail, TL_USAGE, "compare with what? Give with=TRACE/STREAM");
+    char *const trace = strndup(with, (size_t)(slash - with));
+    if (!trace)
+        return TL_NOMEM;
+    wanted.b.trace = trace;
+    wanted.b.stream = slash + 1;
+    int rc = compare_request(request, &wanted, &response->fail);
+    /* The route has looked at the first trace. */
+    if (rc >= 0 && request->scope && !tl_scoped_covers(lake_of(request), request->scope, trace))
+        rc = tl_fail_set(&response->fail, TL_NOTFOUND, "there is no such trace");
+    if (rc >= 0)
+        rc = tl_lake_compare(lake_of(request), &wanted, &compare, &response->fail);
+    rc = rc < 0 ? explain(request, response, rc)
+                : tl_webjson_respond(response, tl_webjson_compare(&wanted, &compare));
+    tl_compare_fini(&compare);
+    free(trace);
     return rc;
 }

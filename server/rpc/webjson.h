@@ -36,6 +36,8 @@ cJSON *tl_webjson_found(const struct tl_found *found, bool counted);
 cJSON *tl_webjson_stats(const struct tl_stats *stats);
 cJSON *tl_webjson_call(const struct tl_call_info *call);
 cJSON *tl_webjson_profile(const struct tl_profile *profile);
+cJSON *tl_webjson_compare(const struct tl_compare_request *request,
+                          const struct tl_compare *compare);
 cJSON *tl_webjson_slices(const struct tl_slices *slices);
 cJSON *tl_webjson_insn(const struct tl_insn_row *row);
 cJSON *tl_webjson_function(size_t id, const struct tl_function *function);

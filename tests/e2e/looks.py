@@ -74,5 +74,32 @@ def calls(lab):
     lab.fails(3, r'no call of that depth', 'call', name, '--insn', '5', '--depth', '900')
 
 
+@test
+def comparing(lab):
+    """Two runs of a program: alike up to where they part, and between the differences."""
+    simulated(lab, 40000)
+    wait_sealed(lab, 'sim')
+    texts = streams(lab.run('get', 'sim', '--text').text())
+    a, b = [only(texts[name], 'I') for name in ('cs.10', 'cs.12')]
+    same = json.loads(lab.run('diff', 'sim/cs.10', 'sim/cs.10', '--json', '--exit-code').text())
+    check(same['total'] == 0 and same['a']['to'] == len(a), same)
+    diff = json.loads(lab.run('diff', 'sim/cs.10', 'sim/cs.12', '--json', '--limit', '10000').text())
+    check(diff['total'] == len(diff['hunks']) > 0, diff['total'])
+    at, bt = 0, 0
+    for hunk in diff['hunks']:
+        check(a[at:hunk['a_from']] == b[bt:hunk['b_from']], 'not alike in front of', hunk)
+        at, bt = hunk['a_to'], hunk['b_to']
+    check(a[at:] == b[bt:], 'not alike behind the last one')
+    first = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+    check(diff['hunks'][0]['a_from'] == first, diff['hunks'][0], first)
+    total = {f['name']: f['self_a'] for f in diff['functions']}
+    check(sum(total.values()) <= len(a), total)
+    text = lab.run('diff', 'sim/cs.10@0:5000', 'sim/cs.12@0:5000', '--calls').text()
+    check('they part at A' in text or 'alike' in text, text)
+    lab.run('diff', 'sim/cs.10', 'sim/cs.12', '--exit-code', status=1)
+    lab.fails(2, r'range is A:B', 'diff', 'sim/cs.10@5', 'sim/cs.12')
+    lab.fails(3, r'no stream', 'diff', 'sim/cs.10', 'sim/cs.99')
+
+
 if __name__ == '__main__':
     main(TESTS)

@@ -214,4 +214,30 @@ void tl_profile_fini(struct tl_profile *profile)
     *profile = (struct tl_profile){0};
 }
 
+int tl_lake_compare(struct tl_lake *lake, const struct tl_compare_request *request,
+                    struct tl_compare *out, struct tl_fail *fail)
+{
+    *out = (struct tl_compare){.a_to = request->a.to, .total_hunks = UINT64_MAX};
+    int rc = check(lake, request->a.trace, request->a.stream, fail);
+    if (rc == TL_OK)
+        rc = check(lake, request->b.trace, request->b.stream, fail);
+    if (rc < 0)
+        return rc;
+    out->hunks = calloc(out->n_hunks = 1, sizeof *out->hunks);
+    out->hunks[0] = (struct tl_compare_hunk){1, 2, request->b.from, UINT64_MAX};
+    out->stack_a = calloc(out->n_stack_a = 1, sizeof *out->stack_a);
+    out->stack_a[0] = BAD_NAME;
+    out->functions = calloc(out->n_functions = 1, sizeof *out->functions);
+    out->functions[0] = (struct tl_compare_function){.name = NAME, .calls_b = request->calls};
+    return TL_OK;
+}
+
+void tl_compare_fini(struct tl_compare *out)
+{
+    free(out->hunks);
+    free(out->stack_a);
+    free(out->functions);
+    *out = (struct tl_compare){0};
+}
+
 #endif

@@ -44,6 +44,7 @@ static const struct rule methods[] = {
     {"/tracelake.v1.Ranges/Find", READ, TRACE},
     {"/tracelake.v1.Ranges/Stats", READ, TRACE},
     {"/tracelake.v1.Ranges/Call", READ, TRACE},
+    {"/tracelake.v1.Ranges/Compare", READ, TRACE},
     {"/tracelake.v1.Ranges/Profile", READ, TRACE},
     {"/tracelake.v1.Ranges/GetTiles", READ, TRACE},
     {"/tracelake.v1.Raw/FetchRaw", READ, TRACE},
@@ -62,11 +63,12 @@ static const struct rule routes[] = {
     {T "/find", READ, TRACE},      {T "/profile", READ, TRACE},
     {T "/slices", READ, TRACE},    {S "/range", READ, TRACE},
     {S "/locate", READ, TRACE},    {S "/find", READ, TRACE},
-    {S "/call", READ, TRACE},      {S "/profile", READ, TRACE},
-    {S "/stats", READ, TRACE},     {S "/slices", READ, TRACE},
-    {S "/insns", READ, TRACE},     {"/api/v1/events", READ, OWN},
-    {"/metrics", READ, ALL},       {"/healthz", PUBLIC, NONE},
-    {"/readyz", PUBLIC, NONE},     {"/{*}", READ, NONE},
+    {S "/call", READ, TRACE},      {S "/compare", READ, TRACE},
+    {S "/profile", READ, TRACE},   {S "/stats", READ, TRACE},
+    {S "/slices", READ, TRACE},    {S "/insns", READ, TRACE},
+    {"/api/v1/events", READ, OWN}, {"/metrics", READ, ALL},
+    {"/healthz", PUBLIC, NONE},    {"/readyz", PUBLIC, NONE},
+    {"/{*}", READ, NONE},
 };
 
 static const struct token {
@@ -390,12 +392,26 @@ static void test_routes(void **state)
         check_route(&tl_http_routes[i]);
 }
 
+/* A comparison names two traces: neither may be of others. */
+static void test_compared(void **state)
+{
+    static const char path[] = "/api/v1/traces/own/streams/cs.10/compare?with=foreign/cs.10";
+    for (size_t t = 0; t < N_TOKENS; t++) {
+        struct answer a = {0};
+        if (!tokens[t].bearer)
+            continue;
+        get_h2(path, &tokens[t], &a);
+        const bool hidden = strstr(a.body, "there is no such trace") != NULL;
+        assert_int_equal(hidden, tokens[t].scoped);
+        assert_true(!tokens[t].scoped || a.status == 404);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_routes),
-        cmocka_unit_test(test_methods),
-        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_routes), cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_lists),  cmocka_unit_test(test_compared),
         cmocka_unit_test(test_pushes),
     };
     return cmocka_run_group_tests(tests, open_server, close_server);

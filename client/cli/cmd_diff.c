@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* `tracelake diff`: where two runs part, and what differs by function. */
+#include "cli/plain.h"
+#include "cli/remote.h"
+
+#include <cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One of the two: "T/S[@A:B]". */
+struct side {
+    struct tl_remote_name name;
+    uint64_t from, to;
+};
+
+static int parse_side(const char *text, struct side *out)
+{
+    char copy[256];
+    if (strlen(text) >= sizeof copy)
+        return tl_cli_usage("diff", "%.40s…: the name is too long", text);
+    strcpy(copy, text);
+    char *const at = strchr(copy, '@');
+    out->from = 0;
+    out->to = TRACELAKE_END;
+    if (at) {
+        struct tl_arg_range range = {0, TRACELAKE_END, false};
+        *at = 0;
+        if (tl_arg_range_parse(at + 1, &range) < 0)
+            return tl_cli_usage("diff", "%s: a range is A:B, in instructions", at + 1);
+        out->from = range.from;
+        out->to = range.to;
+    }
+    return tl_remote_name("diff", copy, &out->name);
+}
+
+static double number(const cJSON *o, const char *name)
+{
+    const cJSON *const item = cJSON_GetObjectItem(o, name);
+    return cJSON_IsString(item)   ? strtod(item->valuestring, NULL)
+           : cJSON_IsNumber(item) ? item->valuedouble
+                                  : 0;
+}
+
+static const char *text_of(const cJSON *o, const char *name)
+{
+    const char *const text = cJSON_GetStringValue(cJSON_GetObjectItem(o, name));
+    return text && *text ? text : "(no symbol)";
+}
+
+static void print_stack(const char *letter, const cJSON *stack)
+{
+    const cJSON *frame;
+    const char *before = " in ";
+    printf("  %s", letter);
+    cJSON_ArrayForEach(frame, stack)
+    {
+        fputs(before, stdout);
+        tl_print_plain(stdout, text_of(frame, "name"), 0);
+        before = " > ";
+    }
+    putchar('\n');
+}
+
+static void print_functions(const cJSON *tree, int most)
+{
+    const cJSON *f;
+    printf("#%13s %14s %10s %10s  function\n", "its own in A", "in B", "calls in A", "in B");
+    cJSON_ArrayForEach(f, cJSON_GetObjectItem(tree, "functions"))
+    {
+        if (most-- == 0)
+            break;
+        printf("%14.0f %14.0f %10.0f %10.0f  ", number(f, "self_a"), number(f, "self_b"),
+               number(f, "calls_a"), number(f, "calls_b"));
+        tl_print_plain(stdout, text_of(f, "name"), 0);
+        putchar('\n');
+    }
+}
+
+static void print_compare(const cJSON *tree)
+{
+    const cJSON *hunk, *const hunks = cJSON_GetObjectItem(tree, "hunks");
+    const cJSON *const first = cJSON_GetArrayItem(hunks, 0);
+    if (!first) {
+        puts("alike");
+    } else {
+        printf("they part at A %.0f, B %.0f\n", number(first, "a_from"), number(first, "b_from"));
+        print_stack("A", cJSON_GetObjectItem(tree, "stack_a"));
+        print_stack("B", cJSON_GetObjectItem(tree, "stack_b"));
+        printf("%.0f differences; %.0f instructions are only in A, %.0f only in B\n",
+               number(tree, "total"), number(tree, "only_a"), number(tree, "only_b"));
+        puts("# instructions of A    in their place those of B");
+        cJSON_ArrayForEach(hunk, hunks)
+            printf("%.0f:%.0f %.0f:%.0f\n", number(hunk, "a_from"), number(hunk, "a_to"),
+                   number(hunk, "b_from"), number(hunk, "b_to"));
+        if (number(tree, "total") > cJSON_GetArraySize(hunks))
+            puts("# … there are more: raise --limit");
+        if (cJSON_IsTrue(cJSON_GetObjectItem(tree, "lost")))
+            puts("# behind the last one's begin they are too different to be laid side by side");
+    }
+    print_functions(tree, 20);
+}
+
+struct options {
+    bool calls, json, exit_code;
+    uint64_t limit;
+};
+
+static int run(struct tracelake *lake, struct side *a, struct side *b, const struct options *o)
+{
+    struct tracelake_error error;
+    char *json = NULL;
+    int status = tl_remote_one_stream(lake, &a->name);
+    if (status == TL_ARGS_GO)
+        status = tl_remote_one_stream(lake, &b->name);
+    if (status != TL_ARGS_GO)
+        return status;
+    const struct tracelake_range x = {a->name.trace, a->name.stream, TRACELAKE_INSN, a->from,
+                                      a->to};
+    const struct tracelake_range y = {b->name.trace, b->name.stream, TRACELAKE_INSN, b->from,
+                                      b->to};
+    const uint32_t limit = o->limit < UINT32_MAX ? (uint32_t)o->limit : UINT32_MAX;
+    if (tracelake_compare(lake, &x, &y, o->calls, limit, &json, &error) < 0)
+        return tl_remote_fail_query(a->name.trace, &error);
+    cJSON *const tree = cJSON_Parse(json);
+    if (o->json || !tree)
+        puts(json);
+    else
+        print_compare(tree);
+    const bool differ = number(tree, "total") > 0;
+    cJSON_Delete(tree);
+    free(json);
+    return differ && o->exit_code ? TL_CLI_BAD : TL_CLI_DONE;
+}
+
+int tl_cmd_diff(int argc, char **argv)
+{
+    struct tl_remote remote = {0};
+    struct options o = {0};
+    const struct tl_arg args[] = {
+        {"calls", 0, TL_ARG_FLAG, &o.calls},
+        {"limit", 0, TL_ARG_U64, &o.limit},
+        {"exit-code", 0, TL_ARG_FLAG, &o.exit_code},
+        {"json", 0, TL_ARG_FLAG, &o.json},
+        TL_REMOTE_ARGS(remote),
+        {0},
+    };
+    int first;
+    struct side a, b;
+    struct tracelake *lake;
+    int status = tl_args_parse(argc, argv, args, &first);
+    if (status == TL_ARGS_GO && argc - first != 2)
+        status = tl_cli_usage("diff", "give two of TRACE/STREAM[@A:B]");
+    if (status == TL_ARGS_GO)
+        status = parse_side(argv[first], &a);
+    if (status == TL_ARGS_GO)
+        status = parse_side(argv[first + 1], &b);
+    if (status == TL_ARGS_GO)
+        status = tl_remote_connect(&lake, &remote);
+    if (status != TL_ARGS_GO)
+        return status;
+    status = run(lake, &a, &b, &o);
+    tracelake_close(lake);
+    return status;
+}
