@@ -91,3 +91,46 @@ export async function callChecks(suite, { server, trace }) {
     assert.equal((await place(page)).query.get("panel"), "calls");
   });
 }
+
+/** Two streams of a trace laid side by side. */
+export async function compareChecks(suite, { server, trace }) {
+  const base = server.replace(/\/$/, "");
+
+  for (const scheme of ["light", "dark"]) {
+    await suite.check(`compare: the differences are the server's, one of them is side by side (${scheme})`, { colorScheme: scheme }, async (page) => {
+      const t = await json(page, base, `traces/${trace}`);
+      const [a, b] = t.streams;
+      const other = `${trace}/${b.name}`;
+      const path = `traces/${trace}/streams/${a.name}`;
+      const truth = await json(page, base, `${path}/compare?with=${encodeURIComponent(other)}&hunks=1000`);
+      await open(page, base, `#/trace/${trace}?panel=compare`);
+      await page.locator(".compare select").selectOption(other);
+      await page.waitForSelector(".compare dl.details");
+      assert.equal((await place(page)).query.get("with"), other);
+      const told = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll(".compare dl.details div")]
+        .map((d) => [d.querySelector("dt").textContent, d.querySelector("dd").textContent.trim()])));
+      assert.equal(plain(told.Differences), truth.total);
+      await page.getByRole("button", { name: "Next", exact: true }).focus();
+      await page.keyboard.press("Enter");
+      const hunk = truth.hunks[1];
+      await page.waitForFunction((at) => location.hash.includes(`at=${at}`), hunk.a_from);
+      await page.waitForSelector(".beside tbody tr");
+      await settle(page);
+      const rows = await page.evaluate(() => [...document.querySelectorAll(".beside tbody tr")].map((r) => ({
+        differs: r.classList.contains("differs"),
+        cells: [...r.querySelectorAll("td.n")].map((c) => Number(c.textContent.replace(/[^0-9]/g, ""))),
+        texts: [...r.querySelectorAll("code")].map((c) => c.textContent),
+      })));
+      const same = rows.filter((r) => !r.differs);
+      const differ = rows.filter((r) => r.differs);
+      assert.equal(differ.length, Math.min(300, Math.max(hunk.a_to - hunk.a_from, hunk.b_to - hunk.b_from)));
+      assert.deepEqual(same[0].cells.map((c) => c + Math.min(4, hunk.a_from, hunk.b_from)), [hunk.a_from, hunk.b_from]);
+      for (const row of same) assert.equal(row.texts[0], row.texts[1]);
+      await shot(page, `compare-${scheme}`);
+      await accessible(page);
+      await page.getByRole("button", { name: "By calls" }).click();
+      const calls = await json(page, base, `${path}/compare?with=${encodeURIComponent(other)}&hunks=1000&calls=1`);
+      await page.waitForFunction((n) => document.querySelector(".compare dl.details dd")?.textContent.replace(/[^0-9]/g, "") === String(n), calls.total);
+    });
+  }
+}

@@ -10,7 +10,7 @@
 // screenshots. Exit status 0 if all passed.
 import { parseArgs } from "node:util";
 import { launch, Suite } from "./harness.mjs";
-import { callChecks } from "./calls.mjs";
+import { callChecks, compareChecks } from "./calls.mjs";
 import { FAR, gapChecks, missingTrace } from "./gaps.mjs";
 import { Lab } from "./lab.mjs";
 import { listen } from "./mock/server.mjs";
@@ -59,6 +59,7 @@ try {
       const finished = await lab.finished();
       await serverChecks(suite, { ...where, trace: finished, live: await lab.live() });
       await callChecks(suite, { ...where, trace: finished });
+      await compareChecks(suite, { ...where, trace: finished });
       await osdChecks(suite, { ...where, trace: await lab.osd() });
       await gapChecks(suite, {
         ...where, trace: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),

@@ -25,6 +25,7 @@ export class App {
   session: Session | undefined;
   trouble = ""; // why the trace in the URL cannot be shown
   panel: Panel = "insns";
+  comparedWith = ""; // "TRACE/STREAM"
   following: number | undefined;
   help = false;
   table = false;
@@ -108,6 +109,7 @@ export class App {
       to: bare ? undefined : text(s.view.to, step), lane: s.lane > 0 ? s.stream?.name : undefined,
       at: s.cursor === undefined ? undefined : text(s.cursor),
       select: s.selection && [text(s.selection[0]), text(s.selection[1])], find: s.found?.text ?? "", panel: this.panel,
+      with: this.comparedWith,
       open: s.folds, full: s.trace.streams.filter((_, i) => s.full.has(i)).map((x) => x.name),
       follow: this.following,
     };
@@ -154,6 +156,7 @@ export class App {
     s.view = place.from !== undefined && to > from
       ? clamp({ axis, from, to }, extent) : whole(axis, extent);
     this.panel = place.panel;
+    this.comparedWith = place.with;
     this.following = s.trace.state === "live" || s.trace.state === "decoding" ? place.follow
       : undefined;
     s.selection = place.select && [near(epoch, place.select[0]), near(epoch, place.select[1])];
@@ -595,6 +598,12 @@ export class App {
     if (!s) return;
     const which = all ? s.full : s.open;
     if (!which.delete(lane)) which.add(lane);
+    this.toUrl();
+    this.changed();
+  }
+
+  compareWith(other: string): void {
+    this.comparedWith = other;
     this.toUrl();
     this.changed();
   }

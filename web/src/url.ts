@@ -4,8 +4,8 @@
 //   #/trace/ID?axis=time&from=..&to=..    a trace; every part of the query may be absent
 import type { Axis } from "./scale.ts";
 
-export type Panel = "insns" | "stats" | "find" | "calls" | "none";
-const PANELS: readonly string[] = ["stats", "find", "calls", "none"];
+export type Panel = "insns" | "stats" | "find" | "calls" | "compare" | "none";
+const PANELS: readonly string[] = ["stats", "find", "calls", "compare", "none"];
 
 export interface Place {
   trace: string | undefined;
@@ -18,6 +18,7 @@ export interface Place {
   select: readonly [string, string] | undefined;
   find: string;
   panel: Panel;
+  with: string; // "TRACE/STREAM" that is compared
   open: readonly string[] | undefined; // lanes whose call stack is open, by name; undefined: as usual
   full: readonly string[]; // … with all of its levels
   /** undefined: not following; 0: keep the zoom; else the newest N units. */
@@ -27,7 +28,7 @@ export interface Place {
 export function emptyPlace(trace?: string): Place {
   return {
     trace, axis: "insn", from: undefined, to: undefined, lane: undefined, at: undefined,
-    select: undefined, find: "", panel: "insns", open: undefined, full: [], follow: undefined,
+    select: undefined, find: "", panel: "insns", with: "", open: undefined, full: [], follow: undefined,
   };
 }
 
@@ -44,6 +45,7 @@ export function encodePlace(place: Place): string {
   if (place.select) query.push(`select=${place.select[0]}-${place.select[1]}`);
   if (place.find !== "") query.push(`find=${encodeURIComponent(place.find)}`);
   if (place.panel !== "insns") query.push(`panel=${place.panel}`);
+  if (place.with !== "") query.push(`with=${encodeURIComponent(place.with)}`);
   if (place.open) query.push(`open=${place.open.map(encodeURIComponent).join(",")}`);
   if (place.full.length > 0) query.push(`full=${place.full.map(encodeURIComponent).join(",")}`);
   return `#/trace/${encodeURIComponent(place.trace)}${query.length > 0 ? `?${query.join("&")}` : ""}`;
@@ -90,6 +92,7 @@ export function decodePlace(hash: string): Place {
   place.find = query.get("find") ?? "";
   const panel = query.get("panel");
   if (panel !== null && PANELS.includes(panel)) place.panel = panel as Panel;
+  place.with = query.get("with") ?? "";
   place.open = names(matched[2], "open");
   place.full = names(matched[2], "full") ?? [];
   const follow = query.get("follow");

@@ -2,19 +2,13 @@
 // The call at the cursor, taken apart, and who called whom in a range: picture, tree and table.
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
+import { ask, type Asked } from "../asking.ts";
 import { call, profile, type CallInfo, type Profile } from "../calls.ts";
 import { timeText } from "../describe.ts";
 import { duration, grouped, percent, short } from "../format.ts";
 import { functionColour } from "../palette.ts";
 import type { Session } from "../session.ts";
 import { Flame } from "./flame.ts";
-
-interface Asked<T> {
-  readonly key: string;
-  readonly abort: AbortController;
-  answer: T | undefined;
-  error: string;
-}
 
 export class CallsPanel {
   private one: Asked<CallInfo> | undefined;
@@ -34,17 +28,10 @@ export class CallsPanel {
       ${this.callView(s)}${this.treeView(s)}</div>`;
   }
 
-  /** Ask unless that is what was asked last. */
   private ask<T>(
     last: Asked<T> | undefined, key: string, run: (signal: AbortSignal) => Promise<T>,
   ): Asked<T> {
-    if (last?.key === key) return last;
-    last?.abort.abort();
-    const asked: Asked<T> = { key, abort: new AbortController(), answer: undefined, error: "" };
-    run(asked.abort.signal).then((answer) => { asked.answer = answer; }, (error: unknown) => {
-      if (!asked.abort.signal.aborted) asked.error = (error as Error).message;
-    }).finally(() => this.app.changed());
-    return asked;
+    return ask(last, key, run, () => this.app.changed());
   }
 
   // ---- a call ------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // A panel whose code is loaded when it is opened first.
-import { html, type TemplateResult } from "lit-html";
+import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import type { Session } from "../session.ts";
 
 export interface Loaded {
   view(s: Session): TemplateResult;
+  /** What goes below the timeline. */
+  below?(s: Session): TemplateResult | typeof nothing;
 }
 
 export class Lazy {
@@ -14,6 +16,10 @@ export class Lazy {
   private trouble = "";
 
   constructor(private readonly app: App, private readonly load: () => Promise<Loaded>) {}
+
+  below(s: Session): TemplateResult | typeof nothing {
+    return this.made?.below?.(s) ?? nothing;
+  }
 
   view(s: Session): TemplateResult {
     if (this.made) return this.made.view(s);

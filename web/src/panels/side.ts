@@ -14,7 +14,7 @@ import { Lazy } from "./lazy.ts";
 
 const TABS: readonly (readonly [Panel, string])[] = [
   ["insns", "Instructions"], ["stats", "Statistics"], ["find", "Search"],
-  ["calls", "Calls"],
+  ["calls", "Calls"], ["compare", "Compare"],
 ];
 
 export class Side {
@@ -25,6 +25,7 @@ export class Side {
     this.list = new InsnList(app);
     this.lazy = new Map<Panel, Lazy>([
       ["calls", new Lazy(app, async () => new (await import("./calls.ts")).CallsPanel(app))],
+      ["compare", new Lazy(app, async () => new (await import("./compare.ts")).ComparePanel(app))],
     ]);
   }
 
@@ -50,7 +51,7 @@ export class Side {
         <button class="close" aria-label="Close the panel" @click=${() => app.setPanel("none")}>×</button>
       </div>
       <div class="tabpanel" id="tabpanel" role="tabpanel" aria-labelledby=${`tab-${app.panel}`}>${body}</div>
-    </aside>`;
+    </aside>${this.lazy.get(app.panel)?.below(s) ?? nothing}`;
   }
 
   // ---- instructions ------------------------------------------------------------------------

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Two runs compared, as the server tells it.
+import { json, streamPath } from "./api.ts";
+
+export interface Hunk {
+  readonly aFrom: number;
+  readonly aTo: number;
+  readonly bFrom: number;
+  readonly bTo: number;
+}
+
+export interface Difference {
+  readonly name: string;
+  readonly selfA: number;
+  readonly selfB: number;
+  readonly callsA: number;
+  readonly callsB: number;
+}
+
+export interface Comparison {
+  readonly total: number;
+  readonly onlyA: number;
+  readonly onlyB: number;
+  readonly lost: boolean;
+  readonly insnsA: number;
+  readonly insnsB: number;
+  readonly hunks: readonly Hunk[];
+  readonly stackA: readonly string[];
+  readonly stackB: readonly string[];
+  readonly functions: readonly Difference[];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const count = (o: Fields, key: string): number => Number(o[key] ?? 0);
+const list = (o: Fields, key: string): Fields[] => (Array.isArray(o[key]) ? o[key] as Fields[] : []);
+
+/** Instructions `range` of a stream beside those of another, "TRACE/STREAM". */
+export async function compare(
+  trace: string, stream: string, range: readonly [number, number] | undefined, other: string,
+  calls: boolean, signal: AbortSignal,
+): Promise<Comparison> {
+  const part = range ? `&from=${range[0]}&to=${range[1]}&with_from=${range[0]}&with_to=${range[1]}` : "";
+  const o = await json(`${streamPath(trace, stream)}/compare?with=${encodeURIComponent(other)}`
+    + `&calls=${calls ? 1 : 0}&hunks=1000${part}`, signal) as Fields;
+  const side = (key: string): number => {
+    const s = (o[key] ?? {}) as Fields;
+    return count(s, "to") - count(s, "from");
+  };
+  const names = (key: string): string[] => list(o, key).map((f) => String(f.name ?? "") || "code without a name");
+  return {
+    total: count(o, "total"), onlyA: count(o, "only_a"), onlyB: count(o, "only_b"), lost: o.lost === true,
+    insnsA: side("a"), insnsB: side("b"), stackA: names("stack_a"), stackB: names("stack_b"),
+    hunks: list(o, "hunks").map((h) => ({
+      aFrom: count(h, "a_from"), aTo: count(h, "a_to"), bFrom: count(h, "b_from"), bTo: count(h, "b_to"),
+    })),
+    functions: list(o, "functions").map((f) => ({
+      name: String(f.name ?? ""), selfA: count(f, "self_a"), selfB: count(f, "self_b"),
+      callsA: count(f, "calls_a"), callsB: count(f, "calls_b"),
+    })),
+  };
+}
+
+/** A row of the two side by side: instruction numbers, undefined where the other has more. */
+export interface Pair {
+  readonly a: number | undefined;
+  readonly b: number | undefined;
+  readonly same: boolean;
+}
+
+/** A hunk with what is alike around it; of long ones the first instructions. */
+export function pairs(hunk: Hunk, around: number, most: number, ends: readonly [number, number]): Pair[] {
+  const rows: Pair[] = [];
+  const before = Math.min(around, hunk.aFrom, hunk.bFrom);
+  for (let i = before; i > 0; i--) rows.push({ a: hunk.aFrom - i, b: hunk.bFrom - i, same: true });
+  const [la, lb] = [hunk.aTo - hunk.aFrom, hunk.bTo - hunk.bFrom];
+  for (let i = 0; i < Math.min(most, Math.max(la, lb)); i++) {
+    rows.push({ a: i < la ? hunk.aFrom + i : undefined, b: i < lb ? hunk.bFrom + i : undefined, same: false });
+  }
+  const behind = Math.min(around, ends[0] - hunk.aTo, ends[1] - hunk.bTo);
+  if (Math.max(la, lb) <= most) {
+    for (let i = 0; i < behind; i++) rows.push({ a: hunk.aTo + i, b: hunk.bTo + i, same: true });
+  }
+  return rows;
+}
