@@ -131,6 +131,15 @@ export async function place(page) {
   return { hash, query, from: number("from"), to: number("to"), at: number("at") };
 }
 
+/** The place once the cursor stands elsewhere than at `at`; fails after ten seconds. */
+export async function moved(page, at) {
+  await page.waitForFunction((was) => {
+    const query = new URLSearchParams(location.hash.split("?")[1] ?? "");
+    return query.has("at") && Number(query.get("at")) !== was;
+  }, at, { timeout: 10000 });
+  return place(page);
+}
+
 /** Count requests and their bytes from now on. */
 export function traffic(page) {
   const seen = [];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page over the mock server: every state of it, gestures, budgets, accessibility.
 import assert from "node:assert/strict";
-import { accessible, colours, cssColour, open, place, settle, shot, traffic } from "./harness.mjs";
+import { accessible, colours, cssColour, moved, open, place, settle, shot, traffic } from "./harness.mjs";
 import { listen } from "./mock/server.mjs";
 
 const TRACE = "#/trace/soak-2026-01-02";
@@ -81,13 +81,13 @@ export async function pageChecks(suite, mock) {
       await page.keyboard.press("Enter");
       await page.waitForSelector("ol.hits li");
       assert.match(await page.textContent(".tabpanel"), /27\s+hits of “event:gap”/);
-      const first = (await place(page)).at;
+      const first = (await moved(page, undefined)).at;
       await page.keyboard.press("Enter");
-      const second = (await place(page)).at;
+      const second = (await moved(page, first)).at;
       assert.ok(second > first);
       await page.keyboard.press("Escape");
       await page.keyboard.press("Shift+KeyN");
-      assert.equal((await place(page)).at, first);
+      assert.equal((await moved(page, second)).at, first);
       assert.ok((await colours(page, "canvas.minimap"))[await cssColour(page, "hit")] > 20, "hits on the overview");
       await accessible(page);
       await shot(page, `search-${theme}`);
