@@ -4,6 +4,7 @@
  * that come from our own listeners. Handlers are those of HTTP/2. Long work waits for one of the
  * threads that it has there.
  */
+#include "net/body.h"
 #include "net/http.h"
 #include "net/netint.h"
 #include "net/peers.h"
@@ -24,9 +25,10 @@
 #define IDLE_S         60
 #define STACK_BYTES    (512u << 10)
 #define PIECE          65536
-#define LOOK_MS        10   /* between two looks whether a client is still there */
-#define GOODBYE_S      3    /* for connections to end by themselves at shutdown */
-#define LATE_MS        1000 /* how often late connections are looked for, at least */
+#define LOOK_MS        10           /* between two looks whether a client is still there */
+#define GOODBYE_S      3            /* for connections to end by themselves at shutdown */
+#define LATE_MS        1000         /* how often late connections are looked for, at least */
+#define BODY_STEP      (256u << 10) /* of a body that come while a request may be under way */
 
 struct tl_h1 {
     struct tl_net *net;
@@ -58,6 +60,8 @@ struct exchange {
     struct tl_h1 *h1;
     unsigned refs; /* guarded by h1->lock */
     bool begun;
+    bool announced; /* a body */
+    bool bad;
     char *target;
     int fd;
     int64_t looked_ms; /* last, at the socket */
@@ -66,6 +70,8 @@ struct exchange {
     struct tl_waiter done; /* poked when long work is */
     struct tl_http_request request;
     struct tl_http_response response;
+    struct tl_body body;
+    size_t body_step;    /* bytes of it since the deadline was set */
     struct tl_buf piece; /* pulled, not yet given to MHD */
     size_t piece_at;
     int last; /* what the producer returned */
@@ -85,6 +91,7 @@ static void put_exchange(struct exchange *x)
         return;
     tl_http_request_fini(&x->request);
     tl_http_response_fini(&x->response);
+    tl_body_fini(x->h1->net, &x->body);
     tl_fields_fini(&x->headers);
     tl_buf_fini(&x->piece);
     tl_waiter_fini(&x->waiter);
@@ -212,7 +219,7 @@ static void answer(struct exchange *x)
 {
     unsigned role;
     struct tl_net *const net = x->h1->net;
-    if (tl_http_effort(net, x->target, &role) == TL_SHORT)
+    if (tl_http_effort(net, x->request.method, x->target, &role) == TL_SHORT)
         work(x);
     else if (tl_workers_run(net->workers, role, TL_LONG, work_long, x) == TL_OK)
         (void)!tl_waiter_wait(&x->done, -1);
@@ -282,6 +289,36 @@ static struct MHD_Response *make_response(struct exchange *x)
     return response;
 }
 
+/* The head is complete: who asks, and is the body wanted? */
+static enum MHD_Result on_head(struct exchange *x, struct MHD_Connection *connection,
+                               const char *method, const char *version)
+{
+    struct head head = {.fields = &x->headers};
+    struct tl_net *const net = x->h1->net;
+    if (MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, &head) < 0)
+        return MHD_NO;
+    x->bad = !well_formed(&head, version);
+    x->announced = head.lengths || head.coded;
+    x->request.method = method;
+    x->request.headers = &x->headers;
+    x->request.waiter = &x->waiter;
+    x->request.roles =
+        tl_net_roles(net, tl_fields_get(&x->headers, "authorization"), &x->request.scope);
+    x->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    if (x->announced && !x->bad)
+        tl_body_expect(net, method, x->target, &x->headers, &x->body);
+    return MHD_YES;
+}
+
+static void on_body(struct exchange *x, struct MHD_Connection *connection, const char *p, size_t n)
+{
+    struct tl_net *const net = x->h1->net;
+    if (!tl_body_add(net, &x->body, (const uint8_t *)p, n) || (x->body_step += n) < BODY_STEP)
+        return;
+    x->body_step = 0;
+    set_deadline(x->h1, connection, tl_now_ms() + net->options.request_ms);
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_n, void **state)
@@ -289,34 +326,29 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     struct exchange *const x = *state;
     if (!x)
         return MHD_NO;
-    const bool bodyless = !strcmp(method, "GET") || !strcmp(method, "HEAD");
-    if (!x->begun && bodyless) {
-        x->begun = true; /* answering in this first call would end the connection */
-        return MHD_YES;
+    if (!x->begun) {
+        x->begun = true;
+        if (on_head(x, connection, method, version) == MHD_NO)
+            return MHD_NO;
+        /* An answer in this first call ends the connection: that spares it a body that nobody
+         * wants. */
+        if (!x->announced || x->body.most)
+            return MHD_YES;
     }
     if (*upload_n) {
+        on_body(x, connection, upload, *upload_n);
         *upload_n = 0;
         return MHD_YES;
     }
-    struct head head = {.fields = &x->headers};
-    if (MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, &head) < 0)
-        return MHD_NO;
-    struct tl_net *const net = x->h1->net;
     set_deadline(x->h1, connection, INT64_MAX);
-    x->request.method = method;
-    x->request.headers = &x->headers;
-    x->request.waiter = &x->waiter;
-    x->request.roles =
-        tl_net_roles(net, tl_fields_get(&x->headers, "authorization"), &x->request.scope);
-    x->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    if (well_formed(&head, version)) {
-        answer(x);
-    } else {
+    x->request.body = (struct tl_bytes){x->body.data.p, x->body.data.n};
+    x->request.body_error = x->body.error;
+    if (x->bad)
         x->response.status = 400;
-        head.bad = true;
-    }
+    else
+        answer(x);
     /* Nobody looked at what follows a body: see net/headscan.h. */
-    if (head.bad || head.lengths || head.coded)
+    if (x->bad || x->announced)
         (void)!tl_fields_add(&x->response.headers, "connection", "close");
     struct MHD_Response *const response = make_response(x);
     if (!response)

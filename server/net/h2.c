@@ -254,10 +254,13 @@ static void dispatch(struct tl_stream *stream)
     stream->is_grpc = tl_grpc_is(tl_fields_get(&stream->request, "content-type"));
     if (stream->is_grpc)
         tl_grpc_begin(stream);
+    else if (!stream->too_large)
+        tl_body_expect(stream->net, tl_fields_get(&stream->request, ":method"),
+                       tl_fields_get(&stream->request, ":path"), &stream->request, &stream->body);
 }
 
 /*
- * Requests that are not gRPC are answered when they are complete, though nobody wants their
+ * Requests that are not gRPC are answered when they are complete, though nobody may want their
  * body: clients such as curl take an answer that comes before they have sent all for a failure.
  */
 static void begin_http(struct tl_stream *stream)
@@ -310,7 +313,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
      * holds up no other; the stream's own window, when a worker has taken the bytes. */
     nghttp2_session_consume_connection(session, length);
     const ssize_t free_now = stream ? tl_stream_receive(stream, data, length) : (ssize_t)length;
-    if (stream && !stream->is_grpc && (stream->dropped += length) > MAX_DROPPED)
+    if (stream && !stream->is_grpc && !tl_body_add(stream->net, &stream->body, data, length) &&
+        (stream->dropped += length) > MAX_DROPPED)
         begin_http(stream);
     if (free_now > 0)
         nghttp2_session_consume_stream(session, stream_id, (size_t)free_now);

@@ -178,13 +178,64 @@ static bool match(const char *pattern, struct span path, struct span *part, size
     return p == end;
 }
 
-static const struct tl_route *find_route(const struct tl_app *app, struct span path,
-                                         struct span *part, size_t *n_parts)
+static const char *const verbs[] = {"GET", "PUT", "POST", "DELETE"};
+
+static bool verb_is(const struct tl_route *route, const char *method)
+{
+    return !strcmp(method, verbs[route->verb]) ||
+           (route->verb == TL_GET && !strcmp(method, "HEAD"));
+}
+
+static const struct tl_route *find_route(const struct tl_app *app, const char *method,
+                                         struct span path, struct span *part, size_t *n_parts)
 {
     for (size_t i = 0; i < app->n_routes; i++)
-        if (match(app->routes[i].pattern, path, part, n_parts))
+        if (verb_is(&app->routes[i], method) && match(app->routes[i].pattern, path, part, n_parts))
             return &app->routes[i];
     return NULL;
+}
+
+/* No route of the path has this verb: say which ones there are, if any. */
+static void fail_without_route(const struct tl_app *app, struct span path,
+                               struct tl_http_response *response)
+{
+    char allowed[48] = "";
+    char text[160];
+    for (size_t i = 0; i < app->n_routes; i++) {
+        struct span part[TL_HTTP_PARTS];
+        size_t n_parts;
+        const struct tl_route *const route = &app->routes[i];
+        if (strstr(allowed, verbs[route->verb]) || !match(route->pattern, path, part, &n_parts))
+            continue;
+        const size_t n = strlen(allowed);
+        snprintf(allowed + n, sizeof allowed - n, "%s%s", n ? ", " : "",
+                 route->verb == TL_GET ? "GET, HEAD" : verbs[route->verb]);
+    }
+    if (!*allowed) {
+        fail_with(response, 404, "not found",
+                  "there is nothing here; docs/http.md lists the paths");
+        return;
+    }
+    snprintf(text, sizeof text,
+             "only %s are served here; docs/http.md lists what changes something", allowed);
+    fail_with(response, 405, "bad request", text);
+    (void)!tl_fields_add(&response->headers, "allow", allowed);
+}
+
+/* Source: W3C Fetch Metadata Request Headers, 2.4; RFC 6454, 7. */
+bool tl_http_same_origin(const struct tl_fields *headers)
+{
+    const char *const site = tl_fields_get(headers, "sec-fetch-site");
+    if (site)
+        return !strcmp(site, "same-origin") || !strcmp(site, "none");
+    const char *const origin = tl_fields_get(headers, "origin");
+    if (!origin)
+        return true; /* no browser */
+    const char *host = tl_fields_get(headers, ":authority");
+    if (!host)
+        host = tl_fields_get(headers, "host");
+    const char *const name = strstr(origin, "://");
+    return name && host && !strcasecmp(name + 3, host);
 }
 
 /* Decoded copies of path and parts, all in one piece of memory that starts with the path. */
@@ -312,13 +363,20 @@ static const char *origin_form(const char *target)
     return *path == '/' ? path : "/";
 }
 
-enum tl_effort tl_http_effort(const struct tl_net *net, const char *target, unsigned *role)
+const struct tl_route *tl_http_route(const struct tl_net *net, const char *method,
+                                     const char *target)
 {
     struct span part[TL_HTTP_PARTS];
     size_t n_parts;
     target = origin_form(target);
     const struct span path = {target, strcspn(target, "?#")};
-    const struct tl_route *const route = find_route(&net->app, path, part, &n_parts);
+    return find_route(&net->app, method, path, part, &n_parts);
+}
+
+enum tl_effort tl_http_effort(const struct tl_net *net, const char *method, const char *target,
+                              unsigned *role)
+{
+    const struct tl_route *const route = tl_http_route(net, method, target);
     *role = route ? route->role : TL_ROLE_PUBLIC;
     return route ? route->effort : TL_SHORT;
 }
@@ -335,21 +393,18 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
                   "the request target is no path of at most 8 KiB");
         return;
     }
-    const struct tl_route *const route = find_route(&net->app, path, part, &n_parts);
-    if (!route) {
-        fail_with(response, 404, "not found",
-                  "there is nothing here; docs/http.md lists the paths");
-        return;
-    }
-    if (route->role != TL_ROLE_PUBLIC && !tl_net_knows_host(net, request->headers)) {
+    const struct tl_route *const route =
+        find_route(&net->app, request->method, path, part, &n_parts);
+    if ((!route || route->role != TL_ROLE_PUBLIC) && !tl_net_knows_host(net, request->headers)) {
         fail_with(response, 421, "bad request", tl_foreign_host);
         return;
     }
-    if (strcmp(request->method, "GET") && strcmp(request->method, "HEAD")) {
-        fail_with(response, 405, "bad request",
-                  "only GET and HEAD are served; to change anything "
-                  "use the RPC interface");
-        (void)!tl_fields_add(&response->headers, "allow", "GET, HEAD");
+    if (!route) {
+        fail_without_route(&net->app, path, response);
+        return;
+    }
+    if (route->verb != TL_GET && !tl_http_same_origin(request->headers)) {
+        fail_with(response, 403, "not allowed", "a page of another site asked for this");
         return;
     }
     if ((request->roles & route->role) != route->role) {
@@ -380,7 +435,14 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
         return;
     }
     response->fail.offset = TL_NO_OFFSET;
-    const int rc = route->run(request, response);
+    int rc = request->body_error;
+    if (rc == TL_LIMIT)
+        (void)!tl_fail_set(&response->fail, rc, "the body is longer than %u bytes",
+                           (unsigned)route->body_most);
+    else if (rc < 0)
+        rc = tl_fail_set(&response->fail, TL_AGAIN, "too much is being sent; try again later");
+    else
+        rc = route->run(request, response);
     if (rc < 0)
         fail_as(response, rc);
 }

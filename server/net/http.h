@@ -25,6 +25,8 @@ struct tl_http_request {
     size_t n_parts;
     struct tl_fields query;
     const struct tl_fields *headers;
+    struct tl_bytes body;     /* of a route that takes one */
+    int body_error;           /* TL_LIMIT, TL_NOMEM: it was not kept; the layer around answers */
     struct tl_waiter *waiter; /* for producers that wait for news; closed when nobody listens */
     unsigned roles;
     struct tl_scope *scope; /* of the token; NULL: everything. The request's reference */
@@ -51,13 +53,21 @@ struct tl_http_response {
     struct tl_fail fail;           /* where a handler writes what went wrong */
 };
 
+enum tl_verb { TL_GET, TL_PUT, TL_POST, TL_DELETE };
+
+/*
+ * Several routes may have a pattern, one for each verb. What changes something is not done for a
+ * page of another site, though the user's browser sends it with the user's password.
+ */
 struct tl_route {
     const char *pattern; /* "/api/v1/traces/{t}"; a last "{*}" takes the rest, slashes and all */
     uint8_t role;        /* enum tl_role that a token must have */
     /* TL_OK, or an enum tl_err that becomes a JSON error with response->fail's text. */
     int (*run)(struct tl_http_request *request, struct tl_http_response *response);
-    uint8_t effort; /* enum tl_effort of `run`; what a response's `produce` does lasts */
-    uint8_t reach;  /* enum tl_reach; the first {…} of TL_REACH_TRACE is the trace */
+    uint8_t effort;     /* enum tl_effort of `run`; what a response's `produce` does lasts */
+    uint8_t reach;      /* enum tl_reach; the first {…} of TL_REACH_TRACE is the trace */
+    uint8_t verb;       /* enum tl_verb; HEAD is asked of TL_GET */
+    uint32_t body_most; /* the largest body that it takes, 0: it takes none */
 };
 
 /* The value of a query argument or header field, NULL where there is none. */
@@ -88,8 +98,14 @@ TL_MUST_USE int tl_http_type(struct tl_http_response *response, const char *type
  */
 void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char *target,
                  struct tl_http_response *response);
-/* What a request for `target` takes, and the role that it needs. */
-enum tl_effort tl_http_effort(const struct tl_net *net, const char *target, unsigned *role);
+/* The route of a request, NULL: there is none. */
+const struct tl_route *tl_http_route(const struct tl_net *net, const char *method,
+                                     const char *target);
+/* What a request takes, and the role that it needs. */
+enum tl_effort tl_http_effort(const struct tl_net *net, const char *method, const char *target,
+                              unsigned *role);
+/* False: a page of another site made a browser send it. */
+bool tl_http_same_origin(const struct tl_fields *headers);
 void tl_http_request_fini(struct tl_http_request *request);
 /* Free all but what the adapter took out. Calls `release`. */
 void tl_http_response_fini(struct tl_http_response *response);

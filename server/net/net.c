@@ -248,6 +248,25 @@ bool tl_net_knows_host(const struct tl_net *net, const struct tl_fields *headers
                                 tl_host_is_local(tl_fields_get(headers, "host")));
 }
 
+#define PART_OF_PUBLIC 64 /* of the memory that pushes may take … */
+#define PART_OF_OTHERS 4
+
+bool tl_net_hold(struct tl_net *net, enum tl_role_class class, size_t n)
+{
+    const size_t all = net->options.max_inbound;
+    const size_t most =
+        class == TL_FOR_PUSH ? all : all / (class ? PART_OF_OTHERS : PART_OF_PUBLIC);
+    if (atomic_fetch_add(&net->stats.inbound[class], n) + n <= most)
+        return true;
+    tl_net_release(net, class, n);
+    return false;
+}
+
+void tl_net_release(struct tl_net *net, enum tl_role_class class, size_t n)
+{
+    atomic_fetch_sub_explicit(&net->stats.inbound[class], n, memory_order_relaxed);
+}
+
 /* ---- metrics ---------------------------------------------------------------------------- */
 
 int tl_net_metrics(const struct tl_net *net, struct tl_buf *out)

@@ -107,6 +107,9 @@ void tl_conns_close(struct tl_netloop *loop);
 /* Does the request name us by a name that is ours? See tl_net_options.any_host. */
 bool tl_net_knows_host(const struct tl_net *net, const struct tl_fields *headers);
 extern const char tl_foreign_host[]; /* what to say if not */
+/* Count `n` bytes of a received message that are kept. False: there is no room for them now. */
+TL_MUST_USE bool tl_net_hold(struct tl_net *net, enum tl_role_class class, size_t n);
+void tl_net_release(struct tl_net *net, enum tl_role_class class, size_t n);
 
 /* ---- http/1.1 (h1.c) -------------------------------------------------------------------- */
 

@@ -41,8 +41,7 @@ void tl_message_free(struct tl_net *net, struct tl_message *message)
 {
     if (!message)
         return;
-    atomic_fetch_sub_explicit(&net->stats.inbound[message->class], message->held,
-                              memory_order_relaxed);
+    tl_net_release(net, message->class, message->held);
     free(message);
 }
 
@@ -51,6 +50,7 @@ void tl_stream_put(struct tl_stream *stream)
     if (atomic_fetch_sub(&stream->refs, 1) != 1)
         return;
     tl_scope_put(stream->scope);
+    tl_body_fini(stream->net, &stream->body);
     tl_fields_fini(&stream->request);
     tl_fields_fini(&stream->head);
     tl_fields_fini(&stream->trailers);
@@ -276,14 +276,6 @@ static void stop_receiving(struct tl_stream *stream, int error)
 
 /* Public calls need little. */
 #define MAX_PUBLIC_MESSAGE (64u << 10)
-#define PART_OF_PUBLIC     64 /* of the memory that pushes may take … */
-#define PART_OF_OTHERS     4
-
-static size_t max_inbound(const struct tl_net *net, enum tl_role_class class)
-{
-    const size_t most = net->options.max_inbound;
-    return class == TL_FOR_PUSH ? most : most / (class ? PART_OF_OTHERS : PART_OF_PUBLIC);
-}
 
 size_t tl_stream_max_message(const struct tl_stream *stream)
 {
@@ -303,14 +295,11 @@ static int grow_partial(struct tl_stream *stream, size_t n)
     const enum tl_role_class class = tl_role_class(stream->method->role);
     const size_t before = old ? old->held : 0;
     const size_t held = sizeof *old + n;
-    if (atomic_fetch_add(&net->stats.inbound[class], held - before) + held - before >
-        max_inbound(net, class)) {
-        atomic_fetch_sub(&net->stats.inbound[class], held - before);
+    if (!tl_net_hold(net, class, held - before))
         return TL_NOMEM;
-    }
     struct tl_message *const message = realloc(old, held);
     if (!message) {
-        atomic_fetch_sub(&net->stats.inbound[class], held - before);
+        tl_net_release(net, class, held - before);
         return TL_NOMEM;
     }
     message->held = held;

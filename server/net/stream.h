@@ -9,6 +9,7 @@
 #ifndef TL_NET_STREAM_H
 #define TL_NET_STREAM_H
 
+#include "net/body.h"
 #include "net/fields.h"
 #include "net/netint.h"
 #include "net/waiter.h"
@@ -48,14 +49,15 @@ struct tl_stream {
     struct tl_stream *next;
     struct tl_stream **link;
     bool dispatched;
-    bool framed;      /* the body is gRPC frames; else it is dropped */
-    bool too_large;   /* the header fields */
-    bool submitted;   /* the response's head */
-    bool deferred;    /* nghttp2 waits for data */
-    bool half_closed; /* the client has said all */
-    size_t dropped;   /* bytes of the body that nobody wanted */
-    bool working;     /* a worker was given the stream */
-    size_t owed;      /* received, not yet given back as window */
+    bool framed;         /* the body is gRPC frames; else it is dropped */
+    bool too_large;      /* the header fields */
+    bool submitted;      /* the response's head */
+    bool deferred;       /* nghttp2 waits for data */
+    bool half_closed;    /* the client has said all */
+    size_t dropped;      /* bytes of the body that nobody wanted */
+    struct tl_body body; /* of a request that is not gRPC; a worker's once `working` */
+    bool working;        /* a worker was given the stream */
+    size_t owed;         /* received, not yet given back as window */
     uint8_t prefix[5];
     unsigned prefix_n;
     struct tl_message *partial;

@@ -180,6 +180,15 @@ cJSON *tl_webjson_traces(const struct tl_trace_list *list)
 
 /* ---- look-ups --------------------------------------------------------------------------- */
 
+cJSON *tl_webjson_image(const struct tl_image_row *row)
+{
+    cJSON *const o = cJSON_CreateObject();
+    return tl_webjson_complete(o, tl_webjson_text(o, "sha256", row->hash) &&
+                                      tl_webjson_text(o, "name", row->name) &&
+                                      tl_webjson_text(o, "build_id", row->build_id) &&
+                                      tl_webjson_u64(o, "size", row->size));
+}
+
 cJSON *tl_webjson_position(const struct tl_position *at)
 {
     cJSON *const o = cJSON_CreateObject();

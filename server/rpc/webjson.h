@@ -33,6 +33,7 @@ cJSON *tl_webjson_traces(const struct tl_trace_list *list);
 cJSON *tl_webjson_position(const struct tl_position *at);
 /* `counted`: they were to be counted. */
 cJSON *tl_webjson_found(const struct tl_found *found, bool counted);
+cJSON *tl_webjson_image(const struct tl_image_row *row);
 cJSON *tl_webjson_stats(const struct tl_stats *stats);
 cJSON *tl_webjson_call(const struct tl_call_info *call);
 cJSON *tl_webjson_profile(const struct tl_profile *profile);

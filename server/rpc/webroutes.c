@@ -72,10 +72,21 @@ static int ready(struct tl_http_request *request, struct tl_http_response *respo
 
 #define TRACE  "/api/v1/traces/{trace}"
 #define STREAM TRACE "/streams/{stream}"
+/* The largest bodies. */
+#define LABELS (64u << 10)
+#define SETUP  (4u << 20)
+#define IMAGE  (256u << 20)
+#define PIECE  (16u << 20)
 
 const struct tl_route tl_http_routes[] = {
     {"/api/v1/traces", TL_ROLE_READ, tl_web_traces, TL_SHORT, TL_REACH_OWN},
     {TRACE, TL_ROLE_READ, tl_web_trace},
+    {TRACE, TL_ROLE_PUSH, tl_web_begin, TL_SHORT, TL_REACH_OWN, TL_PUT, SETUP},
+    {TRACE, TL_ROLE_ADMIN, tl_web_delete, TL_SHORT, TL_REACH_TRACE, TL_DELETE},
+    {TRACE "/raw", TL_ROLE_PUSH, tl_web_append, TL_LONG, TL_REACH_OWN, TL_POST, PIECE},
+    {TRACE "/labels", TL_ROLE_PUSH, tl_web_set_labels, TL_SHORT, TL_REACH_TRACE, TL_POST, LABELS},
+    {TRACE "/images", TL_ROLE_PUSH, tl_web_bind_image, TL_SHORT, TL_REACH_TRACE, TL_POST},
+    {TRACE "/setup", TL_ROLE_READ, tl_web_setup},
     {TRACE "/functions", TL_ROLE_READ, tl_web_functions, TL_LONG},
     {TRACE "/tiles/{axis}/{level}/{index}", TL_ROLE_READ, tl_web_tile, TL_LONG},
     {TRACE "/find", TL_ROLE_READ, tl_web_trace_find, TL_LONG},
@@ -90,6 +101,8 @@ const struct tl_route tl_http_routes[] = {
     {STREAM "/stats", TL_ROLE_READ, tl_web_stats, TL_LONG},
     {STREAM "/slices", TL_ROLE_READ, tl_web_slices, TL_LONG},
     {STREAM "/insns", TL_ROLE_READ, tl_web_insns, TL_LONG},
+    {"/api/v1/images", TL_ROLE_READ, tl_web_images, TL_SHORT, TL_REACH_ALL},
+    {"/api/v1/images", TL_ROLE_PUSH, tl_web_put_image, TL_LONG, TL_REACH_NONE, TL_PUT, IMAGE},
     {"/api/v1/events", TL_ROLE_READ, tl_web_events, TL_SHORT, TL_REACH_OWN},
     {"/metrics", TL_ROLE_READ, metrics, TL_SHORT, TL_REACH_ALL},
     {"/healthz", TL_ROLE_PUBLIC, healthy, TL_SHORT, TL_REACH_NONE},

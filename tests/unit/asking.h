@@ -78,7 +78,7 @@ static inline void split_head(struct tl_buf *raw, struct answer *a)
 }
 
 static inline void ask_h1(const char *url, const char *method, const char *path, const char *extra,
-                          struct answer *a)
+                          struct tl_bytes body, struct answer *a)
 {
     struct wire w = wire_open(url);
     struct tl_buf out = {0};
@@ -87,11 +87,14 @@ static inline void ask_h1(const char *url, const char *method, const char *path,
     ssize_t n;
     assert_int_equal(tl_buf_printf(&out,
                                    "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-                                   "%s%s\r\n",
+                                   "%s%s",
                                    method, path, extra ? extra : "", extra ? "\r\n" : ""),
                      TL_OK);
-    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
-    wire_send(&w, (char *)out.p);
+    if (body.p)
+        assert_int_equal(tl_buf_printf(&out, "Content-Length: %zu\r\n", body.n), TL_OK);
+    assert_int_equal(tl_buf_printf(&out, "\r\n"), TL_OK);
+    assert_int_equal(tl_buf_add(&out, body.p, body.n), TL_OK);
+    wire_send_n(&w, (char *)out.p, out.n);
     while ((n = wire_read(&w, buf, sizeof buf)) > 0)
         assert_int_equal(tl_buf_add(&in, buf, (size_t)n), TL_OK);
     split_head(&in, a);
@@ -101,7 +104,7 @@ static inline void ask_h1(const char *url, const char *method, const char *path,
 }
 
 static inline void ask_h2(const char *url, const char *method, const char *path, const char *extra,
-                          struct answer *a)
+                          struct tl_bytes body, struct answer *a)
 {
     struct h2_client *const c = h2_connect(url);
     char name[64] = "";
@@ -109,8 +112,10 @@ static inline void ask_h2(const char *url, const char *method, const char *path,
     if (value)
         for (size_t i = 0; extra + i < value; i++)
             name[i] = (char)(extra[i] | 0x20);
-    struct h2_exchange *const x = h2_request(c, method, path, true, value ? name : (char *)NULL,
+    struct h2_exchange *const x = h2_request(c, method, path, !body.p, value ? name : (char *)NULL,
                                              value ? value + 2 : NULL, (char *)NULL);
+    if (body.p)
+        h2_send(c, x, body.p, body.n, true);
     h2_finish(c, x);
     a->status = h2_status(x);
     for (size_t i = 0; i < x->head.n; i++)
@@ -121,19 +126,25 @@ static inline void ask_h2(const char *url, const char *method, const char *path,
     h2_free(c);
 }
 
-/* One request; `extra` is "Name: value" or NULL. */
-static inline struct answer ask_as(struct fixture *f, enum way way, const char *method,
-                                   const char *path, const char *extra)
+/* One request; `extra` is "Name: value" or NULL; `body.p` NULL: none. */
+static inline struct answer ask_with(struct fixture *f, enum way way, const char *method,
+                                     const char *path, const char *extra, struct tl_bytes body)
 {
     struct answer a = {0};
     const char *const url = way == WAY_H1 || way == WAY_H2 ? f->s.url : f->s.tls_url;
     if (way == WAY_H1 || way == WAY_H1_TLS)
-        ask_h1(url, method, path, extra, &a);
+        ask_h1(url, method, path, extra, body, &a);
     else
-        ask_h2(url, method, path, extra, &a);
+        ask_h2(url, method, path, extra, body, &a);
     assert_int_equal(tl_buf_add(&a.body, "", 1), TL_OK); /* texts end */
     a.body.n--;
     return a;
+}
+
+static inline struct answer ask_as(struct fixture *f, enum way way, const char *method,
+                                   const char *path, const char *extra)
+{
+    return ask_with(f, way, method, path, extra, (struct tl_bytes){0});
 }
 
 static inline struct answer ask(struct fixture *f, enum way way, const char *path,

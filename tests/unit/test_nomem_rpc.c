@@ -184,7 +184,7 @@ static int serve_some(void *context, struct tl_buf *out)
     (*ask_some)(f.s.url);
     open_gate(false);
     struct answer a = {0};
-    ask_h1(f.s.url, "GET", "/", NULL, &a);
+    ask_h1(f.s.url, "GET", "/", NULL, (struct tl_bytes){0}, &a);
     assert_int_equal(a.status, 200);
     answer_fini(&a);
     stop_serving(&f.s);

@@ -21,6 +21,7 @@ enum { TRACE = TL_REACH_TRACE, OWN = TL_REACH_OWN, NONE = TL_REACH_NONE, ALL = T
 struct rule {
     const char *path;
     unsigned role, reach;
+    enum tl_verb verb;
 };
 
 static const struct rule methods[] = {
@@ -58,18 +59,37 @@ static const struct rule methods[] = {
 #define T "/api/v1/traces/{trace}"
 #define S T "/streams/{stream}"
 static const struct rule routes[] = {
-    {"/api/v1/traces", READ, OWN}, {T, READ, TRACE},
-    {T "/functions", READ, TRACE}, {T "/tiles/{axis}/{level}/{index}", READ, TRACE},
-    {T "/find", READ, TRACE},      {T "/profile", READ, TRACE},
-    {T "/slices", READ, TRACE},    {S "/range", READ, TRACE},
-    {S "/locate", READ, TRACE},    {S "/find", READ, TRACE},
-    {S "/call", READ, TRACE},      {S "/compare", READ, TRACE},
-    {S "/profile", READ, TRACE},   {S "/stats", READ, TRACE},
-    {S "/slices", READ, TRACE},    {S "/insns", READ, TRACE},
-    {"/api/v1/events", READ, OWN}, {"/metrics", READ, ALL},
-    {"/healthz", PUBLIC, NONE},    {"/readyz", PUBLIC, NONE},
+    {"/api/v1/traces", READ, OWN},
+    {T, READ, TRACE},
+    {T "/functions", READ, TRACE},
+    {T "/tiles/{axis}/{level}/{index}", READ, TRACE},
+    {T "/find", READ, TRACE},
+    {T "/profile", READ, TRACE},
+    {T "/slices", READ, TRACE},
+    {S "/range", READ, TRACE},
+    {S "/locate", READ, TRACE},
+    {S "/find", READ, TRACE},
+    {S "/call", READ, TRACE},
+    {S "/compare", READ, TRACE},
+    {S "/profile", READ, TRACE},
+    {S "/stats", READ, TRACE},
+    {S "/slices", READ, TRACE},
+    {S "/insns", READ, TRACE},
+    {"/api/v1/events", READ, OWN},
+    {"/metrics", READ, ALL},
+    {"/healthz", PUBLIC, NONE},
+    {"/readyz", PUBLIC, NONE},
     {"/{*}", READ, NONE},
+    {T "/setup", READ, TRACE},
+    {T, PUSH, OWN, TL_PUT},
+    {T, ADMIN, TRACE, TL_DELETE},
+    {T "/raw", PUSH, OWN, TL_POST},
+    {T "/labels", PUSH, TRACE, TL_POST},
+    {T "/images", PUSH, TRACE, TL_POST},
+    {"/api/v1/images", READ, ALL},
+    {"/api/v1/images", PUSH, NONE, TL_PUT},
 };
+static const char *const verbs[] = {"GET", "PUT", "POST", "DELETE"};
 
 static const struct token {
     const char *bearer;
@@ -139,10 +159,11 @@ static int close_server(void **state)
     return 0;
 }
 
-static const struct rule *rule_of(const struct rule *rules, size_t n, const char *path)
+static const struct rule *rule_of(const struct rule *rules, size_t n, const char *path,
+                                  enum tl_verb verb)
 {
     for (size_t i = 0; i < n; i++)
-        if (!strcmp(rules[i].path, path))
+        if (!strcmp(rules[i].path, path) && rules[i].verb == verb)
             return &rules[i];
     fail_msg("%s is not in this test: say there who may call it", path);
     return NULL;
@@ -205,7 +226,7 @@ static int refusal(const struct rule *rule, const struct token *token, bool fore
 static void check_method(const struct tl_method *method)
 {
     const struct rule *const rule =
-        rule_of(methods, sizeof methods / sizeof *methods, method->path);
+        rule_of(methods, sizeof methods / sizeof *methods, method->path, TL_GET);
     assert_int_equal(method->role, rule->role);
     assert_int_equal(method->reach, rule->reach);
     if (rule->reach == TRACE)
@@ -292,11 +313,12 @@ struct answer {
     char body[8192];
 };
 
-static void get_h2(const char *path, const struct token *token, struct answer *out)
+static void ask_h2(const char *verb, const char *path, const struct token *token,
+                   struct answer *out)
 {
     struct h2_client *const c = h2_connect(server.url);
     struct h2_exchange *const x = h2_request(
-        c, "GET", path, true, token->bearer ? "authorization" : NULL, token->bearer, NULL);
+        c, verb, path, true, token->bearer ? "authorization" : NULL, token->bearer, NULL);
     while (!x->closed && !(x->body.n && !strcmp(path, "/api/v1/events")))
         assert_true(h2_step(c, 10000));
     out->status = h2_status(x);
@@ -305,14 +327,15 @@ static void get_h2(const char *path, const struct token *token, struct answer *o
     h2_free(c);
 }
 
-static void get_h1(const char *path, const struct token *token, struct answer *out)
+static void ask_h1(const char *verb, const char *path, const struct token *token,
+                   struct answer *out)
 {
     char text[8192];
     const int fd = tcp_connect(server.url);
     const int n = snprintf(text, sizeof text,
-                           "GET %s HTTP/1.1\r\nHost: localhost\r\n%s%s%s"
+                           "%s %s HTTP/1.1\r\nHost: localhost\r\n%s%s%s"
                            "Connection: close\r\n\r\n",
-                           path, token->bearer ? "Authorization: " : "",
+                           verb, path, token->bearer ? "Authorization: " : "",
                            token->bearer ? token->bearer : "", token->bearer ? "\r\n" : "");
     assert_int_equal(send(fd, text, (size_t)n, MSG_NOSIGNAL), n);
     size_t have = 0;
@@ -355,7 +378,9 @@ static void make_path(const char *pattern, const char *trace, char *out, size_t 
 
 static void check_route(const struct tl_route *route)
 {
-    const struct rule *const rule = rule_of(routes, sizeof routes / sizeof *routes, route->pattern);
+    const char *const verb = verbs[route->verb];
+    const struct rule *const rule =
+        rule_of(routes, sizeof routes / sizeof *routes, route->pattern, route->verb);
     assert_int_equal(route->role, rule->role);
     assert_int_equal(route->reach, rule->reach);
     for (size_t t = 0; t < N_TOKENS; t++)
@@ -365,20 +390,27 @@ static void check_route(const struct tl_route *route)
             char path[256];
             struct answer a = {0};
             make_path(route->pattern, foreign ? "foreign" : "own", path, sizeof path);
+            see_to_trace("own", "lab-1");
+            see_to_trace("foreign", "other");
             if (way & 2)
-                get_h1(path, token, &a);
+                ask_h1(verb, path, token, &a);
             else
-                get_h2(path, token, &a);
+                ask_h2(verb, path, token, &a);
             const bool hidden = strstr(a.body, "there is no such trace") != NULL;
             if (rule->role && !token->bearer)
                 assert_int_equal(a.status, 401);
+            else if ((token->roles & rule->role) != rule->role)
+                assert_int_equal(a.status, 403);
+            else if (rule->reach == OWN && rule->verb != TL_GET) /* begun as rig "browser" */
+                assert_int_equal(a.status == 403,
+                                 token->scoped && (foreign || rule->verb == TL_PUT));
             else if (token->scoped && rule->reach == ALL)
                 assert_int_equal(a.status, 403);
             else if (token->scoped && rule->reach == TRACE && foreign)
                 assert_true(a.status == 404 && hidden);
             else if (a.status == 401 || a.status == 403 || hidden)
                 fail_msg("%s, %s: status %d", path, token->bearer ? token->bearer : "-", a.status);
-            if (rule->reach == OWN && token->bearer) {
+            if (rule->reach == OWN && rule->verb == TL_GET && token->bearer) {
                 assert_non_null(strstr(a.body, "\"own\""));
                 assert_int_equal(strstr(a.body, "\"foreign\"") != NULL, !token->scoped);
             }
@@ -400,7 +432,7 @@ static void test_compared(void **state)
         struct answer a = {0};
         if (!tokens[t].bearer)
             continue;
-        get_h2(path, &tokens[t], &a);
+        ask_h2("GET", path, &tokens[t], &a);
         const bool hidden = strstr(a.body, "there is no such trace") != NULL;
         assert_int_equal(hidden, tokens[t].scoped);
         assert_true(!tokens[t].scoped || a.status == 404);

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* What the page may change: labels, images, captures brought in piece by piece. docs/http.md. */
+#include "rpc/rpcint.h"
+#include "rpc/scoped.h"
+#include "rpc/webapi.h"
+#include "rpc/webjson.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct tl_lake *lake_of(const struct tl_http_request *request)
+{
+    return ((struct tl_rpc *)request->context)->lake;
+}
+
+static int explain(const struct tl_http_request *request, struct tl_http_response *response, int rc)
+{
+    if (rc >= 0 || response->fail.text[0])
+        return rc;
+    return tl_fail_set(&response->fail, (enum tl_err)rc, "%.63s: %s", request->part[0],
+                       tl_err_name(rc));
+}
+
+/* ---- labels ----------------------------------------------------------------------------- */
+
+/* {"key":"value"…} as lines for the lake. */
+static int labels_of(struct tl_bytes body, struct tl_buf *out, struct tl_fail *fail)
+{
+    cJSON *const json = cJSON_ParseWithLength((const char *)body.p, body.n);
+    int rc = cJSON_IsObject(json) ? TL_OK
+                                  : tl_fail_set(fail, TL_USAGE,
+                                                "the body is no JSON object of labels: "
+                                                "{\"board\":\"juno\",\"old\":\"\"}");
+    const cJSON *item;
+    cJSON_ArrayForEach(item, json)
+    {
+        const char *const value = cJSON_GetStringValue(item);
+        if (rc == TL_OK &&
+            (!value || !*item->string || strpbrk(item->string, "=\n") || strchr(value, '\n')))
+            rc = tl_fail_set(fail, TL_USAGE,
+                             "a label has a key without '=' and a text of one line as its value");
+        if (rc == TL_OK)
+            rc = tl_buf_printf(out, "%s=%s\n", item->string, value);
+    }
+    cJSON_Delete(json);
+    return rc == TL_OK ? tl_buf_add(out, "", 1) : rc;
+}
+
+int tl_web_set_labels(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_buf lines = {0};
+    int rc = labels_of(request->body, &lines, &response->fail);
+    if (rc == TL_OK)
+        rc = tl_lake_set_labels(lake_of(request), request->part[0], (char *)lines.p,
+                                &response->fail);
+    tl_buf_fini(&lines);
+    return rc < 0 ? explain(request, response, rc) : tl_web_trace(request, response);
+}
+
+int tl_web_delete(struct tl_http_request *request, struct tl_http_response *response)
+{
+    const int rc = tl_lake_delete(lake_of(request), request->part[0], &response->fail);
+    return rc < 0 ? explain(request, response, rc)
+                  : tl_webjson_respond(response, cJSON_CreateObject());
+}
+
+/* ---- images ----------------------------------------------------------------------------- */
+
+int tl_web_images(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_image_row *rows = NULL;
+    size_t n = 0;
+    const int rc = tl_lake_images(lake_of(request), &rows, &n);
+    if (rc < 0)
+        return rc;
+    cJSON *const list = cJSON_CreateArray();
+    bool complete = true;
+    for (size_t i = 0; i < n && complete; i++)
+        complete = tl_webjson_add_row(list, tl_webjson_image(&rows[i]));
+    free(rows);
+    return tl_webjson_respond(response, tl_webjson_complete(list, complete));
+}
+
+int tl_web_put_image(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_image_row row;
+    const char *const name = tl_http_query(request, "name");
+    if (!request->body.n)
+        return tl_fail_set(&response->fail, TL_USAGE, "the body is the image, and it is empty");
+    if (name && strlen(name) >= sizeof row.name)
+        return tl_fail_set(&response->fail, TL_USAGE, "an image's name has at most %zu bytes",
+                           sizeof row.name - 1);
+    const int rc =
+        tl_lake_put_image(lake_of(request), name ? name : "", request->body, &row, &response->fail);
+    return rc < 0 ? rc : tl_webjson_respond(response, tl_webjson_image(&row));
+}
+
+int tl_web_bind_image(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_fail *const fail = &response->fail;
+    struct tl_lake_binding b = {.hash = tl_http_query(request, "sha256"),
+                                .space = tl_http_query(request, "space"),
+                                .context = {.has_context_id = tl_http_query(request, "context"),
+                                            .has_vmid = tl_http_query(request, "vmid")}};
+    const struct {
+        const char *name;
+        uint64_t *value;
+    } numbers[] = {
+        {"address", &b.address},   {"offset", &b.offset},    {"length", &b.length},
+        {"from", &b.span.from},    {"until", &b.span.until}, {"context", &b.context.context_id},
+        {"vmid", &b.context.vmid},
+    };
+    int rc = b.hash
+                 ? TL_OK
+                 : tl_fail_set(fail, TL_USAGE, "sha256= is missing; PUT /api/v1/images tells it");
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && rc == TL_OK; i++)
+        rc = tl_http_number(request, numbers[i].name, *numbers[i].value, numbers[i].value, fail);
+    if (rc == TL_OK)
+        rc = tl_lake_bind_image(lake_of(request), request->part[0], &b, fail);
+    return rc < 0 ? explain(request, response, rc) : tl_web_trace(request, response);
+}
+
+int tl_web_setup(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_buf *const text = &response->body;
+    int rc = tl_lake_setup(lake_of(request), request->part[0], text, &response->fail);
+    if (rc < 0)
+        return explain(request, response, rc);
+    while (text->n && !text->p[text->n - 1])
+        text->n--;
+    response->compress = true;
+    rc = tl_http_type(response, "text/plain; charset=utf-8");
+    return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
+}
+
+/* ---- captures --------------------------------------------------------------------------- */
+
+/* The spool tells a push what became durable; here nobody waits for it. */
+static void on_durable(void *context, uint64_t offset)
+{
+}
+
+static int respond_offset(struct tl_http_response *response, uint64_t durable, uint64_t epoch)
+{
+    cJSON *const o = cJSON_CreateObject();
+    return tl_webjson_respond(response,
+                              tl_webjson_complete(o, tl_webjson_u64(o, "durable", durable) &&
+                                                         tl_webjson_u64(o, "epoch", epoch)));
+}
+
+/* Begin a capture: the body is its setup. */
+int tl_web_begin(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_fail *const fail = &response->fail;
+    struct tl_lake *const lake = lake_of(request);
+    const char *const rig = tl_http_query(request, "rig");
+    char *const setup = strndup((const char *)request->body.p, request->body.n);
+    struct tl_ingest *ingest = NULL;
+    char trace[64];
+    uint64_t durable = 0;
+    const struct tl_ingest_request wanted = {
+        .rig = rig ? rig : "browser", .trace = request->part[0], .setup = setup};
+    int rc = setup ? TL_OK : TL_NOMEM;
+    if (rc == TL_OK && !(tl_name_ok(wanted.rig) && tl_name_ok(wanted.trace)))
+        rc = tl_fail_set(fail, TL_USAGE, "names have 1 to 63 of A-Z a-z 0-9 . _ -");
+    if (rc == TL_OK)
+        rc = tl_scoped_push(lake, request->scope, wanted.rig, wanted.trace, fail);
+    if (rc == TL_OK)
+        rc = tl_ingest_open(lake, &wanted, on_durable, NULL, &ingest, trace, &durable, fail);
+    free(setup);
+    if (rc < 0)
+        return explain(request, response, rc);
+    const uint64_t epoch = tl_ingest_epoch(ingest);
+    tl_ingest_close(ingest);
+    const char *const labels = tl_scope_labels(request->scope);
+    if (*labels)
+        rc = tl_lake_set_labels(lake, trace, labels, fail);
+    return rc < 0 ? rc : respond_offset(response, durable, epoch);
+}
+
+static int append(struct tl_ingest *ingest, const struct tl_http_request *request, bool last,
+                  struct tl_fail *fail)
+{
+    uint64_t offset;
+    uint64_t durable;
+    int rc = tl_http_number(request, "offset", 0, &offset, fail);
+    if (rc == TL_OK && request->body.n > UINT64_MAX - offset)
+        rc = tl_fail_at(fail, TL_USAGE, offset, "a piece ends behind 2^64");
+    if (rc == TL_OK && request->body.n)
+        rc = tl_ingest_append(ingest, offset, request->body, fail);
+    return rc == TL_OK && last ? tl_ingest_finish(ingest, &durable, fail) : rc;
+}
+
+/* The next bytes of a capture that tl_web_begin() began. */
+int tl_web_append(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_fail *const fail = &response->fail;
+    struct tl_lake *const lake = lake_of(request);
+    struct tl_trace_list list = {0};
+    struct tl_buf setup = {0};
+    struct tl_ingest *ingest = NULL;
+    char trace[64];
+    uint64_t durable = 0;
+    uint64_t epoch = 0;
+    uint64_t last = 0;
+    bool complete;
+    int rc = tl_lake_trace(lake, request->part[0], &list);
+    if (rc == TL_OK)
+        rc = tl_scoped_push(lake, request->scope, list.rows[0].rig, request->part[0], fail);
+    if (rc == TL_OK)
+        rc = tl_lake_setup(lake, request->part[0], &setup, fail);
+    if (rc == TL_OK)
+        rc = tl_buf_add(&setup, "", 1);
+    if (rc == TL_OK)
+        rc = tl_http_number(request, "epoch", 0, &epoch, fail);
+    if (rc == TL_OK)
+        rc = tl_http_number(request, "last", 0, &last, fail);
+    if (rc == TL_OK) {
+        const struct tl_ingest_request wanted = {.rig = list.rows[0].rig,
+                                                 .trace = request->part[0],
+                                                 .setup = (char *)setup.p,
+                                                 .resume = true,
+                                                 .epoch = epoch};
+        rc = tl_ingest_open(lake, &wanted, on_durable, NULL, &ingest, trace, &durable, fail);
+    }
+    if (rc == TL_OK) {
+        epoch = tl_ingest_epoch(ingest);
+        rc = append(ingest, request, last != 0, fail);
+        tl_ingest_close(ingest);
+    }
+    if (rc == TL_OK)
+        rc = tl_lake_offset(lake, request->part[0], &durable, &complete);
+    tl_buf_fini(&setup);
+    tl_trace_list_free(&list);
+    return rc < 0 ? explain(request, response, rc) : respond_offset(response, durable, epoch);
+}
