@@ -392,7 +392,8 @@ struct tl_stats {
     size_t n_counts, cap_counts;
     struct tl_gen *gen; /* has the names */
 };
-/* Exact statistics of a range. Free with tl_stats_fini(), also after an error. */
+/* Exact statistics of a range, or of all streams, wholly (`stream` NULL). Free with
+ * tl_stats_fini(), also after an error. */
 TL_MUST_USE int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream,
                               uint64_t from, uint64_t to, struct tl_stats *out,
                               struct tl_fail *fail);

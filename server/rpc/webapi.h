@@ -14,6 +14,7 @@ int tl_web_trace(struct tl_http_request *request, struct tl_http_response *respo
 int tl_web_functions(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_locate(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_stats(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_trace_stats(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_trace_slices(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_slices(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_insns(struct tl_http_request *request, struct tl_http_response *response);

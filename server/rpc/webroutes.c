@@ -91,6 +91,7 @@ const struct tl_route tl_http_routes[] = {
     {TRACE "/tiles/{axis}/{level}/{index}", TL_ROLE_READ, tl_web_tile, TL_LONG},
     {TRACE "/find", TL_ROLE_READ, tl_web_trace_find, TL_LONG},
     {TRACE "/profile", TL_ROLE_READ, tl_web_profile, TL_LONG},
+    {TRACE "/stats", TL_ROLE_READ, tl_web_trace_stats, TL_LONG},
     {TRACE "/slices", TL_ROLE_READ, tl_web_trace_slices, TL_LONG},
     {STREAM "/range", TL_ROLE_READ, tl_web_range, TL_LONG},
     {STREAM "/locate", TL_ROLE_READ, tl_web_locate, TL_LONG},

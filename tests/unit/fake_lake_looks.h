@@ -60,7 +60,7 @@ int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, u
                   uint64_t to, struct tl_stats *out, struct tl_fail *fail)
 {
     *out = (struct tl_stats){.from = from, .to = to, .insns = 1, .taken = UINT64_MAX};
-    const int rc = check(lake, trace, stream, fail);
+    const int rc = check(lake, trace, stream ? stream : "cs.10", fail);
     if (rc < 0)
         return rc;
     out->functions = calloc(out->n_functions = 2, sizeof *out->functions);

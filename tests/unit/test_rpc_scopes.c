@@ -66,6 +66,7 @@ static const struct rule routes[] = {
     {T "/find", READ, TRACE},
     {T "/profile", READ, TRACE},
     {T "/slices", READ, TRACE},
+    {T "/stats", READ, TRACE},
     {S "/range", READ, TRACE},
     {S "/locate", READ, TRACE},
     {S "/find", READ, TRACE},
