@@ -17,6 +17,7 @@ table='
 decoders/base     simd
 decoders/simd
 decoders/image    base
+decoders/dwarf    base
 decoders/isa      base
 decoders/flow     base simd image isa stf/close.h
 decoders/frame    base simd
@@ -32,7 +33,7 @@ decoders/stf      base simd image isa flow setup decode
 server/disasm     base isa image
 server/store      base simd image isa flow setup stf lake.h
 server/ingest     base image flow setup decode stf store lake.h lake/lakeint.h
-server/lake       base image isa flow setup decode stf store ingest disasm lake.h
+server/lake       base image dwarf isa flow setup decode stf store ingest disasm lake.h
 server/net        base
 server/osdhost    base setup net lake.h
 server/rpc        base net osdhost lake.h tracelake grpc web
