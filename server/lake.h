@@ -250,7 +250,12 @@ struct tl_image_row {
 
 /* Is content with this hash stored? */
 bool tl_lake_has_image(struct tl_lake *lake, const char *hash);
-/* Store content; `row` gets its hash. Storing it again is fine. TL_NOSPACE, TL_IO. */
+/*
+ * Store content; `row` gets its hash. Storing it again is fine. Content whose name begins with
+ * TL_SOURCE_PREFIX is a source file: its path, or the end of it, follows in the name, all of it is the
+ * content's first line. TL_NOSPACE, TL_IO.
+ */
+#define TL_SOURCE_PREFIX "source:"
 TL_MUST_USE int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes content,
                                   struct tl_image_row *row, struct tl_fail *fail);
 /* Free `*rows` with free(). */
@@ -399,6 +404,12 @@ TL_MUST_USE int tl_lake_stats(struct tl_lake *lake, const char *trace, const cha
                               struct tl_fail *fail);
 void tl_stats_fini(struct tl_stats *stats);
 
+/* A function whose body stands where it was called, and where that is. */
+struct tl_insn_inlined {
+    const char *function, *file;
+    uint32_t line;
+};
+
 /* A row of the disassembly list. Texts are "" where they are not known, and last for the call. */
 struct tl_insn_row {
     uint64_t insn, pc;
@@ -409,6 +420,12 @@ struct tl_insn_row {
     const char *encoding; /* as in flow text */
     const char *text;     /* the instruction, or what is at the position */
     const char *events;   /* what is in front of it: lines of flow text, each with its end */
+    /* Of debug information: */
+    const char *file;                      /* of the source */
+    uint32_t line, column;                 /* from 1; 0: not told */
+    const struct tl_insn_inlined *inlined; /* outermost first */
+    size_t n_inlined;
+    const char *lacks; /* what is not told of the source, and why */
 };
 typedef int tl_insn_sink(void *context, const struct tl_insn_row *row);
 /* Pass rows of `count` (<= 4096) instructions from `from` on to `sink`; its result < 0 ends it and
@@ -416,6 +433,24 @@ typedef int tl_insn_sink(void *context, const struct tl_insn_row *row);
 TL_MUST_USE int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream,
                               uint64_t from, uint32_t count, tl_insn_sink *sink, void *context,
                               struct tl_fail *fail);
+
+/* Where an instruction comes from. */
+struct tl_source_file {
+    char *file;    /* as debug information names it; "" if that tells nothing */
+    uint32_t line; /* from 1, 0: of no line */
+    bool has_text;
+    struct tl_buf text; /* of all of the file, any bytes */
+    char why[256];      /* why there is no text, or no file; "" */
+};
+/*
+ * The source of an instruction. `frame` 0: of the instruction itself, 1: where the innermost function
+ * that is inlined there was called, 2: the one around it … TL_NOTFOUND: no such trace, stream,
+ * instruction or frame. Free with tl_source_file_fini(), also after an error.
+ */
+TL_MUST_USE int tl_lake_source(struct tl_lake *lake, const char *trace, const char *stream,
+                               uint64_t insn, uint32_t frame, struct tl_source_file *out,
+                               struct tl_fail *fail);
+void tl_source_file_fini(struct tl_source_file *source);
 
 struct tl_slices_request {
     const char *trace;

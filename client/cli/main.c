@@ -121,9 +121,11 @@ static const struct command commands[] = {
 #endif
 #ifdef TL_HAVE_IMAGES
     {"images", tl_cmd_images, "upload and list program images",
-     "usage: tracelake images [FILE…]\n"
+     "usage: tracelake images [--source DIR] [FILE…]\n"
      "Uploads the files, each once by its content, then lists all images. A setup names them by\n"
-     "sha256:… or build-id:…, also before they are there.\n" CONNECTION},
+     "sha256:… or build-id:…, also before they are there.\n"
+     "  --source DIR        upload the source files below DIR, too, for the timeline: C, C++, assembly,\n"
+     "                      Rust and the like, of at most 4 MiB each\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_RETAIN
     {"retain", tl_cmd_retain, "say how long raw and decoded data are kept",

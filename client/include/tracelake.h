@@ -202,6 +202,13 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_image(struct tracelake *lake,
                                                          const void *data, size_t n,
                                                          struct tracelake_image *image,
                                                          struct tracelake_error *error);
+/*
+ * Store a source file, so that lines of code are shown with their text. `path` is matched with the
+ * paths of debug information from its end on.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_source(struct tracelake *lake, const char *path,
+                                                          const void *text, size_t n,
+                                                          struct tracelake_error *error);
 /* The same from a file. Errors also: IO with the system's words. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_image_file(struct tracelake *lake,
                                                               const char *path,

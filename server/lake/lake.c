@@ -2,6 +2,7 @@
 /* Opening and closing the lake, its table of traces, the decode threads and the watchers. */
 #include "base/crew.h"
 #include "base/processors.h"
+#include "lake/debuginfo.h"
 #include "lake/lakeint.h"
 
 #include <errno.h>
@@ -455,6 +456,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     pthread_mutex_init(&lake->watch_lock, NULL);
     pthread_mutex_init(&lake->cache_lock, NULL);
     pthread_mutex_init(&lake->program_lock, NULL);
+    pthread_mutex_init(&lake->debuginfo_lock, NULL);
     pthread_cond_init(&lake->work, NULL);
     pthread_cond_init(&lake->idle, NULL);
     const struct tl_spool_options spool = {.min_free = lake->options.min_free_bytes};
@@ -540,6 +542,8 @@ void tl_lake_close(struct tl_lake *lake)
     pthread_mutex_destroy(&lake->watch_lock);
     pthread_mutex_destroy(&lake->cache_lock);
     pthread_mutex_destroy(&lake->program_lock);
+    tl_debuginfo_drop(lake);
+    pthread_mutex_destroy(&lake->debuginfo_lock);
     pthread_cond_destroy(&lake->work);
     pthread_cond_destroy(&lake->idle);
     free(lake);

@@ -6,6 +6,8 @@
 #include "rpc/rpcint.h"
 
 int tl_run_stats(struct tl_call *call, const void *message);
+int tl_run_insns(struct tl_call *call, const void *message);
+int tl_run_source(struct tl_call *call, const void *message);
 int tl_run_call(struct tl_call *call, const void *message);
 int tl_run_profile(struct tl_call *call, const void *message);
 int tl_run_compare(struct tl_call *call, const void *message);

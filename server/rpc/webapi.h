@@ -28,6 +28,7 @@ int tl_web_trace_find(struct tl_http_request *request, struct tl_http_response *
 int tl_web_call(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_profile(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_compare(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_source(struct tl_http_request *request, struct tl_http_response *response);
 
 /* webchange.c */
 int tl_web_set_labels(struct tl_http_request *request, struct tl_http_response *response);

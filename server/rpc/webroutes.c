@@ -102,6 +102,7 @@ const struct tl_route tl_http_routes[] = {
     {STREAM "/stats", TL_ROLE_READ, tl_web_stats, TL_LONG},
     {STREAM "/slices", TL_ROLE_READ, tl_web_slices, TL_LONG},
     {STREAM "/insns", TL_ROLE_READ, tl_web_insns, TL_LONG},
+    {STREAM "/source", TL_ROLE_READ, tl_web_source, TL_LONG},
     {"/api/v1/images", TL_ROLE_READ, tl_web_images, TL_SHORT, TL_REACH_ALL},
     {"/api/v1/images", TL_ROLE_PUSH, tl_web_put_image, TL_LONG, TL_REACH_NONE, TL_PUT, IMAGE},
     {"/api/v1/events", TL_ROLE_READ, tl_web_events, TL_SHORT, TL_REACH_OWN},
