@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "regions/simpoints.h"
 #include "setup/setup.h"
 
 struct tl_lake;
@@ -615,6 +616,32 @@ struct tl_compare {
 TL_MUST_USE int tl_lake_compare(struct tl_lake *lake, const struct tl_compare_request *request,
                                 struct tl_compare *out, struct tl_fail *fail);
 void tl_compare_fini(struct tl_compare *compare);
+
+/* ---- representative regions ------------------------------------------------------------------ */
+
+struct tl_simpoints_request {
+    const char *trace, *stream;
+    uint64_t from, to; /* instructions [from, to) that are looked at */
+    uint64_t interval; /* instructions of a region, 1 to 2^32 - 1 */
+    uint32_t most;     /* regions */
+    /* Told each interval's vector as a line of a .bb file, in order; its result < 0 ends the search
+     * and is returned. NULL: nobody, which is faster. */
+    int (*vector)(void *context, struct tl_bytes line);
+    void *context;
+};
+struct tl_simpoints_found {
+    uint64_t from, to;     /* the range, as far as it is there */
+    uint64_t intervals;    /* in it */
+    struct tl_simpoint *p; /* in order; `first` is the stream's */
+    size_t n;
+};
+/*
+ * Regions that stand for all of a range: regions/simpoints.h. Takes some seconds for 10^9
+ * instructions. Free with tl_simpoints_found_fini(), also after an error.
+ */
+TL_MUST_USE int tl_lake_simpoints(struct tl_lake *lake, const struct tl_simpoints_request *request,
+                                  struct tl_simpoints_found *out, struct tl_fail *fail);
+void tl_simpoints_found_fini(struct tl_simpoints_found *found);
 
 /* The functions of a trace: tiles refer to them by their place here, + 1. */
 struct tl_functions {

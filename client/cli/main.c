@@ -144,7 +144,16 @@ static const struct command commands[] = {
      "Without STREAM: all streams, one after another (--text and --json only).\n" RANGE
      "  -o FILE             write STF, compressed where the name ends in .zstf; - is stdout\n"
      "  --text              flow text\n"
-     "  --json              a JSON document for each stream\n" CONNECTION},
+     "  --json              a JSON document for each stream\n"
+     "  --format FORM       champsim (64 bytes an instruction), bb (basic-block vectors of\n"
+     "                      --interval N instructions) or pc (an address a line)\n"
+     "a range by what happens in it, within --insn:\n"
+     "  --from-symbol F | --from-pc ADDR | --from-event KIND   where it begins …\n"
+     "  --occurrence N      … the N-th time (default 1)\n"
+     "  --to-symbol F | --to-pc ADDR | --to-event KIND   where it ends, the next time\n"
+     "  --count N           instructions\n"
+     "  --warm-up N         instructions in front of it that come along\n"
+     "  --region NAME       a region that 'simpoints --save' gave a name\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_RAW
     {"raw", tl_cmd_raw, "get back what the rig sent, byte for byte",
@@ -201,9 +210,11 @@ static const struct command commands[] = {
 #endif
 #ifdef TL_HAVE_DUMP
     {"dump", tl_cmd_dump, "STF records as text",
-     "usage: tracelake dump FILE|- [--from N --to M] [-o OUT]\n"
+     "usage: tracelake dump FILE|- [--from N --to M] [--format FORM] [-o OUT]\n"
      "FILE is STF, plain or as .zstf, gzip, xz or zstd; its content decides, not its name.\n"
      "  --from N --to M     records N to M-1 (default: all)\n"
+     "  --format FORM       instructions instead: champsim (64 bytes each), bb (basic-block vectors\n"
+     "                      of --interval N instructions) or pc (an address a line)\n"
      "  -o OUT              write to this file\n"},
 #endif
 #ifdef TL_HAVE_CHECK
@@ -220,6 +231,19 @@ static const struct command commands[] = {
      "  --chunk N           instructions per chunk (default 100000)\n"
      "  --level N           zstd level, 1 to 19 (default 1)\n"
      "  --reserve-end       end a plain file with record 255, as STF 1.3 wants it\n"},
+#endif
+#ifdef TL_HAVE_SIMPOINTS
+    {"simpoints", tl_cmd_simpoints, "regions that stand for all of an execution",
+     "usage: tracelake simpoints TRACE/STREAM|FILE [options]\n"
+     "  --interval N        instructions of a region, e.g. 10M (default 10M)\n"
+     "  --max N             regions at most (default 30)\n"
+     "  --warm-up N         instructions in front of each region that its file has, too\n"
+     "  --insn A:B          look at instructions A to B-1 only\n"
+     "  -o DIR              write each region as .zstf, the basic-block vectors, weights and\n"
+     "                      regions.yaml, which tells what is where\n"
+     "  --save NAME         keep the regions at the server as NAME.1, NAME.2 … for\n"
+     "                      'tracelake get TRACE --region NAME.1'\n"
+     "  --json              print them as JSON\n" CONNECTION},
 #endif
 };
 

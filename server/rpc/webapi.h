@@ -40,6 +40,9 @@ int tl_web_setup(struct tl_http_request *request, struct tl_http_response *respo
 int tl_web_begin(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_append(struct tl_http_request *request, struct tl_http_response *response);
 
+/* regions.c */
+int tl_web_simpoints(struct tl_http_request *request, struct tl_http_response *response);
+
 /* webtile.c */
 int tl_web_tile(struct tl_http_request *request, struct tl_http_response *response);
 

@@ -97,6 +97,7 @@ const struct tl_route tl_http_routes[] = {
     {STREAM "/locate", TL_ROLE_READ, tl_web_locate, TL_LONG},
     {STREAM "/find", TL_ROLE_READ, tl_web_find, TL_LONG},
     {STREAM "/compare", TL_ROLE_READ, tl_web_compare, TL_LONG},
+    {STREAM "/simpoints", TL_ROLE_READ, tl_web_simpoints, TL_LONG},
     {STREAM "/call", TL_ROLE_READ, tl_web_call, TL_LONG},
     {STREAM "/profile", TL_ROLE_READ, tl_web_profile, TL_LONG},
     {STREAM "/stats", TL_ROLE_READ, tl_web_stats, TL_LONG},

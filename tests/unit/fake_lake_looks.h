@@ -264,4 +264,25 @@ void tl_compare_fini(struct tl_compare *out)
     *out = (struct tl_compare){0};
 }
 
+int tl_lake_simpoints(struct tl_lake *lake, const struct tl_simpoints_request *request,
+                      struct tl_simpoints_found *out, struct tl_fail *fail)
+{
+    static const char line[] = "T:1:10 \n";
+    *out = (struct tl_simpoints_found){.to = request->to, .intervals = 1};
+    int rc = check(lake, request->trace, request->stream, fail);
+    if (rc == TL_OK && request->vector)
+        rc = request->vector(request->context, (struct tl_bytes){(const uint8_t *)line, 8});
+    if (rc < 0)
+        return rc;
+    out->p = calloc(out->n = 1, sizeof *out->p);
+    out->p[0] = (struct tl_simpoint){request->from, request->interval, 0, 1.0, 1};
+    return TL_OK;
+}
+
+void tl_simpoints_found_fini(struct tl_simpoints_found *found)
+{
+    free(found->p);
+    *found = (struct tl_simpoints_found){0};
+}
+
 #endif
