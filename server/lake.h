@@ -46,6 +46,8 @@ void tl_lake_share_heaps(void);
 
 TL_MUST_USE int tl_lake_open(struct tl_lake **out, const struct tl_lake_options *options,
                              struct tl_fail *fail);
+/* Another `min_free_bytes` (0: the default) from now on. Any thread. */
+void tl_lake_set_min_free(struct tl_lake *lake, uint64_t bytes);
 /* Stop decoding at a safe point, flush, free. Ingest sessions must be closed before. */
 void tl_lake_close(struct tl_lake *lake);
 
@@ -180,6 +182,8 @@ struct tl_ingest_request {
     bool resume;       /* the trace may exist; go on behind its durable offset */
     uint64_t
         epoch; /* 0: a new push; else that of the push that goes on after its connection broke */
+    const char *client; /* for the journal: where it comes from; NULL: not known */
+    bool piece;         /* one of many requests: the journal hears of it when all is there */
 };
 
 /*
@@ -211,6 +215,8 @@ TL_MUST_USE int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, stru
                                  struct tl_fail *fail);
 /* The capture is complete: waits until all is durable; `*durable` is the total. */
 TL_MUST_USE int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *durable, struct tl_fail *fail);
+/* For the journal: why the push ends here. Else it says whether the capture is complete. */
+void tl_ingest_explain(struct tl_ingest *ingest, const char *why);
 /* Detach (also after finish). What was appended becomes durable; the trace can be resumed. */
 void tl_ingest_close(struct tl_ingest *ingest);
 /* Durable offset of a trace. TL_NOTFOUND. */

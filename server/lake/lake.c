@@ -459,6 +459,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     pthread_mutex_init(&lake->debuginfo_lock, NULL);
     pthread_cond_init(&lake->work, NULL);
     pthread_cond_init(&lake->idle, NULL);
+    atomic_init(&lake->min_free, lake->options.min_free_bytes);
     const struct tl_spool_options spool = {.min_free = lake->options.min_free_bytes};
     int r = backend->ops->lease(backend, TL_LEASE_ALL, &lake->lease, fail);
     if (r >= 0)
@@ -508,6 +509,13 @@ static void stop_threads(struct tl_lake *lake)
     for (unsigned i = 0; i < lake->n_threads; i++)
         pthread_join(lake->threads[i], NULL);
     free(lake->threads);
+}
+
+void tl_lake_set_min_free(struct tl_lake *lake, uint64_t bytes)
+{
+    const uint64_t min_free = bytes ? bytes : MIN_FREE;
+    atomic_store(&lake->min_free, min_free);
+    tl_spool_limit(lake->spool, min_free);
 }
 
 void tl_lake_close(struct tl_lake *lake)

@@ -223,6 +223,7 @@ struct tl_lake {
     struct tl_crew *crew;       /* threads that decode ahead and compress */
     struct tl_packing *packing; /* by the crew; NULL: it has no threads, there is one processor */
     struct tl_lake_options options;
+    atomic_ullong min_free; /* the option, which may change */
     pthread_t *threads;
     unsigned n_threads;
     pthread_t housekeeper;
