@@ -255,7 +255,8 @@ static const struct command commands[] = {
     {"check", tl_cmd_check, "check STF files against the specification",
      "usage: tracelake check [--limit N] FILE…\n"
      "Prints each violation with its offset. Exit status 1 where there is an error.\n"
-     "  --limit N           print so many of each rule (default 100, 0: all)\n"},
+     "  --limit N           print so many of each rule (default 100, 0: all)\n"
+     "  --summary           print the first of each rule, and how many there are\n"},
 #endif
 #ifdef TL_HAVE_SLICE
     {"slice", tl_cmd_slice, "cut a range out of an STF file",
