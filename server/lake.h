@@ -259,10 +259,12 @@ struct tl_image_row {
 bool tl_lake_has_image(struct tl_lake *lake, const char *hash);
 /*
  * Store content; `row` gets its hash. Storing it again is fine. Content whose name begins with
- * TL_SOURCE_PREFIX is a source file: its path, or the end of it, follows in the name, all of it is the
- * content's first line. TL_NOSPACE, TL_IO.
+ * TL_SOURCE_PREFIX is a source file: behind that come the first TL_SOURCE_IMAGE digits of the hash
+ * of the image that was built of it and a colon, or nothing if it is for all, then the path or the
+ * end of it. The same with the whole path is the content's first line. TL_NOSPACE, TL_IO.
  */
 #define TL_SOURCE_PREFIX "source:"
+#define TL_SOURCE_IMAGE  12
 TL_MUST_USE int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes content,
                                   struct tl_image_row *row, struct tl_fail *fail);
 /* Free `*rows` with free(). */
@@ -432,6 +434,7 @@ struct tl_insn_row {
     uint32_t line, column;                 /* from 1; 0: not told */
     const struct tl_insn_inlined *inlined; /* outermost first */
     size_t n_inlined;
+    const char *image; /* hash of the image whose debug information it is */
     const char *lacks; /* what is not told of the source, and why */
 };
 typedef int tl_insn_sink(void *context, const struct tl_insn_row *row);
@@ -450,9 +453,9 @@ struct tl_source_file {
     char why[256];      /* why there is no text, or no file; "" */
 };
 /*
- * The source of an instruction. `frame` 0: of the instruction itself, 1: where the innermost function
- * that is inlined there was called, 2: the one around it … TL_NOTFOUND: no such trace, stream,
- * instruction or frame. Free with tl_source_file_fini(), also after an error.
+ * The source of an instruction. `frame` 0: of the instruction itself, 1: where the innermost
+ * function that is inlined there was called, 2: the one around it … TL_NOTFOUND: no such trace,
+ * stream, instruction or frame. Free with tl_source_file_fini(), also after an error.
  */
 TL_MUST_USE int tl_lake_source(struct tl_lake *lake, const char *trace, const char *stream,
                                uint64_t insn, uint32_t frame, struct tl_source_file *out,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake images`: upload program images and their sources before, during or after a capture, and
- * list them. */
+/* `tracelake images`: upload program images and their sources before, during or after a capture,
+ * and list them. */
 #include "cli/plain.h"
 #include "cli/remote.h"
 
@@ -44,7 +44,7 @@ static bool is_source(const char *name)
     return false;
 }
 
-static int put_source(struct tracelake *lake, const char *path)
+static int put_source(struct tracelake *lake, const char *image, const char *path)
 {
     struct tracelake_error error;
     struct tl_buf text = {0};
@@ -53,7 +53,7 @@ static int put_source(struct tracelake *lake, const char *path)
     if (tl_buf_read_file(&text, path, SOURCE_MOST, &fail) < 0) {
         fprintf(stderr, "tracelake: %s\n", fail.text);
         status = TL_CLI_BAD;
-    } else if (tracelake_put_source(lake, path, text.p ? (const char *)text.p : "", text.n,
+    } else if (tracelake_put_source(lake, image, path, text.p ? (const char *)text.p : "", text.n,
                                     &error) < 0) {
         status = tl_remote_fail(path, &error);
     }
@@ -62,7 +62,7 @@ static int put_source(struct tracelake *lake, const char *path)
 }
 
 /* All source files below a folder. Links are not followed, what is hidden is left out. */
-static int put_sources(struct tracelake *lake, const char *dir)
+static int put_sources(struct tracelake *lake, const char *image, const char *dir)
 {
     char *const root = realpath(dir, NULL);
     char *roots[] = {root, NULL};
@@ -79,7 +79,7 @@ static int put_sources(struct tracelake *lake, const char *dir)
             (void)fts_set(tree, entry, FTS_SKIP);
         if (entry->fts_info != FTS_F || !is_source(entry->fts_name))
             continue;
-        const int put = put_source(lake, entry->fts_path);
+        const int put = put_source(lake, image, entry->fts_path);
         status = put > status ? put : status;
         n += put == TL_CLI_DONE;
     }
@@ -93,8 +93,7 @@ int tl_cmd_images(int argc, char **argv)
 {
     const char *source = NULL;
     struct tl_remote remote = {0};
-    const struct tl_arg args[] = {
-        {"source", 0, TL_ARG_TEXT, &source}, TL_REMOTE_ARGS(remote), {0}};
+    const struct tl_arg args[] = {{"source", 0, TL_ARG_TEXT, &source}, TL_REMOTE_ARGS(remote), {0}};
     struct tracelake *lake;
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
@@ -106,15 +105,15 @@ int tl_cmd_images(int argc, char **argv)
     status = TL_CLI_DONE;
     for (int i = first; i < argc; i++) {
         struct tracelake_error error;
-        if (tracelake_put_image_file(lake, argv[i], NULL, &error) < 0) {
-            const int failed = tl_remote_fail(argv[i], &error);
-            status = failed > status ? failed : status;
-        }
-    }
-    if (source) {
-        const int put = put_sources(lake, source);
+        struct tracelake_image image;
+        const int put = tracelake_put_image_file(lake, argv[i], &image, &error) < 0
+                            ? tl_remote_fail(argv[i], &error)
+                        : source ? put_sources(lake, image.sha256, source)
+                                 : TL_CLI_DONE;
         status = put > status ? put : status;
     }
+    if (source && first == argc)
+        status = put_sources(lake, NULL, source);
     const int shown = show(lake);
     tracelake_close(lake);
     return shown > status ? shown : status;

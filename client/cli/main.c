@@ -159,7 +159,8 @@ static const struct command commands[] = {
      "Uploads the files, each once by its content, then lists all images. A setup names them by\n"
      "sha256:… or build-id:…, also before they are there.\n"
      "  --source DIR        upload the source files below DIR, too, for the timeline: C, C++, assembly,\n"
-     "                      Rust and the like, of at most 4 MiB each\n" CONNECTION},
+     "                      Rust and the like, of at most 4 MiB each. They are those of the FILEs; without\n"
+     "                      any, of all images that have none of their own\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_RETAIN
     {"retain", tl_cmd_retain, "say how long raw and decoded data are kept",

@@ -204,11 +204,12 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_image(struct tracelake *lake,
                                                          struct tracelake_error *error);
 /*
  * Store a source file, so that lines of code are shown with their text. `path` is matched with the
- * paths of debug information from its end on.
+ * paths of debug information from its end on. `image`: the "sha256:…" of the image that was built of
+ * it; NULL: it is for all that have no such file of their own.
  */
-TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_source(struct tracelake *lake, const char *path,
-                                                          const void *text, size_t n,
-                                                          struct tracelake_error *error);
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_source(struct tracelake *lake, const char *image,
+                                                          const char *path, const void *text,
+                                                          size_t n, struct tracelake_error *error);
 /* The same from a file. Errors also: IO with the system's words. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_image_file(struct tracelake *lake,
                                                               const char *path,

@@ -103,7 +103,8 @@ static int check_sections(struct tl_dwarf *dwarf)
     return lack(dwarf, "no debug information: built without -g, or stripped");
 }
 
-/* ---- units ------------------------------------------------------------------------------------ */
+/* ---- units ------------------------------------------------------------------------------------
+ */
 
 static int add_ranges(struct tl_dwarf *dwarf, struct tl_dwarf_unit *unit)
 {
@@ -161,7 +162,8 @@ static int take_units(struct tl_dwarf *dwarf)
     return r;
 }
 
-/* ---- life ------------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------------
+ */
 
 void tl_dwarf_close(struct tl_dwarf *dwarf)
 {
@@ -232,7 +234,8 @@ size_t tl_dwarf_size(const struct tl_dwarf *dwarf)
            dwarf->n_units * sizeof *dwarf->units;
 }
 
-/* ---- addresses -------------------------------------------------------------------------------- */
+/* ---- addresses --------------------------------------------------------------------------------
+ */
 
 bool tl_dwarf_covers(const struct tl_dwarf *dwarf, uint64_t address)
 {

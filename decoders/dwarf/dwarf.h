@@ -30,9 +30,9 @@ struct tl_dwarf_inlined {
 };
 
 struct tl_dwarf_place {
-    const char *file; /* "" if no line belongs to the address */
-    uint32_t line;    /* from 1, 0: of no line */
-    uint32_t column;  /* from 1, 0: not told */
+    const char *file;                                  /* "" if no line belongs to the address */
+    uint32_t line;                                     /* from 1, 0: of no line */
+    uint32_t column;                                   /* from 1, 0: not told */
     struct tl_dwarf_inlined inlined[TL_DWARF_INLINED]; /* outermost first */
     size_t n_inlined;
 };

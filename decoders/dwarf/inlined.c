@@ -67,8 +67,8 @@ static int add_site(struct tl_dwarf_unit *unit, Dwarf_Die *die, unsigned depth)
     if (tl_grow(&unit->sites, &unit->cap_sites, unit->n_sites + 1, sizeof *unit->sites) < 0)
         return TL_NOMEM;
     const char *const name = dwarf_diename(die);
-    unit->sites[unit->n_sites++] = (struct tl_dwarf_site){
-        name ? name : "", call_file(unit, die), number_of(die, DW_AT_call_line)};
+    unit->sites[unit->n_sites++] = (struct tl_dwarf_site){name ? name : "", call_file(unit, die),
+                                                          number_of(die, DW_AT_call_line)};
     return TL_OK;
 }
 

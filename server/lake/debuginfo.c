@@ -7,7 +7,8 @@
 #define KEEP_FILES 8
 #define KEEP_BYTES (512ull << 20)
 
-/* ---- what is kept ----------------------------------------------------------------------------- */
+/* ---- what is kept -----------------------------------------------------------------------------
+ */
 
 static void destroy(struct tl_debuginfo *info)
 {
@@ -138,7 +139,8 @@ void tl_debuginfo_drop(struct tl_lake *lake)
     lake->debuginfos = NULL;
 }
 
-/* ---- addresses of a trace --------------------------------------------------------------------- */
+/* ---- addresses of a trace ---------------------------------------------------------------------
+ */
 
 int tl_places_init(struct tl_places *places, struct tl_gen *gen)
 {
@@ -221,20 +223,18 @@ int tl_places_at(struct tl_places *places, const struct tl_flow_now *now, uint64
         if (r < 0)
             return r;
         if (!own_address(image, info, pc, &at)) {
-            if (info && !info->dwarf && !found) {
+            if (info && !info->dwarf && !found)
                 places->lacks = info->lacks;
-                places->image = image->file;
-            }
             continue;
         }
         best = fit;
         found = info;
         address = at;
-        places->image = image->file;
     }
     if (!found)
         return TL_OK;
     places->lacks = found->lacks;
+    places->image = found->hash;
     const int r = tl_dwarf_at(found->dwarf, address, &places->place);
     return r == TL_NOTFOUND ? TL_OK : r;
 }

@@ -19,8 +19,8 @@ struct tl_debuginfo {
     char hash[72];
 };
 
-/* That of an image, with a reference. Content that is no ELF file has none, and says so. TL_NOTFOUND:
- * it is not stored; TL_NOMEM, TL_IO. */
+/* That of an image, with a reference. Content that is no ELF file has none, and says so.
+ * TL_NOTFOUND: it is not stored; TL_NOMEM, TL_IO. */
 TL_MUST_USE int tl_debuginfo_get(struct tl_debuginfo **out, struct tl_lake *lake, const char *file,
                                  struct tl_fail *fail);
 void tl_debuginfo_put(struct tl_lake *lake, struct tl_debuginfo *info); /* NULL is fine */
@@ -29,12 +29,12 @@ void tl_debuginfo_drop(struct tl_lake *lake);
 
 /* Where instructions of a generation come from: for one thread and request. Zeroed it is empty. */
 struct tl_places {
-    struct tl_gen *gen; /* borrowed */
+    struct tl_gen *gen;          /* borrowed */
     struct tl_debuginfo **infos; /* of the setup's images, as far as they were asked for */
     bool *tried;
     struct tl_dwarf_place place; /* the result */
-    const char *lacks; /* what kept it from being found; "" */
-    const char *image; /* the image it is in, as the setup names it; "" */
+    const char *lacks;           /* what kept it from being found; "" */
+    const char *image;           /* hash of the image it is in; "" */
 };
 
 TL_MUST_USE int tl_places_init(struct tl_places *places, struct tl_gen *gen);

@@ -85,14 +85,14 @@ static int add_place(struct rows *rows, struct tl_insn_row *row,
     if (r < 0)
         return r;
     for (size_t i = 0; i < place->n_inlined; i++)
-        inlined[i] =
-            (struct tl_insn_inlined){place->inlined[i].function, place->inlined[i].call_file,
-                                     place->inlined[i].call_line};
+        inlined[i] = (struct tl_insn_inlined){
+            place->inlined[i].function, place->inlined[i].call_file, place->inlined[i].call_line};
     row->file = place->file;
     row->line = place->line;
     row->column = place->column;
     row->inlined = inlined;
     row->n_inlined = place->n_inlined;
+    row->image = places->image;
     row->lacks = places->lacks;
     return TL_OK;
 }
@@ -108,6 +108,7 @@ static int add_row(struct rows *rows, uint64_t position, uint64_t pc, const char
                               .text = text,
                               .mode = mode,
                               .file = "",
+                              .image = "",
                               .lacks = ""};
     int r = tl_buf_add(&rows->events, "", 1);
     if (r >= 0 && (pc || *encoding))

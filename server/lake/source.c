@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Source files: stored as images whose name begins with "source:" and whose first line is the path,
- * so that files of the same content keep their names. A path of debug information belongs to the
- * stored one that has most of its last components.
+ * Source files: stored as images whose names say so (lake.h). A path of debug information belongs
+ * to the stored one that has most of its last components, of those that were given for its image if
+ * there are any, else of those for all images.
  */
 #include "lake/debuginfo.h"
 #include "lake/query.h"
@@ -48,6 +48,7 @@ static size_t alike(const struct parts *a, const struct parts *b)
 
 struct search {
     struct parts wanted;
+    const char *image; /* hash of the one that was built of it */
     size_t best;
     char hash[72];
 };
@@ -59,8 +60,15 @@ static int match(void *context, const struct tl_catalog_image *image)
     struct parts parts;
     if (!tl_is_source(image->name))
         return TL_OK;
-    split(image->name + strlen(TL_SOURCE_PREFIX), &parts);
-    const size_t n = alike(&search->wanted, &parts);
+    const char *path = image->name + strlen(TL_SOURCE_PREFIX);
+    const bool of_one =
+        strspn(path, "0123456789abcdef") == TL_SOURCE_IMAGE && path[TL_SOURCE_IMAGE] == ':';
+    if (of_one && strncmp(path, search->image + 7, TL_SOURCE_IMAGE) != 0)
+        return TL_OK;
+    split(path + (of_one ? TL_SOURCE_IMAGE + 1 : 0), &parts);
+    size_t n = alike(&search->wanted, &parts);
+    if (n > 0 && of_one)
+        n += PARTS_MOST;
     if (n == 0 || n < search->best)
         return TL_OK;
     search->best = n;
@@ -74,10 +82,10 @@ bool tl_is_source(const char *name)
 }
 
 /* The text of the file that belongs to a path. TL_NOTFOUND: none was given. */
-static int read_text(struct tl_lake *lake, const char *path, struct tl_buf *text,
+static int read_text(struct tl_lake *lake, const char *image, const char *path, struct tl_buf *text,
                      struct tl_fail *fail)
 {
-    struct search search = {0};
+    struct search search = {.image = image};
     char key[128];
     split(path, &search.wanted);
     int r = tl_catalog_images(lake->catalog, match, &search, fail);
@@ -96,11 +104,12 @@ static int read_text(struct tl_lake *lake, const char *path, struct tl_buf *text
 struct asked {
     struct tl_source_file *out;
     uint32_t frame;
+    char image[72];
 };
 
 static int keep(void *context, const struct tl_insn_row *row)
 {
-    const struct asked *const asked = context;
+    struct asked *const asked = context;
     struct tl_source_file *const out = asked->out;
     const size_t n = row->n_inlined;
     const char *file = row->file;
@@ -113,6 +122,7 @@ static int keep(void *context, const struct tl_insn_row *row)
         out->line = inlined->line;
     }
     snprintf(out->why, sizeof out->why, "%s", *file ? "" : row->lacks);
+    snprintf(asked->image, sizeof asked->image, "%s", row->image);
     out->file = strdup(file);
     return out->file ? TL_OK : TL_NOMEM;
 }
@@ -121,7 +131,7 @@ int tl_lake_source(struct tl_lake *lake, const char *trace, const char *stream, 
                    uint32_t frame, struct tl_source_file *out, struct tl_fail *fail)
 {
     *out = (struct tl_source_file){0};
-    struct asked asked = {out, frame};
+    struct asked asked = {.out = out, .frame = frame};
     int r = tl_lake_insns(lake, trace, stream, insn, 1, keep, &asked, fail);
     if (r == TL_NOTFOUND && frame > 0 && (!fail || !fail->text[0]))
         return tl_fail_set(fail, r, "fewer than %u functions are inlined there", frame);
@@ -130,7 +140,7 @@ int tl_lake_source(struct tl_lake *lake, const char *trace, const char *stream, 
                            (unsigned long long)insn);
     if (r < 0 || !out->file[0])
         return r;
-    r = read_text(lake, out->file, &out->text, fail);
+    r = read_text(lake, asked.image, out->file, &out->text, fail);
     if (r == TL_NOTFOUND || r == TL_LIMIT) {
         snprintf(out->why, sizeof out->why, "%s",
                  r == TL_LIMIT ? "the source file is larger than 4 MiB"

@@ -119,7 +119,7 @@ static int name_images(struct tl_setup *setup, const char *file)
     return TL_OK;
 }
 
-static int put_sources(struct run *run, struct tracelake_error *error)
+static int put_sources(struct run *run, const char *image, struct tracelake_error *error)
 {
     const struct rig_kind *const kind = run->o->kind;
     struct tl_buf text = {0};
@@ -131,7 +131,7 @@ static int put_sources(struct run *run, struct tracelake_error *error)
         if (r == TL_NOTFOUND)
             break;
         result = r < 0 ? TRACELAKE_NOMEM
-                       : tracelake_put_source(run->lake, path, text.p, text.n, error);
+                       : tracelake_put_source(run->lake, image, path, text.p, text.n, error);
     }
     tl_buf_fini(&text);
     return result;
@@ -148,7 +148,7 @@ static int open_push(struct run *run, struct tracelake_error *error)
         if (result == TRACELAKE_OK && name_images(&run->setup, image.sha256) < 0)
             return TRACELAKE_NOMEM;
         if (result == TRACELAKE_OK)
-            result = put_sources(run, error);
+            result = put_sources(run, image.sha256, error);
         run->has_image = result == TRACELAKE_OK;
     }
     if (result < 0)

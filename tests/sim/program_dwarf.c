@@ -94,7 +94,8 @@ int tl_sim_program_source(const struct tl_sim_program *program, unsigned source,
     return r;
 }
 
-/* ---- debug information ------------------------------------------------------------------------ */
+/* ---- debug information ------------------------------------------------------------------------
+ */
 
 enum { UNIT = 1, FUNCTION, PLAIN_FUNCTION, ABSTRACT, INLINED };
 
@@ -102,8 +103,8 @@ static const uint8_t abbreviations[] = {
     /* compile_unit with children: name, comp_dir, stmt_list, low_pc, high_pc */
     UNIT, 0x11, 1, 0x03, 0x08, 0x1b, 0x08, 0x10, 0x17, 0x11, 0x01, 0x12, 0x07, 0, 0,
     /* subprogram, with and without children: name, low_pc, high_pc */
-    FUNCTION, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0,
-    PLAIN_FUNCTION, 0x2e, 0, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0,
+    FUNCTION, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0, PLAIN_FUNCTION, 0x2e, 0, 0x03,
+    0x08, 0x11, 0x01, 0x12, 0x07, 0, 0,
     /* subprogram: name, inline */
     ABSTRACT, 0x2e, 0, 0x03, 0x08, 0x20, 0x0b, 0, 0,
     /* inlined_subroutine: abstract_origin, low_pc, high_pc, call_file, call_line */

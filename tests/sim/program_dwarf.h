@@ -18,7 +18,7 @@ extern const char *const tl_sim_source_paths[TL_SIM_SOURCES];
 struct tl_sim_place {
     unsigned source;
     uint32_t line;
-    bool inlined; /* it is of the header's function, which was called in … */
+    bool inlined;       /* it is of the header's function, which was called in … */
     uint32_t call_line; /* … this line of the section's file */
 };
 

@@ -96,6 +96,7 @@ int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, u
                                         .line = i,
                                         .inlined = inlined,
                                         .n_inlined = i ? 2 : 0,
+                                        .image = "",
                                         .lacks = ""};
         rc = sink(context, &row);
     }

@@ -132,7 +132,8 @@ static void programs_are_shared(void **state)
     assert_null(lake->programs->next);
 }
 
-/* ---- sources ---------------------------------------------------------------------------------- */
+/* ---- sources ----------------------------------------------------------------------------------
+ */
 
 struct sourced {
     struct tl_sim_program program;
@@ -193,7 +194,7 @@ static void instructions_have_lines(void **state)
     assert_int_equal(tl_lake_source(lake, "t", "cs.10", 1000, 0, &source, &fail), TL_OK);
     assert_false(source.has_text);
     assert_non_null(strstr(source.why, "was not given"));
-    char path[200], name[220];
+    char path[200], name[260];
     snprintf(path, sizeof path, "/elsewhere%s", strrchr(source.file, '/'));
     tl_source_file_fini(&source);
     give_source("/x/tasks.cc", "source:/x/tasks.cc", (struct tl_bytes){other, sizeof other});
@@ -203,6 +204,21 @@ static void instructions_have_lines(void **state)
     assert_true(source.has_text && source.line > 0 && !source.why[0]);
     assert_int_equal(source.text.n, sizeof same - 1);
     assert_memory_equal(source.text.p, same, sizeof same - 1);
+    tl_source_file_fini(&source);
+    /* Of the same path: another image's does not count, this one's does, though it is not the
+     * newest. */
+    static const uint8_t own[] = "own";
+    char hash[72];
+    const char *const tail = strrchr(path, '/');
+    sim_put_image(lake, &capture.elf, hash);
+    snprintf(name, sizeof name, "source:%.12s:%s", hash + 7, tail);
+    give_source(name, name, (struct tl_bytes){own, sizeof own});
+    snprintf(name, sizeof name, "source:0123456789ab:%s", path);
+    give_source(name, name, (struct tl_bytes){other, sizeof other});
+    snprintf(name, sizeof name, "source:%s", path);
+    give_source(name, name, (struct tl_bytes){other, sizeof other});
+    assert_int_equal(tl_lake_source(lake, "t", "cs.10", 1000, 0, &source, &fail), TL_OK);
+    assert_int_equal(source.text.n, sizeof own);
     tl_source_file_fini(&source);
     assert_int_equal(tl_lake_source(lake, "t", "cs.10", 1000, 9, &source, &fail), TL_NOTFOUND);
     tl_source_file_fini(&source);
