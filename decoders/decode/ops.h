@@ -82,6 +82,20 @@ struct tl_stream_decoder {
     const struct tl_stream_ops *ops;
 };
 
+/*
+ * What a container knows of a stream's processor beside its trace: in force between two pushes, in
+ * front of whatever the next bytes say.
+ */
+struct tl_stream_told {
+    uint64_t offset;                 /* of the items that come of it */
+    uint64_t time;                   /* ticks: it is not earlier; 0: not told */
+    bool has_context;                /* this one counts from now on, and not what the trace says … */
+    struct tl_image_context context; /* … of it */
+    bool is_gap;                     /* execution went on without a trace */
+    uint8_t gap;                     /* enum tl_gap */
+    const char *note;                /* up to 63 characters, copied; NULL: none */
+};
+
 struct tl_stream_ops {
     const char *name; /* "etm4", "itm", … */
     /* `source` and `image` (may be NULL) are borrowed for the object's life, `sink` is copied.
@@ -101,6 +115,8 @@ struct tl_stream_ops {
     void (*state)(struct tl_stream_decoder *decoder, struct tl_state *state);
     /* How it is decoded by several threads (decode/split.h). NULL: it cannot be. */
     const struct tl_split_ops *split;
+    /* Between two pushes: see struct tl_stream_told. NULL: the format has no use for it. */
+    int (*tell)(struct tl_stream_decoder *decoder, const struct tl_stream_told *told);
 };
 
 /*
@@ -129,6 +145,7 @@ struct tl_split_ops {
 extern const struct tl_decode_ops tl_coresight_ops; /* tpiu, and single sources */
 extern const struct tl_decode_ops tl_osd_ops;       /* di */
 extern const struct tl_decode_ops tl_stf_ops;       /* stf */
+extern const struct tl_decode_ops tl_perf_ops;      /* perf */
 
 extern const struct tl_stream_ops tl_etm4_ops; /* ETMv4 and ETE */
 extern const struct tl_stream_ops tl_itm_ops;

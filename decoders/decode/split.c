@@ -679,6 +679,14 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *state)
     s->ops->state(s->live.format, state);
 }
 
+/* What was gathered comes first. */
+static int tell(struct tl_stream_decoder *decoder, const struct tl_stream_told *told)
+{
+    struct split *const s = (struct split *)decoder;
+    const int rc = flush(decoder);
+    return rc < 0 || !s->ops->tell ? rc : s->ops->tell(s->live.format, told);
+}
+
 uint64_t tl_split_met(const struct tl_stream_decoder *decoder)
 {
     return ((const struct split *)decoder)->met;
@@ -691,6 +699,7 @@ static const struct tl_stream_ops split_ops = {
     .destroy = destroy,
     .flush = flush,
     .state = state,
+    .tell = tell,
 };
 
 int tl_split_new(struct tl_stream_decoder **out, const struct tl_stream_ops *ops,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "pt/flow.h"
 
-#include "flow/walker_routes.h"
-
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@ static void begin(struct tl_pt_flow *f)
 {
     tl_pt_events_init(&f->events, f->config, (struct tl_bytes){0}, &options);
     f->base = f->anchor = f->lost_at = f->told_tsc = 0;
-    f->upper = f->enabled = f->lost = f->has_time = f->postponed = false;
+    f->upper = f->enabled = f->lost = f->has_time = f->postponed = f->context_told = false;
     f->n_outcomes = f->bound = 0;
     f->isa = TL_ISA_NONE;
     tl_buf_reset(&f->held);
@@ -223,28 +222,6 @@ static inline void take_outcomes(struct tl_pt_flow *f, uint64_t word)
     }
 }
 
-/* Outcomes, and behind them a branch to `ip`, if it `arrives`. */
-static inline void take_branches(struct tl_pt_flow *f, uint64_t word, bool arrives, uint64_t ip,
-                                 uint64_t offset)
-{
-    if (word == 1 && !arrives)
-        return;
-    if (f->n_outcomes == 0 && (!arrives || tl_pt_flow_keeps_mode(f, ip))) {
-        const uint64_t first = word > 1 ? f->anchor : offset;
-        if (f->has_time)
-            tl_pt_flow_tell_time(f, first);
-        f->postponed = false;
-        const bool done = tl_walker_routes(&f->walker, &word, arrives, ip, first);
-        if (done && arrives)
-            tl_item_batch_pause(&f->out);
-        if (done)
-            return;
-    }
-    take_outcomes(f, word);
-    if (arrives)
-        tl_pt_flow_tip(f, ip, offset);
-}
-
 static void take_time(struct tl_pt_flow *f, uint8_t kind, uint64_t value)
 {
     struct tl_pt_packet packet = {.kind = kind};
@@ -273,17 +250,18 @@ static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, 
         return k;
     for (; k < tape->n && f->events.enabled; k++) {
         const uint64_t offset = f->base + tape->at[k];
-        const bool is_tip = tape->kind[k] == TL_PT_TIP;
-        take_branches(f, tape->from[k] >= done ? tape->tnt[k] : 1, is_tip, tape->value[k], offset);
+        if (tape->from[k] >= done)
+            take_outcomes(f, tape->tnt[k]);
         switch (tape->kind[k]) {
         case TL_PT_PAD:
             continue;
         case TL_PT_TNT_8:
         case TL_PT_TNT_64:
-            take_branches(f, tape->value[k], false, 0, offset);
+            take_outcomes(f, tape->value[k]);
             continue;
         case TL_PT_TIP:
             f->events.last_ip = (struct tl_pt_last_ip){.ip = tape->value[k], .have = true};
+            tl_pt_flow_tip(f, tape->value[k], offset);
             break;
         case TL_PT_TSC:
         case TL_PT_MTC:
@@ -346,6 +324,36 @@ int tl_pt_flow_bad(struct tl_pt_flow *f, uint64_t offset)
     const int rc = f->held.n > 0 ? take_held(f, false) : TL_OK;
     lose_sync(f, offset);
     return rc < 0 ? rc : f->walker.failed ? TL_NOMEM : f->out.rc;
+}
+
+void tl_pt_flow_move(struct tl_pt_flow *f, uint64_t bytes)
+{
+    if (f->held.n > 0)
+        f->base += bytes;
+    if (f->lost)
+        f->lost_at += bytes;
+}
+
+int tl_pt_flow_told(struct tl_pt_flow *f, const struct tl_stream_told *told)
+{
+    enum { ROOM = 64 };
+    struct tl_walker *const w = &f->walker;
+    if (f->has_time)
+        tl_pt_flow_tell_time(f, f->anchor);
+    if (told->is_gap)
+        tl_walker_lose(w, (enum tl_gap)told->gap, told->offset);
+    if (told->time > w->time)
+        tl_walker_time(w, told->time, told->offset);
+    if (told->has_context) {
+        f->context_told = true;
+        tl_walker_context(w, &told->context, told->offset);
+    }
+    if (told->note) {
+        char *const text = tl_item_batch_store(&f->out, ROOM);
+        snprintf(text, ROOM, "%s", told->note);
+        tl_item_batch_add(&f->out, TL_ITEM_NOTE, told->offset)->text = text;
+    }
+    return w->failed ? TL_NOMEM : f->out.rc;
 }
 
 int tl_pt_flow_flush(struct tl_pt_flow *f)

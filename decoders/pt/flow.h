@@ -14,6 +14,7 @@
 #define TL_PT_FLOW_H
 
 #include "base/buf.h"
+#include "decode/ops.h"
 #include "flow/walker.h"
 #include "isa/x86.h"
 #include "pt/event.h"
@@ -40,6 +41,12 @@ TL_MUST_USE int tl_pt_flow_tape(struct tl_pt_flow *flow, const struct tl_pt_tape
                                 const struct tl_pt_piece *piece);
 /* There are bytes that are no packets from here on, up to the next PSB. */
 TL_MUST_USE int tl_pt_flow_bad(struct tl_pt_flow *flow, uint64_t offset);
+
+/* Between two pieces: what is behind the ones so far lies so many bytes further on in the file. */
+void tl_pt_flow_move(struct tl_pt_flow *flow, uint64_t bytes);
+/* Between two pieces: what is known beside the trace (decode/ops.h). A context that was told counts
+ * from now on, and not those of PIP and VMCS packets. TL_NOMEM, or what a sink returned. */
+TL_MUST_USE int tl_pt_flow_told(struct tl_pt_flow *flow, const struct tl_stream_told *told);
 
 /* Deliver the items that are pending. */
 TL_MUST_USE int tl_pt_flow_flush(struct tl_pt_flow *flow);
@@ -68,6 +75,7 @@ struct tl_pt_flow {
     uint8_t isa;                /* enum tl_isa; TL_ISA_NONE: not told yet */
     uint64_t told_tsc;          /* last TIME item */
     bool has_time;              /* there may be more to be told of it than was */
+    bool context_told;          /* beside the trace */
     /* Outcomes behind an indirect branch whose TIP is deferred; the oldest in bit 0. */
     uint64_t outcomes;
     uint8_t n_outcomes;
@@ -86,12 +94,6 @@ static inline uint64_t tl_pt_oldest_first(uint64_t word, unsigned n)
     v = (v >> 2 & 0x3333333333333333) | (v & 0x3333333333333333) << 2;
     v = (v >> 4 & 0x0f0f0f0f0f0f0f0f) | (v & 0x0f0f0f0f0f0f0f0f) << 4;
     return __builtin_bswap64(v);
-}
-
-/* Does a branch to `ip` leave the mode as it is? */
-static inline bool tl_pt_flow_keeps_mode(const struct tl_pt_flow *f, uint64_t ip)
-{
-    return f->isa == TL_ISA_X64 && (ip >> 63) == f->upper && f->walker.isa == TL_ISA_X64;
 }
 
 /* An event, at `offset`. */

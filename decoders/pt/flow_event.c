@@ -40,7 +40,7 @@ static void set_mode(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 
 static inline void jump(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 {
-    if (!tl_pt_flow_keeps_mode(f, ip))
+    if (f->isa != TL_ISA_X64 || (ip >> 63) != f->upper || f->walker.isa != TL_ISA_X64)
         set_mode(f, ip, offset);
     tl_walker_jump_hot(&f->walker, ip, (enum tl_isa)f->isa, offset);
 }
@@ -93,10 +93,10 @@ void tl_pt_flow_tip(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 {
     if (f->has_time)
         tl_pt_flow_tell_time(f, offset);
+    tl_item_batch_pause(&f->out);
     f->postponed = false;
     if (!f->walker.need_address)
         tl_walker_to_indirect(&f->walker, offset);
-    tl_item_batch_pause(&f->out);
     jump(f, ip, offset);
     if (f->n_outcomes > 0)
         walk(f, f->outcomes, f->n_outcomes, offset);
@@ -279,6 +279,8 @@ static void on_branch(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
 static void set_context(struct tl_pt_flow *f, const struct tl_pt_packet *packet, uint64_t offset)
 {
     struct tl_image_context context = f->walker.context;
+    if (f->context_told)
+        return;
     if (packet->kind == TL_PT_VMCS) {
         context.vmid = packet->vmcs;
         context.has_vmid = true;

@@ -16,6 +16,13 @@ void tl_pt_packetizer_begin(struct tl_pt_packetizer *p, uint64_t offset)
     p->end = p->lost = offset;
 }
 
+void tl_pt_packetizer_move(struct tl_pt_packetizer *p, uint64_t offset)
+{
+    if (!p->in_sync)
+        p->lost += offset - p->end;
+    p->end = offset;
+}
+
 /* A run of 02 82 goes on to the end of the bytes, and so perhaps behind it: its last PSB is not
  * known. */
 static bool may_go_on(struct tl_bytes in, size_t psb)

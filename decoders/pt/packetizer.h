@@ -53,6 +53,9 @@ void tl_pt_packetizer_init(struct tl_pt_packetizer *p, const struct tl_pt_config
 /* The first byte that will be pushed is at this offset. */
 void tl_pt_packetizer_begin(struct tl_pt_packetizer *p, uint64_t offset);
 
+/* The next byte is at this offset, which is not where the one before it ended. */
+void tl_pt_packetizer_move(struct tl_pt_packetizer *p, uint64_t offset);
+
 /* Take all bytes. Packets that end in them have been delivered on return, but for up to 17 bytes
  * where a PSB may begin. Returns TL_OK, or what the sink returned; it is of no use then. */
 TL_MUST_USE int tl_pt_packetizer_push(struct tl_pt_packetizer *p, struct tl_bytes in);

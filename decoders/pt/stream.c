@@ -112,10 +112,20 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
 static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
 {
     struct pt_stream *const s = (struct pt_stream *)decoder;
-    if (!s->begun)
-        tl_pt_packetizer_begin(&s->packetizer, tl_run_offset(run, 0));
+    const uint64_t offset = tl_run_offset(run, 0);
+    if (!s->begun) {
+        tl_pt_packetizer_begin(&s->packetizer, offset);
+    } else if (offset != s->packetizer.end) { /* the stream goes on elsewhere in the file */
+        tl_pt_flow_move(s->flow, offset - s->packetizer.end);
+        tl_pt_packetizer_move(&s->packetizer, offset);
+    }
     s->begun = true;
     return tl_pt_packetizer_push(&s->packetizer, (struct tl_bytes){run->p, run->n});
+}
+
+static int tell(struct tl_stream_decoder *decoder, const struct tl_stream_told *told)
+{
+    return tl_pt_flow_told(((struct pt_stream *)decoder)->flow, told);
 }
 
 static int flush(struct tl_stream_decoder *decoder)
@@ -188,4 +198,5 @@ const struct tl_stream_ops tl_pt_ops = {
     .flush = flush,
     .state = state,
     .split = &split,
+    .tell = tell,
 };
