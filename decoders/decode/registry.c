@@ -16,6 +16,7 @@ const struct tl_format tl_formats[] = {
     [TL_PROTO_STM] = {"stm", "MIPI STPv2", TL_TRAIT_SOFTWARE, "cs", TL_CONTAINER_SINGLE,
                       &tl_stm_ops, TL_ISA_A64},
     [TL_PROTO_DI] = {"di", "Open SoC Debug DI", 0, "", TL_CONTAINER_DI},
+    [TL_PROTO_PERF] = {"perf", "Linux perf.data", 0, "", TL_CONTAINER_PERF},
     [TL_PROTO_OSD_CTM] = {"osd-ctm", "Open SoC Debug CTM", TL_TRAIT_FLOW | TL_TRAIT_CALLS,
                           .isa = TL_ISA_RV64},
     [TL_PROTO_OSD_STM] = {"osd-stm", "Open SoC Debug STM", TL_TRAIT_SOFTWARE, .isa = TL_ISA_RV64},
@@ -34,4 +35,5 @@ const struct tl_decode_ops *const tl_containers[TL_CONTAINERS] = {
     [TL_CONTAINER_SINGLE] = &tl_coresight_ops,
     [TL_CONTAINER_DI] = &tl_osd_ops,
     [TL_CONTAINER_STF] = &tl_stf_ops,
+    [TL_CONTAINER_PERF] = &tl_perf_ops,
 };

@@ -21,6 +21,7 @@ enum tl_container {
     TL_CONTAINER_SINGLE, /* one source alone */
     TL_CONTAINER_DI,     /* length-prefixed OSD debug interconnect datagrams */
     TL_CONTAINER_STF,    /* STF or .zstf */
+    TL_CONTAINER_PERF,   /* perf.data: AUX areas, with records of what went on beside them */
     TL_CONTAINERS
 };
 
@@ -42,7 +43,8 @@ enum tl_protocol {
     TL_PROTO_STF_TRANSACTIONS,
     TL_PROTO_OSD_OTHER, /* register access, CDM, MAM: listed, no flow */
     TL_PROTO_TPIU,      /* captures of many sources, … */
-    TL_PROTO_DI,        /* … each of which speaks something else */
+    TL_PROTO_DI,        /* … each of which … */
+    TL_PROTO_PERF,      /* … speaks something else */
     TL_PROTOCOLS
 };
 

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf/attr.h"
+
+#include <stdlib.h>
+
+#define MOST_ATTRS 65536u
+#define MOST_IDS   (1u << 22)
+
+/* What the trailer has of each attribute's sample_type. */
+#define TRAILER                                                                                    \
+    (TL_PERF_SAMPLE_TID | TL_PERF_SAMPLE_TIME | TL_PERF_SAMPLE_ID | TL_PERF_SAMPLE_STREAM_ID |     \
+     TL_PERF_SAMPLE_CPU | TL_PERF_SAMPLE_IDENTIFIER)
+
+/* Machines of the other byte order have bit fields from the other end of each byte. */
+static uint64_t mirrored(const uint8_t *p)
+{
+    uint64_t v = tl_le64(p);
+    v = (v >> 1 & 0x5555555555555555) | (v & 0x5555555555555555) << 1;
+    v = (v >> 2 & 0x3333333333333333) | (v & 0x3333333333333333) << 2;
+    return (v >> 4 & 0x0f0f0f0f0f0f0f0f) | (v & 0x0f0f0f0f0f0f0f0f) << 4;
+}
+
+int tl_perf_attr_read(struct tl_perf_attr *attr, bool swap, struct tl_bytes bytes)
+{
+    if (bytes.n < TL_PERF_ATTR_LEAST)
+        return TL_BAD;
+    const uint8_t *const p = bytes.p;
+    uint32_t size = tl_perf_u32(swap, p + 4);
+    size = size == 0 ? TL_PERF_ATTR_LEAST : size; /* as the first versions wrote it */
+    if (size < TL_PERF_ATTR_LEAST || size > bytes.n)
+        return TL_BAD;
+    *attr = (struct tl_perf_attr){
+        .type = tl_perf_u32(swap, p),
+        .size = size,
+        .config = tl_perf_u64(swap, p + 8),
+        .sample_type = tl_perf_u64(swap, p + 24),
+        .read_format = tl_perf_u64(swap, p + 32),
+        .flags = swap ? mirrored(p + 40) : tl_le64(p + 40),
+        .config2 = size >= 72 ? tl_perf_u64(swap, p + 64) : 0,
+        .aux_sample_size = size >= 112 ? tl_perf_u32(swap, p + 104) : 0,
+    };
+    return TL_OK;
+}
+
+void tl_perf_attrs_fini(struct tl_perf_attrs *attrs)
+{
+    free(attrs->v);
+    tl_perf_map_fini(&attrs->ids);
+    *attrs = (struct tl_perf_attrs){0};
+}
+
+int tl_perf_attrs_add(struct tl_perf_attrs *attrs, const struct tl_perf_attr *attr, bool swap,
+                      struct tl_bytes ids)
+{
+    const size_t n = ids.n / 8;
+    if (attrs->n >= MOST_ATTRS || n > MOST_IDS - attrs->ids.n)
+        return TL_LIMIT;
+    if (tl_grow(&attrs->v, &attrs->cap, attrs->n + 1, sizeof *attrs->v) < 0)
+        return TL_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (tl_perf_map_set(&attrs->ids, tl_perf_u64(swap, ids.p + 8 * i), attrs->n) < 0)
+            return TL_NOMEM;
+    const struct tl_perf_attr *const first = attrs->v;
+    attrs->alike =
+        attrs->n == 0 ||
+        (attrs->alike && (first->sample_type & TRAILER) == (attr->sample_type & TRAILER) &&
+         tl_perf_attr_trailer(first) == tl_perf_attr_trailer(attr));
+    attrs->v[attrs->n++] = *attr;
+    return TL_OK;
+}
+
+const struct tl_perf_attr *tl_perf_attrs_by_id(const struct tl_perf_attrs *attrs, uint64_t id)
+{
+    const int64_t i = tl_perf_map_get(&attrs->ids, id);
+    return i < 0 ? NULL : &attrs->v[i];
+}
+
+const struct tl_perf_attr *tl_perf_attrs_by_type(const struct tl_perf_attrs *attrs, uint32_t type)
+{
+    for (size_t i = 0; i < attrs->n; i++)
+        if (attrs->v[i].type == type)
+            return &attrs->v[i];
+    return NULL;
+}
+
+size_t tl_perf_attr_trailer(const struct tl_perf_attr *attr)
+{
+    if (!tl_perf_attr_has(attr, TL_PERF_SAMPLE_ID_ALL))
+        return 0;
+    return 8 * (size_t)__builtin_popcountll(attr->sample_type & TRAILER);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a perf.data file says of its events: struct perf_event_attr, as far as it matters here, and
+ * the numbers in the byte order of the machine that wrote the file.
+ *
+ * Plain data; not thread-safe while it is built.
+ *
+ * Source: Linux include/uapi/linux/perf_event.h;
+ * tools/perf/Documentation/perf.data-file-format.txt.
+ */
+#ifndef TL_PERF_ATTR_H
+#define TL_PERF_ATTR_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "perf/map.h"
+
+#include <stdbool.h>
+
+/* ---- byte order ------------------------------------------------------------------------------ */
+
+static inline uint16_t tl_perf_u16(bool swap, const uint8_t *p)
+{
+    const uint16_t v = tl_le16(p);
+    return swap ? __builtin_bswap16(v) : v;
+}
+
+static inline uint32_t tl_perf_u32(bool swap, const uint8_t *p)
+{
+    const uint32_t v = tl_le32(p);
+    return swap ? __builtin_bswap32(v) : v;
+}
+
+static inline uint64_t tl_perf_u64(bool swap, const uint8_t *p)
+{
+    const uint64_t v = tl_le64(p);
+    return swap ? __builtin_bswap64(v) : v;
+}
+
+/* ---- attributes ------------------------------------------------------------------------------ */
+
+enum tl_perf_sample { /* bits of sample_type */
+                      TL_PERF_SAMPLE_IP = 1 << 0,
+                      TL_PERF_SAMPLE_TID = 1 << 1,
+                      TL_PERF_SAMPLE_TIME = 1 << 2,
+                      TL_PERF_SAMPLE_ADDR = 1 << 3,
+                      TL_PERF_SAMPLE_READ = 1 << 4,
+                      TL_PERF_SAMPLE_CALLCHAIN = 1 << 5,
+                      TL_PERF_SAMPLE_ID = 1 << 6,
+                      TL_PERF_SAMPLE_CPU = 1 << 7,
+                      TL_PERF_SAMPLE_PERIOD = 1 << 8,
+                      TL_PERF_SAMPLE_STREAM_ID = 1 << 9,
+                      TL_PERF_SAMPLE_RAW = 1 << 10,
+                      TL_PERF_SAMPLE_IDENTIFIER = 1 << 16
+};
+
+enum tl_perf_attr_flag { /* bits of the flags */
+                         TL_PERF_EXCLUDE_USER = 4,
+                         TL_PERF_EXCLUDE_KERNEL = 5,
+                         TL_PERF_SAMPLE_ID_ALL = 18
+};
+
+#define TL_PERF_ATTR_LEAST 64 /* bytes of the oldest form */
+
+struct tl_perf_attr {
+    uint32_t type;   /* of the PMU */
+    uint32_t size;   /* bytes, as the writer knew it */
+    uint64_t config; /* of the PMU */
+    uint64_t config2;
+    uint64_t sample_type; /* bits of enum tl_perf_sample */
+    uint64_t read_format;
+    uint64_t flags;           /* bits 1 << enum tl_perf_attr_flag */
+    uint32_t aux_sample_size; /* not 0: trace lies in samples */
+};
+
+static inline bool tl_perf_attr_has(const struct tl_perf_attr *attr, enum tl_perf_attr_flag flag)
+{
+    return attr->flags >> flag & 1;
+}
+
+/* Take an attribute apart: its own `size` says how much of `bytes` it is, at least 64. TL_BAD. */
+TL_MUST_USE int tl_perf_attr_read(struct tl_perf_attr *attr, bool swap, struct tl_bytes bytes);
+
+/* All attributes of a file, and which event ID belongs to which. */
+struct tl_perf_attrs {
+    struct tl_perf_attr *v;
+    size_t n, cap;
+    struct tl_perf_map ids;
+    bool alike; /* records of all have the same trailer */
+};
+
+void tl_perf_attrs_fini(struct tl_perf_attrs *attrs);
+
+/* One more; `ids` are its event IDs, as they stand in the file. TL_NOMEM, TL_LIMIT. */
+TL_MUST_USE int tl_perf_attrs_add(struct tl_perf_attrs *attrs, const struct tl_perf_attr *attr,
+                                  bool swap, struct tl_bytes ids);
+
+/* The attribute of this event ID, NULL: none is known to have it. */
+const struct tl_perf_attr *tl_perf_attrs_by_id(const struct tl_perf_attrs *attrs, uint64_t id);
+
+/* The attribute of this PMU, NULL: there is none. */
+const struct tl_perf_attr *tl_perf_attrs_by_type(const struct tl_perf_attrs *attrs, uint32_t type);
+
+/* Bytes of the trailer that records of this attribute have. */
+size_t tl_perf_attr_trailer(const struct tl_perf_attr *attr);
+
+#endif

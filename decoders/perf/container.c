@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf/container.h"
+
+#include "decode/split.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- losses and streams ---------------------------------------------------------------------- */
+
+int tl_perf_tell_loss(struct tl_perf_decode *d, const struct tl_perf_stream *stream,
+                      const char *reason, uint64_t offset, uint64_t bytes, bool fault)
+{
+    const struct tl_decode_loss loss = {
+        .stream = stream ? &stream->stream : NULL,
+        .reason = reason,
+        .offset = offset,
+        .bytes = bytes,
+        .fault = fault,
+    };
+    return d->sink.loss ? d->sink.loss(d->sink.context, &loss) : TL_OK;
+}
+
+struct tl_perf_stream *tl_perf_stream_of(struct tl_perf_decode *d, const char *name)
+{
+    for (size_t i = 0; i < d->n_streams; i++)
+        if (!strcmp(d->streams[i]->name, name))
+            return d->streams[i];
+    if (tl_grow(&d->streams, &d->cap_streams, d->n_streams + 1, sizeof(void *)) < 0)
+        return NULL;
+    struct tl_perf_stream *const s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->owner = d;
+    snprintf(s->name, sizeof s->name, "%s", name);
+    snprintf(s->source.name, sizeof s->source.name, "%.31s", name);
+    s->stream = (struct tl_decode_stream){
+        .index = (uint32_t)d->n_streams, .name = s->name, .source = &s->source};
+    d->streams[d->n_streams++] = s;
+    return s;
+}
+
+static void overlay(struct tl_source *to, const struct tl_source *from)
+{
+    if (from->protocol != TL_PROTO_NONE)
+        to->protocol = from->protocol;
+    if (from->core[0])
+        memcpy(to->core, from->core, sizeof to->core);
+    if (from->type[0])
+        memcpy(to->type, from->type, sizeof to->type);
+    if (from->device[0])
+        memcpy(to->device, from->device, sizeof to->device);
+    if (from->clock_hz)
+        to->clock_hz = from->clock_hz;
+    for (size_t i = 0; i < from->n_regs; i++)
+        if (tl_source_set_reg(to, from->regs[i].name, from->regs[i].value) < 0)
+            break; /* as many as there is room for */
+}
+
+int tl_perf_stream_announce(struct tl_perf_stream *s)
+{
+    const struct tl_setup *const setup = s->owner->setup;
+    const struct tl_decode_sink *const sink = &s->owner->sink;
+    for (size_t i = 0; i < setup->n_sources; i++)
+        if (!strcmp(setup->sources[i].name, s->name))
+            overlay(&s->source, &setup->sources[i]);
+    s->stream.protocol = (enum tl_protocol)s->source.protocol;
+    s->stream.isa = tl_source_isa(s->stream.protocol, &s->source);
+    return sink->stream ? sink->stream(sink->context, &s->stream) : TL_OK;
+}
+
+/* ---- what stream decoders deliver ------------------------------------------------------------ */
+
+static int stream_items(void *context, const struct tl_item *items, size_t n)
+{
+    const struct tl_perf_stream *const s = context;
+    const struct tl_decode_sink *const sink = &s->owner->sink;
+    return sink->items ? sink->items(sink->context, &s->stream, items, n) : TL_OK;
+}
+
+static int stream_digest(void *context, struct tl_buf *out, const struct tl_item *items, size_t n)
+{
+    const struct tl_perf_stream *const s = context;
+    const struct tl_decode_sink *const sink = &s->owner->sink;
+    return sink->digest(sink->context, &s->stream, out, items, n);
+}
+
+static int stream_digested(void *context, struct tl_bytes digest)
+{
+    const struct tl_perf_stream *const s = context;
+    const struct tl_decode_sink *const sink = &s->owner->sink;
+    return sink->digested(sink->context, &s->stream, digest);
+}
+
+static int stream_packet(void *context, const char *line)
+{
+    const struct tl_perf_stream *const s = context;
+    const struct tl_decode_sink *const sink = &s->owner->sink;
+    return sink->packet(sink->context, &s->stream, line);
+}
+
+static int stream_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    const struct tl_perf_stream *const s = context;
+    return tl_perf_tell_loss(s->owner, s, reason, offset, bytes, tl_loss_is_fault(reason));
+}
+
+int tl_perf_stream_decoder(struct tl_perf_stream *s, struct tl_stream_decoder **out)
+{
+    struct tl_perf_decode *const d = s->owner;
+    const struct tl_stream_ops *const ops = tl_format_of(s->source.protocol)->ops;
+    const struct tl_stream_sink sink = {
+        .context = s,
+        .items = stream_items,
+        .packet = d->sink.packet ? stream_packet : NULL,
+        .loss = stream_loss,
+        .paths = d->base.paths,
+        .digest = d->sink.digest ? stream_digest : NULL,
+        .digested = d->sink.digest ? stream_digested : NULL,
+    };
+    struct tl_fail fail = {.text = "cannot be decoded"};
+    *out = NULL;
+    const int rc = !ops ? TL_UNSUPPORTED
+                   : ops->split && !sink.packet
+                       ? tl_split_new(out, ops, &s->source, d->image, &sink, &d->base.share, &fail)
+                       : ops->create(out, &s->source, d->image, &sink, &fail);
+    if (rc == TL_OK || rc == TL_NOMEM)
+        return rc;
+    *out = NULL;
+    return tl_perf_tell_loss(d, s, fail.text, 0, 0, true);
+}
+
+/* ---- areas ----------------------------------------------------------------------------------- */
+
+static void area_free(struct tl_perf_area_state *a)
+{
+    tl_perf_pt_fini(a);
+    tl_buf_fini(&a->bytes);
+    free(a->pieces);
+    free(a);
+}
+
+static uint64_t area_key(int32_t cpu, int32_t tid, uint32_t idx)
+{
+    /* Buffers are numbered, but a number may come again for another CPU or thread. */
+    const uint64_t owner =
+        cpu >= 0 ? (uint64_t)(uint32_t)cpu << 1 : (uint64_t)(uint32_t)tid << 1 | 1;
+    return owner << 31 ^ idx;
+}
+
+static struct tl_perf_area_state *area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid,
+                                          uint32_t idx)
+{
+    const uint64_t key = area_key(cpu, tid, idx);
+    const int64_t i = tl_perf_map_get(&d->by_area, key);
+    if (i >= 0)
+        return d->areas[i];
+    if (tl_grow(&d->areas, &d->cap_areas, d->n_areas + 1, sizeof(void *)) < 0 ||
+        tl_perf_map_set(&d->by_area, key, d->n_areas) < 0)
+        return NULL;
+    struct tl_perf_area_state *const a = calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    a->owner = d;
+    a->idx = idx;
+    a->cpu = cpu;
+    a->tid = tid;
+    d->areas[d->n_areas++] = a;
+    return a;
+}
+
+const struct tl_perf_piece *tl_perf_area_find(const struct tl_perf_area_state *a, uint64_t offset)
+{
+    for (size_t i = a->n_pieces; i-- > 0;) {
+        const struct tl_perf_piece *const p = &a->pieces[i];
+        if (offset - p->offset < p->size && offset >= p->offset)
+            return p;
+    }
+    return NULL;
+}
+
+void tl_perf_area_drop(struct tl_perf_area_state *a, uint64_t position)
+{
+    const size_t n = (size_t)(position - a->position);
+    /* What is moved is no more than what is dropped. */
+    if (n < a->bytes.n - n && n < ((size_t)1 << 20))
+        return;
+    tl_buf_drop(&a->bytes, n);
+    a->position = position;
+    a->owner->held -= n;
+}
+
+static int on_area(void *context, const struct tl_perf_area *area, uint64_t at,
+                   struct tl_bytes bytes, uint64_t offset)
+{
+    struct tl_perf_decode *const d = context;
+    if (at == 0 && bytes.n == 0) {
+        struct tl_perf_area_state *const a = area_of(d, area->cpu, area->tid, area->idx);
+        if (!a || tl_grow(&a->pieces, &a->cap_pieces, a->n_pieces + 1, sizeof *a->pieces) < 0)
+            return TL_NOMEM;
+        d->filling = a;
+        a->pieces[a->n_pieces++] = (struct tl_perf_piece){
+            .position = a->position + a->bytes.n,
+            .at = offset,
+            .offset = area->offset,
+            .size = area->size,
+            .whole = area->size == 0,
+        };
+        return TL_OK;
+    }
+    struct tl_perf_area_state *const a = d->filling;
+    struct tl_perf_piece *const piece = &a->pieces[a->n_pieces - 1];
+    piece->n += bytes.n;
+    piece->whole = at + bytes.n == area->size;
+    d->held += bytes.n;
+    return d->hopeless ? TL_OK : tl_buf_add(&a->bytes, bytes.p, bytes.n);
+}
+
+/* Without an AUXTRACE_INFO the setup may say what the areas hold. */
+static void take_setup(struct tl_perf_decode *d)
+{
+    for (size_t i = 0; i < d->setup->n_sources && d->info.kind == TL_PERF_TRACE_NONE; i++)
+        if (d->setup->sources[i].protocol == TL_PROTO_PT)
+            d->info.kind = TL_PERF_TRACE_PT;
+}
+
+/* Decode what is final. */
+static int go_on(struct tl_perf_decode *d, bool last)
+{
+    int rc = TL_OK;
+    if (last && d->info.kind == TL_PERF_TRACE_NONE)
+        take_setup(d);
+    if (d->info.kind == TL_PERF_TRACE_CORESIGHT)
+        return tl_perf_cs_go_on(d, last);
+    for (size_t i = 0; rc == TL_OK && i < d->n_areas && d->info.kind == TL_PERF_TRACE_PT; i++)
+        rc = last ? tl_perf_pt_finish(d->areas[i]) : tl_perf_pt_go_on(d->areas[i], false);
+    return rc;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    struct tl_perf_decode *const d = context;
+    d->trouble++;
+    return tl_perf_tell_loss(d, NULL, reason, offset, bytes, true);
+}
+
+static int on_info(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
+{
+    struct tl_fail fail = {0};
+    if (d->info.kind != TL_PERF_TRACE_NONE)
+        return TL_OK;
+    const int rc = tl_perf_info_read(&d->info, tl_perf_reader_swaps(d->reader), raw->body, &fail);
+    if (rc == TL_OK || rc == TL_NOMEM)
+        return rc;
+    d->hopeless = rc == TL_UNSUPPORTED;
+    d->trouble++;
+    return tl_perf_tell_loss(d, NULL, fail.text, raw->offset, 0, true);
+}
+
+bool tl_perf_area_has(const struct tl_perf_area_state *a, const struct tl_perf_filled *f)
+{
+    return a->cpu >= 0 ? a->cpu == f->cpu : a->tid == f->tid;
+}
+
+static int on_aux(struct tl_perf_decode *d, const struct tl_perf_record *r)
+{
+    if (r->aux.flags & TL_PERF_AUX_OVERWRITE)
+        d->overwrites = true;
+    if (d->info.kind == TL_PERF_TRACE_PT && !(r->aux.flags & TL_PERF_AUX_TRUNCATED))
+        return TL_OK;
+    if (tl_grow(&d->filled, &d->cap_filled, d->n_filled + 1, sizeof *d->filled) < 0)
+        return TL_NOMEM;
+    d->filled[d->n_filled++] = (struct tl_perf_filled){
+        .cpu = r->has_cpu ? (int64_t)r->cpu : -1,
+        .tid = r->has_tid ? r->tid : -1,
+        .offset = r->aux.offset,
+        .size = r->aux.size,
+        .flags = r->aux.flags,
+        .time = r->time,
+        .record = r->offset,
+    };
+    return TL_OK;
+}
+
+static int on_hw_id(struct tl_perf_decode *d, const struct tl_perf_record *r)
+{
+    for (size_t i = 0; i < d->info.n_units; i++)
+        if (r->has_cpu && d->info.units[i].cpu == r->cpu && d->info.units[i].takes_id &&
+            r->hw_id >> 60 == 0)
+            d->info.units[i].id = r->hw_id & 0x7f;
+    return TL_OK;
+}
+
+static int on_record(void *context, const struct tl_perf_raw *raw)
+{
+    struct tl_perf_decode *const d = context;
+    const bool swap = tl_perf_reader_swaps(d->reader);
+    struct tl_perf_record r;
+    switch (raw->type) {
+    case TL_PERF_AUXTRACE_INFO:
+        return on_info(d, raw);
+    case TL_PERF_TIME_CONV:
+        tl_perf_info_clock(&d->info, swap, raw->body);
+        return TL_OK;
+    case TL_PERF_FINISHED_ROUND: {
+        const int rc = tl_perf_sideband_round(&d->sideband);
+        return rc < 0 ? rc : go_on(d, false);
+    }
+    default:
+        break;
+    }
+    int rc = tl_perf_record_read(&r, raw, swap, tl_perf_reader_attrs(d->reader));
+    if (rc == TL_NOTFOUND)
+        return TL_OK;
+    if (rc == TL_BAD)
+        return on_loss(d, "a record is too short for what it says", raw->offset, 0);
+    if (r.type == TL_PERF_AUX)
+        rc = on_aux(d, &r);
+    else if (r.type == TL_PERF_AUX_OUTPUT_HW_ID)
+        rc = on_hw_id(d, &r);
+    else if (r.type == TL_PERF_LOST)
+        rc =
+            tl_perf_tell_loss(d, NULL, "perf lost records; processes and their memory may be wrong",
+                              r.offset, 0, false);
+    return rc < 0 ? rc : tl_perf_sideband_add(&d->sideband, &r);
+}
+
+/* ---- tl_decode_ops --------------------------------------------------------------------------- */
+
+static void destroy(struct tl_decode *decode)
+{
+    struct tl_perf_decode *const d = (struct tl_perf_decode *)decode;
+    if (!d)
+        return;
+    for (size_t i = 0; i < d->n_areas; i++)
+        area_free(d->areas[i]);
+    for (size_t i = 0; i < d->n_streams; i++)
+        free(d->streams[i]);
+    free(d->areas);
+    free(d->filled);
+    free(d->streams);
+    tl_perf_map_fini(&d->by_area);
+    tl_perf_sideband_fini(&d->sideband);
+    tl_perf_info_fini(&d->info);
+    tl_perf_reader_free(d->reader);
+    free(d);
+}
+
+static int create(struct tl_decode **out, const struct tl_setup *setup,
+                  const struct tl_image *image, const struct tl_decode_sink *sink,
+                  struct tl_fail *fail)
+{
+    struct tl_perf_decode *const d = calloc(1, sizeof *d);
+    const struct tl_perf_reader_sink from_reader = {
+        .context = d, .record = on_record, .area = on_area, .loss = on_loss};
+    if (!d || tl_perf_reader_new(&d->reader, &from_reader) < 0) {
+        free(d);
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    }
+    d->base.ops = &tl_perf_ops;
+    d->setup = setup;
+    d->image = image;
+    d->sink = *sink;
+    *out = &d->base;
+    return TL_OK;
+}
+
+static int flush(struct tl_decode *decode)
+{
+    struct tl_perf_decode *const d = (struct tl_perf_decode *)decode;
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < d->n_areas; i++) {
+        struct tl_stream_decoder *const s = d->areas[i]->decoder;
+        rc = s && s->ops->flush ? s->ops->flush(s) : TL_OK;
+    }
+    return rc;
+}
+
+static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
+{
+    struct tl_perf_decode *const d = (struct tl_perf_decode *)decode;
+    int rc = tl_perf_reader_push(d->reader, (struct tl_bytes){p, n});
+    if (rc == TL_OK && d->held > TL_PERF_HELD_MOST) {
+        /* No rounds are told, or one is very long: go on with the records that are there. */
+        rc = tl_perf_sideband_end(&d->sideband);
+        rc = rc < 0 ? rc : go_on(d, false);
+    }
+    return rc < 0 || d->base.share.crew ? rc : flush(decode);
+}
+
+static int finish(struct tl_decode *decode)
+{
+    struct tl_perf_decode *const d = (struct tl_perf_decode *)decode;
+    int rc = tl_perf_reader_finish(d->reader);
+    if (rc == TL_OK)
+        rc = tl_perf_sideband_end(&d->sideband);
+    if (rc == TL_OK)
+        rc = go_on(d, true);
+    if (rc == TL_OK && d->info.kind == TL_PERF_TRACE_NONE && !d->trouble)
+        rc = tl_perf_tell_loss(d, NULL,
+                               d->n_areas ? "no AUXTRACE_INFO, and no source by --config"
+                                          : "there is no hardware trace in it",
+                               0, d->held, true);
+    return rc;
+}
+
+const struct tl_decode_ops tl_perf_ops = {
+    .name = "perf",
+    .create = create,
+    .push = push,
+    .flush = flush,
+    .finish = finish,
+    .destroy = destroy,
+};

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Private to the container of perf.data: its AUX areas, each decoded as far as what the records say
+ * is final, and the streams that come of them.
+ *
+ *   container.c   from bytes to areas and records; streams
+ *   pt_area.c     an area of Intel PT is a stream
+ *   cs_area.c     areas of CoreSight have the streams of all their trace IDs
+ */
+#ifndef TL_PERF_CONTAINER_H
+#define TL_PERF_CONTAINER_H
+
+#include "decode/ops.h"
+#include "perf/info.h"
+#include "perf/pt_scout.h"
+#include "perf/sideband.h"
+#include "perf/snapshot.h"
+
+#define TL_PERF_HELD_MOST ((size_t)256 << 20) /* bytes of areas that wait for records, at most */
+
+struct tl_perf_decode;
+
+/* A stream, announced before its first item. */
+struct tl_perf_stream {
+    struct tl_perf_decode *owner;
+    struct tl_decode_stream stream;
+    struct tl_source source; /* of what the file and the setup say */
+    char name[40];
+};
+
+/* Bytes of one AUXTRACE record. */
+struct tl_perf_piece {
+    uint64_t position; /* of its first byte among those of the area as they came */
+    uint64_t n;        /* bytes so far */
+    uint64_t at;       /* offset in the file */
+    uint64_t offset;   /* in the ring's endless count */
+    uint64_t size;     /* as the record says; a snapshot's first bytes may be left out */
+    bool whole;
+    bool begun; /* the scout has */
+};
+
+/* The trace is not one behind `position`, which is where this is told. */
+struct tl_perf_break {
+    uint64_t position;
+    uint8_t gap;  /* enum tl_gap */
+    bool is_anew; /* the decoder begins anew, too */
+};
+
+/* What an AUX record says the kernel put into an area. */
+struct tl_perf_filled {
+    int64_t cpu, tid; /* of its trailer; -1: not told */
+    uint64_t offset, size, flags;
+    uint64_t time;
+    uint64_t record; /* offset of the record in the file */
+    bool done;
+};
+
+/* What one ring buffer held. */
+struct tl_perf_area_state {
+    struct tl_perf_decode *owner;
+    uint32_t idx;
+    int32_t cpu, tid; /* -1: of a thread, of a CPU */
+    struct tl_buf bytes;
+    uint64_t position; /* of bytes.p[0] */
+    struct tl_perf_piece *pieces;
+    size_t n_pieces, cap_pieces;
+    /* Intel PT. */
+    struct tl_perf_stream *stream; /* NULL: not begun */
+    struct tl_stream_decoder *decoder;
+    struct tl_perf_scout scout;
+    struct tl_perf_snapshot snapshot;
+    bool timed, scouting;
+    size_t scanned_pieces; /* that the scout has seen to their ends */
+    uint64_t scanned;      /* position */
+    uint64_t next;         /* position of the first byte that was not decoded */
+    struct tl_perf_break *breaks;
+    size_t n_breaks, cap_breaks, first_break;
+    uint64_t changed; /* when memory last changed, as far as it was told */
+    int32_t told_pid, told_tid;
+    char told_name[TL_PERF_NAME];
+};
+
+struct tl_perf_decode {
+    struct tl_decode base;
+    const struct tl_setup *setup;
+    const struct tl_image *image;
+    struct tl_decode_sink sink;
+    struct tl_perf_reader *reader;
+    struct tl_perf_info info;
+    struct tl_perf_sideband sideband;
+    struct tl_perf_map by_area; /* of `areas` */
+    struct tl_perf_area_state **areas;
+    size_t n_areas, cap_areas;
+    struct tl_perf_area_state *filling; /* the area whose bytes come */
+    struct tl_perf_stream **streams;
+    size_t n_streams, cap_streams;
+    struct tl_perf_filled *filled; /* of Intel PT those only behind which trace is lost */
+    size_t n_filled, cap_filled;
+    bool overwrites;  /* AUX records say that the areas are snapshots */
+    size_t held;      /* bytes of all areas */
+    bool hopeless;    /* trace of a kind that is not known, which was told */
+    uint64_t trouble; /* losses that were told of the container */
+};
+
+/* ---- container.c ----------------------------------------------------------------------------- */
+
+/* A new stream with this name, or the one there is. Its source is to be filled in before it is
+ * announced. NULL: out of memory. */
+struct tl_perf_stream *tl_perf_stream_of(struct tl_perf_decode *d, const char *name);
+/* What the setup says of it counts more than what the file does; then to the sink. */
+TL_MUST_USE int tl_perf_stream_announce(struct tl_perf_stream *s);
+/* A stream decoder of it. A source that cannot be decoded is told; *out is NULL then. */
+TL_MUST_USE int tl_perf_stream_decoder(struct tl_perf_stream *s, struct tl_stream_decoder **out);
+
+TL_MUST_USE int tl_perf_tell_loss(struct tl_perf_decode *d, const struct tl_perf_stream *stream,
+                                  const char *reason, uint64_t offset, uint64_t bytes, bool fault);
+
+/* Is the AUX record of this area? */
+bool tl_perf_area_has(const struct tl_perf_area_state *a, const struct tl_perf_filled *f);
+/* What lies at these bytes of the ring, in the area's pieces; NULL: nothing does. */
+const struct tl_perf_piece *tl_perf_area_find(const struct tl_perf_area_state *a, uint64_t offset);
+/* Forget bytes in front of `position`. */
+void tl_perf_area_drop(struct tl_perf_area_state *a, uint64_t position);
+
+/* ---- pt_area.c, cs_area.c -------------------------------------------------------------------- */
+
+/* Decode what can be; `last`: all that there is. */
+TL_MUST_USE int tl_perf_pt_go_on(struct tl_perf_area_state *a, bool last);
+TL_MUST_USE int tl_perf_pt_finish(struct tl_perf_area_state *a);
+void tl_perf_pt_fini(struct tl_perf_area_state *a);
+
+TL_MUST_USE int tl_perf_cs_go_on(struct tl_perf_decode *d, bool last);
+
+#endif

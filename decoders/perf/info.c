@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf/info.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    INFO_HEADER = 8, /* kind, 0 */
+    PT_LEAST = 10,   /* words of Intel PT */
+    MOST_UNITS = 4096
+};
+
+#define MAGIC_ETM3 0x3030303030303030
+#define MAGIC_ETM4 0x4040404040404040
+#define MAGIC_ETE  0x5050505050505050
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+uint64_t tl_perf_clock_ns(const struct tl_perf_clock *c, uint64_t ticks)
+{
+    const uint64_t whole = ticks >> c->shift, part = ticks & (((uint64_t)1 << c->shift) - 1);
+    return c->zero + whole * c->mult + (part * c->mult >> c->shift);
+}
+
+uint64_t tl_perf_clock_ticks(const struct tl_perf_clock *c, uint64_t ns)
+{
+    const uint64_t t = ns - c->zero;
+    if (t >> 63 || !c->mult)
+        return 0;
+    uint64_t ticks = ((t / c->mult) << c->shift) + ((t % c->mult) << c->shift) / c->mult;
+    return ticks + (tl_perf_clock_ns(c, ticks) - c->zero < t);
+}
+
+uint64_t tl_perf_clock_rate(const struct tl_perf_clock *c)
+{
+    if (!c->known || c->mult == 0)
+        return 0;
+    return (uint64_t)(((unsigned __int128)1000000000 << c->shift) / c->mult);
+}
+
+/* Where it makes sense; products fit in 64 bits. */
+static void set_clock(struct tl_perf_clock *c, uint64_t shift, uint64_t mult, uint64_t zero)
+{
+    if (shift > 32 || mult == 0 || mult > UINT32_MAX)
+        return;
+    *c = (struct tl_perf_clock){true, shift, mult, zero};
+}
+
+void tl_perf_info_clock(struct tl_perf_info *info, bool swap, struct tl_bytes body)
+{
+    if (body.n < 24)
+        return;
+    set_clock(&info->clock, tl_perf_u64(swap, body.p), tl_perf_u64(swap, body.p + 8),
+              tl_perf_u64(swap, body.p + 16));
+}
+
+/* ---- AUXTRACE_INFO --------------------------------------------------------------------------- */
+
+void tl_perf_info_fini(struct tl_perf_info *info)
+{
+    free(info->units);
+    *info = (struct tl_perf_info){0};
+}
+
+static uint64_t word(bool swap, struct tl_bytes words, size_t i)
+{
+    return i < words.n / 8 ? tl_perf_u64(swap, words.p + 8 * i) : 0;
+}
+
+static int read_pt(struct tl_perf_info *info, bool swap, struct tl_bytes w)
+{
+    if (w.n / 8 < PT_LEAST)
+        return TL_BAD;
+    info->pmu = (uint32_t)word(swap, w, 0);
+    if (word(swap, w, 4))
+        set_clock(&info->clock, word(swap, w, 1), word(swap, w, 2), word(swap, w, 3));
+    info->tsc_bit = word(swap, w, 5);
+    info->switches = (uint8_t)word(swap, w, 7);
+    info->snapshot = word(swap, w, 8) != 0;
+    info->per_cpu = word(swap, w, 9) != 0;
+    info->mtc_bits = word(swap, w, 11);
+    info->mtc_shift = info->mtc_bits ? (unsigned)__builtin_ctzll(info->mtc_bits) : 0;
+    info->ratio_n = word(swap, w, 12);
+    info->ratio_d = word(swap, w, 13);
+    info->max_ratio = word(swap, w, 15);
+    return TL_OK;
+}
+
+static void set_unit(struct tl_perf_unit *unit, uint64_t magic, unsigned version)
+{
+    unit->protocol = magic == MAGIC_ETM4  ? TL_PROTO_ETM4
+                     : magic == MAGIC_ETE ? TL_PROTO_ETE
+                                          : TL_PROTO_NONE;
+    const uint64_t id = unit->n_regs > 1 ? unit->regs[1] : 0;
+    /* ETMv3 and PTM have their ID in the same place. */
+    const bool is_unused = version >= 2 && id >> 31 & 1;
+    unit->takes_id = version >= 2;
+    unit->id = is_unused ? 0 : (uint8_t)(id & 0x7f);
+}
+
+static int read_units(struct tl_perf_info *info, bool swap, struct tl_bytes w)
+{
+    if (w.n / 8 < 3)
+        return TL_BAD;
+    const unsigned version = word(swap, w, 0) & 0xff;
+    info->pmu = (uint32_t)(word(swap, w, 1) >> 32);
+    info->snapshot = word(swap, w, 2) != 0;
+    uint64_t n = word(swap, w, 1) & UINT32_MAX;
+    n = n < MOST_UNITS ? n : MOST_UNITS;
+    size_t at = 3;
+    for (uint64_t i = 0; i < n; i++) {
+        const size_t there = w.n / 8;
+        const size_t header = version >= 1 ? 3 : 2;
+        if (at > there || there - at < header)
+            return TL_BAD;
+        const uint64_t magic = word(swap, w, at);
+        const uint64_t told = version >= 1 ? word(swap, w, at + 2) : magic == MAGIC_ETM3 ? 4 : 7;
+        struct tl_perf_unit unit = {.cpu = (uint32_t)word(swap, w, at + 1)};
+        at += header;
+        if (told > there - at)
+            return TL_BAD;
+        for (size_t k = 0; k < told && k < TL_PERF_REGS; k++)
+            unit.regs[unit.n_regs++] = word(swap, w, at + k);
+        at += (size_t)told;
+        set_unit(&unit, magic, version);
+        if (tl_grow(&info->units, &info->cap_units, info->n_units + 1, sizeof *info->units) < 0)
+            return TL_NOMEM;
+        info->units[info->n_units++] = unit;
+    }
+    return TL_OK;
+}
+
+int tl_perf_info_read(struct tl_perf_info *info, bool swap, struct tl_bytes body,
+                      struct tl_fail *fail)
+{
+    static const char *const others[] = {"?",       "Intel PT",      "Intel BTS",    "CoreSight",
+                                         "Arm SPE", "s390 sampling", "HiSilicon PTT"};
+    if (body.n < INFO_HEADER)
+        return tl_fail_set(fail, TL_BAD, "AUXTRACE_INFO is too short");
+    const uint32_t kind = tl_perf_u32(swap, body.p);
+    const struct tl_bytes words = {body.p + INFO_HEADER, body.n - INFO_HEADER};
+    int rc;
+    info->n_units = 0;
+    if (kind == TL_PERF_TRACE_PT)
+        rc = read_pt(info, swap, words);
+    else if (kind == TL_PERF_TRACE_CORESIGHT)
+        rc = read_units(info, swap, words);
+    else
+        return tl_fail_set(fail, TL_UNSUPPORTED,
+                           "the trace is of kind %u (%s); Intel PT and CoreSight can be decoded",
+                           kind, others[kind < sizeof others / sizeof *others ? kind : 0]);
+    if (rc == TL_BAD)
+        tl_fail_set(fail, TL_BAD, "AUXTRACE_INFO is too short for what it says");
+    if (rc == TL_OK)
+        info->kind = (uint8_t)kind;
+    return rc;
+}
+
+/* ---- as sources ------------------------------------------------------------------------------ */
+
+static void set(struct tl_source *source, const char *name, uint64_t value)
+{
+    const int rc = tl_source_set_reg(source, name, value);
+    (void)rc; /* names and their number are ours, and fit */
+}
+
+void tl_perf_info_pt(const struct tl_perf_info *info, const struct tl_perf_attr *attr,
+                     struct tl_source *source)
+{
+    source->protocol = TL_PROTO_PT;
+    if (attr && info->mtc_bits)
+        set(source, "MTC_FREQ", (attr->config & info->mtc_bits) >> info->mtc_shift & 15);
+    const uint64_t rate = tl_perf_clock_rate(&info->clock);
+    const uint64_t ratio = info->max_ratio ? info->max_ratio : (rate + 50000000) / 100000000;
+    if (ratio > 0 && ratio < 256)
+        set(source, "NOM_FREQ", ratio);
+    if (info->ratio_n && info->ratio_d && info->ratio_n <= UINT32_MAX &&
+        info->ratio_d <= UINT32_MAX) {
+        set(source, "CPUID_15_EAX", info->ratio_d);
+        set(source, "CPUID_15_EBX", info->ratio_n);
+    }
+    source->clock_hz = rate;
+}
+
+void tl_perf_info_unit(const struct tl_perf_unit *unit, struct tl_source *source)
+{
+    static const char *const names[] = {"TRCCONFIGR", "TRCTRACEIDR", "TRCIDR0",      "TRCIDR1",
+                                        "TRCIDR2",    "TRCIDR8",     "TRCAUTHSTATUS"};
+    source->protocol = unit->protocol;
+    source->id = unit->id;
+    snprintf(source->core, sizeof source->core, "ARM-AA64");
+    const char *const type = unit->protocol == TL_PROTO_ETE    ? "ETE"
+                             : unit->protocol == TL_PROTO_ETM4 ? "ETM4"
+                                                               : "ETMv3 or PTM";
+    snprintf(source->type, sizeof source->type, "%s", type);
+    if (unit->protocol == TL_PROTO_NONE)
+        return;
+    for (size_t i = 0; i < unit->n_regs && i < sizeof names / sizeof *names; i++)
+        set(source, names[i], i == 1 ? unit->id : unit->regs[i]);
+    if (unit->protocol == TL_PROTO_ETE && unit->n_regs > 7)
+        set(source, "TRCDEVARCH", unit->regs[7]);
+}
+
+bool tl_perf_info_is_timed(const struct tl_perf_info *info, const struct tl_perf_attr *attr)
+{
+    return info->kind == TL_PERF_TRACE_PT && info->clock.known &&
+           (!attr || !info->tsc_bit || attr->config & info->tsc_bit);
+}
+
+void tl_perf_cpuid(const char *cpuid, char *out, size_t size)
+{
+    unsigned family, model, stepping;
+    out[0] = 0;
+    if (sscanf(cpuid, "GenuineIntel,%u,%u,%u", &family, &model, &stepping) == 3)
+        snprintf(out, size, "%u/%u/%u", family, model, stepping);
+}

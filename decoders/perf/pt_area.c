@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An AUX area of Intel PT: the scout looks at bytes as they come; what it finds, together with the
+ * records, says where in the trace another thread runs or memory changes. Up to there the decoder
+ * gets the bytes, then it is told.
+ */
+#include "perf/container.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- beginning ------------------------------------------------------------------------------- */
+
+/* Its stream, named by its CPU or thread; another buffer of the same one has its number behind. */
+static struct tl_perf_stream *make_stream(struct tl_perf_area_state *a)
+{
+    struct tl_perf_decode *const d = a->owner;
+    char name[40];
+    int n = a->cpu >= 0 ? snprintf(name, sizeof name, "pt.%" PRId32, a->cpu)
+                        : snprintf(name, sizeof name, "pt.t%" PRId32, a->tid);
+    for (size_t i = 0; i < d->n_streams; i++)
+        if (!strcmp(d->streams[i]->name, name)) {
+            snprintf(name + n, sizeof name - (size_t)n, "-%" PRIu32, a->idx);
+            break;
+        }
+    return tl_perf_stream_of(d, name);
+}
+
+static int begin(struct tl_perf_area_state *a)
+{
+    struct tl_perf_decode *const d = a->owner;
+    const struct tl_perf_attr *const attr =
+        tl_perf_attrs_by_type(tl_perf_reader_attrs(d->reader), d->info.pmu);
+    a->stream = make_stream(a);
+    if (!a->stream)
+        return TL_NOMEM;
+    a->stream->source.id = (uint16_t)(a->cpu >= 0 ? a->cpu : 0);
+    tl_perf_info_pt(&d->info, attr, &a->stream->source);
+    a->timed = tl_perf_info_is_timed(&d->info, attr);
+    a->told_pid = a->told_tid = INT32_MIN;
+    int rc = tl_perf_stream_announce(a->stream);
+    if (rc == TL_OK)
+        rc = tl_perf_stream_decoder(a->stream, &a->decoder);
+    return rc;
+}
+
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+static uint64_t file_offset(const struct tl_perf_area_state *a, uint64_t position)
+{
+    for (size_t i = a->n_pieces; i-- > 0;)
+        if (a->pieces[i].position <= position)
+            return a->pieces[i].at + (position - a->pieces[i].position);
+    return 0;
+}
+
+/* Who runs at `time`; tid -1: not known. */
+static struct tl_perf_run runs(const struct tl_perf_area_state *a, uint64_t time)
+{
+    const struct tl_perf_sideband *const s = &a->owner->sideband;
+    const bool by_cpu = a->cpu >= 0 && (a->timed || a->tid < 0);
+    const struct tl_perf_run *const run =
+        by_cpu ? tl_perf_sideband_run(s, (uint32_t)a->cpu, time) : NULL;
+    if (run)
+        return *run;
+    struct tl_perf_run known = {.pid = a->tid, .tid = a->tid};
+    const struct tl_perf_thread *const thread =
+        a->tid >= 0 ? tl_perf_sideband_thread(s, a->tid, time) : NULL;
+    known.pid = thread ? thread->pid : a->tid;
+    return known;
+}
+
+/* Tell the decoder what the records up to `time` say, if it is anything new. */
+static int tell(struct tl_perf_area_state *a, uint64_t time)
+{
+    struct tl_perf_decode *const d = a->owner;
+    const struct tl_perf_run run = runs(a, time);
+    const struct tl_perf_thread *const thread =
+        run.tid >= 0 ? tl_perf_sideband_thread(&d->sideband, run.tid, time) : NULL;
+    const uint64_t changed = a->timed ? tl_perf_sideband_changed(&d->sideband, time) : 0;
+    const char *const name = thread ? thread->name : "";
+    char note[64];
+    struct tl_stream_told told = {.offset = file_offset(a, a->next)};
+    if (changed > a->changed) {
+        a->changed = changed;
+        told.time = tl_perf_clock_ticks(&d->info.clock, changed);
+    }
+    const bool other = run.tid >= 0 && (run.tid != a->told_tid || run.pid != a->told_pid ||
+                                        strcmp(name, a->told_name) != 0);
+    if (other) {
+        if (a->timed && run.time > changed)
+            told.time = tl_perf_clock_ticks(&d->info.clock, run.time);
+        a->told_tid = run.tid;
+        a->told_pid = run.pid;
+        snprintf(a->told_name, sizeof a->told_name, "%s", name);
+        snprintf(note, sizeof note, "switch %" PRId32 " %" PRId32 " %s", run.pid, run.tid,
+                 name[0]        ? name
+                 : run.tid == 0 ? "swapper"
+                                : "-");
+        told.note = note;
+        told.has_context = true;
+        told.context =
+            (struct tl_image_context){.context_id = (uint32_t)run.pid, .has_context_id = true};
+    }
+    if (!other && !told.time)
+        return TL_OK;
+    return a->decoder && a->decoder->ops->tell ? a->decoder->ops->tell(a->decoder, &told) : TL_OK;
+}
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+static int add_break(struct tl_perf_area_state *a, uint64_t position, enum tl_gap gap, bool is_anew)
+{
+    if (tl_grow(&a->breaks, &a->cap_breaks, a->n_breaks + 1, sizeof *a->breaks) < 0)
+        return TL_NOMEM;
+    size_t i = a->n_breaks++;
+    for (; i > a->first_break && a->breaks[i - 1].position > position; i--)
+        a->breaks[i] = a->breaks[i - 1];
+    a->breaks[i] = (struct tl_perf_break){position, (uint8_t)gap, is_anew};
+    return TL_OK;
+}
+
+/* The trace has a gap here. */
+static int take_break(struct tl_perf_area_state *a, const struct tl_perf_break *b)
+{
+    struct tl_stream_told told = {
+        .offset = file_offset(a, b->position), .is_gap = true, .gap = b->gap};
+    if (!a->decoder)
+        return TL_OK;
+    int rc = TL_OK;
+    if (b->is_anew) {
+        rc = a->decoder->ops->finish(a->decoder);
+        a->decoder->ops->destroy(a->decoder);
+        a->decoder = NULL;
+        if (rc == TL_OK)
+            rc = tl_perf_stream_decoder(a->stream, &a->decoder);
+        if (rc < 0 || !a->decoder)
+            return rc;
+        if (a->told_tid >= 0) {
+            told.has_context = true;
+            told.context = (struct tl_image_context){.context_id = (uint32_t)a->told_pid,
+                                                     .has_context_id = true};
+        }
+        told.time = a->changed ? tl_perf_clock_ticks(&a->owner->info.clock, a->changed) : 0;
+    }
+    return a->decoder->ops->tell(a->decoder, &told);
+}
+
+/* Bytes up to `to` that lie in one piece. */
+static int decode_some(struct tl_perf_area_state *a, uint64_t to)
+{
+    size_t i = 0;
+    while (i + 1 < a->n_pieces && a->pieces[i + 1].position <= a->next)
+        i++;
+    const struct tl_perf_piece *const piece = &a->pieces[i];
+    const uint64_t end = piece->position + piece->n;
+    to = to < end ? to : end;
+    const struct tl_run run = {
+        .p = a->bytes.p + (a->next - a->position),
+        .n = (size_t)(to - a->next),
+        .base = piece->at + (a->next - piece->position),
+    };
+    a->next = to;
+    return a->decoder && run.n > 0 ? a->decoder->ops->push(a->decoder, &run) : TL_OK;
+}
+
+/* All bytes up to `to`, with the breaks in between. */
+static int decode_to(struct tl_perf_area_state *a, uint64_t to)
+{
+    int rc = TL_OK;
+    while (rc == TL_OK) {
+        const struct tl_perf_break *const b =
+            a->first_break < a->n_breaks ? &a->breaks[a->first_break] : NULL;
+        if (b && b->position <= a->next) {
+            rc = take_break(a, b);
+            if (++a->first_break == a->n_breaks)
+                a->first_break = a->n_breaks = 0;
+        } else if (a->next < to) {
+            rc = decode_some(a, b && b->position < to ? b->position : to);
+        } else {
+            break;
+        }
+    }
+    return rc;
+}
+
+/* ---- looking ahead --------------------------------------------------------------------------- */
+
+static int scout_anew(struct tl_perf_area_state *a, uint64_t position)
+{
+    struct tl_pt_config config;
+    const int rc = a->scouting ? tl_perf_scout_end(&a->scout) : TL_OK;
+    tl_pt_config_init(&config, &a->stream->source);
+    tl_perf_scout_begin(&a->scout, &config, &a->owner->info.clock, position);
+    a->scouting = true;
+    return rc;
+}
+
+/* Leave out the last `padding` bytes in front of piece `i`, and its first `known` ones. */
+static void leave_out(struct tl_perf_area_state *a, size_t i, size_t padding, size_t known)
+{
+    struct tl_perf_piece *const piece = &a->pieces[i];
+    uint8_t *const p = a->bytes.p + (piece->position - a->position);
+    const size_t n = padding + known;
+    memmove(p - padding, p + known, a->bytes.n - (size_t)(p - a->bytes.p) - known);
+    a->bytes.n -= n;
+    a->owner->held -= n;
+    if (padding > 0)
+        a->pieces[i - 1].n -= padding;
+    piece->position -= padding;
+    piece->at += known;
+    piece->n -= known;
+    for (size_t k = i + 1; k < a->n_pieces; k++)
+        a->pieces[k].position -= n;
+}
+
+/* A snapshot has bytes that the one before had. */
+static int join_snapshot(struct tl_perf_area_state *a, size_t i, bool *joined)
+{
+    const struct tl_perf_piece *const piece = &a->pieces[i];
+    const struct tl_bytes dump = {a->bytes.p + (piece->position - a->position), (size_t)piece->n};
+    size_t known, padding;
+    const int rc = tl_perf_snapshot_join(&a->snapshot, dump, &known, &padding);
+    if (rc < 0)
+        return rc;
+    *joined = rc == 1;
+    /* Padding waits, unless nothing was waited for any more. */
+    const uint64_t waits = piece->position - a->scanned;
+    leave_out(a, i, padding < waits ? padding : (size_t)waits, known);
+    return TL_OK;
+}
+
+/* Does the piece go on where the one before it ended? */
+static bool goes_on(const struct tl_perf_piece *before, const struct tl_perf_piece *piece)
+{
+    const uint64_t end = before->offset + before->size;
+    return end - piece->offset <= TL_PERF_PAD_MOST;
+}
+
+static int begin_piece(struct tl_perf_area_state *a, size_t i)
+{
+    struct tl_perf_piece *const piece = &a->pieces[i];
+    const bool is_snapshot = a->owner->info.snapshot || a->owner->overwrites;
+    bool joined = i > 0 && goes_on(&a->pieces[i - 1], piece);
+    int rc = TL_OK;
+    if (is_snapshot)
+        rc = join_snapshot(a, i, &joined);
+    if (rc == TL_OK && (!a->scouting || !joined)) {
+        if (a->scouting)
+            rc = add_break(a, piece->position, TL_GAP_TRANSPORT, true);
+        if (rc == TL_OK)
+            rc = scout_anew(a, piece->position);
+        a->scanned = piece->position;
+    }
+    return rc;
+}
+
+/* Up to where a piece can be looked at: a snapshot must be whole, and its last bytes may turn out
+ * to be padding when the next one comes. */
+static uint64_t scan_end(const struct tl_perf_area_state *a, const struct tl_perf_piece *piece,
+                         bool is_snapshot)
+{
+    const struct tl_bytes bytes = {a->bytes.p + (piece->position - a->position), (size_t)piece->n};
+    return piece->position + piece->n - (is_snapshot ? tl_perf_padding(bytes) : 0);
+}
+
+static int scan(struct tl_perf_area_state *a)
+{
+    const bool is_snapshot = a->owner->info.snapshot || a->owner->overwrites;
+    int rc = TL_OK;
+    while (rc == TL_OK && a->scanned_pieces < a->n_pieces) {
+        const size_t i = a->scanned_pieces;
+        struct tl_perf_piece *const piece = &a->pieces[i];
+        if (is_snapshot && !piece->whole)
+            break;
+        if (!piece->begun)
+            rc = begin_piece(a, i);
+        piece->begun = true;
+        const uint64_t end = scan_end(a, piece, is_snapshot);
+        if (rc == TL_OK && a->timed && a->scanned < end)
+            rc = tl_perf_scout_push(&a->scout,
+                                    (struct tl_bytes){a->bytes.p + (a->scanned - a->position),
+                                                      (size_t)(end - a->scanned)});
+        a->scanned = end > a->scanned ? end : a->scanned;
+        if (!piece->whole)
+            break;
+        a->scanned_pieces++;
+    }
+    return rc;
+}
+
+/* ---- going on -------------------------------------------------------------------------------- */
+
+/* Trace is lost behind what these AUX records tell. */
+static int tell_truncated(struct tl_perf_area_state *a)
+{
+    const struct tl_perf_decode *const d = a->owner;
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < d->n_filled; i++) {
+        struct tl_perf_filled *const f = &d->filled[i];
+        const uint64_t end = f->offset + f->size;
+        if (f->done || !(f->flags & TL_PERF_AUX_TRUNCATED) || !f->size || !tl_perf_area_has(a, f))
+            continue;
+        const struct tl_perf_piece *const piece = tl_perf_area_find(a, end - 1);
+        if (!piece)
+            continue;
+        f->done = true;
+        const uint64_t position = piece->position + (end - piece->offset);
+        rc = add_break(a, position > a->next ? position : a->next, TL_GAP_OVERFLOW, false);
+    }
+    return rc;
+}
+
+int tl_perf_pt_go_on(struct tl_perf_area_state *a, bool last)
+{
+    const uint64_t final = a->owner->sideband.final;
+    int rc = a->stream ? TL_OK : begin(a);
+    if (rc == TL_OK)
+        rc = scan(a);
+    if (rc == TL_OK && last && a->scouting)
+        rc = tl_perf_scout_end(&a->scout);
+    if (rc == TL_OK)
+        rc = tell_truncated(a);
+    if (rc < 0 || (!a->timed && !last))
+        return rc;
+    if (!a->timed) { /* nothing says when */
+        rc = tell(a, UINT64_MAX - 1);
+        return rc < 0 ? rc : decode_to(a, a->scanned);
+    }
+    const struct tl_perf_point *point;
+    while (rc == TL_OK && (point = tl_perf_scout_first(&a->scout)) && point->time <= final) {
+        rc = decode_to(a, point->position);
+        if (rc == TL_OK)
+            rc = tell(a, point->time);
+        tl_perf_scout_take(&a->scout);
+    }
+    const uint64_t known = last ? a->scanned : tl_perf_scout_known(&a->scout);
+    if (rc == TL_OK && known > a->next)
+        rc = decode_to(a, known);
+    tl_perf_area_drop(a, a->next);
+    return rc;
+}
+
+int tl_perf_pt_finish(struct tl_perf_area_state *a)
+{
+    int rc = tl_perf_pt_go_on(a, true);
+    if (rc == TL_OK && a->decoder)
+        rc = a->decoder->ops->finish(a->decoder);
+    return rc;
+}
+
+void tl_perf_pt_fini(struct tl_perf_area_state *a)
+{
+    if (a->decoder)
+        a->decoder->ops->destroy(a->decoder);
+    tl_perf_scout_fini(&a->scout);
+    tl_perf_snapshot_fini(&a->snapshot);
+    free(a->breaks);
+}

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf/reader.h"
+
+#include <stdlib.h>
+#include <zstd.h>
+
+enum {
+    FILE_HEADER = 104,
+    PIPE_HEADER = 16,
+    RECORD_HEADER = 8,
+    AREA_BODY = 40,
+    SECTION = 16, /* bytes of a section's {offset, size} */
+    UNPACK = 128 << 10
+};
+
+enum state {
+    IN_HEADER,  /* fewer than 16 bytes, or a file's header */
+    IN_FRONT,   /* of the records: attributes */
+    IN_RECORDS, /* `gathered` is the beginning of one */
+    IN_AREA,    /* the bytes behind an AUXTRACE record */
+    BEHIND,     /* the records: features */
+    OVER        /* nothing can be made of what comes */
+};
+
+struct tl_perf_reader {
+    struct tl_perf_reader_sink sink;
+    enum state state;
+    bool swap, piped;
+    uint64_t position;      /* in the file, behind all bytes taken */
+    struct tl_buf gathered; /* bytes that wait for others, up to `position` */
+    uint64_t data_at, data_end;
+    struct tl_perf_attrs attrs;
+    /* Of a file. */
+    uint64_t attr_size, attrs_at, attrs_size;
+    uint8_t features[TL_PERF_FEATURES / 8];
+    /* An area. */
+    struct tl_perf_area area;
+    uint64_t area_at;
+    /* Compressed records. */
+    ZSTD_DStream *zstd;
+    struct tl_buf unpacked;
+    uint64_t lost_at; /* OVER: from here on */
+    const char *lost_why;
+};
+
+bool tl_perf_is(const uint8_t *p, size_t n)
+{
+    return n >= 8 && (tl_le64(p) == TL_PERF_MAGIC || tl_perf_u64(true, p) == TL_PERF_MAGIC);
+}
+
+bool tl_perf_reader_swaps(const struct tl_perf_reader *r)
+{
+    return r->swap;
+}
+
+const struct tl_perf_attrs *tl_perf_reader_attrs(const struct tl_perf_reader *r)
+{
+    return &r->attrs;
+}
+
+int tl_perf_reader_new(struct tl_perf_reader **out, const struct tl_perf_reader_sink *sink)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return TL_NOMEM;
+    (*out)->sink = *sink;
+    return TL_OK;
+}
+
+void tl_perf_reader_free(struct tl_perf_reader *r)
+{
+    if (!r)
+        return;
+    tl_buf_fini(&r->gathered);
+    tl_buf_fini(&r->unpacked);
+    tl_perf_attrs_fini(&r->attrs);
+    ZSTD_freeDStream(r->zstd);
+    free(r);
+}
+
+/* Nothing behind `offset` can be understood. */
+static void give_up(struct tl_perf_reader *r, const char *why, uint64_t offset)
+{
+    if (r->state != OVER) {
+        r->lost_at = offset;
+        r->lost_why = why;
+    }
+    r->state = OVER;
+}
+
+static int tell_loss(struct tl_perf_reader *r, const char *why, uint64_t offset, uint64_t bytes)
+{
+    return r->sink.loss(r->sink.context, why, offset, bytes);
+}
+
+/* ---- in front of the records ----------------------------------------------------------------- */
+
+static void read_header(struct tl_perf_reader *r)
+{
+    const uint8_t *const p = r->gathered.p;
+    if (!tl_perf_is(p, 8)) {
+        give_up(r,
+                memcmp(p, "PERFFILE", 8) == 0
+                    ? "perf.data of before Linux 2.6.39 is not supported; record it anew"
+                    : "no perf.data: it does not begin with PERFILE2",
+                0);
+        return;
+    }
+    r->swap = tl_le64(p) != TL_PERF_MAGIC;
+    const uint64_t size = tl_perf_u64(r->swap, p + 8);
+    if (size == PIPE_HEADER) {
+        r->piped = true;
+        r->data_end = UINT64_MAX;
+        tl_buf_drop(&r->gathered, PIPE_HEADER);
+        r->state = IN_RECORDS;
+        return;
+    }
+    if (size != FILE_HEADER) {
+        give_up(r, "the perf.data header has an unknown size", 8);
+        return;
+    }
+    if (r->gathered.n < FILE_HEADER)
+        return;
+    r->attr_size = tl_perf_u64(r->swap, p + 16);
+    r->attrs_at = tl_perf_u64(r->swap, p + 24);
+    r->attrs_size = tl_perf_u64(r->swap, p + 32);
+    r->data_at = tl_perf_u64(r->swap, p + 40);
+    const uint64_t data_size = tl_perf_u64(r->swap, p + 48);
+    /* A bit map is made of longs: in the other byte order its bytes are, too. */
+    for (unsigned i = 0; i < sizeof r->features; i++)
+        r->features[r->swap ? i ^ 7 : i] = p[72 + i];
+    if (r->data_at < FILE_HEADER || r->data_at > TL_PERF_HEAD_MOST) {
+        give_up(r, "the perf.data header's data offset makes no sense", 40);
+        return;
+    }
+    /* A recording that was cut has no size there, and runs to the end. */
+    r->data_end =
+        data_size == 0 || data_size > UINT64_MAX - r->data_at ? UINT64_MAX : r->data_at + data_size;
+    r->state = IN_FRONT;
+}
+
+/* Is [at, at + size) within the first `n` bytes? */
+static bool within(uint64_t at, uint64_t size, uint64_t n)
+{
+    return at <= n && size <= n - at;
+}
+
+static int read_attrs(struct tl_perf_reader *r)
+{
+    const struct tl_bytes front = {r->gathered.p, r->gathered.n};
+    const uint64_t least = TL_PERF_ATTR_LEAST + SECTION;
+    if (!within(r->attrs_at, r->attrs_size, front.n) || r->attr_size < least)
+        return tell_loss(r, "the attributes of perf.data are not where its header says", 16, 0);
+    for (uint64_t at = 0; r->attrs_size - at >= r->attr_size; at += r->attr_size) {
+        const uint8_t *const p = front.p + r->attrs_at + at;
+        struct tl_perf_attr attr;
+        const size_t size = (size_t)r->attr_size - SECTION;
+        const uint64_t ids_at = tl_perf_u64(r->swap, p + size);
+        const uint64_t ids_size = tl_perf_u64(r->swap, p + size + 8);
+        int rc = TL_BAD;
+        if (tl_perf_attr_read(&attr, r->swap, (struct tl_bytes){p, size}) == TL_OK) {
+            const bool known = within(ids_at, ids_size, front.n);
+            rc = tl_perf_attrs_add(
+                &r->attrs, &attr, r->swap,
+                (struct tl_bytes){front.p + (known ? ids_at : 0), known ? (size_t)ids_size : 0});
+        }
+        if (rc == TL_BAD || rc == TL_LIMIT)
+            rc = tell_loss(r, "an attribute of perf.data makes no sense", r->attrs_at + at, 0);
+        if (rc < 0)
+            return rc;
+    }
+    return TL_OK;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static int take_raw(struct tl_perf_reader *r, const uint8_t *p, size_t size, uint64_t offset);
+
+static int take_attr(struct tl_perf_reader *r, struct tl_bytes body, uint64_t offset)
+{
+    struct tl_perf_attr attr;
+    int rc = tl_perf_attr_read(&attr, r->swap, body);
+    if (rc == TL_OK)
+        rc = tl_perf_attrs_add(&r->attrs, &attr, r->swap,
+                               (struct tl_bytes){body.p + attr.size, body.n - attr.size});
+    return rc == TL_BAD || rc == TL_LIMIT ? tell_loss(r, "a bad ATTR record", offset, body.n) : rc;
+}
+
+/* Whole records of what was unpacked. */
+static int take_unpacked(struct tl_perf_reader *r, uint64_t offset)
+{
+    size_t at = 0;
+    int rc = TL_OK;
+    while (rc >= 0 && r->unpacked.n - at >= RECORD_HEADER) {
+        const uint8_t *const p = r->unpacked.p + at;
+        const size_t size = tl_perf_u16(r->swap, p + 6);
+        if (size < RECORD_HEADER) {
+            at = r->unpacked.n;
+            rc = tell_loss(r, "a bad record in a compressed one", offset, 0);
+            break;
+        }
+        if (size > r->unpacked.n - at)
+            break;
+        rc = take_raw(r, p, size, offset);
+        at += size;
+    }
+    tl_buf_drop(&r->unpacked, at);
+    return rc;
+}
+
+static int unpack(struct tl_perf_reader *r, struct tl_bytes in, uint64_t offset)
+{
+    if (!r->zstd)
+        r->zstd = ZSTD_createDStream();
+    if (!r->zstd)
+        return TL_NOMEM;
+    ZSTD_inBuffer from = {in.p, in.n, 0};
+    for (;;) {
+        if (tl_buf_reserve(&r->unpacked, UNPACK) < 0)
+            return TL_NOMEM;
+        ZSTD_outBuffer to = {r->unpacked.p + r->unpacked.n, UNPACK, 0};
+        const size_t rest = ZSTD_decompressStream(r->zstd, &to, &from);
+        if (ZSTD_isError(rest)) {
+            ZSTD_freeDStream(r->zstd);
+            r->zstd = NULL;
+            tl_buf_reset(&r->unpacked);
+            return tell_loss(r, "a compressed record cannot be unpacked", offset, in.n - from.pos);
+        }
+        r->unpacked.n += to.pos;
+        const int rc = take_unpacked(r, offset);
+        if (rc < 0)
+            return rc;
+        if (from.pos == in.n && to.pos < UNPACK)
+            return TL_OK;
+    }
+}
+
+static int take_feature(struct tl_perf_reader *r, struct tl_bytes body)
+{
+    if (body.n < 8 || !r->sink.feature)
+        return TL_OK;
+    const uint64_t feature = tl_perf_u64(r->swap, body.p);
+    return feature < TL_PERF_FEATURES ? r->sink.feature(r->sink.context, (unsigned)feature,
+                                                        (struct tl_bytes){body.p + 8, body.n - 8})
+                                      : TL_OK;
+}
+
+/* A whole record of `size` >= 8 bytes, that is no AUXTRACE. */
+static int take_raw(struct tl_perf_reader *r, const uint8_t *p, size_t size, uint64_t offset)
+{
+    const struct tl_perf_raw raw = {
+        .type = tl_perf_u32(r->swap, p),
+        .misc = tl_perf_u16(r->swap, p + 4),
+        .body = {p + RECORD_HEADER, size - RECORD_HEADER},
+        .offset = offset,
+    };
+    const struct tl_bytes body = raw.body;
+    const bool nested = p >= r->unpacked.p && p < r->unpacked.p + r->unpacked.n;
+    if (nested && (raw.type == TL_PERF_COMPRESSED || raw.type == TL_PERF_COMPRESSED2 ||
+                   raw.type == TL_PERF_AUXTRACE))
+        return tell_loss(r, "a bad record in a compressed one", offset, 0);
+    switch (raw.type) {
+    case TL_PERF_ATTR:
+        return take_attr(r, body, offset);
+    case TL_PERF_HEADER_FEATURE:
+        return take_feature(r, body);
+    case TL_PERF_COMPRESSED:
+        return unpack(r, body, offset);
+    case TL_PERF_COMPRESSED2: {
+        const uint64_t n = body.n < 8 ? 0 : tl_perf_u64(r->swap, body.p);
+        if (body.n < 8 || n > body.n - 8)
+            return tell_loss(r, "a bad COMPRESSED2 record", offset, body.n);
+        return unpack(r, (struct tl_bytes){body.p + 8, (size_t)n}, offset);
+    }
+    default:
+        return r->sink.record(r->sink.context, &raw);
+    }
+}
+
+static int begin_area(struct tl_perf_reader *r, const uint8_t *p, size_t size, uint64_t offset)
+{
+    if (size < RECORD_HEADER + AREA_BODY) {
+        give_up(r, "an AUXTRACE record is too short", offset);
+        return TL_OK;
+    }
+    const uint8_t *const b = p + RECORD_HEADER;
+    r->area = (struct tl_perf_area){
+        .size = tl_perf_u64(r->swap, b),
+        .offset = tl_perf_u64(r->swap, b + 8),
+        .reference = tl_perf_u64(r->swap, b + 16),
+        .idx = tl_perf_u32(r->swap, b + 24),
+        .tid = (int32_t)tl_perf_u32(r->swap, b + 28),
+        .cpu = (int32_t)tl_perf_u32(r->swap, b + 32),
+    };
+    r->area_at = 0;
+    const uint64_t from = offset + size;
+    if (r->area.size > r->data_end - from) {
+        give_up(r, "an AUXTRACE record says more bytes than there are", offset);
+        return TL_OK;
+    }
+    r->state = IN_AREA;
+    return r->sink.area(r->sink.context, &r->area, 0, (struct tl_bytes){0}, from);
+}
+
+/* Records at the beginning of `in`, which is at `offset`, as far as they are whole. Returns how
+ * many bytes they are. */
+static int64_t take_records(struct tl_perf_reader *r, struct tl_bytes in, uint64_t offset)
+{
+    size_t at = 0;
+    while (r->state == IN_RECORDS) {
+        const uint64_t here = offset + at;
+        if (here == r->data_end) {
+            r->state = BEHIND;
+            break;
+        }
+        if (in.n - at < RECORD_HEADER)
+            break;
+        const size_t size = tl_perf_u16(r->swap, in.p + at + 6);
+        if (size < RECORD_HEADER || size > r->data_end - here) {
+            give_up(r, "a record's size makes no sense", here);
+            break;
+        }
+        if (size > in.n - at)
+            break;
+        const bool is_area = tl_perf_u32(r->swap, in.p + at) == TL_PERF_AUXTRACE;
+        const int rc =
+            is_area ? begin_area(r, in.p + at, size, here) : take_raw(r, in.p + at, size, here);
+        if (rc < 0)
+            return rc;
+        if (r->state != OVER)
+            at += size;
+    }
+    return (int64_t)at;
+}
+
+/* The bytes behind an AUXTRACE record. Returns how many of them there are. */
+static int64_t take_area(struct tl_perf_reader *r, struct tl_bytes in, uint64_t offset)
+{
+    const uint64_t left = r->area.size - r->area_at;
+    const size_t n = in.n < left ? in.n : (size_t)left;
+    if (n > 0) {
+        const int rc =
+            r->sink.area(r->sink.context, &r->area, r->area_at, (struct tl_bytes){in.p, n}, offset);
+        if (rc < 0)
+            return rc;
+    }
+    r->area_at += n;
+    if (r->area_at == r->area.size)
+        r->state = IN_RECORDS;
+    return (int64_t)n;
+}
+
+/* ---- push ------------------------------------------------------------------------------------ */
+
+/* Records and areas straight from `in`, without a copy. */
+static int take_data(struct tl_perf_reader *r, struct tl_bytes *in)
+{
+    while (in->n > 0) {
+        int64_t n;
+        if (r->state == IN_AREA)
+            n = take_area(r, *in, r->position);
+        else if (r->state == IN_RECORDS)
+            n = take_records(r, *in, r->position);
+        else
+            break;
+        if (n < 0)
+            return (int)n;
+        if (n == 0 && r->state == IN_RECORDS)
+            break;
+        in->p += n;
+        in->n -= (size_t)n;
+        r->position += (uint64_t)n;
+    }
+    return TL_OK;
+}
+
+/* How many bytes have to be gathered before something can be done with them. */
+static uint64_t wanted(const struct tl_perf_reader *r)
+{
+    switch (r->state) {
+    case IN_HEADER:
+        return r->gathered.n < PIPE_HEADER ? PIPE_HEADER : FILE_HEADER;
+    case IN_FRONT:
+        return r->data_at;
+    case IN_RECORDS: {
+        if (r->gathered.n < RECORD_HEADER)
+            return RECORD_HEADER;
+        const size_t size = tl_perf_u16(r->swap, r->gathered.p + 6);
+        return size < RECORD_HEADER ? RECORD_HEADER : size;
+    }
+    default:
+        return 0;
+    }
+}
+
+/* So many bytes are gathered. */
+static int take_gathered(struct tl_perf_reader *r)
+{
+    int rc = TL_OK;
+    if (r->state == IN_HEADER) {
+        read_header(r);
+    } else if (r->state == IN_FRONT) {
+        rc = read_attrs(r);
+        tl_buf_reset(&r->gathered);
+        if (r->state != OVER)
+            r->state = IN_RECORDS;
+    } else {
+        const int64_t n = take_records(r, (struct tl_bytes){r->gathered.p, r->gathered.n},
+                                       r->position - r->gathered.n);
+        if (n < 0)
+            rc = (int)n;
+        else
+            tl_buf_drop(&r->gathered, (size_t)n);
+    }
+    return rc;
+}
+
+static int gather(struct tl_perf_reader *r, struct tl_bytes *in)
+{
+    const uint64_t want = wanted(r);
+    const uint64_t more = want > r->gathered.n ? want - r->gathered.n : 0;
+    const size_t n = in->n < more ? in->n : (size_t)more;
+    if (tl_buf_add(&r->gathered, in->p, n) < 0)
+        return TL_NOMEM;
+    in->p += n;
+    in->n -= n;
+    r->position += n;
+    return r->gathered.n >= want ? take_gathered(r) : TL_OK;
+}
+
+int tl_perf_reader_push(struct tl_perf_reader *r, struct tl_bytes in)
+{
+    int rc = TL_OK;
+    while (rc >= 0 && in.n > 0) {
+        if (r->state == OVER)
+            break;
+        if (r->state == BEHIND) {
+            if (in.n > TL_PERF_HEAD_MOST - r->gathered.n)
+                give_up(r, "the features of perf.data are too large", r->position);
+            else if (tl_buf_add(&r->gathered, in.p, in.n) < 0)
+                return TL_NOMEM;
+            else
+                r->position += in.n;
+            break;
+        }
+        if (r->gathered.n == 0 && (r->state == IN_RECORDS || r->state == IN_AREA)) {
+            rc = take_data(r, &in);
+            if (rc < 0 || in.n == 0 || (r->state != IN_RECORDS && r->state != IN_AREA))
+                continue;
+        }
+        rc = gather(r, &in);
+    }
+    if (r->state == OVER)
+        r->position += in.n;
+    return rc;
+}
+
+/* Sections of the features stand behind the records, in the order of their bits. */
+static int take_features(struct tl_perf_reader *r)
+{
+    const uint64_t base = r->position - r->gathered.n;
+    size_t at = 0;
+    for (unsigned f = 0; f < TL_PERF_FEATURES && r->sink.feature; f++) {
+        if (!(r->features[f / 8] >> f % 8 & 1))
+            continue;
+        if (r->gathered.n - at < SECTION)
+            return tell_loss(r, "the features of perf.data are cut off", base + at, 0);
+        const uint64_t offset = tl_perf_u64(r->swap, r->gathered.p + at);
+        const uint64_t size = tl_perf_u64(r->swap, r->gathered.p + at + 8);
+        at += SECTION;
+        int rc = TL_OK;
+        if (offset >= base && within(offset - base, size, r->gathered.n))
+            rc = r->sink.feature(r->sink.context, f,
+                                 (struct tl_bytes){r->gathered.p + (offset - base), (size_t)size});
+        else if (size > 0)
+            rc = tell_loss(r, "a feature of perf.data is not where it should be", base + at, 0);
+        if (rc < 0)
+            return rc;
+    }
+    return TL_OK;
+}
+
+int tl_perf_reader_finish(struct tl_perf_reader *r)
+{
+    const uint64_t waits = r->position - r->gathered.n;
+    switch (r->state) {
+    case IN_HEADER:
+        return r->position > 0 ? tell_loss(r, "the perf.data header is cut off", 0, r->position)
+                               : TL_OK;
+    case IN_FRONT:
+        return tell_loss(r, "perf.data ends in front of its records", waits, r->gathered.n);
+    case IN_AREA:
+        return tell_loss(r, "perf.data ends within an AUX area", r->position, 0);
+    case IN_RECORDS:
+        if (r->gathered.n > 0)
+            return tell_loss(r, "perf.data ends within a record", waits, r->gathered.n);
+        return !r->piped && r->data_end != UINT64_MAX && r->position < r->data_end
+                   ? tell_loss(r, "perf.data ends before its last record", r->position, 0)
+                   : TL_OK;
+    case BEHIND:
+        return take_features(r);
+    default:
+        return tell_loss(r, r->lost_why, r->lost_at, r->position - r->lost_at);
+    }
+}

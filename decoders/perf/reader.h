@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * perf.data as it comes: a file or what `perf record -o -` writes, in chunks of any size, taken
+ * apart into attributes, records, features, and the bytes of AUX areas. Compressed records are
+ * unpacked. Either byte order.
+ *
+ * Whatever the bytes, every length is checked against what there is; memory is bounded by what the
+ * format allows: a record has 64 KiB at most, and what stands in front of and behind the records
+ * TL_PERF_HEAD_MOST. Where a record makes no sense nothing behind it can be found: all the rest is
+ * told as a loss. Not thread-safe.
+ *
+ * Source: tools/perf/Documentation/perf.data-file-format.txt.
+ */
+#ifndef TL_PERF_READER_H
+#define TL_PERF_READER_H
+
+#include "perf/attr.h"
+
+#define TL_PERF_HEAD_MOST ((size_t)64 << 20)
+#define TL_PERF_MAGIC     0x32454c4946524550 /* "PERFILE2" */
+
+enum tl_perf_type { /* of records */
+                    TL_PERF_MMAP = 1,
+                    TL_PERF_LOST = 2,
+                    TL_PERF_COMM = 3,
+                    TL_PERF_EXIT = 4,
+                    TL_PERF_FORK = 7,
+                    TL_PERF_SAMPLE = 9,
+                    TL_PERF_MMAP2 = 10,
+                    TL_PERF_AUX = 11,
+                    TL_PERF_ITRACE_START = 12,
+                    TL_PERF_SWITCH = 14,
+                    TL_PERF_SWITCH_CPU_WIDE = 15,
+                    TL_PERF_NAMESPACES = 16,
+                    TL_PERF_KSYMBOL = 17,
+                    TL_PERF_BPF_EVENT = 18,
+                    TL_PERF_TEXT_POKE = 20,
+                    TL_PERF_AUX_OUTPUT_HW_ID = 21,
+                    TL_PERF_FROM_KERNEL = 64, /* types below this one end in a trailer */
+                    TL_PERF_ATTR = 64,
+                    TL_PERF_BUILD_ID = 67,
+                    TL_PERF_FINISHED_ROUND = 68,
+                    TL_PERF_ID_INDEX = 69,
+                    TL_PERF_AUXTRACE_INFO = 70,
+                    TL_PERF_AUXTRACE = 71,
+                    TL_PERF_TIME_CONV = 79,
+                    TL_PERF_HEADER_FEATURE = 80,
+                    TL_PERF_COMPRESSED = 81,
+                    TL_PERF_COMPRESSED2 = 83
+};
+
+enum tl_perf_feature {
+    TL_PERF_FEATURE_BUILD_ID = 2,
+    TL_PERF_FEATURE_OSRELEASE = 4,
+    TL_PERF_FEATURE_CPUID = 9,
+    TL_PERF_FEATURE_EVENT_DESC = 12,
+    TL_PERF_FEATURES = 256
+};
+
+#define TL_PERF_MISC_MODE     7         /* 1: kernel, 2: user */
+#define TL_PERF_MISC_EXEC     (1 << 13) /* COMM: the process runs another program */
+#define TL_PERF_MISC_OUT      (1 << 13) /* SWITCH */
+#define TL_PERF_MISC_BUILD_ID (1 << 14) /* MMAP2 */
+#define TL_PERF_MISC_SIZED    (1 << 15) /* BUILD_ID: its length is told */
+
+/* A record as it stands in the file. */
+struct tl_perf_raw {
+    uint32_t type;
+    uint16_t misc;
+    struct tl_bytes body; /* behind its header; borrowed for the call */
+    uint64_t offset;      /* in the file, of its header; of the record that it came out of */
+};
+
+/* An AUXTRACE record: `size` bytes of the AUX area `idx`, from `offset` of its endless count on. */
+struct tl_perf_area {
+    uint64_t size, offset, reference;
+    uint32_t idx;
+    int32_t tid, cpu; /* -1: of a CPU, of a thread */
+};
+
+struct tl_perf_reader_sink {
+    void *context;
+    /* Results < 0 stop the push, which returns them. */
+    int (*record)(void *context, const struct tl_perf_raw *record);
+    /* Bytes at..at+n of an area, which lie at `offset` in the file; the first call of each area has
+     * at = n = 0, the last one at + n = size, unless the input ends before. */
+    int (*area)(void *context, const struct tl_perf_area *area, uint64_t at, struct tl_bytes bytes,
+                uint64_t offset);
+    /* May be NULL. */
+    int (*feature)(void *context, unsigned feature, struct tl_bytes body);
+    /* `reason` has static storage. */
+    int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes);
+};
+
+struct tl_perf_reader;
+
+TL_MUST_USE int tl_perf_reader_new(struct tl_perf_reader **out,
+                                   const struct tl_perf_reader_sink *sink);
+void tl_perf_reader_free(struct tl_perf_reader *reader); /* NULL is fine */
+
+/* Take all bytes. TL_NOMEM, or what the sink returned. */
+TL_MUST_USE int tl_perf_reader_push(struct tl_perf_reader *reader, struct tl_bytes in);
+/* No more bytes: what is not whole is told. */
+TL_MUST_USE int tl_perf_reader_finish(struct tl_perf_reader *reader);
+
+/* The byte order and attributes so far; borrowed from the reader, and good as long as it lives. */
+bool tl_perf_reader_swaps(const struct tl_perf_reader *reader);
+const struct tl_perf_attrs *tl_perf_reader_attrs(const struct tl_perf_reader *reader);
+
+/* Does a file begin so? `n` >= 8 bytes. */
+bool tl_perf_is(const uint8_t *p, size_t n);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf/record.h"
+
+/* What is left of a record's body. */
+struct rest {
+    const uint8_t *p;
+    size_t n;
+    bool swap, bad;
+};
+
+static uint64_t take(struct rest *r, size_t size)
+{
+    if (r->n < size) {
+        r->bad = true;
+        r->n = 0;
+        return 0;
+    }
+    const uint8_t *const p = r->p;
+    r->p += size;
+    r->n -= size;
+    switch (size) {
+    case 2:
+        return tl_perf_u16(r->swap, p);
+    case 4:
+        return tl_perf_u32(r->swap, p);
+    case 8:
+        return tl_perf_u64(r->swap, p);
+    default:
+        return 0;
+    }
+}
+
+static uint64_t u64(struct rest *r)
+{
+    return take(r, 8);
+}
+
+static uint32_t u32(struct rest *r)
+{
+    return (uint32_t)take(r, 4);
+}
+
+static int32_t i32(struct rest *r)
+{
+    return (int32_t)take(r, 4);
+}
+
+static struct tl_bytes bytes(struct rest *r, size_t n)
+{
+    const struct tl_bytes b = {r->p, n};
+    if (r->n < n) {
+        r->bad = true;
+        return (struct tl_bytes){0};
+    }
+    r->p += n;
+    r->n -= n;
+    return b;
+}
+
+/* A name up to its end, and what pads it to a multiple of 8: names begin at one. */
+static const char *name(struct rest *r)
+{
+    const uint8_t *const end = r->n ? memchr(r->p, 0, r->n) : NULL;
+    const char *const text = (const char *)r->p;
+    if (!end) {
+        r->bad = true;
+        return "";
+    }
+    const size_t n = (size_t)(end - r->p) / 8 * 8 + 8;
+    bytes(r, n < r->n ? n : r->n);
+    return text;
+}
+
+/* ---- the trailer ----------------------------------------------------------------------------- */
+
+/* Which attribute a record of the kernel belongs to. Where trailers differ, the event ID is the
+ * last member of each. */
+static const struct tl_perf_attr *attr_of(const struct tl_perf_raw *raw, bool swap,
+                                          const struct tl_perf_attrs *attrs)
+{
+    if (attrs->n == 0)
+        return NULL;
+    if (!attrs->alike && raw->body.n >= 8) {
+        const uint64_t id = tl_perf_u64(swap, raw->body.p + raw->body.n - 8);
+        const struct tl_perf_attr *const attr = tl_perf_attrs_by_id(attrs, id);
+        if (attr && attr->sample_type & TL_PERF_SAMPLE_IDENTIFIER)
+            return attr;
+    }
+    return attrs->v;
+}
+
+static void read_trailer(struct tl_perf_record *out, const struct tl_perf_attr *attr, bool swap,
+                         const uint8_t *p)
+{
+    const uint64_t type = attr->sample_type;
+    if (type & TL_PERF_SAMPLE_TID) {
+        out->has_tid = true;
+        out->pid = (int32_t)tl_perf_u32(swap, p);
+        out->tid = (int32_t)tl_perf_u32(swap, p + 4);
+        p += 8;
+    }
+    if (type & TL_PERF_SAMPLE_TIME) {
+        out->time = tl_perf_u64(swap, p);
+        out->has_time = out->time > 0; /* perf itself wrote it otherwise */
+        p += 8;
+    }
+    p += type & TL_PERF_SAMPLE_ID ? 8 : 0;
+    p += type & TL_PERF_SAMPLE_STREAM_ID ? 8 : 0;
+    if (type & TL_PERF_SAMPLE_CPU) {
+        out->has_cpu = true;
+        out->cpu = tl_perf_u32(swap, p);
+    }
+}
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+static void read_mapping(struct tl_perf_record *out, struct rest *r)
+{
+    struct tl_perf_mapping *const m = &out->mapping;
+    *m = (struct tl_perf_mapping){.pid = i32(r), .protection = 5};
+    m->tid = i32(r);
+    m->address = u64(r);
+    m->length = u64(r);
+    m->offset = u64(r);
+    if (out->type == TL_PERF_MMAP2) {
+        const struct tl_bytes id = bytes(r, 24);
+        if (id.p && out->misc & TL_PERF_MISC_BUILD_ID && id.p[0] <= TL_PERF_BUILD_ID_MAX) {
+            m->n_build_id = id.p[0];
+            memcpy(m->build_id, id.p + 4, m->n_build_id);
+        }
+        m->protection = u32(r);
+        u32(r);
+    }
+    m->name = name(r);
+}
+
+static void read_poke(struct tl_perf_record *out, struct rest *r)
+{
+    out->poke.address = u64(r);
+    const size_t before = (size_t)take(r, 2), after = (size_t)take(r, 2);
+    out->poke.before = bytes(r, before);
+    out->poke.after = bytes(r, after);
+    const size_t used = 12 + before + after; /* it is padded to a multiple of 8 */
+    bytes(r, (8 - used % 8) % 8);
+}
+
+static int read_body(struct tl_perf_record *out, struct rest *r)
+{
+    switch (out->type) {
+    case TL_PERF_MMAP:
+    case TL_PERF_MMAP2:
+        read_mapping(out, r);
+        break;
+    case TL_PERF_LOST:
+        u64(r);
+        out->lost = u64(r);
+        break;
+    case TL_PERF_COMM:
+        out->comm.pid = i32(r);
+        out->comm.tid = i32(r);
+        out->comm.name = name(r);
+        break;
+    case TL_PERF_EXIT:
+    case TL_PERF_FORK:
+        out->task.pid = i32(r);
+        out->task.ppid = i32(r);
+        out->task.tid = i32(r);
+        out->task.ptid = i32(r);
+        out->time = u64(r);
+        out->has_time = out->time > 0;
+        break;
+    case TL_PERF_AUX:
+        out->aux.offset = u64(r);
+        out->aux.size = u64(r);
+        out->aux.flags = u64(r);
+        break;
+    case TL_PERF_ITRACE_START:
+    case TL_PERF_SWITCH_CPU_WIDE:
+        out->who.pid = i32(r);
+        out->who.tid = i32(r);
+        break;
+    case TL_PERF_SWITCH:
+        break;
+    case TL_PERF_KSYMBOL:
+        out->symbol.address = u64(r);
+        out->symbol.length = u32(r);
+        out->symbol.kind = (uint16_t)take(r, 2);
+        out->symbol.flags = (uint16_t)take(r, 2);
+        out->symbol.name = name(r);
+        break;
+    case TL_PERF_TEXT_POKE:
+        read_poke(out, r);
+        break;
+    case TL_PERF_AUX_OUTPUT_HW_ID:
+        out->hw_id = u64(r);
+        break;
+    default:
+        return TL_NOTFOUND;
+    }
+    return r->bad ? TL_BAD : TL_OK;
+}
+
+int tl_perf_record_read(struct tl_perf_record *out, const struct tl_perf_raw *raw, bool swap,
+                        const struct tl_perf_attrs *attrs)
+{
+    *out = (struct tl_perf_record){.type = raw->type, .misc = raw->misc, .offset = raw->offset};
+    struct rest r = {raw->body.p, raw->body.n, swap, false};
+    const int rc = read_body(out, &r);
+    if (rc < 0)
+        return rc;
+    const struct tl_perf_attr *const attr = attr_of(raw, swap, attrs);
+    const size_t n = attr ? tl_perf_attr_trailer(attr) : 0;
+    /* What perf made up itself may have none. */
+    if (n > 0 && r.n >= n)
+        read_trailer(out, attr, swap, raw->body.p + raw->body.n - n);
+    return TL_OK;
+}

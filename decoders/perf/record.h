@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Records of perf.data that say what went on beside the trace: who ran where and when, what was
+ * mapped, which bytes of an AUX area the kernel filled. A record's trailer says its time, CPU and
+ * thread, where its event has these. Pure functions; thread-safe.
+ *
+ * Source: Linux perf_event_open(2), "MMAP layout"; include/uapi/linux/perf_event.h.
+ */
+#ifndef TL_PERF_RECORD_H
+#define TL_PERF_RECORD_H
+
+#include "perf/reader.h"
+
+#define TL_PERF_BUILD_ID_MAX 20
+#define TL_PERF_KERNEL_PID   -1
+
+enum tl_perf_aux_flag {
+    TL_PERF_AUX_TRUNCATED = 1, /* the buffer was full: trace is lost behind this piece */
+    TL_PERF_AUX_OVERWRITE = 2, /* of a snapshot */
+    TL_PERF_AUX_PARTIAL = 4,   /* there may be gaps inside */
+    TL_PERF_AUX_COLLISION = 8, /* somebody else used the sink, too */
+    TL_PERF_AUX_RAW = 0x100    /* CoreSight: one source, without formatter frames */
+};
+
+struct tl_perf_mapping {
+    int32_t pid, tid;
+    uint64_t address, length, offset;
+    const char *name; /* borrowed from the record */
+    uint8_t build_id[TL_PERF_BUILD_ID_MAX];
+    uint8_t n_build_id;  /* 0: not told */
+    uint32_t protection; /* PROT_…; MMAP: read and execute */
+};
+
+struct tl_perf_record {
+    uint32_t type; /* enum tl_perf_type */
+    uint16_t misc;
+    uint64_t offset; /* in the file */
+    /* The trailer's. */
+    bool has_time, has_cpu, has_tid;
+    uint64_t time; /* ns */
+    uint32_t cpu;
+    int32_t pid, tid;
+    union {
+        struct tl_perf_mapping mapping; /* MMAP, MMAP2 */
+        struct {
+            int32_t pid, tid;
+            const char *name; /* borrowed */
+        } comm;
+        struct {
+            int32_t pid, ppid, tid, ptid;
+        } task; /* EXIT, FORK */
+        struct {
+            uint64_t offset, size, flags;
+        } aux;
+        struct {
+            int32_t pid, tid;
+        } who; /* ITRACE_START, SWITCH_CPU_WIDE (the other one), NAMESPACES */
+        struct {
+            uint64_t address;
+            uint32_t length;
+            uint16_t kind, flags;
+            const char *name; /* borrowed */
+        } symbol;             /* KSYMBOL */
+        struct {
+            uint64_t address;
+            struct tl_bytes before, after; /* borrowed */
+        } poke;                            /* TEXT_POKE */
+        uint64_t hw_id;                    /* AUX_OUTPUT_HW_ID */
+        uint64_t lost;                     /* LOST: how many records */
+    };
+};
+
+/*
+ * Take a record apart. TL_NOTFOUND: of a kind that is of no use here. TL_BAD: it is too short for
+ * what it says.
+ */
+TL_MUST_USE int tl_perf_record_read(struct tl_perf_record *out, const struct tl_perf_raw *raw,
+                                    bool swap, const struct tl_perf_attrs *attrs);
+
+#endif

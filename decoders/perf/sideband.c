@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf/sideband.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum kind { RUN, THREAD, CHANGE };
+
+#define MOST_BEFORE 256 /* entries of a thread that are looked at */
+
+void tl_perf_sideband_fini(struct tl_perf_sideband *s)
+{
+    for (size_t i = 0; i < s->n_cpus; i++)
+        free(s->cpus[i].v);
+    free(s->cpus);
+    free(s->threads);
+    free(s->changes);
+    free(s->heap);
+    tl_perf_map_fini(&s->by_cpu);
+    tl_perf_map_fini(&s->by_tid);
+    *s = (struct tl_perf_sideband){0};
+}
+
+/* ---- who runs -------------------------------------------------------------------------------- */
+
+static int add_run(struct tl_perf_sideband *s, uint32_t cpu, struct tl_perf_run run)
+{
+    int64_t i = tl_perf_map_get(&s->by_cpu, cpu);
+    if (i < 0) {
+        if (tl_grow(&s->cpus, &s->cap_cpus, s->n_cpus + 1, sizeof *s->cpus) < 0 ||
+            tl_perf_map_set(&s->by_cpu, cpu, s->n_cpus) < 0)
+            return TL_NOMEM;
+        i = (int64_t)s->n_cpus++;
+        s->cpus[i] = (struct tl_perf_runs){0};
+    }
+    struct tl_perf_runs *const r = &s->cpus[i];
+    if (r->n > 0 && run.time < r->v[r->n - 1].time)
+        return TL_OK; /* without a time, behind others that have one */
+    if (tl_grow(&r->v, &r->cap, r->n + 1, sizeof *r->v) < 0)
+        return TL_NOMEM;
+    r->v[r->n++] = run;
+    return TL_OK;
+}
+
+const struct tl_perf_run *tl_perf_sideband_run(const struct tl_perf_sideband *s, uint32_t cpu,
+                                               uint64_t time)
+{
+    const int64_t i = tl_perf_map_get(&s->by_cpu, cpu);
+    const struct tl_perf_runs *const r = i < 0 ? NULL : &s->cpus[i];
+    size_t low = 0, high = r ? r->n : 0;
+    while (low < high) { /* the first one behind */
+        const size_t middle = low + (high - low) / 2;
+        if (r->v[middle].time > time)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low > 0 ? &r->v[low - 1] : NULL;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static struct tl_perf_thread *find_thread(const struct tl_perf_sideband *s, int32_t tid,
+                                          uint64_t time)
+{
+    int64_t i = tl_perf_map_get(&s->by_tid, (uint32_t)tid);
+    if (i < 0)
+        return NULL;
+    /* What is told of it later is better than nothing. */
+    for (unsigned n = 0; n < MOST_BEFORE && s->threads[i].time > time; n++) {
+        if (s->threads[i].before < 0)
+            break;
+        i = s->threads[i].before;
+    }
+    return &s->threads[i];
+}
+
+const struct tl_perf_thread *tl_perf_sideband_thread(const struct tl_perf_sideband *s, int32_t tid,
+                                                     uint64_t time)
+{
+    return find_thread(s, tid, time);
+}
+
+/* Without a name it has the one it had, or its parent's. */
+static int add_thread(struct tl_perf_sideband *s, const struct tl_perf_waiting *w)
+{
+    const struct tl_perf_thread *const old = find_thread(s, w->tid, w->time);
+    const struct tl_perf_thread *const from =
+        old && old->pid == w->pid ? old : find_thread(s, w->parent, w->time);
+    struct tl_perf_thread t = {.time = w->time, .pid = w->pid, .before = -1};
+    memcpy(t.name, w->name[0] || !from ? w->name : from->name, sizeof t.name);
+    if (old && old->pid == t.pid && strcmp(old->name, t.name) == 0)
+        return TL_OK;
+    if (s->n_threads >= INT32_MAX ||
+        tl_grow(&s->threads, &s->cap_threads, s->n_threads + 1, sizeof *s->threads) < 0)
+        return TL_NOMEM;
+    const int64_t last = tl_perf_map_get(&s->by_tid, (uint32_t)w->tid);
+    const int32_t index = (int32_t)s->n_threads++;
+    s->threads[index] = t;
+    if (last >= 0 && t.time < s->threads[last].time) { /* earlier than all that is known */
+        struct tl_perf_thread *const first = find_thread(s, w->tid, 0);
+        s->threads[index].before = first->before;
+        first->before = index;
+        return TL_OK;
+    }
+    s->threads[index].before = (int32_t)last;
+    return tl_perf_map_set(&s->by_tid, (uint32_t)w->tid, (size_t)index);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static int add_change(struct tl_perf_sideband *s, uint64_t time)
+{
+    if (s->n_changes > 0 && time <= s->changes[s->n_changes - 1])
+        return TL_OK;
+    if (tl_grow(&s->changes, &s->cap_changes, s->n_changes + 1, sizeof *s->changes) < 0)
+        return TL_NOMEM;
+    s->changes[s->n_changes++] = time;
+    return TL_OK;
+}
+
+uint64_t tl_perf_sideband_changed(const struct tl_perf_sideband *s, uint64_t time)
+{
+    size_t low = 0, high = s->n_changes;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (s->changes[middle] > time)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low > 0 ? s->changes[low - 1] : 0;
+}
+
+/* ---- in the order of time -------------------------------------------------------------------- */
+
+static int apply(struct tl_perf_sideband *s, const struct tl_perf_waiting *w)
+{
+    if (w->kind == CHANGE)
+        return add_change(s, w->time);
+    if (w->kind == THREAD)
+        return add_thread(s, w);
+    struct tl_perf_run run = {w->time, w->pid, w->tid};
+    const struct tl_perf_thread *const t =
+        run.pid < 0 ? find_thread(s, run.tid, run.time) : NULL; /* it is about to end */
+    run.pid = t ? t->pid : run.pid;
+    return add_run(s, w->cpu, run);
+}
+
+static bool is_before(const struct tl_perf_waiting *a, const struct tl_perf_waiting *b)
+{
+    return a->time != b->time ? a->time < b->time : a->number < b->number;
+}
+
+static int wait_for(struct tl_perf_sideband *s, struct tl_perf_waiting w)
+{
+    if (w.time == 0)
+        return apply(s, &w);
+    if (tl_grow(&s->heap, &s->cap_heap, s->n_heap + 1, sizeof *s->heap) < 0)
+        return TL_NOMEM;
+    w.time = w.time > s->final ? w.time : s->final + 1; /* it comes too late */
+    w.number = s->number++;
+    size_t i = s->n_heap++;
+    for (; i > 0 && is_before(&w, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        s->heap[i] = s->heap[(i - 1) / 2];
+    s->heap[i] = w;
+    return TL_OK;
+}
+
+static void drop_first(struct tl_perf_sideband *s)
+{
+    const struct tl_perf_waiting last = s->heap[--s->n_heap];
+    size_t i = 0;
+    for (size_t child; (child = 2 * i + 1) < s->n_heap; i = child) {
+        if (child + 1 < s->n_heap && is_before(&s->heap[child + 1], &s->heap[child]))
+            child++;
+        if (!is_before(&s->heap[child], &last))
+            break;
+        s->heap[i] = s->heap[child];
+    }
+    s->heap[i] = last;
+}
+
+static int apply_until(struct tl_perf_sideband *s, uint64_t time)
+{
+    int rc = TL_OK;
+    s->final = time > s->final ? time : s->final;
+    while (rc == TL_OK && s->n_heap > 0 && s->heap[0].time <= s->final) {
+        rc = apply(s, &s->heap[0]);
+        drop_first(s);
+    }
+    return rc;
+}
+
+int tl_perf_sideband_round(struct tl_perf_sideband *s)
+{
+    const int rc = apply_until(s, s->before_marker);
+    s->before_marker = s->latest;
+    return rc;
+}
+
+int tl_perf_sideband_end(struct tl_perf_sideband *s)
+{
+    return apply_until(s, UINT64_MAX - 1);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static int add_switch(struct tl_perf_sideband *s, const struct tl_perf_record *r)
+{
+    const bool out = r->misc & TL_PERF_MISC_OUT;
+    struct tl_perf_waiting w = {
+        .kind = RUN, .time = r->time, .cpu = r->cpu, .pid = r->pid, .tid = r->tid};
+    if (out && r->type == TL_PERF_SWITCH_CPU_WIDE) {
+        w.pid = r->who.pid;
+        w.tid = r->who.tid;
+    } else if (out || !r->has_tid) {
+        return TL_OK; /* who comes next is told by itself */
+    }
+    return r->has_cpu && w.tid >= 0 ? wait_for(s, w) : TL_OK;
+}
+
+static int tell_thread(struct tl_perf_sideband *s, int32_t pid, int32_t tid, int32_t parent,
+                       const char *name, uint64_t time)
+{
+    struct tl_perf_waiting w = {
+        .kind = THREAD, .time = time, .pid = pid, .tid = tid, .parent = parent};
+    snprintf(w.name, sizeof w.name, "%s", name);
+    return tid < 0 ? TL_OK : wait_for(s, w);
+}
+
+int tl_perf_sideband_add(struct tl_perf_sideband *s, const struct tl_perf_record *r)
+{
+    const struct tl_perf_waiting change = {.kind = CHANGE, .time = r->time};
+    int rc = TL_OK;
+    if (r->has_time && r->time > s->latest && r->time < UINT64_MAX - 1)
+        s->latest = r->time;
+    switch (r->type) {
+    case TL_PERF_SWITCH:
+    case TL_PERF_SWITCH_CPU_WIDE:
+        return add_switch(s, r);
+    case TL_PERF_ITRACE_START: {
+        const struct tl_perf_waiting w = {
+            .kind = RUN, .time = r->time, .cpu = r->cpu, .pid = r->who.pid, .tid = r->who.tid};
+        rc = tell_thread(s, r->who.pid, r->who.tid, r->who.pid, "", r->time);
+        return rc < 0 || !r->has_cpu || w.tid < 0 ? rc : wait_for(s, w);
+    }
+    case TL_PERF_COMM:
+        rc = tell_thread(s, r->comm.pid, r->comm.tid, r->comm.pid, r->comm.name, r->time);
+        return rc < 0 || !(r->misc & TL_PERF_MISC_EXEC) ? rc : wait_for(s, change);
+    case TL_PERF_FORK:
+        rc = tell_thread(s, r->task.pid, r->task.tid, r->task.ptid, "", r->time);
+        return rc < 0 || r->task.pid == r->task.ppid ? rc : wait_for(s, change);
+    case TL_PERF_MMAP:
+    case TL_PERF_MMAP2:
+        rc = tell_thread(s, r->mapping.pid, r->mapping.tid, r->mapping.pid, "", r->time);
+        return rc < 0 ? rc : wait_for(s, change);
+    case TL_PERF_TEXT_POKE:
+    case TL_PERF_KSYMBOL:
+        return wait_for(s, change);
+    default:
+        return TL_OK;
+    }
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf/snapshot.h"
+
+#include "pt/packet.h"
+
+enum {
+    LEAST_SAME = 32,      /* bytes that are the same by more than chance */
+    MOST_TAIL = 1 << 20,  /* bytes that are kept without a TSC */
+    MOST_TRIES = 1 << 12, /* places in a dump that are compared */
+    HEADER_MOST = 4096    /* bytes of a PSB+ */
+};
+
+void tl_perf_snapshot_fini(struct tl_perf_snapshot *s)
+{
+    tl_buf_fini(&s->tail);
+}
+
+/* The TSC of the PSB+ at byte `at`. */
+static bool read_tsc(struct tl_bytes in, size_t at, uint64_t *tsc)
+{
+    static const struct tl_pt_config config = {0};
+    const size_t end = in.n - at < HEADER_MOST ? in.n : at + HEADER_MOST;
+    while (at < end) {
+        struct tl_pt_packet p = {0};
+        const int size = tl_pt_parse(&config, (struct tl_bytes){in.p + at, in.n - at}, &p);
+        if (size <= 0 || p.kind == TL_PT_PSBEND || p.kind == TL_PT_OVF)
+            return false;
+        if (p.kind == TL_PT_TSC) {
+            *tsc = p.tsc;
+            return true;
+        }
+        at += (size_t)size;
+    }
+    return false;
+}
+
+/* The last PSB+ that has a TSC; in.n: there is none. */
+static size_t last_tsc(struct tl_bytes in, uint64_t *tsc)
+{
+    struct tl_bytes rest = in;
+    for (unsigned i = 0; i < MOST_TRIES; i++) {
+        const size_t psb = tl_pt_find_psb_backward(rest);
+        if (psb == rest.n)
+            break;
+        if (read_tsc(in, psb, tsc))
+            return psb;
+        rest.n = psb;
+    }
+    return in.n;
+}
+
+/* The PSB+ with this TSC; in.n: there is none. */
+static size_t find_tsc(struct tl_bytes in, uint64_t tsc)
+{
+    for (size_t at = 0; at < in.n;) {
+        const size_t psb = at + tl_pt_find_psb((struct tl_bytes){in.p + at, in.n - at});
+        uint64_t its = 0;
+        if (psb >= in.n)
+            break;
+        if (read_tsc(in, psb, &its) && its == tsc)
+            return psb;
+        at = psb + TL_PT_PSB_SIZE;
+    }
+    return in.n;
+}
+
+/* How many bytes up to the ends of both are the same. */
+static size_t same_ends(struct tl_bytes a, struct tl_bytes b)
+{
+    size_t n = 0;
+    while (n < a.n && n < b.n && a.p[a.n - 1 - n] == b.p[b.n - 1 - n])
+        n++;
+    return n;
+}
+
+/* Where in `dump` the bytes that `tail` ends with end; 0: nowhere. */
+static size_t find_end(struct tl_bytes tail, struct tl_bytes dump)
+{
+    size_t best = 0, length = 0;
+    if (tail.n < LEAST_SAME)
+        return 0;
+    const uint8_t *const last = tail.p + tail.n - LEAST_SAME;
+    for (size_t at = 0, tries = 0; at + LEAST_SAME <= dump.n && tries < MOST_TRIES; at++) {
+        const uint8_t *const hit = memmem(dump.p + at, dump.n - at, last, LEAST_SAME);
+        if (!hit)
+            break;
+        at = (size_t)(hit - dump.p);
+        const size_t end = at + LEAST_SAME;
+        const size_t same = same_ends(tail, (struct tl_bytes){dump.p, end});
+        if (same > length) {
+            length = same;
+            best = end;
+        }
+        tries++;
+    }
+    return best;
+}
+
+static int keep_tail(struct tl_perf_snapshot *s, struct tl_bytes dump)
+{
+    size_t from = last_tsc(dump, &s->tsc);
+    s->has_tsc = from < dump.n;
+    if (!s->has_tsc)
+        from = dump.n > MOST_TAIL ? dump.n - MOST_TAIL : 0;
+    s->any = true;
+    tl_buf_reset(&s->tail);
+    return tl_buf_add(&s->tail, dump.p + from, dump.n - from);
+}
+
+size_t tl_perf_padding(struct tl_bytes dump)
+{
+    size_t n = 0;
+    while (n < TL_PERF_PAD_MOST && n < dump.n && dump.p[dump.n - 1 - n] == 0)
+        n++;
+    return n;
+}
+
+/* How many of the first bytes of both are the same. */
+static size_t same_beginnings(struct tl_bytes a, struct tl_bytes b)
+{
+    size_t n = 0;
+    while (n < a.n && n < b.n && a.p[n] == b.p[n])
+        n++;
+    return n;
+}
+
+/* The older one's bytes from its PSB on are found at `from`. */
+static size_t known_behind(struct tl_bytes tail, struct tl_bytes dump, size_t from, size_t *padding)
+{
+    const struct tl_bytes rest = {dump.p + from, dump.n - from};
+    const size_t same = same_beginnings(tail, rest);
+    if (same < tail.n && same < rest.n && tail.n - same <= tl_perf_padding(tail)) {
+        *padding = tail.n - same;
+        return from + same;
+    }
+    return rest.n > tail.n ? from + tail.n : dump.n;
+}
+
+int tl_perf_snapshot_join(struct tl_perf_snapshot *s, struct tl_bytes dump, size_t *known,
+                          size_t *padding)
+{
+    struct tl_bytes tail = {s->tail.p, s->tail.n};
+    int joined = 0;
+    *known = *padding = 0;
+    if (s->any && s->has_tsc) {
+        const size_t psb = find_tsc(dump, s->tsc);
+        joined = psb < dump.n;
+        if (joined)
+            *known = known_behind(tail, dump, psb, padding);
+    } else if (s->any) {
+        const size_t zeros = tl_perf_padding(tail);
+        tail.n -= zeros;
+        *known = find_end(tail, dump);
+        joined = *known > 0;
+        size_t same = 0; /* of the zeros that are none of padding */
+        while (joined && same < zeros && *known + same < dump.n && dump.p[*known + same] == 0)
+            same++;
+        *known += same;
+        *padding = joined ? zeros - same : 0;
+    }
+    if (joined && *known == dump.n) /* nothing new: what is kept of the older one is good still */
+        return joined;
+    const int rc = keep_tail(s, dump);
+    return rc < 0 ? rc : joined;
+}
