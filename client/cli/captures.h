@@ -5,6 +5,13 @@
 
 #include "import/bundle.h"
 
+/* Options that say where the code is that ran, to a struct tl_code_places. */
+#define TL_CLI_PLACES(places)                                                                      \
+    {"symfs", 0, TL_ARG_TEXT, &(places).symfs},                                                    \
+        {"buildid-dir", 0, TL_ARG_TEXT, &(places).buildid_dir},                                    \
+        {"vmlinux", 0, TL_ARG_TEXT, &(places).vmlinux},                                            \
+        {"kcore", 0, TL_ARG_TEXT, &(places).kcore}
+
 struct tl_cli_captures {
     struct tl_bundle_request request; /* but for `warn`, which prints */
     const char *buffer;               /* of a snapshot: that one alone; or NULL */

@@ -27,6 +27,7 @@ struct options {
     const char *out_dir;
     const char *input;
     struct tl_arg_list images;
+    struct tl_code_places places;
     char **rest; /* [n_rest] options of the tool that --like names */
     int n_rest;
     bool text;
@@ -350,7 +351,8 @@ static int decode(const struct options *o)
                                                      .format = o->format,
                                                      .config = o->config,
                                                      .images = o->images.v,
-                                                     .n_images = o->images.n},
+                                                     .n_images = o->images.n,
+                                                     .places = o->places},
                                          .buffer = o->buffer,
                                          .stop = TL_CLI_REFUSED};
     return tl_cli_captures(&what, decode_one, (void *)(uintptr_t)o);
@@ -365,6 +367,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         {"image", 0, TL_ARG_LIST, &o->images},
         {"snapshot", 0, TL_ARG_TEXT, &o->snapshot},
         {"buffer", 0, TL_ARG_TEXT, &o->buffer},
+        TL_CLI_PLACES(o->places),
         {"text", 0, TL_ARG_FLAG, &o->text},
         {"packets", 0, TL_ARG_FLAG, &o->packets},
         {"out", 0, TL_ARG_TEXT, &o->out_dir},
@@ -394,10 +397,6 @@ static int parse_options(int argc, char **argv, struct options *o)
         return tl_cli_usage("decode", "--like goes with an INPUT");
     if (!o->snapshot == !o->input)
         return tl_cli_usage("decode", "give an INPUT ('-' is standard input) or --snapshot DIR");
-    char names[80];
-    if (o->input && !o->format)
-        return tl_cli_usage("decode", "say what INPUT holds: --format %s",
-                            tl_format_names(names, sizeof names));
     if (o->buffer && !o->snapshot)
         return tl_cli_usage("decode", "--buffer goes with --snapshot");
     return TL_ARGS_GO;

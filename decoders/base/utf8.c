@@ -2,10 +2,11 @@
 #include "base/utf8.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
-size_t tl_utf8_length(const char *text)
+/* Length of the UTF-8 sequence at `p`, 0 if it is none. Source: RFC 3629, section 4. */
+static size_t utf8_length(const unsigned char *p)
 {
-    const unsigned char *const p = (const unsigned char *)text;
     if (p[0] < 0x80)
         return 1;
     const size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
@@ -22,7 +23,7 @@ size_t tl_utf8_length(const char *text)
 void tl_utf8_clean(char *text)
 {
     while (*text) {
-        const size_t n = tl_utf8_length(text);
+        const size_t n = utf8_length((const unsigned char *)text);
         if (!n)
             *text = '?';
         text += n ? n : 1;

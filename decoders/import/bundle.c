@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/bundle.h"
 
+#include "perf/reader.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -37,10 +40,87 @@ void tl_bundle_fini(struct tl_bundle *bundle)
     for (size_t i = 0; i < bundle->n_captures; i++)
         tl_bundle_capture_fini(&bundle->captures[i]);
     free(bundle->captures);
+    if (bundle->copy > 0)
+        close(bundle->copy);
     *bundle = (struct tl_bundle){0};
 }
 
 /* ---- importers ------------------------------------------------------------------------------- */
+
+/* Standard input into a file without a name, whose path is then `path`. */
+static int copy_input(struct tl_bundle *out, char path[static 32], struct tl_fail *fail)
+{
+    FILE *const file = tmpfile();
+    uint8_t bytes[PIECE];
+    ssize_t got = 1;
+    bool ok = file != NULL;
+    while (ok && got != 0) {
+        got = read(STDIN_FILENO, bytes, sizeof bytes);
+        if (got > 0)
+            ok = fwrite(bytes, 1, (size_t)got, file) == (size_t)got;
+        else if (got < 0)
+            ok = errno == EINTR;
+    }
+    ok = ok && fflush(file) == 0;
+    out->copy = ok ? fcntl(fileno(file), F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : 0;
+    ok = ok && out->copy > 0;
+    if (!ok)
+        tl_fail_set(fail, TL_IO, "standard input cannot be kept in a temporary file: %s",
+                    strerror(errno));
+    if (file)
+        fclose(file);
+    snprintf(path, 32, "/proc/self/fd/%d", out->copy);
+    return ok ? TL_OK : TL_IO;
+}
+
+/* Where nobody says what a file holds: by its first bytes. NULL: they do not tell. */
+static const char *sniff(const char *path)
+{
+    uint8_t bytes[8];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
+    if (fd >= 0)
+        close(fd);
+    return n == (ssize_t)sizeof bytes && tl_perf_is(bytes, sizeof bytes) ? "perf" : NULL;
+}
+
+static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *request,
+                        const char **where, struct tl_fail *fail)
+{
+    struct tl_bundle_capture *const capture = out->captures;
+    const bool is_perf = request->format && !strncmp(request->format, "perf", 4);
+    const bool reads_twice = (is_perf || !request->format) && !request->as_it_comes;
+    const char *input = request->input, *format = request->format;
+    char copy[32], names[96];
+    int rc = TL_OK;
+    if (reads_twice && !strcmp(input, "-")) {
+        rc = copy_input(out, copy, fail);
+        input = copy;
+    }
+    if (rc == TL_OK && !format)
+        format = sniff(input);
+    if (rc == TL_OK && !format)
+        rc = tl_fail_set(fail, TL_USAGE, "say what INPUT holds: --format %s",
+                         tl_format_names(names, sizeof names));
+    if (rc == TL_OK)
+        rc = tl_setup_format(&capture->setup, format, fail);
+    if (rc == TL_OK && request->config) {
+        *where = request->config;
+        rc = tl_setup_read(&capture->setup, request->config, fail);
+    }
+    if (rc == TL_OK)
+        *where = NULL;
+    if (rc == TL_OK && tl_bundle_add(capture, input, 0, UINT64_MAX) < 0)
+        rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
+    if (rc == TL_OK && capture->setup.container == TL_CONTAINER_PERF && strcmp(input, "-") != 0) {
+        *where = request->input;
+        rc = tl_perf_import(capture, request, fail);
+        *where = rc < 0 ? *where : NULL;
+    }
+    for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)
+        rc = tl_setup_add_image(&capture->setup, request->images[i], fail);
+    return rc;
+}
 
 static int read_file(struct tl_bundle *out, const struct tl_bundle_request *request,
                      const char **where, struct tl_fail *fail)
@@ -48,19 +128,9 @@ static int read_file(struct tl_bundle *out, const struct tl_bundle_request *requ
     struct tl_bundle_capture *const capture = calloc(1, sizeof *capture);
     if (!capture)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    *out = (struct tl_bundle){capture, 1};
+    *out = (struct tl_bundle){.captures = capture, .n_captures = 1};
     tl_setup_init(&capture->setup);
-    int rc = tl_setup_format(&capture->setup, request->format, fail);
-    if (rc == TL_OK && request->config) {
-        *where = request->config;
-        rc = tl_setup_read(&capture->setup, request->config, fail);
-    }
-    if (rc == TL_OK)
-        *where = NULL;
-    for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)
-        rc = tl_setup_add_image(&capture->setup, request->images[i], fail);
-    if (rc == TL_OK && tl_bundle_add(capture, request->input, 0, UINT64_MAX) < 0)
-        rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
+    const int rc = fill_capture(out, request, where, fail);
     if (rc < 0)
         tl_bundle_fini(out);
     return rc;

@@ -7,16 +7,17 @@
  *
  *   one file       its format, configuration and images named beside it
  *   Arm snapshot   a folder that describes trace buffers, devices and memory: a capture a buffer
+ *   perf.data      one file that holds everything: it is the bytes, and what it says of processes
+ *                  and their memory becomes images
  *
- * A new importer is a function that fills in captures, and a case in tl_bundle_read(). One of a
- * file that holds everything (perf.data) names that file as the bytes, and makes sources and images
- * of what the file says beside the trace (import/maps.h).
+ * A new importer is a function that fills in captures, and a case in tl_bundle_read().
  *
  * Not thread-safe. Reading files is all the I/O there is.
  */
 #ifndef TL_IMPORT_BUNDLE_H
 #define TL_IMPORT_BUNDLE_H
 
+#include "import/code_files.h"
 #include "setup/setup.h"
 
 #include <sys/types.h>
@@ -38,16 +39,19 @@ struct tl_bundle_capture {
 struct tl_bundle {
     struct tl_bundle_capture *captures;
     size_t n_captures;
+    int copy; /* of standard input, where it is read twice: a file without a name; else 0 */
 };
 
 /* What was named; all borrowed. Either `snapshot`, or `input` and what goes with it. */
 struct tl_bundle_request {
     const char *snapshot;      /* folder */
     const char *input;         /* file, "-": standard input */
-    const char *format;        /* as in --format */
+    const char *format;        /* as in --format; NULL: the file's first bytes tell */
     const char *config;        /* file, or NULL */
     const char *const *images; /* [n_images] as in --image */
     size_t n_images;
+    struct tl_code_places places; /* of perf.data: where the code is that ran */
+    bool as_it_comes; /* standard input is not read ahead: the setup has nothing of what it says */
     void (*warn)(void *context, const char *text); /* of what is left out; may be NULL */
     void *context;
 };
@@ -106,5 +110,13 @@ void tl_bundle_capture_fini(struct tl_bundle_capture *capture);
 TL_MUST_USE int tl_snapshot_read(struct tl_bundle *out, const char *dir,
                                  void (*warn)(void *context, const char *text), void *context,
                                  struct tl_fail *fail);
+
+/*
+ * What a perf.data file says beside the trace: to the capture, whose pieces are the file's bytes,
+ * its setup gets images and sources. `request` says where code is looked for, and is told what is
+ * missing. TL_IO, TL_NOMEM.
+ */
+TL_MUST_USE int tl_perf_import(struct tl_bundle_capture *capture,
+                               const struct tl_bundle_request *request, struct tl_fail *fail);
 
 #endif

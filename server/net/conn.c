@@ -25,7 +25,6 @@ static void on_closed(uv_handle_t *handle)
     SSL_free(conn->ssl);
     close(conn->fd);
     tl_conn_forget(net, &conn->peer);
-    tl_caller_put(conn->caller);
     free(conn->record);
     free(conn);
 }
@@ -371,9 +370,7 @@ void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct socka
     conn->loop = loop;
     conn->fd = fd;
     conn->peer = *peer;
-    conn->caller = tl_caller_new(peer, peer_n);
-    if (!conn->caller)
-        goto fail;
+    conn->peer_n = peer_n;
     conn->again.run = on_again;
     conn->phase = tls ? TL_PHASE_HANDSHAKE : TL_PHASE_SNIFF;
     if (tls) {
@@ -403,7 +400,6 @@ void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct socka
 fail:
     if (conn) {
         SSL_free(conn->ssl);
-        tl_caller_put(conn->caller);
         free(conn->record);
         free(conn);
     }

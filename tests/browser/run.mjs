@@ -18,7 +18,6 @@ import { osdChecks } from "./osd.mjs";
 import { pageChecks } from "./page.mjs";
 import { serverChecks } from "./server.mjs";
 import { slowChecks } from "./slow.mjs";
-import { sourceChecks } from "./source.mjs";
 
 const { values: args } = parseArgs({
   options: {
@@ -61,9 +60,7 @@ try {
       await serverChecks(suite, { ...where, trace: finished, live: await lab.live() });
       await callChecks(suite, { ...where, trace: finished });
       await compareChecks(suite, { ...where, trace: finished });
-      const osd = await lab.osd();
-      await osdChecks(suite, { ...where, trace: osd });
-      await sourceChecks(suite, { ...where, trace: finished, bare: osd });
+      await osdChecks(suite, { ...where, trace: await lab.osd() });
       await gapChecks(suite, {
         ...where, trace: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
         far: await lab.pushed("far", missingTrace(FAR).write(lab.dir, "far")),

@@ -1,0 +1,132 @@
+"""Other forms of a perf.data file that say the same: as a pipe, and as a machine of the other byte order writes it."""
+import struct
+
+PIPE_TYPES = {"ATTR": 64, "HEADER_FEATURE": 80}
+INDEX = 18
+FEATURES = 256
+
+
+class File:
+    """A little-endian perf.data file, taken apart."""
+
+    def __init__(self, raw):
+        self.raw = raw
+        _, _, self.attr_size, attrs, attrs_n, self.data_at, self.data_n = struct.unpack_from("<7Q", raw)
+        self.attrs = []  # (attribute, event IDs)
+        for at in range(attrs, attrs + attrs_n, self.attr_size):
+            end = at + self.attr_size - 16
+            ids, n = struct.unpack_from("<QQ", raw, end)
+            self.attrs.append((raw[at:end], raw[ids:ids + n]))
+        bits = int.from_bytes(raw[72:104], "little")
+        self.features, at = {}, self.data_at + self.data_n
+        for f in range(FEATURES):
+            if bits >> f & 1:
+                offset, n = struct.unpack_from("<QQ", raw, at)
+                self.features[f] = raw[offset:offset + n]
+                at += 16
+
+    def records(self):
+        """(type, misc, body, trace behind it)"""
+        at, end = self.data_at, self.data_at + self.data_n
+        while at < end:
+            kind, misc, size = struct.unpack_from("<IHH", self.raw, at)
+            trace = struct.unpack_from("<Q", self.raw, at + 8)[0] if kind == 71 else 0
+            yield kind, misc, self.raw[at + 8:at + size], self.raw[at + size:at + size + trace]
+            at += size + trace
+
+
+def record(order, kind, body, misc=0):
+    return struct.pack(order + "IHH", kind, misc, 8 + len(body)) + body
+
+
+def as_pipe(raw):
+    """What `perf record -o -` would have written."""
+    if struct.unpack_from("<Q", raw, 8)[0] == 16:
+        return raw
+    file = File(raw)
+    out = [b"PERFILE2" + struct.pack("<Q", 16)]
+    out += [record("<", PIPE_TYPES["ATTR"], attr + ids) for attr, ids in file.attrs]
+    for f, body in sorted(file.features.items()):
+        if f != INDEX and len(body) < 60000:
+            body += bytes(-len(body) % 8)
+            out.append(record("<", PIPE_TYPES["HEADER_FEATURE"], struct.pack("<Q", f) + body))
+    out.append(raw[file.data_at:file.data_at + file.data_n])
+    return b"".join(out)
+
+
+# ---- the other byte order ---------------------------------------------------------------------
+
+def swapped(fields, body):
+    """`fields`: as of struct, from the beginning; the rest stays as it is."""
+    n = struct.calcsize("<" + fields)
+    return struct.pack(">" + fields, *struct.unpack("<" + fields, body[:n])) + body[n:]
+
+
+def words(body):
+    return swapped("%dQ" % (len(body) // 8), body)
+
+
+MIRRORED = bytes(int("{:08b}".format(b)[::-1], 2) for b in range(256))
+
+
+def swapped_attr(attr):
+    out = bytearray(swapped("IIQQQQ", attr))
+    out[40:48] = attr[40:48].translate(MIRRORED)
+    out[48:56] = swapped("II", attr[48:56])
+    out[56:] = words(attr[56:])
+    return bytes(out)
+
+
+def trailer_fields(sample_type):
+    tid, cpu = sample_type >> 1 & 1, sample_type >> 7 & 1
+    rest = sum(sample_type >> b & 1 for b in (2, 6, 9))
+    return "ii" * tid + "Q" * rest + "II" * cpu + "Q" * (sample_type >> 16 & 1)
+
+
+def swapped_name(fields, body, trailer):
+    """A record that ends in a name, and perhaps a trailer."""
+    n = struct.calcsize("<" + fields)
+    end = n + (body.index(b"\0", n) - n) // 8 * 8 + 8
+    tail = body[end:]
+    return swapped(fields, body[:n]) + body[n:end] + (swapped(trailer, tail) if tail else b"")
+
+
+def swapped_body(kind, misc, body, trailer):
+    if kind == 1:
+        return swapped_name("iiQQQ", body, trailer)
+    if kind == 10 and misc >> 14 & 1:
+        head = swapped("iiQQQ", body[:32]) + body[32:56] + swapped("II", body[56:64])
+        return head + swapped_name("", body[64:], trailer)
+    if kind == 10:
+        return swapped_name("iiQQQIIQQII", body, trailer)
+    if kind == 3:
+        return swapped_name("ii", body, trailer)
+    fixed = {2: "QQ", 4: "iiiiQ", 7: "iiiiQ", 11: "QQQ", 12: "ii", 14: "", 15: "ii", 21: "Q"}
+    if kind in fixed:
+        n = struct.calcsize("<" + fixed[kind])
+        return swapped(fixed[kind], body[:n]) + (swapped(trailer, body[n:]) if body[n:] else b"")
+    if kind == 70:
+        return swapped("II", body[:8]) + words(body[8:])
+    if kind == 71:
+        return swapped("QQQIiiI", body)
+    if kind in (69, 68):
+        return words(body)
+    if kind == 79:
+        return words(body[:40]) + body[40:]
+    raise NotImplementedError("record %d" % kind)
+
+
+def as_other_order(raw):
+    """The same file from a big-endian machine. The trace itself has no byte order."""
+    file = File(raw)
+    trailer = trailer_fields(struct.unpack_from("<Q", file.attrs[0][0], 24)[0])
+    data = b"".join(
+        record(">", kind, swapped_body(kind, misc, body, trailer), misc) + trace
+        for kind, misc, body, trace in file.records())
+    ids_at, table, ids = 104 + len(file.attrs) * file.attr_size, b"", b""
+    for attr, own in file.attrs:
+        table += swapped_attr(attr) + struct.pack(">QQ", ids_at + len(ids), len(own))
+        ids += words(own)
+    data_at = ids_at + len(ids)
+    head = b"2ELIFREP" + struct.pack(">8Q", 104, file.attr_size, 104, len(table), data_at, len(data), 0, 0)
+    return head + bytes(32) + table + ids + data

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""perf.data captures whose instructions are known, in all forms that they may come in.
+
+usage: truth.py PROGRAM DATA     exit status 77 where DATA has no captures
+"""
+import glob, gzip, os, subprocess, sys
+
+import perffile
+
+
+def instructions(text):
+    """Lines of the streams' names and instructions."""
+    return [line for line in text.split(b"\n") if line[:2] in (b"I ", b"# ")]
+
+
+class Checks:
+    def __init__(self, program, data):
+        self.program, self.symfs, self.cache = program, os.path.join(data, "symfs"), os.path.join(data, "buildid")
+        self.failed, self.n = [], 0
+
+    def run(self, what, expected, args, given=None, status=(0,)):
+        command = [self.program, "decode", "--text", *args]
+        run = subprocess.run(command, input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+        ours = instructions(run.stdout)
+        self.n += 1
+        if ours != expected or run.returncode not in status:
+            same = next((i for i, (a, b) in enumerate(zip(ours, expected)) if a != b), min(len(ours), len(expected)))
+            self.failed.append(what)
+            print("%s: status %d, %d lines for %d, first difference at %d: %r | %r\n%s" % (
+                what, run.returncode, len(ours), len(expected), same, ours[same:same + 1], expected[same:same + 1],
+                run.stderr.decode(errors="replace")[-600:]))
+
+    def intel_pt(self, path):
+        name = os.path.basename(path)
+        raw = open(path, "rb").read()
+        expected = instructions(gzip.open(path[:-5] + ".flow.gz").read())
+        symfs = ["--symfs", self.symfs]
+        kernel = ["--vmlinux", os.path.join(self.symfs, "boot/vmlinux-6.1.0")]
+        self.run(name, expected, symfs + [path])  # what it is, its first bytes tell
+        self.run(name + " as a pipe", expected, ["--format", "perf"] + symfs + ["-"], perffile.as_pipe(raw))
+        self.run(name + " by build IDs", expected, ["--format", "perf", "--symfs", "/nowhere", "--buildid-dir",
+                                                    self.cache, path])
+        if len(raw) < 40000:
+            self.run(name + " byte by byte", expected, ["--chunk", "1"] + symfs + [path])
+            self.run(name + " as a pipe, byte by byte", expected,
+                     ["--format", "perf", "--chunk", "1"] + symfs + ["-"], perffile.as_pipe(raw))
+        if name not in ("pt-compressed.data", "pt-pipe.data"):
+            self.run(name + " in the other byte order", expected, ["--format", "perf"] + symfs + kernel + ["-"],
+                     perffile.as_other_order(raw))
+        self.run(name + " by three threads", expected, ["--threads", "3"] + symfs + [path])
+
+    def coresight(self, path):
+        name = os.path.basename(path)
+        raw = open(path, "rb").read()
+        expected = instructions(gzip.open(path[:-5] + ".flow.gz").read())
+        self.run(name, expected, ["--symfs", self.symfs, path])
+        self.run(name + " byte by byte", expected, ["--chunk", "1", "--symfs", self.symfs, path])
+        self.run(name + " as a pipe", expected, ["--format", "perf", "--symfs", self.symfs, "-"], perffile.as_pipe(raw))
+
+
+def main():
+    program, data = sys.argv[1], os.path.join(sys.argv[2], "perf")
+    if not os.path.isdir(data):
+        print("skipped: there is no %s" % data)
+        return 77
+    checks = Checks(program, data)
+    for path in sorted(glob.glob(os.path.join(data, "pt", "*.data"))):
+        checks.intel_pt(path)
+    for path in sorted(glob.glob(os.path.join(data, "cs", "*.data"))):
+        if os.path.exists(path[:-5] + ".flow.gz"):
+            checks.coresight(path)
+    print("%d checks, %d failed" % (checks.n, len(checks.failed)))
+    return bool(checks.failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
