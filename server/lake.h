@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "regions/simpoints.h"
 #include "setup/setup.h"
 
 struct tl_lake;
@@ -45,6 +46,8 @@ void tl_lake_share_heaps(void);
 
 TL_MUST_USE int tl_lake_open(struct tl_lake **out, const struct tl_lake_options *options,
                              struct tl_fail *fail);
+/* Another `min_free_bytes` (0: the default) from now on. Any thread. */
+void tl_lake_set_min_free(struct tl_lake *lake, uint64_t bytes);
 /* Stop decoding at a safe point, flush, free. Ingest sessions must be closed before. */
 void tl_lake_close(struct tl_lake *lake);
 
@@ -179,6 +182,8 @@ struct tl_ingest_request {
     bool resume;       /* the trace may exist; go on behind its durable offset */
     uint64_t
         epoch; /* 0: a new push; else that of the push that goes on after its connection broke */
+    const char *client; /* for the journal: where it comes from; NULL: not known */
+    bool piece;         /* one of many requests: the journal hears of it when all is there */
 };
 
 /*
@@ -210,6 +215,8 @@ TL_MUST_USE int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, stru
                                  struct tl_fail *fail);
 /* The capture is complete: waits until all is durable; `*durable` is the total. */
 TL_MUST_USE int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *durable, struct tl_fail *fail);
+/* For the journal: why the push ends here. Else it says whether the capture is complete. */
+void tl_ingest_explain(struct tl_ingest *ingest, const char *why);
 /* Detach (also after finish). What was appended becomes durable; the trace can be resumed. */
 void tl_ingest_close(struct tl_ingest *ingest);
 /* Durable offset of a trace. TL_NOTFOUND. */
@@ -250,7 +257,14 @@ struct tl_image_row {
 
 /* Is content with this hash stored? */
 bool tl_lake_has_image(struct tl_lake *lake, const char *hash);
-/* Store content; `row` gets its hash. Storing it again is fine. TL_NOSPACE, TL_IO. */
+/*
+ * Store content; `row` gets its hash. Storing it again is fine. Content whose name begins with
+ * TL_SOURCE_PREFIX is a source file: behind that come the first TL_SOURCE_IMAGE digits of the hash
+ * of the image that was built of it and a colon, or nothing if it is for all, then the path or the
+ * end of it. The same with the whole path is the content's first line. TL_NOSPACE, TL_IO.
+ */
+#define TL_SOURCE_PREFIX "source:"
+#define TL_SOURCE_IMAGE  12
 TL_MUST_USE int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes content,
                                   struct tl_image_row *row, struct tl_fail *fail);
 /* Free `*rows` with free(). */
@@ -392,11 +406,18 @@ struct tl_stats {
     size_t n_counts, cap_counts;
     struct tl_gen *gen; /* has the names */
 };
-/* Exact statistics of a range. Free with tl_stats_fini(), also after an error. */
+/* Exact statistics of a range, or of all streams, wholly (`stream` NULL). Free with
+ * tl_stats_fini(), also after an error. */
 TL_MUST_USE int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream,
                               uint64_t from, uint64_t to, struct tl_stats *out,
                               struct tl_fail *fail);
 void tl_stats_fini(struct tl_stats *stats);
+
+/* A function whose body stands where it was called, and where that is. */
+struct tl_insn_inlined {
+    const char *function, *file;
+    uint32_t line;
+};
 
 /* A row of the disassembly list. Texts are "" where they are not known, and last for the call. */
 struct tl_insn_row {
@@ -408,6 +429,13 @@ struct tl_insn_row {
     const char *encoding; /* as in flow text */
     const char *text;     /* the instruction, or what is at the position */
     const char *events;   /* what is in front of it: lines of flow text, each with its end */
+    /* Of debug information: */
+    const char *file;                      /* of the source */
+    uint32_t line, column;                 /* from 1; 0: not told */
+    const struct tl_insn_inlined *inlined; /* outermost first */
+    size_t n_inlined;
+    const char *image; /* hash of the image whose debug information it is */
+    const char *lacks; /* what is not told of the source, and why */
 };
 typedef int tl_insn_sink(void *context, const struct tl_insn_row *row);
 /* Pass rows of `count` (<= 4096) instructions from `from` on to `sink`; its result < 0 ends it and
@@ -415,6 +443,24 @@ typedef int tl_insn_sink(void *context, const struct tl_insn_row *row);
 TL_MUST_USE int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream,
                               uint64_t from, uint32_t count, tl_insn_sink *sink, void *context,
                               struct tl_fail *fail);
+
+/* Where an instruction comes from. */
+struct tl_source_file {
+    char *file;    /* as debug information names it; "" if that tells nothing */
+    uint32_t line; /* from 1, 0: of no line */
+    bool has_text;
+    struct tl_buf text; /* of all of the file, any bytes */
+    char why[256];      /* why there is no text, or no file; "" */
+};
+/*
+ * The source of an instruction. `frame` 0: of the instruction itself, 1: where the innermost
+ * function that is inlined there was called, 2: the one around it … TL_NOTFOUND: no such trace,
+ * stream, instruction or frame. Free with tl_source_file_fini(), also after an error.
+ */
+TL_MUST_USE int tl_lake_source(struct tl_lake *lake, const char *trace, const char *stream,
+                               uint64_t insn, uint32_t frame, struct tl_source_file *out,
+                               struct tl_fail *fail);
+void tl_source_file_fini(struct tl_source_file *source);
 
 struct tl_slices_request {
     const char *trace;
@@ -579,6 +625,32 @@ struct tl_compare {
 TL_MUST_USE int tl_lake_compare(struct tl_lake *lake, const struct tl_compare_request *request,
                                 struct tl_compare *out, struct tl_fail *fail);
 void tl_compare_fini(struct tl_compare *compare);
+
+/* ---- representative regions ------------------------------------------------------------------ */
+
+struct tl_simpoints_request {
+    const char *trace, *stream;
+    uint64_t from, to; /* instructions [from, to) that are looked at */
+    uint64_t interval; /* instructions of a region, 1 to 2^32 - 1 */
+    uint32_t most;     /* regions */
+    /* Told each interval's vector as a line of a .bb file, in order; its result < 0 ends the search
+     * and is returned. NULL: nobody, which is faster. */
+    int (*vector)(void *context, struct tl_bytes line);
+    void *context;
+};
+struct tl_simpoints_found {
+    uint64_t from, to;     /* the range, as far as it is there */
+    uint64_t intervals;    /* in it */
+    struct tl_simpoint *p; /* in order; `first` is the stream's */
+    size_t n;
+};
+/*
+ * Regions that stand for all of a range: regions/simpoints.h. Takes some seconds for 10^9
+ * instructions. Free with tl_simpoints_found_fini(), also after an error.
+ */
+TL_MUST_USE int tl_lake_simpoints(struct tl_lake *lake, const struct tl_simpoints_request *request,
+                                  struct tl_simpoints_found *out, struct tl_fail *fail);
+void tl_simpoints_found_fini(struct tl_simpoints_found *found);
 
 /* The functions of a trace: tiles refer to them by their place here, + 1. */
 struct tl_functions {

@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve.h"
 
+#include "base/journal.h"
 #include "base/lifetime.h"
 #include "net/tls.h"
+#include "notify.h"
 #include "osdhost/host.h"
+#include "process.h"
 #include "rpc/raw.h"
 #include "rpc/rpc.h"
 #include "web/assets.h"
 
 #include <errno.h>
+#include <libgen.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define DEFAULT_PLAIN "127.0.0.1:7070"
 #define DEFAULT_TLS   "127.0.0.1:7443"
 
 struct server {
-    const struct tl_serve_options *options;
+    const struct tl_serve_options *options; /* those it began with … */
+    const struct tl_serve_options *fresh; /* … and those of the last SIGHUP, NULL: there was none */
+    const struct tl_serve_source *source;
     struct tl_lake *lake;
     struct tl_rpc *rpc;
     struct tl_net *net;
@@ -92,16 +100,21 @@ static char *in_data(const struct server *s, const char *name)
     return asprintf(&path, "%s/%s", s->options->data, name) < 0 ? NULL : path;
 }
 
-static int choose_certificate(struct server *s, struct tl_fail *fail)
+static int name_certificate(struct server *s, struct tl_fail *fail)
 {
     const struct tl_serve_options *const o = s->options;
     if (!o->tls_cert != !o->tls_key)
         return tl_fail_set(fail, TL_USAGE, "--tls-cert and --tls-key belong together");
     s->cert = o->tls_cert ? strdup(o->tls_cert) : in_data(s, "tls-cert.pem");
     s->key = o->tls_key ? strdup(o->tls_key) : in_data(s, "tls-key.pem");
-    if (!s->cert || !s->key)
-        return TL_NOMEM;
-    const int rc = o->tls_cert ? 0 : tl_tls_make_certificate(s->cert, s->key, fail);
+    return s->cert && s->key ? TL_OK : TL_NOMEM;
+}
+
+static int choose_certificate(struct server *s, struct tl_fail *fail)
+{
+    int rc = name_certificate(s, fail);
+    if (rc == TL_OK && !s->options->tls_cert)
+        rc = tl_tls_make_certificate(s->cert, s->key, fail);
     return rc < 0 ? rc : TL_OK;
 }
 
@@ -126,10 +139,16 @@ static int parse_limit(const char *name, const char *text, uint64_t *age_s, uint
                        text);
 }
 
-/* What the command line says of retention, over the rule that is there. */
-static int set_retention(struct server *s, struct tl_fail *fail)
+static int check_retention(const struct tl_serve_options *o, struct tl_fail *fail)
 {
-    const struct tl_serve_options *const o = s->options;
+    uint64_t age_s, bytes;
+    const int rc = parse_limit("--retain-raw", o->retain_raw, &age_s, &bytes, fail);
+    return rc < 0 ? rc : parse_limit("--retain-decoded", o->retain_decoded, &age_s, &bytes, fail);
+}
+
+/* What the command line says of retention, over the rule that is there. */
+static int set_retention(struct server *s, const struct tl_serve_options *o, struct tl_fail *fail)
+{
     struct tl_retention rule = {0};
     struct tl_retention_row *rows;
     size_t n;
@@ -149,6 +168,14 @@ static int set_retention(struct server *s, struct tl_fail *fail)
     return rc < 0 ? rc : tl_lake_set_retention(s->lake, "", &rule, fail);
 }
 
+static int check_store(const struct tl_serve_options *o, struct tl_fail *fail)
+{
+    return !o->store ? TL_OK
+                     : tl_fail_set(fail, TL_UNSUPPORTED,
+                                   "--store %.80s: this build keeps everything in --data DIR only",
+                                   o->store);
+}
+
 static int open_lake(struct server *s, struct tl_fail *fail)
 {
     const struct tl_serve_options *const o = s->options;
@@ -159,58 +186,198 @@ static int open_lake(struct server *s, struct tl_fail *fail)
         .decode_threads = o->decode_threads,
         .rebuild_catalog = o->rebuild_catalog,
     };
-    if (o->store)
-        return tl_fail_set(fail, TL_UNSUPPORTED,
-                           "--store %.80s: this build keeps everything in --data DIR only",
-                           o->store);
+    const int known = check_store(o, fail);
+    if (known < 0)
+        return known;
     if (mkdir(o->data, 0777) && errno != EEXIST)
         return tl_fail_set(fail, TL_IO, "--data %.100s: %s", o->data, strerror(errno));
     const int rc = tl_lake_open(&s->lake, &options, fail);
-    return rc < 0 ? rc : set_retention(s, fail);
+    return rc < 0 ? rc : set_retention(s, o, fail);
 }
 
-static int open_network(struct server *s, struct tl_fail *fail)
+/* What of the options the network half has to do with. */
+static struct tl_net_options net_options(const struct server *s, const struct tl_serve_options *o)
 {
     bool tls = false;
     for (size_t i = 0; i < s->n_listen; i++)
         tls |= s->listen[i].tls;
-    const struct tl_net_options options = {
-        .app = tl_rpc_app(s->rpc),
+    return (struct tl_net_options){
         .listen = s->listen,
         .n_listen = s->n_listen,
-        .tls_cert = tls ? s->cert : NULL,
-        .tls_key = tls ? s->key : NULL,
-        .tokens = s->options->tokens,
-        .any_host = s->options->insecure,
+        .tls_cert = !tls          ? NULL
+                    : o->tls_cert ? o->tls_cert
+                                  : s->cert,
+        .tls_key = !tls         ? NULL
+                   : o->tls_key ? o->tls_key
+                                : s->key,
+        .tokens = o->tokens,
+        .any_host = o->insecure,
+        .max_connections = (unsigned)o->max_connections,
+        .max_per_address = (unsigned)o->max_per_address,
+        .max_http1 = (unsigned)o->max_http1,
+        .max_streaming = (unsigned)o->max_streaming,
+        .max_message = o->max_message,
+        .max_inbound = o->max_inbound,
     };
+}
+
+/* Numbers that fit, and that leave a server which can be used. */
+static int check_limits(const struct tl_serve_options *o, struct tl_fail *fail)
+{
+    const struct {
+        const char *name;
+        uint64_t value, least, most;
+    } limits[] = {
+        {"max-connections", o->max_connections, 8, 1u << 20},
+        {"max-per-address", o->max_per_address, 1, 1u << 20},
+        {"max-http1", o->max_http1, 2, 1u << 16},
+        {"max-streaming", o->max_streaming, 1, 1u << 16},
+        {"max-message", o->max_message, 64u << 10, 1u << 30},
+        {"max-inbound", o->max_inbound, 1u << 20, UINT64_C(1) << 40},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (limits[i].value &&
+            (limits[i].value < limits[i].least || limits[i].value > limits[i].most))
+            return tl_fail_set(fail, TL_USAGE, "--%s %llu: must be from %llu to %llu",
+                               limits[i].name, (unsigned long long)limits[i].value,
+                               (unsigned long long)limits[i].least,
+                               (unsigned long long)limits[i].most);
+    return TL_OK;
+}
+
+static int open_network(struct server *s, struct tl_fail *fail)
+{
+    struct tl_net_options options = net_options(s, s->options);
+    options.app = tl_rpc_app(s->rpc);
     return tl_net_new(&s->net, &options, fail);
+}
+
+/* ---- what is said ------------------------------------------------------------------------- */
+
+static int open_journal(const struct tl_serve_options *o, struct tl_fail *fail)
+{
+    enum tl_journal_format format = TL_JOURNAL_TEXT;
+    enum tl_journal_level level = TL_JOURNAL_INFO;
+    if (o->log_format && tl_journal_format_parse(o->log_format, &format) < 0)
+        return tl_fail_set(fail, TL_USAGE, "--log-format %.40s: text or json", o->log_format);
+    if (o->log_level && tl_journal_level_parse(o->log_level, &level) < 0)
+        return tl_fail_set(fail, TL_USAGE, "--log-level %.40s: error, warning, info or debug",
+                           o->log_level);
+    tl_journal_open(STDERR_FILENO, format, level);
+    return TL_OK;
+}
+
+static bool speaks_json(const struct server *s)
+{
+    return s->options->log_format && !strcmp(s->options->log_format, "json");
+}
+
+/* On stdout, for people and scripts: "http://127.0.0.1:7070 raw bytes of rig a". */
+static void announce(const struct server *s, const char *event, const char *name, const char *value,
+                     const char *more)
+{
+    struct tl_journal_line line;
+    if (!speaks_json(s)) {
+        printf("%s%s%s\n", value ? value : event, *more ? " " : "", more);
+        fflush(stdout);
+        return;
+    }
+    tl_journal_begin(&line, TL_JOURNAL_INFO, event);
+    tl_journal_text(&line, name, value);
+    tl_journal_text(&line, "for", more);
+    tl_journal_end(&line);
 }
 
 static void log_line(const char *line)
 {
-    printf("%s\n", line);
-    fflush(stdout);
+    tl_journal_say(TL_JOURNAL_INFO, line);
+}
+
+/* ---- SIGHUP ------------------------------------------------------------------------------- */
+
+static void release(struct server *s, const struct tl_serve_options *options)
+{
+    if (options && s->source && s->source->release)
+        s->source->release(s->source->context, options);
+}
+
+/* All that may change, or nothing. */
+static int adopt(struct server *s, const struct tl_serve_options *o, struct tl_fail *fail)
+{
+    int rc = check_limits(o, fail);
+    if (rc == TL_OK)
+        rc = check_retention(o, fail);
+    if (rc == TL_OK && !o->tls_cert != !o->tls_key)
+        rc = tl_fail_set(fail, TL_USAGE, "tls-cert and tls-key belong together");
+    if (rc == TL_OK && !o->tokens != !s->options->tokens)
+        rc = tl_fail_set(fail, TL_USAGE, "to begin or end with tokens, restart the server");
+    if (rc < 0)
+        return rc;
+    const struct tl_net_options options = net_options(s, o);
+    rc = tl_net_reload(s->net, &options, fail);
+    if (rc < 0)
+        return rc;
+    tl_lake_set_min_free(s->lake, o->min_free_bytes);
+    return set_retention(s, o, fail);
+}
+
+static void tell_reloaded(const struct tl_serve_options *o)
+{
+    struct tl_journal_line line;
+    tl_journal_begin(&line, o->restart ? TL_JOURNAL_WARNING : TL_JOURNAL_INFO, "reloaded");
+    tl_journal_text(&line, "needs_restart", o->restart);
+    tl_journal_end(&line);
 }
 
 static void reload(struct server *s)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    char line[400];
-    const int rc = tl_net_reload(s->net, &fail);
-    if (rc == TL_OK)
-        snprintf(line, sizeof line, "reloaded tokens and certificate");
-    else
-        snprintf(line, sizeof line, "not reloaded, the old tokens and certificate stay: %s",
-                 fail.text[0] ? fail.text : tl_err_name(rc));
-    log_line(line);
+    const struct tl_serve_options *o = s->options;
+    tl_notify_reloading();
+    const bool reads = s->source && s->source->read;
+    int rc = reads ? s->source->read(s->source->context, &o, &fail) : TL_OK;
+    if (rc == TL_OK) {
+        rc = adopt(s, o, &fail);
+        const struct tl_serve_options *const gone = rc < 0 ? o : s->fresh;
+        if (rc == TL_OK)
+            tell_reloaded(o);
+        if (rc == TL_OK && reads)
+            s->fresh = o;
+        if (reads)
+            release(s, gone);
+    }
+    if (rc < 0)
+        tl_journal_why(TL_JOURNAL_ERROR, "not reloaded, all stays as it was",
+                       fail.text[0] ? fail.text : tl_err_name(rc));
+    tl_notify("READY=1");
 }
 
-/* SIGHUP reads the files of tokens and of the certificate again; the others end the server. */
-static void wait_for_end(struct server *s)
+/* ---- life --------------------------------------------------------------------------------- */
+
+/* A server that hangs does not come back from here, and its manager starts it anew. */
+static void tell_alive(const struct server *s)
 {
-    int number = SIGHUP;
-    while (!sigwait(&s->signals, &number) && number == SIGHUP)
-        reload(s);
+    uint64_t durable;
+    bool complete;
+    tl_net_round(s->net);
+    (void)!tl_lake_offset(s->lake, "", &durable, &complete);
+    tl_notify("WATCHDOG=1");
+}
+
+/* Returns the signal that ends the server. */
+static int wait_for_end(struct server *s)
+{
+    const int64_t period = tl_notify_watchdog_ms();
+    const struct timespec timeout = {period / 1000, period % 1000 * 1000000};
+    for (;;) {
+        const int number = sigtimedwait(&s->signals, NULL, period ? &timeout : NULL);
+        if (number == SIGHUP)
+            reload(s);
+        else if (number > 0)
+            return number;
+        else if (period && errno == EAGAIN)
+            tell_alive(s);
+    }
 }
 
 /* ---- raw bytes -------------------------------------------------------------------------- */
@@ -232,13 +399,16 @@ static int add_raw(struct server *s, const char *text, struct tl_fail *fail)
 {
     struct tl_raw_spec spec;
     char url[96];
+    char what[80];
     int rc = tl_raw_parse(&spec, s->lake, text, fail);
     if (rc == TL_OK)
         rc = check_local(s, "--raw", spec.address, fail);
     if (rc == TL_OK)
         rc = tl_raw_listen(s->raw, &spec, url, fail);
-    if (rc >= 0)
-        printf("%s raw bytes of rig %s\n", url, spec.rig);
+    if (rc >= 0) {
+        snprintf(what, sizeof what, "raw bytes of rig %.60s", spec.rig);
+        announce(s, "listening", "url", url, what);
+    }
     tl_raw_spec_fini(&spec);
     return rc;
 }
@@ -268,11 +438,6 @@ static int open_raw(struct server *s, struct tl_fail *fail)
 
 /* ---- Open SoC Debug ----------------------------------------------------------------------- */
 
-static int osd_metrics(void *context, struct tl_buf *out)
-{
-    return tl_osd_host_metrics(context, out);
-}
-
 /* Bound before the network is open, so that an address in use is told at once. */
 static int open_osd(struct server *s, struct tl_fail *fail)
 {
@@ -290,36 +455,72 @@ static int open_osd(struct server *s, struct tl_fail *fail)
                                                     .reset = spec.reset};
         rc = tl_osd_host_new(&s->osd, s->lake, &options, log_line, fail);
     }
-    if (rc == TL_OK)
-        tl_rpc_add_metrics(s->rpc, osd_metrics, s->osd);
     tl_raw_spec_fini(&spec);
     return rc;
+}
+
+static int more_metrics(void *context, struct tl_buf *out)
+{
+    const struct server *const s = context;
+    const int rc = tl_process_metrics(out);
+    return rc == TL_OK && s->osd ? tl_osd_host_metrics(s->osd, out) : rc;
 }
 
 static int start_osd(struct server *s, struct tl_fail *fail)
 {
     if (!s->osd)
         return TL_OK;
-    printf("%s Open SoC Debug host controller\n", tl_osd_host_url(s->osd));
+    announce(s, "listening", "url", tl_osd_host_url(s->osd), "Open SoC Debug host controller");
     return tl_osd_host_start(s->osd, fail);
 }
 
-static void announce(const struct server *s)
+static void announce_listeners(const struct server *s)
 {
     for (size_t i = 0; i < s->n_listen; i++)
-        printf("%s\n", tl_net_url(s->net, i));
-    if (*tl_net_fingerprint(s->net))
-        printf("certificate SHA-256 %s\n", tl_net_fingerprint(s->net));
-    fflush(stdout);
+        announce(s, "listening", "url", tl_net_url(s->net, i), "");
+    const char *const fingerprint = tl_net_fingerprint(s->net);
+    if (!*fingerprint)
+        return;
+    if (speaks_json(s))
+        announce(s, "certificate", "sha256", fingerprint, "");
+    else
+        announce(s, "certificate SHA-256", NULL, NULL, fingerprint);
 }
 
-int tl_serve(const struct tl_serve_options *options, struct tl_fail *fail)
+static void run_until_told(struct server *s)
 {
-    struct server s = {.options = options};
+    struct tl_journal_line line;
+    announce(s, "ready", NULL, NULL, "");
+    tl_notify("READY=1\nSTATUS=serving");
+    const int number = wait_for_end(s);
+    tl_notify("STOPPING=1");
+    tl_journal_begin(&line, TL_JOURNAL_INFO, "stopping");
+    tl_journal_text(&line, "why", number == SIGINT ? "SIGINT" : "SIGTERM");
+    tl_journal_end(&line);
+}
+
+static void tell_start(const struct tl_serve_options *o)
+{
+    struct tl_journal_line line;
+    tl_journal_begin(&line, TL_JOURNAL_INFO, "starting");
+    tl_journal_text(&line, "version", TL_VERSION);
+    tl_journal_text(&line, "data", o->data);
+    tl_journal_end(&line);
+}
+
+int tl_serve(const struct tl_serve_options *options, const struct tl_serve_source *source,
+             struct tl_fail *fail)
+{
+    struct server s = {.options = options, .source = source};
     tl_lake_share_heaps();
-    int rc = choose_listeners(&s, fail);
+    int rc = open_journal(options, fail);
+    if (rc == TL_OK)
+        rc = check_limits(options, fail);
+    if (rc == TL_OK)
+        rc = choose_listeners(&s, fail);
     if (rc < 0)
         goto done;
+    tell_start(options);
     block_signals(&s);
     rc = open_lake(&s, fail);
     if (rc == TL_OK)
@@ -328,29 +529,113 @@ int tl_serve(const struct tl_serve_options *options, struct tl_fail *fail)
         rc = tl_rpc_new(&s.rpc, s.lake, tl_assets, tl_assets_n, fail);
     if (rc == TL_OK)
         rc = open_osd(&s, fail);
-    if (rc == TL_OK)
-        rc = open_network(&s, fail);
     if (rc == TL_OK) {
-        announce(&s); /* these lines first: scripts take the URL from there */
+        tl_rpc_add_metrics(s.rpc, more_metrics, &s);
+        rc = open_network(&s, fail);
+    }
+    if (rc == TL_OK) {
+        announce_listeners(&s); /* these lines first: scripts take the URL from there */
         rc = tl_raw_end_orphans(s.lake, log_line);
     }
     if (rc == TL_OK)
         rc = open_raw(&s, fail);
     if (rc == TL_OK)
         rc = start_osd(&s, fail);
-    if (rc == TL_OK) {
-        log_line("ready");
-        wait_for_end(&s);
-        printf("stopping\n");
-        fflush(stdout);
-    }
+    if (rc == TL_OK)
+        run_until_told(&s);
     tl_raw_free(s.raw);
     tl_net_free(s.net); /* it may be asked for metrics until then */
     tl_osd_host_free(s.osd);
     tl_rpc_free(s.rpc);
     if (s.lake)
         tl_lake_close(s.lake);
+    if (rc == TL_OK)
+        tl_journal_say(TL_JOURNAL_INFO, "stopped");
+    else if (speaks_json(&s)) /* as text the command says it */
+        tl_journal_why(TL_JOURNAL_ERROR, "not started", fail ? fail->text : NULL);
+    release(&s, s.fresh);
 done:
+    free(s.cert);
+    free(s.key);
+    free(s.listen);
+    return rc;
+}
+
+/* ---- checking ------------------------------------------------------------------------------- */
+
+static int check_raw(const struct server *s, const char *option, const char *text,
+                     struct tl_fail *fail)
+{
+    struct tl_raw_spec spec;
+    int rc = !strcmp(option, "--osd-host-controller")
+                 ? tl_raw_parse_controller(&spec, NULL, text, fail)
+                 : tl_raw_parse(&spec, NULL, text, fail);
+    if (rc == TL_OK && strcmp(option, "--source") != 0)
+        rc = check_local(s, option, spec.address, fail);
+    tl_raw_spec_fini(&spec);
+    return rc;
+}
+
+static int check_all_raw(const struct server *s, struct tl_fail *fail)
+{
+    const struct tl_serve_options *const o = s->options;
+    int rc = TL_OK;
+    for (size_t i = 0; i < o->raw.n && rc == TL_OK; i++)
+        rc = check_raw(s, "--raw", o->raw.at[i], fail);
+    for (size_t i = 0; i < o->source.n && rc == TL_OK; i++)
+        rc = check_raw(s, "--source", o->source.at[i], fail);
+    if (rc == TL_OK && o->osd_controller)
+        rc = check_raw(s, "--osd-host-controller", o->osd_controller, fail);
+    return rc;
+}
+
+/* There, or it can be made. */
+static int check_data(const char *data, struct tl_fail *fail)
+{
+    struct stat st;
+    char parent[PATH_MAX];
+    if (!stat(data, &st)) {
+        if (!S_ISDIR(st.st_mode))
+            errno = ENOTDIR;
+        else if (!access(data, R_OK | W_OK | X_OK))
+            return TL_OK;
+        return tl_fail_set(fail, TL_IO, "--data %.100s: %s", data, strerror(errno));
+    }
+    snprintf(parent, sizeof parent, "%s", data);
+    if (errno == ENOENT && !access(dirname(parent), W_OK | X_OK))
+        return TL_OK;
+    return tl_fail_set(fail, TL_IO, "--data %.100s: %s", data, strerror(errno));
+}
+
+static int check_files(const struct server *s, struct tl_fail *fail)
+{
+    struct tl_net_options options = net_options(s, s->options);
+    if (!s->options->tls_cert && access(s->cert, F_OK)) /* it will be made */
+        options.tls_cert = options.tls_key = NULL;
+    return tl_net_check(&options, fail);
+}
+
+int tl_serve_check(const struct tl_serve_options *options, struct tl_fail *fail)
+{
+    struct server s = {.options = options};
+    int rc = open_journal(options, fail);
+    tl_journal_open(-1, TL_JOURNAL_TEXT, TL_JOURNAL_INFO);
+    if (rc == TL_OK)
+        rc = check_limits(options, fail);
+    if (rc == TL_OK)
+        rc = choose_listeners(&s, fail);
+    if (rc == TL_OK)
+        rc = check_store(options, fail);
+    if (rc == TL_OK)
+        rc = check_data(options->data, fail);
+    if (rc == TL_OK)
+        rc = check_retention(options, fail);
+    if (rc == TL_OK)
+        rc = name_certificate(&s, fail);
+    if (rc == TL_OK)
+        rc = check_files(&s, fail);
+    if (rc == TL_OK)
+        rc = check_all_raw(&s, fail);
     free(s.cert);
     free(s.key);
     free(s.listen);

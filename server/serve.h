@@ -32,13 +32,40 @@ struct tl_serve_options {
     unsigned decode_threads;     /* 0: one per processor */
     const char *retain_raw;      /* "30d,200G", "none"; NULL: as it was */
     const char *retain_decoded;
-    bool rebuild_catalog; /* set the catalog aside and make a new one out of the stored objects */
+    bool rebuild_catalog;   /* set the catalog aside and make a new one out of the stored objects */
+    const char *log_format; /* "text", "json"; NULL: text */
+    const char *log_level;  /* "error" … "debug"; NULL: info */
+    uint64_t max_connections; /* limits as in net/net.h; 0: its default */
+    uint64_t max_per_address;
+    uint64_t max_http1;
+    uint64_t max_streaming;
+    uint64_t max_message;
+    uint64_t max_inbound;
+    /* Keys that differ from those the server began with and need a restart, "listen, threads"; set
+     * by whoever reads the options anew. NULL: none. */
+    const char *restart;
 };
 
 /*
- * Serve until SIGINT or SIGTERM. Prints a line per listener and "ready" to stdout. Call it once
- * in a process, from its main thread. Errors: TL_USAGE, TL_BAD, TL_IO, as `fail` tells.
+ * Where the options come from, for SIGHUP: `read` gives them anew, to be freed by `release`. NULL
+ * for both: they never change. TL_BAD, TL_IO: the old ones stay in force.
  */
-TL_MUST_USE int tl_serve(const struct tl_serve_options *options, struct tl_fail *fail);
+struct tl_serve_source {
+    void *context;
+    int (*read)(void *context, const struct tl_serve_options **out, struct tl_fail *fail);
+    void (*release)(void *context, const struct tl_serve_options *options);
+};
+
+/*
+ * Serve until SIGINT or SIGTERM; SIGHUP takes tokens, certificates, limits and retention anew.
+ * Events are told to the journal (base/journal.h) on stderr. As text, stdout gets a line per
+ * listener and "ready"; as JSON they are events like the others. Call it once in a process, from
+ * its main thread. Errors: TL_USAGE, TL_BAD, TL_IO, as `fail` tells.
+ */
+TL_MUST_USE int tl_serve(const struct tl_serve_options *options,
+                         const struct tl_serve_source *source, struct tl_fail *fail);
+
+/* Could it serve with these? Looks at all files, and changes and opens nothing. Errors as above. */
+TL_MUST_USE int tl_serve_check(const struct tl_serve_options *options, struct tl_fail *fail);
 
 #endif

@@ -4,9 +4,22 @@
 #include "cli/cli.h"
 
 #include <getopt.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_ARGS = 48, FIRST_LONG = 256 };
+
+/* What there is, for completion and tests: name and kind of value, one a line. */
+static void print_options(const struct tl_arg *args)
+{
+    static const char *const kinds[] = {
+        [TL_ARG_FLAG] = "flag", [TL_ARG_TEXT] = "text", [TL_ARG_U64] = "number",
+        [TL_ARG_SIZE] = "size", [TL_ARG_LIST] = "list", [TL_ARG_RANGE] = "range",
+    };
+    for (; args->name; args++)
+        printf("%s %s\n", args->name, kinds[args->kind]);
+    puts("help flag");
+}
 
 int tl_args_parse(int argc, char **argv, const struct tl_arg *args, int *first)
 {
@@ -28,6 +41,10 @@ int tl_args_parse(int argc, char **argv, const struct tl_arg *args, int *first)
     options[n].name = "help";
     options[n].val = 'h';
 
+    if (argc == 2 && !strcmp(argv[1], "--options")) {
+        print_options(args);
+        return TL_CLI_DONE;
+    }
     optind = 0;
     int c;
     while ((c = getopt_long(argc, argv, letters, options, NULL)) != -1) {

@@ -9,9 +9,10 @@
 
 /*
  * Parse argv[1…] of a command. `args` ends with an entry without a name; names are without the
- * dashes, flags have no value, and `--help` is known everywhere. Positional arguments are moved
- * behind the options: `*first` is the index of the first. Returns TL_ARGS_GO, or the exit status to
- * return at once (help printed, or a usage error said). Text values are borrowed from argv.
+ * dashes, flags have no value, and `--help` is known everywhere, as is `--options`, which prints
+ * what there is. Positional arguments are moved behind the options: `*first` is the index of the
+ * first. Returns TL_ARGS_GO, or the exit status to return at once (help printed, or a usage error
+ * said). Text values are borrowed from argv.
  */
 int tl_args_parse(int argc, char **argv, const struct tl_arg *args, int *first);
 

@@ -36,6 +36,7 @@ int tl_cmd_tail(int argc, char **argv);
 int tl_cmd_dump(int argc, char **argv);
 int tl_cmd_check(int argc, char **argv);
 int tl_cmd_slice(int argc, char **argv);
+int tl_cmd_simpoints(int argc, char **argv);
 
 /* The help text of a command, from the table in main.c. */
 void tl_cli_help(const char *command);

@@ -13,48 +13,59 @@
 struct report {
     const char *path;
     uint64_t limit; /* findings printed of each rule, 0: all */
+    bool summary;   /* only how many there are of each rule, and the first one */
     uint64_t total[3];
     struct {
-        const char *rule;
         uint64_t n;
+        struct tl_stf_finding first;
     } rules[RULES_MAX];
     size_t n_rules;
 };
 
-/* How many of this rule there are with this one. */
-static uint64_t count_rule(struct report *r, const char *rule)
+/* How many of its rule there are with this one. */
+static uint64_t count_rule(struct report *r, const struct tl_stf_finding *finding)
 {
     for (size_t i = 0; i < r->n_rules; i++) {
-        if (strcmp(r->rules[i].rule, rule) == 0)
+        if (strcmp(r->rules[i].first.rule, finding->rule) == 0)
             return ++r->rules[i].n;
     }
     if (r->n_rules == RULES_MAX)
         return 1;
-    r->rules[r->n_rules].rule = rule;
+    r->rules[r->n_rules].first = *finding;
     return r->rules[r->n_rules++].n = 1;
+}
+
+static void print_text(const struct report *r, const struct tl_stf_finding *finding, uint64_t n)
+{
+    printf("%s: offset 0x%" PRIx64 ": ", r->path, finding->offset);
+    if (finding->record != UINT64_MAX)
+        printf("record %" PRIu64 ": ", finding->record);
+    printf("%s: %s: %s", tl_stf_severity_name((enum tl_stf_severity)finding->severity),
+           finding->rule, finding->text);
+    if (n > 1)
+        printf(" (the first of %" PRIu64 ")", n);
+    putchar('\n');
 }
 
 static int print_finding(void *context, const struct tl_stf_finding *finding)
 {
     struct report *const r = context;
     r->total[finding->severity]++;
-    const uint64_t n = count_rule(r, finding->rule);
-    if (r->limit && n > r->limit)
+    const uint64_t n = count_rule(r, finding);
+    if (r->summary || (r->limit && n > r->limit))
         return TL_OK;
-    printf("%s: offset 0x%" PRIx64 ": ", r->path, finding->offset);
-    if (finding->record != UINT64_MAX)
-        printf("record %" PRIu64 ": ", finding->record);
-    printf("%s: %s: %s\n", tl_stf_severity_name((enum tl_stf_severity)finding->severity),
-           finding->rule, finding->text);
+    print_text(r, finding, 1);
     return ferror(stdout) ? TL_IO : TL_OK;
 }
 
 static void print_total(const struct report *r, const struct tl_stf_checker *checker)
 {
     for (size_t i = 0; i < r->n_rules; i++) {
-        if (r->limit && r->rules[i].n > r->limit)
-            printf("%s: %s: %" PRIu64 " more (--limit 0 prints all)\n", r->path, r->rules[i].rule,
-                   r->rules[i].n - r->limit);
+        if (r->summary)
+            print_text(r, &r->rules[i].first, r->rules[i].n);
+        else if (r->limit && r->rules[i].n > r->limit)
+            printf("%s: %s: %" PRIu64 " more (--limit 0 prints all)\n", r->path,
+                   r->rules[i].first.rule, r->rules[i].n - r->limit);
     }
     printf("%s: %" PRIu64 " errors, %" PRIu64 " warnings, %" PRIu64 " notes; %" PRIu64
            " records, %" PRIu64 " instructions\n",
@@ -62,9 +73,9 @@ static void print_total(const struct report *r, const struct tl_stf_checker *che
            tl_stf_checker_records(checker), tl_stf_checker_insns(checker));
 }
 
-static int check_file(const char *path, uint64_t limit)
+static int check_file(const char *path, uint64_t limit, bool summary)
 {
-    struct report report = {.path = path, .limit = limit};
+    struct report report = {.path = path, .limit = limit, .summary = summary};
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     struct tl_stf_file *file;
     struct tl_stf_checker *checker;
@@ -89,7 +100,10 @@ static int check_file(const char *path, uint64_t limit)
 int tl_cmd_check(int argc, char **argv)
 {
     uint64_t limit = 100;
-    const struct tl_arg args[] = {{"limit", 0, TL_ARG_U64, &limit}, {NULL, 0, TL_ARG_FLAG, NULL}};
+    bool summary = false;
+    const struct tl_arg args[] = {{"limit", 0, TL_ARG_U64, &limit},
+                                  {"summary", 0, TL_ARG_FLAG, &summary},
+                                  {NULL, 0, TL_ARG_FLAG, NULL}};
     int first;
     const int parsed = tl_args_parse(argc, argv, args, &first);
     if (parsed != TL_ARGS_GO)
@@ -98,7 +112,7 @@ int tl_cmd_check(int argc, char **argv)
         return tl_cli_usage("check", "a file is wanted");
     int status = TL_CLI_DONE;
     for (int i = first; i < argc; i++) {
-        const int one = check_file(argv[i], limit);
+        const int one = check_file(argv[i], limit, summary);
         status = one > status ? one : status;
     }
     return status;

@@ -2,6 +2,7 @@
 /* `tracelake dump`: the records of an STF file as text, one a line. */
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/export.h"
 #include "cli/outfile.h"
 #include "stf/file.h"
 
@@ -89,15 +90,31 @@ static int dump_file(const char *path, uint64_t from, uint64_t to, FILE *out)
     return status;
 }
 
+static int export_file(const char *path, enum tl_export format, uint64_t interval, FILE *out)
+{
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    struct tl_stf_file *file;
+    if (tl_stf_file_open(&file, path, &fail) < 0)
+        return tl_cli_fail(path, &fail);
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    int status = TL_CLI_DONE;
+    if (tl_export_source(&source, format, interval, out, &fail) < 0 || fflush(out) != 0)
+        status = tl_cli_fail(path, &fail);
+    tl_stf_file_close(file);
+    return status;
+}
+
 int tl_cmd_dump(int argc, char **argv)
 {
     uint64_t from = 0;
     uint64_t to = UINT64_MAX;
-    const char *out = NULL;
-    const struct tl_arg args[] = {{"from", 0, TL_ARG_U64, &from},
-                                  {"to", 0, TL_ARG_U64, &to},
-                                  {"output", 'o', TL_ARG_TEXT, &out},
-                                  {NULL, 0, TL_ARG_FLAG, NULL}};
+    uint64_t interval = 10000000;
+    const char *out = NULL, *form = NULL;
+    enum tl_export format;
+    const struct tl_arg args[] = {
+        {"from", 0, TL_ARG_U64, &from},     {"to", 0, TL_ARG_U64, &to},
+        {"format", 0, TL_ARG_TEXT, &form},  {"interval", 0, TL_ARG_COUNT, &interval},
+        {"output", 'o', TL_ARG_TEXT, &out}, {NULL, 0, TL_ARG_FLAG, NULL}};
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
@@ -106,13 +123,21 @@ int tl_cmd_dump(int argc, char **argv)
         return tl_cli_usage("dump", "one file is wanted");
     if (from > to)
         return tl_cli_usage("dump", "--from lies behind --to");
+    if (form && tl_export_parse(form, &format) < 0)
+        return tl_cli_usage("dump", "--format %s: it is champsim, bb or pc", form);
+    if (form && (from || to != UINT64_MAX))
+        return tl_cli_usage("dump", "--from and --to are of records; cut with 'slice' first");
+    if (form && (interval == 0 || interval > UINT32_MAX))
+        return tl_cli_usage("dump", "--interval is 1 to %u instructions", UINT32_MAX);
     if (!out || strcmp(out, "-") == 0)
-        return dump_file(argv[first], from, to, stdout);
+        return form ? export_file(argv[first], format, interval, stdout)
+                    : dump_file(argv[first], from, to, stdout);
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     struct tl_outfile file;
     if (tl_outfile_begin(&file, out, argv[first], &fail) < 0)
         return tl_cli_fail(NULL, &fail);
-    status = dump_file(argv[first], from, to, file.file);
+    status = form ? export_file(argv[first], format, interval, file.file)
+                  : dump_file(argv[first], from, to, file.file);
     /* Records in front of a fault are a result. */
     return status == TL_CLI_BAD && tl_outfile_close(&file, TL_CLI_DONE) == TL_CLI_DONE
                ? TL_CLI_BAD

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake get`: a range of a stream, to a file or as text. */
+#include "cli/export.h"
 #include "cli/outfile.h"
 #include "cli/remote.h"
+#include "cli/where.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +18,11 @@ struct options {
     enum tracelake_format format;
     enum tracelake_unit unit;
     struct tl_arg_range range;
+    const char *region;    /* a name that 'simpoints --save' gave */
+    struct tl_where where; /* … or places that the range lies between */
+    const char *form;      /* another form than STF or text: cli/export.h */
+    enum tl_export export;
+    uint64_t interval;
 };
 
 static bool ends_with(const char *text, const char *end)
@@ -26,12 +33,20 @@ static bool ends_with(const char *text, const char *end)
 
 static int check_arguments(struct options *o)
 {
-    if (o->text + o->json + (o->out != NULL) != 1)
-        return tl_cli_usage("get", "say one of -o FILE, --text, --json");
+    if (o->form && tl_export_parse(o->form, &o->export) < 0)
+        return tl_cli_usage("get", "--format %s: it is champsim, bb or pc", o->form);
+    if (o->interval == 0 || o->interval > UINT32_MAX)
+        return tl_cli_usage("get", "--interval is 1 to %u instructions", UINT32_MAX);
+    if (o->form ? o->text || o->json : o->text + o->json + (o->out != NULL) != 1)
+        return tl_cli_usage("get", "say one of -o FILE, --text, --json, --format FORM");
+    if (o->region && (o->insn.given || o->time.given || o->byte.given || tl_where_given(&o->where)))
+        return tl_cli_usage("get", "--region is a range of its own");
     if (o->insn.given + o->time.given + o->byte.given > 1)
         return tl_cli_usage("get", "say one of --insn, --time, --byte");
     o->format = o->text ? TRACELAKE_TEXT : o->json ? TRACELAKE_JSON : TRACELAKE_STF;
-    if (o->out && ends_with(o->out, ".zstf"))
+    if (o->form)
+        o->format = TRACELAKE_STF;
+    else if (o->out && ends_with(o->out, ".zstf"))
         o->format = TRACELAKE_ZSTF;
     else if (o->out && !ends_with(o->out, ".stf") && strcmp(o->out, "-") != 0)
         return tl_cli_usage("get", "-o %s: its name must end in .zstf or .stf", o->out);
@@ -46,10 +61,33 @@ static int check_arguments(struct options *o)
     return TL_ARGS_GO;
 }
 
-/* Copy the pieces. */
-static int copy(struct tracelake_fetch *fetch, const char *where, const char *stream, FILE *file,
-                bool text)
+/* Where the pieces go. */
+struct sink {
+    FILE *file;
+    struct tl_exporter *exporter; /* NULL: as they are */
+    bool text;
+};
+
+static int put(const struct sink *sink, const char *where, const void *p, size_t n)
 {
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    if (sink->exporter) {
+        const struct tl_bytes bytes = {p, n};
+        return tl_exporter_push(sink->exporter, bytes, &fail) < 0 ? tl_cli_fail(where, &fail)
+                                                                  : TL_CLI_DONE;
+    }
+    if (fwrite(p, 1, n, sink->file) == n)
+        return TL_CLI_DONE;
+    tl_cli_warn(where, "cannot write: %s", strerror(errno));
+    return TL_CLI_BAD;
+}
+
+/* Copy the pieces. */
+static int copy(struct tracelake_fetch *fetch, const char *where, const char *stream,
+                const struct sink *sink)
+{
+    FILE *const file = sink->file;
+    const bool text = sink->text;
     static const char head[] = "# stream ";
     struct tracelake_error error;
     uint64_t total = 0;
@@ -70,12 +108,28 @@ static int copy(struct tracelake_fetch *fetch, const char *where, const char *st
                 tl_cli_warn(where, "the first %" PRIu64 " bytes of the result are kept", total);
             return status;
         }
-        if (fwrite(p, 1, n, file) != n) {
-            tl_cli_warn(where, "cannot write: %s", strerror(errno));
-            return TL_CLI_BAD;
-        }
+        const int status = put(sink, where, p, n);
+        if (status != TL_CLI_DONE)
+            return status;
         total += n;
     }
+}
+
+static int copy_all(const struct options *o, struct tracelake_fetch *fetch, const char *where,
+                    const char *stream, FILE *file)
+{
+    struct sink sink = {.file = file, .text = o->text};
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    const int r = o->form ? tl_exporter_new(&sink.exporter, o->export, o->interval, file) : TL_OK;
+    if (r < 0) {
+        tl_fail_set(&fail, (enum tl_err)r, "%s", tl_err_name(r));
+        return tl_cli_fail(where, &fail);
+    }
+    int status = copy(fetch, where, stream, &sink);
+    if (status == TL_CLI_DONE && sink.exporter && tl_exporter_finish(sink.exporter, &fail) < 0)
+        status = tl_cli_fail(where, &fail);
+    tl_exporter_free(sink.exporter);
+    return status;
 }
 
 static int get_stream(const struct options *o, struct tracelake *lake,
@@ -84,12 +138,19 @@ static int get_stream(const struct options *o, struct tracelake *lake,
     char where[256];
     struct tracelake_fetch *fetch;
     struct tracelake_error error;
-    const struct tracelake_range range = {name->trace, name->stream, o->unit, o->range.from,
-                                          o->range.to};
+    struct tracelake_range range = {name->trace, name->stream, o->unit, o->range.from, o->range.to};
     snprintf(where, sizeof where, "%s/%s", name->trace, name->stream);
-    if (tracelake_fetch_open(&fetch, lake, &range, o->format, &error) < 0)
+    if (tl_where_given(&o->where)) {
+        const int found = tl_where_find(&o->where, lake, &range);
+        if (found != TL_ARGS_GO)
+            return found;
+    }
+    const int opened =
+        o->region ? tracelake_fetch_region(&fetch, lake, name->trace, o->region, o->format, &error)
+                  : tracelake_fetch_open(&fetch, lake, &range, o->format, &error);
+    if (opened < 0)
         return tl_remote_fail_query(where, &error);
-    const int status = copy(fetch, where, name->stream, file, o->text);
+    const int status = copy_all(o, fetch, where, name->stream, file);
     tracelake_fetch_close(fetch);
     return status;
 }
@@ -111,7 +172,7 @@ static int get_all(const struct options *o, struct tracelake *lake, struct tl_re
 
 static int get_file(const struct options *o, struct tracelake *lake, struct tl_remote_name *name)
 {
-    int status = tl_remote_one_stream(lake, name);
+    int status = o->region ? TL_ARGS_GO : tl_remote_one_stream(lake, name);
     if (status != TL_ARGS_GO)
         return status;
     struct tl_outfile out;
@@ -123,12 +184,20 @@ static int get_file(const struct options *o, struct tracelake *lake, struct tl_r
 
 int tl_cmd_get(int argc, char **argv)
 {
-    struct options o = {0};
+    struct options o = {.interval = 10000000, .where = {.occurrence = 1}};
     const struct tl_arg args[] = {
-        {"insn", 0, TL_ARG_RANGE, &o.insn}, {"time", 0, TL_ARG_RANGE, &o.time},
-        {"byte", 0, TL_ARG_RANGE, &o.byte}, {"output", 'o', TL_ARG_TEXT, &o.out},
-        {"text", 0, TL_ARG_FLAG, &o.text},  {"json", 0, TL_ARG_FLAG, &o.json},
-        TL_REMOTE_ARGS(o.remote),           {0},
+        {"insn", 0, TL_ARG_RANGE, &o.insn},
+        {"time", 0, TL_ARG_RANGE, &o.time},
+        {"byte", 0, TL_ARG_RANGE, &o.byte},
+        {"output", 'o', TL_ARG_TEXT, &o.out},
+        {"text", 0, TL_ARG_FLAG, &o.text},
+        {"json", 0, TL_ARG_FLAG, &o.json},
+        {"region", 0, TL_ARG_TEXT, &o.region},
+        {"format", 0, TL_ARG_TEXT, &o.form},
+        {"interval", 0, TL_ARG_COUNT, &o.interval},
+        TL_WHERE_ARGS(o.where),
+        TL_REMOTE_ARGS(o.remote),
+        {0},
     };
     int first;
     struct tl_remote_name name;
@@ -146,7 +215,7 @@ int tl_cmd_get(int argc, char **argv)
         return status;
     if (o.out)
         status = get_file(&o, lake, &name);
-    else if (name.stream[0])
+    else if (name.stream[0] || o.region)
         status = get_stream(&o, lake, &name, stdout);
     else
         status = get_all(&o, lake, &name);

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake images`: upload program images before, during or after a capture, and list them. */
+/* `tracelake images`: upload program images and their sources before, during or after a capture,
+ * and list them. */
 #include "cli/plain.h"
 #include "cli/remote.h"
 
+#include "base/buf.h"
+
+#include <fts.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define SOURCE_MOST (4u << 20)
 
 static int show(struct tracelake *lake)
 {
@@ -24,10 +31,69 @@ static int show(struct tracelake *lake)
     return TL_CLI_DONE;
 }
 
+static bool is_source(const char *name)
+{
+    static const char *const suffixes[] = {"c",   "h",   "cc",  "hh",  "cpp", "hpp", "cxx", "hxx",
+                                           "c++", "h++", "inl", "inc", "ipp", "tcc", "S",   "s",
+                                           "asm", "rs",  "go",  "zig", "adb", "ads", "d",   "swift",
+                                           "m",   "mm",  "f",   "f90", "nim", "py",  "java"};
+    const char *const dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strcmp(dot + 1, suffixes[i]) == 0)
+            return true;
+    return false;
+}
+
+static int put_source(struct tracelake *lake, const char *image, const char *path)
+{
+    struct tracelake_error error;
+    struct tl_buf text = {0};
+    struct tl_fail fail = {0};
+    int status = TL_CLI_DONE;
+    if (tl_buf_read_file(&text, path, SOURCE_MOST, &fail) < 0) {
+        fprintf(stderr, "tracelake: %s\n", fail.text);
+        status = TL_CLI_BAD;
+    } else if (tracelake_put_source(lake, image, path, text.p ? (const char *)text.p : "", text.n,
+                                    &error) < 0) {
+        status = tl_remote_fail(path, &error);
+    }
+    tl_buf_fini(&text);
+    return status;
+}
+
+/* All source files below a folder. Links are not followed, what is hidden is left out. */
+static int put_sources(struct tracelake *lake, const char *image, const char *dir)
+{
+    char *const root = realpath(dir, NULL);
+    char *roots[] = {root, NULL};
+    FTS *const tree = root ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
+    int status = TL_CLI_DONE;
+    size_t n = 0;
+    if (!tree) {
+        fprintf(stderr, "tracelake: %s: there is no such folder\n", dir);
+        free(root);
+        return TL_CLI_BAD;
+    }
+    for (FTSENT *entry; (entry = fts_read(tree)) && status <= TL_CLI_BAD;) {
+        if (entry->fts_info == FTS_D && entry->fts_level > 0 && entry->fts_name[0] == '.')
+            (void)fts_set(tree, entry, FTS_SKIP);
+        if (entry->fts_info != FTS_F || !is_source(entry->fts_name))
+            continue;
+        const int put = put_source(lake, image, entry->fts_path);
+        status = put > status ? put : status;
+        n += put == TL_CLI_DONE;
+    }
+    fts_close(tree);
+    free(root);
+    fprintf(stderr, "tracelake: %s: %zu source files\n", dir, n);
+    return status;
+}
+
 int tl_cmd_images(int argc, char **argv)
 {
+    const char *source = NULL;
     struct tl_remote remote = {0};
-    const struct tl_arg args[] = {TL_REMOTE_ARGS(remote), {0}};
+    const struct tl_arg args[] = {{"source", 0, TL_ARG_TEXT, &source}, TL_REMOTE_ARGS(remote), {0}};
     struct tracelake *lake;
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
@@ -39,11 +105,15 @@ int tl_cmd_images(int argc, char **argv)
     status = TL_CLI_DONE;
     for (int i = first; i < argc; i++) {
         struct tracelake_error error;
-        if (tracelake_put_image_file(lake, argv[i], NULL, &error) < 0) {
-            const int failed = tl_remote_fail(argv[i], &error);
-            status = failed > status ? failed : status;
-        }
+        struct tracelake_image image;
+        const int put = tracelake_put_image_file(lake, argv[i], &image, &error) < 0
+                            ? tl_remote_fail(argv[i], &error)
+                        : source ? put_sources(lake, image.sha256, source)
+                                 : TL_CLI_DONE;
+        status = put > status ? put : status;
     }
+    if (source && first == argc)
+        status = put_sources(lake, NULL, source);
     const int shown = show(lake);
     tracelake_close(lake);
     return shown > status ? shown : status;

@@ -1,142 +1,264 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake serve`. */
+/* `tracelake serve`: its options, from the command line and from a file. */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "serve.h"
 
 #include <ini.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct options {
-    const char *data, *store, *cert, *key, *tokens, *osd_controller;
+/* The options, once read; what they point to lives in here and in argv. */
+struct config {
+    struct tl_serve_options out;
+    const char *file;
+    bool check, rebuild_catalog;
     struct tl_arg_list listen, listen_tls, raw, source;
-    const char *retain_raw, *retain_decoded;
-    bool insecure, rebuild_catalog;
-    uint64_t shard_insns, min_free, threads;
+    uint64_t threads;
     char *kept[TL_ARG_LIST_MAX]; /* values of the file */
     size_t n_kept;
+    char restart[256];
 };
+
+/* Those that the command line alone has come first. */
+enum { ONLY_HERE = 3, MAX_KEYS = 40 };
+
+static void make_table(struct config *c, struct tl_arg table[static MAX_KEYS])
+{
+    struct tl_serve_options *const o = &c->out;
+    const struct tl_arg keys[] = {
+        {"config", 0, TL_ARG_TEXT, &c->file},
+        {"check-config", 0, TL_ARG_FLAG, &c->check},
+        {"rebuild-catalog", 0, TL_ARG_FLAG, &o->rebuild_catalog},
+        {"data", 0, TL_ARG_TEXT, &o->data},
+        {"store", 0, TL_ARG_TEXT, &o->store},
+        {"listen", 0, TL_ARG_LIST, &c->listen},
+        {"listen-tls", 0, TL_ARG_LIST, &c->listen_tls},
+        {"raw", 0, TL_ARG_LIST, &c->raw},
+        {"source", 0, TL_ARG_LIST, &c->source},
+        {"osd-host-controller", 0, TL_ARG_TEXT, &o->osd_controller},
+        {"insecure", 0, TL_ARG_FLAG, &o->insecure},
+        {"shard-insns", 0, TL_ARG_SIZE, &o->shard_insns},
+        {"threads", 0, TL_ARG_U64, &c->threads},
+        {"log-format", 0, TL_ARG_TEXT, &o->log_format},
+        {"log-level", 0, TL_ARG_TEXT, &o->log_level},
+        /* From here on those that SIGHUP takes anew. */
+        {"tls-cert", 0, TL_ARG_TEXT, &o->tls_cert},
+        {"tls-key", 0, TL_ARG_TEXT, &o->tls_key},
+        {"tokens", 0, TL_ARG_TEXT, &o->tokens},
+        {"min-free", 0, TL_ARG_SIZE, &o->min_free_bytes},
+        {"retain-raw", 0, TL_ARG_TEXT, &o->retain_raw},
+        {"retain-decoded", 0, TL_ARG_TEXT, &o->retain_decoded},
+        {"max-connections", 0, TL_ARG_U64, &o->max_connections},
+        {"max-per-address", 0, TL_ARG_U64, &o->max_per_address},
+        {"max-http1", 0, TL_ARG_U64, &o->max_http1},
+        {"max-streaming", 0, TL_ARG_U64, &o->max_streaming},
+        {"max-message", 0, TL_ARG_SIZE, &o->max_message},
+        {"max-inbound", 0, TL_ARG_SIZE, &o->max_inbound},
+        {NULL, 0, 0, NULL},
+    };
+    _Static_assert(sizeof keys / sizeof *keys <= MAX_KEYS, "more keys than room");
+    memcpy(table, keys, sizeof keys);
+}
+
+static const char first_live[] = "tls-cert";
 
 /* ---- the configuration file --------------------------------------------------------------- */
 
 struct reader {
-    struct options *options;
+    struct config *config;
     const struct tl_arg *known;
     struct tl_fail *fail;
+    bool failed; /* the first mistake is told */
 };
+
+static int refuse(struct reader *r, const char *format, ...) TL_PRINTF(2, 3);
+
+static int refuse(struct reader *r, const char *format, ...)
+{
+    char text[sizeof r->fail->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (!r->failed)
+        tl_fail_set(r->fail, TL_BAD, "%s", text);
+    r->failed = true;
+    return 0;
+}
+
+static bool is_list(const struct tl_arg *arg)
+{
+    return arg->kind == TL_ARG_LIST;
+}
 
 static int on_entry(void *user, const char *section, const char *name, const char *value)
 {
     struct reader *const r = user;
-    struct options *const o = r->options;
-    char *const copy = o->n_kept < TL_ARG_LIST_MAX ? strdup(value) : NULL;
-    if (!copy)
-        return 0;
-    o->kept[o->n_kept++] = copy;
+    struct config *const c = r->config;
     const struct tl_arg *const arg = tl_arg_find(r->known, name, strlen(name));
-    const char *const wanted = arg ? tl_arg_set(arg, copy) : NULL;
+    if (*section)
+        return refuse(r, "there are no sections, \"[%.40s]\" is none", section);
     if (!arg)
-        tl_fail_set(r->fail, TL_BAD, "there is no option \"%.40s\"", name);
-    else if (wanted)
-        tl_fail_set(r->fail, TL_BAD, "%.40s = %.80s: must be %s", name, value, wanted);
-    return arg && !wanted;
+        return refuse(r, "there is no option \"%.40s\"; docs/admin.md lists them", name);
+    char *const copy = c->n_kept < TL_ARG_LIST_MAX ? strdup(value) : NULL;
+    if (!copy)
+        return refuse(r, "too many options");
+    c->kept[c->n_kept++] = copy;
+    const char *const wanted = tl_arg_set(arg, copy);
+    if (wanted)
+        return refuse(r, "%.40s = %.80s: must be %s", name, value, wanted);
+    return 1;
 }
 
-static int read_config(struct options *o, const char *path, const struct tl_arg *known,
-                       struct tl_fail *fail)
+static int read_file(struct config *c, const char *path, const struct tl_arg *known,
+                     struct tl_fail *fail)
 {
-    struct reader reader = {o, known, fail};
+    struct reader reader = {.config = c, .known = known, .fail = fail};
     const int line = ini_parse(path, on_entry, &reader);
     if (line == 0)
         return TL_OK;
     if (line < 0)
-        return tl_fail_set(fail, TL_IO, "cannot be read");
+        return tl_fail_set(fail, TL_IO, "%.120s: cannot be read", path);
     char why[sizeof fail->text];
-    snprintf(why, sizeof why, "%s", fail->text[0] ? fail->text : "no \"name = value\"");
-    return tl_fail_set(fail, TL_BAD, "line %d: %.180s", line, why);
+    snprintf(why, sizeof why, "%s", reader.failed ? fail->text : "no \"name = value\"");
+    return tl_fail_set(fail, TL_BAD, "%.90s: line %d: %.120s", path, line, why);
 }
 
-/* ---- the command -------------------------------------------------------------------------- */
+/* ---- reading it all ------------------------------------------------------------------------- */
 
 static struct tl_serve_list list_of(const struct tl_arg_list *list)
 {
     return (struct tl_serve_list){list->v, list->n};
 }
 
-static int run(const struct options *o, struct tl_fail *fail)
+static void config_free(struct config *c)
 {
-    const struct tl_serve_options options = {
-        .data = o->data,
-        .store = o->store,
-        .listen = list_of(&o->listen),
-        .listen_tls = list_of(&o->listen_tls),
-        .tls_cert = o->cert,
-        .tls_key = o->key,
-        .tokens = o->tokens,
-        .raw = list_of(&o->raw),
-        .source = list_of(&o->source),
-        .osd_controller = o->osd_controller,
-        .insecure = o->insecure,
-        .shard_insns = o->shard_insns,
-        .min_free_bytes = o->min_free,
-        .decode_threads = (unsigned)o->threads,
-        .retain_raw = o->retain_raw,
-        .retain_decoded = o->retain_decoded,
-        .rebuild_catalog = o->rebuild_catalog,
-    };
-    return tl_serve(&options, fail);
+    for (size_t i = 0; c && i < c->n_kept; i++)
+        free(c->kept[i]);
+    free(c);
+}
+
+/* Returns TL_ARGS_GO with a new config, or the exit status; `fail` has what is not said yet. */
+static int config_read(struct config **out, int argc, char **argv, struct tl_fail *fail)
+{
+    struct config *const c = calloc(1, sizeof *c);
+    struct tl_arg table[MAX_KEYS];
+    int first;
+    *out = c;
+    if (!c)
+        return tl_fail_set(fail, TL_NOMEM, "no memory"), TL_CLI_BAD;
+    make_table(c, table);
+    int status = tl_args_parse(argc, argv, table, &first);
+    if (status == TL_ARGS_GO && first < argc)
+        status = tl_cli_usage("serve", "\"%s\" is no option", argv[first]);
+    if (status == TL_ARGS_GO && c->file) { /* the command line wins over it; lists grow by it */
+        const char *const file = c->file;
+        *c = (struct config){0};
+        if (read_file(c, file, table + ONLY_HERE, fail) < 0)
+            status = TL_CLI_BAD;
+        else
+            status = tl_args_parse(argc, argv, table, &first);
+    }
+    c->out.listen = list_of(&c->listen);
+    c->out.listen_tls = list_of(&c->listen_tls);
+    c->out.raw = list_of(&c->raw);
+    c->out.source = list_of(&c->source);
+    c->out.decode_threads = c->threads > 4096 ? 4096 : (unsigned)c->threads;
+    return status;
+}
+
+/* ---- SIGHUP --------------------------------------------------------------------------------- */
+
+struct again {
+    int argc;
+    char **argv;
+    struct config *first;
+};
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool same_value(const struct tl_arg *a, const struct tl_arg *b)
+{
+    if (is_list(a)) {
+        const struct tl_arg_list *const x = a->value, *const y = b->value;
+        for (size_t i = 0; i < x->n && i < y->n; i++)
+            if (strcmp(x->v[i], y->v[i]) != 0)
+                return false;
+        return x->n == y->n;
+    }
+    if (a->kind == TL_ARG_TEXT)
+        return same_text(*(const char **)a->value, *(const char **)b->value);
+    if (a->kind == TL_ARG_FLAG)
+        return *(bool *)a->value == *(bool *)b->value;
+    return *(uint64_t *)a->value == *(uint64_t *)b->value;
+}
+
+/* Which keys have changed that SIGHUP does not take? */
+static void name_changes(struct config *c, struct config *before)
+{
+    struct tl_arg now[MAX_KEYS], then[MAX_KEYS];
+    make_table(c, now);
+    make_table(before, then);
+    size_t n = 0;
+    for (size_t i = ONLY_HERE; strcmp(now[i].name, first_live) != 0; i++)
+        if (!same_value(&now[i], &then[i]) && n < sizeof c->restart)
+            n += (size_t)snprintf(c->restart + n, sizeof c->restart - n, "%s%s", n ? ", " : "",
+                                  now[i].name);
+    c->out.restart = n ? c->restart : NULL;
+}
+
+static int read_again(void *context, const struct tl_serve_options **out, struct tl_fail *fail)
+{
+    const struct again *const again = context;
+    struct config *c;
+    if (config_read(&c, again->argc, again->argv, fail) != TL_ARGS_GO) {
+        config_free(c);
+        return fail->code < 0 ? (int)fail->code : TL_BAD;
+    }
+    name_changes(c, again->first);
+    *out = &c->out;
+    return TL_OK;
+}
+
+static void release(void *context, const struct tl_serve_options *options)
+{
+    config_free((struct config *)((const char *)options - offsetof(struct config, out)));
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+static int run(struct config *c, struct again *again, struct tl_fail *fail)
+{
+    const struct tl_serve_source source = {again, read_again, release};
+    if (!c->out.data)
+        return tl_cli_usage("serve", "say where to keep everything: --data DIR");
+    const int rc = c->check ? tl_serve_check(&c->out, fail) : tl_serve(&c->out, &source, fail);
+    if (rc < 0 && !fail->text[0])
+        tl_fail_set(fail, (enum tl_err)rc, "%s", tl_err_name(rc));
+    if (rc < 0)
+        return tl_cli_fail(NULL, fail);
+    if (c->check)
+        puts("the configuration is fine");
+    return TL_CLI_DONE;
 }
 
 int tl_cmd_serve(int argc, char **argv)
 {
-    static struct options o; /* lists make it large */
-    const char *config = NULL;
-    const struct tl_arg args[] = {
-        {"config", 0, TL_ARG_TEXT, &config},
-        {"rebuild-catalog", 0, TL_ARG_FLAG, &o.rebuild_catalog},
-        /* The file may have these: */
-        {"data", 0, TL_ARG_TEXT, &o.data},
-        {"store", 0, TL_ARG_TEXT, &o.store},
-        {"listen", 0, TL_ARG_LIST, &o.listen},
-        {"listen-tls", 0, TL_ARG_LIST, &o.listen_tls},
-        {"tls-cert", 0, TL_ARG_TEXT, &o.cert},
-        {"tls-key", 0, TL_ARG_TEXT, &o.key},
-        {"tokens", 0, TL_ARG_TEXT, &o.tokens},
-        {"raw", 0, TL_ARG_LIST, &o.raw},
-        {"source", 0, TL_ARG_LIST, &o.source},
-        {"osd-host-controller", 0, TL_ARG_TEXT, &o.osd_controller},
-        {"insecure", 0, TL_ARG_FLAG, &o.insecure},
-        {"shard-insns", 0, TL_ARG_SIZE, &o.shard_insns},
-        {"min-free", 0, TL_ARG_SIZE, &o.min_free},
-        {"threads", 0, TL_ARG_U64, &o.threads},
-        {"retain-raw", 0, TL_ARG_TEXT, &o.retain_raw},
-        {"retain-decoded", 0, TL_ARG_TEXT, &o.retain_decoded},
-        {NULL, 0, 0, NULL},
-    };
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    int first, rc = TL_OK;
-    o = (struct options){0};
-    int status = tl_args_parse(argc, argv, args, &first);
-    if (status == TL_ARGS_GO && config) { /* the command line wins over it; lists grow by it */
-        o = (struct options){0};
-        rc = read_config(&o, config, args + 2, &fail);
-        status = tl_args_parse(argc, argv, args, &first);
-    }
-    if (status == TL_ARGS_GO && first < argc)
-        status = tl_cli_usage("serve", "\"%s\" is no option", argv[first]);
-    if (status == TL_ARGS_GO && rc < 0)
-        status = tl_cli_fail(config, &fail);
-    if (status == TL_ARGS_GO && !o.data)
-        status = tl_cli_usage("serve", "say where to keep everything: --data DIR");
-    if (status == TL_ARGS_GO) {
-        rc = run(&o, &fail);
-        if (rc < 0 && !fail.text[0])
-            tl_fail_set(&fail, (enum tl_err)rc, "%s", tl_err_name(rc));
-        status = rc < 0 ? tl_cli_fail(NULL, &fail) : TL_CLI_DONE;
-    }
-    for (size_t i = 0; i < o.n_kept; i++)
-        free(o.kept[i]);
+    struct config *c;
+    int status = config_read(&c, argc, argv, &fail);
+    struct again again = {argc, argv, c};
+    if (status == TL_ARGS_GO)
+        status = run(c, &again, &fail);
+    else if (fail.text[0])
+        status = tl_cli_fail(NULL, &fail);
+    config_free(c);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/outfile.h"
+#include "cli/slice.h"
 #include "stf/file.h"
 #include "stf/slice.h"
 
@@ -72,7 +73,7 @@ static int finish(const char *path, struct tl_stf_slicer *slicer, struct tl_stf_
     return status;
 }
 
-static int slice(const char *path, const char *out_path, const struct tl_arg_range *range,
+int tl_cli_slice(const char *path, const char *out_path, const struct tl_arg_range *range,
                  const struct tl_stf_out_options *options)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
@@ -142,5 +143,5 @@ int tl_cmd_slice(int argc, char **argv)
                                                .level = (int)level,
                                                .reserve_end = reserve_end,
                                                .unchecked = true};
-    return slice(argv[first], out, &range, &options);
+    return tl_cli_slice(argv[first], out, &range, &options);
 }

@@ -44,19 +44,53 @@ static const struct command commands[] = {
 #ifdef TL_HAVE_SERVE
     {"serve", tl_cmd_serve, "run the server",
      "usage: tracelake serve --data DIR [options]\n"
+     "       tracelake serve --config FILE [--check-config]\n"
+     "SIGHUP makes it read the files of configuration, tokens and certificates again; what is "
+     "marked\n"
+     "with * changes then, the rest with the next start. SIGTERM and SIGINT end it cleanly.\n"
      "  --data DIR             where everything is kept\n"
-     "  --listen ADDR:PORT     plain HTTP/1.1 and HTTP/2 (default 127.0.0.1:7070)\n"
-     "  --listen-tls ADDR:PORT the same with TLS (default 127.0.0.1:7443)\n"
-     "  --tls-cert F --tls-key F   PEM; default: a self-signed one made in the data folder\n"
-     "  --tokens FILE          access tokens, one a line\n"
-     "  --raw ADDR:PORT,format=FMT,rig=NAME[,config=F]   take raw trace bytes by TCP\n"
-     "  --source tcp://HOST:PORT,format=FMT,rig=NAME[,config=F]   fetch raw trace bytes by TCP\n"
-     "  --retain-raw LIMIT     remove raw bytes by age and size, e.g. 30d,200G (see 'retain')\n"
-     "  --retain-decoded LIMIT the same for what was decoded of them\n"
-     "  --min-free SIZE        take no more trace below so much free space (default 256M)\n"
+     "  --config FILE          options as lines \"name = value\", without the dashes; # and ; "
+     "begin\n"
+     "                         comments. The command line wins; what may be repeated adds up\n"
+     "  --check-config         say whether all of it could be used, and end: 0 yes, 1 or 2 no\n"
+     "\nlistening:\n"
+     "  --listen ADDR:PORT     plain HTTP/1.1 and HTTP/2 (default 127.0.0.1:7070); may be "
+     "repeated\n"
+     "  --listen-tls ADDR:PORT the same with TLS (default 127.0.0.1:7443); may be repeated\n"
+     "  --tls-cert FILE        * certificate, PEM, with its chain (default: a self-signed one is "
+     "made in\n"
+     "                         the data folder)\n"
+     "  --tls-key FILE         * its key, PEM\n"
+     "  --tokens FILE          * access tokens; none: everyone may do everything\n"
+     "  --insecure             listen beyond this machine without TLS or tokens, answer to any "
+     "name\n"
+     "\ntrace that does not come by push:\n"
+     "  --raw ADDR:PORT,format=FMT,rig=NAME[,config=F]\n"
+     "                         take raw trace bytes by TCP; may be repeated\n"
+     "  --source tcp://HOST:PORT,format=FMT,rig=NAME[,config=F]\n"
+     "                         fetch raw trace bytes by TCP; may be repeated\n"
+     "  --osd-host-controller ADDR[:PORT][,rig=NAME][,config=F][,start=KINDS][,reset=yes]\n"
+     "                         be the host controller of Open SoC Debug devices\n"
+     "\nstorage:\n"
+     "  --retain-raw LIMIT     * remove raw bytes by age and size, e.g. 30d,200G (see 'retain')\n"
+     "  --retain-decoded LIMIT * the same for what was decoded of them\n"
+     "  --min-free SIZE        * take no more trace below so much free space (default 256M)\n"
      "  --rebuild-catalog      set a damaged catalog aside, make it anew out of the stored "
      "objects\n"
-     "  --store URL --config FILE --insecure\n"},
+     "  --store URL            another store than the data folder (none in this build)\n"
+     "  --shard-insns N        instructions of a shard (default 1M)\n"
+     "  --threads N            threads that decode (default: one a processor)\n"
+     "\nlog, on standard error:\n"
+     "  --log-format FORMAT    text or json (default text)\n"
+     "  --log-level LEVEL      error, warning, info or debug (default info)\n"
+     "\nlimits:\n"
+     "  --max-connections N    * in all (default 4096)\n"
+     "  --max-per-address N    * of one address or IPv6 /64 (default: a quarter of all)\n"
+     "  --max-http1 N          * of HTTP/1.1, half of them of one address (default 512)\n"
+     "  --max-streaming N      * long calls of readers at a time, and as many pushes (default "
+     "512)\n"
+     "  --max-message SIZE     * of a received message (default 4M)\n"
+     "  --max-inbound SIZE     * memory for received messages (default 1G)\n"},
 #endif
 #ifdef TL_HAVE_PUSH
     {"push", tl_cmd_push, "send a capture to a server",
@@ -121,9 +155,12 @@ static const struct command commands[] = {
 #endif
 #ifdef TL_HAVE_IMAGES
     {"images", tl_cmd_images, "upload and list program images",
-     "usage: tracelake images [FILE…]\n"
+     "usage: tracelake images [--source DIR] [FILE…]\n"
      "Uploads the files, each once by its content, then lists all images. A setup names them by\n"
-     "sha256:… or build-id:…, also before they are there.\n" CONNECTION},
+     "sha256:… or build-id:…, also before they are there.\n"
+     "  --source DIR        upload the source files below DIR, too, for the timeline: C, C++, assembly,\n"
+     "                      Rust and the like, of at most 4 MiB each. They are those of the FILEs; without\n"
+     "                      any, of all images that have none of their own\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_RETAIN
     {"retain", tl_cmd_retain, "say how long raw and decoded data are kept",
@@ -142,7 +179,16 @@ static const struct command commands[] = {
      "Without STREAM: all streams, one after another (--text and --json only).\n" RANGE
      "  -o FILE             write STF, compressed where the name ends in .zstf; - is stdout\n"
      "  --text              flow text\n"
-     "  --json              a JSON document for each stream\n" CONNECTION},
+     "  --json              a JSON document for each stream\n"
+     "  --format FORM       champsim (64 bytes an instruction), bb (basic-block vectors of\n"
+     "                      --interval N instructions) or pc (an address a line)\n"
+     "a range by what happens in it, within --insn:\n"
+     "  --from-symbol F | --from-pc ADDR | --from-event KIND   where it begins …\n"
+     "  --occurrence N      … the N-th time (default 1)\n"
+     "  --to-symbol F | --to-pc ADDR | --to-event KIND   where it ends, the next time\n"
+     "  --count N           instructions\n"
+     "  --warm-up N         instructions in front of it that come along\n"
+     "  --region NAME       a region that 'simpoints --save' gave a name\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_RAW
     {"raw", tl_cmd_raw, "get back what the rig sent, byte for byte",
@@ -199,16 +245,19 @@ static const struct command commands[] = {
 #endif
 #ifdef TL_HAVE_DUMP
     {"dump", tl_cmd_dump, "STF records as text",
-     "usage: tracelake dump FILE|- [--from N --to M] [-o OUT]\n"
+     "usage: tracelake dump FILE|- [--from N --to M] [--format FORM] [-o OUT]\n"
      "FILE is STF, plain or as .zstf, gzip, xz or zstd; its content decides, not its name.\n"
      "  --from N --to M     records N to M-1 (default: all)\n"
+     "  --format FORM       instructions instead: champsim (64 bytes each), bb (basic-block vectors\n"
+     "                      of --interval N instructions) or pc (an address a line)\n"
      "  -o OUT              write to this file\n"},
 #endif
 #ifdef TL_HAVE_CHECK
     {"check", tl_cmd_check, "check STF files against the specification",
      "usage: tracelake check [--limit N] FILE…\n"
      "Prints each violation with its offset. Exit status 1 where there is an error.\n"
-     "  --limit N           print so many of each rule (default 100, 0: all)\n"},
+     "  --limit N           print so many of each rule (default 100, 0: all)\n"
+     "  --summary           print the first of each rule, and how many there are\n"},
 #endif
 #ifdef TL_HAVE_SLICE
     {"slice", tl_cmd_slice, "cut a range out of an STF file",
@@ -218,6 +267,19 @@ static const struct command commands[] = {
      "  --chunk N           instructions per chunk (default 100000)\n"
      "  --level N           zstd level, 1 to 19 (default 1)\n"
      "  --reserve-end       end a plain file with record 255, as STF 1.3 wants it\n"},
+#endif
+#ifdef TL_HAVE_SIMPOINTS
+    {"simpoints", tl_cmd_simpoints, "regions that stand for all of an execution",
+     "usage: tracelake simpoints TRACE/STREAM|FILE [options]\n"
+     "  --interval N        instructions of a region, e.g. 10M (default 10M)\n"
+     "  --max N             regions at most (default 30)\n"
+     "  --warm-up N         instructions in front of each region that its file has, too\n"
+     "  --insn A:B          look at instructions A to B-1 only\n"
+     "  -o DIR              write each region as .zstf, the basic-block vectors, weights and\n"
+     "                      regions.yaml, which tells what is where\n"
+     "  --save NAME         keep the regions at the server as NAME.1, NAME.2 … for\n"
+     "                      'tracelake get TRACE --region NAME.1'\n"
+     "  --json              print them as JSON\n" CONNECTION},
 #endif
 };
 

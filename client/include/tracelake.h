@@ -202,6 +202,14 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_image(struct tracelake *lake,
                                                          const void *data, size_t n,
                                                          struct tracelake_image *image,
                                                          struct tracelake_error *error);
+/*
+ * Store a source file, so that lines of code are shown with their text. `path` is matched with the
+ * paths of debug information from its end on. `image`: the "sha256:…" of the image that was built of
+ * it; NULL: it is for all that have no such file of their own.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_source(struct tracelake *lake, const char *image,
+                                                          const char *path, const void *text,
+                                                          size_t n, struct tracelake_error *error);
 /* The same from a file. Errors also: IO with the system's words. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_image_file(struct tracelake *lake,
                                                               const char *path,
@@ -416,6 +424,12 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_fetch_open(struct tracelake_fetch
                                                           const struct tracelake_range *range,
                                                           enum tracelake_format format,
                                                           struct tracelake_error *error);
+/* A region of a trace that was given a name ("NAME.1": tracelake simpoints --save NAME), with the
+ * instructions in front of it that warm a simulator up. */
+TRACELAKE_MUST_USE TRACELAKE_API int
+tracelake_fetch_region(struct tracelake_fetch **out, struct tracelake *lake, const char *trace,
+                       const char *region, enum tracelake_format format,
+                       struct tracelake_error *error);
 /*
  * What a live stream holds from instruction `from` on, then more as it comes, until the trace is
  * sealed. `format`: TRACELAKE_TEXT or TRACELAKE_JSON. Has no time limit.
@@ -562,6 +576,17 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_compare(struct tracelake *lake,
                                                        const struct tracelake_range *b, bool calls,
                                                        uint32_t hunks, char **json,
                                                        struct tracelake_error *error);
+
+/*
+ * Regions of `interval` instructions that stand for all of a range (SimPoint), at most `most`
+ * (0: 30), as JSON text (docs/http.md); free `*json` with free(). `vectors` (NULL: nobody) is told
+ * the intervals' basic-block vectors as lines of a .bb file, some at a time; a result < 0 ends the
+ * call, which returns it. Has no time limit.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int
+tracelake_simpoints(struct tracelake *lake, const struct tracelake_range *range, uint64_t interval,
+                    uint32_t most, int (*vectors)(void *context, const void *lines, size_t n),
+                    void *context, char **json, struct tracelake_error *error);
 
 #ifdef __cplusplus
 }

@@ -92,6 +92,24 @@ int tracelake_put_image(struct tracelake *lake, const char *name, const void *da
     return result;
 }
 
+int tracelake_put_source(struct tracelake *lake, const char *image, const char *path,
+                         const void *source, size_t n, struct tracelake_error *error)
+{
+    char prefix[32] = "source:", name[sizeof(((struct tracelake_image *)0)->name)];
+    struct tl_buf content = {0};
+    if (image && strlen(image) == 71)
+        snprintf(prefix, sizeof prefix, "source:%.12s:", image + 7);
+    const size_t room = sizeof name - 1 - strlen(prefix), length = strlen(path);
+    snprintf(name, sizeof name, "%s%s", prefix, path + (length > room ? length - room : 0));
+    int result = tl_buf_printf(&content, "%s%s\n", prefix, path);
+    if (result >= 0)
+        result = tl_buf_add(&content, source, n);
+    result = result < 0 ? tl_client_fail(error, TRACELAKE_NOMEM, "out of memory")
+                        : tracelake_put_image(lake, name, content.p, content.n, NULL, error);
+    tl_buf_fini(&content);
+    return result;
+}
+
 int tracelake_put_image_file(struct tracelake *lake, const char *path,
                              struct tracelake_image *image, struct tracelake_error *error)
 {

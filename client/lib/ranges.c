@@ -64,6 +64,17 @@ int tracelake_fetch_open(struct tracelake_fetch **out, struct tracelake *lake,
     return open_fetch(out, lake, "/tracelake.v1.Ranges/Fetch", 0, &request.base, error);
 }
 
+int tracelake_fetch_region(struct tracelake_fetch **out, struct tracelake *lake, const char *trace,
+                           const char *region, enum tracelake_format format,
+                           struct tracelake_error *error)
+{
+    Tracelake__V1__FetchRequest request = TRACELAKE__V1__FETCH_REQUEST__INIT;
+    request.trace = text(trace);
+    request.region = text(region);
+    request.format = (Tracelake__V1__Format)format;
+    return open_fetch(out, lake, "/tracelake.v1.Ranges/Fetch", 0, &request.base, error);
+}
+
 int tracelake_follow_open(struct tracelake_fetch **out, struct tracelake *lake, const char *trace,
                           const char *stream, uint64_t from, enum tracelake_format format,
                           struct tracelake_error *error)

@@ -19,7 +19,8 @@ int tl_number_parse(const char *text, uint64_t *out)
     return TL_OK;
 }
 
-static int parse_size(const char *text, uint64_t *out)
+/* A number with K, M or G behind it, powers of `thousand`. */
+static int parse_large(const char *text, uint64_t thousand, uint64_t *out)
 {
     static const char units[] = "KMG";
     char digits[32];
@@ -28,13 +29,14 @@ static int parse_size(const char *text, uint64_t *out)
         return TL_USAGE;
     memcpy(digits, text, n + 1);
     const char *const unit = strchr(units, digits[n - 1]);
-    const unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    uint64_t value, factor = 1;
+    for (const char *u = units; unit && u <= unit; u++)
+        factor *= thousand;
     if (unit)
         digits[n - 1] = 0;
-    uint64_t value;
-    if (tl_number_parse(digits, &value) < 0 || value > UINT64_MAX >> shift)
+    if (tl_number_parse(digits, &value) < 0 || value > UINT64_MAX / factor)
         return TL_USAGE;
-    *out = value << shift;
+    *out = value * factor;
     return TL_OK;
 }
 
@@ -87,7 +89,9 @@ const char *tl_arg_set(const struct tl_arg *arg, const char *text)
     case TL_ARG_U64:
         return tl_number_parse(text, arg->value) < 0 ? "a number" : NULL;
     case TL_ARG_SIZE:
-        return parse_size(text, arg->value) < 0 ? "a size such as 512K, 4M or 1G" : NULL;
+        return parse_large(text, 1024, arg->value) < 0 ? "a size such as 512K, 4M or 1G" : NULL;
+    case TL_ARG_COUNT:
+        return parse_large(text, 1000, arg->value) < 0 ? "a number such as 500, 100K or 10M" : NULL;
     case TL_ARG_RANGE:
         return tl_arg_range_parse(text, arg->value) < 0 ? "a range FROM:TO" : NULL;
     case TL_ARG_LIST: {

@@ -10,6 +10,8 @@
 
 #include "base/buf.h"
 
+#include <stdatomic.h>
+
 struct tl_metric {
     const char *name, *help;
     uint64_t value;
@@ -23,5 +25,25 @@ TL_MUST_USE int tl_metric_begin(struct tl_buf *out, const char *name, const char
 /* A sample; the labels, e.g. `code="2"`, are what `labels` prints. TL_NOMEM. */
 TL_MUST_USE int tl_metric_sample(struct tl_buf *out, const char *name, uint64_t value,
                                  const char *labels, ...) TL_PRINTF(4, 5);
+
+/*
+ * How long something takes: counts by upper bounds from 0.5 ms to 30 s. Zeroed at first; any thread
+ * may add to it.
+ */
+#define TL_HISTOGRAM_BOUNDS 15
+struct tl_histogram {
+    atomic_ullong counts[TL_HISTOGRAM_BOUNDS + 1]; /* the last is of what took longer than all */
+    atomic_ullong sum_ns;
+};
+void tl_histogram_add(struct tl_histogram *histogram, uint64_t ns);
+/* Has anything been added? */
+bool tl_histogram_used(const struct tl_histogram *histogram);
+
+/* Append help and type of a histogram whose series follow. `name` ends in "_seconds". TL_NOMEM. */
+TL_MUST_USE int tl_histogram_begin(struct tl_buf *out, const char *name, const char *help);
+/* A series with a label, `label` NULL: without one. TL_NOMEM. */
+TL_MUST_USE int tl_histogram_series(struct tl_buf *out, const char *name,
+                                    const struct tl_histogram *histogram, const char *label,
+                                    const char *value);
 
 #endif

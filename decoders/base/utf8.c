@@ -2,11 +2,10 @@
 #include "base/utf8.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 
-/* Length of the UTF-8 sequence at `p`, 0 if it is none. Source: RFC 3629, section 4. */
-static size_t utf8_length(const unsigned char *p)
+size_t tl_utf8_length(const char *text)
 {
+    const unsigned char *const p = (const unsigned char *)text;
     if (p[0] < 0x80)
         return 1;
     const size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
@@ -23,7 +22,7 @@ static size_t utf8_length(const unsigned char *p)
 void tl_utf8_clean(char *text)
 {
     while (*text) {
-        const size_t n = utf8_length((const unsigned char *)text);
+        const size_t n = tl_utf8_length(text);
         if (!n)
             *text = '?';
         text += n ? n : 1;

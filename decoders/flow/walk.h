@@ -9,7 +9,7 @@
 #include "flow/walker_hot.h"
 
 /* The block at pc has to be looked up. */
-static void tl_walk_forget_block(struct tl_walker *w)
+static inline void tl_walk_forget_block(struct tl_walker *w)
 {
     w->block = NULL;
     w->link = NULL;
@@ -43,6 +43,9 @@ static inline bool tl_walk_turns(const struct tl_block *b)
     return b->last_kind == TL_INSN_BRANCH || b->last_kind == TL_INSN_INDIRECT ||
            b->last_kind == TL_INSN_RETURN_EX;
 }
+
+/* Entry `i` of the return stack without its block. */
+void tl_walk_resolve_return(struct tl_walker *w, unsigned i);
 
 /* The last instruction of `b`, which can change the flow, was executed. */
 void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "flow/walk.h"
+#include "flow/walker_routes.h"
 
 #define CACHE_LIMIT ((size_t)40 << 20) /* bytes of decoded blocks per stream */
 
@@ -19,6 +20,9 @@ int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *conf
         .cache_limit = CACHE_LIMIT,
     };
     const int rc = any ? tl_block_cache_new(&walker->cache, walker->image, &config->isa) : TL_OK;
+    if (walker->cache && config->bits == TL_WALKER_CONDITIONS && out->paths)
+        walker->routes =
+            calloc(TL_ROUTE_SLOTS, sizeof *walker->routes); /* without them it is slower */
     tl_walker_begin(walker);
     return rc;
 }
@@ -26,11 +30,24 @@ int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *conf
 void tl_walker_fini(struct tl_walker *walker)
 {
     tl_block_cache_free(walker->cache);
+    free(walker->routes);
+}
+
+void tl_walk_resolve_return(struct tl_walker *w, unsigned i)
+{
+    const struct tl_block *const b = w->returns.v[i].caller;
+    if (!b)
+        return;
+    w->returns.v[i].pc = tl_block_behind(b);
+    w->returns.v[i].isa = b->isa;
+    w->returns.v[i].caller = NULL;
 }
 
 static void forget_callers(struct tl_walker *w)
 {
     memset(&w->callers, 0, sizeof w->callers);
+    for (unsigned i = 0; i < w->returns.n; i++)
+        tl_walk_resolve_return(w, (w->returns.top - i) & (w->returns.size - 1u));
 }
 
 /* Other identifiers, or another time, may show another memory. */
@@ -87,6 +104,7 @@ void tl_walker_trim(struct tl_walker *w)
     tl_item_batch_flush(w->out);
     tl_walk_forget_block(w);
     forget_callers(w);
+    tl_walker_routes_forget(w);
     tl_block_cache_reset(w->cache);
 }
 
@@ -212,10 +230,18 @@ void tl_walker_pop_return(struct tl_walker *w, uint64_t offset)
     r->pending = false;
     if (r->n == 0)
         return;
+    struct tl_block *const caller = r->v[r->top].caller;
+    const bool known = caller && r->v[r->top].space == w->space;
+    tl_walk_resolve_return(w, r->top);
     const uint64_t pc = r->v[r->top].pc;
     const enum tl_isa isa = r->v[r->top].isa;
     tl_walker_drop_return(r);
     tl_walker_jump_on(w, pc, isa);
+    if (!w->block && known) {
+        w->from = NULL;
+        w->block = caller->go[0];
+        w->link = &caller->go[0];
+    }
     tell_isa(w, offset);
 }
 
@@ -224,14 +250,15 @@ void tl_walker_pop_return(struct tl_walker *w, uint64_t offset)
 /* The last instruction of `b`, which can change the flow, was executed. */
 void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset)
 {
-    const uint64_t next = tl_walker_pc_behind(w, b);
+    const uint64_t next = tl_block_behind(b);
     if (!taken || !tl_walk_turns(b)) {
         tl_walker_go_on(w, next, &b->go[taken]);
         return;
     }
     if (b->link) {
-        tl_walker_push_return(w, next);
-        tl_walker_note_caller(w, b);
+        tl_walker_push_return(w, b);
+        if (w->bits == TL_WALKER_WAYPOINTS)
+            tl_walker_note_caller(w, b);
     }
     if (b->last_kind == TL_INSN_BRANCH) {
         w->isa = b->target_isa;
@@ -250,7 +277,7 @@ struct tl_block *tl_walk_full(struct tl_walker *w, struct tl_block *b, uint64_t 
 {
     while (b && b->end == TL_BLOCK_FULL) {
         tl_item_batch_whole(w->out, b, false, offset);
-        tl_walker_go_on(w, tl_walker_pc_behind(w, b), &b->go[0]);
+        tl_walker_go_on(w, tl_block_behind(b), &b->go[0]);
         b = tl_walk_here(w);
     }
     return b;
@@ -387,7 +414,7 @@ bool tl_walker_to(struct tl_walker *w, uint64_t to, bool half, uint64_t offset)
             tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
             return false;
         } else {
-            tl_walker_go_on(w, tl_walker_pc_behind(w, b), &b->go[0]);
+            tl_walker_go_on(w, tl_block_behind(b), &b->go[0]);
         }
     }
     return true;
@@ -462,5 +489,5 @@ void tl_walker_source(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_
     if (branched)
         tl_walk_leave(w, b, true, offset);
     else /* the image is another one than was executed */
-        w->pc = tl_walker_wrap(w, b->pc + tl_block_bytes(b, 1));
+        w->pc = tl_isa_wrap(w->isa, b->pc + tl_block_bytes(b, 1));
 }

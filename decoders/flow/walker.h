@@ -65,14 +65,16 @@ struct tl_walker_returns {
     bool pending;
     bool wait_address; /* calls do not push before the next address */
     struct {
-        uint64_t pc;
+        struct tl_block *caller; /* ends in the call, found in `space`; NULL: it is gone, … */
+        uint64_t pc;             /* … and the return is to here */
         uint8_t isa;
+        uint8_t space;
     } v[TL_WALKER_RETURNS];
 };
 
 /*
- * Where calls came from, to find the block behind a return without searching the cache. Only a
- * guess: it is used where the address, known by other means, agrees.
+ * Where calls came from, to find the block behind a return without searching the cache
+ * (TL_WALKER_WAYPOINTS). Only a guess: it is used where the address, known by other means, agrees.
  */
 struct tl_walker_callers {
     uint32_t top;
@@ -107,6 +109,7 @@ struct tl_walker {
     struct tl_image_context context; /* last delivered identifiers */
     struct tl_walker_returns returns;
     struct tl_walker_callers callers;
+    struct tl_walker_route *routes; /* owned; NULL: none. See walker_routes.h */
     size_t cache_limit; /* bytes of decoded blocks at most, looked at by tl_walker_trim() */
 };
 

@@ -109,10 +109,8 @@ walk_known(struct tl_walker *w, struct known *known, uintptr_t *steps, size_t ro
         case TL_WAITS_NOTHING:
             taken = true;
             next = b->go[1];
-            if ((b->turn[1] & ~(unsigned)TL_STEP_TAKEN) == TL_TURN_CALL) {
-                tl_walker_push_return(w, tl_walker_pc_behind(w, b));
-                tl_walker_note_caller(w, b);
-            }
+            if ((b->turn[1] & ~(unsigned)TL_STEP_TAKEN) == TL_TURN_CALL)
+                tl_walker_push_return(w, b);
             break;
         case TL_WAITS_STRAIGHT:
             taken = false;
@@ -133,10 +131,8 @@ walk_known(struct tl_walker *w, struct known *known, uintptr_t *steps, size_t ro
             if (n > 0)
                 goto out;
             taken = awaits = true;
-            if (b->link) {
-                tl_walker_push_return(w, tl_walker_pc_behind(w, b));
-                tl_walker_note_caller(w, b);
-            }
+            if (b->link)
+                tl_walker_push_return(w, b);
             break;
         default:
             goto out;
@@ -153,7 +149,7 @@ walk_known(struct tl_walker *w, struct known *known, uintptr_t *steps, size_t ro
         }
         if (!next) {
             const bool turns = turn >= TL_TURN_BRANCH && turn < TL_TURN_OTHER;
-            tl_walker_go_on(w, turns ? b->target : tl_walker_pc_behind(w, b), &b->go[taken]);
+            tl_walker_go_on(w, turns ? b->target : tl_block_behind(b), &b->go[taken]);
             goto done;
         }
         b = next;
@@ -274,7 +270,7 @@ static void end_within(struct tl_walker *w, struct tl_block *b, uint32_t n, uint
         return;
     }
     tl_item_batch_block(w->out, b, n, false, offset);
-    w->pc = tl_walker_wrap(w, b->pc + tl_block_bytes(b, n));
+    w->pc = tl_isa_wrap(w->isa, b->pc + tl_block_bytes(b, n));
     w->by_address = false;
     tl_walk_forget_block(w);
 }
@@ -316,7 +312,7 @@ static enum tl_walker_end walk_to(struct tl_walker *w, find_goal *find, const vo
             return TL_WALKER_LOST;
         } else {
             tl_item_batch_whole(w->out, b, false, offset);
-            tl_walker_go_on(w, tl_walker_pc_behind(w, b), &b->go[0]);
+            tl_walker_go_on(w, tl_block_behind(b), &b->go[0]);
         }
     }
 }

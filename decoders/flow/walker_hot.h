@@ -11,15 +11,14 @@
 #include "flow/walker.h"
 
 /* Addresses of 32-bit instruction sets wrap. */
-static inline uint64_t tl_walker_wrap(const struct tl_walker *w, uint64_t pc)
+static inline uint64_t tl_isa_wrap(uint8_t isa, uint64_t pc)
 {
-    return w->isa == TL_ISA_A64 || w->isa == TL_ISA_X64 || w->isa == TL_ISA_RV64 ? pc
-                                                                                 : (uint32_t)pc;
+    return isa == TL_ISA_A64 || isa == TL_ISA_X64 || isa == TL_ISA_RV64 ? pc : (uint32_t)pc;
 }
 
-static inline uint64_t tl_walker_pc_behind(const struct tl_walker *w, const struct tl_block *b)
+static inline uint64_t tl_block_behind(const struct tl_block *b)
 {
-    return tl_walker_wrap(w, b->pc + b->size);
+    return tl_isa_wrap(b->isa, b->pc + b->size);
 }
 
 /* Go on at pc, remembering the block there in *link. */
@@ -36,6 +35,17 @@ static inline void tl_walker_note_caller(struct tl_walker *w, struct tl_block *b
     const uint32_t top = ++w->callers.top & (TL_WALKER_CALLERS - 1);
     w->callers.v[top].block = b;
     w->callers.v[top].space = w->space;
+}
+
+/* If this is the way back from the last call: it is over. */
+static inline void tl_walker_drop_caller(struct tl_walker *w, uint64_t pc)
+{
+    const uint32_t top = w->callers.top & (TL_WALKER_CALLERS - 1);
+    const struct tl_block *const caller = w->callers.v[top].block;
+    if (!caller || caller->pc + caller->size != pc)
+        return;
+    w->callers.v[top].block = NULL;
+    w->callers.top--;
 }
 
 /* Is this the way back from the last call? Then the link behind the call knows the block. */
@@ -80,14 +90,15 @@ static inline void tl_walker_jump_on(struct tl_walker *w, uint64_t pc, enum tl_i
     w->isa = (uint8_t)isa;
 }
 
-static inline void tl_walker_push_return(struct tl_walker *w, uint64_t pc)
+/* The call that `b` ends in. */
+static inline void tl_walker_push_return(struct tl_walker *w, struct tl_block *b)
 {
     struct tl_walker_returns *const r = &w->returns;
     if (!r->active || r->wait_address)
         return;
     r->top = (uint8_t)((r->top + 1u) & (r->size - 1u));
-    r->v[r->top].pc = pc;
-    r->v[r->top].isa = w->isa;
+    r->v[r->top].caller = b;
+    r->v[r->top].space = w->space;
     if (r->n < r->size)
         r->n++; /* else the oldest one is gone */
 }
@@ -98,23 +109,23 @@ static inline void tl_walker_drop_return(struct tl_walker_returns *r)
     r->n--;
 }
 
-/*
- * Where a return leads, if the return stack predicts it and the block behind the call is known;
- * else NULL, and nothing is changed.
- */
+/* Where a return leads, if the return stack predicts it and the block is known; else NULL. */
+static inline struct tl_block *tl_walker_behind_return(const struct tl_walker *w)
+{
+    const struct tl_walker_returns *const r = &w->returns;
+    const struct tl_block *const caller = r->v[r->top].caller;
+    if (r->n == 0 || !caller || caller->isa != w->isa || r->v[r->top].space != w->space)
+        return NULL;
+    return caller->go[0];
+}
+
+/* The same, and it is taken from the return stack, if it is known. */
 static inline struct tl_block *tl_walker_return_known(struct tl_walker *w)
 {
-    struct tl_walker_returns *const r = &w->returns;
-    const uint32_t top = w->callers.top & (TL_WALKER_CALLERS - 1);
-    const struct tl_block *const caller = w->callers.v[top].block;
-    if (r->n == 0 || !caller || !caller->go[0] || r->v[r->top].isa != w->isa ||
-        caller->isa != w->isa || caller->pc + caller->size != r->v[r->top].pc ||
-        w->callers.v[top].space != w->space)
-        return NULL;
-    tl_walker_drop_return(r);
-    w->callers.v[top].block = NULL;
-    w->callers.top--;
-    return caller->go[0];
+    struct tl_block *const behind = tl_walker_behind_return(w);
+    if (behind)
+        tl_walker_drop_return(&w->returns);
+    return behind;
 }
 
 /* An indirect branch, that of `b`, was taken: only the trace or its return stack knows where to. */
@@ -158,15 +169,16 @@ tl_walker_known_bits(struct tl_walker *w, uint64_t bits, unsigned n, uintptr_t *
             next = turn < TL_TURN_INDIRECT ? tl_walker_return_known(w) : NULL;
             if (!next)
                 break;
+            tl_walker_drop_caller(w, next->pc);
         }
         if (turn >= TL_TURN_CALL && turn < TL_TURN_OTHER) {
-            tl_walker_push_return(w, tl_walker_pc_behind(w, b));
+            tl_walker_push_return(w, b);
             tl_walker_note_caller(w, b);
         }
         steps[done] = (uintptr_t)b | (turn & TL_STEP_TAKEN);
         sum += b->n;
         if (!next) {
-            const uint64_t pc = turn < TL_TURN_BRANCH ? tl_walker_pc_behind(w, b) : b->target;
+            const uint64_t pc = turn < TL_TURN_BRANCH ? tl_block_behind(b) : b->target;
             tl_walker_go_on(w, pc, &b->go[bits & 1]);
             *insns = sum;
             return done + 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a walker stands, saved and loaded. */
-#include "flow/walker.h"
+#include "flow/walk.h"
 
 void tl_walker_place_state(struct tl_walker *w, struct tl_state *s)
 {
@@ -27,8 +27,11 @@ void tl_walker_rest_state(struct tl_walker *w, struct tl_state *s)
         r->top = (uint8_t)((r->n - 1u) & (r->size - 1u));
     for (unsigned i = 0; i < r->n; i++) { /* the newest first */
         const unsigned at = (r->top - i) & (r->size - 1u);
+        if (!tl_state_loads(s))
+            tl_walk_resolve_return(w, at);
         tl_state_u64(s, &r->v[at].pc);
         tl_state_u8(s, &r->v[at].isa, TL_ISA_COUNT - 1);
+        r->v[at].caller = NULL;
         tl_state_check(s, r->v[at].isa != TL_ISA_NONE);
     }
     tl_state_u64(s, &w->mode);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "pt/flow.h"
 
+#include "flow/walker_routes.h"
+
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,6 +224,28 @@ static inline void take_outcomes(struct tl_pt_flow *f, uint64_t word)
     }
 }
 
+/* Outcomes, and behind them a branch to `ip`, if it `arrives`. */
+static inline void take_branches(struct tl_pt_flow *f, uint64_t word, bool arrives, uint64_t ip,
+                                 uint64_t offset)
+{
+    if (word == 1 && !arrives)
+        return;
+    if (f->n_outcomes == 0 && (!arrives || tl_pt_flow_keeps_mode(f, ip))) {
+        const uint64_t first = word > 1 ? f->anchor : offset;
+        if (f->has_time)
+            tl_pt_flow_tell_time(f, first);
+        f->postponed = false;
+        const bool done = tl_walker_routes(&f->walker, &word, arrives, ip, first);
+        if (done && arrives)
+            tl_item_batch_pause(&f->out);
+        if (done)
+            return;
+    }
+    take_outcomes(f, word);
+    if (arrives)
+        tl_pt_flow_tip(f, ip, offset);
+}
+
 static void take_time(struct tl_pt_flow *f, uint8_t kind, uint64_t value)
 {
     struct tl_pt_packet packet = {.kind = kind};
@@ -250,18 +274,17 @@ static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, 
         return k;
     for (; k < tape->n && f->events.enabled; k++) {
         const uint64_t offset = f->base + tape->at[k];
-        if (tape->from[k] >= done)
-            take_outcomes(f, tape->tnt[k]);
+        const bool is_tip = tape->kind[k] == TL_PT_TIP;
+        take_branches(f, tape->from[k] >= done ? tape->tnt[k] : 1, is_tip, tape->value[k], offset);
         switch (tape->kind[k]) {
         case TL_PT_PAD:
             continue;
         case TL_PT_TNT_8:
         case TL_PT_TNT_64:
-            take_outcomes(f, tape->value[k]);
+            take_branches(f, tape->value[k], false, 0, offset);
             continue;
         case TL_PT_TIP:
             f->events.last_ip = (struct tl_pt_last_ip){.ip = tape->value[k], .have = true};
-            tl_pt_flow_tip(f, tape->value[k], offset);
             break;
         case TL_PT_TSC:
         case TL_PT_MTC:

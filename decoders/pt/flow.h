@@ -96,6 +96,12 @@ static inline uint64_t tl_pt_oldest_first(uint64_t word, unsigned n)
     return __builtin_bswap64(v);
 }
 
+/* Does a branch to `ip` leave the mode as it is? */
+static inline bool tl_pt_flow_keeps_mode(const struct tl_pt_flow *f, uint64_t ip)
+{
+    return f->isa == TL_ISA_X64 && (ip >> 63) == f->upper && f->walker.isa == TL_ISA_X64;
+}
+
 /* An event, at `offset`. */
 void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset);
 /* `n` (1..64) outcomes, the oldest in bit 0. */

@@ -40,7 +40,7 @@ static void set_mode(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 
 static inline void jump(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 {
-    if (f->isa != TL_ISA_X64 || (ip >> 63) != f->upper || f->walker.isa != TL_ISA_X64)
+    if (!tl_pt_flow_keeps_mode(f, ip))
         set_mode(f, ip, offset);
     tl_walker_jump_hot(&f->walker, ip, (enum tl_isa)f->isa, offset);
 }
@@ -93,10 +93,10 @@ void tl_pt_flow_tip(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 {
     if (f->has_time)
         tl_pt_flow_tell_time(f, offset);
-    tl_item_batch_pause(&f->out);
     f->postponed = false;
     if (!f->walker.need_address)
         tl_walker_to_indirect(&f->walker, offset);
+    tl_item_batch_pause(&f->out);
     jump(f, ip, offset);
     if (f->n_outcomes > 0)
         walk(f, f->outcomes, f->n_outcomes, offset);

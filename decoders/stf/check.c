@@ -6,6 +6,8 @@
  */
 #include "stf/check.h"
 
+#include "stf/invariants.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,6 +20,7 @@ struct place {
 struct tl_stf_checker {
     tl_stf_finding_sink *sink;
     void *context;
+    struct tl_stf_invariants *invariants;
     struct tl_stf_order order;
     struct tl_stf_layout layout;
     struct tl_stf_pc pc;
@@ -51,12 +54,18 @@ int tl_stf_checker_new(struct tl_stf_checker **out, tl_stf_finding_sink *sink, v
         return TL_NOMEM;
     c->sink = sink;
     c->context = context;
-    *out = c;
-    return TL_OK;
+    const int r = tl_stf_invariants_new(&c->invariants, sink, context);
+    if (r < 0)
+        free(c);
+    else
+        *out = c;
+    return r;
 }
 
 void tl_stf_checker_free(struct tl_stf_checker *checker)
 {
+    if (checker)
+        tl_stf_invariants_free(checker->invariants);
     free(checker);
 }
 
@@ -492,6 +501,8 @@ int tl_stf_checker_add(struct tl_stf_checker *checker, const struct tl_stf_recor
         check_header_end(c);
     }
     check_fields(c, record);
+    if (c->result >= 0)
+        c->result = tl_stf_invariants_add(c->invariants, &c->order.header, record, c->records);
     tl_stf_layout_apply(&c->layout, record);
     tl_stf_pc_add(&c->pc, record);
     if (tl_stf_is_marker(record->type)) {

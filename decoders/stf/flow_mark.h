@@ -30,6 +30,7 @@ struct tl_stf_piece {
     struct tl_buf stf;
     struct tl_stf_mark *marks;
     size_t n_marks, cap_marks;
+    size_t head; /* bytes at the begin that are packed apart: see store/pack.h */
 };
 
 #endif

@@ -48,6 +48,7 @@ struct tl_stf_flow {
     enum tl_isa read_isa;          /* what a reader takes the instructions for */
     bool header;                   /* is written */
     bool open;                     /* addresses alone are out, in a group that nothing closes yet */
+    bool trails;                   /* tl_stf_flow_finish() has put records behind all groups */
     bool later;                    /* not the stream's first shard */
     bool whole;                    /* whole groups come: they say what other items say, too */
     struct tl_buf out;

@@ -637,6 +637,11 @@ uint64_t tl_stf_flow_chunk_pc(const struct tl_stf_flow *flow)
     return flow->chunk_pc;
 }
 
+bool tl_stf_flow_is_open(const struct tl_stf_flow *flow)
+{
+    return flow->open || flow->trails;
+}
+
 uint64_t tl_stf_flow_markers(const struct tl_stf_flow *flow)
 {
     return flow->markers;
@@ -737,7 +742,7 @@ void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *s)
 void tl_stf_flow_restart(struct tl_stf_flow *flow)
 {
     flow->later |= flow->header;
-    flow->header = flow->open = false;
+    flow->header = flow->open = flow->trails = false;
     flow->markers = 0;
     flow->chunk_pc = 0;
     flow->front.force = flow->front.target = false;
@@ -754,6 +759,7 @@ int tl_stf_flow_finish(struct tl_stf_flow *flow)
     aim(&flow->front.pre, flow->track);
     if (result == TL_OK)
         result = tl_buf_add(&flow->out, flow->front.pre.p, flow->front.pre.n);
+    flow->trails = flow->front.lead.n || flow->front.pre.n;
     tl_buf_reset(&flow->front.lead);
     tl_buf_reset(&flow->front.pre);
     flow->front.any = flow->front.force;

@@ -100,6 +100,9 @@ void tl_stf_flow_take(struct tl_stf_flow *flow);
  * PC. 0 for a shard's first chunk. */
 uint64_t tl_stf_flow_chunk_pc(const struct tl_stf_flow *flow);
 
+/* Are records out behind the last marker? */
+bool tl_stf_flow_is_open(const struct tl_stf_flow *flow);
+
 /* Markers of this shard: out, not counting one that is held back. */
 uint64_t tl_stf_flow_markers(const struct tl_stf_flow *flow);
 

@@ -53,6 +53,9 @@ TL_MUST_USE int tl_zstf_writer_chunk(struct tl_zstf_writer *writer, struct tl_by
 TL_MUST_USE int tl_zstf_writer_frame(struct tl_zstf_writer *writer, struct tl_bytes frame,
                                      uint64_t size, uint64_t markers, uint64_t start_pc,
                                      struct tl_buf *out);
+/* The same of a frame of `n` bytes that the caller puts there itself. */
+TL_MUST_USE int tl_zstf_writer_skip(struct tl_zstf_writer *writer, uint64_t n, uint64_t size,
+                                    uint64_t markers, uint64_t start_pc);
 /*
  * Append the index and, behind it, the bytes `more`, which stf_lib ignores. The caller must then
  * overwrite the file's first 20 bytes with `head`. TL_USAGE: there is no chunk.

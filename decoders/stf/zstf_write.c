@@ -103,7 +103,7 @@ static int check_chunk(const struct tl_zstf_writer *writer, uint64_t markers)
     return writer->short_chunk || markers > writer->markers ? TL_USAGE : TL_OK;
 }
 
-static int add_entry(struct tl_zstf_writer *writer, size_t compressed, uint64_t size,
+static int add_entry(struct tl_zstf_writer *writer, uint64_t compressed, uint64_t size,
                      uint64_t markers, uint64_t start_pc)
 {
     const int result =
@@ -145,6 +145,13 @@ int tl_zstf_writer_frame(struct tl_zstf_writer *writer, struct tl_bytes frame, u
         return result;
     result = add_entry(writer, frame.n, size, markers, start_pc);
     return result < 0 ? result : tl_buf_add(out, frame.p, frame.n);
+}
+
+int tl_zstf_writer_skip(struct tl_zstf_writer *writer, uint64_t n, uint64_t size, uint64_t markers,
+                        uint64_t start_pc)
+{
+    const int result = check_chunk(writer, markers);
+    return result < 0 ? result : add_entry(writer, n, size, markers, start_pc);
 }
 
 int tl_zstf_writer_finish(struct tl_zstf_writer *writer, struct tl_bytes private,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ingest sessions: a rig's capture into the spool, and the decode job woken behind it. */
+#include "base/journal.h"
 #include "lake/lakeint.h"
 
 #include <ctype.h>
@@ -17,6 +18,12 @@ struct tl_ingest {
     pthread_mutex_t lock;       /* orders what the owner does and a takeover */
     struct tl_capture *capture; /* NULL once fenced or closed */
     uint64_t epoch;
+    /* For the journal: */
+    char client[64];
+    char why[200];
+    bool piece;
+    uint64_t from;     /* durable when it began */
+    uint64_t begun_ns; /* by the monotonic clock */
 };
 
 /* From the spool's thread. */
@@ -67,12 +74,10 @@ static void make_id(struct tl_lake *lake, const char *rig, char out[static 64])
 static int create(struct tl_lake *lake, const struct tl_ingest_request *request, const char *id,
                   struct tl_trace **out, struct tl_fail *fail)
 {
-    const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
-    if (left < lake->options.min_free_bytes) {
+    const int room = tl_spool_room(lake->spool, 0, fail);
+    if (room < 0) {
         atomic_fetch_add(&lake->ingest_refused, 1);
-        return tl_fail_set(fail, TL_NOSPACE,
-                           "only %llu MiB are free in the data folder; free some and push again",
-                           (unsigned long long)(left >> 20));
+        return room;
     }
     return tl_lake_add_trace(lake, id, request->rig && *request->rig ? request->rig : "rig",
                              request->setup ? request->setup : "", out, fail);
@@ -183,6 +188,54 @@ static void release(struct tl_ingest *ingest)
     put(ingest);
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void begin_line(struct tl_journal_line *line, const struct tl_ingest *ingest,
+                       enum tl_journal_level level, const char *event)
+{
+    tl_journal_begin(line, level, event);
+    tl_journal_text(line, "rig", ingest->trace->rig);
+    tl_journal_text(line, "trace", ingest->trace->id);
+    tl_journal_text(line, "client", ingest->client);
+    tl_journal_number(line, "push", ingest->epoch);
+}
+
+static void tell_begun(struct tl_ingest *ingest, const struct tl_ingest_request *request)
+{
+    struct tl_journal_line line;
+    snprintf(ingest->client, sizeof ingest->client, "%s", request->client ? request->client : "");
+    ingest->begun_ns = now_ns();
+    ingest->piece = request->piece;
+    begin_line(&line, ingest, request->piece ? TL_JOURNAL_DEBUG : TL_JOURNAL_INFO, "push begun");
+    tl_journal_number(&line, "from", ingest->from);
+    tl_journal_end(&line);
+}
+
+static void tell_ended(const struct tl_ingest *ingest, uint64_t durable, bool complete)
+{
+    struct tl_journal_line line;
+    const bool fenced = atomic_load(&ingest->fenced);
+    begin_line(&line, ingest, ingest->piece && !complete ? TL_JOURNAL_DEBUG : TL_JOURNAL_INFO,
+               "push ended");
+    if (!fenced) { /* else it is the other push's bytes that count */
+        tl_journal_number(&line, "bytes", durable - ingest->from);
+        tl_journal_number(&line, "durable", durable);
+    }
+    tl_journal_seconds(&line, "seconds", now_ns() - ingest->begun_ns);
+    tl_journal_text(&line, "complete", complete ? "yes" : "no");
+    tl_journal_text(&line, "why",
+                    fenced         ? "another push of the rig has taken over"
+                    : *ingest->why ? ingest->why
+                    : complete     ? "the capture is complete"
+                                   : "the connection ended");
+    tl_journal_end(&line);
+}
+
 int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request,
                    void (*on_durable)(void *context, uint64_t offset), void *context,
                    struct tl_ingest **out, char trace_id[static 64], uint64_t *at,
@@ -220,6 +273,8 @@ int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request
     pthread_mutex_unlock(&trace->lock);
     memcpy(trace_id, trace->id, 64);
     *out = ingest;
+    ingest->from = *at;
+    tell_begun(ingest, request);
     tl_lake_queue(lake, trace, 0);
     tl_trace_changed(trace);
     return TL_OK;
@@ -301,12 +356,22 @@ int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *at, struct tl_fail *fai
     return TL_OK;
 }
 
+void tl_ingest_explain(struct tl_ingest *ingest, const char *why)
+{
+    snprintf(ingest->why, sizeof ingest->why, "%s", why);
+}
+
 void tl_ingest_close(struct tl_ingest *ingest)
 {
     if (!ingest)
         return;
     struct tl_trace *trace = tl_trace_get(ingest->trace);
     close_capture(ingest);
+    pthread_mutex_lock(&trace->lock);
+    const uint64_t durable = trace->raw_bytes;
+    const bool complete = trace->complete;
+    pthread_mutex_unlock(&trace->lock);
+    tell_ended(ingest, durable, complete);
     release(ingest);
     tl_trace_changed(trace);
     tl_trace_put(trace);

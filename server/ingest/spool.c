@@ -5,6 +5,7 @@
  */
 #include "ingest/spool.h"
 
+#include "base/journal.h"
 #include "ingest/segment.h"
 
 #include <errno.h>
@@ -12,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+#define SLOW_NS UINT64_C(1000000000) /* of a commit: worth telling */
 
 struct tl_capture {
     struct tl_spool *spool;
@@ -48,6 +51,10 @@ struct distrusted {
 struct tl_spool {
     struct tl_backend *backend;
     struct tl_spool_options options;
+    atomic_ullong min_free; /* the option, which may change */
+    atomic_bool full;       /* as the journal was told last */
+    struct tl_histogram commits;
+    struct tl_journal_limit slow;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work;     /* something is pending, or stop */
@@ -195,6 +202,13 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static uint64_t monotonic_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* The captures that have something to write, as a list over next_busy. */
 static struct tl_capture *gather_locked(struct tl_spool *spool)
 {
@@ -232,10 +246,32 @@ static void settle_locked(struct tl_spool *spool, struct tl_capture *c, int resu
     c->writing.n = 0;
 }
 
+static void tell_failure(const struct tl_capture *c, uint64_t durable)
+{
+    struct tl_journal_line line;
+    tl_journal_begin(&line, TL_JOURNAL_ERROR, "raw bytes refused by the disk");
+    tl_journal_text(&line, "trace", c->name);
+    tl_journal_number(&line, "durable", durable);
+    tl_journal_text(&line, "why", c->why.text);
+    tl_journal_end(&line);
+}
+
+static void tell_slow(struct tl_spool *spool, uint64_t ns)
+{
+    struct tl_journal_line line;
+    unsigned left_out;
+    if (ns < SLOW_NS || !tl_journal_may(&spool->slow, &left_out))
+        return;
+    tl_journal_begin(&line, TL_JOURNAL_WARNING, "disk slow: a group commit took long");
+    tl_journal_seconds(&line, "seconds", ns);
+    tl_journal_end(&line);
+}
+
 /* Write everything first and sync it then: the medium works on all of it meanwhile. `durable`
  * does not move while a capture is busy. */
 static void commit(struct tl_spool *spool, struct tl_capture *list)
 {
+    const uint64_t begin = monotonic_ns();
     for (struct tl_capture *c = list; c; c = c->next_busy)
         c->outcome = write_capture(c, c->durable, &c->why);
     for (struct tl_capture *c = list; c; c = c->next_busy) {
@@ -249,9 +285,14 @@ static void commit(struct tl_spool *spool, struct tl_capture *list)
         const uint64_t durable = c->durable;
         pthread_cond_broadcast(&spool->progress);
         pthread_mutex_unlock(&spool->lock);
-        if (c->outcome >= 0 && c->on_durable)
+        if (c->outcome < 0)
+            tell_failure(c, durable);
+        else if (c->on_durable)
             c->on_durable(c->context, durable);
     }
+    const uint64_t took = monotonic_ns() - begin;
+    tl_histogram_add(&spool->commits, took);
+    tell_slow(spool, took);
     pthread_mutex_lock(&spool->lock);
     spool->counters.commits++;
     for (struct tl_capture *c = list, *next; c; c = next) {
@@ -292,6 +333,7 @@ int tl_spool_new(struct tl_spool **out, struct tl_backend *backend,
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     spool->backend = backend;
     spool->options = *options;
+    atomic_init(&spool->min_free, options->min_free);
     if (spool->options.segment_bytes == 0)
         spool->options.segment_bytes = 64u << 20;
     if (spool->options.pending_bytes == 0)
@@ -332,7 +374,21 @@ void tl_spool_counters(struct tl_spool *spool, struct tl_spool_counters *out)
 {
     pthread_mutex_lock(&spool->lock);
     *out = spool->counters;
+    for (const struct tl_capture *c = spool->captures; c; c = c->next) {
+        out->captures++;
+        out->pending += c->end - c->durable;
+    }
     pthread_mutex_unlock(&spool->lock);
+}
+
+const struct tl_histogram *tl_spool_commits(const struct tl_spool *spool)
+{
+    return &spool->commits;
+}
+
+void tl_spool_limit(struct tl_spool *spool, uint64_t min_free)
+{
+    atomic_store(&spool->min_free, min_free);
 }
 
 /* ---- captures ----------------------------------------------------------------------------- */
@@ -425,10 +481,27 @@ static int failed_locked(const struct tl_capture *c, struct tl_fail *fail)
     return c->failure.code;
 }
 
-static int check_space(struct tl_spool *spool, size_t n, struct tl_fail *fail)
+static void tell_full(bool full, uint64_t left, uint64_t min_free)
+{
+    struct tl_journal_line line;
+    if (full)
+        tl_journal_begin(&line, TL_JOURNAL_ERROR, "disk full: no more trace is taken");
+    else
+        tl_journal_begin(&line, TL_JOURNAL_INFO, "disk has room: trace is taken again");
+    tl_journal_number(&line, "free_bytes", left);
+    tl_journal_number(&line, "min_free_bytes", min_free);
+    tl_journal_end(&line);
+}
+
+int tl_spool_room(struct tl_spool *spool, size_t n, struct tl_fail *fail)
 {
     const uint64_t left = spool->backend->ops->free_bytes(spool->backend);
-    if (left >= spool->options.min_free && left - spool->options.min_free >= n)
+    const uint64_t min_free = atomic_load(&spool->min_free);
+    const bool full = left < min_free || left - min_free < n;
+    if (atomic_load_explicit(&spool->full, memory_order_relaxed) != full &&
+        atomic_exchange(&spool->full, full) != full)
+        tell_full(full, left, min_free);
+    if (!full)
         return TL_OK;
     errno = ENOSPC;
     return tl_fail_set(fail, TL_NOSPACE,
@@ -466,7 +539,7 @@ int tl_capture_append(struct tl_capture *c, uint64_t offset, struct tl_bytes byt
     struct tl_spool *spool = c->spool;
     if (bytes.n == 0)
         return TL_OK;
-    const int space = check_space(spool, bytes.n, fail);
+    const int space = tl_spool_room(spool, bytes.n, fail);
     if (space < 0)
         return space;
     pthread_mutex_lock(&spool->lock);

@@ -26,6 +26,7 @@
 #ifndef TL_INGEST_SPOOL_H
 #define TL_INGEST_SPOOL_H
 
+#include "base/prometheus.h"
 #include "store/backend.h"
 
 struct tl_spool;   /* all captures */
@@ -42,6 +43,8 @@ struct tl_spool_counters {
     uint64_t commits; /* group commits */
     uint64_t syncs;
     uint64_t failures;
+    uint64_t captures; /* open now … */
+    uint64_t pending;  /* … and their bytes that wait for the disk */
 };
 
 /* `backend` is borrowed and must outlive the spool. */
@@ -50,6 +53,12 @@ TL_MUST_USE int tl_spool_new(struct tl_spool **out, struct tl_backend *backend,
 /* All captures must be closed before. NULL is fine. */
 void tl_spool_free(struct tl_spool *spool);
 void tl_spool_counters(struct tl_spool *spool, struct tl_spool_counters *out);
+/* How long group commits took. Borrowed. */
+const struct tl_histogram *tl_spool_commits(const struct tl_spool *spool);
+/* Another `min_free` from now on. */
+void tl_spool_limit(struct tl_spool *spool, uint64_t min_free);
+/* Is there room for `n` bytes more? The journal hears of it when that changes. TL_NOSPACE. */
+TL_MUST_USE int tl_spool_room(struct tl_spool *spool, size_t n, struct tl_fail *fail);
 
 /*
  * Open a capture for writing, behind what of it is intact: a torn tail is cut off. `on_durable`

@@ -145,7 +145,7 @@ int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes co
     const struct tl_catalog_image image = {
         .hash = row->hash, .name = row->name, .build_id = row->build_id, .size = row->size};
     r = tl_catalog_add_image(lake->catalog, &image, fail);
-    if (r >= 0)
+    if (r >= 0 && !tl_is_source(row->name))
         r = redecode_users(lake, row, fail);
     return r < 0 ? r : tl_catalog_announce_image(lake->catalog, row->hash, fail);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of the disassembly list. */
 #include "base/cancel.h"
+#include "lake/debuginfo.h"
 #include "lake/opcodes.h"
 #include "lake/query.h"
 
@@ -16,6 +17,7 @@ struct rows {
     struct tl_disasm *disasm[TL_ISA_COUNT];
     bool tried[TL_ISA_COUNT];
     struct tl_scale time;
+    struct tl_places places;
     tl_insn_sink *sink;
     void *context;
     struct tl_buf events; /* flow text of the items in front of the next row */
@@ -73,13 +75,44 @@ static void name_target(const struct rows *rows, enum tl_isa isa, uint64_t pc, s
              function[0] ? ">" : "");
 }
 
+/* What debug information tells of it. */
+static int add_place(struct rows *rows, struct tl_insn_row *row,
+                     struct tl_insn_inlined inlined[static TL_DWARF_INLINED])
+{
+    struct tl_places *const places = &rows->places;
+    const struct tl_dwarf_place *const place = &places->place;
+    const int r = tl_places_at(places, &rows->now, row->pc);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < place->n_inlined; i++)
+        inlined[i] = (struct tl_insn_inlined){
+            place->inlined[i].function, place->inlined[i].call_file, place->inlined[i].call_line};
+    row->file = place->file;
+    row->line = place->line;
+    row->column = place->column;
+    row->inlined = inlined;
+    row->n_inlined = place->n_inlined;
+    row->image = places->image;
+    row->lacks = places->lacks;
+    return TL_OK;
+}
+
 static int add_row(struct rows *rows, uint64_t position, uint64_t pc, const char *encoding,
                    const char *text)
 {
     char function[256], mode[32] = "";
-    struct tl_insn_row row = {
-        .insn = position, .pc = pc, .encoding = encoding, .text = text, .mode = mode};
+    struct tl_insn_inlined inlined[TL_DWARF_INLINED];
+    struct tl_insn_row row = {.insn = position,
+                              .pc = pc,
+                              .encoding = encoding,
+                              .text = text,
+                              .mode = mode,
+                              .file = "",
+                              .image = "",
+                              .lacks = ""};
     int r = tl_buf_add(&rows->events, "", 1);
+    if (r >= 0 && (pc || *encoding))
+        r = add_place(rows, &row, inlined);
     row.events = (const char *)rows->events.p;
     row.function = tl_function_text(rows->image, &rows->now, pc, function, sizeof function);
     row.has_time = tl_scale_value(&rows->time, position, &row.time);
@@ -203,10 +236,13 @@ int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, u
     if (from > cut.end)
         from = cut.end;
     const uint64_t to = count < cut.end - from ? from + count : cut.end;
-    r = tl_scale_open(&rows.time, &cut, TL_SCALE_TIME, false, from, to, fail);
+    r = tl_places_init(&rows.places, cut.gen);
+    if (r >= 0)
+        r = tl_scale_open(&rows.time, &cut, TL_SCALE_TIME, false, from, to, fail);
     if (r >= 0)
         r = add_rows(&rows, from, to, fail);
     tl_scale_close(&rows.time);
+    tl_places_fini(&rows.places);
     for (size_t i = 0; i < TL_ISA_COUNT; i++)
         tl_disasm_free(rows.disasm[i]);
     tl_buf_fini(&rows.events);

@@ -2,6 +2,7 @@
 /* Opening and closing the lake, its table of traces, the decode threads and the watchers. */
 #include "base/crew.h"
 #include "base/processors.h"
+#include "lake/debuginfo.h"
 #include "lake/lakeint.h"
 
 #include <errno.h>
@@ -455,8 +456,10 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     pthread_mutex_init(&lake->watch_lock, NULL);
     pthread_mutex_init(&lake->cache_lock, NULL);
     pthread_mutex_init(&lake->program_lock, NULL);
+    pthread_mutex_init(&lake->debuginfo_lock, NULL);
     pthread_cond_init(&lake->work, NULL);
     pthread_cond_init(&lake->idle, NULL);
+    atomic_init(&lake->min_free, lake->options.min_free_bytes);
     const struct tl_spool_options spool = {.min_free = lake->options.min_free_bytes};
     int r = backend->ops->lease(backend, TL_LEASE_ALL, &lake->lease, fail);
     if (r >= 0)
@@ -508,6 +511,13 @@ static void stop_threads(struct tl_lake *lake)
     free(lake->threads);
 }
 
+void tl_lake_set_min_free(struct tl_lake *lake, uint64_t bytes)
+{
+    const uint64_t min_free = bytes ? bytes : MIN_FREE;
+    atomic_store(&lake->min_free, min_free);
+    tl_spool_limit(lake->spool, min_free);
+}
+
 void tl_lake_close(struct tl_lake *lake)
 {
     if (!lake)
@@ -540,6 +550,8 @@ void tl_lake_close(struct tl_lake *lake)
     pthread_mutex_destroy(&lake->watch_lock);
     pthread_mutex_destroy(&lake->cache_lock);
     pthread_mutex_destroy(&lake->program_lock);
+    tl_debuginfo_drop(lake);
+    pthread_mutex_destroy(&lake->debuginfo_lock);
     pthread_cond_destroy(&lake->work);
     pthread_cond_destroy(&lake->idle);
     free(lake);

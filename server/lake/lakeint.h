@@ -223,6 +223,7 @@ struct tl_lake {
     struct tl_crew *crew;       /* threads that decode ahead and compress */
     struct tl_packing *packing; /* by the crew; NULL: it has no threads, there is one processor */
     struct tl_lake_options options;
+    atomic_ullong min_free; /* the option, which may change */
     pthread_t *threads;
     unsigned n_threads;
     pthread_t housekeeper;
@@ -248,6 +249,9 @@ struct tl_lake {
 
     pthread_mutex_t program_lock;
     struct tl_program *programs; /* under `program_lock`; those that are shared */
+
+    pthread_mutex_t debuginfo_lock;
+    struct tl_debuginfo *debuginfos; /* under its lock; most recently used first */
 
     pthread_mutex_t cache_lock;
     struct tl_view *cache[TL_VIEW_CACHE]; /* most recently used first */
@@ -304,6 +308,8 @@ TL_MUST_USE int tl_image_describe(const char *name, struct tl_bytes content,
                                   struct tl_image_row *row);
 /* The hash of a stored image, named by its hash or as "build-id:<hex>". TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 72]);
+/* Is an image of this name a source file? */
+bool tl_is_source(const char *name);
 /* Forget cached views below a key prefix. */
 void tl_lake_forget_views(struct tl_lake *lake, const char *prefix);
 

@@ -7,7 +7,7 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
 {
     struct tl_spool_counters spool;
     struct tl_trace_list list;
-    uint64_t states[4] = {0}, insns = 0, raw = 0, stored = 0;
+    uint64_t states[4] = {0}, insns = 0, raw = 0, stored = 0, lag = 0, queued = 0;
     const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
     tl_spool_counters(lake->spool, &spool);
     int r = tl_lake_traces(lake, &list);
@@ -16,12 +16,18 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
     for (size_t i = 0; i < list.n; i++) {
         states[list.rows[i].state & 3]++;
         raw += list.rows[i].raw_removed ? 0 : list.rows[i].raw_bytes;
+        if (list.rows[i].state == TL_TRACE_LIVE || list.rows[i].state == TL_TRACE_DECODING)
+            lag += list.rows[i].raw_bytes - list.rows[i].decoded_bytes;
         for (size_t k = 0; k < list.rows[i].n_streams; k++) {
             insns += list.rows[i].streams[k].insns;
             stored += list.rows[i].streams[k].stored_bytes;
         }
     }
     tl_trace_list_free(&list);
+    pthread_mutex_lock(&lake->lock);
+    for (const struct tl_trace *t = lake->jobs; t; t = t->next_job)
+        queued++;
+    pthread_mutex_unlock(&lake->lock);
     const struct tl_heap_use heap = tl_heap_use();
     const struct tl_metric metrics[] = {
         {"memory_in_use_bytes", "Memory allocated.", heap.in_use},
@@ -48,16 +54,21 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
         {"ingest_refused_total", "Appends and captures refused for want of space.",
          atomic_load(&lake->ingest_refused)},
         {"ingest_stopped", "1 while there is too little space to take more trace.",
-         left < lake->options.min_free_bytes},
+         left < atomic_load(&lake->min_free)},
         {"decode_waits_total", "Times that decoding waited for space.",
          atomic_load(&lake->decode_waits)},
         {"retention_removals_total", "Removals by retention.", atomic_load(&lake->retained_out)},
+        {"pushes_open", "Captures that may grow: pushes, raw and device connections.",
+         spool.captures},
+        {"spool_pending_bytes", "Received raw bytes that wait for the disk.", spool.pending},
+        {"decode_queue", "Traces that wait for a thread to decode more of them.", queued},
+        {"decode_lag_bytes", "Durable raw bytes that are not decoded yet.", lag},
         {"raw_bytes", "Raw bytes kept.", raw},
         {"stored_bytes", "Bytes of shards kept.", stored},
         {"instructions", "Positions in all streams.", insns},
         {"free_bytes", "Bytes free for the store.", left},
         {"min_free_bytes", "Free bytes below which no more trace is taken.",
-         lake->options.min_free_bytes},
+         atomic_load(&lake->min_free)},
     };
     static const char *const names[] = {"live", "decoding", "sealed", "failed"};
     r = tl_metrics_add(out, metrics, sizeof(metrics) / sizeof(*metrics));
@@ -65,5 +76,10 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
         r = tl_metric_begin(out, "traces", "Traces by state.");
     for (size_t i = 0; i < 4 && r >= 0; i++)
         r = tl_metric_sample(out, "traces", states[i], "state=\"%s\"", names[i]);
-    return r;
+    if (r >= 0)
+        r = tl_histogram_begin(out, "spool_commit_seconds",
+                               "Writing and syncing what pushes had brought.");
+    return r < 0 ? r
+                 : tl_histogram_series(out, "spool_commit_seconds", tl_spool_commits(lake->spool),
+                                       NULL, NULL);
 }

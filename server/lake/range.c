@@ -1,37 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ranges of a stream, streamed chunk by chunk in constant memory: as flow text and its lines
- * straight from the items, as STF through the flow writer.
- *
- * A .zstf names the place of its index in its first bytes, so it is made in a scratch file
- * first and then read from there.
+ * straight from the items, as STF copied from the shards' frames or, where that cannot be, through
+ * the flow writer.
  */
-#include "lake/lakeint.h"
+#include "lake/range.h"
+#include "lake/rangezstf.h"
 #include "lake/scale.h"
-#include "stf/flow_writer.h"
-#include "stf/known.h"
-#include "stf/zstf.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define PIECE         (128u << 10)
 #define PIECE_MARKERS 8192 /* instructions in a piece of STF */
 
 struct tl_range {
     struct tl_cut cut;
-    struct tl_cut_walk walk;
     enum tl_range_format format;
     uint64_t first, count;
+    uint64_t to; /* as asked for: UINT64_MAX of a range that is open at its end, which … */
+    bool tail;   /* … has what follows the last instruction */
     bool begun, ended;
+    /* Text and lines: */
+    struct tl_cut_walk walk;
     struct tl_buf text; /* of one item, to be taken apart into lines */
-    size_t item;        /* of the walk's: the next to be written as text or lines */
-    struct tl_stf_flow *flow;
-    struct tl_stf_flow_at flow_at;
-    struct tl_zstf_writer *zstf;
-    int scratch; /* the finished .zstf, or -1 */
-    uint64_t scratch_size, scratch_at;
+    size_t item;        /* of the walk's: the next to be written */
+    /* STF: */
+    bool opened, anew;
+    bool copied;               /* else it is written anew */
+    struct tl_range_copy copy;
+    struct tl_bytes rest; /* of what is copied, of a run that is more than a piece */
+    struct tl_range_flow flow;
+    struct tl_range_zstf *zstf;
 };
 
 int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
@@ -41,8 +40,6 @@ int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
     if (!range)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     range->format = request->format;
-    range->scratch = -1;
-    range->flow_at.item = SIZE_MAX;
     uint64_t end;
     int r = tl_cut_open(&range->cut, lake, request->trace, request->stream, fail);
     if (r < 0) {
@@ -65,9 +62,10 @@ int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
     /* What follows the last instruction belongs to a range that is open at its end. */
     const bool whole = request->to == UINT64_MAX ||
                        (request->unit == TL_UNIT_INSN && request->to > range->cut.end);
-    tl_cut_walk_begin(&range->walk, &range->cut, range->first, whole ? UINT64_MAX : end);
-    if (!whole)
-        range->walk.range.tail = false;
+    range->to = whole ? UINT64_MAX : end;
+    range->tail = whole;
+    tl_cut_walk_begin(&range->walk, &range->cut, range->first, range->to);
+    range->walk.range.tail = whole;
     atomic_fetch_add(&lake->ranges_served, 1);
     *out = range;
     return TL_OK;
@@ -84,12 +82,11 @@ void tl_range_close(struct tl_range *range)
     if (!range)
         return;
     tl_cut_walk_end(&range->walk);
-    tl_cut_close(&range->cut);
     tl_buf_fini(&range->text);
-    tl_stf_flow_free(range->flow);
-    tl_zstf_writer_free(range->zstf);
-    if (range->scratch >= 0)
-        close(range->scratch);
+    tl_range_zstf_free(range->zstf);
+    tl_range_copy_end(&range->copy);
+    tl_range_flow_end(&range->flow);
+    tl_cut_close(&range->cut);
     free(range);
 }
 
@@ -168,178 +165,104 @@ int tl_range_lines(struct tl_range *range, tl_line_sink *sink, void *context, st
 
 /* ---- STF ------------------------------------------------------------------------------------ */
 
-static int make_flow(struct tl_range *range, struct tl_fail *fail)
+/* Copied, if that is possible. */
+static int open_stf(struct tl_range *range, struct tl_fail *fail)
 {
-    struct tl_stf_known *known;
-    int r = tl_cut_known(&range->cut, range->first, &known, fail);
-    if (r < 0)
-        return r;
-    const struct tl_flow_now *now = &range->walk.walk.now;
-    const struct tl_stf_flow_options options = {.isa = tl_cut_isa(&range->cut),
-                                                .first = range->first};
-    const struct tl_stf_flow_state state = {
-        .mode = now->mode,
-        .context = now->context,
-        .vmid = now->vmid,
-        .isa = now->isa,
-        .has_mode = now->has_mode,
-        .has_context = now->has_context,
-        .has_vmid = now->has_vmid,
-    };
-    r = tl_stf_flow_new(&range->flow, &options, &state);
-    if (r < 0)
-        tl_stf_known_free(known);
-    else
-        tl_stf_flow_know(range->flow, known);
-    return r;
+    if (range->opened)
+        return TL_OK;
+    range->opened = true;
+    const int r = range->anew ? TL_UNSUPPORTED
+                              : tl_range_copy_begin(&range->copy, &range->cut, range->first,
+                                                    range->to, range->tail, fail);
+    range->copied = r >= 0;
+    if (r == TL_UNSUPPORTED)
+        tl_range_flow_begin(&range->flow, &range->cut, range->first, range->to, range->tail);
+    return r == TL_UNSUPPORTED ? TL_OK : r;
 }
 
-/* The next chunk's items into the flow writer; TL_EOF once everything is in. */
-static int feed_flow(struct tl_range *range, uint64_t stop, struct tl_fail *fail)
+void tl_range_write_anew(struct tl_range *range)
 {
-    struct tl_stf_flow_at *const at = &range->flow_at;
-    const struct tl_walk *walk = &range->walk.walk;
-    if (range->ended)
-        return TL_EOF;
-    if (at->item >= walk->n) {
-        const int r = next_chunk(range, fail);
-        *at = (struct tl_stf_flow_at){0};
-        int made = TL_OK;
-        if (!range->flow && (r >= 0 || r == TL_EOF))
-            made = make_flow(range, fail);
-        if (made < 0)
-            return made;
-        if (r == TL_EOF) {
-            range->ended = true;
-            return tl_stf_flow_finish(range->flow);
-        }
-        if (r < 0)
-            return r;
-    }
-    return tl_stf_flow_items(range->flow, walk->items, walk->n, stop, at);
+    range->anew = true;
 }
 
-static int next_stf(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
+/* Written anew. */
+static int next_flow(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
 {
+    struct tl_range_flow *const flow = &range->flow;
     const size_t before = out->n;
     while (out->n - before < PIECE) {
-        const uint64_t markers = range->flow ? tl_stf_flow_markers(range->flow) : 0;
-        int r = feed_flow(range, markers + PIECE_MARKERS, fail);
+        const uint64_t markers = flow->flow ? tl_stf_flow_markers(flow->flow) : 0;
+        int r = tl_range_flow_feed(flow, markers + PIECE_MARKERS, fail);
         if (r == TL_EOF)
             return out->n > before ? TL_OK : TL_EOF;
         if (r < 0 && r != TL_AGAIN)
             return r;
-        const struct tl_bytes bytes = tl_stf_flow_bytes(range->flow);
+        const struct tl_bytes bytes = tl_stf_flow_bytes(flow->flow);
         r = tl_buf_add(out, bytes.p, bytes.n);
         if (r < 0)
             return r;
-        tl_stf_flow_take(range->flow);
+        tl_stf_flow_take(flow->flow);
     }
     return TL_OK;
 }
 
-/* ---- .zstf ---------------------------------------------------------------------------------- */
-
-static int write_scratch(struct tl_range *range, struct tl_buf *bytes, struct tl_fail *fail)
+/* The next run of what is copied; TL_EOF behind the last. */
+static int next_run(struct tl_range *range, struct tl_bytes *out, struct tl_fail *fail)
 {
-    for (size_t at = 0; at < bytes->n;) {
-        const ssize_t n =
-            pwrite(range->scratch, bytes->p + at, bytes->n - at, (off_t)(range->scratch_size + at));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return tl_fail_set(fail, errno == ENOSPC ? TL_NOSPACE : TL_IO,
-                               "cannot write a scratch file: %s", strerror(errno));
-        at += (size_t)n;
+    struct tl_range_copy *const copy = &range->copy;
+    struct tl_range_piece run = {0};
+    int r = TL_OK;
+    if (range->ended)
+        return TL_EOF;
+    if (!range->begun) {
+        range->begun = true;
+        *out = (struct tl_bytes){copy->head.p, copy->head.n};
+        return TL_OK;
     }
-    range->scratch_size += bytes->n;
-    tl_buf_reset(bytes);
-    return TL_OK;
+    r = tl_range_copy_next(copy, &run, fail);
+    range->ended = r == TL_EOF;
+    *out = range->ended ? (struct tl_bytes){copy->trail.p, copy->trail.n} : run.stf;
+    return range->ended ? TL_OK : r;
 }
 
-static int zstf_chunk(struct tl_range *range, uint64_t *begun, struct tl_buf *bytes,
-                      struct tl_fail *fail)
+static int next_copied(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
 {
-    const uint64_t markers = tl_stf_flow_markers(range->flow);
-    int r = tl_zstf_writer_chunk(range->zstf, tl_stf_flow_bytes(range->flow), markers - *begun,
-                                 *begun > 0 ? tl_stf_flow_chunk_pc(range->flow) : 0, bytes);
-    tl_stf_flow_take(range->flow);
-    *begun = markers;
-    return r < 0 ? r : write_scratch(range, bytes, fail);
-}
-
-static int zstf_chunks(struct tl_range *range, struct tl_buf *bytes, struct tl_fail *fail)
-{
-    uint64_t begun = 0;
-    for (;;) {
-        int r = feed_flow(range, begun + TL_CHUNK_MARKERS, fail);
-        if (r == TL_AGAIN)
-            r = zstf_chunk(range, &begun, bytes, fail);
-        if (r == TL_EOF)
-            break;
-        if (r < 0)
-            return r;
-    }
-    /* What follows a full last chunk has no instruction, and no place in a .zstf. */
-    if (tl_stf_flow_markers(range->flow) > begun || begun == 0)
-        return zstf_chunk(range, &begun, bytes, fail);
-    return TL_OK;
-}
-
-static int make_zstf(struct tl_range *range, struct tl_fail *fail)
-{
-    struct tl_backend *backend = range->cut.gen->lake->backend;
-    struct tl_buf bytes = {0};
-    uint8_t head[TL_ZSTF_HEAD];
-    range->scratch = backend->ops->scratch(backend, fail);
-    if (range->scratch < 0)
-        return range->scratch;
-    int r = tl_zstf_writer_new(&range->zstf, TL_CHUNK_MARKERS, 0);
-    if (r >= 0)
-        r = tl_zstf_writer_begin(range->zstf, &bytes);
-    if (r >= 0)
-        r = write_scratch(range, &bytes, fail);
-    if (r >= 0)
-        r = zstf_chunks(range, &bytes, fail);
-    if (r >= 0)
-        r = tl_zstf_writer_finish(range->zstf, (struct tl_bytes){0}, &bytes, head);
-    if (r >= 0)
-        r = write_scratch(range, &bytes, fail);
-    if (r >= 0 && pwrite(range->scratch, head, sizeof(head), 0) != (ssize_t)sizeof(head))
-        r = tl_fail_set(fail, TL_IO, "cannot write a scratch file: %s", strerror(errno));
-    tl_buf_fini(&bytes);
+    struct tl_bytes *const rest = &range->rest;
+    int r = TL_OK;
+    while (r >= 0 && rest->n == 0)
+        r = next_run(range, rest, fail);
+    if (r < 0)
+        return r;
+    const size_t n = rest->n < PIECE ? rest->n : PIECE;
+    r = tl_buf_add(out, rest->p, n);
+    rest->p += n;
+    rest->n -= n;
     return r;
 }
 
 static int next_zstf(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
 {
-    if (!range->begun) {
-        range->begun = true;
-        const int r = make_zstf(range, fail);
+    if (!range->zstf) {
+        const int r = tl_range_zstf_new(&range->zstf, range->copied ? &range->copy : NULL,
+                                        &range->flow, range->cut.gen->lake->backend);
         if (r < 0)
             return r;
     }
-    if (range->scratch_at >= range->scratch_size)
-        return TL_EOF;
-    if (tl_buf_reserve(out, PIECE) < 0)
-        return tl_fail_set(fail, TL_NOMEM, "no memory");
-    const ssize_t n = pread(range->scratch, out->p + out->n, PIECE, (off_t)range->scratch_at);
-    if (n <= 0)
-        return tl_fail_set(fail, TL_IO, "cannot read a scratch file: %s", strerror(errno));
-    out->n += (size_t)n;
-    range->scratch_at += (uint64_t)n;
-    return TL_OK;
+    return tl_range_zstf_next(range->zstf, out, fail);
 }
 
 int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
 {
-    int r;
+    const bool stf = range->format == TL_FORMAT_STF || range->format == TL_FORMAT_ZSTF;
+    int r = stf ? open_stf(range, fail) : TL_OK;
+    if (r < 0)
+        return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
     switch (range->format) {
     case TL_FORMAT_TEXT:
         r = next_text(range, out, fail);
         break;
     case TL_FORMAT_STF:
-        r = next_stf(range, out, fail);
+        r = range->copied ? next_copied(range, out, fail) : next_flow(range, out, fail);
         break;
     case TL_FORMAT_ZSTF:
         r = next_zstf(range, out, fail);

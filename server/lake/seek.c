@@ -245,12 +245,17 @@ static bool promising_shard(const struct tl_seek *s, size_t shard)
     const struct tl_sought *const w = s->sought;
     if (w->kind != TL_FIND_EVENT || shard >= s->shards)
         return true;
-    const struct tl_item item = {.kind = (uint8_t)__builtin_ctz(w->kinds),
-                                 .sub = (uint16_t)(w->gap < 0 ? TL_GAP_KINDS : w->gap)};
     struct tl_bucket sought = {0};
-    tl_bucket_item(&sought, &item);
-    if ((sought.event_mask | sought.flags) == 0)
-        return true; /* not in the summary */
+    for (uint32_t kinds = w->kinds; kinds; kinds &= kinds - 1) {
+        const struct tl_item item = {.kind = (uint8_t)__builtin_ctz(kinds),
+                                     .sub = (uint16_t)(w->gap < 0 ? TL_GAP_KINDS : w->gap)};
+        struct tl_bucket one = {0};
+        tl_bucket_item(&one, &item);
+        if ((one.event_mask | one.flags) == 0)
+            return true; /* not in the summary */
+        sought.event_mask |= one.event_mask;
+        sought.flags |= one.flags;
+    }
     const struct tl_shard_row *row = &s->cut->rows[shard];
     const uint64_t last = (row->first + row->n) >> 2 * all->level;
     for (uint64_t i = row->first >> 2 * all->level; i <= last; i++) {

@@ -173,14 +173,28 @@ int tl_sought_function(struct tl_sought *s, struct tl_gen *gen, uint32_t functio
 
 /* ---- events --------------------------------------------------------------------------------- */
 
+static bool same(const char *text, size_t n, const char *name)
+{
+    return strlen(name) == n && strncmp(text, name, n) == 0;
+}
+
+/* A kind of items, several of them with commas between, or a reason of gaps. */
 static bool is_event(struct tl_sought *s, const char *name)
 {
     s->gap = -1;
-    for (unsigned kind = 1; kind < TL_ITEM_KINDS; kind++)
-        if (strcmp(tl_item_kind_name(kind), name) == 0) {
-            s->kinds = 1u << kind;
+    s->kinds = 0;
+    for (const char *rest = name;;) {
+        const size_t n = strcspn(rest, ",");
+        unsigned kind = 1;
+        while (kind < TL_ITEM_KINDS && !same(rest, n, tl_item_kind_name(kind)))
+            kind++;
+        if (kind == TL_ITEM_KINDS)
+            break;
+        s->kinds |= 1u << kind;
+        if (!rest[n])
             return true;
-        }
+        rest += n + 1;
+    }
     for (int gap = 0; gap < TL_GAP_KINDS; gap++)
         if (strcmp(tl_gap_name((enum tl_gap)gap), name) == 0) {
             s->kinds = 1u << TL_ITEM_GAP;
@@ -199,7 +213,7 @@ static int want_event(struct tl_sought *s, const char *name, struct tl_fail *fai
             "context, event, software, gap, trace-on, note, branch, unknown, cycles, time",
             name);
     s->kind = TL_FIND_EVENT;
-    say(s, "%s%s", s->gap < 0 ? "" : "gap ", name);
+    say(s, "%s%.100s", s->gap < 0 ? "" : "gap ", name);
     return TL_OK;
 }
 

@@ -264,11 +264,11 @@ static int add_count(struct tl_stats *out, enum tl_stats_group group, const char
     return TL_OK;
 }
 
-static int answer(const struct counting *s, const struct tl_cut *cut, struct tl_stats *out)
+static int answer(const struct counting *s, struct tl_gen *gen, struct tl_stats *out)
 {
     const struct tl_shard_stats *const sum = &s->sum;
     char mode[32];
-    out->gen = tl_gen_get(cut->gen);
+    out->gen = tl_gen_get(gen);
     out->insns = sum->insns;
     out->taken = sum->taken;
     out->reads = sum->reads;
@@ -288,33 +288,83 @@ static int answer(const struct counting *s, const struct tl_cut *cut, struct tl_
     return r;
 }
 
-int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, uint64_t from,
-                  uint64_t to, struct tl_stats *out, struct tl_fail *fail)
+static int begin_counting(struct counting *s, struct tl_gen *gen)
+{
+    size_t symbols = 0;
+    s->image = tl_gen_image(gen);
+    if (s->image)
+        tl_image_symbols(s->image, &symbols);
+    s->n_functions = symbols + 1;
+    s->functions = calloc(s->n_functions, sizeof(*s->functions));
+    return s->functions ? TL_OK : TL_NOMEM;
+}
+
+static int count_stream(struct counting *s, const struct tl_cut *cut, uint64_t from, uint64_t to,
+                        struct tl_stats *out, struct tl_fail *fail)
+{
+    int r = tl_cut_resolve(cut, TL_UNIT_INSN, from, to, &out->from, &out->to, fail);
+    const struct tl_walk_range range = {
+        .from = out->from, .to = out->to, .tail = to >= cut->end, .protocol = cut->lane->protocol};
+    if (r >= 0)
+        r = count_cut(s, cut, &range, fail);
+    tl_insn_stats_free(s->insn_stats); /* it is of one protocol */
+    s->insn_stats = NULL;
+    return r;
+}
+
+/* All streams, each wholly. */
+static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id,
+                        struct tl_stats *out, struct tl_fail *fail)
+{
+    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return tl_no_trace(fail, id);
+    struct tl_gen *const gen = tl_trace_serving(trace);
+    tl_trace_put(trace);
+    int r = begin_counting(s, gen);
+    struct tl_lane *lane;
+    uint64_t longest = 0;
+    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
+        struct tl_cut cut;
+        r = tl_cut_of_lane(&cut, gen, lane);
+        if (r < 0)
+            break;
+        r = count_stream(s, &cut, 0, UINT64_MAX, out, fail);
+        longest = out->to > longest ? out->to : longest;
+        tl_cut_close(&cut);
+    }
+    out->to = longest;
+    if (r >= 0)
+        r = answer(s, gen, out);
+    tl_gen_put(gen);
+    return r;
+}
+
+static int stats_of_one(struct counting *s, struct tl_lake *lake, const char *trace,
+                        const char *stream, uint64_t from, uint64_t to, struct tl_stats *out,
+                        struct tl_fail *fail)
 {
     struct tl_cut cut;
-    *out = (struct tl_stats){0};
     int r = tl_cut_open(&cut, lake, trace, stream, fail);
     if (r < 0)
         return r;
-    const bool whole = to >= cut.end;
-    r = tl_cut_resolve(&cut, TL_UNIT_INSN, from, to, &out->from, &out->to, fail);
-    struct counting s = {.image = tl_gen_image(cut.gen)};
-    size_t symbols = 0;
-    if (s.image)
-        tl_image_symbols(s.image, &symbols);
-    s.n_functions = symbols + 1;
-    s.functions = calloc(s.n_functions, sizeof(*s.functions));
-    if (r >= 0 && !s.functions)
-        r = TL_NOMEM;
-    const struct tl_walk_range range = {
-        .from = out->from, .to = out->to, .tail = whole, .protocol = cut.lane->protocol};
+    r = begin_counting(s, cut.gen);
     if (r >= 0)
-        r = count_cut(&s, &cut, &range, fail);
+        r = count_stream(s, &cut, from, to, out, fail);
     if (r >= 0)
-        r = answer(&s, &cut, out);
-    tl_insn_stats_free(s.insn_stats);
-    free(s.functions);
+        r = answer(s, cut.gen, out);
     tl_cut_close(&cut);
+    return r;
+}
+
+int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, uint64_t from,
+                  uint64_t to, struct tl_stats *out, struct tl_fail *fail)
+{
+    struct counting s = {0};
+    *out = (struct tl_stats){0};
+    const int r = stream ? stats_of_one(&s, lake, trace, stream, from, to, out, fail)
+                         : stats_of_all(&s, lake, trace, out, fail);
+    free(s.functions);
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
 }
 

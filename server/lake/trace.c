@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One trace: its references, its row, its decode job, and what the catalog functions do to it. */
+#include "base/journal.h"
 #include "ingest/decode_job.h"
 #include "ingest/resume.h"
 #include "lake/lakeint.h"
@@ -254,6 +255,16 @@ static int64_t start_over(struct tl_trace *trace, struct tl_gen *gen)
     return 0;
 }
 
+static void tell_failed(const struct tl_trace *trace, const char *why)
+{
+    struct tl_journal_line line;
+    tl_journal_begin(&line, TL_JOURNAL_WARNING, "decoding failed");
+    tl_journal_text(&line, "trace", trace->id);
+    tl_journal_text(&line, "rig", trace->rig);
+    tl_journal_text(&line, "why", why);
+    tl_journal_end(&line);
+}
+
 static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool last,
                          struct tl_fail *fail)
 {
@@ -283,6 +294,7 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
     }
     if (r == TL_BAD && gen->broken == TL_BAD && gen->resumed)
         return start_over(trace, gen);
+    tell_failed(trace, fail->text);
     set_state(trace, TL_TRACE_FAILED, fail->text);
     return tl_trace_save(trace, fail) < 0 ? retry_delay(gen) : -1;
 }
@@ -303,7 +315,7 @@ int64_t tl_lake_run_job(struct tl_trace *trace)
     /* Decoding stops later than ingest does, and before there is no space for the catalog. */
     struct tl_lake *lake = trace->lake;
     const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
-    const bool full = left < lake->options.min_free_bytes / 2;
+    const bool full = left < atomic_load(&lake->min_free) / 2;
     if (full)
         atomic_fetch_add(&lake->decode_waits, 1);
     const int r = full ? tl_fail_set(&fail, TL_NOSPACE, "only %llu MiB are free",

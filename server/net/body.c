@@ -5,13 +5,15 @@
 #include "net/scope.h"
 
 void tl_body_expect(struct tl_net *net, const char *method, const char *target,
-                    const struct tl_fields *headers, struct tl_body *body)
+                    const struct tl_fields *headers, const struct tl_caller *caller,
+                    struct tl_body *body)
 {
     const struct tl_route *const route = tl_http_route(net, method, target);
     if (!route || !route->body_most)
         return;
     struct tl_scope *scope;
-    const unsigned roles = tl_net_roles(net, tl_fields_get(headers, "authorization"), &scope);
+    const char *why;
+    const unsigned roles = tl_net_roles(net, headers, caller, &scope, &why);
     tl_scope_put(scope);
     if ((roles & route->role) == route->role && tl_net_knows_host(net, headers) &&
         tl_http_same_origin(headers)) {

@@ -23,7 +23,8 @@ struct tl_body {
  * comes. `headers` with ":authority" or "host", "authorization" and so on.
  */
 void tl_body_expect(struct tl_net *net, const char *method, const char *target,
-                    const struct tl_fields *headers, struct tl_body *body);
+                    const struct tl_fields *headers, const struct tl_caller *caller,
+                    struct tl_body *body);
 /* The next bytes. False: they were dropped. */
 bool tl_body_add(struct tl_net *net, struct tl_body *body, const uint8_t *p, size_t n);
 void tl_body_fini(struct tl_net *net, struct tl_body *body);

@@ -202,7 +202,7 @@ int tl_bridge_start(struct tl_conn *conn)
     }
     b->poll.data = b;
     conn->bridge = b;
-    tl_h1_add(conn->loop->net->h1, pair[1], &conn->peer);
+    tl_h1_add(conn->loop->net->h1, pair[1], &conn->peer, conn->caller);
     return TL_OK;
 }
 

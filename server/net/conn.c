@@ -25,6 +25,7 @@ static void on_closed(uv_handle_t *handle)
     SSL_free(conn->ssl);
     close(conn->fd);
     tl_conn_forget(net, &conn->peer);
+    tl_caller_put(conn->caller);
     free(conn->record);
     free(conn);
 }
@@ -370,7 +371,9 @@ void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct socka
     conn->loop = loop;
     conn->fd = fd;
     conn->peer = *peer;
-    conn->peer_n = peer_n;
+    conn->caller = tl_caller_new(peer, peer_n);
+    if (!conn->caller)
+        goto fail;
     conn->again.run = on_again;
     conn->phase = tls ? TL_PHASE_HANDSHAKE : TL_PHASE_SNIFF;
     if (tls) {
@@ -400,6 +403,7 @@ void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct socka
 fail:
     if (conn) {
         SSL_free(conn->ssl);
+        tl_caller_put(conn->caller);
         free(conn->record);
         free(conn);
     }

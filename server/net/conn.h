@@ -6,6 +6,7 @@
 #ifndef TL_NET_CONN_H
 #define TL_NET_CONN_H
 
+#include "net/caller.h"
 #include "net/netint.h"
 
 #include <openssl/ssl.h>
@@ -41,7 +42,7 @@ struct tl_conn {
     struct tl_h2 *h2;
     struct tl_bridge *bridge;
     struct sockaddr_storage peer;
-    socklen_t peer_n;
+    struct tl_caller *caller;
 };
 
 /* Read: > 0 bytes, TL_EOF, TL_AGAIN, TL_IO. */

@@ -125,6 +125,11 @@ const struct tl_scope *tl_call_scope(struct tl_call *call)
     return call->stream->scope;
 }
 
+const char *tl_call_client(struct tl_call *call)
+{
+    return call->stream->caller->address;
+}
+
 struct tl_fail *tl_call_fail(struct tl_call *call)
 {
     return &call->fail;
@@ -364,7 +369,7 @@ static const char *trace_of(const ProtobufCMessage *request)
 }
 
 /* Foreign traces are not there for who only looks. */
-static int check_reach(struct tl_call *call, const ProtobufCMessage *request)
+static int reach_of(struct tl_call *call, const ProtobufCMessage *request)
 {
     const struct tl_stream *const stream = call->stream;
     const struct tl_app *const app = &stream->net->app;
@@ -379,6 +384,15 @@ static int check_reach(struct tl_call *call, const ProtobufCMessage *request)
     return method->role == TL_ROLE_READ
                ? tl_fail_set(&call->fail, TL_NOTFOUND, "there is no trace %.64s", trace)
                : tl_fail_set(&call->fail, TL_DENIED, "the token is not for trace %.64s", trace);
+}
+
+static int check_reach(struct tl_call *call, const ProtobufCMessage *request)
+{
+    const struct tl_stream *const stream = call->stream;
+    const int rc = reach_of(call, request);
+    if (rc == TL_DENIED)
+        tl_net_denied(stream->net, stream->caller, stream->method->path, call->fail.text);
+    return rc;
 }
 
 static int run(struct tl_call *call)
@@ -410,7 +424,11 @@ static void work(void *argument)
     const struct tl_cancel cancel = {tl_stream_unwanted, stream};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
     /* It may have waited for this thread until nobody wanted it any more. */
+    const int64_t begin = tl_now_ns();
     const int rc = tl_stream_unwanted(stream) ? TL_CANCELLED : run(&call);
+    if (stream->method->shape == TL_UNARY)
+        tl_histogram_add(&stream->net->method_times[stream->method - stream->net->app.methods],
+                         (uint64_t)(tl_now_ns() - begin));
     const char *text = NULL;
     char located[sizeof call.fail.text + 48];
     tl_cancel_set(before);
@@ -539,14 +557,16 @@ void tl_grpc_begin(struct tl_stream *stream)
         refuse(stream, TL_GRPC_INTERNAL, "grpc-timeout is 1 to 8 digits and one of H M S m u n");
         return;
     }
-    const char *const authorization = header(stream, "authorization");
-    stream->roles = tl_net_roles(stream->net, authorization, &stream->scope);
+    const char *why;
+    stream->roles =
+        tl_net_roles(stream->net, &stream->request, stream->caller, &stream->scope, &why);
     if ((stream->roles & method->role) != method->role) {
         if (stream->roles)
-            refuse(stream, TL_GRPC_PERMISSION_DENIED, "the token does not allow this");
-        else
-            refuse(stream, TL_GRPC_UNAUTHENTICATED,
-                   authorization ? "the token is not known" : "a bearer token is needed");
+            why = "the token does not allow this";
+        if (why)
+            tl_net_denied(stream->net, stream->caller, path, why);
+        refuse(stream, stream->roles ? TL_GRPC_PERMISSION_DENIED : TL_GRPC_UNAUTHENTICATED,
+               why ? why : "a bearer token is needed");
         return;
     }
     stream->method = method;

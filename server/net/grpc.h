@@ -63,6 +63,8 @@ struct tl_method {
 void *tl_call_context(struct tl_call *call);
 /* The scope of the call's token, NULL: everything. Borrowed. */
 const struct tl_scope *tl_call_scope(struct tl_call *call);
+/* The client's address, "10.0.0.7:41234". Lasts as long as the handler runs. */
+const char *tl_call_client(struct tl_call *call);
 /* Where a handler writes what went wrong. */
 struct tl_fail *tl_call_fail(struct tl_call *call);
 /* Does the caller's token have this role? For handlers whose need depends on the request. */

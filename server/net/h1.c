@@ -5,6 +5,7 @@
  * threads that it has there.
  */
 #include "net/body.h"
+#include "net/caller.h"
 #include "net/http.h"
 #include "net/netint.h"
 #include "net/peers.h"
@@ -51,6 +52,7 @@ struct connection {
     bool begun;       /* MHD has told of it */
     int64_t deadline; /* by tl_now_ms(): its request must be complete; guarded by h1->lock */
     struct sockaddr_storage peer;
+    struct tl_caller *caller;
 };
 
 /* One request. Held by MHD's connection until completed, and by a response that is pulled. */
@@ -295,6 +297,10 @@ static enum MHD_Result on_head(struct exchange *x, struct MHD_Connection *connec
 {
     struct head head = {.fields = &x->headers};
     struct tl_net *const net = x->h1->net;
+    const struct connection *const from =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    if (!from)
+        return MHD_NO;
     if (MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, &head) < 0)
         return MHD_NO;
     x->bad = !well_formed(&head, version);
@@ -302,11 +308,11 @@ static enum MHD_Result on_head(struct exchange *x, struct MHD_Connection *connec
     x->request.method = method;
     x->request.headers = &x->headers;
     x->request.waiter = &x->waiter;
-    x->request.roles =
-        tl_net_roles(net, tl_fields_get(&x->headers, "authorization"), &x->request.scope);
+    x->request.caller = from->caller;
+    tl_http_identify(net, &x->request);
     x->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     if (x->announced && !x->bad)
-        tl_body_expect(net, method, x->target, &x->headers, &x->body);
+        tl_body_expect(net, method, x->target, &x->headers, from->caller, &x->body);
     return MHD_YES;
 }
 
@@ -377,6 +383,7 @@ static void end_connection(struct tl_h1 *h1, struct connection *c)
     if (c->next)
         c->next->link = c->link;
     tl_peers_remove(&h1->peers, &c->peer);
+    tl_caller_put(c->caller);
     free(c);
     if (!h1->connections)
         pthread_cond_broadcast(&h1->changed);
@@ -464,17 +471,24 @@ static void refuse(struct tl_h1 *h1, int fd)
     close(fd);
 }
 
-void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr_storage *client)
+void tl_h1_limit(struct tl_h1 *h1, unsigned max_connections)
+{
+    tl_peers_limit(&h1->peers, max_connections, (max_connections + 1) / 2);
+}
+
+void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr_storage *peer,
+               struct tl_caller *caller)
 {
     struct connection *const c = calloc(1, sizeof *c);
-    if (!c || !tl_peers_add(&h1->peers, client)) {
+    if (!c || !tl_peers_add(&h1->peers, peer)) {
         free(c);
         refuse(h1, fd);
         return;
     }
     c->fd = fd;
     c->deadline = tl_now_ms() + h1->net->options.request_ms;
-    c->peer = *client;
+    c->peer = *peer;
+    c->caller = tl_caller_get(caller);
     pthread_mutex_lock(&h1->lock);
     struct connection *const stale = find_connection(h1, fd);
     if (stale) /* MHD closed it without a word, for want of memory */

@@ -213,7 +213,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     struct tl_netloop *const loop = h2->conn->loop;
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
-    struct tl_stream *const stream = tl_stream_new(loop, frame->hd.stream_id);
+    struct tl_stream *const stream = tl_stream_new(loop, frame->hd.stream_id, h2->conn->caller);
     if (!stream)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     stream->h2 = h2;
@@ -256,7 +256,8 @@ static void dispatch(struct tl_stream *stream)
         tl_grpc_begin(stream);
     else if (!stream->too_large)
         tl_body_expect(stream->net, tl_fields_get(&stream->request, ":method"),
-                       tl_fields_get(&stream->request, ":path"), &stream->request, &stream->body);
+                       tl_fields_get(&stream->request, ":path"), &stream->request, stream->caller,
+                       &stream->body);
 }
 
 /*

@@ -409,6 +409,9 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
     }
     if ((request->roles & route->role) != route->role) {
         const bool known = request->roles != TL_ROLE_PUBLIC;
+        if (known || request->denial)
+            tl_net_denied(net, request->caller, route->pattern,
+                          known ? "the token does not allow this" : request->denial);
         fail_with(response, known ? 403 : 401, "not allowed",
                   known
                       ? "the token does not allow this"
@@ -435,6 +438,7 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
         return;
     }
     response->fail.offset = TL_NO_OFFSET;
+    const int64_t begin = tl_now_ns();
     int rc = request->body_error;
     if (rc == TL_LIMIT)
         (void)!tl_fail_set(&response->fail, rc, "the body is longer than %u bytes",
@@ -443,8 +447,15 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
         rc = tl_fail_set(&response->fail, TL_AGAIN, "too much is being sent; try again later");
     else
         rc = route->run(request, response);
+    tl_histogram_add(&net->route_times[route - net->app.routes], (uint64_t)(tl_now_ns() - begin));
     if (rc < 0)
         fail_as(response, rc);
+}
+
+void tl_http_identify(struct tl_net *net, struct tl_http_request *request)
+{
+    request->roles =
+        tl_net_roles(net, request->headers, request->caller, &request->scope, &request->denial);
 }
 
 static void count(struct tl_net *net, int status)

@@ -30,6 +30,8 @@ struct tl_http_request {
     struct tl_waiter *waiter; /* for producers that wait for news; closed when nobody listens */
     unsigned roles;
     struct tl_scope *scope; /* of the token; NULL: everything. The request's reference */
+    const char *denial;     /* what is wrong with the token, NULL: there is none, or nothing */
+    const struct tl_caller *caller; /* borrowed */
     bool tls;
 };
 
@@ -92,9 +94,13 @@ TL_MUST_USE int tl_http_type(struct tl_http_response *response, const char *type
 
 /* ---- for the adapters (h1.c, http2.c) ----------------------------------------------------- */
 
+/* Set what the request may do, by its headers and its client. */
+void tl_http_identify(struct tl_net *net, struct tl_http_request *request);
+
 /*
- * Answer a request whose method, headers, waiter, roles and tls are set. `target` is the
- * request target (path and query as sent). Fills `response` completely, :status included.
+ * Answer a request whose method, headers, waiter, client and tls are set, and which is identified.
+ * `target` is the request target (path and query as sent). Fills `response` completely, :status
+ * included.
  */
 void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char *target,
                  struct tl_http_response *response);

@@ -145,8 +145,8 @@ void tl_http2_begin(struct tl_stream *stream)
     x->request.body = (struct tl_bytes){stream->body.data.p, stream->body.data.n};
     x->request.body_error = stream->body.error;
     x->request.tls = stream->tls;
-    x->request.roles = tl_net_roles(stream->net, tl_fields_get(&stream->request, "authorization"),
-                                    &x->request.scope);
+    x->request.caller = stream->caller;
+    tl_http_identify(stream->net, &x->request);
     const enum tl_effort effort = tl_http_effort(stream->net, verb, path, &x->role);
     if (tl_workers_run(stream->net->workers, x->role, effort, work, x) < 0) {
         refuse(stream, "503");

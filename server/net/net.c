@@ -2,9 +2,9 @@
 #include "net/net.h"
 
 #include "base/processors.h"
-#include "base/prometheus.h"
 #include "net/address.h"
 #include "net/auth.h"
+#include "net/caller.h"
 #include "net/conn.h"
 #include "net/fields.h"
 #include "net/stream.h"
@@ -115,33 +115,108 @@ static void raise_file_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int tl_net_reload(struct tl_net *net, struct tl_fail *fail)
+/* A new set of what lies in files; NULL where there is none. */
+struct files {
+    struct tl_auth *auth;
+    struct tl_tls *tls;
+};
+
+static void free_files(struct files *files)
+{
+    tl_tls_free(files->tls); /* connections hold OpenSSL's part of it themselves */
+    tl_auth_free(files->auth);
+}
+
+static int read_files(struct files *out, const struct tl_net_options *o, struct tl_fail *fail)
+{
+    *out = (struct files){0};
+    int rc = o->tokens ? tl_auth_read(&out->auth, o->tokens, fail) : TL_OK;
+    if (rc == TL_OK && o->tls_cert)
+        rc = tl_tls_new(&out->tls, o->tls_cert, o->tls_key, fail);
+    if (rc < 0)
+        free_files(out);
+    return rc;
+}
+
+int tl_net_check(const struct tl_net_options *options, struct tl_fail *fail)
+{
+    struct files files;
+    const int rc = read_files(&files, options, fail);
+    if (rc == TL_OK)
+        free_files(&files);
+    return rc;
+}
+
+static void take_files(struct tl_net *net, struct files *files)
+{
+    pthread_rwlock_wrlock(&net->credentials);
+    const struct files old = {net->auth, net->tls};
+    net->auth = files->auth;
+    net->tls = files->tls;
+    pthread_rwlock_unlock(&net->credentials);
+    *files = old;
+    free_files(files);
+}
+
+/* Files and limits; what cannot change stays. */
+static void take_options(struct tl_net_options *o, const struct tl_net_options *fresh)
+{
+    if (o->tokens)
+        o->tokens = fresh->tokens;
+    if (o->tls_cert) {
+        o->tls_cert = fresh->tls_cert;
+        o->tls_key = fresh->tls_key;
+    }
+    o->max_connections = fresh->max_connections;
+    o->max_per_address = fresh->max_per_address;
+    o->max_http1 = fresh->max_http1;
+    o->max_streaming = fresh->max_streaming;
+    o->max_message = fresh->max_message;
+    o->max_inbound = fresh->max_inbound;
+    set_defaults(o);
+}
+
+static void apply_limits(struct tl_net *net)
 {
     const struct tl_net_options *const o = &net->options;
-    struct tl_auth *auth = NULL;
-    struct tl_tls *tls = NULL;
-    int rc = o->tokens ? tl_auth_read(&auth, o->tokens, fail) : TL_OK;
-    if (rc == TL_OK && o->tls_cert)
-        rc = tl_tls_new(&tls, o->tls_cert, o->tls_key, fail);
-    if (rc == TL_OK) {
-        pthread_rwlock_wrlock(&net->credentials);
-        struct tl_auth *const old_auth = net->auth;
-        struct tl_tls *const old_tls = net->tls;
-        net->auth = auth;
-        net->tls = tls;
-        pthread_rwlock_unlock(&net->credentials);
-        auth = old_auth;
-        tls = old_tls; /* connections hold OpenSSL's part of it themselves */
-    }
-    tl_tls_free(tls);
-    tl_auth_free(auth);
-    return rc;
+    tl_peers_limit(&net->peers, o->max_connections, o->max_per_address);
+    tl_workers_limit(net->workers, o->max_streaming);
+    tl_h1_limit(net->h1, o->max_http1);
+    atomic_store(&net->max_message, o->max_message);
+    atomic_store(&net->max_inbound, o->max_inbound);
+}
+
+int tl_net_reload(struct tl_net *net, const struct tl_net_options *fresh, struct tl_fail *fail)
+{
+    struct tl_net_options next = net->options;
+    struct files files;
+    take_options(&next, fresh);
+    const int rc = read_files(&files, &next, fail);
+    if (rc < 0)
+        return rc;
+    take_files(net, &files);
+    take_options(&net->options, fresh);
+    apply_limits(net);
+    return TL_OK;
+}
+
+void tl_net_round(struct tl_net *net)
+{
+    on_all_loops(net, settle);
 }
 
 static int start(struct tl_net *net, struct tl_fail *fail)
 {
     const struct tl_net_options *const o = &net->options;
-    int rc = tl_net_reload(net, fail);
+    struct files files;
+    int rc = read_files(&files, o, fail);
+    if (rc < 0)
+        return rc;
+    take_files(net, &files);
+    net->route_times = calloc(net->app.n_routes + 1, sizeof *net->route_times);
+    net->method_times = calloc(net->app.n_methods + 1, sizeof *net->method_times);
+    if (!net->route_times || !net->method_times)
+        rc = TL_NOMEM;
     if (rc == TL_OK)
         rc = tl_workers_new(&net->workers, o->max_streaming);
     if (rc == TL_OK)
@@ -167,6 +242,8 @@ int tl_net_new(struct tl_net **out, const struct tl_net_options *options, struct
     net->options = *options;
     net->app = *options->app;
     set_defaults(&net->options);
+    atomic_init(&net->max_message, net->options.max_message);
+    atomic_init(&net->max_inbound, net->options.max_inbound);
     tl_peers_init(&net->peers, net->options.max_connections, net->options.max_per_address);
     const int rc = start(net, fail);
     if (rc < 0)
@@ -210,6 +287,8 @@ void tl_net_free(struct tl_net *net)
     tl_auth_free(net->auth);
     tl_peers_fini(&net->peers);
     pthread_rwlock_destroy(&net->credentials);
+    free(net->route_times);
+    free(net->method_times);
     free(net->loops);
     free(net);
 }
@@ -229,13 +308,35 @@ bool tl_net_draining(const struct tl_net *net)
     return atomic_load_explicit(&net->draining, memory_order_relaxed);
 }
 
-unsigned tl_net_roles(struct tl_net *net, const char *authorization, struct tl_scope **scope)
+unsigned tl_net_roles(struct tl_net *net, const struct tl_fields *headers,
+                      const struct tl_caller *caller, struct tl_scope **scope, const char **why)
 {
+    const char *const authorization = tl_fields_get(headers, "authorization");
     *scope = NULL;
+    *why = NULL;
     pthread_rwlock_rdlock(&net->credentials);
     const unsigned roles = net->auth ? tl_auth_roles(net->auth, authorization, scope) : TL_ROLE_ALL;
     pthread_rwlock_unlock(&net->credentials);
+    if (!roles && authorization)
+        *why = "the token is not known";
     return roles;
+}
+
+void tl_net_denied(struct tl_net *net, const struct tl_caller *caller, const char *path,
+                   const char *why)
+{
+    struct tl_journal_line line;
+    unsigned left_out;
+    atomic_fetch_add_explicit(&net->stats.denied, 1, memory_order_relaxed);
+    if (!tl_journal_may(&net->denials, &left_out))
+        return;
+    tl_journal_begin(&line, TL_JOURNAL_WARNING, "request refused");
+    tl_journal_text(&line, "client", caller->address);
+    tl_journal_text(&line, "path", path);
+    tl_journal_text(&line, "why", why);
+    if (left_out)
+        tl_journal_number(&line, "left_out", left_out);
+    tl_journal_end(&line);
 }
 
 const char tl_foreign_host[] =
@@ -253,7 +354,7 @@ bool tl_net_knows_host(const struct tl_net *net, const struct tl_fields *headers
 
 bool tl_net_hold(struct tl_net *net, enum tl_role_class class, size_t n)
 {
-    const size_t all = net->options.max_inbound;
+    const size_t all = atomic_load_explicit(&net->max_inbound, memory_order_relaxed);
     const size_t most =
         class == TL_FOR_PUSH ? all : all / (class ? PART_OF_OTHERS : PART_OF_PUBLIC);
     if (atomic_fetch_add(&net->stats.inbound[class], n) + n <= most)
@@ -265,39 +366,4 @@ bool tl_net_hold(struct tl_net *net, enum tl_role_class class, size_t n)
 void tl_net_release(struct tl_net *net, enum tl_role_class class, size_t n)
 {
     atomic_fetch_sub_explicit(&net->stats.inbound[class], n, memory_order_relaxed);
-}
-
-/* ---- metrics ---------------------------------------------------------------------------- */
-
-int tl_net_metrics(const struct tl_net *net, struct tl_buf *out)
-{
-    const struct tl_net_stats *const s = &net->stats;
-    uint64_t inbound = 0;
-    for (size_t i = 0; i < TL_ROLE_CLASSES; i++)
-        inbound += atomic_load(&s->inbound[i]);
-    const struct tl_metric rows[] = {
-        {"connections_total", "Connections accepted.", atomic_load(&s->connections)},
-        {"connections_open", "HTTP/2 and unidentified connections.",
-         atomic_load(&s->connections_open)},
-        {"connections_refused_total", "Connections closed for want of room.",
-         atomic_load(&s->refused)},
-        {"network_received_bytes_total", "Bytes read, HTTP/2 and TLS.", atomic_load(&s->bytes_in)},
-        {"network_sent_bytes_total", "Bytes written, HTTP/2 and TLS.", atomic_load(&s->bytes_out)},
-        {"http2_streams_total", "HTTP/2 requests begun.", atomic_load(&s->streams)},
-        {"http2_floods_total", "Connections closed for a flood of empty frames.",
-         atomic_load(&s->floods)},
-        {"grpc_inbound_bytes", "Received messages that wait for a handler.", inbound},
-    };
-    int rc = tl_metrics_add(out, rows, sizeof rows / sizeof *rows);
-    if (rc == TL_OK)
-        rc = tl_metric_begin(out, "grpc_calls_total", "Calls ended, by status code.");
-    for (int i = 0; i < 17 && rc == TL_OK; i++)
-        rc = tl_metric_sample(out, "grpc_calls_total", atomic_load(&s->grpc_status[i]),
-                              "code=\"%d\"", i);
-    if (rc == TL_OK)
-        rc = tl_metric_begin(out, "http_responses_total", "Responses, by class.");
-    for (int i = 1; i < 6 && rc == TL_OK; i++)
-        rc = tl_metric_sample(out, "http_responses_total", atomic_load(&s->http_class[i]),
-                              "class=\"%dxx\"", i);
-    return rc;
 }

@@ -88,11 +88,19 @@ TL_MUST_USE int tl_net_new(struct tl_net **out, const struct tl_net_options *opt
                            struct tl_fail *fail);
 
 /*
- * Read the files of tokens and of the certificate again. Requests and connections that begin from
- * now on go by them; those under way go on as they began. When either file is bad, both stay as
- * they were. Not from two threads at once. Errors: TL_BAD, TL_IO, TL_NOMEM.
+ * Read the files of tokens and of the certificate again, and take what else may change from
+ * `fresh`: the names of these files, and the limits max_…. Requests and connections that begin from
+ * now on go by them; those under way go on as they began. When a file is bad, all stays as it was.
+ * What is there without tokens or TLS stays so. Not from two threads at once. Errors: TL_BAD,
+ * TL_IO, TL_NOMEM.
  */
-TL_MUST_USE int tl_net_reload(struct tl_net *net, struct tl_fail *fail);
+TL_MUST_USE int tl_net_reload(struct tl_net *net, const struct tl_net_options *fresh,
+                              struct tl_fail *fail);
+/* Can the files of these options be used? Errors as above. */
+TL_MUST_USE int tl_net_check(const struct tl_net_options *options, struct tl_fail *fail);
+
+/* Returns when every event loop has come round: a server that hangs does not. Any thread. */
+void tl_net_round(struct tl_net *net);
 
 /* Where listener `i` listens, with its real port, as "http://127.0.0.1:7070". */
 const char *tl_net_url(const struct tl_net *net, size_t i);
@@ -110,10 +118,6 @@ void tl_net_free(struct tl_net *net);
 
 /* Append Prometheus text of what the network half counts. Any thread. */
 TL_MUST_USE int tl_net_metrics(const struct tl_net *net, struct tl_buf *out);
-
-/* Which roles an Authorization header's value gives (NULL: none was sent), and a reference to its
- * scope (NULL: everything). Any thread. */
-unsigned tl_net_roles(struct tl_net *net, const char *authorization, struct tl_scope **scope);
 
 /* The host part of ADDR:PORT is a loopback address or "localhost". TL_USAGE: not ADDR:PORT. */
 TL_MUST_USE int tl_address_is_loopback(const char *address, struct tl_fail *fail);

@@ -12,6 +12,8 @@
 #ifndef TL_NET_NETINT_H
 #define TL_NET_NETINT_H
 
+#include "base/journal.h"
+#include "base/prometheus.h"
 #include "net/loop.h"
 #include "net/net.h"
 #include "net/outq.h"
@@ -21,6 +23,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
+struct tl_caller;
 struct tl_conn;
 struct tl_h2;
 struct tl_h1;
@@ -37,6 +40,7 @@ struct tl_net_stats {
     atomic_ullong bytes_out;
     atomic_ullong streams;
     atomic_ullong floods;
+    atomic_ullong denied; /* requests without a token that allows them */
     atomic_ullong grpc_status[17];
     atomic_ullong http_class[6]; /* by the status' first digit */
     /* Memory of received messages until a handler is done with them. */
@@ -68,6 +72,12 @@ struct tl_net {
     struct tl_auth *auth;
     struct tl_tls *tls;
     bool guard_host; /* see tl_net_options.any_host */
+    /* In force, see tl_net_options; a reload changes them. */
+    atomic_size_t max_message;
+    atomic_size_t max_inbound;
+    struct tl_histogram *route_times;  /* of each route, and … */
+    struct tl_histogram *method_times; /* … of each method of one reply */
+    struct tl_journal_limit denials;
     struct tl_net_stats stats;
     struct tl_peers peers; /* of connections_open */
     atomic_bool draining;
@@ -104,6 +114,17 @@ void tl_conns_close(struct tl_netloop *loop);
 
 /* ---- net.c ------------------------------------------------------------------------------ */
 
+/*
+ * Which roles a request has by its headers and who sends it, and a reference to the scope of that
+ * (NULL: everything). With none, `*why` says what is wrong with its token, NULL where it has none.
+ * Any thread.
+ */
+unsigned tl_net_roles(struct tl_net *net, const struct tl_fields *headers,
+                      const struct tl_caller *caller, struct tl_scope **scope, const char **why);
+/* Tell the journal of a request that was refused, `why`. Any thread. */
+void tl_net_denied(struct tl_net *net, const struct tl_caller *caller, const char *path,
+                   const char *why);
+
 /* Does the request name us by a name that is ours? See tl_net_options.any_host. */
 bool tl_net_knows_host(const struct tl_net *net, const struct tl_fields *headers);
 extern const char tl_foreign_host[]; /* what to say if not */
@@ -116,9 +137,12 @@ void tl_net_release(struct tl_net *net, enum tl_role_class class, size_t n);
 TL_MUST_USE int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail);
 /*
  * Hand over a socket of a pair, also when it fails: one too many is told so and closed. `client`
- * is who asks by it. Any thread.
+ * is who asks by it, from `peer`. Any thread.
  */
-void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr_storage *client);
+void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr_storage *peer,
+               struct tl_caller *caller);
+/* At most so many connections from now on. Any thread. */
+void tl_h1_limit(struct tl_h1 *h1, unsigned max_connections);
 /* Wake and end handlers that wait for news. */
 void tl_h1_drain(struct tl_h1 *h1);
 void tl_h1_free(struct tl_h1 *h1);

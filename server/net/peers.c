@@ -44,6 +44,14 @@ void tl_peers_fini(struct tl_peers *peers)
     pthread_mutex_destroy(&peers->lock);
 }
 
+void tl_peers_limit(struct tl_peers *peers, unsigned max, unsigned max_each)
+{
+    pthread_mutex_lock(&peers->lock);
+    peers->max = max;
+    peers->max_each = max_each;
+    pthread_mutex_unlock(&peers->lock);
+}
+
 static bool add(struct tl_peers *peers, uint64_t address)
 {
     struct tl_peer *peer = find(peers, address);

@@ -30,6 +30,8 @@ struct tl_peers {
 /* At most `max` connections in all, and `max_each` of one address. */
 void tl_peers_init(struct tl_peers *peers, unsigned max, unsigned max_each);
 void tl_peers_fini(struct tl_peers *peers);
+/* From now on; those above it stay. */
+void tl_peers_limit(struct tl_peers *peers, unsigned max, unsigned max_each);
 /* Count a connection from `at`. False: it is one too many, or there is no memory. */
 TL_MUST_USE bool tl_peers_add(struct tl_peers *peers, const struct sockaddr_storage *at);
 /* A counted connection has ended. */

@@ -15,10 +15,12 @@ struct job {
     struct job *next;
     void (*run)(void *argument);
     void *argument;
+    int64_t since; /* by tl_now_ns(): when it was given */
 };
 
 struct tl_pool {
-    struct tl_pool_options options;
+    struct tl_pool_options options; /* max_threads is guarded by the lock */
+    struct tl_histogram waits;
     struct tl_waiter waiter; /* its lock guards all below */
     struct job *head;
     struct job **tail;
@@ -71,6 +73,7 @@ static void *worker(void *argument)
     pthread_mutex_lock(&pool->waiter.lock);
     while ((job = next_job_locked(pool))) {
         pthread_mutex_unlock(&pool->waiter.lock);
+        tl_histogram_add(&pool->waits, (uint64_t)(tl_now_ns() - job->since));
         job->run(job->argument);
         free(job);
         pthread_mutex_lock(&pool->waiter.lock);
@@ -114,7 +117,7 @@ int tl_pool_run(struct tl_pool *pool, void (*run)(void *argument), void *argumen
     struct job *const job = malloc(sizeof *job);
     if (!job)
         return TL_NOMEM;
-    *job = (struct job){.run = run, .argument = argument};
+    *job = (struct job){.run = run, .argument = argument, .since = tl_now_ns()};
     pthread_mutex_lock(&pool->waiter.lock);
     const bool admitted = !pool->stopping && admit_locked(pool);
     if (admitted) {
@@ -127,6 +130,25 @@ int tl_pool_run(struct tl_pool *pool, void (*run)(void *argument), void *argumen
     if (!admitted)
         free(job);
     return admitted ? TL_OK : TL_LIMIT;
+}
+
+void tl_pool_limit(struct tl_pool *pool, unsigned max_threads)
+{
+    pthread_mutex_lock(&pool->waiter.lock);
+    pool->options.max_threads = max_threads;
+    pthread_mutex_unlock(&pool->waiter.lock);
+}
+
+void tl_pool_use(struct tl_pool *pool, struct tl_pool_use *out)
+{
+    pthread_mutex_lock(&pool->waiter.lock);
+    *out = (struct tl_pool_use){pool->options.name, pool->threads - pool->idle, pool->queued};
+    pthread_mutex_unlock(&pool->waiter.lock);
+}
+
+const struct tl_histogram *tl_pool_waits(const struct tl_pool *pool)
+{
+    return &pool->waits;
 }
 
 bool tl_pool_busy(struct tl_pool *pool)

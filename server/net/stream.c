@@ -11,7 +11,7 @@
 
 void tl_h2_stream_task(struct tl_task *task);
 
-struct tl_stream *tl_stream_new(struct tl_netloop *loop, int32_t id)
+struct tl_stream *tl_stream_new(struct tl_netloop *loop, int32_t id, struct tl_caller *caller)
 {
     struct tl_stream *const stream = calloc(1, sizeof *stream);
     if (!stream)
@@ -21,6 +21,7 @@ struct tl_stream *tl_stream_new(struct tl_netloop *loop, int32_t id)
     stream->net = loop->net;
     stream->loop = loop;
     stream->id = id;
+    stream->caller = tl_caller_get(caller);
     stream->deadline_ns = INT64_MAX;
     stream->out_tail = &stream->out;
     stream->in_tail = &stream->in;
@@ -51,6 +52,7 @@ void tl_stream_put(struct tl_stream *stream)
         return;
     tl_scope_put(stream->scope);
     tl_body_fini(stream->net, &stream->body);
+    tl_caller_put(stream->caller);
     tl_fields_fini(&stream->request);
     tl_fields_fini(&stream->head);
     tl_fields_fini(&stream->trailers);
@@ -279,7 +281,7 @@ static void stop_receiving(struct tl_stream *stream, int error)
 
 size_t tl_stream_max_message(const struct tl_stream *stream)
 {
-    const size_t most = stream->net->options.max_message;
+    const size_t most = atomic_load_explicit(&stream->net->max_message, memory_order_relaxed);
     return stream->method->role == TL_ROLE_PUBLIC && most > MAX_PUBLIC_MESSAGE ? MAX_PUBLIC_MESSAGE
                                                                                : most;
 }

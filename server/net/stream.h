@@ -10,6 +10,7 @@
 #define TL_NET_STREAM_H
 
 #include "net/body.h"
+#include "net/caller.h"
 #include "net/fields.h"
 #include "net/netint.h"
 #include "net/waiter.h"
@@ -38,6 +39,7 @@ struct tl_stream {
     const struct tl_method *method; /* NULL: not a gRPC call */
     unsigned roles;
     struct tl_scope *scope; /* of the token; NULL: everything */
+    struct tl_caller *caller;
     bool tls;
     bool is_grpc;
     bool gzip_in;        /* compressed messages are gzip */
@@ -136,7 +138,8 @@ void tl_message_free(struct tl_net *net, struct tl_message *message);
 
 /* ---- loop side (h2.c) ------------------------------------------------------------------- */
 
-struct tl_stream *tl_stream_new(struct tl_netloop *loop, int32_t id);
+/* Keeps a reference to `client`. NULL: out of memory. */
+struct tl_stream *tl_stream_new(struct tl_netloop *loop, int32_t id, struct tl_caller *caller);
 /* The stream is closed: wake the worker, let go. */
 void tl_stream_detach(struct tl_stream *stream);
 /* Bytes of the body. Returns how many may be given back as window now; < 0: enum tl_err. */

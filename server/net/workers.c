@@ -48,6 +48,36 @@ int tl_workers_run(struct tl_workers *workers, unsigned role, enum tl_effort eff
     return tl_pool_run(workers->pools[tl_role_class(role)][effort], job, argument);
 }
 
+void tl_workers_limit(struct tl_workers *workers, unsigned max_lasting)
+{
+    for (unsigned class = 0; class < TL_ROLE_CLASSES; class ++)
+        if (sizes[class][TL_LASTING].max_threads == OWN)
+            tl_pool_limit(workers->pools[class][TL_LASTING], max_lasting);
+}
+
+int tl_workers_metrics(const struct tl_workers *workers, struct tl_buf *out)
+{
+    struct tl_pool *const *const pools = &workers->pools[0][0];
+    struct tl_pool_use use[TL_ROLE_CLASSES * TL_EFFORTS];
+    const size_t n = sizeof use / sizeof *use;
+    for (size_t i = 0; i < n; i++)
+        tl_pool_use(pools[i], &use[i]);
+    int rc = tl_metric_begin(out, "worker_threads", "Threads that run calls, by kind of call.");
+    for (size_t i = 0; i < n && rc == TL_OK; i++)
+        rc = tl_metric_sample(out, "worker_threads", use[i].threads, "pool=\"%s\"", use[i].name);
+    if (rc == TL_OK)
+        rc = tl_metric_begin(out, "worker_queue", "Calls that wait for a thread.");
+    for (size_t i = 0; i < n && rc == TL_OK; i++)
+        rc = tl_metric_sample(out, "worker_queue", use[i].queued, "pool=\"%s\"", use[i].name);
+    if (rc == TL_OK)
+        rc = tl_histogram_begin(out, "worker_wait_seconds", "How long calls waited for a thread.");
+    for (size_t i = 0; i < n && rc == TL_OK; i++)
+        if (tl_histogram_used(tl_pool_waits(pools[i])))
+            rc = tl_histogram_series(out, "worker_wait_seconds", tl_pool_waits(pools[i]), "pool",
+                                     use[i].name);
+    return rc;
+}
+
 bool tl_workers_busy(struct tl_workers *workers)
 {
     for (unsigned class = 0; class < TL_ROLE_CLASSES; class ++)

@@ -32,6 +32,12 @@ TL_MUST_USE int tl_workers_new(struct tl_workers **out, unsigned max_lasting);
 TL_MUST_USE int tl_workers_run(struct tl_workers *workers, unsigned role, enum tl_effort effort,
                                void (*job)(void *argument), void *argument);
 
+/* Another `max_lasting` from now on; calls above it go on. */
+void tl_workers_limit(struct tl_workers *workers, unsigned max_lasting);
+
+/* Append Prometheus text: threads at work, jobs that wait, and how long they waited. TL_NOMEM. */
+TL_MUST_USE int tl_workers_metrics(const struct tl_workers *workers, struct tl_buf *out);
+
 /* Is a job running or waiting? */
 bool tl_workers_busy(struct tl_workers *workers);
 

@@ -76,14 +76,13 @@ int tl_osd_label_connection(struct tl_lake *lake, const char *trace, const char 
 
 static int open_trace(struct tl_osd_capture *c, struct tl_fail *fail)
 {
-    const struct tl_ingest_request request = {.rig = c->rig,
-                                              .setup = c->described ? c->described : c->setup};
+    const struct tl_ingest_request request = {
+        .rig = c->rig, .setup = c->described ? c->described : c->setup, .client = c->from};
     c->at = 0;
     const int rc =
         tl_ingest_open(c->lake, &request, on_durable, NULL, &c->ingest, c->trace, &c->at, fail);
     if (rc < 0)
         return rc;
-    say(c, "rig %s begins trace %s", c->rig, c->trace);
     if (c->from)
         (void)!tl_osd_label_connection(c->lake, c->trace, c->from);
     return rc;
@@ -95,10 +94,9 @@ static void finish(struct tl_osd_capture *c, const char *why)
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     uint64_t durable = c->at;
     const int rc = tl_ingest_finish(c->ingest, &durable, &fail);
+    tl_ingest_explain(c->ingest, rc < 0 && fail.text[0] ? fail.text : why);
     tl_ingest_close(c->ingest);
     c->ingest = NULL;
-    say(c, "trace %s, %llu bytes: %s", c->trace, (unsigned long long)durable,
-        rc < 0 && fail.text[0] ? fail.text : why);
     c->trace[0] = 0;
 }
 

@@ -52,7 +52,8 @@ static int step_open(struct push *push, const Tracelake__V1__Open *open)
                                               .trace = open->trace,
                                               .setup = open->setup,
                                               .resume = open->resume,
-                                              .epoch = open->epoch};
+                                              .epoch = open->epoch,
+                                              .client = tl_call_client(push->call)};
     uint64_t durable = 0;
     if (push->ingest)
         return tl_fail_set(fail, TL_USAGE, "a push has one `open`, this is the second");
@@ -190,6 +191,12 @@ static int run_push(struct tl_call *call, const void *none)
     int rc = push_loop(&push);
     if (!push.ingest)
         return rc;
+    if (rc < 0 && rc != TL_EOF) {
+        const struct tl_fail *const fail = tl_call_fail(call);
+        tl_ingest_explain(push.ingest, rc == TL_CANCELLED ? "the rig's connection broke"
+                                       : fail->text[0]    ? fail->text
+                                                          : tl_err_name(rc));
+    }
     tl_ingest_close(push.ingest); /* what was appended is durable now, however the call ended */
     uint64_t durable;
     bool complete;

@@ -54,6 +54,52 @@ int tl_run_stats(struct tl_call *call, const void *message)
     return explain(call, rc, r->trace, r->stream);
 }
 
+struct rows {
+    struct tl_buf json;
+    size_t n;
+};
+
+static int add_insn(void *context, const struct tl_insn_row *row)
+{
+    struct rows *const rows = context;
+    if (rows->json.n > TL_REPLY_BYTES)
+        return TL_EOF;
+    return tl_webjson_row(&rows->json, rows->n++, tl_webjson_insn(row));
+}
+
+int tl_run_insns(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__InsnsRequest *const r = message;
+    Tracelake__V1__JsonReply reply = TRACELAKE__V1__JSON_REPLY__INIT;
+    struct rows rows = {0};
+    int rc = tl_buf_add(&rows.json, "[", 1);
+    if (rc == TL_OK)
+        rc = tl_lake_insns(tl_call_rpc(call)->lake, r->trace, r->stream, r->from,
+                           r->count ? r->count : 100, add_insn, &rows, tl_call_fail(call));
+    if (rc == TL_OK || rc == TL_EOF)
+        rc = tl_buf_add(&rows.json, "]\n", 3);
+    if (rc == TL_OK) {
+        reply.json = (char *)rows.json.p;
+        rc = tl_call_send(call, &reply.base);
+    }
+    tl_buf_fini(&rows.json);
+    return explain(call, rc, r->trace, r->stream);
+}
+
+int tl_run_source(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__SourceRequest *const r = message;
+    struct tl_source_file source;
+    int rc = tl_lake_source(tl_call_rpc(call)->lake, r->trace, r->stream, r->at, r->frame, &source,
+                            tl_call_fail(call));
+    if (rc == TL_OK && source.text.n > TL_REPLY_BYTES)
+        rc = tl_fail_set(tl_call_fail(call), TL_LIMIT, "the source is too large for an answer");
+    if (rc == TL_OK)
+        rc = send_json(call, tl_webjson_source(&source));
+    tl_source_file_fini(&source);
+    return explain(call, rc, r->trace, r->stream);
+}
+
 int tl_run_call(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__CallRequest *const r = message;

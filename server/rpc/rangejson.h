@@ -6,8 +6,21 @@
 #include "rpc/rpcint.h"
 
 int tl_run_stats(struct tl_call *call, const void *message);
+int tl_run_insns(struct tl_call *call, const void *message);
+int tl_run_source(struct tl_call *call, const void *message);
 int tl_run_call(struct tl_call *call, const void *message);
 int tl_run_profile(struct tl_call *call, const void *message);
 int tl_run_compare(struct tl_call *call, const void *message);
+int tl_run_simpoints(struct tl_call *call, const void *message); /* regions.c */
+
+/* What a region's name stands for: instructions [from, to) of a stream. */
+struct tl_region_place {
+    char stream[32];
+    uint64_t from, to;
+};
+/* A region that is kept as a label of its trace, "region.NAME=STREAM FROM TO WARM-UP …"; `from` is
+ * where it is warmed up. TL_NOTFOUND. */
+TL_MUST_USE int tl_region_named(struct tl_lake *lake, const char *trace, const char *name,
+                                struct tl_region_place *out, struct tl_fail *fail);
 
 #endif

@@ -69,7 +69,8 @@ static int check_enums(struct tl_call *call, unsigned unit, unsigned format)
 static int run_fetch(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__FetchRequest *const r = message;
-    const struct tl_range_request request = {
+    struct tl_region_place region;
+    struct tl_range_request request = {
         .trace = r->trace,
         .stream = r->stream,
         .unit = (enum tl_range_unit)r->unit, /* numbered alike */
@@ -77,8 +78,16 @@ static int run_fetch(struct tl_call *call, const void *message)
         .to = or_end(r->to),
         .format = (enum tl_range_format)r->format, /* JSON is made of lines */
     };
-    const int rc = check_enums(call, (unsigned)r->unit, (unsigned)r->format);
-    return rc < 0 ? rc : send_range(call, &request);
+    int rc = check_enums(call, (unsigned)r->unit, (unsigned)r->format);
+    if (rc >= 0 && *r->region) {
+        rc = tl_region_named(tl_call_rpc(call)->lake, r->trace, r->region, &region,
+                             tl_call_fail(call));
+        request.stream = region.stream;
+        request.unit = TL_UNIT_INSN;
+        request.from = region.from;
+        request.to = region.to;
+    }
+    return rc < 0 ? explain(call, rc, r->trace, r->stream) : send_range(call, &request);
 }
 
 /* ---- Follow ----------------------------------------------------------------------------- */
@@ -347,12 +356,18 @@ const struct tl_method tl_ranges_methods[] = {
      run_find, TL_LONG},
     {"/tracelake.v1.Ranges/Stats", &tracelake__v1__stats_request__descriptor, TL_UNARY,
      TL_ROLE_READ, tl_run_stats, TL_LONG},
+    {"/tracelake.v1.Ranges/Insns", &tracelake__v1__insns_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, tl_run_insns, TL_LONG},
+    {"/tracelake.v1.Ranges/Source", &tracelake__v1__source_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, tl_run_source, TL_LONG},
     {"/tracelake.v1.Ranges/Call", &tracelake__v1__call_request__descriptor, TL_UNARY, TL_ROLE_READ,
      tl_run_call, TL_LONG},
     {"/tracelake.v1.Ranges/Compare", &tracelake__v1__compare_request__descriptor, TL_UNARY,
      TL_ROLE_READ, tl_run_compare, TL_LONG},
     {"/tracelake.v1.Ranges/Profile", &tracelake__v1__profile_request__descriptor, TL_UNARY,
      TL_ROLE_READ, tl_run_profile, TL_LONG},
+    {"/tracelake.v1.Ranges/SimPoints", &tracelake__v1__sim_points_request__descriptor,
+     TL_SERVER_STREAM, TL_ROLE_READ, tl_run_simpoints, TL_LONG},
     {"/tracelake.v1.Ranges/GetTiles", &tracelake__v1__get_tiles_request__descriptor, TL_UNARY,
      TL_ROLE_READ, run_tiles, TL_LONG},
     {"/tracelake.v1.Ranges/Follow", &tracelake__v1__follow_request__descriptor, TL_SERVER_STREAM,

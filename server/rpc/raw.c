@@ -87,12 +87,12 @@ static int take(const struct feed *feed, struct capture *c, struct tl_bytes byte
                 struct tl_fail *fail)
 {
     if (!c->ingest) {
-        const struct tl_ingest_request request = {.rig = feed->spec.rig, .setup = feed->spec.setup};
+        const struct tl_ingest_request request = {
+            .rig = feed->spec.rig, .setup = feed->spec.setup, .client = feed->spec.address};
         const int rc = tl_ingest_open(feed->raw->lake, &request, on_durable, NULL, &c->ingest,
                                       c->trace, &c->at, fail);
         if (rc < 0)
             return rc;
-        say(feed->raw, "%s: rig %s begins trace %s", feed->spec.address, feed->spec.rig, c->trace);
         (void)!tl_osd_label_connection(feed->raw->lake, c->trace, feed->spec.address);
     }
     const int rc = tl_ingest_append(c->ingest, c->at, bytes, fail);
@@ -130,9 +130,8 @@ static bool read_capture(const struct feed *feed, int fd)
         uint64_t durable = c.at;
         if (rc == TL_OK)
             rc = tl_ingest_finish(c.ingest, &durable, &fail);
+        tl_ingest_explain(c.ingest, rc < 0 && fail.text[0] ? fail.text : why);
         tl_ingest_close(c.ingest);
-        say(feed->raw, "%s: trace %s, %llu bytes: %s", feed->spec.address, c.trace,
-            (unsigned long long)durable, rc < 0 && fail.text[0] ? fail.text : why);
     } else if (rc < 0) {
         say(feed->raw, "%s: %s", feed->spec.address, why);
     }

@@ -28,8 +28,8 @@ struct tl_raw_spec {
 };
 
 /*
- * Take a specification apart; `lake` gets the images that the configuration names. A leading
- * "tcp://" is fine. TL_USAGE, TL_BAD, TL_IO.
+ * Take a specification apart; `lake` gets the images that the configuration names (NULL: they are
+ * not looked at). A leading "tcp://" is fine. TL_USAGE, TL_BAD, TL_IO.
  */
 TL_MUST_USE int tl_raw_parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
                              struct tl_fail *fail);

@@ -152,20 +152,29 @@ int tl_web_locate(struct tl_http_request *request, struct tl_http_response *resp
     return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
 }
 
-int tl_web_stats(struct tl_http_request *request, struct tl_http_response *response)
+static int respond_stats(struct tl_http_request *request, struct tl_http_response *response,
+                         const char *stream, uint64_t from, uint64_t to)
 {
     struct tl_stats stats;
-    uint64_t from = 0;
-    uint64_t to = 0;
-    int rc = span_of(request, &from, &to, &response->fail);
-    if (rc < 0)
-        return rc;
-    rc = tl_lake_stats(lake_of(request), request->part[0], request->part[1], from, to, &stats,
-                       &response->fail);
+    int rc = tl_lake_stats(lake_of(request), request->part[0], stream, from, to, &stats,
+                           &response->fail);
     rc = rc < 0 ? explain(request, response, rc)
                 : tl_webjson_respond(response, tl_webjson_stats(&stats));
     tl_stats_fini(&stats);
     return rc;
+}
+
+int tl_web_stats(struct tl_http_request *request, struct tl_http_response *response)
+{
+    uint64_t from = 0;
+    uint64_t to = 0;
+    const int rc = span_of(request, &from, &to, &response->fail);
+    return rc < 0 ? rc : respond_stats(request, response, request->part[1], from, to);
+}
+
+int tl_web_trace_stats(struct tl_http_request *request, struct tl_http_response *response)
+{
+    return respond_stats(request, response, NULL, 0, UINT64_MAX);
 }
 
 static int slices_request(const struct tl_http_request *request, struct tl_slices_request *slices,

@@ -14,6 +14,7 @@ int tl_web_trace(struct tl_http_request *request, struct tl_http_response *respo
 int tl_web_functions(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_locate(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_stats(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_trace_stats(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_trace_slices(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_slices(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_insns(struct tl_http_request *request, struct tl_http_response *response);
@@ -27,6 +28,7 @@ int tl_web_trace_find(struct tl_http_request *request, struct tl_http_response *
 int tl_web_call(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_profile(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_compare(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_source(struct tl_http_request *request, struct tl_http_response *response);
 
 /* webchange.c */
 int tl_web_set_labels(struct tl_http_request *request, struct tl_http_response *response);
@@ -37,6 +39,9 @@ int tl_web_bind_image(struct tl_http_request *request, struct tl_http_response *
 int tl_web_setup(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_begin(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_append(struct tl_http_request *request, struct tl_http_response *response);
+
+/* regions.c */
+int tl_web_simpoints(struct tl_http_request *request, struct tl_http_response *response);
 
 /* webtile.c */
 int tl_web_tile(struct tl_http_request *request, struct tl_http_response *response);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls and call trees over HTTP. docs/http.md says what they give. */
+/* Calls, call trees and sources over HTTP. docs/http.md says what they give. */
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
 #include "rpc/webapi.h"
@@ -62,6 +62,23 @@ int tl_web_profile(struct tl_http_request *request, struct tl_http_response *res
     rc = rc < 0 ? explain(request, response, rc)
                 : tl_webjson_respond(response, tl_webjson_profile(&profile));
     tl_profile_fini(&profile);
+    return rc;
+}
+
+int tl_web_source(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_source_file source = {0};
+    uint64_t at, frame;
+    int rc = tl_http_number(request, "at", 0, &at, &response->fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "frame", 0, &frame, &response->fail);
+    if (rc >= 0)
+        rc = tl_lake_source(lake_of(request), request->part[0], request->part[1], at,
+                            frame < UINT32_MAX ? (uint32_t)frame : UINT32_MAX, &source,
+                            &response->fail);
+    rc = rc < 0 ? explain(request, response, rc)
+                : tl_webjson_respond(response, tl_webjson_source(&source));
+    tl_source_file_fini(&source);
     return rc;
 }
 

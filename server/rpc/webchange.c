@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the page may change: labels, images, captures brought in piece by piece. docs/http.md. */
+#include "net/caller.h"
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
 #include "rpc/webapi.h"
@@ -158,8 +159,11 @@ int tl_web_begin(struct tl_http_request *request, struct tl_http_response *respo
     struct tl_ingest *ingest = NULL;
     char trace[64];
     uint64_t durable = 0;
-    const struct tl_ingest_request wanted = {
-        .rig = rig ? rig : "browser", .trace = request->part[0], .setup = setup};
+    const struct tl_ingest_request wanted = {.rig = rig ? rig : "browser",
+                                             .trace = request->part[0],
+                                             .setup = setup,
+                                             .client = request->caller->address,
+                                             .piece = true};
     int rc = setup ? TL_OK : TL_NOMEM;
     if (rc == TL_OK && !(tl_name_ok(wanted.rig) && tl_name_ok(wanted.trace)))
         rc = tl_fail_set(fail, TL_USAGE, "names have 1 to 63 of A-Z a-z 0-9 . _ -");
@@ -220,7 +224,9 @@ int tl_web_append(struct tl_http_request *request, struct tl_http_response *resp
                                                  .trace = request->part[0],
                                                  .setup = (char *)setup.p,
                                                  .resume = true,
-                                                 .epoch = epoch};
+                                                 .epoch = epoch,
+                                                 .client = request->caller->address,
+                                                 .piece = true};
         rc = tl_ingest_open(lake, &wanted, on_durable, NULL, &ingest, trace, &durable, fail);
     }
     if (rc == TL_OK) {

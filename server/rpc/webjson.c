@@ -306,6 +306,40 @@ static bool add_events(cJSON *o, const char *lines)
     return ok;
 }
 
+static bool add_inlined(cJSON *o, const struct tl_insn_row *row)
+{
+    cJSON *const array = cJSON_AddArrayToObject(o, "inlined");
+    bool ok = array != NULL;
+    for (size_t i = 0; ok && i < row->n_inlined; i++) {
+        const struct tl_insn_inlined *const inlined = &row->inlined[i];
+        cJSON *const one = cJSON_CreateObject();
+        ok = tl_webjson_add_row(
+            array, tl_webjson_complete(
+                       one, tl_webjson_text(one, "function", inlined->function) &&
+                                (!*inlined->file || (tl_webjson_text(one, "file", inlined->file) &&
+                                                     tl_webjson_u64(one, "line", inlined->line)))));
+    }
+    return ok;
+}
+
+static bool add_source(cJSON *o, const struct tl_insn_row *row)
+{
+    return (!*row->file ||
+            (tl_webjson_text(o, "file", row->file) && tl_webjson_u64(o, "line", row->line) &&
+             (!row->column || tl_webjson_u64(o, "column", row->column)))) &&
+           (row->n_inlined == 0 || add_inlined(o, row));
+}
+
+cJSON *tl_webjson_source(const struct tl_source_file *source)
+{
+    cJSON *const o = cJSON_CreateObject();
+    return tl_webjson_complete(
+        o, tl_webjson_text(o, "file", source->file) && tl_webjson_u64(o, "line", source->line) &&
+               (!source->has_text ||
+                tl_webjson_bytes(o, "text", (const char *)source->text.p, source->text.n)) &&
+               (!*source->why || tl_webjson_text(o, "why", source->why)));
+}
+
 cJSON *tl_webjson_insn(const struct tl_insn_row *row)
 {
     cJSON *const o = cJSON_CreateObject();
@@ -315,7 +349,7 @@ cJSON *tl_webjson_insn(const struct tl_insn_row *row)
                (!*row->mode || tl_webjson_text(o, "mode", row->mode)) &&
                (!*row->encoding || tl_webjson_text(o, "encoding", row->encoding)) &&
                tl_webjson_text(o, "text", row->text) &&
-               (!row->has_time || tl_webjson_u64(o, "time", row->time)) &&
+               (!row->has_time || tl_webjson_u64(o, "time", row->time)) && add_source(o, row) &&
                (!*row->events || add_events(o, row->events)));
 }
 

@@ -41,6 +41,7 @@ cJSON *tl_webjson_compare(const struct tl_compare_request *request,
                           const struct tl_compare *compare);
 cJSON *tl_webjson_slices(const struct tl_slices *slices);
 cJSON *tl_webjson_insn(const struct tl_insn_row *row);
+cJSON *tl_webjson_source(const struct tl_source_file *source);
 cJSON *tl_webjson_function(size_t id, const struct tl_function *function);
 
 /*

@@ -106,7 +106,7 @@ int tl_blob_plain(struct tl_blob *blob, struct tl_buf *out)
 static void keep_spare(struct tl_packing *pool, struct tl_stf_piece *piece)
 {
     tl_buf_reset(&piece->stf);
-    piece->n_marks = 0;
+    piece->n_marks = piece->head = 0;
     if (pool && piece->marks && piece->stf.cap <= SPARE_MAX) { /* else too short for the next one */
         pthread_mutex_lock(&pool->lock);
         if (pool->n_spare < pool->size) {
@@ -118,12 +118,13 @@ static void keep_spare(struct tl_packing *pool, struct tl_stf_piece *piece)
     piece_fini(piece);
 }
 
-struct tl_blob *tl_blob_pack(struct tl_packer *packer, struct tl_bytes plain,
+struct tl_blob *tl_blob_pack(struct tl_packer *packer, struct tl_bytes plain, size_t head,
                              const struct tl_stf_mark *marks, size_t n)
 {
     struct tl_stf_piece nothing = {0};
     struct tl_blob *blob = tl_blob_take(&nothing);
-    if (!blob || tl_packer_stf_new(packer, plain, marks, n, &blob->packed, &blob->n_packed) < 0) {
+    if (!blob ||
+        tl_packer_stf_new(packer, plain, head, marks, n, &blob->packed, &blob->n_packed) < 0) {
         tl_blob_put(blob);
         return NULL;
     }
@@ -161,8 +162,8 @@ static int pack_blob(struct tl_blob *blob, struct tl_packer *packer)
     size_t n = 0;
     struct tl_stf_piece used = {0};
     const struct tl_bytes plain = {blob->plain.stf.p, blob->plain.stf.n};
-    const int r =
-        tl_packer_stf_new(packer, plain, blob->plain.marks, blob->plain.n_marks, &packed, &n);
+    const int r = tl_packer_stf_new(packer, plain, blob->plain.head, blob->plain.marks,
+                                    blob->plain.n_marks, &packed, &n);
     pthread_mutex_lock(&blob->lock);
     blob->state = r < 0 ? PLAIN : PACKED;
     if (r >= 0) {

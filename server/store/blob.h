@@ -18,8 +18,8 @@ struct tl_blob;
 struct tl_blob *tl_blob_new(struct tl_bytes bytes);
 /* Plain bytes and their marks, taken from `piece`, which is empty then. NULL: no memory. */
 struct tl_blob *tl_blob_take(struct tl_stf_piece *piece);
-/* Plain bytes with their marks, packed at once. NULL: no memory. */
-struct tl_blob *tl_blob_pack(struct tl_packer *packer, struct tl_bytes plain,
+/* Plain bytes with their marks, packed at once; `head` as of tl_packer_stf(). NULL: no memory. */
+struct tl_blob *tl_blob_pack(struct tl_packer *packer, struct tl_bytes plain, size_t head,
                              const struct tl_stf_mark *marks, size_t n);
 /* A copy of bytes that are packed already: one zstd frame with its content size. NULL: no memory.
  */

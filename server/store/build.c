@@ -7,6 +7,7 @@
  * go to the writer first. Only items without an instruction can come in between.
  */
 #include "store/build_parts.h"
+#include "store/splice.h"
 
 #include <stdlib.h>
 
@@ -114,8 +115,9 @@ static int pack(struct tl_build *b, struct tl_blob *blob)
     return r < 0 ? r : tl_packing_add(b->options.packing, blob, b->packer);
 }
 
-/* The writer's records as a blob, packed now where there is no pool. NULL: no memory. */
-static struct tl_blob *take_records(struct tl_build *b)
+/* The writer's records as a blob, packed now where there is no pool; `head` bytes of them apart.
+ * NULL: no memory. */
+static struct tl_blob *take_records(struct tl_build *b, size_t head)
 {
     struct tl_stf_piece piece = {0};
     const struct tl_bytes records = tl_stf_flow_bytes(b->flow);
@@ -126,7 +128,7 @@ static struct tl_blob *take_records(struct tl_build *b)
     if (packer) {
         size_t n;
         const struct tl_stf_mark *marks = tl_stf_flow_marks(b->flow, &n);
-        blob = tl_blob_pack(packer, records, marks, n);
+        blob = tl_blob_pack(packer, records, head, marks, n);
         tl_stf_flow_take(b->flow);
         return blob;
     }
@@ -135,6 +137,7 @@ static struct tl_blob *take_records(struct tl_build *b)
     if (piece.stf.cap < records.n && tl_buf_reserve(&piece.stf, records.n + records.n / 4) < 0)
         return NULL;
     tl_stf_flow_swap(b->flow, &piece);
+    piece.head = head;
     blob = tl_blob_take(&piece);
     tl_buf_fini(&piece.stf);
     free(piece.marks);
@@ -187,12 +190,18 @@ static int take_frame(struct tl_build *b, struct tl_shard_builder *shard)
         tl_stf_flow_take(b->flow);
         return wanted ? tl_shard_builder_frame(shard, NULL, 0, marker, pc) : TL_OK;
     }
-    const size_t plain = tl_stf_flow_bytes(b->flow).n;
-    struct tl_blob *blob = take_records(b);
+    const struct tl_bytes records = tl_stf_flow_bytes(b->flow);
+    const size_t plain = records.n, head = shard->view->index.n_frames > 0 ? 0 : tl_splice_head(records);
+    struct tl_blob *blob = take_records(b, head);
     if (!blob)
         return TL_NOMEM;
     const int r = tl_shard_builder_frame(shard, blob, plain, marker, pc);
-    return r < 0 ? r : pack(b, blob);
+    if (r < 0)
+        return r;
+    /* So far the last one. */
+    shard->view->index.frames[0].pc =
+        markers > 0 && !tl_stf_flow_is_open(b->flow) ? tl_stf_flow_chunk_pc(b->flow) : 0;
+    return pack(b, blob);
 }
 
 /* The writer has reached the pending cut. */

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define HEAD      12          /* bytes in front of a block that is not compressed */
+#define HEAD      12          /* bytes in front of a first block that is not compressed */
 #define PLAIN_MAX (64u << 10) /* bytes made in place that are left as they are */
 
 struct tl_packer {
@@ -18,7 +18,9 @@ struct tl_packer {
     struct tl_search search;
     ZSTD_Sequence *sequences;
     size_t cap;
-    struct tl_buf scratch;
+    struct tl_stf_mark *marks; /* of what is behind a head */
+    size_t cap_marks;
+    struct tl_buf scratch, rest;
 };
 
 static bool set_up(ZSTD_CCtx *coding)
@@ -61,19 +63,35 @@ void tl_packer_free(struct tl_packer *packer)
     ZSTD_freeCCtx(packer->any);
     ZSTD_freeCCtx(packer->coding);
     free(packer->sequences);
+    free(packer->marks);
     tl_buf_fini(&packer->scratch);
+    tl_buf_fini(&packer->rest);
     free(packer);
 }
 
-/* The head of a frame of one block that is not compressed (RFC 8878, 3.1.1). */
-static void put_head(uint8_t head[static HEAD], size_t n)
+enum { SINGLE_SEGMENT = 0x20, SIZE_OF_4 = 0x80, LAST_BLOCK = 1, BLOCK_HEAD = 3, FRAME_HEAD = 9 };
+static_assert(FRAME_HEAD + BLOCK_HEAD == HEAD, "a frame's head and a block's");
+
+/* The head of a frame of `size` bytes (RFC 8878, 3.1.1.1). */
+static void put_frame_head(uint8_t head[static FRAME_HEAD], size_t size)
 {
-    enum { SINGLE_SEGMENT = 0x20, SIZE_OF_4 = 0x80, LAST_BLOCK = 1 };
     tl_put_le32(head, ZSTD_MAGICNUMBER);
     head[4] = SINGLE_SEGMENT | SIZE_OF_4;
-    tl_put_le32(head + 5, (uint32_t)n);
-    tl_put_le16(head + 9, (uint16_t)(n << 3 | LAST_BLOCK));
-    head[11] = (uint8_t)(n >> 13);
+    tl_put_le32(head + 5, (uint32_t)size);
+}
+
+/* The head of a block of `n` bytes that are not compressed (3.1.1.2). */
+static void put_block_head(uint8_t head[static BLOCK_HEAD], size_t n, unsigned last)
+{
+    tl_put_le16(head, (uint16_t)(n << 3 | last));
+    head[2] = (uint8_t)(n >> 13);
+}
+
+/* The head of a frame of one block that is not compressed. */
+static void put_head(uint8_t head[static HEAD], size_t n)
+{
+    put_frame_head(head, n);
+    put_block_head(head + FRAME_HEAD, n, LAST_BLOCK);
     static_assert(PLAIN_MAX <= ZSTD_BLOCKSIZE_MAX, "one block holds it");
 }
 
@@ -117,8 +135,9 @@ int tl_packer_end(struct tl_packer *packer, size_t begin, struct tl_buf *out)
     return tl_buf_add(out, packer->scratch.p, packer->scratch.n);
 }
 
-int tl_packer_stf(struct tl_packer *packer, struct tl_bytes stf, const struct tl_stf_mark *marks,
-                  size_t n, struct tl_buf *out)
+/* Append a frame of records of which nothing is to be apart. */
+static int pack_stf(struct tl_packer *packer, struct tl_bytes stf, const struct tl_stf_mark *marks,
+                    size_t n, struct tl_buf *out)
 {
     if (n == 0 || stf.n > TL_SEARCH_MOST)
         return tl_packer_bytes(packer, stf, out);
@@ -135,11 +154,102 @@ int tl_packer_stf(struct tl_packer *packer, struct tl_bytes stf, const struct tl
     return TL_OK;
 }
 
-int tl_packer_stf_new(struct tl_packer *packer, struct tl_bytes stf,
+/* ---- heads apart ---------------------------------------------------------------------------- */
+
+/* Marks behind the first `head` bytes, counted from there. */
+static int shift_marks(struct tl_packer *packer, const struct tl_stf_mark *marks, size_t *n,
+                       size_t head)
+{
+    size_t first = 0;
+    while (first < *n && marks[first].at < head)
+        first++;
+    *n -= first;
+    if (tl_grow(&packer->marks, &packer->cap_marks, *n + 1, sizeof(*packer->marks)) < 0)
+        return TL_NOMEM;
+    for (size_t i = 0; i < *n; i++) {
+        packer->marks[i] = marks[first + i];
+        packer->marks[i].at -= (uint32_t)head;
+    }
+    return TL_OK;
+}
+
+/* Bytes of a frame's head. */
+static size_t frame_head_size(const uint8_t *frame)
+{
+    static const uint8_t window[] = {1, 0}, sizes[2][4] = {{0, 2, 4, 8}, {1, 2, 4, 8}};
+    static const uint8_t dictionary[] = {0, 1, 2, 4};
+    const unsigned single = frame[4] >> 5 & 1;
+    return (size_t)5 + window[single] + dictionary[frame[4] & 3] + sizes[single][frame[4] >> 6];
+}
+
+/*
+ * What is behind the head is a frame of its own, which begins as every frame does: without offsets
+ * and tables of what was before. A block that is not compressed leaves none behind either, so it may
+ * stand in front.
+ */
+static int put_apart(struct tl_bytes head, struct tl_bytes rest, size_t size, struct tl_buf *out)
+{
+    if (tl_buf_reserve(out, HEAD + head.n + rest.n) < 0)
+        return TL_NOMEM;
+    uint8_t *p = out->p + out->n;
+    put_frame_head(p, size);
+    p += FRAME_HEAD;
+    if (head.n > 0) {
+        put_block_head(p, head.n, 0);
+        memcpy(p + BLOCK_HEAD, head.p, head.n);
+        p += BLOCK_HEAD + head.n;
+    }
+    memcpy(p, rest.p, rest.n);
+    out->n = (size_t)(p + rest.n - out->p);
+    return TL_OK;
+}
+
+int tl_packer_stf(struct tl_packer *packer, struct tl_bytes stf, size_t head,
+                  const struct tl_stf_mark *marks, size_t n, struct tl_buf *out)
+{
+    if (head == 0 || head > TL_PACK_HEAD)
+        return pack_stf(packer, stf, marks, n, out);
+    const struct tl_bytes rest = {stf.p + head, stf.n - head};
+    tl_buf_reset(&packer->rest);
+    int r = shift_marks(packer, marks, &n, head);
+    if (r >= 0)
+        r = pack_stf(packer, rest, packer->marks, n, &packer->rest);
+    if (r < 0)
+        return r;
+    const size_t skip = frame_head_size(packer->rest.p);
+    return put_apart((struct tl_bytes){stf.p, head},
+                     (struct tl_bytes){packer->rest.p + skip, packer->rest.n - skip}, stf.n, out);
+}
+
+struct tl_bytes tl_pack_head(struct tl_bytes frame)
+{
+    enum { RAW = 0 };
+    const uint8_t *const block = frame.p + FRAME_HEAD;
+    if (frame.n < HEAD || frame.p[4] != (SINGLE_SEGMENT | SIZE_OF_4))
+        return (struct tl_bytes){0};
+    const size_t n = (size_t)(block[0] >> 3 | block[1] << 5 | block[2] << 13);
+    if ((block[0] & 7) != RAW << 1 || n > TL_PACK_HEAD || n > frame.n - HEAD)
+        return (struct tl_bytes){0};
+    return (struct tl_bytes){frame.p + HEAD, n};
+}
+
+size_t tl_pack_reheaded_size(struct tl_bytes head, size_t size, size_t n)
+{
+    return size - head.n - BLOCK_HEAD + n + (n > 0 ? BLOCK_HEAD : 0);
+}
+
+int tl_pack_reheaded(struct tl_bytes frame, struct tl_bytes head, struct tl_buf *out)
+{
+    const size_t old = tl_pack_head(frame).n;
+    const struct tl_bytes rest = {frame.p + HEAD + old, frame.n - HEAD - old};
+    return put_apart(head, rest, tl_le32(frame.p + 5) - old + head.n, out);
+}
+
+int tl_packer_stf_new(struct tl_packer *packer, struct tl_bytes stf, size_t head,
                       const struct tl_stf_mark *marks, size_t n, uint8_t **out, size_t *size)
 {
     tl_buf_reset(&packer->scratch);
-    const int r = tl_packer_stf(packer, stf, marks, n, &packer->scratch);
+    const int r = tl_packer_stf(packer, stf, head, marks, n, &packer->scratch);
     *out = r < 0 ? NULL : malloc(packer->scratch.n);
     if (!*out)
         return TL_NOMEM;

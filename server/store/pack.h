@@ -23,13 +23,27 @@ void tl_packer_free(struct tl_packer *packer); /* NULL is fine */
 /*
  * Append `stf` as one zstd frame with its content size. `marks` are hints: rising places in it;
  * wrong ones cost space, nothing else. Without any it is packed as any bytes are. TL_NOMEM.
+ *
+ * The first `head` bytes, at most TL_PACK_HEAD, 0: none, are stored as they are, in a block of
+ * their own to which nothing behind it refers: they can be exchanged, see tl_pack_reheaded().
  */
-TL_MUST_USE int tl_packer_stf(struct tl_packer *packer, struct tl_bytes stf,
+#define TL_PACK_HEAD 4096
+TL_MUST_USE int tl_packer_stf(struct tl_packer *packer, struct tl_bytes stf, size_t head,
                               const struct tl_stf_mark *marks, size_t n, struct tl_buf *out);
 /* The same in memory of its own that is just large enough, to be freed by the caller. */
-TL_MUST_USE int tl_packer_stf_new(struct tl_packer *packer, struct tl_bytes stf,
+TL_MUST_USE int tl_packer_stf_new(struct tl_packer *packer, struct tl_bytes stf, size_t head,
                                   const struct tl_stf_mark *marks, size_t n, uint8_t **out,
                                   size_t *size);
+
+/* The bytes that a frame of tl_packer_stf() has in front, by its first TL_PACK_HEAD_READ bytes, or
+ * all if it has fewer. n == 0: its head was 0, or too long. */
+#define TL_PACK_HEAD_READ (TL_PACK_HEAD + 32)
+struct tl_bytes tl_pack_head(struct tl_bytes frame);
+/* What tl_pack_reheaded() makes of a frame of `size` bytes. */
+size_t tl_pack_reheaded_size(struct tl_bytes head, size_t size, size_t n);
+/* Append `frame` with `head`, of at most TL_PACK_HEAD bytes, in place of its own, of which it must
+ * have one. TL_NOMEM. */
+TL_MUST_USE int tl_pack_reheaded(struct tl_bytes frame, struct tl_bytes head, struct tl_buf *out);
 /* Of fewer bytes, mostly numbers that have been made short, zstd takes off next to nothing: they
  * are stored as they are, in a frame all the same. */
 #define TL_PACK_SMALL 1024

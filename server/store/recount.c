@@ -84,6 +84,14 @@ static void learn_pc(struct tl_shard_index *index, size_t i, const struct tl_wal
         index->frames[index->chunks[i + 1].stf].pc = walk->pc;
 }
 
+/* The walk stands behind the last chunk: is that behind the last record, too? */
+static void learn_end(struct tl_shard_index *index, const struct tl_walk *walk)
+{
+    const bool last = walk->view && walk->frame_number + 1 == index->n_frames;
+    if (index->version >= 4 && last)
+        index->frames[0].pc = walk->at == walk->frame.n ? walk->pc : 0;
+}
+
 static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
 {
     struct tl_shard_index *index = &c->view->index;
@@ -104,6 +112,8 @@ static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
                                             last ? &c->index.now : &index->chunks[i + 1].at, NULL,
                                             &log);
     }
+    if (r >= 0 && pcs)
+        learn_end(index, &walk);
     tl_walk_fini(&walk);
     return r;
 }

@@ -35,9 +35,12 @@
 /*
  * Version 2: each EVENT but changes of mode has its EVENT_PC_TARGET, no group breaks the order that
  * stf/writer.h tells, and what a shard of others' STF tells again of the mode has fields of ours.
- * Version 3: such a shard tells again of registers and page walks, too. Older ones are read as well.
+ * Version 3: such a shard tells again of registers and page walks, too.
+ * Version 4: its header and first group are a block of their own within the first frame (pack.h,
+ * unless they are long), and it tells where the trace goes on behind it, so that its frames can be
+ * copied into longer files (splice.h). Older ones are read as well.
  */
-#define TL_SHARD_VERSION 3
+#define TL_SHARD_VERSION 4
 
 #define TL_CHUNK_MARKERS     65536 /* instructions in a chunk of the .zstf */
 #define TL_CHUNK_MARKERS_OLD 32768 /* … of older versions */
@@ -119,7 +122,9 @@ struct tl_shard_frame {
     uint32_t plain;
     uint32_t crc;    /* of the packed bytes */
     uint64_t marker; /* markers of the shard in front of it */
-    uint64_t pc;     /* of its first instruction; 0 in the first one, whose header tells */
+    /* Of its first instruction. Of the first one, whose header tells that: where the flow goes on
+     * behind the shard's last marker; 0 where records follow that, and in older shards. */
+    uint64_t pc;
 };
 
 /* What the catalog knows of a shard, and the body repeats. */

@@ -139,7 +139,7 @@ static int take_log(const struct tl_shard_builder *shard, struct tl_packer *pack
     const struct tl_bytes log = {shard->log.bytes.p, shard->log.bytes.n};
     *out = NULL;
     if (log.n > 0)
-        *out = packer ? tl_blob_pack(packer, log, NULL, 0) : tl_blob_new(log);
+        *out = packer ? tl_blob_pack(packer, log, 0, NULL, 0) : tl_blob_new(log);
     return log.n > 0 && !*out ? TL_NOMEM : TL_OK;
 }
 

@@ -82,7 +82,7 @@ static int end_frame(struct direct *d)
     size_t marks;
     const struct tl_stf_mark *p = tl_stf_flow_marks(d->flow, &marks);
     tl_buf_reset(&d->packed);
-    int r = tl_packer_stf(d->packer, tl_stf_flow_bytes(d->flow), p, marks, &d->packed);
+    int r = tl_packer_stf(d->packer, tl_stf_flow_bytes(d->flow), 0, p, marks, &d->packed);
     if (r >= 0 && (d->stop - d->markers >= SHARD || !d->writer)) {
         d->markers = d->stop;
         r = begin_file(d);

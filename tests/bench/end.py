@@ -13,6 +13,7 @@ INPUTS = ['atoms, return stack', 'cycle counts, timestamps', 'exceptions', 'juno
 ROUNDS = 3  # of each, the best is told
 COLD = 15  # questions, the median is told
 FETCH = 10000000  # instructions
+CHUNK = 65536  # of a .zstf
 
 
 def processor_time():
@@ -139,16 +140,20 @@ class Bench:
         width = 512 << 16  # of level 8
         self.add('cold tile of %.0f M instructions' % (width / 1e6), name, self.cold(
             lambda i: '/api/v1/traces/t/tiles/insn/8/%d' % (places[i] // width)), 'ms')
+        self.fetch(name, 'where a chunk begins', stream, CHUNK * (FETCH // 2 // CHUNK))
+        self.fetch(name, 'within a chunk', stream, FETCH // 2)
+
+    def fetch(self, name, where, stream, first):
         best = [1e9, 1e9]
         for _ in range(ROUNDS):
             used = processor_time()
             self.start(0, self.data)
             begin = time.perf_counter()
-            self.get(stream % (FETCH // 2, FETCH * 3 // 2, 'zstf'))
+            self.get(stream % (first, first + FETCH, 'zstf'))
             best[1] = min(best[1], time.perf_counter() - begin)
             self.stop()
             best[0] = min(best[0], processor_time() - used)
-        self.add('fetch of %d M instructions as .zstf' % (FETCH // 1000000), name,
+        self.add('fetch of %d M instructions as .zstf, from %s' % (FETCH // 1000000, where), name,
                  [FETCH / t / 1e6 for t in best], 'M insns/s')
 
     def measure(self):

@@ -18,6 +18,7 @@ import { osdChecks } from "./osd.mjs";
 import { pageChecks } from "./page.mjs";
 import { serverChecks } from "./server.mjs";
 import { slowChecks } from "./slow.mjs";
+import { sourceChecks } from "./source.mjs";
 
 const { values: args } = parseArgs({
   options: {
@@ -60,7 +61,9 @@ try {
       await serverChecks(suite, { ...where, trace: finished, live: await lab.live() });
       await callChecks(suite, { ...where, trace: finished });
       await compareChecks(suite, { ...where, trace: finished });
-      await osdChecks(suite, { ...where, trace: await lab.osd() });
+      const osd = await lab.osd();
+      await osdChecks(suite, { ...where, trace: osd });
+      await sourceChecks(suite, { ...where, trace: finished, bare: osd });
       await gapChecks(suite, {
         ...where, trace: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
         far: await lab.pushed("far", missingTrace(FAR).write(lab.dir, "far")),

@@ -122,6 +122,21 @@ class Lab:
         with open(self.log, errors='replace') as f:
             return f.read()[-4000:]
 
+    def told(self, event, **values):
+        """The lines of a JSON journal about an event with these values."""
+        with open(self.log, errors='replace') as f:
+            lines = [json.loads(line) for line in f if line.startswith('{')]
+        return [line for line in lines if line['event'] == event and
+                all(line.get(k) == v for k, v in values.items())]
+
+    def wait_told(self, event, n=1, **values):
+        """The same, once there are so many."""
+        until = time.monotonic() + 60
+        while len(self.told(event, **values)) < n:
+            check(time.monotonic() < until, 'not told:', event, values, self.server_log())
+            time.sleep(0.02)
+        return self.told(event, **values)
+
     def kill(self):
         """As a power cut would."""
         self.server.send_signal(signal.SIGKILL)

@@ -30,22 +30,30 @@ class Server:
         self.dir = folder
         self.data = os.path.join(folder, 'data')
         self.cert = os.path.join(self.data, 'tls-cert.pem')
+        self.log = os.path.join(folder, 'log')
         self.options = options
         self.process = None
 
     def start(self):
-        self.process = subprocess.Popen(
-            [self.command, 'serve', '--data', self.data, '--listen', '127.0.0.1:0',
-             '--listen-tls', '127.0.0.1:0', *self.options], stdout=subprocess.PIPE, text=True)
+        with open(self.log, 'ab') as log:
+            self.process = subprocess.Popen(
+                [self.command, 'serve', '--data', self.data, '--listen', '127.0.0.1:0',
+                 '--listen-tls', '127.0.0.1:0', *self.options], stdout=subprocess.PIPE, stderr=log,
+                text=True)
         lines = []
         while not lines or lines[-1] != 'ready':
             line = self.process.stdout.readline()
-            check(line, 'the server ended early', lines)
+            check(line, 'the server ended early', lines, self.told())
             lines.append(line.strip())
         self.lines = lines
         self.url, self.tls_url = lines[0], lines[1].replace('127.0.0.1', 'localhost')
         self.address = self.url.split('//')[1]
         self.tls_address = self.tls_url.split('//')[1]
+
+    def told(self):
+        """Its journal, line by line."""
+        with open(self.log, encoding='utf-8') as f:
+            return f.read().splitlines()
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)

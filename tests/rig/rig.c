@@ -119,6 +119,24 @@ static int name_images(struct tl_setup *setup, const char *file)
     return TL_OK;
 }
 
+static int put_sources(struct run *run, const char *image, struct tracelake_error *error)
+{
+    const struct rig_kind *const kind = run->o->kind;
+    struct tl_buf text = {0};
+    const char *path;
+    int result = TRACELAKE_OK;
+    for (unsigned i = 0; kind->source && result == TRACELAKE_OK; i++) {
+        tl_buf_reset(&text);
+        const int r = kind->source(run->rig, i, &path, &text);
+        if (r == TL_NOTFOUND)
+            break;
+        result = r < 0 ? TRACELAKE_NOMEM
+                       : tracelake_put_source(run->lake, image, path, text.p, text.n, error);
+    }
+    tl_buf_fini(&text);
+    return result;
+}
+
 /* The image first, so that the setup can name it by its content; then the capture. */
 static int open_push(struct run *run, struct tracelake_error *error)
 {
@@ -129,6 +147,8 @@ static int open_push(struct run *run, struct tracelake_error *error)
             tracelake_put_image(run->lake, "demo.elf", run->code.p, run->code.n, &image, error);
         if (result == TRACELAKE_OK && name_images(&run->setup, image.sha256) < 0)
             return TRACELAKE_NOMEM;
+        if (result == TRACELAKE_OK)
+            result = put_sources(run, image.sha256, error);
         run->has_image = result == TRACELAKE_OK;
     }
     if (result < 0)

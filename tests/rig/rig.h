@@ -22,6 +22,8 @@ struct rig_kind {
     /* Describe the capture. `code` gets the program image, empty if there is none: an ELF file, or
      * one that the setup's images are parts of, whatever they call it. */
     int (*describe)(struct rig *rig, struct tl_setup *setup, struct tl_buf *code);
+    /* The i-th source file of the program; TL_NOTFOUND behind the last. NULL: there is none. */
+    int (*source)(struct rig *rig, unsigned i, const char **path, struct tl_buf *text);
     /* Append at least `n` more bytes, ending so that all that was traced is out. */
     int (*more)(struct rig *rig, size_t n, struct tl_buf *out);
     /* What a decoder must find in the bytes so far, each stream behind its "# stream" line. */

@@ -3,6 +3,7 @@
 #include "rig.h"
 
 #include "sim/program_core.h"
+#include "sim/program_dwarf.h"
 #include "sim/tpiu_encoder.h"
 
 #include <inttypes.h>
@@ -117,6 +118,14 @@ static int describe(struct rig *rig, struct tl_setup *setup, struct tl_buf *elf)
     return result < 0 ? result : tl_sim_program_elf(&rig->program, elf);
 }
 
+static int source(struct rig *rig, unsigned i, const char **path, struct tl_buf *text)
+{
+    if (i >= TL_SIM_SOURCES)
+        return TL_NOTFOUND;
+    *path = tl_sim_source_paths[i];
+    return tl_sim_program_source(&rig->program, i, text);
+}
+
 /* What a core's trace unit has written goes into frames. */
 static int frame(struct rig *rig, int i)
 {
@@ -166,6 +175,7 @@ const struct rig_kind rig_etm = {
     .start = start,
     .stop = stop,
     .describe = describe,
+    .source = source,
     .more = more,
     .truth = truth,
 };

@@ -94,8 +94,8 @@ TL_MUST_USE int tl_sim_program_code(const struct tl_sim_program *program, unsign
                                     struct tl_buf *out);
 
 /*
- * Append the whole as an ELF64 executable for AArch64: one executable segment a section and a
- * symbol for each function. TL_NOMEM.
+ * Append the whole as an ELF64 executable for AArch64: one executable segment a section, a symbol
+ * for each function, and debug information (sim/program_dwarf.h). TL_NOMEM.
  */
 TL_MUST_USE int tl_sim_program_elf(const struct tl_sim_program *program, struct tl_buf *out);
 

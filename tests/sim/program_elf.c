@@ -2,17 +2,30 @@
 #include "sim/program.h"
 
 #include "base/bytes.h"
+#include "sim/program_dwarf.h"
 
 #include <elf.h>
 #include <string.h>
 
 /*
  * The file, from its start: ELF header, program headers, the sections' code, symbols, symbol
- * names, section names, section headers.
+ * names, section names, debug information, section headers.
  */
-enum { SH_NULL, SH_TASKS, SH_KERNEL, SH_SYMTAB, SH_STRTAB, SH_SHSTRTAB, SH_COUNT };
+enum {
+    SH_NULL,
+    SH_TASKS,
+    SH_KERNEL,
+    SH_SYMTAB,
+    SH_STRTAB,
+    SH_SHSTRTAB,
+    SH_ABBREV,
+    SH_INFO,
+    SH_LINE,
+    SH_COUNT
+};
 
-static const char section_names[] = "\0.text\0.text.kernel\0.symtab\0.strtab\0.shstrtab";
+static const char section_names[] = "\0.text\0.text.kernel\0.symtab\0.strtab\0.shstrtab"
+                                    "\0.debug_abbrev\0.debug_info\0.debug_line";
 
 static uint32_t name_of(const char *name)
 {
@@ -93,6 +106,24 @@ static Elf64_Shdr table_header(Elf64_Word type, const char *name, uint64_t from,
     };
 }
 
+static int add_debug(const struct tl_sim_program *program, struct tl_buf *out,
+                     Elf64_Shdr headers[static SH_COUNT])
+{
+    static const char *const names[] = {".debug_abbrev", ".debug_info", ".debug_line"};
+    struct tl_buf parts[3] = {0};
+    int result = tl_sim_program_dwarf(program, &parts[0], &parts[1], &parts[2]);
+
+    for (unsigned i = 0; i < 3 && result == 0; i++) {
+        const uint64_t from = out->n;
+        result = tl_buf_add(out, parts[i].p, parts[i].n);
+        headers[SH_ABBREV + i] = table_header(SHT_PROGBITS, names[i], from, out->n);
+        headers[SH_ABBREV + i].sh_addralign = 1;
+    }
+    for (unsigned i = 0; i < 3; i++)
+        tl_buf_fini(&parts[i]);
+    return result;
+}
+
 int tl_sim_program_elf(const struct tl_sim_program *program, struct tl_buf *out)
 {
     struct tl_buf file = {0};
@@ -138,6 +169,11 @@ int tl_sim_program_elf(const struct tl_sim_program *program, struct tl_buf *out)
         headers[SH_SYMTAB].sh_entsize = sizeof(Elf64_Sym);
         headers[SH_STRTAB] = table_header(SHT_STRTAB, ".strtab", strings, names);
         headers[SH_SHSTRTAB] = table_header(SHT_STRTAB, ".shstrtab", names, file.n);
+        result = add_debug(program, &file, headers);
+    }
+    while (result == 0 && file.n % 8 != 0)
+        result = tl_buf_add(&file, "", 1);
+    if (result == 0) {
         elf.e_shoff = file.n;
         memcpy(file.p, &elf, sizeof elf);
         result = tl_buf_add(&file, headers, sizeof headers);

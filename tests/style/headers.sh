@@ -17,7 +17,9 @@ table='
 decoders/base     simd
 decoders/simd
 decoders/image    base
+decoders/dwarf    base
 decoders/isa      base
+decoders/regions  base isa
 decoders/flow     base simd image isa stf/close.h
 decoders/frame    base simd
 decoders/setup    base image isa
@@ -33,11 +35,11 @@ decoders/stf      base simd image isa flow setup decode
 server/disasm     base isa image
 server/store      base simd image isa flow setup stf lake.h
 server/ingest     base image flow setup decode stf store lake.h lake/lakeint.h
-server/lake       base image isa flow setup decode stf store ingest disasm lake.h
+server/lake       base image dwarf isa flow setup regions decode stf store ingest disasm lake.h
 server/net        base
 server/osdhost    base setup net lake.h
 server/rpc        base net osdhost lake.h tracelake grpc web
-server/.          base setup net rpc osdhost lake.h serve.h web
+server/.          base setup regions net rpc osdhost lake.h serve.h notify.h process.h web
 client/include
 '
 while IFS=: read -r file include; do

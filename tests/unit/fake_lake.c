@@ -46,6 +46,7 @@ struct tl_lake {
     pthread_cond_t cond;
     pthread_t thread;
     bool stopping;
+    char why[224]; /* the last push ended, as tl_ingest_explain() was told */
     struct trace traces[MAX_TRACES];
     struct watcher watchers[8];
     struct tl_image_row images[8];
@@ -415,6 +416,21 @@ int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *durable, struct tl_fail
     changed_locked(lake, t);
     pthread_mutex_unlock(&lake->lock);
     return TL_OK;
+}
+
+void tl_ingest_explain(struct tl_ingest *ingest, const char *why)
+{
+    pthread_mutex_lock(&ingest->lake->lock);
+    snprintf(ingest->lake->why, sizeof ingest->lake->why, "%s", why);
+    pthread_mutex_unlock(&ingest->lake->lock);
+}
+
+bool fake_lake_explained(struct tl_lake *lake, const char *words)
+{
+    pthread_mutex_lock(&lake->lock);
+    const bool found = strstr(lake->why, words);
+    pthread_mutex_unlock(&lake->lock);
+    return found;
 }
 
 void tl_ingest_close(struct tl_ingest *ingest)

@@ -25,5 +25,7 @@ extern struct fake_knobs fake;
 
 /* The bytes that a trace has got so far. Borrowed; not while it is being pushed. */
 struct tl_bytes fake_lake_raw(struct tl_lake *lake, const char *trace);
+/* Was the last push that was explained ended with these words in it? */
+bool fake_lake_explained(struct tl_lake *lake, const char *words);
 
 #endif

@@ -60,7 +60,7 @@ int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream, u
                   uint64_t to, struct tl_stats *out, struct tl_fail *fail)
 {
     *out = (struct tl_stats){.from = from, .to = to, .insns = 1, .taken = UINT64_MAX};
-    const int rc = check(lake, trace, stream, fail);
+    const int rc = check(lake, trace, stream ? stream : "cs.10", fail);
     if (rc < 0)
         return rc;
     out->functions = calloc(out->n_functions = 2, sizeof *out->functions);
@@ -80,6 +80,7 @@ void tl_stats_fini(struct tl_stats *stats)
 int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, uint64_t from,
                   uint32_t count, tl_insn_sink *sink, void *context, struct tl_fail *fail)
 {
+    static const struct tl_insn_inlined inlined[] = {{BAD_NAME, "f.h", 7}, {NAME, "", 0}};
     int rc = check(lake, trace, stream, fail);
     for (uint32_t i = 0; i < count && rc == TL_OK; i++) {
         const struct tl_insn_row row = {.insn = from + i,
@@ -90,10 +91,34 @@ int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, u
                                         .mode = "",
                                         .encoding = i ? "d503201f" : "",
                                         .text = "nop\t; " BAD_NAME,
-                                        .events = i ? "" : "O\nA switch 1 1 " NAME "\n"};
+                                        .events = i ? "" : "O\nA switch 1 1 " NAME "\n",
+                                        .file = i ? NAME : "",
+                                        .line = i,
+                                        .inlined = inlined,
+                                        .n_inlined = i ? 2 : 0,
+                                        .image = "",
+                                        .lacks = ""};
         rc = sink(context, &row);
     }
     return rc;
+}
+
+int tl_lake_source(struct tl_lake *lake, const char *trace, const char *stream, uint64_t insn,
+                   uint32_t frame, struct tl_source_file *out, struct tl_fail *fail)
+{
+    *out = (struct tl_source_file){.line = frame, .has_text = insn > 0, .why = BAD_NAME};
+    int rc = check(lake, trace, stream, fail);
+    if (rc == TL_OK)
+        rc = tl_buf_add(&out->text, BAD_NAME, strlen(BAD_NAME));
+    out->file = rc == TL_OK ? strdup(NAME) : NULL;
+    return rc < 0 || out->file ? rc : TL_NOMEM;
+}
+
+void tl_source_file_fini(struct tl_source_file *source)
+{
+    free(source->file);
+    tl_buf_fini(&source->text);
+    *source = (struct tl_source_file){0};
 }
 
 /* One slice; the resolution repeats the columns, and `truncated` that the axis was time. */
@@ -238,6 +263,27 @@ void tl_compare_fini(struct tl_compare *out)
     free(out->stack_a);
     free(out->functions);
     *out = (struct tl_compare){0};
+}
+
+int tl_lake_simpoints(struct tl_lake *lake, const struct tl_simpoints_request *request,
+                      struct tl_simpoints_found *out, struct tl_fail *fail)
+{
+    static const char line[] = "T:1:10 \n";
+    *out = (struct tl_simpoints_found){.to = request->to, .intervals = 1};
+    int rc = check(lake, request->trace, request->stream, fail);
+    if (rc == TL_OK && request->vector)
+        rc = request->vector(request->context, (struct tl_bytes){(const uint8_t *)line, 8});
+    if (rc < 0)
+        return rc;
+    out->p = calloc(out->n = 1, sizeof *out->p);
+    out->p[0] = (struct tl_simpoint){request->from, request->interval, 0, 1.0, 1};
+    return TL_OK;
+}
+
+void tl_simpoints_found_fini(struct tl_simpoints_found *found)
+{
+    free(found->p);
+    *found = (struct tl_simpoints_found){0};
 }
 
 #endif

@@ -240,9 +240,35 @@ static void metrics_have_types_and_labels(void **state)
     tl_buf_fini(&out);
 }
 
+static void histograms_are_cumulative(void **state)
+{
+    struct tl_histogram h = {0};
+    struct tl_buf out = {0};
+    (void)state;
+    tl_histogram_add(&h, 500000); /* a bound is in its bucket */
+    tl_histogram_add(&h, 500001);
+    tl_histogram_add(&h, 31000000000); /* longer than all */
+    assert_int_equal(tl_histogram_begin(&out, "x_seconds", "X."), TL_OK);
+    assert_int_equal(tl_histogram_series(&out, "x_seconds", &h, "of", "a"), TL_OK);
+    assert_int_equal(tl_histogram_series(&out, "x_seconds", &h, NULL, NULL), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    const char *const text = (const char *)out.p;
+    assert_non_null(strstr(text, "# TYPE tracelake_x_seconds histogram\n"));
+    assert_non_null(strstr(text, "tracelake_x_seconds_bucket{of=\"a\",le=\"0.0005\"} 1\n"));
+    assert_non_null(strstr(text, "tracelake_x_seconds_bucket{of=\"a\",le=\"0.001\"} 2\n"));
+    assert_non_null(strstr(text, "tracelake_x_seconds_bucket{of=\"a\",le=\"30\"} 2\n"));
+    assert_non_null(strstr(text, "tracelake_x_seconds_bucket{of=\"a\",le=\"+Inf\"} 3\n"));
+    assert_non_null(strstr(text, "tracelake_x_seconds_sum{of=\"a\"} 31.001000001\n"));
+    assert_non_null(strstr(text, "tracelake_x_seconds_count{of=\"a\"} 3\n"));
+    assert_non_null(strstr(text, "tracelake_x_seconds_bucket{le=\"+Inf\"} 3\n"));
+    assert_non_null(strstr(text, "tracelake_x_seconds_count 3\n"));
+    tl_buf_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(histograms_are_cumulative),
         cmocka_unit_test(metrics_have_types_and_labels),
         cmocka_unit_test(numbers_are_exact),
         cmocka_unit_test(keys_have_numbers),

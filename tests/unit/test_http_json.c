@@ -111,7 +111,13 @@ static void test_texts_and_numbers(void **state)
          "[\n{\"insn\":9007199254740991,\"pc\":\"0x7ffffffffffffc\",\"function\":\"größe\","
          "\"text\":\"nop\\t; gr??\",\"events\":[\"O\",\"A switch 1 1 größe\"]},\n"
          "{\"insn\":\"9007199254740992\",\"pc\":\"0x80000000000000\",\"function\":\"größe\","
-         "\"encoding\":\"d503201f\",\"text\":\"nop\\t; gr??\",\"time\":\"90071992547409920\"}]\n"},
+         "\"encoding\":\"d503201f\",\"text\":\"nop\\t; gr??\",\"time\":\"90071992547409920\","
+         "\"file\":\"größe\",\"line\":1,\"inlined\":[{\"function\":\"gr??\",\"file\":\"f.h\",\"line\":7},"
+         "{\"function\":\"größe\"}]}]\n"},
+        {"streams/cs.10/source?at=0&frame=2",
+         "{\"file\":\"größe\",\"line\":2,\"why\":\"gr??\"}\n"},
+        {"streams/cs.10/source?at=1",
+         "{\"file\":\"größe\",\"line\":0,\"text\":\"gr??\",\"why\":\"gr??\"}\n"},
         {"streams/cs.10/range?from=10&to=11&format=json",
          "{\"trace\":\"t\",\"stream\":\"cs.10\",\"first\":10,\"count\":1,\"items\":[\n"
          "{\"at\":10,\"kind\":\"I\",\"text\":\"0000000000000028 größe\"}\n]}\n"},

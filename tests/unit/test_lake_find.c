@@ -445,6 +445,24 @@ static void check_pages(const char *text, bool backward)
     tl_found_fini(&all);
 }
 
+static size_t hits_of(const char *text)
+{
+    const struct tl_find_request request = {
+        .trace = "t", .kind = TL_FIND_EVENT, .text = text, .limit = 100000};
+    struct tl_found found = find(&request);
+    const size_t n = found.n;
+    tl_found_fini(&found);
+    return n;
+}
+
+static void kinds_add_up(void **state)
+{
+    (void)state;
+    assert_int_equal(hits_of("gap,exception,trace-on"),
+                     hits_of("gap") + hits_of("exception") + hits_of("trace-on"));
+    assert_int_equal(hits_of("gap,exception"), hits_of("exception,gap,exception"));
+}
+
 static void all_streams(void **state)
 {
     (void)state;
@@ -452,6 +470,8 @@ static void all_streams(void **state)
     check_pages("gap", true);
     check_pages("exception", false);
     check_pages("exception", true);
+    check_pages("event:exception,gap,trace-on", false);
+    check_pages("event:gap,exception", true);
     check_pages("opcode:d65f03c0", true);
 }
 
@@ -472,6 +492,7 @@ static void texts(void **state)
         {"op:ldr*", TL_FIND_MNEMONIC},
         {"opcode:0xd65f03c0", TL_FIND_OPCODE},
         {"event:mode", TL_FIND_EVENT},
+        {"event:mode,gap", TL_FIND_EVENT},
         {"cbnz", TL_FIND_MNEMONIC},
     };
     static const struct {
@@ -480,6 +501,8 @@ static void texts(void **state)
     } bad[] = {
         {"", TL_USAGE},
         {"event:nothing", TL_USAGE},
+        {"event:gap,", TL_USAGE},
+        {"event:gap,overflow", TL_USAGE},
         {"opcode:12345", TL_USAGE},
         {"opcode:", TL_USAGE},
         {"call:no such thing", TL_NOTFOUND},
@@ -541,7 +564,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses),  cmocka_unit_test(events),      cmocka_unit_test(symbols),
         cmocka_unit_test(encodings),  cmocka_unit_test(mnemonics),   cmocka_unit_test(calls),
-        cmocka_unit_test(times_rise), cmocka_unit_test(all_streams), cmocka_unit_test(texts),
+        cmocka_unit_test(times_rise), cmocka_unit_test(all_streams), cmocka_unit_test(kinds_add_up),
+        cmocka_unit_test(texts),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Images that are bound to a trace later, each to one process. */
+#include "sim/program_dwarf.h"
 #include "sim_capture.h"
 
 static struct tl_backend *backend;
@@ -131,11 +132,133 @@ static void programs_are_shared(void **state)
     assert_null(lake->programs->next);
 }
 
+/* ---- sources ----------------------------------------------------------------------------------
+ */
+
+struct sourced {
+    struct tl_sim_program program;
+    unsigned lines, inlined;
+};
+
+static int check_source(void *context, const struct tl_insn_row *row)
+{
+    struct sourced *const s = context;
+    struct tl_sim_place truth;
+    for (uint32_t i = 0; i < s->program.n_insns; i++) {
+        if (tl_sim_program_address(&s->program, i) != row->pc)
+            continue;
+        if (!tl_sim_program_place(&s->program, i, &truth))
+            break;
+        assert_string_equal(row->file, tl_sim_source_paths[truth.source]);
+        assert_int_equal(row->line, truth.line);
+        assert_int_equal(row->n_inlined, truth.inlined);
+        s->lines++;
+        if (truth.inlined) {
+            assert_string_equal(row->inlined[0].function, TL_SIM_INLINED_NAME);
+            assert_int_equal(row->inlined[0].line, truth.call_line);
+            s->inlined++;
+        }
+        return TL_OK;
+    }
+    assert_string_equal(row->file, "");
+    return TL_OK;
+}
+
+static void give_source(const char *path, const char *name, struct tl_bytes text)
+{
+    struct tl_buf content = {0};
+    struct tl_image_row row;
+    assert_int_equal(tl_buf_printf(&content, "%s\n", path), TL_OK);
+    assert_int_equal(tl_buf_add(&content, text.p, text.n), TL_OK);
+    assert_int_equal(
+        tl_lake_put_image(lake, name, (struct tl_bytes){content.p, content.n}, &row, NULL), TL_OK);
+    tl_buf_fini(&content);
+}
+
+/* Every instruction has the line that the simulation says; its text comes once it is given. */
+static void instructions_have_lines(void **state)
+{
+    static const uint8_t other[] = "other", same[] = "\001line 1\nline 2\n";
+    struct sourced s = {0};
+    struct tl_source_file source;
+    struct tl_fail fail = {0};
+    (void)state;
+    const struct tl_sim_program_options options = {.seed = 5, .extra = 20, .short_loops = true};
+    assert_int_equal(tl_sim_program_init(&s.program, &options), TL_OK);
+    push_all(lake, "t", &capture, 3000);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    assert_int_equal(tl_lake_insns(lake, "t", "cs.10", 0, 4096, check_source, &s, &fail), TL_OK);
+    print_message("%u lines, %u inlined\n", s.lines, s.inlined);
+    assert_true(s.lines > 3000 && s.inlined > 100);
+
+    assert_int_equal(tl_lake_source(lake, "t", "cs.10", 1000, 0, &source, &fail), TL_OK);
+    assert_false(source.has_text);
+    assert_non_null(strstr(source.why, "was not given"));
+    char path[200], name[260];
+    snprintf(path, sizeof path, "/elsewhere%s", strrchr(source.file, '/'));
+    tl_source_file_fini(&source);
+    give_source("/x/tasks.cc", "source:/x/tasks.cc", (struct tl_bytes){other, sizeof other});
+    snprintf(name, sizeof name, "source:%s", path);
+    give_source(path, name, (struct tl_bytes){same, sizeof same - 1});
+    assert_int_equal(tl_lake_source(lake, "t", "cs.10", 1000, 0, &source, &fail), TL_OK);
+    assert_true(source.has_text && source.line > 0 && !source.why[0]);
+    assert_int_equal(source.text.n, sizeof same - 1);
+    assert_memory_equal(source.text.p, same, sizeof same - 1);
+    tl_source_file_fini(&source);
+    /* Of the same path: another image's does not count, this one's does, though it is not the
+     * newest. */
+    static const uint8_t own[] = "own";
+    char hash[72];
+    const char *const tail = strrchr(path, '/');
+    sim_put_image(lake, &capture.elf, hash);
+    snprintf(name, sizeof name, "source:%.12s:%s", hash + 7, tail);
+    give_source(name, name, (struct tl_bytes){own, sizeof own});
+    snprintf(name, sizeof name, "source:0123456789ab:%s", path);
+    give_source(name, name, (struct tl_bytes){other, sizeof other});
+    snprintf(name, sizeof name, "source:%s", path);
+    give_source(name, name, (struct tl_bytes){other, sizeof other});
+    assert_int_equal(tl_lake_source(lake, "t", "cs.10", 1000, 0, &source, &fail), TL_OK);
+    assert_int_equal(source.text.n, sizeof own);
+    tl_source_file_fini(&source);
+    assert_int_equal(tl_lake_source(lake, "t", "cs.10", 1000, 9, &source, &fail), TL_NOTFOUND);
+    tl_source_file_fini(&source);
+    assert_int_equal(tl_lake_source(lake, "t", "cs.10", UINT64_MAX, 0, &source, NULL), TL_NOTFOUND);
+    tl_source_file_fini(&source);
+    tl_sim_program_fini(&s.program);
+}
+
+/* Without debug information it says so, and answers. */
+static void a_stripped_image_says_so(void **state)
+{
+    struct tl_buf elf = {0};
+    struct tl_source_file source;
+    struct tl_fail fail = {0};
+    char hash[72];
+    (void)state;
+    assert_int_equal(tl_buf_add(&elf, capture.elf.p, capture.elf.n), TL_OK);
+    char *const at = memmem(elf.p, elf.n, ".debug_info", 11);
+    assert_non_null(at);
+    at[1] = 'x';
+    push_all(lake, "t", &capture, 3000);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    sim_put_image(lake, &elf, hash);
+    assert_int_equal(tl_lake_bind_image(lake, "t", &(struct tl_lake_binding){.hash = hash}, &fail),
+                     TL_OK);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    assert_int_equal(tl_lake_source(lake, "t", "cs.10", 1000, 0, &source, &fail), TL_OK);
+    assert_string_equal(source.file, "");
+    assert_non_null(strstr(source.why, "no debug information"));
+    tl_source_file_fini(&source);
+    tl_buf_fini(&elf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(images_of_two_processes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(programs_are_shared, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(instructions_have_lines, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_stripped_image_says_so, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("lake_images", tests, NULL, NULL);
 }

@@ -540,11 +540,12 @@ static const struct {
 enum { COUNTS = 2 + sizeof(counts) / sizeof(*counts) };
 
 /* Add the counts of a range: instructions, taken branches, and those above. */
-static void add_stats(uint64_t from, uint64_t to, uint64_t sums[static COUNTS])
+static void add_stats_of(const char *stream, uint64_t from, uint64_t to,
+                         uint64_t sums[static COUNTS])
 {
     struct tl_stats stats;
     struct tl_fail fail = {0};
-    assert_int_equal(tl_lake_stats(lake, "t", STREAM, from, to, &stats, &fail), TL_OK);
+    assert_int_equal(tl_lake_stats(lake, "t", stream, from, to, &stats, &fail), TL_OK);
     sums[0] += stats.insns;
     sums[1] += stats.taken;
     for (size_t k = 0; k < stats.n_counts; k++)
@@ -553,6 +554,11 @@ static void add_stats(uint64_t from, uint64_t to, uint64_t sums[static COUNTS])
                 strcmp(stats.counts[k].name, counts[i - 2].name) == 0)
                 sums[i] += stats.counts[k].n;
     tl_stats_fini(&stats);
+}
+
+static void add_stats(uint64_t from, uint64_t to, uint64_t sums[static COUNTS])
+{
+    add_stats_of(STREAM, from, to, sums);
 }
 
 /* Add the instructions and calls of functions; `names` are those of the first range. */
@@ -597,6 +603,19 @@ static void functions_add_up(void **state)
     }
 }
 
+static void all_streams_add_up(void)
+{
+    uint64_t each[COUNTS] = {0}, all[COUNTS] = {0};
+    struct tl_trace_list list;
+    assert_int_equal(tl_lake_trace(lake, "t", &list), TL_OK);
+    assert_true(list.rows[0].n_streams > 1);
+    for (size_t i = 0; i < list.rows[0].n_streams; i++)
+        add_stats_of(list.rows[0].streams[i].name, 0, UINT64_MAX, each);
+    tl_trace_list_free(&list);
+    add_stats_of(NULL, 0, UINT64_MAX, all);
+    assert_memory_equal(each, all, sizeof(all));
+}
+
 static void statistics_add_up(void **state)
 {
     static const uint64_t steps[] = {700, 24999, 25000, 31000, 60001, 1u << 20};
@@ -609,6 +628,7 @@ static void statistics_add_up(void **state)
             fail_msg("no count %zu", i);
     add_stats(0, UINT64_MAX, again);
     assert_memory_equal(whole, again, sizeof(whole));
+    all_streams_add_up();
     for (size_t k = 0; k < sizeof(steps) / sizeof(*steps); k++) {
         uint64_t sums[COUNTS] = {0};
         for (uint64_t at = 0; at < truth.n; at += steps[k])

@@ -323,9 +323,9 @@ static void test_legal_jumps(void **state)
     size_t others;
     begin(&bytes);
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = 0x3000});
-    put_insn(&bytes, 0x6f); /* a jump with its target */
+    put_insn(&bytes, 0x67); /* a jump with its target */
     put_insn(&bytes, 0x63); /* a branch that is not taken */
-    put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = 0x4000});
+    put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = 0x3004});
     put_insn(&bytes, 0x63);
     put_insn(&bytes, 0x6f); /* the flow goes on by a FORCE_PC */
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = 0x5000});
@@ -337,7 +337,7 @@ static void test_legal_jumps(void **state)
                                                .event = {TL_STF_EVENT_MODE_CHANGE, {level, 8}}});
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_COMMENT});
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = 0x3000});
-    put_insn(&bytes, 0x6f);
+    put_insn(&bytes, 0x67);
     /* A walk counts instructions from 1. */
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_PAGE_TABLE_WALK,
                                                .walk = {1, 7, 4096, {words, 16}}});

@@ -85,7 +85,7 @@ static void check(struct tl_packer *packer, const struct records *r, struct tl_b
     struct tl_buf plain = {0};
     tl_buf_reset(packed);
     assert_int_equal(
-        tl_packer_stf(packer, (struct tl_bytes){r->stf.p, r->stf.n}, r->marks, r->n, packed),
+        tl_packer_stf(packer, (struct tl_bytes){r->stf.p, r->stf.n}, 0, r->marks, r->n, packed),
         TL_OK);
     assert_int_equal(tl_unpack((struct tl_bytes){packed->p, packed->n}, 1u << 28, &plain), TL_OK);
     assert_int_equal(plain.n, r->stf.n);

@@ -3,7 +3,7 @@
  * The walker with a bit for each condition, against a model: random programs are run by a small
  * interpreter, which makes the bits and addresses that a trace unit would send of it.
  */
-#include "flow/walker_hot.h"
+#include "flow/walker_routes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,11 @@
 #define B_EQ(n)     (0x54000000u | ((uint32_t)(n)&0x7ffff) << 5)
 #define SMALL_STACK 4u
 
+/* How bits are followed. */
+enum how { BLOCK_BY_BLOCK, PATHS, ROUTES };
+
 struct world {
+    enum how how;
     uint32_t code[PROGRAM];
     uint64_t seen[STEPS + 1];
     size_t n_seen;
@@ -73,7 +77,7 @@ static int take(void *context, const struct tl_item *items, size_t n)
 }
 
 /* At BASE, in AArch64 state. */
-static struct world *begin(const uint32_t *code, size_t n, unsigned returns, bool paths)
+static struct world *begin(const uint32_t *code, size_t n, unsigned returns, enum how how)
 {
     struct world *const w = calloc(1, sizeof *w);
     uint8_t bytes[4 * PROGRAM];
@@ -90,7 +94,8 @@ static struct world *begin(const uint32_t *code, size_t n, unsigned returns, boo
                                             .predicts_returns = returns > 0,
                                             .returns = (uint8_t)returns};
     tl_item_batch_init(&w->batch, take, w);
-    w->batch.paths = paths;
+    w->how = how;
+    w->batch.paths = how != BLOCK_BY_BLOCK;
     assert_int_equal(tl_walker_init(&w->walker, &config, &w->batch), TL_OK);
     tl_walker_mode(&w->walker, tl_mode(TL_ARCH_ARM, 1, TL_SEC_NS, TL_ISA_A64), 0);
     tl_walker_jump(&w->walker, BASE, TL_ISA_A64, 0);
@@ -117,9 +122,29 @@ struct model {
     unsigned n_bits;
 };
 
+static uint64_t reversed(uint64_t bits, unsigned n)
+{
+    uint64_t out = 0;
+    for (unsigned i = 0; i < n; i++)
+        out |= (bits >> i & 1) << (n - 1 - i);
+    return out;
+}
+
+/* Bits, and the address behind them, by look-ups; what is left of the bits stays. */
+static bool send_route(struct model *m, struct world *w, bool arrives)
+{
+    uint64_t word = reversed(m->bits, m->n_bits) | UINT64_C(1) << m->n_bits;
+    const bool done = tl_walker_routes(&w->walker, &word, arrives, m->pc, m->n_ran);
+    m->n_bits = 63u - (unsigned)__builtin_clzll(word);
+    m->bits = reversed(word ^ UINT64_C(1) << m->n_bits, m->n_bits);
+    if (done)
+        m->bits = m->n_bits = 0;
+    return done;
+}
+
 static void send_bits(struct model *m, struct world *w)
 {
-    if (m->n_bits > 0)
+    if (m->n_bits > 0 && (w->how != ROUTES || !send_route(m, w, false)))
         assert_int_equal(tl_walker_conditions(&w->walker, m->bits, m->n_bits, m->n_ran), m->n_bits);
     m->bits = 0;
     m->n_bits = 0;
@@ -128,12 +153,14 @@ static void send_bits(struct model *m, struct world *w)
 static void add_bit(struct model *m, struct world *w, bool bit, uint64_t *seed)
 {
     m->bits |= (uint64_t)bit << m->n_bits++;
-    if (m->n_bits == 64 || random_below(seed, 8) == 0)
+    if (m->n_bits == TL_ROUTE_WORD || random_below(seed, 8) == 0)
         send_bits(m, w);
 }
 
 static void send_address(struct model *m, struct world *w)
 {
+    if (w->how == ROUTES && send_route(m, w, true))
+        return;
     send_bits(m, w);
     assert_true(tl_walker_to_indirect(&w->walker, m->n_ran));
     tl_walker_jump(&w->walker, m->pc, TL_ISA_A64, m->n_ran);
@@ -189,14 +216,23 @@ static void forget_oldest(struct model *m, unsigned returns)
     m->depth = returns;
 }
 
-static void run_programs(unsigned returns, bool paths)
+static unsigned count_routes(const struct tl_walker *w)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < TL_ROUTE_SLOTS; i++)
+        n += w->routes[i].n > 0;
+    return n;
+}
+
+static void run_programs(unsigned returns, enum how how)
 {
     static struct model m;
+    unsigned routes = 0;
     for (uint64_t round = 0; round < ROUNDS; round++) {
         uint32_t code[PROGRAM];
         uint64_t seed = round;
         make_program(code, &seed);
-        struct world *const w = begin(code, PROGRAM, returns, paths);
+        struct world *const w = begin(code, PROGRAM, returns, how);
         m = (struct model){.pc = BASE};
         while (m.n_ran < STEPS) {
             step(&m, w, code, returns, &seed);
@@ -212,22 +248,27 @@ static void run_programs(unsigned returns, bool paths)
         assert_int_equal(w->kinds & 1u << TL_ITEM_GAP, 0);
         assert_int_equal(w->n_seen, m.n_ran);
         assert_memory_equal(w->seen, m.ran, m.n_ran * sizeof *m.ran);
+        routes += how == ROUTES ? count_routes(&w->walker) : 0;
         end(w);
     }
+    assert_true(how != ROUTES || routes > 10 * ROUNDS);
 }
 
 static void follows_programs(void **state)
 {
     (void)state;
-    run_programs(0, false);
-    run_programs(0, true);
+    run_programs(0, BLOCK_BY_BLOCK);
+    run_programs(0, PATHS);
+    run_programs(0, ROUTES);
 }
 
 static void follows_predicted_returns(void **state)
 {
     (void)state;
-    run_programs(TL_WALKER_RETURNS, true);
-    run_programs(SMALL_STACK, true);
+    for (enum how how = PATHS; how <= ROUTES; how++) {
+        run_programs(TL_WALKER_RETURNS, how);
+        run_programs(SMALL_STACK, how);
+    }
 }
 
 /* ---- what cannot be followed ---------------------------------------------------------------- */
@@ -236,7 +277,7 @@ static void notices_a_loop_without_end(void **state)
 {
     (void)state;
     const uint32_t code[] = {NOP, B(1), B(-1)};
-    struct world *const w = begin(code, 3, 0, true);
+    struct world *const w = begin(code, 3, 0, PATHS);
     assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 7), 0);
     tl_item_batch_flush(&w->batch);
     assert_int_equal(w->gap, TL_GAP_NO_PATH);
@@ -252,7 +293,7 @@ static void needs_bits_and_addresses(void **state)
 {
     (void)state;
     const uint32_t code[] = {NOP, B_EQ(1), BR};
-    struct world *const w = begin(code, 3, 0, true);
+    struct world *const w = begin(code, 3, 0, PATHS);
     assert_int_equal(tl_walker_conditions(&w->walker, 2, 2, 1), 1); /* BR has no bit */
     assert_false(w->walker.need_address);
     assert_true(tl_walker_to_indirect(&w->walker, 2));
@@ -270,7 +311,7 @@ static void returns_that_nobody_called(void **state)
 {
     (void)state;
     const uint32_t code[] = {BL(2), NOP, RET};
-    struct world *const w = begin(code, 3, 4, true);
+    struct world *const w = begin(code, 3, 4, PATHS);
     assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 1), 1); /* back behind the call … */
     assert_int_equal(w->walker.pc, BASE + 4);
     assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 2), 0); /* … and there again */
@@ -287,7 +328,7 @@ static void source_addresses(void **state)
 {
     (void)state;
     const uint32_t code[] = {NOP, ISB, NOP, B(-3), NOP};
-    struct world *const w = begin(code, 5, 0, false);
+    struct world *const w = begin(code, 5, 0, BLOCK_BY_BLOCK);
     tl_walker_source(&w->walker, BASE + 4, TL_ISA_A64, 1);
     tl_item_batch_flush(&w->batch);
     assert_int_equal(w->n_seen, 2);
@@ -310,7 +351,7 @@ static void jumps_tell_the_instruction_set(void **state)
     (void)state;
     const uint32_t code[] = {NOP, NOP, BR};
     for (unsigned inlined = 0; inlined < 2; inlined++) {
-        struct world *const w = begin(code, 3, 0, true);
+        struct world *const w = begin(code, 3, 0, PATHS);
         void (*const jump)(struct tl_walker *, uint64_t, enum tl_isa, uint64_t) =
             inlined ? tl_walker_jump_hot : tl_walker_jump;
         tl_item_batch_flush(&w->batch);
@@ -338,7 +379,7 @@ static void tells_unmapped_ranges(void **state)
 {
     (void)state;
     const uint32_t code[] = {NOP};
-    struct world *const w = begin(code, 1, 0, true);
+    struct world *const w = begin(code, 1, 0, PATHS);
     assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 1), 0);
     tl_item_batch_flush(&w->batch);
     assert_int_equal(w->n_seen, 1);

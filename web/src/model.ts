@@ -65,6 +65,16 @@ export interface InsnRow {
   readonly mode: string;
   readonly time: number | undefined;
   readonly events: readonly string[];
+  readonly file: string; // of the source, "" if not known
+  readonly line: number; // 0: none
+  readonly inlined: readonly Inlined[]; // outermost first
+}
+
+/** A function whose body stands where it was called. */
+export interface Inlined {
+  readonly fn: string;
+  readonly file: string; // where it was called, "" if not known
+  readonly line: number;
 }
 
 export interface Slice {
@@ -240,6 +250,12 @@ export function readInsns(value: unknown, epoch = 0n): InsnRow[] {
       mode: text(o.mode),
       time: o.time === undefined || o.time === null ? undefined : since(epoch, o.time),
       events: collapse(list(o.events).map((e) => eventText(text(e)))),
+      file: text(o.file),
+      line: number(o.line),
+      inlined: list(o.inlined).map((row) => {
+        const i = object(row);
+        return { fn: text(i.function), file: text(i.file), line: number(i.line) };
+      }),
     };
   });
 }

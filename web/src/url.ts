@@ -4,8 +4,8 @@
 //   #/trace/ID?axis=time&from=..&to=..    a trace; every part of the query may be absent
 import type { Axis } from "./scale.ts";
 
-export type Panel = "insns" | "stats" | "find" | "calls" | "compare" | "none";
-const PANELS: readonly string[] = ["stats", "find", "calls", "compare", "none"];
+export type Panel = "insns" | "stats" | "find" | "calls" | "source" | "compare" | "none";
+const PANELS: readonly string[] = ["stats", "find", "calls", "source", "compare", "none"];
 
 export interface Place {
   trace: string | undefined;

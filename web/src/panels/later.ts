@@ -2,3 +2,4 @@
 // Panels that are loaded when one of them is opened: a file of its own (build.mjs).
 export { CallsPanel } from "./calls.ts";
 export { ComparePanel } from "./compare.ts";
+export { SourcePanel } from "./source.ts";

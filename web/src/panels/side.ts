@@ -11,10 +11,11 @@ import { functionColour } from "../palette.ts";
 import type { Panel } from "../url.ts";
 import { InsnList } from "./insnlist.ts";
 import { Lazy } from "./lazy.ts";
+import { sourceLink } from "./sourcelink.ts";
 
 const TABS: readonly (readonly [Panel, string])[] = [
   ["insns", "Instructions"], ["stats", "Statistics"], ["find", "Search"],
-  ["calls", "Calls"], ["compare", "Compare"],
+  ["calls", "Calls"], ["source", "Source"], ["compare", "Compare"],
 ];
 
 export class Side {
@@ -25,6 +26,7 @@ export class Side {
     this.list = new InsnList(app);
     this.lazy = new Map<Panel, Lazy>([
       ["calls", new Lazy(app, async () => new (await import("./later.js")).CallsPanel(app))],
+      ["source", new Lazy(app, async () => new (await import("./later.js")).SourcePanel(app))],
       ["compare", new Lazy(app, async () => new (await import("./later.js")).ComparePanel(app))],
     ]);
   }
@@ -102,6 +104,7 @@ export class Side {
       ["PC", html`<code>${row?.pc ?? "…"}</code>`],
       ["Instruction", grouped(at)],
       ["Time", time === undefined ? "–" : timeText(s.trace, time, ns)],
+      ...(row?.file ? [["Source", sourceLink(this.app, row)] as const] : []),
       ["Mode", row?.mode || "–"],
       ["Trace byte", s.position ? grouped(s.position.byte) : "…"],
     ];

@@ -11,6 +11,7 @@ import { children, tileKey, tileWidth, type Break, type Columns, type Stripe, ty
 import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
 import { drawInsnBreaks, drawTimeBreaks } from "./gaps.ts";
+import { drawInlined, inlinedRuns } from "./inlined.ts";
 import { drawInsns, drawNote, drawRuns, drawSlices, runs, type Run } from "./labels.ts";
 import { FEW_ROWS, laneAt, layoutLanes, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
@@ -358,7 +359,10 @@ export class Timeline {
   private sound(lane: number, columns: Columns): void {
     if (this.sounded.has(columns)) return;
     this.sounded.add(columns);
-    const deepest = columns.depthMax.reduce((a, b) => Math.max(a, b), 0);
+    this.deepen(lane, columns.depthMax.reduce((a, b) => Math.max(a, b), 0));
+  }
+
+  private deepen(lane: number, deepest: number): void {
     if (deepest <= (this.depths[lane] ?? 0)) return;
     this.depths[lane] = deepest;
     this.app.draw();
@@ -391,6 +395,13 @@ export class Timeline {
     }
     const slices = box.stack.h > 0 ? s.slices.get(stream.name, s.view) : undefined;
     if (slices) drawSlices(ctx, slices.slices, s.view, top, box, colours, this.width);
+    if (slices && cells && perUnit >= 8) {
+      const cache = s.insns(box.lane);
+      const [from, to] = [Math.max(0, Math.floor(s.view.from)), Math.min(stream.insns, Math.ceil(s.view.to))];
+      cache?.want(from, to, stream.insns);
+      const inlined = cache ? inlinedRuns(cache, slices.slices, from, to) : [];
+      this.deepen(box.lane, drawInlined(ctx, inlined, s.view, top, box, colours, this.width));
+    }
     const ground = (box.lane === s.lane && this.boxes.length > 1 ? colours.named.stripe
       : colours.named.ground).css;
     if (s.view.axis === "time" && stream.hasTime) {

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/* `tracelake simpoints`: regions that stand for all of an execution, as files for simulators. */
+#include "cli/regionset.h"
+#include "cli/remote.h"
+#include "cli/slice.h"
+#include "cli/vectors_of.h"
+#include "regions/simpoints.h"
+#include "stf/file.h"
+
+#include <cJSON.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct options {
+    struct tl_remote remote;
+    struct tl_arg_range insn;
+    uint64_t interval, most, warm_up;
+    const char *out, *save;
+    bool json;
+};
+
+/* ---- of a file ------------------------------------------------------------------------------- */
+
+struct both {
+    struct tl_simpoints points;
+    struct tl_regionset *set; /* takes the vectors, if they are kept */
+    struct tl_buf line;
+};
+
+static int to_both(void *context, const struct tl_vector *vector)
+{
+    struct both *const both = context;
+    tl_buf_reset(&both->line);
+    int r = tl_simpoints_add(&both->points, vector);
+    if (r >= 0)
+        r = tl_vector_text(&both->line, vector);
+    return r < 0 ? r : tl_regionset_vectors(both->set, both->line.p, both->line.n);
+}
+
+static int choose_in_file(const struct options *o, struct tl_stf_file *file,
+                          struct tl_regionset *set, struct tl_fail *fail)
+{
+    struct both both = {.set = set};
+    struct tl_simpoint *chosen = NULL;
+    struct tl_vectors *vectors;
+    size_t n = 0;
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    tl_simpoints_init(&both.points);
+    int r = tl_vectors_new(&vectors, o->interval, to_both, &both);
+    if (r < 0)
+        return tl_fail_set(fail, (enum tl_err)r, "%s", tl_err_name(r));
+    r = tl_vectors_of_source(&source, o->insn.from, o->insn.to, vectors, fail);
+    tl_vectors_free(vectors);
+    tl_buf_fini(&both.line);
+    if (r >= 0)
+        r = tl_simpoints_choose(&both.points, (uint32_t)o->most, &chosen, &n);
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = tl_regionset_add(set, o->insn.from + chosen[i].first, chosen[i].insns,
+                             chosen[i].interval, chosen[i].intervals, chosen[i].weight);
+    set->from = o->insn.from;
+    set->to = o->insn.from + both.points.total;
+    set->intervals = both.points.n;
+    free(chosen);
+    tl_simpoints_fini(&both.points);
+    return r;
+}
+
+static int slice_file(void *context, const struct tl_region *region, const char *out)
+{
+    const char *const path = context;
+    const struct tl_arg_range range = {region->from - region->warm_up, region->to, true};
+    const struct tl_stf_out_options options = {.format = tl_stf_format_of(out), .unchecked = true};
+    return tl_cli_slice(path, out, &range, &options);
+}
+
+static int run_file(const struct options *o, const char *path, struct tl_regionset *set)
+{
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    struct tl_stf_file *file;
+    if (o->save)
+        return tl_cli_usage("simpoints", "--save keeps regions at a server: give TRACE/STREAM");
+    if (tl_stf_file_open(&file, path, &fail) < 0)
+        return tl_cli_fail(path, &fail);
+    const int r = choose_in_file(o, file, set, &fail);
+    tl_stf_file_close(file);
+    if (r < 0)
+        return tl_cli_fail(path, &fail);
+    return tl_regionset_write(set, slice_file, (void *)(uintptr_t)path);
+}
+
+/* ---- of a stream at a server ----------------------------------------------------------------- */
+
+static uint64_t number(const cJSON *o, const char *name)
+{
+    const cJSON *const item = cJSON_GetObjectItem(o, name);
+    return cJSON_IsString(item)   ? strtoull(item->valuestring, NULL, 10)
+           : cJSON_IsNumber(item) ? (uint64_t)item->valuedouble
+                                  : 0;
+}
+
+static int take_answer(struct tl_regionset *set, const char *json)
+{
+    cJSON *const tree = cJSON_Parse(json);
+    const cJSON *row;
+    int r = tree ? TL_OK : TL_NOMEM;
+    set->from = number(tree, "from");
+    set->to = number(tree, "to");
+    set->intervals = number(tree, "intervals");
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(tree, "regions"))
+    {
+        const uint64_t from = number(row, "from");
+        if (r >= 0)
+            r = tl_regionset_add(set, from, number(row, "to") - from, number(row, "interval"),
+                                 number(row, "intervals"),
+                                 cJSON_GetNumberValue(cJSON_GetObjectItem(row, "weight")));
+    }
+    cJSON_Delete(tree);
+    return r;
+}
+
+static int take_vectors(void *context, const void *lines, size_t n)
+{
+    return tl_regionset_vectors(context, lines, n) < 0 ? TRACELAKE_IO : TRACELAKE_OK;
+}
+
+/* Where slices come from. */
+struct stream {
+    struct tracelake *lake;
+    const struct tl_remote_name *name;
+};
+
+static int fetch_slice(void *context, const struct tl_region *region, const char *path)
+{
+    const struct stream *const s = context;
+    const struct tracelake_range range = {s->name->trace, s->name->stream, TRACELAKE_INSN,
+                                          region->from - region->warm_up, region->to};
+    struct tracelake_error error;
+    struct tracelake_fetch *fetch;
+    struct tl_outfile out;
+    int status = tl_outfile_open(&out, path);
+    if (status != TL_ARGS_GO)
+        return status;
+    if (tracelake_fetch_open(&fetch, s->lake, &range, TRACELAKE_ZSTF, &error) < 0) {
+        tl_outfile_drop(&out);
+        return tl_remote_fail_query(s->name->trace, &error);
+    }
+    const void *p;
+    size_t n;
+    int r;
+    status = TL_CLI_DONE;
+    while (status == TL_CLI_DONE && (r = tracelake_fetch_next(fetch, &p, &n, &error)) == TL_OK)
+        if (fwrite(p, 1, n, out.file) != n) {
+            tl_cli_warn(path, "cannot write: %s", strerror(errno));
+            status = TL_CLI_BAD;
+        }
+    if (status == TL_CLI_DONE && r != TRACELAKE_EOF)
+        status = tl_remote_fail_query(s->name->trace, &error);
+    tracelake_fetch_close(fetch);
+    return tl_outfile_close(&out, status);
+}
+
+/* Names for the regions, as labels of the trace: "region.NAME.1=cs.10 FROM TO WARM-UP WEIGHT". */
+static int save(const struct options *o, const struct stream *s, const struct tl_regionset *set)
+{
+    struct tracelake_error error;
+    for (size_t i = 0; i < set->n; i++) {
+        const struct tl_region *const region = &set->regions[i];
+        char key[128], value[160];
+        snprintf(key, sizeof key, "region.%s.%zu", o->save, i + 1);
+        snprintf(value, sizeof value, "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %.6f",
+                 s->name->stream, region->from, region->to, region->warm_up, region->weight);
+        const struct tracelake_label label = {key, value};
+        if (tracelake_set_labels(s->lake, s->name->trace, &label, 1, NULL, &error) < 0)
+            return tl_remote_fail_query(s->name->trace, &error);
+    }
+    return TL_CLI_DONE;
+}
+
+static int run_stream(const struct options *o, struct tl_remote_name *name,
+                      struct tl_regionset *set)
+{
+    struct tracelake_error error;
+    struct tracelake *lake;
+    char *json = NULL;
+    int status = tl_remote_connect(&lake, &o->remote);
+    if (status != TL_ARGS_GO)
+        return status;
+    status = tl_remote_one_stream(lake, name);
+    struct stream stream = {lake, name};
+    const struct tracelake_range range = {name->trace, name->stream, TRACELAKE_INSN, o->insn.from,
+                                          o->insn.to};
+    if (status == TL_ARGS_GO) {
+        if (tracelake_simpoints(lake, &range, o->interval, (uint32_t)o->most,
+                                o->out ? take_vectors : NULL, set, &json, &error) < 0)
+            status = tl_remote_fail_query(name->trace, &error);
+        else if (take_answer(set, json) < 0)
+            status = tl_cli_fail(name->trace, &(struct tl_fail){.code = TL_NOMEM,
+                                                                .offset = TL_NO_OFFSET,
+                                                                .text = "out of memory"});
+        else
+            status = tl_regionset_write(set, fetch_slice, &stream);
+    }
+    if (status == TL_CLI_DONE && o->save)
+        status = save(o, &stream, set);
+    free(json);
+    tracelake_close(lake);
+    return status;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static void print(const struct options *o, const struct tl_regionset *set)
+{
+    if (o->json) {
+        printf("{\"from\":%" PRIu64 ",\"to\":%" PRIu64 ",\"interval\":%" PRIu64
+               ",\"intervals\":%" PRIu64 ",\"regions\":[",
+               set->from, set->to, set->interval, set->intervals);
+        for (size_t i = 0; i < set->n; i++)
+            printf("%s{\"from\":%" PRIu64 ",\"to\":%" PRIu64 ",\"warm_up\":%" PRIu64
+                   ",\"interval\":%" PRIu64 ",\"intervals\":%" PRIu64 ",\"weight\":%.17g}",
+                   i ? "," : "", set->regions[i].from, set->regions[i].to, set->regions[i].warm_up,
+                   set->regions[i].interval, set->regions[i].intervals, set->regions[i].weight);
+        puts("]}");
+        return;
+    }
+    printf("# %" PRIu64 " intervals of %" PRIu64 " instructions\n", set->intervals, set->interval);
+    printf("# %-3s %8s %10s %16s %16s %12s\n", "", "weight", "intervals", "from", "to", "warm-up");
+    for (size_t i = 0; i < set->n; i++)
+        printf("  %-3zu %8.4f %10" PRIu64 " %16" PRIu64 " %16" PRIu64 " %12" PRIu64 "\n", i + 1,
+               set->regions[i].weight, set->regions[i].intervals, set->regions[i].from,
+               set->regions[i].to, set->regions[i].warm_up);
+}
+
+static int check_arguments(const struct options *o)
+{
+    if (o->interval == 0 || o->interval > UINT32_MAX)
+        return tl_cli_usage("simpoints", "--interval is 1 to %u instructions", UINT32_MAX);
+    if (o->most == 0 || o->most > 1000)
+        return tl_cli_usage("simpoints", "--max is 1 to 1000 regions");
+    if (o->save &&
+        strspn(o->save, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") !=
+            strlen(o->save))
+        return tl_cli_usage("simpoints", "--save %s: a name has letters, digits, _ and -", o->save);
+    return TL_ARGS_GO;
+}
+
+int tl_cmd_simpoints(int argc, char **argv)
+{
+    struct options o = {.interval = 10000000, .most = 30, .insn = {0, UINT64_MAX, false}};
+    const struct tl_arg args[] = {{"interval", 0, TL_ARG_COUNT, &o.interval},
+                                  {"max", 0, TL_ARG_COUNT, &o.most},
+                                  {"warm-up", 0, TL_ARG_COUNT, &o.warm_up},
+                                  {"insn", 0, TL_ARG_RANGE, &o.insn},
+                                  {"output", 'o', TL_ARG_TEXT, &o.out},
+                                  {"save", 0, TL_ARG_TEXT, &o.save},
+                                  {"json", 0, TL_ARG_FLAG, &o.json},
+                                  TL_REMOTE_ARGS(o.remote),
+                                  {0}};
+    struct tl_remote_name name;
+    struct tl_regionset set;
+    int first;
+    int status = tl_args_parse(argc, argv, args, &first);
+    if (status == TL_ARGS_GO && argc - first != 1)
+        status = tl_cli_usage("simpoints", "give one TRACE/STREAM, or a file");
+    if (status == TL_ARGS_GO)
+        status = check_arguments(&o);
+    if (status != TL_ARGS_GO)
+        return status;
+    const char *const what = argv[first];
+    const bool file = access(what, F_OK) == 0;
+    status = tl_regionset_begin(&set, o.out, what, o.interval, o.warm_up);
+    if (status == TL_ARGS_GO && file)
+        status = run_file(&o, what, &set);
+    else if (status == TL_ARGS_GO &&
+             (status = tl_remote_name("simpoints", what, &name)) == TL_ARGS_GO)
+        status = run_stream(&o, &name, &set);
+    if (status == TL_CLI_DONE)
+        print(&o, &set);
+    tl_regionset_fini(&set);
+    return status;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/regionset.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+/* The path of a file of the folder. */
+static const char *path_of(const struct tl_regionset *set, const char *name, char out[static 4096])
+{
+    snprintf(out, 4096, "%s/%s", set->folder, name);
+    return out;
+}
+
+int tl_regionset_begin(struct tl_regionset *set, const char *folder, const char *source,
+                       uint64_t interval, uint64_t warm_up)
+{
+    char path[4096];
+    *set = (struct tl_regionset){
+        .interval = interval, .warm_up = warm_up, .folder = folder, .source = source};
+    if (!folder)
+        return TL_ARGS_GO;
+    if (strlen(folder) > sizeof path - 64)
+        return tl_cli_usage("simpoints", "-o: the name is too long");
+    if (mkdir(folder, 0777) < 0 && errno != EEXIST) {
+        tl_cli_warn(folder, "cannot make the folder: %s", strerror(errno));
+        return TL_CLI_BAD;
+    }
+    const int status = tl_outfile_open(&set->vectors, path_of(set, "vectors.bb.gz", path));
+    if (status != TL_ARGS_GO)
+        return status;
+    const int fd = dup(fileno(set->vectors.file));
+    set->gzip = fd >= 0 ? gzdopen(fd, "wb") : NULL;
+    if (!set->gzip) {
+        tl_cli_warn(path, "out of memory");
+        return TL_CLI_BAD;
+    }
+    return TL_ARGS_GO;
+}
+
+void tl_regionset_fini(struct tl_regionset *set)
+{
+    if (set->gzip)
+        gzclose(set->gzip);
+    tl_outfile_drop(&set->vectors);
+    free(set->regions);
+}
+
+int tl_regionset_vectors(struct tl_regionset *set, const void *lines, size_t n)
+{
+    return set->gzip && n && gzwrite(set->gzip, lines, (unsigned)n) != (int)n ? TL_IO : TL_OK;
+}
+
+int tl_regionset_add(struct tl_regionset *set, uint64_t from, uint64_t n, uint64_t interval,
+                     uint64_t intervals, double weight)
+{
+    const int r = tl_grow(&set->regions, &set->cap, set->n + 1, sizeof *set->regions);
+    if (r >= 0)
+        set->regions[set->n++] =
+            (struct tl_region){.from = from,
+                               .to = from + n,
+                               .warm_up = set->warm_up < from ? set->warm_up : from,
+                               .interval = interval,
+                               .intervals = intervals,
+                               .weight = weight};
+    return r;
+}
+
+/* SHA-256 of a file, in hex. TL_IO. */
+static int hash_file(const char *path, char out[static 65])
+{
+    static uint8_t piece[1 << 16];
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+    FILE *const file = fopen(path, "rb");
+    EVP_MD_CTX *const sum = EVP_MD_CTX_new();
+    bool ok = file && sum && EVP_DigestInit_ex(sum, EVP_sha256(), NULL);
+    for (size_t got; ok && (got = fread(piece, 1, sizeof piece, file)) > 0;)
+        ok = EVP_DigestUpdate(sum, piece, got);
+    ok = ok && !ferror(file) && EVP_DigestFinal_ex(sum, digest, &n);
+    for (unsigned i = 0; ok && i < n; i++)
+        snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    EVP_MD_CTX_free(sum);
+    if (file)
+        fclose(file);
+    return ok ? TL_OK : TL_IO;
+}
+
+/* A text as YAML has it in double quotes. */
+static void print_quoted(FILE *file, const char *text)
+{
+    putc('"', file);
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        if (*p < ' ' || *p == '"' || *p == '\\')
+            fprintf(file, "\\x%02x", *p);
+        else
+            putc(*p, file);
+    }
+    putc('"', file);
+}
+
+static int write_yaml(const struct tl_regionset *set, FILE *file)
+{
+    fprintf(file, "tool: tracelake %s\nsource: ", TL_VERSION);
+    print_quoted(file, set->source);
+    fprintf(file,
+            "\nfrom: %" PRIu64 "\nto: %" PRIu64 "\ninterval: %" PRIu64 "\nintervals: %" PRIu64
+            "\nregions:\n",
+            set->from, set->to, set->interval, set->intervals);
+    for (size_t i = 0; i < set->n; i++) {
+        const struct tl_region *const region = &set->regions[i];
+        char name[64], path[4096], hash[65];
+        snprintf(name, sizeof name, "region-%zu.zstf", i + 1);
+        if (hash_file(path_of(set, name, path), hash) < 0) {
+            tl_cli_warn(path, "cannot read: %s", strerror(errno));
+            return TL_CLI_BAD;
+        }
+        fprintf(file,
+                "  - file: %s\n    from: %" PRIu64 "\n    to: %" PRIu64 "\n    warm_up: %" PRIu64
+                "\n    interval: %" PRIu64 "\n    intervals: %" PRIu64
+                "\n    weight: %.9f\n    sha256: %s\n",
+                name, region->from, region->to, region->warm_up, region->interval,
+                region->intervals, region->weight, hash);
+    }
+    return TL_CLI_DONE;
+}
+
+static int write_simpoints(const struct tl_regionset *set, FILE *file)
+{
+    for (size_t i = 0; i < set->n; i++)
+        fprintf(file, "%" PRIu64 " %zu\n", set->regions[i].interval, i);
+    return TL_CLI_DONE;
+}
+
+static int write_weights(const struct tl_regionset *set, FILE *file)
+{
+    for (size_t i = 0; i < set->n; i++)
+        fprintf(file, "%.9f %zu\n", set->regions[i].weight, i);
+    return TL_CLI_DONE;
+}
+
+static int write_text(const struct tl_regionset *set, const char *name,
+                      int (*text)(const struct tl_regionset *set, FILE *file))
+{
+    struct tl_outfile out;
+    char path[4096];
+    const int status = tl_outfile_open(&out, path_of(set, name, path));
+    return status == TL_ARGS_GO ? tl_outfile_close(&out, text(set, out.file)) : status;
+}
+
+int tl_regionset_write(struct tl_regionset *set, tl_region_cut *cut, void *context)
+{
+    if (!set->folder)
+        return TL_CLI_DONE;
+    const bool packed = gzclose(set->gzip) == Z_OK;
+    set->gzip = NULL;
+    int status = tl_outfile_close(&set->vectors, packed ? TL_CLI_DONE : TL_CLI_BAD);
+    if (!packed)
+        tl_cli_warn(set->folder, "vectors.bb.gz: cannot write: %s", strerror(errno));
+    for (size_t i = 0; i < set->n && status == TL_CLI_DONE; i++) {
+        char name[64], path[4096];
+        snprintf(name, sizeof name, "region-%zu.zstf", i + 1);
+        status = cut(context, &set->regions[i], path_of(set, name, path));
+    }
+    if (status == TL_CLI_DONE)
+        status = write_text(set, "regions.simpoints", write_simpoints);
+    if (status == TL_CLI_DONE)
+        status = write_text(set, "regions.weights", write_weights);
+    if (status == TL_CLI_DONE)
+        status = write_text(set, "regions.yaml", write_yaml);
+    return status;
+}

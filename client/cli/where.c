@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/where.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+bool tl_where_given(const struct tl_where *where)
+{
+    return where->from_symbol || where->from_pc || where->from_event || where->to_symbol ||
+           where->to_pc || where->to_event || where->count || where->warm_up;
+}
+
+/* One of the three ways to name a place; kind -1: none. USAGE is said. */
+static int name_place(const char *symbol, const char *pc, const char *event,
+                      struct tracelake_query *query, bool *given)
+{
+    *given = symbol || pc || event;
+    if ((symbol != NULL) + (pc != NULL) + (event != NULL) > 1)
+        return tl_cli_usage("get", "a place is a symbol, an address or an event, one of them");
+    query->kind = symbol ? TRACELAKE_FIND_SYMBOL : pc ? TRACELAKE_FIND_PC : TRACELAKE_FIND_EVENT;
+    query->text = symbol ? symbol : event;
+    if (pc && tl_number_parse(pc, &query->pc_from) < 0)
+        return tl_cli_usage("get", "%.40s is no address", pc);
+    query->pc_to = query->pc_from + 1;
+    return TL_ARGS_GO;
+}
+
+/* The instruction of the n-th hit from `range->from` on. */
+static int find_nth(struct tracelake *lake, const struct tracelake_range *range,
+                    struct tracelake_query *query, uint64_t n, uint64_t *insn)
+{
+    struct tracelake_error error;
+    struct tracelake_found *found;
+    query->trace = range->trace;
+    query->stream = range->stream;
+    query->from = range->from;
+    query->to = range->to;
+    query->limit = n;
+    if (tracelake_search(lake, query, &found, &error) < 0)
+        return tl_remote_fail_query(range->trace, &error);
+    int status = TL_ARGS_GO;
+    if (found->n < n) {
+        tl_cli_warn(range->trace, "there are only %zu of %s behind instruction %" PRIu64, found->n,
+                    found->what, range->from);
+        status = TL_CLI_BAD;
+    } else {
+        *insn = found->hits[n - 1].at.insn;
+    }
+    tracelake_found_free(found);
+    return status;
+}
+
+int tl_where_find(const struct tl_where *where, struct tracelake *lake,
+                  struct tracelake_range *range)
+{
+    struct tracelake_query from = {0}, to = {0};
+    bool has_from, has_to;
+    int status =
+        name_place(where->from_symbol, where->from_pc, where->from_event, &from, &has_from);
+    if (status == TL_ARGS_GO)
+        status = name_place(where->to_symbol, where->to_pc, where->to_event, &to, &has_to);
+    if (status != TL_ARGS_GO)
+        return status;
+    if (range->unit != TRACELAKE_INSN)
+        return tl_cli_usage("get", "places are looked for in ranges of instructions");
+    if (where->occurrence == 0)
+        return tl_cli_usage("get", "--occurrence counts from 1");
+    if (has_to && where->count)
+        return tl_cli_usage("get", "say either how many instructions or up to where");
+    if (has_from)
+        status = find_nth(lake, range, &from, where->occurrence, &range->from);
+    const uint64_t begin = range->from;
+    if (status == TL_ARGS_GO && has_to) {
+        range->from = begin + 1;
+        status = find_nth(lake, range, &to, 1, &range->to);
+    }
+    if (where->count && where->count < range->to - begin)
+        range->to = begin + where->count;
+    range->from = begin - (where->warm_up < begin ? where->warm_up : begin);
+    return status;
+}

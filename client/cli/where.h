@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A range told by what happens there: from the n-th time that a function is entered, an address is
+ * executed or an event occurs, for so many instructions or until something else happens.
+ */
+#ifndef TL_CLI_WHERE_H
+#define TL_CLI_WHERE_H
+
+#include "cli/remote.h"
+
+struct tl_where {
+    const char *from_symbol, *from_pc, *from_event;
+    const char *to_symbol, *to_pc, *to_event;
+    uint64_t occurrence; /* of the begin, from 1 */
+    uint64_t count;      /* instructions, 0: up to the place that is told, or to the end */
+    uint64_t warm_up;    /* instructions in front of it that come along */
+};
+
+#define TL_WHERE_ARGS(w)                                                                           \
+    {"from-symbol", 0, TL_ARG_TEXT, &(w).from_symbol}, {"from-pc", 0, TL_ARG_TEXT, &(w).from_pc},  \
+        {"from-event", 0, TL_ARG_TEXT, &(w).from_event},                                           \
+        {"to-symbol", 0, TL_ARG_TEXT, &(w).to_symbol}, {"to-pc", 0, TL_ARG_TEXT, &(w).to_pc},      \
+        {"to-event", 0, TL_ARG_TEXT, &(w).to_event},                                               \
+        {"occurrence", 0, TL_ARG_U64, &(w).occurrence}, {"count", 0, TL_ARG_COUNT, &(w).count},    \
+    {                                                                                              \
+        "warm-up", 0, TL_ARG_COUNT, &(w).warm_up                                                   \
+    }
+
+bool tl_where_given(const struct tl_where *where);
+/* Find it in the range's trace and stream, between its `from` and `to` instructions, which it
+ * narrows. TL_ARGS_GO, or the exit status; what is wrong is said. */
+int tl_where_find(const struct tl_where *where, struct tracelake *lake,
+                  struct tracelake_range *range);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "flow/walker_routes.h"
+
+void tl_walker_routes_forget(struct tl_walker *w)
+{
+    if (w->routes)
+        memset(w->routes, 0, TL_ROUTE_SLOTS * sizeof *w->routes);
+}
+
+/* A route that is being made: its steps so far, and the block behind them. */
+struct making {
+    struct tl_walker_route route;
+    struct tl_block *next;
+    unsigned n; /* outcomes that are left */
+};
+
+static unsigned count(unsigned calls)
+{
+    return (unsigned)__builtin_popcount(calls);
+}
+
+/* Where a return leads by the return stack: behind a call of the route, or behind the last one
+ * before it, as long as the route has left only that. NULL: not known. */
+static struct tl_block *behind_call(const struct tl_walker *w, struct tl_walker_route *route)
+{
+    if (route->calls) {
+        const unsigned last = 31u - (unsigned)__builtin_clz(route->calls);
+        const unsigned depth = count(route->calls);
+        route->rise = (uint8_t)(depth > route->rise ? depth : route->rise);
+        route->calls &= (uint16_t) ~(1u << last);
+        return tl_path_block(route->steps[last])->go[0];
+    }
+    struct tl_block *const back = route->back ? NULL : tl_walker_behind_return(w);
+    route->back = back;
+    return back;
+}
+
+/* One step more. False: the route cannot have it. */
+static bool add_step(struct tl_walker *w, struct making *m, uint64_t outcomes, uint64_t to)
+{
+    struct tl_walker_route *const route = &m->route;
+    struct tl_block *const b = m->next;
+    const bool any = m->n > 0, newest = any && (outcomes >> (m->n - 1) & 1);
+    bool taken = true, call = false;
+    switch (b->waits) {
+    case TL_WAITS_OUTCOME:
+        if (!any)
+            return false;
+        taken = newest;
+        m->n--;
+        m->next = b->go[taken];
+        break;
+    case TL_WAITS_NOTHING:
+        call = (b->turn[1] & ~(unsigned)TL_STEP_TAKEN) == TL_TURN_CALL;
+        m->next = b->go[1];
+        break;
+    case TL_WAITS_STRAIGHT:
+        taken = false;
+        m->next = b->go[0];
+        break;
+    case TL_WAITS_RETURN:
+        route->arrives = !any;
+        if (any && !newest)
+            return false;
+        m->n -= any;
+        m->next = any ? behind_call(w, route) : NULL;
+        break;
+    case TL_WAITS_ADDRESS:
+        if (any)
+            return false;
+        route->arrives = true;
+        call = b->link;
+        break;
+    default:
+        return false;
+    }
+    if (route->arrives)
+        m->next = tl_block_get(w->cache, w->space, (enum tl_isa)w->isa, to);
+    route->calls |= (uint16_t)(call << route->n);
+    route->steps[route->n++] =
+        tl_path_step(b, route->arrives || (b->turn[taken] & TL_STEP_TAKEN) != 0);
+    route->insns += (uint16_t)b->n;
+    return m->next && m->next->n > 0;
+}
+
+/* Makes the route from the walker's block, if it was asked for before. False: there is none. */
+static bool make(struct tl_walker *w, struct tl_walker_route *route, uint64_t bits, uint64_t to)
+{
+    const struct tl_walker_route empty = {.from = w->block, .bits = bits, .to = to};
+    const uint64_t word = bits & ~TL_ROUTE_ARRIVES;
+    const unsigned n = 63u - (unsigned)__builtin_clzll(word);
+    struct making m = {.route = empty, .next = w->block, .n = n};
+    const bool asked = route->from == empty.from && route->bits == bits && route->to == to;
+    *route = empty;
+    while (asked && m.route.n < TL_ROUTE_STEPS && !route->whole && add_step(w, &m, word, to)) {
+        if (n - m.n == m.route.used && !m.route.arrives)
+            continue; /* routes end where something was told, so that none is without an end */
+        m.route.used = (uint8_t)(n - m.n);
+        m.route.next = m.next;
+        m.route.whole = m.n == 0 && m.route.arrives == (bits != word);
+        *route = m.route;
+    }
+    return route->n > 0;
+}
+
+bool tl_walker_routes_rest(struct tl_walker *w, uint64_t *word, bool arrives, uint64_t to,
+                           uint64_t offset)
+{
+    unsigned n = 63u - (unsigned)__builtin_clzll(*word);
+    while (w->block) {
+        const bool all = n <= TL_ROUTE_BITS;
+        const uint64_t bits = all ? *word | (uint64_t)arrives << 63 : *word >> (n - TL_ROUTE_BITS);
+        const uint64_t at = all && arrives ? to : 0;
+        struct tl_walker_route *const route = tl_walker_route_slot(w, w->block, bits, at);
+        const bool found =
+            route->from == w->block && route->bits == bits && route->to == at && route->n > 0;
+        if ((!found && !make(w, route, bits, at)) || !tl_walker_route_calls(w, route))
+            return false;
+        tl_walker_route_follow(w, route, offset);
+        n -= route->used;
+        *word = (*word & ((UINT64_C(1) << n) - 1)) | UINT64_C(1) << n;
+        if (route->arrives || (n == 0 && !arrives))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+#include "stf/invariants.h"
+
+#include "base/numbers.h"
+#include "isa/isa.h"
+#include "stf/flow_map.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PAGE       12 /* bits of an address within a page */
+#define INSN_BYTES 16
+
+/* Something that was seen, by its key. */
+struct seen {
+    uint64_t value;
+    uint64_t at;    /* instruction at which it was seen last */
+    uint64_t fence; /* how many fences were before */
+};
+
+struct memory {
+    struct tl_numbers numbers;
+    struct seen *p;
+    size_t cap;
+};
+
+struct tl_stf_invariants {
+    tl_stf_finding_sink *sink;
+    void *context;
+    struct tl_stf_pc pc;
+    uint64_t insns, fences;
+    uint16_t iem; /* in force */
+    struct memory code;   /* opcodes by address */
+    struct memory tables; /* page table entries by address */
+    struct memory stores; /* pages by number; `at` is the last store */
+    bool has_stores;
+    uint64_t mode;
+    bool has_mode;
+    /* Of the group: */
+    uint64_t from; /* address of its instruction */
+    uint64_t target;
+    bool has_target, has_event, forced;
+    uint8_t bytes[INSN_BYTES]; /* of micro-operations */
+    uint32_t n_bytes;
+    uint64_t mode_offset, mode_number, new_mode;
+    bool mode_changes;
+    /* Of the one before: */
+    bool trapped;             /* it had an EVENT, or its instruction traps or returns from a trap */
+    struct tl_stf_finding at; /* the record in hand */
+    int result;
+};
+
+int tl_stf_invariants_new(struct tl_stf_invariants **out, tl_stf_finding_sink *sink, void *context)
+{
+    struct tl_stf_invariants *const v = calloc(1, sizeof *v);
+    if (!v)
+        return TL_NOMEM;
+    v->sink = sink;
+    v->context = context;
+    *out = v;
+    return TL_OK;
+}
+
+static void memory_fini(struct memory *m)
+{
+    tl_numbers_fini(&m->numbers);
+    free(m->p);
+}
+
+void tl_stf_invariants_free(struct tl_stf_invariants *v)
+{
+    if (!v)
+        return;
+    memory_fini(&v->code);
+    memory_fini(&v->tables);
+    memory_fini(&v->stores);
+    free(v);
+}
+
+static void TL_PRINTF(4, 5) find(struct tl_stf_invariants *v, enum tl_stf_severity severity,
+                                 const char *rule, const char *format, ...)
+{
+    struct tl_stf_finding f = v->at;
+    if (v->result < 0)
+        return;
+    f.severity = (uint8_t)severity;
+    f.rule = rule;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(f.text, sizeof f.text, format, args);
+    va_end(args);
+    const int r = v->sink(v->context, &f);
+    v->result = r < 0 ? r : v->result;
+}
+
+/* What is known of a key; a new one is added with `*fresh`. NULL: there are too many, or no memory.
+ */
+static struct seen *look(struct tl_stf_invariants *v, struct memory *m, uint64_t key, bool *fresh)
+{
+    uint32_t number = tl_numbers_find(&m->numbers, key);
+    *fresh = number == TL_NO_NUMBER;
+    if (!*fresh)
+        return &m->p[number];
+    if (m->numbers.n >= TL_STF_INVARIANT_KEYS)
+        return NULL;
+    int r = tl_grow(&m->p, &m->cap, m->numbers.n + (size_t)1, sizeof *m->p);
+    if (r >= 0)
+        r = tl_numbers_add(&m->numbers, key);
+    if (r < 0) {
+        v->result = r;
+        return NULL;
+    }
+    number = m->numbers.n - 1;
+    m->p[number] = (struct seen){0};
+    return &m->p[number];
+}
+
+/* Was there a store to the page of `address` since instruction `at`? */
+static bool stored_since(const struct tl_stf_invariants *v, uint64_t address, uint64_t at)
+{
+    const uint32_t number = tl_numbers_find(&v->stores.numbers, address >> PAGE);
+    return number != TL_NO_NUMBER && v->stores.p[number].at >= at;
+}
+
+/* ---- records in front of the instruction ------------------------------------------------------
+ */
+
+static void add_access(struct tl_stf_invariants *v, uint64_t address, uint8_t type)
+{
+    bool fresh;
+    if (type != TL_STF_WRITE)
+        return;
+    v->has_stores = true;
+    struct seen *const page = look(v, &v->stores, address >> PAGE, &fresh);
+    if (page)
+        page->at = v->insns;
+}
+
+static void add_register(struct tl_stf_invariants *v, const struct tl_stf_header *h,
+                         const struct tl_stf_record *r)
+{
+    const unsigned type = r->reg.meta & 15;
+    if (h->isa != TL_STF_ISA_RISCV || r->reg.value.n < 8)
+        return;
+    if (type == TL_STF_REG_INT && r->reg.number == 0 && tl_stf_word(r->reg.value, 0) != 0)
+        find(v, TL_STF_WARNING, "reg-x0", "x0 has the value 0x%" PRIx64,
+             tl_stf_word(r->reg.value, 0));
+    if (type == TL_STF_REG_CSR && r->reg.number == 0x180 &&
+        (r->reg.meta >> 4 & 3) == TL_STF_OPERAND_DEST)
+        v->fences++; /* satp: another address space */
+}
+
+/* The entries that a walk read: pairs of address and value. What hardware itself sets (accessed,
+ * dirty) may differ. */
+static void add_walk(struct tl_stf_invariants *v, const struct tl_stf_record *r)
+{
+    const uint64_t accessed_dirty = 0xc0;
+    for (size_t i = 0; i + 16 <= r->walk.entries.n; i += 16) {
+        const uint64_t address = tl_le64(r->walk.entries.p + i);
+        const uint64_t value = tl_le64(r->walk.entries.p + i + 8) & ~accessed_dirty;
+        bool fresh;
+        struct seen *const entry = look(v, &v->tables, address, &fresh);
+        if (!entry)
+            return;
+        if (!fresh && entry->value != value && entry->fence == v->fences &&
+            !stored_since(v, address, entry->at))
+            find(v, v->has_stores ? TL_STF_WARNING : TL_STF_NOTE, "walk-differs",
+                 "the page table entry at 0x%" PRIx64 " is 0x%" PRIx64 ", and was 0x%" PRIx64
+                 " without a store or fence in between",
+                 address, value, entry->value);
+        *entry = (struct seen){value, v->insns, v->fences};
+    }
+}
+
+static void add_event(struct tl_stf_invariants *v, const struct tl_stf_record *r)
+{
+    if (r->event.number != TL_STF_EVENT_MODE_CHANGE) {
+        v->has_event = true;
+        return;
+    }
+    if (r->event.fields.n < 8)
+        return;
+    v->new_mode = tl_stf_word(r->event.fields, 0);
+    /* One that tells a mode that was in force already is no change. */
+    v->mode_changes |= v->has_mode && v->new_mode != v->mode;
+    v->mode_offset = r->offset;
+    v->mode_number = v->at.record;
+    v->has_mode = true;
+    v->mode = v->new_mode;
+}
+
+/* ---- the instruction --------------------------------------------------------------------------
+ */
+
+/* The instruction's bytes in memory order: micro-operations hold those that are not 2 or 4 bytes
+ * long (docs/stf.md). */
+static struct tl_bytes bytes_of(struct tl_stf_invariants *v, const struct tl_stf_record *r)
+{
+    if (v->n_bytes == 0) {
+        tl_put_le32(v->bytes, r->opcode);
+        v->n_bytes = r->type == TL_STF_INST_32 ? 4 : 2;
+    }
+    return (struct tl_bytes){v->bytes, v->n_bytes};
+}
+
+static void add_microop(struct tl_stf_invariants *v, const struct tl_stf_record *r)
+{
+    for (uint32_t i = 0; i < r->microop.size && i < 4 && v->n_bytes < INSN_BYTES; i++)
+        v->bytes[v->n_bytes++] = (uint8_t)(r->microop.op >> 8 * i);
+}
+
+static bool is_fence(enum tl_isa isa, uint32_t opcode)
+{
+    switch (isa) {
+    case TL_ISA_RV32:
+    case TL_ISA_RV64: /* FENCE.I, SFENCE.VMA, HFENCE */
+        return (opcode & 0x707f) == 0x100f ||
+               ((opcode & 0x707f) == 0x73 && ((opcode >> 25 & 0x1f) == 0x09 ||
+                                              (opcode >> 25) == 0x11 || (opcode >> 25) == 0x31));
+    case TL_ISA_A64: /* ISB, IC IVAU, TLBI: system instructions with CRn 7 and 8 */
+        return (opcode & 0xfffff0ffu) == 0xd50330dfu || (opcode & 0xfff8f000u) == 0xd5087000u ||
+               (opcode & 0xfff8f000u) == 0xd5088000u;
+    default:
+        return false;
+    }
+}
+
+static void check_code(struct tl_stf_invariants *v, uint32_t opcode)
+{
+    bool fresh;
+    struct seen *const insn = look(v, &v->code, v->from, &fresh);
+    if (!insn)
+        return;
+    if (!fresh && insn->value != opcode && insn->fence == v->fences &&
+        !stored_since(v, v->from, insn->at) && !stored_since(v, v->from + 3, insn->at))
+        find(v, v->has_stores ? TL_STF_WARNING : TL_STF_NOTE, "code-changed",
+             "opcode 0x%x at 0x%" PRIx64 ", where 0x%" PRIx64
+             " was executed, without a store or fence in between",
+             opcode, v->from, insn->value);
+    *insn = (struct seen){opcode, v->insns, v->fences};
+}
+
+static void check_flow(struct tl_stf_invariants *v, const struct tl_stf_header *h,
+                       const struct tl_insn *insn, uint32_t size)
+{
+    const bool riscv = h->isa == TL_STF_ISA_RISCV;
+    if (v->has_event)
+        return;
+    if (v->has_target && insn->kind == TL_INSN_BRANCH && v->target != insn->target &&
+        !(insn->conditional && v->target == v->from + size))
+        find(v, TL_STF_WARNING, "flow-target",
+             "the branch at 0x%" PRIx64 " leads to 0x%" PRIx64 ", the trace to 0x%" PRIx64, v->from,
+             insn->target, v->target);
+    else if (v->has_target && insn->kind == TL_INSN_PLAIN && !riscv && v->target != v->from + size)
+        find(v, TL_STF_WARNING, "flow-target",
+             "the instruction at 0x%" PRIx64 " is no branch, the trace goes on at 0x%" PRIx64,
+             v->from, v->target);
+    else if (!v->has_target && insn->kind == TL_INSN_BRANCH && !insn->conditional && !riscv &&
+             insn->target != v->from + size)
+        find(v, TL_STF_WARNING, "flow-straight",
+             "the branch at 0x%" PRIx64 " is always taken, the trace goes straight on", v->from);
+}
+
+static void check_mode(struct tl_stf_invariants *v, bool traps)
+{
+    if (v->mode_changes && !v->forced && !v->has_event && !v->trapped && !traps) {
+        v->at.offset = v->mode_offset;
+        v->at.record = v->mode_number;
+        find(v, TL_STF_WARNING, "mode-cause",
+             "the mode becomes %" PRIu64 " without a trap or a return from one", v->mode);
+    }
+}
+
+static void add_insn(struct tl_stf_invariants *v, const struct tl_stf_header *h,
+                     const struct tl_stf_record *r)
+{
+    static const struct tl_isa_options any_core = {
+        .arch_major = 9, .arch_minor = 9, .profile = 'A'};
+    const enum tl_isa isa = tl_stf_unmap_isa(h->isa, v->iem);
+    const struct tl_bytes code = bytes_of(v, r);
+    struct tl_insn insn;
+    /* What STF does not tell of T32 cannot be decoded. */
+    const bool known =
+        isa != TL_ISA_A32 && tl_insn_decode(isa, &any_core, v->from, code, &insn) == (int)code.n;
+    const bool traps = known && (insn.kind == TL_INSN_RETURN_EX || insn.kind == TL_INSN_TRAP);
+    if (known && !v->forced)
+        check_flow(v, h, &insn, (uint32_t)code.n);
+    check_mode(v, traps);
+    check_code(v, r->opcode);
+    if (is_fence(isa, r->opcode))
+        v->fences++;
+    v->trapped = v->has_event || traps;
+    v->has_target = v->has_event = v->forced = v->mode_changes = false;
+    v->n_bytes = 0;
+    v->insns++;
+}
+
+int tl_stf_invariants_add(struct tl_stf_invariants *v, const struct tl_stf_header *header,
+                          const struct tl_stf_record *record, uint64_t number)
+{
+    const uint64_t expected = v->pc.next;
+    v->at = (struct tl_stf_finding){.offset = record->offset, .record = number};
+    v->from = tl_stf_pc_add(&v->pc, record);
+    switch (record->type) {
+    case TL_STF_FORCE_PC:
+        v->forced = v->insns && record->pc != expected;
+        if (v->forced)
+            find(v, TL_STF_NOTE, "flow-forced",
+                 "the flow goes on at 0x%" PRIx64 " whatever was before", record->pc);
+        break;
+    case TL_STF_INST_IEM:
+        v->iem = record->iem;
+        break;
+    case TL_STF_PROCESS_ID_EXT:
+        v->fences++;
+        break;
+    case TL_STF_INST_PC_TARGET:
+        v->has_target = true;
+        v->target = record->target;
+        break;
+    case TL_STF_INST_REG:
+        add_register(v, header, record);
+        break;
+    case TL_STF_PAGE_TABLE_WALK:
+        add_walk(v, record);
+        break;
+    case TL_STF_INST_MEM_ACCESS:
+        add_access(v, record->access.address, record->access.type);
+        break;
+    case TL_STF_BUS_MASTER_ACCESS:
+        add_access(v, record->bus.address, record->bus.type);
+        break;
+    case TL_STF_EVENT:
+        add_event(v, record);
+        break;
+    case TL_STF_INST_MICROOP:
+        add_microop(v, record);
+        break;
+    case TL_STF_INST_32:
+    case TL_STF_INST_16:
+        add_insn(v, header, record);
+        break;
+    default:
+        break;
+    }
+    return v->result;
+}

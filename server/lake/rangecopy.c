@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+#include "lake/rangecopy.h"
+
+#include "lake/rangeflow.h"
+#include "stf/flow_groups.h"
+#include "store/insn_stats.h"
+
+void tl_range_copy_end(struct tl_range_copy *copy)
+{
+    tl_buf_fini(&copy->head);
+    tl_buf_fini(&copy->trail);
+    tl_buf_fini(&copy->frame);
+}
+
+static int contradiction(struct tl_fail *fail, const struct tl_view *view)
+{
+    return tl_fail_set(fail, TL_BAD, "%s: a chunk contradicts its index; decode again",
+                       view->key[0] ? view->key : "the live shard");
+}
+
+/* ---- the first group ------------------------------------------------------------------------ */
+
+#define NEAR 64 /* positions among which the first instruction is looked for at first */
+
+/* The header and the first group of [from, to) into copy->head. TL_EOF: it ends before it is known
+ * what follows that group. */
+static int write_head(struct tl_range_copy *copy, uint64_t from, uint64_t to, bool tail,
+                      uint64_t *position, struct tl_fail *fail)
+{
+    struct tl_range_flow flow;
+    int r = TL_OK;
+    tl_range_flow_begin(&flow, copy->cut, from, to, tail);
+    while (r == TL_OK)
+        r = tl_range_flow_feed(&flow, 1, fail);
+    if (r == TL_AGAIN) {
+        const struct tl_bytes bytes = tl_stf_flow_bytes(flow.flow);
+        r = tl_buf_add(&copy->head, bytes.p, bytes.n);
+        *position = flow.position;
+    }
+    tl_range_flow_end(&flow);
+    return r;
+}
+
+/* What the head says of the layout, and where the flow goes on behind its group. */
+static int read_head(struct tl_range_copy *copy)
+{
+    struct tl_stf_groups groups = {0};
+    int r = tl_stf_groups_read(&groups, (struct tl_bytes){copy->head.p, copy->head.n});
+    if (r >= 0) {
+        const struct tl_bytes group = {copy->head.p + r, copy->head.n - (size_t)r};
+        copy->layout = groups.layout;
+        copy->at.pc = groups.header.pc;
+        r = tl_splice_pass(&copy->layout, group, 1, &copy->at.pc) == SIZE_MAX ? TL_BAD : TL_OK;
+    }
+    tl_stf_groups_fini(&groups);
+    return r;
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+/* What stands behind the group of the instruction at `position`, the last one in front of `to`, into
+ * copy->trail. */
+static int write_trail(struct tl_range_copy *copy, uint64_t position, uint64_t to, bool tail,
+                       struct tl_fail *fail)
+{
+    struct tl_range_flow flow;
+    int r = TL_OK;
+    tl_range_flow_begin(&flow, copy->cut, position, to, tail);
+    while (r == TL_OK || r == TL_AGAIN)
+        r = tl_range_flow_feed(&flow, UINT64_MAX, fail);
+    if (r == TL_EOF) {
+        const struct tl_bytes bytes = tl_stf_flow_bytes(flow.flow);
+        struct tl_stf_groups groups = {0};
+        uint64_t pc = 0;
+        size_t at = SIZE_MAX;
+        r = tl_stf_groups_read(&groups, bytes);
+        if (r >= 0)
+            at = tl_splice_pass(&groups.layout, (struct tl_bytes){bytes.p + r, bytes.n - (size_t)r},
+                                1, &pc);
+        if (at != SIZE_MAX) {
+            at += (size_t)r;
+            r = tl_buf_add(&copy->trail, bytes.p + at, bytes.n - at);
+        }
+        tl_stf_groups_fini(&groups);
+    }
+    tl_range_flow_end(&flow);
+    return r < 0 ? r : TL_OK;
+}
+
+/* ---- places --------------------------------------------------------------------------------- */
+
+/* The shard that holds a position. */
+static size_t shard_of(const struct tl_cut *cut, uint64_t position)
+{
+    size_t i = tl_cut_shard_at(cut, position);
+    while (i < cut->n_rows && cut->rows[i].first + cut->rows[i].n <= position)
+        i++;
+    return i;
+}
+
+/* Markers of its shard in front of `position` + `behind` (0 or 1), and the last of them, as
+ * tl_splice_markers(). */
+static int markers_at(const struct tl_range_copy *copy, uint64_t position, unsigned behind,
+                      size_t *shard, uint64_t *markers, uint64_t *last, struct tl_fail *fail)
+{
+    const struct tl_cut *const cut = copy->cut;
+    struct tl_view *view;
+    *shard = shard_of(cut, position);
+    if (*shard >= cut->n_rows)
+        return TL_UNSUPPORTED;
+    int r = tl_cut_view(cut, *shard, &view, fail);
+    if (r < 0)
+        return r;
+    const size_t chunk = tl_shard_chunk_at(&view->index, position);
+    r = tl_splice_markers(view, chunk, cut->lane->protocol, position + behind, markers, last, fail);
+    tl_view_put(view);
+    return r;
+}
+
+/* Can the shard's groups be copied into a trace that begins at position `from`? */
+static bool copyable(const struct tl_cut *cut, const struct tl_view *view, uint64_t from)
+{
+    const struct tl_shard_index *const index = &view->index;
+    const struct tl_shard_stats *const stats = &index->stats;
+    if (!tl_protocol_has(cut->lane->protocol, TL_TRAIT_RECORDS))
+        return index->version >= 2;
+    /* Page walks count instructions from where their trace begins. */
+    const bool walks = !stats->told || !stats->counted ||
+                       stats->records[tl_insn_stats_record(TL_STF_PAGE_TABLE_WALK)] > 0;
+    return index->version >= 3 && (from == 0 || !walks);
+}
+
+static int check_shards(const struct tl_range_copy *copy, uint64_t from, struct tl_fail *fail)
+{
+    int r = TL_OK;
+    for (size_t i = copy->shard; i <= copy->end_shard && r >= 0; i++) {
+        struct tl_view *view;
+        r = tl_cut_view(copy->cut, i, &view, fail);
+        if (r < 0)
+            break;
+        if (!copyable(copy->cut, view, from))
+            r = TL_UNSUPPORTED;
+        tl_view_put(view);
+    }
+    return r;
+}
+
+/* Is there a marker at all? */
+static bool any_marker(const struct tl_cut *cut, uint64_t from, uint64_t to)
+{
+    for (size_t i = tl_cut_shard_at(cut, from); i < cut->n_rows && cut->rows[i].first < to; i++)
+        if (cut->rows[i].markers > 0)
+            return true;
+    return false;
+}
+
+int tl_range_copy_begin(struct tl_range_copy *out, const struct tl_cut *cut, uint64_t from,
+                        uint64_t to, bool tail, struct tl_fail *fail)
+{
+    *out = (struct tl_range_copy){.cut = cut};
+    uint64_t first, last;
+    if (to > cut->end)
+        to = cut->end;
+    if (from >= to || !any_marker(cut, from, to))
+        return TL_UNSUPPORTED;
+    int r = TL_EOF;
+    if (to - from > NEAR)
+        r = write_head(out, from, from + NEAR, false, &first, fail);
+    if (r == TL_EOF)
+        r = write_head(out, from, to, tail, &first, fail);
+    if (r == TL_EOF)
+        return TL_UNSUPPORTED;
+    if (r >= 0)
+        r = read_head(out);
+    if (r >= 0)
+        r = markers_at(out, first, 0, &out->shard, &out->marker, NULL, fail);
+    if (r >= 0)
+        r = markers_at(out, to - 1, 1, &out->end_shard, &out->end_marker, &last, fail);
+    if (r >= 0 && last == UINT64_MAX)
+        return TL_UNSUPPORTED;
+    if (r >= 0)
+        r = check_shards(out, from, fail);
+    if (r >= 0 && (tail || last + 1 < to))
+        r = write_trail(out, last, to, tail, fail);
+    out->marker++; /* the head has it */
+    return r;
+}
+
+/* ---- runs ----------------------------------------------------------------------------------- */
+
+/* The frame that is next. */
+struct next {
+    struct tl_view *view; /* referenced */
+    size_t frame;
+    uint64_t begin, end; /* its markers, of the shard, … */
+    uint64_t to;         /* … and the last that is wanted */
+};
+
+static uint64_t frame_end(const struct tl_shard_index *index, size_t frame)
+{
+    return frame + 1 < index->n_frames ? index->frames[frame + 1].marker : index->row.markers;
+}
+
+/* TL_EOF: nothing is next. */
+static int find_next(struct tl_range_copy *copy, struct next *out, struct tl_fail *fail)
+{
+    for (;;) {
+        struct tl_view *view;
+        if (copy->shard > copy->end_shard ||
+            (copy->shard == copy->end_shard && copy->marker >= copy->end_marker))
+            return TL_EOF;
+        int r = tl_cut_view(copy->cut, copy->shard, &view, fail);
+        if (r < 0)
+            return r;
+        const struct tl_shard_index *const index = &view->index;
+        const bool last = copy->shard == copy->end_shard;
+        const uint64_t to = last ? copy->end_marker : index->row.markers;
+        if (copy->marker < to) {
+            size_t frame = 0;
+            while (frame + 1 < index->n_frames && index->frames[frame + 1].marker <= copy->marker)
+                frame++;
+            const uint64_t end = frame_end(index, frame);
+            *out = (struct next){view, frame, index->frames[frame].marker, end, end < to ? end : to};
+            return TL_OK;
+        }
+        r = tl_splice_end(view, &copy->at, fail);
+        tl_view_put(view);
+        if (r < 0)
+            return r;
+        copy->shard++;
+        copy->marker = 0;
+    }
+}
+
+/* Records behind the last marker belong to the next group, which is in another shard. */
+static bool takes_all(const struct tl_range_copy *copy, const struct next *next)
+{
+    return next->to == next->end && copy->shard < copy->end_shard;
+}
+
+/* Groups in front of the next marker: the place behind them in copy->frame, whose records begin at
+ * `at`. */
+static int skip(struct tl_range_copy *copy, const struct next *next, size_t *at,
+                struct tl_fail *fail)
+{
+    const struct tl_shard_index *const index = &next->view->index;
+    const struct tl_bytes stf = {copy->frame.p, copy->frame.n};
+    uint64_t pc = next->frame == 0 ? 0 : index->frames[next->frame].pc;
+    if (next->frame == 0) {
+        struct tl_stf_groups groups = {0};
+        const int r = tl_stf_groups_read(&groups, stf);
+        pc = groups.header.pc;
+        tl_stf_groups_fini(&groups);
+        if (r < 0)
+            return contradiction(fail, next->view);
+        *at = (size_t)r;
+    }
+    const size_t size =
+        tl_splice_pass(&copy->layout, (struct tl_bytes){stf.p + *at, stf.n - *at},
+                       copy->marker - next->begin, &pc);
+    if (size == SIZE_MAX)
+        return contradiction(fail, next->view);
+    *at += size;
+    return TL_OK;
+}
+
+/* Bytes from `at` on of the groups that are wanted; copy->pc moves on. */
+static int measure(struct tl_range_copy *copy, const struct next *next, size_t at, size_t *size,
+                   struct tl_fail *fail)
+{
+    const struct tl_shard_index *const index = &next->view->index;
+    const struct tl_bytes rest = {copy->frame.p + at, copy->frame.n - at};
+    *size = rest.n;
+    if (next->to == next->end && next->frame + 1 < index->n_frames) {
+        copy->at = (struct tl_splice_end){.pc = index->frames[next->frame + 1].pc};
+        return TL_OK;
+    }
+    if (takes_all(copy, next))
+        return TL_OK; /* find_next() tells */
+    *size = tl_splice_pass(&copy->layout, rest, next->to - copy->marker, &copy->at.pc);
+    return *size == SIZE_MAX ? contradiction(fail, next->view) : TL_OK;
+}
+
+int tl_range_copy_next(struct tl_range_copy *copy, struct tl_range_piece *out, struct tl_fail *fail)
+{
+    struct next next;
+    int r = find_next(copy, &next, fail);
+    if (r < 0)
+        return r;
+    size_t at = 0, size = 0;
+    tl_buf_reset(&copy->frame);
+    if (next.frame == 0 && copy->marker == 0) {
+        struct tl_buf plain = {0};
+        r = tl_view_frame(next.view, 0, &plain, fail);
+        if (r >= 0)
+            r = tl_splice_join(next.view, (struct tl_bytes){plain.p, plain.n}, &copy->at,
+                               &copy->frame);
+        tl_buf_fini(&plain);
+    } else {
+        r = tl_view_frame(next.view, next.frame, &copy->frame, fail);
+        if (r >= 0 && copy->marker > next.begin)
+            r = skip(copy, &next, &at, fail);
+    }
+    out->pc = copy->at.pc;
+    out->markers = next.to - copy->marker;
+    if (r >= 0)
+        r = measure(copy, &next, at, &size, fail);
+    if (r == TL_BAD && fail && !fail->text[0])
+        r = contradiction(fail, next.view);
+    tl_view_put(next.view);
+    if (r < 0)
+        return r;
+    copy->marker = next.to;
+    out->stf = (struct tl_bytes){copy->frame.p + at, size};
+    return TL_OK;
+}
+
+/* ---- frames as they are packed ------------------------------------------------------------- */
+
+/* The begin of the frame as it is packed. */
+static int read_begin(const struct tl_range_frame *f, struct tl_packer *packer, struct tl_buf *out,
+                      struct tl_fail *fail)
+{
+    const struct tl_view *const view = f->view;
+    const struct tl_shard_frame *const frame = &view->index.frames[f->frame];
+    if (!view->backend)
+        return tl_splice_packed(view, f->frame, packer, out, fail);
+    const size_t n = frame->size < TL_PACK_HEAD_READ ? frame->size : TL_PACK_HEAD_READ;
+    return view->backend->ops->get(view->backend, view->key, frame->offset, n, out, fail);
+}
+
+/* The head of a shard's first frame. TL_AGAIN: it is not apart. */
+static int make_head(struct tl_range_copy *copy, struct tl_range_frame *f, struct tl_packer *packer,
+                     struct tl_fail *fail)
+{
+    struct tl_buf begin = {0};
+    if (f->view->index.version < 4)
+        return TL_AGAIN;
+    int r = read_begin(f, packer, &begin, fail);
+    const struct tl_bytes old =
+        r >= 0 ? tl_pack_head((struct tl_bytes){begin.p, begin.n}) : (struct tl_bytes){0};
+    if (r >= 0 && (old.n == 0 || tl_splice_head(old) != old.n))
+        r = TL_AGAIN;
+    if (r == TL_OK)
+        r = tl_splice_join(f->view, old, &copy->at, &f->head);
+    if (r == TL_OK && f->head.n > TL_PACK_HEAD)
+        r = TL_AGAIN;
+    f->old = old.n;
+    f->plain = f->plain - old.n + f->head.n;
+    f->size = tl_pack_reheaded_size(old, f->size, f->head.n);
+    tl_buf_fini(&begin);
+    return r;
+}
+
+void tl_range_frame_end(struct tl_range_frame *frame)
+{
+    tl_view_put(frame->view);
+    tl_buf_fini(&frame->head);
+    frame->view = NULL;
+}
+
+/* Bytes of the frame as it is stored; of a growing shard it is packed for that. */
+static int packed_size(const struct tl_range_frame *f, struct tl_packer *packer, size_t *out)
+{
+    struct tl_bytes bytes = {.n = f->view->index.frames[f->frame].size};
+    const int r =
+        f->view->backend ? TL_OK : tl_blob_packed(f->view->frames[f->frame], packer, &bytes);
+    *out = bytes.n;
+    return r;
+}
+
+int tl_range_copy_frame(struct tl_range_copy *copy, uint64_t markers, struct tl_packer *packer,
+                        struct tl_range_frame *out, struct tl_fail *fail)
+{
+    struct next next;
+    int r = find_next(copy, &next, fail);
+    if (r < 0)
+        return r;
+    const struct tl_shard_index *const index = &next.view->index;
+    const bool inner = next.frame + 1 < index->n_frames;
+    /* A chunk ends with a marker. */
+    const bool closed = inner || (copy->shard < copy->end_shard && index->version >= 4 &&
+                                  index->frames[0].pc != 0);
+    *out = (struct tl_range_frame){.view = next.view,
+                                   .shard = copy->shard,
+                                   .frame = next.frame,
+                                   .pc = copy->at.pc,
+                                   .plain = index->frames[next.frame].plain};
+    if (copy->marker != next.begin || next.to != next.end || next.end - next.begin != markers ||
+        !closed || copy->at.open)
+        r = TL_AGAIN;
+    if (r == TL_OK)
+        r = packed_size(out, packer, &out->size);
+    if (r == TL_OK && next.frame == 0)
+        r = make_head(copy, out, packer, fail);
+    if (r != TL_OK) {
+        tl_range_frame_end(out);
+        return r;
+    }
+    copy->marker = next.to;
+    if (inner)
+        copy->at = (struct tl_splice_end){.pc = index->frames[next.frame + 1].pc};
+    return TL_OK;
+}
+
+int tl_range_frame_read(const struct tl_range_frame *frame, struct tl_packer *packer,
+                        struct tl_buf *out, struct tl_fail *fail)
+{
+    struct tl_buf packed = {0};
+    if (frame->old == 0)
+        return tl_splice_packed(frame->view, frame->frame, packer, out, fail);
+    int r = tl_splice_packed(frame->view, frame->frame, packer, &packed, fail);
+    if (r >= 0)
+        r = tl_pack_reheaded((struct tl_bytes){packed.p, packed.n},
+                             (struct tl_bytes){frame->head.p, frame->head.n}, out);
+    tl_buf_fini(&packed);
+    return r;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A range of a cut as STF whose groups are copied as they lie in the frames of its shards. Only the
+ * first group, and what stands behind the last one, are written anew (rangeflow.h). Not thread-safe.
+ */
+#ifndef TL_LAKE_RANGECOPY_H
+#define TL_LAKE_RANGECOPY_H
+
+#include "lake/lakeint.h"
+#include "store/splice.h"
+
+struct tl_range_copy {
+    const struct tl_cut *cut; /* borrowed */
+    struct tl_buf head;       /* the header and the first group */
+    struct tl_buf trail;      /* records behind the last group */
+    struct tl_stf_layout layout;
+    /* What is next, and what is behind the last: markers of these shards. */
+    size_t shard, end_shard;
+    uint64_t marker, end_marker;
+    struct tl_splice_end at; /* where readers stand behind what was taken */
+    struct tl_buf frame;
+};
+
+/* A run of groups, of one frame. */
+struct tl_range_piece {
+    struct tl_bytes stf; /* valid until the next one is taken */
+    uint64_t markers;
+    uint64_t pc; /* of its first instruction, as readers find it */
+};
+
+/*
+ * Positions [from, to) of the cut; `tail`: with what follows the last one. TL_UNSUPPORTED: they
+ * cannot be copied, since no instruction is there, or older shards or page walks want their records
+ * written anew. Errors as of tl_cut_walk_next(). `out` is to be ended in any case.
+ */
+TL_MUST_USE int tl_range_copy_begin(struct tl_range_copy *out, const struct tl_cut *cut,
+                                    uint64_t from, uint64_t to, bool tail, struct tl_fail *fail);
+void tl_range_copy_end(struct tl_range_copy *copy);
+
+/* The next run behind copy->head. TL_EOF: only copy->trail is left. */
+TL_MUST_USE int tl_range_copy_next(struct tl_range_copy *copy, struct tl_range_piece *out,
+                                   struct tl_fail *fail);
+
+/* A frame that can be copied as it is packed, but for the head of a shard's first one. */
+struct tl_range_frame {
+    struct tl_view *view; /* to be put */
+    size_t shard, frame;
+    uint64_t pc;       /* of its first instruction, as readers find it */
+    struct tl_buf head; /* of a first frame: the records in place of its head, to be ended … */
+    size_t old;         /* … and of how many bytes that is; 0 of all other frames */
+    size_t size, plain; /* bytes, with that head */
+};
+
+/* The next run, if it is such a frame, of `markers` markers. TL_AGAIN: it is not. TL_EOF: there is
+ * none. `packer` packs what in a growing shard nobody has packed yet. */
+TL_MUST_USE int tl_range_copy_frame(struct tl_range_copy *copy, uint64_t markers,
+                                    struct tl_packer *packer, struct tl_range_frame *out,
+                                    struct tl_fail *fail);
+void tl_range_frame_end(struct tl_range_frame *frame);
+/* Append its frame->size bytes. */
+TL_MUST_USE int tl_range_frame_read(const struct tl_range_frame *frame, struct tl_packer *packer,
+                                    struct tl_buf *out, struct tl_fail *fail);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ranges of STF that are copied from the frames of shards, against the same ranges written anew from
+ * their items: the same groups, but that of the last instruction, which may say more.
+ */
+#include "made_stf.h"
+
+#include "lake/range.h"
+#include "made_items.h"
+#include "sim_capture.h"
+#include "stf/check.h"
+#include "stf/file.h"
+#include "stf/flow_groups.h"
+#include "stf/flow_writer.h"
+
+static struct tl_backend *backend;
+static struct tl_lake *lake;
+
+static void open_anew(uint64_t shard_insns)
+{
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    lake = open_lake_sized(backend, shard_insns, 2);
+}
+
+static void close_all(void)
+{
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+}
+
+/* ---- two ways to one range ------------------------------------------------------------------ */
+
+static void get(const char *stream, uint64_t from, uint64_t to, enum tl_range_format format,
+                bool anew, struct tl_buf *out)
+{
+    const struct tl_range_request request = {
+        .trace = "t", .stream = stream, .from = from, .to = to, .format = format};
+    struct tl_range *range;
+    struct tl_fail fail = {0};
+    int r = tl_range_open(lake, &request, &range, &fail);
+    if (r >= 0 && anew)
+        tl_range_write_anew(range);
+    while (r >= 0) {
+        const size_t before = out->n;
+        r = tl_range_next(range, out, &fail);
+        assert_true(format == TL_FORMAT_STF || out->n - before <= (256u << 10));
+    }
+    if (r != TL_EOF)
+        fail_msg("[%llu, %llu): %s", (unsigned long long)from, (unsigned long long)to, fail.text);
+    tl_range_close(range);
+}
+
+static int find_fault(void *context, const struct tl_stf_finding *f)
+{
+    const char *const *of = context;
+    if (!strncmp(f->rule, "chunk", 5) || !strcmp(f->rule, "container") ||
+        !strcmp(f->rule, "record-order") || !strcmp(f->rule, "header"))
+        if (f->severity == TL_STF_ERROR)
+            fail_msg("%s: %s: %s at %llu", *of, f->rule, f->text, (unsigned long long)f->offset);
+    return TL_OK;
+}
+
+/* A .zstf keeps the rules, and its plain stream is `stf`. */
+static void check_zstf(const char *name, const struct tl_buf *bytes, const struct tl_buf *stf,
+                       bool trails)
+{
+    struct tl_stf_checker *checker;
+    struct tl_stf_file *file;
+    struct tl_fail fail = {0};
+    struct tl_zstf *zstf;
+    struct tl_buf plain = {0};
+    const struct tl_bytes all = {bytes->p, bytes->n};
+    assert_int_equal(tl_stf_checker_new(&checker, find_fault, &name), TL_OK);
+    assert_int_equal(tl_stf_file_bytes(&file, all, &fail), TL_OK);
+    if (tl_stf_check_file(file, checker, find_fault, &name, &fail) < 0)
+        fail_msg("%s: %s", name, fail.text);
+    tl_stf_checker_free(checker);
+    tl_stf_file_close(file);
+    assert_int_equal(tl_zstf_open_bytes(&zstf, all, &fail), TL_OK);
+    for (uint64_t i = 0; i < tl_zstf_chunks(zstf); i++)
+        assert_int_equal(tl_zstf_read(zstf, i, &plain, NULL, &fail), TL_OK);
+    assert_true(plain.n <= stf->n && (trails || plain.n == stf->n));
+    assert_memory_equal(plain.p, stf->p, plain.n);
+    tl_zstf_close(zstf);
+    tl_buf_fini(&plain);
+}
+
+/* Where the last group of a stream begins and ends. */
+static void find_last(const struct tl_buf *stf, size_t *begin, size_t *end)
+{
+    struct tl_stf_groups groups = {0};
+    const int head = tl_stf_groups_read(&groups, (struct tl_bytes){stf->p, stf->n});
+    assert_true(head > 0);
+    struct tl_stf_group group = {{stf->p + head, stf->n - (size_t)head}, groups.layout};
+    struct tl_bytes record;
+    *begin = *end = (size_t)head;
+    while (tl_stf_group_skip(&group, &record) == TL_OK)
+        if (tl_stf_is_marker(record.p[0])) {
+            *begin = *end;
+            *end = (size_t)(group.rest.p - stf->p);
+        }
+    tl_stf_groups_fini(&groups);
+}
+
+static void tell_difference(const struct tl_buf *a, const struct tl_buf *b)
+{
+    struct tl_stf_groups groups = {0};
+    const int head = tl_stf_groups_read(&groups, (struct tl_bytes){a->p, a->n});
+    struct tl_stf_group x = {{a->p + head, a->n - (size_t)head}, groups.layout};
+    struct tl_stf_group y = {{b->p + head, b->n - (size_t)head}, groups.layout};
+    uint64_t marker = 0;
+    struct tl_bytes p, q;
+    while (tl_stf_group_skip(&x, &p) == TL_OK && tl_stf_group_skip(&y, &q) == TL_OK) {
+        if (p.n != q.n || memcmp(p.p, q.p, p.n) != 0)
+            fail_msg("in group %llu: record %u of %zu bytes (copied), %u of %zu",
+                     (unsigned long long)marker, p.p[0], p.n, q.p[0], q.n);
+        marker += tl_stf_is_marker(p.p[0]);
+    }
+    fail_msg("one ends behind group %llu", (unsigned long long)marker);
+}
+
+static void compare(const char *stream, uint64_t from, uint64_t to)
+{
+    struct tl_buf copied = {0}, anew = {0}, zstf = {0};
+    char name[96];
+    snprintf(name, sizeof name, "%s [%llu, %llu)", stream, (unsigned long long)from,
+             (unsigned long long)to);
+    get(stream, from, to, TL_FORMAT_STF, false, &copied);
+    get(stream, from, to, TL_FORMAT_STF, true, &anew);
+    size_t begin[2], end[2];
+    find_last(&copied, &begin[0], &end[0]);
+    find_last(&anew, &begin[1], &end[1]);
+    if (begin[0] != begin[1] || memcmp(copied.p, anew.p, begin[0]) != 0) {
+        print_message("%s: last groups at %zu and %zu\n", name, begin[0], begin[1]);
+        tell_difference(&copied, &anew);
+    }
+    /* The same instruction, of which more may be told; and what stands behind it. */
+    assert_int_equal(copied.n - end[0], anew.n - end[1]);
+    assert_memory_equal(copied.p + end[0], anew.p + end[1], copied.n - end[0]);
+    assert_true(end[0] - begin[0] >= end[1] - begin[1]);
+    get(stream, from, to, TL_FORMAT_ZSTF, false, &zstf);
+    if (end[0] > begin[0])
+        check_zstf(name, &zstf, &copied, copied.n > end[0]);
+    tl_buf_fini(&copied);
+    tl_buf_fini(&anew);
+    tl_buf_fini(&zstf);
+}
+
+static uint64_t insns_of(const char *stream)
+{
+    struct tl_trace_list list;
+    uint64_t n = 0;
+    assert_int_equal(tl_lake_trace(lake, "t", &list), TL_OK);
+    for (size_t i = 0; i < list.rows[0].n_streams; i++)
+        if (!strcmp(list.rows[0].streams[i].name, stream))
+            n = list.rows[0].streams[i].insns;
+    tl_trace_list_free(&list);
+    assert_true(n > 0);
+    return n;
+}
+
+/* The whole stream, ranges at edges of shards and frames, and others. */
+static void compare_ranges(const char *stream, uint64_t shard, unsigned rounds, uint64_t seed)
+{
+    const uint64_t n = insns_of(stream);
+    compare(stream, 0, UINT64_MAX);
+    for (uint64_t edge = shard; edge < n && edge < 4 * shard; edge += shard) {
+        compare(stream, edge - 1, edge + 1);
+        compare(stream, edge, edge + shard + 1);
+        compare(stream, edge, UINT64_MAX);
+    }
+    for (unsigned i = 0; i < rounds; i++) {
+        const uint64_t from = rng_next(&seed) % n;
+        const uint64_t most = i & 1 ? 100 : 3 * shard;
+        compare(stream, from, from + 1 + rng_next(&seed) % most);
+    }
+}
+
+/* ---- traces --------------------------------------------------------------------------------- */
+
+static void push_stf(struct tl_buf *stf)
+{
+    struct capture c = {.bytes = *stf};
+    assert_int_equal(tl_buf_printf(&c.setup, "[trace]\nformat=stf\n"), TL_OK);
+    assert_int_equal(tl_buf_add(&c.setup, "", 1), TL_OK);
+    push_all(lake, "t", &c, 1 << 20);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    capture_free(&c);
+    *stf = (struct tl_buf){0};
+}
+
+static void cores_copied(uint64_t shard, unsigned rounds)
+{
+    struct capture c;
+    const struct sim_options options = {
+        .seed = 7, .insns = 300000, .cores = 2, .image = true, .events = true};
+    open_anew(shard);
+    sim_capture(lake, &options, &c);
+    push_all(lake, "t", &c, 10000);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    capture_free(&c);
+    compare_ranges("cs.10", shard, rounds, 5);
+    compare_ranges("cs.11", shard, rounds / 2, 6);
+    close_all();
+}
+
+static void full_frames_are_copied(void **state)
+{
+    (void)state;
+    cores_copied(TL_CHUNK_MARKERS, 20);
+}
+
+static void frames_are_cut(void **state)
+{
+    (void)state;
+    cores_copied(25000, 20);
+}
+
+/* Streams of items of all kinds, with other instruction sets, gaps and mere addresses. */
+static void any_items_copied(void **state)
+{
+    static const struct {
+        uint64_t shard;
+        unsigned others;
+    } cases[] = {{3000, 6}, {1000, 3}, {TL_CHUNK_MARKERS, 200}, {700, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static const struct tl_stf_flow_options options = {.comments = true};
+        struct tl_stf_flow *flow;
+        struct tl_stf_flow_at at = {0};
+        struct made m;
+        struct tl_buf stf = {0};
+        made_stream(&m, 100 + i, cases[i].shard > 10000 ? 60000 : 3000, cases[i].others);
+        assert_int_equal(tl_stf_flow_new(&flow, &options, NULL), TL_OK);
+        assert_int_equal(tl_stf_flow_items(flow, m.items, m.n, UINT64_MAX, &at), TL_OK);
+        assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
+        const struct tl_bytes bytes = tl_stf_flow_bytes(flow);
+        assert_int_equal(tl_buf_add(&stf, bytes.p, bytes.n), TL_OK);
+        tl_stf_flow_free(flow);
+        made_free(&m);
+        open_anew(cases[i].shard);
+        push_stf(&stf);
+        compare_ranges("stf.0", cases[i].shard, 60, 11 + i);
+        close_all();
+    }
+}
+
+/* What others wrote: with page walks, whose numbers count from where a range begins, and without. */
+static void others_copied(void **state)
+{
+    struct maker walks = {.seed = 3}, plain = {.seed = 4};
+    (void)state;
+    begin_trace(&walks, 256, false);
+    put_trace(&walks, 40000);
+    open_anew(10000);
+    push_stf(&walks.out);
+    compare_ranges("stf.0", 10000, 6, 21);
+    close_all();
+    begin_trace(&plain, 0, true);
+    for (unsigned i = 0; i < 220000; i++) {
+        const uint64_t dice = roll(&plain) % 64;
+        if (dice == 0)
+            put_reg(&plain, TL_STF_REG_INT, TL_STF_OPERAND_DEST);
+        if (dice == 1)
+            put_access(&plain);
+        if (dice == 2)
+            put_event(&plain, false, 0x4000);
+        put(&plain, &(struct tl_stf_record){.type = TL_STF_INST_32, .opcode = 0x13});
+    }
+    open_anew(TL_CHUNK_MARKERS);
+    push_stf(&plain.out);
+    compare_ranges("stf.0", TL_CHUNK_MARKERS, 8, 22);
+    close_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(full_frames_are_copied),
+        cmocka_unit_test(frames_are_cut),
+        cmocka_unit_test(any_items_copied),
+        cmocka_unit_test(others_copied),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

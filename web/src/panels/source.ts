@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// The source around the cursor beside the instructions: the text where it was given, else the line's
+// place; and the calls of inlined functions that lead to the instruction.
+import { html, nothing, type TemplateResult } from "lit-html";
+import { ref } from "lit-html/directives/ref.js";
+import * as api from "../api.ts";
+import type { App } from "../app.ts";
+import { ask, type Asked } from "../asking.ts";
+import { Lru } from "../lru.ts";
+import type { InsnRow } from "../model.ts";
+import type { Session } from "../session.ts";
+import { InsnList } from "./insnlist.ts";
+import { shortPlace } from "./sourcelink.ts";
+
+interface SourceFile {
+  readonly file: string;
+  readonly lines: readonly string[] | undefined;
+  readonly why: string;
+}
+
+interface Frame {
+  readonly what: string;
+  readonly file: string;
+  readonly line: number;
+}
+
+/** So many lines around the present one are there to scroll through. */
+const AROUND = 150;
+const FILES = 16;
+/** A step gives up after so many instructions of one line. */
+const STEP_MOST = 1024;
+
+async function fetchSource(path: string, signal: AbortSignal): Promise<SourceFile> {
+  const told = await api.json(path, signal) as { file?: unknown; text?: unknown; why?: unknown };
+  const text = typeof told.text === "string" ? told.text : undefined;
+  return { file: String(told.file ?? ""), lines: text?.split("\n"), why: String(told.why ?? "") };
+}
+
+/** The instruction's own line first, then where each function around it was called. */
+function framesOf(row: InsnRow): Frame[] {
+  const inner = [...row.inlined].reverse();
+  const names = [...inner.map((i) => i.fn || "?"), row.fn || "the function"];
+  return names.map((what, i) => (i === 0 ? { what, file: row.file, line: row.line }
+    : { what, file: inner[i - 1]!.file, line: inner[i - 1]!.line }));
+}
+
+export class SourcePanel {
+  private readonly list: InsnList;
+  private readonly files = new Lru<string, SourceFile>(FILES);
+  private asked: Asked<SourceFile> | undefined;
+  private frame = 0;
+  private frameOf = ""; // the place that the frame was chosen at
+  private shown = ""; // what was scrolled to
+
+  constructor(private readonly app: App) {
+    this.list = new InsnList(app);
+  }
+
+  view(s: Session): TemplateResult {
+    const at = s.cursorInsn;
+    const { stream } = s;
+    if (!stream || at === undefined) {
+      return html`<p class="muted hint">Click in a lane to see the source of what was executed there.</p>`;
+    }
+    s.insns(s.lane)?.want(at, at + 1, stream.insns);
+    const row = s.insns(s.lane)?.get(at);
+    return html`<div class="source">${row ? this.place(s, at, row) : html`<p class="muted hint">…</p>`}</div>
+      ${this.list.view(s)}`;
+  }
+
+  private place(s: Session, at: number, row: InsnRow): TemplateResult {
+    const frames = framesOf(row);
+    const here = `${row.fn}/${row.inlined.map((i) => i.fn + i.line).join("/")}`;
+    if (this.frameOf !== here) {
+      this.frameOf = here;
+      this.frame = 0;
+    }
+    const frame = frames[this.frame] ?? frames[0]!;
+    const got = this.file(s, at, frame);
+    return html`<div class="framebar">
+        <ol class="frames" aria-label="Functions, the innermost first">${frames.map((f, i) => html`<li>
+          <button class="plain ${i < frames.length - 1 ? "inlined" : ""}" aria-pressed=${i === this.frame} title=${f.file || "place not known"}
+            @click=${() => { this.frame = i; this.app.changed(); }}><b>${f.what}</b>${i < frames.length - 1 ? " (inlined)" : ""}
+            ${f.file ? html`<span class="muted">${shortPlace(f.file, f.line)}</span>` : nothing}</button></li>`)}</ol>
+        <span class="buttons"><button class="action" title="To where the line before begins" @click=${() => void this.step(s, -1)}>Line back</button>
+        <button class="action" title="On to the next line" @click=${() => void this.step(s, 1)}>Line on</button></span></div>
+      ${this.text(s, frame, got)}`;
+  }
+
+  /** Files are asked for by an instruction: whoever may see the trace may see them. */
+  private file(s: Session, at: number, frame: Frame): SourceFile | undefined {
+    const key = `${s.trace.id}/${s.trace.generation}/${frame.file}`;
+    const known = frame.file === "" ? undefined : this.files.get(key);
+    if (known) return known;
+    const path = `${api.streamPath(s.trace.id, s.stream!.name)}/source?at=${at}&frame=${this.frame}`;
+    const wanted = frame.file === "" ? path : key;
+    this.asked = ask(this.asked, wanted, (signal) => fetchSource(path, signal), () => this.app.changed());
+    if (this.asked.error !== "") return { file: frame.file, lines: undefined, why: this.asked.error };
+    if (this.asked.answer && frame.file !== "") this.files.set(key, this.asked.answer);
+    return this.asked.answer;
+  }
+
+  private text(s: Session, frame: Frame, got: SourceFile | undefined): TemplateResult {
+    if (!got) return html`<p class="muted hint">Loading…</p>`;
+    if (!got.lines) {
+      return html`<p class="hint">${frame.file ? html`<code>${frame.file}${frame.line > 0 ? `:${frame.line}` : ""}</code>` : nothing}</p>
+        <p class="muted hint">${got.why || "No line belongs to this instruction."}</p>`;
+    }
+    const first = Math.max(1, frame.line - AROUND);
+    const last = Math.min(got.lines.length, frame.line + AROUND);
+    const key = `${frame.file}:${frame.line}`;
+    const scroll = (element: Element | undefined): void => {
+      if (!element || this.shown === key) return;
+      this.shown = key;
+      // Once the lines behind it are there, too.
+      requestAnimationFrame(() => {
+        const list = element.parentElement as HTMLElement;
+        const row = element as HTMLElement;
+        list.scrollTop = row.offsetTop - list.offsetTop - (list.clientHeight - row.clientHeight) / 2;
+      });
+    };
+    const used = this.linesNear(s, frame.file);
+    return html`<p class="path muted" title=${frame.file}>${frame.file}</p>
+      <ol class="code" tabindex="0" aria-label=${`Source ${frame.file}`} start=${first}>
+      ${got.lines.slice(first - 1, last).map((line, i) => {
+    const n = first + i;
+    const to = used.get(n);
+    return html`<li class="${n === frame.line ? "here" : ""} ${to !== undefined ? "ran" : ""}" aria-current=${n === frame.line ? "true" : nothing}
+        ${n === frame.line ? ref(scroll) : nothing}><span class="n">${to === undefined ? n : html`<button class="plain" tabindex="-1"
+          title="To the nearest instruction of this line" @click=${() => void this.app.goTo(to)}>${n}</button>`}</span><code>${line || " "}</code></li>`;
+  })}</ol>`;
+  }
+
+  /** Lines of the file that instructions around the cursor belong to, and the nearest of these. */
+  private linesNear(s: Session, file: string): Map<number, number> {
+    const at = s.cursorInsn ?? 0;
+    const near = new Map<number, number>();
+    const cache = s.insns(s.lane);
+    for (let by = 0; by < 400; by++) {
+      for (const insn of by === 0 ? [at] : [at + by, at - by]) {
+        const row = cache?.get(insn);
+        if (row && row.file === file && !near.has(row.line)) near.set(row.line, insn);
+      }
+    }
+    return near;
+  }
+
+  /** To the first instruction of the next line, or of the one before. */
+  private async step(s: Session, by: 1 | -1): Promise<void> {
+    const { stream, cursorInsn } = s;
+    if (!stream || cursorInsn === undefined) return;
+    const from = by > 0 ? cursorInsn : Math.max(0, cursorInsn - STEP_MOST);
+    const count = by > 0 ? STEP_MOST : cursorInsn - from + 1;
+    const rows = await api.insns(s.trace, stream.name, from, count);
+    let i = by > 0 ? 0 : rows.length - 1;
+    const along = (): void => {
+      const line = rows[i]!;
+      while (rows[i + by] && rows[i + by]!.file === line.file && rows[i + by]!.line === line.line) i += by;
+    };
+    if (rows.length === 0) return;
+    along();
+    if (rows[i + by]) i += by;
+    if (by < 0) along();
+    void this.app.goTo(rows[i]!.insn);
+  }
+}
