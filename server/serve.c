@@ -210,6 +210,7 @@ static struct tl_net_options net_options(const struct server *s, const struct tl
         .tls_key = !tls         ? NULL
                    : o->tls_key ? o->tls_key
                                 : s->key,
+        .client_ca = o->client_ca,
         .tokens = o->tokens,
         .any_host = o->insecure,
         .max_connections = (unsigned)o->max_connections,

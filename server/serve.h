@@ -22,8 +22,9 @@ struct tl_serve_options {
     struct tl_serve_list listen_tls; /* ADDR:PORT, TLS */
     const char *tls_cert;            /* PEM; NULL: made in the data folder */
     const char *tls_key;
-    const char *tokens;          /* file of access tokens; NULL: none needed */
-    struct tl_serve_list raw;    /* ADDR:PORT,format=FMT,rig=NAME[,config=F] */
+    const char *client_ca;    /* PEM: who signs certificates of clients; NULL: none are asked for */
+    const char *tokens;       /* file of access tokens; NULL: none needed */
+    struct tl_serve_list raw; /* ADDR:PORT,format=FMT,rig=NAME[,config=F] */
     struct tl_serve_list source; /* tcp://HOST:PORT,format=FMT,rig=NAME[,config=F] */
     const char *osd_controller;  /* ADDR[:PORT][,rig=NAME][,config=F][,start=…]; NULL: none */
     bool insecure;               /* allow plain or open listeners beyond loopback, any Host */

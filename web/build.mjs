@@ -65,7 +65,11 @@ const common = {
 function bundle() {
   esbuild.buildSync({
     ...common,
-    entryPoints: { app: "src/main.ts", later: "src/panels/later.ts", style: "src/style.css" },
+    entryPoints: [
+      { in: "src/main.ts", out: "app" }, { in: "src/panels/later.ts", out: "later" },
+      { in: "src/style.css", out: "style" },
+      { in: "src/login.ts", out: "login" }, { in: "src/login.css", out: "login" },
+    ],
     outdir: "dist",
     minify: true,
     legalComments: "none",
@@ -91,7 +95,7 @@ function copyStatic() {
   fs.copyFileSync(path.join(modules,
     "@fontsource/jetbrains-mono/files/jetbrains-mono-latin-400-normal.woff2"),
   path.join(dist, "mono.woff2"));
-  for (const name of ["index.html", "favicon.svg"]) {
+  for (const name of ["index.html", "login.html", "favicon.svg"]) {
     fs.copyFileSync(path.join(src, "src", name), path.join(dist, name));
   }
   // The licences of what the page carries go with it.
@@ -139,6 +143,7 @@ function writeAssets() {
     const rest = `"${TYPES[path.extname(name)]}", data_${i}, sizeof data_${i}, ${
       smaller ? `gzip_${i}, sizeof gzip_${i}` : "NULL, 0"}, "\\"${etag}\\""},`;
     if (name === "index.html") rows.push(`    {"/", ${rest}`);
+    if (name === "login.html") rows.push(`    {"/login", ${rest}`);
     rows.push(`    {"/${name}", ${rest}`);
   }
   if (total > GZIP_BUDGET) {

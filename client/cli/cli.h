@@ -33,6 +33,7 @@ int tl_cmd_stats(int argc, char **argv);
 int tl_cmd_call(int argc, char **argv);
 int tl_cmd_diff(int argc, char **argv);
 int tl_cmd_tail(int argc, char **argv);
+int tl_cmd_token(int argc, char **argv);
 int tl_cmd_dump(int argc, char **argv);
 int tl_cmd_check(int argc, char **argv);
 int tl_cmd_slice(int argc, char **argv);

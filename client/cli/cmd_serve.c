@@ -49,6 +49,7 @@ static void make_table(struct config *c, struct tl_arg table[static MAX_KEYS])
         {"tls-cert", 0, TL_ARG_TEXT, &o->tls_cert},
         {"tls-key", 0, TL_ARG_TEXT, &o->tls_key},
         {"tokens", 0, TL_ARG_TEXT, &o->tokens},
+        {"tls-client-ca", 0, TL_ARG_TEXT, &o->client_ca},
         {"min-free", 0, TL_ARG_SIZE, &o->min_free_bytes},
         {"retain-raw", 0, TL_ARG_TEXT, &o->retain_raw},
         {"retain-decoded", 0, TL_ARG_TEXT, &o->retain_decoded},

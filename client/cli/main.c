@@ -16,8 +16,11 @@
     "or\n"                                                                                         \
     "                      http://127.0.0.1:7070)\n"                                               \
     "  --token FILE        file with the access token (default: $TRACELAKE_TOKEN)\n"               \
-    "  --cafile FILE       certificates to trust with https\n"                                     \
-    "  --fingerprint HEX   SHA-256 of the server's certificate, instead of --cafile\n"             \
+    "  --cafile FILE       certificates to trust with https (default: $TRACELAKE_CAFILE)\n"        \
+    "  --fingerprint HEX   SHA-256 of the server's certificate, instead of --cafile (default:\n"   \
+    "                      $TRACELAKE_FINGERPRINT)\n"                                              \
+    "  --cert FILE         certificate by which the server knows us (default: $TRACELAKE_CERT)\n"  \
+    "  --key FILE          its key (default: $TRACELAKE_KEY, or in the same file)\n"               \
     "  --insecure          accept any certificate\n"                                               \
     "  --timeout SECONDS   give up after so long without progress (default 60)\n"
 
@@ -61,7 +64,10 @@ static const struct command commands[] = {
      "made in\n"
      "                         the data folder)\n"
      "  --tls-key FILE         * its key, PEM\n"
-     "  --tokens FILE          * access tokens; none: everyone may do everything\n"
+     "  --tokens FILE          * who may do what, see 'token'; none: everyone may do everything\n"
+     "  --tls-client-ca FILE   * certificates, PEM, by which clients' own are known; who has one "
+     "needs\n"
+     "                         no token where the file of tokens has its name\n"
      "  --insecure             listen beyond this machine without TLS or tokens, answer to any "
      "name\n"
      "\ntrace that does not come by push:\n"
@@ -243,12 +249,32 @@ static const struct command commands[] = {
      "  --from N            begin at instruction N (default: at what is there now)\n"
      "  --json              JSON documents instead of flow text\n" CONNECTION},
 #endif
+#ifdef TL_HAVE_TOKEN
+    {"token", tl_cmd_token, "add, list and revoke access tokens",
+     "usage: tracelake token add --tokens FILE --role ROLE [options]\n"
+     "       tracelake token list --tokens FILE [--json]\n"
+     "       tracelake token revoke --tokens FILE NAME|ID…\n"
+     "Changes the file that 'serve --tokens' reads, on the server's machine. 'add' prints the "
+     "token,\n"
+     "once: the file has its digest alone. A server takes the change with SIGHUP "
+     "(systemctl reload).\n"
+     "  --tokens FILE       the file (default: $TRACELAKE_TOKENS); 'add' makes it\n"
+     "  --role ROLE         read; push: and bring traces in; admin: and change and remove\n"
+     "  --name NAME         what people call it\n"
+     "  --expires WHEN      2027-01-31, or so long from now: 90d, 12h (default: never)\n"
+     "  --rig GLOB          only traces of such rigs; may be repeated\n"
+     "  --label KEY=VALUE   only traces with this label; may be repeated\n"
+     "  --cert NAME         no token: for who shows a certificate with this name (see 'serve\n"
+     "                      --tls-client-ca')\n"
+     "  --json              list as JSON\n"},
+#endif
 #ifdef TL_HAVE_DUMP
     {"dump", tl_cmd_dump, "STF records as text",
      "usage: tracelake dump FILE|- [--from N --to M] [--format FORM] [-o OUT]\n"
      "FILE is STF, plain or as .zstf, gzip, xz or zstd; its content decides, not its name.\n"
      "  --from N --to M     records N to M-1 (default: all)\n"
-     "  --format FORM       instructions instead: champsim (64 bytes each), bb (basic-block vectors\n"
+     "  --format FORM       instructions instead: champsim (64 bytes each), bb (basic-block "
+     "vectors\n"
      "                      of --interval N instructions) or pc (an address a line)\n"
      "  -o OUT              write to this file\n"},
 #endif

@@ -29,20 +29,37 @@ static int read_token(const char *path, char *out, size_t cap)
     return TL_CLI_USAGE;
 }
 
+/* What the environment says where the command line does not; empty is not said. */
+static const char *or_environment(const char *given, const char *name)
+{
+    const char *const text = given ? given : getenv(name);
+    return text && *text ? text : NULL;
+}
+
+/* One of these on the command line stands for all of them. */
+static void choose_trust(const struct tl_remote *remote, struct tracelake_options *options)
+{
+    const bool given = remote->cafile || remote->fingerprint || remote->insecure;
+    options->insecure = remote->insecure;
+    options->cafile = given ? remote->cafile : or_environment(NULL, "TRACELAKE_CAFILE");
+    options->fingerprint =
+        given ? remote->fingerprint : or_environment(NULL, "TRACELAKE_FINGERPRINT");
+    options->certfile = or_environment(remote->cert, "TRACELAKE_CERT");
+    options->keyfile = remote->cert ? remote->key : or_environment(remote->key, "TRACELAKE_KEY");
+}
+
 int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote)
 {
-    const char *url = remote->url ? remote->url : getenv("TRACELAKE_SERVER");
-    const char *token = remote->token ? remote->token : getenv("TRACELAKE_TOKEN");
+    const char *url = or_environment(remote->url, "TRACELAKE_SERVER");
+    const char *token = or_environment(remote->token, "TRACELAKE_TOKEN");
     char secret[4096];
     struct tracelake_options options = {
-        .cafile = remote->cafile,
-        .fingerprint = remote->fingerprint,
-        .insecure = remote->insecure,
         .timeout_ms = remote->timeout > 1000000 ? -1 : (int)remote->timeout * 1000,
     };
-    if (!url || !*url)
+    choose_trust(remote, &options);
+    if (!url)
         url = "http://127.0.0.1:7070";
-    if (token && *token) {
+    if (token) {
         const int status = read_token(token, secret, sizeof secret);
         if (status != TL_ARGS_GO)
             return status;

@@ -12,6 +12,8 @@ struct tl_remote {
     const char *token; /* file */
     const char *cafile;
     const char *fingerprint;
+    const char *cert;
+    const char *key;
     bool insecure;
     uint64_t timeout; /* s, 0: the library's */
 };
@@ -20,8 +22,8 @@ struct tl_remote {
 #define TL_REMOTE_ARGS(r)                                                                          \
     {"server", 0, TL_ARG_TEXT, &(r).url}, {"token", 0, TL_ARG_TEXT, &(r).token},                   \
         {"cafile", 0, TL_ARG_TEXT, &(r).cafile},                                                   \
-        {"fingerprint", 0, TL_ARG_TEXT, &(r).fingerprint},                                         \
-        {"insecure", 0, TL_ARG_FLAG, &(r).insecure},                                               \
+        {"fingerprint", 0, TL_ARG_TEXT, &(r).fingerprint}, {"cert", 0, TL_ARG_TEXT, &(r).cert},    \
+        {"key", 0, TL_ARG_TEXT, &(r).key}, {"insecure", 0, TL_ARG_FLAG, &(r).insecure},            \
     {                                                                                              \
         "timeout", 0, TL_ARG_U64, &(r).timeout                                                     \
     }

@@ -99,6 +99,8 @@ struct tracelake_options {
     int connect_ms;          /* time limit to connect, 0: 10,000 */
     int timeout_ms;          /* time limit without any progress, for each call, 0: 60,000;
                                 -1: none */
+    const char *certfile; /* https: PEM file of the certificate by which the server knows us … */
+    const char *keyfile;  /* … and of its key; NULL: in the same file */
 };
 
 /*
@@ -426,10 +428,11 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_fetch_open(struct tracelake_fetch
                                                           struct tracelake_error *error);
 /* A region of a trace that was given a name ("NAME.1": tracelake simpoints --save NAME), with the
  * instructions in front of it that warm a simulator up. */
-TRACELAKE_MUST_USE TRACELAKE_API int
-tracelake_fetch_region(struct tracelake_fetch **out, struct tracelake *lake, const char *trace,
-                       const char *region, enum tracelake_format format,
-                       struct tracelake_error *error);
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_fetch_region(struct tracelake_fetch **out,
+                                                            struct tracelake *lake,
+                                                            const char *trace, const char *region,
+                                                            enum tracelake_format format,
+                                                            struct tracelake_error *error);
 /*
  * What a live stream holds from instruction `from` on, then more as it comes, until the trace is
  * sealed. `format`: TRACELAKE_TEXT or TRACELAKE_JSON. Has no time limit.

@@ -14,6 +14,8 @@ struct tracelake {
     struct tl_url url;
     char *authorization; /* "Bearer …" or NULL */
     char *cafile;
+    char *certfile;
+    char *keyfile;
     uint8_t pin[32];
     struct tl_wire_options wire;
     int timeout_ms; /* -1: none */

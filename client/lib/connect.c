@@ -41,6 +41,13 @@ static int take_token(struct tracelake *lake, const char *token, struct tracelak
     return TRACELAKE_OK;
 }
 
+/* A copy, or NULL of NULL. */
+static int keep(char **out, const char *text)
+{
+    *out = text ? strdup(text) : NULL;
+    return text && !*out ? TRACELAKE_NOMEM : TRACELAKE_OK;
+}
+
 static int take_options(struct tracelake *lake, const struct tracelake_options *options,
                         struct tracelake_error *error)
 {
@@ -48,12 +55,14 @@ static int take_options(struct tracelake *lake, const struct tracelake_options *
     lake->wire.connect_ms = options->connect_ms > 0 ? options->connect_ms : 10000;
     lake->wire.insecure = options->insecure;
     lake->wire.wake_fd = lake->wake_fd;
-    if (options->cafile) {
-        lake->cafile = strdup(options->cafile);
-        if (!lake->cafile)
-            return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-        lake->wire.cafile = lake->cafile;
-    }
+    if (options->keyfile && !options->certfile)
+        return tl_client_fail(error, TRACELAKE_USAGE, "a key file needs a certificate file");
+    if (keep(&lake->cafile, options->cafile) < 0 || keep(&lake->certfile, options->certfile) < 0 ||
+        keep(&lake->keyfile, options->keyfile) < 0)
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    lake->wire.cafile = lake->cafile;
+    lake->wire.certfile = lake->certfile;
+    lake->wire.keyfile = lake->keyfile;
     if (options->fingerprint) {
         if (parse_pin(options->fingerprint, lake->pin) < 0)
             return tl_client_fail(error, TRACELAKE_USAGE,
@@ -97,6 +106,8 @@ void tracelake_close(struct tracelake *lake)
         close(lake->wake_fd);
     free(lake->authorization);
     free(lake->cafile);
+    free(lake->certfile);
+    free(lake->keyfile);
     free(lake);
 }
 

@@ -87,6 +87,22 @@ static int trust(struct tl_ctls *tls, const struct tl_url *url,
     return TRACELAKE_OK;
 }
 
+/* Show the server our certificate, if it asks. */
+static int identify(struct tl_ctls *tls, const struct tl_wire_options *options,
+                    struct tracelake_error *error)
+{
+    if (!options->certfile)
+        return TRACELAKE_OK;
+    const char *const key = options->keyfile ? options->keyfile : options->certfile;
+    if (SSL_CTX_use_certificate_chain_file(tls->context, options->certfile) != 1)
+        return tl_client_fail(error, TRACELAKE_USAGE, "%s: no PEM certificate in it",
+                              options->certfile);
+    if (SSL_CTX_use_PrivateKey_file(tls->context, key, SSL_FILETYPE_PEM) != 1 ||
+        SSL_CTX_check_private_key(tls->context) != 1)
+        return tl_client_fail(error, TRACELAKE_USAGE, "%s: no key of the certificate in it", key);
+    return TRACELAKE_OK;
+}
+
 static bool name_host(struct tl_ctls *tls, const struct tl_url *url)
 {
     uint8_t address[16];
@@ -116,9 +132,11 @@ int tl_ctls_new(struct tl_ctls **out, int fd, const struct tl_url *url,
     SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION);
     SSL_CTX_set_mode(tls->context,
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    const int trusted = trust(tls, url, options, error);
-    if (trusted < 0) {
-        result = trusted;
+    int set = trust(tls, url, options, error);
+    if (set == TRACELAKE_OK)
+        set = identify(tls, options, error);
+    if (set < 0) {
+        result = set;
         goto fail;
     }
     tls->ssl = SSL_new(tls->context);

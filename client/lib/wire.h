@@ -14,6 +14,8 @@ struct tl_wire_options {
     const char *cafile; /* NULL: the system's */
     const uint8_t *pin; /* SHA-256 of the certificate, 32 bytes, or NULL */
     bool insecure;
+    const char *certfile; /* by which the server knows us; NULL: none */
+    const char *keyfile;  /* NULL: in the same file */
     int connect_ms;
     int wake_fd; /* readable: interrupted */
 };

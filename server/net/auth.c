@@ -1,117 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/auth.h"
 
-#include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#define DIGEST    32
-#define MAX_TOKEN 512
-
-struct entry {
-    uint8_t digest[DIGEST]; /* of the token: equal length, and the token is not kept */
-    unsigned roles;
-    struct tl_scope *scope; /* NULL: everything */
-};
+#include <time.h>
 
 struct tl_auth {
-    struct entry *entries;
+    struct tl_token *tokens;
     size_t n;
-    size_t cap;
 };
-
-static bool digest_of(const char *token, size_t n, uint8_t out[static DIGEST])
-{
-    return EVP_Digest(token, n, out, NULL, EVP_sha256(), NULL) == 1;
-}
-
-static unsigned roles_of(const char *name)
-{
-    if (!strcmp(name, "read"))
-        return TL_ROLE_READ;
-    if (!strcmp(name, "push"))
-        return TL_ROLE_READ | TL_ROLE_PUSH;
-    if (!strcmp(name, "admin"))
-        return TL_ROLE_ALL;
-    return 0;
-}
-
-static bool is_known(const struct tl_auth *auth, const uint8_t digest[static DIGEST])
-{
-    for (size_t i = 0; i < auth->n; i++)
-        if (!memcmp(digest, auth->entries[i].digest, DIGEST))
-            return true;
-    return false;
-}
-
-/* The words behind the role. */
-static int read_scope(struct entry *entry, char **save, unsigned number, const char *path,
-                      struct tl_fail *fail)
-{
-    for (const char *word; (word = strtok_r(NULL, " \t\r\n", save));) {
-        const int rc = tl_scope_add(&entry->scope, word);
-        if (rc == TL_USAGE)
-            return tl_fail_set(fail, TL_BAD,
-                               "%.100s: line %u: \"%.40s\" is no scope: write rig=GLOB[,GLOB…] or "
-                               "label=KEY=VALUE",
-                               path, number, word);
-        if (rc < 0)
-            return rc;
-    }
-    return TL_OK;
-}
-
-static int add_line(struct tl_auth *auth, char *line, unsigned number, const char *path,
-                    struct tl_fail *fail)
-{
-    char *save = NULL;
-    const char *const token = strtok_r(line, " \t\r\n", &save);
-    if (!token || *token == '#')
-        return TL_OK;
-    const char *const role = strtok_r(NULL, " \t\r\n", &save);
-    struct entry entry = {.roles = role ? roles_of(role) : 0};
-    if (!entry.roles)
-        return tl_fail_set(fail, TL_BAD,
-                           "%.100s: line %u: write \"token role\", the role is read, push or admin",
-                           path, number);
-    if (strlen(token) < 16 || strlen(token) > MAX_TOKEN)
-        return tl_fail_set(fail, TL_BAD,
-                           "%.100s: line %u: a token has 16 to %d characters; "
-                           "`openssl rand -hex 24` makes a good one",
-                           path, number, MAX_TOKEN);
-    if (!digest_of(token, strlen(token), entry.digest))
-        return TL_NOMEM;
-    if (is_known(auth, entry.digest))
-        return tl_fail_set(fail, TL_BAD, "%.100s: line %u: this token is on an earlier line", path,
-                           number);
-    int rc = read_scope(&entry, &save, number, path, fail);
-    if (rc == TL_OK)
-        rc = tl_grow(&auth->entries, &auth->cap, auth->n + 1, sizeof *auth->entries);
-    if (rc < 0) {
-        tl_scope_put(entry.scope);
-        return rc;
-    }
-    auth->entries[auth->n++] = entry;
-    return TL_OK;
-}
 
 int tl_auth_read(struct tl_auth **out, const char *path, struct tl_fail *fail)
 {
-    FILE *const file = fopen(path, "re");
-    if (!file)
-        return tl_fail_set(fail, TL_IO, "%.120s: %s", path, strerror(errno));
     struct tl_auth *const auth = calloc(1, sizeof *auth);
-    char *line = NULL;
-    size_t cap = 0;
-    int rc = auth ? TL_OK : TL_NOMEM;
-    for (unsigned number = 1; rc == TL_OK && getline(&line, &cap, file) >= 0; number++)
-        rc = add_line(auth, line, number, path, fail);
-    free(line);
-    fclose(file);
+    int rc = auth ? tl_tokens_read(&auth->tokens, &auth->n, path, fail) : TL_NOMEM;
     if (rc == TL_OK && !auth->n)
         rc = tl_fail_set(fail, TL_BAD, "%.120s: no token in it: nobody could come in", path);
     if (rc < 0)
@@ -125,56 +30,84 @@ void tl_auth_free(struct tl_auth *auth)
 {
     if (!auth)
         return;
-    for (size_t i = 0; i < auth->n; i++)
-        tl_scope_put(auth->entries[i].scope);
-    free(auth->entries);
+    tl_tokens_free(auth->tokens, auth->n);
     free(auth);
 }
 
-static unsigned look_up(const struct tl_auth *auth, const char *token, size_t n,
-                        struct tl_scope **scope)
+struct tl_grant tl_auth_by_digest(const struct tl_auth *auth,
+                                  const uint8_t digest[static TL_TOKEN_DIGEST])
 {
-    static const struct entry nobody;
-    uint8_t digest[DIGEST];
-    const struct entry *found = &nobody;
-    if (n == 0 || n > MAX_TOKEN || !digest_of(token, n, digest))
-        return 0;
+    const struct tl_token *found = NULL;
     for (size_t i = 0; i < auth->n; i++)
-        if (!CRYPTO_memcmp(digest, auth->entries[i].digest, DIGEST))
-            found = &auth->entries[i];
-    *scope = tl_scope_get(found->scope);
-    return found->roles;
+        if (!CRYPTO_memcmp(digest, auth->tokens[i].digest, TL_TOKEN_DIGEST))
+            found = &auth->tokens[i];
+    if (!found)
+        return (struct tl_grant){.why = "the token is not known"};
+    if (found->expires && found->expires <= (int64_t)time(NULL))
+        return (struct tl_grant){.why = "the token has expired"};
+    return (struct tl_grant){.roles = found->roles,
+                             .scope = tl_scope_get(found->scope),
+                             .digest = found->digest,
+                             .expires = found->expires};
+}
+
+/* The digest of a certificate's name must not be reached by a token that looks like one. */
+static struct tl_grant look_up(const struct tl_auth *auth, const char *token, size_t n)
+{
+    uint8_t digest[TL_TOKEN_DIGEST];
+    if (n == 0 || n > TL_TOKEN_MAX || (n >= 5 && !memcmp(token, "cert:", 5)) ||
+        tl_token_digest(token, n, digest) < 0)
+        return (struct tl_grant){.why = "the token is not known"};
+    return tl_auth_by_digest(auth, digest);
 }
 
 /* user:password in base64; the user's name does not matter. */
-static unsigned look_up_basic(const struct tl_auth *auth, const char *text, struct tl_scope **scope)
+static struct tl_grant look_up_basic(const struct tl_auth *auth, const char *text)
 {
-    unsigned char plain[MAX_TOKEN * 2];
+    static const struct tl_grant broken = {.why = "the password is not well encoded"};
+    unsigned char plain[TL_TOKEN_MAX * 2];
     const size_t n = strlen(text);
     if (n == 0 || n % 4 || n / 4 * 3 > sizeof plain)
-        return 0;
+        return broken;
     int got = EVP_DecodeBlock(plain, (const unsigned char *)text, (int)n);
     if (got < 0)
-        return 0;
+        return broken;
     got -= (text[n - 1] == '=') + (text[n - 2] == '='); /* it counts the padding */
-    const unsigned char *const colon = memchr(plain, ':', (size_t)got);
+    const unsigned char *const colon = got > 0 ? memchr(plain, ':', (size_t)got) : NULL;
     if (!colon)
-        return 0;
+        return broken;
     const size_t skip = (size_t)(colon + 1 - plain);
-    return look_up(auth, (const char *)colon + 1, (size_t)got - skip, scope);
+    return look_up(auth, (const char *)colon + 1, (size_t)got - skip);
 }
 
-unsigned tl_auth_roles(const struct tl_auth *auth, const char *authorization,
-                       struct tl_scope **scope)
+struct tl_grant tl_auth_by_token(const struct tl_auth *auth, const char *authorization)
 {
-    *scope = NULL;
-    if (!authorization)
-        return 0;
     const size_t scheme = strcspn(authorization, " ");
     const char *const rest = authorization + scheme + strspn(authorization + scheme, " ");
     if (scheme == 6 && !strncasecmp(authorization, "Bearer", 6))
-        return look_up(auth, rest, strlen(rest), scope);
+        return look_up(auth, rest, strlen(rest));
     if (scheme == 5 && !strncasecmp(authorization, "Basic", 5))
-        return look_up_basic(auth, rest, scope);
-    return 0;
+        return look_up_basic(auth, rest);
+    return (struct tl_grant){.why = "only Bearer and Basic are known for authorization"};
+}
+
+struct tl_grant tl_auth_by_names(const struct tl_auth *auth, struct tl_bytes names)
+{
+    struct tl_grant grant = {.why = "the certificate's name has no role"};
+    const char *const end = (const char *)names.p + names.n;
+    for (const char *name = (const char *)names.p; name < end; name += strlen(name) + 1) {
+        char who[sizeof "cert:" + sizeof((struct tl_token *)0)->cert];
+        uint8_t digest[TL_TOKEN_DIGEST];
+        const size_t n = strlen(name);
+        if (!n || n + 6 > sizeof who)
+            continue;
+        memcpy(who, "cert:", 5);
+        memcpy(who + 5, name, n + 1);
+        if (tl_token_digest(who, n + 5, digest) < 0)
+            continue;
+        const struct tl_grant found = tl_auth_by_digest(auth, digest);
+        if (found.roles)
+            return found;
+    }
+    return grant;
 }

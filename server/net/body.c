@@ -13,7 +13,7 @@ void tl_body_expect(struct tl_net *net, const char *method, const char *target,
         return;
     struct tl_scope *scope;
     const char *why;
-    const unsigned roles = tl_net_roles(net, headers, caller, &scope, &why);
+    const unsigned roles = tl_net_roles(net, headers, caller, true, &scope, &why);
     tl_scope_put(scope);
     if ((roles & route->role) == route->role && tl_net_knows_host(net, headers) &&
         tl_http_same_origin(headers)) {

@@ -250,7 +250,9 @@ static void handshake(struct tl_conn *conn)
     conn->write_blocked = false;
     const int rc = SSL_do_handshake(conn->ssl);
     if (rc == 1) {
-        if (tl_tls_is_h2(conn->ssl))
+        if (tl_tls_client_names(conn->ssl, &conn->caller->names) < 0)
+            tl_conn_close(conn);
+        else if (tl_tls_is_h2(conn->ssl))
             start_h2(conn);
         else
             start_http1(conn);

@@ -559,7 +559,7 @@ void tl_grpc_begin(struct tl_stream *stream)
     }
     const char *why;
     stream->roles =
-        tl_net_roles(stream->net, &stream->request, stream->caller, &stream->scope, &why);
+        tl_net_roles(stream->net, &stream->request, stream->caller, false, &stream->scope, &why);
     if ((stream->roles & method->role) != method->role) {
         if (stream->roles)
             why = "the token does not allow this";

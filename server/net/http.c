@@ -381,6 +381,58 @@ enum tl_effort tl_http_effort(const struct tl_net *net, const char *method, cons
     return route ? route->effort : TL_SHORT;
 }
 
+/* A person's browser that opens a page, and has shown no token. */
+static bool is_visit(const struct tl_http_request *request)
+{
+    return !strcmp(request->method, "GET") && !tl_http_header(request, "authorization") &&
+           tl_list_has(tl_http_header(request, "accept"), "text/html");
+}
+
+/* To the page that asks for a token, and then leads back. Relative: a proxy may have put the server
+ * below a path of its own. */
+static void send_to_login(struct tl_http_response *response, const char *target)
+{
+    static const char kept[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                               "-._~/";
+    struct tl_buf where = {0};
+    int rc = TL_OK;
+    for (const char *p = target + 1; *p && *p != '?' && rc >= 0; p++)
+        if (*p == '/')
+            rc = tl_buf_add(&where, "../", 3);
+    if (rc >= 0)
+        rc = tl_buf_add(&where, "login?next=", 11);
+    for (const char *p = target + 1; *p && rc >= 0; p++)
+        rc = strchr(kept, *p) ? tl_buf_add(&where, p, 1)
+                              : tl_buf_printf(&where, "%%%02X", (unsigned char)*p);
+    if (rc >= 0)
+        rc = tl_buf_add(&where, "", 1);
+    fail_with(response, rc < 0 ? 500 : 303, "not allowed", "a token is needed");
+    if (rc >= 0)
+        (void)!tl_fields_add(&response->headers, "location", (const char *)where.p);
+    tl_buf_fini(&where);
+}
+
+static void refuse_role(struct tl_net *net, const struct tl_http_request *request,
+                        const struct tl_route *route, const char *target,
+                        struct tl_http_response *response)
+{
+    const bool known = request->roles != TL_ROLE_PUBLIC;
+    const char *const why = known ? "the token does not allow this" : request->denial;
+    if (why)
+        tl_net_denied(net, request->caller, route->pattern, why);
+    if (known) {
+        fail_with(response, 403, "not allowed", why);
+        return;
+    }
+    if (is_visit(request)) {
+        send_to_login(response, target);
+        return;
+    }
+    fail_with(response, 401, "not allowed",
+              why ? why : "a token is needed: Authorization: Bearer …, or /login in a browser");
+    (void)!tl_fields_add(&response->headers, "www-authenticate", "Bearer realm=\"tracelake\"");
+}
+
 static void run_route(struct tl_net *net, struct tl_http_request *request, const char *target,
                       struct tl_http_response *response)
 {
@@ -408,17 +460,7 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
         return;
     }
     if ((request->roles & route->role) != route->role) {
-        const bool known = request->roles != TL_ROLE_PUBLIC;
-        if (known || request->denial)
-            tl_net_denied(net, request->caller, route->pattern,
-                          known ? "the token does not allow this" : request->denial);
-        fail_with(response, known ? 403 : 401, "not allowed",
-                  known
-                      ? "the token does not allow this"
-                      : "a token is needed: Authorization: Bearer …, or the password in a browser");
-        if (!known)
-            (void)!tl_fields_add(&response->headers, "www-authenticate",
-                                 "Basic realm=\"tracelake\", charset=\"UTF-8\"");
+        refuse_role(net, request, route, target, response);
         return;
     }
     const char *const query = target[path_n] == '?' ? target + path_n + 1 : "";
@@ -454,8 +496,23 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
 
 void tl_http_identify(struct tl_net *net, struct tl_http_request *request)
 {
-    request->roles =
-        tl_net_roles(net, request->headers, request->caller, &request->scope, &request->denial);
+    request->roles = tl_net_roles(net, request->headers, request->caller, true, &request->scope,
+                                  &request->denial);
+}
+
+int tl_http_login(struct tl_http_request *request, struct tl_http_response *response)
+{
+    response->status = 204;
+    const int rc = tl_net_login(request->net, tl_http_header(request, "authorization"),
+                                request->tls, &response->headers);
+    return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
+}
+
+int tl_http_logout(struct tl_http_request *request, struct tl_http_response *response)
+{
+    response->status = 204;
+    const int rc = tl_net_logout(request->net, request->tls, &response->headers);
+    return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
 }
 
 static void count(struct tl_net *net, int status)

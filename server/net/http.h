@@ -92,6 +92,11 @@ bool tl_http_accepts(const struct tl_http_request *request, const char *type);
 /* Set the content type. */
 TL_MUST_USE int tl_http_type(struct tl_http_response *response, const char *type);
 
+/* Handlers of routes of TL_POST: log a browser in by the token that comes with the request, so that
+ * a cookie stands for it from then on, and out. */
+int tl_http_login(struct tl_http_request *request, struct tl_http_response *response);
+int tl_http_logout(struct tl_http_request *request, struct tl_http_response *response);
+
 /* ---- for the adapters (h1.c, http2.c) ----------------------------------------------------- */
 
 /* Set what the request may do, by its headers and its client. */

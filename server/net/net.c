@@ -132,7 +132,7 @@ static int read_files(struct files *out, const struct tl_net_options *o, struct 
     *out = (struct files){0};
     int rc = o->tokens ? tl_auth_read(&out->auth, o->tokens, fail) : TL_OK;
     if (rc == TL_OK && o->tls_cert)
-        rc = tl_tls_new(&out->tls, o->tls_cert, o->tls_key, fail);
+        rc = tl_tls_new(&out->tls, o->tls_cert, o->tls_key, o->client_ca, fail);
     if (rc < 0)
         free_files(out);
     return rc;
@@ -166,6 +166,7 @@ static void take_options(struct tl_net_options *o, const struct tl_net_options *
     if (o->tls_cert) {
         o->tls_cert = fresh->tls_cert;
         o->tls_key = fresh->tls_key;
+        o->client_ca = fresh->client_ca;
     }
     o->max_connections = fresh->max_connections;
     o->max_per_address = fresh->max_per_address;
@@ -213,9 +214,10 @@ static int start(struct tl_net *net, struct tl_fail *fail)
     if (rc < 0)
         return rc;
     take_files(net, &files);
+    rc = tl_logins_init(&net->logins, fail);
     net->route_times = calloc(net->app.n_routes + 1, sizeof *net->route_times);
     net->method_times = calloc(net->app.n_methods + 1, sizeof *net->method_times);
-    if (!net->route_times || !net->method_times)
+    if (rc == TL_OK && (!net->route_times || !net->method_times))
         rc = TL_NOMEM;
     if (rc == TL_OK)
         rc = tl_workers_new(&net->workers, o->max_streaming);
@@ -308,18 +310,51 @@ bool tl_net_draining(const struct tl_net *net)
     return atomic_load_explicit(&net->draining, memory_order_relaxed);
 }
 
-unsigned tl_net_roles(struct tl_net *net, const struct tl_fields *headers,
-                      const struct tl_caller *caller, struct tl_scope **scope, const char **why)
+/* With the credentials' lock held. */
+static struct tl_grant grant_of(const struct tl_net *net, const struct tl_fields *headers,
+                                const struct tl_caller *caller, bool page)
 {
     const char *const authorization = tl_fields_get(headers, "authorization");
-    *scope = NULL;
-    *why = NULL;
+    uint8_t digest[TL_TOKEN_DIGEST];
+    if (!net->auth)
+        return (struct tl_grant){.roles = TL_ROLE_ALL};
+    if (authorization)
+        return tl_auth_by_token(net->auth, authorization);
+    if (page && tl_login_find(&net->logins, headers, digest))
+        return tl_auth_by_digest(net->auth, digest);
+    if (caller->names.n)
+        return tl_auth_by_names(net->auth, (struct tl_bytes){caller->names.p, caller->names.n});
+    return (struct tl_grant){0};
+}
+
+unsigned tl_net_roles(struct tl_net *net, const struct tl_fields *headers,
+                      const struct tl_caller *caller, bool page, struct tl_scope **scope,
+                      const char **why)
+{
     pthread_rwlock_rdlock(&net->credentials);
-    const unsigned roles = net->auth ? tl_auth_roles(net->auth, authorization, scope) : TL_ROLE_ALL;
+    const struct tl_grant grant = grant_of(net, headers, caller, page);
     pthread_rwlock_unlock(&net->credentials);
-    if (!roles && authorization)
-        *why = "the token is not known";
-    return roles;
+    *scope = grant.scope;
+    *why = grant.why;
+    return grant.roles;
+}
+
+int tl_net_login(struct tl_net *net, const char *authorization, bool tls, struct tl_fields *headers)
+{
+    int rc = TL_OK;
+    pthread_rwlock_rdlock(&net->credentials);
+    if (net->auth && authorization) {
+        const struct tl_grant grant = tl_auth_by_token(net->auth, authorization);
+        rc = grant.roles ? tl_login_cookie(&net->logins, &grant, tls, headers) : TL_DENIED;
+        tl_scope_put(grant.scope);
+    }
+    pthread_rwlock_unlock(&net->credentials);
+    return rc;
+}
+
+int tl_net_logout(struct tl_net *net, bool tls, struct tl_fields *headers)
+{
+    return tl_login_cookie(&net->logins, NULL, tls, headers);
 }
 
 void tl_net_denied(struct tl_net *net, const struct tl_caller *caller, const char *path,

@@ -64,7 +64,8 @@ struct tl_net_options {
     size_t n_listen;
     const char *tls_cert; /* PEM files; needed where a listener has tls; names are borrowed */
     const char *tls_key;
-    const char *tokens; /* file of "token role" lines; NULL: everyone may do everything */
+    const char *client_ca; /* PEM: who signs certificates of clients; NULL: none are asked for */
+    const char *tokens;    /* file as of net/tokens.h; NULL: everyone may do everything */
     /*
      * Whatever name a request calls us by is fine. Else, without tokens and on loopback addresses
      * alone, it must be an address or localhost: a page from elsewhere could point a name of its

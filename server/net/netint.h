@@ -14,6 +14,7 @@
 
 #include "base/journal.h"
 #include "base/prometheus.h"
+#include "net/login.h"
 #include "net/loop.h"
 #include "net/net.h"
 #include "net/outq.h"
@@ -70,6 +71,7 @@ struct tl_net {
     struct tl_h1 *h1;
     pthread_rwlock_t credentials; /* guards which `auth` and `tls` are in force */
     struct tl_auth *auth;
+    struct tl_logins logins;
     struct tl_tls *tls;
     bool guard_host; /* see tl_net_options.any_host */
     /* In force, see tl_net_options; a reload changes them. */
@@ -115,12 +117,19 @@ void tl_conns_close(struct tl_netloop *loop);
 /* ---- net.c ------------------------------------------------------------------------------ */
 
 /*
- * Which roles a request has by its headers and who sends it, and a reference to the scope of that
- * (NULL: everything). With none, `*why` says what is wrong with its token, NULL where it has none.
- * Any thread.
+ * Which roles a request has by its token, by a login of the page (`page`: it counts), or by the
+ * client's certificate, and a reference to the scope of that (NULL: everything). With none, `*why`
+ * says what is wrong with what it shows, NULL where it shows nothing. Any thread.
  */
 unsigned tl_net_roles(struct tl_net *net, const struct tl_fields *headers,
-                      const struct tl_caller *caller, struct tl_scope **scope, const char **why);
+                      const struct tl_caller *caller, bool page, struct tl_scope **scope,
+                      const char **why);
+/* Set the cookie of a login by this Authorization value; none where the server has no tokens or no
+ * token came. TL_DENIED, TL_NOMEM. */
+TL_MUST_USE int tl_net_login(struct tl_net *net, const char *authorization, bool tls,
+                             struct tl_fields *headers);
+/* … and one that ends it. */
+TL_MUST_USE int tl_net_logout(struct tl_net *net, bool tls, struct tl_fields *headers);
 /* Tell the journal of a request that was refused, `why`. Any thread. */
 void tl_net_denied(struct tl_net *net, const struct tl_caller *caller, const char *path,
                    const char *why);

@@ -111,3 +111,24 @@ const char *tl_scope_labels(const struct tl_scope *scope)
 {
     return scope && scope->labels.n ? (const char *)scope->labels.p : "";
 }
+
+char *tl_scope_text(const struct tl_scope *scope)
+{
+    struct tl_buf out = {0};
+    int rc = TL_OK;
+    const char *const rigs = scope && scope->rigs.n ? (const char *)scope->rigs.p : "";
+    const char *const end = rigs + (scope ? scope->rigs.n : 0);
+    for (const char *glob = rigs; glob < end && rc >= 0; glob += strlen(glob) + 1)
+        rc = tl_buf_printf(&out, "%s%s", glob == rigs ? "rig=" : ",", glob);
+    for (const char *line = tl_scope_labels(scope); *line && rc >= 0;) {
+        const int n = (int)strcspn(line, "\n");
+        rc = tl_buf_printf(&out, "%slabel=%.*s", out.n ? " " : "", n, line);
+        line += n + 1;
+    }
+    if (rc >= 0)
+        rc = tl_buf_add(&out, "", 1);
+    if (rc >= 0)
+        return (char *)out.p;
+    tl_buf_fini(&out);
+    return NULL;
+}

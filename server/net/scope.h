@@ -25,6 +25,8 @@ void tl_scope_put(struct tl_scope *scope);
 bool tl_scope_has_rig(const struct tl_scope *scope, const char *rig);
 /* Is a trace of this rig, with labels as in "key=value\n"…, one of its own? */
 bool tl_scope_covers(const struct tl_scope *scope, const char *rig, const char *labels);
+/* As it was written, "rig=a,b label=k=v"; "" without one. The caller's to free; NULL: no memory. */
+char *tl_scope_text(const struct tl_scope *scope);
 /* The labels that its traces have, "key=value\n"…; "" if any will do. Borrowed. */
 const char *tl_scope_labels(const struct tl_scope *scope);
 

@@ -33,6 +33,18 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
     return SSL_TLSEXT_ERR_OK;
 }
 
+static bool ask_clients(SSL_CTX *ctx, const char *path)
+{
+    static const unsigned char context[] = "tracelake"; /* of sessions that are resumed */
+    STACK_OF(X509_NAME) *const names = SSL_load_client_CA_file(path);
+    if (!names)
+        return false;
+    SSL_CTX_set_client_CA_list(ctx, names);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+    return SSL_CTX_load_verify_file(ctx, path) == 1 &&
+           SSL_CTX_set_session_id_context(ctx, context, sizeof context - 1) == 1;
+}
+
 static void fingerprint(struct tl_tls *tls)
 {
     unsigned char digest[32];
@@ -44,7 +56,8 @@ static void fingerprint(struct tl_tls *tls)
         snprintf(tls->fingerprint + 3 * i, 4, i + 1 < n ? "%02X:" : "%02X", digest[i]);
 }
 
-int tl_tls_new(struct tl_tls **out, const char *cert, const char *key, struct tl_fail *fail)
+int tl_tls_new(struct tl_tls **out, const char *cert, const char *key, const char *client_ca,
+               struct tl_fail *fail)
 {
     struct tl_tls *const tls = calloc(1, sizeof *tls);
     if (!tls)
@@ -69,6 +82,11 @@ int tl_tls_new(struct tl_tls **out, const char *cert, const char *key, struct tl
     if (SSL_CTX_use_PrivateKey_file(tls->ctx, key, SSL_FILETYPE_PEM) != 1 ||
         SSL_CTX_check_private_key(tls->ctx) != 1) {
         rc = tl_fail_set(fail, TL_BAD, "%.100s: no key of that certificate: %s", key, ssl_reason());
+        goto fail;
+    }
+    if (client_ca && !ask_clients(tls->ctx, client_ca)) {
+        rc = tl_fail_set(fail, TL_BAD, "%.100s: no PEM certificates to know clients by: %s",
+                         client_ca, ssl_reason());
         goto fail;
     }
     fingerprint(tls);

@@ -3,15 +3,19 @@
 #ifndef TL_NET_TLS_H
 #define TL_NET_TLS_H
 
-#include "base/err.h"
+#include "base/buf.h"
 
 #include <openssl/ssl.h>
 
 struct tl_tls;
 
-/* Load a PEM chain and key. Errors: TL_BAD, TL_IO, with what to do. */
+/*
+ * Load a PEM chain and key, and (unless NULL) the certificates that a client's own may be signed
+ * with: then clients are asked for theirs, need not have one, and are refused with a bad one.
+ * Errors: TL_BAD, TL_IO, with what to do.
+ */
 TL_MUST_USE int tl_tls_new(struct tl_tls **out, const char *cert, const char *key,
-                           struct tl_fail *fail);
+                           const char *client_ca, struct tl_fail *fail);
 void tl_tls_free(struct tl_tls *tls);
 
 /* SHA-256 of the certificate as "AB:CD:…". */
@@ -21,6 +25,11 @@ const char *tl_tls_fingerprint(const struct tl_tls *tls);
 SSL *tl_tls_accept(struct tl_tls *tls, int fd);
 /* The handshake chose HTTP/2. */
 bool tl_tls_is_h2(const SSL *ssl);
+/*
+ * Append the names in the client's certificate, each with a NUL behind it: DNS names, e-mail
+ * addresses and URIs, then common names. Nothing without one. TL_NOMEM.
+ */
+TL_MUST_USE int tl_tls_client_names(const SSL *ssl, struct tl_buf *out);
 
 /*
  * Make a P-256 key and a self-signed certificate for localhost, 127.0.0.1 and ::1, unless both

@@ -110,6 +110,13 @@ const struct tl_route tl_http_routes[] = {
     {"/metrics", TL_ROLE_READ, metrics, TL_SHORT, TL_REACH_ALL},
     {"/healthz", TL_ROLE_PUBLIC, healthy, TL_SHORT, TL_REACH_NONE},
     {"/readyz", TL_ROLE_PUBLIC, ready, TL_SHORT, TL_REACH_NONE},
+    {"/api/v1/login", TL_ROLE_READ, tl_http_login, TL_SHORT, TL_REACH_NONE, TL_POST},
+    {"/api/v1/logout", TL_ROLE_PUBLIC, tl_http_logout, TL_SHORT, TL_REACH_NONE, TL_POST},
+    {"/login", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
+    {"/login.js", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
+    {"/login.css", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
+    {"/favicon.svg", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
+    {"/licenses.txt", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
     {"/{*}", TL_ROLE_READ, tl_web_asset, TL_SHORT, TL_REACH_NONE},
 };
 const size_t tl_http_routes_n = sizeof tl_http_routes / sizeof *tl_http_routes;

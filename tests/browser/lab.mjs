@@ -54,12 +54,12 @@ export class Lab {
     if (status !== 0) throw new Error(`${program} ${args.join(" ")}: ${status}\n${one.log()}`);
   }
 
-  async start() {
+  async start(...options) {
     const [port, tls] = [await freePort(), await freePort()];
     this.url = `http://127.0.0.1:${port}`;
     this.tls = `https://127.0.0.1:${tls}`;
     const server = this.spawn("tracelake", ["serve", "--data", path.join(this.dir, "data"),
-      "--listen", `127.0.0.1:${port}`, "--listen-tls", `127.0.0.1:${tls}`]);
+      "--listen", `127.0.0.1:${port}`, "--listen-tls", `127.0.0.1:${tls}`, ...options]);
     let status;
     void server.ended.then((s) => { status = s; });
     for (const until = Date.now() + READY_MS; ;) {

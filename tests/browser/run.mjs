@@ -13,6 +13,7 @@ import { launch, Suite } from "./harness.mjs";
 import { callChecks, compareChecks } from "./calls.mjs";
 import { FAR, gapChecks, missingTrace } from "./gaps.mjs";
 import { Lab } from "./lab.mjs";
+import { loginChecks } from "./login.mjs";
 import { listen } from "./mock/server.mjs";
 import { osdChecks } from "./osd.mjs";
 import { pageChecks } from "./page.mjs";
@@ -53,6 +54,7 @@ try {
     }
   }
   if (args.lab) {
+    await loginChecks(suite);
     const lab = new Lab();
     try {
       await lab.start();

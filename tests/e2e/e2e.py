@@ -704,6 +704,7 @@ def tls_and_tokens(lab):
     """https with a pinned certificate, and tokens."""
     with open(lab.path('tokens'), 'w') as f:
         f.write('sesame-0123456789abcdef admin\n')
+    os.chmod(lab.path('tokens'), 0o600)
     with open(lab.path('mine'), 'w') as f:
         f.write('sesame-0123456789abcdef\n')
     with open(lab.path('wrong'), 'w') as f:

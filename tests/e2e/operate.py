@@ -2,11 +2,17 @@
 # SPDX-License-Identifier: MIT
 """The server as the one who operates it sees it. usage: operate.py BUILD [NAME…]"""
 
+import calendar
+import http.client
+import json
 import os
 import re
 import signal
 import socket
+import ssl
+import subprocess
 import sys
+import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -237,6 +243,204 @@ def what_is_counted(lab):
     check(seen['process_open_fds'] > 3 and seen['process_threads'] > 3, 'files and threads')
     check(seen['process_start_time_seconds'] > 1.7e9, 'start time')
     check(any(k.startswith('tracelake_build_info{version="') for k in seen), 'version')
+
+
+def seconds_of(date):
+    return calendar.timegm(time.strptime(date, '%Y-%m-%dT%H:%M:%SZ'))
+
+
+@test
+def token_command(lab):
+    """Tokens are added, listed and revoked in a file that holds no token; expiry and scope count."""
+    tokens = lab.path('tokens')
+
+    def add(name, *options):
+        text = lab.run('token', 'add', '--tokens', tokens, '--name', name, *options).text()
+        return write(lab.path(name), text)
+
+    admin = add('boss', '--role', 'admin')
+    bench = add('bench', '--role', 'push', '--rig', 'bench*', '--label', 'team=a')
+    brief = add('brief', '--role', 'read', '--expires', '1s')
+    check(os.stat(tokens).st_mode & 0o777 == 0o600, 'mode')
+    with open(tokens) as f:
+        text = f.read()
+    for path in (admin, bench, brief):
+        with open(path) as f:
+            check(f.read().strip() not in text, 'a token stands in the file')
+    lab.fails(1, r'boss is there already', 'token', 'add', '--tokens', tokens, '--name', 'boss',
+              '--role', 'read')
+    lab.fails(2, r'--role', 'token', 'add', '--tokens', tokens, '--role', 'ruler')
+    lab.fails(2, r'--expires', 'token', 'add', '--tokens', tokens, '--role', 'read', '--expires',
+              'soon')
+    lab.fails(2, r'one word', 'token', 'add', '--tokens', tokens, '--role', 'read', '--name', 'a b')
+    lab.fails(2, r'which file', 'token', 'list')
+    rows = json.loads(lab.run('token', 'list', '--tokens', tokens, '--json').text())
+    check([r['name'] for r in rows] == ['boss', 'bench', 'brief'], rows)
+    check(rows[1]['scope'] == 'rig=bench* label=team=a' and rows[1]['role'] == 'push', rows)
+    lab.start('--tokens', tokens, '--log-format', 'json')
+    lab.run('ls', '--token', admin)
+    push(lab, '--trace', 'one', '--token', bench)
+    lab.fails(3, r'not for rig|not allowed|rig', 'push', '--format', 'itm,id=0', '--rig', 'other',
+              '--token', bench, itm(lab))
+    until = time.monotonic() + 30
+    while time.time() < seconds_of(rows[2]['expires']) and time.monotonic() < until:
+        time.sleep(0.05)
+    lab.fails(3, r'expired', 'ls', '--token', brief)
+    check(lab.wait_told('request refused', why='the token has expired'), lab.server_log())
+    # Gone with the next SIGHUP, by name and by id.
+    lab.run('token', 'revoke', '--tokens', tokens, 'bench', rows[2]['id'])
+    lab.fails(1, r'there is no "bench"', 'token', 'revoke', '--tokens', tokens, 'bench')
+    lab.server.send_signal(signal.SIGHUP)
+    lab.wait_told('reloaded')
+    lab.fails(3, r'not known', 'ls', '--token', bench)
+    lab.run('ls', '--token', admin)
+    # A file that others may read is refused, at a start and at SIGHUP.
+    os.chmod(tokens, 0o644)
+    lab.server.send_signal(signal.SIGHUP)
+    told = lab.wait_told('not reloaded, all stays as it was')[0]
+    check('everyone' in told['why'], told)
+    lab.run('ls', '--token', admin)
+    lab.stop()
+    lab.fails(1, r'everyone on this machine may use it \(mode 644\)', 'serve', '--data', lab.data,
+              '--tokens', tokens, '--check-config')
+
+
+def request(lab, method, path, headers=None):
+    c = http.client.HTTPConnection('127.0.0.1', lab.port, timeout=30)
+    try:
+        c.request(method, path, headers=headers or {})
+        reply = c.getresponse()
+        return reply.status, dict((k.lower(), v) for k, v in reply.getheaders()), reply.read()
+    finally:
+        c.close()
+
+
+@test
+def login(lab):
+    """A browser gets a cookie for a token; pages of other sites can do nothing with it."""
+    tokens = lab.path('tokens')
+    bearer = {'Authorization': 'Bearer ' + lab.run('token', 'add', '--tokens', tokens, '--role',
+                                                   'admin', '--name', 'me').text().strip()}
+    lab.start('--tokens', tokens, '--log-format', 'json')
+    push(lab, '--trace', 'one', '--token',
+         write(lab.path('mine'), bearer['Authorization'].split()[1] + '\n'))
+    html = {'Accept': 'text/html,*/*;q=0.8'}
+    status, headers, _ = request(lab, 'GET', '/', html)
+    check(status == 303 and headers['location'] == 'login?next=', status, headers)
+    status, headers, _ = request(lab, 'GET', '/api/v1/traces?x=1&y="', html)
+    check(headers['location'] == '../../login?next=api/v1/traces%3Fx%3D1%26y%3D%22', headers)
+    status, headers, body = request(lab, 'GET', '/api/v1/traces')
+    check(status == 401 and headers['www-authenticate'].startswith('Bearer'), status, headers)
+    for path in ('/login', '/login.js', '/login.css', '/licenses.txt', '/favicon.svg'):
+        check(request(lab, 'GET', path)[0] == 200, path)
+    check(request(lab, 'GET', '/app.js')[0] == 401, 'the page without a login')
+    check(request(lab, 'POST', '/api/v1/login')[0] == 401, 'a login without a token')
+    check(request(lab, 'POST', '/api/v1/login', {'Authorization': 'Bearer ' + 'x' * 48})[0] == 401,
+          'a login with a wrong token')
+    check(request(lab, 'GET', '/api/v1/login', bearer)[0] in (404, 405), 'a login by GET')
+    status, headers, _ = request(lab, 'POST', '/api/v1/login', bearer)
+    check(status == 204, status, headers)
+    words = headers['set-cookie'].split('; ')
+    check('HttpOnly' in words and 'SameSite=Lax' in words and 'Path=/' in words, words)
+    check(bearer['Authorization'].split()[1] not in headers['set-cookie'], 'the token is in it')
+    cookie = {'Cookie': 'a=b; ' + words[0]}
+    check(request(lab, 'GET', '/', {**html, **cookie})[0] == 200, 'the page')
+    check(json.loads(request(lab, 'GET', '/api/v1/traces', cookie)[2])[0]['id'] == 'one', 'traces')
+    # What changes something is done for our own page alone.
+    path = '/api/v1/traces/one'
+    for foreign in ({'Origin': 'http://evil.example'}, {'Sec-Fetch-Site': 'cross-site'},
+                    {'Sec-Fetch-Site': 'same-site'}, {'Origin': 'http://127.0.0.1:1'},
+                    {'Origin': 'null'}):
+        check(request(lab, 'DELETE', path, {**cookie, **foreign})[0] == 403, foreign)
+        check(request(lab, 'POST', '/api/v1/logout', {**cookie, **foreign})[0] == 403, foreign)
+    # Nor is a cookie worth anything for RPC, which pages of other sites cannot be told from.
+    status, headers, _ = request(lab, 'GET', '/api/v1/traces', {'Cookie': words[0][:-1] + '0'})
+    check(status == 401, 'a changed cookie')
+    status, headers, _ = request(lab, 'POST', '/api/v1/logout', cookie)
+    check(status == 204 and 'Max-Age=0' in headers['set-cookie'], headers)
+    # A token that is revoked ends its logins.
+    lab.run('token', 'add', '--tokens', tokens, '--role', 'read', '--name', 'other')
+    lab.run('token', 'revoke', '--tokens', tokens, 'me')
+    lab.server.send_signal(signal.SIGHUP)
+    lab.wait_told('reloaded')
+    check(request(lab, 'GET', '/api/v1/traces', cookie)[0] == 401, 'of a revoked token')
+    lab.stop()
+
+
+def make_ca(lab, name):
+    """A certification authority, and a function that has it sign a certificate for a name."""
+    def openssl(*args):
+        done = subprocess.run(['openssl', *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        check(done.returncode == 0, args, done.stdout.decode())
+
+    key, ca = lab.path(name + '-key.pem'), lab.path(name + '.pem')
+    curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
+    openssl('req', '-x509', *curve, '-keyout', key, '-out', ca, '-days', '2', '-subj', '/CN=' + name)
+
+    def sign(subject, alternative=None):
+        out = lab.path('%s-%s' % (name, subject))
+        openssl('req', *curve, '-keyout', out + '.key', '-out', out + '.csr', '-subj',
+                '/CN=' + subject)
+        extra = []
+        if alternative:
+            extra = ['-extfile', write(out + '.ext', 'subjectAltName=' + alternative)]
+        openssl('x509', '-req', '-in', out + '.csr', '-CA', ca, '-CAkey', key, '-out', out + '.crt',
+                '-days', '2', *extra)
+        return ['--cert', out + '.crt', '--key', out + '.key']
+
+    return ca, sign
+
+
+@test
+def client_certificates(lab):
+    """Who shows a certificate of the right authority may do what the file says of its name."""
+    ca, sign = make_ca(lab, 'lab')
+    _, forge = make_ca(lab, 'forger')
+    rig7, boss, guest = sign('rig7'), sign('x', 'DNS:boss.lab'), sign('guest')
+    tokens = lab.path('tokens')
+    lab.run('token', 'add', '--tokens', tokens, '--role', 'push', '--cert', 'rig7', '--rig', 'bench*')
+    lab.run('token', 'add', '--tokens', tokens, '--role', 'admin', '--cert', 'boss.lab')
+    reader = write(lab.path('reader'), lab.run('token', 'add', '--tokens', tokens, '--role', 'read',
+                                               '--name', 'reader').text())
+    lab.start('--tokens', tokens, '--tls-client-ca', ca, '--log-format', 'json')
+    url = 'https://127.0.0.1:%d' % lab.tls_port
+    pin = lab.wait_told('certificate')[0]['sha256']
+    there = ['--server', url, '--fingerprint', pin]
+    push(lab, '--trace', 'one', *there, *rig7)
+    lab.fails(3, r'rig', 'push', '--format', 'itm,id=0', '--rig', 'other', itm(lab), *there, *rig7)
+    lab.run('rm', 'one', *there, *boss)
+    lab.fails(3, r'no role', 'ls', *there, *guest)
+    lab.fails(3, r'', 'ls', *there, *forge('rig7'))
+    lab.fails(3, r'token is needed', 'ls', *there)
+    lab.run('ls', '--token', reader, *there)         # none is needed with a token
+    lab.run('ls', '--token', reader, *there, *guest)  # which counts before a certificate
+    lab.fails(2, r'no key of the certificate', 'ls', *there, '--cert', rig7[1], '--key', boss[3])
+    lab.fails(2, r'no PEM certificate', 'ls', *there, '--cert', reader)
+    # The same by the environment, and over HTTP/1.1 and HTTP/2 for those who are no command of ours.
+    for name, value in (('SERVER', url), ('FINGERPRINT', pin), ('CERT', boss[1]), ('KEY', boss[3])):
+        os.environ['TRACELAKE_' + name] = value
+    try:
+        env = lab.environment
+        lab.environment = lambda: dict(os.environ)
+        lab.run('ls')
+        lab.fails(3, r'not trusted', 'ls', '--cafile', ca)  # the command line counts, not both
+        os.environ['TRACELAKE_CAFILE'] = os.path.join(lab.data, 'tls-cert.pem')
+        del os.environ['TRACELAKE_FINGERPRINT']
+        lab.run('ls')
+    finally:
+        lab.environment = env
+        for name in ('SERVER', 'FINGERPRINT', 'CERT', 'KEY', 'CAFILE'):
+            os.environ.pop('TRACELAKE_' + name, None)
+    context = ssl.create_default_context(cafile=os.path.join(lab.data, 'tls-cert.pem'))
+    context.load_cert_chain(rig7[1], rig7[3])
+    with urllib.request.urlopen(url + '/api/v1/traces', context=context, timeout=30) as reply:
+        check(reply.status == 200, 'by HTTP/1.1')
+    # Revoked with the next SIGHUP, for new requests.
+    lab.run('token', 'revoke', '--tokens', tokens, 'rig7')
+    lab.server.send_signal(signal.SIGHUP)
+    lab.wait_told('reloaded')
+    lab.fails(3, r'no role', 'ls', *there, *rig7)
+    lab.stop()
 
 
 if __name__ == '__main__':

@@ -63,6 +63,7 @@ def test_config_and_tokens(server):
     tokens, config = folder + '/tokens', folder + '/serve.ini'
     with open(tokens, 'w', encoding='utf-8') as f:
         f.write('# who may what\n%s admin\nreader-0123456789abcdef read\n' % TOKEN)
+    os.chmod(tokens, 0o600)
     with open(config, 'w', encoding='utf-8') as f:
         f.write('; a comment\ntokens = %s\nthreads = 1\n' % tokens)
     other = Server(os.path.dirname(server.command), folder, '--config', config)
@@ -104,6 +105,7 @@ def test_reload(server):
     def write(text):
         with open(tokens, 'w', encoding='utf-8') as f:
             f.write(text)
+        os.chmod(tokens, 0o600)
 
     write(old + ' read\n')
     other = Server(os.path.dirname(server.command), folder, '--tokens', tokens)

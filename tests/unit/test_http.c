@@ -460,7 +460,7 @@ static void test_tokens(void **state)
     for (int way = 0; way < 2; way++) {
         struct answer a = ask(&f, way, "/", NULL);
         assert_int_equal(a.status, 401);
-        expect_head(&a, "www-authenticate", "Basic realm=\"tracelake\", charset=\"UTF-8\"");
+        expect_head(&a, "www-authenticate", "Bearer realm=\"tracelake\"");
         answer_fini(&a);
         a = ask(&f, way, "/api/v1/traces", "Authorization: Bearer reading-0123456789");
         assert_int_equal(a.status, 200);

@@ -2,7 +2,6 @@
 /* The parts of the network half that need no socket. */
 #include "base/utf8.h"
 #include "net/address.h"
-#include "net/auth.h"
 #include "net/fields.h"
 #include "net/gzip.h"
 #include "net/outq.h"
@@ -105,91 +104,6 @@ static void test_gzip(void **state)
     tl_buf_fini(&out);
 }
 
-static char *write_file(char path[static 32], const char *text)
-{
-    strcpy(path, "/tmp/tl-net-XXXXXX");
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    close(fd);
-    return path;
-}
-
-static unsigned roles_of(const struct tl_auth *auth, const char *authorization)
-{
-    struct tl_scope *scope;
-    const unsigned roles = tl_auth_roles(auth, authorization, &scope);
-    tl_scope_put(scope);
-    return roles;
-}
-
-static void test_tokens(void **state)
-{
-    char path[32];
-    struct tl_auth *auth = NULL;
-    struct tl_fail fail = {0};
-    write_file(path, "# who may what\n\nreading-0123456789 read\n"
-                     "  pushing-0123456789\tpush \r\nruling-01234567890 admin\n");
-    assert_int_equal(tl_auth_read(&auth, path, &fail), TL_OK);
-    assert_int_equal(roles_of(auth, "Bearer reading-0123456789"), TL_ROLE_READ);
-    assert_int_equal(roles_of(auth, "bearer  pushing-0123456789"), TL_ROLE_READ | TL_ROLE_PUSH);
-    assert_int_equal(roles_of(auth, "Bearer ruling-01234567890"), TL_ROLE_ALL);
-    assert_int_equal(roles_of(auth, "Bearer reading-012345678"), 0);
-    assert_int_equal(roles_of(auth, "Bearer "), 0);
-    assert_int_equal(roles_of(auth, "Bearer"), 0);
-    assert_int_equal(roles_of(auth, ""), 0);
-    assert_int_equal(roles_of(auth, NULL), 0);
-    assert_int_equal(roles_of(auth, "Digest x"), 0);
-    /* me:reading-0123456789 */
-    assert_int_equal(roles_of(auth, "Basic bWU6cmVhZGluZy0wMTIzNDU2Nzg5"), TL_ROLE_READ);
-    assert_int_equal(roles_of(auth, "Basic bWU6cmVhZGluZy0wMTIzNDU2Nzg"), 0);
-    assert_int_equal(roles_of(auth, "Basic ===="), 0);
-    assert_int_equal(roles_of(auth, "Basic !!!!"), 0);
-    tl_auth_free(auth);
-    unlink(path);
-
-    static const char *const bad[] = {"",
-                                      "one-word-only-here\n",
-                                      "0123456789abcdef rule\n",
-                                      "short read\n",
-                                      "0123456789abcdef read twice\n",
-                                      "0123456789abcdef push rig=\n",
-                                      "0123456789abcdef push label=x\n",
-                                      "0123456789abcdef read\n0123456789abcdef push\n"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        write_file(path, bad[i]);
-        assert_int_equal(tl_auth_read(&auth, path, &fail), TL_BAD);
-        unlink(path);
-    }
-    assert_int_equal(tl_auth_read(&auth, "/nowhere/tokens", &fail), TL_IO);
-}
-
-static void test_token_scopes(void **state)
-{
-    char path[32];
-    struct tl_auth *auth = NULL;
-    struct tl_scope *scope = NULL;
-    struct tl_fail fail = {0};
-    write_file(path, "pushing-0123456789 push rig=lab-*,bench label=team=a label=site=x\n"
-                     "reading-0123456789 read\n");
-    assert_int_equal(tl_auth_read(&auth, path, &fail), TL_OK);
-    assert_int_equal(tl_auth_roles(auth, "Bearer reading-0123456789", &scope), TL_ROLE_READ);
-    assert_null(scope);
-    assert_true(tl_scope_covers(NULL, "any", NULL));
-    assert_int_equal(tl_auth_roles(auth, "Bearer pushing-0123456789", &scope),
-                     TL_ROLE_READ | TL_ROLE_PUSH);
-    tl_auth_free(auth); /* the scope outlives it */
-    assert_true(tl_scope_has_rig(scope, "lab-1") && tl_scope_has_rig(scope, "bench"));
-    assert_false(tl_scope_has_rig(scope, "lab") || tl_scope_has_rig(scope, "bench2"));
-    assert_string_equal(tl_scope_labels(scope), "team=a\nsite=x\n");
-    assert_true(tl_scope_covers(scope, "lab-1", "k=v\nsite=x\nteam=a\n"));
-    assert_false(tl_scope_covers(scope, "lab-1", "site=x\nteam=ab\n"));
-    assert_false(tl_scope_covers(scope, "lab-1", NULL));
-    assert_false(tl_scope_covers(scope, "other", "site=x\nteam=a\n"));
-    tl_scope_put(scope);
-    unlink(path);
-}
-
 static void test_addresses(void **state)
 {
     struct tl_address a;
@@ -226,10 +140,10 @@ static void test_certificate(void **state)
     assert_int_equal(tl_tls_make_certificate(cert, key, &fail), 0); /* kept */
     assert_int_equal(stat(key, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
-    assert_int_equal(tl_tls_new(&tls, cert, key, &fail), TL_OK);
+    assert_int_equal(tl_tls_new(&tls, cert, key, NULL, &fail), TL_OK);
     assert_int_equal(strlen(tl_tls_fingerprint(tls)), 32 * 3 - 1);
     tl_tls_free(tls);
-    assert_int_equal(tl_tls_new(&tls, key, cert, &fail), TL_BAD);
+    assert_int_equal(tl_tls_new(&tls, key, cert, NULL, &fail), TL_BAD);
     assert_int_equal(tl_tls_make_certificate("/nowhere/c", "/nowhere/k", &fail), TL_IO);
     unlink(cert);
     unlink(key);
@@ -372,7 +286,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fields),    cmocka_unit_test(test_lists),
         cmocka_unit_test(test_queries),   cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_tokens),    cmocka_unit_test(test_token_scopes),
         cmocka_unit_test(test_addresses), cmocka_unit_test(test_certificate),
         cmocka_unit_test(test_outq),      cmocka_unit_test(test_pool),
         cmocka_unit_test(test_timeouts),  cmocka_unit_test(test_content_types),

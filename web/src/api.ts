@@ -18,12 +18,22 @@ export class ApiError extends Error {
 
 /** GET, tried again once if the transport failed. Aborts are passed on. */
 export async function get(path: string, init: RequestInit = {}): Promise<Response> {
+  let reply: Response;
   try {
-    return await fetch(path, init);
+    reply = await fetch(path, init);
   } catch (error) {
     if (init.signal?.aborted || (error as Error).name === "AbortError") throw error;
-    return fetch(path, init);
+    reply = await fetch(path, init);
   }
+  // The login is over: ask for a token, and come back to what is shown.
+  if (reply.status === 401) location.assign(`login${location.hash}`);
+  return reply;
+}
+
+/** End the login, where there is one. */
+export async function logOut(): Promise<void> {
+  await fetch(`${ROOT}/logout`, { method: "POST" }).catch(() => undefined);
+  location.assign("login");
 }
 
 export async function json(path: string, signal?: AbortSignal): Promise<unknown> {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The page of keys, made from the table of keys.
-import { html, type TemplateResult } from "lit-html";
+import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
+import { logOut } from "../api.ts";
 import { GROUPS, shownKeys } from "../keys.ts";
 
 const MOUSE = [
@@ -26,6 +27,7 @@ export function helpDialog(close: () => void): TemplateResult {
     </div>
     <p class="muted">Letters are by place on the keyboard, so they are under the same fingers on every layout.
       <a href="licenses.txt">Licences</a></p>
+    ${localStorage.getItem("tracelake.loggedIn") ? html`<button class="action" @click=${() => { localStorage.removeItem("tracelake.loggedIn"); void logOut(); }}>Log out</button>` : nothing}
     <button class="action" @click=${close} autofocus>Close</button>
     </div>
   </dialog>`;

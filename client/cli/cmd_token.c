@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* `tracelake token`: the file of access tokens, on the server's machine. */
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "cli/plain.h"
+#include "cli/remote.h"
+#include "net/tokens.h"
+
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SECRET 24 /* random bytes of a token */
+
+struct options {
+    const char *file, *role, *name, *expires, *cert;
+    struct tl_arg_list rigs, labels;
+    bool json;
+};
+
+static bool is_word(const char *text)
+{
+    return *text && !text[strcspn(text, " \t\r\n")];
+}
+
+/* ---- add ---------------------------------------------------------------------------------- */
+
+static int make_secret(char out[static 2 * SECRET + 1])
+{
+    uint8_t bytes[SECRET];
+    if (RAND_bytes(bytes, sizeof bytes) != 1)
+        return TL_IO;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    return TL_OK;
+}
+
+static int add_who(struct tl_buf *line, const struct options *o, const char *secret)
+{
+    uint8_t digest[TL_TOKEN_DIGEST];
+    if (o->cert)
+        return tl_buf_printf(line, "cert:%s", o->cert);
+    int rc = tl_token_digest(secret, strlen(secret), digest);
+    if (rc >= 0)
+        rc = tl_buf_printf(line, "sha256:");
+    for (size_t i = 0; i < sizeof digest && rc >= 0; i++)
+        rc = tl_buf_printf(line, "%02x", digest[i]);
+    return rc;
+}
+
+static int add_words(struct tl_buf *line, const struct options *o, int64_t expires)
+{
+    char date[24];
+    int rc = tl_buf_printf(line, " %s", o->role);
+    if (rc >= 0 && o->name)
+        rc = tl_buf_printf(line, " name=%s", o->name);
+    if (rc >= 0 && expires)
+        rc = tl_buf_printf(line, " expires=%s", tl_token_expiry_text(expires, date));
+    for (size_t i = 0; i < o->rigs.n && rc >= 0; i++)
+        rc = tl_buf_printf(line, " rig=%s", o->rigs.v[i]);
+    for (size_t i = 0; i < o->labels.n && rc >= 0; i++)
+        rc = tl_buf_printf(line, " label=%s", o->labels.v[i]);
+    return rc < 0 ? rc : tl_buf_add(line, "", 1);
+}
+
+/* A blank would make another word of what follows it. */
+static int check_words(const struct options *o)
+{
+    const char *const one[] = {o->name ? o->name : "x", o->cert ? o->cert : "x"};
+    for (size_t i = 0; i < 2; i++)
+        if (!is_word(one[i]))
+            return tl_cli_usage("token", "\"%s\" must be one word", one[i]);
+    for (size_t i = 0; i < o->rigs.n; i++)
+        if (!is_word(o->rigs.v[i]))
+            return tl_cli_usage("token", "--rig \"%s\" must be one word", o->rigs.v[i]);
+    for (size_t i = 0; i < o->labels.n; i++)
+        if (!is_word(o->labels.v[i]))
+            return tl_cli_usage("token", "--label \"%s\" must be one word", o->labels.v[i]);
+    return TL_ARGS_GO;
+}
+
+static int add(const struct options *o, int argc, char **argv, int first)
+{
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    struct tl_buf line = {0};
+    char secret[2 * SECRET + 1] = "";
+    int64_t expires = 0;
+    if (first < argc)
+        return tl_cli_usage("token", "\"%s\" is no option", argv[first]);
+    if (!o->role ||
+        (strcmp(o->role, "read") && strcmp(o->role, "push") && strcmp(o->role, "admin")))
+        return tl_cli_usage("token", "say what it may do: --role read, push or admin");
+    if (o->expires && tl_token_expiry_parse(o->expires, &expires) < 0)
+        return tl_cli_usage("token", "--expires %s: write 2027-01-31, or 90d", o->expires);
+    if (expires && expires <= (int64_t)time(NULL))
+        return tl_cli_usage("token", "--expires %s is in the past", o->expires);
+    int rc = check_words(o);
+    if (rc != TL_ARGS_GO)
+        return rc;
+    rc = o->cert ? TL_OK : make_secret(secret);
+    if (rc >= 0)
+        rc = add_who(&line, o, secret);
+    if (rc >= 0)
+        rc = add_words(&line, o, expires);
+    if (rc < 0)
+        tl_fail_set(&fail, (enum tl_err)rc, "%s", tl_err_name(rc));
+    else
+        rc = tl_tokens_add(o->file, (const char *)line.p, &fail);
+    tl_buf_fini(&line);
+    if (rc < 0)
+        return tl_cli_fail(o->file, &fail);
+    if (!o->cert)
+        puts(secret);
+    return TL_CLI_DONE;
+}
+
+/* ---- list --------------------------------------------------------------------------------- */
+
+static void list_json(const struct tl_token *token, const char *id, const char *expires)
+{
+    printf("{\"id\":\"%s\",\"name\":", id);
+    tl_print_json_text(token->name);
+    printf(",\"role\":\"%s\",\"cert\":", token->role);
+    tl_print_json_text(token->cert);
+    printf(",\"expires\":\"%s\",\"plain\":%s,\"scope\":", expires, token->plain ? "true" : "false");
+    char *const scope = tl_scope_text(token->scope);
+    tl_print_json_text(scope ? scope : "");
+    free(scope);
+    putchar('}');
+}
+
+static void list_text(const struct tl_token *token, const char *id, const char *expires)
+{
+    char *const scope = tl_scope_text(token->scope);
+    const bool over = token->expires && token->expires <= (int64_t)time(NULL);
+    tl_print_plain(stdout, id, TL_TOKEN_ID + 2);
+    tl_print_plain(stdout, *token->name ? token->name : "-", 20);
+    putchar(' ');
+    tl_print_plain(stdout, token->role, 7);
+    tl_print_plain(stdout, over ? "expired" : *expires ? expires : "never", 21);
+    if (*token->cert) {
+        fputs(" cert:", stdout);
+        tl_print_plain(stdout, token->cert, 0);
+    }
+    if (scope && *scope) {
+        putchar(' ');
+        tl_print_plain(stdout, scope, 0);
+    }
+    if (token->plain)
+        fputs(" (stands in the file as it is)", stdout);
+    putchar('\n');
+    free(scope);
+}
+
+static int list(const struct options *o, int argc, char **argv, int first)
+{
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    struct tl_token *tokens = NULL;
+    size_t n = 0;
+    if (first < argc)
+        return tl_cli_usage("token", "\"%s\" is no option", argv[first]);
+    if (tl_tokens_read(&tokens, &n, o->file, &fail) < 0)
+        return tl_cli_fail(o->file, &fail);
+    for (size_t i = 0; i < n; i++) {
+        char id[TL_TOKEN_ID + 1];
+        char date[24] = "";
+        tl_token_id(&tokens[i], id);
+        if (tokens[i].expires)
+            tl_token_expiry_text(tokens[i].expires, date);
+        if (o->json)
+            fputs(i ? ",\n" : "[", stdout);
+        if (o->json)
+            list_json(&tokens[i], id, date);
+        else
+            list_text(&tokens[i], id, date);
+    }
+    if (o->json)
+        puts(n ? "]" : "[]");
+    tl_tokens_free(tokens, n);
+    return TL_CLI_DONE;
+}
+
+/* ---- revoke ------------------------------------------------------------------------------- */
+
+static int revoke(const struct options *o, int argc, char **argv, int first)
+{
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    if (first == argc)
+        return tl_cli_usage("token", "say which: a name or an id of `tracelake token list`");
+    for (; first < argc; first++)
+        if (tl_tokens_remove(o->file, argv[first], &fail) < 0)
+            return tl_cli_fail(o->file, &fail);
+    return TL_CLI_DONE;
+}
+
+int tl_cmd_token(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(const struct options *o, int argc, char **argv, int first);
+    } verbs[] = {{"add", add}, {"list", list}, {"revoke", revoke}};
+    static struct options o; /* lists make it large */
+    const struct tl_arg args[] = {
+        {"tokens", 0, TL_ARG_TEXT, &o.file},
+        {"role", 0, TL_ARG_TEXT, &o.role},
+        {"name", 0, TL_ARG_TEXT, &o.name},
+        {"expires", 0, TL_ARG_TEXT, &o.expires},
+        {"rig", 0, TL_ARG_LIST, &o.rigs},
+        {"label", 0, TL_ARG_LIST, &o.labels},
+        {"cert", 0, TL_ARG_TEXT, &o.cert},
+        {"json", 0, TL_ARG_FLAG, &o.json},
+        {NULL, 0, 0, NULL},
+    };
+    int first;
+    o = (struct options){.file = getenv("TRACELAKE_TOKENS")};
+    const int status = tl_args_parse(argc, argv, args, &first);
+    if (status != TL_ARGS_GO)
+        return status;
+    for (size_t i = 0; first < argc && i < sizeof verbs / sizeof *verbs; i++)
+        if (!strcmp(argv[first], verbs[i].name)) {
+            if (!o.file || !*o.file)
+                return tl_cli_usage("token", "say which file: --tokens FILE");
+            return verbs[i].run(&o, argc, argv, first + 1);
+        }
+    return tl_cli_usage("token", "say add, list or revoke");
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// Asks for an access token and has the server make a cookie of it that no script can read. Then it
+// leads back to where the browser was going, never to another site.
+
+const field = document.querySelector<HTMLInputElement>("#token")!;
+const trouble = document.querySelector("#trouble")!;
+
+function goOn(): void {
+  const here = new URL(".", location.href);
+  let next = here;
+  try {
+    const wanted = new URL(new URLSearchParams(location.search).get("next") ?? "", here);
+    if (wanted.origin === here.origin) next = wanted;
+  } catch {
+    // No address.
+  }
+  if (next.hash === "") next.hash = location.hash;
+  location.replace(next);
+}
+
+async function logIn(token: string): Promise<void> {
+  trouble.textContent = "";
+  try {
+    const reply = await fetch("api/v1/login", { method: "POST", headers: { authorization: `Bearer ${token}` } });
+    if (reply.ok) {
+      localStorage.setItem("tracelake.loggedIn", "yes"); // the cookie itself cannot be seen by the page
+      goOn();
+      return;
+    }
+    const told = await reply.json().catch(() => ({})) as { error?: string };
+    trouble.textContent = reply.status === 401 ? told.error ?? "The token is not known." : told.error ?? `The server answers ${reply.status}.`;
+  } catch {
+    trouble.textContent = "The server cannot be reached.";
+  }
+  field.select();
+}
+
+document.querySelector("form")!.addEventListener("submit", (event) => {
+  event.preventDefault();
+  // What no token has would not even make a header.
+  const token = field.value.trim();
+  if (/^[!-~]+$/.test(token)) void logIn(token);
+  else trouble.textContent = "A token has letters and digits alone.";
+});
+
+// Logged in already, or a server without tokens.
+fetch("api/v1/traces", { method: "HEAD" }).then((reply) => { if (reply.ok) goOn(); }, () => undefined);
