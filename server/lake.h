@@ -76,6 +76,9 @@ struct tl_stream_row {
     bool time_unit_ns; /* else ticks of the source's clock */
 };
 
+#define TL_CONTENT_BYTES 72 /* "sha256:<64 hex>" and its NUL */
+
+/* Whoever reads may name a trace by its `content`, too. */
 struct tl_trace_row {
     char id[64]; /* [A-Za-z0-9._-]+, unique */
     char rig[64];
@@ -90,6 +93,7 @@ struct tl_trace_row {
     char message[256];      /* last trouble, "" if none */
     bool raw_removed;       /* by retention: it cannot be decoded anew */
     bool decoded_removed;   /* by retention: decoding anew brings it back */
+    char content[TL_CONTENT_BYTES]; /* hash of the raw bytes, soon after the capture is complete */
     char *labels;           /* "key=value\n"…, owned */
     struct tl_stream_row *streams;
     size_t n_streams;
@@ -267,6 +271,10 @@ bool tl_lake_has_image(struct tl_lake *lake, const char *hash);
 #define TL_SOURCE_IMAGE  12
 TL_MUST_USE int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes content,
                                   struct tl_image_row *row, struct tl_fail *fail);
+/* The content of an image named by its hash or as "build-id:<hex>", into `out`, and what it is. TL_BAD:
+ * it is damaged; TL_NOTFOUND. */
+TL_MUST_USE int tl_lake_get_image(struct tl_lake *lake, const char *name, struct tl_image_row *row,
+                                  struct tl_buf *out, struct tl_fail *fail);
 /* Free `*rows` with free(). */
 TL_MUST_USE int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n);
 struct tl_lake_binding {

@@ -141,6 +141,12 @@ static const struct command commands[] = {
      "  --label KEY[=VALUE] only traces with this label; all of several\n" CONNECTION},
     {"show", tl_cmd_show, "show all about a trace",
      "usage: tracelake show [--json] TRACE…\n" CONNECTION},
+    {"cp", tl_cmd_cp, "copy captures to another server",
+     "usage: tracelake cp TRACE… --to URL [--as NAME]\n"
+     "Raw bytes, setup, images and labels; goes on where an earlier copy ended.\n"
+     "  --to URL            the server that gets it\n"
+     "  --to-token F, --to-cafile F, --to-fingerprint HEX   as below, of that server\n"
+     "  --as NAME           the trace's name there\n" CONNECTION},
     {"rm", tl_cmd_rm, "remove traces", "usage: tracelake rm TRACE…\n" CONNECTION},
     {"label", tl_cmd_label, "set or remove labels",
      "usage: tracelake label TRACE KEY=VALUE…\nAn empty value removes the label.\n" CONNECTION},

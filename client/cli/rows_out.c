@@ -106,6 +106,8 @@ void tl_rows_full(const struct tracelake_trace *trace)
     printf("bytes      %" PRIu64 ", decoded %" PRIu64 "\n", trace->raw_bytes, trace->decoded_bytes);
     if (trace->raw_removed || trace->decoded_removed)
         printf("removed    %s, by retention\n", trace->raw_removed ? "raw bytes" : "decoded data");
+    if (trace->content[0])
+        own_line("content", trace->content);
     printf("generation %" PRIu64 "\n", trace->generation);
     for (size_t i = 0; i < trace->n_labels; i++) {
         printf("%-10s ", "label");
@@ -162,6 +164,7 @@ static void trace_json(const struct tracelake_trace *t)
     field_text("state", tracelake_state_name(t->state));
     field_text("format", t->format);
     field_text("message", t->message);
+    field_text("content", t->content);
     printf(",\"created_ns\":%" PRId64 ",\"updated_ns\":%" PRId64 ",\"raw_bytes\":%" PRIu64
            ",\"decoded_bytes\":%" PRIu64 ",\"generation\":%" PRIu64 ",\"revision\":%" PRIu64
            ",\"raw_removed\":%s,\"decoded_removed\":%s,\"labels\":{",

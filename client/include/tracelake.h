@@ -217,6 +217,12 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_image_file(struct tracelake *
                                                               const char *path,
                                                               struct tracelake_image *image,
                                                               struct tracelake_error *error);
+/* The content of an image named by its hash ("sha256:…") or as "build-id:<hex>"; free `*data` with
+ * free(). `image` may be NULL. NOTFOUND. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_get_image(struct tracelake *lake, const char *name,
+                                                         void **data, size_t *n,
+                                                         struct tracelake_image *image,
+                                                         struct tracelake_error *error);
 /* All images; free `*images` with free(). */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_list_images(struct tracelake *lake,
                                                            struct tracelake_image **images,
@@ -291,6 +297,8 @@ struct tracelake_trace {
     size_t n_streams;
     bool raw_removed;     /* by retention: it cannot be decoded anew */
     bool decoded_removed; /* by retention: decoding anew brings it back */
+    char *content; /* "sha256:…" of the raw bytes, "" until the capture is complete; names the
+                      trace wherever it is read */
 };
 
 struct tracelake_list {

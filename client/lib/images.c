@@ -141,6 +141,43 @@ int tracelake_put_image_file(struct tracelake *lake, const char *path,
     return result;
 }
 
+int tracelake_get_image(struct tracelake *lake, const char *name, void **data, size_t *n,
+                        struct tracelake_image *image, struct tracelake_error *error)
+{
+    Tracelake__V1__GetImageRequest request = TRACELAKE__V1__GET_IMAGE_REQUEST__INIT;
+    struct tl_buf content = {0};
+    struct tl_ask *ask;
+    request.sha256 = text(name);
+    int r = tl_ask_open(&ask, lake, "/tracelake.v1.Images/GetImage", 0, error);
+    if (r < 0)
+        return r;
+    r = tl_ask_send(ask, &request.base, error);
+    tl_ask_end(ask);
+    while (r == TRACELAKE_OK) {
+        struct tl_bytes bytes;
+        Tracelake__V1__GetImageReply *reply = NULL;
+        r = tl_ask_recv(ask, &bytes, error);
+        if (r == TRACELAKE_OK)
+            r = tl_ask_unpack(ask, &tracelake__v1__get_image_reply__descriptor, bytes, &reply,
+                              error);
+        if (r < 0)
+            break;
+        if (reply->image && image)
+            copy_image(image, reply->image);
+        if (tl_buf_add(&content, reply->data.data, reply->data.len) < 0)
+            r = tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+        tracelake__v1__get_image_reply__free_unpacked(reply, NULL);
+    }
+    tl_ask_close(ask);
+    if (r != TRACELAKE_EOF) {
+        tl_buf_fini(&content);
+        return r;
+    }
+    *data = content.p;
+    *n = content.n;
+    return TRACELAKE_OK;
+}
+
 int tracelake_list_images(struct tracelake *lake, struct tracelake_image **images, size_t *n,
                           struct tracelake_error *error)
 {

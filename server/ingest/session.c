@@ -353,6 +353,7 @@ int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *at, struct tl_fail *fai
     }
     tl_lake_queue(ingest->lake, trace, 0);
     tl_trace_changed(trace);
+    tl_housekeeper_wake(ingest->lake); /* the capture's hash */
     return TL_OK;
 }
 
@@ -379,7 +380,7 @@ void tl_ingest_close(struct tl_ingest *ingest)
 
 int tl_lake_offset(struct tl_lake *lake, const char *id, uint64_t *at, bool *complete)
 {
-    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    struct tl_trace *trace = tl_lake_find_content(lake, id);
     if (!trace)
         return TL_NOTFOUND;
     pthread_mutex_lock(&trace->lock);

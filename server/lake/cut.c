@@ -53,7 +53,7 @@ int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char *id, const 
                 struct tl_fail *fail)
 {
     *out = (struct tl_cut){0};
-    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    struct tl_trace *trace = tl_lake_find_content(lake, id);
     if (!trace)
         return tl_no_trace(fail, id);
     struct tl_gen *gen = tl_trace_serving(trace);

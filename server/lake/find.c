@@ -400,7 +400,7 @@ static int open_cuts(struct search *s, struct tl_fail *fail)
         s->n_cuts = r >= 0;
         return r;
     }
-    struct tl_trace *const trace = tl_lake_find_trace(s->lake, request->trace);
+    struct tl_trace *const trace = tl_lake_find_content(s->lake, request->trace);
     if (!trace)
         return tl_no_trace(fail, request->trace);
     struct tl_gen *const gen = tl_trace_serving(trace);

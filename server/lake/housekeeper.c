@@ -193,6 +193,7 @@ static bool do_chores(struct tl_lake *lake)
 {
     bool left = remove_garbage(lake, NULL, NULL) < 0;
     left = write_stale(lake) || left;
+    left = tl_contents_hash(lake) || left;
     return tl_lake_retain(lake, tl_wall_ns(), NULL) < 0 || left;
 }
 
@@ -257,6 +258,7 @@ void tl_housekeeper_wake(struct tl_lake *lake)
 
 void tl_housekeeper_free(struct tl_lake *lake)
 {
+    tl_contents_free(lake);
     for (struct tl_garbage *g = lake->garbage, *next; g; g = next) {
         next = g->next;
         free(g);

@@ -44,6 +44,40 @@ int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 7
     return lake->backend->ops->size(lake->backend, key, &size, NULL);
 }
 
+int tl_lake_image_content(struct tl_lake *lake, const char *hash, struct tl_buf *out,
+                          struct tl_fail *fail)
+{
+    char key[96], found[TL_HASH_TEXT];
+    const size_t before = out->n;
+    image_key(key, hash);
+    int r = tl_backend_get_all(lake->backend, key, out, fail);
+    if (r >= 0)
+        r = tl_hash_text((struct tl_bytes){out->p + before, out->n - before}, found);
+    if (r >= 0 && strcmp(found, hash) != 0)
+        return tl_fail_set(fail, TL_BAD, "image %.80s is damaged in the store; upload it again",
+                           hash);
+    if (r == TL_NOTFOUND)
+        return tl_fail_set(fail, r, "image %.80s is not there; upload it and decode again", hash);
+    return r;
+}
+
+int tl_lake_get_image(struct tl_lake *lake, const char *name, struct tl_image_row *row,
+                      struct tl_buf *out, struct tl_fail *fail)
+{
+    struct tl_image_row *rows = NULL;
+    char hash[72];
+    size_t n = 0;
+    int r = tl_lake_image_hash(lake, name, hash);
+    if (r < 0)
+        return tl_fail_set(fail, (enum tl_err)r, "there is no image %.80s", name);
+    r = tl_lake_images(lake, &rows, &n);
+    for (size_t i = 0; i < n && r >= 0; i++)
+        if (strcmp(rows[i].hash, hash) == 0)
+            *row = rows[i];
+    free(rows);
+    return r < 0 ? r : tl_lake_image_content(lake, hash, out, fail);
+}
+
 bool tl_lake_has_image(struct tl_lake *lake, const char *name)
 {
     char hash[72];

@@ -171,12 +171,33 @@ int tl_no_trace(struct tl_fail *fail, const char *id)
     return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
 }
 
+static bool has_content(struct tl_trace *t, const char *content)
+{
+    pthread_mutex_lock(&t->lock);
+    const bool has = strcmp(t->content, content) == 0;
+    pthread_mutex_unlock(&t->lock);
+    return has;
+}
+
 struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id)
 {
     struct tl_trace *found = NULL;
     pthread_mutex_lock(&lake->lock);
     for (struct tl_trace *t = lake->traces; t && !found; t = t->next)
         if (strcmp(t->id, id) == 0)
+            found = tl_trace_get(t);
+    pthread_mutex_unlock(&lake->lock);
+    return found;
+}
+
+struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name)
+{
+    struct tl_trace *found = NULL;
+    if (strncmp(name, "sha256:", 7) != 0)
+        return tl_lake_find_trace(lake, name);
+    pthread_mutex_lock(&lake->lock);
+    for (struct tl_trace *t = lake->traces; t && !found; t = t->next)
+        if (has_content(t, name))
             found = tl_trace_get(t);
     pthread_mutex_unlock(&lake->lock);
     return found;
@@ -205,6 +226,7 @@ static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
     t->wanted = row->wanted;
     t->raw_removed = row->raw_removed;
     t->decoded_removed = row->decoded_removed;
+    snprintf(t->content, sizeof(t->content), "%s", row->content ? row->content : "");
     t->setup = strdup(row->setup);
     t->labels = strdup(row->labels);
     if (row->earlier && *row->earlier)

@@ -153,6 +153,8 @@ struct tl_trace {
     bool complete;
     bool deleted;
     bool raw_removed, decoded_removed; /* by retention */
+    char content[TL_CONTENT_BYTES];    /* hash of the raw bytes, "": not known … */
+    bool unhashed;                     /* … nor can it be: they cannot be read */
     uint64_t saves, mirrors;           /* copies of the row that were begun to be written */
     bool mirror_stale;                 /* the object that repeats its row has not been written */
     int64_t updated_ns;
@@ -226,6 +228,7 @@ struct tl_lake {
     atomic_ullong min_free; /* the option, which may change */
     pthread_t *threads;
     unsigned n_threads;
+    struct tl_contents *contents; /* of the housekeeper's thread: the hash it is at */
     pthread_t housekeeper;
     bool has_housekeeper;
     pthread_cond_t chores; /* under `lock`: look now, or closing */
@@ -268,6 +271,8 @@ TL_MUST_USE int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend
 
 /* The trace of this id with a reference, or NULL. */
 struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id);
+/* The same by its id or, for who only reads, by the hash of its raw bytes: then the newest one. */
+struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name);
 /* Say that there is none of this id. Returns TL_NOTFOUND. */
 TL_MUST_USE int tl_no_trace(struct tl_fail *fail, const char *id);
 /* A new trace in the table and the catalog. TL_EXISTS. */
@@ -281,6 +286,12 @@ void tl_lake_unqueue_locked(struct tl_lake *lake, struct tl_trace *trace);
 /* Run one decode job. Returns the delay in ns until the next one is due, < 0: none is. */
 int64_t tl_lake_run_job(struct tl_trace *trace);
 void tl_lake_notify(struct tl_lake *lake);
+/*
+ * Go on with the hashes of complete captures that have none: contents.c. Returns whether there is
+ * more to do. Of the housekeeper's thread.
+ */
+bool tl_contents_hash(struct tl_lake *lake);
+void tl_contents_free(struct tl_lake *lake);
 /* The housekeeper's thread carries out retention, retries what the medium refused, and gives free
  * memory back. */
 TL_MUST_USE int tl_housekeeper_start(struct tl_lake *lake, struct tl_fail *fail);
@@ -310,6 +321,9 @@ TL_MUST_USE int tl_image_describe(const char *name, struct tl_bytes content,
 TL_MUST_USE int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 72]);
 /* Is an image of this name a source file? */
 bool tl_is_source(const char *name);
+/* Append the content of the image with this hash. TL_BAD: it is damaged; TL_NOTFOUND. */
+TL_MUST_USE int tl_lake_image_content(struct tl_lake *lake, const char *hash, struct tl_buf *out,
+                                      struct tl_fail *fail);
 /* Forget cached views below a key prefix. */
 void tl_lake_forget_views(struct tl_lake *lake, const char *prefix);
 

@@ -92,6 +92,8 @@ static int add_row_locked(struct tl_buf *out, const struct tl_trace *trace)
         r = add_number(out, "raw_removed", trace->raw_removed);
     if (r >= 0)
         r = add_number(out, "decoded_removed", trace->decoded_removed);
+    if (r >= 0 && trace->content[0])
+        r = tl_buf_printf(out, "content=%s\n", trace->content);
     return r < 0 ? r : add_labels(out, trace->labels);
 }
 
@@ -202,7 +204,7 @@ static int take_line(struct row *row, char *name, char *value)
         const char *name;
         const char **text;
     } texts[] = {
-        {"id", &t->id}, {"rig", &t->rig}, {"format", &t->format}, {"message", &t->message}};
+        {"id", &t->id}, {"rig", &t->rig}, {"format", &t->format}, {"message", &t->message}, {"content", &t->content}};
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         if (strcmp(name, texts[i].name) == 0)
             *texts[i].text = value;

@@ -284,7 +284,7 @@ static int collect(struct tl_calltree *tree, struct tl_lake *lake,
         tl_cut_close(&cut);
         return r;
     }
-    struct tl_trace *const trace = tl_lake_find_trace(lake, request->trace);
+    struct tl_trace *const trace = tl_lake_find_content(lake, request->trace);
     if (!trace)
         return tl_no_trace(fail, request->trace);
     out->gen = tl_trace_serving(trace);

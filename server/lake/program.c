@@ -17,24 +17,16 @@ struct resolver {
 static int resolve(void *context, const char *file, struct tl_bytes *bytes, struct tl_fail *fail)
 {
     struct resolver *resolver = context;
-    char key[128], hash[72], found[TL_HASH_TEXT];
+    char hash[72];
     if (tl_lake_image_hash(resolver->lake, file, hash) < 0)
         return tl_fail_set(fail, TL_NOTFOUND, "image %.100s was not uploaded", file);
     if (strcmp(resolver->last, hash) == 0) {
         *bytes = (struct tl_bytes){resolver->content.p, resolver->content.n};
         return TL_OK;
     }
-    snprintf(key, sizeof(key), "i/%s", hash + 7);
     resolver->last[0] = '\0';
     tl_buf_reset(&resolver->content);
-    int r = tl_backend_get_all(resolver->lake->backend, key, &resolver->content, fail);
-    if (r >= 0)
-        r = tl_hash_text((struct tl_bytes){resolver->content.p, resolver->content.n}, found);
-    if (r >= 0 && strcmp(found, hash) != 0)
-        return tl_fail_set(fail, TL_BAD, "image %.80s is damaged in the store; upload it again",
-                           file);
-    if (r == TL_NOTFOUND)
-        return tl_fail_set(fail, r, "image %.80s is not there; upload it and decode again", file);
+    const int r = tl_lake_image_content(resolver->lake, hash, &resolver->content, fail);
     if (r < 0)
         return r;
     memcpy(resolver->last, hash, sizeof(resolver->last));

@@ -13,7 +13,7 @@ struct tl_raw_range {
 int tl_raw_open(struct tl_lake *lake, const char *id, uint64_t from, uint64_t to,
                 struct tl_raw_range **out, struct tl_fail *fail)
 {
-    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+    struct tl_trace *const trace = tl_lake_find_content(lake, id);
     if (!trace)
         return tl_no_trace(fail, id);
     pthread_mutex_lock(&trace->lock);
@@ -29,7 +29,7 @@ int tl_raw_open(struct tl_lake *lake, const char *id, uint64_t from, uint64_t to
                         (unsigned long long)durable, (unsigned long long)from,
                         (unsigned long long)to);
     else if (!(range = calloc(1, sizeof(*range))) ||
-             tl_spool_reader_new(&range->reader, lake->backend, id) < 0)
+             tl_spool_reader_new(&range->reader, lake->backend, trace->id) < 0)
         r = tl_fail_set(fail, TL_NOMEM, "no memory");
     if (r < 0) {
         free(range);
@@ -71,7 +71,7 @@ void tl_raw_close(struct tl_raw_range *range)
 
 int tl_lake_setup(struct tl_lake *lake, const char *id, struct tl_buf *text, struct tl_fail *fail)
 {
-    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+    struct tl_trace *const trace = tl_lake_find_content(lake, id);
     if (!trace)
         return tl_no_trace(fail, id);
     pthread_mutex_lock(&trace->lock);

@@ -316,7 +316,7 @@ static int count_stream(struct counting *s, const struct tl_cut *cut, uint64_t f
 static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id,
                         struct tl_stats *out, struct tl_fail *fail)
 {
-    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+    struct tl_trace *const trace = tl_lake_find_content(lake, id);
     if (!trace)
         return tl_no_trace(fail, id);
     struct tl_gen *const gen = tl_trace_serving(trace);
@@ -380,7 +380,7 @@ void tl_functions_fini(struct tl_functions *functions)
 int tl_lake_functions(struct tl_lake *lake, const char *id, struct tl_functions *out,
                       struct tl_fail *fail)
 {
-    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    struct tl_trace *trace = tl_lake_find_content(lake, id);
     *out = (struct tl_functions){0};
     if (!trace)
         return tl_no_trace(fail, id);

@@ -668,7 +668,7 @@ int tl_lake_tile(struct tl_lake *lake, const char *id, enum tl_range_unit axis, 
     int r = check(axis, level, index, lane_from, lane_to, fail);
     if (r < 0)
         return r;
-    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    struct tl_trace *trace = tl_lake_find_content(lake, id);
     if (!trace)
         return tl_no_trace(fail, id);
     struct tl_gen *const gen = tl_trace_serving(trace);

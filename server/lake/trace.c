@@ -54,6 +54,8 @@ static int save_once(struct tl_trace *trace, bool *again, struct tl_fail *fail)
     char *earlier = strdup(trace->earlier ? trace->earlier : "");
     snprintf(format, sizeof(format), "%s", trace->format);
     snprintf(message, sizeof(message), "%s", trace->message);
+    char content[TL_CONTENT_BYTES];
+    snprintf(content, sizeof(content), "%s", trace->content);
     const struct tl_catalog_trace row = {
         .id = trace->id,
         .rig = trace->rig,
@@ -71,6 +73,7 @@ static int save_once(struct tl_trace *trace, bool *again, struct tl_fail *fail)
         .wanted = trace->wanted,
         .raw_removed = trace->raw_removed,
         .decoded_removed = trace->decoded_removed,
+        .content = content,
     };
     pthread_mutex_unlock(&trace->lock);
     const int r = setup && earlier ? tl_catalog_update_trace(trace->lake->catalog, &row, fail)
@@ -412,6 +415,7 @@ static int fill_row(struct tl_trace *trace, struct tl_trace_row *row)
     row->revision = trace->revision;
     row->raw_removed = trace->raw_removed;
     row->decoded_removed = trace->decoded_removed;
+    snprintf(row->content, sizeof(row->content), "%s", trace->content);
     snprintf(row->message, sizeof(row->message), "%s", trace->message);
     row->labels = strdup(trace->labels ? trace->labels : "");
     pthread_mutex_unlock(&trace->lock);
@@ -462,7 +466,7 @@ int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out)
 int tl_lake_trace(struct tl_lake *lake, const char *id, struct tl_trace_list *out)
 {
     *out = (struct tl_trace_list){.revision = atomic_load(&lake->revision)};
-    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    struct tl_trace *trace = tl_lake_find_content(lake, id);
     if (!trace)
         return TL_NOTFOUND;
     out->rows = calloc(1, sizeof(*out->rows));

@@ -116,6 +116,7 @@ static int convert_trace(const struct tl_trace_row *row, Tracelake__V1__Trace *t
     t->message = (char *)(uintptr_t)row->message;
     t->raw_removed = row->raw_removed;
     t->decoded_removed = row->decoded_removed;
+    t->content = (char *)(uintptr_t)row->content;
     t->streams = calloc(row->n_streams + 1, sizeof *t->streams);
     if (!t->streams)
         return TL_NOMEM;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PIECE        (256u << 10)
 #define MAX_IMAGE    (256u << 20)
 #define MAX_TOGETHER (1024ull << 20) /* images that are being sent at the same time */
 
@@ -136,6 +137,27 @@ static int run_put(struct tl_call *call, const void *none)
     return rc;
 }
 
+static int run_get(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__GetImageRequest *const r = message;
+    Tracelake__V1__GetImageReply reply = TRACELAKE__V1__GET_IMAGE_REPLY__INIT;
+    Tracelake__V1__Image image = TRACELAKE__V1__IMAGE__INIT;
+    struct tl_image_row row = {0};
+    struct tl_buf content = {0};
+    int rc =
+        tl_lake_get_image(tl_call_rpc(call)->lake, r->sha256, &row, &content, tl_call_fail(call));
+    fill(&row, &image);
+    reply.image = &image;
+    for (size_t at = 0; rc >= 0 && (at < content.n || reply.image); reply.image = NULL) {
+        reply.data.data = content.p + at;
+        reply.data.len = content.n - at < PIECE ? content.n - at : PIECE;
+        at += reply.data.len;
+        rc = tl_call_send(call, &reply.base);
+    }
+    tl_buf_fini(&content);
+    return rc;
+}
+
 static int run_list(struct tl_call *call, const void *message)
 {
     Tracelake__V1__ListImagesReply reply = TRACELAKE__V1__LIST_IMAGES_REPLY__INIT;
@@ -184,6 +206,8 @@ static int run_bind(struct tl_call *call, const void *message)
 const struct tl_method tl_images_methods[] = {
     {"/tracelake.v1.Images/PutImage", &tracelake__v1__put_image_request__descriptor,
      TL_CLIENT_STREAM, TL_ROLE_PUSH, run_put, TL_LASTING, TL_REACH_NONE},
+    {"/tracelake.v1.Images/GetImage", &tracelake__v1__get_image_request__descriptor,
+     TL_SERVER_STREAM, TL_ROLE_READ, run_get, TL_LONG, TL_REACH_ALL},
     {"/tracelake.v1.Images/ListImages", &tracelake__v1__list_images_request__descriptor, TL_UNARY,
      TL_ROLE_READ, run_list, TL_SHORT, TL_REACH_ALL},
     {"/tracelake.v1.Images/BindImage", &tracelake__v1__bind_image_request__descriptor, TL_UNARY,

@@ -151,7 +151,8 @@ static bool fill_trace(cJSON *o, const struct tl_trace_row *row)
           tl_webjson_u64(o, "revision", row->revision) &&
           tl_webjson_text(o, "message", row->message) &&
           cJSON_AddBoolToObject(o, "raw_removed", row->raw_removed) &&
-          cJSON_AddBoolToObject(o, "decoded_removed", row->decoded_removed) && add_tile_base(o)))
+          cJSON_AddBoolToObject(o, "decoded_removed", row->decoded_removed) &&
+          tl_webjson_text(o, "content", row->content) && add_tile_base(o)))
         return false;
     cJSON *const labels = cJSON_AddObjectToObject(o, "labels");
     if (!labels || tl_labels_each(row->labels, add_label, labels) < 0)

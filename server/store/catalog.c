@@ -47,6 +47,8 @@ static const char *const migrations[] = {
     "ALTER TABLE images ADD COLUMN announced INTEGER NOT NULL DEFAULT 1;",
 
     "ALTER TABLE traces ADD COLUMN earlier TEXT NOT NULL DEFAULT '';",
+
+    "ALTER TABLE traces ADD COLUMN content TEXT NOT NULL DEFAULT '';",
 };
 #define SCHEMA ((int)(sizeof(migrations) / sizeof(*migrations)))
 

@@ -39,6 +39,7 @@ struct tl_catalog_trace {
     const char *id, *rig, *format, *setup, *message;
     const char *labels;  /* "key=value\n"…, reading only */
     const char *earlier; /* the setup before the present one, "" or NULL: none */
+    const char *content; /* "sha256:<64 hex>" of the raw bytes, "" or NULL: not known */
     int state;           /* enum tl_trace_state of lake.h */
     bool complete;       /* the rig said that it is all */
     int64_t created_ns, updated_ns;

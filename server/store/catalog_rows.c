@@ -28,12 +28,12 @@ int tl_catalog_add_trace(struct tl_catalog *c, const struct tl_catalog_trace *t,
         c, fail,
         "INSERT INTO traces(id, rig, format, setup, state, complete, created_ns, updated_ns,"
         " raw_bytes, decoded_bytes, generation, wanted, message, raw_removed, decoded_removed, "
-        "earlier)"
-        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
-        "ssssiiiiiiiisiis", t->id, t->rig, t->format, t->setup, (uint64_t)t->state,
+        "earlier, content)"
+        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+        "ssssiiiiiiiisiiss", t->id, t->rig, t->format, t->setup, (uint64_t)t->state,
         (uint64_t)t->complete, t->created_ns, t->updated_ns, t->raw_bytes, t->decoded_bytes,
         t->generation, t->wanted, t->message, (uint64_t)t->raw_removed,
-        (uint64_t)t->decoded_removed, t->earlier ? t->earlier : "");
+        (uint64_t)t->decoded_removed, t->earlier ? t->earlier : "", t->content ? t->content : "");
     return r == 0 ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", t->id) : r < 0 ? r : TL_OK;
 }
 
@@ -44,10 +44,11 @@ int tl_catalog_update_trace(struct tl_catalog *c, const struct tl_catalog_trace 
         c, fail,
         "UPDATE traces SET format=?2, setup=?3, state=?4, complete=?5, updated_ns=?6, raw_bytes=?7,"
         " decoded_bytes=?8, generation=?9, wanted=?10, message=?11, raw_removed=?12,"
-        " decoded_removed=?13, earlier=?14 WHERE id=?1",
-        "sssiiiiiiisiis", t->id, t->format, t->setup, (uint64_t)t->state, (uint64_t)t->complete,
+        " decoded_removed=?13, earlier=?14, content=?15 WHERE id=?1",
+        "sssiiiiiiisiiss", t->id, t->format, t->setup, (uint64_t)t->state, (uint64_t)t->complete,
         t->updated_ns, t->raw_bytes, t->decoded_bytes, t->generation, t->wanted, t->message,
-        (uint64_t)t->raw_removed, (uint64_t)t->decoded_removed, t->earlier ? t->earlier : "");
+        (uint64_t)t->raw_removed, (uint64_t)t->decoded_removed, t->earlier ? t->earlier : "",
+        t->content ? t->content : "");
     return r == 0  ? tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", t->id)
            : r < 0 ? r
                    : TL_OK;
@@ -85,6 +86,7 @@ static int trace_row(void *context, sqlite3_stmt *s)
         .raw_removed = sqlite3_column_int(s, 14) != 0,
         .decoded_removed = sqlite3_column_int(s, 15) != 0,
         .earlier = tl_sql_text(s, 16),
+        .content = tl_sql_text(s, 17),
     };
     return call->each(call->context, &t);
 }
@@ -102,7 +104,7 @@ int tl_catalog_traces(struct tl_catalog *c,
         " decoded_bytes, generation, wanted, message,"
         " (SELECT group_concat(line, '') FROM (SELECT key || '=' || value || char(10) AS line"
         "  FROM labels WHERE trace = traces.id ORDER BY key)),"
-        " raw_removed, decoded_removed, earlier"
+        " raw_removed, decoded_removed, earlier, content"
         " FROM traces ORDER BY created_ns, id",
         "");
     if (r >= 0)

@@ -554,6 +554,15 @@ int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes co
     return room ? TL_OK : TL_NOSPACE;
 }
 
+int tl_lake_get_image(struct tl_lake *lake, const char *name, struct tl_image_row *row,
+                      struct tl_buf *out, struct tl_fail *fail)
+{
+    (void)lake;
+    (void)row;
+    (void)out;
+    return tl_fail_set(fail, TL_NOTFOUND, "there is no image %.80s", name);
+}
+
 int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n)
 {
     pthread_mutex_lock(&lake->lock);

@@ -38,6 +38,7 @@ static const struct rule methods[] = {
     {"/tracelake.v1.Catalog/SetRetention", ADMIN, ALL},
     {"/tracelake.v1.Images/PutImage", PUSH, NONE},
     {"/tracelake.v1.Images/ListImages", READ, ALL},
+    {"/tracelake.v1.Images/GetImage", READ, ALL},
     {"/tracelake.v1.Images/BindImage", PUSH, TRACE},
     {"/tracelake.v1.Ranges/Fetch", READ, TRACE},
     {"/tracelake.v1.Ranges/Follow", READ, TRACE},

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* `tracelake cp`: captures from one server to another, with their setups, images and labels. */
+#include "cli/plain.h"
+#include "cli/remote.h"
+
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_TEXT 72 /* "sha256:<64 hex>" and its NUL */
+
+struct copy {
+    struct tracelake *from, *to;
+    const char *as; /* another name, NULL: the same */
+    const struct tracelake_trace *trace;
+};
+
+/* The next "sha256:…" or "build-id:…" of a setup, and where it ends. NULL: there is no more. */
+static const char *next_image(const char *setup, char out[static HASH_TEXT])
+{
+    static const char *const kinds[] = {"sha256:", "build-id:"};
+    for (const char *p = setup; *p; p++)
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+            const size_t n = strlen(kinds[i]);
+            const size_t digits =
+                strncmp(p, kinds[i], n) == 0 ? strspn(p + n, "0123456789abcdef") : 0;
+            if (digits == 0 || n + digits >= HASH_TEXT)
+                continue;
+            memcpy(out, p, n + digits);
+            out[n + digits] = 0;
+            return p + n + digits;
+        }
+    return NULL;
+}
+
+static int copy_image(const struct copy *c, const char *name)
+{
+    struct tracelake_error error;
+    struct tracelake_image image;
+    void *data;
+    size_t n;
+    int r = tracelake_get_image(c->from, name, &data, &n, &image, &error);
+    if (r == TRACELAKE_NOTFOUND) { /* the copy is decoded as the original is */
+        tl_cli_warn(c->trace->id, "%s", error.text);
+        return TL_CLI_DONE;
+    }
+    if (r < 0)
+        return tl_remote_fail_query(c->trace->id, &error);
+    r = tracelake_put_image(c->to, image.name, data, n, NULL, &error);
+    free(data);
+    return r < 0 ? tl_remote_fail_query(image.name, &error) : TL_CLI_DONE;
+}
+
+static int copy_images(const struct copy *c, const char *setup)
+{
+    char name[HASH_TEXT];
+    int status = TL_CLI_DONE;
+    while (status == TL_CLI_DONE && (setup = next_image(setup, name)))
+        status = copy_image(c, name);
+    return status;
+}
+
+/* The raw bytes from the push's offset on; their hash into `sum` where these are all. */
+static int copy_bytes(const struct copy *c, struct tracelake_push *push, EVP_MD_CTX *sum)
+{
+    struct tracelake_error error;
+    struct tracelake_raw *raw;
+    const void *p;
+    size_t n;
+    if (tracelake_push_offset(push) == c->trace->raw_bytes)
+        return TL_CLI_DONE;
+    if (tracelake_raw_open(&raw, c->from, c->trace->id, tracelake_push_offset(push),
+                           c->trace->raw_bytes, &error) < 0)
+        return tl_remote_fail_query(c->trace->id, &error);
+    int r, written = TRACELAKE_OK;
+    while (written == TRACELAKE_OK &&
+           (r = tracelake_raw_next(raw, &p, &n, &error)) == TRACELAKE_OK) {
+        EVP_DigestUpdate(sum, p, n);
+        written = tracelake_push_write(push, p, n, &error);
+    }
+    tracelake_raw_close(raw);
+    return written < 0 || r != TRACELAKE_EOF ? tl_remote_fail_query(c->trace->id, &error)
+                                             : TL_CLI_DONE;
+}
+
+/* Are they the bytes whose hash the first server tells? */
+static int compare(const struct copy *c, EVP_MD_CTX *sum)
+{
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    char text[HASH_TEXT] = "sha256:";
+    unsigned n = 0;
+    EVP_DigestFinal_ex(sum, digest, &n);
+    for (unsigned i = 0; i < n; i++)
+        snprintf(text + 7 + 2 * i, 3, "%02x", digest[i]);
+    if (c->trace->content[0] && strcmp(text, c->trace->content) != 0) {
+        tl_cli_warn(c->trace->id, "what was copied is %s, and should be %s", text,
+                    c->trace->content);
+        return TL_CLI_BAD;
+    }
+    return TL_CLI_DONE;
+}
+
+static int copy_labels(const struct copy *c, const char *to)
+{
+    struct tracelake_error error;
+    if (c->trace->n_labels > 0 &&
+        tracelake_set_labels(c->to, to, c->trace->labels, c->trace->n_labels, NULL, &error) < 0)
+        return tl_remote_fail_query(to, &error);
+    return TL_CLI_DONE;
+}
+
+static int copy_capture(const struct copy *c, const char *setup)
+{
+    struct tracelake_error error;
+    struct tracelake_push *push;
+    const struct tracelake_push_options options = {.rig = c->trace->rig,
+                                                   .trace = c->as ? c->as : c->trace->id,
+                                                   .setup = setup,
+                                                   .resume = true};
+    EVP_MD_CTX *const sum = EVP_MD_CTX_new();
+    if (!sum || !EVP_DigestInit_ex(sum, EVP_sha256(), NULL)) {
+        EVP_MD_CTX_free(sum);
+        tl_cli_warn(c->trace->id, "out of memory");
+        return TL_CLI_BAD;
+    }
+    int status = TL_CLI_DONE;
+    if (tracelake_push_open(&push, c->to, &options, &error) < 0) {
+        status = tl_remote_fail_query(options.trace, &error);
+    } else {
+        const uint64_t begun = tracelake_push_offset(push);
+        status = copy_bytes(c, push, sum);
+        if (status == TL_CLI_DONE && begun == 0)
+            status = compare(c, sum);
+        if (status == TL_CLI_DONE && tracelake_push_finish(push, &error) < 0)
+            status = tl_remote_fail_query(options.trace, &error);
+        tracelake_push_close(push);
+    }
+    EVP_MD_CTX_free(sum);
+    if (status == TL_CLI_DONE)
+        status = copy_labels(c, options.trace);
+    if (status == TL_CLI_DONE)
+        printf("%s: %" PRIu64 " bytes\n", options.trace, c->trace->raw_bytes);
+    return status;
+}
+
+static int copy_trace(struct copy *c, const char *name)
+{
+    struct tracelake_error error;
+    struct tracelake_trace *trace;
+    char *setup = NULL;
+    bool complete = false;
+    uint64_t durable;
+    if (tracelake_get_trace(c->from, name, &trace, &error) < 0)
+        return tl_remote_fail_query(name, &error);
+    c->trace = trace;
+    int status = TL_CLI_DONE;
+    if (trace->raw_removed) {
+        tl_cli_warn(name,
+                    "its raw bytes were removed by retention: it cannot be copied; 'get -o' and "
+                    "'push --format stf' copy what was decoded");
+        status = TL_CLI_BAD;
+    } else if (tracelake_offset(c->from, trace->id, &durable, &complete, &error) < 0 ||
+               tracelake_get_setup(c->from, trace->id, &setup, &error) < 0) {
+        status = tl_remote_fail_query(name, &error);
+    } else if (!complete) {
+        tl_cli_warn(name, "it is still being pushed: copy it when it is complete");
+        status = TL_CLI_BAD;
+    }
+    if (status == TL_CLI_DONE)
+        status = copy_images(c, setup);
+    if (status == TL_CLI_DONE)
+        status = copy_capture(c, setup);
+    free(setup);
+    tracelake_trace_free(trace);
+    return status;
+}
+
+int tl_cmd_cp(int argc, char **argv)
+{
+    struct tl_remote remote = {0}, to = {0};
+    struct copy c = {0};
+    const struct tl_arg args[] = {TL_REMOTE_ARGS(remote),
+                                  {"to", 0, TL_ARG_TEXT, &to.url},
+                                  {"to-token", 0, TL_ARG_TEXT, &to.token},
+                                  {"to-cafile", 0, TL_ARG_TEXT, &to.cafile},
+                                  {"to-fingerprint", 0, TL_ARG_TEXT, &to.fingerprint},
+                                  {"as", 0, TL_ARG_TEXT, &c.as},
+                                  {0}};
+    int first;
+    int status = tl_args_parse(argc, argv, args, &first);
+    if (status == TL_ARGS_GO && argc == first)
+        status = tl_cli_usage("cp", "say which trace");
+    if (status == TL_ARGS_GO && !to.url)
+        status = tl_cli_usage("cp", "where to? --to URL");
+    if (status == TL_ARGS_GO && c.as && argc - first != 1)
+        status = tl_cli_usage("cp", "--as names one trace");
+    to.insecure = remote.insecure;
+    to.timeout = remote.timeout;
+    if (status == TL_ARGS_GO)
+        status = tl_remote_connect(&c.from, &remote);
+    if (status != TL_ARGS_GO)
+        return status;
+    status = tl_remote_connect(&c.to, &to);
+    if (status == TL_ARGS_GO) {
+        status = TL_CLI_DONE;
+        for (int i = first; i < argc; i++) {
+            const int one = copy_trace(&c, argv[i]);
+            status = one > status ? one : status;
+        }
+        tracelake_close(c.to);
+    }
+    tracelake_close(c.from);
+    return status;
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Captures as an archive: known by their content, found by labels, copied between servers."""
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import lab as labs  # noqa: E402
+from lab import Lab, check  # noqa: E402
+
+TESTS = {}
+
+
+def test(function):
+    TESTS[function.__name__] = function
+    return function
+
+
+def rows(lab, *args):
+    return json.loads(lab.run('ls', '--json', *args).text())
+
+
+def wait_content(lab, trace):
+    """The trace's row, once its content is known."""
+    until = time.monotonic() + 60
+    while True:
+        row = rows(lab, trace)[0]
+        if row['content'] and row['state'] == 'sealed':
+            return row
+        check(time.monotonic() < until, 'no content of', trace, row)
+        time.sleep(0.05)
+
+
+def push(lab, trace):
+    subprocess.run([lab.rig, '--kind', 'etm', '--server', lab.url, '--trace', trace, '--bytes',
+                    '60000', '--rate', '100000000'], stdout=subprocess.PIPE, check=True, timeout=60)
+    lab.run('label', trace, 'workload=gcc', 'größe=klein')
+    row = wait_content(lab, trace)
+    raw = lab.run('raw', trace, '-').out
+    check(row['content'] == 'sha256:' + hashlib.sha256(raw).hexdigest(), row)
+    return row, raw
+
+
+@test
+def copied(here):
+    """By content, by labels, and from server to server."""
+    here.start()
+    there = Lab(here.build)
+    try:
+        there.start()
+        copy(here, there)
+    finally:
+        there.close()
+
+
+def copy(here, there):
+    row, raw = push(here, 'first')
+    text = here.run('get', 'first/cs.10', '--text').out
+    # By its content, wherever a trace is named.
+    check(rows(here, row['content'])[0]['id'] == 'first')
+    check(here.run('get', row['content'] + '/cs.10', '--text').out == text)
+    check(here.run('raw', row['content'], '-').out == raw)
+    unknown = 'sha256:' + '0' * 64
+    check(here.run('show', unknown, status=3).err, 'a content that nobody has')
+    check([r['id'] for r in rows(here, '--label', 'workload=gcc')] == ['first'])
+    check(rows(here, '--label', 'workload=perl') == [])
+
+    here.run('cp', 'first', '--to', there.url)
+    copied = wait_content(there, 'first')
+    for key in ('content', 'labels', 'raw_bytes', 'rig', 'format'):
+        check(copied[key] == row[key], key, copied[key], row[key])
+    check([(s['name'], s['insns']) for s in copied['streams']] ==
+          [(s['name'], s['insns']) for s in row['streams']], copied)
+    check(there.run('get', 'first/cs.10', '--text').out == text)  # so its image came along
+    # Again is nothing new; by content and under another name is another trace.
+    here.run('cp', 'first', '--to', there.url)
+    here.run('cp', row['content'], '--to', there.url, '--as', 'second')
+    check(wait_content(there, 'second')['content'] == row['content'])
+    check(len(rows(there)) == 2)
+    # Known after a restart, too.
+    there.kill()
+    there.start()
+    check(rows(there, 'second')[0]['content'] == row['content'])
+    here.run('cp', 'nobody', '--to', there.url, status=3)
+    here.run('cp', 'first', status=2)
+    here.run('cp', 'first', '--to', 'http://127.0.0.1:1', '--timeout', '1', status=3)
+
+
+if __name__ == '__main__':
+    labs.main(TESTS)
