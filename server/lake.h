@@ -470,6 +470,87 @@ TL_MUST_USE int tl_lake_source(struct tl_lake *lake, const char *trace, const ch
                                struct tl_fail *fail);
 void tl_source_file_fini(struct tl_source_file *source);
 
+struct tl_soft_request {
+    const char *trace;
+    const char *stream;
+    enum tl_range_unit unit;
+    uint64_t from, to; /* that entries begin in */
+    uint32_t limit;    /* entries at most; 0: 200, no more than 10000 */
+    bool last;         /* the last ones of the range instead of the first ones */
+};
+/* A line that a program printed, or a record of something else than characters. */
+struct tl_soft_entry {
+    uint64_t at, last; /* positions of its first and last record */
+    uint64_t time;     /* of the first, if has_time */
+    bool has_time;
+    bool is_text; /* else `text` is the payload, "0x12ab" */
+    bool has_channel;
+    uint64_t channel; /* port of an ITM, ID of an OSD STM; of an STM the master << 32 | channel */
+    uint32_t records;
+    char source[16]; /* as in flow text: "itm", "stm", "osd-stm", "uart" … */
+    char *text;      /* any bytes but 0; without the line's end */
+};
+struct tl_soft_log {
+    struct tl_soft_entry *entries; /* in order */
+    size_t n;
+    bool more; /* there were more of them in the range */
+};
+/*
+ * What software trace says in a range: characters make lines, by source and channel. Only chunks
+ * with software trace are read. Free with tl_soft_log_fini(), also after an error.
+ */
+TL_MUST_USE int tl_lake_log(struct tl_lake *lake, const struct tl_soft_request *request,
+                            struct tl_soft_log *out, struct tl_fail *fail);
+void tl_soft_log_fini(struct tl_soft_log *log);
+
+/* What lanes show beside tiles, of a range in columns. */
+struct tl_lane_request {
+    const char *trace;
+    const char *stream;
+    enum tl_range_unit axis; /* insn or time, of the range and the answer */
+    uint64_t from, to;
+    uint32_t columns; /* of the picture, at most 2048; 0: 512 */
+};
+
+/* A process, virtual machine and mode while they are in force. */
+struct tl_state_run {
+    uint64_t from, to; /* on the axis */
+    uint64_t context, vmid, mode;
+    bool has_context, has_vmid, has_mode;
+    char mode_text[32]; /* "el0.ns.a64"; "" if it is not known */
+    bool
+        mixed; /* others were in force, too, for less than a column each: this one is the longest */
+};
+struct tl_states {
+    struct tl_state_run *runs; /* in order, without holes */
+    size_t n;
+    bool sampled; /* of a long range: as it was at some place of each column */
+};
+/* Which state is in force when. Ranges of up to 4 M instructions are looked at in full. TL_USAGE:
+ * no such axis. Free with tl_states_fini(), also after an error. */
+TL_MUST_USE int tl_lake_states(struct tl_lake *lake, const struct tl_lane_request *request,
+                               struct tl_states *out, struct tl_fail *fail);
+void tl_states_fini(struct tl_states *states);
+
+/* A column of counters. */
+struct tl_counter {
+    uint64_t insns;
+    uint64_t time;                /* that they took; 0: not known */
+    uint64_t cycles, cycle_insns; /* counted cycles, and how many instructions they were for */
+};
+struct tl_counters {
+    struct tl_counter *p; /* columns of the same width */
+    size_t n;
+    uint64_t from, to; /* what they are of, on the axis, as far as it is there */
+    bool has_time, has_cycles;
+    bool sampled; /* of a long range: cycles are of some parts of it */
+};
+/* How fast it ran. Errors as tl_lake_states(). Free with tl_counters_fini(), also after an error.
+ */
+TL_MUST_USE int tl_lake_counters(struct tl_lake *lake, const struct tl_lane_request *request,
+                                 struct tl_counters *out, struct tl_fail *fail);
+void tl_counters_fini(struct tl_counters *counters);
+
 struct tl_slices_request {
     const char *trace;
     const char *stream;

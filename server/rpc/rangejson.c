@@ -100,6 +100,62 @@ int tl_run_source(struct tl_call *call, const void *message)
     return explain(call, rc, r->trace, r->stream);
 }
 
+int tl_run_log(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__LogRequest *const r = message;
+    const struct tl_soft_request request = {.trace = r->trace,
+                                            .stream = r->stream,
+                                            .unit = (enum tl_range_unit)r->unit,
+                                            .from = r->from,
+                                            .to = r->to ? r->to : UINT64_MAX,
+                                            .limit = r->limit,
+                                            .last = r->last};
+    struct tl_soft_log log = {0};
+    int rc =
+        (unsigned)r->unit > TL_UNIT_BYTE
+            ? tl_fail_set(tl_call_fail(call), TL_USAGE, "unit %u is not known", (unsigned)r->unit)
+            : tl_lake_log(tl_call_rpc(call)->lake, &request, &log, tl_call_fail(call));
+    if (rc == TL_OK)
+        rc = send_json(call, tl_webjson_log(&log));
+    tl_soft_log_fini(&log);
+    return explain(call, rc, r->trace, r->stream);
+}
+
+static struct tl_lane_request lane_request(const Tracelake__V1__LaneRequest *r)
+{
+    return (struct tl_lane_request){
+        .trace = r->trace,
+        .stream = r->stream,
+        .axis = (unsigned)r->axis < TL_UNIT_BYTE ? (enum tl_range_unit)r->axis : TL_UNIT_BYTE,
+        .from = r->from,
+        .to = r->to ? r->to : UINT64_MAX,
+        .columns = r->columns};
+}
+
+int tl_run_states(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__LaneRequest *const r = message;
+    const struct tl_lane_request request = lane_request(r);
+    struct tl_states states = {0};
+    int rc = tl_lake_states(tl_call_rpc(call)->lake, &request, &states, tl_call_fail(call));
+    if (rc == TL_OK)
+        rc = send_json(call, tl_webjson_states(&states));
+    tl_states_fini(&states);
+    return explain(call, rc, r->trace, r->stream);
+}
+
+int tl_run_counters(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__LaneRequest *const r = message;
+    const struct tl_lane_request request = lane_request(r);
+    struct tl_counters counters = {0};
+    int rc = tl_lake_counters(tl_call_rpc(call)->lake, &request, &counters, tl_call_fail(call));
+    if (rc == TL_OK)
+        rc = send_json(call, tl_webjson_counters(&counters));
+    tl_counters_fini(&counters);
+    return explain(call, rc, r->trace, r->stream);
+}
+
 int tl_run_call(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__CallRequest *const r = message;

@@ -8,6 +8,9 @@
 int tl_run_stats(struct tl_call *call, const void *message);
 int tl_run_insns(struct tl_call *call, const void *message);
 int tl_run_source(struct tl_call *call, const void *message);
+int tl_run_log(struct tl_call *call, const void *message);
+int tl_run_states(struct tl_call *call, const void *message);
+int tl_run_counters(struct tl_call *call, const void *message);
 int tl_run_call(struct tl_call *call, const void *message);
 int tl_run_profile(struct tl_call *call, const void *message);
 int tl_run_compare(struct tl_call *call, const void *message);

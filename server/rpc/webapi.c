@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_INSNS         4096
-#define MAX_SLICE_STREAMS 16
+#define MAX_INSNS   4096
+#define MAX_STREAMS 16
 
 static struct tl_lake *lake_of(const struct tl_http_request *request)
 {
@@ -192,10 +192,12 @@ static int slices_request(const struct tl_http_request *request, struct tl_slice
 }
 
 /* A stream's slices into `*out`. */
-static int json_slices(const struct tl_http_request *request,
-                       const struct tl_slices_request *wanted, cJSON **out, struct tl_fail *fail)
+static int json_slices(const struct tl_http_request *request, const char *stream, void *context,
+                       cJSON **out, struct tl_fail *fail)
 {
+    struct tl_slices_request *const wanted = context;
     struct tl_slices slices;
+    wanted->stream = stream;
     int rc = tl_lake_slices(lake_of(request), wanted, &slices, fail);
     if (rc >= 0 && !(*out = tl_webjson_slices(&slices)))
         rc = TL_NOMEM;
@@ -203,30 +205,26 @@ static int json_slices(const struct tl_http_request *request,
     return rc;
 }
 
-/* One answer for the streams of `streams=NAME,NAME…`: an object with each one's slices. */
-int tl_web_trace_slices(struct tl_http_request *request, struct tl_http_response *response)
+int tl_web_each_stream(struct tl_http_request *request, struct tl_http_response *response,
+                       tl_web_stream *each, void *context)
 {
-    struct tl_slices_request slices;
     const char *const streams = tl_http_query(request, "streams");
     if (!streams || !*streams)
         return tl_fail_set(&response->fail, TL_USAGE,
                            "streams= is missing; name the streams, separated by commas");
-    int rc = slices_request(request, &slices, &response->fail);
     char *const names = strdup(streams);
     cJSON *const json = cJSON_CreateObject();
     cJSON *const all = cJSON_AddObjectToObject(json, "streams");
-    if (rc == TL_OK && (!names || !all))
-        rc = TL_NOMEM;
+    int rc = names && all ? TL_OK : TL_NOMEM;
     unsigned n = 0;
     char *rest = names;
     for (char *name; rc == TL_OK && (name = strsep(&rest, ","));) {
         cJSON *one = NULL;
-        slices.stream = name;
-        if (n++ == MAX_SLICE_STREAMS)
+        if (n++ == MAX_STREAMS)
             rc = tl_fail_set(&response->fail, TL_USAGE, "no more than %d streams at once",
-                             MAX_SLICE_STREAMS);
+                             MAX_STREAMS);
         else
-            rc = json_slices(request, &slices, &one, &response->fail);
+            rc = each(request, name, context, &one, &response->fail);
         if (rc == TL_OK && !cJSON_AddItemToObject(all, name, one)) {
             cJSON_Delete(one);
             rc = TL_NOMEM;
@@ -239,14 +237,20 @@ int tl_web_trace_slices(struct tl_http_request *request, struct tl_http_response
     return explain(request, response, rc);
 }
 
+int tl_web_trace_slices(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_slices_request slices;
+    const int rc = slices_request(request, &slices, &response->fail);
+    return rc < 0 ? rc : tl_web_each_stream(request, response, json_slices, &slices);
+}
+
 int tl_web_slices(struct tl_http_request *request, struct tl_http_response *response)
 {
     cJSON *json = NULL;
     struct tl_slices_request slices;
     int rc = slices_request(request, &slices, &response->fail);
-    slices.stream = request->part[1];
     if (rc == TL_OK)
-        rc = json_slices(request, &slices, &json, &response->fail);
+        rc = json_slices(request, request->part[1], &slices, &json, &response->fail);
     return rc < 0 ? explain(request, response, rc) : tl_webjson_respond(response, json);
 }
 

@@ -6,6 +6,7 @@
 #include "lake.h"
 #include "net/http.h"
 
+#include <cjson/cJSON.h>
 #include <protobuf-c/protobuf-c.h>
 
 /* webapi.c */
@@ -51,6 +52,20 @@ int tl_web_events(struct tl_http_request *request, struct tl_http_response *resp
 
 /* webroutes.c */
 int tl_web_asset(struct tl_http_request *request, struct tl_http_response *response);
+
+/* weblanes.c */
+int tl_web_log(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_states(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_counters(struct tl_http_request *request, struct tl_http_response *response);
+
+/*
+ * One answer for the streams of `streams=NAME,NAME…`: an object with what `each` makes of each of
+ * them, which the caller of `each` deletes.
+ */
+typedef int tl_web_stream(const struct tl_http_request *request, const char *stream, void *context,
+                          cJSON **out, struct tl_fail *fail);
+int tl_web_each_stream(struct tl_http_request *request, struct tl_http_response *response,
+                       tl_web_stream *each, void *context);
 
 /* Make the message the body. TL_NOMEM. */
 TL_MUST_USE int tl_web_pack(struct tl_http_response *response, const ProtobufCMessage *message);

@@ -296,6 +296,34 @@ cJSON *tl_webjson_slices(const struct tl_slices *slices)
     return tl_webjson_complete(o, ok && rows);
 }
 
+static cJSON *log_row(const struct tl_soft_entry *e)
+{
+    char channel[40];
+    cJSON *const o = cJSON_CreateObject();
+    if (strcmp(e->source, "stm") == 0)
+        snprintf(channel, sizeof channel, "%" PRIx64 ".%" PRIx64, e->channel >> 32,
+                 e->channel & UINT32_MAX);
+    else
+        snprintf(channel, sizeof channel, "%" PRIx64, e->channel);
+    return tl_webjson_complete(o, tl_webjson_u64(o, "at", e->at) &&
+                                      tl_webjson_u64(o, "last", e->last) &&
+                                      (!e->has_time || tl_webjson_u64(o, "time", e->time)) &&
+                                      tl_webjson_text(o, "source", e->source) &&
+                                      (!e->has_channel || tl_webjson_text(o, "channel", channel)) &&
+                                      tl_webjson_u64(o, "records", e->records) &&
+                                      tl_webjson_text(o, e->is_text ? "text" : "value", e->text));
+}
+
+cJSON *tl_webjson_log(const struct tl_soft_log *log)
+{
+    cJSON *const o = cJSON_CreateObject();
+    bool ok = cJSON_AddBoolToObject(o, "more", log->more) != NULL;
+    cJSON *const rows = cJSON_AddArrayToObject(o, "entries");
+    for (size_t i = 0; ok && i < log->n; i++)
+        ok = tl_webjson_add_row(rows, log_row(&log->entries[i]));
+    return tl_webjson_complete(o, ok && rows);
+}
+
 static bool add_events(cJSON *o, const char *lines)
 {
     cJSON *const events = cJSON_AddArrayToObject(o, "events");

@@ -39,6 +39,9 @@ cJSON *tl_webjson_call(const struct tl_call_info *call);
 cJSON *tl_webjson_profile(const struct tl_profile *profile);
 cJSON *tl_webjson_compare(const struct tl_compare_request *request,
                           const struct tl_compare *compare);
+cJSON *tl_webjson_log(const struct tl_soft_log *log);
+cJSON *tl_webjson_states(const struct tl_states *states);
+cJSON *tl_webjson_counters(const struct tl_counters *counters);
 cJSON *tl_webjson_slices(const struct tl_slices *slices);
 cJSON *tl_webjson_insn(const struct tl_insn_row *row);
 cJSON *tl_webjson_source(const struct tl_source_file *source);

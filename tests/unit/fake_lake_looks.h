@@ -121,6 +121,80 @@ void tl_source_file_fini(struct tl_source_file *source)
     *source = (struct tl_source_file){0};
 }
 
+int tl_lake_log(struct tl_lake *lake, const struct tl_soft_request *request,
+                struct tl_soft_log *out, struct tl_fail *fail)
+{
+    *out = (struct tl_soft_log){.more = request->last};
+    const int rc = check(lake, request->trace, request->stream, fail);
+    if (rc < 0)
+        return rc;
+    out->entries = calloc(out->n = 2, sizeof *out->entries);
+    out->entries[0] = (struct tl_soft_entry){.at = request->from,
+                                             .last = request->to,
+                                             .is_text = true,
+                                             .records = request->limit,
+                                             .source = "uart",
+                                             .text = strdup(BAD_NAME)};
+    out->entries[1] = (struct tl_soft_entry){.has_time = true,
+                                             .time = UINT64_MAX,
+                                             .has_channel = true,
+                                             .channel = 0x100000002,
+                                             .source = "stm",
+                                             .text = strdup("0x12")};
+    return TL_OK;
+}
+
+void tl_soft_log_fini(struct tl_soft_log *log)
+{
+    for (size_t i = 0; i < log->n; i++)
+        free(log->entries[i].text);
+    free(log->entries);
+    *log = (struct tl_soft_log){0};
+}
+
+int tl_lake_states(struct tl_lake *lake, const struct tl_lane_request *request,
+                   struct tl_states *out, struct tl_fail *fail)
+{
+    *out = (struct tl_states){.sampled = request->columns > 0};
+    const int rc = check(lake, request->trace, request->stream, fail);
+    if (rc < 0)
+        return rc;
+    out->runs = calloc(out->n = 1, sizeof *out->runs);
+    out->runs[0] = (struct tl_state_run){.from = request->from,
+                                         .to = request->to,
+                                         .context = UINT64_MAX,
+                                         .has_context = true,
+                                         .mode_text = BAD_NAME,
+                                         .has_mode = true,
+                                         .mixed = request->axis == TL_UNIT_TIME};
+    return TL_OK;
+}
+
+void tl_states_fini(struct tl_states *states)
+{
+    free(states->runs);
+    *states = (struct tl_states){0};
+}
+
+int tl_lake_counters(struct tl_lake *lake, const struct tl_lane_request *request,
+                     struct tl_counters *out, struct tl_fail *fail)
+{
+    *out = (struct tl_counters){.from = request->from, .to = request->to, .has_cycles = true};
+    const int rc = check(lake, request->trace, request->stream, fail);
+    if (rc < 0)
+        return rc;
+    out->p = calloc(out->n = 2, sizeof *out->p);
+    out->p[0] = (struct tl_counter){.insns = request->columns, .cycles = UINT64_MAX};
+    out->p[1] = (struct tl_counter){.cycle_insns = 7};
+    return TL_OK;
+}
+
+void tl_counters_fini(struct tl_counters *counters)
+{
+    free(counters->p);
+    *counters = (struct tl_counters){0};
+}
+
 /* One slice; the resolution repeats the columns, and `truncated` that the axis was time. */
 int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
                    struct tl_slices *out, struct tl_fail *fail)

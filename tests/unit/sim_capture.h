@@ -18,6 +18,7 @@ struct sim_options {
     /* The last core nearly always sleeps: it runs in one of so many turns, and then only RARE_INSNS
      * instructions; 0: it runs as the others do. */
     unsigned rare;
+    bool cycles; /* with cycle counts */
 };
 
 enum { SIM_ITM = 0x20, RARE_INSNS = 20 };
@@ -29,7 +30,9 @@ static inline struct tl_sim_etm4_options sim_etm(const struct sim_options *o, un
                                         .return_stack = true,
                                         .timestamps = o->events,
                                         .timestamp_every = 300,
-                                        .context_id = true};
+                                        .context_id = true,
+                                        .cycle_count = o->cycles,
+                                        .threshold = 4};
 }
 
 /* A program's ELF into the lake; `hash` gets its name there. */

@@ -112,12 +112,25 @@ static void test_texts_and_numbers(void **state)
          "\"text\":\"nop\\t; gr??\",\"events\":[\"O\",\"A switch 1 1 größe\"]},\n"
          "{\"insn\":\"9007199254740992\",\"pc\":\"0x80000000000000\",\"function\":\"größe\","
          "\"encoding\":\"d503201f\",\"text\":\"nop\\t; gr??\",\"time\":\"90071992547409920\","
-         "\"file\":\"größe\",\"line\":1,\"inlined\":[{\"function\":\"gr??\",\"file\":\"f.h\",\"line\":7},"
+         "\"file\":\"größe\",\"line\":1,\"inlined\":[{\"function\":\"gr??\",\"file\":\"f.h\","
+         "\"line\":7},"
          "{\"function\":\"größe\"}]}]\n"},
-        {"streams/cs.10/source?at=0&frame=2",
-         "{\"file\":\"größe\",\"line\":2,\"why\":\"gr??\"}\n"},
+        {"streams/cs.10/source?at=0&frame=2", "{\"file\":\"größe\",\"line\":2,\"why\":\"gr??\"}\n"},
         {"streams/cs.10/source?at=1",
          "{\"file\":\"größe\",\"line\":0,\"text\":\"gr??\",\"why\":\"gr??\"}\n"},
+        {"log?streams=cs.10&axis=time&from=3&limit=9&last=1",
+         "{\"streams\":{\"cs.10\":{\"more\":true,\"entries\":[{\"at\":3,\"last\":"
+         "\"18446744073709551615\",\"source\":\"uart\",\"records\":9,\"text\":\"gr??\"},{\"at\":0,"
+         "\"last\":0,\"time\":\"18446744073709551615\",\"source\":\"stm\",\"channel\":\"1.2\","
+         "\"records\":0,\"value\":\"0x12\"}]}}}\n"},
+        {"states?streams=cs.10&axis=time&from=1&to=5&columns=4",
+         "{\"streams\":{\"cs.10\":{\"sampled\":true,\"runs\":[{\"from\":1,\"to\":5,\"mode\":\"gr??"
+         "\","
+         "\"context\":\"0xffffffffffffffff\",\"mixed\":true}]}}}\n"},
+        {"counters?streams=cs.10&from=1&to=5&columns=4",
+         "{\"streams\":{\"cs.10\":{\"sampled\":false,\"from\":1,\"to\":5,\"insns\":[4,0],"
+         "\"cycles\":["
+         "\"18446744073709551615\",0],\"cycle_insns\":[0,7]}}}\n"},
         {"streams/cs.10/range?from=10&to=11&format=json",
          "{\"trace\":\"t\",\"stream\":\"cs.10\",\"first\":10,\"count\":1,\"items\":[\n"
          "{\"at\":10,\"kind\":\"I\",\"text\":\"0000000000000028 größe\"}\n]}\n"},

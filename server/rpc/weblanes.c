@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* What lanes show beside tiles, over HTTP. docs/http.md says what it gives. */
+#include "rpc/rpcint.h"
+#include "rpc/webapi.h"
+#include "rpc/webjson.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static struct tl_lake *lake_of(const struct tl_http_request *request)
+{
+    return ((struct tl_rpc *)request->context)->lake;
+}
+
+static int axis_of(const struct tl_http_request *request, enum tl_range_unit *axis, uint64_t *from,
+                   uint64_t *to, struct tl_fail *fail)
+{
+    const char *const text = tl_http_query(request, "axis");
+    *axis = TL_UNIT_INSN;
+    if (text && (tl_unit_parse(text, axis) < 0 || *axis == TL_UNIT_BYTE))
+        return tl_fail_set(fail, TL_USAGE, "axis=%.20s; it is insn or time", text);
+    const int rc = tl_http_number(request, "from", 0, from, fail);
+    return rc < 0 ? rc : tl_http_number(request, "to", UINT64_MAX, to, fail);
+}
+
+/* ---- log --------------------------------------------------------------------------------------
+ */
+
+static int json_log(const struct tl_http_request *request, const char *stream, void *context,
+                    cJSON **out, struct tl_fail *fail)
+{
+    struct tl_soft_request *const wanted = context;
+    struct tl_soft_log log;
+    wanted->stream = stream;
+    int rc = tl_lake_log(lake_of(request), wanted, &log, fail);
+    if (rc >= 0 && !(*out = tl_webjson_log(&log)))
+        rc = TL_NOMEM;
+    tl_soft_log_fini(&log);
+    return rc;
+}
+
+int tl_web_log(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_soft_request log = {.trace = request->part[0]};
+    uint64_t limit, last;
+    int rc = axis_of(request, &log.unit, &log.from, &log.to, &response->fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "limit", 0, &limit, &response->fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "last", 0, &last, &response->fail);
+    if (rc < 0)
+        return rc;
+    log.limit = limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
+    log.last = last != 0;
+    return tl_web_each_stream(request, response, json_log, &log);
+}
+
+/* ---- states -----------------------------------------------------------------------------------
+ */
+
+static cJSON *state_row(const struct tl_state_run *run)
+{
+    cJSON *const o = cJSON_CreateObject();
+    return tl_webjson_complete(
+        o, tl_webjson_u64(o, "from", run->from) && tl_webjson_u64(o, "to", run->to) &&
+               (!run->has_mode || tl_webjson_text(o, "mode", run->mode_text)) &&
+               (!run->has_context || tl_webjson_address(o, "context", run->context)) &&
+               (!run->has_vmid || tl_webjson_address(o, "vmid", run->vmid)) &&
+               (!run->mixed || cJSON_AddTrueToObject(o, "mixed")));
+}
+
+cJSON *tl_webjson_states(const struct tl_states *states)
+{
+    cJSON *const o = cJSON_CreateObject();
+    bool ok = cJSON_AddBoolToObject(o, "sampled", states->sampled) != NULL;
+    cJSON *const rows = cJSON_AddArrayToObject(o, "runs");
+    for (size_t i = 0; ok && i < states->n; i++)
+        ok = tl_webjson_add_row(rows, state_row(&states->runs[i]));
+    return tl_webjson_complete(o, ok && rows);
+}
+
+static int lane_request(const struct tl_http_request *request, struct tl_lane_request *out,
+                        struct tl_fail *fail)
+{
+    uint64_t columns = 0;
+    *out = (struct tl_lane_request){.trace = request->part[0]};
+    int rc = axis_of(request, &out->axis, &out->from, &out->to, fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "columns", 0, &columns, fail);
+    out->columns = columns < UINT32_MAX ? (uint32_t)columns : UINT32_MAX;
+    return rc;
+}
+
+static int json_states(const struct tl_http_request *request, const char *stream, void *context,
+                       cJSON **out, struct tl_fail *fail)
+{
+    struct tl_lane_request *const wanted = context;
+    struct tl_states states;
+    wanted->stream = stream;
+    int rc = tl_lake_states(lake_of(request), wanted, &states, fail);
+    if (rc >= 0 && !(*out = tl_webjson_states(&states)))
+        rc = TL_NOMEM;
+    tl_states_fini(&states);
+    return rc;
+}
+
+int tl_web_states(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_lane_request wanted;
+    const int rc = lane_request(request, &wanted, &response->fail);
+    return rc < 0 ? rc : tl_web_each_stream(request, response, json_states, &wanted);
+}
+
+/* ---- counters ---------------------------------------------------------------------------------
+ */
+
+/* An array of one member of each column. */
+static bool add_column(cJSON *o, const char *name, const struct tl_counters *counters,
+                       size_t member)
+{
+    cJSON *const array = cJSON_AddArrayToObject(o, name);
+    bool ok = array != NULL;
+    for (size_t i = 0; ok && i < counters->n; i++) {
+        const char *const column = (const char *)&counters->p[i];
+        ok = tl_webjson_add_row(array, tl_webjson_number(*(const uint64_t *)(column + member)));
+    }
+    return ok;
+}
+
+cJSON *tl_webjson_counters(const struct tl_counters *counters)
+{
+    cJSON *const o = cJSON_CreateObject();
+    return tl_webjson_complete(
+        o,
+        cJSON_AddBoolToObject(o, "sampled", counters->sampled) &&
+            tl_webjson_u64(o, "from", counters->from) && tl_webjson_u64(o, "to", counters->to) &&
+            add_column(o, "insns", counters, offsetof(struct tl_counter, insns)) &&
+            (!counters->has_time ||
+             add_column(o, "time", counters, offsetof(struct tl_counter, time))) &&
+            (!counters->has_cycles ||
+             (add_column(o, "cycles", counters, offsetof(struct tl_counter, cycles)) &&
+              add_column(o, "cycle_insns", counters, offsetof(struct tl_counter, cycle_insns)))));
+}
+
+static int json_counters(const struct tl_http_request *request, const char *stream, void *context,
+                         cJSON **out, struct tl_fail *fail)
+{
+    struct tl_lane_request *const wanted = context;
+    struct tl_counters counters;
+    wanted->stream = stream;
+    int rc = tl_lake_counters(lake_of(request), wanted, &counters, fail);
+    if (rc >= 0 && !(*out = tl_webjson_counters(&counters)))
+        rc = TL_NOMEM;
+    tl_counters_fini(&counters);
+    return rc;
+}
+
+int tl_web_counters(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_lane_request wanted;
+    const int rc = lane_request(request, &wanted, &response->fail);
+    return rc < 0 ? rc : tl_web_each_stream(request, response, json_counters, &wanted);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What lanes show beside tiles, against the truth of simulations: the lines that programs print,
+ * the states of a core, its cycles.
+ */
+#include "sim/osd_encoder.h"
+#include "sim_capture.h"
+
+static struct tl_backend *backend;
+static struct tl_lake *lake;
+
+static int set_up(void **state)
+{
+    (void)state;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    lake = open_lake_sized(backend, 2500, 1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+    return 0;
+}
+
+/* ---- log --------------------------------------------------------------------------------------
+ */
+
+enum { STM = 2, UART = 3, LINES = 300 };
+
+static void osd_capture(struct capture *c)
+{
+    const struct tl_sim_osd_module modules[] = {{0, TL_SIM_OSD_SCM, 16},
+                                                {1, TL_SIM_OSD_CTM, 32},
+                                                {STM, TL_SIM_OSD_STM, 32},
+                                                {UART, TL_SIM_OSD_UART, 16}};
+    struct tl_sim_osd osd;
+    struct tl_setup setup;
+    *c = (struct capture){0};
+    tl_sim_osd_init(&osd);
+    assert_int_equal(tl_sim_osd_enumerate(&osd, modules, 4), TL_OK);
+    for (unsigned i = 0; i < LINES; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "line %u of it\n", i);
+        assert_int_equal(tl_sim_osd_stm_print(&osd, STM, 32, 1000 + 100 * i, 2, text), TL_OK);
+        assert_int_equal(tl_sim_osd_stm(&osd, STM, 32, 1000 + 100 * i + 90, 7, 0x1200 + i), TL_OK);
+        if (i % 10 == 0)
+            for (const char *p = "boot\r\n"; *p; p++)
+                assert_int_equal(tl_sim_osd_uart(&osd, UART, (uint8_t)*p), TL_OK);
+    }
+    assert_int_equal(tl_buf_add(&c->bytes, osd.out.p, osd.out.n), TL_OK);
+    tl_sim_osd_fini(&osd);
+    tl_setup_init(&setup);
+    assert_int_equal(tl_setup_format(&setup, "di", NULL), TL_OK);
+    assert_int_equal(tl_setup_write(&setup, &c->setup), TL_OK);
+    assert_int_equal(tl_buf_add(&c->setup, "", 1), TL_OK);
+    tl_setup_fini(&setup);
+}
+
+static void ask(const struct tl_soft_request *request, struct tl_soft_log *log)
+{
+    struct tl_fail fail = {0};
+    if (tl_lake_log(lake, request, log, &fail) < 0)
+        fail_msg("%s", fail.text);
+}
+
+/* Entry 2 i is line i, the next one the number behind it. */
+static void check_entry(const struct tl_soft_entry *e, unsigned k)
+{
+    char text[32];
+    const unsigned i = k / 2;
+    if (k % 2)
+        snprintf(text, sizeof text, "0x%08x", 0x1200 + i);
+    else
+        snprintf(text, sizeof text, "line %u of it", i);
+    assert_string_equal(e->text, text);
+    assert_int_equal(e->is_text, k % 2 == 0);
+    assert_true(e->has_time && e->has_channel && e->channel == (k % 2 ? 7 : 4));
+    assert_int_equal(e->time, 1000 + 100 * i + (k % 2 ? 90 : 0));
+    assert_string_equal(e->source, "osd-stm");
+    assert_int_equal(e->records, k % 2 ? 1 : strlen(text) + 1);
+}
+
+static void prints_are_lines(void **state)
+{
+    struct capture c;
+    struct tl_soft_log log;
+    struct tl_fail fail = {0};
+    (void)state;
+    osd_capture(&c);
+    push_all(lake, "t", &c, 1000);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    struct tl_soft_request request = {
+        .trace = "t", .stream = "di.0.2", .to = UINT64_MAX, .limit = 10000};
+    ask(&request, &log);
+    assert_int_equal(log.n, 2 * LINES);
+    assert_false(log.more);
+    for (unsigned k = 0; k < log.n; k++)
+        check_entry(&log.entries[k], k);
+    /* Any range has the lines that begin in it, whole. */
+    for (unsigned from = 0; from < log.n; from += 37) {
+        struct tl_soft_log part;
+        request.from = log.entries[from].at;
+        request.to = from + 20 < log.n ? log.entries[from + 20].at : UINT64_MAX;
+        ask(&request, &part);
+        assert_int_equal(part.n, from + 20 < log.n ? 20 : log.n - from);
+        for (unsigned k = 0; k < part.n; k++)
+            check_entry(&part.entries[k], from + k);
+        tl_soft_log_fini(&part);
+    }
+    tl_soft_log_fini(&log);
+    /* The first ones, the last ones, and by time. */
+    request =
+        (struct tl_soft_request){.trace = "t", .stream = "di.0.2", .to = UINT64_MAX, .limit = 5};
+    ask(&request, &log);
+    assert_true(log.n == 5 && log.more);
+    check_entry(&log.entries[0], 0);
+    tl_soft_log_fini(&log);
+    request.last = true;
+    ask(&request, &log);
+    assert_true(log.n == 5 && log.more);
+    check_entry(&log.entries[4], 2 * LINES - 1);
+    tl_soft_log_fini(&log);
+    request = (struct tl_soft_request){.trace = "t",
+                                       .stream = "di.0.2",
+                                       .unit = TL_UNIT_TIME,
+                                       .from = 1000 + 100 * 20,
+                                       .to = 1000 + 100 * 22};
+    ask(&request, &log);
+    assert_true(log.n == 4 && !log.more);
+    check_entry(&log.entries[0], 40);
+    tl_soft_log_fini(&log);
+    request = (struct tl_soft_request){.trace = "t", .stream = "di.0.3", .to = UINT64_MAX};
+    ask(&request, &log);
+    assert_int_equal(log.n, LINES / 10);
+    for (size_t k = 0; k < log.n; k++)
+        assert_string_equal(log.entries[k].text, "boot");
+    tl_soft_log_fini(&log);
+    request.limit = 100000;
+    assert_int_equal(tl_lake_log(lake, &request, &log, &fail), TL_USAGE);
+    tl_soft_log_fini(&log);
+    capture_free(&c);
+}
+
+/* ---- states and counters ----------------------------------------------------------------------
+ */
+
+/* Steps through the text of a stream. */
+struct truth {
+    const char *at;
+    uint64_t position; /* of the next instruction */
+    char mode[32];     /* "" and "-": not known */
+    char context[32];
+};
+
+static const char *stream_text(struct capture *c, const char *name)
+{
+    char head[64];
+    snprintf(head, sizeof head, "# stream %s\n", name);
+    if (c->text.n == 0 || c->text.p[c->text.n - 1] != '\0')
+        assert_int_equal(tl_buf_add(&c->text, "", 1), TL_OK);
+    const char *const at = strstr((const char *)c->text.p, head);
+    assert_non_null(at);
+    return at + strlen(head);
+}
+
+/* The next line, applied. NULL: that was all. */
+static const char *next_line(struct truth *t)
+{
+    const char *const line = t->at;
+    if (*line == '\0' || *line == '#')
+        return NULL;
+    t->at += strcspn(line, "\n") + 1;
+    if (*line == 'I' || *line == 'N')
+        t->position++;
+    else if (*line == 'M')
+        sscanf(line, "M %31s", t->mode);
+    else if (*line == 'C')
+        sscanf(line, "C %31s", t->context);
+    return line;
+}
+
+static const struct tl_state_run *run_at(const struct tl_states *states, uint64_t at)
+{
+    for (size_t i = 0; i < states->n; i++)
+        if (states->runs[i].from <= at && at < states->runs[i].to)
+            return &states->runs[i];
+    fail_msg("nothing is told of %llu", (unsigned long long)at);
+    return NULL;
+}
+
+/* Every instruction of a range has the state that the trace told. */
+static void check_states(struct capture *c, const char *stream, uint64_t from, uint64_t to)
+{
+    struct tl_states states;
+    struct tl_fail fail = {0};
+    struct truth t = {.at = stream_text(c, stream)};
+    const struct tl_lane_request request = {
+        .trace = "t", .stream = stream, .from = from, .to = to, .columns = 2048};
+    if (tl_lake_states(lake, &request, &states, &fail) < 0)
+        fail_msg("%s", fail.text);
+    assert_false(states.sampled);
+    assert_true(states.runs[0].from == from);
+    for (size_t i = 1; i < states.n; i++)
+        assert_true(states.runs[i].from == states.runs[i - 1].to);
+    for (const char *line; t.position < to && (line = next_line(&t));) {
+        if ((*line != 'I' && *line != 'N') || t.position <= from)
+            continue;
+        const struct tl_state_run *const run = run_at(&states, t.position - 1);
+        assert_false(run->mixed);
+        assert_string_equal(run->mode_text, t.mode);
+        assert_int_equal(run->has_context, t.context[0] && t.context[0] != '-');
+        if (run->has_context)
+            assert_int_equal(run->context, strtoull(t.context, NULL, 16));
+    }
+    tl_states_fini(&states);
+}
+
+static void states_are_the_core_s(void **state)
+{
+    struct capture c;
+    struct tl_states states;
+    struct tl_fail fail = {0};
+    const struct sim_options options = {
+        .seed = 9, .insns = 12000, .cores = 2, .image = true, .events = true};
+    (void)state;
+    sim_capture(lake, &options, &c);
+    push_all(lake, "t", &c, 3000);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    check_states(&c, "cs.10", 0, 2000);
+    check_states(&c, "cs.10", 6123, 8000);
+    check_states(&c, "cs.11", 9000, 11000);
+    /* By time: edges are the instructions' times. */
+    const struct tl_lane_request request = {
+        .trace = "t", .stream = "cs.10", .axis = TL_UNIT_TIME, .to = UINT64_MAX, .columns = 2048};
+    assert_int_equal(tl_lake_states(lake, &request, &states, &fail), TL_OK);
+    assert_true(states.n > 10);
+    for (size_t i = 0; i + 1 < states.n; i++)
+        assert_true(states.runs[i].from <= states.runs[i].to &&
+                    states.runs[i].to == states.runs[i + 1].from);
+    tl_states_fini(&states);
+    const struct tl_lane_request wrong = {
+        .trace = "t", .stream = "cs.10", .axis = TL_UNIT_BYTE, .to = UINT64_MAX};
+    assert_int_equal(tl_lake_states(lake, &wrong, &states, &fail), TL_USAGE);
+    tl_states_fini(&states);
+    capture_free(&c);
+}
+
+/* Cycles that the trace tells of instructions [from, to), as far as it tells of all of them. */
+static uint64_t true_cycles(struct capture *c, uint64_t from, uint64_t to, uint64_t *insns)
+{
+    struct truth t = {.at = stream_text(c, "cs.10")};
+    uint64_t cycles = 0, last = UINT64_MAX;
+    *insns = 0;
+    for (const char *line; (line = next_line(&t));) {
+        if (*line == 'G')
+            last = UINT64_MAX;
+        if (*line != 'Y')
+            continue;
+        const bool known = line[2] != '-';
+        if (known && last != UINT64_MAX && last >= from && t.position <= to) {
+            cycles += strtoull(line + 2, NULL, 10);
+            *insns += t.position - last;
+        }
+        last = known ? t.position : UINT64_MAX;
+    }
+    return cycles;
+}
+
+static void cycles_are_counted(void **state)
+{
+    struct capture c;
+    struct tl_counters counters;
+    struct tl_fail fail = {0};
+    const struct sim_options options = {
+        .seed = 11, .insns = 12000, .cores = 1, .image = true, .events = true, .cycles = true};
+    (void)state;
+    sim_capture(lake, &options, &c);
+    push_all(lake, "t", &c, 3000);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    struct tl_lane_request request = {
+        .trace = "t", .stream = "cs.10", .to = UINT64_MAX, .columns = 64};
+    if (tl_lake_counters(lake, &request, &counters, &fail) < 0)
+        fail_msg("%s", fail.text);
+    uint64_t insns = 0, cycles = 0, counted = 0, time = 0, truly;
+    for (size_t i = 0; i < counters.n; i++) {
+        insns += counters.p[i].insns;
+        cycles += counters.p[i].cycles;
+        counted += counters.p[i].cycle_insns;
+        time += counters.p[i].time;
+    }
+    assert_int_equal(counters.n, 64);
+    assert_true(counters.has_cycles && counters.has_time && !counters.sampled);
+    assert_int_equal(insns, counters.to);
+    assert_true(time > 0);
+    assert_int_equal(cycles, true_cycles(&c, 0, UINT64_MAX, &truly));
+    assert_int_equal(counted, truly);
+    assert_true(truly > insns / 2);
+    print_message("%llu cycles for %llu of %llu instructions\n", (unsigned long long)cycles,
+                  (unsigned long long)truly, (unsigned long long)insns);
+    tl_counters_fini(&counters);
+    request = (struct tl_lane_request){
+        .trace = "t", .stream = "cs.10", .axis = TL_UNIT_TIME, .to = UINT64_MAX, .columns = 100};
+    assert_int_equal(tl_lake_counters(lake, &request, &counters, &fail), TL_OK);
+    uint64_t again = 0, width = 0;
+    for (size_t i = 0; i < counters.n; i++) {
+        again += counters.p[i].insns;
+        width += counters.p[i].time;
+    }
+    assert_true(again <= insns && again > insns * 9 / 10);
+    assert_int_equal(width, counters.to - counters.from);
+    tl_counters_fini(&counters);
+    capture_free(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(prints_are_lines, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(states_are_the_core_s, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cycles_are_counted, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("lake_lanes", tests, NULL, NULL);
+}
