@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FLUSH (256u << 10)
+#define FLUSH      (256u << 10)
+#define IMAGE_MOST ((size_t)256 << 20)
 
 struct dump {
     struct tl_stf_reader *reader;
@@ -90,7 +91,7 @@ static int dump_file(const char *path, uint64_t from, uint64_t to, FILE *out)
     return status;
 }
 
-static int export_file(const char *path, enum tl_export format, uint64_t interval, FILE *out)
+static int export_file(const char *path, const struct tl_export_options *options, FILE *out)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     struct tl_stf_file *file;
@@ -98,23 +99,73 @@ static int export_file(const char *path, enum tl_export format, uint64_t interva
         return tl_cli_fail(path, &fail);
     const struct tl_stf_source source = tl_stf_file_source(file);
     int status = TL_CLI_DONE;
-    if (tl_export_source(&source, format, interval, out, &fail) < 0 || fflush(out) != 0)
+    if (tl_export_source(&source, options, out, &fail) < 0 || fflush(out) != 0)
         status = tl_cli_fail(path, &fail);
     tl_stf_file_close(file);
     return status;
+}
+
+/* Symbols of an ELF file, "FILE[@BIAS]", or of none. */
+static int read_symbols(const char *text, struct tl_image **out, struct tl_fail *fail)
+{
+    const char *const at = text ? strrchr(text, '@') : NULL;
+    struct tl_buf bytes = {0};
+    uint64_t bias = 0;
+    char path[4096];
+    if (!text)
+        return TL_OK;
+    snprintf(path, sizeof path, "%s", text);
+    if (at && tl_number_parse(at + 1, &bias) >= 0 && (size_t)(at - text) < sizeof path)
+        path[at - text] = 0;
+    int r = tl_image_new(out);
+    if (r < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    r = tl_buf_read_file(&bytes, path, IMAGE_MOST, fail);
+    if (r >= 0)
+        r = tl_image_add_elf(*out, (struct tl_bytes){bytes.p, bytes.n}, bias, TL_SPACE_ANY, path,
+                             fail);
+    if (r >= 0)
+        r = tl_image_freeze(*out);
+    tl_buf_fini(&bytes);
+    return r;
+}
+
+static int dump_to(const char *path, const char *form, const struct tl_export_options *options,
+                   uint64_t from, uint64_t to, FILE *out)
+{
+    return form ? export_file(path, options, out) : dump_file(path, from, to, out);
+}
+
+static int run(const char *path, const char *out, const char *form,
+               const struct tl_export_options *options, uint64_t from, uint64_t to)
+{
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    struct tl_outfile file;
+    if (!out || strcmp(out, "-") == 0)
+        return dump_to(path, form, options, from, to, stdout);
+    if (tl_outfile_begin(&file, out, path, &fail) < 0)
+        return tl_cli_fail(NULL, &fail);
+    const int status = dump_to(path, form, options, from, to, file.file);
+    /* Records in front of a fault are a result. */
+    return status == TL_CLI_BAD && tl_outfile_close(&file, TL_CLI_DONE) == TL_CLI_DONE
+               ? TL_CLI_BAD
+               : tl_outfile_close(&file, status);
 }
 
 int tl_cmd_dump(int argc, char **argv)
 {
     uint64_t from = 0;
     uint64_t to = UINT64_MAX;
-    uint64_t interval = 10000000;
-    const char *out = NULL, *form = NULL;
-    enum tl_export format;
+    const char *out = NULL, *form = NULL, *symbols = NULL;
+    bool disasm = false;
+    struct tl_export_options options = {.interval = 10000000};
+    struct tl_image *image = NULL;
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
     const struct tl_arg args[] = {
-        {"from", 0, TL_ARG_U64, &from},     {"to", 0, TL_ARG_U64, &to},
-        {"format", 0, TL_ARG_TEXT, &form},  {"interval", 0, TL_ARG_COUNT, &interval},
-        {"output", 'o', TL_ARG_TEXT, &out}, {NULL, 0, TL_ARG_FLAG, NULL}};
+        {"from", 0, TL_ARG_U64, &from},      {"to", 0, TL_ARG_U64, &to},
+        {"format", 0, TL_ARG_TEXT, &form},   {"interval", 0, TL_ARG_COUNT, &options.interval},
+        {"disasm", 0, TL_ARG_FLAG, &disasm}, {"image", 0, TL_ARG_TEXT, &symbols},
+        {"output", 'o', TL_ARG_TEXT, &out},  {NULL, 0, TL_ARG_FLAG, NULL}};
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
@@ -123,23 +174,20 @@ int tl_cmd_dump(int argc, char **argv)
         return tl_cli_usage("dump", "one file is wanted");
     if (from > to)
         return tl_cli_usage("dump", "--from lies behind --to");
-    if (form && tl_export_parse(form, &format) < 0)
-        return tl_cli_usage("dump", "--format %s: it is champsim, bb or pc", form);
+    if (disasm && !form)
+        form = "disasm";
+    if (form && tl_export_parse(form, &options.format) < 0)
+        return tl_cli_usage("dump", "--format %s: it is champsim, bb, pc or disasm", form);
     if (form && (from || to != UINT64_MAX))
         return tl_cli_usage("dump", "--from and --to are of records; cut with 'slice' first");
-    if (form && (interval == 0 || interval > UINT32_MAX))
+    if (form && (options.interval == 0 || options.interval > UINT32_MAX))
         return tl_cli_usage("dump", "--interval is 1 to %u instructions", UINT32_MAX);
-    if (!out || strcmp(out, "-") == 0)
-        return form ? export_file(argv[first], format, interval, stdout)
-                    : dump_file(argv[first], from, to, stdout);
-    struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    struct tl_outfile file;
-    if (tl_outfile_begin(&file, out, argv[first], &fail) < 0)
-        return tl_cli_fail(NULL, &fail);
-    status = form ? export_file(argv[first], format, interval, file.file)
-                  : dump_file(argv[first], from, to, file.file);
-    /* Records in front of a fault are a result. */
-    return status == TL_CLI_BAD && tl_outfile_close(&file, TL_CLI_DONE) == TL_CLI_DONE
-               ? TL_CLI_BAD
-               : tl_outfile_close(&file, status);
+    if (read_symbols(symbols, &image, &fail) < 0) {
+        tl_image_free(image);
+        return tl_cli_fail(symbols, &fail);
+    }
+    options.image = image;
+    status = run(argv[first], out, form, &options, from, to);
+    tl_image_free(image);
+    return status;
 }

@@ -34,7 +34,7 @@ static bool ends_with(const char *text, const char *end)
 static int check_arguments(struct options *o)
 {
     if (o->form && tl_export_parse(o->form, &o->export) < 0)
-        return tl_cli_usage("get", "--format %s: it is champsim, bb or pc", o->form);
+        return tl_cli_usage("get", "--format %s: it is champsim, bb, pc or disasm", o->form);
     if (o->interval == 0 || o->interval > UINT32_MAX)
         return tl_cli_usage("get", "--interval is 1 to %u instructions", UINT32_MAX);
     if (o->form ? o->text || o->json : o->text + o->json + (o->out != NULL) != 1)
@@ -120,7 +120,8 @@ static int copy_all(const struct options *o, struct tracelake_fetch *fetch, cons
 {
     struct sink sink = {.file = file, .text = o->text};
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    const int r = o->form ? tl_exporter_new(&sink.exporter, o->export, o->interval, file) : TL_OK;
+    const struct tl_export_options options = {.format = o->export, .interval = o->interval};
+    const int r = o->form ? tl_exporter_new(&sink.exporter, &options, file) : TL_OK;
     if (r < 0) {
         tl_fail_set(&fail, (enum tl_err)r, "%s", tl_err_name(r));
         return tl_cli_fail(where, &fail);

@@ -3,6 +3,7 @@
 
 #include "cli/champsim.h"
 #include "cli/vectors_of.h"
+#include "disasm/disasm.h"
 #include "regions/vectors.h"
 
 #include <errno.h>
@@ -14,16 +15,21 @@
 
 struct tl_exporter {
     struct tl_stf_insns *insns;
+    struct tl_export_options options;
     struct tl_vectors *vectors; /* bb */
-    enum tl_export format;
+    struct tl_disasm *disasm[TL_ISA_COUNT];
+    bool tried[TL_ISA_COUNT];
+    uint64_t number; /* of the next instruction */
     struct tl_buf out;
     FILE *file;
 };
 
 int tl_export_parse(const char *name, enum tl_export *out)
 {
-    static const char *const names[] = {
-        [TL_EXPORT_CHAMPSIM] = "champsim", [TL_EXPORT_BB] = "bb", [TL_EXPORT_PC] = "pc"};
+    static const char *const names[] = {[TL_EXPORT_CHAMPSIM] = "champsim",
+                                        [TL_EXPORT_BB] = "bb",
+                                        [TL_EXPORT_PC] = "pc",
+                                        [TL_EXPORT_DISASM] = "disasm"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) {
             *out = (enum tl_export)i;
@@ -38,15 +44,16 @@ static int add_vector(void *context, const struct tl_vector *vector)
     return tl_vector_text(&e->out, vector);
 }
 
-static int begin(struct tl_exporter **out, enum tl_export format, uint64_t interval, FILE *file)
+static int begin(struct tl_exporter **out, const struct tl_export_options *options, FILE *file)
 {
     struct tl_exporter *const e = calloc(1, sizeof *e);
     if (!e)
         return TL_NOMEM;
-    e->format = format;
+    e->options = *options;
     e->file = file;
-    const int r =
-        format == TL_EXPORT_BB ? tl_vectors_new(&e->vectors, interval, add_vector, e) : TL_OK;
+    const int r = options->format == TL_EXPORT_BB
+                      ? tl_vectors_new(&e->vectors, options->interval, add_vector, e)
+                      : TL_OK;
     if (r < 0)
         tl_exporter_free(e);
     else
@@ -54,9 +61,9 @@ static int begin(struct tl_exporter **out, enum tl_export format, uint64_t inter
     return r;
 }
 
-int tl_exporter_new(struct tl_exporter **out, enum tl_export format, uint64_t interval, FILE *file)
+int tl_exporter_new(struct tl_exporter **out, const struct tl_export_options *options, FILE *file)
 {
-    int r = begin(out, format, interval, file);
+    int r = begin(out, options, file);
     if (r >= 0 && (r = tl_stf_insns_new(&(*out)->insns)) < 0)
         tl_exporter_free(*out);
     return r;
@@ -68,6 +75,8 @@ void tl_exporter_free(struct tl_exporter *exporter)
         return;
     tl_stf_insns_free(exporter->insns);
     tl_vectors_free(exporter->vectors);
+    for (size_t i = 0; i < TL_ISA_COUNT; i++)
+        tl_disasm_free(exporter->disasm[i]);
     tl_buf_fini(&exporter->out);
     free(exporter);
 }
@@ -80,13 +89,47 @@ static int flush(struct tl_exporter *e, struct tl_fail *fail)
     return TL_OK;
 }
 
+/* The disassembler of an instruction set; NULL: there is none. */
+static struct tl_disasm *disasm_of(struct tl_exporter *e, enum tl_isa isa)
+{
+    if (!e->tried[isa] && tl_disasm_new(&e->disasm[isa], isa, NULL) < 0)
+        e->disasm[isa] = NULL;
+    e->tried[isa] = true;
+    return e->disasm[isa];
+}
+
+/* "0 0000000080000000 00150513 addi a0, a0, 1 <main+0x10>" */
+static int add_text(struct tl_exporter *e, const struct tl_stf_insn *insn)
+{
+    const enum tl_isa isa = tl_insns_isa(e->insns, insn);
+    struct tl_disasm *const disasm = disasm_of(e, isa);
+    uint8_t code[16];
+    char text[256] = "", encoding[33];
+    const struct tl_bytes bytes = {code, tl_stf_insn_bytes(e->insns, insn, code)};
+    const struct tl_symbol *const symbol =
+        e->options.image ? tl_image_symbol_at(e->options.image, insn->pc) : NULL;
+    if (!disasm || tl_disasm_text(disasm, insn->pc, bytes, text, sizeof text) < 0)
+        snprintf(text, sizeof text, "-");
+    for (size_t i = 0; i < bytes.n; i++) /* x86 in memory order; else the value */
+        snprintf(encoding + 2 * i, 3, "%02x", code[tl_isa_is_x86(isa) ? i : bytes.n - 1 - i]);
+    int r = tl_buf_printf(&e->out, "%llu %016llx %s %s", (unsigned long long)e->number++,
+                          (unsigned long long)insn->pc, encoding, text);
+    if (r >= 0 && symbol)
+        r = tl_buf_printf(&e->out, " <%s", symbol->name);
+    if (r >= 0 && symbol && symbol->address != insn->pc)
+        r = tl_buf_printf(&e->out, "+0x%llx", (unsigned long long)(insn->pc - symbol->address));
+    return r < 0 ? r : tl_buf_printf(&e->out, symbol ? ">\n" : "\n");
+}
+
 static int add(struct tl_exporter *e, const struct tl_stf_insn *insn)
 {
     uint8_t record[TL_CHAMPSIM_BYTES];
-    switch (e->format) {
+    switch (e->options.format) {
     case TL_EXPORT_CHAMPSIM:
         tl_champsim_insn(e->insns, insn, tl_insns_isa(e->insns, insn), record);
         return tl_buf_add(&e->out, record, sizeof record);
+    case TL_EXPORT_DISASM:
+        return add_text(e, insn);
     case TL_EXPORT_BB:
         return tl_vectors_of_insn(e->vectors, e->insns, insn);
     default:
@@ -134,11 +177,11 @@ int tl_exporter_finish(struct tl_exporter *exporter, struct tl_fail *fail)
     return end(exporter, take(exporter, fail), fail);
 }
 
-int tl_export_source(const struct tl_stf_source *source, enum tl_export format, uint64_t interval,
+int tl_export_source(const struct tl_stf_source *source, const struct tl_export_options *options,
                      FILE *file, struct tl_fail *fail)
 {
     struct tl_exporter *e;
-    int r = begin(&e, format, interval, file);
+    int r = begin(&e, options, file);
     if (r < 0)
         return tl_fail_set(fail, (enum tl_err)r, "%s", tl_err_name(r));
     r = tl_stf_insns_open(&e->insns, source);

@@ -281,7 +281,9 @@ static const struct command commands[] = {
      "  --from N --to M     records N to M-1 (default: all)\n"
      "  --format FORM       instructions instead: champsim (64 bytes each), bb (basic-block "
      "vectors\n"
-     "                      of --interval N instructions) or pc (an address a line)\n"
+     "                      of --interval N instructions), pc (an address a line) or disasm\n"
+     "  --disasm            the same as --format disasm: number, address, encoding, text\n"
+     "  --image ELF[@BIAS]  … and the function, by this file's symbols\n"
      "  -o OUT              write to this file\n"},
 #endif
 #ifdef TL_HAVE_CHECK

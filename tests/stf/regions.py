@@ -191,6 +191,10 @@ def run(lab):
     same_as(records, made.insns)
     pcs = ['%016x' % insn[0] for insn in made.insns]
     check(lab.run('dump', lab.path('w.stf'), '--format', 'pc').stdout.decode().split() == pcs)
+    lines = lab.run('dump', lab.path('w.stf'), '--disasm').stdout.decode().splitlines()
+    check([line.split()[1] for line in lines] == pcs and lines[-1].split()[0] == str(len(pcs) - 1))
+    wanted = '1 0000000080001000 00150513 addi a0, a0, 1'
+    check(' '.join(lines[1].split()) == wanted or lines[1].endswith(' -'), lines[1])  # without LLVM
     options = ['--interval', INTERVAL, '--max', 10, '--warm-up', 500]
     lab.run('simpoints', lab.path('w.stf'), *options, '-o', lab.path('file'))
     rows = folder_is_right(lab, lab.path('file'), made, 500)
