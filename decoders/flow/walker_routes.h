@@ -22,12 +22,13 @@
 #include <assert.h>
 #include <string.h>
 
-#define TL_ROUTE_STEPS   10  /* at most; longer walks are several routes */
-#define TL_ROUTE_BITS    12  /* outcomes that are looked up at once, at most */
-#define TL_ROUTE_WORD    62u /* outcomes that may be given at once */
-#define TL_ROUTE_SLOTS   4096u
-#define TL_ROUTE_ARRIVES (UINT64_C(1) << 63) /* with a route's outcomes: an address follows them   \
-                                              */
+#define TL_ROUTE_STEPS 10  /* at most; longer walks are several routes */
+#define TL_ROUTE_BITS  12  /* outcomes that are looked up at once, at most */
+#define TL_ROUTE_WORD  62u /* outcomes that may be given at once */
+#define TL_ROUTE_SLOTS 4096u
+#define TL_ROUTE_ARRIVES                                                                           \
+    (UINT64_C(1) << 63) /* with a route's outcomes: an address follows them                        \
+                         */
 
 /* Found by what comes first; empty, with `n` = 0, if it was asked for once. Two cache lines. */
 struct tl_walker_route {
@@ -84,15 +85,8 @@ static inline bool tl_walker_route_calls(struct tl_walker *w, const struct tl_wa
 static inline void tl_walker_route_follow(struct tl_walker *w, const struct tl_walker_route *route,
                                           uint64_t offset)
 {
-    struct tl_item_batch *const out = w->out;
-    const bool goes_on = tl_item_batch_goes_on(out);
-    uintptr_t *const steps =
-        goes_on ? out->room->steps + out->n_steps : tl_item_batch_steps(out, TL_ROUTE_STEPS);
-    memcpy(steps, route->steps, sizeof route->steps);
-    if (goes_on)
-        tl_item_batch_more(out, route->n, route->insns);
-    else
-        tl_item_batch_path(out, route->n, route->insns, offset);
+    memcpy(tl_item_batch_steps(w->out, TL_ROUTE_STEPS), route->steps, sizeof route->steps);
+    tl_item_batch_path(w->out, route->n, route->insns, offset);
     w->block = route->next;
     w->pc = route->next->pc;
     w->by_address |= route->arrives;

@@ -202,14 +202,12 @@ static int hold(struct tl_pt_flow *f, struct tl_bytes in, size_t at)
     return TL_OK;
 }
 
-/* All that is held. With `more`, what waits stays. */
-static int take_held(struct tl_pt_flow *f, bool more)
+/* All that is held: no more bytes follow that it waited for. */
+static int take_held(struct tl_pt_flow *f)
 {
     const struct tl_bytes in = {f->held.p, f->held.n};
     size_t at = 0;
-    const int rc = take_events(f, in, &at, in.n, more && in.n < TL_PT_FLOW_HELD);
-    if (rc == 1)
-        return hold(f, in, at);
+    const int rc = take_events(f, in, &at, in.n, false);
     tl_buf_reset(&f->held);
     return rc;
 }
@@ -228,8 +226,6 @@ static inline void take_outcomes(struct tl_pt_flow *f, uint64_t word)
 static inline void take_branches(struct tl_pt_flow *f, uint64_t word, bool arrives, uint64_t ip,
                                  uint64_t offset)
 {
-    if (word == 1 && !arrives)
-        return;
     if (f->n_outcomes == 0 && (!arrives || tl_pt_flow_keeps_mode(f, ip))) {
         const uint64_t first = word > 1 ? f->anchor : offset;
         if (f->has_time)
@@ -246,21 +242,21 @@ static inline void take_branches(struct tl_pt_flow *f, uint64_t word, bool arriv
         tl_pt_flow_tip(f, ip, offset);
 }
 
+static inline void take_cycles(struct tl_pt_flow *f, uint64_t cycles)
+{
+    f->events.cycles += cycles;
+    f->events.has_cycles = f->events.counts_cycles = true;
+    tl_pt_clock_cyc(&f->events.clock, f->config, cycles);
+    f->has_time = true;
+}
+
 static void take_time(struct tl_pt_flow *f, uint8_t kind, uint64_t value)
 {
     struct tl_pt_packet packet = {.kind = kind};
-    switch (kind) {
-    case TL_PT_TSC:
+    if (kind == TL_PT_TSC)
         packet.tsc = value;
-        break;
-    case TL_PT_MTC:
+    else
         packet.mtc = (uint8_t)value;
-        break;
-    default:
-        packet.cyc = value;
-        f->events.cycles += value;
-        f->events.has_cycles = f->events.counts_cycles = true;
-    }
     tl_pt_clock_packet(&f->events.clock, f->config, &packet, false);
     f->has_time = true;
 }
@@ -273,23 +269,27 @@ static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, 
     if (f->events.n > 0 || f->events.bound || f->lost)
         return k;
     for (; k < tape->n && f->events.enabled; k++) {
-        const uint64_t offset = f->base + tape->at[k];
-        const bool is_tip = tape->kind[k] == TL_PT_TIP;
-        take_branches(f, tape->from[k] >= done ? tape->tnt[k] : 1, is_tip, tape->value[k], offset);
-        switch (tape->kind[k]) {
+        const uint64_t offset = f->base + tape->at[k], value = tape->value[k];
+        const uint8_t kind = tape->kind[k];
+        const uint64_t outcomes = tape->from[k] >= done ? tape->tnt[k] : 1;
+        if (outcomes > 1 || kind == TL_PT_TIP)
+            take_branches(f, outcomes, kind == TL_PT_TIP, value, offset);
+        switch (kind) {
         case TL_PT_PAD:
             continue;
         case TL_PT_TNT_8:
         case TL_PT_TNT_64:
-            take_branches(f, tape->value[k], false, 0, offset);
+            take_branches(f, value, false, 0, offset);
             continue;
         case TL_PT_TIP:
-            f->events.last_ip = (struct tl_pt_last_ip){.ip = tape->value[k], .have = true};
+            f->events.last_ip = (struct tl_pt_last_ip){.ip = value, .have = true};
+            break;
+        case TL_PT_CYC:
+            take_cycles(f, value);
             break;
         case TL_PT_TSC:
         case TL_PT_MTC:
-        case TL_PT_CYC:
-            take_time(f, tape->kind[k], tape->value[k]);
+            take_time(f, kind, value);
             break;
         default:
             return k;
@@ -299,41 +299,69 @@ static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, 
     return k;
 }
 
-/* Packets from entry `k` on as events, up to one that the columns can be gone on with: `*k`, where
- * all in front of `*done` is taken. As take_events(). */
+/*
+ * Packets from byte `*done` on as events, up to byte `least` at least, and then to an entry that
+ * the columns can be gone on with: `*k`, where all in front of `*done` is taken. These are places
+ * in the tape's bytes; `in` has `held` others in front of these. As take_events().
+ */
 static int take_entries(struct tl_pt_flow *f, const struct tl_pt_tape *tape, struct tl_bytes in,
-                        size_t *k, size_t *done)
+                        size_t held, size_t least, size_t *k, size_t *done)
 {
-    const bool columns = f->events.enabled && f->events.n == 0 && !f->events.bound && !f->lost;
-    size_t at = !columns && tape->from[*k] >= *done ? tape->from[*k] : tape->at[*k];
-    size_t least = tape->at[*k] + 1u;
-    for (;;) {
-        const int rc = take_events(f, in, &at, least, true);
-        *done = at;
+    for (size_t at = *done + held;;) {
+        const int rc = take_events(f, in, &at, least + held, true);
+        *done = at - held;
         /* A PAD that ends a column of outcomes is no packet of its own. */
-        while (*k < tape->n && tape->at[*k] < at + (tape->kind[*k] == TL_PT_PAD))
+        while (*k < tape->n && tape->at[*k] < *done + (tape->kind[*k] == TL_PT_PAD))
             ++*k;
-        if (rc != TL_OK || *k == tape->n || tape->from[*k] >= at || tape->at[*k] <= at)
+        if (rc != TL_OK || *k == tape->n || tape->from[*k] >= *done || tape->at[*k] <= *done)
             return rc;
         least = tape->at[*k]; /* among outcomes that are joined */
     }
 }
 
+/* From entry `*k` on, which is no column to be gone on with. */
+static int take_entry(struct tl_pt_flow *f, const struct tl_pt_tape *tape, struct tl_bytes in,
+                      size_t *k, size_t *done)
+{
+    const bool columns = f->events.enabled && f->events.n == 0 && !f->events.bound && !f->lost;
+    *done = !columns && tape->from[*k] >= *done ? tape->from[*k] : tape->at[*k];
+    return take_entries(f, tape, in, 0, tape->at[*k] + 1u, k, done);
+}
+
+/* Bytes that are held, with those of the tape that they waited for. */
+static int end_hold(struct tl_pt_flow *f, const struct tl_pt_tape *tape,
+                    const struct tl_pt_piece *piece, size_t *k, size_t *done)
+{
+    const size_t held =
+        f->held.n - piece->from; /* in front of the tape's bytes, from the first on */
+    int rc = tl_buf_add(&f->held, piece->bytes.p + piece->from, piece->to - piece->from);
+    if (rc < 0)
+        return rc;
+    const struct tl_bytes in = {f->held.p, f->held.n};
+    *done = -held;
+    if (in.n >= TL_PT_FLOW_HELD) {
+        *k = tape->n;
+        return take_held(f);
+    }
+    rc = take_entries(f, tape, in, held, piece->from, k, done);
+    if (rc == 1)
+        return hold(f, in, *done + held) < 0 ? TL_NOMEM : 1;
+    tl_buf_reset(&f->held);
+    return rc;
+}
+
 int tl_pt_flow_tape(struct tl_pt_flow *f, const struct tl_pt_tape *tape,
                     const struct tl_pt_piece *piece)
 {
-    int rc = TL_OK;
     const struct tl_bytes in = {piece->bytes.p, piece->to};
-    if (f->held.n > 0) {
-        rc = tl_buf_add(&f->held, in.p + piece->from, in.n - piece->from);
-        rc = rc < 0 ? rc : take_held(f, true);
-    } else {
-        size_t done = 0;
+    size_t k = 0, done = 0;
+    int rc = f->held.n > 0 ? end_hold(f, tape, piece, &k, &done) : TL_OK;
+    if (rc == TL_OK) {
         f->base = piece->base;
-        for (size_t k = 0; k < tape->n && rc == TL_OK;) {
+        while (k < tape->n && rc == TL_OK) {
             k = take_columns(f, tape, k, done);
             if (k < tape->n)
-                rc = take_entries(f, tape, in, &k, &done);
+                rc = take_entry(f, tape, in, &k, &done);
         }
         if (rc == 1)
             rc = hold(f, in, done);
@@ -344,7 +372,7 @@ int tl_pt_flow_tape(struct tl_pt_flow *f, const struct tl_pt_tape *tape,
 
 int tl_pt_flow_bad(struct tl_pt_flow *f, uint64_t offset)
 {
-    const int rc = f->held.n > 0 ? take_held(f, false) : TL_OK;
+    const int rc = f->held.n > 0 ? take_held(f) : TL_OK;
     lose_sync(f, offset);
     return rc < 0 ? rc : f->walker.failed ? TL_NOMEM : f->out.rc;
 }
@@ -386,7 +414,7 @@ int tl_pt_flow_flush(struct tl_pt_flow *f)
 
 int tl_pt_flow_finish(struct tl_pt_flow *f, uint64_t end)
 {
-    int rc = f->held.n > 0 ? take_held(f, false) : TL_OK;
+    int rc = f->held.n > 0 ? take_held(f) : TL_OK;
     if (rc >= 0)
         rc = tl_pt_flow_flush(f);
     if (rc >= 0 && f->lost && f->loss && end > f->lost_at)

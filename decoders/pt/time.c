@@ -157,11 +157,6 @@ void tl_pt_calibration_init(struct tl_pt_calibration *c)
     *c = (struct tl_pt_calibration){.least = UINT64_MAX};
 }
 
-bool tl_pt_calibrated(const struct tl_pt_calibration *c)
-{
-    return c->least <= c->most;
-}
-
 static void set_fcr(struct tl_pt_calibration *c, uint64_t fcr)
 {
     c->fcr = fcr;
@@ -245,12 +240,6 @@ enum tl_pt_time_error tl_pt_calibrate_mtc(struct tl_pt_calibration *c,
     return TL_PT_TIME_OK;
 }
 
-void tl_pt_calibrate_cyc(struct tl_pt_calibration *c, uint64_t cyc)
-{
-    c->cyc_mtc += cyc;
-    c->cyc_tsc += cyc;
-}
-
 /* ---- both ----------------------------------------------------------------------------------- */
 
 void tl_pt_clock_init(struct tl_pt_clock *clock)
@@ -294,9 +283,7 @@ enum tl_pt_time_error tl_pt_clock_packet(struct tl_pt_clock *clock,
             return e;
         return worse(e, tl_pt_time_mtc(t, config, p->mtc));
     case TL_PT_CYC:
-        tl_pt_calibrate_cyc(c, p->cyc);
-        return worse(TL_PT_TIME_OK,
-                     tl_pt_time_cyc(t, config, p->cyc, tl_pt_calibrated(c) ? c->fcr : 0));
+        return tl_pt_clock_cyc(clock, config, p->cyc);
     default:
         return TL_PT_TIME_OK;
     }

@@ -49,7 +49,10 @@ struct tl_pt_calibration {
 
 /* Zeroed time knows nothing; so does this calibration. */
 void tl_pt_calibration_init(struct tl_pt_calibration *calibration);
-bool tl_pt_calibrated(const struct tl_pt_calibration *calibration);
+static inline bool tl_pt_calibrated(const struct tl_pt_calibration *c)
+{
+    return c->least <= c->most;
+}
 
 /* ---- the clock, packet by packet ------------------------------------------------------------ */
 
@@ -72,7 +75,11 @@ enum tl_pt_time_error tl_pt_calibrate_cbr(struct tl_pt_calibration *c,
                                           bool header);
 enum tl_pt_time_error tl_pt_calibrate_mtc(struct tl_pt_calibration *c,
                                           const struct tl_pt_config *config, uint8_t mtc);
-void tl_pt_calibrate_cyc(struct tl_pt_calibration *c, uint64_t cyc);
+static inline void tl_pt_calibrate_cyc(struct tl_pt_calibration *c, uint64_t cyc)
+{
+    c->cyc_mtc += cyc;
+    c->cyc_tsc += cyc;
+}
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
@@ -89,6 +96,26 @@ void tl_pt_clock_init(struct tl_pt_clock *clock);
 enum tl_pt_time_error tl_pt_clock_packet(struct tl_pt_clock *clock,
                                          const struct tl_pt_config *config,
                                          const struct tl_pt_packet *packet, bool header);
+
+/* The same of a CYC, as nearly every second packet is where there are any. */
+static inline enum tl_pt_time_error tl_pt_clock_cyc(struct tl_pt_clock *clock,
+                                                    const struct tl_pt_config *config, uint64_t cyc)
+{
+    struct tl_pt_time *const t = &clock->time;
+    tl_pt_calibrate_cyc(&clock->calibration, cyc);
+    const uint64_t fcr = tl_pt_calibrated(&clock->calibration) ? clock->calibration.fcr : 0;
+    if (!fcr) {
+        t->lost_cyc++;
+        return TL_PT_TIME_OK;
+    }
+    if (t->fc) {
+        t->fc += (cyc * fcr) >> TL_PT_FCR_SHIFT;
+        t->tsc = t->base + t->fc;
+        return TL_PT_TIME_OK;
+    }
+    const enum tl_pt_time_error e = tl_pt_time_cyc(t, config, cyc, fcr);
+    return e == TL_PT_TIME_BAD_CONFIG ? TL_PT_TIME_OK : e;
+}
 
 /* Into bytes or from them. */
 void tl_pt_clock_state(struct tl_pt_clock *clock, struct tl_state *state);

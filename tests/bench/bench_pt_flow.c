@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Flow of Intel PT beside libipt in the same run: trace bytes of one processor, with the image at
- * hand, to paths and to STF records in memory. Real traces, repeated, where they are present; and
+ * hand, to paths, to STF records in memory, and to sealed shards with their index in files, by one
+ * thread. Real traces, repeated, where they are present; and
  * made-up ones: a program that runs in circles, and one of 4096 functions of which each block is
  * seen once or twice (cold). Rates are by processor time, but those of two threads, which are by
  * the clock.
@@ -10,8 +11,10 @@
 #include "bench/report.h"
 #include "decode/split.h"
 #include "flow/batch.h"
+#include "lake.h"
 #include "sim/pt_flow_encoder.h"
 #include "stf/flow_writer.h"
+#include "store/build.h"
 #include "unit/data.h"
 
 #include <elf.h>
@@ -28,9 +31,10 @@
 #define BYTES  (8u << 20)
 #define BLOCK  (4u << 20) /* bytes per push */
 #define TAKE   (256u << 10)
+#define SHARD  (1u << 20) /* instructions */
 #define ROUNDS 5
 
-enum to { PATHS, RECORDS };
+enum to { PATHS, RECORDS, SHARDS };
 
 struct part {
     char file[64];
@@ -46,6 +50,8 @@ struct bench {
     enum to to;
     unsigned threads;
     struct tl_stf_flow *flow;
+    struct tl_build *build;
+    struct tl_packer *packer;
     uint64_t insns, theirs;
     uint64_t met; /* parts decoded ahead that were of use */
 };
@@ -74,6 +80,8 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
     struct bench *const b = context;
     struct tl_stf_flow_at at = {0};
     b->insns += count(items, n);
+    if (b->build)
+        return tl_build_items(b->build, items, n);
     if (!b->flow)
         return TL_OK;
     if (tl_stf_flow_items(b->flow, items, n, UINT64_MAX, &at) < 0)
@@ -92,6 +100,44 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     return TL_OK;
 }
 
+/* A shard is full: to a file. */
+static int seal(void *context, struct tl_view *view)
+{
+    struct bench *const b = context;
+    struct tl_buf shard = {0};
+    char path[] = "/tmp/bench_pt_flow.XXXXXX";
+    const int fd = mkstemp(path);
+    if (fd < 0 || unlink(path) < 0 ||
+        tl_view_encode(view, TL_CHUNK_MARKERS, b->packer, &shard, NULL) < 0 ||
+        write(fd, shard.p, shard.n) != (ssize_t)shard.n || close(fd) < 0)
+        die("no shard");
+    tl_buf_fini(&shard);
+    tl_view_put(view);
+    return TL_OK;
+}
+
+static void begin_shards(struct bench *b)
+{
+    const struct tl_build_options options = {.protocol = TL_PROTO_PT,
+                                             .isa = TL_ISA_X64,
+                                             .shard_insns = SHARD,
+                                             .image = b->image,
+                                             .seal = seal,
+                                             .context = b};
+    if (tl_packer_new(&b->packer) < 0 || tl_build_new(&b->build, &options) < 0)
+        die("no shards");
+}
+
+static void end_shards(struct bench *b)
+{
+    if (b->build && tl_build_finish(b->build) < 0)
+        die("no shards");
+    tl_build_free(b->build);
+    tl_packer_free(b->packer);
+    b->build = NULL;
+    b->packer = NULL;
+}
+
 static void ours(void *context)
 {
     struct bench *const b = context;
@@ -108,6 +154,8 @@ static void ours(void *context)
         die("no crew");
     if (b->to == RECORDS && tl_stf_flow_new(&b->flow, &stf, NULL) < 0)
         die("no records");
+    if (b->to == SHARDS)
+        begin_shards(b);
     const int rc = b->threads > 1
                        ? tl_split_new(&d, &tl_pt_ops, &source, b->image, &sink, &share, &fail)
                        : tl_pt_ops.create(&d, &source, b->image, &sink, &fail);
@@ -121,6 +169,7 @@ static void ours(void *context)
     }
     if (d->ops->finish(d) < 0)
         die("finish");
+    end_shards(b);
     b->met = b->threads > 1 ? tl_split_met(d) : 0;
     d->ops->destroy(d);
     tl_stf_flow_free(b->flow);
@@ -218,7 +267,7 @@ static void measure(struct bench *b)
 {
     if (!strstr(b->name, only))
         return;
-    static const char *const what[] = {"paths", "STF records"};
+    static const char *const what[] = {"paths", "STF records", "sealed shards"};
     double theirs = 0;
     char name[96];
     b->threads = 1;
@@ -230,7 +279,7 @@ static void measure(struct bench *b)
     bench_report("pt flow", name, insns / bench_best_cpu(ROUNDS, block_by_block, b), "Minsn/s",
                  PEER, theirs);
 #endif
-    for (unsigned to = PATHS; to <= RECORDS; to++) {
+    for (unsigned to = PATHS; to <= SHARDS; to++) {
         b->to = (enum to)to;
         const double took = bench_best_cpu(ROUNDS, ours, b);
         snprintf(name, sizeof name, "%s, %s", b->name, what[to]);
@@ -351,6 +400,7 @@ static void made_up(const char *name, unsigned functions, uint64_t insns, bool a
 int main(int argc, char **argv)
 {
     only = argc > 1 ? argv[1] : "";
+    tl_lake_share_heaps();
     real("one-cpu", "stroll.elf");
     real("cyc-long-tnt", "walk.elf");
     real("noretcomp", "ramble.elf");
