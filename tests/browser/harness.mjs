@@ -77,14 +77,19 @@ export async function shot(page, name) {
   await page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
 }
 
-/** Wait until nothing is fetched and two frames are drawn. */
+/** Wait until nothing is fetched, the link is up to date and that is drawn. */
 export async function settle(page) {
-  await page.waitForFunction(() => !document.querySelector(".busy.on"), undefined, { timeout: 20000 });
-  await page.evaluate(() => new Promise((done) => {
-    requestAnimationFrame(() => requestAnimationFrame(done));
+  await page.evaluate(() => new Promise((done, fail) => {
+    const until = performance.now() + 20000;
+    let still = 0;
+    const look = () => {
+      still = document.querySelector(".busy.on") ? 0 : still + 1;
+      if (still === 3) done();
+      else if (performance.now() > until) fail(new Error("it does not come to rest"));
+      else requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
   }));
-  await page.waitForTimeout(150);
-  await page.waitForFunction(() => !document.querySelector(".busy.on"), undefined, { timeout: 20000 });
 }
 
 export async function open(page, base, hash) {
@@ -101,6 +106,18 @@ export async function accessible(page) {
     return result.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120)).join(" | ")}`);
   });
   assert.deepEqual(violations, []);
+}
+
+/** Accessible and seen in both themes; the page is left in the one that it had. */
+export async function inBothThemes(page, name) {
+  const had = await page.evaluate(() => document.documentElement.dataset.theme);
+  for (const theme of [had === "light" ? "dark" : "light", had]) {
+    await page.emulateMedia({ colorScheme: theme });
+    await page.waitForFunction((t) => document.documentElement.dataset.theme === t, theme);
+    await settle(page);
+    await accessible(page);
+    await shot(page, `${name}-${theme}`);
+  }
 }
 
 /** Pixels of the lanes' canvas as counts by colour, below the ruler. */
@@ -124,7 +141,7 @@ export function cssColour(page, name) {
 
 /** The view as the URL tells it, once it has caught up. */
 export async function place(page) {
-  await page.waitForTimeout(300);
+  await settle(page);
   const hash = await page.evaluate(() => location.hash);
   const query = new URLSearchParams(hash.split("?")[1] ?? "");
   const number = (key) => (query.has(key) ? Number(query.get(key)) : undefined);

@@ -11,6 +11,7 @@
 import { parseArgs } from "node:util";
 import { launch, Suite } from "./harness.mjs";
 import { callChecks, compareChecks } from "./calls.mjs";
+import { findChecks } from "./find.mjs";
 import { FAR, gapChecks, missingTrace } from "./gaps.mjs";
 import { Lab } from "./lab.mjs";
 import { loginChecks } from "./login.mjs";
@@ -61,6 +62,7 @@ try {
       const where = { server: lab.url, tls: lab.tls };
       const finished = await lab.finished();
       await serverChecks(suite, { ...where, trace: finished, live: await lab.live() });
+      await findChecks(suite, { ...where, trace: finished });
       await callChecks(suite, { ...where, trace: finished });
       await compareChecks(suite, { ...where, trace: finished });
       const osd = await lab.osd();

@@ -175,8 +175,8 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
     const first = /^[IN] 0*([0-9a-f]+)/m.exec(text)[1];
     await page.fill(".search input", `0x${first}`);
     await page.press(".search input", "Enter");
-    await page.waitForSelector("ol.hits li");
-    assert.ok((await page.textContent("ol.hits")).includes(first));
+    await page.waitForSelector("#hits .gridbody [role=row]");
+    assert.ok((await page.textContent("#hits")).includes(first));
     await shot(page, `${title}-search`);
   });
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The server's HTTP interface. All of it is GET and idempotent: a request that fails in transport is
+// The server's HTTP interface, as far as it is GET and idempotent: a request that fails in transport is
 // tried once more, since a server that drains its connection may drop those under way.
 import {
-  readFunctions, readHits, readInsns, readPosition, readSlices, readStats, readTrace, readTraces,
-  type FunctionRow, type Hit, type InsnRow, type Position, type Slices, type Stats, type Trace,
+  readFound, readFunctions, readInsns, readPosition, readSlices, readStats, readTrace, readTraces,
+  type Found, type FunctionRow, type InsnRow, type Position, type Slices, type Stats, type Trace,
 } from "./model.ts";
 import { absolute, epochOn, type Ref } from "./epoch.ts";
 import type { Axis } from "./scale.ts";
@@ -35,6 +35,8 @@ export async function logOut(): Promise<void> {
   await fetch(`${ROOT}/logout`, { method: "POST" }).catch(() => undefined);
   location.assign("login");
 }
+
+export type { Found } from "./model.ts";
 
 export async function json(path: string, signal?: AbortSignal): Promise<unknown> {
   const reply = await get(path, { headers: { accept: "application/json" }, ...(signal ? { signal } : {}) });
@@ -89,18 +91,38 @@ export async function locate(
     await json(`${streamPath(trace.id, stream)}/locate?${where}`, signal), trace.epoch);
 }
 
+/** One of them: as it is written, a kind of event, or a function that is called. */
 export interface Query {
-  readonly symbol?: string;
-  readonly pc?: string;
+  readonly q?: string;
   readonly event?: string;
+  readonly call?: string;
 }
 
-export async function find(
-  trace: Ref, stream: string, query: Query, from: number, limit: number, signal?: AbortSignal,
-): Promise<{ hits: Hit[]; more: boolean }> {
-  const params = new URLSearchParams({ ...query, from: String(from), limit: String(limit) });
-  return readHits(
-    await json(`${streamPath(trace.id, stream)}/find?${params}`, signal), trace.epoch);
+export interface Around {
+  /** Hits behind this instruction of a stream, or in front of it, the nearest first. */
+  readonly near?: { readonly stream: string; readonly insn: number } | undefined;
+  /** Or those at an instruction. */
+  readonly at?: { readonly stream: string; readonly insn: number };
+  readonly backward?: boolean;
+  readonly limit: number;
+  readonly count?: boolean;
+}
+
+/** In all streams, or at an instruction of one. */
+export async function find(trace: Ref, query: Query, how: Around, signal?: AbortSignal): Promise<Found> {
+  const params = new URLSearchParams({ ...query, limit: String(how.limit) });
+  if (how.near) {
+    params.set("near", how.near.stream);
+    params.set("at", String(how.near.insn));
+  }
+  if (how.at) {
+    params.set("from", String(how.at.insn));
+    params.set("to", String(how.at.insn + 1));
+    return readFound(await json(`${streamPath(trace.id, how.at.stream)}/find?${params}`, signal), trace.epoch);
+  }
+  if (how.backward) params.set("backward", "1");
+  if (how.count) params.set("count", "1");
+  return readFound(await json(`${tracePath(trace.id)}/find?${params}`, signal), trace.epoch);
 }
 
 export async function insns(

@@ -8,11 +8,10 @@ import { Live, type Connection } from "./live.ts";
 import { extentOf, hasTime, type Trace } from "./model.ts";
 import type { Theme } from "./palette.ts";
 import { centre, clamp, pan, span, whole, zoom, type Axis, type View } from "./scale.ts";
-import { parseSearch } from "./search.ts";
-import { Session, type Found, type Measured } from "./session.ts";
+import { Finder } from "./find.ts";
+import { Session, type Measured } from "./session.ts";
 import { decodePlace, emptyPlace, encodePlace, type Panel, type Place } from "./url.ts";
 
-const HITS = 1000;
 const URL_MS = 200;
 const NAMES_MS = 1000;
 const ZOOM_REST_MS = 80;
@@ -25,6 +24,7 @@ export class App {
   session: Session | undefined;
   trouble = ""; // why the trace in the URL cannot be shown
   panel: Panel = "insns";
+  kinds = ""; // of events that are listed, "" as usual
   comparedWith = ""; // "TRACE/STREAM"
   following: number | undefined;
   help = false;
@@ -38,9 +38,9 @@ export class App {
   private pointed = true; // nothing but the pointer has moved since the last frame
   private urlTimer: ReturnType<typeof setTimeout> | undefined;
   private locating: AbortController | undefined;
-  private searching: AbortController | undefined;
   private measuring: AbortController | undefined;
   private opening: AbortController | undefined;
+  readonly finder = new Finder(this);
   private readonly reduced = matchMedia("(prefers-reduced-motion: reduce)");
   private functionsAt = -Infinity;
 
@@ -109,7 +109,7 @@ export class App {
       to: bare ? undefined : text(s.view.to, step), lane: s.lane > 0 ? s.stream?.name : undefined,
       at: s.cursor === undefined ? undefined : text(s.cursor),
       select: s.selection && [text(s.selection[0]), text(s.selection[1])], find: s.found?.text ?? "", panel: this.panel,
-      with: this.comparedWith,
+      kinds: this.kinds, with: this.comparedWith,
       open: s.folds, full: s.trace.streams.filter((_, i) => s.full.has(i)).map((x) => x.name),
       follow: this.following,
     };
@@ -118,14 +118,23 @@ export class App {
   private toUrl(): void {
     clearTimeout(this.urlTimer);
     this.urlTimer = setTimeout(() => {
+      this.urlTimer = undefined;
+      this.changed();
       if (!this.session) return;
       const hash = encodePlace(this.place());
       if (hash !== location.hash) history.replaceState(null, "", hash);
     }, URL_MS);
   }
 
+  /** Does the URL tell what is seen, and is nothing asked for? */
+  get settled(): boolean {
+    const s = this.session;
+    return this.urlTimer === undefined && !(s && (s.busy || this.zooming(s)));
+  }
+
   private fromUrl(): void {
     clearTimeout(this.urlTimer);
+    this.urlTimer = undefined;
     const place = decodePlace(location.hash);
     if (place.trace === undefined) {
       this.close();
@@ -156,6 +165,7 @@ export class App {
     s.view = place.from !== undefined && to > from
       ? clamp({ axis, from, to }, extent) : whole(axis, extent);
     this.panel = place.panel;
+    this.kinds = place.kinds;
     this.comparedWith = place.with;
     this.following = s.trace.state === "live" || s.trace.state === "decoding" ? place.follow
       : undefined;
@@ -163,7 +173,7 @@ export class App {
     this.moveCursor(place.at === undefined ? undefined : near(epoch, place.at), false);
     if (place.find !== (s.found?.text ?? "")) {
       this.searchText = place.find;
-      void this.search(place.find, false);
+      void this.finder.search(place.find, false);
     }
     if (place.panel === "stats" && place.select) this.measure();
     this.changed();
@@ -237,7 +247,7 @@ export class App {
   private close(): void {
     this.opening?.abort();
     this.locating?.abort();
-    this.searching?.abort();
+    this.finder.stop();
     this.measuring?.abort();
     this.session?.tiles.abortAll();
     this.session?.dropDecoded();
@@ -515,70 +525,7 @@ export class App {
     run().catch(() => this.changed());
   }
 
-  // ---- search ------------------------------------------------------------------------------
-
-  async search(text: string, go = true): Promise<void> {
-    const s = this.session;
-    const stream = s?.stream;
-    if (!s || !stream) return;
-    this.searching?.abort();
-    const parsed = parseSearch(text);
-    if (parsed.kind === "none") {
-      s.found = undefined;
-      this.toUrl();
-      this.changed();
-      return;
-    }
-    if (parsed.kind === "goto") {
-      await this.goTo(Math.min(parsed.insn, Math.max(0, stream.insns - 1)));
-      return;
-    }
-    const found: Found = {
-      text, lane: s.lane, hits: [], more: false, running: parsed.kind === "query",
-      error: parsed.kind === "error" ? parsed.text : "", index: -1,
-    };
-    s.found = found;
-    this.panel = "find";
-    this.toUrl();
-    this.changed();
-    if (parsed.kind !== "query") return;
-    const controller = new AbortController();
-    this.searching = controller;
-    try {
-      const got = await api.find(
-        s.trace, stream.name, parsed.query, 0, HITS, controller.signal);
-      found.hits = got.hits;
-      found.more = got.more;
-    } catch (error) {
-      if (controller.signal.aborted) return;
-      found.error = (error as Error).message;
-    }
-    found.running = false;
-    if (found.hits.length > 0 && go) {
-      const at = s.cursorInsn ?? 0;
-      const next = found.hits.findIndex((h) => h.insn >= at);
-      this.goToHit(Math.max(0, next));
-    }
-    this.say(found.error !== "" ? found.error
-      : `${found.hits.length}${found.more ? " or more" : ""} hits for ${text}.`);
-  }
-
-  goToHit(index: number): void {
-    const s = this.session;
-    const found = s?.found;
-    const hit = found?.hits[index];
-    if (!s || !found || !hit) return;
-    found.index = index;
-    s.lane = found.lane;
-    void this.goTo(hit.insn, hit.time);
-  }
-
-  nextHit(by: 1 | -1): void {
-    const found = this.session?.found;
-    if (!found || found.hits.length === 0) return;
-    const n = found.hits.length;
-    this.goToHit((found.index + by + n) % n);
-  }
+  // ---- going somewhere ---------------------------------------------------------------------
 
   /** Put the cursor on an instruction of the selected lane, whatever the axis. */
   async goTo(insn: number, time?: number): Promise<void> {
@@ -589,7 +536,25 @@ export class App {
     if (s.view.axis === "time") {
       at = time ?? (await api.locate(s.trace, name, "insn", insn)).time ?? 0;
     }
+    s.chosen = { lane: s.lane, cursor: Math.max(0, Math.floor(at)), insn };
     this.moveCursor(at);
+  }
+
+  goToIn(stream: string, insn: number, time?: number): void {
+    const s = this.session;
+    const lane = s?.laneOf(stream) ?? -1;
+    if (!s || lane < 0) return;
+    if (lane !== s.lane) {
+      s.lane = lane;
+      s.forgetEnds();
+    }
+    void this.goTo(insn, time);
+  }
+
+  /** Something that the link tells has changed. */
+  moved(): void {
+    this.toUrl();
+    this.changed();
   }
 
   /** Open or close a lane's call stack; `all`: show all of its levels, or few. */
@@ -600,6 +565,17 @@ export class App {
     if (!which.delete(lane)) which.add(lane);
     this.toUrl();
     this.changed();
+  }
+
+  /** As if it were typed into the search box. */
+  lookFor(text: string): void {
+    this.searchText = text;
+    void this.finder.search(text);
+  }
+
+  setKinds(kinds: string): void {
+    this.kinds = kinds;
+    this.moved();
   }
 
   compareWith(other: string): void {

@@ -49,6 +49,10 @@ export class InsnCache {
     }
   }
 
+  get busy(): boolean {
+    return this.flying.size > 0;
+  }
+
   clear(): void {
     for (const controller of this.flying.values()) controller.abort();
     this.flying.clear();

@@ -6,7 +6,7 @@
 export type Command =
   | "zoomIn" | "zoomOut" | "panLeft" | "panRight" | "home" | "end" | "whole" | "zoomSelection"
   | "laneUp" | "laneDown" | "toggleLane" | "stepBack" | "stepForward" | "eventBack" | "eventForward"
-  | "hitBack" | "hitForward" | "search" | "follow" | "axis" | "panel" | "table" | "theme" | "help"
+  | "gapBack" | "gapForward" | "callBack" | "callForward" | "hitBack" | "hitForward" | "search" | "follow" | "axis" | "panel" | "table" | "theme" | "help"
   | "escape";
 
 export interface Binding {
@@ -47,6 +47,10 @@ export const BINDINGS: readonly Binding[] = [
   { command: "stepForward", key: ".", shown: "." },
   { command: "eventBack", key: "[", shown: "[" },
   { command: "eventForward", key: "]", shown: "]" },
+  { command: "gapForward", code: "KeyG", shift: false, shown: "G" },
+  { command: "gapBack", code: "KeyG", shift: true, shown: "Shift G" },
+  { command: "callForward", code: "KeyC", shift: false, shown: "C" },
+  { command: "callBack", code: "KeyC", shift: true, shown: "Shift C" },
   { command: "hitForward", code: "KeyN", shift: false, shown: "N" },
   { command: "hitBack", code: "KeyN", shift: true, shown: "Shift N" },
   { command: "search", key: "/", shown: "/" },
@@ -82,6 +86,10 @@ export const GROUPS: readonly Group[] = [
       { command: "stepForward", text: "One instruction or bucket on" },
       { command: "eventBack", text: "Previous event or gap" },
       { command: "eventForward", text: "Next event or gap" },
+      { command: "gapBack", text: "Previous gap" },
+      { command: "gapForward", text: "Next gap" },
+      { command: "callBack", text: "Previous call of this function" },
+      { command: "callForward", text: "Next call of this function" },
       { command: "laneUp", text: "Lane above" },
       { command: "laneDown", text: "Lane below" },
       { command: "toggleLane", text: "Open or close the lane's call stack" },

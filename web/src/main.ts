@@ -44,6 +44,12 @@ function toggleTheme(): void {
   applyTheme();
 }
 
+/** "gap overflow, 3 of 5", as long as the cursor stands there. */
+function stepText(s: Session): string {
+  const { step } = s;
+  return step && step.cursor === s.cursor && step.lane === s.lane ? `${step.text}, ${step.list.position}` : "";
+}
+
 function status(s: Session): TemplateResult {
   const hover = timeline.hover ?? (s.cursor !== undefined ? timeline.inspect(s, s.lane, s.cursor) : undefined);
   const d = hover && describe(s, hover);
@@ -56,8 +62,9 @@ function status(s: Session): TemplateResult {
       ${cell("Position", d.where, "num")}${cell("Width of what is under the pointer", d.width && `in ${d.width}`, "num muted")}
       ${cell("Mode", d.mode)}${cell("Events", d.events)}${cell("Lost", d.lost, "bad")}` : nothing}
     <span class="grow"></span>
+    ${cell("What the keys went to", stepText(s), "num")}
     <span class="cell num muted" title="Width of the view">${size} in view</span>
-    <span class="busy ${s.tiles.busy ? "on" : ""}" aria-hidden="true"></span>`;
+    <span class="busy ${app.settled ? "" : "on"}" aria-hidden="true"></span>`;
 }
 
 /** What is under the pointer, beside it. The line at the bottom has the rest. */
@@ -135,8 +142,14 @@ function command(e: KeyboardEvent): void {
         case "axis": void app.setAxis(s.view.axis === "insn" ? "time" : "insn"); break;
         case "panel": app.setPanel(app.panel === "none" ? "insns" : "none"); break;
         case "table": app.table = !app.table; break;
-        case "hitForward": app.nextHit(1); break;
-        case "hitBack": app.nextHit(-1); break;
+        case "gapForward": void app.finder.jump("gap", 1); break;
+        case "gapBack": void app.finder.jump("gap", -1); break;
+        case "callForward": void app.finder.jump("call", 1); break;
+        case "callBack": void app.finder.jump("call", -1); break;
+        case "eventForward": void app.finder.jump("event", 1); break;
+        case "eventBack": void app.finder.jump("event", -1); break;
+        case "hitForward": void app.finder.next(1); break;
+        case "hitBack": void app.finder.next(-1); break;
         default:
           // The rest belongs to the timeline, wherever the focus is, unless it means something there.
           if (target.closest("button, a, [role=listbox], [role=tablist], [role=region], ol")

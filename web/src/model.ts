@@ -51,8 +51,18 @@ export interface Position {
 }
 
 export interface Hit extends Position {
+  readonly stream: string;
   readonly pc: string;
   readonly text: string;
+}
+
+/** Hits, and where they were counted how many there are, and how many in front of the first. */
+export interface Found {
+  readonly what: string;
+  readonly hits: readonly Hit[];
+  readonly more: boolean;
+  readonly total: number | undefined;
+  readonly before: number | undefined;
 }
 
 export interface InsnRow {
@@ -190,15 +200,16 @@ export function readPosition(value: unknown, epoch = 0n): Position {
   };
 }
 
-export function readHits(value: unknown, epoch = 0n): { hits: Hit[]; more: boolean } {
+export function readFound(value: unknown, epoch = 0n): Found {
   const o = object(value);
   return {
     hits: list(o.hits).map((row) => {
       const h = object(row);
-      const at = h.at !== undefined ? object(h.at) : h;
-      return { ...readPosition(at, epoch), pc: address(h.pc), text: text(h.text) };
+      return { ...readPosition(h, epoch), pc: address(h.pc), text: text(h.text), stream: text(h.stream) };
     }),
-    more: o.more === true,
+    what: text(o.what), more: o.more === true,
+    total: o.total === undefined ? undefined : number(o.total),
+    before: o.before === undefined ? undefined : number(o.before),
   };
 }
 

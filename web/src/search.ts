@@ -1,43 +1,50 @@
 // SPDX-License-Identifier: MIT
-// What is typed into the search box.
-import type { Query } from "./api.ts";
-
+// What is typed into the search box. The server understands all but "#1234".
 export type Search =
   | { readonly kind: "none" }
   | { readonly kind: "goto"; readonly insn: number }
-  | { readonly kind: "query"; readonly query: Query }
+  | { readonly kind: "query"; readonly text: string }
   | { readonly kind: "error"; readonly text: string };
 
 /** Those offered; the server knows more, and every kind of gap. */
 export const EVENT_KINDS = ["exception", "return", "gap", "overflow", "event", "software", "mode",
   "context", "trace-on", "note"] as const;
 
-/**
- * "#1234" goes to an instruction; "0x…" or "0x…-0x…" is an address or a range of addresses;
- * "event:KIND" an event; anything else the name of a function.
- */
+/** "#1234" goes to an instruction; anything else is looked for. */
 export function parseSearch(input: string): Search {
   const text = input.trim();
   if (text === "") return { kind: "none" };
-  if (text.startsWith("#")) {
-    const digits = text.slice(1).replace(/[,_\s]/g, "");
-    return /^\d{1,15}$/.test(digits) ? { kind: "goto", insn: Number(digits) }
-      : { kind: "error", text: "After # an instruction's number is expected." };
+  if (!text.startsWith("#")) return { kind: "query", text };
+  const digits = text.slice(1).replace(/[,_\s]/g, "");
+  return /^\d{1,15}$/.test(digits) ? { kind: "goto", insn: Number(digits) }
+    : { kind: "error", text: "After # an instruction's number is expected." };
+}
+
+/** How many letters must be put in, left out, replaced or swapped; more than `most` is `most` + 1. */
+export function distance(a: string, b: string, most: number): number {
+  if (Math.abs(a.length - b.length) > most) return most + 1;
+  let [before, last, row]: number[][] = [[], [], Array.from({ length: b.length + 1 }, (_, i) => i)];
+  for (let i = 1; i <= a.length; i++) {
+    [before, last, row] = [last!, row!, [i]];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = last[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      row[j] = Math.min(replaced, last[j]! + 1, row[j - 1]! + 1);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) row[j] = Math.min(row[j]!, before[j - 2]! + 1);
+    }
   }
-  const event = /^event:\s*(\S*)$/i.exec(text);
-  if (event) {
-    const kind = event[1]!.toLowerCase();
-    return /^[a-z-]+$/.test(kind) ? { kind: "query", query: { event: kind } }
-      : { kind: "error", text: `Events: ${EVENT_KINDS.join(", ")}.` };
-  }
-  if (/^0x/i.test(text)) {
-    const range = /^0x([0-9a-f]{1,16})(?:\s*[-:]\s*(?:0x)?([0-9a-f]{1,16}))?$/i.exec(text);
-    if (!range) return { kind: "error", text: "An address is 0x and up to 16 hexadecimal digits." };
-    const from = `0x${range[1]!.toLowerCase()}`;
-    const pc = range[2] ? `${from}:0x${range[2].toLowerCase()}` : from;
-    return { kind: "query", query: { pc } };
-  }
-  return { kind: "query", query: { symbol: text } };
+  return Math.min(row![b.length]!, most + 1);
+}
+
+/** Names that someone may have meant, the nearest first. */
+export function nearNames(input: string, names: readonly string[], most: number): string[] {
+  const text = input.trim().toLowerCase().replace(/^(call|symbol):/, "").replace(/\+0x[0-9a-f]*$/, "");
+  if (text.length < 2) return [];
+  const far = Math.max(1, Math.floor(text.length / 3));
+  const bare = (name: string): string => name.toLowerCase().replace(/^_+/, "");
+  return [...new Set(names)]
+    .map((name) => ({ name, far: Math.min(distance(text, name.toLowerCase(), far), distance(text, bare(name), far)) }))
+    .filter((n) => n.far <= far).sort((a, b) => a.far - b.far || a.name.localeCompare(b.name))
+    .slice(0, most).map((n) => n.name);
 }
 
 /** Names to offer for what is typed so far: those that begin with it first. */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Everything that belongs to the trace that is open: what is in view, selected and found, and what was
 // fetched of it.
+import type { Found, Step } from "./find.ts";
 import { InsnCache } from "./insns.ts";
-import { extentOf, streamExtent, type Hit, type Position, type Stats, type Stream, type Trace } from "./model.ts";
+import { extentOf, streamExtent, type Position, type Stats, type Stream, type Trace } from "./model.ts";
 import { whole, type Axis, type Extent, type View } from "./scale.ts";
 import { SliceCache } from "./slices.ts";
 import { TileClient } from "./tiles.ts";
@@ -11,16 +12,6 @@ import { TileClient } from "./tiles.ts";
 export interface Host {
   changed(): void;
   missName(session: Session): void;
-}
-
-export interface Found {
-  readonly text: string;
-  readonly lane: number;
-  hits: readonly Hit[];
-  more: boolean;
-  running: boolean;
-  error: string;
-  index: number; // of the present hit, -1 before the first
 }
 
 /** With so many lanes all call stacks are open at first. */
@@ -44,10 +35,12 @@ export class Session {
   view: View;
   lane = 0;
   cursor: number | undefined; // in units of the view's axis
+  chosen: { readonly lane: number; readonly cursor: number; readonly insn: number } | undefined;
   depth: number | undefined; // of the call at the cursor that was chosen; undefined: the innermost
   position: Position | undefined; // of the cursor, once the server has said it
   selection: readonly [number, number] | undefined; // in units of the axis
   found: Found | undefined;
+  step: Step | undefined;
   measured: Measured | undefined;
   readonly open = new Set<number>(); // lanes whose call stack is shown, …
   readonly full = new Set<number>(); // … with all its rows
@@ -108,7 +101,14 @@ export class Session {
   /** The cursor as an instruction of its lane, as far as that is known. */
   get cursorInsn(): number | undefined {
     if (this.cursor === undefined) return undefined;
-    return this.view.axis === "insn" ? Math.floor(this.cursor) : this.position?.insn;
+    if (this.view.axis === "insn") return Math.floor(this.cursor);
+    // Several instructions may have one time: the one that somebody went to counts.
+    const at = this.chosen;
+    return at && at.lane === this.lane && at.cursor === this.cursor ? at.insn : this.position?.insn;
+  }
+
+  laneOf(stream: string): number {
+    return this.trace.streams.findIndex((s) => s.name === stream);
   }
 
   /** The edge to follow is that of the selected lane: others may be ahead or behind. */
@@ -138,6 +138,11 @@ export class Session {
     this.app.missName(this);
     return `function ${id}`;
   };
+
+  /** Is something of what is in view under way? */
+  get busy(): boolean {
+    return this.tiles.busy || this.slices.busy || [...this.insnCaches.values()].some((c) => c.busy);
+  }
 
   dropDecoded(): void {
     for (const cache of this.insnCaches.values()) cache.clear();

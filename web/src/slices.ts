@@ -87,6 +87,10 @@ export class SliceCache {
       && span(view) >= pad / CLOSER && streams.every((s) => on.streams.includes(s));
   }
 
+  get busy(): boolean {
+    return this.timer !== undefined || this.flying !== undefined;
+  }
+
   clear(): void {
     clearTimeout(this.timer);
     this.timer = undefined;

@@ -4,8 +4,8 @@
 //   #/trace/ID?axis=time&from=..&to=..    a trace; every part of the query may be absent
 import type { Axis } from "./scale.ts";
 
-export type Panel = "insns" | "stats" | "find" | "calls" | "source" | "compare" | "none";
-const PANELS: readonly string[] = ["stats", "find", "calls", "source", "compare", "none"];
+export type Panel = "insns" | "events" | "stats" | "find" | "calls" | "source" | "compare" | "none";
+const PANELS: readonly string[] = ["events", "stats", "find", "calls", "source", "compare", "none"];
 
 export interface Place {
   trace: string | undefined;
@@ -18,6 +18,7 @@ export interface Place {
   select: readonly [string, string] | undefined;
   find: string;
   panel: Panel;
+  kinds: string; // of events that are listed, "" as usual
   with: string; // "TRACE/STREAM" that is compared
   open: readonly string[] | undefined; // lanes whose call stack is open, by name; undefined: as usual
   full: readonly string[]; // … with all of its levels
@@ -28,7 +29,7 @@ export interface Place {
 export function emptyPlace(trace?: string): Place {
   return {
     trace, axis: "insn", from: undefined, to: undefined, lane: undefined, at: undefined,
-    select: undefined, find: "", panel: "insns", with: "", open: undefined, full: [], follow: undefined,
+    select: undefined, find: "", panel: "insns", kinds: "", with: "", open: undefined, full: [], follow: undefined,
   };
 }
 
@@ -45,6 +46,7 @@ export function encodePlace(place: Place): string {
   if (place.select) query.push(`select=${place.select[0]}-${place.select[1]}`);
   if (place.find !== "") query.push(`find=${encodeURIComponent(place.find)}`);
   if (place.panel !== "insns") query.push(`panel=${place.panel}`);
+  if (place.kinds !== "") query.push(`kinds=${encodeURIComponent(place.kinds)}`);
   if (place.with !== "") query.push(`with=${encodeURIComponent(place.with)}`);
   if (place.open) query.push(`open=${place.open.map(encodeURIComponent).join(",")}`);
   if (place.full.length > 0) query.push(`full=${place.full.map(encodeURIComponent).join(",")}`);
@@ -92,6 +94,7 @@ export function decodePlace(hash: string): Place {
   place.find = query.get("find") ?? "";
   const panel = query.get("panel");
   if (panel !== null && PANELS.includes(panel)) place.panel = panel as Panel;
+  place.kinds = query.get("kinds") ?? "";
   place.with = query.get("with") ?? "";
   place.open = names(matched[2], "open");
   place.full = names(matched[2], "full") ?? [];

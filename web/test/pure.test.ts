@@ -6,12 +6,12 @@ import { follow } from "../src/follow.ts";
 import { bytes, duration, exactTime, grouped, percent, short } from "../src/format.ts";
 import { BINDINGS, GROUPS, match, shownKeys } from "../src/keys.ts";
 import { Lru } from "../src/lru.ts";
-import { extentOf, privilegeName, readFunctions, readHits, readInsns, readStats, readTrace, unitName } from "../src/model.ts";
+import { extentOf, privilegeName, readFound, readFunctions, readInsns, readStats, readTrace, unitName } from "../src/model.ts";
 import {
   contrast, functionColour, GROUND, hash, INK, pageColour, palette, PALETTE_SIZE, PRIVILEGE,
 } from "../src/palette.ts";
 import type { View } from "../src/scale.ts";
-import { parseSearch, suggestions } from "../src/search.ts";
+import { distance, nearNames, parseSearch, suggestions } from "../src/search.ts";
 
 test("LRU forgets what was not used for longest", () => {
   const dropped: string[] = [];
@@ -96,13 +96,21 @@ test("pixels are the colour's bytes in memory order", () => {
 test("what is typed into the search box", () => {
   assert.deepEqual(parseSearch("  "), { kind: "none" });
   assert.deepEqual(parseSearch("#1,234"), { kind: "goto", insn: 1234 });
-  assert.deepEqual(parseSearch("0xFFFF0000"), { kind: "query", query: { pc: "0xffff0000" } });
-  assert.deepEqual(parseSearch("0x1000-0x2000"), { kind: "query", query: { pc: "0x1000:0x2000" } });
-  assert.deepEqual(parseSearch("event:exception"), { kind: "query", query: { event: "exception" } });
-  assert.deepEqual(parseSearch(" memcpy "), { kind: "query", query: { symbol: "memcpy" } });
-  for (const wrong of ["#", "#x", "event:", "0xzz", "0x11112222333344445"]) {
-    assert.equal(parseSearch(wrong).kind, "error", wrong);
-  }
+  assert.deepEqual(parseSearch(" main+0x10 "), { kind: "query", text: "main+0x10" });
+  for (const wrong of ["#", "#x"]) assert.equal(parseSearch(wrong).kind, "error", wrong);
+});
+
+test("names that someone may have meant", () => {
+  assert.equal(distance("memcpy", "memcpy", 2), 0);
+  assert.equal(distance("memcyp", "memcpy", 2), 1, "swapped");
+  assert.equal(distance("mmcpy", "memcpy", 2), 1);
+  assert.equal(distance("", "memcpy", 9), 6);
+  assert.equal(distance("abcdef", "uvwxyz", 2), 3, "too far");
+  const names = ["memcpy", "memset", "main", "__memcpy", "strcpy", "schedule"];
+  assert.deepEqual(nearNames("memcyp", names, 2), ["__memcpy", "memcpy"]);
+  assert.deepEqual(nearNames("call:shedule+0x10", names, 5), ["schedule"]);
+  assert.deepEqual(nearNames("x", names, 5), []);
+  assert.deepEqual(nearNames("something else", names, 5), []);
 });
 
 test("suggestions: what begins with it before what contains it", () => {
@@ -137,7 +145,7 @@ test("what the server tells is read leniently", () => {
   for (const nonsense of [undefined, null, 7, "x", [], {}]) {
     assert.deepEqual(readTrace(nonsense).streams, []);
     assert.deepEqual(readFunctions(nonsense), []);
-    assert.deepEqual(readHits(nonsense).hits, []);
+    assert.deepEqual(readFound(nonsense).hits, []);
     assert.deepEqual(readInsns(nonsense), []);
     assert.deepEqual(readStats(nonsense).functions, []);
   }

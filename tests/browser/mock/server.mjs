@@ -138,6 +138,7 @@ export function createServer({ rate = 3e6 } = {}) {
         { etag, "cache-control": sealed ? "public, max-age=31536000, immutable" : "no-cache" });
     }
     const number = (key, otherwise) => (url.searchParams.has(key) ? Number(url.searchParams.get(key)) : otherwise);
+    if (parts[4] === "find") return json(synth.find(t.streams, Object.fromEntries(url.searchParams)));
     if (parts[4] === "slices") {
       return json({ streams: Object.fromEntries(url.searchParams.get("streams").split(",").map((name) => {
         const of = t.streams.findIndex((s) => s.name === name);
@@ -159,8 +160,10 @@ export function createServer({ rate = 3e6 } = {}) {
         const n = Math.max(0, Math.min(number("count", 100), 4096, insns - from));
         return json({ first: from, rows: Array.from({ length: n }, (_, k) => synth.insnRow(lane, from + k)) });
       }
-      case "find":
-        return json(synth.find(lane, Object.fromEntries(url.searchParams), number("from", 0), number("limit", 100), insns));
+      case "find": {
+        const got = synth.find(t.streams, Object.fromEntries(url.searchParams));
+        return json({ ...got, hits: got.hits.filter((h) => h.stream === parts[5] && h.insn >= number("from", 0) && h.insn < number("to", insns)) });
+      }
       case "stats":
         return json(synth.stats(lane, number("from", 0), Math.min(insns, number("to", insns))));
       case "range":

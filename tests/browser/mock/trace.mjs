@@ -242,33 +242,68 @@ export function slices(lane, axis, from, to, insns) {
   return { slices: out.slice(0, 4096), truncated: step > GRAIN || out.length > 4096 };
 }
 
-export function find(lane, query, from, limit, insns) {
-  const hits = [];
-  const add = (i, text) => hits.push({
-    insn: i, time: timeOf(lane, i), has_time: true, byte: Math.floor(i / 9), pc: insnRow(lane, i).pc, text,
-  });
-  const until = Math.min(insns, from + 2 ** 29);
-  if (query.event === "gap") {
-    for (let i = Math.ceil((from + 1) / BLOCK) * BLOCK; i < insns && hits.length <= limit; i += BLOCK) {
-      if (gapAt(lane, i)) add(i, "gap overflow");
-    }
-  } else if (query.event === "exception") {
-    for (let i = Math.ceil(from / IRQ_EVERY) * IRQ_EVERY; i < until && hits.length <= limit; i += IRQ_EVERY) {
-      if (exceptionAt(lane, i)) add(i, "exception irq 14");
-    }
-  } else {
-    const id = query.symbol !== undefined ? ID.get(query.symbol)
-      : Number((BigInt(query.pc.split(":")[0]) - addressOf(0)) / 0x400n);
-    let before = -1;
-    for (let i = Math.floor(from / GRAIN) * GRAIN; id !== undefined && i < until
-      && i < from + 2 ** 25 && hits.length <= limit; i += GRAIN) {
-      const stack = stackAt(lane, i);
-      const fn = stack[stack.length - 1];
-      if (fn === id && before !== id) add(i, NAMES[id]);
-      before = fn;
-    }
+const FUNCTION_REACH = 2 ** 24; // so far around a place functions are looked for
+const EVENT_REACH = 2 ** 28;
+
+/** What the search box may hold here: a kind of event, a function's name, an address. */
+function wanted({ q, event, call }) {
+  if (event !== undefined) return { kinds: event.split(",") };
+  const text = q?.replace(/^event:/, "") ?? "";
+  if (["gap", "exception", "software"].includes(text)) return { kinds: [text] };
+  const name = call ?? text.replace(/^call:/, "");
+  if (ID.has(name)) return { id: ID.get(name) };
+  const address = /^0x[0-9a-f]+/.exec(text)?.[0];
+  return address ? { id: Number((BigInt(address) - addressOf(0)) / 0x400n) } : {};
+}
+
+function* hitsOf(lane, what, from, to) {
+  if (what.kinds?.includes("gap")) {
+    for (let i = Math.max(1, Math.ceil(from / BLOCK)) * BLOCK; i < to; i += BLOCK) if (gapAt(lane, i)) yield [i, "gap overflow"];
   }
-  return { hits: hits.slice(0, limit), more: hits.length > limit };
+  if (what.kinds?.includes("exception")) {
+    for (let i = Math.ceil(from / IRQ_EVERY) * IRQ_EVERY; i < to; i += IRQ_EVERY) if (exceptionAt(lane, i)) yield [i, "exception irq 14"];
+  }
+  if (what.id === undefined) return;
+  let before = -1;
+  for (let i = Math.floor(from / GRAIN) * GRAIN; i < to; i += GRAIN) {
+    const stack = stackAt(lane, i);
+    const fn = stack[stack.length - 1];
+    if (fn === what.id && before !== fn && i >= from) yield [i, NAMES[fn]];
+    before = fn;
+  }
+}
+
+/** In all lanes, as the server does it; what is rare everywhere, the rest within reach. */
+export function find(streams, query) {
+  const what = wanted(query);
+  const near = streams.findIndex((s) => s.name === query.near);
+  const at = Number(query.at ?? -1);
+  if (query.from !== undefined) streams = streams.map((s) => ({ ...s, insns: Math.min(s.insns, Number(query.to)) }));
+  const time = near >= 0 ? timeOf(near, at) : 0;
+  const gaps = what.kinds?.join() === "gap";
+  const reach = gaps ? Infinity : what.kinds ? EVENT_REACH : FUNCTION_REACH;
+  const hits = [];
+  streams.forEach((s, lane) => {
+    const here = near < 0 ? 0 : insnAt(lane, time);
+    for (const [i, text] of hitsOf(lane, what, Math.max(0, here - reach), Math.min(s.insns, here + reach))) {
+      hits.push({
+        insn: i, time: timeOf(lane, i), has_time: true, byte: Math.floor(i / 9), pc: hex(addressOf(what.id ?? 0)),
+        stream: s.name, lane, text,
+      });
+    }
+  });
+  const order = (a, b) => a.time - b.time || a.lane - b.lane || a.insn - b.insn;
+  hits.sort(order);
+  const mark = { time, lane: near, insn: at };
+  const backward = query.backward === "1";
+  const told = near < 0 ? hits : hits.filter((h) => (backward ? order(h, mark) < 0 : order(h, mark) > 0));
+  if (backward) told.reverse();
+  const limit = Number(query.limit ?? 100);
+  const first = told[0];
+  return {
+    what: query.q ?? query.event ?? `calls of ${query.call}`, hits: told.slice(0, limit), more: told.length > limit,
+    ...(query.count === "1" ? { total: hits.length, before: first ? hits.filter((h) => order(h, first) < 0).length : 0 } : {}),
+  };
 }
 
 export function stats(lane, from, to) {

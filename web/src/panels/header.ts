@@ -79,18 +79,17 @@ export class Header {
     const offers = this.listed ? suggestions(app.searchText, s.names.filter((n) => n), 8) : [];
     const found = s.found;
     const take = (text: string): void => {
-      app.searchText = text;
       this.listed = false;
       this.marked = -1;
-      void app.search(text);
+      app.lookFor(text);
     };
     const key = (e: KeyboardEvent): void => {
       if (e.key === "Enter") {
         e.preventDefault();
         const offer = offers[this.marked];
         if (offer !== undefined) take(offer);
-        else if (found?.text === app.searchText.trim() && found.hits.length > 0) {
-          app.nextHit(e.shiftKey ? -1 : 1);
+        else if (found?.text === app.searchText.trim() && found.list.hits.length > 0) {
+          void app.finder.next(e.shiftKey ? -1 : 1);
         } else take(app.searchText.trim());
       } else if (e.key === "ArrowDown" || e.key === "ArrowUp") {
         if (offers.length === 0) return;
@@ -108,9 +107,9 @@ export class Header {
     return html`<search class="search">
       <input ${ref((e) => { this.input = e as HTMLInputElement | undefined; })} type="text" spellcheck="false" autocomplete="off"
         role="combobox" aria-expanded=${offers.length > 0} aria-controls="offers"
-        aria-autocomplete="list" aria-label=${`Search in ${s.stream?.name ?? "the trace"}`}
+        aria-autocomplete="list" aria-label="Search in all lanes"
         aria-activedescendant=${this.marked >= 0 && offers.length > 0 ? `offer-${this.marked}` : nothing}
-        placeholder="Function, 0xADDRESS, event:exception, #instruction"
+        placeholder="Function, address, event, op:mnemonic, #instruction"
         .value=${app.searchText} @keydown=${key}
         @input=${(e: InputEvent) => {
     app.searchText = (e.target as HTMLInputElement).value;
@@ -118,9 +117,8 @@ export class Header {
     this.marked = -1;
     app.changed();
   }} @blur=${() => { setTimeout(() => { this.listed = false; app.changed(); }, 150); }}>
-      <span class="hits">${!found ? html`<kbd>/</kbd>` : found.running ? "…"
-    : found.error !== "" ? "!"
-      : html`${found.index >= 0 ? `${found.index + 1} of ` : ""}${found.hits.length}${found.more ? "+" : ""}`}</span>
+      <span class="hits">${!found ? html`<kbd>/</kbd>` : found.list.error !== "" ? "!"
+    : found.list.running && found.list.hits.length === 0 ? "…" : found.list.position}</span>
       <div id="offers" role="listbox" aria-label="Suggestions" ?hidden=${offers.length === 0}>
         ${offers.map((text, i) => html`<div id=${`offer-${i}`} role="option" aria-selected=${i === this.marked}
           @pointerdown=${(e: Event) => { e.preventDefault(); take(text); }}>${text}</div>`)}

@@ -3,9 +3,9 @@
 import { html, nothing, type TemplateResult } from "lit-html";
 import { rangeUrl } from "../api.ts";
 import type { App } from "../app.ts";
-import type { Found, Session } from "../session.ts";
+import type { Session } from "../session.ts";
 import { timeText } from "../describe.ts";
-import { addressDigits, bytes, grouped, percent, short } from "../format.ts";
+import { bytes, grouped, percent, short } from "../format.ts";
 import { privilegeName } from "../model.ts";
 import { functionColour } from "../palette.ts";
 import type { Panel } from "../url.ts";
@@ -14,8 +14,13 @@ import { Lazy } from "./lazy.ts";
 import { sourceLink } from "./sourcelink.ts";
 
 const TABS: readonly (readonly [Panel, string])[] = [
-  ["insns", "Instructions"], ["stats", "Statistics"], ["find", "Search"],
-  ["calls", "Calls"], ["source", "Source"], ["compare", "Compare"],
+  ["insns", "Instructions"],
+  ["source", "Source"],
+  ["events", "Events"],
+  ["calls", "Calls"],
+  ["stats", "Statistics"],
+  ["find", "Search"],
+  ["compare", "Compare"],
 ];
 
 export class Side {
@@ -27,6 +32,8 @@ export class Side {
     this.lazy = new Map<Panel, Lazy>([
       ["calls", new Lazy(app, async () => new (await import("./later.js")).CallsPanel(app))],
       ["source", new Lazy(app, async () => new (await import("./later.js")).SourcePanel(app))],
+      ["find", new Lazy(app, async () => new (await import("./later.js")).FindPanel(app))],
+      ["events", new Lazy(app, async () => new (await import("./later.js")).EventsPanel(app))],
       ["compare", new Lazy(app, async () => new (await import("./later.js")).ComparePanel(app))],
     ]);
   }
@@ -43,8 +50,7 @@ export class Side {
       app.setPanel(next[0]);
       document.getElementById(`tab-${next[0]}`)?.focus();
     };
-    const body = this.lazy.get(app.panel)?.view(s) ?? (app.panel === "stats" ? this.stats(s) : app.panel === "find" ? this.find(s)
-      : this.insns(s));
+    const body = this.lazy.get(app.panel)?.view(s) ?? (app.panel === "stats" ? this.stats(s) : this.insns(s));
     return html`<aside class="side" aria-label="Details">
       <div class="tabs"><div role="tablist" aria-label="Details" @keydown=${key}>
         ${TABS.map(([id, text]) => html`<button role="tab" id=${`tab-${id}`} aria-selected=${id === app.panel}
@@ -146,7 +152,8 @@ export class Side {
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th>
         <th scope="col" class="n">Instructions</th><th scope="col" class="n">Share</th></tr></thead>
       <tbody>${stats.functions.slice(0, 100).map((f) => html`<tr>
-        <th scope="row"><button class="plain" title=${f.name} @click=${() => { this.app.searchText = f.name; void this.app.search(f.name); }}>
+        <th scope="row"><button class="plain" title=${f.name} ?disabled=${f.pc === "0x0"}
+          @click=${() => this.app.lookFor(`call:${f.name}`)}>
           <svg class="bar" aria-hidden="true" preserveAspectRatio="none" viewBox="0 0 100 1"><rect height="1"
             width=${(100 * f.insns) / most} fill=${functionColour(f.name, this.app.theme).css}></rect></svg>
           <span>${f.name || f.pc}</span></button></th>
@@ -156,29 +163,5 @@ export class Side {
       ${stats.groups.map((g) => html`<table class="figures"><caption>${g.title}</caption>
         <tbody>${g.rows.map((r) => html`<tr><th scope="row">${r.name.replaceAll("_", " ")}</th>
           <td class="n">${grouped(r.count)}</td></tr>`)}</tbody></table>`)}`;
-  }
-
-  // ---- search ------------------------------------------------------------------------------
-
-  private find(s: Session): TemplateResult {
-    const found = s.found;
-    if (!found) {
-      return html`<p class="muted hint">Search for a function by name, an address or a range
-        (<code>0x8000-0x9000</code>), an event (<code>event:exception</code>, <code>event:gap</code>),
-        or go to an instruction (<code>#1000000</code>).</p>`;
-    }
-    if (found.error !== "") return html`<p class="trouble" role="alert">${found.error}</p>`;
-    if (found.running) return html`<p class="muted hint">Searching…</p>`;
-    return html`<p class="muted hint">${found.hits.length === 0 ? html`Nothing found for “${found.text}” in
-      ${s.trace.streams[found.lane]?.name}.` : html`${grouped(found.hits.length)}${found.more ? " first" : ""}
-      hits of “${found.text}” in ${s.trace.streams[found.lane]?.name}`}</p>
-      <ol class="hits" tabindex="0">${this.hits(found)}</ol>`;
-  }
-
-  private hits(found: Found): TemplateResult[] {
-    return found.hits.map((hit, i) => html`<li><button class=${i === found.index ? "here" : ""}
-      aria-current=${i === found.index} @click=${() => this.app.goToHit(i)}>
-      <span class="i">${grouped(hit.insn)}</span><span class="pc">${addressDigits(hit.pc)}</span>
-      <span class="t">${hit.text}</span></button></li>`);
   }
 }

@@ -3,7 +3,6 @@
 import type { App } from "../app.ts";
 import { match, type Command } from "../keys.ts";
 import { centre, span, toUnit } from "../scale.ts";
-import { FLAG_LOST, TILE_BUCKETS } from "../tile.ts";
 import { overview } from "./minimap.ts";
 import { RULER_HEIGHT } from "./ruler.ts";
 import type { Timeline } from "./timeline.ts";
@@ -225,8 +224,6 @@ export class Gestures {
       case "toggleLane": this.app.toggleLane(s.lane); return true;
       case "stepBack": this.step(-1, shift); return true;
       case "stepForward": this.step(1, shift); return true;
-      case "eventBack": this.event(-1); return true;
-      case "eventForward": this.event(1); return true;
       default: return false;
     }
   }
@@ -255,25 +252,5 @@ export class Gestures {
     const clipped = Math.min(Math.max(at, s.extent.first), s.extent.last - 1);
     this.app.moveCursor(clipped);
     this.timeline.announce(clipped);
-  }
-
-  /** To the next bucket in view with an event or a gap; beyond the view it moves on and stops. */
-  private event(by: 1 | -1): void {
-    const s = this.app.session!;
-    const from = s.cursor ?? (by > 0 ? Math.floor(s.view.from) - 1 : Math.ceil(s.view.to));
-    let here = this.timeline.inspect(s, s.lane, Math.max(from, 0));
-    for (let i = 0; i < 16 * TILE_BUCKETS; i++) {
-      const next = by > 0 ? here.from + here.width : here.from - 1;
-      if (next < s.extent.first || next >= s.extent.last) break;
-      here = this.timeline.inspect(s, s.lane, next);
-      if (!here.columns) break;
-      if (here.columns.eventCount[here.bucket]! > 0 || here.columns.events[here.bucket]! !== 0
-        || (here.columns.flags[here.bucket]! & FLAG_LOST) !== 0) {
-        this.toCursor(here.from);
-        return;
-      }
-    }
-    this.toCursor(here.from);
-    this.app.say("No further event in view.");
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The whole trace in a strip: every lane a few pixels high, the view as a window in it, hits of the
 // search as ticks.
-import type { Found, Session } from "../session.ts";
-import { streamExtent } from "../model.ts";
+import type { Session } from "../session.ts";
+import { streamExtent, type Hit } from "../model.ts";
 import { toPixel, type View } from "../scale.ts";
 import { FLAG_LOST, isOff, runs, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
 import type { Colours } from "./colours.ts";
@@ -83,7 +83,7 @@ export function drawOverview(
     ctx.fillRect(s0, 0, Math.max(1, s1 - s0), h);
     ctx.globalAlpha = 1;
   }
-  if (session.found) drawHits(ctx, session.found, view, width, h - MARKS, MARKS, named.hit.css);
+  if (session.found) drawHits(ctx, session.found.list.hits, view, width, h - MARKS, MARKS, named.hit.css);
   if (session.cursor !== undefined) {
     ctx.fillStyle = named.accent.css;
     ctx.fillRect(Math.round(toPixel(view, width, session.cursor)), 0, 1, h);
@@ -91,12 +91,12 @@ export function drawOverview(
 }
 
 export function drawHits(
-  ctx: CanvasRenderingContext2D, found: Found, view: View, width: number, y: number, h: number,
+  ctx: CanvasRenderingContext2D, hits: readonly Hit[], view: View, width: number, y: number, h: number,
   css: string,
 ): void {
   ctx.fillStyle = css;
   let last = -10;
-  for (const hit of found.hits) {
+  for (const hit of hits) {
     const at = view.axis === "insn" ? hit.insn : hit.time;
     if (at === undefined) continue;
     const x = Math.round(toPixel(view, width, at));

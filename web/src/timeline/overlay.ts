@@ -24,10 +24,11 @@ export function drawOverlay(
   const { view } = session;
   if (session.selection) drawSelection(ctx, session, width, height, colours);
   if (session.found) {
-    const box = state.boxes[session.found.lane];
-    if (box) {
+    for (const box of state.boxes) {
+      const name = session.trace.streams[box.lane]!.name;
+      const hits = session.found.list.hits.filter((h) => h.stream === name);
       const y = RULER_HEIGHT + box.y - state.scroll;
-      drawHits(ctx, session.found, view, width, y + box.marks.y - 3, 3 + box.marks.h, named.hit.css);
+      drawHits(ctx, hits, view, width, y + box.marks.y - 3, 3 + box.marks.h, named.hit.css);
     }
   }
   if (state.hoverX !== undefined) {

@@ -51,7 +51,8 @@ export function paint(target: Target, job: Job, colours: Colours): void {
     flags |= columns.flags[b]!;
     events |= columns.events[b]!;
     const x0 = Math.max(job.x0, Math.round(from));
-    const x1 = Math.min(job.x1, Math.round(Math.min(from + wide, end)));
+    // As the next bucket's left edge is reckoned, so that none is left out between them.
+    const x1 = Math.min(job.x1, Math.round(Math.min(left + (b + 1) * wide, end)));
     if (x1 <= x0) continue;
     column(target, job, colours, b, x0, x1, flags, events, wide);
     flags = 0;

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+// Looking for something in all lanes: the server finds, the page keeps the hits around the cursor
+// and knows how many there are.
+import * as api from "./api.ts";
+import type { App } from "./app.ts";
+import type { Hit, Trace } from "./model.ts";
+import { nearNames, parseSearch } from "./search.ts";
+import type { Session } from "./session.ts";
+
+/** Hits asked for behind the cursor, and in front of it. */
+const BEHIND = 150;
+const BEFORE = 50;
+/** So many are fetched altogether: then ticks show all of them. */
+const ALL = 2000;
+
+/** What `[` and `]` go to. */
+export const EVENTS = "exception,event,software,gap,note";
+
+/** A place in the order of all lanes: that of a stream's instruction. */
+export interface Spot {
+  readonly stream: string;
+  readonly insn: number;
+}
+
+/** Hits of one question, as far as they are here: neighbours, in the order of all lanes. */
+export class Hits {
+  what = ""; // how the server understood it
+  hits: readonly Hit[] = [];
+  first: number | undefined; // of all hits, which one hits[0] is
+  total: number | undefined;
+  before = false; // are there more in front …
+  behind = false; // … and behind?
+  running = false;
+  error = "";
+  index = -1; // of the present hit
+  at = 0; // so many of those here are in front of the place that they lie around
+  private readonly controller = new AbortController();
+
+  constructor(
+    readonly trace: Trace, readonly query: api.Query, private readonly changed: () => void,
+  ) {}
+
+  stop(): void {
+    this.controller.abort();
+  }
+
+  /** Fetch what lies around a place; without one, the first. False: it failed, or was given up. */
+  async around(spot: Spot | undefined): Promise<boolean> {
+    return this.run(async (ask) => {
+      // The order is by time, and across a gap neighbouring instructions may lie far apart.
+      const [before, here, behind] = await Promise.all([
+        spot && ask({ near: spot, backward: true, limit: BEFORE }),
+        spot && ask({ at: spot, limit: BEHIND }),
+        ask({ near: spot, limit: BEHIND })]);
+      this.what = behind.what;
+      this.hits = [...(before?.hits ?? [])].reverse().concat(here?.hits ?? [], behind.hits);
+      this.at = before?.hits.length ?? 0;
+      this.index = -1;
+      this.behind = behind.more;
+      this.before = before?.more ?? false;
+      this.first = undefined;
+      if (!this.before) this.first = 0;
+      if (!this.before && !this.behind) this.total = this.hits.length;
+    });
+  }
+
+  /** How many there are, and which these are. Few are fetched altogether. */
+  async count(): Promise<void> {
+    const at = this.hits[0];
+    if (!at || (this.total !== undefined && this.first !== undefined)) return;
+    await this.run(async (ask) => {
+      // The nearest in front of the first that is here, and those at its place, tell which one that is.
+      const got = await ask({ near: at, backward: true, limit: 1, count: true });
+      if (this.hits[0] !== at) return; // it has grown meanwhile
+      this.total = got.total ?? 0;
+      this.first = got.hits.length === 0 ? 0 : (got.before ?? 0) + got.hits.length;
+      if (this.total > ALL || this.total <= this.hits.length) return;
+      const all = await ask({ limit: ALL });
+      if (this.hits[0] !== at || all.more) return;
+      if (this.index >= 0) this.index += this.first;
+      this.hits = all.hits;
+      this.first = 0;
+      this.before = this.behind = false;
+    });
+  }
+
+  /** Fetch more at one end. */
+  async extend(by: 1 | -1): Promise<boolean> {
+    const edge = by > 0 ? this.hits[this.hits.length - 1] : this.hits[0];
+    if (!edge || this.running || !(by > 0 ? this.behind : this.before)) return false;
+    return this.run(async (ask) => {
+      const got = await ask({ near: edge, backward: by < 0, limit: BEHIND + BEFORE });
+      if (by > 0) {
+        this.hits = this.hits.concat(got.hits);
+        this.behind = got.more;
+      } else {
+        this.hits = [...got.hits].reverse().concat(this.hits);
+        this.before = got.more;
+        if (this.first !== undefined) this.first = Math.max(0, this.first - got.hits.length);
+        if (this.index >= 0) this.index += got.hits.length;
+      }
+    });
+  }
+
+  private async run(
+    body: (ask: (how: api.Around) => Promise<api.Found>) => Promise<void>,
+  ): Promise<boolean> {
+    this.running = true;
+    this.changed();
+    try {
+      await body((how) => api.find(this.trace, this.query, how, this.controller.signal));
+      return true;
+    } catch (error) {
+      if (!this.controller.signal.aborted) this.error = (error as Error).message;
+      return false;
+    } finally {
+      this.running = false;
+      this.changed();
+    }
+  }
+
+  /** "12 of 312", as far as it is known. */
+  get position(): string {
+    const n = this.total === undefined ? `${this.hits.length}${this.behind || this.before ? "+" : ""}`
+      : this.total.toLocaleString("en-US");
+    return this.index >= 0 && this.first !== undefined
+      ? `${(this.first + this.index + 1).toLocaleString("en-US")} of ${n}` : n;
+  }
+}
+
+export interface Found {
+  readonly text: string; // as it was written
+  readonly list: Hits;
+  offers: readonly string[]; // names that are like it
+}
+
+/** Where `[`, `]` and the like have gone, and which one of how many that is. */
+export interface Step {
+  readonly lane: number;
+  readonly cursor: number;
+  readonly text: string;
+  readonly list: Hits;
+}
+
+function same(a: Spot | undefined, b: Spot | undefined): boolean {
+  return a !== undefined && b !== undefined && a.stream === b.stream && a.insn === b.insn;
+}
+
+export class Finder {
+  private step: Hits | undefined;
+
+  constructor(private readonly app: App) {}
+
+  stop(): void {
+    this.app.session?.found?.list.stop();
+    this.step?.stop();
+  }
+
+  /** The cursor, or where the view begins. */
+  private async spot(s: Session): Promise<Spot | undefined> {
+    const { stream } = s;
+    if (!stream) return undefined;
+    if (s.cursorInsn !== undefined) return { stream: stream.name, insn: s.cursorInsn };
+    const at = Math.max(0, Math.floor(s.cursor ?? s.view.from));
+    if (s.view.axis === "insn") return { stream: stream.name, insn: Math.min(at, Math.max(0, stream.insns - 1)) };
+    const { insn } = await api.locate(s.trace, stream.name, "time", at);
+    return { stream: stream.name, insn };
+  }
+
+  async search(text: string, go = true): Promise<void> {
+    const { app } = this;
+    const s = app.session;
+    if (!s) return;
+    s.found?.list.stop();
+    s.found = undefined;
+    const parsed = parseSearch(text);
+    if (parsed.kind === "goto") {
+      await app.goTo(Math.min(parsed.insn, Math.max(0, (s.stream?.insns ?? 1) - 1)));
+      return;
+    }
+    if (parsed.kind === "none") {
+      app.moved();
+      return;
+    }
+    const list = new Hits(s.trace, parsed.kind === "query" ? { q: parsed.text } : {}, () => app.changed());
+    const found: Found = { text, list, offers: [] };
+    s.found = found;
+    if (go) app.setPanel("find");
+    if (parsed.kind === "error") {
+      list.error = parsed.text;
+      app.changed();
+      return;
+    }
+    list.running = true;
+    const spot = await this.spot(s).catch(() => undefined);
+    const ok = await list.around(spot);
+    if (s.found !== found) return;
+    if (list.hits.length === 0) found.offers = nearNames(text, s.names.filter((n) => n), 5);
+    else if (ok && go && !await this.along(list, 1, list.at)) app.say("None behind the cursor.");
+    else if (ok && !go) list.index = list.hits.findIndex((h) => same(h, spot));
+    await list.count();
+    if (s.found === found) {
+      app.say(list.error !== "" ? list.error : `${list.what || text}: ${list.position}.`);
+    }
+  }
+
+  goToHit(index: number): void {
+    const found = this.app.session?.found;
+    if (found) this.goToOf(found.list, index);
+  }
+
+  /** The cursor goes to a hit of a list, in its lane. */
+  goToOf(list: Hits, index: number): void {
+    const hit = list.hits[index];
+    if (!hit) return;
+    list.index = index;
+    this.app.goToIn(hit.stream, hit.insn, hit.time);
+  }
+
+  /** To the next or previous hit of the search, from the cursor. */
+  async next(by: 1 | -1): Promise<void> {
+    const { app } = this;
+    const s = app.session;
+    const list = s?.found?.list;
+    if (!s || !list || list.running || list.error !== "") return;
+    const spot = await this.spot(s);
+    if (!await this.from(list, by, spot)) app.say(by > 0 ? "That was the last hit." : "That was the first hit.");
+    await list.count();
+  }
+
+  /** From the cursor to the next hit or the one before: in the list, or if it is not there anew. */
+  private async from(list: Hits, by: 1 | -1, spot: Spot | undefined): Promise<boolean> {
+    if (same(list.hits[list.index], spot)) return this.along(list, by, list.index + by, spot);
+    if (!await list.around(spot)) return true; // it was given up, or tells why it failed
+    const skip = this.app.session?.cursor === undefined ? undefined : spot;
+    return this.along(list, by, by > 0 ? list.at : list.at - 1, skip);
+  }
+
+  /** To hit `i`, or the next one that is not at `skip`. */
+  private async along(list: Hits, by: 1 | -1, i: number, skip?: Spot): Promise<boolean> {
+    for (;;) {
+      for (; i >= 0 && i < list.hits.length; i += by) {
+        if (same(list.hits[i], skip)) continue;
+        this.goToOf(list, i);
+        return true;
+      }
+      const n = list.hits.length;
+      if (!await list.extend(by)) return false;
+      i = by > 0 ? n : list.hits.length - n - 1;
+    }
+  }
+
+  /** To the next or previous thing of a kind, from the cursor, in all lanes. */
+  async jump(kind: "event" | "gap" | "call", by: 1 | -1): Promise<void> {
+    const { app } = this;
+    const s = app.session;
+    if (!s) return;
+    this.step?.stop();
+    let spot: Spot | undefined;
+    let query: api.Query = { event: kind === "gap" ? "gap" : EVENTS };
+    try {
+      spot = await this.spot(s);
+      if (kind === "call") {
+        const [row] = spot ? await api.insns(s.trace, spot.stream, spot.insn, 1) : [];
+        if (!row || row.fn === "") {
+          app.say("The code at the cursor belongs to no function that is known.");
+          return;
+        }
+        query = { call: row.fn };
+      }
+    } catch (error) {
+      app.say((error as Error).message);
+      return;
+    }
+    const list = new Hits(s.trace, query, () => app.changed());
+    this.step = list;
+    const name = kind === "call" ? `call of ${query.call}` : kind;
+    const went = await this.from(list, by, spot);
+    if (this.step !== list) return;
+    if (!went || list.index < 0) {
+      app.say(list.error !== "" ? list.error : `No ${by > 0 ? "further" : "earlier"} ${name}.`);
+      return;
+    }
+    const hit = list.hits[list.index]!;
+    s.step = { lane: s.lane, cursor: s.cursor!, text: hit.text || name, list };
+    app.changed();
+    await list.count();
+    if (this.step === list) app.say(`${hit.stream}, ${hit.text || name}: ${list.position}.`);
+  }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// Lists of what the server found, bound to the cursor both ways: hits of the search, events and gaps.
+import { html, type TemplateResult } from "lit-html";
+import type { App } from "../app.ts";
+import { timeText } from "../describe.ts";
+import { EVENTS, Hits } from "../find.ts";
+import { addressDigits, grouped } from "../format.ts";
+import type { Hit } from "../model.ts";
+import type { Session } from "../session.ts";
+import { Grid } from "./grid.ts";
+
+class HitGrid {
+  private readonly grid: Grid;
+  private here: string | undefined; // the cursor when the list was last laid around it
+
+  constructor(private readonly app: App, private readonly id: string) {
+    this.grid = new Grid(() => app.changed());
+  }
+
+  view(s: Session, list: Hits, label: string): TemplateResult {
+    const several = s.trace.streams.length > 1;
+    const extend = (by: 1 | -1): void => {
+      const n = list.hits.length;
+      void list.extend(by).then((came) => {
+        if (came && by < 0) this.grid.shift(list.hits.length - n);
+      });
+    };
+    const ns = s.stream?.timeIsNs ?? true;
+    const timed = s.view.axis === "time";
+    const place = (hit: Hit): string => (timed && hit.time !== undefined ? timeText(s.trace, hit.time, ns) : grouped(hit.insn));
+    return this.grid.view({
+      id: this.id, label, cls: several ? "hits several" : "hits", n: list.hits.length, total: list.total,
+      heads: [...(several ? ["Lane"] : []), timed ? "Time" : "Instruction", "What"],
+      selected: this.selected(s, list),
+      cells: (i) => {
+        const hit = list.hits[i]!;
+        const what = hit.text !== "" ? hit.text : addressDigits(hit.pc);
+        return [...(several ? [hit.stream] : []), place(hit), html`<span title=${what}>${what}</span>`];
+      },
+      go: (i) => this.app.finder.goToOf(list, i),
+      edge: extend,
+    });
+  }
+
+  /** The row at the cursor, or the last one in front of it. Where it is not here, the list moves. */
+  private selected(s: Session, list: Hits): number {
+    const insn = s.cursorInsn;
+    const stream = s.stream?.name;
+    if (insn === undefined || stream === undefined || list.hits.length === 0) return -1;
+    const at = list.hits[list.index];
+    if (at && at.insn === insn && at.stream === stream) return list.index;
+    const time = s.position?.time;
+    const inFront = (h: Hit): boolean => (h.stream === stream ? h.insn <= insn
+      : h.time !== undefined && time !== undefined ? h.time <= time
+        : s.laneOf(h.stream) < s.lane);
+    let low = 0;
+    let high = list.hits.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (inFront(list.hits[middle]!)) low = middle + 1;
+      else high = middle;
+    }
+    const key = `${stream}/${insn}`;
+    const outside = (low === 0 && list.before) || (low === list.hits.length && list.behind);
+    if (outside && !list.running && this.here !== key && (s.position || s.view.axis === "insn")) {
+      this.here = key;
+      void list.around({ stream, insn }).then(() => list.count());
+    }
+    return low - 1;
+  }
+}
+
+/** "312, of which 200 are listed" */
+function amount(list: Hits): string {
+  const { total, hits } = list;
+  if (total === undefined) return `${grouped(hits.length)}${list.behind || list.before ? " nearest" : ""}`;
+  return hits.length < total ? `${grouped(total)}, ${grouped(hits.length)} around here listed` : grouped(total);
+}
+
+export class FindPanel {
+  private readonly grid: HitGrid;
+
+  constructor(private readonly app: App) {
+    this.grid = new HitGrid(app, "hits");
+  }
+
+  view(s: Session): TemplateResult {
+    const { found } = s;
+    if (!found) {
+      return html`<p class="muted hint">Search for a function by its name or a part of it, <code>main+0x10</code>, an address or a
+        range (<code>0x8000-0x9000</code>), an event (<code>exception</code>, <code>gap</code>), a mnemonic
+        (<code>op:ldr*</code>), an encoding (<code>opcode:d503201f</code>), or go to an instruction (<code>#1000000</code>).</p>`;
+    }
+    const { list } = found;
+    if (list.error !== "") return html`<p class="trouble" role="alert">${list.error}</p>${this.offers(found.offers)}`;
+    if (list.hits.length === 0) {
+      return list.running ? html`<p class="muted hint">Searching…</p>`
+        : html`<p class="muted hint">Nothing found: ${list.what || found.text}.</p>${this.offers(found.offers)}`;
+    }
+    return html`<p class="muted hint">${list.what || found.text}: ${amount(list)}${list.running ? "…" : ""}</p>
+      ${this.grid.view(s, list, "Hits")}`;
+  }
+
+  private offers(names: readonly string[]): TemplateResult {
+    return names.length === 0 ? html`` : html`<p class="buttons"><span class="muted">Did you mean</span>
+      ${names.map((name) => html`<button class="action" @click=${() => this.app.lookFor(name)}>${name}</button>`)}</p>`;
+  }
+}
+
+const KINDS: readonly (readonly [string, string])[] = [
+  [EVENTS, "Events and gaps"], ["exception", "Exceptions"], ["return", "Returns from exceptions"],
+  ["event", "Hardware events"], ["software", "Software trace"], ["mode", "Changes of mode"],
+  ["context", "Changes of context"], ["trace-on", "Tracing on"], ["note", "Notes of the decoder"], ["gap", "Gaps"],
+  ["overflow", "Gaps: overflow"], ["sync", "Gaps: not synchronised"], ["bad-packet", "Gaps: bad packet"],
+  ["no-image", "Gaps: no image"], ["no-path", "Gaps: no path"], ["discard", "Gaps: discarded"],
+  ["off", "Gaps: tracing off"], ["transport", "Gaps: transport"],
+];
+
+export class EventsPanel {
+  private list: Hits | undefined;
+  private key = "";
+  private readonly grid: HitGrid;
+
+  constructor(private readonly app: App) {
+    this.grid = new HitGrid(app, "events");
+  }
+
+  view(s: Session): TemplateResult {
+    const kinds = this.app.kinds || EVENTS;
+    const key = [s.trace.id, s.trace.createdMs, s.trace.generation, kinds].join(" ");
+    if (key !== this.key || !this.list) {
+      this.key = key;
+      this.list?.stop();
+      const list = new Hits(s.trace, { event: kinds }, () => this.app.changed());
+      this.list = list;
+      const spot = s.stream && s.cursorInsn !== undefined ? { stream: s.stream.name, insn: s.cursorInsn } : undefined;
+      void list.around(spot).then(() => list.count());
+    }
+    const { list } = this;
+    const known = KINDS.some(([k]) => k === kinds);
+    return html`<p class="buttons"><label>Show <select aria-label="Kinds of events"
+        @change=${(e: Event) => this.app.setKinds((e.target as HTMLSelectElement).value)}>
+        ${known ? html`` : html`<option value=${kinds} selected>${kinds}</option>`}
+        ${KINDS.map(([k, text]) => html`<option value=${k} ?selected=${k === kinds}>${text}</option>`)}</select></label>
+        <span class="muted">${list.running && list.hits.length === 0 ? "…" : amount(list)}</span></p>
+      ${list.error !== "" ? html`<p class="trouble" role="alert">${list.error}</p>` : this.grid.view(s, list, "Events and gaps")}`;
+  }
+}
