@@ -210,10 +210,10 @@ export async function pageChecks(suite, mock) {
     const at = (await place(page)).at;
     now = await step(".");
     assert.ok(now.at > at);
-    const before = (await step(",")).at;
+    const back = (await step(",")).at;
     assert.match(await page.textContent("[role=status]"), /cs\.10, insn/);
     await page.keyboard.press("]");
-    await moved(page, before);
+    await moved(page, back);
     await page.evaluate(() => { location.hash = location.hash.replace(/lane=[^&]*/, "lane=cs.10"); });
     now = await step("ArrowDown");
     assert.equal(now.query.get("lane"), "cs.12");
