@@ -502,7 +502,8 @@ int tl_stf_checker_add(struct tl_stf_checker *checker, const struct tl_stf_recor
     }
     check_fields(c, record);
     if (c->result >= 0)
-        c->result = tl_stf_invariants_add(c->invariants, &c->order.header, record, c->records);
+        c->result =
+            tl_stf_invariants_add(c->invariants, &c->order.header, record, c->records, c->pc.next);
     tl_stf_layout_apply(&c->layout, record);
     tl_stf_pc_add(&c->pc, record);
     if (tl_stf_is_marker(record->type)) {

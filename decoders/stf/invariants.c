@@ -12,6 +12,7 @@
 
 #define PAGE       12 /* bits of an address within a page */
 #define INSN_BYTES 16
+#define MEMO       4096 /* instructions whose nature is remembered */
 
 /* Something that was seen, by its key. */
 struct seen {
@@ -26,12 +27,22 @@ struct memory {
     size_t cap;
 };
 
+/* An instruction that was executed before, by its address. */
+struct memo {
+    uint64_t pc;
+    uint32_t opcode;
+    uint8_t size, isa; /* size 0: free */
+    bool known;        /* `insn` holds */
+    bool fence, traps;
+    uint32_t number; /* in `code`, TL_NO_NUMBER: it is not followed */
+    struct tl_insn insn;
+};
+
 struct tl_stf_invariants {
     tl_stf_finding_sink *sink;
     void *context;
-    struct tl_stf_pc pc;
     uint64_t insns, fences;
-    uint16_t iem; /* in force */
+    uint8_t isa;          /* enum tl_isa in force */
     struct memory code;   /* opcodes by address */
     struct memory tables; /* page table entries by address */
     struct memory stores; /* pages by number; `at` is the last store */
@@ -47,9 +58,10 @@ struct tl_stf_invariants {
     uint64_t mode_offset, mode_number, new_mode;
     bool mode_changes;
     /* Of the one before: */
-    bool trapped;             /* it had an EVENT, or its instruction traps or returns from a trap */
-    struct tl_stf_finding at; /* the record in hand */
+    bool trapped;            /* it had an EVENT, or its instruction traps or returns from a trap */
+    uint64_t offset, number; /* of the record in hand */
     int result;
+    struct memo memo[MEMO];
 };
 
 int tl_stf_invariants_new(struct tl_stf_invariants **out, tl_stf_finding_sink *sink, void *context)
@@ -82,11 +94,10 @@ void tl_stf_invariants_free(struct tl_stf_invariants *v)
 static void TL_PRINTF(4, 5) find(struct tl_stf_invariants *v, enum tl_stf_severity severity,
                                  const char *rule, const char *format, ...)
 {
-    struct tl_stf_finding f = v->at;
+    struct tl_stf_finding f = {
+        .severity = (uint8_t)severity, .rule = rule, .offset = v->offset, .record = v->number};
     if (v->result < 0)
         return;
-    f.severity = (uint8_t)severity;
-    f.rule = rule;
     va_list args;
     va_start(args, format);
     vsnprintf(f.text, sizeof f.text, format, args);
@@ -186,7 +197,7 @@ static void add_event(struct tl_stf_invariants *v, const struct tl_stf_record *r
     /* One that tells a mode that was in force already is no change. */
     v->mode_changes |= v->has_mode && v->new_mode != v->mode;
     v->mode_offset = r->offset;
-    v->mode_number = v->at.record;
+    v->mode_number = v->number;
     v->has_mode = true;
     v->mode = v->new_mode;
 }
@@ -227,12 +238,13 @@ static bool is_fence(enum tl_isa isa, uint32_t opcode)
     }
 }
 
-static void check_code(struct tl_stf_invariants *v, uint32_t opcode)
+/* Returns the instruction's number in `code`. */
+static uint32_t check_code(struct tl_stf_invariants *v, uint32_t opcode)
 {
     bool fresh;
     struct seen *const insn = look(v, &v->code, v->from, &fresh);
     if (!insn)
-        return;
+        return TL_NO_NUMBER;
     if (!fresh && insn->value != opcode && insn->fence == v->fences &&
         !stored_since(v, v->from, insn->at) && !stored_since(v, v->from + 3, insn->at))
         find(v, v->has_stores ? TL_STF_WARNING : TL_STF_NOTE, "code-changed",
@@ -240,6 +252,7 @@ static void check_code(struct tl_stf_invariants *v, uint32_t opcode)
              " was executed, without a store or fence in between",
              opcode, v->from, insn->value);
     *insn = (struct seen){opcode, v->insns, v->fences};
+    return (uint32_t)(insn - v->code.p);
 }
 
 static void check_flow(struct tl_stf_invariants *v, const struct tl_stf_header *h,
@@ -265,53 +278,73 @@ static void check_flow(struct tl_stf_invariants *v, const struct tl_stf_header *
 
 static void check_mode(struct tl_stf_invariants *v, bool traps)
 {
-    if (v->mode_changes && !v->forced && !v->has_event && !v->trapped && !traps) {
-        v->at.offset = v->mode_offset;
-        v->at.record = v->mode_number;
+    if (!v->forced && !v->has_event && !v->trapped && !traps) {
+        v->offset = v->mode_offset;
+        v->number = v->mode_number;
         find(v, TL_STF_WARNING, "mode-cause",
              "the mode becomes %" PRIu64 " without a trap or a return from one", v->mode);
     }
 }
 
-static void add_insn(struct tl_stf_invariants *v, const struct tl_stf_header *h,
-                     const struct tl_stf_record *r)
+/* What is known of the instruction at `from`; its code is checked. */
+static const struct memo *look_at(struct tl_stf_invariants *v, const struct tl_stf_record *r,
+                                  enum tl_isa isa, struct tl_bytes code)
 {
     static const struct tl_isa_options any_core = {
         .arch_major = 9, .arch_minor = 9, .profile = 'A'};
-    const enum tl_isa isa = tl_stf_unmap_isa(h->isa, v->iem);
-    const struct tl_bytes code = bytes_of(v, r);
-    struct tl_insn insn;
+    struct memo *const m = &v->memo[(v->from >> 1) % MEMO];
+    if (m->pc == v->from && m->opcode == r->opcode && m->size == code.n && m->isa == isa) {
+        /* No other opcode was there meanwhile: it would have this place. */
+        if (m->number != TL_NO_NUMBER) {
+            v->code.p[m->number].at = v->insns;
+            v->code.p[m->number].fence = v->fences;
+        }
+        return m;
+    }
+    *m = (struct memo){.pc = v->from,
+                       .opcode = r->opcode,
+                       .size = (uint8_t)code.n,
+                       .isa = (uint8_t)isa,
+                       .fence = is_fence(isa, r->opcode)};
     /* What STF does not tell of T32 cannot be decoded. */
-    const bool known =
-        isa != TL_ISA_A32 && tl_insn_decode(isa, &any_core, v->from, code, &insn) == (int)code.n;
-    const bool traps = known && (insn.kind == TL_INSN_RETURN_EX || insn.kind == TL_INSN_TRAP);
-    if (known && !v->forced)
-        check_flow(v, h, &insn, (uint32_t)code.n);
-    check_mode(v, traps);
-    check_code(v, r->opcode);
-    if (is_fence(isa, r->opcode))
-        v->fences++;
-    v->trapped = v->has_event || traps;
+    m->known =
+        isa != TL_ISA_A32 && tl_insn_decode(isa, &any_core, v->from, code, &m->insn) == (int)code.n;
+    m->traps = m->known && (m->insn.kind == TL_INSN_RETURN_EX || m->insn.kind == TL_INSN_TRAP);
+    m->number = check_code(v, r->opcode);
+    return m;
+}
+
+static void add_insn(struct tl_stf_invariants *v, const struct tl_stf_header *h,
+                     const struct tl_stf_record *r)
+{
+    const struct tl_bytes code = bytes_of(v, r);
+    const struct memo *const m = look_at(v, r, (enum tl_isa)v->isa, code);
+    if (m->known && !v->forced && (m->insn.kind == TL_INSN_BRANCH || v->has_target))
+        check_flow(v, h, &m->insn, (uint32_t)code.n);
+    if (v->mode_changes)
+        check_mode(v, m->traps);
+    v->fences += m->fence;
+    v->trapped = v->has_event || m->traps;
     v->has_target = v->has_event = v->forced = v->mode_changes = false;
     v->n_bytes = 0;
     v->insns++;
 }
 
 int tl_stf_invariants_add(struct tl_stf_invariants *v, const struct tl_stf_header *header,
-                          const struct tl_stf_record *record, uint64_t number)
+                          const struct tl_stf_record *record, uint64_t number, uint64_t pc)
 {
-    const uint64_t expected = v->pc.next;
-    v->at = (struct tl_stf_finding){.offset = record->offset, .record = number};
-    v->from = tl_stf_pc_add(&v->pc, record);
+    v->offset = record->offset;
+    v->number = number;
+    v->from = pc;
     switch (record->type) {
     case TL_STF_FORCE_PC:
-        v->forced = v->insns && record->pc != expected;
+        v->forced = v->insns && record->pc != pc;
         if (v->forced)
             find(v, TL_STF_NOTE, "flow-forced",
                  "the flow goes on at 0x%" PRIx64 " whatever was before", record->pc);
         break;
     case TL_STF_INST_IEM:
-        v->iem = record->iem;
+        v->isa = (uint8_t)tl_stf_unmap_isa(header->isa, record->iem);
         break;
     case TL_STF_PROCESS_ID_EXT:
         v->fences++;

@@ -25,9 +25,13 @@ struct tl_stf_invariants;
 TL_MUST_USE int tl_stf_invariants_new(struct tl_stf_invariants **out, tl_stf_finding_sink *sink,
                                       void *context);
 void tl_stf_invariants_free(struct tl_stf_invariants *v);
-/* Record `number`, in order; `header` is what was told so far. The sink's errors; TL_NOMEM. */
+/*
+ * Record `number`, in order; `header` is what was told so far, `pc` the address of the instruction
+ * to come, as it was in front of the record. The sink's errors; TL_NOMEM.
+ */
 TL_MUST_USE int tl_stf_invariants_add(struct tl_stf_invariants *v,
                                       const struct tl_stf_header *header,
-                                      const struct tl_stf_record *record, uint64_t number);
+                                      const struct tl_stf_record *record, uint64_t number,
+                                      uint64_t pc);
 
 #endif
