@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake push`: captures to a server. */
 #include "cli/captures.h"
+#include "cli/perf_live.h"
 #include "cli/remote.h"
 #include "cli/sender.h"
 #include "cli/upload.h"
@@ -21,8 +22,11 @@ struct options {
     const char *rig;
     const char *trace;
     struct tl_arg_list images;
+    struct tl_code_places places;
+    const struct tl_bundle_request *request;
     char host[64];
     struct tracelake *lake;
+    struct tl_perf_live *live; /* of the capture that is pushed; or NULL */
 };
 
 /* A name that may stand in a trace's id: other characters become '-'. */
@@ -55,13 +59,34 @@ static void name_buffer(const struct options *o, const char *buffer, char *out, 
     free(real);
 }
 
+static void warn(void *context, const char *text)
+{
+    tl_cli_warn(context, "%s", text);
+}
+
+/* What comes live has its setup in its own bytes. */
+static int begin_live(struct options *o, struct tl_bundle_capture *capture)
+{
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    if (capture->setup.container != TL_CONTAINER_PERF || strcmp(capture->pieces[0].path, "-") != 0)
+        return TL_ARGS_GO;
+    if (tl_perf_live_new(&o->live, capture, o->request, &fail) < 0)
+        return tl_cli_fail(NULL, &fail);
+    o->sender.tap = tl_perf_live_tap;
+    o->sender.tend = tl_perf_live_tend;
+    o->sender.context = o->live;
+    return TL_ARGS_GO;
+}
+
 static int push_one(void *context, struct tl_bundle_capture *capture, bool alone)
 {
     struct options *const o = context;
     struct tl_buf text = {0};
     char trace[64];
     (void)alone;
-    int status = tl_cli_upload_images(o->lake, &capture->setup);
+    int status = begin_live(o, capture);
+    if (status == TL_ARGS_GO)
+        status = tl_cli_upload_images(o->lake, &capture->setup);
     if (status != TL_ARGS_GO)
         return status;
     if (o->snapshot)
@@ -75,6 +100,8 @@ static int push_one(void *context, struct tl_bundle_capture *capture, bool alone
         o->sender.setup = (const char *)text.p;
         status = tl_sender_push(&o->sender, o->lake, capture);
     }
+    tl_perf_live_free(o->live);
+    o->live = NULL;
     tl_buf_fini(&text);
     return status;
 }
@@ -85,8 +112,8 @@ static int check_arguments(const struct options *o, int n, char **inputs)
         return tl_cli_usage("push", "more than one input: '%s'", inputs[1]);
     if (!o->snapshot == !n)
         return tl_cli_usage("push", "give an INPUT ('-' is standard input) or --snapshot DIR");
-    if (n && !o->format)
-        return tl_cli_usage("push", "say what INPUT holds: --format tpiu, etm4, ete, itm, stm, di");
+    if (n && !o->format && !strcmp(inputs[0], "-"))
+        return tl_cli_usage("push", "say what standard input holds: --format FMT");
     if (o->snapshot && (o->format || o->config || o->images.n))
         return tl_cli_usage("push", "a snapshot brings its own format, configuration and images");
     if (o->buffer && !o->snapshot)
@@ -104,6 +131,7 @@ int tl_cmd_push(int argc, char **argv)
         {"image", 0, TL_ARG_LIST, &o.images},
         {"snapshot", 0, TL_ARG_TEXT, &o.snapshot},
         {"buffer", 0, TL_ARG_TEXT, &o.buffer},
+        TL_CLI_PLACES(o.places),
         {"rig", 0, TL_ARG_TEXT, &o.rig},
         {"trace", 0, TL_ARG_TEXT, &o.trace},
         {"resume", 0, TL_ARG_FLAG, &resume}, /* what is done anyway */
@@ -131,9 +159,13 @@ int tl_cmd_push(int argc, char **argv)
                                                      .format = o.format,
                                                      .config = o.config,
                                                      .images = o.images.v,
-                                                     .n_images = o.images.n},
+                                                     .n_images = o.images.n,
+                                                     .places = o.places,
+                                                     .as_it_comes = true,
+                                                     .warn = warn},
                                          .buffer = o.buffer,
                                          .stop = TL_CLI_USAGE}; /* the next fares no better */
+    o.request = &what.request;
     status = tl_cli_captures(&what, push_one, &o);
     tl_remote_on_signal(NULL);
     tracelake_close(o.lake);

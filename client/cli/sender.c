@@ -27,13 +27,16 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int open_input(struct input *in, const struct tl_bundle_capture *capture)
+static int open_input(struct input *in, const struct tl_sender *sender,
+                      const struct tl_bundle_capture *capture)
 {
     *in = (struct input){.name = capture->pieces[0].path, .bytes = malloc(PIECE)};
     if (tl_bundle_open(&in->from, capture) < 0) {
         tl_cli_warn(in->name, "%s", strerror(errno));
         return TL_CLI_BAD;
     }
+    in->from.tap = sender->tap;
+    in->from.tap_context = sender->context;
     if (!in->bytes) {
         tl_cli_warn(in->name, "out of memory");
         return TL_CLI_BAD;
@@ -108,8 +111,15 @@ static int throttle(const struct tl_sender *sender, struct tracelake_push *push,
     }
 }
 
-static int send_all(const struct tl_sender *sender, struct tracelake_push *push, struct input *in,
-                    struct tracelake_error *error)
+static void tend(const struct tl_sender *sender, struct tracelake *lake, const char *trace,
+                 bool last)
+{
+    if (sender->tend)
+        sender->tend(sender->context, lake, trace, last);
+}
+
+static int send_all(const struct tl_sender *sender, struct tracelake *lake,
+                    struct tracelake_push *push, struct input *in, struct tracelake_error *error)
 {
     const int64_t begun = now_ms();
     uint64_t sent = 0;
@@ -131,6 +141,7 @@ static int send_all(const struct tl_sender *sender, struct tracelake_push *push,
             result = throttle(sender, push, begun, sent, error);
         if (result < 0)
             return result;
+        tend(sender, lake, tracelake_push_trace(push), false);
     }
 }
 
@@ -246,7 +257,7 @@ static int send_input(const struct tl_sender *sender, struct tracelake *lake, st
     }
     if (from > 0 && !sender->quiet)
         fprintf(stderr, "tracelake: %s: going on at byte %" PRIu64 "\n", trace, from);
-    const int result = send_all(sender, push, in, &error);
+    const int result = send_all(sender, lake, push, in, &error);
     if (result == TRACELAKE_CANCELLED) {
         /* What was read shall not be lost; a second signal does not wait for it. */
         tracelake_resume(lake);
@@ -259,7 +270,10 @@ static int send_input(const struct tl_sender *sender, struct tracelake *lake, st
         return interrupted(trace, durable);
     if (result == TRACELAKE_AGAIN)
         return TL_CLI_BAD; /* said by read_input() */
-    return result < 0 ? tl_remote_fail(trace, &error) : report(sender, lake, trace, in->name);
+    if (result < 0)
+        return tl_remote_fail(trace, &error);
+    tend(sender, lake, trace, true);
+    return report(sender, lake, trace, in->name);
 }
 
 int tl_sender_push(const struct tl_sender *sender, struct tracelake *lake,
@@ -268,7 +282,7 @@ int tl_sender_push(const struct tl_sender *sender, struct tracelake *lake,
     struct input in;
     uint64_t durable = 0;
     bool complete = false;
-    int status = open_input(&in, capture);
+    int status = open_input(&in, sender, capture);
     if (status == TL_ARGS_GO && sender->trace && !sender->no_resume) {
         struct tracelake_error error;
         const int known = tracelake_offset(lake, sender->trace, &durable, &complete, &error);

@@ -6,6 +6,7 @@
  * before it is used, and what the segments map together is bounded by the file's size, because
  * many headers may name the same bytes.
  */
+#include "base/buf.h"
 #include "image/image_parts.h"
 
 #include <gelf.h>
@@ -20,6 +21,7 @@ struct elf_load {
     unsigned space;
     const char *name;
     struct tl_fail *fail;
+    struct tl_image_part *part; /* NULL: all of the file is taken, as its headers say */
 };
 
 static int map_segments(const struct elf_load *load, Elf *elf)
@@ -106,6 +108,49 @@ static void read_symbol(const uint8_t *p, int class, bool big_endian, GElf_Sym *
     }
 }
 
+/* Where in the file a symbol lies. False: it is not known. */
+static bool file_offset(Elf *elf, const GElf_Sym *sym, uint64_t address, uint64_t *out)
+{
+    GElf_Ehdr eh;
+    GElf_Shdr sh;
+    GElf_Phdr ph;
+    size_t n = 0;
+    if (gelf_getehdr(elf, &eh) && eh.e_type == ET_REL) { /* a module of a kernel */
+        Elf_Scn *const section =
+            sym->st_shndx < SHN_LORESERVE ? elf_getscn(elf, sym->st_shndx) : NULL;
+        if (!section || !gelf_getshdr(section, &sh))
+            return false;
+        *out = sh.sh_offset + address;
+        return true;
+    }
+    if (elf_getphdrnum(elf, &n) != 0)
+        return false;
+    for (size_t i = 0; i < n && gelf_getphdr(elf, (int)i, &ph); i++) {
+        if (ph.p_type != PT_LOAD || address < ph.p_vaddr || address - ph.p_vaddr >= ph.p_filesz)
+            continue;
+        *out = ph.p_offset + (address - ph.p_vaddr);
+        return true;
+    }
+    return false;
+}
+
+static int take_symbol(const struct elf_load *load, Elf *elf, const GElf_Sym *sym, uint64_t address,
+                       const char *name)
+{
+    struct tl_image_part *const part = load->part;
+    uint64_t offset;
+    if (!part)
+        return tl_symbols_add(load->image, address + load->bias, sym->st_size, load->space, name);
+    if (!file_offset(elf, sym, address, &offset) || offset < part->offset ||
+        offset - part->offset >= part->bytes.n)
+        return TL_OK;
+    if (tl_grow(&part->symbols, &part->cap_symbols, part->n_symbols + 1, sizeof *part->symbols) < 0)
+        return TL_NOMEM;
+    part->symbols[part->n_symbols++] =
+        (struct tl_part_symbol){offset - part->offset, sym->st_size, name};
+    return TL_OK;
+}
+
 static int take_table(const struct elf_load *load, Elf *elf, const GElf_Shdr *table)
 {
     GElf_Shdr sh;
@@ -132,8 +177,7 @@ static int take_table(const struct elf_load *load, Elf *elf, const GElf_Shdr *ta
         if (sym.st_name >= text.n || !is_code_symbol(elf, &sym, names + sym.st_name))
             continue;
         const uint64_t address = arm ? sym.st_value & ~1ULL : sym.st_value; /* bit 0: Thumb */
-        if (tl_symbols_add(load->image, address + load->bias, sym.st_size, load->space,
-                           names + sym.st_name) < 0)
+        if (take_symbol(load, elf, &sym, address, names + sym.st_name) < 0)
             return tl_fail_set(load->fail, TL_NOMEM, "%s: out of memory for symbols", load->name);
     }
     return TL_OK;
@@ -190,7 +234,7 @@ int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bia
         rc = tl_fail_set(fail, TL_BAD, "%s: is damaged: %s", name, elf_errmsg(-1));
         goto done;
     }
-    const struct elf_load load = {image, bytes, bias, space, name, fail};
+    const struct elf_load load = {image, bytes, bias, space, name, fail, NULL};
     GElf_Ehdr eh;
     if (image->machine == 0 && gelf_getehdr(elf, &eh))
         image->machine = eh.e_machine;
@@ -198,6 +242,31 @@ int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bia
     if (rc == TL_OK)
         rc = take_symbols(&load, elf);
 done:
+    if (elf)
+        elf_end(elf);
+    free(copy);
+    return rc;
+}
+
+int tl_elf_part_symbols(struct tl_image *image, struct tl_image_part *part, struct tl_bytes file)
+{
+    if (file.n < EI_NIDENT || memcmp(file.p, ELFMAG, SELFMAG) != 0 ||
+        file.p[EI_DATA] != ELFDATA2LSB || image->frozen)
+        return TL_OK;
+    char *const copy = malloc(file.n); /* libelf wants memory that it may write */
+    if (!copy)
+        return TL_NOMEM;
+    memcpy(copy, file.p, file.n);
+    Elf *const elf = elf_version(EV_CURRENT) != EV_NONE ? elf_memory(copy, file.n) : NULL;
+    int rc = TL_OK;
+    if (elf && elf_kind(elf) == ELF_K_ELF) {
+        const struct elf_load load = {
+            .image = image, .bytes = file, .name = part->name, .part = part};
+        GElf_Ehdr eh;
+        if (image->machine == 0 && gelf_getehdr(elf, &eh))
+            image->machine = eh.e_machine;
+        rc = take_symbols(&load, elf);
+    }
     if (elf)
         elf_end(elf);
     free(copy);

@@ -72,6 +72,8 @@ void tl_image_free(struct tl_image *image)
     for (size_t i = 0; i < image->n_owned; i++)
         free(image->owned[i]);
     free(image->owned);
+    for (size_t i = 0; i < image->n_parts; i++)
+        free(image->parts[i].symbols);
     free(image->parts);
     free(image->symbols.v);
     free(image);
@@ -178,14 +180,36 @@ int tl_image_add_part(struct tl_image *image, uint64_t address, struct tl_bytes 
     return add_region(image, address, part.bytes, space, name, NULL, fail);
 }
 
+static int add_functions(struct tl_image *image, const struct tl_image_part *part, uint64_t address,
+                         unsigned space, struct tl_fail *fail)
+{
+    for (size_t i = 0; i < part->n_symbols; i++) {
+        const struct tl_part_symbol *const s = &part->symbols[i];
+        if (tl_symbols_add(image, address + s->offset, s->size, space, s->name) < 0)
+            return tl_fail_set(fail, TL_NOMEM, "%s: out of memory for symbols", part->name);
+    }
+    return TL_OK;
+}
+
+int tl_image_part_functions(struct tl_image *image, uint64_t address, struct tl_bytes file,
+                            unsigned space, struct tl_fail *fail)
+{
+    struct tl_image_part *const part = &image->parts[image->n_parts - 1];
+    if (tl_elf_part_symbols(image, part, file) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "%s: out of memory for symbols", part->name);
+    return add_functions(image, part, address, space, fail);
+}
+
 /* Those that are mapped again mostly come one behind another. */
 int tl_image_add_again(struct tl_image *image, uint64_t address, unsigned space, const char *name,
                        uint64_t offset, uint64_t length, struct tl_fail *fail)
 {
     for (size_t i = image->n_parts; i-- > 0;) {
         const struct tl_image_part *const part = &image->parts[i];
-        if (part->offset == offset && part->length == length && strcmp(part->name, name) == 0)
-            return add_region(image, address, part->bytes, space, name, NULL, fail);
+        if (part->offset == offset && part->length == length && strcmp(part->name, name) == 0) {
+            const int rc = add_region(image, address, part->bytes, space, name, NULL, fail);
+            return rc < 0 ? rc : add_functions(image, part, address, space, fail);
+        }
     }
     return TL_NOTFOUND;
 }

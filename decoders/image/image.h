@@ -98,6 +98,10 @@ TL_MUST_USE int tl_image_add_bytes(struct tl_image *image, uint64_t address, str
 TL_MUST_USE int tl_image_add_part(struct tl_image *image, uint64_t address, struct tl_bytes bytes,
                                   unsigned space, const char *name, uint64_t offset,
                                   uint64_t length, struct tl_fail *fail);
+/* Behind tl_image_add_part(): the whole file that the part is of, for the functions in it, if it is
+ * an ELF file. TL_NOMEM. */
+TL_MUST_USE int tl_image_part_functions(struct tl_image *image, uint64_t address,
+                                        struct tl_bytes file, unsigned space, struct tl_fail *fail);
 TL_MUST_USE int tl_image_add_again(struct tl_image *image, uint64_t address, unsigned space,
                                    const char *name, uint64_t offset, uint64_t length,
                                    struct tl_fail *fail);

@@ -19,11 +19,20 @@ struct tl_region {
     unsigned space;
 };
 
+/* A function in a part of a file. */
+struct tl_part_symbol {
+    uint64_t offset; /* in the part */
+    uint64_t size;
+    const char *name; /* owned by the image */
+};
+
 /* A part of a file that is kept once. */
 struct tl_image_part {
     const char *name;
     uint64_t offset, length; /* as given */
     struct tl_bytes bytes;
+    struct tl_part_symbol *symbols; /* owned */
+    size_t n_symbols, cap_symbols;
 };
 
 /* A piece of one space after overlaps are resolved: of its addresses, at its times, nothing else is
@@ -134,6 +143,11 @@ struct tl_bytes tl_version_at(const struct tl_image *image, const struct tl_vers
 /* Add a symbol where and when regions are added; `name` must live as long as the image. */
 TL_MUST_USE int tl_symbols_add(struct tl_image *image, uint64_t address, uint64_t size,
                                unsigned space, const char *name);
+
+/* The functions that an ELF file says lie in the part, to the part. What is no ELF file has none.
+ * TL_NOMEM. */
+TL_MUST_USE int tl_elf_part_symbols(struct tl_image *image, struct tl_image_part *part,
+                                    struct tl_bytes file);
 
 /* Sort by address, keep one per address, layer and time, make up missing sizes, index. TL_NOMEM. */
 TL_MUST_USE int tl_symbols_sort(struct tl_image *image);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/bundle.h"
 
+#include "import/perf.h"
 #include "perf/reader.h"
 
 #include <errno.h>
@@ -22,14 +23,31 @@ int tl_bundle_add(struct tl_bundle_capture *capture, const char *path, uint64_t 
     char *const copy = strdup(path);
     if (!copy)
         return TL_NOMEM;
-    capture->pieces[capture->n_pieces++] = (struct tl_bundle_piece){copy, offset, length};
+    capture->pieces[capture->n_pieces++] =
+        (struct tl_bundle_piece){.path = copy, .offset = offset, .length = length};
+    return TL_OK;
+}
+
+int tl_bundle_add_bytes(struct tl_bundle_capture *capture, const char *path, struct tl_bytes bytes)
+{
+    uint8_t *const copy = malloc(bytes.n ? bytes.n : 1);
+    const int rc = copy ? tl_bundle_add(capture, path, 0, bytes.n) : TL_NOMEM;
+    if (rc < 0) {
+        free(copy);
+        return rc;
+    }
+    if (bytes.n)
+        memcpy(copy, bytes.p, bytes.n);
+    capture->pieces[capture->n_pieces - 1].bytes = copy;
     return TL_OK;
 }
 
 void tl_bundle_capture_fini(struct tl_bundle_capture *capture)
 {
-    for (size_t i = 0; i < capture->n_pieces; i++)
+    for (size_t i = 0; i < capture->n_pieces; i++) {
         free(capture->pieces[i].path);
+        free(capture->pieces[i].bytes);
+    }
     free(capture->pieces);
     tl_setup_fini(&capture->setup);
     *capture = (struct tl_bundle_capture){0};
@@ -84,6 +102,40 @@ static const char *sniff(const char *path)
     return n == (ssize_t)sizeof bytes && tl_perf_is(bytes, sizeof bytes) ? "perf" : NULL;
 }
 
+/* All that a perf.data file says, to the setup. */
+static int import_perf(struct tl_bundle_capture *capture, const struct tl_bundle_request *request,
+                       struct tl_fail *fail)
+{
+    struct tl_perf_import *import = NULL;
+    struct tl_bundle_input in;
+    uint8_t *const bytes = malloc(PIECE);
+    ssize_t got = 1;
+    int rc = bytes ? tl_perf_import_new(&import, &request->places, request->warn, request->context)
+                   : TL_NOMEM;
+    const bool opened = rc == TL_OK;
+    if (opened)
+        rc = tl_bundle_open(&in, capture);
+    while (rc == TL_OK && got != 0) {
+        got = tl_bundle_next(&in, bytes, PIECE);
+        if (got > 0)
+            rc = tl_perf_import_push(import, (struct tl_bytes){bytes, (size_t)got});
+        else if (got < 0 && errno != EINTR)
+            rc = TL_IO;
+    }
+    if (rc == TL_OK)
+        rc = tl_perf_import_finish(import);
+    if (rc == TL_OK)
+        rc = tl_perf_import_setup(import, &capture->setup);
+    if (rc < 0)
+        tl_fail_set(fail, (enum tl_err)rc, "cannot be read: %s",
+                    rc == TL_IO ? strerror(errno) : tl_err_name(rc));
+    if (opened)
+        tl_bundle_close(&in);
+    tl_perf_import_free(import);
+    free(bytes);
+    return rc;
+}
+
 static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *request,
                         const char **where, struct tl_fail *fail)
 {
@@ -114,7 +166,7 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
         rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
     if (rc == TL_OK && capture->setup.container == TL_CONTAINER_PERF && strcmp(input, "-") != 0) {
         *where = request->input;
-        rc = tl_perf_import(capture, request, fail);
+        rc = import_perf(capture, request, fail);
         *where = rc < 0 ? *where : NULL;
     }
     for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)
@@ -153,10 +205,13 @@ static int open_piece(struct tl_bundle_input *in)
     struct stat st;
     const struct tl_bundle_piece *const piece = &in->capture->pieces[in->piece];
     const bool is_standard = strcmp(piece->path, "-") == 0;
+    in->left = piece->length;
+    in->live = false;
+    if (piece->bytes)
+        return TL_OK;
     in->fd = is_standard ? STDIN_FILENO : open(piece->path, O_RDONLY | O_CLOEXEC);
     if (in->fd < 0)
         return TL_IO;
-    in->left = piece->length;
     in->live = fstat(in->fd, &st) < 0 || !S_ISREG(st.st_mode);
     if (piece->offset > 0 && lseek(in->fd, (off_t)piece->offset, SEEK_SET) < 0)
         return TL_IO;
@@ -192,10 +247,22 @@ static int next_piece(struct tl_bundle_input *in)
     return open_piece(in) < 0 ? -1 : 1;
 }
 
+static ssize_t read_piece(const struct tl_bundle_input *in, uint8_t *p, size_t n)
+{
+    const struct tl_bundle_piece *const piece = &in->capture->pieces[in->piece];
+    if (!piece->bytes)
+        return read(in->fd, p, n);
+    if (n > 0)
+        memcpy(p, piece->bytes + (piece->length - in->left), n);
+    return (ssize_t)n;
+}
+
 ssize_t tl_bundle_next(struct tl_bundle_input *in, uint8_t *p, size_t n)
 {
     for (;;) {
-        const ssize_t got = read(in->fd, p, n < in->left ? n : (size_t)in->left);
+        const ssize_t got = read_piece(in, p, n < in->left ? n : (size_t)in->left);
+        if (got > 0 && in->tap)
+            in->tap(in->tap_context, p, (size_t)got);
         if (got > 0 && in->left != UINT64_MAX)
             in->left -= (uint64_t)got;
         if (got != 0 || n == 0)
@@ -209,7 +276,8 @@ ssize_t tl_bundle_next(struct tl_bundle_input *in, uint8_t *p, size_t n)
 /* Pass over bytes of a piece that is a file. Returns how many; 0: it ends, or is none. */
 static uint64_t skip_file(struct tl_bundle_input *in, uint64_t n)
 {
-    const off_t at = in->live ? -1 : lseek(in->fd, 0, SEEK_CUR);
+    const bool seeks = !in->live && !in->tap && in->fd >= 0;
+    const off_t at = !seeks ? -1 : lseek(in->fd, 0, SEEK_CUR);
     const off_t end = at < 0 ? -1 : lseek(in->fd, 0, SEEK_END);
     if (end < 0)
         return 0;

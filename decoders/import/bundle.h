@@ -17,16 +17,18 @@
 #ifndef TL_IMPORT_BUNDLE_H
 #define TL_IMPORT_BUNDLE_H
 
+#include "base/bytes.h"
 #include "import/code_files.h"
 #include "setup/setup.h"
 
 #include <sys/types.h>
 
-/* Bytes in a file. */
+/* Bytes in a file, or in memory. */
 struct tl_bundle_piece {
     char *path; /* owned; "-": standard input */
     uint64_t offset;
     uint64_t length; /* UINT64_MAX: to the end */
+    uint8_t *bytes;  /* [length] owned; NULL: they are in the file. The path is for messages then */
 };
 
 struct tl_bundle_capture {
@@ -73,6 +75,9 @@ struct tl_bundle_input {
     int fd;                                  /* of it, -1: none is open */
     uint64_t left;                           /* bytes of it, UINT64_MAX: to its end */
     bool live; /* it is a pipe or a device: bytes come when they come, poll() tells */
+    /* Sees all bytes that are read or passed over, where no seeking is possible. May be NULL. */
+    void (*tap)(void *context, const uint8_t *p, size_t n);
+    void *tap_context;
 };
 
 /* Opens the first piece. TL_IO, and errno says why. */
@@ -95,6 +100,9 @@ TL_MUST_USE int tl_bundle_bytes(const struct tl_bundle_capture *capture, struct 
 
 /* ---- for importers ------------------------------------------------------------------------- */
 
+/* Bytes in memory behind the pieces of the capture; both are copied. TL_NOMEM. */
+TL_MUST_USE int tl_bundle_add_bytes(struct tl_bundle_capture *capture, const char *path,
+                                    struct tl_bytes bytes);
 /* A piece behind those of the capture; `path` is copied. TL_NOMEM. */
 TL_MUST_USE int tl_bundle_add(struct tl_bundle_capture *capture, const char *path, uint64_t offset,
                               uint64_t length);
@@ -110,13 +118,5 @@ void tl_bundle_capture_fini(struct tl_bundle_capture *capture);
 TL_MUST_USE int tl_snapshot_read(struct tl_bundle *out, const char *dir,
                                  void (*warn)(void *context, const char *text), void *context,
                                  struct tl_fail *fail);
-
-/*
- * What a perf.data file says beside the trace: to the capture, whose pieces are the file's bytes,
- * its setup gets images and sources. `request` says where code is looked for, and is told what is
- * missing. TL_IO, TL_NOMEM.
- */
-TL_MUST_USE int tl_perf_import(struct tl_bundle_capture *capture,
-                               const struct tl_bundle_request *request, struct tl_fail *fail);
 
 #endif

@@ -1,26 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A perf.data file as a capture: the file is the raw bytes, its container is "perf". What the
- * records say of processes and their memory becomes images with contexts and times; the code is
- * looked up in files.
- *
- * All records are read first, since a file has them CPU by CPU, and those of before the start of
- * the trace perhaps last.
- */
-#include "import/bundle.h"
-#include "import/code_files.h"
+#include "import/perf.h"
+
 #include "import/maps.h"
 #include "perf/info.h"
 #include "perf/record.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { CHUNK = 1 << 20 };
 
 /* What a file that is mapped is called, and whether it was found. */
 struct dso {
@@ -47,8 +36,10 @@ struct named_id {
     struct tl_build_id id;
 };
 
-struct import {
-    const struct tl_bundle_request *request;
+struct tl_perf_import {
+    struct tl_code_places places;
+    void (*warn)(void *context, const char *text);
+    void *context;
     struct tl_perf_reader *reader;
     struct tl_perf_info info;
     char core[40];    /* of PT's errata */
@@ -62,10 +53,14 @@ struct import {
     int32_t *areas; /* CPUs of buffers */
     size_t n_areas, cap_areas;
     bool timed;
+    bool begun;      /* there was a trace */
+    uint64_t number; /* of changes to what is known */
 };
 
-static void import_fini(struct import *im)
+void tl_perf_import_free(struct tl_perf_import *im)
 {
+    if (!im)
+        return;
     for (size_t i = 0; i < im->n_dsos; i++)
         free(im->dsos[i].name);
     for (size_t i = 0; i < im->n_ids; i++)
@@ -76,19 +71,20 @@ static void import_fini(struct import *im)
     free(im->areas);
     tl_perf_info_fini(&im->info);
     tl_perf_reader_free(im->reader);
+    free(im);
 }
 
-__attribute__((format(printf, 2, 3))) static void warn(const struct import *im, const char *format,
-                                                       ...)
+__attribute__((format(printf, 2, 3))) static void tell_user(const struct tl_perf_import *im,
+                                                            const char *format, ...)
 {
     char text[4600];
     va_list args;
-    if (!im->request->warn)
+    if (!im->warn)
         return;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    im->request->warn(im->request->context, text);
+    im->warn(im->context, text);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -102,7 +98,7 @@ static enum tl_code_kind kind_of(int32_t pid, const char *name)
                : TL_CODE_MODULE;
 }
 
-static int dso_of(struct import *im, const struct tl_perf_mapping *m, size_t *out)
+static int dso_of(struct tl_perf_import *im, const struct tl_perf_mapping *m, size_t *out)
 {
     struct tl_build_id id = {.n = m->n_build_id};
     memcpy(id.v, m->build_id, id.n);
@@ -135,7 +131,7 @@ static bool is_code(const struct tl_perf_record *r)
 
 static int on_record(void *context, const struct tl_perf_raw *raw)
 {
-    struct import *const im = context;
+    struct tl_perf_import *const im = context;
     const bool swap = tl_perf_reader_swaps(im->reader);
     struct tl_perf_record r;
     struct tl_fail fail;
@@ -181,12 +177,14 @@ static int on_record(void *context, const struct tl_perf_raw *raw)
     if (rc < 0 || tl_grow(&im->events, &im->cap_events, im->n_events + 1, sizeof e) < 0)
         return TL_NOMEM;
     im->events[im->n_events++] = e;
+    im->number += e.dso != SIZE_MAX;
     return TL_OK;
 }
 
 /* ---- features -------------------------------------------------------------------------------- */
 
-static int add_named(struct import *im, const char *name, size_t n, const struct tl_build_id *id)
+static int add_named(struct tl_perf_import *im, const char *name, size_t n,
+                     const struct tl_build_id *id)
 {
     char *const copy = strndup(name, n);
     if (!copy || tl_grow(&im->ids, &im->cap_ids, im->n_ids + 1, sizeof *im->ids) < 0) {
@@ -209,7 +207,7 @@ static void cut_id(struct tl_build_id *id)
 }
 
 /* Records of their own: {u32 0, u16 misc, u16 size}, i32 pid, 20 bytes, length, 3 bytes, name. */
-static int take_ids(struct import *im, struct tl_bytes body)
+static int take_ids(struct tl_perf_import *im, struct tl_bytes body)
 {
     enum { HEADER = 8, NAME = 36 };
     const bool swap = tl_perf_reader_swaps(im->reader);
@@ -234,7 +232,7 @@ static int take_ids(struct import *im, struct tl_bytes body)
 }
 
 /* A string of a feature. */
-static void take_text(const struct import *im, struct tl_bytes body, char *out, size_t size)
+static void take_text(const struct tl_perf_import *im, struct tl_bytes body, char *out, size_t size)
 {
     if (body.n < 4)
         return;
@@ -246,7 +244,7 @@ static void take_text(const struct import *im, struct tl_bytes body, char *out, 
 
 static int on_feature(void *context, unsigned feature, struct tl_bytes body)
 {
-    struct import *const im = context;
+    struct tl_perf_import *const im = context;
     char text[64] = "";
     switch (feature) {
     case TL_PERF_FEATURE_BUILD_ID:
@@ -266,10 +264,11 @@ static int on_feature(void *context, unsigned feature, struct tl_bytes body)
 static int on_area(void *context, const struct tl_perf_area *area, uint64_t at,
                    struct tl_bytes bytes, uint64_t offset)
 {
-    struct import *const im = context;
+    struct tl_perf_import *const im = context;
     (void)offset;
     if (at > 0 || bytes.n > 0)
         return TL_OK;
+    im->begun = true;
     const int32_t who = area->cpu >= 0 ? area->cpu : -1 - area->tid;
     for (size_t i = 0; i < im->n_areas; i++)
         if (im->areas[i] == who)
@@ -289,34 +288,6 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     return TL_OK; /* the decoder tells */
 }
 
-static int read_records(struct import *im, const struct tl_bundle_capture *capture,
-                        struct tl_fail *fail)
-{
-    struct tl_bundle_input in;
-    uint8_t *const bytes = malloc(CHUNK);
-    if (!bytes)
-        return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    int rc = tl_bundle_open(&in, capture);
-    ssize_t got = 1;
-    while (rc == TL_OK && got > 0) {
-        got = tl_bundle_next(&in, bytes, CHUNK);
-        if (got > 0)
-            rc = tl_perf_reader_push(im->reader, (struct tl_bytes){bytes, (size_t)got});
-        else if (got < 0 && errno == EINTR)
-            got = 1;
-        else if (got < 0)
-            rc = TL_IO;
-    }
-    if (rc == TL_OK)
-        rc = tl_perf_reader_finish(im->reader);
-    free(bytes);
-    if (rc < 0)
-        tl_fail_set(fail, (enum tl_err)rc, "cannot be read: %s",
-                    rc == TL_IO ? strerror(errno) : tl_err_name(rc));
-    tl_bundle_close(&in);
-    return rc;
-}
-
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b)
@@ -328,12 +299,12 @@ static int by_time(const void *a, const void *b)
 }
 
 /* In ticks of the trace. */
-static uint64_t ticks(const struct import *im, uint64_t ns)
+static uint64_t ticks(const struct tl_perf_import *im, uint64_t ns)
 {
     return im->timed && ns > 0 ? tl_perf_clock_ticks(&im->info.clock, ns) : 0;
 }
 
-static const struct tl_build_id *id_of(const struct import *im, const struct dso *d)
+static const struct tl_build_id *id_of(const struct tl_perf_import *im, const struct dso *d)
 {
     const bool is_kernel = d->kind == TL_CODE_KERNEL;
     for (size_t i = 0; d->id.n == 0 && i < im->n_ids; i++)
@@ -344,23 +315,19 @@ static const struct tl_build_id *id_of(const struct import *im, const struct dso
 }
 
 /* What is missing is told once, with all that is known of it. */
-static void tell_missing(const struct import *im, const struct dso *d)
+static void tell_missing(const struct tl_perf_import *im, const struct dso *d)
 {
     char id[2 * TL_BUILD_ID_MAX + 1];
     tl_build_id_text(id_of(im, d), id);
-    warn(im, "no code of %s%s%s%s; %s", d->name, id[0] ? " (build ID " : "", id, id[0] ? ")" : "",
-         d->found == TL_UNSUPPORTED  ? "unpack the compressed module"
-         : d->kind == TL_CODE_KERNEL ? "give --vmlinux FILE, --kcore FILE or --buildid-dir DIR"
-                                     : "give --symfs DIR or --buildid-dir DIR");
-}
-
-static const struct tl_code_places *places_of(const struct import *im)
-{
-    return &im->request->places;
+    tell_user(im, "no code of %s%s%s%s; %s", d->name, id[0] ? " (build ID " : "", id,
+              id[0] ? ")" : "",
+              d->found == TL_UNSUPPORTED  ? "unpack the compressed module"
+              : d->kind == TL_CODE_KERNEL ? "give --vmlinux FILE, --kcore FILE or --buildid-dir DIR"
+                                          : "give --symfs DIR or --buildid-dir DIR");
 }
 
 /* The kernel lies where one of its symbols says. */
-static int add_kernel(const struct import *im, const struct event *e, const struct dso *d,
+static int add_kernel(const struct tl_perf_import *im, const struct event *e, const struct dso *d,
                       struct tl_setup *setup)
 {
     const uint64_t bias =
@@ -369,7 +336,7 @@ static int add_kernel(const struct import *im, const struct event *e, const stru
     return tl_setup_add_image_at(setup, d->file.path, bias, 0, UINT64_MAX, TL_SPACE_ANY);
 }
 
-static int add_mapping(struct import *im, struct tl_maps *maps, const struct event *e,
+static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps, const struct event *e,
                        struct tl_setup *setup)
 {
     struct tl_map map = {
@@ -383,7 +350,7 @@ static int add_mapping(struct import *im, struct tl_maps *maps, const struct eve
     if (d && d->found == 1) {
         const char *const bracket = d->kind == TL_CODE_KERNEL ? strchr(d->name, ']') : NULL;
         const char *const symbol = bracket && bracket[1] ? bracket + 1 : NULL;
-        d->found = tl_code_find(&d->file, places_of(im), d->kind, d->name, id_of(im, d), symbol,
+        d->found = tl_code_find(&d->file, &im->places, d->kind, d->name, id_of(im, d), symbol,
                                 im->release);
         if (d->found < 0)
             tell_missing(im, d);
@@ -400,8 +367,8 @@ static int add_mapping(struct import *im, struct tl_maps *maps, const struct eve
     map.file = d->file.path;
     /* A mapping is made of pages, a file ends anywhere. */
     if (map.offset < from || map.offset >= limit) {
-        warn(im, "%s: has no bytes at offset 0x%" PRIx64 ", which is mapped", d->file.path,
-             map.offset);
+        tell_user(im, "%s: has no bytes at offset 0x%" PRIx64 ", which is mapped", d->file.path,
+                  map.offset);
         map.file = NULL;
         return tl_maps_add(maps, &map);
     }
@@ -417,7 +384,7 @@ static int add_mapping(struct import *im, struct tl_maps *maps, const struct eve
     return tl_maps_add(maps, &map);
 }
 
-static int take_event(struct import *im, struct tl_maps *maps, const struct event *e,
+static int take_event(struct tl_perf_import *im, struct tl_maps *maps, const struct event *e,
                       struct tl_setup *setup)
 {
     const uint64_t process = (uint32_t)e->pid, time = ticks(im, e->time);
@@ -447,7 +414,7 @@ static int take_event(struct import *im, struct tl_maps *maps, const struct even
     return rc;
 }
 
-static int make_images(struct import *im, struct tl_setup *setup)
+static int make_images(struct tl_perf_import *im, struct tl_setup *setup)
 {
     struct tl_maps *maps;
     int rc = tl_maps_new(&maps);
@@ -464,7 +431,7 @@ static int make_images(struct import *im, struct tl_setup *setup)
 }
 
 /* What stands behind the records, and so comes too late for who takes the file as it comes. */
-static int make_sources(struct import *im, struct tl_setup *setup)
+static int make_sources(struct tl_perf_import *im, struct tl_setup *setup)
 {
     for (size_t i = 0; i < im->n_areas && im->info.kind == TL_PERF_TRACE_PT && im->core[0]; i++) {
         char name[32];
@@ -489,29 +456,54 @@ static int make_sources(struct import *im, struct tl_setup *setup)
     return TL_OK;
 }
 
-int tl_perf_import(struct tl_bundle_capture *capture, const struct tl_bundle_request *request,
-                   struct tl_fail *fail)
+/* ---- as a whole ------------------------------------------------------------------------------ */
+
+int tl_perf_import_new(struct tl_perf_import **out, const struct tl_code_places *places,
+                       void (*warn)(void *context, const char *text), void *context)
 {
-    struct import im = {.request = request};
-    const struct tl_perf_reader_sink sink = {.context = &im,
+    struct tl_perf_import *const im = calloc(1, sizeof *im);
+    const struct tl_perf_reader_sink sink = {.context = im,
                                              .record = on_record,
                                              .area = on_area,
                                              .feature = on_feature,
                                              .loss = on_loss};
-    int rc = tl_perf_reader_new(&im.reader, &sink);
-    if (rc == TL_OK)
-        rc = read_records(&im, capture, fail);
-    if (rc == TL_OK) {
-        const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(im.reader);
-        im.timed = tl_perf_info_is_timed(&im.info, tl_perf_attrs_by_type(attrs, im.info.pmu));
-        if (!capture->setup.clock_hz && im.timed)
-            capture->setup.clock_hz = tl_perf_clock_rate(&im.info.clock);
-        rc = make_images(&im, &capture->setup);
-        if (rc == TL_OK)
-            rc = make_sources(&im, &capture->setup);
-        if (rc < 0)
-            tl_fail_set(fail, (enum tl_err)rc, "%s", tl_err_name(rc));
+    if (!im || tl_perf_reader_new(&im->reader, &sink) < 0) {
+        free(im);
+        return TL_NOMEM;
     }
-    import_fini(&im);
-    return rc;
+    im->places = *places;
+    im->warn = warn;
+    im->context = context;
+    *out = im;
+    return TL_OK;
+}
+
+int tl_perf_import_push(struct tl_perf_import *im, struct tl_bytes bytes)
+{
+    return tl_perf_reader_push(im->reader, bytes);
+}
+
+int tl_perf_import_finish(struct tl_perf_import *im)
+{
+    return tl_perf_reader_finish(im->reader);
+}
+
+bool tl_perf_import_begun(const struct tl_perf_import *im)
+{
+    return im->begun;
+}
+
+uint64_t tl_perf_import_number(const struct tl_perf_import *im)
+{
+    return im->number;
+}
+
+int tl_perf_import_setup(struct tl_perf_import *im, struct tl_setup *setup)
+{
+    const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(im->reader);
+    im->timed = tl_perf_info_is_timed(&im->info, tl_perf_attrs_by_type(attrs, im->info.pmu));
+    if (!setup->clock_hz && im->timed)
+        setup->clock_hz = tl_perf_clock_rate(&im->info.clock);
+    const int rc = make_images(im, setup);
+    return rc < 0 ? rc : make_sources(im, setup);
 }

@@ -204,8 +204,9 @@ static int map_image(struct tl_image *image, const struct tl_setup_image *m, str
         bytes.p + m->offset,
         m->length == UINT64_MAX ? bytes.n - (size_t)m->offset : (size_t)m->length,
     };
-    return tl_image_add_part(image, m->address, part, m->space, m->file, m->offset, m->length,
-                             fail);
+    const int rc =
+        tl_image_add_part(image, m->address, part, m->space, m->file, m->offset, m->length, fail);
+    return rc < 0 ? rc : tl_image_part_functions(image, m->address, bytes, m->space, fail);
 }
 
 /* A file from the file system. */

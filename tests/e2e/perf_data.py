@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""perf.data to a server, as files and live. usage: perf_data.py BUILD [NAME…]"""
+
+import gzip
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), 'perf')]
+from lab import DATA, Skip, check, main, only, streams  # noqa: E402
+import perffile  # noqa: E402
+
+TESTS = {}
+
+
+def test(function):
+    TESTS[function.__name__] = function
+    return function
+
+
+def capture(name):
+    path = os.path.join(DATA, 'perf', 'pt', name + '.data')
+    if not os.path.exists(path):
+        raise Skip('no ' + path)
+    with gzip.open(path[:-5] + '.flow.gz', 'rt') as f:
+        return path, streams(f.read())
+
+
+def agrees(lab, trace, truth):
+    stored = streams(lab.run('get', trace, '--text').text())
+    check(sorted(stored) == sorted(truth), trace, 'has', sorted(stored))
+    for name in truth:
+        a, b = only(truth[name], 'I'), only(stored[name], 'I')
+        check(a == b, trace, name, 'differs from the truth', len(a), len(b))
+    return stored
+
+
+@test
+def perf_file(lab):
+    """A file: what its first bytes say it is; its processes, their code, who ran, and its bytes."""
+    path, truth = capture('pt-five-tasks')
+    lab.start()
+    symfs = os.path.join(DATA, 'perf', 'symfs')
+    lab.run('push', '--trace', 'five', '--symfs', symfs, path)
+    stored = agrees(lab, 'five', truth)
+    switches = only(stored['pt.0'], 'A')
+    check('A switch 2100 2100 ramble' in switches, switches[:5])
+    found = lab.run('find', 'five/pt.0', '--symbol', 'up', '--limit', '3').text()
+    check('up' in found, 'no function is known:', found)
+    with open(path, 'rb') as f:
+        check(lab.raw('five') == f.read(), 'the raw bytes are others')
+
+
+@test
+def perf_live(lab):
+    """A pipe that comes slowly: code that is mapped while it runs is sent when it is seen."""
+    path, truth = capture('pt-remap')
+    lab.start()
+    symfs = os.path.join(DATA, 'perf', 'symfs')
+    with open(path, 'rb') as f:
+        piped = perffile.as_pipe(f.read())
+    push = lab.spawn('push', '--trace', 'live', '--format', 'perf', '--symfs', symfs, '-', stdin=-1)
+    for at in range(0, len(piped), 1000):
+        push.stdin.write(piped[at:at + 1000])
+        push.stdin.flush()
+    push.stdin.close()
+    check(push.wait(60) == 0, push.stderr.read())
+    agrees(lab, 'live', truth)
+    check(lab.raw('live') == piped, 'the raw bytes are others')
+    lab.run('verify', 'live')
+
+
+@test
+def perf_without_code(lab):
+    """Code that is missing is named; given later, the trace is as with it."""
+    path, truth = capture('pt-one-cpu')
+    lab.start()
+    missing = lab.run('push', '--trace', 'bare', '--symfs', '/nowhere', '--buildid-dir', '/nowhere', path)
+    check('/opt/demo/stroll (build ID ca6562667de28bceed106244c9519acb8baa408f)' in missing.err.decode(), missing)
+    stored = streams(lab.run('get', 'bare', '--text').text())
+    check(not only(stored['pt.0'], 'I') and only(stored['pt.0'], 'B'), 'without code there are addresses alone')
+    lab.run('push', '--trace', 'again', '--symfs', os.path.join(DATA, 'perf', 'symfs'), path)
+    agrees(lab, 'again', truth)
+
+
+if __name__ == '__main__':
+    main(TESTS)
