@@ -111,6 +111,9 @@ TL_MUST_USE int tl_lake_usable(struct tl_lake *lake, struct tl_fail *fail);
 TL_MUST_USE int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out);
 /* One row in a list of one. TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_trace(struct tl_lake *lake, const char *trace, struct tl_trace_list *out);
+/* Is there a trace of this very name, and is it served in this generation? Takes no longer than a
+ * look at the table. */
+bool tl_lake_serves(struct tl_lake *lake, const char *trace, uint64_t generation);
 void tl_trace_list_free(struct tl_trace_list *list);
 
 #define TL_LABELS_MOST       64    /* labels of a trace … */

@@ -478,6 +478,18 @@ int tl_lake_trace(struct tl_lake *lake, const char *id, struct tl_trace_list *ou
     return r;
 }
 
+bool tl_lake_serves(struct tl_lake *lake, const char *id, uint64_t generation)
+{
+    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return false;
+    pthread_mutex_lock(&trace->lock);
+    const bool serves = !trace->deleted && trace->serving->number == generation;
+    pthread_mutex_unlock(&trace->lock);
+    tl_trace_put(trace);
+    return serves;
+}
+
 void tl_trace_list_free(struct tl_trace_list *list)
 {
     for (size_t i = 0; i < list->n; i++) {

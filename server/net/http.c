@@ -433,7 +433,8 @@ static void refuse_role(struct tl_net *net, const struct tl_http_request *reques
     (void)!tl_fields_add(&response->headers, "www-authenticate", "Bearer realm=\"tracelake\"");
 }
 
-static void run_route(struct tl_net *net, struct tl_http_request *request, const char *target,
+/* False: it cannot be answered at once. */
+static bool run_route(struct tl_net *net, struct tl_http_request *request, const char *target,
                       struct tl_http_response *response)
 {
     const size_t path_n = strcspn(target, "?#");
@@ -443,31 +444,31 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
     if (target[0] != '/' || strlen(target) > MAX_TARGET) {
         fail_with(response, target[0] == '/' ? 414 : 400, "bad request",
                   "the request target is no path of at most 8 KiB");
-        return;
+        return true;
     }
     const struct tl_route *const route =
         find_route(&net->app, request->method, path, part, &n_parts);
     if ((!route || route->role != TL_ROLE_PUBLIC) && !tl_net_knows_host(net, request->headers)) {
         fail_with(response, 421, "bad request", tl_foreign_host);
-        return;
+        return true;
     }
     if (!route) {
         fail_without_route(&net->app, path, response);
-        return;
+        return true;
     }
     if (route->verb != TL_GET && !tl_http_same_origin(request->headers)) {
         fail_with(response, 403, "not allowed", "a page of another site asked for this");
-        return;
+        return true;
     }
     if ((request->roles & route->role) != route->role) {
         refuse_role(net, request, route, target, response);
-        return;
+        return true;
     }
     const char *const query = target[path_n] == '?' ? target + path_n + 1 : "";
     if (tl_query_parse(&request->query, query, strcspn(query, "#")) < 0 ||
         keep_path(request, path, part, n_parts) < 0) {
         fail_with(response, 400, "bad request", "the path or query is not well percent-encoded");
-        return;
+        return true;
     }
     if (request->scope &&
         (route->reach == TL_REACH_ALL ||
@@ -477,7 +478,7 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
             fail_with(response, 403, "not allowed", "the token is not for all traces");
         else
             fail_with(response, 404, "not found", "there is no such trace");
-        return;
+        return true;
     }
     response->fail.offset = TL_NO_OFFSET;
     const int64_t begin = tl_now_ns();
@@ -488,10 +489,13 @@ static void run_route(struct tl_net *net, struct tl_http_request *request, const
     else if (rc < 0)
         rc = tl_fail_set(&response->fail, TL_AGAIN, "too much is being sent; try again later");
     else
-        rc = route->run(request, response);
+        rc = (request->at_once ? route->run_at_once : route->run)(request, response);
+    if (request->at_once && rc == TL_AGAIN)
+        return false;
     tl_histogram_add(&net->route_times[route - net->app.routes], (uint64_t)(tl_now_ns() - begin));
     if (rc < 0)
         fail_as(response, rc);
+    return true;
 }
 
 void tl_http_identify(struct tl_net *net, struct tl_http_request *request)
@@ -540,12 +544,10 @@ static bool is_page(const char *type)
     return type && !strncmp(type, "text/html", 9);
 }
 
-void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char *target,
-                 struct tl_http_response *response)
+/* All that an answer gets whoever gave it. */
+static void complete(struct tl_net *net, struct tl_http_request *request,
+                     struct tl_http_response *response)
 {
-    request->net = net;
-    request->context = net->app.context;
-    run_route(net, request, origin_form(target), response);
     if (!response->status)
         response->status = 200;
     weaken_tag(response);
@@ -565,6 +567,42 @@ void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char
     (void)!tl_fields_add(&response->headers, "x-content-type-options", "nosniff");
     (void)!tl_fields_add(&response->headers, "cross-origin-resource-policy", "same-origin");
     count(net, response->status);
+}
+
+static bool run(struct tl_net *net, struct tl_http_request *request, const char *target,
+                struct tl_http_response *response)
+{
+    request->net = net;
+    request->context = net->app.context;
+    if (!run_route(net, request, origin_form(target), response))
+        return false;
+    complete(net, request, response);
+    return true;
+}
+
+void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char *target,
+                 struct tl_http_response *response)
+{
+    request->at_once = false;
+    run(net, request, target, response);
+}
+
+bool tl_http_run_at_once(struct tl_net *net, struct tl_http_request *request, const char *target,
+                         struct tl_http_response *response)
+{
+    const struct tl_route *const route = tl_http_route(net, request->method, target);
+    /* What a scope covers is looked up in the catalog. */
+    if (!route || !route->run_at_once || request->scope)
+        return false;
+    request->at_once = true;
+    if (run(net, request, target, response))
+        return true;
+    free(request->path);
+    request->path = NULL;
+    tl_fields_fini(&request->query);
+    clear(response);
+    response->fail = (struct tl_fail){0};
+    return false;
 }
 
 void tl_http_request_fini(struct tl_http_request *request)

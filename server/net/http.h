@@ -33,6 +33,7 @@ struct tl_http_request {
     const char *denial;     /* what is wrong with the token, NULL: there is none, or nothing */
     const struct tl_caller *caller; /* borrowed */
     bool tls;
+    bool at_once; /* it is asked whether it can be answered at once */
 };
 
 struct tl_http_response {
@@ -70,6 +71,9 @@ struct tl_route {
     uint8_t reach;      /* enum tl_reach; the first {…} of TL_REACH_TRACE is the trace */
     uint8_t verb;       /* enum tl_verb; HEAD is asked of TL_GET */
     uint32_t body_most; /* the largest body that it takes, 0: it takes none */
+    /* As `run`, from what lies in memory alone: never waits, for it runs on a loop's thread.
+     * TL_AGAIN: that does not do, and `run` is to answer. NULL: it never does. */
+    int (*run_at_once)(struct tl_http_request *request, struct tl_http_response *response);
 };
 
 /* The value of a query argument or header field, NULL where there is none. */
@@ -109,6 +113,12 @@ void tl_http_identify(struct tl_net *net, struct tl_http_request *request);
  */
 void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char *target,
                  struct tl_http_response *response);
+/*
+ * The same if it can be answered at once, on a loop's thread. False: it cannot, and both are as they
+ * were.
+ */
+bool tl_http_run_at_once(struct tl_net *net, struct tl_http_request *request, const char *target,
+                         struct tl_http_response *response);
 /* The route of a request, NULL: there is none. */
 const struct tl_route *tl_http_route(const struct tl_net *net, const char *method,
                                      const char *target);

@@ -147,6 +147,11 @@ void tl_http2_begin(struct tl_stream *stream)
     x->request.tls = stream->tls;
     x->request.caller = stream->caller;
     tl_http_identify(stream->net, &x->request);
+    if (tl_http_run_at_once(stream->net, &x->request, path, &x->response)) {
+        send_whole(x, strcmp(verb, "HEAD") != 0);
+        free_exchange(x);
+        return;
+    }
     const enum tl_effort effort = tl_http_effort(stream->net, verb, path, &x->role);
     if (tl_workers_run(stream->net->workers, x->role, effort, work, x) < 0) {
         refuse(stream, "503");

@@ -4,6 +4,7 @@
 #include "rpc/reflection.h"
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
+#include "rpc/tilecache.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,11 +56,14 @@ int tl_rpc_new(struct tl_rpc **out, struct tl_lake *lake, const struct tl_asset 
     if (rc == TL_OK)
         rc = tl_reflection_new(&rpc->reflection, fail);
     if (rc == TL_OK)
+        rc = tl_tilecache_new(&rpc->tiles, TL_TILECACHE_BYTES);
+    if (rc == TL_OK)
         rc = tl_hub_init(&rpc->hub, lake);
     if (rc == TL_OK) {
         *out = rpc;
         return TL_OK;
     }
+    tl_tilecache_free(rpc->tiles);
     tl_reflection_free(rpc->reflection);
     free(rpc->methods);
     free(rpc);
@@ -83,6 +87,7 @@ void tl_rpc_free(struct tl_rpc *rpc)
     if (!rpc)
         return;
     tl_hub_fini(&rpc->hub);
+    tl_tilecache_free(rpc->tiles);
     tl_reflection_free(rpc->reflection);
     free(rpc->methods);
     free(rpc);

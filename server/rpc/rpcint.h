@@ -19,6 +19,7 @@ struct tl_rpc {
     struct tl_app app;
     struct tl_method *methods;
     struct tl_reflection *reflection;
+    struct tl_tilecache *tiles;
     atomic_ullong image_bytes;                             /* of images that are just being sent */
     int (*add_metrics)(void *context, struct tl_buf *out); /* NULL: nothing to add */
     void *metrics_context;

@@ -46,6 +46,8 @@ int tl_web_simpoints(struct tl_http_request *request, struct tl_http_response *r
 
 /* webtile.c */
 int tl_web_tile(struct tl_http_request *request, struct tl_http_response *response);
+/* The same from memory; TL_AGAIN: it is not there. */
+int tl_web_tile_kept(struct tl_http_request *request, struct tl_http_response *response);
 
 /* webevents.c */
 int tl_web_events(struct tl_http_request *request, struct tl_http_response *response);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is served where, the page's files, and the paths for those who watch the server. */
 #include "rpc/rpcint.h"
+#include "rpc/tilecache.h"
 #include "rpc/webapi.h"
 
 #include "web/assets.h"
@@ -40,6 +41,8 @@ static int metrics(struct tl_http_request *request, struct tl_http_response *res
     int rc = tl_lake_metrics(rpc->lake, &response->body);
     if (rc == TL_OK)
         rc = tl_net_metrics(request->net, &response->body);
+    if (rc == TL_OK)
+        rc = tl_tilecache_metrics(rpc->tiles, &response->body);
     if (rc == TL_OK && rpc->add_metrics)
         rc = rpc->add_metrics(rpc->metrics_context, &response->body);
     response->compress = true;
@@ -88,7 +91,8 @@ const struct tl_route tl_http_routes[] = {
     {TRACE "/images", TL_ROLE_PUSH, tl_web_bind_image, TL_SHORT, TL_REACH_TRACE, TL_POST},
     {TRACE "/setup", TL_ROLE_READ, tl_web_setup},
     {TRACE "/functions", TL_ROLE_READ, tl_web_functions, TL_LONG},
-    {TRACE "/tiles/{axis}/{level}/{index}", TL_ROLE_READ, tl_web_tile, TL_LONG},
+    {TRACE "/tiles/{axis}/{level}/{index}", TL_ROLE_READ, tl_web_tile, TL_LONG,
+     .run_at_once = tl_web_tile_kept},
     {TRACE "/find", TL_ROLE_READ, tl_web_trace_find, TL_LONG},
     {TRACE "/profile", TL_ROLE_READ, tl_web_profile, TL_LONG},
     {TRACE "/stats", TL_ROLE_READ, tl_web_trace_stats, TL_LONG},

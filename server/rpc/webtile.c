@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tiles: protobuf for the page, JSON for people and scripts. */
+#include "net/gzip.h"
 #include "rpc/rpcint.h"
+#include "rpc/tilecache.h"
 #include "rpc/tilepb.h"
 #include "rpc/webapi.h"
 #include "rpc/webjson.h"
@@ -8,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_LANES 16
+#define MAX_LANES  16
+#define GZIP_LEVEL 4 /* of what is packed once and sent often */
 
 struct tile_request {
     const char *trace;
@@ -123,16 +126,24 @@ static cJSON *json_tile(const struct tl_tile *tile)
 /* ---- the handler ------------------------------------------------------------------------ */
 
 /* A sealed tile never changes within its generation, so its address is its identity. */
-static int cache_headers(const struct tl_tile *tile, bool json, bool dated,
-                         struct tl_http_response *response)
+static int sealed_headers(uint64_t generation, bool json, bool dated,
+                          struct tl_http_response *response)
 {
-    const bool immutable = tile->sealed && dated;
-    int rc = tl_fields_addf(
-        &response->headers, "etag", "\"%llx-%llx%s\"", (unsigned long long)tile->generation,
-        (unsigned long long)(tile->sealed ? 0 : tile->revision + 1), json ? "-j" : "");
+    int rc = tl_fields_addf(&response->headers, "etag", "\"%llx-0%s\"",
+                            (unsigned long long)generation, json ? "-j" : "");
     if (rc == TL_OK)
         rc = tl_fields_add(&response->headers, "cache-control",
-                           immutable ? "public, max-age=31536000, immutable" : "no-cache");
+                           dated ? "public, max-age=31536000, immutable" : "no-cache");
+    return rc == TL_OK ? tl_fields_add(&response->headers, "vary", "accept") : rc;
+}
+
+static int open_headers(const struct tl_tile *tile, bool json, struct tl_http_response *response)
+{
+    int rc = tl_fields_addf(&response->headers, "etag", "\"%llx-%llx%s\"",
+                            (unsigned long long)tile->generation,
+                            (unsigned long long)tile->revision + 1, json ? "-j" : "");
+    if (rc == TL_OK)
+        rc = tl_fields_add(&response->headers, "cache-control", "no-cache");
     return rc == TL_OK ? tl_fields_add(&response->headers, "vary", "accept") : rc;
 }
 
@@ -145,7 +156,83 @@ static int respond(const struct tl_tile *tile, bool json, bool dated,
     response->compress = true;
     if (rc == TL_OK && json)
         rc = tl_http_type(response, "application/json");
-    return rc == TL_OK ? cache_headers(tile, json, dated, response) : rc;
+    if (rc < 0)
+        return rc;
+    return tile->sealed ? sealed_headers(tile->generation, json, dated, response)
+                        : open_headers(tile, json, response);
+}
+
+/* ---- from memory ------------------------------------------------------------------------- */
+
+static bool takes_gzip(const struct tl_http_request *request)
+{
+    return tl_list_has(tl_http_header(request, "accept-encoding"), "gzip");
+}
+
+/* False: such a tile is not kept. */
+static bool make_key(const struct tile_request *t, bool gzip, struct tl_tilekey *key)
+{
+    memset(key, 0, sizeof *key);
+    if (t->generation == 0 || strlen(t->trace) >= sizeof key->trace)
+        return false;
+    memcpy(key->trace, t->trace, strlen(t->trace));
+    key->generation = t->generation;
+    key->index = t->index;
+    key->axis = (uint32_t)t->axis;
+    key->level = (uint32_t)t->level;
+    key->lane_from = (uint32_t)t->lane_from;
+    key->lane_to = (uint32_t)t->lane_to;
+    key->gzip = gzip;
+    return true;
+}
+
+/* TL_AGAIN: it is not kept. */
+static int respond_kept(const struct tl_http_request *request, const struct tile_request *t,
+                        bool dated, struct tl_http_response *response)
+{
+    struct tl_rpc *const rpc = request->context;
+    struct tl_tilekey key;
+    const bool gzip = takes_gzip(request);
+    if (tl_http_accepts(request, "application/json") || !make_key(t, gzip, &key) ||
+        !tl_lake_serves(rpc->lake, t->trace, t->generation) ||
+        !tl_tilecache_get(rpc->tiles, &key, &response->body))
+        return TL_AGAIN;
+    response->gzipped = gzip;
+    response->compress = !gzip;
+    const int rc = tl_http_type(response, "application/x-protobuf");
+    return rc == TL_OK ? sealed_headers(t->generation, false, dated, response) : rc;
+}
+
+/* Keep what was answered, as it goes out. */
+static void keep(const struct tl_http_request *request, const struct tile_request *t,
+                 struct tl_http_response *response)
+{
+    struct tl_rpc *const rpc = request->context;
+    struct tl_tilekey key;
+    struct tl_buf packed = {0};
+    const bool gzip = takes_gzip(request);
+    if (!make_key(t, gzip, &key) || !tl_lake_serves(rpc->lake, t->trace, t->generation))
+        return;
+    if (gzip && tl_gzip((struct tl_bytes){response->body.p, response->body.n}, GZIP_LEVEL,
+                        &packed) == TL_OK) {
+        const struct tl_buf plain = response->body;
+        response->body = packed;
+        response->gzipped = true;
+        response->compress = false;
+        packed = plain;
+    }
+    if (response->gzipped == gzip)
+        tl_tilecache_put(rpc->tiles, &key, (struct tl_bytes){response->body.p, response->body.n});
+    tl_buf_fini(&packed);
+}
+
+int tl_web_tile_kept(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tile_request t = {0};
+    struct tl_fail none = {0};
+    if (parse(request, &t, &none) < 0)
+        return TL_AGAIN;
+    return respond_kept(request, &t, true, response);
 }
 
 int tl_web_tile(struct tl_http_request *request, struct tl_http_response *response)
@@ -158,14 +245,22 @@ int tl_web_tile(struct tl_http_request *request, struct tl_http_response *respon
     const bool dated = t.generation != 0; /* else the address means "the present one" */
     if (rc == TL_OK && !dated)
         rc = tl_generation_of(lake, t.trace, &t.generation);
+    if (rc == TL_OK) {
+        const int kept = respond_kept(request, &t, dated, response);
+        if (kept != TL_AGAIN)
+            return kept;
+    }
+    const bool json = tl_http_accepts(request, "application/json");
     if (rc == TL_OK)
         rc = tl_lake_tile(lake, t.trace, t.axis, (unsigned)t.level, t.index, (unsigned)t.lane_from,
                           (unsigned)t.lane_to, t.generation, &tile, fail);
     if (rc == TL_OK)
-        rc = respond(&tile, tl_http_accepts(request, "application/json"), dated, response);
+        rc = respond(&tile, json, dated, response);
     else if (!fail->text[0])
         rc = tl_fail_set(fail, (enum tl_err)rc, "trace \"%.63s\", generation %llu: %s", t.trace,
                          (unsigned long long)t.generation, tl_err_name(rc));
+    if (rc == TL_OK && tile.sealed && !json)
+        keep(request, &t, response);
     tl_tile_fini(&tile);
     return rc;
 }

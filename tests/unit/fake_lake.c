@@ -201,6 +201,15 @@ int tl_lake_trace(struct tl_lake *lake, const char *trace, struct tl_trace_list 
     return rc;
 }
 
+bool tl_lake_serves(struct tl_lake *lake, const char *trace, uint64_t generation)
+{
+    struct tl_trace_list list;
+    const bool serves =
+        tl_lake_trace(lake, trace, &list) == TL_OK && list.rows[0].generation == generation;
+    tl_trace_list_free(&list);
+    return serves;
+}
+
 void tl_trace_list_free(struct tl_trace_list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
