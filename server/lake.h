@@ -220,11 +220,13 @@ TL_MUST_USE int tl_ingest_fenced(const struct tl_ingest *ingest, struct tl_fail 
  */
 TL_MUST_USE int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
                                  struct tl_fail *fail);
-/* The capture is complete: waits until all is durable; `*durable` is the total. */
+/* The capture is complete: waits until all is durable; `*durable` is the total. An empty one is
+ * gone when it is closed. */
 TL_MUST_USE int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *durable, struct tl_fail *fail);
 /* For the journal: why the push ends here. Else it says whether the capture is complete. */
 void tl_ingest_explain(struct tl_ingest *ingest, const char *why);
-/* Detach (also after finish). What was appended becomes durable; the trace can be resumed. */
+/* Detach (also after finish). What was appended becomes durable; the trace can be resumed. One that
+ * has no bytes is deleted. */
 void tl_ingest_close(struct tl_ingest *ingest);
 /* Durable offset of a trace. TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_offset(struct tl_lake *lake, const char *trace, uint64_t *durable,

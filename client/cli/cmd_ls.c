@@ -243,7 +243,7 @@ static int redecode_one(const struct redecode *r, struct tracelake *lake, const 
     struct tracelake_trace *row = NULL;
     int result = start_redecode(r, lake, trace, &error);
     if (result == TRACELAKE_OK && !r->no_wait)
-        result = tracelake_wait_sealed(lake, trace, &row, &error);
+        result = tl_remote_decoded(lake, trace, true, &row, &error);
     if (result < 0)
         return tl_remote_fail(trace, &error);
     int status = TL_CLI_DONE;
@@ -277,7 +277,7 @@ int tl_cmd_redecode(int argc, char **argv)
     tl_setup_init(&r.setup);
     status = read_redecode(&r, config, &images);
     if (status == TL_ARGS_GO)
-        status = tl_cli_upload_images(lake, &r.setup);
+        status = tl_cli_upload_images(lake, &r.setup, TL_REMOTE_TRIES);
     if (status == TL_ARGS_GO && r.whole &&
         (tl_setup_write(&r.setup, &r.text) < 0 || tl_buf_add(&r.text, "", 1) < 0))
         status = TL_CLI_BAD;

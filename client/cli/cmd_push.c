@@ -4,13 +4,14 @@
 #include "cli/perf_live.h"
 #include "cli/remote.h"
 #include "cli/sender.h"
-#include "cli/upload.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { MEMORY = 32 << 20, SPOOL_MOST = 1 << 30 };
 
 struct options {
     struct tl_remote remote;
@@ -25,8 +26,9 @@ struct options {
     struct tl_code_places places;
     const struct tl_bundle_request *request;
     char host[64];
-    struct tracelake *lake;
     struct tl_perf_live *live; /* of the capture that is pushed; or NULL */
+    const char *spool;
+    char spool_dir[4096];
 };
 
 /* A name that may stand in a trace's id: other characters become '-'. */
@@ -70,6 +72,9 @@ static int begin_live(struct options *o, struct tl_bundle_capture *capture)
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     if (capture->setup.container != TL_CONTAINER_PERF || strcmp(capture->pieces[0].path, "-") != 0)
         return TL_ARGS_GO;
+    if (o->spool)
+        return tl_cli_usage("push", "perf data has to be looked at from its begin on: it cannot go "
+                                    "through a spool; record into a file and push that");
     if (tl_perf_live_new(&o->live, capture, o->request, &fail) < 0)
         return tl_cli_fail(NULL, &fail);
     o->sender.tap = tl_perf_live_tap;
@@ -81,29 +86,33 @@ static int begin_live(struct options *o, struct tl_bundle_capture *capture)
 static int push_one(void *context, struct tl_bundle_capture *capture, bool alone)
 {
     struct options *const o = context;
-    struct tl_buf text = {0};
     char trace[64];
     (void)alone;
-    int status = begin_live(o, capture);
-    if (status == TL_ARGS_GO)
-        status = tl_cli_upload_images(o->lake, &capture->setup);
-    if (status != TL_ARGS_GO)
-        return status;
     if (o->snapshot)
         name_buffer(o, capture->name, trace, sizeof trace);
-    if (tl_setup_write(&capture->setup, &text) < 0 || tl_buf_add(&text, "", 1) < 0) {
-        tl_cli_warn(NULL, "out of memory");
-        status = TL_CLI_BAD;
-    } else {
-        o->sender.rig = o->rig ? o->rig : host_name(o);
-        o->sender.trace = o->snapshot ? trace : o->trace;
-        o->sender.setup = (const char *)text.p;
-        status = tl_sender_push(&o->sender, o->lake, capture);
-    }
+    o->sender.rig = o->rig ? o->rig : host_name(o);
+    o->sender.trace = o->snapshot ? trace : o->trace;
+    int status = begin_live(o, capture);
+    if (status == TL_ARGS_GO)
+        status = tl_sender_push(&o->sender, capture);
     tl_perf_live_free(o->live);
     o->live = NULL;
-    tl_buf_fini(&text);
     return status;
+}
+
+/* --spool DIR[,SIZE] */
+static int read_spool(struct options *o)
+{
+    const char *const comma = strrchr(o->spool, ',');
+    const struct tl_arg size = {"spool", 0, TL_ARG_SIZE, &o->sender.spool_most};
+    const int n = comma ? (int)(comma - o->spool) : (int)strlen(o->spool);
+    o->sender.spool_most = SPOOL_MOST;
+    if (n == 0 || n >= (int)sizeof o->spool_dir || (comma && tl_arg_set(&size, comma + 1)))
+        return tl_cli_usage("push", "--spool %s: give DIR,SIZE, e.g. /var/spool/tracelake,10G",
+                            o->spool);
+    snprintf(o->spool_dir, sizeof o->spool_dir, "%.*s", n, o->spool);
+    o->sender.spool = o->spool_dir;
+    return TL_ARGS_GO;
 }
 
 static int check_arguments(const struct options *o, int n, char **inputs)
@@ -118,12 +127,14 @@ static int check_arguments(const struct options *o, int n, char **inputs)
         return tl_cli_usage("push", "a snapshot brings its own format, configuration and images");
     if (o->buffer && !o->snapshot)
         return tl_cli_usage("push", "--buffer goes with --snapshot");
+    if (o->spool && o->sender.no_resume)
+        return tl_cli_usage("push", "--spool goes on with what it holds, --no-resume does not");
     return TL_ARGS_GO;
 }
 
 int tl_cmd_push(int argc, char **argv)
 {
-    struct options o = {.sender = {.retry_s = UINT64_MAX, .chunk = 0}};
+    struct options o = {.sender = {.retry_s = UINT64_MAX, .memory = MEMORY}};
     bool resume = false;
     const struct tl_arg args[] = {
         {"format", 0, TL_ARG_TEXT, &o.format},
@@ -139,6 +150,9 @@ int tl_cmd_push(int argc, char **argv)
         {"rate", 0, TL_ARG_SIZE, &o.sender.rate},
         {"chunk", 0, TL_ARG_SIZE, &o.sender.chunk},
         {"retry", 0, TL_ARG_U64, &o.sender.retry_s},
+        {"spool", 0, TL_ARG_TEXT, &o.spool},
+        {"memory", 0, TL_ARG_SIZE, &o.sender.memory},
+        {"goes-on", 0, TL_ARG_FLAG, &o.sender.goes_on},
         {"no-wait", 0, TL_ARG_FLAG, &o.sender.no_wait},
         {"quiet", 'q', TL_ARG_FLAG, &o.sender.quiet},
         TL_REMOTE_ARGS(o.remote),
@@ -150,10 +164,14 @@ int tl_cmd_push(int argc, char **argv)
         status = check_arguments(&o, argc - first, argv + first);
     if (status != TL_ARGS_GO)
         return status;
-    status = tl_remote_connect(&o.lake, &o.remote);
+    o.sender.remote = &o.remote;
+    if (!o.spool) /* else the input is read before the server is looked for */
+        status = tl_remote_connect(&o.sender.lake, &o.remote);
+    else
+        status = read_spool(&o);
     if (status != TL_ARGS_GO)
         return status;
-    tl_remote_on_signal(o.lake);
+    tl_remote_on_signal(o.sender.lake);
     const struct tl_cli_captures what = {.request = {.snapshot = o.snapshot,
                                                      .input = first < argc ? argv[first] : NULL,
                                                      .format = o.format,
@@ -167,7 +185,7 @@ int tl_cmd_push(int argc, char **argv)
                                          .stop = TL_CLI_USAGE}; /* the next fares no better */
     o.request = &what.request;
     status = tl_cli_captures(&what, push_one, &o);
-    tl_remote_on_signal(NULL);
-    tracelake_close(o.lake);
+    tl_remote_on_default();
+    tracelake_close(o.sender.lake);
     return status;
 }

@@ -104,7 +104,7 @@ int tl_cmd_tail(int argc, char **argv)
     status = wait_for_stream(lake, &name, &at);
     if (status == TL_ARGS_GO)
         status = follow(&o, lake, &name, o.from == UINT64_MAX ? at : o.from);
-    tl_remote_on_signal(NULL);
+    tl_remote_on_default();
     tracelake_close(lake);
     return status;
 }

@@ -2,6 +2,7 @@
 /* The `tracelake` executable: finds the command and tells what there is. */
 #include "cli/cli.h"
 #include "cli/plain.h"
+#include "cli/progress.h"
 #include "simd/cpu.h"
 
 #include <signal.h>
@@ -103,7 +104,7 @@ static const struct command commands[] = {
      "usage: tracelake push [options] --format FMT INPUT|-\n"
      "       tracelake push [options] --snapshot DIR\n"
      "Sends raw trace. A trace that exists and is incomplete is gone on with where its durable\n"
-     "bytes end.\n" FORMATS
+     "bytes end. A pipe or a device is read on while the server is away.\n" FORMATS
      "  --snapshot DIR      every buffer of an Arm trace snapshot as a trace of its own\n"
      "  --buffer NAME       of a snapshot, only this one\n"
      "  --rig NAME          who sends (default: the host's name)\n"
@@ -114,6 +115,15 @@ static const struct command commands[] = {
      "  --retry SECONDS     how long to try to go on when the connection breaks or the server's "
      "disk is\n"
      "                      full (default: for ever; 0: not at all)\n"
+     "  --spool DIR,SIZE    keep what a pipe or device gave in DIR, at most SIZE (1G), until the "
+     "server\n"
+     "                      has it: push begins without a server, and run again after its end, "
+     "however\n"
+     "                      that came, goes on exactly\n"
+     "  --memory SIZE       without --spool: keep at most so much of it (default 32M)\n"
+     "  --goes-on           run again, INPUT is not the capture from its first byte on, but what "
+     "follows\n"
+     "                      the last byte that was read before (a FIFO, a device)\n"
      "  --no-wait           return when the bytes are durable, do not wait for the decode\n"
      "  --quiet             print nothing but errors\n" CONNECTION},
 #endif
@@ -352,6 +362,7 @@ void tl_cli_warn(const char *where, const char *format, ...)
     va_start(args, format);
     const int n = vasprintf(&text, format, args);
     va_end(args);
+    tl_progress_hide();
     fputs("tracelake: ", stderr);
     if (where) {
         tl_print_plain(stderr, where, 0);
@@ -366,6 +377,7 @@ void tl_cli_warn(const char *where, const char *format, ...)
 int tl_cli_fail(const char *where, const struct tl_fail *fail)
 {
     const size_t n = where ? strlen(where) : 0;
+    tl_progress_hide();
     fputs("tracelake: ", stderr);
     /* A failure to open a file names it already. */
     if (where && (strncmp(fail->text, where, n) != 0 || fail->text[n] != ':')) {

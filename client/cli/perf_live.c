@@ -138,7 +138,7 @@ static int send_setup(struct tl_perf_live *live, struct tracelake *lake, const c
     struct tl_setup setup;
     struct tl_buf text = {0};
     int rc = make_setup(live, &setup);
-    const int status = rc == TL_OK ? tl_cli_upload_images(lake, &setup) : TL_CLI_BAD;
+    const int status = rc == TL_OK ? tl_cli_upload_images(lake, &setup, TL_REMOTE_TRIES) : TL_CLI_BAD;
     if (rc == TL_OK && status == TL_ARGS_GO)
         rc = tl_setup_write(&setup, &text);
     if (rc == TL_OK)

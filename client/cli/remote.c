@@ -2,6 +2,7 @@
 #include "cli/remote.h"
 
 #include "cli/plain.h"
+#include "cli/progress.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The token is the first line of its file. */
 static int read_token(const char *path, char *out, size_t cap)
@@ -48,7 +50,8 @@ static void choose_trust(const struct tl_remote *remote, struct tracelake_option
     options->keyfile = remote->cert ? remote->key : or_environment(remote->key, "TRACELAKE_KEY");
 }
 
-int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote)
+int tl_remote_try(struct tracelake **out, const struct tl_remote *remote,
+                  struct tracelake_error *error)
 {
     const char *url = or_environment(remote->url, "TRACELAKE_SERVER");
     const char *token = or_environment(remote->token, "TRACELAKE_TOKEN");
@@ -65,19 +68,59 @@ int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote)
             return status;
         options.token = secret;
     }
-    struct tracelake_error error;
-    if (tracelake_connect(out, url, &options, &error) < 0)
-        return tl_remote_fail(NULL, &error);
-    return TL_ARGS_GO;
+    const int result = tracelake_connect(out, url, &options, error);
+    if (result == TRACELAKE_UNREACHABLE || result == TRACELAKE_TIMEOUT)
+        return TL_REMOTE_AWAY;
+    return result < 0 ? tl_remote_fail(NULL, error) : TL_ARGS_GO;
 }
 
-bool tl_remote_again(int result, unsigned *tries)
+int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote)
 {
-    if (result != TRACELAKE_UNREACHABLE || *tries >= 600 || tl_remote_signalled())
+    struct tracelake_error error;
+    const int status = tl_remote_try(out, remote, &error);
+    return status == TL_REMOTE_AWAY ? tl_remote_fail(NULL, &error) : status;
+}
+
+bool tl_remote_again(int result, unsigned *tries, unsigned most)
+{
+    if ((result != TRACELAKE_UNREACHABLE && result != TRACELAKE_NOSPACE) || *tries >= most ||
+        tl_remote_signalled())
         return false;
     poll(NULL, 0, *tries < 7 ? 10 << *tries : 1000);
     ++*tries;
     return true;
+}
+
+/* tracelake_wait_sealed(), and how far it is. */
+static int show_decode(struct tracelake *lake, const char *trace, struct tracelake_trace **out,
+                       struct tracelake_error *error)
+{
+    enum { EVERY_MS = 100 };
+    char what[96];
+    int result;
+    snprintf(what, sizeof what, "%.64s: decoded", trace);
+    tl_progress_begin(what, "B");
+    while ((result = tracelake_get_trace(lake, trace, out, error)) == TRACELAKE_OK &&
+           (*out)->state == TRACELAKE_DECODING) {
+        tl_progress_step((*out)->decoded_bytes, (*out)->raw_bytes, NULL);
+        tracelake_trace_free(*out);
+        poll(NULL, 0, EVERY_MS);
+    }
+    tl_progress_end();
+    return result;
+}
+
+int tl_remote_decoded(struct tracelake *lake, const char *trace, bool wait,
+                      struct tracelake_trace **out, struct tracelake_error *error)
+{
+    unsigned tries = 0;
+    int result;
+    do
+        result = !wait                  ? tracelake_get_trace(lake, trace, out, error)
+                 : tl_progress_wanted() ? show_decode(lake, trace, out, error)
+                                        : tracelake_wait_sealed(lake, trace, out, error);
+    while (tl_remote_again(result, &tries, TL_REMOTE_TRIES));
+    return result;
 }
 
 int tl_remote_fail(const char *where, const struct tracelake_error *error)
@@ -116,12 +159,29 @@ static void on_signal(int number)
         tracelake_interrupt(lake);
 }
 
-void tl_remote_on_signal(struct tracelake *lake)
+static void handle(void (*handler)(int number), struct tracelake *lake)
 {
-    struct sigaction action = {.sa_handler = lake ? on_signal : SIG_DFL, .sa_flags = SA_RESETHAND};
+    const struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESETHAND};
     atomic_store(&interrupted_lake, lake);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+}
+
+void tl_remote_on_signal(struct tracelake *lake)
+{
+    handle(on_signal, lake);
+}
+
+void tl_remote_on_default(void)
+{
+    handle(SIG_DFL, NULL);
+}
+
+void tl_remote_alarm(unsigned seconds)
+{
+    const struct sigaction action = {.sa_handler = seconds ? on_signal : SIG_DFL};
+    sigaction(SIGALRM, &action, NULL);
+    alarm(seconds);
 }
 
 bool tl_remote_signalled(void)

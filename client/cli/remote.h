@@ -30,6 +30,11 @@ struct tl_remote {
 
 /* Connect, or say why not: TL_ARGS_GO, or the exit status to return. */
 int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote);
+/* The same, and where the server is not there tell by `error`: TL_ARGS_GO, the exit status of what
+ * was said, or TL_REMOTE_AWAY. */
+#define TL_REMOTE_AWAY (-2)
+int tl_remote_try(struct tracelake **out, const struct tl_remote *remote,
+                  struct tracelake_error *error);
 
 /*
  * Print `tracelake: WHERE: TEXT` and return the exit status that fits: USAGE for arguments that
@@ -41,15 +46,28 @@ int tl_remote_fail(const char *where, const struct tracelake_error *error);
 int tl_remote_fail_query(const char *where, const struct tracelake_error *error);
 
 /*
- * Shall a call that can be made twice be made again after this result? Where the connection broke:
- * yes, behind a pause that grows to a second, for ten minutes. `*tries` begins at 0.
+ * Shall a call that can be made twice be made again after this result? Where the connection broke,
+ * or the server has no room at the moment: yes, behind a pause that grows to a second, `most` times.
+ * `*tries` begins at 0.
  */
-bool tl_remote_again(int result, unsigned *tries);
+#define TL_REMOTE_TRIES 600 /* ten minutes */
+bool tl_remote_again(int result, unsigned *tries, unsigned most);
 
-/* Let SIGINT and SIGTERM interrupt the calls on this connection (NULL: as before). A second
+/*
+ * A trace when it is decoded, or, if not `wait`, as it is: with progress on a terminal. As
+ * tracelake_wait_sealed(); a connection that broke is waited for.
+ */
+TL_MUST_USE int tl_remote_decoded(struct tracelake *lake, const char *trace, bool wait,
+                                  struct tracelake_trace **out, struct tracelake_error *error);
+
+/* Let SIGINT and SIGTERM interrupt the calls on this connection (NULL: there is none yet). A second
  * signal ends the program at once. */
 void tl_remote_on_signal(struct tracelake *lake);
+/* Signals end the program again. */
+void tl_remote_on_default(void);
 bool tl_remote_signalled(void);
+/* Interrupt the calls in so many seconds, as a signal would; 0: not any more. */
+void tl_remote_alarm(unsigned seconds);
 
 /* "TRACE" or "TRACE/STREAM" taken apart; `stream` is "" where there is none. USAGE is said. */
 struct tl_remote_name {

@@ -1,22 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/sender.h"
 
-#include "cli/remote.h"
-#include "cli/rows_out.h"
+#include "cli/feed.h"
+#include "cli/progress.h"
+#include "cli/sent.h"
+#include "cli/upload.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { PIECE = 256 << 10, SLICE_MS = 20, LOOK_MS = 100, FAREWELL_MS = 2000 };
+enum { PIECE = 256 << 10, LOOK_MS = 100, FAREWELL_S = 2, AWAY_FIRST_MS = 100, AWAY_MOST_MS = 3000 };
 
-struct input {
-    const char *name; /* of its first file */
-    struct tl_bundle_input from;
+/* One capture under way. */
+struct job {
+    struct tl_sender *sender;
+    struct tl_bundle_capture *capture; /* NULL: what is left in a spool */
+    struct tl_spooldir spool;          /* `path` NULL: none */
+    struct tl_feed *feed;
+    struct tracelake_push *push;
+    char trace[64]; /* "": not known yet */
+    uint64_t total; /* bytes of a file, 0: not known */
     uint8_t *bytes; /* PIECE of them */
 };
 
@@ -27,273 +38,457 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int open_input(struct input *in, const struct tl_sender *sender,
-                      const struct tl_bundle_capture *capture)
+static bool is_live(const struct tl_bundle_capture *capture)
 {
-    *in = (struct input){.name = capture->pieces[0].path, .bytes = malloc(PIECE)};
-    if (tl_bundle_open(&in->from, capture) < 0) {
-        tl_cli_warn(in->name, "%s", strerror(errno));
-        return TL_CLI_BAD;
+    struct stat st;
+    const char *const path = capture->pieces[0].path;
+    const int known = strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &st) : stat(path, &st);
+    return known == 0 && !S_ISREG(st.st_mode);
+}
+
+static uint64_t size_of(const struct tl_bundle_capture *capture)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < capture->n_pieces; i++) {
+        const struct tl_bundle_piece *const piece = &capture->pieces[i];
+        struct stat st;
+        const int known =
+            strcmp(piece->path, "-") == 0 ? fstat(STDIN_FILENO, &st) : stat(piece->path, &st);
+        if (known < 0 || !S_ISREG(st.st_mode))
+            return 0;
+        const uint64_t there =
+            (uint64_t)st.st_size > piece->offset ? (uint64_t)st.st_size - piece->offset : 0;
+        total += there < piece->length ? there : piece->length;
     }
-    in->from.tap = sender->tap;
-    in->from.tap_context = sender->context;
-    if (!in->bytes) {
-        tl_cli_warn(in->name, "out of memory");
-        return TL_CLI_BAD;
+    return total;
+}
+
+/* ---- the server ---------------------------------------------------------------------------- */
+
+static unsigned tries_of(const struct job *job)
+{
+    return job->spool.path && job->sender->retry_s > UINT_MAX ? UINT_MAX : TL_REMOTE_TRIES;
+}
+
+/* What is read goes to the spool meanwhile: there is no hurry. Without one it is an error. */
+static int find_server(const struct job *job)
+{
+    struct tl_sender *const sender = job->sender;
+    const int64_t begun = now_ms();
+    int pause = AWAY_FIRST_MS;
+    bool told = false;
+    while (!sender->lake) {
+        struct tracelake_error error;
+        const int status = tl_remote_try(&sender->lake, sender->remote, &error);
+        if (status == TL_ARGS_GO)
+            tl_remote_on_signal(sender->lake);
+        else if (status != TL_REMOTE_AWAY)
+            return status;
+        else if (!job->spool.path ||
+                 (uint64_t)(now_ms() - begun) / 1000 >= sender->retry_s || tl_remote_signalled())
+            return tl_remote_fail(NULL, &error);
+        else if (!told && !sender->quiet)
+            tl_cli_warn(NULL, "%s Reading on, into %s", error.text, job->spool.path);
+        told = true;
+        if (!sender->lake && !tl_remote_signalled())
+            poll(NULL, 0, pause);
+        pause = pause * 2 < AWAY_MOST_MS ? pause * 2 : AWAY_MOST_MS;
     }
     return TL_ARGS_GO;
 }
 
-static void close_input(struct input *in)
+static void notice(void *context, const char *text)
 {
-    tl_bundle_close(&in->from);
-    free(in->bytes);
+    const struct job *const job = context;
+    if (!job->sender->quiet)
+        tl_cli_warn(job->trace[0] ? job->trace : tl_feed_name(job->feed), "%s", text);
 }
 
-/* At most `n` bytes; 0 at the end, < 0 where the system refuses (said). */
-static ssize_t read_input(struct input *in, size_t n)
+static int open_push(struct job *job, const char *setup)
 {
-    for (;;) {
-        const ssize_t got = tl_bundle_next(&in->from, in->bytes, n < PIECE ? n : PIECE);
-        if (got >= 0)
-            return got;
-        if (errno == EINTR && !tl_remote_signalled())
-            continue;
-        if (errno != EINTR)
-            tl_cli_warn(tl_bundle_path(&in->from), "cannot read: %s", strerror(errno));
-        return -1;
+    const struct tl_sender *const sender = job->sender;
+    struct tracelake_error error = {0};
+    struct tl_fail fail = {0};
+    const struct tracelake_push_options options = {
+        .rig = sender->rig,
+        .trace = job->trace[0] ? job->trace : NULL,
+        .setup = setup,
+        .resume = !sender->no_resume,
+        .chunk_bytes = (size_t)sender->chunk,
+        .retry_ms = sender->retry_s == 0        ? -2
+                    : sender->retry_s > 1000000 ? -1
+                                                : (int)sender->retry_s * 1000,
+        .notice = notice,
+        .context = job,
+    };
+    if (tracelake_push_open(&job->push, sender->lake, &options, &error) < 0)
+        return tl_remote_fail(tl_feed_name(job->feed), &error);
+    const uint64_t from = tracelake_push_offset(job->push);
+    snprintf(job->trace, sizeof job->trace, "%s", tracelake_push_trace(job->push));
+    if (tl_feed_from(job->feed, from, &fail) < 0) {
+        tl_cli_warn(tl_feed_name(job->feed), "trace %s: %s", job->trace, fail.text);
+        return TL_CLI_BAD;
     }
+    if (from > 0 && !sender->quiet)
+        fprintf(stderr, "tracelake: %s: going on at byte %" PRIu64 "\n", job->trace, from);
+    return TL_ARGS_GO;
 }
 
-/* Wait for a live input's next bytes, and meanwhile send what waits and take acknowledgements. */
-static int await_input(const struct input *in, struct tracelake_push *push,
-                       struct tracelake_error *error)
+/* ---- bytes -------------------------------------------------------------------------------- */
+
+static void show(const struct job *job)
 {
-    struct pollfd fd = {.fd = in->from.fd, .events = POLLIN};
-    for (int ms = 0; in->from.live; ms = LOOK_MS) {
-        if (tl_remote_signalled())
-            return TRACELAKE_CANCELLED;
-        const int ready = poll(&fd, 1, ms);
-        if (ready > 0)
-            break;
-        const int result = ready == 0 ? tracelake_push_serve(push, ms, error) : TRACELAKE_OK;
+    const uint64_t acked = tracelake_push_acked(job->push);
+    const uint64_t held = tl_feed_held(job->feed);
+    char more[64] = "";
+    if (held > 1 << 20)
+        snprintf(more, sizeof more, "%.1f MiB wait", (double)held / (1 << 20));
+    tl_progress_step(acked, job->total, more);
+    tl_feed_acked(job->feed, acked);
+}
+
+/* Until the feed or the server has something new, or `ms` are over: serve the connection. */
+static int await_more(const struct job *job, int feed_fd, int ms, struct tracelake_error *error)
+{
+    bool writing;
+    const int result = tracelake_push_serve(job->push, 0, error);
+    if (result < 0)
+        return result;
+    show(job);
+    struct pollfd fds[2] = {{feed_fd, POLLIN, 0},
+                            {tracelake_descriptor(job->sender->lake, &writing), POLLIN, 0}};
+    if (writing)
+        fds[1].events |= POLLOUT;
+    if (poll(fds, 2, ms) < 0 && errno != EINTR)
+        return TRACELAKE_IO;
+    return tl_remote_signalled() ? TRACELAKE_CANCELLED : TRACELAKE_OK;
+}
+
+/* Keep to the rate: wait until `sent` bytes may have been sent, and serve the connection. */
+static int throttle(const struct job *job, int64_t begun, uint64_t sent,
+                    struct tracelake_error *error)
+{
+    const int64_t due = begun + (int64_t)((double)sent * 1000.0 / (double)job->sender->rate);
+    for (int64_t left = due - now_ms(); left > 0; left = due - now_ms()) {
+        const int result = await_more(job, -1, left < LOOK_MS ? (int)left : LOOK_MS, error);
         if (result < 0)
             return result;
     }
     return TRACELAKE_OK;
 }
 
-static int interrupted(const char *trace, uint64_t durable)
+/* All was written: wait until it is durable, and tell that it is all. */
+static int finish(const struct job *job, struct tracelake_error *error)
 {
-    tl_cli_warn(trace, "interrupted; %" PRIu64 " bytes are stored, push it again to go on",
-                durable);
-    return TL_CLI_BAD;
+    int result = TRACELAKE_OK;
+    while (result == TRACELAKE_OK &&
+           tracelake_push_acked(job->push) < tracelake_push_offset(job->push))
+        result = await_more(job, -1, LOOK_MS, error);
+    return result < 0 ? result : tracelake_push_finish(job->push, error);
 }
 
-/* Keep to the rate: wait until `sent` bytes may have been sent, and serve the connection. */
-static int throttle(const struct tl_sender *sender, struct tracelake_push *push, int64_t begun,
-                    uint64_t sent, struct tracelake_error *error)
+static void tend(const struct job *job, bool last)
 {
-    const double due = (double)sent * 1000.0 / (double)sender->rate;
-    for (;;) {
-        const int64_t left = begun + (int64_t)due - now_ms();
-        if (left <= 0)
-            return TRACELAKE_OK;
-        /* Returns early when all is acknowledged: then sleep the rest. */
-        const int64_t from = now_ms();
-        const int slice = left < SLICE_MS ? (int)left : SLICE_MS;
-        const int result = tracelake_push_serve(push, slice, error);
-        if (result < 0)
-            return result;
-        const int64_t rest = slice - (now_ms() - from);
-        if (rest > 0)
-            nanosleep(&(struct timespec){.tv_nsec = rest * 1000000}, NULL);
-    }
+    if (job->sender->tend)
+        job->sender->tend(job->sender->context, job->sender->lake, job->trace, last);
 }
 
-static void tend(const struct tl_sender *sender, struct tracelake *lake, const char *trace,
-                 bool last)
+static int send_all(const struct job *job, struct tracelake_error *error)
 {
-    if (sender->tend)
-        sender->tend(sender->context, lake, trace, last);
-}
-
-static int send_all(const struct tl_sender *sender, struct tracelake *lake,
-                    struct tracelake_push *push, struct input *in, struct tracelake_error *error)
-{
+    const struct tl_sender *const sender = job->sender;
     const int64_t begun = now_ms();
     uint64_t sent = 0;
     size_t piece = PIECE;
     if (sender->rate)
         piece = sender->rate / 50 + 1 < PIECE ? (size_t)(sender->rate / 50 + 1) : PIECE;
     for (;;) {
-        const int waited = await_input(in, push, error);
-        if (waited < 0)
-            return waited;
-        const ssize_t got = read_input(in, piece);
-        if (got < 0)
-            return tl_remote_signalled() ? TRACELAKE_CANCELLED : TRACELAKE_AGAIN;
+        if (tl_remote_signalled())
+            return TRACELAKE_CANCELLED;
+        const ssize_t got = tl_feed_take(job->feed, job->bytes, piece);
+        int result = TRACELAKE_OK;
         if (got == 0)
-            return tracelake_push_finish(push, error);
-        int result = tracelake_push_write(push, in->bytes, (size_t)got, error);
-        sent += (uint64_t)got;
-        if (result == TRACELAKE_OK && sender->rate)
-            result = throttle(sender, push, begun, sent, error);
+            return finish(job, error);
+        if (got == TL_AGAIN)
+            result = await_more(job, tl_feed_descriptor(job->feed), LOOK_MS, error);
+        else if (got == TL_CANCELLED)
+            return TRACELAKE_CANCELLED;
+        else if (got < 0)
+            return TRACELAKE_AGAIN; /* said by the feed */
+        if (got > 0) {
+            result = tracelake_push_write(job->push, job->bytes, (size_t)got, error);
+            sent += (uint64_t)got;
+            show(job);
+        }
+        if (result == TRACELAKE_OK && got > 0 && sender->rate)
+            result = throttle(job, begun, sent, error);
         if (result < 0)
             return result;
-        tend(sender, lake, tracelake_push_trace(push), false);
+        tend(job, false);
     }
 }
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
-static const char *plural(uint64_t n)
+/*
+ * After a signal: what was read of a live input shall not be lost where there is nothing that holds
+ * it, as long as the server takes it. A second signal does not wait for it.
+ */
+static void say_farewell(const struct job *job)
 {
-    return n == 1 ? "" : "s";
-}
-
-static void print_trace(const struct tracelake_trace *trace)
-{
-    printf("%s: %" PRIu64 " bytes, %s\n", trace->id, trace->raw_bytes,
-           tracelake_state_name(trace->state));
-    for (size_t i = 0; i < trace->n_streams; i++) {
-        const struct tracelake_stream *s = &trace->streams[i];
-        printf("  %s/%s %s: %" PRIu64 " %s%s, %" PRIu64 " event%s, %" PRIu64 " gap%s\n", trace->id,
-               s->name, s->protocol, s->insns, tl_counts_insns(s) ? "instruction" : "record",
-               plural(s->insns), s->events, plural(s->events), s->gaps, plural(s->gaps));
-    }
-}
-
-/* Wait for the decode, say what came out of it. */
-static int report(const struct tl_sender *sender, struct tracelake *lake, const char *trace,
-                  const char *input)
-{
-    struct tracelake_trace *row;
     struct tracelake_error error;
-    unsigned tries = 0;
-    int result;
-    do
-        result = sender->no_wait ? tracelake_get_trace(lake, trace, &row, &error)
-                                 : tracelake_wait_sealed(lake, trace, &row, &error);
-    while (tl_remote_again(result, &tries));
-    if (result == TRACELAKE_CANCELLED)
-        return TL_CLI_DONE; /* the bytes are stored; nobody wants to wait for more */
-    if (result == TRACELAKE_DENIED) {
-        if (!sender->quiet)
-            printf("%s: stored\n", trace);
-        return TL_CLI_DONE; /* a token that may push and not look */
+    ssize_t got = 1;
+    int result = TRACELAKE_OK;
+    tl_feed_stop(job->feed);
+    if (job->spool.path)
+        return;
+    tracelake_resume(job->sender->lake);
+    while (result == TRACELAKE_OK && got > 0) {
+        tl_remote_alarm(FAREWELL_S);
+        got = tl_feed_is_file(job->feed) ? 0 : tl_feed_take(job->feed, job->bytes, PIECE);
+        if (got > 0)
+            result = tracelake_push_write(job->push, job->bytes, (size_t)got, &error);
     }
-    if (result < 0)
-        return tl_remote_fail(trace, &error);
-    int status = TL_CLI_DONE;
-    if (!sender->quiet)
-        print_trace(row);
-    if (row->state == TRACELAKE_FAILED || row->message[0]) {
-        tl_cli_warn(input, "%s",
-                    row->message[0] ? row->message : "it could not be decoded; the bytes are kept");
-        status = TL_CLI_BAD;
-    } else if (!sender->no_wait && row->n_streams == 0) {
-        tl_cli_warn(input,
-                    row->raw_bytes ? "offset 0x0: nothing in %" PRIu64
-                                     " bytes could be decoded; is --format right?"
-                                   : "the capture is empty (%" PRIu64 " bytes)",
-                    row->raw_bytes);
-        status = TL_CLI_BAD;
+    while (result == TRACELAKE_OK &&
+           tracelake_push_acked(job->push) < tracelake_push_offset(job->push)) {
+        const uint64_t acked = tracelake_push_acked(job->push);
+        result = tracelake_push_serve(job->push, LOOK_MS, &error);
+        if (tracelake_push_acked(job->push) > acked)
+            tl_remote_alarm(FAREWELL_S);
     }
-    tracelake_trace_free(row);
-    return status;
+    tl_remote_alarm(0);
+}
+
+/* The push ends before the capture did: what is safe, and what to do. */
+static void say_rest(const struct job *job, const char *why)
+{
+    const uint64_t durable = job->push ? tracelake_push_acked(job->push) : 0;
+    const char *const name = job->trace[0] ? job->trace : tl_feed_name(job->feed);
+    if (job->push)
+        tl_feed_acked(job->feed, durable);
+    const uint64_t held = tl_feed_held(job->feed);
+    char stored[64] = "", rest[256] = "";
+    if (job->push)
+        snprintf(stored, sizeof stored, "%" PRIu64 " bytes are stored", durable);
+    if (job->spool.path)
+        snprintf(rest, sizeof rest, "%s%" PRIu64 " bytes wait in %.120s; run the same command again "
+                                    "to go on",
+                 job->push ? ", " : "", held, job->spool.path);
+    else if (job->push && held > 0)
+        snprintf(rest, sizeof rest, ", %" PRIu64 " bytes that were read are lost; --spool DIR,SIZE "
+                                    "keeps them",
+                 held);
+    else if (job->push)
+        snprintf(rest, sizeof rest, "; push it again%s%s to go on",
+                 job->sender->trace ? "" : " with --trace ", job->sender->trace ? "" : job->trace);
+    if (*stored || *rest)
+        tl_cli_warn(name, "%s%s%s%s", why, *why ? "; " : "", stored, rest);
 }
 
 /* The trace is complete on the server: does the input say the same? */
-static int compare_complete(const struct tl_sender *sender, struct tracelake *lake,
-                            struct input *in, uint64_t durable)
+static int compare_complete(struct job *job, uint64_t durable)
 {
-    const uint64_t there = tl_bundle_skip(&in->from, durable + 1);
-    if (there != durable) {
-        tl_cli_warn(in->name,
+    struct tl_fail fail;
+    ssize_t got = tl_feed_from(job->feed, durable, &fail) < 0 ? TL_BAD : TL_AGAIN;
+    while (got == TL_AGAIN && !tl_remote_signalled()) {
+        got = tl_feed_take(job->feed, job->bytes, PIECE);
+        struct pollfd fd = {tl_feed_descriptor(job->feed), POLLIN, 0};
+        if (got == TL_AGAIN && poll(&fd, 1, LOOK_MS) < 0 && errno != EINTR)
+            break;
+    }
+    if (got != 0) {
+        tl_cli_warn(tl_feed_name(job->feed),
                     "trace %s is complete on the server with %" PRIu64
-                    " bytes, this input has %s%" PRIu64 "; push it under another name",
-                    sender->trace, durable, there > durable ? "at least " : "", there);
+                    " bytes, this input has %s; push it under another name",
+                    job->trace, durable, got > 0 ? "more" : "fewer");
         return TL_CLI_REFUSED;
     }
-    if (!sender->quiet)
-        fprintf(stderr, "tracelake: %s: the server has all of it already\n", sender->trace);
-    return report(sender, lake, sender->trace, in->name);
+    if (!job->sender->quiet)
+        fprintf(stderr, "tracelake: %s: the server has all of it already\n", job->trace);
+    return TL_ARGS_GO;
 }
 
-static void notice(void *context, const char *text)
+/* The push is open: to its end. TL_ARGS_GO: all is stored. */
+static int send_job(struct job *job)
 {
-    tl_cli_warn(context, "%s", text);
-}
-
-static int send_input(const struct tl_sender *sender, struct tracelake *lake, struct input *in)
-{
-    struct tracelake_push *push;
     struct tracelake_error error = {0};
-    const struct tracelake_push_options options = {
-        .rig = sender->rig,
-        .trace = sender->trace,
-        .setup = sender->setup,
-        .resume = !sender->no_resume,
-        .chunk_bytes = (size_t)sender->chunk,
-        .retry_ms = sender->retry_s == 0        ? -2
-                    : sender->retry_s > 1000000 ? -1
-                                                : (int)sender->retry_s * 1000,
-        .notice = sender->quiet ? NULL : notice,
-        .context = (void *)(uintptr_t)in->name,
-    };
-    if (tracelake_push_open(&push, lake, &options, &error) < 0)
-        return tl_remote_fail(in->name, &error);
-    const uint64_t from = tracelake_push_offset(push);
-    char trace[128];
-    snprintf(trace, sizeof trace, "%s", tracelake_push_trace(push));
-    if (from > 0 && tl_bundle_skip(&in->from, from) != from) {
-        tl_cli_warn(in->name,
-                    "trace %s holds %" PRIu64
-                    " bytes already, which is more than this input has; is it the same capture?",
-                    trace, from);
-        tracelake_push_close(push);
+    tl_progress_begin(job->trace, "B");
+    const int result = send_all(job, &error);
+    tl_progress_end();
+    if (result == TRACELAKE_OK) {
+        tend(job, true);
+        return TL_ARGS_GO;
+    }
+    if (result == TRACELAKE_CANCELLED) {
+        say_farewell(job);
+        say_rest(job, "interrupted");
         return TL_CLI_BAD;
     }
-    if (from > 0 && !sender->quiet)
-        fprintf(stderr, "tracelake: %s: going on at byte %" PRIu64 "\n", trace, from);
-    const int result = send_all(sender, lake, push, in, &error);
-    if (result == TRACELAKE_CANCELLED) {
-        /* What was read shall not be lost; a second signal does not wait for it. */
-        tracelake_resume(lake);
-        if (tracelake_push_serve(push, FAREWELL_MS, &error) < 0)
-            tl_cli_warn(trace, "%s", error.text);
-    }
-    const uint64_t durable = tracelake_push_acked(push);
-    tracelake_push_close(push);
-    if (result == TRACELAKE_CANCELLED)
-        return interrupted(trace, durable);
-    if (result == TRACELAKE_AGAIN)
-        return TL_CLI_BAD; /* said by read_input() */
-    if (result < 0)
-        return tl_remote_fail(trace, &error);
-    tend(sender, lake, trace, true);
-    return report(sender, lake, trace, in->name);
+    const int status = result == TRACELAKE_AGAIN ? TL_CLI_BAD : tl_remote_fail(job->trace, &error);
+    say_rest(job, "");
+    return status;
 }
 
-int tl_sender_push(const struct tl_sender *sender, struct tracelake *lake,
-                   const struct tl_bundle_capture *capture)
+/* The name is known to the server? TL_ARGS_GO: `*complete` tells. */
+static int ask_offset(const struct job *job, uint64_t *durable, bool *complete)
 {
-    struct input in;
+    struct tracelake_error error;
+    *complete = false;
+    if (!job->trace[0] || job->sender->no_resume)
+        return TL_ARGS_GO;
+    const int known =
+        tracelake_offset(job->sender->lake, job->trace, durable, complete, &error);
+    /* A token may allow pushing and nothing else; a push survives a connection that breaks. */
+    if (known < 0 && known != TRACELAKE_NOTFOUND && known != TRACELAKE_DENIED &&
+        known != TRACELAKE_UNREACHABLE && known != TRACELAKE_NOSPACE && known != TRACELAKE_TIMEOUT)
+        return tl_remote_fail(tl_feed_name(job->feed), &error);
+    return TL_ARGS_GO;
+}
+
+static int connect_and_send(struct job *job, struct tl_setup *setup)
+{
+    struct tl_buf text = {0};
     uint64_t durable = 0;
     bool complete = false;
-    int status = open_input(&in, sender, capture);
-    if (status == TL_ARGS_GO && sender->trace && !sender->no_resume) {
-        struct tracelake_error error;
-        const int known = tracelake_offset(lake, sender->trace, &durable, &complete, &error);
-        /* A token may allow pushing and nothing else; a push survives a connection that breaks. */
-        if (known < 0 && known != TRACELAKE_NOTFOUND && known != TRACELAKE_DENIED &&
-            known != TRACELAKE_UNREACHABLE)
-            status = tl_remote_fail(in.name, &error);
+    int status = find_server(job);
+    if (status == TL_ARGS_GO)
+        status = tl_cli_upload_images(job->sender->lake, setup, tries_of(job));
+    if (status == TL_ARGS_GO && (tl_setup_write(setup, &text) < 0 || tl_buf_add(&text, "", 1) < 0)) {
+        tl_cli_warn(NULL, "out of memory");
+        status = TL_CLI_BAD;
     }
     if (status == TL_ARGS_GO)
-        status =
-            complete ? compare_complete(sender, lake, &in, durable) : send_input(sender, lake, &in);
-    close_input(&in);
+        status = ask_offset(job, &durable, &complete);
+    if (status == TL_ARGS_GO && complete) {
+        status = compare_complete(job, durable);
+    } else if (status == TL_ARGS_GO) {
+        status = open_push(job, (const char *)text.p);
+        if (status == TL_ARGS_GO)
+            status = send_job(job);
+        else
+            say_rest(job, "");
+    } else if (job->spool.path) {
+        say_rest(job, "");
+    }
+    tl_buf_fini(&text);
     return status;
+}
+
+/* Open what the job needs; `trace` may be NULL. */
+static int begin_job(struct job *job, const char *trace)
+{
+    const struct tl_sender *const sender = job->sender;
+    struct tl_fail fail = {0};
+    const bool live = !job->capture || is_live(job->capture);
+    snprintf(job->trace, sizeof job->trace, "%s", trace ? trace : "");
+    job->bytes = malloc(PIECE);
+    if (!job->bytes) {
+        tl_cli_warn(NULL, "out of memory");
+        return TL_CLI_BAD;
+    }
+    /* A file is what a spool would hold. */
+    if (sender->spool && live &&
+        tl_spooldir_open(&job->spool, sender->spool, trace, sender->rig, &fail) < 0) {
+        tl_cli_warn(sender->spool, "%s: %s", trace, fail.text);
+        return TL_CLI_BAD;
+    }
+    job->total = job->capture ? size_of(job->capture) : 0;
+    return tl_feed_open(&job->feed, &(struct tl_feed_options){
+                                        .capture = job->spool.ended ? NULL : job->capture,
+                                        .memory = sender->memory,
+                                        .spool = job->spool.path ? &job->spool : NULL,
+                                        .spool_bytes = sender->spool_most,
+                                        .goes_on = sender->goes_on,
+                                        .quiet = sender->quiet,
+                                        .tap = sender->tap,
+                                        .context = sender->context,
+                                    });
+}
+
+static void end_job(struct job *job, bool stored)
+{
+    tracelake_push_close(job->push);
+    tl_feed_close(job->feed);
+    tl_spooldir_close(&job->spool, stored);
+    free(job->bytes);
+}
+
+/* ---- spools ------------------------------------------------------------------------------- */
+
+struct wanted {
+    char trace[64];
+    bool ended;
+};
+
+static int take_wanted(void *context, const char *trace, bool ended)
+{
+    struct wanted *const w = context;
+    if (ended != w->ended)
+        return 0;
+    snprintf(w->trace, sizeof w->trace, "%s", trace);
+    return 1;
+}
+
+/* The capture that a push of this rig was killed in, or a name for a new one. */
+static void name_spooled(const struct tl_sender *sender, char out[static 64])
+{
+    struct wanted w = {.ended = false};
+    const time_t now = time(NULL);
+    struct tm t;
+    char date[20];
+    if (tl_spooldir_scan(sender->spool, sender->rig, take_wanted, &w) > 0) {
+        memcpy(out, w.trace, sizeof w.trace);
+        return;
+    }
+    gmtime_r(&now, &t);
+    strftime(date, sizeof date, "%Y%m%d-%H%M%S", &t);
+    snprintf(out, 64, "%.36s-%s-%04x", sender->rig, date, (unsigned)getpid() & 0xffff);
+}
+
+/* What pushes before have left whole: they are sent in front, while `capture` is being read. */
+static int send_left(struct tl_sender *sender, const char *except, struct tl_setup *setup)
+{
+    int worst = TL_CLI_DONE;
+    for (;;) {
+        struct wanted w = {.ended = true};
+        struct job job = {.sender = sender, .spool.lock = -1};
+        if (tl_spooldir_scan(sender->spool, sender->rig, take_wanted, &w) <= 0 ||
+            strcmp(w.trace, except) == 0)
+            return worst;
+        int status = begin_job(&job, w.trace);
+        if (status == TL_ARGS_GO)
+            status = connect_and_send(&job, setup);
+        const bool stored = status == TL_ARGS_GO;
+        if (stored)
+            status = tl_sent_report(sender->lake, job.trace, job.spool.path, !sender->no_wait,
+                                    sender->quiet);
+        end_job(&job, stored);
+        worst = status > worst ? status : worst;
+        if (!stored)
+            return worst;
+    }
+}
+
+int tl_sender_push(struct tl_sender *sender, struct tl_bundle_capture *capture)
+{
+    struct job job = {.sender = sender, .capture = capture, .spool.lock = -1};
+    const bool spools = sender->spool && is_live(capture);
+    char made[64];
+    int worst = TL_CLI_DONE;
+    if (spools && !sender->trace)
+        name_spooled(sender, made);
+    int status = begin_job(&job, spools && !sender->trace ? made : sender->trace);
+    if (status == TL_ARGS_GO && spools && !sender->trace)
+        worst = send_left(sender, job.trace, &capture->setup);
+    if (status == TL_ARGS_GO)
+        status = connect_and_send(&job, &capture->setup);
+    const bool stored = status == TL_ARGS_GO;
+    if (stored && job.push && tracelake_push_acked(job.push) == 0) {
+        tl_cli_warn(tl_feed_name(job.feed), "the capture is empty (0 bytes); nothing is kept of it");
+        status = TL_CLI_BAD;
+    } else if (stored) {
+        status = tl_sent_report(sender->lake, job.trace, tl_feed_name(job.feed), !sender->no_wait,
+                                sender->quiet);
+    }
+    end_job(&job, stored);
+    return worst > status ? worst : status;
 }

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* One capture, sent as one trace: resumed, throttled, waited for, reported. */
+/* One capture, sent as one trace: spooled, resumed, throttled, waited for, reported. */
 #ifndef TL_CLI_SENDER_H
 #define TL_CLI_SENDER_H
 
+#include "cli/remote.h"
 #include "import/bundle.h"
-#include "tracelake.h"
 
 struct tl_sender {
+    const struct tl_remote *remote;
+    struct tracelake *lake; /* NULL: not connected yet; the caller closes it */
     const char *rig;
-    const char *trace; /* NULL: the server makes an id */
-    const char *setup; /* INI text */
-    uint64_t rate;     /* bytes a second, 0: as fast as it goes */
-    uint64_t chunk;    /* bytes a message, 0: the library's default */
-    uint64_t retry_s;  /* 0: do not reconnect */
+    const char *trace;  /* NULL: whoever has to makes an id */
+    const char *spool;  /* folder, NULL: none */
+    uint64_t spool_most;
+    uint64_t memory;    /* bytes of a live input that may wait in memory */
+    uint64_t rate;      /* bytes a second, 0: as fast as it goes */
+    uint64_t chunk;     /* bytes a message, 0: the library's default */
+    uint64_t retry_s;   /* 0: do not reconnect */
+    bool goes_on;       /* as of struct tl_feed_options */
     bool no_resume;
     bool no_wait;
     bool quiet;
@@ -23,8 +28,11 @@ struct tl_sender {
     void *context;
 };
 
-/* Send a capture's bytes. Says what went wrong; returns the exit status. */
-int tl_sender_push(const struct tl_sender *sender, struct tracelake *lake,
-                   const struct tl_bundle_capture *capture);
+/*
+ * Send a capture's bytes. With a spool, reading begins before the server is looked for, and what
+ * was left there by pushes of this rig is sent, too. Says what went wrong and how to go on; returns
+ * the exit status.
+ */
+int tl_sender_push(struct tl_sender *sender, struct tl_bundle_capture *capture);
 
 #endif

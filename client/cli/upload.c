@@ -11,7 +11,7 @@ static bool is_hash(const char *file)
     return strncmp(file, "sha256:", 7) == 0;
 }
 
-static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i)
+static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i, unsigned most)
 {
     struct tracelake_image stored;
     struct tracelake_error error;
@@ -20,7 +20,7 @@ static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i
     int result;
     do
         result = tracelake_put_image_file(lake, path, &stored, &error);
-    while (tl_remote_again(result, &tries));
+    while (tl_remote_again(result, &tries, most));
     if (result < 0)
         return tl_remote_fail(NULL, &error);
     char *const hash = strdup(stored.sha256);
@@ -40,12 +40,12 @@ static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i
     return TL_ARGS_GO;
 }
 
-int tl_cli_upload_images(struct tracelake *lake, struct tl_setup *setup)
+int tl_cli_upload_images(struct tracelake *lake, struct tl_setup *setup, unsigned tries)
 {
     for (size_t i = 0; i < setup->n_images; i++) {
         if (is_hash(setup->images[i].file))
             continue;
-        const int status = upload_image(lake, setup, i);
+        const int status = upload_image(lake, setup, i, tries);
         if (status != TL_ARGS_GO)
             return status;
     }

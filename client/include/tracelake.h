@@ -123,6 +123,14 @@ TRACELAKE_API void tracelake_interrupt(struct tracelake *lake);
 /* Undo tracelake_interrupt(), so that e.g. a push can still be finished. */
 TRACELAKE_API void tracelake_resume(struct tracelake *lake);
 
+/*
+ * The connection's socket, for a program's own poll(): readable, or where `*writing` says so
+ * (NULL: not asked) writable, it is time to call what waits there: tracelake_push_serve() with 0 ms,
+ * tracelake_insns_next() of a followed stream. -1: no connection is up, call at once. It is another
+ * one whenever a connection was made again: ask before each poll().
+ */
+TRACELAKE_API int tracelake_descriptor(const struct tracelake *lake, bool *writing);
+
 /* ---- push --------------------------------------------------------------------------------- */
 
 struct tracelake_push;

@@ -9,6 +9,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+enum { QUIET_MS = 5000 }; /* where calls have no limit */
+
 /* "sha256:AB:CD:…" in any mix of case and colons. */
 static int parse_pin(const char *text, uint8_t out[static 32])
 {
@@ -53,6 +55,8 @@ static int take_options(struct tracelake *lake, const struct tracelake_options *
 {
     lake->timeout_ms = options->timeout_ms ? options->timeout_ms : 60000;
     lake->wire.connect_ms = options->connect_ms > 0 ? options->connect_ms : 10000;
+    /* Asked behind a twelfth of what a call may take: behind 5 s, of 60. */
+    lake->wire.quiet_ms = lake->timeout_ms > 0 ? lake->timeout_ms / 12 + 1 : QUIET_MS;
     lake->wire.insecure = options->insecure;
     lake->wire.wake_fd = lake->wake_fd;
     if (options->keyfile && !options->certfile)
@@ -125,6 +129,15 @@ void tracelake_resume(struct tracelake *lake)
     atomic_store(&lake->interrupted, false);
     if (read(lake->wake_fd, &count, sizeof count) < 0)
         return; /* nobody had interrupted */
+}
+
+int tracelake_descriptor(const struct tracelake *lake, bool *writing)
+{
+    bool write = false;
+    const int fd = lake->mux && tl_mux_usable(lake->mux) ? tl_mux_descriptor(lake->mux, &write) : -1;
+    if (writing)
+        *writing = write;
+    return fd;
 }
 
 int tl_client_connect(struct tracelake *lake, struct tracelake_error *error)

@@ -20,6 +20,12 @@ struct tl_mux {
     bool draining;              /* GOAWAY: no new calls */
     bool greeted;               /* it speaks HTTP/2: its SETTINGS have come */
     struct tracelake_error why; /* it is dead */
+    int quiet_ms;               /* tl_wire_options */
+    bool news;                  /* something came that is no answer to a PING */
+    int64_t heard;              /* when the other side showed last that it lives: ms */
+    int64_t looked;             /* when tl_mux_step() last waited */
+    int64_t asked;              /* when it was asked since, by a PING; 0: it was not */
+    size_t unsent;              /* bytes that its system had not taken then */
     uint8_t *in;
     uint8_t *out;
     size_t out_n;
@@ -97,6 +103,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
                    size_t n, void *context)
 {
     struct tl_ask_io *io = io_of(session, stream);
+    ((struct tl_mux *)context)->news = true;
     if (nghttp2_session_consume_connection(session, n) != 0)
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     if (!io)
@@ -114,6 +121,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
     struct tl_mux *mux = context;
+    if (frame->hd.type != NGHTTP2_PING)
+        mux->news = true;
     if (frame->hd.type == NGHTTP2_GOAWAY)
         mux->draining = true;
     if (frame->hd.type == NGHTTP2_SETTINGS)
@@ -128,6 +137,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 
 static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, void *context)
 {
+    ((struct tl_mux *)context)->news = true;
     struct tl_ask_io *io = io_of(session, stream);
     if (io) {
         io->ended = io->closed = true;
@@ -220,6 +230,7 @@ int tl_mux_open(struct tl_mux **out, const struct tl_url *url,
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     mux->refs = 1;
     mux->interrupted = interrupted;
+    mux->quiet_ms = options->quiet_ms;
     mux->in = malloc(IN_MAX);
     mux->out = malloc(OUT_MAX);
     int result = TRACELAKE_NOMEM;
@@ -258,6 +269,12 @@ void tl_mux_put(struct tl_mux *mux)
     free(mux->in);
     free(mux->out);
     free(mux);
+}
+
+int tl_mux_descriptor(const struct tl_mux *mux, bool *writing)
+{
+    *writing = mux->out_n > mux->out_at || nghttp2_session_want_write(mux->session);
+    return tl_wire_descriptor(mux->wire);
 }
 
 bool tl_mux_usable(const struct tl_mux *mux)
@@ -378,9 +395,51 @@ static int take_in(struct tl_mux *mux, bool *moved)
         const ssize_t taken = nghttp2_session_mem_recv(mux->session, mux->in, (size_t)n);
         if (taken < 0)
             return die_of(mux, (int)taken);
-        *moved = true;
+        *moved |= mux->news;
+        mux->news = false;
+        mux->heard = tl_wire_now();
+        mux->asked = 0;
     }
     return TRACELAKE_OK;
+}
+
+/*
+ * A link that swallows bytes looks like a server that has nothing to say. Where nothing came for
+ * so long, a PING asks: its answer needs nothing but the server's event loop. A long queue of ours
+ * that gets shorter is a sign of life, too: the PING waits behind it. False: the link is dead.
+ */
+static bool alive(struct tl_mux *mux, int64_t now)
+{
+    if (mux->quiet_ms <= 0)
+        return true;
+    const size_t unsent = tl_wire_unsent(mux->wire);
+    if (mux->asked && unsent < mux->unsent)
+        mux->asked = now;
+    mux->unsent = unsent;
+    if (now < (mux->asked ? mux->asked : mux->heard) + mux->quiet_ms)
+        return true;
+    if (!mux->asked) {
+        bool moved;
+        if (nghttp2_submit_ping(mux->session, NGHTTP2_FLAG_NONE, NULL) != 0)
+            return true; /* out of memory: the next time */
+        mux->asked = now;
+        mux->dead = flush_out(mux, &moved) < 0;
+        return !mux->dead;
+    }
+    tl_client_fail(&mux->why, TRACELAKE_UNREACHABLE,
+                   "the server has not answered for %.1f s; the link to it is dead",
+                   (double)(now - mux->heard) / 1000);
+    mux->dead = true;
+    return false;
+}
+
+/* How long to wait until alive() has to look again, at most `ms` (< 0: for ever). */
+static int next_look(const struct tl_mux *mux, int64_t now, int ms)
+{
+    const int64_t left = (mux->asked ? mux->asked : mux->heard) + mux->quiet_ms - now;
+    if (mux->quiet_ms <= 0 || (ms >= 0 && ms < left))
+        return ms;
+    return left > 0 ? (int)left : 1;
 }
 
 /* Both ways once. A write that fails because the peer has gone may have left words to read. */
@@ -395,7 +454,12 @@ static int move(struct tl_mux *mux, bool *moved)
 
 int tl_mux_step(struct tl_mux *mux, int ms, struct tracelake_error *error)
 {
-    const int64_t deadline = tl_wire_now() + ms;
+    const int64_t begun = tl_wire_now();
+    const int64_t deadline = begun + ms;
+    /* A connection on which nobody waited is not quiet for it. */
+    if (!mux->asked && begun - mux->looked > mux->quiet_ms)
+        mux->heard = begun;
+    mux->looked = begun;
     for (;;) {
         if (atomic_load(mux->interrupted))
             return tl_client_fail(error, TRACELAKE_CANCELLED, "interrupted");
@@ -411,10 +475,14 @@ int tl_mux_step(struct tl_mux *mux, int ms, struct tracelake_error *error)
             mux->dead = true;
             break;
         }
-        const int64_t left = ms < 0 ? -1 : deadline - tl_wire_now();
+        const int64_t now = mux->looked = tl_wire_now();
+        const int64_t left = ms < 0 ? -1 : deadline - now;
+        if (!alive(mux, now))
+            break;
         if (ms >= 0 && left <= 0)
             return TRACELAKE_AGAIN;
-        const int ready = tl_wire_wait(mux->wire, mux->out_n > mux->out_at, (int)left, error);
+        const int ready = tl_wire_wait(mux->wire, mux->out_n > mux->out_at,
+                                       next_look(mux, now, (int)left), error);
         if (ready == TRACELAKE_CANCELLED)
             return ready;
     }

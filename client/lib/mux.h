@@ -49,6 +49,9 @@ struct tl_mux *tl_mux_get(struct tl_mux *mux);
 /* Drop a reference (NULL is fine); the last one closes the connection. */
 void tl_mux_put(struct tl_mux *mux);
 
+/* The socket, and whether there are bytes for it to be written; it changes with each connection. */
+int tl_mux_descriptor(const struct tl_mux *mux, bool *writing);
+
 /* May new calls be begun? */
 bool tl_mux_usable(const struct tl_mux *mux);
 

@@ -243,10 +243,10 @@ static void tell(const struct tracelake_push *push, const char *text)
 }
 
 /* May trying again help? A full or failing disk of the server can be mended while the rig waits. */
-static bool passes(const struct tracelake_push *push, int result)
+static bool passes(int result, const struct tracelake_error *why)
 {
     return result == TRACELAKE_UNREACHABLE || result == TRACELAKE_TIMEOUT ||
-           result == TRACELAKE_NOSPACE || (result == TRACELAKE_IO && push->why.grpc_status);
+           result == TRACELAKE_NOSPACE || (result == TRACELAKE_IO && why->grpc_status);
 }
 
 static int rewind_to(struct tracelake_push *push, uint64_t durable, struct tracelake_error *error)
@@ -266,7 +266,12 @@ static int check_finished(struct tracelake_push *push, struct tracelake_error *e
 {
     uint64_t durable;
     bool complete;
-    const int result = tracelake_offset(push->lake, push->trace, &durable, &complete, error);
+    int result = tracelake_offset(push->lake, push->trace, &durable, &complete, error);
+    if (result == TRACELAKE_NOTFOUND && push->head == 0) {
+        /* An empty capture leaves no trace. */
+        push->finished = true;
+        return TRACELAKE_OK;
+    }
     if (result == TRACELAKE_OK && complete && durable == push->head) {
         push->acked = push->sent = push->head;
         push->finished = true;
@@ -307,7 +312,7 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
     bool told = false;
     tl_ask_close(push->ask);
     push->ask = NULL;
-    while (result < 0 && passes(push, result)) {
+    while (result < 0 && passes(result, &push->why)) {
         const int64_t left = push->retry_ms < 0 ? backoff : begun + push->retry_ms - tl_wire_now();
         if (left <= 0)
             break;
@@ -381,7 +386,9 @@ static int take_options(struct tracelake_push *push, const struct tracelake_push
     return TRACELAKE_OK;
 }
 
-/* The server was there, or tracelake_connect() had failed; a named trace is the same one each time.
+/*
+ * The server was there, or tracelake_connect() had failed. A named trace is the same one each time;
+ * one that has no name yet is gone with its connection. Not so a new one that may not exist.
  */
 static int begin_first(struct tracelake_push *push, bool resume, uint64_t *durable,
                        struct tracelake_error *error)
@@ -389,8 +396,13 @@ static int begin_first(struct tracelake_push *push, bool resume, uint64_t *durab
     const int64_t begun = tl_wire_now();
     int backoff = BACKOFF_FIRST_MS;
     int result = begin(push, resume, durable, error);
-    while ((result == TRACELAKE_UNREACHABLE || result == TRACELAKE_TIMEOUT) && resume &&
-           push->trace[0] && (push->retry_ms < 0 || tl_wire_now() - begun < push->retry_ms)) {
+    bool told = false;
+    while (result < 0 && passes(result, error) &&
+           (resume || !push->trace[0] || result == TRACELAKE_NOSPACE) &&
+           (push->retry_ms < 0 || tl_wire_now() - begun < push->retry_ms)) {
+        if (!told)
+            tell(push, error->text);
+        told = true;
         result = pause_for(push, backoff, error);
         if (result == TRACELAKE_OK)
             result = begin(push, resume, durable, error);
@@ -407,9 +419,11 @@ int tracelake_push_open(struct tracelake_push **out, struct tracelake *lake,
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     push->lake = lake;
     uint64_t durable = 0;
-    int result = take_options(push, options, error);
+    int result = take_options(push, options, &push->why);
     if (result == TRACELAKE_OK)
-        result = begin_first(push, options->resume, &durable, error);
+        result = begin_first(push, options->resume, &durable, &push->why);
+    if (result < 0 && error)
+        *error = push->why;
     if (result < 0) {
         tracelake_push_close(push);
         return result;

@@ -8,9 +8,11 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -206,6 +208,17 @@ int tl_wire_wait(struct tl_wire *wire, bool writing, int ms, struct tracelake_er
 {
     const bool write = writing || (wire->tls && tl_ctls_wants_write(wire->tls));
     return poll_fd(wire->fd, wire->wake_fd, (short)(POLLIN | (write ? POLLOUT : 0)), ms, error);
+}
+
+size_t tl_wire_unsent(const struct tl_wire *wire)
+{
+    int n = 0;
+    return ioctl(wire->fd, SIOCOUTQ, &n) < 0 || n < 0 ? 0 : (size_t)n;
+}
+
+int tl_wire_descriptor(const struct tl_wire *wire)
+{
+    return wire->fd;
 }
 
 int tl_wire_sleep(int ms, int wake_fd, struct tracelake_error *error)

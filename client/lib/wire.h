@@ -17,6 +17,8 @@ struct tl_wire_options {
     const char *certfile; /* by which the server knows us; NULL: none */
     const char *keyfile;  /* NULL: in the same file */
     int connect_ms;
+    int quiet_ms; /* how long nothing may come while a call waits, before the link is asked whether
+                     it lives; and how long it may take to answer */
     int wake_fd; /* readable: interrupted */
 };
 
@@ -35,6 +37,11 @@ TL_MUST_USE long tl_wire_write(struct tl_wire *wire, const void *p, size_t n,
  * AGAIN when the time is over, CANCELLED. */
 TL_MUST_USE int tl_wire_wait(struct tl_wire *wire, bool writing, int ms,
                              struct tracelake_error *error);
+
+/* Bytes that were written and that the other side's system has not taken yet. */
+size_t tl_wire_unsent(const struct tl_wire *wire);
+/* The socket, to be polled. */
+int tl_wire_descriptor(const struct tl_wire *wire);
 
 /* Sleep for `ms`, or until a signal, or CANCELLED. */
 TL_MUST_USE int tl_wire_sleep(int ms, int wake_fd, struct tracelake_error *error);

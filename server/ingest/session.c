@@ -262,15 +262,20 @@ int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request
         fence(before);
     if (r >= 0)
         r = tl_capture_open(lake->spool, trace->id, durable, ingest, &ingest->capture, fail);
+    if (r >= 0) { /* behind this another push may take over, and close it */
+        *at = tl_capture_durable(ingest->capture);
+        pthread_mutex_lock(&trace->lock);
+        trace->raw_bytes = *at;
+        pthread_mutex_unlock(&trace->lock);
+    }
     pthread_mutex_unlock(&trace->opening);
     if (r < 0) {
+        struct tl_trace *const refused = tl_trace_get(trace);
         release(ingest);
+        tl_trace_delete_empty(refused);
+        tl_trace_put(refused);
         return r;
     }
-    *at = tl_capture_durable(ingest->capture);
-    pthread_mutex_lock(&trace->lock);
-    trace->raw_bytes = *at;
-    pthread_mutex_unlock(&trace->lock);
     memcpy(trace_id, trace->id, 64);
     *out = ingest;
     ingest->from = *at;
@@ -334,8 +339,8 @@ int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *at, struct tl_fail *fai
     pthread_mutex_unlock(&ingest->lock);
     if (r < 0)
         return r;
-    if (is_complete(trace))
-        return TL_OK;
+    if (is_complete(trace) || *at == 0)
+        return TL_OK; /* an empty one leaves no trace: tl_ingest_close() */
     pthread_mutex_lock(&trace->lock);
     trace->raw_bytes = *at;
     trace->complete = true;
@@ -374,6 +379,7 @@ void tl_ingest_close(struct tl_ingest *ingest)
     pthread_mutex_unlock(&trace->lock);
     tell_ended(ingest, durable, complete);
     release(ingest);
+    tl_trace_delete_empty(trace);
     tl_trace_changed(trace);
     tl_trace_put(trace);
 }

@@ -14,11 +14,13 @@ static void unlink_locked(struct tl_lake *lake, struct tl_trace *trace)
 }
 
 /* No session may hold it, and no new one can come once `deleted` is set. */
-static int mark_deleted(struct tl_trace *trace, struct tl_fail *fail)
+static int mark_deleted(struct tl_trace *trace, bool only_empty, struct tl_fail *fail)
 {
     int r = TL_OK;
     pthread_mutex_lock(&trace->lock);
-    if (trace->session)
+    if (only_empty && (trace->raw_bytes > 0 || trace->complete))
+        r = tl_fail_set(fail, TL_DENIED, "trace %s has bytes", trace->id);
+    else if (trace->session)
         r = tl_fail_set(fail, TL_DENIED, "trace %s is being pushed", trace->id);
     else if (trace->deleted)
         r = tl_no_trace(fail, trace->id);
@@ -39,16 +41,13 @@ static void forget_generations(struct tl_trace *trace)
     pthread_mutex_unlock(&trace->lock);
 }
 
-int tl_lake_delete(struct tl_lake *lake, const char *id, struct tl_fail *fail)
+static int delete_trace(struct tl_lake *lake, struct tl_trace *trace, bool only_empty,
+                        struct tl_fail *fail)
 {
-    struct tl_trace *trace = tl_lake_find_trace(lake, id);
-    if (!trace)
-        return tl_no_trace(fail, id);
-    int r = mark_deleted(trace, fail);
-    if (r < 0) {
-        tl_trace_put(trace);
+    const char *const id = trace->id;
+    int r = mark_deleted(trace, only_empty, fail);
+    if (r < 0)
         return r;
-    }
     pthread_mutex_lock(&lake->lock);
     while (trace->running)
         pthread_cond_wait(&lake->idle, &lake->lock);
@@ -74,7 +73,22 @@ int tl_lake_delete(struct tl_lake *lake, const char *id, struct tl_fail *fail)
         pthread_mutex_unlock(&trace->lock);
         tl_housekeeper_wake(lake);
     }
-    tl_trace_put(trace);
     tl_lake_notify(lake);
     return r < 0 ? r : TL_OK;
+}
+
+int tl_lake_delete(struct tl_lake *lake, const char *id, struct tl_fail *fail)
+{
+    struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return tl_no_trace(fail, id);
+    const int r = delete_trace(lake, trace, false, fail);
+    tl_trace_put(trace);
+    return r;
+}
+
+void tl_trace_delete_empty(struct tl_trace *trace)
+{
+    if (delete_trace(trace->lake, trace, true, NULL) == TL_IO)
+        tl_housekeeper_wake(trace->lake);
 }

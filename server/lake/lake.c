@@ -416,6 +416,12 @@ static int load_all(struct tl_lake *lake, struct tl_fail *fail)
     int r = tl_catalog_traces(lake->catalog, load_trace, lake, fail);
     for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next)
         r = revive(lake, t, fail);
+    /* A push that had sent nothing when the process ended. */
+    for (struct tl_trace *t = lake->traces, *next; t && r >= 0; t = next) {
+        next = t->next;
+        if (t->state == TL_TRACE_LIVE)
+            tl_trace_delete_empty(t);
+    }
     for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next)
         look_at_mirror(t);
     return r < 0 ? r : tl_lake_remove_orphans(lake, fail);

@@ -304,6 +304,8 @@ TL_MUST_USE int tl_lake_remove_orphans(struct tl_lake *lake, struct tl_fail *fai
 /* Remove all objects below a prefix that nothing uses any more. What the medium refuses to remove
  * now, the housekeeper removes later. */
 void tl_lake_discard(struct tl_lake *lake, const char *prefix);
+/* A capture without bytes that nobody pushes leaves no trace. Does nothing with any other. */
+void tl_trace_delete_empty(struct tl_trace *trace);
 /* Remember the last generation of a deleted trace, so that a new trace of that name begins behind
  * it, and remove its raw bytes as tl_lake_discard() does. */
 void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation);

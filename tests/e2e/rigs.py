@@ -4,13 +4,16 @@
 
 TL_CUTS=200: cut a push so often by FIN and by RST, not 12 times each. TL_SEED: where to cut."""
 
+import json
 import os
 import random
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lab import check, main  # noqa: E402
@@ -278,6 +281,308 @@ def raw_in_trouble(lab):
     check(not [n for n in os.listdir(lab.dir) if n.startswith('back.')], 'a temporary is left')
     lab.alive()
 
+
+# ---- the server is away ----
+
+
+def content(lab, n):
+    """A capture of `n` bytes in a file, all different from each other at each place."""
+    data = random.Random(n).randbytes(n)
+    with open(lab.path('input'), 'wb') as f:
+        f.write(data)
+    return data
+
+
+def spooled(lab, *more):
+    return ['--format', 'etm4', '--rig', 'rig', '--trace', 'spooled', '--spool',
+            lab.path('spool') + ',8M', '--no-wait', *more, '-']
+
+
+def left(lab):
+    """Bytes in the spool's files."""
+    return sum(os.path.getsize(os.path.join(top, name)) for top, _, names in os.walk(lab.path('spool'))
+               for name in names if name.endswith('.raw'))
+
+
+@test
+def spool_killed(lab):
+    """kill -9 of push and of the server at random places, a live input that goes on: exact."""
+    dice = seeded()
+    lab.start()
+    sent = random.Random(5).randbytes(3 << 20)
+    out, into = os.pipe()
+    feeder = threading.Thread(target=feed, args=(into, sent, dice.randrange(1 << 30)), daemon=True)
+    feeder.start()
+    for kill in range(CUTS):
+        push = lab.spawn('push', *spooled(lab, '--goes-on'), stdin=out)
+        wanted = len(sent) * (kill + 1) // (CUTS + 2) + dice.randrange(50000)
+        while progress(lab) < wanted:
+            check(push.poll() is None, 'the push ended')
+        if dice.randrange(2):
+            lab.kill()
+            if dice.randrange(2):
+                push.kill()
+                push.wait()
+            lab.start()
+        push.kill()
+        push.wait()
+    done = lab.spawn('push', *spooled(lab, '--goes-on'), stdin=out)
+    feeder.join()
+    check(done.wait(120) == 0, done.stderr.read())
+    os.close(out)
+    check(lab.run('raw', 'spooled', '-').out == sent, 'the stored bytes are not those that were sent')
+    check(not os.path.exists(lab.path('spool/spooled')), 'the spool is not empty')
+
+
+def feed(into, data, seed):
+    dice = random.Random(seed)
+    at = 0
+    with open(into, 'wb', buffering=0) as f:
+        while at < len(data):
+            at += f.write(data[at:at + dice.randrange(1, 30000)])
+
+
+def progress(lab):
+    """How far the rig's bytes have come: durable, and in the spool."""
+    return lab.offset('spooled') + left(lab) if lab.server else left(lab)
+
+
+@test
+def spool_repeated(lab):
+    """The command with a pipe that begins anew, killed and run again: complete, and once each."""
+    dice = seeded()
+    data = content(lab, 2 << 20)
+    lab.start()
+    for kill in range(CUTS // 2):
+        with open(lab.path('input'), 'rb') as f:
+            cat = lab.spawn('/bin/cat', stdin=f)
+            push = lab.spawn('push', *spooled(lab, '--rate', '4M'), stdin=cat.stdout)
+            cat.stdout.close()
+            wanted = len(data) * (kill + 1) // CUTS + dice.randrange(50000)
+            while progress(lab) < wanted:
+                check(push.poll() is None, 'the push ended')
+            push.kill()
+            push.wait()
+    with open(lab.path('input'), 'rb') as f:
+        cat = lab.spawn('/bin/cat', stdin=f)
+        done = lab.spawn('push', *spooled(lab), stdin=cat.stdout)
+        check(done.wait(120) == 0, done.stderr.read())
+    check(lab.run('raw', 'spooled', '-').out == data, 'bytes differ')
+
+
+@test
+def spool_without_server(lab):
+    """No server when the rig begins, none when its input ends; the push is killed, and run again."""
+    data = content(lab, 3 << 20)
+    args = ['push', '--format', 'etm4', '--rig', 'rig', '--spool', lab.path('spool') + ',8M',
+            '--no-wait', '-']
+    first = lab.spawn(*args, stdin=subprocess.PIPE)
+    first.stdin.write(data)
+    first.stdin.close()
+    while left(lab) < len(data) or not ended(lab):
+        check(first.poll() is None, 'the push ended')
+    first.kill()
+    err = first.stderr.read()
+    check(b'Reading on, into' in err and b'cannot connect' in err, err)
+    lab.start()
+    # The next capture of that rig; what the one before has left goes in front of it.
+    second = lab.run(*args, stdin=b'more' * 1000)
+    ids = [row['id'] for row in json.loads(lab.run('ls', '--json').out)]
+    check(len(ids) == 2, ids, second)
+    stored = sorted((lab.run('raw', name, '-').out for name in ids), key=len)
+    check(stored == [b'more' * 1000, data], 'bytes differ')
+    check(not os.listdir(lab.path('spool')), 'the spool is not empty')
+
+
+def ended(lab):
+    for top, _, names in os.walk(lab.path('spool')):
+        if 'capture' in names:
+            with open(os.path.join(top, 'capture')) as f:
+                return 'length' in f.read()
+    return False
+
+
+@test
+def spool_full(lab):
+    """More than the spool takes, with no server: the input waits, it is said, and nothing is lost."""
+    data = content(lab, 5 << 20)
+    args = ['push', '--format', 'etm4', '--rig', 'rig', '--trace', 'full', '--spool',
+            lab.path('spool') + ',1M', '--no-wait', '-']
+    push = lab.spawn(*args, stdin=subprocess.PIPE)
+    threading.Thread(target=feed, args=(os.dup(push.stdin.fileno()), data, 1), daemon=True).start()
+    push.stdin.close()
+    said = b''
+    while b'the input waits' not in said:
+        line = push.stderr.readline()
+        check(line, 'the push ended:', said)
+        said += line
+    check(900000 < left(lab) <= 1 << 20, 'bytes in the spool:', left(lab))
+    lab.start()
+    check(push.wait(60) == 0, push.stderr.read())
+    check(lab.run('raw', 'full', '-').out == data, 'bytes differ')
+
+
+@test
+def drains_while_away(lab):
+    """The server goes away: the push reads on, says so, and what it is sent is complete."""
+    lab.start()
+    push = lab.spawn('push', '--format', 'etm4', '--rig', 'rig', '--trace', 'on', '--no-wait', '-',
+                     stdin=subprocess.PIPE)
+    push.stdin.write(b'a' * 100000)
+    push.stdin.flush()
+    wait_offset(lab, 'on', 100000)
+    lab.kill()
+    # More than a pipe and the library's window hold: written without waiting for the server.
+    push.stdin.write(b'b' * (24 << 20))
+    push.stdin.flush()
+    lab.start()
+    push.stdin.close()
+    err = push.stderr.read()
+    check(push.wait(60) == 0, err)
+    check(b'connected again' in err, 'nothing was said:', err)
+    check(lab.run('raw', 'on', '-').out == b'a' * 100000 + b'b' * (24 << 20), 'bytes differ')
+
+
+@test
+def interrupted_with_spool(lab):
+    """Ctrl-C without a server: what is where, and how to go on."""
+    push = lab.spawn('push', *spooled(lab), stdin=subprocess.PIPE)
+    push.stdin.write(b'x' * 70000)
+    push.stdin.flush()
+    while left(lab) < 70000:
+        check(push.poll() is None, 'the push ended')
+    push.send_signal(signal.SIGINT)
+    check(push.wait(30) != 0, 'exit status')
+    err = push.stderr.read()
+    check(b'70000 bytes wait in' in err and b'run the same command again' in err, err)
+
+
+@test
+def half_open(lab):
+    """Links that swallow bytes: a push with default options notices, and ends by itself."""
+    simulated(lab, 200000)
+    proxy = Proxy(lab.port, [(150000, 'swallow')])
+    args = described(lab) + ['--trace', 'half', lab.path('raw')]
+    try:
+        done = lab.run('push', '--server', 'http://127.0.0.1:%d' % proxy.url_port, *args)
+        check(b'has not answered for' in done.err, done)
+        # Others, by a limit that is a twentieth of the default.
+        proxy.plans = [(n, 'swallow') for n in (100000, 1, 30, 200, 9000, 50000)]
+        args[args.index('half')] = 'half2'
+        done = lab.run('push', '--timeout', '3', '--server', 'http://127.0.0.1:%d' % proxy.url_port,
+                       *args)
+        check(not proxy.plans, 'plans are left:', proxy.plans)
+    finally:
+        proxy.close()
+    with open(lab.path('raw'), 'rb') as f:
+        sent = f.read()
+    for name in ('half', 'half2'):
+        check(lab.run('raw', name, '-').out == sent, 'bytes differ')
+
+
+@test
+def every_byte(lab):
+    """A recorded push, cut and reset behind each of its bytes; then a push that ends: exact."""
+    lab.start()
+    sent = content(lab, 1200)
+    what = ['--format', 'etm4', '--rig', 'rig', '--trace', 'gone', '--no-wait', lab.path('input')]
+    proxy = Recorder(lab.port)
+    lab.run('push', '--server', 'http://127.0.0.1:%d' % proxy.url_port, '--chunk', '100', *what)
+    proxy.listener.close()
+    recorded = max(proxy.recorded, key=lambda data: data.count(sent[-50:]))
+    check(sent[-50:] in recorded, 'nothing was recorded')
+    lab.run('rm', 'gone')
+    held = []
+    for i in range(1, len(recorded)):
+        s = socket.create_connection(('127.0.0.1', lab.port))
+        s.sendall(recorded[:i])
+        if i % 2:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+            s.close()
+        else:
+            s.shutdown(socket.SHUT_WR)
+            held.append(s)  # the server closes it
+        if len(held) > 8:
+            held.pop(0).close()
+    for s in held:
+        s.close()
+    lab.run('push', *what)
+    check(lab.run('raw', 'gone', '-').out == sent, 'bytes differ')
+    lab.alive()
+
+
+class Recorder(Proxy):
+    """Forwards, and keeps what clients send."""
+
+    def __init__(self, port):
+        self.recorded = []
+        super().__init__(port, [])
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(('127.0.0.1', self.port))
+            except OSError:
+                return
+            kept = bytearray()
+            self.recorded.append(kept)
+            threading.Thread(target=self.copy, args=(client, server, kept), daemon=True).start()
+            threading.Thread(target=self.copy, args=(server, client, None), daemon=True).start()
+
+    def copy(self, a, b, kept):
+        try:
+            while True:
+                data = a.recv(16384)
+                if kept is not None:
+                    kept += data
+                if not data:
+                    return b.shutdown(socket.SHUT_WR)
+                b.sendall(data)
+        except OSError:
+            pass
+
+
+@test
+def no_trace_left(lab):
+    """Pushes that are empty, refused, or cut before they had a name leave nothing behind."""
+    lab.start()
+    described = ['--format', 'etm4', '--rig', 'rig']
+    lab.fails(1, r'the capture is empty', 'push', *described, '-', stdin=b'')
+    lab.fails(1, r'the capture is empty', 'push', *described, '--trace', 'none', '-', stdin=b'')
+    proxy = Recorder(lab.port)
+    proxy.copy = lambda a, b, kept: Recorder.copy(proxy, a, b, kept) if kept is not None else None
+    push = lab.spawn('push', '--server', 'http://127.0.0.1:%d' % proxy.url_port, *described, '-',
+                     stdin=subprocess.PIPE)
+    push.stdin.write(b'x')
+    push.kill()
+    push.wait()
+    proxy.listener.close()
+    until = time.monotonic() + 60
+    while json.loads(lab.run('ls', '--json').out):
+        check(time.monotonic() < until, 'a trace is left:', lab.run('ls').text())
+    open_push = lab.spawn('push', *described, '--trace', 'open', '-', stdin=subprocess.PIPE)
+    while not json.loads(lab.run('ls', '--json').out):
+        check(open_push.poll() is None, 'the push ended')
+    lab.kill()
+    open_push.kill()
+    lab.start()
+    check(json.loads(lab.run('ls', '--json').out) == [], 'a trace is left behind a crash')
+
+
+@test
+def full_at_first(lab):
+    """RESOURCE_EXHAUSTED is not the end: the push says it, waits, and goes on when there is room."""
+    lab.start('--min-free', '900000G')
+    data = content(lab, 100000)
+    push = lab.spawn('push', '--format', 'etm4', '--rig', 'rig', '--trace', 'full', '--no-wait',
+                     lab.path('input'))
+    said = push.stderr.readline()
+    check(b'MiB are free' in said, said)
+    lab.stop()
+    lab.start()
+    check(push.wait(60) == 0, push.stderr.read())
+    check(lab.run('raw', 'full', '-').out == data, 'bytes differ')
 
 if __name__ == '__main__':
     main(TESTS)

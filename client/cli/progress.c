@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/progress.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FIRST_MS = 1000, EVERY_MS = 200 };
+
+static struct {
+    pthread_mutex_t lock;
+    bool on, shown, first;
+    char what[96];
+    const char *unit;
+    int64_t begun, next; /* ms */
+    uint64_t from;       /* what was done at the first step: the rate is of the rest */
+} line = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+bool tl_progress_wanted(void)
+{
+    return isatty(STDERR_FILENO);
+}
+
+void tl_progress_begin(const char *what, const char *unit)
+{
+    if (!tl_progress_wanted())
+        return;
+    pthread_mutex_lock(&line.lock);
+    line.on = line.first = true;
+    snprintf(line.what, sizeof line.what, "%s", what);
+    line.unit = unit;
+    line.begun = now_ms();
+    line.next = line.begun + FIRST_MS;
+    pthread_mutex_unlock(&line.lock);
+}
+
+static void clear_locked(void)
+{
+    if (line.shown)
+        fputs("\r\033[K", stderr);
+    line.shown = false;
+}
+
+/* At most as wide as the terminal: a line that wraps cannot be written over. */
+static void print_locked(const char *text)
+{
+    struct winsize size;
+    size_t width = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1
+                       ? (size_t)size.ws_col - 1
+                       : 79;
+    size_t n = 0;
+    for (; text[n] && width > 0; n++)
+        width -= ((unsigned char)text[n] & 0xc0) != 0x80;
+    while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+        n--;
+    fprintf(stderr, "\r%.*s\033[K", (int)n, text);
+    fflush(stderr);
+    line.shown = true;
+}
+
+static void show_locked(uint64_t done, uint64_t total, const char *more, int64_t now)
+{
+    const bool bytes = strcmp(line.unit, "B") == 0;
+    const double scale = bytes ? 1 << 20 : 1e6;
+    const char *const unit = bytes ? "MiB" : line.unit;
+    const char *const million = bytes ? "" : "M ";
+    const double seconds = (double)(now - line.begun) / 1000;
+    char text[512];
+    int n = snprintf(text, sizeof text, "%s: %.1f", line.what, (double)done / scale);
+    if (total)
+        n += snprintf(text + n, sizeof text - (size_t)n, " of %.1f", (double)total / scale);
+    n += snprintf(text + n, sizeof text - (size_t)n, " %s%s", million, unit);
+    if (total)
+        n += snprintf(text + n, sizeof text - (size_t)n, ", %.0f %%",
+                      100.0 * (double)done / (double)total);
+    n += snprintf(text + n, sizeof text - (size_t)n, ", %.1f %s%s/s",
+                  (double)(done - line.from) / scale / seconds, million, unit);
+    if (more && *more)
+        snprintf(text + n, sizeof text - (size_t)n, ", %s", more);
+    print_locked(text);
+}
+
+void tl_progress_step(uint64_t done, uint64_t total, const char *more)
+{
+    if (!line.on)
+        return;
+    pthread_mutex_lock(&line.lock);
+    const int64_t now = now_ms();
+    if (line.on && line.first)
+        line.from = done;
+    line.first = false;
+    if (line.on && now >= line.next) {
+        line.next = now + EVERY_MS;
+        show_locked(done, total, more, now);
+    }
+    pthread_mutex_unlock(&line.lock);
+}
+
+void tl_progress_end(void)
+{
+    pthread_mutex_lock(&line.lock);
+    clear_locked();
+    line.on = false;
+    pthread_mutex_unlock(&line.lock);
+}
+
+void tl_progress_hide(void)
+{
+    pthread_mutex_lock(&line.lock);
+    clear_locked();
+    pthread_mutex_unlock(&line.lock);
+}

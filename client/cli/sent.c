@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/sent.h"
+
+#include "cli/remote.h"
+#include "cli/rows_out.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void print_trace(const struct tracelake_trace *trace)
+{
+    printf("%s: %" PRIu64 " bytes, %s\n", trace->id, trace->raw_bytes,
+           tracelake_state_name(trace->state));
+    for (size_t i = 0; i < trace->n_streams; i++) {
+        const struct tracelake_stream *s = &trace->streams[i];
+        printf("  %s/%s %s: %" PRIu64 " %s%s, %" PRIu64 " event%s, %" PRIu64 " gap%s\n", trace->id,
+               s->name, s->protocol, s->insns, tl_counts_insns(s) ? "instruction" : "record",
+               plural(s->insns), s->events, plural(s->events), s->gaps, plural(s->gaps));
+    }
+}
+
+int tl_sent_report(struct tracelake *lake, const char *trace, const char *input, bool wait,
+                   bool quiet)
+{
+    struct tracelake_trace *row;
+    struct tracelake_error error;
+    const int result = tl_remote_decoded(lake, trace, wait, &row, &error);
+    if (result == TRACELAKE_CANCELLED)
+        return TL_CLI_DONE; /* the bytes are stored; nobody wants to wait for more */
+    if (result == TRACELAKE_DENIED) {
+        if (!quiet)
+            printf("%s: stored\n", trace);
+        return TL_CLI_DONE; /* a token that may push and not look */
+    }
+    if (result < 0)
+        return tl_remote_fail(trace, &error);
+    int status = TL_CLI_DONE;
+    if (!quiet)
+        print_trace(row);
+    if (row->state == TRACELAKE_FAILED || row->message[0]) {
+        tl_cli_warn(input, "%s",
+                    row->message[0] ? row->message : "it could not be decoded; the bytes are kept");
+        status = TL_CLI_BAD;
+    } else if (wait && row->n_streams == 0) {
+        tl_cli_warn(input,
+                    "offset 0x0: nothing in %" PRIu64 " bytes could be decoded; is --format right?",
+                    row->raw_bytes);
+        status = TL_CLI_BAD;
+    }
+    tracelake_trace_free(row);
+    return status;
+}
