@@ -23,6 +23,7 @@ enum {
     CHUNK_MAX = (4 << 20) - (64 << 10), /* proto/tracelake/v1/ingest.proto */
     QUEUE = 512 << 10,                  /* framed bytes that may wait for the connection */
     RETRY_MS = 30000,
+    DENIED_MS = 1000,
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 3000
 };
@@ -303,16 +304,22 @@ static int try_again(struct tracelake_push *push, bool was_finishing, struct tra
     return result < 0 ? result : rewind_to(push, durable, error);
 }
 
-/* The call failed with `result`: connect again, within the time that was allowed for it. */
+/*
+ * The call failed with `result`: connect again, within the time that was allowed for it. Where
+ * another push has taken over, or the token is refused now, that is asked once: whoever took over
+ * may have been the last words of a push that is gone, and the server knows that soon.
+ */
 static int reconnect(struct tracelake_push *push, int result, struct tracelake_error *error)
 {
     const bool was_finishing = push->finishing;
     const int64_t begun = tl_wire_now();
-    int backoff = BACKOFF_FIRST_MS;
+    bool denied = result == TRACELAKE_DENIED;
+    int backoff = denied ? DENIED_MS : BACKOFF_FIRST_MS;
     bool told = false;
     tl_ask_close(push->ask);
     push->ask = NULL;
-    while (result < 0 && passes(result, &push->why)) {
+    while (result < 0 && (denied || passes(result, &push->why))) {
+        denied = false;
         const int64_t left = push->retry_ms < 0 ? backoff : begun + push->retry_ms - tl_wire_now();
         if (left <= 0)
             break;

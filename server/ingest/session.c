@@ -117,7 +117,7 @@ static void put(struct tl_ingest *ingest)
 }
 
 /* May the request have the trace? A push of the same rig may take it over from one before it, which
- * may hang in a dead connection; that one must not take it back. */
+ * may hang in a dead connection; that one must not take it back while the other has it. */
 static int check_claim_locked(const struct tl_trace *trace, const struct tl_ingest_request *request,
                               struct tl_fail *fail)
 {
@@ -125,7 +125,7 @@ static int check_claim_locked(const struct tl_trace *trace, const struct tl_inge
     const char *rig = request->rig && *request->rig ? request->rig : "rig";
     if (trace->deleted)
         return tl_fail_set(fail, TL_AGAIN, "trace %s is being deleted; try again", trace->id);
-    if (request->epoch > 0 && request->epoch < trace->epoch)
+    if (request->epoch > 0 && request->epoch < trace->epoch && (trace->session || trace->complete))
         return tl_fail_set(fail, TL_DENIED, "another push of rig %s has taken over trace %s",
                            trace->rig, trace->id);
     if (trace->session && strcmp(rig, trace->rig) != 0)
@@ -149,7 +149,8 @@ static int claim(struct tl_ingest *ingest, const struct tl_ingest_request *reque
         if (*before)
             atomic_fetch_add(&(*before)->refs, 1);
         trace->session = ingest;
-        trace->epoch = request->epoch > 0 ? request->epoch : trace->epoch + 1;
+        trace->epoch = request->epoch > 0 && request->epoch >= trace->epoch ? request->epoch
+                                                                            : trace->epoch + 1;
         *epoch = trace->epoch;
     }
     pthread_mutex_unlock(&trace->lock);

@@ -4,6 +4,7 @@
  * spool has taken the one before, so a disk that is slower than the rig closes the rig's window
  * and nothing piles up here.
  */
+#include "base/cancel.h"
 #include "base/crc32c.h"
 #include "rpc/pushchunk.h"
 #include "rpc/rpcint.h"
@@ -63,6 +64,10 @@ static int step_open(struct push *push, const Tracelake__V1__Open *open)
         return tl_fail_set(fail, TL_USAGE, "trace: 1 to 63 of A-Z a-z 0-9 . _ -, or nothing");
     int rc =
         tl_scoped_push(push->rpc->lake, tl_call_scope(push->call), open->rig, open->trace, fail);
+    if (rc < 0)
+        return rc;
+    /* The last words of a rig that is gone must not take the trace from the push behind it. */
+    rc = tl_cancel_check();
     if (rc < 0)
         return rc;
     rc = tl_ingest_open(push->rpc->lake, &request, on_durable, push, &push->ingest, push->trace,

@@ -174,8 +174,8 @@ def vanished_rig(lab):
     simulated(lab, 300000)
     proxy = Proxy(lab.port, [(None, None)])
     args = described(lab) + ['--trace', 'gone', '--rate', '100K', lab.path('raw')]
-    # The first connection of a push asks for the offset, so plan for the one that carries it.
-    proxy.plans = [(60000, 'swallow')] * 4
+    # The image goes in front of the trace.
+    proxy.plans = [(60000 + os.path.getsize(lab.path('demo.elf')), 'swallow')] * 4
     first = lab.spawn('push', '--server', 'http://127.0.0.1:%d' % proxy.url_port, *args)
     try:
         wait_offset(lab, 'gone', 20000)
@@ -467,13 +467,14 @@ def interrupted_with_spool(lab):
 def half_open(lab):
     """Links that swallow bytes: a push with default options notices, and ends by itself."""
     simulated(lab, 200000)
-    proxy = Proxy(lab.port, [(150000, 'swallow')])
+    first = 40000 + os.path.getsize(lab.path('demo.elf'))
+    proxy = Proxy(lab.port, [(first, 'swallow')])
     args = described(lab) + ['--trace', 'half', lab.path('raw')]
     try:
         done = lab.run('push', '--server', 'http://127.0.0.1:%d' % proxy.url_port, *args)
         check(b'has not answered for' in done.err, done)
         # Others, by a limit that is a twentieth of the default.
-        proxy.plans = [(n, 'swallow') for n in (100000, 1, 30, 200, 9000, 50000)]
+        proxy.plans = [(n, 'swallow') for n in (first, 1, 30, 200, 9000, 50000)]
         args[args.index('half')] = 'half2'
         done = lab.run('push', '--timeout', '3', '--server', 'http://127.0.0.1:%d' % proxy.url_port,
                        *args)
