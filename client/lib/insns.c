@@ -72,11 +72,12 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
             result = add_block(insns, item->block, item->n);
         } else if (item->kind == TL_ITEM_UNKNOWN) {
             result = add(insns, TRACELAKE_UNKNOWN, item->pc) ? TL_OK : TL_NOMEM;
-        } else if (item->kind == TL_ITEM_BRANCH && insns->branches) {
-            insn = add(insns, TRACELAKE_BRANCH, item->flags & TL_ITEM_HAS_PC ? item->pc : 0);
+        } else if (tl_item_is_branch(item) && insns->branches) {
+            const bool from = item->kind == TL_ITEM_BRANCH && item->flags & TL_ITEM_HAS_PC;
+            insn = add(insns, TRACELAKE_BRANCH, from ? item->pc : 0);
             result = insn ? TL_OK : TL_NOMEM;
             if (insn)
-                insn->target = item->value;
+                insn->target = tl_item_address(item);
         }
     }
     return result;

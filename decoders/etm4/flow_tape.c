@@ -80,83 +80,34 @@ static inline bool is_mere_address(uint8_t header)
     return header >> 4 == 9;
 }
 
-/* pass_unmapped(), once for each value of `linear`: offsets are those of adjacent bytes. */
-static inline __attribute__((always_inline)) size_t
-pass_addresses(struct tl_walker *w, const struct tl_etm4_tape *tape,
-               const struct tl_etm4_tape_marks *marks, struct tl_etm4_tape_place *place, size_t k,
-               const struct tl_unmapped_range *range, bool linear)
-{
-    const uint64_t *const from = tape->address + place->address, *address = from;
-    const uint64_t first = range->first, size = range->last - first, base = tape->run.base;
-    const uint8_t *const header = tape->header;
-    const uint16_t *const at = tape->at;
-    const size_t end = tape->n;
-    const unsigned is1 = w->isa == TL_ISA_T32;
-    struct tl_item_batch *const out = w->out;
-    struct tl_item *item = out->room->items + out->n;
-    const struct tl_item *last = out->room->items + TL_BATCH_ITEMS - 2;
-    const uint64_t *word = &marks->words[k / 64];
-    uint64_t left = *word & ~0ull << k % 64; /* marks from `k` on */
-    size_t lowest = k & ~(size_t)63;         /* packet of the word */
-
-    do {
-        const uint64_t to = *address - is1;
-        left &= left - 1;
-        for (; left == 0; lowest += 64)
-            left = *++word;
-        const size_t next = lowest + (size_t)__builtin_ctzll(left);
-        if (to - first > size || to & 1 || next == k + 1) /* another instruction set; no atoms */
-            break;
-        if (item > last) {
-            out->n = (size_t)(item - out->room->items);
-            tl_item_batch_flush(out);
-            item = out->room->items;
-            last = item + TL_BATCH_ITEMS - 2;
-        }
-        const uint64_t offset = linear ? base + at[k + 1] : tl_run_offset(&tape->run, at[k + 1]);
-        item[0] = (struct tl_item){
-            .kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_VALUE, .value = to, .offset = offset};
-        item[1] = (struct tl_item){.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE, .offset = offset};
-        item += 2;
-        address++;
-        k = next;
-    } while (k < end && is_mere_address(header[k]));
-    out->n = (size_t)(item - out->room->items);
-    if (address == from)
-        return k;
-    tl_walker_passed_unmapped(w, address[-1] & ~1ull);
-    place->address += (size_t)(address - from);
-    return k;
-}
-
 /*
- * Lost, and at packet `k`, an address in `range`: on as long as all that comes are addresses of
- * that range with atoms behind them. Of each, where it went and that the flow is lost there.
- * Returns the first packet that is neither.
+ * Lost, and at packet `k`, which is no atom: on as long as all that comes are addresses of unmapped
+ * code with atoms behind them. Of each, where it went and that the flow is lost there. Returns the
+ * first packet that is neither.
  */
 static __attribute__((noinline)) size_t pass_unmapped(struct tl_walker *w,
                                                       const struct tl_etm4_tape *tape,
                                                       const struct tl_etm4_tape_marks *marks,
-                                                      struct tl_etm4_tape_place *place, size_t k,
-                                                      const struct tl_unmapped_range *range)
+                                                      struct tl_etm4_tape_place *place, size_t k)
 {
-    return !tape->run.place ? pass_addresses(w, tape, marks, place, k, range, true)
-                            : pass_addresses(w, tape, marks, place, k, range, false);
-}
-
-/* Lost, and at packet `k`, which is no atom: the first packet that does not lead to a range. */
-static size_t pass_all_unmapped(struct tl_walker *w, const struct tl_etm4_tape *tape,
-                                const struct tl_etm4_tape_marks *marks,
-                                struct tl_etm4_tape_place *place, size_t k)
-{
-    for (size_t from = tape->n; k != from && k < tape->n && is_mere_address(tape->header[k]);) {
-        const struct tl_unmapped_range *const range =
-            tl_block_unmapped_at(w->cache, w->space, tape->address[place->address] & ~1ull);
+    const struct tl_unmapped_range *range = NULL;
+    const uint64_t *const from = tape->address + place->address, *address = from;
+    const unsigned is1 = w->isa == TL_ISA_T32;
+    for (; k < tape->n && is_mere_address(tape->header[k]); address++) {
+        const uint64_t to = *address - is1;
+        const size_t next = tl_etm4_tape_marked(marks, k + 1);
+        if (to & 1 || next == k + 1)
+            break; /* another instruction set, or no atoms */
+        if (!range || to - range->first > range->last - range->first)
+            range = tl_block_unmapped_at(w->cache, w->space, to);
         if (!range)
             break;
-        from = k;
-        k = pass_unmapped(w, tape, marks, place, k, range);
+        tl_item_batch_unmapped(w->out, to, tl_run_offset(&tape->run, tape->at[k + 1]));
+        k = next;
     }
+    if (address > from)
+        tl_walker_passed_unmapped(w, address[-1] & ~1ull);
+    place->address += (size_t)(address - from);
     return k;
 }
 
@@ -187,7 +138,7 @@ void tl_etm4_walk_tape(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
         if (!walker->block && walker->cache && !walker->need_mode &&
             tl_walker_passes_over(walker)) {
             const size_t from = k;
-            k = pass_all_unmapped(walker, tape, marks, place, k);
+            k = pass_unmapped(walker, tape, marks, place, k);
             if (k > from)
                 w->is1 = walker->isa == TL_ISA_T32;
             if (k == tape->n)

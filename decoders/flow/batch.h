@@ -112,6 +112,19 @@ static inline void tl_item_batch_gap(struct tl_item_batch *b, enum tl_gap gap, u
     tl_item_batch_add(b, TL_ITEM_GAP, offset)->sub = (uint16_t)gap;
 }
 
+/* The flow went to `pc`, where no image is. */
+static inline void tl_item_batch_unmapped(struct tl_item_batch *b, uint64_t pc, uint64_t offset)
+{
+    if (b->n == TL_BATCH_ITEMS)
+        tl_item_batch_flush(b);
+    b->run = 0;
+    b->room->items[b->n++] = (struct tl_item){.kind = TL_ITEM_GAP,
+                                              .flags = TL_ITEM_HAS_PC,
+                                              .sub = TL_GAP_NO_IMAGE,
+                                              .pc = pc,
+                                              .offset = offset};
+}
+
 /* `text` has static storage. */
 static inline void tl_item_batch_note(struct tl_item_batch *b, const char *text, uint64_t offset)
 {

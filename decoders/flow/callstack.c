@@ -379,8 +379,8 @@ static int branch_from(struct tl_callstack *cs, uint64_t pc)
 /* Flow without instructions: the source says itself what is a call. */
 static int take_branch(struct tl_callstack *cs, const struct tl_item *item)
 {
-    const uint64_t pc = item->value;
     if (!(item->flags & (TL_ITEM_CALL | TL_ITEM_RETURN))) {
+        const uint64_t pc = tl_item_address(item);
         if (cs->how == TL_LEAVE_EXCEPTION || cs->how == TL_LEAVE_EXCEPTION_RETURN)
             return arrive(cs, pc, function_at(cs, pc));
         return TL_OK; /* nobody knows whether it is a call, a return, or a jump */
@@ -419,6 +419,8 @@ static int take(struct tl_callstack *cs, const struct tl_item *item)
         break;
     case TL_ITEM_GAP:
     case TL_ITEM_TRACE_ON:
+        if (tl_item_is_branch(item))
+            rc = take_branch(cs, item);
         cs->how = TL_LEAVE_LOST;
         break;
     default:

@@ -212,6 +212,8 @@ static uint8_t *put_line(uint8_t *p, const struct tl_item *item)
         p = tl_put_hex(tl_put_text(p, "V "), item->value);
         break;
     case TL_ITEM_GAP:
+        if (item->flags & TL_ITEM_HAS_PC)
+            p = tl_put_text(put_digits(tl_put_text(p, "B - "), item->pc, 16), "\n");
         p = tl_put_text(tl_put_text(p, "G "), tl_gap_name(item->sub));
         if (item->flags & TL_ITEM_HAS_VALUE)
             p = tl_put_decimal(tl_put_text(p, " "), item->value);

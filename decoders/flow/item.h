@@ -24,7 +24,8 @@ enum tl_item_kind {
     TL_ITEM_EVENT,     /* `value` = hardware event bits */
     TL_ITEM_SOFTWARE,  /* name = source, pc = channel (if HAS_PC; STM: master << 32 | channel),
                           data[n] = payload: up to 8 bytes as one little-endian value */
-    TL_ITEM_GAP,       /* `sub` = tl_gap, value = how many were lost (if HAS_VALUE) */
+    TL_ITEM_GAP,       /* `sub` = tl_gap, value = how many were lost (if HAS_VALUE), pc (if HAS_PC)
+                          = where a taken change of flow led that cannot be followed */
     TL_ITEM_TRACE_ON,  /* tracing begins, or begins again */
     TL_ITEM_NOTE,      /* text = annotation, without line ends */
     TL_ITEM_PATH,      /* `n` blocks executed whole, one behind another: path[0..n), `value`
@@ -79,6 +80,31 @@ struct tl_item {
     };
     const char *name; /* SOFTWARE: source ("itm", "stm", "osd-stm", "uart", "ite") */
 };
+
+/* Did the flow go to an address that the item names, a BRANCH's, or one that is not mapped? */
+static inline bool tl_item_is_branch(const struct tl_item *item)
+{
+    return item->kind == TL_ITEM_BRANCH ||
+           (item->kind == TL_ITEM_GAP && item->flags & TL_ITEM_HAS_PC);
+}
+
+/* Where the flow went by a BRANCH, else pc. */
+static inline uint64_t tl_item_address(const struct tl_item *item)
+{
+    return item->kind == TL_ITEM_BRANCH ? item->value : item->pc;
+}
+
+/* Kind, flags and `sub` in one word. */
+static inline uint32_t tl_item_head(const struct tl_item *item)
+{
+    return item->kind | (uint32_t)item->flags << 8 | (uint32_t)item->sub << 16;
+}
+
+/* The kinds that an item is counted as, a bit each: a GAP with an address is a BRANCH, too. */
+static inline uint32_t tl_item_kinds(const struct tl_item *item)
+{
+    return 1u << item->kind | (uint32_t)tl_item_is_branch(item) << TL_ITEM_BRANCH;
+}
 
 /* A step of a path: a block's address, which is even, and TL_STEP_TAKEN. */
 static inline uintptr_t tl_path_step(const struct tl_block *block, bool taken)

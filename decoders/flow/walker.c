@@ -200,9 +200,12 @@ bool tl_walker_is_known(struct tl_walker *w, uint64_t offset)
 /* The image does not hold pc: as without one, at least where it went. */
 void tl_walk_lose_image(struct tl_walker *w, uint64_t offset)
 {
-    if (w->by_address)
-        tell_branch(w, w->pc, offset);
-    tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
+    if (!w->by_address) {
+        tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
+        return;
+    }
+    tl_walker_await(w, true);
+    tl_item_batch_unmapped(w->out, w->pc, offset);
 }
 
 void tl_walker_passed_unmapped(struct tl_walker *w, uint64_t pc)

@@ -18,8 +18,8 @@
  *
  * An indirect branch waits for an address: the next bits either find one given by tl_walker_jump(),
  * or take it from the return stack that the trace unit has, too, or there is a gap (NO_PATH). At
- * an address that the image does not hold there is a BRANCH there and a gap (NO_IMAGE); the walker
- * then needs a new address. Such a gap is told once.
+ * an address that the image does not hold there is a gap (NO_IMAGE) with that address, if the trace
+ * told it; the walker then needs a new one. Such a gap is told once.
  *
  * Any calls in any order end in items; bits and addresses may be anything. The only failure is
  * memory: `failed` is set, the walker stays usable, and the caller returns TL_NOMEM. `offset` is
@@ -243,8 +243,8 @@ void tl_walker_source(struct tl_walker *walker, uint64_t pc, enum tl_isa isa, ui
 bool tl_walker_is_known(struct tl_walker *walker, uint64_t offset);
 
 /*
- * The format itself told, for addresses in an unmapped range (tl_block_unmapped_at()) that had bits
- * behind them, the BRANCH and the gap of each; `pc` was the last one. Nothing was known before.
+ * The format itself told the gap of each address in an unmapped range (tl_block_unmapped_at()) that
+ * had bits behind it; `pc` was the last one. Nothing was known before.
  */
 void tl_walker_passed_unmapped(struct tl_walker *walker, uint64_t pc);
 

@@ -260,6 +260,7 @@ struct copier {
     const struct tl_block *last; /* copied but for its last instruction; NULL: none */
     bool known;                  /* apart: where the flow goes on, at `point` */
     const struct tl_item *point; /* the last one; NULL: there was none */
+    bool line;                   /* of the last gap: it is to be put in front of what comes */
     const struct tl_stf_mark *mark_end;
 };
 
@@ -332,47 +333,47 @@ static INLINE bool leave(const struct tl_stf_flow *flow, struct copier *c)
     return true;
 }
 
-/* From here on the flow is not known. False: it wants a closer look. */
-static INLINE bool pass_gap(const struct tl_stf_flow *flow, struct copier *c)
+/*
+ * Can this gap, or branch of which nothing but the target is known, be passed? False: it wants a
+ * closer look.
+ */
+static INLINE bool may_pass(struct tl_stf_flow *flow, struct copier *c, const struct tl_item *item,
+                            bool line)
 {
-    if ((size_t)(c->end - c->at.p) < BLOCK_ROOM || !leave(flow, c))
+    if (line && (item->flags & TL_ITEM_HAS_VALUE || tl_stf_flow_gap_line(flow, item->sub) < 0 ||
+                 tl_buf_reserve(&flow->front.lead, flow->gap.n) < 0))
         return false;
-    c->force = true;
-    return true;
-}
-
-/* The same of a gap whose comment is wanted, in front of the address behind it. */
-static INLINE bool tell_gap(struct tl_stf_flow *flow, struct copier *c, const struct tl_item *item,
-                            bool last)
-{
-    if (last || !tl_stf_flow_is_point(item + 1) || item->flags & TL_ITEM_HAS_VALUE ||
-        tl_stf_flow_gap_line(flow, item) < 0 || !pass_gap(flow, c))
-        return false;
-    memcpy(c->at.p, flow->gap.line, sizeof flow->gap.line);
-    c->at.p += flow->gap.n;
-    return true;
+    return (size_t)(c->end - c->at.p) >= BLOCK_ROOM && leave(flow, c);
 }
 
 /*
- * The records of items[0], a branch of which nothing but the target is known, and of as many more
- * of them as come with a gap in front of each, from `*at` on, not beyond `end` but for the first.
- * Returns the last one. What a trace consists of where the image does not hold the program.
+ * Records of such an item, and of as many more of its kind behind it, from `*at` on, not beyond
+ * `end` but for the first. Returns how many items. `line`, unless it is NULL, stands behind each
+ * that has a branch behind it, whose group it is in. What a trace consists of where the image does
+ * not hold the program.
  */
-static __attribute__((noinline)) const struct tl_item *
-put_points(uint8_t **at, const uint8_t *end, const struct tl_item *items, size_t n)
+static __attribute__((noinline)) size_t put_gaps(uint8_t **at, const uint8_t *end,
+                                                 const struct tl_item *items, size_t n,
+                                                 const struct tl_stf_gap_line *line)
 {
-    const struct tl_item *last = items;
+    const bool point = tl_item_is_branch(items);
+    const uint32_t head = tl_item_head(items);
     uint8_t *p = *at;
-    for (;; last += 2) {
-        tl_put_le64(p + 1, last->value);
-        *p = TL_STF_INST_PC_TARGET;
-        p += TL_STF_TARGET_BYTES;
-        if (p >= end || last + 2 >= items + n || last[1].kind != TL_ITEM_GAP ||
-            !tl_stf_flow_is_point(&last[2]))
+    size_t i = 0;
+    do {
+        p[0] = TL_STF_INST_PC_TARGET;
+        tl_put_le64(p + 1, tl_item_address(&items[i]));
+        p += point ? TL_STF_TARGET_BYTES : 0;
+        i++;
+        if (line && (i == n || !tl_stf_flow_is_point(&items[i])))
             break;
-    }
+        if (line) {
+            memcpy(p, line->line, sizeof line->line);
+            p += line->n;
+        }
+    } while (p < end && i < n && tl_item_head(&items[i]) == head);
     *at = p;
-    return last;
+    return i;
 }
 
 /*
@@ -422,7 +423,11 @@ static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struc
     if (c->begun || c->point)
         flow->told = flow->state;
     if (c->point)
-        flow->state.pc = c->point->value;
+        flow->state.pc = tl_item_address(c->point);
+    if (c->line) {
+        memcpy(front->lead.p + front->lead.n, flow->gap.line, flow->gap.n);
+        front->lead.n += flow->gap.n;
+    }
     flow->state.has_pc = c->known;
     front->force = c->force;
     front->target = c->target;
@@ -519,17 +524,23 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
             if (step < item->n)
                 break;
             step = insns = 0;
-        } else if (item->kind == TL_ITEM_GAP) {
-            if (comments ? !tell_gap(flow, &c, item, i + 1 == n) : !pass_gap(flow, &c))
-                break;
-        } else if (tl_stf_flow_is_point(item)) {
-            if (!pass_gap(flow, &c))
+        } else if (item->kind == TL_ITEM_GAP || tl_stf_flow_is_point(item)) {
+            const bool line = comments && item->kind == TL_ITEM_GAP;
+            if (!may_pass(flow, &c, item, line))
                 break;
             uint8_t *p = c.at.p;
-            c.point = put_points(&p, c.end - BLOCK_ROOM, item, comments ? 1 : n - i);
+            i += put_gaps(&p, c.end - BLOCK_ROOM, item, n - i, line ? &flow->gap : NULL) - 1;
             c.at.p = p;
-            c.target = c.known = c.open = true;
-            i = (size_t)(c.point - items);
+            c.force = true;
+            if (tl_item_is_branch(item)) {
+                c.point = &items[i];
+                c.target = c.known = c.open = true;
+            }
+            if (line && (i + 1 == n || !tl_stf_flow_is_point(&items[i + 1]))) {
+                c.line = true; /* in front of whatever comes next */
+                i++;
+                break;
+            }
         } else if (item->kind == TL_ITEM_BLOCK) {
             if (c.apart ||
                 !copy_block(&c, item->block, item->n, item->flags & TL_ITEM_TAKEN, marks))

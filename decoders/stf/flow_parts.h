@@ -68,8 +68,10 @@ struct tl_stf_flow {
 /* A branch of which nothing but the target is known. */
 static inline bool tl_stf_flow_is_point(const struct tl_item *item)
 {
-    return item->kind == TL_ITEM_BRANCH &&
-           !(item->flags & (TL_ITEM_HAS_PC | TL_ITEM_CALL | TL_ITEM_RETURN));
+    return item->kind == TL_ITEM_GAP
+               ? item->flags & TL_ITEM_HAS_PC
+               : item->kind == TL_ITEM_BRANCH &&
+                     !(item->flags & (TL_ITEM_HAS_PC | TL_ITEM_CALL | TL_ITEM_RETURN));
 }
 
 /* Begin the shard, now that the first address is known. */
@@ -97,8 +99,8 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
 /* The same where the block has whole groups. */
 int tl_stf_flow_groups(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
                        uint32_t *done);
-/* Make `flow->gap` that of `gap`, which has no count. TL_NOMEM. */
-int tl_stf_flow_gap_line(struct tl_stf_flow *flow, const struct tl_item *gap);
+/* Make `flow->gap` that of gaps of this kind without a count. TL_NOMEM. */
+int tl_stf_flow_gap_line(struct tl_stf_flow *flow, enum tl_gap gap);
 /* At marker `stop`, with the next instruction at `pc`. */
 int tl_stf_flow_stopped(struct tl_stf_flow *flow, uint64_t pc);
 /*

@@ -134,8 +134,8 @@ static int begin_range(struct tl_stf_flow_reader *r, uint64_t offset)
     return result;
 }
 
-/* A branch or an instruction without encoding, if the group so far holds one. */
-static int deliver_point(struct tl_stf_flow_reader *r)
+/* The branch or the instruction without encoding that the group so far holds, if it does. */
+static int take_point(struct tl_stf_flow_reader *r)
 {
     struct group *const g = &r->group;
     if (!r->ours || (!g->has_target && !g->forced))
@@ -150,7 +150,14 @@ static int deliver_point(struct tl_stf_flow_reader *r)
         r->branch_flags = 0;
     }
     g->forced = g->has_target = false;
-    return happen(r, &item);
+    struct tl_item *const behind = &r->waiting[0].item;
+    if (r->n_waiting == 0 || item.flags != TL_ITEM_HAS_VALUE || behind->kind != TL_ITEM_GAP ||
+        behind->sub != TL_GAP_NO_IMAGE || behind->flags != 0)
+        return happen(r, &item);
+    behind->flags = TL_ITEM_HAS_PC; /* it led to unmapped code */
+    behind->pc = item.value;
+    behind->offset = item.offset;
+    return TL_OK;
 }
 
 static int deliver_one(struct tl_stf_flow_reader *r, struct waiting *w)
@@ -173,6 +180,13 @@ static int deliver_waiting(struct tl_stf_flow_reader *r)
     r->n_waiting = 0;
     tl_buf_reset(&r->texts);
     return result;
+}
+
+/* What the group holds that may be no more than a point, and what waits behind it. */
+static int deliver_point(struct tl_stf_flow_reader *r)
+{
+    const int result = take_point(r);
+    return result < 0 ? result : deliver_waiting(r);
 }
 
 /* Those that happened before the instruction; the others keep waiting. */
@@ -585,9 +599,7 @@ static int in_header(struct tl_stf_flow_reader *r, const struct tl_stf_record *r
 /* A new trace behind the one before: shards of one stream. */
 static int restart(struct tl_stf_flow_reader *r)
 {
-    int result = deliver_point(r);
-    if (result == TL_OK)
-        result = deliver_waiting(r);
+    const int result = deliver_point(r);
     r->header = (struct tl_stf_header){0};
     r->group = (struct group){0};
     return result;
@@ -596,9 +608,7 @@ static int restart(struct tl_stf_flow_reader *r)
 static int add_force(struct tl_stf_flow_reader *r, uint64_t pc)
 {
     struct group *const g = &r->group;
-    int result = deliver_point(r);
-    if (result == TL_OK)
-        result = deliver_waiting(r);
+    const int result = deliver_point(r);
     if (!r->whole)
         g->has_target = g->event = g->jumped = false;
     g->forced = true;
@@ -609,7 +619,7 @@ static int add_force(struct tl_stf_flow_reader *r, uint64_t pc)
 static int add_target(struct tl_stf_flow_reader *r, uint64_t target)
 {
     struct group *const g = &r->group;
-    int result = g->has_target ? deliver_point(r) : settle(r);
+    const int result = g->has_target && r->ours ? deliver_point(r) : settle(r);
     g->has_target = true;
     g->target = target;
     return result;

@@ -21,6 +21,7 @@
 #include "stf/group.h"
 #include "stf/writer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 int tl_stf_flow_new(struct tl_stf_flow **out, const struct tl_stf_flow_options *options,
@@ -450,9 +451,9 @@ static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
  */
 static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
 {
-    const bool branch = item->kind == TL_ITEM_BRANCH;
-    const bool from = !branch || (item->flags & TL_ITEM_HAS_PC);
-    const uint64_t pc = from ? item->pc : item->value;
+    const bool branch = tl_item_is_branch(item);
+    const bool from = !branch || (item->kind == TL_ITEM_BRANCH && item->flags & TL_ITEM_HAS_PC);
+    const uint64_t to = tl_item_address(item), pc = from ? item->pc : to;
     int result = flow->header ? TL_OK : tl_stf_flow_put_header(flow, pc);
     if (result < 0)
         return result;
@@ -478,29 +479,26 @@ static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
     if (result == TL_OK && !from && events)
         result = tl_stf_flow_put_parting(out);
     if (result == TL_OK && branch)
-        result = put_address(out, TL_STF_INST_PC_TARGET, item->value);
+        result = put_address(out, TL_STF_INST_PC_TARGET, to);
     front->force = front->any = true;
     front->target |= branch | aimed;
     flow->open = true;
     flow->told = flow->state;
-    flow->state.pc = branch ? item->value : pc;
+    flow->state.pc = to;
     flow->state.has_pc = branch;
     return result;
 }
 
-int tl_stf_flow_gap_line(struct tl_stf_flow *flow, const struct tl_item *gap)
+int tl_stf_flow_gap_line(struct tl_stf_flow *flow, enum tl_gap gap)
 {
     struct tl_buf line = {flow->gap.line, 0, sizeof flow->gap.line};
-    if (flow->gap.n > 0 && flow->gap.of == gap->sub)
+    char text[sizeof flow->gap.line - 5];
+    if (flow->gap.n > 0 && flow->gap.of == gap)
         return TL_OK;
-    tl_buf_reset(&flow->scratch);
-    int result = tl_item_text(&flow->scratch, gap, 1);
-    if (result == TL_OK && flow->scratch.n - 1 > sizeof flow->gap.line - 5)
-        result = TL_USAGE;
-    if (result == TL_OK)
-        result = put_comment(&line, (struct tl_bytes){flow->scratch.p, flow->scratch.n - 1});
+    const int n = snprintf(text, sizeof text, "G %s", tl_gap_name(gap));
+    const int result = put_comment(&line, (struct tl_bytes){(const uint8_t *)text, (size_t)n});
     flow->gap.n = result < 0 ? 0 : (uint8_t)line.n;
-    flow->gap.of = (uint8_t)gap->sub;
+    flow->gap.of = (uint8_t)gap;
     return result;
 }
 
@@ -521,6 +519,15 @@ static int release_before(struct tl_stf_flow *flow, const struct tl_item *item)
     default:
         return TL_OK;
     }
+}
+
+static int add_gap(struct tl_stf_flow *flow, const struct tl_item *item)
+{
+    struct tl_item gap = *item;
+    const int result = tl_item_is_branch(item) ? add_point(flow, item) : TL_OK;
+    gap.flags &= (uint8_t)~TL_ITEM_HAS_PC;
+    flow->front.force = flow->front.any = true;
+    return result < 0 ? result : add_comment(flow, &gap);
 }
 
 /* Whole groups say it themselves: it only counts for the next header. */
@@ -555,8 +562,7 @@ static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
         return add_context(flow, item);
     case TL_ITEM_GAP:
     case TL_ITEM_TRACE_ON:
-        flow->front.force = flow->front.any = true;
-        return add_comment(flow, item);
+        return add_gap(flow, item);
     case TL_ITEM_ERET:
         return put_line(flow, (struct tl_bytes){(const uint8_t *)"R", 1});
     default:

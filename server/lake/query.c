@@ -69,11 +69,6 @@ const char *tl_item_kind_name(unsigned kind)
     return kind < TL_ITEM_KINDS ? names[kind] : NULL;
 }
 
-uint64_t tl_item_address(const struct tl_item *item)
-{
-    return item->kind == TL_ITEM_BRANCH ? item->value : item->pc;
-}
-
 int tl_item_words(const struct tl_item *item, struct tl_buf *line)
 {
     tl_buf_reset(line);

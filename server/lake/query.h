@@ -24,8 +24,6 @@ char *tl_function_text(const struct tl_image *image, const struct tl_flow_now *n
 const char *tl_function_name(const struct tl_image *image, uint32_t function);
 /* "exception", "gap", …: what `find` and statistics call a kind of item; NULL for instructions. */
 const char *tl_item_kind_name(unsigned kind);
-/* What is at a position of a stream without instructions. */
-uint64_t tl_item_address(const struct tl_item *item);
 /* An item as one line without its end and the letter in front. `line` is reused. */
 TL_MUST_USE int tl_item_words(const struct tl_item *item, struct tl_buf *line);
 

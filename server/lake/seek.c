@@ -126,7 +126,7 @@ static int seek_codes(struct tl_seek *s, const struct tl_item *item, uint64_t po
 
 /* ---- items and calls ------------------------------------------------------------------------ */
 
-static int seek_event(struct tl_seek *s, const struct tl_item *item, uint64_t position)
+static int tell_event(struct tl_seek *s, const struct tl_item *item, uint64_t position)
 {
     char text[96] = "";
     const struct tl_sought *const w = s->sought;
@@ -142,6 +142,19 @@ static int seek_event(struct tl_seek *s, const struct tl_item *item, uint64_t po
                  words[0] && words[1] ? words + 1 : "");
     }
     return s->sink(s->context, position, tl_item_address(item), text);
+}
+
+/* Unmapped code is a branch and a gap. */
+static int seek_event(struct tl_seek *s, const struct tl_item *item, uint64_t position)
+{
+    struct tl_item gap = *item;
+    int r = TL_OK;
+    if (item->kind == TL_ITEM_GAP && tl_item_is_branch(item)) {
+        const struct tl_item branch = {.kind = TL_ITEM_BRANCH, .value = item->pc};
+        r = tell_event(s, &branch, position);
+        gap.flags &= (uint8_t)~TL_ITEM_HAS_PC;
+    }
+    return r < 0 ? r : tell_event(s, &gap, position);
 }
 
 static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
@@ -196,7 +209,7 @@ static int seek_items(struct tl_seek *s, struct tl_fail *fail)
         else if (item->kind == TL_ITEM_BLOCK)
             r = points ? seek_block(s, item, walk->positions[i], fail)
                        : seek_codes(s, item, walk->positions[i]);
-        else if (points && (item->kind == TL_ITEM_UNKNOWN || item->kind == TL_ITEM_BRANCH))
+        else if (points && (item->kind == TL_ITEM_UNKNOWN || tl_item_is_branch(item)))
             r = at_address(
                 s, walk->positions[i], tl_item_address(item),
                 walk->positions[i] + tl_item_is_point(s->cut->lane->protocol, item->kind), fail);

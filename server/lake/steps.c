@@ -131,7 +131,7 @@ static int add_turns(struct tl_steps *s)
         tl_flow_now_item(&now, item);
         if (!tl_item_is_point(s->cut->lane->protocol, item->kind))
             continue;
-        const uint64_t pc = item->kind == TL_ITEM_BRANCH ? item->value : item->pc;
+        const uint64_t pc = tl_item_address(item);
         r = add_step(s, place_key(s, tl_flow_now_function(&now, s->image, pc), pc),
                      walk->positions[i]);
         s->next_pc = 0;

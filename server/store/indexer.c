@@ -117,7 +117,7 @@ static int count_item(struct tl_indexer *ix, const struct tl_item *item,
 {
     struct tl_shard_builder *const shard = ix->shard;
     const bool point = tl_item_is_point(ix->protocol, item->kind);
-    const uint64_t pc = item->kind == TL_ITEM_BRANCH ? item->value : item->pc;
+    const uint64_t pc = tl_item_address(item);
     tl_flow_now_item(&ix->now, item);
     ix->calls.insns = tl_shard_builder_position(shard);
     int r = tl_callstack_push(&ix->calls, item, 1);
@@ -144,13 +144,12 @@ static int count_unmapped(struct tl_indexer *ix, const struct tl_item *items, si
                           const struct tl_indexer_room *room)
 {
     n = n < INT_MAX ? n : INT_MAX;
-    if (ix->insn_stats || items->kind != TL_ITEM_BRANCH ||
-        tl_item_is_point(ix->protocol, TL_ITEM_BRANCH))
+    if (ix->insn_stats || items->kind != TL_ITEM_GAP || !tl_item_is_branch(items))
         return 0;
     int r = tl_shard_builder_unmapped(ix->shard, items, &n, room->log);
     ix->calls.insns = tl_shard_builder_position(ix->shard);
     if (r >= 0 && n > 0)
-        r = tl_callstack_push(&ix->calls, items, 2);
+        r = tl_callstack_push(&ix->calls, items, 1);
     if (r < 0 || n == 0)
         return r;
     ix->now.depth = tl_callstack_depth(&ix->calls);

@@ -263,11 +263,10 @@ static uint64_t address_of(const struct tl_item *item)
 static void count_item(struct tl_insn_stats *c, const struct tl_item *item)
 {
     struct tl_shard_stats *const stats = &c->counts.stats;
-    stats->kinds[item->kind]++;
-    if (item->kind == TL_ITEM_GAP && item->sub < TL_GAP_KINDS)
-        stats->gaps[item->sub]++;
+    const bool branch = tl_item_is_branch(item);
+    tl_shard_stats_items(stats, item, 1);
     tl_flow_now_item(&c->now, item);
-    stats->taken += item->kind == TL_ITEM_BRANCH;
+    stats->taken += branch;
     if (tells_calls(c) && (item->kind == TL_ITEM_BRANCH || item->kind == TL_ITEM_TARGET) &&
         item->flags & TL_ITEM_CALL)
         add_function(c, function_at(c, item->value)->function, 0, 1);

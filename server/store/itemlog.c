@@ -53,7 +53,6 @@ void tl_itemlog_reset(struct tl_itemlog *log, uint64_t offset, uint64_t time)
     tl_buf_reset(&log->bytes);
     log->base = (struct tl_itemlog_base){.offset = offset, .time = time, .lost = UINT64_MAX};
     log->n = 0;
-    log->away = UINT64_MAX;
 }
 
 static inline size_t put_signed(uint8_t *p, uint64_t *base, uint64_t value)
@@ -109,15 +108,9 @@ static size_t put_bytes(uint8_t *p, const void *bytes, size_t n)
     return head + n;
 }
 
-/* What an item is, in one word. */
-static inline uint32_t what(uint8_t kind, uint8_t flags, uint16_t sub)
-{
-    return kind | (uint32_t)flags << 8 | (uint32_t)sub << 16;
-}
-
 static inline bool is(const struct tl_item *item, uint8_t kind, uint8_t flags, uint16_t sub)
 {
-    return what(item->kind, item->flags, item->sub) == what(kind, flags, sub);
+    return tl_item_head(item) == tl_item_head(&(struct tl_item){kind, flags, sub});
 }
 
 /* Is it an AWAY? */
@@ -132,10 +125,10 @@ static inline bool is_count(const struct tl_item *item)
     return is(item, TL_ITEM_CYCLES, TL_ITEM_HAS_VALUE, 0);
 }
 
-/* Is it a gap as behind an AWAY at raw byte `offset`? */
-static inline bool is_lost(const struct tl_item *item, uint64_t offset)
+/* Is it an UNMAPPED? */
+static inline bool is_unmapped(const struct tl_item *item)
 {
-    return is(item, TL_ITEM_GAP, 0, TL_GAP_NO_IMAGE) && item->value == 0 && item->offset == offset;
+    return is(item, TL_ITEM_GAP, TL_ITEM_HAS_PC, TL_GAP_NO_IMAGE) && item->value == 0;
 }
 
 static inline bool may_tell_turn(uint8_t kind)
@@ -165,60 +158,43 @@ static inline size_t put_near(uint8_t *p, uint8_t kind, uint64_t behind, uint64_
 }
 
 static __attribute__((noinline)) size_t put_far(struct tl_itemlog_base *base, uint8_t *p,
-                                                uint64_t position, bool range, uint8_t turned,
+                                                uint64_t position, uint8_t turned,
                                                 const struct tl_item *item)
 {
-    const uint8_t kind = range ? TL_ITEM_UNMAPPED : TL_ITEM_AWAY;
+    const uint8_t kind = item->kind == TL_ITEM_GAP ? TL_ITEM_UNMAPPED : TL_ITEM_AWAY;
     const size_t n = put_head(base, p, position, kind, turned, item->offset);
-    return n + put_address(p + n, &base->pc, item->value);
+    return n + put_address(p + n, &base->pc, tl_item_address(item));
 }
 
-/* An AWAY, or with `range` an UNMAPPED. */
+/* An AWAY or UNMAPPED. */
 static inline size_t put_away(struct tl_itemlog_base *base, uint8_t *p, uint64_t position,
-                              bool range, uint8_t turned, const struct tl_item *item)
+                              uint8_t turned, const struct tl_item *item)
 {
-    const uint64_t behind = item->offset - base->offset;
+    const uint64_t behind = item->offset - base->offset, address = tl_item_address(item),
+                   away = address - base->pc;
     if (behind > UINT8_MAX || position != base->position || turned)
-        return put_far(base, p, position, range, turned, item);
-    const uint64_t away = item->value - base->pc;
+        return put_far(base, p, position, turned, item);
     base->offset = item->offset;
-    base->pc = item->value;
-    return put_near(p, range ? TL_ITEM_NEAR_UNMAPPED : TL_ITEM_NEAR_AWAY, behind, away);
-}
-
-static int add_away(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
-{
-    const int r = tl_buf_reserve(&log->bytes, TL_ITEMLOG_ENTRY);
-    if (r < 0)
-        return r;
-    log->away = log->bytes.n;
-    log->bytes.n += put_away(&log->base, log->bytes.p + log->bytes.n, position, false,
-                             take_turn(log, position), item);
-    log->n++;
-    return TL_OK;
+    base->pc = address;
+    return put_near(p, item->kind == TL_ITEM_GAP ? TL_ITEM_NEAR_UNMAPPED : TL_ITEM_NEAR_AWAY,
+                    behind, away);
 }
 
 int tl_itemlog_add_unmapped(struct tl_itemlog *log, uint64_t position, const struct tl_item *items,
                             size_t *n, size_t most)
 {
-    const size_t end = *n, begin = log->bytes.n, pairs = end / 2;
-    const int r = tl_buf_reserve(&log->bytes, pairs * UNMAPPED_MAX + TL_ITEMLOG_ENTRY);
+    const size_t end = *n, begin = log->bytes.n;
+    const int r = tl_buf_reserve(&log->bytes, end * UNMAPPED_MAX + TL_ITEMLOG_ENTRY);
     size_t i = 0;
     *n = 0;
     if (r < 0 || begin + TL_ITEMLOG_ENTRY >= most)
         return r;
     uint8_t *p = log->bytes.p + begin;
     const size_t room = most - TL_ITEMLOG_ENTRY;
-    for (; end - i >= 2 && (size_t)(p - log->bytes.p) < room; i += 2) {
-        const struct tl_item *const item = &items[i];
-        if (!is_away(item) || !is_lost(item + 1, item->offset))
-            break;
-        p += put_away(&log->base, p, position, true, i == 0 ? take_turn(log, position) : 0, item);
-    }
+    for (; i < end && is_unmapped(&items[i]) && (size_t)(p - log->bytes.p) < room; i++)
+        p += put_away(&log->base, p, position, i == 0 ? take_turn(log, position) : 0, &items[i]);
     log->bytes.n = (size_t)(p - log->bytes.p);
     log->n += i;
-    if (i > 0)
-        log->away = UINT64_MAX;
     *n = i;
     return TL_OK;
 }
@@ -267,24 +243,16 @@ static __attribute__((noinline)) int add_long(struct tl_itemlog *log, uint64_t p
 static __attribute__((noinline)) int add_any(struct tl_itemlog *log, uint64_t position,
                                              const struct tl_item *item)
 {
-    if (is_away(item))
-        return add_away(log, position, item);
-    const bool range = log->away != UINT64_MAX && position == log->base.position &&
-                       is_lost(item, log->base.offset);
-    const size_t away = log->away;
-    log->away = UINT64_MAX;
     log->n++;
-    if (range) {
-        log->bytes.p[away] += TL_ITEM_UNMAPPED - TL_ITEM_AWAY;
-        return TL_OK;
-    }
     if (fields[item->kind] & (F_DATA | F_TEXT))
         return add_long(log, position, item);
     const int r = tl_buf_reserve(&log->bytes, TL_ITEMLOG_ENTRY);
     if (r < 0)
         return r;
     uint8_t *const p = log->bytes.p + log->bytes.n;
-    if (is_count(item)) {
+    if (is_away(item) || is_unmapped(item)) {
+        log->bytes.n += put_away(&log->base, p, position, take_turn(log, position), item);
+    } else if (is_count(item)) {
         const size_t n = put_head(&log->base, p, position, TL_ITEM_COUNT, 0, item->offset);
         log->bytes.n += n + tl_varint_put(p + n, item->value);
     } else {
@@ -302,7 +270,6 @@ put_small(struct tl_itemlog *log, unsigned kind, uint64_t behind, uint64_t away,
     log->bytes.n += 4;
     log->base.position += behind;
     log->base.offset += away;
-    log->away = UINT64_MAX;
     log->n++;
     return TL_OK;
 }
@@ -340,7 +307,6 @@ static inline int add_offset(struct tl_itemlog *log, uint64_t position, uint64_t
     if (r < 0)
         return r;
     uint8_t *const p = log->bytes.p + log->bytes.n;
-    log->away = UINT64_MAX;
     size_t n = put_head(&log->base, p, position, TL_ITEM_OFFSET, flags, offset);
     p[n++] = 0; /* sub */
     log->bytes.n += n;
@@ -384,7 +350,7 @@ void tl_itemlog_read(struct tl_itemlog_reader *reader, struct tl_bytes bytes, ui
     reader->p = bytes.p;
     reader->end = bytes.p + bytes.n;
     reader->base = (struct tl_itemlog_base){.offset = offset, .time = time};
-    reader->gap = reader->turned = false;
+    reader->turned = false;
 }
 
 static const char *get_text(struct tl_varint_reader *r)
@@ -444,22 +410,15 @@ static void get_fields(struct tl_varint_reader *r, struct tl_itemlog_base *base,
 /* That the instruction in front changed the flow is no part of the item. */
 static bool tells_turn(struct tl_item *item)
 {
-    const bool gap = item->kind == TL_ITEM_GAP;
-    const bool told = gap ? item->sub & TURNED : item->flags & TL_ITEM_TAKEN;
-    item->sub &= gap ? (uint16_t)~TURNED : UINT16_MAX;
+    const uint16_t turned = item->kind == TL_ITEM_GAP ? TURNED : 0;
+    const bool told = item->sub & turned || item->flags & TL_ITEM_TAKEN;
+    item->sub &= (uint16_t)~turned;
     item->flags &= (uint8_t)~TL_ITEM_TAKEN;
     return told;
 }
 
 int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint64_t *position)
 {
-    if (reader->gap) {
-        reader->gap = reader->turned = false;
-        *item = (struct tl_item){
-            .kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE, .offset = reader->base.offset};
-        *position = reader->base.position;
-        return TL_OK;
-    }
     if (reader->p == reader->end)
         return TL_EOF;
     struct tl_itemlog_base *const base = &reader->base;
@@ -469,8 +428,14 @@ int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint
     *item = (struct tl_item){.kind = kind};
     if (!near)
         get_head(&r, base, head, item);
-    if (near || kind == TL_ITEM_AWAY || kind == TL_ITEM_UNMAPPED) {
+    if (near || kind == TL_ITEM_AWAY || kind == TL_ITEM_UNMAPPED)
         base->pc += near ? get_near(&r, base, 1 + (head >> 5)) : (uint64_t)tl_varint_get_signed(&r);
+    if (kind == TL_ITEM_UNMAPPED || kind == TL_ITEM_NEAR_UNMAPPED) {
+        item->kind = TL_ITEM_GAP;
+        item->flags |= TL_ITEM_HAS_PC;
+        item->sub = TL_GAP_NO_IMAGE;
+        item->pc = base->pc;
+    } else if (kind == TL_ITEM_AWAY || kind == TL_ITEM_NEAR_AWAY) {
         item->kind = TL_ITEM_BRANCH;
         item->flags |= TL_ITEM_HAS_VALUE;
         item->value = base->pc;
@@ -489,6 +454,5 @@ int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint
     item->offset = base->offset;
     *position = base->position;
     reader->p = r.p;
-    reader->gap = kind == TL_ITEM_UNMAPPED || kind == TL_ITEM_NEAR_UNMAPPED;
     return TL_OK;
 }

@@ -24,11 +24,11 @@
  *     varint sub, then by kind: pc (signed difference), value (TIME: signed difference), data or
  *     text
  *
- * Code of which there is no image is told by a BRANCH to each address that the trace names and a
- * GAP behind it, of which there may be millions. They, and cycle counts, are shorter: an AWAY (the
- * BRANCH), an UNMAPPED (the BRANCH and its GAP) and a COUNT have no sub, and only the value: of the
- * former two as a signed difference to the last pc. Where these two stand at the same position as
- * the item before, and their packet less than 256 bytes behind its, they are
+ * Where a program has no image, or not all of it, there may be millions of addresses that the trace
+ * names. They, and cycle counts, are shorter: an AWAY (a BRANCH without pc), an UNMAPPED (a GAP
+ * with one) and a COUNT have no sub, and only the address or count: the former two as a signed
+ * difference to the last pc. Where these two stand at the same position as the item before, and
+ * their packet less than 256 bytes behind its, they are
  *
  *     u8 kind (low 5 bits) | bytes of the difference less one (high 3 bits)
  *     u8 offset difference, signed difference to the last pc (zigzag, lowest byte first)
@@ -50,7 +50,7 @@
 #define TL_ITEM_OFFSET 30
 #define TL_ITEM_STACK  29
 #define TL_ITEM_CHUNK  28
-/* A BRANCH without pc; the same, and behind it a GAP (TL_GAP_NO_IMAGE). Readers see the items. */
+/* A BRANCH without pc; a GAP (TL_GAP_NO_IMAGE) with pc. Readers see the items. */
 #define TL_ITEM_AWAY     27
 #define TL_ITEM_UNMAPPED 26
 /* CYCLES with a value, and nothing else. */
@@ -73,9 +73,8 @@ struct tl_itemlog_base {
 struct tl_itemlog {
     struct tl_buf bytes;
     struct tl_itemlog_base base;
-    uint64_t n;    /* items */
-    uint64_t away; /* bytes up to the last entry, if that is an AWAY, else UINT64_MAX */
-    bool turned;   /* the owner's: the last instruction has changed the flow */
+    uint64_t n;  /* items */
+    bool turned; /* the owner's: the last instruction has changed the flow */
 };
 
 void tl_itemlog_fini(struct tl_itemlog *log);
@@ -86,9 +85,8 @@ void tl_itemlog_reset(struct tl_itemlog *log, uint64_t offset, uint64_t time);
 TL_MUST_USE int tl_itemlog_add(struct tl_itemlog *log, uint64_t position,
                                const struct tl_item *item);
 /*
- * The same of items[0..*n), BRANCH and GAP by turns that lead through unmapped code, as far as that
- * goes on: sets
- * `*n`. No more where the log has `most` bytes, or nearly as many.
+ * The same of items[0..*n), as far as all are unmapped code: sets `*n`. No more where the log has
+ * `most` bytes, or nearly as many.
  */
 TL_MUST_USE int tl_itemlog_add_unmapped(struct tl_itemlog *log, uint64_t position,
                                         const struct tl_item *items, size_t *n, size_t most);
@@ -102,7 +100,6 @@ TL_MUST_USE int tl_itemlog_add_chunk(struct tl_itemlog *log, struct tl_bytes hea
 struct tl_itemlog_reader {
     const uint8_t *p, *end;
     struct tl_itemlog_base base;
-    bool gap;    /* … of an UNMAPPED comes next */
     bool turned; /* the instruction in front of the last item changed the flow, it says */
 };
 

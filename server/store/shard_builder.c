@@ -319,12 +319,11 @@ static void note_anchor(struct tl_shard_builder *shard, uint64_t time)
 
 static void note_gaps(struct tl_shard_builder *shard, const struct tl_item *item, size_t n)
 {
-    struct tl_shard_stats *const stats = &shard->counter.stats;
     shard->bucket.flags |= tl_bucket_flags(item);
     shard->open.gaps += (uint32_t)n;
     shard->view->index.row.gaps += n;
-    if (item->sub < TL_GAP_KINDS)
-        stats->gaps[item->sub] += n;
+    shard->bucket.taken += tl_item_is_branch(item) ? n : 0;
+    tl_shard_stats_items(&shard->counter.stats, item, n);
 }
 
 int tl_shard_builder_item(struct tl_shard_builder *shard, const struct tl_flow_now *now,
@@ -334,20 +333,21 @@ int tl_shard_builder_item(struct tl_shard_builder *shard, const struct tl_flow_n
     const bool event = tl_item_is_event(item);
     int r = tl_itemlog_add(&shard->log, tl_shard_builder_position(shard) - shard->open.first, item);
     if (r >= 0)
-        r = note_items(shard, 1u << item->kind);
+        r = note_items(shard, tl_item_kinds(item));
     if (r < 0)
         return r;
     row->byte_last = item->offset;
-    shard->counter.stats.kinds[item->kind]++;
+    if (item->kind == TL_ITEM_GAP) {
+        note_gaps(shard, item, 1);
+        return TL_OK;
+    }
+    tl_shard_stats_items(&shard->counter.stats, item, 1);
     switch (item->kind) {
     case TL_ITEM_CYCLES: /* by far the most */
         return TL_OK;
     case TL_ITEM_TIME:
         if (tl_item_is_anchor(item))
             note_anchor(shard, now->time);
-        return TL_OK;
-    case TL_ITEM_GAP:
-        note_gaps(shard, item, 1);
         return TL_OK;
     case TL_ITEM_MODE:
         tl_stats_counter_mode(&shard->counter, item->value, row->n);
@@ -372,18 +372,13 @@ int tl_shard_builder_cycles(struct tl_shard_builder *shard, uint64_t position,
 int tl_shard_builder_unmapped(struct tl_shard_builder *shard, const struct tl_item *items,
                               size_t *n, size_t most)
 {
-    uint64_t *const kinds = shard->counter.stats.kinds;
     int r =
         tl_itemlog_add_unmapped(&shard->log, tl_shard_builder_position(shard) - shard->open.first,
                                 items, n, most + shard->log_begin);
-    const size_t unmapped = *n / 2;
-    if (r < 0 || unmapped == 0)
+    if (r < 0 || *n == 0)
         return r;
-    r = note_items(shard, 1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP);
-    note_gaps(shard, &items[1], unmapped);
-    shard->bucket.taken += unmapped;
-    kinds[TL_ITEM_BRANCH] += unmapped;
-    kinds[TL_ITEM_GAP] += unmapped;
+    r = note_items(shard, tl_item_kinds(items));
+    note_gaps(shard, items, *n);
     shard->view->index.row.byte_last = items[*n - 1].offset;
     return r;
 }

@@ -116,8 +116,8 @@ TL_MUST_USE int tl_shard_builder_item(struct tl_shard_builder *shard, const stru
 /* The same of a CYCLES at `position`, which has instructions of its bucket in front of it. */
 TL_MUST_USE int tl_shard_builder_cycles(struct tl_shard_builder *shard, uint64_t position,
                                         const struct tl_item *item);
-/* The same of items[0..*n), a BRANCH and a GAP by turns, as far as they tell of unmapped code only
- * and the log has less than `most` bytes. Sets `*n` to how many they are. */
+/* The same of items[0..*n), as far as they tell of unmapped code only and the log has less than
+ * `most` bytes. Sets `*n` to how many they are. */
 TL_MUST_USE int tl_shard_builder_unmapped(struct tl_shard_builder *shard,
                                           const struct tl_item *items, size_t *n, size_t most);
 /* Log that the instructions that follow are of another instruction set. TL_NOMEM. */

@@ -115,8 +115,6 @@ static void log_state(struct tl_shard_builder *shard, struct tl_state *s)
     tl_state_u64(s, &log->base.lost);
     tl_state_bool(s, &log->turned);
     tl_state_u64(s, &log->n);
-    tl_state_u64(s, &log->away);
-    tl_state_check(s, log->away < log->bytes.n || log->away == UINT64_MAX);
     tl_state_size(s, &shard->log_begin, log->bytes.n);
     tl_state_u64(s, &shard->log_bytes);
 }

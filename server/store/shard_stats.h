@@ -60,6 +60,17 @@ struct tl_shard_stats {
 void tl_shard_stats_fini(struct tl_shard_stats *stats);
 /* `n` instructions in a mode. */
 void tl_shard_stats_mode(struct tl_shard_stats *stats, uint64_t mode, uint64_t n);
+/* `n` items such as this one. */
+static inline void tl_shard_stats_items(struct tl_shard_stats *stats, const struct tl_item *item,
+                                        uint64_t n)
+{
+    stats->kinds[item->kind] += n;
+    if (item->kind != TL_ITEM_GAP)
+        return;
+    if (item->sub < TL_GAP_KINDS)
+        stats->gaps[item->sub] += n;
+    stats->kinds[TL_ITEM_BRANCH] += tl_item_is_branch(item) ? n : 0;
+}
 /* Bring functions into their order. */
 void tl_shard_stats_sort(struct tl_shard_stats *stats);
 /* Append it; read it back. TL_NOMEM, TL_BAD. */

@@ -136,7 +136,7 @@ static int to_records_and_logs(void *context, const struct tl_item *items, size_
             if (position >= d->log_end)
                 r = end_log(d, position);
             const uint64_t at = position % TL_CHUNK_MARKERS;
-            used = item->kind == TL_ITEM_BRANCH ? n - i : 0;
+            used = tl_item_is_branch(item) ? n - i : 0;
             if (r >= 0 && used > 0)
                 r = tl_itemlog_add_unmapped(&d->log, at, item, &used, UINT32_MAX);
             if (r >= 0 && used == 0)

@@ -71,7 +71,7 @@ static int see(void *context, const struct tl_decode_stream *stream, const struc
     assert_string_equal(stream->name, "toy.3");
     for (size_t i = 0; i < n; i++) {
         seen->gaps += items[i].kind == TL_ITEM_GAP;
-        seen->branches += items[i].kind == TL_ITEM_BRANCH;
+        seen->branches += tl_item_is_branch(&items[i]);
         for (uint32_t k = 0; items[i].kind == TL_ITEM_BLOCK && k < items[i].n; k++) {
             uint32_t at;
             assert_true(seen->n + sizeof at <= seen->sim->known);

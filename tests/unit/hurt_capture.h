@@ -113,6 +113,8 @@ static inline void take_item(struct outcome *o, struct lane *lane, const struct 
         happened(lane, item->offset, mix(mix(h, item->pc), item->value));
         break;
     case TL_ITEM_GAP: /* what state is told behind a gap depends on the gap */
+        if (tl_item_is_branch(item))
+            happened(lane, item->offset, mix(mix(h, item->pc), 0));
         o->gaps = true;
         break;
     default:

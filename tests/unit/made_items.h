@@ -102,15 +102,12 @@ static inline void made_holes(struct made *m)
     if (made_below(m, 3) == 0)
         made_add(m, TL_ITEM_GAP)->sub = (uint16_t)made_below(m, TL_GAP_KINDS);
     for (uint64_t i = made_below(m, 12); i-- > 0;) {
-        struct tl_item *const branch = made_add(m, TL_ITEM_BRANCH);
-        branch->flags = TL_ITEM_HAS_VALUE;
-        branch->value = made_random(m) >> made_below(m, 64);
-        if (made_below(m, 8) == 0)
-            continue;
-        struct tl_item *const gap = made_add(m, TL_ITEM_GAP);
-        gap->sub = made_below(m, 8) ? TL_GAP_NO_IMAGE : TL_GAP_NO_PATH;
-        gap->offset = made_below(m, 8) ? m->items[m->n - 2].offset : gap->offset;
-        m->offset = gap->offset;
+        const uint64_t address = made_random(m) >> made_below(m, 64);
+        struct tl_item *const item = made_add(m, made_below(m, 8) ? TL_ITEM_GAP : TL_ITEM_BRANCH);
+        item->flags = item->kind == TL_ITEM_GAP ? TL_ITEM_HAS_PC : TL_ITEM_HAS_VALUE;
+        *(item->kind == TL_ITEM_GAP ? &item->pc : &item->value) = address;
+        if (item->kind == TL_ITEM_GAP)
+            item->sub = made_below(m, 8) ? TL_GAP_NO_IMAGE : TL_GAP_NO_PATH;
     }
 }
 

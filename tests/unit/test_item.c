@@ -115,6 +115,10 @@ static void prints_the_rest(void **state)
     expect(&(struct tl_item){.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE}, "G no-image\n");
     expect(
         &(struct tl_item){
+            .kind = TL_ITEM_GAP, .flags = TL_ITEM_HAS_PC, .sub = TL_GAP_NO_IMAGE, .pc = 0x20},
+        "B - 0000000000000020\nG no-image\n");
+    expect(
+        &(struct tl_item){
             .kind = TL_ITEM_GAP, .sub = TL_GAP_NO_PATH, .flags = TL_ITEM_HAS_VALUE, .value = 4},
         "G no-path 4\n");
     expect(&(struct tl_item){.kind = TL_ITEM_GAP,

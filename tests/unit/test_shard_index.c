@@ -161,7 +161,7 @@ static void count_item(struct recount *r, const struct tl_item *item)
     t->events += item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_EVENT;
     t->mask |= masks[item->kind];
     t->flags |= item->kind == TL_ITEM_GAP ? TL_FLAG_GAP | flags[item->sub] : 0;
-    t->taken += item->kind == TL_ITEM_BRANCH;
+    t->taken += tl_item_is_branch(item);
     t->first |= r->n % BUCKET == 0;
 }
 
@@ -179,7 +179,8 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
             }
         } else {
             assert_int_equal(tl_callstack_push(&r->calls, &items[i], 1), TL_OK);
-            r->kinds[items[i].kind]++;
+            for (unsigned k = 0; k < TL_ITEM_KINDS; k++)
+                r->kinds[k] += tl_item_kinds(&items[i]) >> k & 1;
             if (items[i].kind == TL_ITEM_GAP)
                 r->gaps[items[i].sub]++;
             if (items[i].kind == TL_ITEM_MODE)

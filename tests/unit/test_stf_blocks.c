@@ -3,7 +3,9 @@
  * Blocks copied whole give the same records as blocks taken one by one, at any batching and cut, by
  * all variants of copying; so do branches and gaps.
  */
+#include "stf/file.h"
 #include "stf/flow_parts.h"
+#include "stf/flow_reader.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +81,8 @@ static void make_items(void)
             *item = (struct tl_item){.kind = TL_ITEM_EXCEPTION, .pc = b->pc, .text = "irq"};
             item->flags = kind & 1 ? TL_ITEM_HAS_PC : 0;
         } else if (kind < 7 || (holes && kind >= 70)) {
-            *item = (struct tl_item){.kind = TL_ITEM_GAP};
+            *item = (struct tl_item){.kind = TL_ITEM_GAP, .pc = (uint64_t)rand() * 2};
+            item->flags = kind % 4 ? TL_ITEM_HAS_PC : 0;
         } else if (kind < 12 || (kind < 60 && i > 0 && quick[i - 1].kind == TL_ITEM_BRANCH)) {
             *item = (struct tl_item){
                 .kind = TL_ITEM_BRANCH, .flags = TL_ITEM_HAS_VALUE, .value = (uint64_t)rand() * 2};
@@ -97,7 +100,7 @@ static void make_items(void)
         slow[i] = *item;
         if (item->kind == TL_ITEM_BRANCH && !comments)
             slow[i].flags |= TL_ITEM_CALL; /* which only a comment would tell … */
-        if (item->kind == TL_ITEM_GAP && !comments)
+        if (item->kind == TL_ITEM_GAP && !item->flags && !comments)
             slow[i].kind = TL_ITEM_TRACE_ON; /* … and so this */
         if (item->kind == TL_ITEM_BLOCK) {
             slow[i].block = &made[at].slow;
@@ -240,8 +243,11 @@ static void points_together(void **state)
             if (kind < 7) {
                 item->kind = TL_ITEM_GAP;
                 item->sub = (uint16_t)(rand() % (round % 2 ? TL_GAP_KINDS : 2));
+                item->pc = (unsigned)rand() & 0xfffffc;
                 if (some < 2)
                     item->flags = TL_ITEM_HAS_VALUE | (some ? TL_ITEM_AT_LEAST : 0);
+                if (some % 2)
+                    item->flags |= TL_ITEM_HAS_PC;
             } else if (kind == 7) {
                 item->kind = some < 8 ? TL_ITEM_TRACE_ON : TL_ITEM_ERET;
             } else if (kind == 8) {
@@ -260,9 +266,47 @@ static void points_together(void **state)
     }
 }
 
+static int add_text(void *context, const struct tl_item *items, size_t n)
+{
+    return tl_item_text(context, items, n);
+}
+
+/* Unmapped code comes back as it was told, each gap behind its address. */
+static void unmapped_code_comes_back(void **state)
+{
+    (void)state;
+    const struct tl_item gap = {
+        .kind = TL_ITEM_GAP, .flags = TL_ITEM_HAS_PC, .sub = TL_GAP_NO_IMAGE, .pc = 0x8000};
+    const struct tl_item lost = {.kind = TL_ITEM_GAP, .sub = TL_GAP_NO_IMAGE};
+    const struct tl_item branch = {.kind = TL_ITEM_BRANCH, .value = 0x300};
+    make_block(&made[0], 0x1000, TL_ISA_A64);
+    const struct tl_block *const b = &made[0].quick;
+    const struct tl_item block = {.kind = TL_ITEM_BLOCK, .n = b->n, .block = b};
+    const struct tl_item items[] = {gap, lost, block, gap, gap, branch, gap, lost, block, gap};
+    const size_t n = sizeof items / sizeof *items;
+    struct tl_buf told = {0};
+    assert_int_equal(tl_item_text(&told, items, n), TL_OK);
+    for (size_t step = 1; step <= n; step++) {
+        struct tl_buf records = {0}, text = {0};
+        struct tl_stf_file *file;
+        records_of(items, n, step, true, &records);
+        assert_int_equal(tl_stf_file_bytes(&file, (struct tl_bytes){records.p, records.n}, NULL),
+                         TL_OK);
+        const struct tl_stf_source source = tl_stf_file_source(file);
+        assert_int_equal(tl_stf_flow_read(&source, add_text, &text, NULL), TL_OK);
+        assert_int_equal(text.n, told.n);
+        assert_memory_equal(text.p, told.p, told.n);
+        tl_stf_file_close(file);
+        tl_buf_fini(&records);
+        tl_buf_fini(&text);
+    }
+    tl_buf_fini(&told);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_records),
-                                       cmocka_unit_test(points_together)};
+                                       cmocka_unit_test(points_together),
+                                       cmocka_unit_test(unmapped_code_comes_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

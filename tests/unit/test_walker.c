@@ -60,7 +60,7 @@ static int take(void *context, const struct tl_item *items, size_t n)
 {
     struct world *const w = context;
     for (size_t i = 0; i < n; i++) {
-        w->kinds |= 1u << items[i].kind;
+        w->kinds |= tl_item_kinds(&items[i]);
         if (items[i].kind == TL_ITEM_BLOCK)
             see(w, items[i].block, items[i].n);
         if (items[i].kind == TL_ITEM_PATH)
