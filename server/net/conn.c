@@ -321,10 +321,14 @@ static void ready(struct tl_conn *conn, int events)
 /* libuv stops the handle of a socket that has an error, such as a reset: nothing more comes. */
 static void on_events(uv_poll_t *poll, int status, int events)
 {
+    struct tl_conn *const conn = poll->data;
+    struct tl_loop *const loop = &conn->loop->loop;
+    tl_loop_enter(loop);
     if (status < 0)
-        tl_conn_close(poll->data);
+        tl_conn_close(conn);
     else
-        ready(poll->data, events);
+        ready(conn, events);
+    tl_loop_leave(loop);
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -9,6 +9,8 @@
 
 #define MAX_PAIRS 64
 
+#define USUAL 512 /* bytes of text that most lists have */
+
 void tl_fields_fini(struct tl_fields *fields)
 {
     tl_buf_fini(&fields->text);
@@ -24,7 +26,8 @@ int tl_fields_add_n(struct tl_fields *fields, const char *name, size_t name_n, c
     int rc = tl_grow(&fields->at, &fields->cap, fields->n + 1, sizeof *fields->at);
     if (rc < 0)
         return rc;
-    rc = tl_buf_reserve(&fields->text, name_n + value_n + 2);
+    const size_t need = name_n + value_n + 2;
+    rc = tl_buf_reserve(&fields->text, fields->text.cap == 0 && need < USUAL ? USUAL : need);
     if (rc < 0)
         return rc;
     struct tl_field *const f = &fields->at[fields->n++];
@@ -62,8 +65,9 @@ int tl_fields_addf(struct tl_fields *fields, const char *name, const char *forma
 
 const char *tl_fields_get(const struct tl_fields *fields, const char *name)
 {
+    const size_t n = strlen(name);
     for (size_t i = 0; i < fields->n; i++)
-        if (!strcasecmp(tl_fields_name(fields, i), name))
+        if (fields->at[i].name_n == n && !strcasecmp(tl_fields_name(fields, i), name))
             return tl_fields_value(fields, i);
     return NULL;
 }

@@ -97,13 +97,21 @@ int tl_http_status_of(int err)
 
 /* ---- errors ----------------------------------------------------------------------------- */
 
+static void let_go(struct tl_http_response *response)
+{
+    if (response->let_go)
+        response->let_go(response->owner);
+    response->let_go = NULL;
+    response->fixed = (struct tl_bytes){0};
+}
+
 static void clear(struct tl_http_response *response)
 {
     if (response->release)
         response->release(response->producer);
     response->produce = NULL;
     response->release = NULL;
-    response->fixed = (struct tl_bytes){0};
+    let_go(response);
     response->ranges = false;
     response->gzipped = false;
     response->compress = false;
@@ -335,7 +343,7 @@ static void gzip_body(const struct tl_http_request *request, struct tl_http_resp
             fail_with(response, 500, "internal", "the stored gzip is damaged");
             return;
         }
-        response->fixed = (struct tl_bytes){0};
+        let_go(response);
     } else {
         if (!response->compress || response->body.n < GZIP_FROM)
             return;
@@ -448,6 +456,10 @@ static bool run_route(struct tl_net *net, struct tl_http_request *request, const
     }
     const struct tl_route *const route =
         find_route(&net->app, request->method, path, part, &n_parts);
+    /* What is refused is told to the journal, and takes its time. */
+    if (request->at_once && (!route || !route->run_at_once || request->scope ||
+                             (request->roles & route->role) != route->role))
+        return false;
     if ((!route || route->role != TL_ROLE_PUBLIC) && !tl_net_knows_host(net, request->headers)) {
         fail_with(response, 421, "bad request", tl_foreign_host);
         return true;
@@ -590,10 +602,6 @@ void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char
 bool tl_http_run_at_once(struct tl_net *net, struct tl_http_request *request, const char *target,
                          struct tl_http_response *response)
 {
-    const struct tl_route *const route = tl_http_route(net, request->method, target);
-    /* What a scope covers is looked up in the catalog. */
-    if (!route || !route->run_at_once || request->scope)
-        return false;
     request->at_once = true;
     if (run(net, request, target, response))
         return true;
@@ -617,6 +625,7 @@ void tl_http_response_fini(struct tl_http_response *response)
     if (response->release)
         response->release(response->producer);
     response->release = NULL;
+    let_go(response);
     tl_buf_fini(&response->body);
     tl_fields_fini(&response->headers);
 }

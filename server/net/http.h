@@ -40,7 +40,9 @@ struct tl_http_response {
     int status; /* 200 unless set */
     struct tl_fields headers;
     struct tl_buf body;    /* owned; or … */
-    struct tl_bytes fixed; /* … bytes that outlive everything */
+    struct tl_bytes fixed; /* … bytes that outlive everything, or, of an answer at once, … */
+    void (*let_go)(void *owner); /* … that live until this is called, if it is set */
+    void *owner;
     bool gzipped;          /* body or fixed are gzip already */
     bool compress;         /* body may be gzip'd for clients that take it */
     /*

@@ -68,7 +68,9 @@ static void send_whole(struct exchange *x, bool body)
     struct tl_chunk *chunk = NULL;
     make_head(x, &head, n, !r->produce);
     if (body && n) {
-        chunk = r->body.n ? tl_chunk_of(&r->body) : tl_chunk_fixed(r->fixed);
+        chunk = r->body.n ? tl_chunk_of(&r->body) : tl_chunk_fixed(r->fixed, r->let_go, r->owner);
+        if (chunk && !r->body.n && n == r->fixed.n)
+            r->let_go = NULL; /* the chunk does */
         if (!chunk) {
             tl_fields_fini(&head);
             tl_stream_reset(x->stream, NGHTTP2_INTERNAL_ERROR);

@@ -3,9 +3,11 @@
 
 #include <stddef.h>
 
-static void run_tasks(uv_async_t *wake)
+/* The loop whose thread this is, between tl_loop_enter() and tl_loop_leave(). */
+static _Thread_local const struct tl_loop *entered;
+
+static void run_tasks(struct tl_loop *loop)
 {
-    struct tl_loop *const loop = wake->data;
     pthread_mutex_lock(&loop->lock);
     struct tl_task *task = loop->head;
     loop->head = NULL;
@@ -20,6 +22,22 @@ static void run_tasks(uv_async_t *wake)
         loop->after(loop);
 }
 
+static void on_wake(uv_async_t *wake)
+{
+    run_tasks(wake->data);
+}
+
+void tl_loop_enter(struct tl_loop *loop)
+{
+    entered = loop;
+}
+
+void tl_loop_leave(struct tl_loop *loop)
+{
+    entered = NULL;
+    run_tasks(loop);
+}
+
 static void *loop_main(void *argument)
 {
     struct tl_loop *const loop = argument;
@@ -32,7 +50,7 @@ int tl_loop_start(struct tl_loop *loop, const char *name, struct tl_fail *fail)
     int rc = uv_loop_init(&loop->uv);
     if (rc)
         return tl_fail_set(fail, TL_IO, "event loop: %s", uv_strerror(rc));
-    rc = uv_async_init(&loop->uv, &loop->wake, run_tasks);
+    rc = uv_async_init(&loop->uv, &loop->wake, on_wake);
     if (rc) {
         uv_loop_close(&loop->uv);
         return tl_fail_set(fail, TL_IO, "event loop: %s", uv_strerror(rc));
@@ -59,7 +77,8 @@ void tl_loop_post(struct tl_loop *loop, struct tl_task *task)
     *loop->tail = task;
     loop->tail = &task->next;
     /* Under the lock: the loop cannot be gone before the task is in its list. */
-    uv_async_send(&loop->wake);
+    if (entered != loop)
+        uv_async_send(&loop->wake);
     pthread_mutex_unlock(&loop->lock);
 }
 

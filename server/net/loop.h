@@ -34,6 +34,13 @@ TL_MUST_USE int tl_loop_start(struct tl_loop *loop, const char *name, struct tl_
 /* Let the loop's thread run the task soon, after those posted before. Any thread. */
 void tl_loop_post(struct tl_loop *loop, struct tl_task *task);
 
+/*
+ * On the loop's thread, around what posts tasks to its own loop: tl_loop_leave() runs what is posted
+ * by then, so that the thread need not be woken for it.
+ */
+void tl_loop_enter(struct tl_loop *loop);
+void tl_loop_leave(struct tl_loop *loop);
+
 /* End the thread once all handles but the mailbox are closed. Not from the loop's thread. */
 void tl_loop_stop(struct tl_loop *loop);
 

@@ -26,12 +26,16 @@ struct tl_chunk *tl_chunk_of(struct tl_buf *buf)
     return chunk;
 }
 
-struct tl_chunk *tl_chunk_fixed(struct tl_bytes bytes)
+struct tl_chunk *tl_chunk_fixed(struct tl_bytes bytes, void (*let_go)(void *owner), void *owner)
 {
     struct tl_chunk *const chunk = malloc(sizeof *chunk);
     if (chunk)
-        *chunk = (struct tl_chunk){
-            .refs = 1, .p = (uint8_t *)(uintptr_t)bytes.p, .n = bytes.n, .cap = bytes.n};
+        *chunk = (struct tl_chunk){.refs = 1,
+                                   .p = (uint8_t *)(uintptr_t)bytes.p,
+                                   .n = bytes.n,
+                                   .cap = bytes.n,
+                                   .owned = owner,
+                                   .let_go = let_go};
     return chunk;
 }
 
@@ -39,7 +43,10 @@ void tl_chunk_put(struct tl_chunk *chunk)
 {
     if (!chunk || --chunk->refs)
         return;
-    free(chunk->owned);
+    if (chunk->let_go)
+        chunk->let_go(chunk->owned);
+    else
+        free(chunk->owned);
     free(chunk);
 }
 

@@ -19,15 +19,17 @@ struct tl_chunk {
     uint8_t *p;
     size_t n;
     size_t cap;
-    void *owned; /* freed with it; NULL: `p` lies behind this struct */
+    void *owned; /* freed with it, … */
+    void (*let_go)(void *owned); /* … by this, if it is set. NULL: `p` lies behind this struct */
 };
 
 /* Room for `n` bytes, n of them used. NULL: out of memory. One reference. */
 struct tl_chunk *tl_chunk_new(size_t n);
 /* Take the buffer's memory (the buffer is empty then). NULL: out of memory. */
 struct tl_chunk *tl_chunk_of(struct tl_buf *buf);
-/* Bytes that outlive everything. NULL: out of memory. */
-struct tl_chunk *tl_chunk_fixed(struct tl_bytes bytes);
+/* Bytes that live until let_go(owner) is called with the last reference; `let_go` NULL: that outlive
+ * everything. NULL: out of memory. */
+struct tl_chunk *tl_chunk_fixed(struct tl_bytes bytes, void (*let_go)(void *owner), void *owner);
 void tl_chunk_put(struct tl_chunk *chunk);
 
 struct tl_slice {

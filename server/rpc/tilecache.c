@@ -4,6 +4,7 @@
 #include "base/prometheus.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 struct entry {
     struct entry *next;          /* of the slot */
     struct entry *newer, *older; /* by use */
-    unsigned refs;               /* under the lock */
+    atomic_uint refs;
     struct tl_tilekey key;
     size_t n;
     uint8_t p[];
@@ -45,7 +46,7 @@ void tl_tilecache_free(struct tl_tilecache *cache)
         return;
     for (struct entry *e = cache->newest, *older; e; e = older) {
         older = e->older;
-        free(e);
+        tl_tilecache_let_go(e);
     }
     pthread_mutex_destroy(&cache->lock);
     free(cache);
@@ -83,9 +84,10 @@ static void link_locked(struct tl_tilecache *cache, struct entry *e)
     cache->newest = e;
 }
 
-static void put_locked(struct entry *e)
+void tl_tilecache_let_go(void *tile)
 {
-    if (--e->refs == 0)
+    struct entry *const e = tile;
+    if (atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) == 1)
         free(e);
 }
 
@@ -97,29 +99,26 @@ static void forget_locked(struct tl_tilecache *cache, struct entry *e)
     *p = e->next;
     unlink_locked(cache, e);
     cache->bytes -= e->n;
-    put_locked(e);
+    tl_tilecache_let_go(e);
 }
 
-bool tl_tilecache_get(struct tl_tilecache *cache, const struct tl_tilekey *key, struct tl_buf *out)
+void *tl_tilecache_get(struct tl_tilecache *cache, const struct tl_tilekey *key,
+                       struct tl_bytes *out)
 {
     pthread_mutex_lock(&cache->lock);
     struct entry *const e = find_locked(cache, key);
     if (e) {
         unlink_locked(cache, e);
         link_locked(cache, e);
-        e->refs++;
+        atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
         cache->hits++;
     } else {
         cache->misses++;
     }
     pthread_mutex_unlock(&cache->lock);
-    if (!e)
-        return false;
-    const bool copied = tl_buf_add(out, e->p, e->n) >= 0;
-    pthread_mutex_lock(&cache->lock);
-    put_locked(e);
-    pthread_mutex_unlock(&cache->lock);
-    return copied;
+    if (e)
+        *out = (struct tl_bytes){e->p, e->n};
+    return e;
 }
 
 void tl_tilecache_put(struct tl_tilecache *cache, const struct tl_tilekey *key,
@@ -130,7 +129,7 @@ void tl_tilecache_put(struct tl_tilecache *cache, const struct tl_tilekey *key,
     struct entry *const e = malloc(sizeof *e + tile.n);
     if (!e)
         return;
-    e->refs = 1;
+    atomic_init(&e->refs, 1);
     e->key = *key;
     e->n = tile.n;
     memcpy(e->p, tile.p, tile.n);

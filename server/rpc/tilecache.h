@@ -27,8 +27,11 @@ struct tl_tilekey {
     bool gzip;
 };
 
-/* Append the tile to `out`. False: it is not there, or there is no memory for the copy. */
-bool tl_tilecache_get(struct tl_tilecache *cache, const struct tl_tilekey *key, struct tl_buf *out);
+/* The tile's bytes, which live until tl_tilecache_let_go() is called with what is returned, even if
+ * the cache is gone by then. NULL: it is not there. */
+void *tl_tilecache_get(struct tl_tilecache *cache, const struct tl_tilekey *key,
+                       struct tl_bytes *out);
+void tl_tilecache_let_go(void *tile);
 /* Keep a copy, if there is memory. */
 void tl_tilecache_put(struct tl_tilecache *cache, const struct tl_tilekey *key,
                       struct tl_bytes tile);

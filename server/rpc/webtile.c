@@ -129,7 +129,8 @@ static cJSON *json_tile(const struct tl_tile *tile)
 static int sealed_headers(uint64_t generation, bool json, bool dated,
                           struct tl_http_response *response)
 {
-    int rc = tl_fields_addf(&response->headers, "etag", "\"%llx-0%s\"",
+    /* Weak: it goes out plain and as gzip. */
+    int rc = tl_fields_addf(&response->headers, "etag", "W/\"%llx-0%s\"",
                             (unsigned long long)generation, json ? "-j" : "");
     if (rc == TL_OK)
         rc = tl_fields_add(&response->headers, "cache-control",
@@ -192,14 +193,28 @@ static int respond_kept(const struct tl_http_request *request, const struct tile
 {
     struct tl_rpc *const rpc = request->context;
     struct tl_tilekey key;
+    struct tl_bytes tile;
     const bool gzip = takes_gzip(request);
     if (tl_http_accepts(request, "application/json") || !make_key(t, gzip, &key) ||
-        !tl_lake_serves(rpc->lake, t->trace, t->generation) ||
-        !tl_tilecache_get(rpc->tiles, &key, &response->body))
+        !tl_lake_serves(rpc->lake, t->trace, t->generation))
         return TL_AGAIN;
+    void *const kept = tl_tilecache_get(rpc->tiles, &key, &tile);
+    if (!kept)
+        return TL_AGAIN;
+    int rc = TL_OK;
+    if (request->at_once) {
+        response->fixed = tile;
+        response->let_go = tl_tilecache_let_go;
+        response->owner = kept;
+    } else {
+        rc = tl_buf_add(&response->body, tile.p, tile.n);
+        tl_tilecache_let_go(kept);
+    }
     response->gzipped = gzip;
-    response->compress = !gzip;
-    const int rc = tl_http_type(response, "application/x-protobuf");
+    if (rc == TL_OK && !gzip)
+        rc = tl_fields_add(&response->headers, "vary", "accept-encoding");
+    if (rc == TL_OK)
+        rc = tl_http_type(response, "application/x-protobuf");
     return rc == TL_OK ? sealed_headers(t->generation, false, dated, response) : rc;
 }
 
