@@ -17,6 +17,7 @@ import { Lab } from "./lab.mjs";
 import { loginChecks } from "./login.mjs";
 import { listen } from "./mock/server.mjs";
 import { osdChecks } from "./osd.mjs";
+import { overviewChecks } from "./overview.mjs";
 import { pageChecks } from "./page.mjs";
 import { serverChecks } from "./server.mjs";
 import { slowChecks } from "./slow.mjs";
@@ -71,6 +72,10 @@ try {
       await gapChecks(suite, {
         ...where, trace: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
         far: await lab.pushed("far", missingTrace(FAR).write(lab.dir, "far")),
+      });
+      await overviewChecks(suite, {
+        ...where, trace: finished, dir: lab.dir,
+        noimage: await lab.pushed("noimage", missingTrace().write(lab.dir, "gaps", { clock: 1e9, image: false })),
       });
       const real = await lab.real("juno_r1_1", "ETB_0");
       if (real) await serverChecks(suite, { ...where, trace: real, title: "board" });

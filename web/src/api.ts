@@ -45,7 +45,7 @@ export async function json(path: string, signal?: AbortSignal): Promise<unknown>
 }
 
 /** The server's own words for an error, as far as it has any. */
-async function reason(reply: Response): Promise<string> {
+export async function reason(reply: Response): Promise<string> {
   const body = (await reply.text().catch(() => "")).trim();
   try {
     const told = JSON.parse(body) as { error?: unknown; message?: unknown };
@@ -149,6 +149,11 @@ export async function stats(
   id: string, stream: string, from: number, to: number, signal?: AbortSignal,
 ): Promise<Stats> {
   return readStats(await json(`${streamPath(id, stream)}/stats?from=${from}&to=${to}`, signal));
+}
+
+/** Of all streams, wholly. */
+export async function traceStats(id: string, signal?: AbortSignal): Promise<Stats> {
+  return readStats(await json(`${tracePath(id)}/stats`, signal));
 }
 
 export function rangeUrl(

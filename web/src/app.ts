@@ -6,10 +6,11 @@ import { epochOn, exact, near } from "./epoch.ts";
 import { follow, hops, settled } from "./follow.ts";
 import { Live, type Connection } from "./live.ts";
 import { extentOf, hasTime, type Trace } from "./model.ts";
-import type { Theme } from "./palette.ts";
+import type { Colour, Theme } from "./palette.ts";
 import { centre, clamp, pan, span, whole, zoom, type Axis, type View } from "./scale.ts";
 import { Finder } from "./find.ts";
 import { Session, type Measured } from "./session.ts";
+import { Swatches } from "./swatches.ts";
 import { decodePlace, emptyPlace, encodePlace, type Panel, type Place } from "./url.ts";
 
 const URL_MS = 200;
@@ -23,7 +24,7 @@ export class App {
   connection: Connection = "connecting";
   session: Session | undefined;
   trouble = ""; // why the trace in the URL cannot be shown
-  panel: Panel = "insns";
+  panel: Panel = "overview";
   kinds = ""; // of events that are listed, "" as usual
   comparedWith = ""; // "TRACE/STREAM"
   following: number | undefined;
@@ -41,6 +42,7 @@ export class App {
   private measuring: AbortController | undefined;
   private opening: AbortController | undefined;
   readonly finder = new Finder(this);
+  readonly swatches = new Swatches();
   private readonly reduced = matchMedia("(prefers-reduced-motion: reduce)");
   private functionsAt = -Infinity;
 
@@ -109,7 +111,7 @@ export class App {
       to: bare ? undefined : text(s.view.to, step), lane: s.lane > 0 ? s.stream?.name : undefined,
       at: s.cursor === undefined ? undefined : text(s.cursor),
       select: s.selection && [text(s.selection[0]), text(s.selection[1])], find: s.found?.text ?? "", panel: this.panel,
-      kinds: this.kinds, with: this.comparedWith,
+      kinds: this.kinds, alone: this.swatches.highlight, with: this.comparedWith,
       open: s.folds, full: s.trace.streams.filter((_, i) => s.full.has(i)).map((x) => x.name),
       follow: this.following,
     };
@@ -166,6 +168,7 @@ export class App {
       ? clamp({ axis, from, to }, extent) : whole(axis, extent);
     this.panel = place.panel;
     this.kinds = place.kinds;
+    if (place.alone !== this.swatches.highlight) this.swatches.setHighlight(place.alone);
     this.comparedWith = place.with;
     this.following = s.trace.state === "live" || s.trace.state === "decoding" ? place.follow
       : undefined;
@@ -250,6 +253,9 @@ export class App {
     this.finder.stop();
     this.measuring?.abort();
     this.session?.tiles.abortAll();
+    this.session?.overview.stop();
+    this.swatches.forget();
+    this.swatches.setHighlight("");
     this.session?.dropDecoded();
     this.session = undefined;
     this.trouble = "";
@@ -278,6 +284,7 @@ export class App {
         addresses[row.id] = row.pc;
       }
       s.names = names;
+      s.namesVersion++;
       s.addresses = addresses;
       this.changed();
     } catch {
@@ -291,6 +298,7 @@ export class App {
   private step(): void {
     const s = this.session;
     if (!s) return;
+    s.overview.want(s.trace);
     if (this.following === undefined) {
       s.hop = undefined;
       return;
@@ -571,6 +579,24 @@ export class App {
   lookFor(text: string): void {
     this.searchText = text;
     void this.finder.search(text);
+  }
+
+  /** The whole trace was counted. */
+  counted(s: Session): void {
+    if (s !== this.session) return;
+    const { stats } = s.overview;
+    if (stats) this.swatches.rank(stats.functions.filter((f) => f.pc !== "0x0").map((f) => f.name));
+    this.changed();
+  }
+
+  swatch(name: string): Colour {
+    return this.swatches.of(name, this.theme);
+  }
+
+  /** Show one function's colour alone, "": all. */
+  highlight(name: string): void {
+    this.swatches.setHighlight(name);
+    this.moved();
   }
 
   setKinds(kinds: string): void {

@@ -175,6 +175,7 @@ export class Finder {
     s.found = undefined;
     const parsed = parseSearch(text);
     if (parsed.kind === "goto") {
+      if (app.panel === "overview") app.setPanel("insns");
       await app.goTo(Math.min(parsed.insn, Math.max(0, (s.stream?.insns ?? 1) - 1)));
       return;
     }

@@ -103,7 +103,7 @@ function paint(pointed: boolean): void {
   document.title = s ? `${s.trace.id} – tracelake` : "tracelake";
   render(html`${header.view()}
     ${s ? tracePage(s) : traceList(app)}
-    ${app.help ? helpDialog(() => { app.help = false; app.changed(); }) : nothing}
+    ${app.help ? helpDialog(s?.stream?.protocol ?? "", () => { app.help = false; app.changed(); }) : nothing}
     <div class="hidden" role="status" aria-live="polite">${app.announced}</div>`, root);
   if (!s) return;
   timeline.draw();
@@ -129,6 +129,7 @@ function command(e: KeyboardEvent): void {
     case "escape":
       if (app.help) app.help = false;
       else if (app.table) app.table = false;
+      else if (app.swatches.highlight !== "") app.highlight("");
       else app.select(undefined);
       break;
     default:

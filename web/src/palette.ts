@@ -99,6 +99,16 @@ export function functionColour(name: string, theme: Theme): Colour {
   return PALETTES[theme][hash(name) % PALETTE_SIZE]!;
 }
 
+/** Of functions that share a colour: greys, so that neighbours are told apart. */
+export function greyColour(name: string, theme: Theme): Colour {
+  return GREYS[theme][hash(name) % GREYS[theme].length]!;
+}
+
+const GREYS: Record<Theme, readonly Colour[]> = {
+  light: [0.66, 0.64, 0.62].map((l) => oklch(l, 0.012, 250)),
+  dark: [0.59, 0.62, 0.65].map((l) => oklch(l, 0.012, 250)),
+};
+
 /** Code without a symbol: by its page, greyer, so that the two are not taken for one another. */
 export function pageColour(page: number, theme: Theme): Colour {
   const hue = (hash(page.toString(16)) % 12) * 30;

@@ -2,6 +2,7 @@
 // Everything that belongs to the trace that is open: what is in view, selected and found, and what was
 // fetched of it.
 import type { Found, Step } from "./find.ts";
+import { Overview } from "./overview.ts";
 import { InsnCache } from "./insns.ts";
 import { extentOf, streamExtent, type Position, type Stats, type Stream, type Trace } from "./model.ts";
 import { whole, type Axis, type Extent, type View } from "./scale.ts";
@@ -11,6 +12,7 @@ import { TileClient } from "./tiles.ts";
 /** What a session asks of the page. */
 export interface Host {
   changed(): void;
+  counted(session: Session): void;
   missName(session: Session): void;
 }
 
@@ -28,8 +30,10 @@ export interface Measured {
 export class Session {
   readonly tiles: TileClient;
   readonly slices: SliceCache;
+  readonly overview: Overview;
   private readonly insnCaches = new Map<string, InsnCache>();
   names: string[] = []; // of functions by id
+  namesVersion = 0;
   addresses: string[] = [];
   namesRevision = -1; // of the trace when the names were asked for
   view: View;
@@ -54,6 +58,7 @@ export class Session {
   constructor(public trace: Trace, axis: Axis, private readonly app: Host) {
     this.tiles = new TileClient(trace, () => app.changed());
     this.slices = new SliceCache(trace, () => app.changed());
+    this.overview = new Overview(trace, () => app.counted(this));
     this.view = whole(axis, extentOf(trace, axis));
     this.fold(undefined, []);
   }
@@ -141,6 +146,8 @@ export class Session {
 
   /** Is something of what is in view under way? */
   get busy(): boolean {
+    // What grows is asked for again and again.
+    if (this.trace.state === "live") return this.tiles.busy;
     return this.tiles.busy || this.slices.busy || [...this.insnCaches.values()].some((c) => c.busy);
   }
 

@@ -4,8 +4,8 @@
 //   #/trace/ID?axis=time&from=..&to=..    a trace; every part of the query may be absent
 import type { Axis } from "./scale.ts";
 
-export type Panel = "insns" | "events" | "stats" | "find" | "calls" | "source" | "compare" | "none";
-const PANELS: readonly string[] = ["events", "stats", "find", "calls", "source", "compare", "none"];
+export type Panel = "overview" | "insns" | "events" | "stats" | "find" | "calls" | "source" | "compare" | "none";
+const PANELS: readonly string[] = ["overview", "insns", "events", "stats", "find", "calls", "source", "compare", "none"];
 
 export interface Place {
   trace: string | undefined;
@@ -18,6 +18,7 @@ export interface Place {
   select: readonly [string, string] | undefined;
   find: string;
   panel: Panel;
+  alone: string; // the function that alone has its colour
   kinds: string; // of events that are listed, "" as usual
   with: string; // "TRACE/STREAM" that is compared
   open: readonly string[] | undefined; // lanes whose call stack is open, by name; undefined: as usual
@@ -29,8 +30,13 @@ export interface Place {
 export function emptyPlace(trace?: string): Place {
   return {
     trace, axis: "insn", from: undefined, to: undefined, lane: undefined, at: undefined,
-    select: undefined, find: "", panel: "insns", kinds: "", with: "", open: undefined, full: [], follow: undefined,
+    select: undefined, find: "", panel: "overview", kinds: "", alone: "", with: "", open: undefined, full: [], follow: undefined,
   };
+}
+
+/** With a cursor the instructions around it, else what the trace consists of. */
+function usual(place: Place): Panel {
+  return place.at === undefined ? "overview" : "insns";
 }
 
 export function encodePlace(place: Place): string {
@@ -45,7 +51,8 @@ export function encodePlace(place: Place): string {
   if (place.at !== undefined) query.push(`at=${place.at}`);
   if (place.select) query.push(`select=${place.select[0]}-${place.select[1]}`);
   if (place.find !== "") query.push(`find=${encodeURIComponent(place.find)}`);
-  if (place.panel !== "insns") query.push(`panel=${place.panel}`);
+  if (place.panel !== usual(place)) query.push(`panel=${place.panel}`);
+  if (place.alone !== "") query.push(`alone=${encodeURIComponent(place.alone)}`);
   if (place.kinds !== "") query.push(`kinds=${encodeURIComponent(place.kinds)}`);
   if (place.with !== "") query.push(`with=${encodeURIComponent(place.with)}`);
   if (place.open) query.push(`open=${place.open.map(encodeURIComponent).join(",")}`);
@@ -93,8 +100,9 @@ export function decodePlace(hash: string): Place {
   }
   place.find = query.get("find") ?? "";
   const panel = query.get("panel");
-  if (panel !== null && PANELS.includes(panel)) place.panel = panel as Panel;
+  place.panel = panel !== null && PANELS.includes(panel) ? panel as Panel : usual(place);
   place.kinds = query.get("kinds") ?? "";
+  place.alone = query.get("alone") ?? "";
   place.with = query.get("with") ?? "";
   place.open = names(matched[2], "open");
   place.full = names(matched[2], "full") ?? [];

@@ -25,7 +25,7 @@ test("everything that is in view goes there and back", () => {
       open: random() < 0.5 ? undefined : random() < 0.5 ? [] : ["cs.10", "a,b &?#%"],
       full: random() < 0.5 ? [] : ["cs.10"],
       find: random() < 0.5 ? "" : "event:gap & ?#%", panel: random() < 0.5 ? "insns" : random() < 0.5 ? "stats" : "compare",
-kinds: random() < 0.5 ? "" : "gap,note", with: random() < 0.5 ? "" : "run 2/cs.10 &?#%", follow: random() < 0.7 ? undefined : random() < 0.5 ? 0 : 10000,
+kinds: random() < 0.5 ? "" : "gap,note", alone: random() < 0.5 ? "" : "f(&, x)", with: random() < 0.5 ? "" : "run 2/cs.10 &?#%", follow: random() < 0.7 ? undefined : random() < 0.5 ? 0 : 10000,
     };
     assert.deepEqual(decodePlace(encodePlace(place)), place, `seed ${seed} round ${i}`);
   }

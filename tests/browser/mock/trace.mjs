@@ -322,8 +322,8 @@ export function stats(lane, from, to) {
       id, name: NAMES[id], pc: hex(addressOf(id)), insns: scaled(c), calls: Math.ceil(scaled(c) / 300),
     })),
     mix: { branch: Math.round(total * 0.17), taken: Math.round(total * 0.11), load: Math.round(total * 0.24), store: Math.round(total * 0.12) },
-    events: { exception: exceptions(lane, from, to) },
-    gaps: {},
+    items: { exception: exceptions(lane, from, to) },
+    gaps: { overflow: Math.floor(to / 4e7) },
     modes: { "el0.ns.a64": Math.round(total * 0.6), "el1.ns.a64": Math.round(total * 0.4) },
   };
 }

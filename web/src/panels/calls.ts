@@ -6,7 +6,6 @@ import { ask, type Asked } from "../asking.ts";
 import { call, profile, type CallInfo, type Profile } from "../calls.ts";
 import { timeText } from "../describe.ts";
 import { duration, grouped, percent, short } from "../format.ts";
-import { functionColour } from "../palette.ts";
 import type { Session } from "../session.ts";
 import { Flame } from "./flame.ts";
 
@@ -56,7 +55,7 @@ export class CallsPanel {
       html`<button class="action" title=${title} ?disabled=${at === undefined}
         @click=${() => { s.depth = depth; void this.app.goTo(at!); }}>${text}</button>`;
     const fields: (readonly [string, unknown])[] = [
-      ["Function", html`<span class="swatch" .style=${`background:${functionColour(c.name, this.app.theme).css}`}></span>${
+      ["Function", html`<span class="swatch" .style=${`background:${this.app.swatch(c.name).css}`}></span>${
         c.kind === "exception" ? `exception ${c.exception} ` : ""}${c.name || c.pc}`],
       ["Called by", c.kind === "root" ? "–" : c.caller || "–"],
       ["Depth", `${c.depth} of ${c.deepest}`],

@@ -4,7 +4,7 @@ import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import { layout, type Box, type Profile, type TreeNode } from "../calls.ts";
 import { grouped, percent, short } from "../format.ts";
-import { functionColour, INK } from "../palette.ts";
+import { INK } from "../palette.ts";
 
 const ROW = 18;
 const LEAST = 0.002; // share of the width: narrower ones are not drawn
@@ -53,7 +53,7 @@ export class Flame {
   private node(p: Profile, node: TreeNode, i: number, left: number, width: number, faint: boolean): TemplateResult {
     const { theme } = this.app;
     const style = `left:${(100 * left).toFixed(3)}%;width:${(100 * width).toFixed(3)}%;top:${node.depth * ROW}px;`
-      + `background:${functionColour(node.name, theme).css};color:${INK[theme]}`;
+      + `background:${this.app.swatch(node.name).css};color:${INK[theme]}`;
     return html`<div class=${faint ? "faint" : ""} .style=${style} title=${`${node.name || "code without a name"}
 ${grouped(node.total)} instructions (${percent(node.total, p.insns)}), ${grouped(node.self)} its own, ${grouped(node.calls)} calls`}
       @click=${() => { this.zoom = this.zoom === i ? -1 : i; this.app.changed(); }}>${width > 0.06 ? node.name || "–" : ""}</div>`;

@@ -4,6 +4,7 @@ import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 import { logOut } from "../api.ts";
 import { GROUPS, shownKeys } from "../keys.ts";
+import { privilegeName } from "../model.ts";
 
 const MOUSE = [
   ["Wheel", "Go along the axis, or through the lanes"],
@@ -14,16 +15,31 @@ const MOUSE = [
   ["Double click", "Zoom in; on the overview: the whole trace"],
 ] as const;
 
-export function helpDialog(close: () => void): TemplateResult {
+const LANE = [
+  ["exception", "exception or interrupt"], ["event", "hardware event"], ["software", "software trace"],
+  ["lost", "trace lost: overflow, bad packet"], ["noimage", "no program image there"],
+  ["off", "tracing off, or not synchronised yet"], ["fn", "functions, stacked by share of instructions: the hottest have colours of their own"],
+  ["mixed", "many functions"], ["density", "branches per instruction"], ["depth", "depth of the call stack"],
+] as const;
+
+function legend(protocol: string): TemplateResult {
+  const key = (cls: string, text: string): TemplateResult => html`<li><span class=${`key ${cls}`}></span>${text}</li>`;
+  return html`<section><h3>How to read a lane</h3><ul class="legend">${LANE.map(([cls, text]) => key(cls, text))}
+    ${[0, 1, 2, 3].map((p) => key(`p${p}`, `running at ${privilegeName(protocol, p)}`))}</ul></section>`;
+}
+
+/** `protocol`: of the selected lane, whose modes are explained; "": there is none. */
+export function helpDialog(protocol: string, close: () => void): TemplateResult {
   return html`<dialog class="help" aria-labelledby="help-title" @close=${close}
     @click=${(e: Event) => { if (e.target === e.currentTarget) close(); }}
     ${ref((e) => { const d = e as HTMLDialogElement | undefined; if (d && !d.open) queueMicrotask(() => d.isConnected && !d.open && d.showModal()); })}>
     <div class="helpbody">
-    <h2 id="help-title">Keys and mouse</h2>
+    <h2 id="help-title">${protocol !== "" ? "Lanes, keys and mouse" : "Keys and mouse"}</h2>
     <div class="columns">
       ${GROUPS.map((g) => html`<section><h3>${g.title}</h3><dl>${g.commands.map((c) => html`<div>
         <dt>${shownKeys(c.command).map((k) => html`<kbd>${k}</kbd>`)}</dt><dd>${c.text}</dd></div>`)}</dl></section>`)}
       <section><h3>Mouse</h3><dl>${MOUSE.map(([k, text]) => html`<div><dt><kbd>${k}</kbd></dt><dd>${text}</dd></div>`)}</dl></section>
+      ${protocol !== "" ? legend(protocol) : nothing}
     </div>
     <p class="muted">Letters are by place on the keyboard, so they are under the same fingers on every layout.
       <a href="licenses.txt">Licences</a></p>

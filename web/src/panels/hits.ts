@@ -34,7 +34,8 @@ class HitGrid {
       selected: this.selected(s, list),
       cells: (i) => {
         const hit = list.hits[i]!;
-        const what = hit.text !== "" ? hit.text : addressDigits(hit.pc);
+        const at = list.query.event !== undefined || /^0x0*$/.test(hit.pc) ? "" : addressDigits(hit.pc);
+        const what = [at, hit.text].filter(Boolean).join("  ");
         return [...(several ? [hit.stream] : []), place(hit), html`<span title=${what}>${what}</span>`];
       },
       go: (i) => this.app.finder.goToOf(list, i),

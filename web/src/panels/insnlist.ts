@@ -7,7 +7,6 @@ import type { App } from "../app.ts";
 import type { Session } from "../session.ts";
 import { addressDigits, grouped } from "../format.ts";
 import type { InsnRow } from "../model.ts";
-import { functionColour } from "../palette.ts";
 
 const ROW = 19;
 
@@ -99,7 +98,7 @@ export class InsnList {
     }
     // Software trace is in the list too, but was not executed anywhere.
     const software = row.encoding === "" && /^0x0*$/.test(row.pc);
-    const colour = row.fn === "" ? "transparent" : functionColour(row.fn, this.app.theme).css;
+    const colour = row.fn === "" ? "transparent" : this.app.swatch(row.fn).css;
     return html`<div class="insn ${here ? "here" : ""}" role="option" aria-selected=${here} id=${`insn-${i}`}
       title=${[...row.events, `${row.pc} ${row.encoding}`, row.fn + row.offset, row.mode].filter(Boolean).join("\n")}
       .style=${`border-left-color:${colour}`} @click=${() => void this.app.goTo(i)}

@@ -5,15 +5,15 @@ import { rangeUrl } from "../api.ts";
 import type { App } from "../app.ts";
 import type { Session } from "../session.ts";
 import { timeText } from "../describe.ts";
-import { bytes, grouped, percent, short } from "../format.ts";
-import { privilegeName } from "../model.ts";
-import { functionColour } from "../palette.ts";
+import { grouped, percent, short } from "../format.ts";
 import type { Panel } from "../url.ts";
 import { InsnList } from "./insnlist.ts";
 import { Lazy } from "./lazy.ts";
+import { OverviewPanel } from "./overview.ts";
 import { sourceLink } from "./sourcelink.ts";
 
 const TABS: readonly (readonly [Panel, string])[] = [
+  ["overview", "Overview"],
   ["insns", "Instructions"],
   ["source", "Source"],
   ["events", "Events"],
@@ -25,10 +25,12 @@ const TABS: readonly (readonly [Panel, string])[] = [
 
 export class Side {
   private readonly list: InsnList;
+  private readonly overview: OverviewPanel;
   private readonly lazy: ReadonlyMap<Panel, Lazy>;
 
   constructor(private readonly app: App) {
     this.list = new InsnList(app);
+    this.overview = new OverviewPanel(app);
     this.lazy = new Map<Panel, Lazy>([
       ["calls", new Lazy(app, async () => new (await import("./later.js")).CallsPanel(app))],
       ["source", new Lazy(app, async () => new (await import("./later.js")).SourcePanel(app))],
@@ -50,7 +52,7 @@ export class Side {
       app.setPanel(next[0]);
       document.getElementById(`tab-${next[0]}`)?.focus();
     };
-    const body = this.lazy.get(app.panel)?.view(s) ?? (app.panel === "stats" ? this.stats(s) : this.insns(s));
+    const body = this.lazy.get(app.panel)?.view(s) ?? (app.panel === "overview" ? this.overview.view(s) : app.panel === "stats" ? this.stats(s) : this.insns(s));
     return html`<aside class="side" aria-label="Details">
       <div class="tabs"><div role="tablist" aria-label="Details" @keydown=${key}>
         ${TABS.map(([id, text]) => html`<button role="tab" id=${`tab-${id}`} aria-selected=${id === app.panel}
@@ -67,35 +69,8 @@ export class Side {
   private insns(s: Session): TemplateResult {
     const stream = s.stream;
     if (!stream) return html`<p class="muted hint">This trace has no stream yet.</p>`;
-    if (s.cursorInsn === undefined) return this.about(s);
+    if (s.cursorInsn === undefined) return html`<p class="muted hint">Click in a lane to see what was executed there.</p>`;
     return html`${this.details(s)}${this.list.view(s)}`;
-  }
-
-  /** Before there is a cursor: what the trace is, and how to read the picture. */
-  private about(s: Session): TemplateResult {
-    const t = s.trace;
-    const facts: (readonly [string, unknown])[] = [
-      ["Trace", t.id], ["Rig", t.rig || "–"], ["Format", t.format],
-      ["Begun", t.createdMs > 0 ? new Date(t.createdMs).toISOString().replace("T", " ").slice(0, 19) : "–"],
-      ["Raw", bytes(t.rawBytes)],
-      ["Stored", bytes(t.streams.reduce((n, x) => n + x.storedBytes, 0))],
-      ...Object.entries(t.labels),
-    ];
-    if (t.message !== "") facts.push(["Trouble", t.message]);
-    const key = (cls: string, text: string): TemplateResult => html`<li><span class=${`key ${cls}`}></span>${text}</li>`;
-    const protocol = s.stream?.protocol ?? "";
-    return html`<div class="scroll" tabindex="0" role="region" aria-label="About the trace">
-      <p class="muted hint">Click in a lane to see what was executed there.</p>
-      <dl class="details">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
-      <h2 class="legend">How to read a lane</h2>
-      <ul class="legend">
-        ${key("exception", "exception or interrupt")}${key("event", "hardware event")}
-        ${key("software", "software trace")}${key("lost", "trace lost: overflow, bad packet")}
-        ${key("noimage", "no program image there")}${key("off", "tracing off, or not synchronised yet")}${key("fn", "functions, stacked by share of instructions")}
-        ${key("mixed", "many functions")}
-        ${[0, 1, 2, 3].map((p) => key(`p${p}`, `running at ${privilegeName(protocol, p)}`))}
-        ${key("density", "branches per instruction")}${key("depth", "depth of the call stack")}
-      </ul></div>`;
   }
 
   private details(s: Session): TemplateResult {
@@ -106,7 +81,7 @@ export class Side {
     const ns = s.stream?.timeIsNs ?? true;
     const fields: (readonly [string, unknown])[] = [
       ["Function", row === undefined ? "…" : row.fn === "" ? "–" : html`<span class="swatch"
-        .style=${`background:${functionColour(row.fn, this.app.theme).css}`}></span>${row.fn}<span class="muted">${row.offset}</span>`],
+        .style=${`background:${this.app.swatch(row.fn).css}`}></span>${row.fn}<span class="muted">${row.offset}</span>`],
       ["PC", html`<code>${row?.pc ?? "…"}</code>`],
       ["Instruction", grouped(at)],
       ["Time", time === undefined ? "–" : timeText(s.trace, time, ns)],
@@ -155,7 +130,7 @@ export class Side {
         <th scope="row"><button class="plain" title=${f.name} ?disabled=${f.pc === "0x0"}
           @click=${() => this.app.lookFor(`call:${f.name}`)}>
           <svg class="bar" aria-hidden="true" preserveAspectRatio="none" viewBox="0 0 100 1"><rect height="1"
-            width=${(100 * f.insns) / most} fill=${functionColour(f.name, this.app.theme).css}></rect></svg>
+            width=${(100 * f.insns) / most} fill=${this.app.swatch(f.name).css}></rect></svg>
           <span>${f.name || f.pc}</span></button></th>
         <td class="n">${f.calls > 0 ? short(f.calls) : "–"}</td>
         <td class="n" title=${grouped(f.insns)}>${short(f.insns)}</td>

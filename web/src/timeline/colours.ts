@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The colours that the canvases use: those of the style sheet, and those of functions.
 import {
-  functionColour, INK, pageColour, parseHex, PRIVILEGE, rgb, type Colour, type Theme,
+  INK, pageColour, parseHex, PRIVILEGE, rgb, type Colour, type Theme,
 } from "../palette.ts";
 
 const NAMES = [
@@ -19,7 +19,9 @@ export class Colours {
   private readonly faints = new Map<number, Colour>();
   private readonly pages = new Map<number, Colour>();
 
-  constructor(theme: Theme, private readonly nameOf: (id: number) => string) {
+  constructor(
+    theme: Theme, private readonly nameOf: (id: number) => string, private readonly swatch: (name: string) => Colour,
+  ) {
     this.theme = theme;
     this.label = INK[theme];
     const style = getComputedStyle(document.documentElement);
@@ -34,7 +36,7 @@ export class Colours {
   /** `fn` as in a tile: id + 1, 0 for none, then by page. */
   code(fn: number, page: number): Colour {
     if (fn > 0) {
-      return (this.functions[fn] ??= functionColour(this.nameOf(fn - 1), this.theme));
+      return (this.functions[fn] ??= this.swatch(this.nameOf(fn - 1)));
     }
     if (page === 0) return this.named.mixed;
     let colour = this.pages.get(page);
@@ -46,7 +48,7 @@ export class Colours {
   }
 
   named_(name: string): Colour {
-    return functionColour(name, this.theme);
+    return this.swatch(name);
   }
 
   /** A colour let through to the ground by half: for what is everywhere. */

@@ -126,7 +126,9 @@ export class Gestures {
     const at = this.timeline.unitAt(e.offsetX);
     const extent = s.extent;
     s.depth = this.timeline.sliceAt(e.offsetX, e.offsetY)?.slice.depth;
-    if (at >= extent.first && at < extent.last) this.app.moveCursor(at);
+    if (at < extent.first || at >= extent.last) return;
+    if (this.app.panel === "overview" && s.cursor === undefined) this.app.setPanel("insns");
+    this.app.moveCursor(at);
   }
 
   /** Zoom to a slice, else in on the place. */

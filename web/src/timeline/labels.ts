@@ -108,14 +108,19 @@ export function drawRuns(
   }
 }
 
-/** Words in a lane that has nothing to draw. */
+/** Words in a lane that has nothing to draw, upon `ground` where it has something else. */
 export function drawNote(
-  ctx: CanvasRenderingContext2D, text: string, top: number, box: LaneBox, colours: Colours,
+  ctx: CanvasRenderingContext2D, text: string, top: number, box: LaneBox, colours: Colours, ground = "",
 ): void {
   ctx.font = `400 11px ${SANS}`;
   ctx.textBaseline = "middle";
+  const y = top + box.fn.y + box.fn.h / 2;
+  if (ground !== "") {
+    ctx.fillStyle = ground;
+    ctx.fillRect(8, y - 8, ctx.measureText(text).width + 8, 16);
+  }
   ctx.fillStyle = colours.named.muted.css;
-  ctx.fillText(text, 12, top + box.fn.y + box.fn.h / 2 + 0.5);
+  ctx.fillText(text, 12, y + 0.5);
 }
 
 /** Call-stack slices, outermost on top. */

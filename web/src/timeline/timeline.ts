@@ -160,9 +160,9 @@ export class Timeline {
       this.scroll = 0;
       this.hover = undefined;
     }
-    const key = s.names;
+    const key = `${s.namesVersion} ${this.app.swatches.version}`;
     if (!this.colours || this.colours.theme !== this.app.theme || this.coloursKey !== key) {
-      this.colours = new Colours(this.app.theme, s.nameOf);
+      this.colours = new Colours(this.app.theme, s.nameOf, (name) => this.app.swatch(name));
       this.coloursKey = key;
     }
     this.layout(s);
@@ -411,6 +411,10 @@ export class Timeline {
     } else {
       drawInsnBreaks(ctx, breaks, s.view, top, box, colours, this.width, ground);
     }
+    const astray = s.overview.astray.get(stream.name);
+    if (stream.insns > 0 || !astray) return;
+    const more = astray.places > 1 ? ` and ${astray.places - 1} other places` : "";
+    drawNote(ctx, `No program image: it went to ${astray.pc}${more}`, top, box, colours, ground);
   }
 
   private drawMap(s: Session, colours: Colours): void {
@@ -449,6 +453,11 @@ export class Timeline {
     drawOverview(ctx, s, this.width, colours);
   }
 
+  private addImage(): void {
+    this.app.setPanel("overview");
+    requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById("image-file")?.focus()));
+  }
+
   private drawHeads(s: Session): void {
     const heads = this.boxes.map((box) => {
       const stream = s.trace.streams[box.lane]!;
@@ -463,7 +472,7 @@ export class Timeline {
           >${open ? "▾" : "▸"}</button>
         <div class="name">${stream.name}</div>
         <div class="what">${stream.protocol}</div>
-        <div class="count">${short(stream.insns)} ${unitName(stream.protocol)}</div>
+        ${stream.insns > 0 || !s.overview.astray.has(stream.name) ? html`<div class="count">${short(stream.insns)} ${unitName(stream.protocol)}</div>` : html`<button class="deeper" @click=${(e: Event) => { e.stopPropagation(); this.addImage(); }}>Add its image</button>`}
         ${stream.gaps > 0 ? html`<div class="gaps">${short(stream.gaps)} ${stream.gaps === 1 ? "gap" : "gaps"}</div>` : ""}
         ${open && depth > FEW_ROWS ? html`<button class="deeper" aria-expanded=${full} tabindex="-1"
           title=${`Call stack of ${stream.name}: show ${full ? "fewer" : "all"} levels`} @click=${(e: Event) => { e.stopPropagation(); this.app.toggleLane(box.lane, true); }}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// The overview on opening: what the server counted, colours by rank, one function alone; and a program
+// image that is missing, brought in by the page.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { CODE } from "./etm.mjs";
+import { accessible, colours, inBothThemes, open, place, settle, shot } from "./harness.mjs";
+
+const rgb = (css) => `#${css.match(/\d+/g).slice(0, 3).map((n) => Number(n).toString(16).padStart(2, "0")).join("")}`;
+const squeezed = (text) => text.replace(/\s+/g, " ");
+
+export async function overviewChecks(suite, { server, trace, noimage, dir }) {
+  const base = server.replace(/\/$/, "");
+
+  await suite.check("overview: what the server counted; the hottest functions have colours of their own", {}, async (page) => {
+    await open(page, base, `#/trace/${trace}`);
+    await page.waitForSelector(".overview table.hot tbody tr");
+    const stats = await (await page.request.get(`${base}/api/v1/traces/${trace}/stats`)).json();
+    const each = await Promise.all((await (await page.request.get(`${base}/api/v1/traces/${trace}`)).json()).streams
+      .map(async (s) => (await page.request.get(`${base}/api/v1/traces/${trace}/streams/${s.name}/stats`)).json()));
+    assert.equal(stats.insns, each.reduce((n, s) => n + s.insns, 0));
+    const rows = page.locator(".overview table.hot tbody tr");
+    const names = (await rows.locator("th").allTextContents()).map((t) => t.trim());
+    assert.deepEqual(names.slice(0, 20), stats.functions.slice(0, 20).map((f) => f.name));
+    const shown = await rows.locator(".swatch").evaluateAll((all) => all.map((e) => getComputedStyle(e).backgroundColor));
+    assert.equal(new Set(shown).size, 20, "no two are alike");
+    const seen = await colours(page);
+    assert.ok(seen[rgb(shown[0])] > 500, "the hottest function is in the lanes");
+    const gaps = Object.values(stats.gaps).reduce((a, b) => a + b, 0);
+    assert.match(squeezed(await page.textContent(".overview")), new RegExp(`overflow ${gaps}`));
+    const modes = Object.entries(stats.modes).map(([m]) => m);
+    for (const m of modes) assert.ok((await page.textContent(".overview")).includes(m));
+    await inBothThemes(page, "overview");
+
+    // One alone, by keyboard; all others are grey, in the link, too.
+    await rows.nth(1).locator("button").focus();
+    await page.keyboard.press("Enter");
+    await settle(page);
+    const alone = await colours(page);
+    assert.ok(alone[rgb(shown[1])] > 200);
+    for (const other of [0, 2, 3, 4]) assert.ok(!(alone[rgb(shown[other])] > 0), `${names[other]} is still coloured`);
+    assert.equal((await place(page)).query.get("alone"), names[1]);
+    await shot(page, "overview-alone");
+    await page.reload();
+    await page.waitForSelector(".overview button[aria-pressed=true]");
+    await settle(page);
+    assert.ok((await colours(page))[rgb(shown[1])] > 200);
+    await page.keyboard.press("Escape");
+    await settle(page);
+    assert.ok((await colours(page))[rgb(shown[0])] > 500);
+
+    await page.click(".overview button:has-text('overflow')");
+    await page.waitForSelector("#events .gridbody [role=row]");
+    assert.equal(await page.locator("#events .gridbody [role=row]").count(), stats.gaps.overflow);
+    assert.equal((await place(page)).query.get("kinds"), "overflow");
+  });
+
+  await suite.check("overview: a missing image is named in the lane, and brought in there", {}, async (page) => {
+    await open(page, base, `#/trace/${noimage}`);
+    const address = `0x${CODE.toString(16)}`;
+    await page.waitForSelector(".head button:has-text('Add its image')");
+    assert.match(await page.textContent(".overview"), new RegExp(`Missing images\\s*${address}`));
+    await inBothThemes(page, "missing-image");
+    await page.focus(".head button:has-text('Add its image')");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.activeElement?.id === "image-file");
+    const file = path.join(dir, "gaps.bin");
+    assert.ok(fs.existsSync(file));
+    await page.setInputFiles("#image-file", file);
+    await page.fill(".imageform input[type=text]", "nonsense");
+    await page.click(".imageform .action");
+    await page.waitForSelector(".imageform .trouble");
+    await accessible(page);
+    await page.click(".overview button:has-text('Here')");
+    assert.equal(await page.inputValue(".imageform input[type=text]"), address);
+    await page.click(".imageform .action");
+    // The view refreshes by itself.
+    await page.waitForFunction(() => /1.28 k insns/.test(document.querySelector(".head .count").textContent), undefined, { timeout: 20000 });
+    await page.waitForFunction(() => !/Missing images/.test(document.querySelector(".overview").textContent));
+    await settle(page);
+    assert.equal(await page.locator(".head button:has-text('Add its image')").count(), 0);
+    const now = await (await page.request.get(`${base}/api/v1/traces/${noimage}`)).json();
+    assert.equal(now.streams[0].insns, 1280);
+    await shot(page, "missing-image-added");
+  });
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// What the whole trace consists of: counted by the server, asked for when the trace is opened and as it
+// grows; and the addresses that were run though no program image holds them.
+import * as api from "./api.ts";
+import type { Ref } from "./epoch.ts";
+import { EVENTS } from "./find.ts";
+import type { Hit, Stats, Trace } from "./model.ts";
+
+/** While a trace grows it is counted again so often. */
+const AGAIN_MS = 5000;
+/** Addresses that are looked at for missing images. */
+const MOST = 5000;
+/** Addresses this close belong to one image, most likely. */
+const NEAR = 1n << 20n;
+
+/** Addresses that were run without an image. */
+export interface Missing {
+  readonly from: bigint;
+  readonly to: bigint; // the last one
+  readonly times: number;
+  readonly hit: Hit; // the first of them
+}
+
+export function missingFrom(hits: readonly Hit[]): Missing[] {
+  const sorted = hits.filter((h) => /^0x[0-9a-f]*[1-9a-f]/.test(h.pc)).map((hit) => ({ at: BigInt(hit.pc), hit }))
+    .sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+  const out: { from: bigint; to: bigint; times: number; hit: Hit }[] = [];
+  for (const { at, hit } of sorted) {
+    const last = out[out.length - 1];
+    if (last && at - last.to < NEAR) {
+      last.to = at;
+      last.times++;
+    } else {
+      out.push({ from: at, to: at, times: 1, hit });
+    }
+  }
+  return out.sort((a, b) => b.times - a.times);
+}
+
+/** Kinds of items in the list of events, as they are counted. */
+export const EVENT_GROUP = EVENTS.split(",").filter((k) => k !== "gap")
+  .concat("return", "mode", "context", "trace-on");
+
+export class Overview {
+  stats: Stats | undefined;
+  error = "";
+  missing: readonly Missing[] | undefined; // undefined: not known (yet)
+  readonly astray = new Map<string, { pc: string; places: number }>(); // by stream: where it first went without an image
+  more = false; // addresses that were not looked at
+  private asked = -Infinity;
+  private revision = -1;
+  private generation = -1;
+  private readonly controller = new AbortController();
+
+  constructor(private readonly trace: Ref, private readonly counted: (stats: Stats) => void) {}
+
+  stop(): void {
+    this.controller.abort();
+  }
+
+  /** Say each frame what there is to be counted. */
+  want(trace: Trace): void {
+    const anew = trace.generation !== this.generation;
+    if (!anew && (trace.revision === this.revision || performance.now() - this.asked < AGAIN_MS)) return;
+    this.asked = performance.now();
+    this.revision = trace.revision;
+    this.generation = trace.generation;
+    if (anew) this.missing = undefined;
+    void this.load();
+  }
+
+  private async load(): Promise<void> {
+    const { signal } = this.controller;
+    try {
+      const stats = await api.traceStats(this.trace.id, signal);
+      this.stats = stats;
+      this.error = "";
+      this.counted(stats);
+      const count = (title: string, name: string): number =>
+        stats.groups.find((g) => g.title === title)?.rows.find((r) => r.name === name)?.count ?? 0;
+      if (count("Gaps", "no-image") + count("Events", "branch") + count("Events", "unknown") === 0) {
+        this.missing = [];
+        return;
+      }
+      const found = await api.find(this.trace, { event: "branch,unknown" }, { limit: MOST }, signal);
+      this.missing = missingFrom(found.hits);
+      this.astray.clear();
+      const places = new Set<string>();
+      for (const { stream, pc } of found.hits) {
+        const first = this.astray.get(stream) ?? { pc, places: 0 };
+        if (!places.has(stream + pc)) first.places++;
+        places.add(stream + pc);
+        this.astray.set(stream, first);
+      }
+      this.more = found.more;
+      this.counted(stats);
+    } catch (error) {
+      if (!signal.aborted) this.error = (error as Error).message;
+    }
+  }
+}

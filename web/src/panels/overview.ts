@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// What a trace consists of, at a glance: hottest functions, what is missing, events, modes.
+import { html, nothing, type TemplateResult } from "lit-html";
+import type { App } from "../app.ts";
+import { bytes, grouped, percent, short } from "../format.ts";
+import { EVENT_GROUP } from "../overview.ts";
+import type { Session } from "../session.ts";
+import { RANKS } from "../swatches.ts";
+import { ImagesPanel } from "./images.ts";
+
+const REASONS: Readonly<Record<string, string>> = {
+  sync: "not synchronised", "bad-packet": "bad packet", "no-image": "no program image", "no-path": "no path to follow",
+  off: "tracing off", discard: "discarded", transport: "lost in transport",
+};
+const EVENT_TEXT: Readonly<Record<string, string>> = {
+  exception: "exceptions", return: "returns from exceptions", event: "hardware events", software: "software trace",
+  mode: "changes of mode", context: "changes of context", "trace-on": "tracing on", note: "notes of the decoder",
+};
+
+export class OverviewPanel {
+  private readonly images: ImagesPanel;
+
+  constructor(private readonly app: App) {
+    this.images = new ImagesPanel(app);
+  }
+
+  view(s: Session): TemplateResult {
+    const { overview } = s;
+    const { stats } = overview;
+    return html`<div class="scroll overview" tabindex="0" role="region" aria-label="Overview">
+      ${overview.error !== "" ? html`<p class="trouble" role="alert">${overview.error}</p>` : nothing}
+      ${stats ? html`${this.functions(s)}${this.gaps(s)}${this.images_(s)}${this.events(s)}${this.modes(s)}`
+    : html`<p class="muted hint">Counting…</p>`}
+      ${this.facts(s)}</div>`;
+  }
+
+  private functions(s: Session): TemplateResult | typeof nothing {
+    const { app } = this;
+    const stats = s.overview.stats!;
+    const named = stats.functions.filter((f) => f.pc !== "0x0");
+    if (stats.insns === 0) return nothing;
+    if (named.length === 0) {
+      return html`<p class="hint muted">No function names: no image of this trace has symbols. Code is coloured by where calls went.</p>`;
+    }
+    const rows = named.slice(0, RANKS);
+    const most = Math.max(1, rows[0]!.insns);
+    const rest = stats.insns - rows.reduce((n, f) => n + f.insns, 0);
+    return html`<table class="figures hot"><caption>Hottest functions</caption>
+      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th><th scope="col" class="n">Own</th></tr></thead>
+      <tbody>${rows.map((f) => {
+    const on = app.swatches.highlight === f.name;
+    return html`<tr class=${on ? "selected" : ""}><th scope="row"><button class="plain" aria-pressed=${on} title=${`${f.name}: show it alone`}
+        @click=${() => app.highlight(on ? "" : f.name)}><svg class="bar" aria-hidden="true" preserveAspectRatio="none" viewBox="0 0 100 1"><rect height="1"
+          width=${(100 * f.insns) / most} fill=${app.swatch(f.name).css}></rect></svg><span class="swatch" .style=${`background:${app.swatch(f.name).css}`}></span>${f.name}</button></th>
+      <td class="n">${f.calls > 0 ? short(f.calls) : "–"}</td>
+      <td class="n" title=${`${grouped(f.insns)} instructions`}>${percent(f.insns, stats.insns)}</td></tr>`;
+  })}
+      ${rest > 0 ? html`<tr><th scope="row" class="muted">all others, grey</th><td></td><td class="n">${percent(rest, stats.insns)}</td></tr>` : nothing}</tbody></table>
+      ${app.swatches.highlight === "" ? nothing : html`<p class="buttons"><button class="action" @click=${() => app.highlight("")}>Show all colours</button>
+        <button class="action" @click=${() => app.lookFor(`call:${app.swatches.highlight}`)}>Find its calls</button></p>`}`;
+  }
+
+  private table(title: string, rows: readonly TemplateResult[]): TemplateResult | typeof nothing {
+    return rows.length === 0 ? nothing : html`<table class="figures"><caption>${title}</caption><tbody>${rows}</tbody></table>`;
+  }
+
+  private group(s: Session, title: string): readonly { name: string; count: number }[] {
+    return s.overview.stats!.groups.find((g) => g.title === title)?.rows ?? [];
+  }
+
+  private row(name: string, kinds: string, count: number): TemplateResult {
+    return html`<tr><th scope="row"><button class="plain" title="List them" @click=${() => { this.app.setKinds(kinds); this.app.setPanel("events"); }}>${name}</button></th>
+      <td class="n">${grouped(count)}</td></tr>`;
+  }
+
+  private gaps(s: Session): TemplateResult | typeof nothing {
+    const lost = s.trace.streams.reduce((n, x) => n + x.lostBytes, 0);
+    const rows = [...this.group(s, "Gaps")].sort((a, b) => b.count - a.count)
+      .map((r) => this.row(REASONS[r.name] ?? r.name, r.name, r.count));
+    if (lost > 0) rows.push(html`<tr><th scope="row" class="muted">trace that could not be read</th><td class="n">${bytes(lost)}</td></tr>`);
+    return this.table("Gaps", rows);
+  }
+
+  private events(s: Session): TemplateResult | typeof nothing {
+    const counts = new Map(this.group(s, "Events").map((r) => [r.name, r.count]));
+    return this.table("Events", EVENT_GROUP.filter((k) => counts.has(k)).map((k) => this.row(EVENT_TEXT[k] ?? k, k, counts.get(k)!)));
+  }
+
+  private modes(s: Session): TemplateResult | typeof nothing {
+    const rows = [...this.group(s, "Modes")].sort((a, b) => b.count - a.count);
+    const total = rows.reduce((n, r) => n + r.count, 0);
+    return this.table("Modes", rows.map((r) => html`<tr><th scope="row">${r.name}</th>
+      <td class="n" title=${`${grouped(r.count)} instructions`}>${percent(r.count, total)}</td></tr>`));
+  }
+
+  private images_(s: Session): TemplateResult | typeof nothing {
+    const { missing } = s.overview;
+    if (!missing || missing.length === 0) return nothing;
+    return this.images.view(s);
+  }
+
+  private facts(s: Session): TemplateResult {
+    const t = s.trace;
+    const facts: (readonly [string, unknown])[] = [
+      ["Trace", t.id], ["Rig", t.rig || "–"], ["Format", t.format],
+      ["Begun", t.createdMs > 0 ? new Date(t.createdMs).toISOString().replace("T", " ").slice(0, 19) : "–"],
+      ["Raw", bytes(t.rawBytes)],
+      ["Stored", bytes(t.streams.reduce((n, x) => n + x.storedBytes, 0))],
+      ...Object.entries(t.labels),
+    ];
+    if (t.message !== "") facts.push(["Trouble", t.message]);
+    return html`<dl class="details">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd title=${v}>${v}</dd></div>`)}</dl>
+      <p class="muted hint">Click in a lane to see what was executed there. <kbd>?</kbd> shows how to read a lane, and all keys.</p>`;
+  }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Which functions have a colour of their own: those with most instructions, by rank, so that no two
+// are alike; the rest is grey. Where nothing is known of ranks, the name decides.
+import {
+  functionColour, greyColour, PALETTE_SIZE, palette, type Colour, type Theme,
+} from "./palette.ts";
+
+/** So many functions have a colour of their own. */
+export const RANKS = 20;
+/** Neighbours by rank lie far apart in the palette: 7 and its size have no common factor. */
+const STRIDE = 7;
+
+export class Swatches {
+  private readonly ranks = new Map<string, number>();
+  private known = false;
+  highlight = ""; // alone has a colour, "": none
+  version = 0; // changes with any colour
+
+  forget(): void {
+    this.ranks.clear();
+    this.known = false;
+    this.version++;
+  }
+
+  /** The hottest functions, hottest first. Those that had a colour keep it. */
+  rank(names: readonly string[]): void {
+    const hot = names.slice(0, RANKS);
+    for (const name of [...this.ranks.keys()]) if (!hot.includes(name)) this.ranks.delete(name);
+    const taken = new Set(this.ranks.values());
+    let free = 0;
+    for (const name of hot) {
+      if (this.ranks.has(name)) continue;
+      while (taken.has(free)) free++;
+      this.ranks.set(name, free);
+      taken.add(free);
+    }
+    this.known = hot.length > 0;
+    this.version++;
+  }
+
+  setHighlight(name: string): void {
+    this.highlight = name;
+    this.version++;
+  }
+
+  of(name: string, theme: Theme): Colour {
+    if (this.highlight !== "" && name !== this.highlight) return greyColour(name, theme);
+    // Code without a symbol has an address for its name: there are no ranks of these.
+    if (!this.known || name.startsWith("0x")) return functionColour(name, theme);
+    const rank = this.ranks.get(name);
+    if (rank !== undefined) return palette(theme)[(rank * STRIDE) % PALETTE_SIZE]!;
+    return name === this.highlight ? functionColour(name, theme) : greyColour(name, theme);
+  }
+}
