@@ -81,6 +81,7 @@ struct tl_pt_flow {
     uint8_t n_outcomes;
     /* An instruction that events bind to, and that was executed last. */
     bool postponed;
+    bool strayed;       /* … behind the last place that a packet told, by more than is counted */
     uint8_t bound;      /* a set: each kind of event binds once */
     struct tl_buf held; /* bytes that cannot be understood without those that follow */
     struct tl_item_batch out;

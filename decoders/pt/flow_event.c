@@ -80,7 +80,7 @@ void tl_pt_flow_outcomes(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64
 {
     if (f->has_time)
         tl_pt_flow_tell_time(f, offset);
-    f->postponed = false;
+    f->postponed = f->strayed = false;
     if (f->n_outcomes == 0)
         walk(f, bits, n, offset);
     else if (f->n_outcomes + n > 64)
@@ -170,6 +170,7 @@ static void bind(struct tl_pt_flow *f, const struct tl_pt_event *event,
         jump(f, event->ip, offset);
     else if (by_ip)
         reached = tl_walker_to(&f->walker, event->ip, false, offset);
+    f->strayed |= !by_ip;
     if (!reached || !go_to_insn(f, by_ip ? suits_any : binding->suits, offset))
         return;
     /* Others bind to the same one only if it changes much. */
@@ -237,6 +238,7 @@ static void on_async_disabled(struct tl_pt_flow *f, const struct tl_pt_event *ev
 
 static void on_enabled(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
 {
+    f->strayed = false;
     if (event->ip_suppressed)
         return;
     if (event->status && f->enabled && !f->walker.need_address) {
@@ -328,6 +330,17 @@ static bool is_known(const struct tl_pt_event *event)
                              event->kind == TL_PT_EV_IFLAGS);
 }
 
+/* A trigger without an IP was so many instructions behind the last place that a packet told. */
+static void go_behind(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
+{
+    const bool counts = event->packet.trig.icntv && event->ip == 0 && !event->ip_suppressed &&
+                        !f->strayed;
+    f->strayed &= event->ip_suppressed;
+    for (unsigned n = counts ? event->packet.trig.icnt : 0; n > 0 && f->enabled; n--)
+        if (!go_to_insn(f, suits_any, offset))
+            break;
+}
+
 /* An event that says where it belongs: up to there. BDM64: not behind a branch that an abort made
  * wrong. */
 static void go_to(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
@@ -335,6 +348,7 @@ static void go_to(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_
     struct tl_walker *const w = &f->walker;
     if (!f->enabled || event->ip_suppressed || event->ip == 0)
         return;
+    f->strayed = false;
     if (w->need_address || !tl_walker_to(w, event->ip, false, offset))
         jump(f, event->ip, offset);
 }
@@ -414,6 +428,8 @@ void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
     default:
         if (!binding->flag)
             go_to(f, event, offset);
+        if (event->kind == TL_PT_EV_TRIG)
+            go_behind(f, event, offset);
         tell(f, event, offset);
         break;
     }

@@ -73,6 +73,7 @@ void tl_pt_flow_state(struct tl_pt_flow *f, struct tl_state *s)
     if (!f->postponed)
         f->bound = 0;
     tl_state_bool(s, &f->postponed);
+    tl_state_bool(s, &f->strayed);
     tl_state_u8(s, &f->bound, UINT8_MAX);
     tl_state_u64(s, &context.context_id);
     tl_state_u64(s, &context.vmid);
