@@ -65,8 +65,8 @@ void tl_bundle_fini(struct tl_bundle *bundle)
 
 /* ---- importers ------------------------------------------------------------------------------- */
 
-/* Standard input into a file without a name, whose path is then `path`. */
-static int copy_input(struct tl_bundle *out, char path[static 32], struct tl_fail *fail)
+/* Standard input into a file without a name: out->copy. */
+static int copy_input(struct tl_bundle *out, struct tl_fail *fail)
 {
     FILE *const file = tmpfile();
     uint8_t bytes[PIECE];
@@ -87,18 +87,28 @@ static int copy_input(struct tl_bundle *out, char path[static 32], struct tl_fai
                     strerror(errno));
     if (file)
         fclose(file);
-    snprintf(path, 32, "/proc/self/fd/%d", out->copy);
     return ok ? TL_OK : TL_IO;
 }
 
+/* `perf record --kcore` and `--threads` make a folder: its file `data` is what there was else. */
+static const char *in_folder(const char *input, char *path, size_t size)
+{
+    struct stat st;
+    if (stat(input, &st) < 0 || !S_ISDIR(st.st_mode) ||
+        snprintf(path, size, "%s/data", input) >= (int)size || access(path, R_OK) != 0)
+        return input;
+    return path;
+}
+
 /* Where nobody says what a file holds: by its first bytes. NULL: they do not tell. */
-static const char *sniff(const char *path)
+static const char *sniff(const struct tl_bundle_capture *capture)
 {
     uint8_t bytes[8];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
-    if (fd >= 0)
-        close(fd);
+    struct tl_bundle_input in;
+    ssize_t n = 0;
+    if (tl_bundle_open(&in, capture) == TL_OK)
+        n = tl_bundle_next(&in, bytes, sizeof bytes);
+    tl_bundle_close(&in);
     return n == (ssize_t)sizeof bytes && tl_perf_is(bytes, sizeof bytes) ? "perf" : NULL;
 }
 
@@ -107,11 +117,17 @@ static int import_perf(struct tl_bundle_capture *capture, const struct tl_bundle
                        struct tl_fail *fail)
 {
     struct tl_perf_import *import = NULL;
+    struct tl_code_places places = request->places;
+    char kcore[4096];
+    if (!places.kcore &&
+        snprintf(kcore, sizeof kcore, "%s/kcore_dir/kcore", request->input) < (int)sizeof kcore &&
+        access(kcore, R_OK) == 0)
+        places.kcore = kcore;
     struct tl_bundle_input in;
     uint8_t *const bytes = malloc(PIECE);
     ssize_t got = 1;
-    int rc = bytes ? tl_perf_import_new(&import, &request->places, request->warn, request->context)
-                   : TL_NOMEM;
+    int rc =
+        bytes ? tl_perf_import_new(&import, &places, request->warn, request->context) : TL_NOMEM;
     const bool opened = rc == TL_OK;
     if (opened)
         rc = tl_bundle_open(&in, capture);
@@ -143,14 +159,18 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
     const bool is_perf = request->format && !strncmp(request->format, "perf", 4);
     const bool reads_twice = (is_perf || !request->format) && !request->as_it_comes;
     const char *input = request->input, *format = request->format;
-    char copy[32], names[96];
+    char names[96], folder[4096];
     int rc = TL_OK;
-    if (reads_twice && !strcmp(input, "-")) {
-        rc = copy_input(out, copy, fail);
-        input = copy;
-    }
+    if (is_perf || !request->format)
+        input = in_folder(input, folder, sizeof folder);
+    if (reads_twice && !strcmp(input, "-"))
+        rc = copy_input(out, fail);
+    if (rc == TL_OK && tl_bundle_add(capture, input, 0, UINT64_MAX) < 0)
+        rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
+    if (rc == TL_OK)
+        capture->pieces[0].fd = out->copy;
     if (rc == TL_OK && !format)
-        format = sniff(input);
+        format = sniff(capture);
     if (rc == TL_OK && !format)
         rc = tl_fail_set(fail, TL_USAGE, "say what INPUT holds: --format %s",
                          tl_format_names(names, sizeof names));
@@ -162,9 +182,8 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
     }
     if (rc == TL_OK)
         *where = NULL;
-    if (rc == TL_OK && tl_bundle_add(capture, input, 0, UINT64_MAX) < 0)
-        rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
-    if (rc == TL_OK && capture->setup.container == TL_CONTAINER_PERF && strcmp(input, "-") != 0) {
+    if (rc == TL_OK && capture->setup.container == TL_CONTAINER_PERF &&
+        (out->copy > 0 || strcmp(input, "-") != 0)) {
         *where = request->input;
         rc = import_perf(capture, request, fail);
         *where = rc < 0 ? *where : NULL;
@@ -209,11 +228,13 @@ static int open_piece(struct tl_bundle_input *in)
     in->live = false;
     if (piece->bytes)
         return TL_OK;
-    in->fd = is_standard ? STDIN_FILENO : open(piece->path, O_RDONLY | O_CLOEXEC);
+    in->fd = piece->fd > 0 ? fcntl(piece->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+             : is_standard ? STDIN_FILENO
+                           : open(piece->path, O_RDONLY | O_CLOEXEC);
     if (in->fd < 0)
         return TL_IO;
     in->live = fstat(in->fd, &st) < 0 || !S_ISREG(st.st_mode);
-    if (piece->offset > 0 && lseek(in->fd, (off_t)piece->offset, SEEK_SET) < 0)
+    if ((piece->offset > 0 || piece->fd > 0) && lseek(in->fd, (off_t)piece->offset, SEEK_SET) < 0)
         return TL_IO;
     return TL_OK;
 }

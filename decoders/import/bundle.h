@@ -28,7 +28,9 @@ struct tl_bundle_piece {
     char *path; /* owned; "-": standard input */
     uint64_t offset;
     uint64_t length; /* UINT64_MAX: to the end */
-    uint8_t *bytes;  /* [length] owned; NULL: they are in the file. The path is for messages then */
+    /* The path is for messages only where there are these: */
+    uint8_t *bytes; /* [length] owned, or NULL; … */
+    int fd; /* … what is read in place of the path, borrowed from the bundle; 0: nothing is */
 };
 
 struct tl_bundle_capture {

@@ -414,8 +414,26 @@ static int take_event(struct tl_perf_import *im, struct tl_maps *maps, const str
     return rc;
 }
 
+/* Threads are what the trace units were told to trace of them: the context ID, the VMID where Linux
+ * runs at EL2, or nothing: then all processes are one. */
+static void name_contexts(const struct tl_perf_import *im, struct tl_setup_image *images, size_t n)
+{
+    enum { CID = 1 << 6, VMID = 1 << 7, VMIDOPT = 1 << 15 };
+    uint64_t config = 0;
+    for (size_t i = 0; i < im->info.n_units; i++)
+        config |= im->info.units[i].n_regs ? im->info.units[i].regs[0] : 0;
+    for (size_t i = 0; i < n && !(config & CID); i++) {
+        struct tl_image_context *const c = &images[i].context;
+        c->has_vmid = c->has_context_id && config & VMID && config & VMIDOPT;
+        c->vmid = c->has_vmid ? c->context_id : 0;
+        c->has_context_id = false;
+        c->context_id = 0;
+    }
+}
+
 static int make_images(struct tl_perf_import *im, struct tl_setup *setup)
 {
+    const size_t before = setup->n_images;
     struct tl_maps *maps;
     int rc = tl_maps_new(&maps);
     if (rc < 0)
@@ -426,6 +444,8 @@ static int make_images(struct tl_perf_import *im, struct tl_setup *setup)
         rc = take_event(im, maps, &im->events[i], setup);
     if (rc == TL_OK)
         rc = tl_maps_images(maps, setup);
+    if (rc == TL_OK && im->info.kind == TL_PERF_TRACE_CORESIGHT)
+        name_contexts(im, setup->images + before, setup->n_images - before);
     tl_maps_free(maps);
     return rc;
 }

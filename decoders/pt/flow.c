@@ -17,7 +17,8 @@ static void begin(struct tl_pt_flow *f)
 {
     tl_pt_events_init(&f->events, f->config, (struct tl_bytes){0}, &options);
     f->base = f->anchor = f->lost_at = f->told_tsc = 0;
-    f->upper = f->enabled = f->lost = f->has_time = f->postponed = f->strayed = f->context_told = false;
+    f->upper = f->enabled = f->lost = f->has_time = f->postponed = f->strayed = f->context_told =
+        false;
     f->n_outcomes = f->bound = 0;
     f->isa = TL_ISA_NONE;
     tl_buf_reset(&f->held);

@@ -333,8 +333,8 @@ static bool is_known(const struct tl_pt_event *event)
 /* A trigger without an IP was so many instructions behind the last place that a packet told. */
 static void go_behind(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
 {
-    const bool counts = event->packet.trig.icntv && event->ip == 0 && !event->ip_suppressed &&
-                        !f->strayed;
+    const bool counts =
+        event->packet.trig.icntv && event->ip == 0 && !event->ip_suppressed && !f->strayed;
     f->strayed &= event->ip_suppressed;
     for (unsigned n = counts ? event->packet.trig.icnt : 0; n > 0 && f->enabled; n--)
         if (!go_to_insn(f, suits_any, offset))

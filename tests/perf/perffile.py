@@ -130,3 +130,56 @@ def as_other_order(raw):
     data_at = ids_at + len(ids)
     head = b"2ELIFREP" + struct.pack(">8Q", 104, file.attr_size, 104, len(table), data_at, len(data), 0, 0)
     return head + bytes(32) + table + ids + data
+
+
+# ---- CoreSight without formatter frames --------------------------------------------------------
+
+def unframed(frames, wanted):
+    """Bytes of one trace ID out of 16-byte formatter frames. Source: Arm IHI0029E, D4."""
+    out, current = bytearray(), 0
+    for at in range(0, len(frames) - 15, 16):
+        frame = frames[at:at + 16]
+        for i in range(0, 15, 2):
+            late = frame[15] >> (i // 2) & 1
+            if frame[i] & 1:
+                new = frame[i] >> 1
+                if i + 1 < 15 and late and current == wanted:
+                    out.append(frame[i + 1])
+                current = new
+                if i + 1 < 15 and not late and current == wanted:
+                    out.append(frame[i + 1])
+            else:
+                if current == wanted:
+                    out.append(frame[i] | late)
+                if i + 1 < 15 and current == wanted:
+                    out.append(frame[i + 1])
+    return bytes(out)
+
+
+def as_raw(raw, wanted, cpu):
+    """A formatted recording as a pipe whose sink (TRBE) has each CPU's bytes without frames."""
+    file = File(raw)
+    sample_type = struct.unpack_from("<Q", file.attrs[0][0], 24)[0]
+    records = list(file.records())
+    traces = [(struct.unpack_from("<Q", body, 8)[0], trace) for kind, _, body, trace in records if kind == 71]
+    out, at, area = [], 0, b""
+    for kind, misc, body, trace in records:
+        if kind == 71:
+            continue
+        if kind == 11:
+            offset, size = struct.unpack_from("<QQ", body)
+            found = next(trace[offset - base:offset - base + size] for base, trace in traces
+                         if base <= offset < base + len(trace))
+            own = unframed(found, wanted)
+            body = struct.pack("<QQQ", at, len(own), 0x100) + body[24:]
+            at += len(own)
+            area += own
+        out.append(record("<", kind, body, misc))
+    size = len(area) + -len(area) % 8
+    head = struct.pack("<QQQIiiI", size, 0, 0, 0, -1, cpu, 0)
+    out.append(record("<", 71, head) + area + bytes(size - len(area)))
+    attrs = b"".join(record("<", PIPE_TYPES["ATTR"], attr + ids) for attr, ids in file.attrs)
+    feature = struct.pack("<Q", 2) + file.features[2]
+    attrs += record("<", PIPE_TYPES["HEADER_FEATURE"], feature + bytes(-len(feature) % 8))
+    assert sample_type
+    return b"PERFILE2" + struct.pack("<Q", 16) + attrs + b"".join(out)

@@ -56,6 +56,9 @@ class Checks:
         self.run(name, expected, ["--symfs", self.symfs, path])
         self.run(name + " byte by byte", expected, ["--chunk", "1", "--symfs", self.symfs, path])
         self.run(name + " as a pipe", expected, ["--format", "perf", "--symfs", self.symfs, "-"], perffile.as_pipe(raw))
+        if name != "etm-v2-split.data":
+            self.run(name + " without frames", expected, ["--format", "perf", "--symfs", self.symfs, "-"],
+                     perffile.as_raw(raw, 0x1e, 7))
 
 
 def main():

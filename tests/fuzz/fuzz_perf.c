@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * perf.data from bytes: whatever they are, decoding ends, gives each stream the same for any
+ * chunks, and the importer makes a setup of them. The first byte chooses the chunks.
+ */
+#include "decode/decode.h"
+#include "import/perf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { STREAMS = 64 };
+
+struct result {
+    struct tl_buf text[STREAMS]; /* by the stream's number */
+    struct tl_buf losses;
+};
+
+static void require(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+static int on_items(void *context, const struct tl_decode_stream *stream,
+                    const struct tl_item *items, size_t n)
+{
+    struct result *const r = context;
+    return tl_item_text(&r->text[stream->index % STREAMS], items, n);
+}
+
+static int on_loss(void *context, const struct tl_decode_loss *loss)
+{
+    struct result *const r = context;
+    require(loss->reason && loss->reason[0]);
+    return tl_buf_printf(&r->losses, "%s %llu %llu\n", loss->reason,
+                         (unsigned long long)loss->offset, (unsigned long long)loss->bytes);
+}
+
+static void decode(struct result *r, const uint8_t *p, size_t n, size_t chunk)
+{
+    const struct tl_decode_sink sink = {.context = r, .items = on_items, .loss = on_loss};
+    struct tl_setup setup;
+    struct tl_decode *d;
+    tl_setup_init(&setup);
+    require(tl_setup_format(&setup, "perf", NULL) == TL_OK);
+    require(tl_decode_new(&d, &setup, NULL, &sink, NULL) == TL_OK);
+    for (size_t at = 0; at < n; at += chunk)
+        require(tl_decode_push(d, p + at, n - at < chunk ? n - at : chunk) == TL_OK);
+    require(tl_decode_finish(d) == TL_OK);
+    tl_decode_free(d);
+    tl_setup_fini(&setup);
+}
+
+static void import(const uint8_t *p, size_t n)
+{
+    const struct tl_code_places places = {.symfs = "/dev/null", .buildid_dir = "/dev/null"};
+    struct tl_perf_import *im;
+    struct tl_setup setup;
+    tl_setup_init(&setup);
+    require(tl_perf_import_new(&im, &places, NULL, NULL) == TL_OK);
+    require(tl_perf_import_push(im, (struct tl_bytes){p, n}) == TL_OK);
+    require(tl_perf_import_finish(im) == TL_OK);
+    require(tl_perf_import_setup(im, &setup) == TL_OK);
+    tl_perf_import_free(im);
+    tl_setup_fini(&setup);
+}
+
+static bool same(const struct tl_buf *a, const struct tl_buf *b)
+{
+    return a->n == b->n && (a->n == 0 || !memcmp(a->p, b->p, a->n));
+}
+
+static void result_fini(struct result *r)
+{
+    for (size_t i = 0; i < STREAMS; i++)
+        tl_buf_fini(&r->text[i]);
+    tl_buf_fini(&r->losses);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1)
+        return 0;
+    struct result whole = {0}, parts = {0};
+    decode(&whole, data + 1, size - 1, size);
+    decode(&parts, data + 1, size - 1, 1 + data[0] % 64);
+    for (size_t i = 0; i < STREAMS; i++)
+        require(same(&whole.text[i], &parts.text[i]));
+    require(same(&whole.losses, &parts.losses));
+    import(data + 1, size - 1);
+    result_fini(&whole);
+    result_fini(&parts);
+    return 0;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* perf.data: cut off at every byte, snapshots that overlap, records out of order, times. */
+#include "base/buf.h"
+#include "decode/decode.h"
+#include "perf/info.h"
+#include "perf/sideband.h"
+#include "perf/snapshot.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- cut off --------------------------------------------------------------------------------- */
+
+enum { STREAMS = 8 };
+
+struct said {
+    struct tl_buf branches[STREAMS]; /* of each stream: where it went */
+    unsigned losses;
+};
+
+static int on_items(void *context, const struct tl_decode_stream *stream,
+                    const struct tl_item *items, size_t n)
+{
+    struct said *const s = context;
+    for (size_t i = 0; i < n; i++)
+        if (items[i].kind == TL_ITEM_BRANCH)
+            assert_int_equal(
+                tl_buf_add(&s->branches[stream->index], &items[i].value, sizeof items[i].value),
+                TL_OK);
+    return TL_OK;
+}
+
+static int on_loss(void *context, const struct tl_decode_loss *loss)
+{
+    struct said *const s = context;
+    s->losses += loss->fault;
+    return TL_OK;
+}
+
+static void decode(struct said *s, const uint8_t *p, size_t n)
+{
+    const struct tl_decode_sink sink = {.context = s, .items = on_items, .loss = on_loss};
+    struct tl_setup setup;
+    struct tl_decode *d;
+    tl_setup_init(&setup);
+    assert_int_equal(tl_setup_format(&setup, "perf", NULL), TL_OK);
+    assert_int_equal(tl_decode_new(&d, &setup, NULL, &sink, NULL), TL_OK);
+    assert_int_equal(tl_decode_push(d, p, n), TL_OK);
+    assert_int_equal(tl_decode_finish(d), TL_OK);
+    tl_decode_free(d);
+    tl_setup_fini(&setup);
+}
+
+static void said_fini(struct said *s)
+{
+    for (size_t i = 0; i < STREAMS; i++)
+        tl_buf_fini(&s->branches[i]);
+}
+
+/* What there was is said, and no more; and that something is missing. */
+static void cut_at_every_byte(const char *name)
+{
+    struct tl_buf file = {0};
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/fuzz/corpus/perf/%s", TL_SOURCE_DIR, name);
+    assert_int_equal(tl_buf_read_file(&file, path, 1 << 20, NULL), TL_OK);
+    const uint8_t *const p = file.p + 1; /* the first byte is the fuzz target's */
+    const size_t size = file.n - 1;
+    struct said whole = {0};
+    decode(&whole, p, size);
+    assert_true(whole.branches[0].n > 0);
+    size_t most = 0, told = 0;
+    for (size_t n = 0; n < size; n++) {
+        struct said s = {0};
+        decode(&s, p, n);
+        for (size_t i = 0; i < STREAMS; i++) {
+            assert_true(s.branches[i].n <= whole.branches[i].n);
+            if (s.branches[i].n)
+                assert_memory_equal(s.branches[i].p, whole.branches[i].p, s.branches[i].n);
+        }
+        assert_true(s.branches[0].n >= most); /* never less for more */
+        most = s.branches[0].n;
+        told += s.losses > 0;
+        said_fini(&s);
+    }
+    assert_true(told > size * 9 / 10); /* a pipe may end between two records */
+    said_fini(&whole);
+    tl_buf_fini(&file);
+}
+
+static void pipe_cut(void **state)
+{
+    (void)state;
+    cut_at_every_byte("remap.pipe");
+}
+
+static void file_cut(void **state)
+{
+    (void)state;
+    cut_at_every_byte("remap.file");
+}
+
+static void other_order_cut(void **state)
+{
+    (void)state;
+    cut_at_every_byte("other-order.file");
+}
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+/* Bytes without any PSB. */
+static void fill(uint8_t *p, size_t n)
+{
+    uint32_t x = 1;
+    for (size_t i = 0; i < n; i++) {
+        x = x * 1664525 + 1013904223;
+        p[i] = (uint8_t)(x >> 24 | 1);
+    }
+}
+
+static void snapshots_without_time(void **state)
+{
+    (void)state;
+    uint8_t ring[1000] = {0};
+    struct tl_perf_snapshot s = {0};
+    size_t known, padding;
+    fill(ring, sizeof ring);
+    uint8_t first[600 + 5] = {0}; /* padded */
+    memcpy(first, ring, 600);
+    assert_int_equal(
+        tl_perf_snapshot_join(&s, (struct tl_bytes){first, sizeof first}, &known, &padding), 0);
+    assert_int_equal(
+        tl_perf_snapshot_join(&s, (struct tl_bytes){ring + 400, 600}, &known, &padding), 1);
+    assert_int_equal(known, 200);
+    assert_int_equal(padding, 5);
+    uint8_t other[300];
+    memset(other, 0x55, sizeof other);
+    assert_int_equal(
+        tl_perf_snapshot_join(&s, (struct tl_bytes){other, sizeof other}, &known, &padding), 0);
+    assert_int_equal(known, 0);
+    tl_perf_snapshot_fini(&s);
+}
+
+/* PSB, TSC, PSBEND. */
+static size_t put_psb(uint8_t *p, uint64_t tsc)
+{
+    for (size_t i = 0; i < 16; i += 2)
+        memcpy(p + i, "\x02\x82", 2);
+    p[16] = 0x19;
+    for (unsigned i = 0; i < 7; i++)
+        p[17 + i] = (uint8_t)(tsc >> 8 * i);
+    memcpy(p + 24, "\x02\x23", 2);
+    return 26;
+}
+
+static void snapshots_by_time(void **state)
+{
+    (void)state;
+    uint8_t ring[400];
+    memset(ring, 0x06, sizeof ring); /* TNT */
+    put_psb(ring + 100, 1000);
+    put_psb(ring + 200, 2000);
+    put_psb(ring + 300, 3000);
+    struct tl_perf_snapshot s = {0};
+    size_t known, padding;
+    assert_int_equal(tl_perf_snapshot_join(&s, (struct tl_bytes){ring, 250}, &known, &padding), 0);
+    assert_int_equal(
+        tl_perf_snapshot_join(&s, (struct tl_bytes){ring + 150, 200}, &known, &padding), 1);
+    assert_int_equal(known, 100);
+    assert_int_equal(padding, 0);
+    /* All of it is known. */
+    assert_int_equal(
+        tl_perf_snapshot_join(&s, (struct tl_bytes){ring + 250, 100}, &known, &padding), 1);
+    assert_int_equal(known, 100);
+    put_psb(ring + 100, 9000);
+    assert_int_equal(tl_perf_snapshot_join(&s, (struct tl_bytes){ring, 200}, &known, &padding), 0);
+    tl_perf_snapshot_fini(&s);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static struct tl_perf_record switch_in(uint64_t time, uint32_t cpu, int32_t tid)
+{
+    return (struct tl_perf_record){.type = TL_PERF_SWITCH,
+                                   .has_time = true,
+                                   .has_cpu = true,
+                                   .has_tid = true,
+                                   .time = time,
+                                   .cpu = cpu,
+                                   .pid = tid,
+                                   .tid = tid};
+}
+
+/* CPU by CPU, as perf drains them; nothing counts before it is final. */
+static void records_out_of_order(void **state)
+{
+    (void)state;
+    struct tl_perf_sideband s = {0};
+    static const uint64_t times[] = {10, 30, 50, 20, 40, 60};
+    for (size_t i = 0; i < 6; i++) {
+        const struct tl_perf_record r = switch_in(times[i], i / 3, (int32_t)times[i]);
+        assert_int_equal(tl_perf_sideband_add(&s, &r), TL_OK);
+    }
+    assert_null(tl_perf_sideband_run(&s, 0, 100));
+    assert_int_equal(tl_perf_sideband_round(&s), TL_OK); /* the first tells only how far it is */
+    assert_null(tl_perf_sideband_run(&s, 0, 100));
+    assert_int_equal(tl_perf_sideband_round(&s), TL_OK);
+    assert_int_equal(s.final, 60);
+    assert_int_equal(tl_perf_sideband_run(&s, 0, 49)->tid, 30);
+    assert_int_equal(tl_perf_sideband_run(&s, 1, 49)->tid, 40);
+    assert_null(tl_perf_sideband_run(&s, 1, 19));
+    tl_perf_sideband_fini(&s);
+}
+
+static void names_of_threads(void **state)
+{
+    (void)state;
+    struct tl_perf_sideband s = {0};
+    struct tl_perf_record comm = {.type = TL_PERF_COMM, .has_time = true, .time = 10};
+    comm.comm.pid = comm.comm.tid = 7;
+    comm.comm.name = "shell";
+    assert_int_equal(tl_perf_sideband_add(&s, &comm), TL_OK);
+    comm.time = 30;
+    comm.misc = TL_PERF_MISC_EXEC;
+    comm.comm.name = "program";
+    assert_int_equal(tl_perf_sideband_add(&s, &comm), TL_OK);
+    struct tl_perf_record fork = {.type = TL_PERF_FORK, .has_time = true, .time = 40};
+    fork.task.pid = fork.task.ppid = fork.task.ptid = 7;
+    fork.task.tid = 8;
+    assert_int_equal(tl_perf_sideband_add(&s, &fork), TL_OK);
+    assert_int_equal(tl_perf_sideband_end(&s), TL_OK);
+    assert_string_equal(tl_perf_sideband_thread(&s, 7, 29)->name, "shell");
+    assert_string_equal(tl_perf_sideband_thread(&s, 7, 30)->name, "program");
+    assert_string_equal(tl_perf_sideband_thread(&s, 8, 50)->name, "program");
+    assert_int_equal(tl_perf_sideband_thread(&s, 8, 50)->pid, 7);
+    assert_int_equal(tl_perf_sideband_changed(&s, 29), 0);
+    assert_int_equal(tl_perf_sideband_changed(&s, 35), 30);
+    tl_perf_sideband_fini(&s);
+}
+
+static void times(void **state)
+{
+    (void)state;
+    const struct tl_perf_clock clock = {true, 31, 932067555, UINT64_MAX - 40000000000 + 1};
+    for (uint64_t tick = 5000000000000; tick < 5000000010000; tick += 37) {
+        const uint64_t ns = tl_perf_clock_ns(&clock, tick);
+        const uint64_t back = tl_perf_clock_ticks(&clock, ns);
+        assert_true(back <= tick && tl_perf_clock_ns(&clock, back) == ns);
+        assert_true(tl_perf_clock_ns(&clock, back - 1) < ns);
+    }
+    assert_true(tl_perf_clock_rate(&clock) / 1000000 == 2303 ||
+                tl_perf_clock_rate(&clock) / 1000000 == 2304);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pipe_cut),          cmocka_unit_test(file_cut),
+        cmocka_unit_test(other_order_cut),   cmocka_unit_test(snapshots_without_time),
+        cmocka_unit_test(snapshots_by_time), cmocka_unit_test(records_out_of_order),
+        cmocka_unit_test(names_of_threads),  cmocka_unit_test(times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
