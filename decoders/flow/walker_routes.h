@@ -89,7 +89,6 @@ static inline void tl_walker_route_follow(struct tl_walker *w, const struct tl_w
     tl_item_batch_path(w->out, route->n, route->insns, offset);
     w->block = route->next;
     w->pc = route->next->pc;
-    w->by_address |= route->arrives;
 }
 
 /*

@@ -9,12 +9,24 @@ void tl_walker_place_state(struct tl_walker *w, struct tl_state *s)
     tl_state_u8(s, &w->space, UINT8_MAX);
 }
 
+/* How it came to pc is only told where there is no code. */
+static bool may_tell_address(const struct tl_walker *w)
+{
+    if (!w->cache || w->need_mode || w->need_address)
+        return false;
+    const struct tl_block *const b =
+        w->block ? w->block : tl_block_get(w->cache, w->space, (enum tl_isa)w->isa, w->pc);
+    return !b || b->n == 0;
+}
+
 void tl_walker_rest_state(struct tl_walker *w, struct tl_state *s)
 {
     struct tl_walker_returns *const r = &w->returns;
-    /* Of two times between which no memory changes either will do. */
-    if (!tl_state_loads(s))
+    if (!tl_state_loads(s)) {
+        w->by_address &= may_tell_address(w);
+        /* Of two times between which no memory changes either will do. */
         w->time = w->image ? tl_image_last_change(w->image, w->time) : 0;
+    }
     tl_state_u64(s, &w->time);
     tl_state_bool(s, &w->need_mode);
     tl_state_bool(s, &w->need_address);

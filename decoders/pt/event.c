@@ -253,7 +253,7 @@ static enum tl_pt_error read_header(struct tl_pt_events *d)
     d->last_ip = (struct tl_pt_last_ip){0};
     d->enabled = false;
     if (d->options.anew_at_psb && !d->counts_cycles)
-        tl_pt_calibration_init(&d->clock.calibration);
+        d->clock.calibration = (struct tl_pt_calibration){0};
     if (d->options.anew_at_psb && !d->clock.time.have_tsc)
         d->clock.time = (struct tl_pt_time){0};
     d->counts_cycles = false;

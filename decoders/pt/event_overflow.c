@@ -279,7 +279,7 @@ static void forget(struct tl_pt_events *d)
         c->tsc = c->cyc_tsc = c->cyc_mtc = c->ctc = 0;
         c->have_mtc = false;
     } else {
-        tl_pt_calibration_init(c);
+        *c = (struct tl_pt_calibration){0};
     }
 }
 

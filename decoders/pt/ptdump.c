@@ -168,7 +168,7 @@ static void print_tcal(struct dump *d, const struct tl_pt_packet *p, struct line
     const struct tl_pt_calibration *const c = &d->clock.calibration;
     const double unit = 1 << TL_PT_FCR_SHIFT;
     strcpy(line->id, "fcr");
-    if (!tl_pt_calibrated(c)) {
+    if (!c->known) {
         diagnose(d, p->offset, "error printing time", TL_PT_NO_TIME);
         strcpy(line->tracked, "<unavailable>");
     } else if (d->options->time_delta) {
@@ -193,7 +193,7 @@ static void track_cyc(struct dump *d, const struct tl_pt_packet *p)
     struct tl_pt_calibration *const c = &d->clock.calibration;
     uint64_t fcr = 0;
     if (!d->options->no_tcal) {
-        if (tl_pt_calibrated(c))
+        if (c->known)
             fcr = c->fcr;
         else
             diagnose(d, p->offset, "calibration error", TL_PT_NO_TIME);
@@ -224,7 +224,7 @@ static void track_time(struct dump *d, const struct tl_pt_packet *p, struct line
             c->tsc = c->cyc_tsc = c->cyc_mtc = c->ctc = 0;
             c->have_mtc = false;
         } else {
-            tl_pt_calibration_init(c);
+            *c = (struct tl_pt_calibration){0};
         }
         return;
     case TL_PT_TSC:

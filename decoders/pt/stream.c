@@ -156,20 +156,50 @@ static size_t find_sync(const uint8_t *p, size_t n)
     return tl_pt_find_psb((struct tl_bytes){p, n});
 }
 
-/* Behind PSB+. */
+/*
+ * Behind PSB+. Where there are CYC, what a cycle is worth is not said again: it follows from the
+ * cycles between two MTC, so behind the second one, and the branch that its time is told with; or,
+ * if there are no MTC, from those between two TSC, so behind the next PSB+.
+ */
 static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *p, size_t n)
 {
+    enum { FEW = 32 }; /* packets, among which there is a CYC, if any are sent */
     const struct pt_stream *const s = (const struct pt_stream *)decoder;
-    for (size_t at = 0; at < n;) {
-        struct tl_pt_packet packet = {.offset = at};
+    struct tl_pt_packet packet = {0};
+    bool counts = false, has_mtc = false, exact = false;
+    uint64_t cycles = 0; /* since an MTC */
+    size_t rest = n, behind = 0;
+    for (size_t at = 0; at < n && (counts || behind < FEW); behind += rest < n) {
+        packet.offset = at;
         const int size = tl_pt_parse(&s->config, (struct tl_bytes){p + at, n - at}, &packet);
         if (size <= 0)
             break;
         at += (size_t)size;
-        if (packet.kind == TL_PT_PSBEND)
-            return at;
+        switch (packet.kind) {
+        case TL_PT_CYC:
+            counts = true;
+            cycles += has_mtc ? packet.cyc : 0;
+            break;
+        case TL_PT_MTC:
+            exact |= cycles > 0 && rest < n;
+            has_mtc = true;
+            break;
+        case TL_PT_TNT_8:
+        case TL_PT_TNT_64:
+        case TL_PT_TIP:
+            if (exact)
+                return at;
+            break;
+        case TL_PT_PSBEND:
+            if (counts && !has_mtc)
+                return at;
+            rest = rest < n ? rest : at;
+            break;
+        default:
+            break;
+        }
     }
-    return n;
+    return counts ? n : rest;
 }
 
 static void reset(struct tl_stream_decoder *decoder)

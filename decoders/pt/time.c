@@ -152,16 +152,10 @@ enum tl_pt_time_error tl_pt_time_cyc(struct tl_pt_time *t, const struct tl_pt_co
 
 /* ---- the calibration ------------------------------------------------------------------------ */
 
-void tl_pt_calibration_init(struct tl_pt_calibration *c)
-{
-    *c = (struct tl_pt_calibration){.least = UINT64_MAX};
-}
-
 static void set_fcr(struct tl_pt_calibration *c, uint64_t fcr)
 {
     c->fcr = fcr;
-    c->least = fcr < c->least ? fcr : c->least;
-    c->most = fcr > c->most ? fcr : c->most;
+    c->known = true;
 }
 
 void tl_pt_calibrate_psb(struct tl_pt_calibration *c, const struct tl_pt_config *config)
@@ -192,7 +186,7 @@ enum tl_pt_time_error tl_pt_calibrate_cbr(struct tl_pt_calibration *c,
                                           bool header)
 {
     if (!header) /* another frequency */
-        tl_pt_calibration_init(c);
+        *c = (struct tl_pt_calibration){0};
     if (!config->nom_freq)
         return TL_PT_TIME_OK;
     if (!cbr)
@@ -207,7 +201,7 @@ static bool lacks_cycles(const struct tl_pt_calibration *c, const struct tl_pt_c
 {
     if (ctc > 1u << config->mtc_freq)
         return true;
-    return config->mtc_freq < MTC_FAST && tl_pt_calibrated(c) &&
+    return config->mtc_freq < MTC_FAST && c->known &&
            (c->fcr * (cyc + SKL168_SLACK)) >> TL_PT_FCR_SHIFT < ticks;
 }
 
@@ -245,7 +239,7 @@ enum tl_pt_time_error tl_pt_calibrate_mtc(struct tl_pt_calibration *c,
 void tl_pt_clock_init(struct tl_pt_clock *clock)
 {
     clock->time = (struct tl_pt_time){0};
-    tl_pt_calibration_init(&clock->calibration);
+    clock->calibration = (struct tl_pt_calibration){0};
 }
 
 /* The worse of both; a configuration that is not told is none. */
@@ -306,12 +300,11 @@ void tl_pt_clock_state(struct tl_pt_clock *clock, struct tl_state *s)
     tl_state_bool(s, &t->have_tma);
     tl_state_bool(s, &t->have_mtc);
     tl_state_u64(s, &c->fcr);
-    tl_state_u64(s, &c->least);
-    tl_state_u64(s, &c->most);
     tl_state_u64(s, &c->tsc);
     tl_state_u64(s, &c->cyc_tsc);
     tl_state_u64(s, &c->cyc_mtc);
     tl_state_u32(s, &c->ctc);
+    tl_state_bool(s, &c->known);
     tl_state_bool(s, &c->have_mtc);
     tl_state_bool(s, &c->check_skl168);
 }

@@ -39,20 +39,15 @@ struct tl_pt_time {
 
 /* The calibration: fast counter ticks for a cycle, << TL_PT_FCR_SHIFT. */
 struct tl_pt_calibration {
-    uint64_t fcr, least, most;
+    uint64_t fcr;     /* … if `known`, else 0 */
     uint64_t tsc;     /* at the last TSC */
     uint64_t cyc_tsc; /* cycles since */
     uint64_t cyc_mtc; /* cycles since the last MTC */
     uint32_t ctc;     /* at the last MTC */
-    bool have_mtc, check_skl168;
+    bool known, have_mtc, check_skl168;
 };
 
-/* Zeroed time knows nothing; so does this calibration. */
-void tl_pt_calibration_init(struct tl_pt_calibration *calibration);
-static inline bool tl_pt_calibrated(const struct tl_pt_calibration *c)
-{
-    return c->least <= c->most;
-}
+/* Zeroed, both know nothing. */
 
 /* ---- the clock, packet by packet ------------------------------------------------------------ */
 
@@ -103,7 +98,7 @@ static inline enum tl_pt_time_error tl_pt_clock_cyc(struct tl_pt_clock *clock,
 {
     struct tl_pt_time *const t = &clock->time;
     tl_pt_calibrate_cyc(&clock->calibration, cyc);
-    const uint64_t fcr = tl_pt_calibrated(&clock->calibration) ? clock->calibration.fcr : 0;
+    const uint64_t fcr = clock->calibration.fcr;
     if (!fcr) {
         t->lost_cyc++;
         return TL_PT_TIME_OK;

@@ -426,6 +426,10 @@ static void put_psb(struct tl_sim_pt_flow *flow)
         put_exec_mode(flow, tl_sim_x86_isa(here(flow)->zone));
     put_tsx(flow, flow->run.in_transaction, false);
     put_pip(flow);
+    if (flow->vmcs) {
+        const struct tl_pt_packet p = {.kind = TL_PT_VMCS, .vmcs = flow->vmcs};
+        packet(flow, &p);
+    }
     if (flow->enabled)
         address(flow, TL_PT_FUP, ip);
     tl_sim_pt_bare(&flow->pt, TL_PT_PSBEND);
@@ -436,6 +440,8 @@ static void put_psb(struct tl_sim_pt_flow *flow)
         say_exec_mode(flow, ip);
     say(flow, TL_SIM_PT_TSX, ip, flow->transaction);
     say(flow, TL_SIM_PT_ASYNC_PAGING, ip, flow->cr3);
+    if (flow->vmcs)
+        say(flow, TL_SIM_PT_ASYNC_VMCS, ip, flow->vmcs);
     for (size_t at = first; at < flow->truth.n; at += sizeof(struct tl_sim_pt_truth)) {
         struct tl_sim_pt_truth *const truth =
             (struct tl_sim_pt_truth *)(void *)(flow->truth.p + at);

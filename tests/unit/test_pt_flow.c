@@ -2,7 +2,7 @@
 /*
  * Intel PT flow as it comes: of simulated executions, the instructions are those that the decoder
  * that goes instruction by instruction finds (pt/insn.h), and neither chunks nor saved states
- * change a word.
+ * change a word; behind each PSB it stands where one stands that began there.
  */
 #include "decode/ops.h"
 #include "pt/insn.h"
@@ -221,11 +221,92 @@ static void damaged_traces(void **state)
     simulated(true);
 }
 
+/* ---- from a PSB on --------------------------------------------------------------------------- */
+
+static void push_to(struct tl_stream_decoder *d, struct tl_bytes in, size_t from, size_t to)
+{
+    const struct tl_run run = {in.p + from, to - from, from, NULL};
+    assert_int_equal(tl_pt_ops.push(d, &run), TL_OK);
+    assert_int_equal(tl_pt_ops.flush(d), TL_OK);
+}
+
+/* Where a decoder stands that began at byte `from`. */
+static void stand(const struct tl_image *image, struct tl_bytes in, size_t from, size_t to,
+                  struct tl_buf *out)
+{
+    struct result r = {{0}, {0}};
+    struct tl_stream_decoder *const d = decoder(image, &r, true);
+    struct tl_state save = {.out = out};
+    push_to(d, in, from, to);
+    tl_pt_ops.state(d, &save);
+    assert_int_equal(save.rc, TL_OK);
+    tl_pt_ops.destroy(d);
+    tl_buf_fini(&r.text);
+    tl_buf_fini(&r.losses);
+}
+
+/* What the trace says again at a PSB, and behind it, is all that matters: so that several threads
+ * can decode a stream. */
+static void same_from_each_psb(const struct tl_image *image, struct tl_bytes in)
+{
+    unsigned n = 0;
+    for (size_t psb = 1; psb < in.n; psb++) {
+        psb += tl_pt_ops.split->find_sync(in.p + psb, in.n - psb);
+        struct result r = {{0}, {0}};
+        struct tl_stream_decoder *const d = decoder(image, &r, true);
+        const size_t seam = psb + tl_pt_ops.split->find_rest(d, in.p + psb, in.n - psb);
+        tl_pt_ops.destroy(d);
+        if (seam >= in.n)
+            break;
+        struct tl_buf all = {0}, some = {0};
+        stand(image, in, 0, seam, &all);
+        stand(image, in, psb, seam, &some);
+        assert_int_equal(all.n, some.n);
+        assert_memory_equal(all.p, some.p, all.n);
+        tl_buf_fini(&all);
+        tl_buf_fini(&some);
+        n++;
+    }
+    assert_true(n > 10);
+}
+
+/* With time and without, whatever is known of the clocks. */
+static void stands_where_it_began_at_a_psb(void **state)
+{
+    (void)state;
+    static const struct tl_register regs[] = {
+        {.name = "MTC_FREQ", .value = TL_SIM_PT_MTC_FREQ},
+        {.name = "CPUID_15_EAX", .value = TL_SIM_PT_CRYSTAL},
+        {.name = "CPUID_15_EBX", .value = TL_SIM_PT_TSC_RATIO},
+        {.name = "NOM_FREQ", .value = TL_SIM_PT_NOM_FREQ},
+    };
+    static const size_t known[] = {0, 0, 3, 4};
+    memcpy(source.regs, regs, sizeof regs);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const struct tl_sim_pt_flow_options options = {
+            .kernel = true, .user = true, .timing = i > 0, .psb_period = 1500};
+        struct tl_sim_x86_program program;
+        struct tl_sim_pt_flow flow;
+        tl_sim_x86_program_init(&program, 5 + i, 40);
+        tl_sim_pt_flow_init(&flow, &program, &options, i);
+        while (flow.pt.out.n < 25000)
+            tl_sim_pt_flow_run(&flow, 1000);
+        struct tl_image *const image = image_of(&program);
+        source.n_regs = known[i];
+        same_from_each_psb(image, (struct tl_bytes){flow.pt.out.p, flow.pt.out.n});
+        tl_image_free(image);
+        tl_sim_pt_flow_fini(&flow);
+        tl_sim_x86_program_fini(&program);
+    }
+    source.n_regs = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(executions),
         cmocka_unit_test(damaged_traces),
+        cmocka_unit_test(stands_where_it_began_at_a_psb),
     };
     begin_random();
     return cmocka_run_group_tests(tests, NULL, NULL);
