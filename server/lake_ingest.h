@@ -53,6 +53,13 @@ TL_MUST_USE int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, stru
 TL_MUST_USE int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *durable, struct tl_fail *fail);
 /* For the journal: why the push ends here. Else it says whether the capture is complete. */
 void tl_ingest_explain(struct tl_ingest *ingest, const char *why);
+/*
+ * End a capture whose rig is gone: it is complete with the bytes that are there. TL_NOTFOUND,
+ * TL_DENIED while it is being pushed, TL_IO. Does nothing with a complete one.
+ */
+TL_MUST_USE int tl_lake_seal(struct tl_lake *lake, const char *trace, struct tl_fail *fail);
+/* Do so with every trace that nobody has pushed for so long; 0: never, as at first. */
+void tl_lake_set_seal_after(struct tl_lake *lake, uint64_t seconds);
 /* Detach (also after finish). What was appended becomes durable; the trace can be resumed. One that
  * has no bytes is deleted. */
 void tl_ingest_close(struct tl_ingest *ingest);

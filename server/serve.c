@@ -139,10 +139,20 @@ static int parse_limit(const char *name, const char *text, uint64_t *age_s, uint
                        text);
 }
 
+static int parse_age(const char *name, const char *text, uint64_t *age_s, struct tl_fail *fail)
+{
+    uint64_t bytes = 0;
+    if (!text || (tl_lifetime_parse(text, age_s, &bytes) == TL_OK && bytes == 0))
+        return TL_OK;
+    return tl_fail_set(fail, TL_USAGE, "%s %.40s: write e.g. 30m, 1h, 7d or none", name, text);
+}
+
 static int check_retention(const struct tl_serve_options *o, struct tl_fail *fail)
 {
     uint64_t age_s, bytes;
-    const int rc = parse_limit("--retain-raw", o->retain_raw, &age_s, &bytes, fail);
+    int rc = parse_age("--seal-after", o->seal_after, &age_s, fail);
+    if (rc == TL_OK)
+        rc = parse_limit("--retain-raw", o->retain_raw, &age_s, &bytes, fail);
     return rc < 0 ? rc : parse_limit("--retain-decoded", o->retain_decoded, &age_s, &bytes, fail);
 }
 
@@ -152,9 +162,15 @@ static int set_retention(struct server *s, const struct tl_serve_options *o, str
     struct tl_retention rule = {0};
     struct tl_retention_row *rows;
     size_t n;
+    uint64_t seal_s = 0;
+    int rc = parse_age("--seal-after", o->seal_after, &seal_s, fail);
+    if (rc < 0)
+        return rc;
+    if (o->seal_after)
+        tl_lake_set_seal_after(s->lake, seal_s);
     if (!o->retain_raw && !o->retain_decoded)
         return TL_OK;
-    int rc = tl_lake_retention(s->lake, &rows, &n);
+    rc = tl_lake_retention(s->lake, &rows, &n);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < n; i++)

@@ -31,6 +31,7 @@ struct tl_serve_options {
     uint64_t shard_insns;        /* 0: the lake's default */
     uint64_t min_free_bytes;     /* 0: the lake's default */
     unsigned decode_threads;     /* 0: one per processor */
+    const char *seal_after;      /* "1h", "none"; NULL: as it was, at first none */
     const char *retain_raw;      /* "30d,200G", "none"; NULL: as it was */
     const char *retain_decoded;
     bool rebuild_catalog;   /* set the catalog aside and make a new one out of the stored objects */

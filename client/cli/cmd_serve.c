@@ -51,6 +51,7 @@ static void make_table(struct config *c, struct tl_arg table[static MAX_KEYS])
         {"tokens", 0, TL_ARG_TEXT, &o->tokens},
         {"tls-client-ca", 0, TL_ARG_TEXT, &o->client_ca},
         {"min-free", 0, TL_ARG_SIZE, &o->min_free_bytes},
+        {"seal-after", 0, TL_ARG_TEXT, &o->seal_after},
         {"retain-raw", 0, TL_ARG_TEXT, &o->retain_raw},
         {"retain-decoded", 0, TL_ARG_TEXT, &o->retain_decoded},
         {"max-connections", 0, TL_ARG_U64, &o->max_connections},

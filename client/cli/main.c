@@ -78,6 +78,9 @@ static const struct command commands[] = {
      "                         fetch raw trace bytes by TCP; may be repeated\n"
      "  --osd-host-controller ADDR[:PORT][,rig=NAME][,config=F][,start=KINDS][,reset=yes]\n"
      "                         be the host controller of Open SoC Debug devices\n"
+     "  --seal-after AGE       * complete captures that nobody has pushed for so long, e.g. 1h (s m h "
+     "d w;\n"
+     "                         default: none, they can be resumed for ever)\n"
      "\nstorage:\n"
      "  --retain-raw LIMIT     * remove raw bytes by age and size, e.g. 30d,200G (see 'retain')\n"
      "  --retain-decoded LIMIT * the same for what was decoded of them\n"
@@ -160,6 +163,11 @@ static const struct command commands[] = {
     {"rm", tl_cmd_rm, "remove traces", "usage: tracelake rm TRACE…\n" CONNECTION},
     {"label", tl_cmd_label, "set or remove labels",
      "usage: tracelake label TRACE KEY=VALUE…\nAn empty value removes the label.\n" CONNECTION},
+    {"seal", tl_cmd_seal, "end live captures whose rig is gone",
+     "usage: tracelake seal TRACE…\n"
+     "The capture is complete with the bytes that are there; it cannot be resumed any more. One that "
+     "is\n"
+     "being pushed ends with its push. 'serve --seal-after 1h' does it by itself.\n" CONNECTION},
     {"redecode", tl_cmd_redecode, "decode the raw bytes again",
      "usage: tracelake redecode TRACE… [--config F | --back] [--image FILE[@ADDR]]…\n"
      "  --config F          decode with this setup instead of the present one\n"

@@ -337,6 +337,13 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_wait_sealed(struct tracelake *lak
                                                            struct tracelake_trace **out,
                                                            struct tracelake_error *error);
 
+/*
+ * End a capture whose rig is gone: it is complete with the bytes that are there. `out` may be NULL.
+ * NOTFOUND, DENIED while a rig is pushing it. Does nothing with a complete one.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_seal(struct tracelake *lake, const char *trace,
+                                                    struct tracelake_trace **out,
+                                                    struct tracelake_error *error);
 /* Remove a trace. NOTFOUND, DENIED while a rig is pushing it. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_delete(struct tracelake *lake, const char *trace,
                                                       struct tracelake_error *error);

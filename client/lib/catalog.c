@@ -146,6 +146,14 @@ int tracelake_wait_sealed(struct tracelake *lake, const char *trace, struct trac
     }
 }
 
+int tracelake_seal(struct tracelake *lake, const char *trace, struct tracelake_trace **out,
+                   struct tracelake_error *error)
+{
+    Tracelake__V1__SealRequest request = TRACELAKE__V1__SEAL_REQUEST__INIT;
+    request.trace = text(trace);
+    return ask_trace(lake, "/tracelake.v1.Catalog/Seal", &request.base, out, error);
+}
+
 int tracelake_delete(struct tracelake *lake, const char *trace, struct tracelake_error *error)
 {
     Tracelake__V1__DeleteTraceRequest request = TRACELAKE__V1__DELETE_TRACE_REQUEST__INIT;

@@ -183,8 +183,10 @@ static void release(struct tl_ingest *ingest)
 {
     struct tl_trace *trace = ingest->trace;
     pthread_mutex_lock(&trace->lock);
-    if (trace->session == ingest)
+    if (trace->session == ingest) {
         trace->session = NULL;
+        trace->idle_ns = tl_wall_ns();
+    }
     pthread_mutex_unlock(&trace->lock);
     put(ingest);
 }
@@ -329,6 +331,29 @@ int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes 
     return r;
 }
 
+int tl_trace_complete(struct tl_trace *trace, uint64_t bytes, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&trace->lock);
+    trace->raw_bytes = bytes;
+    trace->complete = true;
+    if (trace->state == TL_TRACE_LIVE)
+        trace->state = TL_TRACE_DECODING;
+    pthread_mutex_unlock(&trace->lock);
+    const int r = tl_trace_save(trace, fail);
+    if (r < 0) {
+        pthread_mutex_lock(&trace->lock);
+        trace->complete = false;
+        if (trace->state == TL_TRACE_DECODING)
+            trace->state = TL_TRACE_LIVE;
+        pthread_mutex_unlock(&trace->lock);
+        return r;
+    }
+    tl_lake_queue(trace->lake, trace, 0);
+    tl_trace_changed(trace);
+    tl_housekeeper_wake(trace->lake); /* the capture's hash */
+    return TL_OK;
+}
+
 int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *at, struct tl_fail *fail)
 {
     struct tl_trace *trace = ingest->trace;
@@ -342,25 +367,7 @@ int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *at, struct tl_fail *fai
         return r;
     if (is_complete(trace) || *at == 0)
         return TL_OK; /* an empty one leaves no trace: tl_ingest_close() */
-    pthread_mutex_lock(&trace->lock);
-    trace->raw_bytes = *at;
-    trace->complete = true;
-    if (trace->state == TL_TRACE_LIVE)
-        trace->state = TL_TRACE_DECODING;
-    pthread_mutex_unlock(&trace->lock);
-    r = tl_trace_save(trace, fail);
-    if (r < 0) {
-        pthread_mutex_lock(&trace->lock);
-        trace->complete = false;
-        if (trace->state == TL_TRACE_DECODING)
-            trace->state = TL_TRACE_LIVE;
-        pthread_mutex_unlock(&trace->lock);
-        return r;
-    }
-    tl_lake_queue(ingest->lake, trace, 0);
-    tl_trace_changed(trace);
-    tl_housekeeper_wake(ingest->lake); /* the capture's hash */
-    return TL_OK;
+    return tl_trace_complete(trace, *at, fail);
 }
 
 void tl_ingest_explain(struct tl_ingest *ingest, const char *why)

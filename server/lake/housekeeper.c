@@ -215,6 +215,7 @@ static void *keep_house(void *context)
         lake->housekeeper_now = false;
         pthread_mutex_unlock(&lake->lock);
         tl_heap_tidy();
+        tl_lake_seal_left(lake, tl_wall_ns());
         if (due) {
             left = do_chores(lake);
             ticks = 0;

@@ -219,6 +219,7 @@ static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
     snprintf(t->format, sizeof(t->format), "%s", row->format);
     snprintf(t->message, sizeof(t->message), "%s", row->message);
     t->created_ns = row->created_ns;
+    t->idle_ns = tl_wall_ns();
     t->updated_ns = row->updated_ns;
     t->state = (uint8_t)row->state;
     t->complete = row->complete;

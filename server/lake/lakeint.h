@@ -163,6 +163,7 @@ struct tl_trace {
     uint64_t wanted;   /* number of the generation in `making` or, when all is done, `serving` */
     char message[256]; /* why it failed */
     struct tl_ingest *session;
+    int64_t idle_ns; /* since when there is none, in this process: Unix time */
     uint64_t epoch; /* of the push that has or had it last, see struct tl_ingest_request */
     struct tl_gen *serving;
     struct tl_gen *making; /* the same while nothing is decoded anew; NULL: nothing to decode */
@@ -234,6 +235,7 @@ struct tl_lake {
     pthread_cond_t chores; /* under `lock`: look now, or closing */
     bool housekeeper_now;
     pthread_mutex_t retain_lock; /* one at a time; outermost */
+    atomic_ullong seal_after_s;
     atomic_bool closing;
     atomic_ulong revision;
 
@@ -304,6 +306,10 @@ TL_MUST_USE int tl_lake_remove_orphans(struct tl_lake *lake, struct tl_fail *fai
 /* Remove all objects below a prefix that nothing uses any more. What the medium refuses to remove
  * now, the housekeeper removes later. */
 void tl_lake_discard(struct tl_lake *lake, const char *prefix);
+/* No bytes come behind these. TL_IO. */
+TL_MUST_USE int tl_trace_complete(struct tl_trace *trace, uint64_t bytes, struct tl_fail *fail);
+/* Seal what nobody has pushed for as long as tl_lake_set_seal_after() said. */
+void tl_lake_seal_left(struct tl_lake *lake, int64_t now_ns);
 /* A capture without bytes that nobody pushes leaves no trace. Does nothing with any other. */
 void tl_trace_delete_empty(struct tl_trace *trace);
 /* Remember the last generation of a deleted trace, so that a new trace of that name begins behind

@@ -23,8 +23,27 @@ static void say(const struct tl_osd_capture *c, const char *format, ...)
     c->log(c->context, line);
 }
 
+/* From the spool's thread. */
 static void on_durable(void *context, uint64_t offset)
 {
+    struct tl_osd_capture *const c = context;
+    atomic_store(&c->durable, offset);
+}
+
+static void drop(struct tl_osd_capture *c, uint64_t to)
+{
+    const size_t n = to - c->base < c->held.n ? (size_t)(to - c->base) : c->held.n;
+    tl_buf_drop(&c->held, n);
+    c->base += n;
+    c->sent -= n < c->sent ? n : c->sent;
+}
+
+static void drop_durable(struct tl_osd_capture *c)
+{
+    const uint64_t durable = atomic_load(&c->durable);
+    const uint64_t sent = c->base + c->sent;
+    if (c->ingest && durable > c->base)
+        drop(c, durable < sent ? durable : sent);
 }
 
 void tl_osd_capture_init(struct tl_osd_capture *c, struct tl_lake *lake, const char *rig,
@@ -37,13 +56,24 @@ void tl_osd_capture_init(struct tl_osd_capture *c, struct tl_lake *lake, const c
 
 int tl_osd_capture_add(struct tl_osd_capture *c, struct tl_bytes bytes, int64_t now)
 {
-    if (!c->held.n)
+    if (!tl_osd_capture_pending(c))
         c->since = now;
+    drop_durable(c);
     if (c->held.n + bytes.n > KEEP) {
         c->lost += bytes.n;
         return TL_OK;
     }
     return tl_buf_add(&c->held, bytes.p, bytes.n);
+}
+
+bool tl_osd_capture_full(const struct tl_osd_capture *c)
+{
+    return c->retry && c->held.n > KEEP / 2;
+}
+
+size_t tl_osd_capture_pending(const struct tl_osd_capture *c)
+{
+    return c->held.n - c->sent;
 }
 
 void tl_osd_capture_describe(struct tl_osd_capture *c, const struct tl_osd_bringup *b)
@@ -74,30 +104,59 @@ int tl_osd_label_connection(struct tl_lake *lake, const char *trace, const char 
     return tl_lake_set_labels(lake, trace, label, NULL);
 }
 
+/* Begin the trace, or go on with the one that waited: what is durable of it is there. */
 static int open_trace(struct tl_osd_capture *c, struct tl_fail *fail)
 {
-    const struct tl_ingest_request request = {
-        .rig = c->rig, .setup = c->described ? c->described : c->setup, .client = c->from};
-    c->at = 0;
-    const int rc =
-        tl_ingest_open(c->lake, &request, on_durable, NULL, &c->ingest, c->trace, &c->at, fail);
+    const struct tl_ingest_request request = {.rig = c->rig,
+                                              .trace = c->trace,
+                                              .setup = c->described ? c->described : c->setup,
+                                              .resume = c->trace[0] != 0,
+                                              .client = c->from};
+    uint64_t at = 0;
+    atomic_store(&c->durable, 0);
+    const int rc = tl_ingest_open(c->lake, &request, on_durable, c, &c->ingest, c->trace, &at, fail);
     if (rc < 0)
         return rc;
+    c->sent = 0;
+    if (at > c->base)
+        drop(c, at);
+    if (at < c->base) /* nothing durable is lost but by a damaged disk; the rest is still trace */
+        c->base = at;
     if (c->from)
         (void)!tl_osd_label_connection(c->lake, c->trace, c->from);
     return rc;
+}
+
+static void forget_trace(struct tl_osd_capture *c)
+{
+    c->ingest = NULL;
+    c->trace[0] = 0;
+    drop(c, c->base + c->sent);
+    c->base = 0;
 }
 
 /* End the trace with what it has. */
 static void finish(struct tl_osd_capture *c, const char *why)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    uint64_t durable = c->at;
+    uint64_t durable = 0;
     const int rc = tl_ingest_finish(c->ingest, &durable, &fail);
     tl_ingest_explain(c->ingest, rc < 0 && fail.text[0] ? fail.text : why);
     tl_ingest_close(c->ingest);
-    c->ingest = NULL;
-    c->trace[0] = 0;
+    forget_trace(c);
+}
+
+/* The disk is full or fails: it can be mended while the capture waits. */
+static void wait_for_disk(struct tl_osd_capture *c, const char *why, int64_t now)
+{
+    if (!c->retry)
+        say(c, "rig %s: %s; the capture waits", c->rig, why);
+    if (c->ingest) {
+        tl_ingest_explain(c->ingest, why);
+        tl_ingest_close(c->ingest);
+        c->ingest = NULL;
+    }
+    c->retry = now + RETRY_MS;
 }
 
 static void hand_over(struct tl_osd_capture *c, int64_t now)
@@ -105,14 +164,22 @@ static void hand_over(struct tl_osd_capture *c, int64_t now)
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     int rc = c->ingest ? TL_OK : open_trace(c, &fail);
     if (rc >= 0)
-        rc = tl_ingest_append(c->ingest, c->at, (struct tl_bytes){c->held.p, c->held.n}, &fail);
+        rc = tl_ingest_append(
+            c->ingest, c->base + c->sent,
+            (struct tl_bytes){c->held.p + c->sent, tl_osd_capture_pending(c)}, &fail);
     if (rc >= 0) {
-        c->at += c->held.n;
-        tl_buf_reset(&c->held);
+        c->sent = c->held.n;
+        drop_durable(c);
+        if (c->retry)
+            say(c, "rig %s: the capture goes on", c->rig);
         c->retry = 0;
         return;
     }
     const char *const why = fail.text[0] ? fail.text : tl_err_name(rc);
+    if (rc == TL_NOSPACE || rc == TL_IO || rc == TL_AGAIN) {
+        wait_for_disk(c, why, now);
+        return;
+    }
     if (c->ingest)
         finish(c, why);
     else if (!c->retry)
@@ -122,7 +189,7 @@ static void hand_over(struct tl_osd_capture *c, int64_t now)
 
 int64_t tl_osd_capture_due(const struct tl_osd_capture *c)
 {
-    if (!c->held.n)
+    if (!tl_osd_capture_pending(c) && !c->retry)
         return -1;
     if (c->retry)
         return c->retry;
@@ -139,12 +206,18 @@ void tl_osd_capture_flush(struct tl_osd_capture *c, int64_t now)
 
 void tl_osd_capture_end(struct tl_osd_capture *c, const char *why)
 {
-    if (c->held.n)
+    if (tl_osd_capture_pending(c) || c->retry)
         hand_over(c, INT64_MAX - RETRY_MS);
+    const size_t left = tl_osd_capture_pending(c);
     if (c->ingest)
         finish(c, why);
-    if (c->held.n)
-        say(c, "rig %s: %zu bytes could not be stored", c->rig, c->held.n);
+    else if (c->trace[0] && tl_lake_seal(c->lake, c->trace, NULL) < 0)
+        say(c, "rig %s: trace %s is not complete; seal it when there is room", c->rig, c->trace);
+    if (left || c->lost)
+        say(c, "rig %s: %zu bytes could not be stored", c->rig, left + (size_t)c->lost);
+    c->trace[0] = 0;
+    c->base = c->sent = 0;
+    c->lost = 0;
     tl_buf_fini(&c->held);
     free(c->described);
     c->described = NULL;

@@ -7,12 +7,18 @@
  * the trace is opened when the modules are described, when TL_OSD_HELD bytes wait, or
  * TL_OSD_HELD_MS after the first.
  *
+ * Bytes are held until they are durable: where the disk is full, or fails, the trace waits and goes on
+ * where its durable bytes end. A device that can be made to wait should be, when
+ * tl_osd_capture_full() says so.
+ *
  * Not thread-safe; blocks on the disk. `log` gets lines such as "rig osd begins trace …".
  */
 #ifndef TL_OSDHOST_CAPTURE_H
 #define TL_OSDHOST_CAPTURE_H
 
 #include "lake.h"
+
+#include <stdatomic.h>
 
 /* Label of traces that come over a connection of the server's own: nobody else can go on with them.
  */
@@ -32,10 +38,12 @@ struct tl_osd_capture {
     char rig[64];
 
     char trace[64]; /* "" until it is open */
-    uint64_t at;    /* bytes appended to it */
     uint64_t lost;  /* bytes that no trace took, since the disk refused them */
 
-    struct tl_buf held;
+    struct tl_buf held;     /* from `base` on, of which `sent` bytes are appended */
+    uint64_t base;
+    size_t sent;
+    atomic_ullong durable; /* as the spool told last */
     char *described; /* the setup with the modules in it, or NULL */
     struct tl_ingest *ingest;
     int64_t since; /* when the first held byte came */
@@ -51,6 +59,10 @@ TL_MUST_USE int tl_osd_capture_add(struct tl_osd_capture *c, struct tl_bytes byt
 void tl_osd_capture_describe(struct tl_osd_capture *c, const struct tl_osd_bringup *b);
 /* Hand over what is held, if it is time. A refusal is logged, and tried anew after a while. */
 void tl_osd_capture_flush(struct tl_osd_capture *c, int64_t now);
+/* So much waits for the disk that more would be lost. */
+bool tl_osd_capture_full(const struct tl_osd_capture *c);
+/* Bytes that wait to be handed over. */
+size_t tl_osd_capture_pending(const struct tl_osd_capture *c);
 /* When tl_osd_capture_flush() must be called at the latest, or -1. */
 int64_t tl_osd_capture_due(const struct tl_osd_capture *c);
 /*

@@ -82,7 +82,9 @@ static int time_left(const struct talk *t)
 static void wait_and_read(struct talk *t)
 {
     struct pollfd p[2] = {
-        {.fd = t->dial->fd, .events = (short)(POLLIN | (t->out.n ? POLLOUT : 0))},
+        {.fd = t->dial->fd,
+         .events = (short)((tl_osd_capture_full(&t->capture) ? 0 : POLLIN) |
+                           (t->out.n ? POLLOUT : 0))},
         {.fd = t->dial->stop_fd, .events = POLLIN},
     };
     (void)poll(p, t->until < 0 ? 2 : 1, time_left(t));

@@ -114,7 +114,7 @@ static void on_packet(void *context, struct tl_osd_link *link, const uint16_t *w
     const struct tl_bytes bytes = {datagram, 2 * (n + 1)};
     if (tl_osd_capture_add(capture, bytes, host->now) < 0)
         capture->lost += bytes.n;
-    if (capture->held.n >= TL_OSD_HELD)
+    if (tl_osd_capture_pending(capture) >= TL_OSD_HELD)
         tl_osd_capture_flush(capture, host->now);
 }
 

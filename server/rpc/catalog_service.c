@@ -166,6 +166,13 @@ static int run_redecode(struct tl_call *call, const void *message)
     return rc < 0 ? no_trace(call, rc, request->trace) : send_trace(call, request->trace);
 }
 
+static int run_seal(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__SealRequest *const request = message;
+    const int rc = tl_lake_seal(tl_call_rpc(call)->lake, request->trace, tl_call_fail(call));
+    return rc < 0 ? no_trace(call, rc, request->trace) : send_trace(call, request->trace);
+}
+
 /* What fits into a reply, in whole lines. */
 static int end_report(struct tl_buf *report)
 {
@@ -265,6 +272,8 @@ const struct tl_method tl_catalog_methods[] = {
      TL_ROLE_PUSH, run_set_labels},
     {"/tracelake.v1.Catalog/Redecode", &tracelake__v1__redecode_request__descriptor, TL_UNARY,
      TL_ROLE_PUSH, run_redecode},
+    {"/tracelake.v1.Catalog/Seal", &tracelake__v1__seal_request__descriptor, TL_UNARY, TL_ROLE_PUSH,
+     run_seal},
     {"/tracelake.v1.Catalog/Verify", &tracelake__v1__verify_request__descriptor, TL_UNARY,
      TL_ROLE_READ, run_verify, TL_LONG},
     {"/tracelake.v1.Catalog/ListRetention", &tracelake__v1__list_retention_request__descriptor,

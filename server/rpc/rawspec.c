@@ -167,6 +167,8 @@ static int parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text
     char *save = NULL;
     int rc = TL_OK;
     *out = (struct tl_raw_spec){0};
+    if (strstr(text, "://") && strncmp(text, "tcp://", 6))
+        return tl_fail_set(fail, TL_USAGE, "%.60s: only tcp://HOST:PORT is known", text);
     char *const copy = strdup(strncmp(text, "tcp://", 6) ? text : text + 6);
     if (!copy)
         return TL_NOMEM;

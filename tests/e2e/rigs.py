@@ -591,5 +591,39 @@ def full_at_first(lab):
     check(push.wait(60) == 0, push.stderr.read())
     check(lab.run('raw', 'full', '-').out == data, 'bytes differ')
 
+@test
+def seal(lab):
+    """A live capture whose rig is gone is ended by hand, one that is pushed is not; then by itself."""
+    lab.start()
+    push = lab.spawn('push', '--format', 'etm4', '--rig', 'rig', '--trace', 'left', '-',
+                     stdin=subprocess.PIPE)
+    push.stdin.write(b'x' * 5000)
+    push.stdin.flush()
+    wait_offset(lab, 'left', 5000)
+    lab.fails(3, r'left is being pushed by rig rig', 'seal', 'left')
+    lab.fails(3, r'no trace', 'seal', 'nothing')
+    push.kill()
+    push.wait()
+    state = lambda: json.loads(lab.run('ls', '--json', 'left').out)[0]['state']
+    until = time.monotonic() + 60
+    while subprocess.run([lab.tracelake, 'seal', 'left'], env=lab.environment(),
+                         stderr=subprocess.DEVNULL).returncode:
+        check(time.monotonic() < until, 'the server does not let go of a push that is gone')
+    wait_sealed(lab, 'left')
+    lab.run('seal', 'left')
+    lab.fails(3, 'complete on the server with 5000 bytes', 'push', '--format', 'etm4', '--rig', 'rig',
+              '--trace', 'left', '-', stdin=b'x' * 6000)
+    lab.stop()
+    lab.start('--seal-after', '1s')
+    push = lab.spawn('push', '--format', 'etm4', '--rig', 'rig', '--trace', 'auto', '-',
+                     stdin=subprocess.PIPE)
+    push.stdin.write(b'y' * 5000)
+    push.stdin.flush()
+    wait_offset(lab, 'auto', 5000)
+    push.kill()
+    wait_sealed(lab, 'auto')
+    check(lab.run('raw', 'auto', '-').out == b'y' * 5000, 'bytes differ')
+    check(state() == 'sealed', state())
+
 if __name__ == '__main__':
     main(TESTS)

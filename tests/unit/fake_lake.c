@@ -250,6 +250,16 @@ int tl_lake_delete(struct tl_lake *lake, const char *trace, struct tl_fail *fail
     return rc;
 }
 
+int tl_lake_seal(struct tl_lake *lake, const char *trace, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&lake->lock);
+    struct trace *const t = find_locked(lake, trace);
+    if (t)
+        t->complete = true;
+    pthread_mutex_unlock(&lake->lock);
+    return t ? TL_OK : TL_NOTFOUND;
+}
+
 int tl_lake_redecode_back(struct tl_lake *lake, const char *trace, struct tl_fail *fail)
 {
     return tl_lake_redecode(lake, trace, NULL, fail);

@@ -149,6 +149,33 @@ static void test_no_room(void **state)
     assert_true(fake_lake_explained(r->lake, "no room"));
 }
 
+/* The same over IPv6, its address in brackets. */
+static void test_ipv6(void **state)
+{
+    struct raw *const r = *state;
+    struct tl_raw_spec spec;
+    struct tl_fail fail = {0};
+    char url[96];
+    const int probe = socket(AF_INET6, SOCK_STREAM, 0);
+    struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+    const bool has = probe >= 0 && bind(probe, (struct sockaddr *)&at, sizeof at) == 0;
+    if (probe >= 0)
+        close(probe);
+    if (!has)
+        skip();
+    assert_int_equal(tl_raw_parse(&spec, r->lake, "[::1]:0,format=itm,id=1,rig=six", &fail), TL_OK);
+    assert_int_equal(tl_raw_listen(r->raw, &spec, url, &fail), TL_OK);
+    assert_int_equal(strncmp(url, "tcp://[::1]:", 12), 0);
+    at.sin6_port = htons((uint16_t)atoi(url + 12));
+    const int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(send(fd, "1234", 4, MSG_NOSIGNAL), 4);
+    close(fd);
+    for (int i = 0; i < 1000 && fake_lake_raw(r->lake, "six-0").n < 4; i++)
+        usleep(2000);
+    assert_int_equal(fake_lake_raw(r->lake, "six-0").n, 4);
+}
+
 /* We connect to a source, and again when it went away. */
 static void test_source(void **state)
 {
@@ -193,6 +220,8 @@ static void test_specifications(void **state)
         "127.0.0.1:1,format=tpiu,rig=a/b",
         "127.0.0.1:1,sync=fsync,format=tpiu,rig=a",
         "127.0.0.1:1,format=tpiu,rig=a,config=/nowhere.ini",
+        "udp://127.0.0.1:1,format=tpiu,rig=a",
+        "tcp:/127.0.0.1,format=tpiu,rig=a,config=/nowhere.ini",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct tl_raw_spec spec = {0};
@@ -219,6 +248,7 @@ int main(void)
         TEST(test_each_connection_is_a_capture),
         TEST(test_stop),
         TEST(test_no_room),
+        TEST(test_ipv6),
         TEST(test_source),
         TEST(test_specifications),
     };

@@ -33,6 +33,7 @@ static const struct rule methods[] = {
     {"/tracelake.v1.Catalog/DeleteTrace", ADMIN, TRACE},
     {"/tracelake.v1.Catalog/SetLabels", PUSH, TRACE},
     {"/tracelake.v1.Catalog/Redecode", PUSH, TRACE},
+    {"/tracelake.v1.Catalog/Seal", PUSH, TRACE},
     {"/tracelake.v1.Catalog/Verify", READ, TRACE},
     {"/tracelake.v1.Catalog/ListRetention", READ, ALL},
     {"/tracelake.v1.Catalog/SetRetention", ADMIN, ALL},
