@@ -13,6 +13,7 @@ import { launch, Suite } from "./harness.mjs";
 import { callChecks, compareChecks } from "./calls.mjs";
 import { findChecks } from "./find.mjs";
 import { FAR, gapChecks, missingTrace } from "./gaps.mjs";
+import { laneChecks } from "./lanes.mjs";
 import { Lab } from "./lab.mjs";
 import { loginChecks } from "./login.mjs";
 import { listen } from "./mock/server.mjs";
@@ -69,6 +70,7 @@ try {
       const osd = await lab.osd();
       await osdChecks(suite, { ...where, trace: osd });
       await sourceChecks(suite, { ...where, trace: finished, bare: osd });
+      await laneChecks(suite, { ...where, trace: finished, osd });
       await gapChecks(suite, {
         ...where, trace: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
         far: await lab.pushed("far", missingTrace(FAR).write(lab.dir, "far")),

@@ -11,7 +11,7 @@ import { centre, clamp, pan, span, whole, zoom, type Axis, type View } from "./s
 import { Finder } from "./find.ts";
 import { Session, type Measured } from "./session.ts";
 import { Swatches } from "./swatches.ts";
-import { decodePlace, emptyPlace, encodePlace, type Panel, type Place } from "./url.ts";
+import { decodePlace, emptyPlace, encodePlace, type Panel, type Place, type Sub } from "./url.ts";
 
 const URL_MS = 200;
 const NAMES_MS = 1000;
@@ -27,6 +27,7 @@ export class App {
   panel: Panel = "overview";
   kinds = ""; // of events that are listed, "" as usual
   comparedWith = ""; // "TRACE/STREAM"
+  readonly subs = new Set<Sub>(); // what is shown below lanes
   following: number | undefined;
   help = false;
   table = false;
@@ -113,6 +114,7 @@ export class App {
       select: s.selection && [text(s.selection[0]), text(s.selection[1])], find: s.found?.text ?? "", panel: this.panel,
       kinds: this.kinds, alone: this.swatches.highlight, with: this.comparedWith,
       open: s.folds, full: s.trace.streams.filter((_, i) => s.full.has(i)).map((x) => x.name),
+      show: [...this.subs],
       follow: this.following,
     };
   }
@@ -170,6 +172,8 @@ export class App {
     this.kinds = place.kinds;
     if (place.alone !== this.swatches.highlight) this.swatches.setHighlight(place.alone);
     this.comparedWith = place.with;
+    this.subs.clear();
+    for (const sub of place.show) this.subs.add(sub);
     this.following = s.trace.state === "live" || s.trace.state === "decoding" ? place.follow
       : undefined;
     s.selection = place.select && [near(epoch, place.select[0]), near(epoch, place.select[1])];
@@ -602,6 +606,13 @@ export class App {
   setKinds(kinds: string): void {
     this.kinds = kinds;
     this.moved();
+  }
+
+  /** Show something below all lanes, or no longer. */
+  toggleSub(sub: Sub): void {
+    if (!this.subs.delete(sub)) this.subs.add(sub);
+    this.toUrl();
+    this.changed();
   }
 
   compareWith(other: string): void {

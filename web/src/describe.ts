@@ -3,7 +3,8 @@
 import type { Session } from "./session.ts";
 import { absolute, type Ref } from "./epoch.ts";
 import { duration, exactTime, grouped, short } from "./format.ts";
-import { isSoftware, privilegeName, timeIsNs } from "./model.ts";
+import { contextName } from "./lanedata.ts";
+import { isSoftware, privilegeName, timeIsNs, unitName } from "./model.ts";
 import { EVENT, FLAG, FLAG_LOST, isOff, runs } from "./tile.ts";
 import { breakText } from "./timeline/gaps.ts";
 import type { Hover } from "./timeline/timeline.ts";
@@ -46,14 +47,15 @@ export function reasons(flags: number): string {
   return names(FLAG_NAMES, known === 0 ? flags & FLAG_LOST : known);
 }
 
-export function positionText(session: Session, at: number): string {
-  if (session.view.axis === "insn") return `insn ${grouped(at)}`;
+/** Of a lane: what is counted there may be no instructions. */
+export function positionText(session: Session, at: number, protocol: string): string {
+  if (session.view.axis === "insn") return `${unitName(protocol).replace(/(ch)?es$|s$/, "$1")} ${grouped(at)}`;
   return timeText(session.trace, at, timeIsNs(session.trace));
 }
 
-export function widthText(session: Session, units: number): string {
+export function widthText(session: Session, units: number, protocol = ""): string {
   if (units <= 1) return "";
-  if (session.view.axis === "insn") return `${short(units)} insns`;
+  if (session.view.axis === "insn") return `${short(units)} ${unitName(protocol)}`;
   return timeIsNs(session.trace) ? duration(units) : `${short(units)} ticks`;
 }
 
@@ -69,11 +71,21 @@ function mode(protocol: string, shares: Uint8Array, bucket: number): string {
   }).join(", ");
 }
 
+/** The line or value of software trace at a place, as far as it is here. */
+function said(session: Session, { lane, from, width }: Hover): string {
+  const name = session.trace.streams[lane]?.name ?? "";
+  const timed = session.view.axis === "time";
+  const entries = session.log.get(name, session.view)?.entries.filter((e) =>
+    (timed ? e.time !== undefined && e.time >= from && e.time < from + width : e.at < from + width && e.last >= from)) ?? [];
+  const [first] = entries;
+  return first ? `${first.text}${entries.length > 1 ? ` (+${entries.length - 1})` : ""}` : "";
+}
+
 export function describe(session: Session, hover: Hover): Description {
   const stream = session.trace.streams[hover.lane];
   const out = {
-    lane: stream?.name ?? "", what: "", share: "", where: positionText(session, Math.max(0, Math.floor(hover.at))),
-    width: widthText(session, hover.width), mode: "", events: "", lost: "",
+    lane: stream?.name ?? "", what: "", share: "", where: positionText(session, Math.max(0, Math.floor(hover.at)), stream?.protocol ?? ""),
+    width: widthText(session, hover.width, stream?.protocol), mode: "", events: "", lost: "",
   };
   const c = hover.columns;
   const b = hover.bucket;
@@ -98,10 +110,13 @@ export function describe(session: Session, hover: Hover): Description {
   const row = session.view.axis === "insn" && hover.width === 1
     ? session.insns(hover.lane)?.get(Math.floor(hover.at)) : undefined;
   if (c.fn[b]! > 0) out.what = session.nameOf(c.fn[b]! - 1);
+  else if (software && said(session, hover) !== "") out.what = said(session, hover);
   else if (software) out.what = c.insns[b]! > 1 ? `${grouped(c.insns[b]!)} messages` : "1 message";
   else if (c.page[b]! > 0) out.what = `page 0x${(c.page[b]! * 4096).toString(16)}`;
   else out.what = "code without a name";
-  if (row) out.what = `${row.fn ? row.fn + row.offset : out.what}  ${row.text || row.pc}`;
+  const state = session.states.get(stream.name, session.view)?.runs.find((r) => r.from <= hover.at && hover.at < r.to);
+  if (state && !state.mixed) out.mode = [state.mode || out.mode, contextName(state)].filter(Boolean).join(" · ");
+  if (row && !software) out.what = `${row.fn ? row.fn + row.offset : out.what}  ${row.text || row.pc}`;
   const share = c.share[b]!;
   if (share > 0 && share < 250) out.share = `~${Math.round(share / 2.55)} %`;
   return out;

@@ -57,7 +57,8 @@ export function exactTime(ns: number | bigint): string {
   return `${grouped(BigInt(digits.slice(0, at)))}.${rest} ${["ns", "µs", "ms", "s"][unit]}`;
 }
 
-function significant(value: number): string {
+/** Three significant digits, as far as there are that many. */
+export function significant(value: number): string {
   return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 

@@ -6,7 +6,7 @@
 export type Command =
   | "zoomIn" | "zoomOut" | "panLeft" | "panRight" | "home" | "end" | "whole" | "zoomSelection"
   | "laneUp" | "laneDown" | "toggleLane" | "stepBack" | "stepForward" | "eventBack" | "eventForward"
-  | "gapBack" | "gapForward" | "callBack" | "callForward" | "hitBack" | "hitForward" | "search" | "follow" | "axis" | "panel" | "table" | "theme" | "help"
+  | "gapBack" | "gapForward" | "callBack" | "callForward" | "hitBack" | "hitForward" | "states" | "counters" | "search" | "follow" | "axis" | "panel" | "table" | "theme" | "help"
   | "escape";
 
 export interface Binding {
@@ -57,6 +57,8 @@ export const BINDINGS: readonly Binding[] = [
   { command: "search", code: "KeyF", ctrl: true, shown: "Ctrl F" },
   { command: "follow", code: "KeyF", ctrl: false, shown: "F" },
   { command: "axis", code: "KeyT", shown: "T" },
+  { command: "states", code: "KeyC", shown: "C" },
+  { command: "counters", code: "KeyV", shown: "V" },
   { command: "panel", code: "KeyI", shown: "I" },
   { command: "table", code: "KeyL", shown: "L" },
   { command: "theme", code: "KeyK", shown: "K" },
@@ -107,6 +109,8 @@ export const GROUPS: readonly Group[] = [
     title: "Show",
     commands: [
       { command: "axis", text: "Instructions or time" },
+      { command: "states", text: "Processes and modes below the lanes" },
+      { command: "counters", text: "Counters below the lanes" },
       { command: "panel", text: "Side panel" },
       { command: "table", text: "Lanes as a table" },
       { command: "theme", text: "Light or dark" },

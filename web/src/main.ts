@@ -141,6 +141,8 @@ function command(e: KeyboardEvent): void {
           app.follow(app.following === undefined ? 0 : undefined);
           break;
         case "axis": void app.setAxis(s.view.axis === "insn" ? "time" : "insn"); break;
+        case "states":
+        case "counters": app.toggleSub(binding.command); break;
         case "panel": app.setPanel(app.panel === "none" ? "insns" : "none"); break;
         case "table": app.table = !app.table; break;
         case "gapForward": void app.finder.jump("gap", 1); break;

@@ -347,9 +347,9 @@ export function isSoftware(protocol: string): boolean {
   return /stm|itm|uart|transactions|^osd$/i.test(protocol);
 }
 
-/** "16.3 M insns", "41 records". */
+/** "16.3 M insns", "41 records", "400 branches". */
 export function unitName(protocol: string): string {
-  return isSoftware(protocol) ? "records" : "insns";
+  return isSoftware(protocol) ? "records" : protocol === "osd-ctm" ? "branches" : "insns";
 }
 
 /** Trace of Arm cores has exception levels, of x86 rings, else U S H M. */

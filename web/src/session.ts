@@ -5,6 +5,7 @@ import type { Found, Step } from "./find.ts";
 import { Overview } from "./overview.ts";
 import { InsnCache } from "./insns.ts";
 import { extentOf, streamExtent, type Position, type Stats, type Stream, type Trace } from "./model.ts";
+import { LaneData, readCounters, readLog, readStates, type Counters, type Log, type States } from "./lanedata.ts";
 import { whole, type Axis, type Extent, type View } from "./scale.ts";
 import { SliceCache } from "./slices.ts";
 import { TileClient } from "./tiles.ts";
@@ -31,6 +32,9 @@ export class Session {
   readonly tiles: TileClient;
   readonly slices: SliceCache;
   readonly overview: Overview;
+  readonly log: LaneData<Log>;
+  readonly states: LaneData<States>;
+  readonly counters: LaneData<Counters>;
   private readonly insnCaches = new Map<string, InsnCache>();
   names: string[] = []; // of functions by id
   namesVersion = 0;
@@ -59,6 +63,10 @@ export class Session {
     this.tiles = new TileClient(trace, () => app.changed());
     this.slices = new SliceCache(trace, () => app.changed());
     this.overview = new Overview(trace, () => app.counted(this));
+    const changed = (): void => app.changed();
+    this.log = new LaneData(trace, "log", "&limit=1000", (told) => readLog(told, trace.epoch), changed);
+    this.states = new LaneData(trace, "states", "&columns=2048", readStates, changed);
+    this.counters = new LaneData(trace, "counters", "&columns=1024", readCounters, changed);
     this.view = whole(axis, extentOf(trace, axis));
     this.fold(undefined, []);
   }
@@ -148,11 +156,12 @@ export class Session {
   get busy(): boolean {
     // What grows is asked for again and again.
     if (this.trace.state === "live") return this.tiles.busy;
-    return this.tiles.busy || this.slices.busy || [...this.insnCaches.values()].some((c) => c.busy);
+    return this.tiles.busy || this.slices.busy || this.log.busy || this.states.busy || this.counters.busy
+      || [...this.insnCaches.values()].some((c) => c.busy);
   }
 
   dropDecoded(): void {
     for (const cache of this.insnCaches.values()) cache.clear();
-    this.slices.clear();
+    for (const data of [this.slices, this.log, this.states, this.counters]) data.clear();
   }
 }

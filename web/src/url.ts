@@ -4,8 +4,12 @@
 //   #/trace/ID?axis=time&from=..&to=..    a trace; every part of the query may be absent
 import type { Axis } from "./scale.ts";
 
-export type Panel = "overview" | "insns" | "events" | "stats" | "find" | "calls" | "source" | "compare" | "none";
-const PANELS: readonly string[] = ["overview", "insns", "events", "stats", "find", "calls", "source", "compare", "none"];
+export type Panel = "overview" | "insns" | "events" | "stats" | "find" | "calls" | "source" | "log" | "compare" | "none";
+const PANELS: readonly string[] = ["overview", "insns", "events", "stats", "find", "calls", "source", "log", "compare", "none"];
+
+/** What is shown below lanes. */
+export type Sub = "states" | "counters";
+const SUBS: readonly string[] = ["states", "counters"];
 
 export interface Place {
   trace: string | undefined;
@@ -23,6 +27,7 @@ export interface Place {
   with: string; // "TRACE/STREAM" that is compared
   open: readonly string[] | undefined; // lanes whose call stack is open, by name; undefined: as usual
   full: readonly string[]; // … with all of its levels
+  show: readonly Sub[]; // sub-lanes
   /** undefined: not following; 0: keep the zoom; else the newest N units. */
   follow: number | undefined;
 }
@@ -30,7 +35,7 @@ export interface Place {
 export function emptyPlace(trace?: string): Place {
   return {
     trace, axis: "insn", from: undefined, to: undefined, lane: undefined, at: undefined,
-    select: undefined, find: "", panel: "overview", kinds: "", alone: "", with: "", open: undefined, full: [], follow: undefined,
+    select: undefined, find: "", panel: "overview", kinds: "", alone: "", with: "", open: undefined, full: [], show: [], follow: undefined,
   };
 }
 
@@ -57,6 +62,7 @@ export function encodePlace(place: Place): string {
   if (place.with !== "") query.push(`with=${encodeURIComponent(place.with)}`);
   if (place.open) query.push(`open=${place.open.map(encodeURIComponent).join(",")}`);
   if (place.full.length > 0) query.push(`full=${place.full.map(encodeURIComponent).join(",")}`);
+  if (place.show.length > 0) query.push(`show=${place.show.join(",")}`);
   return `#/trace/${encodeURIComponent(place.trace)}${query.length > 0 ? `?${query.join("&")}` : ""}`;
 }
 
@@ -106,6 +112,7 @@ export function decodePlace(hash: string): Place {
   place.with = query.get("with") ?? "";
   place.open = names(matched[2], "open");
   place.full = names(matched[2], "full") ?? [];
+  place.show = (query.get("show") ?? "").split(",").filter((x): x is Sub => SUBS.includes(x));
   const follow = query.get("follow");
   if (follow === "zoom") place.follow = 0;
   else if (follow !== null && Number(follow) > 0) place.follow = Number(follow);

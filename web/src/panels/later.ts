@@ -4,3 +4,4 @@ export { CallsPanel } from "./calls.ts";
 export { ComparePanel } from "./compare.ts";
 export { SourcePanel } from "./source.ts";
 export { EventsPanel, FindPanel } from "./hits.ts";
+export { LogPanel } from "./log.ts";

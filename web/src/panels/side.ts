@@ -16,6 +16,7 @@ const TABS: readonly (readonly [Panel, string])[] = [
   ["overview", "Overview"],
   ["insns", "Instructions"],
   ["source", "Source"],
+  ["log", "Log"],
   ["events", "Events"],
   ["calls", "Calls"],
   ["stats", "Statistics"],
@@ -36,6 +37,7 @@ export class Side {
       ["source", new Lazy(app, async () => new (await import("./later.js")).SourcePanel(app))],
       ["find", new Lazy(app, async () => new (await import("./later.js")).FindPanel(app))],
       ["events", new Lazy(app, async () => new (await import("./later.js")).EventsPanel(app))],
+      ["log", new Lazy(app, async () => new (await import("./later.js")).LogPanel(app))],
       ["compare", new Lazy(app, async () => new (await import("./later.js")).ComparePanel(app))],
     ]);
   }

@@ -15,10 +15,14 @@ export interface LaneBox {
   readonly fn: Band;
   readonly privilege: Band;
   readonly density: Band;
+  readonly states: Band; // processes, and modes below them
+  readonly counters: Band;
   readonly stack: Band;
 }
 
 export const STACK_ROW = 15;
+const STATE_ROW = 13;
+const CURVE_ROW = 34;
 /** Rows of an open call stack, until somebody asks for all of them. */
 export const FEW_ROWS = 12;
 
@@ -40,6 +44,8 @@ export interface LaneShape {
   readonly open: boolean;
   readonly full: boolean; // open with every row
   readonly depth: number; // deepest call stack known, 0: none known
+  readonly states?: boolean; // processes and modes are shown
+  readonly counters?: number; // so many curves are
 }
 
 export function layoutLanes(shapes: readonly LaneShape[]): { boxes: LaneBox[]; height: number } {
@@ -56,9 +62,11 @@ export function layoutLanes(shapes: readonly LaneShape[]): { boxes: LaneBox[]; h
     const fn = band(sizes.fn, 1);
     const privilege = band(sizes.privilege, 2);
     const density = band(sizes.density, 2);
+    const states = band(shape.states ? 2 * STATE_ROW : 0, 2);
+    const counters = band((shape.counters ?? 0) * CURVE_ROW, 2);
     const rows = !shape.open ? 0 : shape.full ? shape.depth : Math.min(shape.depth, FEW_ROWS);
     const stack = band(rows * STACK_ROW);
-    const box = { lane, y: top, h: y + Math.floor(sizes.pad / 2), marks, fn, privilege, density, stack };
+    const box = { lane, y: top, h: y + Math.floor(sizes.pad / 2), marks, fn, privilege, density, states, counters, stack };
     top += box.h;
     return box;
   });

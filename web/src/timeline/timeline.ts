@@ -21,6 +21,7 @@ import { drawOverlay } from "./overlay.ts";
 import { paint, unknown, untraced, type Target } from "./paint.ts";
 import { drawRuler, RULER_HEIGHT } from "./ruler.ts";
 import { needed, pieces, stripesOf } from "./scene.ts";
+import { SubLanes } from "./subs.ts";
 
 /** From this many pixels an instruction on, they are told apart. */
 const CELL = 5;
@@ -79,8 +80,10 @@ export class Timeline {
   private asked = -1; // level of the last frame
   private shown: Session | undefined;
   private readonly gestures: Gestures;
+  private readonly subs: SubLanes;
 
   constructor(private readonly app: App) {
+    this.subs = new SubLanes(app);
     this.element.className = "timeline";
     this.corner.className = "corner";
     this.heads.className = "heads";
@@ -187,7 +190,7 @@ export class Timeline {
 
   private layout(s: Session): void {
     const shapes = s.trace.streams.map((_, i) => ({
-      open: s.open.has(i), full: s.full.has(i), depth: this.depths[i] ?? 0,
+      open: s.open.has(i), full: s.full.has(i), depth: this.depths[i] ?? 0, ...this.subs.shape(s, i),
     }));
     const { boxes, height } = layoutLanes(shapes);
     this.boxes = boxes;
@@ -220,6 +223,7 @@ export class Timeline {
       && (this.depths[i] ?? 0) > 0).map((o) => o.name);
     const edge = s.trace.state !== "sealed" && s.view.to > s.liveEnd;
     s.slices.want(open, s.hop?.view ?? s.view, s.trace.revision, edge);
+    this.subs.want(s, first, last, edge);
     if (s.hop) {
       const ahead = needed(s.hop.view, this.width, s.extent, base, stripes).tiles;
       s.hop.ready = ahead.every((id) => this.upTo(s, id) >= Math.min(s.hop!.edge,
@@ -393,6 +397,7 @@ export class Timeline {
         drawInsns(ctx, cache, s.view, top, box, colours, this.width, stream.insns);
       }
     }
+    this.subs.draw(ctx, s, box, top, colours, this.width, (each) => this.visit(s, box.lane, each));
     const slices = box.stack.h > 0 ? s.slices.get(stream.name, s.view) : undefined;
     if (slices) drawSlices(ctx, slices.slices, s.view, top, box, colours, this.width);
     if (slices && cells && perUnit >= 8) {
@@ -486,7 +491,7 @@ export class Timeline {
       ?disabled=${axis === "time" && !s.trace.streams.some((st) => st.hasTime)}
       @click=${() => void this.app.setAxis(axis)}>${text}</button>`;
     render(html`<div class="segmented" role="group" aria-label="Axis">
-      ${label("insn", "Instructions")}${label("time", "Time")}</div>`, this.corner);
+      ${label("insn", "Instructions")}${label("time", "Time")}</div>${this.subs.buttons()}`, this.corner);
   }
 
   // ---- what is where -----------------------------------------------------------------------

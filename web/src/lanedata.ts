@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+// What lanes show beside tiles: fetched for a view with a view's width on each side, of all lanes that
+// want it at once, and kept until the view has left that or is much closer.
+import * as api from "./api.ts";
+import { absolute, epochOn, since, type Ref } from "./epoch.ts";
+import { span, type View } from "./scale.ts";
+
+/** A view that moves is not asked for at every frame. */
+const PAUSE_MS = 120;
+const FAILED_MS = 3000;
+/** An answer for a wide view is too coarse for one that is narrower by this factor. */
+const CLOSER = 2;
+
+interface Held<T> {
+  readonly view: View; // that it was asked for
+  readonly from: number;
+  readonly to: number;
+  readonly revision: number;
+  readonly data: T | undefined; // undefined: the server failed
+}
+
+export type Reader<T> = (told: unknown, epoch: bigint) => T;
+
+export class LaneData<T> {
+  private readonly held = new Map<string, Held<T>>();
+  private flying: { readonly view: View; readonly streams: readonly string[]; readonly controller: AbortController } | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly trace: Ref, private readonly kind: string, private readonly arguments_: string,
+    private readonly read: Reader<T>, private readonly changed: () => void,
+  ) {}
+
+  /** The best that is here for the view; a coarser one stands in while a closer one is under way. */
+  get(stream: string, view: View): T | undefined {
+    const held = this.held.get(stream);
+    return held && held.view.axis === view.axis && held.from < view.to && held.to > view.from ? held.data : undefined;
+  }
+
+  /** Say each frame what is in view. `open`: it may have grown with the trace. */
+  want(streams: readonly string[], view: View, revision: number, open: boolean): void {
+    const missing = streams.filter((s) => !this.fits(this.held.get(s), view, revision, open));
+    if (missing.length === 0 || this.timer !== undefined || this.coming(missing, view)) return;
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+      void this.fetch(missing, view, revision);
+    }, PAUSE_MS);
+  }
+
+  /** Is something under way? */
+  get busy(): boolean {
+    return this.timer !== undefined || this.flying !== undefined;
+  }
+
+  clear(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.flying?.controller.abort();
+    this.flying = undefined;
+    this.held.clear();
+  }
+
+  private fits(held: Held<T> | undefined, view: View, revision: number, open: boolean): boolean {
+    return held !== undefined && held.view.axis === view.axis && held.from <= view.from && held.to >= view.to
+      && span(view) * CLOSER >= span(held.view) && span(view) <= span(held.view) * CLOSER * 1.5
+      && (!open || held.revision === revision);
+  }
+
+  private coming(streams: readonly string[], view: View): boolean {
+    const on = this.flying;
+    if (!on || on.view.axis !== view.axis) return false;
+    const pad = span(on.view);
+    return on.view.from - pad <= view.from && on.view.to + pad >= view.to
+      && span(view) * CLOSER >= pad && streams.every((s) => on.streams.includes(s));
+  }
+
+  private async fetch(streams: readonly string[], view: View, revision: number): Promise<void> {
+    this.flying?.controller.abort();
+    const controller = new AbortController();
+    this.flying = { view, streams, controller };
+    const pad = span(view);
+    const [from, to] = [Math.max(0, view.from - pad), view.to + pad];
+    const epoch = epochOn(this.trace, view.axis);
+    const last = absolute(epoch, Math.ceil(to)) || 1n;
+    const path = `${api.tracePath(this.trace.id)}/${this.kind}?streams=${streams.map(encodeURIComponent).join(",")}`
+      + `&axis=${view.axis}&from=${absolute(epoch, from)}&to=${last}${this.arguments_}`;
+    const keep = (stream: string, data: T | undefined): void => {
+      this.held.set(stream, { view, from: view.from - pad, to, revision, data });
+    };
+    try {
+      const told = await api.json(path, controller.signal) as { streams?: Record<string, unknown> };
+      for (const stream of streams) {
+        const one = told.streams?.[stream];
+        keep(stream, one === undefined ? undefined : this.read(one, epoch));
+      }
+    } catch {
+      if (controller.signal.aborted) return;
+      for (const stream of streams) keep(stream, undefined);
+      setTimeout(() => {
+        for (const [stream, held] of this.held) if (!held.data) this.held.delete(stream);
+        this.changed();
+      }, FAILED_MS);
+    } finally {
+      if (this.flying?.controller === controller) this.flying = undefined;
+    }
+    this.changed();
+  }
+}
+
+// ---- log ---------------------------------------------------------------------------------------
+
+export interface LogEntry {
+  readonly at: number; // position
+  readonly last: number;
+  readonly time: number | undefined;
+  readonly source: string;
+  readonly channel: string;
+  readonly text: string;
+  readonly isText: boolean;
+}
+
+export interface Log {
+  readonly entries: readonly LogEntry[];
+  readonly more: boolean;
+}
+
+type Json = Record<string, unknown>;
+const rows = (value: unknown): Json[] => (Array.isArray(value) ? value as Json[] : []);
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** `epoch` is that of times, whatever the axis. */
+export function readLog(told: unknown, epoch: bigint): Log {
+  const o = told as Json;
+  return {
+    more: o.more === true,
+    entries: rows(o.entries).map((e) => ({
+      at: Number(e.at), last: Number(e.last), time: e.time === undefined ? undefined : since(epoch, e.time),
+      source: text(e.source), channel: text(e.channel), text: text(e.text ?? e.value), isText: e.text !== undefined,
+    })),
+  };
+}
+
+/** "uart", "itm 3". */
+export function sourceName(e: LogEntry): string {
+  return e.channel === "" ? e.source : `${e.source} ${e.channel}`;
+}
+
+// ---- states ------------------------------------------------------------------------------------
+
+export interface StateRun {
+  readonly from: number;
+  readonly to: number;
+  readonly mode: string;
+  readonly context: string; // "0x100", "" if not known
+  readonly vmid: string;
+  readonly mixed: boolean;
+}
+
+export interface States {
+  readonly runs: readonly StateRun[];
+  readonly sampled: boolean;
+}
+
+export function readStates(told: unknown, epoch: bigint): States {
+  const o = told as Json;
+  return {
+    sampled: o.sampled === true,
+    runs: rows(o.runs).map((r) => ({
+      from: since(epoch, r.from), to: since(epoch, r.to), mode: text(r.mode), context: text(r.context),
+      vmid: text(r.vmid), mixed: r.mixed === true,
+    })),
+  };
+}
+
+/** "process 0x100", "process 0x100, machine 0x3"; "" if nothing is known. */
+export function contextName(run: StateRun): string {
+  return [run.context && `process ${run.context}`, run.vmid && run.vmid !== "0x0" && `machine ${run.vmid}`]
+    .filter(Boolean).join(", ");
+}
+
+// ---- counters ----------------------------------------------------------------------------------
+
+export interface Counters {
+  readonly from: number;
+  readonly to: number;
+  readonly rate: readonly number[]; // instructions per unit of time, NaN where not known; empty: no times
+  readonly cpi: readonly number[]; // cycles per instruction; empty: no cycle counts
+  readonly sampled: boolean;
+}
+
+export function readCounters(told: unknown, epoch: bigint): Counters {
+  const o = told as Json;
+  const column = (name: string): number[] => (Array.isArray(o[name]) ? (o[name] as unknown[]).map(Number) : []);
+  const [insns, time, cycles, counted] = [column("insns"), column("time"), column("cycles"), column("cycle_insns")];
+  return {
+    from: since(epoch, o.from), to: since(epoch, o.to), sampled: o.sampled === true,
+    rate: time.map((t, i) => (t > 0 ? insns[i]! / t : NaN)),
+    cpi: cycles.map((n, i) => (counted[i]! > 0 ? n / counted[i]! : NaN)),
+  };
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// What software trace says in view, line by line, bound to the cursor both ways.
+import { html, type TemplateResult } from "lit-html";
+import { ref } from "lit-html/directives/ref.js";
+import type { App } from "../app.ts";
+import { timeText } from "../describe.ts";
+import { grouped } from "../format.ts";
+import { sourceName, type LogEntry } from "../lanedata.ts";
+import { isSoftware } from "../model.ts";
+import type { Session } from "../session.ts";
+
+interface Row extends LogEntry {
+  readonly lane: number;
+}
+
+export class LogPanel {
+  private shown: Row | undefined;
+
+  constructor(private readonly app: App) {}
+
+  view(s: Session): TemplateResult {
+    const { streams } = s.trace;
+    const time = s.view.axis === "time";
+    const software = streams.map((stream, lane) => ({ stream, lane })).filter(({ stream, lane }) =>
+      (isSoftware(stream.protocol) && (time ? stream.hasTime : lane === s.lane)) || (lane === s.lane && (!time || stream.hasTime)));
+    if (software.length === 0) return html`<p class="muted hint">The selected lane has no times.</p>`;
+    const edge = s.trace.state !== "sealed" && s.view.to > s.liveEnd;
+    s.log.want(software.slice(0, 16).map((x) => x.stream.name), s.view, s.trace.revision, edge);
+    const rows: Row[] = [];
+    let more = false;
+    let missing = false;
+    for (const { stream, lane } of software) {
+      const log = s.log.get(stream.name, s.view);
+      missing ||= log === undefined;
+      more ||= log?.more === true;
+      for (const e of log?.entries ?? []) {
+        const at = time ? e.time : e.at;
+        if (at !== undefined && at >= s.view.from && at <= s.view.to) rows.push({ ...e, lane });
+      }
+    }
+    if (time) rows.sort((a, b) => a.time! - b.time!);
+    const several = software.length > 1;
+    const here = this.nearest(s, rows, time);
+    const hint = rows.length > 0 ? "" : missing ? "Loading…" : "Software trace says nothing in view.";
+    return html`${hint ? html`<p class="muted hint">${hint}</p>` : ""}
+      ${more ? html`<p class="muted hint">There is more in view: zoom in to see all of it.</p>` : ""}
+      ${!time && streams.some((x) => isSoftware(x.protocol) && x.hasTime) ? html`<p class="muted hint">By time (T) all lanes are told together.</p>` : ""}
+      <ol class="log" tabindex="0" aria-label="Log" @keydown=${(e: KeyboardEvent) => this.key(e, rows, here)}>
+      ${rows.map((row, i) => html`<li class=${i === here ? "here" : ""} ${i === here ? ref((el) => this.follow(el, row)) : ""}>
+        <button class="plain" tabindex="-1" aria-current=${i === here ? "true" : "false"} @click=${() => this.go(row)}>
+        <span class="i">${row.time === undefined ? grouped(row.at) : timeText(s.trace, row.time, streams[row.lane]!.timeIsNs)}</span>
+        ${several ? html`<span class="muted lane">${streams[row.lane]!.name}</span>` : ""}
+        <span class="muted src">${sourceName(row)}</span><code class=${row.isText ? "" : "muted"}>${row.text}</code></button></li>`)}</ol>`;
+  }
+
+  /** The last one that was said at the cursor. */
+  private nearest(s: Session, rows: readonly Row[], time: boolean): number {
+    if (s.cursor === undefined) return -1;
+    let found = -1;
+    rows.forEach((row, i) => { if ((time ? row.time! : row.at) <= s.cursor!) found = i; });
+    return found;
+  }
+
+  private follow(element: Element | undefined, row: Row): void {
+    if (!element || (this.shown?.at === row.at && this.shown.lane === row.lane)) return;
+    this.shown = row;
+    requestAnimationFrame(() => element.scrollIntoView({ block: "nearest" }));
+  }
+
+  private go(row: Row): void {
+    this.app.selectLane(row.lane);
+    void this.app.goTo(row.at, row.time);
+  }
+
+  private key(e: KeyboardEvent, rows: readonly Row[], here: number): void {
+    const steps: Record<string, number> = { ArrowUp: here - 1, ArrowDown: here + 1, Home: 0, End: rows.length - 1 };
+    const row = rows[Math.max(0, steps[e.key] ?? -1)];
+    if (steps[e.key] === undefined || !row) return;
+    e.preventDefault();
+    e.stopPropagation();
+    this.go(row);
+  }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// Below a lane: processes and modes as boxes, counters as curves with their scale, and what software
+// trace says as text.
+import { contextName, type Counters, type Log, type States } from "../lanedata.ts";
+import { significant } from "../format.ts";
+import type { View } from "../scale.ts";
+import type { Colours } from "./colours.ts";
+import { fitted, SANS, MONO } from "./labels.ts";
+import type { Band, LaneBox } from "./layout.ts";
+
+const LEAST_LABEL = 28;
+
+/** Privilege of a mode word, for its colour; undefined if it tells none. */
+function level(mode: string): number | undefined {
+  const digit = /^(?:el|ring)(\d)/.exec(mode)?.[1];
+  return digit !== undefined ? Number(digit) : { u: 0, s: 1, h: 2, m: 3 }[mode.split(".")[0] ?? ""];
+}
+
+function drawRow(
+  ctx: CanvasRenderingContext2D, states: States, view: View, width: number, y: number, h: number, colours: Colours,
+  name: (i: number) => string, colour: (i: number) => string,
+): void {
+  const scale = width / (view.to - view.from);
+  ctx.font = `400 10px ${SANS}`;
+  ctx.textBaseline = "middle";
+  const { runs } = states;
+  for (let i = 0; i < runs.length; i++) {
+    const what = name(i);
+    let end = i;
+    let mixed = runs[i]!.mixed;
+    while (end + 1 < runs.length && name(end + 1) === what && runs[end + 1]!.mixed === mixed) end++;
+    const x0 = Math.max(-1, (runs[i]!.from - view.from) * scale);
+    const x1 = Math.min(width + 1, (runs[end]!.to - view.from) * scale);
+    mixed &&= x1 - x0 > 0;
+    i = end;
+    if (x1 < 0 || x0 > width || what === "") continue;
+    ctx.globalAlpha = mixed || states.sampled ? 0.55 : 1;
+    ctx.fillStyle = colour(end);
+    ctx.fillRect(x0, y, Math.max(1, x1 - x0 - (x1 - x0 > 3 ? 1 : 0)), h);
+    ctx.globalAlpha = 1;
+    if (x1 - x0 < LEAST_LABEL) continue;
+    const label = fitted(ctx, what, x1 - Math.max(0, x0) - 8);
+    ctx.fillStyle = mixed || states.sampled ? colours.named.ink.css : colours.label;
+    if (label !== "") ctx.fillText(label, Math.max(0, x0) + 4, y + h / 2 + 0.5);
+  }
+}
+
+export function drawStates(
+  ctx: CanvasRenderingContext2D, states: States, view: View, top: number, box: LaneBox, colours: Colours, width: number,
+): void {
+  const half = Math.floor(box.states.h / 2);
+  const at = (i: number): States["runs"][number] => states.runs[i]!;
+  drawRow(ctx, states, view, width, top + box.states.y, half - 1, colours,
+    (i) => contextName(at(i)), (i) => colours.named_(contextName(at(i))).css);
+  drawRow(ctx, states, view, width, top + box.states.y + half, half - 1, colours,
+    (i) => at(i).mode, (i) => colours.privilege[level(at(i).mode) ?? 0]!.css);
+}
+
+// ---- counters ----------------------------------------------------------------------------------
+
+export interface Curve {
+  readonly title: string;
+  readonly points: readonly { x0: number; x1: number; value: number }[]; // NaN: not known
+  readonly unit: (value: number) => string;
+  readonly most?: number; // the scale's end, where it is fixed
+  readonly sampled: boolean;
+}
+
+/** "812 M/s": instructions per second, or per tick. */
+export function rateText(rate: number, ns: boolean): string {
+  if (!ns) return `${significant(rate)} per tick`;
+  const perSecond = rate * 1e9;
+  for (const [scale, unit] of [[1e9, "G/s"], [1e6, "M/s"], [1e3, "k/s"]] as const) {
+    if (perSecond >= scale * 0.9995) return `${significant(perSecond / scale)} ${unit}`;
+  }
+  return `${Math.round(perSecond)} /s`;
+}
+
+/** Columns of a counter as pixels. */
+export function columnPoints(
+  counters: Counters, values: readonly number[], view: View, width: number,
+): { x0: number; x1: number; value: number }[] {
+  const scale = width / (view.to - view.from);
+  const wide = (counters.to - counters.from) / Math.max(1, values.length);
+  return values.map((value, i) => ({
+    x0: (counters.from + i * wide - view.from) * scale, x1: (counters.from + (i + 1) * wide - view.from) * scale, value,
+  })).filter((p) => p.x1 > 0 && p.x0 < width);
+}
+
+/** The scale's end: 1, 2 or 5 times a power of ten. */
+export function niceMost(most: number): number {
+  if (!(most > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(most));
+  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= most * 0.999) ?? 10 * power;
+}
+
+export function drawCurves(
+  ctx: CanvasRenderingContext2D, curves: readonly Curve[], band: Band, top: number, colours: Colours, width: number,
+): void {
+  if (curves.length === 0) return;
+  const h = Math.floor(band.h / curves.length);
+  ctx.font = `400 10px ${SANS}`;
+  ctx.textBaseline = "alphabetic";
+  curves.forEach((curve, k) => {
+    const y = top + band.y + k * h;
+    const known = curve.points.filter((p) => !Number.isNaN(p.value));
+    const most = curve.most ?? niceMost(known.reduce((m, p) => Math.max(m, p.value), 0));
+    const foot = y + h - 2;
+    const room = h - 6;
+    ctx.fillStyle = colours.named.line.css;
+    ctx.fillRect(0, foot, width, 1);
+    ctx.fillRect(0, foot - room, width, 1);
+    ctx.fillStyle = colours.named.accent.css;
+    ctx.globalAlpha = 0.35;
+    // Edges on whole pixels, so that neighbours neither overlap nor leave seams.
+    const bars = known.map((p) => {
+      const x = Math.max(0, Math.round(p.x0));
+      return { x, w: Math.min(width, Math.round(p.x1)) - x, tall: Math.min(1, p.value / most) * room };
+    }).filter((b) => b.w > 0);
+    for (const { x, w, tall } of bars) ctx.fillRect(x, foot - tall, w, tall);
+    ctx.globalAlpha = 1;
+    for (const { x, w, tall } of bars) ctx.fillRect(x, foot - tall - 0.5, w, 1);
+    const label = `${curve.title}, 0 to ${curve.unit(most)}${curve.sampled ? ", sampled" : ""}`;
+    const wide = ctx.measureText(label).width;
+    ctx.fillStyle = colours.named.ground.css;
+    ctx.globalAlpha = 0.8;
+    ctx.fillRect(2, foot - room + 1, wide + 8, 12);
+    ctx.globalAlpha = 1;
+    ctx.fillStyle = colours.named.ink.css;
+    ctx.fillText(label, 6, foot - room + 11);
+  });
+}
+
+// ---- software trace ----------------------------------------------------------------------------
+
+/** Text at its place, as long as neighbours leave room; returns whether any was drawn. */
+export function drawLog(
+  ctx: CanvasRenderingContext2D, log: Log, view: View, top: number, box: LaneBox, colours: Colours, width: number,
+): boolean {
+  const scale = width / (view.to - view.from);
+  const at = (i: number): number | undefined => {
+    const e = log.entries[i];
+    return e && (view.axis === "time" ? e.time : e.at);
+  };
+  ctx.font = `400 11px ${MONO}`;
+  ctx.textBaseline = "middle";
+  const y = top + box.fn.y;
+  let drawn = false;
+  for (let i = 0; i < log.entries.length; i++) {
+    const from = at(i);
+    if (from === undefined) continue;
+    const x = (from - view.from) * scale;
+    if (x > width) break;
+    const next = at(i + 1);
+    const end = next === undefined ? width : Math.min(width, (next - view.from) * scale);
+    if (end < 0 || end - Math.max(0, x) < LEAST_LABEL) continue;
+    const e = log.entries[i]!;
+    const label = fitted(ctx, e.text, end - Math.max(0, x) - 8);
+    if (label === "") continue;
+    // The line's own records are behind it: the text stands on the ground.
+    ctx.fillStyle = colours.named.ground.css;
+    ctx.fillRect(Math.max(0, x) + 1, y, ctx.measureText(label).width + 7, box.fn.h);
+    ctx.fillStyle = e.isText ? colours.named.software.css : colours.named.muted.css;
+    ctx.fillRect(Math.max(0, x), y, 2, box.fn.h);
+    ctx.fillStyle = e.isText ? colours.named.ink.css : colours.named.muted.css;
+    ctx.fillText(label, Math.max(0, x) + 5, y + box.fn.h / 2 + 0.5);
+    drawn = true;
+  }
+  return drawn;
+}

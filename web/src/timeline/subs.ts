@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// Which sub-lanes there are, what they need, and drawing them.
+import { html, type TemplateResult } from "lit-html";
+import type { App } from "../app.ts";
+import { isSoftware, streamExtent } from "../model.ts";
+import type { Session } from "../session.ts";
+import { TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
+import type { Sub } from "../url.ts";
+import type { Colours } from "./colours.ts";
+import type { LaneBox } from "./layout.ts";
+import { columnPoints, drawCurves, drawLog, drawStates, rateText, type Curve } from "./sublanes.ts";
+
+type Visit = (each: (stripe: Stripe, columns: Columns, from: number, to: number) => void) => void;
+
+/** So many entries can be told apart in a view. */
+const ENTRIES = 400;
+
+export class SubLanes {
+  constructor(private readonly app: App) {}
+
+  shape(s: Session, lane: number): { states: boolean; counters: number } {
+    const stream = s.trace.streams[lane]!;
+    const on = !isSoftware(stream.protocol);
+    return {
+      states: on && this.app.subs.has("states"),
+      counters: on && this.app.subs.has("counters") ? this.curves(s, lane) : 0,
+    };
+  }
+
+  /** Branches always, the others where the stream has times and cycle counts. */
+  private curves(s: Session, lane: number): number {
+    const stream = s.trace.streams[lane]!;
+    const known = s.counters.get(stream.name, s.view);
+    return 1 + (stream.hasTime ? 1 : 0) + (known && known.cpi.length > 0 ? 1 : 0);
+  }
+
+  want(s: Session, first: number, last: number, edge: boolean): void {
+    const seen = s.trace.streams.map((stream, lane) => ({ stream, lane }))
+      .filter(({ stream, lane }) => lane >= first && lane <= last && (s.view.axis === "insn" || stream.hasTime)).slice(0, 16);
+    const cores = seen.filter((x) => !isSoftware(x.stream.protocol)).map((x) => x.stream.name);
+    const software = seen.filter((x) => isSoftware(x.stream.protocol)).map((x) => x.stream.name);
+    const { revision } = s.trace;
+    if (software.length > 0) s.log.want(software, s.view, revision, edge);
+    if (this.app.subs.has("states") && cores.length > 0) s.states.want(cores, s.view, revision, edge);
+    if (this.app.subs.has("counters") && cores.length > 0) s.counters.want(cores, s.view, revision, edge);
+  }
+
+  draw(
+    ctx: CanvasRenderingContext2D, s: Session, box: LaneBox, top: number, colours: Colours, width: number, visit: Visit,
+  ): void {
+    const stream = s.trace.streams[box.lane]!;
+    if (isSoftware(stream.protocol)) {
+      const log = s.log.get(stream.name, s.view);
+      if (log && box.fn.h >= 12 && log.entries.length <= 3 * ENTRIES) drawLog(ctx, log, s.view, top, box, colours, width);
+      return;
+    }
+    const states = box.states.h > 0 ? s.states.get(stream.name, s.view) : undefined;
+    if (states) drawStates(ctx, states, s.view, top, box, colours, width);
+    if (box.counters.h === 0) return;
+    const curves: Curve[] = [];
+    const counters = s.counters.get(stream.name, s.view);
+    const sampled = counters?.sampled === true;
+    if (stream.hasTime) {
+      curves.push({
+        title: "instructions", points: counters ? columnPoints(counters, counters.rate, s.view, width) : [],
+        unit: (v) => rateText(v, stream.timeIsNs), sampled: false,
+      });
+    }
+    if (counters && counters.cpi.length > 0) {
+      curves.push({
+        title: "cycles per instruction", points: columnPoints(counters, counters.cpi, s.view, width),
+        unit: (v) => String(Number(v.toPrecision(3))), sampled,
+      });
+    }
+    curves.push({ title: "branches", points: branchPoints(s, box.lane, visit, width), most: 1, unit: () => "100 %", sampled: false });
+    drawCurves(ctx, curves, box.counters, top, colours, width);
+  }
+
+  buttons(): TemplateResult {
+    const button = (sub: Sub, key: string, text: string, path: string): TemplateResult => html`<button
+      aria-pressed=${this.app.subs.has(sub)} title=${`${text} (${key})`} aria-label=${text}
+      @click=${() => this.app.toggleSub(sub)}><svg viewBox="0 0 14 14" aria-hidden="true"><path d=${path}></path></svg></button>`;
+    return html`<div class="subs" role="group" aria-label="Below the lanes">
+      ${button("states", "C", "Processes and modes below the lanes", "M1 3h5v3H1zM8 3h5v3H8zM1 9h8v3H1z")}
+      ${button("counters", "V", "Counters below the lanes", "M1 12.5V7h3V3h3v6h3V5h3v7.5z")}</div>`;
+  }
+}
+
+/** Taken branches as a share of instructions, from tiles. */
+function branchPoints(s: Session, lane: number, visit: Visit, width: number): { x0: number; x1: number; value: number }[] {
+  const scale = width / (s.view.to - s.view.from);
+  const points: { x0: number; x1: number; value: number }[] = [];
+  const end = streamExtent(s.trace.streams[lane]!, s.view.axis).last;
+  visit((stripe, columns, from, to) => {
+    const first = Math.max(0, Math.floor((Math.max(from, s.view.from) - stripe.first) / stripe.bucket));
+    const last = Math.min(TILE_BUCKETS, Math.ceil((Math.min(to, s.view.to) - stripe.first) / stripe.bucket));
+    for (let b = first; b < last; b++) {
+      if (columns.insns[b]! === 0 && s.view.axis === "time") continue;
+      if (stripe.first + b * stripe.bucket >= end) break;
+      const x0 = (stripe.first + b * stripe.bucket - s.view.from) * scale;
+      points.push({ x0, x1: x0 + stripe.bucket * scale, value: columns.branches[b]! / 255 });
+    }
+  });
+  return points;
+}

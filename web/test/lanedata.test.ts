@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+import assert from "node:assert/strict";
+import test from "node:test";
+import { contextName, readCounters, readLog, readStates, sourceName } from "../src/lanedata.ts";
+import { columnPoints, niceMost, rateText } from "../src/timeline/sublanes.ts";
+
+test("what lanes show is read, times from the epoch on", () => {
+  const log = readLog({ more: true, entries: [
+    { at: 3, last: 9, time: "18446744073709551615", source: "itm", channel: "3", records: 7, text: "hello" },
+    { at: 10, last: 10, source: "uart", records: 1, value: "0x7f" }] }, 18446744073709551600n);
+  assert.equal(log.more, true);
+  assert.deepEqual(log.entries.map((e) => [sourceName(e), e.text, e.isText, e.time]),
+    [["itm 3", "hello", true, 15], ["uart", "0x7f", false, undefined]]);
+  const states = readStates({ sampled: false, runs: [{ from: 0, to: 5, mode: "el0.ns.a64", context: "0x100", vmid: "0x2" },
+    { from: 5, to: 6, mixed: true }] }, 0n);
+  assert.deepEqual(states.runs.map((r) => [contextName(r), r.mixed]), [["process 0x100, machine 0x2", false], ["", true]]);
+});
+
+test("counters become rates, unknown where nothing is known", () => {
+  const c = readCounters({ from: 0, to: 40, sampled: true, insns: [100, 50], time: [50, 0], cycles: [30, 0], cycle_insns: [20, 0] }, 0n);
+  assert.deepEqual(c.rate, [2, NaN]);
+  assert.deepEqual(c.cpi, [1.5, NaN]);
+  const points = columnPoints(c, c.rate, { axis: "insn", from: 10, to: 30 }, 200);
+  assert.deepEqual(points.map((p) => [p.x0, p.x1]), [[-100, 100], [100, 300]]);
+  assert.equal(rateText(0.8, true), "800 M/s");
+  assert.equal(rateText(2, false), "2.00 per tick");
+  assert.deepEqual([0, 0.9, 1, 3, 7000].map(niceMost), [1, 1, 1, 5, 10000]);
+});
