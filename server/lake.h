@@ -129,6 +129,33 @@ void tl_trace_list_free(struct tl_trace_list *list);
  */
 TL_MUST_USE int tl_lake_set_labels(struct tl_lake *lake, const char *trace, const char *labels,
                                    struct tl_fail *fail);
+#define TL_NOTES_MOST 1000 /* of a trace */
+#define TL_NOTE_BYTES 2048 /* of a note's text, with its NUL */
+
+/* What somebody wrote at a place of a trace; a bookmark, if there is no text. */
+struct tl_note {
+    uint64_t id; /* from 1 in a trace */
+    char stream[32];
+    uint64_t at, to; /* its first position and the last one, at <= to */
+    bool has_time;
+    uint64_t time, time_to; /* of both, when it was written */
+    int64_t created_ns;     /* Unix time */
+    int64_t updated_ns;
+    char text[TL_NOTE_BYTES]; /* UTF-8, lines */
+};
+/* Notes by id; free `*notes` with free(). TL_NOTFOUND. */
+TL_MUST_USE int tl_lake_notes(struct tl_lake *lake, const char *trace, struct tl_note **notes,
+                              size_t *n, struct tl_fail *fail);
+/*
+ * Write a note: id 0 is a new one, which gets its id; another replaces what has its id. Stream, at, to
+ * and text count, the rest is filled in. What is no UTF-8 in the text becomes '?'. TL_NOTFOUND: no such
+ * trace, stream or note; TL_USAGE: control characters, to < at; TL_LIMIT: too many.
+ */
+TL_MUST_USE int tl_lake_put_note(struct tl_lake *lake, const char *trace, struct tl_note *note,
+                                 struct tl_fail *fail);
+TL_MUST_USE int tl_lake_remove_note(struct tl_lake *lake, const char *trace, uint64_t id,
+                                    struct tl_fail *fail);
+
 /* Remove a trace and free its space, at once unless it is being read: then when the last reader
  * closes. TL_NOTFOUND, TL_DENIED while a rig is pushing it. */
 TL_MUST_USE int tl_lake_delete(struct tl_lake *lake, const char *trace, struct tl_fail *fail);

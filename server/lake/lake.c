@@ -484,6 +484,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     pthread_cond_init(&lake->chores, NULL);
     pthread_mutex_init(&lake->watch_lock, NULL);
     pthread_mutex_init(&lake->cache_lock, NULL);
+    pthread_mutex_init(&lake->notes_lock, NULL);
     pthread_mutex_init(&lake->program_lock, NULL);
     pthread_mutex_init(&lake->debuginfo_lock, NULL);
     pthread_cond_init(&lake->work, NULL);
@@ -578,6 +579,7 @@ void tl_lake_close(struct tl_lake *lake)
     pthread_cond_destroy(&lake->chores);
     pthread_mutex_destroy(&lake->watch_lock);
     pthread_mutex_destroy(&lake->cache_lock);
+    pthread_mutex_destroy(&lake->notes_lock);
     pthread_mutex_destroy(&lake->program_lock);
     tl_debuginfo_drop(lake);
     pthread_mutex_destroy(&lake->debuginfo_lock);

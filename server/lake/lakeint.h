@@ -245,6 +245,8 @@ struct tl_lake {
     struct tl_trace *traces;
     struct tl_trace *jobs, **last_job;
 
+    pthread_mutex_t notes_lock; /* one note at a time is written; outermost */
+
     pthread_mutex_t garbage_lock; /* held while garbage is removed */
     struct tl_garbage *garbage;   /* under `lock`; so are graves */
     struct tl_grave *graves;

@@ -4,8 +4,9 @@
  * anew from the objects alone:
  *
  *     m/<trace>  "TLTRACE1 <crc32c of the rest, 8 hex digits>\n", lines of "name=value", of streams
- *                "stream=index protocol lost name" and of labels "label=key=value", an empty line,
- *                and the setup to the end
+ *                "stream=index protocol lost name", of labels "label=key=value" and of notes
+ *                "note=id at to has_time time time_to created updated stream text" (lines of the
+ *                text ended by the byte 1), an empty line, and the setup to the end
  *     n/<hash>   an image's name
  *
  * Rows of shards follow from the shards, rows of images from the images.
@@ -63,6 +64,23 @@ static int add_streams(struct tl_buf *out, struct tl_gen *gen)
     return r;
 }
 
+static int add_note(void *context, const struct tl_note *note)
+{
+    struct tl_buf *const out = context;
+    int r = tl_buf_printf(out,
+                          "note=%" PRIu64 " %" PRIu64 " %" PRIu64 " %d %" PRIu64 " %" PRIu64
+                          " %" PRId64 " %" PRId64 " %s ",
+                          note->id, note->at, note->to, note->has_time, note->time, note->time_to,
+                          note->created_ns, note->updated_ns, note->stream);
+    const size_t from = out->n;
+    if (r >= 0)
+        r = tl_buf_printf(out, "%s\n", note->text);
+    for (size_t i = from; r >= 0 && i + 1 < out->n; i++)
+        if (out->p[i] == '\n')
+            out->p[i] = 1;
+    return r;
+}
+
 static int add_row_locked(struct tl_buf *out, const struct tl_trace *trace)
 {
     int r = add_text(out, "id", trace->id);
@@ -109,6 +127,8 @@ static int compose(struct tl_trace *trace, struct tl_buf *out, uint64_t *number)
     pthread_mutex_unlock(&trace->lock);
     if (r >= 0)
         r = add_streams(&body, gen);
+    if (r >= 0)
+        r = tl_catalog_notes(trace->lake->catalog, trace->id, add_note, &body, NULL);
     if (r >= 0)
         r = tl_buf_printf(&body, "\n%s", setup);
     if (r >= 0)
@@ -188,6 +208,8 @@ struct row {
     size_t n_labels, cap_labels;
     char **streams;
     size_t n_streams, cap_streams;
+    char **notes;
+    size_t n_notes, cap_notes;
 };
 
 static void row_fini(struct row *row)
@@ -195,6 +217,7 @@ static void row_fini(struct row *row)
     tl_buf_fini(&row->text);
     free(row->labels);
     free(row->streams);
+    free(row->notes);
 }
 
 static int take_line(struct row *row, char *name, char *value)
@@ -228,10 +251,14 @@ static int take_line(struct row *row, char *name, char *value)
     else if (strcmp(name, "decoded_removed") == 0)
         t->decoded_removed = number != 0;
     const bool label = strcmp(name, "label") == 0, stream = strcmp(name, "stream") == 0;
+    const bool note = strcmp(name, "note") == 0;
     if ((label && tl_grow(&row->labels, &row->cap_labels, row->n_labels + 1, sizeof(char *)) < 0) ||
         (stream &&
-         tl_grow(&row->streams, &row->cap_streams, row->n_streams + 1, sizeof(char *)) < 0))
+         tl_grow(&row->streams, &row->cap_streams, row->n_streams + 1, sizeof(char *)) < 0) ||
+        (note && tl_grow(&row->notes, &row->cap_notes, row->n_notes + 1, sizeof(char *)) < 0))
         return TL_NOMEM;
+    if (note)
+        row->notes[row->n_notes++] = value;
     if (label)
         row->labels[row->n_labels++] = value;
     if (stream)
@@ -326,6 +353,25 @@ static int rebuild_stream(struct tl_lake *lake, const struct tl_catalog_trace *t
     return r;
 }
 
+static int rebuild_note(struct tl_lake *lake, const char *trace, const char *line,
+                        struct tl_fail *fail)
+{
+    struct tl_note note = {0};
+    int has_time, text = 0;
+    if (sscanf(line,
+               "%" SCNu64 " %" SCNu64 " %" SCNu64 " %d %" SCNu64 " %" SCNu64 " %" SCNd64
+               " %" SCNd64 " %31s%n",
+               &note.id, &note.at, &note.to, &has_time, &note.time, &note.time_to,
+               &note.created_ns, &note.updated_ns, note.stream, &text) != 9)
+        return TL_OK;
+    note.has_time = has_time != 0;
+    snprintf(note.text, sizeof note.text, "%s", line[text] ? line + text + 1 : "");
+    for (char *p = note.text; *p; p++)
+        if (*p == 1)
+            *p = '\n';
+    return tl_catalog_put_note(lake->catalog, trace, &note, fail);
+}
+
 static int rebuild_trace(struct tl_lake *lake, struct row *row, struct tl_fail *fail)
 {
     struct tl_catalog_trace *t = &row->trace;
@@ -338,6 +384,8 @@ static int rebuild_trace(struct tl_lake *lake, struct row *row, struct tl_fail *
         *equals = '\0';
         r = tl_catalog_set_label(lake->catalog, t->id, row->labels[i], equals + 1, fail);
     }
+    for (size_t i = 0; r >= 0 && i < row->n_notes; i++)
+        r = rebuild_note(lake, t->id, row->notes[i], fail);
     for (size_t i = 0; r >= 0 && i < row->n_streams; i++)
         r = rebuild_stream(lake, t, row->streams[i], &whole, fail);
     /* What is missing behind a damaged shard comes back by decoding anew. */

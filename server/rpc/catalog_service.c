@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tracelake.v1.Catalog. */
 #include "rpc/convert.h"
+#include "rpc/notes.h"
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
 
@@ -276,6 +277,12 @@ const struct tl_method tl_catalog_methods[] = {
      run_seal},
     {"/tracelake.v1.Catalog/Verify", &tracelake__v1__verify_request__descriptor, TL_UNARY,
      TL_ROLE_READ, run_verify, TL_LONG},
+    {"/tracelake.v1.Catalog/ListNotes", &tracelake__v1__list_notes_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, tl_run_list_notes},
+    {"/tracelake.v1.Catalog/PutNote", &tracelake__v1__put_note_request__descriptor, TL_UNARY,
+     TL_ROLE_PUSH, tl_run_put_note},
+    {"/tracelake.v1.Catalog/DeleteNote", &tracelake__v1__delete_note_request__descriptor, TL_UNARY,
+     TL_ROLE_PUSH, tl_run_delete_note},
     {"/tracelake.v1.Catalog/ListRetention", &tracelake__v1__list_retention_request__descriptor,
      TL_UNARY, TL_ROLE_READ, run_list_retention, TL_SHORT, TL_REACH_ALL},
     {"/tracelake.v1.Catalog/SetRetention", &tracelake__v1__set_retention_request__descriptor,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is served where, the page's files, and the paths for those who watch the server. */
+#include "rpc/notes.h"
 #include "rpc/rpcint.h"
 #include "rpc/tilecache.h"
 #include "rpc/webapi.h"
@@ -88,6 +89,10 @@ const struct tl_route tl_http_routes[] = {
     {TRACE, TL_ROLE_ADMIN, tl_web_delete, TL_SHORT, TL_REACH_TRACE, TL_DELETE},
     {TRACE "/raw", TL_ROLE_PUSH, tl_web_append, TL_LONG, TL_REACH_OWN, TL_POST, PIECE},
     {TRACE "/labels", TL_ROLE_PUSH, tl_web_set_labels, TL_SHORT, TL_REACH_TRACE, TL_POST, LABELS},
+    {TRACE "/notes", TL_ROLE_READ, tl_web_notes},
+    {TRACE "/notes", TL_ROLE_PUSH, tl_web_put_note, TL_SHORT, TL_REACH_TRACE, TL_POST,
+     TL_NOTE_BYTES},
+    {TRACE "/notes/{note}", TL_ROLE_PUSH, tl_web_delete_note, TL_SHORT, TL_REACH_TRACE, TL_DELETE},
     {TRACE "/images", TL_ROLE_PUSH, tl_web_bind_image, TL_SHORT, TL_REACH_TRACE, TL_POST},
     {TRACE "/setup", TL_ROLE_READ, tl_web_setup},
     {TRACE "/functions", TL_ROLE_READ, tl_web_functions, TL_LONG},

@@ -49,6 +49,13 @@ static const char *const migrations[] = {
     "ALTER TABLE traces ADD COLUMN earlier TEXT NOT NULL DEFAULT '';",
 
     "ALTER TABLE traces ADD COLUMN content TEXT NOT NULL DEFAULT '';",
+
+    "CREATE TABLE notes("
+    " trace TEXT NOT NULL REFERENCES traces(id) ON DELETE CASCADE,"
+    " id INTEGER NOT NULL, stream TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL,"
+    " has_time INTEGER NOT NULL, time INTEGER NOT NULL, time_until INTEGER NOT NULL,"
+    " created_ns INTEGER NOT NULL, updated_ns INTEGER NOT NULL, text TEXT NOT NULL,"
+    " PRIMARY KEY(trace, id)) WITHOUT ROWID;",
 };
 #define SCHEMA ((int)(sizeof(migrations) / sizeof(*migrations)))
 

@@ -57,7 +57,7 @@ TL_MUST_USE int tl_catalog_add_trace(struct tl_catalog *catalog,
 /* Write everything of it but labels, rig and creation time. TL_NOTFOUND. */
 TL_MUST_USE int tl_catalog_update_trace(struct tl_catalog *catalog,
                                         const struct tl_catalog_trace *trace, struct tl_fail *fail);
-/* With its streams, shards and labels. */
+/* With its streams, shards, labels and notes. */
 TL_MUST_USE int tl_catalog_remove_trace(struct tl_catalog *catalog, const char *id,
                                         struct tl_fail *fail);
 /* `each` with every trace, oldest first; texts are borrowed for the call. */
@@ -70,6 +70,17 @@ TL_MUST_USE int tl_catalog_set_label(struct tl_catalog *catalog, const char *tra
 /* Append "key=value\n"… in order of key. */
 TL_MUST_USE int tl_catalog_labels(struct tl_catalog *catalog, const char *trace, struct tl_buf *out,
                                   struct tl_fail *fail);
+
+/* Write a note of a trace, new or not. */
+TL_MUST_USE int tl_catalog_put_note(struct tl_catalog *catalog, const char *trace,
+                                    const struct tl_note *note, struct tl_fail *fail);
+/* TL_NOTFOUND. */
+TL_MUST_USE int tl_catalog_remove_note(struct tl_catalog *catalog, const char *trace, uint64_t id,
+                                       struct tl_fail *fail);
+/* `each` with every note of a trace, by id. */
+TL_MUST_USE int tl_catalog_notes(struct tl_catalog *catalog, const char *trace,
+                                 int (*each)(void *context, const struct tl_note *note),
+                                 void *context, struct tl_fail *fail);
 
 /* ---- streams and shards -------------------------------------------------------------------- */
 

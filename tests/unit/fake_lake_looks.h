@@ -195,6 +195,30 @@ void tl_counters_fini(struct tl_counters *counters)
     *counters = (struct tl_counters){0};
 }
 
+int tl_lake_notes(struct tl_lake *lake, const char *trace, struct tl_note **notes, size_t *n,
+                  struct tl_fail *fail)
+{
+    const int rc = check(lake, trace, STREAM, fail);
+    *notes = rc < 0 ? NULL : calloc(1, sizeof **notes);
+    *n = rc < 0 ? 0 : 1;
+    if (*notes)
+        **notes = (struct tl_note){.id = 3, .stream = STREAM, .to = UINT64_MAX, .text = NAME};
+    return rc;
+}
+
+int tl_lake_put_note(struct tl_lake *lake, const char *trace, struct tl_note *note,
+                     struct tl_fail *fail)
+{
+    note->has_time = true;
+    note->time = note->at * 10;
+    return check(lake, trace, *note->stream ? note->stream : STREAM, fail);
+}
+
+int tl_lake_remove_note(struct tl_lake *lake, const char *trace, uint64_t id, struct tl_fail *fail)
+{
+    return check(lake, trace, STREAM, fail);
+}
+
 /* One slice; the resolution repeats the columns, and `truncated` that the axis was time. */
 int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
                    struct tl_slices *out, struct tl_fail *fail)

@@ -127,6 +127,9 @@ static void test_texts_and_numbers(void **state)
          "{\"streams\":{\"cs.10\":{\"sampled\":true,\"runs\":[{\"from\":1,\"to\":5,\"mode\":\"gr??"
          "\","
          "\"context\":\"0xffffffffffffffff\",\"mixed\":true}]}}}\n"},
+        {"notes", "[{\"id\":3,\"stream\":\"cs.10\",\"at\":0,\"to\":\"18446744073709551615\","
+                  "\"created_ns\":0,"
+                  "\"updated_ns\":0,\"text\":\"größe\"}]\n"},
         {"counters?streams=cs.10&from=1&to=5&columns=4",
          "{\"streams\":{\"cs.10\":{\"sampled\":false,\"from\":1,\"to\":5,\"insns\":[4,0],"
          "\"cycles\":["
