@@ -36,7 +36,7 @@ export async function laneChecks(suite, { server, trace, osd }) {
       assert.ok(told.runs.length > 3 && told.runs.some((r) => r.context), "the trace changes processes");
       await open(page, base, `#/trace/${trace}?from=${from}&to=${to}&open=`);
       await page.focus("#timeline");
-      await page.keyboard.press("c");
+      await page.keyboard.press("p");
       await page.waitForFunction(() => document.querySelector(".subs button[aria-pressed=true]"));
       await page.waitForTimeout(300);
       await settle(page);

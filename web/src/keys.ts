@@ -57,7 +57,7 @@ export const BINDINGS: readonly Binding[] = [
   { command: "search", code: "KeyF", ctrl: true, shown: "Ctrl F" },
   { command: "follow", code: "KeyF", ctrl: false, shown: "F" },
   { command: "axis", code: "KeyT", shown: "T" },
-  { command: "states", code: "KeyC", shown: "C" },
+  { command: "states", code: "KeyP", ctrl: false, shown: "P" },
   { command: "counters", code: "KeyV", shown: "V" },
   { command: "panel", code: "KeyI", shown: "I" },
   { command: "table", code: "KeyL", shown: "L" },

@@ -81,7 +81,7 @@ export class SubLanes {
       aria-pressed=${this.app.subs.has(sub)} title=${`${text} (${key})`} aria-label=${text}
       @click=${() => this.app.toggleSub(sub)}><svg viewBox="0 0 14 14" aria-hidden="true"><path d=${path}></path></svg></button>`;
     return html`<div class="subs" role="group" aria-label="Below the lanes">
-      ${button("states", "C", "Processes and modes below the lanes", "M1 3h5v3H1zM8 3h5v3H8zM1 9h8v3H1z")}
+      ${button("states", "P", "Processes and modes below the lanes", "M1 3h5v3H1zM8 3h5v3H8zM1 9h8v3H1z")}
       ${button("counters", "V", "Counters below the lanes", "M1 12.5V7h3V3h3v6h3V5h3v7.5z")}</div>`;
   }
 }
