@@ -387,8 +387,9 @@ struct tl_stats {
     uint64_t from, to; /* the range, as far as it is there */
     uint64_t insns, taken;
     uint64_t reads, writes;              /* memory accesses that the trace tells of */
-    struct tl_stats_function *functions; /* at most 50, those with most instructions first */
+    struct tl_stats_function *functions; /* at most 1000, those with most instructions first */
     size_t n_functions;
+    size_t n_run; /* how many functions there are */
     struct tl_stats_count *counts; /* group by group, those that are not 0 */
     size_t n_counts, cap_counts;
     struct tl_gen *gen; /* has the names */

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TOP_FUNCTIONS 50
+#define TOP_FUNCTIONS 1000
 #define KEEP_MAX      (32u << 20) /* bytes of what is remembered of a stream's shards */
 
 static const char *const mix_names[TL_MIX_KINDS] = {
@@ -239,6 +239,7 @@ static int add_functions(const struct counting *s, struct tl_stats *out)
         if (s->functions[i].insns > 0 || s->functions[i].calls > 0)
             ranked[n++] = (struct ranked){s->functions[i].insns, i};
     qsort(ranked, n, sizeof(*ranked), by_insns);
+    out->n_run = n;
     for (size_t k = 0; k < n && k < TOP_FUNCTIONS; k++) {
         const size_t i = ranked[k].i;
         out->functions[out->n_functions++] = (struct tl_stats_function){

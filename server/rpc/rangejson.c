@@ -44,7 +44,7 @@ int tl_run_stats(struct tl_call *call, const void *message)
     int rc = tl_lake_stats(tl_call_rpc(call)->lake, r->trace, r->stream, r->from,
                            r->to ? r->to : UINT64_MAX, &stats, tl_call_fail(call));
     if (rc == TL_OK)
-        rc = write_json(&json, tl_webjson_stats(&stats));
+        rc = write_json(&json, tl_webjson_stats(&stats, TL_WEBJSON_FUNCTIONS));
     if (rc == TL_OK) {
         reply.json = (char *)json.p;
         rc = tl_call_send(call, &reply.base);

@@ -156,10 +156,15 @@ static int respond_stats(struct tl_http_request *request, struct tl_http_respons
                          const char *stream, uint64_t from, uint64_t to)
 {
     struct tl_stats stats;
-    int rc = tl_lake_stats(lake_of(request), request->part[0], stream, from, to, &stats,
-                           &response->fail);
+    uint64_t functions = 0;
+    int rc =
+        tl_http_number(request, "functions", TL_WEBJSON_FUNCTIONS, &functions, &response->fail);
+    if (rc < 0)
+        return rc;
+    rc = tl_lake_stats(lake_of(request), request->part[0], stream, from, to, &stats,
+                       &response->fail);
     rc = rc < 0 ? explain(request, response, rc)
-                : tl_webjson_respond(response, tl_webjson_stats(&stats));
+                : tl_webjson_respond(response, tl_webjson_stats(&stats, functions));
     tl_stats_fini(&stats);
     return rc;
 }

@@ -248,15 +248,16 @@ static bool add_memory(cJSON *o, const struct tl_stats *stats)
            tl_webjson_u64(memory, "writes", stats->writes);
 }
 
-cJSON *tl_webjson_stats(const struct tl_stats *s)
+cJSON *tl_webjson_stats(const struct tl_stats *s, size_t most)
 {
     cJSON *const o = cJSON_CreateObject();
     bool ok = tl_webjson_u64(o, "from", s->from) && tl_webjson_u64(o, "to", s->to) &&
               tl_webjson_u64(o, "insns", s->insns) && tl_webjson_u64(o, "taken", s->taken);
     cJSON *const functions = cJSON_AddArrayToObject(o, "functions");
-    for (size_t i = 0; ok && i < s->n_functions; i++)
+    for (size_t i = 0; ok && i < s->n_functions && i < most; i++)
         ok = tl_webjson_add_row(functions, stats_function(&s->functions[i]));
-    ok = ok && add_counts(o, "mix", s, TL_STATS_MIX) && add_counts(o, "modes", s, TL_STATS_MODE) &&
+    ok = ok && tl_webjson_u64(o, "functions_run", s->n_run) &&
+         add_counts(o, "mix", s, TL_STATS_MIX) && add_counts(o, "modes", s, TL_STATS_MODE) &&
          add_counts(o, "items", s, TL_STATS_ITEM) && add_counts(o, "gaps", s, TL_STATS_GAP);
     if (s->reads + s->writes > 0)
         ok = ok && add_memory(o, s);

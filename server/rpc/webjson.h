@@ -34,7 +34,9 @@ cJSON *tl_webjson_position(const struct tl_position *at);
 /* `counted`: they were to be counted. */
 cJSON *tl_webjson_found(const struct tl_found *found, bool counted);
 cJSON *tl_webjson_image(const struct tl_image_row *row);
-cJSON *tl_webjson_stats(const struct tl_stats *stats);
+/* With at most `functions` of them; those that are told unless more are asked for. */
+#define TL_WEBJSON_FUNCTIONS 50
+cJSON *tl_webjson_stats(const struct tl_stats *stats, size_t functions);
 cJSON *tl_webjson_call(const struct tl_call_info *call);
 cJSON *tl_webjson_profile(const struct tl_profile *profile);
 cJSON *tl_webjson_compare(const struct tl_compare_request *request,

@@ -101,6 +101,12 @@ export class Lab {
     return id;
   }
 
+  /** A recorded STF trace of code without symbols, where there is one; undefined else. */
+  async recorded(name) {
+    const file = path.join(DATA, "stf", name);
+    return fs.existsSync(file) ? this.pushed("recorded", ["--format", "stf", file]) : undefined;
+  }
+
   /** Push what a writer of captures says; the name of the trace. */
   async pushed(id, args) {
     await this.run("tracelake", ["push", "--server", this.url, "--trace", id, ...args]);

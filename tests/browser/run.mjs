@@ -12,6 +12,7 @@ import { parseArgs } from "node:util";
 import { launch, Suite } from "./harness.mjs";
 import { callChecks, compareChecks } from "./calls.mjs";
 import { findChecks } from "./find.mjs";
+import { frameChecks } from "./frame.mjs";
 import { FAR, gapChecks, missingTrace } from "./gaps.mjs";
 import { laneChecks } from "./lanes.mjs";
 import { Lab } from "./lab.mjs";
@@ -79,6 +80,7 @@ try {
         ...where, trace: finished, dir: lab.dir,
         noimage: await lab.pushed("noimage", missingTrace().write(lab.dir, "gaps", { clock: 1e9, image: false })),
       });
+      await frameChecks(suite, { ...where, trace: finished, plain: await lab.recorded("dhry_riscv.zstf") });
       const real = await lab.real("juno_r1_1", "ETB_0");
       if (real) await serverChecks(suite, { ...where, trace: real, title: "board" });
       else suite.skip("server: a real capture", "no data");

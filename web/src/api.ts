@@ -146,9 +146,9 @@ export async function slices(
 }
 
 export async function stats(
-  id: string, stream: string, from: number, to: number, signal?: AbortSignal,
+  id: string, stream: string, from: number, to: number, functions: number, signal?: AbortSignal,
 ): Promise<Stats> {
-  return readStats(await json(`${streamPath(id, stream)}/stats?from=${from}&to=${to}`, signal));
+  return readStats(await json(`${streamPath(id, stream)}/stats?from=${from}&to=${to}&functions=${functions}`, signal));
 }
 
 /** Of all streams, wholly. */

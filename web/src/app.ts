@@ -504,7 +504,7 @@ export class App {
   }
 
   /** Exact statistics of the selection, or of what is in view, in the selected lane. */
-  measure(): void {
+  measure(functions = 50): void {
     const s = this.session;
     const stream = s?.stream;
     if (!s || !stream) return;
@@ -527,7 +527,7 @@ export class App {
       s.measured = measured;
       this.changed();
       try {
-        measured.stats = await api.stats(s.trace.id, stream.name, from, to, controller.signal);
+        measured.stats = await api.stats(s.trace.id, stream.name, from, to, functions, controller.signal);
       } catch (error) {
         if (controller.signal.aborted) return;
         measured.error = (error as Error).message;

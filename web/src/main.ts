@@ -7,6 +7,7 @@ import { duration, short } from "./format.ts";
 import { match } from "./keys.ts";
 import { timeIsNs } from "./model.ts";
 import { PRIVILEGE, type Theme } from "./palette.ts";
+import { Divider } from "./panels/divider.ts";
 import { Header } from "./panels/header.ts";
 import { helpDialog } from "./panels/help.ts";
 import { laneTable } from "./panels/lanes.ts";
@@ -22,6 +23,10 @@ const app = new App(paint);
 const timeline = new Timeline(app);
 const header = new Header(app, toggleTheme, () => timeline.focus());
 const side = new Side(app);
+const divider = new Divider(() => app.changed());
+let before: Element | null = null; // what had the focus before the help was opened
+let opened: Session | undefined;
+let listed = false; // the list of traces was seen last
 
 function chosenTheme(): Theme {
   const stored = localStorage.getItem("theme");
@@ -86,7 +91,7 @@ function tip(s: Session): TemplateResult | typeof nothing {
 
 function tracePage(s: Session): TemplateResult {
   return html`<main class="trace ${app.panel === "none" ? "wide" : ""}">
-    ${timeline.element}${side.view(s)}
+    ${timeline.element}${app.panel === "none" ? nothing : divider.view()}${side.view(s)}
     <p id="timeline-help" class="hidden">W and S zoom, A and D move, comma and full stop step through
       the trace, square brackets go to events, question mark shows all keys.</p>
     ${app.table ? laneTable(app, s, timeline) : nothing}
@@ -101,13 +106,31 @@ function paint(pointed: boolean): void {
     return;
   }
   document.title = s ? `${s.trace.id} – tracelake` : "tracelake";
+  if (app.help && !before) before = document.activeElement ?? document.body;
   render(html`${header.view()}
     ${s ? tracePage(s) : traceList(app)}
     ${app.help ? helpDialog(s?.stream?.protocol ?? "", () => { app.help = false; app.changed(); }) : nothing}
     <div class="hidden" role="status" aria-live="polite">${app.announced}</div>`, root);
+  keepFocus(s);
   if (!s) return;
   timeline.draw();
   details(s);
+}
+
+/** Where the focus was is gone: it goes to what stands in its place. */
+function keepFocus(s: Session | undefined): void {
+  const lost = document.activeElement === null || document.activeElement === document.body;
+  if (!app.help && before) {
+    const to = before instanceof HTMLElement && before !== document.body && before.isConnected ? before : undefined;
+    before = null;
+    if (to) to.focus({ preventScroll: true });
+    else if (s) timeline.focus();
+  } else if (s !== opened && lost) {
+    if (s && listed) timeline.focus();
+    else if (!s && opened) document.getElementById(`trace-${opened.trace.id}`)?.focus();
+  }
+  opened = s;
+  listed = !s;
 }
 
 /** What follows the pointer. */

@@ -106,6 +106,7 @@ export interface Count {
 
 export interface Stats {
   readonly insns: number;
+  readonly functionsRun: number; // of which those with most instructions are told
   readonly functions: readonly { name: string; pc: string; insns: number; calls: number }[];
   readonly groups: readonly { title: string; rows: readonly Count[] }[];
 }
@@ -287,7 +288,7 @@ export function readSlices(value: unknown, epoch = 0n): Map<string, Slices> {
 const TITLES: Record<string, string> = {
   mix: "Kinds of instructions", modes: "Modes", items: "Events", gaps: "Gaps",
 };
-const NOT_COUNTS = new Set(["functions", "insns", "from", "to"]);
+const NOT_COUNTS = new Set(["functions", "functions_run", "insns", "from", "to"]);
 
 export function readStats(value: unknown): Stats {
   const o = object(value);
@@ -307,6 +308,7 @@ export function readStats(value: unknown): Stats {
   if (loose.length > 0) groups.push({ title: "Others", rows: loose });
   return {
     insns: number(o.insns),
+    functionsRun: Math.max(number(o.functions_run), list(o.functions).length),
     functions: list(o.functions).map((row) => {
       const f = object(row);
       return {

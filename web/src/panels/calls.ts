@@ -15,6 +15,7 @@ export class CallsPanel {
   private whole: Asked<Profile> | undefined;
   private callers = false;
   private all = false;
+  private most = 100; // functions that are listed
   private range: readonly [number, number] | undefined; // that the tree is of, in units of the axis
   private readonly flame: Flame;
 
@@ -127,11 +128,12 @@ export class CallsPanel {
     return html`<table class="figures wide"><caption>Functions by their own instructions</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Own</th><th scope="col" class="n">With callees</th>
         <th scope="col" class="n">Calls</th><th scope="col" class="n" title="Own instructions as a share of the whole trace">Whole</th></tr></thead>
-      <tbody>${p.functions.slice(0, 200).map((f) => html`<tr><th scope="row" title=${f.name}>${f.name || f.pc}</th>
+      <tbody>${p.functions.slice(0, this.most).map((f) => html`<tr><th scope="row" title=${f.name}>${f.name || f.pc}</th>
         <td class="n" title=${grouped(f.self)}>${percent(f.self, p.insns)}</td>
         <td class="n" title=${grouped(f.total)}>${percent(f.total, p.insns)}</td>
         <td class="n" title=${f.finished > 0 ? `${grouped(Math.round(f.length / f.finished))} insns on average` : ""}>${short(f.calls)}</td>
         <td class="n">${whole ? percent(of.get(f.name || f.pc) ?? 0, whole.insns) : "…"}</td></tr>`)}</tbody></table>
-      ${p.functions.length > 200 ? html`<p class="muted hint">${grouped(p.functions.length - 200)} smaller ones are left out.</p>` : nothing}`;
+      ${p.functions.length > this.most ? html`<p class="buttons"><span class="muted">${grouped(this.most)} of ${grouped(p.functions.length)}</span>
+        <button class="action" @click=${() => { this.most = Infinity; this.app.changed(); }}>Show all</button></p>` : nothing}`;
   }
 }

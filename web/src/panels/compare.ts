@@ -26,6 +26,7 @@ export class ComparePanel {
   private calls = false;
   private part = false; // of the selection, or what is in view, not of everything
   private index = 0;
+  private most = 50; // functions that are listed
 
   constructor(private readonly app: App) {}
 
@@ -108,14 +109,17 @@ export class ComparePanel {
   }
 
   private functions(c: Comparison): TemplateResult {
-    const rows = c.functions.filter((f) => f.selfA !== f.selfB || f.callsA !== f.callsB).slice(0, 50);
+    const all = c.functions.filter((f) => f.selfA !== f.selfB || f.callsA !== f.callsB);
+    const rows = all.slice(0, this.most);
     if (rows.length === 0) return html``;
     return html`<table class="figures wide"><caption>Functions that differ most</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Here</th><th scope="col" class="n">There</th>
         <th scope="col" class="n">Calls</th><th scope="col" class="n">There</th></tr></thead>
       <tbody>${rows.map((f) => html`<tr><th scope="row" title=${f.name}>${f.name || "code without a name"}</th>
         <td class="n" title=${grouped(f.selfA)}>${short(f.selfA)}</td><td class="n" title=${grouped(f.selfB)}>${short(f.selfB)}</td>
-        <td class="n">${short(f.callsA)}</td><td class="n">${short(f.callsB)}</td></tr>`)}</tbody></table>`;
+        <td class="n">${short(f.callsA)}</td><td class="n">${short(f.callsB)}</td></tr>`)}</tbody></table>
+      ${rows.length < all.length ? html`<p class="buttons"><span class="muted">${grouped(rows.length)} of ${grouped(all.length)}</span>
+        <button class="action" @click=${() => { this.most = Infinity; this.app.changed(); }}>Show all</button></p>` : nothing}`;
   }
 
   // ---- side by side ------------------------------------------------------------------------

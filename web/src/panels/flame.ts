@@ -85,6 +85,7 @@ ${grouped(node.total)} instructions (${percent(node.total, p.insns)}), ${grouped
     return html`<table class="figures tree"><caption>${callers ? "Who called them" : "Who called whom"}</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">With callees</th>
         <th scope="col" class="n">Own</th><th scope="col" class="n">Calls</th></tr></thead>
-      <tbody>${shown.map(row)}</tbody></table>`;
+      <tbody>${shown.map(row)}</tbody></table>
+      ${shown.length === ROWS ? html`<p class="muted hint">The first ${ROWS} rows: close some to see others.</p>` : nothing}`;
   }
 }

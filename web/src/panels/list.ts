@@ -32,7 +32,7 @@ function row(trace: Trace, now: number): TemplateResult {
   const gaps = sum(trace, (s) => s.gaps);
   const labels = Object.entries(trace.labels);
   return html`<tr>
-    <th scope="row"><a href=${encodePlace(emptyPlace(trace.id))}>${trace.id}</a>
+    <th scope="row"><a id=${`trace-${trace.id}`} href=${encodePlace(emptyPlace(trace.id))}>${trace.id}</a>
       ${labels.map(([k, v]) => html`<span class="label">${k}=${v}</span>`)}
       ${trace.message !== "" ? html`<div class="message">${trace.message}</div>` : ""}</th>
     <td>${stateBadge(trace)}</td>

@@ -128,7 +128,7 @@ export class Side {
     return html`<table class="figures hot"><caption>Functions, hottest first</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th>
         <th scope="col" class="n">Instructions</th><th scope="col" class="n">Share</th></tr></thead>
-      <tbody>${stats.functions.slice(0, 100).map((f) => html`<tr>
+      <tbody>${stats.functions.map((f) => html`<tr>
         <th scope="row"><button class="plain" title=${f.name} ?disabled=${f.pc === "0x0"}
           @click=${() => this.app.lookFor(`call:${f.name}`)}>
           <svg class="bar" aria-hidden="true" preserveAspectRatio="none" viewBox="0 0 100 1"><rect height="1"
@@ -137,6 +137,8 @@ export class Side {
         <td class="n">${f.calls > 0 ? short(f.calls) : "–"}</td>
         <td class="n" title=${grouped(f.insns)}>${short(f.insns)}</td>
         <td class="n">${percent(f.insns, stats.insns)}</td></tr>`)}</tbody></table>
+      ${stats.functionsRun > stats.functions.length ? html`<p class="buttons"><span class="muted">${grouped(stats.functions.length)} of ${grouped(stats.functionsRun)}</span>
+        ${stats.functions.length < 1000 ? html`<button class="action" @click=${() => this.app.measure(1000)}>Show ${stats.functionsRun > 1000 ? "1,000" : "all"}</button>` : nothing}</p>` : nothing}
       ${stats.groups.map((g) => html`<table class="figures"><caption>${g.title}</caption>
         <tbody>${g.rows.map((r) => html`<tr><th scope="row">${r.name.replaceAll("_", " ")}</th>
           <td class="n">${grouped(r.count)}</td></tr>`)}</tbody></table>`)}`;

@@ -123,6 +123,21 @@ export function drawNote(
   ctx.fillText(text, 12, y + 0.5);
 }
 
+/** The function band by the innermost call at each place. */
+export function drawBand(
+  ctx: CanvasRenderingContext2D, slices: readonly Slice[], view: View, top: number, box: LaneBox,
+  colours: Colours, width: number,
+): void {
+  const scale = width / (view.to - view.from);
+  for (const slice of [...slices].sort((a, b) => a.depth - b.depth)) {
+    const x0 = Math.max(0, Math.round((slice.from - view.from) * scale));
+    const x1 = Math.min(width, Math.round((slice.to - view.from) * scale));
+    if (x1 <= x0) continue;
+    ctx.fillStyle = slice.name === "" ? colours.named.mixed.css : colours.named_(slice.name).css;
+    ctx.fillRect(x0, top + box.fn.y, x1 - x0, box.fn.h);
+  }
+}
+
 /** Call-stack slices, outermost on top. */
 export function drawSlices(
   ctx: CanvasRenderingContext2D, slices: readonly Slice[], view: View, top: number, box: LaneBox,

@@ -12,7 +12,7 @@ import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
 import { drawInsnBreaks, drawTimeBreaks } from "./gaps.ts";
 import { drawInlined, inlinedRuns } from "./inlined.ts";
-import { drawInsns, drawNote, drawRuns, drawSlices, runs, type Run } from "./labels.ts";
+import { drawInsns, drawBand, drawNote, drawRuns, drawSlices, runs, type Run } from "./labels.ts";
 import { FEW_ROWS, laneAt, layoutLanes, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
@@ -399,6 +399,8 @@ export class Timeline {
     }
     this.subs.draw(ctx, s, box, top, colours, this.width, (each) => this.visit(s, box.lane, each));
     const slices = box.stack.h > 0 ? s.slices.get(stream.name, s.view) : undefined;
+    // Code without symbols: the band has the colours of the calls, as far as each of them is here.
+    if (slices?.complete && s.names.length === 0 && s.view.axis === "insn") drawBand(ctx, slices.slices, s.view, top, box, colours, this.width);
     if (slices) drawSlices(ctx, slices.slices, s.view, top, box, colours, this.width);
     if (slices && cells && perUnit >= 8) {
       const cache = s.insns(box.lane);

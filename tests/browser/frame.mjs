@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// What is around the lanes: panel and window, focus, links, tables that end early, pixels between buckets.
+import assert from "node:assert/strict";
+import { accessible, colours, cssColour, inBothThemes, open, place, settle, shot } from "./harness.mjs";
+
+export async function frameChecks(suite, { server, trace, plain }) {
+  const base = server.replace(/\/$/, "");
+
+  await suite.check("frame: the panel can be made wider, by hand and by keys, and stays so", {}, async (page) => {
+    await open(page, base, `#/trace/${trace}`);
+    const width = () => page.evaluate(() => document.querySelector(".side").getBoundingClientRect().width);
+    const first = await width();
+    const bar = await page.locator(".divider").boundingBox();
+    await page.mouse.move(bar.x + 5, bar.y + 300);
+    await page.mouse.down();
+    await page.mouse.move(bar.x - 95, bar.y + 300, { steps: 3 });
+    await page.mouse.up();
+    assert.ok(Math.abs(await width() - first - 100) < 3, `${first} to ${await width()}`);
+    await page.focus(".divider");
+    await page.keyboard.press("ArrowRight");
+    assert.ok(Math.abs(await width() - first - 76) < 3);
+    await accessible(page);
+    await page.reload();
+    await page.waitForSelector(".side");
+    assert.ok(Math.abs(await width() - first - 76) < 3);
+  });
+
+  await suite.check("frame: a narrow window shows the lanes and the panel", { viewport: { width: 520, height: 820 } }, async (page) => {
+    await open(page, base, `#/trace/${trace}`);
+    const box = (s) => page.locator(s).boundingBox();
+    const [plot, side] = [await box(".plot"), await box(".side")];
+    assert.ok(plot.width > 360 && plot.height > 150, JSON.stringify(plot));
+    assert.ok(side.y >= plot.y + plot.height && side.width > 500, JSON.stringify(side));
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 520);
+    await inBothThemes(page, "narrow");
+  });
+
+  await suite.check("frame: the focus is kept, the selected tab is seen in forced colours", { forcedColors: "active" }, async (page) => {
+    await page.goto(base);
+    await page.focus(`#trace-${trace}`);
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("#timeline");
+    await settle(page);
+    const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.className);
+    assert.equal(await focused(), "timeline");
+    const outline = await page.locator("[role=tab][aria-selected=true]").evaluate((e) => getComputedStyle(e).outlineStyle);
+    assert.equal(outline, "solid");
+    await page.focus(".search input");
+    await page.focus("#tab-events");
+    await page.keyboard.press("Shift+?");
+    await page.waitForSelector("dialog[open]");
+    assert.match(await page.textContent("dialog"), /How to read a lane/);
+    await accessible(page);
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog", { state: "detached" });
+    assert.equal(await focused(), "tab-events");
+    await page.click("header .brand");
+    await page.waitForSelector("table.traces");
+    assert.equal(await focused(), "brand");
+  });
+
+  await suite.check("frame: another link is another state: search, folds, lane", {}, async (page) => {
+    await open(page, base, `#/trace/${trace}?find=gap&lane=cs.12&open=cs.12&at=5000&panel=find`);
+    await page.waitForSelector("#hits .gridbody [role=row]");
+    assert.equal(await page.inputValue(".search input"), "gap");
+    assert.equal(await page.locator(".fold[aria-expanded=true]").count(), 1);
+    await page.evaluate((t) => { location.hash = `#/trace/${t}?at=6000`; }, trace);
+    await page.waitForFunction(() => document.querySelector(".search input").value === "");
+    await settle(page);
+    assert.match(await page.textContent(".head.selected"), /cs\.10/);
+    assert.equal(await page.locator(".fold[aria-expanded=true]").count(), 2);
+    assert.equal((await place(page)).query.get("find"), null);
+  });
+
+  await suite.check("frame: a table that ends early says so, and gives the rest", {}, async (page) => {
+    const stats = await (await page.request.get(`${base}/api/v1/traces/${trace}/streams/cs.10/stats?from=0&to=1000000&functions=1000`)).json();
+    assert.ok(stats.functions_run > 50);
+    await open(page, base, `#/trace/${trace}?select=0-1000000&panel=stats`);
+    await page.waitForSelector("table.hot tbody tr");
+    const rows = page.locator("table.hot tbody tr");
+    assert.equal(await rows.count(), 50);
+    assert.match(await page.textContent(".tabpanel"), new RegExp(`50 of ${stats.functions_run}`));
+    await page.click(".tabpanel button:has-text('Show all')");
+    await page.waitForFunction((n) => document.querySelectorAll("table.hot tbody tr").length === n, stats.functions_run);
+    assert.doesNotMatch(await page.textContent(".tabpanel"), /50 of/);
+  });
+
+  if (!plain) return;
+  await suite.check("frame: no background shows between buckets of code without symbols", { viewport: { width: 1600, height: 700 } }, async (page) => {
+    await open(page, base, `#/trace/${plain}?from=100000&to=100600`);
+    const named = await Promise.all(["ground", "stripe"].map((n) => cssColour(page, n)));
+    const seams = await page.evaluate((names) => {
+      const canvas = document.querySelector("canvas.base");
+      const { data } = canvas.getContext("2d").getImageData(0, 60, canvas.width, 1);
+      let n = 0;
+      for (let i = 0; i < data.length; i += 4) {
+        n += names.includes(`#${((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]).toString(16).padStart(6, "0")}`) ? 1 : 0;
+      }
+      return n;
+    }, named);
+    assert.equal(seams, 0);
+    // Band and call stack have the same colours.
+    const [band, stack] = await page.evaluate(() => {
+      const canvas = document.querySelector("canvas.base");
+      const of = (y) => {
+        const { data } = canvas.getContext("2d").getImageData(0, y, canvas.width, 1);
+        const seen = new Set();
+        for (let i = 0; i < data.length; i += 4) seen.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+        return [...seen];
+      };
+      const all = new Set();
+      for (let y = 90; y < canvas.height; y += 3) for (const c of of(y)) all.add(c);
+      return [of(60), [...all]];
+    });
+    assert.ok(band.length >= 3, `${band.length} colours`);
+    for (const c of band) assert.ok(stack.includes(c), `#${c.toString(16)} is not in the stack`);
+    assert.ok(Object.keys(await colours(page)).length > 3);
+    await shot(page, "no-symbols");
+  });
+}
