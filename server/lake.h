@@ -695,6 +695,68 @@ TL_MUST_USE int tl_lake_compare(struct tl_lake *lake, const struct tl_compare_re
                                 struct tl_compare *out, struct tl_fail *fail);
 void tl_compare_fini(struct tl_compare *compare);
 
+/* ---- how often code was run ------------------------------------------------------------------ */
+
+struct tl_code_request {
+    const char *trace;
+    const char *stream; /* NULL, "": all that have instructions; then not by instruction, but whole */
+    enum tl_range_unit unit;
+    uint64_t from, to;
+};
+struct tl_code_count {
+    uint64_t from, to; /* addresses */
+    uint64_t count;
+};
+struct tl_code {
+    uint64_t insns;
+    struct tl_code_count *runs; /* instructions `from` to `to` (the last one), one behind another; where
+                                   the image tells what they are, no branch is in the middle */
+    size_t n_runs;
+    struct tl_code_count *branches; /* taken, from the branch to where it led */
+    size_t n_branches;
+    bool truncated; /* there were too many different ones */
+};
+/* How often which code was run in a range, in order of addresses. Free with tl_code_fini(), also
+ * after an error. */
+TL_MUST_USE int tl_lake_code(struct tl_lake *lake, const struct tl_code_request *request,
+                             struct tl_code *out, struct tl_fail *fail);
+void tl_code_fini(struct tl_code *code);
+
+#define TL_COVERAGE_NOWHERE UINT32_MAX
+struct tl_coverage_function {
+    const char *name;
+    uint64_t pc, calls;       /* how often its first instruction was executed */
+    uint64_t insns, executed; /* its instructions, and those of them that were executed */
+    uint32_t file, line;      /* NOWHERE: not known */
+};
+struct tl_coverage_line {
+    uint32_t file, line; /* file: its place in `files` */
+    uint64_t count;      /* of the line's instruction that was executed most */
+};
+struct tl_coverage_branch {
+    uint32_t file, line;
+    uint64_t pc, taken, not_taken;
+};
+struct tl_coverage {
+    char **files;
+    size_t n_files;
+    struct tl_coverage_function *functions; /* of the images, in order of addresses */
+    size_t n_functions;
+    struct tl_coverage_line *lines; /* by file and line, executed or not */
+    size_t n_lines;
+    struct tl_coverage_branch *branches; /* conditional ones, in order of addresses */
+    size_t n_branches;
+    bool truncated;
+    struct tl_gen *gen; /* has the names */
+};
+/*
+ * What of the functions of a trace's images was executed in a range. Lines are there where the
+ * images have debug information. Free with tl_coverage_fini(), also after an error.
+ */
+TL_MUST_USE int tl_lake_coverage(struct tl_lake *lake, const struct tl_code_request *request,
+                                 struct tl_coverage *out, struct tl_fail *fail);
+void tl_coverage_fini(struct tl_coverage *coverage);
+
 /* ---- representative regions ------------------------------------------------------------------ */
 
 struct tl_simpoints_request {

@@ -34,6 +34,8 @@ int tl_cmd_find(int argc, char **argv);
 int tl_cmd_stats(int argc, char **argv);
 int tl_cmd_call(int argc, char **argv);
 int tl_cmd_diff(int argc, char **argv);
+int tl_cmd_profile(int argc, char **argv);
+int tl_cmd_coverage(int argc, char **argv);
 int tl_cmd_tail(int argc, char **argv);
 int tl_cmd_token(int argc, char **argv);
 int tl_cmd_dump(int argc, char **argv);

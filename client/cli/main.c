@@ -188,8 +188,10 @@ static const struct command commands[] = {
      "usage: tracelake images [--source DIR] [FILE…]\n"
      "Uploads the files, each once by its content, then lists all images. A setup names them by\n"
      "sha256:… or build-id:…, also before they are there.\n"
-     "  --source DIR        upload the source files below DIR, too, for the timeline: C, C++, assembly,\n"
-     "                      Rust and the like, of at most 4 MiB each. They are those of the FILEs; without\n"
+     "  --source DIR        upload the source files below DIR, too, for the timeline: C, C++, "
+     "assembly,\n"
+     "                      Rust and the like, of at most 4 MiB each. They are those of the FILEs; "
+     "without\n"
      "                      any, of all images that have none of their own\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_RETAIN
@@ -253,6 +255,23 @@ static const struct command commands[] = {
      "  --tree              instead: who called whom, and how many instructions that took\n"
      "  --callers           the same from below: under each function those that called "
      "it\n" CONNECTION},
+#ifdef TL_HAVE_PROFILE
+    {"profile", tl_cmd_profile, "how often code was run, for compilers and profile viewers",
+     "usage: tracelake profile TRACE[/STREAM]… [--as FORM] [--insn A:B | --time A:B] [-o FILE]\n"
+     "  --as FORM           autofdo, llvm-profgen, bolt: counts of code\n"
+     "                      folded (default), speedscope, pprof: call stacks\n"
+     "  --bias ADDR         where the program was loaded: taken off addresses (autofdo, …)\n"
+     "  --size N            of the program in memory: other code is left out\n"
+     "  --build-id HEX      of the program, for autofdo\n"
+     "Several traces count together. Without STREAM: all streams.\n" CONNECTION},
+#endif
+#ifdef TL_HAVE_COVERAGE
+    {"coverage", tl_cmd_coverage, "what of the program was executed",
+     "usage: tracelake coverage TRACE[/STREAM] [--as text|lcov|json] [--insn A:B | --time A:B]\n"
+     "                          [-o FILE]\n"
+     "Functions, instructions, branches both ways and, where the images have debug information,\n"
+     "source lines. Without STREAM: all streams together.\n" CONNECTION},
+#endif
     {"diff", tl_cmd_diff, "where two runs part, and what differs by function",
      "usage: tracelake diff TRACE/STREAM[@A:B] TRACE/STREAM[@A:B] [--calls] [--limit N] [--json]\n"
      "Instructions are alike at the same place of a function of the same name, without symbols at\n"

@@ -614,6 +614,60 @@ tracelake_simpoints(struct tracelake *lake, const struct tracelake_range *range,
                     uint32_t most, int (*vectors)(void *context, const void *lines, size_t n),
                     void *context, char **json, struct tracelake_error *error);
 
+/* How often code was run: for compilers, and for coverage. */
+
+struct tracelake_code_count {
+    uint64_t from, to;
+    uint64_t count;
+};
+struct tracelake_code {
+    uint64_t insns;
+    struct tracelake_code_count *runs; /* instructions `from` to `to`, one behind another */
+    size_t n_runs;
+    struct tracelake_code_count *branches; /* that were taken, at `from` to `to` */
+    size_t n_branches;
+    bool truncated; /* there were too many different ones */
+};
+/* Of a range; an empty stream is all of them, and then the range is one of time. Free it with
+ * tracelake_code_free(). */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_code(struct tracelake *lake,
+                                                    const struct tracelake_range *range,
+                                                    struct tracelake_code **out,
+                                                    struct tracelake_error *error);
+TRACELAKE_API void tracelake_code_free(struct tracelake_code *code); /* NULL is fine */
+
+struct tracelake_covered_function {
+    char *name;
+    uint64_t pc, calls, insns, executed;
+    uint32_t file, line; /* file: from 1 on in `files`, 0: not known */
+};
+struct tracelake_covered_line {
+    uint32_t file, line;
+    uint64_t count;
+};
+struct tracelake_covered_branch {
+    uint32_t file, line;
+    uint64_t pc, taken, not_taken;
+};
+struct tracelake_coverage {
+    char **files;
+    size_t n_files;
+    struct tracelake_covered_function *functions; /* of the program, executed or not */
+    size_t n_functions;
+    struct tracelake_covered_line *lines; /* by file and line, executed or not */
+    size_t n_lines;
+    struct tracelake_covered_branch *branches; /* conditional ones */
+    size_t n_branches;
+    bool truncated;
+};
+/* What of a trace's program was executed in a range, as above. Free it with
+ * tracelake_coverage_free(). */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_coverage(struct tracelake *lake,
+                                                        const struct tracelake_range *range,
+                                                        struct tracelake_coverage **out,
+                                                        struct tracelake_error *error);
+TRACELAKE_API void tracelake_coverage_free(struct tracelake_coverage *coverage); /* NULL is fine */
+
 #ifdef __cplusplus
 }
 #endif

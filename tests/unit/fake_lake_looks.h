@@ -364,6 +364,30 @@ void tl_compare_fini(struct tl_compare *out)
     *out = (struct tl_compare){0};
 }
 
+int tl_lake_code(struct tl_lake *lake, const struct tl_code_request *request, struct tl_code *out,
+                 struct tl_fail *fail)
+{
+    *out = (struct tl_code){0};
+    return check(lake, request->trace, request->stream, fail);
+}
+
+void tl_code_fini(struct tl_code *code)
+{
+    *code = (struct tl_code){0};
+}
+
+int tl_lake_coverage(struct tl_lake *lake, const struct tl_code_request *request,
+                     struct tl_coverage *out, struct tl_fail *fail)
+{
+    *out = (struct tl_coverage){0};
+    return check(lake, request->trace, request->stream, fail);
+}
+
+void tl_coverage_fini(struct tl_coverage *coverage)
+{
+    *coverage = (struct tl_coverage){0};
+}
+
 int tl_lake_simpoints(struct tl_lake *lake, const struct tl_simpoints_request *request,
                       struct tl_simpoints_found *out, struct tl_fail *fail)
 {

@@ -58,6 +58,8 @@ static const struct rule methods[] = {
     {"/tracelake.v1.Ranges/Compare", READ, TRACE},
     {"/tracelake.v1.Ranges/Profile", READ, TRACE},
     {"/tracelake.v1.Ranges/SimPoints", READ, TRACE},
+    {"/tracelake.v1.Ranges/Code", READ, TRACE},
+    {"/tracelake.v1.Ranges/Coverage", READ, TRACE},
     {"/tracelake.v1.Ranges/GetTiles", READ, TRACE},
     {"/tracelake.v1.Raw/FetchRaw", READ, TRACE},
     {"/tracelake.v1.Raw/GetSetup", READ, TRACE},

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* How often code was run. */
+#include "ask.h"
+#include "tracelake/v1/ranges.pb-c.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static char *text(const char *s)
+{
+    return (char *)(uintptr_t)(s ? s : "");
+}
+
+/* Takes one reply; TRACELAKE_NOMEM. */
+typedef int take_reply(void *context, const void *reply);
+
+/* Ask, and have each reply taken. */
+static int ask(struct tracelake *lake, const char *method, const struct tracelake_range *range,
+               const ProtobufCMessageDescriptor *kind, take_reply *take, void *context,
+               struct tracelake_error *error)
+{
+    Tracelake__V1__CodeRequest request = TRACELAKE__V1__CODE_REQUEST__INIT;
+    struct tl_ask *call;
+    request.trace = text(range->trace);
+    request.stream = text(range->stream);
+    request.unit = (Tracelake__V1__Unit)range->unit;
+    request.begin = range->from;
+    request.end = range->to == TRACELAKE_END ? 0 : range->to;
+    int r = tl_ask_open(&call, lake, method, -1, error);
+    if (r < 0)
+        return r;
+    r = tl_ask_send(call, &request.base, error);
+    tl_ask_end(call);
+    while (r == TRACELAKE_OK) {
+        struct tl_bytes bytes;
+        ProtobufCMessage *reply = NULL;
+        r = tl_ask_recv(call, &bytes, error);
+        if (r == TRACELAKE_OK)
+            r = tl_ask_unpack(call, kind, bytes, &reply, error);
+        if (r < 0)
+            break;
+        if (take(context, reply) < 0)
+            r = tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+        protobuf_c_message_free_unpacked(reply, NULL);
+    }
+    tl_ask_close(call);
+    return r == TRACELAKE_EOF ? TRACELAKE_OK : r;
+}
+
+/* Room for `more` elements behind `*n` of an array. */
+static int grow(void *array, size_t n, size_t more, size_t size)
+{
+    void **const p = array;
+    void *const bigger = realloc(*p, (n + more + 1) * size);
+    if (!bigger)
+        return TRACELAKE_NOMEM;
+    *p = bigger;
+    return TRACELAKE_OK;
+}
+
+static int add_counts(struct tracelake_code_count **out, size_t *n,
+                      Tracelake__V1__CodeCount *const *rows, size_t more)
+{
+    if (grow(out, *n, more, sizeof **out) < 0)
+        return TRACELAKE_NOMEM;
+    for (size_t i = 0; i < more; i++)
+        (*out)[(*n)++] =
+            (struct tracelake_code_count){rows[i]->source, rows[i]->target, rows[i]->count};
+    return TRACELAKE_OK;
+}
+
+static int take_code(void *context, const void *message)
+{
+    struct tracelake_code *const code = context;
+    const Tracelake__V1__CodeReply *const reply = message;
+    code->insns += reply->insns;
+    code->truncated |= reply->truncated;
+    const int r = add_counts(&code->runs, &code->n_runs, reply->runs, reply->n_runs);
+    return r < 0
+               ? r
+               : add_counts(&code->branches, &code->n_branches, reply->branches, reply->n_branches);
+}
+
+void tracelake_code_free(struct tracelake_code *code)
+{
+    if (!code)
+        return;
+    free(code->runs);
+    free(code->branches);
+    free(code);
+}
+
+int tracelake_code(struct tracelake *lake, const struct tracelake_range *range,
+                   struct tracelake_code **out, struct tracelake_error *error)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    const int r = ask(lake, "/tracelake.v1.Ranges/Code", range,
+                      &tracelake__v1__code_reply__descriptor, take_code, *out, error);
+    if (r < 0) {
+        tracelake_code_free(*out);
+        *out = NULL;
+    }
+    return r;
+}
+
+/* ---- coverage -------------------------------------------------------------------------------- */
+
+static int take_texts(struct tracelake_coverage *c, const Tracelake__V1__CoverageReply *reply)
+{
+    if (grow(&c->files, c->n_files, reply->n_files, sizeof *c->files) < 0 ||
+        grow(&c->functions, c->n_functions, reply->n_functions, sizeof *c->functions) < 0)
+        return TRACELAKE_NOMEM;
+    for (size_t i = 0; i < reply->n_files; i++)
+        if (!(c->files[c->n_files++] = strdup(reply->files[i])))
+            return TRACELAKE_NOMEM;
+    for (size_t i = 0; i < reply->n_functions; i++) {
+        const Tracelake__V1__CoveredFunction *const f = reply->functions[i];
+        struct tracelake_covered_function *const row = &c->functions[c->n_functions++];
+        *row = (struct tracelake_covered_function){strdup(f->name), f->pc,   f->calls, f->insns,
+                                                   f->executed,     f->file, f->line};
+        if (!row->name)
+            return TRACELAKE_NOMEM;
+    }
+    return TRACELAKE_OK;
+}
+
+static int take_coverage(void *context, const void *message)
+{
+    struct tracelake_coverage *const c = context;
+    const Tracelake__V1__CoverageReply *const reply = message;
+    c->truncated |= reply->truncated;
+    if (take_texts(c, reply) < 0 ||
+        grow(&c->lines, c->n_lines, reply->n_lines, sizeof *c->lines) < 0 ||
+        grow(&c->branches, c->n_branches, reply->n_branches, sizeof *c->branches) < 0)
+        return TRACELAKE_NOMEM;
+    for (size_t i = 0; i < reply->n_lines; i++)
+        c->lines[c->n_lines++] = (struct tracelake_covered_line){
+            reply->lines[i]->file, reply->lines[i]->line, reply->lines[i]->count};
+    for (size_t i = 0; i < reply->n_branches; i++) {
+        const Tracelake__V1__CoveredBranch *const b = reply->branches[i];
+        c->branches[c->n_branches++] =
+            (struct tracelake_covered_branch){b->file, b->line, b->pc, b->taken, b->not_taken};
+    }
+    return TRACELAKE_OK;
+}
+
+void tracelake_coverage_free(struct tracelake_coverage *coverage)
+{
+    if (!coverage)
+        return;
+    for (size_t i = 0; i < coverage->n_files; i++)
+        free(coverage->files[i]);
+    for (size_t i = 0; i < coverage->n_functions; i++)
+        free(coverage->functions[i].name);
+    free(coverage->files);
+    free(coverage->functions);
+    free(coverage->lines);
+    free(coverage->branches);
+    free(coverage);
+}
+
+int tracelake_coverage(struct tracelake *lake, const struct tracelake_range *range,
+                       struct tracelake_coverage **out, struct tracelake_error *error)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    const int r = ask(lake, "/tracelake.v1.Ranges/Coverage", range,
+                      &tracelake__v1__coverage_reply__descriptor, take_coverage, *out, error);
+    if (r < 0) {
+        tracelake_coverage_free(*out);
+        *out = NULL;
+    }
+    return r;
+}
