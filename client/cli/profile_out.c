@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/profile_out.h"
 
+#include <cJSON.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

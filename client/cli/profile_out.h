@@ -17,8 +17,9 @@
 
 #include "tracelake.h"
 
-#include <cJSON.h>
 #include <stdio.h>
+
+struct cJSON;
 
 enum tl_profile_form {
     TL_PROFILE_AUTOFDO,
@@ -44,9 +45,9 @@ struct tl_profile_binary {
 bool tl_profile_write_code(enum tl_profile_form form, const struct tracelake_code *code,
                            const struct tl_profile_binary *binary, FILE *file);
 /* `nodes`: the array of that name of a profile's JSON (docs/http.md). */
-bool tl_profile_write_stacks(enum tl_profile_form form, const cJSON *nodes, FILE *file);
+bool tl_profile_write_stacks(enum tl_profile_form form, const struct cJSON *nodes, FILE *file);
 
 /* profile.proto of the stacks, packed and gzip'd: profile_pprof.c. */
-bool tl_profile_write_pprof(const cJSON *nodes, FILE *file);
+bool tl_profile_write_pprof(const struct cJSON *nodes, FILE *file);
 
 #endif

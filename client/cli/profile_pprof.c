@@ -5,6 +5,7 @@
 #include "cli/profile_out.h"
 #include "pprof/profile.pb-c.h"
 
+#include <cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
