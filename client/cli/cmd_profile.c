@@ -4,6 +4,7 @@
 #include "cli/profile_out.h"
 #include "cli/remote.h"
 
+#include <cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
