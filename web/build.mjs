@@ -87,6 +87,36 @@ function bundle() {
   });
 }
 
+/** The comment that a file begins with. */
+function head(file) {
+  const lines = fs.readFileSync(file, "utf8").split("\n");
+  const end = lines.findIndex((line) => !line.startsWith("//"));
+  return lines.slice(0, end).map((line) => line.replace(/^\/\/ ?/, "")).join("\n");
+}
+
+/** A package's licence: its file, or where it has none, the heads of its files and what they refer to. */
+function license(dir, name) {
+  const file = fs.readdirSync(dir).find((n) => /^licen[cs]e/i.test(n));
+  if (file) return fs.readFileSync(path.join(dir, file), "utf8").trim();
+  if (name !== "@bufbuild/protobuf") throw new Error(`${name} has no licence text`);
+  const apache = fs.readFileSync(path.join(src, "licenses/Apache-2.0.txt"), "utf8").trimEnd();
+  return [head(path.join(dir, "dist/esm/create.js")), `Of varint.js:\n\n${head(path.join(dir, "dist/esm/wire/varint.js"))}`,
+    apache].join("\n\n");
+}
+
+/** What is built in goes with its licence: the page's scripts and fonts, and all the rest is ours. */
+function licenses(modules) {
+  const shipped = ["lit-html", "@bufbuild/protobuf", "@fontsource-variable/inter", "@fontsource/jetbrains-mono"];
+  const own = fs.readFileSync(path.join(src, "../LICENSE"), "utf8").trim();
+  const notices = shipped.map((name) => {
+    const dir = path.join(modules, name);
+    const info = JSON.parse(fs.readFileSync(path.join(dir, "package.json"), "utf8"));
+    return `${name} ${info.version} (${info.license.replace(/^\((.*)\)$/, "$1")})\n\n${license(dir, name)}\n`;
+  });
+  const list = `tracelake (MIT)\n\n${own}\n\nIts page carries the following.\n`;
+  return [list, ...notices].join(`\n${"-".repeat(72)}\n\n`);
+}
+
 function copyStatic() {
   const modules = path.join(out, "node_modules");
   fs.copyFileSync(path.join(modules,
@@ -98,17 +128,7 @@ function copyStatic() {
   for (const name of ["index.html", "login.html", "favicon.svg"]) {
     fs.copyFileSync(path.join(src, "src", name), path.join(dist, name));
   }
-  // The licences of what the page carries go with it.
-  const shipped = ["lit-html", "@bufbuild/protobuf", "@fontsource-variable/inter",
-    "@fontsource/jetbrains-mono"];
-  const notices = shipped.map((name) => {
-    const dir = path.join(modules, name);
-    const info = JSON.parse(fs.readFileSync(path.join(dir, "package.json"), "utf8"));
-    const file = fs.readdirSync(dir).find((n) => /^licen[cs]e/i.test(n));
-    const text = file ? fs.readFileSync(path.join(dir, file), "utf8") : "";
-    return `${name} ${info.version} (${info.license})\n\n${text.trim()}\n`;
-  });
-  fs.writeFileSync(path.join(dist, "licenses.txt"), notices.join(`\n${"-".repeat(72)}\n\n`));
+  fs.writeFileSync(path.join(dist, "licenses.txt"), licenses(modules));
 }
 
 const TYPES = {

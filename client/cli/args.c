@@ -9,6 +9,17 @@
 
 enum { MAX_ARGS = 48, FIRST_LONG = 256 };
 
+static _Thread_local struct {
+    void (*reader)(void *context, const struct tl_arg *args);
+    void *context;
+} watch;
+
+void tl_args_watch(void (*reader)(void *context, const struct tl_arg *args), void *context)
+{
+    watch.reader = reader;
+    watch.context = context;
+}
+
 /* What there is, for completion and tests: name and kind of value, one a line. */
 static void print_options(const struct tl_arg *args)
 {
@@ -41,6 +52,11 @@ int tl_args_parse(int argc, char **argv, const struct tl_arg *args, int *first)
     options[n].name = "help";
     options[n].val = 'h';
 
+    if (watch.reader) {
+        watch.reader(watch.context, args);
+        watch.reader = NULL;
+        return TL_CLI_DONE;
+    }
     if (argc == 2 && !strcmp(argv[1], "--options")) {
         print_options(args);
         return TL_CLI_DONE;

@@ -8,6 +8,12 @@
 #define TL_ARGS_GO (-1)
 
 /*
+ * Have the next tl_args_parse() of this thread hand over its table, once, and return TL_CLI_DONE
+ * without looking at any argument: so a command's options are known from outside of it.
+ */
+void tl_args_watch(void (*reader)(void *context, const struct tl_arg *args), void *context);
+
+/*
  * Parse argv[1…] of a command. `args` ends with an entry without a name; names are without the
  * dashes, flags have no value, and `--help` is known everywhere, as is `--options`, which prints
  * what there is. Positional arguments are moved behind the options: `*first` is the index of the

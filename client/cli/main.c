@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The `tracelake` executable: finds the command and tells what there is. */
 #include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/plain.h"
 #include "cli/progress.h"
 #include "simd/cpu.h"
@@ -37,14 +38,7 @@
     "        [,from=TICKS][,until=TICKS]\n"                                                        \
     "                      program image; may be given more than once\n"
 
-struct command {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *summary;
-    const char *help;
-};
-
-static const struct command commands[] = {
+static const struct tl_command commands[] = {
 #ifdef TL_HAVE_SERVE
     {"serve", tl_cmd_serve, "run the server",
      "usage: tracelake serve --data DIR [options]\n"
@@ -352,11 +346,24 @@ static const struct command commands[] = {
      "                      'tracelake get TRACE --region NAME.1'\n"
      "  --json              print them as JSON\n" CONNECTION},
 #endif
+    {"completion", tl_cmd_completion, "print what makes a shell complete commands",
+     "usage: tracelake completion bash|zsh|fish\n"
+     "Prints a script for the shell, which then asks this program for commands, options, formats, and\n"
+     "names of traces and streams of the server. To have it in every shell:\n"
+     "  bash                tracelake completion bash >~/.local/share/bash-completion/completions/tracelake\n"
+     "  zsh                 tracelake completion zsh >DIR/_tracelake, with DIR in $fpath\n"
+     "  fish                tracelake completion fish >~/.config/fish/completions/tracelake.fish\n"},
 };
 
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
-static const struct command *find_command(const char *name)
+const struct tl_command *tl_commands(size_t *n)
+{
+    *n = N_COMMANDS;
+    return commands;
+}
+
+const struct tl_command *tl_command_find(const char *name)
 {
     for (size_t i = 0; i < N_COMMANDS; i++)
         if (strcmp(commands[i].name, name) == 0)
@@ -366,7 +373,7 @@ static const struct command *find_command(const char *name)
 
 void tl_cli_help(const char *command)
 {
-    const struct command *c = find_command(command);
+    const struct tl_command *c = tl_command_find(command);
     if (c)
         fputs(c->help, stdout);
 }
@@ -459,13 +466,19 @@ int main(int argc, char **argv)
         return TL_CLI_DONE;
     }
     if (strcmp(argv[1], "help") == 0) {
-        if (argc > 2 && find_command(argv[2])) {
+        if (argc > 2 && strcmp(argv[2], "--man") == 0) {
+            tl_manual_print(argc > 3 ? tl_command_find(argv[3]) : NULL);
+            return TL_CLI_DONE;
+        }
+        if (argc > 2 && tl_command_find(argv[2])) {
             tl_cli_help(argv[2]);
             return TL_CLI_DONE;
         }
         return usage(stdout);
     }
-    const struct command *command = find_command(argv[1]);
+    if (strcmp(argv[1], "complete") == 0)
+        return tl_cmd_complete(argc - 1, argv + 1);
+    const struct tl_command *command = tl_command_find(argv[1]);
     if (!command) {
         fprintf(stderr, "tracelake: unknown command '%s'; see 'tracelake --help'\n", argv[1]);
         return TL_CLI_USAGE;

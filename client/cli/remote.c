@@ -59,6 +59,8 @@ int tl_remote_try(struct tracelake **out, const struct tl_remote *remote,
     struct tracelake_options options = {
         .timeout_ms = remote->timeout > 1000000 ? -1 : (int)remote->timeout * 1000,
     };
+    if (remote->patience_ms)
+        options.timeout_ms = options.connect_ms = remote->patience_ms;
     choose_trust(remote, &options);
     if (!url)
         url = "http://127.0.0.1:7070";
@@ -71,7 +73,9 @@ int tl_remote_try(struct tracelake **out, const struct tl_remote *remote,
     const int result = tracelake_connect(out, url, &options, error);
     if (result == TRACELAKE_UNREACHABLE || result == TRACELAKE_TIMEOUT)
         return TL_REMOTE_AWAY;
-    return result < 0 ? tl_remote_fail(NULL, error) : TL_ARGS_GO;
+    if (result < 0)
+        return remote->patience_ms ? TL_CLI_REFUSED : tl_remote_fail(NULL, error);
+    return TL_ARGS_GO;
 }
 
 int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote)

@@ -16,6 +16,7 @@ struct tl_remote {
     const char *key;
     bool insecure;
     uint64_t timeout; /* s, 0: the library's */
+    int patience_ms;  /* instead of it, and nothing is said of failures; 0: not so */
 };
 
 /* The options that set them, for a command's table of arguments. */

@@ -731,9 +731,10 @@ def installed_library(lab):
     simulated(lab, 40000)
     wait_sealed(lab, 'sim')
     prefix = lab.path('usr')
-    done = subprocess.run(['cmake', '--install', lab.build, '--component', 'client', '--prefix',
-                           prefix], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    check(done.returncode == 0, done.stdout.decode())
+    for component in ('library', 'client'):
+        done = subprocess.run(['cmake', '--install', lab.build, '--component', component,
+                               '--prefix', prefix], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        check(done.returncode == 0, done.stdout.decode())
     pc = glob.glob(prefix + '/**/tracelake.pc', recursive=True)
     check(pc, 'no tracelake.pc in', prefix)
     with open(pc[0]) as f:

@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What an installation holds, and that it is true. usage: install.py BUILD [NAME…]"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lab import SOURCE, Skip, check, main  # noqa: E402
+
+TESTS = {}
+
+
+def test(function):
+    TESTS[function.__name__] = function
+    return function
+
+
+def run(*args, **options):
+    done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240,
+                          **options)
+    check(done.returncode == 0, args, done.stdout.decode(errors='replace')[-2000:])
+    return done.stdout.decode()
+
+
+def install(lab):
+    """All components in a folder of its own."""
+    prefix = lab.path('usr')
+    for component in ('command', 'library', 'client'):
+        run('cmake', '--install', lab.build, '--component', component, '--prefix', prefix)
+    return prefix
+
+
+def read(*path):
+    with open(os.path.join(*path)) as f:
+        return f.read()
+
+
+def only_one(top, name):
+    found = [os.path.join(folder, n) for folder, _, names in os.walk(top) for n in names if n == name]
+    check(len(found) == 1, name, 'in', top, 'is', found)
+    return found[0]
+
+
+def commands(lab):
+    return [line.split('\t')[0] for line in lab.run('complete', '').text().splitlines()
+            if not line.startswith('help\t')]
+
+
+@test
+def manual_pages(lab):
+    """Each command has a page with all of its options, and the library one with all functions."""
+    prefix = install(lab)
+    names = commands(lab)
+    check(len(names) > 20, names)
+    for name in names:
+        page = read(prefix, 'share/man/man1/tracelake-%s.1' % name)
+        known = {line.split()[0] for line in lab.run(name, '--options').text().splitlines()}
+        shown = set(re.findall(r'\\-\\-([a-z0-9]+(?:\\-[a-z0-9]+)*)', page))
+        shown = {option.replace('\\-', '-') for option in shown}
+        missing = known - shown - {'help', 'resume'}  # which is what push does anyway
+        check(not missing, name, 'does not tell of', missing)
+        check('.SH SYNOPSIS' in page and '.SH DESCRIPTION' in page, name)
+    library = read(prefix, 'share/man/man3/libtracelake.3')
+    header = read(prefix, 'include/tracelake.h')
+    for function in re.findall(r'\b(tracelake_[a-z_]+)\(', header):
+        check(function + '(' in library, function, 'is not in libtracelake(3)')
+    if shutil.which('man'):
+        for folder, _, pages in os.walk(os.path.join(prefix, 'share/man')):
+            for page in pages:
+                done = subprocess.run(['man', '--warnings', '-l', os.path.join(folder, page)],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      env=dict(os.environ, MANWIDTH='80', LC_ALL='C.UTF-8'))
+                check(done.returncode == 0 and not done.stderr, page, done.stderr.decode())
+
+
+@test
+def libraries(lab):
+    """Versioned symbols, .pc files for this prefix, .proto files that compile."""
+    prefix = install(lab)
+    shared = only_one(os.path.join(prefix, 'lib'), 'libtracelake.so.0')
+    header = read(prefix, 'include/tracelake.h')
+    wanted = set(re.findall(r'\b(tracelake_[a-z_]+)\(', header))
+    out = run('nm', '-D', '--defined-only', shared)
+    found = {line.split()[2] for line in out.splitlines()} - {'TRACELAKE_0.1'}
+    check({s.split('@@')[0] for s in found} == wanted, 'symbols',
+          {s.split('@@')[0] for s in found} ^ wanted)
+    check(all(s.endswith('@@TRACELAKE_0.1') for s in found), 'symbols without a version')
+    for name in ('tracelake', 'tracelake-stf'):
+        pc = only_one(prefix, name + '.pc')
+        env = dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(pc))
+        run('pkg-config', '--validate', name, env=env)
+        check(run('pkg-config', '--variable=prefix', name, env=env).strip() == prefix, 'prefix')
+    proto = os.path.join(prefix, 'share/tracelake/proto')
+    protos = [os.path.relpath(os.path.join(folder, n), proto)
+              for folder, _, names in os.walk(proto) for n in names]
+    check(len(protos) >= 8, protos)
+    run('protoc', '-I', proto, '--descriptor_set_out=' + lab.path('set'), *protos)
+
+
+@test
+def service(lab):
+    """A unit that systemd understands, a configuration that can be used, dashboards and alerts."""
+    prefix = install(lab)
+    unit = read(prefix, 'lib/systemd/system/tracelake.service')
+    check('ExecStart=%s/bin/tracelake serve' % prefix in unit, unit)
+    if shutil.which('systemd-analyze'):
+        done = subprocess.run(['systemd-analyze', 'verify', '--man=no',
+                               os.path.join(prefix, 'lib/systemd/system/tracelake.service')],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        check(b'tracelake.service' not in done.stdout, done.stdout.decode())
+    config = read(prefix, 'share/tracelake/serve.conf').replace('/var/lib/tracelake', lab.data)
+    with open(lab.path('serve.conf'), 'w') as f:
+        f.write(config)
+    lab.run('serve', '--config', lab.path('serve.conf'), '--check-config')
+    # Each commented key is one, and its value fits.
+    with open(lab.path('serve.conf'), 'w') as f:
+        f.write(re.sub(r'(?m)^#(retain-)', r'\1', config))
+    lab.run('serve', '--config', lab.path('serve.conf'), '--check-config')
+    # What dashboards and alerts ask for is there.
+    lab.start()
+    with urllib.request.urlopen(lab.url + '/metrics', timeout=30) as reply:
+        metrics = reply.read().decode()
+    known = set(re.findall(r'(?m)^# TYPE (\S+)', metrics))
+    known |= {k + end for k in known for end in ('_bucket', '_sum', '_count')}
+    board = read(prefix, 'share/tracelake/tracelake.dashboard.json')
+    asked = [t['expr'] for p in json.loads(board)['panels'] for t in p['targets']]
+    check(len(asked) > 20, asked)
+    for text in asked + [read(prefix, 'share/tracelake/tracelake.rules.yml')]:
+        for name in re.findall(r'\b(?:tracelake|process)_[a-z0-9_]+', text):
+            check(name in known, 'there is no metric', name)
+
+
+@test
+def licences(lab):
+    """What is built in comes with its licence, in the installation and on the page."""
+    prefix = install(lab)
+    text = read(prefix, 'share/doc/tracelake/licenses.txt')
+    for words in ('MIT License', 'lit-html', 'Google LLC', '@bufbuild/protobuf',
+                  'Apache License', 'Version 2.0, January 2004', 'Buf Technologies', '2008 Google Inc.',
+                  'The Inter Project Authors', 'The JetBrains Mono Project Authors',
+                  'SIL OPEN FONT LICENSE Version 1.1'):
+        check(words in text, words, 'is not in the licences')
+    lab.start()
+    with urllib.request.urlopen(lab.url + '/licenses.txt', timeout=30) as reply:
+        check(reply.read().decode() == text, 'the page has other licences')
+    page = read(SOURCE, 'web/src/panels/help.ts')
+    check('href="licenses.txt"' in page, 'the page does not lead there')
+
+
+def candidates(lab, *words):
+    return [line.split('\t')[0] for line in lab.run('complete', *words).text().splitlines()]
+
+
+@test
+def completion(lab):
+    """Commands, options, formats, traces and streams, as the three shells ask for them."""
+    lab.start()
+    with open(lab.path('itm'), 'wb') as f:
+        f.write(b'\0\0\0\0\0\x80' + bytes(b for i in range(500) for b in (0x09, i & 255)))
+    for trace in ('alpha', 'beta'):
+        lab.run('push', '--format', 'itm,id=0', '--rig', 'bench3', '--trace', trace, lab.path('itm'))
+    stream = json.loads(lab.run('ls', '--json', 'alpha').text())[0]['streams'][0]['name']
+    check(candidates(lab, 'pu') == ['push'], candidates(lab, 'pu'))
+    check('--format' in candidates(lab, 'push', '--'), candidates(lab, 'push', '--'))
+    check('etm4' in candidates(lab, 'push', '--format', ''), 'formats')
+    check(candidates(lab, 'push', '--rig', 'x', 'x') == [':file'], 'files')
+    check(candidates(lab, 'show', '') == ['beta', 'alpha'], candidates(lab, 'show', ''))
+    check(candidates(lab, 'show', '--json', 'al') == ['alpha'], 'traces')
+    check(candidates(lab, 'get', 'al') == ['alpha/'], candidates(lab, 'get', 'al'))
+    check(candidates(lab, 'get', 'alpha/') == ['alpha/' + stream], candidates(lab, 'get', 'alpha/'))
+    check(candidates(lab, 'token', '') == ['add', 'list', 'revoke'], 'token')
+    check(candidates(lab, 'serve', '--log-format', 'j') == ['json'], 'values')
+    check(candidates(lab, 'nonsense', '') == [], 'no command')
+    # A server that is not there is no trouble at a prompt.
+    done = lab.run('complete', 'show', '--server', 'http://127.0.0.1:1', '')
+    check(done.out == done.err == b'', done)
+    path = os.path.dirname(lab.tracelake) + ':' + os.environ['PATH']
+    env = dict(lab.environment(), PATH=path)
+    script = lab.run('completion', 'bash').text()
+    out = run('bash', '-c', script + '''
+compopt() { :; }
+COMP_WORDS=(tracelake get alpha/); COMP_CWORD=2; _tracelake; echo "${COMPREPLY[@]}"
+COMP_WORDS=(tracelake pu); COMP_CWORD=1; _tracelake; echo "${COMPREPLY[@]}"
+complete -p tracelake''', env=env)
+    check(out.splitlines() == ['alpha/' + stream, 'push', 'complete -F _tracelake tracelake'], out)
+    if shutil.which('fish'):
+        with open(lab.path('it.fish'), 'w') as f:
+            f.write(lab.run('completion', 'fish').text())
+        out = run('fish', '--no-config', '-c',
+                  'source %s; complete -C "tracelake get al"; complete -C "tracelake pus"'
+                  % lab.path('it.fish'), env=dict(env, HOME=lab.dir))
+        check(out.splitlines() == ['alpha/\tbench3', 'push\tsend a capture to a server'], out)
+    if shutil.which('zsh'):
+        with open(lab.path('_tracelake'), 'w') as f:
+            f.write(lab.run('completion', 'zsh').text())
+        out = run('zsh', '-f', '-c', '''
+compdef() { :; }
+compadd() { while [[ $1 == -* ]]; do [[ $1 == -[dS] ]] && shift; [[ $1 == -a ]] && break; shift; done; shift; print -l -- "${(@P)1}"; }
+source %s/_tracelake
+words=(tracelake get alpha/); CURRENT=3; _tracelake
+words=(tracelake pus); CURRENT=2; _tracelake''' % lab.dir, env=env)
+        check(out.splitlines() == ['alpha/' + stream, 'push'], out)
+
+
+@test
+def packages(lab):
+    """Debian packages: unpacked, what is in them runs, and can be built with."""
+    if not shutil.which('dpkg-shlibdeps') or not shutil.which('dpkg-deb'):
+        raise Skip('no dpkg-dev')
+    # What is built already: no other target is made for it.
+    run('cpack', '--config', os.path.join(lab.build, 'CPackConfig.cmake'), '-B', lab.path('packages'),
+        '-D', 'CPACK_PACKAGE_DIRECTORY=' + lab.path('packages'),
+        '-D', 'CPACK_DEBIAN_COMPRESSION_TYPE=gzip', cwd=lab.dir)
+    debs = sorted(n for n in os.listdir(lab.path('packages')) if n.endswith('.deb'))
+    check([d.split('_')[0] for d in debs] == ['libtracelake-dev', 'libtracelake0', 'tracelake'], debs)
+    for deb in debs:
+        path = lab.path('packages/' + deb)
+        run('dpkg-deb', '-x', path, lab.path('root'))
+        about = run('dpkg-deb', '-f', path)
+        check('Depends: ' in about and 'Description: ' in about, about)
+    command = os.path.join(lab.dir, 'root/usr/bin/tracelake')
+    check(run(command, '--version').startswith('tracelake '), command)
+    unit = read(lab.dir, 'root/usr/lib/systemd/system/tracelake.service')
+    check('ExecStart=/usr/bin/tracelake serve' in unit, unit)
+    run('dpkg-deb', '-e', lab.path('packages/' + debs[2]), lab.path('control'))
+    for name in ('postinst', 'prerm', 'postrm'):
+        check(os.access(lab.path('control/' + name), os.X_OK), name)
+        run('sh', '-n', lab.path('control/' + name))
+
+
+if __name__ == '__main__':
+    main(TESTS)
