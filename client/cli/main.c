@@ -32,11 +32,16 @@
     "  --byte A:B          the same by raw byte offset\n"
 
 #define FORMATS                                                                                    \
-    "  --format FMT        tpiu[,sync=none|fsync|hsync] etm4 ete itm stm [,id=0x10] di pt stf\n"   \
+    "  --format FMT        tpiu[,sync=none|fsync|hsync] etm4 ete itm stm [,id=0x10] di pt stf "     \
+    "perf\n"                                                                                     \
     "  --config F          what a decoder must know of the source (INI)\n"                         \
     "  --image FILE[@ADDR][,space=EL1N][,context=ID][,vmid=ID][,offset=N][,length=N]\n"            \
     "        [,from=TICKS][,until=TICKS]\n"                                                        \
-    "                      program image; may be given more than once\n"
+    "                      program image; may be given more than once\n"                          \
+    "  --symfs DIR         perf: where the files of the traced machine lie (default: here)\n"      \
+    "  --buildid-dir DIR   perf: where perf keeps files by build ID (default: ~/.debug)\n"         \
+    "  --vmlinux FILE      perf: the kernel's ELF file\n"                                          \
+    "  --kcore FILE        perf: a copy of /proc/kcore, or the folder that has it\n"
 
 static const struct tl_command commands[] = {
 #ifdef TL_HAVE_SERVE
@@ -137,6 +142,8 @@ static const struct tl_command commands[] = {
      "buffers\n"
      "                      DIR/BUFFER.STREAM.zstf\n"
      "  --threads N         that decode at the same time (default: one a processor, up to 4)\n"
+     "  --chunk BYTES       handed to the decoder at a time (default 4194304); what comes out is the\n"
+     "                      same\n"
      "  --like TOOL         print as this tool does; ptdump and ptxed take the OPTIONS that they "
      "have\n"
      "  --cpu CPU           the traced processor, FAMILY/MODEL[/STEPPING], with --like "
