@@ -95,6 +95,7 @@ struct tl_trace_row {
     bool decoded_removed;   /* by retention: decoding anew brings it back */
     char content[TL_CONTENT_BYTES]; /* hash of the raw bytes, soon after the capture is complete */
     char *labels;           /* "key=value\n"…, owned */
+    uint64_t notes;         /* grows with every change of its notes; 0: there are none */
     struct tl_stream_row *streams;
     size_t n_streams;
 };

@@ -230,6 +230,7 @@ static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
     snprintf(t->content, sizeof(t->content), "%s", row->content ? row->content : "");
     t->setup = strdup(row->setup);
     t->labels = strdup(row->labels);
+    t->notes = row->notes;
     if (row->earlier && *row->earlier)
         t->earlier = strdup(row->earlier);
     int r = t->setup && t->labels ? TL_OK : tl_fail_set(fail, TL_NOMEM, "no memory");

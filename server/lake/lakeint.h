@@ -149,6 +149,7 @@ struct tl_trace {
     char *setup;
     char *earlier; /* the setup before it, NULL: none */
     char *labels;
+    uint64_t notes; /* grows with every change of its notes; 0: there are none */
     uint8_t state; /* enum tl_trace_state */
     bool complete;
     bool deleted;

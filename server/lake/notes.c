@@ -86,6 +86,9 @@ static void noted(struct tl_lake *lake, const char *id)
     struct tl_trace *const trace = tl_lake_find_trace(lake, id);
     if (!trace)
         return;
+    pthread_mutex_lock(&trace->lock);
+    trace->notes++;
+    pthread_mutex_unlock(&trace->lock);
     tl_trace_mirror(trace);
     tl_trace_changed(trace);
     tl_trace_put(trace);

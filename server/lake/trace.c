@@ -418,6 +418,7 @@ static int fill_row(struct tl_trace *trace, struct tl_trace_row *row)
     snprintf(row->content, sizeof(row->content), "%s", trace->content);
     snprintf(row->message, sizeof(row->message), "%s", trace->message);
     row->labels = strdup(trace->labels ? trace->labels : "");
+    row->notes = trace->notes;
     pthread_mutex_unlock(&trace->lock);
     const int r = row->labels ? fill_streams(gen, row) : TL_NOMEM;
     tl_gen_put(gen);

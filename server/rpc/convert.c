@@ -107,6 +107,7 @@ static int convert_trace(const struct tl_trace_row *row, Tracelake__V1__Trace *t
     t->rig = (char *)(uintptr_t)row->rig;
     t->state = (Tracelake__V1__TraceState)(row->state + 1); /* 0 is "unspecified" */
     t->format = (char *)(uintptr_t)row->format;
+    t->notes = row->notes;
     t->created_ns = row->created_ns;
     t->updated_ns = row->updated_ns;
     t->raw_bytes = row->raw_bytes;

@@ -150,6 +150,7 @@ static bool fill_trace(cJSON *o, const struct tl_trace_row *row)
           tl_webjson_u64(o, "generation", row->generation) &&
           tl_webjson_u64(o, "revision", row->revision) &&
           tl_webjson_text(o, "message", row->message) &&
+          tl_webjson_u64(o, "notes", row->notes) &&
           cJSON_AddBoolToObject(o, "raw_removed", row->raw_removed) &&
           cJSON_AddBoolToObject(o, "decoded_removed", row->decoded_removed) &&
           tl_webjson_text(o, "content", row->content) && add_tile_base(o)))

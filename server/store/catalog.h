@@ -38,6 +38,7 @@ TL_MUST_USE int tl_catalog_check(struct tl_catalog *catalog, bool whole,
 struct tl_catalog_trace {
     const char *id, *rig, *format, *setup, *message;
     const char *labels;  /* "key=value\n"…, reading only */
+    uint64_t notes;      /* how many, reading only */
     const char *earlier; /* the setup before the present one, "" or NULL: none */
     const char *content; /* "sha256:<64 hex>" of the raw bytes, "" or NULL: not known */
     int state;           /* enum tl_trace_state of lake.h */

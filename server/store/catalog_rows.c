@@ -87,6 +87,7 @@ static int trace_row(void *context, sqlite3_stmt *s)
         .decoded_removed = sqlite3_column_int(s, 15) != 0,
         .earlier = tl_sql_text(s, 16),
         .content = tl_sql_text(s, 17),
+        .notes = tl_sql_u64(s, 18),
     };
     return call->each(call->context, &t);
 }
@@ -104,7 +105,8 @@ int tl_catalog_traces(struct tl_catalog *c,
         " decoded_bytes, generation, wanted, message,"
         " (SELECT group_concat(line, '') FROM (SELECT key || '=' || value || char(10) AS line"
         "  FROM labels WHERE trace = traces.id ORDER BY key)),"
-        " raw_removed, decoded_removed, earlier, content"
+        " raw_removed, decoded_removed, earlier, content,"
+        " (SELECT count(*) FROM notes WHERE trace = traces.id)"
         " FROM traces ORDER BY created_ns, id",
         "");
     if (r >= 0)

@@ -18,6 +18,7 @@ import { laneChecks } from "./lanes.mjs";
 import { Lab } from "./lab.mjs";
 import { loginChecks } from "./login.mjs";
 import { listen } from "./mock/server.mjs";
+import { noteChecks } from "./notes.mjs";
 import { osdChecks } from "./osd.mjs";
 import { overviewChecks } from "./overview.mjs";
 import { pageChecks } from "./page.mjs";
@@ -72,6 +73,7 @@ try {
       await osdChecks(suite, { ...where, trace: osd });
       await sourceChecks(suite, { ...where, trace: finished, bare: osd });
       await laneChecks(suite, { ...where, trace: finished, osd });
+      await noteChecks(suite, { ...where, trace: finished });
       await gapChecks(suite, {
         ...where, trace: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
         far: await lab.pushed("far", missingTrace(FAR).write(lab.dir, "far")),

@@ -6,6 +6,7 @@ import { epochOn, exact, near } from "./epoch.ts";
 import { follow, hops, settled } from "./follow.ts";
 import { Live, type Connection } from "./live.ts";
 import { extentOf, hasTime, type Trace } from "./model.ts";
+import { noteSpan, type Note } from "./notes.ts";
 import type { Colour, Theme } from "./palette.ts";
 import { centre, clamp, pan, span, whole, zoom, type Axis, type View } from "./scale.ts";
 import { Finder } from "./find.ts";
@@ -28,6 +29,7 @@ export class App {
   kinds = ""; // of events that are listed, "" as usual
   comparedWith = ""; // "TRACE/STREAM"
   readonly subs = new Set<Sub>(); // what is shown below lanes
+  noteWished = 0; // how often a note was to be written
   following: number | undefined;
   help = false;
   table = false;
@@ -606,6 +608,43 @@ export class App {
   setKinds(kinds: string): void {
     this.kinds = kinds;
     this.moved();
+  }
+
+  /** Write a note at the cursor: the panel does. */
+  writeNote(): void {
+    this.noteWished++;
+    this.setPanel("notes");
+  }
+
+  /** A note without a text at the cursor. */
+  async bookmark(): Promise<void> {
+    const s = this.session;
+    const stream = s?.stream?.name;
+    const at = s?.cursorInsn;
+    if (!s || stream === undefined || at === undefined) return;
+    const written = await s.notes.put(s.trace, { id: 0, stream, at, to: at }, "");
+    this.say(written ? "Bookmark kept." : s.notes.trouble);
+    if (!written) this.setPanel("notes");
+  }
+
+  goToNote(note: Note): void {
+    const s = this.session;
+    const lane = s?.trace.streams.findIndex((x) => x.name === note.stream) ?? -1;
+    if (!s || lane < 0) return;
+    this.selectLane(lane);
+    void this.goTo(note.at, note.time);
+  }
+
+  /** The next note, or the one before, in all lanes. */
+  nextNote(by: 1 | -1): void {
+    const s = this.session;
+    if (!s) return;
+    const at = s.cursor ?? -Infinity;
+    const placed = s.notes.list.map((note) => ({ note, x: noteSpan(note, s.view.axis)?.[0] }))
+      .filter((n): n is { note: Note; x: number } => n.x !== undefined).sort((a, b) => a.x - b.x);
+    const next = by > 0 ? placed.find((n) => n.x > at) : placed.filter((n) => n.x < at).at(-1);
+    if (next) this.goToNote(next.note);
+    else this.say(placed.length === 0 ? "There are no notes." : "There is no further note.");
   }
 
   /** Show something below all lanes, or no longer. */

@@ -6,7 +6,7 @@
 export type Command =
   | "zoomIn" | "zoomOut" | "panLeft" | "panRight" | "home" | "end" | "whole" | "zoomSelection"
   | "laneUp" | "laneDown" | "toggleLane" | "stepBack" | "stepForward" | "eventBack" | "eventForward"
-  | "gapBack" | "gapForward" | "callBack" | "callForward" | "hitBack" | "hitForward" | "states" | "counters" | "search" | "follow" | "axis" | "panel" | "table" | "theme" | "help"
+  | "gapBack" | "gapForward" | "callBack" | "callForward" | "hitBack" | "hitForward" | "states" | "counters" | "note" | "bookmark" | "noteForward" | "noteBack" | "search" | "follow" | "axis" | "panel" | "table" | "theme" | "help"
   | "escape";
 
 export interface Binding {
@@ -59,6 +59,10 @@ export const BINDINGS: readonly Binding[] = [
   { command: "axis", code: "KeyT", shown: "T" },
   { command: "states", code: "KeyP", ctrl: false, shown: "P" },
   { command: "counters", code: "KeyV", shown: "V" },
+  { command: "note", code: "KeyM", shift: false, shown: "M" },
+  { command: "bookmark", code: "KeyM", shift: true, shown: "Shift M" },
+  { command: "noteForward", code: "KeyB", shift: false, shown: "B" },
+  { command: "noteBack", code: "KeyB", shift: true, shown: "Shift B" },
   { command: "panel", code: "KeyI", shown: "I" },
   { command: "table", code: "KeyL", shown: "L" },
   { command: "theme", code: "KeyK", shown: "K" },
@@ -103,6 +107,10 @@ export const GROUPS: readonly Group[] = [
       { command: "search", text: "Search" },
       { command: "hitForward", text: "Next hit" },
       { command: "hitBack", text: "Previous hit" },
+      { command: "note", text: "Write a note at the cursor or of the selection" },
+      { command: "bookmark", text: "Set a bookmark at the cursor" },
+      { command: "noteForward", text: "Next note" },
+      { command: "noteBack", text: "Previous note" },
     ],
   },
   {

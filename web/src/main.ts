@@ -164,6 +164,10 @@ function command(e: KeyboardEvent): void {
           app.follow(app.following === undefined ? 0 : undefined);
           break;
         case "axis": void app.setAxis(s.view.axis === "insn" ? "time" : "insn"); break;
+        case "note": app.writeNote(); break;
+        case "bookmark": void app.bookmark(); break;
+        case "noteForward": app.nextNote(1); break;
+        case "noteBack": app.nextNote(-1); break;
         case "states":
         case "counters": app.toggleSub(binding.command); break;
         case "panel": app.setPanel(app.panel === "none" ? "insns" : "none"); break;

@@ -34,6 +34,7 @@ export interface Trace extends Ref {
   readonly revision: number;
   readonly message: string;
   readonly labels: Readonly<Record<string, string>>;
+  readonly notes: number; // grows with every change of its notes, 0: none
   readonly tileBase: Readonly<Record<Axis, number>>;
   readonly streams: readonly Stream[];
 }
@@ -175,6 +176,7 @@ export function readTrace(value: unknown): Trace {
     generation: number(o.generation),
     revision: number(o.revision),
     message: text(o.message),
+    notes: number(o.notes),
     labels: Object.fromEntries(Object.entries(object(o.labels)).map(([k, v]) => [k, text(v)])),
     tileBase: { insn: number(base.insn), time: number(base.time) },
     streams: list(o.streams).map((s) => readStream(s, epoch)),

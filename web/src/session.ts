@@ -6,6 +6,7 @@ import { Overview } from "./overview.ts";
 import { InsnCache } from "./insns.ts";
 import { extentOf, streamExtent, type Position, type Stats, type Stream, type Trace } from "./model.ts";
 import { LaneData, readCounters, readLog, readStates, type Counters, type Log, type States } from "./lanedata.ts";
+import { Notes } from "./notes.ts";
 import { whole, type Axis, type Extent, type View } from "./scale.ts";
 import { SliceCache } from "./slices.ts";
 import { TileClient } from "./tiles.ts";
@@ -32,6 +33,7 @@ export class Session {
   readonly tiles: TileClient;
   readonly slices: SliceCache;
   readonly overview: Overview;
+  readonly notes: Notes;
   readonly log: LaneData<Log>;
   readonly states: LaneData<States>;
   readonly counters: LaneData<Counters>;
@@ -64,6 +66,7 @@ export class Session {
     this.slices = new SliceCache(trace, () => app.changed());
     this.overview = new Overview(trace, () => app.counted(this));
     const changed = (): void => app.changed();
+    this.notes = new Notes(changed);
     this.log = new LaneData(trace, "log", "&limit=1000", (told) => readLog(told, trace.epoch), changed);
     this.states = new LaneData(trace, "states", "&columns=2048", readStates, changed);
     this.counters = new LaneData(trace, "counters", "&columns=1024", readCounters, changed);

@@ -4,8 +4,8 @@
 //   #/trace/ID?axis=time&from=..&to=..    a trace; every part of the query may be absent
 import type { Axis } from "./scale.ts";
 
-export type Panel = "overview" | "insns" | "events" | "stats" | "find" | "calls" | "source" | "log" | "compare" | "none";
-const PANELS: readonly string[] = ["overview", "insns", "events", "stats", "find", "calls", "source", "log", "compare", "none"];
+export type Panel = "overview" | "insns" | "events" | "stats" | "find" | "calls" | "source" | "log" | "notes" | "compare" | "none";
+const PANELS: readonly string[] = ["overview", "insns", "events", "stats", "find", "calls", "source", "log", "notes", "compare", "none"];
 
 /** What is shown below lanes. */
 export type Sub = "states" | "counters";

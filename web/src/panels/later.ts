@@ -5,3 +5,4 @@ export { ComparePanel } from "./compare.ts";
 export { SourcePanel } from "./source.ts";
 export { EventsPanel, FindPanel } from "./hits.ts";
 export { LogPanel } from "./log.ts";
+export { NotesPanel } from "./notes.ts";

@@ -21,6 +21,7 @@ const TABS: readonly (readonly [Panel, string])[] = [
   ["calls", "Calls"],
   ["stats", "Statistics"],
   ["find", "Search"],
+  ["notes", "Notes"],
   ["compare", "Compare"],
 ];
 
@@ -38,6 +39,7 @@ export class Side {
       ["find", new Lazy(app, async () => new (await import("./later.js")).FindPanel(app))],
       ["events", new Lazy(app, async () => new (await import("./later.js")).EventsPanel(app))],
       ["log", new Lazy(app, async () => new (await import("./later.js")).LogPanel(app))],
+      ["notes", new Lazy(app, async () => new (await import("./later.js")).NotesPanel(app))],
       ["compare", new Lazy(app, async () => new (await import("./later.js")).ComparePanel(app))],
     ]);
   }

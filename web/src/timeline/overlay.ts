@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What lies over the lanes and moves with the pointer: hairline, cursor, selection, hits.
 import type { Session } from "../session.ts";
+import { drawFlags } from "./flags.ts";
 import { duration, grouped, short } from "../format.ts";
 import { timeIsNs } from "../model.ts";
 import { toPixel } from "../scale.ts";
@@ -31,6 +32,7 @@ export function drawOverlay(
       drawHits(ctx, hits, view, width, y + box.marks.y - 3, 3 + box.marks.h, named.hit.css);
     }
   }
+  drawFlags(ctx, session, state.boxes, state.scroll, RULER_HEIGHT, width, colours);
   if (state.hoverX !== undefined) {
     ctx.fillStyle = named.muted.css;
     ctx.globalAlpha = 0.6;

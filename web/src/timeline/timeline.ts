@@ -169,6 +169,7 @@ export class Timeline {
       this.coloursKey = key;
     }
     this.layout(s);
+    s.notes.want(s.trace);
     this.fetch(s);
     this.drawLanes(s, this.colours);
     this.drawMap(s, this.colours);
