@@ -213,7 +213,7 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     const struct tl_decode_out_place place = {
         .dir = o->out_dir, .buffer = alone ? NULL : capture->name, .input = o->input};
     const struct tl_setup *const setup = &capture->setup;
-    const char *const path = capture->pieces[0].path;
+    const char *const path = o->input ? capture->pieces[0].path : o->config;
     struct tl_fail fail = {0};
     struct run run = {.name = path};
     struct tl_image *image = NULL;
@@ -395,7 +395,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         return tl_cli_usage("decode", "say one of --text, --packets, --out DIR, --like TOOL");
     if (o->like && o->snapshot)
         return tl_cli_usage("decode", "--like goes with an INPUT");
-    if (!o->snapshot == !o->input)
+    if (o->snapshot ? o->input != NULL : !o->input && !o->config)
         return tl_cli_usage("decode", "give an INPUT ('-' is standard input) or --snapshot DIR");
     if (o->buffer && !o->snapshot)
         return tl_cli_usage("decode", "--buffer goes with --snapshot");

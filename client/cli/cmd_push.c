@@ -119,7 +119,7 @@ static int check_arguments(const struct options *o, int n, char **inputs)
 {
     if (n > 1)
         return tl_cli_usage("push", "more than one input: '%s'", inputs[1]);
-    if (!o->snapshot == !n)
+    if (o->snapshot ? n > 0 : n == 0 && !o->config)
         return tl_cli_usage("push", "give an INPUT ('-' is standard input) or --snapshot DIR");
     if (n && !o->format && !strcmp(inputs[0], "-"))
         return tl_cli_usage("push", "say what standard input holds: --format FMT");

@@ -2,6 +2,7 @@
 #include "import/bundle.h"
 
 #include "import/perf.h"
+#include "import/sources.h"
 #include "perf/reader.h"
 
 #include <errno.h>
@@ -193,6 +194,26 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
     return rc;
 }
 
+/* A configuration that names the file of each source. */
+static int read_sources(struct tl_bundle_capture *capture, const struct tl_bundle_request *request,
+                        const char **where, struct tl_fail *fail)
+{
+    struct tl_setup *const setup = &capture->setup;
+    *where = request->config;
+    int rc = tl_setup_format(setup, "perf", fail);
+    if (rc == TL_OK)
+        rc = tl_setup_read(setup, request->config, fail);
+    if (rc == TL_OK && setup->n_files == 0)
+        rc = tl_fail_set(fail, TL_USAGE,
+                         "give an INPUT, or name the file of each [source] by file=");
+    if (rc == TL_OK)
+        rc = tl_sources_read(capture, fail);
+    *where = rc < 0 ? *where : NULL;
+    for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)
+        rc = tl_setup_add_image(setup, request->images[i], fail);
+    return rc;
+}
+
 static int read_file(struct tl_bundle *out, const struct tl_bundle_request *request,
                      const char **where, struct tl_fail *fail)
 {
@@ -201,7 +222,8 @@ static int read_file(struct tl_bundle *out, const struct tl_bundle_request *requ
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     *out = (struct tl_bundle){.captures = capture, .n_captures = 1};
     tl_setup_init(&capture->setup);
-    const int rc = fill_capture(out, request, where, fail);
+    const int rc = request->input ? fill_capture(out, request, where, fail)
+                                  : read_sources(capture, request, where, fail);
     if (rc < 0)
         tl_bundle_fini(out);
     return rc;

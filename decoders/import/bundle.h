@@ -7,6 +7,7 @@
  *
  *   one file       its format, configuration and images named beside it
  *   Arm snapshot   a folder that describes trace buffers, devices and memory: a capture a buffer
+ *   several files  a configuration that names one for each Intel PT source: one capture
  *   perf.data      one file that holds everything: it is the bytes, and what it says of processes
  *                  and their memory becomes images
  *
@@ -46,7 +47,8 @@ struct tl_bundle {
     int copy; /* of standard input, where it is read twice: a file without a name; else 0 */
 };
 
-/* What was named; all borrowed. Either `snapshot`, or `input` and what goes with it. */
+/* What was named; all borrowed. Either `snapshot`, or `input` and what goes with it, or `config`
+ * alone. */
 struct tl_bundle_request {
     const char *snapshot;      /* folder */
     const char *input;         /* file, "-": standard input */

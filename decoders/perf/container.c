@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define MOST_FILLED 4096u /* AUX records of Intel PT that are kept */
+
 /* ---- losses and streams ---------------------------------------------------------------------- */
 
 int tl_perf_tell_loss(struct tl_perf_decode *d, const struct tl_perf_stream *stream,
@@ -180,8 +182,25 @@ const struct tl_perf_piece *tl_perf_area_find(const struct tl_perf_area_state *a
     return NULL;
 }
 
+/* Pieces that were decoded, but for the last one, which tells where the next should go on. */
+static void drop_pieces(struct tl_perf_area_state *a)
+{
+    const bool is_pt = a->owner->info.kind == TL_PERF_TRACE_PT;
+    const size_t seen = is_pt ? a->scanned_pieces : a->n_pieces;
+    size_t n = 0;
+    while (n + 1 < seen && a->pieces[n + 1].position <= a->next && a->pieces[n].whole)
+        n++;
+    if (n < 64 && n + 1 < a->n_pieces)
+        return; /* what is moved is worth it */
+    memmove(a->pieces, a->pieces + n, (a->n_pieces - n) * sizeof *a->pieces);
+    a->n_pieces -= n;
+    a->scanned_pieces -= is_pt ? n : 0;
+}
+
 void tl_perf_area_drop(struct tl_perf_area_state *a, uint64_t position)
 {
+    if (a->n_pieces > 0)
+        drop_pieces(a);
     const size_t n = (size_t)(position - a->position);
     /* What is moved is no more than what is dropped. */
     if (n < a->bytes.n - n && n < ((size_t)1 << 20))
@@ -265,15 +284,28 @@ bool tl_perf_area_has(const struct tl_perf_area_state *a, const struct tl_perf_f
     return a->cpu >= 0 ? a->cpu == f->cpu : a->tid == f->tid;
 }
 
+bool tl_perf_area_overwrites(const struct tl_perf_area_state *a)
+{
+    const struct tl_perf_decode *const d = a->owner;
+    for (size_t i = 0; i < d->n_filled && !d->info.snapshot; i++)
+        if (d->filled[i].flags & TL_PERF_AUX_OVERWRITE && tl_perf_area_has(a, &d->filled[i]))
+            return true;
+    return d->info.snapshot;
+}
+
+/* Of Intel PT: does it say anything new? */
+static bool is_news(const struct tl_perf_decode *d, const struct tl_perf_filled *f)
+{
+    for (size_t i = 0; i < d->n_filled && f->flags & TL_PERF_AUX_OVERWRITE; i++)
+        if (d->filled[i].flags == f->flags && d->filled[i].cpu == f->cpu &&
+            d->filled[i].tid == f->tid)
+            return false;
+    return f->flags & (TL_PERF_AUX_OVERWRITE | TL_PERF_AUX_TRUNCATED);
+}
+
 static int on_aux(struct tl_perf_decode *d, const struct tl_perf_record *r)
 {
-    if (r->aux.flags & TL_PERF_AUX_OVERWRITE)
-        d->overwrites = true;
-    if (d->info.kind == TL_PERF_TRACE_PT && !(r->aux.flags & TL_PERF_AUX_TRUNCATED))
-        return TL_OK;
-    if (tl_grow(&d->filled, &d->cap_filled, d->n_filled + 1, sizeof *d->filled) < 0)
-        return TL_NOMEM;
-    d->filled[d->n_filled++] = (struct tl_perf_filled){
+    const struct tl_perf_filled f = {
         .cpu = r->has_cpu ? (int64_t)r->cpu : -1,
         .tid = r->has_tid ? r->tid : -1,
         .offset = r->aux.offset,
@@ -282,6 +314,11 @@ static int on_aux(struct tl_perf_decode *d, const struct tl_perf_record *r)
         .time = r->time,
         .record = r->offset,
     };
+    if (d->info.kind == TL_PERF_TRACE_PT && (d->n_filled >= MOST_FILLED || !is_news(d, &f)))
+        return TL_OK;
+    if (tl_grow(&d->filled, &d->cap_filled, d->n_filled + 1, sizeof *d->filled) < 0)
+        return TL_NOMEM;
+    d->filled[d->n_filled++] = f;
     return TL_OK;
 }
 

@@ -96,7 +96,6 @@ struct tl_perf_decode {
     size_t n_streams, cap_streams;
     struct tl_perf_filled *filled; /* of Intel PT those only behind which trace is lost */
     size_t n_filled, cap_filled;
-    bool overwrites;  /* AUX records say that the areas are snapshots */
     size_t held;      /* bytes of all areas */
     bool hopeless;    /* trace of a kind that is not known, which was told */
     uint64_t trouble; /* losses that were told of the container */
@@ -115,6 +114,8 @@ TL_MUST_USE int tl_perf_stream_decoder(struct tl_perf_stream *s, struct tl_strea
 TL_MUST_USE int tl_perf_tell_loss(struct tl_perf_decode *d, const struct tl_perf_stream *stream,
                                   const char *reason, uint64_t offset, uint64_t bytes, bool fault);
 
+/* Is what the area holds snapshots of a ring? */
+bool tl_perf_area_overwrites(const struct tl_perf_area_state *a);
 /* Is the AUX record of this area? */
 bool tl_perf_area_has(const struct tl_perf_area_state *a, const struct tl_perf_filled *f);
 /* What lies at these bytes of the ring, in the area's pieces; NULL: nothing does. */

@@ -241,7 +241,7 @@ static bool goes_on(const struct tl_perf_piece *before, const struct tl_perf_pie
 static int begin_piece(struct tl_perf_area_state *a, size_t i)
 {
     struct tl_perf_piece *const piece = &a->pieces[i];
-    const bool is_snapshot = a->owner->info.snapshot || a->owner->overwrites;
+    const bool is_snapshot = tl_perf_area_overwrites(a);
     bool joined = i > 0 && goes_on(&a->pieces[i - 1], piece);
     int rc = TL_OK;
     if (is_snapshot)
@@ -267,7 +267,7 @@ static uint64_t scan_end(const struct tl_perf_area_state *a, const struct tl_per
 
 static int scan(struct tl_perf_area_state *a)
 {
-    const bool is_snapshot = a->owner->info.snapshot || a->owner->overwrites;
+    const bool is_snapshot = tl_perf_area_overwrites(a);
     int rc = TL_OK;
     while (rc == TL_OK && a->scanned_pieces < a->n_pieces) {
         const size_t i = a->scanned_pieces;
@@ -312,6 +312,13 @@ static int tell_truncated(struct tl_perf_area_state *a)
     return rc;
 }
 
+/* Can records still say who ran, where no time says when? */
+static bool may_be_told(const struct tl_perf_area_state *a)
+{
+    const struct tl_perf_sideband *const s = &a->owner->sideband;
+    return a->tid >= 0 || s->n_threads > 0 || s->n_heap > 0 || a->owner->info.switches > 0;
+}
+
 int tl_perf_pt_go_on(struct tl_perf_area_state *a, bool last)
 {
     const uint64_t final = a->owner->sideband.final;
@@ -322,11 +329,14 @@ int tl_perf_pt_go_on(struct tl_perf_area_state *a, bool last)
         rc = tl_perf_scout_end(&a->scout);
     if (rc == TL_OK)
         rc = tell_truncated(a);
-    if (rc < 0 || (!a->timed && !last))
+    if (rc < 0 || (!a->timed && !last && may_be_told(a)))
         return rc;
     if (!a->timed) { /* nothing says when */
         rc = tell(a, UINT64_MAX - 1);
-        return rc < 0 ? rc : decode_to(a, a->scanned);
+        if (rc == TL_OK)
+            rc = decode_to(a, a->scanned);
+        tl_perf_area_drop(a, a->next);
+        return rc;
     }
     const struct tl_perf_point *point;
     while (rc == TL_OK && (point = tl_perf_scout_first(&a->scout)) && point->time <= final) {

@@ -18,8 +18,11 @@ void tl_setup_fini(struct tl_setup *setup)
 {
     for (size_t i = 0; i < setup->n_images; i++)
         free(setup->images[i].file);
+    for (size_t i = 0; i < setup->n_files; i++)
+        free(setup->files[i].file);
     free(setup->images);
     free(setup->sources);
+    free(setup->files);
     tl_setup_init(setup);
 }
 
@@ -396,11 +399,46 @@ static int begin_source(struct reading *r, const char *name, struct tl_fail *fai
     return TL_OK;
 }
 
+/* A path of the text; NULL: out of memory. */
+static char *path_of(const struct reading *r, const char *value)
+{
+    char *path = NULL;
+    if (!r->base || value[0] == '/' || !strncmp(value, "sha256:", 7))
+        return strdup(value);
+    return asprintf(&path, "%s/%s", r->base, value) < 0 ? NULL : path;
+}
+
+/* file= and head= of a source. TL_NOTFOUND: it is another key. */
+static int take_file_key(struct reading *r, const char *key, const char *value,
+                         struct tl_fail *fail)
+{
+    struct tl_setup *const s = r->setup;
+    if (!strcasecmp(key, "file")) {
+        char *const path = path_of(r, value);
+        if (!path || tl_grow(&s->files, &s->cap_files, s->n_files + 1, sizeof *s->files) < 0) {
+            free(path);
+            return tl_fail_set(fail, TL_NOMEM, "out of memory");
+        }
+        s->files[s->n_files++] = (struct tl_setup_file){.file = path, .source = r->source};
+        return TL_OK;
+    }
+    if (strcasecmp(key, "head") != 0)
+        return TL_NOTFOUND;
+    struct tl_setup_file *const file = s->n_files ? &s->files[s->n_files - 1] : NULL;
+    if (!file || file->source != r->source)
+        return tl_fail_set(fail, TL_BAD, "head= is of a file=, which must come first");
+    file->is_ring = true;
+    return tl_number_parse(value, &file->head) < 0 ? bad_value(fail, key, value) : TL_OK;
+}
+
 static int take_source_key(struct reading *r, const char *key, const char *value,
                            struct tl_fail *fail)
 {
     struct tl_source *const source = &r->setup->sources[r->source];
     uint64_t number;
+    const int rc = take_file_key(r, key, value, fail);
+    if (rc != TL_NOTFOUND)
+        return rc;
     if (!strcasecmp(key, "protocol")) {
         const int protocol = tl_protocol_named(value);
         if (protocol < 0)
@@ -441,11 +479,7 @@ static int take_image_key(struct reading *r, const char *key, const char *value,
                           struct tl_fail *fail)
 {
     if (!strcasecmp(key, "file")) {
-        char *path = NULL;
-        if (r->base && value[0] != '/' && strncmp(value, "sha256:", 7))
-            path = asprintf(&path, "%s/%s", r->base, value) < 0 ? NULL : path;
-        else
-            path = strdup(value);
+        char *const path = path_of(r, value);
         struct tl_setup_image *const image = path ? add_image(r->setup, path) : NULL;
         free(path);
         if (!image)

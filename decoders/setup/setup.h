@@ -53,6 +53,15 @@ struct tl_setup_image {
     struct tl_image_span span;       /* when it is there */
 };
 
+/* Bytes of a source that has a file of its own: [source] file=. For who makes a capture of them
+ * (import/bundle.h); they are no part of the setup's text. */
+struct tl_setup_file {
+    char *file;
+    size_t source; /* index in the setup's sources */
+    bool is_ring;  /* a dump of a ring buffer … */
+    uint64_t head; /* … whose oldest byte is at this offset */
+};
+
 struct tl_setup {
     uint8_t container; /* enum tl_container */
     uint8_t sync;      /* enum tl_frame_sync */
@@ -65,6 +74,9 @@ struct tl_setup {
     struct tl_setup_image *images;
     size_t n_images;
     size_t cap_images;
+    struct tl_setup_file *files;
+    size_t n_files;
+    size_t cap_files;
 };
 
 void tl_setup_init(struct tl_setup *setup);

@@ -84,5 +84,28 @@ def perf_without_code(lab):
     agrees(lab, 'again', truth)
 
 
+@test
+def pt_sources(lab):
+    """Several Intel PT streams in a file each are one trace, resumed like any other."""
+    folder = os.path.join(DATA, 'pt', 'stepped')
+    if not os.path.isdir(folder):
+        raise Skip('no ' + folder)
+    lab.start()
+    with open(lab.path('two.ini'), 'w') as f:
+        for cpu, name in ((0, 'one-cpu'), (3, 'no-time')):
+            f.write('[source pt.%d]\nprotocol=pt\nfile=%s/%s.pt\n' % (cpu, folder, name))
+    args = ['push', '--trace', 'two', '--config', lab.path('two.ini'), '--image', folder + '/stroll.elf']
+    lab.run(*args)
+    truth = {}
+    for cpu, name in ((0, 'one-cpu'), (3, 'no-time')):
+        with gzip.open('%s/%s.flow.gz' % (folder, name), 'rt') as f:
+            truth['pt.%d' % cpu], = streams(f.read()).values()
+    agrees(lab, 'two', truth)
+    check('has all of it' in lab.run(*args).err.decode(), 'a second push is no other')
+    with open(lab.path('two.ini'), 'a') as f:
+        f.write('[source cs.10]\nfile=%s/no-time.pt\n' % folder)
+    lab.fails(1, 'pt.CPU', 'push', '--trace', 'bad', '--config', lab.path('two.ini'))
+
+
 if __name__ == '__main__':
     main(TESTS)

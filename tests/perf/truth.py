@@ -3,7 +3,7 @@
 
 usage: truth.py PROGRAM DATA     exit status 77 where DATA has no captures
 """
-import glob, gzip, os, subprocess, sys
+import glob, gzip, os, subprocess, sys, tempfile
 
 import perffile
 
@@ -61,6 +61,50 @@ class Checks:
                      perffile.as_raw(raw, 0x1e, 7))
 
 
+CLOCK = "protocol=pt\nMTC_FREQ=3\nCPUID_15_EAX=2\nCPUID_15_EBX=192\n"
+
+
+def ring(trace, size, end):
+    """What a ring of so many bytes holds behind byte `end`, and where its oldest byte is."""
+    out = bytearray(size)
+    for i in range(end - size, end):
+        out[i % size] = trace[i]
+    return bytes(out), end % size
+
+
+def sources(checks, folder):
+    """Intel PT in a file for each CPU; and a ring that is dumped twice."""
+    path = lambda name: os.path.join(folder, name)
+    truth = {name: instructions(gzip.open(path(name + ".flow.gz")).read()) for name in ("one-cpu", "no-time")}
+    image = ["--image", path("stroll.elf")]
+    with tempfile.TemporaryDirectory() as own:
+        config = os.path.join(own, "two.ini")
+        with open(config, "w") as f:
+            f.write("[source pt.0]\n%sfile=%s\n[source pt.3]\nprotocol=pt\nfile=%s\n" % (
+                CLOCK, path("one-cpu.pt"), path("no-time.pt")))
+        both = truth["one-cpu"] + [b"# stream pt.3"] + truth["no-time"][1:]
+        checks.run("a file for each CPU", both, ["--config", config] + image)
+        trace = open(path("one-cpu.pt"), "rb").read()
+        size = len(trace) * 2 // 3
+        text = "[source pt.0]\n" + CLOCK
+        for i, end in enumerate((len(trace) * 5 // 6, len(trace))):
+            dump, head = ring(trace, size, end)
+            with open(os.path.join(own, "dump%d" % i), "wb") as f:
+                f.write(dump)
+            text += "file=dump%d\nhead=%d\n" % (i, head)
+        with open(config, "w") as f:
+            f.write(text)
+        whole = os.path.join(own, "whole.pt")
+        with open(whole, "wb") as f:
+            f.write(trace[len(trace) * 5 // 6 - size:])
+        run = subprocess.run([checks.program, "decode", "--format", "pt", "--text"] + image + [whole],
+                             stdout=subprocess.PIPE, check=True)
+        expected = instructions(run.stdout)
+        checks.run("a ring that was dumped twice", expected, ["--config", config] + image)
+        if len(expected) < 100000 or expected[1:] != truth["one-cpu"][-len(expected) + 1:]:
+            checks.failed.append("the whole trace of the ring is none")
+
+
 def main():
     program, data = sys.argv[1], os.path.join(sys.argv[2], "perf")
     if not os.path.isdir(data):
@@ -72,6 +116,7 @@ def main():
     for path in sorted(glob.glob(os.path.join(data, "cs", "*.data"))):
         if os.path.exists(path[:-5] + ".flow.gz"):
             checks.coresight(path)
+    sources(checks, os.path.join(sys.argv[2], "pt", "stepped"))
     print("%d checks, %d failed" % (checks.n, len(checks.failed)))
     return bool(checks.failed)
 
