@@ -105,6 +105,8 @@ static const struct tl_command commands[] = {
     {"push", tl_cmd_push, "send a capture to a server",
      "usage: tracelake push [options] --format FMT INPUT|-\n"
      "       tracelake push [options] --snapshot DIR\n"
+     "       tracelake push [options] perf.data\n"
+     "       tracelake push --config F          [source] sections name their files\n"
      "Sends raw trace. A trace that exists and is incomplete is gone on with where its durable\n"
      "bytes end. A pipe or a device is read on while the server is away.\n" FORMATS
      "  --snapshot DIR      every buffer of an Arm trace snapshot as a trace of its own\n"
@@ -132,6 +134,7 @@ static const struct tl_command commands[] = {
 #ifdef TL_HAVE_DECODE
     {"decode", tl_cmd_decode, "decode a capture without a server",
      "usage: tracelake decode --format FMT [options] (--text | --packets | --out DIR) INPUT|-\n"
+     "       tracelake decode [options] (--text | --packets | --out DIR) perf.data\n"
      "       tracelake decode --format di --like osd-sw-ctm|osd-sw-stm|osd-sw-print INPUT\n"
      "       tracelake decode --format pt --like ptdump|ptxed [--cpu CPU] INPUT [-- OPTIONS]\n"
      "       tracelake decode --snapshot DIR [--buffer NAME] (--text | --packets | --out "
