@@ -384,10 +384,12 @@ void tl_ingest_close(struct tl_ingest *ingest)
     pthread_mutex_lock(&trace->lock);
     const uint64_t durable = trace->raw_bytes;
     const bool complete = trace->complete;
+    const bool piece = ingest->piece; /* the next one comes by a push of its own */
     pthread_mutex_unlock(&trace->lock);
     tell_ended(ingest, durable, complete);
     release(ingest);
-    tl_trace_delete_empty(trace);
+    if (!piece)
+        tl_trace_delete_empty(trace);
     tl_trace_changed(trace);
     tl_trace_put(trace);
 }

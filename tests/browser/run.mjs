@@ -17,6 +17,7 @@ import { FAR, gapChecks, missingTrace } from "./gaps.mjs";
 import { laneChecks } from "./lanes.mjs";
 import { Lab } from "./lab.mjs";
 import { loginChecks } from "./login.mjs";
+import { listChecks } from "./list.mjs";
 import { listen } from "./mock/server.mjs";
 import { noteChecks } from "./notes.mjs";
 import { osdChecks } from "./osd.mjs";
@@ -82,6 +83,7 @@ try {
         ...where, trace: finished, dir: lab.dir,
         noimage: await lab.pushed("noimage", missingTrace().write(lab.dir, "gaps", { clock: 1e9, image: false })),
       });
+      await listChecks(suite, { ...where, dir: lab.dir });
       await frameChecks(suite, { ...where, trace: finished, plain: await lab.recorded("dhry_riscv.zstf") });
       const real = await lab.real("juno_r1_1", "ETB_0");
       if (real) await serverChecks(suite, { ...where, trace: real, title: "board" });

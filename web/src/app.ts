@@ -34,6 +34,7 @@ export class App {
   help = false;
   table = false;
   filter = "";
+  sort = { key: "", down: false }; // of the list of traces; "": the newest first
   searchText = "";
   theme: Theme = "light";
   announced = ""; // for the live region

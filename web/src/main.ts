@@ -12,6 +12,7 @@ import { Header } from "./panels/header.ts";
 import { helpDialog } from "./panels/help.ts";
 import { laneTable } from "./panels/lanes.ts";
 import { traceList } from "./panels/list.ts";
+import { ListTools } from "./panels/listtools.ts";
 import { Side } from "./panels/side.ts";
 import { span } from "./scale.ts";
 import type { Session } from "./session.ts";
@@ -23,8 +24,8 @@ const app = new App(paint);
 const timeline = new Timeline(app);
 const header = new Header(app, toggleTheme, () => timeline.focus());
 const side = new Side(app);
+const tools = new ListTools(app);
 const divider = new Divider(() => app.changed());
-let before: Element | null = null; // what had the focus before the help was opened
 let opened: Session | undefined;
 let listed = false; // the list of traces was seen last
 
@@ -106,9 +107,8 @@ function paint(pointed: boolean): void {
     return;
   }
   document.title = s ? `${s.trace.id} – tracelake` : "tracelake";
-  if (app.help && !before) before = document.activeElement ?? document.body;
   render(html`${header.view()}
-    ${s ? tracePage(s) : traceList(app)}
+    ${s ? tracePage(s) : traceList(app, tools)}
     ${app.help ? helpDialog(s?.stream?.protocol ?? "", () => { app.help = false; app.changed(); }) : nothing}
     <div class="hidden" role="status" aria-live="polite">${app.announced}</div>`, root);
   keepFocus(s);
@@ -120,12 +120,7 @@ function paint(pointed: boolean): void {
 /** Where the focus was is gone: it goes to what stands in its place. */
 function keepFocus(s: Session | undefined): void {
   const lost = document.activeElement === null || document.activeElement === document.body;
-  if (!app.help && before) {
-    const to = before instanceof HTMLElement && before !== document.body && before.isConnected ? before : undefined;
-    before = null;
-    if (to) to.focus({ preventScroll: true });
-    else if (s) timeline.focus();
-  } else if (s !== opened && lost) {
+  if (s !== opened && lost) {
     if (s && listed) timeline.focus();
     else if (!s && opened) document.getElementById(`trace-${opened.trace.id}`)?.focus();
   }
@@ -145,13 +140,17 @@ function command(e: KeyboardEvent): void {
   const binding = match(e);
   if (!binding || e.defaultPrevented) return;
   if (typing && !(e.ctrlKey || e.metaKey)) return;
+  const dialog = document.querySelector<HTMLDialogElement>("dialog[open]");
+  if (dialog) {
+    if (binding.command === "help" && !typing) dialog.close();
+    return;
+  }
   const s = app.session;
   switch (binding.command) {
     case "help": app.help = !app.help; break;
     case "theme": toggleTheme(); break;
     case "escape":
-      if (app.help) app.help = false;
-      else if (app.table) app.table = false;
+      if (app.table) app.table = false;
       else if (app.swatches.highlight !== "") app.highlight("");
       else app.select(undefined);
       break;

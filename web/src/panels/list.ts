@@ -6,6 +6,7 @@ import type { App } from "../app.ts";
 import { ago, bytes, duration, grouped, short } from "../format.ts";
 import { extentOf, hasTime, timeIsNs, type Trace } from "../model.ts";
 import { encodePlace, emptyPlace } from "../url.ts";
+import type { ListTools } from "./listtools.ts";
 
 const STATE_TEXT = {
   live: "live", decoding: "decoding", sealed: "complete", failed: "failed", deleted: "deleted",
@@ -28,7 +29,51 @@ function length(trace: Trace): string {
   return duration(last - first);
 }
 
-function row(trace: Trace, now: number): TemplateResult {
+interface Column {
+  readonly key: string;
+  readonly head: string;
+  readonly number?: boolean;
+  of(t: Trace): string | number;
+}
+
+const stored = (t: Trace): number => sum(t, (s) => s.storedBytes);
+
+const COLUMNS: readonly Column[] = [
+  { key: "id", head: "Trace", of: (t) => t.id.toLowerCase() },
+  { key: "state", head: "State", of: (t) => t.state },
+  { key: "rig", head: "Rig", of: (t) => t.rig.toLowerCase() },
+  { key: "format", head: "Format", of: (t) => t.format },
+  { key: "streams", head: "Streams", number: true, of: (t) => t.streams.length },
+  { key: "insns", head: "Instructions", number: true, of: (t) => sum(t, (s) => s.insns) },
+  { key: "length", head: "Duration", number: true, of: (t) => (hasTime(t) && timeIsNs(t) ? extentOf(t, "time").last - extentOf(t, "time").first : -1) },
+  { key: "raw", head: "Raw", number: true, of: (t) => t.rawBytes },
+  { key: "stored", head: "Decoded", number: true, of: stored },
+  { key: "gaps", head: "Gaps", number: true, of: (t) => sum(t, (s) => s.gaps) },
+  { key: "changed", head: "Changed", number: true, of: (t) => t.updatedMs },
+];
+
+function sorted(app: App, traces: readonly Trace[]): readonly Trace[] {
+  const column = COLUMNS.find((c) => c.key === app.sort.key);
+  if (!column) return traces;
+  const by = app.sort.down ? -1 : 1;
+  return [...traces].sort((a, b) => {
+    const [x, y] = [column.of(a), column.of(b)];
+    return x < y ? -by : x > y ? by : a.id < b.id ? -1 : 1;
+  });
+}
+
+function head(app: App, c: Column): TemplateResult {
+  const on = app.sort.key === c.key;
+  // A click turns the order round; numbers begin with the largest.
+  const click = (): void => {
+    app.sort = { key: c.key, down: on ? !app.sort.down : c.number === true };
+    app.changed();
+  };
+  return html`<th scope="col" class=${c.number ? "n" : ""} aria-sort=${on ? (app.sort.down ? "descending" : "ascending") : "none"}
+    ><button class="plain" @click=${click}>${c.head}<span aria-hidden="true">${on ? (app.sort.down ? " ▾" : " ▴") : ""}</span></button></th>`;
+}
+
+function row(tools: ListTools, trace: Trace, now: number): TemplateResult {
   const gaps = sum(trace, (s) => s.gaps);
   const labels = Object.entries(trace.labels);
   return html`<tr>
@@ -42,45 +87,46 @@ function row(trace: Trace, now: number): TemplateResult {
     <td class="n" title=${grouped(sum(trace, (s) => s.insns))}>${short(sum(trace, (s) => s.insns))}</td>
     <td class="n">${length(trace)}</td>
     <td class="n">${bytes(trace.rawBytes)}</td>
+    <td class="n">${bytes(stored(trace))}</td>
     <td class="n ${gaps > 0 ? "warn" : ""}">${gaps > 0 ? short(gaps) : "–"}</td>
     <td class="n muted">${ago(trace.updatedMs, now)}</td>
+    <td class="tools"><button class="action" aria-label=${`Labels of ${trace.id}`} @click=${() => tools.editLabels(trace)}>Labels</button>
+      <button class="action" aria-label=${`Delete ${trace.id}`} @click=${() => tools.askDelete(trace)}>Delete</button></td>
   </tr>`;
 }
 
-export function traceList(app: App): TemplateResult {
+export function traceList(app: App, tools: ListTools): TemplateResult {
   const all = app.traces;
   const wanted = app.filter.trim().toLowerCase();
-  const shown = (all ?? []).filter((t) => wanted === "" || [t.id, t.rig, t.format,
-    ...Object.entries(t.labels).flat()].some((text) => text.toLowerCase().includes(wanted)));
-  return html`<main class="list">
+  const shown = sorted(app, (all ?? []).filter((t) => wanted === "" || [t.id, t.rig, t.format,
+    ...Object.entries(t.labels).map(([k, v]) => `${k}=${v}`)].some((text) => text.toLowerCase().includes(wanted))));
+  const total = (of: (t: Trace) => number): string => bytes((all ?? []).reduce((n, t) => n + of(t), 0));
+  const { drop } = tools;
+  return html`<main class="list ${tools.dragging ? "dropping" : ""}" @dragover=${drop.over} @dragleave=${drop.leave} @drop=${drop.drop}>
     <div class="listhead">
       <h1>Traces</h1>
-      <span class="muted">${all ? `${grouped(all.length)} on this server` : ""}</span>
+      <span class="muted storage">${all ? `${grouped(all.length)} on this server, ${total((t) => t.rawBytes)} raw and ${total(stored)} decoded` : ""}</span>
       <input type="search" class="filter" placeholder="Filter" aria-label="Filter traces"
         .value=${app.filter} @input=${(e: InputEvent) => {
     app.filter = (e.target as HTMLInputElement).value;
     app.changed();
-  }}>
+  }}><button class="action" title="Or drop a file here" @click=${() => tools.bring()}>Bring in…</button>
     </div>
     ${app.trouble !== "" ? html`<p class="trouble" role="alert">${app.trouble}</p>` : ""}
     ${!all ? html`<p class="muted waiting">${app.connection === "lost"
     ? "The server does not answer. Trying again…" : "Loading…"}</p>`
     : all.length === 0 ? empty()
       : html`<div class="scroll" tabindex="0" role="region" aria-label="Traces"><table class="traces">
-      <thead><tr><th scope="col">Trace</th><th scope="col">State</th><th scope="col">Rig</th>
-        <th scope="col">Format</th><th scope="col" class="n">Streams</th>
-        <th scope="col" class="n">Instructions</th><th scope="col" class="n">Duration</th>
-        <th scope="col" class="n">Raw</th><th scope="col" class="n">Gaps</th>
-        <th scope="col" class="n">Changed</th></tr></thead>
-      <tbody>${repeat(shown, (t) => t.id, (t) => row(t, Date.now()))}</tbody>
+      <thead><tr>${COLUMNS.map((c) => head(app, c))}<th scope="col"><span class="hidden">What can be done</span></th></tr></thead>
+      <tbody>${repeat(shown, (t) => t.id, (t) => row(tools, t, Date.now()))}</tbody>
     </table>${shown.length === 0 ? html`<p class="muted waiting">No trace matches “${app.filter}”.</p>` : ""}</div>`}
-  </main>`;
+  </main>${tools.view()}`;
 }
 
 function empty(): TemplateResult {
   return html`<section class="empty">
     <h2>No traces yet</h2>
-    <p>They appear here as soon as a rig pushes one. To push a capture from this machine:</p>
+    <p>They appear here as soon as a rig pushes one. Drop a file here, or push a capture from a machine:</p>
     <pre tabindex="0"><code>tracelake push --format tpiu --config board.ini --image firmware.elf capture.bin
 tracelake push --snapshot DIR</code></pre>
   </section>`;

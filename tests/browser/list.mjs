@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// The page of traces: order, labels, captures brought in, deletion, storage.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { inBothThemes, shot } from "./harness.mjs";
+
+export async function listChecks(suite, { server, dir }) {
+  const base = server.replace(/\/$/, "");
+  const get = async (page, rest) => (await page.request.get(`${base}/api/v1/traces${rest}`)).json();
+  const row = (page, id) => page.locator("table.traces tbody tr", { has: page.locator(`#trace-${id}`) });
+
+  await suite.check("list: sorted by any column, storage told", {}, async (page) => {
+    await page.goto(base);
+    await page.waitForSelector("table.traces tbody tr");
+    const all = await get(page, "");
+    const insns = (t) => t.streams.reduce((n, s) => n + s.insns, 0);
+    const ids = async () => (await page.locator("table.traces tbody a").allTextContents()).map((x) => x.trim());
+    assert.deepEqual(await ids(), all.map((t) => t.id));
+    await page.click("th button:has-text('Instructions')");
+    await page.waitForSelector("th[aria-sort=descending]");
+    const wanted = [...all].sort((a, b) => insns(b) - insns(a)).map((t) => t.id);
+    assert.equal((await ids())[0], wanted[0]);
+    await page.focus("th button:has-text('Trace')");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("th[aria-sort=ascending]");
+    assert.deepEqual(await ids(), all.map((t) => t.id).sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1)));
+    assert.match(await page.textContent(".storage"), /^\d+ on this server, .*B raw and .*B decoded$/);
+  });
+
+  await suite.check("list: a file is dropped, labelled and deleted", {}, async (page) => {
+    await page.goto(base);
+    await page.waitForSelector("table.traces tbody tr");
+    const bytes = [...fs.readFileSync(path.join(dir, "gaps.etm"))];
+    const data = await page.evaluateHandle((b) => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([new Uint8Array(b)], "dropped here.etm"));
+      return transfer;
+    }, bytes);
+    await page.dispatchEvent("main.list", "dragover", { dataTransfer: data });
+    await page.waitForSelector("main.dropping");
+    await page.dispatchEvent("main.list", "drop", { dataTransfer: data });
+    await page.waitForSelector("dialog[open]");
+    assert.equal(await page.inputValue("dialog input[required]"), "dropped-here");
+    assert.equal(await page.inputValue("dialog select"), "etm4,id=0x10");
+    await inBothThemes(page, "bring-in");
+    await page.fill("dialog textarea", fs.readFileSync(path.join(dir, "gaps.ini"), "utf8").replace("[trace]\nformat=etm4\n", ""));
+    await page.click("dialog button:has-text('Push')");
+    await page.waitForSelector("dialog", { state: "detached" });
+    await row(page, "dropped-here").waitFor();
+    await row(page, "dropped-here").locator(".badge.sealed").waitFor();
+    const pushed = await get(page, "/dropped-here");
+    assert.equal(pushed.raw_bytes, bytes.length);
+    assert.equal(pushed.streams[0].gaps, 1);
+
+    await page.focus("button[aria-label='Labels of dropped-here']");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("dialog[open]");
+    await page.fill("[aria-label='Label 1']", "board");
+    await page.fill("[aria-label='Value 1']", "juno r2");
+    await inBothThemes(page, "labels");
+    await page.press("[aria-label='Value 1']", "Enter");
+    await page.waitForSelector("dialog", { state: "detached" });
+    await row(page, "dropped-here").locator(".label:has-text('board=juno r2')").waitFor();
+    assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Labels of dropped-here");
+    await page.keyboard.press("Enter");
+    await page.fill("[aria-label='Value 1']", "");
+    await page.press("[aria-label='Value 1']", "Enter");
+    await page.waitForSelector("dialog", { state: "detached" });
+    await page.waitForFunction(() => !document.querySelector("tbody").textContent.includes("board="));
+    assert.deepEqual((await get(page, "/dropped-here")).labels, {});
+
+    await page.click("button[aria-label='Delete dropped-here']");
+    await page.waitForSelector("dialog[open]");
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Cancel");
+    await inBothThemes(page, "delete");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog", { state: "detached" });
+    assert.equal(await row(page, "dropped-here").count(), 1);
+    await page.click("button[aria-label='Delete dropped-here']");
+    await page.click("dialog .danger");
+    await page.waitForFunction(() => !document.querySelector("#trace-dropped-here"));
+    assert.equal((await page.request.get(`${base}/api/v1/traces/dropped-here`)).status(), 404);
+    await shot(page, "list-sorted");
+  });
+
+  await suite.check("list: what the server refuses is told in the dialog", {}, async (page, troubles) => {
+    await page.goto(base);
+    await page.click("button:has-text('Bring in…')");
+    await page.setInputFiles("dialog input[type=file]", path.join(dir, "gaps.etm"));
+    await page.fill("dialog input[required]", "gaps");
+    await page.click("dialog button:has-text('Push')");
+    await page.waitForSelector("dialog .trouble");
+    assert.match(await page.textContent("dialog .trouble"), /exists/);
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog", { state: "detached" });
+    troubles.length = 0; // the browser logs what was refused
+  });
+}

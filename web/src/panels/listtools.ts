@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// What can be done to traces from their list: bring one in, edit labels, delete.
+import { html, nothing, type TemplateResult } from "lit-html";
+import type { App } from "../app.ts";
+import { deleteTrace, pushFile, setLabels } from "../change.ts";
+import { bytes, grouped, short } from "../format.ts";
+import type { Trace } from "../model.ts";
+import { modal } from "./modal.ts";
+
+const FORMATS: readonly (readonly [string, string])[] = [
+  ["tpiu", "CoreSight formatter frames (tpiu)"], ["tpiu,sync=fsync", "… with full synchronisation frames"],
+  ["etm4,id=0x10", "one ETMv4 (etm4)"], ["ete,id=0x10", "one ETE (ete)"], ["itm,id=0x10", "ITM (itm)"], ["stm,id=0x10", "STM (stm)"],
+  ["pt", "Intel PT of one processor (pt)"], ["di", "Open SoC Debug datagrams (di)"], ["stf", "STF or .zstf (stf)"],
+];
+
+/** What a file probably is, by its name. */
+export function guessFormat(name: string): string {
+  const end = /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "";
+  const known: Readonly<Record<string, string>> = {
+    stf: "stf", zstf: "stf", pt: "pt", di: "di", dtd: "di", itm: "itm,id=0x10", stm: "stm,id=0x10", etm: "etm4,id=0x10", ete: "ete,id=0x10",
+  };
+  return known[end] ?? "tpiu";
+}
+
+/** A trace's name from that of a file. */
+export function traceName(file: string): string {
+  return file.replace(/\.[a-z0-9]{1,5}$/i, "").replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[-.]+/, "").slice(0, 63) || "trace";
+}
+
+interface Upload {
+  file: File | undefined;
+  name: string;
+  format: string;
+  setup: string;
+  share: number | undefined; // while it is sent
+  abort: AbortController;
+}
+
+export class ListTools {
+  private labels: { trace: string; rows: [string, string][]; had: string[] } | undefined;
+  private doomed: Trace | undefined;
+  private upload: Upload | undefined;
+  private error = "";
+  dragging = false;
+
+  constructor(private readonly app: App) {}
+
+  editLabels(trace: Trace): void {
+    const rows = Object.entries(trace.labels);
+    this.open();
+    this.labels = { trace: trace.id, rows: [...rows, ["", ""]], had: rows.map(([k]) => k) };
+  }
+
+  askDelete(trace: Trace): void {
+    this.open();
+    this.doomed = trace;
+  }
+
+  bring(file?: File): void {
+    this.open();
+    this.upload = {
+      file, name: file ? traceName(file.name) : "", format: guessFormat(file?.name ?? ""), setup: "", share: undefined, abort: new AbortController(),
+    };
+  }
+
+  private open(): void {
+    this.labels = this.doomed = this.upload = undefined;
+    this.error = "";
+    this.app.changed();
+  }
+
+  private closed = (): void => {
+    this.upload?.abort.abort();
+    this.open();
+  };
+
+  /** For the page that files are dropped upon. */
+  readonly drop = {
+    over: (e: DragEvent): void => {
+      if (!e.dataTransfer?.types.includes("Files")) return;
+      e.preventDefault();
+      if (this.dragging) return;
+      this.dragging = true;
+      this.app.changed();
+    },
+    leave: (e: DragEvent): void => {
+      if (e.relatedTarget && (e.currentTarget as Element).contains(e.relatedTarget as Node)) return;
+      this.dragging = false;
+      this.app.changed();
+    },
+    drop: (e: DragEvent): void => {
+      e.preventDefault();
+      this.dragging = false;
+      const file = e.dataTransfer?.files[0];
+      if (file) this.bring(file);
+      this.app.changed();
+    },
+  };
+
+  view(): TemplateResult | typeof nothing {
+    if (this.labels) return this.labelsView(this.labels);
+    if (this.doomed) return this.deleteView(this.doomed);
+    return this.upload ? this.uploadView(this.upload) : nothing;
+  }
+
+  private get trouble(): TemplateResult | typeof nothing {
+    return this.error === "" ? nothing : html`<p class="trouble" role="alert">${this.error}</p>`;
+  }
+
+  /** Do it, and close; what goes wrong is told. */
+  private async run(work: () => Promise<void>): Promise<void> {
+    this.error = "";
+    try {
+      await work();
+      document.querySelector<HTMLDialogElement>("dialog[open]")?.close();
+    } catch (error) {
+      this.error = (error as Error).message;
+    }
+    this.app.changed();
+  }
+
+  private labelsView({ trace, rows, had }: NonNullable<ListTools["labels"]>): TemplateResult {
+    const save = async (): Promise<void> => {
+      const now = Object.fromEntries(rows.filter(([k, v]) => k.trim() !== "" && v !== "").map(([k, v]) => [k.trim(), v]));
+      for (const key of had) now[key] ??= "";
+      await setLabels(trace, now);
+    };
+    const edit = (i: number, part: 0 | 1) => (e: Event): void => {
+      rows[i]![part] = (e.target as HTMLInputElement).value;
+      if (i === rows.length - 1) rows.push(["", ""]);
+      this.app.changed();
+    };
+    return modal("form", `Labels of ${trace}`, html`<form @submit=${(e: Event) => { e.preventDefault(); void this.run(save); }}>
+      ${rows.map(([k, v], i) => html`<p class="pair"><input aria-label=${`Label ${i + 1}`} placeholder="label" .value=${k} @input=${edit(i, 0)}>
+        <input aria-label=${`Value ${i + 1}`} placeholder="value; empty: none" .value=${v} @input=${edit(i, 1)}></p>`)}
+      ${this.trouble}<p class="buttons"><button class="action">Save</button><button class="action shut" type="button">Cancel</button></p></form>`, this.closed);
+  }
+
+  private deleteView(t: Trace): TemplateResult {
+    const insns = t.streams.reduce((n, s) => n + s.insns, 0);
+    const stored = t.rawBytes + t.streams.reduce((n, s) => n + s.storedBytes, 0);
+    return modal("form", `Delete ${t.id}?`, html`<p>${grouped(insns)} instructions in ${t.streams.length} streams, ${bytes(stored)} of storage. It cannot be
+      brought back.</p>${this.trouble}
+      <p class="buttons"><button class="action danger" @click=${() => void this.run(() => deleteTrace(t.id))}>Delete</button>
+        <button class="action shut" autofocus>Cancel</button></p>`, this.closed);
+  }
+
+  private uploadView(u: Upload): TemplateResult {
+    const send = async (): Promise<void> => {
+      if (!u.file) return;
+      u.share = 0;
+      const setup = `[trace]\nformat=${u.format}\n${u.setup}`;
+      try {
+        await pushFile(u.name, setup, u.file, (share) => { u.share = share; this.app.changed(); }, u.abort.signal);
+      } finally {
+        u.share = undefined;
+      }
+    };
+    const choose = (e: Event): void => {
+      u.file = (e.target as HTMLInputElement).files?.[0];
+      if (u.file) {
+        u.name = traceName(u.file.name);
+        u.format = guessFormat(u.file.name);
+      }
+      this.app.changed();
+    };
+    return modal("form", "Bring in a capture", html`<form @submit=${(e: Event) => { e.preventDefault(); void this.run(send); }}>
+      <label>File ${u.file ? html`<b>${u.file.name}</b>, ${short(u.file.size)} bytes` : nothing}<input type="file" @change=${choose}></label>
+      <label>Name of the trace <input required pattern="[A-Za-z0-9._\\-]{1,63}" .value=${u.name} @input=${(e: Event) => { u.name = (e.target as HTMLInputElement).value; }}></label>
+      <label>Format <select @change=${(e: Event) => { u.format = (e.target as HTMLSelectElement).value; }}>
+        ${FORMATS.map(([f, text]) => html`<option value=${f} ?selected=${f === u.format}>${text}</option>`)}</select></label>
+      <label>What a decoder must know of the source, as INI <textarea rows="4" spellcheck="false" placeholder="clock=100000000&#10;[source cs.10]&#10;protocol=etm4&#10;TRCCONFIGR=0xC1"
+        .value=${u.setup} @input=${(e: Event) => { u.setup = (e.target as HTMLTextAreaElement).value; }}></textarea></label>
+      ${u.share === undefined ? nothing : html`<p><progress aria-label="Sent" max="1" .value=${u.share}></progress></p>`}
+      ${this.trouble}<p class="buttons"><button class="action" ?disabled=${!u.file || u.share !== undefined}>Push</button>
+      <button class="action shut" type="button">Cancel</button></p></form>`, this.closed);
+  }
+}
