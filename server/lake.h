@@ -159,6 +159,12 @@ TL_MUST_USE int tl_lake_remove_note(struct tl_lake *lake, const char *trace, uin
 /* Remove a trace and free its space, at once unless it is being read: then when the last reader
  * closes. TL_NOTFOUND, TL_DENIED while a rig is pushing it. */
 TL_MUST_USE int tl_lake_delete(struct tl_lake *lake, const char *trace, struct tl_fail *fail);
+/* The same of `n` at once, which takes one commit for all. What is wrong with one is told to
+ * `refused`, with errors as above. Returns how many were removed. */
+size_t tl_lake_delete_all(struct tl_lake *lake, const char *const *traces, size_t n,
+                          void (*refused)(void *context, size_t i, int code,
+                                          const struct tl_fail *fail),
+                          void *context);
 /* Decode the raw bytes again (new image, new setup text, or NULL to keep it). The old shards
  * serve until the new ones replace them in one step. TL_NOTFOUND; TL_DENIED where the raw bytes
  * were removed. */

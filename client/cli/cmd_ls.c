@@ -136,12 +136,20 @@ int tl_cmd_rm(int argc, char **argv)
     int status = begin(argc, argv, args, 1, &remote, &first, &lake);
     if (status != TL_ARGS_GO)
         return status;
-    status = TL_CLI_DONE;
-    for (int i = first; i < argc; i++) {
-        struct tracelake_error error;
-        if (tracelake_delete(lake, argv[i], &error) < 0)
-            status = worse(status, tl_remote_fail(argv[i], &error));
+    const size_t n = (size_t)(argc - first);
+    const char *const *const traces = (const char *const *)argv + first;
+    struct tracelake_error *const errors = calloc(n + 1, sizeof *errors);
+    if (!errors) {
+        tracelake_close(lake);
+        tl_cli_warn("rm", "out of memory");
+        return TL_CLI_BAD;
     }
+    status = TL_CLI_DONE;
+    (void)!tracelake_delete_all(lake, traces, n, errors);
+    for (size_t i = 0; i < n; i++)
+        if (errors[i].code != TRACELAKE_OK)
+            status = worse(status, tl_remote_fail(traces[i], &errors[i]));
+    free(errors);
     tracelake_close(lake);
     return status;
 }

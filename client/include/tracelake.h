@@ -347,6 +347,15 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_seal(struct tracelake *lake, cons
 /* Remove a trace. NOTFOUND, DENIED while a rig is pushing it. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_delete(struct tracelake *lake, const char *trace,
                                                       struct tracelake_error *error);
+/*
+ * Remove `n` traces with one question. What is wrong with traces[i] is told in errors[i], whose code
+ * is TRACELAKE_OK where it is removed. TRACELAKE_OK: all are removed; else the result of the first
+ * that is not, or of the question.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_delete_all(struct tracelake *lake,
+                                                          const char *const *traces, size_t n,
+                                                          struct tracelake_error *errors);
+
 /* Merge labels into a trace's; an empty value removes the key. `out` may be NULL. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_set_labels(struct tracelake *lake, const char *trace,
                                                           const struct tracelake_label *labels,

@@ -166,6 +166,69 @@ int tracelake_delete(struct tracelake *lake, const char *trace, struct tracelake
     return result;
 }
 
+#define AT_ONCE 4096 /* traces in a question */
+
+/* The first error of `n`, or OK. */
+static int first_error(const struct tracelake_error *errors, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (errors[i].code != TRACELAKE_OK)
+            return errors[i].code;
+    return TRACELAKE_OK;
+}
+
+static void note_refusals(const Tracelake__V1__DeleteTraceReply *reply, const char *const *traces,
+                          size_t n, struct tracelake_error *errors)
+{
+    for (size_t k = 0; k < reply->n_refused; k++) {
+        const Tracelake__V1__Refusal *const r = reply->refused[k];
+        size_t i = 0;
+        while (i < n && (errors[i].code != TRACELAKE_OK || strcmp(traces[i], r->trace) != 0))
+            i++;
+        if (i < n)
+            (void)!tl_client_refused(&errors[i], r->code, r->message, "DeleteTrace");
+    }
+}
+
+static int delete_some(struct tracelake *lake, const char *const *traces, size_t n,
+                       struct tracelake_error *errors)
+{
+    Tracelake__V1__DeleteTraceRequest request = TRACELAKE__V1__DELETE_TRACE_REQUEST__INIT;
+    Tracelake__V1__DeleteTraceReply *reply;
+    request.trace = text(traces[0]);
+    request.n_more = n - 1;
+    request.more = (char **)(uintptr_t)(traces + 1);
+    int result = tl_ask_once(lake, "/tracelake.v1.Catalog/DeleteTrace", 0, &request.base,
+                             &tracelake__v1__delete_trace_reply__descriptor, &reply, &errors[0]);
+    if (result < 0) {
+        for (size_t i = 1; i < n; i++)
+            errors[i] = errors[0];
+        return result;
+    }
+    const bool old = reply->removed == 0 && reply->n_refused == 0;
+    note_refusals(reply, traces, n, errors);
+    tracelake__v1__delete_trace_reply__free_unpacked(reply, NULL);
+    /* A server that knows of no others has removed the first one. */
+    for (size_t i = 1; i < n && old; i++)
+        (void)!tracelake_delete(lake, traces[i], &errors[i]);
+    return first_error(errors, n);
+}
+
+int tracelake_delete_all(struct tracelake *lake, const char *const *traces, size_t n,
+                         struct tracelake_error *errors)
+{
+    memset(errors, 0, n * sizeof *errors);
+    for (size_t at = 0; at < n;) {
+        const size_t some = n - at < AT_ONCE ? n - at : AT_ONCE;
+        if (some == 1)
+            (void)!tracelake_delete(lake, traces[at], &errors[at]);
+        else
+            (void)!delete_some(lake, traces + at, some, errors + at);
+        at += some;
+    }
+    return first_error(errors, n);
+}
+
 int tracelake_set_labels(struct tracelake *lake, const char *trace,
                          const struct tracelake_label *labels, size_t n,
                          struct tracelake_trace **out, struct tracelake_error *error)

@@ -32,63 +32,159 @@ static int mark_deleted(struct tl_trace *trace, bool only_empty, struct tl_fail 
     return r;
 }
 
+static void forget(struct tl_gen *gen)
+{
+    atomic_store(&gen->buried, true);
+    atomic_store(&gen->obsolete, true);
+}
+
 static void forget_generations(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
-    atomic_store(&trace->serving->obsolete, true);
+    forget(trace->serving);
     if (trace->making)
-        atomic_store(&trace->making->obsolete, true);
+        forget(trace->making);
     pthread_mutex_unlock(&trace->lock);
 }
 
-static int delete_trace(struct tl_lake *lake, struct tl_trace *trace, bool only_empty,
-                        struct tl_fail *fail)
+/* A trace of several that are deleted together. */
+struct doomed {
+    struct tl_trace *trace; /* NULL: it was refused */
+    size_t i;               /* in the caller's list */
+};
+
+struct refusals {
+    void (*tell)(void *context, size_t i, int code, const struct tl_fail *fail);
+    void *context;
+};
+
+static void wait_for_jobs(struct tl_lake *lake, const struct doomed *doomed, size_t n)
 {
-    const char *const id = trace->id;
-    int r = mark_deleted(trace, only_empty, fail);
-    if (r < 0)
-        return r;
     pthread_mutex_lock(&lake->lock);
-    while (trace->running)
-        pthread_cond_wait(&lake->idle, &lake->lock);
+    for (size_t i = 0; i < n; i++)
+        while (doomed[i].trace->running)
+            pthread_cond_wait(&lake->idle, &lake->lock);
     pthread_mutex_unlock(&lake->lock);
-    /* The copy goes first, lest a lost catalog bring the trace back. */
-    tl_trace_mirror_remove(lake, id);
-    r = tl_catalog_remove_trace(lake->catalog, id, fail);
-    if (r >= 0) {
-        forget_generations(trace);
-        /* Space that cannot be freed now is freed by the housekeeper. The name is free only when
-         * its raw bytes are gone or known to be garbage, lest those of its next trace go with them.
-         */
-        tl_lake_bury(lake, id, trace->wanted);
-        pthread_mutex_lock(&lake->lock);
-        tl_lake_unqueue_locked(lake, trace);
-        unlink_locked(lake, trace);
-        pthread_mutex_unlock(&lake->lock);
-        tl_trace_put(trace); /* the table's */
-    } else {
-        pthread_mutex_lock(&trace->lock);
-        trace->deleted = false;
-        trace->mirror_stale = true;
-        pthread_mutex_unlock(&trace->lock);
-        tl_housekeeper_wake(lake);
+}
+
+/* The catalog has forgotten it. */
+static void let_go(struct tl_lake *lake, struct tl_trace *trace)
+{
+    forget_generations(trace);
+    /* The name is free only when its raw bytes are known to be garbage, lest those of its next trace
+     * go with them. */
+    tl_lake_bury(lake, trace->id, trace->wanted);
+    pthread_mutex_lock(&lake->lock);
+    tl_lake_unqueue_locked(lake, trace);
+    unlink_locked(lake, trace);
+    pthread_mutex_unlock(&lake->lock);
+    tl_trace_put(trace); /* the table's */
+}
+
+/* It has not. */
+static void take_back(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    trace->deleted = false;
+    trace->mirror_stale = true;
+    pthread_mutex_unlock(&trace->lock);
+}
+
+/* Find and mark them; returns how many there are, at the begin of `doomed`. */
+static size_t choose(struct tl_lake *lake, const char *const *ids, size_t n,
+                     const struct refusals *refusals, struct doomed *doomed)
+{
+    size_t chosen = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct tl_fail fail = {0};
+        struct tl_trace *const trace = tl_lake_find_trace(lake, ids[i]);
+        const int r = trace ? mark_deleted(trace, false, &fail) : tl_no_trace(&fail, ids[i]);
+        if (r < 0) {
+            if (trace)
+                tl_trace_put(trace);
+            refusals->tell(refusals->context, i, r, &fail);
+        } else {
+            doomed[chosen++] = (struct doomed){trace, i};
+        }
     }
+    return chosen;
+}
+
+static size_t delete_chosen(struct tl_lake *lake, const struct doomed *doomed, size_t n,
+                            const char **ids, const struct refusals *refusals)
+{
+    struct tl_fail fail = {0};
+    wait_for_jobs(lake, doomed, n);
+    for (size_t i = 0; i < n; i++) {
+        /* The copy goes first, lest a lost catalog bring the trace back. */
+        tl_trace_mirror_remove(lake, doomed[i].trace->id);
+        ids[i] = doomed[i].trace->id;
+    }
+    const int r = n > 0 ? tl_catalog_remove_traces(lake->catalog, ids, n, &fail) : TL_OK;
+    for (size_t i = 0; i < n; i++) {
+        if (r >= 0)
+            let_go(lake, doomed[i].trace);
+        else
+            take_back(doomed[i].trace);
+        if (r < 0)
+            refusals->tell(refusals->context, doomed[i].i, r, &fail);
+        tl_trace_put(doomed[i].trace);
+    }
+    tl_housekeeper_wake(lake);
     tl_lake_notify(lake);
-    return r < 0 ? r : TL_OK;
+    return r < 0 ? 0 : n;
+}
+
+size_t tl_lake_delete_all(struct tl_lake *lake, const char *const *traces, size_t n,
+                          void (*refused)(void *context, size_t i, int code,
+                                          const struct tl_fail *fail),
+                          void *context)
+{
+    const struct refusals refusals = {refused, context};
+    struct doomed *const doomed = calloc(n + 1, sizeof(*doomed));
+    const char **const ids = calloc(n + 1, sizeof(*ids));
+    size_t removed = 0;
+    if (doomed && ids) {
+        const size_t chosen = choose(lake, traces, n, &refusals, doomed);
+        removed = delete_chosen(lake, doomed, chosen, ids, &refusals);
+    } else {
+        struct tl_fail fail;
+        const int r = tl_fail_set(&fail, TL_NOMEM, "no memory");
+        for (size_t i = 0; i < n; i++)
+            refused(context, i, r, &fail);
+    }
+    free(doomed);
+    free(ids);
+    return removed;
+}
+
+struct only {
+    int code;
+    struct tl_fail *fail;
+};
+
+static void keep_refusal(void *context, size_t i, int code, const struct tl_fail *fail)
+{
+    struct only *const only = context;
+    only->code = code;
+    if (only->fail)
+        *only->fail = *fail;
 }
 
 int tl_lake_delete(struct tl_lake *lake, const char *id, struct tl_fail *fail)
 {
-    struct tl_trace *trace = tl_lake_find_trace(lake, id);
-    if (!trace)
-        return tl_no_trace(fail, id);
-    const int r = delete_trace(lake, trace, false, fail);
-    tl_trace_put(trace);
-    return r;
+    struct only only = {.code = TL_OK, .fail = fail};
+    (void)!tl_lake_delete_all(lake, &id, 1, keep_refusal, &only);
+    return only.code;
 }
 
 void tl_trace_delete_empty(struct tl_trace *trace)
 {
-    if (delete_trace(trace->lake, trace, true, NULL) == TL_IO)
-        tl_housekeeper_wake(trace->lake);
+    const struct doomed doomed = {.trace = trace};
+    const char *id = trace->id;
+    struct only only = {.code = TL_OK};
+    if (mark_deleted(trace, true, NULL) < 0)
+        return;
+    tl_trace_get(trace); /* given back behind it */
+    (void)!delete_chosen(trace->lake, &doomed, 1, &id, &(struct refusals){keep_refusal, &only});
 }

@@ -109,11 +109,13 @@ struct tl_gen *tl_gen_get(struct tl_gen *gen)
 /* The last reference is gone: remove its shards. The housekeeper retries what fails. */
 static void remove_shards(struct tl_gen *gen)
 {
-    char prefix[128];
+    char prefix[192];
+    void (*const discard)(struct tl_lake *, const char *) =
+        atomic_load(&gen->buried) ? tl_lake_discard_later : tl_lake_discard;
     snprintf(prefix, sizeof(prefix), "t/%s/%llu", gen->trace, (unsigned long long)gen->number);
     tl_lake_forget_views(gen->lake, prefix);
-    tl_lake_discard(gen->lake, prefix);
-    tl_resume_remove(gen->lake, gen->trace, gen->number);
+    discard(gen->lake, prefix);
+    discard(gen->lake, tl_checkpoint_key(prefix, gen->trace, gen->number, NULL));
 }
 
 void tl_gen_put(struct tl_gen *gen)

@@ -17,8 +17,12 @@
 
 void tl_lake_discard(struct tl_lake *lake, const char *prefix)
 {
-    if (tl_backend_remove_all(lake->backend, prefix, NULL) >= 0)
-        return;
+    if (tl_backend_remove_all(lake->backend, prefix, NULL) < 0)
+        tl_lake_discard_later(lake, prefix);
+}
+
+void tl_lake_discard_later(struct tl_lake *lake, const char *prefix)
+{
     struct tl_garbage *g = calloc(1, sizeof(*g));
     if (!g)
         return; /* found at the next start */
@@ -47,7 +51,7 @@ void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation)
         g->generation = generation;
     pthread_mutex_unlock(&lake->lock);
     tl_spool_forget(lake->spool, id);
-    tl_lake_discard(lake, prefix);
+    tl_lake_discard_later(lake, prefix);
 }
 
 /* Take one piece of garbage off the list, with this prefix or (NULL) any. */

@@ -74,7 +74,8 @@ struct tl_gen {
     char trace[64];
     uint64_t number;
     struct tl_setup setup;
-    atomic_bool obsolete;  /* its shards are removed with the last reference */
+    atomic_bool obsolete;  /* its shards are removed with the last reference … */
+    atomic_bool buried;    /* … by the housekeeper: its trace is deleted */
     atomic_bool abandoned; /* its decode job must stop */
     pthread_mutex_t lock;
     /* Under the lock: */
@@ -309,6 +310,8 @@ TL_MUST_USE int tl_lake_remove_orphans(struct tl_lake *lake, struct tl_fail *fai
 /* Remove all objects below a prefix that nothing uses any more. What the medium refuses to remove
  * now, the housekeeper removes later. */
 void tl_lake_discard(struct tl_lake *lake, const char *prefix);
+/* Have the housekeeper do it. After a crash before that they are orphans. */
+void tl_lake_discard_later(struct tl_lake *lake, const char *prefix);
 /* No bytes come behind these. TL_IO. */
 TL_MUST_USE int tl_trace_complete(struct tl_trace *trace, uint64_t bytes, struct tl_fail *fail);
 /* Seal what nobody has pushed for as long as tl_lake_set_seal_after() said. */
@@ -316,7 +319,7 @@ void tl_lake_seal_left(struct tl_lake *lake, int64_t now_ns);
 /* A capture without bytes that nobody pushes leaves no trace. Does nothing with any other. */
 void tl_trace_delete_empty(struct tl_trace *trace);
 /* Remember the last generation of a deleted trace, so that a new trace of that name begins behind
- * it, and remove its raw bytes as tl_lake_discard() does. */
+ * it, and have its raw bytes removed. */
 void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation);
 /* The first generation of a new trace, once nothing of an older one of the same name is left but
  * shards that are being read. */

@@ -120,13 +120,93 @@ static int run_watch(struct tl_call *call, const void *message)
 
 /* ---- changing --------------------------------------------------------------------------- */
 
+#define DELETE_MOST 4096 /* traces at once */
+
+/* Traces that are to be deleted, and which of them are not. */
+struct deletion {
+    const char **names;
+    size_t n;
+    Tracelake__V1__Refusal *refusals, **refused;
+    size_t n_refused;
+};
+
+static void deletion_fini(struct deletion *d)
+{
+    for (size_t i = 0; i < d->n_refused; i++)
+        free(d->refusals[i].message);
+    free(d->names);
+    free(d->refusals);
+    free(d->refused);
+}
+
+static int deletion_init(struct deletion *d, size_t n)
+{
+    *d = (struct deletion){.names = calloc(n, sizeof *d->names),
+                           .refusals = calloc(n, sizeof *d->refusals),
+                           .refused = calloc(n, sizeof *d->refused)};
+    return d->names && d->refusals && d->refused ? TL_OK : TL_NOMEM;
+}
+
+static void refuse(struct deletion *d, const char *trace, int code, const char *text)
+{
+    Tracelake__V1__Refusal *const r = d->refused[d->n_refused] = &d->refusals[d->n_refused];
+    tracelake__v1__refusal__init(r);
+    r->trace = (char *)(uintptr_t)trace;
+    r->code = (int32_t)tl_grpc_status_of(code);
+    r->message = strdup(text); /* NULL: protobuf-c leaves it out */
+    d->n_refused++;
+}
+
+static void refused(void *context, size_t i, int code, const struct tl_fail *fail)
+{
+    struct deletion *const d = context;
+    refuse(d, d->names[i], code, fail->text[0] ? fail->text : tl_err_name(code));
+}
+
+/* The token may not be for all of them. */
+static void add_names(struct tl_call *call, const Tracelake__V1__DeleteTraceRequest *request,
+                      struct deletion *d)
+{
+    struct tl_lake *const lake = tl_call_rpc(call)->lake;
+    const struct tl_scope *const scope = tl_call_scope(call);
+    for (size_t i = 0; i <= request->n_more; i++) {
+        const char *const name = i == 0 ? request->trace : request->more[i - 1];
+        if (scope && !tl_scoped_covers(lake, scope, name))
+            refuse(d, name, TL_NOTFOUND, "there is no such trace");
+        else
+            d->names[d->n++] = name;
+    }
+}
+
+static int delete_all(struct tl_call *call, const Tracelake__V1__DeleteTraceRequest *request)
+{
+    Tracelake__V1__DeleteTraceReply reply = TRACELAKE__V1__DELETE_TRACE_REPLY__INIT;
+    struct deletion d;
+    if (request->n_more >= DELETE_MOST)
+        return tl_fail_set(tl_call_fail(call), TL_USAGE, "more than %d traces at once",
+                           DELETE_MOST);
+    int rc = deletion_init(&d, request->n_more + 1);
+    if (rc == TL_OK) {
+        add_names(call, request, &d);
+        reply.removed = tl_lake_delete_all(tl_call_rpc(call)->lake, d.names, d.n, refused, &d);
+        reply.n_refused = d.n_refused;
+        reply.refused = d.refused;
+        rc = tl_call_send(call, &reply.base);
+    }
+    deletion_fini(&d);
+    return rc;
+}
+
 static int run_delete(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__DeleteTraceRequest *const request = message;
+    if (request->n_more > 0)
+        return delete_all(call, request);
     const int rc = tl_lake_delete(tl_call_rpc(call)->lake, request->trace, tl_call_fail(call));
     if (rc < 0)
         return no_trace(call, rc, request->trace);
-    const Tracelake__V1__DeleteTraceReply reply = TRACELAKE__V1__DELETE_TRACE_REPLY__INIT;
+    Tracelake__V1__DeleteTraceReply reply = TRACELAKE__V1__DELETE_TRACE_REPLY__INIT;
+    reply.removed = 1;
     return tl_call_send(call, &reply.base);
 }
 

@@ -58,9 +58,9 @@ TL_MUST_USE int tl_catalog_add_trace(struct tl_catalog *catalog,
 /* Write everything of it but labels, rig and creation time. TL_NOTFOUND. */
 TL_MUST_USE int tl_catalog_update_trace(struct tl_catalog *catalog,
                                         const struct tl_catalog_trace *trace, struct tl_fail *fail);
-/* With its streams, shards, labels and notes. */
-TL_MUST_USE int tl_catalog_remove_trace(struct tl_catalog *catalog, const char *id,
-                                        struct tl_fail *fail);
+/* With their streams, shards, labels and notes: all of them, or none. */
+TL_MUST_USE int tl_catalog_remove_traces(struct tl_catalog *catalog, const char *const *ids,
+                                         size_t n, struct tl_fail *fail);
 /* `each` with every trace, oldest first; texts are borrowed for the call. */
 TL_MUST_USE int tl_catalog_traces(struct tl_catalog *catalog,
                                   int (*each)(void *context, const struct tl_catalog_trace *trace),

@@ -54,9 +54,23 @@ int tl_catalog_update_trace(struct tl_catalog *c, const struct tl_catalog_trace 
                    : TL_OK;
 }
 
-int tl_catalog_remove_trace(struct tl_catalog *c, const char *id, struct tl_fail *fail)
+int tl_catalog_remove_traces(struct tl_catalog *c, const char *const *ids, size_t n,
+                             struct tl_fail *fail)
 {
-    const int r = tl_sql_run(c, fail, "DELETE FROM traces WHERE id=?", "s", id);
+    sqlite3_stmt *s = NULL;
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_begin(c, fail);
+    if (r >= 0) {
+        r = tl_sql_prepare(c, &s, fail, "DELETE FROM traces WHERE id=?", "");
+        for (size_t i = 0; i < n && r >= 0; i++) {
+            r = tl_sql_bind(c, s, fail, "s", ids[i]);
+            if (r >= 0)
+                r = tl_sql_step(c, s, fail);
+        }
+        sqlite3_finalize(s);
+        r = tl_sql_end(c, r < 0 ? r : TL_OK, fail);
+    }
+    pthread_mutex_unlock(&c->lock);
     return r < 0 ? r : TL_OK;
 }
 

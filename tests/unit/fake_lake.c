@@ -260,6 +260,23 @@ int tl_lake_seal(struct tl_lake *lake, const char *trace, struct tl_fail *fail)
     return t ? TL_OK : TL_NOTFOUND;
 }
 
+size_t tl_lake_delete_all(struct tl_lake *lake, const char *const *traces, size_t n,
+                          void (*refused)(void *context, size_t i, int code,
+                                          const struct tl_fail *fail),
+                          void *context)
+{
+    size_t removed = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct tl_fail fail = {0};
+        const int rc = tl_lake_delete(lake, traces[i], &fail);
+        if (rc < 0)
+            refused(context, i, rc, &fail);
+        else
+            removed++;
+    }
+    return removed;
+}
+
 int tl_lake_redecode_back(struct tl_lake *lake, const char *trace, struct tl_fail *fail)
 {
     return tl_lake_redecode(lake, trace, NULL, fail);

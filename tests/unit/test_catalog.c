@@ -90,7 +90,7 @@ static void traces(void **state)
     t.id = "nobody";
     assert_int_equal(tl_catalog_update_trace(catalog, &t, &fail), TL_NOTFOUND);
     assert_int_equal(tl_catalog_set_label(catalog, "nobody", "k", "v", &fail), TL_IO);
-    assert_int_equal(tl_catalog_remove_trace(catalog, "a", &fail), TL_OK);
+    assert_int_equal(tl_catalog_remove_traces(catalog, &(const char *){"a"}, 1, &fail), TL_OK);
     assert_traces("");
 }
 
@@ -161,7 +161,7 @@ static void shards(void **state)
     memset(rows, 0, sizeof(rows));
     assert_int_equal(tl_catalog_shards(catalog, "a", 1, 0, take_row, rows, &fail), TL_OK);
     assert_true(rows[0].n == 1000 && rows[1].n == 0);
-    assert_int_equal(tl_catalog_remove_trace(catalog, "a", &fail), TL_OK);
+    assert_int_equal(tl_catalog_remove_traces(catalog, &(const char *){"a"}, 1, &fail), TL_OK);
     memset(rows, 0, sizeof(rows));
     assert_int_equal(tl_catalog_shards(catalog, "a", 1, 0, take_row, rows, &fail), TL_OK);
     assert_int_equal(rows[0].n, 0);

@@ -115,13 +115,25 @@ static int64_t in_days(int days)
 
 /* ---- deleting ------------------------------------------------------------------------------- */
 
+/* The housekeeper removes what is left of a trace, beside us. */
+static void wait_gone(const char *prefix)
+{
+    for (int i = 0; stored(prefix) > 0; i++) {
+        if (i == 10000)
+            fail_msg("%s is still there", prefix);
+        usleep(1000);
+    }
+}
+
 static void deleting_frees_the_space_at_once(void **state)
 {
     (void)state;
     push("t");
     assert_true(stored("r/t") > 1000 && stored("t/t") > 1000);
     assert_int_equal(tl_lake_delete(lake, "t", NULL), TL_OK);
-    assert_int_equal(stored("r/t") + stored("t/t") + stored("m/t"), 0);
+    assert_int_equal(stored("m/t"), 0);
+    wait_gone("r/t");
+    wait_gone("t/t");
     assert_false(there("t"));
     push("t"); /* the name is free again */
     check_text("t");
@@ -138,7 +150,7 @@ static void who_reads_goes_on(void **state)
     fetch(lake, &request, &whole);
     assert_int_equal(tl_range_open(lake, &request, &range, NULL), TL_OK);
     assert_int_equal(tl_lake_delete(lake, "t", NULL), TL_OK);
-    assert_int_equal(stored("r/t"), 0);
+    wait_gone("r/t");
     push("t"); /* another of the same name does not get mixed up with it */
     int r;
     while ((r = tl_range_next(range, &got, NULL)) >= 0)
@@ -147,7 +159,7 @@ static void who_reads_goes_on(void **state)
     assert_texts_equal(&whole, &got);
     assert_true(stored("t/t/1") > 0);
     tl_range_close(range);
-    assert_int_equal(stored("t/t/1"), 0);
+    wait_gone("t/t/1");
     check_text("t");
     tl_buf_fini(&whole);
     tl_buf_fini(&got);

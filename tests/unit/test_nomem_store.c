@@ -376,7 +376,7 @@ static int use_catalog(void *context, struct tl_buf *out)
     if (rc == TL_OK)
         rc = read_catalog(c, out, &fail);
     if (rc == TL_OK)
-        rc = tl_catalog_remove_trace(c, "a", &fail);
+        rc = tl_catalog_remove_traces(c, &(const char *){"a"}, 1, &fail);
     tl_catalog_close(c);
     tl_backend_free(b);
     return rc;

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* Several traces that are deleted with one question. */
+#include "sim_capture.h"
+
+#define SHARD 5000
+
+static struct tl_backend *backend;
+static struct tl_lake *lake;
+static struct capture capture;
+
+static void push(const char *id)
+{
+    push_all(lake, id, &capture, 3000);
+    assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+}
+
+static bool there(const char *id)
+{
+    struct tl_trace_list list;
+    if (tl_lake_trace(lake, id, &list) < 0)
+        return false;
+    tl_trace_list_free(&list);
+    return true;
+}
+
+static void check_text(const char *id)
+{
+    struct tl_buf got = {0};
+    lake_text(lake, id, &got);
+    assert_texts_equal(&capture.text, &got);
+    tl_buf_fini(&got);
+}
+
+static int count(void *context, const char *key, uint64_t size)
+{
+    ++*(unsigned *)context;
+    return TL_OK;
+}
+
+/* The housekeeper removes what is left of a trace, beside us. */
+static void wait_gone(const char *prefix)
+{
+    for (unsigned i = 0, n = 1; n > 0; i++) {
+        n = 0;
+        assert_int_equal(backend->ops->list(backend, prefix, count, &n, NULL), TL_OK);
+        if (i == 10000)
+            fail_msg("%s is still there", prefix);
+        if (n > 0)
+            usleep(1000);
+    }
+}
+
+struct refusals {
+    int codes[8];
+    size_t n;
+};
+
+static void note_refusal(void *context, size_t i, int code, const struct tl_fail *fail)
+{
+    struct refusals *const refusals = context;
+    assert_true(fail->text[0]);
+    refusals->codes[i] = code;
+    refusals->n++;
+}
+
+/* What is wrong with one keeps no other. */
+static void several_are_deleted_together(void **state)
+{
+    static const char *const names[] = {"a", "nosuch", "b", "live", "a", "c"};
+    const struct tl_ingest_request request = {
+        .rig = "rig", .trace = "live", .setup = (const char *)capture.setup.p};
+    struct tl_ingest *ingest;
+    struct refusals refusals = {{0}, 0};
+    struct tl_fail fail = {0};
+    char id[64];
+    uint64_t at;
+    (void)state;
+    push("a");
+    push("b");
+    push("c");
+    assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &ingest, id, &at, &fail), TL_OK);
+    assert_int_equal(tl_lake_delete_all(lake, names, 6, note_refusal, &refusals), 3);
+    assert_int_equal(refusals.n, 3);
+    assert_int_equal(refusals.codes[1], TL_NOTFOUND);
+    assert_int_equal(refusals.codes[3], TL_DENIED);
+    assert_int_equal(refusals.codes[4], TL_NOTFOUND);
+    assert_false(there("a") || there("b") || there("c"));
+    assert_true(there("live"));
+    tl_ingest_close(ingest);
+    push("b"); /* at once: nothing of the old one gets in its way */
+    check_text("b");
+    wait_gone("r/a");
+    wait_gone("t/c");
+    /* None of them is back with another run of the server. */
+    tl_lake_close(lake);
+    lake = open_lake_sized(backend, SHARD, 1);
+    assert_false(there("a") || there("c"));
+    check_text("b");
+}
+
+/* A catalog that refuses leaves everything as it was. */
+static void refused_commits_delete_nothing(void **state)
+{
+    static const char *const names[] = {"a", "b"};
+    struct refusals refusals = {{0}, 0};
+    (void)state;
+    push("a");
+    push("b");
+    tl_backend_memory_refuse(backend, 2, 1, TL_IO); /* behind the copies of their rows */
+    assert_int_equal(tl_lake_delete_all(lake, names, 2, note_refusal, &refusals), 0);
+    assert_int_equal(refusals.n, 2);
+    assert_true(there("a") && there("b"));
+    check_text("a");
+    check_text("b");
+    assert_int_equal(tl_lake_delete(lake, "a", NULL), TL_OK);
+    assert_false(there("a"));
+}
+
+static int set_up(void **state)
+{
+    const struct sim_options options = {.seed = 3, .insns = 12000, .cores = 1, .image = true};
+    (void)state;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    lake = open_lake_sized(backend, SHARD, 1);
+    sim_capture(lake, &options, &capture);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+    capture_free(&capture);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(several_are_deleted_together, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refused_commits_delete_nothing, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
