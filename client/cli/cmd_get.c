@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake get`: a range of a stream, to a file or as text. */
 #include "cli/export.h"
+#include "cli/lines.h"
 #include "cli/outfile.h"
 #include "cli/remote.h"
 #include "cli/where.h"
@@ -14,7 +15,7 @@ struct options {
     struct tl_remote remote;
     struct tl_arg_range insn, time, byte;
     const char *out;
-    bool text, json;
+    bool text, json, lines;
     enum tracelake_format format;
     enum tracelake_unit unit;
     struct tl_arg_range range;
@@ -37,13 +38,14 @@ static int check_arguments(struct options *o)
         return tl_cli_usage("get", "--format %s: it is champsim, bb, pc or disasm", o->form);
     if (o->interval == 0 || o->interval > UINT32_MAX)
         return tl_cli_usage("get", "--interval is 1 to %u instructions", UINT32_MAX);
-    if (o->form ? o->text || o->json : o->text + o->json + (o->out != NULL) != 1)
-        return tl_cli_usage("get", "say one of -o FILE, --text, --json, --format FORM");
+    if (o->form ? o->text || o->json || o->lines
+                : o->text + o->json + o->lines + (o->out != NULL) != 1)
+        return tl_cli_usage("get", "say one of -o FILE, --text, --lines, --json, --format FORM");
     if (o->region && (o->insn.given || o->time.given || o->byte.given || tl_where_given(&o->where)))
         return tl_cli_usage("get", "--region is a range of its own");
     if (o->insn.given + o->time.given + o->byte.given > 1)
         return tl_cli_usage("get", "say one of --insn, --time, --byte");
-    o->format = o->text ? TRACELAKE_TEXT : o->json ? TRACELAKE_JSON : TRACELAKE_STF;
+    o->format = o->text || o->lines ? TRACELAKE_TEXT : o->json ? TRACELAKE_JSON : TRACELAKE_STF;
     if (o->form)
         o->format = TRACELAKE_STF;
     else if (o->out && ends_with(o->out, ".zstf"))
@@ -65,6 +67,7 @@ static int check_arguments(struct options *o)
 struct sink {
     FILE *file;
     struct tl_exporter *exporter; /* NULL: as they are */
+    struct tl_lines *lines;        /* NULL: as they are */
     bool text;
 };
 
@@ -76,7 +79,8 @@ static int put(const struct sink *sink, const char *where, const void *p, size_t
         return tl_exporter_push(sink->exporter, bytes, &fail) < 0 ? tl_cli_fail(where, &fail)
                                                                   : TL_CLI_DONE;
     }
-    if (fwrite(p, 1, n, sink->file) == n)
+    if (sink->lines ? tl_lines_push(sink->lines, (struct tl_bytes){p, n}) == TL_OK
+                    : fwrite(p, 1, n, sink->file) == n)
         return TL_CLI_DONE;
     tl_cli_warn(where, "cannot write: %s", strerror(errno));
     return TL_CLI_BAD;
@@ -126,7 +130,12 @@ static int copy_all(const struct options *o, struct tracelake_fetch *fetch, cons
         tl_fail_set(&fail, (enum tl_err)r, "%s", tl_err_name(r));
         return tl_cli_fail(where, &fail);
     }
+    if (o->lines && tl_lines_new(&sink.lines, file) < 0) {
+        tl_cli_warn(where, "out of memory");
+        return TL_CLI_BAD;
+    }
     int status = copy(fetch, where, stream, &sink);
+    tl_lines_free(sink.lines);
     if (status == TL_CLI_DONE && sink.exporter && tl_exporter_finish(sink.exporter, &fail) < 0)
         status = tl_cli_fail(where, &fail);
     tl_exporter_free(sink.exporter);
@@ -193,6 +202,7 @@ int tl_cmd_get(int argc, char **argv)
         {"output", 'o', TL_ARG_TEXT, &o.out},
         {"text", 0, TL_ARG_FLAG, &o.text},
         {"json", 0, TL_ARG_FLAG, &o.json},
+        {"lines", 0, TL_ARG_FLAG, &o.lines},
         {"region", 0, TL_ARG_TEXT, &o.region},
         {"format", 0, TL_ARG_TEXT, &o.form},
         {"interval", 0, TL_ARG_COUNT, &o.interval},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake tail`: a live stream as it grows. */
+#include "cli/lines.h"
 #include "cli/remote.h"
 
 #include <errno.h>
@@ -8,12 +9,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { LOOK_MS = 200 };
+enum { LOOK_MS = 200, OTHERS_LOOKS = 25 };
 
 struct options {
     struct tl_remote remote;
     uint64_t from;
-    bool json;
+    bool json, lines;
 };
 
 static const struct tracelake_stream *find_stream(const struct tracelake_trace *trace,
@@ -25,50 +26,137 @@ static const struct tracelake_stream *find_stream(const struct tracelake_trace *
     return NULL;
 }
 
-/* Wait until the stream is there: a rig may have only just begun. `*at` gets what it holds. */
+static int say_streams(const struct tracelake_trace *trace, const char *name)
+{
+    tl_cli_warn(trace->id, "it has no stream %s", name);
+    for (size_t i = 0; i < trace->n_streams; i++)
+        tl_cli_warn(trace->id, "it has stream %s", trace->streams[i].name);
+    return TL_CLI_REFUSED;
+}
+
+/*
+ * Wait until the stream is there: a rig may have only just begun. Where others are there, not for
+ * long. `*at` gets what it holds.
+ */
 static int wait_for_stream(struct tracelake *lake, struct tl_remote_name *name, uint64_t *at)
 {
+    unsigned tries = 0, others = 0;
     for (;;) {
         struct tracelake_trace *trace;
         struct tracelake_error error;
-        if (tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
+        const int result = tracelake_get_trace(lake, name->trace, &trace, &error);
+        if (tl_remote_again(result, &tries, TL_REMOTE_TRIES))
+            continue;
+        if (result < 0)
             return tl_remote_fail_query(name->trace, &error);
         const struct tracelake_stream *stream = find_stream(trace, name->stream);
         const bool more_may_come =
             trace->state == TRACELAKE_LIVE || trace->state == TRACELAKE_DECODING;
+        others += trace->n_streams > 0;
+        int status = TL_ARGS_GO;
         if (stream)
             *at = stream->insns;
+        else if (!more_may_come || others > OTHERS_LOOKS)
+            status = say_streams(trace, name->stream);
         tracelake_trace_free(trace);
         if (stream)
             return tl_remote_one_stream(lake, name);
-        if (!more_may_come) {
-            tl_cli_warn(name->trace, "it has no stream %s", name->stream);
-            return TL_CLI_REFUSED;
-        }
+        if (status != TL_ARGS_GO)
+            return status;
         if (tl_remote_signalled())
             return TL_CLI_DONE;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
     }
 }
 
+/* What was printed so far, so that it can go on there after the connection broke. */
+struct printed {
+    uint64_t part;    /* position of the first instruction of the part that is being printed */
+    uint64_t bytes;   /* of it, without the heading that names the stream */
+    uint64_t skip;    /* bytes that come a second time */
+    bool begun, json;
+    struct tl_lines *lines; /* NULL: as it comes */
+};
+
+static int put(struct printed *p, struct tl_bytes text)
+{
+    if (p->lines)
+        return tl_lines_push(p->lines, text) < 0 || fflush(stdout) != 0 ? -1 : 0;
+    return fwrite(text.p, 1, text.n, stdout) != text.n || fflush(stdout) != 0 ? -1 : 0;
+}
+
+/* A piece; `head`: the first one of a call, which names the stream. */
+static int take(struct printed *p, struct tracelake_fetch *fetch, struct tl_bytes text, bool head)
+{
+    const uint8_t *const end = head ? memchr(text.p, '\n', text.n) : NULL;
+    uint64_t first, count;
+    if (end && text.n > 9 && memcmp(text.p, "# stream ", 9) == 0) {
+        const struct tl_bytes heading = {text.p, (size_t)(end + 1 - text.p)};
+        text.n -= heading.n;
+        text.p += heading.n;
+        if (!p->begun && put(p, heading) < 0)
+            return -1;
+    }
+    tracelake_fetch_extent(fetch, &first, &count);
+    if (first != p->part && p->skip == 0) {
+        p->part = first;
+        p->bytes = 0;
+    }
+    const size_t known = p->skip < text.n ? (size_t)p->skip : text.n;
+    p->skip -= known;
+    text.p += known;
+    text.n -= known;
+    p->bytes += text.n;
+    p->begun = true;
+    return put(p, text);
+}
+
+/* One call, to the end of the trace or of the connection. AGAIN: standard output refuses. */
+static int follow_once(const struct options *o, struct tracelake *lake,
+                       const struct tl_remote_name *name, struct printed *p,
+                       struct tracelake_error *error)
+{
+    struct tracelake_fetch *fetch;
+    const enum tracelake_format format = o->json ? TRACELAKE_JSON : TRACELAKE_TEXT;
+    int result = tracelake_follow_open(&fetch, lake, name->trace, name->stream, p->part, format, error);
+    if (result < 0)
+        return result;
+    bool head = true;
+    const void *data;
+    size_t n;
+    p->skip = p->bytes;
+    while ((result = tracelake_fetch_next(fetch, &data, &n, error)) == TRACELAKE_OK) {
+        if (take(p, fetch, (struct tl_bytes){data, n}, head) < 0) {
+            result = TRACELAKE_AGAIN;
+            break;
+        }
+        head = false;
+    }
+    tracelake_fetch_close(fetch);
+    return result;
+}
+
 static int follow(const struct options *o, struct tracelake *lake,
                   const struct tl_remote_name *name, uint64_t from)
 {
-    struct tracelake_fetch *fetch;
+    struct printed p = {.part = from, .json = o->json};
     struct tracelake_error error;
     char where[256];
+    unsigned tries = 0;
+    int result = TRACELAKE_EOF;
     snprintf(where, sizeof where, "%s/%s", name->trace, name->stream);
-    int result = tracelake_follow_open(&fetch, lake, name->trace, name->stream, from,
-                                       o->json ? TRACELAKE_JSON : TRACELAKE_TEXT, &error);
-    if (result < 0)
-        return tl_remote_fail_query(where, &error);
-    const void *p;
-    size_t n;
-    while ((result = tracelake_fetch_next(fetch, &p, &n, &error)) == TRACELAKE_OK)
-        if (fwrite(p, 1, n, stdout) != n || fflush(stdout) != 0)
-            break;
-    tracelake_fetch_close(fetch);
-    if (result == TRACELAKE_OK) {
+    if (o->lines && tl_lines_new(&p.lines, stdout) < 0)
+        return tl_cli_warn(NULL, "out of memory"), TL_CLI_BAD;
+    do {
+        const uint64_t before = p.bytes + p.part;
+        if (tries > 0 && p.json && p.bytes > 0)
+            break; /* a document that was cut cannot be gone on with */
+        result = follow_once(o, lake, name, &p, &error);
+        if (p.bytes + p.part != before)
+            tries = 0;
+    } while (tl_remote_again(result, &tries, TL_REMOTE_TRIES));
+    tl_lines_free(p.lines);
+    if (result == TRACELAKE_AGAIN) {
         tl_cli_warn(NULL, "standard output: %s", strerror(errno));
         return TL_CLI_BAD;
     }
@@ -84,6 +172,7 @@ int tl_cmd_tail(int argc, char **argv)
     const struct tl_arg args[] = {
         {"from", 0, TL_ARG_U64, &o.from},
         {"json", 0, TL_ARG_FLAG, &o.json},
+        {"lines", 0, TL_ARG_FLAG, &o.lines},
         TL_REMOTE_ARGS(o.remote),
         {0},
     };
@@ -94,6 +183,8 @@ int tl_cmd_tail(int argc, char **argv)
     int status = tl_args_parse(argc, argv, args, &first);
     if (status == TL_ARGS_GO && argc - first != 1)
         status = tl_cli_usage("tail", "give one TRACE/STREAM");
+    if (status == TL_ARGS_GO && o.json && o.lines)
+        status = tl_cli_usage("tail", "say one of --json, --lines");
     if (status == TL_ARGS_GO)
         status = tl_remote_name("tail", argv[first], &name);
     if (status == TL_ARGS_GO)

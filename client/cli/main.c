@@ -211,10 +211,14 @@ static const struct tl_command commands[] = {
 #endif
 #ifdef TL_HAVE_GET
     {"get", tl_cmd_get, "fetch a range of a stream",
-     "usage: tracelake get TRACE[/STREAM] [range] (-o F.zstf | -o F.stf | --text | --json)\n"
-     "Without STREAM: all streams, one after another (--text and --json only).\n" RANGE
+     "usage: tracelake get TRACE[/STREAM] [range] (-o F.zstf | -o F.stf | --text | --lines | "
+     "--json)\n"
+     "Without STREAM: all streams, one after another (--text, --lines and --json only).\n" RANGE
      "  -o FILE             write STF, compressed where the name ends in .zstf; - is stdout\n"
      "  --text              flow text\n"
+     "  --lines             what programs print by software trace (ITM, STM, UART, …): TIME SOURCE "
+     "CHANNEL\n"
+     "                      TEXT, a line each\n"
      "  --json              a JSON document for each stream\n"
      "  --format FORM       champsim (64 bytes an instruction), bb (basic-block vectors of\n"
      "                      --interval N instructions) or pc (an address a line)\n"
@@ -292,8 +296,11 @@ static const struct tl_command commands[] = {
 #endif
 #ifdef TL_HAVE_TAIL
     {"tail", tl_cmd_tail, "follow a live stream",
-     "usage: tracelake tail TRACE[/STREAM] [--from N] [--json]\n"
+     "usage: tracelake tail TRACE[/STREAM] [--from N] [--lines | --json]\n"
      "  --from N            begin at instruction N (default: at what is there now)\n"
+     "Goes on where it was when the server was away.\n"
+     "  --lines             what programs print by software trace, a line each: TIME SOURCE CHANNEL "
+     "TEXT\n"
      "  --json              JSON documents instead of flow text\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_TOKEN

@@ -477,7 +477,8 @@ tracelake_follow_open(struct tracelake_fetch **out, struct tracelake *lake, cons
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_fetch_next(struct tracelake_fetch *fetch,
                                                           const void **data, size_t *n,
                                                           struct tracelake_error *error);
-/* As for instructions; known behind the first piece. */
+/* As for instructions; known behind the first piece. Of a live stream: of the part that the last
+ * piece belongs to; parts follow each other. */
 TRACELAKE_API void tracelake_fetch_extent(const struct tracelake_fetch *fetch, uint64_t *first,
                                           uint64_t *count);
 /* Free; what was not yet fetched is cancelled. */

@@ -106,7 +106,7 @@ int tracelake_fetch_next(struct tracelake_fetch *fetch, const void **data, size_
                                    &fetch->reply, error);
         if (result < 0)
             return result;
-        if (!fetch->begun) {
+        if (!fetch->begun || fetch->reply->count) {
             fetch->first = fetch->reply->first;
             fetch->count = fetch->reply->count;
             fetch->begun = true;

@@ -220,7 +220,12 @@ static int give_up(struct tl_trace *trace, struct tl_gen *gen, const char *why,
 /* All is decoded and sealed. */
 static int seal_trace(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail)
 {
-    set_state(trace, TL_TRACE_SEALED, "");
+    /* What was wrong with it is still so when the server starts again. */
+    char message[sizeof gen->message];
+    pthread_mutex_lock(&gen->lock);
+    memcpy(message, gen->message, sizeof message);
+    pthread_mutex_unlock(&gen->lock);
+    set_state(trace, TL_TRACE_SEALED, message);
     const int r = tl_trace_save(trace, fail);
     if (r < 0) {
         set_state(trace, TL_TRACE_DECODING, fail->text);

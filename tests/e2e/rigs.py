@@ -625,5 +625,70 @@ def seal(lab):
     check(lab.run('raw', 'auto', '-').out == b'y' * 5000, 'bytes differ')
     check(state() == 'sealed', state())
 
+@test
+def message_stays(lab):
+    """What was wrong with a capture is told behind a restart of the server, too."""
+    simulated(lab, 3000)
+    with open(lab.path('raw'), 'rb') as f:
+        cut = f.read()[:1234]
+    lab.run('push', *described(lab), '--trace', 'cut', '-', stdin=cut, status=1)
+    before = json.loads(lab.run('ls', '--json', 'cut').out)[0]['message']
+    check('unfinished frame' in before, before)
+    lab.stop()
+    lab.start()
+    check(json.loads(lab.run('ls', '--json', 'cut').out)[0]['message'] == before, 'forgotten')
+
+@test
+def tail_goes_on(lab):
+    """A tail while the server is killed and starts again: what it prints is the stream, once."""
+    simulated(lab, 60000)
+    with open(lab.path('raw'), 'rb') as f:
+        raw = f.read()
+    push = lab.spawn('push', *described(lab), '--trace', 'live', '-', stdin=subprocess.PIPE)
+    push.stdin.write(raw[:20000])
+    push.stdin.flush()
+    wait_offset(lab, 'live', 20000)
+    with open(lab.path('tail'), 'wb') as out:
+        tail = subprocess.Popen([lab.tracelake, 'tail', 'live/cs.10', '--from', '0'],
+                                env=lab.environment(), stdout=out, stderr=subprocess.PIPE)
+    lab.children.append(tail)
+    for at in range(20000, len(raw), 15000):
+        while os.path.getsize(lab.path('tail')) < at:
+            check(tail.poll() is None, 'the tail ended')
+        lab.kill()
+        lab.start()
+        push.stdin.write(raw[at:at + 15000])
+        push.stdin.flush()
+    push.stdin.close()
+    check(tail.wait(120) == 0, tail.stderr.read())
+    with open(lab.path('tail'), 'rb') as f:
+        check(f.read() == lab.run('get', 'live/cs.10', '--text').out, 'the text differs')
+    lab.fails(3, 'it has no stream cs.99.*\n.*it has stream cs.10', 'tail', 'live/cs.99')
+
+
+def itm(port, data):
+    return bytes([port << 3 | {1: 1, 2: 2, 4: 3}[len(data)]]) + data
+
+
+@test
+def lines(lab):
+    """What a program prints by ITM as lines with time, and what is no text as numbers."""
+    lab.start()
+    sync, stamp = bytes(5) + b'\x80', b'\xc0\x64'
+    data = sync + itm(0, b'H') + itm(0, b'ello') + stamp + itm(0, b'\n') + itm(1, b'\x78\x56\x34\x12')
+    data += itm(0, b'two\n') + itm(2, b'\x1b') + itm(0, b'open') + stamp
+    with open(lab.path('itm'), 'wb') as f:
+        f.write(data)
+    lab.run('push', '--format', 'itm,id=1', '--rig', 'r', '--trace', 't', lab.path('itm'))
+    rows = lab.run('get', 't', '--lines').text().splitlines()
+    check([r.split(' ', 1)[1] for r in rows[1:]] ==
+          ['itm 0 Hello', 'itm 1 0x12345678', 'itm 0 two', 'itm 2 0x1b', 'itm 0 open'], rows)
+    check(rows[0].startswith('# stream '), rows)
+    times = [r.split()[0] for r in rows[1:]]
+    check(times[0] == '-' and times[2].isdigit() and times == sorted(times), times)
+    stream = rows[0].split()[2]
+    tail = lab.run('tail', 't/' + stream, '--from', '0', '--lines').text().splitlines()
+    check(tail[-5:] == rows[1:], tail)
+
 if __name__ == '__main__':
     main(TESTS)
