@@ -83,16 +83,20 @@ static bool add_step(struct tl_walker *w, struct making *m, uint64_t outcomes, u
     return m->next && m->next->n > 0;
 }
 
-/* Makes the route from the walker's block, if it was asked for before. False: there is none. */
+static inline bool is_for(const struct tl_walker_route *route, const struct tl_block *from,
+                          uint64_t bits, uint64_t to)
+{
+    return route->from == from && route->bits == bits && route->to == to;
+}
+
+/* From the walker's block. False: there is none. */
 static bool make(struct tl_walker *w, struct tl_walker_route *route, uint64_t bits, uint64_t to)
 {
     const struct tl_walker_route empty = {.from = w->block, .bits = bits, .to = to};
     const uint64_t word = bits & ~TL_ROUTE_ARRIVES;
     const unsigned n = 63u - (unsigned)__builtin_clzll(word);
     struct making m = {.route = empty, .next = w->block, .n = n};
-    const bool asked = route->from == empty.from && route->bits == bits && route->to == to;
-    *route = empty;
-    while (asked && m.route.n < TL_ROUTE_STEPS && !route->whole && add_step(w, &m, word, to)) {
+    while (m.route.n < TL_ROUTE_STEPS && !route->whole && add_step(w, &m, word, to)) {
         if (n - m.n == m.route.used && !m.route.arrives)
             continue; /* routes end where something was told, so that none is without an end */
         m.route.used = (uint8_t)(n - m.n);
@@ -103,6 +107,21 @@ static bool make(struct tl_walker *w, struct tl_walker_route *route, uint64_t bi
     return route->n > 0;
 }
 
+/* The route from the walker's block; made, if it was asked for before. NULL: there is none. */
+static const struct tl_walker_route *find(struct tl_walker *w, uint64_t bits, uint64_t to)
+{
+    struct tl_walker_route *const route = tl_walker_route_slot(w, w->block, bits, to);
+    const bool asked = is_for(route, w->block, bits, to);
+    if (asked && (route->n > 0 || make(w, route, bits, to)))
+        return route;
+    route->from = w->block; /* this is all that is written of it */
+    route->bits = bits;
+    route->to = to;
+    route->n = 0;
+    route->whole = false;
+    return NULL;
+}
+
 bool tl_walker_routes_rest(struct tl_walker *w, uint64_t *word, bool arrives, uint64_t to,
                            uint64_t offset)
 {
@@ -110,11 +129,8 @@ bool tl_walker_routes_rest(struct tl_walker *w, uint64_t *word, bool arrives, ui
     while (w->block) {
         const bool all = n <= TL_ROUTE_BITS;
         const uint64_t bits = all ? *word | (uint64_t)arrives << 63 : *word >> (n - TL_ROUTE_BITS);
-        const uint64_t at = all && arrives ? to : 0;
-        struct tl_walker_route *const route = tl_walker_route_slot(w, w->block, bits, at);
-        const bool found =
-            route->from == w->block && route->bits == bits && route->to == at && route->n > 0;
-        if ((!found && !make(w, route, bits, at)) || !tl_walker_route_calls(w, route))
+        const struct tl_walker_route *const route = find(w, bits, all && arrives ? to : 0);
+        if (!route || !tl_walker_route_calls(w, route))
             return false;
         tl_walker_route_follow(w, route, offset);
         n -= route->used;

@@ -26,9 +26,8 @@
 #define TL_ROUTE_BITS  12  /* outcomes that are looked up at once, at most */
 #define TL_ROUTE_WORD  62u /* outcomes that may be given at once */
 #define TL_ROUTE_SLOTS 4096u
-#define TL_ROUTE_ARRIVES                                                                           \
-    (UINT64_C(1) << 63) /* with a route's outcomes: an address follows them                        \
-                         */
+/* With a route's outcomes: an address follows them. */
+#define TL_ROUTE_ARRIVES (UINT64_C(1) << 63)
 
 /* Found by what comes first; empty, with `n` = 0, if it was asked for once. Two cache lines. */
 struct tl_walker_route {

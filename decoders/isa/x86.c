@@ -273,6 +273,23 @@ static char letter_of(const struct decoder *d)
     }
 }
 
+static inline bool has_modrm(char letter)
+{
+    switch (letter) {
+    case 'm':
+    case 'B':
+    case 'Z':
+    case 'g':
+    case 'G':
+    case 'C':
+    case 'A':
+    case 'I':
+        return true;
+    default:
+        return false;
+    }
+}
+
 static bool take_relative(struct decoder *d, unsigned size)
 {
     d->displacement = d->at;
@@ -285,7 +302,7 @@ static int take_operands(struct decoder *d)
 {
     const unsigned z = has_short_operands(d) ? 2 : 4;
     const char letter = letter_of(d);
-    if (strchr("mBZgGCAI", letter) && !take_modrm(d))
+    if (has_modrm(letter) && !take_modrm(d))
         return 0;
     const unsigned reg = d->modrm >> 3 & 7;
     switch (letter) {

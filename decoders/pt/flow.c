@@ -215,32 +215,41 @@ static int take_held(struct tl_pt_flow *f)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-static inline void take_outcomes(struct tl_pt_flow *f, uint64_t word)
+/* Outcomes, and behind them a branch to `ip`, if it `arrives`, block by block. */
+static __attribute__((noinline)) void take_steps(struct tl_pt_flow *f, uint64_t word, bool arrives,
+                                                 uint64_t ip, uint64_t offset)
 {
     if (word > 1) {
         const unsigned n = 63 - (unsigned)__builtin_clzll(word);
         tl_pt_flow_outcomes(f, tl_pt_oldest_first(word, n), n, f->anchor);
     }
+    if (arrives)
+        tl_pt_flow_tip(f, ip, offset);
 }
 
-/* Outcomes, and behind them a branch to `ip`, if it `arrives`. */
-static inline void take_branches(struct tl_pt_flow *f, uint64_t word, bool arrives, uint64_t ip,
-                                 uint64_t offset)
+/* The same, by look-ups as far as it can be. */
+static inline __attribute__((always_inline)) void
+take_branches(struct tl_pt_flow *f, uint64_t word, bool arrives, uint64_t ip, uint64_t offset)
 {
     if (f->n_outcomes == 0 && (!arrives || tl_pt_flow_keeps_mode(f, ip))) {
         const uint64_t first = word > 1 ? f->anchor : offset;
         if (f->has_time)
             tl_pt_flow_tell_time(f, first);
         f->postponed = false;
-        const bool done = tl_walker_routes(&f->walker, &word, arrives, ip, first);
-        if (done && arrives)
-            tl_item_batch_pause(&f->out);
-        if (done)
+        if (tl_walker_routes(&f->walker, &word, arrives, ip, first)) {
+            if (arrives)
+                tl_item_batch_pause(&f->out);
             return;
+        }
     }
-    take_outcomes(f, word);
-    if (arrives)
-        tl_pt_flow_tip(f, ip, offset);
+    take_steps(f, word, arrives, ip, offset);
+}
+
+/* Outcomes behind those of the column. */
+static __attribute__((noinline)) void take_more(struct tl_pt_flow *f, uint64_t word,
+                                                uint64_t offset)
+{
+    take_branches(f, word, false, 0, offset);
 }
 
 static inline void take_cycles(struct tl_pt_flow *f, uint64_t cycles)
@@ -280,7 +289,7 @@ static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, 
             continue;
         case TL_PT_TNT_8:
         case TL_PT_TNT_64:
-            take_branches(f, value, false, 0, offset);
+            take_more(f, value, offset);
             continue;
         case TL_PT_TIP:
             f->events.last_ip = (struct tl_pt_last_ip){.ip = value, .have = true};

@@ -109,7 +109,19 @@ void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
 void tl_pt_flow_outcomes(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64_t offset);
 /* A branch led to `ip`. */
 void tl_pt_flow_tip(struct tl_pt_flow *f, uint64_t ip, uint64_t offset);
+
 /* Time, if there is more to be told than was. */
-void tl_pt_flow_tell_time(struct tl_pt_flow *f, uint64_t offset);
+static inline void tl_pt_flow_tell_time(struct tl_pt_flow *f, uint64_t offset)
+{
+    const struct tl_pt_time *const t = &f->events.clock.time;
+    if (f->events.has_cycles)
+        tl_item_batch_value(&f->out, TL_ITEM_CYCLES, f->events.cycles, offset);
+    if (t->have_tsc && t->tsc != f->told_tsc) {
+        tl_walker_time(&f->walker, t->tsc, offset);
+        f->told_tsc = t->tsc;
+    }
+    f->events.cycles = 0;
+    f->has_time = f->events.has_cycles = false;
+}
 
 #endif

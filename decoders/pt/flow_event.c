@@ -14,19 +14,6 @@ enum { PAGING = 1, VMCS = 2, PTWRITE = 4, IRET = 8, VMENTRY = 16, UIRET = 32 };
 
 /* ---- what the walker is told ----------------------------------------------------------------- */
 
-void tl_pt_flow_tell_time(struct tl_pt_flow *f, uint64_t offset)
-{
-    const struct tl_pt_time *const t = &f->events.clock.time;
-    if (f->events.has_cycles)
-        tl_item_batch_value(&f->out, TL_ITEM_CYCLES, f->events.cycles, offset);
-    if (t->have_tsc && t->tsc != f->told_tsc) {
-        tl_walker_time(&f->walker, t->tsc, offset);
-        f->told_tsc = t->tsc;
-    }
-    f->events.cycles = 0;
-    f->has_time = f->events.has_cycles = false;
-}
-
 /* The trace does not tell the privilege level. Systems keep the upper half of 64-bit addresses for
  * themselves. */
 static void set_mode(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
