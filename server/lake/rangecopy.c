@@ -58,8 +58,8 @@ static int read_head(struct tl_range_copy *copy)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* What stands behind the group of the instruction at `position`, the last one in front of `to`, into
- * copy->trail. */
+/* What stands behind the group of the instruction at `position`, the last one in front of `to`,
+ * into copy->trail. */
 static int write_trail(struct tl_range_copy *copy, uint64_t position, uint64_t to, bool tail,
                        struct tl_fail *fail)
 {
@@ -220,10 +220,13 @@ static int find_next(struct tl_range_copy *copy, struct next *out, struct tl_fai
             while (frame + 1 < index->n_frames && index->frames[frame + 1].marker <= copy->marker)
                 frame++;
             const uint64_t end = frame_end(index, frame);
-            *out = (struct next){view, frame, index->frames[frame].marker, end, end < to ? end : to};
+            *out =
+                (struct next){view, frame, index->frames[frame].marker, end, end < to ? end : to};
             return TL_OK;
         }
+        const bool target = copy->at.target && index->row.markers == 0;
         r = tl_splice_end(view, &copy->at, fail);
+        copy->at.target |= target;
         tl_view_put(view);
         if (r < 0)
             return r;
@@ -255,9 +258,8 @@ static int skip(struct tl_range_copy *copy, const struct next *next, size_t *at,
             return contradiction(fail, next->view);
         *at = (size_t)r;
     }
-    const size_t size =
-        tl_splice_pass(&copy->layout, (struct tl_bytes){stf.p + *at, stf.n - *at},
-                       copy->marker - next->begin, &pc);
+    const size_t size = tl_splice_pass(&copy->layout, (struct tl_bytes){stf.p + *at, stf.n - *at},
+                                       copy->marker - next->begin, &pc);
     if (size == SIZE_MAX)
         return contradiction(fail, next->view);
     *at += size;
@@ -379,8 +381,8 @@ int tl_range_copy_frame(struct tl_range_copy *copy, uint64_t markers, struct tl_
     const struct tl_shard_index *const index = &next.view->index;
     const bool inner = next.frame + 1 < index->n_frames;
     /* A chunk ends with a marker. */
-    const bool closed = inner || (copy->shard < copy->end_shard && index->version >= 4 &&
-                                  index->frames[0].pc != 0);
+    const bool closed =
+        inner || (copy->shard < copy->end_shard && index->version >= 4 && index->frames[0].pc != 0);
     *out = (struct tl_range_frame){.view = next.view,
                                    .shard = copy->shard,
                                    .frame = next.frame,

@@ -34,7 +34,8 @@ size_t tl_splice_head(struct tl_bytes records)
     return closed && n <= TL_PACK_HEAD ? n : 0;
 }
 
-/* ---- the first group within a longer trace ----------------------------------------------------- */
+/* ---- the first group within a longer trace -----------------------------------------------------
+ */
 
 /* The first group while it is changed; what is behind it stays. */
 struct joint {
@@ -135,9 +136,9 @@ static void look(const struct joint *j, struct sight *s)
 }
 
 /*
- * Readers take the group's instruction for one of the set that the instruction before it had, unless
- * they are told: what flow_writer.h tells them. `told` is the mode that the shard told again,
- * `end` that of the shard in front.
+ * Readers take the group's instruction for one of the set that the instruction before it had,
+ * unless they are told: what flow_writer.h tells them. `told` is the mode that the shard told
+ * again, `end` that of the shard in front.
  */
 static int tell_isa(struct joint *j, const struct sight *stored, const uint64_t *told,
                     const struct tl_splice_end *end)
@@ -146,7 +147,7 @@ static int tell_isa(struct joint *j, const struct sight *stored, const uint64_t 
     const enum tl_isa before = (enum tl_isa)j->view->index.row.at.isa;
     const enum tl_isa by_header = tl_stf_unmap_isa(header->isa, header->iem);
     const enum tl_isa by_mode = told ? tl_mode_isa(*told) : TL_ISA_NONE;
-    const enum tl_isa isa = stored->told != SIZE_MAX  ? stored->says
+    const enum tl_isa isa = stored->told != SIZE_MAX ? stored->says
                             : by_mode != TL_ISA_NONE ? by_mode
                                                      : by_header;
     struct sight s;
@@ -165,8 +166,9 @@ static int tell_isa(struct joint *j, const struct sight *stored, const uint64_t 
         r = insert(j, 0, &(struct tl_stf_record){.type = TL_STF_INST_IEM, .iem = iem});
     /* A lower descriptor than those in front: as the flow writer does it. */
     if (r >= 0 && lacks && end->points)
-        r = insert(j, 0,
-                   &(struct tl_stf_record){.type = TL_STF_COMMENT, .text = {(const uint8_t *)"B", 1}});
+        r = insert(
+            j, 0,
+            &(struct tl_stf_record){.type = TL_STF_COMMENT, .text = {(const uint8_t *)"B", 1}});
     if ((s.iem || lacks) && tl_stf_map_iem(read) != iem)
         read = tl_stf_unmap_isa(tl_stf_map_isa(isa), iem);
     if (r < 0 || read == isa)
@@ -181,6 +183,24 @@ static int tell_isa(struct joint *j, const struct sight *stored, const uint64_t 
         j, s.before,
         &(struct tl_stf_record){.type = TL_STF_EVENT,
                                 .event = {TL_STF_EVENT_MODE_CHANGE, {fields, sizeof(fields)}}});
+}
+
+/* The group's instruction says itself where it leads, so that no target in front of it counts. */
+static int tell_target(struct joint *j)
+{
+    struct tl_stf_group group = {bytes_of(j), j->groups->layout};
+    struct tl_stf_pc at = {.next = j->groups->header.pc};
+    struct tl_stf_record r = {0};
+    struct sight s;
+    look(j, &s);
+    while (!tl_stf_is_marker(r.type) && tl_stf_group_next(&group, &r) == TL_OK)
+        if (!tl_stf_is_marker(r.type))
+            tl_stf_pc_add(&at, &r);
+    if (at.has_target || !tl_stf_is_marker(r.type))
+        return TL_OK;
+    tl_stf_pc_add(&at, &r);
+    return insert(j, s.own,
+                  &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = at.next});
 }
 
 /* Records that were made from flow items. */
@@ -199,10 +219,11 @@ static int join_ours(struct joint *j, const struct tl_splice_end *before)
     int r = TL_OK;
     if (!s.force && (header->pc != before->pc || before->open))
         r = insert(j, s.own, &(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = header->pc});
+    if (r >= 0 && before->target)
+        r = tell_target(j);
     if (r >= 0)
         look(j, &s);
-    return r < 0 ? r
-                 : tell_isa(j, &s, at != SIZE_MAX ? &mode : NULL, before);
+    return r < 0 ? r : tell_isa(j, &s, at != SIZE_MAX ? &mode : NULL, before);
 }
 
 /* Records that others wrote: what they say is all there is. */
@@ -291,6 +312,7 @@ static int find_end(const struct tl_stf_layout *layout, struct tl_bytes stf, uin
         out->points |= record.type == TL_STF_FORCE_PC || record.type == TL_STF_INST_PC_TARGET;
         tl_stf_pc_add(&at, &record);
     }
+    out->target = at.has_target;
     out->pc = at.next;
     return TL_OK;
 }

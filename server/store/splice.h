@@ -17,8 +17,9 @@ size_t tl_splice_head(struct tl_bytes records);
 /* Where readers stand behind all records of a shard. */
 struct tl_splice_end {
     uint64_t pc;
-    bool open;   /* records stand behind the last marker: the next shard's first group begins there */
-    bool points; /* … addresses among them */
+    bool open; /* records stand behind the last marker: the next shard's first group begins there */
+    bool points; /* … addresses among them … */
+    bool target; /* … and one that readers take for where the next instruction leads */
     uint8_t isa; /* enum tl_isa, if a change of mode behind the last instruction tells one */
 };
 
@@ -27,8 +28,9 @@ TL_MUST_USE int tl_splice_end(struct tl_view *view, struct tl_splice_end *out,
                               struct tl_fail *fail);
 
 /*
- * Append the records that `stf`, the begin of the view's first frame, has behind its header, as they
- * stand where a shard with this end is in front. `stf` holds the first group. TL_BAD, TL_NOMEM.
+ * Append the records that `stf`, the begin of the view's first frame, has behind its header, as
+ * they stand where a shard with this end is in front. `stf` holds the first group. TL_BAD,
+ * TL_NOMEM.
  */
 TL_MUST_USE int tl_splice_join(const struct tl_view *view, struct tl_bytes stf,
                                const struct tl_splice_end *before, struct tl_buf *out);
