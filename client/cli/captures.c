@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static void warn(void *context, const char *text)
 {
@@ -60,4 +62,21 @@ int tl_cli_captures(const struct tl_cli_captures *what,
         status = no_buffer(what, &bundle);
     tl_bundle_fini(&bundle);
     return status;
+}
+
+uint64_t tl_cli_capture_bytes(const struct tl_bundle_capture *capture)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < capture->n_pieces; i++) {
+        const struct tl_bundle_piece *const piece = &capture->pieces[i];
+        struct stat st;
+        const int known =
+            strcmp(piece->path, "-") == 0 ? fstat(STDIN_FILENO, &st) : stat(piece->path, &st);
+        if (known < 0 || !S_ISREG(st.st_mode))
+            return 0;
+        const uint64_t there =
+            (uint64_t)st.st_size > piece->offset ? (uint64_t)st.st_size - piece->offset : 0;
+        total += there < piece->length ? there : piece->length;
+    }
+    return total;
 }

@@ -26,4 +26,7 @@ int tl_cli_captures(const struct tl_cli_captures *what,
                     int (*each)(void *context, struct tl_bundle_capture *capture, bool alone),
                     void *context);
 
+/* How many raw bytes a capture has in files; 0: that is not known of all of it. */
+uint64_t tl_cli_capture_bytes(const struct tl_bundle_capture *capture);
+
 #endif

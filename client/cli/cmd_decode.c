@@ -6,6 +6,7 @@
 #include "cli/captures.h"
 #include "cli/cli.h"
 #include "cli/decode_out.h"
+#include "cli/progress.h"
 #include "cli/pt_like.h"
 #include "decode/ops.h"
 #include "osd/osdsw.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { CHUNK = TL_DECODE_PUSH, LOSSES_SHOWN = 20, MOST_THREADS = 4 };
 
@@ -39,7 +41,7 @@ struct options {
 struct fault {
     const struct tl_decode_stream *stream;
     uint64_t offset, bytes;
-    char reason[64];
+    char reason[160];
 };
 
 /* What one decode leaves behind for the exit status. */
@@ -173,12 +175,15 @@ static ssize_t read_full(struct tl_bundle_input *in, uint8_t *p, size_t n)
 }
 
 static int push_capture(push_bytes *push, void *to, const struct tl_bundle_capture *capture,
-                        size_t chunk, uint64_t *total, struct tl_fail *fail)
+                        size_t chunk, bool show, uint64_t *total, struct tl_fail *fail)
 {
     struct tl_bundle_input in;
     if (tl_bundle_open(&in, capture) < 0)
         return tl_fail_set(fail, TL_IO, "%s", strerror(errno));
+    const uint64_t all = tl_cli_capture_bytes(capture);
     uint8_t *const bytes = malloc(CHUNK);
+    if (show)
+        tl_progress_begin(tl_bundle_path(&in), "B");
     int rc = bytes ? TL_OK : tl_fail_set(fail, TL_NOMEM, "out of memory");
     while (rc == TL_OK) {
         const ssize_t got = read_full(&in, bytes, CHUNK);
@@ -193,7 +198,9 @@ static int push_capture(push_bytes *push, void *to, const struct tl_bundle_captu
         if (rc < 0)
             tl_fail_at(fail, (enum tl_err)rc, *total, "%s", tl_err_name(rc));
         *total += (uint64_t)got;
+        tl_progress_step(*total, all, NULL);
     }
+    tl_progress_end();
     free(bytes);
     tl_bundle_close(&in);
     return rc;
@@ -253,7 +260,8 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
         rc = tl_decode_crew(decode, crew);
     if (rc == TL_OK) {
         where = path;
-        rc = push_capture(push_decode, decode, capture, o->chunk, &total, &fail);
+        rc = push_capture(push_decode, decode, capture, o->chunk,
+                          o->out_dir || !isatty(STDOUT_FILENO), &total, &fail);
     }
     if (rc == TL_OK)
         rc = tl_decode_finish(decode);
@@ -323,7 +331,7 @@ static int decode_like(const struct tl_bundle_capture *capture, const struct opt
                             o->like);
     int rc = tl_osdsw_init(&log, (enum tl_osdsw_log)which, setup);
     if (rc == TL_OK)
-        rc = push_capture(push_osdsw, &log, capture, o->chunk, &total, &fail);
+        rc = push_capture(push_osdsw, &log, capture, o->chunk, false, &total, &fail);
     if (rc == TL_OK)
         rc = tl_osdsw_finish(&log);
     if (rc == TL_OK && fwrite(log.out.p, 1, log.out.n, stdout) != log.out.n)

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HITS_DEFAULT = 100 };
+
 /* An address: hexadecimal, with or without 0x, as flow text has it. */
 static int parse_address(const char *text, size_t n, uint64_t *out)
 {
@@ -167,7 +169,7 @@ static int read_args(struct find_args *a, struct tracelake_query *query)
 int tl_cmd_find(int argc, char **argv)
 {
     struct tl_remote remote = {0};
-    struct tracelake_query query = {.to = TRACELAKE_END};
+    struct tracelake_query query = {.to = TRACELAKE_END, .limit = HITS_DEFAULT};
     struct tl_arg_range insn = {0, TRACELAKE_END, false};
     struct find_args a = {0};
     bool json = false;
@@ -201,6 +203,8 @@ int tl_cmd_find(int argc, char **argv)
         status = read_args(&a, &query);
     if (status == TL_ARGS_GO && a.all && *name.stream)
         status = tl_cli_usage("find", "--all is of a whole TRACE");
+    if (query.limit == 0)
+        query.limit = UINT64_MAX;
     query.from = insn.from;
     query.to = insn.to;
     struct tracelake *lake;

@@ -3,6 +3,7 @@
 #include "cli/export.h"
 #include "cli/lines.h"
 #include "cli/outfile.h"
+#include "cli/progress.h"
 #include "cli/remote.h"
 #include "cli/where.h"
 
@@ -116,7 +117,23 @@ static int copy(struct tracelake_fetch *fetch, const char *where, const char *st
         if (status != TL_CLI_DONE)
             return status;
         total += n;
+        tl_progress_step(total, 0, NULL);
     }
+}
+
+/* A range that is not all there says so. */
+static void say_extent(const struct options *o, const struct tracelake_fetch *fetch,
+                       const char *where)
+{
+    uint64_t first, count;
+    tracelake_fetch_extent(fetch, &first, &count);
+    if (!o->range.given || o->range.from == o->range.to)
+        return;
+    if (count == 0)
+        tl_cli_warn(where, "nothing is there from %" PRIu64 " on; the stream ends at instruction "
+                           "%" PRIu64, o->range.from, first);
+    else if (o->unit == TRACELAKE_INSN && o->range.to != UINT64_MAX && first + count < o->range.to)
+        tl_cli_warn(where, "the stream ends at instruction %" PRIu64, first + count);
 }
 
 static int copy_all(const struct options *o, struct tracelake_fetch *fetch, const char *where,
@@ -161,6 +178,8 @@ static int get_stream(const struct options *o, struct tracelake *lake,
     if (opened < 0)
         return tl_remote_fail_query(where, &error);
     const int status = copy_all(o, fetch, where, name->stream, file);
+    if (status == TL_CLI_DONE)
+        say_extent(o, fetch, where);
     tracelake_fetch_close(fetch);
     return status;
 }
@@ -189,7 +208,10 @@ static int get_file(const struct options *o, struct tracelake *lake, struct tl_r
     status = tl_outfile_open(&out, o->out);
     if (status != TL_ARGS_GO)
         return status;
-    return tl_outfile_close(&out, get_stream(o, lake, name, out.file));
+    tl_progress_begin(o->out, "B");
+    status = get_stream(o, lake, name, out.file);
+    tl_progress_end();
+    return tl_outfile_close(&out, status);
 }
 
 int tl_cmd_get(int argc, char **argv)

@@ -121,7 +121,7 @@ static int check_arguments(const struct options *o, int n, char **inputs)
         return tl_cli_usage("push", "more than one input: '%s'", inputs[1]);
     if (o->snapshot ? n > 0 : n == 0 && !o->config)
         return tl_cli_usage("push", "give an INPUT ('-' is standard input) or --snapshot DIR");
-    if (n && !o->format && !strcmp(inputs[0], "-"))
+    if (n && !o->format && !o->config && !strcmp(inputs[0], "-"))
         return tl_cli_usage("push", "say what standard input holds: --format FMT");
     if (o->snapshot && (o->format || o->config || o->images.n))
         return tl_cli_usage("push", "a snapshot brings its own format, configuration and images");

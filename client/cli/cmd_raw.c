@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake raw`: the rig's bytes as they came, and its setup. */
 #include "cli/outfile.h"
+#include "cli/progress.h"
 #include "cli/remote.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@ static int copy(const struct options *o, struct tracelake *lake, const char *tra
     int result = tracelake_raw_open(&raw, lake, trace, o->byte.from, to, &error);
     if (result < 0)
         return tl_remote_fail_query(trace, &error);
+    uint64_t done = 0;
     for (;;) {
         const void *p;
         size_t n;
@@ -34,6 +36,8 @@ static int copy(const struct options *o, struct tracelake *lake, const char *tra
             tracelake_raw_close(raw);
             return TL_CLI_BAD;
         }
+        done += n;
+        tl_progress_step(done, to == TRACELAKE_END ? 0 : to - o->byte.from, NULL);
     }
     tracelake_raw_close(raw);
     return result == TRACELAKE_EOF ? TL_CLI_DONE : tl_remote_fail_query(trace, &error);
@@ -45,7 +49,10 @@ static int write_bytes(const struct options *o, struct tracelake *lake, const ch
     int status = tl_outfile_open(&out, o->out);
     if (status != TL_ARGS_GO)
         return status;
-    return tl_outfile_close(&out, copy(o, lake, trace, out.file));
+    tl_progress_begin(trace, "B");
+    status = copy(o, lake, trace, out.file);
+    tl_progress_end();
+    return tl_outfile_close(&out, status);
 }
 
 static int write_setup(const struct options *o, struct tracelake *lake, const char *trace)

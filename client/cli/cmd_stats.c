@@ -7,17 +7,76 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { FUNCTIONS = 30 };
+
+static double number(const cJSON *object, const char *name)
+{
+    const cJSON *const item = cJSON_GetObjectItem(object, name);
+    /* What may pass 2^53 comes as text. */
+    return cJSON_IsString(item) ? strtod(item->valuestring, NULL) : cJSON_GetNumberValue(item);
+}
+
+static double share(double n, double all)
+{
+    return all > 0 ? 100 * n / all : 0;
+}
+
+/* An object of counts: a line each, with its share of `all` (0: without). */
+static void print_counts(const char *title, const cJSON *counts, double all)
+{
+    const cJSON *count;
+    if (!cJSON_GetArraySize(counts))
+        return;
+    printf("\n%s\n", title);
+    cJSON_ArrayForEach(count, counts) {
+        const double n = cJSON_IsString(count) ? strtod(count->valuestring, NULL)
+                                               : cJSON_GetNumberValue(count);
+        printf("%16.0f ", n);
+        if (all > 0)
+            printf("%5.1f %% ", share(n, all));
+        tl_print_plain(stdout, count->string, 0);
+        putchar('\n');
+    }
+}
+
+static void print_functions(const cJSON *stats, double all)
+{
+    const cJSON *const functions = cJSON_GetObjectItem(stats, "functions");
+    const cJSON *function;
+    int n = 0;
+    if (!cJSON_GetArraySize(functions))
+        return;
+    printf("\n%16s %7s %12s  function\n", "instructions", "", "calls");
+    cJSON_ArrayForEach(function, functions) {
+        const cJSON *const name = cJSON_GetObjectItem(function, "name");
+        if (n++ == FUNCTIONS)
+            break;
+        printf("%16.0f %5.1f %% %12.0f  ", number(function, "insns"),
+               share(number(function, "insns"), all), number(function, "calls"));
+        tl_print_plain(stdout, cJSON_IsString(name) ? name->valuestring : "(no symbol)", 0);
+        putchar('\n');
+    }
+    if (cJSON_GetArraySize(functions) > FUNCTIONS)
+        printf("# %d more; --json has them\n", cJSON_GetArraySize(functions) - FUNCTIONS);
+}
+
 static int print_stats(const char *json, bool raw)
 {
-    if (raw) {
+    cJSON *const stats = raw ? NULL : cJSON_Parse(json);
+    if (!stats) {
         puts(json);
         return TL_CLI_DONE;
     }
-    cJSON *tree = cJSON_Parse(json);
-    char *text = tree ? cJSON_Print(tree) : NULL;
-    puts(text ? text : json);
-    cJSON_free(text);
-    cJSON_Delete(tree);
+    const double all = number(stats, "insns");
+    printf("%16.0f instructions, %.0f to %.0f\n", all, number(stats, "from"), number(stats, "to"));
+    printf("%16.0f changes of flow, %.1f %%\n", number(stats, "taken"),
+           share(number(stats, "taken"), all));
+    print_counts("instructions by kind", cJSON_GetObjectItem(stats, "mix"), all);
+    print_counts("instructions by mode", cJSON_GetObjectItem(stats, "modes"), all);
+    print_counts("events", cJSON_GetObjectItem(stats, "items"), 0);
+    print_counts("gaps", cJSON_GetObjectItem(stats, "gaps"), 0);
+    print_functions(stats, all);
+    cJSON_Delete(stats);
     return TL_CLI_DONE;
 }
 

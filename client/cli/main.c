@@ -254,7 +254,7 @@ static const struct tl_command commands[] = {
      "  --after PLACE       only behind instruction PLACE (with --all: STREAM:INSN), …\n"
      "  --before PLACE      … or in front of it, the nearest first\n"
      "  --count             count all, too\n"
-     "  --limit N           most hits printed (default 100)\n"
+     "  --limit N           most hits printed (default 100, 0: as many as the server gives)\n"
      "  --json              as JSON\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_STATS
@@ -490,6 +490,10 @@ int main(int argc, char **argv)
         if (argc > 2 && tl_command_find(argv[2])) {
             tl_cli_help(argv[2]);
             return TL_CLI_DONE;
+        }
+        if (argc > 2) {
+            fprintf(stderr, "tracelake: unknown command '%s'; see 'tracelake --help'\n", argv[2]);
+            return TL_CLI_USAGE;
         }
         return usage(stdout);
     }

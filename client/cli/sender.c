@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/sender.h"
 
+#include "cli/captures.h"
 #include "cli/feed.h"
 #include "cli/progress.h"
 #include "cli/sent.h"
@@ -44,23 +45,6 @@ static bool is_live(const struct tl_bundle_capture *capture)
     const char *const path = capture->pieces[0].path;
     const int known = strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &st) : stat(path, &st);
     return known == 0 && !S_ISREG(st.st_mode);
-}
-
-static uint64_t size_of(const struct tl_bundle_capture *capture)
-{
-    uint64_t total = 0;
-    for (size_t i = 0; i < capture->n_pieces; i++) {
-        const struct tl_bundle_piece *const piece = &capture->pieces[i];
-        struct stat st;
-        const int known =
-            strcmp(piece->path, "-") == 0 ? fstat(STDIN_FILENO, &st) : stat(piece->path, &st);
-        if (known < 0 || !S_ISREG(st.st_mode))
-            return 0;
-        const uint64_t there =
-            (uint64_t)st.st_size > piece->offset ? (uint64_t)st.st_size - piece->offset : 0;
-        total += there < piece->length ? there : piece->length;
-    }
-    return total;
 }
 
 /* ---- the server ---------------------------------------------------------------------------- */
@@ -391,7 +375,7 @@ static int begin_job(struct job *job, const char *trace)
         tl_cli_warn(sender->spool, "%s: %s", trace, fail.text);
         return TL_CLI_BAD;
     }
-    job->total = job->capture ? size_of(job->capture) : 0;
+    job->total = job->capture ? tl_cli_capture_bytes(job->capture) : 0;
     return tl_feed_open(&job->feed, &(struct tl_feed_options){
                                         .capture = job->spool.ended ? NULL : job->capture,
                                         .memory = sender->memory,

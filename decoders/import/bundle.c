@@ -172,10 +172,7 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
         capture->pieces[0].fd = out->copy;
     if (rc == TL_OK && !format)
         format = sniff(capture);
-    if (rc == TL_OK && !format)
-        rc = tl_fail_set(fail, TL_USAGE, "say what INPUT holds: --format %s",
-                         tl_format_names(names, sizeof names));
-    if (rc == TL_OK)
+    if (rc == TL_OK && format)
         rc = tl_setup_format(&capture->setup, format, fail);
     if (rc == TL_OK && request->config) {
         *where = request->config;
@@ -183,6 +180,10 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
     }
     if (rc == TL_OK)
         *where = NULL;
+    if (rc == TL_OK && !capture->setup.format[0])
+        rc = tl_fail_set(fail, TL_USAGE,
+                         "say what INPUT holds: --format %s, or format= in [trace] of --config",
+                         tl_format_names(names, sizeof names));
     if (rc == TL_OK && capture->setup.container == TL_CONTAINER_PERF &&
         (out->copy > 0 || strcmp(input, "-") != 0)) {
         *where = request->input;

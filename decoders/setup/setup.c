@@ -469,7 +469,10 @@ static int take_source_key(struct reading *r, const char *key, const char *value
         return TL_OK;
     }
     if (tl_number_parse(value, &number) < 0)
-        return bad_value(fail, key, value);
+        return tl_fail_set(fail, TL_BAD,
+                           "key '%.40s' is not known in [source]: protocol, id, clock, type, core, "
+                           "device, file and head are, and registers, whose value is a number",
+                           key);
     if (tl_source_set_reg(source, key, number) < 0)
         return tl_fail_set(fail, TL_BAD, "too many registers, or name '%.40s' too long", key);
     return TL_OK;

@@ -279,7 +279,7 @@ def osd_images(lab):
         check(len(only(lines, 'B')) == 100, len(lines))
         insns = ['I %016x 038000ef' % call, 'I %016x 8082' % ret] * 50
         check(only(lines, 'I') == (insns if machine == osd.RISCV else []), name, lines[:8])
-        stats = json.loads(lab.run('stats', name + '/di.0.1').text())
+        stats = json.loads(lab.run('stats', name + '/di.0.1', '--json').text())
         calls = {f['name']: f['calls'] for f in stats['functions']}
         check(calls == {'main': 0, 'leaf': 50}, stats['functions'])
         found = lab.run('find', name + '/di.0.1', '--symbol', 'leaf', '--limit', '100').text()

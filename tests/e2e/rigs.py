@@ -7,6 +7,7 @@ TL_CUTS=200: cut a push so often by FIN and by RST, not 12 times each. TL_SEED: 
 import json
 import os
 import random
+import re
 import signal
 import socket
 import struct
@@ -689,6 +690,48 @@ def lines(lab):
     stream = rows[0].split()[2]
     tail = lab.run('tail', 't/' + stream, '--from', '0', '--lines').text().splitlines()
     check(tail[-5:] == rows[1:], tail)
+
+@test
+def said_well(lab):
+    """What people are told: on a terminal how far it is, in a pipe nothing; ends of streams; faults."""
+    simulated(lab, 60000)
+    wait_sealed(lab, 'sim')
+    quiet = lab.run('get', 'sim/cs.10', '--insn', '0:999999999', '-o', lab.path('a.zstf'))
+    check(quiet.err.count(b'\n') == 1 and b'the stream ends at instruction' in quiet.err, quiet)
+    behind = lab.run('get', 'sim/cs.10', '--insn', '99999999:', '--text')
+    check(b'nothing is there from 99999999 on' in behind.err, behind)
+    table = lab.run('stats', 'sim/cs.10').text()
+    check(re.search(r'^ *\d+ instructions, 0 to \d+$', table, re.M) and 'mac_block' in table, table)
+    check(json.loads(lab.run('stats', 'sim/cs.10', '--json').text())['insns'] > 0, 'no JSON')
+    check(len(lab.run('find', 'sim/cs.10', '--symbol', 'mac_block', '--limit', '0').out.splitlines())
+          > 101, 'a limit of 0 is none')
+    lab.fails(2, "unknown command 'nope'", 'help', 'nope')
+    with open(lab.path('sim.ini')) as f:
+        ini = f.read()
+    with open(lab.path('odd.ini'), 'w') as f:
+        f.write(ini + '\nfoo=bar\n')
+    lab.fails(1, r"odd.ini: line \d+: key 'foo' is not known", 'decode', '--format', 'tpiu,sync=fsync',
+              '--config', lab.path('odd.ini'), '--text', lab.path('raw'))
+    with open(lab.path('whole.ini'), 'w') as f:
+        f.write('[trace]\nformat=tpiu,sync=fsync\n' + ini.replace('[trace]\n', ''))
+    said = lab.run('decode', '--config', lab.path('whole.ini'), '--packets', lab.path('raw'))
+    check(said.out == lab.run('decode', '--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'),
+                              '--packets', lab.path('raw')).out, 'format= of the file counts')
+    # A push that takes over a second, standard error a terminal.
+    ours, theirs = os.openpty()
+    push = subprocess.Popen([lab.tracelake, 'push', *described(lab), '--trace', 'slow', '--rate', '40K',
+                             lab.path('raw')], env=lab.environment(), stdout=subprocess.PIPE,
+                            stderr=theirs)
+    os.close(theirs)
+    lab.children.append(push)
+    shown = b''
+    while True:
+        try:
+            shown += os.read(ours, 4096)
+        except OSError:
+            break
+    os.close(ours)
+    check(push.wait(60) == 0 and re.search(rb'slow: \d\.\d of 0\.1 MiB, \d+ %', shown), shown)
 
 if __name__ == '__main__':
     main(TESTS)
