@@ -316,6 +316,9 @@ void tl_range_close(struct tl_range *range);
 struct tl_position {
     uint64_t insn;
     uint64_t time;
+    /* Of tl_lake_locate(): it was no sooner than the last timestamp before it, and no later than the
+     * next one, UINT64_MAX if there is none. `time` lies between them, by count of instructions. */
+    uint64_t time_from, time_to;
     uint64_t byte;
     bool has_time;
 };

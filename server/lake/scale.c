@@ -340,11 +340,10 @@ static uint64_t scaled(uint64_t a, uint64_t b, uint64_t c, bool up)
     return (uint64_t)((product + (up ? c - 1 : 0)) / c);
 }
 
-bool tl_scale_value(const struct tl_scale *s, uint64_t position, uint64_t *out)
+/* The first point behind a position. */
+static size_t point_behind(const struct tl_scale *s, uint64_t position)
 {
-    if (s->n == 0)
-        return false;
-    size_t low = 0, high = s->n; /* the first point behind the position */
+    size_t low = 0, high = s->n;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (s->points[middle].position <= position)
@@ -352,6 +351,33 @@ bool tl_scale_value(const struct tl_scale *s, uint64_t position, uint64_t *out)
         else
             high = middle;
     }
+    return low;
+}
+
+bool tl_scale_bounds(const struct tl_scale *s, uint64_t position, uint64_t *from, uint64_t *to)
+{
+    const size_t behind = point_behind(s, position);
+    if (s->n == 0)
+        return false;
+    *from = behind > 0 ? s->points[behind - 1].value : 0;
+    *to = behind < s->n ? s->points[behind].value : UINT64_MAX;
+    /* At a break what is in front of it counts as of the time before, what is behind it as of the
+     * time behind: neither is known. */
+    for (size_t i = 0; i < s->n_breaks; i++) {
+        const struct tl_scale_break *const b = &s->breaks[i];
+        if (behind < s->n && s->points[behind].position == b->position && b->to > *to)
+            *to = b->to;
+        if (behind > 0 && s->points[behind - 1].position == b->position && b->from < *from)
+            *from = b->from;
+    }
+    return true;
+}
+
+bool tl_scale_value(const struct tl_scale *s, uint64_t position, uint64_t *out)
+{
+    if (s->n == 0)
+        return false;
+    const size_t low = point_behind(s, position);
     if (low == 0) {
         *out = s->points[0].value;
         return true;
@@ -393,7 +419,8 @@ int tl_cut_locate(const struct tl_cut *cut, uint64_t position, struct tl_positio
     int r = tl_scale_open(&scale, cut, TL_SCALE_TIME, false, position, position, fail);
     if (r < 0)
         return r;
-    out->has_time = tl_scale_value(&scale, position, &out->time);
+    out->has_time = tl_scale_value(&scale, position, &out->time) &&
+                    tl_scale_bounds(&scale, position, &out->time_from, &out->time_to);
     tl_scale_close(&scale);
     r = tl_scale_open(&scale, cut, TL_SCALE_BYTE, false, position, position, fail);
     if (r < 0)

@@ -210,6 +210,8 @@ static void fill_position(const struct tl_position *at, Tracelake__V1__Position 
     out->time = at->time;
     out->byte = at->byte;
     out->has_time = at->has_time;
+    out->time_from = at->time_from;
+    out->time_to = at->time_to == UINT64_MAX ? 0 : at->time_to;
 }
 
 static int run_locate(struct tl_call *call, const void *message)

@@ -148,6 +148,8 @@ int tl_web_locate(struct tl_http_request *request, struct tl_http_response *resp
     message.time = at.time;
     message.byte = at.byte;
     message.has_time = at.has_time;
+    message.time_from = at.time_from;
+    message.time_to = at.time_to == UINT64_MAX ? 0 : at.time_to;
     rc = tl_web_pack(response, &message.base);
     return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
 }

@@ -56,6 +56,7 @@ int tl_web_events(struct tl_http_request *request, struct tl_http_response *resp
 int tl_web_asset(struct tl_http_request *request, struct tl_http_response *response);
 
 /* weblanes.c */
+int tl_web_at(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_log(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_states(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_counters(struct tl_http_request *request, struct tl_http_response *response);

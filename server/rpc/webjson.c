@@ -197,7 +197,11 @@ cJSON *tl_webjson_position(const struct tl_position *at)
     return tl_webjson_complete(o, tl_webjson_u64(o, "insn", at->insn) &&
                                       tl_webjson_u64(o, "byte", at->byte) &&
                                       cJSON_AddBoolToObject(o, "has_time", at->has_time) &&
-                                      (!at->has_time || tl_webjson_u64(o, "time", at->time)));
+                                      (!at->has_time || tl_webjson_u64(o, "time", at->time)) &&
+                                      (!at->has_time || !at->time_to ||
+                                       tl_webjson_u64(o, "time_from", at->time_from)) &&
+                                      (!at->has_time || !at->time_to || at->time_to == UINT64_MAX ||
+                                       tl_webjson_u64(o, "time_to", at->time_to)));
 }
 
 static cJSON *hit_row(const struct tl_hit *hit)

@@ -55,6 +55,50 @@ int tl_web_log(struct tl_http_request *request, struct tl_http_response *respons
     return tl_web_each_stream(request, response, json_log, &log);
 }
 
+/* ---- what runs at a time ---------------------------------------------------------------------- */
+
+struct moment {
+    uint64_t time;
+    cJSON *row;
+};
+
+static int take_row(void *context, const struct tl_insn_row *row)
+{
+    struct moment *const moment = context;
+    moment->row = tl_webjson_insn(row);
+    return moment->row ? TL_OK : TL_NOMEM;
+}
+
+/* The instruction that ran last at a time: its position and its row. */
+static int json_at(const struct tl_http_request *request, const char *stream, void *context,
+                   cJSON **out, struct tl_fail *fail)
+{
+    struct moment *const moment = context;
+    struct tl_position at = {0};
+    moment->row = NULL;
+    int rc = tl_lake_locate(lake_of(request), request->part[0], stream, TL_UNIT_TIME, moment->time,
+                            &at, fail);
+    if (rc >= 0 && at.insn > 0 && at.time > moment->time)
+        rc = tl_lake_locate(lake_of(request), request->part[0], stream, TL_UNIT_INSN, at.insn - 1,
+                            &at, fail);
+    if (rc >= 0)
+        rc = tl_lake_insns(lake_of(request), request->part[0], stream, at.insn, 1, take_row, moment,
+                           fail);
+    cJSON *const o = rc >= 0 ? tl_webjson_position(&at) : NULL;
+    const bool ok = o && (!moment->row || tl_webjson_add(o, "row", moment->row));
+    if (!ok && !o)
+        cJSON_Delete(moment->row);
+    *out = tl_webjson_complete(o, ok);
+    return rc < 0 ? rc : *out ? TL_OK : TL_NOMEM;
+}
+
+int tl_web_at(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct moment moment = {0};
+    const int rc = tl_http_number(request, "time", 0, &moment.time, &response->fail);
+    return rc < 0 ? rc : tl_web_each_stream(request, response, json_at, &moment);
+}
+
 /* ---- states -----------------------------------------------------------------------------------
  */
 

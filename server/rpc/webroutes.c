@@ -102,6 +102,7 @@ const struct tl_route tl_http_routes[] = {
     {TRACE "/profile", TL_ROLE_READ, tl_web_profile, TL_LONG},
     {TRACE "/stats", TL_ROLE_READ, tl_web_trace_stats, TL_LONG},
     {TRACE "/slices", TL_ROLE_READ, tl_web_trace_slices, TL_LONG},
+    {TRACE "/at", TL_ROLE_READ, tl_web_at, TL_LONG},
     {TRACE "/log", TL_ROLE_READ, tl_web_log, TL_LONG},
     {TRACE "/states", TL_ROLE_READ, tl_web_states, TL_LONG},
     {TRACE "/counters", TL_ROLE_READ, tl_web_counters, TL_LONG},

@@ -118,6 +118,10 @@ static void test_texts_and_numbers(void **state)
         {"streams/cs.10/source?at=0&frame=2", "{\"file\":\"größe\",\"line\":2,\"why\":\"gr??\"}\n"},
         {"streams/cs.10/source?at=1",
          "{\"file\":\"größe\",\"line\":0,\"text\":\"gr??\",\"why\":\"gr??\"}\n"},
+        {"at?streams=cs.10&time=70",
+         "{\"streams\":{\"cs.10\":{\"insn\":7,\"byte\":28,\"has_time\":true,\"time\":70,"
+         "\"row\":{\"insn\":7,\"pc\":\"0x1c\",\"function\":\"größe\",\"text\":\"nop\\t; gr??\","
+         "\"events\":[\"O\",\"A switch 1 1 größe\"]}}}}\n"},
         {"log?streams=cs.10&axis=time&from=3&limit=9&last=1",
          "{\"streams\":{\"cs.10\":{\"more\":true,\"entries\":[{\"at\":3,\"last\":"
          "\"18446744073709551615\",\"source\":\"uart\",\"records\":9,\"text\":\"gr??\"},{\"at\":0,"

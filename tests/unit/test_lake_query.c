@@ -240,6 +240,21 @@ static void positions_have_times(void **state)
         assert_true(at.time >= last.time);
         assert_true(at.byte >= last.byte);
         last = at;
+        /* The timestamps on both sides. */
+        uint64_t from = 0, to = UINT64_MAX;
+        for (size_t i = 0; i < truth.n_lines && to == UINT64_MAX; i++) {
+            if (truth.kind[i] != 'T')
+                continue;
+            if (truth.at[i] <= p)
+                from = ns(truth.time[i]) > from ? ns(truth.time[i]) : from;
+            else
+                to = ns(truth.time[i]) > from ? ns(truth.time[i]) : from;
+        }
+        if (at.time_from != from || at.time_to != to)
+            fail_msg("%llu: %llu..%llu, not %llu..%llu", (unsigned long long)p,
+                     (unsigned long long)at.time_from, (unsigned long long)at.time_to,
+                     (unsigned long long)from, (unsigned long long)to);
+        assert_true(at.time_from <= at.time && at.time <= at.time_to);
         /* And back: the first position of that time, of that byte. */
         struct tl_position back;
         assert_int_equal(tl_lake_locate(lake, "t", STREAM, TL_UNIT_TIME, at.time, &back, &fail),

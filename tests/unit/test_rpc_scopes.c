@@ -79,6 +79,7 @@ static const struct rule routes[] = {
     {T "/find", READ, TRACE},
     {T "/profile", READ, TRACE},
     {T "/slices", READ, TRACE},
+    {T "/at", READ, TRACE},
     {T "/log", READ, TRACE},
     {T "/states", READ, TRACE},
     {T "/counters", READ, TRACE},
