@@ -26,6 +26,7 @@ import { pageChecks } from "./page.mjs";
 import { serverChecks } from "./server.mjs";
 import { slowChecks } from "./slow.mjs";
 import { sourceChecks } from "./source.mjs";
+import { togetherChecks } from "./together.mjs";
 
 const { values: args } = parseArgs({
   options: {
@@ -75,6 +76,7 @@ try {
       await sourceChecks(suite, { ...where, trace: finished, bare: osd });
       await laneChecks(suite, { ...where, trace: finished, osd });
       await noteChecks(suite, { ...where, trace: finished });
+      await togetherChecks(suite, { ...where, trace: finished, other: osd });
       await gapChecks(suite, {
         ...where, trace: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
         far: await lab.pushed("far", missingTrace(FAR).write(lab.dir, "far")),

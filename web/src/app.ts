@@ -29,6 +29,8 @@ export class App {
   kinds = ""; // of events that are listed, "" as usual
   comparedWith = ""; // "TRACE/STREAM"
   readonly subs = new Set<Sub>(); // what is shown below lanes
+  beside = ""; // trace that is laid beside this one
+  besideOffset: bigint | undefined; // of its times; undefined: as usual
   noteWished = 0; // how often a note was to be written
   following: number | undefined;
   help = false;
@@ -117,7 +119,7 @@ export class App {
       select: s.selection && [text(s.selection[0]), text(s.selection[1])], find: s.found?.text ?? "", panel: this.panel,
       kinds: this.kinds, alone: this.swatches.highlight, with: this.comparedWith,
       open: s.folds, full: s.trace.streams.filter((_, i) => s.full.has(i)).map((x) => x.name),
-      show: [...this.subs],
+      show: [...this.subs], beside: this.beside, offset: this.besideOffset,
       follow: this.following,
     };
   }
@@ -175,6 +177,8 @@ export class App {
     this.kinds = place.kinds;
     if (place.alone !== this.swatches.highlight) this.swatches.setHighlight(place.alone);
     this.comparedWith = place.with;
+    this.beside = place.beside;
+    this.besideOffset = place.offset;
     this.subs.clear();
     for (const sub of place.show) this.subs.add(sub);
     this.following = s.trace.state === "live" || s.trace.state === "decoding" ? place.follow
@@ -609,6 +613,13 @@ export class App {
   setKinds(kinds: string): void {
     this.kinds = kinds;
     this.moved();
+  }
+
+  layBeside(trace: string, offset: bigint | undefined): void {
+    this.beside = trace;
+    this.besideOffset = offset;
+    this.toUrl();
+    this.changed();
   }
 
   /** Write a note at the cursor: the panel does. */

@@ -4,8 +4,8 @@
 //   #/trace/ID?axis=time&from=..&to=..    a trace; every part of the query may be absent
 import type { Axis } from "./scale.ts";
 
-export type Panel = "overview" | "insns" | "events" | "stats" | "find" | "calls" | "source" | "log" | "notes" | "compare" | "none";
-const PANELS: readonly string[] = ["overview", "insns", "events", "stats", "find", "calls", "source", "log", "notes", "compare", "none"];
+export type Panel = "overview" | "insns" | "events" | "stats" | "find" | "calls" | "source" | "log" | "notes" | "together" | "compare" | "none";
+const PANELS: readonly string[] = ["overview", "insns", "events", "stats", "find", "calls", "source", "log", "notes", "together", "compare", "none"];
 
 /** What is shown below lanes. */
 export type Sub = "states" | "counters";
@@ -28,6 +28,8 @@ export interface Place {
   open: readonly string[] | undefined; // lanes whose call stack is open, by name; undefined: as usual
   full: readonly string[]; // … with all of its levels
   show: readonly Sub[]; // sub-lanes
+  beside: string; // trace that is laid beside this one
+  offset: bigint | undefined; // of its times, undefined: as usual
   /** undefined: not following; 0: keep the zoom; else the newest N units. */
   follow: number | undefined;
 }
@@ -35,7 +37,7 @@ export interface Place {
 export function emptyPlace(trace?: string): Place {
   return {
     trace, axis: "insn", from: undefined, to: undefined, lane: undefined, at: undefined,
-    select: undefined, find: "", panel: "overview", kinds: "", alone: "", with: "", open: undefined, full: [], show: [], follow: undefined,
+    select: undefined, find: "", panel: "overview", kinds: "", alone: "", with: "", open: undefined, full: [], show: [], beside: "", offset: undefined, follow: undefined,
   };
 }
 
@@ -62,6 +64,8 @@ export function encodePlace(place: Place): string {
   if (place.with !== "") query.push(`with=${encodeURIComponent(place.with)}`);
   if (place.open) query.push(`open=${place.open.map(encodeURIComponent).join(",")}`);
   if (place.full.length > 0) query.push(`full=${place.full.map(encodeURIComponent).join(",")}`);
+  if (place.beside !== "") query.push(`beside=${encodeURIComponent(place.beside)}`);
+  if (place.offset !== undefined) query.push(`offset=${place.offset}`);
   if (place.show.length > 0) query.push(`show=${place.show.join(",")}`);
   return `#/trace/${encodeURIComponent(place.trace)}${query.length > 0 ? `?${query.join("&")}` : ""}`;
 }
@@ -112,6 +116,9 @@ export function decodePlace(hash: string): Place {
   place.with = query.get("with") ?? "";
   place.open = names(matched[2], "open");
   place.full = names(matched[2], "full") ?? [];
+  place.beside = query.get("beside") ?? "";
+  const offset = query.get("offset");
+  if (offset !== null && /^-?\d{1,20}$/.test(offset)) place.offset = BigInt(offset);
   place.show = (query.get("show") ?? "").split(",").filter((x): x is Sub => SUBS.includes(x));
   const follow = query.get("follow");
   if (follow === "zoom") place.follow = 0;

@@ -6,3 +6,4 @@ export { SourcePanel } from "./source.ts";
 export { EventsPanel, FindPanel } from "./hits.ts";
 export { LogPanel } from "./log.ts";
 export { NotesPanel } from "./notes.ts";
+export { TogetherPanel } from "./together.ts";

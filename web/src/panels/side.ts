@@ -21,6 +21,7 @@ const TABS: readonly (readonly [Panel, string])[] = [
   ["calls", "Calls"],
   ["stats", "Statistics"],
   ["find", "Search"],
+  ["together", "Cores"],
   ["notes", "Notes"],
   ["compare", "Compare"],
 ];
@@ -40,6 +41,7 @@ export class Side {
       ["events", new Lazy(app, async () => new (await import("./later.js")).EventsPanel(app))],
       ["log", new Lazy(app, async () => new (await import("./later.js")).LogPanel(app))],
       ["notes", new Lazy(app, async () => new (await import("./later.js")).NotesPanel(app))],
+      ["together", new Lazy(app, async () => new (await import("./later.js")).TogetherPanel(app))],
       ["compare", new Lazy(app, async () => new (await import("./later.js")).ComparePanel(app))],
     ]);
   }
