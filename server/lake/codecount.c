@@ -14,6 +14,9 @@ void tl_codecount_fini(struct tl_codecount *c)
     tl_numbers_fini(&c->addresses);
     tl_numbers_fini(&c->runs);
     tl_numbers_fini(&c->branches);
+    tl_numbers_fini(&c->blocks);
+    tl_numbers_fini(&c->ends);
+    free(c->end_sizes);
     free(c->run_counts);
     free(c->branch_counts);
     *c = (struct tl_codecount){0};
@@ -68,6 +71,58 @@ static int count_branch(struct tl_codecount *c, uint64_t from, uint64_t to, uint
     return count(c, &c->branches, &c->branch_counts, &c->cap_branches, from, to, n);
 }
 
+/* ---- instructions that can change the flow ----------------------------------------------------
+ */
+
+static bool ends_run(const struct tl_insn *insn)
+{
+    return insn->kind != TL_INSN_PLAIN && insn->kind != TL_INSN_SYNC && insn->kind != TL_INSN_WAIT;
+}
+
+static int add_end(struct tl_codecount *c, uint64_t pc, uint8_t size)
+{
+    if (tl_numbers_find(&c->ends, pc) != TL_NO_NUMBER || c->ends.n >= TL_CODECOUNT_MOST)
+        return TL_OK;
+    int r = tl_grow(&c->end_sizes, &c->cap_ends, c->ends.n + (size_t)1, 1);
+    if (r >= 0)
+        r = tl_numbers_add(&c->ends, pc);
+    if (r >= 0)
+        c->end_sizes[c->ends.n - 1] = size;
+    return r;
+}
+
+/* Look at a block's instructions the first time that it is met. */
+static int look_at(struct tl_codecount *c, const struct tl_walk *walk, const struct tl_block *b)
+{
+    static const struct tl_isa_options any_core = {
+        .arch_major = 9, .arch_minor = 9, .profile = 'A'};
+    uint32_t first;
+    int r = number_of(&c->addresses, b->pc, &first);
+    const uint64_t key = (uint64_t)first << 32 | b->n;
+    if (r < 0 || tl_numbers_find(&c->blocks, key) != TL_NO_NUMBER ||
+        c->blocks.n >= TL_CODECOUNT_MOST)
+        return r;
+    struct tl_walk_step step = {0};
+    uint64_t pc = b->pc;
+    size_t at = 0;
+    r = tl_numbers_add(&c->blocks, key);
+    for (uint32_t i = 0; i < b->n && r >= 0; i++, pc += step.size) {
+        struct tl_insn insn;
+        r = tl_walk_insn(walk, b, &at, pc, &step);
+        if (r < 0)
+            break;
+        tl_walk_code(&step, b->isa);
+        if (tl_insn_decode((enum tl_isa)b->isa, &any_core, pc,
+                           (struct tl_bytes){step.code, step.size}, &insn) > 0 &&
+            ends_run(&insn))
+            r = add_end(c, pc, step.size);
+    }
+    return r;
+}
+
+/* ---- a piece of a stream ----------------------------------------------------------------------
+ */
+
 /* Positions [from, to) of a cut. */
 struct piece {
     struct tl_codecount *out;
@@ -86,7 +141,8 @@ static int end_run(struct piece *p)
     return open ? count_run(p->out, p->first, p->last, 1) : TL_OK;
 }
 
-static int add_block(struct piece *p, const struct tl_item *item, uint64_t position)
+static int add_block(struct piece *p, const struct tl_walk *walk, const struct tl_item *item,
+                     uint64_t position)
 {
     const struct tl_block *const b = item->block;
     const bool goes_on = p->open && !p->branched && b->pc == p->next;
@@ -105,7 +161,7 @@ static int add_block(struct piece *p, const struct tl_item *item, uint64_t posit
     p->next = b->pc + b->size;
     p->branched = item->flags & TL_ITEM_TAKEN;
     p->out->insns += b->n;
-    return r;
+    return r < 0 ? r : look_at(p->out, walk, b);
 }
 
 static int walk_range(struct piece *p, uint64_t from, uint64_t to, struct tl_fail *fail)
@@ -114,13 +170,13 @@ static int walk_range(struct piece *p, uint64_t from, uint64_t to, struct tl_fai
     struct tl_cut_walk walk;
     tl_cut_walk_begin(&walk, p->cut, from, to);
     walk.range.tail = false;
-    walk.walk.detail = TL_WALK_FLOW;
+    walk.walk.detail = TL_WALK_SPANS;
     int r = TL_OK;
     while (r >= 0 && (r = tl_cut_walk_next(&walk, fail)) >= 0) {
         for (size_t i = 0; i < walk.walk.n && r >= 0; i++) {
             const struct tl_item *const item = &walk.walk.items[i];
             if (item->kind == TL_ITEM_BLOCK)
-                r = add_block(p, item, walk.walk.positions[i]);
+                r = add_block(p, &walk.walk, item, walk.walk.positions[i]);
             else if (tl_item_is_point(protocol, item->kind) || item->kind == TL_ITEM_GAP ||
                      item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_TRACE_ON) {
                 r = end_run(p);
@@ -170,6 +226,8 @@ static int merge(struct tl_codecount *c, const struct tl_codecount *more)
     for (uint32_t i = 0; i < more->branches.n && r >= 0; i++)
         r = count_branch(c, at[more->branches.keys[i] >> 32], at[(uint32_t)more->branches.keys[i]],
                          more->branch_counts[i]);
+    for (uint32_t i = 0; i < more->ends.n && r >= 0; i++)
+        r = add_end(c, more->ends.keys[i], more->end_sizes[i]);
     c->insns += more->insns;
     c->truncated |= more->truncated;
     return r;
@@ -192,45 +250,57 @@ int tl_codecount_add(struct tl_codecount *c, const struct tl_cut *cut, uint64_t 
     return r;
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------- */
+/* ---- runs that end at branches ----------------------------------------------------------------
+ */
 
-static bool ends_block(const struct tl_insn *insn)
+struct end {
+    uint64_t pc;
+    uint8_t size;
+};
+
+static int by_pc(const void *a, const void *b)
 {
-    return insn->kind != TL_INSN_PLAIN && insn->kind != TL_INSN_SYNC && insn->kind != TL_INSN_WAIT;
+    const struct end *const x = a, *const y = b;
+    return (x->pc > y->pc) - (x->pc < y->pc);
 }
 
-static int split_run(struct tl_codecount *out, const struct tl_image *image, enum tl_isa isa,
+/* A run whose first possible end is the one at or behind `first`. */
+static int split_run(struct tl_codecount *out, const struct end *ends, size_t n_ends,
                      uint64_t first, uint64_t last, uint64_t n)
 {
-    static const struct tl_isa_options any_core = {
-        .arch_major = 9, .arch_minor = 9, .profile = 'A'};
+    size_t low = 0, high = n_ends;
     int r = TL_OK;
-    for (uint64_t pc = first; pc < last && r >= 0;) {
-        struct tl_insn insn;
-        const struct tl_bytes code = tl_image_at(image, TL_SPACE_ANY, pc);
-        const int size = code.n ? tl_insn_decode(isa, &any_core, pc, code, &insn) : TL_NOTFOUND;
-        if (size <= 0)
-            break;
-        if (ends_block(&insn)) {
-            r = count_run(out, first, pc, n);
-            first = pc + (uint64_t)size;
-        }
-        pc += (uint64_t)size;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (ends[middle].pc < first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < n_ends && ends[low].pc < last && r >= 0; low++) {
+        r = count_run(out, first, ends[low].pc, n);
+        first = ends[low].pc + ends[low].size;
     }
     return r < 0 ? r : count_run(out, first, last, n);
 }
 
-int tl_codecount_split(struct tl_codecount *c, const struct tl_image *image, enum tl_isa isa)
+int tl_codecount_split(struct tl_codecount *c)
 {
     struct tl_codecount out = {.insns = c->insns, .truncated = c->truncated};
     const uint64_t *const at = c->addresses.keys;
-    int r = TL_OK;
+    struct end *const ends = malloc((c->ends.n + (size_t)1) * sizeof *ends);
+    int r = ends ? TL_OK : TL_NOMEM;
+    for (uint32_t i = 0; i < c->ends.n && r >= 0; i++)
+        ends[i] = (struct end){c->ends.keys[i], c->end_sizes[i]};
+    if (r >= 0)
+        qsort(ends, c->ends.n, sizeof *ends, by_pc);
     for (uint32_t i = 0; i < c->runs.n && r >= 0; i++)
-        r = split_run(&out, image, isa, at[c->runs.keys[i] >> 32], at[(uint32_t)c->runs.keys[i]],
-                      c->run_counts[i]);
+        r = split_run(&out, ends, c->ends.n, at[c->runs.keys[i] >> 32],
+                      at[(uint32_t)c->runs.keys[i]], c->run_counts[i]);
     for (uint32_t i = 0; i < c->branches.n && r >= 0; i++)
         r = count_branch(&out, at[c->branches.keys[i] >> 32], at[(uint32_t)c->branches.keys[i]],
                          c->branch_counts[i]);
+    free(ends);
     tl_codecount_fini(r < 0 ? &out : c);
     if (r >= 0)
         *c = out;

@@ -17,6 +17,11 @@ struct tl_codecount {
     struct tl_numbers branches;  /* number of the source << 32 | of the destination */
     uint64_t *run_counts, *branch_counts;
     size_t cap_runs, cap_branches;
+    struct tl_numbers
+        blocks;             /* number of the first address << 32 | instructions: those looked at */
+    struct tl_numbers ends; /* instructions in them that can change the flow, by address … */
+    uint8_t *end_sizes;     /* … and their sizes */
+    size_t cap_ends;
     uint64_t insns;
     bool truncated; /* there were more */
 };
@@ -26,9 +31,7 @@ void tl_codecount_fini(struct tl_codecount *c);
 TL_MUST_USE int tl_codecount_add(struct tl_codecount *c, const struct tl_cut *cut, uint64_t from,
                                  uint64_t to, struct tl_fail *fail);
 
-/* Let runs end at each instruction that can change the flow, taken or not, as far as the image tells
- * what is there. TL_NOMEM. */
-TL_MUST_USE int tl_codecount_split(struct tl_codecount *c, const struct tl_image *image,
-                                   enum tl_isa isa);
+/* Let runs end at each instruction that can change the flow, taken or not. TL_NOMEM. */
+TL_MUST_USE int tl_codecount_split(struct tl_codecount *c);
 
 #endif

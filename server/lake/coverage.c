@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOOKS 256 /* processes and times in which code is looked for */
+
 static int add_cut(struct tl_codecount *c, const struct tl_cut *cut,
                    const struct tl_code_request *request, struct tl_fail *fail)
 {
@@ -139,9 +141,8 @@ int tl_lake_code(struct tl_lake *lake, const struct tl_code_request *request, st
     struct tl_gen *gen = NULL;
     *out = (struct tl_code){0};
     int r = count(&c, lake, request, &gen, fail);
-    const struct tl_image *const image = r >= 0 ? tl_gen_image(gen) : NULL;
-    if (image)
-        r = tl_codecount_split(&c, image, isa_of(request, gen));
+    if (r >= 0)
+        r = tl_codecount_split(&c);
     if (r >= 0)
         r = list_counts(&c, out);
     tl_gen_put(gen);
@@ -153,6 +154,12 @@ int tl_lake_code(struct tl_lake *lake, const struct tl_code_request *request, st
 
 struct covering {
     const struct tl_image *image;
+    /* The processes and times in which the images are there: where code is looked for. */
+    struct look {
+        uint64_t view; /* of the image */
+        struct tl_flow_now now;
+    } * looks;
+    size_t n_looks, cap_looks;
     struct tl_code code;
     /* How many runs begin or have ended at an address, in order of addresses. */
     struct edge {
@@ -222,6 +229,46 @@ static uint64_t taken(const struct covering *c, uint64_t pc)
     return sum;
 }
 
+static int add_look(struct covering *c, const struct tl_image_context *context, uint64_t time)
+{
+    const uint64_t view = tl_image_view(c->image, context, time, NULL);
+    for (size_t i = 0; i < c->n_looks; i++)
+        if (c->looks[i].view == view)
+            return TL_OK;
+    const int r = tl_grow(&c->looks, &c->cap_looks, c->n_looks + 1, sizeof *c->looks);
+    if (r >= 0)
+        c->looks[c->n_looks++] = (struct look){.view = view,
+                                               .now = {.context = context->context_id,
+                                                       .has_context = context->has_context_id,
+                                                       .vmid = context->vmid,
+                                                       .has_vmid = context->has_vmid,
+                                                       .time = time,
+                                                       .has_time = time != 0}};
+    return r;
+}
+
+static int list_looks(struct covering *c, const struct tl_setup *setup)
+{
+    static const struct tl_image_context none;
+    int r = add_look(c, &none, 0);
+    for (size_t i = 0; i < setup->n_images && r >= 0 && c->n_looks < LOOKS; i++)
+        r = add_look(c, &setup->images[i].context, setup->images[i].span.from);
+    return r;
+}
+
+/* The code at an address, where it is there first, and what holds there. */
+static struct tl_bytes code_at(const struct covering *c, uint64_t pc,
+                               const struct tl_flow_now **now)
+{
+    for (size_t i = 0; i < c->n_looks; i++) {
+        const struct tl_bytes code = tl_image_view_at(c->image, c->looks[i].view, TL_SPACE_ANY, pc);
+        *now = &c->looks[i].now;
+        if (code.n)
+            return code;
+    }
+    return (struct tl_bytes){0};
+}
+
 /* The number of a source file, which is kept. */
 static int file_number(struct covering *c, const char *name, uint32_t *out)
 {
@@ -255,14 +302,13 @@ static int add_branch(struct covering *c, const struct tl_coverage_line *line, u
 }
 
 static int add_insn(struct covering *c, struct tl_coverage_function *f, const struct tl_insn *insn,
-                    uint64_t pc)
+                    uint64_t pc, const struct tl_flow_now *now)
 {
-    static const struct tl_flow_now nowhere;
     struct tl_coverage *const out = c->out;
     struct tl_coverage_line line = {.file = TL_COVERAGE_NOWHERE, .count = executed(c, pc)};
     f->insns++;
     f->executed += line.count > 0;
-    int r = tl_places_at(&c->places, &nowhere, pc);
+    int r = tl_places_at(&c->places, now, pc);
     if (r < 0)
         return r;
     if (c->places.place.file[0] && c->places.place.line) {
@@ -300,12 +346,13 @@ static int add_function(struct covering *c, const struct tl_symbol *symbol, enum
                                        .calls = executed(c, symbol->address)};
     for (uint64_t pc = symbol->address; pc < end && r >= 0;) {
         struct tl_insn insn;
-        const struct tl_bytes code = tl_image_at(c->image, TL_SPACE_ANY, pc);
+        const struct tl_flow_now *now;
+        const struct tl_bytes code = code_at(c, pc, &now);
         const int size = code.n ? tl_insn_decode(isa, &any_core, pc, code, &insn) : TL_NOTFOUND;
         if (size <= 0 && size != TL_BAD)
             break;
         if (size > 0)
-            r = add_insn(c, f, &insn, pc);
+            r = add_insn(c, f, &insn, pc, now);
         pc += insn.size ? insn.size : 1; /* data between the code */
     }
     return r < 0 ? r : tl_cancel_check();
@@ -342,6 +389,8 @@ static int cover(struct covering *c, struct tl_gen *gen, enum tl_isa isa)
     const struct tl_symbol *const symbols = c->image ? tl_image_symbols(c->image, &n) : NULL;
     if (r >= 0)
         r = tl_places_init(&c->places, gen);
+    if (r >= 0 && c->image)
+        r = list_looks(c, &gen->setup);
     for (size_t i = 0; i < n && r >= 0; i++)
         if (symbols[i].size > 0 && (i == 0 || symbols[i].address != symbols[i - 1].address))
             r = add_function(c, &symbols[i], isa);
@@ -378,5 +427,6 @@ int tl_lake_coverage(struct tl_lake *lake, const struct tl_code_request *request
     tl_numbers_fini(&c.files);
     tl_code_fini(&c.code);
     free(c.edges);
+    free(c.looks);
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
 }
