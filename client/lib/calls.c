@@ -48,7 +48,7 @@ int tracelake_profile(struct tracelake *lake, const struct tracelake_range *rang
     request.trace = text(range->trace);
     request.stream = text(range->stream);
     request.unit = (Tracelake__V1__Unit)range->unit;
-    request.from = range->from;
+    request.begin = range->from;
     request.to = end_of(range->to);
     request.callers = callers;
     request.nodes = nodes;
@@ -65,11 +65,11 @@ int tracelake_compare(struct tracelake *lake, const struct tracelake_range *a,
         return tl_client_fail(error, TRACELAKE_USAGE, "ranges of instructions are compared");
     request.trace = text(a->trace);
     request.stream = text(a->stream);
-    request.from = a->from;
+    request.begin = a->from;
     request.to = end_of(a->to);
     with.trace = text(b->trace);
     with.stream = text(b->stream);
-    with.from = b->from;
+    with.begin = b->from;
     with.to = end_of(b->to);
     request.with = &with;
     request.calls = calls;

@@ -28,7 +28,7 @@ static void set_what(Tracelake__V1__FindRequest *request, Tracelake__V1__PcRange
         return;
     request->what_case = cases[query->kind];
     if (query->kind == TRACELAKE_FIND_PC) {
-        pc->from = query->pc_from;
+        pc->begin = query->pc_from;
         pc->to = query->pc_to;
         request->pc = pc;
     } else {
@@ -71,7 +71,7 @@ int tracelake_search(struct tracelake *lake, const struct tracelake_query *query
     Tracelake__V1__FindReply *reply;
     request.trace = text(query->trace);
     request.stream = text(query->stream);
-    request.from = query->from;
+    request.begin = query->from;
     request.to = query->to == TRACELAKE_END ? 0 : query->to; /* on the wire 0 is the end */
     request.limit = query->limit;
     request.near = text(query->near);

@@ -207,7 +207,7 @@ int tracelake_bind_image(struct tracelake *lake, const char *trace,
     request.offset = binding->offset;
     request.length = binding->length;
     request.space = text(binding->space);
-    request.from = binding->from;
+    request.begin = binding->from;
     request.until = binding->until;
     if (binding->has_context_id) {
         request.in_process_case = TRACELAKE__V1__BIND_IMAGE_REQUEST__IN_PROCESS_CONTEXT_ID;

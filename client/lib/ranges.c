@@ -55,11 +55,11 @@ int tracelake_fetch_open(struct tracelake_fetch **out, struct tracelake *lake,
     request.trace = text(range->trace);
     request.stream = text(range->stream);
     request.unit = (Tracelake__V1__Unit)range->unit;
-    request.from = range->from;
+    request.begin = range->from;
     request.to = end_of(range->to);
     /* [0, 0) cannot be said on the wire; [1, 1) is as empty. */
     if (range->to == 0)
-        request.from = request.to = 1;
+        request.begin = request.to = 1;
     request.format = (Tracelake__V1__Format)format;
     return open_fetch(out, lake, "/tracelake.v1.Ranges/Fetch", 0, &request.base, error);
 }
@@ -82,7 +82,7 @@ int tracelake_follow_open(struct tracelake_fetch **out, struct tracelake *lake, 
     Tracelake__V1__FollowRequest request = TRACELAKE__V1__FOLLOW_REQUEST__INIT;
     request.trace = text(trace);
     request.stream = text(stream);
-    request.from = from;
+    request.begin = from;
     request.format = (Tracelake__V1__Format)format;
     return open_fetch(out, lake, "/tracelake.v1.Ranges/Follow", -1, &request.base, error);
 }
@@ -168,7 +168,7 @@ int tracelake_stats(struct tracelake *lake, const char *trace, const char *strea
     Tracelake__V1__StatsReply *reply;
     request.trace = text(trace);
     request.stream = text(stream);
-    request.from = from;
+    request.begin = from;
     request.to = end_of(to);
     const int result = tl_ask_once(lake, "/tracelake.v1.Ranges/Stats", 0, &request.base,
                                    &tracelake__v1__stats_reply__descriptor, &reply, error);

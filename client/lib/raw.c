@@ -22,7 +22,7 @@ int tracelake_raw_open(struct tracelake_raw **out, struct tracelake *lake, const
     if (!raw)
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     request.trace = (char *)(uintptr_t)trace;
-    request.from = raw->next = from;
+    request.begin = raw->next = from;
     request.to = to == TRACELAKE_END ? 0 : to;
     int result = tl_ask_open(&raw->ask, lake, "/tracelake.v1.Raw/FetchRaw", 0, error);
     if (result == TRACELAKE_OK)

@@ -194,7 +194,7 @@ static int run_bind(struct tl_call *call, const void *message)
                                                         .vmid = r->vmid,
                                                         .has_context_id = r->in_process_case != 0,
                                                         .has_vmid = r->in_machine_case != 0},
-                                            .span = {r->from, r->until}};
+                                            .span = {r->begin, r->until}};
     const int rc =
         tl_lake_bind_image(tl_call_rpc(call)->lake, r->trace, &binding, tl_call_fail(call));
     if (rc < 0)

@@ -41,7 +41,7 @@ int tl_run_stats(struct tl_call *call, const void *message)
     Tracelake__V1__StatsReply reply = TRACELAKE__V1__STATS_REPLY__INIT;
     struct tl_stats stats;
     struct tl_buf json = {0};
-    int rc = tl_lake_stats(tl_call_rpc(call)->lake, r->trace, r->stream, r->from,
+    int rc = tl_lake_stats(tl_call_rpc(call)->lake, r->trace, r->stream, r->begin,
                            r->to ? r->to : UINT64_MAX, &stats, tl_call_fail(call));
     if (rc == TL_OK)
         rc = write_json(&json, tl_webjson_stats(&stats, TL_WEBJSON_FUNCTIONS));
@@ -74,7 +74,7 @@ int tl_run_insns(struct tl_call *call, const void *message)
     struct rows rows = {0};
     int rc = tl_buf_add(&rows.json, "[", 1);
     if (rc == TL_OK)
-        rc = tl_lake_insns(tl_call_rpc(call)->lake, r->trace, r->stream, r->from,
+        rc = tl_lake_insns(tl_call_rpc(call)->lake, r->trace, r->stream, r->begin,
                            r->count ? r->count : 100, add_insn, &rows, tl_call_fail(call));
     if (rc == TL_OK || rc == TL_EOF)
         rc = tl_buf_add(&rows.json, "]\n", 3);
@@ -106,7 +106,7 @@ int tl_run_log(struct tl_call *call, const void *message)
     const struct tl_soft_request request = {.trace = r->trace,
                                             .stream = r->stream,
                                             .unit = (enum tl_range_unit)r->unit,
-                                            .from = r->from,
+                                            .from = r->begin,
                                             .to = r->to ? r->to : UINT64_MAX,
                                             .limit = r->limit,
                                             .last = r->last};
@@ -127,7 +127,7 @@ static struct tl_lane_request lane_request(const Tracelake__V1__LaneRequest *r)
         .trace = r->trace,
         .stream = r->stream,
         .axis = (unsigned)r->axis < TL_UNIT_BYTE ? (enum tl_range_unit)r->axis : TL_UNIT_BYTE,
-        .from = r->from,
+        .from = r->begin,
         .to = r->to ? r->to : UINT64_MAX,
         .columns = r->columns};
 }
@@ -174,7 +174,7 @@ int tl_run_profile(struct tl_call *call, const void *message)
     const struct tl_profile_request request = {.trace = r->trace,
                                                .stream = r->stream,
                                                .unit = (enum tl_range_unit)r->unit,
-                                               .from = r->from,
+                                               .from = r->begin,
                                                .to = r->to ? r->to : UINT64_MAX,
                                                .callers = r->callers,
                                                .nodes = r->nodes};
@@ -201,8 +201,8 @@ int tl_run_compare(struct tl_call *call, const void *message)
     if (tl_call_scope(call) && !tl_scoped_covers(lake, tl_call_scope(call), with->trace))
         return tl_fail_set(tl_call_fail(call), TL_NOTFOUND, "there is no such trace");
     const struct tl_compare_request request = {
-        .a = {r->trace, r->stream, r->from, r->to ? r->to : UINT64_MAX},
-        .b = {with->trace, with->stream, with->from, with->to ? with->to : UINT64_MAX},
+        .a = {r->trace, r->stream, r->begin, r->to ? r->to : UINT64_MAX},
+        .b = {with->trace, with->stream, with->begin, with->to ? with->to : UINT64_MAX},
         .calls = r->calls,
         .hunks = r->hunks};
     int rc = tl_lake_compare(lake, &request, &compare, tl_call_fail(call));

@@ -74,7 +74,7 @@ static int run_fetch(struct tl_call *call, const void *message)
         .trace = r->trace,
         .stream = r->stream,
         .unit = (enum tl_range_unit)r->unit, /* numbered alike */
-        .from = r->from,
+        .from = r->begin,
         .to = or_end(r->to),
         .format = (enum tl_range_format)r->format, /* JSON is made of lines */
     };
@@ -188,7 +188,7 @@ static int run_follow(struct tl_call *call, const void *message)
         f.request->format != TRACELAKE__V1__FORMAT__FORMAT_JSON)
         return tl_fail_set(tl_call_fail(call), TL_USAGE,
                            "a live stream is followed as text or JSON");
-    f.at = f.request->from;
+    f.at = f.request->begin;
     tl_hub_join(&rpc->hub, &seat, tl_call_waiter(call));
     do {
         const int64_t now = tl_now_ms();
@@ -273,7 +273,7 @@ static int run_find(struct tl_call *call, const void *message)
     const Tracelake__V1__FindRequest *const r = message;
     struct tl_find_request request = {.trace = r->trace,
                                       .stream = r->stream,
-                                      .from = r->from,
+                                      .from = r->begin,
                                       .to = or_end(r->to),
                                       .near = *r->near ? r->near : NULL,
                                       .at = r->at,
@@ -284,7 +284,7 @@ static int run_find(struct tl_call *call, const void *message)
     switch ((int)r->what_case) {
     case TRACELAKE__V1__FIND_REQUEST__WHAT_PC:
         request.kind = TL_FIND_PC;
-        request.pc_from = r->pc->from;
+        request.pc_from = r->pc->begin;
         request.pc_to = r->pc->to;
         break;
     case TRACELAKE__V1__FIND_REQUEST__WHAT_SYMBOL:

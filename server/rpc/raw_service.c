@@ -11,7 +11,7 @@ static int run_fetch_raw(struct tl_call *call, const void *message)
     const Tracelake__V1__FetchRawRequest *const request = message;
     struct tl_fail *const fail = tl_call_fail(call);
     struct tl_raw_range *range = NULL;
-    int rc = tl_raw_open(tl_call_rpc(call)->lake, request->trace, request->from,
+    int rc = tl_raw_open(tl_call_rpc(call)->lake, request->trace, request->begin,
                          request->to ? request->to : UINT64_MAX, &range, fail);
     while (rc == TL_OK) {
         struct tl_buf piece = {0};

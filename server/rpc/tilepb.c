@@ -33,7 +33,7 @@ static void fill_lane(struct tl_tile_pb *pb, size_t i, const struct tl_tile_lane
         Tracelake__V1__Break *const b = &pb->breaks[pb->n_breaks];
         tracelake__v1__break__init(b);
         b->position = c->breaks[k].position;
-        b->from = c->breaks[k].from;
+        b->begin = c->breaks[k].from;
         b->to = c->breaks[k].to;
         b->flags = c->breaks[k].flags;
         pb->breaks_at[pb->n_breaks++] = b;

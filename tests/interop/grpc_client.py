@@ -215,7 +215,7 @@ def test_errors(client, server):
     check('none' in e.details(), e.details())
     expect(grpc.StatusCode.NOT_FOUND, lambda: client.text('itm-1', 'cs.99'))
     expect(grpc.StatusCode.INVALID_ARGUMENT, lambda: list(client.ranges.Fetch(
-        ranges_pb2.FetchRequest(trace='itm-1', stream='cs.00', **{'from': 9, 'to': 3}))))
+        ranges_pb2.FetchRequest(trace='itm-1', stream='cs.00', begin=9, to=3))))
 
     def damaged():
         yield ingest_pb2.PushRequest(open=ingest_pb2.Open(rig='bad', trace='bad', setup=SETUP))

@@ -112,7 +112,7 @@ static void grpc_lookups(const char *url)
     find.stream = stats.stream = locate.stream = (char *)"cs.10";
     find.what_case = TRACELAKE__V1__FIND_REQUEST__WHAT_PC;
     find.pc = &pc;
-    pc.from = 16;
+    pc.begin = 16;
     tiles.lane_to = 15;
     call(c, "/tracelake.v1.Ranges/Find", &find.base);
     call(c, "/tracelake.v1.Ranges/Stats", &stats.base);

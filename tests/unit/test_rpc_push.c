@@ -319,7 +319,7 @@ static void test_fetch(void **state)
     struct tl_buf want = {0};
     request.trace = (char *)"f";
     request.stream = (char *)"cs.10";
-    request.from = 100;
+    request.begin = 100;
     request.to = 40000;
     request.format = TRACELAKE__V1__FORMAT__FORMAT_TEXT;
     x = h2_call(c, "/tracelake.v1.Ranges/Fetch");

@@ -143,7 +143,7 @@ function columns(lane: Lane, epoch: bigint): Columns {
     lost: byteColumn(lane.lost, 1),
     breaks: lane.breaks.map((b) => ({
       position: Number(b.position), flags: b.flags,
-      from: since(epoch, b.from), to: since(epoch, b.to),
+      from: since(epoch, b.begin), to: since(epoch, b.to),
     })),
   };
 }
