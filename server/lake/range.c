@@ -165,19 +165,27 @@ int tl_range_lines(struct tl_range *range, tl_line_sink *sink, void *context, st
 
 /* ---- STF ------------------------------------------------------------------------------------ */
 
+static int write_anew(struct tl_range *range)
+{
+    range->copied = false;
+    tl_range_flow_begin(&range->flow, &range->cut, range->first, range->to, range->tail);
+    return TL_OK;
+}
+
 /* Copied, if that is possible. */
 static int open_stf(struct tl_range *range, struct tl_fail *fail)
 {
     if (range->opened)
         return TL_OK;
     range->opened = true;
-    const int r = range->anew ? TL_UNSUPPORTED
-                              : tl_range_copy_begin(&range->copy, &range->cut, range->first,
-                                                    range->to, range->tail, fail);
+    int r = range->anew ? TL_UNSUPPORTED
+                        : tl_range_copy_begin(&range->copy, &range->cut, range->first, range->to,
+                                              range->tail, fail);
+    /* A .zstf is made before its first byte is sent. */
+    if (r >= 0 && range->format == TL_FORMAT_STF)
+        r = tl_range_copy_check(&range->copy, fail);
     range->copied = r >= 0;
-    if (r == TL_UNSUPPORTED)
-        tl_range_flow_begin(&range->flow, &range->cut, range->first, range->to, range->tail);
-    return r == TL_UNSUPPORTED ? TL_OK : r;
+    return r == TL_UNSUPPORTED ? write_anew(range) : r;
 }
 
 void tl_range_write_anew(struct tl_range *range)
@@ -242,13 +250,18 @@ static int next_copied(struct tl_range *range, struct tl_buf *out, struct tl_fai
 
 static int next_zstf(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
 {
-    if (!range->zstf) {
-        const int r = tl_range_zstf_new(&range->zstf, range->copied ? &range->copy : NULL,
-                                        &range->flow, range->cut.gen->lake->backend);
-        if (r < 0)
-            return r;
-    }
-    return tl_range_zstf_next(range->zstf, out, fail);
+    int r = TL_OK;
+    if (!range->zstf)
+        r = tl_range_zstf_new(&range->zstf, range->copied ? &range->copy : NULL, &range->flow,
+                              range->cut.gen->lake->backend);
+    if (r >= 0)
+        r = tl_range_zstf_next(range->zstf, out, fail);
+    if (r != TL_UNSUPPORTED || !range->copied)
+        return r;
+    tl_range_zstf_free(range->zstf);
+    range->zstf = NULL;
+    r = write_anew(range);
+    return r < 0 ? r : next_zstf(range, out, fail);
 }
 
 int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)

@@ -130,7 +130,7 @@ static bool copyable(const struct tl_cut *cut, const struct tl_view *view, uint6
     return index->version >= 3 && (from == 0 || !walks);
 }
 
-static int check_shards(const struct tl_range_copy *copy, uint64_t from, struct tl_fail *fail)
+int tl_range_copy_check(const struct tl_range_copy *copy, struct tl_fail *fail)
 {
     int r = TL_OK;
     for (size_t i = copy->shard; i <= copy->end_shard && r >= 0; i++) {
@@ -138,7 +138,7 @@ static int check_shards(const struct tl_range_copy *copy, uint64_t from, struct 
         r = tl_cut_view(copy->cut, i, &view, fail);
         if (r < 0)
             break;
-        if (!copyable(copy->cut, view, from))
+        if (!copyable(copy->cut, view, copy->from))
             r = TL_UNSUPPORTED;
         tl_view_put(view);
     }
@@ -157,7 +157,7 @@ static bool any_marker(const struct tl_cut *cut, uint64_t from, uint64_t to)
 int tl_range_copy_begin(struct tl_range_copy *out, const struct tl_cut *cut, uint64_t from,
                         uint64_t to, bool tail, struct tl_fail *fail)
 {
-    *out = (struct tl_range_copy){.cut = cut};
+    *out = (struct tl_range_copy){.cut = cut, .from = from};
     uint64_t first, last;
     if (to > cut->end)
         to = cut->end;
@@ -178,8 +178,6 @@ int tl_range_copy_begin(struct tl_range_copy *out, const struct tl_cut *cut, uin
         r = markers_at(out, to - 1, 1, &out->end_shard, &out->end_marker, &last, fail);
     if (r >= 0 && last == UINT64_MAX)
         return TL_UNSUPPORTED;
-    if (r >= 0)
-        r = check_shards(out, from, fail);
     if (r >= 0 && (tail || last + 1 < to))
         r = write_trail(out, last, to, tail, fail);
     out->marker++; /* the head has it */
@@ -214,6 +212,10 @@ static int find_next(struct tl_range_copy *copy, struct next *out, struct tl_fai
             return r;
         const struct tl_shard_index *const index = &view->index;
         const bool last = copy->shard == copy->end_shard;
+        if (!copyable(copy->cut, view, copy->from)) {
+            tl_view_put(view);
+            return TL_UNSUPPORTED;
+        }
         const uint64_t to = last ? copy->end_marker : index->row.markers;
         if (copy->marker < to) {
             size_t frame = 0;

@@ -11,6 +11,7 @@
 
 struct tl_range_copy {
     const struct tl_cut *cut; /* borrowed */
+    uint64_t from;            /* position */
     struct tl_buf head;       /* the header and the first group */
     struct tl_buf trail;      /* records behind the last group */
     struct tl_stf_layout layout;
@@ -29,13 +30,15 @@ struct tl_range_piece {
 };
 
 /*
- * Positions [from, to) of the cut; `tail`: with what follows the last one. TL_UNSUPPORTED: they
- * cannot be copied, since no instruction is there, or older shards or page walks want their records
- * written anew. Errors as of tl_cut_walk_next(). `out` is to be ended in any case.
+ * Positions [from, to) of the cut; `tail`: with what follows the last one. TL_UNSUPPORTED: there is
+ * no instruction to be copied. Errors as of tl_cut_walk_next(). `out` is to be ended in any case.
  */
 TL_MUST_USE int tl_range_copy_begin(struct tl_range_copy *out, const struct tl_cut *cut,
                                     uint64_t from, uint64_t to, bool tail, struct tl_fail *fail);
 void tl_range_copy_end(struct tl_range_copy *copy);
+/* Look at all shards before the first is copied. TL_UNSUPPORTED: older ones, or page walks, want their
+ * records written anew. Who does not ask is told so when it comes to that shard. */
+TL_MUST_USE int tl_range_copy_check(const struct tl_range_copy *copy, struct tl_fail *fail);
 
 /* The next run behind copy->head. TL_EOF: only copy->trail is left. */
 TL_MUST_USE int tl_range_copy_next(struct tl_range_copy *copy, struct tl_range_piece *out,

@@ -373,17 +373,54 @@ static int plan_file(struct tl_range_zstf *z, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* A frame that lies in memory, or gets another head. */
+static void key_of(const struct tl_range_zstf *z, const struct planned *p, char key[static 192])
+{
+    const struct tl_cut *const cut = z->copy->cut;
+    tl_shard_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
+                 cut->rows[p->shard].number);
+}
+
+static int damaged(const struct planned *p, const char *key, struct tl_fail *fail)
+{
+    return tl_fail_at(fail, TL_BAD, p->offset, "%s: a block is damaged; decode the trace again",
+                      key);
+}
+
+/* A frame that is stored, checked. */
+static int read_stored(struct tl_range_zstf *z, const struct planned *p, struct tl_buf *out,
+                       struct tl_fail *fail)
+{
+    char key[192];
+    const size_t before = out->n;
+    key_of(z, p, key);
+    const int r = z->backend->ops->get(z->backend, key, p->offset, p->size, out, fail);
+    if (r < 0)
+        return r;
+    const bool good =
+        out->n - before == p->size && tl_crc32c(0, out->p + before, p->size) == p->crc;
+    return good ? TL_OK : damaged(p, key, fail);
+}
+
+/* A frame that lies in memory, or gets another head, or is long. */
 static int read_one(struct tl_range_zstf *z, const struct planned *p, struct tl_buf *out,
                     struct tl_fail *fail)
 {
-    struct tl_range_frame frame = {.frame = p->frame, .old = p->old};
-    int r = tl_cut_view(z->copy->cut, p->shard, &frame.view, fail);
+    const struct tl_cut *const cut = z->copy->cut;
+    struct tl_buf packed = {0};
+    int r = tl_cancel_check();
     if (r < 0)
         return r;
-    frame.head = (struct tl_buf){.p = z->plan.heads.p + p->head, .n = p->head_n};
-    r = tl_range_frame_read(&frame, z->packer, out, fail);
-    tl_view_put(frame.view);
+    if (p->shard < cut->n_stored)
+        r = read_stored(z, p, &packed, fail);
+    else
+        r = tl_splice_packed(cut->tail[p->shard - cut->n_stored], p->frame, z->packer, &packed,
+                             fail);
+    if (r >= 0 && p->old > 0)
+        r = tl_pack_reheaded((struct tl_bytes){packed.p, packed.n},
+                             (struct tl_bytes){z->plan.heads.p + p->head, p->head_n}, out);
+    else if (r >= 0)
+        r = tl_buf_add(out, packed.p, packed.n);
+    tl_buf_fini(&packed);
     return r;
 }
 
@@ -391,15 +428,13 @@ static int read_one(struct tl_range_zstf *z, const struct planned *p, struct tl_
 static int read_run(struct tl_range_zstf *z, struct tl_buf *out, struct tl_fail *fail)
 {
     struct plan *const plan = &z->plan;
-    const struct tl_cut *const cut = z->copy->cut;
     const struct planned *const first = &plan->frames[plan->next];
     size_t n = 1, bytes = first->size;
     while (plan->next + n < plan->n && first[n].shard == first->shard && first[n].old == 0 &&
            first[n].offset == first->offset + bytes && bytes + first[n].size <= READ_MAX)
         bytes += first[n++].size;
     char key[192];
-    tl_shard_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
-                 cut->rows[first->shard].number);
+    key_of(z, first, key);
     const size_t before = out->n;
     int r = tl_cancel_check();
     if (r >= 0)
@@ -408,8 +443,7 @@ static int read_run(struct tl_range_zstf *z, struct tl_buf *out, struct tl_fail 
     for (size_t i = 0, at = before; good && i < n; at += first[i++].size)
         good = tl_crc32c(0, out->p + at, first[i].size) == first[i].crc;
     if (r >= 0 && !good)
-        r = tl_fail_at(fail, TL_BAD, first->offset, "%s: a block is damaged; decode the trace again",
-                       key);
+        r = damaged(first, key, fail);
     plan->next += n;
     return r;
 }
