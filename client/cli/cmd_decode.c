@@ -10,6 +10,7 @@
 #include "cli/pt_like.h"
 #include "decode/ops.h"
 #include "osd/osdsw.h"
+#include "stf/close.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -254,8 +255,10 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     };
     if (rc == TL_OK)
         rc = tl_decode_new(&decode, setup, image, &sink, &fail);
-    if (rc == TL_OK && o->out_dir)
+    if (rc == TL_OK && o->out_dir) {
         tl_decode_paths(decode);
+        tl_decode_code(decode, tl_stf_close_insn);
+    }
     if (rc == TL_OK)
         rc = tl_decode_crew(decode, crew);
     if (rc == TL_OK) {
@@ -370,20 +373,13 @@ static int decode(const struct options *o)
 static int parse_options(int argc, char **argv, struct options *o)
 {
     const struct tl_arg args[] = {
-        {"format", 0, TL_ARG_TEXT, &o->format},
-        {"config", 0, TL_ARG_TEXT, &o->config},
-        {"image", 0, TL_ARG_LIST, &o->images},
-        {"snapshot", 0, TL_ARG_TEXT, &o->snapshot},
-        {"buffer", 0, TL_ARG_TEXT, &o->buffer},
-        TL_CLI_PLACES(o->places),
-        {"text", 0, TL_ARG_FLAG, &o->text},
-        {"packets", 0, TL_ARG_FLAG, &o->packets},
-        {"out", 0, TL_ARG_TEXT, &o->out_dir},
-        {"like", 0, TL_ARG_TEXT, &o->like},
-        {"cpu", 0, TL_ARG_TEXT, &o->cpu},
-        {"chunk", 0, TL_ARG_U64, &o->chunk},
-        {"threads", 0, TL_ARG_U64, &o->threads},
-        {0},
+        {"format", 0, TL_ARG_TEXT, &o->format},  {"config", 0, TL_ARG_TEXT, &o->config},
+        {"image", 0, TL_ARG_LIST, &o->images},   {"snapshot", 0, TL_ARG_TEXT, &o->snapshot},
+        {"buffer", 0, TL_ARG_TEXT, &o->buffer},  TL_CLI_PLACES(o->places),
+        {"text", 0, TL_ARG_FLAG, &o->text},      {"packets", 0, TL_ARG_FLAG, &o->packets},
+        {"out", 0, TL_ARG_TEXT, &o->out_dir},    {"like", 0, TL_ARG_TEXT, &o->like},
+        {"cpu", 0, TL_ARG_TEXT, &o->cpu},        {"chunk", 0, TL_ARG_U64, &o->chunk},
+        {"threads", 0, TL_ARG_U64, &o->threads}, {0},
     };
     int first;
     const int status = tl_args_parse(argc, argv, args, &first);

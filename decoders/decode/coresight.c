@@ -115,6 +115,7 @@ static int make_decoder(struct lane *lane, uint64_t offset)
             .packet = cs->sink.packet ? lane_packet : NULL,
             .loss = lane_loss,
             .paths = cs->base.paths,
+            .code = cs->base.code,
             .digest = cs->sink.digest ? lane_digest : NULL,
             .digested = cs->sink.digest ? lane_digested : NULL,
         };

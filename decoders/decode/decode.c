@@ -37,6 +37,11 @@ void tl_decode_paths(struct tl_decode *decode)
     decode->paths = true;
 }
 
+void tl_decode_code(struct tl_decode *decode, tl_block_code *code)
+{
+    decode->code = code;
+}
+
 void tl_decode_free(struct tl_decode *decode)
 {
     if (!decode)

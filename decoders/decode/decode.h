@@ -70,6 +70,8 @@ void tl_decode_free(struct tl_decode *decode);
  * first push.
  */
 void tl_decode_paths(struct tl_decode *decode);
+/* Blocks of items have this ready where the format can (flow/block.h). Before the first push. */
+void tl_decode_code(struct tl_decode *decode, tl_block_code *code);
 
 /*
  * Have the crew's threads (base/crew.h; borrowed) help with what is pushed from now on; NULL, as

@@ -41,8 +41,9 @@ struct tl_share {
 struct tl_decode {
     const struct tl_decode_ops *ops;
     struct tl_share share;
-    uint64_t arrival; /* of what is pushed, see tl_decode_arrival() */
-    bool paths;       /* see tl_decode_paths() */
+    uint64_t arrival;    /* of what is pushed, see tl_decode_arrival() */
+    bool paths;          /* see tl_decode_paths() */
+    tl_block_code *code; /* see tl_decode_code() */
 };
 
 /*
@@ -69,7 +70,8 @@ struct tl_stream_sink {
     tl_item_sink *items;                            /* never NULL */
     int (*packet)(void *context, const char *line); /* NULL: do not list packets */
     int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes); /* not NULL */
-    bool paths; /* `items` takes PATH items */
+    bool paths;          /* `items` takes PATH items */
+    tl_block_code *code; /* of their blocks; NULL: none */
     int (*digest)(void *context, struct tl_buf *out, const struct tl_item *items, size_t n);
     int (*digested)(void *context, struct tl_bytes digest);
 };
@@ -87,9 +89,9 @@ struct tl_stream_decoder {
  * front of whatever the next bytes say.
  */
 struct tl_stream_told {
-    uint64_t offset;                 /* of the items that come of it */
-    uint64_t time;                   /* ticks: it is not earlier; 0: not told */
-    bool has_context;                /* this one counts from now on, and not what the trace says … */
+    uint64_t offset;  /* of the items that come of it */
+    uint64_t time;    /* ticks: it is not earlier; 0: not told */
+    bool has_context; /* this one counts from now on, and not what the trace says … */
     struct tl_image_context context; /* … of it */
     bool is_gap;                     /* execution went on without a trace */
     uint8_t gap;                     /* enum tl_gap */

@@ -169,8 +169,11 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
 static int decoder_init(struct decoder *d, struct split *s, size_t block_limit,
                         struct tl_fail *fail)
 {
-    const struct tl_stream_sink sink = {
-        .context = d, .items = on_items, .loss = on_loss, .paths = s->sink.paths};
+    const struct tl_stream_sink sink = {.context = d,
+                                        .items = on_items,
+                                        .loss = on_loss,
+                                        .paths = s->sink.paths,
+                                        .code = s->sink.code};
     d->split = s;
     const int rc = s->ops->create(&d->format, s->source, s->image, &sink, fail);
     if (rc < 0)

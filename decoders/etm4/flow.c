@@ -65,9 +65,10 @@ int tl_etm4_flow_new(struct tl_etm4_flow **out, const struct tl_etm4_config *con
     return TL_OK;
 }
 
-void tl_etm4_flow_paths(struct tl_etm4_flow *flow)
+void tl_etm4_flow_sink(struct tl_etm4_flow *flow, bool paths, tl_block_code *code)
 {
-    flow->out.paths = true;
+    flow->out.paths = paths;
+    tl_walker_code(&flow->walk.walker, code);
 }
 
 void tl_etm4_flow_free(struct tl_etm4_flow *flow)

@@ -40,8 +40,8 @@ void tl_etm4_flow_reset(struct tl_etm4_flow *flow);
 
 struct tl_walker *tl_etm4_flow_walker(struct tl_etm4_flow *flow);
 
-/* The sink takes PATH items. */
-void tl_etm4_flow_paths(struct tl_etm4_flow *flow);
+/* What the sink takes, see struct tl_stream_sink. */
+void tl_etm4_flow_sink(struct tl_etm4_flow *flow, bool paths, tl_block_code *code);
 
 /* Take a batch; items are delivered as batches fill. TL_NOMEM, or what a sink returned. */
 TL_MUST_USE int tl_etm4_flow_push(struct tl_etm4_flow *flow, const struct tl_etm4_packet *packets,

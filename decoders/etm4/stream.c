@@ -72,8 +72,8 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
         destroy(&s->base);
         return tl_fail_set(fail, rc, "out of memory for a decoder");
     }
-    if (sink->paths && s->flow)
-        tl_etm4_flow_paths(s->flow);
+    if (s->flow)
+        tl_etm4_flow_sink(s->flow, sink->paths, sink->code);
     tl_etm4_packetizer_init_tape(&s->packetizer, &config, on_tape, s);
     *out = &s->base;
     return TL_OK;

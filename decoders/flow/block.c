@@ -10,7 +10,6 @@
 #include "flow/block.h"
 
 #include "base/buf.h"
-#include "stf/close.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -20,12 +19,12 @@
 #define FIRST_SLOTS 1024u /* a power of two */
 
 #define CACHE_LINE 64u
-static_assert(CACHE_LINE % TL_BLOCK_SLACK == 0, "records end with whole pieces");
+static_assert(CACHE_LINE % TL_BLOCK_SLACK == 0, "code ends with whole pieces");
 
-/* Records begin with a line of their own: most fit in it, and are copied by reading just that. */
+/* `coded` begins with a line of its own: most fit in it, and are copied by reading just that. */
 struct entry {
     struct tl_block block;
-    _Alignas(CACHE_LINE) uint8_t stf[];
+    _Alignas(CACHE_LINE) uint8_t coded[];
 };
 
 /* All that tells a block from others, so that others are not read. */
@@ -59,7 +58,8 @@ struct tl_block_cache {
     struct chunk *chunks; /* the newest first; allocation goes on in it */
     size_t chunk_used;
     size_t bytes;
-    struct tl_buf scratch;   /* records of the block being decoded */
+    tl_block_code *code;     /* NULL: none */
+    struct tl_buf scratch;   /* what it made of the block being decoded */
     struct tl_block nothing; /* what tl_block_get() returns for unmapped memory */
     struct tl_unmapped_range unmapped[UNMAPPED];
 };
@@ -191,12 +191,13 @@ static bool ends_block(enum tl_isa isa, const struct tl_insn *insn)
     }
 }
 
-static int put_insn(struct tl_buf *out, uint64_t pc, const struct tl_insn *insn,
+static int put_insn(struct tl_block_cache *cache, uint64_t pc, const struct tl_insn *insn,
                     const uint8_t *code)
 {
-    const int rc = tl_buf_reserve(out, TL_STF_CLOSE_MAX);
-    if (rc == TL_OK)
-        out->n += tl_stf_close_insn(out->p + out->n, pc, code, insn->size, insn->encoding);
+    struct tl_buf *const out = &cache->scratch;
+    const int rc = cache->code ? tl_buf_reserve(out, TL_BLOCK_CODE) : TL_OK;
+    if (rc == TL_OK && cache->code)
+        out->n += cache->code(out->p + out->n, pc, code, insn->size, insn->encoding);
     return rc;
 }
 
@@ -246,7 +247,7 @@ static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_
     b->turn[1] = (uint8_t)(taken | (turns ? TL_STEP_TAKEN : 0));
 }
 
-/* Decode from b->pc to the block's end; records go to cache->scratch. */
+/* Decode from b->pc to the block's end; what is made of it goes to cache->scratch. */
 static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_bytes code)
 {
     struct tl_insn insn = {0};
@@ -268,9 +269,9 @@ static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_by
         b->traps |= one.kind == TL_INSN_TRAP;
         const size_t before = cache->scratch.n;
         insn = one;
-        if (put_insn(&cache->scratch, b->pc + b->size, &insn, rest.p) < 0)
+        if (put_insn(cache, b->pc + b->size, &insn, rest.p) < 0)
             return TL_NOMEM;
-        b->last_stf = (uint32_t)(cache->scratch.n - before);
+        b->last_coded = (uint32_t)(cache->scratch.n - before);
         b->size += insn.size;
         b->n++;
         in_it = it_left > 0;
@@ -369,11 +370,13 @@ decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64
     struct entry *entry = allocate(cache, sizeof *entry + cache->scratch.n + TL_BLOCK_TAIL);
     if (!entry)
         return NULL;
-    memcpy(entry->stf, cache->scratch.p, cache->scratch.n);
-    b.stf = entry->stf;
-    b.stf_size = (uint32_t)cache->scratch.n;
-    b.odd = tl_stf_is_odd(b.last_size);
-    b.plain = b.odd && !tl_isa_is_x86(isa) ? TL_ISA_NONE : b.isa;
+    if (cache->code) {
+        memcpy(entry->coded, cache->scratch.p, cache->scratch.n);
+        b.coded = entry->coded;
+        b.coded_size = (uint32_t)cache->scratch.n;
+    }
+    b.odd = b.last_size != 2 && b.last_size != 4;
+    b.plain = !b.coded || (b.odd && !tl_isa_is_x86(isa)) ? TL_ISA_NONE : b.isa;
     b.entry = begins_function(cache->image, b.function, b.pc);
     b.waits = (uint8_t)waits_for(&b);
     b.number = next_number();
@@ -386,6 +389,11 @@ decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64
                       .space = (uint8_t)space};
     cache->used++;
     return &entry->block;
+}
+
+void tl_block_cache_code(struct tl_block_cache *cache, tl_block_code *code)
+{
+    cache->code = code;
 }
 
 void tl_block_cache_view(struct tl_block_cache *cache, uint64_t view)

@@ -23,8 +23,9 @@
 #include "isa/isa.h"
 
 #define TL_BLOCK_MAX   4096 /* instructions */
-#define TL_BLOCK_SLACK 64   /* bytes: a plain block's records may be read in pieces of this … */
-#define TL_BLOCK_TAIL  32   /* … and so many bytes behind their end */
+#define TL_BLOCK_SLACK 64   /* bytes: a plain block's code may be read in pieces of this … */
+#define TL_BLOCK_TAIL  32   /* … and so many bytes behind its end */
+#define TL_BLOCK_CODE  64   /* bytes of an instruction in it, at most */
 #define TL_NO_FUNCTION UINT32_MAX
 
 struct tl_block;
@@ -35,6 +36,14 @@ struct tl_block_told {
     /* Append a line of flow text for each instruction, and what was told of it behind it. */
     int (*text)(const struct tl_block *block, uint32_t n, struct tl_buf *out);
 };
+
+/*
+ * What sinks make of an instruction again and again, made once, when its block is decoded: writes
+ * at most TL_BLOCK_CODE bytes for `size` bytes of code, whose value is `encoding` (of 2 and 4
+ * bytes), and returns how many.
+ */
+typedef uint32_t tl_block_code(uint8_t *out, uint64_t pc, const uint8_t *code, uint32_t size,
+                               uint32_t encoding);
 
 enum tl_block_end {
     TL_BLOCK_WAYPOINT, /* `last` can change the flow */
@@ -89,20 +98,16 @@ struct tl_block {
         const struct tl_block_told *told; /* if `whole` */
     };
     /*
-     * The instructions' closing STF records, one after another, ready to be copied: what
-     * tl_stf_close_insn() of stf/close.h makes of each. Where the last one leads only the flow
-     * knows: an INST_PC_TARGET for it goes `last_stf` bytes before the end, instead of the one that
-     * is there if the instruction is `odd`.
-     *
-     * If `whole`: the instructions' groups with all records, as they stood in the trace that this
-     * one was made from (stf/flow_groups.h).
+     * What a tl_block_code made of the instructions, one behind another, ready to be copied; NULL:
+     * there is none. If `whole`: all that was told of them in the trace that this one was made
+     * from, which `told` reads.
      */
-    const uint8_t *stf;
-    uint32_t stf_size;
-    uint32_t last_stf; /* bytes of the last instruction's records */
-    uint32_t n;        /* instructions, 0 if nothing is mapped at pc */
-    uint32_t size;     /* bytes */
-    uint32_t function; /* index of its symbol in the image, or TL_NO_FUNCTION */
+    const uint8_t *coded;
+    uint32_t coded_size;
+    uint32_t last_coded; /* bytes of the last instruction's */
+    uint32_t n;          /* instructions, 0 if nothing is mapped at pc */
+    uint32_t size;       /* bytes */
+    uint32_t function;   /* index of its symbol in the image, or TL_NO_FUNCTION */
     /* Process-unique, so that sinks can keep what they know of the block beside it; wraps at 2^32,
      * and is 0 of blocks that are made for one delivery. */
     uint32_t number;
@@ -111,8 +116,8 @@ struct tl_block {
     uint8_t leave;       /* enum tl_leave of the last instruction, if it was taken */
     bool traps : 1;      /* one of its instructions is a trap, or undefined */
     bool entry : 1;      /* it begins where its function does */
-    bool odd;            /* the last instruction's records begin with an INST_PC_TARGET */
-    uint8_t plain;       /* `isa`, if TL_BLOCK_SLACK and TL_BLOCK_TAIL hold for `stf`, and it is
+    bool odd;            /* the last instruction has neither 2 nor 4 bytes */
+    uint8_t plain;       /* `isa`, if TL_BLOCK_SLACK and TL_BLOCK_TAIL hold for `coded`, and it is
                             not `odd`, or x86 */
     uint8_t waits;       /* enum tl_block_waits */
     uint8_t end;         /* enum tl_block_end */
@@ -124,7 +129,7 @@ struct tl_block {
     bool is_return;      /* the last instruction returns from a call */
     bool always;         /* the last instruction is a direct branch without condition that is no
                             call; that it is in an IT block does not matter */
-    bool whole;          /* `stf` holds whole groups of records */
+    bool whole;          /* `coded` holds all that was told of its instructions */
     uint64_t target;     /* of the last instruction, if it is a direct branch */
     const uint8_t *code; /* the instructions' bytes in memory order; borrowed from the image */
 };
@@ -148,6 +153,9 @@ struct tl_block_cache;
 TL_MUST_USE int tl_block_cache_new(struct tl_block_cache **out, const struct tl_image *image,
                                    const struct tl_isa_options *options);
 void tl_block_cache_free(struct tl_block_cache *cache);
+
+/* Blocks that are decoded from now on have this; none in a new cache. */
+void tl_block_cache_code(struct tl_block_cache *cache, tl_block_code *code);
 
 /*
  * Memory in use, in bytes, and how to give it back. Each entry point into mapped code makes a

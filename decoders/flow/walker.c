@@ -43,6 +43,12 @@ void tl_walk_resolve_return(struct tl_walker *w, unsigned i)
     w->returns.v[i].caller = NULL;
 }
 
+void tl_walker_code(struct tl_walker *walker, tl_block_code *code)
+{
+    if (walker->cache)
+        tl_block_cache_code(walker->cache, code);
+}
+
 static void forget_callers(struct tl_walker *w)
 {
     memset(&w->callers, 0, sizeof w->callers);

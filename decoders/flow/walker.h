@@ -119,6 +119,8 @@ struct tl_walker {
 TL_MUST_USE int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *config,
                                struct tl_item_batch *out);
 void tl_walker_fini(struct tl_walker *walker);
+/* Blocks have `code`, see block.h. To be said in front of all that packets say. */
+void tl_walker_code(struct tl_walker *walker, tl_block_code *code);
 
 /* Synchronisation is lost: wait for mode and address. The caller has told the gap. The time is
  * known all the same. */

@@ -118,6 +118,7 @@ int tl_perf_stream_decoder(struct tl_perf_stream *s, struct tl_stream_decoder **
         .packet = d->sink.packet ? stream_packet : NULL,
         .loss = stream_loss,
         .paths = d->base.paths,
+        .code = d->base.code,
         .digest = d->sink.digest ? stream_digest : NULL,
         .digested = d->sink.digest ? stream_digested : NULL,
     };

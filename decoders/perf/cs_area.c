@@ -139,6 +139,7 @@ static int decode_enabling(struct tl_perf_area_state *a, const struct tl_perf_fi
     if (rc == TL_OK && decode) {
         if (d->base.paths)
             tl_decode_paths(decode);
+        tl_decode_code(decode, d->base.code);
         rc = tl_decode_crew(decode, d->base.share.crew);
         if (rc == TL_OK)
             rc = tl_decode_push(decode, a->bytes.p + (position - a->position), (size_t)n);

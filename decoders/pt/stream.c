@@ -105,6 +105,7 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
         destroy(&s->base);
         return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
     }
+    tl_walker_code(tl_pt_flow_walker(s->flow), sink->code);
     *out = &s->base;
     return TL_OK;
 }

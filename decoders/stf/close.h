@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records that close one instruction's group, for every instruction length. Header only, so
- * that the block cache can prepare them without linking the STF library. Pure, thread-safe.
+ * The records that close one instruction's group, for every instruction length. Decoders that are
+ * told so (tl_decode_code()) have them ready in blocks. Header only, pure, thread-safe.
  *
  * 4 bytes: INST_32. 2 bytes: INST_16. Any other length (x86, long RISC-V encodings) has no
  * closing record of its own in STF:

@@ -30,7 +30,7 @@ static void resolve(struct tl_stf_batch *batch)
         if (item->kind == TL_ITEM_BLOCK) {
             struct tl_block *const block = &batch->blocks[i];
             block->code = at;
-            block->stf = at + block->size;
+            block->coded = at + block->size;
             item->block = block;
         } else if (has_text(item->kind) || item->kind == TL_ITEM_SOFTWARE) {
             item->data = at;
@@ -82,8 +82,8 @@ static int end_run(struct tl_stf_batch *batch, bool taken)
     block->size = (uint32_t)batch->code.n;
     block->last_size = last->size;
     block->end = last->kind == TL_INSN_PLAIN ? TL_BLOCK_FULL : TL_BLOCK_WAYPOINT;
-    block->stf_size = (uint32_t)batch->stf.n;
-    block->last_stf = batch->last_stf;
+    block->coded_size = (uint32_t)batch->stf.n;
+    block->last_coded = batch->last_coded;
     if (batch->groups) {
         block->whole = true;
         block->told = &batch->groups->told;
@@ -119,7 +119,7 @@ static int add_records(struct tl_stf_batch *batch, uint64_t pc, const uint8_t *c
     if (!batch->groups)
         group = (struct tl_bytes){close,
                                   tl_stf_close_insn(close, pc, code, size, batch->last.encoding)};
-    batch->last_stf = (uint32_t)group.n;
+    batch->last_coded = (uint32_t)group.n;
     return tl_buf_add(&batch->stf, group.p, group.n);
 }
 
@@ -182,7 +182,7 @@ static bool load_last(struct tl_stf_batch *batch, uint8_t size)
     struct tl_stf_shape shape;
     if (batch->insns == 0)
         return n == 0 && batch->stf.n == 0;
-    if (batch->insns > n || size == 0 || size > n || batch->last_stf > batch->stf.n)
+    if (batch->insns > n || size == 0 || size > n || batch->last_coded > batch->stf.n)
         return false;
     if (!decode_insn((enum tl_isa)batch->isa, batch->pc + n - size, batch->code.p + n - size, size,
                      &batch->last))
@@ -191,7 +191,7 @@ static bool load_last(struct tl_stf_batch *batch, uint8_t size)
            (tl_stf_groups_look(batch->groups, (struct tl_bytes){batch->stf.p, batch->stf.n},
                                &shape) &&
             shape.ends && shape.markers == batch->insns &&
-            batch->stf.n - shape.group == batch->last_stf);
+            batch->stf.n - shape.group == batch->last_coded);
 }
 
 void tl_stf_batch_state(struct tl_stf_batch *batch, struct tl_state *s)
@@ -202,7 +202,7 @@ void tl_stf_batch_state(struct tl_stf_batch *batch, struct tl_state *s)
     tl_state_u64(s, &batch->pc);
     tl_state_u64(s, &batch->offset);
     tl_state_u32(s, &batch->insns);
-    tl_state_u32(s, &batch->last_stf);
+    tl_state_u32(s, &batch->last_coded);
     tl_state_u8(s, &batch->isa, TL_ISA_COUNT - 1);
     tl_state_u8(s, &size, UINT8_MAX);
     tl_state_check(s, batch->insns < TL_STF_RUN_MAX);

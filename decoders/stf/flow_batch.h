@@ -26,7 +26,7 @@ struct tl_stf_batch {
     uint64_t pc;
     uint64_t offset;
     uint32_t insns;
-    uint32_t last_stf; /* bytes of the last instruction's records */
+    uint32_t last_coded; /* bytes of the last instruction's records */
     struct tl_insn last;
     uint8_t isa;
 };

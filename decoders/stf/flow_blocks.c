@@ -3,6 +3,7 @@
  * Blocks to STF records: copied whole where they come one behind another, in parts where a chunk
  * ends in them, or where their first instruction has records of its own.
  */
+#include "stf/close.h"
 #include "stf/flow_copy.h"
 #include "stf/flow_map.h"
 #include "stf/flow_parts.h"
@@ -43,17 +44,17 @@ static uint32_t offset_of(const struct tl_block *block, uint32_t n, uint32_t *co
 {
     if (n == block->n) {
         *code = block->size;
-        return block->stf_size;
+        return block->coded_size;
     }
-    if (block->stf_size == TL_STF_CLOSING_BYTES * block->n && block->size == 4 * block->n) {
+    if (block->coded_size == TL_STF_CLOSING_BYTES * block->n && block->size == 4 * block->n) {
         *code = 4 * n;
         return TL_STF_CLOSING_BYTES * n;
     }
-    if (block->stf_size == TL_STF_CLOSING_16_BYTES * block->n && block->size == 2 * block->n) {
+    if (block->coded_size == TL_STF_CLOSING_16_BYTES * block->n && block->size == 2 * block->n) {
         *code = 2 * n;
         return TL_STF_CLOSING_16_BYTES * n;
     }
-    return measure(block->stf, n, code);
+    return measure(block->coded, n, code);
 }
 
 /* Hold back instruction `i` of `block`: at `stf`, `n` bytes of records; `code` bytes from pc. */
@@ -165,15 +166,43 @@ static int add_mark(struct tl_stf_flow *flow, uint64_t to)
     return TL_OK;
 }
 
+static_assert(TL_STF_CLOSE_MAX <= TL_BLOCK_CODE, "it is a block's code");
+
+/* Make `block`'s records, which it came without, in flow->scratch. */
+static int close_all(struct tl_stf_flow *flow, struct tl_block *block)
+{
+    struct tl_buf *const out = &flow->scratch;
+    struct tl_insn insn;
+    tl_buf_reset(out);
+    for (uint32_t i = 0, at = 0; i < block->n; i++, at += insn.size) {
+        if (tl_buf_reserve(out, TL_STF_CLOSE_MAX) < 0)
+            return TL_NOMEM;
+        tl_block_insn(block, at, &insn);
+        block->last_coded = tl_stf_close_insn(out->p + out->n, block->pc + at, block->code + at,
+                                              insn.size, insn.encoding);
+        out->n += block->last_coded;
+    }
+    block->coded = out->p;
+    block->coded_size = (uint32_t)out->n;
+    return TL_OK;
+}
+
 int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
                       uint32_t *done)
 {
-    const struct tl_block *const block = item->block;
+    const struct tl_block *block = item->block;
+    struct tl_block closed;
     const uint32_t n = item->n < block->n ? item->n : block->n;
     if (n == 0)
         return TL_OK;
     if (block->whole)
         return tl_stf_flow_groups(flow, item, stop, done);
+    if (!block->coded) {
+        closed = *block;
+        block = &closed;
+        if (close_all(flow, &closed) < 0)
+            return TL_NOMEM;
+    }
     uint32_t code = 0;
     uint32_t from = *done ? offset_of(block, *done, &code) : 0;
     const uint64_t pc = block->pc + code;
@@ -191,13 +220,13 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
     uint32_t end_code, last_code;
     const uint32_t end = offset_of(block, n, &end_code);
     const uint32_t last =
-        n == block->n ? end - block->last_stf : offset_of(block, n - 1, &last_code);
+        n == block->n ? end - block->last_coded : offset_of(block, n - 1, &last_code);
     if (n == block->n)
         last_code = end_code - block->last_size;
     if (from < last && flow->front.any) {
         uint32_t size;
-        const uint32_t bytes = measure(block->stf + from, 1, &size);
-        result = put_fronted(flow, pc, block->stf + from, bytes, size);
+        const uint32_t bytes = measure(block->coded + from, 1, &size);
+        result = put_fronted(flow, pc, block->coded + from, bytes, size);
         if (result < 0)
             return result;
         from += bytes;
@@ -213,7 +242,7 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
         const uint32_t count = cut ? (uint32_t)(stop - flow->markers) : (uint32_t)plain;
         if (cut)
             to = offset_of(block, *done + count, &to_code);
-        result = tl_buf_add(&flow->out, block->stf + from, to - from);
+        result = tl_buf_add(&flow->out, block->coded + from, to - from);
         if (result < 0)
             return result;
         flow->markers += count;
@@ -224,7 +253,7 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
     }
     if (flow->markers >= stop && *done)
         return tl_stf_flow_stopped(flow, block->pc + last_code);
-    hold(flow, block, n == block->n, item->flags & TL_ITEM_TAKEN, block->stf + last, end - last,
+    hold(flow, block, n == block->n, item->flags & TL_ITEM_TAKEN, block->coded + last, end - last,
          last_code, end_code - last_code);
     return TL_OK;
 }
@@ -300,7 +329,7 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
 static INLINE bool copy_block(struct copier *c, const struct tl_block *b, uint32_t n, bool taken,
                               bool marks)
 {
-    const bool fits = (size_t)(c->end - c->at.p) >= (size_t)b->stf_size + BLOCK_ROOM &&
+    const bool fits = (size_t)(c->end - c->at.p) >= (size_t)b->coded_size + BLOCK_ROOM &&
                       (!marks || c->at.mark != c->mark_end) && b->n < c->left;
     if (!(fits & (n == b->n) & tl_stf_copy_leads(&c->at, b, c->isa)))
         return false;
@@ -383,7 +412,9 @@ static __attribute__((noinline)) size_t put_gaps(uint8_t **at, const uint8_t *en
 static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool taken, bool more,
                               uint64_t stop, bool marks)
 {
-    const uint8_t first = b->stf[0];
+    if (b->plain != c->isa)
+        return false;
+    const uint8_t first = b->coded[0];
     const size_t size = first == TL_STF_INST_32 ? 4 : 2;
     /* An only instruction is held back: where it leads is told then, or now if that is sure. A mark
      * stands in front of all that comes out with it. */
@@ -391,8 +422,8 @@ static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool t
     const bool sure = !c->target | more | (taken & (b->last_kind == TL_INSN_BRANCH));
     const bool good = c->force & (c->left != stop + 1) & (b->n > 1 || (sure && !marks)) &
                       ((first == TL_STF_INST_32) | (first == TL_STF_INST_16)) &
-                      ((size_t)(c->end - c->at.p) >= (size_t)b->stf_size + 2 * BLOCK_ROOM) &
-                      (b->n < c->left) & (b->plain == c->isa);
+                      ((size_t)(c->end - c->at.p) >= (size_t)b->coded_size + 2 * BLOCK_ROOM) &
+                      (b->n < c->left);
     if (__builtin_expect(!good, 0))
         return false;
     uint8_t *const p = c->at.p;

@@ -59,8 +59,8 @@ static TL_COPY_INLINE void tl_stf_copy_step(struct tl_stf_cursor *at, const stru
     p += TL_STF_TARGET_BYTES * (unsigned)(odds ? at->taken | at->odd : at->taken);
     memcpy(p, at->tail, odds ? TL_BLOCK_TAIL : EVEN_TAIL);
     p += at->tail_n;
-    const uint8_t *const stf = b->stf;
-    const uint32_t head = b->stf_size - b->last_stf;
+    const uint8_t *const stf = b->coded;
+    const uint32_t head = b->coded_size - b->last_coded;
     const uint32_t target = odds ? TL_STF_TARGET_BYTES * (unsigned)b->odd : 0;
     /* Most blocks need one piece: a branch that is nearly always the same way costs less than one
      * byte too many. */
@@ -69,7 +69,7 @@ static TL_COPY_INLINE void tl_stf_copy_step(struct tl_stf_cursor *at, const stru
         piece(p + i, stf + i);
     at->p = p + head;
     at->tail = stf + head + target;
-    at->tail_n = b->last_stf - target;
+    at->tail_n = b->last_coded - target;
     at->taken = taken;
     if (odds)
         at->odd = b->odd;

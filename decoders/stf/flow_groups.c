@@ -179,7 +179,8 @@ static int insn_text(const struct tl_block *block, uint32_t at, struct tl_insn *
 
 static int text_of(const struct tl_block *block, uint32_t n, struct tl_buf *out)
 {
-    struct tl_stf_group group = {{block->stf, block->stf_size}, tl_stf_groups_of(block)->layout};
+    struct tl_stf_group group = {{block->coded, block->coded_size},
+                                 tl_stf_groups_of(block)->layout};
     int result = TL_OK;
     for (uint32_t i = 0, at = 0; i < n && at < block->size && result >= 0; i++) {
         struct tl_insn insn;

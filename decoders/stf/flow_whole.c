@@ -116,8 +116,8 @@ static void shift_walks(struct tl_stf_flow *flow, const struct tl_stf_groups *gr
 static int remember(struct tl_stf_flow *flow, const struct tl_block *block, const uint8_t *stf,
                     size_t n)
 {
-    const bool bare = block->stf_size == TL_STF_CLOSING_BYTES * block->n ||
-                      block->stf_size == TL_STF_CLOSING_16_BYTES * block->n;
+    const bool bare = block->coded_size == TL_STF_CLOSING_BYTES * block->n ||
+                      block->coded_size == TL_STF_CLOSING_16_BYTES * block->n;
     if (!flow->options.known || bare)
         return TL_OK;
     const int result = flow->known ? TL_OK : tl_stf_known_new(&flow->known);
@@ -161,9 +161,9 @@ static size_t measure(const struct tl_block *block, const uint8_t *stf, uint32_t
     if (!whole || n == 0)
         return tl_stf_groups_pass(groups, stf, n, pc);
     /* Instructions of a block lie one behind another: the last one tells where it leads. */
-    const uint8_t *const end = block->stf + block->stf_size;
+    const uint8_t *const end = block->coded + block->coded_size;
     *pc = (struct tl_stf_pc){.next = block->pc + block->size - block->last_size};
-    tl_stf_groups_pass(groups, end - block->last_stf, 1, pc);
+    tl_stf_groups_pass(groups, end - block->last_coded, 1, pc);
     return (size_t)(end - stf);
 }
 
@@ -174,7 +174,7 @@ int tl_stf_flow_groups(struct tl_stf_flow *flow, const struct tl_item *item, uin
     const struct tl_stf_groups *const groups = tl_stf_groups_of(block);
     const uint32_t n = item->n < block->n ? item->n : block->n;
     struct tl_stf_pc pc = {.next = block->pc};
-    const uint8_t *stf = block->stf + tl_stf_groups_pass(groups, block->stf, *done, &pc);
+    const uint8_t *stf = block->coded + tl_stf_groups_pass(groups, block->coded, *done, &pc);
     int result = tl_stf_flow_release(flow, &pc.next);
     if (result < 0)
         return result;

@@ -5,9 +5,10 @@
  *
  * The records of the last instruction are held back until it is known where the flow goes on
  * (INST_PC_TARGET and EVENT stand in front of the instruction's closing record); all others are
- * final at once. Blocks are copied: block->stf must hold what tl_stf_close_insn() makes of each
- * instruction, one behind another. Blocks with `whole` come with all records of their groups
- * (stf/flow_groups.h), which say what other items say, too: those only count for the next header.
+ * final at once. Blocks are copied: block->coded holds what tl_stf_close_insn() makes of each
+ * instruction (tl_decode_code()); of blocks without that it is made each time. Blocks with `whole`
+ * come with all records of their groups (stf/flow_groups.h), which say what other items say, too:
+ * those only count for the next header.
  *
  * Use:
  *

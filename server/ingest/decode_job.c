@@ -12,6 +12,7 @@
 
 #include "ingest/resume.h"
 #include "lake/lakeint.h"
+#include "stf/close.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,7 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
     if (r < 0)
         return r;
     tl_decode_paths(gen->decode);
+    tl_decode_code(gen->decode, tl_stf_close_insn);
     return TL_OK;
 }
 

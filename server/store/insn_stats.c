@@ -420,8 +420,8 @@ static void add_groups(struct tl_insn_stats *c, const struct tl_block *b, uint32
 {
     const struct tl_stf_groups *const groups = tl_stf_groups_of(b);
     struct tl_stf_pc before = {.next = b->pc};
-    const size_t skip = tl_stf_groups_pass(groups, b->stf, first, &before);
-    struct tl_bytes rest = {b->stf + skip, b->stf_size - skip};
+    const size_t skip = tl_stf_groups_pass(groups, b->coded, first, &before);
+    struct tl_bytes rest = {b->coded + skip, b->coded_size - skip};
     uint64_t pc = before.next;
     for (const uint32_t end = first + n; first < end; first++) {
         const uint32_t inner = (end < b->n ? end : b->n - 1) - first;

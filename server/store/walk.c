@@ -294,19 +294,19 @@ static struct tl_block *new_block(struct tl_walk *w, uint64_t pc, size_t at,
     tl_block_init(b, pc, (enum tl_isa)now->isa);
     b->whole = w->whole && !is_brief(w);
     b->code = (const uint8_t *)(uintptr_t)w->code.n;
-    b->stf = (const uint8_t *)(uintptr_t)stf;
+    b->coded = (const uint8_t *)(uintptr_t)stf;
     return b;
 }
 
 /* In a block every instruction of odd length but the last says where the next one is. */
 static void put_target(struct tl_walk *w, struct tl_block *b)
 {
-    uint8_t *last = w->stf.p + w->stf.n - b->last_stf;
-    memmove(last + TL_STF_TARGET_BYTES, last, b->last_stf);
+    uint8_t *last = w->stf.p + w->stf.n - b->last_coded;
+    memmove(last + TL_STF_TARGET_BYTES, last, b->last_coded);
     last[0] = TL_STF_INST_PC_TARGET;
     tl_put_le64(last + 1, b->pc + b->size);
     w->stf.n += TL_STF_TARGET_BYTES;
-    b->stf_size += TL_STF_TARGET_BYTES;
+    b->coded_size += TL_STF_TARGET_BYTES;
 }
 
 void tl_walk_code(struct tl_walk_step *insn, uint8_t isa)
@@ -339,11 +339,11 @@ static int add_insn(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *
     const uint32_t n = (uint32_t)stf.n;
     if (tl_buf_add(&w->stf, stf.p, n) < 0)
         return TL_NOMEM;
-    b->stf_size += n;
+    b->coded_size += n;
     b->n++;
     b->size += insn->size;
     b->last_size = insn->size;
-    b->last_stf = n;
+    b->last_coded = n;
     return TL_OK;
 }
 
@@ -582,7 +582,7 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
 int tl_walk_insn(const struct tl_walk *walk, const struct tl_block *block, size_t *at, uint64_t pc,
                  struct tl_walk_step *out)
 {
-    const struct tl_bytes rest = {block->stf + *at, block->stf_size - *at};
+    const struct tl_bytes rest = {block->coded + *at, block->coded_size - *at};
     const int size = tl_walk_step(&walk->groups.layout, block->isa, walk->whole, rest, pc, out);
     if (size < 0)
         return size;
@@ -598,12 +598,12 @@ static void fix_blocks(struct tl_walk *w)
         struct tl_item *item = &w->items[i];
         if (item->kind != TL_ITEM_BLOCK)
             continue;
-        const size_t stf = (uintptr_t)b->stf;
+        const size_t stf = (uintptr_t)b->coded;
         b->code = is_brief(w) ? NULL : w->code.p + (uintptr_t)b->code;
-        b->stf = is_brief(w) ? NULL : w->stf.p + stf;
+        b->coded = is_brief(w) ? NULL : w->stf.p + stf;
         if (w->detail == TL_WALK_SPANS && !w->each) {
-            b->stf = w->frame.p + stf; /* and what lies behind it */
-            b->stf_size = (uint32_t)(w->frame.n - stf);
+            b->coded = w->frame.p + stf; /* and what lies behind it */
+            b->coded_size = (uint32_t)(w->frame.n - stf);
         }
         if (b->whole)
             b->told = &w->groups.told;

@@ -16,6 +16,7 @@
 #include "bench/report.h"
 #include "decode/split.h"
 #include "flow/batch.h"
+#include "stf/close.h"
 #include "stf/flow_writer.h"
 #include "stf/zstf_pool.h"
 
@@ -142,8 +143,11 @@ static struct tl_run run_at(const struct bench *b, size_t at, uint64_t offset)
 static void decode(void *context)
 {
     struct bench *b = context;
-    struct tl_stream_sink sink = {
-        .context = b, .items = on_items, .loss = ignore_loss, .paths = true};
+    struct tl_stream_sink sink = {.context = b,
+                                  .items = on_items,
+                                  .loss = ignore_loss,
+                                  .paths = true,
+                                  .code = tl_stf_close_insn};
     struct tl_stream_decoder *d;
     struct tl_share share = {0};
     struct tl_crew_work work = {.piece = pack_piece, .context = b->pool};

@@ -13,6 +13,7 @@
 #include "bench/report.h"
 #include "decode/ops.h"
 #include "lake.h"
+#include "stf/close.h"
 #include "stf/flow_writer.h"
 #include "stf/zstf.h"
 #include "store/build.h"
@@ -181,8 +182,11 @@ static int ignore_loss(void *context, const char *reason, uint64_t offset, uint6
 /* Processor seconds. */
 static double decode(const struct input *in, struct direct *d, tl_item_sink *items)
 {
-    const struct tl_stream_sink sink = {
-        .context = d, .items = items, .loss = ignore_loss, .paths = true};
+    const struct tl_stream_sink sink = {.context = d,
+                                        .items = items,
+                                        .loss = ignore_loss,
+                                        .paths = true,
+                                        .code = tl_stf_close_insn};
     struct tl_stream_decoder *decoder;
     const double begin = bench_cpu();
     if (tl_etm4_ops.create(&decoder, &in->source, in->image, &sink, NULL) < 0)

@@ -13,6 +13,7 @@
 #include "flow/batch.h"
 #include "lake.h"
 #include "sim/pt_flow_encoder.h"
+#include "stf/close.h"
 #include "stf/flow_writer.h"
 #include "store/build.h"
 #include "unit/data.h"
@@ -142,7 +143,7 @@ static void ours(void *context)
 {
     struct bench *const b = context;
     const struct tl_stream_sink sink = {
-        .context = b, .items = on_items, .loss = on_loss, .paths = true};
+        .context = b, .items = on_items, .loss = on_loss, .paths = true, .code = tl_stf_close_insn};
     struct tl_source source = {.protocol = TL_PROTO_PT};
     const struct tl_stf_flow_options stf = {.isa = TL_ISA_X64};
     struct tl_share share = {0};

@@ -8,6 +8,7 @@
 #include "bench/inputs.h"
 #include "bench/report.h"
 #include "decode/ops.h"
+#include "stf/close.h"
 #include "store/build.h"
 #include "store/pack.h"
 
@@ -58,8 +59,11 @@ static uint64_t decode(const struct input *in)
                                              .context = &insns};
     if (tl_build_new(&build, &options) < 0)
         input_die("no shards");
-    const struct tl_stream_sink sink = {
-        .context = build, .items = to_shards, .loss = ignore_loss, .paths = true};
+    const struct tl_stream_sink sink = {.context = build,
+                                        .items = to_shards,
+                                        .loss = ignore_loss,
+                                        .paths = true,
+                                        .code = tl_stf_close_insn};
     if (tl_etm4_ops.create(&decoder, &in->source, in->image, &sink, NULL) < 0)
         input_die("no decoder");
     for (size_t at = 0; at < in->trace.n; at += CHUNK) {

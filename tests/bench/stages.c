@@ -9,6 +9,7 @@
 #include "etm4/packetizer.h"
 #include "sim/program_core.h"
 #include "sim/tpiu_encoder.h"
+#include "stf/close.h"
 #include "stf/flow_writer.h"
 #include "unit/data.h"
 
@@ -223,7 +224,8 @@ static int drop_loss(void *context, const char *reason, uint64_t offset, uint64_
 
 static void begin_flow(void)
 {
-    const struct tl_stream_sink sink = {.items = take_items, .loss = drop_loss, .paths = true};
+    const struct tl_stream_sink sink = {
+        .items = take_items, .loss = drop_loss, .paths = true, .code = tl_stf_close_insn};
     const struct tl_stream_ops *const ops =
         source.protocol == TL_PROTO_PT ? &tl_pt_ops : &tl_etm4_ops;
     require(ops->create(&decoder, &source, image, &sink, NULL) == 0, "no decoder");

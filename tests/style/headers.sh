@@ -20,7 +20,7 @@ decoders/image    base
 decoders/dwarf    base
 decoders/isa      base
 decoders/regions  base isa
-decoders/flow     base simd image isa stf/close.h
+decoders/flow     base simd image isa
 decoders/frame    base simd
 decoders/setup    base image isa
 decoders/import   base image setup perf

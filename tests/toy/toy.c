@@ -162,6 +162,7 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
         destroy(&t->soft.base);
         return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
     }
+    tl_walker_code(&t->walker, sink->code);
     *out = &t->soft.base;
     return TL_OK;
 }

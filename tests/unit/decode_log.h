@@ -47,7 +47,7 @@ static inline void log_one(struct tl_buf *b, const struct tl_item *item)
         log_number(b, item->block->isa);
         assert_int_equal(tl_buf_add(b, item->block->code, item->block->size), TL_OK);
         if (item->block->whole)
-            assert_int_equal(tl_buf_add(b, item->block->stf, item->block->stf_size), TL_OK);
+            assert_int_equal(tl_buf_add(b, item->block->coded, item->block->coded_size), TL_OK);
     } else if (item->kind == TL_ITEM_SOFTWARE) {
         assert_int_equal(tl_buf_add(b, item->data, item->n), TL_OK);
     } else if (item->kind == TL_ITEM_NOTE || (item->kind == TL_ITEM_EXCEPTION && item->text)) {

@@ -72,15 +72,15 @@ static inline void made_block(struct made *m, size_t i)
                            .end = TL_BLOCK_WAYPOINT,
                            .function = (uint32_t)(i / 4),
                            .code = m->code[i],
-                           .stf = m->stf[i]};
+                           .coded = m->stf[i]};
     b->n = 1 + (uint32_t)made_below(m, 16);
     for (uint32_t k = 0; k < b->n; k++) {
         uint32_t encoding;
         uint8_t *code = m->code[i] + b->size;
         b->last_size = made_insn(m, (enum tl_isa)b->isa, code, &encoding);
-        b->last_stf = tl_stf_close_insn(m->stf[i] + b->stf_size, b->pc + b->size, code,
-                                        b->last_size, encoding);
-        b->stf_size += b->last_stf;
+        b->last_coded = tl_stf_close_insn(m->stf[i] + b->coded_size, b->pc + b->size, code,
+                                          b->last_size, encoding);
+        b->coded_size += b->last_coded;
         b->size += b->last_size;
     }
 }

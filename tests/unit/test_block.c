@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "flow/block.h"
+#include "stf/close.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,6 +58,7 @@ static int setup(void **state)
             TL_OK);
     assert_int_equal(tl_image_freeze(f.image), TL_OK);
     assert_int_equal(tl_block_cache_new(&f.cache, f.image, &options), TL_OK);
+    tl_block_cache_code(f.cache, tl_stf_close_insn);
     *state = &f;
     return 0;
 }
@@ -139,25 +141,25 @@ static void prepares_records(void **state)
     static const uint8_t a64[] = {0xf0, 0x1f, 0x20, 0x03, 0xd5, 0xf0, 0x01, 0x00,
                                   0x00, 0xd4, 0xf0, 0x02, 0x00, 0x00, 0x94};
     struct tl_block *b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x1000);
-    assert_int_equal(b->stf_size, sizeof a64);
-    assert_memory_equal(b->stf, a64, sizeof a64);
-    assert_int_equal(b->last_stf, 5);
+    assert_int_equal(b->coded_size, sizeof a64);
+    assert_memory_equal(b->coded, a64, sizeof a64);
+    assert_int_equal(b->last_coded, 5);
 
     static const uint8_t t32[] = {0xf1, 0x08, 0xbf, 0xf1, 0x70, 0x47};
     b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_T32, 0x2000);
-    assert_int_equal(b->stf_size, sizeof t32);
-    assert_memory_equal(b->stf, t32, sizeof t32);
+    assert_int_equal(b->coded_size, sizeof t32);
+    assert_memory_equal(b->coded, t32, sizeof t32);
     static const uint8_t wide[] = {0xf0, 0x00, 0xf8, 0x00, 0xf0}; /* first halfword on top */
     b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_T32, 0x2004);
-    assert_memory_equal(b->stf, wide, sizeof wide);
+    assert_memory_equal(b->coded, wide, sizeof wide);
 
     static const uint8_t odd[] = {0x1f, 0x0c, 0x30, 0,    0, 0,    0,    0,    0,   0xe6,
                                   4,    0x1f, 0x00, 1,    2, 0xe6, 2,    3,    4,   0,
                                   0,    0xf0, 0x1f, 0x00, 1, 2,    0xf1, 0x82, 0x80};
     b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_RV64, 0x3006);
     assert_int_equal(b->n, 2);
-    assert_int_equal(b->stf_size, sizeof odd);
-    assert_memory_equal(b->stf, odd, sizeof odd);
+    assert_int_equal(b->coded_size, sizeof odd);
+    assert_memory_equal(b->coded, odd, sizeof odd);
 }
 
 static void ends_riscv_blocks_at_traps(void **state)

@@ -8,6 +8,7 @@
 #include "flow/callstack.h"
 #include "random.h"
 #include "sim/program_core.h"
+#include "stf/close.h"
 #include "store/build.h"
 #include "store/codeset.h"
 #include "store/recount.h"
@@ -456,8 +457,11 @@ static void traced_fini(struct traced *t)
 
 static void decode(const struct traced *t, struct recount *r, bool paths)
 {
-    const struct tl_stream_sink sink = {
-        .context = r, .items = on_items, .loss = no_loss, .paths = paths};
+    const struct tl_stream_sink sink = {.context = r,
+                                        .items = on_items,
+                                        .loss = no_loss,
+                                        .paths = paths,
+                                        .code = tl_stf_close_insn};
     const struct tl_run run = {t->bytes.p, t->bytes.n, 0, NULL};
     struct tl_stream_decoder *decoder;
     assert_int_equal(tl_etm4_ops.create(&decoder, &t->source, t->image, &sink, NULL), TL_OK);

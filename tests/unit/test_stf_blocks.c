@@ -33,7 +33,7 @@ static bool comments; /* else what has no record leaves nothing, and a run goes 
 static void make_block(struct made *m, uint64_t pc, enum tl_isa isa)
 {
     struct tl_block *const b = &m->quick;
-    *b = (struct tl_block){.pc = pc, .isa = (uint8_t)isa, .code = m->code, .stf = m->stf};
+    *b = (struct tl_block){.pc = pc, .isa = (uint8_t)isa, .code = m->code, .coded = m->stf};
     b->n = rand() % 4 ? 1 + (unsigned)rand() % 6 : 1 + (unsigned)rand() % 40;
     for (size_t i = 0; i < sizeof m->code; i++)
         m->code[i] = (uint8_t)rand();
@@ -43,9 +43,9 @@ static void make_block(struct made *m, uint64_t pc, enum tl_isa isa)
                                                                 : 4;
         uint32_t value = 0;
         memcpy(&value, m->code + b->size, size < 4 ? size : 4);
-        b->last_stf =
-            tl_stf_close_insn(m->stf + b->stf_size, pc + b->size, m->code + b->size, size, value);
-        b->stf_size += b->last_stf;
+        b->last_coded =
+            tl_stf_close_insn(m->stf + b->coded_size, pc + b->size, m->code + b->size, size, value);
+        b->coded_size += b->last_coded;
         b->size += size;
         b->last_size = (uint8_t)size;
     }

@@ -53,6 +53,8 @@ static void world_init(struct world *w, enum tl_isa isa, uint64_t *seed)
     assert_int_equal(tl_image_freeze(w->image), TL_OK);
     const struct tl_isa_options options = {.arch_major = 8, .profile = 'A'};
     assert_int_equal(tl_block_cache_new(&w->cache, w->image, &options), TL_OK);
+    if (rng_next(seed) % 4 > 0) /* else records are made of blocks as they come */
+        tl_block_cache_code(w->cache, tl_stf_close_insn);
 }
 
 static void world_fini(struct world *w)
@@ -539,9 +541,9 @@ static struct tl_block hand_block(uint64_t pc, uint32_t n, const uint8_t *code, 
                              .last_kind = TL_INSN_INDIRECT,
                              .last_size = 4,
                              .code = code,
-                             .stf = stf,
-                             .stf_size = 5 * n,
-                             .last_stf = 5};
+                             .coded = stf,
+                             .coded_size = 5 * n,
+                             .last_coded = 5};
     for (uint32_t i = 0; i < n; i++)
         tl_stf_close_insn(stf + 5 * i, pc + 4 * i, code + 4 * i, 4, tl_le32(code + 4 * i));
     return block;
@@ -611,7 +613,7 @@ static void test_instruction_sets_within_a_shard(void **state)
     struct tl_block t32 = hand_block(0x1000, 1, code, stf);
     t32.isa = TL_ISA_T32;
     t32.size = t32.last_size = 2;
-    t32.stf_size = t32.last_stf = tl_stf_close_insn(stf, 0x1000, code, 2, 0xbf00);
+    t32.coded_size = t32.last_coded = tl_stf_close_insn(stf, 0x1000, code, 2, 0xbf00);
     struct tl_block t32w = hand_block(0x1002, 1, wide, stf2);
     t32w.isa = TL_ISA_T32;
     tl_stf_close_insn(stf2, 0x1002, wide, 4, 0xf04f0001);
@@ -668,9 +670,9 @@ static void test_other_lengths(void **state)
                                    .isa = TL_ISA_X64,
                                    .last_kind = TL_INSN_INDIRECT,
                                    .last_size = 1,
-                                   .stf = stf,
-                                   .stf_size = n,
-                                   .last_stf = last,
+                                   .coded = stf,
+                                   .coded_size = n,
+                                   .last_coded = last,
                                    .code = code};
     const struct tl_item items[] = {
         {.kind = TL_ITEM_BLOCK, .n = 4, .flags = TL_ITEM_TAKEN, .block = &block},

@@ -51,8 +51,8 @@ static int write_ours(void *context, const struct tl_item *items, size_t n)
             block.whole = false;
             block.n = item.n = 1;
             block.size = block.last_size = insn.size;
-            block.stf = stf;
-            block.stf_size = block.last_stf =
+            block.coded = stf;
+            block.coded_size = block.last_coded =
                 tl_stf_close_insn(stf, block.pc, block.code, insn.size, insn.encoding);
             item.block = &block;
         }
