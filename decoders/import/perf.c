@@ -161,8 +161,8 @@ static int on_record(void *context, const struct tl_perf_raw *raw)
         e.tid = r.comm.tid;
         e.exec = r.misc & TL_PERF_MISC_EXEC;
         break;
-    case TL_PERF_FORK:
-    case TL_PERF_EXIT:
+    case TL_PERF_FORK: /* EXIT: memory ends with the last thread; whoever has the number next clears
+                          it */
         e.pid = r.task.pid;
         e.tid = r.task.tid;
         e.ppid = r.task.ppid;
@@ -404,8 +404,6 @@ static int take_event(struct tl_perf_import *im, struct tl_maps *maps, const str
         if (e->pid != e->ppid)
             rc = tl_maps_fork(maps, process, (uint32_t)e->ppid, time);
         break;
-    case TL_PERF_EXIT:
-        return im->timed && e->pid == e->tid ? tl_maps_clear(maps, process, time) : TL_OK;
     default:
         break;
     }

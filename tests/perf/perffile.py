@@ -54,6 +54,14 @@ def as_pipe(raw):
     return b"".join(out)
 
 
+def with_exit(raw, pid, time):
+    """The same as a pipe, and the process's first thread ends at `time`, while others go on."""
+    body = struct.pack("<iiiiQ", pid, pid, pid, pid, time) + struct.pack("<iiQIIQ", pid, pid, time, 0, 0, 201)
+    piped = as_pipe(raw)
+    at = piped.index(struct.pack("<IHH", 68, 0, 8))  # in front of the first FINISHED_ROUND
+    return piped[:at] + record("<", 4, body) + piped[at:]
+
+
 # ---- the other byte order ---------------------------------------------------------------------
 
 def swapped(fields, body):

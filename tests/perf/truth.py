@@ -47,6 +47,9 @@ class Checks:
         if name not in ("pt-compressed.data", "pt-pipe.data"):
             self.run(name + " in the other byte order", expected, ["--format", "perf"] + symfs + kernel + ["-"],
                      perffile.as_other_order(raw))
+        if name == "pt-threads-per-thread.data":
+            self.run(name + " whose first thread ends", expected, ["--format", "perf"] + symfs + ["-"],
+                     perffile.with_exit(raw, 2100, 2130138900000))
         self.run(name + " by three threads", expected, ["--threads", "3"] + symfs + [path])
 
     def coresight(self, path):
