@@ -12,7 +12,8 @@
  * Blocks are borrowed from the walker's cache: tl_walker_routes_forget() when they go. Private to
  * the walker but for the function at the end.
  *
- * Flow of Intel PT to paths is 1.6 to 1.8 times as fast for it, to sealed shards up to 1.3 times.
+ * Flow of Intel PT to paths is 1.6 to 1.8 times as fast for it, a file to .zstf 1.2 times where it
+ * has no cycle counts.
  */
 #ifndef TL_FLOW_WALKER_ROUTES_H
 #define TL_FLOW_WALKER_ROUTES_H
