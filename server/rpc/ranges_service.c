@@ -170,9 +170,11 @@ static int catch_up(struct follow *f)
     if (!stream && over)
         rc = tl_fail_set(tl_call_fail(f->call), TL_NOTFOUND, "trace %.63s has no stream \"%.31s\"",
                          trace, f->request->stream);
+    const bool there = stream != NULL;
     tl_trace_list_free(&list);
-    if (rc == TL_OK && to > f->at)
-        rc = send_news(f, to);
+    /* At last also what stands behind the last position. */
+    if (rc == TL_OK && there && (over ? to >= f->at : to > f->at))
+        rc = send_news(f, over ? UINT64_MAX : to);
     return rc == TL_OK && over ? TL_EOF : rc;
 }
 

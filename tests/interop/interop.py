@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Clients that others wrote, against the real server: interop.py BUILD (grpc|curl|h2load|serve)."""
+"""Clients that others wrote, against the real server: interop.py BUILD (grpc|curl|h2load|serve|python)."""
 
 import os
 import shutil
@@ -121,6 +121,16 @@ def run_serve(server):
     serve_command.run(server)
 
 
+def run_python(server):
+    try:
+        import grpc  # noqa: F401
+    except ImportError as e:
+        raise Skip(str(e)) from e
+    sys.path.insert(0, os.path.join(os.path.dirname(server.command), 'python'))
+    import python_package
+    python_package.run(server)
+
+
 def main():
     build, client = sys.argv[1:]
     folder = tempfile.mkdtemp(prefix='tracelake-interop-')
@@ -128,7 +138,7 @@ def main():
     try:
         server.start()
         {'curl': run_curl, 'h2load': run_h2load, 'grpc': run_grpc, 'limits': run_limits,
-         'serve': run_serve}[client](server)
+         'serve': run_serve, 'python': run_python}[client](server)
         server.stop()
     except Skip as e:
         print('skipped:', e)

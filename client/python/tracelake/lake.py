@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: MIT
+"""The connection: catalog, ranges, live streams."""
+
+import collections
+import hashlib
+import json
+import ssl
+import time
+import urllib.parse
+
+import grpc
+
+from .messages import Method
+
+INSN, TIME, BYTE = 0, 1, 2
+JSON = 3
+_UNITS = {'insn': INSN, 'time': TIME, 'byte': BYTE}
+_MESSAGE_MOST = 256 << 20
+_RETRY_S = (0.05, 0.1, 0.2, 0.5, 1, 2)
+
+
+class Error(Exception):
+    """A call failed. `code` is the name of the gRPC status, e.g. 'NOT_FOUND'."""
+
+    def __init__(self, code, text):
+        super().__init__(text)
+        self.code = code
+
+
+def error_of(e):
+    return Error(e.code().name, e.details() or e.code().name)
+
+
+def passes(e):
+    """May the call be made again: is the server away, or on its way out?"""
+    return e.code() == grpc.StatusCode.UNAVAILABLE
+
+
+# One element of flow text (docs/flow-text.md): `at` is its position in the stream, `kind` its
+# letter, `fields` the words behind it.
+Item = collections.namedtuple('Item', 'at kind fields')
+
+# An instruction as it was executed. `encoding` is hexadecimal text, None where no image has it;
+# `time` is the last timestamp in front of it (ns or ticks), `mode` e.g. 'el1.ns.a64', `context` and
+# `vmid` as flow text has them; each None where the trace has not said it.
+Instruction = collections.namedtuple('Instruction', 'at pc encoding time mode context vmid')
+
+
+def connect(url='http://127.0.0.1:7070', token=None, cafile=None, fingerprint=None, timeout=60):
+    """Connect to http://HOST[:PORT] or https://HOST[:PORT].
+
+    `token` is the token itself; `cafile` certificates to trust; `fingerprint` the SHA-256 of the
+    server's certificate, which is then trusted as it is; `timeout` seconds for each call that is
+    answered by one message.
+    """
+    return Lake(url, token, cafile, fingerprint, timeout)
+
+
+def _pinned(host, port, fingerprint):
+    """The server's certificate, if it is the one that is meant."""
+    pem = ssl.get_server_certificate((host, port))
+    wanted = fingerprint.lower().replace('sha256:', '').replace(':', '')
+    if hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest() != wanted:
+        raise Error('UNAUTHENTICATED', 'the certificate of %s:%d is another one' % (host, port))
+    return pem.encode()
+
+
+def _channel(url, cafile, fingerprint):
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ('http', 'https') or not parts.hostname:
+        raise ValueError('%s: give http://HOST[:PORT] or https://HOST[:PORT]' % url)
+    port = parts.port or (7443 if parts.scheme == 'https' else 7070)
+    host = parts.hostname
+    target = '[%s]:%d' % (host, port) if ':' in host else '%s:%d' % (host, port)
+    options = [('grpc.max_receive_message_length', _MESSAGE_MOST),
+               ('grpc.max_send_message_length', _MESSAGE_MOST)]
+    if parts.scheme == 'http':
+        return grpc.insecure_channel(target, options)
+    roots = None
+    if fingerprint:
+        roots = _pinned(host, port, fingerprint)
+        # The certificate is known; its names do not matter.
+        options.append(('grpc.ssl_target_name_override', 'localhost'))
+    elif cafile:
+        with open(cafile, 'rb') as f:
+            roots = f.read()
+    return grpc.secure_channel(target, grpc.ssl_channel_credentials(roots), options)
+
+
+class Lake:
+    """A connection. Made by connect(); may be used as a context manager."""
+
+    def __init__(self, url, token=None, cafile=None, fingerprint=None, timeout=60):
+        self._channel = _channel(url, cafile, fingerprint)
+        self._metadata = [('authorization', 'Bearer ' + token)] if token else []
+        self._timeout = timeout
+
+    def close(self):
+        self._channel.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    # ---- calls by name ----
+
+    def call(self, service, name, **fields):
+        """A call with one answer, e.g. call('Catalog', 'GetTrace', trace='t')."""
+        method = Method(service, name)
+        made = self._channel.unary_unary(method.path, method.request.SerializeToString,
+                                         method.reply.FromString)
+        try:
+            return made(method.request(**fields), timeout=self._timeout, metadata=self._metadata)
+        except grpc.RpcError as e:
+            raise error_of(e) from None
+
+    def stream(self, service, name, **fields):
+        """Iterate over the answers of a call with several."""
+        for _, reply in self._replies(service, name, fields):
+            yield reply
+
+    def _replies(self, service, name, fields):
+        try:
+            made = self._open(service, name, fields)
+            for reply in made:
+                yield made, reply
+        except grpc.RpcError as e:
+            raise error_of(e) from None
+
+    def _open(self, service, name, fields):
+        method = Method(service, name)
+        made = self._channel.unary_stream(method.path, method.request.SerializeToString,
+                                          method.reply.FromString)
+        return made(method.request(**fields), metadata=self._metadata)
+
+    def open_bidi(self, service, name, requests):
+        """A call both ways; `requests` is an iterator. The gRPC call object."""
+        method = Method(service, name)
+        made = self._channel.stream_stream(method.path, method.request.SerializeToString,
+                                           method.reply.FromString)
+        return made(requests, metadata=self._metadata)
+
+    # ---- catalog ----
+
+    def traces(self):
+        """All traces, newest first."""
+        token = ''
+        while True:
+            reply = self.call('Catalog', 'ListTraces', page_token=token)
+            yield from reply.traces
+            token = reply.next_page_token
+            if not token:
+                return
+
+    def trace(self, trace):
+        return self.call('Catalog', 'GetTrace', trace=trace)
+
+    def wait_sealed(self, trace, poll=0.1):
+        """Wait until a complete capture is decoded; the trace."""
+        while True:
+            row = self.trace(trace)
+            if row.state != 2:  # TRACE_STATE_DECODING
+                return row
+            time.sleep(poll)
+
+    def raw(self, trace, begin=0, end=0):
+        """The rig's bytes as they came, in pieces; `end` 0: to the end."""
+        for reply in self.stream('Raw', 'FetchRaw', trace=trace, begin=begin, to=end):
+            if reply.data:
+                yield reply.data
+
+    # ---- ranges ----
+
+    def items(self, trace, stream, begin=0, end=0, unit='insn'):
+        """All that flow text has of a range; `end` 0: to the end of the stream. `unit` is insn,
+        time or byte."""
+        fields = {'trace': trace, 'stream': stream, 'unit': _UNITS[unit], 'begin': begin, 'to': end,
+                  'format': JSON}
+        lines = _Lines()
+        for reply in self.stream('Ranges', 'Fetch', **fields):
+            yield from lines.take(reply.data)
+
+    def follow(self, trace, stream, begin=None):
+        """Items of a live stream as they come, from position `begin` (None: what comes from now
+        on), until the trace is sealed. Goes on where it was when the connection broke."""
+        if begin is None:
+            rows = [s for s in self.trace(trace).streams if s.name == stream]
+            begin = rows[0].insns if rows else 0
+        at, seen, tries = begin, 0, 0  # of the items at `at`, `seen` were handed out
+        while True:
+            skip, lines = seen, _Lines()
+            try:
+                for reply in self._open('Ranges', 'Follow', {'trace': trace, 'stream': stream,
+                                                            'begin': at, 'format': JSON}):
+                    tries = 0
+                    for item in lines.take(reply.data):
+                        if item.at == at and skip > 0:
+                            skip -= 1
+                            continue
+                        at, seen = item.at, seen + 1 if item.at == at else 1
+                        yield item
+                return
+            except grpc.RpcError as e:
+                if not passes(e) or tries >= 600:
+                    raise error_of(e) from None
+            time.sleep(_RETRY_S[min(tries, len(_RETRY_S) - 1)])
+            tries += 1
+
+    def instructions(self, trace, stream, begin=0, end=0, unit='insn'):
+        """Instructions of a range, with what the trace said in front of each."""
+        now = mode = context = vmid = None
+        for item in self.items(trace, stream, begin, end, unit):
+            kind, f = item.kind, item.fields
+            if kind in 'IN':
+                yield Instruction(item.at, int(f[0], 16), f[1] if kind == 'I' else None, now, mode,
+                                  context, vmid)
+            elif kind == 'T':
+                now = int(f[0])
+            elif kind == 'M':
+                mode = f[0]
+            elif kind == 'C':
+                context, vmid = (None if word == '-' else word for word in f[:2])
+
+    # ---- tables ----
+
+    def columns(self, trace, stream, begin=0, end=0, unit='insn'):
+        """Instructions as a dict of lists: at, pc, encoding, time, mode, context, vmid."""
+        rows = list(self.instructions(trace, stream, begin, end, unit))
+        return {name: [row[i] for row in rows] for i, name in enumerate(Instruction._fields)}
+
+    def to_arrow(self, trace, stream, begin=0, end=0, unit='insn'):
+        """The same as a pyarrow.Table."""
+        import pyarrow
+        text, number = pyarrow.string(), pyarrow.uint64()
+        types = {'at': number, 'pc': number, 'time': number}
+        columns = self.columns(trace, stream, begin, end, unit)
+        return pyarrow.table({name: pyarrow.array(values, types.get(name, text))
+                              for name, values in columns.items()})
+
+    def to_pandas(self, trace, stream, begin=0, end=0, unit='insn'):
+        """The same as a pandas.DataFrame, by position."""
+        import pandas
+        columns = self.columns(trace, stream, begin, end, unit)
+        types = {'at': 'uint64', 'pc': 'uint64', 'time': 'UInt64'}
+        return pandas.DataFrame({name: pandas.Series(values, dtype=types.get(name, 'object'))
+                                 for name, values in columns.items()}).set_index('at')
+
+    # ---- captures ----
+
+    def push(self, rig, setup, trace='', resume=True, **options):
+        """Begin or go on with a capture: tracelake.Push."""
+        from .push import Push
+        return Push(self, rig, setup, trace, resume, **options)
+
+
+class _Lines:
+    """The JSON of ranges comes an item a line, in any pieces."""
+
+    def __init__(self):
+        self._rest = b''
+
+    def take(self, data):
+        lines = (self._rest + data).split(b'\n')
+        self._rest = lines.pop()
+        for line in lines:
+            if line.startswith(b'{"at":'):
+                row = json.loads(line.rstrip(b',]}') + b'}')
+                yield Item(int(row['at']), row['kind'], row.get('text', '').split())

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""The Python package against the real server, beside what the command says of the same."""
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import types
+
+import tracelake
+from server import Server, check
+
+SETUP = '[trace]\nformat=itm,id=1\n'
+PROXY_AT = 60000
+
+
+def command(server, *args):
+    return subprocess.run([server.command, *args], check=True, stdout=subprocess.PIPE,
+                          env=dict(os.environ, TRACELAKE_SERVER=server.url)).stdout
+
+
+def itm(n):
+    """Software packets of one byte, and a local timestamp behind each."""
+    dice = random.Random(n)
+    out = bytearray(b'\0\0\0\0\0\x80')
+    while len(out) < n:
+        out += bytes((0x01, dice.randrange(32, 127), 0xc0, 0x10))
+    return bytes(out)
+
+
+def simulated(server):
+    """Two cores with instructions, as the simulated rig makes them."""
+    rig = os.path.join(os.path.dirname(server.command), 'tracelake-rig')
+    folder = server.dir
+    subprocess.run([rig, '--kind', 'etm', '--server', server.url, '--trace', 'sim', '--rate',
+                    '100000000', '--bytes', '3000', '--seed', '1', '--truth',
+                    os.path.join(folder, 'truth'), '--save', os.path.join(folder, 'raw'), '--config',
+                    os.path.join(folder, 'sim.ini'), '--image', os.path.join(folder, 'demo.elf')],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def pushes(lake, server):
+    data = itm(300000)
+    with lake.push('py', SETUP, 'itm') as push:
+        check(push.offset == 0 and push.trace == 'itm', push.offset)
+        for at in range(0, len(data), 7001):
+            push.write(data[at:at + 7001])
+    check(push.acked == len(data), 'acknowledged', push.acked)
+    check(lake.wait_sealed('itm').raw_bytes == len(data), 'bytes')
+    check(b''.join(lake.raw('itm')) == data, 'the raw bytes differ')
+    check(b''.join(lake.raw('itm', 100, 2000)) == data[100:2000], 'a range of raw bytes differs')
+    try:
+        lake.push('py', SETUP, 'itm', resume=False)
+        raise AssertionError('an existing trace was begun anew')
+    except tracelake.Error as e:
+        check(e.code == 'ALREADY_EXISTS' and 'exists' in str(e), e.code, e)
+
+
+def leaves_open(lake):
+    """An exception leaves the capture open; the next push goes on where the durable bytes end."""
+    data = itm(5000)
+    try:
+        with lake.push('py', SETUP, 'open') as push:
+            push.write(data[:3000])
+            push.flush()
+            raise KeyError('the program fails')
+    except KeyError:
+        pass
+    check(lake.trace('open').state == 1, 'not live any more')
+    with lake.push('py', SETUP, 'open') as push:
+        check(push.offset == 3000, 'goes on at', push.offset)
+        push.write(data[3000:])
+    check(b''.join(lake.raw('open')) == data, 'bytes differ')
+
+
+class Cutter:
+    """Forwards TCP; cuts each of the first connections behind so many bytes from the client."""
+
+    def __init__(self, address, cuts):
+        host, port = address.split(':')
+        self.target, self.cuts, self.done = (host, int(port)), list(cuts), 0
+        self.listener = socket.create_server(('127.0.0.1', 0))
+        self.url = 'http://127.0.0.1:%d' % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                a, _ = self.listener.accept()
+            except OSError:
+                return
+            b = socket.create_connection(self.target)
+            left = self.cuts.pop(0) if self.cuts else None
+            threading.Thread(target=self.copy, args=(a, b, left), daemon=True).start()
+            threading.Thread(target=self.copy, args=(b, a, None), daemon=True).start()
+
+    def copy(self, a, b, left):
+        try:
+            while data := a.recv(16384):
+                b.sendall(data if left is None else data[:left])
+                if left is not None:
+                    left -= len(data)
+                    if left <= 0:
+                        self.done += 1
+                        break
+        except OSError:
+            pass
+        for s in (a, b):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+def survives(server):
+    data = itm(400000)
+    cutter = Cutter(server.address, [PROXY_AT, 3 * PROXY_AT, 20000])
+    lake = tracelake.connect(cutter.url)
+    with lake.push('py', SETUP, 'cut') as push:
+        for at in range(0, len(data), 9000):
+            push.write(data[at:at + 9000])
+            push.flush()
+    check(cutter.done == 3, 'cuts', cutter.done)
+    check(b''.join(lake.raw('cut')) == data, 'bytes differ')
+    cutter.listener.close()
+    lake.close()
+
+
+def ranges(lake, server):
+    text = command(server, 'get', 'sim/cs.10', '--text').decode().splitlines()[1:]
+    items = list(lake.items('sim', 'cs.10'))
+    check([' '.join([i.kind, *i.fields]) for i in items] == text, 'items are not the flow text')
+    insns = list(lake.instructions('sim', 'cs.10', 500, 700))
+    lines = [line.split() for line in text if line[0] in 'IN'][500:700]
+    check([i.at for i in insns] == list(range(500, 700)), 'positions')
+    check([(i.pc, i.encoding) for i in insns] == [(int(w[1], 16), w[2]) for w in lines], 'insns')
+    whole = list(lake.instructions('sim', 'cs.10'))
+    check(whole[-1].time is not None and whole[-1].mode == 'el0.ns.a64', whole[-1])
+    columns = lake.columns('sim', 'cs.10', 500, 700)
+    check(columns['pc'] == [i.pc for i in insns] and list(columns) == list(insns[0]._fields), 'columns')
+    try:
+        lake.trace('nothing')
+        raise AssertionError('there is no such trace')
+    except tracelake.Error as e:
+        check(e.code == 'NOT_FOUND', e.code)
+    check({t.id for t in lake.traces()} >= {'sim', 'itm'}, 'traces')
+    lake.call('Catalog', 'SetLabels', trace='sim', labels={'team': 'atlas'})
+    check(lake.trace('sim').labels['team'] == 'atlas', 'labels')
+
+
+def tables(lake):
+    """What is handed to pyarrow and pandas, by stand-ins that keep it."""
+    arrow = types.ModuleType('pyarrow')
+    arrow.string, arrow.uint64 = (lambda: 'string'), (lambda: 'uint64')
+    arrow.array, arrow.table = (lambda values, kind: (kind, values)), (lambda columns: columns)
+    before = sys.modules.get('pyarrow')
+    sys.modules['pyarrow'] = arrow
+    try:
+        table = lake.to_arrow('sim', 'cs.10', 0, 100)
+    finally:
+        sys.modules.pop('pyarrow')
+        if before:
+            sys.modules['pyarrow'] = before
+    check(table['at'] == ('uint64', list(range(100))) and table['encoding'][0] == 'string', table)
+    check(len(table['pc'][1]) == 100, 'rows')
+
+
+def follows(lake, server):
+    """A live stream while it is pushed, and while the server is killed and starts again."""
+    data = itm(40000)
+    push = lake.push('py', SETUP, 'live')
+    push.write(data[:20000])
+    push.flush()
+    got, enough = [], threading.Event()
+
+    def follow():
+        for item in lake.follow('live', 'cs.01', 0):
+            got.append(item)
+            if len(got) > 5000:
+                enough.set()
+        enough.set()
+    thread = threading.Thread(target=follow)
+    thread.start()
+    check(enough.wait(60), 'nothing is followed')
+    server.kill()
+    server.start()
+    push.write(data[20000:])
+    push.finish()
+    push.close()
+    thread.join(60)
+    check(not thread.is_alive(), 'following does not end')
+    whole = list(lake.items('live', 'cs.01'))
+    part = next((i for i, (a, b) in enumerate(zip(got, whole)) if a != b), min(len(got), len(whole)))
+    check(got == whole, 'followed', len(got), 'of', len(whole), 'at', part, got[part - 2:part + 2],
+          whole[part - 2:part + 2])
+
+
+def over_tls(server):
+    fingerprint = next(line for line in server.lines if 'SHA-256' in line).split()[-1]
+    with tracelake.connect(server.tls_url, fingerprint=fingerprint) as lake:
+        check(lake.trace('sim').id == 'sim', 'over TLS')
+    with tracelake.connect(server.tls_url, cafile=server.cert) as lake:
+        check(lake.trace('sim').id == 'sim', 'over TLS with its certificate')
+    try:
+        tracelake.connect(server.tls_url, fingerprint='00' * 32)
+        raise AssertionError('another certificate was accepted')
+    except tracelake.Error as e:
+        check(e.code == 'UNAUTHENTICATED', e)
+
+
+def run(first):
+    """A server of its own, whose ports stay: it is killed and starts again."""
+    ports = [first.address.split(':')[1], first.tls_address.split(':')[1]]
+    first.stop()
+    server = Server(os.path.dirname(first.command), first.dir, '--listen', '127.0.0.1:' + ports[0],
+                    '--listen-tls', '127.0.0.1:' + ports[1])
+    server.start()
+    try:
+        server.url, server.tls_url = ('http://127.0.0.1:' + ports[0], 'https://localhost:' + ports[1])
+        lake = tracelake.connect(server.url)
+        simulated(server)
+        lake.wait_sealed('sim')
+        pushes(lake, server)
+        leaves_open(lake)
+        survives(server)
+        ranges(lake, server)
+        tables(lake)
+        over_tls(server)
+        follows(lake, server)
+        lake.close()
+        server.stop()
+    finally:
+        server.kill()
+    first.stop = lambda: None
