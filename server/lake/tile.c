@@ -111,10 +111,8 @@ static void take_point(struct spans *s, const struct tl_item *item, uint64_t pos
     if (item->kind != TL_ITEM_SOFTWARE)
         symbol = tl_flow_now_symbol(now, s->image, pc);
     const uint64_t function = symbol < 0 ? 0 : (uint64_t)symbol + 1;
-    if (i < N) {
+    if (i < N)
         tl_bucket_insns(&s->buckets[i], 1, function, pc, privilege, now->depth);
-        s->buckets[i].branches += item->kind == TL_ITEM_BRANCH;
-    }
     take_quiet(s, position, position + 1, function, pc, privilege, now->depth);
 }
 

@@ -74,6 +74,7 @@ void tl_bucket_insns(struct tl_bucket *b, uint64_t n, uint64_t function, uint64_
 void tl_bucket_item(struct tl_bucket *b, const struct tl_item *item)
 {
     b->flags |= tl_bucket_flags(item);
+    b->branches += tl_item_is_branch(item);
     b->events += tl_item_is_event(item);
     b->event_mask |= tl_bucket_mask(item);
 }

@@ -77,7 +77,7 @@ static inline void tl_open_bucket_depth(struct tl_open_bucket *open, uint32_t de
 /* What an item counts for, beside that there is one. */
 static inline void tl_open_bucket_item(struct tl_open_bucket *open, const struct tl_item *item)
 {
-    open->taken += item->kind == TL_ITEM_BRANCH;
+    open->taken += tl_item_is_branch(item);
     open->events += tl_item_is_event(item);
     open->event_mask |= tl_bucket_mask(item);
     open->flags |= tl_bucket_flags(item);

@@ -203,16 +203,22 @@ int tl_shard_builder_frame(struct tl_shard_builder *shard, struct tl_blob *stf, 
 
 /* ---- what happens -------------------------------------------------------------------------- */
 
-int tl_shard_builder_settle(struct tl_shard_builder *shard)
+/* Add the open bucket to `view`, a copy of the shard's or, if it ends, that itself. */
+static int settle(struct tl_shard_builder *shard, struct tl_view *view, bool ends)
 {
-    struct tl_open_bucket *open = &shard->bucket;
+    struct tl_open_bucket *const open = &shard->bucket;
     if (open->n == 0 && !open->items)
         return TL_OK;
-    struct tl_bucket *b = tl_buckets_at(&shard->view->index.buckets, tl_open_bucket_position(open));
+    struct tl_bucket *const b = tl_buckets_at(&view->index.buckets, tl_open_bucket_position(open));
     if (!b)
         return TL_NOMEM;
-    tl_open_bucket_settle(open, b, true);
+    tl_open_bucket_settle(open, b, ends);
     return TL_OK;
+}
+
+int tl_shard_builder_settle(struct tl_shard_builder *shard)
+{
+    return settle(shard, shard->view, true);
 }
 
 /* Tell of what was counted for each function. */
@@ -489,26 +495,13 @@ static void clip(struct tl_view *view, uint64_t positions)
     }
 }
 
-/* The open bucket stays as it is: that somebody looked must make no difference. */
-static int settle_copy(struct tl_shard_builder *shard, struct tl_view *view)
-{
-    struct tl_shard_index *index = &view->index;
-    if (shard->bucket.n == 0 && !shard->bucket.items)
-        return TL_OK;
-    struct tl_bucket *b = tl_buckets_at(&index->buckets, tl_open_bucket_position(&shard->bucket));
-    if (!b)
-        return TL_NOMEM;
-    tl_open_bucket_settle(&shard->bucket, b, false);
-    return TL_OK;
-}
-
 int tl_shard_builder_snapshot(struct tl_shard_builder *shard, struct tl_bytes stf, uint64_t marker,
                               uint64_t pc, uint64_t positions, struct tl_view **out)
 {
     struct tl_view *view = tl_view_new();
     int r = view ? copy_closed(shard->view, view) : TL_NOMEM;
     if (r >= 0)
-        r = settle_copy(shard, view);
+        r = settle(shard, view, false); /* that somebody looked must make no difference */
     if (r >= 0)
         r = copy_open(shard, stf, marker, pc, view);
     if (r < 0) {

@@ -563,10 +563,29 @@ static void finer_buckets_add_up(void **state)
     tl_buf_fini(&bytes);
 }
 
+/* What goes into a bucket item by item (an exact tile's), as the index counts it. */
+static void unmapped_code_counts_as_a_branch(void **state)
+{
+    const struct tl_item items[] = {
+        {.kind = TL_ITEM_GAP, .flags = TL_ITEM_HAS_PC, .sub = TL_GAP_NO_IMAGE, .pc = 0x8000},
+        {.kind = TL_ITEM_GAP, .sub = TL_GAP_OVERFLOW},
+        {.kind = TL_ITEM_BRANCH, .value = 0x8000},
+        {.kind = TL_ITEM_EXCEPTION, .flags = TL_ITEM_HAS_PC},
+    };
+    struct tl_bucket b = {0};
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++)
+        tl_bucket_item(&b, &items[i]);
+    assert_int_equal(b.branches, 2);
+    assert_int_equal(b.events, 1);
+    assert_int_equal(b.flags, TL_FLAG_GAP | TL_FLAG_NO_IMAGE | TL_FLAG_OVERFLOW);
+    assert_int_equal(b.event_mask, TL_HAS_EXCEPTION);
+}
+
 int main(void)
 {
     begin_random();
     const struct CMUnitTest tests[] = {cmocka_unit_test(index_is_what_was_executed),
-                                       cmocka_unit_test(finer_buckets_add_up)};
+                                       cmocka_unit_test(finer_buckets_add_up),
+                                       cmocka_unit_test(unmapped_code_counts_as_a_branch)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
