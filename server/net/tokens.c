@@ -54,24 +54,34 @@ static bool parse_role(struct tl_token *token, const char *name)
     return false;
 }
 
+/* Of the form of `pattern`, in which 0 stands for a digit. */
+static bool has_form(const char *text, const char *pattern)
+{
+    for (; *pattern; text++, pattern++)
+        if (*pattern == '0' ? *text < '0' || *text > '9' : *text != *pattern)
+            return false;
+    return !*text;
+}
+
 int tl_token_expiry_parse(const char *text, int64_t *out)
 {
     struct tm tm = {0};
     uint64_t age_s, bytes;
-    int end = 0;
     if (tl_lifetime_parse(text, &age_s, &bytes) == TL_OK && age_s && !bytes) {
         *out = (int64_t)time(NULL) + (int64_t)age_s;
         return TL_OK;
     }
-    const int got = sscanf(text, "%4d-%2d-%2d%nT%2d:%2d:%2dZ%n", &tm.tm_year, &tm.tm_mon,
-                           &tm.tm_mday, &end, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &end);
-    if ((got != 3 && got != 6) || text[end] || tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 ||
-        tm.tm_mday > 31 || tm.tm_year < 1970)
+    if (!has_form(text, "0000-00-00") && !has_form(text, "0000-00-00T00:00:00Z"))
+        return TL_USAGE;
+    (void)!sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+                  &tm.tm_hour, &tm.tm_min, &tm.tm_sec);
+    if (tm.tm_year < 1970 || tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 || tm.tm_mday > 31 ||
+        tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 59)
         return TL_USAGE;
     tm.tm_year -= 1900;
     tm.tm_mon--;
     *out = timegm(&tm);
-    return *out > 0 ? TL_OK : TL_USAGE;
+    return *out > 0 && tm.tm_year < 8100 ? TL_OK : TL_USAGE;
 }
 
 char *tl_token_expiry_text(int64_t expires, char out[static 24])

@@ -7,8 +7,10 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import SOURCE, check, main  # noqa: E402
+from lab import SOURCE, Skip, check, main  # noqa: E402
 
 TESTS = {}
 TOKEN = 'sesame-0123456789abcdef'
@@ -440,6 +442,60 @@ def client_certificates(lab):
     lab.server.send_signal(signal.SIGHUP)
     lab.wait_told('reloaded')
     lab.fails(3, r'no role', 'ls', *there, *rig7)
+    lab.stop()
+
+
+@test
+def backup(lab):
+    """A copy of catalog and objects of a running server, in that order, is one that can be served."""
+    lab.start('--log-format', 'json')
+    push(lab, '--trace', 'whole')
+    live = lab.spawn('push', '--format', 'itm,id=0', '--rig', 'bench3', '--trace', 'live', '--rate',
+                     '20K', '--chunk', '200', itm(lab, 40000))
+    lab.wait_told('push begun', trace='live')
+    while lab.offset('live') < 4000:
+        check(live.poll() is None, 'the push ended')
+    copy = lab.path('copy')
+    os.mkdir(copy)
+    there, here = sqlite3.connect(os.path.join(lab.data, 'catalog.db')), sqlite3.connect(
+        os.path.join(copy, 'catalog.db'))
+    there.backup(here)
+    here.close()
+    there.close()
+    at = lab.offset('live')
+    while lab.offset('live') < at + 4000:  # so that the objects are ahead of the catalog
+        check(live.poll() is None, 'the push ended')
+    shutil.copytree(os.path.join(lab.data, 'objects'), os.path.join(copy, 'objects'))
+    whole = lab.run('get', 'whole', '--text').out
+    live.send_signal(signal.SIGKILL)
+    lab.kill()
+    shutil.rmtree(lab.data)
+    os.rename(copy, lab.data)
+    lab.start('--log-format', 'json')
+    check(lab.run('get', 'whole', '--text').out == whole, 'flow differs')
+    with open(lab.path('itm'), 'rb') as f:
+        sent = f.read()
+    back = lab.run('raw', 'live', '-').out
+    check(len(back) >= at and sent.startswith(back), 'raw bytes', len(back), at)
+    lab.run('verify', '--all')
+    # The rig goes on with it.
+    lab.run('push', '--format', 'itm,id=0', '--rig', 'bench3', '--trace', 'live', lab.path('itm'))
+    check(lab.run('raw', 'live', '-').out == sent, 'raw bytes after going on')
+    check(lab.run('get', 'live', '--text').text().count('\nS itm 1 ') == 40000, 'flow')
+    lab.stop()
+
+
+@test
+def taken_port(lab):
+    """`./dev run` where another's server listens fails, and its rigs do not push there."""
+    if lab.build != os.path.join(SOURCE, 'build') or not os.path.exists(lab.build + '/.deps'):
+        raise Skip('not the build folder of ./dev')
+    lab.start()
+    done = subprocess.run([os.path.join(SOURCE, 'dev'), 'run', '--listen=127.0.0.1:%d' % lab.port,
+                           '--listen-tls=127.0.0.1:0', '--data=' + lab.path('other')],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=200)
+    check(done.returncode == 1 and b'cannot listen on' in done.stderr, done)
+    check(json.loads(lab.run('ls', '--json').text()) == [], 'a rig pushed into another\'s server')
     lab.stop()
 
 
