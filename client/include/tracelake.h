@@ -449,6 +449,46 @@ TRACELAKE_API void tracelake_insns_extent(const struct tracelake_insns *insns, u
                                           uint64_t *count);
 TRACELAKE_API void tracelake_insns_close(struct tracelake_insns *insns);
 
+/* ---- flow --------------------------------------------------------------------------------- */
+
+/*
+ * All that the trace tells of a range, element by element, with what is in force there: time, mode,
+ * context. Also of a live stream as it grows.
+ */
+struct tracelake_flow;
+
+/* One element of flow text (docs/flow-text.md). Texts are valid until the next one. */
+struct tracelake_item {
+    uint64_t at;      /* position in the stream */
+    uint64_t pc;      /* I, N: of the instruction; X: the preferred return address; else 0 */
+    uint64_t time;    /* the last timestamp up to here, if has_time: ns, or ticks */
+    const char *mode; /* "el1.ns.a64"; "" before the trace has said it */
+    const char *context, *vmid; /* as flow text has them; "" before */
+    const char *text; /* the words behind its letter */
+    char kind;        /* its letter: I N B X R M C T Y V S G O A */
+    bool has_time;
+};
+
+/* Errors: NOTFOUND, USAGE. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_flow_open(struct tracelake_flow **out,
+                                                         struct tracelake *lake,
+                                                         const struct tracelake_range *range,
+                                                         struct tracelake_error *error);
+/*
+ * The same of a live stream from position `from` on, until the trace is sealed. Where the connection
+ * breaks it is made again, for up to ten minutes, and nothing comes twice.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_flow_follow(struct tracelake_flow **out,
+                                                           struct tracelake *lake,
+                                                           const char *trace, const char *stream,
+                                                           uint64_t from,
+                                                           struct tracelake_error *error);
+/* The next element, or TRACELAKE_EOF. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_flow_next(struct tracelake_flow *flow,
+                                                         struct tracelake_item *out,
+                                                         struct tracelake_error *error);
+TRACELAKE_API void tracelake_flow_close(struct tracelake_flow *flow);
+
 /* A range as a file: the pieces, one behind another, are one complete file of the format. */
 
 struct tracelake_fetch;
@@ -601,6 +641,23 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_profile(struct tracelake *lake,
                                                        bool callers, uint32_t nodes, char **json,
                                                        struct tracelake_error *error);
 
+/*
+ * Call stacks of a range of instructions or time, as JSON text (docs/http.md, slices); free `*json`
+ * with free(). `columns` of the picture that is made of them, 0: 1024.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_slices(struct tracelake *lake,
+                                                      const struct tracelake_range *range,
+                                                      uint32_t columns, char **json,
+                                                      struct tracelake_error *error);
+/*
+ * Instructions with their assembly text, function and source line, as JSON text (docs/http.md,
+ * insns); free `*json` with free(). `count` 0: 100, at most 4096.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_disassembly(struct tracelake *lake,
+                                                           const char *trace, const char *stream,
+                                                           uint64_t from, uint32_t count,
+                                                           char **json,
+                                                           struct tracelake_error *error);
 /*
  * Where two runs part and meet again, and what differs by function, as JSON text (docs/http.md);
  * free

@@ -41,6 +41,31 @@ int tracelake_call(struct tracelake *lake, const char *trace, const char *stream
     return ask_json(lake, "/tracelake.v1.Ranges/Call", &request.base, json, error);
 }
 
+int tracelake_slices(struct tracelake *lake, const struct tracelake_range *range, uint32_t columns,
+                     char **json, struct tracelake_error *error)
+{
+    Tracelake__V1__LaneRequest request = TRACELAKE__V1__LANE_REQUEST__INIT;
+    request.trace = text(range->trace);
+    request.stream = text(range->stream);
+    request.axis = (Tracelake__V1__Unit)range->unit;
+    request.begin = range->from;
+    request.to = end_of(range->to);
+    request.columns = columns;
+    return ask_json(lake, "/tracelake.v1.Ranges/Slices", &request.base, json, error);
+}
+
+int tracelake_disassembly(struct tracelake *lake, const char *trace, const char *stream,
+                          uint64_t from, uint32_t count, char **json,
+                          struct tracelake_error *error)
+{
+    Tracelake__V1__InsnsRequest request = TRACELAKE__V1__INSNS_REQUEST__INIT;
+    request.trace = text(trace);
+    request.stream = text(stream);
+    request.begin = from;
+    request.count = count;
+    return ask_json(lake, "/tracelake.v1.Ranges/Insns", &request.base, json, error);
+}
+
 int tracelake_profile(struct tracelake *lake, const struct tracelake_range *range, bool callers,
                       uint32_t nodes, char **json, struct tracelake_error *error)
 {

@@ -86,6 +86,25 @@ int tl_run_insns(struct tl_call *call, const void *message)
     return explain(call, rc, r->trace, r->stream);
 }
 
+int tl_run_slices(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__LaneRequest *const r = message;
+    const struct tl_slices_request request = {.trace = r->trace,
+                                              .stream = r->stream,
+                                              .axis = (enum tl_range_unit)r->axis,
+                                              .from = r->begin,
+                                              .to = r->to ? r->to : UINT64_MAX,
+                                              .columns = r->columns};
+    struct tl_slices slices = {0};
+    if (r->axis != TRACELAKE__V1__UNIT__UNIT_INSN && r->axis != TRACELAKE__V1__UNIT__UNIT_TIME)
+        return tl_fail_set(tl_call_fail(call), TL_USAGE, "the axis is instructions or time");
+    int rc = tl_lake_slices(tl_call_rpc(call)->lake, &request, &slices, tl_call_fail(call));
+    if (rc >= 0)
+        rc = send_json(call, tl_webjson_slices(&slices));
+    tl_slices_fini(&slices);
+    return explain(call, rc, r->trace, r->stream);
+}
+
 int tl_run_source(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__SourceRequest *const r = message;

@@ -7,6 +7,7 @@
 
 int tl_run_stats(struct tl_call *call, const void *message);
 int tl_run_insns(struct tl_call *call, const void *message);
+int tl_run_slices(struct tl_call *call, const void *message);
 int tl_run_source(struct tl_call *call, const void *message);
 int tl_run_log(struct tl_call *call, const void *message);
 int tl_run_states(struct tl_call *call, const void *message);

@@ -362,6 +362,8 @@ const struct tl_method tl_ranges_methods[] = {
      TL_ROLE_READ, tl_run_stats, TL_LONG},
     {"/tracelake.v1.Ranges/Insns", &tracelake__v1__insns_request__descriptor, TL_UNARY,
      TL_ROLE_READ, tl_run_insns, TL_LONG},
+    {"/tracelake.v1.Ranges/Slices", &tracelake__v1__lane_request__descriptor, TL_UNARY,
+     TL_ROLE_READ, tl_run_slices, TL_LONG},
     {"/tracelake.v1.Ranges/Source", &tracelake__v1__source_request__descriptor, TL_UNARY,
      TL_ROLE_READ, tl_run_source, TL_LONG},
     {"/tracelake.v1.Ranges/Log", &tracelake__v1__log_request__descriptor, TL_UNARY, TL_ROLE_READ,

@@ -50,6 +50,7 @@ static const struct rule methods[] = {
     {"/tracelake.v1.Ranges/Find", READ, TRACE},
     {"/tracelake.v1.Ranges/Stats", READ, TRACE},
     {"/tracelake.v1.Ranges/Insns", READ, TRACE},
+    {"/tracelake.v1.Ranges/Slices", READ, TRACE},
     {"/tracelake.v1.Ranges/Source", READ, TRACE},
     {"/tracelake.v1.Ranges/Log", READ, TRACE},
     {"/tracelake.v1.Ranges/States", READ, TRACE},

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""The C library's flow, call stacks and assembly text, called from here. usage: library.py BUILD [NAME…]"""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_int, c_uint32, c_uint64, c_void_p
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lab import check, main  # noqa: E402
+from e2e import simulated, wait_offset, wait_sealed  # noqa: E402
+from rigs import described  # noqa: E402
+
+TESTS = {}
+EOF = -4
+
+
+def test(function):
+    TESTS[function.__name__] = function
+    return function
+
+
+class Failure(ctypes.Structure):
+    _fields_ = [('code', c_int), ('grpc', c_int), ('text', c_char * 512)]
+
+
+class Range(ctypes.Structure):
+    _fields_ = [('trace', c_char_p), ('stream', c_char_p), ('unit', c_int), ('begin', c_uint64),
+                ('end', c_uint64)]
+
+
+class Item(ctypes.Structure):
+    _fields_ = [('at', c_uint64), ('pc', c_uint64), ('time', c_uint64), ('mode', c_char_p),
+                ('context', c_char_p), ('vmid', c_char_p), ('text', c_char_p), ('kind', c_char),
+                ('has_time', c_bool)]
+
+
+class Library:
+    """A connection through libtracelake.so."""
+
+    def __init__(self, lab):
+        self.lib = ctypes.CDLL(os.path.join(lab.build, 'libtracelake.so'))
+        self.why, self.lake = Failure(), c_void_p()
+        for name in ('flow_next', 'flow_close', 'close', 'descriptor'):
+            getattr(self.lib, 'tracelake_' + name).argtypes = None
+        self('connect', byref(self.lake), lab.url.encode(), None, byref(self.why))
+
+    def __call__(self, name, *args, ends=False):
+        result = getattr(self.lib, 'tracelake_' + name)(*args)
+        check(result == 0 or (ends and result == EOF), name, result, self.why.text.decode())
+        return result
+
+    def items(self, flow):
+        item = Item()
+        while self('flow_next', flow, byref(item), byref(self.why), ends=True) == 0:
+            yield item
+        self.lib.tracelake_flow_close(flow)
+
+    def text(self, name, *args):
+        """A JSON answer."""
+        out = c_char_p()
+        self(name, self.lake, *args, byref(out), byref(self.why))
+        return json.loads(out.value)
+
+
+def line(item):
+    return b' '.join([item.kind, item.text]) if item.text else item.kind
+
+
+@test
+def library_flow(lab):
+    """Items with time, mode and context; call stacks and assembly text; a descriptor to poll."""
+    simulated(lab, 3000)
+    wait_sealed(lab, 'sim')
+    lib = Library(lab)
+    flow = c_void_p()
+    lib('flow_open', byref(flow), lib.lake,
+        byref(Range(b'sim', b'cs.10', 0, 0, 2**64 - 1)), byref(lib.why))
+    text = lab.run('get', 'sim/cs.10', '--text').out.splitlines()[1:]
+    lines, modes, times, mode, time = [], [], [], b'', 0
+    for item in lib.items(flow):
+        lines.append(line(item))
+        modes.append(item.mode)
+        times.append(item.time)
+        if item.kind in b'IN':
+            check(item.pc == int(item.text.split()[0], 16), 'pc', item.pc)
+    check(lines == text, 'the items are not the flow text')
+    for i, row in enumerate(text):
+        word = row.split()
+        mode = word[1] if word[0] == b'M' else mode
+        time = int(word[1]) if word[0] == b'T' else time
+        check((modes[i], times[i]) == (mode, time), 'what is in force at', i, row)
+    lib.lib.tracelake_descriptor.argtypes = [c_void_p, POINTER(c_bool)]
+    check(lib.lib.tracelake_descriptor(lib.lake, None) > 2, 'no descriptor')
+    # The twins of what HTTP says.
+    slices = lib.text('slices', byref(Range(b'sim', b'cs.10', 0, 0, 5000)), c_uint32(512))
+    check(any(s.get('name') == 'sensor_main' for s in slices['slices']), slices)
+    rows = lib.text('disassembly', b'sim', b'cs.10', c_uint64(100), c_uint32(5))
+    check(len(rows) == 5, rows)
+    lib.lib.tracelake_close(lib.lake)
+
+
+@test
+def library_follow(lab):
+    """A live stream through the library while the server is killed: everything comes, and once."""
+    simulated(lab, 8000)
+    with open(lab.path('raw'), 'rb') as f:
+        raw = f.read()
+    push = lab.spawn('push', *described(lab), '--trace', 'live', '-', stdin=subprocess.PIPE)
+    push.stdin.write(raw[:4000])
+    push.stdin.flush()
+    wait_offset(lab, 'live', 4000)
+    lib = Library(lab)
+    flow = c_void_p()
+    lib('flow_follow', byref(flow), lib.lake, b'live', b'cs.10', c_uint64(0), byref(lib.why))
+    lines = []
+    for item in lib.items(flow):
+        lines.append(line(item))
+        if len(lines) == 3000:
+            lab.kill()
+            lab.start()
+            push.stdin.write(raw[4000:])
+            push.stdin.close()
+    check(lines == lab.run('get', 'live/cs.10', '--text').out.splitlines()[1:], 'the items differ')
+    lib.lib.tracelake_close(lib.lake)
+
+
+if __name__ == '__main__':
+    main(TESTS)
