@@ -19,19 +19,21 @@ export function missingTrace(begin = 0n) {
     .time(at(5000)).run(400).time(at(6000)).on().time(at(9000)).run(400).time(at(10000));
 }
 
-/** What a column of the one lane's function band looks like. */
+/** What a column of the one lane's function band looks like, in its middle: it fills the window. */
 async function column(page, x) {
   const names = ["lost", "density", "muted", "ground", "stripe"];
   const named = Object.fromEntries(await Promise.all(names.map(async (n) => [n, await cssColour(page, n)])));
   const seen = await page.evaluate((at) => {
-    const ctx = document.querySelector("canvas.base").getContext("2d");
-    const { data } = ctx.getImageData(at, 40, 1, 28);
-    return Array.from({ length: 28 }, (_, i) =>
+    const canvas = document.querySelector("canvas.base");
+    const height = document.querySelector(".head").offsetHeight - 24;
+    const { data } = canvas.getContext("2d").getImageData(at, 40, 1, height);
+    return Array.from({ length: height }, (_, i) =>
       `#${((data[4 * i] << 16) | (data[4 * i + 1] << 8) | data[4 * i + 2]).toString(16).padStart(6, "0")}`);
   }, Math.round(x));
-  if (seen.filter((c) => c === named.lost).length >= 4) return "lost";
-  if (new Set(seen).size === 1 && seen[0] !== named.ground && seen[0] !== named.stripe) return "running";
-  return seen[14] === named.density ? "untraced" : `unclear: ${[...new Set(seen)].join(" ")}`;
+  const band = seen.slice(0, 28);
+  if (band.filter((c) => c === named.lost).length >= 4) return "lost";
+  if (new Set(band).size === 1 && band[0] !== named.ground && band[0] !== named.stripe) return "running";
+  return seen.filter((c) => c === named.density).length === 1 ? "untraced" : `unclear: ${[...new Set(seen)].join(" ")}`;
 }
 
 const truth = (t) => TRUTH.find(([from, to]) => t >= from && t < to)?.[2];

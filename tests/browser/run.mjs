@@ -17,6 +17,7 @@ import { FAR, gapChecks, missingTrace } from "./gaps.mjs";
 import { laneChecks } from "./lanes.mjs";
 import { Lab } from "./lab.mjs";
 import { loginChecks } from "./login.mjs";
+import { arrangeChecks, calledChecks } from "./arrange.mjs";
 import { listChecks } from "./list.mjs";
 import { listen } from "./mock/server.mjs";
 import { noteChecks } from "./notes.mjs";
@@ -54,6 +55,7 @@ try {
   if (args.mock) {
     const mock = await listen();
     try {
+      await arrangeChecks(suite, mock);
       await pageChecks(suite, mock);
       await slowChecks(suite, mock);
     } finally {
@@ -85,6 +87,7 @@ try {
         ...where, trace: finished, dir: lab.dir,
         noimage: await lab.pushed("noimage", missingTrace().write(lab.dir, "gaps", { clock: 1e9, image: false })),
       });
+      await calledChecks(suite, { ...where, trace: finished });
       await listChecks(suite, { ...where, dir: lab.dir });
       await frameChecks(suite, { ...where, trace: finished, plain: await lab.recorded("dhry_riscv.zstf") });
       const real = await lab.real("juno_r1_1", "ETB_0");

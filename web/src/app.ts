@@ -9,6 +9,7 @@ import { extentOf, hasTime, type Trace } from "./model.ts";
 import { noteSpan, type Note } from "./notes.ts";
 import type { Colour, Theme } from "./palette.ts";
 import { centre, clamp, pan, span, whole, zoom, type Axis, type View } from "./scale.ts";
+import type { Arrangement } from "./arrange.ts";
 import { Finder } from "./find.ts";
 import { Session, type Measured } from "./session.ts";
 import { Swatches } from "./swatches.ts";
@@ -117,7 +118,7 @@ export class App {
       to: bare ? undefined : text(s.view.to, step), lane: s.lane > 0 ? s.stream?.name : undefined,
       at: s.cursor === undefined ? undefined : text(s.cursor),
       select: s.selection && [text(s.selection[0]), text(s.selection[1])], find: s.found?.text ?? "", panel: this.panel,
-      kinds: this.kinds, alone: this.swatches.highlight, with: this.comparedWith,
+      arrangement: s.arrangement, kinds: this.kinds, alone: this.swatches.highlight, with: this.comparedWith,
       open: s.folds, full: s.trace.streams.filter((_, i) => s.full.has(i)).map((x) => x.name),
       show: [...this.subs], beside: this.beside, offset: this.besideOffset,
       follow: this.following,
@@ -174,6 +175,7 @@ export class App {
     s.view = place.from !== undefined && to > from
       ? clamp({ axis, from, to }, extent) : whole(axis, extent);
     this.panel = place.panel;
+    s.arrangement = place.arrangement;
     this.kinds = place.kinds;
     if (place.alone !== this.swatches.highlight) this.swatches.setHighlight(place.alone);
     this.comparedWith = place.with;
@@ -608,6 +610,20 @@ export class App {
   highlight(name: string): void {
     this.swatches.setHighlight(name);
     this.moved();
+  }
+
+  arrange(change: Partial<Arrangement>): void {
+    const s = this.session;
+    if (!s) return;
+    s.arrangement = { ...s.arrangement, ...change };
+    this.moved();
+  }
+
+  /** The lane that is seen above or below the selected one. */
+  nextLane(by: 1 | -1): void {
+    const s = this.session;
+    const lane = s?.lanes[s.lanes.indexOf(s.lane) + by];
+    if (lane !== undefined) this.selectLane(lane);
   }
 
   setKinds(kinds: string): void {

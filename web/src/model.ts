@@ -362,3 +362,27 @@ export function privilegeName(protocol: string, level: number): string {
   if (/^(pt|intel)/i.test(protocol)) return `ring ${level}`;
   return ["U", "S", "H", "M"][level] ?? String(level);
 }
+
+/** Cores of sources, by the name of their stream, from a setup as INI text. */
+export function coresOf(setup: string): Map<string, string> {
+  const out = new Map<string, string>();
+  let source = "";
+  let keys: Record<string, string> = {};
+  const close = (): void => {
+    const text = [keys.core, keys.device && (keys.core ? `(${keys.device})` : keys.device)].filter(Boolean).join(" ");
+    if (source !== "" && text !== "") out.set(source, text);
+  };
+  for (const line of setup.split("\n")) {
+    const section = /^\s*\[(\S+)\s*([^\]]*)\]/.exec(line);
+    const pair = /^\s*([^=;#\s]+)\s*=\s*([^;#]*)/.exec(line);
+    if (section) {
+      close();
+      source = section[1] === "source" ? section[2]!.trim() : "";
+      keys = {};
+    } else if (pair) {
+      keys[pair[1]!] = pair[2]!.trim();
+    }
+  }
+  close();
+  return out;
+}

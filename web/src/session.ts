@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Everything that belongs to the trace that is open: what is in view, selected and found, and what was
 // fetched of it.
+import { AS_THEY_COME, shown, type Arrangement } from "./arrange.ts";
 import type { Found, Step } from "./find.ts";
 import { Overview } from "./overview.ts";
 import { InsnCache } from "./insns.ts";
-import { extentOf, streamExtent, type Position, type Stats, type Stream, type Trace } from "./model.ts";
+import { setupText } from "./api.ts";
+import { coresOf, extentOf, streamExtent, type Position, type Stats, type Stream, type Trace } from "./model.ts";
 import { LaneData, readCounters, readLog, readStates, type Counters, type Log, type States } from "./lanedata.ts";
 import { Notes } from "./notes.ts";
 import { whole, type Axis, type Extent, type View } from "./scale.ts";
@@ -93,6 +95,30 @@ export class Session {
     const { streams } = this.trace;
     return this.open.size === (this.openByItself ? streams.length : 0) ? undefined
       : streams.filter((_, i) => this.open.has(i)).map((s) => s.name);
+  }
+
+  arrangement: Arrangement = AS_THEY_COME;
+
+  /** What people call a stream: a label of its trace. */
+  called = (name: string): string => this.trace.labels[`lane.${name}`] ?? name;
+
+  /** "Cortex-A53 (ETM_0)": the core that a stream is of, as the setup tells; asked for once. */
+  setup = (name: string): string => {
+    if (!this.cores) {
+      this.cores = new Map();
+      void setupText(this.trace.id).then((text) => {
+        this.cores = coresOf(text);
+        this.app.changed();
+      }, () => {});
+    }
+    return this.cores.get(name) ?? "–";
+  };
+
+  private cores: Map<string, string> | undefined;
+
+  /** Lanes that are to be seen, from top to bottom. */
+  get lanes(): number[] {
+    return shown(this.trace.streams, this.arrangement, this.called);
   }
 
   get extent(): Extent {

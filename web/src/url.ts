@@ -2,6 +2,7 @@
 // The whole state of the page in the URL's hash:
 //   #/                                    the list of traces
 //   #/trace/ID?axis=time&from=..&to=..    a trace; every part of the query may be absent
+import { AS_THEY_COME, type Arrangement } from "./arrange.ts";
 import type { Axis } from "./scale.ts";
 
 export type Panel = "overview" | "insns" | "events" | "stats" | "find" | "calls" | "source" | "log" | "notes" | "together" | "compare" | "none";
@@ -23,6 +24,7 @@ export interface Place {
   find: string;
   panel: Panel;
   alone: string; // the function that alone has its colour
+  arrangement: Arrangement; // of lanes
   kinds: string; // of events that are listed, "" as usual
   with: string; // "TRACE/STREAM" that is compared
   open: readonly string[] | undefined; // lanes whose call stack is open, by name; undefined: as usual
@@ -37,7 +39,8 @@ export interface Place {
 export function emptyPlace(trace?: string): Place {
   return {
     trace, axis: "insn", from: undefined, to: undefined, lane: undefined, at: undefined,
-    select: undefined, find: "", panel: "overview", kinds: "", alone: "", with: "", open: undefined, full: [], show: [], beside: "", offset: undefined, follow: undefined,
+    select: undefined, find: "", panel: "overview", arrangement: AS_THEY_COME, kinds: "", alone: "", with: "", open: undefined, full: [],
+    show: [], beside: "", offset: undefined, follow: undefined,
   };
 }
 
@@ -59,6 +62,11 @@ export function encodePlace(place: Place): string {
   if (place.select) query.push(`select=${place.select[0]}-${place.select[1]}`);
   if (place.find !== "") query.push(`find=${encodeURIComponent(place.find)}`);
   if (place.panel !== usual(place)) query.push(`panel=${place.panel}`);
+  const { order, hidden, pinned, only } = place.arrangement;
+  for (const [key, list] of [["lanes", order], ["hide", hidden], ["pin", pinned]] as const) {
+    if (list.length > 0) query.push(`${key}=${list.map(encodeURIComponent).join(",")}`);
+  }
+  if (only !== "") query.push(`only=${encodeURIComponent(only)}`);
   if (place.alone !== "") query.push(`alone=${encodeURIComponent(place.alone)}`);
   if (place.kinds !== "") query.push(`kinds=${encodeURIComponent(place.kinds)}`);
   if (place.with !== "") query.push(`with=${encodeURIComponent(place.with)}`);
@@ -113,6 +121,10 @@ export function decodePlace(hash: string): Place {
   place.panel = panel !== null && PANELS.includes(panel) ? panel as Panel : usual(place);
   place.kinds = query.get("kinds") ?? "";
   place.alone = query.get("alone") ?? "";
+  place.arrangement = {
+    order: names(matched[2], "lanes") ?? [], hidden: names(matched[2], "hide") ?? [], pinned: names(matched[2], "pin") ?? [],
+    only: query.get("only") ?? "",
+  };
   place.with = query.get("with") ?? "";
   place.open = names(matched[2], "open");
   place.full = names(matched[2], "full") ?? [];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
+import { AS_THEY_COME } from "../src/arrange.ts";
 import { absolute, epochOf, exact, near, since } from "../src/epoch.ts";
 import { decodePlace, emptyPlace, encodePlace, type Place } from "../src/url.ts";
 import { generator } from "./random.ts";
@@ -26,7 +27,8 @@ test("everything that is in view goes there and back", () => {
       full: random() < 0.5 ? [] : ["cs.10"], show: random() < 0.5 ? [] : ["states", "counters"],
       beside: random() < 0.5 ? "" : "a b/&", offset: random() < 0.5 ? undefined : -5n,
       find: random() < 0.5 ? "" : "event:gap & ?#%", panel: random() < 0.5 ? "insns" : random() < 0.5 ? "stats" : "compare",
-kinds: random() < 0.5 ? "" : "gap,note", alone: random() < 0.5 ? "" : "f(&, x)", with: random() < 0.5 ? "" : "run 2/cs.10 &?#%", follow: random() < 0.7 ? undefined : random() < 0.5 ? 0 : 10000,
+arrangement: random() < 0.5 ? AS_THEY_COME : { order: ["b,&", "a"], hidden: ["c"], pinned: ["d=?"], only: "x & y" },
+      kinds: random() < 0.5 ? "" : "gap,note", alone: random() < 0.5 ? "" : "f(&, x)", with: random() < 0.5 ? "" : "run 2/cs.10 &?#%", follow: random() < 0.7 ? undefined : random() < 0.5 ? 0 : 10000,
     };
     assert.deepEqual(decodePlace(encodePlace(place)), place, `seed ${seed} round ${i}`);
   }

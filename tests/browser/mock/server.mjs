@@ -139,6 +139,7 @@ export function createServer({ rate = 3e6 } = {}) {
     }
     const number = (key, otherwise) => (url.searchParams.has(key) ? Number(url.searchParams.get(key)) : otherwise);
     if (parts[4] === "find") return json(synth.find(t.streams, Object.fromEntries(url.searchParams)));
+    if (parts[4] === "setup") return send(200, "text/plain; charset=utf-8", Buffer.from("[source cs.10]\ncore=Cortex-A53\n"));
     if (parts[4] === "stats") return json(synth.stats(0, 0, t.streams[0].insns));
     if (parts[4] === "slices") {
       return json({ streams: Object.fromEntries(url.searchParams.get("streams").split(",").map((name) => {

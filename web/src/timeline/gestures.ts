@@ -221,8 +221,8 @@ export class Gestures {
       case "end": this.app.goEnd(); return true;
       case "whole": this.app.showWhole(); return true;
       case "zoomSelection": this.app.zoomSelection(); return true;
-      case "laneUp": this.lane(s.lane - 1); return true;
-      case "laneDown": this.lane(s.lane + 1); return true;
+      case "laneUp": this.lane(-1); return true;
+      case "laneDown": this.lane(1); return true;
       case "toggleLane": this.app.toggleLane(s.lane); return true;
       case "stepBack": this.step(-1, shift); return true;
       case "stepForward": this.step(1, shift); return true;
@@ -230,9 +230,8 @@ export class Gestures {
     }
   }
 
-  private lane(lane: number): void {
-    this.app.selectLane(lane);
-    this.timeline.reveal(this.app.session!.lane);
+  private lane(by: 1 | -1): void {
+    this.app.nextLane(by);
   }
 
   /** By an instruction, or where those cannot be told apart by a bucket. */

@@ -9,6 +9,7 @@ export interface Band {
 
 export interface LaneBox {
   readonly lane: number; // index of the stream
+  readonly pinned: boolean;
   readonly y: number; // from the top of all lanes
   readonly h: number;
   readonly marks: Band;
@@ -41,17 +42,50 @@ function sizesFor(lanes: number): Sizes {
 }
 
 export interface LaneShape {
+  readonly lane: number; // index of the stream
   readonly open: boolean;
   readonly full: boolean; // open with every row
   readonly depth: number; // deepest call stack known, 0: none known
+  readonly pinned?: boolean;
   readonly states?: boolean; // processes and modes are shown
   readonly counters?: number; // so many curves are
 }
 
-export function layoutLanes(shapes: readonly LaneShape[]): { boxes: LaneBox[]; height: number } {
+/** So few lanes fill the window. */
+const FILLING = 3;
+/** How high the plot of branches becomes at most. */
+const HIGHEST = 72;
+
+/** `room`: the height that there is. */
+export function layoutLanes(shapes: readonly LaneShape[], room = 0): { boxes: LaneBox[]; height: number } {
   const sizes = sizesFor(shapes.length);
+  const few = (shape: LaneShape): number => (!shape.open ? 0 : shape.full ? shape.depth : Math.min(shape.depth, FEW_ROWS));
+  const usual = lay(shapes, () => sizes, few);
+  let spare = room - usual.height;
+  if (shapes.length === 0 || shapes.length > FILLING || spare <= 0) return usual;
+  // More levels first, then higher bands.
+  const rows = shapes.map(few);
+  for (let more = true; more;) {
+    more = false;
+    shapes.forEach((shape, i) => {
+      if (!shape.open || rows[i]! >= shape.depth || spare < STACK_ROW) return;
+      rows[i] = rows[i]! + 1;
+      spare -= STACK_ROW;
+      more = true;
+    });
+  }
+  const each = Math.floor(spare / shapes.length);
+  const density = Math.min(HIGHEST, sizes.density + Math.round(each * 0.2));
+  const enlarged = { ...sizes, density, fn: sizes.fn + each - (density - sizes.density) };
+  return lay(shapes, () => enlarged, (shape) => rows[shapes.indexOf(shape)]!);
+}
+
+function lay(
+  shapes: readonly LaneShape[], sizesOf: (shape: LaneShape) => Sizes, rowsOf: (shape: LaneShape) => number,
+): { boxes: LaneBox[]; height: number } {
   let top = 0;
-  const boxes = shapes.map((shape, lane) => {
+  const boxes = shapes.map((shape) => {
+    const sizes = sizesOf(shape);
     let y = Math.ceil(sizes.pad / 2);
     const band = (h: number, gap = 0): Band => {
       const at = y;
@@ -64,13 +98,20 @@ export function layoutLanes(shapes: readonly LaneShape[]): { boxes: LaneBox[]; h
     const density = band(sizes.density, 2);
     const states = band(shape.states ? 2 * STATE_ROW : 0, 2);
     const counters = band((shape.counters ?? 0) * CURVE_ROW, 2);
-    const rows = !shape.open ? 0 : shape.full ? shape.depth : Math.min(shape.depth, FEW_ROWS);
-    const stack = band(rows * STACK_ROW);
-    const box = { lane, y: top, h: y + Math.floor(sizes.pad / 2), marks, fn, privilege, density, states, counters, stack };
+    const stack = band(rowsOf(shape) * STACK_ROW);
+    const box = {
+      lane: shape.lane, pinned: shape.pinned === true, y: top, h: y + Math.floor(sizes.pad / 2), marks, fn, privilege, density, states,
+      counters, stack,
+    };
     top += box.h;
     return box;
   });
   return { boxes, height: top };
+}
+
+/** Where the lanes are seen: pinned ones do not scroll. */
+export function placed(boxes: readonly LaneBox[], scroll: number): LaneBox[] {
+  return boxes.map((box) => (box.pinned || scroll === 0 ? box : { ...box, y: box.y - scroll }));
 }
 
 /** The lane at a height, or undefined below the last. */

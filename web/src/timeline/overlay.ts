@@ -46,7 +46,7 @@ export function drawOverlay(
       ctx.fillStyle = named.accent.css;
       if (x1 - x0 > 6) {
         // A single instruction is wide enough to be framed.
-        const box = state.boxes[session.lane];
+        const box = state.boxes.find((b) => b.lane === session.lane);
         if (box) {
           const y = RULER_HEIGHT + box.y - state.scroll;
           ctx.strokeStyle = named.ink.css;

@@ -13,7 +13,7 @@ import { Gestures } from "./gestures.ts";
 import { drawInsnBreaks, drawTimeBreaks } from "./gaps.ts";
 import { drawInlined, inlinedRuns } from "./inlined.ts";
 import { drawInsns, drawBand, drawNote, drawRuns, drawSlices, runs, type Run } from "./labels.ts";
-import { FEW_ROWS, laneAt, layoutLanes, STACK_ROW, type LaneBox } from "./layout.ts";
+import { FEW_ROWS, laneAt, layoutLanes, placed, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
 } from "./minimap.ts";
@@ -79,6 +79,7 @@ export class Timeline {
   private sounded = new WeakSet<Columns>();
   private asked = -1; // level of the last frame
   private shown: Session | undefined;
+  private shownLane = -1;
   private readonly gestures: Gestures;
   private readonly subs: SubLanes;
 
@@ -158,6 +159,7 @@ export class Timeline {
     if (!s || !this.measure()) return;
     if (this.shown !== s) {
       this.shown = s;
+      this.shownLane = s.lane;
       this.depths = [];
       this.sounded = new WeakSet();
       this.scroll = 0;
@@ -185,31 +187,45 @@ export class Timeline {
     ctx.clearRect(0, 0, this.width, this.height);
     this.refreshHover(s);
     drawOverlay(ctx, s, {
-      hoverX: this.hover?.x, scroll: this.scroll, boxes: this.boxes,
+      hoverX: this.hover?.x, scroll: 0, boxes: this.boxes,
     }, this.width, this.height, this.colours);
   }
 
   private layout(s: Session): void {
-    const shapes = s.trace.streams.map((_, i) => ({
-      open: s.open.has(i), full: s.full.has(i), depth: this.depths[i] ?? 0, ...this.subs.shape(s, i),
+    const shapes = s.lanes.map((i) => ({
+      lane: i, pinned: s.arrangement.pinned.includes(s.trace.streams[i]!.name), open: s.open.has(i), full: s.full.has(i), depth: this.depths[i] ?? 0, ...this.subs.shape(s, i),
     }));
-    const { boxes, height } = layoutLanes(shapes);
-    this.boxes = boxes;
+    const { boxes, height } = layoutLanes(shapes, this.height - RULER_HEIGHT);
     this.lanesHeight = height;
     this.scroll = Math.max(0, Math.min(this.scroll, height - (this.height - RULER_HEIGHT)));
+    this.boxes = placed(boxes, this.scroll);
+    if (s.lane !== this.shownLane) {
+      this.shownLane = s.lane;
+      if (this.reveal(s.lane)) this.boxes = placed(boxes, this.scroll);
+    }
+  }
+
+  /** Boxes in sight, those that scroll first: pinned ones lie over them. */
+  private get inSight(): LaneBox[] {
+    const seen = this.boxes.filter((b) => b.y + b.h > 0 && b.y < this.height - RULER_HEIGHT);
+    return [...seen.filter((b) => !b.pinned), ...seen.filter((b) => b.pinned)];
+  }
+
+  private boxOf(lane: number): LaneBox | undefined {
+    return this.boxes.find((b) => b.lane === lane);
   }
 
   private lanesInView(): [number, number] {
-    const bottom = this.scroll + this.height - RULER_HEIGHT;
-    const seen = this.boxes.filter((b) => b.y + b.h > this.scroll && b.y < bottom);
-    return seen.length > 0 ? [seen[0]!.lane, seen[seen.length - 1]!.lane] : [0, 0];
+    const seen = this.inSight.map((b) => b.lane);
+    return seen.length > 0 ? [Math.min(...seen), Math.max(...seen)] : [0, 0];
   }
 
   // ---- tiles -------------------------------------------------------------------------------
 
   private fetch(s: Session): void {
     const base = s.trace.tileBase[s.view.axis];
-    const stripes = stripesOf(...this.lanesInView());
+    const seen = new Set(this.inSight.map((b) => b.lane));
+    const stripes = [...new Set([...seen].map((lane) => stripesOf(lane, lane)[0]!))];
     const need = needed(s.view, this.width, s.extent, base, stripes);
     let wanted: TileId[] = [...need.tiles];
     // During a zoom gesture once a level; of the rest only what has no stand-in at all.
@@ -220,7 +236,7 @@ export class Timeline {
         || pieces(s.tiles, id, base).length === 0);
     }
     const [first, last] = this.lanesInView();
-    const open = s.trace.streams.filter((_, i) => i >= first && i <= last && s.open.has(i)
+    const open = s.trace.streams.filter((_, i) => seen.has(i) && s.open.has(i)
       && (this.depths[i] ?? 0) > 0).map((o) => o.name);
     const edge = s.trace.state !== "sealed" && s.view.to > s.liveEnd;
     s.slices.want(open, s.hop?.view ?? s.view, s.trace.revision, edge);
@@ -310,27 +326,33 @@ export class Timeline {
     ctx.clearRect(0, 0, this.width, this.height);
     ctx.fillStyle = colours.named.ground.css;
     ctx.fillRect(0, 0, this.width, this.height);
-    const visible = this.boxes.filter((b) => b.y + b.h > this.scroll
-      && b.y < this.scroll + height);
+    const visible = this.inSight;
+    // Pinned lanes lie over those that scroll.
+    const pinned = Math.min(height, visible.reduce((n, b) => (b.pinned ? Math.max(n, b.y + b.h) : n), 0));
     for (const box of visible) {
       if (box.lane === s.lane && this.boxes.length > 1) {
         ctx.fillStyle = colours.named.stripe.css;
-        ctx.fillRect(0, RULER_HEIGHT + box.y - this.scroll, this.width, box.h);
+        const y = box.pinned ? box.y : Math.max(pinned, box.y);
+        ctx.fillRect(0, RULER_HEIGHT + y, this.width, Math.max(0, box.y + box.h - y));
       }
     }
     drawRuler(ctx, s.view, this.width, this.height, colours,
       s.trace.streams[s.lane]?.timeIsNs ?? true,
       s.view.axis === "time" && s.trace.epoch !== 0n ? s.extent.first : 0);
-    for (const box of visible) this.paintLane(s, box, target, colours);
+    for (const box of visible) if (!box.pinned) this.paintLane(s, box, target, colours);
+    if (pinned > 0) target.pixels.fill(0, 0, pinned * this.width);
+    for (const box of visible) if (box.pinned) this.paintLane(s, box, target, colours);
     this.scratch.ctx.putImageData(this.image, 0, 0);
     ctx.imageSmoothingEnabled = false;
     ctx.drawImage(this.scratch.canvas, 0, RULER_HEIGHT, this.width, height);
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(0, RULER_HEIGHT, this.width, height);
-    ctx.clip();
-    for (const box of visible) this.letterLane(s, box, colours);
-    ctx.restore();
+    for (const [from, to, part] of [[pinned, height, false], [0, pinned, true]] as const) {
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(0, RULER_HEIGHT + from, this.width, to - from);
+      ctx.clip();
+      for (const box of visible) if (box.pinned === part) this.letterLane(s, box, colours);
+      ctx.restore();
+    }
   }
 
   private paintLane(s: Session, box: LaneBox, target: Target, colours: Colours): void {
@@ -338,7 +360,7 @@ export class Timeline {
     const extent = streamExtent(stream, s.view.axis);
     // Where slices are too narrow to be listed, the outline of the depth shows behind the others.
     const silhouette = box.stack.h > 0 && s.slices.get(stream.name, s.view)?.complete !== true;
-    const top = box.y - this.scroll;
+    const top = box.y;
     const moments = isSoftware(stream.protocol);
     const pixels = (from: number, to: number): [number, number] => [
       Math.max(0, Math.round(toPixel(s.view, this.width, from))),
@@ -376,7 +398,7 @@ export class Timeline {
   private letterLane(s: Session, box: LaneBox, colours: Colours): void {
     const { ctx } = this.base;
     const stream = s.trace.streams[box.lane]!;
-    const top = RULER_HEIGHT + box.y - this.scroll;
+    const top = RULER_HEIGHT + box.y;
     const end = toPixel(s.view, this.width, streamExtent(stream, s.view.axis).last);
     const all: Run[] = [];
     const breaks: Break[] = [];
@@ -469,17 +491,17 @@ export class Timeline {
   private drawHeads(s: Session): void {
     const heads = this.boxes.map((box) => {
       const stream = s.trace.streams[box.lane]!;
-      const y = RULER_HEIGHT + box.y - this.scroll;
+      const y = RULER_HEIGHT + box.y;
       const open = s.open.has(box.lane);
       const depth = this.depths[box.lane] ?? 0;
       const full = s.full.has(box.lane);
-      return html`<div class="head ${box.lane === s.lane ? "selected" : ""} ${box.h < 40 ? "small" : ""}"
+      return html`<div class="head ${box.lane === s.lane ? "selected" : ""} ${box.pinned ? "pinned" : ""} ${box.h < 40 ? "small" : ""}"
           .style=${`top:${y}px;height:${box.h}px`} @click=${() => this.app.selectLane(box.lane)}>
         <button class="fold" ?hidden=${depth === 0} aria-expanded=${open} tabindex="-1"
           aria-label=${`Call stack of ${stream.name}`} @click=${(e: Event) => { e.stopPropagation(); this.app.toggleLane(box.lane); }}
           >${open ? "▾" : "▸"}</button>
-        <div class="name">${stream.name}</div>
-        <div class="what">${stream.protocol}</div>
+        <div class="name">${s.called(stream.name)}</div>
+        <div class="what">${s.called(stream.name) === stream.name ? stream.protocol : stream.name}</div>
         ${stream.insns > 0 || !s.overview.astray.has(stream.name) ? html`<div class="count">${short(stream.insns)} ${unitName(stream.protocol)}</div>` : html`<button class="deeper" @click=${(e: Event) => { e.stopPropagation(); this.addImage(); }}>Add its image</button>`}
         ${stream.gaps > 0 ? html`<div class="gaps">${short(stream.gaps)} ${stream.gaps === 1 ? "gap" : "gaps"}</div>` : ""}
         ${open && depth > FEW_ROWS ? html`<button class="deeper" aria-expanded=${full} tabindex="-1"
@@ -508,17 +530,19 @@ export class Timeline {
     return true;
   }
 
-  reveal(lane: number): void {
-    const box = this.boxes[lane];
-    if (!box) return;
+  /** Scroll until the lane is in sight. False: it was. */
+  reveal(lane: number): boolean {
+    const box = this.boxOf(lane);
+    if (!box || box.pinned) return false;
     const room = this.height - RULER_HEIGHT;
-    if (box.y < this.scroll) this.scroll = box.y;
-    else if (box.y + box.h > this.scroll + room) this.scroll = box.y + box.h - room;
-    this.app.draw();
+    const above = this.boxes.reduce((n, b) => (b.pinned ? n + b.h : n), 0);
+    const by = box.y < above ? box.y - above : box.y + box.h > room ? Math.min(box.y - above, box.y + box.h - room) : 0;
+    this.scroll += by;
+    return by !== 0;
   }
 
   laneAtY(y: number): number | undefined {
-    return y < RULER_HEIGHT ? undefined : laneAt(this.boxes, y - RULER_HEIGHT + this.scroll)?.lane;
+    return y < RULER_HEIGHT ? undefined : laneAt(this.boxes, y - RULER_HEIGHT)?.lane;
   }
 
   unitAt(x: number): number {
@@ -530,9 +554,9 @@ export class Timeline {
   sliceAt(x: number, y: number): { lane: number; slice: Slice } | undefined {
     const s = this.app.session;
     const lane = this.laneAtY(y);
-    const box = lane === undefined ? undefined : this.boxes[lane];
+    const box = lane === undefined ? undefined : this.boxOf(lane);
     if (!s || !box || lane === undefined) return undefined;
-    const depth = Math.floor((y - RULER_HEIGHT + this.scroll - box.y - box.stack.y) / STACK_ROW);
+    const depth = Math.floor((y - RULER_HEIGHT - box.y - box.stack.y) / STACK_ROW);
     if (depth < 0 || depth * STACK_ROW >= box.stack.h) return undefined;
     const at = toUnit(s.view, this.width, x);
     const slack = (s.view.to - s.view.from) / this.width;
