@@ -17,6 +17,8 @@ import { decodePlace, emptyPlace, encodePlace, type Panel, type Place, type Sub 
 
 const URL_MS = 200;
 const NAMES_MS = 1000;
+/** Names are asked for after so long, though it is not known yet whether there are any. */
+const NAMELESS_MS = 2000;
 const ZOOM_REST_MS = 80;
 /** Following goes on without its tiles after so long. */
 const HOP_MS = 1500;
@@ -288,6 +290,9 @@ export class App {
   async loadFunctions(s: Session): Promise<void> {
     this.functionsAt = performance.now();
     s.namesRevision = s.trace.revision;
+    // Without names there is no table of them to fetch.
+    await Promise.race([s.overview.first, new Promise((resolve) => setTimeout(resolve, NAMELESS_MS))]);
+    if (s.overview.nameless || s !== this.session) return;
     try {
       const rows = await api.functions(s.trace.id);
       const names: string[] = [];

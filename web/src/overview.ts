@@ -51,11 +51,19 @@ export class Overview {
   private revision = -1;
   private generation = -1;
   private readonly controller = new AbortController();
+  private tell: () => void = () => {};
+  /** Once it was counted, or could not be. */
+  readonly first = new Promise<void>((done) => { this.tell = done; });
 
   constructor(private readonly trace: Ref, private readonly counted: (stats: Stats) => void) {}
 
   stop(): void {
     this.controller.abort();
+  }
+
+  /** It was counted, and nothing that ran has a name. */
+  get nameless(): boolean {
+    return this.stats !== undefined && this.stats.insns > 0 && this.stats.functions.every((f) => f.pc === "0x0");
   }
 
   /** Say each frame what there is to be counted. */
@@ -74,6 +82,7 @@ export class Overview {
     try {
       const stats = await api.traceStats(this.trace.id, signal);
       this.stats = stats;
+      this.tell();
       this.error = "";
       this.counted(stats);
       const count = (title: string, name: string): number =>
@@ -96,6 +105,7 @@ export class Overview {
       this.counted(stats);
     } catch (error) {
       if (!signal.aborted) this.error = (error as Error).message;
+      this.tell();
     }
   }
 }

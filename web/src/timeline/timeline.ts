@@ -496,7 +496,7 @@ export class Timeline {
       const depth = this.depths[box.lane] ?? 0;
       const full = s.full.has(box.lane);
       return html`<div class="head ${box.lane === s.lane ? "selected" : ""} ${box.pinned ? "pinned" : ""} ${box.h < 40 ? "small" : ""}"
-          .style=${`top:${y}px;height:${box.h}px`} @click=${() => this.app.selectLane(box.lane)}>
+          .style=${`top:${y}px;height:${box.h}px`} data-states=${y + box.states.y} data-curves=${box.counters.h} @click=${() => this.app.selectLane(box.lane)}>
         <button class="fold" ?hidden=${depth === 0} aria-expanded=${open} tabindex="-1"
           aria-label=${`Call stack of ${stream.name}`} @click=${(e: Event) => { e.stopPropagation(); this.app.toggleLane(box.lane); }}
           >${open ? "▾" : "▸"}</button>
