@@ -23,6 +23,7 @@ struct tl_perf_live {
     uint64_t sent;         /* number of the setup that the server has */
     int64_t begun, tended; /* ms */
     bool failed;           /* out of memory: the setup stays as it is */
+    struct tl_buf text;    /* the setup that was sent last */
 };
 
 static int64_t now_ms(void)
@@ -38,6 +39,7 @@ void tl_perf_live_free(struct tl_perf_live *live)
         return;
     tl_perf_import_free(live->import);
     tl_setup_fini(&live->base);
+    tl_buf_fini(&live->text);
     free(live);
 }
 
@@ -136,35 +138,39 @@ static int send_setup(struct tl_perf_live *live, struct tracelake *lake, const c
     const uint64_t number = tl_perf_import_number(live->import);
     struct tracelake_error error;
     struct tl_setup setup;
-    struct tl_buf text = {0};
+    struct tl_buf *const text = &live->text;
     int rc = make_setup(live, &setup);
-    const int status = rc == TL_OK ? tl_cli_upload_images(lake, &setup, TL_REMOTE_TRIES) : TL_CLI_BAD;
+    tl_buf_reset(text);
+    const int status =
+        rc == TL_OK ? tl_cli_upload_images(lake, &setup, TL_REMOTE_TRIES) : TL_CLI_BAD;
     if (rc == TL_OK && status == TL_ARGS_GO)
-        rc = tl_setup_write(&setup, &text);
+        rc = tl_setup_write(&setup, text);
     if (rc == TL_OK)
-        rc = tl_buf_add(&text, "", 1);
+        rc = tl_buf_add(text, "", 1);
     if (rc == TL_OK && status == TL_ARGS_GO) {
-        rc = tracelake_redecode(lake, trace, (const char *)text.p, NULL, &error);
+        rc = tracelake_redecode(lake, trace, (const char *)text->p, NULL, &error);
         if (rc < 0)
             tl_cli_warn(trace, "code that was mapped later is not known to the server: %s",
                         error.text);
     }
     if (rc >= 0 && status == TL_ARGS_GO)
         live->sent = number;
-    tl_buf_fini(&text);
     tl_setup_fini(&setup);
     return status == TL_ARGS_GO ? rc : TL_IO;
 }
 
-void tl_perf_live_tend(void *context, struct tracelake *lake, const char *trace, bool last)
+const char *tl_perf_live_tend(void *context, struct tracelake *lake, const char *trace, bool last)
 {
     struct tl_perf_live *const live = context;
     const int64_t now = now_ms();
     if (live->failed || live->sent == tl_perf_import_number(live->import))
-        return;
+        return NULL;
     if (!last && (now - live->tended < LEAST_MS || now - live->tended < live->tended - live->begun))
-        return;
+        return NULL;
     live->tended = now;
-    if (send_setup(live, lake, trace) < 0 && last)
+    if (send_setup(live, lake, trace) == TL_OK)
+        return (const char *)live->text.p;
+    if (last)
         tl_cli_warn(trace, "'tracelake redecode' with a configuration names the code by hand");
+    return NULL;
 }

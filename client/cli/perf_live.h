@@ -26,7 +26,8 @@ void tl_perf_live_free(struct tl_perf_live *live); /* NULL is fine */
 void tl_perf_live_tap(void *live, const uint8_t *p, size_t n);
 
 /* The trace's bytes so far have been sent; `last`: all of them. Bring its setup up to date, if it
- * is time. What fails is said, and tried again. */
-void tl_perf_live_tend(void *live, struct tracelake *lake, const char *trace, bool last);
+ * is time. What fails is said, and tried again. Returns a setup that the server has now, borrowed
+ * until the next call; NULL: the one that it had. */
+const char *tl_perf_live_tend(void *live, struct tracelake *lake, const char *trace, bool last);
 
 #endif

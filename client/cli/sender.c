@@ -68,8 +68,8 @@ static int find_server(const struct job *job)
             tl_remote_on_signal(sender->lake);
         else if (status != TL_REMOTE_AWAY)
             return status;
-        else if (!job->spool.path ||
-                 (uint64_t)(now_ms() - begun) / 1000 >= sender->retry_s || tl_remote_signalled())
+        else if (!job->spool.path || (uint64_t)(now_ms() - begun) / 1000 >= sender->retry_s ||
+                 tl_remote_signalled())
             return tl_remote_fail(NULL, &error);
         else if (!told && !sender->quiet)
             tl_cli_warn(NULL, "%s Reading on, into %s", error.text, job->spool.path);
@@ -171,10 +171,15 @@ static int finish(const struct job *job, struct tracelake_error *error)
     return result < 0 ? result : tracelake_push_finish(job->push, error);
 }
 
+/* The trace may have another setup then, which the push has to know when it connects again. */
 static void tend(const struct job *job, bool last)
 {
-    if (job->sender->tend)
-        job->sender->tend(job->sender->context, job->sender->lake, job->trace, last);
+    const struct tl_sender *const sender = job->sender;
+    struct tracelake_error error;
+    const char *const setup =
+        sender->tend ? sender->tend(sender->context, sender->lake, job->trace, last) : NULL;
+    if (setup && tracelake_push_setup(job->push, setup, &error) < 0)
+        tl_cli_warn(job->trace, "%s", error.text);
 }
 
 static int send_all(const struct job *job, struct tracelake_error *error)
@@ -254,12 +259,14 @@ static void say_rest(const struct job *job, const char *why)
     if (job->push)
         snprintf(stored, sizeof stored, "%" PRIu64 " bytes are stored", durable);
     if (job->spool.path)
-        snprintf(rest, sizeof rest, "%s%" PRIu64 " bytes wait in %.120s; run the same command again "
-                                    "to go on",
+        snprintf(rest, sizeof rest,
+                 "%s%" PRIu64 " bytes wait in %.120s; run the same command again "
+                 "to go on",
                  job->push ? ", " : "", held, job->spool.path);
     else if (job->push && held > 0)
-        snprintf(rest, sizeof rest, ", %" PRIu64 " bytes that were read are lost; --spool DIR,SIZE "
-                                    "keeps them",
+        snprintf(rest, sizeof rest,
+                 ", %" PRIu64 " bytes that were read are lost; --spool DIR,SIZE "
+                 "keeps them",
                  held);
     else if (job->push)
         snprintf(rest, sizeof rest, "; push it again%s%s to go on",
@@ -319,8 +326,7 @@ static int ask_offset(const struct job *job, uint64_t *durable, bool *complete)
     *complete = false;
     if (!job->trace[0] || job->sender->no_resume)
         return TL_ARGS_GO;
-    const int known =
-        tracelake_offset(job->sender->lake, job->trace, durable, complete, &error);
+    const int known = tracelake_offset(job->sender->lake, job->trace, durable, complete, &error);
     /* A token may allow pushing and nothing else; a push survives a connection that breaks. */
     if (known < 0 && known != TRACELAKE_NOTFOUND && known != TRACELAKE_DENIED &&
         known != TRACELAKE_UNREACHABLE && known != TRACELAKE_NOSPACE && known != TRACELAKE_TIMEOUT)
@@ -336,7 +342,8 @@ static int connect_and_send(struct job *job, struct tl_setup *setup)
     int status = find_server(job);
     if (status == TL_ARGS_GO)
         status = tl_cli_upload_images(job->sender->lake, setup, tries_of(job));
-    if (status == TL_ARGS_GO && (tl_setup_write(setup, &text) < 0 || tl_buf_add(&text, "", 1) < 0)) {
+    if (status == TL_ARGS_GO &&
+        (tl_setup_write(setup, &text) < 0 || tl_buf_add(&text, "", 1) < 0)) {
         tl_cli_warn(NULL, "out of memory");
         status = TL_CLI_BAD;
     }
@@ -467,7 +474,8 @@ int tl_sender_push(struct tl_sender *sender, struct tl_bundle_capture *capture)
         status = connect_and_send(&job, &capture->setup);
     const bool stored = status == TL_ARGS_GO;
     if (stored && job.push && tracelake_push_acked(job.push) == 0) {
-        tl_cli_warn(tl_feed_name(job.feed), "the capture is empty (0 bytes); nothing is kept of it");
+        tl_cli_warn(tl_feed_name(job.feed),
+                    "the capture is empty (0 bytes); nothing is kept of it");
         status = TL_CLI_BAD;
     } else if (stored) {
         status = tl_sent_report(sender->lake, job.trace, tl_feed_name(job.feed), !sender->no_wait,

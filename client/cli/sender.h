@@ -24,7 +24,7 @@ struct tl_sender {
     /* May be NULL: sees the bytes as they are read (import/bundle.h), … */
     void (*tap)(void *context, const uint8_t *p, size_t n);
     /* … and is asked to go on with its own business now and then; `last`: all bytes are sent. */
-    void (*tend)(void *context, struct tracelake *lake, const char *trace, bool last);
+    const char *(*tend)(void *context, struct tracelake *lake, const char *trace, bool last);
     void *context;
 };
 

@@ -167,6 +167,13 @@ TRACELAKE_API const char *tracelake_push_trace(const struct tracelake_push *push
 TRACELAKE_API uint64_t tracelake_push_offset(const struct tracelake_push *push);
 /* Everything before this offset is durable on the server: it would survive a power cut. */
 TRACELAKE_API uint64_t tracelake_push_acked(const struct tracelake_push *push);
+/*
+ * The trace has another setup by now (tracelake_redecode()): a push that has to connect again says
+ * that it knows. Copied. NOMEM: the push is as it was.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_setup(struct tracelake_push *push,
+                                                          const char *setup,
+                                                          struct tracelake_error *error);
 
 /*
  * Append bytes to the capture. They are copied into the window and sent as soon as the

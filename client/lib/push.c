@@ -455,6 +455,17 @@ uint64_t tracelake_push_acked(const struct tracelake_push *push)
     return push->acked;
 }
 
+int tracelake_push_setup(struct tracelake_push *push, const char *setup,
+                         struct tracelake_error *error)
+{
+    char *const copy = strdup(setup);
+    if (!copy)
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    free(push->setup);
+    push->setup = copy;
+    return TRACELAKE_OK;
+}
+
 int tracelake_push_write(struct tracelake_push *push, const void *data, size_t n,
                          struct tracelake_error *error)
 {

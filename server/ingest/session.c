@@ -131,7 +131,10 @@ static int check_claim_locked(const struct tl_trace *trace, const struct tl_inge
     if (trace->session && strcmp(rig, trace->rig) != 0)
         return tl_fail_set(fail, TL_EXISTS, "trace %s is being pushed by rig %s", trace->id,
                            trace->rig);
-    if (setup && *setup && strcmp(setup, trace->setup) != 0)
+    /* Who gave it another one may not have heard that it was taken. */
+    const bool is_known = !setup || !*setup || !strcmp(setup, trace->setup) ||
+                          (trace->earlier && !strcmp(setup, trace->earlier));
+    if (!is_known)
         return tl_fail_set(fail, TL_EXISTS, "trace %s was begun with another setup", trace->id);
     return TL_OK;
 }

@@ -3,8 +3,10 @@
 """perf.data to a server, as files and live. usage: perf_data.py BUILD [NAME…]"""
 
 import gzip
+import json
 import os
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), 'perf')]
@@ -69,6 +71,33 @@ def perf_live(lab):
     agrees(lab, 'live', truth)
     check(lab.raw('live') == piped, 'the raw bytes are others')
     lab.run('verify', 'live')
+
+
+@test
+def perf_restarted(lab):
+    """The server dies in the middle, after it was told of code that was mapped while it came."""
+    path, truth = capture('pt-five-tasks')
+    lab.start()
+    with open(path, 'rb') as f:
+        piped = perffile.as_pipe(f.read())
+    push = lab.spawn('push', '--trace', 'live', '--format', 'perf', '--symfs',
+                     os.path.join(DATA, 'perf', 'symfs'), '-', stdin=-1)
+    at, until, known = 0, time.monotonic() + 60, False
+    while not known:  # a little at a time: what is in the pipe as it begins counts as read ahead
+        push.stdin.write(piped[at:at + 1500])
+        push.stdin.flush()
+        at += 1500
+        time.sleep(0.1)
+        traces = json.loads(lab.run('ls', '--json').text())
+        known = any(t['id'] == 'live' and t['generation'] > 1 for t in traces)
+        check(time.monotonic() < until and at < len(piped), 'it is not decoded with what was mapped later')
+    lab.kill()
+    lab.start()
+    push.stdin.write(piped[at:])
+    push.stdin.close()
+    check(push.wait(60) == 0, push.stderr.read())
+    agrees(lab, 'live', truth)
+    check(lab.raw('live') == piped, 'the raw bytes are others')
 
 
 @test
