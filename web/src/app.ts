@@ -280,6 +280,11 @@ export class App {
   }
 
   /** A tile speaks of a function that was not there when the names were fetched. */
+  /** The same of a trace that is shown beside the open one. */
+  missNameOf(s: Session): void {
+    if (s.namesRevision !== s.trace.revision) void this.loadFunctions(s);
+  }
+
   missName(s: Session): void {
     if (s !== this.session || s.namesRevision === s.trace.revision) return;
     if (performance.now() - this.functionsAt < NAMES_MS) return;

@@ -11,6 +11,7 @@ import { InsnList } from "./insnlist.ts";
 import { Lazy } from "./lazy.ts";
 import { OverviewPanel } from "./overview.ts";
 import { sourceLink } from "./sourcelink.ts";
+import { Strip } from "./strip.ts";
 
 const TABS: readonly (readonly [Panel, string])[] = [
   ["overview", "Overview"],
@@ -41,7 +42,7 @@ export class Side {
       ["events", new Lazy(app, async () => new (await import("./later.js")).EventsPanel(app))],
       ["log", new Lazy(app, async () => new (await import("./later.js")).LogPanel(app))],
       ["notes", new Lazy(app, async () => new (await import("./later.js")).NotesPanel(app))],
-      ["together", new Lazy(app, async () => new (await import("./later.js")).TogetherPanel(app))],
+      ["together", new Lazy(app, async () => new (await import("./later.js")).TogetherPanel(app, new Strip(app)))],
       ["compare", new Lazy(app, async () => new (await import("./later.js")).ComparePanel(app))],
     ]);
   }

@@ -10,6 +10,7 @@ import { functionColour } from "../palette.ts";
 import type { Session } from "../session.ts";
 import { laidUpon, moments, sameClock, usualOffset, type Moment } from "../together.ts";
 import { shortPlace } from "./sourcelink.ts";
+import type { Strip } from "./strip.ts";
 
 const STREAMS = 16;
 type Got = Asked<Map<string, Moment>> | undefined;
@@ -18,7 +19,16 @@ export class TogetherPanel {
   private own: Got;
   private others: Got;
 
-  constructor(private readonly app: App) {}
+  constructor(private readonly app: App, private readonly strip: Strip) {}
+
+  /** The other trace's lanes, below this one's: by time, or by instructions as they are counted. */
+  below(s: Session): TemplateResult | typeof nothing {
+    const other = this.app.traces?.find((t) => t.id === this.app.beside && t.id !== s.trace.id);
+    if (!other) return nothing;
+    const offset = this.app.besideOffset ?? usualOffset(s.trace, other);
+    const shift = s.view.axis === "time" ? Number(offset + s.trace.epoch - other.epoch) : 0;
+    return this.strip.view(s, other, shift);
+  }
 
   view(s: Session): TemplateResult {
     const time = s.view.axis === "time" ? s.cursor : s.position?.time;

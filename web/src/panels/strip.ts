@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// Lanes of another trace below the timeline, where the same pixel is the same time.
+import { html, nothing, type TemplateResult } from "lit-html";
+import { ref } from "lit-html/directives/ref.js";
+import type { App } from "../app.ts";
+import { short } from "../format.ts";
+import { extentOf, isSoftware, streamExtent, timeIsNs, unitName, type Trace } from "../model.ts";
+import { toPixel, type View } from "../scale.ts";
+import { Session } from "../session.ts";
+import { Colours } from "../timeline/colours.ts";
+import { drawRuns, runs, type Run } from "../timeline/labels.ts";
+import { layoutLanes, type LaneBox } from "../timeline/layout.ts";
+import { paint, unknown, untraced, type Target } from "../timeline/paint.ts";
+import { drawRuler, RULER_HEIGHT } from "../timeline/ruler.ts";
+import { needed, pieces, stripesOf } from "../timeline/scene.ts";
+import { tileWidth } from "../tile.ts";
+
+const LANES = 8;
+
+export class Strip {
+  private session: Session | undefined;
+  private colours: Colours | undefined;
+  private coloursKey = "";
+  private canvas: HTMLCanvasElement | undefined;
+  private readonly scratch = document.createElement("canvas");
+  private readonly observer = new ResizeObserver(() => this.app.changed());
+
+  constructor(private readonly app: App) {}
+
+  /** `shift`: what is added to a position of the open trace for one of `trace`, in units of the axis. */
+  view(s: Session, trace: Trace, shift: number): TemplateResult {
+    const other = this.open(s, trace);
+    other.view = { axis: s.view.axis, from: s.view.from + shift, to: s.view.to + shift };
+    const streams = trace.streams.slice(0, LANES);
+    const { boxes, height } = layoutLanes(streams.map(() => ({ open: false, full: false, depth: 0 })));
+    const cursor = s.cursor === undefined ? undefined : s.cursor + shift;
+    // The canvas has its size once it is in the page.
+    requestAnimationFrame(() => this.draw(other, boxes, height, cursor));
+    return html`<section class="strip" aria-label=${`Lanes of ${trace.id}`}>
+      <div class="heads" .style=${`height:${height + RULER_HEIGHT}px`}><div class="name">${trace.id}</div>${boxes.map((box) => {
+    const stream = streams[box.lane]!;
+    return html`<div class="head small" .style=${`top:${RULER_HEIGHT + box.y}px;height:${box.h}px`}><div class="name">${stream.name}</div>
+          <div class="what">${stream.protocol}</div><div class="count">${short(stream.insns)} ${unitName(stream.protocol)}</div></div>`;
+  })}</div>
+      <div class="plot" .style=${`height:${height + RULER_HEIGHT}px`}><canvas role="img" aria-label=${`${trace.id}, laid upon the lanes above`} ${ref(this.attach)}></canvas></div>
+      ${trace.streams.length > LANES ? html`<p class="muted">The first ${LANES} of ${trace.streams.length} lanes.</p>` : nothing}</section>`;
+  }
+
+  /** Not made anew at each frame: then the element would seem to come and go. */
+  private readonly attach = (element: Element | undefined): void => {
+    this.observer.disconnect();
+    this.canvas = element as HTMLCanvasElement | undefined;
+    if (this.canvas?.parentElement) this.observer.observe(this.canvas.parentElement);
+    if (!this.canvas) this.session?.tiles.abortAll();
+  };
+
+  private open(s: Session, trace: Trace): Session {
+    if (this.session?.trace.id !== trace.id) {
+      this.session?.tiles.abortAll();
+      this.session = new Session(trace, s.view.axis, {
+        changed: () => this.app.changed(), counted: () => {}, missName: (other) => this.app.missNameOf(other),
+      });
+      void this.app.loadFunctions(this.session);
+    }
+    this.session.trace = trace;
+    this.session.tiles.update(trace.generation, trace.revision);
+    return this.session;
+  }
+
+  private draw(s: Session, boxes: readonly LaneBox[], height: number, cursor: number | undefined): void {
+    const { canvas } = this;
+    const width = Math.floor(canvas?.parentElement?.clientWidth ?? 0);
+    const ctx = canvas?.getContext("2d");
+    if (!canvas || !ctx || width < 10 || s !== this.session) return;
+    const key = `${s.namesVersion} ${this.app.swatches.version} ${this.app.theme}`;
+    if (!this.colours || this.coloursKey !== key) {
+      this.colours = new Colours(this.app.theme, s.nameOf, (name) => this.app.swatch(name));
+      this.coloursKey = key;
+    }
+    const { colours } = this;
+    const dpr = window.devicePixelRatio || 1;
+    const tall = height + RULER_HEIGHT;
+    canvas.width = Math.round(width * dpr);
+    canvas.height = Math.round(tall * dpr);
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${tall}px`;
+    ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
+    ctx.fillStyle = colours.named.ground.css;
+    ctx.fillRect(0, 0, width, tall);
+    drawRuler(ctx, s.view, width, tall, colours, timeIsNs(s.trace), 0);
+    this.lanes(ctx, s, boxes, width, height, colours);
+    if (cursor === undefined) return;
+    ctx.fillStyle = colours.named.accent.css;
+    ctx.fillRect(Math.round(toPixel(s.view, width, cursor)), 0, 1, tall);
+  }
+
+  private lanes(
+    ctx: CanvasRenderingContext2D, s: Session, boxes: readonly LaneBox[], width: number, height: number, colours: Colours,
+  ): void {
+    const { view, trace } = s;
+    const base = trace.tileBase[view.axis];
+    const extent = extentOf(trace, view.axis);
+    const need = needed(view, width, extent, base, stripesOf(0, boxes.length - 1));
+    s.tiles.want(need.tiles);
+    const image = new ImageData(width, Math.max(1, height));
+    const target: Target = { pixels: new Uint32Array(image.data.buffer), width, height };
+    const texts: (() => void)[] = [];
+    for (const box of boxes) texts.push(this.lane(ctx, s, box, target, colours, need.tiles, view));
+    this.scratch.width = width;
+    this.scratch.height = Math.max(1, height);
+    this.scratch.getContext("2d")!.putImageData(image, 0, 0);
+    ctx.imageSmoothingEnabled = false;
+    ctx.drawImage(this.scratch, 0, RULER_HEIGHT, width, height);
+    for (const text of texts) text();
+  }
+
+  /** Paint a lane; its names come over the picture, by the function that is returned. */
+  private lane(
+    ctx: CanvasRenderingContext2D, s: Session, box: LaneBox, target: Target, colours: Colours,
+    tiles: ReturnType<typeof needed>["tiles"], view: View,
+  ): () => void {
+    const { width } = target;
+    const stream = s.trace.streams[box.lane]!;
+    const base = s.trace.tileBase[view.axis];
+    const extent = streamExtent(stream, view.axis);
+    const pixels = (from: number, to: number): [number, number] => [
+      Math.max(0, Math.round(toPixel(view, width, from))), Math.min(width, Math.round(toPixel(view, width, to)))];
+    const all: Run[] = [];
+    if (view.axis === "time" && !stream.hasTime) return () => {};
+    for (const id of tiles) {
+      const known = pieces(s.tiles, id, base);
+      for (const piece of known) {
+        const columns = piece.stripe.lanes.get(box.lane);
+        if (!columns) continue;
+        const [x0, x1] = pixels(piece.from, piece.to);
+        paint(target, {
+          view, box, top: box.y, extent, stripe: piece.stripe, columns, x0, x1, silhouette: false, exact: piece.exact,
+          moments: isSoftware(stream.protocol),
+        }, colours);
+        if (piece.exact) all.push(...runs(piece.stripe, columns, view, width, toPixel(view, width, extent.last)));
+      }
+      const wide = tileWidth(base, id.level);
+      if (known.length > 0) continue;
+      unknown(target, box, box.y, ...pixels(Math.max(extent.first, id.index * wide), Math.min(extent.last, (id.index + 1) * wide)), colours.named.muted.rgba);
+    }
+    untraced(target, box, box.y, ...pixels(view.from, Math.min(view.to, extent.first)), colours);
+    untraced(target, box, box.y, ...pixels(Math.max(view.from, extent.last), view.to), colours);
+    return () => drawRuns(ctx, all, RULER_HEIGHT + box.y, box, colours, s.nameOf, width, false);
+  }
+}
