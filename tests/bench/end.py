@@ -55,6 +55,7 @@ class Bench:
                 s.bind(('127.0.0.1', 0))
                 ports.append(s.getsockname()[1])
         self.url = 'http://127.0.0.1:%d' % ports[0]
+        self.tls_url = 'https://127.0.0.1:%d' % ports[1]
         self.server = subprocess.Popen(
             self.command(cores, 'serve', '--data', data, '--listen', '127.0.0.1:%d' % ports[0],
                          '--listen-tls', '127.0.0.1:%d' % ports[1]),

@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the network side does, beside peers in the same run where they are installed: gRPC's own C++
+library (grpc_peer) and nginx, both asked by the same h2load as the server. ./dev bench serve
+
+usage: serve.py --build DIR
+"""
+import http.client, json, os, random, re, shutil, socket, struct, subprocess, sys, threading, time
+
+import end
+
+ROUNDS = 3     # of each and its peer by turns; the best is told
+CALLS = 20000  # small requests in a round
+FETCHES = 8    # of a whole stream in a round
+RIGS = 6       # live ones beside a push at full speed
+RATE = 40000   # bytes a second of each
+UPLOAD = 64 << 20
+GRPC = ['-H', 'content-type: application/grpc', '-H', 'te: trailers']
+
+
+def field(tag, value):
+    """A protobuf field: bytes or a number."""
+    if isinstance(value, bytes):
+        return bytes([tag << 3 | 2, len(value)]) + value
+    out = bytes([tag << 3])
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+
+
+def h2load(url, n, clients, streams, body=None, *more):
+    """Requests a second, and MB of data a second."""
+    args = ['h2load', '-n', str(n), '-c', str(clients), '-m', str(streams), '-t', '1', '-w', '24', '-W', '24', *more]
+    run = subprocess.run(args + (['-d', body] if body else []) + [url], stdout=subprocess.PIPE, text=True, timeout=300)
+    seconds = re.search(r'finished in ([0-9.]+)(us|ms|s)', run.stdout)
+    done = int(re.search(r'(\d+) succeeded', run.stdout).group(1))
+    data = int(re.search(r'\((\d+)\) data', run.stdout).group(1))
+    if done != n:
+        raise SystemExit('%s: %d of %d succeeded' % (url, done, n))
+    took = float(seconds.group(1)) * {'us': 1e-6, 'ms': 1e-3, 's': 1}[seconds.group(2)]
+    return n / took, data / took / 1e6
+
+
+class Serve(end.Bench):
+    def __init__(self, build):
+        super().__init__(build, 8)
+        self.rows, self.peers = [], []
+
+    def close(self):
+        for peer in self.peers:
+            peer.terminate()
+            peer.wait()
+        super().close()
+
+    def add(self, stage, what, value, unit, peer=None, peer_value=None):
+        row = dict(stage=stage, input=what, value=value, unit=unit)
+        if peer_value:
+            row.update(peer=peer, peer_value=peer_value, ratio=value / peer_value)
+        self.rows.append(row)
+
+    def request(self, name, message):
+        with open(self.path(name), 'wb') as out:
+            out.write(b'\0' + struct.pack('>I', len(message)) + message)
+        return self.path(name)
+
+    def turns(self, ours, peer):
+        """The best of both, measured by turns."""
+        best = [0.0, 0.0]
+        for _ in range(ROUNDS):
+            best[0] = max(best[0], ours())
+            if peer:
+                best[1] = max(best[1], peer())
+        return best
+
+    # ---- peers ----
+
+    def grpc_peer(self):
+        """Its address, or None."""
+        program = os.path.join(self.build, 'tests/bench/grpc_peer')
+        if not os.access(program, os.X_OK):
+            return None
+        peer = subprocess.Popen([program, 'serve'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.peers.append(peer)
+        return '127.0.0.1:%d' % int(peer.stdout.readline())
+
+    def nginx(self, tile):
+        """The address of a tile that it serves as a file, or None."""
+        program = shutil.which('nginx') or '/usr/sbin/nginx'
+        if not os.access(program, os.X_OK):
+            return None
+        root = self.path('nginx')
+        os.makedirs(root)
+        with open(os.path.join(root, 'tile'), 'wb') as out:
+            out.write(tile)
+        with socket.socket() as s:
+            s.bind(('127.0.0.1', 0))
+            port = s.getsockname()[1]
+        temporary = ''.join('%s_temp_path %s/%s;' % (k, root, k)
+                            for k in ('client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'))
+        with open(self.path('nginx.conf'), 'w') as out:
+            out.write('worker_processes auto; daemon off; pid %s/pid; error_log %s/error; events {}\n'
+                      'http { access_log off; sendfile on; tcp_nopush on; open_file_cache max=100; %s'
+                      ' keepalive_requests 100000000; server { listen 127.0.0.1:%d ssl http2;'
+                      ' ssl_certificate %s/tls-cert.pem; ssl_certificate_key %s/tls-key.pem; root %s; } }\n'
+                      % (root, root, temporary, port, self.data, self.data, root))
+        os.chmod(self.dir, 0o755)
+        self.peers.append(subprocess.Popen([program, '-c', self.path('nginx.conf')], stderr=subprocess.DEVNULL))
+        for _ in range(200):
+            try:
+                socket.create_connection(('127.0.0.1', port)).close()
+                return 'https://127.0.0.1:%d/tile' % port
+            except OSError:
+                time.sleep(0.02)
+        return None
+
+    # ---- figures ----
+
+    def fetch(self, size):
+        """All of a stream as .zstf."""
+        ours = self.request('fetch', field(1, b't') + field(2, b'cs.10'))
+        theirs = self.request('fetch-peer', field(1, b't') + field(2, b'cs.10') + field(5, size))
+        method = '/tracelake.v1.Ranges/Fetch'
+        address = self.peer and 'http://%s%s' % (self.peer, method)
+        best = self.turns(lambda: h2load(self.url + method, FETCHES, 1, 1, ours, *GRPC)[1],
+                          address and (lambda: h2load(address, FETCHES, 1, 1, theirs, *GRPC)[1]))
+        self.add('Fetch, to h2load', '%d MB of .zstf' % (size // 1000000), best[0], 'MB/s', 'gRPC C++, 64 KiB', best[1])
+        if not self.peer:
+            return
+
+        def by_grpc(host, to):
+            run = subprocess.run([os.path.join(self.build, 'tests/bench/grpc_peer'), 'fetch', host, 't', 'cs.10',
+                                  str(to), str(FETCHES)], stdout=subprocess.PIPE, text=True, check=True)
+            got, seconds = run.stdout.split()
+            return int(got) / float(seconds) / 1e6
+        best = self.turns(lambda: by_grpc(self.url[7:], 0), lambda: by_grpc(self.peer, size))
+        self.add('Fetch, to gRPC C++', '%d MB of .zstf' % (size // 1000000), best[0], 'MB/s', 'gRPC C++, 64 KiB', best[1])
+
+    def calls(self):
+        body, method = self.request('check', b''), '/grpc.health.v1.Health/Check'
+        address = self.peer and 'http://%s%s' % (self.peer, method)
+        best = self.turns(lambda: h2load(self.url + method, CALLS, 8, 16, body, *GRPC)[0],
+                          address and (lambda: h2load(address, CALLS, 8, 16, body, *GRPC)[0]))
+        self.add('calls', 'Health.Check', best[0], '/s', 'gRPC C++', best[1])
+
+    def tiles(self, tile, file):
+        best = self.turns(lambda: h2load(self.tls_url + tile, CALLS, 8, 16)[0],
+                          file and (lambda: h2load(file, CALLS, 8, 16)[0]))
+        self.add('tiles, TLS h2', 'sealed', best[0], '/s', 'nginx, a file', best[1])
+        self.add('tiles, h2', 'sealed', h2load(self.url + tile, CALLS, 8, 16)[0], '/s')
+
+    def upload(self):
+        """Bytes in which no decoder finds anything, beside what the disk takes."""
+        path = self.path('bytes')
+        with open(path, 'wb') as out:
+            out.write(os.urandom(UPLOAD))
+
+        def ours():
+            begin = time.perf_counter()
+            subprocess.run(self.command(0, 'push', '--server', self.url, '--format', 'etm4,id=0x10', '--no-wait', path),
+                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            return UPLOAD / (time.perf_counter() - begin) / 1e6
+
+        def disk():
+            with open(path, 'rb') as f, open(os.path.join(self.data, 'disk'), 'wb') as out:
+                begin = time.perf_counter()
+                while piece := f.read(1 << 20):
+                    out.write(piece)
+                out.flush()
+                os.fdatasync(out.fileno())
+                took = time.perf_counter() - begin
+            os.unlink(os.path.join(self.data, 'disk'))
+            return UPLOAD / took / 1e6
+        best = self.turns(ours, disk)
+        self.add('push', '%d MB, not decodable' % (UPLOAD >> 20), best[0], 'MB/s', 'write and fdatasync', best[1])
+
+    # ---- beside each other ----
+
+    def beside(self, level):
+        """Tiles and live rigs beside a push at full speed, a fetch of everything, and one who does not read."""
+        rigs = [subprocess.Popen([os.path.join(self.build, 'tracelake-rig'), '--kind', 'etm', '--server', self.url,
+                                  '--rig', 'rig%d' % i, '--trace', 'live%d' % i, '--rate', str(RATE), '--seed', str(i + 1),
+                                  '--seconds', '60', '--quiet'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                for i in range(RIGS)]
+        time.sleep(1.5)
+        stalled = socket.create_connection(self.url[7:].split(':'))
+        stalled.sendall(b'GET /api/v1/traces/t/streams/cs.10/range?format=text HTTP/1.1\r\nHost: x\r\n\r\n')
+        busy = [self.command(0, 'push', '--server', self.url, '--trace', 'full', '--format', 'etm4,id=0x10',
+                             '--config', self.path('0.ini'), self.path('0.trace')),
+                self.command(0, 'get', 't/cs.10', '--server', self.url, '-o', self.path('all.zstf'))]
+        over, waits, lags = threading.Event(), [], []
+
+        def keep_busy(command):
+            while not over.is_set():
+                subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        threads = [threading.Thread(target=keep_busy, args=(c,)) for c in busy]
+        for t in threads:
+            t.start()
+        chance = random.Random(1)
+        until = time.time() + 8
+        http_ = http.client.HTTPConnection(self.url[7:])
+        while time.time() < until:
+            begin = time.perf_counter()
+            http_.request('GET', '/api/v1/traces/t/tiles/insn/%d/%d?gen=1&lanes=%d' % (
+                level, chance.randrange(8), chance.randrange(2)))
+            http_.getresponse().read()
+            waits.append(time.perf_counter() - begin)
+            if len(waits) % 50 == 0:
+                for row in json.loads(self.get('/api/v1/traces')):
+                    if row['id'].startswith('live'):
+                        lags.append((int(row['raw_bytes']) - int(row['decoded_bytes'])) / RATE)
+            time.sleep(0.005)
+        over.set()
+        stalled.close()
+        for rig in rigs:
+            rig.terminate()
+            rig.wait()
+        for t in threads:
+            t.join()
+        waits.sort()
+        lags.sort()
+        self.add('tile beside push, get, stalled reader', '99 %', waits[len(waits) * 99 // 100] * 1e3, 'ms')
+        self.add('tile beside push, get, stalled reader', 'median', waits[len(waits) // 2] * 1e3, 'ms')
+        if lags:
+            self.add('lag of %d live rigs beside it' % RIGS, '95 %', lags[len(lags) * 95 // 100] * 1e3, 'ms')
+
+    def measure(self):
+        subprocess.run([os.path.join(self.build, 'tests/bench/write_inputs'), self.dir, str(self.mib), end.INPUTS[0]],
+                       check=True, stdout=subprocess.DEVNULL)
+        self.data = self.path('lake')
+        self.start(0, self.data)
+        subprocess.run(self.command(0, 'push', '--server', self.url, '--trace', 't', '--format', 'etm4,id=0x10',
+                                    '--config', self.path('0.ini'), self.path('0.trace')),
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        tile = '/api/v1/traces/t/tiles/insn/5/0?lanes=0-15&gen=1'
+        file = self.nginx(self.get(tile))
+        self.peer = self.grpc_peer()
+        self.fetch(len(self.get('/api/v1/traces/t/streams/cs.10/range?format=zstf')))
+        self.calls()
+        self.tiles(tile, file)
+        self.upload()
+        self.beside(8)
+        return self.rows
+
+
+def measure(build):
+    if not shutil.which('h2load'):
+        print('serve: h2load is not installed')
+        return []
+    bench = Serve(build)
+    try:
+        return bench.measure()
+    finally:
+        bench.close()
+
+
+if __name__ == '__main__':
+    for r in measure(sys.argv[sys.argv.index('--build') + 1] if '--build' in sys.argv else 'build'):
+        print('%-40s %-22s %10.1f %-5s %-20s %s' % (r['stage'], r['input'], r['value'], r['unit'], r.get('peer', ''),
+                                                  '%10.1f  %.2f' % (r['peer_value'], r['ratio']) if 'peer' in r else ''))
