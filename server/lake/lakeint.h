@@ -198,7 +198,7 @@ void tl_trace_changed(struct tl_trace *trace);
 
 /* ---- the lake ------------------------------------------------------------------------------- */
 
-#define TL_VIEW_CACHE 64
+#define TL_VIEW_CACHE 256
 #define TL_WATCHERS   64
 
 /* A prefix whose removal the medium refused. */

@@ -10,6 +10,8 @@ void tl_range_copy_end(struct tl_range_copy *copy)
     tl_buf_fini(&copy->head);
     tl_buf_fini(&copy->trail);
     tl_buf_fini(&copy->frame);
+    tl_view_put(copy->view);
+    copy->view = NULL;
 }
 
 static int contradiction(struct tl_fail *fail, const struct tl_view *view)
@@ -199,6 +201,21 @@ static uint64_t frame_end(const struct tl_shard_index *index, size_t frame)
     return frame + 1 < index->n_frames ? index->frames[frame + 1].marker : index->row.markers;
 }
 
+/* The view of the shard that is next, with a reference: nearly always that of the last frame. */
+static int view_of(struct tl_range_copy *copy, struct tl_view **out, struct tl_fail *fail)
+{
+    if (!copy->view || copy->view_shard != copy->shard) {
+        tl_view_put(copy->view);
+        copy->view = NULL;
+        const int r = tl_cut_view(copy->cut, copy->shard, &copy->view, fail);
+        if (r < 0)
+            return r;
+        copy->view_shard = copy->shard;
+    }
+    *out = tl_view_get(copy->view);
+    return TL_OK;
+}
+
 /* TL_EOF: nothing is next. */
 static int find_next(struct tl_range_copy *copy, struct next *out, struct tl_fail *fail)
 {
@@ -207,7 +224,7 @@ static int find_next(struct tl_range_copy *copy, struct next *out, struct tl_fai
         if (copy->shard > copy->end_shard ||
             (copy->shard == copy->end_shard && copy->marker >= copy->end_marker))
             return TL_EOF;
-        int r = tl_cut_view(copy->cut, copy->shard, &view, fail);
+        int r = view_of(copy, &view, fail);
         if (r < 0)
             return r;
         const struct tl_shard_index *const index = &view->index;

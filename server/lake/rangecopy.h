@@ -20,6 +20,8 @@ struct tl_range_copy {
     uint64_t marker, end_marker;
     struct tl_splice_end at; /* where readers stand behind what was taken */
     struct tl_buf frame;
+    struct tl_view *view; /* of the shard `view_shard`, referenced; NULL: none so far */
+    size_t view_shard;
 };
 
 /* A run of groups, of one frame. */

@@ -100,7 +100,8 @@ class Serve(end.Bench):
         with open(self.path('nginx.conf'), 'w') as out:
             out.write('worker_processes auto; daemon off; pid %s/pid; error_log %s/error; events {}\n'
                       'http { access_log off; sendfile on; tcp_nopush on; open_file_cache max=100; %s'
-                      ' keepalive_requests 100000000; server { listen 127.0.0.1:%d ssl http2;'
+                      ' keepalive_requests 100000000; ssl_protocols TLSv1.2 TLSv1.3;'
+                      ' ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256; server { listen 127.0.0.1:%d ssl http2;'
                       ' ssl_certificate %s/tls-cert.pem; ssl_certificate_key %s/tls-key.pem; root %s; } }\n'
                       % (root, root, temporary, port, self.data, self.data, root))
         os.chmod(self.dir, 0o755)
