@@ -4,11 +4,13 @@ stages, beside peers; ./dev bench calls this.
 
 usage: run.py --build DIR --json FILE [NAME…]     NAME: part of a program's or a stage's name, or
                                                   'decode': everything between bytes and flow, or
-                                                  'end': the first table alone
+                                                  'end': the first table alone,
+                                                  or 'serve': what the network side does
 """
 import argparse, glob, json, os, platform, subprocess, sys, time
 
 import end
+import serve
 
 
 def main():
@@ -22,11 +24,12 @@ def main():
                       if os.access(p, os.X_OK) and os.path.isfile(p))
     if args.names:
         programs = [p for p in programs if any(n in os.path.basename(p) for n in args.names)] or programs
-    rows, failed = [], 0
+    rows, failed = [], 0  # `rows` by stage
     whole = [] if args.names and 'end' not in args.names else end.measure(args.build)
     if whole:
         print(end.table(whole) + '\n')
-    if args.names == ['end']:
+    network = serve.measure(args.build) if 'serve' in args.names else []
+    if args.names in (['end'], ['serve']):
         programs = []
     for program in programs:
         run = subprocess.run([program], stdout=subprocess.PIPE, text=True, cwd=args.build)
@@ -48,7 +51,8 @@ def main():
             elif row['unit'] == 'MB/s':
                 row['trace_mb_s'] = row['value']
             rows.append(row)
-    if args.names:
+    rows += network
+    if args.names and not network:
         rows = [r for r in rows if any(n in r['stage'] or n in r['input'] for n in args.names)] or rows
     head = ('stage', 'input', 'value', 'unit', 'peer', 'peer value', 'ratio', 'MB/s of trace')
     table = [head] + [(r['stage'], r['input'], '%.1f' % r['value'], r['unit'], r.get('peer', ''),
