@@ -3,7 +3,7 @@
 
 usage: truth.py PROGRAM DATA     exit status 77 where DATA has no captures
 """
-import glob, gzip, os, subprocess, sys, tempfile
+import glob, gzip, os, shutil, subprocess, sys, tempfile
 
 import perffile
 
@@ -64,6 +64,42 @@ class Checks:
                      perffile.as_raw(raw, 0x1e, 7))
 
 
+def who_ran(text):
+    """(CPU, thread, address) of each instruction, CPU by CPU."""
+    out, cpu, tid = {}, "", ""
+    for line in text.decode().split("\n"):
+        word = line.split()
+        if line.startswith("# stream pt."):
+            cpu = word[2][3:]
+        elif line.startswith("A switch "):
+            tid = word[3]
+        elif line.startswith("I "):
+            out.setdefault(cpu, []).append((tid, int(word[1], 16)))
+    return out
+
+
+def beside_perf(checks, folder):
+    """The same threads and instructions as perf itself finds, where it is installed."""
+    if not shutil.which("perf"):
+        print("perf is not installed: nothing is compared with it")
+        return
+    for name in ("pt-two-processes", "pt-threads-per-cpu"):
+        path = os.path.join(folder, name + ".data")
+        command = ["perf", "script", "-i", path, "--symfs", checks.symfs, "--itrace=i0ns", "-F", "tid,cpu,ip"]
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+        theirs = {}
+        for line in run.stdout.decode().split("\n"):
+            word = line.split()
+            if len(word) == 3:
+                theirs.setdefault(str(int(word[1].strip("[]"))), []).append((word[0], int(word[2], 16)))
+        ours = subprocess.run([checks.program, "decode", "--text", "--symfs", checks.symfs, path],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+        checks.n += 1
+        if who_ran(ours.stdout) != theirs or not theirs:
+            checks.failed.append(name + " beside perf")
+            print("%s: perf finds other instructions or threads" % name)
+
+
 CLOCK = "protocol=pt\nMTC_FREQ=3\nCPUID_15_EAX=2\nCPUID_15_EBX=192\n"
 
 
@@ -119,6 +155,7 @@ def main():
     for path in sorted(glob.glob(os.path.join(data, "cs", "*.data"))):
         if os.path.exists(path[:-5] + ".flow.gz"):
             checks.coresight(path)
+    beside_perf(checks, os.path.join(data, "pt"))
     sources(checks, os.path.join(sys.argv[2], "pt", "stepped"))
     print("%d checks, %d failed" % (checks.n, len(checks.failed)))
     return bool(checks.failed)
