@@ -32,7 +32,7 @@ export class Strip {
     const other = this.open(s, trace);
     other.view = { axis: s.view.axis, from: s.view.from + shift, to: s.view.to + shift };
     const streams = trace.streams.slice(0, LANES);
-    const { boxes, height } = layoutLanes(streams.map(() => ({ open: false, full: false, depth: 0 })));
+    const { boxes, height } = layoutLanes(streams.map((_, lane) => ({ lane, open: false, full: false, depth: 0 })));
     const cursor = s.cursor === undefined ? undefined : s.cursor + shift;
     // The canvas has its size once it is in the page.
     requestAnimationFrame(() => this.draw(other, boxes, height, cursor));
