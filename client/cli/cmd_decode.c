@@ -29,7 +29,7 @@ struct options {
     const char *cpu;
     const char *out_dir;
     const char *input;
-    struct tl_arg_list images;
+    struct tl_arg_list images, streams;
     struct tl_code_places places;
     char **rest; /* [n_rest] options of the tool that --like names */
     int n_rest;
@@ -49,6 +49,7 @@ struct fault {
 struct run {
     const char *name; /* of the input, for messages */
     struct tl_decode_out *out;
+    const struct tl_decode_out_place *place;
     uint64_t items; /* that tell of execution or software, over all streams */
     unsigned losses;
     struct fault faults[LOSSES_SHOWN]; /* the first ones, by offset: told when all are known */
@@ -101,6 +102,9 @@ static int on_packet(void *context, const struct tl_decode_stream *stream, const
 {
     struct run *const r = context;
     r->items++;
+    /* Of the container itself, frames and datagrams, there is no stream. */
+    if (stream ? !tl_decode_out_wants(r->place, stream->name) : r->place->n_streams > 0)
+        return TL_OK;
     return puts(line) < 0 ? TL_IO : TL_OK;
 }
 
@@ -219,11 +223,12 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
                           const struct options *o)
 {
     const struct tl_decode_out_place place = {
-        .dir = o->out_dir, .buffer = alone ? NULL : capture->name, .input = o->input};
+        .dir = o->out_dir, .buffer = alone ? NULL : capture->name, .input = o->input, .streams = o->streams.v,
+        .n_streams = o->streams.n};
     const struct tl_setup *const setup = &capture->setup;
     const char *const path = o->input ? capture->pieces[0].path : o->config;
     struct tl_fail fail = {0};
-    struct run run = {.name = path};
+    struct run run = {.name = path, .place = &place};
     struct tl_image *image = NULL;
     struct tl_decode *decode = NULL;
     const char *where = path;
@@ -375,6 +380,7 @@ static int parse_options(int argc, char **argv, struct options *o)
     const struct tl_arg args[] = {
         {"format", 0, TL_ARG_TEXT, &o->format},  {"config", 0, TL_ARG_TEXT, &o->config},
         {"image", 0, TL_ARG_LIST, &o->images},   {"snapshot", 0, TL_ARG_TEXT, &o->snapshot},
+        {"stream", 0, TL_ARG_LIST, &o->streams},
         {"buffer", 0, TL_ARG_TEXT, &o->buffer},  TL_CLI_PLACES(o->places),
         {"text", 0, TL_ARG_FLAG, &o->text},      {"packets", 0, TL_ARG_FLAG, &o->packets},
         {"out", 0, TL_ARG_TEXT, &o->out_dir},    {"like", 0, TL_ARG_TEXT, &o->like},

@@ -21,6 +21,7 @@ struct lane {
     FILE *file;
     struct tl_buf text;
     struct tl_cli_stf *stf;
+    bool left_out;
 };
 
 struct tl_decode_out {
@@ -78,6 +79,14 @@ static char *path_of(const struct tl_decode_out_place *place, const char *stream
     return path;
 }
 
+bool tl_decode_out_wants(const struct tl_decode_out_place *place, const char *stream)
+{
+    for (size_t i = 0; i < place->n_streams; i++)
+        if (strcmp(place->streams[i], stream) == 0)
+            return true;
+    return place->n_streams == 0;
+}
+
 int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_stream *stream)
 {
     if (tl_grow(&out->lanes, &out->cap, out->n + 1, sizeof *out->lanes) < 0)
@@ -87,6 +96,9 @@ int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_strea
         return TL_NOMEM;
     out->lanes[out->n++] = lane;
     snprintf(lane->name, sizeof lane->name, "%s", stream->name);
+    lane->left_out = !tl_decode_out_wants(&out->place, lane->name);
+    if (lane->left_out)
+        return TL_OK;
     if (out->kind == TL_OUT_TEXT && !(lane->file = tmpfile()))
         return TL_IO;
     if (out->kind != TL_OUT_STF)
@@ -109,6 +121,8 @@ int tl_decode_out_text(struct tl_decode_out *out, const struct tl_decode_stream 
                        struct tl_bytes text)
 {
     struct lane *const lane = out->lanes[stream->index];
+    if (lane->left_out)
+        return TL_OK;
     const int rc = flush(lane);
     if (rc < 0)
         return rc;
@@ -118,6 +132,8 @@ int tl_decode_out_text(struct tl_decode_out *out, const struct tl_decode_stream 
 int tl_decode_out_items(struct tl_decode_out *out, const struct tl_decode_stream *stream,
                         const struct tl_item *items, size_t n)
 {
+    if (out->lanes[stream->index]->left_out)
+        return TL_OK;
     if (out->kind == TL_OUT_STF)
         return tl_cli_stf_items(out->lanes[stream->index]->stf, items, n);
     if (out->kind != TL_OUT_TEXT)
@@ -188,7 +204,7 @@ int tl_decode_out_finish(struct tl_decode_out *out, struct tl_fail *fail)
         return TL_OK;
     qsort(out->lanes, out->n, sizeof *out->lanes, by_name);
     for (size_t i = 0; i < out->n; i++)
-        if (print_lane(out->lanes[i]) < 0)
+        if (!out->lanes[i]->left_out && print_lane(out->lanes[i]) < 0)
             return tl_fail_set(fail, TL_IO, "cannot write: %s", strerror(errno));
     if (fflush(stdout) != 0)
         return tl_fail_set(fail, TL_IO, "cannot write: %s", strerror(errno));

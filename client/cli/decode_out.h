@@ -9,17 +9,21 @@ enum tl_decode_out_kind { TL_OUT_NONE, TL_OUT_TEXT, TL_OUT_STF };
 
 struct tl_decode_out;
 
-/* Where STF files go: all borrowed. */
+/* Where STF files go, and what is wanted: all borrowed. */
 struct tl_decode_out_place {
     const char *dir;    /* made if absent */
     const char *buffer; /* goes in front of the streams' names; NULL: there is but one capture */
     const char *input;  /* a file that may not be replaced */
+    const char *const *streams; /* [n_streams] names of those that are wanted; none: all */
+    size_t n_streams;
 };
 
-/* `place` matters for STF files only; `crew` (borrowed) helps to compress them. TL_IO, TL_NOMEM. */
+/* But for `streams`, `place` matters for STF files only; `crew` (borrowed) helps to compress them. TL_IO, TL_NOMEM. */
 TL_MUST_USE int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind,
                                   const struct tl_decode_out_place *place, struct tl_crew *crew,
                                   struct tl_fail *fail);
+/* Is the stream wanted? */
+bool tl_decode_out_wants(const struct tl_decode_out_place *place, const char *stream);
 /* A new stream begins. */
 TL_MUST_USE int tl_decode_out_stream(struct tl_decode_out *out,
                                      const struct tl_decode_stream *stream);

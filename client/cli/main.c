@@ -141,6 +141,7 @@ static const struct tl_command commands[] = {
      "DIR)\n" FORMATS
      "  --text              flow text: executed instructions and events, one a line\n"
      "  --packets           trace packets, one a line\n"
+     "  --stream NAME       only this stream (cs.10, di.0.1, pt.0, …); may be given more than once\n"
      "  --out DIR           a .zstf per stream, DIR/STREAM.zstf; of a snapshot with several "
      "buffers\n"
      "                      DIR/BUFFER.STREAM.zstf\n"

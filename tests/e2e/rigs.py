@@ -717,6 +717,15 @@ def said_well(lab):
     said = lab.run('decode', '--config', lab.path('whole.ini'), '--packets', lab.path('raw'))
     check(said.out == lab.run('decode', '--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'),
                               '--packets', lab.path('raw')).out, 'format= of the file counts')
+    whole = lab.run('decode', '--config', lab.path('whole.ini'), '--image', lab.path('demo.elf'),
+                    '--text', lab.path('raw')).out
+    one = lab.run('decode', '--config', lab.path('whole.ini'), '--image', lab.path('demo.elf'),
+                  '--stream', 'cs.12', '--text', lab.path('raw')).out
+    check(one == whole[whole.index(b'# stream cs.12'):], 'one stream of several')
+    packets = lab.run('decode', '--config', lab.path('whole.ini'), '--stream', 'cs.12', '--packets',
+                      lab.path('raw')).out
+    check({row.split()[1] for row in packets.splitlines()} == {b'12'} and packets.count(b'\n') ==
+          sum(row.split()[1] == b'12' for row in said.out.splitlines()), 'packets of one stream')
     # A push that takes over a second, standard error a terminal.
     ours, theirs = os.openpty()
     push = subprocess.Popen([lab.tracelake, 'push', *described(lab), '--trace', 'slow', '--rate', '40K',
