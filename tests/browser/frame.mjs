@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What is around the lanes: panel and window, focus, links, tables that end early, pixels between buckets.
 import assert from "node:assert/strict";
-import { accessible, colours, cssColour, inBothThemes, open, place, settle, shot } from "./harness.mjs";
+import fs from "node:fs";
+import path from "node:path";
+import { accessible, build, colours, cssColour, inBothThemes, open, place, settle, shot } from "./harness.mjs";
 
 export async function frameChecks(suite, { server, trace, plain }) {
   const base = server.replace(/\/$/, "");
@@ -83,6 +85,31 @@ export async function frameChecks(suite, { server, trace, plain }) {
     await page.click(".tabpanel button:has-text('Show all')");
     await page.waitForFunction((n) => document.querySelectorAll("table.hot tbody tr").length === n, stats.functions_run);
     assert.doesNotMatch(await page.textContent(".tabpanel"), /50 of/);
+  });
+
+  await suite.check("frame: any command by typing; a picture of the view", {}, async (page) => {
+    await open(page, base, `#/trace/${trace}?at=3000000`);
+    await page.keyboard.press("Control+KeyK");
+    await page.waitForSelector("dialog.commands[open]");
+    await page.keyboard.type("next gap");
+    await page.waitForFunction(() => /Next gap/.test(document.querySelector("#commands [role=option]").textContent));
+    await inBothThemes(page, "commands");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => /gap overflow, \d/.test(document.querySelector("#status").textContent));
+    await page.keyboard.press("Control+KeyK");
+    await page.keyboard.type("panel stat");
+    await page.waitForFunction(() => document.querySelectorAll("#commands [role=option]").length === 1);
+    await page.keyboard.press("Enter");
+    assert.equal((await place(page)).query.get("panel"), "stats");
+    await page.keyboard.press("Control+KeyK");
+    await page.keyboard.type("picture");
+    const [download] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
+    assert.equal(download.suggestedFilename(), `${trace}.png`);
+    const png = fs.readFileSync(await download.path());
+    assert.equal(png.subarray(1, 4).toString(), "PNG");
+    const [width, height] = [png.readUInt32BE(16), png.readUInt32BE(20)];
+    assert.ok(width > 900 && height > 600 && png.length > 5000, `${width} x ${height}, ${png.length}`);
+    fs.writeFileSync(path.join(build, "screenshots/picture.png"), png);
   });
 
   if (!plain) return;

@@ -6,7 +6,7 @@
 export type Command =
   | "zoomIn" | "zoomOut" | "panLeft" | "panRight" | "home" | "end" | "whole" | "zoomSelection"
   | "laneUp" | "laneDown" | "toggleLane" | "stepBack" | "stepForward" | "eventBack" | "eventForward"
-  | "gapBack" | "gapForward" | "callBack" | "callForward" | "hitBack" | "hitForward" | "states" | "counters" | "note" | "bookmark" | "noteForward" | "noteBack" | "search" | "follow" | "axis" | "panel" | "table" | "theme" | "help"
+  | "gapBack" | "gapForward" | "callBack" | "callForward" | "hitBack" | "hitForward" | "states" | "counters" | "note" | "bookmark" | "noteForward" | "noteBack" | "search" | "follow" | "axis" | "panel" | "table" | "theme" | "commands" | "help"
   | "escape";
 
 export interface Binding {
@@ -65,6 +65,7 @@ export const BINDINGS: readonly Binding[] = [
   { command: "noteBack", code: "KeyB", shift: true, shown: "Shift B" },
   { command: "panel", code: "KeyI", shown: "I" },
   { command: "table", code: "KeyL", shown: "L" },
+  { command: "commands", code: "KeyK", ctrl: true, shown: "Ctrl K" },
   { command: "theme", code: "KeyK", shown: "K" },
   { command: "help", key: "?", shown: "?" },
   { command: "escape", code: "Escape", shown: "Esc" },
@@ -121,6 +122,7 @@ export const GROUPS: readonly Group[] = [
       { command: "counters", text: "Counters below the lanes" },
       { command: "panel", text: "Side panel" },
       { command: "table", text: "Lanes as a table" },
+      { command: "commands", text: "Any command, by typing" },
       { command: "theme", text: "Light or dark" },
       { command: "help", text: "This help" },
       { command: "escape", text: "Close, or clear the selection" },

@@ -7,13 +7,14 @@ import { duration, short } from "./format.ts";
 import { match } from "./keys.ts";
 import { timeIsNs } from "./model.ts";
 import { PRIVILEGE, type Theme } from "./palette.ts";
+import { CommandBox } from "./panels/commands.ts";
 import { Divider } from "./panels/divider.ts";
 import { Header } from "./panels/header.ts";
 import { helpDialog } from "./panels/help.ts";
 import { laneTable } from "./panels/lanes.ts";
 import { traceList } from "./panels/list.ts";
 import { ListTools } from "./panels/listtools.ts";
-import { Side } from "./panels/side.ts";
+import { Side, TABS } from "./panels/side.ts";
 import { span } from "./scale.ts";
 import type { Session } from "./session.ts";
 import { Timeline } from "./timeline/timeline.ts";
@@ -25,6 +26,7 @@ const timeline = new Timeline(app);
 const header = new Header(app, toggleTheme, () => timeline.focus());
 const side = new Side(app);
 const tools = new ListTools(app);
+const box = new CommandBox(app, command, TABS, () => timeline.save(app.session));
 const divider = new Divider(() => app.changed());
 let opened: Session | undefined;
 let listed = false; // the list of traces was seen last
@@ -109,6 +111,7 @@ function paint(pointed: boolean): void {
   document.title = s ? `${s.trace.id} – tracelake` : "tracelake";
   render(html`${header.view()}
     ${s ? tracePage(s) : traceList(app, tools)}
+    ${box.open ? box.view() : nothing}
     ${app.help ? helpDialog(s?.stream?.protocol ?? "", () => { app.help = false; app.changed(); }) : nothing}
     <div class="hidden" role="status" aria-live="polite">${app.announced}</div>`, root);
   keepFocus(s);
@@ -135,7 +138,7 @@ function details(s: Session): void {
 }
 
 function command(e: KeyboardEvent): void {
-  const target = e.target as HTMLElement;
+  const target = (e.target ?? document.body) as HTMLElement;
   const typing = target.closest("input, select, textarea") !== null;
   const binding = match(e);
   if (!binding || e.defaultPrevented) return;
@@ -149,6 +152,7 @@ function command(e: KeyboardEvent): void {
   switch (binding.command) {
     case "help": app.help = !app.help; break;
     case "theme": toggleTheme(); break;
+    case "commands": box.toggle(); break;
     case "escape":
       if (app.table) app.table = false;
       else if (app.swatches.highlight !== "") app.highlight("");

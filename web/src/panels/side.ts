@@ -13,7 +13,7 @@ import { OverviewPanel } from "./overview.ts";
 import { sourceLink } from "./sourcelink.ts";
 import { Strip } from "./strip.ts";
 
-const TABS: readonly (readonly [Panel, string])[] = [
+export const TABS: readonly (readonly [Panel, string])[] = [
   ["overview", "Overview"],
   ["insns", "Instructions"],
   ["source", "Source"],

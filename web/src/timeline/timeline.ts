@@ -12,7 +12,7 @@ import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
 import { drawInsnBreaks, drawTimeBreaks } from "./gaps.ts";
 import { drawInlined, inlinedRuns } from "./inlined.ts";
-import { drawInsns, drawBand, drawNote, drawRuns, drawSlices, runs, type Run } from "./labels.ts";
+import { SANS, drawBand, drawInsns, drawNote, drawRuns, drawSlices, fitted, runs, type Run } from "./labels.ts";
 import { FEW_ROWS, laneAt, layoutLanes, placed, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
@@ -517,6 +517,37 @@ export class Timeline {
       @click=${() => void this.app.setAxis(axis)}>${text}</button>`;
     render(html`<div class="segmented" role="group" aria-label="Axis">
       ${label("insn", "Instructions")}${label("time", "Time")}</div>${this.subs.buttons()}`, this.corner);
+  }
+
+  /** What is seen as a PNG file: the overview, the ruler, the lanes and their names. */
+  save(s: Session | undefined): void {
+    if (!s || !this.colours) return;
+    const dpr = window.devicePixelRatio || 1;
+    const left = this.heads.offsetWidth;
+    const { canvas, ctx } = surface("picture");
+    canvas.width = Math.round((left + this.width) * dpr);
+    canvas.height = Math.round((MINIMAP_HEIGHT + this.height) * dpr);
+    ctx.fillStyle = this.colours.named.ground.css;
+    ctx.fillRect(0, 0, canvas.width, canvas.height);
+    ctx.drawImage(this.map.canvas, left * dpr, 0);
+    ctx.drawImage(this.base.canvas, left * dpr, MINIMAP_HEIGHT * dpr);
+    ctx.drawImage(this.over.canvas, left * dpr, MINIMAP_HEIGHT * dpr);
+    ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
+    ctx.textBaseline = "top";
+    ctx.fillStyle = this.colours.named.ink.css;
+    ctx.font = `600 13px ${SANS}`;
+    ctx.fillText(fitted(ctx, s.trace.id, left - 20), 10, 14);
+    for (const box of this.inSight) {
+      ctx.fillText(fitted(ctx, s.called(s.trace.streams[box.lane]!.name), left - 30), 20, MINIMAP_HEIGHT + RULER_HEIGHT + box.y + 4);
+    }
+    canvas.toBlob((blob) => {
+      if (!blob) return;
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(blob);
+      link.download = `${s.trace.id}.png`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    });
   }
 
   // ---- what is where -----------------------------------------------------------------------
