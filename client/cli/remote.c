@@ -129,7 +129,10 @@ int tl_remote_decoded(struct tracelake *lake, const char *trace, bool wait,
 
 int tl_remote_fail(const char *where, const struct tracelake_error *error)
 {
-    tl_cli_warn(where, "%s", error->text);
+    const size_t n = where ? strlen(where) : 0;
+    /* A failure to read a file names it already. */
+    const bool named = n > 0 && strncmp(error->text, where, n) == 0 && error->text[n] == ':';
+    tl_cli_warn(named ? NULL : where, "%s", error->text);
     switch (error->code) {
     case TRACELAKE_USAGE:
         return TL_CLI_USAGE;

@@ -706,6 +706,7 @@ def said_well(lab):
     check(len(lab.run('find', 'sim/cs.10', '--symbol', 'mac_block', '--limit', '0').out.splitlines())
           > 101, 'a limit of 0 is none')
     lab.fails(2, "unknown command 'nope'", 'help', 'nope')
+    lab.fails(1, r'^tracelake: /nowhere: No such file', 'images', '/nowhere')
     with open(lab.path('sim.ini')) as f:
         ini = f.read()
     with open(lab.path('odd.ini'), 'w') as f:
