@@ -112,6 +112,34 @@ export async function frameChecks(suite, { server, trace, plain }) {
     fs.writeFileSync(path.join(build, "screenshots/picture.png"), png);
   });
 
+  await suite.check("frame: a measure snaps to the edges of calls, but not with Alt", {}, async (page) => {
+    const [from, to] = [1000000, 1004000];
+    await open(page, base, `#/trace/${trace}?from=${from}&to=${to}`);
+    const { streams } = await (await page.request.get(`${base}/api/v1/traces/${trace}/slices?streams=cs.10&axis=insn&from=${from}&to=${to}`)).json();
+    const wide = streams["cs.10"].slices.filter((s) => s.from > from + 100 && s.to < to - 100).sort((a, b) => (b.to - b.from) - (a.to - a.from))[0];
+    const box = await page.locator(".plot").boundingBox();
+    const x = (at) => box.x + ((at - from) / (to - from)) * box.width;
+    // No other edge may be nearer than the one that is meant.
+    const edges = streams["cs.10"].slices.filter((s) => x(s.to) - x(s.from) >= 2).flatMap((s) => [s.from, s.to]);
+    const nearest = (px) => edges.map((e) => [Math.abs(x(e) - px), e]).sort((a, b) => a[0] - b[0])[0][1];
+    const drag = async (a, b) => {
+      await page.mouse.move(a, box.y + 60);
+      await page.keyboard.down("Shift");
+      await page.mouse.down();
+      await page.mouse.move(b, box.y + 60, { steps: 3 });
+      await page.mouse.up();
+      await page.keyboard.up("Shift");
+      return (await place(page)).query.get("select");
+    };
+    const [a, b] = [Math.round(x(wide.from)) + 1, Math.round(x(wide.to)) - 1];
+    assert.equal(await drag(a, b), `${nearest(a)}-${nearest(b)}`);
+    await page.keyboard.press("Escape");
+    await page.keyboard.down("Alt");
+    const free = (await drag(a, b)).split("-").map(Number);
+    await page.keyboard.up("Alt");
+    assert.ok(Math.abs(x(free[0]) - a) < 1 && Math.abs(x(free[1]) - b) < 1, free.join());
+  });
+
   if (!plain) return;
   await suite.check("frame: no background shows between buckets of code without symbols", { viewport: { width: 1600, height: 700 } }, async (page) => {
     await open(page, base, `#/trace/${plain}?from=100000&to=100600`);

@@ -188,7 +188,7 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
     console.log(`      opened: ${net.seen.length} requests, ${(bytes / 1024).toFixed(0)} KiB`);
     // The exact slices of short traces come after the picture, and the stream of events is not over.
     assert.ok(net.seen.filter((r) => !/favicon|slices/.test(r.path)).length + 1 <= 10, net.seen.map((r) => r.path).join("\n"));
-    assert.ok(bytes <= 300 * 1024, `${bytes}`);
+    assert.ok(bytes <= 250 * 1024, `${bytes}`);
   });
 
   if (title !== "server") return;

@@ -10,7 +10,7 @@ const MOUSE = [
   ["Wheel", "Go along the axis, or through the lanes"],
   ["Ctrl wheel", "Zoom at the pointer"],
   ["Drag", "Move the view"],
-  ["Shift drag", "Select a range; also by a drag on the ruler"],
+  ["Shift drag", "Measure: select a range, from edge to edge (Alt: anywhere); also by a drag on the ruler"],
   ["Click", "Set the cursor"],
   ["Double click", "Zoom in; on the overview: the whole trace"],
 ] as const;

@@ -81,7 +81,7 @@ export class Gestures {
     const select = e.shiftKey || e.offsetY < RULER_HEIGHT;
     this.drag = {
       kind: select ? "select" : "pan", x: e.offsetX, pointer: e.pointerId, moved: false,
-      from: select ? this.timeline.unitAt(e.offsetX) : s.view.from,
+      from: select ? this.measured(e) : s.view.from,
     };
   }
 
@@ -98,9 +98,14 @@ export class Gestures {
       this.app.setView({ axis: s.view.axis, from, to: from + span(s.view) });
       this.plot.classList.add("dragging");
     } else if (d.kind === "select") {
-      const at = this.timeline.unitAt(e.offsetX);
+      const at = this.measured(e);
       this.app.select(this.range(d.from, at));
     }
+  }
+
+  /** What is measured snaps to edges, but with Alt. */
+  private measured(e: PointerEvent): number {
+    return e.altKey ? this.timeline.unitAt(e.offsetX) : this.timeline.snap(e.offsetX, e.offsetY);
   }
 
   private range(a: number, b: number): readonly [number, number] {

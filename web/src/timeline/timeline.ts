@@ -25,6 +25,8 @@ import { SubLanes } from "./subs.ts";
 
 /** From this many pixels an instruction on, they are told apart. */
 const CELL = 5;
+/** A measure snaps to edges that are so near, in pixels. */
+const SNAP = 7;
 /** From here on their text is shown. */
 const TEXT_CELL = 44;
 
@@ -579,6 +581,31 @@ export class Timeline {
   unitAt(x: number): number {
     const s = this.app.session;
     return s ? toUnit(s.view, this.width, x) : 0;
+  }
+
+  /** The unit at a place, or the edge of a call, of the lane or the cursor where one is near. */
+  snap(x: number, y: number): number {
+    const s = this.app.session;
+    const at = this.unitAt(x);
+    const lane = this.laneAtY(y) ?? s?.lane;
+    const stream = lane === undefined ? undefined : s?.trace.streams[lane];
+    if (!s || !stream) return at;
+    const unit = (s.view.to - s.view.from) / this.width;
+    let best = at;
+    let far = SNAP * unit;
+    const consider = (edge: number): void => {
+      if (Math.abs(edge - at) >= far) return;
+      far = Math.abs(edge - at);
+      best = edge;
+    };
+    for (const slice of s.slices.get(stream.name, s.view)?.slices ?? []) {
+      if (slice.to - slice.from < 2 * unit) continue;
+      consider(slice.from);
+      consider(slice.to);
+    }
+    const extent = streamExtent(stream, s.view.axis);
+    for (const edge of [s.cursor, extent.first, extent.last]) if (edge !== undefined) consider(edge);
+    return best;
   }
 
   /** The slice of the call stack at a place of the plot. */
