@@ -2,7 +2,7 @@
 // Sub-lanes, and software trace as text: against what the server says, whose truth the simulations
 // know.
 import assert from "node:assert/strict";
-import { accessible, open, place, settle, shot } from "./harness.mjs";
+import { accessible, inBothThemes, open, place, settle } from "./harness.mjs";
 
 async function json(page, base, path) {
   const reply = await page.request.get(`${base}/api/v1/${path}`, { ignoreHTTPSErrors: true });
@@ -28,84 +28,80 @@ function row(page, y) {
 export async function laneChecks(suite, { server, trace, osd }) {
   const base = server.replace(/\/$/, "");
 
-  for (const scheme of ["light", "dark"]) {
-    await suite.check(`lanes: processes and modes are where the trace says (${scheme})`, { colorScheme: scheme }, async (page) => {
-      const [stream] = (await json(page, base, `traces/${trace}`)).streams;
-      const [from, to] = [0, 200000];
-      const told = (await json(page, base, `traces/${trace}/states?streams=${stream.name}&from=${from}&to=${to}`)).streams[stream.name];
-      assert.ok(told.runs.length > 3 && told.runs.some((r) => r.context), "the trace changes processes");
-      await open(page, base, `#/trace/${trace}?from=${from}&to=${to}&open=`);
-      await page.focus("#timeline");
-      await page.keyboard.press("p");
-      await page.waitForFunction(() => document.querySelector(".subs button[aria-pressed=true]"));
-      await page.waitForTimeout(300);
-      await settle(page);
-      assert.equal((await place(page)).query.get("show"), "states");
-      await shot(page, `lanes-states-${scheme}`);
-      await accessible(page);
-      // The longest run of one process has one colour from edge to edge.
-      const runs = [];
-      for (const r of told.runs) {
-        const last = runs[runs.length - 1];
-        if (last && last.context === r.context && last.vmid === r.vmid && Boolean(last.mixed) === Boolean(r.mixed)) last.to = r.to;
-        else runs.push({ ...r });
-      }
-      const longest = runs.filter((r) => !r.mixed).sort((a, b) => (b.to - b.from) - (a.to - a.from))[0];
-      const width = await page.evaluate(() => document.querySelector("canvas.base").width);
-      const x = (at) => ((at - from) / (to - from)) * width;
-      const y = await page.locator(".head").first().evaluate((e) => Number(e.dataset.states));
-      const seen = (await row(page, y + 1)).sort((a, b) => (b[2] - b[1]) - (a[2] - a[1]))[0];
-      assert.ok(Math.abs(seen[1] - Math.max(0, x(longest.from))) <= 3 && Math.abs(seen[2] - Math.min(width, x(longest.to))) <= 3,
-        JSON.stringify({ seen, longest, at: [x(longest.from), x(longest.to)] }));
-    });
+  await suite.check("lanes: processes and modes are where the trace says", {}, async (page) => {
+    const [stream] = (await json(page, base, `traces/${trace}`)).streams;
+    const [from, to] = [0, 200000];
+    const told = (await json(page, base, `traces/${trace}/states?streams=${stream.name}&from=${from}&to=${to}`)).streams[stream.name];
+    assert.ok(told.runs.length > 3 && told.runs.some((r) => r.context), "the trace changes processes");
+    await open(page, base, `#/trace/${trace}?from=${from}&to=${to}&open=`);
+    await page.focus("#timeline");
+    await page.keyboard.press("p");
+    await page.waitForFunction(() => document.querySelector(".subs button[aria-pressed=true]"));
+    await page.waitForTimeout(300);
+    await settle(page);
+    assert.equal((await place(page)).query.get("show"), "states");
+    await inBothThemes(page, "lanes-states");
+    // The longest run of one process has one colour from edge to edge.
+    const runs = [];
+    for (const r of told.runs) {
+      const last = runs[runs.length - 1];
+      if (last && last.context === r.context && last.vmid === r.vmid && Boolean(last.mixed) === Boolean(r.mixed)) last.to = r.to;
+      else runs.push({ ...r });
+    }
+    const longest = runs.filter((r) => !r.mixed).sort((a, b) => (b.to - b.from) - (a.to - a.from))[0];
+    const width = await page.evaluate(() => document.querySelector("canvas.base").width);
+    const x = (at) => ((at - from) / (to - from)) * width;
+    const y = await page.locator(".head").first().evaluate((e) => Number(e.dataset.states));
+    const seen = (await row(page, y + 1)).sort((a, b) => (b[2] - b[1]) - (a[2] - a[1]))[0];
+    assert.ok(Math.abs(seen[1] - Math.max(0, x(longest.from))) <= 3 && Math.abs(seen[2] - Math.min(width, x(longest.to))) <= 3,
+      JSON.stringify({ seen, longest, at: [x(longest.from), x(longest.to)] }));
+  });
 
-    await suite.check(`lanes: counters have a scale (${scheme})`, { colorScheme: scheme }, async (page) => {
-      await open(page, base, `#/trace/${trace}?show=counters&open=`);
-      await page.waitForTimeout(300);
-      await settle(page);
-      assert.equal(await page.getByRole("button", { name: "Counters below the lanes" }).getAttribute("aria-pressed"), "true");
-      const curves = await page.locator(".head").first().evaluate((e) => Number(e.dataset.curves));
-      assert.ok(curves > 60, `room for curves: ${curves}`);
-      await shot(page, `lanes-counters-${scheme}`);
-      await accessible(page);
-      await page.focus("#timeline");
-      await page.keyboard.press("v");
-      await page.waitForFunction(() => Number(document.querySelector(".head").dataset.curves) === 0);
-    });
+  await suite.check("lanes: counters have a scale", {}, async (page) => {
+    await open(page, base, `#/trace/${trace}?show=counters&open=`);
+    await page.waitForTimeout(300);
+    await settle(page);
+    assert.equal(await page.getByRole("button", { name: "Counters below the lanes" }).getAttribute("aria-pressed"), "true");
+    const curves = await page.locator(".head").first().evaluate((e) => Number(e.dataset.curves));
+    assert.ok(curves > 60, `room for curves: ${curves}`);
+    await inBothThemes(page, "lanes-counters");
+    await page.focus("#timeline");
+    await page.keyboard.press("v");
+    await page.waitForFunction(() => Number(document.querySelector(".head").dataset.curves) === 0);
+  });
 
-    await suite.check(`lanes: what was printed is text on the lane and in the log (${scheme})`, { colorScheme: scheme }, async (page) => {
-      await open(page, base, `#/trace/${osd}?axis=time&panel=log&lane=di.0.2`);
-      await page.waitForSelector("ol.log li");
-      const rows = () => page.locator("ol.log li").allTextContents();
-      const truth = (await json(page, base, `traces/${osd}/log?streams=di.0.2&axis=time`)).streams;
-      const lines = truth["di.0.2"].entries.map((e) => e.text);
-      assert.deepEqual([...new Set(lines)], ["tick"]);
-      const shown = await rows();
-      assert.equal(shown.filter((r) => /osd-stm 4\s*tick/.test(r)).length, lines.length);
-      // Bound to the cursor: a step down is the next line, and the cursor goes there.
-      await page.locator("ol.log button").first().click();
-      await page.waitForSelector("ol.log li.here");
-      const first = (await place(page)).at;
-      await page.focus("ol.log");
-      await page.keyboard.press("ArrowDown");
-      await page.waitForFunction((was) => Number(new URLSearchParams(location.hash.split("?")[1]).get("at")) > was, first);
-      await page.keyboard.press("End");
-      await page.waitForFunction(() => document.querySelector("ol.log li:last-child")?.classList.contains("here"));
-      await accessible(page);
-      await page.focus("#timeline");
-      await page.keyboard.press("Home");
-      for (let i = 0; i < 4; i++) await page.keyboard.press("+");
-      await page.waitForTimeout(300);
-      await settle(page);
-      await shot(page, `lanes-log-${scheme}`);
-      // Neither pages nor instructions on lanes that have none.
-      const box = await page.locator("#timeline").boundingBox();
-      for (let y = 40; y < 360; y += 24) {
-        await page.mouse.move(box.x + 60, box.y + y);
-        await page.waitForTimeout(30);
-        const told = await page.textContent("#status");
-        if (/di\.0\.[234]/.test(told)) assert.doesNotMatch(told, /page 0x|insns? \d|\d insns/);
-      }
-    });
-  }
+  await suite.check("lanes: what was printed is text on the lane and in the log", {}, async (page) => {
+    await open(page, base, `#/trace/${osd}?axis=time&panel=log&lane=di.0.2`);
+    await page.waitForSelector("ol.log li");
+    const rows = () => page.locator("ol.log li").allTextContents();
+    const truth = (await json(page, base, `traces/${osd}/log?streams=di.0.2&axis=time`)).streams;
+    const lines = truth["di.0.2"].entries.map((e) => e.text);
+    assert.deepEqual([...new Set(lines)], ["tick"]);
+    const shown = await rows();
+    assert.equal(shown.filter((r) => /osd-stm 4\s*tick/.test(r)).length, lines.length);
+    // Bound to the cursor: a step down is the next line, and the cursor goes there.
+    await page.locator("ol.log button").first().click();
+    await page.waitForSelector("ol.log li.here");
+    const first = (await place(page)).at;
+    await page.focus("ol.log");
+    await page.keyboard.press("ArrowDown");
+    await page.waitForFunction((was) => Number(new URLSearchParams(location.hash.split("?")[1]).get("at")) > was, first);
+    await page.keyboard.press("End");
+    await page.waitForFunction(() => document.querySelector("ol.log li:last-child")?.classList.contains("here"));
+    await accessible(page);
+    await page.focus("#timeline");
+    await page.keyboard.press("Home");
+    for (let i = 0; i < 4; i++) await page.keyboard.press("+");
+    await page.waitForTimeout(300);
+    await settle(page);
+    await inBothThemes(page, "lanes-log");
+    // Neither pages nor instructions on lanes that have none.
+    const box = await page.locator("#timeline").boundingBox();
+    for (let y = 40; y < 360; y += 24) {
+      await page.mouse.move(box.x + 60, box.y + y);
+      await page.waitForTimeout(30);
+      const told = await page.textContent("#status");
+      if (/di\.0\.[234]/.test(told)) assert.doesNotMatch(told, /page 0x|insns? \d|\d insns/);
+    }
+  });
 }

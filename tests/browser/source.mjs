@@ -2,7 +2,7 @@
 // Source beside the instructions, against what the server says of the same, whose truth the
 // simulation knows.
 import assert from "node:assert/strict";
-import { accessible, cssColour, open, place, settle, shot } from "./harness.mjs";
+import { accessible, cssColour, inBothThemes, open, place, settle, shot } from "./harness.mjs";
 
 async function json(page, base, path) {
   const reply = await page.request.get(`${base}/api/v1/${path}`, { ignoreHTTPSErrors: true });
@@ -23,40 +23,37 @@ const isHere = (page, n, text) => page.waitForFunction(([line, words]) => {
 export async function sourceChecks(suite, { server, trace, bare }) {
   const base = server.replace(/\/$/, "");
 
-  for (const scheme of ["light", "dark"]) {
-    await suite.check(`source: the line of an instruction, what is inlined there, and its callers (${scheme})`, { colorScheme: scheme }, async (page) => {
-      const [stream] = (await json(page, base, `traces/${trace}`)).streams;
-      const path = `traces/${trace}/streams/${stream.name}`;
-      const rows = await json(page, base, `${path}/insns?from=20000&count=2000`);
-      const row = rows.find((r, i) => r.inlined && i > 100);
-      assert.ok(row, "something is inlined");
-      const at = row.insn;
-      const truth = await json(page, base, `${path}/source?at=${at}`);
-      await open(page, base, `#/trace/${trace}?at=${at}&from=${at - 20}&to=${at + 40}&panel=source`);
-      const line = truth.text.split("\n")[truth.line - 1];
-      await isHere(page, truth.line, line);
-      assert.match(line, /step\(\d+\);/);
-      assert.match(await page.locator(".source .path").textContent(), /mix\.h$/);
-      await settle(page);
-      await accessible(page);
-      await shot(page, `source-${scheme}`);
-      // The function around it: where the inlined one was called.
-      await page.locator(".frames button").nth(1).focus();
-      await page.keyboard.press("Enter");
-      await isHere(page, row.inlined[0].line, "mix();");
-      assert.ok((await page.locator(".frames button").nth(1).textContent()).includes(row.function.replace(/\+.*/, "")));
-      // A step on is a step to another line, and the list follows.
-      await page.getByRole("button", { name: "Line on" }).click();
-      const next = rows.find((r) => r.insn > at && (r.file !== row.file || r.line !== row.line));
-      await page.waitForFunction((n) => location.hash.includes(`at=${n}`), next.insn);
-      await page.waitForSelector(".insn.here");
-      await page.getByRole("button", { name: "Line back" }).click();
-      await page.waitForFunction((n) => !location.hash.includes(`at=${n}`), next.insn);
-      const back = (await place(page)).at;
-      const again = rows.find((r) => r.insn === back);
-      assert.deepEqual([again.file, again.line], [row.file, row.line]);
-    });
-  }
+  await suite.check("source: the line of an instruction, what is inlined there, and its callers", {}, async (page) => {
+    const [stream] = (await json(page, base, `traces/${trace}`)).streams;
+    const path = `traces/${trace}/streams/${stream.name}`;
+    const rows = await json(page, base, `${path}/insns?from=20000&count=2000`);
+    const row = rows.find((r, i) => r.inlined && i > 100);
+    assert.ok(row, "something is inlined");
+    const at = row.insn;
+    const truth = await json(page, base, `${path}/source?at=${at}`);
+    await open(page, base, `#/trace/${trace}?at=${at}&from=${at - 20}&to=${at + 40}&panel=source`);
+    const line = truth.text.split("\n")[truth.line - 1];
+    await isHere(page, truth.line, line);
+    assert.match(line, /step\(\d+\);/);
+    assert.match(await page.locator(".source .path").textContent(), /mix\.h$/);
+    await settle(page);
+    await inBothThemes(page, "source");
+    // The function around it: where the inlined one was called.
+    await page.locator(".frames button").nth(1).focus();
+    await page.keyboard.press("Enter");
+    await isHere(page, row.inlined[0].line, "mix();");
+    assert.ok((await page.locator(".frames button").nth(1).textContent()).includes(row.function.replace(/\+.*/, "")));
+    // A step on is a step to another line, and the list follows.
+    await page.getByRole("button", { name: "Line on" }).click();
+    const next = rows.find((r) => r.insn > at && (r.file !== row.file || r.line !== row.line));
+    await page.waitForFunction((n) => location.hash.includes(`at=${n}`), next.insn);
+    await page.waitForSelector(".insn.here");
+    await page.getByRole("button", { name: "Line back" }).click();
+    await page.waitForFunction((n) => !location.hash.includes(`at=${n}`), next.insn);
+    const back = (await place(page)).at;
+    const again = rows.find((r) => r.insn === back);
+    assert.deepEqual([again.file, again.line], [row.file, row.line]);
+  });
 
   await suite.check("source: inlined functions have boxes of their own below the call stack", {}, async (page) => {
     const [stream] = (await json(page, base, `traces/${trace}`)).streams;

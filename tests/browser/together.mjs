@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What all cores run at a time, and another trace beside them, against what the server says.
 import assert from "node:assert/strict";
-import { accessible, colours, cssColour, open, place, settle, shot } from "./harness.mjs";
+import { colours, cssColour, inBothThemes, open, place, settle } from "./harness.mjs";
 
 async function json(page, base, path) {
   const reply = await page.request.get(`${base}/api/v1/${path}`, { ignoreHTTPSErrors: true });
@@ -11,52 +11,49 @@ async function json(page, base, path) {
 
 export async function togetherChecks(suite, { server, trace, other }) {
   const base = server.replace(/\/$/, "");
-  for (const scheme of ["light", "dark"]) {
-    await suite.check(`together: what every core runs at the cursor's time, how certain, and another trace (${scheme})`, { colorScheme: scheme }, async (page) => {
-      const t = await json(page, base, `traces/${trace}`);
-      const names = t.streams.map((s) => s.name);
-      const time = t.streams[0].time_first + 30000;
-      const truth = (await json(page, base, `traces/${trace}/at?streams=${names.join(",")}&time=${time}`)).streams;
-      for (const name of names) {
-        const m = truth[name];
-        assert.ok(m.time_from <= m.time && m.time <= m.time_to && m.time <= time, JSON.stringify(m));
-        const [row] = await json(page, base, `traces/${trace}/streams/${name}/insns?from=${m.insn}&count=1`);
-        assert.equal(row.pc, m.row.pc);
-      }
-      await open(page, base, `#/trace/${trace}?axis=time&at=${time}&from=${time - 30000}&to=${time + 60000}&panel=together`);
-      const rows = () => page.locator(".together tbody tr").allTextContents();
-      await page.waitForFunction(() => document.querySelector(".together tbody") && !document.querySelector(".together tbody").textContent.includes("…"));
-      const shown = await rows();
-      assert.equal(shown.length, names.length);
-      names.forEach((name, i) => {
-        assert.ok(shown[i].includes(name) && shown[i].includes(truth[name].row.function), `${shown[i]} ${truth[name].row.function}`);
-        assert.match(shown[i], /−.*\+/);
-      });
-      await page.locator(".together select").selectOption(other);
-      await page.waitForFunction((n) => document.querySelectorAll(".together tbody tr").length > n, names.length);
-      await page.waitForFunction(() => ![...document.querySelectorAll(".together tbody")].some((b) => b.textContent.includes("…")));
-      assert.match(await page.textContent(".together"), /not known to be related/);
-      assert.equal((await place(page)).query.get("beside"), other);
-      // Its lanes lie below, where the same pixel is the same time after both have begun.
-      const lanes = (await json(page, base, `traces/${other}`)).streams.map((s) => s.name);
-      assert.deepEqual(await page.locator(".strip .head .name").allTextContents(), lanes);
-      await page.waitForFunction(() => document.querySelector(".strip canvas")?.width > 100);
-      const [upper, lower] = [await page.locator("canvas.base").boundingBox(), await page.locator(".strip canvas").boundingBox()];
-      assert.ok(Math.abs(upper.x - lower.x) <= 1 && Math.abs(upper.width - lower.width) <= 1, JSON.stringify({ upper, lower }));
-      await settle(page);
-      const software = await cssColour(page, "software");
-      for (let i = 0; i < 50 && !(await colours(page, ".strip canvas"))[software]; i++) await page.waitForTimeout(100);
-      assert.ok((await colours(page, ".strip canvas"))[software] > 0, "its records are drawn");
-      await accessible(page);
-      await shot(page, `together-${scheme}`);
-      // The other lane is a key press away, at its instruction.
-      await page.locator(".together tbody button").nth(1).focus();
-      await page.keyboard.press("Enter");
-      await page.waitForFunction((name) => location.hash.includes(`lane=${name}`), names[1]);
-      await page.locator(".together input").fill("1000");
-      await page.keyboard.press("Tab");
-      await page.waitForFunction(() => /as you said/.test(document.querySelector(".together").textContent));
-      assert.equal((await place(page)).query.get("offset"), "1000");
+  await suite.check("together: what every core runs at the cursor's time, how certain, and another trace", {}, async (page) => {
+    const t = await json(page, base, `traces/${trace}`);
+    const names = t.streams.map((s) => s.name);
+    const time = t.streams[0].time_first + 30000;
+    const truth = (await json(page, base, `traces/${trace}/at?streams=${names.join(",")}&time=${time}`)).streams;
+    for (const name of names) {
+      const m = truth[name];
+      assert.ok(m.time_from <= m.time && m.time <= m.time_to && m.time <= time, JSON.stringify(m));
+      const [row] = await json(page, base, `traces/${trace}/streams/${name}/insns?from=${m.insn}&count=1`);
+      assert.equal(row.pc, m.row.pc);
+    }
+    await open(page, base, `#/trace/${trace}?axis=time&at=${time}&from=${time - 30000}&to=${time + 60000}&panel=together`);
+    const rows = () => page.locator(".together tbody tr").allTextContents();
+    await page.waitForFunction(() => document.querySelector(".together tbody") && !document.querySelector(".together tbody").textContent.includes("…"));
+    const shown = await rows();
+    assert.equal(shown.length, names.length);
+    names.forEach((name, i) => {
+      assert.ok(shown[i].includes(name) && shown[i].includes(truth[name].row.function), `${shown[i]} ${truth[name].row.function}`);
+      assert.match(shown[i], /−.*\+/);
     });
-  }
+    await page.locator(".together select").selectOption(other);
+    await page.waitForFunction((n) => document.querySelectorAll(".together tbody tr").length > n, names.length);
+    await page.waitForFunction(() => ![...document.querySelectorAll(".together tbody")].some((b) => b.textContent.includes("…")));
+    assert.match(await page.textContent(".together"), /not known to be related/);
+    assert.equal((await place(page)).query.get("beside"), other);
+    // Its lanes lie below, where the same pixel is the same time after both have begun.
+    const lanes = (await json(page, base, `traces/${other}`)).streams.map((s) => s.name);
+    assert.deepEqual(await page.locator(".strip .head .name").allTextContents(), lanes);
+    await page.waitForFunction(() => document.querySelector(".strip canvas")?.width > 100);
+    const [upper, lower] = [await page.locator("canvas.base").boundingBox(), await page.locator(".strip canvas").boundingBox()];
+    assert.ok(Math.abs(upper.x - lower.x) <= 1 && Math.abs(upper.width - lower.width) <= 1, JSON.stringify({ upper, lower }));
+    await settle(page);
+    const software = await cssColour(page, "software");
+    for (let i = 0; i < 50 && !(await colours(page, ".strip canvas"))[software]; i++) await page.waitForTimeout(100);
+    assert.ok((await colours(page, ".strip canvas"))[software] > 0, "its records are drawn");
+    await inBothThemes(page, "together");
+    // The other lane is a key press away, at its instruction.
+    await page.locator(".together tbody button").nth(1).focus();
+    await page.keyboard.press("Enter");
+    await page.waitForFunction((name) => location.hash.includes(`lane=${name}`), names[1]);
+    await page.locator(".together input").fill("1000");
+    await page.keyboard.press("Tab");
+    await page.waitForFunction(() => /as you said/.test(document.querySelector(".together").textContent));
+    assert.equal((await place(page)).query.get("offset"), "1000");
+  });
 }
