@@ -207,13 +207,13 @@ static void cores_copied(uint64_t shard, unsigned rounds)
 static void full_frames_are_copied(void **state)
 {
     (void)state;
-    cores_copied(TL_CHUNK_MARKERS, 20);
+    cores_copied(TL_CHUNK_MARKERS, 10);
 }
 
 static void frames_are_cut(void **state)
 {
     (void)state;
-    cores_copied(25000, 20);
+    cores_copied(25000, 8);
 }
 
 /* Streams of items of all kinds, with other instruction sets, gaps and mere addresses. */
@@ -240,7 +240,7 @@ static void any_items_copied(void **state)
         made_free(&m);
         open_anew(cases[i].shard);
         push_stf(&stf);
-        compare_ranges("stf.0", cases[i].shard, 60, 11 + i);
+        compare_ranges("stf.0", cases[i].shard, 24, 11 + i);
         close_all();
     }
 }
