@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The spool alone: order, segments, recovery of torn tails, damage, group commit. */
+#include "base/journal.h"
 #include "ingest/segment.h"
 #include "ingest/spool.h"
 #include "unit/seed.h"
@@ -298,12 +299,59 @@ static void commits_are_shared(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* What the one who operates it hears: once when it is full, once when there is room, each refusal.
+ */
+static void trouble_is_told(void **state)
+{
+    struct tl_backend *backend;
+    struct tl_spool *spool;
+    struct tl_capture *capture;
+    struct tl_fail fail = {0};
+    char got[4096];
+    int ends[2];
+    const struct tl_bytes bytes = {(const uint8_t *)"12345678", 8};
+    const struct tl_spool_options options = {.min_free = 1000};
+    assert_int_equal(pipe(ends), 0);
+    tl_journal_open(ends[1], TL_JOURNAL_JSON, TL_JOURNAL_INFO);
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    assert_int_equal(tl_spool_new(&spool, backend, &options, &fail), TL_OK);
+    assert_int_equal(tl_capture_open(spool, "a", NULL, NULL, &capture, &fail), TL_OK);
+    tl_backend_memory_limit(backend, 1000); /* less than 8 above what shall stay free */
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(tl_capture_append(capture, 0, bytes, &fail), TL_NOSPACE);
+    tl_spool_limit(spool, 500);
+    assert_int_equal(tl_capture_append(capture, 0, bytes, &fail), TL_OK);
+    assert_int_equal(tl_capture_flush(capture, &fail), TL_OK);
+    assert_true(tl_histogram_used(tl_spool_commits(spool)));
+    tl_backend_memory_limit(backend, UINT64_MAX);
+    tl_backend_memory_refuse(backend, 0, 1, TL_IO);
+    assert_int_equal(tl_capture_append(capture, 8, bytes, &fail), TL_OK);
+    assert_true(tl_capture_flush(capture, &fail) < 0);
+    tl_capture_close(capture);
+    tl_spool_free(spool);
+    tl_backend_free(backend);
+    tl_journal_open(-1, TL_JOURNAL_TEXT, TL_JOURNAL_INFO);
+    close(ends[1]);
+    const ssize_t n = read(ends[0], got, sizeof got - 1);
+    assert_true(n > 0);
+    got[n] = 0;
+    close(ends[0]);
+    unsigned lines = 0;
+    for (const char *p = got; (p = strchr(p, '\n')); p++)
+        lines++;
+    if (lines != 3 ||
+        !strstr(got, "\"event\":\"disk full: no more trace is taken\",\"free_bytes\":1000,"
+                     "\"min_free_bytes\":1000}") ||
+        !strstr(got, "\"event\":\"disk has room: trace is taken again\"") ||
+        !strstr(got, "\"event\":\"raw bytes refused by the disk\",\"trace\":\"a\",\"durable\":8,"))
+        fail_msg("%s", got);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_come_back),
-        cmocka_unit_test(torn_tails_are_cut),
-        cmocka_unit_test(damage_is_found),
+        cmocka_unit_test(trouble_is_told),    cmocka_unit_test(bytes_come_back),
+        cmocka_unit_test(torn_tails_are_cut), cmocka_unit_test(damage_is_found),
         cmocka_unit_test(commits_are_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
