@@ -61,36 +61,30 @@ build_image() {
     make_base
   fi
   mapfile -t args < <(mounts)
-  buildah bud --layers --pull-never --network host "${args[@]}" -t "$name" . >"$work/build.log" 2>&1 ||
+  buildah bud --layers --format docker --pull-never --network host "${args[@]}" -t "$name" . >"$work/build.log" 2>&1 ||
     { tail -40 "$work/build.log" >&2; exit 1; }
 }
 
 # ---- running ----------------------------------------------------------------------------------
 
-# What `docker run` would run: the image's own entry point and command, as its own user.
-in_image() { # [-d] VOLUME… -- ARGUMENTS
-  local detach='' volumes=()
+# What `docker run` would run: the image's own entry point, as its own user, on folders of this machine.
+# Not where the image has volumes: those are buildah's own.
+folders=(-v "$work/etc:/mnt/etc" -v "$work/data:/mnt/data")
+in_image() { # [-d] ARGUMENTS
+  local detach=
   [ "$1" != -d ] || { detach=-d; shift; }
-  while [ "$1" != -- ]; do volumes+=(-v "$1"); shift; done
-  shift
   if [ $engine = buildah ]; then
-    local c
-    c=$(buildah from --pull-never "$name")
-    containers+=("$c")
-    buildah run --network host "${volumes[@]}" "$c" -- tracelake "$@"
+    buildah run --network host "${folders[@]}" "$container" -- tracelake "$@"
   else
-    $engine run --rm $detach --network host "${volumes[@]}" "$name" "$@"
+    $engine run --rm $detach --network host "${folders[@]}" "$name" "$@"
   fi
 }
-containers=()
 
 end_server() {
   if [ $engine = buildah ]; then
-    kill "$server" 2>/dev/null || true
-    pkill -TERM -P "$server" 2>/dev/null || true
+    kill -TERM -- "-$server" 2>/dev/null || true
     wait "$server" 2>/dev/null || true
-    local c
-    for c in "${containers[@]}"; do buildah rm "$c" >/dev/null 2>&1 || true; done
+    buildah rm "$container" >/dev/null 2>&1 || true
   else
     $engine stop "$server" >/dev/null 2>&1 || true
   fi
@@ -109,22 +103,26 @@ say "built: $size"
 mkdir "$work/etc" "$work/data"
 chown -R 10001:10001 "$work/etc" "$work/data" 2>/dev/null || chmod 0777 "$work/etc" "$work/data"
 chmod 0755 "$work"
-volumes=("$work/etc:/etc/tracelake" "$work/data:/data")
-in_image "${volumes[@]}" -- token add --tokens /etc/tracelake/tokens --role admin --name me >"$work/me.token"
+[ $engine != buildah ] || container=$(buildah from --pull-never "$name")
+in_image token add --tokens /mnt/etc/tokens --role admin --name me >"$work/me.token"
 [ -s "$work/me.token" ] || fail "no token"
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-serve=(serve --data /data --listen 127.0.0.1:0 --listen-tls "0.0.0.0:$port" --tokens /etc/tracelake/tokens)
+serve=(serve --data /mnt/data --listen 127.0.0.1:0 --listen-tls "0.0.0.0:$port" --tokens /mnt/etc/tokens)
 if [ $engine = buildah ]; then
-  in_image "${volumes[@]}" -- "${serve[@]}" >"$work/log" 2>&1 &
+  set -m # a process group of its own, to be ended as one
+  in_image "${serve[@]}" >"$work/log" 2>&1 &
   server=$!
+  set +m
   log() { cat "$work/log"; }
+  alive() { kill -0 "$server" 2>/dev/null; }
 else
-  server=$(in_image -d "${volumes[@]}" -- "${serve[@]}")
+  server=$(in_image -d "${serve[@]}")
   log() { $engine logs "$server" 2>&1; }
+  alive() { [ "$($engine inspect --format '{{.State.Running}}' "$server" 2>/dev/null)" = true ]; }
 fi
 for i in $(seq 600); do
   ! log | grep -q '^ready' || break
-  [ "$i" -lt 600 ] || { log >&2; fail "the server does not start"; }
+  alive && [ "$i" -lt 600 ] || { log >&2; fail "the server does not start"; }
   sleep 0.1
 done
 pin=$(log | sed -n 's/^certificate SHA-256 //p')
