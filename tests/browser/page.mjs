@@ -391,7 +391,7 @@ export async function pageChecks(suite, mock) {
 
 /** Requests and bytes are asserted, times only told. */
 async function budgets(suite, url) {
-  await suite.check("budget: a trace opens with 10 requests and 300 KB, the page included", {}, async (page) => {
+  await suite.check("budget: a trace opens with 10 requests and 250 KB, the page included", {}, async (page) => {
     const net = traffic(page);
     const began = Date.now();
     await open(page, url, TRACE);
@@ -399,7 +399,7 @@ async function budgets(suite, url) {
     console.log(`      opened: ${net.seen.length} requests, ${(bytes / 1024).toFixed(0)} KiB, ${Date.now() - began} ms to rest`);
     // The stream of events is still open and does not count as finished.
     assert.ok(net.seen.filter((r) => !r.path.includes("favicon")).length + 1 <= 10, net.seen.map((r) => r.path).join("\n"));
-    assert.ok(bytes <= 300 * 1024, `${bytes}`);
+    assert.ok(bytes <= 250 * 1024, `${bytes}`);
   });
 
   await suite.check("budget: 1920 pixels need 6 stripes and 250 KB", { viewport: { width: 2530, height: 900 } }, async (page) => {

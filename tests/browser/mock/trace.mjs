@@ -227,7 +227,7 @@ export function slices(lane, axis, from, to, insns) {
     }
   };
   // A long range is looked at in places, as by the server: what is too short to be met is left out.
-  const step = GRAIN * Math.max(1, Math.ceil((b - a) / (2048 * GRAIN)));
+  const step = GRAIN * Math.max(1, Math.ceil((b - a) / (1024 * GRAIN)));
   for (let i = Math.floor(a / step) * step; i < b && out.length <= 4096; i += step) {
     const stack = stackAt(lane, i);
     let same = 0;
@@ -239,7 +239,10 @@ export function slices(lane, axis, from, to, insns) {
     }
   }
   close(0, b);
-  return { slices: out.slice(0, 4096), truncated: step > GRAIN || out.length > 4096 };
+  return {
+    slices: out.slice(0, 4096).map(({ depth, from: first, to: end, name }) => ({ depth, from: first, to: end, name })),
+    truncated: step > GRAIN || out.length > 4096,
+  };
 }
 
 const FUNCTION_REACH = 2 ** 24; // so far around a place functions are looked for
