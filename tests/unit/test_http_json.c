@@ -106,7 +106,8 @@ static void test_texts_and_numbers(void **state)
          "\"taken\":\"18446744073709551615\",\"functions\":[{\"name\":\"größe\",\"pc\":"
          "\"0xffffffffffffffff\",\"insns\":9007199254740991,\"calls\":\"9007199254740992\"},"
          "{\"name\":\"gr??\",\"pc\":\"0x0\",\"insns\":1,\"calls\":0}],"
-         "\"functions_run\":312,\"mix\":{\"plain\":9007199254740991},\"modes\":{},\"items\":{},\"gaps\":{}}\n"},
+         "\"functions_run\":312,\"mix\":{\"plain\":9007199254740991},\"modes\":{},\"items\":{},"
+         "\"gaps\":{}}\n"},
         {"streams/cs.10/insns?from=9007199254740991&count=2",
          "[\n{\"insn\":9007199254740991,\"pc\":\"0x7ffffffffffffc\",\"function\":\"größe\","
          "\"text\":\"nop\\t; gr??\",\"events\":[\"O\",\"A switch 1 1 größe\"]},\n"
