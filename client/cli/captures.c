@@ -48,7 +48,8 @@ int tl_cli_captures(const struct tl_cli_captures *what,
     request.warn = warn;
     request.context = (void *)(uintptr_t)request.snapshot;
     if (tl_bundle_read(&bundle, &request, &where, &fail) < 0)
-        return tl_cli_fail(where, &fail);
+        return !where && fail.code == TL_USAGE ? tl_cli_usage(what->command, "%s", fail.text)
+                                               : tl_cli_fail(where, &fail);
     tell_apart(&bundle);
     for (size_t i = 0; i < bundle.n_captures && status < what->stop; i++) {
         struct tl_bundle_capture *const capture = &bundle.captures[i];

@@ -10,9 +10,12 @@
     {"symfs", 0, TL_ARG_TEXT, &(places).symfs},                                                    \
         {"buildid-dir", 0, TL_ARG_TEXT, &(places).buildid_dir},                                    \
         {"vmlinux", 0, TL_ARG_TEXT, &(places).vmlinux},                                            \
-        {"kcore", 0, TL_ARG_TEXT, &(places).kcore}
+    {                                                                                              \
+        "kcore", 0, TL_ARG_TEXT, &(places).kcore                                                   \
+    }
 
 struct tl_cli_captures {
+    const char *command;
     struct tl_bundle_request request; /* but for `warn`, which prints */
     const char *buffer;               /* of a snapshot: that one alone; or NULL */
     int stop;                         /* no more captures behind such an exit status, or a higher */

@@ -222,9 +222,11 @@ static unsigned default_threads(void)
 static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
                           const struct options *o)
 {
-    const struct tl_decode_out_place place = {
-        .dir = o->out_dir, .buffer = alone ? NULL : capture->name, .input = o->input, .streams = o->streams.v,
-        .n_streams = o->streams.n};
+    const struct tl_decode_out_place place = {.dir = o->out_dir,
+                                              .buffer = alone ? NULL : capture->name,
+                                              .input = o->input,
+                                              .streams = o->streams.v,
+                                              .n_streams = o->streams.n};
     const struct tl_setup *const setup = &capture->setup;
     const char *const path = o->input ? capture->pieces[0].path : o->config;
     struct tl_fail fail = {0};
@@ -362,7 +364,8 @@ static int decode_one(void *context, struct tl_bundle_capture *capture, bool alo
 
 static int decode(const struct options *o)
 {
-    const struct tl_cli_captures what = {.request = {.snapshot = o->snapshot,
+    const struct tl_cli_captures what = {.command = "decode",
+                                         .request = {.snapshot = o->snapshot,
                                                      .input = o->input,
                                                      .format = o->format,
                                                      .config = o->config,
@@ -378,14 +381,21 @@ static int decode(const struct options *o)
 static int parse_options(int argc, char **argv, struct options *o)
 {
     const struct tl_arg args[] = {
-        {"format", 0, TL_ARG_TEXT, &o->format},  {"config", 0, TL_ARG_TEXT, &o->config},
-        {"image", 0, TL_ARG_LIST, &o->images},   {"snapshot", 0, TL_ARG_TEXT, &o->snapshot},
+        {"format", 0, TL_ARG_TEXT, &o->format},
+        {"config", 0, TL_ARG_TEXT, &o->config},
+        {"image", 0, TL_ARG_LIST, &o->images},
+        {"snapshot", 0, TL_ARG_TEXT, &o->snapshot},
         {"stream", 0, TL_ARG_LIST, &o->streams},
-        {"buffer", 0, TL_ARG_TEXT, &o->buffer},  TL_CLI_PLACES(o->places),
-        {"text", 0, TL_ARG_FLAG, &o->text},      {"packets", 0, TL_ARG_FLAG, &o->packets},
-        {"out", 0, TL_ARG_TEXT, &o->out_dir},    {"like", 0, TL_ARG_TEXT, &o->like},
-        {"cpu", 0, TL_ARG_TEXT, &o->cpu},        {"chunk", 0, TL_ARG_U64, &o->chunk},
-        {"threads", 0, TL_ARG_U64, &o->threads}, {0},
+        {"buffer", 0, TL_ARG_TEXT, &o->buffer},
+        TL_CLI_PLACES(o->places),
+        {"text", 0, TL_ARG_FLAG, &o->text},
+        {"packets", 0, TL_ARG_FLAG, &o->packets},
+        {"out", 0, TL_ARG_TEXT, &o->out_dir},
+        {"like", 0, TL_ARG_TEXT, &o->like},
+        {"cpu", 0, TL_ARG_TEXT, &o->cpu},
+        {"chunk", 0, TL_ARG_U64, &o->chunk},
+        {"threads", 0, TL_ARG_U64, &o->threads},
+        {0},
     };
     int first;
     const int status = tl_args_parse(argc, argv, args, &first);

@@ -172,7 +172,8 @@ int tl_cmd_push(int argc, char **argv)
     if (status != TL_ARGS_GO)
         return status;
     tl_remote_on_signal(o.sender.lake);
-    const struct tl_cli_captures what = {.request = {.snapshot = o.snapshot,
+    const struct tl_cli_captures what = {.command = "push",
+                                         .request = {.snapshot = o.snapshot,
                                                      .input = first < argc ? argv[first] : NULL,
                                                      .format = o.format,
                                                      .config = o.config,
