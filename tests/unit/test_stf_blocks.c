@@ -3,7 +3,6 @@
  * Blocks copied whole give the same records as blocks taken one by one, at any batching and cut, by
  * all variants of copying; so do branches and gaps.
  */
-#include "stf/file.h"
 #include "stf/flow_parts.h"
 #include "stf/flow_reader.h"
 
@@ -288,15 +287,21 @@ static void unmapped_code_comes_back(void **state)
     assert_int_equal(tl_item_text(&told, items, n), TL_OK);
     for (size_t step = 1; step <= n; step++) {
         struct tl_buf records = {0}, text = {0};
-        struct tl_stf_file *file;
+        struct tl_stf_reader *reader;
+        struct tl_stf_flow_reader *flow;
+        struct tl_stf_record record;
         records_of(items, n, step, true, &records);
-        assert_int_equal(tl_stf_file_bytes(&file, (struct tl_bytes){records.p, records.n}, NULL),
-                         TL_OK);
-        const struct tl_stf_source source = tl_stf_file_source(file);
-        assert_int_equal(tl_stf_flow_read(&source, add_text, &text, NULL), TL_OK);
+        assert_int_equal(tl_stf_reader_new(&reader), TL_OK);
+        assert_int_equal(tl_stf_flow_reader_new(&flow, add_text, &text), TL_OK);
+        tl_stf_reader_push(reader, (struct tl_bytes){records.p, records.n});
+        tl_stf_reader_finish(reader);
+        while (tl_stf_reader_next(reader, &record, NULL) == TL_OK)
+            assert_int_equal(tl_stf_flow_reader_add(flow, &record), TL_OK);
+        assert_int_equal(tl_stf_flow_reader_finish(flow), TL_OK);
+        tl_stf_flow_reader_free(flow);
+        tl_stf_reader_free(reader);
         assert_int_equal(text.n, told.n);
         assert_memory_equal(text.p, told.p, told.n);
-        tl_stf_file_close(file);
         tl_buf_fini(&records);
         tl_buf_fini(&text);
     }
