@@ -292,3 +292,30 @@ int tl_ask_once(struct tracelake *lake, const char *method, int timeout_ms,
         *(ProtobufCMessage **)reply = message;
     return result;
 }
+
+int tl_ask_each(struct tracelake *lake, const char *method, int timeout_ms,
+                const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
+                tl_ask_take_reply *take, void *context, struct tracelake_error *error)
+{
+    struct tl_ask *ask;
+    int r = tl_ask_open(&ask, lake, method, timeout_ms, error);
+    if (r < 0)
+        return r;
+    r = tl_ask_send(ask, request, error);
+    tl_ask_end(ask);
+    while (r == TRACELAKE_OK) {
+        struct tl_bytes bytes;
+        ProtobufCMessage *reply = NULL;
+        r = tl_ask_recv(ask, &bytes, error);
+        if (r == TRACELAKE_OK)
+            r = tl_ask_unpack(ask, kind, bytes, &reply, error);
+        if (r < 0)
+            break;
+        r = take(context, reply);
+        if (r == TRACELAKE_NOMEM)
+            r = tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+        protobuf_c_message_free_unpacked(reply, NULL);
+    }
+    tl_ask_close(ask);
+    return r == TRACELAKE_EOF ? TRACELAKE_OK : r;
+}

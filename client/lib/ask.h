@@ -70,4 +70,13 @@ TL_MUST_USE int tl_ask_once(struct tracelake *lake, const char *method, int time
                             const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
                             void *reply, struct tracelake_error *error);
 
+/* Takes one reply of a stream (a message struct). TRACELAKE_NOMEM is told; any result < 0 ends the
+ * call. */
+typedef int tl_ask_take_reply(void *context, const void *reply);
+
+/* A whole call with any number of replies, each of which is taken: OK, or what ended it. */
+TL_MUST_USE int tl_ask_each(struct tracelake *lake, const char *method, int timeout_ms,
+                            const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
+                            tl_ask_take_reply *take, void *context, struct tracelake_error *error);
+
 #endif

@@ -11,40 +11,18 @@ static char *text(const char *s)
     return (char *)(uintptr_t)(s ? s : "");
 }
 
-/* Takes one reply; TRACELAKE_NOMEM. */
-typedef int take_reply(void *context, const void *reply);
-
 /* Ask, and have each reply taken. */
 static int ask(struct tracelake *lake, const char *method, const struct tracelake_range *range,
-               const ProtobufCMessageDescriptor *kind, take_reply *take, void *context,
+               const ProtobufCMessageDescriptor *kind, tl_ask_take_reply *take, void *context,
                struct tracelake_error *error)
 {
     Tracelake__V1__CodeRequest request = TRACELAKE__V1__CODE_REQUEST__INIT;
-    struct tl_ask *call;
     request.trace = text(range->trace);
     request.stream = text(range->stream);
     request.unit = (Tracelake__V1__Unit)range->unit;
     request.begin = range->from;
     request.end = range->to == TRACELAKE_END ? 0 : range->to;
-    int r = tl_ask_open(&call, lake, method, -1, error);
-    if (r < 0)
-        return r;
-    r = tl_ask_send(call, &request.base, error);
-    tl_ask_end(call);
-    while (r == TRACELAKE_OK) {
-        struct tl_bytes bytes;
-        ProtobufCMessage *reply = NULL;
-        r = tl_ask_recv(call, &bytes, error);
-        if (r == TRACELAKE_OK)
-            r = tl_ask_unpack(call, kind, bytes, &reply, error);
-        if (r < 0)
-            break;
-        if (take(context, reply) < 0)
-            r = tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-        protobuf_c_message_free_unpacked(reply, NULL);
-    }
-    tl_ask_close(call);
-    return r == TRACELAKE_EOF ? TRACELAKE_OK : r;
+    return tl_ask_each(lake, method, -1, &request.base, kind, take, context, error);
 }
 
 /* Room for `more` elements behind `*n` of an array. */

@@ -141,40 +141,37 @@ int tracelake_put_image_file(struct tracelake *lake, const char *path,
     return result;
 }
 
+/* An image that is coming. */
+struct coming {
+    struct tracelake_image *image; /* NULL: not wanted */
+    struct tl_buf content;
+};
+
+static int take_piece(void *context, const void *message)
+{
+    struct coming *const coming = context;
+    const Tracelake__V1__GetImageReply *const reply = message;
+    if (reply->image && coming->image)
+        copy_image(coming->image, reply->image);
+    return tl_buf_add(&coming->content, reply->data.data, reply->data.len) < 0 ? TRACELAKE_NOMEM
+                                                                               : TRACELAKE_OK;
+}
+
 int tracelake_get_image(struct tracelake *lake, const char *name, void **data, size_t *n,
                         struct tracelake_image *image, struct tracelake_error *error)
 {
     Tracelake__V1__GetImageRequest request = TRACELAKE__V1__GET_IMAGE_REQUEST__INIT;
-    struct tl_buf content = {0};
-    struct tl_ask *ask;
+    struct coming coming = {.image = image};
     request.sha256 = text(name);
-    int r = tl_ask_open(&ask, lake, "/tracelake.v1.Images/GetImage", 0, error);
-    if (r < 0)
-        return r;
-    r = tl_ask_send(ask, &request.base, error);
-    tl_ask_end(ask);
-    while (r == TRACELAKE_OK) {
-        struct tl_bytes bytes;
-        Tracelake__V1__GetImageReply *reply = NULL;
-        r = tl_ask_recv(ask, &bytes, error);
-        if (r == TRACELAKE_OK)
-            r = tl_ask_unpack(ask, &tracelake__v1__get_image_reply__descriptor, bytes, &reply,
-                              error);
-        if (r < 0)
-            break;
-        if (reply->image && image)
-            copy_image(image, reply->image);
-        if (tl_buf_add(&content, reply->data.data, reply->data.len) < 0)
-            r = tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-        tracelake__v1__get_image_reply__free_unpacked(reply, NULL);
-    }
-    tl_ask_close(ask);
-    if (r != TRACELAKE_EOF) {
-        tl_buf_fini(&content);
+    const int r =
+        tl_ask_each(lake, "/tracelake.v1.Images/GetImage", 0, &request.base,
+                    &tracelake__v1__get_image_reply__descriptor, take_piece, &coming, error);
+    if (r < 0) {
+        tl_buf_fini(&coming.content);
         return r;
     }
-    *data = content.p;
-    *n = content.n;
+    *data = coming.content.p;
+    *n = coming.content.n;
     return TRACELAKE_OK;
 }
 
