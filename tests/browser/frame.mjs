@@ -89,19 +89,22 @@ export async function frameChecks(suite, { server, trace, plain }) {
 
   await suite.check("frame: any command by typing; a picture of the view", {}, async (page) => {
     await open(page, base, `#/trace/${trace}?at=3000000`);
-    await page.keyboard.press("Control+KeyK");
-    await page.waitForSelector("dialog.commands[open]");
+    const commands = async () => {
+      await page.keyboard.press("Control+KeyK");
+      await page.waitForFunction(() => document.activeElement.matches("dialog.commands[open] input"));
+    };
+    await commands();
     await page.keyboard.type("next gap");
     await page.waitForFunction(() => /Next gap/.test(document.querySelector("#commands [role=option]").textContent));
     await inBothThemes(page, "commands");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => /gap overflow, \d/.test(document.querySelector("#status").textContent));
-    await page.keyboard.press("Control+KeyK");
+    await commands();
     await page.keyboard.type("panel stat");
     await page.waitForFunction(() => document.querySelectorAll("#commands [role=option]").length === 1);
     await page.keyboard.press("Enter");
     assert.equal((await place(page)).query.get("panel"), "stats");
-    await page.keyboard.press("Control+KeyK");
+    await commands();
     await page.keyboard.type("picture");
     const [download] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
     assert.equal(download.suggestedFilename(), `${trace}.png`);
