@@ -55,7 +55,7 @@ export class Suite {
     } catch (error) {
       this.failed.push(name);
       console.log(`FAIL  ${name} (${took()})\n      ${String(error.stack ?? error).split("\n").slice(0, 14).join("\n      ")}`);
-      await page.screenshot({ path: path.join(SHOTS, `failed-${this.failed.length}.png`) }).catch(() => {});
+      await page.screenshot({ path: path.join(SHOTS, `failed-${name.replace(/[^a-z0-9]+/gi, "-")}.png`) }).catch(() => {});
     } finally {
       clearTimeout(timer);
       await context.close();

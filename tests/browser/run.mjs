@@ -2,7 +2,8 @@
 // Tests of the page in Chromium.
 //
 //   node tests/browser/run.mjs --mock                 the page over a mock server
-//   node tests/browser/run.mjs --lab                  a server of its own, with captures pushed to it
+//   node tests/browser/run.mjs --lab [--part PART]    a server of its own, with captures pushed to it;
+//                                                     PART (server, panels, views) does a third of it
 //   node tests/browser/run.mjs --server URL [--tls URL] [--trace ID] [--live ID]
 //                                                     a real server with a pushed capture
 //
@@ -29,10 +30,46 @@ import { slowChecks } from "./slow.mjs";
 import { sourceChecks } from "./source.mjs";
 import { togetherChecks } from "./together.mjs";
 
+/** What is checked on a lab, in parts of about the same length that can run side by side. */
+const PARTS = {
+  async server(lab, on) {
+    await loginChecks(suite);
+    await serverChecks(suite, { ...on, live: await lab.live() });
+    await frameChecks(suite, { ...on, plain: await lab.recorded("dhry_riscv.zstf") });
+    const real = await lab.real("juno_r1_1", "ETB_0");
+    if (real) await serverChecks(suite, { ...on, trace: real, title: "board" });
+    else suite.skip("server: a real capture", "no data");
+  },
+  async panels(lab, on) {
+    await findChecks(suite, on);
+    await callChecks(suite, on);
+    await compareChecks(suite, on);
+    const osd = await lab.osd();
+    await osdChecks(suite, { ...on, trace: osd });
+    await sourceChecks(suite, { ...on, bare: osd });
+    await noteChecks(suite, on);
+    await togetherChecks(suite, { ...on, other: osd });
+  },
+  async views(lab, on) {
+    await laneChecks(suite, { ...on, osd: await lab.osd() });
+    await gapChecks(suite, {
+      ...on, trace: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
+      far: await lab.pushed("far", missingTrace(FAR).write(lab.dir, "far")),
+    });
+    await overviewChecks(suite, {
+      ...on, dir: lab.dir,
+      noimage: await lab.pushed("noimage", missingTrace().write(lab.dir, "gaps", { clock: 1e9, image: false })),
+    });
+    await calledChecks(suite, on);
+    await listChecks(suite, { ...on, dir: lab.dir }); // drops what was written above
+  },
+};
+
 const { values: args } = parseArgs({
   options: {
     mock: { type: "boolean", default: false },
     lab: { type: "boolean", default: false },
+    part: { type: "string" },
     server: { type: "string" },
     tls: { type: "string" },
     trace: { type: "string" },
@@ -42,6 +79,11 @@ const { values: args } = parseArgs({
 });
 if (!args.mock && !args.lab && !args.server) {
   console.error("run.mjs: say --mock, --lab or --server URL");
+  process.exit(2);
+}
+
+if (args.part && !PARTS[args.part]) {
+  console.error(`run.mjs: --part is one of ${Object.keys(PARTS).join(", ")}`);
   process.exit(2);
 }
 
@@ -63,38 +105,15 @@ try {
     }
   }
   if (args.lab) {
-    await loginChecks(suite);
-    const lab = new Lab();
-    try {
-      await lab.start();
-      const where = { server: lab.url, tls: lab.tls };
-      const finished = await lab.finished();
-      await serverChecks(suite, { ...where, trace: finished, live: await lab.live() });
-      await findChecks(suite, { ...where, trace: finished });
-      await callChecks(suite, { ...where, trace: finished });
-      await compareChecks(suite, { ...where, trace: finished });
-      const osd = await lab.osd();
-      await osdChecks(suite, { ...where, trace: osd });
-      await sourceChecks(suite, { ...where, trace: finished, bare: osd });
-      await laneChecks(suite, { ...where, trace: finished, osd });
-      await noteChecks(suite, { ...where, trace: finished });
-      await togetherChecks(suite, { ...where, trace: finished, other: osd });
-      await gapChecks(suite, {
-        ...where, trace: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
-        far: await lab.pushed("far", missingTrace(FAR).write(lab.dir, "far")),
-      });
-      await overviewChecks(suite, {
-        ...where, trace: finished, dir: lab.dir,
-        noimage: await lab.pushed("noimage", missingTrace().write(lab.dir, "gaps", { clock: 1e9, image: false })),
-      });
-      await calledChecks(suite, { ...where, trace: finished });
-      await listChecks(suite, { ...where, dir: lab.dir });
-      await frameChecks(suite, { ...where, trace: finished, plain: await lab.recorded("dhry_riscv.zstf") });
-      const real = await lab.real("juno_r1_1", "ETB_0");
-      if (real) await serverChecks(suite, { ...where, trace: real, title: "board" });
-      else suite.skip("server: a real capture", "no data");
-    } finally {
-      await lab.close();
+    const parts = args.part ? [PARTS[args.part]] : Object.values(PARTS);
+    for (const part of parts) {
+      const lab = new Lab();
+      try {
+        await lab.start();
+        await part(lab, { server: lab.url, tls: lab.tls, trace: await lab.finished() });
+      } finally {
+        await lab.close();
+      }
     }
   }
   if (args.server) await serverChecks(suite, args);
