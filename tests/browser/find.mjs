@@ -9,7 +9,7 @@ export async function findChecks(suite, { server, trace }) {
   const root = `${base}/api/v1/traces/${trace}`;
   const ask = async (page, params) => (await page.request.get(`${root}/find?${new URLSearchParams(params)}`)).json();
   const text = (page, selector, wanted) => page.waitForFunction(
-    ([s, w]) => document.querySelector(s)?.textContent.replace(/\s+/g, " ").includes(w), [selector, wanted], { timeout: 15000 });
+    ([s, w]) => document.querySelector(s)?.textContent.replace(/\s+/g, " ").includes(w), [selector, wanted]);
   const search = async (page, what) => {
     await page.fill(".search input", what);
     await page.press(".search input", "Enter");

@@ -10,7 +10,7 @@ import { build, root } from "./harness.mjs";
 import { writeCapture } from "./osd.mjs";
 
 const DATA = process.env.TL_DATA ?? path.join(root, "../shared/data");
-const READY_MS = 60000;
+const READY_MS = 120000;
 
 let tries = 0;
 

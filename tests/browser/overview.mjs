@@ -76,7 +76,7 @@ export async function overviewChecks(suite, { server, trace, noimage, dir }) {
     await page.waitForFunction((a) => document.querySelector(".imageform input[type=text]").value === a, address);
     await page.click(".imageform .action");
     // The view refreshes by itself.
-    await page.waitForFunction(() => /1.28 k insns/.test(document.querySelector(".head .count")?.textContent ?? ""), undefined, { timeout: 20000 });
+    await page.waitForFunction(() => /1.28 k insns/.test(document.querySelector(".head .count")?.textContent ?? ""));
     await page.waitForFunction(() => !/Missing images/.test(document.querySelector(".overview").textContent));
     await settle(page);
     assert.equal(await page.locator(".head button:has-text('Add its image')").count(), 0);

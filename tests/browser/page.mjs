@@ -386,11 +386,10 @@ export async function pageChecks(suite, mock) {
     assert.doesNotMatch(html, /<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=/);
   });
 
-  await budgets(suite, url);
 }
 
 /** Requests and bytes are asserted, times only told. */
-async function budgets(suite, url) {
+export async function budgetChecks(suite, { url }) {
   await suite.check("budget: a trace opens with 10 requests and 250 KB, the page included", {}, async (page) => {
     const net = traffic(page);
     const began = Date.now();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Tests of the page in Chromium.
 //
-//   node tests/browser/run.mjs --mock                 the page over a mock server
+//   node tests/browser/run.mjs --mock [--part PART]   the page over a mock server; PART: states, budgets
 //   node tests/browser/run.mjs --lab [--part PART]    a server of its own, with captures pushed to it;
-//                                                     PART (server, panels, views) does a third of it
+//                                                     PART: server, panels, views
 //   node tests/browser/run.mjs --server URL [--tls URL] [--trace ID] [--live ID]
 //                                                     a real server with a pushed capture
 //
@@ -24,14 +24,24 @@ import { listen } from "./mock/server.mjs";
 import { noteChecks } from "./notes.mjs";
 import { osdChecks } from "./osd.mjs";
 import { overviewChecks } from "./overview.mjs";
-import { pageChecks } from "./page.mjs";
+import { budgetChecks, pageChecks } from "./page.mjs";
 import { serverChecks } from "./server.mjs";
 import { slowChecks } from "./slow.mjs";
 import { sourceChecks } from "./source.mjs";
 import { togetherChecks } from "./together.mjs";
 
-/** What is checked on a lab, in parts of about the same length that can run side by side. */
-const PARTS = {
+/** What is checked on the mock server and on a lab, in parts of about the same length that can run side by side. */
+const MOCK = {
+  async states(mock) {
+    await pageChecks(suite, mock);
+  },
+  async budgets(mock) {
+    await arrangeChecks(suite, mock);
+    await budgetChecks(suite, mock);
+    await slowChecks(suite, mock);
+  },
+};
+const LAB = {
   async server(lab, on) {
     await loginChecks(suite);
     await serverChecks(suite, { ...on, live: await lab.live() });
@@ -82,10 +92,12 @@ if (!args.mock && !args.lab && !args.server) {
   process.exit(2);
 }
 
-if (args.part && !PARTS[args.part]) {
-  console.error(`run.mjs: --part is one of ${Object.keys(PARTS).join(", ")}`);
+const all = args.mock ? MOCK : LAB;
+if (args.part && !all[args.part]) {
+  console.error(`run.mjs: --part is one of ${Object.keys(all).join(", ")}`);
   process.exit(2);
 }
+const parts = args.part ? [all[args.part]] : Object.values(all);
 
 const browser = await launch();
 const suite = new Suite(browser);
@@ -97,15 +109,12 @@ try {
   if (args.mock) {
     const mock = await listen();
     try {
-      await arrangeChecks(suite, mock);
-      await pageChecks(suite, mock);
-      await slowChecks(suite, mock);
+      for (const part of parts) await part(mock);
     } finally {
       await mock.close();
     }
   }
   if (args.lab) {
-    const parts = args.part ? [PARTS[args.part]] : Object.values(PARTS);
     for (const part of parts) {
       const lab = new Lab();
       try {

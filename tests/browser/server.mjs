@@ -202,7 +202,7 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
     const count = () => page.locator(".head .count").allTextContents();
     const before = (await count()).join();
     await page.waitForFunction((text) => [...document.querySelectorAll(".head .count")]
-      .map((e) => e.textContent).join() !== text, before, { timeout: 20000 });
+      .map((e) => e.textContent).join() !== text, before);
     await page.selectOption(".followbox select", "10000");
     await page.waitForFunction(() => document.querySelector(".follow.on"));
     await page.waitForTimeout(2000);

@@ -18,7 +18,7 @@ const here = (page) => page.evaluate(() => {
 const isHere = (page, n, text) => page.waitForFunction(([line, words]) => {
   const li = document.querySelector("ol.code li.here");
   return li && Number(li.querySelector(".n").textContent) === line && li.querySelector("code").textContent.includes(words);
-}, [n, text], { timeout: 10000 });
+}, [n, text]);
 
 export async function sourceChecks(suite, { server, trace, bare }) {
   const base = server.replace(/\/$/, "");
