@@ -131,21 +131,22 @@ static void show(const struct job *job)
     tl_feed_acked(job->feed, acked);
 }
 
-/* Until the feed or the server has something new, or `ms` are over: serve the connection. */
+/* Until the feed or the server has something new, or `ms` are over; then serve the connection. */
 static int await_more(const struct job *job, int feed_fd, int ms, struct tracelake_error *error)
 {
     bool writing;
-    const int result = tracelake_push_serve(job->push, 0, error);
-    if (result < 0)
-        return result;
-    show(job);
     struct pollfd fds[2] = {{feed_fd, POLLIN, 0},
                             {tracelake_descriptor(job->sender->lake, &writing), POLLIN, 0}};
     if (writing)
         fds[1].events |= POLLOUT;
     if (poll(fds, 2, ms) < 0 && errno != EINTR)
         return TRACELAKE_IO;
-    return tl_remote_signalled() ? TRACELAKE_CANCELLED : TRACELAKE_OK;
+    if (tl_remote_signalled())
+        return TRACELAKE_CANCELLED;
+    const int result = tracelake_push_serve(job->push, 0, error);
+    if (result == TRACELAKE_OK)
+        show(job);
+    return result;
 }
 
 /* Keep to the rate: wait until `sent` bytes may have been sent, and serve the connection. */

@@ -87,6 +87,8 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     struct tl_lane *lane = stream->index < gen->n_by_stream ? gen->by_stream[stream->index] : NULL;
     if (!lane)
         return TL_BAD;
+    if (tl_gen_abandoned(gen))
+        return TL_CANCELLED; /* a flush may take seconds */
     pthread_mutex_lock(&lane->lock);
     const int r = tl_build_items(lane->build, items, n);
     pthread_mutex_unlock(&lane->lock);
@@ -270,6 +272,8 @@ static int store_lanes(struct tl_gen *gen, size_t n_lanes, size_t least, struct 
     bool enough = true;
     int r = TL_OK;
     while (r >= 0 && enough) {
+        if (tl_gen_abandoned(gen))
+            return TL_CANCELLED;
         const size_t n = gather(gen, n_lanes, shards);
         enough = n >= least;
         if (enough)
@@ -379,9 +383,13 @@ static int finish(struct tl_gen *gen, struct tl_fail *fail)
     return r < 0 ? r : TL_EOF;
 }
 
-/* Decoding, or the builders, failed for good. */
+/* Decoding, or the builders, failed for good; or it was given up within, and cannot go on there. */
 static int broke(struct tl_gen *gen, int r, struct tl_fail *fail)
 {
+    if (r == TL_CANCELLED) {
+        gen->cut = true;
+        return r;
+    }
     gen->broken = r;
     if (gen->failure.code == TL_OK)
         tl_fail_set(&gen->failure, r, "decoding ended: %s", tl_err_name(r));
@@ -439,10 +447,27 @@ static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *
             r = mark(gen, fail);
         if (r < 0)
             return r;
-        if (atomic_load(&gen->abandoned) || atomic_load(&gen->lake->closing))
+        if (tl_gen_abandoned(gen) || atomic_load(&gen->lake->closing))
             return TL_CANCELLED;
     }
     return TL_OK;
+}
+
+/* It was given up within a flush, and is wanted after all: as if the server had been started again. */
+static void mend_cut(struct tl_gen *gen)
+{
+    tl_gen_stop(gen);
+    const size_t n = lanes_of(gen);
+    for (size_t i = 0; i < n; i++) {
+        struct tl_lane *const lane = tl_gen_lane_at(gen, i);
+        pthread_mutex_lock(&lane->lock);
+        while (lane->n_pending > 0)
+            tl_view_put(lane->pending[--lane->n_pending]);
+        pthread_mutex_unlock(&lane->lock);
+    }
+    gen->resumed = true;
+    gen->tried = 0;
+    gen->cut = false;
 }
 
 /* From the last checkpoint on, or from the first byte. */
@@ -495,6 +520,8 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
             *fail = gen->failure;
         return r;
     }
+    if (gen->cut)
+        mend_cut(gen);
     if (!gen->decode)
         r = begin_decode(gen, fail);
     /* Shards that could not be stored the last time come first. */

@@ -81,13 +81,16 @@ static void let_go(struct tl_lake *lake, struct tl_trace *trace)
     tl_trace_put(trace); /* the table's */
 }
 
-/* It has not. */
+/* It has not: decoding goes on. */
 static void take_back(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
     trace->deleted = false;
     trace->mirror_stale = true;
+    if (trace->making)
+        atomic_store(&trace->making->abandoned, false);
     pthread_mutex_unlock(&trace->lock);
+    tl_lake_queue(trace->lake, trace, 0);
 }
 
 /* Find and mark them; returns how many there are, at the begin of `doomed`. */

@@ -106,6 +106,7 @@ struct tl_gen {
     size_t n_by_stream, cap_by_stream;
     bool resumed;     /* an earlier run of the server left shards or a checkpoint */
     unsigned retries; /* failed writes since the last successful one */
+    bool cut;         /* it was given up within a flush: the decoder is to be made anew */
     bool stuck;       /* a read failed where the spool then found no damage */
     bool unsaved;     /* the catalog does not know all lanes yet */
     bool finished;    /* tl_decode_finish() was called */
@@ -113,6 +114,12 @@ struct tl_gen {
     struct tl_fail failure;
     atomic_ulong decoded; /* raw bytes decoded so far */
 };
+
+/* Must its decode job stop? */
+static inline bool tl_gen_abandoned(const struct tl_gen *gen)
+{
+    return atomic_load_explicit(&gen->abandoned, memory_order_relaxed);
+}
 
 TL_MUST_USE int tl_gen_new(struct tl_gen **out, struct tl_lake *lake, const char *trace,
                            uint64_t number, const char *setup, struct tl_fail *fail);

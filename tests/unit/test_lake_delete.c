@@ -2,6 +2,8 @@
 /* Several traces that are deleted with one question. */
 #include "sim_capture.h"
 
+#include <sched.h>
+
 #define SHARD 5000
 
 static struct tl_backend *backend;
@@ -116,6 +118,25 @@ static void refused_commits_delete_nothing(void **state)
     assert_false(there("a"));
 }
 
+/* Wherever decoding was when it was given up for a deletion that then failed: it comes to its end. */
+static void a_refused_deletion_ends_no_decoding(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        struct tl_fail fail = {0};
+        char id[8];
+        snprintf(id, sizeof id, "d%u", i);
+        push_all(lake, id, &capture, 3000);
+        for (unsigned k = 0; k < i; k++)
+            sched_yield();
+        tl_backend_memory_refuse(backend, 0, 1000, TL_IO);
+        assert_int_equal(tl_lake_delete(lake, id, &fail), TL_IO);
+        tl_backend_memory_refuse(backend, 0, 0, TL_IO);
+        assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+        check_text(id);
+    }
+}
+
 static int set_up(void **state)
 {
     const struct sim_options options = {.seed = 3, .insns = 12000, .cores = 1, .image = true};
@@ -140,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(several_are_deleted_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refused_commits_delete_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_refused_deletion_ends_no_decoding, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
