@@ -67,9 +67,9 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
 }
 
 /* The chunk at which a piece begins tells what is going on there. */
-static int begin_stack(struct counter *c, struct tl_bytes stack)
+static int begin_stack(struct counter *c)
 {
-    const int r = stack.n > 0 ? tl_stackmark_decode(&c->calls, stack) : TL_OK;
+    const int r = tl_walk_stack(&c->walk, &c->calls);
     for (uint32_t i = 0; i < c->calls.depth && r >= 0; i++) {
         const int64_t path = tl_calltree_path(c->tree, c->paths[i], c->calls.frames[i].function);
         if (path < 0)
@@ -98,14 +98,13 @@ static int count_chunk(struct counter *c, struct tl_view *view, size_t chunk,
     c->walk.detail = TL_WALK_FLOW;
     int r = tl_walk_chunk(&c->walk, view, chunk, range, fail);
     if (r >= 0 && first)
-        r = begin_stack(c, c->walk.stack);
+        r = begin_stack(c);
     if (r < 0)
         return r;
     tl_walk_functions(&c->walk, image);
     for (size_t i = 0; i < c->walk.n && r >= 0; i++) {
         const struct tl_item *const item = &c->walk.items[i];
-        c->calls.insns = c->walk.positions[i];
-        r = tl_callstack_push(&c->calls, item, 1);
+        r = tl_walk_follow(&c->walk, &c->calls, i);
         const uint64_t n = length_of(c, range->protocol, item, c->walk.positions[i]);
         if (r < 0 || n == 0)
             continue;

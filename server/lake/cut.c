@@ -173,10 +173,28 @@ int tl_cut_walk_next(struct tl_cut_walk *walk, struct tl_fail *fail)
         return TL_EOF;
     walk->at = chunk;
     r = tl_walk_chunk(&walk->walk, walk->view, walk->chunk++, &walk->range, fail);
-    if (r >= 0 && walk->calls && walk->walk.stack.n > 0)
-        r = tl_stackmark_decode(walk->calls, walk->walk.stack);
+    if (r >= 0 && walk->calls)
+        r = tl_walk_stack(&walk->walk, walk->calls);
     walk->calls = NULL;
     return r;
+}
+
+int tl_cut_walk_follow(struct tl_cut_walk *walk, struct tl_callstack *calls, tl_frame_sink *sink,
+                       tl_cut_each *each, void *context, struct tl_fail *fail)
+{
+    const struct tl_image *const image = tl_gen_image(walk->cut->gen);
+    walk->walk.detail = TL_WALK_FLOW;
+    tl_callstack_init(calls, image, walk->range.from, sink, context);
+    int r = tl_cut_walk_calls(walk, calls, fail);
+    while (r >= 0 && (r = tl_cut_walk_next(walk, fail)) >= 0) {
+        tl_walk_functions(&walk->walk, image);
+        for (size_t i = 0; i < walk->walk.n && r >= 0; i++) {
+            r = tl_walk_follow(&walk->walk, calls, i);
+            if (r >= 0 && each)
+                each(context, &walk->walk, i);
+        }
+    }
+    return r == TL_EOF ? TL_OK : r;
 }
 
 void tl_cut_walk_end(struct tl_cut_walk *walk)

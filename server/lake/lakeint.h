@@ -158,7 +158,7 @@ struct tl_trace {
     char *earlier; /* the setup before it, NULL: none */
     char *labels;
     uint64_t notes; /* grows with every change of its notes; 0: there are none */
-    uint8_t state; /* enum tl_trace_state */
+    uint8_t state;  /* enum tl_trace_state */
     bool complete;
     bool deleted;
     bool raw_removed, decoded_removed; /* by retention */
@@ -173,7 +173,7 @@ struct tl_trace {
     char message[256]; /* why it failed */
     struct tl_ingest *session;
     int64_t idle_ns; /* since when there is none, in this process: Unix time */
-    uint64_t epoch; /* of the push that has or had it last, see struct tl_ingest_request */
+    uint64_t epoch;  /* of the push that has or had it last, see struct tl_ingest_request */
     struct tl_gen *serving;
     struct tl_gen *making; /* the same while nothing is decoded anew; NULL: nothing to decode */
     /* Under the lake's lock: */
@@ -412,17 +412,19 @@ void tl_cut_walk_begin(struct tl_cut_walk *walk, const struct tl_cut *cut, uint6
 /*
  * Begin at the first instruction of the chunk that `from` is in: there the call stack is known. The
  * first tl_cut_walk_next() sets `calls`, which is initialised and follows what is read from then on
- * with tl_cut_walk_follow().
+ * with tl_walk_follow().
  */
 TL_MUST_USE int tl_cut_walk_calls(struct tl_cut_walk *walk, struct tl_callstack *calls,
                                   struct tl_fail *fail);
-/* Take item `i` of walk->walk. Returns what the sink of `calls` did. */
-static inline int tl_cut_walk_follow(const struct tl_cut_walk *walk, struct tl_callstack *calls,
-                                     size_t i)
-{
-    calls->insns = walk->walk.positions[i];
-    return tl_callstack_push(calls, &walk->walk.items[i], 1);
-}
+/*
+ * All of that to the end of the walk, which has only begun, with `calls` not initialised: its sink
+ * and `each` (may be NULL), which is told of each item behind it, have `context`. Where the sink
+ * returns TL_EOF, it ends there with TL_OK.
+ */
+typedef void tl_cut_each(void *context, const struct tl_walk *walk, size_t i);
+TL_MUST_USE int tl_cut_walk_follow(struct tl_cut_walk *walk, struct tl_callstack *calls,
+                                   tl_frame_sink *sink, tl_cut_each *each, void *context,
+                                   struct tl_fail *fail);
 /* The next chunk's items are in walk->walk: TL_OK, or TL_EOF. */
 TL_MUST_USE int tl_cut_walk_next(struct tl_cut_walk *walk, struct tl_fail *fail);
 /* The next chunk's index entry, NULL behind the last: the chunk itself is not read. */

@@ -178,16 +178,12 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
 
 static int seek_calls(struct tl_seek *s)
 {
-    int r = TL_OK;
     tl_callstack_init(s->calls, s->sought->image, s->walk.n > 0 ? s->walk.positions[0] : 0,
                       on_frame, s);
-    if (s->walk.stack.n > 0)
-        r = tl_stackmark_decode(s->calls, s->walk.stack);
+    int r = tl_walk_stack(&s->walk, s->calls);
     tl_walk_functions(&s->walk, s->sought->image);
-    for (size_t i = 0; i < s->walk.n && r >= 0; i++) {
-        s->calls->insns = s->walk.positions[i];
-        r = tl_callstack_push(s->calls, &s->walk.items[i], 1);
-    }
+    for (size_t i = 0; i < s->walk.n && r >= 0; i++)
+        r = tl_walk_follow(&s->walk, s->calls, i);
     return r;
 }
 

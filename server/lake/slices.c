@@ -150,18 +150,11 @@ static int walk_frames(struct slices *s, struct tl_callstack *calls, tl_frame_si
     tl_cut_walk_begin(&walk, s->cut, from, to);
     walk.range.tail = false;
     walk.walk = s->walk;
-    walk.walk.detail = TL_WALK_FLOW;
-    tl_callstack_init(calls, s->image, from, sink, s);
-    int r = tl_cut_walk_calls(&walk, calls, fail);
-    while (r >= 0 && (r = tl_cut_walk_next(&walk, fail)) >= 0) {
-        tl_walk_functions(&walk.walk, s->image);
-        for (size_t i = 0; i < walk.walk.n && r >= 0; i++)
-            r = tl_cut_walk_follow(&walk, calls, i);
-    }
+    const int r = tl_cut_walk_follow(&walk, calls, sink, NULL, s, fail);
     s->walk = walk.walk; /* its memory is used again */
     walk.walk = (struct tl_walk){0};
     tl_cut_walk_end(&walk);
-    return r == TL_EOF ? TL_OK : r;
+    return r;
 }
 
 /* ---- a short range -------------------------------------------------------------------------- */

@@ -60,6 +60,7 @@ int tl_stack_bisect(const struct tl_cut *cut, const struct tl_frame *frame, uint
 struct watch {
     const struct tl_frame *frame;
     uint32_t depth;
+    bool ended;
     uint64_t end;
 };
 
@@ -69,30 +70,21 @@ static int on_pop(void *context, enum tl_frame_change change, const struct tl_fr
     struct watch *const w = context;
     if (change != TL_FRAME_POP || depth != w->depth || !tl_same_frame(frame, w->frame))
         return TL_OK;
+    w->ended = true;
     w->end = insn;
     return TL_EOF;
 }
 
-/* From the begin of the chunk that `from` is in. TL_EOF: the sink has ended it. */
+/* From the begin of the chunk that `from` is in, or until the sink ends it. */
 static int walk_calls(const struct tl_cut *cut, uint64_t from, uint64_t to, tl_frame_sink *sink,
                       void *context, struct tl_callstack *calls, struct tl_fail *fail)
 {
-    const struct tl_image *const image = tl_gen_image(cut->gen);
     struct tl_cut_walk walk;
     tl_cut_walk_begin(&walk, cut, from, to);
     walk.range.tail = false;
-    walk.walk.detail = TL_WALK_FLOW;
-    tl_callstack_init(calls, image, from, sink, context);
-    int r = tl_cut_walk_calls(&walk, calls, fail);
-    bool ended = false;
-    while (r >= 0 && !ended && (r = tl_cut_walk_next(&walk, fail)) >= 0) {
-        tl_walk_functions(&walk.walk, image);
-        for (size_t i = 0; i < walk.walk.n && r >= 0; i++)
-            r = tl_cut_walk_follow(&walk, calls, i);
-        ended = r == TL_EOF;
-    }
+    const int r = tl_cut_walk_follow(&walk, calls, sink, NULL, context, fail);
     tl_cut_walk_end(&walk);
-    return r == TL_EOF && !ended ? TL_OK : r;
+    return r;
 }
 
 int tl_stack_at(const struct tl_cut *cut, uint64_t position, struct tl_callstack *calls,
@@ -105,7 +97,7 @@ int tl_stack_end(const struct tl_cut *cut, const struct tl_frame *frame, uint32_
                  uint64_t position, uint64_t *end, struct tl_callstack *calls, struct tl_fail *fail)
 {
     uint64_t low = position, high = cut->end, step = TL_CHUNK_MARKERS;
-    struct watch w = {.frame = frame, .depth = depth, .end = cut->end};
+    struct watch w = {.frame = frame, .depth = depth};
     int r = TL_OK;
     /* Most calls are short: look near first. */
     for (; low + step < high; step *= 4) {
@@ -129,8 +121,6 @@ int tl_stack_end(const struct tl_cut *cut, const struct tl_frame *frame, uint32_
     if (r >= 0)
         r = walk_calls(cut, low, high, on_pop, &w, calls, fail);
     /* Between two chunks it ends where the one behind it begins. */
-    if (r >= 0)
-        w.end = high;
-    *end = w.end;
-    return r == TL_EOF ? TL_OK : r;
+    *end = w.ended ? w.end : high;
+    return r;
 }

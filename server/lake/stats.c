@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Exact statistics of a range. Of whole sealed shards their index says what they consist of; what
- * lies in a part of a shard, or in one whose index does not say it, is looked at instruction by
- * instruction. What is known of whole shards is remembered, as far as there is room.
+ * lies in a part of a shard, or in one whose index does not say it, is counted as an index is. What
+ * is known of whole shards is remembered, as far as there is room.
  */
 #include "lake/query.h"
 #include "store/insn_stats.h"
+#include "store/recount.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -26,7 +27,6 @@ struct function_count {
 
 struct counting {
     const struct tl_image *image;
-    struct tl_insn_stats *insn_stats; /* made when it is needed */
     struct tl_shard_stats sum;        /* all but functions */
     struct function_count *functions; /* by symbol index, the last one for none */
     size_t n_functions;
@@ -89,7 +89,7 @@ static bool recall(struct counting *s, struct tl_lane *lane, size_t i)
     return stats != NULL;
 }
 
-/* Takes what `statistics` holds. That there is no memory to remember it is no failure. */
+/* Takes what `stats` holds. That there is no memory to remember it is no failure. */
 static void remember(struct tl_lane *lane, size_t i, struct tl_shard_stats *stats)
 {
     struct tl_shard_stats *kept = malloc(sizeof(*kept));
@@ -114,71 +114,10 @@ static void remember(struct tl_lane *lane, size_t i, struct tl_shard_stats *stat
     forget(kept);
 }
 
-/* What the shard's index says that it consists of. */
-static int told_by(const struct tl_shard_index *index, struct tl_shard_stats *out)
-{
-    *out = index->stats;
-    out->functions = NULL;
-    out->cap_functions = 0;
-    if (out->n_functions > 0) {
-        if (tl_grow(&out->functions, &out->cap_functions, out->n_functions,
-                    sizeof(*out->functions)) < 0)
-            return TL_NOMEM;
-        memcpy(out->functions, index->stats.functions, out->n_functions * sizeof(*out->functions));
-    }
-    if (out->counted)
-        return TL_OK;
-    out->insns = index->row.n;
-    for (size_t i = 0; i < index->buckets.n; i++)
-        out->taken += index->buckets.p[i].branches;
-    return TL_OK;
-}
-
-/* What lies in the range of one shard. */
-static int count_view(struct counting *s, struct tl_view *view, const struct tl_walk_range *range,
-                      struct tl_shard_stats *out, struct tl_fail *fail)
-{
-    *out = (struct tl_shard_stats){0};
-    if (!s->insn_stats && tl_insn_stats_new(&s->insn_stats, s->image, range->protocol) < 0)
-        return TL_NOMEM;
-    const int r = tl_insn_stats_view(s->insn_stats, view, range, fail);
-    tl_insn_stats_tell(s->insn_stats, out);
-    return r < 0 || out->told ? r : TL_NOMEM;
-}
-
-/* All of sealed shard `i`. */
-static int count_shard(struct counting *s, const struct tl_cut *cut, size_t i, struct tl_view *view,
-                       struct tl_fail *fail)
-{
-    const struct tl_walk_range all = {
-        .to = UINT64_MAX, .tail = true, .protocol = cut->lane->protocol};
-    struct tl_shard_stats stats;
-    const int r = view->index.stats.told ? told_by(&view->index, &stats)
-                                         : count_view(s, view, &all, &stats, fail);
-    if (r < 0) {
-        tl_shard_stats_fini(&stats);
-        return r;
-    }
-    add_stats(s, &stats);
-    remember(cut->lane, i, &stats);
-    return TL_OK;
-}
-
-/* A part of a shard. */
-static int count_part(struct counting *s, struct tl_view *view, const struct tl_walk_range *range,
-                      struct tl_fail *fail)
-{
-    struct tl_shard_stats stats;
-    const int r = count_view(s, view, range, &stats, fail);
-    if (r >= 0)
-        add_stats(s, &stats);
-    tl_shard_stats_fini(&stats);
-    return r;
-}
-
 static int count_cut(struct counting *s, const struct tl_cut *cut,
                      const struct tl_walk_range *range, struct tl_fail *fail)
 {
+    const struct tl_walk_range all = {.to = UINT64_MAX, .tail = true, .protocol = range->protocol};
     size_t i = tl_cut_shard_at(cut, range->from);
     int r = TL_OK;
     /* Items behind the last position lie in the last shard. */
@@ -191,13 +130,20 @@ static int count_cut(struct counting *s, const struct tl_cut *cut,
         const bool whole = i < cut->n_stored && row->first >= range->from &&
                            (row->first + row->n < range->to || range->tail);
         struct tl_view *view;
+        struct tl_shard_stats stats;
         if (whole && recall(s, cut->lane, i))
             continue;
         r = tl_cut_view(cut, i, &view, fail);
         if (r < 0)
             break;
-        r = whole ? count_shard(s, cut, i, view, fail) : count_part(s, view, range, fail);
+        r = tl_view_stats(view, whole ? &all : range, s->image, &stats, fail);
         tl_view_put(view);
+        if (r >= 0)
+            add_stats(s, &stats);
+        if (r >= 0 && whole)
+            remember(cut->lane, i, &stats);
+        else
+            tl_shard_stats_fini(&stats);
     }
     return r;
 }
@@ -308,8 +254,6 @@ static int count_stream(struct counting *s, const struct tl_cut *cut, uint64_t f
         .from = out->from, .to = out->to, .tail = to >= cut->end, .protocol = cut->lane->protocol};
     if (r >= 0)
         r = count_cut(s, cut, &range, fail);
-    tl_insn_stats_free(s->insn_stats); /* it is of one protocol */
-    s->insn_stats = NULL;
     return r;
 }
 

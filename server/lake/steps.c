@@ -3,6 +3,7 @@
 
 #include "base/cancel.h"
 #include "lake/scale.h"
+#include "store/stackmark.h"
 
 #include <stdlib.h>
 
@@ -99,7 +100,7 @@ static int add_calls(struct tl_steps *s)
     const struct tl_walk *const walk = &s->walk.walk;
     int r = TL_OK;
     for (size_t i = 0; i < walk->n && r >= 0; i++)
-        r = tl_cut_walk_follow(&s->walk, s->stack, i);
+        r = tl_walk_follow(&s->walk.walk, s->stack, i);
     return r;
 }
 

@@ -32,7 +32,9 @@ struct spans {
     size_t quiet;          /* time axis: the next span that may be empty */
     uint16_t tail_mask;    /* of items behind the last position */
     uint8_t tail_flags;
-    struct tl_callstack calls; /* from items */
+    /* From items: */
+    struct tl_callstack calls;
+    struct tl_flow_now now;
 };
 
 static inline bool is_in(const struct spans *s, size_t span, uint64_t position)
@@ -116,15 +118,20 @@ static void take_point(struct spans *s, const struct tl_item *item, uint64_t pos
     take_quiet(s, position, position + 1, function, pc, privilege, now->depth);
 }
 
-static void take_item(struct spans *s, const struct tl_item *item, uint64_t position,
-                      struct tl_flow_now *now)
+static void take_item(void *context, const struct tl_walk *walk, size_t at)
 {
-    const unsigned privilege = now->has_mode ? tl_mode_privilege(now->mode) : 15;
+    struct spans *const s = context;
+    const struct tl_item *const item = &walk->items[at];
+    const uint64_t position = walk->positions[at];
+    struct tl_flow_now *const now = &s->now;
+    if (at == 0)
+        *now = walk->now;
     now->depth = tl_callstack_depth(&s->calls);
     if (item->kind == TL_ITEM_BLOCK) {
-        take_block(s, item, position, privilege, now->depth);
+        take_block(s, item, position, tl_flow_now_privilege(now), now->depth);
         return;
     }
+    const unsigned privilege = tl_flow_now_privilege(now);
     tl_flow_now_item(now, item);
     const size_t i = span_at(s, position);
     if (i < N) {
@@ -143,19 +150,9 @@ static int from_items(struct spans *s, struct tl_fail *fail)
     /* From the instruction on that runs where the first span begins. */
     const uint64_t first = s->edges[0] - (s->edges[0] > 0 && goes_on(s));
     tl_cut_walk_begin(&walk, s->cut, first, s->edges[N]);
-    walk.walk.detail = TL_WALK_FLOW;
-    tl_callstack_init(&s->calls, s->image, first, NULL, NULL);
-    int r = tl_cut_walk_calls(&walk, &s->calls, fail);
-    while (r >= 0 && (r = tl_cut_walk_next(&walk, fail)) >= 0) {
-        tl_walk_functions(&walk.walk, s->image);
-        struct tl_flow_now now = walk.walk.now;
-        for (size_t i = 0; i < walk.walk.n && r >= 0; i++) {
-            r = tl_cut_walk_follow(&walk, &s->calls, i);
-            take_item(s, &walk.walk.items[i], walk.walk.positions[i], &now);
-        }
-    }
+    const int r = tl_cut_walk_follow(&walk, &s->calls, NULL, take_item, s, fail);
     tl_cut_walk_end(&walk);
-    return r == TL_EOF ? TL_OK : r;
+    return r;
 }
 
 /* ---- from stored buckets --------------------------------------------------------------------- */

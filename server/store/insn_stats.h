@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Statistics that are counted instruction by instruction: of streams whose blocks do not know what
- * they consist of (STF that others made, branches alone, software trace), and of ranges that are no
- * whole shards. They are counted from shards (_view()), or while shards are built (_begin(),
+ * they consist of (STF that others made, branches alone, software trace). They are counted from
+ * shards (_view()), or while shards are built (_begin(),
  * _block(), _item()), with the same result, which _tell() gives. Not thread-safe.
  *
  * What is counted by function counts where a piece of code begins: behind a gap in the addresses,

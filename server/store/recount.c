@@ -1,75 +1,67 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a walk reads goes through an indexer again, as it did when the shard was built, and in the
- * same steps: block by block, as the decoder delivered them, since functions and depths are told of
- * whole blocks.
+ * What a walk reads goes through an indexer again, as it did when the shard was built: in blocks as
+ * the decoder delivered them (runs.h), since functions and depths are told of whole blocks. Of a
+ * range the shard that is built is thrown away, but for its statistics.
  */
 #include "store/recount.h"
 
 #include "store/indexer.h"
 #include "store/insn_stats.h"
+#include "store/runs.h"
 #include "store/shard_builder.h"
 #include "store/stackmark.h"
-#include "store/walk.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct recount {
     struct tl_view *view;
     struct tl_indexer index;
+    struct tl_runs runs;
 };
 
-static int count_one(struct recount *c, const struct tl_item *item)
+/* Begin a shard of the same number at a position, where `at` holds. TL_NOMEM. */
+static int begin(struct recount **out, struct tl_view *view, enum tl_protocol protocol,
+                 const struct tl_image *image, uint64_t position, const struct tl_flow_now *at)
+{
+    struct recount *const c = calloc(1, sizeof(*c));
+    *out = c;
+    if (!c)
+        return TL_NOMEM;
+    c->view = view;
+    c->runs.image = image;
+    tl_indexer_init(&c->index, protocol, image, at, position);
+    c->index.shard = tl_shard_builder_new(view->index.row.number, position, at);
+    return c->index.shard ? TL_OK : TL_NOMEM;
+}
+
+static void end(struct recount *c)
+{
+    if (!c)
+        return;
+    tl_shard_builder_free(c->index.shard);
+    tl_runs_fini(&c->runs);
+    free(c);
+}
+
+/* What was walked; c->index.now holds there. */
+static int count_items(struct recount *c, struct tl_walk *walk)
 {
     static const struct tl_indexer_room room = {UINT64_MAX, UINT64_MAX, SIZE_MAX};
     struct tl_stf_flow_at at = {0};
-    const int r = tl_indexer_items(&c->index, item, 1, &room, &at);
-    return r > 0 ? TL_OK : r;
+    int r = tl_runs_split(&c->runs, walk, &c->index.now);
+    while (r >= 0 && at.item < walk->n)
+        r = tl_indexer_items(&c->index, walk->items, walk->n, &room, &at);
+    return r < 0 ? r : TL_OK;
 }
 
-/* A walk joins blocks where the flow went straight on: take them apart again. */
-static int count_run(struct recount *c, const struct tl_item *item)
+static int count_chunk(struct recount *c, struct tl_walk *walk, const struct tl_chunk *chunk)
 {
-    const struct tl_block *const run = item->block;
-    struct tl_block block;
-    int r = TL_OK;
-    tl_block_init(&block, run->pc, (enum tl_isa)run->isa);
-    block.code = run->code;
-    for (uint32_t at = 0, n = 0; n < run->n && r >= 0; n++) {
-        struct tl_insn insn = {0};
-        tl_block_insn(run, at, &insn);
-        at += insn.size;
-        block.n++;
-        block.size += insn.size;
-        const bool last = n + 1 == run->n;
-        if ((insn.kind == TL_INSN_PLAIN || insn.size == 0) && !last)
-            continue;
-        tl_block_set_last(&block, &insn);
-        block.last_size = insn.size;
-        block.function = tl_flow_now_function(&c->index.now, c->index.image, block.pc);
-        block.entry = tl_begins_function(c->index.image, block.function, block.pc);
-        if (last)
-            block.size = (uint32_t)(run->pc + run->size - block.pc);
-        r = count_one(c, &(struct tl_item){.kind = TL_ITEM_BLOCK,
-                                           .flags = last ? item->flags : 0,
-                                           .n = block.n,
-                                           .offset = item->offset,
-                                           .block = &block});
-        tl_block_init(&block, run->pc + at, (enum tl_isa)run->isa);
-        block.code = run->code ? run->code + at : NULL;
-    }
-    return r;
-}
-
-static int count_chunk(struct recount *c, const struct tl_walk *walk, const struct tl_chunk *chunk)
-{
-    int r = TL_OK;
     c->index.now = chunk->at;
-    if (walk->stack.n > 0)
-        r = tl_stackmark_decode(&c->index.calls, walk->stack);
-    for (size_t i = 0; i < walk->n && r >= 0; i++)
-        r = walk->items[i].kind == TL_ITEM_BLOCK ? count_run(c, &walk->items[i])
-                                                 : count_one(c, &walk->items[i]);
+    int r = tl_walk_stack(walk, &c->index.calls);
+    if (r >= 0)
+        r = count_items(c, walk);
     return r >= 0 && tl_shard_builder_position(c->index.shard) != chunk->first + chunk->n ? TL_BAD
                                                                                           : r;
 }
@@ -95,7 +87,7 @@ static void learn_end(struct tl_shard_index *index, const struct tl_walk *walk)
 static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
 {
     struct tl_shard_index *index = &c->view->index;
-    struct tl_walk walk = {0};
+    struct tl_walk walk = {.detail = TL_WALK_SPANS};
     const struct tl_walk_range range = {0, UINT64_MAX, true, c->index.protocol};
     int r = TL_OK;
     for (size_t i = 0; i < index->n_chunks && r >= 0; i++) {
@@ -118,20 +110,19 @@ static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
     return r;
 }
 
-/* What blocks do not know themselves. */
-static int count_insns(struct recount *c, struct tl_fail *fail)
+/* What blocks do not know themselves, of a range. */
+static int count_insns(struct tl_view *view, const struct tl_walk_range *range,
+                       const struct tl_image *image, struct tl_shard_stats *out,
+                       struct tl_fail *fail)
 {
-    const struct tl_walk_range all = {
-        .to = UINT64_MAX, .tail = true, .protocol = c->index.protocol};
     struct tl_insn_stats *insn_stats;
-    int r = tl_insn_stats_new(&insn_stats, c->index.image, c->index.protocol);
+    int r = tl_insn_stats_new(&insn_stats, image, range->protocol);
     if (r < 0)
         return r;
-    r = tl_insn_stats_view(insn_stats, c->view, &all, fail);
-    if (r >= 0)
-        tl_insn_stats_tell(insn_stats, &c->index.shard->view->index.stats);
+    r = tl_insn_stats_view(insn_stats, view, range, fail);
+    tl_insn_stats_tell(insn_stats, out);
     tl_insn_stats_free(insn_stats);
-    return r;
+    return r < 0 || out->told ? r : TL_NOMEM;
 }
 
 /* Take over what was counted; where things are stays. */
@@ -168,25 +159,87 @@ int tl_view_recount(struct tl_view *view, enum tl_protocol protocol, const struc
                     bool pcs, struct tl_fail *fail)
 {
     struct tl_shard_index *index = &view->index;
-    struct recount *c = calloc(1, sizeof(*c));
-    int r = c && index->n_chunks > 0 ? TL_OK : TL_NOMEM;
-    if (r >= 0) {
-        const struct tl_flow_now *at = &index->chunks[0].at;
-        c->view = view;
-        tl_indexer_init(&c->index, protocol, image, at, index->row.first);
-        c->index.shard = tl_shard_builder_new(index->row.number, index->row.first, at);
-        r = c->index.shard ? count_all(c, pcs, fail) : TL_NOMEM;
-    }
+    const struct tl_walk_range all = {.to = UINT64_MAX, .tail = true, .protocol = protocol};
+    struct recount *c;
+    if (index->n_chunks == 0)
+        return TL_BAD;
+    int r = begin(&c, view, protocol, image, index->row.first, &index->chunks[0].at);
+    if (r >= 0)
+        r = count_all(c, pcs, fail);
     if (r >= 0 && tl_insn_stats_wanted(protocol)) {
         c->index.shard->by_insn = true;
-        r = count_insns(c, fail);
+        r = count_insns(view, &all, image, &c->index.shard->view->index.stats, fail);
     }
     if (r >= 0) {
         tl_shard_builder_tell(c->index.shard);
         take_over(index, &c->index.shard->view->index);
     }
-    if (c)
-        tl_shard_builder_free(c->index.shard);
-    free(c);
+    end(c);
     return r;
+}
+
+/* ---- statistics of a range ------------------------------------------------------------------ */
+
+/* What the index tells of its shard; where that is of blocks, positions and branches are the
+ * index's own. */
+static int copy_stats(const struct tl_shard_index *index, struct tl_shard_stats *out)
+{
+    *out = index->stats;
+    out->functions = NULL;
+    out->cap_functions = 0;
+    if (out->n_functions > 0) {
+        if (tl_grow(&out->functions, &out->cap_functions, out->n_functions,
+                    sizeof(*out->functions)) < 0)
+            return TL_NOMEM;
+        memcpy(out->functions, index->stats.functions, out->n_functions * sizeof(*out->functions));
+    }
+    if (out->counted)
+        return TL_OK;
+    out->insns = index->row.n;
+    for (size_t i = 0; i < index->buckets.n; i++)
+        out->taken += index->buckets.p[i].branches;
+    return TL_OK;
+}
+
+/* By the index that a shard of nothing else would have. */
+static int count_blocks(struct tl_view *view, const struct tl_walk_range *range,
+                        const struct tl_image *image, struct tl_shard_stats *out,
+                        struct tl_fail *fail)
+{
+    const struct tl_shard_index *const index = &view->index;
+    struct recount *c = NULL;
+    struct tl_walk walk = {.detail = TL_WALK_SPANS};
+    int r = TL_OK;
+    for (size_t i = tl_shard_chunk_at(index, range->from); i < index->n_chunks && r >= 0; i++) {
+        const uint64_t first = index->chunks[i].first;
+        if (first >= range->to && !range->tail)
+            break;
+        r = tl_walk_chunk(&walk, view, i, range, fail);
+        if (r >= 0 && !c)
+            r = begin(&c, view, range->protocol, image, first > range->from ? first : range->from,
+                      &walk.now);
+        if (r >= 0)
+            r = count_items(c, &walk);
+    }
+    if (r >= 0 && c)
+        r = tl_shard_builder_settle(c->index.shard);
+    if (r >= 0 && c) {
+        tl_shard_builder_tell(c->index.shard);
+        r = copy_stats(&c->index.shard->view->index, out);
+    }
+    tl_walk_fini(&walk);
+    end(c);
+    return r;
+}
+
+int tl_view_stats(struct tl_view *view, const struct tl_walk_range *range,
+                  const struct tl_image *image, struct tl_shard_stats *out, struct tl_fail *fail)
+{
+    const struct tl_shard_row *const row = &view->index.row;
+    const bool whole = range->from <= row->first && range->tail;
+    *out = (struct tl_shard_stats){0};
+    if (whole && view->index.stats.told)
+        return copy_stats(&view->index, out);
+    return tl_insn_stats_wanted(range->protocol) ? count_insns(view, range, image, out, fail)
+                                                 : count_blocks(view, range, image, out, fail);
 }

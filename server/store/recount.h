@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes a shard's index anew by reading the shard as it was written. Not thread-safe. */
+/* Counts a shard again by reading it as it was written. Not thread-safe. */
 #ifndef TL_STORE_RECOUNT_H
 #define TL_STORE_RECOUNT_H
 
 #include "setup/setup.h"
-#include "store/view.h"
+#include "store/walk.h"
 
 /*
  * `view` is in memory, the caller's alone, and has all frames and item logs. Known of its index
@@ -15,5 +15,14 @@
  */
 TL_MUST_USE int tl_view_recount(struct tl_view *view, enum tl_protocol protocol,
                                 const struct tl_image *image, bool pcs, struct tl_fail *fail);
+
+/*
+ * What of a range lies in a shard, as the index of a shard of nothing else would tell it; by the
+ * shard's own index where it is all of it. `image` as above. `*out` is the caller's, also after an
+ * error. TL_BAD, TL_IO, TL_NOMEM.
+ */
+TL_MUST_USE int tl_view_stats(struct tl_view *view, const struct tl_walk_range *range,
+                              const struct tl_image *image, struct tl_shard_stats *out,
+                              struct tl_fail *fail);
 
 #endif

@@ -65,3 +65,8 @@ int tl_stackmark_decode(struct tl_callstack *cs, struct tl_bytes bytes)
     }
     return r.bad ? TL_BAD : TL_OK;
 }
+
+int tl_walk_stack(const struct tl_walk *walk, struct tl_callstack *calls)
+{
+    return walk->stack.n > 0 ? tl_stackmark_decode(calls, walk->stack) : TL_OK;
+}

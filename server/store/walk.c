@@ -405,14 +405,17 @@ static const struct tl_insn *decode_last(struct tl_walk *w, uint8_t isa, struct 
     return &known->insn;
 }
 
-/* What the last instruction of a block is, for whoever follows calls. */
-static void end_block(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *last)
+/* Behind the block's last instruction: what that is, for whoever follows calls. `end` is the byte
+ * of the frame where its group ends. */
+static void end_block(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *last, size_t end)
 {
     struct tl_item *const item = &w->items[w->n - 1];
     const bool told = !w->each && w->detail <= TL_WALK_FLOW;
     const bool straight =
         !w->whole && item->flags & TL_ITEM_TAKEN && last->next == last->pc + last->size;
     const struct tl_insn *const insn = told || straight ? decode_last(w, b->isa, last) : NULL;
+    if (is_brief(w))
+        b->coded_size = (uint32_t)(end - (uintptr_t)b->coded);
     if (!insn)
         return;
     if (straight && !may_turn(insn, last->next, is_found(w, b)))
@@ -528,7 +531,7 @@ static int64_t add_quickly(struct tl_walk *w, struct tl_block **block, uint64_t 
         done += add_plain(w, b, n - done, last);
         if (done == n || !add_taken(w, b, last))
             break;
-        end_block(w, b, last);
+        end_block(w, b, last, w->at);
         b = NULL;
         done++;
     }
@@ -554,7 +557,7 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
         if (next_insn(w, now->isa, insn) < 0)
             return TL_BAD;
         if (b && (insn->pc != b->pc + b->size || b->n == TL_BLOCK_MAX || b->isa == TL_ISA_NONE)) {
-            end_block(w, b, last);
+            end_block(w, b, last, w->at - insn->group.n);
             b = NULL;
         }
         if (!b)
@@ -567,7 +570,7 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
             w->items[w->n - 1].flags |= TL_ITEM_TAKEN;
         if (taken || jumps) {
             b->end = TL_BLOCK_WAYPOINT;
-            end_block(w, b, insn);
+            end_block(w, b, insn, w->at);
             b = NULL;
         }
         struct tl_walk_step *const other = last;
@@ -575,7 +578,7 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
         insn = other;
     }
     if (b)
-        end_block(w, b, last);
+        end_block(w, b, last, w->at);
     return TL_OK;
 }
 
@@ -600,11 +603,7 @@ static void fix_blocks(struct tl_walk *w)
             continue;
         const size_t stf = (uintptr_t)b->coded;
         b->code = is_brief(w) ? NULL : w->code.p + (uintptr_t)b->code;
-        b->coded = is_brief(w) ? NULL : w->stf.p + stf;
-        if (w->detail == TL_WALK_SPANS && !w->each) {
-            b->coded = w->frame.p + stf; /* and what lies behind it */
-            b->coded_size = (uint32_t)(w->frame.n - stf);
-        }
+        b->coded = is_brief(w) ? w->frame.p + stf : w->stf.p + stf;
         if (b->whole)
             b->told = &w->groups.told;
         item->n = b->n;

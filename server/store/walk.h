@@ -29,8 +29,8 @@ struct tl_walk_insn {
 /* What is wanted of instructions: the less, the faster. */
 enum tl_walk_detail {
     TL_WALK_ALL,   /* blocks say all … */
-    TL_WALK_FLOW,  /* … but their code and STF … */
-    TL_WALK_SPANS, /* … nor what their last instruction is: see tl_walk_insn() */
+    TL_WALK_FLOW,  /* … but their code, and their STF is where it was read: tl_walk_insn() … */
+    TL_WALK_SPANS, /* … nor what their last instruction is */
     TL_WALK_ITEMS  /* there are no blocks */
 };
 
@@ -136,8 +136,8 @@ struct tl_walk_step {
  */
 TL_MUST_USE int tl_walk_step(const struct tl_stf_layout *layout, uint8_t isa, bool whole,
                              struct tl_bytes in, uint64_t pc, struct tl_walk_step *out);
-/* The next instruction of a block of TL_WALK_SPANS, until the next chunk is walked: `*at` is its
- * place, 0 of the first, and moves on. TL_BAD: there is none. */
+/* The next instruction of a block of TL_WALK_FLOW or TL_WALK_SPANS, until the next chunk is walked:
+ * `*at` is its place, 0 of the first, and moves on. TL_BAD: there is none. */
 TL_MUST_USE int tl_walk_insn(const struct tl_walk *walk, const struct tl_block *block, size_t *at,
                              uint64_t pc, struct tl_walk_step *out);
 /* Fill in the bytes of an instruction of usual size: they are those of its encoding. */

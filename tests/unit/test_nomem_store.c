@@ -8,6 +8,7 @@
 #include "store/catalog.h"
 #include "store/checkpoint.h"
 #include "store/mend.h"
+#include "store/recount.h"
 #include "store/walk.h"
 #include "unit/made_items.h"
 #include "unit/nomem.h"
@@ -41,6 +42,14 @@ static int read_back(const struct building *g, const char *key)
         if (rc == TL_OK)
             rc = tl_item_text(g->out, walk.items, walk.n);
     }
+    struct tl_shard_stats stats = {0};
+    const struct tl_walk_range part = {.from = 100, .to = 1200, .protocol = g->protocol};
+    if (rc == TL_OK)
+        rc = tl_view_stats(view, &part, NULL, &stats, &fail);
+    if (rc == TL_OK)
+        rc = tl_buf_printf(g->out, "%llu %llu\n", (unsigned long long)stats.insns,
+                           (unsigned long long)stats.taken);
+    tl_shard_stats_fini(&stats);
     tl_walk_fini(&walk);
     tl_view_put(view);
     if (rc == TL_OK)
