@@ -93,6 +93,8 @@ static int push_one(void *context, struct tl_bundle_capture *capture, bool alone
     o->sender.rig = o->rig ? o->rig : host_name(o);
     o->sender.trace = o->snapshot ? trace : o->trace;
     int status = begin_live(o, capture);
+    if (!o->live)
+        (void)tl_setup_want_threads(&capture->setup);
     if (status == TL_ARGS_GO)
         status = tl_sender_push(&o->sender, capture);
     tl_perf_live_free(o->live);

@@ -46,7 +46,8 @@ static uint64_t total_insns(const struct tracelake_trace *trace)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < trace->n_streams; i++)
-        n += tl_counts_insns(&trace->streams[i]) ? trace->streams[i].insns : 0;
+        if (tl_counts_insns(&trace->streams[i]) && !tl_stream_is_derived(trace->streams[i].name))
+            n += trace->streams[i].insns;
     return n;
 }
 

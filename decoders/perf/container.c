@@ -74,11 +74,19 @@ int tl_perf_stream_announce(struct tl_perf_stream *s)
 
 /* ---- what stream decoders deliver ------------------------------------------------------------ */
 
+static int deliver(struct tl_perf_stream *s, const struct tl_item *items, size_t n)
+{
+    const struct tl_decode_sink *const sink = &s->owner->sink;
+    if (s->owner->setup->threads)
+        tl_perf_thread_keep(s, items, n);
+    return sink->items ? sink->items(sink->context, &s->stream, items, n) : TL_OK;
+}
+
 static int stream_items(void *context, const struct tl_item *items, size_t n)
 {
-    const struct tl_perf_stream *const s = context;
-    const struct tl_decode_sink *const sink = &s->owner->sink;
-    return sink->items ? sink->items(sink->context, &s->stream, items, n) : TL_OK;
+    struct tl_perf_stream *const s = context;
+    const int rc = deliver(s, items, n);
+    return rc < 0 || !s->thread ? rc : deliver(s->thread, items, n);
 }
 
 static int stream_digest(void *context, struct tl_buf *out, const struct tl_item *items, size_t n)
@@ -112,6 +120,7 @@ int tl_perf_stream_decoder(struct tl_perf_stream *s, struct tl_stream_decoder **
 {
     struct tl_perf_decode *const d = s->owner;
     const struct tl_stream_ops *const ops = tl_format_of(s->source.protocol)->ops;
+    const bool digests = d->sink.digest && !d->setup->threads;
     const struct tl_stream_sink sink = {
         .context = s,
         .items = stream_items,
@@ -119,8 +128,8 @@ int tl_perf_stream_decoder(struct tl_perf_stream *s, struct tl_stream_decoder **
         .loss = stream_loss,
         .paths = d->base.paths,
         .code = d->base.code,
-        .digest = d->sink.digest ? stream_digest : NULL,
-        .digested = d->sink.digest ? stream_digested : NULL,
+        .digest = digests ? stream_digest : NULL,
+        .digested = digests ? stream_digested : NULL,
     };
     struct tl_fail fail = {.text = "cannot be decoded"};
     *out = NULL;
@@ -248,14 +257,11 @@ static void take_setup(struct tl_perf_decode *d)
 /* Decode what is final. */
 static int go_on(struct tl_perf_decode *d, bool last)
 {
-    int rc = TL_OK;
     if (last && d->info.kind == TL_PERF_TRACE_NONE)
         take_setup(d);
     if (d->info.kind == TL_PERF_TRACE_CORESIGHT)
         return tl_perf_cs_go_on(d, last);
-    for (size_t i = 0; rc == TL_OK && i < d->n_areas && d->info.kind == TL_PERF_TRACE_PT; i++)
-        rc = last ? tl_perf_pt_finish(d->areas[i]) : tl_perf_pt_go_on(d->areas[i], false);
-    return rc;
+    return d->info.kind == TL_PERF_TRACE_PT ? tl_perf_pt_go_on(d, last) : TL_OK;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -381,6 +387,7 @@ static void destroy(struct tl_decode *decode)
     free(d->filled);
     free(d->streams);
     tl_perf_map_fini(&d->by_area);
+    tl_perf_map_fini(&d->by_tid);
     tl_perf_sideband_fini(&d->sideband);
     tl_perf_info_fini(&d->info);
     tl_perf_reader_free(d->reader);
@@ -423,7 +430,7 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
     int rc = tl_perf_reader_push(d->reader, (struct tl_bytes){p, n});
     if (rc == TL_OK && d->held > TL_PERF_HELD_MOST) {
         /* No rounds are told, or one is very long: go on with the records that are there. */
-        rc = tl_perf_sideband_end(&d->sideband);
+        rc = tl_perf_sideband_hurry(&d->sideband);
         rc = rc < 0 ? rc : go_on(d, false);
     }
     return rc < 0 || d->base.share.crew ? rc : flush(decode);

@@ -5,6 +5,8 @@
  *
  *   container.c   from bytes to areas and records; streams
  *   pt_area.c     an area of Intel PT is a stream
+ *   pt_order.c    areas of Intel PT side by side, in the order of the records' times
+ *   thread.c      what each thread did, whichever CPUs it ran on, is a stream, too
  *   cs_area.c     areas of CoreSight have the streams of all their trace IDs
  */
 #ifndef TL_PERF_CONTAINER_H
@@ -26,6 +28,12 @@ struct tl_perf_stream {
     struct tl_decode_stream stream;
     struct tl_source source; /* of what the file and the setup say */
     char name[40];
+    /* If threads have streams: of a CPU's the one of the thread that runs, which gets what it gets;
+     * NULL: none does. */
+    struct tl_perf_stream *thread;
+    uint64_t mode; /* in force behind what was delivered */
+    bool has_mode;
+    bool runs; /* there is no gap behind the last instruction */
 };
 
 /* Bytes of one AUXTRACE record. */
@@ -75,7 +83,13 @@ struct tl_perf_area_state {
     uint64_t next;         /* position of the first byte that was not decoded */
     struct tl_perf_break *breaks;
     size_t n_breaks, cap_breaks, first_break;
-    uint64_t changed; /* when memory last changed, as far as it was told */
+    /* Where it stands among the records (pt_order.c). */
+    bool told, left;   /* anything was told; the next change was reached, but not told */
+    uint64_t seen;     /* time up to which records were told */
+    uint64_t timeless; /* records without a time that there were then */
+    uint64_t turn;     /* when it goes on; UINT64_MAX: nothing is to be told */
+    bool blocked;      /* … how far the trace goes until then is not known yet */
+    uint64_t changed;  /* when memory last changed, as far as it was told */
     int32_t told_pid, told_tid;
     char told_name[TL_PERF_NAME];
 };
@@ -94,6 +108,8 @@ struct tl_perf_decode {
     struct tl_perf_area_state *filling; /* the area whose bytes come */
     struct tl_perf_stream **streams;
     size_t n_streams, cap_streams;
+    struct tl_perf_map by_tid;     /* of `streams`: those of threads */
+    size_t n_threads;              /* of them, and of those that there are too many of */
     struct tl_perf_filled *filled; /* of Intel PT those only behind which trace is lost */
     size_t n_filled, cap_filled;
     size_t held;      /* bytes of all areas */
@@ -123,13 +139,33 @@ const struct tl_perf_piece *tl_perf_area_find(const struct tl_perf_area_state *a
 /* Forget bytes in front of `position`. */
 void tl_perf_area_drop(struct tl_perf_area_state *a, uint64_t position);
 
-/* ---- pt_area.c, cs_area.c -------------------------------------------------------------------- */
+/* ---- pt_area.c ------------------------------------------------------------------------------- */
 
-/* Decode what can be; `last`: all that there is. */
-TL_MUST_USE int tl_perf_pt_go_on(struct tl_perf_area_state *a, bool last);
+/* Look at the bytes that came since the last time; `last`: there will be no more. */
+TL_MUST_USE int tl_perf_pt_look(struct tl_perf_area_state *a, bool last);
+/* Decode up to this position. */
+TL_MUST_USE int tl_perf_pt_decode(struct tl_perf_area_state *a, uint64_t position);
+/* Who runs there at `time`; tid -1: not known. */
+struct tl_perf_run tl_perf_pt_run(const struct tl_perf_area_state *a, uint64_t time);
+/* Tell the decoder what records up to `time` say, if it is anything new. */
+TL_MUST_USE int tl_perf_pt_tell(struct tl_perf_area_state *a, uint64_t time);
+/* All has been decoded. */
 TL_MUST_USE int tl_perf_pt_finish(struct tl_perf_area_state *a);
 void tl_perf_pt_fini(struct tl_perf_area_state *a);
 
+/* ---- pt_order.c, cs_area.c ------------------------------------------------------------------- */
+
+/* Decode what can be; `last`: all that there is. */
+TL_MUST_USE int tl_perf_pt_go_on(struct tl_perf_decode *d, bool last);
 TL_MUST_USE int tl_perf_cs_go_on(struct tl_perf_decode *d, bool last);
+
+/* ---- thread.c -------------------------------------------------------------------------------- */
+
+/* From now on thread `tid`, which is called so, runs where the stream is of, at `offset` of the
+ * file; 0, -1: none that is of interest. */
+TL_MUST_USE int tl_perf_thread_enter(struct tl_perf_stream *cpu, int32_t tid, const char *name,
+                                     uint64_t offset);
+/* Items of the stream are to be delivered: keep what has to be told again. */
+void tl_perf_thread_keep(struct tl_perf_stream *stream, const struct tl_item *items, size_t n);
 
 #endif

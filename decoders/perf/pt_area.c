@@ -55,8 +55,7 @@ static uint64_t file_offset(const struct tl_perf_area_state *a, uint64_t positio
     return 0;
 }
 
-/* Who runs at `time`; tid -1: not known. */
-static struct tl_perf_run runs(const struct tl_perf_area_state *a, uint64_t time)
+struct tl_perf_run tl_perf_pt_run(const struct tl_perf_area_state *a, uint64_t time)
 {
     const struct tl_perf_sideband *const s = &a->owner->sideband;
     const bool by_cpu = a->cpu >= 0 && (a->timed || a->tid < 0);
@@ -71,11 +70,10 @@ static struct tl_perf_run runs(const struct tl_perf_area_state *a, uint64_t time
     return known;
 }
 
-/* Tell the decoder what the records up to `time` say, if it is anything new. */
-static int tell(struct tl_perf_area_state *a, uint64_t time)
+int tl_perf_pt_tell(struct tl_perf_area_state *a, uint64_t time)
 {
     struct tl_perf_decode *const d = a->owner;
-    const struct tl_perf_run run = runs(a, time);
+    const struct tl_perf_run run = tl_perf_pt_run(a, time);
     const struct tl_perf_thread *const thread =
         run.tid >= 0 ? tl_perf_sideband_thread(&d->sideband, run.tid, time) : NULL;
     const uint64_t changed = a->timed ? tl_perf_sideband_changed(&d->sideband, time) : 0;
@@ -105,6 +103,10 @@ static int tell(struct tl_perf_area_state *a, uint64_t time)
     }
     if (!other && !told.time)
         return TL_OK;
+    const bool has_thread = other && d->setup->threads && a->cpu >= 0 && a->timed;
+    const int rc = has_thread ? tl_perf_thread_enter(a->stream, run.tid, name, told.offset) : TL_OK;
+    if (rc < 0)
+        return rc;
     return a->decoder && a->decoder->ops->tell ? a->decoder->ops->tell(a->decoder, &told) : TL_OK;
 }
 
@@ -165,8 +167,8 @@ static int decode_some(struct tl_perf_area_state *a, uint64_t to)
     return a->decoder && run.n > 0 ? a->decoder->ops->push(a->decoder, &run) : TL_OK;
 }
 
-/* All bytes up to `to`, with the breaks in between. */
-static int decode_to(struct tl_perf_area_state *a, uint64_t to)
+/* With the breaks in between. */
+int tl_perf_pt_decode(struct tl_perf_area_state *a, uint64_t to)
 {
     int rc = TL_OK;
     while (rc == TL_OK) {
@@ -290,8 +292,6 @@ static int scan(struct tl_perf_area_state *a)
     return rc;
 }
 
-/* ---- going on -------------------------------------------------------------------------------- */
-
 /* Trace is lost behind what these AUX records tell. */
 static int tell_truncated(struct tl_perf_area_state *a)
 {
@@ -312,52 +312,19 @@ static int tell_truncated(struct tl_perf_area_state *a)
     return rc;
 }
 
-/* Can records still say who ran, where no time says when? */
-static bool may_be_told(const struct tl_perf_area_state *a)
+int tl_perf_pt_look(struct tl_perf_area_state *a, bool last)
 {
-    const struct tl_perf_sideband *const s = &a->owner->sideband;
-    return a->tid >= 0 || s->n_threads > 0 || s->n_heap > 0 || a->owner->info.switches > 0;
-}
-
-int tl_perf_pt_go_on(struct tl_perf_area_state *a, bool last)
-{
-    const uint64_t final = a->owner->sideband.final;
     int rc = a->stream ? TL_OK : begin(a);
     if (rc == TL_OK)
         rc = scan(a);
     if (rc == TL_OK && last && a->scouting)
         rc = tl_perf_scout_end(&a->scout);
-    if (rc == TL_OK)
-        rc = tell_truncated(a);
-    if (rc < 0 || (!a->timed && !last && may_be_told(a)))
-        return rc;
-    if (!a->timed) { /* nothing says when */
-        rc = tell(a, UINT64_MAX - 1);
-        if (rc == TL_OK)
-            rc = decode_to(a, a->scanned);
-        tl_perf_area_drop(a, a->next);
-        return rc;
-    }
-    const struct tl_perf_point *point;
-    while (rc == TL_OK && (point = tl_perf_scout_first(&a->scout)) && point->time <= final) {
-        rc = decode_to(a, point->position);
-        if (rc == TL_OK)
-            rc = tell(a, point->time);
-        tl_perf_scout_take(&a->scout);
-    }
-    const uint64_t known = last ? a->scanned : tl_perf_scout_known(&a->scout);
-    if (rc == TL_OK && known > a->next)
-        rc = decode_to(a, known);
-    tl_perf_area_drop(a, a->next);
-    return rc;
+    return rc == TL_OK ? tell_truncated(a) : rc;
 }
 
 int tl_perf_pt_finish(struct tl_perf_area_state *a)
 {
-    int rc = tl_perf_pt_go_on(a, true);
-    if (rc == TL_OK && a->decoder)
-        rc = a->decoder->ops->finish(a->decoder);
-    return rc;
+    return a->decoder ? a->decoder->ops->finish(a->decoder) : TL_OK;
 }
 
 void tl_perf_pt_fini(struct tl_perf_area_state *a)

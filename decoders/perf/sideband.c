@@ -14,11 +14,44 @@ void tl_perf_sideband_fini(struct tl_perf_sideband *s)
         free(s->cpus[i].v);
     free(s->cpus);
     free(s->threads);
-    free(s->changes);
+    free(s->changes.v);
+    free(s->named.v);
     free(s->heap);
     tl_perf_map_fini(&s->by_cpu);
     tl_perf_map_fini(&s->by_tid);
     *s = (struct tl_perf_sideband){0};
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+static int add_time(struct tl_perf_times *times, uint64_t time)
+{
+    if (times->n > 0 && time <= times->v[times->n - 1])
+        return TL_OK;
+    if (tl_grow(&times->v, &times->cap, times->n + 1, sizeof *times->v) < 0)
+        return TL_NOMEM;
+    times->v[times->n++] = time;
+    return TL_OK;
+}
+
+/* How many are not behind `time`. */
+static size_t count_to(const struct tl_perf_times *times, uint64_t time)
+{
+    size_t low = 0, high = times->n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (times->v[middle] > time)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static uint64_t first_behind(const struct tl_perf_times *times, uint64_t time)
+{
+    const size_t n = count_to(times, time);
+    return n < times->n ? times->v[n] : UINT64_MAX;
 }
 
 /* ---- who runs -------------------------------------------------------------------------------- */
@@ -42,8 +75,9 @@ static int add_run(struct tl_perf_sideband *s, uint32_t cpu, struct tl_perf_run 
     return TL_OK;
 }
 
-const struct tl_perf_run *tl_perf_sideband_run(const struct tl_perf_sideband *s, uint32_t cpu,
-                                               uint64_t time)
+/* Its runs; `*begun`: how many had begun by `time`. NULL: none is known. */
+static const struct tl_perf_runs *runs_of(const struct tl_perf_sideband *s, uint32_t cpu,
+                                          uint64_t time, size_t *begun)
 {
     const int64_t i = tl_perf_map_get(&s->by_cpu, cpu);
     const struct tl_perf_runs *const r = i < 0 ? NULL : &s->cpus[i];
@@ -55,7 +89,27 @@ const struct tl_perf_run *tl_perf_sideband_run(const struct tl_perf_sideband *s,
         else
             low = middle + 1;
     }
-    return low > 0 ? &r->v[low - 1] : NULL;
+    *begun = low;
+    return r;
+}
+
+const struct tl_perf_run *tl_perf_sideband_run(const struct tl_perf_sideband *s, uint32_t cpu,
+                                               uint64_t time)
+{
+    size_t begun;
+    const struct tl_perf_runs *const r = runs_of(s, cpu, time, &begun);
+    return begun > 0 ? &r->v[begun - 1] : NULL;
+}
+
+uint64_t tl_perf_sideband_next(const struct tl_perf_sideband *s, int32_t cpu, uint64_t time)
+{
+    const uint64_t change = first_behind(&s->changes, time), name = first_behind(&s->named, time);
+    uint64_t next = change < name ? change : name;
+    size_t begun;
+    const struct tl_perf_runs *const r = cpu < 0 ? NULL : runs_of(s, (uint32_t)cpu, time, &begun);
+    if (r && begun < r->n && r->v[begun].time < next)
+        next = r->v[begun].time;
+    return next;
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -91,7 +145,7 @@ static int add_thread(struct tl_perf_sideband *s, const struct tl_perf_waiting *
     memcpy(t.name, w->name[0] || !from ? w->name : from->name, sizeof t.name);
     if (old && old->pid == t.pid && strcmp(old->name, t.name) == 0)
         return TL_OK;
-    if (s->n_threads >= INT32_MAX ||
+    if (s->n_threads >= INT32_MAX || add_time(&s->named, w->time) < 0 ||
         tl_grow(&s->threads, &s->cap_threads, s->n_threads + 1, sizeof *s->threads) < 0)
         return TL_NOMEM;
     const int64_t last = tl_perf_map_get(&s->by_tid, (uint32_t)w->tid);
@@ -109,27 +163,10 @@ static int add_thread(struct tl_perf_sideband *s, const struct tl_perf_waiting *
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static int add_change(struct tl_perf_sideband *s, uint64_t time)
-{
-    if (s->n_changes > 0 && time <= s->changes[s->n_changes - 1])
-        return TL_OK;
-    if (tl_grow(&s->changes, &s->cap_changes, s->n_changes + 1, sizeof *s->changes) < 0)
-        return TL_NOMEM;
-    s->changes[s->n_changes++] = time;
-    return TL_OK;
-}
-
 uint64_t tl_perf_sideband_changed(const struct tl_perf_sideband *s, uint64_t time)
 {
-    size_t low = 0, high = s->n_changes;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (s->changes[middle] > time)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low > 0 ? s->changes[low - 1] : 0;
+    const size_t n = count_to(&s->changes, time);
+    return n > 0 ? s->changes.v[n - 1] : 0;
 }
 
 /* ---- in the order of time -------------------------------------------------------------------- */
@@ -137,7 +174,7 @@ uint64_t tl_perf_sideband_changed(const struct tl_perf_sideband *s, uint64_t tim
 static int apply(struct tl_perf_sideband *s, const struct tl_perf_waiting *w)
 {
     if (w->kind == CHANGE)
-        return add_change(s, w->time);
+        return add_time(&s->changes, w->time);
     if (w->kind == THREAD)
         return add_thread(s, w);
     struct tl_perf_run run = {w->time, w->pid, w->tid};
@@ -154,8 +191,10 @@ static bool is_before(const struct tl_perf_waiting *a, const struct tl_perf_wait
 
 static int wait_for(struct tl_perf_sideband *s, struct tl_perf_waiting w)
 {
-    if (w.time == 0)
+    if (w.time == 0) {
+        s->timeless++;
         return apply(s, &w);
+    }
     if (tl_grow(&s->heap, &s->cap_heap, s->n_heap + 1, sizeof *s->heap) < 0)
         return TL_NOMEM;
     w.time = w.time > s->final ? w.time : s->final + 1; /* it comes too late */
@@ -197,6 +236,11 @@ int tl_perf_sideband_round(struct tl_perf_sideband *s)
     const int rc = apply_until(s, s->before_marker);
     s->before_marker = s->latest;
     return rc;
+}
+
+int tl_perf_sideband_hurry(struct tl_perf_sideband *s)
+{
+    return apply_until(s, s->latest);
 }
 
 int tl_perf_sideband_end(struct tl_perf_sideband *s)

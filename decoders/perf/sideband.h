@@ -32,6 +32,12 @@ struct tl_perf_runs {
     size_t n, cap;
 };
 
+/* Ascending. */
+struct tl_perf_times {
+    uint64_t *v;
+    size_t n, cap;
+};
+
 /* A record that waits. */
 struct tl_perf_waiting {
     uint64_t time, number; /* the order in which they came */
@@ -47,8 +53,9 @@ struct tl_perf_sideband {
     size_t n_cpus, cap_cpus;
     struct tl_perf_thread *threads;
     size_t n_threads, cap_threads;
-    uint64_t *changes; /* times at which memory changed, ascending */
-    size_t n_changes, cap_changes;
+    struct tl_perf_times changes; /* when memory changed */
+    struct tl_perf_times named;   /* when something new was told of a thread */
+    uint64_t timeless;            /* records without a time so far */
     struct tl_perf_waiting *heap; /* the earliest first */
     size_t n_heap, cap_heap;
     uint64_t number;
@@ -64,7 +71,9 @@ TL_MUST_USE int tl_perf_sideband_add(struct tl_perf_sideband *s,
                                      const struct tl_perf_record *record);
 /* A FINISHED_ROUND record: what was there at the one before is final. */
 TL_MUST_USE int tl_perf_sideband_round(struct tl_perf_sideband *s);
-/* There is nothing more, or nothing more is waited for. */
+/* What is there is taken to be final. */
+TL_MUST_USE int tl_perf_sideband_hurry(struct tl_perf_sideband *s);
+/* There is nothing more. */
 TL_MUST_USE int tl_perf_sideband_end(struct tl_perf_sideband *s);
 
 /* The last run on this CPU that had begun by `time`; NULL: none is known. */
@@ -73,6 +82,9 @@ const struct tl_perf_run *tl_perf_sideband_run(const struct tl_perf_sideband *s,
 /* The thread as it was at `time`; NULL: nothing is known of it. */
 const struct tl_perf_thread *tl_perf_sideband_thread(const struct tl_perf_sideband *s, int32_t tid,
                                                      uint64_t time);
+/* When this CPU (-1: none), memory or a thread next changes behind `time`; UINT64_MAX: not that is
+ * known. */
+uint64_t tl_perf_sideband_next(const struct tl_perf_sideband *s, int32_t cpu, uint64_t time);
 /* The last time up to `time` at which memory changed; 0: there is none. */
 uint64_t tl_perf_sideband_changed(const struct tl_perf_sideband *s, uint64_t time);
 

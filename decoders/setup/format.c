@@ -70,6 +70,11 @@ static bool is_stream_word(const char *word, size_t n)
     return false;
 }
 
+bool tl_stream_is_derived(const char *name)
+{
+    return !strncmp(name, TL_STREAM_THREAD, sizeof TL_STREAM_THREAD - 1);
+}
+
 int tl_stream_id(const char *name)
 {
     unsigned a, b;

@@ -95,6 +95,11 @@ char *tl_format_names(char *out, size_t size);
 /* Name the stream of the one source with this ID. */
 void tl_format_stream(const struct tl_format *format, unsigned id, char *out, size_t size);
 
+/* So begin the names of streams that are put together from others of the same trace: "thread.4711"
+ * has what a thread did on whichever CPUs. They count for themselves, and not among all. */
+#define TL_STREAM_THREAD "thread."
+bool tl_stream_is_derived(const char *name);
+
 /* The ID that a stream's name tells ("cs.10", "di.0.1", "pt.3"); -1: it tells none. */
 int tl_stream_id(const char *name);
 

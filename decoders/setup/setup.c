@@ -123,10 +123,15 @@ static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
         setup->clock_hz = number;
         return TL_OK;
     }
+    const bool threads = !strcmp(option, "threads=yes");
+    if (setup->container == TL_CONTAINER_PERF && (threads || !strcmp(option, "threads=no"))) {
+        setup->threads = threads;
+        return TL_OK;
+    }
     return tl_fail_set(
         fail, TL_USAGE,
         "format option '%.60s' is not known; there are sync=none|fsync|hsync|dstream "
-        "(tpiu), id=NUMBER, clock=HZ",
+        "(tpiu), threads=yes|no (perf), id=NUMBER, clock=HZ",
         option);
 }
 
@@ -160,6 +165,18 @@ int tl_setup_format(struct tl_setup *setup, const char *text, struct tl_fail *fa
     source->id = (uint16_t)id;
     tl_format_stream(format, id, source->name, sizeof source->name);
     return TL_OK;
+}
+
+bool tl_setup_want_threads(struct tl_setup *setup)
+{
+    static const char option[] = ",threads=yes";
+    const size_t n = strlen(setup->format);
+    if (setup->container != TL_CONTAINER_PERF || strstr(setup->format, ",threads=") ||
+        n + sizeof option > sizeof setup->format)
+        return false;
+    memcpy(setup->format + n, option, sizeof option);
+    setup->threads = true;
+    return true;
 }
 
 static int bad_value(struct tl_fail *fail, const char *key, const char *value)

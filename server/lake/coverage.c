@@ -39,7 +39,8 @@ static int add_streams(struct tl_codecount *c, struct tl_gen *gen,
             break;
         const bool timed = cut.n_rows > 0 && cut.rows[cut.n_rows - 1].at.has_time;
         one.unit = whole ? TL_UNIT_INSN : one.unit;
-        if (!tl_protocol_has(lane->protocol, TL_TRAIT_SOFTWARE | TL_TRAIT_NOTES) &&
+        if (!tl_stream_is_derived(lane->name) &&
+            !tl_protocol_has(lane->protocol, TL_TRAIT_SOFTWARE | TL_TRAIT_NOTES) &&
             (whole || timed))
             r = add_cut(c, &cut, &one, fail);
         tl_cut_close(&cut);

@@ -19,7 +19,8 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
         if (list.rows[i].state == TL_TRACE_LIVE || list.rows[i].state == TL_TRACE_DECODING)
             lag += list.rows[i].raw_bytes - list.rows[i].decoded_bytes;
         for (size_t k = 0; k < list.rows[i].n_streams; k++) {
-            insns += list.rows[i].streams[k].insns;
+            if (!tl_stream_is_derived(list.rows[i].streams[k].name))
+                insns += list.rows[i].streams[k].insns;
             stored += list.rows[i].streams[k].stored_bytes;
         }
     }

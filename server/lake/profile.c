@@ -258,7 +258,8 @@ static int add_streams(struct tl_calltree *tree, struct tl_gen *gen,
         if (r < 0)
             break;
         const bool timed = cut.n_rows > 0 && cut.rows[cut.n_rows - 1].at.has_time;
-        if (!tl_protocol_has(lane->protocol, TL_TRAIT_SOFTWARE | TL_TRAIT_NOTES) &&
+        if (!tl_stream_is_derived(lane->name) &&
+            !tl_protocol_has(lane->protocol, TL_TRAIT_SOFTWARE | TL_TRAIT_NOTES) &&
             (whole || timed)) {
             struct tl_profile_request one = *request;
             one.unit = whole ? TL_UNIT_INSN : one.unit;

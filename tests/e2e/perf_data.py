@@ -31,7 +31,8 @@ def capture(name):
 
 def agrees(lab, trace, truth):
     stored = streams(lab.run('get', trace, '--text').text())
-    check(sorted(stored) == sorted(truth), trace, 'has', sorted(stored))
+    cpus = [name for name in stored if not name.startswith('thread.')]
+    check(sorted(cpus) == sorted(truth), trace, 'has', sorted(stored))
     for name in truth:
         a, b = only(truth[name], 'I'), only(stored[name], 'I')
         check(a == b, trace, name, 'differs from the truth', len(a), len(b))
@@ -52,6 +53,15 @@ def perf_file(lab):
     check('up' in found, 'no function is known:', found)
     with open(path, 'rb') as f:
         check(lab.raw('five') == f.read(), 'the raw bytes are others')
+    # Each thread is a stream, too: whichever CPUs it ran on, and without counting twice.
+    threads = {name: len(only(stored[name], 'I')) for name in stored if name.startswith('thread.')}
+    executed = sum(len(only(truth[name], 'I')) for name in truth)
+    check(sum(threads.values()) == executed and len(threads) == 5, threads, executed)
+    row, = [t for t in json.loads(lab.run('ls', '--json').text()) if t['id'] == 'five']
+    check(len(row['streams']) == len(stored), row)
+    folded = lab.run('profile', 'five', '--as', 'folded').text().splitlines()
+    counted = sum(int(line.rsplit(' ', 1)[1]) for line in folded)
+    check(counted == executed, 'of', executed, 'instructions', counted, 'are in the profile')
 
 
 @test
@@ -68,7 +78,8 @@ def perf_live(lab):
         push.stdin.flush()
     push.stdin.close()
     check(push.wait(60) == 0, push.stderr.read())
-    agrees(lab, 'live', truth)
+    stored = agrees(lab, 'live', truth)
+    check(any(name.startswith('thread.') for name in stored), 'there are no threads', sorted(stored))
     check(lab.raw('live') == piped, 'the raw bytes are others')
     lab.run('verify', 'live')
 

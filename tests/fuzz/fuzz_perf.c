@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * perf.data from bytes: whatever they are, decoding ends, gives each stream the same for any
- * chunks, and the importer makes a setup of them. The first byte chooses the chunks.
+ * chunks, and the importer makes a setup of them. The first byte chooses the chunks, and whether
+ * threads have streams.
  */
 #include "decode/decode.h"
 #include "import/perf.h"
@@ -39,13 +40,13 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
                          (unsigned long long)loss->offset, (unsigned long long)loss->bytes);
 }
 
-static void decode(struct result *r, const uint8_t *p, size_t n, size_t chunk)
+static void decode(struct result *r, const uint8_t *p, size_t n, size_t chunk, const char *format)
 {
     const struct tl_decode_sink sink = {.context = r, .items = on_items, .loss = on_loss};
     struct tl_setup setup;
     struct tl_decode *d;
     tl_setup_init(&setup);
-    require(tl_setup_format(&setup, "perf", NULL) == TL_OK);
+    require(tl_setup_format(&setup, format, NULL) == TL_OK);
     require(tl_decode_new(&d, &setup, NULL, &sink, NULL) == TL_OK);
     for (size_t at = 0; at < n; at += chunk)
         require(tl_decode_push(d, p + at, n - at < chunk ? n - at : chunk) == TL_OK);
@@ -85,8 +86,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1)
         return 0;
     struct result whole = {0}, parts = {0};
-    decode(&whole, data + 1, size - 1, size);
-    decode(&parts, data + 1, size - 1, 1 + data[0] % 64);
+    const char *const format = data[0] & 64 ? "perf,threads=yes" : "perf";
+    decode(&whole, data + 1, size - 1, size, format);
+    decode(&parts, data + 1, size - 1, 1 + data[0] % 64, format);
     for (size_t i = 0; i < STREAMS; i++)
         require(same(&whole.text[i], &parts.text[i]));
     require(same(&whole.losses, &parts.losses));

@@ -13,15 +13,45 @@ def instructions(text):
     return [line for line in text.split(b"\n") if line[:2] in (b"I ", b"# ")]
 
 
+def without_names(lines):
+    """Streams of threads without the threads' names, in the order of their numbers, behind those of CPUs."""
+    streams = {}
+    for line in lines:
+        if line[:2] == b"# ":
+            word = line.split()[2].split(b".")
+            key = (word[0] != b"pt", int(word[1]))
+            own = streams.setdefault(key, [b"# stream " + b".".join(word[:2])])
+        else:
+            own.append(line)
+    return [line for key in sorted(streams) for line in streams[key]]
+
+
+def by_thread(cpus, slices):
+    """What the threads ran: slices of the CPUs' instructions, each of a thread."""
+    streams, threads = {}, {}
+    for line in cpus:
+        if line[:2] == b"# ":
+            own = streams.setdefault(line.split()[2], [])
+        else:
+            own.append(line)
+    with gzip.open(slices, "rt") as f:
+        rows = [line.split() for line in f if line[:1] != "#"]
+    for cpu, _, tid, first, n, _, _ in sorted(rows, key=lambda row: int(row[5])):
+        threads.setdefault(int(tid), []).extend(streams[cpu.encode()][int(first):int(first) + int(n)])
+    return [line for tid in sorted(threads) if tid for line in [b"# stream thread.%d" % tid] + threads[tid]]
+
+
 class Checks:
     def __init__(self, program, data):
         self.program, self.symfs, self.cache = program, os.path.join(data, "symfs"), os.path.join(data, "buildid")
         self.failed, self.n = [], 0
 
-    def run(self, what, expected, args, given=None, status=(0,)):
+    def run(self, what, expected, args, given=None, status=(0,), unnamed=False):
         command = [self.program, "decode", "--text", *args]
         run = subprocess.run(command, input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
         ours = instructions(run.stdout)
+        if unnamed:
+            ours = without_names(ours)
         self.n += 1
         if ours != expected or run.returncode not in status:
             same = next((i for i, (a, b) in enumerate(zip(ours, expected)) if a != b), min(len(ours), len(expected)))
@@ -51,6 +81,16 @@ class Checks:
             self.run(name + " whose first thread ends", expected, ["--format", "perf"] + symfs + ["-"],
                      perffile.with_exit(raw, 2100, 2130138900000))
         self.run(name + " by three threads", expected, ["--threads", "3"] + symfs + [path])
+        if b"# stream pt.0" in expected and name != "pt-no-time.data":
+            self.threads(name, expected, raw, path)
+
+    def threads(self, name, cpus, raw, path):
+        """Each thread's instructions in the order of time, from whichever CPUs it ran on."""
+        expected = cpus + by_thread(cpus, path[:-5] + ".slices.gz")
+        args = ["--format", "perf,threads=yes", "--symfs", self.symfs]
+        self.run(name + " with threads", expected, args + [path], unnamed=True)
+        self.run(name + " with threads, as a pipe", expected, args + ["-"], perffile.as_pipe(raw), unnamed=True)
+        self.run(name + " with threads, by three", expected, ["--threads", "3"] + args + [path], unnamed=True)
 
     def coresight(self, path):
         name = os.path.basename(path)

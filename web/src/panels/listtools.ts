@@ -137,7 +137,7 @@ export class ListTools {
   }
 
   private deleteView(t: Trace): TemplateResult {
-    const insns = t.streams.reduce((n, s) => n + s.insns, 0);
+    const insns = t.streams.reduce((n, s) => n + (s.name.startsWith("thread.") ? 0 : s.insns), 0);
     const stored = t.rawBytes + t.streams.reduce((n, s) => n + s.storedBytes, 0);
     return modal("form", `Delete ${t.id}?`, html`<p>${grouped(insns)} instructions in ${t.streams.length} streams, ${bytes(stored)} of storage. It cannot be
       brought back.</p>${this.trouble}

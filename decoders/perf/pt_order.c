@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Areas of Intel PT side by side. Each goes from one change among the records that concerns it to
+ * the next: it decodes up to where the change takes effect, and is told. The area whose change is
+ * the earliest goes first, so that where a thread moves from one CPU to another, what it did on the
+ * first has been decoded before it goes on on the second.
+ */
+#include "perf/container.h"
+
+/* ---- where an area stands -------------------------------------------------------------------- */
+
+/* The next change behind what was told. */
+static uint64_t next_change(const struct tl_perf_area_state *a)
+{
+    const struct tl_perf_sideband *const s = &a->owner->sideband;
+    if (!a->told)
+        return 0;
+    if (a->timeless != s->timeless)
+        return a->seen + 1;
+    return tl_perf_sideband_next(s, a->cpu, a->seen);
+}
+
+/* What its turn is, and whether it can be taken. */
+static void look_on(struct tl_perf_area_state *a)
+{
+    const uint64_t final = a->owner->sideband.final;
+    const uint64_t change = a->left ? 0 : next_change(a);
+    const struct tl_perf_point *point = tl_perf_scout_first(&a->scout);
+    a->turn = UINT64_MAX;
+    a->blocked = false;
+    while (point && !a->left && point->time <= final && point->time < change) {
+        tl_perf_scout_take(&a->scout); /* nothing is told there */
+        point = tl_perf_scout_first(&a->scout);
+    }
+    if (!a->left && change <= final) {
+        a->turn = change;
+        a->blocked = !point;
+    } else if (a->left && point && point->time <= final) {
+        const struct tl_perf_run run = tl_perf_pt_run(a, point->time);
+        a->turn = run.time;
+    }
+}
+
+/* What ran there is decoded as far as it ran. */
+static int leave(struct tl_perf_area_state *a, uint64_t position)
+{
+    const int rc = tl_perf_pt_decode(a, position);
+    a->left = true;
+    if (rc < 0 || !a->owner->setup->threads || !a->decoder)
+        return rc;
+    return a->decoder->ops->flush ? a->decoder->ops->flush(a->decoder) : TL_OK;
+}
+
+static int take_turn(struct tl_perf_area_state *a)
+{
+    const struct tl_perf_point point = *tl_perf_scout_first(&a->scout);
+    if (!a->left)
+        return leave(a, point.position);
+    a->left = false;
+    a->told = true;
+    a->seen = point.time;
+    a->timeless = a->owner->sideband.timeless;
+    tl_perf_scout_take(&a->scout);
+    return tl_perf_pt_tell(a, point.time);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static struct tl_perf_area_state *earliest(const struct tl_perf_decode *d)
+{
+    struct tl_perf_area_state *first = NULL;
+    for (size_t i = 0; i < d->n_areas; i++) {
+        struct tl_perf_area_state *const a = d->areas[i];
+        if (a->timed && a->turn < UINT64_MAX && (!first || a->turn < first->turn))
+            first = a;
+    }
+    return first;
+}
+
+/*
+ * So that threads' streams are in order, all wait for an area of which not all has come that was
+ * before its change, unless too much waits. A CPU that idles may be waited for up to the end.
+ */
+static bool is_waited_for(const struct tl_perf_decode *d, bool last)
+{
+    return !last && d->setup->threads && d->held <= TL_PERF_HELD_MOST / 2;
+}
+
+/* Is there a CPU on which threads ran, and whose trace has not come yet? */
+static bool is_one_missing(const struct tl_perf_decode *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->n_areas; i++)
+        n += d->areas[i]->cpu >= 0 &&
+             tl_perf_map_get(&d->sideband.by_cpu, (uint32_t)d->areas[i]->cpu) >= 0;
+    return n < d->sideband.n_cpus;
+}
+
+static int take_turns(struct tl_perf_decode *d, bool last)
+{
+    struct tl_perf_area_state *a;
+    int rc = TL_OK;
+    for (size_t i = 0; i < d->n_areas; i++)
+        if (d->areas[i]->timed)
+            look_on(d->areas[i]);
+    if (is_waited_for(d, last) && is_one_missing(d))
+        return TL_OK;
+    while (rc == TL_OK && (a = earliest(d))) {
+        if (!a->blocked) {
+            rc = take_turn(a);
+            look_on(a);
+        } else if (is_waited_for(d, last)) {
+            break;
+        } else {
+            a->turn = UINT64_MAX;
+            rc = last ? leave(a, a->scanned) : TL_OK;
+        }
+    }
+    return rc;
+}
+
+/* Can records still say who ran, where no time says when? */
+static bool may_be_told(const struct tl_perf_area_state *a)
+{
+    const struct tl_perf_sideband *const s = &a->owner->sideband;
+    return a->tid >= 0 || s->n_threads > 0 || s->n_heap > 0 || a->owner->info.switches > 0;
+}
+
+/* Decode what is behind the last change that was told. */
+static int go_on(struct tl_perf_area_state *a, bool last)
+{
+    uint64_t known = last || !a->timed ? a->scanned : tl_perf_scout_known(&a->scout);
+    int rc = TL_OK;
+    if (!a->timed && !last && may_be_told(a))
+        return TL_OK;
+    if (!a->timed) /* nothing says when */
+        rc = tl_perf_pt_tell(a, UINT64_MAX - 1);
+    if (rc == TL_OK && known > a->next)
+        rc = tl_perf_pt_decode(a, known);
+    tl_perf_area_drop(a, a->next);
+    return rc;
+}
+
+int tl_perf_pt_go_on(struct tl_perf_decode *d, bool last)
+{
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < d->n_areas; i++)
+        rc = tl_perf_pt_look(d->areas[i], last);
+    if (rc == TL_OK)
+        rc = take_turns(d, last);
+    for (size_t i = 0; rc == TL_OK && i < d->n_areas; i++)
+        rc = go_on(d->areas[i], last);
+    for (size_t i = 0; rc == TL_OK && last && i < d->n_areas; i++)
+        rc = tl_perf_pt_finish(d->areas[i]);
+    return rc;
+}

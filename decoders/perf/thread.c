@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams of threads: what a CPU's decoder delivers while a thread runs there is delivered as the
+ * thread's, too. Where it goes on on another CPU, or after others, its stream has a gap, and is
+ * told the mode that is in force there.
+ */
+#include "perf/container.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define MOST_THREADS 512
+
+/* "thread.TID.NAME", with the letters that a stream's name may have. */
+static void name_stream(char *out, size_t size, int32_t tid, const char *name)
+{
+    const int n =
+        snprintf(out, size, TL_STREAM_THREAD "%" PRId32 "%s%s", tid, name[0] ? "." : "", name);
+    for (int i = 0; i < n && i < (int)size - 1; i++)
+        if (!isalnum((unsigned char)out[i]) && !strchr("._-", out[i]))
+            out[i] = '_';
+}
+
+/* The stream of this thread; NULL and TL_OK: there are too many. */
+static int stream_of(struct tl_perf_stream *cpu, int32_t tid, const char *called,
+                     struct tl_perf_stream **out)
+{
+    struct tl_perf_decode *const d = cpu->owner;
+    const int64_t known = tl_perf_map_get(&d->by_tid, (uint32_t)tid);
+    char name[sizeof cpu->source.name];
+    *out = known < 0 ? NULL : d->streams[known];
+    if (*out)
+        return TL_OK;
+    if (d->n_threads >= MOST_THREADS)
+        return d->n_threads++ > MOST_THREADS
+                   ? TL_OK
+                   : tl_perf_tell_loss(d, NULL, "there are too many threads: others have no stream",
+                                       0, 0, false);
+    name_stream(name, sizeof name, tid, called);
+    struct tl_perf_stream *const s = tl_perf_stream_of(d, name);
+    if (!s || tl_perf_map_set(&d->by_tid, (uint32_t)tid, s->stream.index) < 0)
+        return TL_NOMEM;
+    d->n_threads++;
+    s->source = cpu->source;
+    s->source.id = 0;
+    snprintf(s->source.name, sizeof s->source.name, "%s", name);
+    *out = s;
+    return tl_perf_stream_announce(s);
+}
+
+int tl_perf_thread_enter(struct tl_perf_stream *cpu, int32_t tid, const char *name, uint64_t offset)
+{
+    const struct tl_decode_sink *const sink = &cpu->owner->sink;
+    struct tl_perf_stream *s = NULL;
+    cpu->thread = NULL;
+    const int rc = tid > 0 ? stream_of(cpu, tid, name, &s) : TL_OK;
+    if (rc < 0 || !s)
+        return rc;
+    struct tl_item items[2];
+    size_t n = 0;
+    if (s->runs)
+        items[n++] = (struct tl_item){.kind = TL_ITEM_GAP, .sub = TL_GAP_OFF, .offset = offset};
+    if (cpu->has_mode && !(s->has_mode && s->mode == cpu->mode))
+        items[n++] = (struct tl_item){.kind = TL_ITEM_MODE, .value = cpu->mode, .offset = offset};
+    tl_perf_thread_keep(s, items, n);
+    cpu->thread = s;
+    return n > 0 && sink->items ? sink->items(sink->context, &s->stream, items, n) : TL_OK;
+}
+
+void tl_perf_thread_keep(struct tl_perf_stream *s, const struct tl_item *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        switch (items[i].kind) {
+        case TL_ITEM_MODE:
+            s->mode = items[i].value;
+            s->has_mode = true;
+            break;
+        case TL_ITEM_GAP:
+            s->runs = false;
+            break;
+        case TL_ITEM_BLOCK:
+        case TL_ITEM_PATH:
+        case TL_ITEM_UNKNOWN:
+        case TL_ITEM_BRANCH:
+            s->runs = true;
+            break;
+        default:
+            break;
+        }
+}
