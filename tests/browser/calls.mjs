@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Calls taken apart and call trees, against what the server says of the same.
 import assert from "node:assert/strict";
-import { accessible, open, place, settle, shot } from "./harness.mjs";
+import { inBothThemes, open, place, settle } from "./harness.mjs";
 
 async function json(page, base, path) {
   const reply = await page.request.get(`${base}/api/v1/${path}`, { ignoreHTTPSErrors: true });
@@ -21,66 +21,62 @@ const plain = (text) => Number(text.replace(/[^0-9]/g, ""));
 export async function callChecks(suite, { server, trace }) {
   const base = server.replace(/\/$/, "");
 
-  for (const scheme of ["light", "dark"]) {
-    await suite.check(`calls: a call is taken apart, its neighbours are a click away (${scheme})`, { colorScheme: scheme }, async (page) => {
-      const t = await json(page, base, `traces/${trace}`);
-      const stream = t.streams[0];
-      const path = `traces/${trace}/streams/${stream.name}`;
-      const { hits } = await json(page, base, `${path}/find?call=checksum&limit=3`);
-      assert.equal(hits.length, 3);
-      const at = hits[1].insn;
-      const truth = await json(page, base, `${path}/call?at=${at}`);
-      await open(page, base, `#/trace/${trace}?at=${at}&from=${at - 200}&to=${at + 400}&panel=calls`);
-      const told = await details(page);
-      assert.equal(told.Function, "checksum");
-      assert.equal(told["Called by"], truth.caller);
-      assert.equal(plain(told.Instructions), truth.insns);
-      assert.match(told.Call, new RegExp(`^2 of `));
-      await shot(page, `calls-${scheme}`);
-      await accessible(page);
-      await page.getByRole("button", { name: "Previous", exact: true }).click();
-      await page.waitForFunction((first) => location.hash.includes(`at=${first}`), hits[0].insn);
-      await page.getByRole("button", { name: "Next", exact: true }).click();
-      await page.waitForFunction((second) => location.hash.includes(`at=${second}`), at);
-      await page.waitForFunction(() => /^2 of/.test([...document.querySelectorAll(".calls dl.details div")]
-        .find((d) => d.querySelector("dt").textContent === "Call")?.querySelector("dd").textContent ?? ""));
-      await page.getByRole("button", { name: "Outer", exact: true }).click();
-      await page.waitForFunction((name) => document.querySelector(".calls dl.details dd")?.textContent.trim() === name, truth.caller);
-    });
+  await suite.check("calls: a call is taken apart, its neighbours are a click away", {}, async (page) => {
+    const t = await json(page, base, `traces/${trace}`);
+    const stream = t.streams[0];
+    const path = `traces/${trace}/streams/${stream.name}`;
+    const { hits } = await json(page, base, `${path}/find?call=checksum&limit=3`);
+    assert.equal(hits.length, 3);
+    const at = hits[1].insn;
+    const truth = await json(page, base, `${path}/call?at=${at}`);
+    await open(page, base, `#/trace/${trace}?at=${at}&from=${at - 200}&to=${at + 400}&panel=calls`);
+    const told = await details(page);
+    assert.equal(told.Function, "checksum");
+    assert.equal(told["Called by"], truth.caller);
+    assert.equal(plain(told.Instructions), truth.insns);
+    assert.match(told.Call, new RegExp(`^2 of `));
+    await inBothThemes(page, "calls");
+    await page.getByRole("button", { name: "Previous", exact: true }).click();
+    await page.waitForFunction((first) => location.hash.includes(`at=${first}`), hits[0].insn);
+    await page.getByRole("button", { name: "Next", exact: true }).click();
+    await page.waitForFunction((second) => location.hash.includes(`at=${second}`), at);
+    await page.waitForFunction(() => /^2 of/.test([...document.querySelectorAll(".calls dl.details div")]
+      .find((d) => d.querySelector("dt").textContent === "Call")?.querySelector("dd").textContent ?? ""));
+    await page.getByRole("button", { name: "Outer", exact: true }).click();
+    await page.waitForFunction((name) => document.querySelector(".calls dl.details dd")?.textContent.trim() === name, truth.caller);
+  });
 
-    await suite.check(`calls: the tree of a selection is the server's, from above and below (${scheme})`, { colorScheme: scheme }, async (page) => {
-      const t = await json(page, base, `traces/${trace}`);
-      const [stream] = t.streams;
-      const path = `traces/${trace}/streams/${stream.name}`;
-      const to = Math.min(stream.insns, 50000);
-      const truth = await json(page, base, `${path}/profile?from=1000&to=${to}`);
-      await open(page, base, `#/trace/${trace}?select=1000-${to}&panel=calls`);
-      await page.getByRole("button", { name: /^Call tree of the selection/ }).click();
-      await page.waitForSelector(".flame div");
-      await settle(page);
-      const functions = await page.evaluate(() => [...document.querySelectorAll("table.wide tbody tr")].map((r) =>
-        [r.querySelector("th").textContent, Number(r.querySelector("td").title.replace(/[^0-9]/g, ""))]));
-      assert.deepEqual(functions, truth.functions.slice(0, 200).map((f) => [f.name || f.pc, f.self]));
-      await page.waitForFunction(() => !document.querySelector("table.wide")?.textContent.includes("…"));
-      const first = await page.locator("table.tree tbody tr").count();
-      await page.locator("table.tree button[aria-expanded=false]").first().focus();
-      await page.keyboard.press("Enter");
-      await page.waitForFunction((n) => document.querySelectorAll("table.tree tbody tr").length > n, first);
-      await shot(page, `calls-tree-${scheme}`);
-      await accessible(page);
-      // Widths are shares: the outermost level's add up to no more than all.
-      const shares = await page.evaluate(() => [...document.querySelectorAll(".flame div")]
-        .filter((d) => d.style.top === "0px").reduce((sum, d) => sum + parseFloat(d.style.width), 0));
-      assert.ok(shares > 90 && shares < 100.5, String(shares));
-      await page.getByRole("button", { name: "Bottom-up" }).click();
-      await page.waitForFunction(() => document.querySelector("table.tree caption")?.textContent === "Who called them");
-      const below = await json(page, base, `${path}/profile?from=1000&to=${to}&callers=1`);
-      const top = await page.evaluate(() => Number(document.querySelector("table.tree tbody td").title.replace(/[^0-9]/g, "")));
-      assert.equal(top, below.nodes[0].total);
-    });
-  }
+  await suite.check("calls: the tree of a selection is the server's, from above and below", {}, async (page) => {
+    const t = await json(page, base, `traces/${trace}`);
+    const [stream] = t.streams;
+    const path = `traces/${trace}/streams/${stream.name}`;
+    const to = Math.min(stream.insns, 50000);
+    const truth = await json(page, base, `${path}/profile?from=1000&to=${to}`);
+    await open(page, base, `#/trace/${trace}?select=1000-${to}&panel=calls`);
+    await page.getByRole("button", { name: /^Call tree of the selection/ }).click();
+    await page.waitForSelector(".flame div");
+    await settle(page);
+    const functions = await page.evaluate(() => [...document.querySelectorAll("table.wide tbody tr")].map((r) =>
+      [r.querySelector("th").textContent, Number(r.querySelector("td").title.replace(/[^0-9]/g, ""))]));
+    assert.deepEqual(functions, truth.functions.slice(0, 200).map((f) => [f.name || f.pc, f.self]));
+    await page.waitForFunction(() => !document.querySelector("table.wide")?.textContent.includes("…"));
+    const first = await page.locator("table.tree tbody tr").count();
+    await page.locator("table.tree button[aria-expanded=false]").first().focus();
+    await page.keyboard.press("Enter");
+    await page.waitForFunction((n) => document.querySelectorAll("table.tree tbody tr").length > n, first);
+    await inBothThemes(page, "calls-tree");
+    // Widths are shares: the outermost level's add up to no more than all.
+    const shares = await page.evaluate(() => [...document.querySelectorAll(".flame div")]
+      .filter((d) => d.style.top === "0px").reduce((sum, d) => sum + parseFloat(d.style.width), 0));
+    assert.ok(shares > 90 && shares < 100.5, String(shares));
+    await page.getByRole("button", { name: "Bottom-up" }).click();
+    await page.waitForFunction(() => document.querySelector("table.tree caption")?.textContent === "Who called them");
+    const below = await json(page, base, `${path}/profile?from=1000&to=${to}&callers=1`);
+    const top = await page.evaluate(() => Number(document.querySelector("table.tree tbody td").title.replace(/[^0-9]/g, "")));
+    assert.equal(top, below.nodes[0].total);
+  });
 
-  await suite.check("calls: a link opens the panel, whose code is loaded then", {}, async (page) => {
+  await suite.check("calls: a link opens the panel, whose code is loaded then", { fresh: true }, async (page) => {
     const seen = [];
     page.on("request", (r) => seen.push(new URL(r.url()).pathname));
     await open(page, base, `#/trace/${trace}`);
@@ -96,41 +92,38 @@ export async function callChecks(suite, { server, trace }) {
 export async function compareChecks(suite, { server, trace }) {
   const base = server.replace(/\/$/, "");
 
-  for (const scheme of ["light", "dark"]) {
-    await suite.check(`compare: the differences are the server's, one of them is side by side (${scheme})`, { colorScheme: scheme }, async (page) => {
-      const t = await json(page, base, `traces/${trace}`);
-      const [a, b] = t.streams;
-      const other = `${trace}/${b.name}`;
-      const path = `traces/${trace}/streams/${a.name}`;
-      const truth = await json(page, base, `${path}/compare?with=${encodeURIComponent(other)}&hunks=1000`);
-      await open(page, base, `#/trace/${trace}?panel=compare`);
-      await page.locator(".compare select").selectOption(other);
-      await page.waitForSelector(".compare dl.details");
-      assert.equal((await place(page)).query.get("with"), other);
-      const told = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll(".compare dl.details div")]
-        .map((d) => [d.querySelector("dt").textContent, d.querySelector("dd").textContent.trim()])));
-      assert.equal(plain(told.Differences), truth.total);
-      await page.getByRole("button", { name: "Next", exact: true }).focus();
-      await page.keyboard.press("Enter");
-      const hunk = truth.hunks[1];
-      await page.waitForFunction((at) => location.hash.includes(`at=${at}`), hunk.a_from);
-      await page.waitForSelector(".beside tbody tr");
-      await settle(page);
-      const rows = await page.evaluate(() => [...document.querySelectorAll(".beside tbody tr")].map((r) => ({
-        differs: r.classList.contains("differs"),
-        cells: [...r.querySelectorAll("td.n")].map((c) => Number(c.textContent.replace(/[^0-9]/g, ""))),
-        texts: [...r.querySelectorAll("code")].map((c) => c.textContent),
-      })));
-      const same = rows.filter((r) => !r.differs);
-      const differ = rows.filter((r) => r.differs);
-      assert.equal(differ.length, Math.min(300, Math.max(hunk.a_to - hunk.a_from, hunk.b_to - hunk.b_from)));
-      assert.deepEqual(same[0].cells.map((c) => c + Math.min(4, hunk.a_from, hunk.b_from)), [hunk.a_from, hunk.b_from]);
-      for (const row of same) assert.equal(row.texts[0], row.texts[1]);
-      await shot(page, `compare-${scheme}`);
-      await accessible(page);
-      await page.getByRole("button", { name: "By calls" }).click();
-      const calls = await json(page, base, `${path}/compare?with=${encodeURIComponent(other)}&hunks=1000&calls=1`);
-      await page.waitForFunction((n) => document.querySelector(".compare dl.details dd")?.textContent.replace(/[^0-9]/g, "") === String(n), calls.total);
-    });
-  }
+  await suite.check("compare: the differences are the server's, one of them is side by side", {}, async (page) => {
+    const t = await json(page, base, `traces/${trace}`);
+    const [a, b] = t.streams;
+    const other = `${trace}/${b.name}`;
+    const path = `traces/${trace}/streams/${a.name}`;
+    const truth = await json(page, base, `${path}/compare?with=${encodeURIComponent(other)}&hunks=1000`);
+    await open(page, base, `#/trace/${trace}?panel=compare`);
+    await page.locator(".compare select").selectOption(other);
+    await page.waitForSelector(".compare dl.details");
+    assert.equal((await place(page)).query.get("with"), other);
+    const told = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll(".compare dl.details div")]
+      .map((d) => [d.querySelector("dt").textContent, d.querySelector("dd").textContent.trim()])));
+    assert.equal(plain(told.Differences), truth.total);
+    await page.getByRole("button", { name: "Next", exact: true }).focus();
+    await page.keyboard.press("Enter");
+    const hunk = truth.hunks[1];
+    await page.waitForFunction((at) => location.hash.includes(`at=${at}`), hunk.a_from);
+    await page.waitForSelector(".beside tbody tr");
+    await settle(page);
+    const rows = await page.evaluate(() => [...document.querySelectorAll(".beside tbody tr")].map((r) => ({
+      differs: r.classList.contains("differs"),
+      cells: [...r.querySelectorAll("td.n")].map((c) => Number(c.textContent.replace(/[^0-9]/g, ""))),
+      texts: [...r.querySelectorAll("code")].map((c) => c.textContent),
+    })));
+    const same = rows.filter((r) => !r.differs);
+    const differ = rows.filter((r) => r.differs);
+    assert.equal(differ.length, Math.min(300, Math.max(hunk.a_to - hunk.a_from, hunk.b_to - hunk.b_from)));
+    assert.deepEqual(same[0].cells.map((c) => c + Math.min(4, hunk.a_from, hunk.b_from)), [hunk.a_from, hunk.b_from]);
+    for (const row of same) assert.equal(row.texts[0], row.texts[1]);
+    await inBothThemes(page, "compare");
+    await page.getByRole("button", { name: "By calls" }).click();
+    const calls = await json(page, base, `${path}/compare?with=${encodeURIComponent(other)}&hunks=1000&calls=1`);
+    await page.waitForFunction((n) => document.querySelector(".compare dl.details dd")?.textContent.replace(/[^0-9]/g, "") === String(n), calls.total);
+  });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A small runner: named checks in order on one browser, screenshots beside, a plain total last.
+// A small runner: named checks in order on one browser, a plain total last; with TL_SHOTS=1 pictures
+// of what was checked in the build folder.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { createRequire } from "node:module";
@@ -24,6 +25,9 @@ export function launch() {
   return chromium.launch({ executablePath: process.env.TL_CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
 }
 
+/** What a check may listen to; taken away behind it. */
+const HEARD = ["console", "pageerror", "request", "requestfinished"];
+
 /** Checks run one after another; a failed one does not stop those behind it. */
 export class Suite {
   constructor(browser) {
@@ -31,37 +35,65 @@ export class Suite {
     this.passed = 0;
     this.failed = [];
     this.skipped = 0;
+    this.pages = new Map(); // by what the context is made with
     fs.mkdirSync(SHOTS, { recursive: true });
   }
 
-  /** `body` gets a fresh page, which must log no error. */
-  async check(name, options, body) {
+  /** A page as if it were new. One of the same options is used again: what it loaded need not be compiled again. */
+  async page({ fresh, ...options }) {
+    const key = JSON.stringify(options);
+    const known = fresh ? undefined : this.pages.get(key);
+    if (known) {
+      await known.mouse.move(0, 0);
+      // Where nothing was opened there is nothing kept.
+      await known.evaluate(() => localStorage.clear()).catch(() => {});
+      await known.goto("about:blank");
+      await known.emulateMedia({ colorScheme: options.colorScheme ?? "light" });
+      return known;
+    }
     const context = await this.browser.newContext({
       viewport: { width: 1440, height: 860 }, ignoreHTTPSErrors: true, ...options,
     });
     const page = await context.newPage();
     page.setDefaultTimeout(WAIT_MS);
+    if (!fresh) this.pages.set(key, page);
+    return page;
+  }
+
+  /**
+   * `body` gets a page in its first state, which must log no error. `options` are those of its
+   * context; `fresh`: one of its own, with nothing cached, for what counts bytes or hooks scripts.
+   */
+  async check(name, options, body) {
     const troubles = [];
-    page.on("pageerror", (e) => troubles.push(`error: ${e.message}`));
-    page.on("console", (m) => { if (m.type() === "error") troubles.push(`console: ${m.text()}`); });
     let timer;
+    let page;
     const begun = performance.now();
     const took = () => `${((performance.now() - begun) / 1000).toFixed(1)} s`;
+    let reusable = false;
     try {
+      page = await this.page(options);
+      page.on("pageerror", (e) => troubles.push(`error: ${e.message}`));
+      page.on("console", (m) => { if (m.type() === "error") troubles.push(`console: ${m.text()}`); });
       await Promise.race([
         body(page, troubles),
         new Promise((_, reject) => { timer = setTimeout(() => reject(new Error("took too long")), LIMIT_MS); }),
       ]);
       assert.deepEqual(troubles, []);
       this.passed++;
+      reusable = !options.fresh;
       console.log(`ok    ${name} (${took()})`);
     } catch (error) {
       this.failed.push(name);
       console.log(`FAIL  ${name} (${took()})\n      ${String(error.stack ?? error).split("\n").slice(0, 14).join("\n      ")}`);
-      await page.screenshot({ path: path.join(SHOTS, `failed-${name.replace(/[^a-z0-9]+/gi, "-")}.png`) }).catch(() => {});
+      await page?.screenshot({ path: path.join(SHOTS, `failed-${this.failed.length}.png`) }).catch(() => {});
     } finally {
       clearTimeout(timer);
-      await context.close();
+      for (const event of HEARD) page?.removeAllListeners(event);
+      if (page && !reusable) {
+        for (const [key, kept] of this.pages) if (kept === page) this.pages.delete(key);
+        await page.context().close();
+      }
     }
   }
 
@@ -76,7 +108,9 @@ export class Suite {
   }
 }
 
+/** A picture for people to look at, where they ask for it: TL_SHOTS=1. */
 export async function shot(page, name) {
+  if (!process.env.TL_SHOTS) return;
   await page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
 }
 
@@ -95,30 +129,56 @@ export async function settle(page) {
   }), WAIT_MS);
 }
 
+/** Wait until what was done is drawn. */
+export function frame(page) {
+  return page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
+}
+
+/** Turn the wheel over the lanes once a frame, `times` times; with `ctrlKey` it zooms. */
+export function wheel(page, [x, y], times, turn) {
+  return page.evaluate(async (how) => {
+    const canvas = document.querySelector("#timeline");
+    for (let i = 0; i < how.times; i++) {
+      canvas.dispatchEvent(new WheelEvent("wheel", {
+        bubbles: true, cancelable: true, clientX: how.x, clientY: how.y, ...how.turn,
+      }));
+      await new Promise(requestAnimationFrame);
+    }
+  }, { x, y, times, turn });
+}
+
 export async function open(page, base, hash) {
   await page.goto(`${base}/${hash}`);
   await page.waitForSelector("#timeline");
   await settle(page);
 }
 
-/** No violation that axe knows of. */
-export async function accessible(page) {
-  await page.evaluate(fs.readFileSync(AXE, "utf8"));
-  const violations = await page.evaluate(async () => {
-    const result = await window.axe.run(document, { resultTypes: ["violations"] });
+/** No violation that axe knows of, by all its rules or those named. */
+export async function accessible(page, rules) {
+  if (!await page.evaluate(() => window.axe !== undefined)) await page.evaluate(fs.readFileSync(AXE, "utf8"));
+  const violations = await page.evaluate(async (only) => {
+    const result = await window.axe.run(document, { resultTypes: ["violations"], ...(only && { runOnly: only }) });
     return result.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120)).join(" | ")}`);
-  });
+  }, rules);
   assert.deepEqual(violations, []);
 }
 
-/** Accessible and seen in both themes; the page is left in the one that it had. */
-export async function inBothThemes(page, name) {
+/**
+ * Accessible and seen in both themes, which differ in colours; the page is left in the one that it had.
+ * `each` is asked in either, if it is given.
+ */
+export async function inBothThemes(page, name, each = async () => {}) {
   const had = await page.evaluate(() => document.documentElement.dataset.theme);
+  await each();
+  await accessible(page);
+  await shot(page, `${name}-${had}`);
   for (const theme of [had === "light" ? "dark" : "light", had]) {
     await page.emulateMedia({ colorScheme: theme });
     await page.waitForFunction((t) => document.documentElement.dataset.theme === t, theme);
+    if (theme === had) break;
     await settle(page);
-    await accessible(page);
+    await each();
+    await accessible(page, ["color-contrast"]);
     await shot(page, `${name}-${theme}`);
   }
 }

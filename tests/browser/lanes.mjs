@@ -2,7 +2,7 @@
 // Sub-lanes, and software trace as text: against what the server says, whose truth the simulations
 // know.
 import assert from "node:assert/strict";
-import { accessible, inBothThemes, open, place, settle } from "./harness.mjs";
+import { accessible, frame, inBothThemes, open, place, settle } from "./harness.mjs";
 
 async function json(page, base, path) {
   const reply = await page.request.get(`${base}/api/v1/${path}`, { ignoreHTTPSErrors: true });
@@ -37,7 +37,6 @@ export async function laneChecks(suite, { server, trace, osd }) {
     await page.focus("#timeline");
     await page.keyboard.press("p");
     await page.waitForFunction(() => document.querySelector(".subs button[aria-pressed=true]"));
-    await page.waitForTimeout(300);
     await settle(page);
     assert.equal((await place(page)).query.get("show"), "states");
     await inBothThemes(page, "lanes-states");
@@ -59,7 +58,6 @@ export async function laneChecks(suite, { server, trace, osd }) {
 
   await suite.check("lanes: counters have a scale", {}, async (page) => {
     await open(page, base, `#/trace/${trace}?show=counters&open=`);
-    await page.waitForTimeout(300);
     await settle(page);
     assert.equal(await page.getByRole("button", { name: "Counters below the lanes" }).getAttribute("aria-pressed"), "true");
     const curves = await page.locator(".head").first().evaluate((e) => Number(e.dataset.curves));
@@ -92,14 +90,13 @@ export async function laneChecks(suite, { server, trace, osd }) {
     await page.focus("#timeline");
     await page.keyboard.press("Home");
     for (let i = 0; i < 4; i++) await page.keyboard.press("+");
-    await page.waitForTimeout(300);
     await settle(page);
     await inBothThemes(page, "lanes-log");
     // Neither pages nor instructions on lanes that have none.
     const box = await page.locator("#timeline").boundingBox();
     for (let y = 40; y < 360; y += 24) {
       await page.mouse.move(box.x + 60, box.y + y);
-      await page.waitForTimeout(30);
+      await frame(page);
       const told = await page.textContent("#status");
       if (/di\.0\.[234]/.test(told)) assert.doesNotMatch(told, /page 0x|insns? \d|\d insns/);
     }

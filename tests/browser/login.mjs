@@ -14,7 +14,7 @@ export async function loginChecks(suite) {
     const tokens = path.join(lab.dir, "tokens");
     fs.writeFileSync(tokens, `${TOKEN} admin\n`, { mode: 0o600 });
     await lab.start("--tokens", tokens);
-    await suite.check("login: a token once, then a cookie, until it is ended", {}, async (page, troubles) => {
+    await suite.check("login: a token once, then a cookie, until it is ended", { fresh: true }, async (page, troubles) => {
       // Where no login is yet the browser tells of each 401.
       const expected = (t) => /status of 401/.test(t);
       const forget = () => { for (let i = troubles.length - 1; i >= 0; i--) if (expected(troubles[i])) troubles.splice(i, 1); };

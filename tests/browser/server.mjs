@@ -42,7 +42,7 @@ async function protocolOf(page) {
 export async function serverChecks(suite, { server, tls, trace, live, title = "server" }) {
   const base = server.replace(/\/$/, "");
 
-  await suite.check(`${title}: the page and its tiles come over HTTP/1.1 on the plain port`, {}, async (page) => {
+  await suite.check(`${title}: the page and its tiles come over HTTP/1.1 on the plain port`, { fresh: true }, async (page) => {
     const t = await chosen(page, base, trace);
     await open(page, base, `#/trace/${t.id}`);
     const seen = new Set(await protocolOf(page));
@@ -50,7 +50,7 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
   });
 
   if (tls) {
-    await suite.check(`${title}: the page and its tiles come over HTTP/2 by TLS`, {}, async (page) => {
+    await suite.check(`${title}: the page and its tiles come over HTTP/2 by TLS`, { fresh: true }, async (page) => {
       const t = await chosen(page, base, trace);
       await open(page, tls.replace(/\/$/, ""), `#/trace/${t.id}`);
       const seen = new Set(await protocolOf(page));
@@ -180,7 +180,7 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
     await shot(page, `${title}-search`);
   });
 
-  await suite.check(`${title}: budget of opening`, {}, async (page) => {
+  await suite.check(`${title}: budget of opening`, { fresh: true }, async (page) => {
     const t = await chosen(page, base, trace);
     const net = traffic(page);
     await open(page, base, `#/trace/${t.id}`);
@@ -205,22 +205,17 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
       .map((e) => e.textContent).join() !== text, before);
     await page.selectOption(".followbox select", "10000");
     await page.waitForFunction(() => document.querySelector(".follow.on"));
-    await page.waitForTimeout(2000);
-    const signature = () => page.evaluate(() => {
+    await settle(page);
+    await shot(page, `${title}-follow`);
+    // The picture moves.
+    await page.waitForFunction(() => {
       const canvas = document.querySelector("canvas.base");
       const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
       let h = 0;
       for (let i = 0; i < data.length; i += 4) h = (Math.imul(h, 31) + data[i] + data[i + 1]) | 0;
-      return h;
-    });
-    const one = await signature();
-    await shot(page, `${title}-follow`);
-    let moved = false;
-    for (let i = 0; i < 40 && !moved; i++) {
-      await page.waitForTimeout(300);
-      moved = await signature() !== one;
-    }
-    assert.ok(moved, "the picture moves");
+      window.seen_ ??= h;
+      return h !== window.seen_;
+    }, undefined, { polling: 200, timeout: 30000 });
     assert.ok(await page.locator(".follow.on").count() === 1, "it still follows");
   });
 }

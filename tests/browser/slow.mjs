@@ -2,7 +2,7 @@
 // The page while the server is slow, gone, or back: what is drawn meanwhile is not taken for data,
 // and all of it comes in the end.
 import assert from "node:assert/strict";
-import { cssColour, open, settle } from "./harness.mjs";
+import { cssColour, open, settle, wheel } from "./harness.mjs";
 
 const SOAK = "#/trace/soak-2026-01-02";
 const SLOW_MS = 700;
@@ -47,13 +47,7 @@ export async function slowChecks(suite, mock) {
   await suite.check("slow: no zoom by the wheel ends without call stacks", {}, async (page) => {
     await open(page, url, `${SOAK}?from=0&to=40000000&panel=none`);
     for (let round = 0; round < 3; round++) {
-      await page.mouse.move(340 + 260 * round, 145);
-      await page.keyboard.down("Control");
-      for (let i = 0; i < 20; i++) {
-        await page.mouse.wheel(0, -140);
-        await page.waitForTimeout(8 + 6 * round);
-      }
-      await page.keyboard.up("Control");
+      await wheel(page, [340 + 260 * round, 145], 20, { deltaY: -140, ctrlKey: true });
       await settle(page);
       await until(`call stacks of round ${round}`, async () => await coloured(page) > 0.5);
       await page.evaluate((hash) => { location.hash = hash; }, `${SOAK}?from=0&to=40000000&panel=none`);

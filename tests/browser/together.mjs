@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What all cores run at a time, and another trace beside them, against what the server says.
 import assert from "node:assert/strict";
-import { colours, cssColour, inBothThemes, open, place, settle } from "./harness.mjs";
+import { cssColour, inBothThemes, open, place, settle } from "./harness.mjs";
 
 async function json(page, base, path) {
   const reply = await page.request.get(`${base}/api/v1/${path}`, { ignoreHTTPSErrors: true });
@@ -43,9 +43,13 @@ export async function togetherChecks(suite, { server, trace, other }) {
     const [upper, lower] = [await page.locator("canvas.base").boundingBox(), await page.locator(".strip canvas").boundingBox()];
     assert.ok(Math.abs(upper.x - lower.x) <= 1 && Math.abs(upper.width - lower.width) <= 1, JSON.stringify({ upper, lower }));
     await settle(page);
-    const software = await cssColour(page, "software");
-    for (let i = 0; i < 50 && !(await colours(page, ".strip canvas"))[software]; i++) await page.waitForTimeout(100);
-    assert.ok((await colours(page, ".strip canvas"))[software] > 0, "its records are drawn");
+    // Its records are drawn.
+    await page.waitForFunction((rgb) => {
+      const canvas = document.querySelector(".strip canvas");
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      for (let i = 0; i < data.length; i += 4) if (((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]) === rgb) return true;
+      return false;
+    }, parseInt((await cssColour(page, "software")).slice(1), 16), { polling: 200, timeout: 30000 });
     await inBothThemes(page, "together");
     // The other lane is a key press away, at its instruction.
     await page.locator(".together tbody button").nth(1).focus();

@@ -15,7 +15,7 @@ import { Session, type Measured } from "./session.ts";
 import { Swatches } from "./swatches.ts";
 import { decodePlace, emptyPlace, encodePlace, type Panel, type Place, type Sub } from "./url.ts";
 
-const URL_MS = 200;
+const URL_MS = 60;
 const NAMES_MS = 1000;
 /** Names are asked for after so long, though it is not known yet whether there are any. */
 const NAMELESS_MS = 2000;
