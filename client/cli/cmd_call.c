@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake call`: a call, taken apart. */
+#include "cli/jsonread.h"
 #include "cli/plain.h"
 #include "cli/remote.h"
 
@@ -59,10 +60,9 @@ static void print_call(const cJSON *o)
     const cJSON *const others = cJSON_GetObjectItem(o, "all");
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         print_field(others, all[i][0], all[i][1]);
-    const double ended = cJSON_GetNumberValue(cJSON_GetObjectItem(others, "finished"));
+    const double ended = tl_json_number(others, "finished");
     if (ended > 0)
-        printf("%-12s %.1f\n", "average",
-               cJSON_GetNumberValue(cJSON_GetObjectItem(others, "total")) / ended);
+        printf("%-12s %.1f\n", "average", tl_json_number(others, "total") / ended);
 }
 
 static int run(struct tracelake *lake, struct tl_remote_name *name, uint64_t insn, uint64_t depth,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake diff`: where two runs part, and what differs by function. */
+#include "cli/jsonread.h"
 #include "cli/plain.h"
 #include "cli/remote.h"
 
@@ -35,20 +36,6 @@ static int parse_side(const char *text, struct side *out)
     return tl_remote_name("diff", copy, &out->name);
 }
 
-static double number(const cJSON *o, const char *name)
-{
-    const cJSON *const item = cJSON_GetObjectItem(o, name);
-    return cJSON_IsString(item)   ? strtod(item->valuestring, NULL)
-           : cJSON_IsNumber(item) ? item->valuedouble
-                                  : 0;
-}
-
-static const char *text_of(const cJSON *o, const char *name)
-{
-    const char *const text = cJSON_GetStringValue(cJSON_GetObjectItem(o, name));
-    return text && *text ? text : "(no symbol)";
-}
-
 static void print_stack(const char *letter, const cJSON *stack)
 {
     const cJSON *frame;
@@ -57,7 +44,7 @@ static void print_stack(const char *letter, const cJSON *stack)
     cJSON_ArrayForEach(frame, stack)
     {
         fputs(before, stdout);
-        tl_print_plain(stdout, text_of(frame, "name"), 0);
+        tl_print_plain(stdout, tl_json_function(frame, "name"), 0);
         before = " > ";
     }
     putchar('\n');
@@ -71,9 +58,10 @@ static void print_functions(const cJSON *tree, int most)
     {
         if (most-- == 0)
             break;
-        printf("%14.0f %14.0f %10.0f %10.0f  ", number(f, "self_a"), number(f, "self_b"),
-               number(f, "calls_a"), number(f, "calls_b"));
-        tl_print_plain(stdout, text_of(f, "name"), 0);
+        printf("%14.0f %14.0f %10.0f %10.0f  ", tl_json_number(f, "self_a"),
+               tl_json_number(f, "self_b"), tl_json_number(f, "calls_a"),
+               tl_json_number(f, "calls_b"));
+        tl_print_plain(stdout, tl_json_function(f, "name"), 0);
         putchar('\n');
     }
 }
@@ -85,16 +73,18 @@ static void print_compare(const cJSON *tree)
     if (!first) {
         puts("alike");
     } else {
-        printf("they part at A %.0f, B %.0f\n", number(first, "a_from"), number(first, "b_from"));
+        printf("they part at A %.0f, B %.0f\n", tl_json_number(first, "a_from"),
+               tl_json_number(first, "b_from"));
         print_stack("A", cJSON_GetObjectItem(tree, "stack_a"));
         print_stack("B", cJSON_GetObjectItem(tree, "stack_b"));
         printf("%.0f differences; %.0f instructions are only in A, %.0f only in B\n",
-               number(tree, "total"), number(tree, "only_a"), number(tree, "only_b"));
+               tl_json_number(tree, "total"), tl_json_number(tree, "only_a"),
+               tl_json_number(tree, "only_b"));
         puts("# instructions of A    in their place those of B");
-        cJSON_ArrayForEach(hunk, hunks)
-            printf("%.0f:%.0f %.0f:%.0f\n", number(hunk, "a_from"), number(hunk, "a_to"),
-                   number(hunk, "b_from"), number(hunk, "b_to"));
-        if (number(tree, "total") > cJSON_GetArraySize(hunks))
+        cJSON_ArrayForEach(hunk, hunks) printf(
+            "%.0f:%.0f %.0f:%.0f\n", tl_json_number(hunk, "a_from"), tl_json_number(hunk, "a_to"),
+            tl_json_number(hunk, "b_from"), tl_json_number(hunk, "b_to"));
+        if (tl_json_number(tree, "total") > cJSON_GetArraySize(hunks))
             puts("# … there are more: raise --limit");
         if (cJSON_IsTrue(cJSON_GetObjectItem(tree, "lost")))
             puts("# behind the last one's begin they are too different to be laid side by side");
@@ -128,7 +118,7 @@ static int run(struct tracelake *lake, struct side *a, struct side *b, const str
         puts(json);
     else
         print_compare(tree);
-    const bool differ = number(tree, "total") > 0;
+    const bool differ = tl_json_number(tree, "total") > 0;
     cJSON_Delete(tree);
     free(json);
     return differ && o->exit_code ? TL_CLI_BAD : TL_CLI_DONE;

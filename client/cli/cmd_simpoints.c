@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake simpoints`: regions that stand for all of an execution, as files for simulators. */
+#include "cli/jsonread.h"
 #include "cli/regionset.h"
 #include "cli/remote.h"
 #include "cli/slice.h"
@@ -95,29 +96,21 @@ static int run_file(const struct options *o, const char *path, struct tl_regions
 
 /* ---- of a stream at a server ----------------------------------------------------------------- */
 
-static uint64_t number(const cJSON *o, const char *name)
-{
-    const cJSON *const item = cJSON_GetObjectItem(o, name);
-    return cJSON_IsString(item)   ? strtoull(item->valuestring, NULL, 10)
-           : cJSON_IsNumber(item) ? (uint64_t)item->valuedouble
-                                  : 0;
-}
-
 static int take_answer(struct tl_regionset *set, const char *json)
 {
     cJSON *const tree = cJSON_Parse(json);
     const cJSON *row;
     int r = tree ? TL_OK : TL_NOMEM;
-    set->from = number(tree, "from");
-    set->to = number(tree, "to");
-    set->intervals = number(tree, "intervals");
+    set->from = tl_json_u64(tree, "from");
+    set->to = tl_json_u64(tree, "to");
+    set->intervals = tl_json_u64(tree, "intervals");
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(tree, "regions"))
     {
-        const uint64_t from = number(row, "from");
+        const uint64_t from = tl_json_u64(row, "from");
         if (r >= 0)
-            r = tl_regionset_add(set, from, number(row, "to") - from, number(row, "interval"),
-                                 number(row, "intervals"),
-                                 cJSON_GetNumberValue(cJSON_GetObjectItem(row, "weight")));
+            r = tl_regionset_add(set, from, tl_json_u64(row, "to") - from,
+                                 tl_json_u64(row, "interval"), tl_json_u64(row, "intervals"),
+                                 tl_json_number(row, "weight"));
     }
     cJSON_Delete(tree);
     return r;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake stats`: what a range consists of. */
+#include "cli/jsonread.h"
 #include "cli/plain.h"
 #include "cli/remote.h"
 
@@ -8,13 +9,6 @@
 #include <stdlib.h>
 
 enum { FUNCTIONS = 30 };
-
-static double number(const cJSON *object, const char *name)
-{
-    const cJSON *const item = cJSON_GetObjectItem(object, name);
-    /* What may pass 2^53 comes as text. */
-    return cJSON_IsString(item) ? strtod(item->valuestring, NULL) : cJSON_GetNumberValue(item);
-}
 
 static double share(double n, double all)
 {
@@ -28,9 +22,9 @@ static void print_counts(const char *title, const cJSON *counts, double all)
     if (!cJSON_GetArraySize(counts))
         return;
     printf("\n%s\n", title);
-    cJSON_ArrayForEach(count, counts) {
-        const double n = cJSON_IsString(count) ? strtod(count->valuestring, NULL)
-                                               : cJSON_GetNumberValue(count);
+    cJSON_ArrayForEach(count, counts)
+    {
+        const double n = tl_json_value(count);
         printf("%16.0f ", n);
         if (all > 0)
             printf("%5.1f %% ", share(n, all));
@@ -47,13 +41,13 @@ static void print_functions(const cJSON *stats, double all)
     if (!cJSON_GetArraySize(functions))
         return;
     printf("\n%16s %7s %12s  function\n", "instructions", "", "calls");
-    cJSON_ArrayForEach(function, functions) {
-        const cJSON *const name = cJSON_GetObjectItem(function, "name");
+    cJSON_ArrayForEach(function, functions)
+    {
         if (n++ == FUNCTIONS)
             break;
-        printf("%16.0f %5.1f %% %12.0f  ", number(function, "insns"),
-               share(number(function, "insns"), all), number(function, "calls"));
-        tl_print_plain(stdout, cJSON_IsString(name) ? name->valuestring : "(no symbol)", 0);
+        printf("%16.0f %5.1f %% %12.0f  ", tl_json_number(function, "insns"),
+               share(tl_json_number(function, "insns"), all), tl_json_number(function, "calls"));
+        tl_print_plain(stdout, tl_json_function(function, "name"), 0);
         putchar('\n');
     }
     if (cJSON_GetArraySize(functions) > FUNCTIONS)
@@ -67,10 +61,11 @@ static int print_stats(const char *json, bool raw)
         puts(json);
         return TL_CLI_DONE;
     }
-    const double all = number(stats, "insns");
-    printf("%16.0f instructions, %.0f to %.0f\n", all, number(stats, "from"), number(stats, "to"));
-    printf("%16.0f changes of flow, %.1f %%\n", number(stats, "taken"),
-           share(number(stats, "taken"), all));
+    const double all = tl_json_number(stats, "insns");
+    printf("%16.0f instructions, %.0f to %.0f\n", all, tl_json_number(stats, "from"),
+           tl_json_number(stats, "to"));
+    printf("%16.0f changes of flow, %.1f %%\n", tl_json_number(stats, "taken"),
+           share(tl_json_number(stats, "taken"), all));
     print_counts("instructions by kind", cJSON_GetObjectItem(stats, "mix"), all);
     print_counts("instructions by mode", cJSON_GetObjectItem(stats, "modes"), all);
     print_counts("events", cJSON_GetObjectItem(stats, "items"), 0);
@@ -83,12 +78,9 @@ static int print_stats(const char *json, bool raw)
 /* A line for each path: instructions with all that was called, its own, calls, function. */
 static void print_node(const cJSON *node)
 {
-    const cJSON *const name = cJSON_GetObjectItem(node, "name");
-    const double depth = cJSON_GetNumberValue(cJSON_GetObjectItem(node, "depth"));
-    printf("%14.0f %14.0f %10.0f  %*s", cJSON_GetNumberValue(cJSON_GetObjectItem(node, "total")),
-           cJSON_GetNumberValue(cJSON_GetObjectItem(node, "self")),
-           cJSON_GetNumberValue(cJSON_GetObjectItem(node, "calls")), (int)(2 * depth), "");
-    tl_print_plain(stdout, name && *name->valuestring ? name->valuestring : "(no symbol)", 0);
+    printf("%14.0f %14.0f %10.0f  %*s", tl_json_number(node, "total"), tl_json_number(node, "self"),
+           tl_json_number(node, "calls"), (int)(2 * tl_json_number(node, "depth")), "");
+    tl_print_plain(stdout, tl_json_function(node, "name"), 0);
     putchar('\n');
 }
 

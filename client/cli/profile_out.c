@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/profile_out.h"
+#include "cli/jsonread.h"
 
 #include <cJSON.h>
 #include <inttypes.h>
@@ -83,27 +84,13 @@ bool tl_profile_write_code(enum tl_profile_form form, const struct tracelake_cod
 
 /* ---- call stacks ----------------------------------------------------------------------------- */
 
-static double number(const cJSON *o, const char *name)
-{
-    const cJSON *const item = cJSON_GetObjectItem(o, name);
-    return cJSON_IsString(item)   ? strtod(item->valuestring, NULL)
-           : cJSON_IsNumber(item) ? item->valuedouble
-                                  : 0;
-}
-
-static const char *name_of(const cJSON *node)
-{
-    const char *const name = cJSON_GetStringValue(cJSON_GetObjectItem(node, "name"));
-    return name && *name ? name : "(no symbol)";
-}
-
 /* "main;parse;read 1200": what separates frames may not be within their names. */
 static void print_folded(const cJSON *const *stack, size_t depth, double self, FILE *file)
 {
     for (size_t i = 0; i < depth; i++) {
         if (i)
             putc(';', file);
-        for (const char *p = name_of(stack[i]); *p; p++)
+        for (const char *p = tl_json_function(stack[i], "name"); *p; p++)
             putc(*p == ';' || *p == '\n' ? ':' : *p, file);
     }
     fprintf(file, " %.0f\n", self);
@@ -114,7 +101,7 @@ static bool write_folded(const cJSON *nodes, FILE *file)
     const cJSON *stack[DEEPEST], *node;
     cJSON_ArrayForEach(node, nodes)
     {
-        const double depth = number(node, "depth"), self = number(node, "self");
+        const double depth = tl_json_number(node, "depth"), self = tl_json_number(node, "self");
         if (depth < 0 || depth >= DEEPEST)
             continue;
         stack[(size_t)depth] = node;
@@ -137,11 +124,11 @@ static cJSON *speedscope(const cJSON *nodes)
     const cJSON *node;
     cJSON_ArrayForEach(node, nodes)
     {
-        const double depth = number(node, "depth"), self = number(node, "self");
+        const double depth = tl_json_number(node, "depth"), self = tl_json_number(node, "self");
         if (depth < 0 || depth >= DEEPEST)
             continue;
         cJSON *const one = cJSON_CreateObject();
-        cJSON_AddStringToObject(one, "name", name_of(node));
+        cJSON_AddStringToObject(one, "name", tl_json_function(node, "name"));
         cJSON_AddItemToArray(frames, one);
         path[(size_t)depth] = frame++;
         if (self <= 0)

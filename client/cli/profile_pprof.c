@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Call stacks as pprof's profile.proto, gzip'd. */
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/numbers.h"
+#include "cli/jsonread.h"
 #include "cli/profile_out.h"
 #include "pprof/profile.pb-c.h"
 
@@ -35,18 +37,10 @@ struct pprof {
     size_t n_samples, cap_texts, cap_functions, cap_samples;
 };
 
-static const char *name_of(const cJSON *node)
-{
-    const char *const name = cJSON_GetStringValue(cJSON_GetObjectItem(node, "name"));
-    return name && *name ? name : "(no symbol)";
-}
-
 /* The number of a function, from 0. */
 static bool number_of(struct pprof *p, const char *name, uint32_t *out)
 {
-    uint64_t key = 0xcbf29ce484222325u;
-    for (const char *c = name; *c; c++)
-        key = (key ^ (uint8_t)*c) * 0x100000001b3u;
+    const uint64_t key = tl_fnv_text(name);
     *out = tl_numbers_find(&p->names, key);
     if (*out != TL_NO_NUMBER)
         return true;
@@ -105,15 +99,12 @@ static bool add_stacks(struct pprof *p, const cJSON *nodes)
     const cJSON *node;
     cJSON_ArrayForEach(node, nodes)
     {
-        const double depth = cJSON_GetNumberValue(cJSON_GetObjectItem(node, "depth"));
-        const cJSON *const self = cJSON_GetObjectItem(node, "self");
-        const double value =
-            cJSON_IsString(self) ? strtod(self->valuestring, NULL) : cJSON_GetNumberValue(self);
+        const double depth = tl_json_number(node, "depth"), self = tl_json_number(node, "self");
         if (!(depth >= 0 && depth < DEEPEST))
             continue;
-        if (!number_of(p, name_of(node), &path[(size_t)depth]))
+        if (!number_of(p, tl_json_function(node, "name"), &path[(size_t)depth]))
             return false;
-        if (value > 0 && !add_sample(p, path, (size_t)depth + 1, value))
+        if (self > 0 && !add_sample(p, path, (size_t)depth + 1, self))
             return false;
     }
     return true;

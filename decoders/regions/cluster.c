@@ -2,6 +2,7 @@
 #include "regions/cluster.h"
 
 #include "base/cancel.h"
+#include "base/hash.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,13 +19,10 @@ struct random {
     uint64_t state;
 };
 
-/* Uniform in [0, 1): splitmix64. */
+/* Uniform in [0, 1). */
 static double uniform(struct random *random)
 {
-    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+    return (double)(tl_random64(&random->state) >> 11) * 0x1p-53;
 }
 
 static double distance(const double *a, const double *b, size_t dims)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "regions/simpoints.h"
 
+#include "base/hash.h"
 #include "regions/cluster.h"
 
 #include <math.h>
@@ -24,10 +25,8 @@ void tl_simpoints_fini(struct tl_simpoints *points)
 /* Element [key, dim] of the random projection, uniform in [-1, 1). */
 static double projection(uint64_t key, unsigned dim)
 {
-    uint64_t z = key * DIMS + dim + 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (double)(int64_t)(z ^ z >> 31) * 0x1p-63;
+    uint64_t state = key * DIMS + dim;
+    return (double)(int64_t)tl_random64(&state) * 0x1p-63;
 }
 
 /* A vector whose parts add up to 1, projected. */

@@ -5,6 +5,7 @@
  * known, too.
  */
 #include "base/cancel.h"
+#include "base/hash.h"
 #include "lake/codecount.h"
 #include "lake/debuginfo.h"
 #include "lake/query.h"
@@ -273,9 +274,7 @@ static struct tl_bytes code_at(const struct covering *c, uint64_t pc,
 /* The number of a source file, which is kept. */
 static int file_number(struct covering *c, const char *name, uint32_t *out)
 {
-    uint64_t key = 0xcbf29ce484222325u;
-    for (const char *p = name; *p; p++)
-        key = (key ^ (uint8_t)*p) * 0x100000001b3u;
+    const uint64_t key = tl_fnv_text(name);
     *out = tl_numbers_find(&c->files, key);
     if (*out != TL_NO_NUMBER)
         return TL_OK;

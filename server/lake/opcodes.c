@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lake/opcodes.h"
 
+#include "base/hash.h"
 #include "store/codeset.h"
 
 #include <ctype.h>
@@ -107,9 +108,7 @@ static uint64_t word_key(enum tl_isa isa, struct tl_bytes code)
             key = key << 8 | code.p[i];
         return key;
     }
-    for (size_t i = 0; i < code.n; i++)
-        key = (key ^ code.p[i]) * 0x100000001b3u;
-    return key | UINT64_C(1) << 63;
+    return tl_fnv(key, code.p, code.n) | UINT64_C(1) << 63;
 }
 
 int tl_opcodes_match(struct tl_opcodes *o, enum tl_isa isa, uint64_t pc, struct tl_bytes code)

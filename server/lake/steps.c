@@ -2,27 +2,11 @@
 #include "lake/steps.h"
 
 #include "base/cancel.h"
+#include "base/hash.h"
 #include "lake/scale.h"
 #include "store/stackmark.h"
 
 #include <stdlib.h>
-
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 30;
-    x *= 0xbf58476d1ce4e5b9u;
-    x ^= x >> 27;
-    x *= 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
-static uint64_t hash_name(const char *name)
-{
-    uint64_t key = 0xcbf29ce484222325u;
-    for (; *name; name++)
-        key = (key ^ (uint8_t)*name) * 0x100000001b3u;
-    return mix(key);
-}
 
 static int hash_names(struct tl_steps *s)
 {
@@ -30,7 +14,7 @@ static int hash_names(struct tl_steps *s)
     const struct tl_symbol *const symbols = s->image ? tl_image_symbols(s->image, &n) : NULL;
     s->names = malloc((n + 1) * sizeof *s->names);
     for (size_t i = 0; s->names && i < n; i++)
-        s->names[i] = hash_name(symbols[i].name);
+        s->names[i] = tl_mix64(tl_fnv_text(symbols[i].name));
     return s->names ? TL_OK : TL_NOMEM;
 }
 
@@ -89,10 +73,10 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
     if (change != TL_FRAME_PUSH || insn < s->from)
         return TL_OK;
     const uint64_t name =
-        frame->function == TL_NO_FUNCTION ? mix(frame->pc) : s->names[frame->function];
+        frame->function == TL_NO_FUNCTION ? tl_mix64(frame->pc) : s->names[frame->function];
     const uint32_t deeper = s->n == 0 ? 0 : depth - s->depth;
     s->depth = depth;
-    return add_step(s, mix(name + deeper), insn);
+    return add_step(s, tl_mix64(name + deeper), insn);
 }
 
 static int add_calls(struct tl_steps *s)
@@ -111,8 +95,8 @@ static uint64_t place_key(const struct tl_steps *s, uint32_t function, uint64_t 
 {
     size_t n = 0;
     if (function == TL_NO_FUNCTION)
-        return mix(pc);
-    return mix(s->names[function] + pc - tl_image_symbols(s->image, &n)[function].address);
+        return tl_mix64(pc);
+    return tl_mix64(s->names[function] + pc - tl_image_symbols(s->image, &n)[function].address);
 }
 
 static int add_turns(struct tl_steps *s)

@@ -13,6 +13,8 @@
  */
 #include "lake/query.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 
 #define N             TL_TILE_BUCKETS
@@ -573,9 +575,7 @@ static void time_breaks(struct tl_tile_lane *m, const struct spans *s, uint64_t 
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
-    for (int i = 0; i < 8; i++)
-        hash = (hash ^ (value >> 8 * i & 255)) * 0x100000001b3u;
-    return hash;
+    return tl_fnv(hash, &value, sizeof value);
 }
 
 /* What the lane's part of the tile depends on while the lane grows. */
@@ -673,7 +673,7 @@ int tl_lake_tile(struct tl_lake *lake, const char *id, enum tl_range_unit axis, 
                         (unsigned long long)gen->number);
     out->bucket = UINT64_C(1) << 2 * level;
     out->first = out->bucket * N * index;
-    out->revision = mix(0xcbf29ce484222325u, gen->number);
+    out->revision = mix(TL_FNV, gen->number);
     /* Asked before: a trace that is sealed now was complete when the lanes were read. */
     out->sealed = is_sealed(trace, gen);
     for (unsigned i = lane_from; i <= lane_to && r >= 0; i++) {

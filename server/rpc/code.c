@@ -27,14 +27,6 @@ static int check(struct tl_call *call, const Tracelake__V1__CodeRequest *r)
                                             : TL_OK;
 }
 
-static int explain(struct tl_call *call, int rc, const Tracelake__V1__CodeRequest *r)
-{
-    struct tl_fail *const fail = tl_call_fail(call);
-    if (rc >= 0 || fail->text[0])
-        return rc;
-    return tl_fail_set(fail, (enum tl_err)rc, "%.63s: %s", r->trace, tl_err_name(rc));
-}
-
 /* Rows of one reply: messages and the pointers to them that protobuf wants. */
 struct rows {
     Tracelake__V1__CodeCount counts[ROWS];
@@ -92,7 +84,7 @@ int tl_run_code(struct tl_call *call, const void *message)
     if (rc >= 0)
         rc = send_code(call, &code);
     tl_code_fini(&code);
-    return explain(call, rc, r);
+    return tl_explain(tl_call_fail(call), rc, r->trace, NULL);
 }
 
 /* ---- coverage -------------------------------------------------------------------------------- */
@@ -209,5 +201,5 @@ int tl_run_coverage(struct tl_call *call, const void *message)
     if (rc >= 0)
         rc = tl_call_send(call, &last.base);
     tl_coverage_fini(&coverage);
-    return explain(call, rc, r);
+    return tl_explain(tl_call_fail(call), rc, r->trace, NULL);
 }

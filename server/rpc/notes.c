@@ -27,14 +27,6 @@ static void fill(struct tl_note *note, Tracelake__V1__Note *out)
     out->updated_ns = note->updated_ns;
 }
 
-/* The lake may have said nothing of a trace that is not there. */
-static int explain(struct tl_fail *fail, int rc, const char *trace)
-{
-    if (rc >= 0 || fail->text[0])
-        return rc;
-    return tl_fail_set(fail, rc, "%.63s: %s", trace, tl_err_name(rc));
-}
-
 static int take_text(struct tl_note *note, const char *stream, struct tl_bytes text,
                      struct tl_fail *fail)
 {
@@ -60,7 +52,7 @@ int tl_run_list_notes(struct tl_call *call, const void *message)
     size_t n = 0;
     int rc = tl_lake_notes(tl_call_rpc(call)->lake, r->trace, &notes, &n, tl_call_fail(call));
     if (rc < 0)
-        return explain(tl_call_fail(call), rc, r->trace);
+        return tl_explain(tl_call_fail(call), rc, r->trace, NULL);
     Tracelake__V1__Note *const rows = calloc(n + 1, sizeof *rows);
     reply.notes = calloc(n + 1, sizeof *reply.notes);
     rc = rows && reply.notes ? TL_OK : TL_NOMEM;
@@ -91,7 +83,7 @@ int tl_run_put_note(struct tl_call *call, const void *message)
     if (rc == TL_OK)
         rc = tl_lake_put_note(tl_call_rpc(call)->lake, r->trace, &note, fail);
     if (rc < 0)
-        return explain(fail, rc, r->trace);
+        return tl_explain(fail, rc, r->trace, NULL);
     fill(&note, &reply);
     return tl_call_send(call, &reply.base);
 }
@@ -102,16 +94,12 @@ int tl_run_delete_note(struct tl_call *call, const void *message)
     const Tracelake__V1__DeleteNoteReply reply = TRACELAKE__V1__DELETE_NOTE_REPLY__INIT;
     const int rc =
         tl_lake_remove_note(tl_call_rpc(call)->lake, r->trace, r->id, tl_call_fail(call));
-    return rc < 0 ? explain(tl_call_fail(call), rc, r->trace) : tl_call_send(call, &reply.base);
+    return rc < 0 ? tl_explain(tl_call_fail(call), rc, r->trace, NULL)
+                  : tl_call_send(call, &reply.base);
 }
 
 /* ---- HTTP -------------------------------------------------------------------------------------
  */
-
-static struct tl_lake *lake_of(const struct tl_http_request *request)
-{
-    return ((struct tl_rpc *)request->context)->lake;
-}
 
 static cJSON *note_json(const struct tl_note *note)
 {
@@ -130,9 +118,10 @@ int tl_web_notes(struct tl_http_request *request, struct tl_http_response *respo
 {
     struct tl_note *notes = NULL;
     size_t n = 0;
-    const int rc = tl_lake_notes(lake_of(request), request->part[0], &notes, &n, &response->fail);
+    const int rc =
+        tl_lake_notes(tl_web_lake(request), request->part[0], &notes, &n, &response->fail);
     if (rc < 0)
-        return explain(&response->fail, rc, request->part[0]);
+        return tl_web_explain(request, response, rc);
     cJSON *const array = cJSON_CreateArray();
     bool ok = array != NULL;
     for (size_t i = 0; ok && i < n; i++)
@@ -154,8 +143,8 @@ int tl_web_put_note(struct tl_http_request *request, struct tl_http_response *re
     if (rc == TL_OK)
         rc = take_text(&note, stream ? stream : "", request->body, fail);
     if (rc == TL_OK)
-        rc = tl_lake_put_note(lake_of(request), request->part[0], &note, fail);
-    return rc < 0 ? explain(fail, rc, request->part[0])
+        rc = tl_lake_put_note(tl_web_lake(request), request->part[0], &note, fail);
+    return rc < 0 ? tl_web_explain(request, response, rc)
                   : tl_webjson_respond(response, note_json(&note));
 }
 
@@ -165,7 +154,7 @@ int tl_web_delete_note(struct tl_http_request *request, struct tl_http_response 
     uint64_t id;
     int rc = tl_http_parse_number(request->part[1], "the note", &id, fail);
     if (rc == TL_OK)
-        rc = tl_lake_remove_note(lake_of(request), request->part[0], id, fail);
-    return rc < 0 ? explain(fail, rc, request->part[0])
+        rc = tl_lake_remove_note(tl_web_lake(request), request->part[0], id, fail);
+    return rc < 0 ? tl_web_explain(request, response, rc)
                   : tl_webjson_respond(response, cJSON_CreateObject());
 }

@@ -26,15 +26,6 @@ static int send_json(struct tl_call *call, cJSON *json)
     return rc;
 }
 
-/* Say which trace and stream where the lake did not. */
-static int explain(struct tl_call *call, int rc, const char *trace, const char *stream)
-{
-    struct tl_fail *const fail = tl_call_fail(call);
-    if (rc >= 0 || fail->text[0])
-        return rc;
-    return tl_fail_set(fail, rc, "%.63s/%.31s: %s", trace, stream, tl_err_name(rc));
-}
-
 int tl_run_stats(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__StatsRequest *const r = message;
@@ -51,7 +42,7 @@ int tl_run_stats(struct tl_call *call, const void *message)
     }
     tl_buf_fini(&json);
     tl_stats_fini(&stats);
-    return explain(call, rc, r->trace, r->stream);
+    return tl_explain(tl_call_fail(call), rc, r->trace, r->stream);
 }
 
 struct rows {
@@ -83,7 +74,7 @@ int tl_run_insns(struct tl_call *call, const void *message)
         rc = tl_call_send(call, &reply.base);
     }
     tl_buf_fini(&rows.json);
-    return explain(call, rc, r->trace, r->stream);
+    return tl_explain(tl_call_fail(call), rc, r->trace, r->stream);
 }
 
 int tl_run_slices(struct tl_call *call, const void *message)
@@ -102,7 +93,7 @@ int tl_run_slices(struct tl_call *call, const void *message)
     if (rc >= 0)
         rc = send_json(call, tl_webjson_slices(&slices));
     tl_slices_fini(&slices);
-    return explain(call, rc, r->trace, r->stream);
+    return tl_explain(tl_call_fail(call), rc, r->trace, r->stream);
 }
 
 int tl_run_source(struct tl_call *call, const void *message)
@@ -116,7 +107,7 @@ int tl_run_source(struct tl_call *call, const void *message)
     if (rc == TL_OK)
         rc = send_json(call, tl_webjson_source(&source));
     tl_source_file_fini(&source);
-    return explain(call, rc, r->trace, r->stream);
+    return tl_explain(tl_call_fail(call), rc, r->trace, r->stream);
 }
 
 int tl_run_log(struct tl_call *call, const void *message)
@@ -137,7 +128,7 @@ int tl_run_log(struct tl_call *call, const void *message)
     if (rc == TL_OK)
         rc = send_json(call, tl_webjson_log(&log));
     tl_soft_log_fini(&log);
-    return explain(call, rc, r->trace, r->stream);
+    return tl_explain(tl_call_fail(call), rc, r->trace, r->stream);
 }
 
 static struct tl_lane_request lane_request(const Tracelake__V1__LaneRequest *r)
@@ -160,7 +151,7 @@ int tl_run_states(struct tl_call *call, const void *message)
     if (rc == TL_OK)
         rc = send_json(call, tl_webjson_states(&states));
     tl_states_fini(&states);
-    return explain(call, rc, r->trace, r->stream);
+    return tl_explain(tl_call_fail(call), rc, r->trace, r->stream);
 }
 
 int tl_run_counters(struct tl_call *call, const void *message)
@@ -172,7 +163,7 @@ int tl_run_counters(struct tl_call *call, const void *message)
     if (rc == TL_OK)
         rc = send_json(call, tl_webjson_counters(&counters));
     tl_counters_fini(&counters);
-    return explain(call, rc, r->trace, r->stream);
+    return tl_explain(tl_call_fail(call), rc, r->trace, r->stream);
 }
 
 int tl_run_call(struct tl_call *call, const void *message)
@@ -184,7 +175,7 @@ int tl_run_call(struct tl_call *call, const void *message)
     if (rc == TL_OK)
         rc = send_json(call, tl_webjson_call(&info));
     tl_call_info_fini(&info);
-    return explain(call, rc, r->trace, r->stream);
+    return tl_explain(tl_call_fail(call), rc, r->trace, r->stream);
 }
 
 int tl_run_profile(struct tl_call *call, const void *message)
@@ -205,7 +196,7 @@ int tl_run_profile(struct tl_call *call, const void *message)
     if (rc == TL_OK)
         rc = send_json(call, tl_webjson_profile(&profile));
     tl_profile_fini(&profile);
-    return explain(call, rc, r->trace, r->stream);
+    return tl_explain(tl_call_fail(call), rc, r->trace, r->stream);
 }
 
 int tl_run_compare(struct tl_call *call, const void *message)
@@ -228,5 +219,5 @@ int tl_run_compare(struct tl_call *call, const void *message)
     if (rc == TL_OK)
         rc = send_json(call, tl_webjson_compare(&request, &compare));
     tl_compare_fini(&compare);
-    return explain(call, rc, r->trace, r->stream);
+    return tl_explain(tl_call_fail(call), rc, r->trace, r->stream);
 }

@@ -18,15 +18,6 @@ static uint64_t or_end(uint64_t to)
     return to ? to : UINT64_MAX;
 }
 
-/* Say which trace and stream where the lake did not. */
-static int explain(struct tl_call *call, int rc, const char *trace, const char *stream)
-{
-    struct tl_fail *const fail = tl_call_fail(call);
-    if (rc >= 0 || fail->text[0])
-        return rc;
-    return tl_fail_set(fail, rc, "%.63s/%.31s: %s", trace, stream, tl_err_name(rc));
-}
-
 /* ---- Fetch ------------------------------------------------------------------------------ */
 
 /* Send all of a range; the first reply says what it is. */
@@ -38,7 +29,7 @@ static int send_range(struct tl_call *call, const struct tl_range_request *reque
     bool first = true;
     int rc = tl_rangefile_open(tl_call_rpc(call)->lake, request, &range, fail);
     if (rc < 0)
-        return explain(call, rc, request->trace, request->stream);
+        return tl_explain(tl_call_fail(call), rc, request->trace, request->stream);
     tl_rangefile_extent(range, &reply.first, &reply.count);
     while (rc == TL_OK) {
         struct tl_buf piece = {0};
@@ -87,7 +78,8 @@ static int run_fetch(struct tl_call *call, const void *message)
         request.from = region.from;
         request.to = region.to;
     }
-    return rc < 0 ? explain(call, rc, r->trace, r->stream) : send_range(call, &request);
+    return rc < 0 ? tl_explain(tl_call_fail(call), rc, r->trace, r->stream)
+                  : send_range(call, &request);
 }
 
 /* ---- Follow ----------------------------------------------------------------------------- */
@@ -130,7 +122,7 @@ static int send_news(struct follow *f, uint64_t to)
     struct tl_rangefile *range = NULL;
     int rc = tl_rangefile_open(tl_call_rpc(f->call)->lake, &request, &range, fail);
     if (rc < 0)
-        return explain(f->call, rc, request.trace, request.stream);
+        return tl_explain(tl_call_fail(f->call), rc, request.trace, request.stream);
     tl_rangefile_extent(range, &reply.first, &reply.count);
     for (bool first = true; rc == TL_OK; first = false) {
         struct tl_buf piece = {0};
@@ -162,7 +154,7 @@ static int catch_up(struct follow *f)
     const char *const trace = f->request->trace;
     int rc = tl_lake_trace(tl_call_rpc(f->call)->lake, trace, &list);
     if (rc < 0)
-        return explain(f->call, rc, trace, f->request->stream);
+        return tl_explain(tl_call_fail(f->call), rc, trace, f->request->stream);
     const struct tl_trace_row *const row = &list.rows[0];
     const struct tl_stream_row *const stream = find_stream(row, f->request->stream);
     const bool over = row->state == TL_TRACE_SEALED || row->state == TL_TRACE_FAILED;
@@ -226,7 +218,7 @@ static int run_locate(struct tl_call *call, const void *message)
         rc = tl_lake_locate(tl_call_rpc(call)->lake, r->trace, r->stream,
                             (enum tl_range_unit)r->unit, r->at, &at, tl_call_fail(call));
     if (rc < 0)
-        return explain(call, rc, r->trace, r->stream);
+        return tl_explain(tl_call_fail(call), rc, r->trace, r->stream);
     fill_position(&at, &reply);
     return tl_call_send(call, &reply.base);
 }
@@ -317,7 +309,7 @@ static int run_find(struct tl_call *call, const void *message)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "find what? Give a pc, symbol or event");
     }
     int rc = tl_lake_find(tl_call_rpc(call)->lake, &request, &found, tl_call_fail(call));
-    rc = rc < 0 ? explain(call, rc, r->trace, r->stream) : send_hits(call, &found);
+    rc = rc < 0 ? tl_explain(tl_call_fail(call), rc, r->trace, r->stream) : send_hits(call, &found);
     tl_found_fini(&found);
     return rc;
 }
@@ -338,7 +330,7 @@ static int run_tiles(struct tl_call *call, const void *message)
     if (rc == TL_OK)
         rc = tl_call_send(call, tl_tile_pb(&tile, &pb));
     tl_tile_fini(&tile);
-    return explain(call, rc, r->trace, "");
+    return tl_explain(tl_call_fail(call), rc, r->trace, "");
 }
 
 int tl_generation_of(struct tl_lake *lake, const char *trace, uint64_t *out)

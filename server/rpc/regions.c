@@ -145,7 +145,7 @@ int tl_web_simpoints(struct tl_http_request *request, struct tl_http_response *r
         rc = tl_http_number(request, "most", MOST_REGIONS, &most, fail);
     wanted.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
     if (rc >= 0)
-        rc = tl_lake_simpoints(((struct tl_rpc *)request->context)->lake, &wanted, &found, fail);
+        rc = tl_lake_simpoints(tl_web_lake(request), &wanted, &found, fail);
     if (rc >= 0)
         rc = tl_webjson_respond(response, regions(&wanted, &found));
     else if (!fail->text[0])

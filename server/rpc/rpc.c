@@ -14,6 +14,21 @@ static const struct tl_method *const tables[] = {
     tl_raw_methods,    tl_health_methods,  tl_reflection_methods,
 };
 
+int tl_explain(struct tl_fail *fail, int rc, const char *trace, const char *stream)
+{
+    const bool one = stream && *stream;
+    if (rc >= 0 || fail->text[0])
+        return rc;
+    return tl_fail_set(fail, (enum tl_err)rc, "%.63s%s%.31s: %s", trace, one ? "/" : "",
+                       one ? stream : "", tl_err_name(rc));
+}
+
+int tl_web_explain(const struct tl_http_request *request, struct tl_http_response *response, int rc)
+{
+    return tl_explain(&response->fail, rc, request->part[0],
+                      request->n_parts > 1 ? request->part[1] : NULL);
+}
+
 static bool covers(void *context, const struct tl_scope *scope, const char *trace)
 {
     return tl_scoped_covers(((struct tl_rpc *)context)->lake, scope, trace);

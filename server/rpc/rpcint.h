@@ -42,6 +42,18 @@ static inline struct tl_rpc *tl_call_rpc(struct tl_call *call)
     return tl_call_context(call);
 }
 
+/* What became of a question about a trace, or its stream (NULL: all of it): where it is an error
+ * and the lake did not say of what, `fail` does. Returns `rc`. */
+int tl_explain(struct tl_fail *fail, int rc, const char *trace, const char *stream);
+/* The same of the trace and stream in a request's path. */
+int tl_web_explain(const struct tl_http_request *request, struct tl_http_response *response,
+                   int rc);
+
+static inline struct tl_lake *tl_web_lake(const struct tl_http_request *request)
+{
+    return ((const struct tl_rpc *)request->context)->lake;
+}
+
 /* The trace's present generation. TL_NOTFOUND. */
 TL_MUST_USE int tl_generation_of(struct tl_lake *lake, const char *trace, uint64_t *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "rpc/tilecache.h"
 
+#include "base/hash.h"
 #include "base/prometheus.h"
 
 #include <pthread.h>
@@ -52,13 +53,9 @@ void tl_tilecache_free(struct tl_tilecache *cache)
     free(cache);
 }
 
-/* FNV-1a. */
 static struct entry **slot_of(struct tl_tilecache *cache, const struct tl_tilekey *key)
 {
-    const uint8_t *const p = (const uint8_t *)key;
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < sizeof *key; i++)
-        hash = (hash ^ p[i]) * 0x100000001b3u;
+    const uint64_t hash = tl_fnv(TL_FNV, key, sizeof *key);
     return &cache->slots[(hash ^ hash >> 32) & (SLOTS - 1)];
 }
 

@@ -16,21 +16,6 @@
 #define MAX_INSNS   4096
 #define MAX_STREAMS 16
 
-static struct tl_lake *lake_of(const struct tl_http_request *request)
-{
-    return ((struct tl_rpc *)request->context)->lake;
-}
-
-/* The trace or stream of the path is not there. */
-static int explain(const struct tl_http_request *request, struct tl_http_response *response, int rc)
-{
-    if (rc >= 0 || response->fail.text[0])
-        return rc;
-    return tl_fail_set(&response->fail, (enum tl_err)rc, "%.63s%s%.31s: %s", request->part[0],
-                       request->n_parts > 1 ? "/" : "",
-                       request->n_parts > 1 ? request->part[1] : "", tl_err_name(rc));
-}
-
 /* What was written row by row, and whether that went well. */
 static int respond_rows(const struct tl_http_request *request, struct tl_http_response *response,
                         struct tl_buf *json, int rc)
@@ -40,13 +25,13 @@ static int respond_rows(const struct tl_http_request *request, struct tl_http_re
     if (rc >= 0)
         return tl_webjson_respond_text(response, json);
     tl_buf_fini(json);
-    return explain(request, response, rc);
+    return tl_web_explain(request, response, rc);
 }
 
 int tl_web_traces(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_trace_list list = {0};
-    const int rc = tl_scoped_traces(lake_of(request), request->scope, &list);
+    const int rc = tl_scoped_traces(tl_web_lake(request), request->scope, &list);
     if (rc < 0)
         return rc;
     cJSON *const json = tl_webjson_traces(&list);
@@ -57,9 +42,9 @@ int tl_web_traces(struct tl_http_request *request, struct tl_http_response *resp
 int tl_web_trace(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_trace_list list = {0};
-    const int rc = tl_lake_trace(lake_of(request), request->part[0], &list);
+    const int rc = tl_lake_trace(tl_web_lake(request), request->part[0], &list);
     if (rc < 0)
-        return explain(request, response, rc);
+        return tl_web_explain(request, response, rc);
     cJSON *const json = tl_webjson_trace(&list.rows[0]);
     tl_trace_list_free(&list);
     return tl_webjson_respond(response, json);
@@ -69,7 +54,7 @@ int tl_web_functions(struct tl_http_request *request, struct tl_http_response *r
 {
     struct tl_functions functions;
     struct tl_buf json = {0};
-    int rc = tl_lake_functions(lake_of(request), request->part[0], &functions, &response->fail);
+    int rc = tl_lake_functions(tl_web_lake(request), request->part[0], &functions, &response->fail);
     if (rc >= 0)
         rc = tl_buf_add(&json, "[", 1);
     for (size_t i = 0; i < functions.n && rc >= 0; i++)
@@ -137,10 +122,10 @@ int tl_web_locate(struct tl_http_request *request, struct tl_http_response *resp
     if (rc == TL_OK)
         rc = tl_http_number(request, "at", 0, &where, &response->fail);
     if (rc == TL_OK)
-        rc = tl_lake_locate(lake_of(request), request->part[0], request->part[1], unit, where, &at,
-                            &response->fail);
+        rc = tl_lake_locate(tl_web_lake(request), request->part[0], request->part[1], unit, where,
+                            &at, &response->fail);
     if (rc < 0)
-        return explain(request, response, rc);
+        return tl_web_explain(request, response, rc);
     if (!wants_protobuf(request))
         return tl_webjson_respond(response, tl_webjson_position(&at));
     Tracelake__V1__Position message = TRACELAKE__V1__POSITION__INIT;
@@ -163,9 +148,9 @@ static int respond_stats(struct tl_http_request *request, struct tl_http_respons
         tl_http_number(request, "functions", TL_WEBJSON_FUNCTIONS, &functions, &response->fail);
     if (rc < 0)
         return rc;
-    rc = tl_lake_stats(lake_of(request), request->part[0], stream, from, to, &stats,
+    rc = tl_lake_stats(tl_web_lake(request), request->part[0], stream, from, to, &stats,
                        &response->fail);
-    rc = rc < 0 ? explain(request, response, rc)
+    rc = rc < 0 ? tl_web_explain(request, response, rc)
                 : tl_webjson_respond(response, tl_webjson_stats(&stats, functions));
     tl_stats_fini(&stats);
     return rc;
@@ -205,7 +190,7 @@ static int json_slices(const struct tl_http_request *request, const char *stream
     struct tl_slices_request *const wanted = context;
     struct tl_slices slices;
     wanted->stream = stream;
-    int rc = tl_lake_slices(lake_of(request), wanted, &slices, fail);
+    int rc = tl_lake_slices(tl_web_lake(request), wanted, &slices, fail);
     if (rc >= 0 && !(*out = tl_webjson_slices(&slices)))
         rc = TL_NOMEM;
     tl_slices_fini(&slices);
@@ -241,7 +226,7 @@ int tl_web_each_stream(struct tl_http_request *request, struct tl_http_response 
     if (rc == TL_OK)
         return tl_webjson_respond(response, json);
     cJSON_Delete(json);
-    return explain(request, response, rc);
+    return tl_web_explain(request, response, rc);
 }
 
 int tl_web_trace_slices(struct tl_http_request *request, struct tl_http_response *response)
@@ -258,7 +243,7 @@ int tl_web_slices(struct tl_http_request *request, struct tl_http_response *resp
     int rc = slices_request(request, &slices, &response->fail);
     if (rc == TL_OK)
         rc = json_slices(request, request->part[1], &slices, &json, &response->fail);
-    return rc < 0 ? explain(request, response, rc) : tl_webjson_respond(response, json);
+    return rc < 0 ? tl_web_explain(request, response, rc) : tl_webjson_respond(response, json);
 }
 
 struct rows {
@@ -285,7 +270,7 @@ int tl_web_insns(struct tl_http_request *request, struct tl_http_response *respo
     if (rc == TL_OK)
         rc = tl_buf_add(&rows.json, "[", 1);
     if (rc == TL_OK)
-        rc = tl_lake_insns(lake_of(request), request->part[0], request->part[1], from,
+        rc = tl_lake_insns(tl_web_lake(request), request->part[0], request->part[1], from,
                            (uint32_t)count, add_insn, &rows, &response->fail);
     return respond_rows(request, response, &rows.json, rc);
 }
@@ -399,18 +384,18 @@ int tl_web_range(struct tl_http_request *request, struct tl_http_response *respo
     struct puller *const p = calloc(1, sizeof *p);
     if (!p)
         return TL_NOMEM;
-    p->lake = lake_of(request);
+    p->lake = tl_web_lake(request);
     p->request = range;
     rc = tl_rangefile_open(p->lake, &range, &p->range, &response->fail);
     if (rc < 0) {
         free(p);
-        return explain(request, response, rc);
+        return tl_web_explain(request, response, rc);
     }
     response->producer = p;
     response->release = release;
     p->rc = tl_rangefile_next(p->range, &p->first, &response->fail);
     if (p->rc < 0 && p->rc != TL_EOF)
-        return explain(request, response, p->rc);
+        return tl_web_explain(request, response, p->rc);
     response->produce = pull;
     response->rewind = rewind_range;
     response->ranges = true;

@@ -8,19 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct tl_lake *lake_of(const struct tl_http_request *request)
-{
-    return ((struct tl_rpc *)request->context)->lake;
-}
-
-static int explain(const struct tl_http_request *request, struct tl_http_response *response, int rc)
-{
-    if (rc >= 0 || response->fail.text[0])
-        return rc;
-    return tl_fail_set(&response->fail, (enum tl_err)rc, "%.63s: %s", request->part[0],
-                       tl_err_name(rc));
-}
-
 int tl_web_call(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_call_info call = {0};
@@ -29,10 +16,10 @@ int tl_web_call(struct tl_http_request *request, struct tl_http_response *respon
     if (rc >= 0)
         rc = tl_http_number(request, "depth", TL_CALL_INNERMOST, &depth, &response->fail);
     if (rc >= 0)
-        rc = tl_lake_call(lake_of(request), request->part[0], request->part[1], at,
+        rc = tl_lake_call(tl_web_lake(request), request->part[0], request->part[1], at,
                           depth < TL_CALL_INNERMOST ? (uint32_t)depth : TL_CALL_INNERMOST, &call,
                           &response->fail);
-    rc = rc < 0 ? explain(request, response, rc)
+    rc = rc < 0 ? tl_web_explain(request, response, rc)
                 : tl_webjson_respond(response, tl_webjson_call(&call));
     tl_call_info_fini(&call);
     return rc;
@@ -57,9 +44,9 @@ int tl_web_profile(struct tl_http_request *request, struct tl_http_response *res
     if (rc >= 0) {
         wanted.callers = callers != 0;
         wanted.nodes = nodes < UINT32_MAX ? (uint32_t)nodes : UINT32_MAX;
-        rc = tl_lake_profile(lake_of(request), &wanted, &profile, &response->fail);
+        rc = tl_lake_profile(tl_web_lake(request), &wanted, &profile, &response->fail);
     }
-    rc = rc < 0 ? explain(request, response, rc)
+    rc = rc < 0 ? tl_web_explain(request, response, rc)
                 : tl_webjson_respond(response, tl_webjson_profile(&profile));
     tl_profile_fini(&profile);
     return rc;
@@ -73,10 +60,10 @@ int tl_web_source(struct tl_http_request *request, struct tl_http_response *resp
     if (rc >= 0)
         rc = tl_http_number(request, "frame", 0, &frame, &response->fail);
     if (rc >= 0)
-        rc = tl_lake_source(lake_of(request), request->part[0], request->part[1], at,
+        rc = tl_lake_source(tl_web_lake(request), request->part[0], request->part[1], at,
                             frame < UINT32_MAX ? (uint32_t)frame : UINT32_MAX, &source,
                             &response->fail);
-    rc = rc < 0 ? explain(request, response, rc)
+    rc = rc < 0 ? tl_web_explain(request, response, rc)
                 : tl_webjson_respond(response, tl_webjson_source(&source));
     tl_source_file_fini(&source);
     return rc;
@@ -120,11 +107,11 @@ int tl_web_compare(struct tl_http_request *request, struct tl_http_response *res
     wanted.b.stream = slash + 1;
     int rc = compare_request(request, &wanted, &response->fail);
     /* The route has looked at the first trace. */
-    if (rc >= 0 && request->scope && !tl_scoped_covers(lake_of(request), request->scope, trace))
+    if (rc >= 0 && request->scope && !tl_scoped_covers(tl_web_lake(request), request->scope, trace))
         rc = tl_fail_set(&response->fail, TL_NOTFOUND, "there is no such trace");
     if (rc >= 0)
-        rc = tl_lake_compare(lake_of(request), &wanted, &compare, &response->fail);
-    rc = rc < 0 ? explain(request, response, rc)
+        rc = tl_lake_compare(tl_web_lake(request), &wanted, &compare, &response->fail);
+    rc = rc < 0 ? tl_web_explain(request, response, rc)
                 : tl_webjson_respond(response, tl_webjson_compare(&wanted, &compare));
     tl_compare_fini(&compare);
     free(trace);

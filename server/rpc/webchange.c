@@ -9,19 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct tl_lake *lake_of(const struct tl_http_request *request)
-{
-    return ((struct tl_rpc *)request->context)->lake;
-}
-
-static int explain(const struct tl_http_request *request, struct tl_http_response *response, int rc)
-{
-    if (rc >= 0 || response->fail.text[0])
-        return rc;
-    return tl_fail_set(&response->fail, (enum tl_err)rc, "%.63s: %s", request->part[0],
-                       tl_err_name(rc));
-}
-
 /* ---- labels ----------------------------------------------------------------------------- */
 
 /* {"key":"value"…} as lines for the lake. */
@@ -52,16 +39,16 @@ int tl_web_set_labels(struct tl_http_request *request, struct tl_http_response *
     struct tl_buf lines = {0};
     int rc = labels_of(request->body, &lines, &response->fail);
     if (rc == TL_OK)
-        rc = tl_lake_set_labels(lake_of(request), request->part[0], (char *)lines.p,
+        rc = tl_lake_set_labels(tl_web_lake(request), request->part[0], (char *)lines.p,
                                 &response->fail);
     tl_buf_fini(&lines);
-    return rc < 0 ? explain(request, response, rc) : tl_web_trace(request, response);
+    return rc < 0 ? tl_web_explain(request, response, rc) : tl_web_trace(request, response);
 }
 
 int tl_web_delete(struct tl_http_request *request, struct tl_http_response *response)
 {
-    const int rc = tl_lake_delete(lake_of(request), request->part[0], &response->fail);
-    return rc < 0 ? explain(request, response, rc)
+    const int rc = tl_lake_delete(tl_web_lake(request), request->part[0], &response->fail);
+    return rc < 0 ? tl_web_explain(request, response, rc)
                   : tl_webjson_respond(response, cJSON_CreateObject());
 }
 
@@ -71,7 +58,7 @@ int tl_web_images(struct tl_http_request *request, struct tl_http_response *resp
 {
     struct tl_image_row *rows = NULL;
     size_t n = 0;
-    const int rc = tl_lake_images(lake_of(request), &rows, &n);
+    const int rc = tl_lake_images(tl_web_lake(request), &rows, &n);
     if (rc < 0)
         return rc;
     cJSON *const list = cJSON_CreateArray();
@@ -91,8 +78,8 @@ int tl_web_put_image(struct tl_http_request *request, struct tl_http_response *r
     if (name && strlen(name) >= sizeof row.name)
         return tl_fail_set(&response->fail, TL_USAGE, "an image's name has at most %zu bytes",
                            sizeof row.name - 1);
-    const int rc =
-        tl_lake_put_image(lake_of(request), name ? name : "", request->body, &row, &response->fail);
+    const int rc = tl_lake_put_image(tl_web_lake(request), name ? name : "", request->body, &row,
+                                     &response->fail);
     return rc < 0 ? rc : tl_webjson_respond(response, tl_webjson_image(&row));
 }
 
@@ -117,16 +104,16 @@ int tl_web_bind_image(struct tl_http_request *request, struct tl_http_response *
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && rc == TL_OK; i++)
         rc = tl_http_number(request, numbers[i].name, *numbers[i].value, numbers[i].value, fail);
     if (rc == TL_OK)
-        rc = tl_lake_bind_image(lake_of(request), request->part[0], &b, fail);
-    return rc < 0 ? explain(request, response, rc) : tl_web_trace(request, response);
+        rc = tl_lake_bind_image(tl_web_lake(request), request->part[0], &b, fail);
+    return rc < 0 ? tl_web_explain(request, response, rc) : tl_web_trace(request, response);
 }
 
 int tl_web_setup(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_buf *const text = &response->body;
-    int rc = tl_lake_setup(lake_of(request), request->part[0], text, &response->fail);
+    int rc = tl_lake_setup(tl_web_lake(request), request->part[0], text, &response->fail);
     if (rc < 0)
-        return explain(request, response, rc);
+        return tl_web_explain(request, response, rc);
     while (text->n && !text->p[text->n - 1])
         text->n--;
     response->compress = true;
@@ -153,7 +140,7 @@ static int respond_offset(struct tl_http_response *response, uint64_t durable, u
 int tl_web_begin(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_fail *const fail = &response->fail;
-    struct tl_lake *const lake = lake_of(request);
+    struct tl_lake *const lake = tl_web_lake(request);
     const char *const rig = tl_http_query(request, "rig");
     char *const setup = strndup((const char *)request->body.p, request->body.n);
     struct tl_ingest *ingest = NULL;
@@ -173,7 +160,7 @@ int tl_web_begin(struct tl_http_request *request, struct tl_http_response *respo
         rc = tl_ingest_open(lake, &wanted, on_durable, NULL, &ingest, trace, &durable, fail);
     free(setup);
     if (rc < 0)
-        return explain(request, response, rc);
+        return tl_web_explain(request, response, rc);
     const uint64_t epoch = tl_ingest_epoch(ingest);
     tl_ingest_close(ingest);
     const char *const labels = tl_scope_labels(request->scope);
@@ -199,7 +186,7 @@ static int append(struct tl_ingest *ingest, const struct tl_http_request *reques
 int tl_web_append(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_fail *const fail = &response->fail;
-    struct tl_lake *const lake = lake_of(request);
+    struct tl_lake *const lake = tl_web_lake(request);
     struct tl_trace_list list = {0};
     struct tl_buf setup = {0};
     struct tl_ingest *ingest = NULL;
@@ -238,5 +225,6 @@ int tl_web_append(struct tl_http_request *request, struct tl_http_response *resp
         rc = tl_lake_offset(lake, request->part[0], &durable, &complete);
     tl_buf_fini(&setup);
     tl_trace_list_free(&list);
-    return rc < 0 ? explain(request, response, rc) : respond_offset(response, durable, epoch);
+    return rc < 0 ? tl_web_explain(request, response, rc)
+                  : respond_offset(response, durable, epoch);
 }

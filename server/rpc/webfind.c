@@ -78,7 +78,7 @@ static int parse_find(const struct tl_http_request *request, struct tl_find_requ
 static int respond(const struct tl_http_request *request, const struct tl_find_request *find,
                    struct tl_http_response *response)
 {
-    struct tl_lake *const lake = ((struct tl_rpc *)request->context)->lake;
+    struct tl_lake *const lake = tl_web_lake(request);
     struct tl_found found;
     int rc = tl_lake_find(lake, find, &found, &response->fail);
     if (rc >= 0)

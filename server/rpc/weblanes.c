@@ -7,11 +7,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static struct tl_lake *lake_of(const struct tl_http_request *request)
-{
-    return ((struct tl_rpc *)request->context)->lake;
-}
-
 static int axis_of(const struct tl_http_request *request, enum tl_range_unit *axis, uint64_t *from,
                    uint64_t *to, struct tl_fail *fail)
 {
@@ -32,7 +27,7 @@ static int json_log(const struct tl_http_request *request, const char *stream, v
     struct tl_soft_request *const wanted = context;
     struct tl_soft_log log;
     wanted->stream = stream;
-    int rc = tl_lake_log(lake_of(request), wanted, &log, fail);
+    int rc = tl_lake_log(tl_web_lake(request), wanted, &log, fail);
     if (rc >= 0 && !(*out = tl_webjson_log(&log)))
         rc = TL_NOMEM;
     tl_soft_log_fini(&log);
@@ -55,7 +50,8 @@ int tl_web_log(struct tl_http_request *request, struct tl_http_response *respons
     return tl_web_each_stream(request, response, json_log, &log);
 }
 
-/* ---- what runs at a time ---------------------------------------------------------------------- */
+/* ---- what runs at a time ----------------------------------------------------------------------
+ */
 
 struct moment {
     uint64_t time;
@@ -76,14 +72,14 @@ static int json_at(const struct tl_http_request *request, const char *stream, vo
     struct moment *const moment = context;
     struct tl_position at = {0};
     moment->row = NULL;
-    int rc = tl_lake_locate(lake_of(request), request->part[0], stream, TL_UNIT_TIME, moment->time,
-                            &at, fail);
+    int rc = tl_lake_locate(tl_web_lake(request), request->part[0], stream, TL_UNIT_TIME,
+                            moment->time, &at, fail);
     if (rc >= 0 && at.insn > 0 && at.time > moment->time)
-        rc = tl_lake_locate(lake_of(request), request->part[0], stream, TL_UNIT_INSN, at.insn - 1,
-                            &at, fail);
+        rc = tl_lake_locate(tl_web_lake(request), request->part[0], stream, TL_UNIT_INSN,
+                            at.insn - 1, &at, fail);
     if (rc >= 0)
-        rc = tl_lake_insns(lake_of(request), request->part[0], stream, at.insn, 1, take_row, moment,
-                           fail);
+        rc = tl_lake_insns(tl_web_lake(request), request->part[0], stream, at.insn, 1, take_row,
+                           moment, fail);
     cJSON *const o = rc >= 0 ? tl_webjson_position(&at) : NULL;
     const bool ok = o && (!moment->row || tl_webjson_add(o, "row", moment->row));
     if (!ok && !o)
@@ -141,7 +137,7 @@ static int json_states(const struct tl_http_request *request, const char *stream
     struct tl_lane_request *const wanted = context;
     struct tl_states states;
     wanted->stream = stream;
-    int rc = tl_lake_states(lake_of(request), wanted, &states, fail);
+    int rc = tl_lake_states(tl_web_lake(request), wanted, &states, fail);
     if (rc >= 0 && !(*out = tl_webjson_states(&states)))
         rc = TL_NOMEM;
     tl_states_fini(&states);
@@ -192,7 +188,7 @@ static int json_counters(const struct tl_http_request *request, const char *stre
     struct tl_lane_request *const wanted = context;
     struct tl_counters counters;
     wanted->stream = stream;
-    int rc = tl_lake_counters(lake_of(request), wanted, &counters, fail);
+    int rc = tl_lake_counters(tl_web_lake(request), wanted, &counters, fail);
     if (rc >= 0 && !(*out = tl_webjson_counters(&counters)))
         rc = TL_NOMEM;
     tl_counters_fini(&counters);

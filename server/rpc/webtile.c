@@ -252,7 +252,7 @@ int tl_web_tile_kept(struct tl_http_request *request, struct tl_http_response *r
 
 int tl_web_tile(struct tl_http_request *request, struct tl_http_response *response)
 {
-    struct tl_lake *const lake = ((struct tl_rpc *)request->context)->lake;
+    struct tl_lake *const lake = tl_web_lake(request);
     struct tl_tile tile = {0};
     struct tile_request t = {0};
     struct tl_fail *const fail = &response->fail;

@@ -8,6 +8,8 @@
  */
 #include "store/backend.h"
 
+#include "base/hash.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sqlite3.h>
@@ -458,24 +460,16 @@ void tl_backend_memory_limit(struct tl_backend *backend, uint64_t bytes)
     pthread_mutex_unlock(&m->lock);
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 /* A disk writes sectors in any order: what was not synced may be there, cut, or nonsense. */
 static void lose(struct entry *e, uint64_t *random)
 {
     const uint64_t loose = e->bytes.n - e->synced;
     if (loose == 0)
         return;
-    e->bytes.n = e->synced + next_random(random) % (loose + 1);
+    e->bytes.n = e->synced + tl_random64(random) % (loose + 1);
     for (uint64_t at = e->synced; at < e->bytes.n; at += 512) {
         const uint64_t n = e->bytes.n - at < 512 ? e->bytes.n - at : 512;
-        if (next_random(random) % 4 == 0)
+        if (tl_random64(random) % 4 == 0)
             memset(e->bytes.p + at, 0, n);
     }
     e->synced = e->bytes.n;
